@@ -1,0 +1,581 @@
+/*
+ * The format of the output file. The file is the tracker's memory: the shim maps it shared and keeps
+ * everything it knows in it, so what a reader finds after a kill is what the tracker knew.
+ *
+ * Included by the shim (writer) and by the report (reader). Defines structures only; calls nothing.
+ * Everything is in the byte order of the machine that wrote it; `byte_order` tells a reader.
+ *
+ * The file:   header (one page) | chunk directory | chunk 0 | chunk 1 | ...
+ *
+ * A table is a sequence of fixed-size records, numbered from 0. Its records lie in chunks of
+ * GM_CHUNK_BYTES; a record never crosses a chunk. Record i of a table lies in the table's chunk number
+ * i / (GM_CHUNK_BYTES / record_bytes). The directory lists the chunks in file order, each with its
+ * table and its number within the table. Records point at each other by index; GM_NONE is "no record".
+ *
+ * Visibility: a record is filled first, then counted in `tables[].count` (release). Records whose
+ * first member is `state` are reused: state goes to GM_STATE_EMPTY before a change of owner and to its
+ * new value last. Counters that belong together change while `sequence` is odd.
+ */
+#ifndef GM_STORE_LAYOUT_H
+#define GM_STORE_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GM_MAGIC	   "GPUMEMT"	/* 8 bytes with the NUL */
+#define GM_BYTE_ORDER	   0x01020304u
+#define GM_FORMAT_VERSION  1u		/* written into every file */
+#define GM_FORMAT_OLDEST   1u		/* a reader of at least this version can read what we write */
+#define GM_HEADER_BYTES	   4096u
+#define GM_CHUNK_BYTES	   65536u
+#define GM_NONE		   UINT32_MAX	/* no record, no string */
+#define GM_NO_BYTES	   UINT64_MAX	/* a figure that is not known */
+#define GM_HOST		   (-1)		/* `device` of host memory */
+#define GM_MAX_DEPTH	   256		/* most frames a stack can have */
+#define GM_WINDOWS	   16
+#define GM_TIMELINE_POINTS 256
+#define GM_SHALLOW_FRAMES  8		/* frames of a free's stack */
+
+/* Feature bits of `features`: what this file may hold. A reader ignores bits it does not know. */
+#define GM_FEATURE_PYTHON (1ull << 0) /* Python frames */
+#define GM_FEATURE_TORCH  (1ull << 1) /* PyTorch's blocks */
+#define GM_FEATURE_RING	  (1ull << 2) /* table GM_TABLE_EVENTS is a ring */
+#define GM_FEATURE_CUPTI  (1ull << 3) /* events came from CUPTI */
+
+enum gm_table_id {
+	GM_TABLE_STRINGS,	/* bytes: NUL-terminated UTF-8; a string's number is its first byte's */
+	GM_TABLE_MODULES,	/* struct gm_module_record */
+	GM_TABLE_FRAMES,	/* struct gm_frame_record */
+	GM_TABLE_STACK_FRAMES,	/* uint32_t: frame numbers, innermost first; stacks are runs of them */
+	GM_TABLE_STACKS,	/* struct gm_stack_record */
+	GM_TABLE_SITES,		/* struct gm_site_record */
+	GM_TABLE_ALLOCS,	/* struct gm_alloc_record */
+	GM_TABLE_DEVICES,	/* struct gm_device_record: record number = CUDA's device ordinal */
+	GM_TABLE_LEVELS,	/* struct gm_level_record */
+	GM_TABLE_USAGE,		/* struct gm_usage_record */
+	GM_TABLE_POOLS,		/* struct gm_pool_record */
+	GM_TABLE_ERRORS,	/* struct gm_error_record */
+	GM_TABLE_OOMS,		/* struct gm_oom_record */
+	GM_TABLE_OOM_SITES,	/* struct gm_oom_site_record: runs, one per OOM */
+	GM_TABLE_OOM_BLOCKS,	/* struct gm_oom_block_record: runs, one per OOM */
+	GM_TABLE_IMPLICIT,	/* struct gm_implicit_record */
+	GM_TABLE_MARKS,		/* struct gm_mark_record */
+	GM_TABLE_TIMELINE,	/* struct gm_timeline_record */
+	GM_TABLE_EVENTS,	/* struct gm_event_record */
+	GM_TABLE_LEDGER,	/* struct gm_ledger_record: one per device, the latest sample */
+	GM_TABLE_COSTS,		/* struct gm_cost_record */
+	GM_TABLE_RETRIES,	/* struct gm_retry_record: one per device */
+	GM_TABLE_TORCH,		/* struct gm_torch_record: one per device */
+	GM_TABLE_VMM,		/* struct gm_vmm_record: one per device */
+	GM_TABLE_CONTEXTS,	/* struct gm_context_record */
+	GM_TABLE_LEDGER_HISTORY, /* struct gm_ledger_record: bounded samples over time */
+	GM_TABLE_FUNCTIONS,	/* struct gm_function_record: CUDA functions that appear in the file */
+	GM_TABLES_NOW,		/* one past the last table of this version */
+	GM_TABLES = 40		/* room in the header */
+};
+
+/* Where memory was taken from; sites and allocations of the three are kept apart. */
+enum gm_level { GM_LEVEL_DRIVER, GM_LEVEL_TORCH, GM_LEVEL_CUSTOM, GM_LEVELS };
+
+/* What kind of memory (contract.md, section 4). GM_KIND_NONE: no memory (a mapping, a reservation). */
+enum gm_kind {
+	GM_KIND_NONE,
+	GM_KIND_DEVICE,
+	GM_KIND_MANAGED,
+	GM_KIND_ARRAY,
+	GM_KIND_ASYNC,
+	GM_KIND_VMM,
+	GM_KIND_GRAPH,
+	GM_KIND_PINNED,
+	GM_KIND_REGISTERED,
+	GM_KIND_IMPORTED,
+	GM_KINDS
+};
+
+/* Name spaces of an allocation's key: the same number may be a pointer in one and a handle in another. */
+enum gm_space {
+	GM_SPACE_POINTER,	/* address of memory CUDA handed out; freed by any of its free calls */
+	GM_SPACE_ARRAY,		/* CUarray = cudaArray_t */
+	GM_SPACE_MIPMAP,	/* CUmipmappedArray */
+	GM_SPACE_HANDLE,	/* CUmemGenericAllocationHandle */
+	GM_SPACE_RESERVATION,	/* address of a cuMemAddressReserve range */
+	GM_SPACE_MAPPING,	/* address of a cuMemMap range */
+	GM_SPACE_REGISTERED,	/* address of a registered host range */
+	GM_SPACE_EXTERNAL,	/* CUexternalMemory */
+	GM_SPACE_MULTICAST,	/* multicast object */
+	GM_SPACE_TORCH,		/* address of a PyTorch block */
+	GM_SPACE_CUSTOM,	/* address of a block of a program's own pool */
+	GM_SPACES
+};
+
+enum gm_state {
+	GM_STATE_EMPTY,		/* not in use */
+	GM_STATE_LIVE,
+	GM_STATE_FREEING,	/* a free call is under way; live if the file ends here */
+	GM_STATE_PENDING	/* freed by the program, memory still held (references or mappings left) */
+};
+
+/* How the process ended, `end`. */
+enum gm_end { GM_END_NONE, GM_END_EXIT, GM_END_EXEC };
+
+struct gm_table_info {
+	uint32_t record_bytes;
+	uint32_t count; /* records that a reader may look at (release) */
+};
+
+/* A string (`..._string`) is a byte number in GM_TABLE_STRINGS or GM_NONE. */
+struct gm_header {
+	char magic[8];
+	uint32_t byte_order;
+	uint32_t format_version;
+	uint32_t oldest_version;
+	uint32_t header_bytes;
+	uint32_t chunk_bytes;
+	uint32_t directory_offset;	/* bytes from the start of the file */
+	uint32_t directory_capacity;	/* entries */
+	uint32_t chunk_count;		/* entries in use (release) */
+	uint64_t features;
+	uint64_t cap_bytes;		/* GPUMEMTRACE_MAX_FILE */
+	struct gm_table_info tables[GM_TABLES];
+
+	/* the process */
+	uint32_t pid, ppid;
+	uint64_t pid_start_ticks;	/* field 22 of /proc/PID/stat: tells a reused pid apart */
+	uint64_t started_realtime_ns;	/* wall clock of time 0, since 1970 */
+	uint64_t started_monotonic_ns;	/* CLOCK_MONOTONIC at time 0 = the first CUDA event */
+	uint64_t last_event_ns;		/* since time 0 */
+	uint64_t ended_ns;		/* since time 0; 0 while running */
+	uint32_t end;			/* enum gm_end; GM_END_NONE in a killed process's file */
+	int32_t exit_status;		/* of _exit and exit where known, else -1 */
+	int32_t rank, local_rank, world_size; /* -1: not in the environment */
+	uint32_t command_string;	/* arguments, each ended by '\n' with '\\' and '\n' escaped by '\\' */
+	uint32_t cwd_string, host_string, program_string;
+	uint32_t settings_string;	/* "NAME=value\n" of every setting in force */
+	uint32_t environment_string;	/* "NAME=value\n" of the few variables that advice needs */
+	uint32_t tracer_version_string, backend_string, unwinder_string;
+	uint32_t python_string;		/* CPython's version, or the reason why there are no frames */
+	uint32_t job_string;		/* "NAME=value\n": job ids of launchers */
+
+	/* consistency */
+	uint32_t sequence;		/* odd: the counters below and in the tables are being changed */
+	uint32_t reserved0;
+	uint64_t serial;		/* of the last allocation recorded */
+
+	/* counters of the tracker itself */
+	uint64_t events;		/* calls recorded, successful or not */
+	uint64_t dropped_records;	/* not stored: file cap, full disk, tables full */
+	uint64_t unknown_frees;		/* CUDA accepted a free of memory that we did not record */
+	uint64_t lost_stacks;		/* the unwinder gave up */
+	uint64_t overhead_ns;		/* estimate: time spent in the tracker (sampled) */
+	uint64_t own_bytes;		/* private memory of the tracker */
+	uint64_t teardown_frees;	/* frees answered "unloading" at the end of the process */
+	uint64_t oom_events;		/* also those past the sixteen that are kept */
+	uint64_t event_head;		/* events ever written to the ring; record = head % capacity */
+	uint64_t event_capacity;	/* records of the ring */
+	uint64_t passed_calls;		/* calls the tracker let through unrecorded (disabled, in a fork) */
+	uint64_t injected_failures;	/* GPUMEMTRACE_FAIL and GPUMEMTRACE_CAPACITY */
+	uint64_t heap_limit_bytes;	/* cudaLimitMallocHeapSize last set, GM_NO_BYTES if never */
+	uint64_t stack_limit_bytes;
+
+	/* windows: stretches of time or between marks; every site keeps GM_WINDOWS of them */
+	uint32_t window_current;	/* index of the window that is open */
+	uint32_t window_merges;		/* how often neighbours were merged: window i covers 2^merges firsts */
+	uint32_t window_marks;		/* 1: windows are marks' (see gm_site_record) */
+	uint32_t window_resets;		/* 1 after the first mark made the time windows into window 0 */
+	uint64_t window_width_ns;	/* of time windows */
+	uint64_t window_start_ns[GM_WINDOWS];
+	uint32_t window_mark[GM_WINDOWS]; /* the mark that opened it; GM_NONE */
+	uint32_t window_filled;		/* firsts (unmerged windows) in the open window so far */
+	uint32_t reserved1;
+	uint64_t first_mark_serial;	/* `serial` at the program's first mark, 0: no mark. For leaks at exit */
+	uint32_t marks_dropped;
+	uint32_t devices_seen;		/* bit i: device i was used (first 32) */
+};
+_Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
+
+struct gm_directory_entry {
+	uint32_t table;		/* enum gm_table_id */
+	uint32_t ordinal;	/* number of this chunk within its table */
+};
+
+/* A loaded object, for frames. A library loaded again elsewhere is a new record. */
+struct gm_module_record {
+	uint64_t start, end;	/* addresses it covered */
+	uint64_t bias;		/* address - bias = address in the file's own terms */
+	uint32_t path_string;
+	uint8_t build_id_bytes;	/* 0: it has none */
+	uint8_t unloaded;	/* 1: was gone when last looked at */
+	uint8_t interpreter;	/* 1: CPython's own code */
+	uint8_t reserved;
+	uint8_t build_id[24];
+};
+
+enum gm_frame_kind { GM_FRAME_NATIVE, GM_FRAME_PYTHON };
+
+struct gm_frame_record {
+	uint32_t kind;
+	union {
+		struct {
+			uint32_t module;	/* GM_NONE: no object covers the address */
+			uint64_t offset;	/* address - bias; of the return address, so look up offset - 1 */
+		} native;
+		struct {
+			uint32_t function_string; /* qualified name where CPython has one */
+			uint32_t file_string;
+			uint32_t line;		/* 0: unknown */
+		} python;
+	};
+};
+
+enum gm_layer { GM_LAYER_RUNTIME, GM_LAYER_DRIVER, GM_LAYER_FRAMEWORK };
+
+/* A function of CUDA (a row of cuda_api.def) or a hook, named so that a file explains itself. */
+struct gm_function_record {
+	uint32_t name_string;
+	uint32_t layer;		/* enum gm_layer */
+};
+
+#define GM_STACK_TRUNCATED	  1u /* more frames were there than GPUMEMTRACE_DEPTH */
+#define GM_STACK_PYTHON_TRUNCATED 2u /* the Python part was cut */
+#define GM_STACK_INCOMPLETE	  4u /* the unwinder stopped before the thread's first frame */
+#define GM_STACK_PYTHON_UNREADABLE 8u /* a Python thread whose frames could not be read */
+
+struct gm_stack_record {
+	uint64_t hash;
+	uint32_t first;		/* in GM_TABLE_STACK_FRAMES */
+	uint16_t frames;
+	uint16_t flags;		/* GM_STACK_... */
+};
+
+struct gm_window {
+	uint64_t min_bytes, max_bytes, last_bytes;
+};
+
+/*
+ * A site: one stack, kind, device, level. Windows: `windows[0..window_current]` are valid after the
+ * same merges as the header's (`window_merges`) were applied, lazily: a site that did not change since
+ * lacks them. A reader applies what is missing (see reader.h). In a window that the site was not
+ * touched in, min = max = last = the last bytes of the window before.
+ * Peak: if `epoch` is older than its level's, bytes_at_peak is to be read as live_bytes.
+ */
+struct gm_site_record {
+	uint32_t stack;		/* GM_NONE: stacks are off */
+	uint8_t kind, level;
+	int16_t device;		/* GM_HOST for host memory */
+	uint64_t live_bytes, live_count;
+	uint64_t peak_bytes;
+	uint64_t bytes_at_peak, epoch;
+	uint64_t allocated_bytes, freed_bytes;
+	uint64_t allocations, frees, failures;
+	uint64_t first_ns, last_ns;	/* allocations */
+	uint64_t level_max_bytes;	/* the level's highest total right after one of its allocations */
+	uint64_t stray_bytes;		/* live bytes allocated before the first mark (not leaks at exit) */
+	uint64_t min_alloc_bytes, max_alloc_bytes;
+	uint32_t failed_frees, retries;	/* frees CUDA refused; retry chains begun here */
+	uint32_t function;		/* GM_TABLE_FUNCTIONS: the one that allocated first */
+	uint32_t caller_module;		/* innermost module outside CUDA and the shim, GM_NONE */
+	uint32_t window_current, window_merges, window_resets, reserved0;
+	uint64_t stray_count;
+	struct gm_window windows[GM_WINDOWS];
+};
+
+#define GM_ALLOC_EXPORTED   1u	/* an IPC or shareable handle of it was taken */
+#define GM_ALLOC_CAPTURED   2u	/* a graph's: address given at capture, no memory of its own */
+#define GM_ALLOC_NOT_OWNED  4u	/* registered or imported */
+#define GM_ALLOC_BEFORE_MARK 8u /* allocated before the program's first mark */
+#define GM_ALLOC_AUTO_FREE  16u /* graph memory that auto-free-on-launch handles */
+#define GM_ALLOC_HOST_PLACED 32u /* vmm in host memory */
+
+struct gm_alloc_record {
+	uint32_t state;		/* enum gm_state (release) */
+	uint32_t site;
+	uint64_t key;		/* pointer, array or handle: see enum gm_space */
+	uint64_t bytes;		/* asked for */
+	uint64_t physical_bytes; /* what the driver must hold for it (page or 512 B rounding) */
+	uint64_t time_ns;	/* of the call */
+	uint64_t stream;	/* handle the caller gave, 0 default */
+	uint64_t serial;	/* counts allocations; unique */
+	uint32_t owner;		/* pool (GM_TABLE_POOLS) or, of a mapping, the handle's record; GM_NONE */
+	uint32_t references;	/* of a handle: references + mappings */
+	uint32_t thread;	/* tid */
+	uint16_t flags;		/* GM_ALLOC_... */
+	uint8_t space, kind;
+	int16_t device;
+	uint8_t level;
+	uint8_t reserved[5];
+};
+
+struct gm_device_record {
+	uint32_t used;		/* 1: a context or an allocation was seen on it (release) */
+	uint32_t name_string;
+	uint8_t uuid[16];
+	uint64_t total_bytes;	/* as CUDA reports it */
+	uint64_t capacity_bytes; /* GPUMEMTRACE_CAPACITY; GM_NO_BYTES unless set */
+	uint64_t free_before_bytes; /* driver's free bytes before the first context; GM_NO_BYTES */
+	uint64_t context_bytes;	/* the first context's cost; GM_NO_BYTES */
+	uint32_t context_stack;	/* the call that made the first context, GM_NONE */
+	uint32_t pci_domain, pci_bus, pci_device;
+};
+
+/* Totals of a level on a device. Driver level: the owned device kinds; device GM_HOST: pinned. */
+struct gm_level_record {
+	int16_t device;
+	uint8_t level;
+	uint8_t reserved[5];
+	uint64_t current_bytes, current_count;
+	uint64_t peak_bytes, peak_at_ns;
+	uint64_t epoch;			/* raised whenever the total reaches or exceeds its peak */
+	uint64_t physical_bytes, physical_peak_bytes;
+	uint64_t allocated_bytes, freed_bytes, allocations, frees, failures;
+};
+
+struct gm_usage_record {
+	int16_t device;			/* GM_HOST for host kinds */
+	uint8_t kind;
+	uint8_t reserved[5];
+	uint64_t current_bytes, current_count;
+	uint64_t peak_bytes;
+	uint64_t allocated_bytes, freed_bytes, allocations, frees, failures;
+};
+
+enum gm_pool_type { GM_POOL_DEFAULT, GM_POOL_EXPLICIT, GM_POOL_GRAPH, GM_POOL_IMPORTED };
+
+struct gm_pool_record {
+	uint32_t state;			/* GM_STATE_LIVE; GM_STATE_EMPTY after its destruction */
+	int16_t device;
+	uint8_t type;			/* enum gm_pool_type */
+	uint8_t reserved;
+	uint64_t handle;
+	uint64_t reserved_bytes, used_bytes;	/* by the pool's attributes when last asked */
+	uint64_t reserved_peak_bytes, used_peak_bytes;
+	uint64_t pending_free_bytes;	/* freed on a stream, still in the pool's reserve */
+	uint64_t allocations;
+	uint64_t sampled_ns;
+	uint32_t stack;
+	uint32_t reserved1;
+};
+
+enum gm_error_type {
+	GM_ERROR_DOUBLE_FREE,
+	GM_ERROR_UNKNOWN_POINTER,
+	GM_ERROR_INTERIOR_POINTER,
+	GM_ERROR_WRONG_FAMILY,
+	GM_ERROR_FREE_FAILED,
+	GM_ERROR_FREE_AFTER_RESET,
+	GM_ERROR_RELEASED_TWICE,
+	GM_ERROR_FREED_WHILE_MAPPED,
+	GM_ERROR_FREED_WHILE_EXPORTED,
+	GM_ERROR_TYPES
+};
+
+/* Bad frees, one record for the same type, function, error and stack. */
+struct gm_error_record {
+	uint32_t type;
+	uint32_t function;	/* GM_TABLE_FUNCTIONS */
+	int32_t error;		/* CUDA's code */
+	uint32_t stack;
+	uint32_t first_free_stack;
+	uint32_t victim_site;	/* where the memory was allocated that the first free took, GM_NONE */
+	uint64_t pointer;	/* of the latest */
+	uint64_t count, bytes;
+	uint64_t time_ns;	/* of the first */
+};
+
+enum gm_oom_verdict {
+	GM_OOM_UNDECIDED,	/* the report decides from the figures */
+	GM_OOM_LIMIT,
+	GM_OOM_HOST
+};
+
+struct gm_oom_record {
+	uint64_t time_ns;
+	uint64_t requested_bytes;
+	uint64_t free_bytes, total_bytes;	/* by the driver; GM_NO_BYTES if it could not be asked */
+	uint64_t tracked_bytes, tracked_physical_bytes;
+	uint64_t others_bytes;			/* other processes, by NVML; GM_NO_BYTES */
+	uint64_t own_bytes;			/* this process, by NVML; GM_NO_BYTES */
+	uint64_t torch_reserved_bytes, torch_allocated_bytes; /* GM_NO_BYTES without PyTorch */
+	uint64_t torch_largest_hole_bytes;	/* GM_NO_BYTES: not computed by the shim */
+	uint64_t pool_reserved_bytes, pool_used_bytes, pending_free_bytes;
+	uint64_t mark_delta_bytes;		/* growth of the level since the last mark */
+	uint32_t function;			/* GM_TABLE_FUNCTIONS; GM_NONE: reported by a framework alone */
+	int32_t error;
+	int16_t device;
+	uint8_t verdict;			/* enum gm_oom_verdict */
+	uint8_t level;				/* who gave up: driver or torch */
+	uint32_t stack, thread;
+	uint32_t first_site, sites;		/* run in GM_TABLE_OOM_SITES */
+	uint32_t first_block, blocks;		/* run in GM_TABLE_OOM_BLOCKS */
+	uint32_t attempts;			/* failing calls of its chain */
+	uint32_t other_pids_string;		/* "PID BYTES\n" lines, GM_NONE */
+	uint32_t injected;			/* 1: by GPUMEMTRACE_FAIL or _CAPACITY */
+};
+
+struct gm_oom_site_record {
+	uint32_t site;
+	uint32_t count;
+	uint64_t bytes;
+};
+
+/* Segments and blocks that were live at an OOM (as much as fits), for holes. */
+struct gm_oom_block_record {
+	uint64_t address, bytes;
+	uint32_t site;
+	uint8_t level, kind;
+	int16_t device;
+};
+
+enum gm_implicit_cause {
+	GM_IMPLICIT_DEVICE_RESET,
+	GM_IMPLICIT_CONTEXT_DESTROY,
+	GM_IMPLICIT_POOL_DESTROY,
+	GM_IMPLICIT_GRAPH,
+	GM_IMPLICIT_CAUSES
+};
+
+struct gm_implicit_record {
+	int16_t device;
+	uint8_t cause;
+	uint8_t reserved[5];
+	uint64_t bytes, count;
+};
+
+enum gm_mark_source { GM_MARK_PROGRAM, GM_MARK_SIGNAL, GM_MARK_SNAPSHOT, GM_MARK_NVTX };
+
+struct gm_mark_record {
+	uint32_t name_string;
+	uint32_t source;	/* enum gm_mark_source */
+	uint64_t time_ns;
+	uint64_t current_bytes;	/* owned bytes of all devices, driver level */
+	uint64_t torch_bytes;	/* PyTorch's allocated bytes of all devices */
+	uint64_t serial;	/* `serial` at that moment */
+};
+
+enum gm_series {
+	GM_SERIES_TRACKED,	 /* owned bytes, driver level */
+	GM_SERIES_TORCH_ALLOCATED,
+	GM_SERIES_TORCH_RESERVED,
+	GM_SERIES_POOL_RESERVED,
+	GM_SERIES_PINNED,	 /* device GM_HOST */
+	GM_SERIES_DRIVER_USED,	 /* the driver's own figure, when sampled */
+	GM_SERIES_CUSTOM,
+	GM_SERIES_COUNT
+};
+
+/* Equal stretches of time from time 0; when full, neighbours merge and the width doubles. */
+struct gm_timeline_record {
+	int16_t device;
+	uint8_t series;
+	uint8_t reserved[5];
+	uint64_t width_ns;
+	uint32_t points;	/* in use; the last is open */
+	uint32_t reserved1;
+	uint64_t min_bytes[GM_TIMELINE_POINTS];
+	uint64_t max_bytes[GM_TIMELINE_POINTS];
+	uint64_t last_bytes[GM_TIMELINE_POINTS];
+};
+
+enum gm_event_op {
+	GM_OP_ALLOC,
+	GM_OP_FREE,
+	GM_OP_ALLOC_FAILED,
+	GM_OP_FREE_FAILED,
+	GM_OP_MARK,
+	GM_OP_IMPLICIT_FREE,
+	GM_OP_OOM,
+	GM_OP_CONTEXT,
+	GM_OP_MAP,
+	GM_OP_UNMAP,
+	GM_OP_LAUNCH
+};
+
+/* One event of the history ring, or of OUT.events. */
+struct gm_event_record {
+	uint64_t time_ns;
+	uint64_t key;		/* pointer or handle; of a mark its record */
+	uint64_t bytes;
+	uint64_t serial;	/* of the allocation concerned, 0 unknown */
+	uint32_t site;		/* of an allocation; GM_NONE */
+	uint32_t stack;		/* of a free where captured; GM_NONE */
+	uint32_t thread;
+	uint16_t function;	/* GM_TABLE_FUNCTIONS, UINT16_MAX for blocks and marks */
+	uint8_t op, kind;
+	int16_t device;
+	uint8_t level, space;
+	int32_t error;		/* CUDA's code, 0 success */
+	uint64_t stream;
+};
+
+/* What the driver says this process uses, beside what was tracked at that moment. */
+enum gm_ledger_source { GM_LEDGER_NONE, GM_LEDGER_NVML_PROCESS, GM_LEDGER_DEVICE_DELTA };
+
+struct gm_ledger_record {
+	int16_t device;
+	uint8_t source;		/* enum gm_ledger_source */
+	uint8_t reason;		/* 0 context, 1 peak, 2 oom, 3 mark, 4 periodic */
+	uint32_t samples;
+	uint64_t time_ns;
+	uint64_t process_used_bytes;
+	uint64_t device_used_bytes;	/* all processes */
+	uint64_t tracked_physical_bytes;
+	uint64_t context_bytes, code_bytes; /* contexts; modules and limits */
+	uint64_t managed_bytes;		/* allocated, resident or not */
+	uint64_t unexplained_bytes;	/* process_used - what is above, 0 if negative */
+	uint64_t unexplained_min_bytes;	/* over the run */
+	uint64_t unexplained_first_bytes;
+};
+
+/* Memory that calls cost beside allocations: by the driver's free bytes before and after. */
+enum gm_cost { GM_COST_CONTEXT, GM_COST_MODULE, GM_COST_STACK_LIMIT, GM_COST_HEAP_LIMIT, GM_COST_KINDS };
+
+struct gm_cost_record {
+	int16_t device;
+	uint8_t cost;		/* enum gm_cost */
+	uint8_t reserved[5];
+	uint64_t calls, ends;	/* loads and unloads */
+	uint64_t live;		/* objects loaded now */
+	int64_t bytes;		/* sum of the differences */
+	uint32_t module;	/* library that called, GM_NONE */
+	uint32_t stack;		/* of the latest */
+};
+
+struct gm_retry_record {
+	int16_t device;
+	uint8_t reserved[6];
+	uint64_t attempts, recovered, exhausted;
+	uint64_t stall_ns, flushed_bytes;
+};
+
+struct gm_torch_record {
+	int16_t device;
+	uint8_t allocator;	/* 0 native, 1 expandable segments, 2 cudaMallocAsync, 3 pluggable */
+	uint8_t reserved[5];
+	uint64_t allocated_bytes, allocated_peak_bytes;
+	uint64_t reserved_bytes, reserved_peak_bytes;
+	uint64_t allocations, frees;
+	uint64_t allocated_total_bytes, freed_total_bytes;
+	uint64_t reserved_total_bytes, released_total_bytes;
+	uint64_t alloc_retries, ooms;
+	uint64_t hook_allocated_bytes, hook_reserved_bytes; /* as PyTorch itself passed them, latest */
+	uint64_t mismatches;	/* times that ours and PyTorch's own totals differed */
+};
+
+struct gm_vmm_record {
+	int16_t device;
+	uint8_t reserved[6];
+	uint64_t created_bytes, mapped_bytes, reserved_va_bytes, handles;
+	uint64_t created_peak_bytes, mapped_peak_bytes;
+};
+
+struct gm_context_record {
+	uint32_t state;		/* GM_STATE_LIVE or _EMPTY (destroyed) */
+	int16_t device;
+	uint8_t primary, green;
+	uint64_t handle;
+	uint64_t time_ns;
+	uint64_t bytes;		/* cost by the driver's free bytes, GM_NO_BYTES */
+	uint32_t stack;
+	uint32_t references;	/* of the primary context */
+};
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * Writing the output file: creating and naming it, mapping it, handing out records. Knows tables and
+ * chunks, nothing of allocations. Calls libc only, no malloc; never kills or stops the program.
+ */
+#ifndef GM_STORE_WRITER_H
+#define GM_STORE_WRITER_H
+
+#include "store/layout.h"
+#include <stdbool.h>
+
+/* The open file's header, NULL while there is none (then nothing below may be called). */
+extern struct gm_header *gm_file;
+
+/*
+ * Creates the output file of `pattern` (GPUMEMTRACE_OUT, already expanded) with room for `cap_bytes`
+ * and fills the header's fixed part. Returns 0, or -errno when even the fallback (private memory,
+ * written at exit) cannot be had. Not thread-safe: the caller holds its start lock.
+ */
+int gm_store_create(const char *path, uint64_t cap_bytes);
+
+/* The path in use (it can differ from the one asked for), "" for none. Static storage. */
+const char *gm_store_path(void);
+
+/* Marks the file complete, trims it to its used size, keeps the mapping. May be called twice. */
+void gm_store_finish(void);
+
+/* A consistent copy of the file as it stands, to `path` (0600, not followed if a link). 0 or -errno. */
+int gm_store_copy(const char *path);
+
+/* Drops the mapping's bookkeeping without touching the file: in the child of a fork. */
+void gm_store_forget(void);
+
+/*
+ * Room for `count` consecutive records at the end of a table; `*index` gets the first one's number.
+ * Returns the first record's address (zeroed), or NULL when the file is full (counted as dropped).
+ * Records are invisible to readers until gm_store_publish. With count > 1 the records are consecutive
+ * in number but not always in memory: address each through gm_store_record. Not thread-safe per table:
+ * the caller holds the lock that guards the table.
+ */
+void *gm_store_append(enum gm_table_id table, uint32_t count, uint32_t *index);
+
+/* Makes everything appended to the table so far visible (release). */
+void gm_store_publish(enum gm_table_id table);
+
+/* Address of an existing record; NULL for GM_NONE or out of range. Any thread, no lock. */
+void *gm_store_record(enum gm_table_id table, uint32_t index);
+
+/*
+ * Copies a string of at most `max` bytes (cut at a character boundary of UTF-8) into the string table.
+ * Returns its number or GM_NONE. Not interned: the caller keeps the number. Thread-safe.
+ */
+uint32_t gm_store_string(const char *text, size_t max);
+
+#endif
