@@ -1,0 +1,488 @@
+/*
+ * Loaded objects and their dynamic symbols (elf_symbols.h). Everything is read where the loader mapped
+ * it; nothing is kept, so nothing can go stale.
+ */
+#include "stack/elf_symbols.h"
+
+#include <elf.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#ifndef NT_GNU_BUILD_ID
+#define NT_GNU_BUILD_ID 3
+#endif
+
+/* The parts of a dynamic section that finding symbols takes. */
+struct dynamic {
+	const ElfW(Sym) *symbols;
+	const char *strings;
+	size_t strings_bytes;
+	const uint32_t *gnu_hash;
+	const ElfW(Word) *hash;
+	const ElfW(Half) *versions;
+	const ElfW(Verdef) *defined;
+	const ElfW(Verneed) *needed;
+	unsigned defined_count, needed_count;
+	uintptr_t next_table; /* the lowest table above the symbols: they end before it */
+};
+
+/*
+ * glibc relocates the addresses in most dynamic sections in place, but not in read-only ones (the
+ * vDSO's); musl never does. An address below the object's own base cannot have been relocated.
+ */
+static uintptr_t address(const struct gm_object *object, ElfW(Addr) value)
+{
+	return value < object->base ? value + object->base : value;
+}
+
+static void note_table(const struct gm_object *object, struct dynamic *dyn, const ElfW(Dyn) *entry)
+{
+	uintptr_t where;
+
+	switch (entry->d_tag) {
+	case DT_STRTAB:
+	case DT_GNU_HASH:
+	case DT_HASH:
+	case DT_VERSYM:
+	case DT_VERDEF:
+	case DT_VERNEED:
+	case DT_RELA:
+	case DT_REL:
+	case DT_JMPREL:
+	case DT_INIT:
+	case DT_FINI:
+	case DT_INIT_ARRAY:
+	case DT_FINI_ARRAY:
+		where = address(object, entry->d_un.d_ptr);
+		if (where > (uintptr_t)dyn->symbols &&
+		    (!dyn->next_table || where < dyn->next_table))
+			dyn->next_table = where;
+	}
+}
+
+static bool parse_dynamic(const struct gm_object *object, struct dynamic *dyn)
+{
+	const ElfW(Dyn) *entry;
+
+	memset(dyn, 0, sizeof(*dyn));
+	if (!object->dynamic)
+		return false;
+	for (entry = object->dynamic; entry->d_tag != DT_NULL; entry++) {
+		uintptr_t where = address(object, entry->d_un.d_ptr);
+
+		switch (entry->d_tag) {
+		case DT_SYMTAB:
+			dyn->symbols = (const void *)where;
+			break;
+		case DT_STRTAB:
+			dyn->strings = (const void *)where;
+			break;
+		case DT_STRSZ:
+			dyn->strings_bytes = entry->d_un.d_val;
+			break;
+		case DT_GNU_HASH:
+			dyn->gnu_hash = (const void *)where;
+			break;
+		case DT_HASH:
+			dyn->hash = (const void *)where;
+			break;
+		case DT_VERSYM:
+			dyn->versions = (const void *)where;
+			break;
+		case DT_VERDEF:
+			dyn->defined = (const void *)where;
+			break;
+		case DT_VERDEFNUM:
+			dyn->defined_count = entry->d_un.d_val;
+			break;
+		case DT_VERNEED:
+			dyn->needed = (const void *)where;
+			break;
+		case DT_VERNEEDNUM:
+			dyn->needed_count = entry->d_un.d_val;
+			break;
+		}
+	}
+	if (!dyn->symbols || !dyn->strings)
+		return false;
+	for (entry = object->dynamic; entry->d_tag != DT_NULL; entry++)
+		note_table(object, dyn, entry);
+	return true;
+}
+
+static void describe(const struct dl_phdr_info *info, struct gm_object *object)
+{
+	memset(object, 0, sizeof(*object));
+	object->base = info->dlpi_addr;
+	object->path = info->dlpi_name ? info->dlpi_name : "";
+	object->phdr = info->dlpi_phdr;
+	object->phdrs = info->dlpi_phnum;
+	object->adds = info->dlpi_adds;
+	object->subs = info->dlpi_subs;
+	object->start = UINTPTR_MAX;
+	for (unsigned i = 0; i < object->phdrs; i++) {
+		const ElfW(Phdr) *segment = &object->phdr[i];
+		uintptr_t from = object->base + segment->p_vaddr;
+
+		if (segment->p_type == PT_DYNAMIC)
+			object->dynamic = (const void *)from;
+		if (segment->p_type != PT_LOAD || !segment->p_memsz)
+			continue;
+		if (from < object->start)
+			object->start = from;
+		if (from + segment->p_memsz > object->end)
+			object->end = from + segment->p_memsz;
+	}
+	if (object->start > object->end)
+		object->start = object->end = 0;
+}
+
+struct each {
+	int (*found)(const struct gm_object *, void *);
+	void *data;
+};
+
+static int each_object(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	const struct each *each = data;
+	struct gm_object object;
+
+	(void)bytes;
+	describe(info, &object);
+	return each->found(&object, each->data);
+}
+
+int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data)
+{
+	struct each each = { found, data };
+
+	return dl_iterate_phdr(each_object, &each);
+}
+
+struct wanted {
+	uintptr_t pc;
+	const void *dynamic;
+	const char *symbol;
+	void *address;
+	struct gm_object *out;
+};
+
+static int covers_pc(const struct gm_object *object, void *data)
+{
+	struct wanted *wanted = data;
+
+	if (wanted->pc < object->start || wanted->pc >= object->end)
+		return 0;
+	*wanted->out = *object;
+	return 1;
+}
+
+bool gm_object_at(uintptr_t pc, struct gm_object *out)
+{
+	struct wanted wanted = { .pc = pc, .out = out };
+
+	return gm_objects_each(covers_pc, &wanted);
+}
+
+static int has_dynamic(const struct gm_object *object, void *data)
+{
+	struct wanted *wanted = data;
+
+	if (object->dynamic != wanted->dynamic)
+		return 0;
+	*wanted->out = *object;
+	return 1;
+}
+
+bool gm_object_of_dynamic(const void *dynamic, struct gm_object *out)
+{
+	struct wanted wanted = { .dynamic = dynamic, .out = out };
+
+	return dynamic && gm_objects_each(has_dynamic, &wanted);
+}
+
+static int defines(const struct gm_object *object, void *data)
+{
+	struct wanted *wanted = data;
+
+	wanted->address = gm_object_symbol(object, wanted->symbol, NULL);
+	if (wanted->address && wanted->out)
+		*wanted->out = *object;
+	return wanted->address != NULL;
+}
+
+void *gm_objects_symbol(const char *name, struct gm_object *out)
+{
+	struct wanted wanted = { .symbol = name, .out = out };
+
+	return gm_objects_each(defines, &wanted) ? wanted.address : NULL;
+}
+
+static const char *string_at(const struct dynamic *dyn, size_t offset)
+{
+	return offset < dyn->strings_bytes ? dyn->strings + offset : "";
+}
+
+/* Name of the version with this index among those the object defines. */
+static const char *defined_version(const struct dynamic *dyn, unsigned index)
+{
+	const ElfW(Verdef) *def = dyn->defined;
+
+	for (unsigned i = 0; def && i < dyn->defined_count; i++) {
+		const ElfW(Verdaux) *aux = (const void *)((const char *)def + def->vd_aux);
+
+		if (def->vd_ndx == index)
+			return string_at(dyn, aux->vda_name);
+		if (!def->vd_next)
+			break;
+		def = (const void *)((const char *)def + def->vd_next);
+	}
+	return NULL;
+}
+
+/* What is being looked for, and the best symbol so far: a hidden version only if nothing else is. */
+struct match {
+	const char *name, *version;
+	const ElfW(Sym) *best;
+	bool best_is_default;
+};
+
+static void consider(const struct dynamic *dyn, struct match *match, size_t index)
+{
+	const ElfW(Sym) *symbol = &dyn->symbols[index];
+	unsigned type = ELF64_ST_TYPE(symbol->st_info);
+	unsigned version;
+
+	if (symbol->st_shndx == SHN_UNDEF || match->best_is_default)
+		return;
+	if (type != STT_NOTYPE && type != STT_OBJECT && type != STT_FUNC && type != STT_COMMON &&
+	    type != STT_GNU_IFUNC)
+		return;
+	if (strcmp(string_at(dyn, symbol->st_name), match->name))
+		return;
+	version = dyn->versions ? dyn->versions[index] : 1;
+	if (match->version) {
+		const char *name = defined_version(dyn, version & 0x7fff);
+
+		if (!name || strcmp(name, match->version))
+			return;
+	}
+	if (match->version || !(version & 0x8000)) {
+		match->best = symbol;
+		match->best_is_default = true;
+	} else if (!match->best) {
+		match->best = symbol;
+	}
+}
+
+static void search_gnu_hash(const struct dynamic *dyn, struct match *match)
+{
+	uint32_t buckets = dyn->gnu_hash[0], first = dyn->gnu_hash[1];
+	uint32_t bloom_words = dyn->gnu_hash[2], shift = dyn->gnu_hash[3];
+	const ElfW(Addr) *bloom = (const void *)&dyn->gnu_hash[4];
+	const uint32_t *bucket = (const void *)&bloom[bloom_words];
+	const uint32_t *chain = &bucket[buckets];
+	const unsigned bits = sizeof(ElfW(Addr)) * 8;
+	uint32_t hash = 5381, index;
+	ElfW(Addr) word;
+
+	for (const unsigned char *c = (const void *)match->name; *c; c++)
+		hash = hash * 33 + *c;
+	if (!buckets || !bloom_words)
+		return;
+	word = bloom[(hash / bits) % bloom_words];
+	if (!(word >> (hash % bits) & 1) || !(word >> ((hash >> shift) % bits) & 1))
+		return;
+	for (index = bucket[hash % buckets]; index >= first && index; index++) {
+		uint32_t entry = chain[index - first];
+
+		if ((entry | 1) == (hash | 1))
+			consider(dyn, match, index);
+		if (entry & 1)
+			break;
+	}
+}
+
+static void search_hash(const struct dynamic *dyn, struct match *match)
+{
+	ElfW(Word) buckets = dyn->hash[0], symbols = dyn->hash[1];
+	const ElfW(Word) *bucket = &dyn->hash[2], *chain = &bucket[buckets];
+	uint32_t hash = 0;
+
+	for (const unsigned char *c = (const void *)match->name; *c; c++) {
+		hash = (hash << 4) + *c;
+		hash ^= (hash >> 24) & 0xf0;
+		hash &= 0x0fffffff;
+	}
+	if (!buckets)
+		return;
+	for (ElfW(Word) index = bucket[hash % buckets], steps = 0; index && index < symbols &&
+	     steps < symbols; index = chain[index], steps++)
+		consider(dyn, match, index);
+}
+
+static void *resolve_indirect(uintptr_t resolver)
+{
+#if defined(__aarch64__)
+	struct {
+		unsigned long bytes, hwcap, hwcap2;
+	} features = { sizeof(features), getauxval(AT_HWCAP), getauxval(AT_HWCAP2) };
+
+	/* bit 62 says that the second argument is there (glibc, sys/ifunc.h) */
+	return ((void *(*)(uint64_t, void *))resolver)(features.hwcap | 1ull << 62, &features);
+#else
+	return ((void *(*)(void))resolver)();
+#endif
+}
+
+void *gm_object_symbol(const struct gm_object *object, const char *name, const char *version)
+{
+	struct match match = { name, version, NULL, false };
+	struct dynamic dyn;
+	uintptr_t value;
+
+	if (!parse_dynamic(object, &dyn))
+		return NULL;
+	if (dyn.gnu_hash)
+		search_gnu_hash(&dyn, &match);
+	else if (dyn.hash)
+		search_hash(&dyn, &match);
+	if (!match.best)
+		return NULL;
+	value = match.best->st_value;
+	if (match.best->st_shndx != SHN_ABS)
+		value += object->base;
+	if (ELF64_ST_TYPE(match.best->st_info) == STT_GNU_IFUNC)
+		return resolve_indirect(value);
+	return (void *)value;
+}
+
+static const char *dynamic_string(const struct gm_object *object, ElfW(Sxword) tag, unsigned index)
+{
+	struct dynamic dyn;
+
+	if (!parse_dynamic(object, &dyn))
+		return NULL;
+	for (const ElfW(Dyn) *entry = object->dynamic; entry->d_tag != DT_NULL; entry++)
+		if (entry->d_tag == tag && !index--)
+			return string_at(&dyn, entry->d_un.d_val);
+	return NULL;
+}
+
+const char *gm_object_soname(const struct gm_object *object)
+{
+	return dynamic_string(object, DT_SONAME, 0);
+}
+
+const char *gm_object_basename(const struct gm_object *object)
+{
+	const char *slash = strrchr(object->path, '/'), *soname;
+
+	if (*object->path)
+		return slash ? slash + 1 : object->path;
+	soname = gm_object_soname(object);
+	return soname ? soname : "";
+}
+
+const char *gm_object_needed(const struct gm_object *object, unsigned index)
+{
+	return dynamic_string(object, DT_NEEDED, index);
+}
+
+/*
+ * How many symbols there are at most. Undefined ones are not in the GNU hash table and the dynamic
+ * section has no count, but every linker puts another table right after the symbols.
+ */
+static size_t symbol_bound(const struct gm_object *object, const struct dynamic *dyn)
+{
+	uintptr_t end = dyn->next_table ? dyn->next_table : object->end;
+
+	if (dyn->hash)
+		return dyn->hash[1];
+	return (end - (uintptr_t)dyn->symbols) / sizeof(ElfW(Sym));
+}
+
+/* Index of the object's undefined symbol `name`, 0 if there is none. */
+static size_t find_reference(const struct gm_object *object, const struct dynamic *dyn,
+			     const char *name)
+{
+	size_t bound = symbol_bound(object, dyn);
+
+	for (size_t i = 1; i < bound; i++) {
+		const ElfW(Sym) *symbol = &dyn->symbols[i];
+
+		if (symbol->st_shndx == SHN_UNDEF && symbol->st_name &&
+		    !strcmp(string_at(dyn, symbol->st_name), name))
+			return i;
+	}
+	return 0;
+}
+
+bool gm_object_refers_to(const struct gm_object *object, const char *name)
+{
+	struct dynamic dyn;
+
+	return parse_dynamic(object, &dyn) && find_reference(object, &dyn, name);
+}
+
+const char *gm_object_needed_version(const struct gm_object *object, const char *name,
+				     const char **file)
+{
+	const ElfW(Verneed) *need;
+	struct dynamic dyn;
+	unsigned version;
+	size_t index;
+
+	if (!parse_dynamic(object, &dyn) || !dyn.versions || !dyn.needed)
+		return NULL;
+	index = find_reference(object, &dyn, name);
+	if (!index)
+		return NULL;
+	version = dyn.versions[index] & 0x7fff;
+	need = dyn.needed;
+	for (unsigned i = 0; i < dyn.needed_count; i++) {
+		const ElfW(Vernaux) *aux = (const void *)((const char *)need + need->vn_aux);
+
+		for (unsigned k = 0; k < need->vn_cnt; k++) {
+			if ((aux->vna_other & 0x7fff) == version) {
+				if (file)
+					*file = string_at(&dyn, need->vn_file);
+				return string_at(&dyn, aux->vna_name);
+			}
+			aux = (const void *)((const char *)aux + aux->vna_next);
+		}
+		if (!need->vn_next)
+			break;
+		need = (const void *)((const char *)need + need->vn_next);
+	}
+	return NULL;
+}
+
+const unsigned char *gm_object_build_id(const struct gm_object *object, unsigned *bytes)
+{
+	for (unsigned i = 0; i < object->phdrs; i++) {
+		const ElfW(Phdr) *segment = &object->phdr[i];
+		const char *at = (const char *)object->base + segment->p_vaddr;
+		size_t left = segment->p_memsz, align = segment->p_align == 8 ? 8 : 4;
+
+		if (segment->p_type != PT_NOTE)
+			continue;
+		while (left >= sizeof(ElfW(Nhdr))) {
+			const ElfW(Nhdr) *note = (const void *)at;
+			size_t name = sizeof(*note), desc = name + note->n_namesz, whole;
+
+			desc = (desc + align - 1) & ~(align - 1);
+			whole = (desc + note->n_descsz + align - 1) & ~(align - 1);
+			if (whole > left)
+				break;
+			if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+			    !memcmp(at + name, "GNU", 4)) {
+				*bytes = note->n_descsz;
+				return (const unsigned char *)at + desc;
+			}
+			at += whole;
+			left -= whole;
+		}
+	}
+	return NULL;
+}
