@@ -190,6 +190,7 @@ struct gm_header {
 	uint64_t first_mark_serial;	/* `serial` at the program's first mark, 0: no mark. For leaks at exit */
 	uint32_t marks_dropped;
 	uint32_t devices_seen;		/* bit i: device i was used (first 32) */
+	uint64_t data_offset;		/* of chunk 0; 0: the first 4096-byte page after the directory */
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
 
