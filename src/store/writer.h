@@ -13,16 +13,20 @@ extern struct gm_header *gm_file;
 
 /*
  * Creates the output file of `pattern` (GPUMEMTRACE_OUT, already expanded) with room for `cap_bytes`
- * and fills the header's fixed part. Returns 0, or -errno when even the fallback (private memory,
- * written at exit) cannot be had. Not thread-safe: the caller holds its start lock.
+ * and fills the header's fixed part. Returns 0; -errno with gm_file set when no file could be made and
+ * private memory, written at exit, takes its place; -errno with gm_file NULL when that failed too.
+ * Not thread-safe: the caller holds its start lock.
  */
 int gm_store_create(const char *path, uint64_t cap_bytes);
 
 /* The path in use (it can differ from the one asked for), "" for none. Static storage. */
 const char *gm_store_path(void);
 
-/* Marks the file complete, trims it to its used size, keeps the mapping. May be called twice. */
-void gm_store_finish(void);
+/*
+ * Trims the file to its used size (the private fallback is written here) and moves it to where it was
+ * wanted; the mapping stays. The caller has set `end`. May be called again. 0 or -errno.
+ */
+int gm_store_finish(void);
 
 /* A consistent copy of the file as it stands, to `path` (0600, not followed if a link). 0 or -errno. */
 int gm_store_copy(const char *path);

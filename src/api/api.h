@@ -1,0 +1,108 @@
+/*
+ * What the table of CUDA functions (cuda_api.def) is made of: rows, roles, and struct gm_call, one
+ * call's arguments in the table's terms. Shared by interpose/ and cupti/, which fill it, and by
+ * interpose/roles.c, which turns it into events.
+ */
+#ifndef GM_API_API_H
+#define GM_API_API_H
+
+#include "api/cuda_abi.h"
+#include "api/params.h"
+#include "store/layout.h"
+
+/* What a function does to memory; one handler each in interpose/roles.c. */
+enum gm_role {
+	GM_ROLE_NOTHING,	/* forwarded and counted, moves no memory */
+	GM_ROLE_ALLOC,
+	GM_ROLE_FREE,
+	GM_ROLE_REGISTER,	/* as ALLOC, of an address that the caller gives */
+	GM_ROLE_EXPORT,		/* a handle for other processes is taken */
+	GM_ROLE_POOL_CREATE,
+	GM_ROLE_POOL_IMPORT,
+	GM_ROLE_POOL_DESTROY,
+	GM_ROLE_POOL_TRIM,
+	GM_ROLE_POOL_SET,	/* a device's current pool */
+	GM_ROLE_VMM_RESERVE,
+	GM_ROLE_VMM_ADDRESS_FREE,
+	GM_ROLE_VMM_MAP,
+	GM_ROLE_VMM_UNMAP,
+	GM_ROLE_VMM_RETAIN,
+	GM_ROLE_VMM_RELEASE,
+	GM_ROLE_MULTICAST_BIND,
+	GM_ROLE_MULTICAST_UNBIND,
+	GM_ROLE_GRAPH_NODE,	/* a node of any type: memory nodes count */
+	GM_ROLE_GRAPH_FREE_NODE,
+	GM_ROLE_GRAPH_LAUNCH,
+	GM_ROLE_GRAPH_DESTROY,
+	GM_ROLE_GRAPH_EXEC_DESTROY,
+	GM_ROLE_GRAPH_TRIM,
+	GM_ROLE_CTX_CREATE,
+	GM_ROLE_CTX_RETAIN,	/* the primary context */
+	GM_ROLE_CTX_RELEASE,
+	GM_ROLE_CTX_DESTROY,
+	GM_ROLE_GREEN_CREATE,
+	GM_ROLE_DEVICE_RESET,
+	GM_ROLE_MODULE_LOAD,
+	GM_ROLE_MODULE_UNLOAD,
+	GM_ROLE_MODULE_USE,	/* lazily loaded code is loaded here */
+	GM_ROLE_LIMIT,
+	GM_ROLE_MEM_INFO,
+	GM_ROLE_ROUTE,
+	GM_ROLES
+};
+
+enum gm_function {
+#define GM_RUNTIME(name, ...)	     GM_FN_##name,
+#define GM_RUNTIME_UNTIL12(name, ...) GM_FN_##name##_until12,
+#define GM_RUNTIME_FROM13(name, ...) GM_FN_##name,
+#define GM_DRIVER(name, ...)	     GM_FN_##name,
+#define GM_ROUTE(layer, name, ...)   GM_FN_##name,
+#include "api/cuda_api.def"
+	GM_FUNCTIONS
+};
+
+struct gm_row {
+	const char *name;	/* as exported */
+	uint8_t layer;		/* enum gm_layer */
+	uint8_t role;		/* enum gm_role */
+	uint8_t kind;		/* enum gm_kind: of what is allocated, or the family that a free belongs to */
+	uint8_t majors;		/* bit 0: libcudart 11, bit 1: 12, bit 2: 13 (runtime rows) */
+};
+
+extern const struct gm_row gm_rows[GM_FUNCTIONS];
+
+/* One call. Everything not named by its row is 0 (device: see gm_call_device). */
+struct gm_call {
+	uint32_t function;	/* enum gm_function */
+	uint32_t provider;	/* runtime rows: which loaded cudart answered (interpose/resolve.h) */
+	uintptr_t caller;	/* return address of the wrapper */
+	void *out;		/* where the new pointer or handle is written */
+	void *pitch;		/* where the pitch is written; bytes is then a row's width */
+	uint64_t bytes, rows;
+	uint64_t key;		/* pointer, handle or address given */
+	uint64_t stream, pool, handle, offset, address, graph, exec;
+	const void *location;	/* a CUmemLocation: where the memory is to lie */
+	const void *node;	/* graph node parameters */
+	void *free_out, *total_out;
+	int device;
+	uint32_t limit;
+	uint8_t space;		/* enum gm_space */
+	uint8_t narrow;		/* the out-parameters are 32 bits wide (first driver API) */
+	uint8_t ipc;		/* the size is to be asked of the driver */
+	uint8_t view;		/* a view of imported memory: no bytes of its own */
+	/* the tracker's own, from gm_call_begin to gm_call_end */
+	uint8_t outermost, recorded, injected, reserved;
+	uint32_t ticket_record;
+	uint64_t ticket_serial;
+	uint64_t free_before;
+	uint64_t started_ns;
+	uintptr_t saved_depth;
+};
+
+/* Bytes of a CUDA array by its descriptor, all mipmap levels; extents of 0 count as 1. */
+uint64_t gm_runtime_array_bytes(const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
+				size_t depth, unsigned int levels);
+uint64_t gm_driver_array_bytes(unsigned int format, unsigned int channels, size_t width,
+			       size_t height, size_t depth, unsigned int levels);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * A lock on one futex word (Drepper's three states): no libpthread needed, its state is plain memory
+ * that the child of a fork can reset, and a try-lock is safe in a signal handler.
+ */
+#ifndef GM_STORE_LOCK_H
+#define GM_STORE_LOCK_H
+
+#include <linux/futex.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct gm_lock {
+	uint32_t word; /* 0 free, 1 held, 2 held and waited for */
+};
+
+static inline bool gm_lock_try(struct gm_lock *lock)
+{
+	uint32_t free_word = 0;
+
+	return __atomic_compare_exchange_n(&lock->word, &free_word, 1, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+static inline void gm_lock_acquire(struct gm_lock *lock)
+{
+	if (gm_lock_try(lock))
+		return;
+	while (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) != 0)
+		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+}
+
+static inline void gm_lock_release(struct gm_lock *lock)
+{
+	if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2)
+		syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+#endif

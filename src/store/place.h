@@ -1,0 +1,33 @@
+/*
+ * Where the output file lies: directories, names that are taken, network filesystems. Used by the
+ * writer alone.
+ */
+#ifndef GM_STORE_PLACE_H
+#define GM_STORE_PLACE_H
+
+#include "store/layout.h"
+#include <stdbool.h>
+
+#define GM_PATH_BYTES 4096
+#define GM_POINTER_MAGIC "gpumemtrace-pointer 1\n"
+
+struct gm_place {
+	char path[GM_PATH_BYTES];	/* the live file */
+	char wanted[GM_PATH_BYTES];	/* where it moves at a clean exit; "" if path is it already */
+};
+
+/*
+ * Creates the file for `path`: makes missing directories (0700), keeps an existing finished file as
+ * NAME.old1 and on, appends .PID to a name that a live process owns, and on a network filesystem puts
+ * the live file on local disk with a pointer at `path`. Mode 0600, links are not followed. Returns a
+ * descriptor open for reading and writing, or -errno.
+ */
+int gm_place_create(struct gm_place *place, const char *path);
+
+/* After a clean exit: moves a live file on local disk to the place it was wanted at. 0 or -errno. */
+int gm_place_settle(struct gm_place *place);
+
+/* Start time of a process in clock ticks (field 22 of /proc/PID/stat), 0 if it cannot be read. */
+uint64_t gm_process_start_ticks(int pid);
+
+#endif

@@ -1,0 +1,417 @@
+/*
+ * Writing the output file (writer.h): one sparse file, mapped once at its full capacity and backed
+ * chunk by chunk before a chunk is touched, so that a full disk is an error code and not a SIGBUS.
+ * No descriptor is kept: the program could close it and reuse its number.
+ */
+#include "store/writer.h"
+#include "store/lock.h"
+#include "store/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+#define MIN_CAP_BYTES (4ull << 20)
+#define MAX_STRING_BYTES 4096u
+
+static const uint32_t record_bytes[GM_TABLES_NOW] = {
+	[GM_TABLE_STRINGS] = 1,
+	[GM_TABLE_MODULES] = sizeof(struct gm_module_record),
+	[GM_TABLE_FRAMES] = sizeof(struct gm_frame_record),
+	[GM_TABLE_STACK_FRAMES] = sizeof(uint32_t),
+	[GM_TABLE_STACKS] = sizeof(struct gm_stack_record),
+	[GM_TABLE_SITES] = sizeof(struct gm_site_record),
+	[GM_TABLE_ALLOCS] = sizeof(struct gm_alloc_record),
+	[GM_TABLE_DEVICES] = sizeof(struct gm_device_record),
+	[GM_TABLE_LEVELS] = sizeof(struct gm_level_record),
+	[GM_TABLE_USAGE] = sizeof(struct gm_usage_record),
+	[GM_TABLE_POOLS] = sizeof(struct gm_pool_record),
+	[GM_TABLE_ERRORS] = sizeof(struct gm_error_record),
+	[GM_TABLE_OOMS] = sizeof(struct gm_oom_record),
+	[GM_TABLE_OOM_SITES] = sizeof(struct gm_oom_site_record),
+	[GM_TABLE_OOM_BLOCKS] = sizeof(struct gm_oom_block_record),
+	[GM_TABLE_IMPLICIT] = sizeof(struct gm_implicit_record),
+	[GM_TABLE_MARKS] = sizeof(struct gm_mark_record),
+	[GM_TABLE_TIMELINE] = sizeof(struct gm_timeline_record),
+	[GM_TABLE_EVENTS] = sizeof(struct gm_event_record),
+	[GM_TABLE_LEDGER] = sizeof(struct gm_ledger_record),
+	[GM_TABLE_COSTS] = sizeof(struct gm_cost_record),
+	[GM_TABLE_RETRIES] = sizeof(struct gm_retry_record),
+	[GM_TABLE_TORCH] = sizeof(struct gm_torch_record),
+	[GM_TABLE_VMM] = sizeof(struct gm_vmm_record),
+	[GM_TABLE_CONTEXTS] = sizeof(struct gm_context_record),
+	[GM_TABLE_LEDGER_HISTORY] = sizeof(struct gm_ledger_record),
+	[GM_TABLE_FUNCTIONS] = sizeof(struct gm_function_record),
+};
+
+struct table {
+	char **chunks;		/* addresses of its chunks, in order; room for the whole directory */
+	uint32_t chunk_count;
+	uint32_t per_chunk;	/* records */
+	uint32_t next;		/* records handed out; the first not yet published is in the header */
+};
+
+struct gm_header *gm_file;
+
+static struct {
+	struct gm_lock lock;	/* guards the directory, chunk hand-out and the string table */
+	struct table tables[GM_TABLES_NOW];
+	struct gm_directory_entry *directory;
+	char *base;
+	uint64_t mapped_bytes;
+	uint64_t data_offset;	/* of chunk 0 */
+	uint32_t capacity;	/* chunks */
+	bool private_memory;	/* the fallback: nothing on disk before the end */
+	bool populate;		/* MADV_POPULATE_WRITE works */
+	dev_t device;
+	ino_t inode;
+	struct gm_place place;
+} store;
+
+static bool same_file(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_dev == store.device && st.st_ino == store.inode;
+}
+
+/* Before Linux 5.14: blocks by posix_fallocate on a descriptor opened for this one growth. */
+static int back_by_descriptor(uint64_t offset, uint64_t bytes)
+{
+	int fd = open(store.place.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC), error;
+
+	if (fd < 0)
+		return -errno;
+	error = same_file(fd) ? -posix_fallocate(fd, (off_t)offset, (off_t)bytes) : -ESTALE;
+	close(fd);
+	return error;
+}
+
+static int back(uint64_t offset, uint64_t bytes)
+{
+	if (store.private_memory)
+		return 0;
+	if (store.populate) {
+		if (madvise(store.base + offset, bytes, MADV_POPULATE_WRITE) == 0)
+			return 0;
+		if (errno != EINVAL)
+			return -errno;
+		store.populate = false;
+	}
+	return back_by_descriptor(offset, bytes);
+}
+
+/* RLIMIT_FSIZE would answer growth beyond it with SIGXFSZ. */
+static uint64_t clamp_cap(uint64_t cap_bytes)
+{
+	struct rlimit limit;
+
+	if (cap_bytes < MIN_CAP_BYTES)
+		cap_bytes = MIN_CAP_BYTES;
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+	    cap_bytes > limit.rlim_cur)
+		cap_bytes = limit.rlim_cur;
+	return cap_bytes / GM_CHUNK_BYTES * GM_CHUNK_BYTES;
+}
+
+static int map_file(uint64_t bytes)
+{
+	struct stat st;
+	int fd = gm_place_create(&store.place, store.place.path), error = 0;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0 || ftruncate(fd, (off_t)bytes) < 0)
+		error = -errno;
+	if (!error) {
+		store.device = st.st_dev;
+		store.inode = st.st_ino;
+		store.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (store.base == MAP_FAILED)
+			error = -errno;
+	}
+	close(fd);
+	if (error) {
+		unlink(store.place.path);
+		store.base = NULL;
+	}
+	return error;
+}
+
+static int map_private(uint64_t bytes)
+{
+	store.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (store.base == MAP_FAILED) {
+		store.base = NULL;
+		return -errno;
+	}
+	store.private_memory = true;
+	return 0;
+}
+
+static int set_up_tables(void)
+{
+	size_t bytes = (size_t)GM_TABLES_NOW * store.capacity * sizeof(char *);
+	char **addresses = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int i;
+
+	if (addresses == MAP_FAILED)
+		return -errno;
+	for (i = 0; i < GM_TABLES_NOW; i++) {
+		store.tables[i] = (struct table){
+			.chunks = addresses + (size_t)i * store.capacity,
+			.per_chunk = GM_CHUNK_BYTES / record_bytes[i],
+		};
+	}
+	return 0;
+}
+
+static void fill_header(struct gm_header *header, uint64_t cap_bytes)
+{
+	int i;
+
+	memcpy(header->magic, GM_MAGIC, sizeof(header->magic));
+	header->byte_order = GM_BYTE_ORDER;
+	header->format_version = GM_FORMAT_VERSION;
+	header->oldest_version = GM_FORMAT_OLDEST;
+	header->header_bytes = GM_HEADER_BYTES;
+	header->chunk_bytes = GM_CHUNK_BYTES;
+	header->directory_offset = GM_HEADER_BYTES;
+	header->directory_capacity = store.capacity;
+	header->cap_bytes = cap_bytes;
+	for (i = 0; i < GM_TABLES_NOW; i++)
+		header->tables[i].record_bytes = record_bytes[i];
+}
+
+int gm_store_create(const char *path, uint64_t cap_bytes)
+{
+	uint64_t bytes = clamp_cap(cap_bytes), directory_bytes;
+	int error, failure = 0;
+
+	memset(&store, 0, sizeof(store));
+	store.populate = true;
+	if (strlen(path) >= sizeof(store.place.path))
+		return -ENAMETOOLONG;
+	strcpy(store.place.path, path);
+	store.capacity = (uint32_t)(bytes / GM_CHUNK_BYTES);
+	directory_bytes = store.capacity * sizeof(struct gm_directory_entry);
+	directory_bytes = (directory_bytes + GM_HEADER_BYTES - 1) / GM_HEADER_BYTES * GM_HEADER_BYTES;
+	store.data_offset = GM_HEADER_BYTES + directory_bytes;
+	if (bytes < store.data_offset + 4 * GM_CHUNK_BYTES)
+		failure = -EFBIG; /* RLIMIT_FSIZE leaves no room for a file */
+	else
+		store.capacity = (uint32_t)((bytes - store.data_offset) / GM_CHUNK_BYTES);
+	if (!failure)
+		failure = map_file(bytes);
+	if (!failure) {
+		failure = back(0, store.data_offset);
+		if (failure) { /* the disk is full already */
+			munmap(store.base, bytes);
+			unlink(store.place.path);
+		}
+	}
+	if (failure) {
+		if (bytes < MIN_CAP_BYTES)
+			bytes = MIN_CAP_BYTES;
+		store.capacity = (uint32_t)((bytes - store.data_offset) / GM_CHUNK_BYTES);
+		error = map_private(bytes);
+		if (error)
+			return error;
+	}
+	store.mapped_bytes = bytes;
+	error = set_up_tables();
+	if (error) {
+		munmap(store.base, bytes);
+		return error;
+	}
+	madvise(store.base, bytes, MADV_DONTFORK);
+	store.directory = (struct gm_directory_entry *)(store.base + GM_HEADER_BYTES);
+	fill_header((struct gm_header *)store.base, bytes);
+	gm_file = (struct gm_header *)store.base;
+	return failure; /* negative with gm_file set: in private memory, the caller warns */
+}
+
+const char *gm_store_path(void)
+{
+	return store.place.wanted[0] ? store.place.wanted : store.place.path;
+}
+
+static uint64_t used_bytes(void)
+{
+	return store.data_offset +
+	       (uint64_t)__atomic_load_n(&gm_file->chunk_count, __ATOMIC_ACQUIRE) * GM_CHUNK_BYTES;
+}
+
+static int write_all(int fd, const char *data, uint64_t bytes)
+{
+	while (bytes) {
+		ssize_t done = write(fd, data, bytes < (1u << 30) ? bytes : (1u << 30));
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done < 0 ? -errno : -EIO;
+		data += done;
+		bytes -= (uint64_t)done;
+	}
+	return 0;
+}
+
+int gm_store_copy(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600), error;
+
+	if (fd < 0)
+		return -errno;
+	error = write_all(fd, store.base, used_bytes());
+	if (close(fd) < 0 && !error)
+		error = -errno;
+	if (error)
+		unlink(path);
+	return error;
+}
+
+/* The private fallback reaches the disk here, if anything will take it now. */
+static int write_private(void)
+{
+	int fd = gm_place_create(&store.place, store.place.path), error;
+
+	if (fd < 0)
+		return fd;
+	error = write_all(fd, store.base, used_bytes());
+	close(fd);
+	return error;
+}
+
+int gm_store_finish(void)
+{
+	int fd, error = 0;
+
+	if (store.private_memory)
+		return write_private();
+	fd = open(store.place.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (!same_file(fd))
+		error = -ESTALE;
+	else if (ftruncate(fd, (off_t)used_bytes()) < 0)
+		error = -errno;
+	close(fd);
+	return error ? error : gm_place_settle(&store.place);
+}
+
+void gm_store_forget(void)
+{
+	gm_file = NULL;
+	store.base = NULL;
+	store.lock.word = 0;
+}
+
+/* Takes the next chunk of the file for a table. The caller holds the store's lock. */
+static bool add_chunk(enum gm_table_id id)
+{
+	struct table *table = &store.tables[id];
+	uint32_t number = gm_file->chunk_count;
+	uint64_t offset = store.data_offset + (uint64_t)number * GM_CHUNK_BYTES;
+
+	if (number >= store.capacity || back(offset, GM_CHUNK_BYTES) < 0)
+		return false;
+	store.directory[number].table = id;
+	store.directory[number].ordinal = table->chunk_count;
+	__atomic_store_n(&table->chunks[table->chunk_count], store.base + offset, __ATOMIC_RELEASE);
+	table->chunk_count++;
+	__atomic_store_n(&gm_file->chunk_count, number + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool make_room(enum gm_table_id id, uint64_t end)
+{
+	struct table *table = &store.tables[id];
+	bool fits = true;
+
+	if (end <= (uint64_t)table->chunk_count * table->per_chunk)
+		return true;
+	gm_lock_acquire(&store.lock);
+	while (fits && end > (uint64_t)table->chunk_count * table->per_chunk)
+		fits = add_chunk(id);
+	gm_lock_release(&store.lock);
+	if (!fits)
+		__atomic_fetch_add(&gm_file->dropped_records, 1, __ATOMIC_RELAXED);
+	return fits;
+}
+
+void *gm_store_append(enum gm_table_id id, uint32_t count, uint32_t *index)
+{
+	struct table *table = &store.tables[id];
+
+	if (!make_room(id, (uint64_t)table->next + count))
+		return NULL;
+	*index = table->next;
+	table->next += count;
+	return table->chunks[*index / table->per_chunk] +
+	       (size_t)(*index % table->per_chunk) * record_bytes[id];
+}
+
+void gm_store_publish(enum gm_table_id id)
+{
+	__atomic_store_n(&gm_file->tables[id].count, store.tables[id].next, __ATOMIC_RELEASE);
+}
+
+void *gm_store_record(enum gm_table_id id, uint32_t index)
+{
+	struct table *table = &store.tables[id];
+	char *chunk;
+
+	if (index == GM_NONE || index / table->per_chunk >= store.capacity)
+		return NULL;
+	chunk = __atomic_load_n(&table->chunks[index / table->per_chunk], __ATOMIC_ACQUIRE);
+	return chunk ? chunk + (size_t)(index % table->per_chunk) * record_bytes[id] : NULL;
+}
+
+/* `bytes`, less the start of a UTF-8 character that would be cut in two. */
+static size_t cut_utf8(const char *text, size_t bytes)
+{
+	while (bytes && ((unsigned char)text[bytes] & 0xc0) == 0x80)
+		bytes--;
+	return bytes;
+}
+
+uint32_t gm_store_string(const char *text, size_t max)
+{
+	struct table *table = &store.tables[GM_TABLE_STRINGS];
+	size_t bytes = text ? strnlen(text, max < MAX_STRING_BYTES ? max : MAX_STRING_BYTES) : 0;
+	uint32_t at = GM_NONE, left;
+	bool fits = true;
+
+	if (!text)
+		return GM_NONE;
+	if (text[bytes])
+		bytes = cut_utf8(text, bytes);
+	gm_lock_acquire(&store.lock);
+	left = GM_CHUNK_BYTES - table->next % GM_CHUNK_BYTES;
+	if (left <= bytes) /* a string does not cross a chunk */
+		table->next += left;
+	if ((uint64_t)table->next + bytes >= (uint64_t)table->chunk_count * GM_CHUNK_BYTES)
+		fits = add_chunk(GM_TABLE_STRINGS);
+	if (fits) {
+		at = table->next;
+		memcpy(table->chunks[at / GM_CHUNK_BYTES] + at % GM_CHUNK_BYTES, text, bytes);
+		table->next += (uint32_t)bytes + 1;
+		gm_store_publish(GM_TABLE_STRINGS);
+	}
+	gm_lock_release(&store.lock);
+	if (!fits)
+		__atomic_fetch_add(&gm_file->dropped_records, 1, __ATOMIC_RELAXED);
+	return at;
+}

@@ -1,0 +1,104 @@
+/*
+ * Frees that CUDA refused, named by what is known of the pointer. A free that CUDA accepted is never
+ * blamed here (but for the note freed-while-exported). Called under the tracker's lock.
+ */
+#include "track/state.h"
+
+#define ERRORS_KEPT 4096u
+
+static bool same_error(const struct gm_error_record *record, enum gm_error_type type,
+		       const struct gm_event *event, uint32_t first_free_stack)
+{
+	return record->type == type && record->function == event->function &&
+	       record->error == event->error && record->stack == event->stack &&
+	       record->first_free_stack == first_free_stack;
+}
+
+void gm_error_note(enum gm_error_type type, const struct gm_event *event, uint64_t bytes,
+		   uint32_t first_free_stack, uint32_t victim_site)
+{
+	uint32_t number, count = gm_file->tables[GM_TABLE_ERRORS].count;
+	struct gm_error_record *record = NULL;
+
+	for (number = 0; number < count; number++) {
+		record = gm_store_record(GM_TABLE_ERRORS, number);
+		if (same_error(record, type, event, first_free_stack))
+			break;
+		record = NULL;
+	}
+	if (!record) {
+		if (count >= ERRORS_KEPT) {
+			gm_file->dropped_records++;
+			return;
+		}
+		record = gm_store_append(GM_TABLE_ERRORS, 1, &number);
+		if (!record)
+			return;
+		record->type = type;
+		record->function = event->function;
+		record->error = event->error;
+		record->stack = event->stack;
+		record->first_free_stack = first_free_stack;
+		record->time_ns = gm_track.now_ns;
+	}
+	record->victim_site = victim_site;
+	record->pointer = event->key;
+	record->count++;
+	record->bytes += bytes;
+	gm_store_publish(GM_TABLE_ERRORS);
+}
+
+/* The spaces in which the caller's value could live, other than the one its free call is about. */
+static struct gm_alloc_record *known_elsewhere(const struct gm_event *event)
+{
+	static const uint8_t address_spaces[] = {GM_SPACE_POINTER, GM_SPACE_REGISTERED,
+						 GM_SPACE_MAPPING, GM_SPACE_RESERVATION,
+						 GM_SPACE_ARRAY, GM_SPACE_MIPMAP};
+	struct gm_alloc_record *record;
+	uint32_t number;
+	unsigned i;
+
+	for (i = 0; i < sizeof(address_spaces); i++) {
+		if (address_spaces[i] == event->space)
+			continue;
+		record = gm_live_find(address_spaces[i], event->key, &number);
+		if (record)
+			return record;
+	}
+	return NULL;
+}
+
+static bool same_family(unsigned free_kind, unsigned alloc_kind)
+{
+	bool host_free = free_kind == GM_KIND_PINNED, host = alloc_kind == GM_KIND_PINNED;
+
+	if (free_kind == GM_KIND_IMPORTED || alloc_kind == GM_KIND_IMPORTED)
+		return free_kind == alloc_kind;
+	return host_free == host;
+}
+
+void gm_error_of_free(const struct gm_event *event, struct gm_alloc_record *alloc)
+{
+	const struct gm_freed *freed = gm_freed_find(event->space, event->key);
+	struct gm_alloc_record *other;
+
+	if (alloc) {
+		gm_error_note(same_family(event->kind, alloc->kind) ? GM_ERROR_FREE_FAILED
+								    : GM_ERROR_WRONG_FAMILY,
+			      event, alloc->bytes, GM_NONE, alloc->site);
+		return;
+	}
+	other = known_elsewhere(event);
+	if (other)
+		gm_error_note(GM_ERROR_WRONG_FAMILY, event, other->bytes, GM_NONE, other->site);
+	else if (freed && freed->cause)
+		gm_error_note(GM_ERROR_FREE_AFTER_RESET, event, freed->bytes, GM_NONE, freed->site);
+	else if (freed && event->space == GM_SPACE_HANDLE)
+		gm_error_note(GM_ERROR_RELEASED_TWICE, event, freed->bytes, freed->stack, freed->site);
+	else if (freed)
+		gm_error_note(GM_ERROR_DOUBLE_FREE, event, freed->bytes, freed->stack, freed->site);
+	else if (event->space == GM_SPACE_POINTER && (other = gm_live_containing(event->key)))
+		gm_error_note(GM_ERROR_INTERIOR_POINTER, event, other->bytes, GM_NONE, other->site);
+	else
+		gm_error_note(GM_ERROR_UNKNOWN_POINTER, event, 0, GM_NONE, GM_NONE);
+}

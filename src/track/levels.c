@@ -1,0 +1,142 @@
+/*
+ * Totals per device and level, and per device and kind. Called under the tracker's lock.
+ */
+#include "track/physical.h"
+#include "track/state.h"
+
+struct gm_level_record *gm_level(int device, unsigned level)
+{
+	struct gm_level_record **cached = &gm_track.levels[gm_slot(device)][level], *record;
+	uint32_t number;
+
+	if (*cached)
+		return *cached;
+	record = gm_store_append(GM_TABLE_LEVELS, 1, &number);
+	if (!record)
+		return NULL;
+	record->device = (int16_t)device;
+	record->level = (uint8_t)level;
+	gm_store_publish(GM_TABLE_LEVELS);
+	__atomic_store_n(cached, record, __ATOMIC_RELEASE);
+	return record;
+}
+
+struct gm_usage_record *gm_usage(int device, unsigned kind)
+{
+	struct gm_usage_record **cached = &gm_track.usage[gm_slot(device)][kind], *record;
+	uint32_t number;
+
+	if (*cached)
+		return *cached;
+	record = gm_store_append(GM_TABLE_USAGE, 1, &number);
+	if (!record)
+		return NULL;
+	record->device = (int16_t)device;
+	record->kind = (uint8_t)kind;
+	gm_store_publish(GM_TABLE_USAGE);
+	*cached = record;
+	return record;
+}
+
+static enum gm_series series_of(const struct gm_alloc_record *alloc)
+{
+	if (alloc->level == GM_LEVEL_TORCH)
+		return GM_SERIES_TORCH_ALLOCATED;
+	if (alloc->level == GM_LEVEL_CUSTOM)
+		return GM_SERIES_CUSTOM;
+	return alloc->device < 0 ? GM_SERIES_PINNED : GM_SERIES_TRACKED;
+}
+
+/* Blocks of frameworks have levels of their own; at the driver level only what is owned counts. */
+static bool in_level(const struct gm_alloc_record *alloc)
+{
+	return alloc->level != GM_LEVEL_DRIVER || gm_kind_owned(alloc->kind);
+}
+
+static void usage_add(const struct gm_alloc_record *alloc)
+{
+	struct gm_usage_record *usage = gm_usage(alloc->device, alloc->kind);
+
+	if (!usage)
+		return;
+	usage->current_bytes += alloc->bytes;
+	usage->current_count++;
+	usage->allocated_bytes += alloc->bytes;
+	usage->allocations++;
+	if (usage->current_bytes > usage->peak_bytes)
+		usage->peak_bytes = usage->current_bytes;
+}
+
+static void level_add(const struct gm_alloc_record *alloc, struct gm_site_record *site)
+{
+	struct gm_level_record *level = gm_level(alloc->device, alloc->level);
+
+	if (!level)
+		return;
+	level->current_bytes += alloc->bytes;
+	level->current_count++;
+	level->physical_bytes += (uint64_t)gm_physical_add(alloc);
+	level->allocated_bytes += alloc->bytes;
+	level->allocations++;
+	if (level->physical_bytes > level->physical_peak_bytes)
+		level->physical_peak_bytes = level->physical_bytes;
+	if (level->current_bytes >= level->peak_bytes) {
+		if (level->current_bytes > level->peak_bytes)
+			level->peak_at_ns = gm_track.now_ns;
+		level->peak_bytes = level->current_bytes;
+		level->epoch++;
+	}
+	if (level->current_bytes > site->level_max_bytes)
+		site->level_max_bytes = level->current_bytes;
+	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);
+}
+
+void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site)
+{
+	if (alloc->level == GM_LEVEL_DRIVER && alloc->kind != GM_KIND_NONE)
+		usage_add(alloc);
+	if (in_level(alloc))
+		level_add(alloc, site);
+}
+
+void gm_levels_remove(const struct gm_alloc_record *alloc)
+{
+	struct gm_usage_record *usage;
+	struct gm_level_record *level;
+
+	if (alloc->level == GM_LEVEL_DRIVER && alloc->kind != GM_KIND_NONE) {
+		usage = gm_usage(alloc->device, alloc->kind);
+		if (usage) {
+			usage->current_bytes -= alloc->bytes;
+			usage->current_count--;
+			usage->freed_bytes += alloc->bytes;
+			usage->frees++;
+		}
+	}
+	if (!in_level(alloc))
+		return;
+	level = gm_level(alloc->device, alloc->level);
+	if (!level)
+		return;
+	level->current_bytes -= alloc->bytes;
+	level->current_count--;
+	level->physical_bytes += (uint64_t)gm_physical_remove(alloc);
+	level->freed_bytes += alloc->bytes;
+	level->frees++;
+	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);
+}
+
+void gm_levels_failed(int device, unsigned level, unsigned kind)
+{
+	struct gm_usage_record *usage;
+	struct gm_level_record *record;
+
+	if (level == GM_LEVEL_DRIVER && kind != GM_KIND_NONE) {
+		usage = gm_usage(device, kind);
+		if (usage)
+			usage->failures++;
+	}
+	record = gm_level(device, level);
+	if (record)
+		record->failures++;
+}

@@ -1,0 +1,246 @@
+/*
+ * The live table: every allocation that was not freed, by key. The records lie in the file, the index
+ * over them (uthash) in private memory. Called under the tracker's lock.
+ */
+#include "track/state.h"
+#include "track/physical.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct live_key {
+	uint64_t key, space;
+};
+
+static inline unsigned hash_key(const struct live_key *key)
+{
+	uint64_t hash = (key->key ^ (key->space << 56)) * 0x9e3779b97f4a7c15ull;
+
+	return (unsigned)(hash >> 32) ^ (unsigned)(hash >> 17);
+}
+
+/* Keys are pointers and handles: multiply and fold, much faster than Jenkins over 16 bytes. */
+#define HASH_FUNCTION(pointer_, bytes_, hash_)                                                    \
+	((hash_) = hash_key((const struct live_key *)(const void *)(pointer_)))
+#define HASH_NONFATAL_OOM 1
+#define uthash_malloc(bytes) gm_arena_alloc(&gm_track.arena, bytes)
+#define uthash_free(memory, bytes) gm_arena_free(&gm_track.arena, memory, bytes)
+#include <uthash.h>
+
+struct live {
+	struct live_key key;
+	uint32_t number;
+	UT_hash_handle hh;
+};
+
+static struct live *live;
+static uint32_t empty = GM_NONE; /* records to use again, linked through `site` */
+
+static __thread uint32_t thread_id __attribute__((tls_model("initial-exec")));
+
+void gm_live_reset(void)
+{
+	live = NULL;
+	empty = GM_NONE;
+	thread_id = 0;
+	gm_physical_reset();
+}
+
+static struct live *find(unsigned space, uint64_t key)
+{
+	struct live_key wanted = {.key = key, .space = space};
+	struct live *entry;
+
+	HASH_FIND(hh, live, &wanted, sizeof(wanted), entry);
+	return entry;
+}
+
+struct gm_alloc_record *gm_live_find(unsigned space, uint64_t key, uint32_t *number)
+{
+	struct live *entry = find(space, key);
+
+	if (!entry)
+		return NULL;
+	*number = entry->number;
+	return gm_store_record(GM_TABLE_ALLOCS, entry->number);
+}
+
+static struct gm_alloc_record *take_record(uint32_t *number)
+{
+	struct gm_alloc_record *record;
+
+	if (empty == GM_NONE)
+		return gm_store_append(GM_TABLE_ALLOCS, 1, number);
+	*number = empty;
+	record = gm_store_record(GM_TABLE_ALLOCS, empty);
+	empty = record->site;
+	return record;
+}
+
+static void put_record(struct gm_alloc_record *record, uint32_t number)
+{
+	__atomic_store_n(&record->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
+	record->site = empty;
+	empty = number;
+}
+
+uint32_t gm_calling_thread(void)
+{
+	if (!thread_id)
+		thread_id = (uint32_t)syscall(SYS_gettid);
+	return thread_id;
+}
+
+/* The state is written last and alone makes the record count, so a process killed half-way through
+ * leaves a record that is either whole or not there. */
+static void fill(struct gm_alloc_record *record, const struct gm_event *event, uint32_t site)
+{
+	record->site = site;
+	record->key = event->key;
+	record->bytes = event->bytes;
+	record->physical_bytes = gm_physical_share(event->kind, event->bytes);
+	record->time_ns = gm_track.now_ns;
+	record->stream = event->stream;
+	record->serial = ++gm_file->serial;
+	record->owner = event->owner;
+	record->references = 1;
+	record->thread = gm_calling_thread();
+	record->flags = event->flags;
+	record->space = event->space;
+	record->kind = event->kind;
+	record->device = event->device;
+	record->level = event->level;
+	__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
+}
+
+struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
+{
+	uint32_t number;
+	struct gm_alloc_record *record = take_record(&number);
+	struct live *entry;
+
+	if (!record)
+		return NULL;
+	entry = gm_arena_alloc(&gm_track.arena, sizeof(*entry));
+	if (!entry) {
+		gm_file->dropped_records++;
+		gm_store_publish(GM_TABLE_ALLOCS);
+		put_record(record, number);
+		return NULL;
+	}
+	fill(record, event, site);
+	gm_store_publish(GM_TABLE_ALLOCS);
+	memset(entry, 0, sizeof(*entry));
+	entry->key.key = event->key;
+	entry->key.space = event->space;
+	entry->number = number;
+	HASH_ADD(hh, live, key, sizeof(entry->key), entry);
+	return record;
+}
+
+void gm_live_drop(struct gm_alloc_record *record, uint32_t number)
+{
+	struct live *entry = find(record->space, record->key);
+
+	if (entry && entry->number == number) {
+		HASH_DEL(live, entry);
+		gm_arena_free(&gm_track.arena, entry, sizeof(*entry));
+	}
+	put_record(record, number);
+}
+
+void gm_live_end(struct gm_alloc_record *record, uint32_t number)
+{
+	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, record->site);
+
+	if (site)
+		gm_site_remove(site, record);
+	gm_levels_remove(record);
+	gm_live_drop(record, number);
+}
+
+struct gm_alloc_record *gm_live_containing(uint64_t address)
+{
+	struct live *entry, *next;
+
+	HASH_ITER(hh, live, entry, next) {
+		struct gm_alloc_record *record = gm_store_record(GM_TABLE_ALLOCS, entry->number);
+
+		if (entry->key.space == GM_SPACE_POINTER && address > record->key &&
+		    address - record->key < record->bytes)
+			return record;
+	}
+	return NULL;
+}
+
+void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t, void *), void *data)
+{
+	struct live *entry, *next;
+
+	HASH_ITER(hh, live, entry, next) {
+		if (!visit(gm_store_record(GM_TABLE_ALLOCS, entry->number), entry->number, data))
+			return;
+	}
+}
+
+struct implicit_free {
+	enum gm_implicit_cause cause;
+	bool (*matches)(const struct gm_alloc_record *, const void *);
+	const void *data;
+};
+
+static struct gm_implicit_record *implicit_record(int device, enum gm_implicit_cause cause)
+{
+	uint32_t number, count = gm_file->tables[GM_TABLE_IMPLICIT].count;
+	struct gm_implicit_record *record;
+
+	for (number = 0; number < count; number++) {
+		record = gm_store_record(GM_TABLE_IMPLICIT, number);
+		if (record->device == device && record->cause == cause)
+			return record;
+	}
+	record = gm_store_append(GM_TABLE_IMPLICIT, 1, &number);
+	if (record) {
+		record->device = (int16_t)device;
+		record->cause = (uint8_t)cause;
+		gm_store_publish(GM_TABLE_IMPLICIT);
+	}
+	return record;
+}
+
+static bool free_implicitly(struct gm_alloc_record *record, uint32_t number, void *data)
+{
+	const struct implicit_free *request = data;
+	struct gm_implicit_record *sum;
+	struct gm_event event = {.key = record->key, .bytes = record->bytes, .kind = record->kind,
+				 .device = record->device, .space = record->space,
+				 .level = record->level, .stack = GM_NONE, .function = GM_NONE};
+
+	if (!request->matches(record, request->data))
+		return true;
+	if (gm_kind_owned(record->kind) && record->level == GM_LEVEL_DRIVER) {
+		sum = implicit_record(record->device, request->cause);
+		if (sum) {
+			sum->bytes += record->bytes;
+			sum->count++;
+		}
+	}
+	gm_freed_note(record, GM_NONE, request->cause + 1);
+	gm_history(GM_OP_IMPLICIT_FREE, &event, record->serial, record->site);
+	gm_live_end(record, number);
+	return true;
+}
+
+void gm_track_implicit_free(enum gm_implicit_cause cause,
+			    bool (*matches)(const struct gm_alloc_record *, const void *),
+			    const void *data)
+{
+	struct implicit_free request = {cause, matches, data};
+
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	gm_live_each(free_implicitly, &request);
+	gm_track_leave();
+}

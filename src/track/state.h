@@ -1,0 +1,107 @@
+/*
+ * What the files of track/ share: the lock, the caches of record addresses, and the small steps that
+ * an event is made of. Private to track/.
+ */
+#ifndef GM_TRACK_STATE_H
+#define GM_TRACK_STATE_H
+
+#include "stack/arena.h"
+#include "store/layout.h"
+#include "store/lock.h"
+#include "store/writer.h"
+#include "track/event.h"
+
+#define GM_DEVICES 64 /* device ordinals beyond are counted with the last */
+#define GM_SLOTS (GM_DEVICES + 1) /* slot 0 is the host */
+
+/*
+ * `lock` guards everything in track/ and the counters of the file. Held for table updates only: no
+ * stack is taken, no CUDA call made, nothing waited for under it.
+ */
+struct gm_track {
+	struct gm_lock lock;
+	struct gm_arena arena;	/* uthash's memory and the history of frees */
+	uint64_t now_ns;	/* time of the event in hand */
+	struct gm_level_record *levels[GM_SLOTS][GM_LEVELS];
+	struct gm_usage_record *usage[GM_SLOTS][GM_KINDS];
+	struct gm_timeline_record *series[GM_SLOTS][GM_SERIES_COUNT];
+};
+
+extern struct gm_track gm_track;
+
+/* Takes the lock, reads the clock, advances the window, makes the file's sequence odd. */
+void gm_track_enter(void);
+bool gm_track_try_enter(void);
+void gm_track_leave(void);
+
+/* The record in use for a device and level, made at first use; NULL when the file is full. */
+struct gm_level_record *gm_level(int device, unsigned level);
+struct gm_usage_record *gm_usage(int device, unsigned kind);
+
+/* Kinds whose bytes belong to the process: in totals and leaks. */
+static inline bool gm_kind_owned(unsigned kind)
+{
+	return kind >= GM_KIND_DEVICE && kind <= GM_KIND_PINNED;
+}
+
+static inline unsigned gm_slot(int device)
+{
+	if (device < 0)
+		return 0;
+	return device < GM_DEVICES ? (unsigned)device + 1 : GM_DEVICES;
+}
+
+/* sites.c: the site of an event, made if new; GM_NONE when the file is full. */
+uint32_t gm_site(const struct gm_event *event);
+/* Books `bytes` in or out of a site; the level must be changed after it (peak rule of layout.h). */
+void gm_site_add(struct gm_site_record *site, const struct gm_alloc_record *alloc);
+void gm_site_remove(struct gm_site_record *site, const struct gm_alloc_record *alloc);
+void gm_sites_reset(void);
+
+/* levels.c: books an allocation in or out of its level, its usage row and the timeline. */
+void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site);
+void gm_levels_remove(const struct gm_alloc_record *alloc);
+void gm_levels_failed(int device, unsigned level, unsigned kind);
+
+/* windows.c: which window is open now; a site's windows brought up to it. */
+void gm_windows_advance(uint64_t now_ns);
+void gm_windows_mark(void);
+void gm_site_windows(struct gm_site_record *site);
+
+/* timeline.c: the value of a series from now on. */
+void gm_timeline(int device, enum gm_series series, uint64_t bytes);
+
+/* live.c: the live table. Records are numbers in GM_TABLE_ALLOCS. */
+struct gm_alloc_record *gm_live_find(unsigned space, uint64_t key, uint32_t *number);
+struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site);
+void gm_live_drop(struct gm_alloc_record *record, uint32_t number);
+/* Ends an allocation: site, levels, table. */
+void gm_live_end(struct gm_alloc_record *record, uint32_t number);
+/* The live allocation that contains an address (pointers only), for diagnosis; slow. */
+struct gm_alloc_record *gm_live_containing(uint64_t address);
+/* Calls for each live record; stops when it returns false. */
+void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t number, void *), void *data);
+void gm_live_reset(void);
+uint32_t gm_calling_thread(void); /* tid */
+
+/* freed.c: the latest frees, to name the first of two. */
+struct gm_freed {
+	uint64_t key, bytes, time_ns;
+	uint32_t stack, site;
+	uint8_t space, kind;
+	uint8_t cause; /* 0 a free call, else enum gm_implicit_cause + 1 */
+};
+void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t stack, unsigned cause);
+const struct gm_freed *gm_freed_find(unsigned space, uint64_t key);
+void gm_freed_reset(void);
+
+/* errors.c: a free that CUDA refused. `alloc` NULL: no live record of the key. */
+void gm_error_of_free(const struct gm_event *event, struct gm_alloc_record *alloc);
+void gm_error_note(enum gm_error_type type, const struct gm_event *event, uint64_t bytes,
+		   uint32_t first_free_stack, uint32_t victim_site);
+
+/* history.c: the ring of the last events. */
+void gm_history(enum gm_event_op op, const struct gm_event *event, uint64_t serial, uint32_t site);
+void gm_history_start(bool on);
+
+#endif

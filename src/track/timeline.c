@@ -1,0 +1,66 @@
+/*
+ * Usage over time in bounded memory: GM_TIMELINE_POINTS equal stretches for each series, merged in
+ * pairs when the run outgrows them. Called under the lock.
+ */
+#include "track/state.h"
+
+#define FIRST_WIDTH_NS 100000u
+
+static struct gm_timeline_record *series_record(int device, enum gm_series series)
+{
+	struct gm_timeline_record **cached = &gm_track.series[gm_slot(device)][series], *record;
+	uint32_t number;
+
+	if (*cached)
+		return *cached;
+	record = gm_store_append(GM_TABLE_TIMELINE, 1, &number);
+	if (!record)
+		return NULL;
+	record->device = (int16_t)device;
+	record->series = (uint8_t)series;
+	record->width_ns = FIRST_WIDTH_NS;
+	record->points = 1; /* the value is 0 from time 0 until now */
+	gm_store_publish(GM_TABLE_TIMELINE);
+	*cached = record;
+	return record;
+}
+
+static void halve(struct gm_timeline_record *record)
+{
+	uint32_t i;
+
+	for (i = 0; 2 * i < record->points; i++) {
+		uint32_t a = 2 * i, b = a + 1 < record->points ? a + 1 : a;
+
+		record->min_bytes[i] = record->min_bytes[a] < record->min_bytes[b]
+					       ? record->min_bytes[a] : record->min_bytes[b];
+		record->max_bytes[i] = record->max_bytes[a] > record->max_bytes[b]
+					       ? record->max_bytes[a] : record->max_bytes[b];
+		record->last_bytes[i] = record->last_bytes[b];
+	}
+	record->points = i;
+	record->width_ns *= 2;
+}
+
+void gm_timeline(int device, enum gm_series series, uint64_t bytes)
+{
+	struct gm_timeline_record *record = series_record(device, series);
+	uint32_t i;
+
+	if (!record)
+		return;
+	while (gm_track.now_ns / record->width_ns >= GM_TIMELINE_POINTS)
+		halve(record);
+	while (record->points <= gm_track.now_ns / record->width_ns) {
+		uint64_t last = record->last_bytes[record->points - 1];
+
+		i = record->points++;
+		record->min_bytes[i] = record->max_bytes[i] = record->last_bytes[i] = last;
+	}
+	i = record->points - 1;
+	record->last_bytes[i] = bytes;
+	if (bytes < record->min_bytes[i])
+		record->min_bytes[i] = bytes;
+	if (bytes > record->max_bytes[i])
+		record->max_bytes[i] = bytes;
+}

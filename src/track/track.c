@@ -1,0 +1,379 @@
+/*
+ * The tracker's entry points: what happens at an allocation, a free, a mark, the end. Each is one
+ * short critical section over the tables of the open file.
+ */
+#include "track/state.h"
+
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FUNCTIONS 512
+#define MARK_NAME_BYTES 255
+#define MARKS_KEPT 100000u
+
+struct gm_track gm_track;
+
+static struct {
+	struct gm_lock lock;
+	uint32_t numbers[FUNCTIONS]; /* number + 1 in GM_TABLE_FUNCTIONS */
+} functions;
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t gm_track_now(void)
+{
+	return gm_file ? monotonic_ns() - gm_file->started_monotonic_ns : 0;
+}
+
+static void entered(void)
+{
+	gm_track.now_ns = gm_track_now();
+	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	gm_windows_advance(gm_track.now_ns);
+}
+
+void gm_track_enter(void)
+{
+	gm_lock_acquire(&gm_track.lock);
+	entered();
+}
+
+bool gm_track_try_enter(void)
+{
+	if (!gm_lock_try(&gm_track.lock))
+		return false;
+	entered();
+	return true;
+}
+
+void gm_track_leave(void)
+{
+	gm_file->last_event_ns = gm_track.now_ns;
+	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELEASE);
+	gm_lock_release(&gm_track.lock);
+}
+
+uint32_t gm_track_function(unsigned id, const char *name, unsigned layer)
+{
+	struct gm_function_record *record;
+	uint32_t number;
+
+	if (id >= FUNCTIONS || !gm_file)
+		return GM_NONE;
+	number = __atomic_load_n(&functions.numbers[id], __ATOMIC_ACQUIRE);
+	if (number)
+		return number - 1;
+	gm_lock_acquire(&functions.lock);
+	number = functions.numbers[id];
+	if (!number) {
+		record = gm_store_append(GM_TABLE_FUNCTIONS, 1, &number);
+		if (record) {
+			record->name_string = gm_store_string(name, 128);
+			record->layer = layer;
+			gm_store_publish(GM_TABLE_FUNCTIONS);
+			number++;
+			__atomic_store_n(&functions.numbers[id], number, __ATOMIC_RELEASE);
+		} else {
+			number = 0;
+		}
+	}
+	gm_lock_release(&functions.lock);
+	return number ? number - 1 : GM_NONE;
+}
+
+void gm_track_start(void)
+{
+	gm_arena_reset(&gm_track.arena);
+	memset(&gm_track, 0, sizeof(gm_track));
+	memset(&functions, 0, sizeof(functions));
+	gm_live_reset();
+	gm_sites_reset();
+	gm_freed_reset();
+	gm_file->started_monotonic_ns = monotonic_ns();
+	gm_file->window_width_ns = 50000;
+	memset(gm_file->window_mark, 0xff, sizeof(gm_file->window_mark));
+}
+
+void gm_track_alloc(const struct gm_event *event)
+{
+	struct gm_alloc_record *old, *record;
+	struct gm_site_record *site;
+	uint32_t number, site_number;
+
+	if (!gm_file || !event->key)
+		return;
+	gm_track_enter();
+	gm_file->events++;
+	old = gm_live_find(event->space, event->key, &number);
+	if (old)
+		gm_live_end(old, number);
+	site_number = gm_site(event);
+	site = gm_store_record(GM_TABLE_SITES, site_number);
+	record = site ? gm_live_add(event, site_number) : NULL;
+	if (record) {
+		gm_site_add(site, record);
+		gm_levels_add(record, site);
+		gm_history(GM_OP_ALLOC, event, record->serial, site_number);
+	}
+	gm_track_leave();
+}
+
+void gm_track_alloc_failed(const struct gm_event *event)
+{
+	struct gm_site_record *site;
+	uint32_t number;
+
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	gm_file->events++;
+	number = gm_site(event);
+	site = gm_store_record(GM_TABLE_SITES, number);
+	if (site)
+		site->failures++;
+	gm_levels_failed(event->device, event->level, event->kind);
+	gm_history(GM_OP_ALLOC_FAILED, event, 0, number);
+	gm_track_leave();
+}
+
+struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key)
+{
+	struct gm_ticket ticket = {.record = GM_NONE};
+	struct gm_alloc_record *record;
+
+	if (!gm_file || !key)
+		return ticket;
+	gm_lock_acquire(&gm_track.lock);
+	record = gm_live_find(space, key, &ticket.record);
+	if (record) {
+		ticket.serial = record->serial;
+		__atomic_store_n(&record->state, GM_STATE_FREEING, __ATOMIC_RELEASE);
+	} else {
+		ticket.record = GM_NONE;
+	}
+	gm_lock_release(&gm_track.lock);
+	return ticket;
+}
+
+/* The ticket's record if it is still the allocation it was; another thread may have been given its
+ * address as soon as CUDA had freed it. */
+static struct gm_alloc_record *redeem(struct gm_ticket ticket)
+{
+	struct gm_alloc_record *record = gm_store_record(GM_TABLE_ALLOCS, ticket.record);
+
+	if (record && record->state != GM_STATE_EMPTY && record->serial == ticket.serial)
+		return record;
+	return NULL;
+}
+
+static void free_succeeded(struct gm_ticket ticket, struct gm_alloc_record *record,
+			   const struct gm_event *event)
+{
+	uint64_t serial = record ? record->serial : 0;
+	uint32_t site = record ? record->site : GM_NONE;
+
+	if (record) {
+		if (record->flags & GM_ALLOC_EXPORTED)
+			gm_error_note(GM_ERROR_FREED_WHILE_EXPORTED, event, record->bytes, GM_NONE,
+				      record->site);
+		gm_freed_note(record, event->stack, 0);
+		gm_live_end(record, ticket.record);
+	} else if (ticket.record == GM_NONE) {
+		gm_file->unknown_frees++;
+	}
+	gm_history(GM_OP_FREE, event, serial, site);
+}
+
+static void free_failed(struct gm_alloc_record *record, const struct gm_event *event)
+{
+	struct gm_site_record *site = record ? gm_store_record(GM_TABLE_SITES, record->site) : NULL;
+
+	if (record)
+		__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
+	if (site)
+		site->failed_frees++;
+	gm_error_of_free(event, record);
+	gm_history(GM_OP_FREE_FAILED, event, record ? record->serial : 0,
+		   record ? record->site : GM_NONE);
+}
+
+void gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event)
+{
+	if (!gm_file || !event->key)
+		return;
+	gm_track_enter();
+	gm_file->events++;
+	if (event->error == 0)
+		free_succeeded(ticket, redeem(ticket), event);
+	else
+		free_failed(redeem(ticket), event);
+	gm_track_leave();
+}
+
+void gm_track_exported(uint8_t space, uint64_t key)
+{
+	struct gm_alloc_record *record;
+	uint32_t number;
+
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	record = gm_live_find(space, key, &number);
+	if (!record && space == GM_SPACE_POINTER)
+		record = gm_live_containing(key); /* IPC takes any address inside */
+	if (record)
+		record->flags |= GM_ALLOC_EXPORTED;
+	gm_track_leave();
+}
+
+bool gm_track_find(uint8_t space, uint64_t key, struct gm_alloc_record *out)
+{
+	struct gm_alloc_record *record;
+	uint32_t number;
+
+	if (!gm_file)
+		return false;
+	gm_lock_acquire(&gm_track.lock);
+	record = gm_live_find(space, key, &number);
+	if (record)
+		*out = *record;
+	gm_lock_release(&gm_track.lock);
+	return record != NULL;
+}
+
+static uint64_t sum_levels(unsigned level)
+{
+	uint64_t sum = 0;
+	unsigned slot;
+
+	for (slot = 1; slot < GM_SLOTS; slot++)
+		if (gm_track.levels[slot][level])
+			sum += gm_track.levels[slot][level]->current_bytes;
+	return sum;
+}
+
+static bool stray(struct gm_alloc_record *record, uint32_t number, void *data)
+{
+	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, record->site);
+
+	(void)number;
+	(void)data;
+	record->flags |= GM_ALLOC_BEFORE_MARK;
+	if (site) {
+		site->stray_bytes += record->bytes;
+		site->stray_count++;
+	}
+	return true;
+}
+
+/* What was there before the program's first mark is no leak at exit. Marks by signal, snapshot or an
+ * NVTX range of someone else's choosing do not move that baseline. */
+static void first_program_mark(void)
+{
+	gm_live_each(stray, NULL);
+	gm_file->first_mark_serial = gm_file->serial + 1;
+}
+
+void gm_track_mark(const char *name, enum gm_mark_source source)
+{
+	struct gm_mark_record *mark = NULL;
+	uint32_t name_string, number;
+
+	if (!gm_file)
+		return;
+	name_string = gm_store_string(name ? name : "", MARK_NAME_BYTES);
+	gm_track_enter();
+	if (gm_file->tables[GM_TABLE_MARKS].count < MARKS_KEPT)
+		mark = gm_store_append(GM_TABLE_MARKS, 1, &number);
+	if (mark) {
+		mark->name_string = name_string;
+		mark->source = source;
+		mark->time_ns = gm_track.now_ns;
+		mark->current_bytes = sum_levels(GM_LEVEL_DRIVER);
+		mark->torch_bytes = sum_levels(GM_LEVEL_TORCH);
+		mark->serial = gm_file->serial;
+		gm_store_publish(GM_TABLE_MARKS);
+	} else {
+		gm_file->marks_dropped++;
+	}
+	if (source == GM_MARK_PROGRAM && !gm_file->first_mark_serial)
+		first_program_mark();
+	if (source == GM_MARK_PROGRAM || source == GM_MARK_NVTX)
+		gm_windows_mark();
+	gm_track_leave();
+}
+
+void gm_track_device(int device, const char *name, const uint8_t uuid[16], uint64_t total_bytes)
+{
+	struct gm_device_record *record;
+	uint32_t number, name_string;
+
+	if (!gm_file || device < 0 || device >= GM_DEVICES)
+		return;
+	name_string = gm_store_string(name, 255);
+	gm_track_enter();
+	while (gm_file->tables[GM_TABLE_DEVICES].count <= (uint32_t)device) {
+		record = gm_store_append(GM_TABLE_DEVICES, 1, &number);
+		if (!record)
+			break;
+		record->name_string = GM_NONE;
+		record->capacity_bytes = GM_NO_BYTES;
+		record->free_before_bytes = GM_NO_BYTES;
+		record->context_bytes = GM_NO_BYTES;
+		record->context_stack = GM_NONE;
+		gm_store_publish(GM_TABLE_DEVICES);
+	}
+	record = gm_store_record(GM_TABLE_DEVICES, (uint32_t)device);
+	if (record && !record->used) {
+		record->name_string = name_string;
+		memcpy(record->uuid, uuid, sizeof(record->uuid));
+		record->total_bytes = total_bytes;
+		__atomic_store_n(&record->used, 1, __ATOMIC_RELEASE);
+		if (device < 32)
+			gm_file->devices_seen |= 1u << device;
+	}
+	gm_track_leave();
+}
+
+uint64_t gm_track_physical_bytes(int device)
+{
+	struct gm_level_record *level;
+
+	if (!gm_file)
+		return 0;
+	level = __atomic_load_n(&gm_track.levels[gm_slot(device)][GM_LEVEL_DRIVER], __ATOMIC_ACQUIRE);
+	return level ? level->physical_bytes : 0;
+}
+
+void gm_track_end(unsigned end, int status)
+{
+	bool locked;
+
+	if (!gm_file)
+		return;
+	/* A thread killed by exec or _exit of another may hold the lock for ever: only try. */
+	locked = gm_lock_try(&gm_track.lock);
+	gm_file->own_bytes = gm_arena_bytes(&gm_track.arena);
+	gm_file->ended_ns = gm_track_now();
+	gm_file->exit_status = status;
+	__atomic_store_n(&gm_file->end, end, __ATOMIC_RELEASE);
+	if (locked)
+		gm_lock_release(&gm_track.lock);
+}
+
+void gm_track_resume(void)
+{
+	if (!gm_file)
+		return;
+	gm_file->ended_ns = 0;
+	__atomic_store_n(&gm_file->end, GM_END_NONE, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,100 @@
+/*
+ * Sixteen windows for the whole run: stretches of equal time, or between marks once the program made
+ * one. With n the time in first widths, or the number of marks, the open window is n >> merges; when
+ * that would be the seventeenth, neighbours merge. Sites follow lazily. Called under the lock.
+ */
+#include "track/state.h"
+
+static void open_window(uint64_t units, uint32_t mark)
+{
+	uint32_t i;
+
+	while (units >> gm_file->window_merges >= GM_WINDOWS) {
+		gm_file->window_merges++;
+		for (i = 0; i < GM_WINDOWS / 2; i++) {
+			gm_file->window_start_ns[i] = gm_file->window_start_ns[2 * i];
+			gm_file->window_mark[i] = gm_file->window_mark[2 * i];
+		}
+		gm_file->window_current /= 2;
+	}
+	while (gm_file->window_current < units >> gm_file->window_merges) {
+		i = ++gm_file->window_current;
+		gm_file->window_start_ns[i] =
+			gm_file->window_marks ? gm_track.now_ns
+					      : ((uint64_t)i << gm_file->window_merges) *
+							gm_file->window_width_ns;
+		gm_file->window_mark[i] = mark;
+	}
+}
+
+void gm_windows_advance(uint64_t now_ns)
+{
+	/* Cheap when nothing is due: the end of the open window, without a division. */
+	if (gm_file->window_marks ||
+	    now_ns < ((uint64_t)(gm_file->window_current + 1) << gm_file->window_merges) *
+			     gm_file->window_width_ns)
+		return;
+	open_window(now_ns / gm_file->window_width_ns, GM_NONE);
+}
+
+void gm_windows_mark(void)
+{
+	if (!gm_file->window_marks) { /* what was before the first mark is window 0 */
+		gm_file->window_marks = 1;
+		gm_file->window_resets = 1;
+		gm_file->window_merges = 0;
+		gm_file->window_current = 0;
+		gm_file->window_filled = 0;
+	}
+	gm_file->window_filled++;
+	open_window(gm_file->window_filled, gm_file->tables[GM_TABLE_MARKS].count - 1);
+}
+
+static void merge_pair(struct gm_window *into, const struct gm_window *a, const struct gm_window *b)
+{
+	struct gm_window merged = {
+		.min_bytes = a->min_bytes < b->min_bytes ? a->min_bytes : b->min_bytes,
+		.max_bytes = a->max_bytes > b->max_bytes ? a->max_bytes : b->max_bytes,
+		.last_bytes = b->last_bytes,
+	};
+
+	*into = merged;
+}
+
+static void merge_once(struct gm_site_record *site)
+{
+	uint32_t i;
+
+	for (i = 0; 2 * i <= site->window_current; i++) {
+		const struct gm_window *second = 2 * i + 1 <= site->window_current
+							 ? &site->windows[2 * i + 1]
+							 : &site->windows[2 * i];
+
+		merge_pair(&site->windows[i], &site->windows[2 * i], second);
+	}
+	site->window_current /= 2;
+	site->window_merges++;
+}
+
+static void collapse(struct gm_site_record *site)
+{
+	while (site->window_current > 0)
+		merge_once(site);
+	site->window_merges = 0;
+	site->window_resets = 1;
+}
+
+void gm_site_windows(struct gm_site_record *site)
+{
+	if (site->window_resets < gm_file->window_resets)
+		collapse(site);
+	while (site->window_merges < gm_file->window_merges) {
+		/* A site made late has a high window number from the start; merging keeps it right. */
+		merge_once(site);
+	}
+	while (site->window_current < gm_file->window_current) {
+		struct gm_window *window = &site->windows[++site->window_current];
+
+		window->min_bytes = window->max_bytes = window->last_bytes = site->live_bytes;
+	}
+}
