@@ -1,0 +1,398 @@
+/*
+ * Interning (intern.h, gm_stack_intern). Two steps: a stack as captured (addresses and Python frame
+ * numbers) is looked up without a lock; one not seen before is resolved under the lock to frames, and
+ * equal frames get the same stack however they were reached (a library loaded at another address,
+ * a code object compiled again).
+ *
+ * When an object is unloaded, what was learnt of addresses in it is taken out of the maps, so that a
+ * library loaded in its place is resolved afresh.
+ */
+#include "stack/intern.h"
+
+#include "stack/modules.h"
+#include "stack/python.h"
+#include "stack/stack.h"
+#include "store/lock.h"
+#include "store/writer.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MOST_PRIVATE_BYTES (256ull << 20)
+#define MOST_CHANGES	   64u
+
+/* A stack as captured, and what became of it. Never changes once it is in the map. */
+struct known_stack {
+	uint32_t stack;
+	uint32_t caller_module;
+	uint16_t natives, pythons, flags;
+	uintptr_t pc[]; /* then pythons × uint32_t */
+};
+
+static struct {
+	struct gm_lock lock;
+	struct gm_arena arena;
+	struct gm_map captured; /* hash of a raw stack → struct known_stack */
+	struct gm_map frames;	/* hash of a frame record → frame + 2 */
+	struct gm_map stacks;	/* hash of frame numbers → stack + 2 */
+	struct gm_map strings;	/* hash of a text → string + 2 */
+	uint32_t changes_asked, changes_done; /* of the loaded objects */
+	bool homeless;		/* some recorded address was in no object */
+} interned;
+
+static __thread bool inside __attribute__((tls_model("initial-exec")));
+
+bool gm_intern_enter(void)
+{
+	if (inside)
+		return false;
+	inside = true;
+	__asm__ volatile("" ::: "memory");
+	gm_lock_acquire(&interned.lock);
+	return true;
+}
+
+void gm_intern_leave(void)
+{
+	gm_lock_release(&interned.lock);
+	__asm__ volatile("" ::: "memory");
+	inside = false;
+}
+
+struct gm_arena *gm_intern_arena(void)
+{
+	return &interned.arena;
+}
+
+bool gm_intern_may_cache(void)
+{
+	return interned.arena.mapped_bytes < MOST_PRIVATE_BYTES;
+}
+
+uint64_t gm_intern_bytes(void)
+{
+	return __atomic_load_n(&interned.arena.mapped_bytes, __ATOMIC_RELAXED);
+}
+
+void gm_intern_count_lost(void)
+{
+	if (gm_file)
+		__atomic_fetch_add(&gm_file->lost_stacks, 1, __ATOMIC_RELAXED);
+}
+
+/* Numbers are kept plus two: 0 and GM_MAP_GONE mean something else to a map. */
+static uint64_t packed(uint32_t number)
+{
+	return (uint64_t)number + 2;
+}
+
+static uint32_t unpacked(uint64_t value)
+{
+	return (uint32_t)(value - 2);
+}
+
+uint32_t gm_intern_string(const char *text, size_t bytes)
+{
+	uint64_t hash = gm_hash(text, bytes, 0), value;
+	struct gm_map_cursor cursor = gm_map_find(&interned.strings, hash);
+	uint32_t string;
+
+	while ((value = gm_map_next(&cursor))) {
+		const char *known = gm_store_record(GM_TABLE_STRINGS, unpacked(value));
+
+		if (known && !strncmp(known, text, bytes) && !known[bytes])
+			return unpacked(value);
+	}
+	string = gm_store_string(text, bytes);
+	if (string != GM_NONE)
+		gm_map_add(&interned.strings, &interned.arena, hash, packed(string));
+	return string;
+}
+
+uint32_t gm_intern_frame(const struct gm_frame_record *frame)
+{
+	uint64_t hash = gm_hash(frame, sizeof(*frame), 1), value;
+	struct gm_map_cursor cursor = gm_map_find(&interned.frames, hash);
+	struct gm_frame_record *record;
+	uint32_t index;
+
+	while ((value = gm_map_next(&cursor))) {
+		record = gm_store_record(GM_TABLE_FRAMES, unpacked(value));
+		if (record && !memcmp(record, frame, sizeof(*frame)))
+			return unpacked(value);
+	}
+	record = gm_store_append(GM_TABLE_FRAMES, 1, &index);
+	if (!record)
+		return GM_NONE;
+	memcpy(record, frame, sizeof(*frame));
+	gm_store_publish(GM_TABLE_FRAMES);
+	gm_map_add(&interned.frames, &interned.arena, hash, packed(index));
+	return index;
+}
+
+/* The frame of a return address. */
+static uint32_t native_frame(uintptr_t pc)
+{
+	struct gm_module *module = gm_modules_find(pc);
+	struct gm_frame_record frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.kind = GM_FRAME_NATIVE;
+	frame.native.module = module ? gm_modules_record(module) : GM_NONE;
+	frame.native.offset = pc - (module ? module->bias : 0);
+	if (!module)
+		interned.homeless = true;
+	return gm_intern_frame(&frame);
+}
+
+static bool same_frames(const struct gm_stack_record *stack, const uint32_t *frames,
+			unsigned count, unsigned flags)
+{
+	if (!stack || stack->frames != count || stack->flags != flags)
+		return false;
+	for (unsigned i = 0; i < count; i++) {
+		const uint32_t *frame = gm_store_record(GM_TABLE_STACK_FRAMES, stack->first + i);
+
+		if (!frame || *frame != frames[i])
+			return false;
+	}
+	return true;
+}
+
+/* The stack of these frames in the file. */
+static uint32_t intern_frames(const uint32_t *frames, unsigned count, unsigned flags)
+{
+	uint64_t hash = gm_hash(frames, count * sizeof(*frames), flags), value;
+	struct gm_map_cursor cursor = gm_map_find(&interned.stacks, hash);
+	struct gm_stack_record *record;
+	uint32_t first, index;
+
+	while ((value = gm_map_next(&cursor)))
+		if (same_frames(gm_store_record(GM_TABLE_STACKS, unpacked(value)), frames, count,
+				flags))
+			return unpacked(value);
+	if (!gm_store_append(GM_TABLE_STACK_FRAMES, count, &first))
+		return GM_NONE;
+	for (unsigned i = 0; i < count; i++)
+		*(uint32_t *)gm_store_record(GM_TABLE_STACK_FRAMES, first + i) = frames[i];
+	gm_store_publish(GM_TABLE_STACK_FRAMES);
+	record = gm_store_append(GM_TABLE_STACKS, 1, &index);
+	if (!record)
+		return GM_NONE;
+	*record = (struct gm_stack_record){ hash, first, (uint16_t)count, (uint16_t)flags };
+	gm_store_publish(GM_TABLE_STACKS);
+	gm_map_add(&interned.stacks, &interned.arena, hash, packed(index));
+	return index;
+}
+
+/* The innermost object that is neither CUDA's nor ours. */
+static uint32_t find_caller_module(const struct gm_raw_stack *raw)
+{
+	for (unsigned i = 0; i < raw->natives; i++) {
+		struct gm_module *module = gm_modules_find(raw->pc[i]);
+
+		if (module && !module->cuda && !module->ours)
+			return gm_modules_record(module);
+	}
+	return GM_NONE;
+}
+
+/*
+ * A thread's outermost frame lies in the program or in libc (or the loader, before it was there). An
+ * unwinder that ends elsewhere met code it could not see through, such as a JIT compiler's.
+ */
+static bool ends_early(const struct gm_raw_stack *raw)
+{
+	const struct gm_module *module;
+
+	if (raw->pythons || !raw->natives || raw->flags & GM_STACK_TRUNCATED)
+		return false;
+	module = gm_modules_find(raw->pc[raw->natives - 1]);
+	return !module || !(module->program || module->libc);
+}
+
+static uint64_t hash_captured(const struct gm_raw_stack *raw)
+{
+	uint64_t shape = (uint64_t)raw->natives << 32 | (uint64_t)raw->pythons << 16 | raw->flags;
+
+	shape = gm_hash(raw->pc, raw->natives * sizeof(*raw->pc), shape);
+	return raw->pythons ? gm_hash(raw->python, raw->pythons * sizeof(*raw->python), shape) :
+			      shape;
+}
+
+static const struct known_stack *find_captured(const struct gm_raw_stack *raw, uint64_t hash)
+{
+	struct gm_map_cursor cursor = gm_map_find(&interned.captured, hash);
+	uint64_t value;
+
+	while ((value = gm_map_next(&cursor))) {
+		const struct known_stack *known = (const void *)(uintptr_t)value;
+
+		if (known->natives == raw->natives && known->pythons == raw->pythons &&
+		    known->flags == raw->flags &&
+		    !memcmp(known->pc, raw->pc, raw->natives * sizeof(*raw->pc)) &&
+		    !memcmp(known->pc + raw->natives, raw->python,
+			    raw->pythons * sizeof(*raw->python)))
+			return known;
+	}
+	return NULL;
+}
+
+static void remember(const struct gm_raw_stack *raw, uint64_t hash, uint32_t stack, uint32_t module)
+{
+	size_t pcs = raw->natives * sizeof(*raw->pc), pythons = raw->pythons * sizeof(*raw->python);
+	struct known_stack *known;
+
+	if (!gm_intern_may_cache())
+		return;
+	known = gm_arena_alloc(&interned.arena, sizeof(*known) + pcs + pythons);
+	if (!known)
+		return;
+	*known = (struct known_stack){ stack, module, raw->natives, raw->pythons, raw->flags };
+	memcpy(known->pc, raw->pc, pcs);
+	memcpy(known->pc + raw->natives, raw->python, pythons);
+	gm_map_add(&interned.captured, &interned.arena, hash, (uintptr_t)known);
+}
+
+/* Drops what is remembered of stacks with an address in these ranges; more than fit: of all. */
+static void forget_ranges(const struct gm_range *range, unsigned ranges)
+{
+	struct gm_map_slots *slots = interned.captured.slots;
+
+	for (uint32_t i = 0; slots && i <= slots->mask; i++) {
+		const struct known_stack *known = (const void *)(uintptr_t)slots->slot[i].value;
+		bool gone = ranges > MOST_CHANGES;
+
+		if (slots->slot[i].value <= GM_MAP_GONE)
+			continue;
+		for (unsigned k = 0; !gone && k < ranges; k++)
+			for (unsigned n = 0; !gone && n < known->natives; n++)
+				gone = known->pc[n] >= range[k].start && known->pc[n] < range[k].end;
+		if (gone)
+			__atomic_store_n(&slots->slot[i].value, GM_MAP_GONE, __ATOMIC_RELEASE);
+	}
+}
+
+void gm_intern_refresh_modules(void)
+{
+	uint32_t asked = __atomic_load_n(&interned.changes_asked, __ATOMIC_ACQUIRE);
+	struct gm_range range[MOST_CHANGES];
+	struct gm_modules_snapshot snapshot;
+	bool changed;
+
+	if (!gm_modules_snapshot(&snapshot))
+		return;
+	changed = snapshot.memory != NULL;
+	if (!gm_intern_enter()) {
+		gm_modules_drop(&snapshot);
+		return;
+	}
+	forget_ranges(range, gm_modules_merge(&snapshot, &interned.arena, interned.homeless, range,
+					      MOST_CHANGES));
+	if ((int32_t)(asked - interned.changes_done) > 0)
+		__atomic_store_n(&interned.changes_done, asked, __ATOMIC_RELEASE);
+	gm_intern_leave();
+	if (changed)
+		gm_python_find();
+}
+
+/* True if an address is in no object that we know of. */
+static bool has_unknown(const struct gm_raw_stack *raw)
+{
+	for (unsigned i = 0; i < raw->natives; i++)
+		if (!gm_modules_find(raw->pc[i]))
+			return true;
+	return false;
+}
+
+/* Resolves and records a stack not seen before. Lock held. */
+static uint32_t intern_new(const struct gm_raw_stack *raw, uint64_t hash, uint32_t *caller_module)
+{
+	uint32_t frames[GM_MAX_DEPTH], stack = GM_NONE;
+	unsigned count = 0, flags = raw->flags;
+
+	*caller_module = find_caller_module(raw);
+	if (ends_early(raw))
+		flags |= GM_STACK_INCOMPLETE;
+	for (unsigned i = 0; i < raw->natives && count < GM_MAX_DEPTH; i++) {
+		frames[count] = native_frame(raw->pc[i]);
+		if (frames[count++] == GM_NONE)
+			return GM_NONE;
+	}
+	for (unsigned i = 0; i < raw->pythons && count < GM_MAX_DEPTH; i++)
+		frames[count++] = raw->python[i];
+	stack = intern_frames(frames, count, flags);
+	if (stack != GM_NONE)
+		remember(raw, hash, stack, *caller_module);
+	return stack;
+}
+
+static uint32_t intern_slowly(const struct gm_raw_stack *raw, uint64_t hash,
+			      uint32_t *caller_module)
+{
+	const struct known_stack *known;
+	uint32_t stack = GM_NONE;
+
+	*caller_module = GM_NONE;
+	if (!gm_intern_enter()) {
+		gm_intern_count_lost();
+		return GM_NONE;
+	}
+	if (has_unknown(raw)) {
+		gm_intern_leave();
+		gm_intern_refresh_modules();
+		gm_intern_enter();
+	}
+	known = find_captured(raw, hash);
+	if (known) {
+		stack = known->stack;
+		*caller_module = known->caller_module;
+	} else {
+		stack = intern_new(raw, hash, caller_module);
+	}
+	gm_intern_leave();
+	return stack;
+}
+
+uint32_t gm_stack_intern(const struct gm_raw_stack *raw, uint32_t *caller_module)
+{
+	const struct known_stack *known;
+	uint32_t module = GM_NONE, stack;
+	int saved = errno;
+	uint64_t hash;
+
+	if (caller_module)
+		*caller_module = GM_NONE;
+	if (!gm_file || !(raw->natives + raw->pythons))
+		return GM_NONE;
+	if (__atomic_load_n(&interned.changes_asked, __ATOMIC_ACQUIRE) !=
+	    __atomic_load_n(&interned.changes_done, __ATOMIC_ACQUIRE))
+		gm_intern_refresh_modules();
+	hash = hash_captured(raw);
+	known = find_captured(raw, hash);
+	if (known) {
+		stack = known->stack;
+		module = known->caller_module;
+	} else {
+		stack = intern_slowly(raw, hash, &module);
+	}
+	if (caller_module)
+		*caller_module = module;
+	errno = saved;
+	return stack;
+}
+
+void gm_stack_modules_changed(void)
+{
+	__atomic_fetch_add(&interned.changes_asked, 1, __ATOMIC_RELEASE);
+}
+
+void gm_intern_reset(void)
+{
+	struct gm_arena arena = interned.arena;
+
+	memset(&interned, 0, sizeof(interned));
+	inside = false;
+	gm_arena_reset(&arena);
+	gm_modules_reset();
+}

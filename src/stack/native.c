@@ -1,0 +1,224 @@
+/*
+ * Choosing an unwinder, and the two that come out of other libraries: libunwind's cached trace and
+ * libgcc's. Both are opened privately and by the loader's own dlopen, found by hand, because the shim
+ * exports a dlsym of its own and may run where dlopen lives in another library than libc.
+ */
+#include "stack/native.h"
+
+#include "stack/elf_symbols.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef int backtrace_fn(void **, int);
+typedef int unwind_fn(int (*)(void *, void *), void *);
+typedef uintptr_t unwind_ip_fn(void *);
+
+static struct {
+	const struct gm_unwinder *chosen;
+	uintptr_t own_start, own_end;
+	backtrace_fn *libunwind_backtrace;
+	unwind_fn *libgcc_backtrace;
+	unwind_ip_fn *libgcc_ip;
+} native;
+
+/* A library by name or path, loaded if it is not yet, kept for good, out of everybody's scope. */
+static bool open_library(const char *name, struct gm_object *object)
+{
+	void *(*open)(const char *, int) = gm_objects_symbol("dlopen", NULL);
+	const struct link_map *map;
+
+	/* libdl is not there before glibc 2.34 unless the program wanted it; libc has this one */
+	if (!open)
+		open = gm_objects_symbol("__libc_dlopen_mode", NULL);
+	if (!open)
+		return false;
+	map = open(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	return map && gm_object_of_dynamic(map->l_ld, object);
+}
+
+static bool take_libunwind(const char *name)
+{
+	struct gm_object object;
+
+	if (!open_library(name, &object))
+		return false;
+	native.libunwind_backtrace = gm_object_symbol(&object, "unw_backtrace", NULL);
+	return native.libunwind_backtrace != NULL;
+}
+
+static bool init_libunwind(void)
+{
+	char path[PATH_MAX];
+	struct gm_object own;
+	const char *slash;
+
+	if (gm_object_at((uintptr_t)init_libunwind, &own)) {
+		slash = strrchr(own.path, '/');
+		if (slash &&
+		    snprintf(path, sizeof(path), "%.*s/libunwind.so.8", (int)(slash - own.path),
+			     own.path) < (int)sizeof(path) &&
+		    take_libunwind(path))
+			return true;
+	}
+	return take_libunwind("libunwind.so.8");
+}
+
+static unsigned walk_libunwind(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end)
+{
+	int frames = native.libunwind_backtrace((void **)pc, (int)max);
+
+	(void)stop_start;
+	(void)stop_end;
+	return frames > 0 ? (unsigned)frames : 0;
+}
+
+/*
+ * libunwind keeps what it learnt of each return address in a table per thread, which it maps at the
+ * thread's first trace; it hangs the table on a pthread key, made here at the self-test, so that the
+ * key is a low one whose slot needs no memory from malloc.
+ */
+const struct gm_unwinder gm_unwinder_libunwind = { "libunwind", init_libunwind, walk_libunwind };
+
+static int is_libgcc(const struct gm_object *object, void *data)
+{
+	if (strncmp(gm_object_basename(object), "libgcc_s.so", 11))
+		return 0;
+	*(struct gm_object *)data = *object;
+	return 1;
+}
+
+static bool init_libgcc(void)
+{
+	struct gm_object object;
+
+	if (!gm_objects_each(is_libgcc, &object) && !open_library("libgcc_s.so.1", &object))
+		return false;
+	native.libgcc_backtrace = gm_object_symbol(&object, "_Unwind_Backtrace", NULL);
+	native.libgcc_ip = gm_object_symbol(&object, "_Unwind_GetIP", NULL);
+	return native.libgcc_backtrace && native.libgcc_ip;
+}
+
+struct libgcc_walk {
+	uintptr_t *pc, stop_start, stop_end;
+	unsigned frames, max;
+};
+
+static int note_libgcc(void *context, void *data)
+{
+	enum { GO_ON = 0, END = 5 }; /* _URC_NO_REASON, _URC_END_OF_STACK */
+	struct libgcc_walk *walk = data;
+	uintptr_t pc = native.libgcc_ip(context);
+
+	if (!pc || walk->frames == walk->max)
+		return END;
+	walk->pc[walk->frames++] = pc;
+	return pc >= walk->stop_start && pc < walk->stop_end ? END : GO_ON;
+}
+
+static unsigned walk_libgcc(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end)
+{
+	struct libgcc_walk walk = { pc, stop_start, stop_end, 0, max };
+
+	native.libgcc_backtrace(note_libgcc, &walk);
+	return walk.frames;
+}
+
+const struct gm_unwinder gm_unwinder_libgcc = { "libgcc", init_libgcc, walk_libgcc };
+
+/*
+ * The self-test: three calls into each other must be found with the very return addresses that the
+ * compiler says they have, next to each other and in order.
+ */
+struct self_test {
+	const struct gm_unwinder *unwinder;
+	uintptr_t expected[3];
+	uintptr_t pc[64];
+	unsigned frames;
+};
+
+static __attribute__((noinline)) unsigned test_third(struct self_test *test)
+{
+	test->expected[0] = (uintptr_t)__builtin_return_address(0);
+	test->frames = test->unwinder->walk(test->pc, 64, 0, 0);
+	__asm__ volatile("" ::: "memory"); /* no tail call */
+	return test->frames;
+}
+
+static __attribute__((noinline)) unsigned test_second(struct self_test *test)
+{
+	unsigned frames;
+
+	test->expected[1] = (uintptr_t)__builtin_return_address(0);
+	frames = test_third(test);
+	__asm__ volatile("" ::: "memory");
+	return frames;
+}
+
+static __attribute__((noinline)) unsigned test_first(struct self_test *test)
+{
+	unsigned frames;
+
+	test->expected[2] = (uintptr_t)__builtin_return_address(0);
+	frames = test_second(test);
+	__asm__ volatile("" ::: "memory");
+	return frames;
+}
+
+static bool passes_self_test(const struct gm_unwinder *unwinder)
+{
+	struct self_test test = { .unwinder = unwinder };
+	unsigned frames = test_first(&test);
+
+	for (unsigned i = 0; i + 3 <= frames; i++)
+		if (!memcmp(&test.pc[i], test.expected, sizeof(test.expected)))
+			return true;
+	return false;
+}
+
+void gm_native_init(const char *only)
+{
+	static const struct gm_unwinder *const order[] = {
+		&gm_unwinder_libunwind,
+		&gm_unwinder_libgcc,
+		&gm_unwinder_frame_pointers,
+	};
+	struct gm_object own;
+
+	if (gm_object_at((uintptr_t)gm_native_init, &own)) {
+		native.own_start = own.start;
+		native.own_end = own.end;
+	}
+	native.chosen = NULL;
+	for (unsigned i = 0; i < sizeof(order) / sizeof(*order); i++) {
+		if (only && strcmp(only, order[i]->name))
+			continue;
+		if (order[i]->init() && passes_self_test(order[i])) {
+			native.chosen = order[i];
+			return;
+		}
+	}
+}
+
+const char *gm_native_name(void)
+{
+	return native.chosen ? native.chosen->name : "none";
+}
+
+unsigned gm_native_walk(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end)
+{
+	unsigned frames;
+
+	if (!native.chosen)
+		return 0;
+	frames = native.chosen->walk(pc, max, stop_start, stop_end);
+	__asm__ volatile("" ::: "memory"); /* no tail call: our frame is one that callers count on */
+	return frames;
+}
+
+bool gm_native_is_own(uintptr_t pc)
+{
+	return pc >= native.own_start && pc < native.own_end;
+}

@@ -1,0 +1,465 @@
+/*
+ * Walking the calling thread's Python frames (python.h). The owner of the frames is inside our call,
+ * so its chain stands still, whoever holds the GIL. Nothing is believed before it was checked: the
+ * first chain met is read with gm_safe_read and every object's type compared; only then are frames
+ * read directly.
+ */
+#include "stack/python.h"
+
+#include "stack/elf_symbols.h"
+#include "stack/intern.h"
+#include "stack/modules.h"
+#include "stack/python_layout.h"
+#include "stack/python_text.h"
+#include "stack/safe_read.h"
+#include "store/writer.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define OWNED_BY_GENERATOR   1u
+#define OWNED_BY_INTERPRETER 3u /* and above: no Python frame (3.12 on) */
+#define MOST_SKIPPED	     10000u /* frames that are no Python frames, in one walk */
+#define MOST_NAME_BYTES	     1024u
+
+typedef void *thread_state_fn(void);
+typedef int finalizing_fn(void);
+
+/* What was found in the process. */
+struct interpreter {
+	thread_state_fn *thread_state;	/* PyGILState_GetThisThreadState */
+	finalizing_fn *finalizing;	/* _Py_IsFinalizing, Py_IsFinalizing from 3.13 */
+	uintptr_t code_type, text_type, bytes_type;
+	uintptr_t start, end;		/* the object it is in */
+	struct gm_python_layout layout;
+	unsigned micro;
+};
+
+enum readiness { ABSENT, REFUSED, UNCHECKED, READY };
+
+/* What a frame was found to say; never changes once it is in the map. */
+struct known_frame {
+	uintptr_t code;
+	uint64_t fingerprint;
+	int32_t position;
+	uint32_t frame; /* in GM_TABLE_FRAMES */
+};
+
+static struct {
+	uint32_t readiness;		/* enum readiness; written last, with release */
+	struct interpreter interpreter; /* changes only while readiness is ABSENT */
+	struct gm_map frames;		/* hash → struct known_frame; the stack lock guards writing */
+	char status[160];
+	char name[MOST_NAME_BYTES], file[PATH_MAX]; /* room for texts, under the stack lock */
+} python;
+
+/* One frame, as far as the chain tells. */
+struct frame {
+	uintptr_t code;
+	int position;		/* bytes into the instructions; -1: not begun */
+	bool is_python;		/* false: the interpreter's own helper frame, or one not begun */
+	uintptr_t back;
+};
+
+static inline uint64_t word_at(uintptr_t address)
+{
+	return *(const uint64_t *)address;
+}
+
+static inline int int_at(uintptr_t address)
+{
+	return *(const int *)address;
+}
+
+const char *gm_python_status(void)
+{
+	return python.status;
+}
+
+bool gm_python_is_interpreter(uintptr_t pc)
+{
+	return pc >= python.interpreter.start && pc < python.interpreter.end;
+}
+
+void gm_python_interpreter(uintptr_t *start, uintptr_t *end)
+{
+	*start = python.interpreter.start;
+	*end = python.interpreter.end;
+}
+
+/* ---- finding the interpreter ---- */
+
+/* "3.8.18 (default, …" → 8 and 18. False for anything but Python 3. */
+static bool read_version(const struct gm_object *object, unsigned *minor, unsigned *micro)
+{
+	const unsigned long *number = gm_object_symbol(object, "Py_Version", NULL); /* from 3.11 */
+	const char *(*text)(void);
+	unsigned major;
+
+	if (number) {
+		*minor = *number >> 16 & 0xff;
+		*micro = *number >> 8 & 0xff;
+		return *number >> 24 == 3;
+	}
+	text = gm_object_symbol(object, "Py_GetVersion", NULL);
+	return text && sscanf(text(), "%u.%u.%u", &major, minor, micro) == 3 && major == 3;
+}
+
+/* Fills in the layout; NULL or the reason why there is none. */
+static const char *find_layout(const struct gm_object *object, unsigned minor,
+			       struct interpreter *found)
+{
+	const void *runtime = gm_object_symbol(object, "_PyRuntime", NULL);
+	const struct gm_python_layout *layout = gm_python_layout(minor);
+
+	if (minor < 8)
+		return "frames are read from 3.8 on";
+	if (minor >= 13)
+		return runtime ? gm_python_published_layout(runtime, minor, &found->layout) :
+				 "it does not publish its structures";
+	if (!layout)
+		return "its structures are not known";
+	found->layout = *layout;
+	return NULL;
+}
+
+/* Reads what an object that has PyGILState_GetThisThreadState says of itself. */
+static enum readiness examine(const struct gm_object *object, struct interpreter *found,
+			      char *status, size_t room)
+{
+	const char *reason = NULL;
+	unsigned minor, micro;
+
+	found->start = object->start;
+	found->end = object->end;
+	found->code_type = (uintptr_t)gm_object_symbol(object, "PyCode_Type", NULL);
+	found->text_type = (uintptr_t)gm_object_symbol(object, "PyUnicode_Type", NULL);
+	found->bytes_type = (uintptr_t)gm_object_symbol(object, "PyBytes_Type", NULL);
+	found->finalizing = gm_object_symbol(object, "_Py_IsFinalizing", NULL);
+	if (!found->finalizing)
+		found->finalizing = gm_object_symbol(object, "Py_IsFinalizing", NULL);
+	if (!read_version(object, &minor, &micro)) {
+		snprintf(status, room, "Python frames are not read: the interpreter's version "
+				       "could not be told");
+		return REFUSED;
+	}
+	found->micro = micro;
+	if (!found->code_type || !found->text_type || !found->bytes_type)
+		reason = "it does not export its types";
+	else
+		reason = find_layout(object, minor, found);
+	if (reason) {
+		snprintf(status, room, "Python frames of CPython 3.%u.%u are not read: %s", minor,
+			 micro, reason);
+		return REFUSED;
+	}
+	snprintf(status, room, "3.%u.%u", minor, micro);
+	return UNCHECKED;
+}
+
+void gm_python_find(void)
+{
+	struct interpreter found = { 0 };
+	enum readiness readiness = ABSENT;
+	char status[sizeof(python.status)] = "";
+	struct gm_object object;
+
+	found.thread_state = gm_objects_symbol("PyGILState_GetThisThreadState", &object);
+	if (found.thread_state == python.interpreter.thread_state)
+		return;
+	if (found.thread_state)
+		readiness = examine(&object, &found, status, sizeof(status));
+	if (!gm_intern_enter())
+		return;
+	__atomic_store_n(&python.readiness, ABSENT, __ATOMIC_RELEASE);
+	python.interpreter = found;
+	memcpy(python.status, status, sizeof(status));
+	gm_modules_set_interpreter(found.start, found.end);
+	__atomic_store_n(&python.readiness, readiness, __ATOMIC_RELEASE);
+	gm_intern_leave();
+}
+
+/* ---- the chain ---- */
+
+/* Reads a frame of 3.8 to 3.10 (a PyFrameObject) or later (a _PyInterpreterFrame). */
+static inline struct frame read_frame(const struct interpreter *in, uintptr_t at)
+{
+	const struct gm_python_layout *l = &in->layout;
+	struct frame frame = { .back = word_at(at + l->frame_back) };
+	unsigned owner;
+
+	frame.code = word_at(at + l->frame_code) & ~7ul; /* 3.14: a reference with tag bits */
+	if (!l->code_code) {
+		int last = int_at(at + l->frame_position);
+
+		frame.position = last < 0 ? -1 : l->minor == 10 ? last * 2 : last;
+		frame.is_python = frame.code && word_at(frame.code + GM_PY_TYPE) == in->code_type;
+		return frame;
+	}
+	owner = *(const uint8_t *)(at + l->frame_owner);
+	if (owner >= OWNED_BY_INTERPRETER || !frame.code ||
+	    word_at(frame.code + GM_PY_TYPE) != in->code_type)
+		return frame;
+	frame.position = (int)(word_at(at + l->frame_position) - (frame.code + l->code_code));
+	/* one that has not reached its first traceable instruction is not in tracebacks either */
+	frame.is_python = owner == OWNED_BY_GENERATOR ||
+			  frame.position >= int_at(frame.code + l->code_firsttraceable) * 2;
+	return frame;
+}
+
+static uintptr_t first_frame(const struct interpreter *in, uintptr_t state)
+{
+	uintptr_t at = word_at(state + in->layout.tstate_frame);
+
+	return at && in->layout.has_cframe ? word_at(at + in->layout.cframe_frame) : at;
+}
+
+/* ---- the check made before the first direct read ---- */
+
+static bool safe_word(uintptr_t address, uint64_t *word)
+{
+	return !(address & 7) && address && gm_safe_read(word, address, sizeof(*word));
+}
+
+static bool has_type(uintptr_t object, uintptr_t type)
+{
+	uint64_t found;
+
+	return safe_word(object + GM_PY_TYPE, &found) && found == type;
+}
+
+static bool member_has_type(uintptr_t object, unsigned offset, uintptr_t type)
+{
+	uint64_t member;
+
+	return safe_word(object + offset, &member) && has_type(member, type);
+}
+
+static bool code_checks(const struct interpreter *in, uintptr_t code)
+{
+	const struct gm_python_layout *l = &in->layout;
+	char instructions[256];
+
+	return has_type(code, in->code_type) && member_has_type(code, l->code_name, in->text_type) &&
+	       member_has_type(code, l->code_filename, in->text_type) &&
+	       member_has_type(code, l->code_lines, in->bytes_type) &&
+	       (!l->code_qualname || member_has_type(code, l->code_qualname, in->text_type)) &&
+	       gm_safe_read(instructions, code, l->code_code ? l->code_code + 2u : 64u);
+}
+
+/*
+ * True if the chain of the thread state can be followed with this layout to its end, and `*frames`
+ * Python frames were on it. A frame is known to be no Python frame only by its owner, so anything else
+ * with a code that is none fails; None stands for the code in 3.13's helper frames.
+ */
+static bool chain_checks(const struct interpreter *in, uintptr_t state, unsigned *frames)
+{
+	const struct gm_python_layout *l = &in->layout;
+	uint64_t at, code;
+	uint8_t owner = 0;
+
+	*frames = 0;
+	if (!safe_word(state + l->tstate_frame, &at))
+		return false;
+	if (at && l->has_cframe && !safe_word(at + l->cframe_frame, &at))
+		return false;
+	for (unsigned steps = 0; at && steps < 200; steps++) {
+		if (!safe_word(at + l->frame_code, &code))
+			return false;
+		if (l->frame_owner && !gm_safe_read(&owner, at + l->frame_owner, 1))
+			return false;
+		if (owner > 4)
+			return false;
+		if (owner < OWNED_BY_INTERPRETER) {
+			if (!code_checks(in, code & ~7ull))
+				return false;
+			++*frames;
+		}
+		if (!safe_word(at + l->frame_back, &at))
+			return false;
+	}
+	return true;
+}
+
+/* Decides on first sight of a thread with frames whether they are to be read. */
+static bool check_interpreter(uintptr_t state)
+{
+	struct interpreter *in = &python.interpreter;
+	unsigned frames;
+	bool checks = chain_checks(in, state, &frames);
+
+	if (checks && !frames)
+		return false; /* nothing learnt yet */
+	if (!gm_intern_enter())
+		return false;
+	if (python.readiness == UNCHECKED && !checks)
+		snprintf(python.status, sizeof(python.status),
+			 "Python frames of CPython 3.%u.%u are not read: its structures are not "
+			 "as expected",
+			 in->layout.minor, in->micro);
+	if (python.readiness == UNCHECKED)
+		__atomic_store_n(&python.readiness, checks ? READY : REFUSED, __ATOMIC_RELEASE);
+	gm_intern_leave();
+	return checks;
+}
+
+/* ---- frames to numbers ---- */
+
+/*
+ * Tells a code object from another that lies at the same address later. 3.12 on number their code
+ * objects; before that, and should the numbers run out, by what they point at and what that says.
+ */
+static inline uint64_t fingerprint(const struct gm_python_layout *l, uintptr_t code)
+{
+	uintptr_t name = word_at(code + l->code_name), lines = word_at(code + l->code_lines);
+	uintptr_t file = word_at(code + l->code_filename);
+	uint32_t first = *(const uint32_t *)(code + l->code_firstlineno);
+	uint32_t version = l->code_version ? *(const uint32_t *)(code + l->code_version) : 0;
+	uint64_t bytes, content;
+
+	if (version)
+		return gm_hash_numbers(name, lines, (uint64_t)version << 32 | first);
+	bytes = word_at(lines + GM_PY_SIZE);
+	content = gm_hash_numbers(word_at(name + GM_PY_TEXT_HASH), word_at(file + GM_PY_TEXT_HASH),
+				  word_at(file + GM_PY_TEXT_LENGTH));
+	content += gm_hash((const void *)(lines + GM_PY_BYTES_DATA), bytes < 64 ? bytes : 64, bytes);
+	return gm_hash_numbers(name ^ content, lines, file ^ (uint64_t)first << 40);
+}
+
+static uint32_t intern_text(uintptr_t text, char *room, size_t bytes)
+{
+	const struct interpreter *in = &python.interpreter;
+
+	if (!text || word_at(text + GM_PY_TYPE) != in->text_type)
+		return GM_NONE;
+	bytes = gm_python_text(&in->layout, (const void *)text, room, bytes);
+	return gm_intern_string(room, bytes);
+}
+
+/* Reads and records what a frame says. Stack lock held. */
+static uint32_t record_frame(const struct frame *frame)
+{
+	const struct gm_python_layout *l = &python.interpreter.layout;
+	uintptr_t lines = word_at(frame->code + l->code_lines);
+	unsigned name = l->code_qualname ? l->code_qualname : l->code_name;
+	struct gm_frame_record record;
+
+	memset(&record, 0, sizeof(record));
+	record.kind = GM_FRAME_PYTHON;
+	record.python.function_string = intern_text(word_at(frame->code + name), python.name,
+						    sizeof(python.name));
+	record.python.file_string = intern_text(word_at(frame->code + l->code_filename),
+						python.file, sizeof(python.file));
+	record.python.line = gm_python_line(l->lines, (const uint8_t *)(lines + GM_PY_BYTES_DATA),
+					    word_at(lines + GM_PY_SIZE),
+					    int_at(frame->code + l->code_firstlineno),
+					    frame->position);
+	return gm_intern_frame(&record);
+}
+
+static const struct known_frame *find_known(const struct frame *frame, uint64_t print, uint64_t hash)
+{
+	struct gm_map_cursor cursor = gm_map_find(&python.frames, hash);
+	uint64_t value;
+
+	while ((value = gm_map_next(&cursor))) {
+		const struct known_frame *known = (const void *)(uintptr_t)value;
+
+		if (known->code == frame->code && known->position == frame->position &&
+		    known->fingerprint == print)
+			return known;
+	}
+	return NULL;
+}
+
+static uint32_t number_new(const struct frame *frame, uint64_t print, uint64_t hash)
+{
+	struct gm_arena *arena = gm_intern_arena();
+	const struct known_frame *known;
+	struct known_frame *added;
+	uint32_t number;
+
+	if (!gm_file || !gm_intern_enter())
+		return GM_NONE;
+	known = find_known(frame, print, hash);
+	number = known ? known->frame : record_frame(frame);
+	if (!known && number != GM_NONE && gm_intern_may_cache() &&
+	    (added = gm_arena_alloc(arena, sizeof(*added)))) {
+		*added = (struct known_frame){ frame->code, print, frame->position, number };
+		gm_map_add(&python.frames, arena, hash, (uintptr_t)added);
+	}
+	gm_intern_leave();
+	return number;
+}
+
+static inline uint32_t number_frame(const struct gm_python_layout *l, const struct frame *frame)
+{
+	uint64_t print = fingerprint(l, frame->code);
+	uint64_t hash = gm_hash_numbers(frame->code, print, (uint32_t)frame->position);
+	const struct known_frame *known = find_known(frame, print, hash);
+
+	return known ? known->frame : number_new(frame, print, hash);
+}
+
+/*
+ * The thread's state if its frames are to be read. While the interpreter ends, other threads' states
+ * are freed under them: only the thread that ends it, usually the first, is still sure of its own.
+ */
+static uintptr_t readable_state(const struct interpreter *in, uint16_t *flags)
+{
+	uint32_t readiness = __atomic_load_n(&python.readiness, __ATOMIC_ACQUIRE);
+	uintptr_t state;
+
+	if (readiness == ABSENT)
+		return 0;
+	if (in->finalizing && in->finalizing() && syscall(SYS_gettid) != getpid())
+		return 0;
+	state = (uintptr_t)in->thread_state();
+	if (!state || readiness == READY)
+		return state;
+	if (readiness == UNCHECKED && check_interpreter(state))
+		return state;
+	if (__atomic_load_n(&python.readiness, __ATOMIC_ACQUIRE) == REFUSED)
+		*flags |= GM_STACK_PYTHON_UNREADABLE;
+	return 0;
+}
+
+unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags)
+{
+	const struct interpreter *in = &python.interpreter;
+	uintptr_t state = readable_state(in, flags), at;
+	unsigned count = 0, skipped = 0;
+
+	if (!state)
+		return 0;
+	for (at = first_frame(in, state); at && skipped < MOST_SKIPPED;) {
+		struct frame frame = read_frame(in, at);
+
+		at = frame.back;
+		if (!frame.is_python) {
+			skipped++;
+			continue;
+		}
+		if (count == max) {
+			*flags |= GM_STACK_PYTHON_TRUNCATED;
+			break;
+		}
+		frames[count] = number_frame(&in->layout, &frame);
+		if (frames[count] == GM_NONE) {
+			gm_intern_count_lost();
+			*flags |= GM_STACK_PYTHON_TRUNCATED;
+			break;
+		}
+		count++;
+	}
+	return count;
+}
+
+void gm_python_reset(void)
+{
+	memset(&python.frames, 0, sizeof(python.frames));
+}

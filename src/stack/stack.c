@@ -1,0 +1,141 @@
+/*
+ * Taking a stack (stack.h): native addresses with the shim's own frames and the interpreter's removed,
+ * Python frames after them, together no more than asked for. Interning is in intern.c.
+ */
+#include "stack/stack.h"
+
+#include "stack/intern.h"
+#include "stack/native.h"
+#include "stack/python.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define MOST_OWN_FRAMES 32u /* of the shim, between its entry and the unwinder */
+
+static struct {
+	enum gm_stack_mode mode;
+	unsigned depth;
+	unsigned own_frames; /* how many there were last time: a guess that saves unwinding */
+	bool native_done;
+} settings = { .depth = 64, .own_frames = 4 };
+
+void gm_stack_init(enum gm_stack_mode mode, unsigned depth)
+{
+	settings.mode = mode;
+	settings.depth = depth < 1 ? 1 : depth > GM_MAX_DEPTH ? GM_MAX_DEPTH : depth;
+	if (mode == GM_STACKS_OFF)
+		return;
+	if (!settings.native_done && mode != GM_STACKS_PYTHON) {
+		gm_native_init(NULL);
+		settings.native_done = true;
+	}
+	if (mode != GM_STACKS_NATIVE)
+		gm_python_find();
+}
+
+const char *gm_stack_unwinder(void)
+{
+	return gm_native_name();
+}
+
+const char *gm_stack_python(void)
+{
+	return gm_python_status();
+}
+
+/* Index of the first frame that is not the shim's: `caller`, or else the first outside our code. */
+static unsigned skip_own(const uintptr_t *pc, unsigned frames, uintptr_t caller)
+{
+	unsigned i;
+
+	for (i = 0; i < frames && i < MOST_OWN_FRAMES; i++)
+		if (pc[i] == caller)
+			return i;
+	for (i = 0; i < frames && gm_native_is_own(pc[i]); i++)
+		;
+	return i;
+}
+
+/*
+ * Up to `want` frames from `caller` outwards; `*next` is the one after them, 0 if there is none. The
+ * walk may end at the interpreter, [stop_start, stop_end); that frame is included.
+ */
+static unsigned walk_native(uintptr_t *kept, unsigned want, uintptr_t caller, uintptr_t stop_start,
+			    uintptr_t stop_end, uintptr_t *next)
+{
+	uintptr_t pc[GM_MAX_DEPTH + MOST_OWN_FRAMES + 2];
+	unsigned guess = __atomic_load_n(&settings.own_frames, __ATOMIC_RELAXED);
+	unsigned asked = want + 1 + guess;
+	unsigned frames = gm_native_walk(pc, asked, stop_start, stop_end);
+	unsigned own = skip_own(pc, frames, caller), count;
+	bool add_caller;
+
+	if (frames == asked && own > guess && own <= MOST_OWN_FRAMES) {
+		__atomic_store_n(&settings.own_frames, own, __ATOMIC_RELAXED);
+		asked = want + 1 + own;
+		frames = gm_native_walk(pc, asked, stop_start, stop_end);
+		own = skip_own(pc, frames, caller);
+	}
+	/* an unwinder that missed the wrapper's frame: we know better where it returns to */
+	add_caller = caller && (own == frames || pc[own] != caller);
+	if (add_caller)
+		kept[0] = caller;
+	count = frames - own + add_caller;
+	*next = 0;
+	if (count > want) {
+		*next = pc[own + want - add_caller];
+		count = want;
+	}
+	memcpy(kept + add_caller, pc + own, (count - add_caller) * sizeof(*pc));
+	return count;
+}
+
+static void capture_native(struct gm_raw_stack *raw, uintptr_t caller, unsigned depth)
+{
+	/* where both kinds are many, each gets half */
+	unsigned pythons = raw->pythons < depth / 2 ? raw->pythons : depth / 2;
+	unsigned want = depth - pythons, frames, i;
+	uintptr_t start = 0, end = 0, next;
+
+	if (raw->pythons)
+		gm_python_interpreter(&start, &end);
+	frames = walk_native(raw->pc, want, caller, start, end, &next);
+	for (i = 0; i < frames && !(raw->pc[i] >= start && raw->pc[i] < end); i++)
+		;
+	raw->natives = (uint16_t)i;
+	if (i < frames || (next >= start && next < end))
+		return; /* whole, down to the interpreter */
+	if (next)
+		raw->flags |= GM_STACK_TRUNCATED;
+	else if (raw->pythons)
+		raw->flags |= GM_STACK_INCOMPLETE;
+}
+
+void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit)
+{
+	unsigned depth = limit && limit < settings.depth ? limit : settings.depth;
+	enum gm_stack_mode mode = settings.mode;
+	int saved = errno;
+
+	raw->natives = raw->pythons = raw->flags = 0;
+	if (mode == GM_STACKS_OFF)
+		return;
+	if (mode != GM_STACKS_NATIVE)
+		raw->pythons = (uint16_t)gm_python_walk(raw->python, depth, &raw->flags);
+	if (mode != GM_STACKS_PYTHON)
+		capture_native(raw, caller, depth);
+	if (raw->natives + raw->pythons > (int)depth) {
+		raw->pythons = (uint16_t)(depth - raw->natives);
+		raw->flags |= GM_STACK_PYTHON_TRUNCATED;
+	}
+	if (raw->flags & GM_STACK_PYTHON_TRUNCATED)
+		raw->flags |= GM_STACK_TRUNCATED;
+	errno = saved;
+}
+
+void gm_stack_reset(void)
+{
+	gm_python_reset();
+	gm_intern_reset();
+}
