@@ -297,13 +297,14 @@ struct gm_alloc_record {
 	uint64_t stream;	/* handle the caller gave, 0 default */
 	uint64_t serial;	/* counts allocations; unique */
 	uint32_t owner;		/* pool (GM_TABLE_POOLS) or, of a mapping, the handle's record; GM_NONE */
-	uint32_t references;	/* of a handle: references + mappings */
+	uint32_t references;	/* of a handle: those the program holds; 0 and mapped is GM_STATE_PENDING */
 	uint32_t thread;	/* tid */
 	uint16_t flags;		/* GM_ALLOC_... */
 	uint8_t space, kind;
 	int16_t device;
 	uint8_t level;
-	uint8_t reserved[5];
+	uint8_t reserved;
+	uint32_t mappings;	/* of a handle: cuMemMap ranges that hold it */
 };
 
 struct gm_device_record {

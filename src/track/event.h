@@ -12,6 +12,9 @@
 #include "store/layout.h"
 #include <stdbool.h>
 
+/* `error` of a free at the process's end: "unloading", 4 in both layers. Teardown, no bad free. */
+#define GM_ERROR_TEARDOWN 4
+
 struct gm_event {
 	uint64_t key;		/* pointer, array or handle in its space */
 	uint64_t bytes;		/* asked for */
@@ -70,6 +73,22 @@ void gm_track_exported(uint8_t space, uint64_t key);
 
 /* Copy of the live record of a key; false if there is none. */
 bool gm_track_find(uint8_t space, uint64_t key, struct gm_alloc_record *out);
+
+/* ---- virtual memory (vmm.c): handles are allocations of space GM_SPACE_HANDLE ---- */
+
+/* Address space was reserved, or given back (`key` its start). Holds no memory. */
+void gm_track_reserve(const struct gm_event *event);
+void gm_track_unreserve(const struct gm_event *event);
+
+/* A range was mapped to `handle`; unmapped: every mapping that starts in the range. */
+void gm_track_map(const struct gm_event *event, uint64_t handle);
+void gm_track_unmap(const struct gm_event *event);
+
+/* One more reference to the handle that backs `address` (event->key is the handle CUDA returned). */
+void gm_track_retain(const struct gm_event *event, uint64_t address);
+
+/* A release of a handle: memory ends when references and mappings are both gone. */
+void gm_track_release(const struct gm_event *event);
 
 /* A mark: closes the window. `name` is copied (255 bytes). */
 void gm_track_mark(const char *name, enum gm_mark_source source);

@@ -105,6 +105,7 @@ static void fill(struct gm_alloc_record *record, const struct gm_event *event, u
 	record->serial = ++gm_file->serial;
 	record->owner = event->owner;
 	record->references = 1;
+	record->mappings = 0;
 	record->thread = gm_calling_thread();
 	record->flags = event->flags;
 	record->space = event->space;
@@ -114,32 +115,21 @@ static void fill(struct gm_alloc_record *record, const struct gm_event *event, u
 	__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
 }
 
-struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
+bool gm_live_index(struct gm_alloc_record *record, uint32_t number)
 {
-	uint32_t number;
-	struct gm_alloc_record *record = take_record(&number);
-	struct live *entry;
+	struct live *entry = gm_arena_alloc(&gm_track.arena, sizeof(*entry));
 
-	if (!record)
-		return NULL;
-	entry = gm_arena_alloc(&gm_track.arena, sizeof(*entry));
-	if (!entry) {
-		gm_file->dropped_records++;
-		gm_store_publish(GM_TABLE_ALLOCS);
-		put_record(record, number);
-		return NULL;
-	}
-	fill(record, event, site);
-	gm_store_publish(GM_TABLE_ALLOCS);
+	if (!entry)
+		return false;
 	memset(entry, 0, sizeof(*entry));
-	entry->key.key = event->key;
-	entry->key.space = event->space;
+	entry->key.key = record->key;
+	entry->key.space = record->space;
 	entry->number = number;
 	HASH_ADD(hh, live, key, sizeof(entry->key), entry);
-	return record;
+	return true;
 }
 
-void gm_live_drop(struct gm_alloc_record *record, uint32_t number)
+void gm_live_unindex(struct gm_alloc_record *record, uint32_t number)
 {
 	struct live *entry = find(record->space, record->key);
 
@@ -147,6 +137,28 @@ void gm_live_drop(struct gm_alloc_record *record, uint32_t number)
 		HASH_DEL(live, entry);
 		gm_arena_free(&gm_track.arena, entry, sizeof(*entry));
 	}
+}
+
+struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
+{
+	uint32_t number;
+	struct gm_alloc_record *record = take_record(&number);
+
+	if (!record)
+		return NULL;
+	fill(record, event, site);
+	gm_store_publish(GM_TABLE_ALLOCS);
+	if (!gm_live_index(record, number)) {
+		gm_file->dropped_records++;
+		put_record(record, number);
+		return NULL;
+	}
+	return record;
+}
+
+void gm_live_drop(struct gm_alloc_record *record, uint32_t number)
+{
+	gm_live_unindex(record, number);
 	put_record(record, number);
 }
 
@@ -157,7 +169,24 @@ void gm_live_end(struct gm_alloc_record *record, uint32_t number)
 	if (site)
 		gm_site_remove(site, record);
 	gm_levels_remove(record);
+	if (record->kind == GM_KIND_VMM)
+		gm_vmm_gone(record);
 	gm_live_drop(record, number);
+}
+
+/* A handle that was released while mapped is in no index, for its number may be given out again. */
+struct gm_alloc_record *gm_vmm_pending(uint64_t handle, uint32_t *number)
+{
+	uint32_t count = gm_file->tables[GM_TABLE_ALLOCS].count;
+
+	for (*number = 0; *number < count; ++*number) {
+		struct gm_alloc_record *record = gm_store_record(GM_TABLE_ALLOCS, *number);
+
+		if (record->state == GM_STATE_PENDING && record->space == GM_SPACE_HANDLE &&
+		    record->key == handle)
+			return record;
+	}
+	return NULL;
 }
 
 struct gm_alloc_record *gm_live_containing(uint64_t address)

@@ -81,6 +81,9 @@ void gm_live_end(struct gm_alloc_record *record, uint32_t number);
 struct gm_alloc_record *gm_live_containing(uint64_t address);
 /* Calls for each live record; stops when it returns false. */
 void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t number, void *), void *data);
+/* Into and out of the index alone; the record stays. */
+bool gm_live_index(struct gm_alloc_record *record, uint32_t number);
+void gm_live_unindex(struct gm_alloc_record *record, uint32_t number);
 void gm_live_reset(void);
 uint32_t gm_calling_thread(void); /* tid */
 
@@ -99,6 +102,12 @@ void gm_freed_reset(void);
 void gm_error_of_free(const struct gm_event *event, struct gm_alloc_record *alloc);
 void gm_error_note(enum gm_error_type type, const struct gm_event *event, uint64_t bytes,
 		   uint32_t first_free_stack, uint32_t victim_site);
+
+/* vmm.c: a handle came or went; whether anything is mapped in a range; a released, mapped handle. */
+void gm_vmm_created(const struct gm_alloc_record *handle);
+void gm_vmm_gone(const struct gm_alloc_record *handle);
+bool gm_mapped_within(uint64_t address, uint64_t bytes);
+struct gm_alloc_record *gm_vmm_pending(uint64_t handle, uint32_t *number);
 
 /* history.c: the ring of the last events. */
 void gm_history(enum gm_event_op op, const struct gm_event *event, uint64_t serial, uint32_t site);

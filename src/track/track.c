@@ -122,6 +122,8 @@ void gm_track_alloc(const struct gm_event *event)
 	if (record) {
 		gm_site_add(site, record);
 		gm_levels_add(record, site);
+		if (record->kind == GM_KIND_VMM)
+			gm_vmm_created(record);
 		gm_history(GM_OP_ALLOC, event, record->serial, site_number);
 	}
 	gm_track_leave();
@@ -181,7 +183,10 @@ static void free_succeeded(struct gm_ticket ticket, struct gm_alloc_record *reco
 	uint64_t serial = record ? record->serial : 0;
 	uint32_t site = record ? record->site : GM_NONE;
 
-	if (record) {
+	if (record && event->error) { /* teardown: the memory goes with the process */
+		gm_file->teardown_frees++;
+		gm_live_end(record, ticket.record);
+	} else if (record) {
 		if (record->flags & GM_ALLOC_EXPORTED)
 			gm_error_note(GM_ERROR_FREED_WHILE_EXPORTED, event, record->bytes, GM_NONE,
 				      record->site);
@@ -212,7 +217,7 @@ void gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event)
 		return;
 	gm_track_enter();
 	gm_file->events++;
-	if (event->error == 0)
+	if (event->error == 0 || event->error == GM_ERROR_TEARDOWN)
 		free_succeeded(ticket, redeem(ticket), event);
 	else
 		free_failed(redeem(ticket), event);
