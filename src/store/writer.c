@@ -190,6 +190,7 @@ static void fill_header(struct gm_header *header, uint64_t cap_bytes)
 	header->directory_offset = GM_HEADER_BYTES;
 	header->directory_capacity = store.capacity;
 	header->cap_bytes = cap_bytes;
+	header->data_offset = store.data_offset;
 	for (i = 0; i < GM_TABLES_NOW; i++)
 		header->tables[i].record_bytes = record_bytes[i];
 }
@@ -309,6 +310,17 @@ int gm_store_finish(void)
 		error = -errno;
 	close(fd);
 	return error ? error : gm_place_settle(&store.place);
+}
+
+void gm_store_resume(void)
+{
+	int fd = store.private_memory ? -1 : open(store.place.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (same_file(fd) && ftruncate(fd, (off_t)store.mapped_bytes) < 0)
+		store.capacity = gm_file->chunk_count; /* no growth from now on, counted as dropped */
+	close(fd);
 }
 
 void gm_store_forget(void)

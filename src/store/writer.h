@@ -28,6 +28,9 @@ const char *gm_store_path(void);
  */
 int gm_store_finish(void);
 
+/* The end did not come (a failed exec): the file may grow again. */
+void gm_store_resume(void);
+
 /* A consistent copy of the file as it stands, to `path` (0600, not followed if a link). 0 or -errno. */
 int gm_store_copy(const char *path);
 

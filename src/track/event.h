@@ -44,8 +44,9 @@ uint32_t gm_track_function(unsigned id, const char *name, unsigned layer);
 /*
  * Readies the tables of a file that was just opened. Called under the start lock, before any other
  * call; again in the child of a fork that opened its own file, when everything is forgotten first.
+ * `history`: the ring of the last events is kept.
  */
-void gm_track_start(void);
+void gm_track_start(bool history);
 
 /* An allocation succeeded. An older live record of the same key is superseded: its free was missed. */
 void gm_track_alloc(const struct gm_event *event);

@@ -90,7 +90,7 @@ uint32_t gm_track_function(unsigned id, const char *name, unsigned layer)
 	return number ? number - 1 : GM_NONE;
 }
 
-void gm_track_start(void)
+void gm_track_start(bool history)
 {
 	gm_arena_reset(&gm_track.arena);
 	memset(&gm_track, 0, sizeof(gm_track));
@@ -101,6 +101,7 @@ void gm_track_start(void)
 	gm_file->started_monotonic_ns = monotonic_ns();
 	gm_file->window_width_ns = 50000;
 	memset(gm_file->window_mark, 0xff, sizeof(gm_file->window_mark));
+	gm_history_start(history);
 }
 
 void gm_track_alloc(const struct gm_event *event)

@@ -1,0 +1,178 @@
+/*
+ * Questions put to the driver (ask.h).
+ */
+#include "interpose/ask.h"
+#include "interpose/resolve.h"
+#include "track/event.h"
+
+#include <string.h>
+
+#define ATTRIBUTE_DEVICE_ORDINAL 9 /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
+
+static struct {
+	CUresult (*ctx_get_device)(CUdevice *);
+	CUresult (*device_get_count)(int *);
+	CUresult (*device_get_name)(char *, int, CUdevice);
+	CUresult (*device_get_uuid)(void *, CUdevice);
+	CUresult (*device_total_mem)(size_t *, CUdevice);
+	CUresult (*pointer_attribute)(void *, int, CUdeviceptr);
+	CUresult (*address_range)(CUdeviceptr *, size_t *, CUdeviceptr);
+	CUresult (*mem_info)(size_t *, size_t *);
+	CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *);
+	CUresult (*is_capturing_ptsz)(CUstream, CUstreamCaptureStatus *);
+	CUresult (*pool_attribute)(CUmemoryPool, int, void *);
+	CUresult (*graph_attribute)(CUdevice, int, void *);
+	CUresult (*default_pool)(CUmemoryPool *, CUdevice);
+	CUresult (*current_pool)(CUmemoryPool *, CUdevice);
+	int device_count;	/* 0: not asked yet */
+	uint64_t described;	/* bit i: device i was told to the tracker */
+} ask;
+
+static void *either(const char *name, const char *older)
+{
+	void *found = gm_libcuda_symbol(name);
+
+	return found ? found : gm_libcuda_symbol(older);
+}
+
+void gm_ask_init(void)
+{
+	ask.ctx_get_device = gm_libcuda_symbol("cuCtxGetDevice");
+	ask.device_get_count = gm_libcuda_symbol("cuDeviceGetCount");
+	ask.device_get_name = gm_libcuda_symbol("cuDeviceGetName");
+	ask.device_get_uuid = either("cuDeviceGetUuid_v2", "cuDeviceGetUuid");
+	ask.device_total_mem = gm_libcuda_symbol("cuDeviceTotalMem_v2");
+	ask.pointer_attribute = gm_libcuda_symbol("cuPointerGetAttribute");
+	ask.address_range = gm_libcuda_symbol("cuMemGetAddressRange_v2");
+	ask.mem_info = gm_libcuda_symbol("cuMemGetInfo_v2");
+	ask.is_capturing = gm_libcuda_symbol("cuStreamIsCapturing");
+	ask.is_capturing_ptsz = gm_libcuda_symbol("cuStreamIsCapturing_ptsz");
+	ask.pool_attribute = gm_libcuda_symbol("cuMemPoolGetAttribute");
+	ask.graph_attribute = gm_libcuda_symbol("cuDeviceGetGraphMemAttribute");
+	ask.default_pool = gm_libcuda_symbol("cuDeviceGetDefaultMemPool");
+	ask.current_pool = gm_libcuda_symbol("cuDeviceGetMemPool");
+}
+
+int gm_ask_device_count(void)
+{
+	int count = 0;
+
+	if (ask.device_count > 0)
+		return ask.device_count;
+	if (ask.device_get_count && ask.device_get_count(&count) == GM_CUDA_SUCCESS && count > 0)
+		ask.device_count = count;
+	return ask.device_count > 0 ? ask.device_count : 1;
+}
+
+int gm_ask_current_device(void)
+{
+	CUdevice device = -1;
+
+	if (!ask.ctx_get_device || ask.ctx_get_device(&device) != GM_CUDA_SUCCESS)
+		return -1;
+	return device;
+}
+
+int gm_ask_pointer_device(uint64_t pointer, int fallback)
+{
+	int device = fallback;
+
+	if (!ask.pointer_attribute ||
+	    ask.pointer_attribute(&device, ATTRIBUTE_DEVICE_ORDINAL, pointer) != GM_CUDA_SUCCESS ||
+	    device < 0)
+		return fallback;
+	return device;
+}
+
+uint64_t gm_ask_pointer_bytes(uint64_t pointer)
+{
+	CUdeviceptr base;
+	size_t bytes = 0;
+
+	if (!ask.address_range || ask.address_range(&base, &bytes, pointer) != GM_CUDA_SUCCESS)
+		return 0;
+	return bytes;
+}
+
+bool gm_ask_mem_info(uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	size_t free_now, total;
+
+	if (!ask.mem_info || ask.mem_info(&free_now, &total) != GM_CUDA_SUCCESS)
+		return false;
+	*free_bytes = free_now;
+	*total_bytes = total;
+	return true;
+}
+
+bool gm_ask_capturing(uint64_t stream, bool per_thread)
+{
+	CUstreamCaptureStatus status = 0;
+	CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *) =
+		per_thread && ask.is_capturing_ptsz ? ask.is_capturing_ptsz : ask.is_capturing;
+
+	/* The legacy stream answers an error while another is captured; that is not this stream. */
+	return is_capturing && is_capturing((CUstream)(uintptr_t)stream, &status) == GM_CUDA_SUCCESS &&
+	       status == 1;
+}
+
+uint64_t gm_ask_pool(uint64_t pool, int attribute)
+{
+	uint64_t value = 0;
+
+	if (!ask.pool_attribute || !pool ||
+	    ask.pool_attribute((CUmemoryPool)(uintptr_t)pool, attribute, &value) != GM_CUDA_SUCCESS)
+		return 0;
+	return value;
+}
+
+uint64_t gm_ask_graph_memory(int device, int attribute)
+{
+	uint64_t value = 0;
+
+	if (!ask.graph_attribute || ask.graph_attribute(device, attribute, &value) != GM_CUDA_SUCCESS)
+		return 0;
+	return value;
+}
+
+uint64_t gm_ask_default_pool(int device)
+{
+	CUmemoryPool pool = NULL;
+
+	if (!ask.default_pool || ask.default_pool(&pool, device) != GM_CUDA_SUCCESS)
+		return 0;
+	return (uintptr_t)pool;
+}
+
+uint64_t gm_ask_current_pool(int device)
+{
+	CUmemoryPool pool = NULL;
+
+	if (!ask.current_pool || ask.current_pool(&pool, device) != GM_CUDA_SUCCESS)
+		return 0;
+	return (uintptr_t)pool;
+}
+
+void gm_ask_describe_device(int device)
+{
+	uint64_t bit = device >= 0 && device < 64 ? 1ull << device : 0;
+	uint8_t uuid[16] = {0};
+	char name[256] = "";
+	size_t total = 0;
+
+	if (!bit || (__atomic_load_n(&ask.described, __ATOMIC_RELAXED) & bit))
+		return;
+	__atomic_fetch_or(&ask.described, bit, __ATOMIC_RELAXED);
+	if (ask.device_get_name)
+		ask.device_get_name(name, sizeof(name) - 1, device);
+	if (ask.device_get_uuid)
+		ask.device_get_uuid(uuid, device);
+	if (ask.device_total_mem)
+		ask.device_total_mem(&total, device);
+	gm_track_device(device, name, uuid, total);
+}
+
+void gm_ask_forget_devices(void)
+{
+	__atomic_store_n(&ask.described, 0, __ATOMIC_RELAXED);
+}

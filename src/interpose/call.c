@@ -1,0 +1,77 @@
+/*
+ * Around every real call: which call is the outermost, whether it is recorded, and the way to its
+ * role's handlers (roles.c).
+ */
+#include "interpose/preload.h"
+#include "interpose/roles.h"
+#include "store/writer.h"
+
+/* Deeper than this inside one CUDA call is no nesting but a stale mark that a longjmp left. */
+#define MOST_NESTED_BYTES (1u << 20)
+
+static __thread struct {
+	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
+	uint8_t busy;	     /* in the tracker: a signal handler's calls are let through unrecorded */
+} thread __attribute__((tls_model("initial-exec")));
+
+/* Roles whose events count wherever they happen: cudart makes contexts inside the first cudaMalloc. */
+static bool seen_when_nested(unsigned role)
+{
+	switch (role) {
+	case GM_ROLE_CTX_CREATE:
+	case GM_ROLE_CTX_RETAIN:
+	case GM_ROLE_CTX_RELEASE:
+	case GM_ROLE_CTX_DESTROY:
+	case GM_ROLE_GREEN_CREATE:
+	case GM_ROLE_DEVICE_RESET:
+	case GM_ROLE_MODULE_LOAD:
+	case GM_ROLE_MODULE_UNLOAD:
+	case GM_ROLE_MODULE_USE:
+	case GM_ROLE_LIMIT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Stacks grow downwards: what is called from inside lies below. */
+static bool is_nested(uintptr_t here)
+{
+	return thread.outermost && here < thread.outermost &&
+	       thread.outermost - here < MOST_NESTED_BYTES;
+}
+
+void gm_call_begin(struct gm_call *call)
+{
+	const struct gm_row *row = &gm_rows[call->function];
+	uintptr_t here = (uintptr_t)call;
+
+	if (gm_disabled() || thread.busy) {
+		if (thread.busy && gm_file)
+			__atomic_fetch_add(&gm_file->passed_calls, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	call->outermost = !is_nested(here);
+	if (call->outermost)
+		thread.outermost = here;
+	else if (!seen_when_nested(row->role))
+		return;
+	if (row->role == GM_ROLE_NOTHING || !gm_recording())
+		return;
+	thread.busy = 1;
+	call->recorded = 1;
+	gm_role_begin(call, row);
+	thread.busy = 0;
+}
+
+void gm_call_end(struct gm_call *call, int result)
+{
+	/* After a fork inside the call the file is the parent's. */
+	if (call->recorded && gm_owns_file()) {
+		thread.busy = 1;
+		gm_role_end(call, &gm_rows[call->function], result);
+		thread.busy = 0;
+	}
+	if (call->outermost)
+		thread.outermost = 0;
+}

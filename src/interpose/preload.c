@@ -1,0 +1,334 @@
+/*
+ * The tracker's life in the process (preload.h): the constructor, the first event, forks, the end.
+ */
+#include "interpose/preload.h"
+#include "interpose/ask.h"
+#include "interpose/resolve.h"
+#include "interpose/settings.h"
+#include "stack/elf_symbols.h"
+#include "stack/stack.h"
+#include "store/place.h"
+#include "store/writer.h"
+#include "track/event.h"
+#include "store/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAGE_BYTES 4096
+#define TEXT_BYTES 16384
+
+/* On a page of its own that the child of a fork finds zeroed (MADV_WIPEONFORK): "not mine". */
+struct ownership {
+	uint32_t mine;	/* this process opened the file */
+	pid_t pid;	/* and this is it; a vfork child shares the page */
+};
+
+static struct {
+	struct gm_lock lock;		/* start, and start again in a child */
+	struct ownership *page;		/* NULL until the first start */
+	bool wiped_on_fork;		/* else the pid is compared at every call */
+	bool disabled;
+	char preloads[1024];		/* LD_PRELOAD as it was at the start */
+} self;
+
+bool gm_disabled(void)
+{
+	return self.disabled;
+}
+
+/* ---- what a new file says of the process ---- */
+
+static uint32_t read_proc(const char *path, char *text, size_t bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (got < 0)
+		got = 0;
+	text[got] = '\0';
+	return (uint32_t)got;
+}
+
+/* Arguments, each ended by a line feed, so that one string holds them all. */
+static uint32_t command_string(void)
+{
+	char raw[TEXT_BYTES / 4], text[TEXT_BYTES / 2];
+	uint32_t got = read_proc("/proc/self/cmdline", raw, sizeof(raw)), i, used = 0;
+
+	for (i = 0; i < got && used + 2 < sizeof(text); i++) {
+		if (raw[i] == '\0') {
+			text[used++] = '\n';
+			continue;
+		}
+		if (raw[i] == '\\' || raw[i] == '\n')
+			text[used++] = '\\';
+		text[used++] = raw[i] == '\n' ? 'n' : raw[i];
+	}
+	text[used] = '\0';
+	if (!used) /* no /proc: at least the program's name */
+		snprintf(text, sizeof(text), "%s\n", program_invocation_name);
+	return gm_store_string(text, sizeof(text));
+}
+
+static uint32_t environment_string(const char *const *names)
+{
+	char text[2048];
+	size_t used = 0;
+
+	for (; *names; names++) {
+		const char *value = getenv(*names);
+
+		if (value && used < sizeof(text) - 1)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s=%s\n", *names,
+						 value);
+	}
+	return used ? gm_store_string(text, sizeof(text)) : GM_NONE;
+}
+
+static int32_t number_of(const char *const *names)
+{
+	for (; *names; names++) {
+		const char *value = getenv(*names);
+
+		if (value && *value)
+			return atoi(value);
+	}
+	return -1;
+}
+
+static void describe_job(struct gm_header *header)
+{
+	static const char *const local[] = {"LOCAL_RANK", "MPI_LOCALRANKID",
+					    "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", NULL};
+	static const char *const world[] = {"WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE",
+					    "SLURM_NTASKS", NULL};
+	static const char *const jobs[] = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "PBS_JOBID",
+					   "LSB_JOBID", "RAY_JOB_ID", "POD_NAME", "JOB_NAME", NULL};
+
+	header->rank = gm_settings_rank();
+	header->local_rank = number_of(local);
+	header->world_size = number_of(world);
+	header->job_string = environment_string(jobs);
+}
+
+static void describe_process(struct gm_header *header)
+{
+	static const char *const advice[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
+					     "PYTORCH_NO_CUDA_MEMORY_CACHING", "CUDA_VISIBLE_DEVICES",
+					     "XLA_PYTHON_CLIENT_PREALLOCATE",
+					     "XLA_PYTHON_CLIENT_MEM_FRACTION",
+					     "TF_FORCE_GPU_ALLOW_GROWTH", "CUDA_MODULE_LOADING", NULL};
+	char text[4096];
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	header->started_realtime_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	header->pid = (uint32_t)getpid();
+	header->ppid = (uint32_t)getppid();
+	header->pid_start_ticks = gm_process_start_ticks((int)header->pid);
+	header->exit_status = -1;
+	header->command_string = command_string();
+	header->cwd_string = getcwd(text, sizeof(text)) ? gm_store_string(text, sizeof(text)) : GM_NONE;
+	text[0] = '\0';
+	gethostname(text, sizeof(text) - 1);
+	header->host_string = gm_store_string(text, 255);
+	header->program_string = gm_store_string(program_invocation_short_name, 255);
+	gm_settings_print(text, sizeof(text));
+	header->settings_string = gm_store_string(text, sizeof(text));
+	header->environment_string = environment_string(advice);
+	header->tracer_version_string = gm_store_string(GM_VERSION, 64);
+	header->backend_string = gm_store_string("preload", 64);
+	header->unwinder_string = gm_store_string(gm_stack_unwinder(), 64);
+	header->python_string = gm_store_string(gm_stack_python(), 255);
+	header->heap_limit_bytes = GM_NO_BYTES;
+	header->stack_limit_bytes = GM_NO_BYTES;
+	describe_job(header);
+}
+
+/* ---- start ---- */
+
+static bool make_page(void)
+{
+	if (self.page)
+		return true;
+	self.page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (self.page == MAP_FAILED) {
+		self.page = NULL;
+		return false;
+	}
+	self.wiped_on_fork = madvise(self.page, PAGE_BYTES, MADV_WIPEONFORK) == 0;
+	return true;
+}
+
+static bool open_file(void)
+{
+	char path[GM_PATH_BYTES];
+	int error = gm_settings_expand_out(path, sizeof(path));
+
+	if (error == 0)
+		error = gm_store_create(path, gm_settings.max_file_bytes);
+	if (error && gm_file)
+		gm_log(GM_LOG_WARN, "cannot keep a file at %s (%s): recording in memory, written only "
+		       "at a normal exit; set GPUMEMTRACE_OUT to a writable place", path,
+		       strerror(-error));
+	if (!gm_file) {
+		gm_log(GM_LOG_ERROR, "cannot record (%s): the program runs on untraced; set "
+		       "GPUMEMTRACE_OUT to a writable place", strerror(-error));
+		return false;
+	}
+	gm_track_start(gm_settings.events != GM_EVENTS_OFF);
+	describe_process(gm_file);
+	return true;
+}
+
+static bool start(void)
+{
+	bool open;
+
+	if (self.disabled)
+		return false;
+	gm_lock_acquire(&self.lock);
+	open = self.page && self.page->mine && self.page->pid == getpid();
+	if (!open && !self.disabled) {
+		gm_settings_report();
+		if (self.page) { /* the child of a fork */
+			gm_store_forget();
+			gm_stack_reset();
+		}
+		open = make_page() && open_file();
+		if (open) {
+			self.page->pid = getpid();
+			__atomic_store_n(&self.page->mine, 1, __ATOMIC_RELEASE);
+			gm_ask_forget_devices();
+		} else {
+			self.disabled = true;
+		}
+	}
+	gm_lock_release(&self.lock);
+	return open;
+}
+
+bool gm_owns_file(void)
+{
+	return self.page && __atomic_load_n(&self.page->mine, __ATOMIC_ACQUIRE) &&
+	       (self.wiped_on_fork || self.page->pid == getpid());
+}
+
+bool gm_recording(void)
+{
+	if (__builtin_expect(gm_owns_file(), 1))
+		return true;
+	return start();
+}
+
+void gm_driver_found(void)
+{
+	gm_ask_init();
+	gm_stack_init((enum gm_stack_mode)gm_settings.stacks, gm_settings.depth);
+}
+
+/* ---- the end ---- */
+
+static void print_peaks(void)
+{
+	char line[256];
+	size_t used = 0;
+	uint32_t i, count = gm_file->tables[GM_TABLE_LEVELS].count;
+
+	for (i = 0; i < count && used < sizeof(line); i++) {
+		const struct gm_level_record *level = gm_store_record(GM_TABLE_LEVELS, i);
+
+		if (level->level == GM_LEVEL_DRIVER && level->device >= 0)
+			used += (size_t)snprintf(line + used, sizeof(line) - used,
+						 "%sdevice %d %.1f MiB", used ? ", " : "",
+						 level->device, (double)level->peak_bytes / 1048576);
+	}
+	gm_log(GM_LOG_ERROR, "peak: %s", used ? line : "no device memory allocated");
+}
+
+static void print_live(void)
+{
+	uint64_t count = 0, bytes = 0;
+	uint32_t i, rows = gm_file->tables[GM_TABLE_USAGE].count;
+
+	for (i = 0; i < rows; i++) {
+		const struct gm_usage_record *usage = gm_store_record(GM_TABLE_USAGE, i);
+
+		count += usage->current_count;
+		bytes += usage->current_bytes;
+	}
+	gm_log(GM_LOG_ERROR, "live at exit: %llu allocations, %.1f MiB", (unsigned long long)count,
+	       (double)bytes / 1048576);
+}
+
+void gm_finish(unsigned end, int status, bool print)
+{
+	int error;
+
+	if (!gm_owns_file() || self.page->pid != getpid() || !gm_file || gm_file->end)
+		return;
+	gm_track_end(end, status);
+	error = gm_store_finish();
+	if (print && !gm_settings.quiet) {
+		print_peaks();
+		print_live();
+		if (error == 0)
+			gm_log(GM_LOG_ERROR, "written to %s", gm_store_path());
+	}
+	if (error)
+		gm_log(GM_LOG_ERROR, "could not finish %s: %s", gm_store_path(), strerror(-error));
+}
+
+/*
+ * Registered with no DSO handle by a constructor that ran before the loader's own finaliser was: runs
+ * after every other library's destructors, so what they free is still seen.
+ */
+static void at_exit(void *unused)
+{
+	(void)unused;
+	if (!gm_owns_file() && !self.disabled && !gm_driver_seen() && !self.page && gm_libcuda_loaded() &&
+	    !gm_settings.quiet)
+		gm_log(GM_LOG_WARN, "libcuda was loaded but none of its calls came by here (private "
+		       "linking or RTLD_DEEPBIND); GPUMEMTRACE_BACKEND=cupti sees them");
+	gm_finish(GM_END_EXIT, -1, true);
+}
+
+extern int __cxa_atexit(void (*function)(void *), void *argument, void *dso);
+
+static void __attribute__((constructor)) load(void)
+{
+	const char *preloads = getenv("LD_PRELOAD");
+
+	gm_settings_read();
+	self.disabled = gm_settings.disable || getauxval(AT_SECURE);
+	if (preloads)
+		snprintf(self.preloads, sizeof(self.preloads), "%s", preloads);
+	if (!self.disabled)
+		__cxa_atexit(at_exit, NULL, NULL);
+}
+
+bool gm_preloaded(const struct gm_object *object)
+{
+	const char *name = gm_object_basename(object), *at = self.preloads;
+	size_t bytes = strlen(name);
+
+	while (bytes && (at = strstr(at, name)) != NULL) {
+		bool starts = at == self.preloads || strchr("/: ", at[-1]);
+
+		if (starts && (!at[bytes] || strchr(": ", at[bytes])))
+			return true;
+		at += bytes;
+	}
+	return false;
+}

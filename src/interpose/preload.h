@@ -1,0 +1,49 @@
+/*
+ * The tracker's life in the process: start at the first event, forks, the end. And the two functions
+ * that every wrapper calls around the real one.
+ */
+#ifndef GM_INTERPOSE_PRELOAD_H
+#define GM_INTERPOSE_PRELOAD_H
+
+#include "api/api.h"
+#include <stdbool.h>
+
+struct gm_object;
+
+/* True when nothing is to be recorded: GPUMEMTRACE_DISABLE, a setuid program, no memory for the file. */
+bool gm_disabled(void);
+
+/*
+ * True when this process records: opens the file at its first event, and in the child of a fork
+ * forgets the parent's and opens its own. May be called from any wrapper; costs one load once started.
+ */
+bool gm_recording(void);
+
+/* True when a file is open and is this process's own; opens nothing. Safe in any context. */
+bool gm_owns_file(void);
+
+/* libcuda was found: time to open the unwinder and NVML, outside of any allocator's lock. */
+void gm_driver_found(void);
+
+/* True for an object that LD_PRELOAD or ld.so.preload names. */
+bool gm_preloaded(const struct gm_object *object);
+
+/* The end of the process by exit, _exit or exec: closes the books and prints the lines of contract.md. */
+void gm_finish(unsigned end, int status, bool print);
+
+/*
+ * Before the real function is called. Tells the outermost call from those inside it and prepares what
+ * must be known before (a free's record, the driver's free bytes). Allocates nothing, never fails.
+ */
+void gm_call_begin(struct gm_call *call);
+
+/* After it, with its result: records what happened. The caller returns `result` unchanged. */
+void gm_call_end(struct gm_call *call, int result);
+
+/*
+ * True when this call is to be answered out of memory without calling CUDA (GPUMEMTRACE_CAPACITY and
+ * _FAIL): only in a driver wrapper, so that cudart sets its own error state. Sets the out-pointer to 0.
+ */
+bool gm_call_refused(struct gm_call *call);
+
+#endif

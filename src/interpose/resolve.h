@@ -1,0 +1,53 @@
+/*
+ * Finding the real functions and mapping them to our wrappers: dlsym, cuGetProcAddress, exported
+ * names. Looks things up in the loaded objects' own tables (stack/elf_symbols.h), never by dlsym,
+ * because a look-up here must not wait for a thread that runs a constructor inside dlopen.
+ */
+#ifndef GM_INTERPOSE_RESOLVE_H
+#define GM_INTERPOSE_RESOLVE_H
+
+#include "api/api.h"
+#include <stdbool.h>
+
+#define GM_INSTANCES 4 /* loaded cudarts whose functions dlsym can hand out wrapped */
+#define GM_ANY_INSTANCE GM_INSTANCES
+
+/* The driver's own functions, NULL until libcuda is loaded. Indexed by enum gm_function. */
+extern void *gm_driver_real[GM_FUNCTIONS];
+
+/* Our wrappers, filled by driver.c and runtime.c. */
+extern void *const gm_driver_wrapper[GM_FUNCTIONS];
+extern void *const gm_runtime_wrapper[GM_INSTANCES][GM_FUNCTIONS];
+
+/*
+ * The real driver function of a row, found in libcuda (or in a hook between it and us) at first use;
+ * NULL without libcuda. Any thread.
+ */
+void *gm_driver_find(enum gm_function function);
+
+/*
+ * The real runtime function for a call that came in at the wrapper of `major` (11, 12, 13) from the
+ * code at `caller`: what the caller's object would have bound to without us. NULL if there is none.
+ * Cached by call site. Any thread.
+ */
+void *gm_runtime_find(enum gm_function function, unsigned major, uintptr_t caller);
+
+/* The real runtime function of the loaded cudart that dlsym found for `instance`. */
+void *gm_runtime_instance_real(unsigned instance, enum gm_function function);
+
+/* Our wrapper for a pointer that CUDA handed out for `symbol`, else the pointer itself. */
+void *gm_wrapper_of(void *real, const char *symbol, uint64_t flags);
+
+/* The definition of a libc function that callers would reach without us. NULL if there is none. */
+void *gm_next_symbol(const char *name);
+
+/* True once a driver look-up or call reached us. */
+bool gm_driver_seen(void);
+
+/* True if libcuda is loaded in this process. */
+bool gm_libcuda_loaded(void);
+
+/* A symbol of the loaded libcuda, or NULL. */
+void *gm_libcuda_symbol(const char *name);
+
+#endif
