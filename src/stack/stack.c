@@ -71,11 +71,11 @@ static unsigned walk_native(uintptr_t *kept, unsigned want, uintptr_t caller, ui
 	unsigned own = skip_own(pc, frames, caller), count;
 	bool add_caller;
 
-	if (frames == asked && own > guess && own <= MOST_OWN_FRAMES) {
-		__atomic_store_n(&settings.own_frames, own, __ATOMIC_RELAXED);
-		asked = want + 1 + own;
-		frames = gm_native_walk(pc, asked, stop_start, stop_end);
+	if (frames == asked && own > guess) {
+		frames = gm_native_walk(pc, want + 1 + MOST_OWN_FRAMES, stop_start, stop_end);
 		own = skip_own(pc, frames, caller);
+		if (own <= MOST_OWN_FRAMES)
+			__atomic_store_n(&settings.own_frames, own, __ATOMIC_RELAXED);
 	}
 	/* an unwinder that missed the wrapper's frame: we know better where it returns to */
 	add_caller = caller && (own == frames || pc[own] != caller);
