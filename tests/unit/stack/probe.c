@@ -1,0 +1,135 @@
+/* See probe.h. */
+#include "probe.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BARRIER() __asm__ volatile("" ::: "memory")
+
+static uint32_t latest_module = GM_NONE;
+
+void probe_start(int mode, unsigned depth)
+{
+	store_double_reset();
+	gm_stack_reset();
+	gm_stack_init((enum gm_stack_mode)mode, depth);
+}
+
+bool probe_start_with(const char *unwinder, unsigned depth)
+{
+	probe_start(GM_STACKS_FULL, depth);
+	gm_native_init(unwinder);
+	return !strcmp(gm_stack_unwinder(), unwinder);
+}
+
+static __attribute__((noinline)) uint32_t take(uintptr_t caller, unsigned limit)
+{
+	struct gm_raw_stack raw;
+	uint32_t first, second;
+
+	gm_stack_capture(&raw, caller, limit);
+	first = gm_stack_intern(&raw, &latest_module);
+	second = gm_stack_intern(&raw, &latest_module);
+	BARRIER();
+	return first == second ? first : (uint32_t)-2;
+}
+
+__attribute__((noinline)) uint32_t probe_stack(unsigned limit)
+{
+	uint32_t stack = take((uintptr_t)__builtin_return_address(0), limit);
+
+	BARRIER();
+	return stack;
+}
+
+static __attribute__((noinline)) uint32_t descend(uintptr_t caller, unsigned limit, unsigned frames)
+{
+	uint32_t stack = frames ? descend(caller, limit, frames - 1) : take(caller, limit);
+
+	BARRIER();
+	return stack;
+}
+
+__attribute__((noinline)) uint32_t probe_stack_deep(unsigned limit, unsigned frames)
+{
+	uint32_t stack = descend((uintptr_t)__builtin_return_address(0), limit, frames);
+
+	BARRIER();
+	return stack;
+}
+
+uint32_t probe_many(unsigned captures)
+{
+	uint32_t stack = GM_NONE;
+
+	for (unsigned i = 0; i < captures; i++)
+		stack = take((uintptr_t)__builtin_return_address(0), 0);
+	return stack;
+}
+
+static size_t describe_frame(const struct gm_frame_record *frame, char *to, size_t room)
+{
+	const struct gm_module_record *module;
+
+	if (frame->kind == GM_FRAME_PYTHON)
+		return (size_t)snprintf(to, room, "python\t%s\t%s\t%u\n",
+					store_double_string(frame->python.function_string),
+					store_double_string(frame->python.file_string),
+					frame->python.line);
+	module = frame->native.module == GM_NONE ?
+			 NULL : gm_store_record(GM_TABLE_MODULES, frame->native.module);
+	return (size_t)snprintf(to, room, "native\t%s\t0x%llx\n",
+				module ? store_double_string(module->path_string) : "",
+				(unsigned long long)frame->native.offset);
+}
+
+size_t probe_describe(uint32_t stack, char *to, size_t room)
+{
+	const struct gm_stack_record *record;
+	size_t used;
+
+	to[0] = '\0';
+	if (stack == GM_NONE || !(record = gm_store_record(GM_TABLE_STACKS, stack)))
+		return 0;
+	used = (size_t)snprintf(to, room, "flags\t%u\n", record->flags);
+	for (unsigned i = 0; i < record->frames && used < room; i++) {
+		const uint32_t *frame = gm_store_record(GM_TABLE_STACK_FRAMES, record->first + i);
+
+		used += describe_frame(gm_store_record(GM_TABLE_FRAMES, *frame), to + used,
+				       room - used);
+	}
+	return used;
+}
+
+const char *probe_caller_module(void)
+{
+	const struct gm_module_record *module;
+
+	if (latest_module == GM_NONE)
+		return "";
+	module = gm_store_record(GM_TABLE_MODULES, latest_module);
+	return store_double_string(module->path_string);
+}
+
+__attribute__((noinline)) void probe_call(void (*function)(void *), void *data)
+{
+	function(data);
+	BARRIER();
+}
+
+static void *thread_main(void *data)
+{
+	*(uint32_t *)data = probe_stack(0);
+	return NULL;
+}
+
+uint32_t probe_stack_on_thread(void)
+{
+	uint32_t stack = GM_NONE;
+	pthread_t thread;
+
+	if (!pthread_create(&thread, NULL, thread_main, &stack))
+		pthread_join(thread, NULL);
+	return stack;
+}
