@@ -211,6 +211,7 @@ static bool start(void)
 			self.page->pid = getpid();
 			__atomic_store_n(&self.page->mine, 1, __ATOMIC_RELEASE);
 			gm_ask_forget_devices();
+			gm_public_start();
 		} else {
 			self.disabled = true;
 		}

@@ -22,6 +22,9 @@ bool gm_recording(void);
 /* True when a file is open and is this process's own; opens nothing. Safe in any context. */
 bool gm_owns_file(void);
 
+/* public.c: the marks that the program made before the file was opened. */
+void gm_public_start(void);
+
 /* libcuda was found: time to open the unwinder and NVML, outside of any allocator's lock. */
 void gm_driver_found(void);
 

@@ -74,6 +74,7 @@ static struct {
 	bool populate;		/* MADV_POPULATE_WRITE works */
 	dev_t device;
 	ino_t inode;
+	char asked[GM_PATH_BYTES];	/* the path asked for; `place` has the one in use */
 	struct gm_place place;
 } store;
 
@@ -126,7 +127,7 @@ static uint64_t clamp_cap(uint64_t cap_bytes)
 static int map_file(uint64_t bytes)
 {
 	struct stat st;
-	int fd = gm_place_create(&store.place, store.place.path), error = 0;
+	int fd = gm_place_create(&store.place, store.asked), error = 0;
 
 	if (fd < 0)
 		return fd;
@@ -202,9 +203,9 @@ int gm_store_create(const char *path, uint64_t cap_bytes)
 
 	memset(&store, 0, sizeof(store));
 	store.populate = true;
-	if (strlen(path) >= sizeof(store.place.path))
+	if (strlen(path) >= sizeof(store.asked))
 		return -ENAMETOOLONG;
-	strcpy(store.place.path, path);
+	strcpy(store.asked, path);
 	store.capacity = (uint32_t)(bytes / GM_CHUNK_BYTES);
 	directory_bytes = store.capacity * sizeof(struct gm_directory_entry);
 	directory_bytes = (directory_bytes + GM_HEADER_BYTES - 1) / GM_HEADER_BYTES * GM_HEADER_BYTES;
@@ -286,7 +287,7 @@ int gm_store_copy(const char *path)
 /* The private fallback reaches the disk here, if anything will take it now. */
 static int write_private(void)
 {
-	int fd = gm_place_create(&store.place, store.place.path), error;
+	int fd = gm_place_create(&store.place, store.asked), error;
 
 	if (fd < 0)
 		return fd;

@@ -94,6 +94,9 @@ void gm_track_release(const struct gm_event *event);
 /* A mark: closes the window. `name` is copied (255 bytes). */
 void gm_track_mark(const char *name, enum gm_mark_source source);
 
+/* A consistent copy of the file to `path`. 0 or -errno. */
+int gm_track_copy(const char *path);
+
 /* A device is in use: name and size as CUDA tells them. `name` may be NULL. */
 void gm_track_device(int device, const char *name, const uint8_t uuid[16], uint64_t total_bytes);
 

@@ -4,6 +4,7 @@
  */
 #include "track/state.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -316,6 +317,18 @@ void gm_track_mark(const char *name, enum gm_mark_source source)
 	if (source == GM_MARK_PROGRAM || source == GM_MARK_NVTX)
 		gm_windows_mark();
 	gm_track_leave();
+}
+
+int gm_track_copy(const char *path)
+{
+	int error;
+
+	if (!gm_file)
+		return -ENOSYS;
+	gm_lock_acquire(&gm_track.lock);
+	error = gm_store_copy(path);
+	gm_lock_release(&gm_track.lock);
+	return error;
 }
 
 void gm_track_device(int device, const char *name, const uint8_t uuid[16], uint64_t total_bytes)

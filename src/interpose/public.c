@@ -1,0 +1,95 @@
+/*
+ * The functions of include/gpumemtrace.h, exported for programs, ctypes and plug-ins.
+ */
+#define GPUMEMTRACE_IMPLEMENTATION
+#include "gpumemtrace.h"
+#include "interpose/preload.h"
+#include "stack/stack.h"
+#include "store/lock.h"
+#include "track/event.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Marks made before the first CUDA event: a process that never calls CUDA gets no file from them. */
+#define EARLY_MARKS 16
+#define EARLY_NAME_BYTES 64
+
+static struct {
+	struct gm_lock lock;
+	unsigned count;
+	char names[EARLY_MARKS][EARLY_NAME_BYTES];
+} early;
+
+EXPORT int gpumemtrace_active(void)
+{
+	return !gm_disabled();
+}
+
+void gm_public_start(void)
+{
+	unsigned i;
+
+	gm_lock_acquire(&early.lock);
+	for (i = 0; i < early.count; i++)
+		gm_track_mark(early.names[i], GM_MARK_PROGRAM);
+	early.count = 0;
+	gm_lock_release(&early.lock);
+}
+
+EXPORT void gpumemtrace_mark(const char *name)
+{
+	if (gm_disabled())
+		return;
+	if (gm_owns_file()) {
+		gm_track_mark(name, GM_MARK_PROGRAM);
+		return;
+	}
+	gm_lock_acquire(&early.lock);
+	if (early.count < EARLY_MARKS)
+		snprintf(early.names[early.count++], EARLY_NAME_BYTES, "%s", name ? name : "");
+	gm_lock_release(&early.lock);
+}
+
+EXPORT void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)
+{
+	struct gm_event event = {
+		.key = (uintptr_t)ptr, .bytes = bytes, .device = (int16_t)device,
+		.space = GM_SPACE_CUSTOM, .kind = GM_KIND_DEVICE, .level = GM_LEVEL_CUSTOM,
+		.owner = GM_NONE, .function = GM_NONE, .stack = GM_NONE, .caller_module = GM_NONE,
+	};
+	struct gm_raw_stack raw;
+
+	if (!ptr || gm_disabled() || !gm_recording())
+		return;
+	gm_stack_capture(&raw, (uintptr_t)__builtin_return_address(0), 0);
+	event.stack = gm_stack_intern(&raw, &event.caller_module);
+	gm_track_alloc(&event);
+}
+
+EXPORT void gpumemtrace_pool_free(const void *ptr)
+{
+	struct gm_event event = {
+		.key = (uintptr_t)ptr, .space = GM_SPACE_CUSTOM, .kind = GM_KIND_DEVICE,
+		.level = GM_LEVEL_CUSTOM, .owner = GM_NONE, .function = GM_NONE, .stack = GM_NONE,
+		.caller_module = GM_NONE, .device = GM_HOST,
+	};
+
+	if (!ptr || gm_disabled() || !gm_recording())
+		return;
+	gm_track_free_end(gm_track_free_begin(GM_SPACE_CUSTOM, event.key), &event);
+}
+
+EXPORT int gpumemtrace_snapshot(const char *path)
+{
+	if (!path)
+		return -EINVAL;
+	if (gm_disabled())
+		return -ENOSYS;
+	if (!gm_owns_file())
+		return -ENODATA; /* no CUDA event yet */
+	gm_track_mark("snapshot", GM_MARK_SNAPSHOT);
+	return gm_track_copy(path);
+}
