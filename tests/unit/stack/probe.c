@@ -14,6 +14,7 @@ void probe_start(int mode, unsigned depth)
 	store_double_reset();
 	gm_stack_reset();
 	gm_stack_init((enum gm_stack_mode)mode, depth);
+	gm_native_init(NULL);
 }
 
 bool probe_start_with(const char *unwinder, unsigned depth)
