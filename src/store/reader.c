@@ -1,0 +1,575 @@
+/*
+ * Opening an output file and handing out checked copies of its records. Everything read is taken for
+ * hostile: see reader.h. What is wrong with a file is collected as warnings; only a file of which
+ * nothing can be used is refused.
+ */
+#include "store/reader.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_WARNINGS   16
+#define MAX_POINTERS   4 /* pointer files that lead to pointer files */
+#define MAX_COPIES     5 /* tries to copy a live file between two of its updates */
+#define MAX_FILE_BYTES (16ull << 30)
+#define POINTER_MAGIC  "gpumemtrace-pointer 1\n"
+
+/* Where the chunks of a table lie; `chunks[i]` is a byte offset into the copy, 0 if there is none. */
+struct table {
+	uint32_t record_bytes;
+	uint32_t count;
+	uint32_t chunk_slots;
+	uint64_t *chunks;
+};
+
+struct gm_reader {
+	char *path;
+	unsigned char *bytes;
+	uint64_t size;
+	struct gm_header header;
+	struct table tables[GM_TABLES];
+	char *strings; /* the string table in one piece, ended by a NUL */
+	uint32_t string_bytes;
+	bool damaged, torn;
+	unsigned warnings;
+	char *warning[MAX_WARNINGS];
+};
+
+__attribute__((format(printf, 2, 3))) static void damage(struct gm_reader *reader,
+							 const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	reader->damaged = true;
+	if (reader->warnings == MAX_WARNINGS)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	reader->warning[reader->warnings] = strdup(text);
+	if (reader->warning[reader->warnings])
+		reader->warnings++;
+}
+
+/* Reads up to `size` bytes from `offset`; returns how many there were, or -errno. */
+static int64_t read_fully(int fd, void *buffer, uint64_t size, uint64_t offset)
+{
+	uint64_t done = 0;
+
+	while (done < size) {
+		ssize_t n = pread(fd, (char *)buffer + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (uint64_t)n;
+	}
+	return (int64_t)done;
+}
+
+/* The target of a pointer file, NULL if it is none. A relative target is beside the pointer. */
+static char *pointer_target(const char *path, const char *text, size_t size)
+{
+	size_t magic = strlen(POINTER_MAGIC), length;
+	const char *slash = strrchr(path, '/');
+	char *target;
+
+	if (size <= magic || memcmp(text, POINTER_MAGIC, magic) != 0)
+		return NULL;
+	length = strcspn(text + magic, "\n");
+	if (length == 0)
+		return NULL;
+	if (text[magic] == '/' || !slash)
+		return strndup(text + magic, length);
+	if (asprintf(&target, "%.*s/%.*s", (int)(slash - path), path, (int)length, text + magic) < 0)
+		return NULL;
+	return target;
+}
+
+/* What is wrong with the header's fixed part, or NULL. */
+static const char *header_fault(const struct gm_header *header)
+{
+	static char text[160];
+
+	if (memcmp(header->magic, GM_MAGIC, sizeof(header->magic)) != 0)
+		return "is not an output file of gpumemtrace";
+	if (header->byte_order == __builtin_bswap32(GM_BYTE_ORDER))
+		return "was written on a machine of the other byte order; read it on such a machine";
+	if (header->byte_order != GM_BYTE_ORDER)
+		return "has a damaged header";
+	if (header->format_version > GM_FORMAT_VERSION &&
+	    header->oldest_version > GM_FORMAT_VERSION) {
+		snprintf(text, sizeof(text),
+			 "has format version %u and this gpumem-report reads up to %u; "
+			 "use the gpumem-report of the gpumemtrace that wrote it",
+			 header->format_version, GM_FORMAT_VERSION);
+		return text;
+	}
+	if (header->header_bytes < 512 || header->header_bytes > (1u << 20) ||
+	    header->chunk_bytes < 4096 || header->chunk_bytes > (16u << 20) ||
+	    header->directory_offset < header->header_bytes ||
+	    header->directory_offset > (1u << 24) || header->directory_capacity > (1u << 24))
+		return "has a damaged header";
+	return NULL;
+}
+
+/* Chunks begin where the header says, or at the first page after the directory. */
+static uint64_t first_chunk(const struct gm_header *header)
+{
+	uint64_t end = header->directory_offset +
+		       (uint64_t)header->directory_capacity * sizeof(struct gm_directory_entry);
+
+	if (header->data_offset >= end && header->data_offset < (1ull << 32))
+		return header->data_offset;
+	return (end + 4095) & ~4095ull;
+}
+
+static uint64_t used_bytes(const struct gm_header *header)
+{
+	uint32_t chunks = header->chunk_count;
+
+	if (chunks > header->directory_capacity)
+		chunks = header->directory_capacity;
+	return first_chunk(header) + (uint64_t)chunks * header->chunk_bytes;
+}
+
+/* Copies the used part; again while a live process changes it, a few times. */
+static int copy_file(struct gm_reader *reader, int fd, uint64_t file_bytes)
+{
+	struct gm_header after;
+	uint64_t want;
+	int64_t got;
+
+	for (unsigned tries = 0; tries < MAX_COPIES; tries++) {
+		want = used_bytes(&reader->header);
+		if (want > file_bytes)
+			want = file_bytes;
+		if (want > MAX_FILE_BYTES)
+			return -EFBIG;
+		free(reader->bytes);
+		reader->bytes = malloc(want ? want : 1);
+		if (!reader->bytes)
+			return -ENOMEM;
+		got = read_fully(fd, reader->bytes, want, 0);
+		if (got < 0)
+			return (int)got;
+		reader->size = (uint64_t)got;
+		if (reader->size < offsetof(struct gm_header, events))
+			return -ENODATA;
+		memset(&after, 0, sizeof(after));
+		got = read_fully(fd, &after, sizeof(after), 0);
+		if (got < 0)
+			return (int)got;
+		memcpy(&reader->header, reader->bytes,
+		       reader->size < sizeof(after) ? reader->size : sizeof(after));
+		reader->torn = (after.sequence & 1) || after.sequence != reader->header.sequence ||
+			       after.chunk_count != reader->header.chunk_count;
+		if (!reader->torn || after.end != GM_END_NONE)
+			break;
+		reader->header.chunk_count = after.chunk_count;
+	}
+	return 0;
+}
+
+/* Where the chunks of each table are, by the directory. */
+static void index_chunks(struct gm_reader *reader)
+{
+	const struct gm_header *header = &reader->header;
+	uint64_t base = first_chunk(header);
+	uint32_t chunks = header->chunk_count;
+	unsigned odd = 0, cut = 0;
+
+	if (chunks > header->directory_capacity) {
+		damage(reader, "the header counts %u chunks and has room for %u", chunks,
+		       header->directory_capacity);
+		chunks = header->directory_capacity;
+	}
+	for (uint32_t i = 0; i < chunks; i++) {
+		uint64_t at = header->directory_offset + (uint64_t)i * sizeof(struct gm_directory_entry);
+		uint64_t offset = base + (uint64_t)i * header->chunk_bytes;
+		struct gm_directory_entry entry;
+		struct table *table;
+
+		if (at + sizeof(entry) > reader->size || offset >= reader->size) {
+			cut = chunks - i;
+			break;
+		}
+		memcpy(&entry, reader->bytes + at, sizeof(entry));
+		if (entry.table >= GM_TABLES || entry.ordinal >= chunks) {
+			odd++;
+			continue;
+		}
+		table = &reader->tables[entry.table];
+		if (entry.ordinal >= table->chunk_slots) {
+			uint32_t slots = entry.ordinal + 1;
+			uint64_t *grown = realloc(table->chunks, slots * sizeof(*grown));
+
+			if (!grown) {
+				odd++;
+				continue;
+			}
+			memset(grown + table->chunk_slots, 0,
+			       (slots - table->chunk_slots) * sizeof(*grown));
+			table->chunks = grown;
+			table->chunk_slots = slots;
+		}
+		if (table->chunks[entry.ordinal])
+			odd++;
+		else
+			table->chunks[entry.ordinal] = offset;
+	}
+	if (odd)
+		damage(reader, "%u entries of the file's directory make no sense", odd);
+	if (cut)
+		damage(reader, "the file is cut short: %u of its %u chunks are missing", cut, chunks);
+}
+
+/* Address of a record in the copy; NULL where the file does not hold all of it. */
+static const unsigned char *locate(const struct gm_reader *reader, const struct table *table,
+				   uint32_t index)
+{
+	uint32_t per_chunk, chunk;
+	uint64_t offset;
+
+	if (index >= table->count)
+		return NULL;
+	per_chunk = reader->header.chunk_bytes / table->record_bytes;
+	chunk = index / per_chunk;
+	if (chunk >= table->chunk_slots || !table->chunks[chunk])
+		return NULL;
+	offset = table->chunks[chunk] + (uint64_t)(index % per_chunk) * table->record_bytes;
+	if (offset + table->record_bytes > reader->size)
+		return NULL;
+	return reader->bytes + offset;
+}
+
+/* Takes the tables' sizes from the header; counts that the chunks cannot hold are lowered. */
+static void size_tables(struct gm_reader *reader)
+{
+	static const char *const names[GM_TABLES_NOW] = {
+		"strings", "modules", "frames", "stack frames", "stacks", "sites", "allocations",
+		"devices", "levels", "usage", "pools", "errors", "out-of-memory events",
+		"out-of-memory sites", "out-of-memory blocks", "implicit frees", "marks", "timeline",
+		"events", "ledger", "costs", "retries", "torch", "vmm", "contexts", "ledger history",
+		"functions"
+	};
+
+	for (unsigned i = 0; i < GM_TABLES_NOW; i++) {
+		const struct gm_table_info *info = &reader->header.tables[i];
+		struct table *table = &reader->tables[i];
+		uint64_t room;
+
+		if (info->count == 0)
+			continue;
+		if (info->record_bytes == 0 || info->record_bytes > reader->header.chunk_bytes) {
+			damage(reader, "the table of %s has records of %u bytes and was left out",
+			       names[i], info->record_bytes);
+			continue;
+		}
+		room = (uint64_t)(reader->header.chunk_bytes / info->record_bytes) *
+		       table->chunk_slots;
+		table->record_bytes = info->record_bytes;
+		table->count = info->count;
+		if (info->count > room) {
+			table->count = (uint32_t)room;
+			damage(reader, "the table of %s should have %u records, %u can be read",
+			       names[i], info->count, table->count);
+		}
+		while (table->count > 0 && !locate(reader, table, table->count - 1))
+			table->count--;
+		if (table->count < info->count && info->count <= room)
+			damage(reader, "the table of %s should have %u records, %u can be read",
+			       names[i], info->count, table->count);
+	}
+}
+
+/* Length of the valid UTF-8 sequence at `text`, 0 if there is none. */
+static unsigned utf8_length(const unsigned char *text, size_t left)
+{
+	unsigned length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 :
+			  text[0] < 0xf0 ? 3 : text[0] < 0xf5 ? 4 : 0;
+
+	if (length > left)
+		return 0;
+	for (unsigned i = 1; i < length; i++)
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
+	    (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f))
+		return 0;
+	return length;
+}
+
+/* The string table in one piece. Bytes that are no UTF-8, and controls but \n, become '?'. */
+static int gather_strings(struct gm_reader *reader)
+{
+	struct table *table = &reader->tables[GM_TABLE_STRINGS];
+	uint32_t count = table->record_bytes == 1 ? table->count : 0;
+	uint32_t at = 0;
+
+	if (table->count && table->record_bytes != 1)
+		damage(reader, "the table of strings is damaged; names are missing");
+	reader->strings = calloc(1, (size_t)count + 1);
+	if (!reader->strings)
+		return -ENOMEM;
+	while (at < count) {
+		uint32_t piece = reader->header.chunk_bytes - at % reader->header.chunk_bytes;
+		const unsigned char *from = locate(reader, table, at);
+
+		if (piece > count - at)
+			piece = count - at;
+		if (from && from + piece <= reader->bytes + reader->size)
+			memcpy(reader->strings + at, from, piece);
+		at += piece;
+	}
+	reader->string_bytes = count;
+	for (at = 0; at < count;) {
+		unsigned char *text = (unsigned char *)reader->strings + at;
+		unsigned length = utf8_length(text, count - at);
+
+		if (length == 0 || (length == 1 && *text && *text != '\n' && *text < 0x20) ||
+		    *text == 0x7f)
+			*text = '?';
+		at += length ? length : 1;
+	}
+	return 0;
+}
+
+/* Opens the file that `path` names or points at; the start of it goes to `header`. -errno or fd. */
+static int open_target(struct gm_reader *reader, const char *path, uint64_t *file_bytes,
+		       int64_t *head_bytes)
+{
+	char *name = strdup(path);
+	struct stat st;
+	int fd = -ENOMEM;
+
+	for (unsigned hops = 0; name && hops <= MAX_POINTERS; hops++) {
+		char *next;
+
+		fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
+			int error = fd < 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+
+			if (fd >= 0)
+				close(fd);
+			free(reader->path);
+			reader->path = name;
+			return -error;
+		}
+		memset(&reader->header, 0, sizeof(reader->header));
+		*file_bytes = (uint64_t)st.st_size;
+		*head_bytes = read_fully(fd, &reader->header, sizeof(reader->header), 0);
+		next = *head_bytes > 0 ? pointer_target(name, (char *)&reader->header,
+							(size_t)*head_bytes) : NULL;
+		free(reader->path);
+		reader->path = name;
+		if (!next)
+			return fd;
+		close(fd);
+		fd = -ELOOP;
+		name = next;
+	}
+	if (fd == -ELOOP)
+		free(name);
+	return fd;
+}
+
+static int load(struct gm_reader *reader, int fd, uint64_t file_bytes)
+{
+	int rc = copy_file(reader, fd, file_bytes);
+
+	if (rc)
+		return rc;
+	if (header_fault(&reader->header))
+		return -EINVAL;
+	if (reader->size < sizeof(reader->header))
+		damage(reader, "the file is cut short within its header");
+	index_chunks(reader);
+	size_tables(reader);
+	return gather_strings(reader);
+}
+
+struct gm_reader *gm_reader_open(const char *path, char *error, size_t error_bytes)
+{
+	struct gm_reader *reader = calloc(1, sizeof(*reader));
+	uint64_t file_bytes = 0;
+	int64_t head = 0;
+	const char *fault;
+	int fd, rc;
+
+	if (!reader) {
+		snprintf(error, error_bytes, "%s: out of memory", path);
+		return NULL;
+	}
+	fd = open_target(reader, path, &file_bytes, &head);
+	if (fd < 0) {
+		bool pointed = reader->path && strcmp(path, reader->path) != 0;
+
+		snprintf(error, error_bytes, "%s: %s%s%s: %s", path,
+			 pointed ? "points at " : "cannot be opened",
+			 pointed ? reader->path : "", pointed ? ", which cannot be opened" : "",
+			 strerror(-fd));
+		gm_reader_close(reader);
+		return NULL;
+	}
+	fault = head < 0 ? strerror((int)-head) : header_fault(&reader->header);
+	if (!fault && head < (int64_t)offsetof(struct gm_header, events))
+		fault = "is cut short within its header; nothing in it can be read";
+	if (head == 0)
+		fault = "is empty";
+	rc = fault ? 0 : load(reader, fd, file_bytes);
+	close(fd);
+	if (!fault && rc == 0)
+		return reader;
+	snprintf(error, error_bytes, "%s: %s", path, fault ? fault : strerror(-rc));
+	gm_reader_close(reader);
+	return NULL;
+}
+
+void gm_reader_close(struct gm_reader *reader)
+{
+	if (!reader)
+		return;
+	for (unsigned i = 0; i < GM_TABLES; i++)
+		free(reader->tables[i].chunks);
+	for (unsigned i = 0; i < reader->warnings; i++)
+		free(reader->warning[i]);
+	free(reader->strings);
+	free(reader->bytes);
+	free(reader->path);
+	free(reader);
+}
+
+const char *gm_reader_path(const struct gm_reader *reader)
+{
+	return reader->path;
+}
+
+const struct gm_header *gm_reader_header(const struct gm_reader *reader)
+{
+	return &reader->header;
+}
+
+uint64_t gm_reader_bytes(const struct gm_reader *reader)
+{
+	return reader->size;
+}
+
+bool gm_reader_complete(const struct gm_reader *reader)
+{
+	return !reader->damaged;
+}
+
+bool gm_reader_torn(const struct gm_reader *reader)
+{
+	return reader->torn;
+}
+
+unsigned gm_reader_warnings(const struct gm_reader *reader)
+{
+	return reader->warnings;
+}
+
+const char *gm_reader_warning(const struct gm_reader *reader, unsigned index)
+{
+	return index < reader->warnings ? reader->warning[index] : NULL;
+}
+
+uint32_t gm_reader_count(const struct gm_reader *reader, enum gm_table_id table)
+{
+	return table < GM_TABLES ? reader->tables[table].count : 0;
+}
+
+bool gm_reader_get(const struct gm_reader *reader, enum gm_table_id table, uint32_t index,
+		   void *record, size_t bytes)
+{
+	const struct table *from = &reader->tables[table];
+	const unsigned char *at = locate(reader, from, index);
+	size_t have;
+
+	memset(record, 0, bytes);
+	if (!at)
+		return false;
+	have = from->record_bytes < bytes ? from->record_bytes : bytes;
+	memcpy(record, at, have);
+	return true;
+}
+
+const char *gm_reader_string(const struct gm_reader *reader, uint32_t number)
+{
+	return number < reader->string_bytes ? reader->strings + number : NULL;
+}
+
+static void merge_neighbours(struct gm_window *windows)
+{
+	for (unsigned i = 0; i < GM_WINDOWS / 2; i++) {
+		struct gm_window a = windows[2 * i], b = windows[2 * i + 1];
+
+		windows[i].min_bytes = a.min_bytes < b.min_bytes ? a.min_bytes : b.min_bytes;
+		windows[i].max_bytes = a.max_bytes > b.max_bytes ? a.max_bytes : b.max_bytes;
+		windows[i].last_bytes = b.last_bytes;
+	}
+}
+
+/* Fills windows after the site's current one, up to `until`, with its last bytes. */
+static void extend_windows(struct gm_site_record *site, unsigned until)
+{
+	uint64_t last = site->windows[site->window_current].last_bytes;
+
+	for (unsigned i = site->window_current + 1; i <= until && i < GM_WINDOWS; i++)
+		site->windows[i] = (struct gm_window){last, last, last};
+	if (until > site->window_current)
+		site->window_current = until;
+}
+
+/* The first mark made all time windows into window 0. */
+static void collapse_windows(struct gm_site_record *site)
+{
+	struct gm_window all = site->windows[0];
+
+	for (unsigned i = 1; i <= site->window_current; i++) {
+		if (site->windows[i].min_bytes < all.min_bytes)
+			all.min_bytes = site->windows[i].min_bytes;
+		if (site->windows[i].max_bytes > all.max_bytes)
+			all.max_bytes = site->windows[i].max_bytes;
+	}
+	all.last_bytes = site->windows[site->window_current].last_bytes;
+	site->windows[0] = all;
+	site->window_current = 0;
+	site->window_merges = 0;
+}
+
+bool gm_reader_site(const struct gm_reader *reader, uint32_t index, struct gm_site_record *site)
+{
+	const struct gm_header *header = &reader->header;
+	unsigned current = header->window_current < GM_WINDOWS ? header->window_current :
+								 GM_WINDOWS - 1;
+	unsigned merges;
+
+	if (!gm_reader_get(reader, GM_TABLE_SITES, index, site, sizeof(*site)))
+		return false;
+	if (site->window_current >= GM_WINDOWS)
+		site->window_current = GM_WINDOWS - 1;
+	if (header->window_resets && !site->window_resets)
+		collapse_windows(site);
+	/* 64 doublings are more than any run has; a larger number is damage. */
+	merges = header->window_merges < 64 ? header->window_merges : 64;
+	while (site->window_merges < merges) {
+		extend_windows(site, GM_WINDOWS - 1);
+		merge_neighbours(site->windows);
+		site->window_current = GM_WINDOWS / 2 - 1;
+		site->window_merges++;
+	}
+	extend_windows(site, current);
+	site->window_current = current;
+	return true;
+}

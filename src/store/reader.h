@@ -1,0 +1,60 @@
+/*
+ * Reading an output file: of a finished, a killed or a still running process, or a damaged one. The
+ * file is copied into memory and every count, offset and index in it is checked before use: whatever
+ * its bytes are, nothing here reads outside the copy, loops or aborts. Calls libc only.
+ */
+#ifndef GM_STORE_READER_H
+#define GM_STORE_READER_H
+
+#include "store/layout.h"
+#include <stdbool.h>
+
+struct gm_reader;
+
+/*
+ * Opens `path`, following pointer files (contract.md, GPUMEMTRACE_OUT). Returns NULL when nothing can
+ * be read; `error` then holds a sentence that names the file and the reason. The caller closes it.
+ */
+struct gm_reader *gm_reader_open(const char *path, char *error, size_t error_bytes);
+void gm_reader_close(struct gm_reader *reader);
+
+/* The file that was read: `path` or where its pointer led. Lives as long as the reader. */
+const char *gm_reader_path(const struct gm_reader *reader);
+
+/* The header's copy; fields that a shorter header lacks are zero. */
+const struct gm_header *gm_reader_header(const struct gm_reader *reader);
+
+/* Size of the part of the file that is in use. */
+uint64_t gm_reader_bytes(const struct gm_reader *reader);
+
+/* True when nothing is missing or damaged; else the warnings say what is. */
+bool gm_reader_complete(const struct gm_reader *reader);
+
+/* True when counters may disagree with the records: an update was under way when the file was read. */
+bool gm_reader_torn(const struct gm_reader *reader);
+
+/* Number of warnings, and one of them: a sentence each. */
+unsigned gm_reader_warnings(const struct gm_reader *reader);
+const char *gm_reader_warning(const struct gm_reader *reader, unsigned index);
+
+/* Records of a table that can be read (never more than the file really holds). */
+uint32_t gm_reader_count(const struct gm_reader *reader, enum gm_table_id table);
+
+/*
+ * Copies record `index` of a table to `record` of `bytes` bytes. A record that is shorter in the file
+ * (older format) is filled up with zeros. False, and zeros, if there is no such record.
+ */
+bool gm_reader_get(const struct gm_reader *reader, enum gm_table_id table, uint32_t index,
+		   void *record, size_t bytes);
+
+/* A string of the string table, valid UTF-8; NULL for GM_NONE or a number out of range. */
+const char *gm_reader_string(const struct gm_reader *reader, uint32_t number);
+
+/*
+ * A site record brought up to date by the rules of layout.h: the windows are merged as often as the
+ * header's, windows that the site was not touched in repeat the last bytes, and windows beyond the
+ * header's current one do not exist. `window_current` is then the header's. False if out of range.
+ */
+bool gm_reader_site(const struct gm_reader *reader, uint32_t index, struct gm_site_record *site);
+
+#endif
