@@ -1,0 +1,91 @@
+/*
+ * The table of judges, and what they share: adding a finding, sizes and places in words.
+ */
+#include "report/judge.h"
+#include "report/classify.h"
+#include "report/format.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void (*const judges[])(struct gm_doc *doc) = {
+	gm_judge_ooms,	   gm_judge_leaks, gm_judge_errors,  gm_judge_holes,
+	gm_judge_pressure, gm_judge_usage, gm_judge_devices, gm_judge_coverage,
+};
+
+struct gm_finding *gm_find(struct gm_doc *doc, const char *id, enum gm_severity severity, int device,
+			   uint64_t bytes, uint32_t site)
+{
+	struct gm_finding *finding = gm_arena_push(&doc->arena, &doc->findings,
+						   &doc->findings_count, sizeof(*finding));
+
+	finding->id = id;
+	finding->severity = severity;
+	finding->device = device;
+	finding->bytes = bytes;
+	finding->site = site;
+	return finding;
+}
+
+void gm_advise(struct gm_doc *doc, struct gm_finding *finding, const char *format, ...)
+{
+	const char **slot;
+	va_list args;
+	char text[1024];
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	slot = gm_arena_push(&doc->arena, &finding->advice, &finding->advice_count, sizeof(*slot));
+	*slot = gm_arena_strdup(&doc->arena, text);
+}
+
+const char *gm_size(struct gm_doc *doc, uint64_t bytes)
+{
+	char text[GM_FORMAT_BYTES];
+
+	return gm_arena_strdup(&doc->arena, gm_format_size(text, bytes));
+}
+
+const char *gm_place(struct gm_doc *doc, const struct gm_stack *stack)
+{
+	const struct gm_frame *frame = gm_stack_own_frame(stack);
+
+	if (!frame && stack && stack->count)
+		frame = &stack->frames[0];
+	return frame ? gm_arena_strdup(&doc->arena, gm_format_frame_short(frame)) :
+		       "an unknown place (no stack)";
+}
+
+/* Most severe first; of one severity the largest; else in the order of the judges. */
+static int compare_findings(const struct gm_finding *a, const struct gm_finding *b)
+{
+	uint64_t x = a->bytes == GM_NO_BYTES ? 0 : a->bytes, y = b->bytes == GM_NO_BYTES ? 0 : b->bytes;
+
+	if (a->severity != b->severity)
+		return a->severity < b->severity ? 1 : -1;
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* Insertion sort: stable, and findings are few. */
+static void sort_findings(struct gm_doc *doc)
+{
+	for (unsigned i = 1; i < doc->findings_count; i++) {
+		struct gm_finding finding = doc->findings[i];
+		unsigned k = i;
+
+		while (k > 0 && compare_findings(&doc->findings[k - 1], &finding) > 0) {
+			doc->findings[k] = doc->findings[k - 1];
+			k--;
+		}
+		doc->findings[k] = finding;
+	}
+}
+
+void gm_judge(struct gm_doc *doc)
+{
+	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)
+		judges[i](doc);
+	sort_findings(doc);
+}

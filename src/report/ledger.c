@@ -1,0 +1,117 @@
+/*
+ * The ledger: what the driver says the process uses on a device, as a sum of rows. The rows are those
+ * of the moment of the sample; tracked memory is split by library where the file still tells how it
+ * was divided at that moment (now, or at the peak).
+ */
+#include "report/load.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REASON_PEAK 1
+
+static void add_row(struct gm_doc *doc, struct gm_ledger *ledger, const char *what,
+		    const char *library, uint64_t bytes)
+{
+	struct gm_ledger_row *row;
+
+	for (unsigned i = 0; i < ledger->rows_count; i++) {
+		row = &ledger->rows[i];
+		if (strcmp(row->what, what) == 0 && library && row->library &&
+		    strcmp(row->library, library) == 0) {
+			row->bytes += bytes;
+			return;
+		}
+	}
+	row = gm_arena_push(&doc->arena, &ledger->rows, &ledger->rows_count, sizeof(*row));
+	row->what = what;
+	row->library = library;
+	row->bytes = bytes;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct gm_ledger_row *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return strcmp(x->library ? x->library : "", y->library ? y->library : "");
+}
+
+/*
+ * Splits the tracked bytes by library, from live figures or those at the peak. What the driver holds
+ * beyond what was asked for (pages, slabs) is a row of its own, so that the rows add up.
+ */
+static void split_tracked(struct gm_doc *doc, struct gm_ledger *ledger, bool peak)
+{
+	uint64_t tracked = ledger->record.tracked_physical_bytes, sum = 0;
+	unsigned first = ledger->rows_count;
+
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site *site = &doc->sites[i];
+		uint64_t bytes = peak ? site->record.bytes_at_peak : site->record.live_bytes;
+
+		if (site->record.level != GM_LEVEL_DRIVER || !bytes ||
+		    site->record.device != ledger->record.device ||
+		    !gm_kind_owned(site->record.kind) || site->record.kind == GM_KIND_MANAGED)
+			continue;
+		add_row(doc, ledger, site->torch_segments ? "PyTorch reserved" : "allocations",
+			site->library ? site->library : "unknown", bytes);
+		sum += bytes;
+	}
+	if (ledger->rows_count > first)
+		qsort(ledger->rows + first, ledger->rows_count - first, sizeof(*ledger->rows),
+		      compare_rows);
+	if (sum > tracked) {
+		/* Not a moment whose division is known after all. */
+		ledger->rows_count = first;
+		add_row(doc, ledger, "allocations", NULL, tracked);
+	} else if (sum < tracked) {
+		add_row(doc, ledger, "rounding to pages", NULL, tracked - sum);
+	}
+}
+
+static void fill_rows(struct gm_doc *doc, struct gm_ledger *ledger)
+{
+	const struct gm_ledger_record *record = &ledger->record;
+	const struct gm_level_record *level = gm_doc_level(doc, record->device, GM_LEVEL_DRIVER);
+	uint64_t tracked = record->tracked_physical_bytes;
+
+	if (record->context_bytes != GM_NO_BYTES && record->context_bytes)
+		add_row(doc, ledger, "context", NULL, record->context_bytes);
+	if (record->code_bytes != GM_NO_BYTES && record->code_bytes)
+		add_row(doc, ledger, "modules and limits", NULL, record->code_bytes);
+	if (tracked == GM_NO_BYTES || !tracked)
+		return;
+	if (level && tracked == level->physical_bytes)
+		split_tracked(doc, ledger, false);
+	else if (level && record->reason == REASON_PEAK && tracked == level->physical_peak_bytes)
+		split_tracked(doc, ledger, true);
+	else
+		add_row(doc, ledger, "allocations", NULL, tracked);
+}
+
+void gm_load_ledger(struct gm_doc *doc)
+{
+	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_LEDGER);
+
+	for (uint32_t i = 0; i < records && i < 4096; i++) {
+		struct gm_ledger_record record;
+		struct gm_ledger *ledger;
+
+		if (!gm_reader_get(doc->reader, GM_TABLE_LEDGER, i, &record, sizeof(record)) ||
+		    !record.samples || record.source == GM_LEDGER_NONE ||
+		    record.source > GM_LEDGER_DEVICE_DELTA)
+			continue;
+		ledger = gm_arena_push(&doc->arena, &doc->ledger, &doc->ledger_count,
+				       sizeof(*ledger));
+		ledger->record = record;
+		ledger->unexplained_growth_bytes = GM_NO_BYTES;
+		if (record.samples > 1 && record.unexplained_bytes != GM_NO_BYTES &&
+		    record.unexplained_first_bytes != GM_NO_BYTES)
+			ledger->unexplained_growth_bytes =
+				record.unexplained_bytes > record.unexplained_first_bytes ?
+				record.unexplained_bytes - record.unexplained_first_bytes : 0;
+		fill_rows(doc, ledger);
+	}
+}

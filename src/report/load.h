@@ -1,0 +1,40 @@
+/*
+ * The parts of loading a document, in the order in which they run: see gm_doc_open. Internal to the
+ * report; each fills its members of the document from the reader and from what ran before.
+ */
+#ifndef GM_REPORT_LOAD_H
+#define GM_REPORT_LOAD_H
+
+#include "report/doc.h"
+
+/* Process and file: header fields, command, how it ended. */
+void gm_load_process(struct gm_doc *doc);
+
+/* Every table that is a plain list of figures. */
+void gm_load_tables(struct gm_doc *doc);
+
+/* Stacks (without their frames), sites and live allocations. */
+void gm_load_sites(struct gm_doc *doc);
+
+/* Errors and out-of-memory events, which point at stacks and sites. */
+void gm_load_events(struct gm_doc *doc);
+
+/* Recomputes counters from the live records if an update was under way when the file ended. */
+void gm_repair(struct gm_doc *doc);
+
+/* What follows from the counters once they are right: bytes at the peak, leaks at exit. */
+void gm_finish_sites(struct gm_doc *doc);
+
+/* Holes: `fragmentation[]`, and which sites' driver memory PyTorch divides (torch_segments). */
+void gm_load_fragmentation(struct gm_doc *doc);
+
+/* The ledger's rows. */
+void gm_load_ledger(struct gm_doc *doc);
+
+/* The stack of a GM_TABLE_STACKS number, symbolized when first asked for; NULL for GM_NONE. */
+const struct gm_stack *gm_doc_stack(struct gm_doc *doc, uint32_t stack);
+
+/* A figure of the file for the document: GM_NO_BYTES stays absent. */
+double gm_seconds(uint64_t ns);
+
+#endif

@@ -1,0 +1,444 @@
+/*
+ * The document's parts as JSON: one small function per key of contract.md, one table that puts them
+ * together. See json.h. The parts about sites are in json_sites.c.
+ */
+#include "report/render/json_parts.h"
+#include "report/job.h"
+#include "report/load.h"
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+json_t *gm_json_bytes(uint64_t bytes)
+{
+	return bytes == GM_NO_BYTES ? json_null() :
+				      json_integer(bytes > INT64_MAX ? INT64_MAX : (json_int_t)bytes);
+}
+
+json_t *gm_json_string(const char *text)
+{
+	json_t *string = text ? json_string(text) : NULL;
+
+	return string ? string : json_null();
+}
+
+json_t *gm_json_strings(const char *const *texts, unsigned count)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < count; i++)
+		json_array_append_new(list, gm_json_string(texts[i]));
+	return list;
+}
+
+json_t *gm_json_seconds(uint64_t ns)
+{
+	return ns == GM_NO_BYTES ? json_null() : json_real((double)ns / 1e9);
+}
+
+json_t *gm_json_device(int device)
+{
+	return device < 0 ? json_null() : json_integer(device);
+}
+
+json_t *gm_json_percent(uint64_t part, uint64_t whole)
+{
+	if (!whole || whole == GM_NO_BYTES || part == GM_NO_BYTES)
+		return json_null();
+	return json_real(round(10000.0 * (double)part / (double)whole) / 100);
+}
+
+static json_t *number_or_null(int32_t value)
+{
+	return value < 0 ? json_null() : json_integer(value);
+}
+
+/* An object of "NAME=value\n" lines. */
+static json_t *settings(const char *text)
+{
+	json_t *object = json_object();
+
+	while (text && *text) {
+		size_t line = strcspn(text, "\n"), name = strcspn(text, "=\n");
+
+		if (text[name] == '=') {
+			char *key = strndup(text, name);
+
+			if (key)
+				json_object_set_new(object, key, json_stringn(text + name + 1,
+									      line - name - 1));
+			free(key);
+		}
+		text += line;
+		text += *text == '\n';
+	}
+	return object;
+}
+
+static json_t *file(struct gm_doc *doc)
+{
+	return json_pack("{s:o, s:b, s:b, s:o, s:o}", "path", gm_json_string(doc->path), "complete",
+			 doc->complete, "clean_exit", doc->clean_exit, "dropped_events",
+			 gm_json_bytes(doc->header->dropped_records), "warnings",
+			 gm_json_strings(doc->warnings, doc->warnings_count));
+}
+
+static json_t *process(struct gm_doc *doc)
+{
+	const struct gm_header *header = doc->header;
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "pid",
+			 header->pid ? json_integer(header->pid) : json_null(), "ppid",
+			 header->ppid ? json_integer(header->ppid) : json_null(), "command",
+			 gm_json_strings(doc->command, doc->command_count), "cwd",
+			 gm_json_string(doc->cwd), "host", gm_json_string(doc->host), "rank",
+			 number_or_null(header->rank), "world_size",
+			 number_or_null(header->world_size), "started_at",
+			 gm_json_string(doc->started_at), "duration_s",
+			 isnan(doc->duration_s) ? json_null() : json_real(doc->duration_s), "end",
+			 doc->end);
+}
+
+static json_t *tracer(struct gm_doc *doc)
+{
+	const struct gm_header *header = doc->header;
+	const char *names = gm_reader_string(doc->reader, header->settings_string);
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+			 gm_json_string(doc->version), "backend", gm_json_string(doc->backend), "events",
+			 gm_json_bytes(header->events), "file_bytes",
+			 gm_json_bytes(gm_reader_bytes(doc->reader)), "own_bytes",
+			 gm_json_bytes(header->own_bytes), "overhead_s",
+			 gm_json_seconds(header->overhead_ns), "settings", settings(names), "unwinder",
+			 gm_json_string(doc->unwinder), "python", gm_json_string(doc->python),
+			 "unknown_frees", gm_json_bytes(header->unknown_frees), "teardown_frees",
+			 gm_json_bytes(header->teardown_frees), "lost_stacks",
+			 gm_json_bytes(header->lost_stacks), "passed_calls",
+			 gm_json_bytes(header->passed_calls));
+}
+
+static json_t *devices(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->devices_count; i++) {
+		const struct gm_device *device = &doc->devices[i];
+		uint64_t total = device->record.total_bytes, capacity = device->record.capacity_bytes;
+
+		json_array_append_new(list, json_pack("{s:i, s:o, s:o, s:o, s:o}", "index",
+			device->index, "name", gm_json_string(device->name), "uuid",
+			gm_json_string(device->uuid), "total_bytes",
+			gm_json_bytes(total ? total : GM_NO_BYTES), "capacity_bytes",
+			gm_json_bytes(capacity ? capacity : GM_NO_BYTES)));
+	}
+	return list;
+}
+
+json_t *gm_json_total(const struct gm_level_record *level, uint64_t limit)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
+			 gm_json_device(level->device), "current_bytes",
+			 gm_json_bytes(level->current_bytes), "current_count",
+			 gm_json_bytes(level->current_count), "peak_bytes",
+			 gm_json_bytes(level->peak_bytes), "peak_at_s",
+			 level->allocations ? gm_json_seconds(level->peak_at_ns) : json_null(),
+			 "physical_bytes", gm_json_bytes(level->physical_bytes), "physical_peak_bytes",
+			 gm_json_bytes(level->physical_peak_bytes), "utilization_percent",
+			 gm_json_percent(level->physical_peak_bytes, limit));
+}
+
+static json_t *totals(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->levels_count; i++) {
+		const struct gm_level_record *level = &doc->levels[i];
+
+		if (level->level == GM_LEVEL_DRIVER && level->device >= 0)
+			json_array_append_new(list, gm_json_total(level,
+				gm_device_limit(gm_doc_device(doc, level->device))));
+	}
+	return list;
+}
+
+static json_t *usage(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->usage_count; i++) {
+		const struct gm_usage_record *usage = &doc->usage[i];
+
+		json_array_append_new(list, json_pack(
+			"{s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
+			gm_json_device(usage->device), "kind", gm_kind_name(usage->kind), "owned",
+			gm_kind_owned(usage->kind), "current_bytes", gm_json_bytes(usage->current_bytes),
+			"current_count", gm_json_bytes(usage->current_count), "peak_bytes",
+			gm_json_bytes(usage->peak_bytes), "allocated_bytes",
+			gm_json_bytes(usage->allocated_bytes), "freed_bytes",
+			gm_json_bytes(usage->freed_bytes), "allocations",
+			gm_json_bytes(usage->allocations), "frees", gm_json_bytes(usage->frees),
+			"failures", gm_json_bytes(usage->failures)));
+	}
+	return list;
+}
+
+static json_t *pools(struct gm_doc *doc)
+{
+	static const char *const types[] = {"default", "explicit", "graph", "explicit"};
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->pools_count; i++) {
+		const struct gm_pool_record *pool = &doc->pools[i];
+
+		json_array_append_new(list, json_pack(
+			"{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "device", gm_json_device(pool->device),
+			"pool", pool->type <= GM_POOL_IMPORTED ? types[pool->type] : "explicit",
+			"reserved_bytes", gm_json_bytes(pool->reserved_bytes), "used_bytes",
+			gm_json_bytes(pool->used_bytes), "reserved_peak_bytes",
+			gm_json_bytes(pool->reserved_peak_bytes), "used_peak_bytes",
+			gm_json_bytes(pool->used_peak_bytes), "pending_free_bytes",
+			gm_json_bytes(pool->pending_free_bytes)));
+	}
+	return list;
+}
+
+static json_t *vmm(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->vmm_count; i++) {
+		const struct gm_vmm_record *vmm = &doc->vmm[i];
+
+		json_array_append_new(list, json_pack(
+			"{s:o, s:o, s:o, s:o, s:o}", "device", gm_json_device(vmm->device),
+			"created_bytes", gm_json_bytes(vmm->created_bytes), "mapped_bytes",
+			gm_json_bytes(vmm->mapped_bytes), "reserved_va_bytes",
+			gm_json_bytes(vmm->reserved_va_bytes), "handles",
+			gm_json_bytes(vmm->handles)));
+	}
+	return list;
+}
+
+static const struct gm_fragmentation *torch_holes(const struct gm_doc *doc, int device)
+{
+	for (unsigned i = 0; i < doc->fragmentation_count; i++)
+		if (doc->fragmentation[i].device == device &&
+		    strcmp(doc->fragmentation[i].level, "torch") == 0)
+			return &doc->fragmentation[i];
+	return NULL;
+}
+
+static json_t *torch(struct gm_doc *doc)
+{
+	static const char *const allocators[] = {"native", "expandable_segments", "cudaMallocAsync",
+						 "pluggable"};
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->torches_count; i++) {
+		const struct gm_torch_record *torch = &doc->torches[i];
+		const struct gm_fragmentation *holes = torch_holes(doc, torch->device);
+		uint64_t largest = holes ? holes->largest_free_bytes : GM_NO_BYTES;
+
+		json_array_append_new(list, json_pack(
+			"{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:o, "
+			"s:o, s:o, s:o}",
+			"device", gm_json_device(torch->device), "allocator",
+			torch->allocator < 4 ? allocators[torch->allocator] : "native", "reserved_bytes",
+			gm_json_bytes(torch->reserved_bytes), "reserved_peak_bytes",
+			gm_json_bytes(torch->reserved_peak_bytes), "allocated_bytes",
+			gm_json_bytes(torch->allocated_bytes), "allocated_peak_bytes",
+			gm_json_bytes(torch->allocated_peak_bytes), "allocations",
+			gm_json_bytes(torch->allocations), "frees", gm_json_bytes(torch->frees),
+			"segments", holes ? json_integer(holes->segments) : json_null(), "active_bytes",
+			"allocated_total_bytes", gm_json_bytes(torch->allocated_total_bytes),
+			"freed_total_bytes", gm_json_bytes(torch->freed_total_bytes),
+			"reserved_total_bytes", gm_json_bytes(torch->reserved_total_bytes),
+			"inactive_split_bytes", gm_json_bytes(holes ? holes->split_bytes : GM_NO_BYTES),
+			"releasable_bytes", gm_json_bytes(holes ? holes->releasable_bytes : GM_NO_BYTES),
+			"largest_free_bytes", gm_json_bytes(largest), "alloc_retries",
+			gm_json_bytes(torch->alloc_retries), "ooms", gm_json_bytes(torch->ooms)));
+	}
+	return list;
+}
+
+static json_t *marks(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->marks_count; i++)
+		json_array_append_new(list, json_pack(
+			"{s:o, s:o, s:o}", "name", gm_json_string(doc->marks[i].name), "time_s",
+			gm_json_seconds(doc->marks[i].record.time_ns), "current_bytes",
+			gm_json_bytes(doc->marks[i].record.current_bytes)));
+	return list;
+}
+
+static json_t *points(const uint64_t *values, unsigned count)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < count; i++)
+		json_array_append_new(list, gm_json_bytes(values[i]));
+	return list;
+}
+
+static json_t *timeline(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->timeline_count; i++) {
+		const struct gm_timeline_record *line = &doc->timeline[i];
+
+		json_array_append_new(list, json_pack(
+			"{s:o, s:s, s:s, s:f, s:o, s:o, s:o, s:o}", "device",
+			gm_json_device(line->device), "level", gm_series_level(line->series), "series",
+			gm_series_name(line->series), "start_s", 0.0, "width_s",
+			gm_json_seconds(line->width_ns), "min", points(line->min_bytes, line->points),
+			"max", points(line->max_bytes, line->points), "last",
+			points(line->last_bytes, line->points)));
+	}
+	return list;
+}
+
+static json_t *implicit(struct gm_doc *doc)
+{
+	static const char *const causes[GM_IMPLICIT_CAUSES] = {"device-reset", "context-destroy",
+							       "pool-destroy", "graph"};
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->implicit_count; i++) {
+		const struct gm_implicit_record *record = &doc->implicit[i];
+
+		json_array_append_new(list, json_pack(
+			"{s:s, s:o, s:o, s:o}", "cause", causes[record->cause], "device",
+			gm_json_device(record->device), "bytes", gm_json_bytes(record->bytes), "count",
+			gm_json_bytes(record->count)));
+	}
+	return list;
+}
+
+static json_t *ledger(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->ledger_count; i++) {
+		const struct gm_ledger *ledger = &doc->ledger[i];
+		json_t *rows = json_array();
+
+		for (unsigned k = 0; k < ledger->rows_count; k++)
+			json_array_append_new(rows, json_pack(
+				"{s:s, s:o, s:o}", "what", ledger->rows[k].what, "library",
+				gm_json_string(ledger->rows[k].library), "bytes",
+				gm_json_bytes(ledger->rows[k].bytes)));
+		json_array_append_new(list, json_pack(
+			"{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "device",
+			gm_json_device(ledger->record.device), "process_used_bytes",
+			gm_json_bytes(ledger->record.process_used_bytes), "source",
+			ledger->record.source == GM_LEDGER_NVML_PROCESS ? "nvml-process" : "device-delta",
+			"rows", rows, "unexplained_bytes",
+			gm_json_bytes(ledger->record.unexplained_bytes), "unexplained_growth_bytes",
+			gm_json_bytes(ledger->unexplained_growth_bytes), "time_s",
+			gm_json_seconds(ledger->record.time_ns)));
+	}
+	return list;
+}
+
+static json_t *plan(struct gm_doc *doc)
+{
+	(void)doc;
+	return json_null();
+}
+
+static json_t *no_list(struct gm_doc *doc)
+{
+	(void)doc;
+	return json_array();
+}
+
+/* The document's keys, in the order of contract.md. */
+static const struct {
+	const char *key;
+	json_t *(*make)(struct gm_doc *doc);
+} keys[] = {
+	{"file", file},
+	{"process", process},
+	{"tracer", tracer},
+	{"devices", devices},
+	{"totals", totals},
+	{"usage", usage},
+	{"pools", pools},
+	{"vmm", vmm},
+	{"torch", torch},
+	{"fragmentation", gm_json_fragmentation},
+	{"retries", gm_json_retries},
+	{"ooms", gm_json_ooms},
+	{"sites", gm_json_sites},
+	{"leaks", gm_json_leaks},
+	{"errors", gm_json_errors},
+	{"implicit_frees", implicit},
+	{"ledger", ledger},
+	{"phases", gm_json_phases},
+	{"categories", gm_json_categories},
+	{"marks", marks},
+	{"timeline", timeline},
+	{"findings", gm_json_findings},
+	{"gates", gm_json_gates},
+	{"runs", no_list},
+	{"job", plan},
+	{"plan", plan},
+};
+
+json_t *gm_json_doc(struct gm_doc *doc)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "schema_version", json_integer(1));
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		json_object_set_new(object, keys[i].key, keys[i].make(doc));
+	return object;
+}
+
+/* All keys, with nothing in them: objects null, lists empty. */
+static json_t *empty_document(void)
+{
+	static const char *const objects[] = {"file", "process", "tracer", "retries", "leaks", "plan"};
+	json_t *object = json_object();
+
+	json_object_set_new(object, "schema_version", json_integer(1));
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		json_object_set_new(object, keys[i].key, json_array());
+	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
+		json_object_set_new(object, objects[i], json_null());
+	return object;
+}
+
+json_t *gm_json_job(struct gm_job *job)
+{
+	json_t *object, *runs, *sums;
+
+	if (job->count == 1)
+		return gm_json_doc(job->docs[0]);
+	object = empty_document();
+	runs = json_array();
+	sums = json_array();
+	for (unsigned i = 0; i < job->count; i++)
+		json_array_append_new(runs, gm_json_doc(job->docs[i]));
+	for (unsigned i = 0; i < job->totals_count; i++)
+		json_array_append_new(sums, gm_json_total(&job->totals[i], GM_NO_BYTES));
+	json_object_set_new(object, "runs", runs);
+	json_object_set_new(object, "gates", gm_json_gate_list(NULL, job->gates, job->gates_count));
+	json_object_set_new(object, "job", json_pack("{s:i, s:o, s:o}", "ranks", (int)job->count,
+			    "totals", sums, "findings",
+			    gm_json_finding_list(NULL, job->findings, job->findings_count)));
+	return object;
+}
+
+int gm_json_write(json_t *value, FILE *out)
+{
+	int rc = value ? json_dumpf(value, out, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : -1;
+
+	json_decref(value);
+	if (rc == 0 && fputc('\n', out) != EOF && fflush(out) == 0)
+		return 0;
+	return errno ? -errno : -EIO;
+}

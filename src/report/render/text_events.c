@@ -1,0 +1,148 @@
+/*
+ * `oom` and `fragmentation`: what failed and who held the memory; where the holes are and who keeps
+ * them.
+ */
+#include "report/format.h"
+#include "report/judge.h"
+#include "report/render/text.h"
+#include <string.h>
+
+#define TOP_HOLDERS 8
+
+static void print_figure(struct gm_out *out, const char *what, uint64_t bytes)
+{
+	char size[GM_FORMAT_BYTES];
+
+	if (bytes != GM_NO_BYTES)
+		fprintf(out->file, "  %-24s %12s\n", what, gm_format_size(size, bytes));
+}
+
+static void print_holders(struct gm_out *out, struct gm_doc *doc, const struct gm_oom *oom)
+{
+	unsigned most = out->top < TOP_HOLDERS ? out->top : TOP_HOLDERS;
+	char size[GM_FORMAT_BYTES];
+
+	if (oom->top_count)
+		gm_print(out, GM_BOLD, "\n  Who held the memory\n");
+	for (unsigned i = 0; i < oom->top_count && i < most; i++) {
+		const struct gm_site *site = &doc->sites[oom->top[i].site];
+
+		gm_print(out, GM_BOLD, "  %12s", gm_format_size(size, oom->top[i].bytes));
+		fprintf(out->file, "  in %llu, %s\n", (unsigned long long)oom->top[i].count,
+			site->record.level == GM_LEVEL_DRIVER ? gm_kind_name(site->record.kind) :
+								gm_level_name(site->record.level));
+		gm_print_stack(out, site->stack, 16);
+	}
+}
+
+static void print_oom(struct gm_out *out, struct gm_doc *doc, const struct gm_oom *oom)
+{
+	const struct gm_oom_record *record = &oom->record;
+	char size[GM_FORMAT_BYTES], time[GM_FORMAT_BYTES], device[24];
+
+	gm_heading(out, "%s: %s asked for %s on %s at %s", oom->verdict,
+		   oom->api ? oom->api : "the framework", gm_format_size(size, record->requested_bytes),
+		   gm_device_name(device, record->device),
+		   gm_format_time(time, (double)record->time_ns / 1e9));
+	gm_print_stack(out, oom->stack, 2);
+	fputc('\n', out->file);
+	print_figure(out, "free (driver)", record->free_bytes);
+	print_figure(out, "total", record->total_bytes);
+	print_figure(out, "tracked", record->tracked_bytes);
+	print_figure(out, "PyTorch allocated", record->torch_allocated_bytes);
+	print_figure(out, "PyTorch reserved", record->torch_reserved_bytes);
+	print_figure(out, "largest hole", record->torch_largest_hole_bytes);
+	if (record->pool_reserved_bytes && record->pool_reserved_bytes != GM_NO_BYTES) {
+		print_figure(out, "pools reserved", record->pool_reserved_bytes);
+		print_figure(out, "pools used", record->pool_used_bytes);
+		print_figure(out, "frees pending", record->pending_free_bytes);
+	}
+	print_figure(out, "other processes", record->others_bytes);
+	if (strcmp(oom->phase, "other") != 0)
+		fprintf(out->file, "  %-24s %12s\n", "phase", oom->phase);
+	print_holders(out, doc, oom);
+	gm_print(out, GM_BOLD, "\n  What to do\n");
+	for (unsigned i = 0; i < oom->advice_count; i++) {
+		fprintf(out->file, "  - ");
+		gm_wrap(out, 4, oom->advice[i]);
+	}
+}
+
+void gm_text_ooms(struct gm_out *out, struct gm_doc *doc)
+{
+	unsigned long long seen = doc->header->oom_events;
+	char time[GM_FORMAT_BYTES], size[GM_FORMAT_BYTES];
+
+	if (seen < doc->ooms_count)
+		seen = doc->ooms_count;
+	gm_print(out, GM_BOLD, "%llu out-of-memory event%s\n", seen, seen == 1 ? "" : "s");
+	for (unsigned i = 0; i < doc->retries_count; i++) {
+		const struct gm_retry_record *retry = &doc->retries[i];
+
+		if (!retry->attempts)
+			continue;
+		fprintf(out->file, "device %d: %llu retried, %llu recovered, %llu gave up, ",
+			retry->device, (unsigned long long)retry->attempts,
+			(unsigned long long)retry->recovered, (unsigned long long)retry->exhausted);
+		fprintf(out->file, "%s lost, %s given back meanwhile\n",
+			gm_format_time(time, (double)retry->stall_ns / 1e9),
+			gm_format_size(size, retry->flushed_bytes));
+	}
+	for (unsigned i = 0; i < doc->ooms_count && i < out->top; i++)
+		print_oom(out, doc, &doc->ooms[i]);
+	if (doc->ooms_count > out->top)
+		fprintf(out->file, "\n%u more (--top)\n", doc->ooms_count - out->top);
+}
+
+static void print_pinners(struct gm_out *out, struct gm_doc *doc, const struct gm_fragmentation *row)
+{
+	char holes[GM_FORMAT_BYTES], bytes[GM_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < row->pinners_count && i < out->top; i++) {
+		const struct gm_pinner *pinner = &row->pinners[i];
+
+		gm_print(out, GM_BOLD, "\n  %12s", gm_format_size(holes, pinner->hole_bytes));
+		fprintf(out->file, "  of holes beside %llu block%s of %s in all, from\n",
+			(unsigned long long)pinner->blocks, pinner->blocks == 1 ? "" : "s",
+			gm_format_size(bytes, pinner->bytes));
+		gm_print_stack(out, doc->sites[pinner->site].stack, 16);
+	}
+}
+
+void gm_text_fragmentation(struct gm_out *out, struct gm_doc *doc)
+{
+	static const char *const titles[] = {"<device", "<level", "reserved", "used", "free", "of it",
+					     "largest hole", "given back by emptying", NULL};
+	char percent[GM_FORMAT_BYTES];
+	struct gm_table table;
+
+	if (!doc->fragmentation_count) {
+		gm_print(out, GM_BOLD, "Nothing is reserved beyond what is used.\n");
+		return;
+	}
+	gm_print(out, GM_BOLD, "Reserved and used now\n");
+	gm_table_begin(&table, titles);
+	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
+		const struct gm_fragmentation *row = &doc->fragmentation[i];
+		uint64_t unused = row->used_bytes < row->reserved_bytes ?
+					  row->reserved_bytes - row->used_bytes : 0;
+
+		gm_table_cell(&table, "%d", row->device);
+		gm_table_cell(&table, "%s", row->level);
+		gm_table_size(&table, row->reserved_bytes);
+		gm_table_size(&table, row->used_bytes);
+		gm_table_size(&table, unused);
+		gm_table_cell(&table, "%s", gm_format_percent(percent, unused, row->reserved_bytes));
+		gm_table_size(&table, row->largest_free_bytes);
+		gm_table_size(&table, strcmp(row->level, "torch") == 0 ? row->releasable_bytes :
+									 GM_NO_BYTES);
+	}
+	gm_table_end(out, &table);
+	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
+		if (!doc->fragmentation[i].pinners_count)
+			continue;
+		gm_heading(out, "Device %d, %s: live blocks that keep segments from being given back",
+			   doc->fragmentation[i].device, doc->fragmentation[i].level);
+		print_pinners(out, doc, &doc->fragmentation[i]);
+	}
+}

@@ -1,0 +1,116 @@
+/*
+ * A process that was killed inside an update, or a live one that was read during one, leaves counters
+ * that disagree with the records. The records are right (they change by one store each), so current
+ * figures are added up from them again; totals over the run are then made to fit.
+ */
+#include "report/load.h"
+#include <string.h>
+
+/* Memory that counts in `usage` and `totals`: see contract.md. */
+static bool counts(const struct gm_alloc_record *block)
+{
+	return block->level == GM_LEVEL_DRIVER && !(block->flags & GM_ALLOC_CAPTURED);
+}
+
+static void fit(uint64_t live, uint64_t *in, uint64_t *out)
+{
+	if (*in >= live)
+		*out = *in - live;
+	else
+		*in = live + *out;
+}
+
+static void zero(struct gm_doc *doc)
+{
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		struct gm_site_record *site = &doc->sites[i].record;
+
+		site->live_bytes = site->live_count = site->stray_bytes = site->stray_count = 0;
+	}
+	for (unsigned i = 0; i < doc->levels_count; i++)
+		doc->levels[i].current_bytes = doc->levels[i].current_count =
+			doc->levels[i].physical_bytes = 0;
+	for (unsigned i = 0; i < doc->usage_count; i++)
+		doc->usage[i].current_bytes = doc->usage[i].current_count = 0;
+}
+
+static void add_to_site(struct gm_site_record *site, const struct gm_alloc_record *block)
+{
+	site->live_bytes += block->bytes;
+	site->live_count++;
+	if (block->flags & GM_ALLOC_BEFORE_MARK) {
+		site->stray_bytes += block->bytes;
+		site->stray_count++;
+	}
+}
+
+static void add_block(struct gm_doc *doc, const struct gm_alloc_record *block)
+{
+	int device = block->kind >= GM_KIND_PINNED ? GM_HOST : block->device;
+	bool level_counts = block->level == GM_LEVEL_DRIVER ?
+				    counts(block) && gm_kind_owned(block->kind) : true;
+
+	if (block->site != GM_NONE)
+		add_to_site(&doc->sites[block->site].record, block);
+	for (unsigned i = 0; level_counts && i < doc->levels_count; i++) {
+		struct gm_level_record *level = &doc->levels[i];
+
+		if (level->level != block->level ||
+		    level->device != (block->level == GM_LEVEL_DRIVER ? device : block->device))
+			continue;
+		level->current_bytes += block->bytes;
+		level->current_count++;
+		if (block->kind != GM_KIND_MANAGED)
+			level->physical_bytes += block->physical_bytes;
+	}
+	for (unsigned i = 0; counts(block) && i < doc->usage_count; i++) {
+		struct gm_usage_record *usage = &doc->usage[i];
+
+		if (usage->kind == block->kind &&
+		    (usage->device == GM_HOST || usage->device == block->device)) {
+			usage->current_bytes += block->bytes;
+			usage->current_count++;
+		}
+	}
+}
+
+static void fit_totals(struct gm_doc *doc)
+{
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		struct gm_site_record *site = &doc->sites[i].record;
+
+		fit(site->live_bytes, &site->allocated_bytes, &site->freed_bytes);
+		fit(site->live_count, &site->allocations, &site->frees);
+		if (site->peak_bytes < site->live_bytes)
+			site->peak_bytes = site->live_bytes;
+		site->windows[site->window_current].last_bytes = site->live_bytes;
+	}
+	for (unsigned i = 0; i < doc->levels_count; i++) {
+		struct gm_level_record *level = &doc->levels[i];
+
+		fit(level->current_bytes, &level->allocated_bytes, &level->freed_bytes);
+		fit(level->current_count, &level->allocations, &level->frees);
+		if (level->peak_bytes < level->current_bytes)
+			level->peak_bytes = level->current_bytes;
+		if (level->physical_peak_bytes < level->physical_bytes)
+			level->physical_peak_bytes = level->physical_bytes;
+	}
+	for (unsigned i = 0; i < doc->usage_count; i++) {
+		struct gm_usage_record *usage = &doc->usage[i];
+
+		fit(usage->current_bytes, &usage->allocated_bytes, &usage->freed_bytes);
+		fit(usage->current_count, &usage->allocations, &usage->frees);
+		if (usage->peak_bytes < usage->current_bytes)
+			usage->peak_bytes = usage->current_bytes;
+	}
+}
+
+void gm_repair(struct gm_doc *doc)
+{
+	if (!(doc->header->sequence & 1) && !gm_reader_torn(doc->reader))
+		return;
+	zero(doc);
+	for (unsigned i = 0; i < doc->blocks_count; i++)
+		add_block(doc, &doc->blocks[i].record);
+	fit_totals(doc);
+}

@@ -1,0 +1,131 @@
+/*
+ * Reading suppressions and applying them to the sites that have something live; see suppress.h.
+ */
+#include "report/suppress.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gm_suppressions {
+	const char **patterns;
+	unsigned count;
+};
+
+struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, const char *path, char *error,
+					     size_t error_bytes)
+{
+	struct gm_suppressions *suppressions = gm_arena_alloc(arena, 1, sizeof(*suppressions));
+	FILE *file = fopen(path, "re");
+	unsigned number = 0;
+	char line[4096];
+
+	if (!file) {
+		snprintf(error, error_bytes, "%s: suppressions cannot be read: %s", path,
+			 strerror(errno));
+		return NULL;
+	}
+	while (fgets(line, sizeof(line), file)) {
+		char *text = line + strspn(line, " \t");
+		const char **slot;
+
+		number++;
+		text[strcspn(text, "\r\n")] = '\0';
+		for (size_t end = strlen(text); end && strchr(" \t", text[end - 1]);)
+			text[--end] = '\0';
+		if (*text == '\0' || *text == '#')
+			continue;
+		if (strncmp(text, "leak:", 5) != 0 || text[5] == '\0') {
+			snprintf(error, error_bytes,
+				 "%s:%u: a suppression reads \"leak:PATTERN\", this line does not",
+				 path, number);
+			fclose(file);
+			return NULL;
+		}
+		slot = gm_arena_push(arena, &suppressions->patterns, &suppressions->count,
+				     sizeof(*slot));
+		*slot = gm_arena_strdup(arena, text + 5);
+	}
+	fclose(file);
+	return suppressions;
+}
+
+/*
+ * LeakSanitizer's rule: a pattern may match anywhere unless '^' or '$' ties it. Between the stars
+ * stand pieces of plain text, to be found in order; the last one is looked for from the end if tied.
+ */
+bool gm_suppression_matches(const char *pattern, const char *text)
+{
+	bool tied = *pattern == '^';
+	const char *at = text;
+
+	pattern += tied;
+	while (*pattern) {
+		size_t length = strcspn(pattern, "*$");
+		bool last = pattern[length] == '$' && pattern[length + 1] == '\0';
+		const char *found;
+
+		if (pattern[length] == '$' && !last)
+			length += 1 + strcspn(pattern + length + 1, "*$");
+		if (last) {
+			size_t left = strlen(at);
+
+			return left >= length && (!tied || left == length) &&
+			       memcmp(at + left - length, pattern, length) == 0;
+		}
+		for (found = at; strncmp(found, pattern, length) != 0; found++)
+			if (tied || *found == '\0')
+				return false;
+		at = found + length;
+		pattern += length;
+		tied = false;
+		pattern += strspn(pattern, "*");
+	}
+	return true;
+}
+
+static bool matches_frame(const char *pattern, const struct gm_frame *frame)
+{
+	return (frame->function && gm_suppression_matches(pattern, frame->function)) ||
+	       (frame->module && gm_suppression_matches(pattern, frame->module)) ||
+	       (frame->file && gm_suppression_matches(pattern, frame->file));
+}
+
+static bool matches_site(const char *pattern, const struct gm_site *site)
+{
+	for (unsigned i = 0; site->stack && i < site->stack->count; i++)
+		if (matches_frame(pattern, &site->stack->frames[i]))
+			return true;
+	return (site->function && gm_suppression_matches(pattern, site->function)) ||
+	       (site->library && gm_suppression_matches(pattern, site->library));
+}
+
+void gm_suppress(struct gm_doc *doc, const struct gm_suppressions *suppressions)
+{
+	for (unsigned p = 0; p < suppressions->count; p++) {
+		struct gm_suppressed used = {.pattern = suppressions->patterns[p]};
+
+		for (unsigned i = 0; i < doc->sites_count; i++) {
+			struct gm_site *site = &doc->sites[i];
+
+			if (site->suppressed || site->verdict < GM_HELD ||
+			    !matches_site(used.pattern, site))
+				continue;
+			site->suppressed = used.pattern;
+			used.sites++;
+			used.bytes += site->record.live_bytes;
+			used.count += site->record.live_count;
+		}
+		if (used.sites) {
+			struct gm_suppressed *slot = gm_arena_push(&doc->arena, &doc->suppressed,
+								   &doc->suppressed_count,
+								   sizeof(*slot));
+			*slot = used;
+		} else {
+			const char **slot = gm_arena_push(&doc->arena, &doc->unused_suppressions,
+							  &doc->unused_suppressions_count,
+							  sizeof(*slot));
+			*slot = used.pattern;
+		}
+	}
+}

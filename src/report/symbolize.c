@@ -1,0 +1,281 @@
+/*
+ * Look-ups by libdwfl and libdw, see symbolize.h. Each module is opened once, in a session of its
+ * own, at bias 0, so that its addresses are the recorded offsets whatever else is loaded.
+ * Separate debug files are found by libdwfl's usual rules (build id, debug link, debuginfod).
+ */
+#include "report/symbolize.h"
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct module {
+	const char *path;
+	unsigned char build_id[24];
+	unsigned build_id_bytes;
+	Dwfl *session;
+	Dwfl_Module *dwfl;	/* NULL: cannot be used */
+	struct module *next;
+};
+
+struct gm_symbols {
+	struct gm_arena *arena;
+	struct module *modules;
+	const char **missing;
+	unsigned missing_count;
+};
+
+static char *debug_path; /* libdwfl's default search path */
+
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = dwfl_build_id_find_elf,
+	.find_debuginfo = dwfl_standard_find_debuginfo,
+	.section_address = dwfl_offline_section_address,
+	.debuginfo_path = &debug_path,
+};
+
+struct gm_symbols *gm_symbols_new(struct gm_arena *arena)
+{
+	struct gm_symbols *symbols = gm_arena_alloc(arena, 1, sizeof(*symbols));
+
+	symbols->arena = arena;
+	return symbols;
+}
+
+void gm_symbols_free(struct gm_symbols *symbols)
+{
+	if (!symbols)
+		return;
+	for (struct module *m = symbols->modules; m; m = m->next)
+		if (m->session)
+			dwfl_end(m->session);
+}
+
+static void say_missing(struct gm_symbols *symbols, const char *text)
+{
+	const char **slot = gm_arena_push(symbols->arena, &symbols->missing,
+					  &symbols->missing_count, sizeof(*slot));
+
+	*slot = text;
+}
+
+/* True if the opened file is the build that ran. */
+static bool same_build(const struct module *module)
+{
+	const unsigned char *bits;
+	GElf_Addr address;
+	int bytes = dwfl_module_build_id(module->dwfl, &bits, &address);
+
+	if (module->build_id_bytes == 0)
+		return bytes <= 0;
+	return bytes > 0 && (unsigned)bytes >= module->build_id_bytes &&
+	       memcmp(bits, module->build_id, module->build_id_bytes) == 0;
+}
+
+static void open_module(struct gm_symbols *symbols, struct module *module)
+{
+	int fd = open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0) {
+		say_missing(symbols, gm_arena_printf(symbols->arena,
+			    "%s is not on this machine; its functions have no names",
+			    module->path));
+		return;
+	}
+	module->session = dwfl_begin(&callbacks);
+	if (module->session) {
+		dwfl_report_begin(module->session);
+		/* The descriptor is the session's if it is taken. */
+		module->dwfl = dwfl_report_elf(module->session, module->path, module->path, fd, 0,
+					       true);
+		dwfl_report_end(module->session, NULL, NULL);
+	}
+	if (!module->dwfl) {
+		close(fd);
+		say_missing(symbols, gm_arena_printf(symbols->arena,
+			    "%s cannot be read as an object file; its functions have no names",
+			    module->path));
+	} else if (!same_build(module)) {
+		module->dwfl = NULL;
+		say_missing(symbols, gm_arena_printf(symbols->arena,
+			    "%s is not the build that ran (build id differs); its functions have "
+			    "no names", module->path));
+	}
+}
+
+static struct module *find_module(struct gm_symbols *symbols, const struct gm_module_record *record,
+				  const char *path)
+{
+	unsigned bytes = record->build_id_bytes;
+	struct module *m;
+
+	if (bytes > sizeof(record->build_id))
+		bytes = sizeof(record->build_id);
+	for (m = symbols->modules; m; m = m->next)
+		if (strcmp(m->path, path) == 0 && m->build_id_bytes == bytes &&
+		    memcmp(m->build_id, record->build_id, bytes) == 0)
+			return m;
+	m = gm_arena_alloc(symbols->arena, 1, sizeof(*m));
+	m->path = path;
+	m->build_id_bytes = bytes;
+	memcpy(m->build_id, record->build_id, bytes);
+	m->next = symbols->modules;
+	symbols->modules = m;
+	if (path[0] == '/')
+		open_module(symbols, m);
+	return m;
+}
+
+/* The compilation unit that covers an address; units of compilers that write no index are walked. */
+static Dwarf_Die *find_unit(Dwfl_Module *module, Dwarf_Addr address, Dwarf_Addr *bias)
+{
+	Dwarf_Die *unit = dwfl_module_addrdie(module, address, bias);
+
+	if (unit)
+		return unit;
+	while ((unit = dwfl_module_nextcu(module, unit, bias)))
+		if (dwarf_haspc(unit, address - *bias) == 1)
+			return unit;
+	return NULL;
+}
+
+static const char *die_name(struct gm_symbols *symbols, Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+	const char *name = NULL;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+		name = dwarf_formstring(&attribute);
+	if (!name)
+		name = dwarf_diename(die);
+	return name ? gm_demangle(symbols->arena, name) : NULL;
+}
+
+/* Where an inlined function was called: file and line. */
+static const char *call_site(Dwarf_Die *unit, Dwarf_Die *die, uint32_t *line)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word number;
+	Dwarf_Files *files;
+	size_t count;
+
+	*line = 0;
+	if (dwarf_formudata(dwarf_attr(die, DW_AT_call_line, &attribute), &number) == 0)
+		*line = (uint32_t)number;
+	if (dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &number) != 0 ||
+	    dwarf_getsrcfiles(unit, &files, &count) != 0 || number >= count)
+		return NULL;
+	return dwarf_filesrc(files, number, NULL, NULL);
+}
+
+/*
+ * Fills frames for the inlined functions around an address and the function they are in. The first
+ * frame's file and line are the caller's to give. Returns how many, 0 without debug information.
+ */
+static unsigned inlined_frames(struct gm_symbols *symbols, Dwarf_Die *unit, Dwarf_Addr address,
+			       struct gm_frame *frames, unsigned most)
+{
+	Dwarf_Die *scopes = NULL, *nest = NULL;
+	int count = dwarf_getscopes(unit, address, &scopes);
+	unsigned filled = 0;
+
+	if (count > 0)
+		count = dwarf_getscopes_die(&scopes[0], &nest);
+	for (int i = 0; i < count && filled < most; i++) {
+		int tag = dwarf_tag(&nest[i]);
+		struct gm_frame *frame = &frames[filled];
+
+		if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
+			continue;
+		frame->function = die_name(symbols, &nest[i]);
+		filled++;
+		if (tag == DW_TAG_subprogram)
+			break;
+		frame->inlined = true;
+		if (filled < most) {
+			const char *file = call_site(unit, &nest[i], &frames[filled].line);
+
+			frames[filled].file = file ? gm_arena_strdup(symbols->arena, file) : NULL;
+		}
+	}
+	free(scopes);
+	free(nest);
+	return filled;
+}
+
+/* "/build/dir/../src/a.c" reads better as "/build/src/a.c". */
+static const char *tidy_path(struct gm_arena *arena, const char *path)
+{
+	char *text, *dots;
+
+	if (!path || !strstr(path, "/../"))
+		return path;
+	text = gm_arena_strdup(arena, path);
+	while ((dots = strstr(text, "/../")) && dots != text) {
+		char *parent = dots - 1;
+
+		while (parent > text && *parent != '/')
+			parent--;
+		if (parent == text || memcmp(parent, "/..", 3) == 0)
+			break;
+		memmove(parent, dots + 3, strlen(dots + 3) + 1);
+	}
+	return text;
+}
+
+unsigned gm_symbols_look_up(struct gm_symbols *symbols, const struct gm_module_record *record,
+			    const char *path, uint64_t offset, struct gm_frame *frames,
+			    unsigned most)
+{
+	struct module *module = find_module(symbols, record, path);
+	Dwarf_Addr bias = 0, address = offset ? offset - 1 : 0;
+	unsigned filled = 0;
+	Dwarf_Die *unit;
+	Dwfl_Line *line;
+	int number;
+
+	memset(frames, 0, most * sizeof(*frames));
+	if (module->dwfl) {
+		unit = find_unit(module->dwfl, address, &bias);
+		if (unit)
+			filled = inlined_frames(symbols, unit, address - bias, frames, most);
+		line = dwfl_module_getsrc(module->dwfl, address);
+		if (line) {
+			const char *file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
+
+			frames[0].file = file ? gm_arena_strdup(symbols->arena, file) : NULL;
+			frames[0].line = number > 0 ? (uint32_t)number : 0;
+		}
+		if (filled == 0) {
+			GElf_Sym symbol;
+			GElf_Off distance;
+			const char *name = dwfl_module_addrinfo(module->dwfl, address, &distance,
+								&symbol, NULL, NULL, NULL);
+
+			if (name)
+				frames[0].function = gm_demangle(symbols->arena,
+								 gm_arena_strdup(symbols->arena, name));
+		}
+	}
+	if (filled == 0)
+		filled = 1;
+	for (unsigned i = 0; i < filled; i++) {
+		frames[i].module = path;
+		frames[i].offset = offset;
+		frames[i].file = tidy_path(symbols->arena, frames[i].file);
+	}
+	return filled;
+}
+
+unsigned gm_symbols_missing(const struct gm_symbols *symbols)
+{
+	return symbols->missing_count;
+}
+
+const char *gm_symbols_missing_text(const struct gm_symbols *symbols, unsigned index)
+{
+	return index < symbols->missing_count ? symbols->missing[index] : NULL;
+}

@@ -1,0 +1,87 @@
+/*
+ * The command line: what was asked, the tables of commands and options, and what commands share.
+ * Commands parse nothing themselves; main.c fills `struct gm_cli` by the option table.
+ */
+#ifndef GPUMEM_REPORT_CLI_H
+#define GPUMEM_REPORT_CLI_H
+
+#include "report/gates.h"
+#include "report/job.h"
+#include "report/render/text.h"
+
+/* Exit codes of contract.md, section 3. */
+enum gm_exit {
+	GM_EXIT_FINE = 0,
+	GM_EXIT_LEAK = 1,
+	GM_EXIT_USAGE = 2,
+	GM_EXIT_INPUT = 3,
+	GM_EXIT_OOM = 4,
+	GM_EXIT_GATE = 5
+};
+
+/* Commands as bits, for the options that only some of them take. */
+enum gm_command {
+	GM_SUMMARY = 1, GM_LEAKS = 2, GM_SITES = 4, GM_FRAGMENTATION = 8, GM_OOM = 16,
+	GM_TIMELINE = 32, GM_DIFF = 64, GM_CHECK = 128, GM_RUN = 256, GM_EXPORT = 512,
+	GM_EVERY = 1023
+};
+
+struct gm_cli {
+	struct gm_options options;
+	struct gm_gate_options gates;
+	bool gates_given;		/* run: --check */
+	const char *out_path, *format, *junit, *sarif, *baseline;
+	char **words;			/* files, or run's program and its arguments */
+	unsigned words_count;
+	bool input_failed;		/* a file could not be read */
+};
+
+struct gm_command_row {
+	enum gm_command bit;
+	const char *name, *arguments, *help;
+	int (*run)(struct gm_cli *cli);
+};
+
+extern const struct gm_command_row gm_commands[];
+extern const unsigned gm_commands_count;
+
+/*
+ * Parses `argv` after the command's name. Returns 0, GM_EXIT_USAGE after a sentence on stderr, or -1
+ * when help was printed.
+ */
+int gm_cli_parse(struct gm_cli *cli, const struct gm_command_row *command, int argc, char **argv);
+
+/* Parses a string of gate options as of --check, "--leaks exit --max-peak 1GiB". 0 or GM_EXIT_USAGE. */
+int gm_cli_parse_gates(struct gm_cli *cli, const char *text);
+
+/* Help of the tool, or of one command. */
+void gm_cli_help(const struct gm_command_row *command);
+
+/* A sentence on stderr; returns GM_EXIT_USAGE. */
+int gm_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Standard output as --color, --top and --full want it. */
+struct gm_out gm_cli_out(const struct gm_cli *cli);
+
+/* Opens the files given; NULL after a sentence where none can be read. */
+struct gm_job *gm_cli_open(struct gm_cli *cli);
+
+/* Prints JSON if asked for, else a body for each document, with ranks around if there are several. */
+int gm_cli_show(struct gm_cli *cli, void (*body)(struct gm_out *out, struct gm_doc *doc,
+						 const struct gm_cli *cli));
+
+/* Opens --output for writing, or standard output; NULL after a sentence. */
+FILE *gm_cli_output(const char *path);
+
+int gm_cmd_summary(struct gm_cli *cli);
+int gm_cmd_leaks(struct gm_cli *cli);
+int gm_cmd_sites(struct gm_cli *cli);
+int gm_cmd_fragmentation(struct gm_cli *cli);
+int gm_cmd_oom(struct gm_cli *cli);
+int gm_cmd_timeline(struct gm_cli *cli);
+int gm_cmd_diff(struct gm_cli *cli);
+int gm_cmd_check(struct gm_cli *cli);
+int gm_cmd_run(struct gm_cli *cli);
+int gm_cmd_export(struct gm_cli *cli);
+
+#endif

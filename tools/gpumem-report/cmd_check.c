@@ -1,0 +1,103 @@
+/*
+ * check: the gates over every file; the exit status is the worst of them.
+ */
+#include "cli.h"
+#include "report/progress.h"
+#include "report/render/json.h"
+#include "report/render/text_check.h"
+#include <string.h>
+
+/* Writes --junit or --sarif; false after a sentence. */
+static bool write_file(const struct gm_job *job, const char *path,
+		       int (*write)(const struct gm_job *job, FILE *file))
+{
+	FILE *file = gm_cli_output(path);
+	int rc;
+
+	if (!file)
+		return false;
+	rc = write(job, file);
+	if (file != stdout && fclose(file) != 0)
+		rc = -1;
+	if (rc)
+		gm_usage_error("%s could not be written whole", path);
+	return rc == 0;
+}
+
+/* The gates of all files together: each by its worst file. */
+static void gather(struct gm_job *job)
+{
+	for (unsigned i = 0; i < job->count; i++)
+		for (unsigned k = 0; k < job->docs[i]->gates_count; k++) {
+			const struct gm_gate *gate = &job->docs[i]->gates[k];
+			struct gm_gate *all = NULL;
+
+			for (unsigned g = 0; g < job->gates_count && !all; g++)
+				if (strcmp(job->gates[g].gate, gate->gate) == 0)
+					all = &job->gates[g];
+			if (!all) {
+				all = gm_arena_push(&job->arena, &job->gates, &job->gates_count,
+						    sizeof(*all));
+				*all = *gate;
+				all->sites_count = 0;
+				continue;
+			}
+			all->passed = all->passed && gate->passed;
+			all->value = gate->value > all->value ? gate->value : all->value;
+		}
+}
+
+static void print(struct gm_cli *cli, struct gm_job *job)
+{
+	struct gm_out out = gm_cli_out(cli);
+	unsigned failed = 0;
+
+	for (unsigned i = 0; i < job->count; i++) {
+		if (job->count > 1 && !cli->options.quiet)
+			fprintf(out.file, "%s\n", job->docs[i]->path);
+		gm_text_gates(&out, job->docs[i], cli->options.quiet);
+	}
+	for (unsigned i = 0; i < job->gates_count; i++)
+		failed += !job->gates[i].passed;
+	if (failed)
+		gm_print(&out, GM_RED, "%u of %u gates failed\n", failed, job->gates_count);
+	else if (!cli->options.quiet)
+		gm_print(&out, GM_GREEN, "%u of %u gates passed\n", job->gates_count, job->gates_count);
+}
+
+int gm_cmd_check(struct gm_cli *cli)
+{
+	struct gm_doc *baseline = NULL;
+	struct gm_job *job;
+	char error[1024];
+	bool written = true;
+	int rc;
+
+	if (cli->baseline) {
+		baseline = gm_doc_open(cli->baseline, &cli->options, error, sizeof(error));
+		if (!baseline) {
+			fprintf(stderr, "gpumem-report: %s\n", error);
+			return GM_EXIT_INPUT;
+		}
+	}
+	job = gm_cli_open(cli);
+	if (!job) {
+		gm_doc_free(baseline);
+		return GM_EXIT_INPUT;
+	}
+	for (unsigned i = 0; i < job->count; i++)
+		gm_run_gates(job->docs[i], &cli->gates, baseline);
+	gather(job);
+	if (cli->junit)
+		written = write_file(job, cli->junit, gm_junit_write) && written;
+	if (cli->sarif)
+		written = write_file(job, cli->sarif, gm_sarif_write) && written;
+	if (cli->options.json)
+		gm_json_write(gm_json_job(job), stdout);
+	else
+		print(cli, job);
+	rc = gm_gates_exit(job->gates, job->gates_count);
+	gm_job_free(job);
+	gm_doc_free(baseline);
+	return rc ? rc : written ? GM_EXIT_FINE : GM_EXIT_USAGE;
+}

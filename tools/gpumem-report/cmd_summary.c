@@ -1,0 +1,15 @@
+/*
+ * summary: the report of one process; of several, the table of ranks and what they have in common.
+ */
+#include "cli.h"
+
+static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli)
+{
+	/* Of several processes three lines each are enough. */
+	gm_text_summary(out, doc, cli->options.quiet || cli->words_count > 1);
+}
+
+int gm_cmd_summary(struct gm_cli *cli)
+{
+	return gm_cli_show(cli, body);
+}

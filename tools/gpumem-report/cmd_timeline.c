@@ -1,0 +1,15 @@
+/*
+ * timeline: usage over time.
+ */
+#include "cli.h"
+
+static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli)
+{
+	(void)cli;
+	gm_text_timeline(out, doc);
+}
+
+int gm_cmd_timeline(struct gm_cli *cli)
+{
+	return gm_cli_show(cli, body);
+}

@@ -1,0 +1,71 @@
+/*
+ * What commands share: opening the files, choosing the output, showing one document or several.
+ */
+#include "cli.h"
+#include "report/progress.h"
+#include "report/render/json.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void complain(const char *sentence)
+{
+	gm_progress_end();
+	fprintf(stderr, "gpumem-report: %s\n", sentence);
+}
+
+struct gm_out gm_cli_out(const struct gm_cli *cli)
+{
+	int color = cli->options.color;
+	bool terminal = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+
+	return (struct gm_out){stdout, color == 1 || (color == 2 && terminal), cli->options.top,
+			       cli->options.full};
+}
+
+struct gm_job *gm_cli_open(struct gm_cli *cli)
+{
+	struct gm_job *job = gm_job_open(cli->words, cli->words_count, &cli->options, complain);
+
+	gm_progress_end();
+	if (!job || job->count < cli->words_count)
+		cli->input_failed = true;
+	return job;
+}
+
+int gm_cli_show(struct gm_cli *cli, void (*body)(struct gm_out *out, struct gm_doc *doc,
+						 const struct gm_cli *cli))
+{
+	struct gm_out out = gm_cli_out(cli);
+	struct gm_job *job = gm_cli_open(cli);
+
+	if (!job)
+		return GM_EXIT_INPUT;
+	if (cli->options.json) {
+		gm_json_write(gm_json_job(job), stdout);
+	} else if (job->count == 1) {
+		body(&out, job->docs[0], cli);
+	} else {
+		gm_text_ranks(&out, job);
+		for (unsigned i = 0; i < job->count && body; i++) {
+			gm_heading(&out, "=== %s", job->docs[i]->path);
+			body(&out, job->docs[i], cli);
+		}
+		gm_text_job(&out, job);
+	}
+	gm_job_free(job);
+	return GM_EXIT_FINE;
+}
+
+FILE *gm_cli_output(const char *path)
+{
+	FILE *file;
+
+	if (!path || strcmp(path, "-") == 0)
+		return stdout;
+	file = fopen(path, "we");
+	if (!file)
+		gm_usage_error("%s cannot be written: %s", path, strerror(errno));
+	return file;
+}

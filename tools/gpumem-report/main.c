@@ -1,0 +1,72 @@
+/*
+ * gpumem-report: finds the command in its table, parses its options and runs it. A first argument
+ * that names a file means `summary`.
+ */
+#include "cli.h"
+#include <locale.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct gm_command_row gm_commands[] = {
+	{GM_SUMMARY, "summary", "FILE...", "what was used, what the peak is made of, what to do next",
+	 gm_cmd_summary},
+	{GM_LEAKS, "leaks", "FILE...", "sites that grow or were not freed, with stacks", gm_cmd_leaks},
+	{GM_SITES, "sites", "FILE...", "all allocation sites", gm_cmd_sites},
+	{GM_FRAGMENTATION, "fragmentation", "FILE...", "holes, and the live blocks that keep them",
+	 gm_cmd_fragmentation},
+	{GM_OOM, "oom", "FILE...", "each out-of-memory event: what, why, who held the memory", gm_cmd_oom},
+	{GM_TIMELINE, "timeline", "FILE...", "usage over time", gm_cmd_timeline},
+	{GM_DIFF, "diff", "OLD NEW", "sites that grew, shrank, appeared, vanished", gm_cmd_diff},
+	{GM_CHECK, "check", "FILE...", "gates for CI; the exit status tells which kind failed",
+	 gm_cmd_check},
+	{GM_RUN, "run", "[-o OUT] [--check GATES] -- PROGRAM ARG...",
+	 "runs a program under the shim and prints its summary", gm_cmd_run},
+	{GM_EXPORT, "export", "--format FORMAT [-o OUT] FILE", "writes the data in another format",
+	 gm_cmd_export},
+};
+
+const unsigned gm_commands_count = sizeof(gm_commands) / sizeof(gm_commands[0]);
+
+static const struct gm_command_row *find_command(const char *name)
+{
+	for (unsigned i = 0; i < gm_commands_count; i++)
+		if (strcmp(gm_commands[i].name, name) == 0)
+			return &gm_commands[i];
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const struct gm_command_row *command;
+	struct gm_cli cli = {0};
+	int skip = 2, rc;
+
+	setlocale(LC_CTYPE, "");
+	if (argc < 2) {
+		gm_cli_help(NULL);
+		return GM_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    (strcmp(argv[1], "help") == 0 && argc == 2)) {
+		gm_cli_help(NULL);
+		return GM_EXIT_FINE;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("gpumem-report %s\n", GM_VERSION);
+		return GM_EXIT_FINE;
+	}
+	command = find_command(argv[1]);
+	if (!command && (argv[1][0] == '-' || access(argv[1], F_OK) == 0)) {
+		command = &gm_commands[0];
+		skip = 1;
+	}
+	if (!command)
+		return gm_usage_error("\"%s\" is neither a command nor a file; gpumem-report --help lists "
+				      "the commands", argv[1]);
+	rc = gm_cli_parse(&cli, command, argc - skip, argv + skip);
+	if (rc)
+		return rc < 0 ? GM_EXIT_FINE : rc;
+	rc = command->run(&cli);
+	/* What could not be read outranks a result over the rest, but not a gate that failed. */
+	return rc == GM_EXIT_FINE && cli.input_failed ? GM_EXIT_INPUT : rc;
+}

@@ -1,0 +1,448 @@
+/*
+ * The table of options: which commands take them, what they mean, how their argument is read. --help
+ * is printed from it.
+ */
+#include "cli.h"
+#include "report/format.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Reads an option's argument; NULL, or what it should have been. */
+typedef const char *reader(struct gm_cli *cli, const char *text);
+
+int gm_usage_error(const char *format, ...)
+{
+	va_list args;
+
+	fputs("gpumem-report: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return GM_EXIT_USAGE;
+}
+
+static bool read_number(const char *text, unsigned long most, unsigned long *number)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*number = strtoul(text, &end, 10);
+	return !errno && *end == '\0' && *number <= most;
+}
+
+static const char *json(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->options.json = true;
+	return NULL;
+}
+
+static const char *top(struct gm_cli *cli, const char *text)
+{
+	unsigned long number;
+
+	if (!read_number(text, 1000000, &number))
+		return "a number";
+	cli->options.top = (unsigned)number;
+	return NULL;
+}
+
+static const char *device(struct gm_cli *cli, const char *text)
+{
+	unsigned long number;
+
+	if (!read_number(text, 4095, &number))
+		return "the number of a device, from 0";
+	cli->options.device = (int)number;
+	return NULL;
+}
+
+static const char *kind(struct gm_cli *cli, const char *text)
+{
+	cli->options.kind = gm_kind_number(text);
+	return cli->options.kind > GM_KIND_NONE ? NULL :
+	       "device, managed, array, async, vmm, graph, pinned, registered or imported";
+}
+
+static const char *level(struct gm_cli *cli, const char *text)
+{
+	cli->options.level = gm_level_number(text);
+	return cli->options.level >= 0 ? NULL : "driver, torch or custom";
+}
+
+static const char *suppressions(struct gm_cli *cli, const char *text)
+{
+	cli->options.suppressions = text;
+	return NULL;
+}
+
+static const char *no_symbols(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->options.symbols = false;
+	return NULL;
+}
+
+static const char *color(struct gm_cli *cli, const char *text)
+{
+	static const char *const names[] = {"never", "always", "auto"};
+
+	for (int i = 0; i < 3; i++)
+		if (strcmp(text, names[i]) == 0) {
+			cli->options.color = i;
+			return NULL;
+		}
+	return "auto, always or never";
+}
+
+static const char *quiet(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->options.quiet = true;
+	return NULL;
+}
+
+static const char *full(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->options.full = true;
+	return NULL;
+}
+
+static const char *all(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->options.all = true;
+	return NULL;
+}
+
+static const char *sort(struct gm_cli *cli, const char *text)
+{
+	static const char *const names[] = {"live", "peak", "total", "count", "churn"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(text, names[i]) == 0) {
+			cli->options.sort = names[i];
+			return NULL;
+		}
+	return gm_sort_keys();
+}
+
+static const char *at(struct gm_cli *cli, const char *text)
+{
+	cli->options.at_peak = true;
+	return strcmp(text, "peak") == 0 ? NULL : "peak";
+}
+
+static const char *leaks(struct gm_cli *cli, const char *text)
+{
+	static const char *const names[] = {"default", "exit", "grow", "off"};
+
+	for (int i = 1; i < 4; i++)
+		if (strcmp(text, names[i]) == 0) {
+			cli->gates.leaks = (enum gm_leak_gate)i;
+			return NULL;
+		}
+	return "exit, grow or off";
+}
+
+static const char *min_bytes(struct gm_cli *cli, const char *text)
+{
+	return gm_parse_size(text, &cli->gates.min_bytes) ? NULL : "a size, like 1MiB";
+}
+
+static const char *warmup(struct gm_cli *cli, const char *text)
+{
+	unsigned long number;
+
+	if (!read_number(text, 1000000, &number))
+		return "a number of marks or windows";
+	cli->options.warmup = (unsigned)number;
+	return NULL;
+}
+
+static const char *max_peak(struct gm_cli *cli, const char *text)
+{
+	return gm_parse_size(text, &cli->gates.max_peak_bytes) ? NULL : "a size, like 10GiB";
+}
+
+static const char *max_fragmentation(struct gm_cli *cli, const char *text)
+{
+	unsigned long number;
+	char digits[16];
+
+	snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(text, "%"), text);
+	if (!read_number(digits, 100, &number))
+		return "a percentage from 0 to 100";
+	cli->gates.max_fragmentation_percent = number;
+	return NULL;
+}
+
+static const char *max_retries(struct gm_cli *cli, const char *text)
+{
+	unsigned long number;
+
+	if (!read_number(text, 1000000000, &number))
+		return "a number";
+	cli->gates.max_retries = number;
+	return NULL;
+}
+
+static const char *no_oom(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->gates.allow_oom = false;
+	return NULL;
+}
+
+static const char *allow_oom(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->gates.allow_oom = true;
+	return NULL;
+}
+
+static const char *no_errors(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->gates.no_errors = true;
+	return NULL;
+}
+
+static const char *baseline(struct gm_cli *cli, const char *text)
+{
+	cli->baseline = text;
+	return NULL;
+}
+
+static const char *junit(struct gm_cli *cli, const char *text)
+{
+	cli->junit = text;
+	return NULL;
+}
+
+static const char *sarif(struct gm_cli *cli, const char *text)
+{
+	cli->sarif = text;
+	return NULL;
+}
+
+static const char *out_path(struct gm_cli *cli, const char *text)
+{
+	cli->out_path = text;
+	return NULL;
+}
+
+static const char *format(struct gm_cli *cli, const char *text)
+{
+	cli->format = text;
+	return NULL;
+}
+
+static const char *run_check(struct gm_cli *cli, const char *text)
+{
+	cli->gates_given = true;
+	return gm_cli_parse_gates(cli, text) ? "gates, as the options of the command check" : NULL;
+}
+
+/* The options. `gate` marks those that --check of run also takes. */
+static const struct option {
+	const char *name, *argument;	/* argument NULL: a switch */
+	unsigned commands;
+	bool gate;
+	reader *read;
+	const char *help;
+} options[] = {
+	{"--all", NULL, GM_LEAKS, false, all, "also what is held, cached or suppressed"},
+	{"--sort", "KEY", GM_SITES | GM_EXPORT, false, sort, "live, peak, total, count or churn (live)"},
+	{"--at", "peak", GM_SITES | GM_EXPORT, false, at, "the make-up of the peak"},
+	{"--leaks", "MODE", GM_CHECK, true, leaks,
+	 "exit, grow or off (grow with a caching framework, else exit)"},
+	{"--min-bytes", "SIZE", GM_CHECK, true, min_bytes,
+	 "a site under it does not fail the leak gate (0 for exit, 1MiB for grow)"},
+	{"--warmup", "N", GM_CHECK | GM_LEAKS | GM_SUMMARY, true, warmup,
+	 "marks or windows that do not count for growth (2)"},
+	{"--max-peak", "SIZE", GM_CHECK, true, max_peak, "limit of each device's peak"},
+	{"--max-fragmentation", "PERCENT", GM_CHECK, true, max_fragmentation,
+	 "limit of what is reserved and not used"},
+	{"--max-retries", "N", GM_CHECK, true, max_retries, "limit of repeated allocations"},
+	{"--no-oom", NULL, GM_CHECK, true, no_oom, "fail on any out-of-memory event (on by default)"},
+	{"--allow-oom", NULL, GM_CHECK, true, allow_oom, "out-of-memory events do not fail"},
+	{"--no-errors", NULL, GM_CHECK, true, no_errors, "fail on bad frees"},
+	{"--baseline", "FILE", GM_CHECK, true, baseline, "fail only on what is worse than there"},
+	{"--junit", "FILE", GM_CHECK, true, junit, "also write the gates as JUnit XML"},
+	{"--sarif", "FILE", GM_CHECK, true, sarif, "also write them as SARIF 2.1.0"},
+	{"--check", "GATES", GM_RUN, false, run_check,
+	 "options of the command check in one word: --check \"--leaks exit\""},
+	{"-o", "OUT", GM_RUN | GM_EXPORT, false, out_path, "the file to write"},
+	{"--format", "FORMAT", GM_EXPORT, false, format, "json, collapsed, csv or openmetrics"},
+	{"--json", NULL, GM_EVERY & ~GM_EXPORT, false, json, "the whole document as JSON"},
+	{"--top", "N", GM_EVERY, false, top, "entries of each list (20)"},
+	{"--device", "N", GM_EVERY, false, device, "this device only"},
+	{"--kind", "KIND", GM_EVERY, false, kind,
+	 "this kind only: device, managed, array, async, vmm, graph, pinned, registered, imported"},
+	{"--level", "LEVEL", GM_EVERY, false, level, "driver, torch or custom only"},
+	{"--suppressions", "FILE", GM_EVERY, true, suppressions, "leak:PATTERN lines, as LSan's"},
+	{"--no-symbols", NULL, GM_EVERY, false, no_symbols, "do not look up functions and lines"},
+	{"--full", NULL, GM_EVERY, false, full, "whole stacks and names"},
+	{"--color", "WHEN", GM_EVERY, false, color, "auto, always or never"},
+	{"-q", NULL, GM_EVERY, false, quiet, "less: only the answer"},
+};
+
+static const struct option *find_option(const char *name, size_t length, unsigned commands,
+					bool gates)
+{
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (strlen(options[i].name) == length && strncmp(options[i].name, name, length) == 0 &&
+		    ((options[i].commands & commands) || (gates && options[i].gate)))
+			return &options[i];
+	return NULL;
+}
+
+/* Reads the option at argv[*i] and its argument; 0 or GM_EXIT_USAGE. */
+static int read_option(struct gm_cli *cli, unsigned commands, bool gates, const char *where, int argc,
+		       char **argv, int *i)
+{
+	const char *word = argv[*i], *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+	size_t length = equals ? (size_t)(equals - word) : strlen(word);
+	const struct option *option = find_option(word, length, commands, gates);
+	const char *argument = equals ? equals + 1 : NULL, *wanted;
+
+	if (!option)
+		return gm_usage_error("%s does not know the option %.*s; gpumem-report %s --help lists "
+				      "them", where, (int)length, word, where);
+	if (!option->argument && argument)
+		return gm_usage_error("%s takes no argument", option->name);
+	if (option->argument && !argument) {
+		/* run --check -- PROGRAM: the gates that are on by default */
+		if (option->read == run_check && *i + 1 < argc && strcmp(argv[*i + 1], "--") == 0)
+			return run_check(cli, "") != NULL;
+		if (*i + 1 >= argc)
+			return gm_usage_error("%s needs an argument: %s", option->name,
+					      option->argument);
+		argument = argv[++*i];
+	}
+	wanted = option->read(cli, argument);
+	if (wanted)
+		return gm_usage_error("%s \"%s\": it should be %s", option->name, argument, wanted);
+	return 0;
+}
+
+static void defaults(struct gm_cli *cli)
+{
+	cli->options = (struct gm_options){
+		.symbols = true, .device = -1, .kind = -1, .level = -1,
+		.warmup = GM_WARMUP_WINDOWS, .top = 20, .color = 2,
+	};
+	cli->gates = gm_gate_defaults();
+}
+
+/* run: words before the program are options, "--" ends them. */
+int gm_cli_parse(struct gm_cli *cli, const struct gm_command_row *command, int argc, char **argv)
+{
+	bool literal = false;
+	int rc;
+
+	defaults(cli);
+	cli->words = calloc((size_t)argc + 1, sizeof(*cli->words));
+	if (!cli->words)
+		return gm_usage_error("out of memory");
+	for (int i = 0; i < argc; i++) {
+		bool option = argv[i][0] == '-' && argv[i][1] && !literal;
+
+		if (option && (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)) {
+			gm_cli_help(command);
+			return -1;
+		}
+		if (option && strcmp(argv[i], "--") == 0) {
+			literal = true;
+			continue;
+		}
+		if (!option) {
+			cli->words[cli->words_count++] = argv[i];
+			literal = literal || command->bit == GM_RUN;
+			continue;
+		}
+		rc = read_option(cli, command->bit, false, command->name, argc, argv, &i);
+		if (rc)
+			return rc;
+	}
+	if (!cli->words_count)
+		return gm_usage_error("%s needs %s; gpumem-report %s --help says more", command->name,
+				      command->bit == GM_RUN ? "a program to run" : "a file",
+				      command->name);
+	return 0;
+}
+
+/* A gate as people write it in one word: "--leaks=exit", "leaks=exit", "no-errors", "exit". */
+static int read_gate(struct gm_cli *cli, int argc, char **argv, int *i)
+{
+	const struct option *option;
+	char *word = argv[*i], *spelled;
+	int rc;
+
+	if (strcmp(word, "exit") == 0 || strcmp(word, "grow") == 0 || strcmp(word, "off") == 0)
+		return leaks(cli, word) != NULL;
+	if (strcmp(word, "leaks") == 0 || strcmp(word, "default") == 0) {
+		/* "leaks exit", or "leaks" alone: the gate as it is by default */
+		if (*word == 'l' && *i + 1 < argc && leaks(cli, argv[*i + 1]) == NULL)
+			(*i)++;
+		return 0;
+	}
+	if (*word != '-') {
+		option = NULL;
+		if (asprintf(&spelled, "--%s", word) > 0)
+			option = find_option(spelled, strcspn(spelled, "="), GM_CHECK, true);
+		if (!option)
+			return gm_usage_error("--check: \"%s\" is no gate; gpumem-report check --help "
+					      "lists them", word);
+		argv[*i] = spelled; /* options keep pointers into it */
+	}
+	rc = read_option(cli, 0, true, "check", argc, argv, i);
+	return rc;
+}
+
+int gm_cli_parse_gates(struct gm_cli *cli, const char *text)
+{
+	char *argv[64], *rest = strdup(text), *word;
+	int argc = 0, rc = 0;
+
+	while (rest && argc < 64 && (word = strsep(&rest, " \t,")))
+		if (*word)
+			argv[argc++] = word;
+	for (int i = 0; i < argc && !rc; i++)
+		rc = read_gate(cli, argc, argv, &i);
+	return rc;
+}
+
+void gm_cli_help(const struct gm_command_row *command)
+{
+	if (command) {
+		printf("gpumem-report %s %s\n  %s\n\nOptions:\n", command->name, command->arguments,
+		       command->help);
+	} else {
+		printf("gpumem-report COMMAND [OPTIONS] FILE...\n"
+		       "Reads what libgpumemtrace.so recorded. A file alone means summary.\n\n"
+		       "Commands:\n");
+		for (unsigned i = 0; i < gm_commands_count; i++)
+			printf("  %-14s %s\n", gm_commands[i].name, gm_commands[i].help);
+		printf("\nOptions of all commands (gpumem-report COMMAND --help lists its own):\n");
+	}
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		char name[64];
+
+		if (command ? !(options[i].commands & command->bit) :
+			      (options[i].commands | GM_EXPORT) != GM_EVERY)
+			continue;
+		snprintf(name, sizeof(name), "%s%s%s", options[i].name, options[i].argument ? " " : "",
+			 options[i].argument ? options[i].argument : "");
+		printf("  %-28s %s\n", name, options[i].help);
+	}
+	printf("\nExit status: 0 fine, 1 a leak gate failed, 2 bad usage, 3 an input cannot be read,\n"
+	       "4 an out-of-memory gate failed, 5 another gate failed.\n");
+}
