@@ -67,6 +67,7 @@ enum sim_kind {
 	SIM_MEM_GRAPH,	    /* an address of a graph's allocation node */
 	SIM_MEM_IPC,
 	SIM_MEM_EXTERNAL,
+	SIM_MEM_ARRAY,	    /* no address that a program could know */
 	SIM_MEM_MAPPED,	    /* a cuMemMap of a handle */
 	SIM_MEM_POOL_IMPORT,
 };
@@ -85,7 +86,6 @@ struct sim_mem {
 	struct CUmemPoolHandle_st *pool;
 	struct sim_graph_mem *graph;
 	struct sim_vmm *vmm;
-	uint64_t vmm_offset;
 	unsigned access[SIM_DEVICES_MAX];
 	int8_t *resident; /* managed: the device that holds each page, -1 the host */
 	int preferred, last_prefetch;
@@ -177,7 +177,6 @@ struct CUstream_st {
 	struct CUgraphNode_st **deps; /* while capturing */
 	size_t deps_count;
 	CUgreenCtx green;
-	unsigned char attributes[16][64];
 };
 
 struct CUevent_st {
@@ -222,20 +221,11 @@ enum sim_block_state { SIM_BLOCK_FREE, SIM_BLOCK_USED, SIM_BLOCK_PENDING };
 
 struct sim_block {
 	struct sim_block *prev, *next; /* neighbours by address */
-	struct sim_segment *segment;
 	uint64_t addr, size, asked;
 	enum sim_block_state state;
-	CUcontext ctx;
 	CUstream stream; /* pending: the stream that must reach the free, referenced */
 	uint64_t seq;
 	uint64_t thread; /* that asked for the free */
-};
-
-struct sim_segment {
-	struct sim_segment *next; /* lowest address first */
-	struct CUmemPoolHandle_st *pool;
-	uint64_t addr, size;
-	struct sim_block *blocks;
 };
 
 struct CUmemPoolHandle_st {
@@ -243,7 +233,9 @@ struct CUmemPoolHandle_st {
 	CUmemPoolProps props;
 	int dev; /* -1 for pools of host memory */
 	bool is_default, imported, dying;
-	struct sim_segment *segments;
+	uint64_t base, size;	  /* its address range */
+	unsigned char *backed;	  /* by page: has memory */
+	struct sim_block *blocks; /* the whole range, lowest address first */
 	uint64_t used, reserved, used_high, reserved_high, threshold, live;
 	int reuse[3];
 	unsigned access[SIM_DEVICES_MAX];
@@ -255,16 +247,26 @@ void sim_pool_kill(struct CUmemPoolHandle_st *pool);
 CUresult sim_pool_alloc(CUdeviceptr *ptr, size_t size, struct CUmemPoolHandle_st *pool, CUstream s);
 void sim_pool_free(struct sim_mem *mem, CUstream stream); /* stream NULL: at once */
 void sim_pool_trim(struct CUmemPoolHandle_st *pool, uint64_t keep);
-/* What a synchronisation does: reached frees become free, the reserve falls to the threshold. */
-void sim_pools_settle(void);
+/*
+ * What a synchronisation does: frees that the stream (NULL: any) has reached become free, the
+ * reserve falls to the threshold.
+ */
+void sim_pools_settle(CUstream stream);
+void sim_pools_empty(void); /* gives back whatever is idle: before an allocation fails */
 void sim_pools_release_ctx(CUcontext ctx);
 
 /* --- graphs --- */
 
+/* 32 MiB or more of addresses of one graph; has memory while something in it is live, and idle. */
+struct sim_graph_region {
+	uint64_t addr, size, filled;
+	int dev, refs, live;
+};
+
 struct sim_graph_mem {
-	uint64_t addr, size;
-	int dev, refs;
-	CUcontext ctx;
+	uint64_t addr;
+	struct sim_graph_region *region;
+	int refs;
 	bool live;
 };
 
@@ -286,6 +288,7 @@ struct CUgraph_st {
 	CUgraphNode first, last;
 	size_t nodes;
 	bool child, has_mem;
+	struct sim_graph_region *region; /* where the next allocation node finds room */
 	struct sim_user_ref *users;
 };
 
@@ -301,6 +304,7 @@ struct sim_capture {
 
 CUresult sim_graph_free_node(CUstream stream, uint64_t addr); /* cuMemFreeAsync while capturing */
 CUresult sim_graph_alloc_node(CUstream stream, CUdeviceptr *ptr, size_t size, int dev);
+void sim_graph_region_put(struct sim_graph_region *region);
 void sim_graph_mem_put(struct sim_graph_mem *mem);
 void sim_graph_mem_retire(struct sim_graph_mem *mem); /* live to idle */
 CUresult sim_graph_new(CUgraph *graph);
@@ -338,19 +342,18 @@ struct sim_vmm *sim_vmm_get(CUmemGenericAllocationHandle handle);
 struct CUarray_st {
 	struct sim_object head;
 	CUDA_ARRAY3D_DESCRIPTOR desc;
-	uint64_t bytes;
+	struct sim_mem *mem; /* NULL for levels and deferred mappings */
 	int dev;
-	CUmipmappedArray mipmap; /* of which this is a level; not to be destroyed alone */
+	CUmipmappedArray mipmap; /* of which this is a level */
 };
 
 struct CUmipmappedArray_st {
 	struct sim_object head;
 	CUDA_ARRAY3D_DESCRIPTOR desc;
-	uint64_t bytes;
+	struct sim_mem *mem;
 	int dev;
 	unsigned levels;
 	CUarray level[32];
-	void *external;
 };
 
 struct sim_ipc { /* another process's memory, opened here */
@@ -402,7 +405,6 @@ uint64_t sim_now_ns(void);
 
 #define SIM_INIT 1u /* cuInit must have been called */
 #define SIM_CURRENT 3u /* and a context be current */
-#define SIM_IN_HOST 4u /* allowed inside a host function */
 #define SIM_UNSAFE 8u /* forbidden while capturing */
 
 CUresult sim_begin(const char *name, unsigned need);

@@ -32,12 +32,13 @@ static CUresult check(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 	return CUDA_SUCCESS;
 }
 
+/* Tiles of 64 B by 8 rows: an array of 100^3 floats took 6 MiB, the other measured ones fit too. */
 static uint64_t raw_bytes(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
 	uint64_t element = sim_format_bytes(desc->Format) * desc->NumChannels;
+	uint64_t rows = desc->Height > 1 ? sim_round(desc->Height, 8) : 1;
 
-	return desc->Width * element * (desc->Height ? desc->Height : 1) *
-	       (desc->Depth ? desc->Depth : 1);
+	return sim_round(desc->Width * element, 64) * rows * (desc->Depth ? desc->Depth : 1);
 }
 
 static bool deferred(const CUDA_ARRAY3D_DESCRIPTOR *desc)
@@ -45,31 +46,35 @@ static bool deferred(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 	return desc->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING);
 }
 
-static CUresult take(int dev, uint64_t bytes)
+/* Memory as of any allocation: small ones share a slab. */
+static CUresult take(struct sim_mem **mem, uint64_t bytes)
 {
-	CUresult rc = sim_phys_take(dev, bytes);
+	CUcontext ctx = sim_ctx_current();
 
-	if (rc == CUDA_SUCCESS)
-		return rc;
-	sim_pools_settle();
-	return sim_phys_take(dev, bytes);
+	*mem = NULL;
+	if (!bytes)
+		return CUDA_SUCCESS;
+	*mem = sim_device_alloc(ctx, bytes, SIM_MEM_ARRAY, false);
+	if (!*mem) {
+		sim_pools_empty();
+		*mem = sim_device_alloc(ctx, bytes, SIM_MEM_ARRAY, false);
+	}
+	return *mem ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
 	CUcontext ctx = sim_ctx_current();
-	uint64_t bytes;
+	struct sim_mem *mem;
 	CUresult rc = check(desc);
 
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	bytes = deferred(desc) ? 0 : sim_round(raw_bytes(desc), SIM_PAGE);
-	rc = take(ctx->dev, bytes);
+	if (rc == CUDA_SUCCESS)
+		rc = take(&mem, deferred(desc) ? 0 : raw_bytes(desc));
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	*out = sim_object_new(SIM_ARRAY, sizeof(**out), ctx);
 	(*out)->desc = *desc;
-	(*out)->bytes = bytes;
+	(*out)->mem = mem;
 	(*out)->dev = ctx->dev;
 	return CUDA_SUCCESS;
 }
@@ -126,24 +131,26 @@ CUresult cuArray3DCreate(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR_v1 *desc)
 void sim_array_release(void *handle)
 {
 	struct sim_object *object = handle;
+	struct sim_mem *mem = ((CUarray)handle)->mem;
 	CUmipmappedArray mipmap = handle;
 
-	if (object->type == SIM_ARRAY) {
-		sim_phys_give(((CUarray)handle)->dev, ((CUarray)handle)->bytes);
-	} else {
+	if (object->type == SIM_MIPMAP) {
+		mem = mipmap->mem;
 		for (unsigned i = 0; i < mipmap->levels; i++)
 			sim_object_free(mipmap->level[i]);
-		sim_phys_give(mipmap->dev, mipmap->bytes);
 	}
+	if (mem)
+		sim_mem_release(mem);
 	sim_object_free(handle);
 }
 
 CUresult cuArrayDestroy(CUarray array)
 {
 	SIM_API(SIM_INIT | SIM_UNSAFE);
-	if (!SIM_GET(SIM_ARRAY, array) || array->mipmap)
+	if (!SIM_GET(SIM_ARRAY, array))
 		return CUDA_ERROR_INVALID_HANDLE;
-	sim_array_release(array);
+	if (!array->mipmap) /* destroying a level succeeds and frees nothing */
+		sim_array_release(array);
 	return CUDA_SUCCESS;
 }
 
@@ -218,6 +225,7 @@ CUresult sim_mipmap_new(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *de
 {
 	CUcontext ctx = sim_ctx_current();
 	CUmipmappedArray mipmap;
+	struct sim_mem *mem;
 	uint64_t bytes = 0;
 	CUresult rc = check(desc);
 
@@ -231,13 +239,12 @@ CUresult sim_mipmap_new(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *de
 
 		bytes += raw_bytes(&level);
 	}
-	bytes = sim_round(bytes, SIM_PAGE);
-	rc = take(ctx->dev, bytes);
+	rc = take(&mem, bytes);
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	mipmap = sim_object_new(SIM_MIPMAP, sizeof(*mipmap), ctx);
 	mipmap->desc = *desc;
-	mipmap->bytes = bytes;
+	mipmap->mem = mem;
 	mipmap->dev = ctx->dev;
 	mipmap->levels = levels;
 	for (unsigned i = 0; i < levels; i++) {

@@ -401,7 +401,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode *deps
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-	SIM_API(SIM_INIT | SIM_IN_HOST);
+	SIM_API(SIM_INIT);
 	CUstreamCaptureMode old = sim_tls.mode;
 
 	SIM_VALUE(mode && (unsigned)*mode <= CU_STREAM_CAPTURE_MODE_RELAXED);

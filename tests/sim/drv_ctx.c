@@ -222,7 +222,9 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
 	SIM_API(SIM_INIT | SIM_UNSAFE);
 	SIM_VALUE(ctx);
-	if (!sim_ctx_alive(ctx) || ctx->primary || ctx->green)
+	if (!sim_ctx_alive(ctx))
+		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	if (ctx->primary || ctx->green)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (sim_ctx_current() == ctx)
 		sim_tls.depth--;
@@ -261,7 +263,7 @@ CUresult cuCtxDetach(CUcontext ctx)
 
 CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 {
-	SIM_API(SIM_INIT | SIM_IN_HOST);
+	SIM_API(SIM_INIT);
 	SIM_VALUE(ctx);
 	if (!sim_ctx_alive(ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -270,7 +272,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 
 CUresult cuCtxPopCurrent_v2(CUcontext *ctx)
 {
-	SIM_API(SIM_INIT | SIM_IN_HOST);
+	SIM_API(SIM_INIT);
 	if (!sim_tls.depth)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	sim_tls.depth--;
@@ -291,7 +293,7 @@ CUresult cuCtxPopCurrent(CUcontext *ctx)
 
 CUresult cuCtxSetCurrent(CUcontext ctx)
 {
-	SIM_API(SIM_INIT | SIM_IN_HOST);
+	SIM_API(SIM_INIT);
 	if (ctx && !sim_ctx_alive(ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!ctx) {
@@ -306,7 +308,7 @@ CUresult cuCtxSetCurrent(CUcontext ctx)
 
 CUresult cuCtxGetCurrent(CUcontext *ctx)
 {
-	SIM_API(SIM_INIT | SIM_IN_HOST);
+	SIM_API(SIM_INIT);
 	SIM_VALUE(ctx);
 	*ctx = sim_ctx_current();
 	return CUDA_SUCCESS;
@@ -314,7 +316,7 @@ CUresult cuCtxGetCurrent(CUcontext *ctx)
 
 CUresult cuCtxGetDevice(CUdevice *dev)
 {
-	SIM_API(SIM_CURRENT | SIM_IN_HOST);
+	SIM_API(SIM_CURRENT);
 	SIM_VALUE(dev);
 	*dev = sim_ctx_current()->dev;
 	return CUDA_SUCCESS;
@@ -322,7 +324,7 @@ CUresult cuCtxGetDevice(CUdevice *dev)
 
 CUresult cuCtxGetDevice_v2(CUdevice *dev, CUcontext ctx)
 {
-	SIM_API(SIM_INIT | SIM_IN_HOST);
+	SIM_API(SIM_INIT);
 	SIM_VALUE(dev);
 	if (!ctx)
 		ctx = sim_ctx_current();
@@ -350,7 +352,7 @@ CUresult cuCtxSetFlags(unsigned int flags)
 
 CUresult cuCtxGetId(CUcontext ctx, unsigned long long *id)
 {
-	SIM_API(SIM_INIT | SIM_IN_HOST);
+	SIM_API(SIM_INIT);
 	SIM_VALUE(id);
 	if (!ctx)
 		ctx = sim_ctx_current();
@@ -425,7 +427,7 @@ CUresult cuCtxSynchronize(void)
 {
 	SIM_API(SIM_CURRENT | SIM_UNSAFE);
 	sim_ctx_drain(sim_ctx_current());
-	sim_pools_settle();
+	sim_pools_settle(NULL);
 	return CUDA_SUCCESS;
 }
 
@@ -437,7 +439,7 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx)
 	if (!sim_ctx_alive(ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	sim_ctx_drain(ctx);
-	sim_pools_settle();
+	sim_pools_settle(NULL);
 	return CUDA_SUCCESS;
 }
 

@@ -42,7 +42,7 @@ CUresult cuDriverGetVersion(int *version)
 
 CUresult cuDeviceGetCount(int *count)
 {
-	SIM_API(SIM_INIT | SIM_IN_HOST);
+	SIM_API(SIM_INIT);
 	SIM_VALUE(count);
 	*count = sim.devices;
 	return CUDA_SUCCESS;
@@ -50,7 +50,7 @@ CUresult cuDeviceGetCount(int *count)
 
 CUresult cuDeviceGet(CUdevice *dev, int ordinal)
 {
-	SIM_API(SIM_INIT | SIM_IN_HOST);
+	SIM_API(SIM_INIT);
 	SIM_VALUE(dev);
 	DEVICE(ordinal);
 	*dev = ordinal;
@@ -87,7 +87,7 @@ CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice dev)
 {
-	SIM_API(SIM_INIT | SIM_IN_HOST);
+	SIM_API(SIM_INIT);
 	SIM_VALUE(value && (int)attribute > 0 && attribute < CU_DEVICE_ATTRIBUTE_MAX);
 	DEVICE(dev);
 	*value = 0;

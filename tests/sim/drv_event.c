@@ -107,7 +107,7 @@ CUresult cuEventSynchronize(CUevent event)
 		return CUDA_ERROR_CAPTURED_EVENT;
 	if (event->stream) {
 		sim_stream_wait(event->stream, event->seq);
-		sim_pools_settle();
+		sim_pools_settle(event->stream);
 	}
 	return CUDA_SUCCESS;
 }

@@ -68,6 +68,8 @@ void sim_graph_kill(CUgraph graph)
 {
 	while (graph->first)
 		node_free(graph->first);
+	if (graph->region)
+		sim_graph_region_put(graph->region);
 	sim_user_drop_all(graph);
 	sim_object_free(graph);
 }

@@ -15,6 +15,14 @@ static void mark_high(struct sim_device *device)
 		device->graph_reserved_high = used;
 }
 
+void sim_graph_region_put(struct sim_graph_region *region)
+{
+	if (--region->refs)
+		return;
+	sim_arena_give(&sim.arena, region->addr, region->size);
+	free(region);
+}
+
 void sim_graph_mem_put(struct sim_graph_mem *mem)
 {
 	struct sim_mem *address;
@@ -24,59 +32,88 @@ void sim_graph_mem_put(struct sim_graph_mem *mem)
 	address = sim_mem_find(mem->addr);
 	if (address)
 		sim_mem_drop(address);
-	sim_arena_give(&sim.arena, mem->addr, mem->size);
+	sim_graph_region_put(mem->region);
 	free(mem);
 }
 
 /* The allocation is over; its memory stays with the device's graphs. */
 void sim_graph_mem_retire(struct sim_graph_mem *mem)
 {
-	struct sim_device *device = &sim.dev[mem->dev];
+	struct sim_device *device = &sim.dev[mem->region->dev];
 
 	if (!mem->live)
 		return;
 	mem->live = false;
-	device->graph_live -= mem->size;
-	device->graph_idle += mem->size;
+	if (--mem->region->live == 0) {
+		device->graph_live -= mem->region->size;
+		device->graph_idle += mem->region->size;
+	}
 	mem->refs++;
 	sim_graph_mem_put(mem);
 }
 
 CUresult sim_graph_mem_launch(struct sim_graph_mem *mem)
 {
-	struct sim_device *device = &sim.dev[mem->dev];
-	uint64_t reuse = device->graph_idle < mem->size ? device->graph_idle : mem->size;
-	CUresult rc = sim_phys_take(mem->dev, mem->size - reuse);
+	struct sim_graph_region *region = mem->region;
+	struct sim_device *device = &sim.dev[region->dev];
+	uint64_t reuse = device->graph_idle < region->size ? device->graph_idle : region->size;
+	CUresult rc;
 
-	if (rc != CUDA_SUCCESS) {
-		sim_pools_settle();
-		rc = sim_phys_take(mem->dev, mem->size - reuse);
+	if (!region->live) {
+		rc = sim_phys_take(region->dev, region->size - reuse);
+		if (rc != CUDA_SUCCESS) {
+			sim_pools_empty();
+			rc = sim_phys_take(region->dev, region->size - reuse);
+		}
+		if (rc != CUDA_SUCCESS)
+			return rc;
+		device->graph_idle -= reuse;
+		device->graph_live += region->size;
+		mark_high(device);
 	}
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	device->graph_idle -= reuse;
-	device->graph_live += mem->size;
+	region->live++;
 	mem->live = true;
-	mark_high(device);
 	return CUDA_SUCCESS;
 }
 
-static struct sim_graph_mem *mem_new(size_t size, int dev)
+/* Room among the graph's addresses; they grow by 32 MiB as a pool's do. */
+static struct sim_graph_region *region_for(CUgraph graph, uint64_t size, int dev)
 {
-	uint64_t pages = sim_round(size, SIM_PAGE);
-	uint64_t addr = pages >= size ? sim_arena_take(&sim.arena, pages, SIM_PAGE, 0) : 0;
+	struct sim_graph_region *region = graph->region;
+	uint64_t bytes = sim_round(size, SIM_POOL_STEP);
+
+	if (region && region->dev == dev && region->size - region->filled >= size)
+		return region;
+	region = calloc(1, sizeof(*region));
+	region->addr = bytes >= size ? sim_arena_take(&sim.arena, bytes, SIM_PAGE, 0) : 0;
+	if (!region->addr) {
+		free(region);
+		return NULL;
+	}
+	region->size = bytes;
+	region->dev = dev;
+	region->refs = 1;
+	if (graph->region)
+		sim_graph_region_put(graph->region);
+	graph->region = region;
+	return region;
+}
+
+static struct sim_graph_mem *mem_new(CUgraph graph, size_t size, int dev)
+{
+	struct sim_graph_region *region = region_for(graph, sim_round(size, SIM_UNIT), dev);
 	struct sim_graph_mem *mem;
 	struct sim_mem *address;
 
-	if (!addr)
+	if (!region)
 		return NULL;
 	mem = calloc(1, sizeof(*mem));
-	mem->addr = addr;
-	mem->size = pages;
-	mem->dev = dev;
+	mem->addr = region->addr + region->filled;
+	mem->region = region;
 	mem->refs = 1;
-	mem->ctx = sim_ctx_current();
-	address = sim_mem_add(addr, size, SIM_MEM_GRAPH, mem->ctx);
+	region->refs++;
+	region->filled += sim_round(size, SIM_UNIT);
+	address = sim_mem_add(mem->addr, size, SIM_MEM_GRAPH, sim_ctx_current());
 	address->dev = dev;
 	address->graph = mem;
 	return mem;
@@ -89,7 +126,7 @@ CUresult sim_graph_alloc_node(CUstream stream, CUdeviceptr *ptr, size_t size, in
 			      .location = {CU_MEM_LOCATION_TYPE_DEVICE, dev}},
 		.bytesize = size,
 	};
-	struct sim_graph_mem *mem = mem_new(size, dev);
+	struct sim_graph_mem *mem = mem_new(stream->capture->graph, size, dev);
 	CUgraphNode node;
 	CUresult rc;
 
@@ -154,7 +191,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
 		  params->poolProps.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
 	dev = params->poolProps.location.id;
 	SIM_VALUE(dev >= 0 && dev < sim.devices);
-	mem = mem_new(params->bytesize, dev);
+	mem = mem_new(graph, params->bytesize, dev);
 	params->dptr = mem ? mem->addr : 0;
 	if (!mem)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -30,13 +30,13 @@ CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total)
 	return rc;
 }
 
-/* Before an allocation fails the driver takes back what its pools hold unused. */
-static struct sim_mem *alloc_or_settle(size_t size, bool low)
+/* Before an allocation fails the driver takes back what its pools hold idle, not what is pending. */
+static struct sim_mem *alloc_or_empty(size_t size, bool low)
 {
 	struct sim_mem *mem = sim_device_alloc(sim_ctx_current(), size, SIM_MEM_DEVICE, low);
 
 	if (!mem) {
-		sim_pools_settle();
+		sim_pools_empty();
 		mem = sim_device_alloc(sim_ctx_current(), size, SIM_MEM_DEVICE, low);
 	}
 	return mem;
@@ -47,8 +47,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 	SIM_API(SIM_CURRENT | SIM_UNSAFE);
 	struct sim_mem *mem;
 
-	SIM_VALUE(ptr && size);
-	mem = alloc_or_settle(size, false);
+	SIM_VALUE(ptr && size); /* 0 bytes: an error, no want of memory */
+	mem = alloc_or_empty(size, false);
 	*ptr = mem ? mem->addr : 0;
 	return mem ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -60,7 +60,7 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *ptr, unsigned int size)
 	struct sim_mem *mem;
 
 	SIM_VALUE(ptr && size);
-	mem = alloc_or_settle(size, true);
+	mem = alloc_or_empty(size, true);
 	*ptr = mem ? (CUdeviceptr_v1)mem->addr : 0;
 	return mem ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -75,7 +75,7 @@ static CUresult alloc_pitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_
 	if (height > SIZE_MAX / *pitch)
 		mem = NULL;
 	else
-		mem = alloc_or_settle(*pitch * height, low);
+		mem = alloc_or_empty(*pitch * height, low);
 	*ptr = mem ? mem->addr : 0;
 	return mem ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -122,7 +122,6 @@ CUresult cuMemFree_v2(CUdeviceptr ptr)
 	case SIM_MEM_POOL:
 	case SIM_MEM_POOL_IMPORT:
 		sim_pool_free(mem, NULL);
-		sim_pools_settle();
 		return CUDA_SUCCESS;
 	case SIM_MEM_GRAPH:
 		SIM_VALUE(mem->graph->live);
@@ -168,7 +167,11 @@ static CUresult host_alloc(void **out, size_t size, unsigned flags)
 	struct sim_mem *mem;
 	void *base;
 
-	SIM_VALUE(out && size && flags < 8);
+	SIM_VALUE(out && flags < 8);
+	if (!size) {
+		*out = NULL;
+		return CUDA_SUCCESS;
+	}
 	base = size > limit || pages < size
 		       ? MAP_FAILED
 		       : mmap(NULL, pages, PROT_READ | PROT_WRITE,
@@ -206,6 +209,8 @@ CUresult cuMemFreeHost(void *ptr)
 	SIM_API(SIM_CURRENT | SIM_UNSAFE);
 	struct sim_mem *mem = sim_mem_find((uint64_t)(uintptr_t)ptr);
 
+	if (!ptr)
+		return CUDA_SUCCESS;
 	SIM_VALUE(mem && mem->kind == SIM_MEM_HOST && mem->addr == (uint64_t)(uintptr_t)ptr);
 	sim_mem_release(mem);
 	return CUDA_SUCCESS;
@@ -217,8 +222,10 @@ CUresult cuMemHostRegister_v2(void *ptr, size_t size, unsigned int flags)
 	struct sim_mem *mem;
 
 	SIM_VALUE(ptr && size && flags < 16);
-	if (sim_mem_overlap((uint64_t)(uintptr_t)ptr, size))
-		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	mem = sim_mem_overlap((uint64_t)(uintptr_t)ptr, size);
+	if (mem)
+		return mem->kind == SIM_MEM_REGISTERED ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+						       : CUDA_ERROR_INVALID_VALUE;
 	mem = sim_mem_add((uint64_t)(uintptr_t)ptr, size, SIM_MEM_REGISTERED, sim_ctx_current());
 	mem->flags = flags;
 	return CUDA_SUCCESS;
@@ -235,8 +242,9 @@ CUresult cuMemHostUnregister(void *ptr)
 	struct sim_mem *mem = sim_mem_find((uint64_t)(uintptr_t)ptr);
 
 	SIM_VALUE(ptr);
-	if (!mem || mem->kind != SIM_MEM_REGISTERED || mem->addr != (uint64_t)(uintptr_t)ptr)
+	if (!mem)
 		return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	SIM_VALUE(mem->kind == SIM_MEM_REGISTERED && mem->addr == (uint64_t)(uintptr_t)ptr);
 	sim_mem_release(mem);
 	return CUDA_SUCCESS;
 }
@@ -308,7 +316,8 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr ptr, size_t size, CUmemLocation to, u
 	if (to.type == CU_MEM_LOCATION_TYPE_DEVICE && (dev < 0 || dev >= sim.devices))
 		return CUDA_ERROR_INVALID_DEVICE;
 	SIM_VALUE(to.type != CU_MEM_LOCATION_TYPE_INVALID);
-	sim_managed_touch(mem, ptr, size, dev);
+	if (dev >= 0) /* back to the host the device's pages stay taken until the free, as measured */
+		sim_managed_touch(mem, ptr, size, dev);
 	mem->last_prefetch = dev;
 	return CUDA_SUCCESS;
 }

@@ -1,8 +1,8 @@
 /*
  * Modules, libraries, kernels and functions of the simulated driver. A loaded module holds
  * GPUSIM_MODULE bytes of device memory (2 MiB) until unloaded; a library takes them in a context
- * when one of its kernels is first needed there, since code is loaded lazily. Any image is
- * accepted and any name is found in it; a name with "missing" in it is not.
+ * when one of its kernels is first needed there, since code is loaded lazily. Whatever looks like
+ * code is accepted and any name is found in it; a name with "missing" in it is not.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -35,6 +35,20 @@ struct CUlib_st {
 	struct sim_object head;
 	CUkernel kernels;
 };
+
+/* ELF, a fat binary or its wrapper, or PTX's text. */
+static bool is_code(const void *image)
+{
+	const unsigned char *bytes = image;
+	uint32_t word;
+
+	if (*bytes == '.' || *bytes == '/' || *bytes == '\n' || *bytes == ' ')
+		return true;
+	if (!*bytes)
+		return false;
+	memcpy(&word, image, sizeof(word));
+	return word == 0x464c457f || word == 0xba55ed50 || word == 0x466243b1;
+}
 
 static bool found(const char *name)
 {
@@ -87,7 +101,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
 	SIM_API(SIM_CURRENT);
 	SIM_VALUE(module && image);
-	return load(module, NULL);
+	return is_code(image) ? load(module, NULL) : CUDA_ERROR_INVALID_IMAGE;
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count,
@@ -95,14 +109,14 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int co
 {
 	SIM_API(SIM_CURRENT);
 	SIM_VALUE(module && image && (!count || (options && values)));
-	return load(module, NULL);
+	return is_code(image) ? load(module, NULL) : CUDA_ERROR_INVALID_IMAGE;
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
 {
 	SIM_API(SIM_CURRENT);
 	SIM_VALUE(module && image);
-	return load(module, NULL);
+	return is_code(image) ? load(module, NULL) : CUDA_ERROR_INVALID_IMAGE;
 }
 
 CUresult cuModuleLoad(CUmodule *module, const char *path)

@@ -83,7 +83,7 @@ static CUresult attribute_of(struct sim_mem *mem, CUpointer_attribute attribute,
 
 CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	SIM_API(SIM_INIT | SIM_IN_HOST);
+	SIM_API(SIM_INIT);
 	struct sim_mem *mem = sim_mem_find(ptr);
 
 	SIM_VALUE(data && mem);
@@ -94,7 +94,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **data,
 				CUdeviceptr ptr)
 {
-	SIM_API(SIM_INIT | SIM_IN_HOST);
+	SIM_API(SIM_INIT);
 	struct sim_mem *mem = sim_mem_find(ptr);
 
 	SIM_VALUE(count && attributes && data);

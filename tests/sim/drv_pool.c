@@ -35,63 +35,6 @@ static bool reached(const struct sim_block *block)
 	return block->stream->done >= block->seq;
 }
 
-static void block_settle(struct sim_block *block)
-{
-	sim_stream_put(block->stream);
-	block->stream = NULL;
-	block->state = SIM_BLOCK_FREE;
-}
-
-static struct sim_segment *segment_new(struct CUmemPoolHandle_st *pool, uint64_t size)
-{
-	struct sim_segment *segment, **at = &pool->segments;
-	uint64_t addr = sim_arena_take(&sim.arena, size, SIM_PAGE, 0);
-
-	if (!addr)
-		return NULL;
-	segment = calloc(1, sizeof(*segment));
-	segment->pool = pool;
-	segment->addr = addr;
-	segment->size = size;
-	segment->blocks = calloc(1, sizeof(*segment->blocks));
-	segment->blocks->segment = segment;
-	segment->blocks->addr = addr;
-	segment->blocks->size = size;
-	while (*at && (*at)->addr < addr)
-		at = &(*at)->next;
-	segment->next = *at;
-	*at = segment;
-	count_reserved(pool, size);
-	return segment;
-}
-
-static void segment_free(struct CUmemPoolHandle_st *pool, struct sim_segment **at)
-{
-	struct sim_segment *segment = *at;
-	struct sim_block *block, *next;
-
-	*at = segment->next;
-	for (block = segment->blocks; block; block = next) {
-		next = block->next;
-		if (block->stream)
-			sim_stream_put(block->stream);
-		free(block);
-	}
-	sim_arena_give(&sim.arena, segment->addr, segment->size);
-	if (pool->dev >= 0)
-		sim_phys_give(pool->dev, segment->size);
-	pool->reserved -= segment->size;
-	free(segment);
-}
-
-static bool segment_idle(const struct sim_segment *segment)
-{
-	for (struct sim_block *block = segment->blocks; block; block = block->next)
-		if (block->state != SIM_BLOCK_FREE)
-			return false;
-	return true;
-}
-
 /* Joins a free block with its free neighbours. */
 static void merge(struct sim_block *block)
 {
@@ -108,28 +51,103 @@ static void merge(struct sim_block *block)
 		merge(block->prev);
 }
 
-static void settle_pool(struct CUmemPoolHandle_st *pool)
+static void block_free(struct sim_block *block)
 {
-	for (struct sim_segment *segment = pool->segments; segment; segment = segment->next)
-		for (struct sim_block *block = segment->blocks; block; block = block->next)
-			if (block->state == SIM_BLOCK_PENDING && reached(block))
-				block_settle(block);
-	for (struct sim_segment *segment = pool->segments; segment; segment = segment->next)
-		for (struct sim_block *block = segment->blocks; block; block = block->next)
-			while (block->state == SIM_BLOCK_FREE && block->next &&
-			       block->next->state == SIM_BLOCK_FREE)
-				merge(block);
+	if (block->stream)
+		sim_stream_put(block->stream);
+	block->stream = NULL;
+	block->state = SIM_BLOCK_FREE;
+	merge(block);
 }
 
+/* --- backing: which pages of the pool's address range have memory --- */
+
+/* The range is reserved once, larger than the device, so addresses are never what is wanting. */
+static bool range_init(struct CUmemPoolHandle_st *pool)
+{
+	uint64_t size = pool->dev >= 0 ? 2 * sim.dev[pool->dev].total : 64ull << 30;
+
+	if (pool->blocks)
+		return true;
+	size = sim_round(size, SIM_POOL_STEP);
+	pool->base = sim_arena_take(&sim.arena, size, SIM_POOL_STEP, 0);
+	if (!pool->base)
+		return false;
+	pool->size = size;
+	pool->backed = calloc(size / SIM_PAGE, 1);
+	pool->blocks = calloc(1, sizeof(*pool->blocks));
+	pool->blocks->addr = pool->base;
+	pool->blocks->size = size;
+	return true;
+}
+
+static uint64_t unbacked(struct CUmemPoolHandle_st *pool, uint64_t from, uint64_t to)
+{
+	uint64_t bytes = 0;
+
+	for (uint64_t at = from / SIM_PAGE * SIM_PAGE; at < to; at += SIM_PAGE)
+		bytes += pool->backed[(at - pool->base) / SIM_PAGE] ? 0 : SIM_PAGE;
+	return bytes;
+}
+
+static bool back_range(struct CUmemPoolHandle_st *pool, uint64_t from, uint64_t to)
+{
+	uint64_t bytes = unbacked(pool, from, to);
+	uint64_t limit = sim_round(pool->props.maxSize, SIM_POOL_STEP);
+
+	if (limit && pool->reserved + bytes > limit)
+		return false;
+	if (pool->dev >= 0 && sim_phys_take(pool->dev, bytes) != CUDA_SUCCESS)
+		return false;
+	for (uint64_t at = from / SIM_PAGE * SIM_PAGE; at < to; at += SIM_PAGE)
+		pool->backed[(at - pool->base) / SIM_PAGE] = 1;
+	count_reserved(pool, bytes);
+	return true;
+}
+
+/* In steps of 32 MiB while there is room, at the end by the page. */
+static bool back(struct CUmemPoolHandle_st *pool, uint64_t addr, uint64_t size)
+{
+	uint64_t from = addr / SIM_POOL_STEP * SIM_POOL_STEP;
+	uint64_t to = sim_round(addr + size, SIM_POOL_STEP);
+
+	return back_range(pool, from, to) || back_range(pool, addr, addr + size);
+}
+
+static void unback(struct CUmemPoolHandle_st *pool, uint64_t step)
+{
+	uint64_t bytes = 0;
+
+	for (uint64_t at = step; at < step + SIM_POOL_STEP; at += SIM_PAGE) {
+		bytes += pool->backed[(at - pool->base) / SIM_PAGE] ? SIM_PAGE : 0;
+		pool->backed[(at - pool->base) / SIM_PAGE] = 0;
+	}
+	if (pool->dev >= 0)
+		sim_phys_give(pool->dev, bytes);
+	pool->reserved -= bytes;
+}
+
+/* Gives back steps that hold nothing, from the top, as long as `keep` bytes stay. */
 static void trim(struct CUmemPoolHandle_st *pool, uint64_t keep)
 {
-	struct sim_segment **at = &pool->segments;
+	struct sim_block *block = pool->blocks;
 
-	while (*at && pool->reserved > keep) {
-		if (segment_idle(*at) && pool->reserved - (*at)->size >= keep)
-			segment_free(pool, at);
-		else
-			at = &(*at)->next;
+	while (block && block->next)
+		block = block->next;
+	for (; block && pool->reserved > keep; block = block->prev) {
+		uint64_t first = sim_round(block->addr, SIM_POOL_STEP);
+		uint64_t step = (block->addr + block->size) / SIM_POOL_STEP * SIM_POOL_STEP;
+
+		if (block->state != SIM_BLOCK_FREE)
+			continue;
+		while (step > first && pool->reserved > keep) {
+			uint64_t held;
+
+			step -= SIM_POOL_STEP;
+			held = SIM_POOL_STEP - unbacked(pool, step, step + SIM_POOL_STEP);
+			if (held && pool->reserved - held >= keep)
+				unback(pool, step);
+		}
 	}
 }
 
@@ -139,35 +157,54 @@ void sim_pool_trim(struct CUmemPoolHandle_st *pool, uint64_t keep)
 	trim(pool, keep);
 }
 
-static void each_pool(void (*fn)(struct CUmemPoolHandle_st *))
+static void each_pool(void (*fn)(struct CUmemPoolHandle_st *, CUstream), CUstream stream)
 {
 	for (struct sim_object *o = sim.loose; o; o = o->next) {
 		if (o->type == SIM_POOL)
-			fn((CUmemoryPool)o);
+			fn((CUmemoryPool)o, stream);
 		if (o->type != SIM_CTX)
 			continue;
 		for (struct sim_object *own = ((CUcontext)o)->objects; own; own = own->next)
 			if (own->type == SIM_POOL)
-				fn((CUmemoryPool)own);
+				fn((CUmemoryPool)own, stream);
 	}
 }
 
-static void settle_and_trim(struct CUmemPoolHandle_st *pool)
+static void settle(struct CUmemPoolHandle_st *pool, CUstream stream)
 {
-	settle_pool(pool);
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (struct sim_block *block = pool->blocks; block; block = block->next) {
+			if (block->state != SIM_BLOCK_PENDING || !reached(block) ||
+			    (stream && block->stream != stream))
+				continue;
+			block_free(block);
+			again = true; /* the list has changed */
+			break;
+		}
+	}
 	trim(pool, pool->threshold);
 }
 
-void sim_pools_settle(void)
+void sim_pools_settle(CUstream stream)
 {
-	each_pool(settle_and_trim);
+	each_pool(settle, stream);
 }
 
-static void settle_and_empty(struct CUmemPoolHandle_st *pool)
+static void empty(struct CUmemPoolHandle_st *pool, CUstream stream)
 {
-	settle_pool(pool);
+	(void)stream;
 	trim(pool, 0);
 }
+
+void sim_pools_empty(void)
+{
+	each_pool(empty, NULL);
+}
+
+/* --- allocating --- */
 
 /* Another stream's pending block may be had when reached (opportunism), or by waiting for it. */
 static bool usable(struct CUmemPoolHandle_st *pool, struct sim_block *block, CUstream stream,
@@ -191,29 +228,18 @@ static bool usable(struct CUmemPoolHandle_st *pool, struct sim_block *block, CUs
 static struct sim_block *find(struct CUmemPoolHandle_st *pool, uint64_t size, CUstream stream,
 			      bool may_wait)
 {
-	for (struct sim_segment *segment = pool->segments; segment; segment = segment->next)
-		for (struct sim_block *block = segment->blocks; block; block = block->next)
-			if (block->size >= size && usable(pool, block, stream, may_wait))
-				return block;
+	for (struct sim_block *block = pool->blocks; block; block = block->next)
+		if (block->size >= size && usable(pool, block, stream, may_wait) &&
+		    !unbacked(pool, block->addr, block->addr + size))
+			return block;
 	return NULL;
 }
 
 static struct sim_block *grow(struct CUmemPoolHandle_st *pool, uint64_t size)
 {
-	const uint64_t steps[] = {sim_round(size, SIM_POOL_STEP), sim_round(size, SIM_PAGE)};
-	struct sim_segment *segment;
-
-	for (int i = 0; i < 2; i++) {
-		if (pool->props.maxSize && pool->reserved + steps[i] > sim_round(pool->props.maxSize, SIM_PAGE))
-			continue;
-		if (pool->dev >= 0 && sim_phys_take(pool->dev, steps[i]) != CUDA_SUCCESS)
-			continue;
-		segment = segment_new(pool, steps[i]);
-		if (segment)
-			return segment->blocks;
-		if (pool->dev >= 0)
-			sim_phys_give(pool->dev, steps[i]);
-	}
+	for (struct sim_block *block = pool->blocks; block; block = block->next)
+		if (block->state == SIM_BLOCK_FREE && block->size >= size)
+			return back(pool, block->addr, size) ? block : NULL;
 	return NULL;
 }
 
@@ -226,10 +252,10 @@ static struct sim_block *obtain(struct CUmemPoolHandle_st *pool, uint64_t size, 
 	if (!block)
 		block = find(pool, size, stream, true);
 	if (!block) {
-		each_pool(settle_and_empty);
-		block = find(pool, size, stream, true);
+		sim_pools_empty();
+		block = grow(pool, size);
 	}
-	return block ? block : grow(pool, size);
+	return block;
 }
 
 static void take(struct sim_block *block, uint64_t size, CUstream stream)
@@ -251,24 +277,26 @@ static void take(struct sim_block *block, uint64_t size, CUstream stream)
 		block->next = rest;
 		block->size = size;
 	}
-	if (block->state == SIM_BLOCK_PENDING)
-		block_settle(block);
+	if (block->stream)
+		sim_stream_put(block->stream);
+	block->stream = NULL;
 	block->state = SIM_BLOCK_USED;
 }
 
 CUresult sim_pool_alloc(CUdeviceptr *ptr, size_t size, struct CUmemPoolHandle_st *pool, CUstream stream)
 {
 	uint64_t rounded = sim_round(size, SIM_UNIT);
-	struct sim_block *block = rounded >= size ? obtain(pool, rounded, stream) : NULL;
+	struct sim_block *block = NULL;
 	struct sim_mem *mem;
 
+	if (rounded >= size && range_init(pool) && rounded <= pool->size)
+		block = obtain(pool, rounded, stream);
 	*ptr = block ? block->addr : 0;
 	if (!block)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	take(block, rounded, stream);
 	block->asked = size;
-	block->ctx = sim_ctx_current();
-	mem = sim_mem_add(block->addr, size, SIM_MEM_POOL, block->ctx);
+	mem = sim_mem_add(block->addr, size, SIM_MEM_POOL, sim_ctx_current());
 	mem->dev = pool->dev;
 	mem->pool = pool;
 	mem->block = block;
@@ -281,12 +309,27 @@ CUresult sim_pool_alloc(CUdeviceptr *ptr, size_t size, struct CUmemPoolHandle_st
 
 static void pool_gone(struct CUmemPoolHandle_st *pool)
 {
-	while (pool->segments)
-		segment_free(pool, &pool->segments);
+	struct sim_block *block, *next;
+
+	for (block = pool->blocks; block; block = next) {
+		next = block->next;
+		if (block->stream)
+			sim_stream_put(block->stream);
+		free(block);
+	}
+	if (pool->dev >= 0)
+		sim_phys_give(pool->dev, pool->reserved);
+	if (pool->base)
+		sim_arena_give(&sim.arena, pool->base, pool->size);
+	free(pool->backed);
 	free(pool);
 }
 
-/* On a stream the block is pending until a synchronisation; without one it is free at once. */
+/*
+ * On a stream the block is pending until that stream is synchronised. Without one (cuMemFree) it is
+ * free at once and the reserve falls, but the pool's count of used bytes is left as it was: so does
+ * the real driver (H100, 580.159).
+ */
 void sim_pool_free(struct sim_mem *mem, CUstream stream)
 {
 	struct CUmemPoolHandle_st *pool = mem->pool;
@@ -297,17 +340,17 @@ void sim_pool_free(struct sim_mem *mem, CUstream stream)
 		sim_mem_drop(mem);
 		return;
 	}
-	pool->used -= block->asked;
 	pool->live--;
 	if (stream) {
+		pool->used -= block->asked;
 		block->state = SIM_BLOCK_PENDING;
 		block->stream = stream;
 		stream->refs++;
 		block->thread = sim_thread_id();
 		block->seq = sim_stream_effect(stream, NULL, NULL);
 	} else {
-		block->state = SIM_BLOCK_FREE;
-		merge(block);
+		block_free(block);
+		trim(pool, pool->threshold);
 	}
 	sim_mem_drop(mem);
 	if (pool->dying && !pool->live)
@@ -328,14 +371,17 @@ void sim_pool_kill(struct CUmemPoolHandle_st *pool)
 
 static void release_block(struct sim_mem *mem, void *ctx)
 {
-	if ((mem->kind == SIM_MEM_POOL || mem->kind == SIM_MEM_POOL_IMPORT) && mem->ctx == ctx)
-		sim_pool_free(mem, NULL);
+	if (mem->ctx != ctx || (mem->kind != SIM_MEM_POOL && mem->kind != SIM_MEM_POOL_IMPORT))
+		return;
+	if (mem->kind == SIM_MEM_POOL)
+		mem->pool->used -= mem->block->asked;
+	sim_pool_free(mem, NULL);
 }
 
 void sim_pools_release_ctx(CUcontext ctx)
 {
 	sim_mem_each(release_block, ctx);
-	sim_pools_settle();
+	sim_pools_settle(NULL);
 }
 
 static CUresult alloc_async(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream handle)
@@ -348,7 +394,11 @@ static CUresult alloc_async(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CU
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!pool)
 		pool = sim.dev[stream->head.ctx->dev].pool;
-	SIM_VALUE(size && !pool->imported);
+	SIM_VALUE(!pool->imported);
+	if (!size) {
+		*ptr = 0;
+		return CUDA_SUCCESS;
+	}
 	rc = sim_capture_check(stream);
 	if (rc != CUDA_SUCCESS)
 		return rc;

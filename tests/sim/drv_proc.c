@@ -21,41 +21,47 @@ static const struct {
 #undef ROW
 };
 
-static CUresult look_up(const char *name, void **out, int version, cuuint64_t flags,
-			CUdriverProcAddressQueryResult *status)
+static CUdriverProcAddressQueryResult look_up(const char *name, void **out, int version,
+					      cuuint64_t flags)
 {
 	CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	const char *symbol = NULL;
+	bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
-	SIM_VALUE(name && out && flags <= 3 && version >= 0);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-
 		if (strcmp(rows[i].name, name) != 0)
 			continue;
 		if (rows[i].version <= version) {
-			symbol = per_thread && rows[i].per_thread ? rows[i].per_thread
-								  : rows[i].symbol;
+			*out = (void *)(uintptr_t)(per_thread && rows[i].per_thread
+							   ? rows[i].per_thread
+							   : rows[i].symbol);
 			found = CU_GET_PROC_ADDRESS_SUCCESS;
-		} else if (!symbol) {
+		} else if (found != CU_GET_PROC_ADDRESS_SUCCESS) {
 			found = CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
 		}
 	}
-	*out = (void *)(uintptr_t)symbol;
-	if (status)
-		*status = found;
-	return symbol ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	return found;
 }
 
+/* Not finding a name is a success with a NULL and a status here, and error 500 in the first form. */
 CUresult cuGetProcAddress_v2(const char *name, void **out, int version, cuuint64_t flags,
 			     CUdriverProcAddressQueryResult *status)
 {
-	return look_up(name, out, version, flags, status);
+	CUdriverProcAddressQueryResult found;
+
+	SIM_VALUE(name && out && flags <= 3 && version >= 0 && version <= SIM_DRIVER_VERSION);
+	*out = NULL;
+	found = look_up(name, out, version, flags);
+	if (status)
+		*status = found;
+	return CUDA_SUCCESS;
 }
 
 CUresult cuGetProcAddress(const char *name, void **out, int version, cuuint64_t flags)
 {
-	return look_up(name, out, version, flags, NULL);
+	SIM_VALUE(name && out && flags <= 3 && version >= 0 && version <= SIM_DRIVER_VERSION);
+	return look_up(name, out, version, flags) == CU_GET_PROC_ADDRESS_SUCCESS
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_FOUND;
 }
 
 /* The private tables of the real driver are not simulated. */

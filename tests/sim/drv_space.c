@@ -345,6 +345,7 @@ void sim_mem_release(struct sim_mem *mem)
 {
 	switch (mem->kind) {
 	case SIM_MEM_DEVICE:
+	case SIM_MEM_ARRAY:
 		if (mem->slab) {
 			slab_free(mem);
 		} else {

@@ -45,7 +45,7 @@ __attribute__((constructor)) static void start(void)
 	pthread_atfork(NULL, NULL, after_fork);
 }
 
-__attribute__((destructor)) static void stop(void)
+static void stop(void)
 {
 	sim.over = true;
 }
@@ -79,6 +79,7 @@ static CUresult init_once(void)
 		sim.dev[i].pool = sim.dev[i].default_pool;
 	}
 	sim.inited = true;
+	atexit(stop); /* at the end the driver answers 4, as cudart does */
 	return CUDA_SUCCESS;
 }
 
@@ -144,7 +145,7 @@ CUresult sim_begin(const char *name, unsigned need)
 		return CUDA_SUCCESS;
 	if (!sim.inited || sim.forked)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (sim_tls.in_host && !(need & SIM_IN_HOST))
+	if (sim_tls.in_host)
 		return CUDA_ERROR_NOT_PERMITTED;
 	if ((need & SIM_CURRENT) == SIM_CURRENT) {
 		ctx = sim_ctx_current();

@@ -250,6 +250,7 @@ void sim_stream_release(CUstream stream)
 {
 	CUcontext ctx = stream->head.ctx;
 
+	sim_pools_settle(stream);
 	for (struct sim_thread_stream **at = &ctx->thread_streams; *at; at = &(*at)->next) {
 		struct sim_thread_stream *own = *at;
 
@@ -301,7 +302,7 @@ CUresult cuStreamSynchronize(CUstream handle)
 		sim_ctx_drain(stream->head.ctx);
 	else
 		sim_stream_drain(stream);
-	sim_pools_settle();
+	sim_pools_settle(stream->legacy ? NULL : stream);
 	return CUDA_SUCCESS;
 }
 

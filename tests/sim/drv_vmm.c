@@ -113,7 +113,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	if (dev >= 0) {
 		rc = sim_phys_take(dev, size);
 		if (rc != CUDA_SUCCESS) {
-			sim_pools_settle();
+			sim_pools_empty();
 			rc = sim_phys_take(dev, size);
 		}
 		if (rc != CUDA_SUCCESS)
@@ -197,12 +197,12 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 	struct sim_mem *mem;
 
 	SIM_VALUE(vmm && size && flags == 0 && ptr % SIM_PAGE == 0 && size % SIM_PAGE == 0);
-	SIM_VALUE(offset % SIM_PAGE == 0 && offset + size <= vmm->size && reserved(ptr, size));
-	SIM_VALUE(!sim_mem_overlap(ptr, size));
+	if (offset) /* as measured: part of a handle cannot be mapped */
+		return CUDA_ERROR_NOT_SUPPORTED;
+	SIM_VALUE(size <= vmm->size && reserved(ptr, size) && !sim_mem_overlap(ptr, size));
 	mem = sim_mem_add(ptr, size, SIM_MEM_MAPPED, NULL);
 	mem->dev = vmm->dev;
 	mem->vmm = vmm;
-	mem->vmm_offset = offset;
 	vmm->maps++;
 	return CUDA_SUCCESS;
 }

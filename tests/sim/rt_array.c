@@ -111,8 +111,8 @@ cudaError_t cudaExternalMemoryGetMappedMipmappedArray(
 	full.numLevels = desc->numLevels;
 	rc = describe(&full.arrayDesc, &desc->formatDesc, desc->extent, desc->flags);
 	if (rc == cudaSuccess)
-		rc = CALL(cuExternalMemoryGetMappedMipmappedArray, (CUmipmappedArray *)out, memory,
-			  &full);
+		rc = CALL(cuExternalMemoryGetMappedMipmappedArray, (CUmipmappedArray *)out,
+			  (CUexternalMemory)memory, &full);
 	return rt_last(rc);
 }
 

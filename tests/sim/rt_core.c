@@ -130,7 +130,7 @@ cudaError_t rt_enter(void)
 		return rc;
 	rc = (cudaError_t)rt_all.legacy.p_cuCtxGetCurrent(&ctx);
 	if (rc != cudaSuccess)
-		return rc;
+		return rc; /* 800 inside a host function */
 	if (ctx && rt_tls.epoch == rt_all.epoch)
 		return cudaSuccess;
 	if (ctx) {
@@ -223,9 +223,10 @@ cudaError_t cudaGetDevice(int *device)
 	if (rc != cudaSuccess)
 		return rt_last(rc);
 	*device = rt_tls.device;
-	if (rt_all.legacy.p_cuCtxGetCurrent(&ctx) == CUDA_SUCCESS && ctx)
+	rc = (cudaError_t)rt_all.legacy.p_cuCtxGetCurrent(&ctx);
+	if (rc == cudaSuccess && ctx)
 		rt_all.legacy.p_cuCtxGetDevice(device);
-	return cudaSuccess;
+	return rt_last(rc);
 }
 
 cudaError_t cudaSetDeviceFlags(unsigned int flags)

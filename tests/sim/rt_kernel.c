@@ -119,7 +119,10 @@ static cudaError_t load(struct kernel *kernel)
 /* A registered stub, or a handle that came from a library. */
 static cudaError_t find(const void *func, CUkernel *handle)
 {
-	cudaError_t rc = cudaErrorInvalidDeviceFunction;
+	/* CUDA 13 takes an address that it does not know for a handle */
+	const cudaError_t unknown = SIM_CUDART >= 13 ? cudaErrorInvalidResourceHandle
+						     : cudaErrorInvalidDeviceFunction;
+	cudaError_t rc = unknown;
 	const char *name;
 
 	pthread_mutex_lock(&lock);
@@ -131,7 +134,7 @@ static cudaError_t find(const void *func, CUkernel *handle)
 		break;
 	}
 	pthread_mutex_unlock(&lock);
-	if (rc == cudaErrorInvalidDeviceFunction &&
+	if (rc == unknown &&
 	    CALL(cuKernelGetName, &name, (CUkernel)(uintptr_t)func) == cudaSuccess) {
 		*handle = (CUkernel)(uintptr_t)func;
 		rc = cudaSuccess;

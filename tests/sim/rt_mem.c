@@ -4,13 +4,10 @@
  */
 #include "rt.h"
 
-/* The driver's out-pointer is passed on when it succeeded and when memory was wanting (0 then). */
-static cudaError_t hand_out(cudaError_t rc, void **out, CUdeviceptr ptr)
+/* A failed allocation leaves a NULL, whatever the error. */
+static cudaError_t hand_out(cudaError_t rc, void **out, const CUdeviceptr *ptr)
 {
-	if (rc == cudaSuccess)
-		*out = (void *)(uintptr_t)ptr;
-	else if (rc == cudaErrorMemoryAllocation)
-		*out = NULL;
+	*out = rc == cudaSuccess ? (void *)(uintptr_t)*ptr : NULL;
 	return rt_last(rc);
 }
 
@@ -20,16 +17,16 @@ cudaError_t cudaMalloc(void **out, size_t size)
 
 	NEED(out);
 	ENTER();
-	return hand_out(size ? CALL(cuMemAlloc, &ptr, size) : cudaSuccess, out, ptr);
+	return hand_out(size ? CALL(cuMemAlloc, &ptr, size) : cudaSuccess, out, &ptr);
 }
 
 cudaError_t cudaMallocManaged(void **out, size_t size, unsigned int flags)
 {
 	CUdeviceptr ptr = 0;
 
-	NEED(out && size);
+	NEED(out);
 	ENTER();
-	return hand_out(CALL(cuMemAllocManaged, &ptr, size, flags), out, ptr);
+	return hand_out(size ? CALL(cuMemAllocManaged, &ptr, size, flags) : cudaSuccess, out, &ptr);
 }
 
 cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t height)
@@ -40,9 +37,9 @@ cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t heig
 	ENTER();
 	if (!width || !height) {
 		*pitch = 0;
-		return hand_out(cudaSuccess, out, 0);
+		return hand_out(cudaSuccess, out, &ptr);
 	}
-	return hand_out(CALL(cuMemAllocPitch, &ptr, pitch, width, height, 4), out, ptr);
+	return hand_out(CALL(cuMemAllocPitch, &ptr, pitch, width, height, 4), out, &ptr);
 }
 
 cudaError_t cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent)
@@ -55,7 +52,9 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent)
 	ENTER();
 	if (extent.width && extent.height && extent.depth)
 		rc = CALL(cuMemAllocPitch, &ptr, &pitch, extent.width, extent.height * extent.depth, 4);
-	if (rc == cudaSuccess || rc == cudaErrorMemoryAllocation)
+	if (rc != cudaSuccess || !ptr)
+		*out = (struct cudaPitchedPtr){.ysize = extent.height};
+	else
 		*out = (struct cudaPitchedPtr){(void *)(uintptr_t)ptr, pitch, extent.width,
 					       extent.height};
 	return rt_last(rc);
@@ -63,38 +62,40 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent)
 
 cudaError_t cudaFree(void *ptr)
 {
-	ENTER();
-	return rt_last(ptr ? CALL(cuMemFree, (CUdeviceptr)(uintptr_t)ptr) : cudaSuccess);
+	FORWARD(cuMemFree, (CUdeviceptr)(uintptr_t)ptr);
 }
 
 cudaError_t cudaMallocHost(void **out, size_t size)
 {
 	cudaError_t rc = cudaSuccess;
+	CUdeviceptr address;
 	void *ptr = NULL;
 
 	NEED(out);
 	ENTER();
 	if (size)
 		rc = CALL(cuMemAllocHost, &ptr, size);
-	return hand_out(rc, out, (CUdeviceptr)(uintptr_t)ptr);
+	address = (CUdeviceptr)(uintptr_t)ptr;
+	return hand_out(rc, out, &address);
 }
 
 cudaError_t cudaHostAlloc(void **out, size_t size, unsigned int flags)
 {
 	cudaError_t rc = cudaSuccess;
+	CUdeviceptr address;
 	void *ptr = NULL;
 
 	NEED(out && flags < 8);
 	ENTER();
 	if (size)
 		rc = CALL(cuMemHostAlloc, &ptr, size, flags);
-	return hand_out(rc, out, (CUdeviceptr)(uintptr_t)ptr);
+	address = (CUdeviceptr)(uintptr_t)ptr;
+	return hand_out(rc, out, &address);
 }
 
 cudaError_t cudaFreeHost(void *ptr)
 {
-	ENTER();
-	return rt_last(ptr ? CALL(cuMemFreeHost, ptr) : cudaSuccess);
+	FORWARD(cuMemFreeHost, ptr);
 }
 
 cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
@@ -270,7 +271,7 @@ cudaError_t cudaIpcCloseMemHandle(void *ptr)
 cudaError_t cudaImportExternalMemory(cudaExternalMemory_t *out,
 				     const struct cudaExternalMemoryHandleDesc *desc)
 {
-	FORWARD(cuImportExternalMemory, out, (const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *)desc);
+	FORWARD(cuImportExternalMemory, (CUexternalMemory *)out, (const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *)desc);
 }
 
 cudaError_t cudaExternalMemoryGetMappedBuffer(void **out, cudaExternalMemory_t memory,
@@ -281,7 +282,7 @@ cudaError_t cudaExternalMemoryGetMappedBuffer(void **out, cudaExternalMemory_t m
 
 	NEED(out);
 	ENTER();
-	rc = CALL(cuExternalMemoryGetMappedBuffer, &ptr, memory,
+	rc = CALL(cuExternalMemoryGetMappedBuffer, &ptr, (CUexternalMemory)memory,
 		  (const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *)desc);
 	if (rc == cudaSuccess)
 		*out = (void *)(uintptr_t)ptr;
@@ -290,5 +291,5 @@ cudaError_t cudaExternalMemoryGetMappedBuffer(void **out, cudaExternalMemory_t m
 
 cudaError_t cudaDestroyExternalMemory(cudaExternalMemory_t memory)
 {
-	FORWARD(cuDestroyExternalMemory, memory);
+	FORWARD(cuDestroyExternalMemory, (CUexternalMemory)memory);
 }

@@ -4,12 +4,10 @@
  */
 #include "rt.h"
 
-static cudaError_t hand_out(cudaError_t rc, void **out, CUdeviceptr ptr)
+/* A failed allocation leaves a NULL, whatever the error. */
+static cudaError_t hand_out(cudaError_t rc, void **out, const CUdeviceptr *ptr)
 {
-	if (rc == cudaSuccess)
-		*out = (void *)(uintptr_t)ptr;
-	else if (rc == cudaErrorMemoryAllocation)
-		*out = NULL;
+	*out = rc == cudaSuccess ? (void *)(uintptr_t)*ptr : NULL;
 	return rt_last(rc);
 }
 
@@ -19,7 +17,7 @@ cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t stream)
 
 	NEED(out);
 	ENTER();
-	return hand_out(size ? CALL(cuMemAllocAsync, &ptr, size, stream) : cudaSuccess, out, ptr);
+	return hand_out(size ? CALL(cuMemAllocAsync, &ptr, size, stream) : cudaSuccess, out, &ptr);
 }
 
 cudaError_t cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_t pool, cudaStream_t stream)
@@ -29,7 +27,7 @@ cudaError_t cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_t pool,
 	NEED(out);
 	ENTER();
 	return hand_out(size ? CALL(cuMemAllocFromPoolAsync, &ptr, size, pool, stream) : cudaSuccess,
-			out, ptr);
+			out, &ptr);
 }
 
 cudaError_t cudaFreeAsync(void *ptr, cudaStream_t stream)

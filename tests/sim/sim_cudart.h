@@ -8,7 +8,6 @@
 #include "sim_cuda.h"
 
 #ifdef SIM_REAL_HEADERS
-#define __CUDA_INTERNAL_COMPILATION__
 #include <cuda_runtime_api.h>
 #else
 
