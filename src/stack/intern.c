@@ -9,7 +9,9 @@
  */
 #include "stack/intern.h"
 
+#include "stack/elf_symbols.h"
 #include "stack/modules.h"
+#include "stack/native.h"
 #include "stack/python.h"
 #include "stack/stack.h"
 #include "store/lock.h"
@@ -37,6 +39,7 @@ static struct {
 	struct gm_map stacks;	/* hash of frame numbers → stack + 2 */
 	struct gm_map strings;	/* hash of a text → string + 2 */
 	uint32_t changes_asked, changes_done; /* of the loaded objects */
+	unsigned long long unloads; /* the loader's count when last asked */
 	bool homeless;		/* some recorded address was in no object */
 } interned;
 
@@ -273,6 +276,15 @@ static void forget_ranges(const struct gm_range *range, unsigned ranges)
 	}
 }
 
+/* Most dlclose calls unload nothing. If this one did, whatever was learnt of code is in doubt. */
+static void note_unloads(unsigned long long unloads)
+{
+	if (__atomic_exchange_n(&interned.unloads, unloads, __ATOMIC_RELAXED) == unloads)
+		return;
+	gm_native_code_unloaded();
+	__atomic_fetch_add(&interned.changes_asked, 1, __ATOMIC_RELEASE);
+}
+
 void gm_intern_refresh_modules(void)
 {
 	uint32_t asked = __atomic_load_n(&interned.changes_asked, __ATOMIC_ACQUIRE);
@@ -283,6 +295,7 @@ void gm_intern_refresh_modules(void)
 	if (!gm_modules_snapshot(&snapshot))
 		return;
 	changed = snapshot.memory != NULL;
+	note_unloads(snapshot.subs); /* by a dlclose that nobody told us of */
 	if (!gm_intern_enter()) {
 		gm_modules_drop(&snapshot);
 		return;
@@ -382,9 +395,18 @@ uint32_t gm_stack_intern(const struct gm_raw_stack *raw, uint32_t *caller_module
 	return stack;
 }
 
+static int read_unloads(const struct gm_object *object, void *data)
+{
+	*(unsigned long long *)data = object->subs;
+	return 1;
+}
+
 void gm_stack_modules_changed(void)
 {
-	__atomic_fetch_add(&interned.changes_asked, 1, __ATOMIC_RELEASE);
+	unsigned long long unloads = 0;
+
+	gm_objects_each(read_unloads, &unloads);
+	note_unloads(unloads);
 }
 
 void gm_intern_reset(void)

@@ -2,9 +2,13 @@
  * Choosing an unwinder, and the two that come out of other libraries: libunwind's cached trace and
  * libgcc's. Both are opened privately and by the loader's own dlopen, found by hand, because the shim
  * exports a dlsym of its own and may run where dlopen lives in another library than libc.
+ *
+ * The order: our own reader of unwind tables (cfi.c), which hands stacks with frames it cannot see
+ * through (signal handlers, JIT compilers' code) to libgcc; libunwind; libgcc; frame pointers.
  */
 #include "stack/native.h"
 
+#include "stack/cfi.h"
 #include "stack/elf_symbols.h"
 
 #include <dlfcn.h>
@@ -18,6 +22,8 @@ typedef uintptr_t unwind_ip_fn(void *);
 
 static struct {
 	const struct gm_unwinder *chosen;
+	const struct gm_unwinder *full; /* takes over where the tables do not suffice; or NULL */
+	bool libgcc_works;
 	uintptr_t own_start, own_end;
 	backtrace_fn *libunwind_backtrace;
 	unwind_fn *libgcc_backtrace;
@@ -128,6 +134,22 @@ static unsigned walk_libgcc(uintptr_t *pc, unsigned max, uintptr_t stop_start, u
 
 const struct gm_unwinder gm_unwinder_libgcc = { "libgcc", init_libgcc, walk_libgcc };
 
+static bool init_tables(void)
+{
+	return gm_cfi_init();
+}
+
+static unsigned walk_tables(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end)
+{
+	struct gm_cfi_walk walk = { pc, max, 0, stop_start, stop_end - stop_start };
+
+	if (!gm_cfi_walk(&walk) && native.full)
+		return native.full->walk(pc, max, stop_start, stop_end);
+	return walk.frames;
+}
+
+const struct gm_unwinder gm_unwinder_tables = { "unwind tables", init_tables, walk_tables };
+
 /*
  * The self-test: three calls into each other must be found with the very return addresses that the
  * compiler says they have, next to each other and in order.
@@ -178,9 +200,23 @@ static bool passes_self_test(const struct gm_unwinder *unwinder)
 	return false;
 }
 
+static bool works(const struct gm_unwinder *unwinder)
+{
+	return unwinder->init() && passes_self_test(unwinder);
+}
+
+/* A full unwinder beside the tables: libgcc is right whatever was unloaded, libunwind has a cache. */
+static const struct gm_unwinder *choose_full(void)
+{
+	if (native.libgcc_works)
+		return &gm_unwinder_libgcc;
+	return works(&gm_unwinder_libunwind) ? &gm_unwinder_libunwind : NULL;
+}
+
 void gm_native_init(const char *only)
 {
 	static const struct gm_unwinder *const order[] = {
+		&gm_unwinder_tables,
 		&gm_unwinder_libunwind,
 		&gm_unwinder_libgcc,
 		&gm_unwinder_frame_pointers,
@@ -191,15 +227,29 @@ void gm_native_init(const char *only)
 		native.own_start = own.start;
 		native.own_end = own.end;
 	}
-	native.chosen = NULL;
+	native.chosen = native.full = NULL;
+	native.libgcc_works = works(&gm_unwinder_libgcc);
 	for (unsigned i = 0; i < sizeof(order) / sizeof(*order); i++) {
 		if (only && strcmp(only, order[i]->name))
 			continue;
-		if (order[i]->init() && passes_self_test(order[i])) {
-			native.chosen = order[i];
-			return;
-		}
+		if (!works(order[i]))
+			continue;
+		native.chosen = order[i];
+		if (order[i] == &gm_unwinder_tables)
+			native.full = choose_full();
+		return;
 	}
+}
+
+/*
+ * libunwind 1.6 cannot be made to forget: a library loaded where another was gives wrong frames, so
+ * from then on libgcc has to do.
+ */
+void gm_native_code_unloaded(void)
+{
+	gm_cfi_forget();
+	if (native.chosen == &gm_unwinder_libunwind && native.libgcc_works)
+		native.chosen = &gm_unwinder_libgcc;
 }
 
 const char *gm_native_name(void)

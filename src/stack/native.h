@@ -19,13 +19,17 @@ struct gm_unwinder {
 	unsigned (*walk)(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end);
 };
 
-extern const struct gm_unwinder gm_unwinder_libunwind, gm_unwinder_libgcc, gm_unwinder_frame_pointers;
+extern const struct gm_unwinder gm_unwinder_tables, gm_unwinder_libunwind, gm_unwinder_libgcc;
+extern const struct gm_unwinder gm_unwinder_frame_pointers;
 
 /*
  * Chooses the first unwinder that passes a self-test. Opens libraries: only where that is allowed (at
  * the first driver look-up). `only` names one, for tests; NULL for the usual order.
  */
 void gm_native_init(const char *only);
+
+/* Code was unloaded: forget what was learnt of it. Any thread. */
+void gm_native_code_unloaded(void);
 
 const char *gm_native_name(void);
 

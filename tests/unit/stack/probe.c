@@ -119,6 +119,43 @@ __attribute__((noinline)) void probe_call(void (*function)(void *), void *data)
 	BARRIER();
 }
 
+static uint64_t disagreements;
+
+uint64_t probe_disagreements(void)
+{
+	return disagreements;
+}
+
+/* Where the caller's frame is in a walk that began in here. */
+static const uintptr_t *from_caller(const uintptr_t *pc, unsigned frames, uintptr_t caller)
+{
+	for (unsigned i = 0; i < frames; i++)
+		if (pc[i] == caller)
+			return pc + i;
+	return NULL;
+}
+
+__attribute__((noinline)) bool probe_unwinders_agree(void)
+{
+	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
+	uintptr_t pc[2][1000];
+	const uintptr_t *from[2];
+	size_t left[2];
+	bool agree;
+
+	for (int i = 0; i < 2; i++) {
+		unsigned frames = (i ? &gm_unwinder_libgcc : &gm_unwinder_tables)->
+					  walk(pc[i], 1000, 0, 0);
+
+		from[i] = from_caller(pc[i], frames, caller);
+		left[i] = from[i] ? (size_t)(pc[i] + frames - from[i]) : 0;
+	}
+	agree = left[0] && left[0] == left[1] &&
+		!memcmp(from[0], from[1], left[0] * sizeof(uintptr_t));
+	disagreements += !agree;
+	return agree;
+}
+
 static void *thread_main(void *data)
 {
 	*(uint32_t *)data = probe_stack(0);

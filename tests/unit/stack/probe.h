@@ -41,6 +41,12 @@ const char *probe_caller_module(void);
 /* Calls `function(data)`: a frame of this library and, between calls, of the program. */
 void probe_call(void (*function)(void *), void *data);
 
+/* True if the unwind tables and libgcc see the same stack from the caller on. */
+bool probe_unwinders_agree(void);
+
+/* How often they did not so far. */
+uint64_t probe_disagreements(void);
+
 /* Runs probe_stack on a thread that Python knows nothing of. */
 uint32_t probe_stack_on_thread(void);
 

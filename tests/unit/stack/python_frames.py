@@ -438,6 +438,55 @@ class Frames(unittest.TestCase):
         stack = self.same(number, expected)
         self.assertEqual(stack.native[-3:], natives[-3:])
 
+    def test_unwinders_agree(self):
+        """The unwind tables and libgcc see the same, out of many a C function's callback."""
+        import functools
+        import json
+        import re
+        import xml.parsers.expat
+        agree = probe.probe_unwinders_agree
+        agree.restype = ctypes.c_bool
+        asked = []
+
+        def ask(*_):
+            asked.append(agree())
+            return asked[-1]
+
+        self.assertTrue(probe.probe_start_with(b"libgcc", 200))
+        self.assertTrue(probe.probe_start_with(b"unwind tables", 200))
+        ask()
+        sorted([2, 1], key=ask)
+        list(map(ask, [1]))
+        list(filter(ask, [1]))
+        functools.reduce(ask, [1, 2, 3])
+        functools.partial(ask, 1)()
+        re.sub("a", lambda m: str(ask()), "bab")
+        json.loads('{"a": {}}', object_hook=ask)
+        parser = xml.parsers.expat.ParserCreate()
+        parser.StartElementHandler = ask
+        parser.Parse("<a><b/></a>", True)
+        with contextlib.suppress(ImportError):
+            import sqlite3
+            base = sqlite3.connect(":memory:")
+            base.create_function("ask", 1, ask)
+            base.execute("select ask(1)").fetchall()
+            base.close()
+        with contextlib.suppress(ImportError):
+            import numpy
+            numpy.vectorize(ask)(numpy.arange(3))
+            numpy.apply_along_axis(ask, 0, numpy.arange(4).reshape(2, 2))
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+
+        class Finalised:
+            __del__ = ask
+
+        del Finalised
+        gc.collect()
+        self.assertGreater(len(asked), 12)
+        self.assertEqual(asked, [True] * len(asked))
+
     def test_caller_module(self):
         take(0)
         self.assertRegex(os.path.basename(probe.probe_caller_module().decode()), "ffi|_ctypes")

@@ -34,7 +34,9 @@ static struct gm_raw_stack made(unsigned natives, unsigned seed)
 
 static void test_equal_and_different(void **state)
 {
+	bool used[7 * 16] = { false };
 	uint32_t number[3000];
+	unsigned addresses = 0;
 
 	(void)state;
 	probe_start(GM_STACKS_FULL, 64);
@@ -43,10 +45,14 @@ static void test_equal_and_different(void **state)
 
 		number[i] = gm_stack_intern(&raw, NULL);
 		assert_int_equal(number[i], i);
+		for (unsigned k = 0; k < raw.natives; k++)
+			used[raw.pc[k] - address(0)] = true;
 	}
+	for (unsigned i = 0; i < sizeof(used); i++)
+		addresses += used[i];
 	assert_int_equal(store_double_count(GM_TABLE_STACKS), 3000);
 	assert_int_equal(store_double_count(GM_TABLE_STACK_FRAMES), 1500 * 3 + 1500 * 7);
-	assert_int_equal(store_double_count(GM_TABLE_FRAMES), 7 * 16);
+	assert_int_equal(store_double_count(GM_TABLE_FRAMES), addresses);
 	assert_int_equal(store_double_count(GM_TABLE_MODULES), 1);
 	for (unsigned i = 0; i < 3000; i++) {
 		struct gm_raw_stack raw = made(3 + i % 2 * 4, i);
@@ -272,6 +278,14 @@ static void below(uint32_t stack, char *to, size_t room)
 	snprintf(to, room, "%s", line);
 }
 
+static const char *second_line(const char *text)
+{
+	const char *end = strchr(text, '\n');
+
+	end = end ? strchr(end + 1, '\n') : NULL;
+	return end ? end : text;
+}
+
 static void reload(const char *unwinder)
 {
 	char under_a[20000], under_b[20000];
@@ -302,9 +316,9 @@ static void reload(const char *unwinder)
 			    getenv("PLUGIN_B"));
 	assert_int_equal(first_module(in_a)->unloaded, 1);
 	assert_int_equal(first_module(in_b)->unloaded, 0);
-	/* the calls to the plugins are two places in this function, but the frames below are the same */
+	/* call() and then two places in this function; all below is the same */
 	below(in_b, under_b, sizeof(under_b));
-	assert_string_equal(strchr(under_b, '\n'), strchr(under_a, '\n'));
+	assert_string_equal(second_line(under_b), second_line(under_a));
 	dlclose(handle);
 	gm_stack_modules_changed();
 
