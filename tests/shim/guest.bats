@@ -1,0 +1,64 @@
+#!/usr/bin/env bats
+# What the shim must leave alone: programs without CUDA, other files, the environment.
+
+load helpers
+
+@test "programs without CUDA leave no file and print nothing" {
+	unset GPUMEMTRACE_QUIET
+	cd "$work"
+	unset GPUMEMTRACE_OUT
+	LD_PRELOAD=$SHIM ls / > "$work/said" 2> "$work/error"
+	LD_PRELOAD=$SHIM python3 -c 1 2>> "$work/error"
+	LD_PRELOAD=$SHIM git --version >> "$work/said" 2>> "$work/error"
+	[ ! -s "$work/error" ]
+	[ -z "$(find "$work" -name '*.gmt*')" ]
+}
+
+@test "the shim needs the C library alone" {
+	run sh -c "readelf -d '$SHIM' | grep NEEDED"
+	[ "$(echo "$output" | wc -l)" -eq 1 ]
+	[[ $output == *libc.so.6* ]]
+}
+
+@test "GPUMEMTRACE_DISABLE: no file" {
+	GPUMEMTRACE_DISABLE=1 traced "$PROGRAMS/runtime13_O2"
+	[ ! -e "$work/out.gmt" ]
+}
+
+@test "unknown settings and bad values are said once, the program runs" {
+	GPUMEMTRACE_DEPHT=3 GPUMEMTRACE_DEPTH=banana traced "$PROGRAMS/runtime13_O2" 2> "$work/error"
+	grep -q 'GPUMEMTRACE_DEPHT: no such setting' "$work/error"
+	grep -q 'GPUMEMTRACE_DEPTH=banana: not understood' "$work/error"
+	[ "$(wc -l < "$work/error")" -eq 2 ]
+}
+
+@test "at exit three lines: peak, live allocations, path" {
+	unset GPUMEMTRACE_QUIET
+	traced "$PROGRAMS/runtime13_O2" 2> "$work/error"
+	[ "$(wc -l < "$work/error")" -eq 3 ]
+	[ "$(grep -c '^gpumemtrace: ' "$work/error")" -eq 3 ]
+	grep -q "$work/out.gmt" "$work/error"
+}
+
+@test "an existing finished file is kept as .old1, .old2" {
+	for i in 1 2 3; do traced "$PROGRAMS/runtime13_O2"; done
+	[ -e "$work/out.gmt" ] && [ -e "$work/out.gmt.old1" ] && [ -e "$work/out.gmt.old2" ]
+	"$REPORT" summary --json "$work/out.gmt.old1" > "$work/document"
+	is .file.complete true
+}
+
+@test "OUT: placeholders, missing directories, mode 0600" {
+	GPUMEMTRACE_OUT=$work/a/b/%n.%r.%%.gmt RANK=3 traced "$PROGRAMS/runtime13_O2"
+	file=$work/a/b/runtime13_O2.3.%.gmt
+	[ -e "$file" ]
+	[ "$(stat -c %a "$file")" = 600 ]
+	[ "$(stat -c %a "$work/a/b")" = 700 ]
+	"$REPORT" summary --json "$file" > "$work/document"
+	is .process.rank 3
+}
+
+@test "a full file: records are dropped and counted, the program goes on" {
+	GPUMEMTRACE_OUT=/proc/nowhere/x.gmt traced "$PROGRAMS/runtime13_O2" 2> "$work/error"
+	[ -s "$work/said" ]
+	grep -q 'GPUMEMTRACE_OUT' "$work/error"
+}
