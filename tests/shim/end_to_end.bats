@@ -5,6 +5,13 @@ load helpers
 
 device_usage='[.usage[] | select(.device == 0 and .owned)]'
 
+# Every device leak's stack has the function innermost, but for the frames of a static cudart. A loop
+# that the compiler unrolled is several call sites, and so several sites.
+leaks_in() {
+	is '[.sites[] | select(.live_bytes > 0 and .kind == "device") | .stack | map(.function)
+	     | map(select(startswith("cuda") | not)) | .[0]] | unique' "[\"$1\"]"
+}
+
 check_device_figures() {
 	report
 	same live '[.totals[] | select(.device == 0)][0].current_bytes'
@@ -30,8 +37,7 @@ check_runtime_program() {
 	is '[.usage[] | select(.kind == "async")][0].allocations' 1
 	same leak '[.sites[] | select(.live_bytes > 0 and .kind == "device")] | map(.live_bytes) | add'
 	same leak_count '[.sites[] | select(.live_bytes > 0 and .kind == "device")] | map(.live_count) | add'
-	is '[.sites[] | select(.live_bytes > 0 and .kind == "device")] | length' 1
-	is '[.sites[] | select(.live_bytes > 0 and .kind == "device")][0].stack[0].function' '"leak_here"'
+	leaks_in leak_here
 	is '.leaks.exit_bytes' $((3003 + 4096))
 	is '.leaks.exit_count' 4
 	# the make-up of the peak adds up to the peak
@@ -47,7 +53,7 @@ check_driver_program() {
 	same created '.vmm[0].created_bytes'
 	same mapped '.vmm[0].mapped_bytes'
 	same reserved '.vmm[0].reserved_va_bytes'
-	is '[.sites[] | select(.live_bytes > 0 and .kind == "device")][0].stack[0].function' '"leak_here"'
+	leaks_in leak_here
 }
 
 @test "shared cudart 13, -O0" { check_runtime_program runtime13_O0; }
@@ -65,7 +71,7 @@ check_driver_program() {
 @test "a library opened RTLD_LOCAL that links cudart 13" {
 	traced "$PROGRAMS/plugins" "$PROGRAMS/plugin13.so" 13
 	check_device_figures
-	is '[.sites[] | select(.live_bytes > 0)][0].stack[0].function' '"plugin_allocate"'
+	leaks_in plugin_allocate
 	is '[.sites[] | select(.live_bytes > 0)][0].library' '"plugin13.so"'
 }
 

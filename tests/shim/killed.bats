@@ -9,7 +9,9 @@ load helpers
 		rm -f "$work"/out.gmt* "$work/books"
 		LD_PRELOAD=$SHIM "$PROGRAMS/killed" "$work/books" &
 		# until the threads are at work; then a moment of the scheduler's choosing
-		until [ -s "$work/books" ] && [ "$(od -An -tu8 -N8 "$work/books")" -gt $((RANDOM % 20000)) ]; do :; done
+		until [ -s "$work/books" ] && [ "$(od -An -tu8 -N8 "$work/books")" -gt $((RANDOM % 2000)) ]; do
+			kill -0 $! || return 1
+		done
 		kill -KILL $!
 		wait $! 2> /dev/null || true
 		report
