@@ -85,8 +85,11 @@ struct sim_mem {
 	struct sim_block *block;
 	struct CUmemPoolHandle_st *pool;
 	struct sim_graph_mem *graph;
+	CUstream async; /* plain memory given to cuMemFreeAsync: freed when this is synchronised */
+	uint64_t async_seq;
 	struct sim_vmm *vmm;
 	unsigned access[SIM_DEVICES_MAX];
+	bool accessed; /* some access was set */
 	int8_t *resident; /* managed: the device that holds each page, -1 the host */
 	int preferred, last_prefetch;
 	bool read_mostly;
@@ -132,7 +135,7 @@ struct CUctx_st {
 	uint64_t cost; /* what it holds by itself, the stack's share included */
 	size_t limits[16];
 	struct sim_object *objects;
-	struct sim_slab *slabs, *low_slabs;
+	struct sim_slab *slabs, *low_slabs, *array_slabs;
 	CUstream legacy;
 	struct sim_thread_stream *thread_streams;
 	unsigned peers; /* bit per device */
@@ -205,7 +208,8 @@ void sim_stream_put(CUstream stream);
 /* A call that an ongoing capture forbids (cuMemAlloc and the like): 0, or 900 and invalidated. */
 CUresult sim_capture_unsafe(void);
 CUresult sim_capture_check(CUstream stream); /* for work put on a stream: 0, 901, 906 */
-CUresult sim_capture_sync(CUstream stream);  /* for waiting on a stream: 900 when it captures */
+CUresult sim_capture_sync(CUstream stream);  /* for waiting on a stream: 900 when one captures */
+struct sim_capture *sim_capture_of(CUevent event); /* the capture it was recorded in, if it goes on */
 struct sim_capture *sim_capturing(CUstream stream);
 CUresult sim_capture_node(CUstream stream, CUgraphNode *node, CUgraphNodeType type,
 			  const void *params, size_t size);
@@ -225,7 +229,6 @@ struct sim_block {
 	enum sim_block_state state;
 	CUstream stream; /* pending: the stream that must reach the free, referenced */
 	uint64_t seq;
-	uint64_t thread; /* that asked for the free */
 };
 
 struct CUmemPoolHandle_st {
@@ -252,8 +255,8 @@ void sim_pool_trim(struct CUmemPoolHandle_st *pool, uint64_t keep);
  * reserve falls to the threshold.
  */
 void sim_pools_settle(CUstream stream);
+void sim_settle_legacy(CUcontext ctx); /* the legacy stream and all blocking ones */
 void sim_pools_empty(void); /* gives back whatever is idle: before an allocation fails */
-void sim_pools_release_ctx(CUcontext ctx);
 
 /* --- graphs --- */
 
@@ -383,8 +386,10 @@ struct sim_state {
 	struct sim_arena arena, low_arena;
 	struct sim_object *contexts, *loose; /* objects without a context */
 	struct sim_capture *captures;
+	unsigned plain_async; /* plain allocations that cuMemFreeAsync was called for */
 	uint64_t ids;
 	uint64_t context_bytes, module_bytes, launch_growth, module_growth;
+	uint64_t pinned, pinned_limit; /* host memory */
 	const char *fail;
 };
 

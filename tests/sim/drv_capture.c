@@ -59,13 +59,16 @@ CUresult sim_capture_check(CUstream stream)
 
 CUresult sim_capture_sync(CUstream stream)
 {
+	CUresult rc;
+
 	if (!sim.captures)
 		return CUDA_SUCCESS;
 	if (stream->capture) {
 		stream->capture->invalid = true;
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	}
-	return check_implicit(stream);
+	rc = check_implicit(stream);
+	return rc != CUDA_SUCCESS ? rc : sim_capture_unsafe();
 }
 
 static void set_deps(CUstream stream, const CUgraphNode *deps, size_t count)
@@ -104,6 +107,11 @@ static struct sim_capture *capture_by_id(uint64_t id)
 	while (c && c->id != id)
 		c = c->next;
 	return c;
+}
+
+struct sim_capture *sim_capture_of(CUevent event)
+{
+	return capture_by_id(event->capture_id);
 }
 
 CUresult sim_capture_isolation(CUstream stream)

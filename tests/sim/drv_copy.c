@@ -67,7 +67,7 @@ static CUresult copy(uint64_t dst, uint64_t src, size_t size, int how, CUstream 
 
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
-	rc = how & ASYNC ? sim_capture_check(stream) : sim_capture_sync(stream);
+	rc = sim_capture_check(stream);
 	if (rc != CUDA_SUCCESS || !size)
 		return rc;
 	if ((rc = range(dst, size, how & NEED_DST, &to)) != CUDA_SUCCESS ||
@@ -91,7 +91,7 @@ static CUresult copy(uint64_t dst, uint64_t src, size_t size, int how, CUstream 
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t size)
 {
-	SIM_API(SIM_CURRENT | SIM_UNSAFE);
+	SIM_API(SIM_CURRENT);
 	return copy(dst, src, size, 0, NULL);
 }
 
@@ -103,19 +103,19 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream s
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t size)
 {
-	SIM_API(SIM_CURRENT | SIM_UNSAFE);
+	SIM_API(SIM_CURRENT);
 	return copy(dst, U(src), size, NEED_DST, NULL);
 }
 
 CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t size)
 {
-	SIM_API(SIM_CURRENT | SIM_UNSAFE);
+	SIM_API(SIM_CURRENT);
 	return copy(U(dst), src, size, NEED_SRC, NULL);
 }
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t size)
 {
-	SIM_API(SIM_CURRENT | SIM_UNSAFE);
+	SIM_API(SIM_CURRENT);
 	return copy(dst, src, size, NEED_DST | NEED_SRC, NULL);
 }
 
@@ -140,7 +140,7 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t size, CUs
 CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx,
 		      size_t size)
 {
-	SIM_API(SIM_CURRENT | SIM_UNSAFE);
+	SIM_API(SIM_CURRENT);
 	(void)dst_ctx, (void)src_ctx;
 	return copy(dst, src, size, NEED_DST | NEED_SRC, NULL);
 }
@@ -189,7 +189,7 @@ static CUresult copy_box(const struct side *dst, const struct side *src, size_t 
 
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
-	rc = async ? sim_capture_check(stream) : sim_capture_sync(stream);
+	rc = sim_capture_check(stream);
 	if (rc != CUDA_SUCCESS || !width || !height || !depth)
 		return rc;
 	if ((rc = side_check(dst, width, height, depth, &to)) != CUDA_SUCCESS ||
@@ -251,13 +251,13 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *c, bool async, CUstream stream)
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *c)
 {
-	SIM_API(SIM_CURRENT | SIM_UNSAFE);
+	SIM_API(SIM_CURRENT);
 	return copy_2d(c, false, NULL);
 }
 
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *c)
 {
-	SIM_API(SIM_CURRENT | SIM_UNSAFE);
+	SIM_API(SIM_CURRENT);
 	return copy_2d(c, false, NULL);
 }
 
@@ -269,7 +269,7 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream)
 
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *c)
 {
-	SIM_API(SIM_CURRENT | SIM_UNSAFE);
+	SIM_API(SIM_CURRENT);
 	return copy_3d(c, false, NULL);
 }
 
@@ -299,7 +299,7 @@ static void fill_bytes(void *arg)
 }
 
 static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned element, size_t width,
-		     size_t height, bool async, CUstream handle)
+		     size_t height, CUstream handle)
 {
 	CUstream stream = sim_stream(handle);
 	uint64_t bytes = height ? (height - 1) * pitch + width * element : 0;
@@ -309,7 +309,7 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
-	rc = async ? sim_capture_check(stream) : sim_capture_sync(stream);
+	rc = sim_capture_check(stream);
 	if (rc != CUDA_SUCCESS || !width || !height)
 		return rc;
 	SIM_VALUE(dst % element == 0);
@@ -333,25 +333,25 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 #define MEMSET(bits, type, element)                                                                \
 	CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)                   \
 	{                                                                                          \
-		SIM_API(SIM_CURRENT | SIM_UNSAFE);                                                 \
-		return fill(dst, 0, value, element, count, 1, false, NULL);                        \
+		SIM_API(SIM_CURRENT);                                                 \
+		return fill(dst, 0, value, element, count, 1, NULL);                               \
 	}                                                                                          \
 	CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count, CUstream stream) \
 	{                                                                                          \
 		SIM_API(SIM_CURRENT);                                                              \
-		return fill(dst, 0, value, element, count, 1, true, stream);                       \
+		return fill(dst, 0, value, element, count, 1, stream);                              \
 	}                                                                                          \
 	CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width,   \
 					size_t height)                                             \
 	{                                                                                          \
-		SIM_API(SIM_CURRENT | SIM_UNSAFE);                                                 \
-		return fill(dst, pitch, value, element, width, height, false, NULL);               \
+		SIM_API(SIM_CURRENT);                                                 \
+		return fill(dst, pitch, value, element, width, height, NULL);                      \
 	}                                                                                          \
 	CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, \
 					  size_t height, CUstream stream)                          \
 	{                                                                                          \
 		SIM_API(SIM_CURRENT);                                                              \
-		return fill(dst, pitch, value, element, width, height, true, stream);              \
+		return fill(dst, pitch, value, element, width, height, stream);                     \
 	}
 
 MEMSET(8, unsigned char, 1)

@@ -15,7 +15,7 @@ static uint64_t stack_cost(int dev, size_t bytes)
 
 bool sim_ctx_alive(CUcontext ctx)
 {
-	return sim_object(ctx, SIM_CTX) && ctx->alive;
+	return SIM_GET(SIM_CTX, ctx) && ctx->alive;
 }
 
 CUcontext sim_ctx_current(void)
@@ -51,14 +51,16 @@ CUresult sim_ctx_new(CUcontext *out, int dev, unsigned flags, bool primary)
 	return CUDA_SUCCESS;
 }
 
-/* Takes down what the context owns. The handle of a primary context stays, to be revived. */
+/*
+ * Takes down what the context owns. Handles stay known: a primary context may be revived, a
+ * destroyed one can still be made current and then answers 709, as measured.
+ */
 void sim_ctx_kill(CUcontext ctx)
 {
 	struct sim_object *object;
 
 	sim_ctx_drain(ctx);
 	ctx->alive = false;
-	sim_pools_release_ctx(ctx);
 	while ((object = ctx->objects)) {
 		/* a level goes with its array, a function with its module */
 		while (object->type == SIM_FUNCTION ||
@@ -71,8 +73,6 @@ void sim_ctx_kill(CUcontext ctx)
 	ctx->cost = 0;
 	ctx->legacy = NULL;
 	ctx->thread_streams = NULL;
-	if (!ctx->primary)
-		sim_object_free(ctx);
 }
 
 CUresult sim_primary_retain(CUcontext *out, int dev)
@@ -193,27 +193,27 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev, unsigned ve
 
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice dev)
 {
-	SIM_API(SIM_INIT | SIM_UNSAFE);
+	SIM_API(SIM_INIT);
 	return create(ctx, flags, dev, 3020);
 }
 
 CUresult cuCtxCreate(CUcontext *ctx, unsigned int flags, CUdevice dev)
 {
-	SIM_API(SIM_INIT | SIM_UNSAFE);
+	SIM_API(SIM_INIT);
 	return create(ctx, flags, dev, 3010);
 }
 
 CUresult cuCtxCreate_v3(CUcontext *ctx, CUexecAffinityParam *params, int count, unsigned int flags,
 			CUdevice dev)
 {
-	SIM_API(SIM_INIT | SIM_UNSAFE);
+	SIM_API(SIM_INIT);
 	SIM_VALUE(count == 0 || params);
 	return create(ctx, flags, dev, 3020);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *ctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev)
 {
-	SIM_API(SIM_INIT | SIM_UNSAFE);
+	SIM_API(SIM_INIT);
 	SIM_VALUE(!params || !params->numExecAffinityParams || params->execAffinityParams);
 	return create(ctx, flags, dev, 3020);
 }
@@ -265,7 +265,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext ctx)
 {
 	SIM_API(SIM_INIT);
 	SIM_VALUE(ctx);
-	if (!sim_ctx_alive(ctx))
+	if (!SIM_GET(SIM_CTX, ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return push(ctx);
 }
@@ -294,7 +294,7 @@ CUresult cuCtxPopCurrent(CUcontext *ctx)
 CUresult cuCtxSetCurrent(CUcontext ctx)
 {
 	SIM_API(SIM_INIT);
-	if (ctx && !sim_ctx_alive(ctx))
+	if (ctx && !SIM_GET(SIM_CTX, ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!ctx) {
 		sim_tls.depth -= sim_tls.depth > 0;
@@ -399,7 +399,7 @@ CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 /* The stack's cost is taken and given back at once; the malloc heap costs nothing until used. */
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
-	SIM_API(SIM_CURRENT);
+	SIM_API(SIM_CURRENT | SIM_UNSAFE);
 	CUcontext ctx = sim_ctx_current();
 	uint64_t before, after;
 	CUresult rc;

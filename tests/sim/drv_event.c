@@ -90,21 +90,35 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned int fla
 	return record(event, handle);
 }
 
+/* An event of a capture cannot be waited for: 907 and the capture is void, 1 when it is over. */
+static CUresult waitable(CUevent event)
+{
+	EVENT(event);
+	if (!event->capture_id)
+		return sim_capture_unsafe();
+	if (!sim_capture_of(event))
+		return CUDA_ERROR_INVALID_VALUE;
+	sim_capture_of(event)->invalid = true;
+	return CUDA_ERROR_CAPTURED_EVENT;
+}
+
 CUresult cuEventQuery(CUevent event)
 {
-	SIM_API(SIM_INIT | SIM_UNSAFE);
-	EVENT(event);
-	if (event->capture_id)
-		return CUDA_ERROR_CAPTURED_EVENT;
+	SIM_API(SIM_INIT);
+	CUresult rc = waitable(event);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
 	return event->stream && event->stream->done < event->seq ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 CUresult cuEventSynchronize(CUevent event)
 {
-	SIM_API(SIM_INIT | SIM_UNSAFE);
-	EVENT(event);
-	if (event->capture_id)
-		return CUDA_ERROR_CAPTURED_EVENT;
+	SIM_API(SIM_INIT);
+	CUresult rc = waitable(event);
+
+	if (rc != CUDA_SUCCESS)
+		return rc;
 	if (event->stream) {
 		sim_stream_wait(event->stream, event->seq);
 		sim_pools_settle(event->stream);

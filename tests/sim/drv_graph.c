@@ -330,8 +330,10 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
 	if (stream->capture) {
 		CUgraphNode node;
 
-		if (exec->source->has_mem)
-			return CUDA_ERROR_NOT_SUPPORTED;
+		if (exec->source->has_mem) {
+			stream->capture->invalid = true;
+			return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		}
 		rc = sim_capture_node(stream, &node, CU_GRAPH_NODE_TYPE_GRAPH, NULL, 0);
 		if (rc == CUDA_SUCCESS)
 			node->child = sim_graph_copy(exec->source);

@@ -76,6 +76,38 @@ CUresult sim_graph_mem_launch(struct sim_graph_mem *mem)
 	return CUDA_SUCCESS;
 }
 
+/* More frees than allocations: of an address that the graph got from elsewhere, one is enough. */
+static bool freed_in(CUgraph graph, const struct sim_graph_mem *mem)
+{
+	int out = 0, frees = 0;
+
+	for (CUgraphNode n = graph->first; n; n = n->next) {
+		if (n->mem != mem)
+			continue;
+		out += n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? 1 : -1;
+		frees += n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+	}
+	return out <= 0 && frees;
+}
+
+/* An address that the graph itself freed before is used again. */
+static struct sim_graph_mem *reuse(CUgraph graph, size_t size, int dev)
+{
+	for (CUgraphNode n = graph->first; n; n = n->next) {
+		struct sim_mem *address;
+
+		if (n->params.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC || n->mem->region->dev != dev ||
+		    !freed_in(graph, n->mem))
+			continue;
+		address = sim_mem_find(n->mem->addr);
+		if (address && address->size >= size) {
+			n->mem->refs++;
+			return n->mem;
+		}
+	}
+	return NULL;
+}
+
 /* Room among the graph's addresses; they grow by 32 MiB as a pool's do. */
 static struct sim_graph_region *region_for(CUgraph graph, uint64_t size, int dev)
 {
@@ -101,10 +133,13 @@ static struct sim_graph_region *region_for(CUgraph graph, uint64_t size, int dev
 
 static struct sim_graph_mem *mem_new(CUgraph graph, size_t size, int dev)
 {
-	struct sim_graph_region *region = region_for(graph, sim_round(size, SIM_UNIT), dev);
-	struct sim_graph_mem *mem;
+	struct sim_graph_mem *mem = reuse(graph, size, dev);
+	struct sim_graph_region *region;
 	struct sim_mem *address;
 
+	if (mem)
+		return mem;
+	region = region_for(graph, sim_round(size, SIM_UNIT), dev);
 	if (!region)
 		return NULL;
 	mem = calloc(1, sizeof(*mem));
@@ -152,13 +187,6 @@ static struct sim_graph_mem *by_address(CUdeviceptr ptr)
 	return mem && mem->kind == SIM_MEM_GRAPH && mem->addr == ptr ? mem->graph : NULL;
 }
 
-static bool freed_in(CUgraph graph, const struct sim_graph_mem *mem)
-{
-	for (CUgraphNode n = graph->first; n; n = n->next)
-		if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE && n->mem == mem)
-			return true;
-	return false;
-}
 
 /* Only addresses of graph allocations can be freed by a node, and once a graph. */
 CUresult sim_graph_free_node(CUstream stream, uint64_t addr)

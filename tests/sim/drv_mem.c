@@ -42,8 +42,16 @@ static struct sim_mem *alloc_or_empty(size_t size, bool low)
 	return mem;
 }
 
+/* As measured, every failing allocation nulls its out-pointer, even without a context. */
+#define OUT(pointer, nothing)                                                                      \
+	do {                                                                                       \
+		if (pointer)                                                                       \
+			*(pointer) = (nothing);                                                    \
+	} while (0)
+
 CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 {
+	OUT(ptr, 0);
 	SIM_API(SIM_CURRENT | SIM_UNSAFE);
 	struct sim_mem *mem;
 
@@ -56,6 +64,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 /* The first version's addresses have 32 bits, so they come from an arena of their own. */
 CUresult cuMemAlloc(CUdeviceptr_v1 *ptr, unsigned int size)
 {
+	OUT(ptr, 0);
 	SIM_API(SIM_CURRENT | SIM_UNSAFE);
 	struct sim_mem *mem;
 
@@ -83,6 +92,8 @@ static CUresult alloc_pitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_
 CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height,
 			    unsigned int element)
 {
+	OUT(ptr, 0);
+	OUT(pitch, 0);
 	SIM_API(SIM_CURRENT | SIM_UNSAFE);
 	return alloc_pitch(ptr, pitch, width, height, element, false);
 }
@@ -140,6 +151,7 @@ CUresult cuMemFree(CUdeviceptr_v1 ptr)
 /* Managed memory is real host memory: programs touch it. A device holds pages once they move there. */
 CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
 {
+	OUT(ptr, 0);
 	SIM_API(SIM_CURRENT | SIM_UNSAFE);
 	size_t pages = sim_round(size, SIM_PAGE);
 	struct sim_mem *mem;
@@ -148,10 +160,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
 	SIM_VALUE(ptr && size && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
 	base = mmap(NULL, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 		    -1, 0);
-	if (base == MAP_FAILED || pages < size) {
-		*ptr = 0;
+	if (base == MAP_FAILED || pages < size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	mem = sim_mem_add((uint64_t)(uintptr_t)base, size, SIM_MEM_MANAGED, sim_ctx_current());
 	mem->flags = flags;
 	mem->resident = malloc(pages / SIM_PAGE);
@@ -162,24 +172,20 @@ CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
 
 static CUresult host_alloc(void **out, size_t size, unsigned flags)
 {
-	uint64_t limit = sim_parse_size(getenv("GPUSIM_PINNED"), UINT64_MAX);
 	size_t pages = sim_round(size, 4096);
 	struct sim_mem *mem;
 	void *base;
 
 	SIM_VALUE(out && flags < 8);
-	if (!size) {
-		*out = NULL;
+	if (!size)
 		return CUDA_SUCCESS;
-	}
-	base = size > limit || pages < size
+	base = pages < size || size > sim.pinned_limit - sim.pinned
 		       ? MAP_FAILED
 		       : mmap(NULL, pages, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (base == MAP_FAILED) {
-		*out = NULL;
+	if (base == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
+	sim.pinned += pages;
 	mem = sim_mem_add((uint64_t)(uintptr_t)base, size, SIM_MEM_HOST, sim_ctx_current());
 	mem->flags = flags;
 	mem->pages = pages;
@@ -189,6 +195,7 @@ static CUresult host_alloc(void **out, size_t size, unsigned flags)
 
 CUresult cuMemAllocHost_v2(void **ptr, size_t size)
 {
+	OUT(ptr, NULL);
 	SIM_API(SIM_CURRENT | SIM_UNSAFE);
 	return host_alloc(ptr, size, 0);
 }
@@ -200,6 +207,7 @@ CUresult cuMemAllocHost(void **ptr, unsigned int size)
 
 CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {
+	OUT(ptr, NULL);
 	SIM_API(SIM_CURRENT | SIM_UNSAFE);
 	return host_alloc(ptr, size, flags);
 }
@@ -279,7 +287,9 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pt
 	SIM_API(SIM_CURRENT);
 	struct sim_mem *mem = sim_mem_find(ptr);
 
-	if (!mem || mem->kind == SIM_MEM_REGISTERED)
+	if (!mem || mem->kind == SIM_MEM_REGISTERED || mem->kind == SIM_MEM_ARRAY)
+		return CUDA_ERROR_NOT_FOUND;
+	if (mem->kind == SIM_MEM_MAPPED && !mem->accessed)
 		return CUDA_ERROR_NOT_FOUND;
 	if (base)
 		*base = mem->addr;

@@ -8,6 +8,12 @@ static bool on_host(const struct sim_mem *mem)
 	return mem->kind == SIM_MEM_HOST || mem->kind == SIM_MEM_REGISTERED;
 }
 
+/* A graph's address is nothing before its launch and after its free. */
+static bool known(const struct sim_mem *mem)
+{
+	return mem && mem->kind != SIM_MEM_ARRAY && (mem->kind != SIM_MEM_GRAPH || mem->graph->live);
+}
+
 static CUresult boolean(void *data, bool value)
 {
 	*(int *)data = value; /* the attribute is documented as boolean, drivers write an int */
@@ -86,7 +92,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 	SIM_API(SIM_INIT);
 	struct sim_mem *mem = sim_mem_find(ptr);
 
-	SIM_VALUE(data && mem);
+	SIM_VALUE(data && known(mem));
 	return attribute_of(mem, attribute, data, ptr);
 }
 
@@ -108,9 +114,9 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attribu
 
 		SIM_VALUE(data[i]);
 		memset(data[i], 0, wide ? 8 : 4);
-		if (!mem && attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+		if (!known(mem) && attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
 			*(int *)data[i] = CU_DEVICE_INVALID;
-		if (mem)
+		if (known(mem))
 			attribute_of(mem, attributes[i], data[i], ptr);
 	}
 	return CUDA_SUCCESS;

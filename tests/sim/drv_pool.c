@@ -188,9 +188,24 @@ static void settle(struct CUmemPoolHandle_st *pool, CUstream stream)
 	trim(pool, pool->threshold);
 }
 
+static void settle_plain(struct sim_mem *mem, void *stream)
+{
+	if (mem->async && (!stream || mem->async == stream) && mem->async->done >= mem->async_seq)
+		sim_mem_release(mem);
+}
+
 void sim_pools_settle(CUstream stream)
 {
 	each_pool(settle, stream);
+	if (sim.plain_async)
+		sim_mem_each(settle_plain, stream);
+}
+
+void sim_settle_legacy(CUcontext ctx)
+{
+	for (struct sim_object *o = ctx->objects; o; o = o->next)
+		if (o->type == SIM_STREAM && !(((CUstream)o)->flags & CU_STREAM_NON_BLOCKING))
+			sim_pools_settle((CUstream)o);
 }
 
 static void empty(struct CUmemPoolHandle_st *pool, CUstream stream)
@@ -206,7 +221,10 @@ void sim_pools_empty(void)
 
 /* --- allocating --- */
 
-/* Another stream's pending block may be had when reached (opportunism), or by waiting for it. */
+/*
+ * Another stream's pending block may be had when reached (opportunism), or, when memory is wanting,
+ * by making the asking stream wait for it. Only whole: pending blocks are not joined.
+ */
 static bool usable(struct CUmemPoolHandle_st *pool, struct sim_block *block, CUstream stream,
 		   bool may_wait)
 {
@@ -218,11 +236,7 @@ static bool usable(struct CUmemPoolHandle_st *pool, struct sim_block *block, CUs
 		return true;
 	if (reached(block))
 		return pool->reuse[1];
-	/*
-	 * Facts: what a thread freed on one busy stream and asks for on another, the driver makes
-	 * the second stream wait for. Another thread's pending frees are not waited for.
-	 */
-	return may_wait && pool->reuse[2] && block->thread == sim_thread_id();
+	return may_wait && pool->reuse[2];
 }
 
 static struct sim_block *find(struct CUmemPoolHandle_st *pool, uint64_t size, CUstream stream,
@@ -296,7 +310,7 @@ CUresult sim_pool_alloc(CUdeviceptr *ptr, size_t size, struct CUmemPoolHandle_st
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	take(block, rounded, stream);
 	block->asked = size;
-	mem = sim_mem_add(block->addr, size, SIM_MEM_POOL, sim_ctx_current());
+	mem = sim_mem_add(block->addr, size, SIM_MEM_POOL, NULL); /* outlives contexts, as measured */
 	mem->dev = pool->dev;
 	mem->pool = pool;
 	mem->block = block;
@@ -346,7 +360,6 @@ void sim_pool_free(struct sim_mem *mem, CUstream stream)
 		block->state = SIM_BLOCK_PENDING;
 		block->stream = stream;
 		stream->refs++;
-		block->thread = sim_thread_id();
 		block->seq = sim_stream_effect(stream, NULL, NULL);
 	} else {
 		block_free(block);
@@ -369,58 +382,46 @@ void sim_pool_kill(struct CUmemPoolHandle_st *pool)
 		pool_gone(pool);
 }
 
-static void release_block(struct sim_mem *mem, void *ctx)
-{
-	if (mem->ctx != ctx || (mem->kind != SIM_MEM_POOL && mem->kind != SIM_MEM_POOL_IMPORT))
-		return;
-	if (mem->kind == SIM_MEM_POOL)
-		mem->pool->used -= mem->block->asked;
-	sim_pool_free(mem, NULL);
-}
-
-void sim_pools_release_ctx(CUcontext ctx)
-{
-	sim_mem_each(release_block, ctx);
-	sim_pools_settle(NULL);
-}
-
 static CUresult alloc_async(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream handle)
 {
 	CUstream stream = sim_stream(handle);
 	CUresult rc;
 
-	SIM_VALUE(ptr);
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!pool)
 		pool = sim.dev[stream->head.ctx->dev].pool;
 	SIM_VALUE(!pool->imported);
-	if (!size) {
-		*ptr = 0;
+	if (!size)
 		return CUDA_SUCCESS;
-	}
 	rc = sim_capture_check(stream);
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	if (stream->capture)
 		return sim_graph_alloc_node(stream, ptr, size, pool->dev);
-	return sim_pool_alloc(ptr, size, pool, stream);
+	rc = sim_capture_unsafe();
+	return rc != CUDA_SUCCESS ? rc : sim_pool_alloc(ptr, size, pool, stream);
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 {
+	if (ptr)
+		*ptr = 0;
 	SIM_API(SIM_CURRENT);
+	SIM_VALUE(ptr);
 	return alloc_async(ptr, size, NULL, stream);
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream)
 {
+	if (ptr)
+		*ptr = 0;
 	SIM_API(SIM_CURRENT);
-	SIM_VALUE(SIM_GET(SIM_POOL, pool));
+	SIM_VALUE(ptr && SIM_GET(SIM_POOL, pool));
 	return alloc_async(ptr, size, pool, stream);
 }
 
-/* Also legal for plain allocations: they are then freed when the call is made. */
+/* Also legal for plain allocations, which then stay until the stream is synchronised. */
 CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream handle)
 {
 	SIM_API(SIM_CURRENT);
@@ -430,12 +431,12 @@ CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream handle)
 
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!ptr)
-		return CUDA_SUCCESS;
-	SIM_VALUE(mem && mem->addr == ptr);
 	rc = sim_capture_check(stream);
-	if (rc != CUDA_SUCCESS)
+	if (rc == CUDA_SUCCESS && !stream->capture)
+		rc = sim_capture_unsafe();
+	if (rc != CUDA_SUCCESS || !ptr)
 		return rc;
+	SIM_VALUE(mem && mem->addr == ptr);
 	if (stream->capture)
 		return sim_graph_free_node(stream, ptr);
 	switch (mem->kind) {
@@ -449,7 +450,13 @@ CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream handle)
 		return CUDA_SUCCESS;
 	case SIM_MEM_DEVICE:
 	case SIM_MEM_MANAGED:
-		sim_mem_release(mem);
+		if (mem->async)
+			sim_stream_put(mem->async);
+		else
+			sim.plain_async++;
+		mem->async = stream;
+		stream->refs++;
+		mem->async_seq = sim_stream_effect(stream, NULL, NULL);
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;

@@ -13,7 +13,7 @@
 
 CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 {
-	SIM_API(SIM_INIT);
+	SIM_API(SIM_INIT | SIM_UNSAFE);
 	bool on_device;
 
 	SIM_VALUE(out && props && props->allocType == CU_MEM_ALLOCATION_TYPE_PINNED);
@@ -24,13 +24,13 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 		  props->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA);
 	if (props->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	*out = sim_pool_new(on_device ? props->location.id : -1, props, sim_ctx_current());
+	*out = sim_pool_new(on_device ? props->location.id : -1, props, NULL);
 	return CUDA_SUCCESS;
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
-	SIM_API(SIM_INIT);
+	SIM_API(SIM_INIT | SIM_UNSAFE);
 	POOL(pool);
 	SIM_VALUE(!pool->is_default);
 	sim_pool_kill(pool);
@@ -39,7 +39,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
-	SIM_API(SIM_INIT);
+	SIM_API(SIM_INIT | SIM_UNSAFE);
 	POOL(pool);
 	sim_pool_trim(pool, keep);
 	return CUDA_SUCCESS;
@@ -226,7 +226,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *handle,
 	SIM_VALUE(pread((int)(intptr_t)handle, &shared, sizeof(shared), 0) ==
 		  (ssize_t)sizeof(shared));
 	SIM_VALUE(memcmp(shared.magic, magic, sizeof(magic)) == 0 && shared.dev < sim.devices);
-	*out = sim_pool_new(shared.dev, &shared.props, sim_ctx_current());
+	*out = sim_pool_new(shared.dev, &shared.props, NULL);
 	(*out)->imported = true;
 	(*out)->origin = shared.pid == getpid() ? shared.pool : NULL;
 	return CUDA_SUCCESS;

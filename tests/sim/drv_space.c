@@ -126,6 +126,10 @@ struct sim_mem *sim_mem_add(uint64_t addr, uint64_t size, enum sim_kind kind, CU
 void sim_mem_drop(struct sim_mem *mem)
 {
 	tdelete(mem, &mem_tree, by_range);
+	if (mem->async) {
+		sim_stream_put(mem->async);
+		sim.plain_async--;
+	}
 	free(mem->resident);
 	free(mem);
 }
@@ -229,9 +233,17 @@ static struct sim_arena *arena_of(bool low)
 	return low ? &sim.low_arena : &sim.arena;
 }
 
-static struct sim_slab *slab_new(CUcontext ctx, bool low)
+/* Arrays have slabs of their own, as measured. */
+static struct sim_slab **slabs_of(CUcontext ctx, enum sim_kind kind, bool low)
 {
-	struct sim_slab *slab, **at = low ? &ctx->low_slabs : &ctx->slabs;
+	if (kind == SIM_MEM_ARRAY)
+		return &ctx->array_slabs;
+	return low ? &ctx->low_slabs : &ctx->slabs;
+}
+
+static struct sim_slab *slab_new(CUcontext ctx, enum sim_kind kind, bool low)
+{
+	struct sim_slab *slab, **at = slabs_of(ctx, kind, low);
 	struct sim_arena *arena = arena_of(low);
 	uint64_t addr;
 
@@ -254,7 +266,7 @@ static struct sim_slab *slab_new(CUcontext ctx, bool low)
 static struct sim_mem *small_alloc(CUcontext ctx, size_t size, enum sim_kind kind, bool low)
 {
 	unsigned units = (unsigned)(sim_round(size, SIM_UNIT) / SIM_UNIT);
-	struct sim_slab *slab = low ? ctx->low_slabs : ctx->slabs;
+	struct sim_slab *slab = *slabs_of(ctx, kind, low);
 	struct sim_mem *mem;
 	int at = -1;
 
@@ -263,7 +275,7 @@ static struct sim_mem *small_alloc(CUcontext ctx, size_t size, enum sim_kind kin
 			break;
 	}
 	if (!slab) {
-		slab = slab_new(ctx, low);
+		slab = slab_new(ctx, kind, low);
 		at = 0;
 	}
 	if (!slab)
@@ -302,7 +314,7 @@ struct sim_mem *sim_device_alloc(CUcontext ctx, size_t size, enum sim_kind kind,
 
 static void slab_free(struct sim_mem *mem)
 {
-	struct sim_slab *slab = mem->slab, **at = mem->low ? &mem->ctx->low_slabs : &mem->ctx->slabs;
+	struct sim_slab *slab = mem->slab, **at = slabs_of(mem->ctx, mem->kind, mem->low);
 
 	slab_mark(slab, (unsigned)((mem->addr - slab->addr) / SIM_UNIT),
 		  (unsigned)(sim_round(mem->size, SIM_UNIT) / SIM_UNIT), false);
@@ -357,6 +369,7 @@ void sim_mem_release(struct sim_mem *mem)
 		managed_free(mem);
 		break;
 	case SIM_MEM_HOST:
+		sim.pinned -= mem->pages;
 		munmap((void *)(uintptr_t)mem->addr, mem->pages);
 		break;
 	case SIM_MEM_IPC:

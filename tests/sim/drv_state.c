@@ -67,6 +67,7 @@ static CUresult init_once(void)
 	sim.module_bytes = sim_parse_size(getenv("GPUSIM_MODULE"), 2 * SIM_MIB);
 	sim.launch_growth = sim_parse_size(getenv("GPUSIM_LAUNCH_GROWTH"), 0);
 	sim.module_growth = sim_parse_size(getenv("GPUSIM_MODULE_GROWTH"), 0);
+	sim.pinned_limit = sim_parse_size(getenv("GPUSIM_PINNED"), 64ull << 30);
 	sim.fail = getenv("GPUSIM_FAIL");
 	if (sim_arena_init(&sim.arena, false) != 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;

@@ -302,7 +302,10 @@ CUresult cuStreamSynchronize(CUstream handle)
 		sim_ctx_drain(stream->head.ctx);
 	else
 		sim_stream_drain(stream);
-	sim_pools_settle(stream->legacy ? NULL : stream);
+	if (stream->legacy)
+		sim_settle_legacy(stream->head.ctx);
+	else
+		sim_pools_settle(stream);
 	return CUDA_SUCCESS;
 }
 

@@ -196,10 +196,10 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 	struct sim_vmm *vmm = sim_vmm_get(handle);
 	struct sim_mem *mem;
 
-	SIM_VALUE(vmm && size && flags == 0 && ptr % SIM_PAGE == 0 && size % SIM_PAGE == 0);
-	if (offset) /* as measured: part of a handle cannot be mapped */
+	SIM_VALUE(vmm && flags == 0);
+	if (offset || size != vmm->size) /* as measured: a handle is mapped whole or not at all */
 		return CUDA_ERROR_NOT_SUPPORTED;
-	SIM_VALUE(size <= vmm->size && reserved(ptr, size) && !sim_mem_overlap(ptr, size));
+	SIM_VALUE(ptr % SIM_PAGE == 0 && reserved(ptr, size) && !sim_mem_overlap(ptr, size));
 	mem = sim_mem_add(ptr, size, SIM_MEM_MAPPED, NULL);
 	mem->dev = vmm->dev;
 	mem->vmm = vmm;
@@ -213,7 +213,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 	SIM_API(SIM_INIT);
 	struct sim_mem *mem;
 
-	SIM_VALUE(size && ptr % SIM_PAGE == 0 && size % SIM_PAGE == 0 && reserved(ptr, size));
+	SIM_VALUE(size && ptr % SIM_PAGE == 0 && size % SIM_PAGE == 0 && reserved(ptr, 1));
 	for (uint64_t at = ptr; at < ptr + size; at += SIM_PAGE) {
 		mem = sim_mem_find(at);
 		SIM_VALUE(!mem || (mem->addr >= ptr && mem->addr + mem->size <= ptr + size));
@@ -258,6 +258,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
 			struct sim_mem *mem = sim_mem_find(at);
 
 			mem->access[dev] = desc[i].flags;
+			mem->accessed = true;
 			at = mem->addr + mem->size;
 		}
 	}

@@ -216,7 +216,6 @@ struct rt_state {
 	rt_get_proc_v1 get_proc_v1;
 	cudaError_t loaded; /* how finding the driver went */
 	int devices;
-	unsigned epoch; /* counts resets: contexts of an older epoch are to be taken anew */
 	CUcontext primary[SIM_DEVICES_MAX];
 	bool over; /* the process is ending */
 };
@@ -224,9 +223,8 @@ struct rt_state {
 struct rt_thread {
 	cudaError_t last;
 	int device;
-	unsigned epoch;
-	int pt; /* inside a _ptsz or _ptds variant */
-	bool bound; /* cudaSetDevice or a first call has chosen a context */
+	CUcontext own; /* the primary context that the runtime made current here */
+	int pt;	       /* inside a _ptsz or _ptds variant */
 };
 
 extern struct rt_state rt_all __attribute__((visibility("hidden")));

@@ -10,7 +10,7 @@
 struct rt_state rt_all;
 __thread struct rt_thread rt_tls;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t contexts = PTHREAD_MUTEX_INITIALIZER; /* guards rt_all.primary, .epoch */
+static pthread_mutex_t contexts = PTHREAD_MUTEX_INITIALIZER; /* guards rt_all.primary */
 
 static void over(void)
 {
@@ -115,15 +115,32 @@ static cudaError_t bind(int device)
 		return rc;
 	rc = (cudaError_t)rt_all.legacy.p_cuCtxSetCurrent(ctx);
 	rt_tls.device = device;
-	rt_tls.epoch = rt_all.epoch;
-	rt_tls.bound = rc == cudaSuccess;
+	rt_tls.own = ctx;
 	return rc;
 }
 
-/* A context that the program made current itself is used as it is. */
+/* Whether the context that this runtime holds for the device still stands. */
+static bool standing(int device, CUcontext ctx)
+{
+	unsigned flags;
+	int active = 0;
+
+	if (ctx != rt_all.primary[device])
+		return false;
+	rt_all.legacy.p_cuDevicePrimaryCtxGetState(device, &flags, &active);
+	if (!active) {
+		pthread_mutex_lock(&contexts);
+		rt_all.primary[device] = NULL;
+		pthread_mutex_unlock(&contexts);
+	}
+	return active;
+}
+
+/* A context that the program made current itself is used as it is; a dead one is error 201. */
 cudaError_t rt_enter(void)
 {
 	CUcontext ctx = NULL;
+	CUdevice device;
 	cudaError_t rc = rt_load();
 
 	if (rc != cudaSuccess)
@@ -131,21 +148,12 @@ cudaError_t rt_enter(void)
 	rc = (cudaError_t)rt_all.legacy.p_cuCtxGetCurrent(&ctx);
 	if (rc != cudaSuccess)
 		return rc; /* 800 inside a host function */
-	if (ctx && rt_tls.epoch == rt_all.epoch)
-		return cudaSuccess;
-	if (ctx) {
-		bool ours = false;
-
-		for (int i = 0; i < rt_all.devices; i++)
-			ours |= ctx == rt_all.primary[i] && i == rt_tls.device;
-		if (ours) {
-			rt_tls.epoch = rt_all.epoch;
-			return cudaSuccess;
-		}
-		if (!rt_tls.bound)
-			return cudaSuccess;
-	}
-	return bind(rt_tls.device);
+	if (!ctx)
+		return bind(rt_tls.device);
+	if (ctx == rt_tls.own) /* what bind() made current, possibly reset since */
+		return standing(rt_tls.device, ctx) ? cudaSuccess : bind(rt_tls.device);
+	return rt_all.legacy.p_cuCtxGetDevice(&device) == CUDA_SUCCESS ? cudaSuccess
+								       : (cudaError_t)201;
 }
 
 cudaError_t rt_last(cudaError_t error)
@@ -265,7 +273,6 @@ cudaError_t cudaDeviceReset(void)
 	pthread_mutex_lock(&contexts);
 	rc = (cudaError_t)rt_all.legacy.p_cuDevicePrimaryCtxReset(device);
 	rt_all.primary[device] = NULL;
-	rt_all.epoch++;
 	pthread_mutex_unlock(&contexts);
 	return rt_last(rc);
 }

@@ -52,11 +52,12 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent)
 	ENTER();
 	if (extent.width && extent.height && extent.depth)
 		rc = CALL(cuMemAllocPitch, &ptr, &pitch, extent.width, extent.height * extent.depth, 4);
-	if (rc != cudaSuccess || !ptr)
-		*out = (struct cudaPitchedPtr){.ysize = extent.height};
-	else
-		*out = (struct cudaPitchedPtr){(void *)(uintptr_t)ptr, pitch, extent.width,
-					       extent.height};
+	out->ptr = (void *)(uintptr_t)ptr;
+	out->pitch = pitch;
+	if (rc == cudaSuccess) {
+		out->xsize = extent.width;
+		out->ysize = extent.height;
+	}
 	return rt_last(rc);
 }
 
