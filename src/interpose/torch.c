@@ -1,0 +1,198 @@
+/*
+ * PyTorch's hooks: c10::reportMemoryUsageToProfiler and c10::reportOutOfMemoryToProfiler, which its
+ * allocators call across libraries for every block, whether a profiler runs or not. Ours stand in front
+ * and always go on to the real ones. PyTorch calls them with its allocator's mutex held: nothing here
+ * waits for a lock of the program's, opens a library or comes near the GIL.
+ *
+ * The two functions have had several signatures; each mangled name is exported. The numbers are 64 bits
+ * wide in all of them, only their signs differ.
+ */
+#include "interpose/torch.h"
+#include "interpose/preload.h"
+#include "interpose/resolve.h"
+#include "interpose/settings.h"
+#include "interpose/view.h"
+#include "stack/elf_symbols.h"
+#include "stack/stack.h"
+#include "track/torch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define DEVICE_TYPE_CUDA 1 /* c10::DeviceType */
+#define CALLERS 64
+
+/* c10::Device, passed by value in one register. */
+struct device {
+	int8_t type, index;
+};
+
+typedef void memory_hook(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,
+			 struct device device);
+typedef void oom_hook(int64_t bytes, uint64_t allocated, uint64_t reserved, struct device device);
+
+/* A mangled name's real function, looked up again after something was unloaded. */
+struct hook {
+	const char *name;
+	uint32_t generation; /* + 1 of the look-up */
+	void *real;
+};
+
+static void *real_of(struct hook *hook)
+{
+	uint32_t now = gm_unloads() + 1;
+
+	if (__atomic_load_n(&hook->generation, __ATOMIC_ACQUIRE) != now) {
+		__atomic_store_n(&hook->real, gm_next_symbol(hook->name), __ATOMIC_RELAXED);
+		__atomic_store_n(&hook->generation, now, __ATOMIC_RELEASE);
+	}
+	return __atomic_load_n(&hook->real, __ATOMIC_RELAXED);
+}
+
+/* ---- recording ---- */
+
+static bool recorded(struct device device)
+{
+	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled();
+}
+
+static struct gm_event event_of(int64_t bytes, struct device device, uintptr_t caller)
+{
+	struct gm_event event = {
+		.bytes = (uint64_t)bytes, .device = device.index, .space = GM_SPACE_TORCH,
+		.kind = GM_KIND_DEVICE, .level = GM_LEVEL_TORCH, .owner = GM_NONE,
+		.function = GM_NONE, .stack = GM_NONE, .caller_module = GM_NONE,
+	};
+	struct gm_raw_stack raw;
+
+	gm_stack_capture(&raw, caller, 0);
+	event.stack = gm_stack_intern(&raw, &event.caller_module);
+	return event;
+}
+
+static void record_block(void *block, int64_t bytes, const struct gm_torch_totals *totals,
+			 struct device device, uintptr_t caller)
+{
+	struct gm_event event;
+
+	if (bytes < 0) {
+		gm_track_block_free((uintptr_t)block, device.index, totals);
+	} else if (bytes > 0) {
+		event = event_of(bytes, device, caller);
+		event.key = (uintptr_t)block;
+		gm_track_block(&event, totals);
+	}
+}
+
+static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, struct device device,
+		       uintptr_t caller)
+{
+	struct gm_event event = event_of(bytes, device, caller);
+	struct gm_device_view view;
+
+	gm_view_device(device.index, &view);
+	event.view = &view;
+	event.error = GM_CUDA_OUT_OF_MEMORY;
+	gm_track_torch_oom(&event, totals);
+}
+
+static void on_memory(struct hook *hook, void *block, int64_t bytes, uint64_t allocated,
+		      uint64_t reserved, struct device device, uintptr_t caller)
+{
+	struct gm_torch_totals totals = {allocated, reserved};
+	memory_hook *real = (memory_hook *)real_of(hook);
+	int saved = errno;
+
+	if (recorded(device) && gm_enter_tracker()) {
+		if (gm_recording())
+			record_block(block, bytes, &totals, device, caller);
+		gm_leave_tracker();
+	}
+	errno = saved;
+	if (real)
+		real(block, bytes, allocated, reserved, device);
+}
+
+static void on_oom(struct hook *hook, int64_t bytes, uint64_t allocated, uint64_t reserved,
+		   struct device device, uintptr_t caller)
+{
+	struct gm_torch_totals totals = {allocated, reserved};
+	oom_hook *real = (oom_hook *)real_of(hook);
+	int saved = errno;
+
+	if (recorded(device) && gm_enter_tracker()) {
+		if (gm_recording()) {
+			record_oom(bytes, &totals, device, caller);
+			gm_sample_ledger(device.index, GM_SAMPLE_OOM);
+		}
+		gm_leave_tracker();
+	}
+	errno = saved;
+	if (real)
+		real(bytes, allocated, reserved, device);
+}
+
+/* ---- the names: 2.x, then 1.10 to 1.13, then one source tree's ---- */
+
+#define MEMORY_HOOK(symbol)                                                                       \
+	EXPORT void symbol(void *, int64_t, uint64_t, uint64_t, struct device);                   \
+	EXPORT void symbol(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,     \
+			   struct device device)                                                  \
+	{                                                                                         \
+		static struct hook hook = {.name = #symbol};                                      \
+                                                                                                  \
+		on_memory(&hook, block, bytes, allocated, reserved, device,                       \
+			  (uintptr_t)__builtin_return_address(0));                                \
+	}
+
+#define OOM_HOOK(symbol)                                                                          \
+	EXPORT void symbol(int64_t, uint64_t, uint64_t, struct device);                           \
+	EXPORT void symbol(int64_t bytes, uint64_t allocated, uint64_t reserved,                  \
+			   struct device device)                                                  \
+	{                                                                                         \
+		static struct hook hook = {.name = #symbol};                                      \
+                                                                                                  \
+		on_oom(&hook, bytes, allocated, reserved, device,                                 \
+		       (uintptr_t)__builtin_return_address(0));                                   \
+	}
+
+MEMORY_HOOK(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
+MEMORY_HOOK(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE)
+MEMORY_HOOK(_ZN3c1027reportMemoryUsageToProfilerEPvmmmNS_6DeviceE)
+OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE)
+OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE)
+OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE)
+
+/* ---- calls of PyTorch's allocator ---- */
+
+/* A word for each call site: pc << 16 | unloads, 15 bits | by PyTorch. */
+static uint64_t callers[CALLERS];
+
+static bool in_libc10_cuda(uintptr_t pc)
+{
+	struct gm_object object;
+	const char *name;
+
+	if (!gm_object_at(pc, &object))
+		return false;
+	name = gm_object_basename(&object);
+	return !strncmp(name, "libc10_cuda", 11) && (name[11] == '.' || name[11] == '-');
+}
+
+bool gm_torch_call(const struct gm_call *call)
+{
+	uint64_t *slot = &callers[(call->caller >> 4) % CALLERS], known;
+	uint64_t word = (uint64_t)call->caller << 16 | (gm_unloads() & 0x7fff) << 1;
+
+	if (!gm_settings.torch)
+		return false;
+	known = __atomic_load_n(slot, __ATOMIC_RELAXED);
+	if ((known & ~1ull) == word)
+		return known & 1;
+	/* Without its cache every tensor is an allocation of its own, and none is divided. */
+	word |= in_libc10_cuda(call->caller) && !getenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
+	__atomic_store_n(slot, word, __ATOMIC_RELAXED);
+	return word & 1;
+}

@@ -1,0 +1,105 @@
+/*
+ * A device as the driver and NVML see it (view.h), and when the ledger is sampled: at the first
+ * context, at OOMs, at marks and at new peaks that are worth it. Never at exit, where libraries have
+ * already given back what they held.
+ */
+#include "interpose/view.h"
+#include "interpose/ask.h"
+#include "interpose/nvml.h"
+#include "interpose/preload.h"
+#include "interpose/refuse.h"
+#include "store/writer.h"
+
+#include <unistd.h>
+
+#define TRIES 3
+#define PIDS_BYTES 1024
+
+static const struct gm_device_record *device_record(int device)
+{
+	const struct gm_device_record *record =
+		device < 0 ? NULL : gm_store_record(GM_TABLE_DEVICES, (uint32_t)device);
+
+	return record && record->used ? record : NULL;
+}
+
+void gm_view_device(int device, struct gm_device_view *view)
+{
+	struct gm_nvml_processes processes;
+	const struct gm_device_record *record;
+	char pids[PIDS_BYTES];
+
+	*view = (struct gm_device_view){GM_NO_BYTES, GM_NO_BYTES, GM_NO_BYTES, GM_NO_BYTES,
+					GM_NO_BYTES, GM_NONE};
+	if (device < 0)
+		return;
+	gm_ask_describe_device(device);
+	if (gm_ask_current_device() == device && gm_ask_mem_info(&view->free_bytes, &view->total_bytes))
+		gm_refuse_mem_info(device, &view->free_bytes, &view->total_bytes);
+	record = device_record(device);
+	if (!record)
+		return;
+	if (!gm_nvml_used(record->uuid, &view->used_bytes))
+		view->used_bytes = GM_NO_BYTES;
+	if (!gm_nvml_processes(record->uuid, (unsigned)getpid(), &processes, pids, sizeof(pids)))
+		return;
+	view->others_bytes = processes.others_bytes;
+	if (processes.own)
+		view->own_bytes = processes.own_bytes;
+	else if (processes.count) /* one of them may be us, under another name */
+		view->others_bytes = GM_NO_BYTES;
+	if (pids[0])
+		view->pids_string = gm_store_string(pids, sizeof(pids));
+}
+
+void gm_sample_ledger(int device, enum gm_sample reason)
+{
+	struct gm_device_view view;
+	uint64_t tracked;
+	unsigned i;
+
+	for (i = 0; i < TRIES; i++) {
+		tracked = gm_track_physical_bytes(device);
+		gm_view_device(device, &view);
+		if (gm_track_ledger(device, reason, tracked, &view))
+			return;
+	}
+}
+
+void gm_sample_ledgers(enum gm_sample reason)
+{
+	uint32_t device, count = gm_file ? gm_file->tables[GM_TABLE_DEVICES].count : 0;
+
+	for (device = 0; device < count; device++)
+		if (device_record((int)device))
+			gm_sample_ledger((int)device, reason);
+}
+
+void gm_alloc_out_of_memory(const struct gm_call *call, struct gm_event *event)
+{
+	uint64_t tracked = gm_track_physical_bytes(event->device);
+	struct gm_device_view view;
+
+	gm_view_device(event->device, &view);
+	event->view = &view;
+	event->injected = call->injected;
+	gm_track_alloc_failed(event);
+	gm_track_ledger(event->device, GM_SAMPLE_OOM, tracked, &view);
+}
+
+void gm_sample_after(const struct gm_row *row, int device, int result)
+{
+	uint32_t count;
+
+	if (result != GM_CUDA_SUCCESS)
+		return;
+	if (row->role == GM_ROLE_CTX_CREATE || row->role == GM_ROLE_CTX_RETAIN) {
+		if (device >= 0 && !gm_track_ledger_sampled(device))
+			gm_sample_ledger(device, GM_SAMPLE_CONTEXT);
+	} else if (row->role == GM_ROLE_ALLOC) {
+		count = gm_file->tables[GM_TABLE_DEVICES].count;
+		for (device = 0; device < (int)count; device++)
+			if (gm_track_ledger_peak(device))
+				gm_sample_ledger(device, GM_SAMPLE_PEAK);
+	}
+}

@@ -1,0 +1,32 @@
+/*
+ * A device as the driver and NVML see it at one moment: for OOMs and for the ledger.
+ */
+#ifndef GM_INTERPOSE_VIEW_H
+#define GM_INTERPOSE_VIEW_H
+
+#include "api/api.h"
+#include "track/torch.h"
+
+/* Why the ledger is sampled: `reason` of gm_ledger_record. */
+enum gm_sample { GM_SAMPLE_CONTEXT, GM_SAMPLE_PEAK, GM_SAMPLE_OOM, GM_SAMPLE_MARK };
+
+/*
+ * Asks the driver and NVML about a device; what cannot be told is GM_NO_BYTES. The driver is asked only
+ * where the calling thread's context is on that device. Some milliseconds where NVML lists processes.
+ * GM_HOST: nothing is asked. Holds no lock of the tracker's.
+ */
+void gm_view_device(int device, struct gm_device_view *view);
+
+/* One sample of the ledger of a device; a peak is sampled only now and then. */
+void gm_sample_ledger(int device, enum gm_sample reason);
+
+/* The same of all devices in use. */
+void gm_sample_ledgers(enum gm_sample reason);
+
+/* An allocation call failed for want of memory: asks what there was and tells the tracker. */
+void gm_alloc_out_of_memory(const struct gm_call *call, struct gm_event *event);
+
+/* After a recorded call: samples the ledger if the call gave a reason to. */
+void gm_sample_after(const struct gm_row *row, int device, int result);
+
+#endif

@@ -1,0 +1,223 @@
+/*
+ * The ledger: what the driver says this process uses on a device, beside what was tracked at that
+ * moment. The latest sample is in GM_TABLE_LEDGER, a bounded history in GM_TABLE_LEDGER_HISTORY.
+ *
+ * By NVML's figure for the pid where there is one. Where pids cannot be matched, as in containers, by
+ * the device's own figure less what was used before the first context; without NVML, less what the
+ * first sample cannot explain.
+ */
+#include "track/state.h"
+#include "track/retries.h"
+
+#include <string.h>
+
+#define HISTORY_FIRST 64u	/* kept for good */
+#define HISTORY_RECORDS 512u	/* beyond the first ones a ring */
+#define FREE_SAMPLES 64u	/* made whenever there is a reason */
+#define SAMPLE_EVERY_NS 1000000000ull /* later ones at most this often */
+#define PEAK_STEP_BYTES (32ull << 20)
+
+static struct {
+	struct gm_ledger_record *record;
+	uint64_t sampled_peak_bytes;
+	uint64_t baseline_bytes;	/* of the device's figure; GM_NO_BYTES until set */
+	uint64_t sampled_ns;
+	uint32_t samples;
+} ledgers[GM_SLOTS];
+
+static uint32_t history;
+
+void gm_ledger_reset(void)
+{
+	unsigned i;
+
+	memset(ledgers, 0, sizeof(ledgers));
+	for (i = 0; i < GM_SLOTS; i++)
+		ledgers[i].baseline_bytes = GM_NO_BYTES;
+	history = 0;
+}
+
+bool gm_track_ledger_sampled(int device)
+{
+	return __atomic_load_n(&ledgers[gm_slot(device)].samples, __ATOMIC_RELAXED) != 0;
+}
+
+static bool too_soon(unsigned slot)
+{
+	return ledgers[slot].samples >= FREE_SAMPLES &&
+	       gm_track_now() - ledgers[slot].sampled_ns < SAMPLE_EVERY_NS;
+}
+
+bool gm_track_ledger_peak(int device)
+{
+	unsigned slot = gm_slot(device);
+	const struct gm_level_record *level =
+		__atomic_load_n(&gm_track.levels[slot][GM_LEVEL_DRIVER], __ATOMIC_ACQUIRE);
+	uint64_t last = ledgers[slot].sampled_peak_bytes;
+	uint64_t step = last / 32 > PEAK_STEP_BYTES ? last / 32 : PEAK_STEP_BYTES;
+
+	return level && level->physical_bytes >= last + step && !too_soon(slot);
+}
+
+uint64_t gm_track_managed_bytes(int device)
+{
+	const struct gm_usage_record *usage =
+		__atomic_load_n(&gm_track.usage[gm_slot(device)][GM_KIND_MANAGED], __ATOMIC_ACQUIRE);
+
+	return usage ? usage->current_bytes : 0;
+}
+
+uint64_t gm_track_code_bytes(int device)
+{
+	uint32_t number, count = gm_file ? gm_file->tables[GM_TABLE_COSTS].count : 0;
+	int64_t sum = 0;
+
+	for (number = 0; number < count; number++) {
+		const struct gm_cost_record *cost = gm_store_record(GM_TABLE_COSTS, number);
+
+		if (cost->device == device && cost->cost != GM_COST_CONTEXT)
+			sum += cost->bytes;
+	}
+	return sum > 0 ? (uint64_t)sum : 0;
+}
+
+/* All contexts whose cost is known; GM_NO_BYTES when none is. */
+static uint64_t context_bytes(int device)
+{
+	uint32_t number, count = gm_file->tables[GM_TABLE_CONTEXTS].count;
+	const struct gm_device_record *record = gm_store_record(GM_TABLE_DEVICES, (uint32_t)device);
+	uint64_t sum = 0;
+
+	for (number = 0; number < count; number++) {
+		const struct gm_context_record *context = gm_store_record(GM_TABLE_CONTEXTS, number);
+
+		if (context->state == GM_STATE_LIVE && context->device == device &&
+		    context->bytes != GM_NO_BYTES)
+			sum += context->bytes;
+	}
+	return sum ? sum : record ? record->context_bytes : GM_NO_BYTES;
+}
+
+/* What the process uses by the source that can tell; sets the record's source. */
+static bool process_used(struct gm_ledger_record *now, const struct gm_device_view *view)
+{
+	const struct gm_device_record *device =
+		gm_store_record(GM_TABLE_DEVICES, (uint32_t)now->device);
+	uint64_t *baseline = &ledgers[gm_slot(now->device)].baseline_bytes;
+	uint64_t known = now->tracked_physical_bytes + now->code_bytes;
+
+	if (view->own_bytes != GM_NO_BYTES) {
+		now->source = GM_LEDGER_NVML_PROCESS;
+		now->process_used_bytes = view->own_bytes;
+		return true;
+	}
+	now->source = GM_LEDGER_DEVICE_DELTA;
+	if (now->device_used_bytes == GM_NO_BYTES)
+		return false;
+	if (*baseline == GM_NO_BYTES && device && device->free_before_bytes != GM_NO_BYTES)
+		*baseline = device->total_bytes - device->free_before_bytes;
+	if (*baseline == GM_NO_BYTES) {
+		if (now->context_bytes != GM_NO_BYTES)
+			known += now->context_bytes;
+		*baseline = now->device_used_bytes > known ? now->device_used_bytes - known : 0;
+	}
+	now->process_used_bytes = now->device_used_bytes > *baseline
+					  ? now->device_used_bytes - *baseline : 0;
+	return true;
+}
+
+static void explain(struct gm_ledger_record *now)
+{
+	uint64_t known = now->tracked_physical_bytes + now->code_bytes;
+
+	if (now->context_bytes == GM_NO_BYTES) { /* the first sample, right after the first context */
+		struct gm_device_record *device =
+			gm_store_record(GM_TABLE_DEVICES, (uint32_t)now->device);
+
+		now->context_bytes = now->process_used_bytes > known
+					     ? now->process_used_bytes - known : 0;
+		if (device)
+			device->context_bytes = now->context_bytes;
+	}
+	known += now->context_bytes;
+	now->unexplained_bytes = now->process_used_bytes > known ? now->process_used_bytes - known : 0;
+	/* Managed memory is resident or not: as much of it as would explain the rest. */
+	now->unexplained_bytes -= now->unexplained_bytes < now->managed_bytes
+					  ? now->unexplained_bytes : now->managed_bytes;
+}
+
+static void keep_history(const struct gm_ledger_record *now)
+{
+	struct gm_ledger_record *record;
+	uint32_t number = history++;
+
+	if (number >= HISTORY_RECORDS)
+		number = HISTORY_FIRST + (number - HISTORY_FIRST) % (HISTORY_RECORDS - HISTORY_FIRST);
+	record = gm_store_record(GM_TABLE_LEDGER_HISTORY, number);
+	if (!record)
+		record = gm_store_append(GM_TABLE_LEDGER_HISTORY, 1, &number);
+	if (!record)
+		return;
+	*record = *now;
+	gm_store_publish(GM_TABLE_LEDGER_HISTORY);
+}
+
+static void keep(unsigned slot, struct gm_ledger_record *now)
+{
+	struct gm_ledger_record *last = ledgers[slot].record;
+	uint32_t number;
+
+	if (!last) {
+		last = gm_store_append(GM_TABLE_LEDGER, 1, &number);
+		if (!last)
+			return;
+		last->unexplained_first_bytes = last->unexplained_min_bytes = now->unexplained_bytes;
+		ledgers[slot].record = last;
+	}
+	now->samples = last->samples + 1;
+	now->unexplained_first_bytes = last->unexplained_first_bytes;
+	now->unexplained_min_bytes = now->unexplained_bytes < last->unexplained_min_bytes
+					     ? now->unexplained_bytes : last->unexplained_min_bytes;
+	*last = *now;
+	gm_store_publish(GM_TABLE_LEDGER);
+	keep_history(now);
+	ledgers[slot].sampled_ns = gm_track.now_ns;
+	__atomic_store_n(&ledgers[slot].samples, now->samples, __ATOMIC_RELAXED);
+	gm_timeline(now->device, GM_SERIES_DRIVER_USED, now->process_used_bytes);
+}
+
+static uint64_t device_used(const struct gm_device_view *view)
+{
+	if (view->used_bytes != GM_NO_BYTES)
+		return view->used_bytes;
+	return view->free_bytes == GM_NO_BYTES ? GM_NO_BYTES : view->total_bytes - view->free_bytes;
+}
+
+bool gm_track_ledger(int device, unsigned reason, uint64_t physical_bytes,
+		     const struct gm_device_view *view)
+{
+	unsigned slot = gm_slot(device);
+	struct gm_ledger_record now = {.device = (int16_t)device, .reason = (uint8_t)reason};
+	bool same;
+
+	if (!gm_file || device < 0)
+		return true;
+	gm_track_enter();
+	same = gm_track_physical_bytes(device) == physical_bytes;
+	if (same && !(reason == 3 && too_soon(slot))) {
+		now.time_ns = gm_track.now_ns;
+		now.tracked_physical_bytes = physical_bytes;
+		now.managed_bytes = gm_track_managed_bytes(device);
+		now.code_bytes = gm_track_code_bytes(device);
+		now.context_bytes = context_bytes(device);
+		now.device_used_bytes = device_used(view);
+		if (process_used(&now, view)) {
+			explain(&now);
+			keep(slot, &now);
+		}
+		if (physical_bytes > ledgers[slot].sampled_peak_bytes)
+			ledgers[slot].sampled_peak_bytes = physical_bytes;
+	}
+	gm_track_leave();
+	return same;
+}

@@ -1,0 +1,266 @@
+/*
+ * Out-of-memory events: what was asked for, what the driver and PyTorch had, and a copy of who held
+ * the memory, made at the moment of the failed call. At most sixteen are kept, later ones counted. A
+ * request that is served after all gives its record back (`withdrawn`). Called under the lock.
+ */
+#include "track/retries.h"
+
+#include <string.h>
+
+#define OOMS_KEPT 16u
+#define SITES_KEPT 8192u   /* per OOM */
+#define BLOCKS_KEPT 16384u
+
+/* Where the copies of an OOM's record lie, to be used again: tables only grow. */
+struct run {
+	uint32_t first, room;
+};
+
+static struct {
+	struct run sites, blocks;
+	bool in_use;
+} kept[OOMS_KEPT];
+
+void gm_ooms_reset(void)
+{
+	memset(kept, 0, sizeof(kept));
+}
+
+/* Room for `count` records, the run's own if it is large enough. 0 when the file is full. */
+static uint32_t make_room(struct run *run, enum gm_table_id table, uint32_t count, uint32_t most)
+{
+	uint32_t room = count + count / 4;
+
+	if (count <= run->room)
+		return count;
+	if (room > most)
+		room = most;
+	if (!gm_store_append(table, room, &run->first)) {
+		run->room = 0;
+		return 0;
+	}
+	gm_store_publish(table);
+	run->room = room;
+	return count;
+}
+
+/* Segments of PyTorch are told by the blocks in them; both would count the bytes twice. */
+static bool holds_memory(const struct gm_site_record *site, int device)
+{
+	return site->live_bytes && site->device == device && site->kind != GM_KIND_NONE &&
+	       !(site->flags & GM_SITE_TORCH && gm_track_torch_seen());
+}
+
+static void copy_sites(struct gm_oom_record *oom, struct run *run)
+{
+	uint32_t number, count = 0, copied = 0, sites = gm_file->tables[GM_TABLE_SITES].count;
+
+	for (number = 0; number < sites; number++)
+		count += holds_memory(gm_store_record(GM_TABLE_SITES, number), oom->device);
+	count = make_room(run, GM_TABLE_OOM_SITES, count < SITES_KEPT ? count : SITES_KEPT, SITES_KEPT);
+	for (number = 0; number < sites && copied < count; number++) {
+		const struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, number);
+		struct gm_oom_site_record *copy;
+
+		if (!holds_memory(site, oom->device))
+			continue;
+		copy = gm_store_record(GM_TABLE_OOM_SITES, run->first + copied++);
+		copy->site = number;
+		copy->count = (uint32_t)site->live_count;
+		copy->bytes = site->live_bytes;
+	}
+	oom->first_site = run->first;
+	oom->sites = copied;
+}
+
+struct block_copy {
+	int device;
+	uint32_t first, count, most;
+};
+
+static bool wanted(const struct gm_alloc_record *alloc, int device)
+{
+	if (alloc->device != device)
+		return false;
+	return alloc->level != GM_LEVEL_DRIVER || alloc->space == GM_SPACE_MAPPING ||
+	       (alloc->space == GM_SPACE_POINTER &&
+		(alloc->kind == GM_KIND_DEVICE || alloc->kind == GM_KIND_ASYNC));
+}
+
+static bool count_block(struct gm_alloc_record *alloc, uint32_t number, void *data)
+{
+	struct block_copy *copy = data;
+
+	(void)number;
+	copy->count += wanted(alloc, copy->device);
+	return copy->count < copy->most;
+}
+
+static bool copy_block(struct gm_alloc_record *alloc, uint32_t number, void *data)
+{
+	struct block_copy *copy = data;
+	struct gm_oom_block_record *block;
+
+	(void)number;
+	if (!wanted(alloc, copy->device))
+		return true;
+	if (copy->count == copy->most)
+		return false;
+	block = gm_store_record(GM_TABLE_OOM_BLOCKS, copy->first + copy->count++);
+	block->address = alloc->key;
+	block->bytes = alloc->bytes;
+	block->site = alloc->site;
+	block->level = alloc->level;
+	block->kind = alloc->kind;
+	block->device = alloc->device;
+	return true;
+}
+
+static void copy_blocks(struct gm_oom_record *oom, struct run *run)
+{
+	struct block_copy copy = {.device = oom->device, .most = BLOCKS_KEPT};
+
+	gm_live_each(count_block, &copy);
+	copy.most = make_room(run, GM_TABLE_OOM_BLOCKS, copy.count, BLOCKS_KEPT);
+	copy.first = run->first;
+	copy.count = 0;
+	gm_live_each(copy_block, &copy);
+	oom->first_block = copy.first;
+	oom->blocks = copy.count;
+}
+
+static void fill_view(struct gm_oom_record *oom, const struct gm_device_view *view)
+{
+	oom->free_bytes = view ? view->free_bytes : GM_NO_BYTES;
+	oom->total_bytes = view ? view->total_bytes : GM_NO_BYTES;
+	oom->own_bytes = view ? view->own_bytes : GM_NO_BYTES;
+	oom->others_bytes = view ? view->others_bytes : GM_NO_BYTES;
+	oom->other_pids_string = view ? view->pids_string : GM_NONE;
+}
+
+static void fill_levels(struct gm_oom_record *oom)
+{
+	const struct gm_level_record *level = gm_level(oom->device, GM_LEVEL_DRIVER);
+	const struct gm_torch_record *torch = gm_torch_known(oom->device);
+
+	oom->tracked_bytes = level ? level->current_bytes : 0;
+	oom->tracked_physical_bytes = level ? level->physical_bytes : 0;
+	oom->torch_reserved_bytes = torch ? torch->reserved_bytes : GM_NO_BYTES;
+	oom->torch_allocated_bytes = torch ? torch->allocated_bytes : GM_NO_BYTES;
+	oom->torch_largest_hole_bytes = GM_NO_BYTES; /* the blocks tell */
+}
+
+static void fill_pools(struct gm_oom_record *oom)
+{
+	uint32_t number, count = gm_file->tables[GM_TABLE_POOLS].count;
+
+	oom->pool_reserved_bytes = oom->pool_used_bytes = oom->pending_free_bytes = 0;
+	for (number = 0; number < count; number++) {
+		const struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, number);
+
+		if (pool->state == GM_STATE_EMPTY || pool->device != oom->device)
+			continue;
+		oom->pool_reserved_bytes += pool->reserved_bytes;
+		oom->pool_used_bytes += pool->used_bytes;
+		oom->pending_free_bytes += pool->pending_free_bytes;
+	}
+}
+
+/* Growth since the last mark, of the devices together: marks keep no more. */
+static uint64_t mark_delta(const struct gm_oom_record *oom)
+{
+	uint32_t marks = gm_file->tables[GM_TABLE_MARKS].count;
+	const struct gm_mark_record *mark = marks ? gm_store_record(GM_TABLE_MARKS, marks - 1) : NULL;
+	bool torch = oom->torch_allocated_bytes != GM_NO_BYTES;
+	uint64_t before = !mark ? 0 : torch ? mark->torch_bytes : mark->current_bytes, now = 0;
+	unsigned slot, level = torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER;
+
+	for (slot = 1; slot < GM_SLOTS; slot++)
+		if (gm_track.levels[slot][level])
+			now += gm_track.levels[slot][level]->current_bytes;
+	return now > before ? now - before : 0;
+}
+
+static void fill(struct gm_oom_record *oom, uint32_t number, const struct gm_event *event)
+{
+	oom->time_ns = gm_track.now_ns;
+	oom->requested_bytes = event->bytes;
+	oom->function = event->function;
+	oom->error = event->error;
+	oom->device = event->device;
+	oom->verdict = event->device < 0 ? GM_OOM_HOST : GM_OOM_UNDECIDED;
+	oom->level = event->level;
+	oom->stack = event->stack;
+	oom->thread = gm_calling_thread();
+	oom->injected = event->injected;
+	fill_view(oom, event->view);
+	fill_levels(oom);
+	fill_pools(oom);
+	oom->mark_delta_bytes = mark_delta(oom);
+	copy_sites(oom, &kept[number].sites);
+	copy_blocks(oom, &kept[number].blocks);
+}
+
+static struct gm_oom_record *take_record(uint32_t *number)
+{
+	uint32_t i, count = gm_file->tables[GM_TABLE_OOMS].count;
+
+	for (i = 0; i < count && i < OOMS_KEPT; i++) {
+		if (!kept[i].in_use) {
+			*number = i;
+			return gm_store_record(GM_TABLE_OOMS, i);
+		}
+	}
+	return count < OOMS_KEPT ? gm_store_append(GM_TABLE_OOMS, 1, number) : NULL;
+}
+
+uint32_t gm_oom_open(const struct gm_event *event)
+{
+	struct gm_oom_record *oom;
+	uint32_t number;
+
+	gm_file->oom_events++;
+	gm_history(GM_OP_OOM, event, 0, GM_NONE);
+	oom = take_record(&number);
+	if (!oom)
+		return GM_NONE;
+	kept[number].in_use = true;
+	fill(oom, number, event);
+	oom->attempts = 1;
+	oom->withdrawn = 0;
+	gm_store_publish(GM_TABLE_OOMS);
+	return number;
+}
+
+void gm_oom_again(uint32_t number, const struct gm_event *event)
+{
+	struct gm_oom_record *oom = gm_store_record(GM_TABLE_OOMS, number);
+
+	if (!oom)
+		return;
+	fill(oom, number, event);
+	oom->attempts++;
+}
+
+void gm_oom_torch(uint32_t number, const struct gm_event *event, bool limit)
+{
+	struct gm_oom_record *oom = gm_store_record(GM_TABLE_OOMS, number);
+
+	if (!oom)
+		return;
+	oom->requested_bytes = event->bytes;
+	oom->level = GM_LEVEL_TORCH;
+	if (limit)
+		oom->verdict = GM_OOM_LIMIT;
+}
+
+void gm_oom_withdraw(uint32_t number)
+{
+	struct gm_oom_record *oom = gm_store_record(GM_TABLE_OOMS, number);
+
+	gm_file->oom_events--;
+	if (!oom)
+		return;
+	oom->withdrawn = 1;
+	kept[number].in_use = false;
+}

@@ -1,0 +1,62 @@
+/*
+ * What retries.c and ooms.c offer to the rest of track/. Called under the tracker's lock.
+ */
+#ifndef GM_TRACK_RETRIES_H
+#define GM_TRACK_RETRIES_H
+
+#include "track/state.h"
+#include "track/torch.h"
+
+#define GM_ERROR_OUT_OF_MEMORY 2 /* in both layers of CUDA */
+
+/* ---- retries.c ---- */
+
+/* An allocation call failed for want of memory. */
+void gm_retry_failed(const struct gm_event *event, uint32_t site);
+
+/* An allocation call succeeded, or failed for another reason: what is open on this thread may end. */
+void gm_retry_served(const struct gm_event *event);
+void gm_retry_other(const struct gm_event *event);
+
+/* PyTorch handed out a block on this thread, or gave up. */
+void gm_retry_block(void);
+void gm_retry_torch_oom(const struct gm_event *event);
+
+/* Driver memory was freed on this thread, `alloc`'s or a mapping's: flushed, if a chain is open. */
+void gm_retry_freed(const struct gm_alloc_record *alloc);
+
+void gm_retries_reset(void);
+
+/* ---- ooms.c ---- */
+
+/* The record of an OOM with the live table of this moment, GM_NONE past the sixteenth. */
+uint32_t gm_oom_open(const struct gm_event *event);
+
+/* The same chain failed again: the record is now about this moment. */
+void gm_oom_again(uint32_t number, const struct gm_event *event);
+
+/* PyTorch gave up: what it asked for is what was asked for. */
+void gm_oom_torch(uint32_t number, const struct gm_event *event, bool limit);
+
+/* The request was served after all. */
+void gm_oom_withdraw(uint32_t number);
+
+void gm_ooms_reset(void);
+
+/* ---- torch.c ---- */
+
+/* Driver memory of PyTorch's allocator (GM_ALLOC_TORCH) came or went: a segment, a mapping of one. */
+void gm_torch_add(const struct gm_alloc_record *alloc);
+void gm_torch_remove(const struct gm_alloc_record *alloc);
+
+/* The record of a device, made at first use; NULL when the file is full. */
+struct gm_torch_record *gm_torch(int device);
+/* The same, NULL if there is none. */
+struct gm_torch_record *gm_torch_known(int device);
+
+void gm_torch_reset(void);
+
+/* ledger.c */
+void gm_ledger_reset(void);
+
+#endif
