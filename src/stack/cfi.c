@@ -156,27 +156,33 @@ static inline uintptr_t word_at(uintptr_t address)
 	return *(const uintptr_t *)address;
 }
 
+/* A frame, and where its caller's rbp is, 0 for still in the register. */
 struct frame {
-	uintptr_t pc, sp, bp;
+	uintptr_t pc, sp, bp, bp_slot;
 };
 
-/* From a frame to its caller's. False where the rules end or do not make sense. */
-static inline bool step(struct frame *frame, uint64_t rule, uintptr_t end)
+/*
+ * From a frame to its caller's; `frame->bp_slot` is filled in. False where the rules end or fail. A
+ * BP_LOAD frame is left without its `pc`: see last_walk.
+ */
+static inline bool step(struct frame *frame, struct frame *caller, uint64_t rule, uintptr_t end)
 {
-	uintptr_t cfa, saved;
+	uintptr_t cfa, saved, bp = frame->bp;
 
+	frame->bp_slot = 0;
 	switch (kind_of(rule)) {
 	case GM_CFI_SP:
 		cfa = frame->sp + (uintptr_t)cfa_offset_of(rule);
 		break;
 	case GM_CFI_BP:
-		cfa = frame->bp + (uintptr_t)cfa_offset_of(rule);
+		cfa = bp + (uintptr_t)cfa_offset_of(rule);
 		break;
 	case GM_CFI_BP_LOAD:
-		saved = frame->bp + (uintptr_t)cfa_offset_of(rule);
+		saved = bp + (uintptr_t)cfa_offset_of(rule);
 		if (saved < frame->sp || saved & 7 || !readable(frame->sp, saved + 8, end))
 			return false;
 		cfa = word_at(saved);
+		frame->pc = 0;
 		break;
 	default:
 		return false;
@@ -184,45 +190,127 @@ static inline bool step(struct frame *frame, uint64_t rule, uintptr_t end)
 	if (cfa <= frame->sp || cfa & 7 || !readable(frame->sp, cfa, end))
 		return false;
 	if (bp_of(rule) != GM_CFI_BP_SAME) {
-		saved = (bp_of(rule) == GM_CFI_BP_AT_CFA ? cfa : frame->bp) +
+		saved = (bp_of(rule) == GM_CFI_BP_AT_CFA ? cfa : bp) +
 			(uintptr_t)bp_offset_of(rule);
 		if (saved < frame->sp || saved >= cfa || saved & 7)
 			return false;
-		frame->bp = word_at(saved);
+		frame->bp_slot = saved;
+		bp = word_at(saved);
 	}
-	frame->pc = word_at(cfa - 8);
-	frame->sp = cfa;
+	*caller = (struct frame){ word_at(cfa - 8), cfa, bp, 0 };
 	return true;
+}
+
+/*
+ * A thread's last walk, innermost frame first. Where a walk reaches a frame that the last one had too
+ * (same return address, stack pointer and rbp), its caller's return address and rbp stand where they
+ * stood then, for the rule is the same and knows nothing else; so they are read from there, without
+ * looking the rule up. Nothing is assumed of what they say. The processor can do many such steps at a
+ * time, as none waits for the one before. Where a BP_LOAD frame's caller is depends on a word of the
+ * stack as well: its `pc` is 0 here, which equals no frame's.
+ */
+struct last_walk {
+	uint32_t busy;		/* a signal handler, or a thread with the same slot, goes without */
+	uint32_t current;	/* which of the two arrays holds it */
+	uint32_t count;
+	uint64_t generation;
+	struct frame frame[2][GM_CFI_MOST_FRAMES];
+};
+
+#define LAST_WALKS 256u /* threads share slots by hash; 20 KiB each, touched as needed */
+
+static struct last_walk last_walks[LAST_WALKS];
+
+static inline struct last_walk *take_last(void)
+{
+	uintptr_t thread;
+	struct last_walk *last;
+
+	__asm__("mov %%fs:0, %0" : "=r"(thread));
+	last = &last_walks[(thread * 0x9e3779b97f4a7c15ull) >> 56];
+	return __atomic_exchange_n(&last->busy, 1, __ATOMIC_ACQUIRE) ? NULL : last;
+}
+
+static inline bool same(const struct frame *a, const struct frame *b)
+{
+	return ((a->sp ^ b->sp) | (a->pc ^ b->pc) | (a->bp ^ b->bp)) == 0;
+}
+
+enum walked { CAME_TO_STOP, CAME_TO_END, STUCK };
+
+/* The walk from `frame` on. `old` are the last walk's frames, `now` takes this one's. */
+static inline enum walked run(struct gm_cfi_walk *walk, struct frame frame, const struct frame *old,
+			      unsigned old_count, struct frame *now, uint64_t generation)
+{
+	const uintptr_t end = stack_end(frame.sp);
+	const uintptr_t stop_start = walk->stop_start, stop_bytes = walk->stop_bytes;
+	const struct frame *outermost = old + old_count - 1;
+	uintptr_t *pc = walk->pc, *const room = pc + walk->max;
+	const unsigned keeps = now != NULL;
+	struct gm_object object;
+	struct frame scratch;
+	enum walked how = CAME_TO_END;
+
+	object.start = object.end = 0;
+	now = now ? now : &scratch;
+	if (!old_count || outermost->sp > end)
+		outermost = old; /* nothing to go by; also on a stack whose end is not known */
+	for (; frame.pc; now += keeps) {
+		*pc++ = frame.pc;
+		*now = frame;
+		if (pc == room || frame.pc - stop_start < stop_bytes) {
+			how = CAME_TO_STOP;
+			break;
+		}
+		while (old < outermost && old->sp < frame.sp)
+			old++;
+		if (old < outermost && same(old, &frame)) {
+			now->bp_slot = old->bp_slot;
+			frame.sp = (++old)->sp;
+			frame.pc = word_at(frame.sp - 8);
+			if (now->bp_slot)
+				frame.bp = word_at(now->bp_slot);
+		} else {
+			uint64_t rule = look_up(frame.pc, generation, &object);
+
+			if (!step(now, &frame, rule, end)) {
+				how = kind_of(rule) == GM_CFI_END ? CAME_TO_END : STUCK;
+				break;
+			}
+		}
+	}
+	walk->frames = (unsigned)(pc - walk->pc);
+	return how;
 }
 
 /* This function has a frame pointer (-fno-omit-frame-pointer): its own step needs no rule. */
 __attribute__((noinline)) bool gm_cfi_walk(struct gm_cfi_walk *walk)
 {
 	uintptr_t own = (uintptr_t)__builtin_frame_address(0);
-	struct frame frame = { word_at(own + 8), own + 16, word_at(own) };
+	struct frame frame = { word_at(own + 8), own + 16, word_at(own), 0 };
 	uint64_t generation = __atomic_load_n(&cfi.generation, __ATOMIC_ACQUIRE);
-	uintptr_t end = stack_end(frame.sp);
-	struct gm_object object;
-	unsigned count = 0;
-	uint64_t rule;
+	struct last_walk *last = walk->max <= GM_CFI_MOST_FRAMES ? take_last() : NULL;
+	enum walked how;
 
-	object.start = object.end = 0;
-	for (;;) {
-		if (!frame.pc)
-			break; /* some thread starts are marked so */
-		if (count == walk->max)
-			break;
-		walk->pc[count++] = frame.pc;
-		if (frame.pc - walk->stop_start < walk->stop_bytes)
-			break;
-		rule = look_up(frame.pc, generation, &object);
-		if (!step(&frame, rule, end)) {
-			walk->frames = count;
-			return kind_of(rule) == GM_CFI_END;
+	if (!last)
+		return run(walk, frame, NULL, 0, NULL, generation) != STUCK;
+	how = run(walk, frame, last->frame[last->current],
+		  last->generation == generation ? last->count : 0,
+		  last->frame[last->current ^ 1], generation);
+	last->current ^= 1;
+	last->count = walk->frames;
+	last->generation = generation;
+	__atomic_store_n(&last->busy, 0, __ATOMIC_RELEASE);
+	return how != STUCK;
+}
+
+void gm_cfi_reset(void)
+{
+	for (unsigned i = 0; i < LAST_WALKS; i++)
+		if (last_walks[i].busy) {
+			last_walks[i].count = 0;
+			last_walks[i].busy = 0;
 		}
-	}
-	walk->frames = count;
-	return true;
 }
 
 bool gm_cfi_init(void)
@@ -243,6 +331,10 @@ bool gm_cfi_walk(struct gm_cfi_walk *walk)
 {
 	walk->frames = 0;
 	return false;
+}
+
+void gm_cfi_reset(void)
+{
 }
 
 bool gm_cfi_init(void)

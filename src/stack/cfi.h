@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define GM_CFI_MOST_FRAMES 300u /* a walk with more room is right too, but slower */
+
 struct gm_cfi_walk {
 	uintptr_t *pc;		/* return addresses go here, innermost first, gm_cfi_walk's first */
 	unsigned max, frames;	/* room, and how many there are */
@@ -24,5 +26,8 @@ bool gm_cfi_walk(struct gm_cfi_walk *walk);
 
 /* Code may have changed under its addresses (something was unloaded): learn everything anew. */
 void gm_cfi_forget(void);
+
+/* In the child of a fork: threads that were in a walk are not there any more. */
+void gm_cfi_reset(void);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "stack/stack.h"
 
+#include "stack/cfi.h"
 #include "stack/intern.h"
 #include "stack/native.h"
 #include "stack/python.h"
@@ -45,10 +46,12 @@ const char *gm_stack_python(void)
 }
 
 /* Index of the first frame that is not the shim's: `caller`, or else the first outside our code. */
-static unsigned skip_own(const uintptr_t *pc, unsigned frames, uintptr_t caller)
+static unsigned skip_own(const uintptr_t *pc, unsigned frames, uintptr_t caller, unsigned guess)
 {
 	unsigned i;
 
+	if (guess < frames && pc[guess] == caller)
+		return guess;
 	for (i = 0; i < frames && i < MOST_OWN_FRAMES; i++)
 		if (pc[i] == caller)
 			return i;
@@ -68,12 +71,12 @@ static unsigned walk_native(uintptr_t *kept, unsigned want, uintptr_t caller, ui
 	unsigned guess = __atomic_load_n(&settings.own_frames, __ATOMIC_RELAXED);
 	unsigned asked = want + 1 + guess;
 	unsigned frames = gm_native_walk(pc, asked, stop_start, stop_end);
-	unsigned own = skip_own(pc, frames, caller), count;
+	unsigned own = skip_own(pc, frames, caller, guess), count;
 	bool add_caller;
 
 	if (frames == asked && own > guess) {
 		frames = gm_native_walk(pc, want + 1 + MOST_OWN_FRAMES, stop_start, stop_end);
-		own = skip_own(pc, frames, caller);
+		own = skip_own(pc, frames, caller, guess);
 		if (own <= MOST_OWN_FRAMES)
 			__atomic_store_n(&settings.own_frames, own, __ATOMIC_RELAXED);
 	}
@@ -101,7 +104,7 @@ static void capture_native(struct gm_raw_stack *raw, uintptr_t caller, unsigned 
 	if (raw->pythons)
 		gm_python_interpreter(&start, &end);
 	frames = walk_native(raw->pc, want, caller, start, end, &next);
-	for (i = 0; i < frames && !(raw->pc[i] >= start && raw->pc[i] < end); i++)
+	for (i = end ? 0 : frames; i < frames && !(raw->pc[i] >= start && raw->pc[i] < end); i++)
 		;
 	raw->natives = (uint16_t)i;
 	if (i < frames || (next >= start && next < end))
@@ -136,6 +139,7 @@ void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit
 
 void gm_stack_reset(void)
 {
+	gm_cfi_reset();
 	gm_python_reset();
 	gm_intern_reset();
 }

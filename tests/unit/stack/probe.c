@@ -1,6 +1,8 @@
 /* See probe.h. */
 #include "probe.h"
 
+#include "stack/cfi.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,14 +140,14 @@ static const uintptr_t *from_caller(const uintptr_t *pc, unsigned frames, uintpt
 __attribute__((noinline)) bool probe_unwinders_agree(void)
 {
 	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
-	uintptr_t pc[2][1000];
+	uintptr_t pc[2][GM_CFI_MOST_FRAMES]; /* few enough for the last walk to be used */
 	const uintptr_t *from[2];
 	size_t left[2];
 	bool agree;
 
 	for (int i = 0; i < 2; i++) {
 		unsigned frames = (i ? &gm_unwinder_libgcc : &gm_unwinder_tables)->
-					  walk(pc[i], 1000, 0, 0);
+					  walk(pc[i], GM_CFI_MOST_FRAMES, 0, 0);
 
 		from[i] = from_caller(pc[i], frames, caller);
 		left[i] = from[i] ? (size_t)(pc[i] + frames - from[i]) : 0;

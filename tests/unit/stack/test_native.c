@@ -231,7 +231,7 @@ static NOINLINE void wander(unsigned depth)
 
 static void test_tables_agree_with_libgcc(void **state)
 {
-	const unsigned rounds = 4000;
+	const unsigned rounds = 20000;
 	uint64_t expected_agreements = 0;
 
 	(void)state;
