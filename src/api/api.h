@@ -26,12 +26,14 @@ enum gm_role {
 	GM_ROLE_VMM_ADDRESS_FREE,
 	GM_ROLE_VMM_MAP,
 	GM_ROLE_VMM_UNMAP,
+	GM_ROLE_VMM_MAP_ARRAY,	/* tiles of sparse arrays, mapped and unmapped by one call */
 	GM_ROLE_VMM_RETAIN,
 	GM_ROLE_VMM_RELEASE,
 	GM_ROLE_MULTICAST_BIND,
 	GM_ROLE_MULTICAST_UNBIND,
 	GM_ROLE_GRAPH_NODE,	/* a node of any type: memory nodes count */
 	GM_ROLE_GRAPH_FREE_NODE,
+	GM_ROLE_GRAPH_INSTANTIATE,
 	GM_ROLE_GRAPH_LAUNCH,
 	GM_ROLE_GRAPH_DESTROY,
 	GM_ROLE_GRAPH_EXEC_DESTROY,
@@ -41,12 +43,14 @@ enum gm_role {
 	GM_ROLE_CTX_RELEASE,
 	GM_ROLE_CTX_DESTROY,
 	GM_ROLE_GREEN_CREATE,
+	GM_ROLE_GREEN_DESTROY,
 	GM_ROLE_DEVICE_RESET,
 	GM_ROLE_MODULE_LOAD,
 	GM_ROLE_MODULE_UNLOAD,
 	GM_ROLE_MODULE_USE,	/* lazily loaded code is loaded here */
 	GM_ROLE_LIMIT,
 	GM_ROLE_MEM_INFO,
+	GM_ROLE_SYNC,		/* a stream or context was waited for: pools give memory back */
 	GM_ROLE_ROUTE,
 	GM_ROLES
 };
@@ -84,6 +88,9 @@ struct gm_call {
 	const void *location;	/* a CUmemLocation: where the memory is to lie */
 	const void *node;	/* graph node parameters */
 	void *free_out, *total_out;
+	const void *list;	/* CUarrayMapInfo[count] */
+	uint64_t flags;		/* of an array, of a graph's instantiation */
+	uint32_t count;
 	int device;
 	uint32_t limit;
 	uint8_t space;		/* enum gm_space */
@@ -91,8 +98,9 @@ struct gm_call {
 	uint8_t ipc;		/* the size is to be asked of the driver */
 	uint8_t view;		/* a view of imported memory: no bytes of its own */
 	/* the tracker's own, from gm_call_begin to gm_call_end */
-	uint8_t outermost, recorded, injected, reserved;
-	uint32_t ticket_record;
+	uint8_t outermost, recorded, injected;
+	uint8_t captured;	/* a free on a capturing stream: makes a node, frees nothing */
+	uint32_t ticket_record, ticket_owner;
 	uint64_t ticket_serial;
 	uint64_t free_before;
 	uint64_t started_ns;

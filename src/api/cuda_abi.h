@@ -32,6 +32,7 @@ typedef struct CUkern_st *CUkernel;
 typedef struct CUarray_st *CUarray;
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
@@ -64,6 +65,9 @@ enum cudaMemAllocationHandleType { cudaMemHandleTypeNone = 0 };
 enum cudaMemAllocationType { cudaMemAllocationTypePinned = 1 };
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0 };
 
+#define GM_ARRAY_HOLDS_NOTHING	  0xc0u /* CUDA_ARRAY3D_SPARSE, _DEFERRED_MAPPING: mapped later */
+#define GM_MEM_OPERATION_MAP	  1u
+#define GM_GRAPH_AUTO_FREE	  1u	/* ..._AUTO_FREE_ON_LAUNCH */
 #define GM_LIMIT_STACK_SIZE	  0u
 #define GM_LIMIT_MALLOC_HEAP_SIZE 2u
 #define GM_MEM_LOCATION_DEVICE	  1u
@@ -165,6 +169,7 @@ struct cudaMemAllocNodeParams {
 	void *dptr;
 };
 
+#define GM_GRAPH_NODE_GRAPH	4u
 #define GM_GRAPH_NODE_MEM_ALLOC 10u
 #define GM_GRAPH_NODE_MEM_FREE	11u
 
@@ -257,7 +262,31 @@ typedef struct CUmulticastObjectProp_st {
 	unsigned long long handleTypes, flags;
 } CUmulticastObjectProp;
 
-typedef struct CUarrayMapInfo_st CUarrayMapInfo;
+/* One tile, mip tail or whole level of a sparse array, to be mapped or unmapped. */
+typedef struct CUarrayMapInfo_st {
+	unsigned int resourceType;
+	union {
+		void *mipmap, *array;
+	} resource;
+	unsigned int subresourceType;
+	union {
+		struct {
+			unsigned int level, layer, offsetX, offsetY, offsetZ, extentWidth, extentHeight,
+				extentDepth;
+		} sparseLevel;
+		struct {
+			unsigned int layer;
+			unsigned long long offset, size;
+		} miptail;
+	} subresource;
+	unsigned int memOperationType; /* 1 map, 2 unmap */
+	unsigned int memHandleType;
+	union {
+		CUmemGenericAllocationHandle memHandle;
+	} memHandle;
+	unsigned long long offset;
+	unsigned int deviceBitMask, flags, reserved[2];
+} CUarrayMapInfo;
 typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUctxCreateParams_st CUctxCreateParams;
 

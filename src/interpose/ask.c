@@ -2,12 +2,15 @@
  * Questions put to the driver (ask.h).
  */
 #include "interpose/ask.h"
+#include "interpose/nvml.h"
 #include "interpose/resolve.h"
+#include "interpose/settings.h"
 #include "track/event.h"
 
 #include <string.h>
 
 #define ATTRIBUTE_DEVICE_ORDINAL 9 /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
+#define POOL_RESERVED_CURRENT 5 /* and the three after it: reserved high, used current, used high */
 
 static struct {
 	CUresult (*ctx_get_device)(CUdevice *);
@@ -24,6 +27,9 @@ static struct {
 	CUresult (*graph_attribute)(CUdevice, int, void *);
 	CUresult (*default_pool)(CUmemoryPool *, CUdevice);
 	CUresult (*current_pool)(CUmemoryPool *, CUdevice);
+	CUresult (*ctx_get_current)(CUcontext *);
+	CUresult (*primary_state)(CUdevice, unsigned int *, int *);
+	CUresult (*from_green)(CUcontext *, CUgreenCtx);
 	int device_count;	/* 0: not asked yet */
 	uint64_t described;	/* bit i: device i was told to the tracker */
 } ask;
@@ -51,6 +57,10 @@ void gm_ask_init(void)
 	ask.graph_attribute = gm_libcuda_symbol("cuDeviceGetGraphMemAttribute");
 	ask.default_pool = gm_libcuda_symbol("cuDeviceGetDefaultMemPool");
 	ask.current_pool = gm_libcuda_symbol("cuDeviceGetMemPool");
+	ask.ctx_get_current = gm_libcuda_symbol("cuCtxGetCurrent");
+	ask.primary_state = gm_libcuda_symbol("cuDevicePrimaryCtxGetState");
+	ask.from_green = gm_libcuda_symbol("cuCtxFromGreenCtx");
+	gm_ask_layouts_init();
 }
 
 int gm_ask_device_count(void)
@@ -116,23 +126,67 @@ bool gm_ask_capturing(uint64_t stream, bool per_thread)
 	       status == 1;
 }
 
-uint64_t gm_ask_pool(uint64_t pool, int attribute)
+bool gm_ask_pool_figures(uint64_t pool, struct gm_pool_figures *figures)
 {
-	uint64_t value = 0;
+	uint64_t *const out[] = {&figures->reserved_bytes, &figures->reserved_high_bytes,
+				 &figures->used_bytes, &figures->used_high_bytes};
+	int i;
 
-	if (!ask.pool_attribute || !pool ||
-	    ask.pool_attribute((CUmemoryPool)(uintptr_t)pool, attribute, &value) != GM_CUDA_SUCCESS)
-		return 0;
-	return value;
+	for (i = 0; i < 4; i++)
+		if (!ask.pool_attribute ||
+		    ask.pool_attribute((CUmemoryPool)(uintptr_t)pool, POOL_RESERVED_CURRENT + i,
+				       out[i]) != GM_CUDA_SUCCESS)
+			return false;
+	return true;
 }
 
-uint64_t gm_ask_graph_memory(int device, int attribute)
+bool gm_ask_graph_figures(int device, struct gm_pool_figures *figures)
 {
-	uint64_t value = 0;
+	uint64_t *const out[] = {&figures->used_bytes, &figures->used_high_bytes,
+				 &figures->reserved_bytes, &figures->reserved_high_bytes};
+	int i;
 
-	if (!ask.graph_attribute || ask.graph_attribute(device, attribute, &value) != GM_CUDA_SUCCESS)
+	for (i = 0; i < 4; i++)
+		if (!ask.graph_attribute || ask.graph_attribute(device, i, out[i]) != GM_CUDA_SUCCESS)
+			return false;
+	return true;
+}
+
+uint64_t gm_ask_current_context(void)
+{
+	CUcontext context = NULL;
+
+	if (!ask.ctx_get_current || ask.ctx_get_current(&context) != GM_CUDA_SUCCESS)
 		return 0;
-	return value;
+	return (uintptr_t)context;
+}
+
+bool gm_ask_primary_active(int device, bool otherwise)
+{
+	unsigned int flags;
+	int active;
+
+	if (!ask.primary_state || ask.primary_state(device, &flags, &active) != GM_CUDA_SUCCESS)
+		return otherwise;
+	return active;
+}
+
+uint64_t gm_ask_green_context(uint64_t green)
+{
+	CUcontext context = NULL;
+
+	if (!ask.from_green ||
+	    ask.from_green(&context, (CUgreenCtx)(uintptr_t)green) != GM_CUDA_SUCCESS)
+		return 0;
+	return (uintptr_t)context;
+}
+
+bool gm_ask_device_used(int device, uint64_t *used_bytes)
+{
+	uint8_t uuid[16];
+
+	return ask.device_get_uuid && ask.device_get_uuid(uuid, device) == GM_CUDA_SUCCESS &&
+	       gm_nvml_used(uuid, used_bytes);
 }
 
 uint64_t gm_ask_default_pool(int device)
@@ -170,6 +224,7 @@ void gm_ask_describe_device(int device)
 	if (ask.device_total_mem)
 		ask.device_total_mem(&total, device);
 	gm_track_device(device, name, uuid, total);
+	gm_track_capacity(device, gm_settings.capacity_bytes);
 }
 
 void gm_ask_forget_devices(void)

@@ -6,10 +6,14 @@
 #define GM_INTERPOSE_ASK_H
 
 #include "api/api.h"
+#include "track/event.h"
 #include <stdbool.h>
 
 /* Finds the functions in libcuda; called when it was found. */
 void gm_ask_init(void);
+
+/* The same for what ask_layout.c asks. */
+void gm_ask_layouts_init(void);
 
 /* Number of devices the process sees; 1 until it can be told. */
 int gm_ask_device_count(void);
@@ -29,19 +33,35 @@ bool gm_ask_mem_info(uint64_t *free_bytes, uint64_t *total_bytes);
 /* True if the stream is being captured into a graph. `per_thread`: 0 means the per-thread stream. */
 bool gm_ask_capturing(uint64_t stream, bool per_thread);
 
-/* A pool's attribute as a number (CUmemPool_attribute); 0 if the driver does not say. */
-uint64_t gm_ask_pool(uint64_t pool, int attribute);
-#define GM_POOL_RESERVED_CURRENT 5
-#define GM_POOL_RESERVED_HIGH	 6
-#define GM_POOL_USED_CURRENT	 7
-#define GM_POOL_USED_HIGH	 8
+/* Handle of the calling thread's context, 0 without one. */
+uint64_t gm_ask_current_context(void);
 
-/* Graph memory of a device (CUgraphMem_attribute). */
-uint64_t gm_ask_graph_memory(int device, int attribute);
-#define GM_GRAPH_USED_CURRENT	  0
-#define GM_GRAPH_USED_HIGH	  1
-#define GM_GRAPH_RESERVED_CURRENT 2
-#define GM_GRAPH_RESERVED_HIGH	  3
+/* Whether a device's primary context is there; `otherwise` if the driver does not say. */
+bool gm_ask_primary_active(int device, bool otherwise);
+
+/* The context that a green context is used by, 0 if the driver does not say. */
+uint64_t gm_ask_green_context(uint64_t green);
+
+/* Bytes in use on a device by all processes, from NVML. */
+bool gm_ask_device_used(int device, uint64_t *used_bytes);
+
+/*
+ * Bytes that an array or mipmapped array takes as the driver lays it out (tiles of 64 B by 8 rows, as
+ * measured on an H100), from the descriptor that the driver keeps; 0 if it does not say.
+ */
+uint64_t gm_ask_array_bytes(uint64_t array, bool mipmapped);
+
+/* All four figures of a pool, of a device's graph memory; false if the driver does not say. */
+bool gm_ask_pool_figures(uint64_t pool, struct gm_pool_figures *figures);
+bool gm_ask_graph_figures(int device, struct gm_pool_figures *figures);
+
+/* The memory nodes of a graph and of the graphs inside it, in the order they were made. */
+struct gm_graph_nodes {
+	struct gm_graph_node *nodes;
+	uint32_t count, capacity;
+};
+void gm_ask_graph_nodes(uint64_t graph, struct gm_graph_nodes *nodes);
+void gm_free_graph_nodes(struct gm_graph_nodes *nodes);
 
 /* The device's default and current pool, 0 if the driver does not say. */
 uint64_t gm_ask_default_pool(int device);

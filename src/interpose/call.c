@@ -3,8 +3,11 @@
  * role's handlers (roles.c).
  */
 #include "interpose/preload.h"
+#include "interpose/refuse.h"
 #include "interpose/roles.h"
+#include "interpose/view.h"
 #include "store/writer.h"
+#include "track/event.h"
 
 /* Deeper than this inside one CUDA call is no nesting but a stale mark that a longjmp left. */
 #define MOST_NESTED_BYTES (1u << 20)
@@ -13,6 +16,19 @@ static __thread struct {
 	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
 	uint8_t busy;	     /* in the tracker: a signal handler's calls are let through unrecorded */
 } thread __attribute__((tls_model("initial-exec")));
+
+bool gm_enter_tracker(void)
+{
+	if (thread.busy)
+		return false;
+	thread.busy = 1;
+	return true;
+}
+
+void gm_leave_tracker(void)
+{
+	thread.busy = 0;
+}
 
 /* Roles whose events count wherever they happen: cudart makes contexts inside the first cudaMalloc. */
 static bool seen_when_nested(unsigned role)
@@ -23,6 +39,8 @@ static bool seen_when_nested(unsigned role)
 	case GM_ROLE_CTX_RELEASE:
 	case GM_ROLE_CTX_DESTROY:
 	case GM_ROLE_GREEN_CREATE:
+	case GM_ROLE_GREEN_DESTROY:
+	case GM_ROLE_GRAPH_INSTANTIATE:
 	case GM_ROLE_DEVICE_RESET:
 	case GM_ROLE_MODULE_LOAD:
 	case GM_ROLE_MODULE_UNLOAD:
@@ -41,6 +59,12 @@ static bool is_nested(uintptr_t here)
 	       thread.outermost - here < MOST_NESTED_BYTES;
 }
 
+const struct gm_call *gm_call_outermost(const struct gm_call *call)
+{
+	return !call->outermost && is_nested((uintptr_t)call) ?
+		       (const struct gm_call *)thread.outermost : call;
+}
+
 void gm_call_begin(struct gm_call *call)
 {
 	const struct gm_row *row = &gm_rows[call->function];
@@ -49,6 +73,10 @@ void gm_call_begin(struct gm_call *call)
 	if (gm_disabled() || thread.busy) {
 		if (thread.busy && gm_file)
 			__atomic_fetch_add(&gm_file->passed_calls, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	if (row->role == GM_ROLE_SYNC) { /* waits: what happens meanwhile is not inside them */
+		call->recorded = gm_track_pools_waiting() && gm_owns_file();
 		return;
 	}
 	call->outermost = !is_nested(here);
@@ -60,6 +88,8 @@ void gm_call_begin(struct gm_call *call)
 		return;
 	thread.busy = 1;
 	call->recorded = 1;
+	if (call->outermost)
+		gm_refuse_begin(call, row);
 	gm_role_begin(call, row);
 	thread.busy = 0;
 }
@@ -69,7 +99,10 @@ void gm_call_end(struct gm_call *call, int result)
 	/* After a fork inside the call the file is the parent's. */
 	if (call->recorded && gm_owns_file()) {
 		thread.busy = 1;
+		if (call->outermost)
+			gm_refuse_end(call);
 		gm_role_end(call, &gm_rows[call->function], result);
+		gm_sample_after(&gm_rows[call->function], call->device, result);
 		thread.busy = 0;
 	}
 	if (call->outermost)

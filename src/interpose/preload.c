@@ -3,6 +3,7 @@
  */
 #include "interpose/preload.h"
 #include "interpose/ask.h"
+#include "interpose/nvml.h"
 #include "interpose/resolve.h"
 #include "interpose/settings.h"
 #include "stack/elf_symbols.h"
@@ -205,6 +206,7 @@ static bool start(void)
 		if (self.page) { /* the child of a fork */
 			gm_store_forget();
 			gm_stack_reset();
+			gm_nvml_forget();
 		}
 		open = make_page() && open_file();
 		if (open) {
@@ -236,6 +238,7 @@ bool gm_recording(void)
 void gm_driver_found(void)
 {
 	gm_ask_init();
+	gm_nvml_open();
 	gm_stack_init((enum gm_stack_mode)gm_settings.stacks, gm_settings.depth);
 }
 

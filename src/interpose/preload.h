@@ -19,6 +19,13 @@ bool gm_disabled(void);
  */
 bool gm_recording(void);
 
+/*
+ * Marks the calling thread as inside the tracker, for events that are no calls of CUDA's; false when it
+ * already is (a signal handler came between): then nothing is to be recorded.
+ */
+bool gm_enter_tracker(void);
+void gm_leave_tracker(void);
+
 /* True when a file is open and is this process's own; opens nothing. Safe in any context. */
 bool gm_owns_file(void);
 
@@ -39,6 +46,9 @@ void gm_finish(unsigned end, int status, bool print);
  * must be known before (a free's record, the driver's free bytes). Allocates nothing, never fails.
  */
 void gm_call_begin(struct gm_call *call);
+
+/* The outermost call of this thread that `call` happens in; `call` itself if it is that. */
+const struct gm_call *gm_call_outermost(const struct gm_call *call);
 
 /* After it, with its result: records what happened. The caller returns `result` unchanged. */
 void gm_call_end(struct gm_call *call, int result);

@@ -4,15 +4,21 @@
 #include "interpose/roles.h"
 #include "interpose/ask.h"
 #include "interpose/preload.h"
-#include "interpose/resolve.h"
+#include "interpose/refuse.h"
+#include "interpose/role_steps.h"
+#include "interpose/torch.h"
+#include "interpose/view.h"
 #include "stack/stack.h"
 #include "track/event.h"
 
 #include <string.h>
 
+#define STREAM_LEGACY	  1u /* cudaStreamLegacy, another name for 0 */
+#define STREAM_PER_THREAD 2u
+
 /* ---- steps that roles share ---- */
 
-static uint32_t take_stack(const struct gm_call *call, unsigned limit, uint32_t *module)
+uint32_t gm_take_stack(const struct gm_call *call, unsigned limit, uint32_t *module)
 {
 	struct gm_raw_stack raw;
 
@@ -20,7 +26,14 @@ static uint32_t take_stack(const struct gm_call *call, unsigned limit, uint32_t 
 	return gm_stack_intern(&raw, module);
 }
 
-static uint64_t read_out(const struct gm_call *call)
+uint32_t gm_take_outer_stack(const struct gm_call *call, uint32_t *module)
+{
+	const struct gm_call *outer = gm_call_outermost(call);
+
+	return gm_take_stack(outer, 0, module);
+}
+
+uint64_t gm_read_out(const struct gm_call *call)
 {
 	uint32_t narrow;
 	uint64_t wide;
@@ -35,8 +48,7 @@ static uint64_t read_out(const struct gm_call *call)
 	return wide;
 }
 
-/* An event about `key` with what all of them say. Device and bytes are the caller's business. */
-static struct gm_event event_of(const struct gm_call *call, const struct gm_row *row, int result)
+struct gm_event gm_event_of(const struct gm_call *call, const struct gm_row *row, int result)
 {
 	struct gm_event event = {
 		.key = call->key,
@@ -78,7 +90,7 @@ static uint64_t asked_bytes(const struct gm_call *call)
 	return pitch * call->rows;
 }
 
-static int context_device(void)
+int gm_context_device(void)
 {
 	int device = gm_ask_device_count() == 1 ? 0 : gm_ask_current_device();
 
@@ -106,56 +118,108 @@ static int device_of(const struct gm_call *call, unsigned kind, uint64_t key)
 	if (gm_ask_device_count() == 1)
 		return 0;
 	if ((kind == GM_KIND_ASYNC || kind == GM_KIND_IMPORTED) && call->space == GM_SPACE_POINTER)
-		return gm_ask_pointer_device(key, context_device());
-	return context_device();
+		return gm_ask_pointer_device(key, gm_context_device());
+	return gm_context_device();
 }
 
-static bool per_thread(const struct gm_row *row)
+bool gm_per_thread(const struct gm_row *row)
 {
 	size_t bytes = strlen(row->name);
 
 	return bytes > 5 && !strcmp(row->name + bytes - 5, "_ptsz");
 }
 
+uint64_t gm_stream_of(const struct gm_call *call, const struct gm_row *row)
+{
+	if (call->stream == STREAM_LEGACY)
+		return 0;
+	return call->stream == 0 && gm_per_thread(row) ? STREAM_PER_THREAD : call->stream;
+}
+
 /* ---- allocations ---- */
+
+static void alloc_failed(struct gm_call *call, const struct gm_row *row, struct gm_event *event)
+{
+	event->key = 0;
+	event->device = (int16_t)(on_host(call, row->kind) ? GM_HOST : gm_context_device());
+	event->bytes = call->rows ? call->bytes * call->rows : call->bytes;
+	event->stack = gm_take_stack(call, 0, &event->caller_module);
+	if (event->error != GM_CUDA_OUT_OF_MEMORY) {
+		gm_track_alloc_failed(event);
+		return;
+	}
+	gm_sample_pools(); /* they gave back what was idle */
+	gm_alloc_out_of_memory(call, event);
+}
+
+/* Bytes of a successful allocation, asked of the driver where the call did not say. */
+static uint64_t bytes_of(const struct gm_call *call, const struct gm_row *row, uint64_t key)
+{
+	if (row->kind == GM_KIND_ARRAY && (call->flags & GM_ARRAY_HOLDS_NOTHING))
+		return 0; /* what is mapped into it is memory of its own */
+	if (call->view)
+		return 0;
+	if (row->kind == GM_KIND_IMPORTED && call->space == GM_SPACE_POINTER && !call->bytes)
+		return gm_ask_pointer_bytes(key);
+	return asked_bytes(call);
+}
+
+static void tell_alloc(struct gm_call *call, struct gm_event *event)
+{
+	uint32_t pool;
+	int device = event->device;
+
+	if (event->kind == GM_KIND_ASYNC) {
+		pool = gm_pool_of(call->pool, &device);
+		event->owner = pool;
+		event->device = (int16_t)device;
+		gm_track_alloc(event);
+		gm_sample_pool(pool, false);
+		return;
+	}
+	if (event->kind == GM_KIND_ARRAY && event->bytes)
+		event->layout_bytes = gm_ask_array_bytes(event->key, event->space == GM_SPACE_MIPMAP);
+	gm_track_alloc(event);
+	gm_sample_idle_pools(); /* the driver takes from them when memory is short */
+}
 
 static void end_alloc(struct gm_call *call, const struct gm_row *row, int result)
 {
-	struct gm_event event = event_of(call, row, result);
+	struct gm_event event = gm_event_of(call, row, result);
 
+	if (gm_torch_call(call))
+		event.flags |= GM_ALLOC_TORCH;
 	if (result != GM_CUDA_SUCCESS) {
-		event.key = 0;
-		event.device = (int16_t)(on_host(call, row->kind) ? GM_HOST : context_device());
-		event.bytes = call->rows ? call->bytes * call->rows : call->bytes;
-		event.stack = take_stack(call, 0, &event.caller_module);
-		gm_track_alloc_failed(&event);
+		alloc_failed(call, row, &event);
 		return;
 	}
-	event.key = read_out(call);
+	event.key = gm_read_out(call);
 	if (!event.key)
 		return; /* nothing was asked for */
-	event.bytes = asked_bytes(call);
-	if (row->kind == GM_KIND_ASYNC && gm_ask_capturing(call->stream, per_thread(row)))
+	event.bytes = bytes_of(call, row, event.key);
+	if (row->kind == GM_KIND_ASYNC && gm_ask_capturing(call->stream, gm_per_thread(row)))
 		event.kind = GM_KIND_GRAPH;
-	if (call->ipc)
-		event.bytes = gm_ask_pointer_bytes(event.key);
 	if (event.kind == GM_KIND_IMPORTED)
 		event.flags |= GM_ALLOC_NOT_OWNED;
-	if (event.kind == GM_KIND_GRAPH)
-		event.flags |= GM_ALLOC_CAPTURED;
-	event.device = (int16_t)device_of(call, event.kind, event.key);
+	event.stream = gm_stream_of(call, row);
+	event.device = (int16_t)device_of(call, row->kind, event.key);
+	event.context = gm_current_context(call);
 	gm_ask_describe_device(event.device);
-	event.stack = take_stack(call, 0, &event.caller_module);
-	gm_track_alloc(&event);
+	event.stack = gm_take_stack(call, 0, &event.caller_module);
+	if (event.kind == GM_KIND_GRAPH)
+		gm_graph_node_made(&event);
+	else
+		tell_alloc(call, &event);
 }
 
 static void end_register(struct gm_call *call, const struct gm_row *row, int result)
 {
-	struct gm_event event = event_of(call, row, result);
+	struct gm_event event = gm_event_of(call, row, result);
 
 	event.device = GM_HOST;
 	event.flags |= GM_ALLOC_NOT_OWNED;
-	event.stack = take_stack(call, 0, &event.caller_module);
+	event.context = gm_current_context(call);
+	event.stack = gm_take_stack(call, 0, &event.caller_module);
 	if (result == GM_CUDA_SUCCESS)
 		gm_track_alloc(&event);
 	else
@@ -166,23 +230,35 @@ static void end_register(struct gm_call *call, const struct gm_row *row, int res
 
 static void begin_free(struct gm_call *call, const struct gm_row *row)
 {
-	struct gm_event event = event_of(call, row, 0);
-	struct gm_ticket ticket = gm_track_free_begin(event.space, event.key);
+	struct gm_event event = gm_event_of(call, row, 0);
+	struct gm_ticket ticket;
 
+	call->ticket_record = GM_NONE;
+	call->captured = row->kind == GM_KIND_ASYNC && gm_track_graph_nodes() &&
+			 gm_ask_capturing(call->stream, gm_per_thread(row));
+	if (call->captured)
+		return; /* a node that frees when its graph is launched */
+	ticket = gm_track_free_begin(event.space, event.key);
 	call->ticket_record = ticket.record;
 	call->ticket_serial = ticket.serial;
+	call->ticket_owner = ticket.owner;
 }
 
 static void end_free(struct gm_call *call, const struct gm_row *row, int result)
 {
 	struct gm_ticket ticket = {.record = call->ticket_record, .serial = call->ticket_serial};
-	struct gm_event event = event_of(call, row, result);
+	struct gm_event event = gm_event_of(call, row, result);
 
 	if (!call->key)
 		return; /* freeing NULL is legal everywhere */
+	if (call->captured && result == GM_CUDA_SUCCESS)
+		return;
+	event.stream = gm_stream_of(call, row);
 	event.device = GM_HOST;
-	event.stack = take_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
+	event.stack = gm_take_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
 	gm_track_free_end(ticket, &event);
+	if (result == GM_CUDA_SUCCESS && ticket.record != GM_NONE)
+		gm_sample_pool(call->ticket_owner, false);
 }
 
 static void end_export(struct gm_call *call, const struct gm_row *row, int result)
@@ -196,115 +272,160 @@ static void end_export(struct gm_call *call, const struct gm_row *row, int resul
 
 static void end_reserve(struct gm_call *call, const struct gm_row *row, int result)
 {
-	struct gm_event event = event_of(call, row, result);
+	struct gm_event event = gm_event_of(call, row, result);
 
 	if (result != GM_CUDA_SUCCESS)
 		return;
-	event.key = read_out(call);
+	event.key = gm_read_out(call);
 	event.space = GM_SPACE_RESERVATION;
-	event.device = (int16_t)context_device();
+	event.device = (int16_t)gm_context_device();
 	gm_track_reserve(&event);
 }
 
 static void end_address_free(struct gm_call *call, const struct gm_row *row, int result)
 {
-	struct gm_event event = event_of(call, row, result);
+	struct gm_event event = gm_event_of(call, row, result);
 
 	event.space = GM_SPACE_RESERVATION;
-	event.stack = take_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
+	event.stack = gm_take_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
 	gm_track_unreserve(&event);
 }
 
 static void end_map(struct gm_call *call, const struct gm_row *row, int result)
 {
-	struct gm_event event = event_of(call, row, result);
+	struct gm_event event = gm_event_of(call, row, result);
 
 	event.space = GM_SPACE_MAPPING;
-	event.device = (int16_t)context_device();
+	event.device = (int16_t)gm_context_device();
+	if (gm_torch_call(call))
+		event.flags |= GM_ALLOC_TORCH;
 	if (result == GM_CUDA_SUCCESS)
-		gm_track_map(&event, call->handle);
+		gm_track_map(&event, call->handle, call->offset);
 }
 
 static void end_unmap(struct gm_call *call, const struct gm_row *row, int result)
 {
-	struct gm_event event = event_of(call, row, result);
+	struct gm_event event = gm_event_of(call, row, result);
 
 	event.space = GM_SPACE_MAPPING;
 	if (result == GM_CUDA_SUCCESS) {
 		gm_track_unmap(&event);
 		return;
 	}
-	event.stack = take_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
+	event.stack = gm_take_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
 	gm_track_free_end((struct gm_ticket){.record = GM_NONE}, &event);
 }
 
 static void end_retain(struct gm_call *call, const struct gm_row *row, int result)
 {
-	struct gm_event event = event_of(call, row, result);
+	struct gm_event event = gm_event_of(call, row, result);
 
 	if (result != GM_CUDA_SUCCESS)
 		return;
-	event.key = read_out(call);
+	event.key = gm_read_out(call);
 	gm_track_retain(&event, call->key);
 }
 
 static void end_release(struct gm_call *call, const struct gm_row *row, int result)
 {
-	struct gm_event event = event_of(call, row, result);
+	struct gm_event event = gm_event_of(call, row, result);
 
 	event.space = GM_SPACE_HANDLE;
-	event.stack = take_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
+	event.stack = gm_take_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
 	gm_track_release(&event);
 }
 
-/* ---- contexts ---- */
-
-static bool on_device(const struct gm_alloc_record *record, const void *device)
+/* A tile is known by the array and the place in it; both are in the entry's first 56 bytes. */
+static uint64_t tile_of(const CUarrayMapInfo *info)
 {
-	return record->level == GM_LEVEL_DRIVER && record->device == *(const int *)device &&
-	       record->space != GM_SPACE_RESERVATION && record->space != GM_SPACE_HANDLE;
+	const unsigned char *byte = (const unsigned char *)info;
+	uint64_t hash = 14695981039346656037u;
+	size_t i;
+
+	for (i = 0; i < offsetof(CUarrayMapInfo, memOperationType); i++)
+		hash = (hash ^ byte[i]) * 1099511628211u;
+	return hash;
 }
 
-static void begin_reset(struct gm_call *call, const struct gm_row *row)
+static void end_map_array(struct gm_call *call, const struct gm_row *row, int result)
 {
-	(void)row;
-	if (call->device < 0)
-		call->device = gm_ask_current_device();
+	const CUarrayMapInfo *list = call->list;
+	struct gm_event event = gm_event_of(call, row, result);
+	uint32_t i;
+
+	if (result != GM_CUDA_SUCCESS || !list)
+		return;
+	event.device = (int16_t)gm_context_device();
+	for (i = 0; i < call->count; i++) {
+		if (list[i].memOperationType == GM_MEM_OPERATION_MAP)
+			gm_track_map_tile(&event, tile_of(&list[i]), list[i].memHandle.memHandle);
+		else
+			gm_track_unmap_tile(&event, tile_of(&list[i]));
+	}
 }
 
-static void end_reset(struct gm_call *call, const struct gm_row *row, int result)
+static void end_bind(struct gm_call *call, const struct gm_row *row, int result)
 {
-	(void)row;
-	if (result == GM_CUDA_SUCCESS && call->device >= 0)
-		gm_track_implicit_free(GM_IMPLICIT_DEVICE_RESET, on_device, &call->device);
-}
+	struct gm_event event = gm_event_of(call, row, result);
 
-static void end_context(struct gm_call *call, const struct gm_row *row, int result)
-{
-	(void)row;
 	if (result == GM_CUDA_SUCCESS)
-		gm_ask_describe_device(call->device);
+		gm_track_bind(&event, call->offset, call->handle, call->address);
+}
+
+static void end_unbind(struct gm_call *call, const struct gm_row *row, int result)
+{
+	struct gm_event event = gm_event_of(call, row, result);
+
+	if (result == GM_CUDA_SUCCESS)
+		gm_track_unbind(&event, call->offset);
 }
 
 /* ---- the table ---- */
 
+typedef void begin_role(struct gm_call *call, const struct gm_row *row);
+typedef void end_role(struct gm_call *call, const struct gm_row *row, int result);
+
 static const struct {
-	void (*begin)(struct gm_call *call, const struct gm_row *row);
-	void (*end)(struct gm_call *call, const struct gm_row *row, int result);
+	begin_role *begin;
+	end_role *end;
 } roles[GM_ROLES] = {
 	[GM_ROLE_ALLOC] = {NULL, end_alloc},
 	[GM_ROLE_FREE] = {begin_free, end_free},
 	[GM_ROLE_REGISTER] = {NULL, end_register},
 	[GM_ROLE_EXPORT] = {NULL, end_export},
+	[GM_ROLE_POOL_CREATE] = {NULL, gm_end_pool_create},
+	[GM_ROLE_POOL_IMPORT] = {NULL, gm_end_pool_import},
+	[GM_ROLE_POOL_DESTROY] = {NULL, gm_end_pool_destroy},
+	[GM_ROLE_POOL_TRIM] = {NULL, gm_end_pool_trim},
+	[GM_ROLE_POOL_SET] = {NULL, gm_end_pool_set},
 	[GM_ROLE_VMM_RESERVE] = {NULL, end_reserve},
 	[GM_ROLE_VMM_ADDRESS_FREE] = {NULL, end_address_free},
 	[GM_ROLE_VMM_MAP] = {NULL, end_map},
 	[GM_ROLE_VMM_UNMAP] = {NULL, end_unmap},
+	[GM_ROLE_VMM_MAP_ARRAY] = {NULL, end_map_array},
 	[GM_ROLE_VMM_RETAIN] = {NULL, end_retain},
 	[GM_ROLE_VMM_RELEASE] = {NULL, end_release},
-	[GM_ROLE_CTX_CREATE] = {NULL, end_context},
-	[GM_ROLE_CTX_RETAIN] = {NULL, end_context},
-	[GM_ROLE_DEVICE_RESET] = {begin_reset, end_reset},
+	[GM_ROLE_MULTICAST_BIND] = {NULL, end_bind},
+	[GM_ROLE_MULTICAST_UNBIND] = {NULL, end_unbind},
+	[GM_ROLE_MEM_INFO] = {NULL, gm_refuse_end_mem_info},
+	[GM_ROLE_GRAPH_NODE] = {NULL, gm_end_graph_node},
+	[GM_ROLE_GRAPH_INSTANTIATE] = {NULL, gm_end_graph_instantiate},
+	[GM_ROLE_GRAPH_LAUNCH] = {NULL, gm_end_graph_launch},
+	[GM_ROLE_GRAPH_DESTROY] = {gm_begin_graph_destroy, NULL},
+	[GM_ROLE_GRAPH_EXEC_DESTROY] = {NULL, gm_end_graph_exec_destroy},
+	[GM_ROLE_GRAPH_TRIM] = {NULL, gm_end_graph_trim},
+	[GM_ROLE_CTX_CREATE] = {gm_begin_context, gm_end_context},
+	[GM_ROLE_CTX_RETAIN] = {gm_begin_context, gm_end_context},
+	[GM_ROLE_CTX_RELEASE] = {NULL, gm_end_release_context},
+	[GM_ROLE_CTX_DESTROY] = {NULL, gm_end_destroy_context},
+	[GM_ROLE_GREEN_CREATE] = {gm_begin_context, gm_end_green},
+	[GM_ROLE_GREEN_DESTROY] = {gm_begin_destroy_green, gm_end_destroy_green},
+	[GM_ROLE_DEVICE_RESET] = {gm_begin_reset, gm_end_reset},
+	[GM_ROLE_MODULE_LOAD] = {gm_begin_cost, gm_end_cost},
+	[GM_ROLE_MODULE_UNLOAD] = {gm_begin_cost, gm_end_cost},
+	[GM_ROLE_MODULE_USE] = {gm_begin_cost, gm_end_cost},
+	[GM_ROLE_LIMIT] = {gm_begin_cost, gm_end_cost},
+	[GM_ROLE_SYNC] = {NULL, gm_end_sync},
 };
 
 void gm_role_begin(struct gm_call *call, const struct gm_row *row)

@@ -105,6 +105,7 @@ enum gm_space {
 	GM_SPACE_MULTICAST,	/* multicast object */
 	GM_SPACE_TORCH,		/* address of a PyTorch block */
 	GM_SPACE_CUSTOM,	/* address of a block of a program's own pool */
+	GM_SPACE_TILE,		/* a tile of a sparse array that a handle is mapped to */
 	GM_SPACES
 };
 
@@ -259,6 +260,8 @@ struct gm_window {
  * touched in, min = max = last = the last bytes of the window before.
  * Peak: if `epoch` is older than its level's, bytes_at_peak is to be read as live_bytes.
  */
+#define GM_SITE_TORCH 1u /* its memory is PyTorch's segments: divided into blocks */
+
 struct gm_site_record {
 	uint32_t stack;		/* GM_NONE: stacks are off */
 	uint8_t kind, level;
@@ -275,8 +278,10 @@ struct gm_site_record {
 	uint32_t failed_frees, retries;	/* frees CUDA refused; retry chains begun here */
 	uint32_t function;		/* GM_TABLE_FUNCTIONS: the one that allocated first */
 	uint32_t caller_module;		/* innermost module outside CUDA and the shim, GM_NONE */
-	uint32_t window_current, window_merges, window_resets, reserved0;
+	uint32_t window_current, window_merges, window_resets;
+	uint32_t flags;		/* GM_SITE_... */
 	uint64_t stray_count;
+	uint64_t first_serial;	/* of its first allocation */
 	struct gm_window windows[GM_WINDOWS];
 };
 
@@ -286,6 +291,7 @@ struct gm_site_record {
 #define GM_ALLOC_BEFORE_MARK 8u /* allocated before the program's first mark */
 #define GM_ALLOC_AUTO_FREE  16u /* graph memory that auto-free-on-launch handles */
 #define GM_ALLOC_HOST_PLACED 32u /* vmm in host memory */
+#define GM_ALLOC_TORCH	    64u	/* taken by PyTorch's allocator: a segment, or a mapping of one */
 
 struct gm_alloc_record {
 	uint32_t state;		/* enum gm_state (release) */
@@ -297,14 +303,17 @@ struct gm_alloc_record {
 	uint64_t stream;	/* handle the caller gave, 0 default */
 	uint64_t serial;	/* counts allocations; unique */
 	uint32_t owner;		/* pool (GM_TABLE_POOLS) or, of a mapping, the handle's record; GM_NONE */
-	uint32_t references;	/* of a handle: those the program holds; 0 and mapped is GM_STATE_PENDING */
+	uint32_t references;	/* of a handle: those the program holds; 0 and mapped is GM_STATE_PENDING.
+				   Of an import: how often it was opened */
 	uint32_t thread;	/* tid */
 	uint16_t flags;		/* GM_ALLOC_... */
 	uint8_t space, kind;
 	int16_t device;
 	uint8_t level;
 	uint8_t reserved;
-	uint32_t mappings;	/* of a handle: cuMemMap ranges that hold it */
+	uint32_t mappings;	/* of a handle: mappings, tiles and multicast bindings that hold it */
+	uint32_t context;	/* GM_TABLE_CONTEXTS: the one it goes with; GM_NONE */
+	uint32_t reserved1;
 };
 
 struct gm_device_record {
@@ -343,18 +352,21 @@ struct gm_usage_record {
 enum gm_pool_type { GM_POOL_DEFAULT, GM_POOL_EXPLICIT, GM_POOL_GRAPH, GM_POOL_IMPORTED };
 
 struct gm_pool_record {
-	uint32_t state;			/* GM_STATE_LIVE; GM_STATE_EMPTY after its destruction */
+	uint32_t state;			/* GM_STATE_LIVE; destroyed: GM_STATE_PENDING while memory of it is
+					   allocated, then GM_STATE_EMPTY */
 	int16_t device;
 	uint8_t type;			/* enum gm_pool_type */
 	uint8_t reserved;
 	uint64_t handle;
-	uint64_t reserved_bytes, used_bytes;	/* by the pool's attributes when last asked */
+	uint64_t reserved_bytes;	/* by the pool's attributes when last asked */
+	uint64_t used_bytes;		/* the same, but never more than live_bytes (see pools.c) */
 	uint64_t reserved_peak_bytes, used_peak_bytes;
 	uint64_t pending_free_bytes;	/* freed on a stream, still in the pool's reserve */
 	uint64_t allocations;
 	uint64_t sampled_ns;
-	uint32_t stack;
-	uint32_t reserved1;
+	uint32_t stack;			/* of its creation, GM_NONE */
+	uint32_t samples;		/* times its attributes were asked */
+	uint64_t live_bytes;		/* allocated from it and not freed, by our own books */
 };
 
 enum gm_error_type {
@@ -411,6 +423,8 @@ struct gm_oom_record {
 	uint32_t attempts;			/* failing calls of its chain */
 	uint32_t other_pids_string;		/* "PID BYTES\n" lines, GM_NONE */
 	uint32_t injected;			/* 1: by GPUMEMTRACE_FAIL or _CAPACITY */
+	uint32_t withdrawn;			/* 1: the request was served after all, no OOM */
+	uint32_t reserved;
 };
 
 struct gm_oom_site_record {

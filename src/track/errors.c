@@ -81,14 +81,17 @@ void gm_error_of_free(const struct gm_event *event, struct gm_alloc_record *allo
 {
 	const struct gm_freed *freed = gm_freed_find(event->space, event->key);
 	struct gm_alloc_record *other;
+	uint32_t number;
 
+	if (!alloc && event->space == GM_SPACE_MAPPING) /* unmaps carry no ticket */
+		alloc = gm_live_find(event->space, event->key, &number);
 	if (alloc) {
 		gm_error_note(same_family(event->kind, alloc->kind) ? GM_ERROR_FREE_FAILED
 								    : GM_ERROR_WRONG_FAMILY,
 			      event, alloc->bytes, GM_NONE, alloc->site);
 		return;
 	}
-	other = known_elsewhere(event);
+	other = event->space == GM_SPACE_MAPPING ? NULL : known_elsewhere(event);
 	if (other)
 		gm_error_note(GM_ERROR_WRONG_FAMILY, event, other->bytes, GM_NONE, other->site);
 	else if (freed && freed->cause)

@@ -18,20 +18,25 @@
 struct gm_event {
 	uint64_t key;		/* pointer, array or handle in its space */
 	uint64_t bytes;		/* asked for */
+	uint64_t layout_bytes;	/* as the driver lays it out, 0: as asked */
 	uint64_t stream;
 	uint32_t stack;		/* GM_TABLE_STACKS; GM_NONE */
 	uint32_t caller_module; /* GM_TABLE_MODULES; GM_NONE */
 	uint32_t function;	/* gm_track_function's number; GM_NONE for blocks */
 	uint32_t owner;		/* pool's record, or a mapping's handle record; GM_NONE */
+	uint32_t context;	/* number in GM_TABLE_CONTEXTS plus 1; 0 unknown */
 	int32_t error;		/* CUDA's code; 0 success */
 	int16_t device;		/* GM_HOST for host memory */
 	uint8_t space, kind, level;
+	uint8_t injected;	/* the failure is the tracker's own doing */
 	uint16_t flags;		/* GM_ALLOC_... */
+	const struct gm_device_view *view; /* at an out-of-memory error (torch.h); NULL: not asked */
 };
 
 /* A free under way: which record it is about, and that the record was still that allocation's. */
 struct gm_ticket {
 	uint32_t record; /* GM_NONE: nothing of that key is known */
+	uint32_t owner;	 /* its pool, GM_NONE */
 	uint64_t serial;
 };
 
@@ -81,8 +86,8 @@ bool gm_track_find(uint8_t space, uint64_t key, struct gm_alloc_record *out);
 void gm_track_reserve(const struct gm_event *event);
 void gm_track_unreserve(const struct gm_event *event);
 
-/* A range was mapped to `handle`; unmapped: every mapping that starts in the range. */
-void gm_track_map(const struct gm_event *event, uint64_t handle);
+/* A range was mapped to `handle` from `offset` on; unmapped: every mapping that starts in the range. */
+void gm_track_map(const struct gm_event *event, uint64_t handle, uint64_t offset);
 void gm_track_unmap(const struct gm_event *event);
 
 /* One more reference to the handle that backs `address` (event->key is the handle CUDA returned). */
@@ -90,6 +95,112 @@ void gm_track_retain(const struct gm_event *event, uint64_t address);
 
 /* A release of a handle: memory ends when references and mappings are both gone. */
 void gm_track_release(const struct gm_event *event);
+
+/* A tile of a sparse array (`tile`, any number that tells it from others) was mapped or unmapped. */
+void gm_track_map_tile(const struct gm_event *event, uint64_t tile, uint64_t handle);
+void gm_track_unmap_tile(const struct gm_event *event, uint64_t tile);
+
+/*
+ * Memory was bound to the multicast object event->key from `offset` on: that of `handle`, or if that
+ * is 0 what is mapped at `address`. A binding holds its memory as a mapping does.
+ */
+void gm_track_bind(const struct gm_event *event, uint64_t offset, uint64_t handle, uint64_t address);
+void gm_track_unbind(const struct gm_event *event, uint64_t offset);
+
+/* ---- pools (pools.c) ---- */
+
+struct gm_pool_figures {
+	uint64_t reserved_bytes, used_bytes, reserved_high_bytes, used_high_bytes;
+};
+
+/*
+ * Number in GM_TABLE_POOLS of the pool with this handle, entered at first sight with its type and the
+ * stack that made it; GM_NONE when the file is full. Graph memory is a device's pool of handle 0.
+ */
+uint32_t gm_track_pool(uint64_t handle, int device, unsigned type, uint32_t stack);
+
+/* Its number if it is known, else GM_NONE. No lock. */
+uint32_t gm_track_pool_known(uint64_t handle);
+
+/* True when the pool's attributes are to be asked: always at first, later now and then. No lock. */
+bool gm_track_pool_due(uint32_t pool);
+
+/* What the pool's attributes say now. */
+void gm_track_pool_sampled(uint32_t pool, const struct gm_pool_figures *figures);
+
+/* A pool was destroyed: its handle is no more, what is allocated from it stays. */
+void gm_track_pool_destroyed(uint64_t handle);
+
+/* A device was reset: its explicit pools are gone. */
+void gm_track_pools_reset(int device);
+
+/* True when a pool holds more than is allocated from it. No lock. */
+bool gm_track_pools_idle(void);
+
+/* True when bytes were freed on streams since the last wait: a wait may give them back. No lock. */
+bool gm_track_pools_waiting(void);
+
+/* A stream was waited for (`all`: a whole context): its frees are no longer pending. */
+void gm_track_pools_waited(uint64_t stream, bool all);
+
+/* Handle of the number-th pool that is to be asked after a wait, 0 none; false past the last. */
+bool gm_track_pool_handle(uint32_t number, uint64_t *handle, int *device, unsigned *type);
+
+/* ---- graphs (graphs.c): memory is held from a launch on, by the address its node was given ---- */
+
+struct gm_graph_node {
+	uint64_t address;
+	bool frees; /* else allocates */
+};
+
+/* An allocation node was made: event says what a launch will allocate, and whose stack it is. */
+void gm_track_graph_define(const struct gm_event *event);
+
+/* True when there are such nodes. No lock. */
+bool gm_track_graph_nodes(void);
+
+/* A graph with these memory nodes became executable `exec`. */
+void gm_track_graph_instantiate(uint64_t exec, bool auto_free, const struct gm_graph_node *nodes,
+				uint32_t count);
+
+/* Devices that exec's memory lies on, as bits (first 64); 0: it has no memory nodes. */
+uint64_t gm_track_graph_devices(uint64_t exec);
+
+/* A launch, successful or not (event->error, stack, function). */
+void gm_track_graph_launch(uint64_t exec, const struct gm_event *event);
+
+/* A graph with these nodes, an executable: destroyed. Frees no memory that is allocated. */
+void gm_track_graph_destroyed(const struct gm_graph_node *nodes, uint32_t count);
+void gm_track_graph_exec_destroyed(uint64_t exec);
+
+/* ---- contexts and what calls cost beside allocations (contexts.c, costs.c) ---- */
+
+/* Number in GM_TABLE_CONTEXTS of a live context; GM_NONE unknown. No lock. */
+uint32_t gm_track_context(uint64_t handle);
+
+/* A context was made or, if primary, retained. `bytes` it cost: GM_NO_BYTES unknown. Its number. */
+uint32_t gm_track_context_made(uint64_t handle, int device, bool primary, bool green, uint64_t bytes,
+			       uint32_t stack);
+
+/*
+ * A context is gone, and with it everything that was allocated in it: `cause`. Without a handle all
+ * contexts of the device that are primary. No-op for unknown ones but for memory of no known context
+ * (device >= 0, handle 0).
+ */
+void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause cause);
+
+/* Rises whenever a context comes or goes: numbers remembered elsewhere are then to be asked again. */
+uint32_t gm_track_context_changes(void);
+
+/* What a call cost the device beside allocations (negative: gave back). `object`: one came, -1 went. */
+void gm_track_cost(int device, enum gm_cost cost, int64_t bytes, int object, uint32_t module,
+		   uint32_t stack);
+
+/* Limits that were set, for the report: GM_NO_BYTES leaves one as it is. */
+void gm_track_limits(uint64_t stack_bytes, uint64_t heap_bytes);
+
+/* The device's free bytes before its first context, by NVML. */
+void gm_track_free_before(int device, uint64_t bytes);
 
 /* A mark: closes the window. `name` is copied (255 bytes). */
 void gm_track_mark(const char *name, enum gm_mark_source source);
@@ -99,6 +210,9 @@ int gm_track_copy(const char *path);
 
 /* A device is in use: name and size as CUDA tells them. `name` may be NULL. */
 void gm_track_device(int device, const char *name, const uint8_t uuid[16], uint64_t total_bytes);
+
+/* GPUMEMTRACE_CAPACITY of a device that was told; GM_NO_BYTES: none. */
+void gm_track_capacity(int device, uint64_t bytes);
 
 /* Owned bytes of the driver level on a device right now: physical, managed memory left out. */
 uint64_t gm_track_physical_bytes(int device);

@@ -91,12 +91,25 @@ static void level_add(const struct gm_alloc_record *alloc, struct gm_site_record
 	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);
 }
 
+void gm_levels_physical(int device, int64_t change)
+{
+	struct gm_level_record *level = gm_level(device, GM_LEVEL_DRIVER);
+
+	if (!level)
+		return;
+	level->physical_bytes += (uint64_t)change;
+	if (level->physical_bytes > level->physical_peak_bytes)
+		level->physical_peak_bytes = level->physical_bytes;
+}
+
 void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site)
 {
 	if (alloc->level == GM_LEVEL_DRIVER && alloc->kind != GM_KIND_NONE)
 		usage_add(alloc);
 	if (in_level(alloc))
 		level_add(alloc, site);
+	if (alloc->kind == GM_KIND_ASYNC || alloc->kind == GM_KIND_GRAPH)
+		gm_pool_add(alloc);
 }
 
 void gm_levels_remove(const struct gm_alloc_record *alloc)
@@ -123,6 +136,8 @@ void gm_levels_remove(const struct gm_alloc_record *alloc)
 	level->physical_bytes += (uint64_t)gm_physical_remove(alloc);
 	level->freed_bytes += alloc->bytes;
 	level->frees++;
+	if (alloc->kind == GM_KIND_ASYNC || alloc->kind == GM_KIND_GRAPH)
+		gm_pool_remove(alloc);
 	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);
 }
 

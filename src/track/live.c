@@ -4,6 +4,7 @@
  */
 #include "track/state.h"
 #include "track/physical.h"
+#include "track/retries.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -99,13 +100,15 @@ static void fill(struct gm_alloc_record *record, const struct gm_event *event, u
 	record->site = site;
 	record->key = event->key;
 	record->bytes = event->bytes;
-	record->physical_bytes = gm_physical_share(event->kind, event->bytes);
+	record->physical_bytes = gm_physical_share(event->kind, event->layout_bytes ? event->layout_bytes
+								      : event->bytes);
 	record->time_ns = gm_track.now_ns;
 	record->stream = event->stream;
 	record->serial = ++gm_file->serial;
 	record->owner = event->owner;
 	record->references = 1;
 	record->mappings = 0;
+	record->context = event->context - 1; /* 0, unknown, becomes GM_NONE */
 	record->thread = gm_calling_thread();
 	record->flags = event->flags;
 	record->space = event->space;
@@ -169,9 +172,37 @@ void gm_live_end(struct gm_alloc_record *record, uint32_t number)
 	if (site)
 		gm_site_remove(site, record);
 	gm_levels_remove(record);
+	if (record->flags & GM_ALLOC_TORCH)
+		gm_torch_remove(record);
+	if (record->level == GM_LEVEL_DRIVER && gm_kind_owned(record->kind) &&
+	    record->kind != GM_KIND_VMM)
+		gm_retry_freed(record);
 	if (record->kind == GM_KIND_VMM)
 		gm_vmm_gone(record);
+	else if (record->space == GM_SPACE_HANDLE)
+		gm_multicast_gone(record->key);
 	gm_live_drop(record, number);
+}
+
+void gm_live_resize(struct gm_alloc_record *record, uint64_t bytes)
+{
+	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, record->site);
+	struct gm_usage_record *usage = gm_usage(record->device, record->kind);
+	uint64_t more = bytes - record->bytes;
+
+	record->bytes = bytes;
+	if (site) {
+		site->live_bytes += more;
+		site->allocated_bytes += more;
+		if (site->live_bytes > site->peak_bytes)
+			site->peak_bytes = site->live_bytes;
+	}
+	if (usage) {
+		usage->current_bytes += more;
+		usage->allocated_bytes += more;
+		if (usage->current_bytes > usage->peak_bytes)
+			usage->peak_bytes = usage->current_bytes;
+	}
 }
 
 /* A handle that was released while mapped is in no index, for its number may be given out again. */
@@ -238,27 +269,46 @@ static struct gm_implicit_record *implicit_record(int device, enum gm_implicit_c
 	return record;
 }
 
-static bool free_implicitly(struct gm_alloc_record *record, uint32_t number, void *data)
+void gm_implicitly_freed(const struct gm_alloc_record *record, enum gm_implicit_cause cause)
 {
-	const struct implicit_free *request = data;
 	struct gm_implicit_record *sum;
 	struct gm_event event = {.key = record->key, .bytes = record->bytes, .kind = record->kind,
 				 .device = record->device, .space = record->space,
 				 .level = record->level, .stack = GM_NONE, .function = GM_NONE};
 
-	if (!request->matches(record, request->data))
-		return true;
 	if (gm_kind_owned(record->kind) && record->level == GM_LEVEL_DRIVER) {
-		sum = implicit_record(record->device, request->cause);
+		sum = implicit_record(record->device, cause);
 		if (sum) {
 			sum->bytes += record->bytes;
 			sum->count++;
 		}
 	}
-	gm_freed_note(record, GM_NONE, request->cause + 1);
+	gm_freed_note(record, GM_NONE, cause + 1);
 	gm_history(GM_OP_IMPLICIT_FREE, &event, record->serial, record->site);
+}
+
+static bool free_implicitly(struct gm_alloc_record *record, uint32_t number, void *data)
+{
+	const struct implicit_free *request = data;
+
+	if (!request->matches(record, request->data))
+		return true;
+	gm_implicitly_freed(record, request->cause);
 	gm_live_end(record, number);
 	return true;
+}
+
+/* Handles that were released while mapped are in no index. */
+static void free_pending(struct implicit_free *request)
+{
+	uint32_t number, count = gm_file->tables[GM_TABLE_ALLOCS].count;
+
+	for (number = 0; number < count; number++) {
+		struct gm_alloc_record *record = gm_store_record(GM_TABLE_ALLOCS, number);
+
+		if (record->state == GM_STATE_PENDING)
+			free_implicitly(record, number, request);
+	}
 }
 
 void gm_track_implicit_free(enum gm_implicit_cause cause,
@@ -271,5 +321,6 @@ void gm_track_implicit_free(enum gm_implicit_cause cause,
 		return;
 	gm_track_enter();
 	gm_live_each(free_implicitly, &request);
+	free_pending(&request);
 	gm_track_leave();
 }

@@ -43,6 +43,7 @@ uint64_t gm_physical_share(unsigned kind, uint64_t bytes)
 	case GM_KIND_ARRAY:
 		return round_up(bytes, bytes <= SLAB_LIMIT_BYTES ? SLAB_UNIT_BYTES : PAGE_BYTES);
 	case GM_KIND_ASYNC:
+	case GM_KIND_GRAPH:
 		return round_up(bytes, SLAB_UNIT_BYTES);
 	case GM_KIND_VMM:
 		return round_up(bytes, PAGE_BYTES);
@@ -57,6 +58,13 @@ static bool in_slab(const struct gm_alloc_record *alloc)
 {
 	return alloc->level == GM_LEVEL_DRIVER && alloc->kind == GM_KIND_DEVICE &&
 	       alloc->bytes <= SLAB_LIMIT_BYTES;
+}
+
+/* A pool's reserve counts as a whole (pools.c). */
+static bool in_pool(const struct gm_alloc_record *alloc)
+{
+	return (alloc->kind == GM_KIND_ASYNC || alloc->kind == GM_KIND_GRAPH) &&
+	       alloc->owner != GM_NONE;
 }
 
 static struct slab *slab_of(const struct gm_alloc_record *alloc, bool make)
@@ -81,6 +89,8 @@ int64_t gm_physical_add(const struct gm_alloc_record *alloc)
 {
 	struct slab *slab;
 
+	if (in_pool(alloc))
+		return 0;
 	if (!in_slab(alloc))
 		return (int64_t)alloc->physical_bytes;
 	slab = slab_of(alloc, true);
@@ -91,6 +101,8 @@ int64_t gm_physical_remove(const struct gm_alloc_record *alloc)
 {
 	struct slab *slab;
 
+	if (in_pool(alloc))
+		return 0;
 	if (!in_slab(alloc))
 		return -(int64_t)alloc->physical_bytes;
 	slab = slab_of(alloc, false);

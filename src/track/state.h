@@ -71,6 +71,12 @@ void gm_site_windows(struct gm_site_record *site);
 /* timeline.c: the value of a series from now on. */
 void gm_timeline(int device, enum gm_series series, uint64_t bytes);
 
+/* live.c: books an allocation that ended without a free call; the caller then ends it. */
+void gm_implicitly_freed(const struct gm_alloc_record *record, enum gm_implicit_cause cause);
+
+/* track.c: an allocation is entered, an older one of its key ended. NULL when the file is full. */
+struct gm_alloc_record *gm_alloc(const struct gm_event *event);
+
 /* live.c: the live table. Records are numbers in GM_TABLE_ALLOCS. */
 struct gm_alloc_record *gm_live_find(unsigned space, uint64_t key, uint32_t *number);
 struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site);
@@ -108,6 +114,27 @@ void gm_vmm_created(const struct gm_alloc_record *handle);
 void gm_vmm_gone(const struct gm_alloc_record *handle);
 bool gm_mapped_within(uint64_t address, uint64_t bytes);
 struct gm_alloc_record *gm_vmm_pending(uint64_t handle, uint32_t *number);
+
+/* vmm.c: a handle's mapping, tile or binding went. */
+void gm_vmm_let_go(uint32_t owner);
+/* A handle that the driver told no size of turns out to hold at least `bytes`. */
+void gm_live_resize(struct gm_alloc_record *record, uint64_t bytes);
+
+/* multicast.c: a handle is gone; if it was a multicast object, so are its bindings. */
+void gm_multicast_gone(uint64_t object);
+void gm_multicast_reset(void);
+
+/* pools.c: an allocation of a pool came or went (`stream`: freed on one, pending). */
+void gm_pool_add(const struct gm_alloc_record *alloc);
+void gm_pool_remove(const struct gm_alloc_record *alloc);
+void gm_pool_pending(const struct gm_alloc_record *alloc, uint64_t stream);
+void gm_pools_reset(void);
+
+void gm_graphs_reset(void);
+void gm_contexts_reset(void);
+
+/* levels.c: physical bytes that belong to no single allocation (a pool's reserve). */
+void gm_levels_physical(int device, int64_t change);
 
 /* history.c: the ring of the last events. */
 void gm_history(enum gm_event_op op, const struct gm_event *event, uint64_t serial, uint32_t site);

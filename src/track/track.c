@@ -3,6 +3,7 @@
  * short critical section over the tables of the open file.
  */
 #include "track/state.h"
+#include "track/retries.h"
 
 #include <errno.h>
 #include <string.h>
@@ -99,23 +100,31 @@ void gm_track_start(bool history)
 	gm_live_reset();
 	gm_sites_reset();
 	gm_freed_reset();
+	gm_torch_reset();
+	gm_retries_reset();
+	gm_ooms_reset();
+	gm_ledger_reset();
+	gm_pools_reset();
+	gm_graphs_reset();
+	gm_contexts_reset();
+	gm_multicast_reset();
 	gm_file->started_monotonic_ns = monotonic_ns();
 	gm_file->window_width_ns = 50000;
 	memset(gm_file->window_mark, 0xff, sizeof(gm_file->window_mark));
 	gm_history_start(history);
 }
 
-void gm_track_alloc(const struct gm_event *event)
+struct gm_alloc_record *gm_alloc(const struct gm_event *event)
 {
 	struct gm_alloc_record *old, *record;
 	struct gm_site_record *site;
 	uint32_t number, site_number;
 
-	if (!gm_file || !event->key)
-		return;
-	gm_track_enter();
-	gm_file->events++;
 	old = gm_live_find(event->space, event->key, &number);
+	if (old && old->kind == GM_KIND_IMPORTED && event->kind == GM_KIND_IMPORTED) {
+		old->references++; /* opened again: CUDA gives the same address */
+		return old;
+	}
 	if (old)
 		gm_live_end(old, number);
 	site_number = gm_site(event);
@@ -126,8 +135,22 @@ void gm_track_alloc(const struct gm_event *event)
 		gm_levels_add(record, site);
 		if (record->kind == GM_KIND_VMM)
 			gm_vmm_created(record);
+		if (record->flags & GM_ALLOC_TORCH)
+			gm_torch_add(record);
 		gm_history(GM_OP_ALLOC, event, record->serial, site_number);
 	}
+	return record;
+}
+
+void gm_track_alloc(const struct gm_event *event)
+{
+	if (!gm_file || !event->key)
+		return;
+	gm_track_enter();
+	gm_file->events++;
+	gm_alloc(event);
+	if (event->level == GM_LEVEL_DRIVER)
+		gm_retry_served(event);
 	gm_track_leave();
 }
 
@@ -146,12 +169,16 @@ void gm_track_alloc_failed(const struct gm_event *event)
 		site->failures++;
 	gm_levels_failed(event->device, event->level, event->kind);
 	gm_history(GM_OP_ALLOC_FAILED, event, 0, number);
+	if (event->error == GM_ERROR_OUT_OF_MEMORY)
+		gm_retry_failed(event, number);
+	else
+		gm_retry_other(event);
 	gm_track_leave();
 }
 
 struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key)
 {
-	struct gm_ticket ticket = {.record = GM_NONE};
+	struct gm_ticket ticket = {.record = GM_NONE, .owner = GM_NONE};
 	struct gm_alloc_record *record;
 
 	if (!gm_file || !key)
@@ -160,6 +187,8 @@ struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key)
 	record = gm_live_find(space, key, &ticket.record);
 	if (record) {
 		ticket.serial = record->serial;
+		if (record->kind == GM_KIND_ASYNC || record->kind == GM_KIND_GRAPH)
+			ticket.owner = record->owner;
 		__atomic_store_n(&record->state, GM_STATE_FREEING, __ATOMIC_RELEASE);
 	} else {
 		ticket.record = GM_NONE;
@@ -188,12 +217,21 @@ static void free_succeeded(struct gm_ticket ticket, struct gm_alloc_record *reco
 	if (record && event->error) { /* teardown: the memory goes with the process */
 		gm_file->teardown_frees++;
 		gm_live_end(record, ticket.record);
+	} else if (record && record->kind == GM_KIND_IMPORTED && record->references > 1) {
+		record->references--;
+		__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
 	} else if (record) {
+		struct gm_alloc_record was = *record;
+
 		if (record->flags & GM_ALLOC_EXPORTED)
 			gm_error_note(GM_ERROR_FREED_WHILE_EXPORTED, event, record->bytes, GM_NONE,
 				      record->site);
 		gm_freed_note(record, event->stack, 0);
 		gm_live_end(record, ticket.record);
+		if (was.kind == GM_KIND_ASYNC && event->kind == GM_KIND_ASYNC)
+			gm_pool_pending(&was, event->stream);
+	} else if (event->error) {
+		gm_file->teardown_frees++;
 	} else if (ticket.record == GM_NONE) {
 		gm_file->unknown_frees++;
 	}
@@ -360,6 +398,19 @@ void gm_track_device(int device, const char *name, const uint8_t uuid[16], uint6
 		if (device < 32)
 			gm_file->devices_seen |= 1u << device;
 	}
+	gm_track_leave();
+}
+
+void gm_track_capacity(int device, uint64_t bytes)
+{
+	struct gm_device_record *record;
+
+	if (!gm_file || device < 0)
+		return;
+	gm_track_enter();
+	record = gm_store_record(GM_TABLE_DEVICES, (uint32_t)device);
+	if (record)
+		record->capacity_bytes = bytes;
 	gm_track_leave();
 }
 

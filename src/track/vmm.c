@@ -5,6 +5,7 @@
  * the memory stays; cuMemUnmap of a range without mappings succeeds.
  */
 #include "track/state.h"
+#include "track/retries.h"
 
 #define GRANULARITY (2ull << 20) /* of mappings: minimum and recommended on every card measured */
 
@@ -75,7 +76,9 @@ void gm_track_unreserve(const struct gm_event *event)
 	gm_track_enter();
 	gm_file->events++;
 	record = gm_live_find(GM_SPACE_RESERVATION, event->key, &number);
-	if (event->error && record && gm_mapped_within(event->key, event->bytes)) {
+	if (event->error == GM_ERROR_TEARDOWN) {
+		gm_file->teardown_frees++;
+	} else if (event->error && record && gm_mapped_within(event->key, event->bytes)) {
 		gm_error_note(GM_ERROR_FREED_WHILE_MAPPED, event, record->bytes, GM_NONE, GM_NONE);
 	} else if (event->error) {
 		gm_error_of_free(event, record);
@@ -91,10 +94,10 @@ void gm_track_unreserve(const struct gm_event *event)
 	gm_track_leave();
 }
 
-void gm_track_map(const struct gm_event *event, uint64_t handle)
+void gm_track_map(const struct gm_event *event, uint64_t handle, uint64_t offset)
 {
 	struct gm_event mapping = *event;
-	struct gm_alloc_record *owner;
+	struct gm_alloc_record *owner, *record;
 	struct gm_vmm_record *vmm;
 
 	if (!gm_file || !event->key)
@@ -106,9 +109,16 @@ void gm_track_map(const struct gm_event *event, uint64_t handle)
 		mapping.device = owner->device;
 	else
 		mapping.owner = GM_NONE;
-	if (gm_live_add(&mapping, GM_NONE)) {
+	if (!owner || owner->kind != GM_KIND_VMM) /* another process's memory is not PyTorch's here */
+		mapping.flags &= (uint16_t)~GM_ALLOC_TORCH;
+	record = gm_live_add(&mapping, GM_NONE);
+	if (record) {
 		if (owner)
 			owner->mappings++;
+		if (owner && owner->kind == GM_KIND_IMPORTED && offset + event->bytes > owner->bytes)
+			gm_live_resize(owner, offset + event->bytes);
+		if (mapping.flags & GM_ALLOC_TORCH)
+			gm_torch_add(record);
 		vmm = vmm_of(mapping.device);
 		if (vmm) {
 			vmm->mapped_bytes += event->bytes;
@@ -128,19 +138,28 @@ static void let_go(struct gm_alloc_record *handle, uint32_t number)
 	gm_live_end(handle, number);
 }
 
+void gm_vmm_let_go(uint32_t owner)
+{
+	struct gm_alloc_record *handle = gm_store_record(GM_TABLE_ALLOCS, owner);
+
+	if (handle && handle->mappings) {
+		handle->mappings--;
+		let_go(handle, owner);
+	}
+}
+
 static void unmap(struct gm_alloc_record *mapping, uint32_t number)
 {
-	struct gm_alloc_record *owner = gm_store_record(GM_TABLE_ALLOCS, mapping->owner);
 	struct gm_vmm_record *vmm = vmm_of(mapping->device);
-	uint32_t owner_number = mapping->owner;
+	uint32_t owner = mapping->owner;
 
 	if (vmm)
 		vmm->mapped_bytes -= mapping->bytes;
+	if (mapping->flags & GM_ALLOC_TORCH)
+		gm_torch_remove(mapping);
+	gm_retry_freed(mapping);
 	gm_live_drop(mapping, number);
-	if (owner && owner->mappings) {
-		owner->mappings--;
-		let_go(owner, owner_number);
-	}
+	gm_vmm_let_go(owner);
 }
 
 void gm_track_unmap(const struct gm_event *event)
@@ -160,6 +179,49 @@ void gm_track_unmap(const struct gm_event *event)
 		if (mapping)
 			unmap(mapping, number);
 	}
+	gm_track_leave();
+}
+
+/* ---- tiles of sparse arrays: they hold their handle as mappings do, at no address ---- */
+
+static void unmap_tile(uint64_t tile)
+{
+	struct gm_alloc_record *record;
+	uint32_t number;
+
+	record = gm_live_find(GM_SPACE_TILE, tile, &number);
+	if (record) {
+		uint32_t owner = record->owner;
+
+		gm_live_drop(record, number);
+		gm_vmm_let_go(owner);
+	}
+}
+
+void gm_track_map_tile(const struct gm_event *event, uint64_t tile, uint64_t handle)
+{
+	struct gm_event mapping = *event;
+	struct gm_alloc_record *owner;
+
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	unmap_tile(tile);
+	owner = gm_live_find(GM_SPACE_HANDLE, handle, &mapping.owner);
+	mapping.key = tile;
+	mapping.space = GM_SPACE_TILE;
+	if (owner && gm_live_add(&mapping, GM_NONE))
+		owner->mappings++;
+	gm_track_leave();
+}
+
+void gm_track_unmap_tile(const struct gm_event *event, uint64_t tile)
+{
+	(void)event;
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	unmap_tile(tile);
 	gm_track_leave();
 }
 
@@ -206,7 +268,9 @@ void gm_track_release(const struct gm_event *event)
 	gm_track_enter();
 	gm_file->events++;
 	handle = gm_live_find(GM_SPACE_HANDLE, event->key, &number);
-	if (event->error) {
+	if (event->error == GM_ERROR_TEARDOWN) {
+		gm_file->teardown_frees++;
+	} else if (event->error) {
 		gm_error_of_free(event, handle);
 	} else if (!handle) {
 		gm_file->unknown_frees++;

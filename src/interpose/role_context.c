@@ -1,0 +1,138 @@
+/*
+ * Roles of contexts: which one an allocation belongs to, what one cost, what its end frees.
+ */
+#include "interpose/ask.h"
+#include "interpose/role_steps.h"
+
+/* The context that the thread used last and its number, good until a context comes or goes. */
+static __thread struct {
+	uint64_t handle;
+	uint32_t changes, number;
+} last __attribute__((tls_model("initial-exec")));
+
+/* A context that no call told of: cudart's own way to it, or older than the tracker. */
+static uint32_t discover(const struct gm_call *call, uint64_t handle)
+{
+	int device = gm_context_device();
+
+	gm_ask_describe_device(device);
+	return gm_track_context_made(handle, device, true, false, GM_NO_BYTES,
+				     gm_take_outer_stack(call, NULL));
+}
+
+uint32_t gm_current_context(const struct gm_call *call)
+{
+	uint64_t handle = gm_ask_current_context();
+	uint32_t changes = gm_track_context_changes();
+
+	if (!handle)
+		return 0;
+	if (last.handle != handle || last.changes != changes) {
+		last.number = gm_track_context(handle);
+		if (last.number == GM_NONE)
+			last.number = discover(call, handle);
+		last.handle = handle;
+		last.changes = gm_track_context_changes();
+	}
+	return last.number + 1;
+}
+
+/* The driver cannot be asked for free bytes without a context; NVML can. */
+void gm_begin_context(struct gm_call *call, const struct gm_row *row)
+{
+	uint64_t used;
+
+	(void)row;
+	call->free_before = gm_ask_device_used(call->device, &used) ? used : GM_NO_BYTES;
+}
+
+static uint64_t context_cost(const struct gm_call *call)
+{
+	uint64_t used;
+
+	if (call->free_before == GM_NO_BYTES || !gm_ask_device_used(call->device, &used))
+		return GM_NO_BYTES;
+	return used > call->free_before ? used - call->free_before : 0;
+}
+
+void gm_end_context(struct gm_call *call, const struct gm_row *row, int result)
+{
+	bool primary = row->role == GM_ROLE_CTX_RETAIN;
+	uint64_t handle = gm_read_out(call);
+	uint64_t cost = GM_NO_BYTES;
+	uint32_t stack = GM_NONE;
+
+	if (result != GM_CUDA_SUCCESS)
+		return;
+	gm_ask_describe_device(call->device);
+	if (gm_track_context(handle) == GM_NONE) {
+		cost = context_cost(call);
+		stack = gm_take_outer_stack(call, NULL);
+	}
+	gm_track_context_made(handle, call->device, primary, false, cost, stack);
+}
+
+/* What is left of a device's pools after its context went. */
+static void primary_gone(int device, enum gm_implicit_cause cause)
+{
+	gm_track_context_gone(0, device, cause);
+	gm_track_pools_reset(device);
+	gm_sample_pools();
+}
+
+void gm_end_release_context(struct gm_call *call, const struct gm_row *row, int result)
+{
+	(void)row;
+	if (result == GM_CUDA_SUCCESS && !gm_ask_primary_active(call->device, true))
+		primary_gone(call->device, GM_IMPLICIT_CONTEXT_DESTROY);
+}
+
+void gm_end_destroy_context(struct gm_call *call, const struct gm_row *row, int result)
+{
+	(void)row;
+	if (result != GM_CUDA_SUCCESS || !call->key)
+		return;
+	gm_track_context_gone(call->key, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY);
+	gm_sample_pools();
+}
+
+/* A green context shares the primary one's memory: it is listed, allocations in it are the primary's. */
+void gm_end_green(struct gm_call *call, const struct gm_row *row, int result)
+{
+	uint64_t handle;
+
+	(void)row;
+	if (result != GM_CUDA_SUCCESS)
+		return;
+	handle = gm_ask_green_context(gm_read_out(call));
+	gm_ask_describe_device(call->device);
+	gm_track_context_made(handle, call->device, false, true, context_cost(call),
+			      gm_take_outer_stack(call, NULL));
+}
+
+void gm_begin_destroy_green(struct gm_call *call, const struct gm_row *row)
+{
+	(void)row;
+	call->handle = gm_ask_green_context(call->key);
+}
+
+void gm_end_destroy_green(struct gm_call *call, const struct gm_row *row, int result)
+{
+	(void)row;
+	if (result == GM_CUDA_SUCCESS && call->handle)
+		gm_track_context_gone(call->handle, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY);
+}
+
+void gm_begin_reset(struct gm_call *call, const struct gm_row *row)
+{
+	(void)row;
+	if (call->device < 0)
+		call->device = gm_ask_current_device();
+}
+
+void gm_end_reset(struct gm_call *call, const struct gm_row *row, int result)
+{
+	(void)row;
+	if (result == GM_CUDA_SUCCESS && call->device >= 0)
+		primary_gone(call->device, GM_IMPLICIT_DEVICE_RESET);
+}

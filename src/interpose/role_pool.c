@@ -1,0 +1,148 @@
+/*
+ * Roles of pools and of waits: which pool an allocation comes from, and when its attributes are asked.
+ */
+#include "interpose/ask.h"
+#include "interpose/role_steps.h"
+
+#define DEVICES 64
+
+/* Each device's current pool as last asked; 0: to be asked (atomic). */
+static uint64_t current[DEVICES];
+
+static void forget_current(void)
+{
+	unsigned i;
+
+	for (i = 0; i < DEVICES; i++)
+		__atomic_store_n(&current[i], 0, __ATOMIC_RELAXED);
+}
+
+static uint64_t current_pool(int device)
+{
+	uint64_t pool;
+
+	if (device < 0 || device >= DEVICES)
+		return gm_ask_current_pool(device);
+	pool = __atomic_load_n(&current[device], __ATOMIC_RELAXED);
+	if (!pool) {
+		pool = gm_ask_current_pool(device);
+		__atomic_store_n(&current[device], pool, __ATOMIC_RELAXED);
+	}
+	return pool;
+}
+
+uint32_t gm_pool_of(uint64_t handle, int *device)
+{
+	unsigned type;
+	uint32_t pool;
+
+	if (!handle)
+		handle = current_pool(*device);
+	if (!handle)
+		return GM_NONE;
+	pool = gm_track_pool_known(handle);
+	if (pool == GM_NONE) {
+		type = handle == gm_ask_default_pool(*device) ? GM_POOL_DEFAULT : GM_POOL_EXPLICIT;
+		pool = gm_track_pool(handle, *device, type, GM_NONE);
+	} else {
+		gm_track_pool_handle(pool, &handle, device, &type);
+	}
+	return pool;
+}
+
+uint32_t gm_graph_pool_of(int device)
+{
+	return gm_track_pool(0, device, GM_POOL_GRAPH, GM_NONE);
+}
+
+void gm_sample_pool(uint32_t pool, bool now)
+{
+	struct gm_pool_figures figures;
+	uint64_t handle;
+	unsigned type;
+	int device;
+
+	if (pool == GM_NONE || (!now && !gm_track_pool_due(pool)) ||
+	    !gm_track_pool_handle(pool, &handle, &device, &type))
+		return;
+	if (type == GM_POOL_GRAPH ? gm_ask_graph_figures(device, &figures)
+				  : handle && gm_ask_pool_figures(handle, &figures))
+		gm_track_pool_sampled(pool, &figures);
+}
+
+static void sample_pools(bool now)
+{
+	uint32_t pool;
+	uint64_t handle;
+	unsigned type;
+	int device;
+
+	for (pool = 0; gm_track_pool_handle(pool, &handle, &device, &type); pool++)
+		if (handle || type == GM_POOL_GRAPH)
+			gm_sample_pool(pool, now);
+}
+
+void gm_sample_pools(void)
+{
+	sample_pools(true);
+}
+
+void gm_sample_idle_pools(void)
+{
+	if (gm_track_pools_idle())
+		sample_pools(false);
+}
+
+void gm_end_pool_create(struct gm_call *call, const struct gm_row *row, int result)
+{
+	const CUmemLocation *location = call->location;
+	bool on_device = location && location->type == GM_MEM_LOCATION_DEVICE;
+
+	(void)row;
+	if (result == GM_CUDA_SUCCESS)
+		gm_track_pool(gm_read_out(call), on_device ? location->id : GM_HOST, GM_POOL_EXPLICIT,
+			      gm_take_stack(call, 0, NULL));
+}
+
+void gm_end_pool_import(struct gm_call *call, const struct gm_row *row, int result)
+{
+	(void)row;
+	if (result == GM_CUDA_SUCCESS)
+		gm_track_pool(gm_read_out(call), gm_context_device(), GM_POOL_IMPORTED,
+			      gm_take_stack(call, 0, NULL));
+}
+
+void gm_end_pool_destroy(struct gm_call *call, const struct gm_row *row, int result)
+{
+	(void)row;
+	if (result != GM_CUDA_SUCCESS)
+		return;
+	gm_track_pool_destroyed(call->pool);
+	forget_current(); /* a device whose pool it was is back at its default */
+}
+
+void gm_end_pool_trim(struct gm_call *call, const struct gm_row *row, int result)
+{
+	(void)row;
+	if (result == GM_CUDA_SUCCESS)
+		gm_sample_pool(gm_track_pool_known(call->pool), true);
+}
+
+void gm_end_pool_set(struct gm_call *call, const struct gm_row *row, int result)
+{
+	(void)call;
+	(void)row;
+	if (result == GM_CUDA_SUCCESS)
+		forget_current();
+}
+
+void gm_end_sync(struct gm_call *call, const struct gm_row *row, int result)
+{
+	bool context = call->count == 0, stream = call->count == 1;
+
+	if (result != GM_CUDA_SUCCESS)
+		return;
+	if (context || stream)
+		gm_track_pools_waited(gm_stream_of(call, row), context);
+	sample_pools(context);
+}

@@ -1,0 +1,76 @@
+/*
+ * Steps that the roles' files share, and the handlers that roles.c puts into its table. Private to
+ * roles.c and role_*.c.
+ */
+#ifndef GM_INTERPOSE_ROLE_STEPS_H
+#define GM_INTERPOSE_ROLE_STEPS_H
+
+#include "api/api.h"
+#include "track/event.h"
+
+#include <stdbool.h>
+
+/* The caller's stack; `limit` frames, 0: as many as are set. `module` may be NULL. */
+uint32_t gm_take_stack(const struct gm_call *call, unsigned limit, uint32_t *module);
+
+/* The stack of the outermost call under way: where the program asked for what happens inside. */
+uint32_t gm_take_outer_stack(const struct gm_call *call, uint32_t *module);
+
+/* The new pointer or handle that a successful call wrote. */
+uint64_t gm_read_out(const struct gm_call *call);
+
+/* An event with what all events say. Device and bytes are the caller's business. */
+struct gm_event gm_event_of(const struct gm_call *call, const struct gm_row *row, int result);
+
+/* Device of the calling thread's context; 0 where that cannot be told. */
+int gm_context_device(void);
+
+/* True for the rows whose stream 0 is the calling thread's own. */
+bool gm_per_thread(const struct gm_row *row);
+
+/* The stream as one number for its different spellings. */
+uint64_t gm_stream_of(const struct gm_call *call, const struct gm_row *row);
+
+/* role_context.c: number in GM_TABLE_CONTEXTS of the calling thread's context plus 1, 0 without one. */
+uint32_t gm_current_context(const struct gm_call *call);
+
+/* role_pool.c: the pool that an allocation on a device is taken from (`handle` 0: the current one). */
+uint32_t gm_pool_of(uint64_t handle, int *device);
+uint32_t gm_graph_pool_of(int device);
+/* Asks a pool's attributes if it is time to (`now`: in any case); all pools, or those of a device. */
+void gm_sample_pool(uint32_t pool, bool now);
+void gm_sample_pools(void);
+/* Those with idle bytes, if it is time to: they may have given some back to other allocations. */
+void gm_sample_idle_pools(void);
+
+/* role_graph.c: an allocation node got its address. */
+void gm_graph_node_made(struct gm_event *event);
+
+void gm_begin_context(struct gm_call *call, const struct gm_row *row);
+void gm_end_context(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_release_context(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_destroy_context(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_green(struct gm_call *call, const struct gm_row *row, int result);
+void gm_begin_destroy_green(struct gm_call *call, const struct gm_row *row);
+void gm_end_destroy_green(struct gm_call *call, const struct gm_row *row, int result);
+void gm_begin_reset(struct gm_call *call, const struct gm_row *row);
+void gm_end_reset(struct gm_call *call, const struct gm_row *row, int result);
+
+void gm_end_pool_create(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_pool_import(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_pool_destroy(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_pool_trim(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_pool_set(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_sync(struct gm_call *call, const struct gm_row *row, int result);
+
+void gm_end_graph_node(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_graph_instantiate(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_graph_launch(struct gm_call *call, const struct gm_row *row, int result);
+void gm_begin_graph_destroy(struct gm_call *call, const struct gm_row *row);
+void gm_end_graph_exec_destroy(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_graph_trim(struct gm_call *call, const struct gm_row *row, int result);
+
+void gm_begin_cost(struct gm_call *call, const struct gm_row *row);
+void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result);
+
+#endif

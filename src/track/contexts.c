@@ -1,0 +1,145 @@
+/*
+ * Contexts: which there are, what they cost, and what goes with them. Destroying a context, the last
+ * release of a primary one and a reset free what was allocated in it; handles of virtual memory and
+ * reserved addresses belong to no context and stay.
+ */
+#include "track/state.h"
+
+static uint32_t changes; /* contexts that came or went (atomic) */
+
+void gm_contexts_reset(void)
+{
+	__atomic_fetch_add(&changes, 1, __ATOMIC_RELEASE);
+}
+
+uint32_t gm_track_context_changes(void)
+{
+	return __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
+}
+
+static struct gm_context_record *live_context(uint64_t handle, uint32_t *number)
+{
+	uint32_t count = __atomic_load_n(&gm_file->tables[GM_TABLE_CONTEXTS].count, __ATOMIC_ACQUIRE);
+
+	for (*number = 0; *number < count; ++*number) {
+		struct gm_context_record *context = gm_store_record(GM_TABLE_CONTEXTS, *number);
+
+		if (context->handle == handle &&
+		    __atomic_load_n(&context->state, __ATOMIC_ACQUIRE) == GM_STATE_LIVE)
+			return context;
+	}
+	*number = GM_NONE;
+	return NULL;
+}
+
+uint32_t gm_track_context(uint64_t handle)
+{
+	uint32_t number = GM_NONE;
+
+	if (gm_file && handle)
+		live_context(handle, &number);
+	return number;
+}
+
+/* The device's record in use, for the first context's cost and stack. */
+static void note_first(const struct gm_context_record *context)
+{
+	struct gm_device_record *device = context->device < 0 ? NULL :
+		gm_store_record(GM_TABLE_DEVICES, (uint32_t)context->device);
+
+	if (!device)
+		return;
+	if (device->context_bytes == GM_NO_BYTES)
+		device->context_bytes = context->bytes;
+	if (device->context_stack == GM_NONE)
+		device->context_stack = context->stack;
+}
+
+uint32_t gm_track_context_made(uint64_t handle, int device, bool primary, bool green, uint64_t bytes,
+			       uint32_t stack)
+{
+	struct gm_context_record *context;
+	struct gm_event event = {.key = handle, .bytes = bytes == GM_NO_BYTES ? 0 : bytes,
+				 .stack = stack, .function = GM_NONE, .device = (int16_t)device};
+	uint32_t number;
+
+	if (!gm_file || !handle)
+		return GM_NONE;
+	gm_track_enter();
+	context = live_context(handle, &number);
+	if (context) {
+		context->references += primary;
+	} else {
+		context = gm_store_append(GM_TABLE_CONTEXTS, 1, &number);
+		if (context) {
+			context->device = (int16_t)device;
+			context->primary = primary;
+			context->green = green;
+			context->handle = handle;
+			context->time_ns = gm_track.now_ns;
+			context->bytes = bytes;
+			context->stack = stack;
+			context->references = 1;
+			note_first(context);
+			__atomic_store_n(&context->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
+			gm_store_publish(GM_TABLE_CONTEXTS);
+			gm_history(GM_OP_CONTEXT, &event, 0, GM_NONE);
+			__atomic_fetch_add(&changes, 1, __ATOMIC_RELEASE);
+		}
+	}
+	gm_track_leave();
+	return number;
+}
+
+/* ---- the end of one ---- */
+
+struct leaving {
+	uint32_t context; /* GM_NONE: memory of the device whose context is not known */
+	int device;
+};
+
+static bool goes_with_it(const struct gm_alloc_record *record, const void *data)
+{
+	const struct leaving *leaving = data;
+
+	if (record->level != GM_LEVEL_DRIVER || record->context != leaving->context)
+		return false;
+	if (leaving->context == GM_NONE && record->device != leaving->device)
+		return false;
+	return record->space != GM_SPACE_RESERVATION && record->space != GM_SPACE_HANDLE &&
+	       record->space != GM_SPACE_MAPPING;
+}
+
+static void end_context(uint32_t number, enum gm_implicit_cause cause)
+{
+	struct gm_context_record *context = gm_store_record(GM_TABLE_CONTEXTS, number);
+	struct leaving leaving = {.context = number, .device = GM_HOST};
+
+	gm_track_implicit_free(cause, goes_with_it, &leaving);
+	__atomic_store_n(&context->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
+	context->references = 0;
+	__atomic_fetch_add(&changes, 1, __ATOMIC_RELEASE);
+}
+
+void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause cause)
+{
+	struct leaving leaving = {.context = GM_NONE, .device = device};
+	uint32_t number, count;
+
+	if (!gm_file)
+		return;
+	if (handle) {
+		if (live_context(handle, &number))
+			end_context(number, cause);
+		return;
+	}
+	count = gm_file->tables[GM_TABLE_CONTEXTS].count;
+	for (number = 0; number < count; number++) {
+		struct gm_context_record *context = gm_store_record(GM_TABLE_CONTEXTS, number);
+
+		if (context->state == GM_STATE_LIVE && context->primary && context->device == device)
+			end_context(number, cause);
+	}
+	if (device >= 0)
+		gm_track_implicit_free(cause, goes_with_it, &leaving);
+}

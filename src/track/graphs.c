@@ -1,0 +1,288 @@
+/*
+ * Memory of graphs. A node that allocates has an address from its making, on capture or by hand, and
+ * memory from its graph's first launch: only then is there an allocation. Definitions and executables
+ * are private; what is live is an ordinary allocation of kind graph at its node's stack.
+ * Facts: a second launch without a free in between is refused (1); with auto-free-on-launch it frees
+ * first, so that one block is left; freeing the address is legal; destroying graphs frees nothing.
+ */
+#include "track/state.h"
+
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#define uthash_malloc(bytes) gm_arena_alloc(&gm_track.arena, bytes)
+#define uthash_free(memory, bytes) gm_arena_free(&gm_track.arena, memory, bytes)
+#include <uthash.h>
+
+struct definition {
+	uint64_t address;
+	struct gm_event event;
+	uint32_t executables;
+	bool graph; /* the graph it was made in is there */
+	UT_hash_handle hh;
+};
+
+struct executable {
+	uint64_t handle;
+	bool auto_free;
+	uint32_t count;
+	struct gm_graph_node *nodes;
+	UT_hash_handle hh;
+};
+
+static struct {
+	struct definition *definitions;
+	struct executable *executables;
+	uint32_t count; /* definitions (atomic for readers without the lock) */
+} graphs;
+
+void gm_graphs_reset(void)
+{
+	memset(&graphs, 0, sizeof(graphs)); /* the arena went with everything in it */
+}
+
+static struct definition *definition_of(uint64_t address)
+{
+	struct definition *definition;
+
+	HASH_FIND(hh, graphs.definitions, &address, sizeof(address), definition);
+	return definition;
+}
+
+static struct executable *executable_of(uint64_t handle)
+{
+	struct executable *executable;
+
+	HASH_FIND(hh, graphs.executables, &handle, sizeof(handle), executable);
+	return executable;
+}
+
+static void forget(struct definition *definition)
+{
+	HASH_DEL(graphs.definitions, definition);
+	gm_arena_free(&gm_track.arena, definition, sizeof(*definition));
+	__atomic_fetch_sub(&graphs.count, 1, __ATOMIC_RELAXED);
+}
+
+void gm_track_graph_define(const struct gm_event *event)
+{
+	struct definition *definition;
+
+	if (!gm_file || !event->key)
+		return;
+	gm_track_enter();
+	gm_file->events++;
+	definition = definition_of(event->key);
+	if (definition)
+		forget(definition); /* its graph went unseen */
+	definition = gm_arena_alloc(&gm_track.arena, sizeof(*definition));
+	if (definition) {
+		memset(definition, 0, sizeof(*definition));
+		definition->address = event->key;
+		definition->event = *event;
+		definition->graph = true;
+		HASH_ADD(hh, graphs.definitions, address, sizeof(definition->address), definition);
+		__atomic_fetch_add(&graphs.count, 1, __ATOMIC_RELAXED);
+	} else {
+		gm_file->dropped_records++;
+	}
+	gm_track_leave();
+}
+
+bool gm_track_graph_nodes(void)
+{
+	return __atomic_load_n(&graphs.count, __ATOMIC_RELAXED) != 0;
+}
+
+static void drop_executable(struct executable *executable)
+{
+	struct definition *definition;
+	uint32_t i;
+
+	for (i = 0; i < executable->count; i++) {
+		definition = definition_of(executable->nodes[i].address);
+		if (!definition || executable->nodes[i].frees)
+			continue;
+		if (definition->executables && !--definition->executables && !definition->graph)
+			forget(definition);
+	}
+	HASH_DEL(graphs.executables, executable);
+	gm_arena_free(&gm_track.arena, executable->nodes,
+		      executable->count * sizeof(*executable->nodes));
+	gm_arena_free(&gm_track.arena, executable, sizeof(*executable));
+}
+
+static void add_executable(uint64_t handle, bool auto_free, const struct gm_graph_node *nodes,
+			   uint32_t count)
+{
+	struct executable *executable = gm_arena_alloc(&gm_track.arena, sizeof(*executable));
+	struct gm_graph_node *copy = gm_arena_alloc(&gm_track.arena, count * sizeof(*nodes));
+	struct definition *definition;
+	uint32_t i;
+
+	if (!executable || !copy) {
+		gm_file->dropped_records++;
+		return;
+	}
+	memcpy(copy, nodes, count * sizeof(*nodes));
+	memset(executable, 0, sizeof(*executable));
+	executable->handle = handle;
+	executable->auto_free = auto_free;
+	executable->count = count;
+	executable->nodes = copy;
+	for (i = 0; i < count; i++) {
+		definition = definition_of(nodes[i].address);
+		if (definition && !nodes[i].frees)
+			definition->executables++;
+	}
+	HASH_ADD(hh, graphs.executables, handle, sizeof(executable->handle), executable);
+}
+
+void gm_track_graph_instantiate(uint64_t exec, bool auto_free, const struct gm_graph_node *nodes,
+				uint32_t count)
+{
+	struct executable *old;
+
+	if (!gm_file || !exec)
+		return;
+	gm_track_enter();
+	old = executable_of(exec);
+	if (old)
+		drop_executable(old);
+	if (count)
+		add_executable(exec, auto_free, nodes, count);
+	gm_track_leave();
+}
+
+uint64_t gm_track_graph_devices(uint64_t exec)
+{
+	struct executable *executable;
+	struct definition *definition;
+	uint64_t devices = 0;
+	uint32_t i;
+
+	if (!gm_file || !gm_track_graph_nodes())
+		return 0;
+	gm_lock_acquire(&gm_track.lock);
+	executable = executable_of(exec);
+	for (i = 0; executable && i < executable->count; i++) {
+		definition = definition_of(executable->nodes[i].address);
+		if (definition && definition->event.device >= 0)
+			devices |= 1ull << (definition->event.device & 63);
+	}
+	gm_lock_release(&gm_track.lock);
+	return devices;
+}
+
+/* ---- launches ---- */
+
+static void launch_failed(const struct executable *executable, const struct gm_event *launch)
+{
+	struct gm_event event = *launch;
+	struct definition *definition;
+	struct gm_site_record *site;
+	uint32_t i;
+
+	event.bytes = 0;
+	for (i = 0; i < executable->count; i++) {
+		definition = definition_of(executable->nodes[i].address);
+		if (!definition || executable->nodes[i].frees)
+			continue;
+		event.bytes += definition->event.bytes;
+		event.device = definition->event.device;
+	}
+	site = gm_store_record(GM_TABLE_SITES, gm_site(&event));
+	if (site)
+		site->failures++;
+	gm_levels_failed(event.device, GM_LEVEL_DRIVER, GM_KIND_GRAPH);
+	gm_history(GM_OP_ALLOC_FAILED, &event, 0, GM_NONE);
+}
+
+static void end_live(struct gm_alloc_record *record, uint32_t number, const struct gm_event *launch,
+		     bool implicitly)
+{
+	if (implicitly)
+		gm_implicitly_freed(record, GM_IMPLICIT_GRAPH);
+	else
+		gm_freed_note(record, launch->stack, 0);
+	gm_live_end(record, number);
+}
+
+/* Nodes come in the order they were made in, which a launch respects as far as memory goes. */
+static void run_node(const struct executable *executable, const struct gm_graph_node *node,
+		     const struct gm_event *launch)
+{
+	struct definition *definition = definition_of(node->address);
+	struct gm_alloc_record *record;
+	uint32_t number, site;
+
+	record = gm_live_find(GM_SPACE_POINTER, node->address, &number);
+	if (record && record->kind == GM_KIND_GRAPH)
+		end_live(record, number, launch, !node->frees);
+	if (node->frees || !definition)
+		return;
+	definition->event.flags &= (uint16_t)~GM_ALLOC_AUTO_FREE;
+	if (executable->auto_free)
+		definition->event.flags |= GM_ALLOC_AUTO_FREE;
+	definition->event.stream = launch->stream;
+	definition->event.context = launch->context;
+	site = gm_site(&definition->event);
+	if (!gm_store_record(GM_TABLE_SITES, site))
+		return;
+	record = gm_live_add(&definition->event, site);
+	if (!record)
+		return;
+	gm_site_add(gm_store_record(GM_TABLE_SITES, site), record);
+	gm_levels_add(record, gm_store_record(GM_TABLE_SITES, site));
+	gm_history(GM_OP_ALLOC, &definition->event, record->serial, site);
+}
+
+void gm_track_graph_launch(uint64_t exec, const struct gm_event *event)
+{
+	struct executable *executable;
+	uint32_t i;
+
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	gm_file->events++;
+	executable = executable_of(exec);
+	if (executable && event->error)
+		launch_failed(executable, event);
+	for (i = 0; executable && !event->error && i < executable->count; i++)
+		run_node(executable, &executable->nodes[i], event);
+	gm_history(GM_OP_LAUNCH, event, 0, GM_NONE);
+	gm_track_leave();
+}
+
+void gm_track_graph_destroyed(const struct gm_graph_node *nodes, uint32_t count)
+{
+	struct definition *definition;
+	uint32_t i;
+
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	for (i = 0; i < count; i++) {
+		definition = nodes[i].frees ? NULL : definition_of(nodes[i].address);
+		if (!definition)
+			continue;
+		definition->graph = false;
+		if (!definition->executables)
+			forget(definition);
+	}
+	gm_track_leave();
+}
+
+void gm_track_graph_exec_destroyed(uint64_t exec)
+{
+	struct executable *executable;
+
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	executable = executable_of(exec);
+	if (executable)
+		drop_executable(executable);
+	gm_track_leave();
+}

@@ -1,0 +1,330 @@
+/*
+ * Pools of stream-ordered memory and the devices' graph memory: what they hold in reserve, by their
+ * own attributes as interpose/ asks them, and between two answers by what was allocated and freed.
+ * What a pool holds counts as physical memory; its allocations do not, for they lie inside.
+ * Facts: cudaFreeAsync lowers what is used at once, the reserve only when a wait has told that the
+ * stream got there; cudaFree of a pool's memory lowers the reserve at once and what the pool calls used
+ * not at all (H100, driver 580), so our own books bound it; a pool destroyed with allocations out lives
+ * on without its handle until they are freed [doc].
+ */
+#include "track/state.h"
+
+#define ASKED_ALWAYS 512u	   /* answers per pool before asking becomes rare */
+#define ASKED_EVERY_NS 1000000u
+#define STREAMS 64
+
+/* Bytes freed on a stream that nobody waited for since. */
+struct pending {
+	uint64_t stream, bytes;
+	uint32_t pool;
+};
+
+static struct {
+	uint32_t waiting; /* 1: some pool has pending frees (atomic) */
+	unsigned count;
+	struct pending pending[STREAMS];
+} pools;
+
+void gm_pools_reset(void)
+{
+	pools.waiting = 0;
+	pools.count = 0;
+}
+
+static struct gm_pool_record *pool_at(uint32_t number)
+{
+	struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, number);
+
+	return pool && pool->state != GM_STATE_EMPTY ? pool : NULL;
+}
+
+static uint64_t pending_of(uint32_t pool)
+{
+	uint64_t sum = 0;
+	unsigned i;
+
+	for (i = 0; i < pools.count; i++)
+		if (pools.pending[i].pool == pool)
+			sum += pools.pending[i].bytes;
+	return sum;
+}
+
+static void settle_pending(uint32_t number, struct gm_pool_record *pool)
+{
+	uint64_t idle = pool->reserved_bytes > pool->used_bytes ?
+				pool->reserved_bytes - pool->used_bytes : 0;
+	uint64_t pending = pending_of(number);
+
+	pool->pending_free_bytes = pending < idle ? pending : idle;
+}
+
+static void chart(int device)
+{
+	uint32_t number, count = gm_file->tables[GM_TABLE_POOLS].count;
+	uint64_t sum = 0;
+
+	for (number = 0; number < count; number++) {
+		struct gm_pool_record *pool = pool_at(number);
+
+		if (pool && pool->device == device && pool->type != GM_POOL_IMPORTED)
+			sum += pool->reserved_bytes;
+	}
+	gm_timeline(device, GM_SERIES_POOL_RESERVED, sum);
+}
+
+static void set_reserved(struct gm_pool_record *pool, uint64_t bytes)
+{
+	int64_t change = (int64_t)(bytes - pool->reserved_bytes);
+
+	if (!change)
+		return;
+	pool->reserved_bytes = bytes;
+	if (bytes > pool->reserved_peak_bytes)
+		pool->reserved_peak_bytes = bytes;
+	if (pool->type != GM_POOL_IMPORTED)
+		gm_levels_physical(pool->device, change);
+	chart(pool->device);
+}
+
+static uint32_t find(uint64_t handle, int device, unsigned type)
+{
+	uint32_t number, count = gm_file->tables[GM_TABLE_POOLS].count;
+
+	for (number = 0; number < count; number++) {
+		struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, number);
+
+		if (pool->state != GM_STATE_LIVE || pool->handle != handle)
+			continue;
+		if (type != GM_POOL_GRAPH || (pool->type == type && pool->device == device))
+			return number;
+	}
+	return GM_NONE;
+}
+
+/* The record of a pool that is gone is used again. */
+static struct gm_pool_record *take_record(uint32_t *number)
+{
+	uint32_t count = gm_file->tables[GM_TABLE_POOLS].count;
+	struct gm_pool_record *pool;
+
+	for (*number = 0; *number < count; ++*number) {
+		pool = gm_store_record(GM_TABLE_POOLS, *number);
+		if (pool->state == GM_STATE_EMPTY) {
+			*pool = (struct gm_pool_record){0};
+			return pool;
+		}
+	}
+	return gm_store_append(GM_TABLE_POOLS, 1, number);
+}
+
+uint32_t gm_track_pool(uint64_t handle, int device, unsigned type, uint32_t stack)
+{
+	struct gm_pool_record *pool;
+	uint32_t number;
+
+	if (!gm_file)
+		return GM_NONE;
+	gm_track_enter();
+	number = find(handle, device, type);
+	pool = number == GM_NONE ? take_record(&number) : NULL;
+	if (pool) {
+		pool->device = (int16_t)device;
+		pool->type = (uint8_t)type;
+		pool->handle = handle;
+		pool->stack = stack;
+		__atomic_store_n(&pool->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
+		gm_store_publish(GM_TABLE_POOLS);
+	}
+	gm_track_leave();
+	return gm_store_record(GM_TABLE_POOLS, number) ? number : GM_NONE;
+}
+
+uint32_t gm_track_pool_known(uint64_t handle)
+{
+	if (!gm_file || !handle)
+		return GM_NONE;
+	return find(handle, 0, GM_POOL_DEFAULT); /* reads states and handles alone: no lock */
+}
+
+bool gm_track_pool_due(uint32_t number)
+{
+	struct gm_pool_record *pool = gm_file ? gm_store_record(GM_TABLE_POOLS, number) : NULL;
+
+	if (!pool || pool->type == GM_POOL_IMPORTED)
+		return false;
+	return pool->samples < ASKED_ALWAYS || pool->used_bytes >= pool->reserved_bytes ||
+	       gm_track_now() - pool->sampled_ns >= ASKED_EVERY_NS;
+}
+
+void gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figures)
+{
+	struct gm_pool_record *pool;
+
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	pool = pool_at(number);
+	if (pool && pool->state == GM_STATE_LIVE) {
+		pool->samples++;
+		pool->sampled_ns = gm_track.now_ns;
+		pool->used_bytes = figures->used_bytes;
+		if (pool->type != GM_POOL_GRAPH && pool->live_bytes < pool->used_bytes)
+			pool->used_bytes = pool->live_bytes;
+		set_reserved(pool, figures->reserved_bytes);
+		if (pool->type == GM_POOL_GRAPH && figures->used_high_bytes > pool->used_peak_bytes)
+			pool->used_peak_bytes = figures->used_high_bytes;
+		if (figures->reserved_high_bytes > pool->reserved_peak_bytes)
+			pool->reserved_peak_bytes = figures->reserved_high_bytes;
+		settle_pending(number, pool);
+	}
+	gm_track_leave();
+}
+
+static void gone(struct gm_pool_record *pool)
+{
+	set_reserved(pool, 0);
+	pool->used_bytes = pool->live_bytes = pool->pending_free_bytes = 0;
+	__atomic_store_n(&pool->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
+}
+
+void gm_track_pool_destroyed(uint64_t handle)
+{
+	struct gm_pool_record *pool;
+	uint32_t number;
+
+	if (!gm_file || !handle)
+		return;
+	gm_track_enter();
+	gm_file->events++;
+	number = find(handle, 0, GM_POOL_DEFAULT);
+	pool = pool_at(number);
+	if (pool) {
+		if (!pool->live_bytes)
+			gone(pool);
+		else
+			__atomic_store_n(&pool->state, GM_STATE_PENDING, __ATOMIC_RELEASE);
+	}
+	gm_track_leave();
+}
+
+/* Explicit pools of a device that was reset are taken for gone; used again, they are entered again. */
+void gm_track_pools_reset(int device)
+{
+	uint32_t number, count;
+
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	count = gm_file->tables[GM_TABLE_POOLS].count;
+	for (number = 0; number < count; number++) {
+		struct gm_pool_record *pool = pool_at(number);
+
+		if (pool && pool->device == device &&
+		    (pool->type == GM_POOL_EXPLICIT || pool->type == GM_POOL_IMPORTED))
+			gone(pool);
+	}
+	gm_track_leave();
+}
+
+bool gm_track_pools_idle(void)
+{
+	uint32_t number, count = gm_file ? gm_file->tables[GM_TABLE_POOLS].count : 0;
+
+	for (number = 0; number < count; number++) {
+		struct gm_pool_record *pool = pool_at(number);
+
+		if (pool && pool->reserved_bytes > pool->used_bytes)
+			return true;
+	}
+	return false;
+}
+
+bool gm_track_pools_waiting(void)
+{
+	return __atomic_load_n(&pools.waiting, __ATOMIC_RELAXED);
+}
+
+void gm_track_pools_waited(uint64_t stream, bool all)
+{
+	unsigned i, kept = 0;
+
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	for (i = 0; i < pools.count; i++) {
+		struct pending entry = pools.pending[i];
+		struct gm_pool_record *pool = pool_at(entry.pool);
+
+		if (!all && entry.stream != stream)
+			pools.pending[kept++] = entry;
+		else if (pool)
+			pool->pending_free_bytes -= entry.bytes < pool->pending_free_bytes ?
+							    entry.bytes : pool->pending_free_bytes;
+	}
+	pools.count = kept;
+	__atomic_store_n(&pools.waiting, kept != 0, __ATOMIC_RELAXED);
+	gm_track_leave();
+}
+
+bool gm_track_pool_handle(uint32_t number, uint64_t *handle, int *device, unsigned *type)
+{
+	struct gm_pool_record *pool = gm_file ? gm_store_record(GM_TABLE_POOLS, number) : NULL;
+
+	if (!pool)
+		return false;
+	*handle = pool->state == GM_STATE_LIVE && pool->type != GM_POOL_IMPORTED ? pool->handle : 0;
+	*device = pool->device;
+	*type = pool->type;
+	return true;
+}
+
+void gm_pool_add(const struct gm_alloc_record *alloc)
+{
+	struct gm_pool_record *pool = pool_at(alloc->owner);
+
+	if (!pool)
+		return;
+	pool->allocations++;
+	pool->live_bytes += alloc->bytes;
+	pool->used_bytes += alloc->bytes;
+	if (pool->used_bytes > pool->used_peak_bytes)
+		pool->used_peak_bytes = pool->used_bytes;
+	if (pool->used_bytes > pool->reserved_bytes)
+		set_reserved(pool, pool->used_bytes); /* until it is asked */
+}
+
+void gm_pool_remove(const struct gm_alloc_record *alloc)
+{
+	struct gm_pool_record *pool = pool_at(alloc->owner);
+
+	if (!pool)
+		return;
+	pool->live_bytes -= alloc->bytes < pool->live_bytes ? alloc->bytes : pool->live_bytes;
+	if (pool->type != GM_POOL_GRAPH) /* a graph's stays used until it is trimmed */
+		pool->used_bytes -= alloc->bytes < pool->used_bytes ? alloc->bytes : pool->used_bytes;
+	if (pool->state == GM_STATE_PENDING && !pool->live_bytes)
+		gone(pool);
+}
+
+void gm_pool_pending(const struct gm_alloc_record *alloc, uint64_t stream)
+{
+	struct gm_pool_record *pool = pool_at(alloc->owner);
+	struct pending *entry;
+	unsigned i;
+
+	if (!pool || pool->type == GM_POOL_GRAPH)
+		return;
+	for (i = 0; i < pools.count; i++)
+		if (pools.pending[i].pool == alloc->owner && pools.pending[i].stream == stream)
+			break;
+	if (i == STREAMS)
+		i = STREAMS - 1; /* more streams than places: the last place stands for several */
+	entry = &pools.pending[i];
+	if (i == pools.count) {
+		pools.count++;
+		*entry = (struct pending){.stream = stream, .pool = alloc->owner};
+	}
+	entry->bytes += alloc->bytes;
+	__atomic_store_n(&pools.waiting, 1, __ATOMIC_RELAXED);
+	settle_pending(alloc->owner, pool);
+}
