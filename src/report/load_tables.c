@@ -137,7 +137,7 @@ static void drop_impossible(struct gm_doc *doc)
 			doc->timeline[i].points = GM_TIMELINE_POINTS;
 	n = 0;
 	for (unsigned i = 0; i < doc->pools_count; i++)
-		if (doc->pools[i].state == GM_STATE_LIVE)
+		if (doc->pools[i].state == GM_STATE_LIVE || doc->pools[i].state == GM_STATE_PENDING)
 			doc->pools[n++] = doc->pools[i];
 	doc->pools_count = n;
 	n = 0;

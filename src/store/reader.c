@@ -200,9 +200,10 @@ static void index_chunks(struct gm_reader *reader)
 		struct table *table;
 
 		if (at + sizeof(entry) > reader->size || offset >= reader->size) {
-			cut = chunks - i;
+			cut += chunks - i;
 			break;
 		}
+		cut += offset + header->chunk_bytes > reader->size;
 		memcpy(&entry, reader->bytes + at, sizeof(entry));
 		if (entry.table >= GM_TABLES || entry.ordinal >= chunks) {
 			odd++;
@@ -230,7 +231,7 @@ static void index_chunks(struct gm_reader *reader)
 	if (odd)
 		damage(reader, "%u entries of the file's directory make no sense", odd);
 	if (cut)
-		damage(reader, "the file is cut short: %u of its %u chunks are missing", cut, chunks);
+		damage(reader, "the file is cut short: %u of its %u chunks are not whole", cut, chunks);
 }
 
 /* Address of a record in the copy; NULL where the file does not hold all of it. */
