@@ -4,6 +4,7 @@
 #define GPUMEMTRACE_IMPLEMENTATION
 #include "gpumemtrace.h"
 #include "interpose/preload.h"
+#include "interpose/view.h"
 #include "stack/stack.h"
 #include "store/lock.h"
 #include "track/event.h"
@@ -45,6 +46,7 @@ EXPORT void gpumemtrace_mark(const char *name)
 		return;
 	if (gm_owns_file()) {
 		gm_track_mark(name, GM_MARK_PROGRAM);
+		gm_sample_ledgers(GM_SAMPLE_MARK);
 		return;
 	}
 	gm_lock_acquire(&early.lock);
@@ -91,5 +93,6 @@ EXPORT int gpumemtrace_snapshot(const char *path)
 	if (!gm_owns_file())
 		return -ENODATA; /* no CUDA event yet */
 	gm_track_mark("snapshot", GM_MARK_SNAPSHOT);
+	gm_sample_ledgers(GM_SAMPLE_MARK);
 	return gm_track_copy(path);
 }

@@ -41,6 +41,11 @@ static struct {
 
 static uint32_t generation; /* raised by every dlclose */
 
+uint32_t gm_unloads(void)
+{
+	return __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+}
+
 /* ---- objects ---- */
 
 static void own_range(void)

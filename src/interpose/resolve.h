@@ -50,4 +50,7 @@ bool gm_libcuda_loaded(void);
 /* A symbol of the loaded libcuda, or NULL. */
 void *gm_libcuda_symbol(const char *name);
 
+/* How often something was unloaded so far: what was remembered of addresses is to be looked at again. */
+uint32_t gm_unloads(void);
+
 #endif
