@@ -23,7 +23,10 @@ class Marks:
     def add(self, name):
         path = f"{self.folder}/{self.scenario}.{len(self.marks)}.gmt"
         stats = {k: v for k, v in torch.cuda.memory_stats().items() if ".all." in k or "num_" in k}
-        segments = torch.cuda.memory_snapshot()
+        try:
+            segments = torch.cuda.memory_snapshot()
+        except RuntimeError:  # cudaMallocAsync has none
+            segments = []
         shim.gpumemtrace_mark(name.encode())
         error = shim.gpumemtrace_snapshot(path.encode())
         if error:
