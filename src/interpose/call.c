@@ -8,11 +8,16 @@
 #include "interpose/view.h"
 #include "store/writer.h"
 #include "track/event.h"
+#include "track/event.h"
 
 /* Deeper than this inside one CUDA call is no nesting but a stale mark that a longjmp left. */
 #define MOST_NESTED_BYTES (1u << 20)
 
+/* One recorded call in so many is timed, for the report's overhead figure. */
+#define TIMED_CALLS 64
+
 static __thread struct {
+	uint64_t calls;
 	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
 	uint8_t busy;	     /* in the tracker: a signal handler's calls are let through unrecorded */
 } thread __attribute__((tls_model("initial-exec")));

@@ -123,6 +123,15 @@ static void describe_job(struct gm_header *header)
 	header->job_string = environment_string(jobs);
 }
 
+/* Again once the unwinder was opened: the file can be older than that. */
+static void describe_stacks(struct gm_header *header)
+{
+	header->unwinder_string = gm_store_string(gm_stack_unwinder(), 64);
+	header->python_string = gm_store_string(gm_stack_python(), 255);
+	if (*gm_stack_python())
+		header->features |= GM_FEATURE_PYTHON;
+}
+
 static void describe_process(struct gm_header *header)
 {
 	static const char *const advice[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
@@ -150,8 +159,7 @@ static void describe_process(struct gm_header *header)
 	header->environment_string = environment_string(advice);
 	header->tracer_version_string = gm_store_string(GM_VERSION, 64);
 	header->backend_string = gm_store_string("preload", 64);
-	header->unwinder_string = gm_store_string(gm_stack_unwinder(), 64);
-	header->python_string = gm_store_string(gm_stack_python(), 255);
+	describe_stacks(header);
 	header->heap_limit_bytes = GM_NO_BYTES;
 	header->stack_limit_bytes = GM_NO_BYTES;
 	describe_job(header);
@@ -240,6 +248,8 @@ void gm_driver_found(void)
 	gm_ask_init();
 	gm_nvml_open();
 	gm_stack_init((enum gm_stack_mode)gm_settings.stacks, gm_settings.depth);
+	if (gm_owns_file())
+		describe_stacks(gm_file);
 }
 
 /* ---- the end ---- */
