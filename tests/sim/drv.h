@@ -13,12 +13,12 @@
 #include "sim_cuda.h"
 #include "sim_env.h"
 
-#define SIM_KIB       1024ull
-#define SIM_MIB       (1024ull * 1024)
-#define SIM_PAGE      (2 * SIM_MIB)  /* the unit of physical device memory */
-#define SIM_UNIT      512ull	     /* the unit inside a slab */
-#define SIM_SMALL_MAX (1 * SIM_MIB)  /* larger requests take whole pages */
-#define SIM_POOL_STEP (32 * SIM_MIB) /* by this a pool's reserve grows */
+#define SIM_KIB		1024ull
+#define SIM_MIB		(1024ull * 1024)
+#define SIM_PAGE	(2 * SIM_MIB)  /* the unit of physical device memory */
+#define SIM_UNIT	512ull	       /* the unit inside a slab */
+#define SIM_SMALL_MAX	(1 * SIM_MIB)  /* larger requests take whole pages */
+#define SIM_POOL_STEP	(32 * SIM_MIB) /* by this a pool's reserve grows */
 #define SIM_DEVICES_MAX 16
 
 static inline size_t sim_round(size_t n, size_t unit)
@@ -29,9 +29,25 @@ static inline size_t sim_round(size_t n, size_t unit)
 /* --- objects: every handle begins with this, so that a stale or foreign one is recognised --- */
 
 enum sim_type {
-	SIM_CTX = 1, SIM_GREEN, SIM_STREAM, SIM_EVENT, SIM_MODULE, SIM_FUNCTION, SIM_LIBRARY,
-	SIM_KERNEL, SIM_ARRAY, SIM_MIPMAP, SIM_POOL, SIM_GRAPH, SIM_NODE, SIM_EXEC, SIM_VMM,
-	SIM_EXTMEM, SIM_IPC, SIM_USEROBJ, SIM_RESDESC,
+	SIM_CTX = 1,
+	SIM_GREEN,
+	SIM_STREAM,
+	SIM_EVENT,
+	SIM_MODULE,
+	SIM_FUNCTION,
+	SIM_LIBRARY,
+	SIM_KERNEL,
+	SIM_ARRAY,
+	SIM_MIPMAP,
+	SIM_POOL,
+	SIM_GRAPH,
+	SIM_NODE,
+	SIM_EXEC,
+	SIM_VMM,
+	SIM_EXTMEM,
+	SIM_IPC,
+	SIM_USEROBJ,
+	SIM_RESDESC,
 };
 
 struct sim_object {
@@ -64,11 +80,11 @@ enum sim_kind {
 	SIM_MEM_HOST,	    /* cuMemAllocHost, cuMemHostAlloc */
 	SIM_MEM_REGISTERED, /* cuMemHostRegister */
 	SIM_MEM_POOL,
-	SIM_MEM_GRAPH,	    /* an address of a graph's allocation node */
+	SIM_MEM_GRAPH, /* an address of a graph's allocation node */
 	SIM_MEM_IPC,
 	SIM_MEM_EXTERNAL,
-	SIM_MEM_ARRAY,	    /* no address that a program could know */
-	SIM_MEM_MAPPED,	    /* a cuMemMap of a handle */
+	SIM_MEM_ARRAY,	/* no address that a program could know */
+	SIM_MEM_MAPPED, /* a cuMemMap of a handle */
 	SIM_MEM_POOL_IMPORT,
 };
 
@@ -89,7 +105,7 @@ struct sim_mem {
 	uint64_t async_seq;
 	struct sim_vmm *vmm;
 	unsigned access[SIM_DEVICES_MAX];
-	bool accessed; /* some access was set */
+	bool accessed;	  /* some access was set */
 	int8_t *resident; /* managed: the device that holds each page, -1 the host */
 	int preferred, last_prefetch;
 	bool read_mostly;
@@ -99,8 +115,8 @@ struct sim_mem {
 
 struct sim_mem *sim_mem_add(uint64_t addr, uint64_t size, enum sim_kind kind, CUcontext ctx);
 void sim_mem_drop(struct sim_mem *mem);
-struct sim_mem *sim_mem_find(uint64_t addr);			/* any address inside */
-struct sim_mem *sim_mem_overlap(uint64_t addr, uint64_t size);	/* anything touching the range */
+struct sim_mem *sim_mem_find(uint64_t addr);		       /* any address inside */
+struct sim_mem *sim_mem_overlap(uint64_t addr, uint64_t size); /* anything touching the range */
 void sim_mem_each(void (*fn)(struct sim_mem *, void *), void *arg);
 void sim_mem_release(struct sim_mem *mem); /* gives everything back, whatever the kind */
 void sim_mem_release_ctx(CUcontext ctx);
@@ -209,13 +225,14 @@ void sim_stream_put(CUstream stream);
 CUresult sim_capture_unsafe(void);
 CUresult sim_capture_check(CUstream stream); /* for work put on a stream: 0, 901, 906 */
 CUresult sim_capture_sync(CUstream stream);  /* for waiting on a stream: 900 when one captures */
-struct sim_capture *sim_capture_of(CUevent event); /* the capture it was recorded in, if it goes on */
+struct sim_capture *
+sim_capture_of(CUevent event); /* the capture it was recorded in, if it goes on */
 struct sim_capture *sim_capturing(CUstream stream);
 CUresult sim_capture_node(CUstream stream, CUgraphNode *node, CUgraphNodeType type,
 			  const void *params, size_t size);
 CUresult sim_capture_join(CUstream stream, CUevent event);
 CUresult sim_capture_isolation(CUstream stream); /* 905, and invalidated */
-void sim_capture_abandon(CUstream stream); /* its stream goes */
+void sim_capture_abandon(CUstream stream);	 /* its stream goes */
 void sim_stream_release(CUstream stream);
 void sim_event_release(CUevent event);
 
@@ -256,7 +273,7 @@ void sim_pool_trim(struct CUmemPoolHandle_st *pool, uint64_t keep);
  */
 void sim_pools_settle(CUstream stream);
 void sim_settle_legacy(CUcontext ctx); /* the legacy stream and all blocking ones */
-void sim_pools_empty(void); /* gives back whatever is idle: before an allocation fails */
+void sim_pools_empty(void);	       /* gives back whatever is idle: before an allocation fails */
 
 /* --- graphs --- */
 
@@ -348,6 +365,7 @@ struct CUarray_st {
 	struct sim_mem *mem; /* NULL for levels and deferred mappings */
 	int dev;
 	CUmipmappedArray mipmap; /* of which this is a level */
+	struct sim_tile *tiles;	 /* of a sparse array */
 };
 
 struct CUmipmappedArray_st {
@@ -357,6 +375,7 @@ struct CUmipmappedArray_st {
 	int dev;
 	unsigned levels;
 	CUarray level[32];
+	struct sim_tile *tiles;
 };
 
 struct sim_ipc { /* another process's memory, opened here */
@@ -368,6 +387,7 @@ struct sim_ipc { /* another process's memory, opened here */
 CUresult sim_mipmap_new(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned levels,
 			bool owned);
 void sim_array_release(void *array_or_mipmap);
+void sim_tiles_release(struct sim_tile **tiles);
 unsigned sim_format_bytes(CUarray_format format);
 void sim_module_release(void *module);
 void sim_launch_grows(int dev); /* GPUSIM_LAUNCH_GROWTH */
@@ -408,9 +428,9 @@ extern __thread struct sim_thread sim_tls;
 uint64_t sim_thread_id(void);
 uint64_t sim_now_ns(void);
 
-#define SIM_INIT 1u /* cuInit must have been called */
+#define SIM_INIT    1u /* cuInit must have been called */
 #define SIM_CURRENT 3u /* and a context be current */
-#define SIM_UNSAFE 8u /* forbidden while capturing */
+#define SIM_UNSAFE  8u /* forbidden while capturing */
 
 CUresult sim_begin(const char *name, unsigned need);
 void sim_end(int *scope);
@@ -423,7 +443,7 @@ void sim_end(int *scope);
 	__attribute__((cleanup(sim_end), unused)) int sim_scope;                                   \
 	CUresult sim_common = sim_begin(__func__, need);                                           \
 	if (sim_common != CUDA_SUCCESS)                                                            \
-		return sim_common
+	return sim_common
 
 #define SIM_VALUE(condition)                                                                       \
 	do {                                                                                       \

@@ -134,6 +134,7 @@ void sim_array_release(void *handle)
 	struct sim_mem *mem = ((CUarray)handle)->mem;
 	CUmipmappedArray mipmap = handle;
 
+	sim_tiles_release(object->type == SIM_MIPMAP ? &mipmap->tiles : &((CUarray)handle)->tiles);
 	if (object->type == SIM_MIPMAP) {
 		mem = mipmap->mem;
 		for (unsigned i = 0; i < mipmap->levels; i++)
@@ -178,7 +179,8 @@ CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *desc, CUarray array)
 }
 
 /* Only arrays whose mapping was deferred can be asked. */
-CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUarray array, CUdevice dev)
+CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUarray array,
+				      CUdevice dev)
 {
 	SIM_API(SIM_INIT);
 	SIM_VALUE(out && SIM_GET(SIM_ARRAY, array) && deferred(&array->desc));

@@ -40,7 +40,8 @@ static CUresult check_implicit(CUstream stream)
 	for (struct sim_object *o = stream->head.ctx->objects; o; o = o->next) {
 		CUstream other = (CUstream)o;
 
-		if (o->type != SIM_STREAM || other->flags & CU_STREAM_NON_BLOCKING || !other->capture)
+		if (o->type != SIM_STREAM || other->flags & CU_STREAM_NON_BLOCKING ||
+		    !other->capture)
 			continue;
 		other->capture->invalid = true;
 		rc = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -53,7 +54,8 @@ CUresult sim_capture_check(CUstream stream)
 	if (!sim.captures)
 		return CUDA_SUCCESS;
 	if (stream->capture)
-		return stream->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+		return stream->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+						: CUDA_SUCCESS;
 	return check_implicit(stream);
 }
 
@@ -89,7 +91,8 @@ CUresult sim_capture_node(CUstream stream, CUgraphNode *out, CUgraphNodeType typ
 	CUresult rc = sim_capture_check(stream);
 
 	if (rc == CUDA_SUCCESS)
-		rc = sim_graph_add(stream->capture->graph, &node, stream->deps, stream->deps_count, type);
+		rc = sim_graph_add(stream->capture->graph, &node, stream->deps, stream->deps_count,
+				   type);
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	if (size)

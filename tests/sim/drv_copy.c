@@ -180,6 +180,13 @@ static CUresult side_check(const struct side *s, size_t width, size_t height, si
 		     s->type == CU_MEMORYTYPE_DEVICE, mem);
 }
 
+static uint64_t row_of(const struct side *s, size_t height, size_t y, size_t z)
+{
+	size_t rows = s->height ? s->height : height;
+
+	return s->addr + ((s->z + z) * rows + s->y + y) * s->pitch + s->x;
+}
+
 static CUresult copy_box(const struct side *dst, const struct side *src, size_t width,
 			 size_t height, size_t depth, bool async, CUstream handle)
 {
@@ -199,8 +206,8 @@ static CUresult copy_box(const struct side *dst, const struct side *src, size_t 
 		return sim_capture_node(stream, NULL, CU_GRAPH_NODE_TYPE_MEMCPY, NULL, 0);
 	for (size_t i = 0; i < height * depth; i++) {
 		size_t y = i % height, z = i / height;
-		uint64_t d = dst->addr + ((dst->z + z) * (dst->height ? dst->height : height) + dst->y + y) * dst->pitch + dst->x;
-		uint64_t s = src->addr + ((src->z + z) * (src->height ? src->height : height) + src->y + y) * src->pitch + src->x;
+		uint64_t d = row_of(dst, height, y, z);
+		uint64_t s = row_of(src, height, y, z);
 		struct move *move;
 
 		if (dst->array || src->array || !has_bytes(to) || !has_bytes(from))
@@ -219,14 +226,14 @@ static uint64_t address(CUmemorytype type, const void *host, CUdeviceptr device)
 	return type == CU_MEMORYTYPE_HOST ? U(host) : device;
 }
 
-#define SIDE(c, way, z_, height_)                                                                 \
+#define SIDE(c, way, z_, height_)                                                                  \
 	(struct side)                                                                              \
 	{                                                                                          \
-		.type = (c)->way##MemoryType,                                                     \
-		.addr = address((c)->way##MemoryType, (c)->way##Host, (c)->way##Device),         \
-		.array = (c)->way##MemoryType == CU_MEMORYTYPE_ARRAY ? (c)->way##Array : NULL,    \
-		.pitch = (c)->way##Pitch, .height = (height_), .x = (c)->way##XInBytes,           \
-		.y = (c)->way##Y, .z = (z_),                                                      \
+		.type = (c)->way##MemoryType,                                                      \
+		.addr = address((c)->way##MemoryType, (c)->way##Host, (c)->way##Device),           \
+		.array = (c)->way##MemoryType == CU_MEMORYTYPE_ARRAY ? (c)->way##Array : NULL,     \
+		.pitch = (c)->way##Pitch, .height = (height_), .x = (c)->way##XInBytes,            \
+		.y = (c)->way##Y, .z = (z_),                                                       \
 	}
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *c, bool async, CUstream stream)
@@ -322,7 +329,8 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 		sim_managed_touch(mem, dst, bytes, stream->head.ctx->dev);
 	if (has_bytes(mem)) {
 		f = malloc(sizeof(*f));
-		*f = (struct fill){(unsigned char *)(uintptr_t)dst, value, element, pitch, width, height};
+		*f = (struct fill){
+			(unsigned char *)(uintptr_t)dst, value, element, pitch, width, height};
 		sim_stream_effect(stream, fill_bytes, f);
 	} else {
 		sim_stream_effect(stream, NULL, NULL);
@@ -333,25 +341,26 @@ static CUresult fill(CUdeviceptr dst, size_t pitch, unsigned value, unsigned ele
 #define MEMSET(bits, type, element)                                                                \
 	CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)                   \
 	{                                                                                          \
-		SIM_API(SIM_CURRENT);                                                 \
+		SIM_API(SIM_CURRENT);                                                              \
 		return fill(dst, 0, value, element, count, 1, NULL);                               \
 	}                                                                                          \
-	CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count, CUstream stream) \
+	CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count,                 \
+					CUstream stream)                                           \
 	{                                                                                          \
 		SIM_API(SIM_CURRENT);                                                              \
-		return fill(dst, 0, value, element, count, 1, stream);                              \
+		return fill(dst, 0, value, element, count, 1, stream);                             \
 	}                                                                                          \
 	CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value, size_t width,   \
 					size_t height)                                             \
 	{                                                                                          \
-		SIM_API(SIM_CURRENT);                                                 \
+		SIM_API(SIM_CURRENT);                                                              \
 		return fill(dst, pitch, value, element, width, height, NULL);                      \
 	}                                                                                          \
 	CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t width, \
 					  size_t height, CUstream stream)                          \
 	{                                                                                          \
 		SIM_API(SIM_CURRENT);                                                              \
-		return fill(dst, pitch, value, element, width, height, stream);                     \
+		return fill(dst, pitch, value, element, width, height, stream);                    \
 	}
 
 MEMSET(8, unsigned char, 1)

@@ -493,3 +493,16 @@ CUresult cuCtxResetPersistingL2Cache(void)
 	SIM_API(SIM_CURRENT);
 	return CUDA_SUCCESS;
 }
+
+/* There is no profiler to start: as on a machine where none is attached. */
+CUresult cuProfilerStart(void)
+{
+	SIM_API(SIM_CURRENT);
+	return CUDA_SUCCESS;
+}
+
+CUresult cuProfilerStop(void)
+{
+	SIM_API(SIM_CURRENT);
+	return CUDA_SUCCESS;
+}

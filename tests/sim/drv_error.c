@@ -20,10 +20,10 @@ static const struct {
 	{217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",
 	 "peer access is not supported between these two devices"},
 	{301, "CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
-	{304, "CUDA_ERROR_OPERATING_SYSTEM", "OS call failed or operation not supported on this OS"},
+	{304, "CUDA_ERROR_OPERATING_SYSTEM",
+	 "OS call failed or operation not supported on this OS"},
 	{400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
-	{401, "CUDA_ERROR_ILLEGAL_STATE",
-	 "the operation cannot be performed in the present state"},
+	{401, "CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state"},
 	{500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
 	{600, "CUDA_ERROR_NOT_READY", "device not ready"},
 	{704, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "peer access is already enabled"},
@@ -43,7 +43,8 @@ static const struct {
 	 "operation failed due to a previous error during capture"},
 	{902, "CUDA_ERROR_STREAM_CAPTURE_MERGE",
 	 "operation would result in a merge of separate capture sequences"},
-	{903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "capture was not ended in the same stream as it began"},
+	{903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
+	 "capture was not ended in the same stream as it began"},
 	{904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"},
 	{905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
 	 "dependency created on uncaptured work in another stream"},
@@ -54,7 +55,8 @@ static const struct {
 	{908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
 	 "attempt to terminate a thread-local capture sequence from another thread"},
 	{910, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
-	 "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"},
+	 "the graph update was not performed because it included changes which violated "
+	 "constraints specific to instantiated graph update"},
 	{999, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 

@@ -109,7 +109,8 @@ CUresult cuEventQuery(CUevent event)
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	return event->stream && event->stream->done < event->seq ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+	return event->stream && event->stream->done < event->seq ? CUDA_ERROR_NOT_READY
+								 : CUDA_SUCCESS;
 }
 
 CUresult cuEventSynchronize(CUevent event)

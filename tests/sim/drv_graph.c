@@ -193,8 +193,8 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
 	return instantiate(exec, graph, flags);
 }
 
-CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
-			       char *log, size_t log_size)
+CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log,
+			       size_t log_size)
 {
 	SIM_API(SIM_CURRENT);
 	if (error_node)
@@ -237,7 +237,8 @@ CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *flags)
 	return CUDA_SUCCESS;
 }
 
-/* An allocation that is still out from an earlier launch: freed with auto-free, an error without. */
+/* An allocation that is still out from an earlier launch: freed with auto-free, an error without.
+ */
 static CUresult check_live(CUgraph graph, unsigned long long flags)
 {
 	for (CUgraphNode n = graph->first; n; n = n->next) {

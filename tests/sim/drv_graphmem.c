@@ -187,7 +187,6 @@ static struct sim_graph_mem *by_address(CUdeviceptr ptr)
 	return mem && mem->kind == SIM_MEM_GRAPH && mem->addr == ptr ? mem->graph : NULL;
 }
 
-
 /* Only addresses of graph allocations can be freed by a node, and once a graph. */
 CUresult sim_graph_free_node(CUstream stream, uint64_t addr)
 {

@@ -30,7 +30,8 @@ CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total)
 	return rc;
 }
 
-/* Before an allocation fails the driver takes back what its pools hold idle, not what is pending. */
+/* Before an allocation fails the driver takes back what its pools hold idle, not what is pending.
+ */
 static struct sim_mem *alloc_or_empty(size_t size, bool low)
 {
 	struct sim_mem *mem = sim_device_alloc(sim_ctx_current(), size, SIM_MEM_DEVICE, low);
@@ -79,7 +80,8 @@ static CUresult alloc_pitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_
 {
 	struct sim_mem *mem;
 
-	SIM_VALUE(ptr && pitch && width && height && (element == 4 || element == 8 || element == 16));
+	SIM_VALUE(ptr && pitch && width && height &&
+		  (element == 4 || element == 8 || element == 16));
 	*pitch = sim_round(width, 512);
 	if (height > SIZE_MAX / *pitch)
 		mem = NULL;
@@ -148,7 +150,8 @@ CUresult cuMemFree(CUdeviceptr_v1 ptr)
 	return cuMemFree_v2(ptr);
 }
 
-/* Managed memory is real host memory: programs touch it. A device holds pages once they move there. */
+/* Managed memory is real host memory: programs touch it. A device holds pages once they move there.
+ */
 CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
 {
 	OUT(ptr, 0);
@@ -158,8 +161,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
 	void *base;
 
 	SIM_VALUE(ptr && size && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
-	base = mmap(NULL, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		    -1, 0);
+	base = mmap(NULL, pages, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED || pages < size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mem = sim_mem_add((uint64_t)(uintptr_t)base, size, SIM_MEM_MANAGED, sim_ctx_current());
@@ -326,7 +329,8 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr ptr, size_t size, CUmemLocation to, u
 	if (to.type == CU_MEM_LOCATION_TYPE_DEVICE && (dev < 0 || dev >= sim.devices))
 		return CUDA_ERROR_INVALID_DEVICE;
 	SIM_VALUE(to.type != CU_MEM_LOCATION_TYPE_INVALID);
-	if (dev >= 0) /* back to the host the device's pages stay taken until the free, as measured */
+	if (dev >=
+	    0) /* back to the host the device's pages stay taken until the free, as measured */
 		sim_managed_touch(mem, ptr, size, dev);
 	mem->last_prefetch = dev;
 	return CUDA_SUCCESS;
@@ -348,13 +352,15 @@ CUresult cuMemAdvise_v2(CUdeviceptr ptr, size_t size, CUmem_advise advice, CUmem
 
 	SIM_VALUE(mem && advice >= CU_MEM_ADVISE_SET_READ_MOSTLY &&
 		  advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY);
-	if (where.type == CU_MEM_LOCATION_TYPE_DEVICE && advice >= CU_MEM_ADVISE_SET_PREFERRED_LOCATION &&
+	if (where.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+	    advice >= CU_MEM_ADVISE_SET_PREFERRED_LOCATION &&
 	    (where.id < 0 || where.id >= sim.devices))
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY)
 		mem->read_mostly = advice == CU_MEM_ADVISE_SET_READ_MOSTLY;
 	else if (advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION)
-		mem->preferred = where.type == CU_MEM_LOCATION_TYPE_DEVICE ? where.id : CU_DEVICE_CPU;
+		mem->preferred =
+			where.type == CU_MEM_LOCATION_TYPE_DEVICE ? where.id : CU_DEVICE_CPU;
 	else if (advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION)
 		mem->preferred = CU_DEVICE_INVALID;
 	return CUDA_SUCCESS;

@@ -148,8 +148,10 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 static CUfunction function_of(CUmodule module, const char *name)
 {
 	static const int attributes[CU_FUNC_ATTRIBUTE_MAX] = {
-		[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024, [CU_FUNC_ATTRIBUTE_NUM_REGS] = 32,
-		[CU_FUNC_ATTRIBUTE_PTX_VERSION] = 90,		  [CU_FUNC_ATTRIBUTE_BINARY_VERSION] = 90,
+		[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024,
+		[CU_FUNC_ATTRIBUTE_NUM_REGS] = 32,
+		[CU_FUNC_ATTRIBUTE_PTX_VERSION] = 90,
+		[CU_FUNC_ATTRIBUTE_BINARY_VERSION] = 90,
 		[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES] = 49152,
 		[CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT] = -1,
 	};
@@ -391,7 +393,8 @@ static CUresult launch(CUfunction function, unsigned grid, unsigned block, CUstr
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	if (stream->capture)
-		return sim_capture_node(stream, NULL, CU_GRAPH_NODE_TYPE_KERNEL, &params, sizeof(params));
+		return sim_capture_node(stream, NULL, CU_GRAPH_NODE_TYPE_KERNEL, &params,
+					sizeof(params));
 	sim_stream_effect(stream, NULL, NULL);
 	sim_launch_grows(stream->head.ctx->dev);
 	return CUDA_SUCCESS;

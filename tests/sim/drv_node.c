@@ -122,7 +122,8 @@ static CUresult add(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, s
 	return rc;
 }
 
-CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count)
+CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps,
+			     size_t count)
 {
 	SIM_API(SIM_INIT);
 	return add(node, graph, deps, count, CU_GRAPH_NODE_TYPE_EMPTY, NULL, 0);
@@ -201,7 +202,8 @@ CUresult cuGraphAddEventRecordNode(CUgraphNode *node, CUgraph graph, const CUgra
 {
 	SIM_API(SIM_INIT);
 	SIM_VALUE(SIM_GET(SIM_EVENT, event));
-	return add(node, graph, deps, count, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &event, sizeof(event));
+	return add(node, graph, deps, count, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &event,
+		   sizeof(event));
 }
 
 CUresult cuGraphAddEventWaitNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps,
@@ -238,7 +240,8 @@ CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dep
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return cuGraphAddEventWaitNode(node, graph, deps, count, params->eventWait.event);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return cuGraphAddEventRecordNode(node, graph, deps, count, params->eventRecord.event);
+		return cuGraphAddEventRecordNode(node, graph, deps, count,
+						 params->eventRecord.event);
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 		return cuGraphAddMemAllocNode(node, graph, deps, count,
 					      (CUDA_MEM_ALLOC_NODE_PARAMS *)&params->alloc);
@@ -339,7 +342,8 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CU
 	SIM_API(SIM_INIT);
 	SIM_VALUE(SIM_GET(SIM_GRAPH, graph) && (!count || (from && to)));
 	for (size_t i = 0; i < count; i++) {
-		SIM_VALUE(SIM_GET(SIM_NODE, from[i]) && SIM_GET(SIM_NODE, to[i]) && from[i] != to[i]);
+		SIM_VALUE(SIM_GET(SIM_NODE, from[i]) && SIM_GET(SIM_NODE, to[i]) &&
+			  from[i] != to[i]);
 		to[i]->deps = realloc(to[i]->deps, (to[i]->deps_count + 1) * sizeof(*to[i]->deps));
 		to[i]->deps[to[i]->deps_count++] = from[i];
 	}
@@ -356,7 +360,8 @@ CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const
 CUresult cuGraphHostNodeGetParams(CUgraphNode node, CUDA_HOST_NODE_PARAMS *params)
 {
 	SIM_API(SIM_INIT);
-	SIM_VALUE(params && SIM_GET(SIM_NODE, node) && node->params.type == CU_GRAPH_NODE_TYPE_HOST);
+	SIM_VALUE(params && SIM_GET(SIM_NODE, node) &&
+		  node->params.type == CU_GRAPH_NODE_TYPE_HOST);
 	memcpy(params, &node->params.host, sizeof(*params));
 	return CUDA_SUCCESS;
 }

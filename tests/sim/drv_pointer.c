@@ -11,7 +11,8 @@ static bool on_host(const struct sim_mem *mem)
 /* A graph's address is nothing before its launch and after its free. */
 static bool known(const struct sim_mem *mem)
 {
-	return mem && mem->kind != SIM_MEM_ARRAY && (mem->kind != SIM_MEM_GRAPH || mem->graph->live);
+	return mem && mem->kind != SIM_MEM_ARRAY &&
+	       (mem->kind != SIM_MEM_GRAPH || mem->graph->live);
 }
 
 static CUresult boolean(void *data, bool value)
@@ -60,8 +61,9 @@ static CUresult attribute_of(struct sim_mem *mem, CUpointer_attribute attribute,
 		return boolean(data, true);
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		*(unsigned long long *)data =
-			mem->vmm ? (unsigned)mem->vmm->prop.requestedHandleTypes
-			: mem->pool ? (unsigned)mem->pool->props.handleTypes : 0;
+			mem->vmm    ? (unsigned)mem->vmm->prop.requestedHandleTypes
+			: mem->pool ? (unsigned)mem->pool->props.handleTypes
+				    : 0;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
 		return boolean(data, false);

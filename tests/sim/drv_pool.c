@@ -297,7 +297,8 @@ static void take(struct sim_block *block, uint64_t size, CUstream stream)
 	block->state = SIM_BLOCK_USED;
 }
 
-CUresult sim_pool_alloc(CUdeviceptr *ptr, size_t size, struct CUmemPoolHandle_st *pool, CUstream stream)
+CUresult sim_pool_alloc(CUdeviceptr *ptr, size_t size, struct CUmemPoolHandle_st *pool,
+			CUstream stream)
 {
 	uint64_t rounded = sim_round(size, SIM_UNIT);
 	struct sim_block *block = NULL;
@@ -310,7 +311,8 @@ CUresult sim_pool_alloc(CUdeviceptr *ptr, size_t size, struct CUmemPoolHandle_st
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	take(block, rounded, stream);
 	block->asked = size;
-	mem = sim_mem_add(block->addr, size, SIM_MEM_POOL, NULL); /* outlives contexts, as measured */
+	mem = sim_mem_add(block->addr, size, SIM_MEM_POOL,
+			  NULL); /* outlives contexts, as measured */
 	mem->dev = pool->dev;
 	mem->pool = pool;
 	mem->block = block;
@@ -448,8 +450,9 @@ CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream handle)
 		SIM_VALUE(mem->graph->live);
 		sim_graph_mem_retire(mem->graph);
 		return CUDA_SUCCESS;
-	case SIM_MEM_DEVICE:
 	case SIM_MEM_MANAGED:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	case SIM_MEM_DEVICE:
 		if (mem->async)
 			sim_stream_put(mem->async);
 		else

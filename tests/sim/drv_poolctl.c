@@ -8,8 +8,7 @@
 #include <unistd.h>
 #include "drv.h"
 
-#define POOL(pool)                                                                                 \
-	SIM_VALUE(SIM_GET(SIM_POOL, pool))
+#define POOL(pool) SIM_VALUE(SIM_GET(SIM_POOL, pool))
 
 CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 {
@@ -205,7 +204,8 @@ CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool pool,
 
 	SIM_VALUE(out && flags == 0);
 	POOL(pool);
-	SIM_VALUE(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR && pool->props.handleTypes & type);
+	SIM_VALUE(type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+		  pool->props.handleTypes & type);
 	memcpy(shared.magic, magic, sizeof(magic));
 	shared.props = pool->props;
 	shared.dev = pool->dev;
@@ -217,7 +217,8 @@ CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool pool,
 }
 
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *handle,
-					    CUmemAllocationHandleType type, unsigned long long flags)
+					    CUmemAllocationHandleType type,
+					    unsigned long long flags)
 {
 	SIM_API(SIM_INIT);
 	struct shared shared;

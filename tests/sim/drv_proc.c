@@ -42,7 +42,8 @@ static CUdriverProcAddressQueryResult look_up(const char *name, void **out, int 
 	return found;
 }
 
-/* Not finding a name is a success with a NULL and a status here, and error 500 in the first form. */
+/* Not finding a name is a success with a NULL and a status here, and error 500 in the first form.
+ */
 CUresult cuGetProcAddress_v2(const char *name, void **out, int version, cuuint64_t flags,
 			     CUdriverProcAddressQueryResult *status)
 {

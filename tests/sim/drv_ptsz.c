@@ -126,3 +126,5 @@ PER_THREAD(cuStreamUpdateCaptureDependencies_v2, _ptsz, (CUstream handle, CUgrap
 	   flags))
 PER_THREAD(cuStreamWaitEvent, _ptsz, (CUstream handle, CUevent event, unsigned int flags),
 	   (handle, event, flags))
+PER_THREAD(cuMemMapArrayAsync, _ptsz, (CUarrayMapInfo *list, unsigned int count, CUstream handle),
+	   (list, count, handle))

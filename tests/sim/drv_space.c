@@ -17,8 +17,8 @@ struct sim_hole {
 struct sim_slab {
 	struct sim_slab *next; /* lowest address first */
 	uint64_t addr;
-	unsigned used;			  /* units */
-	uint64_t map[SLAB_UNITS / 64];	  /* bit set: unit taken */
+	unsigned used;		       /* units */
+	uint64_t map[SLAB_UNITS / 64]; /* bit set: unit taken */
 };
 
 static void *mem_tree; /* of struct sim_mem, by address range */
@@ -31,7 +31,8 @@ int sim_arena_init(struct sim_arena *arena, bool low)
 	/* Smaller where the address space is limited, as under valgrind or ulimit -v. */
 	for (; base == MAP_FAILED && size >= (1ull << 28); size >>= 1)
 		base = mmap(NULL, size, PROT_NONE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (low ? MAP_32BIT : 0), -1, 0);
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (low ? MAP_32BIT : 0), -1,
+			    0);
 	if (base == MAP_FAILED)
 		return -1;
 	size <<= 1;

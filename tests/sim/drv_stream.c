@@ -220,7 +220,10 @@ void sim_ctx_drain(CUcontext ctx)
 static CUresult create(CUstream *out, unsigned flags, int priority)
 {
 	SIM_VALUE(out && flags <= CU_STREAM_NON_BLOCKING);
-	*out = stream_new(sim_ctx_current(), flags, priority < -5 ? -5 : priority > 0 ? 0 : priority);
+	*out = stream_new(sim_ctx_current(), flags,
+			  priority < -5	 ? -5
+			  : priority > 0 ? 0
+					 : priority);
 	return CUDA_SUCCESS;
 }
 
@@ -331,7 +334,8 @@ static CUresult host_function(CUstream handle, CUhostFn fn, CUstreamCallback cal
 	if (sim_capturing(stream) && callback)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (sim_capturing(stream))
-		return sim_capture_node(stream, NULL, CU_GRAPH_NODE_TYPE_HOST, &params, sizeof(params));
+		return sim_capture_node(stream, NULL, CU_GRAPH_NODE_TYPE_HOST, &params,
+					sizeof(params));
 	sim_stream_host(stream, fn, callback, arg);
 	return CUDA_SUCCESS;
 }

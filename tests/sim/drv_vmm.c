@@ -1,6 +1,6 @@
 /*
- * Virtual memory management of the simulated driver: physical handles, reserved addresses, mappings,
- * and multicast objects. Memory is held while a handle or a mapping refers to it.
+ * Virtual memory management of the simulated driver: physical handles, reserved addresses,
+ * mappings, and multicast objects. Memory is held while a handle or a mapping refers to it.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -95,7 +95,8 @@ CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocatio
 	return rc;
 }
 
-/* Facts: a fabric handle is refused with 800 where there is no fabric; that is no want of memory. */
+/* Facts: a fabric handle is refused with 800 where there is no fabric; that is no want of memory.
+ */
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		     const CUmemAllocationProp *prop, unsigned long long flags)
 {
@@ -350,8 +351,9 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
 	vmm = sim_object_new(SIM_VMM, sizeof(*vmm), NULL);
 	vmm->size = shared.size;
 	vmm->prop = shared.prop;
-	vmm->dev = shared.prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? shared.prop.location.id
-									  : -1;
+	vmm->dev = shared.prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE
+			   ? shared.prop.location.id
+			   : -1;
 	vmm->imported = true;
 	vmm->handles = 1;
 	if (shared.pid == getpid() && sim_object(shared.vmm, SIM_VMM)) {

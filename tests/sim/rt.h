@@ -32,6 +32,8 @@
 	X(cuCtxGetCurrent, 4000, (CUcontext *))                                                    \
 	X(cuCtxSetCurrent, 4000, (CUcontext))                                                      \
 	X(cuCtxGetDevice, 2000, (CUdevice *))                                                      \
+	X(cuProfilerStart, 4000, (void))                                                           \
+	X(cuProfilerStop, 4000, (void))                                                            \
 	X(cuCtxSynchronize, 2000, (void))                                                          \
 	X(cuCtxSetLimit, 3010, (CUlimit, size_t))                                                  \
 	X(cuCtxGetLimit, 3010, (size_t *, CUlimit))                                                \
@@ -53,13 +55,16 @@
 	X(cuPointerGetAttributes, 7000, (unsigned, CUpointer_attribute *, void **, CUdeviceptr))   \
 	X(cuMemPrefetchAsync, 12020, (CUdeviceptr, size_t, CUmemLocation, unsigned, CUstream))     \
 	X(cuMemAdvise, 12020, (CUdeviceptr, size_t, CUmem_advise, CUmemLocation))                  \
-	X(cuMemRangeGetAttribute, 8000, (void *, size_t, CUmem_range_attribute, CUdeviceptr, size_t)) \
+	X(cuMemRangeGetAttribute, 8000,                                                            \
+	  (void *, size_t, CUmem_range_attribute, CUdeviceptr, size_t))                            \
 	X(cuArrayCreate, 3020, (CUarray *, const CUDA_ARRAY_DESCRIPTOR *))                         \
 	X(cuArray3DCreate, 3020, (CUarray *, const CUDA_ARRAY3D_DESCRIPTOR *))                     \
 	X(cuArray3DGetDescriptor, 3020, (CUDA_ARRAY3D_DESCRIPTOR *, CUarray))                      \
 	X(cuArrayDestroy, 2000, (CUarray))                                                         \
-	X(cuArrayGetMemoryRequirements, 11060, (CUDA_ARRAY_MEMORY_REQUIREMENTS *, CUarray, CUdevice)) \
-	X(cuMipmappedArrayCreate, 5000, (CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned)) \
+	X(cuArrayGetMemoryRequirements, 11060,                                                     \
+	  (CUDA_ARRAY_MEMORY_REQUIREMENTS *, CUarray, CUdevice))                                   \
+	X(cuMipmappedArrayCreate, 5000,                                                            \
+	  (CUmipmappedArray *, const CUDA_ARRAY3D_DESCRIPTOR *, unsigned))                         \
 	X(cuMipmappedArrayDestroy, 5000, (CUmipmappedArray))                                       \
 	X(cuMipmappedArrayGetLevel, 5000, (CUarray *, CUmipmappedArray, unsigned))                 \
 	X(cuMipmappedArrayGetMemoryRequirements, 11060,                                            \
@@ -134,12 +139,14 @@
 	X(cuIpcGetMemHandle, 4010, (CUipcMemHandle *, CUdeviceptr))                                \
 	X(cuIpcOpenMemHandle, 11000, (CUdeviceptr *, CUipcMemHandle, unsigned))                    \
 	X(cuIpcCloseMemHandle, 4010, (CUdeviceptr))                                                \
-	X(cuImportExternalMemory, 10000, (CUexternalMemory *, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *)) \
+	X(cuImportExternalMemory, 10000,                                                           \
+	  (CUexternalMemory *, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *))                          \
 	X(cuDestroyExternalMemory, 10000, (CUexternalMemory))                                      \
 	X(cuExternalMemoryGetMappedBuffer, 10000,                                                  \
 	  (CUdeviceptr *, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *))             \
 	X(cuExternalMemoryGetMappedMipmappedArray, 10000,                                          \
-	  (CUmipmappedArray *, CUexternalMemory, const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *)) \
+	  (CUmipmappedArray *, CUexternalMemory,                                                   \
+	   const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *))                                     \
 	X(cuLibraryLoadData, 12000,                                                                \
 	  (CUlibrary *, const void *, CUjit_option *, void **, unsigned, CUlibraryOption *,        \
 	   void **, unsigned))                                                                     \
@@ -190,7 +197,8 @@
 	X(cuGraphGetNodes, 10000, (CUgraph, CUgraphNode *, size_t *))                              \
 	X(cuGraphGetRootNodes, 10000, (CUgraph, CUgraphNode *, size_t *))                          \
 	X(cuGraphGetEdges, 10000, (CUgraph, CUgraphNode *, CUgraphNode *, size_t *))               \
-	X(cuGraphAddDependencies, 10000, (CUgraph, const CUgraphNode *, const CUgraphNode *, size_t)) \
+	X(cuGraphAddDependencies, 10000,                                                           \
+	  (CUgraph, const CUgraphNode *, const CUgraphNode *, size_t))                             \
 	X(cuDeviceGraphMemTrim, 11040, (CUdevice))                                                 \
 	X(cuDeviceGetGraphMemAttribute, 11040, (CUdevice, CUgraphMem_attribute, void *))           \
 	X(cuDeviceSetGraphMemAttribute, 11040, (CUdevice, CUgraphMem_attribute, void *))           \
@@ -231,8 +239,8 @@ extern struct rt_state rt_all __attribute__((visibility("hidden")));
 extern __thread struct rt_thread rt_tls __attribute__((visibility("hidden")));
 
 #pragma GCC visibility push(hidden)
-cudaError_t rt_load(void);	 /* finds the driver; 35 when there is none, 4 at the end */
-cudaError_t rt_enter(void);	 /* and has a context current */
+cudaError_t rt_load(void);		/* finds the driver; 35 when there is none, 4 at the end */
+cudaError_t rt_enter(void);		/* and has a context current */
 cudaError_t rt_last(cudaError_t error); /* notes and returns it */
 cudaError_t rt_kernel(const void *func, CUfunction *function);
 #pragma GCC visibility pop
@@ -240,8 +248,7 @@ cudaError_t rt_kernel(const void *func, CUfunction *function);
 /* A driver function in the variant that the caller's default stream asks for. */
 #define DRV(name) ((rt_tls.pt ? &rt_all.per_thread : &rt_all.legacy)->p_##name)
 
-#define CALL(name, ...)                                                                            \
-	(DRV(name) ? (cudaError_t)DRV(name)(__VA_ARGS__) : cudaErrorNotSupported)
+#define CALL(name, ...) (DRV(name) ? (cudaError_t)DRV(name)(__VA_ARGS__) : cudaErrorNotSupported)
 
 /* The body of a function that is one driver call in the current context. */
 #define FORWARD(name, ...)                                                                         \
@@ -265,7 +272,7 @@ cudaError_t rt_kernel(const void *func, CUfunction *function);
 
 /* The _ptsz or _ptds variant of a function. */
 #define PER_THREAD(name, suffix, parameters, arguments)                                            \
-	cudaError_t name##suffix parameters;                                                   \
+	cudaError_t name##suffix parameters;                                                       \
 	cudaError_t name##suffix parameters                                                        \
 	{                                                                                          \
 		cudaError_t rc;                                                                    \

@@ -44,8 +44,8 @@ cudaError_t cudaMalloc3DArray(cudaArray_t *out, const struct cudaChannelFormatDe
 	return rt_last(rc);
 }
 
-cudaError_t cudaMallocArray(cudaArray_t *out, const struct cudaChannelFormatDesc *desc, size_t width,
-			    size_t height, unsigned int flags)
+cudaError_t cudaMallocArray(cudaArray_t *out, const struct cudaChannelFormatDesc *desc,
+			    size_t width, size_t height, unsigned int flags)
 {
 	struct cudaExtent extent = {width, height, 0};
 	CUDA_ARRAY3D_DESCRIPTOR full;
@@ -95,12 +95,13 @@ cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t mipmap)
 cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *out, cudaMipmappedArray_const_t mipmap,
 				       unsigned int level)
 {
-	FORWARD(cuMipmappedArrayGetLevel, (CUarray *)out, (CUmipmappedArray)(uintptr_t)mipmap, level);
+	FORWARD(cuMipmappedArrayGetLevel, (CUarray *)out, (CUmipmappedArray)(uintptr_t)mipmap,
+		level);
 }
 
-cudaError_t cudaExternalMemoryGetMappedMipmappedArray(
-	cudaMipmappedArray_t *out, cudaExternalMemory_t memory,
-	const struct cudaExternalMemoryMipmappedArrayDesc *desc)
+cudaError_t
+cudaExternalMemoryGetMappedMipmappedArray(cudaMipmappedArray_t *out, cudaExternalMemory_t memory,
+					  const struct cudaExternalMemoryMipmappedArrayDesc *desc)
 {
 	CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC full = {0};
 	cudaError_t rc;
@@ -146,8 +147,8 @@ cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExte
 	return cudaSuccess;
 }
 
-cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *out, cudaArray_t array,
-					   int device)
+cudaError_t cudaArrayGetMemoryRequirements(struct cudaArrayMemoryRequirements *out,
+					   cudaArray_t array, int device)
 {
 	FORWARD(cuArrayGetMemoryRequirements, (CUDA_ARRAY_MEMORY_REQUIREMENTS *)out, (CUarray)array,
 		device);

@@ -42,11 +42,11 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaM
 	}
 }
 
-PER_THREAD(cudaMemcpy, _ptds,
-	   (void *dst, const void *src, size_t count, enum cudaMemcpyKind kind),
+PER_THREAD(cudaMemcpy, _ptds, (void *dst, const void *src, size_t count, enum cudaMemcpyKind kind),
 	   (dst, src, count, kind))
 PER_THREAD(cudaMemcpyAsync, _ptsz,
-	   (void *dst, const void *src, size_t count, enum cudaMemcpyKind kind, cudaStream_t stream),
+	   (void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+	    cudaStream_t stream),
 	   (dst, src, count, kind, stream))
 
 cudaError_t cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_device, size_t count)
@@ -118,8 +118,9 @@ cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitc
 	return copy_2d(dst, dpitch, src, spitch, width, height, kind, false, NULL);
 }
 
-cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
-			      size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
+			      size_t width, size_t height, enum cudaMemcpyKind kind,
+			      cudaStream_t stream)
 {
 	return copy_2d(dst, dpitch, src, spitch, width, height, kind, true, stream);
 }
@@ -137,8 +138,8 @@ cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t x, size_t y, const void 
 	return copy_box(&c, false, NULL);
 }
 
-cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t x, size_t y,
-				  size_t width, size_t height, enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpy2DFromArray(void *dst, size_t dpitch, cudaArray_const_t src, size_t x,
+				  size_t y, size_t width, size_t height, enum cudaMemcpyKind kind)
 {
 	CUDA_MEMCPY3D c = {.WidthInBytes = width, .Height = height, .Depth = 1};
 
@@ -165,8 +166,10 @@ static cudaError_t copy_3d(const struct cudaMemcpy3DParms *p, bool async, cudaSt
 
 		if (CALL(cuArray3DGetDescriptor, &desc, array) != cudaSuccess)
 			return rt_last(cudaErrorInvalidValue);
-		element = desc.NumChannels * (desc.Format & 0x20 ? 4 : desc.Format == 0x10 ? 2
-							  : 1u << ((desc.Format - 1) & 3) % 3);
+		element = desc.NumChannels * (desc.Format & 0x20 ? 4
+					      : desc.Format == 0x10
+						      ? 2
+						      : 1u << ((desc.Format - 1) & 3) % 3);
 	}
 	if (p->dstArray)
 		c.dstMemoryType = CU_MEMORYTYPE_ARRAY, c.dstArray = (CUarray)p->dstArray;
@@ -241,7 +244,8 @@ cudaError_t cudaMemset3D(struct cudaPitchedPtr p, int value, struct cudaExtent e
 cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExtent extent,
 			      cudaStream_t stream)
 {
-	return cudaMemset2DAsync(p.ptr, p.pitch, value, extent.width, p.ysize * extent.depth, stream);
+	return cudaMemset2DAsync(p.ptr, p.pitch, value, extent.width, p.ysize * extent.depth,
+				 stream);
 }
 
 PER_THREAD(cudaMemset, _ptds, (void *ptr, int value, size_t count), (ptr, value, count))

@@ -100,7 +100,7 @@ static cudaError_t retain(int device, CUcontext *ctx)
 	pthread_mutex_lock(&contexts);
 	if (!rt_all.primary[device])
 		rc = (cudaError_t)rt_all.legacy.p_cuDevicePrimaryCtxRetain(&rt_all.primary[device],
-									    device);
+									   device);
 	*ctx = rt_all.primary[device];
 	pthread_mutex_unlock(&contexts);
 	return rc;

@@ -172,6 +172,18 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 	FORWARD(cuCtxGetStreamPriorityRange, least, greatest);
 }
 
+cudaError_t cudaProfilerStart(void)
+{
+	ENTER();
+	return rt_last((cudaError_t)DRV(cuProfilerStart)());
+}
+
+cudaError_t cudaProfilerStop(void)
+{
+	ENTER();
+	return rt_last((cudaError_t)DRV(cuProfilerStop)());
+}
+
 cudaError_t cudaDriverGetVersion(int *version)
 {
 	cudaError_t rc = rt_load();
@@ -212,8 +224,7 @@ static const struct {
 	{217, "cudaErrorPeerAccessUnsupported",
 	 "peer access is not supported between these two devices"},
 	{301, "cudaErrorFileNotFound", "file not found"},
-	{304, "cudaErrorOperatingSystem",
-	 "OS call failed or operation not supported on this OS"},
+	{304, "cudaErrorOperatingSystem", "OS call failed or operation not supported on this OS"},
 	{400, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
 	{401, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},
 	{500, "cudaErrorSymbolNotFound", "named symbol not found"},
@@ -245,7 +256,8 @@ static const struct {
 	{908, "cudaErrorStreamCaptureWrongThread",
 	 "attempt to terminate a thread-local capture sequence from another thread"},
 	{910, "cudaErrorGraphExecUpdateFailure",
-	 "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update"},
+	 "the graph update was not performed because it included changes which violated "
+	 "constraints specific to instantiated graph update"},
 	{999, "cudaErrorUnknown", "unknown error"},
 };
 

@@ -87,7 +87,8 @@ cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph,
 				     const cudaGraphNode_t *deps, size_t count,
 				     struct cudaMemAllocNodeParams *params)
 {
-	FORWARD(cuGraphAddMemAllocNode, node, graph, deps, count, (CUDA_MEM_ALLOC_NODE_PARAMS *)params);
+	FORWARD(cuGraphAddMemAllocNode, node, graph, deps, count,
+		(CUDA_MEM_ALLOC_NODE_PARAMS *)params);
 }
 
 cudaError_t cudaGraphMemAllocNodeGetParams(cudaGraphNode_t node, struct cudaMemAllocNodeParams *out)
@@ -116,7 +117,8 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
 				 const cudaGraphNode_t *deps, size_t count,
 				 const struct cudaHostNodeParams *params)
 {
-	FORWARD(cuGraphAddHostNode, node, graph, deps, count, (const CUDA_HOST_NODE_PARAMS *)params);
+	FORWARD(cuGraphAddHostNode, node, graph, deps, count,
+		(const CUDA_HOST_NODE_PARAMS *)params);
 }
 
 cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
@@ -134,7 +136,8 @@ cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
 }
 
 #if SIM_CUDART >= 12
-/* The structures of runtime and driver are the same but for a kernel's stub, which has no place here. */
+/* The structures of runtime and driver are the same but for a kernel's stub, which has no place
+ * here. */
 static cudaError_t add_node(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps,
 			    size_t count, struct cudaGraphNodeParams *params)
 {
@@ -267,13 +270,14 @@ cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned int count)
 	FORWARD(cuUserObjectRelease, object, count);
 }
 
-cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count,
-				      unsigned int flags)
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
+				      unsigned int count, unsigned int flags)
 {
 	FORWARD(cuGraphRetainUserObject, graph, object, count, flags);
 }
 
-cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object, unsigned int count)
+cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
+				       unsigned int count)
 {
 	FORWARD(cuGraphReleaseUserObject, graph, object, count);
 }

@@ -27,7 +27,8 @@ void __cudaUnregisterFatBinary(void **handle);
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
 			    int limit, void *tid, void *bid, dim3 *block, dim3 *grid, int *size);
 char __cudaInitModule(void **handle);
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, struct CUstream_st *stream);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
+				     struct CUstream_st *stream);
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream);
 
 void **__cudaRegisterFatBinary(void *image)
@@ -80,7 +81,8 @@ static __thread struct {
 } pushed[8];
 static __thread int pushed_count;
 
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, struct CUstream_st *stream)
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
+				     struct CUstream_st *stream)
 {
 	if (pushed_count == 8)
 		return 1;
@@ -120,8 +122,8 @@ static cudaError_t load(struct kernel *kernel)
 static cudaError_t find(const void *func, CUkernel *handle)
 {
 	/* CUDA 13 takes an address that it does not know for a handle */
-	const cudaError_t unknown = SIM_CUDART >= 13 ? cudaErrorInvalidResourceHandle
-						     : cudaErrorInvalidDeviceFunction;
+	const cudaError_t unknown =
+		SIM_CUDART >= 13 ? cudaErrorInvalidResourceHandle : cudaErrorInvalidDeviceFunction;
 	cudaError_t rc = unknown;
 	const char *name;
 
@@ -159,8 +161,8 @@ cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **arg
 	ENTER();
 	rc = rt_kernel(func, &function);
 	if (rc == cudaSuccess)
-		rc = CALL(cuLaunchKernel, function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-			  (unsigned)shared, stream, args, NULL);
+		rc = CALL(cuLaunchKernel, function, grid.x, grid.y, grid.z, block.x, block.y,
+			  block.z, (unsigned)shared, stream, args, NULL);
 	return rt_last(rc);
 }
 
@@ -267,13 +269,14 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *fu
 	if (rc != cudaSuccess)
 		return rt_last(rc);
 	memset(out, 0, sizeof(*out));
-	DRV(cuFuncGetAttribute)(&out->maxThreadsPerBlock, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-				function);
+	DRV(cuFuncGetAttribute)
+	(&out->maxThreadsPerBlock, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
 	DRV(cuFuncGetAttribute)(&out->numRegs, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
 	DRV(cuFuncGetAttribute)(&out->ptxVersion, CU_FUNC_ATTRIBUTE_PTX_VERSION, function);
 	DRV(cuFuncGetAttribute)(&out->binaryVersion, CU_FUNC_ATTRIBUTE_BINARY_VERSION, function);
-	DRV(cuFuncGetAttribute)(&out->maxDynamicSharedSizeBytes,
-				CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function);
+	DRV(cuFuncGetAttribute)
+	(&out->maxDynamicSharedSizeBytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+	 function);
 	return cudaSuccess;
 }
 
@@ -287,4 +290,14 @@ cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attrib
 	if (rc == cudaSuccess)
 		rc = CALL(cuFuncSetAttribute, function, (CUfunction_attribute)attribute, value);
 	return rt_last(rc);
+}
+
+/* A preference that changes nothing about memory; the kernel must exist. */
+cudaError_t cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache config)
+{
+	CUfunction function;
+
+	(void)config;
+	ENTER();
+	return rt_last(rt_kernel(func, &function));
 }

@@ -51,7 +51,8 @@ cudaError_t cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent)
 	NEED(out);
 	ENTER();
 	if (extent.width && extent.height && extent.depth)
-		rc = CALL(cuMemAllocPitch, &ptr, &pitch, extent.width, extent.height * extent.depth, 4);
+		rc = CALL(cuMemAllocPitch, &ptr, &pitch, extent.width, extent.height * extent.depth,
+			  4);
 	out->ptr = (void *)(uintptr_t)ptr;
 	out->pitch = pitch;
 	if (rc == cudaSuccess) {
@@ -135,10 +136,9 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 /* An address that CUDA does not know is "unregistered", no error. */
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *ptr)
 {
-	CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-				       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-				       CU_POINTER_ATTRIBUTE_IS_MANAGED,
-				       CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
+	CUpointer_attribute names[] = {
+		CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+		CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_POINTER};
 	unsigned type = 0, managed = 0;
 	CUdeviceptr device = 0;
 	int ordinal = -2;
@@ -272,7 +272,8 @@ cudaError_t cudaIpcCloseMemHandle(void *ptr)
 cudaError_t cudaImportExternalMemory(cudaExternalMemory_t *out,
 				     const struct cudaExternalMemoryHandleDesc *desc)
 {
-	FORWARD(cuImportExternalMemory, (CUexternalMemory *)out, (const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *)desc);
+	FORWARD(cuImportExternalMemory, (CUexternalMemory *)out,
+		(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *)desc);
 }
 
 cudaError_t cudaExternalMemoryGetMappedBuffer(void **out, cudaExternalMemory_t memory,

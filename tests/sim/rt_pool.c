@@ -20,20 +20,21 @@ cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t stream)
 	return hand_out(size ? CALL(cuMemAllocAsync, &ptr, size, stream) : cudaSuccess, out, &ptr);
 }
 
-cudaError_t cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_t pool, cudaStream_t stream)
+cudaError_t cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_t pool,
+				    cudaStream_t stream)
 {
 	CUdeviceptr ptr = 0;
 
 	NEED(out);
 	ENTER();
-	return hand_out(size ? CALL(cuMemAllocFromPoolAsync, &ptr, size, pool, stream) : cudaSuccess,
+	return hand_out(size ? CALL(cuMemAllocFromPoolAsync, &ptr, size, pool, stream)
+			     : cudaSuccess,
 			out, &ptr);
 }
 
 cudaError_t cudaFreeAsync(void *ptr, cudaStream_t stream)
 {
-	ENTER();
-	return rt_last(ptr ? CALL(cuMemFreeAsync, (CUdeviceptr)(uintptr_t)ptr, stream) : cudaSuccess);
+	FORWARD(cuMemFreeAsync, (CUdeviceptr)(uintptr_t)ptr, stream);
 }
 
 PER_THREAD(cudaMallocAsync, _ptsz, (void **out, size_t size, cudaStream_t stream),
@@ -68,7 +69,8 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 	FORWARD(cuMemPoolSetAttribute, pool, (CUmemPool_attribute)attribute, value);
 }
 
-cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t count)
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list,
+				 size_t count)
 {
 	FORWARD(cuMemPoolSetAccess, pool, (const CUmemAccessDesc *)list, count);
 }
@@ -83,7 +85,8 @@ cudaError_t cudaMemPoolExportToShareableHandle(void *out, cudaMemPool_t pool,
 					       enum cudaMemAllocationHandleType type,
 					       unsigned int flags)
 {
-	FORWARD(cuMemPoolExportToShareableHandle, out, pool, (CUmemAllocationHandleType)type, flags);
+	FORWARD(cuMemPoolExportToShareableHandle, out, pool, (CUmemAllocationHandleType)type,
+		flags);
 }
 
 cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *pool, void *handle,
@@ -96,7 +99,8 @@ cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *pool, void *hand
 
 cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *data, void *ptr)
 {
-	FORWARD(cuMemPoolExportPointer, (CUmemPoolPtrExportData *)data, (CUdeviceptr)(uintptr_t)ptr);
+	FORWARD(cuMemPoolExportPointer, (CUmemPoolPtrExportData *)data,
+		(CUdeviceptr)(uintptr_t)ptr);
 }
 
 cudaError_t cudaMemPoolImportPointer(void **out, cudaMemPool_t pool,

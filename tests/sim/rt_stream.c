@@ -47,8 +47,8 @@ STREAM_CALL(cudaStreamGetFlags, cuStreamGetFlags, (cudaStream_t stream, unsigned
 STREAM_CALL(cudaStreamGetPriority, cuStreamGetPriority, (cudaStream_t stream, int *priority),
 	    (stream, priority))
 #define PASS_cudaLaunchHostFunc (stream, fn, data)
-STREAM_CALL(cudaLaunchHostFunc, cuLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t fn, void *data),
-	    (stream, fn, data))
+STREAM_CALL(cudaLaunchHostFunc, cuLaunchHostFunc,
+	    (cudaStream_t stream, cudaHostFn_t fn, void *data), (stream, fn, data))
 #define PASS_cudaStreamAttachMemAsync (stream, ptr, length, flags)
 STREAM_CALL(cudaStreamAttachMemAsync, cuStreamAttachMemAsync,
 	    (cudaStream_t stream, void *ptr, size_t length, unsigned int flags),
@@ -135,7 +135,7 @@ cudaError_t INFO(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsi
 
 #define INFO_PER_THREAD(name)                                                                      \
 	PER_THREAD(name, _ptsz,                                                                    \
-		   (cudaStream_t stream, enum cudaStreamCaptureStatus *status,                     \
+		   (cudaStream_t stream, enum cudaStreamCaptureStatus * status,                    \
 		    unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **deps,      \
 		    const cudaGraphEdgeData **edges, size_t *count),                               \
 		   (stream, status, id, graph, deps, edges, count))

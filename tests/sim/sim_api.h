@@ -54,8 +54,8 @@ cudaError_t cudaHostUnregister(void *ptr);
 cudaError_t cudaMallocManaged(void **out, size_t size, unsigned int flags);
 cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t height);
 cudaError_t cudaMalloc3D(struct cudaPitchedPtr *out, struct cudaExtent extent);
-cudaError_t cudaMallocArray(cudaArray_t *out, const struct cudaChannelFormatDesc *desc, size_t width,
-			    size_t height, unsigned int flags);
+cudaError_t cudaMallocArray(cudaArray_t *out, const struct cudaChannelFormatDesc *desc,
+			    size_t width, size_t height, unsigned int flags);
 cudaError_t cudaMalloc3DArray(cudaArray_t *out, const struct cudaChannelFormatDesc *desc,
 			      struct cudaExtent extent, unsigned int flags);
 cudaError_t cudaFreeArray(cudaArray_t array);

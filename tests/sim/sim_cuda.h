@@ -112,7 +112,9 @@ typedef enum CUmoduleLoadingMode_enum {
 	CU_MODULE_LAZY_LOADING = 2,
 } CUmoduleLoadingMode;
 typedef enum CUjit_option_enum { CU_JIT_MAX_REGISTERS = 0 } CUjit_option;
-typedef enum CUlibraryOption_enum { CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0 } CUlibraryOption;
+typedef enum CUlibraryOption_enum {
+	CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0
+} CUlibraryOption;
 typedef enum CUfunction_attribute_enum {
 	CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
 	CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
@@ -124,12 +126,12 @@ typedef enum CUfunction_attribute_enum {
 } CUfunction_attribute;
 
 /* memory */
-#define CU_MEMHOSTALLOC_PORTABLE      0x01
-#define CU_MEMHOSTALLOC_DEVICEMAP     0x02
-#define CU_MEMHOSTALLOC_WRITECOMBINED 0x04
-#define CU_MEMHOSTREGISTER_READ_ONLY  0x08
-#define CU_DEVICE_CPU                 ((CUdevice)-1)
-#define CU_DEVICE_INVALID             ((CUdevice)-2)
+#define CU_MEMHOSTALLOC_PORTABLE			0x01
+#define CU_MEMHOSTALLOC_DEVICEMAP			0x02
+#define CU_MEMHOSTALLOC_WRITECOMBINED			0x04
+#define CU_MEMHOSTREGISTER_READ_ONLY			0x08
+#define CU_DEVICE_CPU					((CUdevice)-1)
+#define CU_DEVICE_INVALID				((CUdevice)-2)
 typedef enum CUmemAttach_flags_enum {
 	CU_MEM_ATTACH_GLOBAL = 1,
 	CU_MEM_ATTACH_HOST = 2,
@@ -287,10 +289,10 @@ typedef struct CUDA_EXTERNAL_MEMORY_BUFFER_DESC_st {
 } CUDA_EXTERNAL_MEMORY_BUFFER_DESC;
 
 /* arrays and copies */
-#define CUDA_ARRAY3D_LAYERED 0x01
-#define CUDA_ARRAY3D_CUBEMAP 0x04
-#define CUDA_ARRAY3D_SPARSE  0x40
-#define CUDA_ARRAY3D_DEFERRED_MAPPING 0x80
+#define CUDA_ARRAY3D_LAYERED				0x01
+#define CUDA_ARRAY3D_CUBEMAP				0x04
+#define CUDA_ARRAY3D_SPARSE				0x40
+#define CUDA_ARRAY3D_DEFERRED_MAPPING			0x80
 typedef enum CUarray_format_enum {
 	CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
 	CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
@@ -387,12 +389,47 @@ typedef struct CUDA_MEMCPY3D_PEER_st {
 	size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D_PEER;
 
+/* sparse arrays */
+typedef enum CUresourcetype_enum {
+	CU_RESOURCE_TYPE_ARRAY = 0,
+	CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
+} CUresourcetype;
+typedef enum CUmemOperationType_enum {
+	CU_MEM_OPERATION_TYPE_MAP = 1,
+	CU_MEM_OPERATION_TYPE_UNMAP = 2,
+} CUmemOperationType;
+typedef struct CUarrayMapInfo_st {
+	CUresourcetype resourceType;
+	union {
+		CUmipmappedArray mipmap;
+		CUarray array;
+	} resource;
+	int subresourceType;
+	union {
+		struct {
+			unsigned int level, layer, offsetX, offsetY, offsetZ;
+			unsigned int extentWidth, extentHeight, extentDepth;
+		} sparseLevel;
+		struct {
+			unsigned int layer;
+			unsigned long long offset, size;
+		} miptail;
+	} subresource;
+	CUmemOperationType memOperationType;
+	int memHandleType;
+	union {
+		CUmemGenericAllocationHandle memHandle;
+	} memHandle;
+	unsigned long long offset;
+	unsigned int deviceBitMask, flags, reserved[2];
+} CUarrayMapInfo;
+
 /* contexts, streams, events, launches */
-#define CU_CTX_SCHED_MASK       0x07
-#define CU_STREAM_LEGACY        ((CUstream)0x1)
-#define CU_STREAM_PER_THREAD    ((CUstream)0x2)
-#define CU_STREAM_NON_BLOCKING  0x1
-#define CU_EVENT_DISABLE_TIMING 0x2
+#define CU_CTX_SCHED_MASK				0x07
+#define CU_STREAM_LEGACY				((CUstream)0x1)
+#define CU_STREAM_PER_THREAD				((CUstream)0x2)
+#define CU_STREAM_NON_BLOCKING				0x1
+#define CU_EVENT_DISABLE_TIMING				0x2
 typedef enum CUexecAffinityType_enum { CU_EXEC_AFFINITY_TYPE_SM_COUNT = 0 } CUexecAffinityType;
 typedef struct CUexecAffinityParam_st {
 	CUexecAffinityType type;
@@ -525,7 +562,9 @@ typedef struct CUgraphExecUpdateResultInfo_st {
 	CUgraphNode errorNode;
 	CUgraphNode errorFromNode;
 } CUgraphExecUpdateResultInfo;
-typedef enum CUgraphInstantiateResult_enum { CUDA_GRAPH_INSTANTIATE_SUCCESS = 0 } CUgraphInstantiateResult;
+typedef enum CUgraphInstantiateResult_enum {
+	CUDA_GRAPH_INSTANTIATE_SUCCESS = 0
+} CUgraphInstantiateResult;
 typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS_st {
 	cuuint64_t flags;
 	CUstream hUploadStream;
@@ -539,8 +578,8 @@ typedef enum CUdriverProcAddressQueryResult_enum {
 	CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
 	CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2,
 } CUdriverProcAddressQueryResult;
-#define CU_GET_PROC_ADDRESS_LEGACY_STREAM             1
-#define CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM 2
+#define CU_GET_PROC_ADDRESS_LEGACY_STREAM		1
+#define CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM	2
 
 #endif /* SIM_REAL_HEADERS */
 #endif

@@ -1,6 +1,6 @@
 /*
- * The runtime API's types as the simulated runtimes need them, for the majors 11 (SIM_CUDART 11), 12
- * and 13. With SIM_REAL_HEADERS the real headers of CUDA 13 stand in their place, as a check.
+ * The runtime API's types as the simulated runtimes need them, for the majors 11 (SIM_CUDART 11),
+ * 12 and 13. With SIM_REAL_HEADERS the real headers of CUDA 13 stand in their place, as a check.
  */
 #ifndef SIM_CUDART_H
 #define SIM_CUDART_H
@@ -96,14 +96,14 @@ enum cudaChannelFormatKind {
 	cudaChannelFormatKindFloat,
 	cudaChannelFormatKindNone,
 };
-#define cudaMemAttachGlobal        1
-#define cudaDeviceMapHost          8
-#define cudaStreamLegacy           ((cudaStream_t)0x1)
-#define cudaStreamPerThread        ((cudaStream_t)0x2)
-#define cudaEnableDefault          0
-#define cudaEnableLegacyStream     1
+#define cudaMemAttachGlobal		 1
+#define cudaDeviceMapHost		 8
+#define cudaStreamLegacy		 ((cudaStream_t)0x1)
+#define cudaStreamPerThread		 ((cudaStream_t)0x2)
+#define cudaEnableDefault		 0
+#define cudaEnableLegacyStream		 1
 #define cudaEnablePerThreadDefaultStream 2
-#define cudaArrayDefault           0
+#define cudaArrayDefault		 0
 
 struct cudaMemLocation {
 	enum cudaMemLocationType type;

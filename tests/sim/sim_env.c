@@ -13,7 +13,7 @@ uint64_t sim_parse_size(const char *text, uint64_t otherwise)
 	static const struct {
 		const char *name;
 		double factor;
-	} units[] = {{"", 1},	     {"B", 1},	       {"KiB", 0x1p10}, {"MiB", 0x1p20},
+	} units[] = {{"", 1},	      {"B", 1},	       {"KiB", 0x1p10}, {"MiB", 0x1p20},
 		     {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"KB", 1e3},	{"MB", 1e6},
 		     {"GB", 1e9},     {"TB", 1e12}};
 	char *end;

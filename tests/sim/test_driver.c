@@ -53,9 +53,11 @@ static void test_vmm(void)
 	size_t granularity, before = free_bytes();
 	CUdeviceptr p;
 
-	CHECK(cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM), 0);
+	CHECK(cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+	      0);
 	CHECK(granularity, 2 * MIB);
-	CHECK(cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
+	CHECK(cuMemGetAllocationGranularity(&granularity, &prop,
+					    CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
 	      0);
 	CHECK(granularity, 2 * MIB);
 	CHECK(cuMemCreate(&handle, 1, &prop, 0), 1);
@@ -125,7 +127,8 @@ static void test_proc_address(void)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		found = NULL;
 		CHECK(cuGetProcAddress_v2(cases[i].name, &found, cases[i].version,
-					  (cuuint64_t)cases[i].flags, &status), 0);
+					  (cuuint64_t)cases[i].flags, &status),
+		      0);
 		CHECK(found == dlsym(driver, cases[i].symbol), 1);
 	}
 	CHECK(cuGetProcAddress_v2("cuNoSuch", &found, 13000, 0, &status), 0);

@@ -71,14 +71,22 @@ static void test_bad_frees(void)
 /* Both families may free the other's memory. */
 static void test_mixed_frees(void)
 {
+	size_t before = free_bytes();
 	void *p;
 
 	CHECK(cudaMallocAsync(&p, MIB, 0), 0);
 	CHECK(cudaStreamSynchronize(0), 0);
 	CHECK(cudaFree(p), 0);
-	CHECK(cudaMalloc(&p, MIB), 0);
+	CHECK(cudaMalloc(&p, 64 * MIB), 0);
 	CHECK(cudaFreeAsync(p, 0), 0);
+	CHECK(before - free_bytes(), 64 * MIB); /* until the stream is synchronised */
 	CHECK(cudaStreamSynchronize(0), 0);
+	CHECK(before - free_bytes(), 0);
+	CHECK(cudaFree(p), 1);
+	CHECK(cudaMallocManaged(&p, MIB, cudaMemAttachGlobal), 0);
+	CHECK(cudaFreeAsync(p, 0), 801);
+	CHECK(cudaFree(p), 0);
+	cudaGetLastError();
 }
 
 static int freed_inside;
@@ -151,7 +159,8 @@ static void test_pitched_and_arrays(void)
 	CHECK(cudaMalloc3DArray(&array, &four, (struct cudaExtent){64, 64, 64}, 0), 0);
 	CHECK(before - free_bytes(), 4 * MIB);
 	CHECK(cudaFreeArray(array), 0);
-	CHECK(cudaMallocMipmappedArray(&mipmap, &four, (struct cudaExtent){1024, 1024, 0}, 5, 0), 0);
+	CHECK(cudaMallocMipmappedArray(&mipmap, &four, (struct cudaExtent){1024, 1024, 0}, 5, 0),
+	      0);
 	CHECK(before - free_bytes(), 23068672);
 	CHECK(cudaFreeMipmappedArray(mipmap), 0);
 	CHECK(before - free_bytes(), 0);
@@ -211,7 +220,8 @@ static void wait_at_gate(void *arg)
 	pthread_mutex_unlock(&gate);
 }
 
-/* 60 % freed on a busy stream: asked for again on another the driver makes that one wait; more fails. */
+/* 60 % freed on a busy stream: asked for again on another the driver makes that one wait; more
+ * fails. */
 static void test_pending(void)
 {
 	size_t size = (size_t)((double)free_bytes() * 0.6) / (32 * MIB) * (32 * MIB);
