@@ -1,0 +1,341 @@
+/*
+ * A simulated libc10_cuda.so: PyTorch's caching allocator as far as others can see it. It replays a
+ * trace (traces/convert.py tells the format): the calls it makes of CUDA, the hooks it calls in
+ * libc10.so, across a real dynamic call, with its own totals. Which block lies where, and what is
+ * flushed when, stands in the trace.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "c10.h"
+#include "c10_cuda.h"
+
+#define IDS 1024
+#define MOST_HANDLES 16384
+#define OUT_OF_MEMORY 2
+#define NOT_PERMITTED 800
+#define DEVICE_TYPE_CPU 0
+#define DEVICE_TYPE_CUDA 1
+
+int cudaMalloc(void **pointer, size_t bytes);
+int cudaFree(void *pointer);
+int cudaGetLastError(void);
+int cudaSetDevice(int device);
+
+struct property { /* CUmemAllocationProp */
+	int type, handle_types;
+	int location_type, location_id;
+	void *win32;
+	unsigned char flags[8];
+};
+struct access { /* CUmemAccessDesc */
+	int location_type, location_id, flags;
+};
+
+static struct {
+	int (*reserve)(uint64_t *address, size_t bytes, size_t align, uint64_t hint, unsigned long long);
+	int (*create)(uint64_t *handle, size_t bytes, const struct property *, unsigned long long);
+	int (*map)(uint64_t address, size_t bytes, size_t offset, uint64_t handle, unsigned long long);
+	int (*access)(uint64_t address, size_t bytes, const struct access *, size_t count);
+	int (*unmap)(uint64_t address, size_t bytes);
+	int (*release)(uint64_t handle);
+} driver;
+
+/* A segment, a range of address space, or a block. */
+struct thing {
+	uint64_t address, bytes, handle_bytes;
+	uint64_t *handles;
+	int device;
+};
+
+struct replay {
+	unsigned variant;
+	int device;
+	struct {
+		uint64_t allocated, reserved;
+	} totals[8];
+	struct thing things[IDS];
+	void (*mark)(const char *name);
+	unsigned line;
+};
+
+static int fail(const struct replay *replay, const char *what, int error)
+{
+	fprintf(stderr, "line %u: %s answered %d\n", replay->line, what, error);
+	return 1;
+}
+
+static int open_driver(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW);
+
+	if (!library)
+		return 1;
+	driver.reserve = (__typeof__(driver.reserve))dlsym(library, "cuMemAddressReserve");
+	driver.create = (__typeof__(driver.create))dlsym(library, "cuMemCreate");
+	driver.map = (__typeof__(driver.map))dlsym(library, "cuMemMap");
+	driver.access = (__typeof__(driver.access))dlsym(library, "cuMemSetAccess");
+	driver.unmap = (__typeof__(driver.unmap))dlsym(library, "cuMemUnmap");
+	driver.release = (__typeof__(driver.release))dlsym(library, "cuMemRelease");
+	return 0;
+}
+
+/* ---- the hooks, under the names of one PyTorch ---- */
+
+static void report(struct replay *replay, uint64_t address, int64_t bytes, int type)
+{
+	struct c10_device device = {(int8_t)type, (int8_t)replay->device};
+	uint64_t allocated = replay->totals[replay->device].allocated;
+	uint64_t reserved = replay->totals[replay->device].reserved;
+	void *block = (void *)(uintptr_t)address;
+
+	if (replay->variant == 0)
+		_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(block, bytes, allocated, reserved,
+								      device);
+	else if (replay->variant == 1)
+		_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE(block, bytes, allocated, reserved,
+								      device);
+	else
+		_ZN3c1027reportMemoryUsageToProfilerEPvmmmNS_6DeviceE(block, bytes, allocated, reserved,
+								      device);
+}
+
+static void report_oom(struct replay *replay, uint64_t bytes)
+{
+	struct c10_device device = {DEVICE_TYPE_CUDA, (int8_t)replay->device};
+	uint64_t allocated = replay->totals[replay->device].allocated;
+	uint64_t reserved = replay->totals[replay->device].reserved;
+
+	if (replay->variant == 0)
+		_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE((int64_t)bytes, allocated, reserved,
+								    device);
+	else if (replay->variant == 1)
+		_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE((int64_t)bytes, allocated, reserved,
+								    device);
+	else
+		_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE((int64_t)bytes, allocated, reserved,
+								    device);
+}
+
+/* Lines of a script, so to speak: blocks come from eight different places. */
+#define SITE(number)                                                                              \
+	__attribute__((noinline)) static void script_line_##number(struct replay *replay,         \
+								   const struct thing *block)     \
+	{                                                                                         \
+		report(replay, block->address, (int64_t)block->bytes, DEVICE_TYPE_CUDA);          \
+		__asm__ volatile("" : : "i"(number) : "memory");                                  \
+	}
+SITE(0) SITE(1) SITE(2) SITE(3) SITE(4) SITE(5) SITE(6) SITE(7)
+
+static void (*const script[])(struct replay *, const struct thing *) = {
+	script_line_0, script_line_1, script_line_2, script_line_3,
+	script_line_4, script_line_5, script_line_6, script_line_7,
+};
+
+/* ---- segments ---- */
+
+static int take_segment(struct replay *replay, struct thing *segment, uint64_t bytes)
+{
+	void *pointer = NULL;
+	int error = cudaMalloc(&pointer, bytes);
+
+	if (error)
+		return fail(replay, "cudaMalloc", error);
+	segment->address = (uintptr_t)pointer;
+	segment->bytes = bytes;
+	replay->totals[replay->device].reserved += bytes;
+	return 0;
+}
+
+static int drop_segment(struct replay *replay, struct thing *segment)
+{
+	int error = cudaFree((void *)(uintptr_t)segment->address);
+
+	if (error)
+		return fail(replay, "cudaFree", error);
+	replay->totals[replay->device].reserved -= segment->bytes;
+	return 0;
+}
+
+static int fail_segment(struct replay *replay, uint64_t bytes)
+{
+	void *pointer = (void *)1;
+	int error = cudaMalloc(&pointer, bytes);
+
+	if (error != OUT_OF_MEMORY || pointer)
+		return fail(replay, "a cudaMalloc that was to fail", error);
+	cudaGetLastError();
+	return 0;
+}
+
+static int reserve(struct replay *replay, struct thing *range, uint64_t bytes, uint64_t handle_bytes)
+{
+	int error = driver.reserve(&range->address, bytes, 0, 0, 0);
+
+	if (error)
+		return fail(replay, "cuMemAddressReserve", error);
+	range->bytes = bytes;
+	range->handle_bytes = handle_bytes;
+	range->handles = calloc(bytes / handle_bytes, sizeof(*range->handles));
+	return range->handles ? 0 : 1;
+}
+
+/* As PyTorch: for a fabric handle first, which a process without the right to it is refused. */
+static int create(struct replay *replay, uint64_t *handle, uint64_t bytes)
+{
+	struct property property = {.type = 1, .handle_types = 8, .location_type = 1,
+				    .location_id = replay->device};
+	int error = driver.create(handle, bytes, &property, 0);
+
+	if (error == NOT_PERMITTED) {
+		property.handle_types = 0;
+		error = driver.create(handle, bytes, &property, 0);
+	}
+	return error;
+}
+
+static int map(struct replay *replay, struct thing *range, uint64_t offset, uint64_t bytes)
+{
+	struct access access = {1, replay->device, 3};
+	uint64_t size = range->handle_bytes, at;
+	int error = 0;
+
+	for (at = offset; at < offset + bytes && !error; at += size)
+		error = create(replay, &range->handles[at / size], size);
+	for (at = offset; at < offset + bytes && !error; at += size)
+		error = driver.map(range->address + at, size, 0, range->handles[at / size], 0);
+	if (!error)
+		error = driver.access(range->address + offset, bytes, &access, 1);
+	if (error)
+		return fail(replay, "mapping", error);
+	replay->totals[replay->device].reserved += bytes;
+	return 0;
+}
+
+static int unmap(struct replay *replay, struct thing *range, uint64_t offset, uint64_t bytes)
+{
+	uint64_t size = range->handle_bytes, at;
+	int error = 0;
+
+	for (at = offset; at < offset + bytes && !error; at += size) {
+		error = driver.unmap(range->address + at, size);
+		if (!error)
+			error = driver.release(range->handles[at / size]);
+	}
+	if (error)
+		return fail(replay, "unmapping", error);
+	replay->totals[replay->device].reserved -= bytes;
+	return 0;
+}
+
+/* Handles are made until there is no memory for one more; then all are given back. */
+static int fail_handles(struct replay *replay, uint64_t bytes, uint64_t handle_bytes)
+{
+	static uint64_t handles[MOST_HANDLES];
+	unsigned count = 0;
+	int error = 0;
+
+	while ((uint64_t)count * handle_bytes < bytes && count < MOST_HANDLES && !error) {
+		error = create(replay, &handles[count], handle_bytes);
+		count += !error;
+	}
+	while (count)
+		driver.release(handles[--count]);
+	return error == OUT_OF_MEMORY ? 0 : fail(replay, "a cuMemCreate that was to fail", error);
+}
+
+/* ---- blocks ---- */
+
+static void hand_out(struct replay *replay, struct thing *block, const struct thing *segment,
+		     const uint64_t number[5])
+{
+	block->address = segment->address + number[2];
+	block->bytes = number[3];
+	block->device = replay->device;
+	replay->totals[replay->device].allocated += block->bytes;
+	script[number[4] % 8](replay, block);
+}
+
+static void give_back(struct replay *replay, const struct thing *block)
+{
+	replay->device = block->device;
+	replay->totals[replay->device].allocated -= block->bytes;
+	report(replay, block->address, -(int64_t)block->bytes, DEVICE_TYPE_CUDA);
+}
+
+/* A block of the CPU's allocator, at an address that a block on the device also has. */
+static void host_block(struct replay *replay, const struct thing *block, int64_t bytes)
+{
+	report(replay, block->address, bytes, DEVICE_TYPE_CPU);
+	report(replay, block->address, -bytes, DEVICE_TYPE_CPU);
+}
+
+static int play(struct replay *replay, char what, uint64_t number[5])
+{
+	struct thing *first = &replay->things[number[0] % IDS];
+	struct thing *second = &replay->things[number[1] % IDS];
+
+	switch (what) {
+	case 'R':
+		return reserve(replay, first, number[1], number[2]);
+	case 'S':
+		return take_segment(replay, first, number[1]);
+	case 'F':
+		return drop_segment(replay, first);
+	case 'M':
+		return map(replay, first, number[1], number[2]);
+	case 'U':
+		return unmap(replay, first, number[1], number[2]);
+	case 'X':
+		return fail_segment(replay, number[0]);
+	case 'H':
+		return fail_handles(replay, number[0], number[1]);
+	case 'A':
+		hand_out(replay, first, second, number);
+		return 0;
+	case 'D':
+		give_back(replay, first);
+		return 0;
+	case 'C':
+		host_block(replay, first, (int64_t)number[1]);
+		return 0;
+	case 'O':
+		report_oom(replay, number[0]);
+		return 0;
+	case 'N':
+		replay->device = (int)number[0] % 8;
+		return cudaSetDevice(replay->device);
+	default:
+		return fail(replay, "an unknown letter", what);
+	}
+}
+
+int gpusim_torch_replay(const char *path, unsigned variant, void (*mark)(const char *name))
+{
+	struct replay *replay = calloc(1, sizeof(*replay));
+	FILE *file = fopen(path, "r");
+	char line[256];
+	int error = !replay || !file || open_driver();
+
+	while (!error && fgets(line, sizeof(line), file)) {
+		uint64_t number[5] = {0};
+
+		replay->line++;
+		replay->variant = variant;
+		line[strcspn(line, "\n")] = '\0';
+		if (line[0] == '#' || line[0] == '\0')
+			continue;
+		if (line[0] == 'K') {
+			mark(line + 2);
+			continue;
+		}
+		sscanf(line + 1, "%lu %lu %lu %lu %lu", &number[0], &number[1], &number[2], &number[3],
+		       &number[4]);
+		error = play(replay, line[0], number);
+	}
+	if (file)
+		fclose(file);
+	return error;
+}
