@@ -9,6 +9,7 @@
 #include "stack/elf_symbols.h"
 #include "stack/intern.h"
 #include "stack/modules.h"
+#include "stack/python_identity.h"
 #include "stack/python_layout.h"
 #include "stack/python_text.h"
 #include "stack/safe_read.h"
@@ -41,12 +42,13 @@ struct interpreter {
 
 enum readiness { ABSENT, REFUSED, UNCHECKED, READY };
 
-/* What a frame was found to say; never changes once it is in the map. */
+/* What a frame was found to say; never changes once it is in the map, but for the guess. */
 struct known_frame {
 	uintptr_t code;
-	uint64_t fingerprint;
 	int32_t position;
-	uint32_t frame; /* in GM_TABLE_FRAMES */
+	uint32_t frame;			/* in GM_TABLE_FRAMES */
+	struct known_frame *caller;	/* a guess: what the next frame was the last time */
+	struct gm_python_identity identity;
 };
 
 static struct {
@@ -309,27 +311,6 @@ static bool check_interpreter(uintptr_t state)
 
 /* ---- frames to numbers ---- */
 
-/*
- * Tells a code object from another that lies at the same address later. 3.12 on number their code
- * objects; before that, and should the numbers run out, by what they point at and what that says.
- */
-static inline uint64_t fingerprint(const struct gm_python_layout *l, uintptr_t code)
-{
-	uintptr_t name = word_at(code + l->code_name), lines = word_at(code + l->code_lines);
-	uintptr_t file = word_at(code + l->code_filename);
-	uint32_t first = *(const uint32_t *)(code + l->code_firstlineno);
-	uint32_t version = l->code_version ? *(const uint32_t *)(code + l->code_version) : 0;
-	uint64_t bytes, content;
-
-	if (version)
-		return gm_hash_numbers(name, lines, (uint64_t)version << 32 | first);
-	bytes = word_at(lines + GM_PY_SIZE);
-	content = gm_hash_numbers(word_at(name + GM_PY_TEXT_HASH), word_at(file + GM_PY_TEXT_HASH),
-				  word_at(file + GM_PY_TEXT_LENGTH));
-	content += gm_hash((const void *)(lines + GM_PY_BYTES_DATA), bytes < 64 ? bytes : 64, bytes);
-	return gm_hash_numbers(name ^ content, lines, file ^ (uint64_t)first << 40);
-}
-
 static uint32_t intern_text(uintptr_t text, char *room, size_t bytes)
 {
 	const struct interpreter *in = &python.interpreter;
@@ -361,48 +342,74 @@ static uint32_t record_frame(const struct frame *frame)
 	return gm_intern_frame(&record);
 }
 
-static const struct known_frame *find_known(const struct frame *frame, uint64_t print, uint64_t hash)
+static inline bool is_known(const struct known_frame *known, const struct frame *frame)
+{
+	return known->code == frame->code && known->position == frame->position &&
+	       gm_python_identity_is(&known->identity, &python.interpreter.layout, frame->code);
+}
+
+static struct known_frame *find_known(const struct frame *frame, uint64_t hash)
 {
 	struct gm_map_cursor cursor = gm_map_find(&python.frames, hash);
 	uint64_t value;
 
 	while ((value = gm_map_next(&cursor))) {
-		const struct known_frame *known = (const void *)(uintptr_t)value;
+		struct known_frame *known = (void *)(uintptr_t)value;
 
-		if (known->code == frame->code && known->position == frame->position &&
-		    known->fingerprint == print)
+		if (is_known(known, frame))
 			return known;
 	}
 	return NULL;
 }
 
-static uint32_t number_new(const struct frame *frame, uint64_t print, uint64_t hash)
+/* Records a frame not seen before; `*known` stays NULL where it cannot be remembered. */
+static __attribute__((noinline)) uint32_t number_new(const struct frame *frame,
+						     const struct gm_python_identity *id, uint64_t hash,
+						     struct known_frame **known)
 {
 	struct gm_arena *arena = gm_intern_arena();
-	const struct known_frame *known;
 	struct known_frame *added;
 	uint32_t number;
 
 	if (!gm_file || !gm_intern_enter())
 		return GM_NONE;
-	known = find_known(frame, print, hash);
-	number = known ? known->frame : record_frame(frame);
-	if (!known && number != GM_NONE && gm_intern_may_cache() &&
+	*known = find_known(frame, hash);
+	number = *known ? (*known)->frame : record_frame(frame);
+	if (!*known && number != GM_NONE && gm_intern_may_cache() &&
 	    (added = gm_arena_alloc(arena, sizeof(*added)))) {
-		*added = (struct known_frame){ frame->code, print, frame->position, number };
-		gm_map_add(&python.frames, arena, hash, (uintptr_t)added);
+		*added = (struct known_frame){ frame->code, frame->position, number, NULL, *id };
+		if (gm_map_add(&python.frames, arena, hash, (uintptr_t)added))
+			*known = added;
 	}
 	gm_intern_leave();
 	return number;
 }
 
-static inline uint32_t number_frame(const struct gm_python_layout *l, const struct frame *frame)
+/*
+ * The number of a frame, GM_NONE if it cannot be recorded. `*callee` is the frame before, which guesses
+ * this one: a call mostly comes from where it came from the last time. It becomes this one.
+ */
+static inline uint32_t number_frame(const struct gm_python_layout *l, const struct frame *frame,
+				    struct known_frame **callee)
 {
-	uint64_t print = fingerprint(l, frame->code);
-	uint64_t hash = gm_hash_numbers(frame->code, print, (uint32_t)frame->position);
-	const struct known_frame *known = find_known(frame, print, hash);
+	struct known_frame *guess, *known;
+	struct gm_python_identity id;
+	uint32_t number;
+	uint64_t hash;
 
-	return known ? known->frame : number_new(frame, print, hash);
+	guess = *callee ? __atomic_load_n(&(*callee)->caller, __ATOMIC_ACQUIRE) : NULL;
+	if (guess && is_known(guess, frame)) {
+		*callee = guess;
+		return guess->frame;
+	}
+	gm_python_identify(l, frame->code, &id);
+	hash = gm_hash(&id, sizeof(id), gm_hash_numbers(frame->code, (uint32_t)frame->position, 4));
+	known = find_known(frame, hash);
+	number = known ? known->frame : number_new(frame, &id, hash, &known);
+	if (*callee && known)
+		__atomic_store_n(&(*callee)->caller, known, __ATOMIC_RELEASE);
+	*callee = known;
+	return number;
 }
 
 /*
@@ -432,6 +439,7 @@ unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags)
 {
 	const struct interpreter *in = &python.interpreter;
 	uintptr_t state = readable_state(in, flags), at;
+	struct known_frame *callee = NULL;
 	unsigned count = 0, skipped = 0;
 
 	if (!state)
@@ -448,7 +456,7 @@ unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags)
 			*flags |= GM_STACK_PYTHON_TRUNCATED;
 			break;
 		}
-		frames[count] = number_frame(&in->layout, &frame);
+		frames[count] = number_frame(&in->layout, &frame, &callee);
 		if (frames[count] == GM_NONE) {
 			gm_intern_count_lost();
 			*flags |= GM_STACK_PYTHON_TRUNCATED;
