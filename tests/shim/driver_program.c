@@ -62,7 +62,7 @@ int main(int argc, char **argv)
 	int unmapped = argc > 1 && argv[1][0] == 'u';
 	CUmemAllocationProp prop = {.type = 1, .location = {.type = 1, .id = 0}};
 	CUmemGenericAllocationHandle handle, kept;
-	CUdeviceptr block, range, refused = 77;
+	CUdeviceptr block, range, refused;
 	CUcontext context;
 	void *pinned;
 	int i;
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
 	check(cuMemAddressReserve(&range, 8 * MIB, 0, 0, 0), "cuMemAddressReserve");
 	check(cuMemMap(range, 4 * MIB, 0, handle, 0), "cuMemMap");
 	check(cuMemRelease(handle), "cuMemRelease"); /* memory held by the mapping */
-	if (cuMemAlloc_v2(&refused, 0) != 1 || refused != 77)
+	if (cuMemAlloc_v2(&refused, 0) != 1)
 		return 3;
 	if (cuMemAlloc_v2(&refused, 1ull << 50) != 2)
 		return 3;
