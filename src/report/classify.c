@@ -1,6 +1,6 @@
 /*
- * Classification by the built-in rules table (rules.txt, compiled in). Frames are matched once each;
- * a stack then takes the smallest rule number of its frames.
+ * Classification by the built-in rules table (rules.txt, compiled in). Frames are matched once
+ * each; a stack then takes the smallest rule number of its frames.
  */
 #include "report/classify.h"
 #include "report/load.h"
@@ -46,8 +46,10 @@ static void parse_rule(char *line)
 
 	if (verb[0] == '\0' || verb[0] == '#' || rules.count == MAX_RULES)
 		return;
-	rule->verb = strcmp(verb, "category") == 0 ? CATEGORY : strcmp(verb, "phase") == 0 ? PHASE :
-		     strcmp(verb, "cache") == 0 ? CACHE : PLUMBING;
+	rule->verb = strcmp(verb, "category") == 0 ? CATEGORY
+		     : strcmp(verb, "phase") == 0  ? PHASE
+		     : strcmp(verb, "cache") == 0  ? CACHE
+						   : PLUMBING;
 	if (rule->verb == CATEGORY || rule->verb == PHASE) {
 		char *name = next_word(&line);
 
@@ -246,10 +248,10 @@ void gm_classify(struct gm_doc *doc)
 		site->phase = gm_phase_of(site->stack);
 		for (unsigned k = 0; site->stack && k < site->stack->count; k++)
 			site->caching = site->caching || site->stack->frames[k].caching;
-		doc->framework = doc->framework || site->caching ||
-				 site->record.level != GM_LEVEL_DRIVER;
-		if (site->record.allocations == 0 || !(gm_kind_owned(site->record.kind) ||
-						       site->record.level != GM_LEVEL_DRIVER))
+		doc->framework =
+			doc->framework || site->caching || site->record.level != GM_LEVEL_DRIVER;
+		if (site->record.allocations == 0 ||
+		    !(gm_kind_owned(site->record.kind) || site->record.level != GM_LEVEL_DRIVER))
 			continue;
 		add_category(doc, site);
 		add_phase(doc, site);

@@ -53,8 +53,8 @@ static int compare_keyed(const void *a, const void *b)
 
 static uint64_t distance(const struct gm_change *change)
 {
-	return change->new_bytes > change->old_bytes ? change->new_bytes - change->old_bytes :
-						       change->old_bytes - change->new_bytes;
+	return change->new_bytes > change->old_bytes ? change->new_bytes - change->old_bytes
+						     : change->old_bytes - change->new_bytes;
 }
 
 static int compare_changes(const void *a, const void *b)

@@ -8,10 +8,11 @@
 
 struct gm_change {
 	const char *key;
-	const struct gm_site *old_site, *new_site;	/* one of them may be NULL; examples of their key */
-	uint64_t old_bytes, new_bytes;			/* live */
+	const struct gm_site *old_site,
+		*new_site;	       /* one of them may be NULL; examples of their key */
+	uint64_t old_bytes, new_bytes; /* live */
 	uint64_t old_peak_bytes, new_peak_bytes;
-	uint64_t old_count, new_count;			/* allocations */
+	uint64_t old_count, new_count; /* allocations */
 };
 
 /*
@@ -21,8 +22,8 @@ struct gm_change {
 const char *gm_site_key(struct gm_doc *doc, const struct gm_site *site);
 
 /*
- * The changes from one run to the other, largest difference of live bytes first. Sites of one key are
- * summed. The list lives in the new document's arena.
+ * The changes from one run to the other, largest difference of live bytes first. Sites of one key
+ * are summed. The list lives in the new document's arena.
  */
 struct gm_change *gm_compare(struct gm_doc *old_doc, struct gm_doc *new_doc, unsigned *count);
 

@@ -1,7 +1,8 @@
 /*
- * The document in memory: what contract.md, section 4, calls by the same names, loaded from one file
- * and then filled by classify and the judges. Renderers read it and nothing else. Everything in it
- * lives in its arena. Figures that are not known are GM_NO_BYTES, times that are not known NAN.
+ * The document in memory: what contract.md, section 4, calls by the same names, loaded from one
+ * file and then filled by classify and the judges. Renderers read it and nothing else. Everything
+ * in it lives in its arena. Figures that are not known are GM_NO_BYTES, times that are not known
+ * NAN.
  */
 #ifndef GM_REPORT_DOC_H
 #define GM_REPORT_DOC_H
@@ -15,21 +16,21 @@
 
 struct gm_frame {
 	bool python, inlined;
-	bool plumbing;		/* allocator layers, CUDA and interpreters: not what a person looks for */
-	bool caching;		/* of a framework's caching allocator */
+	bool plumbing; /* allocator layers, CUDA and interpreters: not what a person looks for */
+	bool caching;  /* of a framework's caching allocator */
 	uint16_t category_rule, phase_rule; /* first rules that match, UINT16_MAX none */
-	const char *function;	/* demangled; NULL if not known */
-	const char *file;	/* NULL if not known */
-	const char *module;	/* path; NULL for Python frames and addresses outside any module */
-	uint32_t line;		/* 0 if not known */
-	uint64_t offset;	/* in the module, of native frames */
+	const char *function;		    /* demangled; NULL if not known */
+	const char *file;		    /* NULL if not known */
+	const char *module; /* path; NULL for Python frames and addresses outside any module */
+	uint32_t line;	    /* 0 if not known */
+	uint64_t offset;    /* in the module, of native frames */
 };
 
 /* Innermost first. */
 struct gm_stack {
-	struct gm_frame *frames;	/* NULL until first asked for */
+	struct gm_frame *frames; /* NULL until first asked for */
 	unsigned count;
-	unsigned flags;			/* GM_STACK_... */
+	unsigned flags; /* GM_STACK_... */
 };
 
 /* What one record of GM_TABLE_FRAMES became: more than one frame where functions are inlined. */
@@ -41,20 +42,20 @@ struct gm_frame_list {
 enum gm_verdict { GM_RELEASED, GM_CACHED, GM_HELD, GM_GROW };
 
 struct gm_site {
-	struct gm_site_record record;	/* windows brought up to date */
-	const char *id;			/* stable from run to run: a hash over what the stack reads */
+	struct gm_site_record record; /* windows brought up to date */
+	const char *id;		      /* stable from run to run: a hash over what the stack reads */
 	const struct gm_stack *stack;
-	const char *function;		/* of CUDA or the hook that allocated first; NULL */
+	const char *function; /* of CUDA or the hook that allocated first; NULL */
 	const char *library, *category, *phase;
-	const char *suppressed;		/* the pattern, NULL */
+	const char *suppressed; /* the pattern, NULL */
 	enum gm_verdict verdict;
-	const char *why;		/* the reason for the verdict, half a sentence */
+	const char *why;		 /* the reason for the verdict, half a sentence */
 	uint64_t exit_bytes, exit_count; /* leaked at exit, by its definition */
-	uint64_t physical_bytes;	/* of its live allocations */
-	bool torch_segments;		/* driver memory that PyTorch's allocator divides into blocks */
-	bool divided;			/* the same, or by a pool that reports its blocks */
-	bool caching;			/* its stack passes through a caching framework's allocator */
-	bool hidden;			/* left out by --device, --kind or --level */
+	uint64_t physical_bytes;	 /* of its live allocations */
+	bool torch_segments; /* driver memory that PyTorch's allocator divides into blocks */
+	bool divided;	     /* the same, or by a pool that reports its blocks */
+	bool caching;	     /* its stack passes through a caching framework's allocator */
+	bool hidden;	     /* left out by --device, --kind or --level */
 };
 
 /* A live allocation. Sorted by device and key. */
@@ -64,16 +65,16 @@ struct gm_block {
 
 struct gm_pinner {
 	uint32_t site;
-	uint64_t blocks, bytes;		/* live there */
-	uint64_t hole_bytes;		/* free in the segments they pin */
+	uint64_t blocks, bytes; /* live there */
+	uint64_t hole_bytes;	/* free in the segments they pin */
 };
 
 struct gm_fragmentation {
 	int device;
-	const char *level;		/* torch, pool, slab */
+	const char *level; /* torch, pool, slab */
 	uint64_t reserved_bytes, used_bytes, largest_free_bytes;
-	uint64_t releasable_bytes;	/* free in segments without a block */
-	uint64_t split_bytes;		/* free in segments with blocks, expandable ones left out */
+	uint64_t releasable_bytes; /* free in segments without a block */
+	uint64_t split_bytes;	   /* free in segments with blocks, expandable ones left out */
 	unsigned segments;
 	struct gm_pinner *pinners;
 	unsigned pinners_count;
@@ -141,9 +142,9 @@ enum gm_severity { GM_NOTE, GM_WARNING, GM_ERROR };
 struct gm_finding {
 	const char *id, *title, *evidence;
 	enum gm_severity severity;
-	int device;			/* GM_HOST: none */
+	int device; /* GM_HOST: none */
 	uint64_t bytes;
-	uint32_t site;			/* GM_NO_SITE: none */
+	uint32_t site; /* GM_NO_SITE: none */
 	const char **advice;
 	unsigned advice_count;
 };
@@ -157,19 +158,19 @@ struct gm_suppressed {
 struct gm_gate {
 	const char *gate;
 	bool passed;
-	uint64_t limit, value;		/* bytes, percent or counts; GM_NO_BYTES: none */
-	const char *unit;		/* "bytes", "%", "" */
-	const char *note;		/* a sentence, NULL */
+	uint64_t limit, value; /* bytes, percent or counts; GM_NO_BYTES: none */
+	const char *unit;      /* "bytes", "%", "" */
+	const char *note;      /* a sentence, NULL */
 	uint32_t *sites;
 	unsigned sites_count;
-	int exit_code;			/* if it did not pass */
+	int exit_code; /* if it did not pass */
 };
 
 struct gm_doc {
 	struct gm_arena arena;
 	struct gm_reader *reader;
 	const struct gm_header *header;
-	struct gm_symbols *symbols;	/* NULL with --no-symbols */
+	struct gm_symbols *symbols; /* NULL with --no-symbols */
 
 	/* file and process */
 	const char *path;
@@ -181,12 +182,12 @@ struct gm_doc {
 	const char *cwd, *host, *program, *end, *started_at;
 	const char *version, *backend, *unwinder, *python;
 	double duration_s;
-	const char *allocator_settings;	/* PYTORCH_CUDA_ALLOC_CONF, PYTORCH_ALLOC_CONF; NULL */
+	const char *allocator_settings; /* PYTORCH_CUDA_ALLOC_CONF, PYTORCH_ALLOC_CONF; NULL */
 	bool torch;			/* PyTorch's blocks were seen */
 	bool framework;			/* some caching framework was seen */
 
-	struct gm_frame_list *frames;	/* by number in GM_TABLE_FRAMES, filled when asked for */
-	struct gm_stack *stacks;	/* by number in GM_TABLE_STACKS */
+	struct gm_frame_list *frames; /* by number in GM_TABLE_FRAMES, filled when asked for */
+	struct gm_stack *stacks;      /* by number in GM_TABLE_STACKS */
 	struct gm_site *sites;
 	struct gm_block *blocks;
 	struct gm_device *devices;
@@ -211,11 +212,11 @@ struct gm_doc {
 	struct gm_gate *gates;
 	struct gm_suppressed *suppressed;
 	const char **unused_suppressions;
-	unsigned frames_count, stacks_count, sites_count, blocks_count, devices_count, levels_count, usage_count,
-		pools_count, vmm_count, torches_count, fragmentation_count, retries_count,
-		ooms_count, errors_count, implicit_count, ledger_count, costs_count, contexts_count,
-		phases_count, categories_count, marks_count, timeline_count, findings_count,
-		gates_count, suppressed_count, unused_suppressions_count;
+	unsigned frames_count, stacks_count, sites_count, blocks_count, devices_count, levels_count,
+		usage_count, pools_count, vmm_count, torches_count, fragmentation_count,
+		retries_count, ooms_count, errors_count, implicit_count, ledger_count, costs_count,
+		contexts_count, phases_count, categories_count, marks_count, timeline_count,
+		findings_count, gates_count, suppressed_count, unused_suppressions_count;
 
 	/* leaks; GM_NO_BYTES where the run did not end by itself */
 	uint64_t exit_bytes, exit_count, cached_bytes;
@@ -224,14 +225,14 @@ struct gm_doc {
 /* What a command asks of loading and judging; the common options of contract.md. */
 struct gm_options {
 	bool symbols;
-	int device;			/* -1: all */
-	int kind, level;		/* -1: all */
+	int device;	 /* -1: all */
+	int kind, level; /* -1: all */
 	unsigned warmup;
 	unsigned top;
 	bool json, quiet, full, all, at_peak;
 	const char *sort;
 	const char *suppressions;
-	int color;			/* 0 never, 1 always, 2 auto */
+	int color; /* 0 never, 1 always, 2 auto */
 };
 
 /*
@@ -243,8 +244,7 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 void gm_doc_free(struct gm_doc *doc);
 
 /* Adds a warning of the file, a sentence. */
-void gm_doc_warn(struct gm_doc *doc, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void gm_doc_warn(struct gm_doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Names of contract.md; "?" for numbers out of range. */
 const char *gm_kind_name(unsigned kind);

@@ -37,7 +37,10 @@ const char *gm_format_change(char text[GM_FORMAT_BYTES], uint64_t before, uint64
 	char size[GM_FORMAT_BYTES];
 
 	gm_format_size(size, after >= before ? after - before : before - after);
-	snprintf(text, GM_FORMAT_BYTES, "%s%.28s", after > before ? "+" : after < before ? "-" : "",
+	snprintf(text, GM_FORMAT_BYTES, "%s%.28s",
+		 after > before	  ? "+"
+		 : after < before ? "-"
+				  : "",
 		 size);
 	return text;
 }
@@ -94,7 +97,8 @@ const char *gm_format_frame_short(const struct gm_frame *frame)
 	int length = frame->function ? (int)strcspn(frame->function, "(") : 0;
 
 	file = file ? file + 1 : frame->file;
-	/* "(anonymous namespace)::f(int)" and "operator()(...)": keep what stands before the arguments */
+	/* "(anonymous namespace)::f(int)" and "operator()(...)": keep what stands before the
+	 * arguments */
 	while (frame->function && frame->function[length] &&
 	       (strncmp(frame->function + length, "(anonymous namespace)", 21) == 0 ||
 		strncmp(frame->function + length, "()(", 3) == 0))
@@ -104,7 +108,10 @@ const char *gm_format_frame_short(const struct gm_frame *frame)
 			 frame->function, file, frame->line);
 	else if (frame->function)
 		snprintf(text, sizeof(text), "%.*s (%s)", length > 300 ? 300 : length,
-			 frame->function, file ? file : module ? module : "unknown module");
+			 frame->function,
+			 file	  ? file
+			 : module ? module
+				  : "unknown module");
 	else if (file && frame->line)
 		snprintf(text, sizeof(text), "%s:%u", file, frame->line);
 	else
@@ -119,8 +126,16 @@ bool gm_parse_size(const char *text, uint64_t *bytes)
 		const char *name;
 		double factor;
 	} units[] = {
-		{"", 1}, {"B", 1}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0},
-		{"TiB", 1099511627776.0}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+		{"", 1},
+		{"B", 1},
+		{"KiB", 1024.0},
+		{"MiB", 1048576.0},
+		{"GiB", 1073741824.0},
+		{"TiB", 1099511627776.0},
+		{"KB", 1e3},
+		{"MB", 1e6},
+		{"GB", 1e9},
+		{"TB", 1e12},
 	};
 	char *end;
 	double value;

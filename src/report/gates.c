@@ -1,11 +1,12 @@
 /*
- * The gates: one row each in the table at the end, a function that fills the value, the limit and the
- * sites that broke it. A baseline is matched by what stacks read, without lines, so that moving code
- * does not make a new leak of an old one.
+ * The gates: one row each in the table at the end, a function that fills the value, the limit and
+ * the sites that broke it. A baseline is matched by what stacks read, without lines, so that moving
+ * code does not make a new leak of an old one.
  */
 #include "report/gates.h"
 #include "report/compare.h"
 #include "report/judge.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define GROW_MIN_BYTES (1ull << 20)
@@ -13,14 +14,17 @@
 struct gm_gate_options gm_gate_defaults(void)
 {
 	return (struct gm_gate_options){
-		.min_bytes = GM_NO_BYTES, .max_peak_bytes = GM_NO_BYTES,
-		.max_fragmentation_percent = GM_NO_BYTES, .max_retries = GM_NO_BYTES,
+		.min_bytes = GM_NO_BYTES,
+		.max_peak_bytes = GM_NO_BYTES,
+		.max_fragmentation_percent = GM_NO_BYTES,
+		.max_retries = GM_NO_BYTES,
 	};
 }
 
 static void blame(struct gm_doc *doc, struct gm_gate *gate, uint32_t site)
 {
-	uint32_t *slot = gm_arena_push(&doc->arena, &gate->sites, &gate->sites_count, sizeof(*slot));
+	uint32_t *slot =
+		gm_arena_push(&doc->arena, &gate->sites, &gate->sites_count, sizeof(*slot));
 
 	*slot = site;
 }
@@ -47,6 +51,17 @@ static uint64_t leaked_before(struct gm_doc *baseline, const char *key, enum gm_
 	return bytes;
 }
 
+/* Those that hold most first. */
+static int compare_culprits(const void *a, const void *b, void *sites)
+{
+	const struct gm_site *x = (struct gm_site *)sites + *(const uint32_t *)a;
+	const struct gm_site *y = (struct gm_site *)sites + *(const uint32_t *)b;
+
+	if (x->record.live_bytes != y->record.live_bytes)
+		return x->record.live_bytes < y->record.live_bytes ? 1 : -1;
+	return x < y ? -1 : x > y;
+}
+
 static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options,
 		       struct gm_doc *baseline, struct gm_gate *gate)
 {
@@ -69,12 +84,17 @@ static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options
 
 		if (!bytes || bytes < least)
 			continue;
-		if (baseline && bytes <= leaked_before(baseline, gm_site_key(doc, &doc->sites[i]), mode))
+		if (baseline &&
+		    bytes <= leaked_before(baseline, gm_site_key(doc, &doc->sites[i]), mode))
 			continue;
 		gate->value += bytes;
 		blame(doc, gate, i);
 	}
-	gate->note = mode == GM_LEAKS_GROW ? "memory that keeps growing" : "memory not freed at the end";
+	if (gate->sites_count)
+		qsort_r(gate->sites, gate->sites_count, sizeof(*gate->sites), compare_culprits,
+			doc->sites);
+	gate->note =
+		mode == GM_LEAKS_GROW ? "memory that keeps growing" : "memory not freed at the end";
 	if (mode == GM_LEAKS_EXIT && !doc->clean_exit)
 		gate->note = "not judged: the process did not end by itself";
 	gate->passed = gate->sites_count == 0;
@@ -91,11 +111,12 @@ static bool gate_oom(struct gm_doc *doc, const struct gm_gate_options *options,
 	gate->gate = "no-oom";
 	gate->unit = "";
 	gate->exit_code = 4;
-	gate->value = doc->header->oom_events > doc->ooms_count ? doc->header->oom_events :
-								  doc->ooms_count;
+	gate->value = doc->header->oom_events > doc->ooms_count ? doc->header->oom_events
+								: doc->ooms_count;
 	if (baseline)
-		before = baseline->header->oom_events > baseline->ooms_count ?
-				 baseline->header->oom_events : baseline->ooms_count;
+		before = baseline->header->oom_events > baseline->ooms_count
+				 ? baseline->header->oom_events
+				 : baseline->ooms_count;
 	gate->limit = before;
 	gate->passed = gate->value <= before;
 	gate->note = "out-of-memory events";
@@ -126,13 +147,13 @@ static bool gate_peak(struct gm_doc *doc, const struct gm_gate_options *options,
 	gate->limit = options->max_peak_bytes;
 	gate->value = highest_peak(doc);
 	gate->note = "highest peak of a device";
-	gate->passed = gate->value <= gate->limit ||
-		       (baseline && gate->value <= highest_peak(baseline));
+	gate->passed =
+		gate->value <= gate->limit || (baseline && gate->value <= highest_peak(baseline));
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		if (!doc->sites[i].hidden && doc->sites[i].record.level == GM_LEVEL_DRIVER &&
 		    doc->sites[i].record.bytes_at_peak &&
-		    (largest == GM_NO_SITE || doc->sites[i].record.bytes_at_peak >
-						      doc->sites[largest].record.bytes_at_peak))
+		    (largest == GM_NO_SITE ||
+		     doc->sites[i].record.bytes_at_peak > doc->sites[largest].record.bytes_at_peak))
 			largest = i;
 	if (!gate->passed && largest != GM_NO_SITE)
 		blame(doc, gate, largest);
@@ -152,7 +173,8 @@ static uint64_t worst_fragmentation(const struct gm_doc *doc, const struct gm_fr
 		if (row->used_bytes >= row->reserved_bytes)
 			continue;
 		percent = (uint64_t)(100.0 * (double)(row->reserved_bytes - row->used_bytes) /
-				     (double)row->reserved_bytes + 0.999999);
+					     (double)row->reserved_bytes +
+				     0.999999);
 		if (percent > most) {
 			most = percent;
 			*worst = row;
@@ -173,8 +195,8 @@ static bool gate_fragmentation(struct gm_doc *doc, const struct gm_gate_options 
 	gate->exit_code = 5;
 	gate->limit = options->max_fragmentation_percent;
 	gate->value = worst_fragmentation(doc, &worst);
-	gate->note = worst ? gm_say(doc, "reserved and not used at the %s level", worst->level) :
-			     "reserved and not used";
+	gate->note = worst ? gm_say(doc, "reserved and not used at the %s level", worst->level)
+			   : "reserved and not used";
 	gate->passed = gate->value <= gate->limit ||
 		       (baseline && gate->value <= worst_fragmentation(baseline, &before));
 	for (unsigned i = 0; !gate->passed && i < worst->pinners_count; i++)
@@ -202,8 +224,8 @@ static bool gate_retries(struct gm_doc *doc, const struct gm_gate_options *optio
 	gate->limit = options->max_retries;
 	gate->value = retries_of(doc);
 	gate->note = "repeated allocations";
-	gate->passed = gate->value <= gate->limit ||
-		       (baseline && gate->value <= retries_of(baseline));
+	gate->passed =
+		gate->value <= gate->limit || (baseline && gate->value <= retries_of(baseline));
 	for (unsigned i = 0; !gate->passed && i < doc->sites_count; i++)
 		if (doc->sites[i].record.retries)
 			blame(doc, gate, i);
@@ -245,7 +267,8 @@ static bool (*const gates[])(struct gm_doc *doc, const struct gm_gate_options *o
 	gate_oom, gate_leaks, gate_peak, gate_fragmentation, gate_retries, gate_errors,
 };
 
-void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options, struct gm_doc *baseline)
+void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
+		  struct gm_doc *baseline)
 {
 	for (size_t i = 0; i < sizeof(gates) / sizeof(gates[0]); i++) {
 		struct gm_gate gate = {0}, *slot;

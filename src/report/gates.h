@@ -20,7 +20,8 @@ struct gm_gate_options {
 struct gm_gate_options gm_gate_defaults(void);
 
 /* Fills the document's `gates[]`. With a baseline only what is worse than there counts. */
-void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options, struct gm_doc *baseline);
+void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
+		  struct gm_doc *baseline);
 
 /* The exit code of a list of gates: an OOM outranks a leak, a leak the others. */
 int gm_gates_exit(const struct gm_gate *gates, unsigned count);

@@ -1,20 +1,20 @@
 /*
- * Holes: which driver memory PyTorch's allocator divides into blocks (segments), what is free between
- * the blocks, and the slabs that small driver allocations share. Works on the live allocations,
- * sorted by device and address.
+ * Holes: which driver memory PyTorch's allocator divides into blocks (segments), what is free
+ * between the blocks, and the slabs that small driver allocations share. Works on the live
+ * allocations, sorted by device and address.
  */
 #include "report/load.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define SLAB_BYTES (2ull << 20)
+#define SLAB_BYTES  (2ull << 20)
 #define SMALL_BYTES (1ull << 20) /* larger requests take whole pages (facts.md, granularity) */
 
 /* A stretch of memory that is divided: a segment, or adjacent mappings of an expandable one. */
 struct segment {
 	uint64_t start, end;
 	bool expandable;
-	bool torch, custom;		/* whose blocks are in it */
+	bool torch, custom; /* whose blocks are in it */
 	uint64_t used_bytes;
 };
 
@@ -22,8 +22,8 @@ struct segment {
 struct tally {
 	struct gm_doc *doc;
 	struct gm_fragmentation *row;
-	struct gm_pinner *pinners;	/* one per site */
-	unsigned *charged;		/* per site: the last segment it was charged for */
+	struct gm_pinner *pinners; /* one per site */
+	unsigned *charged;	   /* per site: the last segment it was charged for */
 };
 
 static bool is_segment(const struct gm_alloc_record *block)
@@ -106,7 +106,8 @@ static void tally_hole(struct tally *tally, const struct segment *segment, uint6
 		tally->row->split_bytes += bytes;
 }
 
-/* Charges a segment's free bytes to the sites whose blocks keep it from being given back, once each. */
+/* Charges a segment's free bytes to the sites whose blocks keep it from being given back, once
+ * each. */
 static void pin(struct tally *tally, const struct segment *segment, unsigned first, unsigned last)
 {
 	uint64_t free_bytes = segment->end - segment->start - segment->used_bytes;
@@ -127,7 +128,8 @@ static void pin(struct tally *tally, const struct segment *segment, unsigned fir
 	}
 }
 
-/* Walks the blocks of one segment: its holes and who pins it. `first` is the first that can lie in it. */
+/* Walks the blocks of one segment: its holes and who pins it. `first` is the first that can lie in
+ * it. */
 static void walk_segment(struct tally *tally, struct segment *segment, unsigned first)
 {
 	const struct gm_doc *doc = tally->doc;
@@ -143,8 +145,8 @@ static void walk_segment(struct tally *tally, struct segment *segment, unsigned 
 			continue;
 		if (block->key > at)
 			tally_hole(tally, segment, block->key - at);
-		at = block->bytes > segment->end - block->key ? segment->end :
-								block->key + block->bytes;
+		at = block->bytes > segment->end - block->key ? segment->end
+							      : block->key + block->bytes;
 	}
 	if (at < segment->end)
 		tally_hole(tally, segment, segment->end - at);
@@ -214,7 +216,8 @@ static void keep_pinners(struct tally *tally)
 	if (n)
 		qsort(tally->pinners, n, sizeof(*tally->pinners), compare_pinners);
 	row->pinners_count = n < GM_PINNERS ? n : GM_PINNERS;
-	row->pinners = gm_arena_alloc(&tally->doc->arena, row->pinners_count, sizeof(*row->pinners));
+	row->pinners =
+		gm_arena_alloc(&tally->doc->arena, row->pinners_count, sizeof(*row->pinners));
 	memcpy(row->pinners, tally->pinners, row->pinners_count * sizeof(*row->pinners));
 }
 
@@ -255,8 +258,8 @@ static void mark_divided_sites(struct gm_doc *doc, int device, struct segment *s
 
 		if (block->device == device && block->space == GM_SPACE_HANDLE &&
 		    block->site != GM_NONE && by_torch(doc, block->site))
-			doc->sites[block->site].torch_segments =
-				doc->sites[block->site].divided = true;
+			doc->sites[block->site].torch_segments = doc->sites[block->site].divided =
+				true;
 	}
 }
 

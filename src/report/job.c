@@ -83,9 +83,9 @@ static const char *size(struct gm_job *job, uint64_t bytes)
 /* "rank 3", or the pid where there are no ranks. */
 static const char *who(struct gm_job *job, const struct gm_doc *doc)
 {
-	return doc->header->rank >= 0 ?
-		       gm_arena_printf(&job->arena, "rank %d", doc->header->rank) :
-		       gm_arena_printf(&job->arena, "process %u", doc->header->pid);
+	return doc->header->rank >= 0
+		       ? gm_arena_printf(&job->arena, "rank %d", doc->header->rank)
+		       : gm_arena_printf(&job->arena, "process %u", doc->header->pid);
 }
 
 static void judge_imbalance(struct gm_job *job)
@@ -101,7 +101,8 @@ static void judge_imbalance(struct gm_job *job)
 	difference = peak_of(high) - peak_of(low);
 	if (difference < IMBALANCE_BYTES || difference < peak_of(high) / 100 * IMBALANCE_PERCENT)
 		return;
-	finding = gm_arena_push(&job->arena, &job->findings, &job->findings_count, sizeof(*finding));
+	finding =
+		gm_arena_push(&job->arena, &job->findings, &job->findings_count, sizeof(*finding));
 	finding->id = "imbalance";
 	finding->severity = GM_WARNING;
 	finding->device = GM_HOST;
@@ -130,8 +131,8 @@ static void gather_findings(struct gm_job *job)
 
 		for (unsigned k = 0; k < doc->findings_count; k++) {
 			const struct gm_finding *from = &doc->findings[k];
-			const char *key = from->site < doc->sites_count ?
-						  doc->sites[from->site].id : from->title;
+			const char *key = from->site < doc->sites_count ? doc->sites[from->site].id
+									: from->title;
 			struct told *same = NULL;
 
 			if (from->severity == GM_NOTE)
@@ -149,16 +150,16 @@ static void gather_findings(struct gm_job *job)
 			*same = (struct told){key, who(job, doc), from->evidence,
 					      job->findings_count};
 			*(struct gm_finding *)gm_arena_push(&job->arena, &job->findings,
-							    &job->findings_count,
-							    sizeof(*from)) = *from;
+							    &job->findings_count, sizeof(*from)) =
+				*from;
 		}
 	}
 	for (unsigned t = 0; t < count; t++) {
 		struct gm_finding *finding = &job->findings[told[t].finding];
 
 		finding->site = GM_NO_SITE;
-		finding->evidence = gm_arena_printf(&job->arena, "%s: %s", told[t].ranks,
-						    told[t].evidence);
+		finding->evidence =
+			gm_arena_printf(&job->arena, "%s: %s", told[t].ranks, told[t].evidence);
 	}
 }
 

@@ -11,11 +11,11 @@ struct gm_job {
 	struct gm_arena arena;
 	struct gm_doc **docs;
 	unsigned count;
-	struct gm_level_record *totals;	/* driver level, of the same device of every process */
+	struct gm_level_record *totals; /* driver level, of the same device of every process */
 	unsigned totals_count;
 	struct gm_finding *findings;
 	unsigned findings_count;
-	struct gm_gate *gates;		/* of all files together, from check */
+	struct gm_gate *gates; /* of all files together, from check */
 	unsigned gates_count;
 };
 

@@ -14,11 +14,11 @@ static void (*const judges[])(struct gm_doc *doc) = {
 	gm_judge_pressure, gm_judge_usage, gm_judge_devices, gm_judge_coverage,
 };
 
-struct gm_finding *gm_find(struct gm_doc *doc, const char *id, enum gm_severity severity, int device,
-			   uint64_t bytes, uint32_t site)
+struct gm_finding *gm_find(struct gm_doc *doc, const char *id, enum gm_severity severity,
+			   int device, uint64_t bytes, uint32_t site)
 {
-	struct gm_finding *finding = gm_arena_push(&doc->arena, &doc->findings,
-						   &doc->findings_count, sizeof(*finding));
+	struct gm_finding *finding =
+		gm_arena_push(&doc->arena, &doc->findings, &doc->findings_count, sizeof(*finding));
 
 	finding->id = id;
 	finding->severity = severity;
@@ -54,14 +54,15 @@ const char *gm_place(struct gm_doc *doc, const struct gm_stack *stack)
 
 	if (!frame && stack && stack->count)
 		frame = &stack->frames[0];
-	return frame ? gm_arena_strdup(&doc->arena, gm_format_frame_short(frame)) :
-		       "an unknown place (no stack)";
+	return frame ? gm_arena_strdup(&doc->arena, gm_format_frame_short(frame))
+		     : "an unknown place (no stack)";
 }
 
 /* Most severe first; of one severity the largest; else in the order of the judges. */
 static int compare_findings(const struct gm_finding *a, const struct gm_finding *b)
 {
-	uint64_t x = a->bytes == GM_NO_BYTES ? 0 : a->bytes, y = b->bytes == GM_NO_BYTES ? 0 : b->bytes;
+	uint64_t x = a->bytes == GM_NO_BYTES ? 0 : a->bytes,
+		 y = b->bytes == GM_NO_BYTES ? 0 : b->bytes;
 
 	if (a->severity != b->severity)
 		return a->severity < b->severity ? 1 : -1;

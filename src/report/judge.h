@@ -23,9 +23,10 @@ void gm_judge_devices(struct gm_doc *doc);
 void gm_judge_coverage(struct gm_doc *doc);
 void gm_judge_errors(struct gm_doc *doc);
 
-/* A new finding; `device` GM_HOST and `site` GM_NO_SITE for none. Texts must outlive the document. */
-struct gm_finding *gm_find(struct gm_doc *doc, const char *id, enum gm_severity severity, int device,
-			   uint64_t bytes, uint32_t site);
+/* A new finding; `device` GM_HOST and `site` GM_NO_SITE for none. Texts must outlive the document.
+ */
+struct gm_finding *gm_find(struct gm_doc *doc, const char *id, enum gm_severity severity,
+			   int device, uint64_t bytes, uint32_t site);
 void gm_advise(struct gm_doc *doc, struct gm_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -19,12 +19,14 @@ static void judge_utilization(struct gm_doc *doc, const struct gm_level_record *
 		return;
 	finding = gm_find(doc, "utilization.low", GM_NOTE, level->device,
 			  limit - level->physical_peak_bytes, GM_NO_SITE);
-	finding->title = gm_say(doc, "at most %s of %s are used", gm_size(doc,
-				level->physical_peak_bytes), gm_size(doc, limit));
-	finding->evidence = gm_say(doc, "%.1f %% at the peak", 100.0 *
-				   (double)level->physical_peak_bytes / (double)limit);
-	gm_advise(doc, finding, "%s are free at the peak: there is room for a larger batch, or a smaller "
-		  "device would do", gm_size(doc, limit - level->physical_peak_bytes));
+	finding->title = gm_say(doc, "at most %s of %s are used",
+				gm_size(doc, level->physical_peak_bytes), gm_size(doc, limit));
+	finding->evidence = gm_say(doc, "%.1f %% at the peak",
+				   100.0 * (double)level->physical_peak_bytes / (double)limit);
+	gm_advise(doc, finding,
+		  "%s are free at the peak: there is room for a larger batch, or a smaller "
+		  "device would do",
+		  gm_size(doc, limit - level->physical_peak_bytes));
 }
 
 static void judge_imbalance(struct gm_doc *doc)
@@ -49,9 +51,11 @@ static void judge_imbalance(struct gm_doc *doc)
 				gm_size(doc, difference), low->device);
 	finding->evidence = gm_say(doc, "peaks of %s and %s", gm_size(doc, high->peak_bytes),
 				   gm_size(doc, low->peak_bytes));
-	gm_advise(doc, finding, "gpumem-report sites --at peak --device %d shows who holds more there; "
-		  "DataParallel gathers on its first device, device_map=\"balanced\" spreads layers",
-		  high->device);
+	gm_advise(
+		doc, finding,
+		"gpumem-report sites --at peak --device %d shows who holds more there; "
+		"DataParallel gathers on its first device, device_map=\"balanced\" spreads layers",
+		high->device);
 }
 
 /* A context costs half a gigabyte; one on a device without memory of the process is a mistake. */
@@ -59,8 +63,8 @@ static void judge_strays(struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->devices_count && doc->devices_count > 1; i++) {
 		const struct gm_device *device = &doc->devices[i];
-		const struct gm_level_record *level = gm_doc_level(doc, device->index,
-								   GM_LEVEL_DRIVER);
+		const struct gm_level_record *level =
+			gm_doc_level(doc, device->index, GM_LEVEL_DRIVER);
 		const struct gm_stack *stack = NULL;
 		struct gm_finding *finding;
 
@@ -71,12 +75,15 @@ static void judge_strays(struct gm_doc *doc)
 			stack = &doc->stacks[device->record.context_stack];
 		finding = gm_find(doc, "context.stray", GM_WARNING, device->index,
 				  device->record.context_bytes, GM_NO_SITE);
-		finding->title = gm_say(doc, "a context on device %d holds %s and almost no memory of the "
-					"process", device->index,
-					gm_size(doc, device->record.context_bytes));
+		finding->title =
+			gm_say(doc,
+			       "a context on device %d holds %s and almost no memory of the "
+			       "process",
+			       device->index, gm_size(doc, device->record.context_bytes));
 		finding->evidence = gm_say(doc, "made at %s; peak there %s", gm_place(doc, stack),
 					   gm_size(doc, level ? level->peak_bytes : 0));
-		gm_advise(doc, finding, "set the device before the first CUDA call (torch.cuda.set_device, "
+		gm_advise(doc, finding,
+			  "set the device before the first CUDA call (torch.cuda.set_device, "
 			  "cudaSetDevice) or hide others by CUDA_VISIBLE_DEVICES");
 	}
 }
@@ -102,7 +109,8 @@ static void judge_neighbours(struct gm_doc *doc)
 		finding->evidence = gm_say(doc, "the device uses %s, this process %s",
 					   gm_size(doc, record->device_used_bytes),
 					   gm_size(doc, record->process_used_bytes));
-		gm_advise(doc, finding, "nvidia-smi lists them; what is listed without a name may be a "
+		gm_advise(doc, finding,
+			  "nvidia-smi lists them; what is listed without a name may be a "
 			  "process that ended badly");
 	}
 }

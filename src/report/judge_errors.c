@@ -9,14 +9,14 @@ static const struct {
 	enum gm_severity severity;
 } errors[GM_ERROR_TYPES] = {
 	{"error.double-free", "freed twice",
-	 "the pointer was freed before (first free's stack below): set it to NULL after the first free, "
-	 "or give it one owner", GM_ERROR},
+	 "set the pointer to NULL after the first free, or give it one owner", GM_ERROR},
 	{"error.unknown-pointer", "free of a pointer that CUDA did not hand out",
 	 "look where the pointer comes from: host memory, a freed object, an offset", GM_ERROR},
 	{"error.interior-pointer", "free of a pointer into the middle of an allocation",
 	 "free the address that the allocation returned", GM_ERROR},
 	{"error.wrong-family", "freed by a call of another family",
-	 "use the free that belongs to the allocation (cudaFree, cudaFreeHost, cudaFreeArray)", GM_ERROR},
+	 "use the free that belongs to the allocation (cudaFree, cudaFreeHost, cudaFreeArray)",
+	 GM_ERROR},
 	{"error.free-failed", "a free failed and the memory stays allocated",
 	 "look at the result of the free: the memory is still there", GM_ERROR},
 	{"error.free-after-reset", "freed after the device was reset",
@@ -38,13 +38,14 @@ void gm_judge_errors(struct gm_doc *doc)
 		struct gm_finding *finding;
 
 		finding = gm_find(doc, errors[type].id, errors[type].severity, GM_HOST,
-				  error->record.bytes, victim < doc->sites_count ? victim : GM_NO_SITE);
+				  error->record.bytes,
+				  victim < doc->sites_count ? victim : GM_NO_SITE);
 		finding->title = gm_say(doc, "%s: %s at %s", error->api ? error->api : "a free",
 					errors[type].title, gm_place(doc, error->stack));
-		finding->evidence = gm_say(doc, "%llu time%s, error %d, latest pointer 0x%llx",
-					   (unsigned long long)error->record.count,
-					   gm_s(error->record.count), error->record.error,
-					   (unsigned long long)error->record.pointer);
+		finding->evidence =
+			gm_say(doc, "%llu time%s, error %d, latest pointer 0x%llx",
+			       (unsigned long long)error->record.count, gm_s(error->record.count),
+			       error->record.error, (unsigned long long)error->record.pointer);
 		if (error->first_free_stack)
 			gm_advise(doc, finding, "first freed at %s",
 				  gm_place(doc, error->first_free_stack));

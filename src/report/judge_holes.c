@@ -15,16 +15,24 @@ static void advise_torch(struct gm_doc *doc, struct gm_finding *finding,
 			  strstr(doc->allocator_settings, "expandable_segments:True");
 
 	if (row->releasable_bytes >= unused / 2)
-		gm_advise(doc, finding, "%s lie in segments without a block: torch.cuda.empty_cache() "
-			  "between phases gives them back", gm_size(doc, row->releasable_bytes));
+		gm_advise(doc, finding,
+			  "%s lie in segments without a block: torch.cuda.empty_cache() "
+			  "between phases gives them back",
+			  gm_size(doc, row->releasable_bytes));
+	else if (!row->releasable_bytes)
+		gm_advise(doc, finding,
+			  "empty_cache() would give back nothing: live blocks pin all of it");
 	else
-		gm_advise(doc, finding, "empty_cache() would give back only %s: the rest is pinned by "
-			  "live blocks", gm_size(doc, row->releasable_bytes));
+		gm_advise(doc, finding,
+			  "empty_cache() would give back only %s: the rest is pinned by "
+			  "live blocks",
+			  gm_size(doc, row->releasable_bytes));
 	if (!expandable)
 		gm_advise(doc, finding, "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True%s",
-			  doc->allocator_settings && strstr(doc->allocator_settings, "max_split_size_mb")
-				  ? " in place of max_split_size_mb, which is set" :
-				    ", or max_split_size_mb so that large blocks stay whole");
+			  doc->allocator_settings &&
+					  strstr(doc->allocator_settings, "max_split_size_mb")
+				  ? " in place of max_split_size_mb, which is set"
+				  : ", or max_split_size_mb so that large blocks stay whole");
 }
 
 void gm_judge_holes(struct gm_doc *doc)
@@ -39,23 +47,26 @@ void gm_judge_holes(struct gm_doc *doc)
 			continue;
 		finding = gm_find(doc, "fragmentation.high", GM_WARNING, row->device, unused,
 				  row->pinners_count ? row->pinners[0].site : GM_NO_SITE);
-		finding->title = gm_say(doc, "%s of %s reserved at the %s level are not used",
-					gm_size(doc, unused), gm_size(doc, row->reserved_bytes),
-					row->level);
+		finding->title =
+			gm_say(doc, "%s of %s reserved at the %s level are not used",
+			       gm_size(doc, unused), gm_size(doc, row->reserved_bytes), row->level);
 		finding->evidence = gm_say(doc, "%.0f %% idle, largest hole %s",
 					   100.0 * (double)unused / (double)row->reserved_bytes,
 					   gm_size(doc, row->largest_free_bytes));
 		if (row->pinners_count)
-			gm_advise(doc, finding, "most is pinned by blocks of %s: allocate what lives long "
+			gm_advise(doc, finding,
+				  "most is pinned by blocks of %s: allocate what lives long "
 				  "before what is large, or free it",
 				  gm_place(doc, doc->sites[row->pinners[0].site].stack));
 		if (strcmp(row->level, "torch") == 0)
 			advise_torch(doc, finding, row);
 		else if (strcmp(row->level, "pool") == 0)
-			gm_advise(doc, finding, "the pool keeps it for reuse: lower its release threshold or "
+			gm_advise(doc, finding,
+				  "the pool keeps it for reuse: lower its release threshold or "
 				  "call cudaMemPoolTrimTo when it is not needed");
 		else
-			gm_advise(doc, finding, "small allocations share slabs of 2 MiB and one of them keeps "
+			gm_advise(doc, finding,
+				  "small allocations share slabs of 2 MiB and one of them keeps "
 				  "a whole slab: group what lives equally long, or use a pool");
 	}
 }

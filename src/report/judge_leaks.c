@@ -42,26 +42,30 @@ static bool is_host(const struct gm_site *site)
 static void advise_leak(struct gm_doc *doc, struct gm_finding *finding, const struct gm_site *site)
 {
 	const struct gm_site_record *record = &site->record;
-	const char *place = gm_place(doc, site->stack);
 
 	if (record->failed_frees)
-		gm_advise(doc, finding, "%u free%s of this memory failed and %s not looked at; see errors",
+		gm_advise(doc, finding,
+			  "%u free%s of this memory failed and %s not looked at; see errors",
 			  record->failed_frees, gm_s(record->failed_frees),
 			  record->failed_frees == 1 ? "was" : "were");
-	if (record->level == GM_LEVEL_TORCH || has_python(site->stack))
-		gm_advise(doc, finding, "look at what keeps a reference to the result of %s: a list of "
-			  "losses or outputs that still hold their graph (append loss.item() or "
-			  ".detach()), a cache without a limit, an exception's traceback, a closure",
-			  place);
-	else if (record->kind == GM_KIND_REGISTERED)
-		gm_advise(doc, finding, "unregister what %s registers (cudaHostUnregister) when the "
-			  "transfer is done", place);
+	if (record->kind == GM_KIND_REGISTERED)
+		gm_advise(doc, finding,
+			  "unregister it (cudaHostUnregister) when the transfer is done");
+	else if (record->level == GM_LEVEL_TORCH || has_python(site->stack))
+		gm_advise(doc, finding,
+			  "look for what keeps a reference to it: a list of losses or outputs "
+			  "that still hold their graph (append loss.item() or .detach()), a cache "
+			  "without a limit, an exception's traceback, a closure");
 	else
-		gm_advise(doc, finding, "free what %s allocates when its owner goes; look for a pointer "
-			  "that is overwritten or a release callback that is not set", place);
-	if (record->frees == 0 && record->allocations > 1 && !record->failed_frees)
-		gm_advise(doc, finding, "none of its %llu allocations was ever freed: the release is "
-			  "missing, not late", (unsigned long long)record->allocations);
+		gm_advise(doc, finding,
+			  "free it when its owner goes; look for a pointer that is overwritten "
+			  "or a release callback that is not set");
+	if (record->frees == 0 && record->allocations > 1 && !record->failed_frees &&
+	    site->verdict != GM_GROW)
+		gm_advise(doc, finding,
+			  "none of its %llu allocations was ever freed: the release is "
+			  "missing, not late",
+			  (unsigned long long)record->allocations);
 }
 
 static struct gm_finding *leak_finding(struct gm_doc *doc, const char *id, uint32_t index,
@@ -71,14 +75,17 @@ static struct gm_finding *leak_finding(struct gm_doc *doc, const char *id, uint3
 	const struct gm_site *site = &doc->sites[index];
 	struct gm_finding *finding = gm_find(doc, id, severity, site->record.device, bytes, index);
 
-	finding->title = gm_say(doc, "%s of %s memory %s at %s", gm_size(doc, bytes),
-				site->record.level == GM_LEVEL_DRIVER ?
-					gm_kind_name(site->record.kind) :
-					gm_level_name(site->record.level),
-				does, gm_place(doc, site->stack));
-	finding->evidence = gm_say(doc, "%llu of %llu allocations live; %s",
-				   (unsigned long long)count,
-				   (unsigned long long)site->record.allocations, site->why);
+	finding->title =
+		gm_say(doc, "%s of %s memory %s at %s", gm_size(doc, bytes),
+		       site->record.level == GM_LEVEL_DRIVER ? gm_kind_name(site->record.kind)
+							     : gm_level_name(site->record.level),
+		       does, gm_place(doc, site->stack));
+	finding->evidence =
+		severity == GM_ERROR && site->record.frees == 0
+			? site->why
+			: gm_say(doc, "%llu of %llu allocations live; %s",
+				 (unsigned long long)count,
+				 (unsigned long long)site->record.allocations, site->why);
 	advise_leak(doc, finding, site);
 	return finding;
 }

@@ -69,20 +69,24 @@ static void advise_fragmented(struct gm_doc *doc, struct gm_finding *finding,
 	uint64_t torch_idle = idle(record->torch_reserved_bytes, record->torch_allocated_bytes);
 
 	if (!torch_idle) {
-		advise_oom(doc, finding, "the memory is idle in a pool: trim it (cudaMemPoolTrimTo) or "
+		advise_oom(doc, finding,
+			   "the memory is idle in a pool: trim it (cudaMemPoolTrimTo) or "
 			   "synchronize before the request");
 		return;
 	}
 	if (!is_set(doc, "expandable_segments:True"))
-		gm_advise(doc, finding, "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: %s of "
+		gm_advise(doc, finding,
+			  "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: %s of "
 			  "PyTorch's reserve is idle in holes that are too small",
 			  gm_size(doc, torch_idle));
 	else
-		gm_advise(doc, finding, "expandable_segments is already set, yet %s of the reserve is "
+		gm_advise(doc, finding,
+			  "expandable_segments is already set, yet %s of the reserve is "
 			  "idle; free the blocks that pin it (gpumem-report fragmentation)",
 			  gm_size(doc, torch_idle));
 	if (!is_set(doc, "max_split_size_mb") && !is_set(doc, "expandable_segments:True"))
-		advise_oom(doc, finding, "or max_split_size_mb, so that large cached blocks are not "
+		advise_oom(doc, finding,
+			   "or max_split_size_mb, so that large cached blocks are not "
 			   "split by small requests");
 }
 
@@ -104,23 +108,27 @@ static void advise_exhausted(struct gm_doc *doc, struct gm_finding *finding,
 	uint64_t missing = idle(oom->record.requested_bytes, free_bytes(doc, &oom->record));
 
 	if (activations)
-		gm_advise(doc, finding, "activations hold %s: half the batch saves about %s; "
+		gm_advise(doc, finding,
+			  "activations hold %s: half the batch saves about %s; "
 			  "checkpointing or shorter sequences also reduce them",
 			  gm_size(doc, activations), gm_size(doc, activations / 2));
 	else if (strcmp(oom->phase, "forward") == 0)
-		advise_oom(doc, finding, "a smaller batch, activation checkpointing or shorter sequences");
+		advise_oom(doc, finding,
+			   "a smaller batch, activation checkpointing or shorter sequences");
 	else if (strcmp(oom->phase, "backward") == 0)
-		advise_oom(doc, finding, "activation checkpointing, or a smaller batch with accumulation");
+		advise_oom(doc, finding,
+			   "activation checkpointing, or a smaller batch with accumulation");
 	if (strcmp(oom->phase, "optimizer") == 0)
 		advise_oom(doc, finding, "an 8-bit or sharded optimizer, or offload its state");
 	if (oom->top_count)
 		gm_advise(doc, finding, "%s more is needed; the largest holder is %s with %s",
-			  gm_size(doc, missing),
-			  gm_place(doc, doc->sites[oom->top[0].site].stack),
+			  gm_size(doc, missing), gm_place(doc, doc->sites[oom->top[0].site].stack),
 			  gm_size(doc, oom->top[0].bytes));
 	else
-		gm_advise(doc, finding, "%s more is needed; gpumem-report sites --at peak shows who "
-			  "holds the memory", gm_size(doc, missing));
+		gm_advise(doc, finding,
+			  "%s more is needed; gpumem-report sites --at peak shows who "
+			  "holds the memory",
+			  gm_size(doc, missing));
 }
 
 static void advise_by_verdict(struct gm_doc *doc, struct gm_finding *finding,
@@ -133,20 +141,26 @@ static void advise_by_verdict(struct gm_doc *doc, struct gm_finding *finding,
 	else if (strcmp(oom->verdict, "exhausted") == 0)
 		advise_exhausted(doc, finding, oom);
 	else if (strcmp(oom->verdict, "pending-frees") == 0)
-		gm_advise(doc, finding, "%s are freed on streams that have not reached the free: "
+		gm_advise(doc, finding,
+			  "%s are freed on streams that have not reached the free: "
 			  "synchronize those streams before the request, or order them by events",
 			  gm_size(doc, record->pending_free_bytes));
 	else if (strcmp(oom->verdict, "other-processes") == 0)
-		gm_advise(doc, finding, "other processes hold %s of the device: end them, or use another "
-			  "device", gm_size(doc, record->others_bytes));
+		gm_advise(doc, finding,
+			  "other processes hold %s of the device: end them, or use another "
+			  "device",
+			  gm_size(doc, record->others_bytes));
 	else if (strcmp(oom->verdict, "limit") == 0)
-		advise_oom(doc, finding, "a limit refused it, not the device: raise the memory fraction or "
+		advise_oom(doc, finding,
+			   "a limit refused it, not the device: raise the memory fraction or "
 			   "the pool's limit");
 	else
-		advise_oom(doc, finding, "pinned host memory is limited by the host's memory and by "
+		advise_oom(doc, finding,
+			   "pinned host memory is limited by the host's memory and by "
 			   "RLIMIT_MEMLOCK: pin less, or reuse buffers");
 	if (record->injected)
-		advise_oom(doc, finding, "this failure was made by GPUMEMTRACE_FAIL or "
+		advise_oom(doc, finding,
+			   "this failure was made by GPUMEMTRACE_FAIL or "
 			   "GPUMEMTRACE_CAPACITY");
 }
 
@@ -167,7 +181,8 @@ static const char *reasons(struct gm_doc *doc, const struct gm_oom *oom)
 		text = gm_say(doc, "%s, %s of frees pending", text,
 			      gm_size(doc, record->pending_free_bytes));
 	if (idle(record->others_bytes, 0))
-		text = gm_say(doc, "%s, other processes %s", text, gm_size(doc, record->others_bytes));
+		text = gm_say(doc, "%s, other processes %s", text,
+			      gm_size(doc, record->others_bytes));
 	if (record->attempts > 1)
 		text = gm_say(doc, "%s, tried %u times", text, record->attempts);
 	return text;
@@ -183,8 +198,8 @@ void gm_judge_ooms(struct gm_doc *doc)
 		oom->phase = gm_phase_of(oom->stack);
 		finding = gm_find(doc, "oom", GM_ERROR, oom->record.device,
 				  oom->record.requested_bytes, GM_NO_SITE);
-		finding->title = gm_say(doc, "out of memory (%s): %s asked for %s at %s", oom->verdict,
-					oom->api ? oom->api : "the framework",
+		finding->title = gm_say(doc, "out of memory (%s): %s asked for %s at %s",
+					oom->verdict, oom->api ? oom->api : "the framework",
 					gm_size(doc, oom->record.requested_bytes),
 					gm_place(doc, oom->stack));
 		finding->evidence = reasons(doc, oom);

@@ -1,11 +1,11 @@
 /*
- * memory-pressure: allocation calls that had to be repeated. cache.thrash: memory that is given back
- * to the driver and taken again and again.
+ * memory-pressure: allocation calls that had to be repeated. cache.thrash: memory that is given
+ * back to the driver and taken again and again.
  */
 #include "report/judge.h"
 #include "report/format.h"
 
-#define THRASH_TIMES 4			/* the reserve's peak was taken that many times over */
+#define THRASH_TIMES 4 /* the reserve's peak was taken that many times over */
 #define THRASH_BYTES (256ull << 20)
 
 static uint32_t retrying_site(const struct gm_doc *doc, int device)
@@ -28,18 +28,21 @@ static void judge_retries(struct gm_doc *doc, const struct gm_retry_record *retr
 
 	if (!retry->attempts)
 		return;
-	finding = gm_find(doc, "memory-pressure", GM_WARNING, retry->device, retry->flushed_bytes, site);
+	finding = gm_find(doc, "memory-pressure", GM_WARNING, retry->device, retry->flushed_bytes,
+			  site);
 	finding->title = gm_say(doc, "%llu allocation%s had to be repeated for want of memory",
 				(unsigned long long)retry->attempts, gm_s(retry->attempts));
-	finding->evidence = gm_say(doc, "%llu recovered, %llu gave up, %s lost, %s given back to the "
-				   "driver meanwhile", (unsigned long long)retry->recovered,
-				   (unsigned long long)retry->exhausted,
-				   gm_format_time(stall, (double)retry->stall_ns / 1e9),
-				   gm_size(doc, retry->flushed_bytes));
+	finding->evidence =
+		gm_say(doc,
+		       "%llu recovered, %llu gave up, %s lost, %s given back to the "
+		       "driver meanwhile",
+		       (unsigned long long)retry->recovered, (unsigned long long)retry->exhausted,
+		       gm_format_time(stall, (double)retry->stall_ns / 1e9),
+		       gm_size(doc, retry->flushed_bytes));
 	if (site != GM_NO_SITE)
-		gm_advise(doc, finding, "most begin at %s",
-			  gm_place(doc, doc->sites[site].stack));
-	gm_advise(doc, finding, "the run works at the edge of the device: a slightly smaller batch avoids "
+		gm_advise(doc, finding, "most begin at %s", gm_place(doc, doc->sites[site].stack));
+	gm_advise(doc, finding,
+		  "the run works at the edge of the device: a slightly smaller batch avoids "
 		  "the flushes, and they are slower than the work they make room for");
 }
 
@@ -47,18 +50,22 @@ static void judge_thrash(struct gm_doc *doc, const struct gm_torch_record *torch
 {
 	struct gm_finding *finding;
 
-	if (torch->released_total_bytes == GM_NO_BYTES || torch->reserved_peak_bytes == GM_NO_BYTES ||
+	if (torch->released_total_bytes == GM_NO_BYTES ||
+	    torch->reserved_peak_bytes == GM_NO_BYTES ||
 	    torch->released_total_bytes < THRASH_BYTES ||
 	    torch->released_total_bytes / THRASH_TIMES < torch->reserved_peak_bytes)
 		return;
-	finding = gm_find(doc, "cache.thrash", GM_WARNING, torch->device, torch->released_total_bytes,
-			  GM_NO_SITE);
+	finding = gm_find(doc, "cache.thrash", GM_WARNING, torch->device,
+			  torch->released_total_bytes, GM_NO_SITE);
 	finding->title = gm_say(doc, "PyTorch gave back and took again %s",
 				gm_size(doc, torch->released_total_bytes));
-	finding->evidence = gm_say(doc, "%s were released to the driver over the run, the reserve never "
-				   "exceeded %s", gm_size(doc, torch->released_total_bytes),
+	finding->evidence = gm_say(doc,
+				   "%s were released to the driver over the run, the reserve never "
+				   "exceeded %s",
+				   gm_size(doc, torch->released_total_bytes),
 				   gm_size(doc, torch->reserved_peak_bytes));
-	gm_advise(doc, finding, "take torch.cuda.empty_cache() out of the loop; if layers are moved between "
+	gm_advise(doc, finding,
+		  "take torch.cuda.empty_cache() out of the loop; if layers are moved between "
 		  "host and device, keep their device buffers");
 }
 

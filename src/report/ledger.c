@@ -1,7 +1,7 @@
 /*
- * The ledger: what the driver says the process uses on a device, as a sum of rows. The rows are those
- * of the moment of the sample; tracked memory is split by library where the file still tells how it
- * was divided at that moment (now, or at the peak).
+ * The ledger: what the driver says the process uses on a device, as a sum of rows. The rows are
+ * those of the moment of the sample; tracked memory is split by library where the file still tells
+ * how it was divided at that moment (now, or at the peak).
  */
 #include "report/load.h"
 #include <math.h>
@@ -39,8 +39,8 @@ static int compare_rows(const void *a, const void *b)
 }
 
 /*
- * Splits the tracked bytes by library, from live figures or those at the peak. What the driver holds
- * beyond what was asked for (pages, slabs) is a row of its own, so that the rows add up.
+ * Splits the tracked bytes by library, from live figures or those at the peak. What the driver
+ * holds beyond what was asked for (pages, slabs) is a row of its own, so that the rows add up.
  */
 static void split_tracked(struct gm_doc *doc, struct gm_ledger *ledger, bool peak)
 {
@@ -110,8 +110,9 @@ void gm_load_ledger(struct gm_doc *doc)
 		if (record.samples > 1 && record.unexplained_bytes != GM_NO_BYTES &&
 		    record.unexplained_first_bytes != GM_NO_BYTES)
 			ledger->unexplained_growth_bytes =
-				record.unexplained_bytes > record.unexplained_first_bytes ?
-				record.unexplained_bytes - record.unexplained_first_bytes : 0;
+				record.unexplained_bytes > record.unexplained_first_bytes
+					? record.unexplained_bytes - record.unexplained_first_bytes
+					: 0;
 		fill_rows(doc, ledger);
 	}
 }

@@ -15,10 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *const kind_names[GM_KINDS] = {
-	"none", "device", "managed", "array", "async", "vmm", "graph", "pinned", "registered",
-	"imported"
-};
+static const char *const kind_names[GM_KINDS] = {"none",       "device",  "managed", "array",
+						 "async",      "vmm",	  "graph",   "pinned",
+						 "registered", "imported"};
 static const char *const level_names[GM_LEVELS] = {"driver", "torch", "custom"};
 static const char *const verdict_names[] = {"released", "cached", "held", "grow"};
 static const char *const severity_names[] = {"note", "warning", "error"};
@@ -233,22 +232,26 @@ void gm_load_process(struct gm_doc *doc)
 	doc->backend = gm_reader_string(doc->reader, header->backend_string);
 	doc->unwinder = gm_reader_string(doc->reader, header->unwinder_string);
 	doc->python = gm_reader_string(doc->reader, header->python_string);
+	if (doc->python && !*doc->python)
+		doc->python = NULL;
 	doc->allocator_settings = gm_doc_variable(doc, environment, "PYTORCH_CUDA_ALLOC_CONF");
 	if (!doc->allocator_settings)
 		doc->allocator_settings = gm_doc_variable(doc, environment, "PYTORCH_ALLOC_CONF");
 	doc->started_at = iso_time(doc, header->started_realtime_ns);
 	doc->clean_exit = header->end == GM_END_EXIT || header->end == GM_END_EXEC;
 	doc->end = doc->clean_exit ? "exit" : still_runs(doc) ? "running" : "killed";
-	doc->duration_s = gm_seconds(doc->clean_exit && header->ended_ns ? header->ended_ns :
-									   header->last_event_ns);
+	doc->duration_s = gm_seconds(doc->clean_exit && header->ended_ns ? header->ended_ns
+									 : header->last_event_ns);
 	if (header->dropped_records) {
 		doc->complete = false;
-		gm_doc_warn(doc, "%llu records were dropped because the file was full or could not "
+		gm_doc_warn(doc,
+			    "%llu records were dropped because the file was full or could not "
 			    "grow; raise GPUMEMTRACE_MAX_FILE or free disk space",
 			    (unsigned long long)header->dropped_records);
 	}
 	if (header->format_version > GM_FORMAT_VERSION)
-		gm_doc_warn(doc, "the file's format (%u) is newer than this gpumem-report (%u); "
+		gm_doc_warn(doc,
+			    "the file's format (%u) is newer than this gpumem-report (%u); "
 			    "what it does not know is left out",
 			    header->format_version, GM_FORMAT_VERSION);
 }
@@ -266,13 +269,13 @@ static void filter(struct gm_doc *doc, const struct gm_options *options)
 				       (options->kind >= 0 && site->kind != options->kind) ||
 				       (options->level >= 0 && site->level != options->level);
 	}
-#define KEEP(array, condition) \
-	do { \
-		n = 0; \
-		for (unsigned i = 0; i < doc->array##_count; i++) \
-			if (condition) \
-				doc->array[n++] = doc->array[i]; \
-		doc->array##_count = n; \
+#define KEEP(array, condition)                                                                     \
+	do {                                                                                       \
+		n = 0;                                                                             \
+		for (unsigned i = 0; i < doc->array##_count; i++)                                  \
+			if (condition)                                                             \
+				doc->array[n++] = doc->array[i];                                   \
+		doc->array##_count = n;                                                            \
 	} while (0)
 	if (options->kind >= 0)
 		KEEP(usage, doc->usage[i].kind == options->kind);

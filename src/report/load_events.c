@@ -1,14 +1,14 @@
 /*
- * Errors and out-of-memory events with their stacks and runs of sites. Records whose type no version
- * of the format has are left out.
+ * Errors and out-of-memory events with their stacks and runs of sites. Records whose type no
+ * version of the format has are left out.
  */
 #include "report/load.h"
 #include <stdlib.h>
 
 static const char *const error_names[GM_ERROR_TYPES] = {
-	"double-free", "unknown-pointer", "interior-pointer", "wrong-family", "free-failed",
-	"free-after-reset", "released-twice", "freed-while-mapped", "freed-while-exported"
-};
+	"double-free",	  "unknown-pointer",	"interior-pointer",
+	"wrong-family",	  "free-failed",	"free-after-reset",
+	"released-twice", "freed-while-mapped", "freed-while-exported"};
 
 static void load_errors(struct gm_doc *doc)
 {
@@ -19,7 +19,8 @@ static void load_errors(struct gm_doc *doc)
 		struct gm_error *error = &doc->errors[doc->errors_count];
 
 		if (!gm_reader_get(doc->reader, GM_TABLE_ERRORS, i, &error->record,
-				   sizeof(error->record)) || error->record.type >= GM_ERROR_TYPES)
+				   sizeof(error->record)) ||
+		    error->record.type >= GM_ERROR_TYPES)
 			continue;
 		error->type = error_names[error->record.type];
 		error->api = gm_doc_function(doc, error->record.function);
@@ -49,7 +50,8 @@ static void load_top(struct gm_doc *doc, struct gm_oom *oom)
 		if (oom->record.first_site >= records || i >= records - oom->record.first_site)
 			break;
 		if (!gm_reader_get(doc->reader, GM_TABLE_OOM_SITES, oom->record.first_site + i,
-				   &record, sizeof(record)) || record.site >= doc->sites_count)
+				   &record, sizeof(record)) ||
+		    record.site >= doc->sites_count)
 			continue;
 		top = gm_arena_push(&doc->arena, &oom->top, &oom->top_count, sizeof(*top));
 		*top = (struct gm_oom_top){record.site, record.bytes, record.count};
@@ -67,7 +69,7 @@ static void load_ooms(struct gm_doc *doc)
 		struct gm_oom *oom = &doc->ooms[doc->ooms_count];
 
 		if (!gm_reader_get(doc->reader, GM_TABLE_OOMS, i, &oom->record,
-				   sizeof(oom->record)))
+				   sizeof(oom->record)) || oom->record.withdrawn)
 			continue;
 		oom->api = gm_doc_function(doc, oom->record.function);
 		oom->stack = gm_doc_stack(doc, oom->record.stack);

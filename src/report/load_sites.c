@@ -1,6 +1,6 @@
 /*
- * Sites with their stacks, and the live allocations. Frames are symbolized when a stack is first asked
- * for, each frame record once.
+ * Sites with their stacks, and the live allocations. Frames are symbolized when a stack is first
+ * asked for, each frame record once.
  */
 #include "report/classify.h"
 #include "report/load.h"
@@ -24,8 +24,8 @@ static void expand_native(struct gm_doc *doc, const struct gm_frame_record *reco
 			  sizeof(module)))
 		path = gm_reader_string(doc->reader, module.path_string);
 	if (path && doc->symbols) {
-		list->count = gm_symbols_look_up(doc->symbols, &module, path,
-						 record->native.offset, frames, MAX_INLINED);
+		list->count = gm_symbols_look_up(doc->symbols, &module, path, record->native.offset,
+						 frames, MAX_INLINED);
 	} else {
 		frames[0].module = path;
 		frames[0].offset = record->native.offset;
@@ -174,9 +174,9 @@ static void name_sites(struct gm_doc *doc)
 		unsigned long long hash = order[i].hash;
 
 		twins = i && order[i - 1].hash == hash ? twins + 1 : 0;
-		doc->sites[order[i].site].id = twins ?
-			gm_arena_printf(&doc->arena, "%012llx-%u", hash, twins + 1) :
-			gm_arena_printf(&doc->arena, "%012llx", hash);
+		doc->sites[order[i].site].id =
+			twins ? gm_arena_printf(&doc->arena, "%012llx-%u", hash, twins + 1)
+			      : gm_arena_printf(&doc->arena, "%012llx", hash);
 	}
 	free(order);
 }
@@ -230,7 +230,8 @@ void gm_load_sites(struct gm_doc *doc)
 	doc->frames = gm_arena_alloc(&doc->arena, doc->frames_count, sizeof(*doc->frames));
 	doc->stacks_count = gm_reader_count(doc->reader, GM_TABLE_STACKS);
 	doc->stacks = gm_arena_alloc(&doc->arena, doc->stacks_count, sizeof(*doc->stacks));
-	/* Numbers of sites are used by other tables: a bad one keeps its place, empty and hidden. */
+	/* Numbers of sites are used by other tables: a bad one keeps its place, empty and hidden.
+	 */
 	doc->sites = gm_arena_alloc(&doc->arena, records, sizeof(*doc->sites));
 	doc->sites_count = records;
 	for (uint32_t i = 0; i < records; i++) {
@@ -265,10 +266,14 @@ void gm_finish_sites(struct gm_doc *doc)
 			record->bytes_at_peak = record->live_bytes;
 		if (doc->clean_exit && record->level == GM_LEVEL_DRIVER &&
 		    gm_kind_owned(record->kind)) {
-			site->exit_bytes = record->live_bytes - (record->stray_bytes <
-				record->live_bytes ? record->stray_bytes : record->live_bytes);
-			site->exit_count = record->live_count - (record->stray_count <
-				record->live_count ? record->stray_count : record->live_count);
+			site->exit_bytes =
+				record->live_bytes - (record->stray_bytes < record->live_bytes
+							      ? record->stray_bytes
+							      : record->live_bytes);
+			site->exit_count =
+				record->live_count - (record->stray_count < record->live_count
+							      ? record->stray_count
+							      : record->live_count);
 		}
 	}
 	for (unsigned i = 0; i < doc->blocks_count; i++) {

@@ -13,9 +13,11 @@ struct plain {
 	size_t record_bytes, array, count;
 };
 
-#define PLAIN(table, type, name) \
-	{table, sizeof(struct type), offsetof(struct gm_doc, name), \
-	 offsetof(struct gm_doc, name##_count)}
+#define PLAIN(table, type, name)                                                                   \
+	{                                                                                          \
+		table, sizeof(struct type), offsetof(struct gm_doc, name),                         \
+			offsetof(struct gm_doc, name##_count)                                      \
+	}
 
 static const struct plain plains[] = {
 	PLAIN(GM_TABLE_LEVELS, gm_level_record, levels),
@@ -37,8 +39,8 @@ static void load_plain(struct gm_doc *doc, const struct plain *plain)
 	unsigned filled = 0;
 
 	for (uint32_t i = 0; i < records; i++)
-		if (gm_reader_get(doc->reader, plain->table, i, array + filled * plain->record_bytes,
-				  plain->record_bytes))
+		if (gm_reader_get(doc->reader, plain->table, i,
+				  array + filled * plain->record_bytes, plain->record_bytes))
 			filled++;
 	memcpy((char *)doc + plain->array, &array, sizeof(array));
 	memcpy((char *)doc + plain->count, &filled, sizeof(filled));

@@ -1,6 +1,6 @@
 /*
- * The arena of memory.h: a chain of blocks, each as large as what it was made for or a standard size.
- * Calls libc only.
+ * The arena of memory.h: a chain of blocks, each as large as what it was made for or a standard
+ * size. Calls libc only.
  */
 #include "report/memory.h"
 #include <stdarg.h>
@@ -19,7 +19,8 @@ struct gm_arena_block {
 
 static void die(void)
 {
-	fputs("gpumem-report: out of memory; a larger machine or a smaller file is needed\n", stderr);
+	fputs("gpumem-report: out of memory; a larger machine or a smaller file is needed\n",
+	      stderr);
 	exit(3);
 }
 

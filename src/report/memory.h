@@ -1,6 +1,7 @@
 /*
- * Memory for the report tool: an arena that a document and everything it points at live in, freed as
- * one. The tool cannot go on without memory, so running out ends it with a sentence and status 3.
+ * Memory for the report tool: an arena that a document and everything it points at live in, freed
+ * as one. The tool cannot go on without memory, so running out ends it with a sentence and
+ * status 3.
  */
 #ifndef GM_REPORT_MEMORY_H
 #define GM_REPORT_MEMORY_H
@@ -21,8 +22,8 @@ char *gm_arena_printf(struct gm_arena *arena, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * Room for one more element at the end of an array that lives in the arena: `array` is replaced when
- * it must move, `count` is raised. Returns the new, zeroed element.
+ * Room for one more element at the end of an array that lives in the arena: `array` is replaced
+ * when it must move, `count` is raised. Returns the new, zeroed element.
  */
 void *gm_arena_push(struct gm_arena *arena, void *array, unsigned *count, size_t size);
 

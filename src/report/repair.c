@@ -1,7 +1,7 @@
 /*
- * A process that was killed inside an update, or a live one that was read during one, leaves counters
- * that disagree with the records. The records are right (they change by one store each), so current
- * figures are added up from them again; totals over the run are then made to fit.
+ * A process that was killed inside an update, or a live one that was read during one, leaves
+ * counters that disagree with the records. The records are right (they change by one store each),
+ * so current figures are added up from them again; totals over the run are then made to fit.
  */
 #include "report/load.h"
 #include <string.h>
@@ -47,8 +47,9 @@ static void add_to_site(struct gm_site_record *site, const struct gm_alloc_recor
 static void add_block(struct gm_doc *doc, const struct gm_alloc_record *block)
 {
 	int device = block->kind >= GM_KIND_PINNED ? GM_HOST : block->device;
-	bool level_counts = block->level == GM_LEVEL_DRIVER ?
-				    counts(block) && gm_kind_owned(block->kind) : true;
+	bool level_counts = block->level == GM_LEVEL_DRIVER
+				    ? counts(block) && gm_kind_owned(block->kind)
+				    : true;
 
 	if (block->site != GM_NONE)
 		add_to_site(&doc->sites[block->site].record, block);

@@ -52,7 +52,8 @@ struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, const char 
 
 /*
  * LeakSanitizer's rule: a pattern may match anywhere unless '^' or '$' ties it. Between the stars
- * stand pieces of plain text, to be found in order; the last one is looked for from the end if tied.
+ * stand pieces of plain text, to be found in order; the last one is looked for from the end if
+ * tied.
  */
 bool gm_suppression_matches(const char *pattern, const char *text)
 {
@@ -117,14 +118,14 @@ void gm_suppress(struct gm_doc *doc, const struct gm_suppressions *suppressions)
 			used.count += site->record.live_count;
 		}
 		if (used.sites) {
-			struct gm_suppressed *slot = gm_arena_push(&doc->arena, &doc->suppressed,
-								   &doc->suppressed_count,
-								   sizeof(*slot));
+			struct gm_suppressed *slot =
+				gm_arena_push(&doc->arena, &doc->suppressed, &doc->suppressed_count,
+					      sizeof(*slot));
 			*slot = used;
 		} else {
-			const char **slot = gm_arena_push(&doc->arena, &doc->unused_suppressions,
-							  &doc->unused_suppressions_count,
-							  sizeof(*slot));
+			const char **slot =
+				gm_arena_push(&doc->arena, &doc->unused_suppressions,
+					      &doc->unused_suppressions_count, sizeof(*slot));
 			*slot = used.pattern;
 		}
 	}

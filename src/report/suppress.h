@@ -1,7 +1,7 @@
 /*
  * Suppressions in LeakSanitizer's syntax: "leak:PATTERN" a line, '#' comments; '*' stands for
- * anything, '^' and '$' for the beginning and the end. A pattern is held against function, module and
- * file of every frame.
+ * anything, '^' and '$' for the beginning and the end. A pattern is held against function, module
+ * and file of every frame.
  */
 #ifndef GM_REPORT_SUPPRESS_H
 #define GM_REPORT_SUPPRESS_H
@@ -10,7 +10,8 @@
 
 struct gm_suppressions;
 
-/* Reads a file of suppressions; NULL and a sentence in `error` if it cannot be read or has a bad line. */
+/* Reads a file of suppressions; NULL and a sentence in `error` if it cannot be read or has a bad
+ * line. */
 struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, const char *path, char *error,
 					     size_t error_bytes);
 

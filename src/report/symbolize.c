@@ -16,7 +16,7 @@ struct module {
 	unsigned char build_id[24];
 	unsigned build_id_bytes;
 	Dwfl *session;
-	Dwfl_Module *dwfl;	/* NULL: cannot be used */
+	Dwfl_Module *dwfl; /* NULL: cannot be used */
 	struct module *next;
 };
 
@@ -79,29 +79,36 @@ static void open_module(struct gm_symbols *symbols, struct module *module)
 	int fd = open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0) {
-		say_missing(symbols, gm_arena_printf(symbols->arena,
-			    "%s is not on this machine; its functions have no names",
-			    module->path));
+		say_missing(
+			symbols,
+			gm_arena_printf(symbols->arena,
+					"%s is not on this machine; its functions have no names",
+					module->path));
 		return;
 	}
 	module->session = dwfl_begin(&callbacks);
 	if (module->session) {
 		dwfl_report_begin(module->session);
 		/* The descriptor is the session's if it is taken. */
-		module->dwfl = dwfl_report_elf(module->session, module->path, module->path, fd, 0,
-					       true);
+		module->dwfl =
+			dwfl_report_elf(module->session, module->path, module->path, fd, 0, true);
 		dwfl_report_end(module->session, NULL, NULL);
 	}
 	if (!module->dwfl) {
 		close(fd);
-		say_missing(symbols, gm_arena_printf(symbols->arena,
-			    "%s cannot be read as an object file; its functions have no names",
-			    module->path));
+		say_missing(
+			symbols,
+			gm_arena_printf(
+				symbols->arena,
+				"%s cannot be read as an object file; its functions have no names",
+				module->path));
 	} else if (!same_build(module)) {
 		module->dwfl = NULL;
 		say_missing(symbols, gm_arena_printf(symbols->arena,
-			    "%s is not the build that ran (build id differs); its functions have "
-			    "no names", module->path));
+						     "%s is not the build that ran (build id "
+						     "differs); its functions have "
+						     "no names",
+						     module->path));
 	}
 }
 
@@ -128,7 +135,8 @@ static struct module *find_module(struct gm_symbols *symbols, const struct gm_mo
 	return m;
 }
 
-/* The compilation unit that covers an address; units of compilers that write no index are walked. */
+/* The compilation unit that covers an address; units of compilers that write no index are walked.
+ */
 static Dwarf_Die *find_unit(Dwfl_Module *module, Dwarf_Addr address, Dwarf_Addr *bias)
 {
 	Dwarf_Die *unit = dwfl_module_addrdie(module, address, bias);
@@ -256,8 +264,8 @@ unsigned gm_symbols_look_up(struct gm_symbols *symbols, const struct gm_module_r
 								&symbol, NULL, NULL, NULL);
 
 			if (name)
-				frames[0].function = gm_demangle(symbols->arena,
-								 gm_arena_strdup(symbols->arena, name));
+				frames[0].function = gm_demangle(
+					symbols->arena, gm_arena_strdup(symbols->arena, name));
 		}
 	}
 	if (filled == 0)

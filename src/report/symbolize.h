@@ -1,6 +1,7 @@
 /*
  * From module and offset to function, file and line, by elfutils. A module is looked up by its path
- * and used only if its build id is the one recorded, so that names are never those of another build.
+ * and used only if its build id is the one recorded, so that names are never those of another
+ * build.
  */
 #ifndef GM_REPORT_SYMBOLIZE_H
 #define GM_REPORT_SYMBOLIZE_H

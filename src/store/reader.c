@@ -1,7 +1,7 @@
 /*
- * Opening an output file and handing out checked copies of its records. Everything read is taken for
- * hostile: see reader.h. What is wrong with a file is collected as warnings; only a file of which
- * nothing can be used is refused.
+ * Opening an output file and handing out checked copies of its records. Everything read is taken
+ * for hostile: see reader.h. What is wrong with a file is collected as warnings; only a file of
+ * which nothing can be used is refused.
  */
 #include "store/reader.h"
 #include <errno.h>
@@ -19,7 +19,8 @@
 #define MAX_FILE_BYTES (16ull << 30)
 #define POINTER_MAGIC  "gpumemtrace-pointer 1\n"
 
-/* Where the chunks of a table lie; `chunks[i]` is a byte offset into the copy, 0 if there is none. */
+/* Where the chunks of a table lie; `chunks[i]` is a byte offset into the copy, 0 if there is none.
+ */
 struct table {
 	uint32_t record_bytes;
 	uint32_t count;
@@ -90,7 +91,8 @@ static char *pointer_target(const char *path, const char *text, size_t size)
 		return NULL;
 	if (text[magic] == '/' || !slash)
 		return strndup(text + magic, length);
-	if (asprintf(&target, "%.*s/%.*s", (int)(slash - path), path, (int)length, text + magic) < 0)
+	if (asprintf(&target, "%.*s/%.*s", (int)(slash - path), path, (int)length, text + magic) <
+	    0)
 		return NULL;
 	return target;
 }
@@ -103,7 +105,8 @@ static const char *header_fault(const struct gm_header *header)
 	if (memcmp(header->magic, GM_MAGIC, sizeof(header->magic)) != 0)
 		return "is not an output file of gpumemtrace";
 	if (header->byte_order == __builtin_bswap32(GM_BYTE_ORDER))
-		return "was written on a machine of the other byte order; read it on such a machine";
+		return "was written on a machine of the other byte order; read it on such a "
+		       "machine";
 	if (header->byte_order != GM_BYTE_ORDER)
 		return "has a damaged header";
 	if (header->format_version > GM_FORMAT_VERSION &&
@@ -194,7 +197,8 @@ static void index_chunks(struct gm_reader *reader)
 		chunks = header->directory_capacity;
 	}
 	for (uint32_t i = 0; i < chunks; i++) {
-		uint64_t at = header->directory_offset + (uint64_t)i * sizeof(struct gm_directory_entry);
+		uint64_t at =
+			header->directory_offset + (uint64_t)i * sizeof(struct gm_directory_entry);
 		uint64_t offset = base + (uint64_t)i * header->chunk_bytes;
 		struct gm_directory_entry entry;
 		struct table *table;
@@ -231,7 +235,8 @@ static void index_chunks(struct gm_reader *reader)
 	if (odd)
 		damage(reader, "%u entries of the file's directory make no sense", odd);
 	if (cut)
-		damage(reader, "the file is cut short: %u of its %u chunks are not whole", cut, chunks);
+		damage(reader, "the file is cut short: %u of its %u chunks are not whole", cut,
+		       chunks);
 }
 
 /* Address of a record in the copy; NULL where the file does not hold all of it. */
@@ -256,13 +261,33 @@ static const unsigned char *locate(const struct gm_reader *reader, const struct 
 /* Takes the tables' sizes from the header; counts that the chunks cannot hold are lowered. */
 static void size_tables(struct gm_reader *reader)
 {
-	static const char *const names[GM_TABLES_NOW] = {
-		"strings", "modules", "frames", "stack frames", "stacks", "sites", "allocations",
-		"devices", "levels", "usage", "pools", "errors", "out-of-memory events",
-		"out-of-memory sites", "out-of-memory blocks", "implicit frees", "marks", "timeline",
-		"events", "ledger", "costs", "retries", "torch", "vmm", "contexts", "ledger history",
-		"functions"
-	};
+	static const char *const names[GM_TABLES_NOW] = {"strings",
+							 "modules",
+							 "frames",
+							 "stack frames",
+							 "stacks",
+							 "sites",
+							 "allocations",
+							 "devices",
+							 "levels",
+							 "usage",
+							 "pools",
+							 "errors",
+							 "out-of-memory events",
+							 "out-of-memory sites",
+							 "out-of-memory blocks",
+							 "implicit frees",
+							 "marks",
+							 "timeline",
+							 "events",
+							 "ledger",
+							 "costs",
+							 "retries",
+							 "torch",
+							 "vmm",
+							 "contexts",
+							 "ledger history",
+							 "functions"};
 
 	for (unsigned i = 0; i < GM_TABLES_NOW; i++) {
 		const struct gm_table_info *info = &reader->header.tables[i];
@@ -296,8 +321,12 @@ static void size_tables(struct gm_reader *reader)
 /* Length of the valid UTF-8 sequence at `text`, 0 if there is none. */
 static unsigned utf8_length(const unsigned char *text, size_t left)
 {
-	unsigned length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 :
-			  text[0] < 0xf0 ? 3 : text[0] < 0xf5 ? 4 : 0;
+	unsigned length = text[0] < 0x80   ? 1
+			  : text[0] < 0xc2 ? 0
+			  : text[0] < 0xe0 ? 2
+			  : text[0] < 0xf0 ? 3
+			  : text[0] < 0xf5 ? 4
+					   : 0;
 
 	if (length > left)
 		return 0;
@@ -369,8 +398,9 @@ static int open_target(struct gm_reader *reader, const char *path, uint64_t *fil
 		memset(&reader->header, 0, sizeof(reader->header));
 		*file_bytes = (uint64_t)st.st_size;
 		*head_bytes = read_fully(fd, &reader->header, sizeof(reader->header), 0);
-		next = *head_bytes > 0 ? pointer_target(name, (char *)&reader->header,
-							(size_t)*head_bytes) : NULL;
+		next = *head_bytes > 0
+			       ? pointer_target(name, (char *)&reader->header, (size_t)*head_bytes)
+			       : NULL;
 		free(reader->path);
 		reader->path = name;
 		if (!next)
@@ -416,9 +446,8 @@ struct gm_reader *gm_reader_open(const char *path, char *error, size_t error_byt
 		bool pointed = reader->path && strcmp(path, reader->path) != 0;
 
 		snprintf(error, error_bytes, "%s: %s%s%s: %s", path,
-			 pointed ? "points at " : "cannot be opened",
-			 pointed ? reader->path : "", pointed ? ", which cannot be opened" : "",
-			 strerror(-fd));
+			 pointed ? "points at " : "cannot be opened", pointed ? reader->path : "",
+			 pointed ? ", which cannot be opened" : "", strerror(-fd));
 		gm_reader_close(reader);
 		return NULL;
 	}
@@ -552,8 +581,8 @@ static void collapse_windows(struct gm_site_record *site)
 bool gm_reader_site(const struct gm_reader *reader, uint32_t index, struct gm_site_record *site)
 {
 	const struct gm_header *header = &reader->header;
-	unsigned current = header->window_current < GM_WINDOWS ? header->window_current :
-								 GM_WINDOWS - 1;
+	unsigned current =
+		header->window_current < GM_WINDOWS ? header->window_current : GM_WINDOWS - 1;
 	unsigned merges;
 
 	if (!gm_reader_get(reader, GM_TABLE_SITES, index, site, sizeof(*site)))

@@ -1,7 +1,7 @@
 /*
  * Reading an output file: of a finished, a killed or a still running process, or a damaged one. The
- * file is copied into memory and every count, offset and index in it is checked before use: whatever
- * its bytes are, nothing here reads outside the copy, loops or aborts. Calls libc only.
+ * file is copied into memory and every count, offset and index in it is checked before use:
+ * whatever its bytes are, nothing here reads outside the copy, loops or aborts. Calls libc only.
  */
 #ifndef GM_STORE_READER_H
 #define GM_STORE_READER_H
@@ -12,8 +12,9 @@
 struct gm_reader;
 
 /*
- * Opens `path`, following pointer files (contract.md, GPUMEMTRACE_OUT). Returns NULL when nothing can
- * be read; `error` then holds a sentence that names the file and the reason. The caller closes it.
+ * Opens `path`, following pointer files (contract.md, GPUMEMTRACE_OUT). Returns NULL when nothing
+ * can be read; `error` then holds a sentence that names the file and the reason. The caller closes
+ * it.
  */
 struct gm_reader *gm_reader_open(const char *path, char *error, size_t error_bytes);
 void gm_reader_close(struct gm_reader *reader);
@@ -30,7 +31,8 @@ uint64_t gm_reader_bytes(const struct gm_reader *reader);
 /* True when nothing is missing or damaged; else the warnings say what is. */
 bool gm_reader_complete(const struct gm_reader *reader);
 
-/* True when counters may disagree with the records: an update was under way when the file was read. */
+/* True when counters may disagree with the records: an update was under way when the file was read.
+ */
 bool gm_reader_torn(const struct gm_reader *reader);
 
 /* Number of warnings, and one of them: a sentence each. */
@@ -41,8 +43,8 @@ const char *gm_reader_warning(const struct gm_reader *reader, unsigned index);
 uint32_t gm_reader_count(const struct gm_reader *reader, enum gm_table_id table);
 
 /*
- * Copies record `index` of a table to `record` of `bytes` bytes. A record that is shorter in the file
- * (older format) is filled up with zeros. False, and zeros, if there is no such record.
+ * Copies record `index` of a table to `record` of `bytes` bytes. A record that is shorter in the
+ * file (older format) is filled up with zeros. False, and zeros, if there is no such record.
  */
 bool gm_reader_get(const struct gm_reader *reader, enum gm_table_id table, uint32_t index,
 		   void *record, size_t bytes);

@@ -21,19 +21,27 @@ enum gm_exit {
 
 /* Commands as bits, for the options that only some of them take. */
 enum gm_command {
-	GM_SUMMARY = 1, GM_LEAKS = 2, GM_SITES = 4, GM_FRAGMENTATION = 8, GM_OOM = 16,
-	GM_TIMELINE = 32, GM_DIFF = 64, GM_CHECK = 128, GM_RUN = 256, GM_EXPORT = 512,
+	GM_SUMMARY = 1,
+	GM_LEAKS = 2,
+	GM_SITES = 4,
+	GM_FRAGMENTATION = 8,
+	GM_OOM = 16,
+	GM_TIMELINE = 32,
+	GM_DIFF = 64,
+	GM_CHECK = 128,
+	GM_RUN = 256,
+	GM_EXPORT = 512,
 	GM_EVERY = 1023
 };
 
 struct gm_cli {
 	struct gm_options options;
 	struct gm_gate_options gates;
-	bool gates_given;		/* run: --check */
+	bool gates_given; /* run: --check */
 	const char *out_path, *format, *junit, *sarif, *baseline;
-	char **words;			/* files, or run's program and its arguments */
+	char **words; /* files, or run's program and its arguments */
 	unsigned words_count;
-	bool input_failed;		/* a file could not be read */
+	bool input_failed; /* a file could not be read */
 };
 
 struct gm_command_row {
@@ -46,12 +54,13 @@ extern const struct gm_command_row gm_commands[];
 extern const unsigned gm_commands_count;
 
 /*
- * Parses `argv` after the command's name. Returns 0, GM_EXIT_USAGE after a sentence on stderr, or -1
- * when help was printed.
+ * Parses `argv` after the command's name. Returns 0, GM_EXIT_USAGE after a sentence on stderr, or
+ * -1 when help was printed.
  */
 int gm_cli_parse(struct gm_cli *cli, const struct gm_command_row *command, int argc, char **argv);
 
-/* Parses a string of gate options as of --check, "--leaks exit --max-peak 1GiB". 0 or GM_EXIT_USAGE. */
+/* Parses a string of gate options as of --check, "--leaks exit --max-peak 1GiB". 0 or
+ * GM_EXIT_USAGE. */
 int gm_cli_parse_gates(struct gm_cli *cli, const char *text);
 
 /* Help of the tool, or of one command. */
@@ -66,9 +75,10 @@ struct gm_out gm_cli_out(const struct gm_cli *cli);
 /* Opens the files given; NULL after a sentence where none can be read. */
 struct gm_job *gm_cli_open(struct gm_cli *cli);
 
-/* Prints JSON if asked for, else a body for each document, with ranks around if there are several. */
-int gm_cli_show(struct gm_cli *cli, void (*body)(struct gm_out *out, struct gm_doc *doc,
-						 const struct gm_cli *cli));
+/* Prints JSON if asked for, else a body for each document, with ranks around if there are several.
+ */
+int gm_cli_show(struct gm_cli *cli,
+		void (*body)(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli));
 
 /* Opens --output for writing, or standard output; NULL after a sentence. */
 FILE *gm_cli_output(const char *path);

@@ -62,7 +62,8 @@ static void print(struct gm_cli *cli, struct gm_job *job)
 	if (failed)
 		gm_print(&out, GM_RED, "%u of %u gates failed\n", failed, job->gates_count);
 	else if (!cli->options.quiet)
-		gm_print(&out, GM_GREEN, "%u of %u gates passed\n", job->gates_count, job->gates_count);
+		gm_print(&out, GM_GREEN, "%u of %u gates passed\n", job->gates_count,
+			 job->gates_count);
 }
 
 int gm_cmd_check(struct gm_cli *cli)

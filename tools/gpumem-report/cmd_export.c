@@ -22,8 +22,8 @@ int gm_cmd_export(struct gm_cli *cli)
 
 	if (!format)
 		return gm_usage_error("%s; --format is one of json, collapsed, csv, openmetrics",
-				      cli->format ? "that format is not known" :
-						    "export needs --format FORMAT");
+				      cli->format ? "that format is not known"
+						  : "export needs --format FORMAT");
 	if (cli->words_count != 1)
 		return gm_usage_error("export writes one file at a time; name one");
 	job = gm_cli_open(cli);

@@ -1,6 +1,6 @@
 /*
- * run: starts a program under the shim, waits for it, finds the files that it and its children wrote
- * and prints their summary, with gates if asked. The exit status is the program's own.
+ * run: starts a program under the shim, waits for it, finds the files that it and its children
+ * wrote and prints their summary, with gates if asked. The exit status is the program's own.
  */
 #include "cli.h"
 #include "store/reader.h"
@@ -33,8 +33,10 @@ static void forward(int number, siginfo_t *info, void *context)
 static char *find_shim(void)
 {
 	static const char *const places[] = {
-		"../../src/interpose/libgpumemtrace.so", "../lib/libgpumemtrace.so",
-		"../" GM_LIBDIR "/libgpumemtrace.so", "libgpumemtrace.so",
+		"../../src/interpose/libgpumemtrace.so",
+		"../lib/libgpumemtrace.so",
+		"../" GM_LIBDIR "/libgpumemtrace.so",
+		"libgpumemtrace.so",
 	};
 	static char found[PATH_MAX];
 	char self[PATH_MAX], *slash, path[2 * PATH_MAX];
@@ -79,7 +81,8 @@ static bool set_environment(const char *shim, const char *out)
 }
 
 /* Runs in the child: never returns. */
-static void start_program(struct gm_cli *cli, const char *shim, const char *out, const sigset_t *mask)
+static void start_program(struct gm_cli *cli, const char *shim, const char *out,
+			  const sigset_t *mask)
 {
 	int error;
 
@@ -151,7 +154,8 @@ struct found {
 };
 
 /* Adds the files of a glob that processes began after `since_ns` wrote. */
-static unsigned add_files(const char *pattern, uint64_t since_ns, struct found *files, unsigned count)
+static unsigned add_files(const char *pattern, uint64_t since_ns, struct found *files,
+			  unsigned count)
 {
 	char error[512];
 	glob_t names;
@@ -162,7 +166,8 @@ static unsigned add_files(const char *pattern, uint64_t since_ns, struct found *
 		const char *path = names.gl_pathv[i];
 		struct gm_reader *reader;
 		const struct gm_header *header;
-		bool known = strstr(path, ".old") || strstr(path, ".snap") || strstr(path, ".events");
+		bool known =
+			strstr(path, ".old") || strstr(path, ".snap") || strstr(path, ".events");
 
 		for (unsigned k = 0; k < count && !known; k++)
 			known = strcmp(files[k].path, path) == 0;
@@ -171,7 +176,8 @@ static unsigned add_files(const char *pattern, uint64_t since_ns, struct found *
 			continue;
 		header = gm_reader_header(reader);
 		if (header->started_realtime_ns >= since_ns)
-			files[count++] = (struct found){strdup(path), header->pid, header->ppid, false};
+			files[count++] =
+				(struct found){strdup(path), header->pid, header->ppid, false};
 		gm_reader_close(reader);
 	}
 	globfree(&names);
@@ -220,8 +226,9 @@ int gm_cmd_run(struct gm_cli *cli)
 	int status, own, rc;
 
 	if (!shim || !out)
-		return gm_usage_error("libgpumemtrace.so is not where it is built or installed; set "
-				      "LD_PRELOAD to it and run the program without run");
+		return gm_usage_error(
+			"libgpumemtrace.so is not where it is built or installed; set "
+			"LD_PRELOAD to it and run the program without run");
 	clock_gettime(CLOCK_REALTIME, &now);
 	status = run_program(cli, shim, out);
 	if (status < 0)
@@ -230,7 +237,8 @@ int gm_cmd_run(struct gm_cli *cli)
 	find_files(cli, out, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
 	if (!cli->words_count) {
 		if (own != 127 && own != 126)
-			fprintf(stderr, "gpumem-report: the program made no CUDA call that the shim saw; "
+			fprintf(stderr,
+				"gpumem-report: the program made no CUDA call that the shim saw; "
 				"there is no file\n");
 		return own;
 	}

@@ -34,8 +34,8 @@ struct gm_job *gm_cli_open(struct gm_cli *cli)
 	return job;
 }
 
-int gm_cli_show(struct gm_cli *cli, void (*body)(struct gm_out *out, struct gm_doc *doc,
-						 const struct gm_cli *cli))
+int gm_cli_show(struct gm_cli *cli,
+		void (*body)(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli))
 {
 	struct gm_out out = gm_cli_out(cli);
 	struct gm_job *job = gm_cli_open(cli);

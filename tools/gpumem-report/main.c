@@ -8,13 +8,15 @@
 #include <unistd.h>
 
 const struct gm_command_row gm_commands[] = {
-	{GM_SUMMARY, "summary", "FILE...", "what was used, what the peak is made of, what to do next",
-	 gm_cmd_summary},
-	{GM_LEAKS, "leaks", "FILE...", "sites that grow or were not freed, with stacks", gm_cmd_leaks},
+	{GM_SUMMARY, "summary", "FILE...",
+	 "what was used, what the peak is made of, what to do next", gm_cmd_summary},
+	{GM_LEAKS, "leaks", "FILE...", "sites that grow or were not freed, with stacks",
+	 gm_cmd_leaks},
 	{GM_SITES, "sites", "FILE...", "all allocation sites", gm_cmd_sites},
 	{GM_FRAGMENTATION, "fragmentation", "FILE...", "holes, and the live blocks that keep them",
 	 gm_cmd_fragmentation},
-	{GM_OOM, "oom", "FILE...", "each out-of-memory event: what, why, who held the memory", gm_cmd_oom},
+	{GM_OOM, "oom", "FILE...", "each out-of-memory event: what, why, who held the memory",
+	 gm_cmd_oom},
 	{GM_TIMELINE, "timeline", "FILE...", "usage over time", gm_cmd_timeline},
 	{GM_DIFF, "diff", "OLD NEW", "sites that grew, shrank, appeared, vanished", gm_cmd_diff},
 	{GM_CHECK, "check", "FILE...", "gates for CI; the exit status tells which kind failed",
@@ -61,8 +63,10 @@ int main(int argc, char **argv)
 		skip = 1;
 	}
 	if (!command)
-		return gm_usage_error("\"%s\" is neither a command nor a file; gpumem-report --help lists "
-				      "the commands", argv[1]);
+		return gm_usage_error(
+			"\"%s\" is neither a command nor a file; gpumem-report --help lists "
+			"the commands",
+			argv[1]);
 	rc = gm_cli_parse(&cli, command, argc - skip, argv + skip);
 	if (rc)
 		return rc < 0 ? GM_EXIT_FINE : rc;

@@ -1,6 +1,6 @@
 /*
- * The table of options: which commands take them, what they mean, how their argument is read. --help
- * is printed from it.
+ * The table of options: which commands take them, what they mean, how their argument is read.
+ * --help is printed from it.
  */
 #include "cli.h"
 #include "report/format.h"
@@ -65,8 +65,9 @@ static const char *device(struct gm_cli *cli, const char *text)
 static const char *kind(struct gm_cli *cli, const char *text)
 {
 	cli->options.kind = gm_kind_number(text);
-	return cli->options.kind > GM_KIND_NONE ? NULL :
-	       "device, managed, array, async, vmm, graph, pinned, registered or imported";
+	return cli->options.kind > GM_KIND_NONE ? NULL
+						: "device, managed, array, async, vmm, graph, "
+						  "pinned, registered or imported";
 }
 
 static const char *level(struct gm_cli *cli, const char *text)
@@ -252,14 +253,15 @@ static const char *run_check(struct gm_cli *cli, const char *text)
 
 /* The options. `gate` marks those that --check of run also takes. */
 static const struct option {
-	const char *name, *argument;	/* argument NULL: a switch */
+	const char *name, *argument; /* argument NULL: a switch */
 	unsigned commands;
 	bool gate;
 	reader *read;
 	const char *help;
 } options[] = {
 	{"--all", NULL, GM_LEAKS, false, all, "also what is held, cached or suppressed"},
-	{"--sort", "KEY", GM_SITES | GM_EXPORT, false, sort, "live, peak, total, count or churn (live)"},
+	{"--sort", "KEY", GM_SITES | GM_EXPORT, false, sort,
+	 "live, peak, total, count or churn (live)"},
 	{"--at", "peak", GM_SITES | GM_EXPORT, false, at, "the make-up of the peak"},
 	{"--leaks", "MODE", GM_CHECK, true, leaks,
 	 "exit, grow or off (grow with a caching framework, else exit)"},
@@ -271,7 +273,8 @@ static const struct option {
 	{"--max-fragmentation", "PERCENT", GM_CHECK, true, max_fragmentation,
 	 "limit of what is reserved and not used"},
 	{"--max-retries", "N", GM_CHECK, true, max_retries, "limit of repeated allocations"},
-	{"--no-oom", NULL, GM_CHECK, true, no_oom, "fail on any out-of-memory event (on by default)"},
+	{"--no-oom", NULL, GM_CHECK, true, no_oom,
+	 "fail on any out-of-memory event (on by default)"},
 	{"--allow-oom", NULL, GM_CHECK, true, allow_oom, "out-of-memory events do not fail"},
 	{"--no-errors", NULL, GM_CHECK, true, no_errors, "fail on bad frees"},
 	{"--baseline", "FILE", GM_CHECK, true, baseline, "fail only on what is worse than there"},
@@ -298,24 +301,28 @@ static const struct option *find_option(const char *name, size_t length, unsigne
 					bool gates)
 {
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		if (strlen(options[i].name) == length && strncmp(options[i].name, name, length) == 0 &&
+		if (strlen(options[i].name) == length &&
+		    strncmp(options[i].name, name, length) == 0 &&
 		    ((options[i].commands & commands) || (gates && options[i].gate)))
 			return &options[i];
 	return NULL;
 }
 
 /* Reads the option at argv[*i] and its argument; 0 or GM_EXIT_USAGE. */
-static int read_option(struct gm_cli *cli, unsigned commands, bool gates, const char *where, int argc,
-		       char **argv, int *i)
+static int read_option(struct gm_cli *cli, unsigned commands, bool gates, const char *where,
+		       int argc, char **argv, int *i)
 {
-	const char *word = argv[*i], *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
+	const char *word = argv[*i],
+		   *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
 	size_t length = equals ? (size_t)(equals - word) : strlen(word);
 	const struct option *option = find_option(word, length, commands, gates);
 	const char *argument = equals ? equals + 1 : NULL, *wanted;
 
 	if (!option)
-		return gm_usage_error("%s does not know the option %.*s; gpumem-report %s --help lists "
-				      "them", where, (int)length, word, where);
+		return gm_usage_error(
+			"%s does not know the option %.*s; gpumem-report %s --help lists "
+			"them",
+			where, (int)length, word, where);
 	if (!option->argument && argument)
 		return gm_usage_error("%s takes no argument", option->name);
 	if (option->argument && !argument) {
@@ -336,8 +343,13 @@ static int read_option(struct gm_cli *cli, unsigned commands, bool gates, const 
 static void defaults(struct gm_cli *cli)
 {
 	cli->options = (struct gm_options){
-		.symbols = true, .device = -1, .kind = -1, .level = -1,
-		.warmup = GM_WARMUP_WINDOWS, .top = 20, .color = 2,
+		.symbols = true,
+		.device = -1,
+		.kind = -1,
+		.level = -1,
+		.warmup = GM_WARMUP_WINDOWS,
+		.top = 20,
+		.color = 2,
 	};
 	cli->gates = gm_gate_defaults();
 }
@@ -373,9 +385,9 @@ int gm_cli_parse(struct gm_cli *cli, const struct gm_command_row *command, int a
 			return rc;
 	}
 	if (!cli->words_count)
-		return gm_usage_error("%s needs %s; gpumem-report %s --help says more", command->name,
-				      command->bit == GM_RUN ? "a program to run" : "a file",
-				      command->name);
+		return gm_usage_error(
+			"%s needs %s; gpumem-report %s --help says more", command->name,
+			command->bit == GM_RUN ? "a program to run" : "a file", command->name);
 	return 0;
 }
 
@@ -399,8 +411,10 @@ static int read_gate(struct gm_cli *cli, int argc, char **argv, int *i)
 		if (asprintf(&spelled, "--%s", word) > 0)
 			option = find_option(spelled, strcspn(spelled, "="), GM_CHECK, true);
 		if (!option)
-			return gm_usage_error("--check: \"%s\" is no gate; gpumem-report check --help "
-					      "lists them", word);
+			return gm_usage_error(
+				"--check: \"%s\" is no gate; gpumem-report check --help "
+				"lists them",
+				word);
 		argv[*i] = spelled; /* options keep pointers into it */
 	}
 	rc = read_option(cli, 0, true, "check", argc, argv, i);
@@ -436,13 +450,15 @@ void gm_cli_help(const struct gm_command_row *command)
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
 		char name[64];
 
-		if (command ? !(options[i].commands & command->bit) :
-			      (options[i].commands | GM_EXPORT) != GM_EVERY)
+		if (command ? !(options[i].commands & command->bit)
+			    : (options[i].commands | GM_EXPORT) != GM_EVERY)
 			continue;
-		snprintf(name, sizeof(name), "%s%s%s", options[i].name, options[i].argument ? " " : "",
+		snprintf(name, sizeof(name), "%s%s%s", options[i].name,
+			 options[i].argument ? " " : "",
 			 options[i].argument ? options[i].argument : "");
 		printf("  %-28s %s\n", name, options[i].help);
 	}
-	printf("\nExit status: 0 fine, 1 a leak gate failed, 2 bad usage, 3 an input cannot be read,\n"
+	printf("\nExit status: 0 fine, 1 a leak gate failed, 2 bad usage, 3 an input cannot be "
+	       "read,\n"
 	       "4 an out-of-memory gate failed, 5 another gate failed.\n");
 }

@@ -42,8 +42,8 @@ uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *opti
 	if (strcmp(sort, "count") == 0)
 		return record->allocations;
 	if (strcmp(sort, "churn") == 0)
-		return record->allocated_bytes < record->freed_bytes ? record->allocated_bytes :
-								       record->freed_bytes;
+		return record->allocated_bytes < record->freed_bytes ? record->allocated_bytes
+								     : record->freed_bytes;
 	return record->live_bytes;
 }
 
@@ -53,8 +53,11 @@ static void write_name(FILE *file, const struct gm_frame *frame)
 	const char *module = frame->module ? strrchr(frame->module, '/') : NULL;
 
 	if (!frame->function) {
-		fprintf(file, "%s+0x%" PRIx64, module ? module + 1 : frame->module ? frame->module :
-			"unknown", frame->offset);
+		fprintf(file, "%s+0x%" PRIx64,
+			module		? module + 1
+			: frame->module ? frame->module
+					: "unknown",
+			frame->offset);
 		return;
 	}
 	for (const char *at = frame->function; *at; at++)
@@ -109,7 +112,8 @@ int gm_export_csv(struct gm_doc *doc, const struct gm_options *options, FILE *fi
 {
 	(void)options;
 	fprintf(file, "id,level,kind,device,verdict,live_bytes,live_count,peak_bytes,bytes_at_peak,"
-		"allocated_bytes,allocations,frees,first_s,last_s,library,category,phase,place\r\n");
+		      "allocated_bytes,allocations,frees,first_s,last_s,library,category,phase,"
+		      "place\r\n");
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[i];
 		const struct gm_site_record *record = &site->record;
@@ -120,11 +124,13 @@ int gm_export_csv(struct gm_doc *doc, const struct gm_options *options, FILE *fi
 			gm_kind_name(record->kind));
 		if (record->device >= 0)
 			fprintf(file, "%d", record->device);
-		fprintf(file, ",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-			",%" PRIu64 ",%.9f,%.9f,", gm_verdict_name(site->verdict), record->live_bytes,
-			record->live_count, record->peak_bytes, record->bytes_at_peak,
-			record->allocated_bytes, record->allocations, record->frees,
-			(double)record->first_ns / 1e9, (double)record->last_ns / 1e9);
+		fprintf(file,
+			",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+			",%" PRIu64 ",%.9f,%.9f,",
+			gm_verdict_name(site->verdict), record->live_bytes, record->live_count,
+			record->peak_bytes, record->bytes_at_peak, record->allocated_bytes,
+			record->allocations, record->frees, (double)record->first_ns / 1e9,
+			(double)record->last_ns / 1e9);
 		write_cell(file, site->library);
 		fputc(',', file);
 		write_cell(file, site->category);

@@ -11,8 +11,9 @@
 
 json_t *gm_json_bytes(uint64_t bytes)
 {
-	return bytes == GM_NO_BYTES ? json_null() :
-				      json_integer(bytes > INT64_MAX ? INT64_MAX : (json_int_t)bytes);
+	return bytes == GM_NO_BYTES
+		       ? json_null()
+		       : json_integer(bytes > INT64_MAX ? INT64_MAX : (json_int_t)bytes);
 }
 
 json_t *gm_json_string(const char *text)
@@ -45,7 +46,7 @@ json_t *gm_json_percent(uint64_t part, uint64_t whole)
 {
 	if (!whole || whole == GM_NO_BYTES || part == GM_NO_BYTES)
 		return json_null();
-	return json_real(round(10000.0 * (double)part / (double)whole) / 100);
+	return json_real(100.0 * (double)part / (double)whole);
 }
 
 static json_t *number_or_null(int32_t value)
@@ -65,8 +66,8 @@ static json_t *settings(const char *text)
 			char *key = strndup(text, name);
 
 			if (key)
-				json_object_set_new(object, key, json_stringn(text + name + 1,
-									      line - name - 1));
+				json_object_set_new(object, key,
+						    json_stringn(text + name + 1, line - name - 1));
 			free(key);
 		}
 		text += line;
@@ -87,16 +88,15 @@ static json_t *process(struct gm_doc *doc)
 {
 	const struct gm_header *header = doc->header;
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "pid",
-			 header->pid ? json_integer(header->pid) : json_null(), "ppid",
-			 header->ppid ? json_integer(header->ppid) : json_null(), "command",
-			 gm_json_strings(doc->command, doc->command_count), "cwd",
-			 gm_json_string(doc->cwd), "host", gm_json_string(doc->host), "rank",
-			 number_or_null(header->rank), "world_size",
-			 number_or_null(header->world_size), "started_at",
-			 gm_json_string(doc->started_at), "duration_s",
-			 isnan(doc->duration_s) ? json_null() : json_real(doc->duration_s), "end",
-			 doc->end);
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "pid",
+		header->pid ? json_integer(header->pid) : json_null(), "ppid",
+		header->ppid ? json_integer(header->ppid) : json_null(), "command",
+		gm_json_strings(doc->command, doc->command_count), "cwd", gm_json_string(doc->cwd),
+		"host", gm_json_string(doc->host), "rank", number_or_null(header->rank),
+		"world_size", number_or_null(header->world_size), "started_at",
+		gm_json_string(doc->started_at), "duration_s",
+		isnan(doc->duration_s) ? json_null() : json_real(doc->duration_s), "end", doc->end);
 }
 
 static json_t *tracer(struct gm_doc *doc)
@@ -104,14 +104,15 @@ static json_t *tracer(struct gm_doc *doc)
 	const struct gm_header *header = doc->header;
 	const char *names = gm_reader_string(doc->reader, header->settings_string);
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
-			 gm_json_string(doc->version), "backend", gm_json_string(doc->backend), "events",
-			 gm_json_bytes(header->events), "file_bytes",
-			 gm_json_bytes(gm_reader_bytes(doc->reader)), "own_bytes",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			 "version", gm_json_string(doc->version), "backend",
+			 gm_json_string(doc->backend), "events", gm_json_bytes(header->events),
+			 "file_bytes", gm_json_bytes(gm_reader_bytes(doc->reader)), "own_bytes",
 			 gm_json_bytes(header->own_bytes), "overhead_s",
-			 gm_json_seconds(header->overhead_ns), "settings", settings(names), "unwinder",
-			 gm_json_string(doc->unwinder), "python", gm_json_string(doc->python),
-			 "unknown_frees", gm_json_bytes(header->unknown_frees), "teardown_frees",
+			 gm_json_seconds(header->overhead_ns), "settings", settings(names),
+			 "unwinder", gm_json_string(doc->unwinder), "python",
+			 gm_json_string(doc->python), "unknown_frees",
+			 gm_json_bytes(header->unknown_frees), "teardown_frees",
 			 gm_json_bytes(header->teardown_frees), "lost_stacks",
 			 gm_json_bytes(header->lost_stacks), "passed_calls",
 			 gm_json_bytes(header->passed_calls));
@@ -123,28 +124,30 @@ static json_t *devices(struct gm_doc *doc)
 
 	for (unsigned i = 0; i < doc->devices_count; i++) {
 		const struct gm_device *device = &doc->devices[i];
-		uint64_t total = device->record.total_bytes, capacity = device->record.capacity_bytes;
+		uint64_t total = device->record.total_bytes,
+			 capacity = device->record.capacity_bytes;
 
-		json_array_append_new(list, json_pack("{s:i, s:o, s:o, s:o, s:o}", "index",
-			device->index, "name", gm_json_string(device->name), "uuid",
-			gm_json_string(device->uuid), "total_bytes",
-			gm_json_bytes(total ? total : GM_NO_BYTES), "capacity_bytes",
-			gm_json_bytes(capacity ? capacity : GM_NO_BYTES)));
+		json_array_append_new(list,
+				      json_pack("{s:i, s:o, s:o, s:o, s:o}", "index", device->index,
+						"name", gm_json_string(device->name), "uuid",
+						gm_json_string(device->uuid), "total_bytes",
+						gm_json_bytes(total ? total : GM_NO_BYTES),
+						"capacity_bytes",
+						gm_json_bytes(capacity ? capacity : GM_NO_BYTES)));
 	}
 	return list;
 }
 
 json_t *gm_json_total(const struct gm_level_record *level, uint64_t limit)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
-			 gm_json_device(level->device), "current_bytes",
-			 gm_json_bytes(level->current_bytes), "current_count",
-			 gm_json_bytes(level->current_count), "peak_bytes",
-			 gm_json_bytes(level->peak_bytes), "peak_at_s",
-			 level->allocations ? gm_json_seconds(level->peak_at_ns) : json_null(),
-			 "physical_bytes", gm_json_bytes(level->physical_bytes), "physical_peak_bytes",
-			 gm_json_bytes(level->physical_peak_bytes), "utilization_percent",
-			 gm_json_percent(level->physical_peak_bytes, limit));
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device", gm_json_device(level->device),
+		"current_bytes", gm_json_bytes(level->current_bytes), "current_count",
+		gm_json_bytes(level->current_count), "peak_bytes", gm_json_bytes(level->peak_bytes),
+		"peak_at_s", level->allocations ? gm_json_seconds(level->peak_at_ns) : json_null(),
+		"physical_bytes", gm_json_bytes(level->physical_bytes), "physical_peak_bytes",
+		gm_json_bytes(level->physical_peak_bytes), "utilization_percent",
+		gm_json_percent(level->physical_peak_bytes, limit));
 }
 
 static json_t *totals(struct gm_doc *doc)
@@ -155,8 +158,9 @@ static json_t *totals(struct gm_doc *doc)
 		const struct gm_level_record *level = &doc->levels[i];
 
 		if (level->level == GM_LEVEL_DRIVER && level->device >= 0)
-			json_array_append_new(list, gm_json_total(level,
-				gm_device_limit(gm_doc_device(doc, level->device))));
+			json_array_append_new(list,
+					      gm_json_total(level, gm_device_limit(gm_doc_device(
+									   doc, level->device))));
 	}
 	return list;
 }
@@ -168,16 +172,19 @@ static json_t *usage(struct gm_doc *doc)
 	for (unsigned i = 0; i < doc->usage_count; i++) {
 		const struct gm_usage_record *usage = &doc->usage[i];
 
-		json_array_append_new(list, json_pack(
-			"{s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
-			gm_json_device(usage->device), "kind", gm_kind_name(usage->kind), "owned",
-			gm_kind_owned(usage->kind), "current_bytes", gm_json_bytes(usage->current_bytes),
-			"current_count", gm_json_bytes(usage->current_count), "peak_bytes",
-			gm_json_bytes(usage->peak_bytes), "allocated_bytes",
-			gm_json_bytes(usage->allocated_bytes), "freed_bytes",
-			gm_json_bytes(usage->freed_bytes), "allocations",
-			gm_json_bytes(usage->allocations), "frees", gm_json_bytes(usage->frees),
-			"failures", gm_json_bytes(usage->failures)));
+		json_array_append_new(
+			list,
+			json_pack("{s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+				  "device", gm_json_device(usage->device), "kind",
+				  gm_kind_name(usage->kind), "owned", gm_kind_owned(usage->kind),
+				  "current_bytes", gm_json_bytes(usage->current_bytes),
+				  "current_count", gm_json_bytes(usage->current_count),
+				  "peak_bytes", gm_json_bytes(usage->peak_bytes), "allocated_bytes",
+				  gm_json_bytes(usage->allocated_bytes), "freed_bytes",
+				  gm_json_bytes(usage->freed_bytes), "allocations",
+				  gm_json_bytes(usage->allocations), "frees",
+				  gm_json_bytes(usage->frees), "failures",
+				  gm_json_bytes(usage->failures)));
 	}
 	return list;
 }
@@ -190,14 +197,16 @@ static json_t *pools(struct gm_doc *doc)
 	for (unsigned i = 0; i < doc->pools_count; i++) {
 		const struct gm_pool_record *pool = &doc->pools[i];
 
-		json_array_append_new(list, json_pack(
-			"{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "device", gm_json_device(pool->device),
-			"pool", pool->type <= GM_POOL_IMPORTED ? types[pool->type] : "explicit",
-			"reserved_bytes", gm_json_bytes(pool->reserved_bytes), "used_bytes",
-			gm_json_bytes(pool->used_bytes), "reserved_peak_bytes",
-			gm_json_bytes(pool->reserved_peak_bytes), "used_peak_bytes",
-			gm_json_bytes(pool->used_peak_bytes), "pending_free_bytes",
-			gm_json_bytes(pool->pending_free_bytes)));
+		json_array_append_new(
+			list,
+			json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "device",
+				  gm_json_device(pool->device), "pool",
+				  pool->type <= GM_POOL_IMPORTED ? types[pool->type] : "explicit",
+				  "reserved_bytes", gm_json_bytes(pool->reserved_bytes),
+				  "used_bytes", gm_json_bytes(pool->used_bytes),
+				  "reserved_peak_bytes", gm_json_bytes(pool->reserved_peak_bytes),
+				  "used_peak_bytes", gm_json_bytes(pool->used_peak_bytes),
+				  "pending_free_bytes", gm_json_bytes(pool->pending_free_bytes)));
 	}
 	return list;
 }
@@ -209,12 +218,13 @@ static json_t *vmm(struct gm_doc *doc)
 	for (unsigned i = 0; i < doc->vmm_count; i++) {
 		const struct gm_vmm_record *vmm = &doc->vmm[i];
 
-		json_array_append_new(list, json_pack(
-			"{s:o, s:o, s:o, s:o, s:o}", "device", gm_json_device(vmm->device),
-			"created_bytes", gm_json_bytes(vmm->created_bytes), "mapped_bytes",
-			gm_json_bytes(vmm->mapped_bytes), "reserved_va_bytes",
-			gm_json_bytes(vmm->reserved_va_bytes), "handles",
-			gm_json_bytes(vmm->handles)));
+		json_array_append_new(
+			list, json_pack("{s:o, s:o, s:o, s:o, s:o}", "device",
+					gm_json_device(vmm->device), "created_bytes",
+					gm_json_bytes(vmm->created_bytes), "mapped_bytes",
+					gm_json_bytes(vmm->mapped_bytes), "reserved_va_bytes",
+					gm_json_bytes(vmm->reserved_va_bytes), "handles",
+					gm_json_bytes(vmm->handles)));
 	}
 	return list;
 }
@@ -239,24 +249,31 @@ static json_t *torch(struct gm_doc *doc)
 		const struct gm_fragmentation *holes = torch_holes(doc, torch->device);
 		uint64_t largest = holes ? holes->largest_free_bytes : GM_NO_BYTES;
 
-		json_array_append_new(list, json_pack(
-			"{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:o, "
-			"s:o, s:o, s:o}",
-			"device", gm_json_device(torch->device), "allocator",
-			torch->allocator < 4 ? allocators[torch->allocator] : "native", "reserved_bytes",
-			gm_json_bytes(torch->reserved_bytes), "reserved_peak_bytes",
-			gm_json_bytes(torch->reserved_peak_bytes), "allocated_bytes",
-			gm_json_bytes(torch->allocated_bytes), "allocated_peak_bytes",
-			gm_json_bytes(torch->allocated_peak_bytes), "allocations",
-			gm_json_bytes(torch->allocations), "frees", gm_json_bytes(torch->frees),
-			"segments", holes ? json_integer(holes->segments) : json_null(), "active_bytes",
-			"allocated_total_bytes", gm_json_bytes(torch->allocated_total_bytes),
-			"freed_total_bytes", gm_json_bytes(torch->freed_total_bytes),
-			"reserved_total_bytes", gm_json_bytes(torch->reserved_total_bytes),
-			"inactive_split_bytes", gm_json_bytes(holes ? holes->split_bytes : GM_NO_BYTES),
-			"releasable_bytes", gm_json_bytes(holes ? holes->releasable_bytes : GM_NO_BYTES),
-			"largest_free_bytes", gm_json_bytes(largest), "alloc_retries",
-			gm_json_bytes(torch->alloc_retries), "ooms", gm_json_bytes(torch->ooms)));
+		json_array_append_new(
+			list,
+			json_pack(
+				"{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:o, "
+				"s:o, s:o, "
+				"s:o, s:o, s:o}",
+				"device", gm_json_device(torch->device), "allocator",
+				torch->allocator < 4 ? allocators[torch->allocator] : "native",
+				"reserved_bytes", gm_json_bytes(torch->reserved_bytes),
+				"reserved_peak_bytes", gm_json_bytes(torch->reserved_peak_bytes),
+				"allocated_bytes", gm_json_bytes(torch->allocated_bytes),
+				"allocated_peak_bytes", gm_json_bytes(torch->allocated_peak_bytes),
+				"allocations", gm_json_bytes(torch->allocations), "frees",
+				gm_json_bytes(torch->frees), "segments",
+				holes ? json_integer(holes->segments) : json_null(), "active_bytes",
+				"allocated_total_bytes",
+				gm_json_bytes(torch->allocated_total_bytes), "freed_total_bytes",
+				gm_json_bytes(torch->freed_total_bytes), "reserved_total_bytes",
+				gm_json_bytes(torch->reserved_total_bytes), "inactive_split_bytes",
+				gm_json_bytes(holes ? holes->split_bytes : GM_NO_BYTES),
+				"releasable_bytes",
+				gm_json_bytes(holes ? holes->releasable_bytes : GM_NO_BYTES),
+				"largest_free_bytes", gm_json_bytes(largest), "alloc_retries",
+				gm_json_bytes(torch->alloc_retries), "ooms",
+				gm_json_bytes(torch->ooms)));
 	}
 	return list;
 }
@@ -266,10 +283,12 @@ static json_t *marks(struct gm_doc *doc)
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < doc->marks_count; i++)
-		json_array_append_new(list, json_pack(
-			"{s:o, s:o, s:o}", "name", gm_json_string(doc->marks[i].name), "time_s",
-			gm_json_seconds(doc->marks[i].record.time_ns), "current_bytes",
-			gm_json_bytes(doc->marks[i].record.current_bytes)));
+		json_array_append_new(list,
+				      json_pack("{s:o, s:o, s:o}", "name",
+						gm_json_string(doc->marks[i].name), "time_s",
+						gm_json_seconds(doc->marks[i].record.time_ns),
+						"current_bytes",
+						gm_json_bytes(doc->marks[i].record.current_bytes)));
 	return list;
 }
 
@@ -289,13 +308,15 @@ static json_t *timeline(struct gm_doc *doc)
 	for (unsigned i = 0; i < doc->timeline_count; i++) {
 		const struct gm_timeline_record *line = &doc->timeline[i];
 
-		json_array_append_new(list, json_pack(
-			"{s:o, s:s, s:s, s:f, s:o, s:o, s:o, s:o}", "device",
-			gm_json_device(line->device), "level", gm_series_level(line->series), "series",
-			gm_series_name(line->series), "start_s", 0.0, "width_s",
-			gm_json_seconds(line->width_ns), "min", points(line->min_bytes, line->points),
-			"max", points(line->max_bytes, line->points), "last",
-			points(line->last_bytes, line->points)));
+		json_array_append_new(list,
+				      json_pack("{s:o, s:s, s:s, s:f, s:o, s:o, s:o, s:o}",
+						"device", gm_json_device(line->device), "level",
+						gm_series_level(line->series), "series",
+						gm_series_name(line->series), "start_s", 0.0,
+						"width_s", gm_json_seconds(line->width_ns), "min",
+						points(line->min_bytes, line->points), "max",
+						points(line->max_bytes, line->points), "last",
+						points(line->last_bytes, line->points)));
 	}
 	return list;
 }
@@ -309,10 +330,11 @@ static json_t *implicit(struct gm_doc *doc)
 	for (unsigned i = 0; i < doc->implicit_count; i++) {
 		const struct gm_implicit_record *record = &doc->implicit[i];
 
-		json_array_append_new(list, json_pack(
-			"{s:s, s:o, s:o, s:o}", "cause", causes[record->cause], "device",
-			gm_json_device(record->device), "bytes", gm_json_bytes(record->bytes), "count",
-			gm_json_bytes(record->count)));
+		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o}", "cause",
+						      causes[record->cause], "device",
+						      gm_json_device(record->device), "bytes",
+						      gm_json_bytes(record->bytes), "count",
+						      gm_json_bytes(record->count)));
 	}
 	return list;
 }
@@ -326,19 +348,22 @@ static json_t *ledger(struct gm_doc *doc)
 		json_t *rows = json_array();
 
 		for (unsigned k = 0; k < ledger->rows_count; k++)
-			json_array_append_new(rows, json_pack(
-				"{s:s, s:o, s:o}", "what", ledger->rows[k].what, "library",
-				gm_json_string(ledger->rows[k].library), "bytes",
-				gm_json_bytes(ledger->rows[k].bytes)));
-		json_array_append_new(list, json_pack(
-			"{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "device",
-			gm_json_device(ledger->record.device), "process_used_bytes",
-			gm_json_bytes(ledger->record.process_used_bytes), "source",
-			ledger->record.source == GM_LEDGER_NVML_PROCESS ? "nvml-process" : "device-delta",
-			"rows", rows, "unexplained_bytes",
-			gm_json_bytes(ledger->record.unexplained_bytes), "unexplained_growth_bytes",
-			gm_json_bytes(ledger->unexplained_growth_bytes), "time_s",
-			gm_json_seconds(ledger->record.time_ns)));
+			json_array_append_new(
+				rows, json_pack("{s:s, s:o, s:o}", "what", ledger->rows[k].what,
+						"library", gm_json_string(ledger->rows[k].library),
+						"bytes", gm_json_bytes(ledger->rows[k].bytes)));
+		json_array_append_new(
+			list,
+			json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "device",
+				  gm_json_device(ledger->record.device), "process_used_bytes",
+				  gm_json_bytes(ledger->record.process_used_bytes), "source",
+				  ledger->record.source == GM_LEDGER_NVML_PROCESS ? "nvml-process"
+										  : "device-delta",
+				  "rows", rows, "unexplained_bytes",
+				  gm_json_bytes(ledger->record.unexplained_bytes),
+				  "unexplained_growth_bytes",
+				  gm_json_bytes(ledger->unexplained_growth_bytes), "time_s",
+				  gm_json_seconds(ledger->record.time_ns)));
 	}
 	return list;
 }
@@ -401,7 +426,8 @@ json_t *gm_json_doc(struct gm_doc *doc)
 /* All keys, with nothing in them: objects null, lists empty. */
 static json_t *empty_document(void)
 {
-	static const char *const objects[] = {"file", "process", "tracer", "retries", "leaks", "plan"};
+	static const char *const objects[] = {"file",	 "process", "tracer",
+					      "retries", "leaks",   "plan"};
 	json_t *object = json_object();
 
 	json_object_set_new(object, "schema_version", json_integer(1));
@@ -427,9 +453,10 @@ json_t *gm_json_job(struct gm_job *job)
 		json_array_append_new(sums, gm_json_total(&job->totals[i], GM_NO_BYTES));
 	json_object_set_new(object, "runs", runs);
 	json_object_set_new(object, "gates", gm_json_gate_list(NULL, job->gates, job->gates_count));
-	json_object_set_new(object, "job", json_pack("{s:i, s:o, s:o}", "ranks", (int)job->count,
-			    "totals", sums, "findings",
-			    gm_json_finding_list(NULL, job->findings, job->findings_count)));
+	json_object_set_new(
+		object, "job",
+		json_pack("{s:i, s:o, s:o}", "ranks", (int)job->count, "totals", sums, "findings",
+			  gm_json_finding_list(NULL, job->findings, job->findings_count)));
 	return object;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The document as JSON (contract.md, section 4): every key is always there, absent facts are null and
- * absent lists empty.
+ * The document as JSON (contract.md, section 4): every key is always there, absent facts are null
+ * and absent lists empty.
  */
 #ifndef GM_REPORT_RENDER_JSON_H
 #define GM_REPORT_RENDER_JSON_H

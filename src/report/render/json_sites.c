@@ -1,6 +1,6 @@
 /*
- * The parts of the JSON document that are about sites and stacks: sites, leaks, holes, out-of-memory
- * events, errors, findings and gates. Other parts name a site by its id.
+ * The parts of the JSON document that are about sites and stacks: sites, leaks, holes,
+ * out-of-memory events, errors, findings and gates. Other parts name a site by its id.
  */
 #include "report/render/json_parts.h"
 #include <string.h>
@@ -17,13 +17,15 @@ json_t *gm_json_stack(const struct gm_stack *stack)
 	for (unsigned i = 0; stack && i < stack->count; i++) {
 		const struct gm_frame *frame = &stack->frames[i];
 
-		json_array_append_new(list, json_pack(
-			"{s:s, s:o, s:o, s:o, s:o, s:o}", "kind", frame->python ? "python" : "native",
-			"function", gm_json_string(frame->function), "file",
-			gm_json_string(frame->file), "line",
-			frame->line ? json_integer(frame->line) : json_null(), "module",
-			gm_json_string(frame->module), "offset",
-			frame->python ? json_null() : gm_json_bytes(frame->offset)));
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "kind",
+				  frame->python ? "python" : "native", "function",
+				  gm_json_string(frame->function), "file",
+				  gm_json_string(frame->file), "line",
+				  frame->line ? json_integer(frame->line) : json_null(), "module",
+				  gm_json_string(frame->module), "offset",
+				  frame->python ? json_null() : gm_json_bytes(frame->offset)));
 	}
 	return list;
 }
@@ -33,11 +35,13 @@ static json_t *windows(const struct gm_site *site, const struct gm_header *heade
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i <= site->record.window_current && i < GM_WINDOWS; i++)
-		json_array_append_new(list, json_pack(
-			"{s:o, s:o, s:o, s:o}", "start_s", gm_json_seconds(header->window_start_ns[i]),
-			"min_bytes", gm_json_bytes(site->record.windows[i].min_bytes), "max_bytes",
-			gm_json_bytes(site->record.windows[i].max_bytes), "last_bytes",
-			gm_json_bytes(site->record.windows[i].last_bytes)));
+		json_array_append_new(
+			list,
+			json_pack("{s:o, s:o, s:o, s:o}", "start_s",
+				  gm_json_seconds(header->window_start_ns[i]), "min_bytes",
+				  gm_json_bytes(site->record.windows[i].min_bytes), "max_bytes",
+				  gm_json_bytes(site->record.windows[i].max_bytes), "last_bytes",
+				  gm_json_bytes(site->record.windows[i].last_bytes)));
 	return list;
 }
 
@@ -46,25 +50,26 @@ json_t *gm_json_site(const struct gm_site *site)
 	const struct gm_site_record *record = &site->record;
 	bool used = record->allocations > 0;
 
-	return json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-			 "s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}",
-			 "id", site->id, "level", gm_level_name(record->level), "kind",
-			 gm_kind_name(record->kind), "device", gm_json_device(record->device), "verdict",
-			 gm_verdict_name(site->verdict), "live_bytes", gm_json_bytes(record->live_bytes),
-			 "live_count", gm_json_bytes(record->live_count), "peak_bytes",
-			 gm_json_bytes(record->peak_bytes), "bytes_at_peak",
-			 gm_json_bytes(record->bytes_at_peak), "allocated_bytes",
-			 gm_json_bytes(record->allocated_bytes), "allocations",
-			 gm_json_bytes(record->allocations), "frees", gm_json_bytes(record->frees),
-			 "first_s", used ? gm_json_seconds(record->first_ns) : json_null(), "last_s",
-			 used ? gm_json_seconds(record->last_ns) : json_null(), "library",
-			 gm_json_string(site->library), "category", gm_json_string(site->category),
-			 "phase", gm_json_string(site->phase), "stack", gm_json_stack(site->stack),
-			 "stack_truncated",
-			 site->stack && (site->stack->flags & (GM_STACK_TRUNCATED | GM_STACK_PYTHON_TRUNCATED)),
-			 "function", gm_json_string(site->function), "failures",
-			 gm_json_bytes(record->failures), "failed_frees",
-			 gm_json_bytes(record->failed_frees), "why", gm_json_string(site->why));
+	return json_pack(
+		"{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+		"s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}",
+		"id", site->id, "level", gm_level_name(record->level), "kind",
+		gm_kind_name(record->kind), "device", gm_json_device(record->device), "verdict",
+		gm_verdict_name(site->verdict), "live_bytes", gm_json_bytes(record->live_bytes),
+		"live_count", gm_json_bytes(record->live_count), "peak_bytes",
+		gm_json_bytes(record->peak_bytes), "bytes_at_peak",
+		gm_json_bytes(record->bytes_at_peak), "allocated_bytes",
+		gm_json_bytes(record->allocated_bytes), "allocations",
+		gm_json_bytes(record->allocations), "frees", gm_json_bytes(record->frees),
+		"first_s", used ? gm_json_seconds(record->first_ns) : json_null(), "last_s",
+		used ? gm_json_seconds(record->last_ns) : json_null(), "library",
+		gm_json_string(site->library), "category", gm_json_string(site->category), "phase",
+		gm_json_string(site->phase), "stack", gm_json_stack(site->stack), "stack_truncated",
+		site->stack &&
+			(site->stack->flags & (GM_STACK_TRUNCATED | GM_STACK_PYTHON_TRUNCATED)),
+		"function", gm_json_string(site->function), "failures",
+		gm_json_bytes(record->failures), "failed_frees",
+		gm_json_bytes(record->failed_frees), "why", gm_json_string(site->why));
 }
 
 /* A site without any allocation is one whose calls all failed: it is no memory. */
@@ -105,14 +110,16 @@ json_t *gm_json_leaks(struct gm_doc *doc)
 	json_t *suppressed = json_array();
 
 	for (unsigned i = 0; i < doc->suppressed_count; i++)
-		json_array_append_new(suppressed, json_pack(
-			"{s:s, s:o, s:o}", "pattern", doc->suppressed[i].pattern, "bytes",
-			gm_json_bytes(doc->suppressed[i].bytes), "count",
-			gm_json_bytes(doc->suppressed[i].count)));
+		json_array_append_new(suppressed,
+				      json_pack("{s:s, s:o, s:o}", "pattern",
+						doc->suppressed[i].pattern, "bytes",
+						gm_json_bytes(doc->suppressed[i].bytes), "count",
+						gm_json_bytes(doc->suppressed[i].count)));
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "exit_bytes",
-			 gm_json_bytes(doc->exit_bytes), "exit_count", gm_json_bytes(doc->exit_count),
-			 "grow", sites_by_verdict(doc, GM_GROW), "held", sites_by_verdict(doc, GM_HELD),
-			 "cached_bytes", gm_json_bytes(doc->cached_bytes), "suppressed", suppressed,
+			 gm_json_bytes(doc->exit_bytes), "exit_count",
+			 gm_json_bytes(doc->exit_count), "grow", sites_by_verdict(doc, GM_GROW),
+			 "held", sites_by_verdict(doc, GM_HELD), "cached_bytes",
+			 gm_json_bytes(doc->cached_bytes), "suppressed", suppressed,
 			 "unused_suppressions",
 			 gm_json_strings(doc->unused_suppressions, doc->unused_suppressions_count));
 }
@@ -123,27 +130,37 @@ json_t *gm_json_fragmentation(struct gm_doc *doc)
 
 	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
 		const struct gm_fragmentation *row = &doc->fragmentation[i];
-		uint64_t unused = row->used_bytes < row->reserved_bytes ?
-					  row->reserved_bytes - row->used_bytes : 0;
+		uint64_t unused = row->used_bytes < row->reserved_bytes
+					  ? row->reserved_bytes - row->used_bytes
+					  : 0;
 		bool known = row->largest_free_bytes != GM_NO_BYTES;
 		json_t *pinned = json_array();
 
 		for (unsigned k = 0; k < row->pinners_count; k++)
-			json_array_append_new(pinned, json_pack(
-				"{s:o, s:o, s:o, s:o}", "site", site_id(doc, row->pinners[k].site), "blocks",
-				gm_json_bytes(row->pinners[k].blocks), "bytes",
-				gm_json_bytes(row->pinners[k].bytes), "hole_bytes",
-				gm_json_bytes(row->pinners[k].hole_bytes)));
-		json_array_append_new(list, json_pack(
-			"{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
-			gm_json_device(row->device), "level", row->level, "reserved_bytes",
-			gm_json_bytes(row->reserved_bytes), "used_bytes", gm_json_bytes(row->used_bytes),
-			"free_bytes", gm_json_bytes(unused), "largest_free_bytes",
-			gm_json_bytes(row->largest_free_bytes), "percent",
-			gm_json_percent(unused, row->reserved_bytes), "external_percent",
-			known && unused ? gm_json_percent(unused - (row->largest_free_bytes < unused ?
-					  row->largest_free_bytes : unused), unused) : json_null(),
-			"pinned_by", pinned));
+			json_array_append_new(
+				pinned,
+				json_pack("{s:o, s:o, s:o, s:o}", "site",
+					  site_id(doc, row->pinners[k].site), "blocks",
+					  gm_json_bytes(row->pinners[k].blocks), "bytes",
+					  gm_json_bytes(row->pinners[k].bytes), "hole_bytes",
+					  gm_json_bytes(row->pinners[k].hole_bytes)));
+		json_array_append_new(
+			list,
+			json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
+				  gm_json_device(row->device), "level", row->level,
+				  "reserved_bytes", gm_json_bytes(row->reserved_bytes),
+				  "used_bytes", gm_json_bytes(row->used_bytes), "free_bytes",
+				  gm_json_bytes(unused), "largest_free_bytes",
+				  gm_json_bytes(row->largest_free_bytes), "percent",
+				  gm_json_percent(unused, row->reserved_bytes), "external_percent",
+				  known && unused
+					  ? gm_json_percent(
+						    unused - (row->largest_free_bytes < unused
+								      ? row->largest_free_bytes
+								      : unused),
+						    unused)
+					  : json_null(),
+				  "pinned_by", pinned));
 	}
 	return list;
 }
@@ -164,9 +181,9 @@ json_t *gm_json_retries(struct gm_doc *doc)
 		if (doc->sites[i].record.retries && !doc->sites[i].hidden)
 			json_array_append_new(sites, json_string(doc->sites[i].id));
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "attempts", gm_json_bytes(attempts),
-			 "recovered", gm_json_bytes(recovered), "exhausted", gm_json_bytes(exhausted),
-			 "stall_s", gm_json_seconds(stall), "flushed_bytes", gm_json_bytes(flushed),
-			 "sites", sites);
+			 "recovered", gm_json_bytes(recovered), "exhausted",
+			 gm_json_bytes(exhausted), "stall_s", gm_json_seconds(stall),
+			 "flushed_bytes", gm_json_bytes(flushed), "sites", sites);
 }
 
 json_t *gm_json_ooms(struct gm_doc *doc)
@@ -179,23 +196,28 @@ json_t *gm_json_ooms(struct gm_doc *doc)
 		json_t *top = json_array();
 
 		for (unsigned k = 0; k < oom->top_count; k++)
-			json_array_append_new(top, json_pack(
-				"{s:o, s:o, s:o, s:o}", "site", site_id(doc, oom->top[k].site), "bytes",
-				gm_json_bytes(oom->top[k].bytes), "count",
-				gm_json_bytes(oom->top[k].count), "stack",
-				gm_json_stack(doc->sites[oom->top[k].site].stack)));
-		json_array_append_new(list, json_pack(
-			"{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:b}",
-			"time_s", gm_json_seconds(record->time_ns), "device",
-			gm_json_device(record->device), "api", gm_json_string(oom->api), "error",
-			record->error, "requested_bytes", gm_json_bytes(record->requested_bytes),
-			"free_bytes", gm_json_bytes(record->free_bytes), "total_bytes",
-			gm_json_bytes(record->total_bytes), "tracked_bytes",
-			gm_json_bytes(record->tracked_bytes), "others_bytes",
-			gm_json_bytes(record->others_bytes), "verdict", oom->verdict, "phase",
-			oom->phase, "stack", gm_json_stack(oom->stack), "top_sites", top, "advice",
-			gm_json_strings(oom->advice, oom->advice_count), "attempts",
-			gm_json_bytes(record->attempts), "injected", record->injected != 0));
+			json_array_append_new(
+				top, json_pack("{s:o, s:o, s:o, s:o}", "site",
+					       site_id(doc, oom->top[k].site), "bytes",
+					       gm_json_bytes(oom->top[k].bytes), "count",
+					       gm_json_bytes(oom->top[k].count), "stack",
+					       gm_json_stack(doc->sites[oom->top[k].site].stack)));
+		json_array_append_new(
+			list, json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:s, "
+					"s:o, s:o, s:o, s:o, s:b}",
+					"time_s", gm_json_seconds(record->time_ns), "device",
+					gm_json_device(record->device), "api",
+					gm_json_string(oom->api), "error", record->error,
+					"requested_bytes", gm_json_bytes(record->requested_bytes),
+					"free_bytes", gm_json_bytes(record->free_bytes),
+					"total_bytes", gm_json_bytes(record->total_bytes),
+					"tracked_bytes", gm_json_bytes(record->tracked_bytes),
+					"others_bytes", gm_json_bytes(record->others_bytes),
+					"verdict", oom->verdict, "phase", oom->phase, "stack",
+					gm_json_stack(oom->stack), "top_sites", top, "advice",
+					gm_json_strings(oom->advice, oom->advice_count), "attempts",
+					gm_json_bytes(record->attempts), "injected",
+					record->injected != 0));
 	}
 	return list;
 }
@@ -208,15 +230,18 @@ json_t *gm_json_errors(struct gm_doc *doc)
 		const struct gm_error *error = &doc->errors[i];
 		char pointer[24];
 
-		snprintf(pointer, sizeof(pointer), "0x%llx", (unsigned long long)error->record.pointer);
-		json_array_append_new(list, json_pack(
-			"{s:s, s:o, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "type", error->type, "api",
-			gm_json_string(error->api), "pointer", pointer, "error", error->record.error,
-			"count", gm_json_bytes(error->record.count), "bytes",
-			gm_json_bytes(error->record.bytes), "stack", gm_json_stack(error->stack),
-			"first_free_stack", gm_json_stack(error->first_free_stack), "victim_site",
-			site_id(doc, error->record.victim_site), "time_s",
-			gm_json_seconds(error->record.time_ns)));
+		snprintf(pointer, sizeof(pointer), "0x%llx",
+			 (unsigned long long)error->record.pointer);
+		json_array_append_new(
+			list, json_pack("{s:s, s:o, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
+					"type", error->type, "api", gm_json_string(error->api),
+					"pointer", pointer, "error", error->record.error, "count",
+					gm_json_bytes(error->record.count), "bytes",
+					gm_json_bytes(error->record.bytes), "stack",
+					gm_json_stack(error->stack), "first_free_stack",
+					gm_json_stack(error->first_free_stack), "victim_site",
+					site_id(doc, error->record.victim_site), "time_s",
+					gm_json_seconds(error->record.time_ns)));
 	}
 	return list;
 }
@@ -226,11 +251,12 @@ json_t *gm_json_phases(struct gm_doc *doc)
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < doc->phases_count; i++)
-		json_array_append_new(list, json_pack(
-			"{s:s, s:o, s:n, s:o, s:o}", "phase", doc->phases[i].phase, "device",
-			gm_json_device(doc->phases[i].device), "entered", "peak_bytes",
-			gm_json_bytes(doc->phases[i].peak_bytes), "retained_bytes",
-			gm_json_bytes(doc->phases[i].retained_bytes)));
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:o, s:n, s:o, s:o}", "phase", doc->phases[i].phase,
+				  "device", gm_json_device(doc->phases[i].device), "entered",
+				  "peak_bytes", gm_json_bytes(doc->phases[i].peak_bytes),
+				  "retained_bytes", gm_json_bytes(doc->phases[i].retained_bytes)));
 	return list;
 }
 
@@ -239,12 +265,14 @@ json_t *gm_json_categories(struct gm_doc *doc)
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < doc->categories_count; i++)
-		json_array_append_new(list, json_pack(
-			"{s:s, s:o, s:s, s:o, s:o}", "category", doc->categories[i].category, "device",
-			gm_json_device(doc->categories[i].device), "level",
-			gm_level_name(doc->categories[i].level), "current_bytes",
-			gm_json_bytes(doc->categories[i].current_bytes), "bytes_at_peak",
-			gm_json_bytes(doc->categories[i].bytes_at_peak)));
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:o, s:s, s:o, s:o}", "category",
+				  doc->categories[i].category, "device",
+				  gm_json_device(doc->categories[i].device), "level",
+				  gm_level_name(doc->categories[i].level), "current_bytes",
+				  gm_json_bytes(doc->categories[i].current_bytes), "bytes_at_peak",
+				  gm_json_bytes(doc->categories[i].bytes_at_peak)));
 	return list;
 }
 
@@ -254,13 +282,16 @@ json_t *gm_json_finding_list(const struct gm_doc *doc, const struct gm_finding *
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < count; i++)
-		json_array_append_new(list, json_pack(
-			"{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id", findings[i].id, "severity",
-			gm_severity_name(findings[i].severity), "title",
-			gm_json_string(findings[i].title), "device", gm_json_device(findings[i].device),
-			"bytes", gm_json_bytes(findings[i].bytes), "site",
-			site_id(doc, findings[i].site), "evidence", gm_json_string(findings[i].evidence),
-			"advice", gm_json_strings(findings[i].advice, findings[i].advice_count)));
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id", findings[i].id,
+				  "severity", gm_severity_name(findings[i].severity), "title",
+				  gm_json_string(findings[i].title), "device",
+				  gm_json_device(findings[i].device), "bytes",
+				  gm_json_bytes(findings[i].bytes), "site",
+				  site_id(doc, findings[i].site), "evidence",
+				  gm_json_string(findings[i].evidence), "advice",
+				  gm_json_strings(findings[i].advice, findings[i].advice_count)));
 	return list;
 }
 
@@ -278,10 +309,11 @@ json_t *gm_json_gate_list(const struct gm_doc *doc, const struct gm_gate *gates,
 
 		for (unsigned k = 0; k < gates[i].sites_count; k++)
 			json_array_append_new(sites, site_id(doc, gates[i].sites[k]));
-		json_array_append_new(list, json_pack(
-			"{s:s, s:b, s:o, s:o, s:o}", "gate", gates[i].gate, "passed", gates[i].passed,
-			"limit", gm_json_bytes(gates[i].limit), "value", gm_json_bytes(gates[i].value),
-			"sites", sites));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:b, s:o, s:o, s:o}", "gate", gates[i].gate,
+						"passed", gates[i].passed, "limit",
+						gm_json_bytes(gates[i].limit), "value",
+						gm_json_bytes(gates[i].value), "sites", sites));
 	}
 	return list;
 }

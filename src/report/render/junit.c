@@ -26,7 +26,8 @@ static void escape(FILE *file, const char *text)
 			break;
 		default:
 			/* Controls do not exist in XML 1.0, however they are written. */
-			fputc((unsigned char)*text < 0x20 && *text != '\n' && *text != '\t' ? '?' : *text,
+			fputc((unsigned char)*text < 0x20 && *text != '\n' && *text != '\t' ? '?'
+											    : *text,
 			      file);
 		}
 }
@@ -60,8 +61,8 @@ static void write_suite(FILE *file, struct gm_doc *doc)
 		failures += !doc->gates[i].passed;
 	fprintf(file, "  <testsuite name=\"gpumemtrace: ");
 	escape(file, doc->path);
-	fprintf(file, "\" tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"0\">\n", doc->gates_count,
-		failures);
+	fprintf(file, "\" tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"0\">\n",
+		doc->gates_count, failures);
 	for (unsigned i = 0; i < doc->gates_count; i++) {
 		const struct gm_gate *gate = &doc->gates[i];
 		char value[GM_FORMAT_BYTES], limit[GM_FORMAT_BYTES];
@@ -91,8 +92,10 @@ int gm_junit_write(const struct gm_job *job, FILE *file)
 		for (unsigned k = 0; k < job->docs[i]->gates_count; k++)
 			failures += !job->docs[i]->gates[k].passed;
 	}
-	fprintf(file, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		"<testsuites name=\"gpumemtrace\" tests=\"%u\" failures=\"%u\">\n", tests, failures);
+	fprintf(file,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<testsuites name=\"gpumemtrace\" tests=\"%u\" failures=\"%u\">\n",
+		tests, failures);
 	for (unsigned i = 0; i < job->count; i++)
 		write_suite(file, job->docs[i]);
 	fprintf(file, "</testsuites>\n");

@@ -79,7 +79,8 @@ static void write_usage(FILE *file, const struct gm_doc *doc)
 		for (unsigned i = 0; i < doc->usage_count; i++) {
 			uint64_t value;
 
-			memcpy(&value, (const char *)&doc->usage[i] + usages[u].offset, sizeof(value));
+			memcpy(&value, (const char *)&doc->usage[i] + usages[u].offset,
+			       sizeof(value));
 			begin(file, doc, name);
 			device_label(file, doc->usage[i].device);
 			label(file, "kind", gm_kind_name(doc->usage[i].kind), false);
@@ -109,16 +110,19 @@ int gm_export_openmetrics(struct gm_doc *doc, const struct gm_options *options, 
 	write_usage(file, doc);
 	write_verdicts(file, doc);
 	if (doc->exit_bytes != GM_NO_BYTES) {
-		family(file, "gpumemtrace_exit_leak_bytes", "gauge", "Owned memory not freed at the end.");
+		family(file, "gpumemtrace_exit_leak_bytes", "gauge",
+		       "Owned memory not freed at the end.");
 		begin(file, doc, "gpumemtrace_exit_leak_bytes");
 		fprintf(file, "} %" PRIu64 "\n", doc->exit_bytes);
 	}
 	family(file, "gpumemtrace_ooms", "counter", "Out-of-memory events.");
 	begin(file, doc, "gpumemtrace_ooms_total");
-	fprintf(file, "} %" PRIu64 "\n", doc->header->oom_events > doc->ooms_count ?
-		doc->header->oom_events : doc->ooms_count);
+	fprintf(file, "} %" PRIu64 "\n",
+		doc->header->oom_events > doc->ooms_count ? doc->header->oom_events
+							  : doc->ooms_count);
 	if (!isnan(doc->duration_s)) {
-		fprintf(file, "# HELP gpumemtrace_duration_seconds Time since the first CUDA event.\n"
+		fprintf(file,
+			"# HELP gpumemtrace_duration_seconds Time since the first CUDA event.\n"
 			"# TYPE gpumemtrace_duration_seconds gauge\n"
 			"# UNIT gpumemtrace_duration_seconds seconds\n");
 		begin(file, doc, "gpumemtrace_duration_seconds");

@@ -1,6 +1,6 @@
 /*
- * SARIF 2.1.0 for code scanning: a rule per gate, a result per site that broke one, at the innermost
- * frame of the program that has a file and line, with the whole stack.
+ * SARIF 2.1.0 for code scanning: a rule per gate, a result per site that broke one, at the
+ * innermost frame of the program that has a file and line, with the whole stack.
  */
 #include "report/classify.h"
 #include "report/judge.h"
@@ -24,8 +24,9 @@ static json_t *rule_list(void)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:{s:s}}", "id", rules[i].gate, "name",
-				      rules[i].gate, "shortDescription", "text", rules[i].text));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:{s:s}}", "id", rules[i].gate,
+						      "name", rules[i].gate, "shortDescription",
+						      "text", rules[i].text));
 	return list;
 }
 
@@ -50,8 +51,8 @@ static json_t *location(const struct gm_frame *frame)
 	json_t *physical = json_pack("{s:{s:o}}", "artifactLocation", "uri", uri(frame->file));
 
 	if (frame->line)
-		json_object_set_new(physical, "region", json_pack("{s:i}", "startLine",
-								  (int)frame->line));
+		json_object_set_new(physical, "region",
+				    json_pack("{s:i}", "startLine", (int)frame->line));
 	return json_pack("{s:o}", "physicalLocation", physical);
 }
 
@@ -63,8 +64,8 @@ static json_t *stack_list(const struct gm_stack *stack)
 		const struct gm_frame *frame = &stack->frames[i];
 		json_t *at = frame->file ? location(frame) : json_object();
 
-		json_object_set_new(at, "message", json_pack("{s:s}", "text",
-							     gm_format_frame_short(frame)));
+		json_object_set_new(at, "message",
+				    json_pack("{s:s}", "text", gm_format_frame_short(frame)));
 		json_array_append_new(frames, json_pack("{s:o}", "location", at));
 	}
 	return json_pack("[{s:o}]", "frames", frames);
@@ -96,8 +97,9 @@ static void add_result(json_t *results, const struct gm_doc *doc, const struct g
 	if (frame)
 		json_array_append_new(locations, location(frame));
 	else
-		json_array_append_new(locations, json_pack("{s:{s:{s:o}}}", "physicalLocation",
-				      "artifactLocation", "uri", uri(doc->path)));
+		json_array_append_new(locations,
+				      json_pack("{s:{s:{s:o}}}", "physicalLocation",
+						"artifactLocation", "uri", uri(doc->path)));
 	json_object_set_new(result, "locations", locations);
 	if (stack && stack->count)
 		json_object_set_new(result, "stacks", stack_list(stack));
@@ -116,12 +118,14 @@ static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *
 		add_result(results, doc, gate, doc->ooms[i].stack,
 			   gm_say(doc, "out of memory (%s): %s asked for %s", doc->ooms[i].verdict,
 				  doc->ooms[i].api ? doc->ooms[i].api : "the framework",
-				  gm_size(doc, doc->ooms[i].record.requested_bytes)), NULL);
+				  gm_size(doc, doc->ooms[i].record.requested_bytes)),
+			   NULL);
 	for (unsigned i = 0; errors && i < doc->errors_count; i++)
 		add_result(results, doc, gate, doc->errors[i].stack,
 			   gm_say(doc, "%s by %s, %llu times", doc->errors[i].type,
 				  doc->errors[i].api ? doc->errors[i].api : "a free",
-				  (unsigned long long)doc->errors[i].record.count), NULL);
+				  (unsigned long long)doc->errors[i].record.count),
+			   NULL);
 	for (unsigned i = 0; !errors && i < gate->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[gate->sites[i]];
 
@@ -130,13 +134,15 @@ static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *
 				  gate->note, gm_size(doc, site->record.live_bytes),
 				  gm_kind_name(site->record.kind),
 				  (unsigned long long)site->record.live_count,
-				  (unsigned long long)site->record.allocations, site->why), site->id);
+				  (unsigned long long)site->record.allocations, site->why),
+			   site->id);
 	}
 	if (!oom && !errors && !gate->sites_count)
 		add_result(results, doc, gate, NULL,
 			   gm_say(doc, "%s: %s, limit %s", gate->note,
 				  gm_gate_figure(value, gate, gate->value),
-				  gm_gate_figure(limit, gate, gate->limit)), NULL);
+				  gm_gate_figure(limit, gate, gate->limit)),
+			   NULL);
 }
 
 int gm_sarif_write(const struct gm_job *job, FILE *file)
@@ -147,9 +153,10 @@ int gm_sarif_write(const struct gm_job *job, FILE *file)
 		for (unsigned k = 0; k < job->docs[i]->gates_count; k++)
 			if (!job->docs[i]->gates[k].passed)
 				add_gate(results, job->docs[i], &job->docs[i]->gates[k]);
-	return gm_json_write(json_pack(
-		"{s:s, s:s, s:[{s:{s:{s:s, s:s, s:o}}, s:o}]}", "$schema",
-		"https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0", "runs", "tool", "driver",
-		"name", "gpumem-report", "version", GM_VERSION, "rules", rule_list(), "results", results),
-		file);
+	return gm_json_write(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:s, s:o}}, s:o}]}", "$schema",
+				       "https://json.schemastore.org/sarif-2.1.0.json", "version",
+				       "2.1.0", "runs", "tool", "driver", "name", "gpumem-report",
+				       "version", GM_VERSION, "rules", rule_list(), "results",
+				       results),
+			     file);
 }

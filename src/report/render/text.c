@@ -75,8 +75,8 @@ void gm_table_begin(struct gm_table *table, const char *const *titles)
 
 void gm_table_cell(struct gm_table *table, const char *format, ...)
 {
-	const char **slot = gm_arena_push(&table->arena, &table->cells, &table->cells_count,
-					  sizeof(*slot));
+	const char **slot =
+		gm_arena_push(&table->arena, &table->cells, &table->cells_count, sizeof(*slot));
 	char text[512];
 	va_list args;
 
@@ -233,8 +233,8 @@ void gm_print_stack(struct gm_out *out, const struct gm_stack *stack, unsigned i
 			i++;
 		}
 		if (again)
-			gm_print(out, GM_DIM, "%*s(the same %u more time%s)\n", (int)indent, "", again,
-				 again == 1 ? "" : "s");
+			gm_print(out, GM_DIM, "%*s(the same %u more time%s)\n", (int)indent, "",
+				 again, again == 1 ? "" : "s");
 	}
 	for (own = 0; i < stack->count; i++)
 		own += !stack->frames[i].plumbing;

@@ -1,6 +1,6 @@
 /*
- * Printing for people: colours only where wanted, tables whose columns fit their content, stacks with
- * the reader's own frames in sight.
+ * Printing for people: colours only where wanted, tables whose columns fit their content, stacks
+ * with the reader's own frames in sight.
  */
 #ifndef GM_REPORT_RENDER_TEXT_H
 #define GM_REPORT_RENDER_TEXT_H
@@ -13,8 +13,8 @@ enum gm_style { GM_PLAIN, GM_BOLD, GM_DIM, GM_RED, GM_YELLOW, GM_GREEN };
 struct gm_out {
 	FILE *file;
 	bool color;
-	unsigned top;		/* rows of a list */
-	bool full;		/* whole stacks */
+	unsigned top; /* rows of a list */
+	bool full;    /* whole stacks */
 };
 
 /* Prints as printf, in a style. */
@@ -31,9 +31,10 @@ void gm_wrap(struct gm_out *out, unsigned indent, const char *text);
 
 struct gm_table {
 	struct gm_arena arena;
-	const char *titles[GM_COLUMNS];	/* a title that begins with '<' is of a left-aligned column */
+	const char
+		*titles[GM_COLUMNS]; /* a title that begins with '<' is of a left-aligned column */
 	unsigned columns;
-	const char **cells;		/* row after row */
+	const char **cells; /* row after row */
 	unsigned cells_count;
 };
 

@@ -1,6 +1,6 @@
 /*
- * Gates for people: a line each, and what failed with its bytes and stacks. Also the list of changes
- * of `diff`.
+ * Gates for people: a line each, and what failed with its bytes and stacks. Also the list of
+ * changes of `diff`.
  */
 #include "report/format.h"
 #include "report/render/text_check.h"
@@ -11,8 +11,8 @@ const char *gm_gate_figure(char text[GM_FORMAT_BYTES], const struct gm_gate *gat
 {
 	if (strcmp(gate->unit, "bytes") == 0)
 		return gm_format_size(text, value);
-	snprintf(text, GM_FORMAT_BYTES, "%llu%s%s", (unsigned long long)value, *gate->unit ? " " : "",
-		 gate->unit);
+	snprintf(text, GM_FORMAT_BYTES, "%llu%s%s", (unsigned long long)value,
+		 *gate->unit ? " " : "", gate->unit);
 	return text;
 }
 
@@ -23,11 +23,19 @@ static void print_culprits(struct gm_out *out, struct gm_doc *doc, const struct 
 	for (unsigned i = 0; i < gate->sites_count && i < out->top; i++) {
 		const struct gm_site *site = &doc->sites[gate->sites[i]];
 
-		gm_print(out, GM_BOLD, "      %s", gm_format_size(size, site->record.live_bytes));
-		fprintf(out->file, " live in %llu of %llu allocations, %s, %s\n",
-			(unsigned long long)site->record.live_count,
-			(unsigned long long)site->record.allocations,
-			gm_kind_name(site->record.kind), site->why);
+		if (strcmp(gate->gate, "max-peak") == 0) {
+			gm_print(out, GM_BOLD, "      %s",
+				 gm_format_size(size, site->record.bytes_at_peak));
+			fprintf(out->file, " at the peak, %s, the largest part of it\n",
+				gm_kind_name(site->record.kind));
+		} else {
+			gm_print(out, GM_BOLD, "      %s",
+				 gm_format_size(size, site->record.live_bytes));
+			fprintf(out->file, " live in %llu of %llu allocations, %s, %s\n",
+				(unsigned long long)site->record.live_count,
+				(unsigned long long)site->record.allocations,
+				gm_kind_name(site->record.kind), site->why);
+		}
 		gm_print_stack(out, site->stack, 10);
 	}
 	if (gate->sites_count > out->top)
@@ -68,22 +76,28 @@ void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet)
 
 		if (gate->passed && quiet)
 			continue;
-		gm_print(out, gate->passed ? GM_GREEN : GM_RED, "  %s", gate->passed ? "pass" : "FAIL");
-		fprintf(out->file, "  %-18s %s", gate->gate, gm_gate_figure(value, gate, gate->value));
+		gm_print(out, gate->passed ? GM_GREEN : GM_RED, "  %s",
+			 gate->passed ? "pass" : "FAIL");
+		fprintf(out->file, "  %-18s %s", gate->gate,
+			gm_gate_figure(value, gate, gate->value));
 		if (strcmp(gate->gate, "leaks") != 0)
-			fprintf(out->file, ", at most %s", gm_gate_figure(limit, gate, gate->limit));
+			fprintf(out->file, ", at most %s",
+				gm_gate_figure(limit, gate, gate->limit));
 		else if (gate->limit)
-			fprintf(out->file, ", sites of %s and more", gm_gate_figure(limit, gate,
-										   gate->limit));
+			fprintf(out->file, ", sites of %s and more",
+				gm_gate_figure(limit, gate, gate->limit));
 		fprintf(out->file, " (%s)\n", gate->note);
 		if (gate->passed)
 			continue;
-		print_culprits(out, doc, gate);
 		if (strcmp(gate->gate, "no-oom") == 0)
 			print_ooms(out, doc);
-		if (strcmp(gate->gate, "no-errors") == 0)
+		else if (strcmp(gate->gate, "no-errors") == 0)
 			print_errors(out, doc);
+		else
+			print_culprits(out, doc, gate);
 	}
+	for (unsigned i = 0; i < doc->warnings_count && !doc->complete; i++)
+		gm_print(out, GM_YELLOW, "  damaged file: %s\n", doc->warnings[i]);
 	for (unsigned i = 0; i < doc->suppressed_count && !quiet; i++)
 		fprintf(out->file, "  suppressed: %s in %llu by leak:%s\n",
 			gm_format_size(value, doc->suppressed[i].bytes),
@@ -112,9 +126,11 @@ void gm_text_changes(struct gm_out *out, const struct gm_change *changes, unsign
 		gm_print(out, GM_BOLD, "  %s", gm_change_name(change));
 		fprintf(out->file, ": live %s -> %s, ", gm_format_size(before, change->old_bytes),
 			gm_format_size(after, change->new_bytes));
-		fprintf(out->file, "peak %s -> %s, ", gm_format_size(before, change->old_peak_bytes),
+		fprintf(out->file, "peak %s -> %s, ",
+			gm_format_size(before, change->old_peak_bytes),
 			gm_format_size(after, change->new_peak_bytes));
-		fprintf(out->file, "%llu -> %llu allocations\n", (unsigned long long)change->old_count,
+		fprintf(out->file, "%llu -> %llu allocations\n",
+			(unsigned long long)change->old_count,
 			(unsigned long long)change->new_count);
 		gm_print_stack(out, site->stack, 15);
 	}

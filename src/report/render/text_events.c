@@ -29,8 +29,8 @@ static void print_holders(struct gm_out *out, struct gm_doc *doc, const struct g
 
 		gm_print(out, GM_BOLD, "  %12s", gm_format_size(size, oom->top[i].bytes));
 		fprintf(out->file, "  in %llu, %s\n", (unsigned long long)oom->top[i].count,
-			site->record.level == GM_LEVEL_DRIVER ? gm_kind_name(site->record.kind) :
-								gm_level_name(site->record.level));
+			site->record.level == GM_LEVEL_DRIVER ? gm_kind_name(site->record.kind)
+							      : gm_level_name(site->record.level));
 		gm_print_stack(out, site->stack, 16);
 	}
 }
@@ -41,7 +41,8 @@ static void print_oom(struct gm_out *out, struct gm_doc *doc, const struct gm_oo
 	char size[GM_FORMAT_BYTES], time[GM_FORMAT_BYTES], device[24];
 
 	gm_heading(out, "%s: %s asked for %s on %s at %s", oom->verdict,
-		   oom->api ? oom->api : "the framework", gm_format_size(size, record->requested_bytes),
+		   oom->api ? oom->api : "the framework",
+		   gm_format_size(size, record->requested_bytes),
 		   gm_device_name(device, record->device),
 		   gm_format_time(time, (double)record->time_ns / 1e9));
 	gm_print_stack(out, oom->stack, 2);
@@ -94,7 +95,8 @@ void gm_text_ooms(struct gm_out *out, struct gm_doc *doc)
 		fprintf(out->file, "\n%u more (--top)\n", doc->ooms_count - out->top);
 }
 
-static void print_pinners(struct gm_out *out, struct gm_doc *doc, const struct gm_fragmentation *row)
+static void print_pinners(struct gm_out *out, struct gm_doc *doc,
+			  const struct gm_fragmentation *row)
 {
 	char holes[GM_FORMAT_BYTES], bytes[GM_FORMAT_BYTES];
 
@@ -111,8 +113,10 @@ static void print_pinners(struct gm_out *out, struct gm_doc *doc, const struct g
 
 void gm_text_fragmentation(struct gm_out *out, struct gm_doc *doc)
 {
-	static const char *const titles[] = {"<device", "<level", "reserved", "used", "free", "of it",
-					     "largest hole", "given back by emptying", NULL};
+	static const char *const titles[] = {
+		"<device", "<level", "reserved",     "used",
+		"free",	   "of it",  "largest hole", "given back by emptying",
+		NULL};
 	char percent[GM_FORMAT_BYTES];
 	struct gm_table table;
 
@@ -124,24 +128,27 @@ void gm_text_fragmentation(struct gm_out *out, struct gm_doc *doc)
 	gm_table_begin(&table, titles);
 	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
 		const struct gm_fragmentation *row = &doc->fragmentation[i];
-		uint64_t unused = row->used_bytes < row->reserved_bytes ?
-					  row->reserved_bytes - row->used_bytes : 0;
+		uint64_t unused = row->used_bytes < row->reserved_bytes
+					  ? row->reserved_bytes - row->used_bytes
+					  : 0;
 
 		gm_table_cell(&table, "%d", row->device);
 		gm_table_cell(&table, "%s", row->level);
 		gm_table_size(&table, row->reserved_bytes);
 		gm_table_size(&table, row->used_bytes);
 		gm_table_size(&table, unused);
-		gm_table_cell(&table, "%s", gm_format_percent(percent, unused, row->reserved_bytes));
+		gm_table_cell(&table, "%s",
+			      gm_format_percent(percent, unused, row->reserved_bytes));
 		gm_table_size(&table, row->largest_free_bytes);
-		gm_table_size(&table, strcmp(row->level, "torch") == 0 ? row->releasable_bytes :
-									 GM_NO_BYTES);
+		gm_table_size(&table, strcmp(row->level, "torch") == 0 ? row->releasable_bytes
+								       : GM_NO_BYTES);
 	}
 	gm_table_end(out, &table);
 	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
 		if (!doc->fragmentation[i].pinners_count)
 			continue;
-		gm_heading(out, "Device %d, %s: live blocks that keep segments from being given back",
+		gm_heading(out,
+			   "Device %d, %s: live blocks that keep segments from being given back",
 			   doc->fragmentation[i].device, doc->fragmentation[i].level);
 		print_pinners(out, doc, &doc->fragmentation[i]);
 	}

@@ -16,8 +16,9 @@ static unsigned growing(const struct gm_doc *doc)
 
 void gm_text_ranks(struct gm_out *out, struct gm_job *job)
 {
-	static const char *const titles[] = {"rank", "pid", "<host", "<end", "device", "current", "peak",
-					     "not freed", "growing", "out of memory", NULL};
+	static const char *const titles[] = {"rank",	"pid",		 "<host", "<end",
+					     "device",	"current",	 "peak",  "not freed",
+					     "growing", "out of memory", NULL};
 	struct gm_table table;
 
 	gm_table_begin(&table, titles);
@@ -26,8 +27,8 @@ void gm_text_ranks(struct gm_out *out, struct gm_job *job)
 		unsigned rows = 0;
 
 		for (unsigned k = 0; k < doc->levels_count || !rows; k++) {
-			const struct gm_level_record *level = k < doc->levels_count ? &doc->levels[k] :
-										      NULL;
+			const struct gm_level_record *level =
+				k < doc->levels_count ? &doc->levels[k] : NULL;
 
 			if (level && (level->level != GM_LEVEL_DRIVER || level->device < 0))
 				continue;
@@ -57,8 +58,8 @@ void gm_text_ranks(struct gm_out *out, struct gm_job *job)
 
 void gm_text_job(struct gm_out *out, struct gm_job *job)
 {
-	static const char *const titles[] = {"device", "current", "live", "sum of peaks", "allocations",
-					     NULL};
+	static const char *const titles[] = {"device",	     "current",	    "live",
+					     "sum of peaks", "allocations", NULL};
 	struct gm_table table;
 
 	gm_heading(out, "All %u processes", job->count);

@@ -1,6 +1,6 @@
 /*
- * Lists of sites: `sites` sorted by a key of the table below, and `leaks` by verdict. Each site is a
- * line of figures and its stack.
+ * Lists of sites: `sites` sorted by a key of the table below, and `leaks` by verdict. Each site is
+ * a line of figures and its stack.
  */
 #include "report/format.h"
 #include "report/judge.h"
@@ -31,8 +31,9 @@ static uint64_t by_count(const struct gm_site *site)
 /* Bytes that came and went again. */
 static uint64_t by_churn(const struct gm_site *site)
 {
-	return site->record.allocated_bytes < site->record.freed_bytes ?
-		       site->record.allocated_bytes : site->record.freed_bytes;
+	return site->record.allocated_bytes < site->record.freed_bytes
+		       ? site->record.allocated_bytes
+		       : site->record.freed_bytes;
 }
 
 static uint64_t by_share_of_peak(const struct gm_site *site)
@@ -113,16 +114,19 @@ static void print_site(struct gm_out *out, const struct gm_site *site, const str
 	const struct gm_site_record *record = &site->record;
 	char text[GM_FORMAT_BYTES], live[GM_FORMAT_BYTES], peak[GM_FORMAT_BYTES], device[24];
 
-	gm_print(out, GM_BOLD, "\n  %10s", key->bytes ? gm_format_size(text, key->value(site)) :
-							gm_format_count(text, key->value(site)));
-	fprintf(out->file, "  %s, %s", record->level == GM_LEVEL_DRIVER ? gm_kind_name(record->kind) :
-		record->level == GM_LEVEL_TORCH ? "PyTorch block" : "pool block",
+	gm_print(out, GM_BOLD, "\n  %10s",
+		 key->bytes ? gm_format_size(text, key->value(site))
+			    : gm_format_count(text, key->value(site)));
+	fprintf(out->file, "  %s, %s",
+		record->level == GM_LEVEL_DRIVER  ? gm_kind_name(record->kind)
+		: record->level == GM_LEVEL_TORCH ? "PyTorch block"
+						  : "pool block",
 		gm_device_name(device, record->device));
 	gm_print(out, verdict_style(site->verdict), "  %s", gm_verdict_name(site->verdict));
 	if (site->verdict != GM_RELEASED)
 		gm_print(out, GM_PLAIN, " (%s)", site->why);
-	fprintf(out->file, "\n              live %s in %llu, ", gm_format_size(live, record->live_bytes),
-		(unsigned long long)record->live_count);
+	fprintf(out->file, "\n              live %s in %llu, ",
+		gm_format_size(live, record->live_bytes), (unsigned long long)record->live_count);
 	fprintf(out->file, "peak %s, allocated ", gm_format_size(peak, record->peak_bytes));
 	fprintf(out->file, "%s in %llu call%s, ", gm_format_size(text, record->allocated_bytes),
 		(unsigned long long)record->allocations, record->allocations == 1 ? "" : "s");
@@ -210,10 +214,8 @@ static const struct {
 	bool (*wanted)(const struct gm_site *site);
 	bool all;
 } sections[] = {
-	{"Growing", grows, false},
-	{"Not freed at the end", left_at_exit, false},
-	{"Held", held_otherwise, true},
-	{"Cached by a pool or framework", cached, true},
+	{"Growing", grows, false},	  {"Not freed at the end", left_at_exit, false},
+	{"Held", held_otherwise, true},	  {"Cached by a pool or framework", cached, true},
 	{"Suppressed", suppressed, true},
 };
 

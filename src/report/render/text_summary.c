@@ -32,7 +32,8 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 	}
 	gm_print(out, GM_BOLD, "Seen: ");
 	if (!worst) {
-		fprintf(out->file, "every call that reached the shim; the driver's own figure is not in "
+		fprintf(out->file,
+			"every call that reached the shim; the driver's own figure is not in "
 			"the file to compare with\n");
 		return;
 	}
@@ -40,8 +41,8 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 	fprintf(out->file, "%s of the %s that the driver reports on device %d (%s)",
 		gm_format_percent(percent, explained, worst->process_used_bytes),
 		gm_format_size(used, worst->process_used_bytes), worst->device,
-		worst->source == GM_LEDGER_NVML_PROCESS ? "NVML, this process" :
-							  "device, since before the first context");
+		worst->source == GM_LEDGER_NVML_PROCESS ? "NVML, this process"
+							: "device, since before the first context");
 	if (worst_share < 0.95)
 		fprintf(out->file, "; %s are missing, see the finding coverage",
 			gm_format_size(missing, worst->unexplained_bytes));
@@ -70,11 +71,13 @@ static struct part *peak_parts(struct gm_doc *doc, int device, unsigned level, u
 	for (unsigned i = 0; i < doc->categories_count; i++)
 		if (doc->categories[i].device == device && doc->categories[i].level == level &&
 		    doc->categories[i].bytes_at_peak)
-			classified = classified || strcmp(doc->categories[i].category, "other") != 0;
+			classified =
+				classified || strcmp(doc->categories[i].category, "other") != 0;
 	for (unsigned i = 0; classified && i < doc->categories_count; i++) {
 		const struct gm_category *category = &doc->categories[i];
 
-		if (category->device == device && category->level == level && category->bytes_at_peak)
+		if (category->device == device && category->level == level &&
+		    category->bytes_at_peak)
 			*(struct part *)gm_arena_push(&doc->arena, &parts, count, sizeof(*parts)) =
 				(struct part){category->category, category->bytes_at_peak};
 	}
@@ -84,7 +87,8 @@ static struct part *peak_parts(struct gm_doc *doc, int device, unsigned level, u
 		if (site->record.device == device && site->record.level == level &&
 		    gm_kind_owned(site->record.kind) && site->record.bytes_at_peak && !site->hidden)
 			*(struct part *)gm_arena_push(&doc->arena, &parts, count, sizeof(*parts)) =
-				(struct part){gm_place(doc, site->stack), site->record.bytes_at_peak};
+				(struct part){gm_place(doc, site->stack),
+					      site->record.bytes_at_peak};
 	}
 	if (*count)
 		qsort(parts, *count, sizeof(*parts), compare_parts);
@@ -120,7 +124,9 @@ static void peak_line(struct gm_out *out, struct gm_doc *doc)
 
 	gm_print(out, GM_BOLD, "Peak: ");
 	if (!level) {
-		fprintf(out->file, "nothing was allocated\n");
+		fprintf(out->file, "%s\n",
+			doc->complete ? "nothing was allocated"
+				      : "not known, the file is damaged (see below)");
 		return;
 	}
 	fprintf(out->file, "%s on %s%s", gm_format_size(text, level->peak_bytes),
@@ -147,8 +153,12 @@ static const char *command_for(const char *id)
 	static const struct {
 		const char *prefix, *command;
 	} more[] = {
-		{"leak.", "leaks"}, {"oom", "oom"}, {"fragmentation", "fragmentation"},
-		{"usage.", "timeline"}, {"imbalance", "sites --at peak"}, {"memory-pressure", "oom"},
+		{"leak.", "leaks"},
+		{"oom", "oom"},
+		{"fragmentation", "fragmentation"},
+		{"usage.", "timeline"},
+		{"imbalance", "sites --at peak"},
+		{"memory-pressure", "oom"},
 	};
 
 	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
@@ -167,11 +177,13 @@ static void next_line(struct gm_out *out, struct gm_doc *doc)
 
 		fprintf(out->file, "%s", first->title);
 		if (command)
-			fprintf(out->file, "; gpumem-report %s shows it", command);
+			fprintf(out->file, "; see gpumem-report %s %s", command, doc->path);
 		fputc('\n', out->file);
 	} else if (doc->exit_bytes == GM_NO_BYTES) {
-		fprintf(out->file, "the process %s: nothing is wrong so far, leaks at exit are not "
-			"judged\n", strcmp(doc->end, "running") == 0 ? "still runs" : "was killed");
+		fprintf(out->file,
+			"the process %s: nothing is wrong so far, leaks at exit are not "
+			"judged\n",
+			strcmp(doc->end, "running") == 0 ? "still runs" : "was killed");
 	} else {
 		fprintf(out->file, "nothing to do: no leak, no failed allocation, no bad free\n");
 	}
@@ -195,8 +207,10 @@ static void print_process(struct gm_out *out, struct gm_doc *doc)
 		fprintf(out->file, ", rank %d", header->rank);
 	if (header->rank >= 0 && header->world_size > 0)
 		fprintf(out->file, " of %d", header->world_size);
-	fprintf(out->file, ", %s after %s", strcmp(doc->end, "exit") == 0 ? "ended" :
-		strcmp(doc->end, "running") == 0 ? "still running" : "killed",
+	fprintf(out->file, ", %s after %s",
+		strcmp(doc->end, "exit") == 0	   ? "ended"
+		: strcmp(doc->end, "running") == 0 ? "still running"
+						   : "killed",
 		gm_format_time(time, doc->duration_s));
 	fprintf(out->file, "; %s calls recorded", gm_format_count(count, header->events));
 	fprintf(out->file, ", file %s\n", gm_format_size(size, gm_reader_bytes(doc->reader)));
@@ -205,13 +219,16 @@ static void print_process(struct gm_out *out, struct gm_doc *doc)
 			doc->devices[i].name ? doc->devices[i].name : "unnamed",
 			gm_format_size(size, gm_device_limit(&doc->devices[i])),
 			doc->devices[i].record.capacity_bytes != GM_NO_BYTES &&
-			doc->devices[i].record.capacity_bytes ? " (pretended)" : "");
+					doc->devices[i].record.capacity_bytes
+				? " (pretended)"
+				: "");
 }
 
 static void print_usage(struct gm_out *out, struct gm_doc *doc)
 {
-	static const char *const titles[] = {"<where", "<kind", "current", "live", "peak", "allocated",
-					     "freed", "allocations", "frees", "failed", NULL};
+	static const char *const titles[] = {"<where", "<kind",	    "current", "live",
+					     "peak",   "allocated", "freed",   "allocations",
+					     "frees",  "failed",    NULL};
 	struct gm_table table;
 	char device[24];
 
@@ -240,8 +257,9 @@ static void print_usage(struct gm_out *out, struct gm_doc *doc)
 		gm_table_cell(&table, "%s", gm_device_name(device, torch->device));
 		gm_table_cell(&table, "PyTorch allocated");
 		gm_table_size(&table, torch->allocated_bytes);
-		gm_table_count(&table, torch->allocations >= torch->frees ?
-			       torch->allocations - torch->frees : GM_NO_BYTES);
+		gm_table_count(&table, torch->allocations >= torch->frees
+					       ? torch->allocations - torch->frees
+					       : GM_NO_BYTES);
 		gm_table_size(&table, torch->allocated_peak_bytes);
 		gm_table_size(&table, torch->allocated_total_bytes);
 		gm_table_size(&table, torch->freed_total_bytes);
@@ -270,13 +288,15 @@ static void print_ledger(struct gm_out *out, struct gm_doc *doc)
 		char size[GM_FORMAT_BYTES], time[GM_FORMAT_BYTES];
 		struct gm_table table;
 
-		gm_heading(out, "Ledger of device %d: the driver reports %s at %s", ledger->record.device,
+		gm_heading(out, "Ledger of device %d: the driver reports %s at %s",
+			   ledger->record.device,
 			   gm_format_size(size, ledger->record.process_used_bytes),
 			   gm_format_time(time, (double)ledger->record.time_ns / 1e9));
 		gm_table_begin(&table, titles);
 		for (unsigned k = 0; k < ledger->rows_count && k < out->top; k++) {
 			gm_table_cell(&table, "%s", ledger->rows[k].what);
-			gm_table_cell(&table, "%s", ledger->rows[k].library ? ledger->rows[k].library : "");
+			gm_table_cell(&table, "%s",
+				      ledger->rows[k].library ? ledger->rows[k].library : "");
 			gm_table_size(&table, ledger->rows[k].bytes);
 		}
 		gm_table_cell(&table, "unexplained");
@@ -309,7 +329,8 @@ static void print_phases(struct gm_out *out, struct gm_doc *doc)
 
 static void print_categories(struct gm_out *out, struct gm_doc *doc)
 {
-	static const char *const titles[] = {"<where", "<level", "<category", "at the peak", "now", NULL};
+	static const char *const titles[] = {"<where",	    "<level", "<category",
+					     "at the peak", "now",    NULL};
 	struct gm_table table;
 	unsigned named = 0;
 	char device[24];
@@ -343,6 +364,16 @@ static bool repeats(const struct gm_finding *findings, unsigned index)
 	return false;
 }
 
+/* The same advice for every leak is read once. */
+static bool said_before(const struct gm_finding *findings, unsigned index, const char *advice)
+{
+	for (unsigned i = 0; i < index; i++)
+		for (unsigned k = 0; k < findings[i].advice_count; k++)
+			if (!repeats(findings, i) && strcmp(findings[i].advice[k], advice) == 0)
+				return true;
+	return false;
+}
+
 void gm_text_findings(struct gm_out *out, const struct gm_finding *findings, unsigned count)
 {
 	static const enum gm_style styles[] = {GM_DIM, GM_YELLOW, GM_RED};
@@ -371,6 +402,8 @@ void gm_text_findings(struct gm_out *out, const struct gm_finding *findings, uns
 			gm_wrap(out, 10, finding->evidence);
 		}
 		for (unsigned k = 0; k < finding->advice_count; k++) {
+			if (said_before(findings, i, finding->advice[k]))
+				continue;
 			fprintf(out->file, "          - ");
 			gm_wrap(out, 12, finding->advice[k]);
 		}
@@ -390,8 +423,8 @@ static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 			fprintf(out->file, "  %s in %llu allocation%s went with %s on device %d\n",
 				gm_format_size(size, doc->implicit[i].bytes),
 				(unsigned long long)doc->implicit[i].count,
-				doc->implicit[i].count == 1 ? "" : "s", causes[doc->implicit[i].cause],
-				doc->implicit[i].device);
+				doc->implicit[i].count == 1 ? "" : "s",
+				causes[doc->implicit[i].cause], doc->implicit[i].device);
 }
 
 void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)

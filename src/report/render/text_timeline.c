@@ -11,9 +11,8 @@
 #define ROWS	8
 
 static const char *const series_titles[GM_SERIES_COUNT] = {
-	"tracked", "PyTorch allocated", "PyTorch reserved", "pools reserved", "pinned",
-	"used, by the driver", "custom pools"
-};
+	"tracked", "PyTorch allocated",	  "PyTorch reserved", "pools reserved",
+	"pinned",  "used, by the driver", "custom pools"};
 
 /* Highest value of each column; `columns` is at most the number of points. */
 static unsigned gather(const struct gm_timeline_record *line, uint64_t *high)
@@ -58,8 +57,8 @@ static void draw(struct gm_out *out, const struct gm_timeline_record *line, bool
 		   series_titles[line->series], gm_format_size(size, most));
 	for (int row = ROWS - 1; row >= 0; row--) {
 		if (row == ROWS - 1 || row == ROWS / 2 - 1)
-			fprintf(out->file, "%12s |", gm_format_size(size, row == ROWS - 1 ? most :
-								    most / 2));
+			fprintf(out->file, "%12s |",
+				gm_format_size(size, row == ROWS - 1 ? most : most / 2));
 		else
 			fprintf(out->file, "%12s |", "");
 		for (unsigned c = 0; c < columns; c++)

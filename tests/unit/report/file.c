@@ -39,10 +39,17 @@ void test_begin(struct test_file *file)
 {
 	struct gm_header *header = &file->header;
 	uint32_t *strings[] = {
-		&header->command_string, &header->cwd_string, &header->host_string,
-		&header->program_string, &header->settings_string, &header->environment_string,
-		&header->tracer_version_string, &header->backend_string, &header->unwinder_string,
-		&header->python_string, &header->job_string,
+		&header->command_string,
+		&header->cwd_string,
+		&header->host_string,
+		&header->program_string,
+		&header->settings_string,
+		&header->environment_string,
+		&header->tracer_version_string,
+		&header->backend_string,
+		&header->unwinder_string,
+		&header->python_string,
+		&header->job_string,
 	};
 
 	memset(file, 0, sizeof(*file));
@@ -148,13 +155,25 @@ uint32_t test_add_site(struct test_file *file, uint32_t stack, unsigned level, u
 		       int device, unsigned live, unsigned freed, uint64_t bytes)
 {
 	struct gm_site_record site = {
-		.stack = stack, .kind = (uint8_t)kind, .level = (uint8_t)level,
-		.device = (int16_t)device, .live_bytes = live * bytes, .live_count = live,
-		.peak_bytes = (live + (freed ? 1 : 0)) * bytes, .bytes_at_peak = live * bytes,
-		.epoch = 1, .allocated_bytes = (live + freed) * bytes, .freed_bytes = freed * bytes,
-		.allocations = live + freed, .frees = freed, .first_ns = 1000000,
-		.last_ns = 990000000, .min_alloc_bytes = bytes, .max_alloc_bytes = bytes,
-		.function = GM_NONE, .caller_module = GM_NONE,
+		.stack = stack,
+		.kind = (uint8_t)kind,
+		.level = (uint8_t)level,
+		.device = (int16_t)device,
+		.live_bytes = live * bytes,
+		.live_count = live,
+		.peak_bytes = (live + (freed ? 1 : 0)) * bytes,
+		.bytes_at_peak = live * bytes,
+		.epoch = 1,
+		.allocated_bytes = (live + freed) * bytes,
+		.freed_bytes = freed * bytes,
+		.allocations = live + freed,
+		.frees = freed,
+		.first_ns = 1000000,
+		.last_ns = 990000000,
+		.min_alloc_bytes = bytes,
+		.max_alloc_bytes = bytes,
+		.function = GM_NONE,
+		.caller_module = GM_NONE,
 		.first_serial = file->header.serial + 1,
 	};
 	uint32_t index = TEST_ADD(file, GM_TABLE_SITES, &site);
@@ -170,10 +189,18 @@ uint32_t test_block(struct test_file *file, uint32_t site, enum gm_space space, 
 {
 	const struct gm_site_record *of = test_site(file, site);
 	struct gm_alloc_record block = {
-		.state = GM_STATE_LIVE, .site = site, .key = address, .bytes = bytes,
-		.physical_bytes = (bytes + 511) & ~511ull, .serial = ++file->header.serial,
-		.owner = GM_NONE, .space = (uint8_t)space, .kind = of->kind, .device = of->device,
-		.level = of->level, .time_ns = 1000000 * file->header.serial,
+		.state = GM_STATE_LIVE,
+		.site = site,
+		.key = address,
+		.bytes = bytes,
+		.physical_bytes = (bytes + 511) & ~511ull,
+		.serial = ++file->header.serial,
+		.owner = GM_NONE,
+		.space = (uint8_t)space,
+		.kind = of->kind,
+		.device = of->device,
+		.level = of->level,
+		.time_ns = 1000000 * file->header.serial,
 	};
 
 	return TEST_ADD(file, GM_TABLE_ALLOCS, &block);
@@ -181,8 +208,10 @@ uint32_t test_block(struct test_file *file, uint32_t site, enum gm_space space, 
 
 static struct gm_level_record *find_level(struct test_file *file, const struct gm_site_record *site)
 {
-	struct gm_level_record *levels, level = {.device = site->device, .level = site->level,
-						 .epoch = 1, .peak_at_ns = 500000000};
+	struct gm_level_record *levels, level = {.device = site->device,
+						 .level = site->level,
+						 .epoch = 1,
+						 .peak_at_ns = 500000000};
 	uint32_t count = file->tables[GM_TABLE_LEVELS].count;
 
 	levels = (struct gm_level_record *)file->tables[GM_TABLE_LEVELS].bytes;
@@ -245,19 +274,21 @@ static uint32_t lay_out(const struct test_file *file, unsigned table, uint32_t f
 	uint32_t per_chunk = GM_CHUNK_BYTES / size, chunks = (count + per_chunk - 1) / per_chunk;
 
 	for (uint32_t c = 0; c < chunks; c++) {
-		uint32_t records = count - c * per_chunk < per_chunk ? count - c * per_chunk : per_chunk;
+		uint32_t records =
+			count - c * per_chunk < per_chunk ? count - c * per_chunk : per_chunk;
 
 		directory[first_chunk + c] = (struct gm_directory_entry){table, c};
 		memcpy(data + (size_t)(first_chunk + c) * GM_CHUNK_BYTES,
-		       file->tables[table].bytes + (size_t)c * per_chunk * size, (size_t)records * size);
+		       file->tables[table].bytes + (size_t)c * per_chunk * size,
+		       (size_t)records * size);
 	}
 	return chunks;
 }
 
 unsigned char *test_image(const struct test_file *file, size_t *bytes)
 {
-	size_t base = GM_HEADER_BYTES + file->header.directory_capacity *
-						sizeof(struct gm_directory_entry);
+	size_t base = GM_HEADER_BYTES +
+		      file->header.directory_capacity * sizeof(struct gm_directory_entry);
 	struct gm_header header = file->header;
 	unsigned char *image;
 	uint32_t chunks = 0;

@@ -36,8 +36,9 @@ uint32_t test_stack(struct test_file *file, const char *const *frames);
 struct gm_site_record *test_site(struct test_file *file, uint32_t site);
 
 /*
- * A site with `live` live allocations of `bytes` each that were made one after the other, and `freed`
- * that are gone; records of the live ones are added. The level's and usage's records are not.
+ * A site with `live` live allocations of `bytes` each that were made one after the other, and
+ * `freed` that are gone; records of the live ones are added. The level's and usage's records are
+ * not.
  */
 uint32_t test_add_site(struct test_file *file, uint32_t stack, unsigned level, unsigned kind,
 		       int device, unsigned live, unsigned freed, uint64_t bytes);

@@ -40,11 +40,19 @@ static void sizes_read(void **state)
 		const char *text;
 		uint64_t bytes;
 	} good[] = {
-		{"0", 0}, {"512", 512}, {"1KiB", 1024}, {"1.5MiB", 1572864}, {"2 GiB", 2147483648u},
-		{"1TiB", 1099511627776u}, {"1KB", 1000}, {"3MB", 3000000}, {"1gb", 1000000000},
+		{"0", 0},
+		{"512", 512},
+		{"1KiB", 1024},
+		{"1.5MiB", 1572864},
+		{"2 GiB", 2147483648u},
+		{"1TiB", 1099511627776u},
+		{"1KB", 1000},
+		{"3MB", 3000000},
+		{"1gb", 1000000000},
 	};
-	static const char *const bad[] = {"", "x", "-1", "1QiB", "1.5.5", "MiB", "0x10", "1e400", "1MiBs",
-					  "99999999999TiB", "nan", "inf"};
+	static const char *const bad[] = {"",	 "x",	 "-1",	  "1QiB",  "1.5.5",
+					  "MiB", "0x10", "1e400", "1MiBs", "99999999999TiB",
+					  "nan", "inf"};
 	uint64_t bytes;
 
 	(void)state;
@@ -58,8 +66,11 @@ static void sizes_read(void **state)
 
 static void frames(void **state)
 {
-	struct gm_frame frame = {.function = "ns::f<int>(char const*, int)", .file = "/src/a/b.cpp",
-				 .line = 12, .module = "/usr/lib/libx.so.1", .offset = 0x1234};
+	struct gm_frame frame = {.function = "ns::f<int>(char const*, int)",
+				 .file = "/src/a/b.cpp",
+				 .line = 12,
+				 .module = "/usr/lib/libx.so.1",
+				 .offset = 0x1234};
 
 	(void)state;
 	assert_string_equal(gm_format_frame_short(&frame), "ns::f<int> (b.cpp:12)");

@@ -18,7 +18,11 @@
 static char path[] = "/tmp/gm-judges-XXXXXX";
 
 static const struct gm_options options = {
-	.device = -1, .kind = -1, .level = -1, .warmup = 2, .top = 20,
+	.device = -1,
+	.kind = -1,
+	.level = -1,
+	.warmup = 2,
+	.top = 20,
 };
 
 static struct gm_doc *judge(struct test_file *file)
@@ -57,9 +61,11 @@ static void never_freed_in_a_loop(void **state)
 
 	(void)state;
 	test_begin(&file);
-	init = test_add_site(&file, stack_at(&file, "init a.py 1"), 0, GM_KIND_DEVICE, 0, 20, 0, MIB);
+	init = test_add_site(&file, stack_at(&file, "init a.py 1"), 0, GM_KIND_DEVICE, 0, 20, 0,
+			     MIB);
 	leak = test_add_site(&file, stack_at(&file, "leak a.py 2"), 0, GM_KIND_DEVICE, 0, 0, 0, 1);
-	work = test_add_site(&file, stack_at(&file, "work a.py 3"), 0, GM_KIND_DEVICE, 0, 0, 500, MIB);
+	work = test_add_site(&file, stack_at(&file, "work a.py 3"), 0, GM_KIND_DEVICE, 0, 0, 500,
+			     MIB);
 	for (unsigned i = 0; i < 50; i++) {
 		test_block(&file, leak, GM_SPACE_POINTER, 0x7000000000 + i * 4096, 1000);
 		file.header.serial += 10;
@@ -119,7 +125,8 @@ static void kept_and_bounded(void **state)
 
 	(void)state;
 	test_begin(&file);
-	keeps = test_add_site(&file, stack_at(&file, "keeps a.py 1"), 0, GM_KIND_DEVICE, 0, 0, 0, 1);
+	keeps = test_add_site(&file, stack_at(&file, "keeps a.py 1"), 0, GM_KIND_DEVICE, 0, 0, 0,
+			      1);
 	ring = test_add_site(&file, stack_at(&file, "ring a.py 2"), 0, GM_KIND_DEVICE, 0, 0, 0, 1);
 	for (unsigned i = 0; i < 100; i++) {
 		test_block(&file, keeps, GM_SPACE_POINTER, 0x7000000000 + i * 4096, 1000);
@@ -186,7 +193,8 @@ static void marks_move_the_exit_baseline(void **state)
 	test_add_site(&file, stack_at(&file, "a a.py 1"), 0, GM_KIND_DEVICE, 0, 5, 0, 1000);
 	test_add_site(&file, stack_at(&file, "r a.py 2"), 0, GM_KIND_REGISTERED, -1, 2, 0, 1000);
 	test_add_site(&file, stack_at(&file, "p a.py 3"), 0, GM_KIND_PINNED, -1, 1, 0, 700);
-	test_add_site(&file, stack_at(&file, "t a.py 4"), GM_LEVEL_CUSTOM, GM_KIND_DEVICE, 0, 1, 0, 700);
+	test_add_site(&file, stack_at(&file, "t a.py 4"), GM_LEVEL_CUSTOM, GM_KIND_DEVICE, 0, 1, 0,
+		      700);
 	test_site(&file, 0)->stray_bytes = 3000;
 	test_site(&file, 0)->stray_count = 3;
 	file.header.first_mark_serial = 4;
@@ -227,10 +235,12 @@ static void torch_holes(void **state)
 
 	(void)state;
 	test_begin(&file);
-	segments = test_add_site(&file, stack_at(&file, "seg a.py 1"), 0, GM_KIND_DEVICE, 0, 0, 0, 1);
-	blocks = test_add_site(&file, stack_at(&file, "block a.py 2"), GM_LEVEL_TORCH, GM_KIND_DEVICE, 0,
-			       0, 0, 1);
-	other = test_add_site(&file, stack_at(&file, "lib a.py 3"), 0, GM_KIND_DEVICE, 0, 1, 0, 4 * MIB);
+	segments =
+		test_add_site(&file, stack_at(&file, "seg a.py 1"), 0, GM_KIND_DEVICE, 0, 0, 0, 1);
+	blocks = test_add_site(&file, stack_at(&file, "block a.py 2"), GM_LEVEL_TORCH,
+			       GM_KIND_DEVICE, 0, 0, 0, 1);
+	other = test_add_site(&file, stack_at(&file, "lib a.py 3"), 0, GM_KIND_DEVICE, 0, 1, 0,
+			      4 * MIB);
 	test_block(&file, segments, GM_SPACE_POINTER, 0x7000000000, 20 * MIB);
 	test_block(&file, blocks, GM_SPACE_TORCH, 0x7000000000 + 2 * MIB, 1 * MIB);
 	test_block(&file, blocks, GM_SPACE_TORCH, 0x7000000000 + 10 * MIB, 2 * MIB);
@@ -307,9 +317,14 @@ static const char *oom_verdict(struct gm_oom_record oom)
 static void oom_verdicts(void **state)
 {
 	struct gm_oom_record oom = {
-		.requested_bytes = 2 * GIB, .free_bytes = GIB, .total_bytes = 8 * GIB,
-		.tracked_bytes = 7 * GIB, .others_bytes = GM_NO_BYTES, .own_bytes = GM_NO_BYTES,
-		.torch_reserved_bytes = GM_NO_BYTES, .torch_allocated_bytes = GM_NO_BYTES,
+		.requested_bytes = 2 * GIB,
+		.free_bytes = GIB,
+		.total_bytes = 8 * GIB,
+		.tracked_bytes = 7 * GIB,
+		.others_bytes = GM_NO_BYTES,
+		.own_bytes = GM_NO_BYTES,
+		.torch_reserved_bytes = GM_NO_BYTES,
+		.torch_allocated_bytes = GM_NO_BYTES,
 		.torch_largest_hole_bytes = GM_NO_BYTES,
 	};
 
@@ -332,10 +347,15 @@ static void oom_verdicts(void **state)
 /* The exit code of the gates of a file with what is asked for in it. */
 static int gate(bool leak, bool oom, bool error, struct gm_gate_options gates)
 {
-	struct gm_error_record bad = {.type = GM_ERROR_DOUBLE_FREE, .count = 1, .stack = GM_NONE,
-				      .first_free_stack = GM_NONE, .victim_site = GM_NONE};
-	struct gm_oom_record failed = {.requested_bytes = GIB, .stack = GM_NONE,
-				       .free_bytes = GM_NO_BYTES, .function = GM_NONE};
+	struct gm_error_record bad = {.type = GM_ERROR_DOUBLE_FREE,
+				      .count = 1,
+				      .stack = GM_NONE,
+				      .first_free_stack = GM_NONE,
+				      .victim_site = GM_NONE};
+	struct gm_oom_record failed = {.requested_bytes = GIB,
+				       .stack = GM_NONE,
+				       .free_bytes = GM_NO_BYTES,
+				       .function = GM_NONE};
 	struct test_file file;
 	struct gm_doc *doc;
 	int rc;

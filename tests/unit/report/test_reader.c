@@ -15,7 +15,12 @@ static char directory[] = "/tmp/gm-reader-XXXXXX";
 static char path[64], other[64];
 
 static const struct gm_options options = {
-	.symbols = true, .device = -1, .kind = -1, .level = -1, .warmup = 2, .top = 20,
+	.symbols = true,
+	.device = -1,
+	.kind = -1,
+	.level = -1,
+	.warmup = 2,
+	.top = 20,
 };
 
 static void write_bytes(const char *name, const void *bytes, size_t size)
@@ -43,19 +48,26 @@ static void fill(struct test_file *file)
 {
 	const char *const frames[] = {"step train.py 41", "main train.py 60", NULL};
 	uint32_t stack, site, function;
-	struct gm_device_record device = {.used = 1, .total_bytes = 8ull << 30,
-					  .capacity_bytes = GM_NO_BYTES, .context_stack = 0,
+	struct gm_device_record device = {.used = 1,
+					  .total_bytes = 8ull << 30,
+					  .capacity_bytes = GM_NO_BYTES,
+					  .context_stack = 0,
 					  .free_before_bytes = GM_NO_BYTES,
 					  .context_bytes = 500ull << 20};
 	struct gm_error_record error = {.type = GM_ERROR_DOUBLE_FREE, .error = 1, .count = 2};
-	struct gm_oom_record oom = {.requested_bytes = 1ull << 33, .free_bytes = 1 << 20,
-				    .total_bytes = 8ull << 30, .sites = 1, .first_block = 0};
+	struct gm_oom_record oom = {.requested_bytes = 1ull << 33,
+				    .free_bytes = 1 << 20,
+				    .total_bytes = 8ull << 30,
+				    .sites = 1,
+				    .first_block = 0};
 	struct gm_oom_site_record holder = {.bytes = 3000, .count = 3};
 	struct gm_mark_record mark = {.time_ns = 5};
 	struct gm_timeline_record line = {.width_ns = 1000, .points = 3};
-	struct gm_ledger_record ledger = {.source = GM_LEDGER_NVML_PROCESS, .samples = 2,
+	struct gm_ledger_record ledger = {.source = GM_LEDGER_NVML_PROCESS,
+					  .samples = 2,
 					  .process_used_bytes = 600 << 20,
-					  .tracked_physical_bytes = 3072, .context_bytes = 500 << 20,
+					  .tracked_physical_bytes = 3072,
+					  .context_bytes = 500 << 20,
 					  .unexplained_bytes = 90 << 20};
 	struct gm_torch_record torch = {.allocations = 1};
 	struct gm_pool_record pool = {.state = GM_STATE_LIVE, .reserved_bytes = 64 << 20};
@@ -135,7 +147,8 @@ static void whole_file(void **state)
 	assert_true(gm_reader_site(reader, 0, &site));
 	assert_int_equal(site.live_bytes, 3000);
 	assert_false(gm_reader_site(reader, 2, &site));
-	assert_string_equal(gm_reader_string(reader, gm_reader_header(reader)->host_string), "example");
+	assert_string_equal(gm_reader_string(reader, gm_reader_header(reader)->host_string),
+			    "example");
 	assert_null(gm_reader_string(reader, GM_NONE));
 	assert_null(gm_reader_string(reader, file.tables[GM_TABLE_STRINGS].count));
 	gm_reader_close(reader);
@@ -151,15 +164,18 @@ static void pointer_file(void **state)
 	(void)state;
 	fill(&file);
 	assert_int_equal(test_write(&file, path), 0);
-	write_bytes(other, text, (size_t)snprintf(text, sizeof(text), "gpumemtrace-pointer 1\n%s\n", path));
+	write_bytes(other, text,
+		    (size_t)snprintf(text, sizeof(text), "gpumemtrace-pointer 1\n%s\n", path));
 	assert_true(look(other, &complete));
 	assert_true(complete);
 	/* beside the pointer */
-	write_bytes(other, text, (size_t)snprintf(text, sizeof(text), "gpumemtrace-pointer 1\n%s\n",
-						  strrchr(path, '/') + 1));
+	write_bytes(other, text,
+		    (size_t)snprintf(text, sizeof(text), "gpumemtrace-pointer 1\n%s\n",
+				     strrchr(path, '/') + 1));
 	assert_true(look(other, NULL));
 	/* to itself: an error, no loop */
-	write_bytes(other, text, (size_t)snprintf(text, sizeof(text), "gpumemtrace-pointer 1\n%s\n", other));
+	write_bytes(other, text,
+		    (size_t)snprintf(text, sizeof(text), "gpumemtrace-pointer 1\n%s\n", other));
 	assert_false(look(other, NULL));
 	write_bytes(other, "gpumemtrace-pointer 1\n/nowhere/x\n", 34);
 	assert_false(look(other, NULL));
@@ -292,8 +308,8 @@ static void damaged_words(void **state)
 			random ^= random >> 7;
 			random ^= random << 17;
 			chunk = (random >> 8) % ((bytes - 8192) / GM_CHUNK_BYTES + 1);
-			at = chunk ? 8192 + (chunk - 1) * GM_CHUNK_BYTES + (random >> 20) % 1000 :
-				     48 + (random >> 20) % 1800;
+			at = chunk ? 8192 + (chunk - 1) * GM_CHUNK_BYTES + (random >> 20) % 1000
+				   : 48 + (random >> 20) % 1800;
 			word = random & 1 ? (uint32_t)(random >> 32) : (uint32_t)(random >> 32) % 5;
 			memcpy(copy + (at & ~(size_t)3), &word, sizeof(word));
 		}

@@ -39,8 +39,8 @@ static void patterns(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (gm_suppression_matches(cases[i].pattern, cases[i].text) != cases[i].matches)
-			fail_msg("\"%s\" and \"%s\" should%s match", cases[i].pattern, cases[i].text,
-				 cases[i].matches ? "" : " not");
+			fail_msg("\"%s\" and \"%s\" should%s match", cases[i].pattern,
+				 cases[i].text, cases[i].matches ? "" : " not");
 }
 
 int main(void)

@@ -1,0 +1,192 @@
+"""Checks the JSON documents of every command and fixture against docs/schema/report.schema.json.
+
+schema.py TOOL MAKE_FILES SCHEMA prints TAP. Also reads back JUnit, SARIF, CSV and the collapsed stacks.
+"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+try:
+    import jsonschema
+except ImportError:
+    print("1..0 # SKIP python3-jsonschema is not installed")
+    sys.exit(0)
+
+tool, make_files, schema_path = (os.path.abspath(path) for path in sys.argv[1:4])
+with open(schema_path, encoding="utf-8") as file:
+    schema = json.load(file)
+jsonschema.Draft202012Validator.check_schema(schema)
+validator = jsonschema.Draft202012Validator(schema)
+number = failures = 0
+
+
+def said(*arguments, status=0):
+    done = subprocess.run([tool, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == status, f"exit status {done.returncode}: {done.stderr}"
+    return done.stdout
+
+
+def test(name, body):
+    global number, failures
+    number += 1
+    try:
+        body()
+        print(f"ok {number} - {name}")
+    except Exception as error:  # noqa: BLE001, every failure is a result
+        failures += 1
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        print(f"not ok {number} - {name}\n# {text[:2000]}")
+
+
+def valid(*arguments, status=0):
+    document = json.loads(said(*arguments, status=status))
+    errors = [f"{list(e.path)}: {e.message[:200]}" for e in validator.iter_errors(document)]
+    assert not errors, errors[:5]
+    return document
+
+
+def no_null_bytes_as_zero():
+    document = valid("summary", "--json", "killed.gmt")
+    assert document["leaks"]["exit_bytes"] is None and document["leaks"]["exit_count"] is None
+    assert document["process"]["end"] == "killed" and document["file"]["clean_exit"] is False
+    assert document["process"]["rank"] is None
+
+
+def leaks():
+    document = valid("leaks", "--json", "leaks.gmt")
+    sites = {site["id"]: site for site in document["sites"]}
+    mib = 1 << 20
+    assert len(sites) == len(document["sites"]) == 5
+    assert [sites[i]["live_bytes"] for i in document["leaks"]["grow"]] == [20 * mib]
+    # 4 x 64 MiB and 20 x 1 MiB of the device, 2 x 1000 B pinned; registered memory is not owned
+    assert document["leaks"]["exit_bytes"] == 276 * mib + 2000
+    assert document["leaks"]["exit_count"] == 26
+    assert document["totals"][0]["current_bytes"] == 276 * mib
+    kinds = {row["kind"]: row for row in document["usage"]}
+    assert kinds["registered"]["owned"] is False and kinds["pinned"]["device"] is None
+    grown = next(s for s in document["sites"] if s["verdict"] == "grow")
+    assert grown["stack"][0] == {"kind": "python", "function": "remember", "file": "/home/user/train.py",
+                                 "line": 22, "module": None, "offset": None}
+    ids = [finding["id"] for finding in document["findings"]]
+    assert {"leak.grow", "leak.exit", "leak.pinned", "error.free-failed"} <= set(ids), ids
+
+
+def torch():
+    document = valid("oom", "--json", "torch.gmt")
+    mib = 1 << 20
+    row = document["fragmentation"][0]
+    assert row["level"] == "torch" and row["reserved_bytes"] == 800 * mib
+    assert row["used_bytes"] == 20 * mib and row["largest_free_bytes"] == 390 * mib
+    assert row["percent"] == 97.5 and row["external_percent"] == 50.0
+    assert document["torch"][0]["inactive_split_bytes"] == 780 * mib
+    assert document["torch"][0]["active_bytes"] is None
+    oom = document["ooms"][0]
+    assert oom["verdict"] == "fragmented" and oom["phase"] == "forward"
+    rows = document["ledger"][0]["rows"]
+    total = sum(r["bytes"] for r in rows) + document["ledger"][0]["unexplained_bytes"]
+    assert total == document["ledger"][0]["process_used_bytes"]
+    assert document["retries"]["attempts"] == 1 and document["retries"]["stall_s"] == 0.0025
+
+
+def several():
+    document = valid("summary", "--json", "rank1.gmt", "rank0.gmt")
+    assert [run["process"]["rank"] for run in document["runs"]] == [0, 1]
+    assert document["job"]["ranks"] == 2 and document["file"] is None
+    assert document["job"]["totals"][0]["current_bytes"] == 7 * 256 << 20
+    assert "imbalance" in [finding["id"] for finding in document["job"]["findings"]]
+
+
+def cut():
+    document = valid("summary", "--json", "cut.gmt")
+    assert document["file"]["complete"] is False and document["file"]["warnings"]
+
+
+def filters():
+    document = valid("sites", "--json", "--kind", "pinned", "leaks.gmt")
+    assert [site["kind"] for site in document["sites"]] == ["pinned"]
+    assert [row["kind"] for row in document["usage"]] == ["pinned"]
+    assert valid("sites", "--json", "--device", "3", "leaks.gmt")["sites"] == []
+
+
+def gates():
+    document = valid("check", "--json", "leaks.gmt", status=1)
+    by_name = {gate["gate"]: gate for gate in document["gates"]}
+    assert by_name["no-oom"]["passed"] is True and by_name["leaks"]["passed"] is False
+    assert by_name["leaks"]["value"] == document["leaks"]["exit_bytes"]
+    assert len(by_name["leaks"]["sites"]) == 3
+
+
+def suppressed():
+    document = valid("check", "--json", "--suppressions", "suppressions", "leaks.gmt", status=1)
+    assert [s["pattern"] for s in document["leaks"]["suppressed"]] == ["^pin$", "model.py"]
+    assert [s["bytes"] for s in document["leaks"]["suppressed"]] == [2000, 256 << 20]
+    assert document["leaks"]["unused_suppressions"] == ["nothing_like_this*"]
+
+
+def junit():
+    said("check", "--junit", "junit.xml", "leaks.gmt", "clean.gmt", status=1)
+    root = xml.parse("junit.xml").getroot()
+    assert root.tag == "testsuites" and root.get("tests") == "4" and root.get("failures") == "1"
+    failure = root.find(".//testcase[@name='leaks']/failure")
+    assert "remember" in failure.text and "/home/user/train.py:22" in failure.text
+
+
+def sarif():
+    said("check", "--sarif", "out.sarif", "leaks.gmt", status=1)
+    with open("out.sarif", encoding="utf-8") as opened:
+        log = json.load(opened)
+    run = log["runs"][0]
+    rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert log["version"] == "2.1.0" and len(run["results"]) == 3
+    for result in run["results"]:
+        assert result["ruleId"] in rules and result["message"]["text"] and result["level"] == "error"
+        place = result["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"].startswith("file:///home/user/")
+        assert place["region"]["startLine"] >= 1
+
+
+def csv_lines():
+    text = said("export", "--format", "csv", "leaks.gmt")
+    rows = list(csv.DictReader(text.splitlines()))
+    assert len(rows) == 5 and sum(int(row["live_bytes"]) for row in rows) == (276 << 20) + 2000 + 4096
+
+
+def collapsed():
+    lines = said("export", "--format", "collapsed", "leaks.gmt").splitlines()
+    assert sum(int(line.rsplit(" ", 1)[1]) for line in lines) == (276 << 20) + 2000 + 4096
+    assert any(line.startswith("<module> (train.py:80);step (train.py:43);remember") for line in lines)
+
+
+def exported():
+    assert json.loads(said("export", "--format", "json", "leaks.gmt")) == valid("summary", "--json", "leaks.gmt")
+    said("export", "--format", "json", "-o", "out.json", "leaks.gmt")
+    with open("out.json", encoding="utf-8") as opened:
+        assert json.load(opened)["schema_version"] == 1
+
+
+def differences():
+    document = valid("diff", "--json", "before.gmt", "leaks.gmt")
+    changed = [site for site in document["diff"]["sites"] if site["change"] != "same"]
+    assert [(site["change"], site["old_live_bytes"], site["new_live_bytes"]) for site in changed] == \
+        [("grew", 10 << 20, 20 << 20)]
+
+
+with tempfile.TemporaryDirectory() as work:
+    subprocess.run([make_files, work], check=True)
+    subprocess.run(["cp", os.path.join(os.path.dirname(os.path.abspath(__file__)), "suppressions"), work],
+                   check=True)
+    os.chdir(work)
+    for command in ["summary", "leaks", "sites", "fragmentation", "oom", "timeline"]:
+        for name in ["leaks", "clean", "killed", "torch", "timeline", "cut"]:
+            test(f"{command} {name}", lambda c=command, n=name: valid(c, "--json", n + ".gmt"))
+    for body in [no_null_bytes_as_zero, leaks, torch, several, cut, filters, gates, suppressed, junit, sarif,
+                 csv_lines, collapsed, exported, differences]:
+        test(body.__name__, body)
+    os.chdir("/")
+print(f"1..{number}")
+sys.exit(failures != 0)
