@@ -1,6 +1,6 @@
 /*
- * The private arena (arena.h). Pieces up to LARGE come from chunks, in classes of a quarter power of
- * two (at most 25 % waste); larger ones are mapped one by one and unmapped when freed.
+ * The private arena (arena.h). Pieces up to LARGE come from chunks, in classes of a quarter power
+ * of two (at most 25 % waste); larger ones are mapped one by one and unmapped when freed.
  */
 #include "stack/arena.h"
 
@@ -40,8 +40,8 @@ static unsigned size_class(size_t bytes, size_t *piece)
 
 static struct gm_arena_map *map_pages(struct gm_arena *arena, size_t bytes)
 {
-	struct gm_arena_map *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct gm_arena_map *map =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (map == MAP_FAILED)
 		return NULL;
@@ -124,7 +124,7 @@ void gm_arena_reset(struct gm_arena *arena)
 {
 	struct gm_arena_map *map = arena->maps;
 
-	*arena = (struct gm_arena){ 0 };
+	*arena = (struct gm_arena){0};
 	while (map) {
 		struct gm_arena_map *older = map->older;
 

@@ -1,6 +1,7 @@
 /*
- * The unwinder that is tried first: the objects' own unwind tables, read once for each return address
- * and kept as a rule in a small table that all threads share. A step is then a look-up and two loads.
+ * The unwinder that is tried first: the objects' own unwind tables, read once for each return
+ * address and kept as a rule in a small table that all threads share. A step is then a look-up and
+ * two loads.
  *
  * Beside being fast it knows what libunwind's cache does not: when code was unloaded (all rules are
  * then learnt anew), and where to stop. A frame that needs more than the rules can say (a signal
@@ -17,12 +18,12 @@
 
 #if defined(__x86_64__)
 
-#define LINES	       4096u /* of four entries: 256 KiB, touched as needed */
-#define WAYS	       4u
-#define LARGEST_STACK  (1ull << 30)
-#define PAGE	       4096u
-#define OFFSET_BITS    28
-#define OFFSET_LIMIT   (1 << (OFFSET_BITS - 1))
+#define LINES	      4096u /* of four entries: 256 KiB, touched as needed */
+#define WAYS	      4u
+#define LARGEST_STACK (1ull << 30)
+#define PAGE	      4096u
+#define OFFSET_BITS   28
+#define OFFSET_LIMIT  (1 << (OFFSET_BITS - 1))
 
 struct entry {
 	uint64_t key, value;
@@ -30,8 +31,8 @@ struct entry {
 
 static struct {
 	struct entry line[LINES][WAYS] __attribute__((aligned(64)));
-	uint64_t generation;	/* rules of an older one are not found */
-	uintptr_t program_end;	/* where the first thread's stack ends, __libc_stack_end */
+	uint64_t generation;   /* rules of an older one are not found */
+	uintptr_t program_end; /* where the first thread's stack ends, __libc_stack_end */
 } cfi;
 
 void gm_cfi_forget(void)
@@ -122,8 +123,8 @@ static inline uint64_t look_up(uintptr_t pc, uint64_t generation, struct gm_obje
 }
 
 /*
- * Up to where the stack can be read without asking: threads have their control block at its end, the
- * first thread's end is known from its start. On any other stack (a fiber's) nothing is known.
+ * Up to where the stack can be read without asking: threads have their control block at its end,
+ * the first thread's end is known from its start. On any other stack (a fiber's) nothing is known.
  */
 static inline uintptr_t stack_end(uintptr_t sp)
 {
@@ -197,21 +198,21 @@ static inline bool step(struct frame *frame, struct frame *caller, uint64_t rule
 		frame->bp_slot = saved;
 		bp = word_at(saved);
 	}
-	*caller = (struct frame){ word_at(cfa - 8), cfa, bp, 0 };
+	*caller = (struct frame){word_at(cfa - 8), cfa, bp, 0};
 	return true;
 }
 
 /*
- * A thread's last walk, innermost frame first. Where a walk reaches a frame that the last one had too
- * (same return address, stack pointer and rbp), its caller's return address and rbp stand where they
- * stood then, for the rule is the same and knows nothing else; so they are read from there, without
- * looking the rule up. Nothing is assumed of what they say. The processor can do many such steps at a
- * time, as none waits for the one before. Where a BP_LOAD frame's caller is depends on a word of the
- * stack as well: its `pc` is 0 here, which equals no frame's.
+ * A thread's last walk, innermost frame first. Where a walk reaches a frame that the last one had
+ * too (same return address, stack pointer and rbp), its caller's return address and rbp stand where
+ * they stood then, for the rule is the same and knows nothing else; so they are read from there,
+ * without looking the rule up. Nothing is assumed of what they say. The processor can do many such
+ * steps at a time, as none waits for the one before. Where a BP_LOAD frame's caller is depends on a
+ * word of the stack as well: its `pc` is 0 here, which equals no frame's.
  */
 struct last_walk {
-	uint32_t busy;		/* a signal handler, or a thread with the same slot, goes without */
-	uint32_t current;	/* which of the two arrays holds it */
+	uint32_t busy;	  /* a signal handler, or a thread with the same slot, goes without */
+	uint32_t current; /* which of the two arrays holds it */
 	uint32_t count;
 	uint64_t generation;
 	struct frame frame[2][GM_CFI_MOST_FRAMES];
@@ -287,7 +288,7 @@ static inline enum walked run(struct gm_cfi_walk *walk, struct frame frame, cons
 __attribute__((noinline)) bool gm_cfi_walk(struct gm_cfi_walk *walk)
 {
 	uintptr_t own = (uintptr_t)__builtin_frame_address(0);
-	struct frame frame = { word_at(own + 8), own + 16, word_at(own), 0 };
+	struct frame frame = {word_at(own + 8), own + 16, word_at(own), 0};
 	uint64_t generation = __atomic_load_n(&cfi.generation, __ATOMIC_ACQUIRE);
 	struct last_walk *last = walk->max <= GM_CFI_MOST_FRAMES ? take_last() : NULL;
 	enum walked how;
@@ -295,8 +296,8 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_cfi_walk *walk)
 	if (!last)
 		return run(walk, frame, NULL, 0, NULL, generation) != STUCK;
 	how = run(walk, frame, last->frame[last->current],
-		  last->generation == generation ? last->count : 0,
-		  last->frame[last->current ^ 1], generation);
+		  last->generation == generation ? last->count : 0, last->frame[last->current ^ 1],
+		  generation);
 	last->current ^= 1;
 	last->count = walk->frames;
 	last->generation = generation;

@@ -10,8 +10,8 @@
 #define GM_CFI_MOST_FRAMES 300u /* a walk with more room is right too, but slower */
 
 struct gm_cfi_walk {
-	uintptr_t *pc;		/* return addresses go here, innermost first, gm_cfi_walk's first */
-	unsigned max, frames;	/* room, and how many there are */
+	uintptr_t *pc;	      /* return addresses go here, innermost first, gm_cfi_walk's first */
+	unsigned max, frames; /* room, and how many there are */
 	uintptr_t stop_start, stop_bytes; /* the walk ends at a return address in this range */
 };
 
@@ -19,8 +19,8 @@ struct gm_cfi_walk {
 bool gm_cfi_init(void);
 
 /*
- * Walks the calling thread's stack. True if it came to the end, the room's end or the range; false if
- * it met a frame that it cannot see through: then `frames` are right, but not all.
+ * Walks the calling thread's stack. True if it came to the end, the room's end or the range; false
+ * if it met a frame that it cannot see through: then `frames` are right, but not all.
  */
 bool gm_cfi_walk(struct gm_cfi_walk *walk);
 

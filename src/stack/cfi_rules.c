@@ -146,7 +146,7 @@ static bool open_entry(const uint8_t *entry, struct reader *r)
 	uint32_t length;
 
 	memcpy(&length, entry, sizeof(length));
-	*r = (struct reader){ entry + 4, entry + 4 + length, false };
+	*r = (struct reader){entry + 4, entry + 4 + length, false};
 	return length && length != UINT32_MAX;
 }
 
@@ -221,7 +221,7 @@ static const uint8_t *find_fde(const struct gm_object *object, uintptr_t pc)
 	for (unsigned i = 0; i < object->phdrs; i++)
 		if (object->phdr[i].p_type == PT_GNU_EH_FRAME) {
 			header = (const uint8_t *)object->base + object->phdr[i].p_vaddr;
-			r = (struct reader){ header, header + object->phdr[i].p_memsz, false };
+			r = (struct reader){header, header + object->phdr[i].p_memsz, false};
 		}
 	/* version 1, table of signed 4-byte offsets from the header: what every linker writes */
 	if (!header || header[0] != 1 || header[2] == 0xff || header[3] != 0x3b)
@@ -249,17 +249,17 @@ static const uint8_t *find_fde(const struct gm_object *object, uintptr_t pc)
 struct row {
 	uint64_t cfa_register;
 	int64_t cfa_offset;
-	bool cfa_loaded;	/* the CFA is the word at register + offset */
-	bool unknown;		/* something that this reader cannot express */
+	bool cfa_loaded; /* the CFA is the word at register + offset */
+	bool unknown;	 /* something that this reader cannot express */
 	bool ra_undefined;
-	uint8_t bp;		/* enum gm_cfi_bp */
+	uint8_t bp; /* enum gm_cfi_bp */
 	int64_t bp_offset;
 };
 
 /* The two expressions that compilers emit for functions that align their stack. */
 static bool is_bp_plus(const uint8_t *at, uint64_t bytes, bool load, int64_t *offset)
 {
-	struct reader r = { at, at + bytes, false };
+	struct reader r = {at, at + bytes, false};
 
 	if (read_fixed(&r, 1) != OP_BREG6)
 		return false;
@@ -411,7 +411,8 @@ static void run_one(struct reader *r, unsigned op, const struct cie *cie, struct
 }
 
 /*
- * Runs instructions until one moves past `target` from `location`. False if they are not understood.
+ * Runs instructions until one moves past `target` from `location`. False if they are not
+ * understood.
  */
 static bool run(struct reader *r, const struct cie *cie, struct row *row, const struct row *initial,
 		uint64_t location, uint64_t target)
@@ -427,9 +428,8 @@ static bool run(struct reader *r, const struct cie *cie, struct row *row, const 
 		} else if (op >= CFA_OFFSET) {
 			set_saved(row, op & 63, (int64_t)read_uleb(r) * cie->data_align);
 		} else if (op >= CFA_ADVANCE || (op >= CFA_SET_LOC && op <= CFA_ADVANCE4)) {
-			location = op == CFA_SET_LOC ?
-					   read_encoded(r, cie->pointer_encoding, 0) :
-					   location + read_advance(r, op, cie);
+			location = op == CFA_SET_LOC ? read_encoded(r, cie->pointer_encoding, 0)
+						     : location + read_advance(r, op, cie);
 			if (location > target)
 				break;
 		} else if (op == CFA_REMEMBER) {
@@ -449,7 +449,7 @@ static bool run(struct reader *r, const struct cie *cie, struct row *row, const 
 
 static struct gm_cfi_rule rule_of(const struct row *row)
 {
-	struct gm_cfi_rule rule = { .kind = GM_CFI_UNKNOWN };
+	struct gm_cfi_rule rule = {.kind = GM_CFI_UNKNOWN};
 
 	if (row->ra_undefined) {
 		rule.kind = GM_CFI_END;
@@ -470,9 +470,9 @@ static struct gm_cfi_rule rule_of(const struct row *row)
 
 struct gm_cfi_rule gm_cfi_rule(const struct gm_object *object, uintptr_t pc)
 {
-	const struct gm_cfi_rule unknown = { .kind = GM_CFI_UNKNOWN };
+	const struct gm_cfi_rule unknown = {.kind = GM_CFI_UNKNOWN};
 	const uint8_t *fde = find_fde(object, pc - 1);
-	struct row row = { 0 }, initial;
+	struct row row = {0}, initial;
 	uint64_t start, length, back;
 	struct reader r;
 	struct cie cie;

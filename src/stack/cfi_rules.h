@@ -1,7 +1,7 @@
 /*
- * What an object's unwind tables (.eh_frame, found through .eh_frame_hdr) say about one address: how
- * to get from a frame to its caller's. Only what compilers emit at calls is understood; anything else
- * is "unknown" and left to a full unwinder. x86-64.
+ * What an object's unwind tables (.eh_frame, found through .eh_frame_hdr) say about one address:
+ * how to get from a frame to its caller's. Only what compilers emit at calls is understood;
+ * anything else is "unknown" and left to a full unwinder. x86-64.
  */
 #ifndef GM_STACK_CFI_RULES_H
 #define GM_STACK_CFI_RULES_H
@@ -13,7 +13,7 @@ enum gm_cfi_kind {
 	GM_CFI_UNKNOWN,
 	GM_CFI_SP,	/* stack pointer + cfa_offset */
 	GM_CFI_BP,	/* rbp + cfa_offset */
-	GM_CFI_BP_LOAD,	/* the word at rbp + cfa_offset: functions that align their stack */
+	GM_CFI_BP_LOAD, /* the word at rbp + cfa_offset: functions that align their stack */
 	GM_CFI_END	/* the thread's first frame: no caller */
 };
 
@@ -21,14 +21,15 @@ enum gm_cfi_kind {
 enum gm_cfi_bp { GM_CFI_BP_SAME, GM_CFI_BP_AT_CFA, GM_CFI_BP_AT_BP };
 
 struct gm_cfi_rule {
-	uint8_t kind;	/* enum gm_cfi_kind */
-	uint8_t bp;	/* enum gm_cfi_bp */
+	uint8_t kind; /* enum gm_cfi_kind */
+	uint8_t bp;   /* enum gm_cfi_bp */
 	int32_t cfa_offset, bp_offset;
 };
 
 /*
- * The rule at a return address (the call before it counts) inside `object`. GM_CFI_UNKNOWN where the
- * tables are missing or beyond this reader. The return address lies just below the CFA in all others.
+ * The rule at a return address (the call before it counts) inside `object`. GM_CFI_UNKNOWN where
+ * the tables are missing or beyond this reader. The return address lies just below the CFA in all
+ * others.
  */
 struct gm_cfi_rule gm_cfi_rule(const struct gm_object *object, uintptr_t pc);
 

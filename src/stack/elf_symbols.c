@@ -1,6 +1,6 @@
 /*
- * Loaded objects and their dynamic symbols (elf_symbols.h). Everything is read where the loader mapped
- * it; nothing is kept, so nothing can go stale.
+ * Loaded objects and their dynamic symbols (elf_symbols.h). Everything is read where the loader
+ * mapped it; nothing is kept, so nothing can go stale.
  */
 #include "stack/elf_symbols.h"
 
@@ -14,14 +14,14 @@
 
 /* The parts of a dynamic section that finding symbols takes. */
 struct dynamic {
-	const ElfW(Sym) *symbols;
+	const ElfW(Sym) * symbols;
 	const char *strings;
 	size_t strings_bytes;
 	const uint32_t *gnu_hash;
-	const ElfW(Word) *hash;
-	const ElfW(Half) *versions;
-	const ElfW(Verdef) *defined;
-	const ElfW(Verneed) *needed;
+	const ElfW(Word) * hash;
+	const ElfW(Half) * versions;
+	const ElfW(Verdef) * defined;
+	const ElfW(Verneed) * needed;
 	unsigned defined_count, needed_count;
 	uintptr_t next_table; /* the lowest table above the symbols: they end before it */
 };
@@ -35,7 +35,7 @@ static uintptr_t address(const struct gm_object *object, ElfW(Addr) value)
 	return value < object->base ? value + object->base : value;
 }
 
-static void note_table(const struct gm_object *object, struct dynamic *dyn, const ElfW(Dyn) *entry)
+static void note_table(const struct gm_object *object, struct dynamic *dyn, const ElfW(Dyn) * entry)
 {
 	uintptr_t where;
 
@@ -62,7 +62,7 @@ static void note_table(const struct gm_object *object, struct dynamic *dyn, cons
 
 static bool parse_dynamic(const struct gm_object *object, struct dynamic *dyn)
 {
-	const ElfW(Dyn) *entry;
+	const ElfW(Dyn) * entry;
 
 	memset(dyn, 0, sizeof(*dyn));
 	if (!object->dynamic)
@@ -154,7 +154,7 @@ static int each_object(struct dl_phdr_info *info, size_t bytes, void *data)
 
 int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data)
 {
-	struct each each = { found, data };
+	struct each each = {found, data};
 
 	return dl_iterate_phdr(each_object, &each);
 }
@@ -179,7 +179,7 @@ static int covers_pc(const struct gm_object *object, void *data)
 
 bool gm_object_at(uintptr_t pc, struct gm_object *out)
 {
-	struct wanted wanted = { .pc = pc, .out = out };
+	struct wanted wanted = {.pc = pc, .out = out};
 
 	return gm_objects_each(covers_pc, &wanted);
 }
@@ -196,7 +196,7 @@ static int has_dynamic(const struct gm_object *object, void *data)
 
 bool gm_object_of_dynamic(const void *dynamic, struct gm_object *out)
 {
-	struct wanted wanted = { .dynamic = dynamic, .out = out };
+	struct wanted wanted = {.dynamic = dynamic, .out = out};
 
 	return dynamic && gm_objects_each(has_dynamic, &wanted);
 }
@@ -213,7 +213,7 @@ static int defines(const struct gm_object *object, void *data)
 
 void *gm_objects_symbol(const char *name, struct gm_object *out)
 {
-	struct wanted wanted = { .symbol = name, .out = out };
+	struct wanted wanted = {.symbol = name, .out = out};
 
 	return gm_objects_each(defines, &wanted) ? wanted.address : NULL;
 }
@@ -240,10 +240,11 @@ static const char *defined_version(const struct dynamic *dyn, unsigned index)
 	return NULL;
 }
 
-/* What is being looked for, and the best symbol so far: a hidden version only if nothing else is. */
+/* What is being looked for, and the best symbol so far: a hidden version only if nothing else is.
+ */
 struct match {
 	const char *name, *version;
-	const ElfW(Sym) *best;
+	const ElfW(Sym) * best;
 	bool best_is_default;
 };
 
@@ -316,8 +317,8 @@ static void search_hash(const struct dynamic *dyn, struct match *match)
 	}
 	if (!buckets)
 		return;
-	for (ElfW(Word) index = bucket[hash % buckets], steps = 0; index && index < symbols &&
-	     steps < symbols; index = chain[index], steps++)
+	for (ElfW(Word) index = bucket[hash % buckets], steps = 0;
+	     index && index < symbols && steps < symbols; index = chain[index], steps++)
 		consider(dyn, match, index);
 }
 
@@ -326,7 +327,7 @@ static void *resolve_indirect(uintptr_t resolver)
 #if defined(__aarch64__)
 	struct {
 		unsigned long bytes, hwcap, hwcap2;
-	} features = { sizeof(features), getauxval(AT_HWCAP), getauxval(AT_HWCAP2) };
+	} features = {sizeof(features), getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
 
 	/* bit 62 says that the second argument is there (glibc, sys/ifunc.h) */
 	return ((void *(*)(uint64_t, void *))resolver)(features.hwcap | 1ull << 62, &features);
@@ -337,7 +338,7 @@ static void *resolve_indirect(uintptr_t resolver)
 
 void *gm_object_symbol(const struct gm_object *object, const char *name, const char *version)
 {
-	struct match match = { name, version, NULL, false };
+	struct match match = {name, version, NULL, false};
 	struct dynamic dyn;
 	uintptr_t value;
 
@@ -428,7 +429,7 @@ bool gm_object_refers_to(const struct gm_object *object, const char *name)
 const char *gm_object_needed_version(const struct gm_object *object, const char *name,
 				     const char **file)
 {
-	const ElfW(Verneed) *need;
+	const ElfW(Verneed) * need;
 	struct dynamic dyn;
 	unsigned version;
 	size_t index;

@@ -1,7 +1,8 @@
 /*
- * Loaded objects and their dynamic symbols, read from memory with dl_iterate_phdr and the objects' own
- * hash tables. What dlsym, dladdr and dlopen(RTLD_NOLOAD) would tell, without their locks: those wait
- * for any thread that runs a constructor inside dlopen. Calls dl_iterate_phdr and string functions only.
+ * Loaded objects and their dynamic symbols, read from memory with dl_iterate_phdr and the objects'
+ * own hash tables. What dlsym, dladdr and dlopen(RTLD_NOLOAD) would tell, without their locks:
+ * those wait for any thread that runs a constructor inside dlopen. Calls dl_iterate_phdr and string
+ * functions only.
  */
 #ifndef GM_STACK_ELF_SYMBOLS_H
 #define GM_STACK_ELF_SYMBOLS_H
@@ -13,19 +14,19 @@
 
 /* Strings and tables point into the object itself: valid while it stays loaded. */
 struct gm_object {
-	uintptr_t base;		 /* load bias: address - base = address in the file */
-	uintptr_t start, end;	 /* addresses its segments cover */
-	const char *path;	 /* as the loader knows it; "" for the program */
-	const ElfW(Dyn) *dynamic; /* NULL: a static program */
-	const ElfW(Phdr) *phdr;
+	uintptr_t base;		   /* load bias: address - base = address in the file */
+	uintptr_t start, end;	   /* addresses its segments cover */
+	const char *path;	   /* as the loader knows it; "" for the program */
+	const ElfW(Dyn) * dynamic; /* NULL: a static program */
+	const ElfW(Phdr) * phdr;
 	unsigned phdrs;
 	unsigned long long adds, subs; /* objects loaded and unloaded so far in this process */
 };
 
 /*
  * Calls `found` for each loaded object in load order (the program first) until it returns non-zero,
- * and returns that value. Takes the loader's list lock, which no constructor runs under; `found` must
- * not load or unload anything.
+ * and returns that value. Takes the loader's list lock, which no constructor runs under; `found`
+ * must not load or unload anything.
  */
 int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data);
 
@@ -36,8 +37,9 @@ bool gm_object_at(uintptr_t pc, struct gm_object *out);
 bool gm_object_of_dynamic(const void *dynamic, struct gm_object *out);
 
 /*
- * Address of a symbol the object defines, or NULL. `version` NULL takes the default version, else any.
- * An indirect function is resolved by calling its resolver. Thread-local symbols are not found.
+ * Address of a symbol the object defines, or NULL. `version` NULL takes the default version, else
+ * any. An indirect function is resolved by calling its resolver. Thread-local symbols are not
+ * found.
  */
 void *gm_object_symbol(const struct gm_object *object, const char *name, const char *version);
 
@@ -54,9 +56,9 @@ const char *gm_object_basename(const struct gm_object *object);
 const char *gm_object_needed(const struct gm_object *object, unsigned index);
 
 /*
- * The version that the object's reference to `name` (a symbol it does not define) is bound to, such as
- * "libcudart.so.12", and in `*file` (may be NULL) the library it was linked against. NULL when it has
- * no such reference or the reference has no version.
+ * The version that the object's reference to `name` (a symbol it does not define) is bound to, such
+ * as "libcudart.so.12", and in `*file` (may be NULL) the library it was linked against. NULL when
+ * it has no such reference or the reference has no version.
  */
 const char *gm_object_needed_version(const struct gm_object *object, const char *name,
 				     const char **file);

@@ -1,14 +1,14 @@
 /*
- * The last resort of native.h: following saved frame pointers. Right only where everything was built
- * with them, but it must never fault, so each page of the stack is tried with gm_safe_read before it
- * is read.
+ * The last resort of native.h: following saved frame pointers. Right only where everything was
+ * built with them, but it must never fault, so each page of the stack is tried with gm_safe_read
+ * before it is read.
  */
 #include "stack/native.h"
 
 #include "stack/safe_read.h"
 
-#define PAGE		4096u
-#define LARGEST_FRAME	(8u << 20)
+#define PAGE	      4096u
+#define LARGEST_FRAME (8u << 20)
 
 static bool readable(uintptr_t address)
 {
@@ -51,6 +51,5 @@ static unsigned walk_frame_pointers(uintptr_t *pc, unsigned max, uintptr_t stop_
 	return frames;
 }
 
-const struct gm_unwinder gm_unwinder_frame_pointers = {
-	"frame pointers", init_frame_pointers, walk_frame_pointers
-};
+const struct gm_unwinder gm_unwinder_frame_pointers = {"frame pointers", init_frame_pointers,
+						       walk_frame_pointers};

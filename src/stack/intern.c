@@ -1,11 +1,11 @@
 /*
  * Interning (intern.h, gm_stack_intern). Two steps: a stack as captured (addresses and Python frame
- * numbers) is looked up without a lock; one not seen before is resolved under the lock to frames, and
- * equal frames get the same stack however they were reached (a library loaded at another address,
- * a code object compiled again).
+ * numbers) is looked up without a lock; one not seen before is resolved under the lock to frames,
+ * and equal frames get the same stack however they were reached (a library loaded at another
+ * address, a code object compiled again).
  *
- * When an object is unloaded, what was learnt of addresses in it is taken out of the maps, so that a
- * library loaded in its place is resolved afresh.
+ * When an object is unloaded, what was learnt of addresses in it is taken out of the maps, so that
+ * a library loaded in its place is resolved afresh.
  */
 #include "stack/intern.h"
 
@@ -34,13 +34,13 @@ struct known_stack {
 static struct {
 	struct gm_lock lock;
 	struct gm_arena arena;
-	struct gm_map captured; /* hash of a raw stack → struct known_stack */
-	struct gm_map frames;	/* hash of a frame record → frame + 2 */
-	struct gm_map stacks;	/* hash of frame numbers → stack + 2 */
-	struct gm_map strings;	/* hash of a text → string + 2 */
+	struct gm_map captured;		      /* hash of a raw stack → struct known_stack */
+	struct gm_map frames;		      /* hash of a frame record → frame + 2 */
+	struct gm_map stacks;		      /* hash of frame numbers → stack + 2 */
+	struct gm_map strings;		      /* hash of a text → string + 2 */
 	uint32_t changes_asked, changes_done; /* of the loaded objects */
-	unsigned long long unloads; /* the loader's count when last asked */
-	bool homeless;		/* some recorded address was in no object */
+	unsigned long long unloads;	      /* the loader's count when last asked */
+	bool homeless;			      /* some recorded address was in no object */
 } interned;
 
 static __thread bool inside __attribute__((tls_model("initial-exec")));
@@ -148,8 +148,8 @@ static uint32_t native_frame(uintptr_t pc)
 	return gm_intern_frame(&frame);
 }
 
-static bool same_frames(const struct gm_stack_record *stack, const uint32_t *frames,
-			unsigned count, unsigned flags)
+static bool same_frames(const struct gm_stack_record *stack, const uint32_t *frames, unsigned count,
+			unsigned flags)
 {
 	if (!stack || stack->frames != count || stack->flags != flags)
 		return false;
@@ -182,7 +182,7 @@ static uint32_t intern_frames(const uint32_t *frames, unsigned count, unsigned f
 	record = gm_store_append(GM_TABLE_STACKS, 1, &index);
 	if (!record)
 		return GM_NONE;
-	*record = (struct gm_stack_record){ hash, first, (uint16_t)count, (uint16_t)flags };
+	*record = (struct gm_stack_record){hash, first, (uint16_t)count, (uint16_t)flags};
 	gm_store_publish(GM_TABLE_STACKS);
 	gm_map_add(&interned.stacks, &interned.arena, hash, packed(index));
 	return index;
@@ -201,8 +201,8 @@ static uint32_t find_caller_module(const struct gm_raw_stack *raw)
 }
 
 /*
- * A thread's outermost frame lies in the program or in libc (or the loader, before it was there). An
- * unwinder that ends elsewhere met code it could not see through, such as a JIT compiler's.
+ * A thread's outermost frame lies in the program or in libc (or the loader, before it was there).
+ * An unwinder that ends elsewhere met code it could not see through, such as a JIT compiler's.
  */
 static bool ends_early(const struct gm_raw_stack *raw)
 {
@@ -219,8 +219,8 @@ static uint64_t hash_captured(const struct gm_raw_stack *raw)
 	uint64_t shape = (uint64_t)raw->natives << 32 | (uint64_t)raw->pythons << 16 | raw->flags;
 
 	shape = gm_hash(raw->pc, raw->natives * sizeof(*raw->pc), shape);
-	return raw->pythons ? gm_hash(raw->python, raw->pythons * sizeof(*raw->python), shape) :
-			      shape;
+	return raw->pythons ? gm_hash(raw->python, raw->pythons * sizeof(*raw->python), shape)
+			    : shape;
 }
 
 static const struct known_stack *find_captured(const struct gm_raw_stack *raw, uint64_t hash)
@@ -251,7 +251,7 @@ static void remember(const struct gm_raw_stack *raw, uint64_t hash, uint32_t sta
 	known = gm_arena_alloc(&interned.arena, sizeof(*known) + pcs + pythons);
 	if (!known)
 		return;
-	*known = (struct known_stack){ stack, module, raw->natives, raw->pythons, raw->flags };
+	*known = (struct known_stack){stack, module, raw->natives, raw->pythons, raw->flags};
 	memcpy(known->pc, raw->pc, pcs);
 	memcpy(known->pc + raw->natives, raw->python, pythons);
 	gm_map_add(&interned.captured, &interned.arena, hash, (uintptr_t)known);
@@ -270,7 +270,8 @@ static void forget_ranges(const struct gm_range *range, unsigned ranges)
 			continue;
 		for (unsigned k = 0; !gone && k < ranges; k++)
 			for (unsigned n = 0; !gone && n < known->natives; n++)
-				gone = known->pc[n] >= range[k].start && known->pc[n] < range[k].end;
+				gone = known->pc[n] >= range[k].start &&
+				       known->pc[n] < range[k].end;
 		if (gone)
 			__atomic_store_n(&slots->slot[i].value, GM_MAP_GONE, __ATOMIC_RELEASE);
 	}

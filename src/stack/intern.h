@@ -1,6 +1,6 @@
 /*
- * Giving equal things equal numbers in the file: strings, frames, stacks. For stack/ only; the public
- * face is gm_stack_intern.
+ * Giving equal things equal numbers in the file: strings, frames, stacks. For stack/ only; the
+ * public face is gm_stack_intern.
  */
 #ifndef GM_STACK_INTERN_H
 #define GM_STACK_INTERN_H

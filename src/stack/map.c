@@ -70,12 +70,13 @@ static inline uint64_t word_at(const char *data)
 	return word;
 }
 
-/* Two chains of folded multiplications, 32 bytes a round: they run side by side in the processor. */
+/* Two chains of folded multiplications, 32 bytes a round: they run side by side in the processor.
+ */
 uint64_t gm_hash(const void *data, uint64_t bytes, uint64_t seed)
 {
 	const uint64_t k0 = 0xa0761d6478bd642full, k1 = 0xe7037ed1a0b428dbull;
 	const uint64_t k2 = 0x8ebc6af09c88c6e3ull, k3 = 0x589965cc75374cc3ull;
-	uint64_t first = seed ^ k0, second = seed ^ k2, last[4] = { 0 };
+	uint64_t first = seed ^ k0, second = seed ^ k2, last[4] = {0};
 	const char *at = data;
 	uint64_t left = bytes;
 

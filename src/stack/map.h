@@ -1,7 +1,8 @@
 /*
  * A hash map from a 64-bit hash to a 64-bit value, made for one writer at a time and any number of
- * readers without a lock. It only grows; a slot that is filled stays filled. What a value means, and
- * whether equal hashes are equal things, is the user's business: gm_map_next offers the candidates.
+ * readers without a lock. It only grows; a slot that is filled stays filled. What a value means,
+ * and whether equal hashes are equal things, is the user's business: gm_map_next offers the
+ * candidates.
  */
 #ifndef GM_STACK_MAP_H
 #define GM_STACK_MAP_H
@@ -38,7 +39,7 @@ struct gm_map_cursor {
 
 static inline struct gm_map_cursor gm_map_find(const struct gm_map *map, uint64_t hash)
 {
-	struct gm_map_cursor cursor = { __atomic_load_n(&map->slots, __ATOMIC_ACQUIRE), hash, 0 };
+	struct gm_map_cursor cursor = {__atomic_load_n(&map->slots, __ATOMIC_ACQUIRE), hash, 0};
 
 	if (cursor.slots)
 		cursor.at = (uint32_t)hash & cursor.slots->mask;
@@ -63,8 +64,9 @@ static inline uint64_t gm_map_next(struct gm_map_cursor *cursor)
 }
 
 /*
- * Adds a value (neither 0 nor GM_MAP_GONE). False when there is no memory: then it is not in the map,
- * nothing else changed. The slots that were outgrown stay mapped for the readers that may be in them.
+ * Adds a value (neither 0 nor GM_MAP_GONE). False when there is no memory: then it is not in the
+ * map, nothing else changed. The slots that were outgrown stay mapped for the readers that may be
+ * in them.
  */
 bool gm_map_add(struct gm_map *map, struct gm_arena *arena, uint64_t hash, uint64_t value);
 
@@ -74,7 +76,8 @@ uint64_t gm_hash(const void *data, uint64_t bytes, uint64_t seed);
 /* A hash of three numbers. */
 static inline uint64_t gm_hash_numbers(uint64_t a, uint64_t b, uint64_t c)
 {
-	__uint128_t product = (__uint128_t)(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xbf58476d1ce4e5b9ull);
+	__uint128_t product =
+		(__uint128_t)(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xbf58476d1ce4e5b9ull);
 	uint64_t folded = (uint64_t)product ^ (uint64_t)(product >> 64) ^ c;
 
 	product = (__uint128_t)(folded ^ 0x94d049bb133111ebull) * (c + 0x2545f4914f6cdd1dull);

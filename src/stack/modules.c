@@ -1,6 +1,6 @@
 /*
- * The table of loaded objects (modules.h). An object that is loaded at the address of an unloaded one
- * becomes another module, told apart by path and build id.
+ * The table of loaded objects (modules.h). An object that is loaded at the address of an unloaded
+ * one becomes another module, told apart by path and build id.
  */
 #include "stack/modules.h"
 
@@ -17,11 +17,11 @@
 #define SNAPSHOT_BYTES (4u << 20) /* address space; only what is used is touched */
 
 static struct {
-	struct gm_module *sorted;	/* by start */
+	struct gm_module *sorted; /* by start */
 	unsigned count, room;
-	unsigned last;			/* the one found last */
-	unsigned long long adds, subs;	/* the loader's counters at the last merge */
-	bool merged;			/* there was one */
+	unsigned last;		       /* the one found last */
+	unsigned long long adds, subs; /* the loader's counters at the last merge */
+	bool merged;		       /* there was one */
 	uintptr_t interpreter_start, interpreter_end;
 } modules;
 
@@ -66,14 +66,16 @@ static int list_object(const struct gm_object *object, void *data)
 		return 1;
 	listing->strings -= length + 1;
 	memcpy(snapshot->memory + listing->strings, object->path, length + 1);
-	*loaded = (struct loaded){ .start = object->start, .end = object->end,
-				   .bias = object->base, .path = (uint32_t)listing->strings,
-				   .program = listing->first };
+	*loaded = (struct loaded){.start = object->start,
+				  .end = object->end,
+				  .bias = object->base,
+				  .path = (uint32_t)listing->strings,
+				  .program = listing->first};
 	listing->first = false;
 	build_id = gm_object_build_id(object, &bytes);
 	if (build_id) {
-		loaded->build_id_bytes = bytes < sizeof(loaded->build_id) ?
-						 bytes : sizeof(loaded->build_id);
+		loaded->build_id_bytes =
+			bytes < sizeof(loaded->build_id) ? bytes : sizeof(loaded->build_id);
 		memcpy(loaded->build_id, build_id, loaded->build_id_bytes);
 	}
 	snapshot->count++;
@@ -82,9 +84,9 @@ static int list_object(const struct gm_object *object, void *data)
 
 bool gm_modules_snapshot(struct gm_modules_snapshot *snapshot)
 {
-	struct listing listing = { snapshot, SNAPSHOT_BYTES, true };
+	struct listing listing = {snapshot, SNAPSHOT_BYTES, true};
 
-	*snapshot = (struct gm_modules_snapshot){ .bytes = SNAPSHOT_BYTES };
+	*snapshot = (struct gm_modules_snapshot){.bytes = SNAPSHOT_BYTES};
 	gm_objects_each(read_counters, snapshot);
 	if (__atomic_load_n(&modules.merged, __ATOMIC_ACQUIRE) &&
 	    snapshot->adds == __atomic_load_n(&modules.adds, __ATOMIC_RELAXED) &&
@@ -107,7 +109,8 @@ void gm_modules_drop(struct gm_modules_snapshot *snapshot)
 	snapshot->memory = NULL;
 }
 
-/* True for NAME.so…, NAME-HASH.so… and NAME.HASH.so…, as wheels rename libraries; not NAME_stub.so. */
+/* True for NAME.so…, NAME-HASH.so… and NAME.HASH.so…, as wheels rename libraries; not NAME_stub.so.
+ */
 static bool is_library(const char *base, const char *name)
 {
 	size_t length = strlen(name);
@@ -126,13 +129,14 @@ static void classify(struct gm_module *module)
 	module->libc = is_library(base, "libc") || is_library(base, "libpthread") ||
 		       !strncmp(base, "ld-", 3);
 	module->ours = gm_native_is_own(module->start);
-	module->interpreter = module->start < modules.interpreter_end &&
-			      modules.interpreter_start < module->end;
+	module->interpreter =
+		module->start < modules.interpreter_end && modules.interpreter_start < module->end;
 }
 
 /*
- * The file a module came from. The loader has no name for the program, and names as the program gave
- * them for others; a relative one is made absolute while the working directory is likely still right.
+ * The file a module came from. The loader has no name for the program, and names as the program
+ * gave them for others; a relative one is made absolute while the working directory is likely still
+ * right.
  */
 static const char *file_path(const char *name, bool program, char *buffer, size_t room)
 {
@@ -206,10 +210,15 @@ static struct gm_module *add(const struct loaded *loaded, uint64_t identity, con
 	if (!copy)
 		return NULL;
 	strcpy(copy, path);
-	*module = (struct gm_module){ .start = loaded->start, .end = loaded->end,
-				      .bias = loaded->bias, .identity = identity, .path = copy,
-				      .record = GM_NONE, .program = loaded->program,
-				      .build_id_bytes = loaded->build_id_bytes, .seen = true };
+	*module = (struct gm_module){.start = loaded->start,
+				     .end = loaded->end,
+				     .bias = loaded->bias,
+				     .identity = identity,
+				     .path = copy,
+				     .record = GM_NONE,
+				     .program = loaded->program,
+				     .build_id_bytes = loaded->build_id_bytes,
+				     .seen = true};
 	memcpy(module->build_id, loaded->build_id, sizeof(module->build_id));
 	classify(module);
 	modules.count++;
@@ -242,7 +251,7 @@ static void note_change(const struct gm_module *module, struct gm_range *changed
 			unsigned *changes)
 {
 	if (*changes < room)
-		changed[*changes] = (struct gm_range){ module->start, module->end };
+		changed[*changes] = (struct gm_range){module->start, module->end};
 	++*changes;
 }
 
@@ -264,8 +273,8 @@ unsigned gm_modules_merge(struct gm_modules_snapshot *snapshot, struct gm_arena 
 	unsigned changes = 0, known = modules.count;
 
 	/* older than what is known: another thread was quicker */
-	if (!snapshot->memory || (modules.merged && snapshot->adds + snapshot->subs <
-						    modules.adds + modules.subs) ||
+	if (!snapshot->memory ||
+	    (modules.merged && snapshot->adds + snapshot->subs < modules.adds + modules.subs) ||
 	    !make_room(arena, modules.count + snapshot->count)) {
 		gm_modules_drop(snapshot);
 		return 0;

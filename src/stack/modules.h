@@ -1,6 +1,6 @@
 /*
- * Which loaded object an address belongs to, kept in a sorted table of our own so that the loader is
- * asked only when something changed, and the records of those objects that stacks refer to.
+ * Which loaded object an address belongs to, kept in a sorted table of our own so that the loader
+ * is asked only when something changed, and the records of those objects that stacks refer to.
  */
 #ifndef GM_STACK_MODULES_H
 #define GM_STACK_MODULES_H
@@ -12,17 +12,17 @@
 
 struct gm_module {
 	uintptr_t start, end, bias;
-	uint64_t identity;	/* hash of path and build id */
-	const char *path;	/* in the arena */
-	uint32_t record;	/* in GM_TABLE_MODULES; GM_NONE until a stack refers to it */
+	uint64_t identity; /* hash of path and build id */
+	const char *path;  /* in the arena */
+	uint32_t record;   /* in GM_TABLE_MODULES; GM_NONE until a stack refers to it */
 	uint8_t build_id_bytes;
 	uint8_t build_id[24];
-	bool cuda;		/* libcuda, libcudart, libcupti */
-	bool ours;		/* the shim */
-	bool interpreter;	/* CPython's own code */
-	bool program;		/* the executable */
-	bool libc;		/* where threads begin: libc, libpthread */
-	bool seen;		/* during a refresh */
+	bool cuda;	  /* libcuda, libcudart, libcupti */
+	bool ours;	  /* the shim */
+	bool interpreter; /* CPython's own code */
+	bool program;	  /* the executable */
+	bool libc;	  /* where threads begin: libc, libpthread */
+	bool seen;	  /* during a refresh */
 };
 
 struct gm_range {
@@ -31,21 +31,22 @@ struct gm_range {
 
 /* What the loader had at one moment; taken without any lock of ours held. */
 struct gm_modules_snapshot {
-	char *memory;	/* NULL: nothing changed since `adds` and `subs` */
+	char *memory; /* NULL: nothing changed since `adds` and `subs` */
 	size_t bytes;
 	unsigned count;
 	unsigned long long adds, subs;
 };
 
-/* Asks the loader. Any thread. False without memory. Must be followed by gm_modules_merge or _drop. */
+/* Asks the loader. Any thread. False without memory. Must be followed by gm_modules_merge or _drop.
+ */
 bool gm_modules_snapshot(struct gm_modules_snapshot *snapshot);
 void gm_modules_drop(struct gm_modules_snapshot *snapshot);
 
 /*
- * Brings the table up to date and drops the snapshot. Writes to `changed` (room for `room`) the ranges
- * whose meaning changed: of objects with a record that went away and, with `also_new`, of those that
- * came; returns how many there were, which may be more than `room`. Caller holds the stack lock, as
- * for all below.
+ * Brings the table up to date and drops the snapshot. Writes to `changed` (room for `room`) the
+ * ranges whose meaning changed: of objects with a record that went away and, with `also_new`, of
+ * those that came; returns how many there were, which may be more than `room`. Caller holds the
+ * stack lock, as for all below.
  */
 unsigned gm_modules_merge(struct gm_modules_snapshot *snapshot, struct gm_arena *arena,
 			  bool also_new, struct gm_range *changed, unsigned room);

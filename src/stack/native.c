@@ -1,7 +1,7 @@
 /*
  * Choosing an unwinder, and the two that come out of other libraries: libunwind's cached trace and
- * libgcc's. Both are opened privately and by the loader's own dlopen, found by hand, because the shim
- * exports a dlsym of its own and may run where dlopen lives in another library than libc.
+ * libgcc's. Both are opened privately and by the loader's own dlopen, found by hand, because the
+ * shim exports a dlsym of its own and may run where dlopen lives in another library than libc.
  *
  * The order: our own reader of unwind tables (cfi.c), which hands stacks with frames it cannot see
  * through (signal handlers, JIT compilers' code) to libgcc; libunwind; libgcc; frame pointers.
@@ -30,8 +30,7 @@ static struct {
 	unwind_ip_fn *libgcc_ip;
 } native;
 
-/* A library by name or path, loaded if it is not yet, kept for good, out of everybody's scope. */
-static bool open_library(const char *name, struct gm_object *object)
+bool gm_library_open(const char *name, struct gm_object *object)
 {
 	void *(*open)(const char *, int) = gm_objects_symbol("dlopen", NULL);
 	const struct link_map *map;
@@ -49,7 +48,7 @@ static bool take_libunwind(const char *name)
 {
 	struct gm_object object;
 
-	if (!open_library(name, &object))
+	if (!gm_library_open(name, &object))
 		return false;
 	native.libunwind_backtrace = gm_object_symbol(&object, "unw_backtrace", NULL);
 	return native.libunwind_backtrace != NULL;
@@ -72,7 +71,8 @@ static bool init_libunwind(void)
 	return take_libunwind("libunwind.so.8");
 }
 
-static unsigned walk_libunwind(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end)
+static unsigned walk_libunwind(uintptr_t *pc, unsigned max, uintptr_t stop_start,
+			       uintptr_t stop_end)
 {
 	int frames = native.libunwind_backtrace((void **)pc, (int)max);
 
@@ -83,10 +83,10 @@ static unsigned walk_libunwind(uintptr_t *pc, unsigned max, uintptr_t stop_start
 
 /*
  * libunwind keeps what it learnt of each return address in a table per thread, which it maps at the
- * thread's first trace; it hangs the table on a pthread key, made here at the self-test, so that the
- * key is a low one whose slot needs no memory from malloc.
+ * thread's first trace; it hangs the table on a pthread key, made here at the self-test, so that
+ * the key is a low one whose slot needs no memory from malloc.
  */
-const struct gm_unwinder gm_unwinder_libunwind = { "libunwind", init_libunwind, walk_libunwind };
+const struct gm_unwinder gm_unwinder_libunwind = {"libunwind", init_libunwind, walk_libunwind};
 
 static int is_libgcc(const struct gm_object *object, void *data)
 {
@@ -100,7 +100,7 @@ static bool init_libgcc(void)
 {
 	struct gm_object object;
 
-	if (!gm_objects_each(is_libgcc, &object) && !open_library("libgcc_s.so.1", &object))
+	if (!gm_objects_each(is_libgcc, &object) && !gm_library_open("libgcc_s.so.1", &object))
 		return false;
 	native.libgcc_backtrace = gm_object_symbol(&object, "_Unwind_Backtrace", NULL);
 	native.libgcc_ip = gm_object_symbol(&object, "_Unwind_GetIP", NULL);
@@ -126,13 +126,13 @@ static int note_libgcc(void *context, void *data)
 
 static unsigned walk_libgcc(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end)
 {
-	struct libgcc_walk walk = { pc, stop_start, stop_end, 0, max };
+	struct libgcc_walk walk = {pc, stop_start, stop_end, 0, max};
 
 	native.libgcc_backtrace(note_libgcc, &walk);
 	return walk.frames;
 }
 
-const struct gm_unwinder gm_unwinder_libgcc = { "libgcc", init_libgcc, walk_libgcc };
+const struct gm_unwinder gm_unwinder_libgcc = {"libgcc", init_libgcc, walk_libgcc};
 
 static bool init_tables(void)
 {
@@ -141,14 +141,14 @@ static bool init_tables(void)
 
 static unsigned walk_tables(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end)
 {
-	struct gm_cfi_walk walk = { pc, max, 0, stop_start, stop_end - stop_start };
+	struct gm_cfi_walk walk = {pc, max, 0, stop_start, stop_end - stop_start};
 
 	if (!gm_cfi_walk(&walk) && native.full)
 		return native.full->walk(pc, max, stop_start, stop_end);
 	return walk.frames;
 }
 
-const struct gm_unwinder gm_unwinder_tables = { "unwind tables", init_tables, walk_tables };
+const struct gm_unwinder gm_unwinder_tables = {"unwind tables", init_tables, walk_tables};
 
 /*
  * The self-test: three calls into each other must be found with the very return addresses that the
@@ -191,7 +191,7 @@ static __attribute__((noinline)) unsigned test_first(struct self_test *test)
 
 static bool passes_self_test(const struct gm_unwinder *unwinder)
 {
-	struct self_test test = { .unwinder = unwinder };
+	struct self_test test = {.unwinder = unwinder};
 	unsigned frames = test_first(&test);
 
 	for (unsigned i = 0; i + 3 <= frames; i++)
@@ -205,7 +205,8 @@ static bool works(const struct gm_unwinder *unwinder)
 	return unwinder->init() && passes_self_test(unwinder);
 }
 
-/* A full unwinder beside the tables: libgcc is right whatever was unloaded, libunwind has a cache. */
+/* A full unwinder beside the tables: libgcc is right whatever was unloaded, libunwind has a cache.
+ */
 static const struct gm_unwinder *choose_full(void)
 {
 	if (native.libgcc_works)
@@ -264,7 +265,9 @@ unsigned gm_native_walk(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintp
 	if (!native.chosen)
 		return 0;
 	frames = native.chosen->walk(pc, max, stop_start, stop_end);
-	__asm__ volatile("" ::: "memory"); /* no tail call: our frame is one that callers count on */
+	__asm__ volatile(
+		"" ::
+			: "memory"); /* no tail call: our frame is one that callers count on */
 	return frames;
 }
 

@@ -10,8 +10,8 @@
 
 /*
  * One way to unwind. `walk` writes return addresses, innermost first, beginning anywhere inside the
- * shim, and returns how many; it may stop early at the first one in [stop_start, stop_end), which it
- * then includes.
+ * shim, and returns how many; it may stop early at the first one in [stop_start, stop_end), which
+ * it then includes.
  */
 struct gm_unwinder {
 	const char *name;
@@ -23,8 +23,8 @@ extern const struct gm_unwinder gm_unwinder_tables, gm_unwinder_libunwind, gm_un
 extern const struct gm_unwinder gm_unwinder_frame_pointers;
 
 /*
- * Chooses the first unwinder that passes a self-test. Opens libraries: only where that is allowed (at
- * the first driver look-up). `only` names one, for tests; NULL for the usual order.
+ * Chooses the first unwinder that passes a self-test. Opens libraries: only where that is allowed
+ * (at the first driver look-up). `only` names one, for tests; NULL for the usual order.
  */
 void gm_native_init(const char *only);
 
@@ -35,6 +35,14 @@ const char *gm_native_name(void);
 
 /* As gm_unwinder.walk; 0 without an unwinder. Any thread. */
 unsigned gm_native_walk(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end);
+
+struct gm_object;
+
+/*
+ * A library by name or path, loaded if it is not yet, kept for good, out of everybody's scope. Only
+ * where loading is allowed (at the first driver look-up). False if it cannot be had.
+ */
+bool gm_library_open(const char *name, struct gm_object *object);
 
 /* The shim's own code. */
 bool gm_native_is_own(uintptr_t pc);

@@ -1,8 +1,8 @@
 /*
- * Walking the calling thread's Python frames (python.h). The owner of the frames is inside our call,
- * so its chain stands still, whoever holds the GIL. Nothing is believed before it was checked: the
- * first chain met is read with gm_safe_read and every object's type compared; only then are frames
- * read directly.
+ * Walking the calling thread's Python frames (python.h). The owner of the frames is inside our
+ * call, so its chain stands still, whoever holds the GIL. Nothing is believed before it was
+ * checked: the first chain met is read with gm_safe_read and every object's type compared; only
+ * then are frames read directly.
  */
 #include "stack/python.h"
 
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define OWNED_BY_GENERATOR   1u
-#define OWNED_BY_INTERPRETER 3u /* and above: no Python frame (3.12 on) */
+#define OWNED_BY_INTERPRETER 3u	    /* and above: no Python frame (3.12 on) */
 #define MOST_SKIPPED	     10000u /* frames that are no Python frames, in one walk */
 #define MOST_NAME_BYTES	     1024u
 
@@ -32,10 +32,10 @@ typedef int finalizing_fn(void);
 
 /* What was found in the process. */
 struct interpreter {
-	thread_state_fn *thread_state;	/* PyGILState_GetThisThreadState */
-	finalizing_fn *finalizing;	/* _Py_IsFinalizing, Py_IsFinalizing from 3.13 */
+	thread_state_fn *thread_state; /* PyGILState_GetThisThreadState */
+	finalizing_fn *finalizing;     /* _Py_IsFinalizing, Py_IsFinalizing from 3.13 */
 	uintptr_t code_type, text_type, bytes_type;
-	uintptr_t start, end;		/* the object it is in */
+	uintptr_t start, end; /* the object it is in */
 	struct gm_python_layout layout;
 	unsigned micro;
 };
@@ -46,15 +46,15 @@ enum readiness { ABSENT, REFUSED, UNCHECKED, READY };
 struct known_frame {
 	uintptr_t code;
 	int32_t position;
-	uint32_t frame;			/* in GM_TABLE_FRAMES */
-	struct known_frame *caller;	/* a guess: what the next frame was the last time */
+	uint32_t frame;		    /* in GM_TABLE_FRAMES */
+	struct known_frame *caller; /* a guess: what the next frame was the last time */
 	struct gm_python_identity identity;
 };
 
 static struct {
 	uint32_t readiness;		/* enum readiness; written last, with release */
 	struct interpreter interpreter; /* changes only while readiness is ABSENT */
-	struct gm_map frames;		/* hash → struct known_frame; the stack lock guards writing */
+	struct gm_map frames; /* hash → struct known_frame; the stack lock guards writing */
 	char status[160];
 	char name[MOST_NAME_BYTES], file[PATH_MAX]; /* room for texts, under the stack lock */
 } python;
@@ -62,8 +62,8 @@ static struct {
 /* One frame, as far as the chain tells. */
 struct frame {
 	uintptr_t code;
-	int position;		/* bytes into the instructions; -1: not begun */
-	bool is_python;		/* false: the interpreter's own helper frame, or one not begun */
+	int position;	/* bytes into the instructions; -1: not begun */
+	bool is_python; /* false: the interpreter's own helper frame, or one not begun */
 	uintptr_t back;
 };
 
@@ -121,8 +121,8 @@ static const char *find_layout(const struct gm_object *object, unsigned minor,
 	if (minor < 8)
 		return "frames are read from 3.8 on";
 	if (minor >= 13)
-		return runtime ? gm_python_published_layout(runtime, minor, &found->layout) :
-				 "it does not publish its structures";
+		return runtime ? gm_python_published_layout(runtime, minor, &found->layout)
+			       : "it does not publish its structures";
 	if (!layout)
 		return "its structures are not known";
 	found->layout = *layout;
@@ -145,8 +145,9 @@ static enum readiness examine(const struct gm_object *object, struct interpreter
 	if (!found->finalizing)
 		found->finalizing = gm_object_symbol(object, "Py_IsFinalizing", NULL);
 	if (!read_version(object, &minor, &micro)) {
-		snprintf(status, room, "Python frames are not read: the interpreter's version "
-				       "could not be told");
+		snprintf(status, room,
+			 "Python frames are not read: the interpreter's version "
+			 "could not be told");
 		return REFUSED;
 	}
 	found->micro = micro;
@@ -165,7 +166,7 @@ static enum readiness examine(const struct gm_object *object, struct interpreter
 
 void gm_python_find(void)
 {
-	struct interpreter found = { 0 };
+	struct interpreter found = {0};
 	enum readiness readiness = ABSENT;
 	char status[sizeof(python.status)] = "";
 	struct gm_object object;
@@ -191,7 +192,7 @@ void gm_python_find(void)
 static inline struct frame read_frame(const struct interpreter *in, uintptr_t at)
 {
 	const struct gm_python_layout *l = &in->layout;
-	struct frame frame = { .back = word_at(at + l->frame_back) };
+	struct frame frame = {.back = word_at(at + l->frame_back)};
 	unsigned owner;
 
 	frame.code = word_at(at + l->frame_code) & ~7ul; /* 3.14: a reference with tag bits */
@@ -246,7 +247,8 @@ static bool code_checks(const struct interpreter *in, uintptr_t code)
 	const struct gm_python_layout *l = &in->layout;
 	char instructions[256];
 
-	return has_type(code, in->code_type) && member_has_type(code, l->code_name, in->text_type) &&
+	return has_type(code, in->code_type) &&
+	       member_has_type(code, l->code_name, in->text_type) &&
 	       member_has_type(code, l->code_filename, in->text_type) &&
 	       member_has_type(code, l->code_lines, in->bytes_type) &&
 	       (!l->code_qualname || member_has_type(code, l->code_qualname, in->text_type)) &&
@@ -255,8 +257,8 @@ static bool code_checks(const struct interpreter *in, uintptr_t code)
 
 /*
  * True if the chain of the thread state can be followed with this layout to its end, and `*frames`
- * Python frames were on it. A frame is known to be no Python frame only by its owner, so anything else
- * with a code that is none fails; None stands for the code in 3.13's helper frames.
+ * Python frames were on it. A frame is known to be no Python frame only by its owner, so anything
+ * else with a code that is none fails; None stands for the code in 3.13's helper frames.
  */
 static bool chain_checks(const struct interpreter *in, uintptr_t state, unsigned *frames)
 {
@@ -331,14 +333,13 @@ static uint32_t record_frame(const struct frame *frame)
 
 	memset(&record, 0, sizeof(record));
 	record.kind = GM_FRAME_PYTHON;
-	record.python.function_string = intern_text(word_at(frame->code + name), python.name,
-						    sizeof(python.name));
+	record.python.function_string =
+		intern_text(word_at(frame->code + name), python.name, sizeof(python.name));
 	record.python.file_string = intern_text(word_at(frame->code + l->code_filename),
 						python.file, sizeof(python.file));
-	record.python.line = gm_python_line(l->lines, (const uint8_t *)(lines + GM_PY_BYTES_DATA),
-					    word_at(lines + GM_PY_SIZE),
-					    int_at(frame->code + l->code_firstlineno),
-					    frame->position);
+	record.python.line = gm_python_line(
+		l->lines, (const uint8_t *)(lines + GM_PY_BYTES_DATA), word_at(lines + GM_PY_SIZE),
+		int_at(frame->code + l->code_firstlineno), frame->position);
 	return gm_intern_frame(&record);
 }
 
@@ -364,8 +365,8 @@ static struct known_frame *find_known(const struct frame *frame, uint64_t hash)
 
 /* Records a frame not seen before; `*known` stays NULL where it cannot be remembered. */
 static __attribute__((noinline)) uint32_t number_new(const struct frame *frame,
-						     const struct gm_python_identity *id, uint64_t hash,
-						     struct known_frame **known)
+						     const struct gm_python_identity *id,
+						     uint64_t hash, struct known_frame **known)
 {
 	struct gm_arena *arena = gm_intern_arena();
 	struct known_frame *added;
@@ -377,7 +378,7 @@ static __attribute__((noinline)) uint32_t number_new(const struct frame *frame,
 	number = *known ? (*known)->frame : record_frame(frame);
 	if (!*known && number != GM_NONE && gm_intern_may_cache() &&
 	    (added = gm_arena_alloc(arena, sizeof(*added)))) {
-		*added = (struct known_frame){ frame->code, frame->position, number, NULL, *id };
+		*added = (struct known_frame){frame->code, frame->position, number, NULL, *id};
 		if (gm_map_add(&python.frames, arena, hash, (uintptr_t)added))
 			*known = added;
 	}
@@ -386,8 +387,8 @@ static __attribute__((noinline)) uint32_t number_new(const struct frame *frame,
 }
 
 /*
- * The number of a frame, GM_NONE if it cannot be recorded. `*callee` is the frame before, which guesses
- * this one: a call mostly comes from where it came from the last time. It becomes this one.
+ * The number of a frame, GM_NONE if it cannot be recorded. `*callee` is the frame before, which
+ * guesses this one: a call mostly comes from where it came from the last time. It becomes this one.
  */
 static inline uint32_t number_frame(const struct gm_python_layout *l, const struct frame *frame,
 				    struct known_frame **callee)
@@ -413,8 +414,9 @@ static inline uint32_t number_frame(const struct gm_python_layout *l, const stru
 }
 
 /*
- * The thread's state if its frames are to be read. While the interpreter ends, other threads' states
- * are freed under them: only the thread that ends it, usually the first, is still sure of its own.
+ * The thread's state if its frames are to be read. While the interpreter ends, other threads'
+ * states are freed under them: only the thread that ends it, usually the first, is still sure of
+ * its own.
  */
 static uintptr_t readable_state(const struct interpreter *in, uint16_t *flags)
 {

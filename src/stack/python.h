@@ -1,6 +1,6 @@
 /*
- * Python frames of the calling thread, read from CPython's memory without the GIL and without calling
- * anything of Python's but PyGILState_GetThisThreadState, which reads a thread-local.
+ * Python frames of the calling thread, read from CPython's memory without the GIL and without
+ * calling anything of Python's but PyGILState_GetThisThreadState, which reads a thread-local.
  */
 #ifndef GM_STACK_PYTHON_H
 #define GM_STACK_PYTHON_H
@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /*
- * Looks for an interpreter among the loaded objects and whether its frames can be read. To be called
- * again when objects were loaded or unloaded. Any thread; takes the loader's list lock, and the stack
- * lock at the end: neither may be held.
+ * Looks for an interpreter among the loaded objects and whether its frames can be read. To be
+ * called again when objects were loaded or unloaded. Any thread; takes the loader's list lock, and
+ * the stack lock at the end: neither may be held.
  */
 void gm_python_find(void);
 
@@ -19,9 +19,9 @@ void gm_python_find(void);
 const char *gm_python_status(void);
 
 /*
- * The calling thread's Python frames, innermost first, as numbers in GM_TABLE_FRAMES. Writes at most
- * `max`; the frames that follow are only noted in `*flags` (GM_STACK_PYTHON_TRUNCATED), as are a
- * chain that does not check (GM_STACK_PYTHON_UNREADABLE). Safe wherever gm_stack_capture is.
+ * The calling thread's Python frames, innermost first, as numbers in GM_TABLE_FRAMES. Writes at
+ * most `max`; the frames that follow are only noted in `*flags` (GM_STACK_PYTHON_TRUNCATED), as are
+ * a chain that does not check (GM_STACK_PYTHON_UNREADABLE). Safe wherever gm_stack_capture is.
  */
 unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags);
 

@@ -1,6 +1,6 @@
 /*
- * Telling a code object from another that lies at the same address later: code objects die, and their
- * addresses are used again. Inline, for the walk over Python frames alone.
+ * Telling a code object from another that lies at the same address later: code objects die, and
+ * their addresses are used again. Inline, for the walk over Python frames alone.
  */
 #ifndef GM_STACK_PYTHON_IDENTITY_H
 #define GM_STACK_PYTHON_IDENTITY_H
@@ -8,11 +8,12 @@
 #include "stack/python_layout.h"
 
 /*
- * What tells a code object from another that lies at the same address later. 3.12 on number their code
- * objects: [0] is that and the first line. Before, and should the numbers run out, it is all that the
- * object points at and what that says: the names by their hashes, the line table by its size and four
- * samples (the whole of a table up to 32 bytes). A longer one that took another's place, with the same
- * names and lines at the ends and different lines between, would be taken for it.
+ * What tells a code object from another that lies at the same address later. 3.12 on number their
+ * code objects: [0] is that and the first line. Before, and should the numbers run out, it is all
+ * that the object points at and what that says: the names by their hashes, the line table by its
+ * size and four samples (the whole of a table up to 32 bytes). A longer one that took another's
+ * place, with the same names and lines at the ends and different lines between, would be taken for
+ * it.
  */
 #define GM_PY_IDENTITY_WORDS 10
 
@@ -81,11 +82,12 @@ gm_py_identity_word(const struct gm_python_layout *l, uintptr_t code, unsigned i
 	}
 }
 
-static inline void gm_python_identify(const struct gm_python_layout *l, uintptr_t code, struct gm_python_identity *id)
+static inline void gm_python_identify(const struct gm_python_layout *l, uintptr_t code,
+				      struct gm_python_identity *id)
 {
 	unsigned words = gm_py_identity_words(l, code);
 
-	*id = (struct gm_python_identity){ { 0 } };
+	*id = (struct gm_python_identity){{0}};
 	for (unsigned i = 0; i < words; i++)
 		id->word[i] = gm_py_identity_word(l, code, i);
 }
@@ -97,13 +99,17 @@ static inline bool gm_python_identity_is(const struct gm_python_identity *identi
 	const uint64_t *word = identity->word;
 	uint64_t differs;
 
-	differs = (word[0] ^ gm_py_identity_word(l, code, 0)) | (word[1] ^ gm_py_identity_word(l, code, 1)) |
+	differs = (word[0] ^ gm_py_identity_word(l, code, 0)) |
+		  (word[1] ^ gm_py_identity_word(l, code, 1)) |
 		  (word[2] ^ gm_py_identity_word(l, code, 2));
 	if (differs || gm_py_identity_words(l, code) == 3)
 		return !differs;
-	differs = (word[3] ^ gm_py_identity_word(l, code, 3)) | (word[4] ^ gm_py_identity_word(l, code, 4)) |
-		  (word[5] ^ gm_py_identity_word(l, code, 5)) | (word[6] ^ gm_py_identity_word(l, code, 6)) |
-		  (word[7] ^ gm_py_identity_word(l, code, 7)) | (word[8] ^ gm_py_identity_word(l, code, 8)) |
+	differs = (word[3] ^ gm_py_identity_word(l, code, 3)) |
+		  (word[4] ^ gm_py_identity_word(l, code, 4)) |
+		  (word[5] ^ gm_py_identity_word(l, code, 5)) |
+		  (word[6] ^ gm_py_identity_word(l, code, 6)) |
+		  (word[7] ^ gm_py_identity_word(l, code, 7)) |
+		  (word[8] ^ gm_py_identity_word(l, code, 8)) |
 		  (word[9] ^ gm_py_identity_word(l, code, 9));
 	return !differs;
 }

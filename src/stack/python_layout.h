@@ -1,7 +1,8 @@
 /*
  * Where things lie in CPython's structures: one row per minor version that publishes nothing about
- * itself (3.8 to 3.12), and the reader of `_PyRuntime.debug_offsets` for those that do (3.13, 3.14).
- * Pure tables and checks; touches no running interpreter but for the offsets it publishes.
+ * itself (3.8 to 3.12), and the reader of `_PyRuntime.debug_offsets` for those that do
+ * (3.13, 3.14). Pure tables and checks; touches no running interpreter but for the offsets it
+ * publishes.
  */
 #ifndef GM_STACK_PYTHON_LAYOUT_H
 #define GM_STACK_PYTHON_LAYOUT_H
@@ -12,24 +13,25 @@
 /* How a code object tells lines. */
 enum gm_python_lines {
 	GM_LINES_LNOTAB,   /* to 3.9: pairs of address and line steps */
-	GM_LINES_PAIRS,    /* 3.10: ranges, a line step of -128 is "no line" */
+	GM_LINES_PAIRS,	   /* 3.10: ranges, a line step of -128 is "no line" */
 	GM_LINES_LOCATIONS /* from 3.11: variable-length entries per instruction */
 };
 
-/* Offsets in bytes. 0 where the version has no such member, except `frame_code` and `cframe_frame`. */
+/* Offsets in bytes. 0 where the version has no such member, except `frame_code` and `cframe_frame`.
+ */
 struct gm_python_layout {
 	uint8_t minor;
-	uint8_t lines;		/* enum gm_python_lines */
-	uint8_t state_shift;	/* bits of PyASCIIObject.state below `kind` */
-	bool has_cframe;	/* 3.11, 3.12: the frame is reached through tstate->cframe */
-	uint16_t tstate_frame;	/* PyThreadState: frame, cframe or current_frame */
-	uint16_t cframe_frame;	/* _PyCFrame.current_frame */
+	uint8_t lines;	       /* enum gm_python_lines */
+	uint8_t state_shift;   /* bits of PyASCIIObject.state below `kind` */
+	bool has_cframe;       /* 3.11, 3.12: the frame is reached through tstate->cframe */
+	uint16_t tstate_frame; /* PyThreadState: frame, cframe or current_frame */
+	uint16_t cframe_frame; /* _PyCFrame.current_frame */
 	uint16_t frame_back, frame_code;
 	uint16_t frame_position; /* to 3.10: f_lasti (int); later a pointer to an instruction */
 	uint16_t frame_owner;
 	uint16_t code_name, code_qualname, code_filename, code_firstlineno;
-	uint16_t code_lines;	/* co_lnotab or co_linetable, a bytes object */
-	uint16_t code_code;	/* co_code_adaptive, the instructions themselves; to 3.10 0 */
+	uint16_t code_lines; /* co_lnotab or co_linetable, a bytes object */
+	uint16_t code_code;  /* co_code_adaptive, the instructions themselves; to 3.10 0 */
 	uint16_t code_firsttraceable, code_version;
 	uint16_t ascii_bytes, compact_bytes; /* sizes of PyASCIIObject, PyCompactUnicodeObject */
 };
@@ -46,8 +48,9 @@ struct gm_python_layout {
 const struct gm_python_layout *gm_python_layout(unsigned minor);
 
 /*
- * Fills a layout from `_PyRuntime`, which begins with the offsets. Returns NULL, or the reason (static)
- * why they cannot be used: another version's, a free-threaded build's, or not as we know CPython.
+ * Fills a layout from `_PyRuntime`, which begins with the offsets. Returns NULL, or the reason
+ * (static) why they cannot be used: another version's, a free-threaded build's, or not as we know
+ * CPython.
  */
 const char *gm_python_published_layout(const void *runtime, unsigned minor,
 				       struct gm_python_layout *layout);

@@ -17,7 +17,7 @@ static struct text_state state_of(const struct gm_python_layout *layout, const c
 
 	memcpy(&state, text + GM_PY_TEXT_STATE, sizeof(state));
 	state >>= layout->state_shift;
-	return (struct text_state){ state & 7, state >> 3 & 1, state >> 4 & 1 };
+	return (struct text_state){state & 7, state >> 3 & 1, state >> 4 & 1};
 }
 
 static uint32_t character(const char *data, unsigned kind, size_t index)
@@ -50,22 +50,22 @@ static size_t put(uint32_t c, char *to, size_t room)
 	return bytes;
 }
 
-size_t gm_python_text(const struct gm_python_layout *layout, const void *text, char *to, size_t room)
+size_t gm_python_text(const struct gm_python_layout *layout, const void *text, char *to,
+		      size_t room)
 {
 	struct text_state state = state_of(layout, text);
-	const char *data = (const char *)text +
-			   (state.ascii ? layout->ascii_bytes : layout->compact_bytes);
+	const char *data =
+		(const char *)text + (state.ascii ? layout->ascii_bytes : layout->compact_bytes);
 	size_t used = 0;
 	int64_t length;
 
 	memcpy(&length, (const char *)text + GM_PY_TEXT_LENGTH, sizeof(length));
 	to[0] = '\0';
-	if (!state.compact || length < 0 ||
-	    (state.kind != 1 && state.kind != 2 && state.kind != 4))
+	if (!state.compact || length < 0 || (state.kind != 1 && state.kind != 2 && state.kind != 4))
 		return 0;
 	for (int64_t i = 0; i < length; i++) {
-		size_t bytes = put(character(data, state.kind, (size_t)i), to + used,
-				   room - 1 - used);
+		size_t bytes =
+			put(character(data, state.kind, (size_t)i), to + used, room - 1 - used);
 
 		if (!bytes)
 			break;

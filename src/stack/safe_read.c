@@ -27,7 +27,7 @@ static bool through_pipe(void *to, uintptr_t from, size_t bytes)
 
 bool gm_safe_read(void *to, uintptr_t from, size_t bytes)
 {
-	struct iovec here = { to, bytes }, there = { (void *)from, bytes };
+	struct iovec here = {to, bytes}, there = {(void *)from, bytes};
 	int saved = errno;
 	bool whole;
 

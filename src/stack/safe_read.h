@@ -1,6 +1,6 @@
 /*
- * Reading memory of this process that may not be there, for checks that are made once: a system call,
- * a third of a microsecond.
+ * Reading memory of this process that may not be there, for checks that are made once: a system
+ * call, a third of a microsecond.
  */
 #ifndef GM_STACK_SAFE_READ_H
 #define GM_STACK_SAFE_READ_H

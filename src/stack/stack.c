@@ -1,6 +1,6 @@
 /*
- * Taking a stack (stack.h): native addresses with the shim's own frames and the interpreter's removed,
- * Python frames after them, together no more than asked for. Interning is in intern.c.
+ * Taking a stack (stack.h): native addresses with the shim's own frames and the interpreter's
+ * removed, Python frames after them, together no more than asked for. Interning is in intern.c.
  */
 #include "stack/stack.h"
 
@@ -19,7 +19,7 @@ static struct {
 	unsigned depth;
 	unsigned own_frames; /* how many there were last time: a guess that saves unwinding */
 	bool native_done;
-} settings = { .depth = 64, .own_frames = 4 };
+} settings = {.depth = 64, .own_frames = 4};
 
 void gm_stack_init(enum gm_stack_mode mode, unsigned depth)
 {
@@ -61,8 +61,8 @@ static unsigned skip_own(const uintptr_t *pc, unsigned frames, uintptr_t caller,
 }
 
 /*
- * Up to `want` frames from `caller` outwards; `*next` is the one after them, 0 if there is none. The
- * walk may end at the interpreter, [stop_start, stop_end); that frame is included.
+ * Up to `want` frames from `caller` outwards; `*next` is the one after them, 0 if there is none.
+ * The walk may end at the interpreter, [stop_start, stop_end); that frame is included.
  */
 static unsigned walk_native(uintptr_t *kept, unsigned want, uintptr_t caller, uintptr_t stop_start,
 			    uintptr_t stop_end, uintptr_t *next)

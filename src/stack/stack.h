@@ -1,8 +1,8 @@
 /*
- * Stacks: taking one (native by libunwind or a fallback, Python without the GIL) and interning it, so
- * that equal stacks get the same number in the output file. Knows nothing of CUDA or of allocations.
- * May call store/ (writer.h) and libc calls that take no lock a program can hold; no malloc, no dlopen
- * outside gm_stack_init.
+ * Stacks: taking one (native by libunwind or a fallback, Python without the GIL) and interning it,
+ * so that equal stacks get the same number in the output file. Knows nothing of CUDA or of
+ * allocations. May call store/ (writer.h) and libc calls that take no lock a program can hold; no
+ * malloc, no dlopen outside gm_stack_init.
  */
 #ifndef GM_STACK_STACK_H
 #define GM_STACK_STACK_H
@@ -28,30 +28,32 @@ struct gm_raw_stack {
  * Opens the unwinder privately, self-tests it, finds the interpreter if there is one. Called at the
  * first driver look-up and again when nothing was found yet; never inside an allocator's call.
  * `depth` is the most frames a stack keeps, native and Python together (1..GM_MAX_DEPTH).
- * Not thread-safe by itself: the caller holds its start lock. Never fails: without an unwinder stacks
- * are shorter, and gm_stack_unwinder() says so.
+ * Not thread-safe by itself: the caller holds its start lock. Never fails: without an unwinder
+ * stacks are shorter, and gm_stack_unwinder() says so.
  */
 void gm_stack_init(enum gm_stack_mode mode, unsigned depth);
 
 /* Name of the unwinder in use ("libunwind", "libgcc", "frame pointers", "none"). Static storage. */
 const char *gm_stack_unwinder(void);
 
-/* CPython's version ("3.12.3"), "" without Python, or a sentence why frames cannot be read. Static. */
+/* CPython's version ("3.12.3"), "" without Python, or a sentence why frames cannot be read. Static.
+ */
 const char *gm_stack_python(void);
 
 /*
- * Takes the calling thread's stack. Frames before the one that returns to `caller` (the wrapper's own
- * return address) are the shim's and are left out; `caller` is the first frame kept. `limit` bounds
- * the frames (0: the depth given to init). Thread-safe, takes no lock that a program's lock can wait
- * for, safe in signal handlers. Python frames seen for the first time are written to the store.
+ * Takes the calling thread's stack. Frames before the one that returns to `caller` (the wrapper's
+ * own return address) are the shim's and are left out; `caller` is the first frame kept. `limit`
+ * bounds the frames (0: the depth given to init). Thread-safe, takes no lock that a program's lock
+ * can wait for, safe in signal handlers. Python frames seen for the first time are written to the
+ * store.
  */
 void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit);
 
 /*
  * The stack's record number in GM_TABLE_STACKS, made if new; GM_NONE if it is empty or the store is
- * full (then counted there). A hit allocates nothing. `caller_module` (may be NULL) gets the innermost
- * module outside CUDA's libraries (GM_TABLE_MODULES), GM_NONE if there is none.
- * The caller must hold no lock of the tracker's; interning has one of its own, held briefly.
+ * full (then counted there). A hit allocates nothing. `caller_module` (may be NULL) gets the
+ * innermost module outside CUDA's libraries (GM_TABLE_MODULES), GM_NONE if there is none. The
+ * caller must hold no lock of the tracker's; interning has one of its own, held briefly.
  */
 uint32_t gm_stack_intern(const struct gm_raw_stack *raw, uint32_t *caller_module);
 

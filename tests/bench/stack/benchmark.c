@@ -1,6 +1,6 @@
 /*
- * What a native stack costs: about 40 frames, by each unwinder, known and new. Prints a table; asserts
- * nothing.
+ * What a native stack costs: about 40 frames, by each unwinder, known and new. Prints a table;
+ * asserts nothing.
  */
 #include "timing.h"
 
@@ -11,8 +11,8 @@
 static __attribute__((noinline)) double deep(unsigned depth, enum timing what, unsigned rounds,
 					     unsigned *natives, unsigned *pythons)
 {
-	double ns = depth ? deep(depth - 1, what, rounds, natives, pythons) :
-			    timing_ns(what, rounds, natives, pythons);
+	double ns = depth ? deep(depth - 1, what, rounds, natives, pythons)
+			  : timing_ns(what, rounds, natives, pythons);
 
 	BARRIER();
 	return ns;
@@ -33,7 +33,7 @@ static void line(const char *unwinder, const char *name, enum timing what, unsig
 
 int main(void)
 {
-	static const char *const unwinders[] = { "unwind tables", "libunwind", "libgcc" };
+	static const char *const unwinders[] = {"unwind tables", "libunwind", "libgcc"};
 
 	for (unsigned i = 0; i < 3; i++) {
 		unsigned rounds = i < 2 ? 20000 : 1000;

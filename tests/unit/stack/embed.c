@@ -1,6 +1,6 @@
 /*
- * A program that takes up Python late, as many do: embed LIBPROBE LIBPYTHON HOME. Stacks before there
- * is an interpreter, in it, on a thread of the program's that visits it, and after it ended.
+ * A program that takes up Python late, as many do: embed LIBPROBE LIBPYTHON HOME. Stacks before
+ * there is an interpreter, in it, on a thread of the program's that visits it, and after it ended.
  */
 #include "probe.h"
 
@@ -123,7 +123,8 @@ int main(int argc, char **argv)
 	setenv("PYTHONHOME", argv[2], 1);
 	probe_start(GM_STACKS_FULL, 200);
 	take_plain();
-	expect(!*gm_stack_python() && !strstr(text, "\npython\t"), "before there is an interpreter");
+	expect(!*gm_stack_python() && !strstr(text, "\npython\t"),
+	       "before there is an interpreter");
 	python = dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL);
 	if (!python) {
 		printf("%s\n", dlerror());

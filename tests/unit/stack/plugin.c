@@ -1,6 +1,7 @@
 /*
- * A library that tests load, unload and load another in place of. PLUGIN is a or b: the two have the
- * same size and the same calls at the same places, but other names and, in between, other frames.
+ * A library that tests load, unload and load another in place of. PLUGIN is a or b: the two have
+ * the same size and the same calls at the same places, but other names and, in between, other
+ * frames.
  */
 #include <stdint.h>
 

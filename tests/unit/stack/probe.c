@@ -80,8 +80,9 @@ static size_t describe_frame(const struct gm_frame_record *frame, char *to, size
 					store_double_string(frame->python.function_string),
 					store_double_string(frame->python.file_string),
 					frame->python.line);
-	module = frame->native.module == GM_NONE ?
-			 NULL : gm_store_record(GM_TABLE_MODULES, frame->native.module);
+	module = frame->native.module == GM_NONE
+			 ? NULL
+			 : gm_store_record(GM_TABLE_MODULES, frame->native.module);
 	return (size_t)snprintf(to, room, "native\t%s\t0x%llx\n",
 				module ? store_double_string(module->path_string) : "",
 				(unsigned long long)frame->native.offset);
@@ -146,8 +147,8 @@ __attribute__((noinline)) bool probe_unwinders_agree(void)
 	bool agree;
 
 	for (int i = 0; i < 2; i++) {
-		unsigned frames = (i ? &gm_unwinder_libgcc : &gm_unwinder_tables)->
-					  walk(pc[i], GM_CFI_MOST_FRAMES, 0, 0);
+		unsigned frames = (i ? &gm_unwinder_libgcc : &gm_unwinder_tables)
+					  ->walk(pc[i], GM_CFI_MOST_FRAMES, 0, 0);
 
 		from[i] = from_caller(pc[i], frames, caller);
 		left[i] = from[i] ? (size_t)(pc[i] + frames - from[i]) : 0;

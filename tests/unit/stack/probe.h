@@ -1,6 +1,6 @@
 /*
- * The "shim" of the stack tests: a shared library that holds src/stack, a stand-in for the store and a
- * few entries that take stacks and tell what is in them, for C tests and for ctypes.
+ * The "shim" of the stack tests: a shared library that holds src/stack, a stand-in for the store
+ * and a few entries that take stacks and tell what is in them, for C tests and for ctypes.
  */
 #ifndef PROBE_H
 #define PROBE_H
@@ -18,8 +18,8 @@ void probe_start(int mode, unsigned depth);
 bool probe_start_with(const char *unwinder, unsigned depth);
 
 /*
- * Takes the caller's stack, interns it twice, and returns its number (GM_NONE: none) when both agree,
- * else -2 as unsigned. `limit` as in gm_stack_capture.
+ * Takes the caller's stack, interns it twice, and returns its number (GM_NONE: none) when both
+ * agree, else -2 as unsigned. `limit` as in gm_stack_capture.
  */
 uint32_t probe_stack(unsigned limit);
 

@@ -15,7 +15,7 @@ static struct {
 	struct gm_header header;
 	bool full;
 	pthread_mutex_t strings;
-} double_store = { .strings = PTHREAD_MUTEX_INITIALIZER };
+} double_store = {.strings = PTHREAD_MUTEX_INITIALIZER};
 
 static size_t record_bytes(enum gm_table_id table)
 {
@@ -43,9 +43,9 @@ void store_double_reset(void)
 		double_store.memory[i] = NULL;
 		double_store.next[i] = double_store.published[i] = 0;
 		if (record_bytes(i))
-			double_store.memory[i] = mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE,
-						      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-						      -1, 0);
+			double_store.memory[i] =
+				mmap(NULL, TABLE_BYTES, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	}
 	memset(&double_store.header, 0, sizeof(double_store.header));
 	double_store.full = false;
@@ -76,7 +76,8 @@ void *gm_store_append(enum gm_table_id table, uint32_t count, uint32_t *index)
 
 void gm_store_publish(enum gm_table_id table)
 {
-	__atomic_store_n(&double_store.published[table], double_store.next[table], __ATOMIC_RELEASE);
+	__atomic_store_n(&double_store.published[table], double_store.next[table],
+			 __ATOMIC_RELEASE);
 }
 
 void *gm_store_record(enum gm_table_id table, uint32_t index)

@@ -1,6 +1,6 @@
 /*
- * A stand-in for the output file, in memory: writer.h with tables as plain arrays, and what tests want
- * to know and to break.
+ * A stand-in for the output file, in memory: writer.h with tables as plain arrays, and what tests
+ * want to know and to break.
  */
 #ifndef STORE_DOUBLE_H
 #define STORE_DOUBLE_H

@@ -7,11 +7,12 @@
 
 static void test_every_size(void **state)
 {
-	struct gm_arena arena = { 0 };
+	struct gm_arena arena = {0};
 
 	(void)state;
 	for (size_t bytes = 0; bytes < 70000; bytes += bytes < 600 ? 1 : 977) {
-		char *first = gm_arena_alloc(&arena, bytes), *second = gm_arena_alloc(&arena, bytes);
+		char *first = gm_arena_alloc(&arena, bytes),
+		     *second = gm_arena_alloc(&arena, bytes);
 
 		assert_non_null(first);
 		assert_non_null(second);
@@ -32,7 +33,7 @@ static void test_every_size(void **state)
 
 static void test_freed_is_used_again(void **state)
 {
-	struct gm_arena arena = { 0 };
+	struct gm_arena arena = {0};
 	void *piece[1000];
 	uint64_t mapped = 0;
 
@@ -52,7 +53,7 @@ static void test_freed_is_used_again(void **state)
 
 static void test_large_are_given_back(void **state)
 {
-	struct gm_arena arena = { 0 };
+	struct gm_arena arena = {0};
 	void *a = gm_arena_alloc(&arena, 1 << 20), *b = gm_arena_alloc(&arena, 2 << 20);
 	void *c = gm_arena_alloc(&arena, 3 << 20);
 
@@ -71,9 +72,9 @@ static void test_large_are_given_back(void **state)
 static void test_random(void **state)
 {
 	enum { PIECES = 400 };
-	struct gm_arena arena = { 0 };
-	unsigned char *piece[PIECES] = { 0 };
-	size_t bytes[PIECES] = { 0 };
+	struct gm_arena arena = {0};
+	unsigned char *piece[PIECES] = {0};
+	size_t bytes[PIECES] = {0};
 
 	(void)state;
 	srand(1);

@@ -30,8 +30,9 @@ static struct gm_object libc_object(void)
 
 static void test_symbols_equal_dlsym(void **state)
 {
-	static const char *const names[] = { "puts", "malloc", "environ", "memcpy", "strlen",
-					     "dlsym", "pthread_create", "stdout", "qsort" };
+	static const char *const names[] = {"puts",	      "malloc", "environ",
+					    "memcpy",	      "strlen", "dlsym",
+					    "pthread_create", "stdout", "qsort"};
 	struct gm_object libc = libc_object();
 
 	(void)state;
@@ -121,8 +122,8 @@ static void test_build_id(void **state)
 	FILE *pipe;
 
 	(void)state;
-	snprintf(command, sizeof(command), "readelf -n '%s' 2>/dev/null | sed -n 's/.*Build ID: //p'",
-		 libc.path);
+	snprintf(command, sizeof(command),
+		 "readelf -n '%s' 2>/dev/null | sed -n 's/.*Build ID: //p'", libc.path);
 	pipe = popen(command, "r");
 	if (!pipe || !fgets(expected, sizeof(expected), pipe))
 		skip();

@@ -25,7 +25,7 @@ static uintptr_t address(unsigned n)
 
 static struct gm_raw_stack made(unsigned natives, unsigned seed)
 {
-	struct gm_raw_stack raw = { .natives = (uint16_t)natives };
+	struct gm_raw_stack raw = {.natives = (uint16_t)natives};
 
 	for (unsigned i = 0; i < natives; i++)
 		raw.pc[i] = address((seed >> (i % 3 * 4) & 15) + i * 16);
@@ -34,7 +34,7 @@ static struct gm_raw_stack made(unsigned natives, unsigned seed)
 
 static void test_equal_and_different(void **state)
 {
-	bool used[7 * 16] = { false };
+	bool used[7 * 16] = {false};
 	uint32_t number[3000];
 	unsigned addresses = 0;
 
@@ -124,7 +124,7 @@ static void test_python_frames_count(void **state)
 
 static void test_empty_and_full(void **state)
 {
-	struct gm_raw_stack raw = { 0 };
+	struct gm_raw_stack raw = {0};
 	uint32_t module = 5;
 
 	(void)state;
@@ -152,9 +152,8 @@ static void test_incomplete(void **state)
 	raw.pc[2] = (uintptr_t)jit + 8; /* ends in code of no library: the unwinder gave up there */
 	record = gm_store_record(GM_TABLE_STACKS, gm_stack_intern(&raw, NULL));
 	assert_int_equal(record->flags, GM_STACK_INCOMPLETE);
-	frame = gm_store_record(GM_TABLE_FRAMES,
-				*(uint32_t *)gm_store_record(GM_TABLE_STACK_FRAMES,
-							     record->first + 2));
+	frame = gm_store_record(GM_TABLE_FRAMES, *(uint32_t *)gm_store_record(GM_TABLE_STACK_FRAMES,
+									      record->first + 2));
 	assert_int_equal(frame->native.module, GM_NONE);
 	assert_int_equal(frame->native.offset, (uintptr_t)jit + 8);
 	raw.flags = GM_STACK_TRUNCATED; /* of a cut stack nothing is known */
@@ -197,7 +196,7 @@ static void test_threads(void **state)
 	probe_start(GM_STACKS_FULL, 64);
 	pthread_barrier_init(&shared.barrier, NULL, 8);
 	for (int i = 0; i < 8; i++) {
-		one[i] = (struct one){ &shared, i };
+		one[i] = (struct one){&shared, i};
 		assert_int_equal(pthread_create(&thread[i], NULL, intern_all, &one[i]), 0);
 	}
 	for (int i = 0; i < 8; i++)
@@ -222,8 +221,7 @@ static void test_fork(void **state)
 	pid = fork();
 	if (!pid) {
 		probe_start(GM_STACKS_FULL, 64);
-		_exit(gm_stack_intern(&raw, NULL) != 0 ||
-		      store_double_count(GM_TABLE_STACKS) != 1);
+		_exit(gm_stack_intern(&raw, NULL) != 0 || store_double_count(GM_TABLE_STACKS) != 1);
 	}
 	waitpid(pid, &status, 0);
 	assert_int_equal(status, 0);
@@ -322,7 +320,8 @@ static void reload(const char *unwinder)
 	dlclose(handle);
 	gm_stack_modules_changed();
 
-	/* the first one again: it may be called what it was or be a new module, but not the second */
+	/* the first one again: it may be called what it was or be a new module, but not the second
+	 */
 	handle = load("PLUGIN_A", "plugin_a", &a);
 	again = call(a);
 	assert_int_not_equal(again, in_b);

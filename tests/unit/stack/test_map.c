@@ -14,8 +14,8 @@ static uint64_t only(const struct gm_map *map, uint64_t hash)
 
 static void test_finds_what_was_added(void **state)
 {
-	struct gm_arena arena = { 0 };
-	struct gm_map map = { 0 };
+	struct gm_arena arena = {0};
+	struct gm_map map = {0};
 
 	(void)state;
 	assert_int_equal(only(&map, 5), 0);
@@ -29,8 +29,8 @@ static void test_finds_what_was_added(void **state)
 
 static void test_equal_hashes(void **state)
 {
-	struct gm_arena arena = { 0 };
-	struct gm_map map = { 0 };
+	struct gm_arena arena = {0};
+	struct gm_map map = {0};
 	struct gm_map_cursor cursor;
 	uint64_t value, sum = 0;
 
@@ -73,8 +73,8 @@ static void *read_on(void *data)
 
 static void test_readers_while_it_grows(void **state)
 {
-	struct gm_arena arena = { 0 };
-	struct race race = { 0 };
+	struct gm_arena arena = {0};
+	struct race race = {0};
 	pthread_t reader[3];
 
 	(void)state;
@@ -93,7 +93,7 @@ static void test_readers_while_it_grows(void **state)
 
 static void test_hash_sees_every_bit(void **state)
 {
-	unsigned char data[70] = { 0 };
+	unsigned char data[70] = {0};
 
 	(void)state;
 	for (size_t bytes = 1; bytes <= sizeof(data); bytes++) {

@@ -39,8 +39,9 @@ static uintptr_t frame_address(uint32_t stack, unsigned index)
 
 	assert_non_null(record);
 	assert_true(index < record->frames);
-	frame = gm_store_record(GM_TABLE_FRAMES, *(uint32_t *)gm_store_record(GM_TABLE_STACK_FRAMES,
-									    record->first + index));
+	frame = gm_store_record(
+		GM_TABLE_FRAMES,
+		*(uint32_t *)gm_store_record(GM_TABLE_STACK_FRAMES, record->first + index));
 	assert_int_equal(frame->kind, GM_FRAME_NATIVE);
 	if (frame->native.module == GM_NONE)
 		return 0;
@@ -137,8 +138,8 @@ static void test_tables(void **state)
 }
 
 /*
- * Walks at random through functions of all shapes, through libc and out of signal handlers: what the
- * tables say must be what libgcc's unwinder says, frame by frame, 20000 times.
+ * Walks at random through functions of all shapes, through libc and out of signal handlers: what
+ * the tables say must be what libgcc's unwinder says, frame by frame, 20000 times.
  */
 static unsigned dice_state = 1;
 static volatile uint64_t agreed;
@@ -187,7 +188,7 @@ static NOINLINE void wander_varying(unsigned depth)
 
 static NOINLINE void wander_sort(unsigned depth)
 {
-	unsigned numbers[2] = { depth, depth };
+	unsigned numbers[2] = {depth, depth};
 
 	qsort(numbers, 2, sizeof(*numbers), wander_compare);
 	BARRIER();
@@ -231,7 +232,8 @@ static NOINLINE void wander(unsigned depth)
 
 static void test_tables_agree_with_libgcc(void **state)
 {
-	const unsigned rounds = 20000;
+	const char *more = getenv("WANDER_ROUNDS"); /* for longer runs by hand */
+	const unsigned rounds = more ? (unsigned)atoi(more) : 20000;
 	uint64_t expected_agreements = 0;
 
 	(void)state;
@@ -249,6 +251,8 @@ static void test_tables_agree_with_libgcc(void **state)
 	agreed = 0;
 	raise(SIGUSR1); /* through the signal's frame */
 	assert_int_equal(agreed, 1);
+	if (more)
+		print_message("%llu walks agreed\n", (unsigned long long)expected_agreements);
 }
 
 static void test_libunwind(void **state)
@@ -277,7 +281,7 @@ static void test_frame_pointers(void **state)
 
 static void test_through_libc(void **state)
 {
-	int numbers[] = { 2, 1 };
+	int numbers[] = {2, 1};
 	uintptr_t first;
 	unsigned i = 0;
 
@@ -361,7 +365,8 @@ static void test_own_frames(void **state)
 	}
 }
 
-/* A return address that the unwinder does not meet (a wrapper it cannot see through) comes first. */
+/* A return address that the unwinder does not meet (a wrapper it cannot see through) comes first.
+ */
 static void test_caller_not_found(void **state)
 {
 	struct gm_raw_stack raw, plain;

@@ -16,7 +16,7 @@ static uint32_t line(enum gm_python_lines kind, const uint8_t *table, size_t byt
 static void test_lnotab(void **state)
 {
 	/* the notes' example: offsets 0, 6, 50, 350, 361 are lines 1, 2, 7, 207, 208 and on */
-	static const uint8_t table[] = { 6, 1, 44, 5, 255, 0, 45, 127, 0, 73, 11, 1, 2, 0xfe };
+	static const uint8_t table[] = {6, 1, 44, 5, 255, 0, 45, 127, 0, 73, 11, 1, 2, 0xfe};
 
 	(void)state;
 	assert_int_equal(line(GM_LINES_LNOTAB, table, sizeof(table), -1), 10);
@@ -34,7 +34,7 @@ static void test_lnotab(void **state)
 static void test_pairs(void **state)
 {
 	/* 0-5: first line, 6-9: none, 10-299: +2 (two pieces), 300-: -1 */
-	static const uint8_t table[] = { 6, 0, 4, 0x80, 254, 2, 36, 0, 8, 0xff };
+	static const uint8_t table[] = {6, 0, 4, 0x80, 254, 2, 36, 0, 8, 0xff};
 
 	(void)state;
 	assert_int_equal(line(GM_LINES_PAIRS, table, sizeof(table), -1), 10);
@@ -49,11 +49,11 @@ static void test_pairs(void **state)
 static void test_locations(void **state)
 {
 	static const uint8_t table[] = {
-		0x80 | 0 << 3 | 1, 0x11,	     /* 2 units, short form: no step */
-		0x80 | 11 << 3 | 0, 1, 2,	     /* 1 unit, one line on */
-		0x80 | 15 << 3 | 7,		     /* 8 units without a line */
-		0x80 | 13 << 3 | 2, 0x40 | 0x28, 0x03, /* 3 units, +116: (3 << 6 | 40) >> 1 */
-		0x80 | 14 << 3 | 0, 5, 0, 0, 0,	     /* 1 unit, -2 */
+		0x80 | 0 << 3 | 1,  0x11,		     /* 2 units, short form: no step */
+		0x80 | 11 << 3 | 0, 1,		 2,	     /* 1 unit, one line on */
+		0x80 | 15 << 3 | 7,			     /* 8 units without a line */
+		0x80 | 13 << 3 | 2, 0x40 | 0x28, 0x03,	     /* 3 units, +116: (3 << 6 | 40) >> 1 */
+		0x80 | 14 << 3 | 0, 5,		 0,    0, 0, /* 1 unit, -2 */
 	};
 
 	(void)state;
@@ -68,7 +68,8 @@ static void test_locations(void **state)
 	assert_int_equal(line(GM_LINES_LOCATIONS, table, sizeof(table), 30), 0);
 }
 
-/* Whatever the bytes, an answer comes and nothing outside the table is read (run under ASan too). */
+/* Whatever the bytes, an answer comes and nothing outside the table is read (run under ASan too).
+ */
 static void test_any_bytes(void **state)
 {
 	uint8_t table[64];
@@ -106,8 +107,8 @@ static void make_text(struct text *text, const struct gm_python_layout *layout, 
 
 static void check_texts(const struct gm_python_layout *layout)
 {
-	static const uint16_t two[] = { 'a', 0xe9, 0x6e2c, 0xd800, 0 };
-	static const uint32_t four[] = { 'a', 0x1f600, 0x10ffff, 0x110000 };
+	static const uint16_t two[] = {'a', 0xe9, 0x6e2c, 0xd800, 0};
+	static const uint32_t four[] = {'a', 0x1f600, 0x10ffff, 0x110000};
 	struct text text;
 	char to[64];
 
@@ -177,13 +178,17 @@ struct offsets_3_14 {
 static const struct offsets_3_14 good = {
 	.cookie = "xdebugpy",
 	.version = 0x030e02f0,
-	.thread = { .current_frame = 72 },
-	.frame = { .previous = 8, .executable = 0, .instr_ptr = 56, .owner = 74 },
-	.code = { .filename = 112, .name = 120, .qualname = 128, .linetable = 136, .firstlineno = 68,
-		  .co_code_adaptive = 208 },
-	.object = { 16, 8 },
-	.bytes = { 33, 16, 32 },
-	.text = { 64, 32, 16, 40 },
+	.thread = {.current_frame = 72},
+	.frame = {.previous = 8, .executable = 0, .instr_ptr = 56, .owner = 74},
+	.code = {.filename = 112,
+		 .name = 120,
+		 .qualname = 128,
+		 .linetable = 136,
+		 .firstlineno = 68,
+		 .co_code_adaptive = 208},
+	.object = {16, 8},
+	.bytes = {33, 16, 32},
+	.text = {64, 32, 16, 40},
 };
 
 static void test_published_3_14(void **state)
@@ -235,12 +240,9 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lnotab),
-		cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_locations),
-		cmocka_unit_test(test_any_bytes),
-		cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_published_3_14),
+		cmocka_unit_test(test_lnotab),	  cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_locations), cmocka_unit_test(test_any_bytes),
+		cmocka_unit_test(test_texts),	  cmocka_unit_test(test_published_3_14),
 		cmocka_unit_test(test_refusals),
 	};
 
