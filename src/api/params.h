@@ -30,7 +30,8 @@
 #define GM_NAME_7(t, n, ...) n, GM_NAME_6(__VA_ARGS__)
 #define GM_NAME_8(t, n, ...) n, GM_NAME_7(__VA_ARGS__)
 
-#define GM_FIELD_1(t, n)      t n;
+/* A function without parameters has no field and no variable. */
+#define GM_FIELD_1(t, ...)    __VA_OPT__(t __VA_ARGS__;)
 #define GM_FIELD_2(t, n, ...) t n; GM_FIELD_1(__VA_ARGS__)
 #define GM_FIELD_3(t, n, ...) t n; GM_FIELD_2(__VA_ARGS__)
 #define GM_FIELD_4(t, n, ...) t n; GM_FIELD_3(__VA_ARGS__)
@@ -39,7 +40,7 @@
 #define GM_FIELD_7(t, n, ...) t n; GM_FIELD_6(__VA_ARGS__)
 #define GM_FIELD_8(t, n, ...) t n; GM_FIELD_7(__VA_ARGS__)
 
-#define GM_LOCAL_1(t, n)      t n = params->n; (void)n;
+#define GM_LOCAL_1(t, ...)    __VA_OPT__(t __VA_ARGS__ = params->__VA_ARGS__; (void)__VA_ARGS__;)
 #define GM_LOCAL_2(t, n, ...) t n = params->n; (void)n; GM_LOCAL_1(__VA_ARGS__)
 #define GM_LOCAL_3(t, n, ...) t n = params->n; (void)n; GM_LOCAL_2(__VA_ARGS__)
 #define GM_LOCAL_4(t, n, ...) t n = params->n; (void)n; GM_LOCAL_3(__VA_ARGS__)

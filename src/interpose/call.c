@@ -5,6 +5,7 @@
 #include "interpose/preload.h"
 #include "interpose/refuse.h"
 #include "interpose/roles.h"
+#include "interpose/settings.h"
 #include "interpose/view.h"
 #include "store/writer.h"
 #include "track/event.h"
@@ -71,6 +72,13 @@ const struct gm_call *gm_call_outermost(const struct gm_call *call)
 }
 
 void gm_call_begin(struct gm_call *call)
+{
+	if (__builtin_expect(gm_settings.backend == GM_BACKEND_CUPTI, 0))
+		return; /* the wrapper only forwards: CUPTI tells of the call (cupti/calls.c) */
+	gm_call_enter(call);
+}
+
+void gm_call_enter(struct gm_call *call)
 {
 	const struct gm_row *row = &gm_rows[call->function];
 	uintptr_t here = (uintptr_t)call;

@@ -2,6 +2,7 @@
  * The tracker's life in the process (preload.h): the constructor, the first event, forks, the end.
  */
 #include "interpose/preload.h"
+#include "cupti/backend.h"
 #include "interpose/ask.h"
 #include "interpose/nvml.h"
 #include "interpose/resolve.h"
@@ -132,6 +133,19 @@ static void describe_stacks(struct gm_header *header)
 		header->features |= GM_FEATURE_PYTHON;
 }
 
+void gm_describe_backend(void)
+{
+	bool cupti = gm_settings.backend == GM_BACKEND_CUPTI;
+
+	if (!gm_file)
+		return;
+	gm_file->backend_string = gm_store_string(cupti ? "cupti" : "preload", 64);
+	if (cupti)
+		gm_file->features |= GM_FEATURE_CUPTI;
+	else
+		gm_file->features &= ~GM_FEATURE_CUPTI;
+}
+
 static void describe_process(struct gm_header *header)
 {
 	static const char *const advice[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
@@ -158,7 +172,7 @@ static void describe_process(struct gm_header *header)
 	header->settings_string = gm_store_string(text, sizeof(text));
 	header->environment_string = environment_string(advice);
 	header->tracer_version_string = gm_store_string(GM_VERSION, 64);
-	header->backend_string = gm_store_string("preload", 64);
+	gm_describe_backend();
 	describe_stacks(header);
 	header->heap_limit_bytes = GM_NO_BYTES;
 	header->stack_limit_bytes = GM_NO_BYTES;
@@ -250,6 +264,7 @@ void gm_driver_found(void)
 	gm_stack_init((enum gm_stack_mode)gm_settings.stacks, gm_settings.depth);
 	if (gm_owns_file())
 		describe_stacks(gm_file);
+	gm_cupti_start();
 }
 
 /* ---- the end ---- */

@@ -35,6 +35,9 @@ void gm_public_start(void);
 /* libcuda was found: time to open the unwinder and NVML, outside of any allocator's lock. */
 void gm_driver_found(void);
 
+/* Says in the file which backend is in use; again when that changed after the file was opened. */
+void gm_describe_backend(void);
+
 /* True for an object that LD_PRELOAD or ld.so.preload names. */
 bool gm_preloaded(const struct gm_object *object);
 
@@ -46,6 +49,9 @@ void gm_finish(unsigned end, int status, bool print);
  * must be known before (a free's record, the driver's free bytes). Allocates nothing, never fails.
  */
 void gm_call_begin(struct gm_call *call);
+
+/* The same for a call that CUPTI tells of. gm_call_begin comes here unless CUPTI is the backend. */
+void gm_call_enter(struct gm_call *call);
 
 /* The outermost call of this thread that `call` happens in; `call` itself if it is that. */
 const struct gm_call *gm_call_outermost(const struct gm_call *call);

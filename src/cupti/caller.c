@@ -1,0 +1,80 @@
+/*
+ * Finding the caller (caller.h): between a callback and the program lie frames of ours, of libcupti,
+ * of libcuda and, where it is a library of its own, of cudart. A static cudart is part of its program
+ * here, as it is for the wrappers.
+ */
+#include "cupti/caller.h"
+#include "cupti/library.h"
+#include "interpose/settings.h"
+#include "stack/native.h"
+#include "stack/stack.h"
+
+#include <stdbool.h>
+
+#define MOST_FRAMES 32u /* as many as stack.c looks for the caller in */
+#define SLOTS 2048u	/* power of two */
+
+/*
+ * Return addresses seen, each as address * 2 + (1: CUDA's). Never emptied: CUDA's libraries stay
+ * loaded, so what is learnt of an address of theirs stays true, and a library that another took the
+ * place of was no more CUDA's than that one.
+ */
+static uintptr_t seen[SLOTS];
+static unsigned expected = 8; /* frames before the caller the last time */
+
+static bool ask_whose(uintptr_t pc)
+{
+	static const char *const libraries[] = {"libcupti", "libcuda", "libcudart"};
+	struct gm_object object;
+	unsigned i;
+
+	if (gm_native_is_own(pc))
+		return true;
+	if (!gm_object_at(pc, &object))
+		return false;
+	for (i = 0; i < sizeof(libraries) / sizeof(*libraries); i++)
+		if (gm_cupti_is_library(&object, libraries[i]))
+			return true;
+	return false;
+}
+
+static bool is_cuda(uintptr_t pc)
+{
+	uintptr_t *slot = &seen[(pc * 0x9e3779b97f4a7c15ull >> 40) % SLOTS];
+	uintptr_t known = __atomic_load_n(slot, __ATOMIC_RELAXED);
+
+	if (known >> 1 != pc) {
+		known = pc << 1 | ask_whose(pc);
+		__atomic_store_n(slot, known, __ATOMIC_RELAXED);
+	}
+	return known & 1;
+}
+
+static unsigned count_cuda(const uintptr_t *pc, unsigned frames)
+{
+	unsigned i;
+
+	for (i = 0; i < frames && is_cuda(pc[i]); i++)
+		;
+	return i;
+}
+
+uintptr_t gm_cupti_caller(void)
+{
+	unsigned guess = __atomic_load_n(&expected, __ATOMIC_RELAXED), frames, skipped;
+	uintptr_t pc[MOST_FRAMES];
+
+	if (gm_settings.stacks == GM_STACKS_OFF || gm_settings.stacks == GM_STACKS_PYTHON)
+		return 0;
+	frames = gm_native_walk(pc, guess + 1, 0, 0);
+	skipped = count_cuda(pc, frames);
+	if (skipped == frames && frames > guess) {
+		frames = gm_native_walk(pc, MOST_FRAMES, 0, 0);
+		skipped = count_cuda(pc, frames);
+	}
+	if (skipped == frames)
+		return 0;
+	if (skipped != guess)
+		__atomic_store_n(&expected, skipped, __ATOMIC_RELAXED);
+	return pc[skipped];
+}

@@ -1,0 +1,200 @@
+/*
+ * Driver calls under way, from the callback at their begin to the one at their end (calls.h). Each
+ * thread inside CUDA has a block of them, taken when its outermost call begins and given back when
+ * that ends, so that threads that come and go leave nothing behind.
+ */
+#include "cupti/calls.h"
+#include "cupti/caller.h"
+#include "cupti/decode.h"
+#include "interpose/preload.h"
+#include "store/writer.h"
+#include "track/event.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#define MOST_NESTED 8		/* driver calls inside each other */
+#define MOST_THREADS 1024	/* inside CUDA at one time */
+
+/*
+ * The outermost call comes last and those inside it lie lower, as they would on a stack: nesting is
+ * told by addresses (interpose/call.c).
+ */
+struct block {
+	struct gm_call calls[MOST_NESTED];
+	uintptr_t frames[MOST_NESTED]; /* of the callbacks at their begin, outermost first */
+	uint32_t depth;
+	uint32_t taken;	/* by a thread (atomic) */
+};
+
+static struct block *blocks;
+static uint32_t exiting; /* the process is past its last statement: CUDA tears itself down */
+
+static __thread struct {
+	struct block *mine; /* NULL: no call under way */
+	uint32_t last;	    /* the block it had last is likely to be free */
+} thread __attribute__((tls_model("initial-exec")));
+
+bool gm_cupti_calls_start(void)
+{
+	void *memory = mmap(NULL, MOST_THREADS * sizeof(*blocks), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return false;
+	blocks = memory;
+	return true;
+}
+
+const char *gm_cupti_wanted(unsigned function)
+{
+	const struct gm_row *row = &gm_rows[function];
+
+	if (row->layer != GM_LAYER_DRIVER)
+		return NULL;
+	switch (row->role) {
+	case GM_ROLE_NOTHING:
+	case GM_ROLE_MEM_INFO: /* asked by us, too; matters for GPUMEMTRACE_CAPACITY alone */
+	case GM_ROLE_ROUTE:
+		return NULL;
+	default:
+		return row->name;
+	}
+}
+
+/* ---- blocks ---- */
+
+static struct block *take_block(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < MOST_THREADS; i++) {
+		struct block *block = &blocks[(thread.last + i) % MOST_THREADS];
+
+		if (__atomic_exchange_n(&block->taken, 1, __ATOMIC_ACQUIRE))
+			continue;
+		thread.last = (uint32_t)(block - blocks);
+		thread.mine = block;
+		block->depth = 0;
+		return block;
+	}
+	return NULL;
+}
+
+static void give_back(struct block *block)
+{
+	thread.mine = NULL;
+	__atomic_store_n(&block->taken, 0, __ATOMIC_RELEASE);
+}
+
+static struct gm_call *at_depth(struct block *block, uint32_t depth)
+{
+	return &block->calls[MOST_NESTED - depth];
+}
+
+/* Calls whose frames are no longer below us ended without a callback: an exception or longjmp. */
+static struct gm_call *push(uintptr_t frame)
+{
+	struct block *block = thread.mine ? thread.mine : take_block();
+
+	if (!block)
+		return NULL;
+	while (block->depth && block->frames[block->depth - 1] <= frame)
+		block->depth--;
+	if (block->depth == MOST_NESTED)
+		return NULL;
+	block->frames[block->depth++] = frame;
+	return at_depth(block, block->depth);
+}
+
+/* Drops what lies inside `call`; false if it is not under way on this thread. */
+static bool drop_to(struct block *block, const struct gm_call *call)
+{
+	uint32_t depth;
+
+	for (depth = block->depth; depth && at_depth(block, depth) != call; depth--)
+		;
+	if (depth)
+		block->depth = depth;
+	return depth != 0;
+}
+
+/* ---- calls ---- */
+
+void gm_cupti_call_begins(unsigned function, const void *params, uint64_t *correlation)
+{
+	struct gm_call *call = push((uintptr_t)__builtin_frame_address(0));
+	int saved = errno;
+
+	*correlation = (uintptr_t)call;
+	if (!call) {
+		if (gm_file)
+			__atomic_fetch_add(&gm_file->passed_calls, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	gm_cupti_decode(function, params, call);
+	gm_call_enter(call);
+	errno = saved;
+}
+
+/* The outer calls' too: their stacks are taken for what happens inside them. */
+static void set_callers(struct block *block)
+{
+	uintptr_t caller = gm_cupti_caller();
+	uint32_t depth;
+
+	for (depth = 1; depth <= block->depth; depth++)
+		if (!at_depth(block, depth)->caller)
+			at_depth(block, depth)->caller = caller;
+}
+
+void gm_cupti_call_ends(int result, const uint64_t *correlation)
+{
+	struct gm_call *call = (struct gm_call *)(uintptr_t)*correlation;
+	struct block *block = thread.mine;
+	int saved = errno;
+
+	if (!call || !block || !drop_to(block, call))
+		return;
+	if (call->recorded)
+		set_callers(block);
+	gm_call_end(call, result);
+	if (--block->depth == 0)
+		give_back(block);
+	errno = saved;
+}
+
+/* ---- contexts ---- */
+
+static void note_exit(void *unused)
+{
+	(void)unused;
+	__atomic_store_n(&exiting, 1, __ATOMIC_RELAXED);
+}
+
+extern int __cxa_atexit(void (*function)(void *), void *argument, void *dso);
+
+/* Registered after whatever libcuda registered when it started, so it runs before that. */
+void gm_cupti_context_created(void)
+{
+	static uint32_t registered;
+
+	if (!__atomic_exchange_n(&registered, 1, __ATOMIC_RELAXED))
+		__cxa_atexit(note_exit, NULL, NULL);
+}
+
+/*
+ * A call of the table that ends contexts tells so itself, and why; what CUDA destroys at the end of
+ * the process was not freed by anybody.
+ */
+void gm_cupti_context_ends(uint64_t context)
+{
+	int saved = errno;
+
+	if (thread.mine || __atomic_load_n(&exiting, __ATOMIC_RELAXED) || !gm_owns_file() ||
+	    !gm_enter_tracker())
+		return;
+	gm_track_context_gone(context, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY);
+	gm_leave_tracker();
+	errno = saved;
+}

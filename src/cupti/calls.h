@@ -1,0 +1,32 @@
+/*
+ * What CUPTI tells of calls and contexts, in the table's terms. Every function may be called from any
+ * thread, from inside CUDA; none calls back into what is under way.
+ */
+#ifndef GM_CUPTI_CALLS_H
+#define GM_CUPTI_CALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Rows of the table (enum gm_function), and CUPTI's callback id of each by the headers, 0 for none. */
+extern const unsigned gm_cupti_functions;
+extern const uint16_t gm_cupti_ids[];
+
+/* The name of a row that is to be told of, NULL for the others. */
+const char *gm_cupti_wanted(unsigned function);
+
+/* Readies the memory for calls under way; false if there is none. */
+bool gm_cupti_calls_start(void);
+
+/*
+ * A driver call begins: `params` is CUPTI's structure of its arguments, `*correlation` is handed to
+ * its end. It ends with `result`.
+ */
+void gm_cupti_call_begins(unsigned function, const void *params, uint64_t *correlation);
+void gm_cupti_call_ends(int result, const uint64_t *correlation);
+
+/* A context was made; one is about to be destroyed, by whomever. */
+void gm_cupti_context_created(void);
+void gm_cupti_context_ends(uint64_t context);
+
+#endif

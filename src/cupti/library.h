@@ -1,0 +1,20 @@
+/*
+ * Finding libcupti at run time: the copy that is loaded already, else the loader's and the toolkit's,
+ * else a Python wheel's.
+ */
+#ifndef GM_CUPTI_LIBRARY_H
+#define GM_CUPTI_LIBRARY_H
+
+#include "stack/elf_symbols.h"
+#include <stdbool.h>
+
+/* True for NAME.so…, NAME-HASH.so… and NAME.HASH.so…, as wheels rename libraries. */
+bool gm_cupti_is_library(const struct gm_object *object, const char *name);
+
+/*
+ * Opens a libcupti that fits a driver of `major` (13 for CUDA 13; an older libcupti serves a newer
+ * driver, not the other way round). Loads libraries. False if there is none.
+ */
+bool gm_cupti_find(unsigned major, struct gm_object *library);
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * In place of the CUPTI backend where the build found no CUPTI headers.
+ */
+#include "cupti/backend.h"
+#include "interpose/settings.h"
+
+void gm_cupti_start(void)
+{
+	if (gm_settings.backend != GM_BACKEND_CUPTI)
+		return;
+	gm_settings.backend = GM_BACKEND_PRELOAD;
+	gm_log(GM_LOG_WARN, "this build lacks the CUPTI backend (there were no CUPTI headers): "
+	       "recording by LD_PRELOAD");
+}
