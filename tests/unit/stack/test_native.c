@@ -349,13 +349,14 @@ static void test_exact_depth(void **state)
 
 static void test_own_frames(void **state)
 {
+	volatile unsigned times = 3; /* so that the loop stays one, with one call */
 	uint32_t stack[3];
 
 	(void)state;
 	for (unsigned depth = 4; depth < 70; depth += 60) {
 		probe_start(GM_STACKS_FULL, depth);
-		for (unsigned own = 0; own < 3; own++) {
-			stack[own] = probe_stack_deep(0, own * 9);
+		for (unsigned own = 0; own < times; own++) {
+			stack[own] = probe_stack_deep(0, own * 7);
 			BARRIER();
 		}
 		/* the call lies on one line of the loop: one site */
@@ -457,6 +458,9 @@ static void test_stays_private(void **state)
 	struct gm_object object;
 
 	(void)state;
+#if defined(__SANITIZE_ADDRESS__)
+	skip(); /* it has a backtrace of its own */
+#endif
 	probe_start(GM_STACKS_FULL, 64);
 	if (gm_objects_symbol("_Unwind_Backtrace", &object))
 		assert_null(strstr(gm_object_basename(&object), "probe"));
