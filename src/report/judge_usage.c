@@ -46,7 +46,7 @@ static uint32_t carrier(const struct gm_doc *doc, int device)
 static void judge_creep(struct gm_doc *doc, int device, const struct gm_window *windows,
 			unsigned count)
 {
-	struct gm_growth_result result = gm_judge_growth(windows, count, GM_WARMUP_WINDOWS);
+	struct gm_growth_result result = gm_judge_growth(windows, NULL, count, GM_WARMUP_WINDOWS);
 	uint64_t rise = result.last_bytes - result.first_bytes;
 	struct gm_finding *finding;
 	uint32_t site;
@@ -80,7 +80,7 @@ static void judge_peaks(struct gm_doc *doc, int device, const struct gm_window *
 	}
 	/* A rise is growth, told elsewhere; unstable is what goes up and down. */
 	if (high - low < LEAST_BYTES || high - low < high / 100 * UNSTABLE_PERCENT ||
-	    gm_judge_growth(windows, count, GM_WARMUP_WINDOWS).growth == GM_GROWTH_RISES ||
+	    gm_judge_growth(windows, NULL, count, GM_WARMUP_WINDOWS).growth == GM_GROWTH_RISES ||
 	    windows[count - 1].max_bytes == high || windows[GM_WARMUP_WINDOWS].max_bytes == high)
 		return;
 	finding = gm_find(doc, "usage.unstable", GM_NOTE, device, high - low, GM_NO_SITE);

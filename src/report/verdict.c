@@ -9,16 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_BINS     64
-#define TURNOVERS    4		 /* a bounded cache has replaced its content by then */
-#define IDLE_NS	     100000000ull /* pauses under this are the machine's, not the program's */
+#define MOST_BINS    16
+#define TURNOVERS    4		 /* a bounded store has replaced its content by then */
+#define IDLE_NS	     300000000ull /* pauses under this are the machine's, not the program's */
 
 /* How a site's live bytes are spread over the order of all allocations. */
 struct spread {
-	uint64_t first_serial;
 	uint64_t survivors;
-	unsigned bins;		/* 0: too few survivors */
-	uint64_t *bytes;	/* per bin */
+	unsigned bins;			     /* 0: too few survivors */
+	struct gm_survivors bin[MOST_BINS];  /* in equal stretches of the order */
+	struct gm_survivors windows[GM_WINDOWS]; /* in the shim's windows */
 };
 
 /* Whether a survivor counts: with marks of the program, what came before the first does not. */
@@ -28,71 +28,68 @@ static bool counts(const struct gm_doc *doc, const struct gm_alloc_record *block
 					   (block->flags & GM_ALLOC_BEFORE_MARK));
 }
 
+/* The window in which something of that time lies. */
+static unsigned window_at(const struct gm_header *header, uint64_t time_ns)
+{
+	unsigned i = header->window_current < GM_WINDOWS ? header->window_current : GM_WINDOWS - 1;
+
+	while (i && header->window_start_ns[i] > time_ns)
+		i--;
+	return i;
+}
+
+static void survive(struct gm_survivors *survivors, uint64_t bytes)
+{
+	survivors->count++;
+	survivors->bytes += bytes;
+}
+
+/* Where the order that a site is judged in begins: at its first allocation or the first mark. */
+static uint64_t order_start(const struct gm_doc *doc, const struct gm_site_record *record)
+{
+	uint64_t mark = doc->header->first_mark_serial;
+
+	return record->first_serial > mark ? record->first_serial : mark;
+}
+
+static void survive_in_order(struct spread *spread, uint64_t start, uint64_t end,
+			     const struct gm_alloc_record *block)
+{
+	unsigned bin = 0;
+
+	if (block->serial > start && end > start)
+		bin = (unsigned)((double)(block->serial - start) / ((double)(end - start) + 1) *
+				 spread->bins);
+	survive(&spread->bin[bin < spread->bins ? bin : spread->bins - 1], block->bytes);
+}
+
 static struct spread *find_spreads(struct gm_doc *doc, unsigned warmup)
 {
 	struct spread *spreads = gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*spreads));
-	unsigned least = warmup + GM_GROWTH_LEAST_WINDOWS;
-	uint64_t end = doc->header->serial;
+	uint64_t least = (uint64_t)warmup + GM_GROWTH_LEAST_WINDOWS;
 
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
-		struct spread *spread = counts(doc, block) ? &spreads[block->site] : NULL;
 
-		if (!spread)
+		if (!counts(doc, block))
 			continue;
-		if (!spread->survivors++ || block->serial < spread->first_serial)
-			spread->first_serial = block->serial;
-		if (block->serial > end)
-			end = block->serial;
+		spreads[block->site].survivors++;
+		survive(&spreads[block->site].windows[window_at(doc->header, block->time_ns)],
+			block->bytes);
 	}
-	for (unsigned i = 0; i < doc->sites_count; i++) {
-		struct spread *spread = &spreads[i];
-
-		if (spread->survivors < least || least + 2 > MAX_BINS)
-			continue;
-		spread->bins = spread->survivors < least + 2 ? least : least + 2;
-		spread->bytes = gm_arena_alloc(&doc->arena, spread->bins, sizeof(uint64_t));
-	}
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		if (spreads[i].survivors >= least && least <= MOST_BINS)
+			spreads[i].bins = spreads[i].survivors < MOST_BINS ?
+						  (unsigned)spreads[i].survivors : MOST_BINS;
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
-		struct spread *spread = counts(doc, block) ? &spreads[block->site] : NULL;
-		unsigned bin;
-		double share;
 
-		if (!spread || !spread->bins)
-			continue;
-		share = (double)(block->serial - spread->first_serial) /
-			((double)(end - spread->first_serial) + 1);
-		bin = (unsigned)(share * spread->bins);
-		spread->bytes[bin < spread->bins ? bin : spread->bins - 1] += block->bytes;
+		if (counts(doc, block) && spreads[block->site].bins)
+			survive_in_order(&spreads[block->site],
+					 order_start(doc, &doc->sites[block->site].record),
+					 doc->header->serial, block);
 	}
 	return spreads;
-}
-
-/* The growth test over the spread, as if it were windows of live bytes. */
-static struct gm_growth_result judge_spread(const struct spread *spread, unsigned warmup)
-{
-	struct gm_window windows[MAX_BINS];
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < spread->bins; i++) {
-		sum += spread->bytes[i];
-		windows[i] = (struct gm_window){sum, sum, sum};
-	}
-	return gm_judge_growth(windows, spread->bins, warmup);
-}
-
-/* True if no stretch of the run left much less behind than the others. */
-static bool even(const struct spread *spread, unsigned warmup)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = warmup; i < spread->bins; i++)
-		sum += spread->bytes[i];
-	for (unsigned i = warmup; i < spread->bins; i++)
-		if (spread->bytes[i] < sum / (3 * (spread->bins - warmup)))
-			return false;
-	return true;
 }
 
 /* True if the site had long stopped allocating when the run ended. */
@@ -108,13 +105,15 @@ static bool stopped(const struct gm_doc *doc, const struct gm_site_record *recor
  * The windows that can be judged: the open one is left out where enough remain, since it is shorter
  * than the others and the program's clean-up at its end lies in it.
  */
-static struct gm_growth_result judge_windows(const struct gm_site_record *record, unsigned warmup)
+static struct gm_growth_result judge_windows(const struct gm_site_record *record,
+					     const struct spread *spread, unsigned warmup)
 {
-	struct gm_growth_result result = gm_judge_growth(record->windows, record->window_current,
-							 warmup);
+	struct gm_growth_result result = gm_judge_growth(record->windows, spread->windows,
+							 record->window_current, warmup);
 
 	if (result.growth == GM_GROWTH_TOO_FEW)
-		result = gm_judge_growth(record->windows, record->window_current + 1, warmup);
+		result = gm_judge_growth(record->windows, spread->windows,
+					 record->window_current + 1, warmup);
 	/* What rose must still be there. */
 	if (result.growth == GM_GROWTH_RISES &&
 	    record->live_bytes < result.first_bytes + (result.last_bytes - result.first_bytes) / 2)
@@ -122,23 +121,43 @@ static struct gm_growth_result judge_windows(const struct gm_site_record *record
 	return result;
 }
 
+/*
+ * Whether the site left blocks behind all along. Only for sites that freed nothing, whose every block
+ * is one that was left, and those whose working memory was replaced often enough to be told apart.
+ */
+static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
+			  unsigned warmup)
+{
+	const struct gm_site_record *record = &site->record;
+	bool all = record->frees == 0;
+
+	if (!spread->bins ||
+	    (!all && record->allocated_bytes / TURNOVERS < record->live_bytes) ||
+	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) ||
+	    (all && stopped(doc, record)))
+		return false;
+	site->why = all ? gm_say(doc, "none of %llu allocations was freed, and they go on to the end",
+				 (unsigned long long)record->allocations) :
+			  gm_say(doc, "%llu of %llu allocations are still live, from the whole run",
+				 (unsigned long long)record->live_count,
+				 (unsigned long long)record->allocations);
+	return true;
+}
+
 static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 		  unsigned warmup)
 {
 	const struct gm_site_record *record = &site->record;
-	struct gm_growth_result windows = judge_windows(record, warmup), order = {0};
+	struct gm_growth_result windows = judge_windows(record, spread, warmup);
 	bool marks = doc->header->window_marks && windows.growth != GM_GROWTH_TOO_FEW;
 
-	if (spread->bins)
-		order = judge_spread(spread, warmup);
-	if (!marks && record->frees == 0) {
-		if (order.growth == GM_GROWTH_RISES && !stopped(doc, record)) {
-			site->why = gm_say(doc, "none of %llu allocations was freed, and they go on "
-					   "to the end", (unsigned long long)record->allocations);
-			return true;
-		}
-		site->why = order.growth == GM_GROWTH_TOO_FEW ? "not enough windows to judge growth" :
-			    "never freed, and not growing at the end";
+	/* Marks tell when a site allocates, which the order of allocations does not. */
+	if ((marks ? record->frees && (windows.rose || windows.left_behind) : true) &&
+	    leaves_behind(doc, site, spread, warmup))
+		return true;
+	if (!marks && record->frees == 0) { /* the order of its allocations has told it all */
+		site->why = spread->bins ? "never freed, and not growing at the end" :
+					   "not enough windows to judge growth";
 		return false;
 	}
 	if (windows.growth == GM_GROWTH_RISES) {
@@ -146,13 +165,6 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 				   windows.rises, windows.windows - 1,
 				   doc->header->window_marks ? "marks" : "windows",
 				   gm_size(doc, windows.first_bytes), gm_size(doc, windows.last_bytes));
-		return true;
-	}
-	if (!marks && order.growth == GM_GROWTH_RISES && even(spread, warmup) &&
-	    record->allocated_bytes / TURNOVERS >= record->live_bytes) {
-		site->why = gm_say(doc, "%llu of %llu allocations were never freed, evenly over the run",
-				   (unsigned long long)spread->survivors,
-				   (unsigned long long)record->allocations);
 		return true;
 	}
 	site->why = windows.growth == GM_GROWTH_TOO_FEW ? "not enough windows to judge growth" :

@@ -46,6 +46,7 @@ static uint32_t make_site(const struct gm_event *event)
 	site->window_current = gm_file->window_current;
 	site->window_merges = gm_file->window_merges;
 	site->window_resets = gm_file->window_resets;
+	site->flags = event->flags & GM_ALLOC_TORCH ? GM_SITE_TORCH : 0;
 	site->first_ns = gm_track.now_ns;
 	site->min_alloc_bytes = UINT64_MAX;
 	gm_store_publish(GM_TABLE_SITES);
@@ -108,7 +109,8 @@ void gm_site_add(struct gm_site_record *site, const struct gm_alloc_record *allo
 	site->live_bytes += alloc->bytes;
 	site->live_count++;
 	site->allocated_bytes += alloc->bytes;
-	site->allocations++;
+	if (!site->allocations++)
+		site->first_serial = alloc->serial;
 	site->last_ns = gm_track.now_ns;
 	if (site->live_bytes > site->peak_bytes)
 		site->peak_bytes = site->live_bytes;

@@ -1,0 +1,43 @@
+/* See judged.h: a document with the trace's sites and blocks in it and nothing else. */
+#include "judged.h"
+#include "report/judge.h"
+
+#include <stdio.h>
+
+static char why[256];
+
+static void load(struct gm_doc *doc)
+{
+	struct trace_books books = trace_end();
+
+	doc->header = books.header;
+	doc->clean_exit = true;
+	doc->sites = gm_arena_alloc(&doc->arena, books.sites_count, sizeof(*doc->sites));
+	doc->sites_count = books.sites_count;
+	for (uint32_t i = 0; i < books.sites_count; i++)
+		doc->sites[i].record = books.sites[i];
+	doc->blocks = gm_arena_alloc(&doc->arena, books.blocks_count + 1, sizeof(*doc->blocks));
+	for (uint32_t i = 0; i < books.blocks_count; i++)
+		if (books.blocks[i].state == GM_STATE_LIVE)
+			doc->blocks[doc->blocks_count++].record = books.blocks[i];
+}
+
+enum gm_verdict trace_verdict(unsigned site)
+{
+	enum gm_verdict verdict = GM_RELEASED;
+	struct gm_doc doc = {0};
+
+	if (trace_site(site) == GM_NONE)
+		return verdict;
+	load(&doc);
+	gm_judge_sites(&doc, GM_WARMUP_WINDOWS);
+	verdict = doc.sites[trace_site(site)].verdict;
+	snprintf(why, sizeof(why), "%s", doc.sites[trace_site(site)].why);
+	gm_arena_free(&doc.arena);
+	return verdict;
+}
+
+const char *trace_why(void)
+{
+	return why;
+}
