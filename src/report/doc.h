@@ -183,6 +183,7 @@ struct gm_doc {
 	const char *version, *backend, *unwinder, *python;
 	double duration_s;
 	const char *allocator_settings; /* PYTORCH_CUDA_ALLOC_CONF, PYTORCH_ALLOC_CONF; NULL */
+	bool uncached_torch;		/* PYTORCH_NO_CUDA_MEMORY_CACHING */
 	bool torch;			/* PyTorch's blocks were seen */
 	bool framework;			/* some caching framework was seen */
 

@@ -39,10 +39,16 @@ static bool is_torch_block(const struct gm_alloc_record *block)
 	return block->level == GM_LEVEL_TORCH && block->space == GM_SPACE_TORCH;
 }
 
-static bool by_torch(const struct gm_doc *doc, uint32_t site)
+/* PyTorch's allocator took it: the shim says so, or the stack of a shim that watched no PyTorch. */
+static bool by_torch(const struct gm_doc *doc, const struct gm_alloc_record *block)
 {
-	const struct gm_stack *stack = site == GM_NONE ? NULL : doc->sites[site].stack;
+	const struct gm_stack *stack = block->site == GM_NONE ? NULL : doc->sites[block->site].stack;
 
+	/* Without its cache, or with cudaMallocAsync in its place, every tensor is an allocation. */
+	if (doc->uncached_torch || block->kind == GM_KIND_ASYNC)
+		return false;
+	if (block->flags & GM_ALLOC_TORCH)
+		return true;
 	for (unsigned i = 0; stack && i < stack->count; i++) {
 		const char *module = stack->frames[i].module;
 		const char *slash = module ? strrchr(module, '/') : NULL;
@@ -57,6 +63,7 @@ static bool by_torch(const struct gm_doc *doc, uint32_t site)
 static struct segment *find_segments(struct gm_doc *doc, int device, unsigned *count)
 {
 	struct segment *segments = NULL, *last = NULL;
+	uint64_t border = 0;
 
 	*count = 0;
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
@@ -64,12 +71,15 @@ static struct segment *find_segments(struct gm_doc *doc, int device, unsigned *c
 		bool mapping = block->space == GM_SPACE_MAPPING;
 		uint64_t end;
 
+		if (block->device == device && block->space == GM_SPACE_RESERVATION)
+			border = block->key; /* comes before what is mapped at its start */
 		if (block->device != device || !is_segment(block) ||
 		    __builtin_add_overflow(block->key, block->bytes, &end))
 			continue;
-		if (last && mapping && last->expandable && last->end == block->key) {
+		if (last && mapping && last->expandable && last->end == block->key &&
+		    block->key != border) {
 			last->end = end;
-			last->torch = last->torch || by_torch(doc, block->site);
+			last->torch = last->torch || by_torch(doc, block);
 			continue;
 		}
 		if (last && block->key < last->end)
@@ -78,7 +88,7 @@ static struct segment *find_segments(struct gm_doc *doc, int device, unsigned *c
 		last->start = block->key;
 		last->end = end;
 		last->expandable = mapping;
-		last->torch = by_torch(doc, block->site);
+		last->torch = by_torch(doc, block);
 	}
 	return segments;
 }
@@ -242,22 +252,24 @@ static void mark_divided_sites(struct gm_doc *doc, int device, struct segment *s
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
 		struct segment *segment;
 
-		if (block->device != device || block->site == GM_NONE || !is_segment(block))
+		if (block->device != device || !is_segment(block))
 			continue;
 		segment = segment_at(segments, count, block->key);
 		if (!segment || !(segment->torch || segment->custom))
 			continue;
+		mapped = mapped || (segment->torch && block->space == GM_SPACE_MAPPING);
+		if (block->site == GM_NONE)
+			continue;
 		if (segment->torch)
 			doc->sites[block->site].torch_segments = true;
 		doc->sites[block->site].divided = true;
-		mapped = mapped || (segment->torch && block->space == GM_SPACE_MAPPING);
 	}
 	/* The memory behind mappings belongs to the handles' sites. */
 	for (unsigned i = 0; mapped && i < doc->blocks_count; i++) {
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
 
 		if (block->device == device && block->space == GM_SPACE_HANDLE &&
-		    block->site != GM_NONE && by_torch(doc, block->site))
+		    block->site != GM_NONE && by_torch(doc, block))
 			doc->sites[block->site].torch_segments = doc->sites[block->site].divided =
 				true;
 	}

@@ -215,6 +215,22 @@ static const char *iso_time(struct gm_doc *doc, uint64_t realtime_ns)
 			       (unsigned)(realtime_ns % 1000000000u / 1000));
 }
 
+/* To the end; of a killed process to its last event, of a running one to now. */
+static double duration(const struct gm_doc *doc)
+{
+	const struct gm_header *header = doc->header;
+	struct timespec now;
+	uint64_t now_ns;
+
+	if (doc->clean_exit && header->ended_ns)
+		return gm_seconds(header->ended_ns);
+	clock_gettime(CLOCK_REALTIME, &now);
+	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	if (strcmp(doc->end, "running") == 0 && now_ns > header->started_realtime_ns)
+		return gm_seconds(now_ns - header->started_realtime_ns);
+	return gm_seconds(header->last_event_ns);
+}
+
 void gm_load_process(struct gm_doc *doc)
 {
 	const struct gm_header *header = doc->header;
@@ -234,14 +250,15 @@ void gm_load_process(struct gm_doc *doc)
 	doc->python = gm_reader_string(doc->reader, header->python_string);
 	if (doc->python && !*doc->python)
 		doc->python = NULL;
+	doc->uncached_torch =
+		gm_doc_variable(doc, environment, "PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL;
 	doc->allocator_settings = gm_doc_variable(doc, environment, "PYTORCH_CUDA_ALLOC_CONF");
 	if (!doc->allocator_settings)
 		doc->allocator_settings = gm_doc_variable(doc, environment, "PYTORCH_ALLOC_CONF");
 	doc->started_at = iso_time(doc, header->started_realtime_ns);
 	doc->clean_exit = header->end == GM_END_EXIT || header->end == GM_END_EXEC;
 	doc->end = doc->clean_exit ? "exit" : still_runs(doc) ? "running" : "killed";
-	doc->duration_s = gm_seconds(doc->clean_exit && header->ended_ns ? header->ended_ns
-									 : header->last_event_ns);
+	doc->duration_s = duration(doc);
 	if (header->dropped_records) {
 		doc->complete = false;
 		gm_doc_warn(doc,

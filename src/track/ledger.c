@@ -13,16 +13,20 @@
 
 #define HISTORY_FIRST 64u	/* kept for good */
 #define HISTORY_RECORDS 512u	/* beyond the first ones a ring */
-#define FREE_SAMPLES 64u	/* made whenever there is a reason */
+#define FREE_SAMPLES 64u	/* of a reason: made whenever it is given */
 #define SAMPLE_EVERY_NS 1000000000ull /* later ones at most this often */
+#define REASONS 8u
+#define PEAK 1u			/* `reason` of gm_ledger_record */
+#define MARK 3u
 #define PEAK_STEP_BYTES (32ull << 20)
 
 static struct {
 	struct gm_ledger_record *record;
 	uint64_t sampled_peak_bytes;
 	uint64_t baseline_bytes;	/* of the device's figure; GM_NO_BYTES until set */
-	uint64_t sampled_ns;
-	uint32_t samples;
+	uint64_t sampled_ns[REASONS];
+	uint32_t samples[REASONS];
+	uint32_t all_samples;
 } ledgers[GM_SLOTS];
 
 static uint32_t history;
@@ -39,13 +43,13 @@ void gm_ledger_reset(void)
 
 bool gm_track_ledger_sampled(int device)
 {
-	return __atomic_load_n(&ledgers[gm_slot(device)].samples, __ATOMIC_RELAXED) != 0;
+	return __atomic_load_n(&ledgers[gm_slot(device)].all_samples, __ATOMIC_RELAXED) != 0;
 }
 
-static bool too_soon(unsigned slot)
+static bool too_soon(unsigned slot, unsigned reason)
 {
-	return ledgers[slot].samples >= FREE_SAMPLES &&
-	       gm_track_now() - ledgers[slot].sampled_ns < SAMPLE_EVERY_NS;
+	return ledgers[slot].samples[reason] >= FREE_SAMPLES &&
+	       gm_track_now() - ledgers[slot].sampled_ns[reason] < SAMPLE_EVERY_NS;
 }
 
 bool gm_track_ledger_peak(int device)
@@ -56,7 +60,7 @@ bool gm_track_ledger_peak(int device)
 	uint64_t last = ledgers[slot].sampled_peak_bytes;
 	uint64_t step = last / 32 > PEAK_STEP_BYTES ? last / 32 : PEAK_STEP_BYTES;
 
-	return level && level->physical_bytes >= last + step && !too_soon(slot);
+	return level && level->physical_bytes >= last + step && !too_soon(slot, PEAK);
 }
 
 uint64_t gm_track_managed_bytes(int device)
@@ -181,8 +185,9 @@ static void keep(unsigned slot, struct gm_ledger_record *now)
 	*last = *now;
 	gm_store_publish(GM_TABLE_LEDGER);
 	keep_history(now);
-	ledgers[slot].sampled_ns = gm_track.now_ns;
-	__atomic_store_n(&ledgers[slot].samples, now->samples, __ATOMIC_RELAXED);
+	ledgers[slot].sampled_ns[now->reason % REASONS] = gm_track.now_ns;
+	ledgers[slot].samples[now->reason % REASONS]++;
+	__atomic_store_n(&ledgers[slot].all_samples, now->samples, __ATOMIC_RELAXED);
 	gm_timeline(now->device, GM_SERIES_DRIVER_USED, now->process_used_bytes);
 }
 
@@ -204,7 +209,7 @@ bool gm_track_ledger(int device, unsigned reason, uint64_t physical_bytes,
 		return true;
 	gm_track_enter();
 	same = gm_track_physical_bytes(device) == physical_bytes;
-	if (same && !(reason == 3 && too_soon(slot))) {
+	if (same && !(reason == MARK && too_soon(slot, MARK))) {
 		now.time_ns = gm_track.now_ns;
 		now.tracked_physical_bytes = physical_bytes;
 		now.managed_bytes = gm_track_managed_bytes(device);
