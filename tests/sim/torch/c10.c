@@ -19,7 +19,7 @@ static void seen(unsigned name, int64_t bytes, uint64_t allocated, uint64_t rese
 	void symbol(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,            \
 		    struct c10_device device)                                                     \
 	{                                                                                         \
-		gpusim_c10.checksum += (uintptr_t)block;                                          \
+		gpusim_c10.null_blocks += !block;                                                 \
 		seen(number, bytes, allocated, reserved, device);                                 \
 	}
 #define OOM(number, symbol)                                                                       \

@@ -32,7 +32,8 @@ C10_HOOKS(C10_MEMORY_PROTOTYPE, C10_OOM_PROTOTYPE)
 struct gpusim_c10 {
 	uint64_t calls[2 * C10_VARIANTS];
 	int64_t bytes;
-	uint64_t checksum;
+	uint64_t checksum;	/* of everything but addresses */
+	uint64_t null_blocks;
 };
 extern struct gpusim_c10 gpusim_c10;
 

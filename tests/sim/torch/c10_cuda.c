@@ -317,7 +317,7 @@ int gpusim_torch_replay(const char *path, unsigned variant, void (*mark)(const c
 	struct replay *replay = calloc(1, sizeof(*replay));
 	FILE *file = fopen(path, "r");
 	char line[256];
-	int error = !replay || !file || open_driver();
+	int error = !replay || !file || open_driver() || cudaFree(NULL);
 
 	while (!error && fgets(line, sizeof(line), file)) {
 		uint64_t number[5] = {0};
