@@ -17,4 +17,7 @@ fi
 if command -v nvcc > /dev/null; then
 	nvcc -O2 -g -arch=sm_90 -o "$folder/static_program" "$here/first/static_program.cu"
 fi
+if [ -e /usr/local/cuda/lib64/libcudart_static.a ]; then
+	"$here/build-families.sh" "$folder"
+fi
 du -sh "$folder"
