@@ -72,11 +72,9 @@ void gm_end_context(struct gm_call *call, const struct gm_row *row, int result)
 	gm_track_context_made(handle, call->device, primary, false, cost, stack);
 }
 
-/* What is left of a device's pools after its context went. */
 static void primary_gone(int device, enum gm_implicit_cause cause)
 {
 	gm_track_context_gone(0, device, cause);
-	gm_track_pools_reset(device);
 	gm_sample_pools();
 }
 

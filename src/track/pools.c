@@ -207,25 +207,6 @@ void gm_track_pool_destroyed(uint64_t handle)
 	gm_track_leave();
 }
 
-/* Explicit pools of a device that was reset are taken for gone; used again, they are entered again. */
-void gm_track_pools_reset(int device)
-{
-	uint32_t number, count;
-
-	if (!gm_file)
-		return;
-	gm_track_enter();
-	count = gm_file->tables[GM_TABLE_POOLS].count;
-	for (number = 0; number < count; number++) {
-		struct gm_pool_record *pool = pool_at(number);
-
-		if (pool && pool->device == device &&
-		    (pool->type == GM_POOL_EXPLICIT || pool->type == GM_POOL_IMPORTED))
-			gone(pool);
-	}
-	gm_track_leave();
-}
-
 bool gm_track_pools_idle(void)
 {
 	uint32_t number, count = gm_file ? gm_file->tables[GM_TABLE_POOLS].count : 0;
