@@ -5,7 +5,7 @@
 set -u
 accept=
 [ "$1" = --accept ] && { accept=1; shift; }
-tool=$1 make_files=$2
+tool=$(realpath "$1") make_files=$(realpath "$2")
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

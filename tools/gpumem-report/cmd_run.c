@@ -166,8 +166,7 @@ static unsigned add_files(const char *pattern, uint64_t since_ns, struct found *
 		const char *path = names.gl_pathv[i];
 		struct gm_reader *reader;
 		const struct gm_header *header;
-		bool known =
-			strstr(path, ".old") || strstr(path, ".snap") || strstr(path, ".events");
+		bool known = strstr(path, ".snap") || strstr(path, ".events");
 
 		for (unsigned k = 0; k < count && !known; k++)
 			known = strcmp(files[k].path, path) == 0;
@@ -188,7 +187,7 @@ static unsigned add_files(const char *pattern, uint64_t since_ns, struct found *
 static void find_files(struct gm_cli *cli, const char *out, uint64_t since_ns)
 {
 	struct found *files = calloc(MAX_FILES, sizeof(*files));
-	char *pattern = glob_pattern(out, ""), *others = glob_pattern(out, ".[0-9]*");
+	char *pattern = glob_pattern(out, ""), *others = glob_pattern(out, ".*");
 	unsigned count = 0;
 	bool more = true;
 
@@ -209,6 +208,7 @@ static void find_files(struct gm_cli *cli, const char *out, uint64_t since_ns)
 			files[i].ours = files[i].ours || ours;
 		}
 	}
+	free(cli->words);
 	cli->words = calloc(count + 1, sizeof(*cli->words));
 	for (unsigned i = 0; cli->words && i < count; i++)
 		if (files[i].ours)

@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 #include <locale.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -68,9 +69,11 @@ int main(int argc, char **argv)
 			"the commands",
 			argv[1]);
 	rc = gm_cli_parse(&cli, command, argc - skip, argv + skip);
-	if (rc)
-		return rc < 0 ? GM_EXIT_FINE : rc;
-	rc = command->run(&cli);
+	if (!rc)
+		rc = command->run(&cli);
+	else if (rc < 0)
+		rc = GM_EXIT_FINE;
+	free(cli.words);
 	/* What could not be read outranks a result over the rest, but not a gate that failed. */
 	return rc == GM_EXIT_FINE && cli.input_failed ? GM_EXIT_INPUT : rc;
 }

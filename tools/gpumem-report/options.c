@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads an option's argument; NULL, or what it should have been. */
+/* Reads an option's argument; NULL, what it should have been, or "" after its own sentence. */
 typedef const char *reader(struct gm_cli *cli, const char *text);
 
 int gm_usage_error(const char *format, ...)
@@ -248,7 +248,7 @@ static const char *format(struct gm_cli *cli, const char *text)
 static const char *run_check(struct gm_cli *cli, const char *text)
 {
 	cli->gates_given = true;
-	return gm_cli_parse_gates(cli, text) ? "gates, as the options of the command check" : NULL;
+	return gm_cli_parse_gates(cli, text) ? "" : NULL;
 }
 
 /* The options. `gate` marks those that --check of run also takes. */
@@ -335,6 +335,8 @@ static int read_option(struct gm_cli *cli, unsigned commands, bool gates, const 
 		argument = argv[++*i];
 	}
 	wanted = option->read(cli, argument);
+	if (wanted && !*wanted)
+		return GM_EXIT_USAGE;
 	if (wanted)
 		return gm_usage_error("%s \"%s\": it should be %s", option->name, argument, wanted);
 	return 0;

@@ -271,14 +271,14 @@ static uint32_t lay_out(const struct test_file *file, unsigned table, uint32_t f
 			unsigned char *data, struct gm_directory_entry *directory)
 {
 	uint32_t size = file->tables[table].record_bytes, count = file->tables[table].count;
-	uint32_t per_chunk = GM_CHUNK_BYTES / size, chunks = (count + per_chunk - 1) / per_chunk;
+	uint32_t per_chunk = file->header.chunk_bytes / size, chunks = (count + per_chunk - 1) / per_chunk;
 
 	for (uint32_t c = 0; c < chunks; c++) {
 		uint32_t records =
 			count - c * per_chunk < per_chunk ? count - c * per_chunk : per_chunk;
 
 		directory[first_chunk + c] = (struct gm_directory_entry){table, c};
-		memcpy(data + (size_t)(first_chunk + c) * GM_CHUNK_BYTES,
+		memcpy(data + (size_t)(first_chunk + c) * file->header.chunk_bytes,
 		       file->tables[table].bytes + (size_t)c * per_chunk * size,
 		       (size_t)records * size);
 	}
@@ -294,11 +294,11 @@ unsigned char *test_image(const struct test_file *file, size_t *bytes)
 	uint32_t chunks = 0;
 
 	for (unsigned i = 0; i < GM_TABLES_NOW; i++) {
-		uint32_t per_chunk = GM_CHUNK_BYTES / file->tables[i].record_bytes;
+		uint32_t per_chunk = file->header.chunk_bytes / file->tables[i].record_bytes;
 
 		chunks += (file->tables[i].count + per_chunk - 1) / per_chunk;
 	}
-	*bytes = base + (size_t)chunks * GM_CHUNK_BYTES;
+	*bytes = base + (size_t)chunks * file->header.chunk_bytes;
 	image = calloc(1, *bytes);
 	if (!image || chunks > header.directory_capacity)
 		abort();

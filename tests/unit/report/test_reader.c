@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#define SMALL_CHUNK 8192u
+
 static char directory[] = "/tmp/gm-reader-XXXXXX";
 static char path[64], other[64];
 
@@ -79,6 +81,7 @@ static void fill(struct test_file *file)
 	struct gm_frame_record frame = {.kind = GM_FRAME_NATIVE, .native = {0, 0x1234}};
 
 	test_begin(file);
+	file->header.chunk_bytes = SMALL_CHUNK; /* there are thousands of files to write */
 	module.path_string = test_string(file, "/nowhere/libx.so");
 	TEST_ADD(file, GM_TABLE_MODULES, &module);
 	stack = test_stack(file, frames);
@@ -260,7 +263,7 @@ static void damaged_bytes(void **state)
 	write_bytes(path, image, bytes);
 	for (size_t at = 0; at < bytes;) {
 		unsigned char before = image[at];
-		size_t in_chunk = at < 8192 ? at : (at - 8192) % GM_CHUNK_BYTES;
+		size_t in_chunk = at < 8192 ? at : (at - 8192) % SMALL_CHUNK;
 
 		for (size_t p = 0; p < sizeof(patterns); p++) {
 			if (patterns[p] == before)
@@ -279,7 +282,7 @@ static void damaged_bytes(void **state)
 		else if (in_chunk < 900)
 			at += 3;
 		else
-			at += GM_CHUNK_BYTES - in_chunk;
+			at += SMALL_CHUNK - in_chunk;
 	}
 	free(image);
 	test_end(&file);
@@ -307,8 +310,8 @@ static void damaged_words(void **state)
 			random ^= random << 13;
 			random ^= random >> 7;
 			random ^= random << 17;
-			chunk = (random >> 8) % ((bytes - 8192) / GM_CHUNK_BYTES + 1);
-			at = chunk ? 8192 + (chunk - 1) * GM_CHUNK_BYTES + (random >> 20) % 1000
+			chunk = (random >> 8) % ((bytes - 8192) / SMALL_CHUNK + 1);
+			at = chunk ? 8192 + (chunk - 1) * SMALL_CHUNK + (random >> 20) % 1000
 				   : 48 + (random >> 20) % 1800;
 			word = random & 1 ? (uint32_t)(random >> 32) : (uint32_t)(random >> 32) % 5;
 			memcpy(copy + (at & ~(size_t)3), &word, sizeof(word));
