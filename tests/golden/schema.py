@@ -176,6 +176,17 @@ def differences():
         [("grew", 10 << 20, 20 << 20)]
 
 
+def name_without_encoding():
+    with open("leaks.gmt", "rb") as opened:
+        content = opened.read()
+    with open(b"\xff.gmt", "wb") as opened:
+        opened.write(content)
+    for arguments in (["summary", "--json"], ["check", "--leaks", "off", "--json"]):
+        done = subprocess.run([tool, *arguments, b"\xff.gmt"], capture_output=True, check=True)
+        document = json.loads(done.stdout)
+        assert validator.is_valid(document) and document["file"]["path"] == "?.gmt"
+
+
 with tempfile.TemporaryDirectory() as work:
     subprocess.run([make_files, work], check=True)
     subprocess.run(["cp", os.path.join(os.path.dirname(os.path.abspath(__file__)), "suppressions"), work],
@@ -185,7 +196,8 @@ with tempfile.TemporaryDirectory() as work:
         for name in ["leaks", "clean", "killed", "torch", "timeline", "cut"]:
             test(f"{command} {name}", lambda c=command, n=name: valid(c, "--json", n + ".gmt"))
     for body in [no_null_bytes_as_zero, leaks, torch, several, cut, filters, gates, suppressed, junit, sarif,
-                 csv_lines, collapsed, exported, differences]:
+                 csv_lines, collapsed, exported, differences,
+                 name_without_encoding]:
         test(body.__name__, body)
     os.chdir("/")
 print(f"1..{number}")

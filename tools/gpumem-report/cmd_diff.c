@@ -95,8 +95,10 @@ int gm_cmd_diff(struct gm_cli *cli)
 		json_t *document = gm_json_doc(new_doc);
 
 		json_object_set_new(document, "diff",
-				    json_pack("{s:s, s:s, s:o}", "old", old_doc->path, "new",
-					      new_doc->path, "sites", change_list(changes, count)));
+				    json_pack("{s:o, s:o, s:o}", "old",
+					      gm_json_string(old_doc->path), "new",
+					      gm_json_string(new_doc->path), "sites",
+					      change_list(changes, count)));
 		gm_json_write(document, stdout);
 	} else {
 		print_totals(&out, old_doc, new_doc);

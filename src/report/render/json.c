@@ -19,7 +19,18 @@ json_t *gm_json_bytes(uint64_t bytes)
 json_t *gm_json_string(const char *text)
 {
 	json_t *string = text ? json_string(text) : NULL;
+	char *copy;
 
+	if (string || !text)
+		return string ? string : json_null();
+	/* A path or symbol that is no UTF-8: what is readable of it is better than nothing. */
+	copy = gm_realloc(NULL, strlen(text) + 1);
+	strcpy(copy, text);
+	for (char *at = copy; *at; at++)
+		if ((unsigned char)*at >= 0x80)
+			*at = '?';
+	string = json_string(copy);
+	free(copy);
 	return string ? string : json_null();
 }
 

@@ -111,8 +111,8 @@ json_t *gm_json_leaks(struct gm_doc *doc)
 
 	for (unsigned i = 0; i < doc->suppressed_count; i++)
 		json_array_append_new(suppressed,
-				      json_pack("{s:s, s:o, s:o}", "pattern",
-						doc->suppressed[i].pattern, "bytes",
+				      json_pack("{s:o, s:o, s:o}", "pattern",
+						gm_json_string(doc->suppressed[i].pattern), "bytes",
 						gm_json_bytes(doc->suppressed[i].bytes), "count",
 						gm_json_bytes(doc->suppressed[i].count)));
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "exit_bytes",

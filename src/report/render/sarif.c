@@ -64,8 +64,9 @@ static json_t *stack_list(const struct gm_stack *stack)
 		const struct gm_frame *frame = &stack->frames[i];
 		json_t *at = frame->file ? location(frame) : json_object();
 
-		json_object_set_new(at, "message",
-				    json_pack("{s:s}", "text", gm_format_frame_short(frame)));
+		json_object_set_new(
+			at, "message",
+			json_pack("{s:o}", "text", gm_json_string(gm_format_frame_short(frame))));
 		json_array_append_new(frames, json_pack("{s:o}", "location", at));
 	}
 	return json_pack("[{s:o}]", "frames", frames);
@@ -90,8 +91,8 @@ static void add_result(json_t *results, const struct gm_doc *doc, const struct g
 		       const struct gm_stack *stack, const char *message, const char *id)
 {
 	const struct gm_frame *frame = place(stack);
-	json_t *result = json_pack("{s:s, s:s, s:{s:s}}", "ruleId", gate->gate, "level", "error",
-				   "message", "text", message);
+	json_t *result = json_pack("{s:s, s:s, s:{s:o}}", "ruleId", gate->gate, "level", "error",
+				   "message", "text", gm_json_string(message));
 	json_t *locations = json_array();
 
 	if (frame)
