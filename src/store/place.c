@@ -35,6 +35,23 @@ static const uint32_t network_filesystems[] = {
 	0x7461636f, /* OCFS2 */
 };
 
+/*
+ * Paths in the making, in static memory: a process may end in a signal handler that runs on a few KiB of
+ * stack. One caller at a time: the start lock, and the end happens once.
+ */
+static struct {
+	char part[GM_PATH_BYTES];
+	char kept[GM_PATH_BYTES + 32];
+	char pointer[GM_PATH_BYTES + 64];
+} scratch;
+
+/* What a pointer to place->path holds, in scratch.pointer; its length. */
+static size_t pointer_text(const struct gm_place *place)
+{
+	return (size_t)snprintf(scratch.pointer, sizeof(scratch.pointer), "%s%s\n", GM_POINTER_MAGIC,
+				place->path);
+}
+
 static int read_file(const char *path, char *buffer, size_t bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -70,10 +87,9 @@ uint64_t gm_process_start_ticks(int pid)
 
 static int make_directories(const char *path)
 {
-	char part[GM_PATH_BYTES];
-	char *slash;
+	char *part = scratch.part, *slash;
 
-	if (strlen(path) >= sizeof(part))
+	if (strlen(path) >= GM_PATH_BYTES)
 		return -ENAMETOOLONG;
 	strcpy(part, path);
 	for (slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -85,43 +101,71 @@ static int make_directories(const char *path)
 	return 0;
 }
 
-/* Whether the file at `path` is the live file of a process that still runs on this machine. */
-static bool owned_by_live_process(const char *path)
+/* Whether a header is that of a process which still runs on this machine. */
+static bool is_live(const struct gm_header *header)
 {
-	struct gm_header header;
+	if (header->end != GM_END_NONE || header->pid == 0 || header->pid > INT32_MAX)
+		return false;
+	if (kill((pid_t)header->pid, 0) < 0 && errno == ESRCH)
+		return false;
+	return (pid_t)header->pid != getpid() &&
+	       gm_process_start_ticks((int)header->pid) == header->pid_start_ticks;
+}
+
+enum found { FOUND_LIVE, FOUND_OLD, FOUND_FOREIGN };
+
+/* What stands at a path: the live file of another process, an old one of ours, or something else. */
+static enum found what_is(const char *path, bool follow)
+{
+	static union {
+		struct gm_header header;
+		char text[GM_PATH_BYTES + 64];
+	} file; /* under the caller's start lock */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	size_t magic = strlen(GM_POINTER_MAGIC);
 	ssize_t got;
 
 	if (fd < 0)
-		return false;
-	got = pread(fd, &header, sizeof(header), 0);
+		return FOUND_FOREIGN;
+	memset(&file, 0, sizeof(file));
+	got = pread(fd, file.text, sizeof(file.text) - 1, 0);
 	close(fd);
-	if (got != (ssize_t)sizeof(header) || memcmp(header.magic, GM_MAGIC, sizeof(header.magic)))
-		return false;
-	if (header.end != GM_END_NONE || kill((pid_t)header.pid, 0) < 0)
-		return false;
-	return (pid_t)header.pid != getpid() &&
-	       gm_process_start_ticks((int)header.pid) == header.pid_start_ticks;
+	if (got == 0)
+		return FOUND_OLD; /* killed before it wrote anything */
+	if (got >= (ssize_t)sizeof(file.header) &&
+	    !memcmp(file.header.magic, GM_MAGIC, sizeof(file.header.magic)))
+		return is_live(&file.header) ? FOUND_LIVE : FOUND_OLD;
+	if (strncmp(file.text, GM_POINTER_MAGIC, magic))
+		return FOUND_FOREIGN;
+	file.text[magic + strcspn(file.text + magic, "\n")] = '\0';
+	if (!follow)
+		return FOUND_OLD;
+	if (strlen(file.text + magic) >= sizeof(scratch.part))
+		return FOUND_FOREIGN;
+	strcpy(scratch.part, file.text + magic);
+	return what_is(scratch.part, false) == FOUND_LIVE ? FOUND_LIVE : FOUND_OLD;
 }
 
-/* Renames an existing file to the first free NAME.oldN; link() makes the claim on the name atomic. */
+/* Renames an existing file of ours to the first free NAME.oldN; link() makes the claim on it atomic. */
 static int keep_old(const char *path)
 {
-	char kept[GM_PATH_BYTES + 16];
+	char *kept = scratch.kept;
 	struct stat st;
 	int i;
 
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (S_ISDIR(st.st_mode))
-		return -EISDIR;
+	if (!S_ISREG(st.st_mode)) /* a link, /dev/null: not ours to move */
+		return S_ISDIR(st.st_mode) ? -EISDIR : S_ISLNK(st.st_mode) ? -ELOOP : -ENOTSUP;
+	if (what_is(path, false) == FOUND_FOREIGN)
+		return -EEXIST;
 	for (i = 1; i <= MAX_KEPT; i++) {
-		snprintf(kept, sizeof(kept), "%s.old%d", path, i);
-		if (S_ISREG(st.st_mode) && link(path, kept) == 0)
+		snprintf(kept, sizeof(scratch.kept), "%s.old%d", path, i);
+		if (link(path, kept) == 0)
 			return unlink(path) < 0 ? -errno : 0;
-		if (S_ISREG(st.st_mode) && errno == EEXIST)
+		if (errno == EEXIST)
 			continue;
-		if (access(kept, F_OK) < 0) /* no hard links here, or not a regular file */
+		if (access(kept, F_OK) < 0) /* no hard links here */
 			return rename(path, kept) < 0 ? -errno : 0;
 	}
 	return -EEXIST;
@@ -134,16 +178,54 @@ static int create_exclusive(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Claims `path` (GM_PATH_BYTES of room), changing the name or moving an old file as place.h says. */
-static int claim(char *path)
+/* What is written before the file has its name: who owns it, or where a pointer leads. */
+struct content {
+	const void *data;
+	size_t bytes;
+};
+
+static int create_filled(const char *path, const struct content *content)
 {
-	int tries, fd = -EEXIST;
+	int fd = create_exclusive(path);
+
+	if (fd >= 0 && write(fd, content->data, content->bytes) != (ssize_t)content->bytes) {
+		close(fd);
+		unlink(path);
+		return -ENOSPC;
+	}
+	return fd;
+}
+
+/*
+ * Creates `path` with its content in one step, so that no other process meets a file without an owner.
+ * Where there are no hard links, in two.
+ */
+static int create_owned(const char *path, const struct content *content)
+{
+	int fd, error;
+
+	snprintf(scratch.kept, sizeof(scratch.kept), "%s.%d.new", path, getpid());
+	fd = create_filled(scratch.kept, content);
+	if (fd < 0)
+		return fd == -EEXIST ? create_filled(path, content) : fd;
+	error = link(scratch.kept, path) < 0 ? errno : 0;
+	unlink(scratch.kept);
+	if (!error)
+		return fd;
+	close(fd);
+	return error == EEXIST ? -EEXIST : create_filled(path, content);
+}
+
+/* Claims `path` (GM_PATH_BYTES of room), changing the name or moving an old file as place.h says. */
+static int claim(char *path, const struct content *content)
+{
+	int tries, error, fd = -EEXIST;
 
 	for (tries = 0; tries < 8; tries++) {
-		fd = create_exclusive(path);
+		fd = create_owned(path, content);
 		if (fd != -EEXIST)
 			return fd;
-		if (owned_by_live_process(path)) {
+		if (what_is(path, true) == FOUND_LIVE) {
 			size_t used = strlen(path);
 
 			if ((size_t)snprintf(path + used, GM_PATH_BYTES - used, ".%d", getpid()) >=
@@ -151,19 +233,32 @@ static int claim(char *path)
 				return -ENAMETOOLONG;
 			continue;
 		}
-		int error = keep_old(path);
-
+		error = keep_old(path);
 		if (error < 0 && error != -ENOENT)
 			return error;
 	}
 	return fd;
 }
 
+static struct gm_header owner_header(void)
+{
+	struct gm_header header = {.pid = (uint32_t)getpid()};
+
+	memcpy(header.magic, GM_MAGIC, sizeof(header.magic));
+	header.byte_order = GM_BYTE_ORDER;
+	header.format_version = GM_FORMAT_VERSION;
+	header.oldest_version = GM_FORMAT_OLDEST;
+	header.header_bytes = GM_HEADER_BYTES;
+	header.chunk_bytes = GM_CHUNK_BYTES;
+	header.directory_offset = GM_HEADER_BYTES;
+	header.pid_start_ticks = gm_process_start_ticks((int)header.pid);
+	return header;
+}
+
 static bool on_network_filesystem(const char *path)
 {
-	char directory[GM_PATH_BYTES];
+	char *directory = scratch.part, *slash;
 	struct statfs fs;
-	char *slash;
 	size_t i;
 
 	strcpy(directory, path);
@@ -182,32 +277,45 @@ static bool on_network_filesystem(const char *path)
 	return false;
 }
 
+/*
+ * A new file in a directory of local disk. A name that is taken is left alone, whoever's it is: a
+ * pointer elsewhere may lead to it.
+ */
+static int create_local_in(struct gm_place *place, const char *directory, const struct content *content)
+{
+	int i, fd = -EEXIST;
+
+	for (i = 0; fd == -EEXIST && i <= MAX_KEPT; i++) {
+		char number[16] = "";
+
+		if (i)
+			snprintf(number, sizeof(number), "-%d", i);
+		if ((size_t)snprintf(place->path, sizeof(place->path), "%s/gpumemtrace-%u-%d%s.gmt",
+				     directory, (unsigned)getuid(), getpid(), number) >=
+		    sizeof(place->path) - 16)
+			return -ENAMETOOLONG;
+		fd = on_network_filesystem(place->path) ? -EXDEV : create_owned(place->path, content);
+	}
+	return fd;
+}
+
 /* The live file on local disk, and a pointer to it at `place->wanted`. */
-static int create_local(struct gm_place *place)
+static int create_local(struct gm_place *place, const struct content *content)
 {
 	const char *directory = getenv("TMPDIR");
-	int fd, pointer;
+	int fd = -EXDEV, pointer;
 
-	if (!directory || directory[0] != '/')
-		directory = "/tmp";
-	if ((size_t)snprintf(place->path, sizeof(place->path), "%s/gpumemtrace-%u-%d.gmt", directory,
-			     (unsigned)getuid(), getpid()) >= sizeof(place->path))
-		return -ENAMETOOLONG;
-	if (on_network_filesystem(place->path))
-		snprintf(place->path, sizeof(place->path), "/tmp/gpumemtrace-%u-%d.gmt",
-			 (unsigned)getuid(), getpid());
-	pointer = claim(place->wanted);
-	if (pointer < 0)
+	if (directory && directory[0] == '/')
+		fd = create_local_in(place, directory, content);
+	if (fd < 0)
+		fd = create_local_in(place, "/tmp", content);
+	if (fd < 0)
+		return fd;
+	pointer = claim(place->wanted, &(struct content){scratch.pointer, pointer_text(place)});
+	if (pointer < 0) {
+		close(fd);
+		unlink(place->path);
 		return pointer;
-	fd = claim(place->path);
-	if (fd < 0 || dprintf(pointer, "%s%s\n", GM_POINTER_MAGIC, place->path) < 0) {
-		int error = fd < 0 ? fd : -EIO;
-
-		if (fd >= 0)
-			close(fd);
-		close(pointer);
-		unlink(place->wanted);
-		return error;
 	}
 	close(pointer);
 	return fd;
@@ -216,12 +324,12 @@ static int create_local(struct gm_place *place)
 /* Relative names are made absolute: the program may change its directory. */
 static int make_absolute(char *out, const char *path)
 {
-	char directory[GM_PATH_BYTES];
+	char *directory = scratch.part;
 	int written;
 
 	if (path[0] == '/')
 		written = snprintf(out, GM_PATH_BYTES, "%s", path);
-	else if (!getcwd(directory, sizeof(directory)))
+	else if (!getcwd(directory, sizeof(scratch.part)))
 		return -errno;
 	else
 		written = snprintf(out, GM_PATH_BYTES, "%s/%s", directory, path);
@@ -230,6 +338,8 @@ static int make_absolute(char *out, const char *path)
 
 int gm_place_create(struct gm_place *place, const char *path)
 {
+	struct gm_header header = owner_header();
+	struct content content = {&header, sizeof(header)};
 	int error;
 
 	place->wanted[0] = '\0';
@@ -240,11 +350,12 @@ int gm_place_create(struct gm_place *place, const char *path)
 	if (error < 0)
 		return error;
 	if (!on_network_filesystem(place->path))
-		return claim(place->path);
+		return claim(place->path, &content);
 	strcpy(place->wanted, place->path);
-	return create_local(place);
+	return create_local(place, &content);
 }
 
+/* `to` is new: what stands there already is left alone. */
 static int copy_file(const char *from, const char *to)
 {
 	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out, error = 0;
@@ -253,8 +364,10 @@ static int copy_file(const char *from, const char *to)
 
 	if (in < 0)
 		return -errno;
-	out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (out < 0 || fstat(in, &st) < 0)
+	out = create_exclusive(to);
+	if (out < 0)
+		error = out;
+	else if (fstat(in, &st) < 0)
 		error = -errno;
 	while (!error && done < st.st_size) {
 		ssize_t sent = sendfile(out, in, &done, (size_t)(st.st_size - done));
@@ -267,22 +380,36 @@ static int copy_file(const char *from, const char *to)
 	close(in);
 	if (out >= 0 && close(out) < 0 && !error)
 		error = -errno;
+	if (out >= 0 && error)
+		unlink(to);
 	return error;
+}
+
+/* True if the pointer at the wanted place still leads to our file and to nobody else's. */
+static bool pointer_is_ours(const struct gm_place *place)
+{
+	char *text = scratch.part;
+	size_t bytes = pointer_text(place);
+	int got = read_file(place->wanted, text, sizeof(scratch.part));
+
+	return got == (int)bytes && !memcmp(text, scratch.pointer, bytes);
 }
 
 int gm_place_settle(struct gm_place *place)
 {
-	char partial[GM_PATH_BYTES + 8];
 	int error;
 
 	if (!place->wanted[0])
 		return 0;
-	snprintf(partial, sizeof(partial), "%s.tmp", place->wanted);
-	error = copy_file(place->path, partial);
-	if (!error && rename(partial, place->wanted) < 0)
+	if (!pointer_is_ours(place))
+		return -ESTALE; /* the live file stays where it is */
+	snprintf(scratch.kept, sizeof(scratch.kept), "%s.%d.new", place->wanted, getpid());
+	error = copy_file(place->path, scratch.kept);
+	if (error) /* the pointer stays, and so does the live file */
+		return error;
+	if (rename(scratch.kept, place->wanted) < 0) {
 		error = -errno;
-	if (error) {
-		unlink(partial); /* the pointer stays, and so does the live file */
+		unlink(scratch.kept);
 		return error;
 	}
 	unlink(place->path);

@@ -4,12 +4,13 @@
  * No descriptor is kept: the program could close it and reuse its number.
  */
 #include "store/writer.h"
+#include "store/hush.h"
 #include "store/lock.h"
 #include "store/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -21,6 +22,8 @@
 #endif
 
 #define MIN_CAP_BYTES (4ull << 20)
+#define ADDRESS_SHARE 16u /* of RLIMIT_AS: the program needs the rest */
+#define MOST_YIELDS 1000u
 #define MAX_STRING_BYTES 4096u
 
 static const uint32_t record_bytes[GM_TABLES_NOW] = {
@@ -68,9 +71,11 @@ static struct {
 	struct gm_directory_entry *directory;
 	char *base;
 	uint64_t mapped_bytes;
+	size_t address_bytes;	/* of the tables' chunk addresses */
 	uint64_t data_offset;	/* of chunk 0 */
 	uint32_t capacity;	/* chunks */
 	bool private_memory;	/* the fallback: nothing on disk before the end */
+	bool stood_in;		/* gm_store_in_child put memory where the parent's file was */
 	bool populate;		/* MADV_POPULATE_WRITE works */
 	dev_t device;
 	ino_t inode;
@@ -104,23 +109,35 @@ static int back(uint64_t offset, uint64_t bytes)
 	if (store.populate) {
 		if (madvise(store.base + offset, bytes, MADV_POPULATE_WRITE) == 0)
 			return 0;
-		if (errno != EINVAL)
+		if (errno == EFAULT) /* what would be SIGBUS */
+			return -ENOSPC;
+		if (errno != EINVAL && errno != EPERM && errno != ENOSYS)
 			return -errno;
 		store.populate = false;
 	}
 	return back_by_descriptor(offset, bytes);
 }
 
-/* RLIMIT_FSIZE would answer growth beyond it with SIGXFSZ. */
-static uint64_t clamp_cap(uint64_t cap_bytes)
+static uint64_t limit_of(int resource)
 {
 	struct rlimit limit;
 
+	if (getrlimit(resource, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	return limit.rlim_cur;
+}
+
+/* RLIMIT_FSIZE would answer growth beyond it with SIGXFSZ; address space is the program's own. */
+static uint64_t clamp_cap(uint64_t cap_bytes)
+{
+	uint64_t file_limit = limit_of(RLIMIT_FSIZE), share = limit_of(RLIMIT_AS) / ADDRESS_SHARE;
+
+	if (cap_bytes > share)
+		cap_bytes = share;
 	if (cap_bytes < MIN_CAP_BYTES)
 		cap_bytes = MIN_CAP_BYTES;
-	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-	    cap_bytes > limit.rlim_cur)
-		cap_bytes = limit.rlim_cur;
+	if (cap_bytes > file_limit)
+		cap_bytes = file_limit;
 	return cap_bytes / GM_CHUNK_BYTES * GM_CHUNK_BYTES;
 }
 
@@ -169,6 +186,7 @@ static int set_up_tables(void)
 
 	if (addresses == MAP_FAILED)
 		return -errno;
+	store.address_bytes = bytes;
 	for (i = 0; i < GM_TABLES_NOW; i++) {
 		store.tables[i] = (struct table){
 			.chunks = addresses + (size_t)i * store.capacity,
@@ -196,37 +214,53 @@ static void fill_header(struct gm_header *header, uint64_t cap_bytes)
 		header->tables[i].record_bytes = record_bytes[i];
 }
 
+/* Divides `bytes` into header, directory and chunks. False if nothing of use fits. */
+static bool lay_out(uint64_t bytes)
+{
+	uint64_t directory_bytes = bytes / GM_CHUNK_BYTES * sizeof(struct gm_directory_entry);
+
+	directory_bytes = (directory_bytes + GM_HEADER_BYTES - 1) / GM_HEADER_BYTES * GM_HEADER_BYTES;
+	store.data_offset = GM_HEADER_BYTES + directory_bytes;
+	if (bytes < store.data_offset + 4 * GM_CHUNK_BYTES)
+		return false;
+	store.capacity = (uint32_t)((bytes - store.data_offset) / GM_CHUNK_BYTES);
+	return true;
+}
+
+static int create_file(uint64_t bytes)
+{
+	int error;
+
+	if (!lay_out(bytes))
+		return -EFBIG; /* RLIMIT_FSIZE leaves no room for a file */
+	error = map_file(bytes);
+	if (error)
+		return error;
+	error = back(0, store.data_offset);
+	if (error) { /* the disk is full already */
+		munmap(store.base, bytes);
+		unlink(store.place.path);
+		if (store.place.wanted[0])
+			unlink(store.place.wanted);
+	}
+	return error;
+}
+
 int gm_store_create(const char *path, uint64_t cap_bytes)
 {
-	uint64_t bytes = clamp_cap(cap_bytes), directory_bytes;
-	int error, failure = 0;
+	uint64_t bytes = clamp_cap(cap_bytes);
+	int error, failure;
 
 	memset(&store, 0, sizeof(store));
 	store.populate = true;
 	if (strlen(path) >= sizeof(store.asked))
 		return -ENAMETOOLONG;
 	strcpy(store.asked, path);
-	store.capacity = (uint32_t)(bytes / GM_CHUNK_BYTES);
-	directory_bytes = store.capacity * sizeof(struct gm_directory_entry);
-	directory_bytes = (directory_bytes + GM_HEADER_BYTES - 1) / GM_HEADER_BYTES * GM_HEADER_BYTES;
-	store.data_offset = GM_HEADER_BYTES + directory_bytes;
-	if (bytes < store.data_offset + 4 * GM_CHUNK_BYTES)
-		failure = -EFBIG; /* RLIMIT_FSIZE leaves no room for a file */
-	else
-		store.capacity = (uint32_t)((bytes - store.data_offset) / GM_CHUNK_BYTES);
-	if (!failure)
-		failure = map_file(bytes);
-	if (!failure) {
-		failure = back(0, store.data_offset);
-		if (failure) { /* the disk is full already */
-			munmap(store.base, bytes);
-			unlink(store.place.path);
-		}
-	}
+	failure = create_file(bytes);
 	if (failure) {
 		if (bytes < MIN_CAP_BYTES)
 			bytes = MIN_CAP_BYTES;
-		store.capacity = (uint32_t)((bytes - store.data_offset) / GM_CHUNK_BYTES);
+		lay_out(bytes);
 		error = map_private(bytes);
 		if (error)
 			return error;
@@ -235,6 +269,8 @@ int gm_store_create(const char *path, uint64_t cap_bytes)
 	error = set_up_tables();
 	if (error) {
 		munmap(store.base, bytes);
+		if (!failure)
+			unlink(store.place.path);
 		return error;
 	}
 	madvise(store.base, bytes, MADV_DONTFORK);
@@ -270,13 +306,26 @@ static int write_all(int fd, const char *data, uint64_t bytes)
 	return 0;
 }
 
-int gm_store_copy(const char *path)
+static bool regular(int fd)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600), error;
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Nothing that blocks (a pipe without a reader): other threads' calls wait meanwhile. */
+static int copy_to(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	int error;
 
 	if (fd < 0)
 		return -errno;
-	error = write_all(fd, store.base, used_bytes());
+	if (!regular(fd)) {
+		close(fd);
+		return -EINVAL;
+	}
+	error = ftruncate(fd, 0) < 0 ? -errno : write_all(fd, store.base, used_bytes());
 	if (close(fd) < 0 && !error)
 		error = -errno;
 	if (error)
@@ -284,21 +333,73 @@ int gm_store_copy(const char *path)
 	return error;
 }
 
-/* The private fallback reaches the disk here, if anything will take it now. */
+int gm_store_copy(const char *path)
+{
+	struct gm_hush hush;
+	int error;
+
+	gm_hush_begin(&hush);
+	error = copy_to(path);
+	gm_hush_end(&hush);
+	return error;
+}
+
+/* The private fallback reaches the disk here, if anything will take it now; again after a failed exec. */
 static int write_private(void)
 {
-	int fd = gm_place_create(&store.place, store.asked), error;
+	struct stat st;
+	int fd, error;
 
+	if (store.inode)
+		fd = open(store.place.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	else
+		fd = gm_place_create(&store.place, store.asked);
 	if (fd < 0)
-		return fd;
-	error = write_all(fd, store.base, used_bytes());
+		return store.inode ? -errno : fd;
+	if (store.inode && !same_file(fd)) {
+		close(fd);
+		return -ESTALE;
+	}
+	if (fstat(fd, &st) == 0) {
+		store.device = st.st_dev;
+		store.inode = st.st_ino;
+	}
+	error = lseek(fd, 0, SEEK_SET) < 0 ? -errno : write_all(fd, store.base, used_bytes());
 	close(fd);
+	if (error)
+		unlink(store.place.path); /* half a file says nothing right */
 	return error;
+}
+
+static uint32_t most_chunks(void)
+{
+	return (uint32_t)((store.mapped_bytes - store.data_offset) / GM_CHUNK_BYTES);
+}
+
+/*
+ * No thread takes a chunk from here on, so none writes beyond the end that the file is cut to (SIGBUS).
+ * False if the lock cannot be had: its holder may be this thread, interrupted by a handler that ends
+ * the process. Then the file stays as long as it is, which costs nothing: it is sparse.
+ */
+static bool stop_growth(void)
+{
+	unsigned i;
+
+	for (i = 0; i < MOST_YIELDS; i++) {
+		if (gm_lock_try(&store.lock)) {
+			store.capacity = gm_file->chunk_count;
+			gm_lock_release(&store.lock);
+			return true;
+		}
+		sched_yield();
+	}
+	return false;
 }
 
 int gm_store_finish(void)
 {
 	int fd, error = 0;
+	bool stopped = stop_growth();
 
 	if (store.private_memory)
 		return write_private();
@@ -307,28 +408,49 @@ int gm_store_finish(void)
 		return -errno;
 	if (!same_file(fd))
 		error = -ESTALE;
-	else if (ftruncate(fd, (off_t)used_bytes()) < 0)
+	else if (stopped && ftruncate(fd, (off_t)used_bytes()) < 0)
 		error = -errno;
 	close(fd);
-	return error ? error : gm_place_settle(&store.place);
+	if (error || gm_file->end == GM_END_EXEC)
+		return error;
+	return gm_place_settle(&store.place);
 }
 
 void gm_store_resume(void)
 {
-	int fd = store.private_memory ? -1 : open(store.place.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	int fd;
 
+	if (store.private_memory)
+		store.capacity = most_chunks();
+	if (store.private_memory || limit_of(RLIMIT_FSIZE) < store.mapped_bytes)
+		return; /* of the latter no growth from now on, counted as dropped */
+	fd = open(store.place.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	if (same_file(fd) && ftruncate(fd, (off_t)store.mapped_bytes) < 0)
-		store.capacity = gm_file->chunk_count; /* no growth from now on, counted as dropped */
+	if (same_file(fd) && ftruncate(fd, (off_t)store.mapped_bytes) == 0)
+		store.capacity = most_chunks();
 	close(fd);
+}
+
+void gm_store_in_child(void)
+{
+	void *memory;
+
+	if (!gm_file)
+		return;
+	memory = mmap(store.base, store.mapped_bytes, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	store.stood_in = memory != MAP_FAILED;
 }
 
 void gm_store_forget(void)
 {
+	if (store.stood_in)
+		munmap(store.base, store.mapped_bytes);
+	if (store.tables[0].chunks)
+		munmap(store.tables[0].chunks, store.address_bytes);
 	gm_file = NULL;
-	store.base = NULL;
-	store.lock.word = 0;
+	memset(&store, 0, sizeof(store));
 }
 
 /* Takes the next chunk of the file for a table. The caller holds the store's lock. */

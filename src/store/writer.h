@@ -24,7 +24,8 @@ const char *gm_store_path(void);
 
 /*
  * Trims the file to its used size (the private fallback is written here) and moves it to where it was
- * wanted; the mapping stays. The caller has set `end`. May be called again. 0 or -errno.
+ * wanted, but before an exec, which can fail; the mapping stays. Other threads may go on recording:
+ * what needs more room is dropped from now on. The caller has set `end`. 0 or -errno.
  */
 int gm_store_finish(void);
 
@@ -36,6 +37,12 @@ int gm_store_copy(const char *path);
 
 /* Drops the mapping's bookkeeping without touching the file: in the child of a fork. */
 void gm_store_forget(void);
+
+/*
+ * At once in the child of a fork(): zeroed private memory where the parent's file is mapped, so that
+ * nothing faults that still has an address of it.
+ */
+void gm_store_in_child(void);
 
 /*
  * Room for `count` consecutive records at the end of a table; `*index` gets the first one's number.
