@@ -9,7 +9,8 @@
 #include "interpose/view.h"
 #include "store/writer.h"
 #include "track/event.h"
-#include "track/event.h"
+
+#include <errno.h>
 
 /* Deeper than this inside one CUDA call is no nesting but a stale mark that a longjmp left. */
 #define MOST_NESTED_BYTES (1u << 20)
@@ -82,9 +83,10 @@ void gm_call_enter(struct gm_call *call)
 {
 	const struct gm_row *row = &gm_rows[call->function];
 	uintptr_t here = (uintptr_t)call;
+	int error;
 
 	if (gm_disabled() || thread.busy) {
-		if (thread.busy && gm_file)
+		if (thread.busy && gm_owns_file())
 			__atomic_fetch_add(&gm_file->passed_calls, 1, __ATOMIC_RELAXED);
 		return;
 	}
@@ -97,26 +99,33 @@ void gm_call_enter(struct gm_call *call)
 		thread.outermost = here;
 	else if (!seen_when_nested(row->role))
 		return;
-	if (row->role == GM_ROLE_NOTHING || !gm_recording())
+	if (row->role == GM_ROLE_NOTHING)
 		return;
+	error = errno;
 	thread.busy = 1;
-	call->recorded = 1;
-	if (call->outermost)
-		gm_refuse_begin(call, row);
-	gm_role_begin(call, row);
+	if (gm_recording()) {
+		call->recorded = 1;
+		if (call->outermost)
+			gm_refuse_begin(call, row);
+		gm_role_begin(call, row);
+	}
 	thread.busy = 0;
+	errno = error;
 }
 
 void gm_call_end(struct gm_call *call, int result)
 {
 	/* After a fork inside the call the file is the parent's. */
 	if (call->recorded && gm_owns_file()) {
+		int error = errno;
+
 		thread.busy = 1;
 		if (call->outermost)
 			gm_refuse_end(call);
 		gm_role_end(call, &gm_rows[call->function], result);
 		gm_sample_after(&gm_rows[call->function], call->device, result);
 		thread.busy = 0;
+		errno = error;
 	}
 	if (call->outermost)
 		thread.outermost = 0;

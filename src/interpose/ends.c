@@ -4,8 +4,7 @@
  */
 #include "interpose/preload.h"
 #include "interpose/resolve.h"
-#include "store/writer.h"
-#include "track/event.h"
+#include "store/layout.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -17,27 +16,56 @@
 
 extern char **environ;
 
-EXPORT void _exit(int status)
+/* The real functions, found when the shim was loaded: in the child of a fork another thread of the
+ * parent's may have held the loader's lock, and exec and _exit must work there. */
+#define NAMES(X) X(_exit) X(_Exit) X(quick_exit) X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat)
+
+#define ENUM(name) END_##name,
+#define TEXT(name) #name,
+enum { NAMES(ENUM) ENDS };
+static const char *const names[ENDS] = {NAMES(TEXT)};
+static void *reals[ENDS];
+
+static void *real_of(unsigned number)
 {
+	if (!reals[number])
+		reals[number] = gm_next_symbol(names[number]);
+	return reals[number];
+}
+
+void gm_ends_init(void)
+{
+	unsigned i;
+
+	for (i = 0; i < ENDS; i++)
+		real_of(i);
+}
+
+static void __attribute__((noreturn)) end_by(unsigned number, int status)
+{
+	void (*real)(int) = (void (*)(int))real_of(number);
+
 	gm_finish(GM_END_EXIT, status, true);
+	if (real)
+		real(status);
 	syscall(SYS_exit_group, status);
 	__builtin_unreachable();
 }
 
-EXPORT void _Exit(int status)
+EXPORT void _exit(int status)
 {
-	_exit(status);
+	end_by(END__exit, status);
 }
 
+EXPORT void _Exit(int status)
+{
+	end_by(END__Exit, status);
+}
+
+/* Its handlers run in the real one and end in libc's own _exit, which no wrapper sees. */
 EXPORT void quick_exit(int status)
 {
-	void (*real)(int) = (void (*)(int))gm_next_symbol("quick_exit");
-
-	/* Its handlers run in the real one and end in libc's own _exit, which no wrapper sees. */
-	gm_finish(GM_END_EXIT, status, true);
-	if (real)
-		real(status);
-	_exit(status);
+	end_by(END_quick_exit, status);
 }
 
 /* The books are closed before exec, since nothing of ours runs after it, and opened again if it fails. */
@@ -45,10 +73,7 @@ static int after_failed_exec(int result)
 {
 	int saved = errno;
 
-	if (gm_owns_file() && gm_file->end == GM_END_EXEC) {
-		gm_store_resume();
-		gm_track_resume();
-	}
+	gm_finish_undone();
 	errno = saved;
 	return result;
 }
@@ -56,7 +81,7 @@ static int after_failed_exec(int result)
 #define EXEC(declaration, name, types, ...)                                                       \
 	EXPORT declaration                                                                        \
 	{                                                                                         \
-		int(*real) types = (int(*) types)gm_next_symbol(#name);                           \
+		int(*real) types = (int(*) types)real_of(END_##name);                             \
                                                                                                   \
 		if (!real) {                                                                      \
 			errno = ENOSYS;                                                           \

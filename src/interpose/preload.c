@@ -5,14 +5,15 @@
 #include "cupti/backend.h"
 #include "interpose/ask.h"
 #include "interpose/nvml.h"
+#include "interpose/own_page.h"
 #include "interpose/resolve.h"
 #include "interpose/settings.h"
 #include "stack/elf_symbols.h"
 #include "stack/stack.h"
+#include "store/hush.h"
 #include "store/place.h"
 #include "store/writer.h"
 #include "track/event.h"
-#include "store/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,30 +21,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE_BYTES 4096
 #define TEXT_BYTES 16384
 
-/* On a page of its own that the child of a fork finds zeroed (MADV_WIPEONFORK): "not mine". */
-struct ownership {
-	uint32_t mine;	/* this process opened the file */
-	pid_t pid;	/* and this is it; a vfork child shares the page */
-};
-
 static struct {
-	struct gm_lock lock;		/* start, and start again in a child */
-	struct ownership *page;		/* NULL until the first start */
-	bool wiped_on_fork;		/* else the pid is compared at every call */
+	uint32_t loaded;		/* the environment was read */
+	bool started;			/* here or in an ancestor: a file was asked for */
 	bool disabled;
-	char preloads[1024];		/* LD_PRELOAD as it was at the start */
+	char preloads[4096];		/* LD_PRELOAD as it was at the start */
 } self;
+
+static void load(void);
 
 bool gm_disabled(void)
 {
+	if (__builtin_expect(!__atomic_load_n(&self.loaded, __ATOMIC_ACQUIRE), 0))
+		load();
 	return self.disabled;
 }
 
@@ -181,19 +176,6 @@ static void describe_process(struct gm_header *header)
 
 /* ---- start ---- */
 
-static bool make_page(void)
-{
-	if (self.page)
-		return true;
-	self.page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (self.page == MAP_FAILED) {
-		self.page = NULL;
-		return false;
-	}
-	self.wiped_on_fork = madvise(self.page, PAGE_BYTES, MADV_WIPEONFORK) == 0;
-	return true;
-}
-
 static bool open_file(void)
 {
 	char path[GM_PATH_BYTES];
@@ -215,39 +197,54 @@ static bool open_file(void)
 	return true;
 }
 
-static bool start(void)
+/* Under the start lock: in the child of a fork everything of the parent's is forgotten first. */
+static bool start_locked(struct gm_own_page *page)
 {
 	bool open;
 
-	if (self.disabled)
-		return false;
-	gm_lock_acquire(&self.lock);
-	open = self.page && self.page->mine && self.page->pid == getpid();
-	if (!open && !self.disabled) {
-		gm_settings_report();
-		if (self.page) { /* the child of a fork */
-			gm_store_forget();
-			gm_stack_reset();
-			gm_nvml_forget();
-		}
-		open = make_page() && open_file();
-		if (open) {
-			self.page->pid = getpid();
-			__atomic_store_n(&self.page->mine, 1, __ATOMIC_RELEASE);
-			gm_ask_forget_devices();
-			gm_public_start();
-		} else {
-			self.disabled = true;
-		}
+	gm_settings_report();
+	if (self.started) {
+		gm_store_forget();
+		gm_stack_reset();
+		gm_nvml_forget();
 	}
-	gm_lock_release(&self.lock);
+	self.started = true;
+	open = open_file();
+	if (open) {
+		page->pid = getpid();
+		__atomic_store_n(&page->mine, 1, __ATOMIC_RELEASE);
+		gm_ask_forget_devices();
+		gm_public_start();
+	} else {
+		self.disabled = true;
+	}
+	return open;
+}
+
+static bool start(void)
+{
+	struct gm_own_page *page = gm_own_page();
+	struct gm_hush hush;
+	bool open;
+
+	if (gm_disabled())
+		return false;
+	gm_hush_begin(&hush);
+	gm_lock_acquire(&page->start);
+	open = page->mine && page->pid == getpid();
+	if (!open && !self.disabled)
+		open = start_locked(page);
+	gm_lock_release(&page->start);
+	gm_hush_end(&hush);
 	return open;
 }
 
 bool gm_owns_file(void)
 {
-	return self.page && __atomic_load_n(&self.page->mine, __ATOMIC_ACQUIRE) &&
-	       (self.wiped_on_fork || self.page->pid == getpid());
+	struct gm_own_page *page = gm_own_page();
+
+	return __atomic_load_n(&page->mine, __ATOMIC_ACQUIRE) &&
+	       (gm_own_page_wiped() || page->pid == getpid());
 }
 
 bool gm_recording(void)
@@ -301,12 +298,10 @@ static void print_live(void)
 	       (double)bytes / 1048576);
 }
 
-void gm_finish(unsigned end, int status, bool print)
+static void close_books(unsigned end, int status, bool print)
 {
 	int error;
 
-	if (!gm_owns_file() || self.page->pid != getpid() || !gm_file || gm_file->end)
-		return;
 	gm_track_end(end, status);
 	error = gm_store_finish();
 	if (print && !gm_settings.quiet) {
@@ -319,6 +314,34 @@ void gm_finish(unsigned end, int status, bool print)
 		gm_log(GM_LOG_ERROR, "could not finish %s: %s", gm_store_path(), strerror(-error));
 }
 
+void gm_finish(unsigned end, int status, bool print)
+{
+	struct gm_own_page *page = gm_own_page();
+	struct gm_hush hush;
+
+	if (!gm_owns_file() || page->pid != getpid() || !gm_file)
+		return;
+	if (__atomic_exchange_n(&page->finished, 1, __ATOMIC_ACQ_REL))
+		return;
+	gm_hush_begin(&hush);
+	close_books(end, status, print);
+	gm_hush_end(&hush);
+}
+
+void gm_finish_undone(void)
+{
+	struct gm_own_page *page = gm_own_page();
+	struct gm_hush hush;
+
+	if (!gm_owns_file() || page->pid != getpid() || gm_file->end != GM_END_EXEC)
+		return;
+	gm_hush_begin(&hush);
+	gm_store_resume();
+	gm_track_resume();
+	__atomic_store_n(&page->finished, 0, __ATOMIC_RELEASE);
+	gm_hush_end(&hush);
+}
+
 /*
  * Registered with no DSO handle by a constructor that ran before the loader's own finaliser was: runs
  * after every other library's destructors, so what they free is still seen.
@@ -326,7 +349,7 @@ void gm_finish(unsigned end, int status, bool print)
 static void at_exit(void *unused)
 {
 	(void)unused;
-	if (!gm_owns_file() && !self.disabled && !gm_driver_seen() && !self.page && gm_libcuda_loaded() &&
+	if (!self.disabled && !gm_driver_seen() && !self.started && gm_libcuda_loaded() &&
 	    !gm_settings.quiet)
 		gm_log(GM_LOG_WARN, "libcuda was loaded but none of its calls came by here (private "
 		       "linking or RTLD_DEEPBIND); GPUMEMTRACE_BACKEND=cupti sees them");
@@ -335,16 +358,28 @@ static void at_exit(void *unused)
 
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *dso);
 
+/*
+ * The constructor; other libraries' constructors run before ours and may call CUDA or end the process,
+ * so whoever needs the settings calls it too. Finds the real ends of the process now: in the child of
+ * a fork another thread may have held the loader's lock.
+ */
 static void __attribute__((constructor)) load(void)
 {
 	const char *preloads = getenv("LD_PRELOAD");
+	int error = errno;
 
+	if (__atomic_exchange_n(&self.loaded, 1, __ATOMIC_ACQ_REL))
+		return;
 	gm_settings_read();
 	self.disabled = gm_settings.disable || getauxval(AT_SECURE);
 	if (preloads)
 		snprintf(self.preloads, sizeof(self.preloads), "%s", preloads);
+	gm_ends_init();
+	gm_resolve_init();
+	gm_own_page_init();
 	if (!self.disabled)
 		__cxa_atexit(at_exit, NULL, NULL);
+	errno = error;
 }
 
 bool gm_preloaded(const struct gm_object *object)

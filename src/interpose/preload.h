@@ -44,6 +44,12 @@ bool gm_preloaded(const struct gm_object *object);
 /* The end of the process by exit, _exit or exec: closes the books and prints the lines of contract.md. */
 void gm_finish(unsigned end, int status, bool print);
 
+/* The end did not come about (a failed exec): the file goes on. */
+void gm_finish_undone(void);
+
+/* ends.c: finds the real functions behind the wrappers, while no lock can be in the way. */
+void gm_ends_init(void);
+
 /*
  * Before the real function is called. Tells the outermost call from those inside it and prepares what
  * must be known before (a free's record, the driver's free bytes). Allocates nothing, never fails.

@@ -3,10 +3,10 @@
  */
 #define GPUMEMTRACE_IMPLEMENTATION
 #include "gpumemtrace.h"
+#include "interpose/own_page.h"
 #include "interpose/preload.h"
 #include "interpose/view.h"
 #include "stack/stack.h"
-#include "store/lock.h"
 #include "track/event.h"
 
 #include <errno.h>
@@ -19,8 +19,7 @@
 #define EARLY_NAME_BYTES 64
 
 static struct {
-	struct gm_lock lock;
-	unsigned count;
+	unsigned count; /* guarded, as the names, by the own page's lock `early` */
 	char names[EARLY_MARKS][EARLY_NAME_BYTES];
 } early;
 
@@ -31,17 +30,20 @@ EXPORT int gpumemtrace_active(void)
 
 void gm_public_start(void)
 {
+	struct gm_lock *lock = &gm_own_page()->early;
 	unsigned i;
 
-	gm_lock_acquire(&early.lock);
+	gm_lock_acquire(lock);
 	for (i = 0; i < early.count; i++)
 		gm_track_mark(early.names[i], GM_MARK_PROGRAM);
 	early.count = 0;
-	gm_lock_release(&early.lock);
+	gm_lock_release(lock);
 }
 
 EXPORT void gpumemtrace_mark(const char *name)
 {
+	struct gm_lock *lock = &gm_own_page()->early;
+
 	if (gm_disabled())
 		return;
 	if (gm_owns_file()) {
@@ -49,10 +51,10 @@ EXPORT void gpumemtrace_mark(const char *name)
 		gm_sample_ledgers(GM_SAMPLE_MARK);
 		return;
 	}
-	gm_lock_acquire(&early.lock);
+	gm_lock_acquire(lock);
 	if (early.count < EARLY_MARKS)
 		snprintf(early.names[early.count++], EARLY_NAME_BYTES, "%s", name ? name : "");
-	gm_lock_release(&early.lock);
+	gm_lock_release(lock);
 }
 
 EXPORT void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)

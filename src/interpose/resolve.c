@@ -2,13 +2,14 @@
  * Finding the real functions (resolve.h).
  */
 #include "interpose/resolve.h"
+#include "interpose/ask.h"
+#include "interpose/own_page.h"
 #include "interpose/preload.h"
-#include "stack/arena.h"
 #include "stack/elf_symbols.h"
 #include "stack/stack.h"
-#include "store/lock.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <string.h>
 
 #define NAME_SLOTS 1024 /* power of two, over twice the rows */
@@ -19,24 +20,25 @@
 
 void *gm_driver_real[GM_FUNCTIONS];
 
+/* What a call site reaches. `sequence` is odd while it changes; readers hold no lock. */
 struct call_site {
-	uintptr_t caller;
+	uint32_t sequence;
 	uint32_t function, generation;
+	uintptr_t caller;
 	void *real;
 };
 
+/* Changed under the lock `resolve` of the own page; read without it. */
 static struct {
-	struct gm_lock lock;		/* guards what is below but the two flags and `sites` */
 	uint16_t by_name[NAME_SLOTS];	/* row + 1, open addressing */
 	uint16_t by_real[REAL_SLOTS];	/* driver row + 1 by its real address */
 	uintptr_t libcuda_start, libcuda_end;
 	uintptr_t own_start, own_end;	/* our own object */
 	uintptr_t instances[GM_INSTANCES]; /* base of the cudart that each instance stands for */
 	void *instance_real[GM_INSTANCES][GM_FUNCTIONS];
-	struct gm_arena arena;		/* call sites; never freed, readers hold no lock */
 	bool names_ready;
 	bool driver_seen;
-	struct call_site *sites[SITE_SLOTS];
+	struct call_site sites[SITE_SLOTS];
 } resolve;
 
 static uint32_t generation; /* raised by every dlclose */
@@ -44,6 +46,26 @@ static uint32_t generation; /* raised by every dlclose */
 uint32_t gm_unloads(void)
 {
 	return __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+}
+
+/* This thread holds the lock: a signal handler that comes between must not wait for it. */
+static __thread uint8_t resolving __attribute__((tls_model("initial-exec")));
+
+static bool lock_resolve(void)
+{
+	if (resolving)
+		return false;
+	resolving = 1;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	gm_lock_acquire(&gm_own_page()->resolve);
+	return true;
+}
+
+static void unlock_resolve(void)
+{
+	gm_lock_release(&gm_own_page()->resolve);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	resolving = 0;
 }
 
 /* ---- objects ---- */
@@ -169,18 +191,19 @@ static void ready_names(void)
 {
 	unsigned row;
 
-	if (__atomic_load_n(&resolve.names_ready, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&resolve.names_ready, __ATOMIC_ACQUIRE) || !lock_resolve())
 		return;
-	gm_lock_acquire(&resolve.lock);
 	for (row = 0; row < GM_FUNCTIONS && !resolve.names_ready; row++) {
 		uint32_t slot = hash_name(gm_rows[row].name);
+		uint16_t taken;
 
-		while (resolve.by_name[slot % NAME_SLOTS])
+		/* a fork can have come between: what is there already stays */
+		while ((taken = resolve.by_name[slot % NAME_SLOTS]) != 0 && taken != row + 1)
 			slot++;
 		resolve.by_name[slot % NAME_SLOTS] = (uint16_t)(row + 1);
 	}
 	__atomic_store_n(&resolve.names_ready, true, __ATOMIC_RELEASE);
-	gm_lock_release(&resolve.lock);
+	unlock_resolve();
 }
 
 /* The first row of that name (the runtime has two of some, one per signature) or GM_FUNCTIONS. */
@@ -202,7 +225,7 @@ static void enter_real(enum gm_function function, void *real)
 {
 	uint32_t slot;
 
-	gm_driver_real[function] = real;
+	__atomic_store_n(&gm_driver_real[function], real, __ATOMIC_RELEASE);
 	for (slot = hash_address(real); resolve.by_real[slot % REAL_SLOTS]; slot++)
 		if (gm_driver_real[resolve.by_real[slot % REAL_SLOTS] - 1] == real)
 			return; /* an alias: the first row stands for it */
@@ -210,18 +233,19 @@ static void enter_real(enum gm_function function, void *real)
 			 __ATOMIC_RELEASE);
 }
 
-/* Finds every driver row in libcuda. Again when another libcuda took its place. */
+/* Finds every driver row in libcuda; again when it was unloaded and another took its place. */
 static bool ready_driver(void)
 {
 	struct gm_object libcuda;
+	bool first;
 	unsigned row;
 
 	if (__atomic_load_n(&resolve.driver_seen, __ATOMIC_ACQUIRE))
 		return true;
-	if (!gm_objects_each(find_libcuda, &libcuda))
+	if (!gm_objects_each(find_libcuda, &libcuda) || !lock_resolve())
 		return false;
-	gm_lock_acquire(&resolve.lock);
-	for (row = 0; row < GM_FUNCTIONS && !resolve.driver_seen; row++) {
+	first = !resolve.driver_seen;
+	for (row = 0; row < GM_FUNCTIONS && first; row++) {
 		void *real;
 
 		if (gm_rows[row].layer != GM_LAYER_DRIVER)
@@ -233,9 +257,44 @@ static bool ready_driver(void)
 	resolve.libcuda_start = libcuda.start;
 	resolve.libcuda_end = libcuda.end;
 	__atomic_store_n(&resolve.driver_seen, true, __ATOMIC_RELEASE);
-	gm_lock_release(&resolve.lock);
-	gm_driver_found();
+	unlock_resolve();
+	if (first) /* no other thread waits for this: it opens libraries */
+		gm_driver_found();
 	return true;
+}
+
+static int is_there(const struct gm_object *object, void *data)
+{
+	return object->base == *(const uintptr_t *)data;
+}
+
+static int libcuda_is_there(const struct gm_object *object, void *data)
+{
+	(void)data;
+	return object->start == resolve.libcuda_start && is_libcuda(object);
+}
+
+/* After an unloading: nothing may be kept of a libcuda or cudart that is gone. */
+static void forget_unloaded(void)
+{
+	unsigned i;
+
+	if (!__atomic_load_n(&resolve.driver_seen, __ATOMIC_ACQUIRE) && !resolve.instances[0])
+		return;
+	if (!lock_resolve())
+		return;
+	if (resolve.driver_seen && !gm_objects_each(libcuda_is_there, NULL)) {
+		__atomic_store_n(&resolve.driver_seen, false, __ATOMIC_RELEASE);
+		memset(resolve.by_real, 0, sizeof(resolve.by_real));
+		memset(gm_driver_real, 0, sizeof(gm_driver_real));
+		gm_ask_init();
+	}
+	for (i = 0; i < GM_INSTANCES; i++)
+		if (resolve.instances[i] && !gm_objects_each(is_there, &resolve.instances[i])) {
+			memset(resolve.instance_real[i], 0, sizeof(resolve.instance_real[i]));
+			resolve.instances[i] = 0;
+		}
+	unlock_resolve();
 }
 
 bool gm_driver_seen(void)
@@ -251,7 +310,9 @@ void *gm_driver_find(enum gm_function function)
 	if (real)
 		return real;
 	ready_driver();
-	return gm_driver_real[function];
+	real = gm_driver_real[function];
+	/* a signal handler came into the first look-up, whose lock this thread holds */
+	return real || !resolving ? real : gm_libcuda_symbol(gm_rows[function].name);
 }
 
 static void *wrapper_by_real(void *real)
@@ -268,11 +329,10 @@ static void *wrapper_by_real(void *real)
 /* A hook's own function came back instead of the driver's: ours goes in front of it. */
 static void *adopt(enum gm_function function, void *hook)
 {
-	if (!gm_driver_wrapper[function])
+	if (!gm_driver_wrapper[function] || !lock_resolve())
 		return hook;
-	gm_lock_acquire(&resolve.lock);
 	enter_real(function, hook);
-	gm_lock_release(&resolve.lock);
+	unlock_resolve();
 	return gm_driver_wrapper[function];
 }
 
@@ -437,26 +497,57 @@ static void *search_runtime(enum gm_function function, unsigned major, uintptr_t
 	return search.found;
 }
 
+/* What the call site is known to reach, NULL if nothing or something else is kept in its slot. */
+static void *read_site(const struct call_site *site, uintptr_t caller, uint32_t function, uint32_t now)
+{
+	uint32_t sequence = __atomic_load_n(&site->sequence, __ATOMIC_ACQUIRE);
+	bool same = __atomic_load_n(&site->caller, __ATOMIC_RELAXED) == caller &&
+		    __atomic_load_n(&site->function, __ATOMIC_RELAXED) == function &&
+		    __atomic_load_n(&site->generation, __ATOMIC_RELAXED) == now;
+	void *real = __atomic_load_n(&site->real, __ATOMIC_RELAXED);
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (!same || (sequence & 1) || sequence != __atomic_load_n(&site->sequence, __ATOMIC_RELAXED))
+		return NULL;
+	return real;
+}
+
+static void write_site(struct call_site *site, uintptr_t caller, uint32_t function, uint32_t now,
+		       void *real)
+{
+	if (!lock_resolve())
+		return;
+	/* odd already: a fork came between, and the thread that wrote is not here */
+	__atomic_store_n(&site->sequence, site->sequence | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&site->caller, caller, __ATOMIC_RELAXED);
+	__atomic_store_n(&site->function, function, __ATOMIC_RELAXED);
+	__atomic_store_n(&site->generation, now, __ATOMIC_RELAXED);
+	__atomic_store_n(&site->real, real, __ATOMIC_RELAXED);
+	__atomic_store_n(&site->sequence, site->sequence + 1, __ATOMIC_RELEASE);
+	unlock_resolve();
+}
+
+/* Two sites of one slot have a second place each, so that they do not drive each other out for ever. */
 void *gm_runtime_find(enum gm_function function, unsigned major, uintptr_t caller)
 {
 	uint64_t hash = (caller ^ ((uint64_t)function << 48)) * 0x9e3779b97f4a7c15ull;
-	struct call_site **slot = &resolve.sites[(hash >> 40) % SITE_SLOTS], *site;
+	struct call_site *site = &resolve.sites[(hash >> 40) % SITE_SLOTS];
+	struct call_site *other = &resolve.sites[(hash >> 20) % SITE_SLOTS];
 	uint32_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
-	void *real;
+	void *real = read_site(site, caller, function, now);
 
-	site = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
-	if (site && site->caller == caller && site->function == function && site->generation == now)
-		return site->real;
+	if (__builtin_expect(real != NULL, 1))
+		return real;
+	real = read_site(other, caller, function, now);
+	if (real)
+		return real;
 	real = search_runtime(function, major, caller);
 	if (!real)
 		return NULL;
-	gm_lock_acquire(&resolve.lock);
-	site = gm_arena_alloc(&resolve.arena, sizeof(*site));
-	gm_lock_release(&resolve.lock);
-	if (site) {
-		*site = (struct call_site){caller, function, now, real};
-		__atomic_store_n(slot, site, __ATOMIC_RELEASE);
-	}
+	if (site->real && site->generation == now && !(other->real && other->generation == now))
+		site = other;
+	write_site(site, caller, function, now, real);
 	return real;
 }
 
@@ -471,7 +562,8 @@ static void *wrap_runtime(enum gm_function function, void *real, const struct gm
 	void *wrapper = real;
 	unsigned i;
 
-	gm_lock_acquire(&resolve.lock);
+	if (!lock_resolve())
+		return real;
 	for (i = 0; i < GM_INSTANCES; i++) {
 		if (resolve.instances[i] && resolve.instances[i] != cudart->base)
 			continue;
@@ -481,7 +573,7 @@ static void *wrap_runtime(enum gm_function function, void *real, const struct gm
 			wrapper = gm_runtime_wrapper[i][function];
 		break;
 	}
-	gm_lock_release(&resolve.lock);
+	unlock_resolve();
 	return wrapper;
 }
 
@@ -547,18 +639,29 @@ bool gm_dlsym_hook(void *handle, const char *name, void **result)
 	return true;
 }
 
+static int (*real_dlclose)(void *);
+
 /* Raises the generation after each unloading: call sites and modules are to be looked at again. */
 __attribute__((visibility("default"))) int dlclose(void *handle)
 {
-	static int (*real)(void *);
-	int result;
+	int result, error;
 
-	if (!real)
-		real = (int (*)(void *))gm_next_symbol("dlclose");
-	if (!real)
+	if (!real_dlclose)
+		gm_resolve_init();
+	if (!real_dlclose)
 		return -1;
-	result = real(handle);
+	result = real_dlclose(handle);
+	error = errno;
 	__atomic_fetch_add(&generation, 1, __ATOMIC_RELEASE);
+	forget_unloaded();
 	gm_stack_modules_changed();
+	errno = error;
 	return result;
+}
+
+void gm_resolve_init(void)
+{
+	gm_real_dlsym();
+	real_dlclose = (int (*)(void *))gm_next_symbol("dlclose");
+	ready_names();
 }

@@ -38,6 +38,9 @@ void *gm_runtime_instance_real(unsigned instance, enum gm_function function);
 /* Our wrapper for a pointer that CUDA handed out for `symbol`, else the pointer itself. */
 void *gm_wrapper_of(void *real, const char *symbol, uint64_t flags);
 
+/* At the start: the real dlsym and dlclose, and the table of names. */
+void gm_resolve_init(void);
+
 /* The definition of a libc function that callers would reach without us. NULL if there is none. */
 void *gm_next_symbol(const char *name);
 

@@ -3,28 +3,54 @@
  */
 #include "interpose/settings.h"
 #include "stack/stack.h"
+#include "store/hush.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PREFIX "GPUMEMTRACE_"
 #define BAD_VALUES 16
+#define KEPT_BYTES 16384
+#define MOST_WAIT_MS 1000 /* for a reader of stderr that does not read */
 
 extern char **environ;
 
 struct gm_settings gm_settings;
 
 static struct {
-	const char *entry[BAD_VALUES]; /* "NAME=value" as it stands in the environment */
+	const char *entry[BAD_VALUES]; /* "NAME=value" as it stood in the environment */
 	const char *wanted[BAD_VALUES]; /* NULL: the name is unknown */
 	unsigned count;
 	bool reported;
 } bad;
+
+/* The entries as they were at the start: programs write their titles over the environment's memory. */
+static struct {
+	char text[KEPT_BYTES];
+	size_t used;
+} kept;
+
+static struct stat stderr_at_start; /* st_ino 0: it was closed */
+
+static const char *keep(const char *entry)
+{
+	size_t bytes = strlen(entry) + 1;
+	char *copy = kept.text + kept.used;
+
+	if (bytes > sizeof(kept.text) - kept.used)
+		return NULL;
+	memcpy(copy, entry, bytes);
+	kept.used += bytes;
+	return copy;
+}
 
 static bool read_flag(const char *value, bool *flag)
 {
@@ -275,14 +301,20 @@ void gm_settings_read(void)
 	size_t i;
 
 	gm_settings = (struct gm_settings){.capacity_bytes = UINT64_MAX};
+	if (fstat(STDERR_FILENO, &stderr_at_start) < 0)
+		memset(&stderr_at_start, 0, sizeof(stderr_at_start));
 	for (i = 0; i < SETTINGS; i++) {
 		in_force[i] = table[i].fallback;
 		if (table[i].fallback)
 			table[i].set(table[i].fallback);
 	}
 	for (entry = environ; entry && *entry; entry++)
-		if (!strncmp(*entry, PREFIX, strlen(PREFIX)))
-			read_entry(*entry);
+		if (!strncmp(*entry, PREFIX, strlen(PREFIX))) {
+			const char *copy = keep(*entry);
+
+			if (copy)
+				read_entry(copy);
+		}
 }
 
 void gm_settings_report(void)
@@ -377,6 +409,42 @@ int gm_settings_expand_out(char *path, size_t bytes)
 	return 0;
 }
 
+/*
+ * True if descriptor 2 is still somewhere to write messages to. A program that closed it may have a
+ * file or a connection of its own under that number: then only what was opened to append, or a
+ * terminal, is taken for a log. False also when nobody reads what is written for a while.
+ */
+static bool may_write(void)
+{
+	struct pollfd writable = {.fd = STDERR_FILENO, .events = POLLOUT};
+	struct stat now;
+
+	if (fstat(STDERR_FILENO, &now) < 0)
+		return false;
+	if ((now.st_dev != stderr_at_start.st_dev || now.st_ino != stderr_at_start.st_ino) &&
+	    !S_ISCHR(now.st_mode) && !(fcntl(STDERR_FILENO, F_GETFL) & O_APPEND))
+		return false;
+	return poll(&writable, 1, MOST_WAIT_MS) > 0 && (writable.revents & POLLOUT);
+}
+
+static void write_line(const char *line, size_t bytes)
+{
+	struct gm_hush hush;
+
+	gm_hush_begin(&hush);
+	while (bytes && may_write()) {
+		ssize_t done = write(STDERR_FILENO, line, bytes);
+
+		if (done <= 0 && errno != EINTR)
+			break;
+		if (done > 0) {
+			line += done;
+			bytes -= (size_t)done;
+		}
+	}
+	gm_hush_end(&hush);
+}
+
 void gm_log(enum gm_log level, const char *format, ...)
 {
 	char line[1024];
@@ -394,7 +462,6 @@ void gm_log(enum gm_log level, const char *format, ...)
 	if (used > (int)sizeof(line) - 2)
 		used = (int)sizeof(line) - 2;
 	line[used++] = '\n';
-	if (write(STDERR_FILENO, line, (size_t)used) < 0)
-		errno = saved; /* nobody to tell */
+	write_line(line, (size_t)used);
 	errno = saved;
 }

@@ -5,6 +5,7 @@
 #include "stack/elf_symbols.h"
 
 #include <elf.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/auxv.h>
 
@@ -152,11 +153,67 @@ static int each_object(struct dl_phdr_info *info, size_t bytes, void *data)
 	return each->found(&object, each->data);
 }
 
+/* Threads inside dl_iterate_phdr, and forks under way. */
+static struct {
+	uint32_t inside, forks;
+} list;
+
+static __thread uint32_t depth __attribute__((tls_model("initial-exec")));
+
+#define MOST_YIELDS 20000u /* whoever waits gives up in the end: a handler may fork inside a look-up */
+
+static void wait_for_zero(const uint32_t *word, uint32_t zero)
+{
+	unsigned i;
+
+	for (i = 0; i < MOST_YIELDS && __atomic_load_n(word, __ATOMIC_SEQ_CST) > zero; i++)
+		sched_yield();
+}
+
+static void enter_list(void)
+{
+	if (depth++)
+		return;
+	__atomic_add_fetch(&list.inside, 1, __ATOMIC_SEQ_CST);
+	if (__builtin_expect(__atomic_load_n(&list.forks, __ATOMIC_SEQ_CST) == 0, 1))
+		return;
+	__atomic_sub_fetch(&list.inside, 1, __ATOMIC_SEQ_CST);
+	wait_for_zero(&list.forks, 0);
+	__atomic_add_fetch(&list.inside, 1, __ATOMIC_SEQ_CST);
+}
+
+static void leave_list(void)
+{
+	if (!--depth)
+		__atomic_sub_fetch(&list.inside, 1, __ATOMIC_SEQ_CST);
+}
+
+void gm_objects_pause(void)
+{
+	__atomic_add_fetch(&list.forks, 1, __ATOMIC_SEQ_CST);
+	wait_for_zero(&list.inside, depth ? 1 : 0);
+}
+
+void gm_objects_go_on(void)
+{
+	__atomic_sub_fetch(&list.forks, 1, __ATOMIC_SEQ_CST);
+}
+
+void gm_objects_in_child(void)
+{
+	list.forks = 0;
+	list.inside = depth ? 1 : 0;
+}
+
 int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data)
 {
 	struct each each = {found, data};
+	int result;
 
-	return dl_iterate_phdr(each_object, &each);
+	enter_list();
+	result = dl_iterate_phdr(each_object, &each);
+	leave_list();
+	return result;
 }
 
 struct wanted {

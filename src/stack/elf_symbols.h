@@ -30,6 +30,14 @@ struct gm_object {
  */
 int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data);
 
+/*
+ * Around a fork: lets other threads come out of gm_objects_each and keeps them out (for a bounded
+ * time), since the loader's list lock stays held for ever in the child of a fork made under it.
+ */
+void gm_objects_pause(void);
+void gm_objects_go_on(void);	/* in the parent */
+void gm_objects_in_child(void);
+
 /* The object that covers `pc`. */
 bool gm_object_at(uintptr_t pc, struct gm_object *out);
 

@@ -1,0 +1,72 @@
+/*
+ * The page that a fork wipes (own_page.h), and what else the child of a fork() needs at once: memory in
+ * place of the parent's file, which is not mapped there (MADV_DONTFORK).
+ */
+#include "interpose/own_page.h"
+#include "stack/elf_symbols.h"
+#include "store/writer.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE_BYTES 4096
+
+static struct {
+	struct gm_own_page fallback;
+	struct gm_own_page *page;
+	bool wiped;
+	bool had_file; /* the process that forks */
+} own;
+
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
+
+static void before_fork(void)
+{
+	const struct gm_own_page *page = gm_own_page();
+
+	own.had_file = page->mine && page->pid == getpid();
+	gm_objects_pause();
+}
+
+static void after_fork(void)
+{
+	gm_objects_go_on();
+}
+
+/* Runs in the child before any code of the program's does. A raw clone does without: it is told by the
+ * page alone, and nothing of ours touches the parent's file before it was looked at. */
+static void in_child(void)
+{
+	if (!own.wiped)
+		memset(gm_own_page(), 0, sizeof(*own.page));
+	if (own.had_file)
+		gm_store_in_child();
+	gm_objects_in_child();
+}
+
+struct gm_own_page *gm_own_page(void)
+{
+	struct gm_own_page *page = __atomic_load_n(&own.page, __ATOMIC_ACQUIRE);
+
+	return page ? page : &own.fallback;
+}
+
+bool gm_own_page_wiped(void)
+{
+	return own.wiped;
+}
+
+void gm_own_page_init(void)
+{
+	void *page;
+
+	if (own.page)
+		return;
+	page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page != MAP_FAILED) {
+		own.wiped = madvise(page, PAGE_BYTES, MADV_WIPEONFORK) == 0;
+		__atomic_store_n(&own.page, page, __ATOMIC_RELEASE);
+	}
+	__register_atfork(before_fork, after_fork, in_child, NULL);
+}
