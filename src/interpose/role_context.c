@@ -42,8 +42,11 @@ void gm_begin_context(struct gm_call *call, const struct gm_row *row)
 {
 	uint64_t used;
 
-	(void)row;
-	call->free_before = gm_ask_device_used(call->device, &used) ? used : GM_NO_BYTES;
+	call->free_before = GM_NO_BYTES;
+	if (row->role == GM_ROLE_CTX_RETAIN && gm_ask_primary_active(call->device, false))
+		return; /* one more reference costs nothing */
+	if (gm_ask_device_used(call->device, &used))
+		call->free_before = used;
 }
 
 static uint64_t context_cost(const struct gm_call *call)
@@ -65,6 +68,8 @@ void gm_end_context(struct gm_call *call, const struct gm_row *row, int result)
 	if (result != GM_CUDA_SUCCESS)
 		return;
 	gm_ask_describe_device(call->device);
+	if (call->free_before != GM_NO_BYTES)
+		gm_track_used_before(call->device, call->free_before);
 	if (gm_track_context(handle) == GM_NONE) {
 		cost = context_cost(call);
 		stack = gm_take_outer_stack(call, NULL);

@@ -12,6 +12,24 @@ static bool counts(const struct gm_alloc_record *block)
 	return block->level == GM_LEVEL_DRIVER && !(block->flags & GM_ALLOC_CAPTURED);
 }
 
+/* What lies in a pool's reserve, which is held as a whole. */
+static bool in_pool(const struct gm_alloc_record *block)
+{
+	return (block->kind == GM_KIND_ASYNC || block->kind == GM_KIND_GRAPH) && block->owner != GM_NONE;
+}
+
+static void add_reserves(struct gm_doc *doc)
+{
+	for (unsigned p = 0; p < doc->pools_count; p++) {
+		const struct gm_pool_record *pool = &doc->pools[p];
+
+		for (unsigned i = 0; i < doc->levels_count; i++)
+			if (doc->levels[i].level == GM_LEVEL_DRIVER && pool->type != GM_POOL_IMPORTED &&
+			    doc->levels[i].device == pool->device)
+				doc->levels[i].physical_bytes += pool->reserved_bytes;
+	}
+}
+
 static void fit(uint64_t live, uint64_t *in, uint64_t *out)
 {
 	if (*in >= live)
@@ -61,7 +79,7 @@ static void add_block(struct gm_doc *doc, const struct gm_alloc_record *block)
 			continue;
 		level->current_bytes += block->bytes;
 		level->current_count++;
-		if (block->kind != GM_KIND_MANAGED)
+		if (block->kind != GM_KIND_MANAGED && !in_pool(block))
 			level->physical_bytes += block->physical_bytes;
 	}
 	for (unsigned i = 0; counts(block) && i < doc->usage_count; i++) {
@@ -113,5 +131,6 @@ void gm_repair(struct gm_doc *doc)
 	zero(doc);
 	for (unsigned i = 0; i < doc->blocks_count; i++)
 		add_block(doc, &doc->blocks[i].record);
+	add_reserves(doc);
 	fit_totals(doc);
 }

@@ -60,7 +60,7 @@ void gm_track_limits(uint64_t stack_bytes, uint64_t heap_bytes)
 	gm_track_leave();
 }
 
-void gm_track_free_before(int device, uint64_t bytes)
+void gm_track_used_before(int device, uint64_t bytes)
 {
 	struct gm_device_record *record;
 
@@ -69,6 +69,6 @@ void gm_track_free_before(int device, uint64_t bytes)
 	gm_track_enter();
 	record = gm_store_record(GM_TABLE_DEVICES, (uint32_t)device);
 	if (record && record->free_before_bytes == GM_NO_BYTES)
-		record->free_before_bytes = bytes;
+		record->free_before_bytes = record->total_bytes > bytes ? record->total_bytes - bytes : 0;
 	gm_track_leave();
 }
