@@ -23,6 +23,23 @@ static const struct gm_device_record *device_record(int device)
 	return record && record->used ? record : NULL;
 }
 
+/* The list of the other processes changes seldom: as long as it is the same it is stored once. */
+static uint32_t pids_string(const char *pids)
+{
+	static uint64_t stored; /* hash of the text, 32 bits, and its string's number */
+	uint64_t known = __atomic_load_n(&stored, __ATOMIC_RELAXED);
+	uint32_t hash = 2166136261u ^ gm_file->pid, string; /* a child's file is another */
+	const char *at;
+
+	for (at = pids; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 16777619u;
+	if (known >> 32 == hash)
+		return (uint32_t)known;
+	string = gm_store_string(pids, PIDS_BYTES);
+	__atomic_store_n(&stored, (uint64_t)hash << 32 | string, __ATOMIC_RELAXED);
+	return string;
+}
+
 void gm_view_device(int device, struct gm_device_view *view)
 {
 	struct gm_nvml_processes processes;
@@ -49,7 +66,7 @@ void gm_view_device(int device, struct gm_device_view *view)
 	else if (processes.count) /* one of them may be us, under another name */
 		view->others_bytes = GM_NO_BYTES;
 	if (pids[0])
-		view->pids_string = gm_store_string(pids, sizeof(pids));
+		view->pids_string = pids_string(pids);
 }
 
 void gm_sample_ledger(int device, enum gm_sample reason)

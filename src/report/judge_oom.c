@@ -3,7 +3,10 @@
  */
 #include "report/classify.h"
 #include "report/judge.h"
+#include <stdio.h>
 #include <string.h>
+
+#define MOST_PIDS 8
 
 /* a + b where figures may be unknown (then counted as nothing), without overflow. */
 static uint64_t add(uint64_t a, uint64_t b)
@@ -164,6 +167,28 @@ static void advise_by_verdict(struct gm_doc *doc, struct gm_finding *finding,
 			   "GPUMEMTRACE_CAPACITY");
 }
 
+/* "pid 4711 with 2.0 GiB, ..." from the lines "PID BYTES" or "PID BYTES gone" that the shim wrote. */
+static const char *others(struct gm_doc *doc, const struct gm_oom_record *record)
+{
+	const char *line = gm_reader_string(doc->reader, record->other_pids_string);
+	const char *text = gm_size(doc, record->others_bytes);
+	unsigned listed = 0;
+
+	while (line && *line && listed < MOST_PIDS) {
+		unsigned long long pid, bytes;
+		char gone[8] = "";
+
+		if (sscanf(line, "%llu %llu%*1[ ]%7[a-z]", &pid, &bytes, gone) < 2)
+			break;
+		text = gm_say(doc, "%s%spid %llu with %s%s", text, listed++ ? ", " : " (", pid,
+			      gm_size(doc, bytes),
+			      strcmp(gone, "gone") == 0 ? ", which is gone (a zombie)" : "");
+		line = strchr(line, '\n');
+		line += line != NULL;
+	}
+	return listed ? gm_say(doc, "%s)", text) : text;
+}
+
 static const char *reasons(struct gm_doc *doc, const struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
@@ -177,12 +202,14 @@ static const char *reasons(struct gm_doc *doc, const struct gm_oom *oom)
 		text = gm_say(doc, "%s, PyTorch reserved %s of which %s are allocated", text,
 			      gm_size(doc, record->torch_reserved_bytes),
 			      gm_size(doc, record->torch_allocated_bytes));
+	if (record->torch_largest_hole_bytes != GM_NO_BYTES)
+		text = gm_say(doc, "%s, its largest hole is %s", text,
+			      gm_size(doc, record->torch_largest_hole_bytes));
 	if (idle(record->pending_free_bytes, 0))
 		text = gm_say(doc, "%s, %s of frees pending", text,
 			      gm_size(doc, record->pending_free_bytes));
 	if (idle(record->others_bytes, 0))
-		text = gm_say(doc, "%s, other processes %s", text,
-			      gm_size(doc, record->others_bytes));
+		text = gm_say(doc, "%s, other processes %s", text, others(doc, record));
 	if (record->attempts > 1)
 		text = gm_say(doc, "%s, tried %u times", text, record->attempts);
 	return text;

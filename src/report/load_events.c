@@ -74,6 +74,7 @@ static void load_ooms(struct gm_doc *doc)
 		oom->api = gm_doc_function(doc, oom->record.function);
 		oom->stack = gm_doc_stack(doc, oom->record.stack);
 		load_top(doc, oom);
+		gm_load_oom_hole(doc, oom);
 		doc->ooms_count++;
 	}
 }
