@@ -5,6 +5,7 @@
  * flushed when, stands in the trace.
  */
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,13 +54,18 @@ struct thing {
 struct replay {
 	unsigned variant;
 	int device;
-	struct {
-		uint64_t allocated, reserved;
-	} totals[8];
 	struct thing things[IDS];
 	void (*mark)(const char *name);
 	unsigned line;
 };
+
+/* The allocator's own, of all threads; its mutex is held through every call and hook, as PyTorch's. */
+static struct {
+	pthread_mutex_t lock;
+	struct {
+		uint64_t allocated, reserved;
+	} totals[8];
+} allocator = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int fail(const struct replay *replay, const char *what, int error)
 {
@@ -87,8 +93,8 @@ static int open_driver(void)
 static void report(struct replay *replay, uint64_t address, int64_t bytes, int type)
 {
 	struct c10_device device = {(int8_t)type, (int8_t)replay->device};
-	uint64_t allocated = replay->totals[replay->device].allocated;
-	uint64_t reserved = replay->totals[replay->device].reserved;
+	uint64_t allocated = allocator.totals[replay->device].allocated;
+	uint64_t reserved = allocator.totals[replay->device].reserved;
 	void *block = (void *)(uintptr_t)address;
 
 	if (replay->variant == 0)
@@ -105,8 +111,8 @@ static void report(struct replay *replay, uint64_t address, int64_t bytes, int t
 static void report_oom(struct replay *replay, uint64_t bytes)
 {
 	struct c10_device device = {DEVICE_TYPE_CUDA, (int8_t)replay->device};
-	uint64_t allocated = replay->totals[replay->device].allocated;
-	uint64_t reserved = replay->totals[replay->device].reserved;
+	uint64_t allocated = allocator.totals[replay->device].allocated;
+	uint64_t reserved = allocator.totals[replay->device].reserved;
 
 	if (replay->variant == 0)
 		_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE((int64_t)bytes, allocated, reserved,
@@ -145,7 +151,7 @@ static int take_segment(struct replay *replay, struct thing *segment, uint64_t b
 		return fail(replay, "cudaMalloc", error);
 	segment->address = (uintptr_t)pointer;
 	segment->bytes = bytes;
-	replay->totals[replay->device].reserved += bytes;
+	allocator.totals[replay->device].reserved += bytes;
 	return 0;
 }
 
@@ -155,7 +161,7 @@ static int drop_segment(struct replay *replay, struct thing *segment)
 
 	if (error)
 		return fail(replay, "cudaFree", error);
-	replay->totals[replay->device].reserved -= segment->bytes;
+	allocator.totals[replay->device].reserved -= segment->bytes;
 	return 0;
 }
 
@@ -210,7 +216,7 @@ static int map(struct replay *replay, struct thing *range, uint64_t offset, uint
 		error = driver.access(range->address + offset, bytes, &access, 1);
 	if (error)
 		return fail(replay, "mapping", error);
-	replay->totals[replay->device].reserved += bytes;
+	allocator.totals[replay->device].reserved += bytes;
 	return 0;
 }
 
@@ -226,7 +232,7 @@ static int unmap(struct replay *replay, struct thing *range, uint64_t offset, ui
 	}
 	if (error)
 		return fail(replay, "unmapping", error);
-	replay->totals[replay->device].reserved -= bytes;
+	allocator.totals[replay->device].reserved -= bytes;
 	return 0;
 }
 
@@ -254,14 +260,14 @@ static void hand_out(struct replay *replay, struct thing *block, const struct th
 	block->address = segment->address + number[2];
 	block->bytes = number[3];
 	block->device = replay->device;
-	replay->totals[replay->device].allocated += block->bytes;
+	allocator.totals[replay->device].allocated += block->bytes;
 	script[number[4] % 8](replay, block);
 }
 
 static void give_back(struct replay *replay, const struct thing *block)
 {
 	replay->device = block->device;
-	replay->totals[replay->device].allocated -= block->bytes;
+	allocator.totals[replay->device].allocated -= block->bytes;
 	report(replay, block->address, -(int64_t)block->bytes, DEVICE_TYPE_CUDA);
 }
 
@@ -333,7 +339,9 @@ int gpusim_torch_replay(const char *path, unsigned variant, void (*mark)(const c
 		}
 		sscanf(line + 1, "%lu %lu %lu %lu %lu", &number[0], &number[1], &number[2], &number[3],
 		       &number[4]);
+		pthread_mutex_lock(&allocator.lock);
 		error = play(replay, line[0], number);
+		pthread_mutex_unlock(&allocator.lock);
 	}
 	if (file)
 		fclose(file);

@@ -1,0 +1,39 @@
+#!/usr/bin/env bats
+# The ledger: what the driver says the process uses = context, code, tracked, unexplained.
+load ../helpers
+
+trace=$TRACES/streams.trace
+
+# adds_up: the rows and the unexplained part are the driver's figure.
+adds_up() {
+	is '[.ledger[] | .process_used_bytes - .unexplained_bytes - ([.rows[].bytes] | add)] |
+		map(. == 0) | all' true
+}
+
+@test "by pid: context, segments, nothing unexplained" {
+	GPUSIM_OTHERS=1GiB traced "$PROGRAMS/replay" "$trace" 0 "$work"
+	report
+	is '.ledger | length' 1
+	is '.ledger[0] | [.source, .process_used_bytes, .unexplained_bytes]' \
+		"[\"nvml-process\",$(((512 << 20) + 253755392)),0]"
+	is '[.ledger[0].rows[] | select(.what == "context") | .bytes]' "[$((512 << 20))]"
+	is '[.ledger[0].rows[] | select(.what == "PyTorch reserved") | .bytes] | add' 253755392
+	adds_up
+}
+
+@test "pids that cannot be matched: the device's figure less what was used before" {
+	GPUSIM_PID=0 GPUSIM_OTHERS=1GiB traced "$PROGRAMS/replay" "$trace" 0 "$work"
+	report
+	is '.ledger[0] | [.source, .process_used_bytes, .unexplained_bytes]' \
+		"[\"device-delta\",$(((512 << 20) + 253755392)),0]"
+	adds_up
+}
+
+@test "every mark is a sample, the end is none" {
+	# At the first mark PyTorch holds 115,343,360 bytes.
+	traced "$PROGRAMS/replay" "$trace" 0 "$work"
+	"$REPORT" summary --json "$work/0.gmt" > "$work/document"
+	is '.ledger[0].process_used_bytes' $(((512 << 20) + 115343360))
+	"$REPORT" summary --json "$work/1.gmt" > "$work/document"
+	is '.ledger[0].process_used_bytes' $(((512 << 20) + 203423744))
+}

@@ -1,0 +1,124 @@
+#!/usr/bin/env bats
+# PyTorch's allocator as an H200 recorded it, replayed: our figures are PyTorch's own, at every mark.
+load ../helpers
+
+# What was free there after the OOM, what PyTorch held, a context: so the same requests fail here.
+memory=$((148245577728 + 1077018624 + (512 << 20)))
+
+# replayed TRACE VARIANT: runs it under the shim; snapshots at the marks are $work/0.gmt, ...
+replayed() {
+	local fail=
+	[[ $1 != *expandable* ]] || fail=cuMemCreate:1=800 # the fabric handle that PyTorch tries first
+	GPUSIM_FAIL=$fail GPUSIM_MEMORY=$memory traced "$PROGRAMS/replay" "$1" "$2" "$work"
+}
+
+# PyTorch's figures and ours, as one line each.
+theirs='[."allocated_bytes.all.current", ."allocated_bytes.all.peak", ."reserved_bytes.all.current",
+	."reserved_bytes.all.peak", ."allocation.all.allocated", ."allocation.all.freed",
+	."inactive_split_bytes.all.current", .num_alloc_retries, .num_ooms, .num_alloc_retries, .num_ooms]'
+ours='.retries as $retries | .torch[0] | [.allocated_bytes, .allocated_peak_bytes, .reserved_bytes,
+	.reserved_peak_bytes, .allocations, .frees, .inactive_split_bytes, .alloc_retries, .ooms,
+	$retries.attempts, $retries.exhausted]'
+
+# equal_at_marks FIGURES: every mark of the file of PyTorch's figures against its snapshot.
+equal_at_marks() {
+	local mark marks expected found
+	marks=$(jq '.marks | length' "$1")
+	[ "$marks" -ge 4 ]
+	for ((mark = 0; mark < marks; mark++)); do
+		"$REPORT" summary --json "$work/$mark.gmt" > "$work/document"
+		expected=$(jq -c ".marks[$mark] | $theirs" "$1")
+		found=$(jq -c "$ours" "$work/document")
+		[ "$expected" = "$found" ] || {
+			echo "$(jq -r ".marks[$mark].tag" "$1"): PyTorch $expected, we $found"
+			return 1
+		}
+	done
+}
+
+# equal_snapshot FIGURES: segments and holes of memory_snapshot() at the end.
+equal_snapshot() {
+	local expected found
+	expected=$(jq -c '.snapshot_totals | [.segments, .total_size, .allocated, .largest_inactive]' "$1")
+	found=$(jq -c '.torch[0].segments as $n | .fragmentation[] | select(.level == "torch") |
+		[$n, .reserved_bytes, .used_bytes, .largest_free_bytes]' "$work/document")
+	[ "$expected" = "$found" ] || { echo "PyTorch $expected, we $found"; return 1; }
+}
+
+# forwarded: what reached the real hooks under the shim is what reaches them without it.
+forwarded() {
+	mv "$work/said" "$work/traced"
+	GPUSIM_MEMORY=$memory "$PROGRAMS/replay" "$1" "$2" "$work" > "$work/said" 2> /dev/null
+	diff "$work/said" "$work/traced"
+}
+
+for_each_name() {
+	local variant
+	for variant in 0 1 2; do
+		rm -f "$work"/*.gmt
+		replayed "$TRACES/$1.trace" $variant
+		equal_at_marks "$TRACES/$1.json"
+		equal_snapshot "$TRACES/$1.json"
+		is '[.torch[0].allocator, (.torch | length)]' "[\"$2\",1]"
+		forwarded "$TRACES/$1.trace" $variant
+	done
+}
+
+@test "native: a recovered retry, an OOM, a fraction OOM, under each name of the hooks" {
+	for_each_name native native
+	is '[.ooms[] | [.verdict, .requested_bytes, .api]]' \
+		'[["exhausted",8589934592,"cudaMalloc"],["limit",1073741824,null]]'
+	is '.retries | [.recovered, .flushed_bytes > 2147483648]' '[1,true]'
+}
+
+@test "expandable segments: mappings are the reserve, 800 is no OOM" {
+	for_each_name expandable expandable_segments
+	is '[.ooms[] | [.verdict, .requested_bytes, .api]]' \
+		'[["exhausted",8589934592,"cuMemCreate"],["limit",1073741824,null]]'
+}
+
+@test "two streams, a pending free, a graph's private pool" {
+	for_each_name streams native
+	is '.ooms' '[]'
+}
+
+@test "blocks of several threads" {
+	GPUSIM_MEMORY=64GiB traced "$PROGRAMS/replay" "$OWN_TRACES/thread.trace" 0 "$work" 8
+	report
+	# The trace leaves 3 of 5 blocks in two segments: eight times that.
+	is '.torch[0] | [.allocations, .frees, .allocated_bytes, .reserved_bytes]' \
+		"[40,16,$((8 * (2 + 6 + 1) << 20)),$((8 * 22 << 20))]"
+	same blocks '.torch[0] | .allocations + .frees'
+}
+
+@test "two devices apart; blocks of the CPU's allocator are not ours" {
+	GPUSIM_DEVICES=2 traced "$PROGRAMS/replay" "$OWN_TRACES/devices.trace" 1 "$work"
+	report
+	is '[.torch[] | [.device, .allocated_bytes, .reserved_bytes, .allocations]]' \
+		"[[0,1048576,2097152,1],[1,3145728,20971520,2]]"
+	is '[.sites[] | select(.level == "torch") | .live_bytes] | add' 4194304
+}
+
+@test "GPUMEMTRACE_TORCH=off forwards and records no block" {
+	GPUMEMTRACE_TORCH=off replayed "$TRACES/native.trace" 0
+	report
+	same ooms 2
+	is '[.torch, [.sites[] | select(.level == "torch")]]' '[[],[]]'
+	# Without PyTorch's own events the calls alone tell: one OOM, and no limit's.
+	is '.retries | [.attempts, .recovered, .exhausted]' '[2,1,1]'
+}
+
+@test "split by what is left: a hole that a line pins, and the advice reads the settings" {
+	traced "$PROGRAMS/replay" "$OWN_TRACES/pinned.trace" 0 "$work"
+	report
+	is '.fragmentation[] | select(.level == "torch") |
+		[.reserved_bytes, .used_bytes, .largest_free_bytes, (.pinned_by | length)]' \
+		"[$((530 << 20)),$((270 << 20)),$((260 << 20)),1]"
+	is '[.findings[] | select(.id == "fragmentation.high") | .advice[] |
+		select(test("max_split_size_mb|expandable_segments"))] | length > 0' true
+	PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,max_split_size_mb:128 \
+		traced "$PROGRAMS/replay" "$OWN_TRACES/pinned.trace" 0 "$work"
+	report
+	is '[.findings[] | select(.id == "fragmentation.high") | .advice[] |
+		select(test("^set |PYTORCH_CUDA_ALLOC_CONF="))]' '[]'
+}
