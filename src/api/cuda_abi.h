@@ -256,6 +256,13 @@ struct cudaExternalMemoryMipmappedArrayDesc {
 	unsigned int flags, numLevels;
 };
 
+typedef struct CUlaunchConfig_st {
+	unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+	CUstream hStream;
+	void *attrs;
+	unsigned int numAttrs;
+} CUlaunchConfig;
+
 typedef struct CUmulticastObjectProp_st {
 	unsigned int numDevices;
 	size_t size;
