@@ -41,17 +41,10 @@ static bool open_in(const char *directory, const char *below, unsigned major, st
 	       gm_library_open(path, library);
 }
 
-static bool open_of_toolkit(unsigned major, struct gm_object *library)
+static bool open_of_toolkit(const char *root, unsigned major, struct gm_object *library)
 {
-	static const char *const below[] = {"/lib64", "/extras/CUPTI/lib64"};
-	const char *const roots[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda"};
-	size_t root, i;
-
-	for (root = 0; root < sizeof(roots) / sizeof(*roots); root++)
-		for (i = 0; roots[root] && i < sizeof(below) / sizeof(*below); i++)
-			if (open_in(roots[root], below[i], major, library))
-				return true;
-	return false;
+	return root && (open_in(root, "/lib64", major, library) ||
+			open_in(root, "/extras/CUPTI/lib64", major, library));
 }
 
 /* ---- wheels: beside the loaded cudart, or anywhere in the site that loaded objects come from ---- */
@@ -102,8 +95,10 @@ bool gm_cupti_find(unsigned major, struct gm_object *library)
 	if (gm_objects_each(loaded_cupti, library))
 		return true;
 	for (major = major > 13 ? 13 : major; major >= 11; major--)
-		if (gm_library_open(soname_of(major), library) || open_of_toolkit(major, library) ||
-		    open_of_wheel(major, library))
+		if (open_of_toolkit(getenv("CUDA_HOME"), major, library) ||
+		    open_of_toolkit(getenv("CUDA_PATH"), major, library) ||
+		    gm_library_open(soname_of(major), library) ||
+		    open_of_toolkit("/usr/local/cuda", major, library) || open_of_wheel(major, library))
 			return true;
 	return false;
 }

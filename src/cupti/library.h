@@ -1,6 +1,6 @@
 /*
- * Finding libcupti at run time: the copy that is loaded already, else the loader's and the toolkit's,
- * else a Python wheel's.
+ * Finding libcupti at run time: the copy that is loaded already, else that of the toolkit that
+ * CUDA_HOME names, the loader's, the installed toolkit's, a Python wheel's.
  */
 #ifndef GM_CUPTI_LIBRARY_H
 #define GM_CUPTI_LIBRARY_H

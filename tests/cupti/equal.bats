@@ -1,0 +1,78 @@
+#!/usr/bin/env bats
+# The same programs under both backends: the same events, sites and totals. What the programs themselves
+# say is held against the preload backend's report in tests/shim.
+
+load helpers
+
+# both PROGRAM ARG...
+both() {
+	seen preload "$@"
+	is preload .backend '"preload"'
+	is preload .cupti false
+	seen cupti "$@"
+	cat "$work/error"
+	[ ! -s "$work/error" ]
+	is cupti .backend '"cupti"'
+	is cupti .cupti true
+	is cupti '.events | length > 10' true
+	is cupti '.dropped + .passed + .lost_stacks' 0
+	alike preload cupti
+}
+
+@test "shared cudart 13: equal" { both "$SHIM_PROGRAMS/runtime13_O2"; }
+@test "shared cudart 12, -O0: equal" { both "$SHIM_PROGRAMS/runtime12_O0"; }
+@test "static cudart: equal" { both "$SHIM_PROGRAMS/runtime_static_O2"; }
+@test "linked libcuda: equal" { both "$SHIM_PROGRAMS/driver_O2"; }
+@test "cuGetProcAddress by the program: equal" { both "$SHIM_PROGRAMS/getprocaddress_O2"; }
+@test "libraries opened RTLD_LOCAL, two cudarts: equal" {
+	both "$SHIM_PROGRAMS/plugins" "$SHIM_PROGRAMS/plugin12.so" 12 "$SHIM_PROGRAMS/plugin13.so" 13
+}
+
+@test "every family of functions, shared cudart: equal" { both "$PROGRAMS/families_sim13"; }
+@test "every family of functions, static cudart: equal" { both "$PROGRAMS/families_sim_static"; }
+
+@test "the program's own frames come first: leak() in families.c" {
+	seen cupti "$PROGRAMS/families_sim13" device
+	# frames of the shim, libcupti, libcuda and libcudart are cut from every stack's top
+	is cupti '[.sites[].stack[0] | select(test("^(libgpumemtrace|libcupti|libcuda|libcudart)"))]' '[]'
+	is cupti '[.sites[].stack | length > 1] | all' true
+}
+
+@test "injected without any preload: the same as preloaded CUPTI" {
+	for program in families_sim13 families_sim_static; do
+		seen preload "$PROGRAMS/$program"
+		injected "$PROGRAMS/$program"
+		cat "$work/error"
+		is injected .backend '"cupti"'
+		alike preload injected
+	done
+}
+
+@test "preloaded and injected, backend preload: recorded once, by the wrappers" {
+	seen preload "$PROGRAMS/families_sim13" device
+	mv "$work/preload.json" "$work/alone.json"
+	CUDA_INJECTION64_PATH=$SHIM seen preload "$PROGRAMS/families_sim13" device
+	is preload .backend '"preload"'
+	alike alone preload
+}
+
+@test "preloaded and injected, backend cupti: recorded once, by CUPTI" {
+	seen preload "$PROGRAMS/families_sim13" device
+	CUDA_INJECTION64_PATH=$SHIM seen cupti "$PROGRAMS/families_sim13" device
+	is cupti .backend '"cupti"'
+	alike preload cupti
+}
+
+@test "differences are found: another program is not the same" {
+	seen preload "$PROGRAMS/families_sim13" device
+	seen cupti "$PROGRAMS/families_sim13" device host
+	! alike preload cupti
+}
+
+@test "stacks off and python: same bytes, no stacks" {
+	export GPUMEMTRACE_STACKS=off
+	seen preload "$PROGRAMS/families_sim13" device
+	seen cupti "$PROGRAMS/families_sim13" device
+	is cupti '[.sites[].stack | length] | max' 0
+	alike preload cupti
+}

@@ -1,0 +1,32 @@
+/*
+ * What the parts of the program `families` share. It is built with the table's own prototypes, so the
+ * same sources run on the simulated GPU and, linked with NVIDIA's cudart, on a real one.
+ */
+#ifndef TESTS_GPU_EQUIVALENCE_FAMILIES_H
+#define TESTS_GPU_EQUIVALENCE_FAMILIES_H
+
+#include "cuda_calls.h"
+
+#define KIB (1ull << 10)
+#define MIB (1ull << 20)
+
+/* Ends the program with a sentence when a call that must succeed fails, or one that must fail does not. */
+void must(int error, const char *what);
+void must_fail(int error, const char *what);
+#define OK(call) must((int)(call), #call)
+#define FAILS(call) must_fail((int)(call), #call)
+
+/* A function of the driver by its exported name, through dlsym as cudart and frameworks do it. */
+void *driver_function(const char *name);
+#define DRIVER(name) ((__typeof__(&name))driver_function(#name))
+
+/* Families of the driver's own (families_driver.c) and of graphs (families_graph.c). */
+void family_virtual(void);
+void family_direct(void);
+void family_contexts(void);
+void family_graphs(void);
+
+/* families_time.c: what a pair of calls costs, as JSON. */
+void time_pairs(void);
+
+#endif
