@@ -48,6 +48,7 @@ enum gm_role {
 	GM_ROLE_MODULE_LOAD,
 	GM_ROLE_MODULE_UNLOAD,
 	GM_ROLE_MODULE_USE,	/* lazily loaded code is loaded here */
+	GM_ROLE_LAUNCH,		/* a kernel; only the first of each counts */
 	GM_ROLE_LIMIT,
 	GM_ROLE_MEM_INFO,
 	GM_ROLE_SYNC,		/* a stream or context was waited for: pools give memory back */
@@ -103,8 +104,7 @@ struct gm_call {
 	uint32_t ticket_record, ticket_owner;
 	uint64_t ticket_serial;
 	uint64_t free_before;
-	uint64_t started_ns;
-	uintptr_t saved_depth;
+	uint64_t started_ns, spent_ns; /* of a timed call: when it began, what the first half took */
 };
 
 /* Bytes of a CUDA array by its descriptor, all mipmap levels; extents of 0 count as 1. */

@@ -8,9 +8,12 @@
 
 #define GM_CAT_(a, b) a##b
 #define GM_CAT(a, b) GM_CAT_(a, b)
-#define GM_COUNT_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, n, ...) n
-/* Number of pairs in a list of 1 to 8 pairs. */
-#define GM_PAIRS(...) GM_COUNT_(__VA_ARGS__, 8, 8, 7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1)
+#define GM_COUNT_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18,    \
+		  a19, a20, a21, a22, n, ...)                                                     \
+	n
+/* Number of pairs in a list of 1 to 11 pairs. */
+#define GM_PAIRS(...)                                                                             \
+	GM_COUNT_(__VA_ARGS__, 11, 11, 10, 10, 9, 9, 8, 8, 7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1)
 
 #define GM_PARAM_1(t, n)      t n
 #define GM_PARAM_2(t, n, ...) t n, GM_PARAM_1(__VA_ARGS__)
@@ -20,6 +23,9 @@
 #define GM_PARAM_6(t, n, ...) t n, GM_PARAM_5(__VA_ARGS__)
 #define GM_PARAM_7(t, n, ...) t n, GM_PARAM_6(__VA_ARGS__)
 #define GM_PARAM_8(t, n, ...) t n, GM_PARAM_7(__VA_ARGS__)
+#define GM_PARAM_9(t, n, ...) t n, GM_PARAM_8(__VA_ARGS__)
+#define GM_PARAM_10(t, n, ...) t n, GM_PARAM_9(__VA_ARGS__)
+#define GM_PARAM_11(t, n, ...) t n, GM_PARAM_10(__VA_ARGS__)
 
 #define GM_NAME_1(t, n)	     n
 #define GM_NAME_2(t, n, ...) n, GM_NAME_1(__VA_ARGS__)
@@ -29,6 +35,9 @@
 #define GM_NAME_6(t, n, ...) n, GM_NAME_5(__VA_ARGS__)
 #define GM_NAME_7(t, n, ...) n, GM_NAME_6(__VA_ARGS__)
 #define GM_NAME_8(t, n, ...) n, GM_NAME_7(__VA_ARGS__)
+#define GM_NAME_9(t, n, ...) n, GM_NAME_8(__VA_ARGS__)
+#define GM_NAME_10(t, n, ...) n, GM_NAME_9(__VA_ARGS__)
+#define GM_NAME_11(t, n, ...) n, GM_NAME_10(__VA_ARGS__)
 
 /* A function without parameters has no field and no variable. */
 #define GM_FIELD_1(t, ...)    __VA_OPT__(t __VA_ARGS__;)
@@ -39,6 +48,9 @@
 #define GM_FIELD_6(t, n, ...) t n; GM_FIELD_5(__VA_ARGS__)
 #define GM_FIELD_7(t, n, ...) t n; GM_FIELD_6(__VA_ARGS__)
 #define GM_FIELD_8(t, n, ...) t n; GM_FIELD_7(__VA_ARGS__)
+#define GM_FIELD_9(t, n, ...) t n; GM_FIELD_8(__VA_ARGS__)
+#define GM_FIELD_10(t, n, ...) t n; GM_FIELD_9(__VA_ARGS__)
+#define GM_FIELD_11(t, n, ...) t n; GM_FIELD_10(__VA_ARGS__)
 
 #define GM_LOCAL_1(t, ...)    __VA_OPT__(t __VA_ARGS__ = params->__VA_ARGS__; (void)__VA_ARGS__;)
 #define GM_LOCAL_2(t, n, ...) t n = params->n; (void)n; GM_LOCAL_1(__VA_ARGS__)
@@ -48,6 +60,9 @@
 #define GM_LOCAL_6(t, n, ...) t n = params->n; (void)n; GM_LOCAL_5(__VA_ARGS__)
 #define GM_LOCAL_7(t, n, ...) t n = params->n; (void)n; GM_LOCAL_6(__VA_ARGS__)
 #define GM_LOCAL_8(t, n, ...) t n = params->n; (void)n; GM_LOCAL_7(__VA_ARGS__)
+#define GM_LOCAL_9(t, n, ...) t n = params->n; (void)n; GM_LOCAL_8(__VA_ARGS__)
+#define GM_LOCAL_10(t, n, ...) t n = params->n; (void)n; GM_LOCAL_9(__VA_ARGS__)
+#define GM_LOCAL_11(t, n, ...) t n = params->n; (void)n; GM_LOCAL_10(__VA_ARGS__)
 
 /* Each takes a row's list with its parentheses. A function without parameters has the list (void, ). */
 #define GM_PARAMS(list) GM_PARAMS_ list

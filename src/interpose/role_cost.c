@@ -11,6 +11,10 @@
 /* A measurement is good for the next call too if nothing was recorded in between for so long. */
 #define FRESH_NS 100000u
 
+/* Kernels seen: 256 KiB that only programs which launch touch. */
+#define LAUNCH_SLOTS  32768u
+#define LAUNCH_PROBES 16u
+
 static __thread struct {
 	const struct gm_call *measuring; /* the outermost such call; those inside it are its parts */
 	uint64_t free_bytes, events, time_ns;
@@ -27,6 +31,27 @@ static uint64_t free_bytes(int device)
 	return gm_ask_mem_info(&free_now, &total) ? free_now : GM_NO_BYTES;
 }
 
+bool gm_first_launch(uint64_t function)
+{
+	static uint64_t seen[LAUNCH_SLOTS];
+	uint64_t hash = function * 0x9e3779b97f4a7c15ull >> 40;
+	unsigned i;
+
+	for (i = 0; i < LAUNCH_PROBES; i++) {
+		uint64_t *slot = &seen[(hash + i) % LAUNCH_SLOTS];
+		uint64_t found = __atomic_load_n(slot, __ATOMIC_RELAXED);
+
+		if (found == function)
+			return false;
+		if (!found && __atomic_compare_exchange_n(slot, &found, function, false,
+							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+		if (found == function)
+			return false;
+	}
+	return false; /* the table is full here: this kernel's first launch is not measured */
+}
+
 void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 {
 	call->free_before = GM_NO_BYTES;
@@ -35,6 +60,8 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 	/* An inner call lies lower on the stack; a mark that lies lower was left by a longjmp. */
 	if (last.measuring && (uintptr_t)last.measuring > (uintptr_t)call)
 		return;
+	if (row->role == GM_ROLE_LAUNCH && gm_ask_capturing(call->stream, gm_per_thread(row)))
+		return; /* nothing runs yet, and a capture is not to be disturbed */
 	call->device = gm_ask_current_device();
 	if (call->device < 0)
 		return;
@@ -68,6 +95,8 @@ static void note_limit(const struct gm_call *call)
 
 static enum gm_cost cost_of(const struct gm_call *call, const struct gm_row *row)
 {
+	if (row->role == GM_ROLE_LAUNCH)
+		return GM_COST_LAUNCH;
 	if (row->role != GM_ROLE_LIMIT)
 		return GM_COST_MODULE;
 	return call->limit == GM_LIMIT_MALLOC_HEAP_SIZE ? GM_COST_HEAP_LIMIT : GM_COST_STACK_LIMIT;

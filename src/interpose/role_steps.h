@@ -70,6 +70,9 @@ void gm_begin_graph_destroy(struct gm_call *call, const struct gm_row *row);
 void gm_end_graph_exec_destroy(struct gm_call *call, const struct gm_row *row, int result);
 void gm_end_graph_trim(struct gm_call *call, const struct gm_row *row, int result);
 
+/* True the first time a kernel is launched; lock-free, bounded, no allocation. Any thread. */
+bool gm_first_launch(uint64_t function);
+
 void gm_begin_cost(struct gm_call *call, const struct gm_row *row);
 void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result);
 

@@ -140,8 +140,12 @@ uint64_t gm_stream_of(const struct gm_call *call, const struct gm_row *row)
 
 static void alloc_failed(struct gm_call *call, const struct gm_row *row, struct gm_event *event)
 {
+	const CUmemLocation *location = call->location;
+
 	event->key = 0;
 	event->device = (int16_t)(on_host(call, row->kind) ? GM_HOST : gm_context_device());
+	if (location && location->type == GM_MEM_LOCATION_DEVICE)
+		event->device = (int16_t)location->id;
 	event->bytes = call->rows ? call->bytes * call->rows : call->bytes;
 	event->stack = gm_take_stack(call, 0, &event->caller_module);
 	if (event->error != GM_CUDA_OUT_OF_MEMORY) {
@@ -424,6 +428,7 @@ static const struct {
 	[GM_ROLE_MODULE_LOAD] = {gm_begin_cost, gm_end_cost},
 	[GM_ROLE_MODULE_UNLOAD] = {gm_begin_cost, gm_end_cost},
 	[GM_ROLE_MODULE_USE] = {gm_begin_cost, gm_end_cost},
+	[GM_ROLE_LAUNCH] = {gm_begin_cost, gm_end_cost},
 	[GM_ROLE_LIMIT] = {gm_begin_cost, gm_end_cost},
 	[GM_ROLE_SYNC] = {NULL, gm_end_sync},
 };

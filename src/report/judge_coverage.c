@@ -9,7 +9,7 @@
 #define LEAST_BYTES	 (4ull << 20) /* two pages: less is rounding */
 
 static const char *const cost_names[GM_COST_KINDS] = {"contexts", "modules loaded", "stack limit",
-						      "malloc heap limit"};
+						      "malloc heap limit", "first launches of kernels"};
 
 /* What else was looked at, in words. */
 static const char *costs(struct gm_doc *doc, int device)

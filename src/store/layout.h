@@ -542,7 +542,8 @@ struct gm_ledger_record {
 };
 
 /* Memory that calls cost beside allocations: by the driver's free bytes before and after. */
-enum gm_cost { GM_COST_CONTEXT, GM_COST_MODULE, GM_COST_STACK_LIMIT, GM_COST_HEAP_LIMIT, GM_COST_KINDS };
+enum gm_cost { GM_COST_CONTEXT, GM_COST_MODULE, GM_COST_STACK_LIMIT, GM_COST_HEAP_LIMIT,
+	       GM_COST_LAUNCH /* a kernel's first launch: its code, local memory */, GM_COST_KINDS };
 
 struct gm_cost_record {
 	int16_t device;
