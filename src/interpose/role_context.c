@@ -95,6 +95,8 @@ void gm_end_destroy_context(struct gm_call *call, const struct gm_row *row, int 
 	(void)row;
 	if (result != GM_CUDA_SUCCESS || !call->key)
 		return;
+	if (call->function == GM_FN_cuCtxDetach && gm_ask_current_context() == call->key)
+		return; /* one cuCtxAttach less */
 	gm_track_context_gone(call->key, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY);
 	gm_sample_pools();
 }

@@ -36,6 +36,9 @@ cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags);
 cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph,
 				     const cudaGraphNode_t *deps, size_t count,
 				     struct cudaMemAllocNodeParams *params);
+cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *deps,
+			     const cudaGraphEdgeData *edges, size_t count,
+			     struct cudaGraphNodeParams *params);
 cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *node, cudaGraph_t graph,
 				    const cudaGraphNode_t *deps, size_t count, void *p);
 cudaError_t cudaIpcCloseMemHandle(void *p);

@@ -11,7 +11,7 @@ Paths, parts separated by dots:
   implicit  errors  sites                                 how many records there are (sites: live)
   errors.TYPE.FIELD  site.FUNCTION.FIELD  finding.ID      sums; a site is FUNCTION's if a frame is
   error_stack.TYPE.FUNCTION  error_first.TYPE.FUNCTION    count of errors whose stack has FUNCTION
-  victim.FINDING.FUNCTION                                 findings whose advice names FUNCTION
+  victim.FINDING.FUNCTION  evidence.FINDING.FUNCTION      findings whose advice, evidence names FUNCTION
   leaks.FIELD  file.complete  process.end.VALUE
 """
 import json
@@ -70,8 +70,9 @@ def finding(document, parts):
 
 def victim(document, parts):
     wanted = ".".join(parts[1:-1])
-    return sum(1 for f in document["findings"]
-               if f["id"] == wanted and any(parts[-1] in line for line in f["advice"]))
+    lines = [f["advice"] if parts[0] == "victim" else [f["evidence"]]
+             for f in document["findings"] if f["id"] == wanted]
+    return sum(1 for said in lines if any(parts[-1] in line for line in said))
 
 
 def single(document, parts):
@@ -87,7 +88,7 @@ def value_at(document, path):
         return sum(1 for s in document["sites"] if s["live_count"])
     handlers = {"totals": per_device, "vmm": per_device, "site": site, "errors": errors,
                 "error_stack": error_stack, "error_first": error_stack, "finding": finding, "ledger": ledger,
-                "victim": victim, "leaks": single, "file": single, "process": single}
+                "victim": victim, "evidence": victim, "leaks": single, "file": single, "process": single}
     return handlers.get(parts[0], table)(document, parts)
 
 

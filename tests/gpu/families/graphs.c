@@ -42,6 +42,46 @@ NAMED void *by_hand(size_t bytes, cudaGraph_t *graph)
 	return params.dptr;
 }
 
+/* By the call for nodes of any type. */
+static cudaGraph_t generic(size_t bytes, void **out)
+{
+	struct cudaGraphNodeParams params;
+	cudaGraphNode_t node;
+	cudaGraph_t graph;
+
+	memset(&params, 0, sizeof(params));
+	params.type = (enum cudaGraphNodeType)10;
+	params.alloc.poolProps.allocType = cudaMemAllocationTypePinned;
+	params.alloc.poolProps.location.type = cudaMemLocationTypeDevice;
+	params.alloc.bytesize = bytes;
+	OK(cudaGraphCreate(&graph, 0));
+	OK(cudaGraphAddNode(&node, graph, NULL, NULL, 0, &params));
+	*out = params.alloc.dptr;
+	return graph;
+}
+
+/* Another graph frees what the first allocated. */
+static void across(void)
+{
+	cudaGraph_t first, second;
+	cudaGraphExec_t alloc, release;
+	cudaGraphNode_t node;
+	void *p;
+
+	first = generic(8 * MIB, &p);
+	OK(cudaGraphCreate(&second, 0));
+	OK(cudaGraphAddMemFreeNode(&node, second, NULL, 0, p));
+	alloc = instantiate(first, 0);
+	release = instantiate(second, 0);
+	OK(cudaGraphLaunch(alloc, stream));
+	OK(cudaGraphLaunch(release, stream));
+	OK(cudaStreamSynchronize(stream));
+	OK(cudaGraphExecDestroy(alloc));
+	OK(cudaGraphExecDestroy(release));
+	OK(cudaGraphDestroy(first));
+	OK(cudaGraphDestroy(second));
+}
+
 /* Launched, launched again (1), freed by its address, launched again; then destroyed with its block. */
 static void by_address(void)
 {
@@ -112,13 +152,14 @@ int main(void)
 	       graph_attribute(GRAPH_RESERVED));
 	auto_freed();
 	inside();
+	across();
 	printf("fact before the last trim: used %llu, reserved %llu\n", graph_attribute(GRAPH_USED),
 	       graph_attribute(GRAPH_RESERVED));
 	OK(cudaDeviceGraphMemTrim(0));
 	expect("usage.graph.0.current_bytes", 64 * MIB);
 	expect("usage.graph.0.current_count", 1);
-	expect("usage.graph.0.allocations", 2 + 3 + 2 + 1);
-	expect("usage.graph.0.frees", 2 + 2 + 2 + 1);
+	expect("usage.graph.0.allocations", 2 + 3 + 2 + 1 + 1);
+	expect("usage.graph.0.frees", 2 + 2 + 2 + 1 + 1);
 	expect("usage.graph.0.failures", 1);
 	expect("usage.graph.0.peak_bytes", 256 * MIB);
 	expect("implicit.graph.0.bytes", 2 * 64 * MIB);
