@@ -4,10 +4,12 @@
 #include "interpose/preload.h"
 #include "cupti/backend.h"
 #include "interpose/ask.h"
+#include "interpose/nvtx.h"
 #include "interpose/nvml.h"
 #include "interpose/own_page.h"
 #include "interpose/resolve.h"
 #include "interpose/settings.h"
+#include "interpose/signals.h"
 #include "stack/elf_symbols.h"
 #include "stack/stack.h"
 #include "store/hush.h"
@@ -215,6 +217,8 @@ static bool start_locked(struct gm_own_page *page)
 		__atomic_store_n(&page->mine, 1, __ATOMIC_RELEASE);
 		gm_ask_forget_devices();
 		gm_public_start();
+		gm_signals_start();
+		gm_nvtx_start();
 	} else {
 		self.disabled = true;
 	}
@@ -302,6 +306,7 @@ static void close_books(unsigned end, int status, bool print)
 {
 	int error;
 
+	gm_signals_finish();
 	gm_track_end(end, status);
 	error = gm_store_finish();
 	if (print && !gm_settings.quiet) {
@@ -379,6 +384,7 @@ static void __attribute__((constructor)) load(void)
 	gm_own_page_init();
 	if (!self.disabled)
 		__cxa_atexit(at_exit, NULL, NULL);
+	gm_nvtx_load();
 	errno = error;
 }
 

@@ -6,6 +6,7 @@
 #define GM_INTERPOSE_PRELOAD_H
 
 #include "api/api.h"
+#include "store/layout.h"
 #include <stdbool.h>
 
 struct gm_object;
@@ -31,6 +32,9 @@ bool gm_owns_file(void);
 
 /* public.c: the marks that the program made before the file was opened. */
 void gm_public_start(void);
+
+/* A mark, kept for the file that is yet to be opened if there is none. */
+void gm_public_mark(const char *name, enum gm_mark_source source);
 
 /* libcuda was found: time to open the unwinder and NVML, outside of any allocator's lock. */
 void gm_driver_found(void);

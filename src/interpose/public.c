@@ -19,8 +19,11 @@
 #define EARLY_NAME_BYTES 64
 
 static struct {
-	unsigned count; /* guarded, as the names, by the own page's lock `early` */
-	char names[EARLY_MARKS][EARLY_NAME_BYTES];
+	unsigned count; /* guarded, as the marks, by the own page's lock `early` */
+	struct {
+		char name[EARLY_NAME_BYTES];
+		enum gm_mark_source source;
+	} marks[EARLY_MARKS];
 } early;
 
 EXPORT int gpumemtrace_active(void)
@@ -35,26 +38,33 @@ void gm_public_start(void)
 
 	gm_lock_acquire(lock);
 	for (i = 0; i < early.count; i++)
-		gm_track_mark(early.names[i], GM_MARK_PROGRAM);
+		gm_track_mark(early.marks[i].name, early.marks[i].source);
 	early.count = 0;
 	gm_lock_release(lock);
 }
 
-EXPORT void gpumemtrace_mark(const char *name)
+void gm_public_mark(const char *name, enum gm_mark_source source)
 {
 	struct gm_lock *lock = &gm_own_page()->early;
 
 	if (gm_disabled())
 		return;
 	if (gm_owns_file()) {
-		gm_track_mark(name, GM_MARK_PROGRAM);
+		gm_track_mark(name, source);
 		gm_sample_ledgers(GM_SAMPLE_MARK);
 		return;
 	}
 	gm_lock_acquire(lock);
-	if (early.count < EARLY_MARKS)
-		snprintf(early.names[early.count++], EARLY_NAME_BYTES, "%s", name ? name : "");
+	if (early.count < EARLY_MARKS) {
+		snprintf(early.marks[early.count].name, EARLY_NAME_BYTES, "%s", name ? name : "");
+		early.marks[early.count++].source = source;
+	}
 	gm_lock_release(lock);
+}
+
+EXPORT void gpumemtrace_mark(const char *name)
+{
+	gm_public_mark(name, GM_MARK_PROGRAM);
 }
 
 EXPORT void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)

@@ -486,6 +486,20 @@ static bool make_room(enum gm_table_id id, uint64_t end)
 	return fits;
 }
 
+int gm_store_try_room(enum gm_table_id id)
+{
+	struct table *table = &store.tables[id];
+	bool fits;
+
+	if (table->next < (uint64_t)table->chunk_count * table->per_chunk)
+		return 0;
+	if (!gm_lock_try(&store.lock))
+		return -EAGAIN;
+	fits = add_chunk(id);
+	gm_lock_release(&store.lock);
+	return fits ? 0 : -ENOSPC;
+}
+
 void *gm_store_append(enum gm_table_id id, uint32_t count, uint32_t *index)
 {
 	struct table *table = &store.tables[id];

@@ -53,6 +53,13 @@ void gm_store_in_child(void);
  */
 void *gm_store_append(enum gm_table_id table, uint32_t count, uint32_t *index);
 
+/*
+ * Makes room for one more record of a table without waiting: 0, and gm_store_append of it takes no
+ * lock; -ENOSPC: the file is full; -EAGAIN: that needs a lock that is held. Signal-safe; the caller
+ * holds the table's lock.
+ */
+int gm_store_try_room(enum gm_table_id table);
+
 /* Makes everything appended to the table so far visible (release). */
 void gm_store_publish(enum gm_table_id table);
 

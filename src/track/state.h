@@ -34,6 +34,10 @@ void gm_track_enter(void);
 bool gm_track_try_enter(void);
 void gm_track_leave(void);
 
+/* The counters are settled for now, the lock stays held; and going on. */
+void gm_track_pause(void);
+void gm_track_unpause(void);
+
 /* The record in use for a device and level, made at first use; NULL when the file is full. */
 struct gm_level_record *gm_level(int device, unsigned level);
 struct gm_usage_record *gm_usage(int device, unsigned kind);

@@ -12,8 +12,6 @@
 #include <unistd.h>
 
 #define FUNCTIONS 512
-#define MARK_NAME_BYTES 255
-#define MARKS_KEPT 100000u
 
 struct gm_track gm_track;
 
@@ -62,6 +60,18 @@ void gm_track_leave(void)
 	gm_file->last_event_ns = gm_track.now_ns;
 	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELEASE);
 	gm_lock_release(&gm_track.lock);
+}
+
+void gm_track_pause(void)
+{
+	gm_file->last_event_ns = gm_track.now_ns;
+	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELEASE);
+}
+
+void gm_track_unpause(void)
+{
+	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
 uint32_t gm_track_function(unsigned id, const char *name, unsigned layer)
@@ -293,80 +303,6 @@ bool gm_track_find(uint8_t space, uint64_t key, struct gm_alloc_record *out)
 		*out = *record;
 	gm_lock_release(&gm_track.lock);
 	return record != NULL;
-}
-
-static uint64_t sum_levels(unsigned level)
-{
-	uint64_t sum = 0;
-	unsigned slot;
-
-	for (slot = 1; slot < GM_SLOTS; slot++)
-		if (gm_track.levels[slot][level])
-			sum += gm_track.levels[slot][level]->current_bytes;
-	return sum;
-}
-
-static bool stray(struct gm_alloc_record *record, uint32_t number, void *data)
-{
-	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, record->site);
-
-	(void)number;
-	(void)data;
-	record->flags |= GM_ALLOC_BEFORE_MARK;
-	if (site) {
-		site->stray_bytes += record->bytes;
-		site->stray_count++;
-	}
-	return true;
-}
-
-/* What was there before the program's first mark is no leak at exit. Marks by signal, snapshot or an
- * NVTX range of someone else's choosing do not move that baseline. */
-static void first_program_mark(void)
-{
-	gm_live_each(stray, NULL);
-	gm_file->first_mark_serial = gm_file->serial + 1;
-}
-
-void gm_track_mark(const char *name, enum gm_mark_source source)
-{
-	struct gm_mark_record *mark = NULL;
-	uint32_t name_string, number;
-
-	if (!gm_file)
-		return;
-	name_string = gm_store_string(name ? name : "", MARK_NAME_BYTES);
-	gm_track_enter();
-	if (gm_file->tables[GM_TABLE_MARKS].count < MARKS_KEPT)
-		mark = gm_store_append(GM_TABLE_MARKS, 1, &number);
-	if (mark) {
-		mark->name_string = name_string;
-		mark->source = source;
-		mark->time_ns = gm_track.now_ns;
-		mark->current_bytes = sum_levels(GM_LEVEL_DRIVER);
-		mark->torch_bytes = sum_levels(GM_LEVEL_TORCH);
-		mark->serial = gm_file->serial;
-		gm_store_publish(GM_TABLE_MARKS);
-	} else {
-		gm_file->marks_dropped++;
-	}
-	if (source == GM_MARK_PROGRAM && !gm_file->first_mark_serial)
-		first_program_mark();
-	if (source == GM_MARK_PROGRAM || source == GM_MARK_NVTX)
-		gm_windows_mark();
-	gm_track_leave();
-}
-
-int gm_track_copy(const char *path)
-{
-	int error;
-
-	if (!gm_file)
-		return -ENOSYS;
-	gm_lock_acquire(&gm_track.lock);
-	error = gm_store_copy(path);
-	gm_lock_release(&gm_track.lock);
-	return error;
 }
 
 void gm_track_device(int device, const char *name, const uint8_t uuid[16], uint64_t total_bytes)

@@ -1,0 +1,120 @@
+/*
+ * Marks, by the program, an NVTX range or a signal, and copies of the file.
+ */
+#include "track/state.h"
+
+#include <errno.h>
+
+#define MARK_NAME_BYTES 255
+#define MARKS_KEPT	100000u
+
+static uint64_t sum_levels(unsigned level)
+{
+	uint64_t sum = 0;
+	unsigned slot;
+
+	for (slot = 1; slot < GM_SLOTS; slot++)
+		if (gm_track.levels[slot][level])
+			sum += gm_track.levels[slot][level]->current_bytes;
+	return sum;
+}
+
+static bool stray(struct gm_alloc_record *record, uint32_t number, void *data)
+{
+	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, record->site);
+
+	(void)number;
+	(void)data;
+	record->flags |= GM_ALLOC_BEFORE_MARK;
+	if (site) {
+		site->stray_bytes += record->bytes;
+		site->stray_count++;
+	}
+	return true;
+}
+
+/*
+ * What was there before the first mark is no leak at exit. Ranges that GPUMEMTRACE_MARK names are the
+ * program's marks: it made them, and the user asked for these. Signals and snapshots come from outside
+ * at any moment and move neither this baseline nor the windows.
+ */
+static bool by_program(enum gm_mark_source source)
+{
+	return source == GM_MARK_PROGRAM || source == GM_MARK_NVTX;
+}
+
+static void first_program_mark(void)
+{
+	gm_live_each(stray, NULL);
+	gm_file->first_mark_serial = gm_file->serial + 1;
+}
+
+static void add_mark(uint32_t name_string, enum gm_mark_source source)
+{
+	struct gm_mark_record *mark = NULL;
+	uint32_t number;
+
+	if (gm_file->tables[GM_TABLE_MARKS].count < MARKS_KEPT)
+		mark = gm_store_append(GM_TABLE_MARKS, 1, &number);
+	if (!mark) {
+		gm_file->marks_dropped++;
+		return;
+	}
+	mark->name_string = name_string;
+	mark->source = source;
+	mark->time_ns = gm_track.now_ns;
+	mark->current_bytes = sum_levels(GM_LEVEL_DRIVER);
+	mark->torch_bytes = sum_levels(GM_LEVEL_TORCH);
+	mark->serial = gm_file->serial;
+	gm_store_publish(GM_TABLE_MARKS);
+}
+
+void gm_track_mark(const char *name, enum gm_mark_source source)
+{
+	uint32_t name_string;
+
+	if (!gm_file)
+		return;
+	name_string = gm_store_string(name ? name : "", MARK_NAME_BYTES);
+	gm_track_enter();
+	add_mark(name_string, source);
+	if (by_program(source) && !gm_file->first_mark_serial)
+		first_program_mark();
+	if (by_program(source))
+		gm_windows_mark();
+	gm_track_leave();
+}
+
+int gm_track_signal(uint32_t name_string, const char *path)
+{
+	int error;
+
+	if (!gm_file)
+		return -ENOSYS;
+	if (!gm_track_try_enter())
+		return -EAGAIN;
+	error = gm_store_try_room(GM_TABLE_MARKS);
+	if (error == 0)
+		add_mark(name_string, GM_MARK_SIGNAL);
+	else if (error == -ENOSPC)
+		gm_file->marks_dropped++;
+	if (error != -EAGAIN) {
+		gm_track_pause();
+		error = gm_store_copy(path);
+		gm_track_unpause();
+	}
+	gm_track_leave();
+	return error;
+}
+
+int gm_track_copy(const char *path)
+{
+	int error;
+
+	if (!gm_file)
+		return -ENOSYS;
+	gm_lock_acquire(&gm_track.lock);
+	error = gm_store_copy(path);
+	gm_lock_release(&gm_track.lock);
+	return error;
+}
