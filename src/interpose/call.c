@@ -4,6 +4,7 @@
  */
 #include "interpose/preload.h"
 #include "interpose/refuse.h"
+#include "interpose/role_steps.h"
 #include "interpose/roles.h"
 #include "interpose/signals.h"
 #include "interpose/settings.h"
@@ -53,6 +54,7 @@ static bool seen_when_nested(unsigned role)
 	case GM_ROLE_MODULE_LOAD:
 	case GM_ROLE_MODULE_UNLOAD:
 	case GM_ROLE_MODULE_USE:
+	case GM_ROLE_LAUNCH:
 	case GM_ROLE_LIMIT:
 		return true;
 	default:
@@ -86,6 +88,8 @@ void gm_call_enter(struct gm_call *call)
 	uintptr_t here = (uintptr_t)call;
 	int error;
 
+	if (row->role == GM_ROLE_LAUNCH && !gm_first_launch(call->key))
+		return; /* the hot path of every program: nothing but this look-up */
 	if (gm_disabled() || thread.busy) {
 		if (thread.busy && gm_owns_file())
 			__atomic_fetch_add(&gm_file->passed_calls, 1, __ATOMIC_RELAXED);

@@ -131,9 +131,6 @@ void gm_track_pool_sampled(uint32_t pool, const struct gm_pool_figures *figures)
 /* A pool was destroyed: its handle is no more, what is allocated from it stays. */
 void gm_track_pool_destroyed(uint64_t handle);
 
-/* A device was reset: its explicit pools are gone. */
-void gm_track_pools_reset(int device);
-
 /* True when a pool holds more than is allocated from it. No lock. */
 bool gm_track_pools_idle(void);
 
@@ -199,8 +196,8 @@ void gm_track_cost(int device, enum gm_cost cost, int64_t bytes, int object, uin
 /* Limits that were set, for the report: GM_NO_BYTES leaves one as it is. */
 void gm_track_limits(uint64_t stack_bytes, uint64_t heap_bytes);
 
-/* The device's free bytes before its first context, by NVML. */
-void gm_track_free_before(int device, uint64_t bytes);
+/* What was in use on the device before its first context, by NVML. */
+void gm_track_used_before(int device, uint64_t bytes);
 
 /* A mark: closes the window. `name` is copied (255 bytes). */
 void gm_track_mark(const char *name, enum gm_mark_source source);
