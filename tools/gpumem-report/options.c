@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 #include "report/format.h"
+#include "report/render/export.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -283,7 +284,7 @@ static const struct option {
 	{"--check", "GATES", GM_RUN, false, run_check,
 	 "options of the command check in one word: --check \"--leaks exit\""},
 	{"-o", "OUT", GM_RUN | GM_EXPORT, false, out_path, "the file to write"},
-	{"--format", "FORMAT", GM_EXPORT, false, format, "json, collapsed, csv or openmetrics"},
+	{"--format", "FORMAT", GM_EXPORT, false, format, "one of the formats below"},
 	{"--json", NULL, GM_EVERY & ~GM_EXPORT, false, json, "the whole document as JSON"},
 	{"--top", "N", GM_EVERY, false, top, "entries of each list (20)"},
 	{"--device", "N", GM_EVERY, false, device, "this device only"},
@@ -460,6 +461,11 @@ void gm_cli_help(const struct gm_command_row *command)
 			 options[i].argument ? options[i].argument : "");
 		printf("  %-28s %s\n", name, options[i].help);
 	}
+	if (command && command->bit == GM_EXPORT)
+		printf("\nFormats:\n");
+	for (unsigned i = 0; command && command->bit == GM_EXPORT && i < gm_export_formats_count;
+	     i++)
+		printf("  %-28s %s\n", gm_export_formats[i].name, gm_export_formats[i].help);
 	printf("\nExit status: 0 fine, 1 a leak gate failed, 2 bad usage, 3 an input cannot be "
 	       "read,\n"
 	       "4 an out-of-memory gate failed, 5 another gate failed.\n");

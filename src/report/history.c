@@ -1,0 +1,128 @@
+/*
+ * Reading the ring of events (history.h).
+ */
+#include "report/history.h"
+#include "report/load.h"
+#include "report/render/intern.h"
+#include <stdlib.h>
+
+/* Where the allocation of a serial number stands, for the join. */
+struct origin {
+	uint64_t serial;
+	const struct gm_event_record *event;
+};
+
+static int compare_origins(const void *a, const void *b)
+{
+	const struct origin *x = a, *y = b;
+
+	return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+static bool known(const struct gm_event_record *event)
+{
+	return event->op <= GM_OP_LAUNCH && event->kind < GM_KINDS && event->level < GM_LEVELS &&
+	       event->device >= GM_HOST;
+}
+
+static bool frees(const struct gm_event_record *event)
+{
+	return event->op == GM_OP_FREE || event->op == GM_OP_IMPLICIT_FREE;
+}
+
+/* An unmapping is of the site whose memory was mapped there. */
+static void join_mappings(struct gm_history *history)
+{
+	uint32_t *sites = gm_realloc(NULL, history->count * sizeof(*sites));
+	struct gm_intern keys = {0};
+	bool added;
+
+	for (unsigned i = 0; i < history->count; i++) {
+		struct gm_event_record *event = &history->events[i];
+		unsigned number;
+
+		if (event->op != GM_OP_MAP && event->op != GM_OP_UNMAP)
+			continue;
+		number = gm_intern(&keys, &event->key, sizeof(event->key), &added);
+		if (event->op == GM_OP_MAP)
+			sites[number] = event->site;
+		else
+			event->site = added ? (sites[number] = GM_NONE) : sites[number];
+	}
+	gm_intern_free(&keys);
+	free(sites);
+}
+
+/* Fills frees from their allocations, and mappings from what they map. */
+static void join(struct gm_history *history)
+{
+	struct origin *origins = gm_realloc(NULL, history->count * sizeof(*origins));
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < history->count; i++)
+		if (history->events[i].op == GM_OP_ALLOC && history->events[i].serial)
+			origins[count++] = (struct origin){history->events[i].serial,
+							   &history->events[i]};
+	if (count)
+		qsort(origins, count, sizeof(*origins), compare_origins);
+	for (unsigned i = 0; count && i < history->count; i++) {
+		struct gm_event_record *event = &history->events[i];
+		struct origin key = {.serial = event->serial}, *origin;
+
+		if (!event->serial || !(frees(event) || event->op == GM_OP_MAP))
+			continue;
+		origin = bsearch(&key, origins, count, sizeof(*origins), compare_origins);
+		if (!origin)
+			continue;
+		event->site = origin->event->site;
+		if (event->op == GM_OP_MAP)
+			continue;
+		event->bytes = origin->event->bytes;
+		event->kind = origin->event->kind;
+		event->device = origin->event->device;
+		event->level = origin->event->level;
+		event->space = origin->event->space;
+	}
+	free(origins);
+	join_mappings(history);
+}
+
+struct gm_history gm_load_history(struct gm_doc *doc)
+{
+	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_EVENTS);
+	uint64_t head = doc->header->event_head;
+	uint32_t oldest = head > records && records ? (uint32_t)(head % records) : 0;
+	struct gm_history history = {.complete = head <= records && doc->complete};
+
+	history.events = gm_arena_alloc(&doc->arena, records, sizeof(*history.events));
+	for (uint32_t i = 0; i < records; i++) {
+		struct gm_event_record *event = &history.events[history.count];
+		uint32_t number = (uint32_t)(((uint64_t)oldest + i) % records);
+
+		if (gm_reader_get(doc->reader, GM_TABLE_EVENTS, number, event, sizeof(*event)) &&
+		    known(event))
+			history.count++;
+	}
+	join(&history);
+	return history;
+}
+
+int64_t gm_event_change(const struct gm_event_record *event)
+{
+	bool counts = event->level != GM_LEVEL_DRIVER || gm_kind_owned(event->kind);
+
+	if (!counts || event->bytes > INT64_MAX)
+		return 0;
+	if (event->op == GM_OP_ALLOC)
+		return (int64_t)event->bytes;
+	return frees(event) && event->serial ? -(int64_t)event->bytes : 0;
+}
+
+const struct gm_stack *gm_event_stack(struct gm_doc *doc, const struct gm_event_record *event)
+{
+	const struct gm_stack *stack = gm_doc_stack(doc, event->stack);
+
+	if (!stack && event->site < doc->sites_count)
+		stack = doc->sites[event->site].stack;
+	return stack;
+}

@@ -1,0 +1,29 @@
+/*
+ * The history of events in the file: the ring in the order in which things happened, and what each
+ * event did to the memory it names. Frees are joined with their allocations by serial number, since
+ * a free call does not say how much it frees.
+ */
+#ifndef GM_REPORT_HISTORY_H
+#define GM_REPORT_HISTORY_H
+
+#include "report/doc.h"
+
+struct gm_history {
+	struct gm_event_record *events; /* oldest first; frees with bytes, device, kind and level */
+	unsigned count;
+	bool complete; /* nothing has fallen out of the ring */
+};
+
+/* The events that the file holds, in the document's arena. */
+struct gm_history gm_load_history(struct gm_doc *doc);
+
+/*
+ * Change of a level's total by an event, in bytes: what `totals` and `torch` count (owned memory at
+ * the driver's level, blocks at the others). 0 for events that change nothing.
+ */
+int64_t gm_event_change(const struct gm_event_record *event);
+
+/* The stack of an event: its own, or its site's. NULL if it has none. */
+const struct gm_stack *gm_event_stack(struct gm_doc *doc, const struct gm_event_record *event);
+
+#endif
