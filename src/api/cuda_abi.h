@@ -67,6 +67,8 @@ enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0 };
 
 #define GM_ARRAY_HOLDS_NOTHING	  0xc0u /* CUDA_ARRAY3D_SPARSE, _DEFERRED_MAPPING: mapped later */
 #define GM_MEM_OPERATION_MAP	  1u
+#define GM_SUBRESOURCE_MIPTAIL	  1u
+#define GM_RESOURCE_MIPMAP	  1u
 #define GM_GRAPH_AUTO_FREE	  1u	/* ..._AUTO_FREE_ON_LAUNCH */
 #define GM_LIMIT_STACK_SIZE	  0u
 #define GM_LIMIT_MALLOC_HEAP_SIZE 2u

@@ -339,15 +339,25 @@ static void end_release(struct gm_call *call, const struct gm_row *row, int resu
 	gm_track_release(&event);
 }
 
-/* A tile is known by the array and the place in it; both are in the entry's first 56 bytes. */
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	return (hash ^ value) * 0x9e3779b97f4a7c15ull >> 1 ^ hash << 7;
+}
+
+/* A tile is known by its place in the array. The structure's padding is the program's litter. */
 static uint64_t tile_of(const CUarrayMapInfo *info)
 {
-	const unsigned char *byte = (const unsigned char *)info;
-	uint64_t hash = 14695981039346656037u;
-	size_t i;
+	const unsigned int *level = &info->subresource.sparseLevel.level;
+	uint64_t hash = mix(1, info->subresourceType);
+	unsigned i;
 
-	for (i = 0; i < offsetof(CUarrayMapInfo, memOperationType); i++)
-		hash = (hash ^ byte[i]) * 1099511628211u;
+	if (info->subresourceType == GM_SUBRESOURCE_MIPTAIL) {
+		hash = mix(hash, info->subresource.miptail.layer);
+		hash = mix(hash, info->subresource.miptail.offset);
+		return mix(hash, info->subresource.miptail.size);
+	}
+	for (i = 0; i < sizeof(info->subresource.sparseLevel) / sizeof(*level); i++)
+		hash = mix(hash, level[i]);
 	return hash;
 }
 
@@ -361,10 +371,11 @@ static void end_map_array(struct gm_call *call, const struct gm_row *row, int re
 		return;
 	event.device = (int16_t)gm_context_device();
 	for (i = 0; i < call->count; i++) {
-		if (list[i].memOperationType == GM_MEM_OPERATION_MAP)
-			gm_track_map_tile(&event, tile_of(&list[i]), list[i].memHandle.memHandle);
-		else
-			gm_track_unmap_tile(&event, tile_of(&list[i]));
+		bool map = list[i].memOperationType == GM_MEM_OPERATION_MAP;
+
+		event.key = (uintptr_t)list[i].resource.array;
+		event.space = list[i].resourceType == GM_RESOURCE_MIPMAP ? GM_SPACE_MIPMAP : GM_SPACE_ARRAY;
+		gm_track_tile(&event, tile_of(&list[i]), map ? list[i].memHandle.memHandle : 0);
 	}
 }
 
@@ -372,6 +383,7 @@ static void end_bind(struct gm_call *call, const struct gm_row *row, int result)
 {
 	struct gm_event event = gm_event_of(call, row, result);
 
+	event.space = GM_SPACE_HANDLE;
 	if (result == GM_CUDA_SUCCESS)
 		gm_track_bind(&event, call->offset, call->handle, call->address);
 }
@@ -380,6 +392,7 @@ static void end_unbind(struct gm_call *call, const struct gm_row *row, int resul
 {
 	struct gm_event event = gm_event_of(call, row, result);
 
+	event.space = GM_SPACE_HANDLE;
 	if (result == GM_CUDA_SUCCESS)
 		gm_track_unbind(&event, call->offset);
 }

@@ -105,7 +105,6 @@ enum gm_space {
 	GM_SPACE_MULTICAST,	/* multicast object */
 	GM_SPACE_TORCH,		/* address of a PyTorch block */
 	GM_SPACE_CUSTOM,	/* address of a block of a program's own pool */
-	GM_SPACE_TILE,		/* a tile of a sparse array that a handle is mapped to */
 	GM_SPACES
 };
 

@@ -32,13 +32,29 @@ static struct gm_context_record *live_context(uint64_t handle, uint32_t *number)
 	return NULL;
 }
 
+static uint32_t primary_of(int device)
+{
+	uint32_t number, count = gm_file->tables[GM_TABLE_CONTEXTS].count;
+
+	for (number = 0; number < count; number++) {
+		struct gm_context_record *context = gm_store_record(GM_TABLE_CONTEXTS, number);
+
+		if (context->state == GM_STATE_LIVE && context->primary && context->device == device)
+			return number;
+	}
+	return GM_NONE;
+}
+
 uint32_t gm_track_context(uint64_t handle)
 {
-	uint32_t number = GM_NONE;
+	struct gm_context_record *context;
+	uint32_t number = GM_NONE, primary;
 
-	if (gm_file && handle)
-		live_context(handle, &number);
-	return number;
+	if (!gm_file || !handle)
+		return GM_NONE;
+	context = live_context(handle, &number);
+	primary = context && context->green ? primary_of(context->device) : GM_NONE;
+	return primary == GM_NONE ? number : primary;
 }
 
 /* The device's record in use, for the first context's cost and stack. */
@@ -107,8 +123,7 @@ static bool goes_with_it(const struct gm_alloc_record *record, const void *data)
 	if (leaving->context == GM_NONE && record->device != leaving->device)
 		return false;
 	return record->kind != GM_KIND_ASYNC && record->space != GM_SPACE_RESERVATION &&
-	       record->space != GM_SPACE_HANDLE && record->space != GM_SPACE_MAPPING &&
-	       record->space != GM_SPACE_TILE;
+	       record->space != GM_SPACE_HANDLE && record->space != GM_SPACE_MAPPING;
 }
 
 static void end_context(uint32_t number, enum gm_implicit_cause cause)

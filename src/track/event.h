@@ -96,9 +96,11 @@ void gm_track_retain(const struct gm_event *event, uint64_t address);
 /* A release of a handle: memory ends when references and mappings are both gone. */
 void gm_track_release(const struct gm_event *event);
 
-/* A tile of a sparse array (`tile`, any number that tells it from others) was mapped or unmapped. */
-void gm_track_map_tile(const struct gm_event *event, uint64_t tile, uint64_t handle);
-void gm_track_unmap_tile(const struct gm_event *event, uint64_t tile);
+/*
+ * A tile of the sparse array event->key (`tile`: any number that tells it from others) was mapped to
+ * `handle`, unmapped if that is 0. A tile holds its memory as a mapping does.
+ */
+void gm_track_tile(const struct gm_event *event, uint64_t tile, uint64_t handle);
 
 /*
  * Memory was bound to the multicast object event->key from `offset` on: that of `handle`, or if that
@@ -172,7 +174,10 @@ void gm_track_graph_exec_destroyed(uint64_t exec);
 
 /* ---- contexts and what calls cost beside allocations (contexts.c, costs.c) ---- */
 
-/* Number in GM_TABLE_CONTEXTS of a live context; GM_NONE unknown. No lock. */
+/*
+ * Number in GM_TABLE_CONTEXTS of the live context that memory allocated in this one goes with: itself,
+ * of a green context the primary one. GM_NONE unknown. No lock.
+ */
 uint32_t gm_track_context(uint64_t handle);
 
 /* A context was made or, if primary, retained. `bytes` it cost: GM_NO_BYTES unknown. Its number. */

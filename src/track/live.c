@@ -179,8 +179,8 @@ void gm_live_end(struct gm_alloc_record *record, uint32_t number)
 		gm_retry_freed(record);
 	if (record->kind == GM_KIND_VMM)
 		gm_vmm_gone(record);
-	else if (record->space == GM_SPACE_HANDLE)
-		gm_multicast_gone(record->key);
+	else if (record->kind == GM_KIND_ARRAY || record->space == GM_SPACE_HANDLE)
+		gm_holder_gone(record->space, record->key);
 	gm_live_drop(record, number);
 }
 

@@ -124,9 +124,9 @@ void gm_vmm_let_go(uint32_t owner);
 /* A handle that the driver told no size of turns out to hold at least `bytes`. */
 void gm_live_resize(struct gm_alloc_record *record, uint64_t bytes);
 
-/* multicast.c: a handle is gone; if it was a multicast object, so are its bindings. */
-void gm_multicast_gone(uint64_t object);
-void gm_multicast_reset(void);
+/* holds.c: a multicast object or sparse array is gone, and with it what it held. */
+void gm_holder_gone(unsigned space, uint64_t object);
+void gm_holds_reset(void);
 
 /* pools.c: an allocation of a pool came or went (`stream`: freed on one, pending). */
 void gm_pool_add(const struct gm_alloc_record *alloc);

@@ -117,7 +117,7 @@ void gm_track_start(bool history)
 	gm_pools_reset();
 	gm_graphs_reset();
 	gm_contexts_reset();
-	gm_multicast_reset();
+	gm_holds_reset();
 	gm_file->started_monotonic_ns = monotonic_ns();
 	gm_file->window_width_ns = 50000;
 	memset(gm_file->window_mark, 0xff, sizeof(gm_file->window_mark));

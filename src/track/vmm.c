@@ -182,49 +182,6 @@ void gm_track_unmap(const struct gm_event *event)
 	gm_track_leave();
 }
 
-/* ---- tiles of sparse arrays: they hold their handle as mappings do, at no address ---- */
-
-static void unmap_tile(uint64_t tile)
-{
-	struct gm_alloc_record *record;
-	uint32_t number;
-
-	record = gm_live_find(GM_SPACE_TILE, tile, &number);
-	if (record) {
-		uint32_t owner = record->owner;
-
-		gm_live_drop(record, number);
-		gm_vmm_let_go(owner);
-	}
-}
-
-void gm_track_map_tile(const struct gm_event *event, uint64_t tile, uint64_t handle)
-{
-	struct gm_event mapping = *event;
-	struct gm_alloc_record *owner;
-
-	if (!gm_file)
-		return;
-	gm_track_enter();
-	unmap_tile(tile);
-	owner = gm_live_find(GM_SPACE_HANDLE, handle, &mapping.owner);
-	mapping.key = tile;
-	mapping.space = GM_SPACE_TILE;
-	if (owner && gm_live_add(&mapping, GM_NONE))
-		owner->mappings++;
-	gm_track_leave();
-}
-
-void gm_track_unmap_tile(const struct gm_event *event, uint64_t tile)
-{
-	(void)event;
-	if (!gm_file)
-		return;
-	gm_track_enter();
-	unmap_tile(tile);
-	gm_track_leave();
-}
-
 bool gm_mapped_within(uint64_t address, uint64_t bytes)
 {
 	uint64_t at;

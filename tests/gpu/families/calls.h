@@ -23,6 +23,21 @@ CUresult cuImportExternalMemory(CUexternalMemory *out, const CUDA_EXTERNAL_MEMOR
 CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *out, CUexternalMemory memory,
 					 const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc);
 CUresult cuDestroyExternalMemory(CUexternalMemory memory);
+CUresult cuDeviceGetDevResource(CUdevice dev, void *resource, int type);
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *desc, void *resources, unsigned int count);
+CUresult cuCtxFromGreenCtx(CUcontext *ctx, CUgreenCtx green);
+CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *desc);
+CUresult cuArrayDestroy(CUarray array);
+CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int count, CUstream stream);
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t size, CUmemoryPool pool, CUstream stream);
+CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream);
+CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool pool, CUmemAllocationHandleType type,
+					  unsigned long long flags);
+CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *handle,
+					    CUmemAllocationHandleType type, unsigned long long flags);
+CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr p);
+CUresult cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool, CUmemPoolPtrExportData *data);
 CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
 
 cudaError_t cudaHostAlloc(void **p, size_t size, unsigned int flags);
