@@ -181,6 +181,18 @@ static bool in_libc10_cuda(uintptr_t pc)
 	return !strncmp(name, "libc10_cuda", 11) && (name[11] == '.' || name[11] == '-');
 }
 
+/* PyTorch's settings are one text: "name:value,name:value". */
+static void read_settings(void)
+{
+	const char *settings = getenv("PYTORCH_CUDA_ALLOC_CONF"), *found;
+
+	if (!settings)
+		settings = getenv("PYTORCH_ALLOC_CONF");
+	found = settings ? strstr(settings, "max_split_size_mb:") : NULL;
+	if (found)
+		gm_track_torch_max_split(strtoull(found + strlen("max_split_size_mb:"), NULL, 10) << 20);
+}
+
 bool gm_torch_call(const struct gm_call *call)
 {
 	uint64_t *slot = &callers[(call->caller >> 4) % CALLERS], known;
@@ -192,7 +204,10 @@ bool gm_torch_call(const struct gm_call *call)
 	if ((known & ~1ull) == word)
 		return known & 1;
 	/* Without its cache every tensor is an allocation of its own, and none is divided. */
-	word |= in_libc10_cuda(call->caller) && !getenv("PYTORCH_NO_CUDA_MEMORY_CACHING");
+	if (in_libc10_cuda(call->caller) && !getenv("PYTORCH_NO_CUDA_MEMORY_CACHING")) {
+		word |= 1;
+		read_settings();
+	}
 	__atomic_store_n(slot, word, __ATOMIC_RELAXED);
 	return word & 1;
 }

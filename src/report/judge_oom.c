@@ -134,6 +134,28 @@ static void advise_exhausted(struct gm_doc *doc, struct gm_finding *finding,
 			  gm_size(doc, missing));
 }
 
+/* "pid 4711 with 2.0 GiB, ..." from the lines "PID BYTES" or "PID BYTES gone" that the shim wrote. */
+static const char *others(struct gm_doc *doc, const struct gm_oom_record *record)
+{
+	const char *line = gm_reader_string(doc->reader, record->other_pids_string);
+	const char *text = gm_size(doc, record->others_bytes);
+	unsigned listed = 0;
+
+	while (line && *line && listed < MOST_PIDS) {
+		unsigned long long pid, bytes;
+		char gone[8] = "";
+
+		if (sscanf(line, "%llu %llu%*1[ ]%7[a-z]", &pid, &bytes, gone) < 2)
+			break;
+		text = gm_say(doc, "%s%spid %llu with %s%s", text, listed++ ? ", " : " (", pid,
+			      gm_size(doc, bytes),
+			      strcmp(gone, "gone") ? "" : ", ended badly or in another container");
+		line = strchr(line, '\n');
+		line += line != NULL;
+	}
+	return listed ? gm_say(doc, "%s)", text) : text;
+}
+
 static void advise_by_verdict(struct gm_doc *doc, struct gm_finding *finding,
 			      const struct gm_oom *oom)
 {
@@ -150,9 +172,9 @@ static void advise_by_verdict(struct gm_doc *doc, struct gm_finding *finding,
 			  gm_size(doc, record->pending_free_bytes));
 	else if (strcmp(oom->verdict, "other-processes") == 0)
 		gm_advise(doc, finding,
-			  "other processes hold %s of the device: end them, or use another "
+			  "other processes hold memory of the device: %s; end them, or use another "
 			  "device",
-			  gm_size(doc, record->others_bytes));
+			  others(doc, record));
 	else if (strcmp(oom->verdict, "limit") == 0)
 		advise_oom(doc, finding,
 			   "a limit refused it, not the device: raise the memory fraction or "
@@ -165,28 +187,6 @@ static void advise_by_verdict(struct gm_doc *doc, struct gm_finding *finding,
 		advise_oom(doc, finding,
 			   "this failure was made by GPUMEMTRACE_FAIL or "
 			   "GPUMEMTRACE_CAPACITY");
-}
-
-/* "pid 4711 with 2.0 GiB, ..." from the lines "PID BYTES" or "PID BYTES gone" that the shim wrote. */
-static const char *others(struct gm_doc *doc, const struct gm_oom_record *record)
-{
-	const char *line = gm_reader_string(doc->reader, record->other_pids_string);
-	const char *text = gm_size(doc, record->others_bytes);
-	unsigned listed = 0;
-
-	while (line && *line && listed < MOST_PIDS) {
-		unsigned long long pid, bytes;
-		char gone[8] = "";
-
-		if (sscanf(line, "%llu %llu%*1[ ]%7[a-z]", &pid, &bytes, gone) < 2)
-			break;
-		text = gm_say(doc, "%s%spid %llu with %s%s", text, listed++ ? ", " : " (", pid,
-			      gm_size(doc, bytes),
-			      strcmp(gone, "gone") == 0 ? ", which is gone (a zombie)" : "");
-		line = strchr(line, '\n');
-		line += line != NULL;
-	}
-	return listed ? gm_say(doc, "%s)", text) : text;
 }
 
 static const char *reasons(struct gm_doc *doc, const struct gm_oom *oom)

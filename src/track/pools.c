@@ -8,6 +8,7 @@
  * on without its handle until they are freed [doc].
  */
 #include "track/state.h"
+#include "track/retries.h"
 
 #define ASKED_ALWAYS 512u	   /* answers per pool before asking becomes rare */
 #define ASKED_EVERY_NS 1000000u
@@ -176,6 +177,8 @@ void gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figure
 		if (figures->reserved_high_bytes > pool->reserved_peak_bytes)
 			pool->reserved_peak_bytes = figures->reserved_high_bytes;
 		settle_pending(number, pool);
+		if (pool->type == GM_POOL_DEFAULT)
+			gm_torch_pool(pool);
 	}
 	gm_track_leave();
 }

@@ -23,6 +23,8 @@ struct chain {
 	uint64_t bytes;
 	uint64_t started_ns;
 	uint64_t flushed_bytes;
+	uint64_t oversize_bytes; /* of them in segments of at least max_split_size */
+	uint32_t failures;
 	int16_t device;
 	bool by_torch;		/* a call of PyTorch's allocator */
 	bool torch_ends;	/* only PyTorch's events end it */
@@ -31,6 +33,7 @@ struct chain {
 
 static struct chain chains[CHAINS];
 static unsigned open_chains;
+static uint64_t max_split_bytes; /* PyTorch's max_split_size, 0: not set (atomic) */
 
 void gm_retries_reset(void)
 {
@@ -91,6 +94,26 @@ static struct gm_retry_record *sums(int device)
 	return record;
 }
 
+void gm_track_torch_max_split(uint64_t bytes)
+{
+	__atomic_store_n(&max_split_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+/*
+ * With max_split_size PyTorch gives back enough large segments and asks again before it flushes them
+ * all; only the latter is a retry in its count. Enough: as much as the request, and that size.
+ */
+static bool was_shortcut(const struct chain *chain)
+{
+	uint64_t enough = __atomic_load_n(&max_split_bytes, __ATOMIC_RELAXED);
+
+	if (!enough || !chain->torch_ends || chain->failures != 1)
+		return false;
+	if (chain->bytes > enough)
+		enough = chain->bytes;
+	return chain->oversize_bytes >= enough;
+}
+
 static bool same_call(const struct chain *chain, const struct gm_event *event)
 {
 	if (chain->torch_ends) /* any call for memory that PyTorch makes is for this request */
@@ -117,6 +140,23 @@ static void count_attempt(struct chain *chain)
 	chain->repeated = true;
 }
 
+static void uncount_attempt(struct chain *chain)
+{
+	struct gm_retry_record *sum = sums(chain->device);
+	struct gm_torch_record *torch = gm_torch(chain->device);
+	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, chain->site);
+
+	if (!chain->repeated)
+		return;
+	if (sum)
+		sum->attempts--;
+	if (torch)
+		torch->alloc_retries--;
+	if (site)
+		site->retries--;
+	chain->repeated = false;
+}
+
 static void open_chain(const struct gm_event *event, uint32_t site)
 {
 	struct gm_retry_record *sum = sums(event->device);
@@ -133,6 +173,7 @@ static void open_chain(const struct gm_event *event, uint32_t site)
 	 * (virtual memory) always come with blocks. */
 	chain->torch_ends = chain->by_torch &&
 			    (gm_track_torch_seen() || event->kind == GM_KIND_VMM);
+	chain->failures = 1;
 	chain->oom = gm_oom_open(event);
 	open_chains++;
 	if (sum)
@@ -145,6 +186,8 @@ static void recover(struct chain *chain)
 	struct gm_retry_record *sum = sums(chain->device);
 
 	gm_oom_withdraw(chain->oom);
+	if (was_shortcut(chain))
+		uncount_attempt(chain);
 	if (sum) {
 		sum->exhausted--;
 		if (chain->repeated) {
@@ -162,6 +205,7 @@ void gm_retry_failed(const struct gm_event *event, uint32_t site)
 
 	if (chain && same_call(chain, event)) {
 		count_attempt(chain);
+		chain->failures++;
 		gm_oom_again(chain->oom, event);
 		return;
 	}
@@ -237,6 +281,10 @@ void gm_retry_freed(const struct gm_alloc_record *alloc)
 {
 	struct chain *chain = own_chain();
 
-	if (chain && chain->device == alloc->device)
-		chain->flushed_bytes += alloc->bytes;
+	if (!chain || chain->device != alloc->device)
+		return;
+	chain->flushed_bytes += alloc->bytes;
+	if (alloc->flags & GM_ALLOC_TORCH &&
+	    alloc->bytes >= __atomic_load_n(&max_split_bytes, __ATOMIC_RELAXED))
+		chain->oversize_bytes += alloc->bytes;
 }

@@ -49,6 +49,9 @@ void gm_ooms_reset(void);
 void gm_torch_add(const struct gm_alloc_record *alloc);
 void gm_torch_remove(const struct gm_alloc_record *alloc);
 
+/* The default pool was asked: with backend:cudaMallocAsync it is what PyTorch holds. */
+void gm_torch_pool(const struct gm_pool_record *pool);
+
 /* The record of a device, made at first use; NULL when the file is full. */
 struct gm_torch_record *gm_torch(int device);
 /* The same, NULL if there is none. */

@@ -118,6 +118,22 @@ void gm_torch_remove(const struct gm_alloc_record *alloc)
 	}
 }
 
+void gm_torch_pool(const struct gm_pool_record *pool)
+{
+	struct gm_torch_record *record = gm_torch_known(pool->device);
+
+	if (!record || record->allocator != ASYNC)
+		return;
+	if (pool->reserved_bytes > record->reserved_bytes)
+		record->reserved_total_bytes += pool->reserved_bytes - record->reserved_bytes;
+	else
+		record->released_total_bytes += record->reserved_bytes - pool->reserved_bytes;
+	record->reserved_bytes = pool->reserved_bytes;
+	if (pool->reserved_peak_bytes > record->reserved_peak_bytes)
+		record->reserved_peak_bytes = pool->reserved_peak_bytes;
+	gm_timeline(pool->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
+}
+
 /* ---- PyTorch's side ---- */
 
 static void compare(struct gm_torch_record *record, const struct gm_torch_totals *totals)

@@ -49,6 +49,9 @@ uint64_t gm_track_code_bytes(int device);
 bool gm_track_ledger_sampled(int device);
 bool gm_track_ledger_peak(int device);
 
+/* max_split_size in bytes, if PyTorch was set up with one. */
+void gm_track_torch_max_split(uint64_t bytes);
+
 /* True once a block of PyTorch was seen: its events close the chains of its calls. No lock. */
 bool gm_track_torch_seen(void);
 

@@ -63,11 +63,11 @@ static void recovered(void)
 /* llama.cpp#22107: a pool's buffers are all slightly too small; freeing some of them helps. */
 static void pool(void)
 {
-	void *buffers[64];
+	void *buffers[48];
 	unsigned i;
 
-	for (i = 0; i < 64; i++)
-		buffers[i] = must((100 + i) * MIB / 2 * 2);
+	for (i = 0; i < 48; i++)
+		buffers[i] = must((100 + i) * MIB);
 	refused(3 * GIB);
 	for (i = 0; i < 40; i++)
 		cudaFree(buffers[i]);

@@ -24,7 +24,7 @@ chains() {
 	is '.retries.flushed_bytes' $((2 << 30))
 	is '.retries.sites | length' 1
 	chains pool 1 1 0
-	is '.retries.flushed_bytes' "$(seq 100 139 | awk '{ sum += $1 } END { print sum * 1048576 }')"
+	is '.retries.flushed_bytes' "$(seq 100 139 | awk '{ sum += $1 } END { printf "%d", sum * 1048576 }')"
 }
 
 @test "every repeated call is an attempt" {
@@ -51,4 +51,15 @@ chains() {
 @test "a call refused for another reason is no OOM" {
 	chains mistaken 0 0 0
 	is '[.usage[] | select(.kind == "managed") | .failures]' '[1]'
+}
+
+@test "max_split_size: what PyTorch does not count as a retry is none" {
+	GPUSIM_MEMORY=2GiB PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:512 \
+		traced "$PROGRAMS/replay" "$OWN_TRACES/shortcut.trace" 0 "$work"
+	report
+	is '[.torch[0].alloc_retries, .retries.attempts, .retries.recovered, (.ooms | length)]' '[0,0,0,0]'
+	# Without the setting the same calls are one.
+	GPUSIM_MEMORY=2GiB traced "$PROGRAMS/replay" "$OWN_TRACES/shortcut.trace" 0 "$work"
+	report
+	is '[.torch[0].alloc_retries, .retries.attempts, .retries.recovered, (.ooms | length)]' '[1,1,1,0]'
 }
