@@ -30,10 +30,11 @@ static bool frees(const struct gm_event_record *event)
 	return event->op == GM_OP_FREE || event->op == GM_OP_IMPLICIT_FREE;
 }
 
-/* An unmapping is of the site whose memory was mapped there. */
+/* An unmapping is of the site and device whose memory was mapped there. */
 static void join_mappings(struct gm_history *history)
 {
-	uint32_t *sites = gm_realloc(NULL, history->count * sizeof(*sites));
+	const struct gm_event_record **maps =
+		gm_realloc(NULL, history->count * sizeof(const struct gm_event_record *));
 	struct gm_intern keys = {0};
 	bool added;
 
@@ -44,13 +45,15 @@ static void join_mappings(struct gm_history *history)
 		if (event->op != GM_OP_MAP && event->op != GM_OP_UNMAP)
 			continue;
 		number = gm_intern(&keys, &event->key, sizeof(event->key), &added);
-		if (event->op == GM_OP_MAP)
-			sites[number] = event->site;
-		else
-			event->site = added ? (sites[number] = GM_NONE) : sites[number];
+		if (added || event->op == GM_OP_MAP)
+			maps[number] = event->op == GM_OP_MAP ? event : NULL;
+		if (event->op == GM_OP_UNMAP && maps[number]) {
+			event->site = maps[number]->site;
+			event->device = maps[number]->device;
+		}
 	}
 	gm_intern_free(&keys);
-	free(sites);
+	free(maps);
 }
 
 /* Fills frees from their allocations, and mappings from what they map. */

@@ -15,7 +15,7 @@ enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATIO
        PROFILE_STRING, PROFILE_TIME_NS = 9, PROFILE_DURATION_NS, PROFILE_DEFAULT = 14 };
 enum { TYPE_NAME = 1, TYPE_UNIT };
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
-enum { LABEL_KEY = 1, LABEL_TEXT, LABEL_NUMBER };
+enum { LABEL_KEY = 1, LABEL_TEXT };
 enum { MAPPING_ID = 1, MAPPING_FILE = 5, MAPPING_HAS_FUNCTIONS = 7, MAPPING_HAS_FILENAMES,
        MAPPING_HAS_LINES };
 enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
@@ -151,15 +151,12 @@ static unsigned location(struct profile *profile, const struct gm_frame *frame)
 }
 
 static void label(struct profile *profile, struct buffer *sample, const char *key,
-		  const char *value, uint64_t number)
+		  const char *value)
 {
 	struct buffer message = {0};
 
 	put_number(&message, LABEL_KEY, text(profile, key));
-	if (value)
-		put_number(&message, LABEL_TEXT, text(profile, value));
-	else
-		put_number(&message, LABEL_NUMBER, number);
+	put_number(&message, LABEL_TEXT, text(profile, value));
 	put_message(sample, SAMPLE_LABEL, &message);
 	free(message.bytes);
 }
@@ -176,6 +173,7 @@ static void sample(struct profile *profile, const struct gm_site *site)
 				   record->allocations, record->allocated_bytes};
 	struct buffer message = {0}, packed = {0};
 	struct gm_frame unknown = {.function = site->function ? site->function : "unknown"};
+	char device[16];
 
 	for (unsigned i = 0; site->stack && i < site->stack->count; i++)
 		put_varint(&packed, location(profile, &site->stack->frames[i]));
@@ -185,15 +183,15 @@ static void sample(struct profile *profile, const struct gm_site *site)
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
 		put_varint(&packed, values[i]);
 	put_message(&message, SAMPLE_VALUE, &packed);
-	label(profile, &message, "kind", gm_kind_name(record->kind), 0);
-	if (record->device >= 0)
-		label(profile, &message, "device", NULL, (uint64_t)record->device);
-	label(profile, &message, "verdict", gm_verdict_name(site->verdict), 0);
+	snprintf(device, sizeof(device), "%d", record->device);
+	label(profile, &message, "kind", gm_kind_name(record->kind));
+	label(profile, &message, "device", record->device < 0 ? "host" : device);
+	label(profile, &message, "verdict", gm_verdict_name(site->verdict));
 	if (site->library)
-		label(profile, &message, "library", site->library, 0);
+		label(profile, &message, "library", site->library);
 	if (site->category)
-		label(profile, &message, "category", site->category, 0);
-	label(profile, &message, "site", site->id, 0);
+		label(profile, &message, "category", site->category);
+	label(profile, &message, "site", site->id);
 	put_message(&profile->out, PROFILE_SAMPLE, &message);
 	free(packed.bytes);
 	free(message.bytes);

@@ -185,8 +185,10 @@ static void put_event(struct snapshot *snapshot, const char *action,
 /* True for driver memory that PyTorch's allocator took: segments, or mappings of expandable ones. */
 static bool of_segment(const struct gm_doc *doc, const struct gm_event_record *event)
 {
+	const struct gm_alloc_record taken = {.site = event->site, .kind = event->kind};
+
 	return event->level == GM_LEVEL_DRIVER && event->site < doc->sites_count &&
-	       doc->sites[event->site].torch_segments;
+	       (doc->sites[event->site].torch_segments || gm_by_torch(doc, &taken));
 }
 
 /* Blocks, segments and mappings; a free is requested and completed at once, as far as we can see. */
