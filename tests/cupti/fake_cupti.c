@@ -18,6 +18,7 @@
 #include <cupti_driver_cbid.h>
 #include <cupti_result.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +36,10 @@ static struct {
 	CUpti_CallbackFunc callback;
 	void *user;
 	bool enabled[CUPTI_CB_DOMAIN_SIZE][IDS];
-	unsigned allocations;
+	unsigned allocations, lost_end;
 } fake;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of id_of's memory */
 
 static unsigned number(const char *setting, unsigned otherwise)
 {
@@ -92,6 +95,29 @@ static void tell(CUpti_CallbackDomain domain, uint32_t id, const void *data)
 		fake.callback(fake.user, domain, id, data);
 }
 
+/* Each name is one literal of the driver's, so its address will do. */
+static uint32_t id_of(const char *name)
+{
+	static struct {
+		const char *name;
+		uint32_t id;
+	} known[IDS];
+	uint32_t slot = (uint32_t)((uintptr_t)name * 0x9e3779b97f4a7c15ull >> 54), id;
+
+	if (known[slot].name == name)
+		return known[slot].id;
+	for (id = 0; id < IDS; id++)
+		if (name_of(id) && !strcmp(name_of(id), name))
+			break;
+	pthread_mutex_lock(&lock);
+	if (!known[slot].name) {
+		known[slot].id = id;
+		__atomic_store_n(&known[slot].name, name, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&lock);
+	return id;
+}
+
 static void told_call(const char *name, const void *params, const void *result, uint64_t *correlation)
 {
 	CUpti_CallbackData data = {
@@ -101,18 +127,15 @@ static void told_call(const char *name, const void *params, const void *result, 
 		.functionReturnValue = (void *)(uintptr_t)result,
 		.correlationData = correlation,
 	};
-	uint32_t id;
+	uint32_t id = id_of(name);
 
-	for (id = 0; id < IDS; id++)
-		if (name_of(id) && !strcmp(name_of(id), name))
-			break;
 	if (id == IDS)
 		return;
-	if (!result && !strcmp(name, "cuMemAlloc_v2"))
-		fake.allocations++;
-	if (result && !strcmp(name, "cuMemAlloc_v2") &&
-	    fake.allocations == number("FAKE_CUPTI_LOST_END", 0))
-		return;
+	if (fake.lost_end && !strcmp(name, "cuMemAlloc_v2")) {
+		fake.allocations += !result;
+		if (result && fake.allocations == fake.lost_end)
+			return;
+	}
 	tell(CUPTI_CB_DOMAIN_DRIVER_API, id, &data);
 }
 
@@ -146,6 +169,7 @@ EXPORT CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_Call
 		return (CUptiResult)number("FAKE_CUPTI_ERROR", 0);
 	fake.callback = callback;
 	fake.user = user;
+	fake.lost_end = number("FAKE_CUPTI_LOST_END", 0);
 	*subscriber = (CUpti_SubscriberHandle)&fake;
 	return listen(true);
 }

@@ -202,16 +202,21 @@ class Result:
                           len(site_differences(preload, control)),
                           len(total_differences(preload, control)))
 
+    def verdict(self, table):
+        if table and not self.cupti["cupti"]:
+            return "CUPTI FELL BACK"
+        return "same" if self.same() else "DIFFERENT"
+
     def same(self):
         counts = (len(self.events), len(self.sites), len(self.totals))
         return all(count <= noise for count, noise in zip(counts, self.noise))
 
-    def row(self, name):
+    def row(self, name, table):
         return [name, self.preload["backend"] + "/" + self.cupti["backend"],
                 len(self.preload["events"]), len(self.cupti["events"]),
                 len(self.events), sum(self.explained.values()),
                 "%d/%d" % (len(sites_of(self.preload)), len(sites_of(self.cupti))), len(self.sites),
-                len(self.totals), "/".join(map(str, self.noise)), "same" if self.same() else "DIFFERENT"]
+                len(self.totals), "/".join(map(str, self.noise)), self.verdict(table)]
 
     def details(self, most=12):
         for side, event in self.events[:most]:
@@ -261,13 +266,14 @@ def main():
         results.append((pathlib.Path(preload).name.split(".")[0],
                         Result(load(preload), load(cupti), load(options.control) if options.control
                                else None)))
-    print_table([HEAD] + [result.row(name) for name, result in results])
+    print_table([HEAD] + [result.row(name, options.table) for name, result in results])
     for name, result in results:
         lines = list(result.details())
         if lines:
             print("\n%s:" % name)
             print("\n".join(lines))
-    return 0 if results and all(result.same() for _, result in results) else 1
+    good = [result.verdict(options.table) == "same" for _, result in results]
+    return 0 if good and all(good) else 1
 
 
 if __name__ == "__main__":

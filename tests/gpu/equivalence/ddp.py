@@ -1,0 +1,17 @@
+"""One rank of a data-parallel job over NCCL; run by torchrun where there are two GPUs."""
+import os
+
+import torch
+import torch.distributed as distributed
+
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+distributed.init_process_group("nccl", device_id=torch.device("cuda", rank))
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2048, 2048).cuda(), [rank])
+optimizer = torch.optim.Adam(model.parameters())
+for _ in range(5):
+    optimizer.zero_grad()
+    model(torch.ones(64, 2048, device="cuda")).sum().backward()
+    optimizer.step()
+torch.cuda.synchronize()
+distributed.destroy_process_group()
