@@ -223,7 +223,13 @@ static void free_succeeded(struct gm_ticket ticket, struct gm_alloc_record *reco
 {
 	uint64_t serial = record ? record->serial : 0;
 	uint32_t site = record ? record->site : GM_NONE;
+	struct gm_event told = *event; /* a free does not say what it frees: the history should */
 
+	if (record) {
+		told.bytes = record->bytes;
+		told.kind = record->kind;
+		told.device = record->device;
+	}
 	if (record && event->error) { /* teardown: the memory goes with the process */
 		gm_file->teardown_frees++;
 		gm_live_end(record, ticket.record);
@@ -245,7 +251,7 @@ static void free_succeeded(struct gm_ticket ticket, struct gm_alloc_record *reco
 	} else if (ticket.record == GM_NONE) {
 		gm_file->unknown_frees++;
 	}
-	gm_history(GM_OP_FREE, event, serial, site);
+	gm_history(GM_OP_FREE, &told, serial, site);
 }
 
 static void free_failed(struct gm_alloc_record *record, const struct gm_event *event)

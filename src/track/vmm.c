@@ -217,6 +217,7 @@ void gm_track_retain(const struct gm_event *event, uint64_t address)
 
 void gm_track_release(const struct gm_event *event)
 {
+	struct gm_event told = *event; /* for the history: with what the handle held */
 	struct gm_alloc_record *handle;
 	uint32_t number;
 
@@ -233,7 +234,10 @@ void gm_track_release(const struct gm_event *event)
 		gm_file->unknown_frees++;
 	} else if (--handle->references == 0) {
 		gm_freed_note(handle, event->stack, 0);
-		gm_history(GM_OP_FREE, event, handle->serial, handle->site);
+		told.bytes = handle->bytes;
+		told.kind = handle->kind;
+		told.device = handle->device;
+		gm_history(GM_OP_FREE, &told, handle->serial, handle->site);
 		if (handle->mappings) {
 			/* The driver may give the handle's number to another now: out of the index. */
 			gm_live_unindex(handle, number);
