@@ -51,6 +51,7 @@ struct gm_site {
 	enum gm_verdict verdict;
 	const char *why;		 /* the reason for the verdict, half a sentence */
 	uint64_t exit_bytes, exit_count; /* leaked at exit, by its definition */
+	uint64_t since_bytes, since_count; /* live, of --since and --until */
 	uint64_t physical_bytes;	 /* of its live allocations */
 	bool torch_segments; /* driver memory that PyTorch's allocator divides into blocks */
 	bool divided;	     /* the same, or by a pool that reports its blocks */
@@ -182,6 +183,7 @@ struct gm_doc {
 	const char *cwd, *host, *program, *end, *started_at;
 	const char *version, *backend, *unwinder, *python;
 	double duration_s;
+	const char *since, *until;	/* marks that `since_bytes` are between; NULL */
 	const char *allocator_settings; /* PYTORCH_CUDA_ALLOC_CONF, PYTORCH_ALLOC_CONF; NULL */
 	bool uncached_torch;		/* PYTORCH_NO_CUDA_MEMORY_CACHING */
 	bool torch;			/* PyTorch's blocks were seen */
@@ -229,6 +231,7 @@ struct gm_options {
 	int device;	 /* -1: all */
 	int kind, level; /* -1: all */
 	unsigned warmup;
+	const char *since, *until;	/* marks; NULL */
 	unsigned top;
 	bool json, quiet, full, all, at_peak;
 	const char *sort;

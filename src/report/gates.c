@@ -6,6 +6,7 @@
 #include "report/gates.h"
 #include "report/compare.h"
 #include "report/judge.h"
+#include "report/since.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +31,12 @@ static void blame(struct gm_doc *doc, struct gm_gate *gate, uint32_t site)
 }
 
 /* What a site leaks by the gate's mode. */
-static uint64_t leaked(const struct gm_site *site, enum gm_leak_gate mode)
+static uint64_t leaked(const struct gm_site *site, enum gm_leak_gate mode, bool since)
 {
 	if (site->hidden || site->suppressed)
 		return 0;
+	if (mode == GM_LEAKS_EXIT && since)
+		return site->since_bytes < site->exit_bytes ? site->since_bytes : site->exit_bytes;
 	if (mode == GM_LEAKS_EXIT)
 		return site->exit_bytes;
 	return site->verdict == GM_GROW ? site->record.live_bytes : 0;
@@ -45,9 +48,9 @@ static uint64_t leaked_before(struct gm_doc *baseline, const char *key, enum gm_
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; baseline && i < baseline->sites_count; i++)
-		if (leaked(&baseline->sites[i], mode) &&
+		if (leaked(&baseline->sites[i], mode, false) &&
 		    strcmp(gm_site_key(baseline, &baseline->sites[i]), key) == 0)
-			bytes += leaked(&baseline->sites[i], mode);
+			bytes += leaked(&baseline->sites[i], mode, false);
 	return bytes;
 }
 
@@ -80,7 +83,7 @@ static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options
 	gate->limit = least;
 	gate->value = 0;
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		uint64_t bytes = leaked(&doc->sites[i], mode);
+		uint64_t bytes = leaked(&doc->sites[i], mode, doc->since != NULL);
 
 		if (!bytes || bytes < least)
 			continue;
@@ -278,6 +281,9 @@ void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
 		slot = gm_arena_push(&doc->arena, &doc->gates, &doc->gates_count, sizeof(*slot));
 		*slot = gate;
 	}
+	if (options->per_mark)
+		gm_since_marks(doc, options->min_bytes == GM_NO_BYTES ? 1 : options->min_bytes,
+			       options->warmup, doc->framework);
 }
 
 int gm_gates_exit(const struct gm_gate *list, unsigned count)

@@ -14,6 +14,8 @@ struct gm_gate_options {
 	uint64_t min_bytes;
 	uint64_t max_peak_bytes, max_fragmentation_percent, max_retries;
 	bool allow_oom, no_errors;
+	bool per_mark;			/* a gate for each mark but the first `warmup` */
+	unsigned warmup;
 };
 
 /* No limits but those that are on by default. */

@@ -5,6 +5,7 @@
 #include "report/classify.h"
 #include "report/judge.h"
 #include "report/load.h"
+#include "report/since.h"
 #include "report/suppress.h"
 #include "report/symbolize.h"
 #include <math.h>
@@ -346,6 +347,10 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 	gm_load_events(doc);
 	gm_repair(doc);
 	gm_finish_sites(doc);
+	if (!gm_since(doc, options, error, error_bytes)) {
+		gm_doc_free(doc);
+		return NULL;
+	}
 	gm_classify(doc);
 	gm_load_fragmentation(doc);
 	gm_load_ledger(doc);

@@ -164,7 +164,26 @@ static const char *warmup(struct gm_cli *cli, const char *text)
 
 	if (!read_number(text, 1000000, &number))
 		return "a number of marks or windows";
-	cli->options.warmup = (unsigned)number;
+	cli->options.warmup = cli->gates.warmup = (unsigned)number;
+	return NULL;
+}
+
+static const char *since(struct gm_cli *cli, const char *text)
+{
+	cli->options.since = text;
+	return NULL;
+}
+
+static const char *until(struct gm_cli *cli, const char *text)
+{
+	cli->options.until = text;
+	return NULL;
+}
+
+static const char *per_mark(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->gates.per_mark = true;
 	return NULL;
 }
 
@@ -270,6 +289,12 @@ static const struct option {
 	 "a site under it does not fail the leak gate (0 for exit, 1MiB for grow)"},
 	{"--warmup", "N", GM_CHECK | GM_LEAKS | GM_SUMMARY, true, warmup,
 	 "marks or windows that do not count for growth (2)"},
+	{"--since", "MARK", GM_LEAKS | GM_CHECK, true, since,
+	 "only what was allocated after that mark; MARK#2 is the second of the name"},
+	{"--until", "MARK", GM_LEAKS | GM_CHECK, true, until,
+	 "only what was allocated before that mark"},
+	{"--per-mark", NULL, GM_CHECK, true, per_mark,
+	 "a gate for each mark: nothing allocated after it and before the next is left"},
 	{"--max-peak", "SIZE", GM_CHECK, true, max_peak, "limit of each device's peak"},
 	{"--max-fragmentation", "PERCENT", GM_CHECK, true, max_fragmentation,
 	 "limit of what is reserved and not used"},
@@ -355,6 +380,7 @@ static void defaults(struct gm_cli *cli)
 		.color = 2,
 	};
 	cli->gates = gm_gate_defaults();
+	cli->gates.warmup = GM_WARMUP_WINDOWS;
 }
 
 /* run: words before the program are options, "--" ends them. */

@@ -89,6 +89,12 @@ json_t *gm_json_sites(struct gm_doc *doc)
 			continue;
 		site = gm_json_site(&doc->sites[i]);
 		json_object_set_new(site, "windows", windows(&doc->sites[i], doc->header));
+		if (doc->since) {
+			json_object_set_new(site, "since_bytes",
+					    gm_json_bytes(doc->sites[i].since_bytes));
+			json_object_set_new(site, "since_count",
+					    gm_json_bytes(doc->sites[i].since_count));
+		}
 		json_array_append_new(list, site);
 	}
 	return list;

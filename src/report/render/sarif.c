@@ -91,7 +91,8 @@ static void add_result(json_t *results, const struct gm_doc *doc, const struct g
 		       const struct gm_stack *stack, const char *message, const char *id)
 {
 	const struct gm_frame *frame = place(stack);
-	json_t *result = json_pack("{s:s, s:s, s:{s:o}}", "ruleId", gate->gate, "level", "error",
+	const char *rule = strncmp(gate->gate, "mark:", 5) == 0 ? "leaks" : gate->gate;
+	json_t *result = json_pack("{s:s, s:s, s:{s:o}}", "ruleId", rule, "level", "error",
 				   "message", "text", gm_json_string(message));
 	json_t *locations = json_array();
 

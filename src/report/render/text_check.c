@@ -64,6 +64,14 @@ static void print_errors(struct gm_out *out, struct gm_doc *doc)
 			(unsigned long long)doc->errors[i].record.count,
 			doc->errors[i].record.count == 1 ? "" : "s");
 		gm_print_stack(out, doc->errors[i].stack, 10);
+		if (doc->errors[i].first_free_stack) {
+			fprintf(out->file, "        freed before by\n");
+			gm_print_stack(out, doc->errors[i].first_free_stack, 10);
+		}
+		if (doc->errors[i].record.victim_site < doc->sites_count) {
+			fprintf(out->file, "        memory that was allocated by\n");
+			gm_print_stack(out, doc->sites[doc->errors[i].record.victim_site].stack, 10);
+		}
 	}
 }
 

@@ -54,6 +54,18 @@ static const struct key {
 	{"churn", "allocated and freed again", by_churn, true},
 };
 
+static uint64_t by_since(const struct gm_site *site)
+{
+	return site->since_bytes;
+}
+
+static bool has_since(const struct gm_site *site)
+{
+	return site->since_count && !site->suppressed;
+}
+
+static const struct key since_key = {"since", "allocated since", by_since, true};
+
 static const struct key at_peak_key = {"at peak", "at the peak", by_share_of_peak, true};
 
 const char *gm_sort_keys(void)
@@ -239,10 +251,35 @@ static void print_verdict(struct gm_out *out, const struct gm_doc *doc)
 	}
 }
 
+/* leaks --since: what was allocated between two marks and is still live, whatever its verdict. */
+static void print_since(struct gm_out *out, struct gm_doc *doc)
+{
+	unsigned count;
+	struct entry *entries = sorted(doc, &since_key, has_since, &count);
+	uint64_t bytes = 0, blocks = 0;
+	char size[GM_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < count; i++) {
+		bytes += entries[i].value;
+		blocks += entries[i].site->since_count;
+	}
+	gm_print(out, GM_BOLD, "%s in %llu block%s", gm_format_size(size, bytes),
+		 (unsigned long long)blocks, blocks == 1 ? "" : "s");
+	fprintf(out->file, " allocated after %s%s%s still live, from %u site%s.\n", doc->since,
+		doc->until ? ", before " : "", doc->until ? doc->until : "", count,
+		count == 1 ? "" : "s");
+	print_entries(out, entries, count, &since_key);
+	free(entries);
+}
+
 void gm_text_leaks(struct gm_out *out, struct gm_doc *doc, bool all)
 {
 	unsigned left_out = 0;
 
+	if (doc->since) {
+		print_since(out, doc);
+		return;
+	}
 	print_verdict(out, doc);
 	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
 		unsigned count;

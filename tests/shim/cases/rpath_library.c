@@ -1,0 +1,6 @@
+const char *say(void);
+
+const char *say(void)
+{
+	return "found by its own RPATH";
+}
