@@ -3,6 +3,7 @@
  * tests hold the report to it. GPUSIM_MEMORY is 8 GiB unless a test says otherwise.
  */
 #include "cuda_calls.h"
+#include "gpumemtrace.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -238,6 +239,27 @@ static void families(void)
 	printf("{\"failed\": %d}\n", failed);
 }
 
+/* llama.cpp#19639: what is allocated stays flat, and yet each request costs 6.4 MiB more. */
+static void requests(void)
+{
+	static const unsigned int image[16] = {0x464c457f};
+	CUmodule module;
+	CUfunction kernel;
+	int i;
+
+	cudaFree(NULL);
+	if (cuModuleLoadData(&module, image) || cuModuleGetFunction(&kernel, module, "kernel"))
+		exit(3);
+	for (i = 0; i < 11; i++) {
+		void *scratch = must(64 * MIB);
+
+		if (cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL))
+			exit(3);
+		cudaFree(scratch);
+		gpumemtrace_mark("request");
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -247,6 +269,7 @@ static const struct {
 	{"threads", threads},	{"killed", killed},	  {"host", host},
 	{"mistaken", mistaken}, {"pending", pending},	  {"fill", fill},
 	{"twenty", twenty},	{"families", families},
+	{"requests", requests},
 };
 
 int main(int argc, char **argv)

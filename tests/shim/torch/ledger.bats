@@ -37,3 +37,12 @@ adds_up() {
 	"$REPORT" summary --json "$work/1.gmt" > "$work/document"
 	is '.ledger[0].process_used_bytes' $(((512 << 20) + 203423744))
 }
+
+@test "what no call explains is said plainly (llama.cpp#19639)" {
+	# The first launch of a kernel is measured and named; ten more are nobody's.
+	GPUSIM_LAUNCH_GROWTH=6710886 traced "$PROGRAMS/exhaust" requests
+	report
+	is '.ledger[0] | [.unexplained_bytes, .unexplained_growth_bytes]' '[67108860,67108860]'
+	is '[.findings[] | select(.id == "ledger.unexplained") | .bytes]' '[67108860]'
+	adds_up
+}

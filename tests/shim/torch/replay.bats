@@ -122,3 +122,27 @@ for_each_name() {
 	is '[.findings[] | select(.id == "fragmentation.high") | .advice[] |
 		select(test("^set |PYTORCH_CUDA_ALLOC_CONF="))]' '[]'
 }
+
+@test "backend:cudaMallocAsync: no hook is called, the tensors are counted all the same" {
+	traced "$PROGRAMS/replay" "$OWN_TRACES/async.trace" 0 "$work"
+	report
+	is '.torch[0] | [.allocator, .allocated_bytes, .allocated_peak_bytes, .allocations, .frees]' \
+		"[\"cudaMallocAsync\",$((40 << 20)),$((70 << 20)),3,1]"
+	is '.torch[0].reserved_bytes == .pools[0].reserved_bytes' true
+	is '[.fragmentation[] | select(.level == "torch")]' '[]'
+}
+
+@test "PYTORCH_NO_CUDA_MEMORY_CACHING=1: tensors are allocations, none is a segment" {
+	PYTORCH_NO_CUDA_MEMORY_CACHING=1 traced "$PROGRAMS/replay" "$OWN_TRACES/uncached.trace" 0 "$work"
+	report
+	is '[.torch, [.fragmentation[] | select(.level == "torch")]]' '[[],[]]'
+	is '.totals[0].current_bytes' $((3 << 20))
+}
+
+@test "a program killed between two blocks has told everything" {
+	traced "$PROGRAMS/replay" "$OWN_TRACES/killed.trace" 0 "$work" || true
+	report
+	is '.process.end' '"killed"'
+	is '.torch[0] | [.allocated_bytes, .reserved_bytes, .allocations, .frees]' \
+		"[$((3 << 20)),$((22 << 20)),3,1]"
+}

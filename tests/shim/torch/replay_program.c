@@ -9,8 +9,10 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int (*replay)(const char *, unsigned, void (*)(const char *));
 static const char *trace, *folder;
@@ -21,6 +23,8 @@ static void mark(const char *name)
 	char path[4096];
 	int error;
 
+	if (strcmp(name, "kill") == 0)
+		raise(SIGKILL);
 	gpumemtrace_mark(name);
 	snprintf(path, sizeof(path), "%s/%u.gmt", folder, marks++);
 	error = gpumemtrace_snapshot(path);

@@ -22,6 +22,8 @@
 
 int cudaMalloc(void **pointer, size_t bytes);
 int cudaFree(void *pointer);
+int cudaMallocAsync(void **pointer, size_t bytes, void *stream);
+int cudaFreeAsync(void *pointer, void *stream);
 int cudaGetLastError(void);
 int cudaSetDevice(int device);
 
@@ -278,6 +280,23 @@ static void host_block(struct replay *replay, const struct thing *block, int64_t
 	report(replay, block->address, -bytes, DEVICE_TYPE_CPU);
 }
 
+/* backend:cudaMallocAsync: every tensor is a call of CUDA's, and no hook is called. */
+static int take_tensor(struct replay *replay, struct thing *tensor, uint64_t bytes)
+{
+	void *pointer = NULL;
+	int error = cudaMallocAsync(&pointer, bytes, NULL);
+
+	tensor->address = (uintptr_t)pointer;
+	return error ? fail(replay, "cudaMallocAsync", error) : 0;
+}
+
+static int drop_tensor(struct replay *replay, const struct thing *tensor)
+{
+	int error = cudaFreeAsync((void *)(uintptr_t)tensor->address, NULL);
+
+	return error ? fail(replay, "cudaFreeAsync", error) : 0;
+}
+
 static int play(struct replay *replay, char what, uint64_t number[5])
 {
 	struct thing *first = &replay->things[number[0] % IDS];
@@ -310,6 +329,10 @@ static int play(struct replay *replay, char what, uint64_t number[5])
 	case 'O':
 		report_oom(replay, number[0]);
 		return 0;
+	case 'P':
+		return take_tensor(replay, first, number[1]);
+	case 'Q':
+		return drop_tensor(replay, first);
 	case 'N':
 		replay->device = (int)number[0] % 8;
 		return cudaSetDevice(replay->device);

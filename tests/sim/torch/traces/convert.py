@@ -10,6 +10,10 @@ one event a line, and checks on the way that the figures come out. The snapshots
   X bytes               a cudaMalloc that fails         H bytes handle     the same with handles
   A id segment offset bytes site   a block handed out   D id               a block given back
   O bytes               an OOM reported                 K name             a mark
+
+Hand-written traces also have
+  N device              the current device              C id bytes         a block of the CPU's
+  P id bytes            a cudaMallocAsync               Q id               its cudaFreeAsync
 """
 import json
 import pickle
