@@ -104,7 +104,7 @@ static uint32_t id_of(const char *name)
 	} known[IDS];
 	uint32_t slot = (uint32_t)((uintptr_t)name * 0x9e3779b97f4a7c15ull >> 54), id;
 
-	if (known[slot].name == name)
+	if (__atomic_load_n(&known[slot].name, __ATOMIC_ACQUIRE) == name)
 		return known[slot].id;
 	for (id = 0; id < IDS; id++)
 		if (name_of(id) && !strcmp(name_of(id), name))

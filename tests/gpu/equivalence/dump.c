@@ -131,6 +131,16 @@ static void print_totals(void)
 		printf("%s\n{\"device\": %d, \"created_bytes\": %" PRIu64 ", \"mapped_bytes\": %" PRIu64
 		       ", \"reserved_va_bytes\": %" PRIu64 ", \"handles\": %" PRIu64 "}", i_ ? "," : "",
 		       vmm.device, vmm.created_bytes, vmm.mapped_bytes, vmm.reserved_va_bytes, vmm.handles);
+	fputs("],\n\"pools\": [", stdout);
+	EACH(GM_TABLE_POOLS, struct gm_pool_record, pool)
+		printf("%s\n{\"device\": %d, \"type\": %u, \"state\": %u, \"allocations\": %" PRIu64
+		       ", \"live_bytes\": %" PRIu64 "}", i_ ? "," : "", pool.device, pool.type, pool.state,
+		       pool.allocations, pool.live_bytes);
+	fputs("],\n\"costs\": [", stdout);
+	EACH(GM_TABLE_COSTS, struct gm_cost_record, cost)
+		printf("%s\n{\"device\": %d, \"cost\": %u, \"calls\": %" PRIu64 ", \"ends\": %" PRIu64
+		       ", \"live\": %" PRIu64 ", \"bytes\": %" PRId64 "}", i_ ? "," : "", cost.device,
+		       cost.cost, cost.calls, cost.ends, cost.live, cost.bytes);
 	fputs("],\n\"torch\": [", stdout);
 	EACH(GM_TABLE_TORCH, struct gm_torch_record, torch)
 		printf("%s\n{\"device\": %d, \"allocated_bytes\": %" PRIu64 ", \"reserved_bytes\": %" PRIu64
