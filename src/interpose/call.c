@@ -137,3 +137,16 @@ void gm_call_end(struct gm_call *call, int result)
 	if (__builtin_expect(__atomic_load_n(&gm_signals_waiting, __ATOMIC_RELAXED) != 0, 0))
 		gm_signals_serve();
 }
+
+int gm_unwinding(int version, int actions, uint64_t class, void *exception, void *context)
+{
+	enum { CLEANUP_PHASE = 2, CONTINUE_UNWIND = 8 }; /* the C++ ABI's */
+
+	(void)version;
+	(void)class;
+	(void)exception;
+	(void)context;
+	if (actions & CLEANUP_PHASE)
+		thread.outermost = 0;
+	return CONTINUE_UNWIND;
+}

@@ -29,6 +29,7 @@
 		struct gm_call call = {.function = GM_FN_##name, .device = -1, ##__VA_ARGS__};    \
 		CUresult result;                                                                  \
                                                                                                   \
+		GM_WATCH_UNWINDING();                                                             \
 		if (!real)                                                                        \
 			return GM_CUDART_NOT_INITIALIZED;                                         \
 		call.caller = (uintptr_t)__builtin_return_address(0);                             \

@@ -70,6 +70,13 @@ const struct gm_call *gm_call_outermost(const struct gm_call *call);
 void gm_call_end(struct gm_call *call, int result);
 
 /*
+ * In a wrapper, first thing: an exception or a cancelled thread that unwinds through it takes the mark
+ * of its call along. A personality routine alone (call.c), no landing pad: those would need libgcc.
+ */
+#define GM_WATCH_UNWINDING() __asm__ volatile(".cfi_personality 0x1b, gm_unwinding")
+int gm_unwinding(int version, int actions, uint64_t class, void *exception, void *context);
+
+/*
  * True when this call is to be answered out of memory without calling CUDA (GPUMEMTRACE_CAPACITY and
  * _FAIL): only in a driver wrapper, so that cudart sets its own error state. Sets the out-pointer to 0.
  */

@@ -22,6 +22,7 @@
 		struct gm_call call = {.function = row, .device = -1, ##__VA_ARGS__};             \
 		cudaError_t result;                                                               \
                                                                                                   \
+		GM_WATCH_UNWINDING();                                                             \
 		if (!real)                                                                        \
 			return GM_CUDART_INSUFFICIENT_DRIVER;                                     \
 		call.caller = CALLER;                                                             \
