@@ -31,13 +31,16 @@ enum gm_command {
 	GM_CHECK = 128,
 	GM_RUN = 256,
 	GM_EXPORT = 512,
-	GM_EVERY = 1023
+	GM_HTML = 1024,
+	GM_TOP = 2048,
+	GM_EVERY = 4095
 };
 
 struct gm_cli {
 	struct gm_options options;
 	struct gm_gate_options gates;
 	bool gates_given; /* run: --check */
+	bool once;	  /* top */
 	const char *out_path, *format, *junit, *sarif, *baseline;
 	char **words; /* files, or run's program and its arguments */
 	unsigned words_count;
@@ -93,5 +96,7 @@ int gm_cmd_diff(struct gm_cli *cli);
 int gm_cmd_check(struct gm_cli *cli);
 int gm_cmd_run(struct gm_cli *cli);
 int gm_cmd_export(struct gm_cli *cli);
+int gm_cmd_top(struct gm_cli *cli);
+int gm_cmd_html(struct gm_cli *cli);
 
 #endif

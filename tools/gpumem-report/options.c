@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "report/format.h"
 #include "report/render/export.h"
+#include "report/render/text_top.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -133,6 +134,19 @@ static const char *sort(struct gm_cli *cli, const char *text)
 			return NULL;
 		}
 	return gm_sort_keys();
+}
+
+static const char *top_sort(struct gm_cli *cli, const char *text)
+{
+	cli->options.sort = text;
+	return gm_top_sort_number(text) >= 0 ? NULL : "live, growth, peak, total or count";
+}
+
+static const char *once(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->once = true;
+	return NULL;
 }
 
 static const char *at(struct gm_cli *cli, const char *text)
@@ -282,6 +296,8 @@ static const struct option {
 	{"--all", NULL, GM_LEAKS, false, all, "also what is held, cached or suppressed"},
 	{"--sort", "KEY", GM_SITES | GM_EXPORT, false, sort,
 	 "live, peak, total, count or churn (live)"},
+	{"--sort", "KEY", GM_TOP, false, top_sort, "live, growth, peak, total or count (live)"},
+	{"--once", NULL, GM_TOP, false, once, "print one screen and end"},
 	{"--at", "peak", GM_SITES | GM_EXPORT, false, at, "the make-up of the peak"},
 	{"--leaks", "MODE", GM_CHECK, true, leaks,
 	 "exit, grow or off (grow with a caching framework, else exit)"},
@@ -308,9 +324,9 @@ static const struct option {
 	{"--sarif", "FILE", GM_CHECK, true, sarif, "also write them as SARIF 2.1.0"},
 	{"--check", "GATES", GM_RUN, false, run_check,
 	 "options of the command check in one word: --check \"--leaks exit\""},
-	{"-o", "OUT", GM_RUN | GM_EXPORT, false, out_path, "the file to write"},
+	{"-o", "OUT", GM_RUN | GM_EXPORT | GM_HTML, false, out_path, "the file to write"},
 	{"--format", "FORMAT", GM_EXPORT, false, format, "one of the formats below"},
-	{"--json", NULL, GM_EVERY & ~GM_EXPORT, false, json, "the whole document as JSON"},
+	{"--json", NULL, GM_EVERY & ~(GM_EXPORT | GM_HTML | GM_TOP), false, json, "the whole document as JSON"},
 	{"--top", "N", GM_EVERY, false, top, "entries of each list (20)"},
 	{"--device", "N", GM_EVERY, false, device, "this device only"},
 	{"--kind", "KIND", GM_EVERY, false, kind,
@@ -480,7 +496,7 @@ void gm_cli_help(const struct gm_command_row *command)
 		char name[64];
 
 		if (command ? !(options[i].commands & command->bit)
-			    : (options[i].commands | GM_EXPORT) != GM_EVERY)
+			    : (options[i].commands | GM_EXPORT | GM_HTML | GM_TOP) != GM_EVERY)
 			continue;
 		snprintf(name, sizeof(name), "%s%s%s", options[i].name,
 			 options[i].argument ? " " : "",

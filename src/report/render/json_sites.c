@@ -78,6 +78,16 @@ static bool shown(const struct gm_site *site)
 	return !site->hidden && (site->record.allocations || site->record.failures);
 }
 
+int *gm_json_site_numbers(struct gm_doc *doc)
+{
+	int *numbers = gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*numbers));
+	int count = 0;
+
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		numbers[i] = shown(&doc->sites[i]) ? count++ : -1;
+	return numbers;
+}
+
 json_t *gm_json_sites(struct gm_doc *doc)
 {
 	json_t *list = json_array();

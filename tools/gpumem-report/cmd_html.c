@@ -1,0 +1,35 @@
+/*
+ * html: one self-contained page of what the files hold.
+ */
+#include "cli.h"
+#include "report/progress.h"
+#include "report/render/html.h"
+#include <string.h>
+
+int gm_cmd_html(struct gm_cli *cli)
+{
+	struct gm_job *job;
+	FILE *file;
+	int rc;
+
+	if (gm_html_lacks())
+		return gm_usage_error("html: %s", gm_html_lacks());
+	if (!cli->out_path)
+		return gm_usage_error(
+			"html needs -o OUT, the page to write (- for standard output)");
+	job = gm_cli_open(cli);
+	if (!job)
+		return GM_EXIT_INPUT;
+	file = gm_cli_output(cli->out_path);
+	if (!file) {
+		gm_job_free(job);
+		return GM_EXIT_USAGE;
+	}
+	rc = gm_html_write(job, file);
+	if (file != stdout && fclose(file) != 0)
+		rc = -1;
+	gm_job_free(job);
+	if (rc)
+		return gm_usage_error("%s could not be written whole", cli->out_path);
+	return GM_EXIT_FINE;
+}

@@ -1,0 +1,129 @@
+// The timeline's chart: uPlot, with steps from minimum to maximum for each stretch of time, and lines
+// for what happened.
+
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { onResize } from "./dom.js";
+import { size, time } from "./format.js";
+import { cssColor, } from "./prefs.js";
+import { seriesStyle } from "./palette.js";
+
+const BINARY = Array.from({ length: 52 }, (_, i) => 2 ** i);
+
+/* One line of the document as uPlot's x, highest, lowest; the last stretch is closed by a point. */
+function columns(line) {
+  const n = line.max.length;
+  const x = Array.from({ length: n + 1 }, (_, i) => line.start_s + i * line.width_s);
+  return [x, [...line.max, line.max[n - 1] ?? null], [...line.min, line.min[n - 1] ?? null]];
+}
+
+function seriesOf(lines) {
+  const stepped = uPlot.paths.stepped({ align: 1 });
+  return lines.flatMap((line) => {
+    const { color, name, dash } = seriesStyle(line.series);
+    const common = { scale: "y", spanGaps: true, paths: stepped, points: { show: false } };
+    return [{ ...common, label: name, stroke: color, width: 2, dash }, { ...common, label: `${name}, lowest`, stroke: color, width: 0 }];
+  });
+}
+
+function drawEvents(chart, events, moment) {
+  const { ctx, bbox } = chart;
+  const ratio = devicePixelRatio || 1;
+  ctx.save();
+  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+  let labelEnd = -Infinity;
+  for (const event of events) {
+    const x = Math.round(chart.valToPos(event.time, "x", true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.strokeStyle = ctx.fillStyle = cssColor(event.color);
+    ctx.lineWidth = ratio;
+    ctx.setLineDash(event.kind === "mark" ? [3 * ratio, 3 * ratio] : []);
+    ctx.beginPath();
+    ctx.moveTo(x, event.kind === "failure" ? bbox.top + bbox.height - 9 * ratio : bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    if (event.kind !== "failure" && x > labelEnd) {
+      ctx.fillText(event.label, x + 4 * ratio, bbox.top + 11 * ratio);
+      labelEnd = x + ctx.measureText(event.label).width + 10 * ratio;
+    }
+  }
+  if (moment !== null) {
+    const x = Math.round(chart.valToPos(moment, "x", true));
+    ctx.setLineDash([]);
+    ctx.strokeStyle = cssColor("--accent");
+    ctx.lineWidth = 2 * ratio;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+export class TimeChart {
+  /** `onmoment(seconds)`: a moment was chosen; `onhover(seconds or null)`. */
+  constructor(box, { onmoment, onhover }) {
+    Object.assign(this, { box, onmoment, onhover, moment: null });
+    onResize(box, () => this.chart?.setSize({ width: box.clientWidth, height: this.height }));
+    document.addEventListener("themechange", () => this.lines && box.isConnected && this.update(this.lines, this.events, this.end));
+  }
+
+  get height() {
+    return this.box.clientWidth < 560 ? 280 : 360;
+  }
+
+  update(lines, events, end) {
+    const zoom = this.chart && this.end === end ? { ...this.range } : null;
+    Object.assign(this, { lines, events, end });
+    this.chart?.destroy();
+    const data = lines.length ? uPlot.join(lines.map(columns)) : [[0, end], [null, null]];
+    const grid = { stroke: cssColor("--grid"), width: 1 };
+    const axis = { stroke: cssColor("--muted"), font: "12px system-ui, sans-serif", grid, ticks: grid };
+    this.chart = new uPlot({
+      width: this.box.clientWidth, height: this.height,
+      legend: { show: false },
+      cursor: { y: false, drag: { x: true, y: false, dist: 6 }, points: { show: false } },
+      scales: { x: { time: false, range: (_, low, high) => [low ?? 0, high ?? end] }, y: { range: (_, low, high) => [0, (high || 1) * 1.06] } },
+      axes: [
+        { ...axis, values: (_, splits) => splits.map((value) => (value === 0 ? "0" : time(value))), space: 80 },
+        { ...axis, values: (_, splits) => splits.map((value) => (value === 0 ? "0" : size(value))), incrs: BINARY, size: 84 },
+      ],
+      series: [{}, ...(lines.length ? seriesOf(lines) : [{}])],
+      bands: lines.map((line, i) => ({ series: [2 * i + 1, 2 * i + 2], fill: `${seriesStyle(line.series).color}33` })),
+      hooks: {
+        draw: [(chart) => drawEvents(chart, this.events, this.moment)],
+        setCursor: [(chart) => this.onhover(chart.cursor.left >= 0 ? chart.posToVal(chart.cursor.left, "x") : null)],
+      },
+    }, data, this.box);
+    this.chart.over.addEventListener("click", (event) => {
+      if (this.chart.select.width > 1) return;
+      const left = event.clientX - this.chart.over.getBoundingClientRect().left;
+      this.onmoment(this.chart.posToVal(left, "x"));
+    });
+    if (zoom) this.chart.setScale("x", zoom);
+  }
+
+  get range() {
+    const { min, max } = this.chart.scales.x;
+    return { min: min ?? 0, max: max ?? this.end };
+  }
+
+  setMoment(moment) {
+    this.moment = moment;
+    this.chart?.redraw(false);
+  }
+
+  /** Shows `factor` times the stretch that is shown, around the chosen moment or the middle. */
+  zoom(factor) {
+    const { min, max } = this.range;
+    const inside = this.moment !== null && this.moment > min && this.moment < max;
+    const middle = inside ? this.moment : (min + max) / 2;
+    const half = Math.min(this.end, (max - min) * factor) / 2;
+    const low = Math.max(0, Math.min(middle - half, this.end - 2 * half));
+    this.chart.setScale("x", { min: low, max: low + 2 * half });
+  }
+
+  zoomOut() {
+    this.chart.setScale("x", { min: 0, max: this.end });
+  }
+}

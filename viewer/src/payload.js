@@ -1,0 +1,44 @@
+// The data in the page: JSON, compressed by gzip, in base64 (src/report/render/html.c writes it).
+
+export class NoData extends Error {}
+
+function bytesOf(base64) {
+  const text = atob(base64);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+async function unpack(base64) {
+  if (typeof DecompressionStream === "undefined")
+    throw new NoData("This browser cannot unpack the page's data; one from 2023 or later can.");
+  const stream = new Blob([bytesOf(base64)]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+function packedIn(html) {
+  return /<script type="application\/octet-stream"[^>]*>([\w+/=\s]*)<\/script>/.exec(html)?.[1].trim();
+}
+
+/** {document, parts[]} of this page. */
+export async function ownPayload() {
+  const text = document.getElementById("gpumemtrace-data").textContent.trim();
+  if (!text || text.startsWith("@"))
+    throw new NoData("This is the empty template: gpumem-report html -o OUT FILE fills it.");
+  return unpack(text);
+}
+
+/** The same of another page's text, or of what gpumem-report --json printed. */
+export async function payloadOf(text) {
+  const packed = text.trimStart().startsWith("{") ? null : packedIn(text);
+  if (packed) return unpack(packed);
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new NoData("That file is neither a page of gpumem-report html nor JSON of --json.");
+  }
+  if (value?.schema_version !== 1)
+    throw new NoData("That file is JSON, but not a document of gpumem-report --json.");
+  return { document: value, parts: [] };
+}
