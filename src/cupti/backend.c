@@ -120,8 +120,12 @@ static bool subscribe(void)
 
 void gm_cupti_start(void)
 {
-	if (gm_settings.backend != GM_BACKEND_CUPTI)
+	static bool started;
+
+	/* Once: libcuda may come again after it was unloaded, the subscription has not gone. */
+	if (gm_settings.backend != GM_BACKEND_CUPTI || started)
 		return;
+	started = true;
 	if (subscribe()) {
 		drop_refusals();
 		return;

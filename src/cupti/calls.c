@@ -15,6 +15,7 @@
 
 #define MOST_NESTED 8		/* driver calls inside each other */
 #define MOST_THREADS 1024	/* inside CUDA at one time */
+#define UNCERTAIN_BYTES 4096u	/* how far callbacks of one call may lie apart on the stack */
 
 /*
  * The outermost call comes last and those inside it lie lower, as they would on a stack: nesting is
@@ -93,17 +94,26 @@ static struct gm_call *at_depth(struct block *block, uint32_t depth)
 	return &block->calls[MOST_NESTED - depth];
 }
 
-/* Calls whose frames are no longer below us ended without a callback: an exception or longjmp. */
+/*
+ * Calls whose end was never told, left by an exception or longjmp: their callback lay exactly where
+ * this one does, or clearly below it, where no call can be under way that this one is inside of.
+ */
+static void drop_stale(struct block *block, uintptr_t frame)
+{
+	while (block->depth && (block->frames[block->depth - 1] == frame ||
+				block->frames[block->depth - 1] + UNCERTAIN_BYTES <= frame))
+		block->depth--;
+	if (block->depth == MOST_NESTED) /* no calls nest so deep */
+		block->depth = 0;
+}
+
 static struct gm_call *push(uintptr_t frame)
 {
 	struct block *block = thread.mine ? thread.mine : take_block();
 
 	if (!block)
 		return NULL;
-	while (block->depth && block->frames[block->depth - 1] <= frame)
-		block->depth--;
-	if (block->depth == MOST_NESTED)
-		return NULL;
+	drop_stale(block, frame);
 	block->frames[block->depth++] = frame;
 	return at_depth(block, block->depth);
 }
