@@ -236,6 +236,7 @@ struct gm_options {
 	bool json, quiet, full, all, at_peak;
 	const char *sort;
 	const char *suppressions;
+	bool no_shipped_suppressions;
 	int color; /* 0 never, 1 always, 2 auto */
 };
 

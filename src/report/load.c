@@ -357,6 +357,8 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 	gm_judge_sites(doc, options->warmup);
 	if (suppressions)
 		gm_suppress(doc, suppressions);
+	if (!options->no_shipped_suppressions)
+		gm_suppress(doc, gm_suppressions_shipped(&doc->arena));
 	filter(doc, options);
 	gm_judge(doc);
 	for (unsigned i = 0; doc->symbols && i < gm_symbols_missing(doc->symbols); i++)

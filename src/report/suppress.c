@@ -10,7 +10,12 @@
 struct gm_suppressions {
 	const char **patterns;
 	unsigned count;
+	bool shipped;
 };
+
+static const char shipped_text[] =
+#include "suppressions.inc"
+	;
 
 struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, const char *path, char *error,
 					     size_t error_bytes)
@@ -47,6 +52,26 @@ struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, const char 
 		*slot = gm_arena_strdup(arena, text + 5);
 	}
 	fclose(file);
+	return suppressions;
+}
+
+struct gm_suppressions *gm_suppressions_shipped(struct gm_arena *arena)
+{
+	struct gm_suppressions *suppressions = gm_arena_alloc(arena, 1, sizeof(*suppressions));
+	const char *line = shipped_text;
+
+	suppressions->shipped = true;
+	while (*line) {
+		size_t length = strcspn(line, "\n");
+		const char **slot;
+
+		if (strncmp(line, "leak:", 5) == 0) {
+			slot = gm_arena_push(arena, &suppressions->patterns, &suppressions->count,
+					     sizeof(*slot));
+			*slot = gm_arena_strndup(arena, line + 5, length - 5);
+		}
+		line += length + (line[length] == '\n');
+	}
 	return suppressions;
 }
 
@@ -92,6 +117,34 @@ static bool matches_frame(const char *pattern, const struct gm_frame *frame)
 	       (frame->file && gm_suppression_matches(pattern, frame->file));
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/*
+ * A shipped pattern is about the library that allocated, not about who called it: only frames up to
+ * that library's own count. A bounded site only: what a library keeps on purpose does not grow.
+ */
+static bool matches_library(const char *pattern, const struct gm_site *site)
+{
+	if (site->verdict == GM_GROW)
+		return false;
+	for (unsigned i = 0; site->stack && i < site->stack->count; i++) {
+		const struct gm_frame *frame = &site->stack->frames[i];
+		bool own = site->library && frame->module &&
+			   strcmp(base_name(frame->module), site->library) == 0;
+
+		if (!own && !frame->plumbing)
+			return false;
+		if (matches_frame(pattern, frame))
+			return true;
+	}
+	return false;
+}
+
 static bool matches_site(const char *pattern, const struct gm_site *site)
 {
 	for (unsigned i = 0; site->stack && i < site->stack->count; i++)
@@ -110,7 +163,8 @@ void gm_suppress(struct gm_doc *doc, const struct gm_suppressions *suppressions)
 			struct gm_site *site = &doc->sites[i];
 
 			if (site->suppressed || site->verdict < GM_HELD ||
-			    !matches_site(used.pattern, site))
+			    !(suppressions->shipped ? matches_library(used.pattern, site)
+						    : matches_site(used.pattern, site)))
 				continue;
 			site->suppressed = used.pattern;
 			used.sites++;
@@ -122,7 +176,7 @@ void gm_suppress(struct gm_doc *doc, const struct gm_suppressions *suppressions)
 				gm_arena_push(&doc->arena, &doc->suppressed, &doc->suppressed_count,
 					      sizeof(*slot));
 			*slot = used;
-		} else {
+		} else if (!suppressions->shipped) {
 			const char **slot =
 				gm_arena_push(&doc->arena, &doc->unused_suppressions,
 					      &doc->unused_suppressions_count, sizeof(*slot));

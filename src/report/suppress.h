@@ -15,6 +15,9 @@ struct gm_suppressions;
 struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, const char *path, char *error,
 					     size_t error_bytes);
 
+/* Those that are built in (suppressions.txt): what libraries keep on purpose. */
+struct gm_suppressions *gm_suppressions_shipped(struct gm_arena *arena);
+
 /* True if `text` matches a pattern. */
 bool gm_suppression_matches(const char *pattern, const char *text);
 

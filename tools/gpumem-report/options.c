@@ -84,6 +84,13 @@ static const char *suppressions(struct gm_cli *cli, const char *text)
 	return NULL;
 }
 
+static const char *no_shipped(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->options.no_shipped_suppressions = true;
+	return NULL;
+}
+
 static const char *no_symbols(struct gm_cli *cli, const char *text)
 {
 	(void)text;
@@ -333,6 +340,8 @@ static const struct option {
 	 "this kind only: device, managed, array, async, vmm, graph, pinned, registered, imported"},
 	{"--level", "LEVEL", GM_EVERY, false, level, "driver, torch or custom only"},
 	{"--suppressions", "FILE", GM_EVERY, true, suppressions, "leak:PATTERN lines, as LSan's"},
+	{"--no-shipped-suppressions", NULL, GM_EVERY, true, no_shipped,
+	 "also what libraries keep on purpose"},
 	{"--no-symbols", NULL, GM_EVERY, false, no_symbols, "do not look up functions and lines"},
 	{"--full", NULL, GM_EVERY, false, full, "whole stacks and names"},
 	{"--color", "WHEN", GM_EVERY, false, color, "auto, always or never"},
