@@ -31,10 +31,12 @@ static unsigned driver_major(void)
 	CUresult (*get_version)(int *) = gm_libcuda_symbol("cuDriverGetVersion");
 	int version = 0;
 
-	return get_version && get_version(&version) == GM_CUDA_SUCCESS ? (unsigned)version / 1000 : 13;
+	return get_version && get_version(&version) == GM_CUDA_SUCCESS ? (unsigned)version / 1000
+								       : 13;
 }
 
-/* Who it is that has the subscription: by CUPTI, else by the injection that is set, else a guess. */
+/* Who it is that has the subscription: by CUPTI, else by the injection that is set, else a guess.
+ */
 static void name_holder(const struct gm_cupti_answer *answer, char *text, size_t bytes)
 {
 	const char *injection = getenv("CUDA_INJECTION64_PATH");
@@ -54,12 +56,14 @@ static void say_refused(const struct gm_cupti_answer *answer, const char *path)
 	switch (answer->outcome) {
 	case GM_CUPTI_TAKEN:
 		name_holder(answer, holder, sizeof(holder));
-		gm_log(GM_LOG_WARN, NOT_USED "it has room for one subscriber, and %s is it; %s", holder,
-		       instead());
+		gm_log(GM_LOG_WARN, NOT_USED "it has room for one subscriber, and %s is it; %s",
+		       holder, instead());
 		break;
 	case GM_CUPTI_UNKNOWN_VERSION:
-		gm_log(GM_LOG_WARN, NOT_USED "%s has API version %u, known are 18 (CUDA 11.8) to those "
-		       "of CUDA 13; %s", path, answer->version, instead());
+		gm_log(GM_LOG_WARN,
+		       NOT_USED "%s has API version %u, known are 18 (CUDA 11.8) to those "
+				"of CUDA 13; %s",
+		       path, answer->version, instead());
 		break;
 	case GM_CUPTI_INCOMPLETE:
 		gm_log(GM_LOG_WARN, NOT_USED "%s lacks %s; %s", path, answer->text, instead());
@@ -73,15 +77,19 @@ static void say_refused(const struct gm_cupti_answer *answer, const char *path)
 static int is_torch(const struct gm_object *object, void *unused)
 {
 	(void)unused;
-	return gm_cupti_is_library(object, "libtorch_cpu") || gm_cupti_is_library(object, "libkineto");
+	return gm_cupti_is_library(object, "libtorch_cpu") ||
+	       gm_cupti_is_library(object, "libkineto");
 }
 
 static void say_subscribed(const struct gm_cupti_answer *answer, const char *path)
 {
-	gm_log(GM_LOG_INFO, "recording by CUPTI (%s, API version %u): %u functions, %u of ours it does "
-	       "not know", path, answer->version, answer->enabled, answer->missing);
+	gm_log(GM_LOG_INFO,
+	       "recording by CUPTI (%s, API version %u): %u functions, %u of ours it does "
+	       "not know",
+	       path, answer->version, answer->enabled, answer->missing);
 	gm_log(gm_objects_each(is_torch, NULL) ? GM_LOG_WARN : GM_LOG_INFO,
-	       "CUPTI has room for one subscriber, and gpumemtrace is it now: torch.profiler and other "
+	       "CUPTI has room for one subscriber, and gpumemtrace is it now: torch.profiler and "
+	       "other "
 	       "CUPTI tools get no GPU activities in this process");
 }
 
@@ -91,7 +99,8 @@ static void drop_refusals(void)
 	if (gm_settings.capacity_bytes == UINT64_MAX && !gm_settings.fail_from &&
 	    gm_settings.fail_share <= 0)
 		return;
-	gm_log(GM_LOG_WARN, "GPUMEMTRACE_CAPACITY and GPUMEMTRACE_FAIL need GPUMEMTRACE_BACKEND=preload: "
+	gm_log(GM_LOG_WARN,
+	       "GPUMEMTRACE_CAPACITY and GPUMEMTRACE_FAIL need GPUMEMTRACE_BACKEND=preload: "
 	       "ignored");
 	gm_settings.capacity_bytes = UINT64_MAX;
 	gm_settings.fail_from = gm_settings.fail_to = 0;
@@ -104,8 +113,10 @@ static bool subscribe(void)
 	struct gm_object library;
 
 	if (!gm_cupti_calls_start() || !gm_cupti_find(driver_major(), &library)) {
-		gm_log(GM_LOG_WARN, NOT_USED "there is no libcupti (it comes with the CUDA toolkit and "
-		       "with pip's nvidia-cuda-cupti; LD_LIBRARY_PATH or CUDA_HOME may lead to it); %s",
+		gm_log(GM_LOG_WARN,
+		       NOT_USED "there is no libcupti (it comes with the CUDA toolkit and "
+				"with pip's nvidia-cuda-cupti; LD_LIBRARY_PATH or CUDA_HOME may "
+				"lead to it); %s",
 		       instead());
 		return false;
 	}

@@ -1,7 +1,7 @@
 /*
- * Finding the caller (caller.h): between a callback and the program lie frames of ours, of libcupti,
- * of libcuda and, where it is a library of its own, of cudart. A static cudart is part of its program
- * here, as it is for the wrappers.
+ * Finding the caller (caller.h): between a callback and the program lie frames of ours, of
+ * libcupti, of libcuda and, where it is a library of its own, of cudart. A static cudart is part of
+ * its program here, as it is for the wrappers.
  */
 #include "cupti/caller.h"
 #include "cupti/library.h"
@@ -11,8 +11,8 @@
 
 #include <stdbool.h>
 
-#define MOST_FRAMES 32u /* as many as stack.c looks for the caller in */
-#define SLOTS 2048u	/* power of two */
+#define MOST_FRAMES 32u	  /* as many as stack.c looks for the caller in */
+#define SLOTS	    2048u /* power of two */
 
 /*
  * Return addresses seen, each as address * 2 + (1: CUDA's). Never emptied: CUDA's libraries stay

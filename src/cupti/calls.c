@@ -13,9 +13,9 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#define MOST_NESTED 8		/* driver calls inside each other */
-#define MOST_THREADS 1024	/* inside CUDA at one time */
-#define UNCERTAIN_BYTES 4096u	/* how far callbacks of one call may lie apart on the stack */
+#define MOST_NESTED	8     /* driver calls inside each other */
+#define MOST_THREADS	1024  /* inside CUDA at one time */
+#define UNCERTAIN_BYTES 4096u /* how far callbacks of one call may lie apart on the stack */
 
 /*
  * The outermost call comes last and those inside it lie lower, as they would on a stack: nesting is
@@ -25,7 +25,7 @@ struct block {
 	struct gm_call calls[MOST_NESTED];
 	uintptr_t frames[MOST_NESTED]; /* of the callbacks at their begin, outermost first */
 	uint32_t depth;
-	uint32_t taken;	/* by a thread (atomic) */
+	uint32_t taken; /* by a thread (atomic) */
 };
 
 static struct block *blocks;
@@ -57,7 +57,8 @@ const char *gm_cupti_wanted(unsigned function)
 	case GM_ROLE_NOTHING:
 	case GM_ROLE_MEM_INFO: /* asked by us, too; matters for GPUMEMTRACE_CAPACITY alone */
 	case GM_ROLE_ROUTE:
-	case GM_ROLE_LAUNCH: /* a callback for every launch would cost more than the figure is worth */
+	case GM_ROLE_LAUNCH: /* a callback for every launch would cost more than the figure is worth
+			      */
 		return NULL;
 	default:
 		return row->name;

@@ -1,6 +1,6 @@
 /*
- * What CUPTI tells of calls and contexts, in the table's terms. Every function may be called from any
- * thread, from inside CUDA; none calls back into what is under way.
+ * What CUPTI tells of calls and contexts, in the table's terms. Every function may be called from
+ * any thread, from inside CUDA; none calls back into what is under way.
  */
 #ifndef GM_CUPTI_CALLS_H
 #define GM_CUPTI_CALLS_H
@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Rows of the table (enum gm_function), and CUPTI's callback id of each by the headers, 0 for none. */
+/* Rows of the table (enum gm_function), and CUPTI's callback id of each by the headers, 0 for none.
+ */
 extern const unsigned gm_cupti_functions;
 extern const uint16_t gm_cupti_ids[];
 

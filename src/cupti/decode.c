@@ -1,7 +1,7 @@
 /*
- * One decoder per driver row (decode.h): CUPTI passes a function's arguments as a structure with the
- * parameters in their order, so the row's own list gives its layout. tests/cupti holds each against
- * generated_cuda_meta.h.
+ * One decoder per driver row (decode.h): CUPTI passes a function's arguments as a structure with
+ * the parameters in their order, so the row's own list gives its layout. tests/cupti holds each
+ * against generated_cuda_meta.h.
  */
 #include "cupti/decode.h"
 
@@ -9,16 +9,16 @@
 #pragma GCC diagnostic ignored "-Woverride-init"
 
 #define GM_RUNTIME(...)
-#define GM_DRIVER(name, list, role_, kind_, ...)                                                  \
-	static void decode_##name(const void *given, struct gm_call *call)                        \
-	{                                                                                         \
-		const struct {                                                                    \
-			GM_FIELDS(list)                                                           \
-		} *params = given;                                                                \
-		GM_LOCALS(list)                                                                   \
-                                                                                                  \
-		(void)params;                                                                     \
-		*call = (struct gm_call){.function = GM_FN_##name, .device = -1, ##__VA_ARGS__};  \
+#define GM_DRIVER(name, list, role_, kind_, ...)                                                   \
+	static void decode_##name(const void *given, struct gm_call *call)                         \
+	{                                                                                          \
+		const struct {                                                                     \
+			GM_FIELDS(list)                                                            \
+		} *params = given;                                                                 \
+		GM_LOCALS(list)                                                                    \
+                                                                                                   \
+		(void)params;                                                                      \
+		*call = (struct gm_call){.function = GM_FN_##name, .device = -1, ##__VA_ARGS__};   \
 	}
 #include "api/cuda_api.def"
 

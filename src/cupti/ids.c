@@ -11,7 +11,7 @@
 
 /* The second argument: 0 unless GM_CBID_NAME is defined and brings a comma and the id. */
 #define SECOND_(first, second, ...) second
-#define SECOND(...) SECOND_(__VA_ARGS__)
+#define SECOND(...)		    SECOND_(__VA_ARGS__)
 
 const unsigned gm_cupti_functions = GM_FUNCTIONS;
 

@@ -32,7 +32,8 @@ static int loaded_cupti(const struct gm_object *object, void *data)
 	return 1;
 }
 
-static bool open_in(const char *directory, const char *below, unsigned major, struct gm_object *library)
+static bool open_in(const char *directory, const char *below, unsigned major,
+		    struct gm_object *library)
 {
 	char path[PATH_MAX];
 
@@ -47,7 +48,8 @@ static bool open_of_toolkit(const char *root, unsigned major, struct gm_object *
 			open_in(root, "/extras/CUPTI/lib64", major, library));
 }
 
-/* ---- wheels: beside the loaded cudart, or anywhere in the site that loaded objects come from ---- */
+/* ---- wheels: beside the loaded cudart, or anywhere in the site that loaded objects come from ----
+ */
 
 static int beside_cudart(const struct gm_object *object, void *data)
 {
@@ -55,7 +57,8 @@ static int beside_cudart(const struct gm_object *object, void *data)
 
 	if (!slash || !gm_cupti_is_library(object, "libcudart"))
 		return 0;
-	return snprintf(data, PATH_MAX, "%.*s", (int)(slash - object->path), object->path) < PATH_MAX;
+	return snprintf(data, PATH_MAX, "%.*s", (int)(slash - object->path), object->path) <
+	       PATH_MAX;
 }
 
 static int site_of(const struct gm_object *object, void *data)
@@ -67,8 +70,9 @@ static int site_of(const struct gm_object *object, void *data)
 		const char *site = strstr(object->path, sites[i]);
 
 		if (site)
-			return snprintf(data, PATH_MAX, "%.*s", (int)(site - object->path +
-				(long)strlen(sites[i]) - 1), object->path) < PATH_MAX;
+			return snprintf(data, PATH_MAX, "%.*s",
+					(int)(site - object->path + (long)strlen(sites[i]) - 1),
+					object->path) < PATH_MAX;
 	}
 	return 0;
 }
@@ -98,7 +102,8 @@ bool gm_cupti_find(unsigned major, struct gm_object *library)
 		if (open_of_toolkit(getenv("CUDA_HOME"), major, library) ||
 		    open_of_toolkit(getenv("CUDA_PATH"), major, library) ||
 		    gm_library_open(soname_of(major), library) ||
-		    open_of_toolkit("/usr/local/cuda", major, library) || open_of_wheel(major, library))
+		    open_of_toolkit("/usr/local/cuda", major, library) ||
+		    open_of_wheel(major, library))
 			return true;
 	return false;
 }

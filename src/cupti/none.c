@@ -10,5 +10,5 @@ void gm_cupti_start(void)
 		return;
 	gm_settings.backend = GM_BACKEND_PRELOAD;
 	gm_log(GM_LOG_WARN, "this build lacks the CUPTI backend (there were no CUPTI headers): "
-	       "recording by LD_PRELOAD");
+			    "recording by LD_PRELOAD");
 }

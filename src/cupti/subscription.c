@@ -9,11 +9,26 @@
 #include <cupti_callbacks.h>
 #include <cupti_result.h>
 #include <cupti_version.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_IDS 4096u		/* callback ids; CUDA 13.0 has 807 */
-#define NAME_BYTES 64		/* what CUPTI needs for the holder's name */
+#define MOST_IDS   4096u /* callback ids; CUDA 13.0 has 807 */
+#define NAME_BYTES 64	 /* what CUPTI needs for the holder's name */
+
+/* CUpti_SubscriberParams, which the headers have from CUDA 12.8 or 13 on. */
+struct subscriber_params {
+	size_t struct_bytes;
+	const char *name;
+	char *holder; /* gets the name of who is subscribed already */
+	size_t holder_bytes;
+};
+#ifdef CUpti_SubscriberParams_STRUCT_SIZE
+_Static_assert(sizeof(struct subscriber_params) == CUpti_SubscriberParams_STRUCT_SIZE &&
+		       offsetof(struct subscriber_params, holder) ==
+			       offsetof(CUpti_SubscriberParams, oldSubscriberName),
+	       "CUpti_SubscriberParams");
+#endif
 
 static struct {
 	CUptiResult (*get_version)(uint32_t *);
@@ -21,7 +36,7 @@ static struct {
 	CUptiResult (*get_callback_name)(CUpti_CallbackDomain, uint32_t, const char **);
 	CUptiResult (*subscribe)(CUpti_SubscriberHandle *, CUpti_CallbackFunc, void *);
 	CUptiResult (*subscribe_v2)(CUpti_SubscriberHandle *, CUpti_CallbackFunc, void *,
-				    CUpti_SubscriberParams *);
+				    struct subscriber_params *);
 	CUptiResult (*unsubscribe)(CUpti_SubscriberHandle);
 	CUptiResult (*enable_callback)(uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain,
 				       CUpti_CallbackId);
@@ -60,8 +75,9 @@ static bool find_functions(const struct gm_object *library, struct gm_cupti_answ
 }
 
 /*
- * Plain numbers until CUDA 12 (18 is CUDA 11.8), then the toolkit's version. struct CUpti_CallbackData
- * is the same in all of these, and the parameters of a function are those of its symbol.
+ * Plain numbers until CUDA 12 (18 is CUDA 11.8), then the toolkit's version. struct
+ * CUpti_CallbackData is the same in all of these, and the parameters of a function are those of its
+ * symbol.
  */
 static bool is_known_version(uint32_t version)
 {
@@ -72,8 +88,8 @@ static bool fail(struct gm_cupti_answer *answer, CUptiResult error)
 {
 	const char *text = NULL;
 
-	answer->outcome = error == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? GM_CUPTI_TAKEN :
-										    GM_CUPTI_FAILED;
+	answer->outcome = error == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? GM_CUPTI_TAKEN
+										  : GM_CUPTI_FAILED;
 	if (answer->outcome == GM_CUPTI_TAKEN)
 		return false; /* whose name there was to tell is in place */
 	if (cupti.get_result_string(error, &text) != CUPTI_SUCCESS || !text)
@@ -92,7 +108,8 @@ static void told_of_resource(CUpti_CallbackId id, const CUpti_ResourceData *reso
 		gm_cupti_context_ends((uintptr_t)resource->context);
 }
 
-static void CUPTIAPI told(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *data)
+static void CUPTIAPI told(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+			  const void *data)
 {
 	const CUpti_CallbackData *call = data;
 	unsigned function;
@@ -114,11 +131,11 @@ static void CUPTIAPI told(void *user, CUpti_CallbackDomain domain, CUpti_Callbac
 
 static bool subscribe(struct gm_cupti_answer *answer)
 {
-	CUpti_SubscriberParams params = {
-		.structSize = CUpti_SubscriberParams_STRUCT_SIZE,
-		.subscriberName = "gpumemtrace",
-		.oldSubscriberName = answer->text,
-		.oldSubscriberSize = NAME_BYTES,
+	struct subscriber_params params = {
+		.struct_bytes = sizeof(params),
+		.name = "gpumemtrace",
+		.holder = answer->text,
+		.holder_bytes = NAME_BYTES,
 	};
 	CUptiResult error;
 
@@ -148,7 +165,8 @@ static uint32_t id_of(unsigned function, const char *name)
 	if (id && is_named(id, name))
 		return id;
 	for (id = 1; id < MOST_IDS; id++) {
-		if (cupti.get_callback_name(CUPTI_CB_DOMAIN_DRIVER_API, id, &found) != CUPTI_SUCCESS)
+		if (cupti.get_callback_name(CUPTI_CB_DOMAIN_DRIVER_API, id, &found) !=
+		    CUPTI_SUCCESS)
 			return 0;
 		if (found && !strcmp(found, name))
 			return id;
@@ -190,7 +208,8 @@ void gm_cupti_subscribe(const struct gm_object *library, struct gm_cupti_answer 
 	*answer = (struct gm_cupti_answer){.outcome = GM_CUPTI_SUBSCRIBED};
 	if (!find_functions(library, answer))
 		return;
-	if (cupti.get_version(&answer->version) != CUPTI_SUCCESS || !is_known_version(answer->version)) {
+	if (cupti.get_version(&answer->version) != CUPTI_SUCCESS ||
+	    !is_known_version(answer->version)) {
 		answer->outcome = GM_CUPTI_UNKNOWN_VERSION;
 		return;
 	}

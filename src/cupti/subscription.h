@@ -10,17 +10,18 @@
 
 enum gm_cupti_outcome {
 	GM_CUPTI_SUBSCRIBED,
-	GM_CUPTI_TAKEN,		/* another tool is the one subscriber; `text`: who, "" if CUPTI does not tell */
+	GM_CUPTI_TAKEN, /* another tool is the one subscriber; `text`: who, "" if CUPTI does not
+			   tell */
 	GM_CUPTI_UNKNOWN_VERSION, /* older than CUDA 11.8 or newer than 13: structures may differ */
-	GM_CUPTI_INCOMPLETE,	/* it lacks a function that is needed; `text`: which */
-	GM_CUPTI_FAILED		/* `text`: what CUPTI says */
+	GM_CUPTI_INCOMPLETE,	  /* it lacks a function that is needed; `text`: which */
+	GM_CUPTI_FAILED		  /* `text`: what CUPTI says */
 };
 
 struct gm_cupti_answer {
 	enum gm_cupti_outcome outcome;
-	uint32_t version;	/* cuptiGetVersion's, 0 if it could not be asked */
-	unsigned enabled;	/* functions that are told */
-	unsigned missing;	/* functions of the table that this libcupti does not know */
+	uint32_t version; /* cuptiGetVersion's, 0 if it could not be asked */
+	unsigned enabled; /* functions that are told */
+	unsigned missing; /* functions of the table that this libcupti does not know */
 	char text[128];
 };
 

@@ -25,7 +25,7 @@
 #include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define IDS 1024
+#define IDS    1024
 
 static const char *const names[IDS] = {
 #define FAKE_ID(name) [CUPTI_DRIVER_TRACE_CBID_##name] = #name,
@@ -55,7 +55,8 @@ static const char *name_of(uint32_t id)
 
 	if (id < shift || id - shift >= IDS || (id > shift && !names[id - shift]))
 		return NULL;
-	return id == shift || (lacks && !strcmp(lacks, names[id - shift])) ? "INVALID" : names[id - shift];
+	return id == shift || (lacks && !strcmp(lacks, names[id - shift])) ? "INVALID"
+									   : names[id - shift];
 }
 
 EXPORT CUptiResult cuptiGetVersion(uint32_t *version)
@@ -118,7 +119,8 @@ static uint32_t id_of(const char *name)
 	return id;
 }
 
-static void told_call(const char *name, const void *params, const void *result, uint64_t *correlation)
+static void told_call(const char *name, const void *params, const void *result,
+		      uint64_t *correlation)
 {
 	CUpti_CallbackData data = {
 		.callbackSite = result ? CUPTI_API_EXIT : CUPTI_API_ENTER,
@@ -143,8 +145,10 @@ static void told_context(int created, void *context)
 {
 	CUpti_ResourceData data = {.context = context};
 
-	tell(CUPTI_CB_DOMAIN_RESOURCE, created ? CUPTI_CBID_RESOURCE_CONTEXT_CREATED :
-						 CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, &data);
+	tell(CUPTI_CB_DOMAIN_RESOURCE,
+	     created ? CUPTI_CBID_RESOURCE_CONTEXT_CREATED
+		     : CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING,
+	     &data);
 }
 
 static CUptiResult listen(bool on)
@@ -175,8 +179,9 @@ EXPORT CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_Call
 }
 
 #ifndef FAKE_OLD
-EXPORT CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback,
-				     void *user, CUpti_SubscriberParams *params)
+EXPORT CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber,
+				     CUpti_CallbackFunc callback, void *user,
+				     CUpti_SubscriberParams *params)
 {
 	CUptiResult result;
 
@@ -202,7 +207,8 @@ EXPORT CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
 EXPORT CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscriber,
 				       CUpti_CallbackDomain domain, CUpti_CallbackId id)
 {
-	if (subscriber != (CUpti_SubscriberHandle)&fake || domain >= CUPTI_CB_DOMAIN_SIZE || id >= IDS)
+	if (subscriber != (CUpti_SubscriberHandle)&fake || domain >= CUPTI_CB_DOMAIN_SIZE ||
+	    id >= IDS)
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	fake.enabled[domain][id] = enable;
 	return CUPTI_SUCCESS;

@@ -12,7 +12,7 @@
 struct layout {
 	const char *function;
 	size_t bytes;
-	size_t offset[MOST_FIELDS];	/* in the order of the row's parameters */
+	size_t offset[MOST_FIELDS]; /* in the order of the row's parameters */
 	size_t width[MOST_FIELDS];
 };
 

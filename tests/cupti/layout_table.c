@@ -1,5 +1,6 @@
 /*
- * As the decoders see it (src/cupti/decode.c): each row's parameters as fields, in cuda_abi.h's types.
+ * As the decoders see it (src/cupti/decode.c): each row's parameters as fields, in cuda_abi.h's
+ * types.
  */
 #include "api/cuda_abi.h"
 #include "api/params.h"
@@ -7,9 +8,9 @@
 #include "layout_fields.h"
 
 #define GM_RUNTIME(...)
-#define GM_DRIVER(name, list, ...)                                                                \
-	struct params_##name {                                                                    \
-		GM_FIELDS(list)                                                                   \
+#define GM_DRIVER(name, list, ...)                                                                 \
+	struct params_##name {                                                                     \
+		GM_FIELDS(list)                                                                    \
 	};
 #include "api/cuda_api.def"
 

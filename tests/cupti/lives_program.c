@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MIB (1ull << 20)
+#define MIB	(1ull << 20)
 #define THREADS 1500
 
 static void ok(CUresult error)
@@ -41,7 +41,8 @@ static void begin(void)
 
 static void context(void)
 {
-	void (*end_context)(CUcontext) = (void (*)(CUcontext))dlsym(RTLD_DEFAULT, "gpusim_end_context");
+	void (*end_context)(CUcontext) =
+		(void (*)(CUcontext))dlsym(RTLD_DEFAULT, "gpusim_end_context");
 	CUcontext primary, own;
 
 	if (!end_context)

@@ -34,10 +34,11 @@ static void same_layouts(void **state)
 	for (; ours->function; ours++, theirs++) {
 		assert_string_equal(ours->function, theirs->function);
 		if (ours->bytes != theirs->bytes)
-			fail_msg("%s: %zu bytes, CUPTI's structure has %zu", ours->function, ours->bytes,
-				 theirs->bytes);
+			fail_msg("%s: %zu bytes, CUPTI's structure has %zu", ours->function,
+				 ours->bytes, theirs->bytes);
 		for (i = 0; i < MOST_FIELDS; i++)
-			if (ours->offset[i] != theirs->offset[i] || ours->width[i] != theirs->width[i])
+			if (ours->offset[i] != theirs->offset[i] ||
+			    ours->width[i] != theirs->width[i])
 				fail_msg("%s: parameter %u is %zu bytes at %zu, CUPTI's %zu at %zu",
 					 ours->function, i, ours->width[i], ours->offset[i],
 					 theirs->width[i], theirs->offset[i]);
@@ -46,7 +47,8 @@ static void same_layouts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(same_rows), cmocka_unit_test(same_layouts)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(same_rows),
+					   cmocka_unit_test(same_layouts)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,8 @@
 
 struct traced {
 	/* `result` NULL: the call begins; *correlation is the call's own, 0 at first */
-	void (*call)(const char *name, const void *params, const void *result, uint64_t *correlation);
+	void (*call)(const char *name, const void *params, const void *result,
+		     uint64_t *correlation);
 	void (*context)(int created, void *context);
 };
 

@@ -12,7 +12,7 @@
 
 #pragma GCC diagnostic ignored "-Woverride-init"
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT	      __attribute__((visibility("default")))
 #define MOST_CONTEXTS 16
 
 static struct traced traced;
@@ -62,24 +62,24 @@ static void after(const struct gm_call *call, unsigned role, CUresult result)
 }
 
 #define GM_RUNTIME(...)
-#define GM_DRIVER(name, params, role_, kind_, ...)                                                \
-	EXPORT CUresult name(GM_PARAMS(params));                                                  \
-	CUresult inner_##name(GM_PARAMS(params));                                                 \
-	CUresult name(GM_PARAMS(params))                                                          \
-	{                                                                                         \
-		struct gm_call call = {.function = GM_FN_##name, .device = -1, ##__VA_ARGS__};    \
-		struct {                                                                          \
-			GM_FIELDS(params)                                                         \
-		} given = {GM_NAMES(params)};                                                     \
-		uint64_t correlation = 0;                                                         \
-		CUresult result;                                                                  \
-                                                                                                  \
-		tell(#name, &given, NULL, &correlation);                                          \
-		before(&call, GM_ROLE_##role_);                                                   \
-		result = inner_##name(GM_NAMES(params));                                          \
-		after(&call, GM_ROLE_##role_, result);                                            \
-		tell(#name, &given, &result, &correlation);                                       \
-		return result;                                                                    \
+#define GM_DRIVER(name, params, role_, kind_, ...)                                                 \
+	EXPORT CUresult name(GM_PARAMS(params));                                                   \
+	CUresult inner_##name(GM_PARAMS(params));                                                  \
+	CUresult name(GM_PARAMS(params))                                                           \
+	{                                                                                          \
+		struct gm_call call = {.function = GM_FN_##name, .device = -1, ##__VA_ARGS__};     \
+		struct {                                                                           \
+			GM_FIELDS(params)                                                          \
+		} given = {GM_NAMES(params)};                                                      \
+		uint64_t correlation = 0;                                                          \
+		CUresult result;                                                                   \
+                                                                                                   \
+		tell(#name, &given, NULL, &correlation);                                           \
+		before(&call, GM_ROLE_##role_);                                                    \
+		result = inner_##name(GM_NAMES(params));                                           \
+		after(&call, GM_ROLE_##role_, result);                                             \
+		tell(#name, &given, &result, &correlation);                                        \
+		return result;                                                                     \
 	}
 #include "api/cuda_api.def"
 

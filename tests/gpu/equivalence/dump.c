@@ -1,7 +1,7 @@
 /*
- * Prints what an output file holds as JSON, as it stands: sites with their stacks, totals and the ring
- * of events. For compare.py; links the reader alone, so it runs where the report tool's libraries are
- * not.
+ * Prints what an output file holds as JSON, as it stands: sites with their stacks, totals and the
+ * ring of events. For compare.py; links the reader alone, so it runs where the report tool's
+ * libraries are not.
  */
 #include "store/reader.h"
 
@@ -11,10 +11,11 @@
 
 static const struct gm_reader *file;
 
-#define EACH(table, type, record)                                                                  \
+#define GM_EACH_RECORD(table, type, record)                                                        \
 	for (uint32_t i_ = 0; i_ < gm_reader_count(file, table); i_++)                             \
 		for (type record = {0}, *once_ = &record;                                          \
-		     once_ && gm_reader_get(file, table, i_, &record, sizeof(record)); once_ = NULL)
+		     once_ && gm_reader_get(file, table, i_, &record, sizeof(record));             \
+		     once_ = NULL)
 
 static void print_text(const char *text)
 {
@@ -48,7 +49,8 @@ static void print_frame(uint32_t number)
 				 gm_reader_string(file, frame.python.function_string),
 				 base_of(gm_reader_string(file, frame.python.file_string)),
 				 frame.python.line);
-		else if (gm_reader_get(file, GM_TABLE_MODULES, frame.native.module, &module, sizeof(module)))
+		else if (gm_reader_get(file, GM_TABLE_MODULES, frame.native.module, &module,
+				       sizeof(module)))
 			snprintf(text, sizeof(text), "%s+0x%" PRIx64,
 				 base_of(gm_reader_string(file, module.path_string)),
 				 frame.native.offset);
@@ -64,7 +66,8 @@ static void print_stack(uint32_t number)
 	putchar('[');
 	if (gm_reader_get(file, GM_TABLE_STACKS, number, &stack, sizeof(stack)))
 		for (i = 0; i < stack.frames; i++) {
-			gm_reader_get(file, GM_TABLE_STACK_FRAMES, stack.first + i, &frame, sizeof(frame));
+			gm_reader_get(file, GM_TABLE_STACK_FRAMES, stack.first + i, &frame,
+				      sizeof(frame));
 			fputs(i ? ", " : "", stdout);
 			print_frame(frame);
 		}
@@ -89,12 +92,13 @@ static void print_sites(void)
 	fputs("\"sites\": [", stdout);
 	for (i = 0; gm_reader_site(file, i, &site); i++) {
 		printf("%s\n{\"level\": %u, \"kind\": %u, \"device\": %d, \"live_bytes\": %" PRIu64
-		       ", \"live_count\": %" PRIu64 ", \"peak_bytes\": %" PRIu64 ", \"allocated_bytes\": %"
-		       PRIu64 ", \"freed_bytes\": %" PRIu64 ", \"allocations\": %" PRIu64 ", \"frees\": %"
-		       PRIu64 ", \"failures\": %" PRIu64 ", \"function\": ", i ? "," : "", site.level,
-		       site.kind, site.device, site.live_bytes, site.live_count, site.peak_bytes,
-		       site.allocated_bytes, site.freed_bytes, site.allocations, site.frees,
-		       site.failures);
+		       ", \"live_count\": %" PRIu64 ", \"peak_bytes\": %" PRIu64
+		       ", \"allocated_bytes\": %" PRIu64 ", \"freed_bytes\": %" PRIu64
+		       ", \"allocations\": %" PRIu64 ", \"frees\": %" PRIu64
+		       ", \"failures\": %" PRIu64 ", \"function\": ",
+		       i ? "," : "", site.level, site.kind, site.device, site.live_bytes,
+		       site.live_count, site.peak_bytes, site.allocated_bytes, site.freed_bytes,
+		       site.allocations, site.frees, site.failures);
 		print_function(site.function);
 		fputs(", \"stack\": ", stdout);
 		print_stack(site.stack);
@@ -106,46 +110,60 @@ static void print_sites(void)
 static void print_totals(void)
 {
 	fputs("\"usage\": [", stdout);
-	EACH(GM_TABLE_USAGE, struct gm_usage_record, usage)
+	GM_EACH_RECORD (GM_TABLE_USAGE, struct gm_usage_record, usage)
 		printf("%s\n{\"kind\": %u, \"device\": %d, \"current_bytes\": %" PRIu64
 		       ", \"current_count\": %" PRIu64 ", \"peak_bytes\": %" PRIu64
 		       ", \"allocated_bytes\": %" PRIu64 ", \"freed_bytes\": %" PRIu64
-		       ", \"allocations\": %" PRIu64 ", \"frees\": %" PRIu64 ", \"failures\": %" PRIu64 "}",
-		       i_ ? "," : "", usage.kind, usage.device, usage.current_bytes, usage.current_count,
-		       usage.peak_bytes, usage.allocated_bytes, usage.freed_bytes, usage.allocations,
-		       usage.frees, usage.failures);
+		       ", \"allocations\": %" PRIu64 ", \"frees\": %" PRIu64
+		       ", \"failures\": %" PRIu64 "}",
+		       i_ ? "," : "", usage.kind, usage.device, usage.current_bytes,
+		       usage.current_count, usage.peak_bytes, usage.allocated_bytes,
+		       usage.freed_bytes, usage.allocations, usage.frees, usage.failures);
 	fputs("],\n\"errors\": [", stdout);
-	EACH(GM_TABLE_ERRORS, struct gm_error_record, error)
-		printf("%s\n{\"type\": %u, \"error\": %d, \"count\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
+	GM_EACH_RECORD (GM_TABLE_ERRORS, struct gm_error_record, error)
+		printf("%s\n{\"type\": %u, \"error\": %d, \"count\": %" PRIu64
+		       ", \"bytes\": %" PRIu64 "}",
 		       i_ ? "," : "", error.type, error.error, error.count, error.bytes);
 	fputs("],\n\"implicit\": [", stdout);
-	EACH(GM_TABLE_IMPLICIT, struct gm_implicit_record, implicit)
-		printf("%s\n{\"device\": %d, \"cause\": %u, \"bytes\": %" PRIu64 ", \"count\": %" PRIu64 "}",
-		       i_ ? "," : "", implicit.device, implicit.cause, implicit.bytes, implicit.count);
+	GM_EACH_RECORD (GM_TABLE_IMPLICIT, struct gm_implicit_record, implicit)
+		printf("%s\n{\"device\": %d, \"cause\": %u, \"bytes\": %" PRIu64
+		       ", \"count\": %" PRIu64 "}",
+		       i_ ? "," : "", implicit.device, implicit.cause, implicit.bytes,
+		       implicit.count);
+}
+
+static void print_things(void)
+{
 	fputs("],\n\"contexts\": [", stdout);
-	EACH(GM_TABLE_CONTEXTS, struct gm_context_record, context)
+	GM_EACH_RECORD (GM_TABLE_CONTEXTS, struct gm_context_record, context)
 		printf("%s\n{\"device\": %d, \"state\": %u, \"primary\": %u}", i_ ? "," : "",
 		       context.device, context.state, context.primary);
 	fputs("],\n\"vmm\": [", stdout);
-	EACH(GM_TABLE_VMM, struct gm_vmm_record, vmm)
-		printf("%s\n{\"device\": %d, \"created_bytes\": %" PRIu64 ", \"mapped_bytes\": %" PRIu64
-		       ", \"reserved_va_bytes\": %" PRIu64 ", \"handles\": %" PRIu64 "}", i_ ? "," : "",
-		       vmm.device, vmm.created_bytes, vmm.mapped_bytes, vmm.reserved_va_bytes, vmm.handles);
+	GM_EACH_RECORD (GM_TABLE_VMM, struct gm_vmm_record, vmm)
+		printf("%s\n{\"device\": %d, \"created_bytes\": %" PRIu64
+		       ", \"mapped_bytes\": %" PRIu64 ", \"reserved_va_bytes\": %" PRIu64
+		       ", \"handles\": %" PRIu64 "}",
+		       i_ ? "," : "", vmm.device, vmm.created_bytes, vmm.mapped_bytes,
+		       vmm.reserved_va_bytes, vmm.handles);
 	fputs("],\n\"pools\": [", stdout);
-	EACH(GM_TABLE_POOLS, struct gm_pool_record, pool)
+	GM_EACH_RECORD (GM_TABLE_POOLS, struct gm_pool_record, pool)
 		printf("%s\n{\"device\": %d, \"type\": %u, \"state\": %u, \"allocations\": %" PRIu64
-		       ", \"live_bytes\": %" PRIu64 "}", i_ ? "," : "", pool.device, pool.type, pool.state,
-		       pool.allocations, pool.live_bytes);
+		       ", \"live_bytes\": %" PRIu64 "}",
+		       i_ ? "," : "", pool.device, pool.type, pool.state, pool.allocations,
+		       pool.live_bytes);
 	fputs("],\n\"costs\": [", stdout);
-	EACH(GM_TABLE_COSTS, struct gm_cost_record, cost)
-		printf("%s\n{\"device\": %d, \"cost\": %u, \"calls\": %" PRIu64 ", \"ends\": %" PRIu64
-		       ", \"live\": %" PRIu64 ", \"bytes\": %" PRId64 "}", i_ ? "," : "", cost.device,
-		       cost.cost, cost.calls, cost.ends, cost.live, cost.bytes);
+	GM_EACH_RECORD (GM_TABLE_COSTS, struct gm_cost_record, cost)
+		printf("%s\n{\"device\": %d, \"cost\": %u, \"calls\": %" PRIu64
+		       ", \"ends\": %" PRIu64 ", \"live\": %" PRIu64 ", \"bytes\": %" PRId64 "}",
+		       i_ ? "," : "", cost.device, cost.cost, cost.calls, cost.ends, cost.live,
+		       cost.bytes);
 	fputs("],\n\"torch\": [", stdout);
-	EACH(GM_TABLE_TORCH, struct gm_torch_record, torch)
-		printf("%s\n{\"device\": %d, \"allocated_bytes\": %" PRIu64 ", \"reserved_bytes\": %" PRIu64
-		       ", \"allocations\": %" PRIu64 ", \"frees\": %" PRIu64 "}", i_ ? "," : "", torch.device,
-		       torch.allocated_bytes, torch.reserved_bytes, torch.allocations, torch.frees);
+	GM_EACH_RECORD (GM_TABLE_TORCH, struct gm_torch_record, torch)
+		printf("%s\n{\"device\": %d, \"allocated_bytes\": %" PRIu64
+		       ", \"reserved_bytes\": %" PRIu64 ", \"allocations\": %" PRIu64
+		       ", \"frees\": %" PRIu64 "}",
+		       i_ ? "," : "", torch.device, torch.allocated_bytes, torch.reserved_bytes,
+		       torch.allocations, torch.frees);
 	fputs("],\n", stdout);
 }
 
@@ -159,13 +177,16 @@ static void print_events(const struct gm_header *header)
 	for (i = first; capacity && i < head; i++) {
 		struct gm_event_record event;
 
-		if (!gm_reader_get(file, GM_TABLE_EVENTS, (uint32_t)(i % capacity), &event, sizeof(event)))
+		if (!gm_reader_get(file, GM_TABLE_EVENTS, (uint32_t)(i % capacity), &event,
+				   sizeof(event)))
 			continue;
-		printf("%s\n{\"op\": %u, \"key\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"serial\": %" PRIu64
-		       ", \"thread\": %u, \"kind\": %u, \"device\": %d, \"level\": %u, \"space\": %u, "
-		       "\"error\": %d, \"stream\": %" PRIu64 ", \"function\": ", comma, event.op, event.key,
-		       event.bytes, event.serial, event.thread, event.kind, event.device, event.level,
-		       event.space, event.error, event.stream);
+		printf("%s\n{\"op\": %u, \"key\": %" PRIu64 ", \"bytes\": %" PRIu64
+		       ", \"serial\": %" PRIu64 ", \"thread\": %u, \"kind\": %u, \"device\": %d, "
+		       "\"level\": %u, \"space\": %u, "
+		       "\"error\": %d, \"stream\": %" PRIu64 ", \"function\": ",
+		       comma, event.op, event.key, event.bytes, event.serial, event.thread,
+		       event.kind, event.device, event.level, event.space, event.error,
+		       event.stream);
 		print_function(event.function);
 		putchar('}');
 		comma = ",";
@@ -192,14 +213,16 @@ int main(int argc, char **argv)
 	header = gm_reader_header(reader);
 	printf("{\"backend\": \"%s\", \"unwinder\": \"%s\", \"cupti\": %s, \"end\": %u, "
 	       "\"seen\": %" PRIu64 ", \"dropped\": %" PRIu64 ", \"unknown_frees\": %" PRIu64
-	       ", \"teardown_frees\": %" PRIu64 ", \"lost_stacks\": %" PRIu64 ", \"passed\": %" PRIu64
-	       ", \"ooms\": %" PRIu64 ",\n", gm_reader_string(reader, header->backend_string),
+	       ", \"teardown_frees\": %" PRIu64 ", \"lost_stacks\": %" PRIu64
+	       ", \"passed\": %" PRIu64 ", \"ooms\": %" PRIu64 ",\n",
+	       gm_reader_string(reader, header->backend_string),
 	       gm_reader_string(reader, header->unwinder_string),
 	       header->features & GM_FEATURE_CUPTI ? "true" : "false", header->end, header->events,
 	       header->dropped_records, header->unknown_frees, header->teardown_frees,
 	       header->lost_stacks, header->passed_calls, header->oom_events);
 	print_sites();
 	print_totals();
+	print_things();
 	print_events(header);
 	fputs("}\n", stdout);
 	gm_reader_close(reader);

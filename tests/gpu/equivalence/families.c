@@ -1,6 +1,6 @@
 /*
- * Every family of CUDA's memory functions once, with leaks, failures and bad frees among them, so that
- * what two backends saw of it can be compared. Arguments name families; none: all but "time".
+ * Every family of CUDA's memory functions once, with leaks, failures and bad frees among them, so
+ * that what two backends saw of it can be compared. Arguments name families; none: all but "time".
  */
 #include "families.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define THREADS 4
-#define ROUNDS 100
+#define ROUNDS	100
 
 void must(int error, const char *what)
 {

@@ -1,6 +1,6 @@
 /*
- * What the parts of the program `families` share. It is built with the table's own prototypes, so the
- * same sources run on the simulated GPU and, linked with NVIDIA's cudart, on a real one.
+ * What the parts of the program `families` share. It is built with the table's own prototypes, so
+ * the same sources run on the simulated GPU and, linked with NVIDIA's cudart, on a real one.
  */
 #ifndef TESTS_GPU_EQUIVALENCE_FAMILIES_H
 #define TESTS_GPU_EQUIVALENCE_FAMILIES_H
@@ -10,10 +10,11 @@
 #define KIB (1ull << 10)
 #define MIB (1ull << 20)
 
-/* Ends the program with a sentence when a call that must succeed fails, or one that must fail does not. */
+/* Ends the program with a sentence when a call that must succeed fails, or one that must fail does
+ * not. */
 void must(int error, const char *what);
 void must_fail(int error, const char *what);
-#define OK(call) must((int)(call), #call)
+#define OK(call)    must((int)(call), #call)
 #define FAILS(call) must_fail((int)(call), #call)
 
 /* A function of the driver by its exported name, through dlsym as cudart and frameworks do it. */

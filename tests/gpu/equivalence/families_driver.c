@@ -25,9 +25,10 @@ void family_virtual(void)
 
 void family_direct(void)
 {
-	CUDA_ARRAY3D_DESCRIPTOR volume = {.Width = 32, .Height = 32, .Depth = 8, .Format = 0x20,
-					  .NumChannels = 4};
-	CUDA_ARRAY_DESCRIPTOR plane = {.Width = 128, .Height = 64, .Format = 0x10, .NumChannels = 2};
+	CUDA_ARRAY3D_DESCRIPTOR volume = {
+		.Width = 32, .Height = 32, .Depth = 8, .Format = 0x20, .NumChannels = 4};
+	CUDA_ARRAY_DESCRIPTOR plane = {
+		.Width = 128, .Height = 64, .Format = 0x10, .NumChannels = 2};
 	CUdeviceptr block, pitched, managed, refused;
 	CUarray array, flat;
 	size_t pitch;

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #define ROUNDS 40
-#define PAIRS 500
+#define PAIRS  500
 
 static double now_ns(void)
 {
@@ -61,5 +61,6 @@ void time_pairs(void)
 {
 	double device = median_pair(pair_device), async = median_pair(pair_async);
 
-	printf("{\"cudaMalloc+cudaFree\": %.0f, \"cudaMallocAsync+cudaFreeAsync\": %.0f}\n", device, async);
+	printf("{\"cudaMalloc+cudaFree\": %.0f, \"cudaMallocAsync+cudaFreeAsync\": %.0f}\n", device,
+	       async);
 }
