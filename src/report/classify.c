@@ -1,80 +1,13 @@
 /*
- * Classification by the built-in rules table (rules.txt, compiled in). Frames are matched once
- * each; a stack then takes the smallest rule number of its frames.
+ * Classification by the rules (rules.h), which have been matched with each frame once; a stack takes
+ * the smallest rule number of its frames.
  */
 #include "report/classify.h"
+#include "report/labels.h"
 #include "report/load.h"
-#include <fnmatch.h>
+#include "report/rules.h"
 #include <stdlib.h>
 #include <string.h>
-
-#define MAX_RULES 1024
-#define NO_RULE	  UINT16_MAX
-
-static const char rules_text[] =
-#include "rules.inc"
-	;
-
-enum verb { PLUMBING, CACHE, CATEGORY, PHASE };
-enum field { MODULE, FUNCTION, SOURCE };
-
-static struct {
-	struct rule {
-		enum verb verb;
-		enum field field;
-		const char *name, *pattern;
-	} rule[MAX_RULES];
-	unsigned count;
-	char *text;
-} rules;
-
-static char *next_word(char **line)
-{
-	char *word = *line + strspn(*line, " \t");
-
-	*line = word + strcspn(word, " \t");
-	if (**line)
-		*(*line)++ = '\0';
-	return word;
-}
-
-/* One line of rules.txt. The table is part of the program, so it is known to be well-formed. */
-static void parse_rule(char *line)
-{
-	struct rule *rule = &rules.rule[rules.count];
-	char *verb = next_word(&line), *field;
-
-	if (verb[0] == '\0' || verb[0] == '#' || rules.count == MAX_RULES)
-		return;
-	rule->verb = strcmp(verb, "category") == 0 ? CATEGORY
-		     : strcmp(verb, "phase") == 0  ? PHASE
-		     : strcmp(verb, "cache") == 0  ? CACHE
-						   : PLUMBING;
-	if (rule->verb == CATEGORY || rule->verb == PHASE) {
-		char *name = next_word(&line);
-
-		rule->name = name;
-		for (; *name; name++)
-			if (*name == '_')
-				*name = ' ';
-	}
-	field = next_word(&line);
-	rule->field = field[0] == 'm' ? MODULE : field[1] == 'u' ? FUNCTION : SOURCE;
-	rule->pattern = line + strspn(line, " \t");
-	rules.count++;
-}
-
-static void read_rules(void)
-{
-	char *line, *rest;
-
-	if (rules.text)
-		return;
-	rules.text = rest = gm_realloc(NULL, sizeof(rules_text));
-	memcpy(rules.text, rules_text, sizeof(rules_text));
-	while ((line = strsep(&rest, "\n")))
-		parse_rule(line);
-}
 
 const char *gm_module_name(const struct gm_frame *frame)
 {
@@ -86,57 +19,32 @@ const char *gm_module_name(const struct gm_frame *frame)
 	return slash ? slash + 1 : frame->module;
 }
 
-void gm_classify_frame(struct gm_frame *frame)
-{
-	const char *fields[] = {gm_module_name(frame), frame->function, frame->file};
-
-	read_rules();
-	frame->category_rule = frame->phase_rule = NO_RULE;
-	for (unsigned i = 0; i < rules.count; i++) {
-		const struct rule *rule = &rules.rule[i];
-		const char *text = fields[rule->field];
-
-		if (!text || (rule->verb == CATEGORY && frame->category_rule != NO_RULE) ||
-		    (rule->verb == PHASE && frame->phase_rule != NO_RULE) ||
-		    fnmatch(rule->pattern, text, FNM_NOESCAPE) != 0)
-			continue;
-		if (rule->verb == PLUMBING)
-			frame->plumbing = true;
-		else if (rule->verb == CACHE)
-			frame->caching = true;
-		else if (rule->verb == CATEGORY)
-			frame->category_rule = (uint16_t)i;
-		else
-			frame->phase_rule = (uint16_t)i;
-	}
-}
-
-static const char *rule_name(unsigned rule)
-{
-	return rule < rules.count ? rules.rule[rule].name : "other";
-}
-
 const char *gm_phase_of(const struct gm_stack *stack)
 {
-	unsigned first = NO_RULE;
+	unsigned first = GM_NO_RULE;
 
 	for (unsigned i = 0; stack && i < stack->count; i++)
 		if (stack->frames[i].phase_rule < first)
 			first = stack->frames[i].phase_rule;
-	return rule_name(first);
+	return gm_rule_name(first);
 }
 
 static const char *category_of(const struct gm_stack *stack)
 {
-	unsigned first = NO_RULE;
+	unsigned first = GM_NO_RULE;
 
 	for (unsigned i = 0; stack && i < stack->count; i++)
 		if (stack->frames[i].category_rule < first)
 			first = stack->frames[i].category_rule;
-	return rule_name(first);
+	return gm_rule_name(first);
 }
 
 const struct gm_frame *gm_stack_own_frame(const struct gm_stack *stack)
+{
+	return gm_stack_label_frame(stack);
+}
+
+static const struct gm_frame *asking_frame(const struct gm_stack *stack)
 {
 	for (unsigned i = 0; stack && i < stack->count; i++)
 		if (!stack->frames[i].plumbing)
@@ -144,32 +52,49 @@ const struct gm_frame *gm_stack_own_frame(const struct gm_stack *stack)
 	return NULL;
 }
 
-/* "torch" for a file of an installed package, else the script's own name. */
+/* "torch" for a path below site-packages or dist-packages, else NULL. */
+static const char *package_of(struct gm_doc *doc, const char *path)
+{
+	const char *package = NULL;
+
+	for (const char *at = path; (at = strstr(at, "-packages/")); at += 10)
+		package = at + 10;
+	return package ? gm_arena_strndup(&doc->arena, package, strcspn(package, "/")) : NULL;
+}
+
+/* The package of a Python file, else the script's own name. */
 static const char *python_library(struct gm_doc *doc, const char *file)
 {
-	const char *package = NULL, *slash;
+	const char *package = file ? package_of(doc, file) : NULL, *slash;
 
-	if (!file)
-		return NULL;
-	for (const char *at = file; (at = strstr(at, "-packages/")); at += 10)
-		package = at + 10;
-	if (package)
-		return gm_arena_strndup(&doc->arena, package, strcspn(package, "/"));
+	if (!file || package)
+		return package;
 	slash = strrchr(file, '/');
 	return slash ? slash + 1 : file;
+}
+
+/* An extension module has many namesakes: its package says more ("cupy_backends"). */
+static const char *native_library(struct gm_doc *doc, const struct gm_frame *frame)
+{
+	const char *name = gm_module_name(frame), *package;
+
+	if (!strstr(name, ".cpython-") && !strstr(name, ".abi3."))
+		return name;
+	package = package_of(doc, frame->module);
+	return package ? package : name;
 }
 
 /* Who asked: the innermost object or Python file that is no plumbing. */
 static const char *library_of(struct gm_doc *doc, const struct gm_site *site)
 {
-	const struct gm_frame *frame = gm_stack_own_frame(site->stack);
+	const struct gm_frame *frame = asking_frame(site->stack);
 	struct gm_module_record module;
 	const char *path, *slash;
 
 	if (frame && frame->python)
 		return python_library(doc, frame->file);
 	if (frame && frame->module)
-		return gm_module_name(frame);
+		return native_library(doc, frame);
 	if (!gm_reader_get(doc->reader, GM_TABLE_MODULES, site->record.caller_module, &module,
 			   sizeof(module)))
 		return NULL;
@@ -236,9 +161,26 @@ static int compare_categories(const void *a, const void *b)
 	return strcmp(x->category, y->category);
 }
 
+/* Whether a caching framework is in the program, and whether it took this memory for its cache. */
+static void find_caches(struct gm_doc *doc, struct gm_site *site)
+{
+	const struct gm_stack *stack = site->stack;
+
+	for (unsigned k = 0; stack && k < stack->count; k++) {
+		const struct gm_frame *frame = &stack->frames[k];
+
+		site->caching = site->caching || frame->caching || frame->opaque;
+		site->opaque = site->opaque || frame->opaque;
+		doc->framework = doc->framework || frame->framework;
+	}
+	/* Without symbols: what a framework's own object asks for is for its pool. */
+	if (stack && stack->count && stack->frames[0].framework && !stack->frames[0].function)
+		site->caching = site->opaque = true;
+	doc->framework = doc->framework || site->caching || site->record.level != GM_LEVEL_DRIVER;
+}
+
 void gm_classify(struct gm_doc *doc)
 {
-	read_rules();
 	doc->framework = doc->torch;
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		struct gm_site *site = &doc->sites[i];
@@ -246,10 +188,7 @@ void gm_classify(struct gm_doc *doc)
 		site->library = library_of(doc, site);
 		site->category = category_of(site->stack);
 		site->phase = gm_phase_of(site->stack);
-		for (unsigned k = 0; site->stack && k < site->stack->count; k++)
-			site->caching = site->caching || site->stack->frames[k].caching;
-		doc->framework =
-			doc->framework || site->caching || site->record.level != GM_LEVEL_DRIVER;
+		find_caches(doc, site);
 		if (site->record.allocations == 0 ||
 		    !(gm_kind_owned(site->record.kind) || site->record.level != GM_LEVEL_DRIVER))
 			continue;
@@ -259,4 +198,5 @@ void gm_classify(struct gm_doc *doc)
 	if (doc->categories_count)
 		qsort(doc->categories, doc->categories_count, sizeof(*doc->categories),
 		      compare_categories);
+	gm_label_stacks(doc);
 }

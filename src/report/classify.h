@@ -7,9 +7,6 @@
 
 #include "report/doc.h"
 
-/* Fills the frame's `plumbing`, `category_rule` and `phase_rule`. */
-void gm_classify_frame(struct gm_frame *frame);
-
 /* Phase of a stack: "forward", "backward", "optimizer", "loading" or "other". Static storage. */
 const char *gm_phase_of(const struct gm_stack *stack);
 

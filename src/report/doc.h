@@ -17,7 +17,11 @@
 struct gm_frame {
 	bool python, inlined;
 	bool plumbing; /* allocator layers, CUDA and interpreters: not what a person looks for */
-	bool caching;  /* of a framework's caching allocator */
+	bool installed; /* of a package, the standard library or the system, not of the user */
+	bool toolkit;	/* of a CUDA library: cuBLAS, NCCL and the like */
+	bool framework; /* its presence means a program with a caching framework */
+	bool caching;	/* of a framework's caching allocator */
+	bool opaque;	/* of a cache that does not tell how it is used inside */
 	uint16_t category_rule, phase_rule; /* first rules that match, UINT16_MAX none */
 	const char *function;		    /* demangled; NULL if not known */
 	const char *file;		    /* NULL if not known */
@@ -30,7 +34,8 @@ struct gm_frame {
 struct gm_stack {
 	struct gm_frame *frames; /* NULL until first asked for */
 	unsigned count;
-	unsigned flags; /* GM_STACK_... */
+	unsigned flags;	   /* GM_STACK_... */
+	const char *label; /* of stacks of sites, see labels.h */
 };
 
 /* What one record of GM_TABLE_FRAMES became: more than one frame where functions are inlined. */
@@ -56,6 +61,7 @@ struct gm_site {
 	bool torch_segments; /* driver memory that PyTorch's allocator divides into blocks */
 	bool divided;	     /* the same, or by a pool that reports its blocks */
 	bool caching;	     /* its stack passes through a caching framework's allocator */
+	bool opaque;	     /* the same, and what is used inside cannot be told */
 	bool hidden;	     /* left out by --device, --kind or --level */
 };
 

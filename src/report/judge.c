@@ -2,8 +2,8 @@
  * The table of judges, and what they share: adding a finding, sizes and places in words.
  */
 #include "report/judge.h"
-#include "report/classify.h"
 #include "report/format.h"
+#include "report/labels.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,12 +50,7 @@ const char *gm_size(struct gm_doc *doc, uint64_t bytes)
 
 const char *gm_place(struct gm_doc *doc, const struct gm_stack *stack)
 {
-	const struct gm_frame *frame = gm_stack_own_frame(stack);
-
-	if (!frame && stack && stack->count)
-		frame = &stack->frames[0];
-	return frame ? gm_arena_strdup(&doc->arena, gm_format_frame_short(frame))
-		     : "an unknown place (no stack)";
+	return gm_stack_label(doc, stack);
 }
 
 /* Most severe first; of one severity the largest; else in the order of the judges. */

@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
 static const char *const kind_names[GM_KINDS] = {"none",       "device",  "managed", "array",
 						 "async",      "vmm",	  "graph",   "pinned",
 						 "registered", "imported"};
@@ -318,6 +320,33 @@ static void filter(struct gm_doc *doc, const struct gm_options *options)
 #undef KEEP
 }
 
+/* One line per reason, with the first names: a PyTorch process can have forty such libraries. */
+static void warn_missing(struct gm_doc *doc)
+{
+	static const char *const reasons[GM_MISSING_REASONS] = {
+		"not on this machine", "here of another build than the one that ran (build id)",
+		"no object files here"};
+	const char *paths[4];
+
+	for (unsigned reason = 0; reason < GM_MISSING_REASONS; reason++) {
+		unsigned count = gm_symbols_missing(doc->symbols, (enum gm_missing)reason, paths,
+						    ARRAY_SIZE(paths));
+		char *names = gm_arena_strdup(&doc->arena, "");
+
+		for (unsigned i = 0; i < count && i < ARRAY_SIZE(paths); i++) {
+			const char *slash = strrchr(paths[i], '/');
+
+			names = gm_arena_printf(&doc->arena, "%s%s%s", names, i ? ", " : "",
+						slash ? slash + 1 : paths[i]);
+		}
+		if (count)
+			gm_doc_warn(doc, "%u %s %s %s; functions there have no names: %s%s", count,
+				    count == 1 ? "library" : "libraries", count == 1 ? "is" : "are",
+				    reasons[reason], names,
+				    count > ARRAY_SIZE(paths) ? ", ..." : "");
+	}
+}
+
 struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, char *error,
 			   size_t error_bytes)
 {
@@ -361,8 +390,8 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 		gm_suppress(doc, gm_suppressions_shipped(&doc->arena));
 	filter(doc, options);
 	gm_judge(doc);
-	for (unsigned i = 0; doc->symbols && i < gm_symbols_missing(doc->symbols); i++)
-		gm_doc_warn(doc, "%s", gm_symbols_missing_text(doc->symbols, i));
+	if (doc->symbols)
+		warn_missing(doc);
 	return doc;
 }
 

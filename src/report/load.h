@@ -37,6 +37,12 @@ void gm_load_ledger(struct gm_doc *doc);
 /* The stack of a GM_TABLE_STACKS number, symbolized when first asked for; NULL for GM_NONE. */
 const struct gm_stack *gm_doc_stack(struct gm_doc *doc, uint32_t stack);
 
+/*
+ * How many of a stack's innermost frames are CUDA's entry points and what lies below them in the same
+ * object: allocation-shim frames, which no stack shows. 0 if nothing would be left.
+ */
+unsigned gm_entry_frames(const struct gm_frame *frames, unsigned count);
+
 /* A figure of the file for the document: GM_NO_BYTES stays absent. */
 double gm_seconds(uint64_t ns);
 

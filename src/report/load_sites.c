@@ -2,9 +2,9 @@
  * Sites with their stacks, and the live allocations. Frames are symbolized when a stack is first
  * asked for, each frame record once.
  */
-#include "report/classify.h"
 #include "report/load.h"
 #include "report/progress.h"
+#include "report/rules.h"
 #include "report/symbolize.h"
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +69,7 @@ static const struct gm_frame_list *expand_frame(struct gm_doc *doc, uint32_t num
 		return &none;
 	gm_progress("naming functions", number, doc->frames_count);
 	for (unsigned i = 0; i < list->count; i++)
-		gm_classify_frame(&list->frames[i]);
+		gm_rules_apply(&list->frames[i]);
 	return list;
 }
 
@@ -97,6 +97,9 @@ static void expand_stack(struct gm_doc *doc, uint32_t number, struct gm_stack *s
 			       lists[i]->count * sizeof(*stack->frames));
 		stack->count += lists[i]->count;
 	}
+	count = gm_entry_frames(stack->frames, stack->count);
+	stack->frames += count;
+	stack->count -= count;
 }
 
 const struct gm_stack *gm_doc_stack(struct gm_doc *doc, uint32_t number)

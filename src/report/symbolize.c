@@ -23,7 +23,10 @@ struct module {
 struct gm_symbols {
 	struct gm_arena *arena;
 	struct module *modules;
-	const char **missing;
+	struct missing {
+		const char *path;
+		enum gm_missing reason;
+	} *missing;
 	unsigned missing_count;
 };
 
@@ -53,12 +56,12 @@ void gm_symbols_free(struct gm_symbols *symbols)
 			dwfl_end(m->session);
 }
 
-static void say_missing(struct gm_symbols *symbols, const char *text)
+static void note_missing(struct gm_symbols *symbols, const char *path, enum gm_missing reason)
 {
-	const char **slot = gm_arena_push(symbols->arena, &symbols->missing,
-					  &symbols->missing_count, sizeof(*slot));
+	struct missing *slot = gm_arena_push(symbols->arena, &symbols->missing,
+					     &symbols->missing_count, sizeof(*slot));
 
-	*slot = text;
+	*slot = (struct missing){path, reason};
 }
 
 /* True if the opened file is the build that ran. */
@@ -79,11 +82,7 @@ static void open_module(struct gm_symbols *symbols, struct module *module)
 	int fd = open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0) {
-		say_missing(
-			symbols,
-			gm_arena_printf(symbols->arena,
-					"%s is not on this machine; its functions have no names",
-					module->path));
+		note_missing(symbols, module->path, GM_MISSING_FILE);
 		return;
 	}
 	module->session = dwfl_begin(&callbacks);
@@ -96,19 +95,10 @@ static void open_module(struct gm_symbols *symbols, struct module *module)
 	}
 	if (!module->dwfl) {
 		close(fd);
-		say_missing(
-			symbols,
-			gm_arena_printf(
-				symbols->arena,
-				"%s cannot be read as an object file; its functions have no names",
-				module->path));
+		note_missing(symbols, module->path, GM_MISSING_FORMAT);
 	} else if (!same_build(module)) {
 		module->dwfl = NULL;
-		say_missing(symbols, gm_arena_printf(symbols->arena,
-						     "%s is not the build that ran (build id "
-						     "differs); its functions have "
-						     "no names",
-						     module->path));
+		note_missing(symbols, module->path, GM_MISSING_BUILD);
 	}
 }
 
@@ -278,12 +268,17 @@ unsigned gm_symbols_look_up(struct gm_symbols *symbols, const struct gm_module_r
 	return filled;
 }
 
-unsigned gm_symbols_missing(const struct gm_symbols *symbols)
+unsigned gm_symbols_missing(const struct gm_symbols *symbols, enum gm_missing reason,
+			    const char **paths, unsigned most)
 {
-	return symbols->missing_count;
-}
+	unsigned count = 0;
 
-const char *gm_symbols_missing_text(const struct gm_symbols *symbols, unsigned index)
-{
-	return index < symbols->missing_count ? symbols->missing[index] : NULL;
+	for (unsigned i = 0; i < symbols->missing_count; i++) {
+		if (symbols->missing[i].reason != reason)
+			continue;
+		if (count < most)
+			paths[count] = symbols->missing[i].path;
+		count++;
+	}
+	return count;
 }

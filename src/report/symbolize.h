@@ -22,9 +22,17 @@ unsigned gm_symbols_look_up(struct gm_symbols *symbols, const struct gm_module_r
 			    const char *path, uint64_t offset, struct gm_frame *frames,
 			    unsigned most);
 
-/* Modules that could not be used: their number, and a sentence about one of them. */
-unsigned gm_symbols_missing(const struct gm_symbols *symbols);
-const char *gm_symbols_missing_text(const struct gm_symbols *symbols, unsigned index);
+/* Why a module's functions have no names. */
+enum gm_missing {
+	GM_MISSING_FILE,   /* it is not on this machine */
+	GM_MISSING_BUILD,  /* another build of it is */
+	GM_MISSING_FORMAT, /* it is no object file */
+	GM_MISSING_REASONS
+};
+
+/* How many modules could not be used for a reason; the paths of the first `most` are filled in. */
+unsigned gm_symbols_missing(const struct gm_symbols *symbols, enum gm_missing reason,
+			    const char **paths, unsigned most);
 
 /* A readable form of a mangled C++ name, in the arena; the name itself if it is none. */
 const char *gm_demangle(struct gm_arena *arena, const char *name);

@@ -172,6 +172,14 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 	return false;
 }
 
+/* One allocation of most of the device: a pool's preallocation. */
+static bool preallocated(const struct gm_doc *doc, const struct gm_site_record *record)
+{
+	uint64_t limit = gm_device_limit(gm_doc_device(doc, record->device));
+
+	return record->live_count == 1 && limit != GM_NO_BYTES && record->live_bytes > limit / 2;
+}
+
 static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 		       unsigned warmup)
 {
@@ -186,6 +194,13 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 						   "a pool divides it into blocks";
 	} else if (grows(doc, site, spread, warmup)) {
 		site->verdict = GM_GROW;
+	} else if (record->level == GM_LEVEL_DRIVER && site->opaque && preallocated(doc, record)) {
+		site->verdict = GM_HELD;
+		site->why = "a pool takes it at once by design; utilisation inside it is not visible";
+	} else if (record->level == GM_LEVEL_DRIVER && site->opaque) {
+		site->verdict = GM_CACHED;
+		site->why = "a framework's allocator keeps it for reuse; utilisation inside it is "
+			    "not visible";
 	} else if (record->level == GM_LEVEL_DRIVER && site->caching) {
 		site->verdict = GM_CACHED;
 		site->why = "a framework's allocator keeps it for reuse";

@@ -2,15 +2,11 @@
  * The basics of printing for people, see text.h.
  */
 #include "report/render/text.h"
-#include "report/classify.h"
 #include "report/format.h"
-#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
-#define WIDTH	    100
-#define FOLD_FRAMES 12 /* frames shown of a stack, unless all are wanted */
-#define LONG_NAME   96
+#define WIDTH 100
 
 static const char *const codes[] = {"", "\033[1m", "\033[2m", "\033[31m", "\033[33m", "\033[32m"};
 
@@ -152,95 +148,4 @@ const char *gm_device_name(char text[24], int device)
 		return strcpy(text, "host");
 	snprintf(text, 24, "device %d", device);
 	return text;
-}
-
-/* "f(std::vector<int, ...> const&)" is cut at its arguments where it is long. */
-static void print_name(struct gm_out *out, enum gm_style style, const char *name)
-{
-	size_t length = strlen(name);
-
-	if (length <= LONG_NAME || out->full)
-		gm_print(out, style, "%s", name);
-	else
-		gm_print(out, style, "%.*s...", LONG_NAME - 3, name);
-}
-
-/* Long paths keep their end, which tells most. */
-static const char *short_path(const struct gm_out *out, const char *path)
-{
-	size_t length = strlen(path);
-	const char *at;
-
-	if (length <= 60 || out->full)
-		return path;
-	at = strchr(path + length - 57, '/');
-	return at ? at + 1 : path + length - 57;
-}
-
-static void print_frame(struct gm_out *out, const struct gm_frame *frame, unsigned indent)
-{
-	enum gm_style style = frame->plumbing ? GM_DIM : GM_BOLD;
-	const char *module = gm_module_name(frame), *path = frame->file;
-
-	fprintf(out->file, "%*s", (int)indent, "");
-	if (frame->function)
-		print_name(out, style, frame->function);
-	else
-		gm_print(out, style, "%s+0x%" PRIx64, module ? module : "unknown", frame->offset);
-	if (path)
-		gm_print(out, GM_PLAIN, "  %s%s", short_path(out, path) == path ? "" : ".../",
-			 short_path(out, path));
-	if (path && frame->line)
-		gm_print(out, GM_PLAIN, ":%u", frame->line);
-	if (!path && frame->function && module)
-		gm_print(out, GM_DIM, "  %s", module);
-	if (frame->inlined)
-		gm_print(out, GM_DIM, "  (inlined)");
-	fputc('\n', out->file);
-}
-
-static bool same_frame(const struct gm_frame *a, const struct gm_frame *b)
-{
-	return a->python == b->python && a->line == b->line && a->offset == b->offset &&
-	       a->module == b->module &&
-	       (a->function == b->function ||
-		(a->function && b->function && strcmp(a->function, b->function) == 0));
-}
-
-void gm_print_stack(struct gm_out *out, const struct gm_stack *stack, unsigned indent)
-{
-	unsigned shown = 0, own = 0, i;
-
-	if (!stack || !stack->count) {
-		gm_print(out, GM_DIM, "%*sno stack was recorded\n", (int)indent, "");
-		return;
-	}
-	for (i = 0; i < stack->count; i++)
-		own += !stack->frames[i].plumbing;
-	for (i = 0; i < stack->count; i++) {
-		unsigned again = 0;
-
-		/* A stack of nothing but plumbing is shown as it is. */
-		if (stack->frames[i].plumbing && own && !out->full)
-			continue;
-		if (shown == FOLD_FRAMES && !out->full)
-			break;
-		print_frame(out, &stack->frames[i], indent);
-		shown++;
-		while (i + 1 < stack->count &&
-		       same_frame(&stack->frames[i], &stack->frames[i + 1])) {
-			again++;
-			i++;
-		}
-		if (again)
-			gm_print(out, GM_DIM, "%*s(the same %u more time%s)\n", (int)indent, "",
-				 again, again == 1 ? "" : "s");
-	}
-	for (own = 0; i < stack->count; i++)
-		own += !stack->frames[i].plumbing;
-	if (own)
-		gm_print(out, GM_DIM, "%*s... %u more frame%s (--full)\n", (int)indent, "", own,
-			 own == 1 ? "" : "s");
-	if (stack->flags & (GM_STACK_TRUNCATED | GM_STACK_PYTHON_TRUNCATED))
-		gm_print(out, GM_DIM, "%*s(cut at GPUMEMTRACE_DEPTH)\n", (int)indent, "");
 }

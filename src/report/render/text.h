@@ -48,7 +48,10 @@ void gm_table_count(struct gm_table *table, uint64_t count);
 /* Prints the table, indented by two, and frees it. Prints nothing if it has no row. */
 void gm_table_end(struct gm_out *out, struct gm_table *table);
 
-/* A stack, one frame a line, indented. Plumbing is folded unless `full`. */
+/*
+ * A stack, one frame a line, indented: own frames first, then the others, each function once and
+ * without plumbing; as it was recorded where out->full.
+ */
 void gm_print_stack(struct gm_out *out, const struct gm_stack *stack, unsigned indent);
 
 /* "device 0", "host" */

@@ -49,10 +49,11 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 	fputc('\n', out->file);
 }
 
-/* A part of the peak: a category, or a site where categories say nothing. */
+/* A part of the peak: a category, or sites of one place where no category says what they are. */
 struct part {
 	const char *name;
 	uint64_t bytes;
+	unsigned sites; /* 0: a category */
 };
 
 static int compare_parts(const void *a, const void *b)
@@ -62,33 +63,37 @@ static int compare_parts(const void *a, const void *b)
 	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : strcmp(x->name, y->name);
 }
 
+static void add_part(struct gm_doc *doc, struct part **parts, unsigned *count, const char *name,
+		     uint64_t bytes, unsigned sites)
+{
+	struct part *part;
+
+	for (unsigned i = 0; i < *count; i++) {
+		part = &(*parts)[i];
+		if (!part->sites == !sites && strcmp(part->name, name) == 0) {
+			part->bytes += bytes;
+			part->sites += sites;
+			return;
+		}
+	}
+	part = gm_arena_push(&doc->arena, parts, count, sizeof(*part));
+	*part = (struct part){name, bytes, sites};
+}
+
 static struct part *peak_parts(struct gm_doc *doc, int device, unsigned level, unsigned *count)
 {
 	struct part *parts = NULL;
-	bool classified = false;
 
 	*count = 0;
-	for (unsigned i = 0; i < doc->categories_count; i++)
-		if (doc->categories[i].device == device && doc->categories[i].level == level &&
-		    doc->categories[i].bytes_at_peak)
-			classified =
-				classified || strcmp(doc->categories[i].category, "other") != 0;
-	for (unsigned i = 0; classified && i < doc->categories_count; i++) {
-		const struct gm_category *category = &doc->categories[i];
-
-		if (category->device == device && category->level == level &&
-		    category->bytes_at_peak)
-			*(struct part *)gm_arena_push(&doc->arena, &parts, count, sizeof(*parts)) =
-				(struct part){category->category, category->bytes_at_peak};
-	}
-	for (unsigned i = 0; !classified && i < doc->sites_count; i++) {
+	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[i];
+		bool named = strcmp(site->category, "other") != 0;
 
 		if (site->record.device == device && site->record.level == level &&
 		    gm_kind_owned(site->record.kind) && site->record.bytes_at_peak && !site->hidden)
-			*(struct part *)gm_arena_push(&doc->arena, &parts, count, sizeof(*parts)) =
-				(struct part){gm_place(doc, site->stack),
-					      site->record.bytes_at_peak};
+			add_part(doc, &parts, count,
+				 named ? site->category : gm_place(doc, site->stack),
+				 site->record.bytes_at_peak, named ? 0 : 1);
 	}
 	if (*count)
 		qsort(parts, *count, sizeof(*parts), compare_parts);
@@ -114,6 +119,17 @@ static const struct gm_level_record *main_level(const struct gm_doc *doc)
 	return most;
 }
 
+/* "34.2 % weights", "12.0 % step (train.py:41), 3 sites" */
+static void print_part(struct gm_out *out, const struct part *part, uint64_t peak_bytes, bool first)
+{
+	char text[GM_FORMAT_BYTES];
+
+	fprintf(out->file, "%s%s %s", first ? ": " : ", ",
+		gm_format_percent(text, part->bytes, peak_bytes), part->name);
+	if (part->sites > 1)
+		fprintf(out->file, " (%u sites)", part->sites);
+}
+
 static void peak_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_level_record *level = main_level(doc);
@@ -135,9 +151,7 @@ static void peak_line(struct gm_out *out, struct gm_doc *doc)
 	fprintf(out->file, " at %s", gm_format_time(text, (double)level->peak_at_ns / 1e9));
 	parts = peak_parts(doc, level->device, level->level, &count);
 	for (; shown < count && shown < MAKEUP_PARTS; shown++)
-		fprintf(out->file, "%s%s %s", shown ? ", " : ": ",
-			gm_format_percent(text, parts[shown].bytes, level->peak_bytes),
-			parts[shown].name);
+		print_part(out, &parts[shown], level->peak_bytes, shown == 0);
 	for (unsigned i = shown; i < count; i++)
 		rest += parts[i].bytes;
 	if (rest)
