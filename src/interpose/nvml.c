@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define DEVICES 64
+#define DEVICES	       64
 #define MOST_PROCESSES 128
 
 struct memory { /* nvmlMemory_t */
@@ -25,7 +25,7 @@ struct process { /* nvmlProcessInfo_t of the second and third version of the cal
 
 static struct {
 	struct gm_lock lock;
-	int (*init)(void);	/* NULL when done: it takes its time, so not before somebody asks */
+	int (*init)(void); /* NULL when done: it takes its time, so not before somebody asks */
 	int (*processes)(void *device, unsigned int *count, struct process *list);
 	int (*handle_by_uuid)(const char *uuid, void **device);
 	int (*memory_info)(void *device, struct memory *memory);
@@ -63,8 +63,8 @@ static void *find(const uint8_t uuid[16])
 	for (i = 0; i < 16; i++)
 		snprintf(hex + 2 * i, 3, "%02x", uuid[i]);
 	for (i = 0; i < 2; i++) {
-		snprintf(text, sizeof(text), "%s-%.8s-%.4s-%.4s-%.4s-%.12s", prefixes[i], hex, hex + 8,
-			 hex + 12, hex + 16, hex + 20);
+		snprintf(text, sizeof(text), "%s-%.8s-%.4s-%.4s-%.4s-%.12s", prefixes[i], hex,
+			 hex + 8, hex + 12, hex + 16, hex + 20);
 		if (nvml.handle_by_uuid(text, &handle) == 0)
 			return handle;
 	}

@@ -16,7 +16,7 @@ void gm_nvml_open(void);
 bool gm_nvml_used(const uint8_t uuid[16], uint64_t *used_bytes);
 
 struct gm_nvml_processes {
-	bool own;		/* own_pid was among them */
+	bool own; /* own_pid was among them */
 	unsigned count;
 	uint64_t own_bytes, others_bytes;
 };

@@ -1,7 +1,8 @@
 /*
  * What-if capacity and fault injection (GPUMEMTRACE_CAPACITY, GPUMEMTRACE_FAIL): which allocation
- * calls are answered out of memory. The decision is made where the program calls, the answer given by
- * the driver's wrapper inside, so that cudart sets its own error state and out-pointer as it would.
+ * calls are answered out of memory. The decision is made where the program calls, the answer given
+ * by the driver's wrapper inside, so that cudart sets its own error state and out-pointer as it
+ * would.
  */
 #include "interpose/refuse.h"
 #include "interpose/ask.h"
@@ -15,13 +16,14 @@
 static uint64_t calls; /* outermost allocation calls so far (atomic) */
 
 static __thread struct {
-	uint8_t kind;	  /* of the outermost call that is to fail; GM_KIND_NONE: none */
+	uint8_t kind; /* of the outermost call that is to fail; GM_KIND_NONE: none */
 	uint8_t answered;
 } thread __attribute__((tls_model("initial-exec")));
 
 static bool allocates(const struct gm_row *row)
 {
-	return row->role == GM_ROLE_ALLOC && row->kind >= GM_KIND_DEVICE && row->kind <= GM_KIND_PINNED;
+	return row->role == GM_ROLE_ALLOC && row->kind >= GM_KIND_DEVICE &&
+	       row->kind <= GM_KIND_PINNED;
 }
 
 /* A number in [0, 1) that depends on the seed and the call's number alone (splitmix64). */
@@ -121,8 +123,8 @@ void gm_refuse_end_mem_info(struct gm_call *call, const struct gm_row *row, int 
 	uint64_t free_bytes, total_bytes;
 
 	(void)row;
-	if (result != GM_CUDA_SUCCESS || gm_settings.capacity_bytes == UINT64_MAX || !call->free_out ||
-	    !call->total_out)
+	if (result != GM_CUDA_SUCCESS || gm_settings.capacity_bytes == UINT64_MAX ||
+	    !call->free_out || !call->total_out)
 		return;
 	free_bytes = read_bytes(call->free_out, call->narrow);
 	total_bytes = read_bytes(call->total_out, call->narrow);

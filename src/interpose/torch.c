@@ -1,11 +1,11 @@
 /*
  * PyTorch's hooks: c10::reportMemoryUsageToProfiler and c10::reportOutOfMemoryToProfiler, which its
- * allocators call across libraries for every block, whether a profiler runs or not. Ours stand in front
- * and always go on to the real ones. PyTorch calls them with its allocator's mutex held: nothing here
- * waits for a lock of the program's, opens a library or comes near the GIL.
+ * allocators call across libraries for every block, whether a profiler runs or not. Ours stand in
+ * front and always go on to the real ones. PyTorch calls them with its allocator's mutex held:
+ * nothing here waits for a lock of the program's, opens a library or comes near the GIL.
  *
- * The two functions have had several signatures; each mangled name is exported. The numbers are 64 bits
- * wide in all of them, only their signs differ.
+ * The two functions have had several signatures; each mangled name is exported. The numbers are 64
+ * bits wide in all of them, only their signs differ.
  */
 #include "interpose/torch.h"
 #include "interpose/preload.h"
@@ -20,9 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT		 __attribute__((visibility("default")))
 #define DEVICE_TYPE_CUDA 1 /* c10::DeviceType */
-#define CALLERS 64
+#define CALLERS		 64
 
 /* c10::Device, passed by value in one register. */
 struct device {
@@ -61,9 +61,15 @@ static bool recorded(struct device device)
 static struct gm_event event_of(int64_t bytes, struct device device, uintptr_t caller)
 {
 	struct gm_event event = {
-		.bytes = (uint64_t)bytes, .device = device.index, .space = GM_SPACE_TORCH,
-		.kind = GM_KIND_DEVICE, .level = GM_LEVEL_TORCH, .owner = GM_NONE,
-		.function = GM_NONE, .stack = GM_NONE, .caller_module = GM_NONE,
+		.bytes = (uint64_t)bytes,
+		.device = device.index,
+		.space = GM_SPACE_TORCH,
+		.kind = GM_KIND_DEVICE,
+		.level = GM_LEVEL_TORCH,
+		.owner = GM_NONE,
+		.function = GM_NONE,
+		.stack = GM_NONE,
+		.caller_module = GM_NONE,
 	};
 	struct gm_raw_stack raw;
 
@@ -92,10 +98,11 @@ static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, stru
 	struct gm_event event = event_of(bytes, device, caller);
 	struct gm_device_view view;
 
-	gm_view_device(device.index, &view);
+	gm_view_device(device.index, gm_track_ledger_due(device.index, GM_SAMPLE_OOM), &view);
 	event.view = &view;
 	event.error = GM_CUDA_OUT_OF_MEMORY;
 	gm_track_torch_oom(&event, totals);
+	gm_sample_ledger(device.index, GM_SAMPLE_OOM);
 }
 
 static void on_memory(struct hook *hook, void *block, int64_t bytes, uint64_t allocated,
@@ -123,10 +130,8 @@ static void on_oom(struct hook *hook, int64_t bytes, uint64_t allocated, uint64_
 	int saved = errno;
 
 	if (recorded(device) && gm_enter_tracker()) {
-		if (gm_recording()) {
+		if (gm_recording())
 			record_oom(bytes, &totals, device, caller);
-			gm_sample_ledger(device.index, GM_SAMPLE_OOM);
-		}
 		gm_leave_tracker();
 	}
 	errno = saved;
@@ -136,26 +141,26 @@ static void on_oom(struct hook *hook, int64_t bytes, uint64_t allocated, uint64_
 
 /* ---- the names: 2.x, then 1.10 to 1.13, then one source tree's ---- */
 
-#define MEMORY_HOOK(symbol)                                                                       \
-	EXPORT void symbol(void *, int64_t, uint64_t, uint64_t, struct device);                   \
-	EXPORT void symbol(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,     \
-			   struct device device)                                                  \
-	{                                                                                         \
-		static struct hook hook = {.name = #symbol};                                      \
-                                                                                                  \
-		on_memory(&hook, block, bytes, allocated, reserved, device,                       \
-			  (uintptr_t)__builtin_return_address(0));                                \
+#define MEMORY_HOOK(symbol)                                                                        \
+	EXPORT void symbol(void *, int64_t, uint64_t, uint64_t, struct device);                    \
+	EXPORT void symbol(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,      \
+			   struct device device)                                                   \
+	{                                                                                          \
+		static struct hook hook = {.name = #symbol};                                       \
+                                                                                                   \
+		on_memory(&hook, block, bytes, allocated, reserved, device,                        \
+			  (uintptr_t)__builtin_return_address(0));                                 \
 	}
 
-#define OOM_HOOK(symbol)                                                                          \
-	EXPORT void symbol(int64_t, uint64_t, uint64_t, struct device);                           \
-	EXPORT void symbol(int64_t bytes, uint64_t allocated, uint64_t reserved,                  \
-			   struct device device)                                                  \
-	{                                                                                         \
-		static struct hook hook = {.name = #symbol};                                      \
-                                                                                                  \
-		on_oom(&hook, bytes, allocated, reserved, device,                                 \
-		       (uintptr_t)__builtin_return_address(0));                                   \
+#define OOM_HOOK(symbol)                                                                           \
+	EXPORT void symbol(int64_t, uint64_t, uint64_t, struct device);                            \
+	EXPORT void symbol(int64_t bytes, uint64_t allocated, uint64_t reserved,                   \
+			   struct device device)                                                   \
+	{                                                                                          \
+		static struct hook hook = {.name = #symbol};                                       \
+                                                                                                   \
+		on_oom(&hook, bytes, allocated, reserved, device,                                  \
+		       (uintptr_t)__builtin_return_address(0));                                    \
 	}
 
 MEMORY_HOOK(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
@@ -190,7 +195,8 @@ static void read_settings(void)
 		settings = getenv("PYTORCH_ALLOC_CONF");
 	found = settings ? strstr(settings, "max_split_size_mb:") : NULL;
 	if (found)
-		gm_track_torch_max_split(strtoull(found + strlen("max_split_size_mb:"), NULL, 10) << 20);
+		gm_track_torch_max_split(strtoull(found + strlen("max_split_size_mb:"), NULL, 10)
+					 << 20);
 }
 
 bool gm_torch_call(const struct gm_call *call)

@@ -1,7 +1,7 @@
 /*
  * A device as the driver and NVML see it (view.h), and when the ledger is sampled: at the first
- * context, at OOMs, at marks and at new peaks that are worth it. Never at exit, where libraries have
- * already given back what they held.
+ * context, at OOMs, at marks and at new peaks that are worth it. Never at exit, where libraries
+ * have already given back what they held.
  */
 #include "interpose/view.h"
 #include "interpose/ask.h"
@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-#define TRIES 3
+#define TRIES	   3
 #define PIDS_BYTES 1024
 
 static const struct gm_device_record *device_record(int device)
@@ -40,33 +40,37 @@ static uint32_t pids_string(const char *pids)
 	return string;
 }
 
-void gm_view_device(int device, struct gm_device_view *view)
+static void view_by_nvml(const uint8_t uuid[16], struct gm_device_view *view)
 {
 	struct gm_nvml_processes processes;
-	const struct gm_device_record *record;
 	char pids[PIDS_BYTES];
 
-	*view = (struct gm_device_view){GM_NO_BYTES, GM_NO_BYTES, GM_NO_BYTES, GM_NO_BYTES,
-					GM_NO_BYTES, GM_NONE};
+	if (!gm_nvml_used(uuid, &view->used_bytes))
+		view->used_bytes = GM_NO_BYTES;
+	if (!gm_nvml_processes(uuid, (unsigned)getpid(), &processes, pids, sizeof(pids)) ||
+	    !processes.own)
+		return; /* what is listed may be us, under another pid; what is not may be there */
+	view->own_bytes = processes.own_bytes;
+	view->others_bytes = processes.others_bytes;
+	if (pids[0])
+		view->pids_string = pids_string(pids);
+}
+
+void gm_view_device(int device, bool nvml, struct gm_device_view *view)
+{
+	const struct gm_device_record *record;
+
+	*view = (struct gm_device_view){GM_NO_BYTES, GM_NO_BYTES, GM_NO_BYTES,
+					GM_NO_BYTES, GM_NO_BYTES, GM_NONE};
 	if (device < 0)
 		return;
 	gm_ask_describe_device(device);
-	if (gm_ask_current_device() == device && gm_ask_mem_info(&view->free_bytes, &view->total_bytes))
+	if (gm_ask_current_device() == device &&
+	    gm_ask_mem_info(&view->free_bytes, &view->total_bytes))
 		gm_refuse_mem_info(device, &view->free_bytes, &view->total_bytes);
-	record = device_record(device);
-	if (!record)
-		return;
-	if (!gm_nvml_used(record->uuid, &view->used_bytes))
-		view->used_bytes = GM_NO_BYTES;
-	if (!gm_nvml_processes(record->uuid, (unsigned)getpid(), &processes, pids, sizeof(pids)))
-		return;
-	view->others_bytes = processes.others_bytes;
-	if (processes.own)
-		view->own_bytes = processes.own_bytes;
-	else if (processes.count) /* one of them may be us, under another name */
-		view->others_bytes = GM_NO_BYTES;
-	if (pids[0])
-		view->pids_string = pids_string(pids);
+	record = nvml ? device_record(device) : NULL;
+	if (record)
+		view_by_nvml(record->uuid, view);
 }
 
 void gm_sample_ledger(int device, enum gm_sample reason)
@@ -75,9 +79,9 @@ void gm_sample_ledger(int device, enum gm_sample reason)
 	uint64_t tracked;
 	unsigned i;
 
-	for (i = 0; i < TRIES; i++) {
+	for (i = 0; i < TRIES && gm_track_ledger_due(device, reason); i++) {
 		tracked = gm_track_physical_bytes(device);
-		gm_view_device(device, &view);
+		gm_view_device(device, true, &view);
 		if (gm_track_ledger(device, reason, tracked, &view))
 			return;
 	}
@@ -95,13 +99,15 @@ void gm_sample_ledgers(enum gm_sample reason)
 void gm_alloc_out_of_memory(const struct gm_call *call, struct gm_event *event)
 {
 	uint64_t tracked = gm_track_physical_bytes(event->device);
+	bool nvml = gm_track_ledger_due(event->device, GM_SAMPLE_OOM);
 	struct gm_device_view view;
 
-	gm_view_device(event->device, &view);
+	gm_view_device(event->device, nvml, &view);
 	event->view = &view;
 	event->injected = call->injected;
 	gm_track_alloc_failed(event);
-	gm_track_ledger(event->device, GM_SAMPLE_OOM, tracked, &view);
+	if (nvml)
+		gm_track_ledger(event->device, GM_SAMPLE_OOM, tracked, &view);
 }
 
 void gm_sample_after(const struct gm_row *row, int device, int result)

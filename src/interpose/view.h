@@ -11,13 +11,13 @@
 enum gm_sample { GM_SAMPLE_CONTEXT, GM_SAMPLE_PEAK, GM_SAMPLE_OOM, GM_SAMPLE_MARK };
 
 /*
- * Asks the driver and NVML about a device; what cannot be told is GM_NO_BYTES. The driver is asked only
- * where the calling thread's context is on that device. Some milliseconds where NVML lists processes.
- * GM_HOST: nothing is asked. Holds no lock of the tracker's.
+ * Asks the driver about a device, and NVML (`nvml`: it takes some milliseconds to list processes);
+ * what cannot be told is GM_NO_BYTES. The driver is asked only where the calling thread's context
+ * is on that device. GM_HOST: nothing is asked. Holds no lock of the tracker's.
  */
-void gm_view_device(int device, struct gm_device_view *view);
+void gm_view_device(int device, bool nvml, struct gm_device_view *view);
 
-/* One sample of the ledger of a device; a peak is sampled only now and then. */
+/* One sample of the ledger of a device; many of one reason are made only now and then. */
 void gm_sample_ledger(int device, enum gm_sample reason);
 
 /* The same of all devices in use. */

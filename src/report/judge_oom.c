@@ -134,7 +134,8 @@ static void advise_exhausted(struct gm_doc *doc, struct gm_finding *finding,
 			  gm_size(doc, missing));
 }
 
-/* "pid 4711 with 2.0 GiB, ..." from the lines "PID BYTES" or "PID BYTES gone" that the shim wrote. */
+/* "pid 4711 with 2.0 GiB, ..." from the lines "PID BYTES" or "PID BYTES gone" that the shim wrote.
+ */
 static const char *others(struct gm_doc *doc, const struct gm_oom_record *record)
 {
 	const char *line = gm_reader_string(doc->reader, record->other_pids_string);

@@ -1,6 +1,7 @@
 /*
- * The largest hole in PyTorch's segments at the moment of an OOM, from the copies of segments, mappings
- * and blocks that the shim made then. Segments are told by their site, or by lying around blocks.
+ * The largest hole in PyTorch's segments at the moment of an OOM, from the copies of segments,
+ * mappings and blocks that the shim made then. Segments are told by their site, or by lying around
+ * blocks.
  */
 #include "report/load.h"
 #include <stdlib.h>

@@ -2,28 +2,27 @@
  * The ledger: what the driver says this process uses on a device, beside what was tracked at that
  * moment. The latest sample is in GM_TABLE_LEDGER, a bounded history in GM_TABLE_LEDGER_HISTORY.
  *
- * By NVML's figure for the pid where there is one. Where pids cannot be matched, as in containers, by
- * the device's own figure less what was used before the first context; without NVML, less what the
- * first sample cannot explain.
+ * By NVML's figure for the pid where there is one. Where pids cannot be matched, as in containers,
+ * by the device's own figure less what was used before the first context; without NVML, less what
+ * the first sample cannot explain.
  */
 #include "track/state.h"
 #include "track/retries.h"
 
 #include <string.h>
 
-#define HISTORY_FIRST 64u	/* kept for good */
-#define HISTORY_RECORDS 512u	/* beyond the first ones a ring */
-#define FREE_SAMPLES 64u	/* of a reason: made whenever it is given */
+#define HISTORY_FIRST	64u	      /* kept for good */
+#define HISTORY_RECORDS 512u	      /* beyond the first ones a ring */
+#define FREE_SAMPLES	64u	      /* of a reason: made whenever it is given */
 #define SAMPLE_EVERY_NS 1000000000ull /* later ones at most this often */
-#define REASONS 8u
-#define PEAK 1u			/* `reason` of gm_ledger_record */
-#define MARK 3u
+#define REASONS		8u
+#define PEAK		1u /* `reason` of gm_ledger_record */
 #define PEAK_STEP_BYTES (32ull << 20)
 
 static struct {
 	struct gm_ledger_record *record;
 	uint64_t sampled_peak_bytes;
-	uint64_t baseline_bytes;	/* of the device's figure; GM_NO_BYTES until set */
+	uint64_t baseline_bytes; /* of the device's figure; GM_NO_BYTES until set */
 	uint64_t sampled_ns[REASONS];
 	uint32_t samples[REASONS];
 	uint32_t all_samples;
@@ -52,6 +51,11 @@ static bool too_soon(unsigned slot, unsigned reason)
 	       gm_track_now() - ledgers[slot].sampled_ns[reason] < SAMPLE_EVERY_NS;
 }
 
+bool gm_track_ledger_due(int device, unsigned reason)
+{
+	return !too_soon(gm_slot(device), reason % REASONS);
+}
+
 bool gm_track_ledger_peak(int device)
 {
 	unsigned slot = gm_slot(device);
@@ -65,8 +69,8 @@ bool gm_track_ledger_peak(int device)
 
 uint64_t gm_track_managed_bytes(int device)
 {
-	const struct gm_usage_record *usage =
-		__atomic_load_n(&gm_track.usage[gm_slot(device)][GM_KIND_MANAGED], __ATOMIC_ACQUIRE);
+	const struct gm_usage_record *usage = __atomic_load_n(
+		&gm_track.usage[gm_slot(device)][GM_KIND_MANAGED], __ATOMIC_ACQUIRE);
 
 	return usage ? usage->current_bytes : 0;
 }
@@ -93,7 +97,8 @@ static uint64_t context_bytes(int device)
 	uint64_t sum = 0;
 
 	for (number = 0; number < count; number++) {
-		const struct gm_context_record *context = gm_store_record(GM_TABLE_CONTEXTS, number);
+		const struct gm_context_record *context =
+			gm_store_record(GM_TABLE_CONTEXTS, number);
 
 		if (context->state == GM_STATE_LIVE && context->device == device &&
 		    context->bytes != GM_NO_BYTES)
@@ -125,8 +130,8 @@ static bool process_used(struct gm_ledger_record *now, const struct gm_device_vi
 			known += now->context_bytes;
 		*baseline = now->device_used_bytes > known ? now->device_used_bytes - known : 0;
 	}
-	now->process_used_bytes = now->device_used_bytes > *baseline
-					  ? now->device_used_bytes - *baseline : 0;
+	now->process_used_bytes =
+		now->device_used_bytes > *baseline ? now->device_used_bytes - *baseline : 0;
 	return true;
 }
 
@@ -134,20 +139,23 @@ static void explain(struct gm_ledger_record *now)
 {
 	uint64_t known = now->tracked_physical_bytes + now->code_bytes;
 
-	if (now->context_bytes == GM_NO_BYTES) { /* the first sample, right after the first context */
+	if (now->context_bytes ==
+	    GM_NO_BYTES) { /* the first sample, right after the first context */
 		struct gm_device_record *device =
 			gm_store_record(GM_TABLE_DEVICES, (uint32_t)now->device);
 
-		now->context_bytes = now->process_used_bytes > known
-					     ? now->process_used_bytes - known : 0;
+		now->context_bytes =
+			now->process_used_bytes > known ? now->process_used_bytes - known : 0;
 		if (device)
 			device->context_bytes = now->context_bytes;
 	}
 	known += now->context_bytes;
-	now->unexplained_bytes = now->process_used_bytes > known ? now->process_used_bytes - known : 0;
+	now->unexplained_bytes =
+		now->process_used_bytes > known ? now->process_used_bytes - known : 0;
 	/* Managed memory is resident or not: as much of it as would explain the rest. */
 	now->unexplained_bytes -= now->unexplained_bytes < now->managed_bytes
-					  ? now->unexplained_bytes : now->managed_bytes;
+					  ? now->unexplained_bytes
+					  : now->managed_bytes;
 }
 
 static void keep_history(const struct gm_ledger_record *now)
@@ -156,7 +164,8 @@ static void keep_history(const struct gm_ledger_record *now)
 	uint32_t number = history++;
 
 	if (number >= HISTORY_RECORDS)
-		number = HISTORY_FIRST + (number - HISTORY_FIRST) % (HISTORY_RECORDS - HISTORY_FIRST);
+		number = HISTORY_FIRST +
+			 (number - HISTORY_FIRST) % (HISTORY_RECORDS - HISTORY_FIRST);
 	record = gm_store_record(GM_TABLE_LEDGER_HISTORY, number);
 	if (!record)
 		record = gm_store_append(GM_TABLE_LEDGER_HISTORY, 1, &number);
@@ -175,13 +184,15 @@ static void keep(unsigned slot, struct gm_ledger_record *now)
 		last = gm_store_append(GM_TABLE_LEDGER, 1, &number);
 		if (!last)
 			return;
-		last->unexplained_first_bytes = last->unexplained_min_bytes = now->unexplained_bytes;
+		last->unexplained_first_bytes = last->unexplained_min_bytes =
+			now->unexplained_bytes;
 		ledgers[slot].record = last;
 	}
 	now->samples = last->samples + 1;
 	now->unexplained_first_bytes = last->unexplained_first_bytes;
 	now->unexplained_min_bytes = now->unexplained_bytes < last->unexplained_min_bytes
-					     ? now->unexplained_bytes : last->unexplained_min_bytes;
+					     ? now->unexplained_bytes
+					     : last->unexplained_min_bytes;
 	*last = *now;
 	gm_store_publish(GM_TABLE_LEDGER);
 	keep_history(now);
@@ -209,7 +220,7 @@ bool gm_track_ledger(int device, unsigned reason, uint64_t physical_bytes,
 		return true;
 	gm_track_enter();
 	same = gm_track_physical_bytes(device) == physical_bytes;
-	if (same && !(reason == MARK && too_soon(slot, MARK))) {
+	if (same) {
 		now.time_ns = gm_track.now_ns;
 		now.tracked_physical_bytes = physical_bytes;
 		now.managed_bytes = gm_track_managed_bytes(device);

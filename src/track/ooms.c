@@ -1,14 +1,14 @@
 /*
  * Out-of-memory events: what was asked for, what the driver and PyTorch had, and a copy of who held
- * the memory, made at the moment of the failed call. At most sixteen are kept, later ones counted. A
- * request that is served after all gives its record back (`withdrawn`). Called under the lock.
+ * the memory, made at the moment of the failed call. At most sixteen are kept, later ones counted.
+ * A request that is served after all gives its record back (`withdrawn`). Called under the lock.
  */
 #include "track/retries.h"
 
 #include <string.h>
 
-#define OOMS_KEPT 16u
-#define SITES_KEPT 8192u   /* per OOM */
+#define OOMS_KEPT   16u
+#define SITES_KEPT  8192u /* per OOM */
 #define BLOCKS_KEPT 16384u
 
 /* Where the copies of an OOM's record lie, to be used again: tables only grow. */
@@ -57,7 +57,8 @@ static void copy_sites(struct gm_oom_record *oom, struct run *run)
 
 	for (number = 0; number < sites; number++)
 		count += holds_memory(gm_store_record(GM_TABLE_SITES, number), oom->device);
-	count = make_room(run, GM_TABLE_OOM_SITES, count < SITES_KEPT ? count : SITES_KEPT, SITES_KEPT);
+	count = make_room(run, GM_TABLE_OOM_SITES, count < SITES_KEPT ? count : SITES_KEPT,
+			  SITES_KEPT);
 	for (number = 0; number < sites && copied < count; number++) {
 		const struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, number);
 		struct gm_oom_site_record *copy;
@@ -170,7 +171,8 @@ static void fill_pools(struct gm_oom_record *oom)
 static uint64_t mark_delta(const struct gm_oom_record *oom)
 {
 	uint32_t marks = gm_file->tables[GM_TABLE_MARKS].count;
-	const struct gm_mark_record *mark = marks ? gm_store_record(GM_TABLE_MARKS, marks - 1) : NULL;
+	const struct gm_mark_record *mark =
+		marks ? gm_store_record(GM_TABLE_MARKS, marks - 1) : NULL;
 	bool torch = oom->torch_allocated_bytes != GM_NO_BYTES;
 	uint64_t before = !mark ? 0 : torch ? mark->torch_bytes : mark->current_bytes, now = 0;
 	unsigned slot, level = torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER;

@@ -1,13 +1,15 @@
 /*
- * Retry chains, by the definition of contract.md, section 6: an allocation call that fails for want of
- * memory opens a chain on its thread, the same call made again is an attempt, its success ends the
- * chain as recovered, a different call leaves it as what it was from the start: one OOM. So the file is
- * right at every moment, also of a process that is killed inside a chain. Called under the lock.
+ * Retry chains, by the definition of contract.md, section 6: an allocation call that fails for want
+ * of memory opens a chain on its thread, the same call made again is an attempt, its success ends
+ * the chain as recovered, a different call leaves it as what it was from the start: one OOM. So the
+ * file is right at every moment, also of a process that is killed inside a chain. Called under the
+ * lock.
  *
- * Calls of PyTorch's allocator form chains that only its own events end: a block handed out, or an OOM
- * reported. With expandable segments one request is many cuMemCreate, some of which succeed in every
- * attempt, so a success proves nothing there. PyTorch counts one retry for a request however often it
- * called (num_alloc_retries), and also where a limit refused it without any call of CUDA's.
+ * Calls of PyTorch's allocator form chains that only its own events end: a block handed out, or an
+ * OOM reported. With expandable segments one request is many cuMemCreate, some of which succeed in
+ * every attempt, so a success proves nothing there. PyTorch counts one retry for a request however
+ * often it called (num_alloc_retries), and also where a limit refused it without any call of
+ * CUDA's.
  */
 #include "track/retries.h"
 
@@ -16,18 +18,18 @@
 #define CHAINS 64u /* threads with an open chain; the oldest gives way and stays an OOM */
 
 struct chain {
-	uint32_t thread;	/* 0: not in use */
+	uint32_t thread; /* 0: not in use */
 	uint32_t function;
 	uint32_t site;
-	uint32_t oom;		/* its record, GM_NONE past the sixteenth */
+	uint32_t oom; /* its record, GM_NONE past the sixteenth */
 	uint64_t bytes;
 	uint64_t started_ns;
 	uint64_t flushed_bytes;
 	uint64_t oversize_bytes; /* of them in segments of at least max_split_size */
 	uint32_t failures;
 	int16_t device;
-	bool by_torch;		/* a call of PyTorch's allocator */
-	bool torch_ends;	/* only PyTorch's events end it */
+	bool by_torch;	 /* a call of PyTorch's allocator */
+	bool torch_ends; /* only PyTorch's events end it */
 	bool repeated;
 };
 
@@ -100,8 +102,8 @@ void gm_track_torch_max_split(uint64_t bytes)
 }
 
 /*
- * With max_split_size PyTorch gives back enough large segments and asks again before it flushes them
- * all; only the latter is a retry in its count. Enough: as much as the request, and that size.
+ * With max_split_size PyTorch gives back enough large segments and asks again before it flushes
+ * them all; only the latter is a retry in its count. Enough: as much as the request, and that size.
  */
 static bool was_shortcut(const struct chain *chain)
 {
@@ -122,7 +124,8 @@ static bool same_call(const struct chain *chain, const struct gm_event *event)
 	       chain->device == event->device;
 }
 
-/* The request is made again. PyTorch's own count is one for a request, however many calls it takes. */
+/* The request is made again. PyTorch's own count is one for a request, however many calls it takes.
+ */
 static void count_attempt(struct chain *chain)
 {
 	struct gm_retry_record *sum = sums(chain->device);
@@ -169,10 +172,10 @@ static void open_chain(const struct gm_event *event, uint32_t site)
 	chain->started_ns = gm_track.now_ns;
 	chain->device = event->device;
 	chain->by_torch = event->flags & GM_ALLOC_TORCH;
-	/* The very first request of a process can fail before any block was seen; expandable segments
-	 * (virtual memory) always come with blocks. */
-	chain->torch_ends = chain->by_torch &&
-			    (gm_track_torch_seen() || event->kind == GM_KIND_VMM);
+	/* The very first request of a process can fail before any block was seen; expandable
+	 * segments (virtual memory) always come with blocks. */
+	chain->torch_ends =
+		chain->by_torch && (gm_track_torch_seen() || event->kind == GM_KIND_VMM);
 	chain->failures = 1;
 	chain->oom = gm_oom_open(event);
 	open_chains++;

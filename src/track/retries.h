@@ -14,7 +14,8 @@
 /* An allocation call failed for want of memory. */
 void gm_retry_failed(const struct gm_event *event, uint32_t site);
 
-/* An allocation call succeeded, or failed for another reason: what is open on this thread may end. */
+/* An allocation call succeeded, or failed for another reason: what is open on this thread may end.
+ */
 void gm_retry_served(const struct gm_event *event);
 void gm_retry_other(const struct gm_event *event);
 
@@ -45,7 +46,8 @@ void gm_ooms_reset(void);
 
 /* ---- torch.c ---- */
 
-/* Driver memory of PyTorch's allocator (GM_ALLOC_TORCH) came or went: a segment, a mapping of one. */
+/* Driver memory of PyTorch's allocator (GM_ALLOC_TORCH) came or went: a segment, a mapping of one.
+ */
 void gm_torch_add(const struct gm_alloc_record *alloc);
 void gm_torch_remove(const struct gm_alloc_record *alloc);
 

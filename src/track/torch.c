@@ -1,11 +1,11 @@
 /*
- * PyTorch's caching allocator: its blocks (allocations of level torch) and the memory it took from the
- * driver for them, kept beside PyTorch's own totals. Called by interpose/ with PyTorch's allocator
- * lock held: nothing here waits for anything but the tracker's lock.
+ * PyTorch's caching allocator: its blocks (allocations of level torch) and the memory it took from
+ * the driver for them, kept beside PyTorch's own totals. Called by interpose/ with PyTorch's
+ * allocator lock held: nothing here waits for anything but the tracker's lock.
  *
- * `reserved` follows the driver layer: segments come and go without a word from PyTorch. Every block's
- * hook passes what PyTorch itself counts; where ours differs (segments of a user's own pool, a shim
- * loaded late) it is counted in `mismatches` and PyTorch's figure is taken over.
+ * `reserved` follows the driver layer: segments come and go without a word from PyTorch. Every
+ * block's hook passes what PyTorch itself counts; where ours differs (segments of a user's own
+ * pool, a shim loaded late) it is counted in `mismatches` and PyTorch's figure is taken over.
  */
 #include "track/retries.h"
 
@@ -184,8 +184,12 @@ void gm_track_block(const struct gm_event *event, const struct gm_torch_totals *
 
 void gm_track_block_free(uint64_t block, int device, const struct gm_torch_totals *totals)
 {
-	struct gm_event event = {.key = block, .space = GM_SPACE_TORCH, .kind = GM_KIND_DEVICE,
-				 .level = GM_LEVEL_TORCH, .device = (int16_t)device, .stack = GM_NONE,
+	struct gm_event event = {.key = block,
+				 .space = GM_SPACE_TORCH,
+				 .kind = GM_KIND_DEVICE,
+				 .level = GM_LEVEL_TORCH,
+				 .device = (int16_t)device,
+				 .stack = GM_NONE,
 				 .function = GM_NONE};
 	struct gm_torch_record *record;
 	struct gm_alloc_record *alloc;

@@ -1,7 +1,7 @@
 /*
  * What the tracker is told of PyTorch's allocator and of calls that failed for want of memory
- * (torch.c, retries.c, ooms.c), beside the events of event.h. Any thread; nothing blocks on anything
- * but the tracker's own lock.
+ * (torch.c, retries.c, ooms.c), beside the events of event.h. Any thread; nothing blocks on
+ * anything but the tracker's own lock.
  */
 #ifndef GM_TRACK_TORCH_H
 #define GM_TRACK_TORCH_H
@@ -35,8 +35,9 @@ void gm_track_block_free(uint64_t block, int device, const struct gm_torch_total
 void gm_track_torch_oom(const struct gm_event *event, const struct gm_torch_totals *totals);
 
 /*
- * A sample of the ledger: `view` as asked just now, `physical_bytes` what was tracked before that was
- * asked. False, and nothing is kept, when another thread changed it meanwhile. `reason`: see layout.h.
+ * A sample of the ledger: `view` as asked just now, `physical_bytes` what was tracked before that
+ * was asked. False, and nothing is kept, when another thread changed it meanwhile. `reason`: see
+ * layout.h.
  */
 bool gm_track_ledger(int device, unsigned reason, uint64_t physical_bytes,
 		     const struct gm_device_view *view);
@@ -48,6 +49,7 @@ uint64_t gm_track_code_bytes(int device);
 /* Whether a sample is worth its time now: a context's, a peak's. No lock. */
 bool gm_track_ledger_sampled(int device);
 bool gm_track_ledger_peak(int device);
+bool gm_track_ledger_due(int device, unsigned reason);
 
 /* max_split_size in bytes, if PyTorch was set up with one. */
 void gm_track_torch_max_split(uint64_t bytes);

@@ -1,6 +1,6 @@
 /*
- * Programs that run out of memory, one by one: exhaust NAME. Each prints what CUDA answered as JSON; the
- * tests hold the report to it. GPUSIM_MEMORY is 8 GiB unless a test says otherwise.
+ * Programs that run out of memory, one by one: exhaust NAME. Each prints what CUDA answered as
+ * JSON; the tests hold the report to it. GPUSIM_MEMORY is 8 GiB unless a test says otherwise.
  */
 #include "cuda_calls.h"
 #include "gpumemtrace.h"
@@ -14,8 +14,8 @@
 
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total);
 
-#define MIB ((size_t)1 << 20)
-#define GIB ((size_t)1 << 30)
+#define MIB	((size_t)1 << 20)
+#define GIB	((size_t)1 << 30)
 #define NOTHING ((void *)(uintptr_t)0x1) /* an out-pointer's value before the call */
 
 static void *must(size_t bytes)
@@ -162,7 +162,8 @@ static void *take_and_drop(void *unused)
 	return NULL;
 }
 
-/* rmm#1245: two threads' streams share a pool; what they freed is not had by a third in one piece. */
+/* rmm#1245: two threads' streams share a pool; what they freed is not had by a third in one piece.
+ */
 static void pending(void)
 {
 	pthread_t first, second;
@@ -268,8 +269,7 @@ static const struct {
 	{"repeated", repeated}, {"given-up", given_up},	  {"different", different},
 	{"threads", threads},	{"killed", killed},	  {"host", host},
 	{"mistaken", mistaken}, {"pending", pending},	  {"fill", fill},
-	{"twenty", twenty},	{"families", families},
-	{"requests", requests},
+	{"twenty", twenty},	{"families", families},	  {"requests", requests},
 };
 
 int main(int argc, char **argv)

@@ -68,13 +68,14 @@ int main(int argc, char **argv)
 
 	if (argc < 4 || !c10_cuda || !seen)
 		return 2;
-	replay = (int (*)(const char *, unsigned, void (*)(const char *)))dlsym(c10_cuda,
-										"gpusim_torch_replay");
+	replay = (int (*)(const char *, unsigned, void (*)(const char *)))dlsym(
+		c10_cuda, "gpusim_torch_replay");
 	trace = argv[1];
 	variant = (unsigned)atoi(argv[2]);
 	folder = argv[3];
 	failed = argc > 4 ? in_threads(atoi(argv[4])) : replay(trace, variant, mark);
 	printf("{\"blocks\": %lu, \"ooms\": %lu, \"bytes\": %ld, \"checksum\": %lu}\n",
-	       seen->calls[variant], seen->calls[C10_VARIANTS + variant], seen->bytes, seen->checksum);
+	       seen->calls[variant], seen->calls[C10_VARIANTS + variant], seen->bytes,
+	       seen->checksum);
 	return failed;
 }

@@ -13,11 +13,11 @@
 #include "c10.h"
 #include "c10_cuda.h"
 
-#define IDS 1024
-#define MOST_HANDLES 16384
-#define OUT_OF_MEMORY 2
-#define NOT_PERMITTED 800
-#define DEVICE_TYPE_CPU 0
+#define IDS		 1024
+#define MOST_HANDLES	 16384
+#define OUT_OF_MEMORY	 2
+#define NOT_PERMITTED	 800
+#define DEVICE_TYPE_CPU	 0
 #define DEVICE_TYPE_CUDA 1
 
 int cudaMalloc(void **pointer, size_t bytes);
@@ -38,9 +38,11 @@ struct access { /* CUmemAccessDesc */
 };
 
 static struct {
-	int (*reserve)(uint64_t *address, size_t bytes, size_t align, uint64_t hint, unsigned long long);
+	int (*reserve)(uint64_t *address, size_t bytes, size_t align, uint64_t hint,
+		       unsigned long long);
 	int (*create)(uint64_t *handle, size_t bytes, const struct property *, unsigned long long);
-	int (*map)(uint64_t address, size_t bytes, size_t offset, uint64_t handle, unsigned long long);
+	int (*map)(uint64_t address, size_t bytes, size_t offset, uint64_t handle,
+		   unsigned long long);
 	int (*access)(uint64_t address, size_t bytes, const struct access *, size_t count);
 	int (*unmap)(uint64_t address, size_t bytes);
 	int (*release)(uint64_t handle);
@@ -61,7 +63,8 @@ struct replay {
 	unsigned line;
 };
 
-/* The allocator's own, of all threads; its mutex is held through every call and hook, as PyTorch's. */
+/* The allocator's own, of all threads; its mutex is held through every call and hook, as PyTorch's.
+ */
 static struct {
 	pthread_mutex_t lock;
 	struct {
@@ -100,14 +103,14 @@ static void report(struct replay *replay, uint64_t address, int64_t bytes, int t
 	void *block = (void *)(uintptr_t)address;
 
 	if (replay->variant == 0)
-		_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(block, bytes, allocated, reserved,
-								      device);
+		_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(block, bytes, allocated,
+								      reserved, device);
 	else if (replay->variant == 1)
-		_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE(block, bytes, allocated, reserved,
-								      device);
+		_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE(block, bytes, allocated,
+								      reserved, device);
 	else
-		_ZN3c1027reportMemoryUsageToProfilerEPvmmmNS_6DeviceE(block, bytes, allocated, reserved,
-								      device);
+		_ZN3c1027reportMemoryUsageToProfilerEPvmmmNS_6DeviceE(block, bytes, allocated,
+								      reserved, device);
 }
 
 static void report_oom(struct replay *replay, uint64_t bytes)
@@ -117,29 +120,30 @@ static void report_oom(struct replay *replay, uint64_t bytes)
 	uint64_t reserved = allocator.totals[replay->device].reserved;
 
 	if (replay->variant == 0)
-		_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE((int64_t)bytes, allocated, reserved,
-								    device);
+		_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE((int64_t)bytes, allocated,
+								    reserved, device);
 	else if (replay->variant == 1)
-		_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE((int64_t)bytes, allocated, reserved,
-								    device);
+		_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE((int64_t)bytes, allocated,
+								    reserved, device);
 	else
-		_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE((int64_t)bytes, allocated, reserved,
-								    device);
+		_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE((int64_t)bytes, allocated,
+								    reserved, device);
 }
 
 /* Lines of a script, so to speak: blocks come from eight different places. */
-#define SITE(number)                                                                              \
-	__attribute__((noinline)) static void script_line_##number(struct replay *replay,         \
-								   const struct thing *block)     \
-	{                                                                                         \
-		report(replay, block->address, (int64_t)block->bytes, DEVICE_TYPE_CUDA);          \
-		__asm__ volatile("" : : "i"(number) : "memory");                                  \
+#define SITE(number)                                                                               \
+	__attribute__((noinline)) static void script_line_##number(struct replay *replay,          \
+								   const struct thing *block)      \
+	{                                                                                          \
+		report(replay, block->address, (int64_t)block->bytes, DEVICE_TYPE_CUDA);           \
+		__asm__ volatile("" : : "i"(number) : "memory");                                   \
 	}
-SITE(0) SITE(1) SITE(2) SITE(3) SITE(4) SITE(5) SITE(6) SITE(7)
+SITE(0)
+SITE(1) SITE(2) SITE(3) SITE(4) SITE(5) SITE(6) SITE(7)
 
-static void (*const script[])(struct replay *, const struct thing *) = {
-	script_line_0, script_line_1, script_line_2, script_line_3,
-	script_line_4, script_line_5, script_line_6, script_line_7,
+	static void (*const script[])(struct replay *, const struct thing *) = {
+		script_line_0, script_line_1, script_line_2, script_line_3,
+		script_line_4, script_line_5, script_line_6, script_line_7,
 };
 
 /* ---- segments ---- */
@@ -178,7 +182,8 @@ static int fail_segment(struct replay *replay, uint64_t bytes)
 	return 0;
 }
 
-static int reserve(struct replay *replay, struct thing *range, uint64_t bytes, uint64_t handle_bytes)
+static int reserve(struct replay *replay, struct thing *range, uint64_t bytes,
+		   uint64_t handle_bytes)
 {
 	int error = driver.reserve(&range->address, bytes, 0, 0, 0);
 
@@ -193,8 +198,8 @@ static int reserve(struct replay *replay, struct thing *range, uint64_t bytes, u
 /* As PyTorch: for a fabric handle first, which a process without the right to it is refused. */
 static int create(struct replay *replay, uint64_t *handle, uint64_t bytes)
 {
-	struct property property = {.type = 1, .handle_types = 8, .location_type = 1,
-				    .location_id = replay->device};
+	struct property property = {
+		.type = 1, .handle_types = 8, .location_type = 1, .location_id = replay->device};
 	int error = driver.create(handle, bytes, &property, 0);
 
 	if (error == NOT_PERMITTED) {
@@ -360,8 +365,8 @@ int gpusim_torch_replay(const char *path, unsigned variant, void (*mark)(const c
 			mark(line + 2);
 			continue;
 		}
-		sscanf(line + 1, "%lu %lu %lu %lu %lu", &number[0], &number[1], &number[2], &number[3],
-		       &number[4]);
+		sscanf(line + 1, "%lu %lu %lu %lu %lu", &number[0], &number[1], &number[2],
+		       &number[3], &number[4]);
 		pthread_mutex_lock(&allocator.lock);
 		error = play(replay, line[0], number);
 		pthread_mutex_unlock(&allocator.lock);
