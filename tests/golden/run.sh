@@ -9,7 +9,7 @@ tool=$(realpath "$1") make_files=$(realpath "$2")
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-"$make_files" "$work" && cp "$here/suppressions" "$work" && cd "$work" || exit 1
+"$make_files" "$work" && cp "$here"/{suppressions,rules,rules.bad} "$work" && cd "$work" || exit 1
 export LC_ALL=C.UTF-8
 unset DEBUGINFOD_URLS NO_COLOR
 

@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "report/format.h"
 #include "report/render/export.h"
+#include "report/rules.h"
 #include "report/render/text_top.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -89,6 +90,18 @@ static const char *no_shipped(struct gm_cli *cli, const char *text)
 	(void)text;
 	cli->options.no_shipped_suppressions = true;
 	return NULL;
+}
+
+/* Read at once: the rules hold for every file. */
+static const char *rules(struct gm_cli *cli, const char *text)
+{
+	char error[512];
+
+	(void)cli;
+	if (gm_rules_extend(text, error, sizeof(error)))
+		return NULL;
+	gm_usage_error("%s", error);
+	return "";
 }
 
 static const char *no_symbols(struct gm_cli *cli, const char *text)
@@ -342,6 +355,8 @@ static const struct option {
 	{"--suppressions", "FILE", GM_EVERY, true, suppressions, "leak:PATTERN lines, as LSan's"},
 	{"--no-shipped-suppressions", NULL, GM_EVERY, true, no_shipped,
 	 "also what libraries keep on purpose"},
+	{"--rules", "FILE", GM_EVERY, true, rules,
+	 "more rules of what frames mean, before the built-in ones"},
 	{"--no-symbols", NULL, GM_EVERY, false, no_symbols, "do not look up functions and lines"},
 	{"--full", NULL, GM_EVERY, false, full, "whole stacks and names"},
 	{"--color", "WHEN", GM_EVERY, false, color, "auto, always or never"},
