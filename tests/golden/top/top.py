@@ -1,0 +1,181 @@
+"""`top` as people and scripts see it: under tmux, in a pipe, and on a process that runs.
+
+top.py [--accept] TOOL MAKE_FILES SHIM SIM prints TAP; --accept writes the expected screens anew: look at
+the difference before it is committed. Waits are for what the screen shows, never for time.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+accept = sys.argv[1] == "--accept"
+tool, make_files, shim, sim = (os.path.abspath(path) for path in sys.argv[1 + accept:5 + accept])
+here = os.path.dirname(os.path.abspath(__file__))
+number = failures = 0
+
+# A program on the simulated GPU: allocates as it is told on its standard input.
+PROGRAM = """
+import ctypes, sys
+cuda = ctypes.CDLL("libcudart.so.13")
+def hold(mib):
+    pointer = ctypes.c_void_p()
+    assert cuda.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(mib << 20)) == 0
+    print("held", flush=True)
+hold(7)
+for line in sys.stdin:
+    hold(int(line))
+"""
+
+
+def test(name, body):
+    global number, failures
+    number += 1
+    try:
+        said = body()
+        print(f"ok {number} - {name}" + (f" # SKIP {said}" if said else ""))
+    except Exception as error:  # noqa: BLE001, every failure is a result
+        failures += 1
+        print(f"not ok {number} - {name}")
+        for line in f"{type(error).__name__}: {error}".splitlines()[:60]:
+            print(f"# {line}")
+
+
+def expect(name, text):
+    path = os.path.join(here, "expected", name + ".txt")
+    text = "".join(line.rstrip() + "\n" for line in text.rstrip().splitlines())
+    if accept:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    with open(path, encoding="utf-8") as file:
+        wanted = file.read()
+    assert text == wanted, f"{name}: the screen is\n{text}\nand should be\n{wanted}"
+
+
+def once(*arguments, columns=100, status=0):
+    done = subprocess.run([tool, "top", "--once", *arguments], capture_output=True, text=True,
+                          env=os.environ | {"COLUMNS": str(columns)}, check=False)
+    assert done.returncode == status, f"exit status {done.returncode}: {done.stderr}"
+    return done.stdout if status == 0 else done.stderr
+
+
+class Terminal:
+    """A tmux server of its own with one window that runs `top`."""
+
+    def __init__(self, arguments, columns, rows):
+        self.socket = os.path.join(os.getcwd(), "tmux")
+        command = " ".join([tool, "top", *arguments])
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows),
+                  f"{command} 2> said; echo ended $? > status; exec cat")
+
+    def tmux(self, *arguments):
+        return subprocess.run(["tmux", "-S", self.socket, *arguments], check=True,
+                              capture_output=True, text=True).stdout
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p")
+
+    def wait(self, pattern):
+        """The screen once it shows the pattern; bounded by the number of looks."""
+        for _ in range(5000):
+            screen = self.screen()
+            if re.search(pattern, screen, re.M):
+                return screen
+        raise AssertionError(f"{pattern} did not appear:\n{screen}")
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def close(self):
+        self.tmux("kill-server")
+
+
+def scripts():
+    expect("once", once("torch.gmt"))
+    expect("once-sorted", once("--sort", "total", "--top", "2", "--level", "driver", "leaks.gmt"))
+    expect("once-narrow", once("leaks.gmt", columns=40))
+    assert "growth" in once("--sort", "size", "leaks.gmt", status=2)
+    assert "foreign.gmt" in once("foreign.gmt", status=3)
+
+
+def no_process():
+    assert "no process 2147483" in once("2147483", status=3)
+    assert "not traced" in once(str(os.getpid()), status=3)
+
+
+def no_terminal():
+    done = subprocess.run([tool, "top", "leaks.gmt"], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode == 3 and "--once" in done.stderr, done
+
+
+def keys():
+    terminal = Terminal(["leaks.gmt"], 100, 16)
+    try:
+        expect("screen", terminal.wait("by live"))
+        terminal.keys("t")
+        expect("screen-total", terminal.wait("by total"))
+        terminal.keys("l", "/", "l", "o", "a", "d", "Enter")
+        expect("screen-filter", terminal.wait("with load$"))
+        terminal.keys("/", "Enter", "d")
+        terminal.wait(r"\A(?!.*host pinned)(?s:.*by live$)")
+        terminal.keys("Space")
+        terminal.wait("paused")
+        terminal.keys("h")
+        expect("screen-keys", terminal.wait("count growth from now"))
+        terminal.keys("h")
+        terminal.tmux("resize-window", "-x", "30", "-y", "10")
+        terminal.wait(r"live  site, by live$")
+        expect("screen-narrow", terminal.screen())
+        terminal.keys("q")
+        for _ in range(5000):
+            if os.path.exists("status") and os.path.getsize("status"):
+                break
+        with open("status", encoding="utf-8") as file:
+            assert file.read() == "ended 0\n"
+    finally:
+        terminal.close()
+
+
+def live():
+    environment = os.environ | {"LD_LIBRARY_PATH": sim, "LD_PRELOAD": shim, "GPUMEMTRACE_QUIET": "1",
+                                "GPUMEMTRACE_OUT": os.path.join(os.getcwd(), "an odd name")}
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        terminal = None
+        try:
+            assert program.stdout.readline() == "held\n"
+            said = once(str(program.pid))
+            assert re.search(r"^python\S*  pid %d  running" % program.pid, said), said
+            assert "7.00 MiB" in said, said
+            terminal = Terminal([str(program.pid)], 100, 16)
+            terminal.wait(r"device 0 driver +7\.00 MiB")
+            program.stdin.write("16\n")
+            program.stdin.flush()
+            terminal.wait(r"device 0 driver +23\.00 MiB")
+            terminal.wait(r"^ +16\.00 MiB +\+16\.00 MiB .*hold \(<string>:6")
+            program.send_signal(signal.SIGKILL)
+            terminal.wait(r"pid %d  killed" % program.pid)
+        finally:
+            program.kill()
+            if terminal:
+                terminal.close()
+
+
+with tempfile.TemporaryDirectory() as directory:
+    os.chdir(directory)
+    os.environ["LC_ALL"] = "C.UTF-8"
+    os.environ.pop("DEBUGINFOD_URLS", None)
+    subprocess.run([make_files, directory], check=True)
+    test("scripts", scripts)
+    test("no_process", no_process)
+    test("no_terminal", no_terminal)
+    for body in (keys, live):
+        test(body.__name__,
+             body if shutil.which("tmux") else lambda: "tmux is not installed")
+    os.chdir("/")
+print(f"1..{number}")
+sys.exit(failures != 0)

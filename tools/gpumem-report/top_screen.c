@@ -1,0 +1,231 @@
+/*
+ * The live view: reads the file again and again and draws its lines with ncurses. The traced process
+ * is never touched: its file is opened for reading only, and read at most so often that a fifth of
+ * one processor is used. Names are looked up only when there are new sites.
+ */
+#include "top_screen.h"
+#include <curses.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define REFRESH_S 1.0
+#define SHARE	  5 /* of the time, reading takes at most one part in so many */
+
+struct view {
+	const char *path;
+	struct gm_options options;
+	struct gm_top top;
+	struct gm_doc *doc;
+	int row;
+	bool typing, help; /* the filter is being typed; keys are being explained */
+	char *error;
+	size_t error_bytes;
+};
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Reads the file; with names where there are sites without one. False if it cannot be read. */
+static bool read_file(struct view *view)
+{
+	struct gm_options quick = view->options;
+	struct gm_doc *doc;
+
+	quick.symbols = false;
+	doc = gm_doc_open(view->path, &quick, view->error, view->error_bytes);
+	if (doc && view->options.symbols && gm_top_wants_places(&view->top, doc)) {
+		gm_doc_free(doc);
+		doc = gm_doc_open(view->path, &view->options, view->error, view->error_bytes);
+	}
+	if (!doc)
+		return false;
+	gm_doc_free(view->doc);
+	view->doc = doc;
+	gm_top_sample(&view->top, doc, now_s());
+	return true;
+}
+
+static void put_line(void *data, enum gm_style style, const char *text)
+{
+	static const short pairs[] = {[GM_RED] = 1, [GM_YELLOW] = 2, [GM_GREEN] = 3};
+	struct view *view = data;
+	attr_t attribute = style == GM_BOLD ? A_BOLD : style == GM_DIM ? A_DIM : A_NORMAL;
+
+	if (style >= GM_RED && has_colors())
+		attribute = COLOR_PAIR(pairs[style]);
+	attrset(attribute);
+	mvaddstr(view->row++, 0, text);
+	attrset(A_NORMAL);
+}
+
+static const char *const keys[] = {
+	"l g p t c   sort by live, growth, peak, total, count",
+	"d           next device, then all",
+	"v           next level (driver, torch, custom), then all",
+	"k           next kind, then all",
+	"/           only sites whose place has the text typed; Enter ends it",
+	"r           count growth from now",
+	"space       pause, go on",
+	"q           quit",
+};
+
+static void draw(struct view *view)
+{
+	int height, width;
+
+	getmaxyx(stdscr, height, width);
+	erase();
+	view->row = 0;
+	if (view->help) {
+		for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]) && (int)i < height - 1; i++)
+			mvaddnstr((int)i, 0, keys[i], width);
+	} else if (height > 1) {
+		gm_top_lines(&view->top, view->doc, (unsigned)width, (unsigned)height - 1, put_line,
+			     view);
+	}
+	attrset(A_DIM);
+	if (view->typing)
+		mvprintw(height - 1, 0, "/%.*s", width - 2, view->top.filter);
+	else
+		mvaddnstr(height - 1, 0, "q quit  h keys", width - 1);
+	attrset(A_NORMAL);
+	refresh();
+}
+
+/* The next device that the file has after `device`, -1 after the last. */
+static int next_device(const struct gm_doc *doc, int device)
+{
+	int next = -1;
+
+	for (unsigned i = 0; i < doc->levels_count; i++) {
+		int is = doc->levels[i].device;
+
+		if (is > device && (next < 0 || is < next))
+			next = is;
+	}
+	return next;
+}
+
+static void type(struct view *view, int key)
+{
+	char *filter = view->top.filter;
+	size_t length = strlen(filter);
+
+	if (key == '\n' || key == KEY_ENTER)
+		view->typing = false;
+	else if ((key == KEY_BACKSPACE || key == 127 || key == '\b') && length)
+		filter[length - 1] = '\0';
+	else if (key >= ' ' && key < 127 && length + 1 < sizeof(view->top.filter))
+		filter[length] = (char)key;
+}
+
+/* False for the key that ends it. */
+static bool act(struct view *view, int key)
+{
+	static const char sorts[] = "lgptc";
+	const char *sort = key > 0 && key < 127 ? strchr(sorts, key) : NULL;
+	struct gm_top *top = &view->top;
+
+	if (view->typing) {
+		type(view, key);
+		return true;
+	}
+	view->help = key == 'h' || key == '?' ? !view->help : view->help && key == KEY_RESIZE;
+	if (sort)
+		top->sort = (enum gm_top_sort)(sort - sorts);
+	else if (key == 'd')
+		top->device = next_device(view->doc, top->device);
+	else if (key == 'v')
+		top->level = top->level + 1 < GM_LEVELS ? top->level + 1 : -1;
+	else if (key == 'k')
+		top->kind = top->kind + 1 < GM_KINDS ? (top->kind < 0 ? GM_KIND_DEVICE
+								      : top->kind + 1)
+						     : -1;
+	else if (key == 'r')
+		gm_top_reset_growth(top, view->doc);
+	else if (key == ' ')
+		top->paused = !top->paused;
+	if (key == '/') {
+		view->typing = true;
+		memset(top->filter, 0, sizeof(top->filter));
+	}
+	return key != 'q' && key != 3;
+}
+
+static bool open_screen(void)
+{
+	SCREEN *screen;
+
+	setlocale(LC_ALL, "");
+	screen = newterm(NULL, stdout, stdin);
+	if (!screen)
+		return false;
+	set_term(screen);
+	cbreak();
+	noecho();
+	keypad(stdscr, TRUE);
+	curs_set(0);
+	if (has_colors()) {
+		start_color();
+		use_default_colors();
+		init_pair(1, COLOR_RED, -1);
+		init_pair(2, COLOR_YELLOW, -1);
+		init_pair(3, COLOR_GREEN, -1);
+	}
+	return true;
+}
+
+/* Waits for a key until the next reading is due. False: quit, or the file is gone. */
+static bool step(struct view *view, double *next_s)
+{
+	double left = *next_s - now_s();
+	int key;
+
+	timeout(left > 0 && !view->top.paused ? (int)(left * 1000) + 1 : view->top.paused ? -1 : 0);
+	key = getch();
+	if (key != ERR)
+		return act(view, key);
+	if (!view->top.paused && now_s() >= *next_s) {
+		double began = now_s(), took;
+
+		if (!read_file(view))
+			return false;
+		took = now_s() - began;
+		*next_s = began + (took * SHARE > REFRESH_S ? took * SHARE : REFRESH_S);
+	}
+	return true;
+}
+
+int gm_top_run(const char *path, const struct gm_options *options, char *error, size_t error_bytes)
+{
+	struct view view = {
+		.path = path, .options = *options, .error = error, .error_bytes = error_bytes};
+	double next_s = now_s() + REFRESH_S;
+
+	*error = '\0';
+	/* The view filters for itself: what it hides must be there when the filter changes. */
+	view.options.device = view.options.kind = view.options.level = -1;
+	gm_top_init(&view.top, options);
+	if (!read_file(&view))
+		return -1;
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !open_screen()) {
+		snprintf(error, error_bytes, "top needs a terminal; --once prints one screen");
+	} else {
+		do
+			draw(&view);
+		while (step(&view, &next_s));
+		endwin();
+	}
+	gm_doc_free(view.doc);
+	gm_top_free(&view.top);
+	return *error ? -1 : 0;
+}
