@@ -104,7 +104,6 @@ struct gm_call {
 	uint32_t ticket_record, ticket_owner;
 	uint64_t ticket_serial;
 	uint64_t free_before;
-	uint64_t started_ns, spent_ns; /* of a timed call: when it began, what the first half took */
 };
 
 /* Bytes of a CUDA array by its descriptor, all mipmap levels; extents of 0 count as 1. */

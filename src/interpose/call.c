@@ -17,11 +17,12 @@
 /* Deeper than this inside one CUDA call is no nesting but a stale mark that a longjmp left. */
 #define MOST_NESTED_BYTES (1u << 20)
 
-/* One recorded call in so many is timed, for the report's overhead figure. */
-#define TIMED_CALLS 64
+/* One stretch of work in so many is timed, for the report's overhead figure. */
+#define TIMED 64
 
 static __thread struct {
-	uint64_t calls;
+	uint64_t works;	     /* stretches of work in the tracker so far */
+	uint64_t started_ns; /* of the one under way, if it is timed; else 0 */
 	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
 	uint8_t busy;	     /* in the tracker: a signal handler's calls are let through unrecorded */
 } thread __attribute__((tls_model("initial-exec")));
@@ -31,11 +32,17 @@ bool gm_enter_tracker(void)
 	if (thread.busy)
 		return false;
 	thread.busy = 1;
+	if (++thread.works % TIMED == 0 && gm_owns_file())
+		thread.started_ns = gm_track_now();
 	return true;
 }
 
 void gm_leave_tracker(void)
 {
+	if (thread.started_ns && gm_owns_file())
+		__atomic_fetch_add(&gm_file->overhead_ns,
+				   (gm_track_now() - thread.started_ns) * TIMED, __ATOMIC_RELAXED);
+	thread.started_ns = 0;
 	thread.busy = 0;
 }
 
@@ -107,14 +114,14 @@ void gm_call_enter(struct gm_call *call)
 	if (row->role == GM_ROLE_NOTHING)
 		return;
 	error = errno;
-	thread.busy = 1;
+	gm_enter_tracker();
 	if (gm_recording()) {
 		call->recorded = 1;
 		if (call->outermost)
 			gm_refuse_begin(call, row);
 		gm_role_begin(call, row);
 	}
-	thread.busy = 0;
+	gm_leave_tracker();
 	errno = error;
 }
 
@@ -124,12 +131,12 @@ void gm_call_end(struct gm_call *call, int result)
 	if (call->recorded && gm_owns_file()) {
 		int error = errno;
 
-		thread.busy = 1;
+		gm_enter_tracker();
 		if (call->outermost)
 			gm_refuse_end(call);
 		gm_role_end(call, &gm_rows[call->function], result);
 		gm_sample_after(&gm_rows[call->function], call->device, result);
-		thread.busy = 0;
+		gm_leave_tracker();
 		errno = error;
 	}
 	if (call->outermost)
