@@ -9,12 +9,17 @@
 #include "interpose/resolve.h"
 #include "interpose/settings.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* In front of every sentence that gives CUPTI up. */
 #define NOT_USED "CUPTI is not used: "
+
+#define INJECTION "CUDA_INJECTION64_PATH"
+
+static bool subscribed; /* (atomic) */
 
 /* Loaded by CUDA_INJECTION64_PATH alone, there are no wrappers to fall back to. */
 static const char *instead(void)
@@ -39,7 +44,7 @@ static unsigned driver_major(void)
  */
 static void name_holder(const struct gm_cupti_answer *answer, char *text, size_t bytes)
 {
-	const char *injection = getenv("CUDA_INJECTION64_PATH");
+	const char *injection = getenv(INJECTION);
 
 	if (answer->text[0])
 		snprintf(text, bytes, "%s", answer->text);
@@ -129,18 +134,46 @@ static bool subscribe(void)
 	return true;
 }
 
+void gm_cupti_prepare(void)
+{
+	char path[PATH_MAX];
+	struct gm_object own;
+
+	if (gm_settings.backend == GM_BACKEND_CUPTI && !getenv(INJECTION) &&
+	    gm_object_at((uintptr_t)gm_cupti_prepare, &own) && realpath(own.path, path))
+		setenv(INJECTION, path, 0);
+}
+
 void gm_cupti_start(void)
 {
-	static bool started;
+	static int started;
 
 	/* Once: libcuda may come again after it was unloaded, the subscription has not gone. */
-	if (gm_settings.backend != GM_BACKEND_CUPTI || started)
+	if (gm_settings.backend != GM_BACKEND_CUPTI ||
+	    __atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
 		return;
-	started = true;
 	if (subscribe()) {
 		drop_refusals();
+		__atomic_store_n(&subscribed, true, __ATOMIC_RELEASE);
 		return;
 	}
 	gm_settings.backend = GM_BACKEND_PRELOAD;
 	gm_describe_backend();
+}
+
+static bool cuda_started(void)
+{
+	CUresult (*count_devices)(int *) = gm_libcuda_symbol("cuDeviceGetCount");
+	int count;
+
+	return count_devices && count_devices(&count) != GM_CUDART_NOT_INITIALIZED;
+}
+
+bool gm_cupti_tells(unsigned layer)
+{
+	/* A runtime call comes before the cuInit inside it. */
+	if (!__atomic_load_n(&subscribed, __ATOMIC_ACQUIRE) && layer == GM_LAYER_DRIVER &&
+	    cuda_started())
+		gm_cupti_start();
+	return gm_settings.backend == GM_BACKEND_CUPTI;
 }

@@ -1,8 +1,10 @@
 /*
- * The way in without LD_PRELOAD: libcuda itself opens the library that CUDA_INJECTION64_PATH names,
- * in cuInit, and calls this. It reaches programs that drop LD_PRELOAD, link privately or open CUDA
- * with RTLD_DEEPBIND; there are no wrappers then, so events can come from CUPTI alone.
+ * Called by libcuda in cuInit, which opens the library that CUDA_INJECTION64_PATH names: where we
+ * set that ourselves (backend.h), and in programs without LD_PRELOAD. Those that drop it, link
+ * privately or open CUDA with RTLD_DEEPBIND are reached in this way; there are no wrappers then, so
+ * events can come from CUPTI alone.
  */
+#include "cupti/backend.h"
 #include "interpose/preload.h"
 #include "interpose/resolve.h"
 #include "interpose/settings.h"
@@ -21,6 +23,7 @@ int InitializeInjection(void)
 			return 1; /* the wrappers are at work already */
 		gm_settings.backend = GM_BACKEND_CUPTI;
 	}
-	gm_driver_find(GM_FN_cuMemAlloc_v2); /* the look-up of libcuda is what starts the backend */
+	gm_driver_find(GM_FN_cuMemAlloc_v2); /* finds libcuda, opens the unwinder */
+	gm_cupti_start();
 	return 1;
 }

@@ -4,6 +4,10 @@
 #include "cupti/backend.h"
 #include "interpose/settings.h"
 
+void gm_cupti_prepare(void)
+{
+}
+
 void gm_cupti_start(void)
 {
 	if (gm_settings.backend != GM_BACKEND_CUPTI)
@@ -11,4 +15,11 @@ void gm_cupti_start(void)
 	gm_settings.backend = GM_BACKEND_PRELOAD;
 	gm_log(GM_LOG_WARN, "this build lacks the CUPTI backend (there were no CUPTI headers): "
 			    "recording by LD_PRELOAD");
+}
+
+bool gm_cupti_tells(unsigned layer)
+{
+	(void)layer;
+	gm_cupti_start();
+	return false;
 }

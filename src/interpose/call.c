@@ -3,11 +3,12 @@
  * role's handlers (roles.c).
  */
 #include "interpose/preload.h"
+#include "cupti/backend.h"
 #include "interpose/refuse.h"
 #include "interpose/role_steps.h"
 #include "interpose/roles.h"
-#include "interpose/signals.h"
 #include "interpose/settings.h"
+#include "interpose/signals.h"
 #include "interpose/view.h"
 #include "store/writer.h"
 #include "track/event.h"
@@ -84,8 +85,9 @@ const struct gm_call *gm_call_outermost(const struct gm_call *call)
 
 void gm_call_begin(struct gm_call *call)
 {
-	if (__builtin_expect(gm_settings.backend == GM_BACKEND_CUPTI, 0))
-		return; /* the wrapper only forwards: CUPTI tells of the call (cupti/calls.c) */
+	if (__builtin_expect(gm_settings.backend == GM_BACKEND_CUPTI, 0) &&
+	    gm_cupti_tells(gm_rows[call->function].layer))
+		return; /* the wrapper only forwards (cupti/calls.c) */
 	gm_call_enter(call);
 }
 

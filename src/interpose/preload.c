@@ -265,7 +265,6 @@ void gm_driver_found(void)
 	gm_stack_init((enum gm_stack_mode)gm_settings.stacks, gm_settings.depth);
 	if (gm_owns_file())
 		describe_stacks(gm_file);
-	gm_cupti_start();
 }
 
 /* ---- the end ---- */
@@ -382,8 +381,10 @@ static void __attribute__((constructor)) load(void)
 	gm_ends_init();
 	gm_resolve_init();
 	gm_own_page_init();
-	if (!self.disabled)
+	if (!self.disabled) {
 		__cxa_atexit(at_exit, NULL, NULL);
+		gm_cupti_prepare();
+	}
 	gm_nvtx_load();
 	errno = error;
 }

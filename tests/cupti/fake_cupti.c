@@ -190,7 +190,8 @@ EXPORT CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber,
 	result = cuptiSubscribe(subscriber, callback, user);
 	if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params->oldSubscriberName)
 		snprintf(params->oldSubscriberName, params->oldSubscriberSize, "%s",
-			 getenv("FAKE_CUPTI_HOLDER"));
+			 getenv("FAKE_CUPTI_HOLDER") ? getenv("FAKE_CUPTI_HOLDER")
+						     : "CUPTI for another tool");
 	return result;
 }
 #endif

@@ -30,6 +30,13 @@ load helpers
 	is cupti .passed 0
 }
 
+@test "a program that clears its environment: CUPTI starts at the first call after cuInit" {
+	seen cupti "$CUPTI_PROGRAMS/lives" unset
+	is cupti .backend '"cupti"'
+	is cupti '[.usage[] | select(.kind == 1)] | map(.current_bytes) | add' 3145728
+	is cupti '[.contexts[] | select(.state == 1)] | length' 1
+}
+
 @test "a child of a fork that uses CUDA keeps a file of its own" {
 	rm -f "$work"/*.gmt
 	LD_PRELOAD=$SHIM GPUMEMTRACE_BACKEND=cupti GPUMEMTRACE_OUT=$work/%p.gmt "$CUPTI_PROGRAMS/lives" fork \

@@ -101,6 +101,8 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "";
 	int i;
 
+	if (!strcmp(what, "unset"))
+		unsetenv("CUDA_INJECTION64_PATH");
 	if (!strcmp(what, "fork")) {
 		forked();
 		return 0;
@@ -110,7 +112,7 @@ int main(int argc, char **argv)
 		context();
 	else if (!strcmp(what, "threads"))
 		threads();
-	else if (!strcmp(what, "leak"))
+	else if (!strcmp(what, "leak") || !strcmp(what, "unset"))
 		take(3 * MIB);
 	else if (!strcmp(what, "many"))
 		for (i = 0; i < 10; i++)

@@ -34,6 +34,12 @@ falls_back() {
 	FAKE_CUPTI_HOLDER=x falls_back "it has room for one subscriber, and another tool ($work/libtool.so?)"
 }
 
+@test "an injected tool that subscribes in cuInit comes first" {
+	ln -s "$TRACED/libsubscriber.so" "$work/libtool.so"
+	CUDA_INJECTION64_PATH=$work/libtool.so falls_back \
+		"it has room for one subscriber, and CUPTI for another tool is it"
+}
+
 @test "older than CUDA 11.8, newer than 13" {
 	FAKE_CUPTI_VERSION=17 falls_back "$work/lib/libcupti.so.13 has API version 17"
 	FAKE_CUPTI_VERSION=140000 falls_back "$work/lib/libcupti.so.13 has API version 140000"

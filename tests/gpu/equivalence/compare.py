@@ -62,11 +62,13 @@ class Identities:
     """Which allocation an event is about: its thread and its number among that thread's."""
 
     def __init__(self):
-        self.place, self.count, self.live = {}, collections.Counter(), collections.defaultdict(list)
+        self.place, self.what, self.count = {}, {}, collections.Counter()
+        self.live = collections.defaultdict(list)
 
     def allocated(self, raw):
         thread, where = raw["thread"], (raw["space"], raw["key"])
         self.place[raw["serial"]] = (thread, self.count[thread])
+        self.what[raw["serial"]] = (raw["bytes"], raw["device"])
         self.count[thread] += 1
         self.live[where].append(raw["serial"])
 
@@ -80,13 +82,14 @@ class Identities:
         return serial
 
     def of(self, raw, op):
+        """Identity, bytes and device: a free that lost its serial does not say the latter."""
         if op == "alloc":
             self.allocated(raw)
         serial = self.freed(raw) if op == "free" else raw["serial"]
         if op not in ("alloc", "free") or serial not in self.place:
-            return None
+            return None, (raw["bytes"], raw["device"])
         owner, number = self.place[serial]
-        return number if owner == raw["thread"] else ("other", number)
+        return number if owner == raw["thread"] else ("other", number), self.what[serial]
 
 
 def threads_of(dump):
@@ -98,9 +101,10 @@ def threads_of(dump):
         if stream > 2:
             known = streams.setdefault(thread, {})
             stream = "stream %d" % known.setdefault(stream, len(known))
+        identity, (size, device) = identities.of(raw, op)
         events = threads.setdefault(thread, [])
         events.append(Event(op, plain(raw["function"]), raw["kind"], raw["level"], raw["space"],
-                            raw["bytes"], raw["error"], raw["device"], identities.of(raw, op), stream,
+                            size, raw["error"], device, identity, stream,
                             raw["function"] or ""))
         at = len(events) - 1
         while op == "implicit-free" and at and events[at - 1].op == op and \
@@ -222,8 +226,7 @@ class Result:
 
     def details(self, most=12):
         for side, event in self.events[:most]:
-            yield "  only %-7s %s %s kind %s, %s B, error %s, %s" % (
-                side, event.op, event.name, event.kind, event.bytes, event.error, event.identity)
+            yield "  only %-7s %s" % (side, " ".join("%s=%s" % pair for pair in event._asdict().items()))
         for key, a, b in self.sites[:most]:
             yield "  site level %d kind %d device %d: preload %s, cupti %s" % (*key[:3], a, b)
             for frame in key[3][:8]:
