@@ -1,6 +1,6 @@
 /*
- * A cmocka suite in which every test begins with a mark of its own name, so that one process and one
- * file tell each test's leak:
+ * A cmocka suite in which every test begins with a mark of its own name, so that one process and
+ * one file tell each test's leak:
  *
  *     gpumem-report run --check "leaks=off --per-mark --warmup 1" -- ./test_suite
  *

@@ -1,10 +1,10 @@
 /*
- * Marks by NVTX ranges. NVTX lives in headers that each library compiles in; at its first call it opens
- * the library that NVTX_INJECTION64_PATH names and lets it register its own functions. Ours look only
- * at ranges: each end of one that is named GPUMEMTRACE_MARK, in any domain, is a mark.
+ * Marks by NVTX ranges. NVTX lives in headers that each library compiles in; at its first call it
+ * opens the library that NVTX_INJECTION64_PATH names and lets it register its own functions. Ours
+ * look only at ranges: each end of one that is named GPUMEMTRACE_MARK, in any domain, is a mark.
  *
- * Nothing is allocated. Whether a range has the name is known when it begins: one bit on a per-thread
- * stack for push and pop, the lowest bit of the id for start and end.
+ * Nothing is allocated. Whether a range has the name is known when it begins: one bit on a
+ * per-thread stack for push and pop, the lowest bit of the id for start and end.
  */
 #include "interpose/nvtx.h"
 #include "interpose/preload.h"
@@ -77,8 +77,8 @@ static __thread struct ranges pushed[DOMAINS_PER_THREAD] __attribute__((tls_mode
 
 static struct {
 	uint64_t last_id;
-	uint32_t domains;	/* made so far; handles are their numbers from 1 */
-	bool taken;		/* another injection was set */
+	uint32_t domains; /* made so far; handles are their numbers from 1 */
+	bool taken;	  /* another injection was set */
 } nvtx;
 
 /* Handles of registered strings: only whether they are the name matters. */
@@ -303,8 +303,8 @@ EXPORT int InitializeInjectionNvtx2(export_table get)
 		unsigned size;
 
 		/* Each entry is the address of a pointer; the table ends with a NULL. */
-		if (callbacks->module_table(slots[i].module, &table, &size) &&
-		    slots[i].id < size && table[slots[i].id])
+		if (callbacks->module_table(slots[i].module, &table, &size) && slots[i].id < size &&
+		    table[slots[i].id])
 			*table[slots[i].id] = (void *)slots[i].function;
 	}
 	return 1;
@@ -327,6 +327,7 @@ void gm_nvtx_load(void)
 void gm_nvtx_start(void)
 {
 	if (nvtx.taken)
-		gm_log(GM_LOG_WARN, "GPUMEMTRACE_MARK has no effect: " VARIABLE " is set already, to "
+		gm_log(GM_LOG_WARN,
+		       "GPUMEMTRACE_MARK has no effect: " VARIABLE " is set already, to "
 		       "another tool's library; unset it, or mark by gpumemtrace_mark()");
 }

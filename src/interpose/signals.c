@@ -1,13 +1,13 @@
 /*
  * GPUMEMTRACE_SIGNAL: on that signal a mark named "signal" and a copy OUT.snap<n> of the file.
  *
- * The handler is installed when the file is opened. A handler that the program had by then runs after
- * ours, with its own flags and mask; one that it installs later replaces ours, as it would any other:
- * the program's wishes come first. Where it had none, a default action such as the end of the process
- * does not happen: the signal was asked for.
+ * The handler is installed when the file is opened. A handler that the program had by then runs
+ * after ours, with its own flags and mask; one that it installs later replaces ours, as it would
+ * any other: the program's wishes come first. Where it had none, a default action such as the end
+ * of the process does not happen: the signal was asked for.
  *
- * The handler waits for nothing. Where a lock of the tracker's is held, perhaps by the very thread that
- * it interrupted, it leaves the work to the next recorded call or the end of the process.
+ * The handler waits for nothing. Where a lock of the tracker's is held, perhaps by the very thread
+ * that it interrupted, it leaves the work to the next recorded call or the end of the process.
  */
 #include "interpose/signals.h"
 #include "interpose/preload.h"
@@ -60,8 +60,9 @@ void gm_signals_serve(void)
 	if (!gm_owns_file() || !gm_lock_try(&signals.lock))
 		return;
 	while (__atomic_load_n(&gm_signals_waiting, __ATOMIC_ACQUIRE)) {
-		int error = snapshot_path(path, sizeof(path), signals.copies + 1) ?
-				    gm_track_signal(signals.name_string, path) : -ENAMETOOLONG;
+		int error = snapshot_path(path, sizeof(path), signals.copies + 1)
+				    ? gm_track_signal(signals.name_string, path)
+				    : -ENAMETOOLONG;
 
 		if (error == -EAGAIN)
 			break;
@@ -96,7 +97,8 @@ static void install(void)
 	if (sigaction(gm_settings.signal, NULL, &signals.before) < 0)
 		return;
 	if (signals.before.sa_flags & SA_RESETHAND) {
-		gm_log(GM_LOG_WARN, "the program handles the signal of GPUMEMTRACE_SIGNAL once only: "
+		gm_log(GM_LOG_WARN,
+		       "the program handles the signal of GPUMEMTRACE_SIGNAL once only: "
 		       "it is left alone; choose another");
 		return;
 	}

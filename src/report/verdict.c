@@ -1,31 +1,31 @@
 /*
  * The verdict of each site: released, cached, held or grow. Growth is judged over two clocks: the
- * windows that the shim kept (marks or time), and, where those cannot tell, the order of allocations:
- * the live records show how what survived is spread over the run, which neither the machine's speed
- * nor a slow start can blur.
+ * windows that the shim kept (marks or time), and, where those cannot tell, the order of
+ * allocations: the live records show how what survived is spread over the run, which neither the
+ * machine's speed nor a slow start can blur.
  */
 #include "report/judge.h"
 #include "report/judge_growth.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BINS    16
-#define TURNOVERS    4		 /* a bounded store has replaced its content by then */
-#define IDLE_NS	     300000000ull /* pauses under this are the machine's, not the program's */
+#define MOST_BINS 16
+#define TURNOVERS 4	       /* a bounded store has replaced its content by then */
+#define IDLE_NS	  300000000ull /* pauses under this are the machine's, not the program's */
 
 /* How a site's live bytes are spread over the order of all allocations. */
 struct spread {
 	uint64_t survivors;
-	unsigned bins;			     /* 0: too few survivors */
-	struct gm_survivors bin[MOST_BINS];  /* in equal stretches of the order */
+	unsigned bins;				 /* 0: too few survivors */
+	struct gm_survivors bin[MOST_BINS];	 /* in equal stretches of the order */
 	struct gm_survivors windows[GM_WINDOWS]; /* in the shim's windows */
 };
 
 /* Whether a survivor counts: with marks of the program, what came before the first does not. */
 static bool counts(const struct gm_doc *doc, const struct gm_alloc_record *block)
 {
-	return block->site != GM_NONE && !(doc->header->first_mark_serial &&
-					   (block->flags & GM_ALLOC_BEFORE_MARK));
+	return block->site != GM_NONE &&
+	       !(doc->header->first_mark_serial && (block->flags & GM_ALLOC_BEFORE_MARK));
 }
 
 /* The window in which something of that time lies. */
@@ -65,7 +65,8 @@ static void survive_in_order(struct spread *spread, uint64_t start, uint64_t end
 
 static struct spread *find_spreads(struct gm_doc *doc, unsigned warmup)
 {
-	struct spread *spreads = gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*spreads));
+	struct spread *spreads =
+		gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*spreads));
 	uint64_t least = (uint64_t)warmup + GM_GROWTH_LEAST_WINDOWS;
 
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
@@ -79,8 +80,9 @@ static struct spread *find_spreads(struct gm_doc *doc, unsigned warmup)
 	}
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		if (spreads[i].survivors >= least && least <= MOST_BINS)
-			spreads[i].bins = spreads[i].survivors < MOST_BINS ?
-						  (unsigned)spreads[i].survivors : MOST_BINS;
+			spreads[i].bins = spreads[i].survivors < MOST_BINS
+						  ? (unsigned)spreads[i].survivors
+						  : MOST_BINS;
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
 
@@ -108,8 +110,8 @@ static bool stopped(const struct gm_doc *doc, const struct gm_site_record *recor
 static struct gm_growth_result judge_windows(const struct gm_site_record *record,
 					     const struct spread *spread, unsigned warmup)
 {
-	struct gm_growth_result result = gm_judge_growth(record->windows, spread->windows,
-							 record->window_current, warmup);
+	struct gm_growth_result result =
+		gm_judge_growth(record->windows, spread->windows, record->window_current, warmup);
 
 	if (result.growth == GM_GROWTH_TOO_FEW)
 		result = gm_judge_growth(record->windows, spread->windows,
@@ -122,8 +124,9 @@ static struct gm_growth_result judge_windows(const struct gm_site_record *record
 }
 
 /*
- * Whether the site left blocks behind all along. Only for sites that freed nothing, whose every block
- * is one that was left, and those whose working memory was replaced often enough to be told apart.
+ * Whether the site left blocks behind all along. Only for sites that freed nothing, whose every
+ * block is one that was left, and those whose working memory was replaced often enough to be told
+ * apart.
  */
 static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 			  unsigned warmup)
@@ -131,16 +134,16 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	const struct gm_site_record *record = &site->record;
 	bool all = record->frees == 0;
 
-	if (!spread->bins ||
-	    (!all && record->allocated_bytes / TURNOVERS < record->live_bytes) ||
+	if (!spread->bins || (!all && record->allocated_bytes / TURNOVERS < record->live_bytes) ||
 	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) ||
 	    (all && stopped(doc, record)))
 		return false;
-	site->why = all ? gm_say(doc, "none of %llu allocations was freed, and they go on to the end",
-				 (unsigned long long)record->allocations) :
-			  gm_say(doc, "%llu of %llu allocations are still live, from the whole run",
-				 (unsigned long long)record->live_count,
-				 (unsigned long long)record->allocations);
+	site->why =
+		all ? gm_say(doc, "none of %llu allocations was freed, and they go on to the end",
+			     (unsigned long long)record->allocations)
+		    : gm_say(doc, "%llu of %llu allocations are still live, from the whole run",
+			     (unsigned long long)record->live_count,
+			     (unsigned long long)record->allocations);
 	return true;
 }
 
@@ -156,19 +159,20 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 	    leaves_behind(doc, site, spread, warmup))
 		return true;
 	if (!marks && record->frees == 0) { /* the order of its allocations has told it all */
-		site->why = spread->bins ? "never freed, and not growing at the end" :
-					   "not enough windows to judge growth";
+		site->why = spread->bins ? "never freed, and not growing at the end"
+					 : "not enough windows to judge growth";
 		return false;
 	}
 	if (windows.growth == GM_GROWTH_RISES) {
-		site->why = gm_say(doc, "the floor rose in %u of %u steps between %s, from %s to %s",
-				   windows.rises, windows.windows - 1,
-				   doc->header->window_marks ? "marks" : "windows",
-				   gm_size(doc, windows.first_bytes), gm_size(doc, windows.last_bytes));
+		site->why =
+			gm_say(doc, "the floor rose in %u of %u steps between %s, from %s to %s",
+			       windows.rises, windows.windows - 1,
+			       doc->header->window_marks ? "marks" : "windows",
+			       gm_size(doc, windows.first_bytes), gm_size(doc, windows.last_bytes));
 		return true;
 	}
-	site->why = windows.growth == GM_GROWTH_TOO_FEW ? "not enough windows to judge growth" :
-							  "live bytes stay bounded";
+	site->why = windows.growth == GM_GROWTH_TOO_FEW ? "not enough windows to judge growth"
+							: "live bytes stay bounded";
 	return false;
 }
 
@@ -190,13 +194,14 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 		site->why = "nothing is live";
 	} else if (record->level == GM_LEVEL_DRIVER && site->divided) {
 		site->verdict = GM_CACHED;
-		site->why = site->torch_segments ? "PyTorch's allocator divides it into blocks" :
-						   "a pool divides it into blocks";
+		site->why = site->torch_segments ? "PyTorch's allocator divides it into blocks"
+						 : "a pool divides it into blocks";
 	} else if (grows(doc, site, spread, warmup)) {
 		site->verdict = GM_GROW;
 	} else if (record->level == GM_LEVEL_DRIVER && site->opaque && preallocated(doc, record)) {
 		site->verdict = GM_HELD;
-		site->why = "a pool takes it at once by design; utilisation inside it is not visible";
+		site->why =
+			"a pool takes it at once by design; utilisation inside it is not visible";
 	} else if (record->level == GM_LEVEL_DRIVER && site->opaque) {
 		site->verdict = GM_CACHED;
 		site->why = "a framework's allocator keeps it for reuse; utilisation inside it is "

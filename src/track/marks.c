@@ -34,9 +34,9 @@ static bool stray(struct gm_alloc_record *record, uint32_t number, void *data)
 }
 
 /*
- * What was there before the first mark is no leak at exit. Ranges that GPUMEMTRACE_MARK names are the
- * program's marks: it made them, and the user asked for these. Signals and snapshots come from outside
- * at any moment and move neither this baseline nor the windows.
+ * What was there before the first mark is no leak at exit. Ranges that GPUMEMTRACE_MARK names are
+ * the program's marks: it made them, and the user asked for these. Signals and snapshots come from
+ * outside at any moment and move neither this baseline nor the windows.
  */
 static bool by_program(enum gm_mark_source source)
 {

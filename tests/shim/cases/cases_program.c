@@ -1,6 +1,7 @@
 /*
- * Bugs that real people had, each in a few lines: the argument is the number of the case in cases.md,
- * with a letter where it has two forms. Ends with 0 unless the case could not be set up (99).
+ * Bugs that real people had, each in a few lines: the argument is the number of the case in
+ * cases.md, with a letter where it has two forms. Ends with 0 unless the case could not be set up
+ * (99).
  */
 #include "cuda_calls.h"
 #include "gpumemtrace.h"

@@ -1,6 +1,6 @@
 /*
- * Case 1: a destructor that allocates where it should free, and a move assignment that overwrites the
- * pointer it holds.
+ * Case 1: a destructor that allocates where it should free, and a move assignment that overwrites
+ * the pointer it holds.
  */
 extern "C" {
 int cudaMalloc(void **memory, unsigned long bytes);

@@ -52,7 +52,8 @@ static int storm(void)
 	for (int i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, work, NULL))
 			return 2;
-	for (int i = 0; i < SIGNALS; i++) /* to a thread that is at work, most likely in the tracker */
+	for (int i = 0; i < SIGNALS;
+	     i++) /* to a thread that is at work, most likely in the tracker */
 		pthread_kill(threads[i % THREADS], SIGUSR1);
 	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < THREADS; i++)

@@ -7,7 +7,8 @@
 int main(void)
 {
 	nvtxDomainHandle_t domain = nvtxDomainCreateA("trainer");
-	nvtxEventAttributes_t event = {.version = NVTX_VERSION, .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+	nvtxEventAttributes_t event = {.version = NVTX_VERSION,
+				       .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
 				       .messageType = NVTX_MESSAGE_TYPE_REGISTERED};
 	nvtxRangeId_t id;
 	void *block;

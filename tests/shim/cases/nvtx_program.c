@@ -58,14 +58,17 @@ static int inject(void)
 		core2_table[i] = &core2[i];
 	}
 	if (library)
-		start = (int (*)(const void *(*)(uint32_t)))dlsym(library, "InitializeInjectionNvtx2");
+		start = (int (*)(const void *(*)(uint32_t)))dlsym(library,
+								  "InitializeInjectionNvtx2");
 	return start ? start(export_table) : 0;
 }
 
 static struct attributes event(int32_t type, const void *message)
 {
-	return (struct attributes){.version = 2, .size = sizeof(struct attributes),
-				   .message_type = type, .message = message};
+	return (struct attributes){.version = 2,
+				   .size = sizeof(struct attributes),
+				   .message_type = type,
+				   .message = message};
 }
 
 static unsigned steps;
