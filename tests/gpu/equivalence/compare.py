@@ -154,13 +154,17 @@ def event_differences(preload, cupti):
     return found
 
 
-def sites_of(dump):
+FIGURES = ("live_bytes", "live_count", "allocated_bytes", "allocations", "frees", "failures")
+
+
+def sites_of(dump, figures=FIGURES):
+    """By level, kind, device and stack; a site without any of the figures is none."""
     sites = collections.defaultdict(collections.Counter)
     for site in dump["sites"]:
         key = (site["level"], site["kind"], site["device"], tuple(site["stack"]))
-        for figure in ("live_bytes", "live_count", "allocated_bytes", "allocations", "frees", "failures"):
+        for figure in figures:
             sites[key][figure] += site[figure]
-    return {key: dict(figures) for key, figures in sites.items()}
+    return {key: dict(sums) for key, sums in sites.items() if any(sums.values())}
 
 
 def rows_of(dump, table, leave_out=()):
@@ -168,20 +172,24 @@ def rows_of(dump, table, leave_out=()):
                   for row in dump[table])
 
 
-def total_differences(preload, cupti):
+def total_differences(preload, cupti, refused=False):
     """Peaks depend on how threads interleave, what code costs on what the driver keeps in reserve: both
-    are left out."""
+    are left out. `refused`: failures were explained one by one already."""
     found = []
     for table in ("usage", "errors", "implicit", "contexts", "vmm", "pools", "costs", "torch"):
         leave_out = ("peak_bytes", "bytes") if table == "costs" else ("peak_bytes",)
+        if refused and table == "errors":
+            continue
+        leave_out += ("failures",) if refused else ()
         a, b = rows_of(preload, table, leave_out), rows_of(cupti, table, leave_out)
         found += [(table, "preload", row) for row in a if row not in b]
         found += [(table, "cupti", row) for row in b if row not in a]
     return found
 
 
-def site_differences(preload, cupti):
-    a, b = sites_of(preload), sites_of(cupti)
+def site_differences(preload, cupti, refused=False):
+    figures = FIGURES[:-1] if refused else FIGURES
+    a, b = sites_of(preload, figures), sites_of(cupti, figures)
     return [(key, a.get(key), b.get(key)) for key in sorted(set(a) | set(b), key=str)
             if a.get(key) != b.get(key)]
 
@@ -200,8 +208,8 @@ class Result:
                 self.explained[name] += 1
             else:
                 self.events.append((side, event))
-        self.sites = site_differences(preload, cupti)
-        self.totals = total_differences(preload, cupti)
+        self.sites = site_differences(preload, cupti, bool(self.explained))
+        self.totals = total_differences(preload, cupti, bool(self.explained))
         self.noise = (0, 0, 0)
         if control:
             self.noise = (len(event_differences(preload, control)),

@@ -83,7 +83,7 @@ export XLA_PYTHON_CLIENT_PREALLOCATE=false
 for mode in preload cupti; do under $mode jax "$python" "$here/jax_steps.py"; done
 unset XLA_PYTHON_CLIENT_PREALLOCATE
 for mode in plain cupti; do under $mode profiler "$python" "$here/profiler_after.py"; done
-grep -h 'gpumemtrace' "$out/profiler.cupti.err"
+grep -h '^gpumemtrace' "$out"/*.cupti.err "$out"/*.injected.err | sort | uniq -c
 if [ "$(nvidia-smi -L | wc -l)" -ge 2 ]; then
 	for mode in preload cupti; do
 		mkdir -p "$out/ranks.$mode"
