@@ -92,12 +92,27 @@ struct gm_oom_top {
 	uint64_t bytes, count;
 };
 
+struct gm_oom_total {
+	const char *what;
+	uint64_t bytes;
+};
+
+struct gm_oom_process {
+	uint64_t pid, bytes;
+	bool gone; /* no such process here: it ended badly, or runs in another container */
+};
+
 struct gm_oom {
 	struct gm_oom_record record;
 	const char *api, *verdict, *phase;
+	const char *library; /* CUDA library that made the call and hides its error; NULL */
+	const char *mark;    /* the last one before it; NULL */
 	const struct gm_stack *stack;
-	struct gm_oom_top *top;
-	unsigned top_count;
+	struct gm_oom_top *top;	    /* who held the memory */
+	struct gm_oom_top *changes; /* who held more than at the mark, and by how much */
+	struct gm_oom_total *categories;
+	struct gm_oom_process *processes; /* others on the device */
+	unsigned top_count, changes_count, categories_count, processes_count;
 	const char **advice;
 	unsigned advice_count;
 };

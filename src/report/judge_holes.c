@@ -1,6 +1,7 @@
 /*
  * fragmentation.high: a level whose fragmentation is over 20 % and over 256 MiB.
  */
+#include "report/alloc_conf.h"
 #include "report/judge.h"
 #include <string.h>
 
@@ -11,8 +12,6 @@ static void advise_torch(struct gm_doc *doc, struct gm_finding *finding,
 			 const struct gm_fragmentation *row)
 {
 	uint64_t unused = row->reserved_bytes - row->used_bytes;
-	bool expandable = doc->allocator_settings &&
-			  strstr(doc->allocator_settings, "expandable_segments:True");
 
 	if (row->releasable_bytes >= unused / 2)
 		gm_advise(doc, finding,
@@ -27,10 +26,9 @@ static void advise_torch(struct gm_doc *doc, struct gm_finding *finding,
 			  "empty_cache() would give back only %s: the rest is pinned by "
 			  "live blocks",
 			  gm_size(doc, row->releasable_bytes));
-	if (!expandable)
-		gm_advise(doc, finding, "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True%s",
-			  doc->allocator_settings &&
-					  strstr(doc->allocator_settings, "max_split_size_mb")
+	if (!gm_torch_enabled(doc, "expandable_segments") && !gm_torch_async_backend(doc))
+		gm_advise(doc, finding, "set %s=expandable_segments:True%s", gm_torch_conf_name(doc),
+			  gm_torch_setting(doc, "max_split_size_mb")
 				  ? " in place of max_split_size_mb, which is set"
 				  : ", or max_split_size_mb so that large blocks stay whole");
 }

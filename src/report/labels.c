@@ -38,7 +38,6 @@ const struct gm_frame *gm_stack_label_frame(const struct gm_stack *stack)
 	return best;
 }
 
-/* The CUDA library that asked on somebody's behalf: "libcublas.so.13". NULL if none did. */
 static const struct gm_frame *toolkit_frame(const struct gm_stack *stack)
 {
 	for (unsigned i = 0; stack && i < stack->count; i++) {
@@ -50,6 +49,14 @@ static const struct gm_frame *toolkit_frame(const struct gm_stack *stack)
 			return NULL;
 	}
 	return NULL;
+}
+
+const char *gm_stack_toolkit(const struct gm_stack *stack)
+{
+	const struct gm_frame *frame = toolkit_frame(stack);
+	const char *slash = frame ? strrchr(frame->module, '/') : NULL;
+
+	return slash ? slash + 1 : frame ? frame->module : NULL;
 }
 
 /* The next frame outside `from` that says who called; NULL if there is none. */
@@ -68,7 +75,7 @@ static const struct gm_frame *next_caller(const struct gm_stack *stack, const st
 static const char *base_label(struct gm_doc *doc, const struct gm_stack *stack)
 {
 	const struct gm_frame *frame = gm_stack_label_frame(stack), *library;
-	const char *text, *module;
+	const char *text;
 
 	if (!frame)
 		return "an unknown place (no stack)";
@@ -76,8 +83,7 @@ static const char *base_label(struct gm_doc *doc, const struct gm_stack *stack)
 	library = toolkit_frame(stack);
 	if (!library || library == frame)
 		return text;
-	module = strrchr(library->module, '/');
-	return gm_arena_printf(&doc->arena, "%s in %s", text, module ? module + 1 : library->module);
+	return gm_arena_printf(&doc->arena, "%s in %s", text, gm_stack_toolkit(stack));
 }
 
 /* A stack on its way to its label. */

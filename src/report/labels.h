@@ -16,6 +16,9 @@ bool gm_frame_own(const struct gm_frame *frame);
  */
 const struct gm_frame *gm_stack_label_frame(const struct gm_stack *stack);
 
+/* The CUDA library that asked on somebody's behalf: "libcublas.so.13". NULL if none did. */
+const char *gm_stack_toolkit(const struct gm_stack *stack);
+
 /* Gives every site's stack its label; after the sites are classified. */
 void gm_label_stacks(struct gm_doc *doc);
 

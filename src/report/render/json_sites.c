@@ -202,42 +202,6 @@ json_t *gm_json_retries(struct gm_doc *doc)
 			 "flushed_bytes", gm_json_bytes(flushed), "sites", sites);
 }
 
-json_t *gm_json_ooms(struct gm_doc *doc)
-{
-	json_t *list = json_array();
-
-	for (unsigned i = 0; i < doc->ooms_count; i++) {
-		const struct gm_oom *oom = &doc->ooms[i];
-		const struct gm_oom_record *record = &oom->record;
-		json_t *top = json_array();
-
-		for (unsigned k = 0; k < oom->top_count; k++)
-			json_array_append_new(
-				top, json_pack("{s:o, s:o, s:o, s:o}", "site",
-					       site_id(doc, oom->top[k].site), "bytes",
-					       gm_json_bytes(oom->top[k].bytes), "count",
-					       gm_json_bytes(oom->top[k].count), "stack",
-					       gm_json_stack(doc->sites[oom->top[k].site].stack)));
-		json_array_append_new(
-			list, json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:s, s:s, "
-					"s:o, s:o, s:o, s:o, s:b}",
-					"time_s", gm_json_seconds(record->time_ns), "device",
-					gm_json_device(record->device), "api",
-					gm_json_string(oom->api), "error", record->error,
-					"requested_bytes", gm_json_bytes(record->requested_bytes),
-					"free_bytes", gm_json_bytes(record->free_bytes),
-					"total_bytes", gm_json_bytes(record->total_bytes),
-					"tracked_bytes", gm_json_bytes(record->tracked_bytes),
-					"others_bytes", gm_json_bytes(record->others_bytes),
-					"verdict", oom->verdict, "phase", oom->phase, "stack",
-					gm_json_stack(oom->stack), "top_sites", top, "advice",
-					gm_json_strings(oom->advice, oom->advice_count), "attempts",
-					gm_json_bytes(record->attempts), "injected",
-					record->injected != 0));
-	}
-	return list;
-}
-
 json_t *gm_json_errors(struct gm_doc *doc)
 {
 	json_t *list = json_array();

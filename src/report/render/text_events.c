@@ -35,6 +35,35 @@ static void print_holders(struct gm_out *out, struct gm_doc *doc, const struct g
 	}
 }
 
+/* "activations 17.5 GiB (71.2 %)", of what was held at that moment. */
+static void print_categories(struct gm_out *out, const struct gm_oom *oom)
+{
+	char size[GM_FORMAT_BYTES], percent[GM_FORMAT_BYTES];
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < oom->categories_count; i++)
+		sum += oom->categories[i].bytes;
+	if (oom->categories_count < 2)
+		return;
+	gm_print(out, GM_BOLD, "\n  What it was for\n");
+	for (unsigned i = 0; i < oom->categories_count; i++)
+		fprintf(out->file, "  %12s  %6s  %s\n",
+			gm_format_size(size, oom->categories[i].bytes),
+			gm_format_percent(percent, oom->categories[i].bytes, sum),
+			oom->categories[i].what);
+}
+
+static void print_changes(struct gm_out *out, struct gm_doc *doc, const struct gm_oom *oom)
+{
+	char size[GM_FORMAT_BYTES];
+
+	if (oom->changes_count)
+		gm_print(out, GM_BOLD, "\n  More than at the mark \"%s\"\n", oom->mark);
+	for (unsigned i = 0; i < oom->changes_count; i++)
+		fprintf(out->file, "  %12s  %s\n", gm_format_size(size, oom->changes[i].bytes),
+			gm_place(doc, doc->sites[oom->changes[i].site].stack));
+}
+
 static void print_oom(struct gm_out *out, struct gm_doc *doc, const struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
@@ -61,7 +90,11 @@ static void print_oom(struct gm_out *out, struct gm_doc *doc, const struct gm_oo
 	print_figure(out, "other processes", record->others_bytes);
 	if (strcmp(oom->phase, "other") != 0)
 		fprintf(out->file, "  %-24s %12s\n", "phase", oom->phase);
+	if (oom->library)
+		fprintf(out->file, "  %-24s %s\n", "asked by", oom->library);
+	print_categories(out, oom);
 	print_holders(out, doc, oom);
+	print_changes(out, doc, oom);
 	gm_print(out, GM_BOLD, "\n  What to do\n");
 	for (unsigned i = 0; i < oom->advice_count; i++) {
 		fprintf(out->file, "  - ");
