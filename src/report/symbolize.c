@@ -1,9 +1,11 @@
 /*
  * Look-ups by libdwfl and libdw, see symbolize.h. Each module is opened once, in a session of its
  * own, at bias 0, so that its addresses are the recorded offsets whatever else is loaded.
- * Separate debug files are found by libdwfl's usual rules (build id, debug link, debuginfod).
+ * Separate debug files of an object that is here are found by libdwfl's usual rules (build id, debug
+ * link, debuginfod), an object that is not by debug_files.h.
  */
 #include "report/symbolize.h"
+#include "report/debug_files.h"
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
@@ -77,29 +79,47 @@ static bool same_build(const struct module *module)
 	       memcmp(bits, module->build_id, module->build_id_bytes) == 0;
 }
 
-static void open_module(struct gm_symbols *symbols, struct module *module)
+/* Opens a file for a module; GM_MISSING_REASONS if it can be used. The descriptor is taken. */
+static enum gm_missing try_file(struct module *module, const char *path, int fd)
 {
-	int fd = open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0) {
-		note_missing(symbols, module->path, GM_MISSING_FILE);
-		return;
-	}
+	if (fd < 0)
+		return GM_MISSING_FILE;
 	module->session = dwfl_begin(&callbacks);
 	if (module->session) {
 		dwfl_report_begin(module->session);
 		/* The descriptor is the session's if it is taken. */
-		module->dwfl =
-			dwfl_report_elf(module->session, module->path, module->path, fd, 0, true);
+		module->dwfl = dwfl_report_elf(module->session, module->path, path, fd, 0, true);
 		dwfl_report_end(module->session, NULL, NULL);
 	}
-	if (!module->dwfl) {
+	if (!module->dwfl)
 		close(fd);
-		note_missing(symbols, module->path, GM_MISSING_FORMAT);
-	} else if (!same_build(module)) {
-		module->dwfl = NULL;
-		note_missing(symbols, module->path, GM_MISSING_BUILD);
+	else if (same_build(module))
+		return GM_MISSING_REASONS;
+	if (module->session)
+		dwfl_end(module->session);
+	module->session = NULL;
+	if (!module->dwfl)
+		return GM_MISSING_FORMAT;
+	module->dwfl = NULL;
+	return GM_MISSING_BUILD;
+}
+
+/* The file at the recorded path, else one of the same build id from elsewhere. */
+static void open_module(struct gm_symbols *symbols, struct module *module)
+{
+	enum gm_missing reason = try_file(
+		module, module->path, open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+	const char *path;
+	int fd;
+
+	if (reason != GM_MISSING_REASONS && module->build_id_bytes) {
+		fd = gm_debug_file_open(symbols->arena, module->build_id, module->build_id_bytes,
+					&path);
+		if (fd >= 0 && try_file(module, path, fd) == GM_MISSING_REASONS)
+			return;
 	}
+	if (reason != GM_MISSING_REASONS)
+		note_missing(symbols, module->path, reason);
 }
 
 static struct module *find_module(struct gm_symbols *symbols, const struct gm_module_record *record,
