@@ -298,9 +298,13 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_cfi_walk *walk)
 	how = run(walk, frame, last->frame[last->current],
 		  last->generation == generation ? last->count : 0, last->frame[last->current ^ 1],
 		  generation);
-	last->current ^= 1;
-	last->count = walk->frames;
-	last->generation = generation;
+	/* A walk cut short (a free's) knows less than the one before: that stays. */
+	if (walk->frames >= last->count || walk->frames < walk->max ||
+	    last->generation != generation) {
+		last->current ^= 1;
+		last->count = walk->frames;
+		last->generation = generation;
+	}
 	__atomic_store_n(&last->busy, 0, __ATOMIC_RELEASE);
 	return how != STUCK;
 }
