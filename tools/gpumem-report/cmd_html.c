@@ -25,7 +25,7 @@ int gm_cmd_html(struct gm_cli *cli)
 		gm_job_free(job);
 		return GM_EXIT_USAGE;
 	}
-	rc = gm_html_write(job, file);
+	rc = gm_html_write(job, cli->words, cli->words_count, file);
 	if (file != stdout && fclose(file) != 0)
 		rc = -1;
 	gm_job_free(job);

@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { onResize } from "./dom.js";
 import { size, time } from "./format.js";
-import { cssColor, } from "./prefs.js";
+import { cssColor } from "./prefs.js";
 import { seriesStyle } from "./palette.js";
 
 const BINARY = Array.from({ length: 52 }, (_, i) => 2 ** i);
@@ -26,13 +26,29 @@ function seriesOf(lines) {
   });
 }
 
+/* A name beside its line, on the first of three rows that has room there. */
+function drawLabel({ ctx, bbox }, text, x, ratio, rows) {
+  const width = ctx.measureText(text).width;
+  const left = x + 4 * ratio + width > bbox.left + bbox.width ? x - 4 * ratio - width : x + 4 * ratio;
+  const right = left + width + 8 * ratio;
+  const row = rows.findIndex((taken) => taken.every(([from, to]) => right < from || left > to));
+  if (row < 0) return;
+  ctx.fillText(text, left, bbox.top + (11 + 14 * row) * ratio);
+  rows[row].push([left, right]);
+}
+
+/* What is named first where names crowd: running out of memory, then the program's own marks. */
+const importance = (event) => (event.kind === "oom" ? 0 : ["snapshot", "signal"].includes(event.label) ? 2 : 1);
+
 function drawEvents(chart, events, moment) {
   const { ctx, bbox } = chart;
   const ratio = devicePixelRatio || 1;
   ctx.save();
   ctx.font = `${11 * ratio}px system-ui, sans-serif`;
-  let labelEnd = -Infinity;
-  for (const event of events) {
+  ctx.textAlign = "left";
+  ctx.textBaseline = "alphabetic";
+  const rows = [[], [], []];
+  for (const event of [...events].sort((a, b) => importance(a) - importance(b))) {
     const x = Math.round(chart.valToPos(event.time, "x", true));
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
     ctx.strokeStyle = ctx.fillStyle = cssColor(event.color);
@@ -42,10 +58,7 @@ function drawEvents(chart, events, moment) {
     ctx.moveTo(x, event.kind === "failure" ? bbox.top + bbox.height - 9 * ratio : bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
-    if (event.kind !== "failure" && x > labelEnd) {
-      ctx.fillText(event.label, x + 4 * ratio, bbox.top + 11 * ratio);
-      labelEnd = x + ctx.measureText(event.label).width + 10 * ratio;
-    }
+    if (event.kind !== "failure") drawLabel(chart, event.label, x, ratio, rows);
   }
   if (moment !== null) {
     const x = Math.round(chart.valToPos(moment, "x", true));
@@ -76,14 +89,16 @@ export class TimeChart {
     const zoom = this.chart && this.end === end ? { ...this.range } : null;
     Object.assign(this, { lines, events, end });
     this.chart?.destroy();
+    this.chart = null;
     const data = lines.length ? uPlot.join(lines.map(columns)) : [[0, end], [null, null]];
     const grid = { stroke: cssColor("--grid"), width: 1 };
     const axis = { stroke: cssColor("--muted"), font: "12px system-ui, sans-serif", grid, ticks: grid };
     this.chart = new uPlot({
       width: this.box.clientWidth, height: this.height,
       legend: { show: false },
+      padding: [8, 36, 0, 0],
       cursor: { y: false, drag: { x: true, y: false, dist: 6 }, points: { show: false } },
-      scales: { x: { time: false, range: (_, low, high) => [low ?? 0, high ?? end] }, y: { range: (_, low, high) => [0, (high || 1) * 1.06] } },
+      scales: { x: { time: false, range: (_, low, high) => (low === null || !this.chart ? [0, end] : [low, high]) }, y: { range: (_, low, high) => [0, (high || 1) * 1.15] } },
       axes: [
         { ...axis, values: (_, splits) => splits.map((value) => (value === 0 ? "0" : time(value))), space: 80 },
         { ...axis, values: (_, splits) => splits.map((value) => (value === 0 ? "0" : size(value))), incrs: BINARY, size: 84 },

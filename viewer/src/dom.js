@@ -57,11 +57,19 @@ export function table(caption, columns, rows, { hideCaption = false, rowHeader =
       h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((column, i) => cell(row, column, i)))))));
 }
 
-/** A labelled <select>; options are [value, text]. */
+let fields = 0;
+
+/** A control under its name. The name stands beside the control, so that it is all of the label. */
+export function field(label, control, grow = false) {
+  control.id = `field-${fields++}`;
+  return h("div", { class: grow ? "field grow" : "field" }, h("label", { for: control.id }, label), control);
+}
+
+/** A named <select>; options are [value, text]. */
 export function select(label, options, value, onchange) {
   const element = h("select", { onchange: () => onchange(element.value) },
     options.map(([key, text]) => h("option", { value: key, selected: String(key) === String(value) }, text)));
-  return h("label", { class: "field" }, h("span", {}, label), element);
+  return field(label, element);
 }
 
 export function checkbox(label, checked, onchange, help) {
@@ -72,7 +80,7 @@ export function checkbox(label, checked, onchange, help) {
 export function searchField(label, oninput, placeholder) {
   const element = h("input", { type: "search", placeholder, autocomplete: "off", spellcheck: "false",
     oninput: () => oninput(element.value.trim()) });
-  return h("label", { class: "field grow" }, h("span", {}, label), element);
+  return field(label, element, true);
 }
 
 /** Calls `action` once things have been quiet for `ms`. */

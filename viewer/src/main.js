@@ -4,7 +4,7 @@ import "./style/base.css";
 import "./style/parts.css";
 import "./style/views.css";
 import { checkbox, h, select, showExact, exactShown } from "./dom.js";
-import { runsOf } from "./model.js";
+import { givenOrder, runsOf } from "./model.js";
 import { ownPayload } from "./payload.js";
 import { applyTheme, theme } from "./prefs.js";
 import { hideTip } from "./tip.js";
@@ -29,6 +29,7 @@ class Page {
   constructor(app, payload) {
     this.runs = runsOf(payload);
     this.job = payload.document.job;
+    this.given = givenOrder(payload, this.runs);
     this.run = this.runs[0];
     this.made = new Map();
     this.main = h("main", { id: "view", tabindex: "-1" });
@@ -74,11 +75,11 @@ class Page {
       if (link.dataset.view === view) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     }
-    if (!this.made.has(key)) this.made.set(key, h("div", { class: `view ${view}` }));
+    if (!this.made.has(key)) this.made.set(key, h("div", { class: `view view-${view}` }));
     const element = this.made.get(key);
     const fresh = !element.firstChild;
     this.main.replaceChildren(element);
-    if (fresh) element.append(...VIEWS[view][1](run, this.runs, this.job).flat(3).filter(Boolean));
+    if (fresh) element.append(...VIEWS[view][1](run, this.runs, this.job, this.given).flat(3).filter(Boolean));
     document.title = `${VIEWS[view][0]} · ${run.title} · GPU memory`;
     scrollTo(0, 0);
     showExact(exactShown());

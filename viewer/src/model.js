@@ -22,12 +22,20 @@ function guessOwnFrame(stack) {
   return python >= 0 ? python : stack.findIndex((frame) => frame.function);
 }
 
+/* The next frame outwards that is not plumbing: tells two sites of one place apart. */
+function callerOf(stack, own, plumbing) {
+  for (let i = own + 1; own >= 0 && i < stack.length; i++)
+    if (plumbing[i] !== "1" && stack[i].function) return frameName(stack[i]);
+  return null;
+}
+
 function makeSite(raw, index, part) {
   const own = part?.own_frame ?? guessOwnFrame(raw.stack);
   return {
     ...raw,
     index,
     own,
+    caller: callerOf(raw.stack, own, part?.plumbing ?? ""),
     place: part?.place ?? (raw.stack.length ? frameName(raw.stack[Math.max(0, own)]) : raw.function ?? "no stack"),
     plumbing: part?.plumbing ?? "",
   };
@@ -65,10 +73,17 @@ class Run {
     return this.document.totals.find((total) => total.device === device);
   }
 
-  /** The end of what was recorded. */
+  /** The end of what was recorded, in seconds. */
   get end() {
-    return this.document.process?.duration_s ?? Math.max(0, ...this.document.timeline.map((line) => line.width_s * line.max.length));
+    const lines = this.document.timeline.map((line) => line.start_s + line.width_s * line.max.length);
+    return Math.max(this.document.process?.duration_s ?? 0, ...lines);
   }
+}
+
+/** The runs in the order in which their files were given, where that is known. */
+export function givenOrder(payload, runs) {
+  const given = (payload.order ?? []).map((number) => runs[number]);
+  return given.length === runs.length ? given : runs;
 }
 
 /** The runs of a payload: one per file. */

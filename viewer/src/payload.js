@@ -20,7 +20,7 @@ function packedIn(html) {
   return /<script type="application\/octet-stream"[^>]*>([\w+/=\s]*)<\/script>/.exec(html)?.[1].trim();
 }
 
-/** {document, parts[]} of this page. */
+/** {document, parts[], order[]} of this page. */
 export async function ownPayload() {
   const text = document.getElementById("gpumemtrace-data").textContent.trim();
   if (!text || text.startsWith("@"))
@@ -40,5 +40,5 @@ export async function payloadOf(text) {
   }
   if (value?.schema_version !== 1)
     throw new NoData("That file is JSON, but not a document of gpumem-report --json.");
-  return { document: value, parts: [] };
+  return { document: value, parts: [], order: [] };
 }

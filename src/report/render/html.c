@@ -1,6 +1,7 @@
 /*
- * Writing the page, see html.h. Its data is one JSON object {document, parts[]}, compressed, in the
- * place that the template keeps for it; the page says the same of itself in viewer/src/payload.js.
+ * Writing the page, see html.h. Its data is one JSON object {document, parts[], order[]},
+ * compressed, in the place that the template keeps for it; the page says the same of itself in
+ * viewer/src/payload.js.
  */
 #include "report/render/html.h"
 #include "report/render/json_parts.h"
@@ -28,18 +29,31 @@ static json_t *parts(struct gm_doc *doc)
 			 gm_page_history(doc, numbers));
 }
 
-static json_t *payload(struct gm_job *job)
+/* The files' numbers in the job, in the order in which they were given. */
+static json_t *given_order(const struct gm_job *job, char *const *paths, unsigned count)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned k = 0; k < job->count; k++)
+			if (strcmp(job->docs[k]->path, paths[i]) == 0)
+				json_array_append_new(list, json_integer(k));
+	return list;
+}
+
+static json_t *payload(struct gm_job *job, char *const *paths, unsigned count)
 {
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < job->count; i++)
 		json_array_append_new(list, parts(job->docs[i]));
-	return json_pack("{s:o, s:o}", "document", gm_json_job(job), "parts", list);
+	return json_pack("{s:o, s:o, s:o}", "document", gm_json_job(job), "parts", list, "order",
+			 given_order(job, paths, count));
 }
 
-static bool write_payload(struct gm_job *job, FILE *out)
+/* Drops the reference. */
+static bool write_payload(json_t *value, FILE *out)
 {
-	json_t *value = payload(job);
 	struct gm_pack pack;
 	bool fine = value && gm_pack_begin(&pack, out);
 
@@ -52,7 +66,7 @@ static bool write_payload(struct gm_job *job, FILE *out)
 	return gm_pack_end(&pack) && fine;
 }
 
-int gm_html_write(struct gm_job *job, FILE *out)
+int gm_html_write(struct gm_job *job, char *const *paths, unsigned count, FILE *out)
 {
 	size_t bytes = sizeof(template);
 	const unsigned char *place = memmem(template, bytes, PLACE, strlen(PLACE)), *rest;
@@ -60,7 +74,8 @@ int gm_html_write(struct gm_job *job, FILE *out)
 	if (!place)
 		return -ENOTSUP;
 	rest = place + strlen(PLACE);
-	if (fwrite(template, 1, (size_t)(place - template), out) == 0 || !write_payload(job, out) ||
+	if (fwrite(template, 1, (size_t)(place - template), out) == 0 ||
+	    !write_payload(payload(job, paths, count), out) ||
 	    fwrite(rest, 1, (size_t)(template + bytes - rest), out) == 0 || fflush(out) != 0)
 		return errno ? -errno : -EIO;
 	return 0;

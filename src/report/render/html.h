@@ -11,7 +11,11 @@
 /* NULL if the tool has the template, else a sentence: why it has none and how to get it. */
 const char *gm_html_lacks(void);
 
-/* Writes the page of the job's files; 0 or -errno. */
-int gm_html_write(struct gm_job *job, FILE *out);
+/*
+ * Writes the page of the job's files; 0 or -errno. `paths` are the `count` files as they were
+ * given: a comparison goes from the first to the second, whatever the order of their ranks and
+ * names.
+ */
+int gm_html_write(struct gm_job *job, char *const *paths, unsigned count, FILE *out);
 
 #endif

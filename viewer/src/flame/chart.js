@@ -7,6 +7,10 @@ import { share } from "../format.js";
 import { framePlace } from "../model.js";
 import { hideTip, showTip } from "../tip.js";
 
+const CELL = 20;
+
+const depthOf = (node) => 1 + Math.max(0, ...node.children.map(depthOf));
+
 const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 export class FlameChart {
@@ -17,7 +21,7 @@ export class FlameChart {
     this.found = h("span", { class: "note", role: "status" });
     this.box = h("div", { class: "flame", onkeydown: (event) => this.key(event), onfocusin: (event) => this.focused(event) });
     this.element = h("div", { class: "flame-frame" }, this.box);
-    onResize(this.element, () => this.tree && this.draw());
+    onResize(this.element, () => this.tree && this.element.clientWidth !== this.drawnWidth && this.draw());
   }
 
   update(tree, inverted) {
@@ -32,6 +36,7 @@ export class FlameChart {
 
   draw() {
     hideTip();
+    this.drawnWidth = this.element.clientWidth;
     this.box.replaceChildren();
     if (!this.tree.value) {
       this.box.append(h("p", { class: "note" }, "No bytes to show with these filters."));
@@ -41,7 +46,8 @@ export class FlameChart {
     tip.show = (event, d) => showTip(event, [h("strong", {}, d.data.name), h("span", {}, `${this.show(d.data)} · ${share(d.data.value, this.tree.value)}`),
       d.data.frame ? h("span", { class: "muted" }, framePlace(d.data.frame)) : null]);
     tip.hide = hideTip;
-    this.chart = flamegraph().width(Math.max(240, this.element.clientWidth - 2)).cellHeight(20).minFrameSize(2)
+    this.chart = flamegraph().width(Math.max(240, this.element.clientWidth - 2)).cellHeight(CELL).minFrameSize(2)
+      .height(depthOf(this.tree) * CELL)
       .transitionDuration(calm() ? 0 : 200).inverted(this.inverted).tooltip(tip)
       .sort((a, b) => b.data.value - a.data.value)
       .setColorMapper((d) => (d.highlight ? "var(--found)" : this.color(d.data)))

@@ -23,11 +23,11 @@ function hatching(context, ratio) {
   return context.createPattern(tile, "repeat");
 }
 
-function labelOf(line) {
-  const { segment } = line;
-  const where = line.from ? `+${size(line.from)}` : address(segment.address);
-  const what = line.folded ? `${size(line.to - line.from)} free` : line.from ? "" : `${size(segment.bytes)} ${segment.used < segment.bytes ? share(segment.used, segment.bytes) : ""}`;
-  return [where, what];
+/* [address, size, how much is used] of a line; a segment's later lines have their offset alone. */
+function labelOf({ segment, from, to, folded }) {
+  const used = segment.used < segment.bytes ? share(segment.used, segment.bytes) : "full";
+  if (from) return folded ? [`+${size(from)}`, size(to - from), "free"] : [`+${size(from)}`, "", ""];
+  return [address(segment.address), size(segment.bytes), used];
 }
 
 function drawBlocks(context, line, blocks, colors, left, width, y) {
@@ -64,14 +64,15 @@ export function drawLines(canvas, { lines, first, blocks, colors, labelWidth, lo
     const y = (i - first) * LINE + (LINE - BAR) / 2;
     const full = width - labelWidth - 2;
     const bar = line.folded ? full : longest ? Math.max(2, (full * (line.to - line.from)) / longest) : full;
-    const [where, what] = labelOf(line);
+    const [where, long, used] = labelOf(line);
     context.fillStyle = cssColor(line.segment.pinned && !line.from ? "--error" : "--muted");
     if (line.segment.pinned && !line.from) context.fillText("▪", 2, y + BAR / 2);
     context.fillStyle = cssColor("--text");
     if (labelWidth > 160) context.fillText(where, 14, y + BAR / 2);
     context.fillStyle = cssColor("--muted");
     context.textAlign = "right";
-    context.fillText(what, labelWidth - 8, y + BAR / 2);
+    context.fillText(long, labelWidth - 54, y + BAR / 2);
+    context.fillText(used, labelWidth - 10, y + BAR / 2);
     context.textAlign = "left";
     context.fillStyle = holes;
     context.globalAlpha = line.folded ? 0.45 : 1;

@@ -5,7 +5,7 @@ export const TYPES = {
   segment: "PyTorch segment",
   expandable: "PyTorch expandable segment",
   pool: "program's own pool",
-  slab: "2 MiB slab of small allocations",
+  slab: "slab of small allocations",
   mapping: "mapped memory",
   allocation: "allocation",
 };
@@ -47,10 +47,10 @@ export function blockAfter(blocks, first, last, offset) {
   return low;
 }
 
-/** A length that makes about 200 lines of everything, so that most segments stay on one. */
+/** A length that makes about 100 lines of everything, so that most segments stay on one. */
 export function lineLength(segments) {
   const sum = segments.reduce((total, segment) => total + segment.bytes, 0);
-  return Math.max(32 << 20, 2 ** Math.ceil(Math.log2(Math.max(1, sum / 200))));
+  return Math.max(64 << 20, 2 ** Math.ceil(Math.log2(Math.max(1, sum / 100))));
 }
 
 /** {segment, from, to, first, last, folded} of each line; `length` in bytes, 0 for whole segments. */

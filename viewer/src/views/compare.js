@@ -1,13 +1,13 @@
 // Two files side by side: totals, sites that changed, and a flame graph of the difference.
 
-import { announce, h, number, searchField, select, settled, size, table } from "../dom.js";
+import { announce, field, h, number, searchField, select, settled, size, table } from "../dom.js";
 import { change as changeText, deviceName, size as sizeText, count } from "../format.js";
 import { changesOf } from "../changes.js";
 import { FlameChart } from "../flame/chart.js";
 import { buildTree } from "../flame/tree.js";
 import { changeColor } from "../palette.js";
 import { payloadOf } from "../payload.js";
-import { runsOf } from "../model.js";
+import { givenOrder, runsOf } from "../model.js";
 import { showSite, siteButton } from "../site.js";
 import { BigTable, rowsNote } from "../table.js";
 import { shapeControls } from "./flame.js";
@@ -29,7 +29,7 @@ function totals(before, after) {
 function changeTable(runs) {
   const runOf = (row) => (row.after.site ? runs.after : runs.before);
   const bytes = (id, title, read) => ({ id, title, numeric: true, key: read, cell: (row) => size(read(row)) });
-  const signed = (id, title, read) => ({ id, title, numeric: true, key: (row) => Math.abs(read(row)), cell: (row) => size(read(row), { signed: true }) });
+  const signed = (id, title, read) => ({ id, title, numeric: true, width: "9rem", key: (row) => Math.abs(read(row)), cell: (row) => size(read(row), { signed: true }) });
   return new BigTable({ label: "Sites of both files", sort: "difference", height: 560, onchoose: (row) => showSite(row.site, runOf(row)), columns: [
     { id: "place", title: "Site", width: "21rem", key: (row) => row.site.place, cell: (row) => siteButton(row.site, runOf(row)) },
     { id: "change", title: "Change", width: "7rem", key: (row) => row.change, cell: (row) => h("span", { class: `tag change-${row.change}` }, row.change) },
@@ -117,18 +117,19 @@ function comparison(before, after) {
     note, grid.element];
 }
 
-/** Needs all runs: the older and the newer are chosen among them, and another file can be opened. */
-export function compare(run, runs) {
-  const list = [...runs];
-  let before = runs.length > 1 ? runs[0] : null;
-  let after = runs.length > 1 ? runs[1] : run;
+/** From the first to the second of the files as they were `given`; others can be chosen or opened. */
+export function compare(run, runs, job, given) {
+  const list = [...given];
+  let before = given.length > 1 ? given[0] : null;
+  let after = given[1] ?? run;
   const message = h("p", { class: "note", role: "status" });
   const pickers = h("div", { class: "controls" });
   const body = h("div", {});
 
   async function open(file) {
     try {
-      const opened = runsOf(await payloadOf(await file.text()));
+      const payload = await payloadOf(await file.text());
+      const opened = givenOrder(payload, runsOf(payload));
       opened.forEach((one) => {
         one.name = `${one.name} (${file.name})`;
       });
@@ -154,7 +155,7 @@ export function compare(run, runs) {
         after = list[value];
         draw();
       }) : null,
-      h("label", { class: "field" }, h("span", {}, "Open another page or --json file"), input)].filter(Boolean));
+      field("Open another page or --json file", input)].filter(Boolean));
     body.replaceChildren(...(before ? comparison(before, after).flat(3).filter(Boolean) : [h("p", { class: "note" },
       "This page holds one file. gpumem-report html -o OUT OLD NEW makes one that compares two, or open a second here.")]));
   }

@@ -36,7 +36,7 @@ class Picture {
   }
 
   get labelWidth() {
-    return this.box.clientWidth < 560 ? 120 : 300;
+    return this.box.clientWidth < 560 ? 132 : 300;
   }
 
   update(segments, { color, length, common }) {
@@ -216,7 +216,7 @@ export function map(run) {
     table.update(rows);
     const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
     note.replaceChildren(rowsNote(rows.length, all.length, "segments"), ", ", size(sum("bytes")), ", used ", size(sum("used")), ", holes ", size(sum("free")),
-      ` in ${plural(rows.filter((row) => row.pinned).length, "pinned segment")} and others`,
+      ` (`, size(rows.reduce((total, row) => total + (row.pinned ? row.free : 0), 0)), ` in ${plural(rows.filter((row) => row.pinned).length, "pinned segment")})`,
       run.map.omitted_blocks ? [`; ${count(run.map.omitted_blocks)} smaller blocks (`, size(run.map.omitted_bytes), ") are not drawn"] : "",
       run.map.unplaced_bytes ? ["; ", size(run.map.unplaced_bytes), " more have no address (arrays, handles that are not mapped)"] : "");
     legendBox.replaceChildren(...[legend(run, run.map.blocks, options.color)].filter(Boolean));

@@ -1,6 +1,6 @@
 // Usage over time, what happened on it, and what memory was made of at a moment.
 
-import { checkbox, h, number, select, size } from "../dom.js";
+import { checkbox, field, h, number, select, size } from "../dom.js";
 import { TimeChart } from "../chart.js";
 import { deviceName, known, plural, share, time } from "../format.js";
 import { exactFrom, groupRows, makeUpAt } from "../makeup.js";
@@ -118,7 +118,7 @@ function retryNote(run) {
 }
 
 export function timeline(run) {
-  const devices = run.devices.filter((device) => run.document.timeline.some((line) => line.device === device) || device !== null);
+  const devices = [...new Set([...run.devices.filter(known), ...run.document.timeline.map((line) => line.device)])];
   let device = devices.find(known) ?? devices[0] ?? null;
   const hidden = new Set();
   const makeUp = new MakeUp(run);
@@ -126,7 +126,7 @@ export function timeline(run) {
   const legend = h("div", { class: "series", role: "group", "aria-label": "Series" });
   const at = h("output", { class: "at" });
   const tables = h("div", {});
-  const slider = h("input", { type: "range", min: 0, max: 10000, value: 10000, class: "moment", "aria-label": "Moment",
+  const slider = h("input", { type: "range", min: 0, max: 10000, value: 10000, class: "moment",
     oninput: () => choose((run.end * slider.value) / 10000) });
   const chart = new TimeChart(box, { onmoment: (moment) => choose(moment), onhover: (moment) => readings(moment ?? chart?.moment ?? null) });
 
@@ -182,7 +182,7 @@ export function timeline(run) {
       }) : null,
       button("Zoom in", () => chart.zoom(0.5)), button("Zoom out", () => chart.zoom(2)), button("Show all", () => chart.zoomOut())),
     legend, box,
-    h("div", { class: "controls moments" }, h("label", { class: "field grow" }, h("span", {}, "Moment ", at), slider),
+    h("div", { class: "controls moments" }, field("Moment", slider, true), at,
       button("Peak", () => choose("peak")), button("End", () => choose(run.end)),
       marks.length ? select("Mark", [["", "choose"], ...marks], "", (value) => value !== "" && choose(run.document.marks[value].time_s)) : null),
     retryNote(run), makeUp.element, tables];
