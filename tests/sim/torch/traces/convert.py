@@ -1,8 +1,8 @@
 """Turns a PyTorch snapshot into a trace for the simulated allocator (c10_cuda.c reads it).
 
 convert.py PICKLE JSON TRACE: reads the snapshot's device_traces and the figures beside it, writes
-one event a line, and checks on the way that the figures come out. The snapshots were made once (see
-../../../../../shared/data/torch-2.11/README.md); the traces are what the repository keeps.
+one event a line, and checks on the way that the figures come out. The snapshots were made once,
+by PyTorch 2.11 on an H200; the traces are what the repository keeps.
 
   R id bytes handle     address space of an expandable segment, and the size of its handles
   S id bytes            cudaMalloc of a segment         F id               its cudaFree
