@@ -50,7 +50,7 @@ run() {
 # sanitizer NAME: the leaks that compute-sanitizer finds, as count and bytes, beside the report's.
 sanitizer() {
 	local name=$1
-	compute-sanitizer --tool memcheck --leak-check full "$folder/family_$name" \
+	compute-sanitizer --tool memcheck --leak-check full --print-limit 100000 "$folder/family_$name" \
 		> "$work/$name.sanitizer" 2>&1
 	python3 - "$name" "$work/$name.sanitizer" "$work/$name.json" <<'PYTHON'
 import json
