@@ -396,6 +396,15 @@ static bool stop_growth(void)
 	return false;
 }
 
+/* Beyond the file's new end nothing may look: valgrind, which does, would meet SIGBUS page by page. */
+static void unmap_tail(void)
+{
+	uint64_t used = used_bytes();
+
+	mmap(store.base + used, store.mapped_bytes - used, PROT_NONE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 int gm_store_finish(void)
 {
 	int fd, error = 0;
@@ -413,6 +422,8 @@ int gm_store_finish(void)
 	close(fd);
 	if (error || gm_file->end == GM_END_EXEC)
 		return error;
+	if (stopped)
+		unmap_tail();
 	return gm_place_settle(&store.place);
 }
 
@@ -470,6 +481,13 @@ static bool add_chunk(enum gm_table_id id)
 	return true;
 }
 
+/* What other threads do after the end, while the process still ends, is in nobody's books. */
+static void count_dropped(void)
+{
+	if (gm_file->end == GM_END_NONE)
+		__atomic_fetch_add(&gm_file->dropped_records, 1, __ATOMIC_RELAXED);
+}
+
 static bool make_room(enum gm_table_id id, uint64_t end)
 {
 	struct table *table = &store.tables[id];
@@ -482,7 +500,7 @@ static bool make_room(enum gm_table_id id, uint64_t end)
 		fits = add_chunk(id);
 	gm_lock_release(&store.lock);
 	if (!fits)
-		__atomic_fetch_add(&gm_file->dropped_records, 1, __ATOMIC_RELAXED);
+		count_dropped();
 	return fits;
 }
 
@@ -561,6 +579,6 @@ uint32_t gm_store_string(const char *text, size_t max)
 	}
 	gm_lock_release(&store.lock);
 	if (!fits)
-		__atomic_fetch_add(&gm_file->dropped_records, 1, __ATOMIC_RELAXED);
+		count_dropped();
 	return at;
 }
