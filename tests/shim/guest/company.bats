@@ -1,0 +1,119 @@
+#!/usr/bin/env bats
+# Other tools in the same process: preloads before and after the shim, allocators, loaders' modes.
+
+load ../helpers
+
+@test "LD_BIND_NOW" {
+	LD_BIND_NOW=1 traced "$PROGRAMS/runtime13_O2"
+	report
+	same live '.totals[0].current_bytes'
+}
+
+@test "another preload hooks dlsym, before and after us" {
+	local shim=$SHIM program
+	for order in "$GUEST/hook_dlsym.so:$shim" "$shim:$GUEST/hook_dlsym.so"; do
+		for program in runtime13_O2 runtime_static_O2 driver_O2; do
+			rm -f "$work"/out.gmt
+			SHIM=$order
+			HOOK_TELLS=1 traced "$PROGRAMS/$program" 2> "$work/error"
+			report
+			same live '.totals[0].current_bytes'
+			same peak '.totals[0].peak_bytes'
+		done
+	done
+	grep -q 'dlsym hook used' "$work/error"
+}
+
+@test "another preload hooks cudaMalloc, before and after us, cudart 12 and 13" {
+	local shim=$SHIM major
+	for major in 12 13; do
+		rm -f "$work"/out.gmt
+		SHIM=$GUEST/hook_malloc.so:$shim
+		HOOK_TELLS=1 traced "$PROGRAMS/runtime${major}_O2" 2> "$work/error"
+		grep -q 'cudaMalloc hook used' "$work/error"
+		report
+		# what the hook asks for is what we see: 256 bytes more each, and a block where 0 was asked for
+		is '.totals[0].current_bytes' $(($(jq .live "$work/said") + 256 * ($(jq .live_count "$work/said") + 1)))
+		rm -f "$work"/out.gmt
+		SHIM=$shim:$GUEST/hook_malloc.so
+		HOOK_TELLS=1 traced "$PROGRAMS/runtime${major}_O2" 2> "$work/error"
+		grep -q 'cudaMalloc hook used' "$work/error"
+		report
+		# what the program asked for is what we see
+		same live '.totals[0].current_bytes'
+	done
+}
+
+@test "a program with a dlsym of its own" {
+	traced "$GUEST/guest_own_dlsym" "$PROGRAMS/plugin13.so"
+	[ "$(jq .seen "$work/said")" -gt 0 ]
+	report
+	same live '.totals[0].current_bytes'
+}
+
+@test "RTLD_DEEPBIND: what goes by us is said, or seen all the same" {
+	unset GPUMEMTRACE_QUIET
+	traced "$GUEST/guest_own_dlsym" "$PROGRAMS/plugin13.so" deepbind 2> "$work/error"
+	[ -e "$work/out.gmt" ] || grep -q 'GPUMEMTRACE_BACKEND=cupti' "$work/error"
+}
+
+@test "exceptions pass through hooked calls" {
+	[ -x "$GUEST/guest_throw" ] || skip "no C++ compiler"
+	SHIM=$SHIM:$GUEST/hook_throw.so traced "$GUEST/guest_throw" through
+	report
+	same live '.totals[0].current_bytes'
+	same live_count '.totals[0].current_count'
+}
+
+with_allocator() {
+	local library
+	library=$(ls /usr/lib/*-linux-gnu/$1 2> /dev/null | head -n 1)
+	[ -n "$library" ] || skip "$1 is not installed"
+	for SHIM in "$library:$2" "$2:$library"; do
+		rm -f "$work"/out.gmt
+		traced "$PROGRAMS/runtime13_O2"
+		report
+		same live '.totals[0].current_bytes'
+	done
+	traced "$GUEST/guest_forks" record 10
+}
+
+@test "jemalloc, before and after" { with_allocator libjemalloc.so.2 "$SHIM"; }
+@test "tcmalloc, before and after" { with_allocator libtcmalloc_minimal.so.4 "$SHIM"; }
+@test "mimalloc, before and after" { with_allocator 'libmimalloc.so.2*' "$SHIM"; }
+
+@test "static programs and static-pie run as they do" {
+	printf 'int main(void){return 42;}' > "$work/p.c"
+	cc -static-pie -o "$work/pie" "$work/p.c" 2> /dev/null && cc -static -o "$work/static" "$work/p.c" 2> /dev/null ||
+		skip "no static libc"
+	for program in pie static; do
+		run env LD_PRELOAD="$SHIM" "$work/$program"
+		[ "$status" -eq 42 ] && [ -z "$output" ]
+	done
+}
+
+@test "32-bit programs: the loader's refusal, the program runs" {
+	printf 'int main(void){return 42;}' > "$work/p.c"
+	cc -m32 -o "$work/p" "$work/p.c" 2> /dev/null || skip "no 32-bit compiler"
+	run env LD_PRELOAD="$SHIM" "$work/p"
+	[ "$status" -eq 42 ]
+}
+
+@test "musl programs: the loader's refusal, by name" {
+	command -v musl-gcc > /dev/null || skip "musl-tools is not installed"
+	printf 'int main(void){return 42;}' > "$work/p.c"
+	musl-gcc -o "$work/p" "$work/p.c"
+	run env LD_PRELOAD="$SHIM" "$work/p"
+	[ "$status" -ne 139 ]
+	[ "$status" -eq 42 ] || [[ $output == *symbol\ not\ found* ]]
+	[ ! -e "$work/out.gmt" ]
+}
+
+@test "valgrind runs a traced program without an error" {
+	command -v valgrind > /dev/null || skip "valgrind is not installed"
+	valgrind -q --error-exitcode=99 --trace-children=no env true || skip "valgrind does not run here"
+	LD_PRELOAD=$SHIM valgrind -q --error-exitcode=99 "$PROGRAMS/runtime13_O2" > "$work/said" 2> "$work/error" ||
+		{ head -n 30 "$work/error"; return 1; }
+	report
+	same live '.totals[0].current_bytes'
+}

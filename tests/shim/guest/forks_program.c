@@ -1,0 +1,142 @@
+/*
+ * Makes children in every way while threads allocate, and holds each child to what it must do: end in
+ * time (an alarm kills one that waits for a lock that nobody holds any more) and with its own status.
+ * Arguments: the way, and how often. Prints the parent's books.
+ */
+#include "cuda_calls.h"
+#include "gpumemtrace.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define THREADS	  4
+#define MOST_S	  60 /* a child that takes longer hangs */
+#define KEPT_BYTES 1000
+
+extern char **environ;
+
+static uint64_t allocations;
+static int stop;
+static const char *program;
+
+/*
+ * The loader's lock stays held in the child of a fork made while another thread was inside dlopen or
+ * dlclose; glibc's own dl_iterate_phdr waits for ever there. So no libraries where the child records.
+ */
+static int loading;
+
+static void *work(void *unused)
+{
+	(void)unused;
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+		void *memory, *library = loading ? dlopen("libm.so.6", RTLD_NOW) : NULL;
+
+		if (cudaMalloc(&memory, KEPT_BYTES) || cudaFree(memory))
+			abort();
+		__atomic_fetch_add(&allocations, 1, __ATOMIC_SEQ_CST);
+		if (library)
+			dlclose(library); /* every call site is looked up again: the loader's lock */
+	}
+	return NULL;
+}
+
+/* What a child does that goes on by itself: tracker work of its own, without the (parent's) device. */
+static void use_tracker(void)
+{
+	char block[16];
+	int i;
+
+	for (i = 0; i < 10; i++)
+		gpumemtrace_pool_alloc(block + i, 100, 0);
+	for (i = 1; i < 10; i++)
+		gpumemtrace_pool_free(block + i);
+	gpumemtrace_mark("child");
+}
+
+static void child_by(const char *way)
+{
+	char *const none[] = {NULL}, *const arguments[] = {(char *)program, (char *)"child", NULL};
+
+	alarm(MOST_S);
+	if (!strcmp(way, "exec") || !strcmp(way, "clone-exec"))
+		execve(program, arguments, environ);
+	else if (!strcmp(way, "failing-exec"))
+		execve("/nowhere/at/all", arguments, none);
+	else if (strcmp(way, "idle") && strcmp(way, "clone-idle"))
+		use_tracker();
+	if (!strcmp(way, "exit"))
+		exit(7);
+	_exit(7);
+}
+
+static pid_t make_child(const char *way)
+{
+	char *const arguments[] = {(char *)program, (char *)"child", NULL};
+	pid_t child;
+
+	if (!strcmp(way, "spawn"))
+		return posix_spawn(&child, program, NULL, NULL, arguments, environ) ? -1 : child;
+	if (!strcmp(way, "vfork")) {
+		child = vfork();
+		if (child == 0) {
+			execve("/nowhere/at/all", arguments, environ);
+			_exit(7);
+		}
+		return child;
+	}
+	if (!strncmp(way, "clone", 5))
+		child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	else
+		child = fork();
+	if (child == 0)
+		child_by(way);
+	return child;
+}
+
+int main(int argc, char **argv)
+{
+	const char *way = argc > 1 ? argv[1] : "";
+	int children = argc > 2 ? atoi(argv[2]) : 1, i;
+	pthread_t threads[THREADS];
+	void *kept;
+
+	program = argv[0];
+	loading = strcmp(way, "record") && strcmp(way, "exit") && strcmp(way, "clone-record");
+	if (!strcmp(way, "child"))
+		return 7;
+	if (cudaMalloc(&kept, KEPT_BYTES))
+		return 2;
+	allocations = 1;
+	for (i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, work, NULL);
+	while (__atomic_load_n(&allocations, __ATOMIC_ACQUIRE) < 2 * THREADS)
+		sched_yield();
+	for (i = 0; i < children; i++) {
+		pid_t child = make_child(way);
+		int status;
+
+		if (child < 0 || waitpid(child, &status, 0) != child)
+			return 3;
+		if (!WIFEXITED(status) || WEXITSTATUS(status) != 7) {
+			fprintf(stderr, "child %d by %s ended with status %#x\n", i, way, status);
+			return 4;
+		}
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	printf("{\"pid\": %d, \"live\": %d, \"live_count\": 1, \"allocations\": %llu}\n", getpid(), KEPT_BYTES,
+	       (unsigned long long)allocations);
+	return 0;
+}
