@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Builds the page's template with npm and writes it as a C header.
 
-    embed.py SOURCE WORK HEADER [NPM]
+    embed.py SOURCE WORK HEADER NPM required|optional
 
 Works on a copy of SOURCE in WORK, so that several build folders can share one source tree. Where npm
-is missing or the build fails, the header holds the reason instead and this still succeeds: the tool is
-useful without the page.
+is missing (or NPM empty: not wanted) or the build fails, the header holds the reason instead and this
+still succeeds unless the page is required: the tool is useful without it.
 """
 import os
 import shutil
 import subprocess
 import sys
 
-AGAIN = "install nodejs (18 or newer) and npm, then: touch viewer/index.html && ninja -C BUILD"
+WITHOUT = "this tool was built without its page"
+AGAIN = "To have it, install nodejs (18 or newer) and npm, then: touch viewer/index.html && ninja -C BUILD"
 
 
 def write(header, lacks, template):
@@ -58,28 +59,32 @@ def same_lock(work):
 
 def build(source, work, npm):
     """The template's bytes, or a sentence."""
-    if not npm or not shutil.which("node"):
-        return f"this tool was built without its page: npm was not found. To have it, {AGAIN}"
+    if not npm:
+        return f"{WITHOUT}, as -Dviewer=disabled asked. To have it: meson configure BUILD -Dviewer=auto"
+    if not shutil.which(npm) or not shutil.which("node"):
+        return f"{WITHOUT}: npm was not found. {AGAIN}"
     copy(source, work)
     log = os.path.join(work, "npm.log")
     if not same_lock(work):
         if not run([npm, "ci"], work):
-            return f"this tool was built without its page: npm ci failed ({log} says why). To have it, {AGAIN}"
+            return f"{WITHOUT}: npm ci failed ({log} says why). {AGAIN}"
         shutil.copyfile(os.path.join(work, "package-lock.json"),
                         os.path.join(work, "node_modules", ".installed-lock"))
     if not run([npm, "run", "build"], work):
-        return f"this tool was built without its page: its build failed ({log} says why). To have it, {AGAIN}"
+        return f"{WITHOUT}: its build failed ({log} says why). {AGAIN}"
     with open(os.path.join(work, "dist", "index.html"), "rb") as page:
         return page.read()
 
 
 def main():
-    source, work, header = sys.argv[1:4]
-    result = build(source, work, sys.argv[4] if len(sys.argv) > 4 else None)
+    source, work, header, npm, need = sys.argv[1:6]
+    result = build(source, work, npm)
     if isinstance(result, bytes):
         write(header, None, result)
     else:
         print(f"gpumem-report html will not work: {result}", file=sys.stderr)
+        if need == "required":
+            sys.exit(1)
         write(header, result, b"\0")
 
 

@@ -8,6 +8,8 @@ skip() {
 }
 
 command -v node > /dev/null || skip "node is not installed"
+[ "$(node -p 'process.versions.node.split(".")[0] >= 20')" = true ] ||
+	skip "Playwright needs node 20, this is $(node --version)"
 [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || skip "chromium is not installed: apt-get install chromium"
 [ -d "$1/playwright-core" ] || skip "the page was not built: npm was missing or found no registry"
 work=$(mktemp -d) || exit 1

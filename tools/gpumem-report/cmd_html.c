@@ -12,11 +12,11 @@ int gm_cmd_html(struct gm_cli *cli)
 	FILE *file;
 	int rc;
 
-	if (gm_html_lacks())
-		return gm_usage_error("html: %s", gm_html_lacks());
 	if (!cli->out_path)
 		return gm_usage_error(
 			"html needs -o OUT, the page to write (- for standard output)");
+	if (gm_html_lacks())
+		return gm_usage_error("html: %s", gm_html_lacks());
 	job = gm_cli_open(cli);
 	if (!job)
 		return GM_EXIT_INPUT;
