@@ -174,7 +174,8 @@ static void find_caches(struct gm_doc *doc, struct gm_site *site)
 		doc->framework = doc->framework || frame->framework;
 	}
 	/* Without symbols: what a framework's own object asks for is for its pool. */
-	if (stack && stack->count && stack->frames[0].framework && !stack->frames[0].function)
+	if (stack && stack->count && stack->frames[0].framework && !stack->frames[0].function &&
+	    !stack->frames[0].caching)
 		site->caching = site->opaque = true;
 	doc->framework = doc->framework || site->caching || site->record.level != GM_LEVEL_DRIVER;
 }

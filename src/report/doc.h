@@ -7,6 +7,7 @@
 #ifndef GM_REPORT_DOC_H
 #define GM_REPORT_DOC_H
 
+#include "report/import/import.h"
 #include "report/memory.h"
 #include "store/reader.h"
 
@@ -133,6 +134,8 @@ struct gm_ledger {
 	struct gm_ledger_row *rows;
 	unsigned rows_count;
 	uint64_t unexplained_growth_bytes;
+	struct gm_ledger_record *history; /* samples in order of time, as many as the file kept */
+	unsigned history_count;
 };
 
 struct gm_phase {
@@ -220,6 +223,7 @@ struct gm_doc {
 	struct gm_pool_record *pools;
 	struct gm_vmm_record *vmm;
 	struct gm_torch_record *torches;
+	struct gm_imported *imported; /* by a snapshot of PyTorch: the file is one */
 	struct gm_fragmentation *fragmentation;
 	struct gm_retry_record *retries;
 	struct gm_oom *ooms;
@@ -237,7 +241,7 @@ struct gm_doc {
 	struct gm_suppressed *suppressed;
 	const char **unused_suppressions;
 	unsigned frames_count, stacks_count, sites_count, blocks_count, devices_count, levels_count,
-		usage_count, pools_count, vmm_count, torches_count, fragmentation_count,
+		usage_count, pools_count, vmm_count, torches_count, imported_count, fragmentation_count,
 		retries_count, ooms_count, errors_count, implicit_count, ledger_count, costs_count,
 		contexts_count, phases_count, categories_count, marks_count, timeline_count,
 		findings_count, gates_count, suppressed_count, unused_suppressions_count;
@@ -292,6 +296,9 @@ bool gm_kind_owned(unsigned kind);
 /* The level record of a device (GM_HOST: host memory), NULL if it was not used. */
 const struct gm_level_record *gm_doc_level(const struct gm_doc *doc, int device, unsigned level);
 const struct gm_device *gm_doc_device(const struct gm_doc *doc, int device);
+
+/* What a snapshot of PyTorch knows beyond an output file; NULL if the file is none. */
+const struct gm_imported *gm_doc_imported(const struct gm_doc *doc, int device);
 
 /* Memory of the device: what GPUMEMTRACE_CAPACITY pretends, else the total; GM_NO_BYTES unknown. */
 uint64_t gm_device_limit(const struct gm_device *device);

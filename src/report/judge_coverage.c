@@ -4,9 +4,12 @@
  */
 #include "report/judge.h"
 #include "report/format.h"
+#include "report/judge_growth.h"
 
 #define COVERAGE_PERCENT 5
 #define LEAST_BYTES	 (4ull << 20) /* two pages: less is rounding */
+#define MANY_SAMPLES	 8	      /* of a file without a history: a rise over that many is one */
+#define REASON_MARK	 3	      /* `reason` of gm_ledger_record */
 
 static const char *const cost_names[GM_COST_KINDS] = {"contexts", "modules loaded", "stack limit",
 						      "malloc heap limit", "first launches of kernels"};
@@ -16,38 +19,103 @@ static const char *costs(struct gm_doc *doc, int device)
 {
 	const char *text = NULL;
 
-	for (unsigned i = 0; i < doc->costs_count; i++) {
-		const struct gm_cost_record *cost = &doc->costs[i];
+	for (unsigned kind = GM_COST_MODULE; kind < GM_COST_KINDS; kind++) {
+		int64_t bytes = 0;
+		bool seen = false;
 
-		if (cost->device != device || cost->cost >= GM_COST_KINDS ||
-		    cost->cost == GM_COST_CONTEXT)
-			continue;
-		text = gm_say(
-			doc, "%s%s%s %s%s", text ? text : "", text ? ", " : "",
-			cost_names[cost->cost], cost->bytes < 0 ? "-" : "",
-			gm_size(doc, (uint64_t)(cost->bytes < 0 ? -cost->bytes : cost->bytes)));
+		for (unsigned i = 0; i < doc->costs_count; i++) {
+			const struct gm_cost_record *cost = &doc->costs[i];
+
+			if (cost->device != device || cost->cost != kind)
+				continue;
+			seen = true;
+			if (__builtin_add_overflow(bytes, cost->bytes, &bytes))
+				bytes = INT64_MAX;
+		}
+		if (seen)
+			text = gm_say(doc, "%s%s%s %s%s", text ? text : "", text ? ", " : "",
+				      cost_names[kind], bytes < 0 ? "-" : "",
+				      gm_size(doc, bytes < 0 ? 0 - (uint64_t)bytes
+							     : (uint64_t)bytes));
 	}
 	return text ? text : "no module, stack or heap limit changed the driver's figure";
 }
 
+/* The samples as windows, neighbours together; returns how many. A floor of 0 is a floor too. */
+static unsigned gather(const struct gm_ledger *ledger, struct gm_window *windows)
+{
+	unsigned count = ledger->history_count < GM_WINDOWS ? ledger->history_count : GM_WINDOWS;
+
+	for (unsigned w = 0; w < count; w++) {
+		unsigned first = (unsigned)((uint64_t)w * ledger->history_count / count);
+		unsigned end = (unsigned)((uint64_t)(w + 1) * ledger->history_count / count);
+
+		windows[w] = (struct gm_window){UINT64_MAX, 0, 0};
+		for (unsigned i = first; i < end; i++) {
+			uint64_t bytes = ledger->history[i].unexplained_bytes;
+
+			bytes = bytes < UINT64_MAX - 1 ? bytes + 1 : bytes;
+			windows[w].min_bytes =
+				bytes < windows[w].min_bytes ? bytes : windows[w].min_bytes;
+			windows[w].max_bytes =
+				bytes > windows[w].max_bytes ? bytes : windows[w].max_bytes;
+			windows[w].last_bytes = bytes;
+		}
+	}
+	return count;
+}
+
+/* How much it rises from one mark to the next, in words; "" if marks do not tell. */
+static const char *pace(struct gm_doc *doc, const struct gm_ledger *ledger)
+{
+	const struct gm_ledger_record *first = NULL, *last = NULL;
+	unsigned marks = 0;
+
+	for (unsigned i = 0; i < ledger->history_count; i++) {
+		if (ledger->history[i].reason != REASON_MARK)
+			continue;
+		first = first ? first : &ledger->history[i];
+		last = &ledger->history[i];
+		marks++;
+	}
+	if (marks < 3 || last->unexplained_bytes <= first->unexplained_bytes)
+		return "";
+	return gm_say(doc, ", %s from mark to mark",
+		      gm_size(doc, (last->unexplained_bytes - first->unexplained_bytes) /
+					   (marks - 1)));
+}
+
+/*
+ * A rise that goes on is a warning. What came once, with the first kernels and libraries, is only told
+ * where the samples are too few to say that it does not go on.
+ */
 static void judge_growth(struct gm_doc *doc, const struct gm_ledger *ledger)
 {
 	const struct gm_ledger_record *record = &ledger->record;
 	uint64_t growth = ledger->unexplained_growth_bytes;
+	struct gm_window windows[GM_WINDOWS];
+	unsigned count = gather(ledger, windows);
+	enum gm_growth verdict =
+		count ? gm_judge_growth(windows, NULL, count, GM_WARMUP_WINDOWS).growth
+		      : GM_GROWTH_TOO_FEW;
 	struct gm_finding *finding;
 
-	if (growth == GM_NO_BYTES || growth < LEAST_BYTES)
+	if (growth == GM_NO_BYTES || growth < LEAST_BYTES || verdict == GM_GROWTH_NONE)
 		return;
-	finding =
-		gm_find(doc, "ledger.unexplained", GM_WARNING, record->device, growth, GM_NO_SITE);
+	finding = gm_find(doc, "ledger.unexplained",
+			  verdict == GM_GROWTH_RISES ||
+					  (!count && record->samples >= MANY_SAMPLES)
+				  ? GM_WARNING
+				  : GM_NOTE,
+			  record->device, growth, GM_NO_SITE);
 	finding->title = gm_say(doc, "the driver's figure rose by %s beyond what was allocated",
 				gm_size(doc, growth));
 	finding->evidence = gm_say(doc,
-				   "unexplained: %s at first, %s at the end, over %u samples; "
+				   "unexplained: %s at first, %s at the end, over %u samples%s; "
 				   "looked at: %s",
 				   gm_size(doc, record->unexplained_first_bytes),
 				   gm_size(doc, record->unexplained_bytes), record->samples,
-				   costs(doc, record->device));
+				   pace(doc, ledger), costs(doc, record->device));
 	gm_advise(
 		doc, finding,
 		"no allocation call took it: look for modules loaded in a loop, local "

@@ -48,7 +48,7 @@ static const char *torch_reasons(struct gm_doc *doc, const struct gm_oom_record 
 		return text;
 	text = gm_say(doc, "%s, PyTorch reserved %s of which %s are allocated", text,
 		      gm_size(doc, reserved), gm_size(doc, record->torch_allocated_bytes));
-	if (holes)
+	if (holes / 100 >= reserved / 10000)
 		text = gm_say(doc, "%s (fragmentation %.0f %%)", text,
 			      100.0 * (double)holes / (double)reserved);
 	if (record->torch_largest_hole_bytes != GM_NO_BYTES)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CALLERS 3 /* "a from b from c from d" is as long as a label gets */
+#define MOST_CALLERS 2 /* "a from b from c" is as long as a label gets */
 
 bool gm_frame_own(const struct gm_frame *frame)
 {

@@ -91,6 +91,35 @@ static void fill_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 		add_row(doc, ledger, "allocations", NULL, tracked);
 }
 
+static int compare_samples(const void *a, const void *b)
+{
+	const struct gm_ledger_record *x = a, *y = b;
+
+	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
+/* The table is a ring behind its first records: time orders it. */
+static void load_history(struct gm_doc *doc, struct gm_ledger *ledger)
+{
+	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_LEDGER_HISTORY);
+
+	for (uint32_t i = 0; i < records; i++) {
+		struct gm_ledger_record record;
+
+		if (!gm_reader_get(doc->reader, GM_TABLE_LEDGER_HISTORY, i, &record,
+				   sizeof(record)) ||
+		    record.device != ledger->record.device ||
+		    record.source != ledger->record.source)
+			continue;
+		*(struct gm_ledger_record *)gm_arena_push(&doc->arena, &ledger->history,
+							  &ledger->history_count,
+							  sizeof(record)) = record;
+	}
+	if (ledger->history_count)
+		qsort(ledger->history, ledger->history_count, sizeof(*ledger->history),
+		      compare_samples);
+}
+
 void gm_load_ledger(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_LEDGER);
@@ -114,5 +143,6 @@ void gm_load_ledger(struct gm_doc *doc)
 					? record.unexplained_bytes - record.unexplained_first_bytes
 					: 0;
 		fill_rows(doc, ledger);
+		load_history(doc, ledger);
 	}
 }

@@ -258,14 +258,15 @@ static json_t *torch(struct gm_doc *doc)
 	for (unsigned i = 0; i < doc->torches_count; i++) {
 		const struct gm_torch_record *torch = &doc->torches[i];
 		const struct gm_fragmentation *holes = torch_holes(doc, torch->device);
+		const struct gm_imported *known = gm_doc_imported(doc, torch->device);
 		uint64_t largest = holes ? holes->largest_free_bytes : GM_NO_BYTES;
 
 		json_array_append_new(
 			list,
 			json_pack(
-				"{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:o, "
+				"{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
 				"s:o, s:o, "
-				"s:o, s:o, s:o}",
+				"s:o, s:o, s:o, s:o}",
 				"device", gm_json_device(torch->device), "allocator",
 				torch->allocator < 4 ? allocators[torch->allocator] : "native",
 				"reserved_bytes", gm_json_bytes(torch->reserved_bytes),
@@ -275,6 +276,9 @@ static json_t *torch(struct gm_doc *doc)
 				"allocations", gm_json_bytes(torch->allocations), "frees",
 				gm_json_bytes(torch->frees), "segments",
 				holes ? json_integer(holes->segments) : json_null(), "active_bytes",
+				gm_json_bytes(known ? known->active_bytes : GM_NO_BYTES),
+				"requested_bytes",
+				gm_json_bytes(known ? known->requested_bytes : GM_NO_BYTES),
 				"allocated_total_bytes",
 				gm_json_bytes(torch->allocated_total_bytes), "freed_total_bytes",
 				gm_json_bytes(torch->freed_total_bytes), "reserved_total_bytes",
@@ -350,6 +354,29 @@ static json_t *implicit(struct gm_doc *doc)
 	return list;
 }
 
+/* Samples over time: what the driver said, and what of it was not explained. */
+static json_t *ledger_history(const struct gm_ledger *ledger)
+{
+	static const char *const reasons[] = {"context", "peak", "oom", "mark", "periodic"};
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < ledger->history_count; i++) {
+		const struct gm_ledger_record *record = &ledger->history[i];
+
+		json_array_append_new(
+			list,
+			json_pack("{s:o, s:s, s:o, s:o, s:o}", "time_s",
+				  gm_json_seconds(record->time_ns), "reason",
+				  record->reason < sizeof(reasons) / sizeof(reasons[0])
+					  ? reasons[record->reason]
+					  : "other",
+				  "process_used_bytes", gm_json_bytes(record->process_used_bytes),
+				  "tracked_bytes", gm_json_bytes(record->tracked_physical_bytes),
+				  "unexplained_bytes", gm_json_bytes(record->unexplained_bytes)));
+	}
+	return list;
+}
+
 static json_t *ledger(struct gm_doc *doc)
 {
 	json_t *list = json_array();
@@ -365,7 +392,7 @@ static json_t *ledger(struct gm_doc *doc)
 						"bytes", gm_json_bytes(ledger->rows[k].bytes)));
 		json_array_append_new(
 			list,
-			json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "device",
+			json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "device",
 				  gm_json_device(ledger->record.device), "process_used_bytes",
 				  gm_json_bytes(ledger->record.process_used_bytes), "source",
 				  ledger->record.source == GM_LEDGER_NVML_PROCESS ? "nvml-process"
@@ -374,7 +401,8 @@ static json_t *ledger(struct gm_doc *doc)
 				  gm_json_bytes(ledger->record.unexplained_bytes),
 				  "unexplained_growth_bytes",
 				  gm_json_bytes(ledger->unexplained_growth_bytes), "time_s",
-				  gm_json_seconds(ledger->record.time_ns)));
+				  gm_json_seconds(ledger->record.time_ns), "history",
+				  ledger_history(ledger)));
 	}
 	return list;
 }

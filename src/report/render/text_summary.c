@@ -31,6 +31,12 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 		}
 	}
 	gm_print(out, GM_BOLD, "Seen: ");
+	if (doc->imported) {
+		fprintf(out->file,
+			"PyTorch's allocator, by its own snapshot; what libraries and the driver "
+			"take is not in it\n");
+		return;
+	}
 	if (!worst) {
 		fprintf(out->file,
 			"every call that reached the shim; the driver's own figure is not in "
@@ -214,6 +220,12 @@ static void print_process(struct gm_out *out, struct gm_doc *doc)
 		fprintf(out->file, "%s%s", i ? " " : "", doc->command[i]);
 	if (!doc->command_count)
 		fprintf(out->file, "%s", doc->program ? doc->program : "unknown program");
+	if (doc->imported) {
+		fprintf(out->file, "\n  a snapshot of PyTorch over %s of its history, %s changes\n",
+			gm_format_time(time, doc->duration_s),
+			gm_format_count(count, header->events));
+		return;
+	}
 	fprintf(out->file, "\n  pid %u", header->pid);
 	if (doc->host)
 		fprintf(out->file, " on %s", doc->host);
@@ -236,6 +248,24 @@ static void print_process(struct gm_out *out, struct gm_doc *doc)
 					doc->devices[i].record.capacity_bytes
 				? " (pretended)"
 				: "");
+}
+
+/* What only PyTorch itself knows: what was asked for, and frees that wait for a stream. */
+static void print_known(struct gm_table *table, const struct gm_imported *known,
+			const struct gm_torch_record *torch)
+{
+	char device[24];
+
+	if (!known)
+		return;
+	for (int row = 0; row < 2; row++) {
+		gm_table_cell(table, "%s", gm_device_name(device, torch->device));
+		gm_table_cell(table, row ? "PyTorch pending frees" : "PyTorch requested");
+		gm_table_size(table, row ? known->active_bytes - torch->allocated_bytes
+					 : known->requested_bytes);
+		for (int k = 0; k < 7; k++)
+			gm_table_cell(table, "-");
+	}
 }
 
 static void print_usage(struct gm_out *out, struct gm_doc *doc)
@@ -289,6 +319,7 @@ static void print_usage(struct gm_out *out, struct gm_doc *doc)
 		gm_table_size(&table, torch->released_total_bytes);
 		for (int k = 0; k < 3; k++)
 			gm_table_cell(&table, "-");
+		print_known(&table, gm_doc_imported(doc, torch->device), torch);
 	}
 	gm_table_end(out, &table);
 }
@@ -341,6 +372,13 @@ static void print_phases(struct gm_out *out, struct gm_doc *doc)
 	gm_table_end(out, &table);
 }
 
+/* PyTorch's segments hold blocks of every category: on its devices the blocks' level tells. */
+static bool told(const struct gm_doc *doc, const struct gm_category *category)
+{
+	return !(doc->torch && category->level == GM_LEVEL_DRIVER && category->device >= 0) &&
+	       (category->bytes_at_peak || category->current_bytes);
+}
+
 static void print_categories(struct gm_out *out, struct gm_doc *doc)
 {
 	static const char *const titles[] = {"<where",	    "<level", "<category",
@@ -350,12 +388,15 @@ static void print_categories(struct gm_out *out, struct gm_doc *doc)
 	char device[24];
 
 	for (unsigned i = 0; i < doc->categories_count; i++)
-		named += strcmp(doc->categories[i].category, "other") != 0;
+		named += told(doc, &doc->categories[i]) &&
+			 strcmp(doc->categories[i].category, "other") != 0;
 	if (!named)
 		return;
 	gm_heading(out, "Categories");
 	gm_table_begin(&table, titles);
 	for (unsigned i = 0; i < doc->categories_count; i++) {
+		if (!told(doc, &doc->categories[i]))
+			continue;
 		gm_table_cell(&table, "%s", gm_device_name(device, doc->categories[i].device));
 		gm_table_cell(&table, "%s", gm_level_name(doc->categories[i].level));
 		gm_table_cell(&table, "%s", doc->categories[i].category);
