@@ -120,6 +120,14 @@ const struct gm_device *gm_doc_device(const struct gm_doc *doc, int device)
 	return NULL;
 }
 
+const struct gm_imported *gm_doc_imported(const struct gm_doc *doc, int device)
+{
+	for (unsigned i = 0; i < doc->imported_count; i++)
+		if (doc->imported[i].device == device)
+			return &doc->imported[i];
+	return NULL;
+}
+
 uint64_t gm_device_limit(const struct gm_device *device)
 {
 	if (!device)
@@ -218,6 +226,12 @@ static const char *iso_time(struct gm_doc *doc, uint64_t realtime_ns)
 			       (unsigned)(realtime_ns % 1000000000u / 1000));
 }
 
+/* A snapshot was taken by a process that ran on. */
+static bool is_imported(const struct gm_doc *doc)
+{
+	return doc->header->features & GM_FEATURE_IMPORTED;
+}
+
 /* To the end; of a killed process to its last event, of a running one to now. */
 static double duration(const struct gm_doc *doc)
 {
@@ -229,7 +243,8 @@ static double duration(const struct gm_doc *doc)
 		return gm_seconds(header->ended_ns);
 	clock_gettime(CLOCK_REALTIME, &now);
 	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	if (strcmp(doc->end, "running") == 0 && now_ns > header->started_realtime_ns)
+	if (strcmp(doc->end, "running") == 0 && !is_imported(doc) &&
+	    now_ns > header->started_realtime_ns)
 		return gm_seconds(now_ns - header->started_realtime_ns);
 	return gm_seconds(header->last_event_ns);
 }
@@ -260,7 +275,9 @@ void gm_load_process(struct gm_doc *doc)
 		doc->allocator_settings = gm_doc_variable(doc, environment, "PYTORCH_ALLOC_CONF");
 	doc->started_at = iso_time(doc, header->started_realtime_ns);
 	doc->clean_exit = header->end == GM_END_EXIT || header->end == GM_END_EXEC;
-	doc->end = doc->clean_exit ? "exit" : still_runs(doc) ? "running" : "killed";
+	doc->end = doc->clean_exit			   ? "exit"
+		   : is_imported(doc) || still_runs(doc) ? "running"
+							   : "killed";
 	doc->duration_s = duration(doc);
 	if (header->dropped_records) {
 		doc->complete = false;
@@ -350,16 +367,19 @@ static void warn_missing(struct gm_doc *doc)
 struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, char *error,
 			   size_t error_bytes)
 {
-	struct gm_reader *reader = gm_reader_open(path, error, error_bytes);
 	struct gm_suppressions *suppressions = NULL;
-	struct gm_doc *doc;
+	struct gm_doc *doc = gm_realloc(NULL, sizeof(*doc));
 
-	if (!reader)
-		return NULL;
-	doc = gm_realloc(NULL, sizeof(*doc));
 	memset(doc, 0, sizeof(*doc));
-	doc->reader = reader;
-	doc->header = gm_reader_header(reader);
+	doc->reader = gm_import_detect(path)
+			      ? gm_import_open(&doc->arena, path, &doc->imported,
+					       &doc->imported_count, error, error_bytes)
+			      : gm_reader_open(path, error, error_bytes);
+	if (!doc->reader) {
+		gm_doc_free(doc);
+		return NULL;
+	}
+	doc->header = gm_reader_header(doc->reader);
 	if (options->symbols)
 		doc->symbols = gm_symbols_new(&doc->arena);
 	if (options->suppressions) {

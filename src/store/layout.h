@@ -41,6 +41,7 @@
 #define GM_FEATURE_TORCH  (1ull << 1) /* PyTorch's blocks */
 #define GM_FEATURE_RING	  (1ull << 2) /* table GM_TABLE_EVENTS is a ring */
 #define GM_FEATURE_CUPTI  (1ull << 3) /* events came from CUPTI */
+#define GM_FEATURE_IMPORTED (1ull << 4) /* made by the report from another tool's snapshot */
 
 enum gm_table_id {
 	GM_TABLE_STRINGS,	/* bytes: NUL-terminated UTF-8; a string's number is its first byte's */

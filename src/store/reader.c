@@ -41,21 +41,36 @@ struct gm_reader {
 	char *warning[MAX_WARNINGS];
 };
 
-__attribute__((format(printf, 2, 3))) static void damage(struct gm_reader *reader,
-							 const char *format, ...)
+static void add_warning(struct gm_reader *reader, const char *format, va_list args)
 {
 	char text[512];
-	va_list args;
 
-	reader->damaged = true;
 	if (reader->warnings == MAX_WARNINGS)
 		return;
-	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
 	reader->warning[reader->warnings] = strdup(text);
 	if (reader->warning[reader->warnings])
 		reader->warnings++;
+}
+
+void gm_reader_warn(struct gm_reader *reader, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add_warning(reader, format, args);
+	va_end(args);
+}
+
+__attribute__((format(printf, 2, 3))) static void damage(struct gm_reader *reader,
+							 const char *format, ...)
+{
+	va_list args;
+
+	reader->damaged = true;
+	va_start(args, format);
+	add_warning(reader, format, args);
+	va_end(args);
 }
 
 /* Reads up to `size` bytes from `offset`; returns how many there were, or -errno. */
@@ -414,12 +429,9 @@ static int open_target(struct gm_reader *reader, const char *path, uint64_t *fil
 	return fd;
 }
 
-static int load(struct gm_reader *reader, int fd, uint64_t file_bytes)
+/* Finds the tables in the copy. */
+static int index_copy(struct gm_reader *reader)
 {
-	int rc = copy_file(reader, fd, file_bytes);
-
-	if (rc)
-		return rc;
 	if (header_fault(&reader->header))
 		return -EINVAL;
 	if (reader->size < sizeof(reader->header))
@@ -427,6 +439,36 @@ static int load(struct gm_reader *reader, int fd, uint64_t file_bytes)
 	index_chunks(reader);
 	size_tables(reader);
 	return gather_strings(reader);
+}
+
+static int load(struct gm_reader *reader, int fd, uint64_t file_bytes)
+{
+	int rc = copy_file(reader, fd, file_bytes);
+
+	return rc ? rc : index_copy(reader);
+}
+
+struct gm_reader *gm_reader_from_image(const char *path, void *bytes, uint64_t size, char *error,
+				       size_t error_bytes)
+{
+	struct gm_reader *reader = calloc(1, sizeof(*reader));
+	int rc = -ENOMEM;
+
+	if (!reader) {
+		free(bytes);
+	} else {
+		reader->path = strdup(path);
+		reader->bytes = bytes;
+		reader->size = size;
+		memcpy(&reader->header, bytes,
+		       size < sizeof(reader->header) ? size : sizeof(reader->header));
+		rc = reader->path ? index_copy(reader) : -ENOMEM;
+	}
+	if (rc == 0)
+		return reader;
+	snprintf(error, error_bytes, "%s: %s", path, strerror(-rc));
+	gm_reader_close(reader);
+	return NULL;
 }
 
 struct gm_reader *gm_reader_open(const char *path, char *error, size_t error_bytes)

@@ -19,6 +19,17 @@ struct gm_reader;
 struct gm_reader *gm_reader_open(const char *path, char *error, size_t error_bytes);
 void gm_reader_close(struct gm_reader *reader);
 
+/*
+ * The same for a file that is in memory: takes `bytes` (from malloc), also when it fails. `path` is
+ * what it is called.
+ */
+struct gm_reader *gm_reader_from_image(const char *path, void *bytes, uint64_t size, char *error,
+				       size_t error_bytes);
+
+/* Adds a warning that does not make the file incomplete, a sentence. */
+void gm_reader_warn(struct gm_reader *reader, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
 /* The file that was read: `path` or where its pointer led. Lives as long as the reader. */
 const char *gm_reader_path(const struct gm_reader *reader);
 

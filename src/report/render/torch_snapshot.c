@@ -1,7 +1,8 @@
 /*
  * What torch.cuda.memory._dump_snapshot writes, for PyTorch's own viewers: segments with their
  * blocks, and each device's history from the ring of events. Facts that only PyTorch knows are as it
- * would write them without them: requested sizes are the blocks' sizes, streams are 0.
+ * would write them without them: requested sizes are the blocks' sizes, and the stream of what the
+ * shim recorded is 0.
  */
 #include "report/history.h"
 #include "report/load.h"
@@ -80,11 +81,18 @@ static void put_block(struct snapshot *snapshot, uint64_t address, uint64_t byte
 	gm_pickle_dict_end(&snapshot->pickle);
 }
 
-/* The blocks of a segment and the holes between them, in order. Returns the allocated bytes. */
-static uint64_t put_blocks(struct snapshot *snapshot, const struct gm_segment *segment, int device)
+/* What the blocks of a segment add up to. */
+struct sums {
+	uint64_t allocated, active;
+};
+
+/* The blocks of a segment and the holes between them, in order. */
+static struct sums put_blocks(struct snapshot *snapshot, const struct gm_segment *segment,
+			      int device)
 {
 	const struct gm_doc *doc = snapshot->doc;
-	uint64_t at = segment->start, active = 0;
+	struct sums sums = {0};
+	uint64_t at = segment->start;
 
 	gm_pickle_text(&snapshot->pickle, "blocks");
 	gm_pickle_list(&snapshot->pickle);
@@ -102,12 +110,13 @@ static uint64_t put_blocks(struct snapshot *snapshot, const struct gm_segment *s
 			put_block(snapshot, at, block->key - at, NULL);
 		put_block(snapshot, block->key, bytes, block);
 		at = block->key + bytes;
-		active += bytes;
+		sums.active += bytes;
+		sums.allocated += block->state == GM_STATE_PENDING ? 0 : bytes;
 	}
 	if (at < segment->end)
 		put_block(snapshot, at, segment->end - at, NULL);
 	gm_pickle_list_end(&snapshot->pickle);
-	return active;
+	return sums;
 }
 
 /* The small pool's segments are 2 MiB; an expandable one is mapped in handles of that size. */
@@ -121,7 +130,7 @@ static void put_segment(struct snapshot *snapshot, const struct gm_segment *segm
 	struct gm_doc *doc = snapshot->doc;
 	unsigned first = gm_first_block(doc, device, segment->start);
 	const struct gm_alloc_record *memory = NULL;
-	uint64_t active;
+	struct sums sums;
 
 	for (unsigned i = first; i < doc->blocks_count && !memory &&
 				 doc->blocks[i].record.device == device &&
@@ -133,7 +142,7 @@ static void put_segment(struct snapshot *snapshot, const struct gm_segment *segm
 	put_number(snapshot, "device", (uint64_t)device);
 	put_number(snapshot, "address", segment->start);
 	put_number(snapshot, "total_size", segment->end - segment->start);
-	put_number(snapshot, "stream", 0);
+	put_number(snapshot, "stream", memory ? memory->stream : 0);
 	put_text(snapshot, "segment_type", is_small(memory) ? "small" : "large");
 	gm_pickle_text(&snapshot->pickle, "segment_pool_id");
 	gm_pickle_pair(&snapshot->pickle, 0, 0);
@@ -142,10 +151,10 @@ static void put_segment(struct snapshot *snapshot, const struct gm_segment *segm
 	put_frames(snapshot, memory && memory->site < doc->sites_count
 				     ? doc->sites[memory->site].stack
 				     : NULL);
-	active = put_blocks(snapshot, segment, device);
-	put_number(snapshot, "allocated_size", active);
-	put_number(snapshot, "active_size", active);
-	put_number(snapshot, "requested_size", active);
+	sums = put_blocks(snapshot, segment, device);
+	put_number(snapshot, "allocated_size", sums.allocated);
+	put_number(snapshot, "active_size", sums.active);
+	put_number(snapshot, "requested_size", sums.active);
 	gm_pickle_dict_end(&snapshot->pickle);
 }
 
@@ -176,7 +185,7 @@ static void put_event(struct snapshot *snapshot, const char *action,
 	put_text(snapshot, "action", action);
 	put_number(snapshot, strcmp(action, "oom") == 0 ? "device_free" : "addr", event->key);
 	put_number(snapshot, "size", event->bytes);
-	put_number(snapshot, "stream", 0);
+	put_number(snapshot, "stream", event->stream);
 	put_number(snapshot, "time_us", (header->started_realtime_ns + event->time_ns) / 1000);
 	put_frames(snapshot, gm_event_stack(snapshot->doc, event));
 	gm_pickle_dict_end(&snapshot->pickle);
@@ -188,7 +197,8 @@ static bool of_segment(const struct gm_doc *doc, const struct gm_event_record *e
 	const struct gm_alloc_record taken = {.site = event->site, .kind = event->kind};
 
 	return event->level == GM_LEVEL_DRIVER && event->site < doc->sites_count &&
-	       (doc->sites[event->site].torch_segments || gm_by_torch(doc, &taken));
+	       ((doc->sites[event->site].record.flags & GM_SITE_TORCH) ||
+		doc->sites[event->site].torch_segments || gm_by_torch(doc, &taken));
 }
 
 /* Blocks, segments and mappings; a free is requested and completed at once, as far as we can see. */

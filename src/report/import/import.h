@@ -1,0 +1,29 @@
+/*
+ * Memory snapshots of other tools as output files: PyTorch's pickles, as
+ * torch.cuda.memory._dump_snapshot and pickle.dump(torch.cuda.memory_snapshot()) write them.
+ */
+#ifndef GM_REPORT_IMPORT_IMPORT_H
+#define GM_REPORT_IMPORT_IMPORT_H
+
+#include "report/memory.h"
+#include "store/reader.h"
+
+/* What a snapshot knows beyond what an output file holds, of one device. */
+struct gm_imported {
+	int device;
+	uint64_t requested_bytes; /* of the blocks that are active; GM_NO_BYTES: not in the schema */
+	uint64_t active_bytes;	  /* allocated, or freed and waiting for a stream */
+};
+
+/* True if the file begins as a pickle does. */
+bool gm_import_detect(const char *path);
+
+/*
+ * Reads a snapshot. `*devices` (in the arena) and `*count` get what is known beyond the file. NULL
+ * when it cannot be read: `error` then holds a sentence that names the file and the reason.
+ */
+struct gm_reader *gm_import_open(struct gm_arena *arena, const char *path,
+				 struct gm_imported **devices, unsigned *count, char *error,
+				 size_t error_bytes);
+
+#endif
