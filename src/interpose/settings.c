@@ -332,6 +332,9 @@ void gm_settings_report(void)
 			gm_log(GM_LOG_WARN, "%.*s: no such setting, ignored; see the README for the names",
 			       (int)strcspn(bad.entry[i], "="), bad.entry[i]);
 	}
+	if (gm_settings.events == GM_EVENTS_ALL)
+		gm_log(GM_LOG_WARN, "GPUMEMTRACE_EVENTS=all: a complete history cannot be kept yet; the last "
+		       "65536 events are, as with ring");
 }
 
 size_t gm_settings_print(char *text, size_t bytes)

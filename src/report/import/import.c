@@ -221,44 +221,52 @@ static struct gm_reader *build(struct gm_snapshot *snapshot, const char *path,
 	return reader;
 }
 
-struct gm_reader *gm_import_open(struct gm_arena *arena, const char *path,
-				 struct gm_imported **devices, unsigned *count, char *error,
-				 size_t error_bytes)
+struct gm_reader *gm_import_bytes(struct gm_arena *arena, const char *path, const void *bytes,
+				  size_t size, struct gm_imported **devices, unsigned *count,
+				  char *error, size_t error_bytes)
 {
+	struct gm_imported *found = NULL;
 	struct gm_arena values_arena = {0};
-	const struct gm_value *values;
 	struct gm_reader *reader = NULL;
+	const struct gm_value *values;
 	struct gm_snapshot snapshot;
 	struct gm_image image;
 	char fault[256] = "";
-	size_t size = 0;
-	unsigned char *bytes = read_file(path, &size);
 
 	*devices = NULL;
 	*count = 0;
-	if (!bytes) {
-		snprintf(error, error_bytes, "%s: cannot be read: %s", path, strerror(errno));
-		return NULL;
-	}
 	gm_image_begin(&image);
 	values = gm_pickle_read(&values_arena, bytes, size, fault, sizeof(fault));
 	if (values) {
 		if (gm_snapshot_read(&snapshot, &values_arena, &image, values, size, fault,
-				     sizeof(fault))) {
-			struct gm_imported *found = NULL;
-
+				     sizeof(fault)))
 			reader = build(&snapshot, path, &found, count, error, error_bytes);
-			if (*count) {
-				*devices = gm_arena_alloc(arena, *count, sizeof(**devices));
-				memcpy(*devices, found, *count * sizeof(**devices));
-			}
-		}
 		gm_snapshot_end(&snapshot);
+	}
+	if (*count) {
+		*devices = gm_arena_alloc(arena, *count, sizeof(**devices));
+		memcpy(*devices, found, *count * sizeof(**devices));
 	}
 	if (*fault)
 		snprintf(error, error_bytes, "%s %s", path, fault);
 	gm_image_end(&image);
 	gm_arena_free(&values_arena);
+	return reader;
+}
+
+struct gm_reader *gm_import_open(struct gm_arena *arena, const char *path,
+				 struct gm_imported **devices, unsigned *count, char *error,
+				 size_t error_bytes)
+{
+	struct gm_reader *reader;
+	size_t size = 0;
+	unsigned char *bytes = read_file(path, &size);
+
+	if (!bytes) {
+		snprintf(error, error_bytes, "%s: cannot be read: %s", path, strerror(errno));
+		return NULL;
+	}
+	reader = gm_import_bytes(arena, path, bytes, size, devices, count, error, error_bytes);
 	free(bytes);
 	return reader;
 }

@@ -26,4 +26,9 @@ struct gm_reader *gm_import_open(struct gm_arena *arena, const char *path,
 				 struct gm_imported **devices, unsigned *count, char *error,
 				 size_t error_bytes);
 
+/* The same for a file's content; `path` is what it is called. */
+struct gm_reader *gm_import_bytes(struct gm_arena *arena, const char *path, const void *bytes,
+				  size_t size, struct gm_imported **devices, unsigned *count,
+				  char *error, size_t error_bytes);
+
 #endif
