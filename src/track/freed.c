@@ -19,6 +19,12 @@ void gm_freed_reset(void)
 	freed = NULL;
 }
 
+/* What is mapped; the pages touched are at most that. */
+uint64_t gm_freed_bytes(void)
+{
+	return freed ? (uint64_t)SETS * WAYS * sizeof(*freed) : 0;
+}
+
 static struct gm_freed *set_of(unsigned space, uint64_t key)
 {
 	uint64_t hash = (key ^ ((uint64_t)space << 56)) * 0x9e3779b97f4a7c15ull;

@@ -129,7 +129,10 @@ bool gm_live_index(struct gm_alloc_record *record, uint32_t number)
 	entry->key.space = record->space;
 	entry->number = number;
 	HASH_ADD(hh, live, key, sizeof(entry->key), entry);
-	return true;
+	if (entry->hh.tbl)
+		return true;
+	gm_arena_free(&gm_track.arena, entry, sizeof(*entry)); /* no memory for the index */
+	return false;
 }
 
 void gm_live_unindex(struct gm_alloc_record *record, uint32_t number)

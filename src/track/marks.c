@@ -4,6 +4,7 @@
 #include "track/state.h"
 
 #include <errno.h>
+#include <string.h>
 
 #define MARK_NAME_BYTES 255
 #define MARKS_KEPT	100000u
@@ -69,13 +70,27 @@ static void add_mark(uint32_t name_string, enum gm_mark_source source)
 	gm_store_publish(GM_TABLE_MARKS);
 }
 
+/* A loop's marks share one string, and marks that are not kept have none: the file stays bounded. */
+static uint32_t mark_name(const char *name)
+{
+	uint32_t count = gm_file->tables[GM_TABLE_MARKS].count;
+	const struct gm_mark_record *last = count ? gm_store_record(GM_TABLE_MARKS, count - 1) : NULL;
+	const char *known = last ? gm_store_record(GM_TABLE_STRINGS, last->name_string) : NULL;
+
+	if (count >= MARKS_KEPT)
+		return GM_NONE;
+	if (known && !strncmp(known, name, MARK_NAME_BYTES))
+		return last->name_string;
+	return gm_store_string(name, MARK_NAME_BYTES);
+}
+
 void gm_track_mark(const char *name, enum gm_mark_source source)
 {
 	uint32_t name_string;
 
 	if (!gm_file)
 		return;
-	name_string = gm_store_string(name ? name : "", MARK_NAME_BYTES);
+	name_string = mark_name(name ? name : "");
 	gm_track_enter();
 	add_mark(name_string, source);
 	if (by_program(source) && !gm_file->first_mark_serial)

@@ -107,6 +107,7 @@ struct gm_freed {
 void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t stack, unsigned cause);
 const struct gm_freed *gm_freed_find(unsigned space, uint64_t key);
 void gm_freed_reset(void);
+uint64_t gm_freed_bytes(void);
 
 /* errors.c: a free that CUDA refused. `alloc` NULL: no live record of the key. */
 void gm_error_of_free(const struct gm_event *event, struct gm_alloc_record *alloc);

@@ -2,6 +2,7 @@
  * The tracker's entry points: what happens at an allocation, a free, a mark, the end. Each is one
  * short critical section over the tables of the open file.
  */
+#include "stack/intern.h"
 #include "track/state.h"
 #include "track/retries.h"
 
@@ -55,8 +56,15 @@ bool gm_track_try_enter(void)
 	return true;
 }
 
+/* Private memory: what a killed process had is in its file too. Lock held. */
+static void count_own_bytes(void)
+{
+	gm_file->own_bytes = gm_arena_bytes(&gm_track.arena) + gm_freed_bytes() + gm_intern_bytes();
+}
+
 void gm_track_leave(void)
 {
+	count_own_bytes();
 	gm_file->last_event_ns = gm_track.now_ns;
 	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELEASE);
 	gm_lock_release(&gm_track.lock);
@@ -374,7 +382,7 @@ void gm_track_end(unsigned end, int status)
 		return;
 	/* A thread killed by exec or _exit of another may hold the lock for ever: only try. */
 	locked = gm_lock_try(&gm_track.lock);
-	gm_file->own_bytes = gm_arena_bytes(&gm_track.arena);
+	count_own_bytes();
 	gm_file->ended_ns = gm_track_now();
 	gm_file->exit_status = status;
 	__atomic_store_n(&gm_file->end, end, __ATOMIC_RELEASE);
