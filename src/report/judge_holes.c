@@ -26,6 +26,9 @@ static void advise_torch(struct gm_doc *doc, struct gm_finding *finding,
 			  "empty_cache() would give back only %s: the rest is pinned by "
 			  "live blocks",
 			  gm_size(doc, row->releasable_bytes));
+	/* What empty_cache gives back is no hole: other settings would not change it. */
+	if (unused - row->releasable_bytes < LEAST_BYTES)
+		return;
 	if (!gm_torch_enabled(doc, "expandable_segments") && !gm_torch_async_backend(doc))
 		gm_advise(doc, finding, "set %s=expandable_segments:True%s", gm_torch_conf_name(doc),
 			  gm_torch_setting(doc, "max_split_size_mb")

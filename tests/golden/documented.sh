@@ -1,0 +1,17 @@
+#!/bin/bash
+# Every finding that the sources can make has its section in docs/reading-a-report.md, and every section of
+# a finding there is one that they make. Prints TAP. documented.sh TOP_DIRECTORY
+set -u
+cd "$1" || exit 1
+made=$(grep -rhoE '"(leak\.(grow|exit|pinned)|error\.[a-z-]+)"' src/report/judge_*.c | tr -d '"'
+	tr -d '\n' < <(cat src/report/judge*.c) | grep -oE 'gm_find\(doc,[[:space:]]*"[a-z.-]+"' |
+		grep -oE '"[a-z.-]+"' | tr -d '"')
+made=$(sort -u <<< "$made")
+told=$(sed -n '/^## Findings/,$s/^### //p' docs/reading-a-report.md | sort -u)
+if [ -n "$made" ] && difference=$(diff <(echo "$made") <(echo "$told")); then
+	echo "ok 1 - $(wc -l <<< "$made") findings are documented"
+else
+	echo "not ok 1 - findings of the sources (<) and sections of the document (>)"
+	while IFS= read -r line; do echo "# $line"; done <<< "$difference"
+fi
+echo 1..1
