@@ -41,13 +41,18 @@ export async function open(name, view = "overview", options = {}) {
   opened.push(page);
   await page.goto(`${pathToFileURL(pathOf(`${name}.html`))}#${view}`);
   await page.locator(`.view-${view} h1`).waitFor();
+  await drawn(page);
   return page;
 }
+
+/** Until the page has drawn what it was asked for. */
+export const drawn = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)))));
 
 /** Goes to another view of an open page. */
 export async function go(page, view) {
   await page.getByRole("navigation", { name: "Views" }).locator(`a[href="#${view}"]`).click();
   await page.locator(`.view-${view} h1`).waitFor();
+  await drawn(page);
 }
 
 let opened = [];

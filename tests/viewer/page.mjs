@@ -8,7 +8,6 @@ test("every view of every page opens without an error or a request", async () =>
     const page = await open(name);
     for (const view of VIEWS) {
       await go(page, view);
-      await page.waitForTimeout(30);
     }
     if (page.troubles.length) throw new Error(`${name}: ${page.troubles.join("; ")}`);
   }
@@ -38,7 +37,6 @@ test("ten megabytes: the page is small, and so is what it keeps in the document"
   const page = await open("many");
   for (const view of VIEWS) {
     await go(page, view);
-    await page.waitForTimeout(50);
     const nodes = await page.evaluate(() => document.querySelectorAll("main *").length);
     holds(nodes < 8000, `${view} made ${nodes} elements`);
   }
@@ -87,7 +85,6 @@ test("narrow screens: nothing is wider than the window", async () => {
     const page = await open(name, "overview", { viewport: { width: 360, height: 740 } });
     for (const view of VIEWS) {
       await go(page, view);
-      await page.waitForTimeout(30);
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
       holds(width <= 360, `${name} ${view} is ${width} wide`);
     }
@@ -112,7 +109,6 @@ test("screen readers: every control has a name, every picture a table", async ()
     const page = await open(name);
     for (const view of VIEWS) {
       await go(page, view);
-      await page.waitForTimeout(30);
       const nameless = await page.evaluate(() => [...document.querySelectorAll("button, select, input, [role=region], [role=application], [role=tree]")]
         .filter((one) => !(one.getAttribute("aria-label") || one.labels?.[0]?.textContent.trim() || one.textContent.trim()))
         .map((one) => one.outerHTML.slice(0, 80)));

@@ -1,4 +1,4 @@
-import { bytesIn, documentOf, holds, open, same, sum, test } from "./harness.mjs";
+import { bytesIn, documentOf, drawn, holds, open, same, sum, test } from "./harness.mjs";
 
 const view = (page) => page.locator(".view-sites");
 const table = (page) => page.getByRole("table", { name: "Allocation sites" });
@@ -43,7 +43,7 @@ test("sites: thousands are in the table, few in the page", async () => {
   const box = view(page).locator(".big-box");
   for (const part of [0, 0.5, 1]) {
     await box.evaluate((element, share) => { element.scrollTop = share * element.scrollHeight; }, part);
-    await page.waitForTimeout(50);
+    await drawn(page);
     holds((await rows(page).count()) < 90, "rows in the page");
     const numbers = await rows(page).evaluateAll((list) => list.map((row) => Number(row.getAttribute("aria-rowindex"))));
     holds(numbers.every((number, i) => i === 0 || number === numbers[i - 1] + 1), "in order");

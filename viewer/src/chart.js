@@ -98,7 +98,7 @@ export class TimeChart {
       legend: { show: false },
       padding: [8, 36, 0, 0],
       cursor: { y: false, drag: { x: true, y: false, dist: 6 }, points: { show: false } },
-      scales: { x: { time: false, range: (_, low, high) => (low === null || !this.chart ? [0, end] : [low, high]) }, y: { range: (_, low, high) => [0, (high || 1) * 1.15] } },
+      scales: { x: { time: false, range: (_, low, high) => [low ?? 0, high ?? end] }, y: { range: (_, low, high) => [0, (high || 1) * 1.15] } },
       axes: [
         { ...axis, values: (_, splits) => splits.map((value) => (value === 0 ? "0" : time(value))), space: 80 },
         { ...axis, values: (_, splits) => splits.map((value) => (value === 0 ? "0" : size(value))), incrs: BINARY, size: 84 },
@@ -115,7 +115,7 @@ export class TimeChart {
       const left = event.clientX - this.chart.over.getBoundingClientRect().left;
       this.onmoment(this.chart.posToVal(left, "x"));
     });
-    if (zoom) this.chart.setScale("x", zoom);
+    this.chart.setScale("x", zoom ?? { min: 0, max: end });
   }
 
   get range() {

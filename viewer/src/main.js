@@ -72,8 +72,10 @@ class Page {
     const { view, run } = this;
     const key = `${view} ${this.runs.indexOf(run)}`;
     for (const link of this.links) {
-      if (link.dataset.view === view) link.setAttribute("aria-current", "page");
-      else link.removeAttribute("aria-current");
+      if (link.dataset.view === view) {
+        link.setAttribute("aria-current", "page");
+        link.parentElement.scrollTo({ left: link.offsetLeft - link.parentElement.offsetLeft - 40 });
+      } else link.removeAttribute("aria-current");
     }
     if (!this.made.has(key)) this.made.set(key, h("div", { class: `view view-${view}` }));
     const element = this.made.get(key);

@@ -22,20 +22,12 @@ function guessOwnFrame(stack) {
   return python >= 0 ? python : stack.findIndex((frame) => frame.function);
 }
 
-/* The next frame outwards that is not plumbing: tells two sites of one place apart. */
-function callerOf(stack, own, plumbing) {
-  for (let i = own + 1; own >= 0 && i < stack.length; i++)
-    if (plumbing[i] !== "1" && stack[i].function) return frameName(stack[i]);
-  return null;
-}
-
 function makeSite(raw, index, part) {
   const own = part?.own_frame ?? guessOwnFrame(raw.stack);
   return {
     ...raw,
     index,
     own,
-    caller: callerOf(raw.stack, own, part?.plumbing ?? ""),
     place: part?.place ?? (raw.stack.length ? frameName(raw.stack[Math.max(0, own)]) : raw.function ?? "no stack"),
     plumbing: part?.plumbing ?? "",
   };

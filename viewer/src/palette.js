@@ -23,14 +23,23 @@ export const colorOf = (name) => CATEGORIES[name] ?? OTHERS[hash(name ?? "") % O
 
 const LEDGER = {
   context: "#8a8f99",
-  modules: "#a8785a",
+  "modules and limits": "#a8785a",
   "PyTorch reserved": "#4477aa",
-  allocations: "#5b8f8a",
+  "rounding to pages": "#b3a078",
   unexplained: "#c45a5a",
 };
 
-export const ledgerColor = (what, library) =>
-  (library ? null : LEDGER[what]) ?? (what === "PyTorch reserved" ? LEDGER[what] : colorOf(`${what} ${library ?? ""}`));
+/** Colours of a ledger's rows {what, library}: what is known by name has its own, no two have the same. */
+export function ledgerColors(rows) {
+  const used = new Set();
+  return rows.map(({ what, library }) => {
+    const start = hash(`${what} ${library ?? ""}`);
+    const others = OTHERS.map((_, i) => OTHERS[(start + i) % OTHERS.length]);
+    const color = [LEDGER[what], ...others].find((one) => one && !used.has(one)) ?? others[0];
+    used.add(color);
+    return color;
+  });
+}
 
 export const SERIES = {
   driver_used: { color: "#8a8f99", name: "the driver's own figure", dash: [6, 4] },

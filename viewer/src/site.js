@@ -93,7 +93,5 @@ export function showSite(site, run) {
 
 /** A button with the site's place that opens it. */
 export function siteButton(site, run) {
-  const caller = site.caller ? h("span", { class: "caller" }, ` ← ${site.caller}`) : null;
-  return h("button", { type: "button", class: "link place", title: site.caller ? `${site.place}, called by ${site.caller}` : site.place,
-    onclick: () => showSite(site, run) }, site.place, caller);
+  return h("button", { type: "button", class: "link place", title: site.place, onclick: () => showSite(site, run) }, site.place);
 }

@@ -71,6 +71,84 @@ static bool begins_empty(const struct gm_doc *doc, const struct steps *steps)
 	return empty;
 }
 
+/* A mapping of physical memory: from which event to which. */
+struct mapped {
+	uint64_t key, serial; /* of the mapping; of the memory behind it */
+	unsigned from, to;
+};
+
+static int compare_mapped(const void *a, const void *b)
+{
+	const struct mapped *x = a, *y = b;
+
+	if (x->serial != y->serial)
+		return x->serial < y->serial ? -1 : 1;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct mapped *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* The mappings of a history by the memory behind them. An unmapping ends the mapping of its address
+ * that came before it. The caller frees the list. */
+static struct mapped *find_mappings(const struct gm_history *history, unsigned *count)
+{
+	struct mapped *list = gm_realloc(NULL, (history->count + 1) * sizeof(*list));
+	unsigned events = 0;
+
+	*count = 0;
+	for (unsigned i = 0; i < history->count; i++)
+		if (history->events[i].op == GM_OP_MAP || history->events[i].op == GM_OP_UNMAP)
+			list[events++] =
+				(struct mapped){history->events[i].key, history->events[i].serial,
+						i, history->count};
+	if (events)
+		qsort(list, events, sizeof(*list), compare_keys);
+	for (unsigned i = 0; i < events; i++) {
+		if (history->events[list[i].from].op == GM_OP_MAP)
+			list[(*count)++] = list[i];
+		else if (*count && list[*count - 1].key == list[i].key)
+			list[*count - 1].to = list[i].from;
+	}
+	if (*count)
+		qsort(list, *count, sizeof(*list), compare_mapped);
+	return list;
+}
+
+/* True when physical memory was released while it was mapped: it is then held until it is unmapped,
+ * which no event of its own says. */
+static bool released_while_mapped(const struct gm_history *history)
+{
+	unsigned count, low, high;
+	struct mapped *list = find_mappings(history, &count);
+	bool found = false;
+
+	for (unsigned i = 0; i < history->count && !found; i++) {
+		const struct gm_event_record *event = &history->events[i];
+
+		if (event->op != GM_OP_FREE || event->kind != GM_KIND_VMM || !event->serial)
+			continue;
+		for (low = 0, high = count; low < high;) {
+			unsigned middle = low + (high - low) / 2;
+
+			if (list[middle].serial < event->serial)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		for (; low < count && list[low].serial == event->serial && !found; low++)
+			found = list[low].from < i && i < list[low].to;
+	}
+	free(list);
+	return found;
+}
+
 static struct steps find_steps(struct gm_doc *doc, const struct gm_history *history)
 {
 	struct steps steps = {
@@ -88,6 +166,8 @@ static struct steps find_steps(struct gm_doc *doc, const struct gm_history *hist
 	first = reach(doc, &steps);
 	if (!history->count)
 		steps.reason = "the file keeps no events";
+	else if (released_while_mapped(history))
+		steps.reason = "memory was released while it was mapped, and held on";
 	else if (!history->complete)
 		steps.reason = "older events have left the ring";
 	else if (first > 0 || !begins_empty(doc, &steps))
@@ -95,7 +175,7 @@ static struct steps find_steps(struct gm_doc *doc, const struct gm_history *hist
 	if (steps.reason)
 		steps.from_ns = first ? steps.list[first - 1].time_ns
 				      : (steps.count ? steps.list[0].time_ns : GM_NO_BYTES);
-	if (steps.reason && history->complete)
+	if (steps.reason && (history->complete || released_while_mapped(history)))
 		steps.from_ns = GM_NO_BYTES; /* not known which of them is wrong */
 	steps.list += first;
 	steps.count -= first;

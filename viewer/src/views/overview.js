@@ -2,7 +2,7 @@
 
 import { h, size, number, table } from "../dom.js";
 import { deviceName, known, percent, plural, share, time, size as sizeText } from "../format.js";
-import { colorOf, ledgerColor } from "../palette.js";
+import { colorOf, ledgerColors } from "../palette.js";
 import { siteButton, stackList, swatch } from "../site.js";
 import { stackedBar } from "../bars.js";
 
@@ -49,9 +49,9 @@ function findings(run) {
 
 function ledger(run) {
   const lists = run.document.ledger.map((one) => {
-    const rows = one.rows.map((row) => ({ name: row.library ? `${row.what}: ${row.library}` : row.what, bytes: row.bytes,
-      color: ledgerColor(row.what, row.library) }));
-    rows.push({ name: "unexplained", bytes: one.unexplained_bytes, color: ledgerColor("unexplained") });
+    const all = [...one.rows, { what: "unexplained", library: null, bytes: one.unexplained_bytes }];
+    const colors = ledgerColors(all);
+    const rows = all.map((row, i) => ({ name: row.library ? `${row.what}: ${row.library}` : row.what, bytes: row.bytes, color: colors[i] }));
     const source = one.source === "nvml-process" ? "NVML's figure for the process" : "the device's used bytes, less those before the run";
     return h("div", { class: "ledger" },
       h("p", {}, `${deviceName(one.device)}: the driver said `, size(one.process_used_bytes), ` at ${time(one.time_s)} (${source})`),

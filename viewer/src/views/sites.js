@@ -11,7 +11,7 @@ const plain = (id, title, help) => ({ id, title, help, numeric: true, width: "6.
 const word = (id, title, width = "7rem") => ({ id, title, width, key: (site) => site[id], cell: (site) => site[id] ?? "–" });
 
 export const siteColumns = (run) => [
-  { id: "place", title: "Site", width: "21rem", key: (site) => site.place, cell: (site) => siteButton(site, run) },
+  { id: "place", title: "Site", width: "26rem", key: (site) => site.place, cell: (site) => siteButton(site, run) },
   { id: "verdict", title: "Verdict", width: "6rem", key: (site) => site.verdict, cell: (site) => verdictTag(site.verdict) },
   bytes("live_bytes", "Live", "bytes not freed yet"),
   plain("live_count", "Live count"),

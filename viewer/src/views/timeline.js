@@ -44,7 +44,8 @@ function makeUpNote({ how, span }, run) {
   if (HOW[how]) return HOW[how];
   if (how === "none") return "The file has no make-up for this moment: its sites kept no windows.";
   const since = exactFrom(run);
-  return `The file keeps no events from this moment on${Number.isFinite(since) ? ` (only from ${time(since)})` : ""}; these are the lowest and the highest of each site between ${time(span[0])} and ${time(span[1])}, which need not be of one moment.`;
+  const why = run.history?.reason ?? "a document opened as JSON has no events";
+  return `Not to the byte, since ${why}${Number.isFinite(since) ? ` (from ${time(since)} on it is)` : ""}: the lowest and the highest of each site between ${time(span[0])} and ${time(span[1])}, which need not be of one moment.`;
 }
 
 class MakeUp {
