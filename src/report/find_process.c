@@ -120,10 +120,11 @@ char *gm_find_process_file(int pid, char *error, size_t error_bytes)
 		snprintf(error, error_bytes, "process %d belongs to someone else; name its file",
 			 pid);
 	else if (!found)
-		snprintf(error, error_bytes,
-			 "process %d is not traced, or did not call CUDA yet: it has no output file "
-			 "of gpumemtrace mapped",
-			 pid);
+		snprintf(
+			error, error_bytes,
+			"process %d is not traced, or did not call CUDA yet: it has no output file "
+			"of gpumemtrace mapped",
+			pid);
 	fclose(maps);
 	free(line);
 	return found;

@@ -64,8 +64,8 @@ static void join(struct gm_history *history)
 
 	for (unsigned i = 0; i < history->count; i++)
 		if (history->events[i].op == GM_OP_ALLOC && history->events[i].serial)
-			origins[count++] = (struct origin){history->events[i].serial,
-							   &history->events[i]};
+			origins[count++] =
+				(struct origin){history->events[i].serial, &history->events[i]};
 	if (count)
 		qsort(origins, count, sizeof(*origins), compare_origins);
 	for (unsigned i = 0; count && i < history->count; i++) {

@@ -1,7 +1,7 @@
 /*
- * The live view: reads the file again and again and draws its lines with ncurses. The traced process
- * is never touched: its file is opened for reading only, and read at most so often that a fifth of
- * one processor is used. Names are looked up only when there are new sites.
+ * The live view: reads the file again and again and draws its lines with ncurses. The traced
+ * process is never touched: its file is opened for reading only, and read at most so often that a
+ * fifth of one processor is used. Names are looked up only when there are new sites.
  */
 #include "top_screen.h"
 #include <curses.h>
@@ -147,9 +147,9 @@ static bool act(struct view *view, int key)
 	else if (key == 'v')
 		top->level = top->level + 1 < GM_LEVELS ? top->level + 1 : -1;
 	else if (key == 'k')
-		top->kind = top->kind + 1 < GM_KINDS ? (top->kind < 0 ? GM_KIND_DEVICE
-								      : top->kind + 1)
-						     : -1;
+		top->kind = top->kind + 1 < GM_KINDS
+				    ? (top->kind < 0 ? GM_KIND_DEVICE : top->kind + 1)
+				    : -1;
 	else if (key == 'r')
 		gm_top_reset_growth(top, view->doc);
 	else if (key == ' ')

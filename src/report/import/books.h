@@ -1,6 +1,6 @@
 /*
- * The books of a replayed run: sites, levels, usage, windows and timeline kept in an image as the shim
- * keeps them in its file (design.md, Tracking).
+ * The books of a replayed run: sites, levels, usage, windows and timeline kept in an image as the
+ * shim keeps them in its file (design.md, Tracking).
  */
 #ifndef GM_REPORT_IMPORT_BOOKS_H
 #define GM_REPORT_IMPORT_BOOKS_H
@@ -25,8 +25,8 @@ uint32_t gm_books_site(struct gm_books *books, uint32_t stack, unsigned level, u
 		       int device);
 
 /*
- * `bytes` more or less at a site, its level and, at the driver's level, its kind's usage. `ended`: it
- * is the last part of an allocation.
+ * `bytes` more or less at a site, its level and, at the driver's level, its kind's usage. `ended`:
+ * it is the last part of an allocation.
  */
 void gm_books_add(struct gm_books *books, uint32_t site, uint64_t bytes);
 void gm_books_take(struct gm_books *books, uint32_t site, uint64_t bytes, bool ended);

@@ -11,8 +11,9 @@
 /* What a snapshot knows beyond what an output file holds, of one device. */
 struct gm_imported {
 	int device;
-	uint64_t requested_bytes; /* of the blocks that are active; GM_NO_BYTES: not in the schema */
-	uint64_t active_bytes;	  /* allocated, or freed and waiting for a stream */
+	uint64_t
+		requested_bytes; /* of the blocks that are active; GM_NO_BYTES: not in the schema */
+	uint64_t active_bytes;	 /* allocated, or freed and waiting for a stream */
 };
 
 /* True if the file begins as a pickle does. */

@@ -12,12 +12,40 @@
 #define MAX_KEYS   64u	      /* of a dict that are looked at */
 
 enum opcode {
-	MARK = '(', STOP = '.', NONE = 'N', BININT = 'J', BININT1 = 'K', BININT2 = 'M',
-	BINFLOAT = 'G', BINUNICODE = 'X', BINBYTES = 'B', SHORT_BINBYTES = 'C', EMPTY_LIST = ']',
-	APPEND = 'a', APPENDS = 'e', EMPTY_DICT = '}', SETITEM = 's', SETITEMS = 'u',
-	EMPTY_TUPLE = ')', TUPLE = 't', BINGET = 'h', LONG_BINGET = 'j', BINPUT = 'q',
-	LONG_BINPUT = 'r', PROTO = 0x80, TUPLE1 = 0x85, TUPLE2, TUPLE3, NEWTRUE, NEWFALSE, LONG1,
-	LONG4, SHORT_BINUNICODE = 0x8c, BINUNICODE8, MEMOIZE = 0x94, FRAME
+	MARK = '(',
+	STOP = '.',
+	NONE = 'N',
+	BININT = 'J',
+	BININT1 = 'K',
+	BININT2 = 'M',
+	BINFLOAT = 'G',
+	BINUNICODE = 'X',
+	BINBYTES = 'B',
+	SHORT_BINBYTES = 'C',
+	EMPTY_LIST = ']',
+	APPEND = 'a',
+	APPENDS = 'e',
+	EMPTY_DICT = '}',
+	SETITEM = 's',
+	SETITEMS = 'u',
+	EMPTY_TUPLE = ')',
+	TUPLE = 't',
+	BINGET = 'h',
+	LONG_BINGET = 'j',
+	BINPUT = 'q',
+	LONG_BINPUT = 'r',
+	PROTO = 0x80,
+	TUPLE1 = 0x85,
+	TUPLE2,
+	TUPLE3,
+	NEWTRUE,
+	NEWFALSE,
+	LONG1,
+	LONG4,
+	SHORT_BINUNICODE = 0x8c,
+	BINUNICODE8,
+	MEMOIZE = 0x94,
+	FRAME
 };
 
 struct reader {
@@ -37,7 +65,7 @@ struct reader {
 };
 
 __attribute__((format(printf, 2, 3))) static void fail(struct reader *reader, const char *format,
-							...)
+						       ...)
 {
 	va_list args;
 
@@ -215,8 +243,7 @@ static void put(struct reader *reader, enum gm_value_type type, struct gm_value 
 
 static void push_tuple(struct reader *reader, struct gm_value **values, unsigned count)
 {
-	struct gm_value **items =
-		gm_arena_alloc(reader->arena, count, sizeof(struct gm_value *));
+	struct gm_value **items = gm_arena_alloc(reader->arena, count, sizeof(struct gm_value *));
 	struct gm_value *tuple;
 
 	if (count)
@@ -418,7 +445,8 @@ const struct gm_value *gm_value_get(const struct gm_value *dict, const char *key
 
 	if (!dict || dict->type != GM_VALUE_DICT)
 		return NULL;
-	/* No record has more keys; a dict of millions that is met millions of times costs nothing. */
+	/* No record has more keys; a dict of millions that is met millions of times costs nothing.
+	 */
 	least = dict->count > 2 * MAX_KEYS ? dict->count - 2 * MAX_KEYS : 0;
 	for (unsigned i = dict->count; i >= least + 2; i -= 2)
 		if (gm_value_is(dict->items[i - 2], key))

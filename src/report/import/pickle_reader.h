@@ -1,7 +1,7 @@
 /*
- * A restricted reader of Python pickles: numbers, texts, lists, tuples and dicts, of protocols 2 to 5.
- * Nothing is ever called or looked up: a pickle that names a class or function is refused. Whatever
- * the bytes are, memory is bounded by their number, and there is no recursion.
+ * A restricted reader of Python pickles: numbers, texts, lists, tuples and dicts, of protocols 2
+ * to 5. Nothing is ever called or looked up: a pickle that names a class or function is refused.
+ * Whatever the bytes are, memory is bounded by their number, and there is no recursion.
  */
 #ifndef GM_REPORT_IMPORT_PICKLE_READER_H
 #define GM_REPORT_IMPORT_PICKLE_READER_H
@@ -13,19 +13,19 @@
 
 enum gm_value_type {
 	GM_VALUE_NONE,
-	GM_VALUE_BOOL,	 /* number 0 or 1 */
-	GM_VALUE_INT,	 /* number, or `negative` */
+	GM_VALUE_BOOL, /* number 0 or 1 */
+	GM_VALUE_INT,  /* number, or `negative` */
 	GM_VALUE_FLOAT,
-	GM_VALUE_TEXT,	 /* also bytes */
+	GM_VALUE_TEXT, /* also bytes */
 	GM_VALUE_LIST,
 	GM_VALUE_TUPLE,
-	GM_VALUE_DICT	 /* items: key, value, key, value, ... in order of their putting */
+	GM_VALUE_DICT /* items: key, value, key, value, ... in order of their putting */
 };
 
 /* Values may hold each other in a circle if the pickle was made so: walk them by known depth. */
 struct gm_value {
 	enum gm_value_type type;
-	bool negative; /* of an int: it is -number */
+	bool negative;	/* of an int: it is -number */
 	unsigned count; /* items, or bytes of text */
 	union {
 		uint64_t number;
@@ -39,15 +39,15 @@ struct gm_value {
 bool gm_is_pickle(const void *bytes, size_t count);
 
 /*
- * Reads the pickle in `bytes`, which must outlive the values; they live in the arena. NULL when it is
- * none that can be read here: `error` then says why, half a sentence.
+ * Reads the pickle in `bytes`, which must outlive the values; they live in the arena. NULL when it
+ * is none that can be read here: `error` then says why, half a sentence.
  */
 const struct gm_value *gm_pickle_read(struct gm_arena *arena, const void *bytes, size_t count,
 				      char *error, size_t error_bytes);
 
 /*
- * The value of a dict's key among its last 64 (the last, if it was put several times); NULL without it
- * or of no dict.
+ * The value of a dict's key among its last 64 (the last, if it was put several times); NULL without
+ * it or of no dict.
  */
 const struct gm_value *gm_value_get(const struct gm_value *dict, const char *key);
 

@@ -42,8 +42,7 @@ static void insert(struct gm_ranges *set, unsigned at, struct gm_range range)
 static void drop(struct gm_ranges *set, unsigned at)
 {
 	set->count--;
-	memmove(set->ranges + at, set->ranges + at + 1,
-		(set->count - at) * sizeof(*set->ranges));
+	memmove(set->ranges + at, set->ranges + at + 1, (set->count - at) * sizeof(*set->ranges));
 }
 
 bool gm_ranges_add(struct gm_ranges *set, uint64_t start, uint64_t end, uint64_t tag)

@@ -1,6 +1,6 @@
 /*
- * Stretches of addresses in order, none overlapping another, each with the number of what it is. For
- * replaying an allocator's history, forward and backward.
+ * Stretches of addresses in order, none overlapping another, each with the number of what it is.
+ * For replaying an allocator's history, forward and backward.
  */
 #ifndef GM_REPORT_IMPORT_RANGES_H
 #define GM_REPORT_IMPORT_RANGES_H

@@ -1,6 +1,6 @@
 /*
- * Replaying a device's history (replay.h): back from the snapshot's state to where the history begins,
- * forward once to see that it ends in that state again, and once more to keep the books.
+ * Replaying a device's history (replay.h): back from the snapshot's state to where the history
+ * begins, forward once to see that it ends in that state again, and once more to keep the books.
  */
 #include "report/import/replay.h"
 #include "report/import/replay_sets.h"
@@ -414,10 +414,10 @@ static void close_books(struct replay *replay)
 /* What cannot be known from a part of the history. */
 static void forget_totals(struct gm_torch_record *torch)
 {
-	uint64_t *totals[] = {&torch->allocated_peak_bytes, &torch->reserved_peak_bytes,
-			      &torch->allocations,	    &torch->frees,
+	uint64_t *totals[] = {&torch->allocated_peak_bytes,  &torch->reserved_peak_bytes,
+			      &torch->allocations,	     &torch->frees,
 			      &torch->allocated_total_bytes, &torch->freed_total_bytes,
-			      &torch->reserved_total_bytes, &torch->released_total_bytes};
+			      &torch->reserved_total_bytes,  &torch->released_total_bytes};
 
 	for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++)
 		*totals[i] = GM_NO_BYTES;

@@ -1,7 +1,8 @@
 /*
- * Replaying the history that a PyTorch snapshot holds, so that peaks, totals and growth are known and
- * not only the state at its end. PyTorch writes what was asked for; how much it gave follows from the
- * rules by which it splits blocks, and is believed only if the replay ends in the snapshot's state.
+ * Replaying the history that a PyTorch snapshot holds, so that peaks, totals and growth are known
+ * and not only the state at its end. PyTorch writes what was asked for; how much it gave follows
+ * from the rules by which it splits blocks, and is believed only if the replay ends in the
+ * snapshot's state.
  */
 #ifndef GM_REPORT_IMPORT_REPLAY_H
 #define GM_REPORT_IMPORT_REPLAY_H

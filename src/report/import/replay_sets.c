@@ -1,7 +1,8 @@
 /*
  * The allocator's state as sets of ranges (replay_sets.h). The rules are those of PyTorch's
- * CUDACachingAllocator: sizes are rounded up to 512 bytes; what remains of a free block is split off
- * when it is at least 512 bytes in the small pool and in expandable segments, else more than 1 MiB.
+ * CUDACachingAllocator: sizes are rounded up to 512 bytes; what remains of a free block is split
+ * off when it is at least 512 bytes in the small pool and in expandable segments, else more than 1
+ * MiB.
  */
 #include "report/import/replay_sets.h"
 #include <stdlib.h>
@@ -70,7 +71,8 @@ void gm_sets_free(struct gm_sets *sets)
 
 static uint64_t rounded(uint64_t requested)
 {
-	return requested < MIN_BLOCK ? MIN_BLOCK : (requested + MIN_BLOCK - 1) & ~(uint64_t)(MIN_BLOCK - 1);
+	return requested < MIN_BLOCK ? MIN_BLOCK
+				     : (requested + MIN_BLOCK - 1) & ~(uint64_t)(MIN_BLOCK - 1);
 }
 
 /* Takes out mappings from `start` to `end`, whatever calls made them. */
@@ -140,7 +142,8 @@ static uint64_t segment_end(const struct gm_sets *sets, unsigned at)
 
 uint64_t gm_sets_block_bytes(const struct gm_sets *sets, uint64_t start, uint64_t requested)
 {
-	unsigned at = gm_ranges_at(&sets->segments, start), next = gm_ranges_at(&sets->blocks, start);
+	unsigned at = gm_ranges_at(&sets->segments, start),
+		 next = gm_ranges_at(&sets->blocks, start);
 	uint64_t bytes = rounded(requested), end, rest;
 	const struct gm_range *segment;
 	bool fine;
@@ -191,7 +194,8 @@ bool gm_sets_final(const struct gm_sets *sets)
 
 		if (segment->device != sets->device)
 			continue;
-		if (at == sets->segments.count || sets->segments.ranges[at].start > segment->start ||
+		if (at == sets->segments.count ||
+		    sets->segments.ranges[at].start > segment->start ||
 		    segment_end(sets, at) < segment->start + segment->bytes ||
 		    !same_blocks(sets, segment, &blocks))
 			return false;

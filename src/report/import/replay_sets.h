@@ -12,8 +12,8 @@
 struct gm_live {
 	uint32_t stack, site;
 	uint64_t serial, time_ns, stream;
-	uint64_t left_bytes;	 /* of a mapping: not yet unmapped */
-	bool pending;		 /* freed, not yet reusable */
+	uint64_t left_bytes; /* of a mapping: not yet unmapped */
+	bool pending;	     /* freed, not yet reusable */
 	bool expandable;
 };
 

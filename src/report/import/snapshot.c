@@ -122,7 +122,8 @@ static enum gm_snapshot_state state_of(const struct gm_value *block)
 
 	if (gm_value_is(state, "active_allocated"))
 		return GM_BLOCK_ALLOCATED;
-	return gm_value_is(state, "active_pending_free") || gm_value_is(state, "active_awaiting_free")
+	return gm_value_is(state, "active_pending_free") ||
+			       gm_value_is(state, "active_awaiting_free")
 		       ? GM_BLOCK_PENDING
 		       : GM_BLOCK_INACTIVE;
 }
@@ -193,9 +194,8 @@ static bool read_event(struct gm_snapshot *snapshot, const struct gm_value *valu
 		return false;
 	}
 	event->action = (enum gm_snapshot_action)kind;
-	event->start = kind == GM_ACTION_OOM
-			       ? gm_value_number(value, "device_free", GM_NO_BYTES)
-			       : gm_value_number(value, "addr", 0);
+	event->start = kind == GM_ACTION_OOM ? gm_value_number(value, "device_free", GM_NO_BYTES)
+					     : gm_value_number(value, "addr", 0);
 	event->bytes = gm_value_number(value, "size", 0);
 	event->stream = gm_value_number(value, "stream", 0);
 	event->time_us = gm_value_number(value, "time_us", 0);
@@ -251,7 +251,8 @@ bool gm_snapshot_read(struct gm_snapshot *snapshot, struct gm_arena *arena, stru
 	snapshot->settings = gm_value_get(values, "allocator_settings");
 	if (!snapshot->segments_count && segments->count) {
 		snprintf(error, error_bytes,
-			 "is a pickle with a list of segments, but none of them is one of PyTorch's");
+			 "is a pickle with a list of segments, but none of them is one of "
+			 "PyTorch's");
 		return false;
 	}
 	return true;

@@ -1,6 +1,6 @@
 /*
- * Stacks for flame graphs: "outermost;...;innermost BYTES" lines, which flamegraph.pl, speedscope and
- * inferno read.
+ * Stacks for flame graphs: "outermost;...;innermost BYTES" lines, which flamegraph.pl, speedscope
+ * and inferno read.
  */
 #include "report/render/export.h"
 #include <inttypes.h>

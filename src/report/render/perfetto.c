@@ -1,8 +1,8 @@
 /*
- * A trace for ui.perfetto.dev and chrome://tracing (the JSON form of trace events): counters of each
- * level of each device, slices of the phases of training and between marks, instants at marks and
- * out-of-memory events. Over the whole run the counters have the timeline's resolution; where the
- * ring of events reaches, they are exact.
+ * A trace for ui.perfetto.dev and chrome://tracing (the JSON form of trace events): counters of
+ * each level of each device, slices of the phases of training and between marks, instants at marks
+ * and out-of-memory events. Over the whole run the counters have the timeline's resolution; where
+ * the ring of events reaches, they are exact.
  */
 #include "report/history.h"
 #include "report/render/export.h"

@@ -69,9 +69,8 @@ void gm_pickle_text(struct gm_pickle *pickle, const char *text)
 		return;
 	}
 	if ((number & (number - 1)) == 0) /* powers of two are where it is full */
-		pickle->memo_of_text =
-			gm_realloc(pickle->memo_of_text,
-				   (number ? 2 * (size_t)number : 1) * sizeof(uint32_t));
+		pickle->memo_of_text = gm_realloc(
+			pickle->memo_of_text, (number ? 2 * (size_t)number : 1) * sizeof(uint32_t));
 	putc('X', pickle->file); /* BINUNICODE */
 	put_little(pickle, bytes, 4);
 	fwrite(text, 1, bytes, pickle->file);

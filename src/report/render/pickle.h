@@ -1,6 +1,7 @@
 /*
- * Writing Python pickles (protocol 2, which every Python 3 and torch-free readers take): containers,
- * texts, numbers. What was put once can be referred to by its number in the pickle's memo.
+ * Writing Python pickles (protocol 2, which every Python 3 and torch-free readers take):
+ * containers, texts, numbers. What was put once can be referred to by its number in the pickle's
+ * memo.
  */
 #ifndef GM_REPORT_RENDER_PICKLE_H
 #define GM_REPORT_RENDER_PICKLE_H

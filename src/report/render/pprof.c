@@ -1,6 +1,6 @@
 /*
- * profile.proto for pprof, encoded by hand: the few wire forms that it needs, compressed by zlib. The
- * numbers of fields are those of github.com/google/pprof/proto/profile.proto.
+ * profile.proto for pprof, encoded by hand: the few wire forms that it needs, compressed by zlib.
+ * The numbers of fields are those of github.com/google/pprof/proto/profile.proto.
  */
 #include "report/memory.h"
 #include "report/render/export.h"
@@ -11,13 +11,27 @@
 #include <zlib.h>
 
 /* Messages and their fields. */
-enum { PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE, PROFILE_MAPPING, PROFILE_LOCATION, PROFILE_FUNCTION,
-       PROFILE_STRING, PROFILE_TIME_NS = 9, PROFILE_DURATION_NS, PROFILE_DEFAULT = 14 };
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE,
+	PROFILE_MAPPING,
+	PROFILE_LOCATION,
+	PROFILE_FUNCTION,
+	PROFILE_STRING,
+	PROFILE_TIME_NS = 9,
+	PROFILE_DURATION_NS,
+	PROFILE_DEFAULT = 14
+};
 enum { TYPE_NAME = 1, TYPE_UNIT };
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
 enum { LABEL_KEY = 1, LABEL_TEXT };
-enum { MAPPING_ID = 1, MAPPING_FILE = 5, MAPPING_HAS_FUNCTIONS = 7, MAPPING_HAS_FILENAMES,
-       MAPPING_HAS_LINES };
+enum {
+	MAPPING_ID = 1,
+	MAPPING_FILE = 5,
+	MAPPING_HAS_FUNCTIONS = 7,
+	MAPPING_HAS_FILENAMES,
+	MAPPING_HAS_LINES
+};
 enum { LOCATION_ID = 1, LOCATION_MAPPING, LOCATION_ADDRESS, LOCATION_LINE };
 enum { LINE_FUNCTION = 1, LINE_NUMBER };
 enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILE };
@@ -129,10 +143,10 @@ static unsigned location(struct profile *profile, const struct gm_frame *frame)
 {
 	char unnamed[512];
 	struct buffer message = {0}, line = {0};
-	uint64_t key[4] = {
-		function(profile, gm_export_frame_name(frame, unnamed, sizeof(unnamed)),
-			 frame->file ? frame->file : ""),
-		frame->line, frame->module ? mapping(profile, frame->module) : 0, frame->offset};
+	uint64_t key[4] = {function(profile, gm_export_frame_name(frame, unnamed, sizeof(unnamed)),
+				    frame->file ? frame->file : ""),
+			   frame->line, frame->module ? mapping(profile, frame->module) : 0,
+			   frame->offset};
 	bool added;
 	unsigned id = gm_intern(&profile->locations, key, sizeof(key), &added) + 1;
 
@@ -162,8 +176,10 @@ static void label(struct profile *profile, struct buffer *sample, const char *ke
 }
 
 /* Sample types in this order; Go's heap profiles have the same names for the same things. */
-static const char *const types[][2] = {{"inuse_objects", "count"}, {"inuse_space", "bytes"},
-				       {"peak_space", "bytes"},	   {"alloc_objects", "count"},
+static const char *const types[][2] = {{"inuse_objects", "count"},
+				       {"inuse_space", "bytes"},
+				       {"peak_space", "bytes"},
+				       {"alloc_objects", "count"},
 				       {"alloc_space", "bytes"}};
 
 static void sample(struct profile *profile, const struct gm_site *site)

@@ -76,8 +76,8 @@ static void row(struct database *db, const char *sql)
 		sqlite3_finalize(db->statement);
 		db->statement = NULL;
 		db->sql = sql;
-		db->failed = sqlite3_prepare_v2(db->handle, sql, -1, &db->statement, NULL) !=
-			     SQLITE_OK;
+		db->failed =
+			sqlite3_prepare_v2(db->handle, sql, -1, &db->statement, NULL) != SQLITE_OK;
 	}
 	if (db->failed)
 		return;
@@ -295,10 +295,9 @@ static void fill_blocks(struct database *db, const struct gm_doc *doc)
 
 static void fill_events(struct database *db, struct gm_doc *doc)
 {
-	static const char *const ops[] = {"alloc",	   "free",	    "alloc_failed",
-					  "free_failed",   "mark",	    "implicit_free",
-					  "oom",	   "context",	    "map",
-					  "unmap",	   "launch"};
+	static const char *const ops[] = {"alloc", "free",	    "alloc_failed", "free_failed",
+					  "mark",  "implicit_free", "oom",	    "context",
+					  "map",   "unmap",	    "launch"};
 	struct gm_history history = gm_load_history(doc);
 
 	for (unsigned i = 0; i < history.count; i++) {

@@ -40,7 +40,7 @@ static size_t cut(const char *text, unsigned columns)
 }
 
 __attribute__((format(printf, 3, 4))) static void line(struct screen *screen, enum gm_style style,
-							const char *format, ...)
+						       const char *format, ...)
 {
 	char text[LINE_BYTES];
 	va_list args;
@@ -175,8 +175,7 @@ static void process(struct screen *screen)
 	     doc->header->pid, doc->end, gm_format_time(time, doc->duration_s),
 	     screen->top->paused ? "  paused" : "");
 	if (isnan(screen->top->calls_per_s)) {
-		line(screen, GM_PLAIN, "%s calls",
-		     gm_format_count(count, doc->header->events));
+		line(screen, GM_PLAIN, "%s calls", gm_format_count(count, doc->header->events));
 		return;
 	}
 	line(screen, GM_PLAIN, "%s calls, %.0f a second: %s/s allocated, %s/s freed",
@@ -221,8 +220,7 @@ static void devices(struct screen *screen)
 		     gm_format_size(current, level->current_bytes), bar,
 		     gm_format_size(peak, level->peak_bytes),
 		     limit == GM_NO_BYTES || level->device < 0 ? "" : " of ",
-		     limit == GM_NO_BYTES || level->device < 0 ? ""
-								 : gm_format_size(all, limit));
+		     limit == GM_NO_BYTES || level->device < 0 ? "" : gm_format_size(all, limit));
 	}
 	for (unsigned i = 0; i < doc->torches_count; i++) {
 		const struct gm_torch_record *torch = &doc->torches[i];
@@ -232,10 +230,10 @@ static void devices(struct screen *screen)
 			line(screen, GM_PLAIN, "%s PyTorch   %10s reserved, %s of it not allocated",
 			     gm_device_name(name, torch->device),
 			     gm_format_size(reserved, torch->reserved_bytes),
-			     gm_format_size(idle, torch->reserved_bytes > torch->allocated_bytes
-							  ? torch->reserved_bytes -
-								    torch->allocated_bytes
-							  : 0));
+			     gm_format_size(idle,
+					    torch->reserved_bytes > torch->allocated_bytes
+						    ? torch->reserved_bytes - torch->allocated_bytes
+						    : 0));
 	}
 }
 

@@ -7,7 +7,14 @@
 
 #include "report/render/text.h"
 
-enum gm_top_sort { GM_TOP_LIVE, GM_TOP_GROWTH, GM_TOP_PEAK, GM_TOP_TOTAL, GM_TOP_COUNT, GM_TOP_SORTS };
+enum gm_top_sort {
+	GM_TOP_LIVE,
+	GM_TOP_GROWTH,
+	GM_TOP_PEAK,
+	GM_TOP_TOTAL,
+	GM_TOP_COUNT,
+	GM_TOP_SORTS
+};
 
 /* What is shown, and what is kept from sample to sample. Zero it, then gm_top_init. */
 struct gm_top {

@@ -1,8 +1,8 @@
 /*
  * What torch.cuda.memory._dump_snapshot writes, for PyTorch's own viewers: segments with their
- * blocks, and each device's history from the ring of events. Facts that only PyTorch knows are as it
- * would write them without them: requested sizes are the blocks' sizes, and the stream of what the
- * shim recorded is 0.
+ * blocks, and each device's history from the ring of events. Facts that only PyTorch knows are as
+ * it would write them without them: requested sizes are the blocks' sizes, and the stream of what
+ * the shim recorded is 0.
  */
 #include "report/history.h"
 #include "report/load.h"
@@ -48,8 +48,9 @@ static void put_frame(struct snapshot *snapshot, const struct gm_frame *frame)
 static void put_frames(struct snapshot *snapshot, const struct gm_stack *stack)
 {
 	struct gm_pickle *pickle = &snapshot->pickle;
-	uint32_t *memo = stack && stack->count ? &snapshot->frames_memo[stack - snapshot->doc->stacks]
-					       : &snapshot->no_frames;
+	uint32_t *memo = stack && stack->count
+				 ? &snapshot->frames_memo[stack - snapshot->doc->stacks]
+				 : &snapshot->no_frames;
 
 	gm_pickle_text(pickle, "frames");
 	if (*memo) {
@@ -73,9 +74,9 @@ static void put_block(struct snapshot *snapshot, uint64_t address, uint64_t byte
 	put_number(snapshot, "size", bytes);
 	put_number(snapshot, "requested_size", block ? bytes : 0);
 	put_text(snapshot, "state",
-		 !block				      ? "inactive"
+		 !block				    ? "inactive"
 		 : block->state == GM_STATE_PENDING ? "active_pending_free"
-						      : "active_allocated");
+						    : "active_allocated");
 	put_frames(snapshot,
 		   block && block->site < doc->sites_count ? doc->sites[block->site].stack : NULL);
 	gm_pickle_dict_end(&snapshot->pickle);
@@ -132,9 +133,9 @@ static void put_segment(struct snapshot *snapshot, const struct gm_segment *segm
 	const struct gm_alloc_record *memory = NULL;
 	struct sums sums;
 
-	for (unsigned i = first; i < doc->blocks_count && !memory &&
-				 doc->blocks[i].record.device == device &&
-				 doc->blocks[i].record.key == segment->start;
+	for (unsigned i = first;
+	     i < doc->blocks_count && !memory && doc->blocks[i].record.device == device &&
+	     doc->blocks[i].record.key == segment->start;
 	     i++)
 		if (gm_is_segment(&doc->blocks[i].record))
 			memory = &doc->blocks[i].record;
@@ -191,7 +192,8 @@ static void put_event(struct snapshot *snapshot, const char *action,
 	gm_pickle_dict_end(&snapshot->pickle);
 }
 
-/* True for driver memory that PyTorch's allocator took: segments, or mappings of expandable ones. */
+/* True for driver memory that PyTorch's allocator took: segments, or mappings of expandable ones.
+ */
 static bool of_segment(const struct gm_doc *doc, const struct gm_event_record *event)
 {
 	const struct gm_alloc_record taken = {.site = event->site, .kind = event->kind};
@@ -201,7 +203,8 @@ static bool of_segment(const struct gm_doc *doc, const struct gm_event_record *e
 		doc->sites[event->site].torch_segments || gm_by_torch(doc, &taken));
 }
 
-/* Blocks, segments and mappings; a free is requested and completed at once, as far as we can see. */
+/* Blocks, segments and mappings; a free is requested and completed at once, as far as we can see.
+ */
 static void put_history_event(struct snapshot *snapshot, const struct gm_event_record *event)
 {
 	bool block = event->level == GM_LEVEL_TORCH && event->space == GM_SPACE_TORCH;

@@ -1,7 +1,7 @@
 /*
- * libFuzzer on the import of PyTorch's snapshots: bytes to values, to a snapshot, replayed, to an image
- * that the reader of output files takes. What comes of it must be consistent: a read sentence or a file
- * whose live memory is what its sites hold.
+ * libFuzzer on the import of PyTorch's snapshots: bytes to values, to a snapshot, replayed, to an
+ * image that the reader of output files takes. What comes of it must be consistent: a read sentence
+ * or a file whose live memory is what its sites hold.
  */
 #include "report/import/import.h"
 #include <stdlib.h>

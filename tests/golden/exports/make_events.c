@@ -1,6 +1,7 @@
 /*
- * Makes events.gmt (and other.gmt, another run's): a small training run of a PyTorch program whose ring of events has gone round
- * once. Every figure is written down here and again, by hand, in exports.py.
+ * Makes events.gmt (and other.gmt, another run's): a small training run of a PyTorch program whose
+ * ring of events has gone round once. Every figure is written down here and again, by hand, in
+ * exports.py.
  */
 #include "../../unit/report/file.h"
 #include <stdlib.h>
@@ -22,7 +23,8 @@ static uint32_t add_stack(const char *innermost)
 static uint32_t add_site(const char *innermost, unsigned level, uint64_t live, uint64_t total,
 			 unsigned allocations)
 {
-	uint32_t number = test_add_site(&file, add_stack(innermost), level, GM_KIND_DEVICE, 0, 0, 0, 1);
+	uint32_t number =
+		test_add_site(&file, add_stack(innermost), level, GM_KIND_DEVICE, 0, 0, 0, 1);
 	struct gm_site_record *site = test_site(&file, number);
 
 	site->live_bytes = live;
@@ -53,15 +55,33 @@ static void ring(uint32_t forward, uint32_t backward)
 {
 	const struct gm_event_record events[] = {
 		/* free of the block that the event before the ring's oldest allocated */
-		{.time_ns = 6000000, .op = GM_OP_FREE, .serial = 12, .site = backward,
+		{.time_ns = 6000000,
+		 .op = GM_OP_FREE,
+		 .serial = 12,
+		 .site = backward,
 		 .key = SEGMENT + 8 * MIB},
-		{.time_ns = 2000000, .op = GM_OP_ALLOC, .serial = 11, .site = forward,
-		 .key = SEGMENT, .bytes = 8 * MIB},
-		{.time_ns = 3000000, .op = GM_OP_ALLOC, .serial = 12, .site = backward,
-		 .key = SEGMENT + 8 * MIB, .bytes = 4 * MIB},
-		{.time_ns = 4000000, .op = GM_OP_ALLOC, .serial = 13, .site = forward,
-		 .key = SEGMENT + 12 * MIB, .bytes = 2 * MIB},
-		{.time_ns = 5000000, .op = GM_OP_FREE, .serial = 11, .site = forward,
+		{.time_ns = 2000000,
+		 .op = GM_OP_ALLOC,
+		 .serial = 11,
+		 .site = forward,
+		 .key = SEGMENT,
+		 .bytes = 8 * MIB},
+		{.time_ns = 3000000,
+		 .op = GM_OP_ALLOC,
+		 .serial = 12,
+		 .site = backward,
+		 .key = SEGMENT + 8 * MIB,
+		 .bytes = 4 * MIB},
+		{.time_ns = 4000000,
+		 .op = GM_OP_ALLOC,
+		 .serial = 13,
+		 .site = forward,
+		 .key = SEGMENT + 12 * MIB,
+		 .bytes = 2 * MIB},
+		{.time_ns = 5000000,
+		 .op = GM_OP_FREE,
+		 .serial = 11,
+		 .site = forward,
 		 .key = SEGMENT},
 	};
 

@@ -1,6 +1,6 @@
 /*
- * The restricted pickle reader and what follows it, against bytes written down here: opcode by opcode,
- * cut at every byte, with every byte changed, and against ranges counted by hand.
+ * The restricted pickle reader and what follows it, against bytes written down here: opcode by
+ * opcode, cut at every byte, with every byte changed, and against ranges counted by hand.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,8 @@ static void numbers(void **state)
 		uint64_t number;
 		bool negative;
 	} cases[] = {
-#define CASE(text, number, negative) {"\x80\x04" text ".", sizeof("\x80\x04" text "."), number, negative}
+#define CASE(text, number, negative)                                                               \
+	{"\x80\x04" text ".", sizeof("\x80\x04" text "."), number, negative}
 		CASE("K\xff", 255, false),
 		CASE("M\xff\xff", 65535, false),
 		CASE("J\xff\xff\xff\x7f", 2147483647, false),
@@ -76,12 +77,16 @@ static void containers(void **state)
 	unsigned count;
 
 	(void)state;
-	value = READ("}(\x8c\x01" "aK\x01\x8c\x01" "bK\x02\x8c\x01" "aK\x03u.");
+	value = READ("}(\x8c\x01"
+		     "aK\x01\x8c\x01"
+		     "bK\x02\x8c\x01"
+		     "aK\x03u.");
 	assert_int_equal(value->type, GM_VALUE_DICT);
 	assert_int_equal(gm_value_number(value, "a", 9), 3); /* put again: the last counts */
 	assert_int_equal(gm_value_number(value, "b", 9), 2);
 	assert_int_equal(gm_value_number(value, "c", 9), 9);
-	value = READ("]\x94(K\x01h\x00" "e."); /* holds itself */
+	value = READ("]\x94(K\x01h\x00"
+		     "e."); /* holds itself */
 	assert_int_equal(value->count, 2);
 	assert_ptr_equal(value->items[1], value);
 	assert_null(READ("K\x05\x86.")); /* a tuple of two needs two */
@@ -91,8 +96,10 @@ static void containers(void **state)
 	assert_null(gm_value_list(value, "none", &count));
 	assert_int_equal(count, 0);
 	/* A tuple cannot be added to. */
-	assert_null(READ("K\x01K\x02K\x03\x87K\x04" "a."));
-	assert_null(READ(")K\x04" "a."));
+	assert_null(READ("K\x01K\x02K\x03\x87K\x04"
+			 "a."));
+	assert_null(READ(")K\x04"
+			 "a."));
 }
 
 /* A pickle that uses every opcode that is read. */
@@ -106,7 +113,7 @@ static void containers(void **state)
 	"B\x01\x00\x00\x00"                                                                        \
 	"e\x8b\x01\x00\x00\x00\x01\x8c\x01"                                                        \
 	"f]\x94(NG\x3f\xf0\x00\x00\x00\x00\x00\x00\x88\x89"                                        \
-	"e\x8c\x01g)\x8c\x01hK\x01\x85\x8c\x01iK\x01K\x02\x86\x8c\x01jK\x01K\x02K\x03\x87"          \
+	"e\x8c\x01g)\x8c\x01hK\x01\x85\x8c\x01iK\x01K\x02\x86\x8c\x01jK\x01K\x02K\x03\x87"         \
 	"\x8c\x01k(K\x01K\x02K\x03K\x04t\x8c\x01l]r\x07\x00\x00\x00K\x01"                          \
 	"a\x8c\x01mj\x07\x00\x00\x00\x8c\x01nh\x00u\x8c\x01oNs."
 
@@ -141,8 +148,9 @@ static void cut_and_changed(void **state)
 
 static void nothing_is_called(void **state)
 {
-	static const unsigned char code[] = {'c', 'i', 'o', 'R', 'b', 'P', 'Q', 0x81, 0x82, 0x83,
-					     0x84, 0x92, 0x93, 0x8f, 0x90, 0x91, 0x96, 0x97, 0x98};
+	static const unsigned char code[] = {'c',  'i',	 'o',  'R',  'b',  'P',	 'Q',
+					     0x81, 0x82, 0x83, 0x84, 0x92, 0x93, 0x8f,
+					     0x90, 0x91, 0x96, 0x97, 0x98};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(code); i++) {
@@ -156,9 +164,22 @@ static void nothing_is_called(void **state)
 /* What our own writer writes is read as what was written. */
 static void written_and_read(void **state)
 {
-	static const int64_t values[] = {0, 1, 255, 256, -1, -128, -129, 65536, INT32_MAX,
-					 INT32_MIN, (int64_t)INT32_MAX + 1, (int64_t)INT32_MIN - 1,
-					 0x7f0000000000, INT64_MAX, INT64_MIN, -256};
+	static const int64_t values[] = {0,
+					 1,
+					 255,
+					 256,
+					 -1,
+					 -128,
+					 -129,
+					 65536,
+					 INT32_MAX,
+					 INT32_MIN,
+					 (int64_t)INT32_MAX + 1,
+					 (int64_t)INT32_MIN - 1,
+					 0x7f0000000000,
+					 INT64_MAX,
+					 INT64_MIN,
+					 -256};
 	const size_t count = sizeof(values) / sizeof(values[0]);
 	struct gm_pickle pickle;
 	const struct gm_value *list;
@@ -185,8 +206,8 @@ static void written_and_read(void **state)
 		const struct gm_value *value = list->items[i];
 
 		assert_int_equal(value->negative, values[i] < 0);
-		assert_int_equal(value->number, values[i] < 0 ? 0 - (uint64_t)values[i]
-							      : (uint64_t)values[i]);
+		assert_int_equal(value->number,
+				 values[i] < 0 ? 0 - (uint64_t)values[i] : (uint64_t)values[i]);
 	}
 	assert_int_equal(list->items[count]->number, UINT64_MAX);
 	assert_true(gm_value_is(list->items[count + 1], "once"));
