@@ -114,6 +114,8 @@ struct gm_oom {
 	struct gm_oom_total *categories;
 	struct gm_oom_process *processes; /* others on the device */
 	unsigned top_count, changes_count, categories_count, processes_count;
+	uint64_t kept_bytes; /* working memory from before it that is still live */
+	uint32_t kept_site;  /* most of it, GM_NO_SITE */
 	const char **advice;
 	unsigned advice_count;
 };

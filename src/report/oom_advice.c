@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define SHARE_PERCENT 5 /* categories under it are not worth advice */
+#define KEPT_BYTES    (16ull << 20)
 
 static uint64_t category_bytes(const struct gm_oom *oom, const char *category)
 {
@@ -214,6 +215,13 @@ void gm_oom_advise(struct gm_doc *doc, struct gm_finding *finding, const struct 
 		gm_advise(doc, finding, "since the mark \"%s\" most was added by %s: %s", oom->mark,
 			  gm_place(doc, doc->sites[oom->changes[0].site].stack),
 			  gm_size(doc, oom->changes[0].bytes));
+	if (oom->kept_bytes >= KEPT_BYTES)
+		gm_advise(doc, finding,
+			  "%s of activations from before it are still live, most from %s: an "
+			  "exception's traceback may keep them; leave the except block before trying "
+			  "again",
+			  gm_size(doc, oom->kept_bytes),
+			  gm_place(doc, doc->sites[oom->kept_site].stack));
 	if (oom->record.injected)
 		gm_advise(doc, finding,
 			  "this failure was made by GPUMEMTRACE_FAIL or GPUMEMTRACE_CAPACITY");

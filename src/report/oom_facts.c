@@ -164,6 +164,35 @@ const char *gm_oom_others(struct gm_doc *doc, const struct gm_oom *oom)
 	return oom->processes_count ? gm_say(doc, "%s)", text) : text;
 }
 
+/*
+ * What a step had taken before it failed and did not give back, though the program went on: an
+ * exception's traceback keeps the frames, and they the tensors (pytorch#27600).
+ */
+static void find_kept(struct gm_doc *doc, struct gm_oom *oom)
+{
+	unsigned level = doc->torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER;
+	uint64_t most = 0, *bytes = gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*bytes));
+
+	oom->kept_site = GM_NO_SITE;
+	if (doc->header->last_event_ns <= oom->record.time_ns)
+		return;
+	for (unsigned i = 0; i < doc->blocks_count; i++) {
+		const struct gm_alloc_record *block = &doc->blocks[i].record;
+
+		if (block->site == GM_NONE || block->level != level ||
+		    block->device != oom->record.device ||
+		    block->time_ns > oom->record.time_ns ||
+		    strcmp(doc->sites[block->site].category, "activations") != 0)
+			continue;
+		bytes[block->site] += block->bytes;
+		oom->kept_bytes += block->bytes;
+		if (bytes[block->site] > most) {
+			most = bytes[block->site];
+			oom->kept_site = block->site;
+		}
+	}
+}
+
 void gm_oom_facts(struct gm_doc *doc, struct gm_oom *oom)
 {
 	oom->library = gm_stack_toolkit(oom->stack);
@@ -171,4 +200,5 @@ void gm_oom_facts(struct gm_doc *doc, struct gm_oom *oom)
 	sum_categories(doc, oom);
 	find_changes(doc, oom);
 	read_processes(doc, oom);
+	find_kept(doc, oom);
 }

@@ -219,12 +219,40 @@ static void behind_a_library(void **state)
 	gm_doc_free(doc);
 }
 
+/* pytorch#27600: the program went on, and what forward had taken before is still there. */
+static void kept_by_a_traceback(void **state)
+{
+	struct test_file file;
+	struct gm_oom_record record = training(&file);
+	struct gm_torch_record torch = {.allocations = 4};
+	struct gm_doc *doc;
+
+	(void)state;
+	file.header.last_event_ns = 800000000;
+	TEST_ADD(&file, GM_TABLE_TORCH, &torch);
+	TEST_ADD(&file, GM_TABLE_OOMS, &record);
+	doc = doc_of(&file);
+	assert_int_equal(doc->ooms[0].kept_bytes, 17 * GIB + GIB / 2);
+	assert_true(advised(&doc->ooms[0], "17.50 GiB of activations from before it are still live, "
+					   "most from Net.forward (net.py:30)"));
+	gm_doc_free(doc);
+
+	record = training(&file);
+	TEST_ADD(&file, GM_TABLE_TORCH, &torch);
+	file.header.last_event_ns = record.time_ns; /* it ended there */
+	TEST_ADD(&file, GM_TABLE_OOMS, &record);
+	doc = doc_of(&file);
+	assert_int_equal(doc->ooms[0].kept_bytes, 0);
+	gm_doc_free(doc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_it_was_for),
 		cmocka_unit_test(advice_reads_the_settings),
 		cmocka_unit_test(behind_a_library),
+		cmocka_unit_test(kept_by_a_traceback),
 	};
 	int fd = mkstemp(path), failed;
 
