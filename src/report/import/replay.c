@@ -4,6 +4,7 @@
  */
 #include "report/import/replay.h"
 #include "report/import/replay_sets.h"
+#include "report/progress.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -307,6 +308,7 @@ static bool apply(struct replay *replay, const struct gm_snapshot_event *event)
 static bool forward(struct replay *replay, const struct gm_snapshot_trace *trace)
 {
 	for (unsigned i = 0; i < trace->count; i++) {
+		gm_progress("replaying the snapshot", i, trace->count);
 		if (!apply(replay, &trace->events[i]))
 			return false;
 		if (replay->books)

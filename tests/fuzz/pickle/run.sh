@@ -7,7 +7,7 @@ mkdir -p "$work/corpus"
 cd "$source"
 if ! clang -g -O1 -std=gnu11 -D_GNU_SOURCE -Isrc -fsanitize=fuzzer,address,undefined \
 	-fno-sanitize-recover=undefined -o "$work/fuzz_pickle" tests/fuzz/pickle/fuzz_pickle.c \
-	src/report/import/*.c src/report/render/intern.c src/report/memory.c src/store/reader.c \
+	src/report/import/*.c src/report/render/intern.c src/report/memory.c src/report/progress.c src/store/reader.c \
 	src/store/reader_site.c \
 	2> "$work/clang.log"; then
 	grep -q 'error: unsupported\|cannot find.*fuzzer' "$work/clang.log" && exit 77
