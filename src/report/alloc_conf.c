@@ -1,6 +1,6 @@
 /*
- * Reading "key:value,key:value" as PyTorch does: blanks around words do not count, the last of equal
- * keys does. See alloc_conf.h.
+ * Reading "key:value,key:value" as PyTorch does: blanks around words do not count, the last of
+ * equal keys does. See alloc_conf.h.
  */
 #include "report/alloc_conf.h"
 #include <string.h>
@@ -46,8 +46,7 @@ bool gm_torch_enabled(struct gm_doc *doc, const char *key)
 
 const char *gm_torch_conf_name(struct gm_doc *doc)
 {
-	const char *environment =
-		gm_reader_string(doc->reader, doc->header->environment_string);
+	const char *environment = gm_reader_string(doc->reader, doc->header->environment_string);
 
 	if (gm_doc_variable(doc, environment, "PYTORCH_ALLOC_CONF") &&
 	    !gm_doc_variable(doc, environment, "PYTORCH_CUDA_ALLOC_CONF"))

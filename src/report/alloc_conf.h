@@ -1,6 +1,6 @@
 /*
- * How the program set up its framework's allocator, from its environment: advice must not name what is
- * set already.
+ * How the program set up its framework's allocator, from its environment: advice must not name what
+ * is set already.
  */
 #ifndef GM_REPORT_ALLOC_CONF_H
 #define GM_REPORT_ALLOC_CONF_H
@@ -19,7 +19,8 @@ bool gm_torch_enabled(struct gm_doc *doc, const char *key);
 /* The variable to set: the one that the program uses, else PYTORCH_CUDA_ALLOC_CONF. */
 const char *gm_torch_conf_name(struct gm_doc *doc);
 
-/* True if PyTorch hands out from cudaMallocAsync's pool, where settings of segments mean nothing. */
+/* True if PyTorch hands out from cudaMallocAsync's pool, where settings of segments mean nothing.
+ */
 bool gm_torch_async_backend(struct gm_doc *doc);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Frames of CUDA's own entry points inside other objects: a program or library that links cudart
- * statically has `cudaMalloc` as a function of its own, with cudart's internals below it. Nobody asked
- * there, so a stack begins above them. The names are those of src/api/cuda_api.def.
+ * statically has `cudaMalloc` as a function of its own, with cudart's internals below it. Nobody
+ * asked there, so a stack begins above them. The names are those of src/api/cuda_api.def.
  */
 #include "report/load.h"
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 
 #define MOST_INNER 12 /* frames that cudart has below one of its entry points */
 
-#define GM_DRIVER(name, ...)	    #name,
-#define GM_RUNTIME(name, ...)	    #name,
+#define GM_DRIVER(name, ...)	   #name,
+#define GM_RUNTIME(name, ...)	   #name,
 #define GM_ROUTE(layer, name, ...) #name,
 
 static const char *names[] = {
@@ -60,8 +60,9 @@ static bool is_cuda(const struct gm_frame *frame)
 	const char *slash = frame->module ? strrchr(frame->module, '/') : NULL;
 	const char *name = slash ? slash + 1 : frame->module;
 
-	return name && (strncmp(name, "libcudart", 9) == 0 || strncmp(name, "libcuda.so", 10) == 0 ||
-			strncmp(name, "libgpumemtrace.so", 17) == 0);
+	return name &&
+	       (strncmp(name, "libcudart", 9) == 0 || strncmp(name, "libcuda.so", 10) == 0 ||
+		strncmp(name, "libgpumemtrace.so", 17) == 0);
 }
 
 /* What cudart has below its entry points; without symbols, anything. */

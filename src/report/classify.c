@@ -1,6 +1,6 @@
 /*
- * Classification by the rules (rules.h), which have been matched with each frame once; a stack takes
- * the smallest rule number of its frames.
+ * Classification by the rules (rules.h), which have been matched with each frame once; a stack
+ * takes the smallest rule number of its frames.
  */
 #include "report/classify.h"
 #include "report/labels.h"

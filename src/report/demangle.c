@@ -1,7 +1,7 @@
 /*
- * C++ names by the C++ runtime's own demangler, opened when the first mangled name is met, so that the
- * tool is built and runs without a C++ runtime. Rust's names, both manglings, by libiberty where the
- * build found it; without it a legacy name loses its hash and a v0 name stays as it is.
+ * C++ names by the C++ runtime's own demangler, opened when the first mangled name is met, so that
+ * the tool is built and runs without a C++ runtime. Rust's names, both manglings, by libiberty
+ * where the build found it; without it a legacy name loses its hash and a v0 name stays as it is.
  */
 #include "report/symbolize.h"
 #include <dlfcn.h>

@@ -8,11 +8,12 @@
 
 #define COVERAGE_PERCENT 5
 #define LEAST_BYTES	 (4ull << 20) /* two pages: less is rounding */
-#define MANY_SAMPLES	 8	      /* of a file without a history: a rise over that many is one */
-#define REASON_MARK	 3	      /* `reason` of gm_ledger_record */
+#define MANY_SAMPLES	 8 /* of a file without a history: a rise over that many is one */
+#define REASON_MARK	 3 /* `reason` of gm_ledger_record */
 
 static const char *const cost_names[GM_COST_KINDS] = {"contexts", "modules loaded", "stack limit",
-						      "malloc heap limit", "first launches of kernels"};
+						      "malloc heap limit",
+						      "first launches of kernels"};
 
 /* What else was looked at, in words. */
 static const char *costs(struct gm_doc *doc, int device)
@@ -33,10 +34,10 @@ static const char *costs(struct gm_doc *doc, int device)
 				bytes = INT64_MAX;
 		}
 		if (seen)
-			text = gm_say(doc, "%s%s%s %s%s", text ? text : "", text ? ", " : "",
-				      cost_names[kind], bytes < 0 ? "-" : "",
-				      gm_size(doc, bytes < 0 ? 0 - (uint64_t)bytes
-							     : (uint64_t)bytes));
+			text = gm_say(
+				doc, "%s%s%s %s%s", text ? text : "", text ? ", " : "",
+				cost_names[kind], bytes < 0 ? "-" : "",
+				gm_size(doc, bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes));
 	}
 	return text ? text : "no module, stack or heap limit changed the driver's figure";
 }
@@ -80,14 +81,14 @@ static const char *pace(struct gm_doc *doc, const struct gm_ledger *ledger)
 	}
 	if (marks < 3 || last->unexplained_bytes <= first->unexplained_bytes)
 		return "";
-	return gm_say(doc, ", %s from mark to mark",
-		      gm_size(doc, (last->unexplained_bytes - first->unexplained_bytes) /
-					   (marks - 1)));
+	return gm_say(
+		doc, ", %s from mark to mark",
+		gm_size(doc, (last->unexplained_bytes - first->unexplained_bytes) / (marks - 1)));
 }
 
 /*
- * A rise that goes on is a warning. What came once, with the first kernels and libraries, is only told
- * where the samples are too few to say that it does not go on.
+ * A rise that goes on is a warning. What came once, with the first kernels and libraries, is only
+ * told where the samples are too few to say that it does not go on.
  */
 static void judge_growth(struct gm_doc *doc, const struct gm_ledger *ledger)
 {
@@ -103,8 +104,7 @@ static void judge_growth(struct gm_doc *doc, const struct gm_ledger *ledger)
 	if (growth == GM_NO_BYTES || growth < LEAST_BYTES || verdict == GM_GROWTH_NONE)
 		return;
 	finding = gm_find(doc, "ledger.unexplained",
-			  verdict == GM_GROWTH_RISES ||
-					  (!count && record->samples >= MANY_SAMPLES)
+			  verdict == GM_GROWTH_RISES || (!count && record->samples >= MANY_SAMPLES)
 				  ? GM_WARNING
 				  : GM_NOTE,
 			  record->device, growth, GM_NO_SITE);

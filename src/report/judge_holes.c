@@ -30,7 +30,8 @@ static void advise_torch(struct gm_doc *doc, struct gm_finding *finding,
 	if (unused - row->releasable_bytes < LEAST_BYTES)
 		return;
 	if (!gm_torch_enabled(doc, "expandable_segments") && !gm_torch_async_backend(doc))
-		gm_advise(doc, finding, "set %s=expandable_segments:True%s", gm_torch_conf_name(doc),
+		gm_advise(doc, finding, "set %s=expandable_segments:True%s",
+			  gm_torch_conf_name(doc),
 			  gm_torch_setting(doc, "max_split_size_mb")
 				  ? " in place of max_split_size_mb, which is set"
 				  : ", or max_split_size_mb so that large blocks stay whole");

@@ -1,6 +1,6 @@
 /*
- * Out-of-memory events: why it failed (`verdict`), and a finding for each. Facts and advice are next
- * door, see oom.h.
+ * Out-of-memory events: why it failed (`verdict`), and a finding for each. Facts and advice are
+ * next door, see oom.h.
  */
 #include "report/classify.h"
 #include "report/oom.h"

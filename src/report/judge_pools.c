@@ -1,6 +1,6 @@
 /*
- * pool.opaque: a framework holds memory in a pool that reports nothing of what is used inside it, so
- * that neither leaks nor fragmentation within can be told. XLA takes most of a device that way.
+ * pool.opaque: a framework holds memory in a pool that reports nothing of what is used inside it,
+ * so that neither leaks nor fragmentation within can be told. XLA takes most of a device that way.
  */
 #include "report/judge.h"
 
@@ -28,12 +28,14 @@ static void judge_device(struct gm_doc *doc, const struct gm_level_record *level
 		return;
 	at_once = doc->sites[largest].verdict == GM_HELD;
 	finding = gm_find(doc, "pool.opaque", GM_NOTE, level->device, bytes, largest);
-	finding->title = gm_say(doc, "%s are a framework's pool; utilisation inside it is not visible",
-				gm_size(doc, bytes));
+	finding->title =
+		gm_say(doc, "%s are a framework's pool; utilisation inside it is not visible",
+		       gm_size(doc, bytes));
 	finding->evidence = gm_say(doc, "%s at %s", at_once ? "taken at once, by design," : "taken",
 				   gm_place(doc, doc->sites[largest].stack));
 	gm_advise(doc, finding,
-		  "for what is used inside, ask the framework: jax.local_devices()[0].memory_stats(), "
+		  "for what is used inside, ask the framework: "
+		  "jax.local_devices()[0].memory_stats(), "
 		  "jax.profiler.save_device_memory_profile()%s",
 		  at_once ? "; with XLA_PYTHON_CLIENT_ALLOCATOR=platform every buffer is an "
 			    "allocation of its own and is seen here, at some cost in speed"

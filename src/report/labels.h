@@ -11,8 +11,8 @@
 bool gm_frame_own(const struct gm_frame *frame);
 
 /*
- * The frame that names a stack: the innermost own Python frame, else the innermost Python frame, else
- * the innermost own native frame with a name, and so on. NULL for an empty stack.
+ * The frame that names a stack: the innermost own Python frame, else the innermost Python frame,
+ * else the innermost own native frame with a name, and so on. NULL for an empty stack.
  */
 const struct gm_frame *gm_stack_label_frame(const struct gm_stack *stack);
 

@@ -112,8 +112,8 @@ static void load_history(struct gm_doc *doc, struct gm_ledger *ledger)
 		    record.source != ledger->record.source)
 			continue;
 		*(struct gm_ledger_record *)gm_arena_push(&doc->arena, &ledger->history,
-							  &ledger->history_count,
-							  sizeof(record)) = record;
+							  &ledger->history_count, sizeof(record)) =
+			record;
 	}
 	if (ledger->history_count)
 		qsort(ledger->history, ledger->history_count, sizeof(*ledger->history),

@@ -1,6 +1,7 @@
 /*
- * What to do about an out-of-memory event: by its verdict, by what held the memory and by the phase,
- * with the measured figures, and never what the environment shows to be set already. See oom.h.
+ * What to do about an out-of-memory event: by its verdict, by what held the memory and by the
+ * phase, with the measured figures, and never what the environment shows to be set already. See
+ * oom.h.
  */
 #include "report/oom.h"
 #include "report/alloc_conf.h"
@@ -44,9 +45,10 @@ static void advise_torch_holes(struct gm_doc *doc, struct gm_finding *finding, u
 		  "are too small",
 		  conf, gm_size(doc, idle_bytes));
 	if (!split)
-		gm_advise(doc, finding,
-			  "or max_split_size_mb, so that large cached blocks are not split by small "
-			  "requests");
+		gm_advise(
+			doc, finding,
+			"or max_split_size_mb, so that large cached blocks are not split by small "
+			"requests");
 	else
 		gm_advise(doc, finding,
 			  "max_split_size_mb:%s is already set and did not prevent it", split);
@@ -62,9 +64,10 @@ static void advise_fragmented(struct gm_doc *doc, struct gm_finding *finding,
 	if (torch_idle && !gm_torch_async_backend(doc))
 		advise_torch_holes(doc, finding, torch_idle);
 	else if (torch_idle || gm_oom_idle(record->pool_reserved_bytes, record->pool_used_bytes))
-		gm_advise(doc, finding,
-			  "the memory is idle in a pool: trim it (cudaMemPoolTrimTo) or synchronize "
-			  "before the request");
+		gm_advise(
+			doc, finding,
+			"the memory is idle in a pool: trim it (cudaMemPoolTrimTo) or synchronize "
+			"before the request");
 	else
 		gm_advise(doc, finding,
 			  "%s are free, but not in one piece: ask for smaller pieces, or map "
@@ -99,14 +102,15 @@ static void advise_state(struct gm_doc *doc, struct gm_finding *finding, const s
 	uint64_t weights = worth(oom, "weights");
 
 	if (state)
-		gm_advise(doc, finding,
-			  "the optimizer's state is %s: an 8-bit optimizer saves about %s, sharding "
-			  "over N ranks leaves 1/N, offloading all of it",
-			  gm_size(doc, state), gm_size(doc, state / 4 * 3));
+		gm_advise(
+			doc, finding,
+			"the optimizer's state is %s: an 8-bit optimizer saves about %s, sharding "
+			"over N ranks leaves 1/N, offloading all of it",
+			gm_size(doc, state), gm_size(doc, state / 4 * 3));
 	else if (strcmp(oom->phase, "optimizer") == 0)
-		gm_advise(doc, finding,
-			  "an 8-bit or sharded optimizer, or offload its state");
-	if (gradients && strcmp(oom->phase, "optimizer") != 0 && strcmp(oom->phase, "backward") != 0)
+		gm_advise(doc, finding, "an 8-bit or sharded optimizer, or offload its state");
+	if (gradients && strcmp(oom->phase, "optimizer") != 0 &&
+	    strcmp(oom->phase, "backward") != 0)
 		gm_advise(doc, finding,
 			  "gradients are %s and live while the model runs forward: "
 			  "zero_grad(set_to_none=True) before it gives them back",
@@ -121,8 +125,8 @@ static void advise_state(struct gm_doc *doc, struct gm_finding *finding, const s
 static void advise_exhausted(struct gm_doc *doc, struct gm_finding *finding,
 			     const struct gm_oom *oom)
 {
-	uint64_t missing = gm_oom_idle(oom->record.requested_bytes,
-				       gm_oom_free_bytes(doc, &oom->record));
+	uint64_t missing =
+		gm_oom_idle(oom->record.requested_bytes, gm_oom_free_bytes(doc, &oom->record));
 
 	if (strcmp(oom->phase, "optimizer") == 0) {
 		advise_state(doc, finding, oom);
@@ -216,12 +220,13 @@ void gm_oom_advise(struct gm_doc *doc, struct gm_finding *finding, const struct 
 			  gm_place(doc, doc->sites[oom->changes[0].site].stack),
 			  gm_size(doc, oom->changes[0].bytes));
 	if (oom->kept_bytes >= KEPT_BYTES)
-		gm_advise(doc, finding,
-			  "%s of activations from before it are still live, most from %s: an "
-			  "exception's traceback may keep them; leave the except block before trying "
-			  "again",
-			  gm_size(doc, oom->kept_bytes),
-			  gm_place(doc, doc->sites[oom->kept_site].stack));
+		gm_advise(
+			doc, finding,
+			"%s of activations from before it are still live, most from %s: an "
+			"exception's traceback may keep them; leave the except block before trying "
+			"again",
+			gm_size(doc, oom->kept_bytes),
+			gm_place(doc, doc->sites[oom->kept_site].stack));
 	if (oom->record.injected)
 		gm_advise(doc, finding,
 			  "this failure was made by GPUMEMTRACE_FAIL or GPUMEMTRACE_CAPACITY");

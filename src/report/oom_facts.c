@@ -18,9 +18,8 @@ uint64_t gm_oom_idle(uint64_t whole, uint64_t part)
 uint64_t gm_oom_free_bytes(const struct gm_doc *doc, const struct gm_oom_record *record)
 {
 	const struct gm_device *device = gm_doc_device(doc, record->device);
-	uint64_t used = record->tracked_physical_bytes == GM_NO_BYTES
-				? 0
-				: record->tracked_physical_bytes;
+	uint64_t used =
+		record->tracked_physical_bytes == GM_NO_BYTES ? 0 : record->tracked_physical_bytes;
 
 	if (record->free_bytes != GM_NO_BYTES)
 		return record->free_bytes;
@@ -37,8 +36,8 @@ static void drop_segments(const struct gm_doc *doc, struct gm_oom *oom)
 
 	for (unsigned i = 0; i < oom->top_count; i++) {
 		const struct gm_site *site = &doc->sites[oom->top[i].site];
-		bool segments = site->torch_segments || site->record.flags & GM_SITE_TORCH ||
-				site->caching;
+		bool segments =
+			site->torch_segments || site->record.flags & GM_SITE_TORCH || site->caching;
 
 		if (!(doc->torch && site->record.level == GM_LEVEL_DRIVER && segments))
 			oom->top[n++] = oom->top[i];
@@ -171,7 +170,8 @@ const char *gm_oom_others(struct gm_doc *doc, const struct gm_oom *oom)
 static void find_kept(struct gm_doc *doc, struct gm_oom *oom)
 {
 	unsigned level = doc->torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER;
-	uint64_t most = 0, *bytes = gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*bytes));
+	uint64_t most = 0,
+		 *bytes = gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*bytes));
 
 	oom->kept_site = GM_NO_SITE;
 	if (doc->header->last_event_ns <= oom->record.time_ns)
@@ -180,8 +180,7 @@ static void find_kept(struct gm_doc *doc, struct gm_oom *oom)
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
 
 		if (block->site == GM_NONE || block->level != level ||
-		    block->device != oom->record.device ||
-		    block->time_ns > oom->record.time_ns ||
+		    block->device != oom->record.device || block->time_ns > oom->record.time_ns ||
 		    strcmp(doc->sites[block->site].category, "activations") != 0)
 			continue;
 		bytes[block->site] += block->bytes;

@@ -21,9 +21,9 @@ enum gm_rule_verb {
 #define GM_NO_RULE UINT16_MAX
 
 /*
- * Reads a file of rules (docs/rules.md). Returns false with a sentence in `error` that names the file
- * and, of a line that is no rule, the line; then none of its rules count. Later files go before
- * earlier ones.
+ * Reads a file of rules (docs/rules.md). Returns false with a sentence in `error` that names the
+ * file and, of a line that is no rule, the line; then none of its rules count. Later files go
+ * before earlier ones.
  */
 bool gm_rules_extend(const char *path, char *error, size_t error_bytes);
 

@@ -1,8 +1,8 @@
 /*
  * Look-ups by libdwfl and libdw, see symbolize.h. Each module is opened once, in a session of its
  * own, at bias 0, so that its addresses are the recorded offsets whatever else is loaded.
- * Separate debug files of an object that is here are found by libdwfl's usual rules (build id, debug
- * link, debuginfod), an object that is not by debug_files.h.
+ * Separate debug files of an object that is here are found by libdwfl's usual rules (build id,
+ * debug link, debuginfod), an object that is not by debug_files.h.
  */
 #include "report/symbolize.h"
 #include "report/debug_files.h"
@@ -28,7 +28,7 @@ struct gm_symbols {
 	struct missing {
 		const char *path;
 		enum gm_missing reason;
-	} *missing;
+	} * missing;
 	unsigned missing_count;
 };
 
@@ -107,8 +107,8 @@ static enum gm_missing try_file(struct module *module, const char *path, int fd)
 /* The file at the recorded path, else one of the same build id from elsewhere. */
 static void open_module(struct gm_symbols *symbols, struct module *module)
 {
-	enum gm_missing reason = try_file(
-		module, module->path, open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+	enum gm_missing reason = try_file(module, module->path,
+					  open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 	const char *path;
 	int fd;
 

@@ -1,8 +1,8 @@
 /*
  * Categories and phases of a real run: the stacks of PyTorch 2.11's blocks on an H200 while
  * tests/gpu/first/train_torch.py trained, with their bytes at the peak and at the end
- * (torch-stacks.txt: "site PEAK LIVE", then frames "n|function|module" and "p|function|file", innermost
- * first). What they must add up to is computed here from the script's own parameters.
+ * (torch-stacks.txt: "site PEAK LIVE", then frames "n|function|module" and "p|function|file",
+ * innermost first). What they must add up to is computed here from the script's own parameters.
  */
 #include "report/classify.h"
 #include "report/rules.h"

@@ -1,6 +1,6 @@
 /*
- * Names as compilers mangle them. The C++ and legacy names are standard ones; the v0 names are those
- * of RFC 2603.
+ * Names as compilers mangle them. The C++ and legacy names are standard ones; the v0 names are
+ * those of RFC 2603.
  */
 #include "report/symbolize.h"
 #include <setjmp.h>
@@ -16,16 +16,16 @@ static void names(void **state)
 	} rows[] = {
 		{"main", "main", false},
 		{"_ZN2at6native10empty_cudaEl", "at::native::empty_cuda(long)", false},
-		{"_ZNSt6vectorIiSaIiEE4pushEOi", "std::vector<int, std::allocator<int> >::push(int&&)",
-		 false},
+		{"_ZNSt6vectorIiSaIiEE4pushEOi",
+		 "std::vector<int, std::allocator<int> >::push(int&&)", false},
 		{"_Znot_mangled", "_Znot_mangled", false},
 		{"_Rnot_mangled", "_Rnot_mangled", false},
 		{"_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt",
 		 false},
 		{"_RNvC7mycrate7example", "mycrate::example", true},
 		{"_RNvCs1234_7mycrate7example", "mycrate::example", true},
-		{"_RNvXCs6xxl1lAjzDf_1aINtB2_4PoolyENtB2_4Grow4grow", "<a::Pool<u64> as a::Grow>::grow",
-		 true},
+		{"_RNvXCs6xxl1lAjzDf_1aINtB2_4PoolyENtB2_4Grow4grow",
+		 "<a::Pool<u64> as a::Grow>::grow", true},
 	};
 	struct gm_arena arena = {0};
 

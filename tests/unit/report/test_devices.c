@@ -197,8 +197,9 @@ static void a_pool_that_tells_nothing(void **state)
 	doc = doc_of(&file);
 	assert_true(doc->framework);
 	assert_int_equal(doc->sites[0].verdict, GM_HELD);
-	assert_string_equal(doc->sites[0].why, "a pool takes it at once by design; utilisation inside "
-					       "it is not visible");
+	assert_string_equal(doc->sites[0].why,
+			    "a pool takes it at once by design; utilisation inside "
+			    "it is not visible");
 	assert_null(finding(doc, "leak.exit"));
 	found = finding(doc, "pool.opaque");
 	assert_non_null(found);
@@ -210,7 +211,8 @@ static void a_pool_that_tells_nothing(void **state)
 /* empty_cache in a loop: 1 GiB of reserve, 8 GiB given back. */
 static void segments_given_back_in_a_loop(void **state)
 {
-	const char *const alloc[] = {"step /home/u/train.py 5", "<module> /home/u/train.py 9", NULL};
+	const char *const alloc[] = {"step /home/u/train.py 5", "<module> /home/u/train.py 9",
+				     NULL};
 	const char *const release[] = {"empty_cache /v/site-packages/torch/cuda/memory.py 1",
 				       "loop /home/u/train.py 7", NULL};
 	struct gm_torch_record torch = {.reserved_bytes = GIB,
@@ -225,7 +227,8 @@ static void segments_given_back_in_a_loop(void **state)
 	(void)state;
 	test_begin(&file);
 	device(&file, GM_NO_BYTES);
-	event.site = test_add_site(&file, test_stack(&file, alloc), 0, GM_KIND_DEVICE, 0, 1, 8, GIB);
+	event.site =
+		test_add_site(&file, test_stack(&file, alloc), 0, GM_KIND_DEVICE, 0, 1, 8, GIB);
 	test_site(&file, event.site)->flags = GM_SITE_TORCH;
 	event.stack = test_stack(&file, release);
 	for (unsigned i = 0; i < 8; i++) {

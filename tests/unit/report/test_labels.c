@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#define MIB (1ull << 20)
+#define MIB	      (1ull << 20)
 #define SITE_PACKAGES "/home/u/venv/lib/python3.12/site-packages/"
 
 static char path[] = "/tmp/gm-labels-XXXXXX";
@@ -43,8 +43,9 @@ static void entry_points_leave_the_stack(void **state)
 {
 	const char *program = "/home/u/program", *runtime = "/x/runtime.cpython-312.so";
 	const struct gm_frame in_program[] = {
-		native("libcudart_static_5382377d", program), native("libcudart_static_f74e2f2b", program),
-		native("cudaMalloc", program), native("leak_here", program), native("main", program)};
+		native("libcudart_static_5382377d", program),
+		native("libcudart_static_f74e2f2b", program), native("cudaMalloc", program),
+		native("leak_here", program), native("main", program)};
 	const struct gm_frame nameless[] = {native(NULL, runtime), native(NULL, runtime),
 					    native("cudaMallocAsync_ptsz", runtime),
 					    native("alloc", runtime)};
@@ -58,7 +59,8 @@ static void entry_points_leave_the_stack(void **state)
 					  native("cudaMalloc", "/usr/lib/libcudart.so.13"),
 					  native("cudaMallocLike(int)", program)};
 	const struct gm_frame only[] = {native("cudaMalloc", program)};
-	const struct gm_frame called_back[] = {native("user", program), native("cudaLaunchHostFunc", program),
+	const struct gm_frame called_back[] = {native("user", program),
+					       native("cudaLaunchHostFunc", program),
 					       native("main", program)};
 
 	(void)state;
@@ -80,20 +82,21 @@ static const struct gm_frame *named(struct gm_frame *frames, unsigned count)
 
 static void own_code_names_a_stack(void **state)
 {
-	struct gm_frame torch[] = {native("at::native::empty_cuda", "/x/libtorch_cuda.so"),
-				   python("Linear.forward", SITE_PACKAGES "torch/nn/modules/linear.py", 9),
-				   python("Net.forward", "/home/u/net.py", 12),
-				   python("<module>", "/home/u/net.py", 40)};
+	struct gm_frame torch[] = {
+		native("at::native::empty_cuda", "/x/libtorch_cuda.so"),
+		python("Linear.forward", SITE_PACKAGES "torch/nn/modules/linear.py", 9),
+		python("Net.forward", "/home/u/net.py", 12),
+		python("<module>", "/home/u/net.py", 40)};
 	struct gm_frame installed[] = {native("f", "/home/u/libuser.so"),
 				       python("serve", SITE_PACKAGES "vllm/serve.py", 3),
 				       python("run", "/usr/lib/python3.11/runpy.py", 8)};
-	struct gm_frame c[] = {native(NULL, "/x/libcublas.so.13"),
-			       native("cublasCreate_v2", "/x/libcublas.so.13"),
-			       native("std::vector<int>::reserve", "/home/u/prog"),
-			       native("start", "/home/u/prog"), native("__libc_start_main", "/lib/libc.so.6")};
-	struct gm_frame stripped[] = {native("operator new(unsigned long)", "/usr/lib/libstdc++.so.6"),
-				      native(NULL, "/home/u/stripped"),
-				      native(NULL, "/lib/x86_64-linux-gnu/libc.so.6")};
+	struct gm_frame c[] = {
+		native(NULL, "/x/libcublas.so.13"), native("cublasCreate_v2", "/x/libcublas.so.13"),
+		native("std::vector<int>::reserve", "/home/u/prog"),
+		native("start", "/home/u/prog"), native("__libc_start_main", "/lib/libc.so.6")};
+	struct gm_frame stripped[] = {
+		native("operator new(unsigned long)", "/usr/lib/libstdc++.so.6"),
+		native(NULL, "/home/u/stripped"), native(NULL, "/lib/x86_64-linux-gnu/libc.so.6")};
 
 	(void)state;
 	assert_ptr_equal(named(torch, 4), &torch[2]);
@@ -133,7 +136,8 @@ static void equal_labels_are_told_apart(void **state)
 			    "T.__init__ (a.py:19) from relu (a.py:30) from forward (a.py:40)");
 	assert_string_equal(gm_place(doc, doc->sites[second].stack),
 			    "T.__init__ (a.py:19) from relu (a.py:30) from forward (a.py:41)");
-	assert_string_equal(gm_place(doc, doc->sites[third].stack), "T.__init__ (a.py:19) from load (a.py:50)");
+	assert_string_equal(gm_place(doc, doc->sites[third].stack),
+			    "T.__init__ (a.py:19) from load (a.py:50)");
 	assert_string_equal(gm_place(doc, doc->sites[fourth].stack),
 			    "T.__init__ (a.py:19) from <module> (a.py:60)");
 	assert_string_equal(gm_place(doc, doc->sites[alone].stack), "loss (a.py:70)");

@@ -1,7 +1,7 @@
 /*
  * Out-of-memory events: what the memory was for, what changed since the mark, other processes, the
- * library that hides the error, and advice that reads the settings first. On a file of a training run
- * whose figures are written down here.
+ * library that hides the error, and advice that reads the settings first. On a file of a training
+ * run whose figures are written down here.
  */
 #include "file.h"
 #include "report/alloc_conf.h"
@@ -45,8 +45,8 @@ static bool advised(const struct gm_oom *oom, const char *part)
 static uint32_t holder(struct test_file *file, const char *frame, uint64_t before, uint64_t bytes)
 {
 	const char *const frames[] = {frame, "<module> /home/u/train.py 80", NULL};
-	uint32_t site = test_add_site(file, test_stack(file, frames), GM_LEVEL_TORCH, GM_KIND_DEVICE,
-				      0, 1, 0, bytes);
+	uint32_t site = test_add_site(file, test_stack(file, frames), GM_LEVEL_TORCH,
+				      GM_KIND_DEVICE, 0, 1, 0, bytes);
 	struct gm_site_record *record = test_site(file, site);
 	struct gm_oom_site_record copy = {.site = site, .count = 1, .bytes = bytes};
 
@@ -120,8 +120,9 @@ static void what_it_was_for(void **state)
 	assert_string_equal(oom->categories[3].what, "other");
 	assert_int_equal(oom->categories[3].bytes, GIB / 2);
 	assert_true(advised(oom, "activations are 17.50 GiB: half the batch saves about 8.75 GiB"));
-	assert_true(advised(oom, "the optimizer's state is 4.00 GiB: an 8-bit optimizer saves about "
-				 "3.00 GiB"));
+	assert_true(advised(oom,
+			    "the optimizer's state is 4.00 GiB: an 8-bit optimizer saves about "
+			    "3.00 GiB"));
 	assert_false(advised(oom, "weights are")); /* not what fills the device */
 	assert_true(advised(oom, "512.0 MiB more is needed; the largest holder is Net.forward "
 				 "(net.py:30) with 17.50 GiB"));
@@ -158,19 +159,23 @@ static void advice_reads_the_settings(void **state)
 	const uint64_t fits = 700 * MIB;
 
 	(void)state;
-	assert_true(says(fits, NULL, "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: 256.0 MiB"));
+	assert_true(says(fits, NULL,
+			 "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: 256.0 MiB"));
 	assert_true(says(fits, NULL, "or max_split_size_mb"));
 	assert_true(says(fits, "PYTORCH_ALLOC_CONF=max_split_size_mb:64\n",
 			 "set PYTORCH_ALLOC_CONF=expandable_segments:True"));
 	assert_true(says(fits, "PYTORCH_ALLOC_CONF=max_split_size_mb:64\n",
 			 "max_split_size_mb:64 is already set"));
-	assert_false(says(fits, "PYTORCH_ALLOC_CONF=max_split_size_mb:64\n", "or max_split_size_mb"));
+	assert_false(
+		says(fits, "PYTORCH_ALLOC_CONF=max_split_size_mb:64\n", "or max_split_size_mb"));
 	assert_false(says(fits, "PYTORCH_CUDA_ALLOC_CONF=a:[1,b:2], expandable_segments : True\n",
 			  "=expandable_segments"));
 	assert_true(says(fits, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False\n",
 			 "=expandable_segments:True"));
-	assert_false(says(fits, "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync\n", "=expandable"));
-	assert_true(says(fits, "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync\n", "cudaMemPoolTrimTo"));
+	assert_false(
+		says(fits, "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync\n", "=expandable"));
+	assert_true(says(fits, "PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync\n",
+			 "cudaMemPoolTrimTo"));
 }
 
 static uint32_t native_frame(struct test_file *file, const char *module)
@@ -233,8 +238,9 @@ static void kept_by_a_traceback(void **state)
 	TEST_ADD(&file, GM_TABLE_OOMS, &record);
 	doc = doc_of(&file);
 	assert_int_equal(doc->ooms[0].kept_bytes, 17 * GIB + GIB / 2);
-	assert_true(advised(&doc->ooms[0], "17.50 GiB of activations from before it are still live, "
-					   "most from Net.forward (net.py:30)"));
+	assert_true(advised(&doc->ooms[0],
+			    "17.50 GiB of activations from before it are still live, "
+			    "most from Net.forward (net.py:30)"));
 	gm_doc_free(doc);
 
 	record = training(&file);
