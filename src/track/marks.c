@@ -73,7 +73,7 @@ static void add_mark(uint32_t name_string, enum gm_mark_source source)
 /* A loop's marks share one string, and marks that are not kept have none: the file stays bounded. */
 static uint32_t mark_name(const char *name)
 {
-	uint32_t count = gm_file->tables[GM_TABLE_MARKS].count;
+	uint32_t count = __atomic_load_n(&gm_file->tables[GM_TABLE_MARKS].count, __ATOMIC_ACQUIRE);
 	const struct gm_mark_record *last = count ? gm_store_record(GM_TABLE_MARKS, count - 1) : NULL;
 	const char *known = last ? gm_store_record(GM_TABLE_STRINGS, last->name_string) : NULL;
 
