@@ -248,6 +248,8 @@ struct gm_doc {
 		contexts_count, phases_count, categories_count, marks_count, timeline_count,
 		findings_count, gates_count, suppressed_count, unused_suppressions_count;
 
+	uint64_t last_allocation_ns; /* of any site; set by gm_judge_sites */
+
 	/* leaks; GM_NO_BYTES where the run did not end by itself */
 	uint64_t exit_bytes, exit_count, cached_bytes;
 };

@@ -12,6 +12,7 @@
 #define MOST_BINS 16
 #define TURNOVERS 4	       /* a bounded store has replaced its content by then */
 #define IDLE_NS	  300000000ull /* pauses under this are the machine's, not the program's */
+#define QUIET_NS  2000000000ull
 
 /* How a site's live bytes are spread over the order of all allocations. */
 struct spread {
@@ -94,13 +95,33 @@ static struct spread *find_spreads(struct gm_doc *doc, unsigned warmup)
 	return spreads;
 }
 
-/* True if the site had long stopped allocating when the run ended. */
+/* When anything was last allocated: later there is only work without memory, and the teardown. */
+static uint64_t last_allocation(const struct gm_doc *doc)
+{
+	uint64_t last = 0;
+	unsigned i;
+
+	for (i = 0; i < doc->sites_count; i++)
+		if (doc->sites[i].record.last_ns > last)
+			last = doc->sites[i].record.last_ns;
+	return last;
+}
+
+/*
+ * True if the site had long stopped allocating when the run ended: others went on without it, or
+ * nothing was allocated any more for much longer than it had been at it (a set-up, then work). The
+ * teardown of a large framework takes a second and must not make a leak look finished.
+ */
 static bool stopped(const struct gm_doc *doc, const struct gm_site_record *record)
 {
+	uint64_t last = doc->last_allocation_ns;
 	uint64_t end = doc->header->ended_ns ? doc->header->ended_ns : doc->header->last_event_ns;
+	uint64_t without_it = last > record->last_ns ? last - record->last_ns : 0;
 	uint64_t idle = end > record->last_ns ? end - record->last_ns : 0;
 
-	return idle > IDLE_NS && end > record->first_ns && idle > (end - record->first_ns) / 2;
+	if (without_it > IDLE_NS && without_it > (last - record->first_ns) / 2)
+		return true;
+	return idle > QUIET_NS && idle / 4 > record->last_ns - record->first_ns;
 }
 
 /*
@@ -218,6 +239,7 @@ void gm_judge_sites(struct gm_doc *doc, unsigned warmup)
 {
 	struct spread *spreads = find_spreads(doc, warmup);
 
+	doc->last_allocation_ns = last_allocation(doc);
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		judge_site(doc, &doc->sites[i], &spreads[i], warmup);
 }

@@ -110,9 +110,27 @@ static void stopped_long_before_the_end(void **state)
 	test_begin(&file);
 	test_add_site(&file, stack_at(&file, "load a.py 1"), 0, GM_KIND_DEVICE, 0, 40, 0, MIB);
 	test_site(&file, 0)->last_ns = 100000000;
+	file.header.last_event_ns = file.header.ended_ns = 3000000000;
 	test_sum(&file);
 	doc = judge(&file);
 	assert_int_equal(doc->sites[0].verdict, GM_HELD);
+	gm_doc_free(doc);
+}
+
+/* A leaking loop of 0.6 s whose framework takes a second to go: the teardown is no pause. */
+static void long_teardown(void **state)
+{
+	struct test_file file;
+	struct gm_doc *doc;
+
+	(void)state;
+	test_begin(&file);
+	test_add_site(&file, stack_at(&file, "keep a.py 1"), 0, GM_KIND_DEVICE, 0, 40, 0, MIB);
+	test_site(&file, 0)->last_ns = 600000000;
+	file.header.last_event_ns = file.header.ended_ns = 1800000000;
+	test_sum(&file);
+	doc = judge(&file);
+	assert_int_equal(doc->sites[0].verdict, GM_GROW);
 	gm_doc_free(doc);
 }
 
@@ -421,6 +439,7 @@ int main(void)
 		cmocka_unit_test(never_freed_in_a_loop),
 		cmocka_unit_test(few_allocations_are_no_growth),
 		cmocka_unit_test(stopped_long_before_the_end),
+		cmocka_unit_test(long_teardown),
 		cmocka_unit_test(kept_and_bounded),
 		cmocka_unit_test(windows_of_marks),
 		cmocka_unit_test(marks_move_the_exit_baseline),
