@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-TOOL, SEED = sys.argv[1], open(sys.argv[2], "rb").read()
+TOOL, SEED = os.path.abspath(sys.argv[1]), open(sys.argv[2], "rb").read()
 COMMANDS = [["summary"], ["summary", "--json"], ["leaks", "--all"], ["fragmentation"], ["oom"],
             ["sites", "--sort", "peak"], ["timeline"], ["check"], ["check", "--leaks", "grow"]]
 WORDS = ["--json", "--top", "--top=-1", "--device", "99999999999999999999", "--kind", "--sort", "\\xff", "",

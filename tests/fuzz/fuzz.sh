@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # fuzz.sh FUZZER SECONDS SEED [CORPUS]: runs a fuzzer that long, from the seed and what it found before.
-# Nightly: hours and a corpus that is kept. Leaks are not looked for: rules are kept for good on purpose. Prints the number of executions; a crash is a failure.
+# Nightly: hours and a corpus that is kept. Leaks are not looked for: rules are kept for good on
+# purpose. Prints the number of executions; a crash is a failure.
 set -eu
-fuzzer=$1 seconds=$2 seed=$3 corpus=${4:-}
+fuzzer=$(realpath "$1") seconds=$2 seed=$3 corpus=${4:+$(realpath "$4")}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 [ -n "$corpus" ] || corpus=$work/corpus
