@@ -132,6 +132,7 @@ def keys():
         expect("screen-narrow", terminal.screen())
         terminal.keys("q")
         for _ in range(5000):
+            terminal.screen()  # a look takes its time, a question to the file system none
             if os.path.exists("status") and os.path.getsize("status"):
                 break
         with open("status", encoding="utf-8") as file:
