@@ -48,8 +48,8 @@ def pairs(kind, said, document):
         yield "pool total_bytes = cudaMalloc by CuPy itself", said["pool_total"], pool
     elif kind == "jax":
         blocks = live([s for s in sites(document, level="driver")
-                       if any("xla_cuda_plugin" in (f["module"] or "") for f in s["stack"][:1])])
-        yield "pool_bytes, and what XLA takes beside its pool", said["pool_bytes"], blocks
+                       if s["device"] is not None and any("xla_cuda_plugin" in (f["module"] or "") for f in s["stack"][:1])])
+        yield "pool_bytes = device memory taken by xla_cuda_plugin", said["pool_bytes"], blocks
 
 
 def main():
