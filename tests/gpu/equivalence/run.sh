@@ -75,12 +75,11 @@ under control train "$python" "$here/train.py"
 under cupti train "$python" "$here/train.py"
 under plain train "$python" "$here/train.py"
 export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
-under preload train_expandable "$python" "$here/train.py"
-under cupti train_expandable "$python" "$here/train.py"
+for mode in preload cupti control; do under $mode train_expandable "$python" "$here/train.py"; done
 unset PYTORCH_CUDA_ALLOC_CONF
-for mode in preload cupti; do under $mode cupy "$python" "$here/cupy_arrays.py"; done
+for mode in preload cupti control; do under $mode cupy "$python" "$here/cupy_arrays.py"; done
 export XLA_PYTHON_CLIENT_PREALLOCATE=false
-for mode in preload cupti; do under $mode jax "$python" "$here/jax_steps.py"; done
+for mode in preload cupti control; do under $mode jax "$python" "$here/jax_steps.py"; done
 unset XLA_PYTHON_CLIENT_PREALLOCATE
 for mode in plain cupti; do under $mode profiler "$python" "$here/profiler_after.py"; done
 grep -h '^gpumemtrace' "$out"/*.cupti.err "$out"/*.injected.err | sort | uniq -c

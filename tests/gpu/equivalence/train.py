@@ -1,6 +1,7 @@
 """PyTorch training on a small transformer: parameters, activations, an optimizer, an OOM that is caught
 and pinned batches. Prints the median time of a step and PyTorch's own figures as JSON."""
 import json
+import os
 import statistics
 import time
 
@@ -22,6 +23,9 @@ for i in range(WARM_UP + STEPS):
     optimizer.step()
     if i >= WARM_UP:
         times.append(time.perf_counter() - start)
+if "expandable" in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""):
+    # Else PyTorch maps chunk after chunk until the device is full: how many depends on its free memory.
+    torch.cuda.set_per_process_memory_fraction(0.02)
 try:
     torch.empty(1 << 42, dtype=torch.uint8, device="cuda")
 except torch.OutOfMemoryError:
