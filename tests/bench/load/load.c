@@ -1,0 +1,252 @@
+/*
+ * Allocates and frees from a given depth of calls, and prints as JSON what a pair took. The same shape
+ * for malloc (what heaptrack is measured on) and for CUDA (what the shim is measured on):
+ *
+ *   load [--api malloc|device|async] [--depth FRAMES] [--inner FRAMES] [--sites N] [--threads N]
+ *        [--pairs N] [--live N] [--bytes N]
+ *
+ * The frames from main to `depth - inner` stay as they are, the `inner` ones below are entered anew for
+ * each pair, through `sites` different paths in turn: so many call stacks there are. `live` allocations
+ * are made first, by the same paths, and stay.
+ */
+#ifdef LOAD_REAL
+#include <cuda_runtime_api.h>
+#else
+#include "cuda_calls.h"
+#define cudaStreamPerThread ((cudaStream_t)2)
+#endif
+
+#include <getopt.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BARRIER() __asm__ volatile("" ::: "memory")
+#define MOST_THREADS 256
+
+enum api { API_MALLOC, API_DEVICE, API_ASYNC };
+
+static enum api api = API_DEVICE;
+static unsigned depth = 36, inner = 8, threads = 1;
+static size_t sites = 16, pairs = 100000, live, bytes = 64;
+
+struct work {
+	size_t path;
+	void **keep; /* where the allocation goes to stay; NULL: it is freed at once */
+	int failed;
+};
+
+static void *allocate(void)
+{
+	void *memory = NULL;
+
+	if (api == API_MALLOC)
+		return malloc(bytes);
+	if (api == API_ASYNC)
+		return cudaMallocAsync(&memory, bytes, cudaStreamPerThread) ? NULL : memory;
+	return cudaMalloc(&memory, bytes) ? NULL : memory;
+}
+
+static void release(void *memory)
+{
+	if (api == API_MALLOC)
+		free(memory);
+	else if (api == API_ASYNC)
+		cudaFreeAsync(memory, cudaStreamPerThread);
+	else
+		cudaFree(memory);
+}
+
+static __attribute__((noinline)) void leaf(struct work *work)
+{
+	void *memory = allocate();
+
+	BARRIER();
+	if (!memory)
+		work->failed = 1;
+	else if (work->keep)
+		*work->keep = memory;
+	else
+		release(memory);
+}
+
+typedef void (*level_fn)(unsigned left, struct work *work);
+
+static void (*const levels[8])(unsigned left, struct work *work);
+
+/* Three bits of the path choose each function. */
+static inline void next(unsigned left, struct work *work)
+{
+	if (left)
+		levels[work->path >> 3 * (left - 1) % 60 & 7](left - 1, work);
+	else
+		leaf(work);
+	BARRIER();
+}
+
+#define LEVEL(n)                                                                                   \
+	static __attribute__((noinline)) void level##n(unsigned left, struct work *work)           \
+	{                                                                                          \
+		next(left, work);                                                                  \
+		BARRIER();                                                                         \
+	}
+LEVEL(0)
+LEVEL(1)
+LEVEL(2)
+LEVEL(3)
+LEVEL(4)
+LEVEL(5)
+LEVEL(6)
+LEVEL(7)
+
+static void (*const levels[8])(unsigned left, struct work *work) = {level0, level1, level2, level3,
+								    level4, level5, level6, level7};
+
+static double seconds(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+struct result {
+	double first, last; /* ns an allocation among the first and the last thousand that stay */
+	int failed;
+};
+
+#define EDGE 1000
+
+static double keep_some(struct work *work, void **kept, size_t from, size_t count)
+{
+	double begin = seconds(CLOCK_MONOTONIC);
+
+	for (size_t i = from; i < from + count; i++) {
+		work->path = i % sites;
+		work->keep = &kept[i];
+		next(inner, work);
+	}
+	return (seconds(CLOCK_MONOTONIC) - begin) / (double)count * 1e9;
+}
+
+static pthread_barrier_t ready;
+
+static void *run(void *argument)
+{
+	struct result *result = argument;
+	struct work work = {0};
+	void **kept = calloc(live ? live : 1, sizeof(*kept));
+	size_t edge = live < 3 * EDGE ? live / 3 : EDGE;
+
+	if (edge) {
+		keep_some(&work, kept, 0, edge); /* every site is known, or as many as can be */
+		result->first = keep_some(&work, kept, edge, edge);
+		keep_some(&work, kept, 2 * edge, live - 3 * edge);
+		result->last = keep_some(&work, kept, live - edge, edge);
+	}
+	work.keep = NULL;
+	for (size_t i = 0; i < sites && i < pairs; i++) {
+		work.path = i;
+		next(inner, &work);
+	}
+	pthread_barrier_wait(&ready);
+	pthread_barrier_wait(&ready);
+	for (size_t i = 0; i < pairs; i++) {
+		work.path = i % sites;
+		next(inner, &work);
+	}
+	result->failed = work.failed;
+	free(kept);
+	return NULL;
+}
+
+static __attribute__((noinline)) void *descend(unsigned left, void *argument)
+{
+	void *done = left ? descend(left - 1, argument) : run(argument);
+
+	BARRIER();
+	return done;
+}
+
+static void *start(void *argument)
+{
+	return descend(depth > inner ? depth - inner : 0, argument);
+}
+
+static size_t number(const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (*end || value < 0) {
+		fprintf(stderr, "load: %s is not a number\n", text);
+		exit(2);
+	}
+	return (size_t)value;
+}
+
+static void read_options(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"api", 1, 0, 'a'},	{"depth", 1, 0, 'd'}, {"inner", 1, 0, 'i'},
+		{"sites", 1, 0, 's'},	{"pairs", 1, 0, 'p'}, {"live", 1, 0, 'l'},
+		{"threads", 1, 0, 't'}, {"bytes", 1, 0, 'b'}, {0}};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		switch (option) {
+		case 'a':
+			api = !strcmp(optarg, "malloc")	 ? API_MALLOC
+			      : !strcmp(optarg, "async") ? API_ASYNC
+							 : API_DEVICE;
+			break;
+		case 'd': depth = (unsigned)number(optarg); break;
+		case 'i': inner = (unsigned)number(optarg); break;
+		case 's': sites = number(optarg); break;
+		case 'p': pairs = number(optarg); break;
+		case 'l': live = number(optarg); break;
+		case 't': threads = (unsigned)number(optarg); break;
+		case 'b': bytes = number(optarg); break;
+		default: exit(2);
+		}
+	if (!sites || !threads || threads > MOST_THREADS) {
+		fprintf(stderr, "load: at least one site, 1 to %d threads\n", MOST_THREADS);
+		exit(2);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct result results[MOST_THREADS] = {0};
+	pthread_t ids[MOST_THREADS];
+	double wall, cpu;
+	struct rusage usage;
+	int failed = 0;
+
+	read_options(argc, argv);
+	if (api != API_MALLOC)
+		cudaFree(NULL);
+	pthread_barrier_init(&ready, NULL, threads + 1);
+	for (unsigned i = 0; i < threads; i++)
+		pthread_create(&ids[i], NULL, start, &results[i]);
+	pthread_barrier_wait(&ready);
+	wall = seconds(CLOCK_MONOTONIC);
+	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	pthread_barrier_wait(&ready);
+	for (unsigned i = 0; i < threads; i++) {
+		pthread_join(ids[i], NULL);
+		failed |= results[i].failed;
+	}
+	wall = seconds(CLOCK_MONOTONIC) - wall;
+	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	getrusage(RUSAGE_SELF, &usage);
+	printf("{\"pair_ns\": %.1f, \"pair_cpu_ns\": %.1f, \"first_ns\": %.1f, \"last_ns\": %.1f, "
+	       "\"rss_kib\": %ld, \"failed\": %d}\n",
+	       wall / (double)pairs * 1e9, cpu / (double)pairs / threads * 1e9, results[0].first,
+	       results[0].last, usage.ru_maxrss, failed);
+	return failed;
+}
