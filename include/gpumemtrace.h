@@ -10,6 +10,7 @@
 #define GPUMEMTRACE_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef GPUMEMTRACE_IMPLEMENTATION /* the shim itself */
 
@@ -18,6 +19,9 @@ void gpumemtrace_mark(const char *name);
 void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device);
 void gpumemtrace_pool_free(const void *ptr);
 int gpumemtrace_snapshot(const char *path);
+uint64_t gpumemtrace_live_bytes(int device);
+uint64_t gpumemtrace_peak_bytes(int device);
+void gpumemtrace_reset_peak(int device);
 
 #else
 
@@ -105,6 +109,44 @@ static inline int gpumemtrace_snapshot(const char *path)
 		(int (*)(const char *))gpumemtrace_find_(&cache, "gpumemtrace_snapshot");
 
 	return function ? function(path) : -38;
+}
+
+/*
+ * Bytes in use on `device` (CUDA's ordinal in this process; -1: pinned host memory) right now: all that
+ * was allocated from CUDA and not freed; of what PyTorch's allocator reserved only the blocks that it
+ * handed out. 0 without the shim, before the first CUDA call and for a device that was not used. The
+ * call takes the tracker's lock for an instant.
+ */
+static inline uint64_t gpumemtrace_live_bytes(int device)
+{
+	static void *cache;
+	uint64_t (*function)(int) =
+		(uint64_t (*)(int))gpumemtrace_find_(&cache, "gpumemtrace_live_bytes");
+
+	return function ? function(device) : 0;
+}
+
+/* The highest value of gpumemtrace_live_bytes(device) since the start or the last reset, never missed. */
+static inline uint64_t gpumemtrace_peak_bytes(int device)
+{
+	static void *cache;
+	uint64_t (*function)(int) =
+		(uint64_t (*)(int))gpumemtrace_find_(&cache, "gpumemtrace_peak_bytes");
+
+	return function ? function(device) : 0;
+}
+
+/*
+ * The peak of `device` begins anew at what is in use now; for the whole process: two users of it disturb
+ * each other. The peaks in the report are not touched.
+ */
+static inline void gpumemtrace_reset_peak(int device)
+{
+	static void *cache;
+	void (*function)(int) = (void (*)(int))gpumemtrace_find_(&cache, "gpumemtrace_reset_peak");
+
+	if (function)
+		function(device);
 }
 
 #endif

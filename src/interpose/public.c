@@ -108,3 +108,18 @@ EXPORT int gpumemtrace_snapshot(const char *path)
 	gm_sample_ledgers(GM_SAMPLE_MARK);
 	return gm_track_copy(path);
 }
+
+EXPORT uint64_t gpumemtrace_live_bytes(int device)
+{
+	return gm_track_in_use(device, false);
+}
+
+EXPORT uint64_t gpumemtrace_peak_bytes(int device)
+{
+	return gm_track_in_use(device, true);
+}
+
+EXPORT void gpumemtrace_reset_peak(int device)
+{
+	gm_track_reset_peak(device);
+}

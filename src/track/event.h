@@ -225,6 +225,13 @@ void gm_track_capacity(int device, uint64_t bytes);
 /* Owned bytes of the driver level on a device right now: physical, managed memory left out. */
 uint64_t gm_track_physical_bytes(int device);
 
+/*
+ * Bytes in use on a device (GM_HOST: pinned memory) right now, or the most since gm_track_reset_peak:
+ * the driver level, but of what PyTorch reserved only the blocks that it handed out.
+ */
+uint64_t gm_track_in_use(int device, bool peak);
+void gm_track_reset_peak(int device);
+
 /* The process ends: closes the books (`end`, enum gm_end). Uses try-locks; any context. */
 void gm_track_end(unsigned end, int status);
 

@@ -141,6 +141,10 @@ void gm_contexts_reset(void);
 /* levels.c: physical bytes that belong to no single allocation (a pool's reserve). */
 void gm_levels_physical(int device, int64_t change);
 
+/* in_use.c: after an allocation; what was in use may be a new peak. */
+void gm_in_use_raise(int device);
+void gm_in_use_reset(void);
+
 /* history.c: the ring of the last events. */
 void gm_history(enum gm_event_op op, const struct gm_event *event, uint64_t serial, uint32_t site);
 void gm_history_start(bool on);

@@ -126,6 +126,7 @@ void gm_track_start(bool history)
 	gm_graphs_reset();
 	gm_contexts_reset();
 	gm_holds_reset();
+	gm_in_use_reset();
 	gm_file->started_monotonic_ns = monotonic_ns();
 	gm_file->window_width_ns = 50000;
 	memset(gm_file->window_mark, 0xff, sizeof(gm_file->window_mark));
@@ -155,6 +156,7 @@ struct gm_alloc_record *gm_alloc(const struct gm_event *event)
 			gm_vmm_created(record);
 		if (record->flags & GM_ALLOC_TORCH)
 			gm_torch_add(record);
+		gm_in_use_raise(record->device);
 		gm_history(GM_OP_ALLOC, event, record->serial, site_number);
 	}
 	return record;

@@ -1,0 +1,68 @@
+/*
+ * What is in use on a device, for programs that ask (include/gpumemtrace.h): the driver level, but of
+ * what PyTorch reserved only the blocks that it handed out; and the highest value since a reset.
+ *
+ * Between a segment's allocation and its first block the figure is high by the segment's rounding:
+ * the block that follows at once is of about its size.
+ */
+#include "track/retries.h"
+#include "track/state.h"
+
+#include <string.h>
+
+static struct {
+	uint64_t peak_bytes[GM_SLOTS]; /* under the tracker's lock */
+} in_use;
+
+static uint64_t level_bytes(int device, unsigned level)
+{
+	const struct gm_level_record *record =
+		__atomic_load_n(&gm_track.levels[gm_slot(device)][level], __ATOMIC_ACQUIRE);
+
+	return record ? record->current_bytes : 0;
+}
+
+static uint64_t in_use_now(int device)
+{
+	const struct gm_torch_record *torch = gm_track_torch_seen() ? gm_torch_known(device) : NULL;
+	uint64_t bytes = level_bytes(device, GM_LEVEL_DRIVER);
+
+	if (!torch)
+		return bytes;
+	bytes -= torch->reserved_bytes < bytes ? torch->reserved_bytes : bytes;
+	return bytes + level_bytes(device, GM_LEVEL_TORCH);
+}
+
+void gm_in_use_raise(int device)
+{
+	uint64_t *peak = &in_use.peak_bytes[gm_slot(device)], now = in_use_now(device);
+
+	if (now > *peak)
+		*peak = now;
+}
+
+void gm_in_use_reset(void)
+{
+	memset(&in_use, 0, sizeof(in_use));
+}
+
+uint64_t gm_track_in_use(int device, bool peak)
+{
+	uint64_t bytes;
+
+	if (!gm_file)
+		return 0;
+	gm_lock_acquire(&gm_track.lock);
+	bytes = peak ? in_use.peak_bytes[gm_slot(device)] : in_use_now(device);
+	gm_lock_release(&gm_track.lock);
+	return bytes;
+}
+
+void gm_track_reset_peak(int device)
+{
+	if (!gm_file)
+		return;
+	gm_lock_acquire(&gm_track.lock);
+	in_use.peak_bytes[gm_slot(device)] = in_use_now(device);
+	gm_lock_release(&gm_track.lock);
+}
