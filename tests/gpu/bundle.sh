@@ -16,6 +16,8 @@ if [ -n "$unwinder" ]; then
 fi
 if command -v nvcc > /dev/null; then
 	nvcc -O2 -g -arch=sm_90 -o "$folder/static_program" "$here/first/static_program.cu"
+	nvcc -O2 -g -arch=sm_90 -o "$folder/steps" "$here/probes/steps.cu" \
+		-L "$(dirname "$(command -v nvcc)")/../lib64/stubs" -lcuda
 fi
 if [ -e /usr/local/cuda/lib64/libcudart_static.a ]; then
 	"$here/build-families.sh" "$folder"
