@@ -29,6 +29,8 @@ struct gm_frame {
 	const char *module; /* path; NULL for Python frames and addresses outside any module */
 	uint32_t line;	    /* 0 if not known */
 	uint64_t offset;    /* in the module, of native frames */
+	struct gm_frame *origin; /* the one of the document's frames that this is a copy of, or NULL */
+	void *rendered;		 /* of an origin: a renderer's form of it, see gm_doc.release */
 };
 
 /* Innermost first. */
@@ -252,6 +254,8 @@ struct gm_doc {
 
 	/* leaks; GM_NO_BYTES where the run did not end by itself */
 	uint64_t exit_bytes, exit_count, cached_bytes;
+
+	void (*release)(void *rendered); /* called for each frame's, as the document is freed */
 };
 
 /* What a command asks of loading and judging; the common options of contract.md. */

@@ -415,10 +415,19 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 	return doc;
 }
 
+static void release_frames(struct gm_doc *doc)
+{
+	for (unsigned i = 0; doc->release && i < doc->frames_count; i++)
+		for (unsigned k = 0; k < doc->frames[i].count; k++)
+			if (doc->frames[i].frames[k].rendered)
+				doc->release(doc->frames[i].frames[k].rendered);
+}
+
 void gm_doc_free(struct gm_doc *doc)
 {
 	if (!doc)
 		return;
+	release_frames(doc);
 	gm_symbols_free(doc->symbols);
 	gm_reader_close(doc->reader);
 	gm_arena_free(&doc->arena);

@@ -68,8 +68,10 @@ static const struct gm_frame_list *expand_frame(struct gm_doc *doc, uint32_t num
 	else
 		return &none;
 	gm_progress("naming functions", number, doc->frames_count);
-	for (unsigned i = 0; i < list->count; i++)
+	for (unsigned i = 0; i < list->count; i++) {
 		gm_rules_apply(&list->frames[i]);
+		list->frames[i].origin = &list->frames[i];
+	}
 	return list;
 }
 

@@ -99,9 +99,10 @@ bool gm_suppression_matches(const char *pattern, const char *text)
 			return left >= length && (!tied || left == length) &&
 			       memcmp(at + left - length, pattern, length) == 0;
 		}
-		for (found = at; strncmp(found, pattern, length) != 0; found++)
-			if (tied || *found == '\0')
-				return false;
+		found = tied ? (strncmp(at, pattern, length) == 0 ? at : NULL)
+			     : memmem(at, strlen(at), pattern, length);
+		if (!found)
+			return false;
 		at = found + length;
 		pattern += length;
 		tied = false;

@@ -16,7 +16,8 @@ static struct gm_doc *open_one(struct gm_cli *cli, const char *path)
 	return doc;
 }
 
-static json_t *change_list(const struct gm_change *changes, unsigned count)
+static json_t *change_list(struct gm_doc *old_doc, struct gm_doc *new_doc,
+			   const struct gm_change *changes, unsigned count)
 {
 	json_t *list = json_array();
 
@@ -39,7 +40,7 @@ static json_t *change_list(const struct gm_change *changes, unsigned count)
 				  gm_json_bytes(change->new_peak_bytes), "old_allocations",
 				  gm_json_bytes(change->old_count), "new_allocations",
 				  gm_json_bytes(change->new_count), "stack",
-				  gm_json_stack(site->stack)));
+				  gm_json_stack(change->new_site ? new_doc : old_doc, site->stack)));
 	}
 	return list;
 }
@@ -98,7 +99,7 @@ int gm_cmd_diff(struct gm_cli *cli)
 				    json_pack("{s:o, s:o, s:o}", "old",
 					      gm_json_string(old_doc->path), "new",
 					      gm_json_string(new_doc->path), "sites",
-					      change_list(changes, count)));
+					      change_list(old_doc, new_doc, changes, count)));
 		gm_json_write(document, stdout);
 	} else {
 		print_totals(&out, old_doc, new_doc);

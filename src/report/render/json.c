@@ -499,10 +499,38 @@ json_t *gm_json_job(struct gm_job *job)
 	return object;
 }
 
+/* jansson writes token by token: a lock and a call each in a FILE. */
+struct buffer {
+	FILE *out;
+	size_t used;
+	char text[1 << 16];
+};
+
+static int put(const char *text, size_t bytes, void *data)
+{
+	struct buffer *buffer = data;
+
+	if (buffer->used + bytes > sizeof(buffer->text)) {
+		if (fwrite(buffer->text, 1, buffer->used, buffer->out) != buffer->used)
+			return -1;
+		buffer->used = 0;
+	}
+	if (bytes > sizeof(buffer->text))
+		return fwrite(text, 1, bytes, buffer->out) == bytes ? 0 : -1;
+	memcpy(buffer->text + buffer->used, text, bytes);
+	buffer->used += bytes;
+	return 0;
+}
+
 int gm_json_write(json_t *value, FILE *out)
 {
-	int rc = value ? json_dumpf(value, out, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : -1;
+	struct buffer buffer = {.out = out};
+	int rc = value ? json_dump_callback(value, put, &buffer,
+					    JSON_INDENT(1) | JSON_REAL_PRECISION(12))
+		       : -1;
 
+	if (rc == 0 && fwrite(buffer.text, 1, buffer.used, out) != buffer.used)
+		rc = -1;
 	json_decref(value);
 	if (rc == 0 && fputc('\n', out) != EOF && fflush(out) == 0)
 		return 0;

@@ -16,8 +16,8 @@ json_t *gm_json_doc(struct gm_doc *doc);
 json_t *gm_json_job(struct gm_job *job);
 
 /* Pieces that other renderers share. */
-json_t *gm_json_stack(const struct gm_stack *stack);
-json_t *gm_json_site(const struct gm_site *site);
+json_t *gm_json_stack(struct gm_doc *doc, const struct gm_stack *stack);
+json_t *gm_json_site(struct gm_doc *doc, const struct gm_site *site);
 json_t *gm_json_bytes(uint64_t bytes);
 json_t *gm_json_string(const char *text);
 

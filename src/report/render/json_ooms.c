@@ -4,7 +4,7 @@
  */
 #include "report/render/json_parts.h"
 
-static json_t *tops(const struct gm_doc *doc, const struct gm_oom_top *top, unsigned count,
+static json_t *tops(struct gm_doc *doc, const struct gm_oom_top *top, unsigned count,
 		    bool stacks)
 {
 	json_t *list = json_array();
@@ -16,7 +16,7 @@ static json_t *tops(const struct gm_doc *doc, const struct gm_oom_top *top, unsi
 					  gm_json_bytes(top[i].count), "category", site->category);
 
 		if (stacks)
-			json_object_set_new(entry, "stack", gm_json_stack(site->stack));
+			json_object_set_new(entry, "stack", gm_json_stack(doc, site->stack));
 		json_array_append_new(list, entry);
 	}
 	return list;
@@ -58,7 +58,7 @@ static json_t *fragmentation(const struct gm_oom_record *record)
 			 gm_json_bytes(record->torch_largest_hole_bytes));
 }
 
-static json_t *event(const struct gm_doc *doc, const struct gm_oom *oom)
+static json_t *event(struct gm_doc *doc, const struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
 	json_t *object =
@@ -70,7 +70,7 @@ static json_t *event(const struct gm_doc *doc, const struct gm_oom *oom)
 			  gm_json_bytes(record->total_bytes), "tracked_bytes",
 			  gm_json_bytes(record->tracked_bytes), "others_bytes",
 			  gm_json_bytes(record->others_bytes), "verdict", oom->verdict, "phase",
-			  oom->phase, "stack", gm_json_stack(oom->stack), "top_sites",
+			  oom->phase, "stack", gm_json_stack(doc, oom->stack), "top_sites",
 			  tops(doc, oom->top, oom->top_count, true), "advice",
 			  gm_json_strings(oom->advice, oom->advice_count));
 

@@ -10,23 +10,39 @@ static json_t *site_id(const struct gm_doc *doc, uint32_t site)
 	return doc && site < doc->sites_count ? json_string(doc->sites[site].id) : json_null();
 }
 
-json_t *gm_json_stack(const struct gm_stack *stack)
+static json_t *frame_object(const struct gm_frame *frame)
+{
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "kind",
+			 frame->python ? "python" : "native", "function",
+			 gm_json_string(frame->function), "file", gm_json_string(frame->file),
+			 "line", frame->line ? json_integer(frame->line) : json_null(), "module",
+			 gm_json_string(frame->module), "offset",
+			 frame->python ? json_null() : gm_json_bytes(frame->offset));
+}
+
+static void release(void *rendered)
+{
+	json_decref(rendered);
+}
+
+/* A frame is part of many stacks; all of them hold the same object. */
+static json_t *shared_frame(struct gm_doc *doc, const struct gm_frame *frame)
+{
+	if (!frame->origin)
+		return frame_object(frame);
+	if (!frame->origin->rendered) {
+		doc->release = release;
+		frame->origin->rendered = frame_object(frame);
+	}
+	return json_incref(frame->origin->rendered);
+}
+
+json_t *gm_json_stack(struct gm_doc *doc, const struct gm_stack *stack)
 {
 	json_t *list = json_array();
 
-	for (unsigned i = 0; stack && i < stack->count; i++) {
-		const struct gm_frame *frame = &stack->frames[i];
-
-		json_array_append_new(
-			list,
-			json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "kind",
-				  frame->python ? "python" : "native", "function",
-				  gm_json_string(frame->function), "file",
-				  gm_json_string(frame->file), "line",
-				  frame->line ? json_integer(frame->line) : json_null(), "module",
-				  gm_json_string(frame->module), "offset",
-				  frame->python ? json_null() : gm_json_bytes(frame->offset)));
-	}
+	for (unsigned i = 0; stack && i < stack->count; i++)
+		json_array_append_new(list, shared_frame(doc, &stack->frames[i]));
 	return list;
 }
 
@@ -45,7 +61,7 @@ static json_t *windows(const struct gm_site *site, const struct gm_header *heade
 	return list;
 }
 
-json_t *gm_json_site(const struct gm_site *site)
+json_t *gm_json_site(struct gm_doc *doc, const struct gm_site *site)
 {
 	const struct gm_site_record *record = &site->record;
 	bool used = record->allocations > 0;
@@ -64,7 +80,7 @@ json_t *gm_json_site(const struct gm_site *site)
 		"first_s", used ? gm_json_seconds(record->first_ns) : json_null(), "last_s",
 		used ? gm_json_seconds(record->last_ns) : json_null(), "library",
 		gm_json_string(site->library), "category", gm_json_string(site->category), "phase",
-		gm_json_string(site->phase), "stack", gm_json_stack(site->stack), "stack_truncated",
+		gm_json_string(site->phase), "stack", gm_json_stack(doc, site->stack), "stack_truncated",
 		site->stack &&
 			(site->stack->flags & (GM_STACK_TRUNCATED | GM_STACK_PYTHON_TRUNCATED)),
 		"function", gm_json_string(site->function), "failures",
@@ -97,7 +113,7 @@ json_t *gm_json_sites(struct gm_doc *doc)
 
 		if (!shown(&doc->sites[i]))
 			continue;
-		site = gm_json_site(&doc->sites[i]);
+		site = gm_json_site(doc, &doc->sites[i]);
 		json_object_set_new(site, "windows", windows(&doc->sites[i], doc->header));
 		if (doc->since) {
 			json_object_set_new(site, "since_bytes",
@@ -218,8 +234,8 @@ json_t *gm_json_errors(struct gm_doc *doc)
 					"pointer", pointer, "error", error->record.error, "count",
 					gm_json_bytes(error->record.count), "bytes",
 					gm_json_bytes(error->record.bytes), "stack",
-					gm_json_stack(error->stack), "first_free_stack",
-					gm_json_stack(error->first_free_stack), "victim_site",
+					gm_json_stack(doc, error->stack), "first_free_stack",
+					gm_json_stack(doc, error->first_free_stack), "victim_site",
 					site_id(doc, error->record.victim_site), "time_s",
 					gm_json_seconds(error->record.time_ns)));
 	}
