@@ -89,14 +89,15 @@ struct gm_call {
 	const void *location;	/* a CUmemLocation: where the memory is to lie */
 	const void *node;	/* graph node parameters */
 	void *free_out, *total_out;
+	const CUipcMemHandle *ipc_out; /* where an IPC handle is written */
 	const void *list;	/* CUarrayMapInfo[count] */
 	uint64_t flags;		/* of an array, of a graph's instantiation */
 	uint32_t count;
 	int device;
 	uint32_t limit;
+	uint32_t ipc;		/* gm_ipc_number of the handle that is opened */
 	uint8_t space;		/* enum gm_space */
 	uint8_t narrow;		/* the out-parameters are 32 bits wide (first driver API) */
-	uint8_t ipc;		/* the size is to be asked of the driver */
 	uint8_t view;		/* a view of imported memory: no bytes of its own */
 	/* the tracker's own, from gm_call_begin to gm_call_end */
 	uint8_t outermost, recorded, injected;
@@ -105,6 +106,20 @@ struct gm_call {
 	uint64_t ticket_serial;
 	uint64_t free_before;
 };
+
+/*
+ * A number for an IPC handle, never 0: equal for equal handles, so that the report can tell which
+ * process's memory another one opened. FNV-1a over the handle, which is opaque. Pure.
+ */
+static inline uint32_t gm_ipc_number(const CUipcMemHandle *handle)
+{
+	const unsigned char *at = (const unsigned char *)handle;
+	uint32_t hash = 2166136261u;
+
+	for (unsigned i = 0; i < sizeof(*handle); i++)
+		hash = (hash ^ at[i]) * 16777619u;
+	return hash ? hash : 1;
+}
 
 /* Bytes of a CUDA array by its descriptor, all mipmap levels; extents of 0 count as 1. */
 uint64_t gm_runtime_array_bytes(const struct cudaChannelFormatDesc *desc, size_t width, size_t height,

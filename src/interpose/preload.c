@@ -4,6 +4,7 @@
 #include "interpose/preload.h"
 #include "cupti/backend.h"
 #include "interpose/ask.h"
+#include "interpose/launcher.h"
 #include "interpose/nvtx.h"
 #include "interpose/nvml.h"
 #include "interpose/own_page.h"
@@ -95,30 +96,10 @@ static uint32_t environment_string(const char *const *names)
 	return used ? gm_store_string(text, sizeof(text)) : GM_NONE;
 }
 
-static int32_t number_of(const char *const *names)
-{
-	for (; *names; names++) {
-		const char *value = getenv(*names);
-
-		if (value && *value)
-			return atoi(value);
-	}
-	return -1;
-}
-
 static void describe_job(struct gm_header *header)
 {
-	static const char *const local[] = {"LOCAL_RANK", "MPI_LOCALRANKID",
-					    "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID", NULL};
-	static const char *const world[] = {"WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE",
-					    "SLURM_NTASKS", NULL};
-	static const char *const jobs[] = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "PBS_JOBID",
-					   "LSB_JOBID", "RAY_JOB_ID", "POD_NAME", "JOB_NAME", NULL};
-
-	header->rank = gm_settings_rank();
-	header->local_rank = number_of(local);
-	header->world_size = number_of(world);
-	header->job_string = environment_string(jobs);
+	gm_launcher_describe(header);
+	header->job_string = environment_string(gm_launcher_variables);
 }
 
 /* Again once the unwinder was opened: the file can be older than that. */

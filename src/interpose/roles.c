@@ -205,6 +205,7 @@ static void end_alloc(struct gm_call *call, const struct gm_row *row, int result
 		event.kind = GM_KIND_GRAPH;
 	if (event.kind == GM_KIND_IMPORTED)
 		event.flags |= GM_ALLOC_NOT_OWNED;
+	event.ipc = call->ipc;
 	event.stream = gm_stream_of(call, row);
 	event.device = (int16_t)device_of(call, row->kind, event.key);
 	event.context = gm_current_context(call);
@@ -269,7 +270,8 @@ static void end_export(struct gm_call *call, const struct gm_row *row, int resul
 {
 	(void)row;
 	if (result == GM_CUDA_SUCCESS)
-		gm_track_exported(call->space, call->key);
+		gm_track_exported(call->space, call->key,
+				  call->ipc_out ? gm_ipc_number(call->ipc_out) : 0);
 }
 
 /* ---- virtual memory ---- */

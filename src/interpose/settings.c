@@ -2,6 +2,7 @@
  * The environment variables (settings.h). Read in the constructor, reported at the first CUDA event.
  */
 #include "interpose/settings.h"
+#include "interpose/launcher.h"
 #include "stack/stack.h"
 #include "store/hush.h"
 
@@ -355,35 +356,9 @@ size_t gm_settings_print(char *text, size_t bytes)
 	return used;
 }
 
-static const char *first_set(const char *const *names)
-{
-	for (; *names; names++) {
-		const char *value = getenv(*names);
-
-		if (value && *value)
-			return value;
-	}
-	return NULL;
-}
-
-static const char *rank_text(void)
-{
-	static const char *const names[] = {"RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
-					    NULL};
-
-	return first_set(names);
-}
-
-int gm_settings_rank(void)
-{
-	const char *text = rank_text();
-
-	return text ? atoi(text) : -1;
-}
-
 int gm_settings_expand_out(char *path, size_t bytes)
 {
-	const char *from = gm_settings.out, *rank = rank_text();
+	const char *from = gm_settings.out, *rank = gm_launcher_rank();
 	char host[256] = "host", pid[24];
 	size_t used = 0;
 

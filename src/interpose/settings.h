@@ -43,9 +43,6 @@ size_t gm_settings_print(char *text, size_t bytes);
 /* GPUMEMTRACE_OUT with %p, %h, %r, %n and %% filled in. Returns 0 or -ENAMETOOLONG. */
 int gm_settings_expand_out(char *path, size_t bytes);
 
-/* The rank of this process in its job by the launchers' variables, -1 if there is none. */
-int gm_settings_rank(void);
-
 /* A line on stderr beginning "gpumemtrace: ", if the level is in force. Bounded, no malloc. */
 void gm_log(enum gm_log level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

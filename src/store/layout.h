@@ -192,6 +192,7 @@ struct gm_header {
 	uint32_t marks_dropped;
 	uint32_t devices_seen;		/* bit i: device i was used (first 32) */
 	uint64_t data_offset;		/* of chunk 0; 0: the first 4096-byte page after the directory */
+	uint64_t machine;		/* a number for the host that pid belongs to; 0 unknown */
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
 
@@ -313,7 +314,7 @@ struct gm_alloc_record {
 	uint8_t reserved;
 	uint32_t mappings;	/* of a handle: mappings, tiles and multicast bindings that hold it */
 	uint32_t context;	/* GM_TABLE_CONTEXTS: the one it goes with; GM_NONE */
-	uint32_t reserved1;
+	uint32_t ipc;		/* of an exported or imported one: its IPC handle's number, 0 none */
 };
 
 struct gm_device_record {

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,10 @@
 #include <unistd.h>
 
 #define MAX_KEPT 9999 /* NAME.old1 to NAME.old9999 */
+
+/* Ends a pointer: where its target lies. A machine's number is gm_machine's. */
+#define MACHINE	     "machine "
+#define MACHINE_LINE MACHINE "%" PRIx64 "\n"
 
 /* Filesystems whose page write-back waits for a server; numbers from statfs(2). */
 static const uint32_t network_filesystems[] = {
@@ -48,8 +53,8 @@ static struct {
 /* What a pointer to place->path holds, in scratch.pointer; its length. */
 static size_t pointer_text(const struct gm_place *place)
 {
-	return (size_t)snprintf(scratch.pointer, sizeof(scratch.pointer), "%s%s\n", GM_POINTER_MAGIC,
-				place->path);
+	return (size_t)snprintf(scratch.pointer, sizeof(scratch.pointer), "%s%s\n" MACHINE_LINE,
+				GM_POINTER_MAGIC, place->path, gm_machine());
 }
 
 static int read_file(const char *path, char *buffer, size_t bytes)
@@ -85,6 +90,17 @@ uint64_t gm_process_start_ticks(int pid)
 	return field ? strtoull(field, NULL, 10) : 0;
 }
 
+uint64_t gm_machine(void)
+{
+	uint64_t hash = 14695981039346656037u; /* FNV-1a */
+	char name[256] = "";
+
+	gethostname(name, sizeof(name) - 1);
+	for (const char *at = name; *at; at++)
+		hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+	return hash ? hash : 1;
+}
+
 static int make_directories(const char *path)
 {
 	char *part = scratch.part, *slash;
@@ -101,15 +117,24 @@ static int make_directories(const char *path)
 	return 0;
 }
 
-/* Whether a header is that of a process which still runs on this machine. */
+/* Whether a header is that of a process which still runs, or may still run on another machine. */
 static bool is_live(const struct gm_header *header)
 {
 	if (header->end != GM_END_NONE || header->pid == 0 || header->pid > INT32_MAX)
 		return false;
+	if (header->machine && header->machine != gm_machine())
+		return true;
 	if (kill((pid_t)header->pid, 0) < 0 && errno == ESRCH)
 		return false;
 	return (pid_t)header->pid != getpid() &&
 	       gm_process_start_ticks((int)header->pid) == header->pid_start_ticks;
+}
+
+/* Whether what follows a pointer's path says that it leads to the disk of another machine. */
+static bool is_elsewhere(const char *line)
+{
+	return strncmp(line, MACHINE, strlen(MACHINE)) == 0 &&
+	       strtoull(line + strlen(MACHINE), NULL, 16) != gm_machine();
 }
 
 enum found { FOUND_LIVE, FOUND_OLD, FOUND_FOREIGN };
@@ -122,7 +147,7 @@ static enum found what_is(const char *path, bool follow)
 		char text[GM_PATH_BYTES + 64];
 	} file; /* under the caller's start lock */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	size_t magic = strlen(GM_POINTER_MAGIC);
+	size_t magic = strlen(GM_POINTER_MAGIC), line;
 	ssize_t got;
 
 	if (fd < 0)
@@ -137,7 +162,10 @@ static enum found what_is(const char *path, bool follow)
 		return is_live(&file.header) ? FOUND_LIVE : FOUND_OLD;
 	if (strncmp(file.text, GM_POINTER_MAGIC, magic))
 		return FOUND_FOREIGN;
-	file.text[magic + strcspn(file.text + magic, "\n")] = '\0';
+	line = magic + strcspn(file.text + magic, "\n");
+	if (file.text[line] == '\n' && is_elsewhere(file.text + line + 1))
+		return FOUND_LIVE; /* nobody here can tell that it is not */
+	file.text[line] = '\0';
 	if (!follow)
 		return FOUND_OLD;
 	if (strlen(file.text + magic) >= sizeof(scratch.part))
@@ -252,6 +280,7 @@ static struct gm_header owner_header(void)
 	header.chunk_bytes = GM_CHUNK_BYTES;
 	header.directory_offset = GM_HEADER_BYTES;
 	header.pid_start_ticks = gm_process_start_ticks((int)header.pid);
+	header.machine = gm_machine();
 	return header;
 }
 

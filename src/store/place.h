@@ -27,6 +27,12 @@ int gm_place_create(struct gm_place *place, const char *path);
 /* After a clean exit: moves a live file on local disk to the place it was wanted at. 0 or -errno. */
 int gm_place_settle(struct gm_place *place);
 
+/*
+ * A number for this host, by its name; never 0. Containers have names of their own, and so process
+ * numbers of their own.
+ */
+uint64_t gm_machine(void);
+
 /* Start time of a process in clock ticks (field 22 of /proc/PID/stat), 0 if it cannot be read. */
 uint64_t gm_process_start_ticks(int pid);
 

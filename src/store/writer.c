@@ -210,6 +210,7 @@ static void fill_header(struct gm_header *header, uint64_t cap_bytes)
 	header->directory_capacity = store.capacity;
 	header->cap_bytes = cap_bytes;
 	header->data_offset = store.data_offset;
+	header->machine = gm_machine();
 	for (i = 0; i < GM_TABLES_NOW; i++)
 		header->tables[i].record_bytes = record_bytes[i];
 }

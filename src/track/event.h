@@ -25,6 +25,7 @@ struct gm_event {
 	uint32_t function;	/* gm_track_function's number; GM_NONE for blocks */
 	uint32_t owner;		/* pool's record, or a mapping's handle record; GM_NONE */
 	uint32_t context;	/* number in GM_TABLE_CONTEXTS plus 1; 0 unknown */
+	uint32_t ipc;		/* of imported memory: the number of its IPC handle, 0 none */
 	int32_t error;		/* CUDA's code; 0 success */
 	int16_t device;		/* GM_HOST for host memory */
 	uint8_t space, kind, level;
@@ -74,8 +75,11 @@ void gm_track_implicit_free(enum gm_implicit_cause cause,
 			    bool (*matches)(const struct gm_alloc_record *, const void *),
 			    const void *data);
 
-/* The memory was exported to other processes (GM_ALLOC_EXPORTED). */
-void gm_track_exported(uint8_t space, uint64_t key);
+/*
+ * The memory was exported to other processes (GM_ALLOC_EXPORTED); `ipc` is the number of its IPC
+ * handle, 0 if it has none.
+ */
+void gm_track_exported(uint8_t space, uint64_t key, uint32_t ipc);
 
 /* Copy of the live record of a key; false if there is none. */
 bool gm_track_find(uint8_t space, uint64_t key, struct gm_alloc_record *out);

@@ -109,6 +109,7 @@ static void fill(struct gm_alloc_record *record, const struct gm_event *event, u
 	record->references = 1;
 	record->mappings = 0;
 	record->context = event->context - 1; /* 0, unknown, becomes GM_NONE */
+	record->ipc = event->ipc;
 	record->thread = gm_calling_thread();
 	record->flags = event->flags;
 	record->space = event->space;

@@ -290,7 +290,7 @@ void gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event)
 	gm_track_leave();
 }
 
-void gm_track_exported(uint8_t space, uint64_t key)
+void gm_track_exported(uint8_t space, uint64_t key, uint32_t ipc)
 {
 	struct gm_alloc_record *record;
 	uint32_t number;
@@ -301,8 +301,10 @@ void gm_track_exported(uint8_t space, uint64_t key)
 	record = gm_live_find(space, key, &number);
 	if (!record && space == GM_SPACE_POINTER)
 		record = gm_live_containing(key); /* IPC takes any address inside */
-	if (record)
+	if (record) {
 		record->flags |= GM_ALLOC_EXPORTED;
+		record->ipc = ipc ? ipc : record->ipc;
+	}
 	gm_track_leave();
 }
 
