@@ -66,6 +66,7 @@ struct gm_site {
 	bool caching;	     /* its stack passes through a caching framework's allocator */
 	bool opaque;	     /* the same, and what is used inside cannot be told */
 	bool hidden;	     /* left out by --device, --kind or --level */
+	uint64_t place; /* a hash like `id` that leaves out the device: equal between ranks */
 };
 
 /* A live allocation. Sorted by device and key. */
@@ -176,6 +177,8 @@ struct gm_finding {
 	uint32_t site; /* GM_NO_SITE: none */
 	const char **advice;
 	unsigned advice_count;
+	const int *ranks; /* of findings of a job: which ranks have it, ascending */
+	unsigned ranks_count;
 };
 
 struct gm_suppressed {
@@ -200,6 +203,7 @@ struct gm_doc {
 	struct gm_reader *reader;
 	const struct gm_header *header;
 	struct gm_symbols *symbols; /* NULL with --no-symbols */
+	bool shared_symbols;	    /* they belong to the job */
 
 	/* file and process */
 	const char *path;
@@ -210,6 +214,8 @@ struct gm_doc {
 	unsigned command_count;
 	const char *cwd, *host, *program, *end, *started_at;
 	const char *version, *backend, *unwinder, *python;
+	const char *job, *attempt, *revision; /* by the launcher's variables; NULL */
+	const char *superseded; /* why a job does not count it (job.h); NULL */
 	double duration_s;
 	const char *since, *until;	/* marks that `since_bytes` are between; NULL */
 	const char *allocator_settings; /* PYTORCH_CUDA_ALLOC_CONF, PYTORCH_ALLOC_CONF; NULL */
@@ -270,6 +276,8 @@ struct gm_options {
 	const char *sort;
 	const char *suppressions;
 	bool no_shipped_suppressions;
+	bool keep_records; /* the renderer reads the files' tables too; else a job drops them */
+	struct gm_symbols *shared_symbols; /* of a job's documents; NULL: each has its own */
 	int color; /* 0 never, 1 always, 2 auto */
 };
 

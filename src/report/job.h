@@ -7,11 +7,20 @@
 
 #include "report/doc.h"
 
+/* A device of the job: what all its processes have there together, driver level. */
+struct gm_job_total {
+	struct gm_level_record level;
+	const struct gm_doc *first; /* one of those that use it: knows its host, name and uuid */
+	unsigned processes;
+};
+
 struct gm_job {
 	struct gm_arena arena;
-	struct gm_doc **docs;
+	struct gm_symbols *symbols; /* of all files; NULL with --no-symbols */
+	struct gm_doc **docs;	    /* by rank, then by path */
 	unsigned count;
-	struct gm_level_record *totals; /* driver level, of the same device of every process */
+	unsigned ranks; /* processes that count: those that are not superseded */
+	struct gm_job_total *totals;
 	unsigned totals_count;
 	struct gm_finding *findings;
 	unsigned findings_count;
@@ -22,6 +31,10 @@ struct gm_job {
 /*
  * Opens the files in order of their ranks. A file that cannot be read is reported by `complain` and
  * left out; NULL if none could be read. The caller frees the job.
+ *
+ * A file is superseded, and counts neither in totals nor in what is compared, if a later attempt of
+ * the same rank is there too (it began after this one ended: the same job id, or NAME.oldN of NAME),
+ * or if it is a copy (NAME.snapN of NAME).
  */
 struct gm_job *gm_job_open(char **paths, unsigned count, const struct gm_options *options,
 			   void (*complain)(const char *sentence));

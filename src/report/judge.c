@@ -12,7 +12,7 @@
 static void (*const judges[])(struct gm_doc *doc) = {
 	gm_judge_ooms,	   gm_judge_leaks, gm_judge_errors,  gm_judge_holes,
 	gm_judge_pressure, gm_judge_usage, gm_judge_devices, gm_judge_coverage,
-	gm_judge_pools,
+	gm_judge_pools,	   gm_judge_nccl,
 };
 
 struct gm_finding *gm_find(struct gm_doc *doc, const char *id, enum gm_severity severity,
@@ -66,17 +66,17 @@ static int compare_findings(const struct gm_finding *a, const struct gm_finding 
 }
 
 /* Insertion sort: stable, and findings are few. */
-static void sort_findings(struct gm_doc *doc)
+void gm_sort_findings(struct gm_finding *findings, unsigned count)
 {
-	for (unsigned i = 1; i < doc->findings_count; i++) {
-		struct gm_finding finding = doc->findings[i];
+	for (unsigned i = 1; i < count; i++) {
+		struct gm_finding finding = findings[i];
 		unsigned k = i;
 
-		while (k > 0 && compare_findings(&doc->findings[k - 1], &finding) > 0) {
-			doc->findings[k] = doc->findings[k - 1];
+		while (k > 0 && compare_findings(&findings[k - 1], &finding) > 0) {
+			findings[k] = findings[k - 1];
 			k--;
 		}
-		doc->findings[k] = finding;
+		findings[k] = finding;
 	}
 }
 
@@ -84,5 +84,5 @@ void gm_judge(struct gm_doc *doc)
 {
 	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)
 		judges[i](doc);
-	sort_findings(doc);
+	gm_sort_findings(doc->findings, doc->findings_count);
 }

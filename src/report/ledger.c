@@ -4,6 +4,7 @@
  * how it was divided at that moment (now, or at the peak).
  */
 #include "report/load.h"
+#include "report/nccl.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,16 @@ static int compare_rows(const void *a, const void *b)
 	return strcmp(x->library ? x->library : "", y->library ? y->library : "");
 }
 
+/* NCCL's communicators have a row for each call that made some. */
+static const char *what_of(struct gm_doc *doc, const struct gm_site *site)
+{
+	if (site->torch_segments)
+		return "PyTorch reserved";
+	return gm_nccl_owns(site) ? gm_arena_printf(&doc->arena, "NCCL, by %s",
+						    gm_nccl_call(doc, site))
+				  : "allocations";
+}
+
 /*
  * Splits the tracked bytes by library, from live figures or those at the peak. What the driver
  * holds beyond what was asked for (pages, slabs) is a row of its own, so that the rows add up.
@@ -55,8 +66,8 @@ static void split_tracked(struct gm_doc *doc, struct gm_ledger *ledger, bool pea
 		    site->record.device != ledger->record.device ||
 		    !gm_kind_owned(site->record.kind) || site->record.kind == GM_KIND_MANAGED)
 			continue;
-		add_row(doc, ledger, site->torch_segments ? "PyTorch reserved" : "allocations",
-			site->library ? site->library : "unknown", bytes);
+		add_row(doc, ledger, what_of(doc, site), site->library ? site->library : "unknown",
+			bytes);
 		sum += bytes;
 	}
 	if (ledger->rows_count > first)

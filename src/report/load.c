@@ -380,8 +380,12 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 		return NULL;
 	}
 	doc->header = gm_reader_header(doc->reader);
-	if (options->symbols)
-		doc->symbols = gm_symbols_new(&doc->arena);
+	if (options->symbols) {
+		doc->shared_symbols = options->shared_symbols != NULL;
+		doc->symbols = doc->shared_symbols ? options->shared_symbols
+						   : gm_symbols_new(&doc->arena);
+		gm_symbols_begin(doc->symbols);
+	}
 	if (options->suppressions) {
 		suppressions = gm_suppressions_read(&doc->arena, options->suppressions, error,
 						    error_bytes);
@@ -391,6 +395,7 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 		}
 	}
 	gm_load_process(doc);
+	gm_load_launch(doc);
 	gm_load_tables(doc);
 	gm_load_sites(doc);
 	gm_load_events(doc);
@@ -428,7 +433,8 @@ void gm_doc_free(struct gm_doc *doc)
 	if (!doc)
 		return;
 	release_frames(doc);
-	gm_symbols_free(doc->symbols);
+	if (!doc->shared_symbols)
+		gm_symbols_free(doc->symbols);
 	gm_reader_close(doc->reader);
 	gm_arena_free(&doc->arena);
 	free(doc);

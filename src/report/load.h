@@ -10,6 +10,9 @@
 /* Process and file: header fields, command, how it ended. */
 void gm_load_process(struct gm_doc *doc);
 
+/* What the launcher's variables say of the job. */
+void gm_load_launch(struct gm_doc *doc);
+
 /* Every table that is a plain list of figures. */
 void gm_load_tables(struct gm_doc *doc);
 

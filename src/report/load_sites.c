@@ -129,14 +129,15 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 }
 
 /* A name for a site that two runs of the same program share, whatever addresses they had. */
-static uint64_t site_hash(const struct gm_site *site)
+static uint64_t site_hash(const struct gm_site *site, bool with_device)
 {
 	const struct gm_site_record *record = &site->record;
 	uint64_t hash = 14695981039346656037u;
 
 	hash = hash_bytes(hash, &record->kind, sizeof(record->kind));
 	hash = hash_bytes(hash, &record->level, sizeof(record->level));
-	hash = hash_bytes(hash, &record->device, sizeof(record->device));
+	if (with_device)
+		hash = hash_bytes(hash, &record->device, sizeof(record->device));
 	for (unsigned i = 0; site->stack && i < site->stack->count; i++) {
 		const struct gm_frame *frame = &site->stack->frames[i];
 		const char *slash = frame->module ? strrchr(frame->module, '/') : NULL;
@@ -171,8 +172,10 @@ static void name_sites(struct gm_doc *doc)
 	struct id_order *order = gm_realloc(NULL, doc->sites_count * sizeof(*order));
 	unsigned twins = 0;
 
-	for (unsigned i = 0; i < doc->sites_count; i++)
-		order[i] = (struct id_order){site_hash(&doc->sites[i]) >> 16, i};
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		doc->sites[i].place = site_hash(&doc->sites[i], false);
+		order[i] = (struct id_order){site_hash(&doc->sites[i], true) >> 16, i};
+	}
 	if (doc->sites_count)
 		qsort(order, doc->sites_count, sizeof(*order), compare_ids);
 	for (unsigned i = 0; i < doc->sites_count; i++) {

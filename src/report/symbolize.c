@@ -18,18 +18,16 @@ struct module {
 	unsigned char build_id[24];
 	unsigned build_id_bytes;
 	Dwfl *session;
-	Dwfl_Module *dwfl; /* NULL: cannot be used */
+	Dwfl_Module *dwfl;	/* NULL: cannot be used */
+	enum gm_missing reason; /* why; GM_MISSING_REASONS if it can be */
+	unsigned document;	/* the latest that asked for it */
 	struct module *next;
 };
 
 struct gm_symbols {
 	struct gm_arena *arena;
-	struct module *modules;
-	struct missing {
-		const char *path;
-		enum gm_missing reason;
-	} * missing;
-	unsigned missing_count;
+	struct module *modules; /* the latest opened first */
+	unsigned document;
 };
 
 static char *debug_path; /* libdwfl's default search path */
@@ -58,12 +56,9 @@ void gm_symbols_free(struct gm_symbols *symbols)
 			dwfl_end(m->session);
 }
 
-static void note_missing(struct gm_symbols *symbols, const char *path, enum gm_missing reason)
+void gm_symbols_begin(struct gm_symbols *symbols)
 {
-	struct missing *slot = gm_arena_push(symbols->arena, &symbols->missing,
-					     &symbols->missing_count, sizeof(*slot));
-
-	*slot = (struct missing){path, reason};
+	symbols->document++;
 }
 
 /* True if the opened file is the build that ran. */
@@ -116,10 +111,9 @@ static void open_module(struct gm_symbols *symbols, struct module *module)
 		fd = gm_debug_file_open(symbols->arena, module->build_id, module->build_id_bytes,
 					&path);
 		if (fd >= 0 && try_file(module, path, fd) == GM_MISSING_REASONS)
-			return;
+			reason = GM_MISSING_REASONS;
 	}
-	if (reason != GM_MISSING_REASONS)
-		note_missing(symbols, module->path, reason);
+	module->reason = reason;
 }
 
 static struct module *find_module(struct gm_symbols *symbols, const struct gm_module_record *record,
@@ -132,10 +126,14 @@ static struct module *find_module(struct gm_symbols *symbols, const struct gm_mo
 		bytes = sizeof(record->build_id);
 	for (m = symbols->modules; m; m = m->next)
 		if (strcmp(m->path, path) == 0 && m->build_id_bytes == bytes &&
-		    memcmp(m->build_id, record->build_id, bytes) == 0)
+		    memcmp(m->build_id, record->build_id, bytes) == 0) {
+			m->document = symbols->document;
 			return m;
+		}
 	m = gm_arena_alloc(symbols->arena, 1, sizeof(*m));
-	m->path = path;
+	m->path = gm_arena_strdup(symbols->arena, path);
+	m->reason = GM_MISSING_REASONS;
+	m->document = symbols->document;
 	m->build_id_bytes = bytes;
 	memcpy(m->build_id, record->build_id, bytes);
 	m->next = symbols->modules;
@@ -291,14 +289,14 @@ unsigned gm_symbols_look_up(struct gm_symbols *symbols, const struct gm_module_r
 unsigned gm_symbols_missing(const struct gm_symbols *symbols, enum gm_missing reason,
 			    const char **paths, unsigned most)
 {
-	unsigned count = 0;
+	unsigned count = 0, skip;
 
-	for (unsigned i = 0; i < symbols->missing_count; i++) {
-		if (symbols->missing[i].reason != reason)
-			continue;
-		if (count < most)
-			paths[count] = symbols->missing[i].path;
-		count++;
-	}
+	for (const struct module *m = symbols->modules; m; m = m->next)
+		count += m->reason == reason && m->document == symbols->document;
+	/* In the order in which they were met: the list has the latest first. */
+	skip = count;
+	for (const struct module *m = symbols->modules; m; m = m->next)
+		if (m->reason == reason && m->document == symbols->document && --skip < most)
+			paths[skip] = m->path;
 	return count;
 }

@@ -13,6 +13,9 @@ struct gm_symbols;
 struct gm_symbols *gm_symbols_new(struct gm_arena *arena);
 void gm_symbols_free(struct gm_symbols *symbols);
 
+/* Another document begins: the modules that gm_symbols_missing tells of are its own. */
+void gm_symbols_begin(struct gm_symbols *symbols);
+
 /*
  * The frames at `offset` of a module, innermost first: functions inlined there, then the function
  * itself. Fills at most `most` and returns how many, at least 1; function is NULL where nothing is
@@ -30,7 +33,10 @@ enum gm_missing {
 	GM_MISSING_REASONS
 };
 
-/* How many modules could not be used for a reason; the paths of the first `most` are filled in. */
+/*
+ * How many modules of the present document could not be used for a reason; the paths of the first
+ * `most` are filled in.
+ */
 unsigned gm_symbols_missing(const struct gm_symbols *symbols, enum gm_missing reason,
 			    const char **paths, unsigned most);
 

@@ -507,16 +507,24 @@ struct gm_reader *gm_reader_open(const char *path, char *error, size_t error_byt
 	return NULL;
 }
 
+void gm_reader_drop_records(struct gm_reader *reader)
+{
+	for (unsigned i = 0; i < GM_TABLES; i++) {
+		free(reader->tables[i].chunks);
+		reader->tables[i] = (struct table){0};
+	}
+	free(reader->bytes);
+	reader->bytes = NULL;
+}
+
 void gm_reader_close(struct gm_reader *reader)
 {
 	if (!reader)
 		return;
-	for (unsigned i = 0; i < GM_TABLES; i++)
-		free(reader->tables[i].chunks);
+	gm_reader_drop_records(reader);
 	for (unsigned i = 0; i < reader->warnings; i++)
 		free(reader->warning[i]);
 	free(reader->strings);
-	free(reader->bytes);
 	free(reader->path);
 	free(reader);
 }

@@ -19,6 +19,9 @@ struct gm_reader;
 struct gm_reader *gm_reader_open(const char *path, char *error, size_t error_bytes);
 void gm_reader_close(struct gm_reader *reader);
 
+/* Gives the copy's memory back: header, strings and warnings stay, tables are empty from now on. */
+void gm_reader_drop_records(struct gm_reader *reader);
+
 /*
  * The same for a file that is in memory: takes `bytes` (from malloc), also when it fails. `path` is
  * what it is called.

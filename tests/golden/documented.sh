@@ -4,7 +4,8 @@
 set -u
 cd "$1" || exit 1
 made=$(grep -rhoE '"(leak\.(grow|exit|pinned)|error\.[a-z-]+)"' src/report/judge_*.c | tr -d '"'
-	tr -d '\n' < <(cat src/report/judge*.c) | grep -oE 'gm_find\(doc,[[:space:]]*"[a-z.-]+"' |
+	tr -d '\n' < <(cat src/report/judge*.c src/report/job_*.c) |
+		grep -oE 'gm(_job)?_find\([[:space:]]*(doc|job),[[:space:]]*"[a-z.-]+"' |
 		grep -oE '"[a-z.-]+"' | tr -d '"')
 made=$(sort -u <<< "$made")
 told=$(sed -n '/^## Findings/,$s/^### //p' docs/reading-a-report.md | sort -u)

@@ -6,6 +6,7 @@
 #define GPUMEM_REPORT_CLI_H
 
 #include "report/gates.h"
+#include "report/inputs.h"
 #include "report/job.h"
 #include "report/render/text.h"
 
@@ -44,7 +45,8 @@ struct gm_cli {
 	const char *out_path, *format, *junit, *sarif, *baseline;
 	char **words; /* files, or run's program and its arguments */
 	unsigned words_count;
-	bool input_failed; /* a file could not be read */
+	struct gm_inputs inputs; /* what `words` became: the files in directories */
+	bool input_failed;	 /* a file could not be read */
 };
 
 struct gm_command_row {
@@ -74,6 +76,9 @@ int gm_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2))
 
 /* Standard output as --color, --top and --full want it. */
 struct gm_out gm_cli_out(const struct gm_cli *cli);
+
+/* Replaces directories among the words by the files in them. */
+void gm_cli_find_inputs(struct gm_cli *cli);
 
 /* Opens the files given; NULL after a sentence where none can be read. */
 struct gm_job *gm_cli_open(struct gm_cli *cli);

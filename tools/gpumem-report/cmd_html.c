@@ -17,6 +17,7 @@ int gm_cmd_html(struct gm_cli *cli)
 			"html needs -o OUT, the page to write (- for standard output)");
 	if (gm_html_lacks())
 		return gm_usage_error("html: %s", gm_html_lacks());
+	cli->options.keep_records = true;
 	job = gm_cli_open(cli);
 	if (!job)
 		return GM_EXIT_INPUT;

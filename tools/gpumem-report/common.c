@@ -24,10 +24,25 @@ struct gm_out gm_cli_out(const struct gm_cli *cli)
 			       cli->options.full};
 }
 
+void gm_cli_find_inputs(struct gm_cli *cli)
+{
+	cli->inputs = gm_inputs_find(cli->words, cli->words_count, complain);
+	free(cli->words);
+	cli->words = calloc(cli->inputs.count + 1, sizeof(*cli->words));
+	cli->words_count = cli->words ? cli->inputs.count : 0;
+	for (unsigned i = 0; i < cli->words_count; i++)
+		cli->words[i] = cli->inputs.paths[i];
+	cli->input_failed = cli->inputs.failed;
+}
+
 struct gm_job *gm_cli_open(struct gm_cli *cli)
 {
-	struct gm_job *job = gm_job_open(cli->words, cli->words_count, &cli->options, complain);
+	struct gm_job *job;
 
+	gm_cli_find_inputs(cli);
+	job = cli->words_count
+		      ? gm_job_open(cli->words, cli->words_count, &cli->options, complain)
+		      : NULL;
 	gm_progress_end();
 	if (!job || job->count < cli->words_count)
 		cli->input_failed = true;
@@ -48,10 +63,13 @@ int gm_cli_show(struct gm_cli *cli,
 		body(&out, job->docs[0], cli);
 	} else {
 		gm_text_ranks(&out, job);
-		for (unsigned i = 0; i < job->count && body; i++) {
+		for (unsigned i = 0; i < job->count && i < out.top && body; i++) {
 			gm_heading(&out, "=== %s", job->docs[i]->path);
 			body(&out, job->docs[i], cli);
 		}
+		if (job->count > out.top)
+			gm_heading(&out, "=== %u more files (--top, or name one of them)",
+				   job->count - out.top);
 		gm_text_job(&out, job);
 	}
 	gm_job_free(job);

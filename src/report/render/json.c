@@ -100,14 +100,18 @@ static json_t *process(struct gm_doc *doc)
 	const struct gm_header *header = doc->header;
 
 	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "pid",
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}",
+		"pid",
 		header->pid ? json_integer(header->pid) : json_null(), "ppid",
 		header->ppid ? json_integer(header->ppid) : json_null(), "command",
 		gm_json_strings(doc->command, doc->command_count), "cwd", gm_json_string(doc->cwd),
 		"host", gm_json_string(doc->host), "rank", number_or_null(header->rank),
 		"world_size", number_or_null(header->world_size), "started_at",
 		gm_json_string(doc->started_at), "duration_s",
-		isnan(doc->duration_s) ? json_null() : json_real(doc->duration_s), "end", doc->end);
+		isnan(doc->duration_s) ? json_null() : json_real(doc->duration_s), "end", doc->end,
+		"local_rank", number_or_null(header->local_rank), "job", gm_json_string(doc->job),
+		"attempt", gm_json_string(doc->attempt), "revision", gm_json_string(doc->revision),
+		"superseded", gm_json_string(doc->superseded));
 }
 
 static json_t *tracer(struct gm_doc *doc)
@@ -477,6 +481,34 @@ static json_t *empty_document(void)
 	return object;
 }
 
+/* A device of the job. Beside what a process has of it: which one it is, and how many use it. */
+static json_t *job_total(const struct gm_job_total *total)
+{
+	const struct gm_device *device = gm_doc_device(total->first, total->level.device);
+	json_t *object = gm_json_total(&total->level, gm_device_limit(device));
+
+	json_object_set_new(object, "peak_at_s", json_null());
+	json_object_set_new(object, "host", gm_json_string(total->first->host));
+	json_object_set_new(object, "uuid", gm_json_string(device ? device->uuid : NULL));
+	json_object_set_new(object, "processes", json_integer(total->processes));
+	return object;
+}
+
+/* Findings of the job, with the ranks that have them. */
+static json_t *job_findings(const struct gm_job *job)
+{
+	json_t *list = gm_json_finding_list(NULL, job->findings, job->findings_count);
+
+	for (unsigned i = 0; i < job->findings_count; i++) {
+		json_t *ranks = json_array();
+
+		for (unsigned k = 0; k < job->findings[i].ranks_count; k++)
+			json_array_append_new(ranks, json_integer(job->findings[i].ranks[k]));
+		json_object_set_new(json_array_get(list, i), "ranks", ranks);
+	}
+	return list;
+}
+
 json_t *gm_json_job(struct gm_job *job)
 {
 	json_t *object, *runs, *sums;
@@ -489,13 +521,13 @@ json_t *gm_json_job(struct gm_job *job)
 	for (unsigned i = 0; i < job->count; i++)
 		json_array_append_new(runs, gm_json_doc(job->docs[i]));
 	for (unsigned i = 0; i < job->totals_count; i++)
-		json_array_append_new(sums, gm_json_total(&job->totals[i], GM_NO_BYTES));
+		json_array_append_new(sums, job_total(&job->totals[i]));
 	json_object_set_new(object, "runs", runs);
 	json_object_set_new(object, "gates", gm_json_gate_list(NULL, job->gates, job->gates_count));
 	json_object_set_new(
 		object, "job",
-		json_pack("{s:i, s:o, s:o}", "ranks", (int)job->count, "totals", sums, "findings",
-			  gm_json_finding_list(NULL, job->findings, job->findings_count)));
+		json_pack("{s:i, s:o, s:o}", "ranks", (int)job->ranks, "totals", sums, "findings",
+			  job_findings(job)));
 	return object;
 }
 
