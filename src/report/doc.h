@@ -15,6 +15,12 @@
 #define GM_PINNERS	  20 /* sites listed as pinning holes */
 #define GM_WARMUP_WINDOWS 2  /* contract.md: --warmup */
 
+/* What was found out once about a frame that is part of many stacks. */
+struct gm_frame_memo {
+	void *rendered;		       /* a renderer's form of it, see gm_doc.release */
+	uint64_t asked[2], matched[2]; /* suppressions of the user and ours: suppress.c */
+};
+
 struct gm_frame {
 	bool python, inlined;
 	bool plumbing; /* allocator layers, CUDA and interpreters: not what a person looks for */
@@ -29,8 +35,7 @@ struct gm_frame {
 	const char *module; /* path; NULL for Python frames and addresses outside any module */
 	uint32_t line;	    /* 0 if not known */
 	uint64_t offset;    /* in the module, of native frames */
-	struct gm_frame *origin; /* the one of the document's frames that this is a copy of, or NULL */
-	void *rendered;		 /* of an origin: a renderer's form of it, see gm_doc.release */
+	struct gm_frame_memo *memo; /* of all copies of it; NULL of a frame that has one stack only */
 };
 
 /* Innermost first. */

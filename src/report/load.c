@@ -424,8 +424,8 @@ static void release_frames(struct gm_doc *doc)
 {
 	for (unsigned i = 0; doc->release && i < doc->frames_count; i++)
 		for (unsigned k = 0; k < doc->frames[i].count; k++)
-			if (doc->frames[i].frames[k].rendered)
-				doc->release(doc->frames[i].frames[k].rendered);
+			if (doc->frames[i].frames[k].memo->rendered)
+				doc->release(doc->frames[i].frames[k].memo->rendered);
 }
 
 void gm_doc_free(struct gm_doc *doc)

@@ -70,7 +70,7 @@ static const struct gm_frame_list *expand_frame(struct gm_doc *doc, uint32_t num
 	gm_progress("naming functions", number, doc->frames_count);
 	for (unsigned i = 0; i < list->count; i++) {
 		gm_rules_apply(&list->frames[i]);
-		list->frames[i].origin = &list->frames[i];
+		list->frames[i].memo = gm_arena_alloc(&doc->arena, 1, sizeof(struct gm_frame_memo));
 	}
 	return list;
 }

@@ -111,11 +111,38 @@ bool gm_suppression_matches(const char *pattern, const char *text)
 	return true;
 }
 
-static bool matches_frame(const char *pattern, const struct gm_frame *frame)
+static bool matches_texts(const char *pattern, const struct gm_frame *frame)
 {
 	return (frame->function && gm_suppression_matches(pattern, frame->function)) ||
 	       (frame->module && gm_suppression_matches(pattern, frame->module)) ||
 	       (frame->file && gm_suppression_matches(pattern, frame->file));
+}
+
+/*
+ * A pattern of the list, and its number there. A frame is part of many stacks: what the first 64
+ * patterns say of it is asked once.
+ */
+struct wanted {
+	const char *pattern;
+	unsigned number;
+	unsigned list;
+};
+
+#define REMEMBERED 64
+
+static bool matches_frame(const struct wanted *wanted, const struct gm_frame *frame)
+{
+	struct gm_frame_memo *memo = wanted->number < REMEMBERED ? frame->memo : NULL;
+	uint64_t bit = 1ull << (wanted->number % REMEMBERED);
+
+	if (!memo)
+		return matches_texts(wanted->pattern, frame);
+	if (!(memo->asked[wanted->list] & bit)) {
+		memo->asked[wanted->list] |= bit;
+		if (matches_texts(wanted->pattern, frame))
+			memo->matched[wanted->list] |= bit;
+	}
+	return memo->matched[wanted->list] & bit;
 }
 
 static const char *base_name(const char *path)
@@ -129,7 +156,7 @@ static const char *base_name(const char *path)
  * A shipped pattern is about the library that allocated, not about who called it: only frames up to
  * that library's own count. A bounded site only: what a library keeps on purpose does not grow.
  */
-static bool matches_library(const char *pattern, const struct gm_site *site)
+static bool matches_library(const struct wanted *wanted, const struct gm_site *site)
 {
 	if (site->verdict == GM_GROW)
 		return false;
@@ -140,32 +167,33 @@ static bool matches_library(const char *pattern, const struct gm_site *site)
 
 		if (!own && !frame->plumbing)
 			return false;
-		if (matches_frame(pattern, frame))
+		if (matches_frame(wanted, frame))
 			return true;
 	}
 	return false;
 }
 
-static bool matches_site(const char *pattern, const struct gm_site *site)
+static bool matches_site(const struct wanted *wanted, const struct gm_site *site)
 {
 	for (unsigned i = 0; site->stack && i < site->stack->count; i++)
-		if (matches_frame(pattern, &site->stack->frames[i]))
+		if (matches_frame(wanted, &site->stack->frames[i]))
 			return true;
-	return (site->function && gm_suppression_matches(pattern, site->function)) ||
-	       (site->library && gm_suppression_matches(pattern, site->library));
+	return (site->function && gm_suppression_matches(wanted->pattern, site->function)) ||
+	       (site->library && gm_suppression_matches(wanted->pattern, site->library));
 }
 
 void gm_suppress(struct gm_doc *doc, const struct gm_suppressions *suppressions)
 {
 	for (unsigned p = 0; p < suppressions->count; p++) {
 		struct gm_suppressed used = {.pattern = suppressions->patterns[p]};
+		struct wanted wanted = {used.pattern, p, suppressions->shipped};
 
 		for (unsigned i = 0; i < doc->sites_count; i++) {
 			struct gm_site *site = &doc->sites[i];
 
 			if (site->suppressed || site->verdict < GM_HELD ||
-			    !(suppressions->shipped ? matches_library(used.pattern, site)
-						    : matches_site(used.pattern, site)))
+			    !(suppressions->shipped ? matches_library(&wanted, site)
+						    : matches_site(&wanted, site)))
 				continue;
 			site->suppressed = used.pattern;
 			used.sites++;

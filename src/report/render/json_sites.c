@@ -28,13 +28,13 @@ static void release(void *rendered)
 /* A frame is part of many stacks; all of them hold the same object. */
 static json_t *shared_frame(struct gm_doc *doc, const struct gm_frame *frame)
 {
-	if (!frame->origin)
+	if (!frame->memo)
 		return frame_object(frame);
-	if (!frame->origin->rendered) {
+	if (!frame->memo->rendered) {
 		doc->release = release;
-		frame->origin->rendered = frame_object(frame);
+		frame->memo->rendered = frame_object(frame);
 	}
-	return json_incref(frame->origin->rendered);
+	return json_incref(frame->memo->rendered);
 }
 
 json_t *gm_json_stack(struct gm_doc *doc, const struct gm_stack *stack)
