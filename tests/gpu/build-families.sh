@@ -18,5 +18,8 @@ for source in "$here"/families/*.c; do
 		-I "$here/families" -I "$here/../../include" -o "$folder/family_$name" "$source" \
 		$runtime -L "$cuda/lib64/stubs" -lcuda -ldl -lrt -lpthread
 done
+${CXX:-c++} -O1 -g -fno-optimize-sibling-calls -Wall -DFAMILY_REAL -I "$cuda/include" -I "$here/families" \
+	-o "$folder/leaking" "$here/leaks/leaking.cpp" "$cuda/lib64/libcudart_static.a" \
+	-L "$cuda/lib64/stubs" -lcuda -ldl -lrt -lpthread
 cp -L "$cuda/lib64/libcudart.so.13" "$folder/"
 cp "$here/families/check.py" "$here/run-families.sh" "$folder/"
