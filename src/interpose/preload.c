@@ -14,6 +14,7 @@
 #include "stack/elf_symbols.h"
 #include "stack/stack.h"
 #include "store/hush.h"
+#include "store/journal.h"
 #include "store/place.h"
 #include "store/writer.h"
 #include "track/event.h"
@@ -159,6 +160,16 @@ static void describe_process(struct gm_header *header)
 
 /* ---- start ---- */
 
+static void open_history(void)
+{
+	int error = gm_journal_open(gm_settings.max_events_bytes);
+
+	if (error)
+		gm_log(GM_LOG_WARN, "GPUMEMTRACE_EVENTS=all: cannot keep a complete history at %s.events "
+		       "(%s): the last 65536 events are kept, as with ring", gm_store_path(),
+		       error == -EROFS ? "the file itself is in memory" : strerror(-error));
+}
+
 static bool open_file(void)
 {
 	char path[GM_PATH_BYTES];
@@ -177,6 +188,8 @@ static bool open_file(void)
 	}
 	gm_track_start(gm_settings.events != GM_EVENTS_OFF);
 	describe_process(gm_file);
+	if (gm_settings.events == GM_EVENTS_ALL)
+		open_history();
 	return true;
 }
 

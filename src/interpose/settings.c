@@ -156,6 +156,16 @@ static bool set_max_file(const char *v)
 	return true;
 }
 
+static bool set_max_events(const char *v)
+{
+	uint64_t bytes;
+
+	if (!read_size(v, &bytes) || bytes == 0)
+		return false;
+	gm_settings.max_events_bytes = bytes;
+	return true;
+}
+
 static bool set_signal(const char *v)
 {
 	static const struct {
@@ -251,6 +261,7 @@ static const struct setting {
 	{"TORCH", "auto", set_torch, "auto or off"},
 	{"EVENTS", "ring", set_events, "ring, off or all"},
 	{"MAX_FILE", "256MiB", set_max_file, "a size such as 64MiB"},
+	{"MAX_EVENTS", "4GiB", set_max_events, "a size such as 1GiB"},
 	{"SIGNAL", NULL, set_signal, "a signal name such as USR1"},
 	{"MARK", NULL, set_mark, "the name of an NVTX range"},
 	{"CAPACITY", NULL, set_capacity, "a size such as 16GiB"},
@@ -333,9 +344,6 @@ void gm_settings_report(void)
 			gm_log(GM_LOG_WARN, "%.*s: no such setting, ignored; see the README for the names",
 			       (int)strcspn(bad.entry[i], "="), bad.entry[i]);
 	}
-	if (gm_settings.events == GM_EVENTS_ALL)
-		gm_log(GM_LOG_WARN, "GPUMEMTRACE_EVENTS=all: a complete history cannot be kept yet; the last "
-		       "65536 events are, as with ring");
 }
 
 size_t gm_settings_print(char *text, size_t bytes)

@@ -19,7 +19,7 @@ struct gm_settings {
 	unsigned stacks;	/* enum gm_stack_mode */
 	unsigned depth;
 	enum gm_events events;
-	uint64_t max_file_bytes;
+	uint64_t max_file_bytes, max_events_bytes;
 	int signal;		/* 0: none */
 	const char *mark_range; /* NVTX range name, NULL: none */
 	uint64_t capacity_bytes; /* UINT64_MAX: unset */

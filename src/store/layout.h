@@ -42,6 +42,7 @@
 #define GM_FEATURE_RING	  (1ull << 2) /* table GM_TABLE_EVENTS is a ring */
 #define GM_FEATURE_CUPTI  (1ull << 3) /* events came from CUPTI */
 #define GM_FEATURE_IMPORTED (1ull << 4) /* made by the report from another tool's snapshot */
+#define GM_FEATURE_JOURNAL (1ull << 5) /* the complete history is beside it (journal_code.h) */
 
 enum gm_table_id {
 	GM_TABLE_STRINGS,	/* bytes: NUL-terminated UTF-8; a string's number is its first byte's */
@@ -506,7 +507,7 @@ enum gm_event_op {
 	GM_OP_LAUNCH
 };
 
-/* One event of the history ring, or of OUT.events. */
+/* One event of the history ring. */
 struct gm_event_record {
 	uint64_t time_ns;
 	uint64_t key;		/* pointer or handle; of a mark its record */

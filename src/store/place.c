@@ -3,6 +3,7 @@
  * this runs inside the program's first CUDA call.
  */
 #include "store/place.h"
+#include "store/journal_code.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,6 +48,7 @@ static const uint32_t network_filesystems[] = {
 static struct {
 	char part[GM_PATH_BYTES];
 	char kept[GM_PATH_BYTES + 32];
+	char history[GM_PATH_BYTES + 32];
 	char pointer[GM_PATH_BYTES + 64];
 } scratch;
 
@@ -160,6 +162,9 @@ static enum found what_is(const char *path, bool follow)
 	if (got >= (ssize_t)sizeof(file.header) &&
 	    !memcmp(file.header.magic, GM_MAGIC, sizeof(file.header.magic)))
 		return is_live(&file.header) ? FOUND_LIVE : FOUND_OLD;
+	if (got >= (ssize_t)sizeof(GM_JOURNAL_MAGIC) &&
+	    !memcmp(file.text, GM_JOURNAL_MAGIC, sizeof(GM_JOURNAL_MAGIC)))
+		return FOUND_OLD;
 	if (strncmp(file.text, GM_POINTER_MAGIC, magic))
 		return FOUND_FOREIGN;
 	line = magic + strcspn(file.text + magic, "\n");
@@ -174,12 +179,28 @@ static enum found what_is(const char *path, bool follow)
 	return what_is(scratch.part, false) == FOUND_LIVE ? FOUND_LIVE : FOUND_OLD;
 }
 
+/* The history of a file that was kept under another name goes with it; what it is, its reader checks. */
+static void keep_history(const char *path)
+{
+	char *kept = scratch.kept, *history = scratch.history;
+
+	if ((size_t)snprintf(history, sizeof(scratch.history), "%s" GM_HISTORY_SUFFIX, path) >=
+		    sizeof(scratch.history) ||
+	    what_is(history, false) != FOUND_OLD)
+		return;
+	strcat(kept, GM_HISTORY_SUFFIX);
+	if (link(history, kept) == 0)
+		unlink(history);
+	else if (errno != EEXIST && access(kept, F_OK) < 0)
+		rename(history, kept);
+}
+
 /* Renames an existing file of ours to the first free NAME.oldN; link() makes the claim on it atomic. */
 static int keep_old(const char *path)
 {
 	char *kept = scratch.kept;
 	struct stat st;
-	int i;
+	int i, error;
 
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
@@ -190,11 +211,14 @@ static int keep_old(const char *path)
 	for (i = 1; i <= MAX_KEPT; i++) {
 		snprintf(kept, sizeof(scratch.kept), "%s.old%d", path, i);
 		if (link(path, kept) == 0)
-			return unlink(path) < 0 ? -errno : 0;
-		if (errno == EEXIST)
+			error = unlink(path) < 0 ? -errno : 0;
+		else if (errno == EEXIST || access(kept, F_OK) == 0)
 			continue;
-		if (access(kept, F_OK) < 0) /* no hard links here */
-			return rename(path, kept) < 0 ? -errno : 0;
+		else /* no hard links here */
+			error = rename(path, kept) < 0 ? -errno : 0;
+		if (error == 0)
+			keep_history(path);
+		return error;
 	}
 	return -EEXIST;
 }
@@ -382,6 +406,50 @@ int gm_place_create(struct gm_place *place, const char *path)
 		return claim(place->path, &content);
 	strcpy(place->wanted, place->path);
 	return create_local(place, &content);
+}
+
+static int create_new(const char *path, const struct content *content)
+{
+	int fd = create_owned(path, content), error;
+
+	if (fd != -EEXIST)
+		return fd;
+	error = keep_old(path);
+	return error ? error : create_owned(path, content);
+}
+
+static bool append(char *out, const char *path, const char *suffix)
+{
+	return snprintf(out, GM_PATH_BYTES, "%s%s", path, suffix) < GM_PATH_BYTES - 16;
+}
+
+int gm_place_create_beside(struct gm_place *place, const struct gm_place *main, const char *suffix,
+			   const void *data, size_t bytes)
+{
+	struct content content = {data, bytes};
+	int fd, pointer;
+
+	if (!append(place->path, main->path, suffix) ||
+	    !append(place->wanted, main->wanted, main->wanted[0] ? suffix : ""))
+		return -ENAMETOOLONG;
+	fd = create_new(place->path, &content);
+	if (fd < 0 || !place->wanted[0])
+		return fd;
+	pointer = create_new(place->wanted, &(struct content){scratch.pointer, pointer_text(place)});
+	if (pointer < 0) {
+		close(fd);
+		unlink(place->path);
+		return pointer;
+	}
+	close(pointer);
+	return fd;
+}
+
+void gm_place_remove(const struct gm_place *place)
+{
+	unlink(place->path);
+	if (place->wanted[0])
+		unlink(place->wanted);
 }
 
 /* `to` is new: what stands there already is left alone. */

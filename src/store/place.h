@@ -10,6 +10,7 @@
 
 #define GM_PATH_BYTES 4096
 #define GM_POINTER_MAGIC "gpumemtrace-pointer 1\n"
+#define GM_HISTORY_SUFFIX ".events"
 
 struct gm_place {
 	char path[GM_PATH_BYTES];	/* the live file */
@@ -23,6 +24,17 @@ struct gm_place {
  * descriptor open for reading and writing, or -errno.
  */
 int gm_place_create(struct gm_place *place, const char *path);
+
+/*
+ * Creates the file named as `main`'s with `suffix` after it, with these first bytes, on the same disk and
+ * by the same rules; an old one of that name is kept, and follows its own main file when that is kept
+ * under another name. Returns a descriptor or -errno.
+ */
+int gm_place_create_beside(struct gm_place *place, const struct gm_place *main, const char *suffix,
+			   const void *data, size_t bytes);
+
+/* Removes the file, and the pointer to it, that gm_place_create or _beside has just made. */
+void gm_place_remove(const struct gm_place *place);
 
 /* After a clean exit: moves a live file on local disk to the place it was wanted at. 0 or -errno. */
 int gm_place_settle(struct gm_place *place);

@@ -1,10 +1,11 @@
 /*
  * Writing the output file (writer.h): one sparse file, mapped once at its full capacity and backed
- * chunk by chunk before a chunk is touched, so that a full disk is an error code and not a SIGBUS.
- * No descriptor is kept: the program could close it and reuse its number.
+ * chunk by chunk (backing.h).
  */
 #include "store/writer.h"
+#include "store/backing.h"
 #include "store/hush.h"
+#include "store/journal.h"
 #include "store/lock.h"
 #include "store/place.h"
 
@@ -16,10 +17,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
-#endif
 
 #define MIN_CAP_BYTES (4ull << 20)
 #define ADDRESS_SHARE 16u /* of RLIMIT_AS: the program needs the rest */
@@ -69,68 +66,26 @@ static struct {
 	struct gm_lock lock;	/* guards the directory, chunk hand-out and the string table */
 	struct table tables[GM_TABLES_NOW];
 	struct gm_directory_entry *directory;
-	char *base;
+	struct gm_backing backing;
 	uint64_t mapped_bytes;
 	size_t address_bytes;	/* of the tables' chunk addresses */
 	uint64_t data_offset;	/* of chunk 0 */
 	uint32_t capacity;	/* chunks */
 	bool private_memory;	/* the fallback: nothing on disk before the end */
 	bool stood_in;		/* gm_store_in_child put memory where the parent's file was */
-	bool populate;		/* MADV_POPULATE_WRITE works */
-	dev_t device;
-	ino_t inode;
 	char asked[GM_PATH_BYTES];	/* the path asked for; `place` has the one in use */
 	struct gm_place place;
 } store;
 
-static bool same_file(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && st.st_dev == store.device && st.st_ino == store.inode;
-}
-
-/* Before Linux 5.14: blocks by posix_fallocate on a descriptor opened for this one growth. */
-static int back_by_descriptor(uint64_t offset, uint64_t bytes)
-{
-	int fd = open(store.place.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC), error;
-
-	if (fd < 0)
-		return -errno;
-	error = same_file(fd) ? -posix_fallocate(fd, (off_t)offset, (off_t)bytes) : -ESTALE;
-	close(fd);
-	return error;
-}
-
 static int back(uint64_t offset, uint64_t bytes)
 {
-	if (store.private_memory)
-		return 0;
-	if (store.populate) {
-		if (madvise(store.base + offset, bytes, MADV_POPULATE_WRITE) == 0)
-			return 0;
-		if (errno == EFAULT) /* what would be SIGBUS */
-			return -ENOSPC;
-		if (errno != EINVAL && errno != EPERM && errno != ENOSYS)
-			return -errno;
-		store.populate = false;
-	}
-	return back_by_descriptor(offset, bytes);
-}
-
-static uint64_t limit_of(int resource)
-{
-	struct rlimit limit;
-
-	if (getrlimit(resource, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
-		return UINT64_MAX;
-	return limit.rlim_cur;
+	return store.private_memory ? 0 : gm_backing_grow(&store.backing, offset, bytes);
 }
 
 /* RLIMIT_FSIZE would answer growth beyond it with SIGXFSZ; address space is the program's own. */
 static uint64_t clamp_cap(uint64_t cap_bytes)
 {
-	uint64_t file_limit = limit_of(RLIMIT_FSIZE), share = limit_of(RLIMIT_AS) / ADDRESS_SHARE;
+	uint64_t file_limit = gm_limit_of(RLIMIT_FSIZE), share = gm_limit_of(RLIMIT_AS) / ADDRESS_SHARE;
 
 	if (cap_bytes > share)
 		cap_bytes = share;
@@ -143,34 +98,24 @@ static uint64_t clamp_cap(uint64_t cap_bytes)
 
 static int map_file(uint64_t bytes)
 {
-	struct stat st;
-	int fd = gm_place_create(&store.place, store.asked), error = 0;
+	int fd = gm_place_create(&store.place, store.asked), error;
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) < 0 || ftruncate(fd, (off_t)bytes) < 0)
-		error = -errno;
-	if (!error) {
-		store.device = st.st_dev;
-		store.inode = st.st_ino;
-		store.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (store.base == MAP_FAILED)
-			error = -errno;
-	}
+	store.backing.path = store.place.path;
+	error = gm_backing_map(&store.backing, fd, bytes);
 	close(fd);
-	if (error) {
+	if (error)
 		unlink(store.place.path);
-		store.base = NULL;
-	}
 	return error;
 }
 
 static int map_private(uint64_t bytes)
 {
-	store.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	store.backing.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (store.base == MAP_FAILED) {
-		store.base = NULL;
+	if (store.backing.base == MAP_FAILED) {
+		store.backing.base = NULL;
 		return -errno;
 	}
 	store.private_memory = true;
@@ -239,7 +184,7 @@ static int create_file(uint64_t bytes)
 		return error;
 	error = back(0, store.data_offset);
 	if (error) { /* the disk is full already */
-		munmap(store.base, bytes);
+		munmap(store.backing.base, bytes);
 		unlink(store.place.path);
 		if (store.place.wanted[0])
 			unlink(store.place.wanted);
@@ -253,7 +198,6 @@ int gm_store_create(const char *path, uint64_t cap_bytes)
 	int error, failure;
 
 	memset(&store, 0, sizeof(store));
-	store.populate = true;
 	if (strlen(path) >= sizeof(store.asked))
 		return -ENAMETOOLONG;
 	strcpy(store.asked, path);
@@ -269,21 +213,26 @@ int gm_store_create(const char *path, uint64_t cap_bytes)
 	store.mapped_bytes = bytes;
 	error = set_up_tables();
 	if (error) {
-		munmap(store.base, bytes);
+		munmap(store.backing.base, bytes);
 		if (!failure)
 			unlink(store.place.path);
 		return error;
 	}
-	madvise(store.base, bytes, MADV_DONTFORK);
-	store.directory = (struct gm_directory_entry *)(store.base + GM_HEADER_BYTES);
-	fill_header((struct gm_header *)store.base, bytes);
-	gm_file = (struct gm_header *)store.base;
+	madvise(store.backing.base, bytes, MADV_DONTFORK);
+	store.directory = (struct gm_directory_entry *)(store.backing.base + GM_HEADER_BYTES);
+	fill_header((struct gm_header *)store.backing.base, bytes);
+	gm_file = (struct gm_header *)store.backing.base;
 	return failure; /* negative with gm_file set: in private memory, the caller warns */
 }
 
 const char *gm_store_path(void)
 {
 	return store.place.wanted[0] ? store.place.wanted : store.place.path;
+}
+
+const struct gm_place *gm_store_place(void)
+{
+	return store.private_memory ? NULL : &store.place;
 }
 
 static uint64_t used_bytes(void)
@@ -326,7 +275,7 @@ static int copy_to(const char *path)
 		close(fd);
 		return -EINVAL;
 	}
-	error = ftruncate(fd, 0) < 0 ? -errno : write_all(fd, store.base, used_bytes());
+	error = ftruncate(fd, 0) < 0 ? -errno : write_all(fd, store.backing.base, used_bytes());
 	if (close(fd) < 0 && !error)
 		error = -errno;
 	if (error)
@@ -351,21 +300,16 @@ static int write_private(void)
 	struct stat st;
 	int fd, error;
 
-	if (store.inode)
-		fd = open(store.place.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	else
-		fd = gm_place_create(&store.place, store.asked);
+	fd = store.backing.inode ? gm_backing_open(&store.backing)
+				 : gm_place_create(&store.place, store.asked);
 	if (fd < 0)
-		return store.inode ? -errno : fd;
-	if (store.inode && !same_file(fd)) {
-		close(fd);
-		return -ESTALE;
-	}
+		return fd;
 	if (fstat(fd, &st) == 0) {
-		store.device = st.st_dev;
-		store.inode = st.st_ino;
+		store.backing.path = store.place.path;
+		store.backing.device = st.st_dev;
+		store.backing.inode = st.st_ino;
 	}
-	error = lseek(fd, 0, SEEK_SET) < 0 ? -errno : write_all(fd, store.base, used_bytes());
+	error = lseek(fd, 0, SEEK_SET) < 0 ? -errno : write_all(fd, store.backing.base, used_bytes());
 	close(fd);
 	if (error)
 		unlink(store.place.path); /* half a file says nothing right */
@@ -402,23 +346,21 @@ static void unmap_tail(void)
 {
 	uint64_t used = used_bytes();
 
-	mmap(store.base + used, store.mapped_bytes - used, PROT_NONE,
+	mmap(store.backing.base + used, store.mapped_bytes - used, PROT_NONE,
 	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-int gm_store_finish(void)
+static int finish_file(void)
 {
 	int fd, error = 0;
 	bool stopped = stop_growth();
 
 	if (store.private_memory)
 		return write_private();
-	fd = open(store.place.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	fd = gm_backing_open(&store.backing);
 	if (fd < 0)
-		return -errno;
-	if (!same_file(fd))
-		error = -ESTALE;
-	else if (stopped && ftruncate(fd, (off_t)used_bytes()) < 0)
+		return fd;
+	if (stopped && ftruncate(fd, (off_t)used_bytes()) < 0)
 		error = -errno;
 	close(fd);
 	if (error || gm_file->end == GM_END_EXEC)
@@ -428,18 +370,26 @@ int gm_store_finish(void)
 	return gm_place_settle(&store.place);
 }
 
+int gm_store_finish(void)
+{
+	int history = gm_journal_finish(), error = finish_file();
+
+	return error ? error : history;
+}
+
 void gm_store_resume(void)
 {
 	int fd;
 
+	gm_journal_resume();
 	if (store.private_memory)
 		store.capacity = most_chunks();
-	if (store.private_memory || limit_of(RLIMIT_FSIZE) < store.mapped_bytes)
+	if (store.private_memory || gm_limit_of(RLIMIT_FSIZE) < store.mapped_bytes)
 		return; /* of the latter no growth from now on, counted as dropped */
-	fd = open(store.place.path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	fd = gm_backing_open(&store.backing);
 	if (fd < 0)
 		return;
-	if (same_file(fd) && ftruncate(fd, (off_t)store.mapped_bytes) == 0)
+	if (ftruncate(fd, (off_t)store.mapped_bytes) == 0)
 		store.capacity = most_chunks();
 	close(fd);
 }
@@ -450,15 +400,17 @@ void gm_store_in_child(void)
 
 	if (!gm_file)
 		return;
-	memory = mmap(store.base, store.mapped_bytes, PROT_READ | PROT_WRITE,
+	gm_journal_in_child();
+	memory = mmap(store.backing.base, store.mapped_bytes, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	store.stood_in = memory != MAP_FAILED;
 }
 
 void gm_store_forget(void)
 {
+	gm_journal_forget();
 	if (store.stood_in)
-		munmap(store.base, store.mapped_bytes);
+		munmap(store.backing.base, store.mapped_bytes);
 	if (store.tables[0].chunks)
 		munmap(store.tables[0].chunks, store.address_bytes);
 	gm_file = NULL;
@@ -476,7 +428,7 @@ static bool add_chunk(enum gm_table_id id)
 		return false;
 	store.directory[number].table = id;
 	store.directory[number].ordinal = table->chunk_count;
-	__atomic_store_n(&table->chunks[table->chunk_count], store.base + offset, __ATOMIC_RELEASE);
+	__atomic_store_n(&table->chunks[table->chunk_count], store.backing.base + offset, __ATOMIC_RELEASE);
 	table->chunk_count++;
 	__atomic_store_n(&gm_file->chunk_count, number + 1, __ATOMIC_RELEASE);
 	return true;

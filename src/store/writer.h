@@ -6,6 +6,7 @@
 #define GM_STORE_WRITER_H
 
 #include "store/layout.h"
+#include "store/place.h"
 #include <stdbool.h>
 
 /* The open file's header, NULL while there is none (then nothing below may be called). */
@@ -22,8 +23,11 @@ int gm_store_create(const char *path, uint64_t cap_bytes);
 /* The path in use (it can differ from the one asked for), "" for none. Static storage. */
 const char *gm_store_path(void);
 
+/* Where the file lies; NULL where it is in private memory. */
+const struct gm_place *gm_store_place(void);
+
 /*
- * Trims the file to its used size (the private fallback is written here) and moves it to where it was
+ * Trims the file, and the history beside it (journal.h), to its used size (the private fallback is written here) and moves it to where it was
  * wanted, but before an exec, which can fail; the mapping stays. Other threads may go on recording:
  * what needs more room is dropped from now on. The caller has set `end`. 0 or -errno.
  */

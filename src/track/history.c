@@ -1,8 +1,8 @@
 /*
- * The history of events: a ring of the last 65,536 in the file. Called under the tracker's lock.
+ * The history of events: a ring of the last 65,536 in the file, and the journal beside it where all are
+ * kept. Called under the tracker's lock.
  */
 #include "track/state.h"
-
 
 #define RING_RECORDS 65536u
 
@@ -29,15 +29,9 @@ static struct gm_event_record *next_record(void)
 	return record;
 }
 
-void gm_history(enum gm_event_op op, const struct gm_event *event, uint64_t serial, uint32_t site)
+static void fill(struct gm_event_record *record, enum gm_event_op op, const struct gm_event *event,
+		 uint64_t serial, uint32_t site)
 {
-	struct gm_event_record *record;
-
-	if (!ring_on)
-		return;
-	record = next_record();
-	if (!record)
-		return;
 	record->time_ns = gm_track.now_ns;
 	record->key = event->key;
 	record->bytes = event->bytes;
@@ -53,6 +47,29 @@ void gm_history(enum gm_event_op op, const struct gm_event *event, uint64_t seri
 	record->space = event->space;
 	record->error = event->error;
 	record->stream = event->stream;
+}
+
+/* The journal of live allocations tells by itself what came, and what went without a word of its own. */
+static bool tells_itself(enum gm_event_op op, const struct gm_event *event, uint64_t serial)
+{
+	return op == GM_OP_ALLOC || op == GM_OP_MAP ||
+	       (op == GM_OP_FREE && serial && event->stack == GM_NONE && event->function == GM_NONE);
+}
+
+void gm_history(enum gm_event_op op, const struct gm_event *event, uint64_t serial, uint32_t site)
+{
+	struct gm_event_record *record, call;
+
+	if (gm_journal_on && !tells_itself(op, event, serial)) {
+		fill(&call, op, event, serial, site);
+		gm_journal_call(&call);
+	}
+	if (!ring_on)
+		return;
+	record = next_record();
+	if (!record)
+		return;
+	fill(record, op, event, serial, site);
 	gm_file->event_head++;
 	if (gm_file->event_head <= RING_RECORDS)
 		gm_store_publish(GM_TABLE_EVENTS);

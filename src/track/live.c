@@ -160,11 +160,15 @@ struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
 		put_record(record, number);
 		return NULL;
 	}
+	if (gm_journal_on)
+		gm_journal_add(record, number);
 	return record;
 }
 
 void gm_live_drop(struct gm_alloc_record *record, uint32_t number)
 {
+	if (gm_journal_on)
+		gm_journal_drop(number, gm_track.now_ns, gm_calling_thread());
 	gm_live_unindex(record, number);
 	put_record(record, number);
 }
@@ -188,12 +192,14 @@ void gm_live_end(struct gm_alloc_record *record, uint32_t number)
 	gm_live_drop(record, number);
 }
 
-void gm_live_resize(struct gm_alloc_record *record, uint64_t bytes)
+void gm_live_resize(struct gm_alloc_record *record, uint32_t number, uint64_t bytes)
 {
 	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, record->site);
 	struct gm_usage_record *usage = gm_usage(record->device, record->kind);
 	uint64_t more = bytes - record->bytes;
 
+	if (gm_journal_on)
+		gm_journal_resize(number, bytes, gm_track.now_ns, gm_calling_thread());
 	record->bytes = bytes;
 	if (site) {
 		site->live_bytes += more;

@@ -6,6 +6,7 @@
 #define GM_TRACK_STATE_H
 
 #include "stack/arena.h"
+#include "store/journal.h"
 #include "store/layout.h"
 #include "store/lock.h"
 #include "store/writer.h"
@@ -123,7 +124,7 @@ struct gm_alloc_record *gm_vmm_pending(uint64_t handle, uint32_t *number);
 /* vmm.c: a handle's mapping, tile or binding went. */
 void gm_vmm_let_go(uint32_t owner);
 /* A handle that the driver told no size of turns out to hold at least `bytes`. */
-void gm_live_resize(struct gm_alloc_record *record, uint64_t bytes);
+void gm_live_resize(struct gm_alloc_record *record, uint32_t number, uint64_t bytes);
 
 /* holds.c: a multicast object or sparse array is gone, and with it what it held. */
 void gm_holder_gone(unsigned space, uint64_t object);
@@ -145,7 +146,8 @@ void gm_levels_physical(int device, int64_t change);
 void gm_in_use_raise(int device);
 void gm_in_use_reset(void);
 
-/* history.c: the ring of the last events. */
+/* history.c: the ring of the last events, and the journal of them all where one is kept. A free is told
+ * before its allocation ends. */
 void gm_history(enum gm_event_op op, const struct gm_event *event, uint64_t serial, uint32_t site);
 void gm_history_start(bool on);
 

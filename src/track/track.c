@@ -240,6 +240,7 @@ static void free_succeeded(struct gm_ticket ticket, struct gm_alloc_record *reco
 		told.kind = record->kind;
 		told.device = record->device;
 	}
+	gm_history(GM_OP_FREE, &told, serial, site);
 	if (record && event->error) { /* teardown: the memory goes with the process */
 		gm_file->teardown_frees++;
 		gm_live_end(record, ticket.record);
@@ -261,7 +262,6 @@ static void free_succeeded(struct gm_ticket ticket, struct gm_alloc_record *reco
 	} else if (ticket.record == GM_NONE) {
 		gm_file->unknown_frees++;
 	}
-	gm_history(GM_OP_FREE, &told, serial, site);
 }
 
 static void free_failed(struct gm_alloc_record *record, const struct gm_event *event)

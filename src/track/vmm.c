@@ -116,7 +116,7 @@ void gm_track_map(const struct gm_event *event, uint64_t handle, uint64_t offset
 		if (owner)
 			owner->mappings++;
 		if (owner && owner->kind == GM_KIND_IMPORTED && offset + event->bytes > owner->bytes)
-			gm_live_resize(owner, offset + event->bytes);
+			gm_live_resize(owner, mapping.owner, offset + event->bytes);
 		if (mapping.flags & GM_ALLOC_TORCH)
 			gm_torch_add(record);
 		vmm = vmm_of(mapping.device);

@@ -33,9 +33,9 @@ print(sqlite3.connect(sys.argv[1]).execute("SELECT sum(bytes) FROM events WHERE 
 	[ "$(events alloc)" = 0 ]
 }
 
-@test "all: said not to be there, and as ring" {
+@test "all: the complete history is beside the file, and as much in the ring" {
 	GPUMEMTRACE_EVENTS=all LD_PRELOAD=$SHIM "$PROGRAMS/runtime13_O2" > "$work/said" 2> "$work/errors"
-	[ "$(grep -c 'GPUMEMTRACE_EVENTS=all' "$work/errors")" = 1 ]
+	[ ! -s "$work/errors" ]
 	[ "$(events alloc)" -gt 0 ]
-	[ ! -e "$work/out.gmt.events" ]
+	[ "$(head -c 7 "$work/out.gmt.events")" = GPUMEMV ]
 }

@@ -1,0 +1,78 @@
+/*
+ * Files that are mapped before they have blocks (backing.h).
+ */
+#include "store/backing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || ftruncate(fd, (off_t)bytes) < 0)
+		return -errno;
+	backing->device = st.st_dev;
+	backing->inode = st.st_ino;
+	backing->base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (backing->base != MAP_FAILED)
+		return 0;
+	backing->base = NULL;
+	return -errno;
+}
+
+int gm_backing_open(const struct gm_backing *backing)
+{
+	int fd = open(backing->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && st.st_dev == backing->device && st.st_ino == backing->inode)
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
+/* Before Linux 5.14: blocks by posix_fallocate on a descriptor opened for this one growth. */
+static int grow_by_descriptor(const struct gm_backing *backing, uint64_t offset, uint64_t bytes)
+{
+	int fd = gm_backing_open(backing), error;
+
+	if (fd < 0)
+		return fd;
+	error = -posix_fallocate(fd, (off_t)offset, (off_t)bytes);
+	close(fd);
+	return error;
+}
+
+int gm_backing_grow(struct gm_backing *backing, uint64_t offset, uint64_t bytes)
+{
+	if (!backing->by_descriptor) {
+		if (madvise(backing->base + offset, bytes, MADV_POPULATE_WRITE) == 0)
+			return 0;
+		if (errno == EFAULT) /* what would be SIGBUS */
+			return -ENOSPC;
+		if (errno != EINVAL && errno != EPERM && errno != ENOSYS)
+			return -errno;
+		backing->by_descriptor = true;
+	}
+	return grow_by_descriptor(backing, offset, bytes);
+}
+
+uint64_t gm_limit_of(int resource)
+{
+	struct rlimit limit;
+
+	if (getrlimit(resource, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	return limit.rlim_cur;
+}

@@ -1,0 +1,137 @@
+/*
+ * The format of OUT.events, the complete history (GPUMEMTRACE_EVENTS=all): a journal of the table of
+ * live allocations, and of the calls that do not change it. Played from its start to any moment it
+ * gives the table of that moment, and with it every current figure.
+ *
+ * The file:   header (one page) | chunk 0 | chunk 1 | ...
+ *
+ * A chunk is GM_JOURNAL_CHUNK_BYTES long: struct gm_journal_chunk and entries of a few bytes each, as
+ * differences from the entry before. Each chunk starts from its own header's values, so that damage
+ * ends with its chunk. An entry is written first and counted in `filled` then (release): what a killed
+ * process was in the middle of is not counted, and what it had counted is whole.
+ *
+ * An entry begins with a byte: bits 0 and 1 what it is (enum gm_journal_what), 2 another thread than
+ * before follows, 3 and 4 an addition's level, 5 its bytes are in units of 512, 6 so is the difference
+ * of its address from the last one of its level, 7 a byte of GM_ADD_... follows. Numbers are LEB128,
+ * signed ones in zigzag. Then, of every entry: nanoseconds since the one before, [thread]; and
+ *
+ *   add     record number, site, address, bytes, what the GM_ADD_ byte names
+ *   drop    record number
+ *   resize  record number, bytes
+ *   call    enum gm_event_op, GM_CALL_... bits, what those name
+ *
+ * Shared by the shim and the report. Calls nothing but memset; safe in any context.
+ */
+#ifndef GM_STORE_JOURNAL_CODE_H
+#define GM_STORE_JOURNAL_CODE_H
+
+#include "store/layout.h"
+#include <stdbool.h>
+
+#define GM_JOURNAL_MAGIC       "GPUMEMV" /* 8 bytes with the NUL */
+#define GM_JOURNAL_VERSION     1u
+#define GM_JOURNAL_CHUNK_MAGIC 0x56454d47u
+#define GM_JOURNAL_CHUNK_BYTES GM_CHUNK_BYTES
+#define GM_JOURNAL_ENTRY_BYTES 128u /* no entry is longer */
+
+/* Why a journal ends before the recording does. */
+enum gm_journal_loss { GM_JOURNAL_WHOLE, GM_JOURNAL_CAP, GM_JOURNAL_DISK };
+
+struct gm_journal_header {
+	char magic[8];
+	uint32_t byte_order;	/* GM_BYTE_ORDER */
+	uint32_t format_version;
+	uint32_t oldest_version; /* a reader of at least this version can read it */
+	uint32_t header_bytes;	/* GM_HEADER_BYTES */
+	uint32_t chunk_bytes;
+	uint32_t pid;		/* these four are those of the output file that it belongs to */
+	uint64_t pid_start_ticks;
+	uint64_t started_realtime_ns;
+	uint64_t started_monotonic_ns;
+	uint64_t cap_bytes;	/* GPUMEMTRACE_MAX_EVENTS */
+	uint64_t chunk_count;	/* chunks in use (release) */
+	uint64_t lost;		/* entries that were not kept, all of them after the last one kept */
+	uint64_t lost_from_ns;	/* time of the first of them */
+	uint32_t loss;		/* enum gm_journal_loss */
+	uint32_t reserved;
+};
+
+struct gm_journal_chunk {
+	uint32_t magic;
+	uint32_t number;
+	uint64_t filled;	/* entries << 32 | bytes of entries (release) */
+	uint64_t base_ns;	/* what the first entry's time is counted from */
+	uint64_t base_serial;	/* `serial` before the first entry */
+};
+
+enum gm_journal_what { GM_JOURNAL_ADD, GM_JOURNAL_DROP, GM_JOURNAL_RESIZE, GM_JOURNAL_CALL };
+
+/*
+ * Fields of an addition that differ from the last one of its level, or from what is usual: nobody's
+ * memory (owner), the next serial number, and physical bytes by gm_journal_physical.
+ */
+#define GM_ADD_CLASS	1u  /* space, kind, device, flags */
+#define GM_ADD_STREAM	2u
+#define GM_ADD_CONTEXT	4u
+#define GM_ADD_OWNER	8u
+#define GM_ADD_PHYSICAL 16u /* difference from what is usual */
+#define GM_ADD_SERIAL	32u /* difference from the last allocation's, less 1 */
+
+/* Fields of a call that are not 0 (site, stack: not GM_NONE; function: not UINT16_MAX). */
+#define GM_CALL_KEY	 1u
+#define GM_CALL_BYTES	 2u
+#define GM_CALL_SERIAL	 4u /* how many allocations ago */
+#define GM_CALL_SITE	 8u
+#define GM_CALL_STACK	 16u
+#define GM_CALL_FUNCTION 32u
+#define GM_CALL_ERROR	 64u
+#define GM_CALL_STREAM	 128u
+#define GM_CALL_CLASS	 256u /* space, kind, device, level */
+#define GM_CALL_BITS	 511u
+
+/* One entry. Of `alloc` an addition has all but references, mappings and the state; a drop only
+ * `time_ns` and `thread`. */
+struct gm_journal_entry {
+	enum gm_journal_what what;
+	uint32_t number;		/* record in the table of live allocations; of a call none */
+	uint64_t bytes;			/* of a resize: from now on */
+	struct gm_alloc_record alloc;	/* of an addition */
+	struct gm_event_record event;	/* of a call; of the others its time and thread */
+};
+
+/* What differences are from. Zero-initialised, then gm_journal_begin for each chunk. */
+struct gm_journal_state {
+	uint64_t time_ns, serial, call_key;
+	uint32_t thread;
+	struct {
+		uint64_t key, stream;
+		uint32_t context;
+		uint16_t flags;
+		uint8_t space, kind;
+		int16_t device;
+	} level[GM_LEVELS];
+};
+
+void gm_journal_begin(struct gm_journal_state *state, uint64_t base_ns, uint64_t base_serial);
+
+/* Physical bytes of most allocations of a kind and size. */
+uint64_t gm_journal_physical(unsigned level, unsigned kind, uint64_t bytes);
+
+/* Each writes an entry of at most GM_JOURNAL_ENTRY_BYTES at `to` and returns where it ends. */
+uint8_t *gm_journal_put_add(struct gm_journal_state *state, uint8_t *to, uint32_t number,
+			    const struct gm_alloc_record *alloc);
+uint8_t *gm_journal_put_drop(struct gm_journal_state *state, uint8_t *to, uint32_t number,
+			     uint64_t time_ns, uint32_t thread);
+uint8_t *gm_journal_put_resize(struct gm_journal_state *state, uint8_t *to, uint32_t number,
+			       uint64_t bytes, uint64_t time_ns, uint32_t thread);
+uint8_t *gm_journal_put_call(struct gm_journal_state *state, uint8_t *to,
+			     const struct gm_event_record *event);
+
+/*
+ * Reads the entry at `at`; returns where it ends, or NULL where the bytes are no entry: they end within
+ * it, or name a kind, level or operation that there is not.
+ */
+const uint8_t *gm_journal_get(struct gm_journal_state *state, const uint8_t *at, const uint8_t *end,
+			      struct gm_journal_entry *entry);
+
+#endif
