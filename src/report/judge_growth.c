@@ -117,13 +117,15 @@ struct gm_growth_result gm_judge_growth(const struct gm_window *windows,
 
 	while (count && windows->max_bytes == 0) {
 		windows++;
-		survivors += survivors != NULL;
+		if (survivors)
+			survivors++;
 		count--;
 	}
 	if (count < warmup || count - warmup < GM_GROWTH_LEAST_WINDOWS)
 		return result;
 	windows += warmup;
-	survivors += survivors ? warmup : 0;
+	if (survivors)
+		survivors += warmup;
 	count -= warmup;
 	result.windows = count;
 	result.first_bytes = windows[0].min_bytes;
