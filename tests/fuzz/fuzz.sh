@@ -1,16 +1,29 @@
 #!/usr/bin/env bash
-# fuzz.sh FUZZER SECONDS SEED [CORPUS]: runs a fuzzer that long, from the seed and what it found before.
-# Nightly: hours and a corpus that is kept. Leaks are not looked for: rules are kept for good on
-# purpose. Prints the number of executions; a crash is a failure.
+# fuzz.sh FUZZER SECONDS SEED...: runs a fuzzer that long, from the seeds and from what once made it fail
+# (regressions/). CORPUS=DIR keeps what it finds from one run to the next. Leaks are not looked for: rules
+# are kept for good on purpose. Prints the number of executions. A crash is a failure; its input is kept
+# in CORPUS or $TMPDIR and belongs into regressions/ with the fix.
 set -eu
-fuzzer=$(realpath "$1") seconds=$2 seed=$3 corpus=${4:+$(realpath "$4")}
+fuzzer=$(realpath "$1") seconds=$2
+shift 2
+name=$(basename "$fuzzer")
+name=${name#fuzz_}
+here=$(dirname "$(realpath "$0")")
+kept=$(realpath "${CORPUS:-${TMPDIR:-/tmp}}")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-[ -n "$corpus" ] || corpus=$work/corpus
-mkdir -p "$corpus"
-cp "$seed" "$corpus/"
-cd "$work"
-export ASAN_OPTIONS=detect_leaks=0
-"$fuzzer" -max_total_time="$seconds" -max_len=4194304 -timeout=10 -print_final_stats=1 -detect_leaks=0 "$corpus" > log 2>&1 ||
-	{ tail -n 60 log; ls crash-* 2> /dev/null && cp crash-* "${TMPDIR:-/tmp}"; exit 1; }
-grep -E 'number_of_executed_units|new_units_added' log
+corpus=${CORPUS:+$kept/$name}
+mkdir -p "${corpus:=$work/corpus}" "$work/seeds"
+for seed in "$@" "$here/regressions/$name"/*; do
+	[ ! -e "$seed" ] || cp "$seed" "$work/seeds/"
+done
+mkdir "$work/cwd"
+cd "$work/cwd"
+# an absurd size makes an allocation fail, as it does without the sanitizer
+export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
+if ! "$fuzzer" -max_total_time="$seconds" -timeout=20 -print_final_stats=1 -detect_leaks=0 -close_fd_mask=3 \
+	-artifact_prefix="$kept/$name-" "$corpus" "$work/seeds" > "$work/log" 2>&1; then
+	tail -n 60 "$work/log"
+	exit 1
+fi
+grep -E 'number_of_executed_units|new_units_added' "$work/log"

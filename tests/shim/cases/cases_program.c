@@ -53,7 +53,7 @@ static void registered(void)
 static void pinned_forgotten(void)
 {
 	void *context, *host;
-	int device;
+	int device = 0;
 
 	need(cuInit(0) == 0 && cuDeviceGet(&device, 0) == 0);
 	need(cuDevicePrimaryCtxRetain((CUcontext *)&context, device) == 0);

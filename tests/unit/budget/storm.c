@@ -1,13 +1,15 @@
 /*
  * 64 threads on all families at once, straight into track/, for a number of rounds each; then the books
  * are held against each other. Built plain, for ThreadSanitizer and for the address sanitizer.
- * Arguments: rounds per thread, a directory.
+ * Arguments: rounds per thread, or a time ("60s"); a directory.
  */
 #include "drive.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define THREADS 64
@@ -28,7 +30,8 @@ static const struct family {
 
 #define FAMILIES (sizeof(families) / sizeof(*families))
 
-static unsigned long rounds;
+static unsigned long rounds; /* 0: until `end` */
+static time_t end;
 
 static struct gm_event event_of(const struct family *family, uint64_t key)
 {
@@ -53,7 +56,7 @@ static void *work(void *argument)
 	uint64_t base = ((uint64_t)(uintptr_t)argument + 1) << 32;
 	unsigned long i;
 
-	for (i = 0; i < rounds; i++) {
+	for (i = 0; rounds ? i < rounds : i % 64 || time(NULL) < end; i++) {
 		const struct family *family = &families[i % FAMILIES];
 		struct gm_event event = event_of(family, base + i % 512 * 4096);
 		struct gm_alloc_record copy;
@@ -86,6 +89,10 @@ int main(int argc, char **argv)
 	uint32_t i;
 
 	rounds = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000;
+	if (argc > 1 && strchr(argv[1], 's')) {
+		end = time(NULL) + (time_t)rounds;
+		rounds = 0;
+	}
 	snprintf(path, sizeof(path), "%s/storm-%d.gmt", argc > 2 ? argv[2] : "/tmp", getpid());
 	if (!drive_open(path, 64 << 20))
 		return 2;
@@ -102,7 +109,7 @@ int main(int argc, char **argv)
 		if (usage->allocations - usage->frees != usage->current_count)
 			return 4;
 	}
-	printf("%u threads, %lu rounds each: %llu events, live %llu\n", THREADS, rounds,
+	printf("%u threads: %llu events, live %llu\n", THREADS,
 	       (unsigned long long)gm_file->events, (unsigned long long)live);
 	return live == (uint64_t)THREADS * KEPT * 1000 && gm_file->dropped_records == 0 ? 0 : 5;
 }

@@ -1,0 +1,75 @@
+/*
+ * Any bytes as an output file or as a snapshot of PyTorch's, through the whole report: loading,
+ * verdicts and findings, the gates against themselves, and every way to print them.
+ */
+#include "harness.h"
+#include "report/compare.h"
+#include "report/gates.h"
+#include "report/job.h"
+#include "report/render/export.h"
+#include "report/render/json.h"
+#include "report/render/text_check.h"
+
+static void complain(const char *sentence)
+{
+	if (!*sentence)
+		abort();
+}
+
+static void print(struct gm_job *job, struct gm_doc *doc, FILE *nowhere)
+{
+	struct gm_out out = {nowhere, true, 20, true};
+
+	gm_text_summary(&out, doc, false);
+	gm_text_leaks(&out, doc, true);
+	gm_text_sites(&out, doc, "churn", false);
+	gm_text_fragmentation(&out, doc);
+	gm_text_ooms(&out, doc);
+	gm_text_timeline(&out, doc);
+	gm_text_gates(&out, doc, false);
+	gm_text_job(&out, job);
+	gm_json_write(gm_json_job(job), nowhere);
+	gm_junit_write(job, nowhere);
+	gm_sarif_write(job, nowhere);
+}
+
+static void export(struct gm_doc *doc, const struct gm_options *options, FILE *nowhere)
+{
+	char error[1024];
+
+	for (unsigned i = 0; i < gm_export_formats_count; i++) {
+		const struct gm_export_format *format = &gm_export_formats[i];
+
+		if (format->write)
+			format->write(doc, options, nowhere);
+		else
+			format->write_path(doc, options, ":memory:", error, sizeof(error));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	struct gm_options options = {.device = -1, .kind = -1, .level = -1,
+				     .warmup = GM_WARMUP_WINDOWS, .top = 20};
+	struct gm_gate_options gates = gm_gate_defaults();
+	FILE *nowhere = fopen("/dev/null", "w");
+	char path[64], *paths[] = {path};
+	struct gm_job *job;
+	int fd;
+
+	if (!nowhere)
+		abort();
+	gates.per_mark = gates.no_errors = true;
+	gates.max_peak_bytes = gates.max_retries = gates.max_fragmentation_percent = 1;
+	harness_file(data, bytes, &fd, path);
+	job = gm_job_open(paths, 1, &options, complain);
+	if (job) {
+		gm_run_gates(job->docs[0], &gates, job->docs[0]);
+		print(job, job->docs[0], nowhere);
+		export(job->docs[0], &options, nowhere);
+		gm_job_free(job);
+	}
+	close(fd);
+	fclose(nowhere);
+	return 0;
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""with_tool.py BUILD TOOL [TEST...]: the tests of a build folder that run gpumem-report, all or those
+named, with another build of it, or a script that runs it under a checker. Prints what failed; the exit
+status is 1 if anything did. Programs under the shim stay those of BUILD: a sanitizer cannot be preloaded."""
+import json
+import os
+import subprocess
+import sys
+
+build, tool, wanted = os.path.realpath(sys.argv[1]), os.path.realpath(sys.argv[2]), sys.argv[3:]
+plain = os.path.join(build, "tools", "gpumem-report", "gpumem-report")
+
+
+def swap(word):
+    return tool if os.path.join(build, word) == plain else word
+
+
+tests = json.loads(subprocess.check_output(["meson", "introspect", "--tests", build]))
+failed = ran = skipped = 0
+for test in tests:
+    words = test["cmd"] + list(test["env"].values())
+    if [swap(word) for word in words] == words or wanted and test["name"] not in wanted:
+        continue
+    ran += 1
+    environment = dict(os.environ, **{key: swap(value) for key, value in test["env"].items()})
+    done = subprocess.run([swap(word) for word in test["cmd"]], env=environment, cwd=test["workdir"] or build,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    # bats and TAP programs say "not ok"; status 77 is a test that cannot run here
+    lines = done.stdout.splitlines()
+    bad = any(line.startswith("not ok") for line in lines)
+    skipped += done.returncode == 77
+    if bad or done.returncode not in (0, 77):
+        failed += 1
+        print(f"--- {test['name']}: failed, status {done.returncode}")
+        print("\n".join(line for line in lines if not line.startswith("ok "))[-4000:])
+    else:
+        print(f"{test['name']}: ok", flush=True)
+print(f"{ran - failed - skipped} passed, {failed} failed, {skipped} skipped with {tool}")
+sys.exit(1 if failed or not ran else 0)
