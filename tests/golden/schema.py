@@ -176,6 +176,52 @@ def differences():
         [("grew", 10 << 20, 20 << 20)]
 
 
+def plan():
+    mib, params = 1 << 20, 7_000_000_000
+    document = valid("plan", "--json", "--params", "7B", "--precision", "bf16", "--optimizer", "adam",
+                     "--gpu", "h200", "--batch", "4", "--target-batch", "64")
+    assert document["file"] is None and document["runs"] == [] and document["sites"] == []
+    made = document["plan"]
+    rows = {row["what"]: row["bytes"] for row in made["rows"]}
+    # 2 bytes of weights and gradients, two fp32 states, an fp32 copy: 16 bytes a parameter
+    assert rows["weights"] == rows["gradients"] == 2 * params
+    assert rows["optimizer state"] == 8 * params and rows["master weights"] == 4 * params
+    assert made["parameters"] == params and made["batch"] == 4 and made["measured"] is False
+    # 34sh + 5as^2 bytes for each of 32 layers and 4 sequences; 4sv for the logits
+    assert rows["activations"] == 4 * 32 * (34 * 2048 * 4096 + 5 * 32 * 2048 ** 2)
+    assert rows["logits"] == 4 * 4 * 2048 * 32000
+    assert made["total_bytes"] == sum(rows.values()) == made["fixed_bytes"] + 4 * made["per_batch_bytes"]
+    limit = made["capacity_bytes"]
+    assert made["max_batch"] == (limit - made["fixed_bytes"]) // made["per_batch_bytes"] == 1
+    assert made["accumulation"] == 64 and made["safe_batch"] <= made["max_batch"]
+    for fit in made["fits"]:
+        left = 100 * (fit["total_bytes"] - made["total_bytes"]) / fit["total_bytes"]
+        assert abs(fit["margin_percent"] - left) < 0.01 and fit["fits"] == (left >= 15), fit
+    variants = {variant["what"]: variant["total_bytes"] for variant in made["variants"]}
+    assert made["total_bytes"] - variants["ZeRO-1 on 8 ranks"] == 12 * params * 7 // 8
+    assert variants["ZeRO-1 on 8 ranks"] - variants["ZeRO-2 on 8 ranks"] == 2 * params * 7 // 8
+    assert variants["ZeRO-2 on 8 ranks"] - variants["ZeRO-3 on 8 ranks"] == 2 * params * 7 // 8
+
+    sharded = valid("plan", "--json", "--params", "7B", "--precision", "bf16", "--zero", "3", "--world", "8")
+    rows = {row["what"]: row["bytes"] for row in sharded["plan"]["rows"]}
+    assert rows["weights"] == rows["gradients"] == 2 * params // 8
+    assert rows["optimizer state"] == params and rows["gathered layer"] == 2 * 2 * params // 32
+    cached = valid("plan", "--json", "--params", "8B", "--precision", "bf16", "--inference", "--seq", "8192",
+                   "--batch", "16")["plan"]
+    rows = {row["what"]: row["bytes"] for row in cached["rows"]}
+    assert rows["KV cache"] == 16 * 2 * 32 * 8 * 128 * 2 * 8192 and rows["weights"] == 16_000_000_000
+    assert "optimizer state" not in rows and cached["max_batch"] is None
+    lora = valid("plan", "--json", "--params", "8B", "--precision", "4bit", "--trainable", "0.01")["plan"]
+    rows = {row["what"]: row["bytes"] for row in lora["rows"]}
+    assert rows["weights"] == round(8e9 * 4.127 / 8) and rows["adapters"] == 160_000_000
+    assert rows["optimizer state"] == 640_000_000
+
+    measured = valid("plan", "--json", "--batch", "10,20", "before.gmt", "leaks.gmt")["plan"]
+    # 10 and 20 MiB of one place, the rest alike
+    assert abs(measured["per_batch_bytes"] - mib) <= 4096, measured["per_batch_bytes"]
+    assert measured["measured"] is True and measured["parameters"] is None
+
+
 def name_without_encoding():
     with open("leaks.gmt", "rb") as opened:
         content = opened.read()
@@ -196,7 +242,7 @@ with tempfile.TemporaryDirectory() as work:
         for name in ["leaks", "clean", "killed", "torch", "timeline", "cut"]:
             test(f"{command} {name}", lambda c=command, n=name: valid(c, "--json", n + ".gmt"))
     for body in [no_null_bytes_as_zero, leaks, torch, several, cut, filters, gates, suppressed, junit, sarif,
-                 csv_lines, collapsed, exported, differences,
+                 csv_lines, collapsed, exported, differences, plan,
                  name_without_encoding]:
         test(body.__name__, body)
     os.chdir("/")

@@ -8,6 +8,7 @@
 #include "report/gates.h"
 #include "report/inputs.h"
 #include "report/job.h"
+#include "report/plan/plan.h"
 #include "report/render/text.h"
 
 /* Exit codes of contract.md, section 3. */
@@ -34,12 +35,14 @@ enum gm_command {
 	GM_EXPORT = 512,
 	GM_HTML = 1024,
 	GM_TOP = 2048,
-	GM_EVERY = 4095
+	GM_PLAN = 4096,
+	GM_EVERY = 8191
 };
 
 struct gm_cli {
 	struct gm_options options;
 	struct gm_gate_options gates;
+	struct gm_plan_options plan;
 	bool gates_given; /* run: --check */
 	bool once;	  /* top */
 	const char *out_path, *format, *junit, *sarif, *baseline;
@@ -48,6 +51,19 @@ struct gm_cli {
 	struct gm_inputs inputs; /* what `words` became: the files in directories */
 	bool input_failed;	 /* a file could not be read */
 };
+
+/* A row of the table of options. */
+struct gm_option {
+	const char *name, *argument; /* argument NULL: a switch */
+	unsigned commands;	     /* those that take it */
+	bool gate;		     /* --check of run takes it too */
+	/* Reads the argument; NULL, what it should have been, or "" after its own sentence. */
+	const char *(*read)(struct gm_cli *cli, const char *text);
+	const char *help;
+};
+
+extern const struct gm_option gm_plan_option_rows[];
+extern const unsigned gm_plan_option_rows_count;
 
 struct gm_command_row {
 	enum gm_command bit;
@@ -103,5 +119,6 @@ int gm_cmd_run(struct gm_cli *cli);
 int gm_cmd_export(struct gm_cli *cli);
 int gm_cmd_top(struct gm_cli *cli);
 int gm_cmd_html(struct gm_cli *cli);
+int gm_cmd_plan(struct gm_cli *cli);
 
 #endif

@@ -28,6 +28,9 @@ const struct gm_command_row gm_commands[] = {
 	{GM_HTML, "html", "-o OUT FILE...",
 	 "one page with everything, to open in a browser; of two files also what changed",
 	 gm_cmd_html},
+	{GM_PLAN, "plan", "[--batch N] [--params N] [FILE...]",
+	 "what a run or a model needs: the largest batch, the GPUs it fits, what would change it",
+	 gm_cmd_plan},
 	{GM_EXPORT, "export", "--format FORMAT [-o OUT] FILE", "writes the data in another format",
 	 gm_cmd_export},
 };

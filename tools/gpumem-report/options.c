@@ -12,9 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads an option's argument; NULL, what it should have been, or "" after its own sentence. */
-typedef const char *reader(struct gm_cli *cli, const char *text);
-
 int gm_usage_error(const char *format, ...)
 {
 	va_list args;
@@ -305,14 +302,7 @@ static const char *run_check(struct gm_cli *cli, const char *text)
 	return gm_cli_parse_gates(cli, text) ? "" : NULL;
 }
 
-/* The options. `gate` marks those that --check of run also takes. */
-static const struct option {
-	const char *name, *argument; /* argument NULL: a switch */
-	unsigned commands;
-	bool gate;
-	reader *read;
-	const char *help;
-} options[] = {
+static const struct gm_option options[] = {
 	{"--all", NULL, GM_LEAKS, false, all, "also what is held, cached or suppressed"},
 	{"--sort", "KEY", GM_SITES | GM_EXPORT, false, sort,
 	 "live, peak, total, count or churn (live)"},
@@ -363,14 +353,24 @@ static const struct option {
 	{"-q", NULL, GM_EVERY, false, quiet, "less: only the answer"},
 };
 
-static const struct option *find_option(const char *name, size_t length, unsigned commands,
-					bool gates)
+/* All options, one after the other; NULL past the last. A command's own come first. */
+static const struct gm_option *option_at(size_t number)
 {
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		if (strlen(options[i].name) == length &&
-		    strncmp(options[i].name, name, length) == 0 &&
-		    ((options[i].commands & commands) || (gates && options[i].gate)))
-			return &options[i];
+	if (number < gm_plan_option_rows_count)
+		return &gm_plan_option_rows[number];
+	number -= gm_plan_option_rows_count;
+	return number < sizeof(options) / sizeof(options[0]) ? &options[number] : NULL;
+}
+
+static const struct gm_option *find_option(const char *name, size_t length, unsigned commands,
+					   bool gates)
+{
+	const struct gm_option *option;
+
+	for (size_t i = 0; (option = option_at(i)); i++)
+		if (strlen(option->name) == length && strncmp(option->name, name, length) == 0 &&
+		    ((option->commands & commands) || (gates && option->gate)))
+			return option;
 	return NULL;
 }
 
@@ -381,7 +381,7 @@ static int read_option(struct gm_cli *cli, unsigned commands, bool gates, const 
 	const char *word = argv[*i],
 		   *equals = strncmp(word, "--", 2) == 0 ? strchr(word, '=') : NULL;
 	size_t length = equals ? (size_t)(equals - word) : strlen(word);
-	const struct option *option = find_option(word, length, commands, gates);
+	const struct gm_option *option = find_option(word, length, commands, gates);
 	const char *argument = equals ? equals + 1 : NULL, *wanted;
 
 	if (!option)
@@ -419,6 +419,7 @@ static void defaults(struct gm_cli *cli)
 		.top = 20,
 		.color = 2,
 	};
+	cli->plan.margin_percent = 15;
 	cli->gates = gm_gate_defaults();
 	cli->gates.warmup = GM_WARMUP_WINDOWS;
 }
@@ -453,7 +454,7 @@ int gm_cli_parse(struct gm_cli *cli, const struct gm_command_row *command, int a
 		if (rc)
 			return rc;
 	}
-	if (!cli->words_count)
+	if (!cli->words_count && command->bit != GM_PLAN)
 		return gm_usage_error(
 			"%s needs %s; gpumem-report %s --help says more", command->name,
 			command->bit == GM_RUN ? "a program to run" : "a file", command->name);
@@ -463,7 +464,7 @@ int gm_cli_parse(struct gm_cli *cli, const struct gm_command_row *command, int a
 /* A gate as people write it in one word: "--leaks=exit", "leaks=exit", "no-errors", "exit". */
 static int read_gate(struct gm_cli *cli, int argc, char **argv, int *i)
 {
-	const struct option *option;
+	const struct gm_option *option;
 	char *word = argv[*i], *spelled;
 	int rc;
 
@@ -503,6 +504,23 @@ int gm_cli_parse_gates(struct gm_cli *cli, const char *text)
 	return rc;
 }
 
+/* Those of a command, or without one those of all. */
+static void print_options(const struct gm_command_row *command)
+{
+	const struct gm_option *option;
+
+	for (size_t i = 0; (option = option_at(i)); i++) {
+		char name[64];
+
+		if (command ? !(option->commands & command->bit)
+			    : (option->commands | GM_EXPORT | GM_HTML | GM_TOP) != GM_EVERY)
+			continue;
+		snprintf(name, sizeof(name), "%s%s%s", option->name, option->argument ? " " : "",
+			 option->argument ? option->argument : "");
+		printf("  %-28s %s\n", name, option->help);
+	}
+}
+
 void gm_cli_help(const struct gm_command_row *command)
 {
 	if (command) {
@@ -516,17 +534,7 @@ void gm_cli_help(const struct gm_command_row *command)
 			printf("  %-14s %s\n", gm_commands[i].name, gm_commands[i].help);
 		printf("\nOptions of all commands (gpumem-report COMMAND --help lists its own):\n");
 	}
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-		char name[64];
-
-		if (command ? !(options[i].commands & command->bit)
-			    : (options[i].commands | GM_EXPORT | GM_HTML | GM_TOP) != GM_EVERY)
-			continue;
-		snprintf(name, sizeof(name), "%s%s%s", options[i].name,
-			 options[i].argument ? " " : "",
-			 options[i].argument ? options[i].argument : "");
-		printf("  %-28s %s\n", name, options[i].help);
-	}
+	print_options(command);
 	if (command && command->bit == GM_EXPORT)
 		printf("\nFormats:\n");
 	for (unsigned i = 0; command && command->bit == GM_EXPORT && i < gm_export_formats_count;

@@ -467,10 +467,10 @@ json_t *gm_json_doc(struct gm_doc *doc)
 }
 
 /* All keys, with nothing in them: objects null, lists empty. */
-static json_t *empty_document(void)
+json_t *gm_json_empty(void)
 {
 	static const char *const objects[] = {"file",	 "process", "tracer",
-					      "retries", "leaks",   "plan"};
+					      "retries", "leaks",   "job",     "plan"};
 	json_t *object = json_object();
 
 	json_object_set_new(object, "schema_version", json_integer(1));
@@ -515,7 +515,7 @@ json_t *gm_json_job(struct gm_job *job)
 
 	if (job->count == 1)
 		return gm_json_doc(job->docs[0]);
-	object = empty_document();
+	object = gm_json_empty();
 	runs = json_array();
 	sums = json_array();
 	for (unsigned i = 0; i < job->count; i++)

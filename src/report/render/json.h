@@ -12,6 +12,9 @@
 /* The whole document of one file. The caller owns the reference. */
 json_t *gm_json_doc(struct gm_doc *doc);
 
+/* A document about no file: every key, objects null and lists empty. */
+json_t *gm_json_empty(void);
+
 /* The document of several files: `runs[]` and `job`; of one file, its document. */
 json_t *gm_json_job(struct gm_job *job);
 
