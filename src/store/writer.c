@@ -55,8 +55,10 @@ static const uint32_t record_bytes[GM_TABLES_NOW] = {
 
 struct table {
 	char **chunks;		/* addresses of its chunks, in order; room for the whole directory */
-	uint32_t chunk_count;
+	uint64_t reciprocal;	/* of per_chunk: a division is many times as slow */
 	uint32_t per_chunk;	/* records */
+	uint32_t record_bytes;
+	uint32_t chunk_count;
 	uint32_t next;		/* records handed out; the first not yet published is in the header */
 };
 
@@ -135,7 +137,9 @@ static int set_up_tables(void)
 	for (i = 0; i < GM_TABLES_NOW; i++) {
 		store.tables[i] = (struct table){
 			.chunks = addresses + (size_t)i * store.capacity,
+			.reciprocal = UINT64_MAX / (GM_CHUNK_BYTES / record_bytes[i]) + 1,
 			.per_chunk = GM_CHUNK_BYTES / record_bytes[i],
+			.record_bytes = record_bytes[i],
 		};
 	}
 	return 0;
@@ -471,16 +475,28 @@ int gm_store_try_room(enum gm_table_id id)
 	return fits ? 0 : -ENOSPC;
 }
 
+/* index / per_chunk, exact for all 32-bit numbers as long as per_chunk is above 1 (Lemire, 2019). */
+static inline uint32_t chunk_of(const struct table *table, uint32_t index)
+{
+	return (uint32_t)((__uint128_t)table->reciprocal * index >> 64);
+}
+
+static inline char *record_in(const struct table *table, char *chunk, uint32_t number, uint32_t index)
+{
+	return chunk + (size_t)(index - number * table->per_chunk) * table->record_bytes;
+}
+
 void *gm_store_append(enum gm_table_id id, uint32_t count, uint32_t *index)
 {
 	struct table *table = &store.tables[id];
+	uint32_t number;
 
 	if (!make_room(id, (uint64_t)table->next + count))
 		return NULL;
 	*index = table->next;
 	table->next += count;
-	return table->chunks[*index / table->per_chunk] +
-	       (size_t)(*index % table->per_chunk) * record_bytes[id];
+	number = chunk_of(table, *index);
+	return record_in(table, table->chunks[number], number, *index);
 }
 
 void gm_store_publish(enum gm_table_id id)
@@ -490,13 +506,14 @@ void gm_store_publish(enum gm_table_id id)
 
 void *gm_store_record(enum gm_table_id id, uint32_t index)
 {
-	struct table *table = &store.tables[id];
+	const struct table *table = &store.tables[id];
+	uint32_t number = chunk_of(table, index);
 	char *chunk;
 
-	if (index == GM_NONE || index / table->per_chunk >= store.capacity)
+	if (index == GM_NONE || number >= store.capacity)
 		return NULL;
-	chunk = __atomic_load_n(&table->chunks[index / table->per_chunk], __ATOMIC_ACQUIRE);
-	return chunk ? chunk + (size_t)(index % table->per_chunk) * record_bytes[id] : NULL;
+	chunk = __atomic_load_n(&table->chunks[number], __ATOMIC_ACQUIRE);
+	return chunk ? record_in(table, chunk, number, index) : NULL;
 }
 
 /* `bytes`, less the start of a UTF-8 character that would be cut in two. */

@@ -141,7 +141,12 @@ void gm_track_pool_destroyed(uint64_t handle);
 bool gm_track_pools_idle(void);
 
 /* True when bytes were freed on streams since the last wait: a wait may give them back. No lock. */
-bool gm_track_pools_waiting(void);
+extern uint32_t gm_pools_waiting __attribute__((visibility("hidden")));
+
+static inline bool gm_track_pools_waiting(void)
+{
+	return __atomic_load_n(&gm_pools_waiting, __ATOMIC_RELAXED);
+}
 
 /* A stream was waited for (`all`: a whole context): its frees are no longer pending. */
 void gm_track_pools_waited(uint64_t stream, bool all);

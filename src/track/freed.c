@@ -4,9 +4,6 @@
  */
 #include "track/state.h"
 
-#include <string.h>
-#include <sys/mman.h>
-
 #define SETS 16384u
 #define WAYS 4u
 
@@ -14,15 +11,7 @@ static struct gm_freed *freed; /* SETS * WAYS */
 
 void gm_freed_reset(void)
 {
-	if (freed)
-		munmap(freed, (size_t)SETS * WAYS * sizeof(*freed));
-	freed = NULL;
-}
-
-/* What is mapped; the pages touched are at most that. */
-uint64_t gm_freed_bytes(void)
-{
-	return freed ? (uint64_t)SETS * WAYS * sizeof(*freed) : 0;
+	freed = NULL; /* the arena went with everything in it */
 }
 
 static struct gm_freed *set_of(unsigned space, uint64_t key)
@@ -38,12 +27,10 @@ void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t stack, unsigned
 	unsigned i;
 
 	if (!freed) {
-		freed = mmap(NULL, (size_t)SETS * WAYS * sizeof(*freed), PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (freed == MAP_FAILED) {
-			freed = NULL;
+		/* so large a piece is mapped for itself, zeroed */
+		freed = gm_arena_alloc(&gm_track.arena, (size_t)SETS * WAYS * sizeof(*freed));
+		if (!freed)
 			return;
-		}
 	}
 	set = slot = set_of(alloc->space, alloc->key);
 	for (i = 0; i < WAYS; i++) {

@@ -232,8 +232,7 @@ static void run_node(const struct executable *executable, const struct gm_graph_
 	record = gm_live_add(&definition->event, site);
 	if (!record)
 		return;
-	gm_site_add(gm_store_record(GM_TABLE_SITES, site), record);
-	gm_levels_add(record, gm_store_record(GM_TABLE_SITES, site));
+	gm_book(record, gm_store_record(GM_TABLE_SITES, site));
 	gm_history(GM_OP_ALLOC, &definition->event, record->serial, site);
 }
 

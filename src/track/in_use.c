@@ -22,9 +22,10 @@ static uint64_t level_bytes(int device, unsigned level)
 	return record ? record->current_bytes : 0;
 }
 
-static uint64_t in_use_now(int device)
+static inline uint64_t in_use_now(int device)
 {
-	const struct gm_torch_record *torch = gm_track_torch_seen() ? gm_torch_known(device) : NULL;
+	bool blocks = __atomic_load_n(&gm_torch_state.seen, __ATOMIC_RELAXED);
+	const struct gm_torch_record *torch = blocks ? gm_torch_known(device) : NULL;
 	uint64_t bytes = level_bytes(device, GM_LEVEL_DRIVER);
 
 	if (!torch)

@@ -4,37 +4,33 @@
 #include "track/physical.h"
 #include "track/state.h"
 
-struct gm_level_record *gm_level(int device, unsigned level)
+struct gm_level_record *gm_make_level(int device, unsigned level)
 {
-	struct gm_level_record **cached = &gm_track.levels[gm_slot(device)][level], *record;
+	struct gm_level_record *record;
 	uint32_t number;
 
-	if (*cached)
-		return *cached;
 	record = gm_store_append(GM_TABLE_LEVELS, 1, &number);
 	if (!record)
 		return NULL;
 	record->device = (int16_t)device;
 	record->level = (uint8_t)level;
 	gm_store_publish(GM_TABLE_LEVELS);
-	__atomic_store_n(cached, record, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_track.levels[gm_slot(device)][level], record, __ATOMIC_RELEASE);
 	return record;
 }
 
-struct gm_usage_record *gm_usage(int device, unsigned kind)
+struct gm_usage_record *gm_make_usage(int device, unsigned kind)
 {
-	struct gm_usage_record **cached = &gm_track.usage[gm_slot(device)][kind], *record;
+	struct gm_usage_record *record;
 	uint32_t number;
 
-	if (*cached)
-		return *cached;
 	record = gm_store_append(GM_TABLE_USAGE, 1, &number);
 	if (!record)
 		return NULL;
 	record->device = (int16_t)device;
 	record->kind = (uint8_t)kind;
 	gm_store_publish(GM_TABLE_USAGE);
-	*cached = record;
+	__atomic_store_n(&gm_track.usage[gm_slot(device)][kind], record, __ATOMIC_RELEASE);
 	return record;
 }
 
@@ -67,12 +63,9 @@ static void usage_add(const struct gm_alloc_record *alloc)
 		usage->peak_bytes = usage->current_bytes;
 }
 
-static void level_add(const struct gm_alloc_record *alloc, struct gm_site_record *site)
+static inline void level_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
+			     struct gm_level_record *level)
 {
-	struct gm_level_record *level = gm_level(alloc->device, alloc->level);
-
-	if (!level)
-		return;
 	level->current_bytes += alloc->bytes;
 	level->current_count++;
 	level->physical_bytes += (uint64_t)gm_physical_add(alloc);
@@ -102,34 +95,34 @@ void gm_levels_physical(int device, int64_t change)
 		level->physical_peak_bytes = level->physical_bytes;
 }
 
-void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site)
+void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
+		   struct gm_level_record *level)
 {
 	if (alloc->level == GM_LEVEL_DRIVER && alloc->kind != GM_KIND_NONE)
 		usage_add(alloc);
-	if (in_level(alloc))
-		level_add(alloc, site);
+	if (level && in_level(alloc))
+		level_add(alloc, site, level);
 	if (alloc->kind == GM_KIND_ASYNC || alloc->kind == GM_KIND_GRAPH)
 		gm_pool_add(alloc);
 }
 
-void gm_levels_remove(const struct gm_alloc_record *alloc)
+static void usage_remove(const struct gm_alloc_record *alloc)
 {
-	struct gm_usage_record *usage;
-	struct gm_level_record *level;
+	struct gm_usage_record *usage = gm_usage(alloc->device, alloc->kind);
 
-	if (alloc->level == GM_LEVEL_DRIVER && alloc->kind != GM_KIND_NONE) {
-		usage = gm_usage(alloc->device, alloc->kind);
-		if (usage) {
-			usage->current_bytes -= alloc->bytes;
-			usage->current_count--;
-			usage->freed_bytes += alloc->bytes;
-			usage->frees++;
-		}
-	}
-	if (!in_level(alloc))
+	if (!usage)
 		return;
-	level = gm_level(alloc->device, alloc->level);
-	if (!level)
+	usage->current_bytes -= alloc->bytes;
+	usage->current_count--;
+	usage->freed_bytes += alloc->bytes;
+	usage->frees++;
+}
+
+void gm_levels_remove(const struct gm_alloc_record *alloc, struct gm_level_record *level)
+{
+	if (alloc->level == GM_LEVEL_DRIVER && alloc->kind != GM_KIND_NONE)
+		usage_remove(alloc);
+	if (!level || !in_level(alloc))
 		return;
 	level->current_bytes -= alloc->bytes;
 	level->current_count--;

@@ -1,8 +1,9 @@
 /*
  * The live table: every allocation that was not freed, by key. The records lie in the file, the index
- * over them (uthash) in private memory. Called under the tracker's lock.
+ * over them (index.h) in private memory. Called under the tracker's lock.
  */
 #include "track/state.h"
+#include "track/index.h"
 #include "track/physical.h"
 #include "track/retries.h"
 
@@ -10,73 +11,56 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct live_key {
-	uint64_t key, space;
-};
-
-static inline unsigned hash_key(const struct live_key *key)
-{
-	uint64_t hash = (key->key ^ (key->space << 56)) * 0x9e3779b97f4a7c15ull;
-
-	return (unsigned)(hash >> 32) ^ (unsigned)(hash >> 17);
-}
-
-/* Keys are pointers and handles: multiply and fold, much faster than Jenkins over 16 bytes. */
-#define HASH_FUNCTION(pointer_, bytes_, hash_)                                                    \
-	((hash_) = hash_key((const struct live_key *)(const void *)(pointer_)))
-#define HASH_NONFATAL_OOM 1
-#define uthash_malloc(bytes) gm_arena_alloc(&gm_track.arena, bytes)
-#define uthash_free(memory, bytes) gm_arena_free(&gm_track.arena, memory, bytes)
-#include <uthash.h>
-
-struct live {
-	struct live_key key;
-	uint32_t number;
-	UT_hash_handle hh;
-};
-
-static struct live *live;
+static struct gm_index live;
 static uint32_t empty = GM_NONE; /* records to use again, linked through `site` */
 
-static __thread uint32_t thread_id __attribute__((tls_model("initial-exec")));
+__thread uint32_t gm_thread_id __attribute__((tls_model("initial-exec")));
 
 void gm_live_reset(void)
 {
-	live = NULL;
+	live = (struct gm_index){0};
 	empty = GM_NONE;
-	thread_id = 0;
+	gm_thread_id = 0;
 	gm_physical_reset();
-}
-
-static struct live *find(unsigned space, uint64_t key)
-{
-	struct live_key wanted = {.key = key, .space = space};
-	struct live *entry;
-
-	HASH_FIND(hh, live, &wanted, sizeof(wanted), entry);
-	return entry;
 }
 
 struct gm_alloc_record *gm_live_find(unsigned space, uint64_t key, uint32_t *number)
 {
-	struct live *entry = find(space, key);
+	const struct gm_index_slot *slot = gm_index_find(&live, space, key);
 
-	if (!entry)
+	if (!slot)
 		return NULL;
-	*number = entry->number;
-	return gm_store_record(GM_TABLE_ALLOCS, entry->number);
+	*number = gm_index_number(slot);
+	return gm_store_record(GM_TABLE_ALLOCS, *number);
 }
 
 static struct gm_alloc_record *take_record(uint32_t *number)
 {
 	struct gm_alloc_record *record;
 
-	if (empty == GM_NONE)
-		return gm_store_append(GM_TABLE_ALLOCS, 1, number);
+	if (__builtin_expect(empty == GM_NONE, 0)) {
+		record = gm_store_append(GM_TABLE_ALLOCS, 1, number);
+		gm_store_publish(GM_TABLE_ALLOCS); /* zeroed: not in use yet */
+		return record;
+	}
 	*number = empty;
 	record = gm_store_record(GM_TABLE_ALLOCS, empty);
 	empty = record->site;
 	return record;
+}
+
+void gm_live_prefetch(unsigned space, uint64_t key, bool alloc)
+{
+	const struct gm_alloc_record *record;
+
+	gm_index_prefetch(&live, space, key);
+	if (!alloc)
+		return;
+	record = gm_store_record(GM_TABLE_ALLOCS, __atomic_load_n(&empty, __ATOMIC_RELAXED));
+	if (record) {
+		__builtin_prefetch(record, 1);
+		__builtin_prefetch(&record->owner, 1);
+	}
 }
 
 static void put_record(struct gm_alloc_record *record, uint32_t number)
@@ -86,11 +70,10 @@ static void put_record(struct gm_alloc_record *record, uint32_t number)
 	empty = number;
 }
 
-uint32_t gm_calling_thread(void)
+uint32_t gm_ask_thread_id(void)
 {
-	if (!thread_id)
-		thread_id = (uint32_t)syscall(SYS_gettid);
-	return thread_id;
+	gm_thread_id = (uint32_t)syscall(SYS_gettid);
+	return gm_thread_id;
 }
 
 /* The state is written last and alone makes the record count, so a process killed half-way through
@@ -121,29 +104,12 @@ static void fill(struct gm_alloc_record *record, const struct gm_event *event, u
 
 bool gm_live_index(struct gm_alloc_record *record, uint32_t number)
 {
-	struct live *entry = gm_arena_alloc(&gm_track.arena, sizeof(*entry));
-
-	if (!entry)
-		return false;
-	memset(entry, 0, sizeof(*entry));
-	entry->key.key = record->key;
-	entry->key.space = record->space;
-	entry->number = number;
-	HASH_ADD(hh, live, key, sizeof(entry->key), entry);
-	if (entry->hh.tbl)
-		return true;
-	gm_arena_free(&gm_track.arena, entry, sizeof(*entry)); /* no memory for the index */
-	return false;
+	return gm_index_add(&live, &gm_track.arena, record->space, record->key, number, record->site);
 }
 
 void gm_live_unindex(struct gm_alloc_record *record, uint32_t number)
 {
-	struct live *entry = find(record->space, record->key);
-
-	if (entry && entry->number == number) {
-		HASH_DEL(live, entry);
-		gm_arena_free(&gm_track.arena, entry, sizeof(*entry));
-	}
+	gm_index_remove(&live, record->space, record->key, number);
 }
 
 struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
@@ -154,7 +120,6 @@ struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
 	if (!record)
 		return NULL;
 	fill(record, event, site);
-	gm_store_publish(GM_TABLE_ALLOCS);
 	if (!gm_live_index(record, number)) {
 		gm_file->dropped_records++;
 		put_record(record, number);
@@ -176,10 +141,11 @@ void gm_live_drop(struct gm_alloc_record *record, uint32_t number)
 void gm_live_end(struct gm_alloc_record *record, uint32_t number)
 {
 	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, record->site);
+	struct gm_level_record *level = gm_level(record->device, record->level);
 
 	if (site)
-		gm_site_remove(site, record);
-	gm_levels_remove(record);
+		gm_site_remove(site, record, level);
+	gm_levels_remove(record, level);
 	if (record->flags & GM_ALLOC_TORCH)
 		gm_torch_remove(record);
 	if (record->level == GM_LEVEL_DRIVER && gm_kind_owned(record->kind) &&
@@ -230,28 +196,43 @@ struct gm_alloc_record *gm_vmm_pending(uint64_t handle, uint32_t *number)
 	return NULL;
 }
 
-struct gm_alloc_record *gm_live_containing(uint64_t address)
-{
-	struct live *entry, *next;
-
-	HASH_ITER(hh, live, entry, next) {
-		struct gm_alloc_record *record = gm_store_record(GM_TABLE_ALLOCS, entry->number);
-
-		if (entry->key.space == GM_SPACE_POINTER && address > record->key &&
-		    address - record->key < record->bytes)
-			return record;
-	}
-	return NULL;
-}
-
+/* Freeing counts as live until the call returned. Pending ones are in no index and not meant. */
 void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t, void *), void *data)
 {
-	struct live *entry, *next;
+	uint32_t number, count = gm_file->tables[GM_TABLE_ALLOCS].count;
 
-	HASH_ITER(hh, live, entry, next) {
-		if (!visit(gm_store_record(GM_TABLE_ALLOCS, entry->number), entry->number, data))
+	for (number = 0; number < count; number++) {
+		struct gm_alloc_record *record = gm_store_record(GM_TABLE_ALLOCS, number);
+
+		if ((record->state == GM_STATE_LIVE || record->state == GM_STATE_FREEING) &&
+		    !visit(record, number, data))
 			return;
 	}
+}
+
+struct containing {
+	uint64_t address;
+	struct gm_alloc_record *found;
+};
+
+static bool contains(struct gm_alloc_record *record, uint32_t number, void *data)
+{
+	struct containing *wanted = data;
+
+	(void)number;
+	if (record->space != GM_SPACE_POINTER || wanted->address <= record->key ||
+	    wanted->address - record->key >= record->bytes)
+		return true;
+	wanted->found = record;
+	return false;
+}
+
+struct gm_alloc_record *gm_live_containing(uint64_t address)
+{
+	struct containing wanted = {.address = address};
+
+	gm_live_each(contains, &wanted);
+	return wanted.found;
 }
 
 struct implicit_free {

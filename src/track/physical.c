@@ -31,9 +31,10 @@ void gm_physical_reset(void)
 	slabs = NULL;
 }
 
+/* `unit` is a power of two. */
 static uint64_t round_up(uint64_t bytes, uint64_t unit)
 {
-	return (bytes + unit - 1) / unit * unit;
+	return (bytes + unit - 1) & ~(unit - 1);
 }
 
 uint64_t gm_physical_share(unsigned kind, uint64_t bytes)

@@ -21,14 +21,15 @@ struct pending {
 };
 
 static struct {
-	uint32_t waiting; /* 1: some pool has pending frees (atomic) */
 	unsigned count;
 	struct pending pending[STREAMS];
 } pools;
 
+uint32_t gm_pools_waiting;
+
 void gm_pools_reset(void)
 {
-	pools.waiting = 0;
+	gm_pools_waiting = 0;
 	pools.count = 0;
 }
 
@@ -223,11 +224,6 @@ bool gm_track_pools_idle(void)
 	return false;
 }
 
-bool gm_track_pools_waiting(void)
-{
-	return __atomic_load_n(&pools.waiting, __ATOMIC_RELAXED);
-}
-
 void gm_track_pools_waited(uint64_t stream, bool all)
 {
 	unsigned i, kept = 0;
@@ -246,7 +242,7 @@ void gm_track_pools_waited(uint64_t stream, bool all)
 							    entry.bytes : pool->pending_free_bytes;
 	}
 	pools.count = kept;
-	__atomic_store_n(&pools.waiting, kept != 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&gm_pools_waiting, kept != 0, __ATOMIC_RELAXED);
 	gm_track_leave();
 }
 
@@ -309,6 +305,6 @@ void gm_pool_pending(const struct gm_alloc_record *alloc, uint64_t stream)
 		*entry = (struct pending){.stream = stream, .pool = alloc->owner};
 	}
 	entry->bytes += alloc->bytes;
-	__atomic_store_n(&pools.waiting, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&gm_pools_waiting, 1, __ATOMIC_RELAXED);
 	settle_pending(alloc->owner, pool);
 }

@@ -34,13 +34,13 @@ struct chain {
 };
 
 static struct chain chains[CHAINS];
-static unsigned open_chains;
+unsigned gm_open_chains;
 static uint64_t max_split_bytes; /* PyTorch's max_split_size, 0: not set (atomic) */
 
 void gm_retries_reset(void)
 {
 	memset(chains, 0, sizeof(chains));
-	open_chains = 0;
+	gm_open_chains = 0;
 }
 
 static struct chain *own_chain(void)
@@ -48,7 +48,7 @@ static struct chain *own_chain(void)
 	uint32_t thread;
 	unsigned i;
 
-	if (!open_chains)
+	if (!gm_open_chains)
 		return NULL;
 	thread = gm_calling_thread();
 	for (i = 0; i < CHAINS; i++)
@@ -60,7 +60,7 @@ static struct chain *own_chain(void)
 static void drop(struct chain *chain)
 {
 	memset(chain, 0, sizeof(*chain));
-	open_chains--;
+	gm_open_chains--;
 }
 
 static struct chain *free_chain(void)
@@ -178,7 +178,7 @@ static void open_chain(const struct gm_event *event, uint32_t site)
 		chain->by_torch && (gm_track_torch_seen() || event->kind == GM_KIND_VMM);
 	chain->failures = 1;
 	chain->oom = gm_oom_open(event);
-	open_chains++;
+	gm_open_chains++;
 	if (sum)
 		sum->exhausted++;
 }
@@ -241,7 +241,7 @@ void gm_retry_other(const struct gm_event *event)
 		drop(chain);
 }
 
-void gm_retry_block(void)
+void gm_retry_block_served(void)
 {
 	struct chain *chain = own_chain();
 
@@ -280,7 +280,7 @@ void gm_retry_torch_oom(const struct gm_event *event)
 	gm_oom_torch(gm_oom_open(event), event, true);
 }
 
-void gm_retry_freed(const struct gm_alloc_record *alloc)
+void gm_retry_freed_inside(const struct gm_alloc_record *alloc)
 {
 	struct chain *chain = own_chain();
 

@@ -19,12 +19,28 @@ void gm_retry_failed(const struct gm_event *event, uint32_t site);
 void gm_retry_served(const struct gm_event *event);
 void gm_retry_other(const struct gm_event *event);
 
+/* Threads with a chain that is open. */
+extern unsigned gm_open_chains __attribute__((visibility("hidden")));
+
 /* PyTorch handed out a block on this thread, or gave up. */
-void gm_retry_block(void);
+void gm_retry_block_served(void);
+
+static inline void gm_retry_block(void)
+{
+	if (__builtin_expect(gm_open_chains != 0, 0))
+		gm_retry_block_served();
+}
+
 void gm_retry_torch_oom(const struct gm_event *event);
 
 /* Driver memory was freed on this thread, `alloc`'s or a mapping's: flushed, if a chain is open. */
-void gm_retry_freed(const struct gm_alloc_record *alloc);
+void gm_retry_freed_inside(const struct gm_alloc_record *alloc);
+
+static inline void gm_retry_freed(const struct gm_alloc_record *alloc)
+{
+	if (__builtin_expect(gm_open_chains != 0, 0))
+		gm_retry_freed_inside(alloc);
+}
 
 void gm_retries_reset(void);
 
@@ -54,10 +70,27 @@ void gm_torch_remove(const struct gm_alloc_record *alloc);
 /* The default pool was asked: with backend:cudaMallocAsync it is what PyTorch holds. */
 void gm_torch_pool(const struct gm_pool_record *pool);
 
-/* The record of a device, made at first use; NULL when the file is full. */
-struct gm_torch_record *gm_torch(int device);
-/* The same, NULL if there is none. */
-struct gm_torch_record *gm_torch_known(int device);
+struct gm_torch_state {
+	struct gm_torch_record *devices[GM_SLOTS];
+	bool seen; /* a block was (atomic) */
+};
+extern struct gm_torch_state gm_torch_state __attribute__((visibility("hidden")));
+
+struct gm_torch_record *gm_make_torch(int device);
+
+/* The record of a device, NULL if there is none. */
+static inline struct gm_torch_record *gm_torch_known(int device)
+{
+	return gm_torch_state.devices[gm_slot(device)];
+}
+
+/* The same, made at first use; NULL when the file is full. */
+static inline struct gm_torch_record *gm_torch(int device)
+{
+	struct gm_torch_record *record = gm_torch_known(device);
+
+	return __builtin_expect(record != NULL, 1) ? record : gm_make_torch(device);
+}
 
 void gm_torch_reset(void);
 

@@ -11,6 +11,9 @@
 #define uthash_free(memory, bytes) gm_arena_free(&gm_track.arena, memory, bytes)
 #include <uthash.h>
 
+#define FIRST_ROOM 4096u
+#define MOST_ROOM  (1u << 26)
+
 struct site_key {
 	uint32_t stack, function; /* the function tells sites apart where stacks are off */
 	int16_t device;
@@ -25,9 +28,17 @@ struct site_entry {
 
 static struct site_entry *sites;
 
+/* The site that a stack was last met at, plus 1: mostly the only one it has. */
+static struct {
+	uint32_t *site;
+	uint32_t room;
+	uint32_t stackless; /* the same, where stacks are off */
+} latest;
+
 void gm_sites_reset(void)
 {
 	sites = NULL; /* the arena went with everything in it */
+	memset(&latest, 0, sizeof(latest));
 }
 
 static uint32_t make_site(const struct gm_event *event)
@@ -53,7 +64,7 @@ static uint32_t make_site(const struct gm_event *event)
 	return number;
 }
 
-uint32_t gm_site(const struct gm_event *event)
+static uint32_t find_or_make(const struct gm_event *event)
 {
 	struct site_key key;
 	struct site_entry *entry;
@@ -79,19 +90,79 @@ uint32_t gm_site(const struct gm_event *event)
 	return number;
 }
 
+/* Room for a stack's number; without memory for it the hash table has to do. */
+static bool make_room(uint32_t stack)
+{
+	uint32_t room = latest.room ? latest.room : FIRST_ROOM, *larger;
+
+	while (room <= stack && room < MOST_ROOM)
+		room *= 2;
+	if (room <= stack)
+		return false;
+	larger = gm_arena_alloc(&gm_track.arena, room * sizeof(*larger));
+	if (!larger)
+		return false;
+	memset(larger, 0, room * sizeof(*larger));
+	if (latest.room)
+		memcpy(larger, latest.site, latest.room * sizeof(*larger));
+	gm_arena_free(&gm_track.arena, latest.site, latest.room * sizeof(*larger));
+	latest.site = larger;
+	latest.room = room;
+	return true;
+}
+
+static __attribute__((noinline)) uint32_t look_up(const struct gm_event *event)
+{
+	uint32_t number = find_or_make(event);
+
+	if (number == GM_NONE)
+		return number;
+	if (event->stack == GM_NONE)
+		latest.stackless = number + 1;
+	else if (event->stack < latest.room || make_room(event->stack))
+		latest.site[event->stack] = number + 1;
+	return number;
+}
+
+uint32_t gm_site(const struct gm_event *event)
+{
+	const struct gm_site_record *site;
+	uint32_t number;
+
+	number = event->stack < latest.room ? latest.site[event->stack] : latest.stackless;
+	if (!number)
+		return look_up(event);
+	site = gm_store_record(GM_TABLE_SITES, number - 1);
+	if (site->stack == event->stack && site->kind == event->kind && site->level == event->level &&
+	    site->device == event->device &&
+	    (event->stack != GM_NONE || site->function == event->function))
+		return number - 1;
+	return look_up(event);
+}
+
+void gm_site_prefetch(uint32_t stack)
+{
+	const struct gm_site_record *site;
+
+	if (stack >= latest.room || !latest.site[stack])
+		return;
+	site = gm_store_record(GM_TABLE_SITES, latest.site[stack] - 1);
+	__builtin_prefetch(site, 1);
+	__builtin_prefetch(&site->peak_bytes, 1);
+	__builtin_prefetch(&site->windows[gm_file->window_current], 1);
+}
+
 /* Before a change: if the level stood at its peak since this site last changed, its bytes of then are
  * still its bytes of now. See layout.h. */
-static void settle_peak(struct gm_site_record *site)
+static inline void settle_peak(struct gm_site_record *site, const struct gm_level_record *level)
 {
-	struct gm_level_record *level = gm_level(site->device, site->level);
-
 	if (level && site->epoch < level->epoch) {
 		site->bytes_at_peak = site->live_bytes;
 		site->epoch = level->epoch;
 	}
 }
 
-static void note_window(struct gm_site_record *site)
+static inline void note_window(struct gm_site_record *site)
 {
 	struct gm_window *window = &site->windows[site->window_current];
 
@@ -102,9 +173,10 @@ static void note_window(struct gm_site_record *site)
 		window->max_bytes = site->live_bytes;
 }
 
-void gm_site_add(struct gm_site_record *site, const struct gm_alloc_record *alloc)
+void gm_site_add(struct gm_site_record *site, const struct gm_alloc_record *alloc,
+		 const struct gm_level_record *level)
 {
-	settle_peak(site);
+	settle_peak(site, level);
 	gm_site_windows(site);
 	site->live_bytes += alloc->bytes;
 	site->live_count++;
@@ -121,9 +193,10 @@ void gm_site_add(struct gm_site_record *site, const struct gm_alloc_record *allo
 	note_window(site);
 }
 
-void gm_site_remove(struct gm_site_record *site, const struct gm_alloc_record *alloc)
+void gm_site_remove(struct gm_site_record *site, const struct gm_alloc_record *alloc,
+		    const struct gm_level_record *level)
 {
-	settle_peak(site);
+	settle_peak(site, level);
 	gm_site_windows(site);
 	site->live_bytes -= alloc->bytes;
 	site->live_count--;

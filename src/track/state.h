@@ -23,12 +23,12 @@ struct gm_track {
 	struct gm_lock lock;
 	struct gm_arena arena;	/* uthash's memory and the history of frees */
 	uint64_t now_ns;	/* time of the event in hand */
+	uint64_t window_end_ns; /* when the next window is due, UINT64_MAX: at a mark */
 	struct gm_level_record *levels[GM_SLOTS][GM_LEVELS];
 	struct gm_usage_record *usage[GM_SLOTS][GM_KINDS];
-	struct gm_timeline_record *series[GM_SLOTS][GM_SERIES_COUNT];
 };
 
-extern struct gm_track gm_track;
+extern struct gm_track gm_track __attribute__((visibility("hidden")));
 
 /* Takes the lock, reads the clock, advances the window, makes the file's sequence odd. */
 void gm_track_enter(void);
@@ -38,10 +38,6 @@ void gm_track_leave(void);
 /* The counters are settled for now, the lock stays held; and going on. */
 void gm_track_pause(void);
 void gm_track_unpause(void);
-
-/* The record in use for a device and level, made at first use; NULL when the file is full. */
-struct gm_level_record *gm_level(int device, unsigned level);
-struct gm_usage_record *gm_usage(int device, unsigned kind);
 
 /* Kinds whose bytes belong to the process: in totals and leaks. */
 static inline bool gm_kind_owned(unsigned kind)
@@ -56,25 +52,100 @@ static inline unsigned gm_slot(int device)
 	return device < GM_DEVICES ? (unsigned)device + 1 : GM_DEVICES;
 }
 
+/* levels.c: the record in use for a device and level, made at first use; NULL when the file is full. */
+struct gm_level_record *gm_make_level(int device, unsigned level);
+struct gm_usage_record *gm_make_usage(int device, unsigned kind);
+
+static inline struct gm_level_record *gm_level(int device, unsigned level)
+{
+	struct gm_level_record *record = gm_track.levels[gm_slot(device)][level];
+
+	return __builtin_expect(record != NULL, 1) ? record : gm_make_level(device, level);
+}
+
+static inline struct gm_usage_record *gm_usage(int device, unsigned kind)
+{
+	struct gm_usage_record *record = gm_track.usage[gm_slot(device)][kind];
+
+	return __builtin_expect(record != NULL, 1) ? record : gm_make_usage(device, kind);
+}
+
 /* sites.c: the site of an event, made if new; GM_NONE when the file is full. */
 uint32_t gm_site(const struct gm_event *event);
-/* Books `bytes` in or out of a site; the level must be changed after it (peak rule of layout.h). */
-void gm_site_add(struct gm_site_record *site, const struct gm_alloc_record *alloc);
-void gm_site_remove(struct gm_site_record *site, const struct gm_alloc_record *alloc);
+/* Has what an event with this stack will change on its way into the cache. */
+void gm_site_prefetch(uint32_t stack);
+/*
+ * Books an allocation in or out of a site. `level` is its level's record (may be NULL), which must be
+ * changed after it (peak rule of layout.h).
+ */
+void gm_site_add(struct gm_site_record *site, const struct gm_alloc_record *alloc,
+		 const struct gm_level_record *level);
+void gm_site_remove(struct gm_site_record *site, const struct gm_alloc_record *alloc,
+		    const struct gm_level_record *level);
 void gm_sites_reset(void);
 
 /* levels.c: books an allocation in or out of its level, its usage row and the timeline. */
-void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site);
-void gm_levels_remove(const struct gm_alloc_record *alloc);
+void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
+		   struct gm_level_record *level);
+void gm_levels_remove(const struct gm_alloc_record *alloc, struct gm_level_record *level);
+/* Both, of a new allocation. */
+static inline void gm_book(const struct gm_alloc_record *alloc, struct gm_site_record *site)
+{
+	struct gm_level_record *level = gm_level(alloc->device, alloc->level);
+
+	gm_site_add(site, alloc, level);
+	gm_levels_add(alloc, site, level);
+}
 void gm_levels_failed(int device, unsigned level, unsigned kind);
 
 /* windows.c: which window is open now; a site's windows brought up to it. */
-void gm_windows_advance(uint64_t now_ns);
+void gm_windows_start(void);
+void gm_windows_open(void); /* the next is due */
 void gm_windows_mark(void);
-void gm_site_windows(struct gm_site_record *site);
+void gm_site_windows_follow(struct gm_site_record *site);
 
-/* timeline.c: the value of a series from now on. */
-void gm_timeline(int device, enum gm_series series, uint64_t bytes);
+static inline void gm_windows_advance(void)
+{
+	if (__builtin_expect(gm_track.now_ns >= gm_track.window_end_ns, 0))
+		gm_windows_open();
+}
+
+static inline void gm_site_windows(struct gm_site_record *site)
+{
+	if (__builtin_expect(site->window_current != gm_file->window_current ||
+			     site->window_merges != gm_file->window_merges ||
+			     site->window_resets != gm_file->window_resets, 0))
+		gm_site_windows_follow(site);
+}
+
+/* timeline.c: what is known of a series: the point that is open, so that most events touch little. */
+struct gm_open_series {
+	struct gm_timeline_record *record;
+	uint64_t end_ns; /* of the open point */
+	uint64_t min_bytes, max_bytes;
+	uint32_t point;
+};
+extern struct gm_open_series gm_open_series[GM_SLOTS][GM_SERIES_COUNT]
+	__attribute__((visibility("hidden")));
+
+void gm_timeline_reset(void);
+/* Opens the point that this moment belongs to, and the series if need be; false: the file is full. */
+bool gm_timeline_open(struct gm_open_series *open, int device, enum gm_series series);
+
+/* The value of a series from now on. */
+static inline void gm_timeline(int device, enum gm_series series, uint64_t bytes)
+{
+	struct gm_open_series *open = &gm_open_series[gm_slot(device)][series];
+
+	if (__builtin_expect(gm_track.now_ns >= open->end_ns, 0) &&
+	    !gm_timeline_open(open, device, series))
+		return;
+	open->record->last_bytes[open->point] = bytes;
+	if (bytes < open->min_bytes)
+		open->record->min_bytes[open->point] = open->min_bytes = bytes;
+	if (bytes > open->max_bytes)
+		open->record->max_bytes[open->point] = open->max_bytes = bytes;
+}
 
 /* live.c: books an allocation that ended without a free call; the caller then ends it. */
 void gm_implicitly_freed(const struct gm_alloc_record *record, enum gm_implicit_cause cause);
@@ -96,7 +167,17 @@ void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t number, void 
 bool gm_live_index(struct gm_alloc_record *record, uint32_t number);
 void gm_live_unindex(struct gm_alloc_record *record, uint32_t number);
 void gm_live_reset(void);
-uint32_t gm_calling_thread(void); /* tid */
+/* Has what an event of a key will look up on its way into the cache. Any thread, no lock. */
+void gm_live_prefetch(unsigned space, uint64_t key, bool alloc);
+
+extern __thread uint32_t gm_thread_id
+	__attribute__((tls_model("initial-exec"), visibility("hidden"))); /* 0: not asked yet */
+uint32_t gm_ask_thread_id(void);
+
+static inline uint32_t gm_calling_thread(void) /* tid */
+{
+	return __builtin_expect(gm_thread_id != 0, 1) ? gm_thread_id : gm_ask_thread_id();
+}
 
 /* freed.c: the latest frees, to name the first of two. */
 struct gm_freed {
@@ -108,7 +189,6 @@ struct gm_freed {
 void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t stack, unsigned cause);
 const struct gm_freed *gm_freed_find(unsigned space, uint64_t key);
 void gm_freed_reset(void);
-uint64_t gm_freed_bytes(void);
 
 /* errors.c: a free that CUDA refused. `alloc` NULL: no live record of the key. */
 void gm_error_of_free(const struct gm_event *event, struct gm_alloc_record *alloc);
@@ -150,5 +230,7 @@ void gm_in_use_reset(void);
  * before its allocation ends. */
 void gm_history(enum gm_event_op op, const struct gm_event *event, uint64_t serial, uint32_t site);
 void gm_history_start(bool on);
+/* Has the place of the next event on its way into the cache. Any thread, no lock. */
+void gm_history_prefetch(void);
 
 #endif

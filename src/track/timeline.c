@@ -4,15 +4,22 @@
  */
 #include "track/state.h"
 
+#include <string.h>
+
 #define FIRST_WIDTH_NS 100000u
 
-static struct gm_timeline_record *series_record(int device, enum gm_series series)
+struct gm_open_series gm_open_series[GM_SLOTS][GM_SERIES_COUNT];
+
+void gm_timeline_reset(void)
 {
-	struct gm_timeline_record **cached = &gm_track.series[gm_slot(device)][series], *record;
+	memset(gm_open_series, 0, sizeof(gm_open_series));
+}
+
+static struct gm_timeline_record *make_record(int device, enum gm_series series)
+{
+	struct gm_timeline_record *record;
 	uint32_t number;
 
-	if (*cached)
-		return *cached;
 	record = gm_store_append(GM_TABLE_TIMELINE, 1, &number);
 	if (!record)
 		return NULL;
@@ -21,7 +28,6 @@ static struct gm_timeline_record *series_record(int device, enum gm_series serie
 	record->width_ns = FIRST_WIDTH_NS;
 	record->points = 1; /* the value is 0 from time 0 until now */
 	gm_store_publish(GM_TABLE_TIMELINE);
-	*cached = record;
 	return record;
 }
 
@@ -42,13 +48,11 @@ static void halve(struct gm_timeline_record *record)
 	record->width_ns *= 2;
 }
 
-void gm_timeline(int device, enum gm_series series, uint64_t bytes)
+static void open_point(struct gm_open_series *open)
 {
-	struct gm_timeline_record *record = series_record(device, series);
+	struct gm_timeline_record *record = open->record;
 	uint32_t i;
 
-	if (!record)
-		return;
 	while (gm_track.now_ns / record->width_ns >= GM_TIMELINE_POINTS)
 		halve(record);
 	while (record->points <= gm_track.now_ns / record->width_ns) {
@@ -58,9 +62,17 @@ void gm_timeline(int device, enum gm_series series, uint64_t bytes)
 		record->min_bytes[i] = record->max_bytes[i] = record->last_bytes[i] = last;
 	}
 	i = record->points - 1;
-	record->last_bytes[i] = bytes;
-	if (bytes < record->min_bytes[i])
-		record->min_bytes[i] = bytes;
-	if (bytes > record->max_bytes[i])
-		record->max_bytes[i] = bytes;
+	open->point = i;
+	open->min_bytes = record->min_bytes[i];
+	open->max_bytes = record->max_bytes[i];
+	open->end_ns = (i + 1) * record->width_ns;
+}
+
+bool gm_timeline_open(struct gm_open_series *open, int device, enum gm_series series)
+{
+	if (!open->record)
+		open->record = make_record(device, series);
+	if (open->record)
+		open_point(open);
+	return open->record != NULL;
 }

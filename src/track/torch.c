@@ -11,33 +11,25 @@
 
 enum allocator { NATIVE, EXPANDABLE, ASYNC, PLUGGABLE };
 
-static struct {
-	struct gm_torch_record *devices[GM_SLOTS];
-	bool seen;
-} torch;
+struct gm_torch_state gm_torch_state;
 
 void gm_torch_reset(void)
 {
-	torch = (typeof(torch)){0};
+	gm_torch_state = (struct gm_torch_state){0};
 }
 
 bool gm_track_torch_seen(void)
 {
-	return __atomic_load_n(&torch.seen, __ATOMIC_RELAXED);
+	return __atomic_load_n(&gm_torch_state.seen, __ATOMIC_RELAXED);
 }
 
-struct gm_torch_record *gm_torch_known(int device)
+struct gm_torch_record *gm_make_torch(int device)
 {
-	return torch.devices[gm_slot(device)];
-}
-
-struct gm_torch_record *gm_torch(int device)
-{
-	struct gm_torch_record **known = &torch.devices[gm_slot(device)];
+	struct gm_torch_record **known = &gm_torch_state.devices[gm_slot(device)];
 	uint32_t number;
 
-	if (*known || device < 0)
-		return *known;
+	if (device < 0)
+		return NULL;
 	*known = gm_store_append(GM_TABLE_TORCH, 1, &number);
 	if (!*known)
 		return NULL;
@@ -47,7 +39,7 @@ struct gm_torch_record *gm_torch(int device)
 	return *known;
 }
 
-static void raise_peaks(struct gm_torch_record *record)
+static inline void raise_peaks(struct gm_torch_record *record)
 {
 	if (record->allocated_bytes > record->allocated_peak_bytes)
 		record->allocated_peak_bytes = record->allocated_bytes;
@@ -80,7 +72,7 @@ void gm_torch_add(const struct gm_alloc_record *alloc)
 	if (!record)
 		return;
 	if (is_async_tensor(alloc)) {
-		if (torch.seen)
+		if (gm_torch_state.seen)
 			return;
 		record->allocator = ASYNC;
 		record->allocated_bytes += alloc->bytes;
@@ -136,7 +128,7 @@ void gm_torch_pool(const struct gm_pool_record *pool)
 
 /* ---- PyTorch's side ---- */
 
-static void compare(struct gm_torch_record *record, const struct gm_torch_totals *totals)
+static inline void compare(struct gm_torch_record *record, const struct gm_torch_totals *totals)
 {
 	record->hook_allocated_bytes = totals->allocated_bytes;
 	record->hook_reserved_bytes = totals->reserved_bytes;
@@ -157,7 +149,25 @@ static void first_block(int device)
 
 	if (record && record->allocator == ASYNC)
 		record->allocator = NATIVE;
-	__atomic_store_n(&torch.seen, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&gm_torch_state.seen, true, __ATOMIC_RELAXED);
+}
+
+void gm_track_block_prefetch(uint64_t block, int device, bool alloc)
+{
+	const struct gm_torch_record *record;
+	const struct gm_level_record *level;
+
+	if (!gm_file)
+		return;
+	gm_live_prefetch(GM_SPACE_TORCH, block, alloc);
+	gm_history_prefetch();
+	record = __atomic_load_n(&gm_torch_state.devices[gm_slot(device)], __ATOMIC_RELAXED);
+	level = __atomic_load_n(&gm_track.levels[gm_slot(device)][GM_LEVEL_TORCH], __ATOMIC_RELAXED);
+	__builtin_prefetch(&gm_open_series[gm_slot(device)][GM_SERIES_TORCH_ALLOCATED], 1);
+	__builtin_prefetch(level, 1);
+	__builtin_prefetch((const char *)level + 64, 1);
+	__builtin_prefetch(record, 1);
+	__builtin_prefetch((const char *)record + 64, 1);
 }
 
 void gm_track_block(const struct gm_event *event, const struct gm_torch_totals *totals)
@@ -168,7 +178,7 @@ void gm_track_block(const struct gm_event *event, const struct gm_torch_totals *
 		return;
 	gm_track_enter();
 	gm_file->events++;
-	if (!torch.seen)
+	if (!gm_torch_state.seen)
 		first_block(event->device);
 	gm_alloc(event);
 	record = gm_torch(event->device);

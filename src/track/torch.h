@@ -22,6 +22,12 @@ struct gm_torch_totals {
 	uint64_t allocated_bytes, reserved_bytes;
 };
 
+/*
+ * PyTorch tells of a block, `alloc` or given back: has what is kept of it on its way into the cache,
+ * while a stack is taken. Changes nothing.
+ */
+void gm_track_block_prefetch(uint64_t block, int device, bool alloc);
+
 /* PyTorch handed out a block: event->key, bytes, device, stack. Closes the thread's retry chain. */
 void gm_track_block(const struct gm_event *event, const struct gm_torch_totals *totals);
 

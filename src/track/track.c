@@ -34,12 +34,12 @@ uint64_t gm_track_now(void)
 	return gm_file ? monotonic_ns() - gm_file->started_monotonic_ns : 0;
 }
 
-static void entered(void)
+static inline void entered(void)
 {
 	gm_track.now_ns = gm_track_now();
 	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	gm_windows_advance(gm_track.now_ns);
+	gm_windows_advance();
 }
 
 void gm_track_enter(void)
@@ -59,7 +59,7 @@ bool gm_track_try_enter(void)
 /* Private memory: what a killed process had is in its file too. Lock held. */
 static void count_own_bytes(void)
 {
-	gm_file->own_bytes = gm_arena_bytes(&gm_track.arena) + gm_freed_bytes() + gm_intern_bytes();
+	gm_file->own_bytes = gm_track.arena.mapped_bytes + gm_intern_bytes();
 }
 
 void gm_track_leave(void)
@@ -128,8 +128,8 @@ void gm_track_start(bool history)
 	gm_holds_reset();
 	gm_in_use_reset();
 	gm_file->started_monotonic_ns = monotonic_ns();
-	gm_file->window_width_ns = 50000;
-	memset(gm_file->window_mark, 0xff, sizeof(gm_file->window_mark));
+	gm_timeline_reset();
+	gm_windows_start();
 	gm_history_start(history);
 }
 
@@ -150,8 +150,7 @@ struct gm_alloc_record *gm_alloc(const struct gm_event *event)
 	site = gm_store_record(GM_TABLE_SITES, site_number);
 	record = site ? gm_live_add(event, site_number) : NULL;
 	if (record) {
-		gm_site_add(site, record);
-		gm_levels_add(record, site);
+		gm_book(record, site);
 		if (record->kind == GM_KIND_VMM)
 			gm_vmm_created(record);
 		if (record->flags & GM_ALLOC_TORCH)

@@ -5,6 +5,26 @@
  */
 #include "track/state.h"
 
+#include <string.h>
+
+#define FIRST_WIDTH_NS 50000u
+
+/* The end of the open window; of marks' windows none is known. */
+static void set_end(void)
+{
+	gm_track.window_end_ns =
+		gm_file->window_marks ? UINT64_MAX
+				      : ((uint64_t)(gm_file->window_current + 1) << gm_file->window_merges) *
+						gm_file->window_width_ns;
+}
+
+void gm_windows_start(void)
+{
+	gm_file->window_width_ns = FIRST_WIDTH_NS;
+	memset(gm_file->window_mark, 0xff, sizeof(gm_file->window_mark));
+	set_end();
+}
+
 static void open_window(uint64_t units, uint32_t mark)
 {
 	uint32_t i;
@@ -25,16 +45,12 @@ static void open_window(uint64_t units, uint32_t mark)
 							gm_file->window_width_ns;
 		gm_file->window_mark[i] = mark;
 	}
+	set_end();
 }
 
-void gm_windows_advance(uint64_t now_ns)
+void gm_windows_open(void)
 {
-	/* Cheap when nothing is due: the end of the open window, without a division. */
-	if (gm_file->window_marks ||
-	    now_ns < ((uint64_t)(gm_file->window_current + 1) << gm_file->window_merges) *
-			     gm_file->window_width_ns)
-		return;
-	open_window(now_ns / gm_file->window_width_ns, GM_NONE);
+	open_window(gm_track.now_ns / gm_file->window_width_ns, GM_NONE);
 }
 
 void gm_windows_mark(void)
@@ -84,7 +100,7 @@ static void collapse(struct gm_site_record *site)
 	site->window_resets = 1;
 }
 
-void gm_site_windows(struct gm_site_record *site)
+void gm_site_windows_follow(struct gm_site_record *site)
 {
 	if (site->window_resets < gm_file->window_resets)
 		collapse(site);

@@ -48,7 +48,7 @@ void *gm_store_record(enum gm_table_id table, uint32_t index)
 	return table == GM_TABLE_SITES && index < TRACE_SITES ? &trace.sites[index] : NULL;
 }
 
-struct gm_level_record *gm_level(int device, unsigned level)
+struct gm_level_record *gm_make_level(int device, unsigned level)
 {
 	(void)device;
 	(void)level;
@@ -63,12 +63,11 @@ void trace_begin(uint64_t seed)
 	gm_sites_reset();
 	memset(&trace.header, 0, sizeof(trace.header));
 	memset(trace.numbers, 0, sizeof(trace.numbers));
-	trace.header.window_width_ns = 50000; /* as track.c sets it */
-	memset(trace.header.window_mark, 0xff, sizeof(trace.header.window_mark));
 	trace.blocks_count = trace.unused_count = 0;
 	trace.now_ns = 0;
 	trace.random = seed;
 	gm_file = &trace.header;
+	gm_windows_start();
 }
 
 void trace_wait(uint64_t ns)
@@ -79,7 +78,7 @@ void trace_wait(uint64_t ns)
 static void enter(void)
 {
 	gm_track.now_ns = trace.now_ns;
-	gm_windows_advance(trace.now_ns);
+	gm_windows_advance();
 }
 
 static uint32_t site_number(unsigned site)
@@ -118,7 +117,7 @@ uint32_t trace_alloc(unsigned site, uint64_t bytes)
 	block->time_ns = trace.now_ns;
 	block->serial = ++trace.header.serial;
 	block->kind = GM_KIND_DEVICE;
-	gm_site_add(&trace.sites[block->site], block);
+	gm_site_add(&trace.sites[block->site], block, NULL);
 	return number;
 }
 
@@ -127,7 +126,7 @@ void trace_free(uint32_t number)
 	struct gm_alloc_record *block = &trace.blocks[number];
 
 	enter();
-	gm_site_remove(&trace.sites[block->site], block);
+	gm_site_remove(&trace.sites[block->site], block, NULL);
 	block->state = GM_STATE_EMPTY;
 	trace.unused[trace.unused_count++] = number;
 }

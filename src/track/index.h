@@ -1,0 +1,82 @@
+/*
+ * The index of the live table: key → record, in private memory. A hash table of 16-byte slots with
+ * linear probing and no tombstones, so that a look-up is one cache line whatever went before. For
+ * live.c only; everything under the tracker's lock but gm_index_prefetch.
+ */
+#ifndef GM_TRACK_INDEX_H
+#define GM_TRACK_INDEX_H
+
+#include "stack/arena.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GM_INDEX_MOST_NUMBERS ((1u << 28) - 1)
+
+struct gm_index_slot {
+	uint64_t key;
+	uint32_t what; /* (record number + 1) << 4 | space; 0: not in use */
+	uint32_t site;
+};
+
+/* Zero-initialised is an empty index. */
+struct gm_index {
+	struct gm_index_slot *slots;
+	uint32_t mask, used;
+	unsigned shift; /* of a hash to the number of a slot */
+};
+
+static inline uint64_t gm_index_hash(unsigned space, uint64_t key)
+{
+	return (key ^ ((uint64_t)space << 56)) * 0x9e3779b97f4a7c15ull;
+}
+
+static inline uint32_t gm_index_number(const struct gm_index_slot *slot)
+{
+	return (slot->what >> 4) - 1;
+}
+
+static inline unsigned gm_index_space(const struct gm_index_slot *slot)
+{
+	return slot->what & 15;
+}
+
+/* The slot of a key, NULL if there is none. */
+static inline struct gm_index_slot *gm_index_find(const struct gm_index *index, unsigned space,
+						  uint64_t key)
+{
+	uint32_t at;
+
+	if (!index->slots)
+		return NULL;
+	for (at = (uint32_t)(gm_index_hash(space, key) >> index->shift);; at++) {
+		struct gm_index_slot *slot = &index->slots[at & index->mask];
+
+		if (!slot->what)
+			return NULL;
+		if (slot->key == key && gm_index_space(slot) == space)
+			return slot;
+	}
+}
+
+/* Has a key's slot on its way into the cache. Any thread, no lock: a guess that does no harm. */
+static inline void gm_index_prefetch(const struct gm_index *index, unsigned space, uint64_t key)
+{
+	const struct gm_index_slot *slots = __atomic_load_n(&index->slots, __ATOMIC_RELAXED);
+	unsigned shift = __atomic_load_n(&index->shift, __ATOMIC_RELAXED);
+
+	if (slots)
+		__builtin_prefetch(slots + (gm_index_hash(space, key) >> (shift & 63)), 1);
+}
+
+/*
+ * Adds a key; one that is there already is found again when this one was removed. False without
+ * memory for it, or for a number that is too high.
+ */
+bool gm_index_add(struct gm_index *index, struct gm_arena *arena, unsigned space, uint64_t key,
+		  uint32_t number, uint32_t site);
+
+/* Removes a record's slot, if it is there. Other slots may move. */
+void gm_index_remove(struct gm_index *index, unsigned space, uint64_t key, uint32_t number);
+
+#endif
