@@ -9,7 +9,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
 export PYTHONDONTWRITEBYTECODE=1 GPUMEMTRACE_QUIET=1
 
-report() { LD_LIBRARY_PATH=$bundle timeout -k 5 90 "$bundle/gpumem-report" "$@"; }
+report() { timeout -k 5 90 "$bundle/gpumem-report" "$@"; }
 
 # compare SCRIPT ARG...: a comparer, which may import holds.py
 compare() {

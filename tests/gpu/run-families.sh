@@ -12,7 +12,7 @@ export GPUMEMTRACE_QUIET=1
 passed=0 failed=0 skipped=0
 
 report() {
-	LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$folder/gpumem-report" "$@"
+	"$folder/gpumem-report" "$@"
 }
 
 count() {

@@ -8,13 +8,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}
 status=0
 
-# The report needs the bundle's libraries, python must not see them.
-cat > "$out/report" <<EOF
-#!/bin/sh
-LD_LIBRARY_PATH=$bundle exec "$bundle/gpumem-report" "\$@"
-EOF
-chmod +x "$out/report"
-
 scenario() { # NAME [SETTING=VALUE...]
 	local name=$1
 	shift
@@ -24,7 +17,7 @@ scenario() { # NAME [SETTING=VALUE...]
 		status=1
 		return
 	}
-	"$python" "$here/torch_exact.py" "$out" "$out/report" "$name" || status=1
+	"$python" "$here/torch_exact.py" "$out" "$bundle/gpumem-report" "$name" || status=1
 }
 
 if [ "$part" != cost ]; then
@@ -35,8 +28,8 @@ if [ "$part" != cost ]; then
 	scenario async PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync
 	scenario capacity GPUMEMTRACE_CAPACITY=20GiB
 	for name in pressure expandable; do
-		"$out/report" oom "$out/$name.gmt" > "$out/$name.oom.txt" 2>&1
-		"$out/report" fragmentation "$out/$name.gmt" > "$out/$name.fragmentation.txt" 2>&1
+		"$bundle/gpumem-report" oom "$out/$name.gmt" > "$out/$name.oom.txt" 2>&1
+		"$bundle/gpumem-report" fragmentation "$out/$name.gmt" > "$out/$name.fragmentation.txt" 2>&1
 	done
 fi
 if [ "$part" != exact ]; then

@@ -29,7 +29,10 @@ static void forward(int number, siginfo_t *info, void *context)
 		kill(child_pid, number);
 }
 
-/* The shim beside this tool: in the build tree, or installed. NULL if it is in neither place. */
+/*
+ * The shim beside this tool: in the build tree, installed, or in the portable folder, whose tool is
+ * run by the loader beside it. NULL if it is in none of these places.
+ */
 static char *find_shim(void)
 {
 	static const char *const places[] = {
@@ -37,6 +40,7 @@ static char *find_shim(void)
 		"../lib/libgpumemtrace.so",
 		"../" GM_LIBDIR "/libgpumemtrace.so",
 		"libgpumemtrace.so",
+		"../libgpumemtrace.so",
 	};
 	static char found[PATH_MAX];
 	char self[PATH_MAX], *slash, path[2 * PATH_MAX];
@@ -229,6 +233,11 @@ int gm_cmd_run(struct gm_cli *cli)
 		return gm_usage_error(
 			"libgpumemtrace.so is not where it is built or installed; set "
 			"LD_PRELOAD to it and run the program without run");
+	if (strpbrk(shim, " :"))
+		return gm_usage_error(
+			"%s cannot be preloaded: the loader takes spaces and colons for the end of a "
+			"name; move its folder to another path",
+			shim);
 	clock_gettime(CLOCK_REALTIME, &now);
 	status = run_program(cli, shim, out);
 	if (status < 0)

@@ -5,7 +5,7 @@
 set -u
 bundle=$(cd "$1" && pwd) out=$(mkdir -p "$2" && cd "$2" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
-report() { LD_LIBRARY_PATH=$bundle "$bundle/gpumem-report" "$@"; }
+report() { "$bundle/gpumem-report" "$@"; }
 
 traced() {
 	local name=$1 kind=$2
