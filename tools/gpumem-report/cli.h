@@ -90,6 +90,9 @@ void gm_cli_help(const struct gm_command_row *command);
 /* A sentence on stderr; returns GM_EXIT_USAGE. */
 int gm_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* A sentence about a file on stderr. */
+void gm_cli_complain(const char *sentence);
+
 /* Standard output as --color, --top and --full want it. */
 struct gm_out gm_cli_out(const struct gm_cli *cli);
 

@@ -2,7 +2,9 @@
  * export: writes one of the formats of the table in render/export.c.
  */
 #include "cli.h"
+#include "report/progress.h"
 #include "report/render/export.h"
+#include "report/symbolize.h"
 #include <string.h>
 
 /* Says which formats there are; GM_EXIT_USAGE. */
@@ -20,14 +22,15 @@ static int refuse(const struct gm_cli *cli)
 }
 
 static int write_to_file(struct gm_cli *cli, const struct gm_export_format *format,
-			 struct gm_doc *doc)
+			 struct gm_job *job)
 {
 	FILE *file = gm_cli_output(cli->out_path);
 	int rc;
 
 	if (!file)
 		return GM_EXIT_USAGE;
-	rc = format->write(doc, &cli->options, file);
+	rc = job->count > 1 ? format->write_job(job, &cli->options, file)
+			    : format->write(job->docs[0], &cli->options, file);
 	if (file != stdout && fclose(file) != 0)
 		rc = -1;
 	if (rc)
@@ -36,14 +39,36 @@ static int write_to_file(struct gm_cli *cli, const struct gm_export_format *form
 	return GM_EXIT_FINE;
 }
 
-static int write_in_place(struct gm_cli *cli, const struct gm_export_format *format,
-			  struct gm_doc *doc)
+/* One file after the other, so that a week of them needs the memory of one. */
+static int write_in_place(struct gm_cli *cli, const struct gm_export_format *format)
 {
+	struct gm_options options = cli->options;
+	struct gm_arena arena = {0};
 	char error[1024];
+	unsigned written = 0;
+	int rc = 0;
 
-	if (format->write_path(doc, &cli->options, cli->out_path, error, sizeof(error)) == 0)
-		return GM_EXIT_FINE;
-	return gm_usage_error("%s", error);
+	if (options.symbols)
+		options.shared_symbols = gm_symbols_new(&arena);
+	for (unsigned i = 0; i < cli->words_count && !rc; i++) {
+		struct gm_doc *doc = gm_doc_open(cli->words[i], &options, error, sizeof(error));
+
+		gm_progress("writing runs", i, cli->words_count);
+		if (!doc) {
+			gm_cli_complain(error);
+			cli->input_failed = true;
+			continue;
+		}
+		rc = format->write_path(doc, &options, cli->out_path, error, sizeof(error));
+		gm_doc_free(doc);
+		written++;
+	}
+	gm_progress_end();
+	gm_symbols_free(options.shared_symbols);
+	gm_arena_free(&arena);
+	if (rc)
+		return gm_usage_error("%s", error);
+	return written ? GM_EXIT_FINE : GM_EXIT_INPUT;
 }
 
 int gm_cmd_export(struct gm_cli *cli)
@@ -54,15 +79,21 @@ int gm_cmd_export(struct gm_cli *cli)
 
 	if (!format)
 		return refuse(cli);
-	if (cli->words_count != 1)
-		return gm_usage_error("export writes one file at a time; name one");
 	if (format->write_path && (!cli->out_path || strcmp(cli->out_path, "-") == 0))
 		return gm_usage_error("--format %s needs -o OUT", format->name);
+	if (format->write_path) {
+		gm_cli_find_inputs(cli);
+		return write_in_place(cli, format);
+	}
+	cli->options.keep_records = true;
 	job = gm_cli_open(cli);
 	if (!job)
 		return GM_EXIT_INPUT;
-	rc = format->write ? write_to_file(cli, format, job->docs[0])
-			   : write_in_place(cli, format, job->docs[0]);
+	if (job->count > 1 && !format->write_job)
+		rc = gm_usage_error("--format %s holds one process; name one file of the %u",
+				    format->name, job->count);
+	else
+		rc = write_to_file(cli, format, job);
 	gm_job_free(job);
 	return rc;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void complain(const char *sentence)
+void gm_cli_complain(const char *sentence)
 {
 	gm_progress_end();
 	fprintf(stderr, "gpumem-report: %s\n", sentence);
@@ -26,7 +26,7 @@ struct gm_out gm_cli_out(const struct gm_cli *cli)
 
 void gm_cli_find_inputs(struct gm_cli *cli)
 {
-	cli->inputs = gm_inputs_find(cli->words, cli->words_count, complain);
+	cli->inputs = gm_inputs_find(cli->words, cli->words_count, gm_cli_complain);
 	free(cli->words);
 	cli->words = calloc(cli->inputs.count + 1, sizeof(*cli->words));
 	cli->words_count = cli->words ? cli->inputs.count : 0;
@@ -41,7 +41,7 @@ struct gm_job *gm_cli_open(struct gm_cli *cli)
 
 	gm_cli_find_inputs(cli);
 	job = cli->words_count
-		      ? gm_job_open(cli->words, cli->words_count, &cli->options, complain)
+		      ? gm_job_open(cli->words, cli->words_count, &cli->options, gm_cli_complain)
 		      : NULL;
 	gm_progress_end();
 	if (!job || job->count < cli->words_count)

@@ -28,7 +28,9 @@ static void write_name(FILE *file, const struct gm_frame *frame)
 	}
 }
 
-int gm_export_collapsed(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+/* `root` is the outermost frame of every stack; "" for none. */
+static void write_stacks(struct gm_doc *doc, const struct gm_options *options, const char *root,
+			 FILE *file)
 {
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[i];
@@ -38,6 +40,7 @@ int gm_export_collapsed(struct gm_doc *doc, const struct gm_options *options, FI
 		if (site->hidden || !gm_site_value(site, options) ||
 		    (options->level < 0 && site->record.level != GM_LEVEL_DRIVER))
 			continue;
+		fputs(root, file);
 		if (!count)
 			fputs(site->function ? site->function : "unknown", file);
 		for (unsigned k = count; k-- > 0;) {
@@ -46,6 +49,29 @@ int gm_export_collapsed(struct gm_doc *doc, const struct gm_options *options, FI
 				fputc(';', file);
 		}
 		fprintf(file, " %" PRIu64 "\n", gm_site_value(site, options));
+	}
+}
+
+int gm_export_collapsed(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+{
+	write_stacks(doc, options, "", file);
+	return gm_export_end(file);
+}
+
+/* Each rank is a frame below everything, so that a graph has them side by side. */
+int gm_export_collapsed_job(struct gm_job *job, const struct gm_options *options, FILE *file)
+{
+	char root[32];
+
+	for (unsigned i = 0; i < job->count; i++) {
+		const struct gm_header *header = job->docs[i]->header;
+
+		if (header->rank >= 0)
+			snprintf(root, sizeof(root), "rank %d;", header->rank);
+		else
+			snprintf(root, sizeof(root), "process %u;", header->pid);
+		if (!job->docs[i]->superseded)
+			write_stacks(job->docs[i], options, root, file);
 	}
 	return gm_export_end(file);
 }

@@ -8,17 +8,22 @@
 #include <string.h>
 
 const struct gm_export_format gm_export_formats[] = {
-	{"json", "the document of --json", gm_export_json, NULL},
-	{"collapsed", "stacks for flamegraph.pl and speedscope", gm_export_collapsed, NULL},
+	{"json", "the document of --json", gm_export_json, NULL, gm_export_json_job},
+	{"jsonl", "the document of each file as a line, to be appended (docs/fleet.md)",
+	 gm_export_jsonl, NULL, gm_export_jsonl_job},
+	{"collapsed", "stacks for flamegraph.pl and speedscope", gm_export_collapsed, NULL,
+	 gm_export_collapsed_job},
 	{"perfetto", "trace for ui.perfetto.dev: levels over time, phases, marks",
-	 gm_export_perfetto, NULL},
-	{"pprof", "profile for pprof: live, peak and total memory by stack", gm_export_pprof, NULL},
+	 gm_export_perfetto, NULL, NULL},
+	{"pprof", "profile for pprof: live, peak and total memory by stack", gm_export_pprof, NULL,
+	 NULL},
 	{"torch-snapshot", "pickle for pytorch.org/memory_viz and torch.cuda._memory_viz",
-	 gm_export_torch_snapshot, NULL},
+	 gm_export_torch_snapshot, NULL, NULL},
 	{"sqlite", "tables for SQL, added to those of other runs in OUT (docs/sql.md)", NULL,
-	 gm_export_sqlite},
-	{"csv", "a line per site", gm_export_csv, NULL},
-	{"openmetrics", "metrics for Prometheus' textfile collector", gm_export_openmetrics, NULL},
+	 gm_export_sqlite, NULL},
+	{"csv", "a line per site", gm_export_csv, NULL, gm_export_csv_job},
+	{"openmetrics", "metrics for Prometheus' textfile collector", gm_export_openmetrics, NULL,
+	 gm_export_openmetrics_job},
 };
 
 const unsigned gm_export_formats_count = sizeof(gm_export_formats) / sizeof(gm_export_formats[0]);
@@ -40,6 +45,34 @@ int gm_export_json(struct gm_doc *doc, const struct gm_options *options, FILE *f
 {
 	(void)options;
 	return gm_json_write(gm_json_doc(doc), file);
+}
+
+int gm_export_json_job(struct gm_job *job, const struct gm_options *options, FILE *file)
+{
+	(void)options;
+	return gm_json_write(gm_json_job(job), file);
+}
+
+int gm_export_jsonl(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+{
+	json_t *document = gm_json_doc(doc);
+	int rc = document ? json_dumpf(document, file, JSON_COMPACT | JSON_REAL_PRECISION(12)) : -1;
+
+	(void)options;
+	json_decref(document);
+	if (rc)
+		return -EIO;
+	fputc('\n', file);
+	return gm_export_end(file);
+}
+
+int gm_export_jsonl_job(struct gm_job *job, const struct gm_options *options, FILE *file)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < job->count && !rc; i++)
+		rc = gm_export_jsonl(job->docs[i], options, file);
+	return rc;
 }
 
 uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options)

@@ -4,7 +4,7 @@
 #ifndef GM_REPORT_RENDER_EXPORT_H
 #define GM_REPORT_RENDER_EXPORT_H
 
-#include "report/doc.h"
+#include "report/job.h"
 #include <stdio.h>
 
 /* Each returns 0 or -errno. One of `write` and `write_path` is there. */
@@ -14,6 +14,8 @@ struct gm_export_format {
 	/* For files that are changed in place; `error` gets a sentence. */
 	int (*write_path)(struct gm_doc *doc, const struct gm_options *options, const char *path,
 			  char *error, size_t error_bytes);
+	/* Several processes in one; NULL if the format holds one. */
+	int (*write_job)(struct gm_job *job, const struct gm_options *options, FILE *file);
 };
 
 extern const struct gm_export_format gm_export_formats[];
@@ -23,15 +25,23 @@ extern const unsigned gm_export_formats_count;
 const struct gm_export_format *gm_export_find(const char *name);
 
 int gm_export_json(struct gm_doc *doc, const struct gm_options *options, FILE *file);
+int gm_export_json_job(struct gm_job *job, const struct gm_options *options, FILE *file);
+
+/* The same documents, each in one line. */
+int gm_export_jsonl(struct gm_doc *doc, const struct gm_options *options, FILE *file);
+int gm_export_jsonl_job(struct gm_job *job, const struct gm_options *options, FILE *file);
 
 /* "outermost;...;innermost BYTES" lines of one level, for flame graphs. */
 int gm_export_collapsed(struct gm_doc *doc, const struct gm_options *options, FILE *file);
+int gm_export_collapsed_job(struct gm_job *job, const struct gm_options *options, FILE *file);
 
 /* A line per site, by RFC 4180. */
 int gm_export_csv(struct gm_doc *doc, const struct gm_options *options, FILE *file);
+int gm_export_csv_job(struct gm_job *job, const struct gm_options *options, FILE *file);
 
 /* Gauges and counters for a Prometheus textfile collector. */
 int gm_export_openmetrics(struct gm_doc *doc, const struct gm_options *options, FILE *file);
+int gm_export_openmetrics_job(struct gm_job *job, const struct gm_options *options, FILE *file);
 
 /* Trace events in JSON: counters of each level, slices of phases and between marks. */
 int gm_export_perfetto(struct gm_doc *doc, const struct gm_options *options, FILE *file);

@@ -12,12 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 
 static const char schema[] =
 	"CREATE TABLE IF NOT EXISTS runs(run INTEGER PRIMARY KEY, host TEXT, pid INTEGER, "
 	"started_at TEXT, program TEXT, command TEXT, rank INTEGER, world_size INTEGER, "
-	"end TEXT, duration_s REAL, complete INTEGER, path TEXT, "
+	"end TEXT, duration_s REAL, complete INTEGER, path TEXT, job TEXT, attempt TEXT, "
+	"local_rank INTEGER, revision TEXT, "
 	"UNIQUE(host, pid, started_at));"
 	"CREATE TABLE IF NOT EXISTS devices(run INTEGER, device INTEGER, name TEXT, uuid TEXT, "
 	"total_bytes INTEGER, PRIMARY KEY(run, device));"
@@ -158,8 +159,8 @@ static void take_run(struct database *db, struct gm_doc *doc)
 				   (long long)db->run));
 	if (db->run)
 		execute(db, gm_say(doc, "DELETE FROM runs WHERE run = %lld", (long long)db->run));
-	row(db, db->run ? "INSERT INTO runs VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"
-			: "INSERT INTO runs VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?)");
+	row(db, db->run ? "INSERT INTO runs VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+			: "INSERT INTO runs VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
 	text(db, doc->host);
 	number(db, header->pid);
 	text(db, doc->started_at);
@@ -171,6 +172,10 @@ static void take_run(struct database *db, struct gm_doc *doc)
 	real(db, doc->duration_s);
 	number(db, doc->complete);
 	text(db, doc->path);
+	text(db, doc->job);
+	text(db, doc->attempt);
+	number(db, header->local_rank < 0 ? GM_NO_BYTES : (uint64_t)header->local_rank);
+	text(db, doc->revision);
 	row_end(db);
 	if (!db->failed && !db->run)
 		db->run = sqlite3_last_insert_rowid(db->handle);
@@ -382,21 +387,29 @@ static void fill_judgements(struct database *db, struct gm_doc *doc)
 	}
 }
 
-/* Tables of a later version would be filled wrongly. */
-static bool newer(struct database *db)
+/* The version of the tables that are there; 0 if there are none. */
+static int version_of(struct database *db)
 {
-	bool is = true;
+	int version = 0;
 
 	row(db, "PRAGMA user_version");
 	if (!db->failed && sqlite3_step(db->statement) == SQLITE_ROW)
-		is = sqlite3_column_int(db->statement, 0) > SCHEMA_VERSION;
+		version = sqlite3_column_int(db->statement, 0);
 	if (db->statement)
 		sqlite3_reset(db->statement);
-	return is && !db->failed;
+	return version;
 }
 
-static void fill(struct database *db, struct gm_doc *doc)
+/* What version 1 lacks. */
+static const char since_1[] = "ALTER TABLE runs ADD COLUMN job TEXT;"
+			      "ALTER TABLE runs ADD COLUMN attempt TEXT;"
+			      "ALTER TABLE runs ADD COLUMN local_rank INTEGER;"
+			      "ALTER TABLE runs ADD COLUMN revision TEXT;";
+
+static void fill(struct database *db, struct gm_doc *doc, int version)
 {
+	if (version == 1)
+		execute(db, since_1);
 	execute(db, schema);
 	execute(db, gm_say(doc, "PRAGMA user_version = %d", SCHEMA_VERSION));
 	take_run(db, doc);
@@ -414,16 +427,19 @@ int gm_export_sqlite(struct gm_doc *doc, const struct gm_options *options, const
 		     char *error, size_t error_bytes)
 {
 	struct database db = {0};
-	bool too_new = false;
+	bool too_new;
+	int version;
 
 	(void)options;
 	db.failed = sqlite3_open(path, &db.handle) != SQLITE_OK;
 	if (db.handle)
 		sqlite3_busy_timeout(db.handle, 60000); /* several ranks write at the same time */
 	execute(&db, "BEGIN IMMEDIATE");
-	too_new = newer(&db);
+	version = version_of(&db);
+	/* Tables of a later version would be filled wrongly. */
+	too_new = !db.failed && version > SCHEMA_VERSION;
 	if (!too_new)
-		fill(&db, doc);
+		fill(&db, doc, version);
 	sqlite3_finalize(db.statement);
 	if (!too_new)
 		execute(&db, "COMMIT");
