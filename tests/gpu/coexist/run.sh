@@ -47,6 +47,7 @@ debugger() { # NAME COMMAND...: cuda-gdb in batch mode
 
 at_breakpoint() {
 	debugger gdb-break 'break leak_here' run backtrace delete continue
+	[ -e "$out/gdb-break.said" ] || return
 	if grep -q 'leak_here' "$out/gdb-break.said" && grep -q '#1 .*main' "$out/gdb-break.said"; then
 		echo "ok gdb-break: stopped in leak_here, called by main"
 	else
@@ -55,8 +56,11 @@ at_breakpoint() {
 }
 
 plain() {
-	timeout -k 5 60 "$program" > "$out/plain.said" 2> "$out/plain.err" &&
+	if timeout -k 5 60 "$program" > "$out/plain.said" 2> "$out/plain.err"; then
 		echo "ok plain: $(cat "$out/plain.said")"
+	else
+		echo "FAIL plain: $(tail -n 1 "$out/plain.err")"
+	fi
 }
 
 piece plain plain

@@ -47,5 +47,5 @@ piece torch-nvtx nvtx
 piece cupy-clean clean cupy-clean "$python" "$here/cupy_loop.py"
 piece jax-growing-clean clean jax-growing-clean XLA_PYTHON_CLIENT_PREALLOCATE=false "$python" "$here/jax_loop.py"
 # a share of the device that leaves the others their room
-piece jax-clean clean jax-clean XLA_PYTHON_CLIENT_MEM_FRACTION=.2 "$python" "$here/jax_loop.py"
+piece jax-clean clean jax-clean XLA_PYTHON_CLIENT_MEM_FRACTION=.1 "$python" "$here/jax_loop.py"
 finish leaks

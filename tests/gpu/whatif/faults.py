@@ -20,7 +20,7 @@ kept = []
 for i in range(60):
     if i % 10 == 0:
         request(12 * MIB)  # goes back to the cache, too small for the others
-    kept.append(request((20 + 2 * i) * MIB))
+    kept.append(request((14 + 2 * (i % 10)) * MIB))
 stats = torch.cuda.memory_stats()
 print(json.dumps({"retries": stats["num_alloc_retries"], "ooms": stats["num_ooms"], "given_up": given_up,
                   "kept": sum(block is not None for block in kept)}), flush=True)
