@@ -12,12 +12,22 @@ if [ "$(nvidia-smi -L | wc -l)" -lt 2 ]; then
 	exit 0
 fi
 
+# A program that forks leaves two files: %p tells them apart.
 family() { # NAME
-	local words
-	ran "family-$1" 60 "$bundle/family_$1" && document "family-$1" || return
-	words=$(timeout 30 "$python" "$bundle/check.py" "$1" "$out/family-$1.said" "$out/family-$1.json" 2>&1)
+	local words pid name=family-$1
+	LD_PRELOAD=$bundle/libgpumemtrace.so GPUMEMTRACE_OUT=$out/$name.%p.gmt "$bundle/family_$1" \
+		> "$out/$name.said" 2> "$out/$name.err" &
+	pid=$!
+	timeout 60 tail --pid=$pid -f /dev/null || kill -9 $pid
+	if ! wait $pid; then
+		echo "FAIL family $1: $(tail -n 1 "$out/$name.err")"
+		return
+	fi
+	mv "$out/$name.$pid.gmt" "$out/$name.gmt"
+	document "$name" || return
+	words=$(timeout 30 "$python" "$bundle/check.py" "$1" "$out/$name.said" "$out/$name.json" 2>&1)
 	case $words in
-	*": PASS") echo "ok family $1: $(grep -c '^=' "$out/family-$1.said") figures" ;;
+	*": PASS") echo "ok family $1: $(grep -c '^=' "$out/$name.said") figures" ;;
 	*) echo "FAIL family $1: $words" ;;
 	esac
 }
@@ -121,6 +131,6 @@ together
 piece backends backends
 finish two
 status=$?
-tar -C "$out" --sparse --exclude two.tar.gz -czf "$out/two.tar.gz" .
+tar -C "$out" --sparse --exclude two.tar.gz -czf "$out.tar.gz" . && mv "$out.tar.gz" "$out/two.tar.gz"
 ls -l "$out/two.tar.gz"
 exit $status
