@@ -208,6 +208,13 @@ struct gm_doc {
 	struct gm_reader *reader;
 	const struct gm_header *header;
 	struct gm_symbols *symbols; /* NULL with --no-symbols */
+
+	struct gm_journal_file *journal; /* the complete history; NULL */
+	bool archive;			 /* read from the zstd form */
+	uint64_t at_ns;			 /* --at; GM_NO_BYTES: the end of the file */
+	bool peaks_unknown;		 /* counted back to `at_ns`: peaks before it are 0 */
+	struct gm_alloc_record *records; /* with --at, the table of live allocations then */
+	unsigned records_count;
 	bool shared_symbols;	    /* they belong to the job */
 
 	/* file and process */
@@ -278,6 +285,9 @@ struct gm_options {
 	const char *since, *until;	/* marks; NULL */
 	unsigned top;
 	bool json, quiet, full, all, at_peak;
+	bool at;		/* --at TIME, in nanoseconds: */
+	uint64_t at_ns;
+	bool fine_timeline;	/* from the complete history, where there is one */
 	const char *sort;
 	const char *suppressions;
 	bool no_shipped_suppressions;

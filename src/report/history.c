@@ -1,7 +1,9 @@
 /*
- * Reading the ring of events (history.h).
+ * Reading the ring of events, and playing the complete history (history.h).
  */
 #include "report/history.h"
+#include "report/history/journal_file.h"
+#include "report/history/replay.h"
 #include "report/load.h"
 #include "report/render/intern.h"
 #include <stdlib.h>
@@ -23,6 +25,11 @@ static bool known(const struct gm_event_record *event)
 {
 	return event->op <= GM_OP_LAUNCH && event->kind < GM_KINDS && event->level < GM_LEVELS &&
 	       event->device >= GM_HOST;
+}
+
+static bool in_time(const struct gm_doc *doc, const struct gm_event_record *event)
+{
+	return doc->at_ns == GM_NO_BYTES || event->time_ns <= doc->at_ns;
 }
 
 static bool frees(const struct gm_event_record *event)
@@ -103,10 +110,74 @@ struct gm_history gm_load_history(struct gm_doc *doc)
 		uint32_t number = (uint32_t)(((uint64_t)oldest + i) % records);
 
 		if (gm_reader_get(doc->reader, GM_TABLE_EVENTS, number, event, sizeof(*event)) &&
-		    known(event))
+		    known(event) && in_time(doc, event))
 			history.count++;
 	}
 	join(&history);
+	return history;
+}
+
+bool gm_history_from_start(struct gm_doc *doc)
+{
+	return doc->journal || doc->header->event_head <= gm_reader_count(doc->reader, GM_TABLE_EVENTS);
+}
+
+void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
+		     void *data)
+{
+	static struct gm_journal_entry entry;
+	struct gm_replay replay = {0};
+	struct gm_event_record event;
+	struct gm_history ring;
+
+	if (!doc->journal) {
+		ring = gm_load_history(doc);
+		for (unsigned i = 0; i < ring.count; i++)
+			visit(&ring.events[i], data);
+		return;
+	}
+	gm_journal_rewind(doc->journal);
+	while (gm_journal_next(doc->journal, &entry) && in_time(doc, &entry.event)) {
+		struct gm_replay_step step = gm_replay_apply(&replay, &entry);
+
+		if (gm_replay_event(&replay, &entry, &step, &event))
+			visit(&event, data);
+	}
+	gm_replay_free(&replay);
+}
+
+/* The last of many events, in a ring of their own. */
+struct last {
+	struct gm_event_record *events;
+	unsigned most;
+	uint64_t seen;
+};
+
+static void keep(const struct gm_event_record *event, void *data)
+{
+	struct last *last = data;
+
+	last->events[last->seen++ % last->most] = *event;
+}
+
+struct gm_history gm_load_last_history(struct gm_doc *doc, unsigned most)
+{
+	struct gm_history history = {.complete = true};
+	struct last last = {.most = most};
+	unsigned first;
+
+	if (!doc->journal)
+		return gm_load_history(doc);
+	last.events = gm_realloc(NULL, most * sizeof(*last.events));
+	gm_history_each(doc, keep, &last);
+	history.count = last.seen < most ? (unsigned)last.seen : most;
+	history.complete = last.seen <= most && doc->complete && !gm_journal_damage(doc->journal) &&
+			   !gm_journal_header(doc->journal)->lost;
+	history.events = gm_arena_alloc(&doc->arena, history.count, sizeof(*history.events));
+	first = last.seen > most ? (unsigned)(last.seen % most) : 0;
+	for (unsigned i = 0; i < history.count; i++)
+		history.events[i] = last.events[(first + i) % most];
+	free(last.events);
 	return history;
 }
 

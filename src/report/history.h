@@ -1,5 +1,5 @@
 /*
- * The history of events in the file: the ring in the order in which things happened, and what each
+ * The history of events: the complete one beside the file where there is one, else the ring in the order in which things happened, and what each
  * event did to the memory it names. Frees are joined with their allocations by serial number, since
  * a free call does not say how much it frees.
  */
@@ -11,11 +11,21 @@
 struct gm_history {
 	struct gm_event_record *events; /* oldest first; frees with bytes, device, kind and level */
 	unsigned count;
-	bool complete; /* nothing has fallen out of the ring */
+	bool complete; /* nothing is missing before them */
 };
 
-/* The events that the file holds, in the document's arena. */
+/* The events of the ring, in the document's arena; with --at those up to the moment. */
 struct gm_history gm_load_history(struct gm_doc *doc);
+
+/* The last `most` events of the complete history, or the ring's. */
+struct gm_history gm_load_last_history(struct gm_doc *doc, unsigned most);
+
+/* Calls for each event of the complete history, or of the ring, in order; up to the moment of --at. */
+void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
+		     void *data);
+
+/* True when gm_history_each begins at the start of the run. */
+bool gm_history_from_start(struct gm_doc *doc);
 
 /*
  * Change of a level's total by an event, in bytes: what `totals` and `torch` count (owned memory at

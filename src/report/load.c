@@ -3,11 +3,16 @@
  * --kind and --level. The names of kinds, levels and verdicts stand here too.
  */
 #include "report/classify.h"
+#include "report/history/archive.h"
+#include "report/history/fine_timeline.h"
+#include "report/history/journal_file.h"
+#include "report/history/moment.h"
 #include "report/judge.h"
 #include "report/load.h"
 #include "report/since.h"
 #include "report/suppress.h"
 #include "report/symbolize.h"
+#include "store/place.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -293,6 +298,12 @@ void gm_load_process(struct gm_doc *doc)
 			    header->format_version, GM_FORMAT_VERSION);
 }
 
+/* A site of which nothing had happened yet at the moment of --at. */
+static bool unborn(const struct gm_doc *doc, const struct gm_site_record *site)
+{
+	return doc->at_ns != GM_NO_BYTES && !site->allocations && !site->failures;
+}
+
 /* --device, --kind and --level: what does not match leaves the lists. */
 static void filter(struct gm_doc *doc, const struct gm_options *options)
 {
@@ -302,7 +313,7 @@ static void filter(struct gm_doc *doc, const struct gm_options *options)
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		struct gm_site_record *site = &doc->sites[i].record;
 
-		doc->sites[i].hidden = (device >= 0 && site->device != device) ||
+		doc->sites[i].hidden = unborn(doc, site) || (device >= 0 && site->device != device) ||
 				       (options->kind >= 0 && site->kind != options->kind) ||
 				       (options->level >= 0 && site->level != options->level);
 	}
@@ -364,6 +375,66 @@ static void warn_missing(struct gm_doc *doc)
 	}
 }
 
+/* A history by its own name stands for the file that it is beside. */
+static const char *main_path(struct gm_doc *doc, const char *path)
+{
+	size_t length = strlen(path), suffix = strlen(GM_HISTORY_SUFFIX);
+	char magic[sizeof(GM_JOURNAL_MAGIC)] = "";
+	FILE *file;
+
+	if (length <= suffix || strcmp(path + length - suffix, GM_HISTORY_SUFFIX) != 0)
+		return path;
+	file = fopen(path, "re");
+	if (file && fread(magic, 1, sizeof(magic), file) != sizeof(magic))
+		magic[0] = '\0';
+	if (file)
+		fclose(file);
+	return memcmp(magic, GM_JOURNAL_MAGIC, sizeof(magic)) == 0
+		       ? gm_arena_strndup(&doc->arena, path, length - suffix)
+		       : path;
+}
+
+/* The file, in whichever form it is, and its history. */
+static bool open_files(struct gm_doc *doc, const char *path, char *error, size_t error_bytes)
+{
+	char why[1024] = "";
+
+	doc->archive = gm_archive_detect(path);
+	if (doc->archive) {
+		doc->reader = gm_archive_read(path, &doc->journal, why, sizeof(why), error,
+					      error_bytes);
+	} else if (gm_import_detect(path)) {
+		doc->reader = gm_import_open(&doc->arena, path, &doc->imported,
+					     &doc->imported_count, error, error_bytes);
+	} else {
+		doc->reader = gm_reader_open(main_path(doc, path), error, error_bytes);
+		if (doc->reader)
+			doc->journal = gm_journal_find(gm_reader_path(doc->reader),
+						       gm_reader_header(doc->reader), why,
+						       sizeof(why));
+	}
+	if (!doc->reader)
+		return false;
+	doc->header = gm_reader_header(doc->reader);
+	if (*why)
+		gm_doc_warn(doc, "%s", why);
+	return true;
+}
+
+/* What of the history was lost, and why. */
+static void warn_history(struct gm_doc *doc)
+{
+	const struct gm_journal_header *header = doc->journal ? gm_journal_header(doc->journal) : NULL;
+
+	if (header && header->lost)
+		gm_doc_warn(doc, "the complete history ends after %.9g s: %s; %llu later events are not in it",
+			    gm_seconds(header->lost_from_ns),
+			    header->loss == GM_JOURNAL_CAP
+				    ? "GPUMEMTRACE_MAX_EVENTS was reached, raise it"
+				    : "the disk was full",
+			    (unsigned long long)header->lost);
+}
+
 struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, char *error,
 			   size_t error_bytes)
 {
@@ -371,15 +442,11 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 	struct gm_doc *doc = gm_realloc(NULL, sizeof(*doc));
 
 	memset(doc, 0, sizeof(*doc));
-	doc->reader = gm_import_detect(path)
-			      ? gm_import_open(&doc->arena, path, &doc->imported,
-					       &doc->imported_count, error, error_bytes)
-			      : gm_reader_open(path, error, error_bytes);
-	if (!doc->reader) {
+	doc->at_ns = GM_NO_BYTES;
+	if (!open_files(doc, path, error, error_bytes)) {
 		gm_doc_free(doc);
 		return NULL;
 	}
-	doc->header = gm_reader_header(doc->reader);
 	if (options->symbols) {
 		doc->shared_symbols = options->shared_symbols != NULL;
 		doc->symbols = doc->shared_symbols ? options->shared_symbols
@@ -395,11 +462,18 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 		}
 	}
 	gm_load_process(doc);
+	warn_history(doc);
 	gm_load_launch(doc);
 	gm_load_tables(doc);
 	gm_load_sites(doc);
 	gm_load_events(doc);
 	gm_repair(doc);
+	if (!gm_moment(doc, options, error, error_bytes)) {
+		gm_doc_free(doc);
+		return NULL;
+	}
+	if (options->fine_timeline)
+		gm_fine_timeline(doc);
 	gm_finish_sites(doc);
 	if (!gm_since(doc, options, error, error_bytes)) {
 		gm_doc_free(doc);
@@ -407,7 +481,8 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 	}
 	gm_classify(doc);
 	gm_load_fragmentation(doc);
-	gm_load_ledger(doc);
+	if (doc->at_ns == GM_NO_BYTES)
+		gm_load_ledger(doc);
 	gm_judge_sites(doc, options->warmup);
 	if (suppressions)
 		gm_suppress(doc, suppressions);
@@ -415,6 +490,7 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 		gm_suppress(doc, gm_suppressions_shipped(&doc->arena));
 	filter(doc, options);
 	gm_judge(doc);
+	gm_moment_finish(doc);
 	if (doc->symbols)
 		warn_missing(doc);
 	return doc;
@@ -435,6 +511,7 @@ void gm_doc_free(struct gm_doc *doc)
 	release_frames(doc);
 	if (!doc->shared_symbols)
 		gm_symbols_free(doc->symbols);
+	gm_journal_close(doc->journal);
 	gm_reader_close(doc->reader);
 	gm_arena_free(&doc->arena);
 	free(doc);

@@ -13,6 +13,9 @@ void gm_load_process(struct gm_doc *doc);
 /* What the launcher's variables say of the job. */
 void gm_load_launch(struct gm_doc *doc);
 
+/* Sorts `blocks` by device and key. */
+void gm_sort_blocks(struct gm_doc *doc);
+
 /* Every table that is a plain list of figures. */
 void gm_load_tables(struct gm_doc *doc);
 
@@ -24,6 +27,9 @@ void gm_load_events(struct gm_doc *doc);
 
 /* Recomputes counters from the live records if an update was under way when the file ended. */
 void gm_repair(struct gm_doc *doc);
+
+/* What the driver must hold for the live allocations of a device, pools' reserves left out. */
+uint64_t gm_sum_physical(const struct gm_doc *doc, int device);
 
 /* What follows from the counters once they are right: bytes at the peak, leaks at exit. */
 void gm_finish_sites(struct gm_doc *doc);

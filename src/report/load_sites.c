@@ -201,6 +201,12 @@ static int compare_blocks(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
+void gm_sort_blocks(struct gm_doc *doc)
+{
+	if (doc->blocks_count)
+		qsort(doc->blocks, doc->blocks_count, sizeof(*doc->blocks), compare_blocks);
+}
+
 static void load_blocks(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_ALLOCS);
@@ -225,8 +231,7 @@ static void load_blocks(struct gm_doc *doc)
 			block->record.site = GM_NONE;
 		doc->blocks_count++;
 	}
-	if (doc->blocks_count)
-		qsort(doc->blocks, doc->blocks_count, sizeof(*doc->blocks), compare_blocks);
+	gm_sort_blocks(doc);
 }
 
 void gm_load_sites(struct gm_doc *doc)

@@ -4,6 +4,7 @@
  * so current figures are added up from them again; totals over the run are then made to fit.
  */
 #include "report/load.h"
+#include "report/segments.h"
 #include <string.h>
 
 /* Memory that counts in `usage` and `totals`: see contract.md. */
@@ -16,6 +17,29 @@ static bool counts(const struct gm_alloc_record *block)
 static bool in_pool(const struct gm_alloc_record *block)
 {
 	return (block->kind == GM_KIND_ASYNC || block->kind == GM_KIND_GRAPH) && block->owner != GM_NONE;
+}
+
+/* Small requests share slabs, which are held as a whole too. `blocks` are in order of address. */
+uint64_t gm_sum_physical(const struct gm_doc *doc, int device)
+{
+	uint64_t sum = 0, slab = UINT64_MAX;
+
+	for (unsigned i = 0; i < doc->blocks_count; i++) {
+		const struct gm_alloc_record *block = &doc->blocks[i].record;
+		bool small = block->kind == GM_KIND_DEVICE && block->bytes <= GM_SLAB_MAX_REQUEST;
+
+		if ((block->kind >= GM_KIND_PINNED ? GM_HOST : block->device) != device ||
+		    !counts(block) || !gm_kind_owned(block->kind) ||
+		    block->kind == GM_KIND_MANAGED || in_pool(block))
+			continue;
+		if (!small)
+			sum += block->physical_bytes;
+		else if (block->key / GM_SLAB_BYTES != slab)
+			sum += GM_SLAB_BYTES;
+		if (small)
+			slab = block->key / GM_SLAB_BYTES;
+	}
+	return sum;
 }
 
 static void add_reserves(struct gm_doc *doc)
@@ -79,8 +103,6 @@ static void add_block(struct gm_doc *doc, const struct gm_alloc_record *block)
 			continue;
 		level->current_bytes += block->bytes;
 		level->current_count++;
-		if (block->kind != GM_KIND_MANAGED && !in_pool(block))
-			level->physical_bytes += block->physical_bytes;
 	}
 	for (unsigned i = 0; counts(block) && i < doc->usage_count; i++) {
 		struct gm_usage_record *usage = &doc->usage[i];
@@ -131,6 +153,9 @@ void gm_repair(struct gm_doc *doc)
 	zero(doc);
 	for (unsigned i = 0; i < doc->blocks_count; i++)
 		add_block(doc, &doc->blocks[i].record);
+	for (unsigned i = 0; i < doc->levels_count; i++)
+		if (doc->levels[i].level == GM_LEVEL_DRIVER)
+			doc->levels[i].physical_bytes = gm_sum_physical(doc, doc->levels[i].device);
 	add_reserves(doc);
 	fit_totals(doc);
 }

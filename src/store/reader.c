@@ -539,6 +539,11 @@ const struct gm_header *gm_reader_header(const struct gm_reader *reader)
 	return &reader->header;
 }
 
+const void *gm_reader_image(const struct gm_reader *reader)
+{
+	return reader->bytes;
+}
+
 uint64_t gm_reader_bytes(const struct gm_reader *reader)
 {
 	return reader->size;

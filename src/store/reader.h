@@ -39,7 +39,8 @@ const char *gm_reader_path(const struct gm_reader *reader);
 /* The header's copy; fields that a shorter header lacks are zero. */
 const struct gm_header *gm_reader_header(const struct gm_reader *reader);
 
-/* Size of the part of the file that is in use. */
+/* The copy of the file, and how many bytes of it are in use. Lives as long as the reader. */
+const void *gm_reader_image(const struct gm_reader *reader);
 uint64_t gm_reader_bytes(const struct gm_reader *reader);
 
 /* True when nothing is missing or damaged; else the warnings say what is. */

@@ -18,6 +18,7 @@ int gm_cmd_html(struct gm_cli *cli)
 	if (gm_html_lacks())
 		return gm_usage_error("html: %s", gm_html_lacks());
 	cli->options.keep_records = true;
+	cli->options.fine_timeline = true;
 	job = gm_cli_open(cli);
 	if (!job)
 		return GM_EXIT_INPUT;

@@ -11,5 +11,6 @@ static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cl
 
 int gm_cmd_timeline(struct gm_cli *cli)
 {
+	cli->options.fine_timeline = true;
 	return gm_cli_show(cli, body);
 }

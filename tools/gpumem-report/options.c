@@ -166,10 +166,32 @@ static const char *once(struct gm_cli *cli, const char *text)
 	return NULL;
 }
 
+/* Seconds since the first event, with a unit or without. */
+static const char *at_time(struct gm_cli *cli, const char *text)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"min", 60e9}, {"h", 3600e9}};
+	char *end;
+	double number = strtod(text, &end);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && end != text; i++)
+		if (strcmp(end, units[i].name) == 0 && number >= 0 && number * units[i].ns < 1e18) {
+			cli->options.at = true;
+			cli->options.at_ns = (uint64_t)(number * units[i].ns + 0.5);
+			return NULL;
+		}
+	return "a time since the first event, like 12.5 or 300ms";
+}
+
 static const char *at(struct gm_cli *cli, const char *text)
 {
-	cli->options.at_peak = true;
-	return strcmp(text, "peak") == 0 ? NULL : "peak";
+	if (strcmp(text, "peak") == 0) {
+		cli->options.at_peak = true;
+		return NULL;
+	}
+	return at_time(cli, text) ? "peak, or a time since the first event, like 12.5 or 300ms" : NULL;
 }
 
 static const char *leaks(struct gm_cli *cli, const char *text)
@@ -308,7 +330,10 @@ static const struct gm_option options[] = {
 	 "live, peak, total, count or churn (live)"},
 	{"--sort", "KEY", GM_TOP, false, top_sort, "live, growth, peak, total or count (live)"},
 	{"--once", NULL, GM_TOP, false, once, "print one screen and end"},
-	{"--at", "peak", GM_SITES | GM_EXPORT, false, at, "the make-up of the peak"},
+	{"--at", "TIME", GM_SITES | GM_EXPORT, false, at,
+	 "as it was at that time, like 12.5 or 300ms; peak: the make-up of the peak"},
+	{"--at", "TIME", GM_EVERY & ~(GM_SITES | GM_EXPORT | GM_RUN | GM_TOP), false, at_time,
+	 "as it was at that time since the first event, like 12.5 or 300ms"},
 	{"--leaks", "MODE", GM_CHECK, true, leaks,
 	 "exit, grow or off (grow with a caching framework, else exit)"},
 	{"--min-bytes", "SIZE", GM_CHECK, true, min_bytes,

@@ -2,6 +2,7 @@
  * The table of export formats, and what several of them share.
  */
 #include "report/render/export.h"
+#include "report/history/archive.h"
 #include "report/render/json.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -21,6 +22,8 @@ const struct gm_export_format gm_export_formats[] = {
 	 gm_export_torch_snapshot, NULL, NULL},
 	{"sqlite", "tables for SQL, added to those of other runs in OUT (docs/sql.md)", NULL,
 	 gm_export_sqlite, NULL},
+	{"zst", "the file and its complete history in one, compressed; read like a file", NULL,
+	 gm_export_zst, NULL},
 	{"csv", "a line per site", gm_export_csv, NULL, gm_export_csv_job},
 	{"openmetrics", "metrics for Prometheus' textfile collector", gm_export_openmetrics, NULL,
 	 gm_export_openmetrics_job},

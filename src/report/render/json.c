@@ -2,6 +2,7 @@
  * The document's parts as JSON: one small function per key of contract.md, one table that puts them
  * together. See json.h. The parts about sites are in json_sites.c.
  */
+#include "report/history/journal_file.h"
 #include "report/render/json_parts.h"
 #include "report/job.h"
 #include "report/load.h"
@@ -114,12 +115,25 @@ static json_t *process(struct gm_doc *doc)
 		"superseded", gm_json_string(doc->superseded));
 }
 
+static json_t *history(struct gm_doc *doc)
+{
+	const struct gm_journal_header *journal = doc->journal ? gm_journal_header(doc->journal) : NULL;
+
+	return json_pack("{s:s, s:o, s:o, s:o}", "source",
+			 journal			 ? "all"
+			 : doc->header->event_capacity ? "ring"
+						       : "off",
+			 "bytes", gm_json_bytes(journal ? gm_journal_bytes(doc->journal) : GM_NO_BYTES),
+			 "lost", gm_json_bytes(journal ? journal->lost : GM_NO_BYTES), "ends_s",
+			 journal && journal->lost ? gm_json_seconds(journal->lost_from_ns) : json_null());
+}
+
 static json_t *tracer(struct gm_doc *doc)
 {
 	const struct gm_header *header = doc->header;
 	const char *names = gm_reader_string(doc->reader, header->settings_string);
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "version", gm_json_string(doc->version), "backend",
 			 gm_json_string(doc->backend), "events", gm_json_bytes(header->events),
 			 "file_bytes", gm_json_bytes(gm_reader_bytes(doc->reader)), "own_bytes",
@@ -130,7 +144,7 @@ static json_t *tracer(struct gm_doc *doc)
 			 gm_json_bytes(header->unknown_frees), "teardown_frees",
 			 gm_json_bytes(header->teardown_frees), "lost_stacks",
 			 gm_json_bytes(header->lost_stacks), "passed_calls",
-			 gm_json_bytes(header->passed_calls));
+			 gm_json_bytes(header->passed_calls), "history", history(doc));
 }
 
 static json_t *devices(struct gm_doc *doc)

@@ -2,6 +2,7 @@
  * The parts of the JSON document that are about sites and stacks: sites, leaks, holes,
  * out-of-memory events, errors, findings and gates. Other parts name a site by its id.
  */
+#include "report/history.h"
 #include "report/render/json_parts.h"
 #include <string.h>
 
@@ -197,9 +198,39 @@ json_t *gm_json_fragmentation(struct gm_doc *doc)
 	return list;
 }
 
+#define OUT_OF_MEMORY	  2 /* in both layers of CUDA */
+#define MOST_FAILED_CALLS 1000u
+
+/* Calls that failed for want of memory, the last ones that the ring of events has: when, where. */
+static json_t *failed_calls(struct gm_doc *doc)
+{
+	struct gm_history history = gm_load_history(doc);
+	json_t *list = json_array();
+	unsigned first = history.count, found = 0;
+
+	for (; first > 0 && found < MOST_FAILED_CALLS; first--)
+		found += history.events[first - 1].op == GM_OP_ALLOC_FAILED;
+	for (unsigned i = first; i < history.count; i++) {
+		const struct gm_event_record *event = &history.events[i];
+
+		if (event->op != GM_OP_ALLOC_FAILED || event->error != OUT_OF_MEMORY)
+			continue;
+		json_array_append_new(
+			list, json_pack("{s:o, s:o, s:o, s:o}", "time_s", gm_json_seconds(event->time_ns),
+					"device", gm_json_device(event->device), "bytes",
+					gm_json_bytes(event->bytes), "site",
+					event->site < doc->sites_count
+						? json_string(doc->sites[event->site].id)
+						: json_null()));
+	}
+	return list;
+}
+
 json_t *gm_json_retries(struct gm_doc *doc)
 {
-	uint64_t attempts = 0, recovered = 0, exhausted = 0, stall = 0, flushed = 0;
+	/* kept as sums over the run, which have no moment */
+	uint64_t none = doc->at_ns == GM_NO_BYTES ? 0 : GM_NO_BYTES;
+	uint64_t attempts = none, recovered = none, exhausted = none, stall = none, flushed = none;
 	json_t *sites = json_array();
 
 	for (unsigned i = 0; i < doc->retries_count; i++) {
@@ -212,10 +243,10 @@ json_t *gm_json_retries(struct gm_doc *doc)
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		if (doc->sites[i].record.retries && !doc->sites[i].hidden)
 			json_array_append_new(sites, json_string(doc->sites[i].id));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "attempts", gm_json_bytes(attempts),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempts", gm_json_bytes(attempts),
 			 "recovered", gm_json_bytes(recovered), "exhausted",
 			 gm_json_bytes(exhausted), "stall_s", gm_json_seconds(stall),
-			 "flushed_bytes", gm_json_bytes(flushed), "sites", sites);
+			 "flushed_bytes", gm_json_bytes(flushed), "sites", sites, "failed", failed_calls(doc));
 }
 
 json_t *gm_json_errors(struct gm_doc *doc)

@@ -1,5 +1,5 @@
 /*
- * The history of the page: what each event of the ring did to its site, so that the page can go
+ * The history of the page: what each event did to its site, so that the page can go
  * back from the end to any moment that the ring reaches.
  */
 #include "report/render/page_parts.h"
@@ -169,7 +169,8 @@ static struct steps find_steps(struct gm_doc *doc, const struct gm_history *hist
 	else if (released_while_mapped(history))
 		steps.reason = "memory was released while it was mapped, and held on";
 	else if (!history->complete)
-		steps.reason = "older events have left the ring";
+		steps.reason = doc->journal ? "the page holds the last events only; --at tells of others"
+					    : "older events have left the ring";
 	else if (first > 0 || !begins_empty(doc, &steps))
 		steps.reason = "some events and figures do not agree";
 	if (steps.reason)
@@ -202,7 +203,7 @@ static json_t *failures(struct gm_doc *doc, const int *numbers, const struct gm_
 
 json_t *gm_page_history(struct gm_doc *doc, const int *numbers)
 {
-	struct gm_history history = gm_load_history(doc);
+	struct gm_history history = gm_load_last_history(doc, GM_PAGE_EVENTS);
 	struct steps steps = find_steps(doc, &history);
 	json_t *times = json_array(), *sites = json_array(), *bytes = json_array();
 	uint64_t before = 0;

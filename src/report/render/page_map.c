@@ -2,6 +2,7 @@
  * The memory map of the page: driver memory in order of address, and the live blocks in it.
  */
 #include "report/render/page_parts.h"
+#include "report/history/moment.h"
 #include "report/render/json.h"
 #include "report/segments.h"
 #include <string.h>
@@ -84,8 +85,7 @@ static uint32_t behind(const struct map *map, const struct gm_alloc_record *mapp
 	struct gm_alloc_record handle;
 
 	if (mapping->site != GM_NONE || mapping->owner == GM_NONE ||
-	    !gm_reader_get(map->doc->reader, GM_TABLE_ALLOCS, mapping->owner, &handle,
-			   sizeof(handle)) ||
+	    !gm_doc_record(map->doc, mapping->owner, &handle) ||
 	    handle.site >= map->doc->sites_count)
 		return mapping->site;
 	return handle.site;

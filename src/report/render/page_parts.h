@@ -9,6 +9,9 @@
 #include "report/doc.h"
 #include <jansson.h>
 
+/* Most events of a page: the last ones, of which some ten bytes each are left after compression. */
+#define GM_PAGE_EVENTS 1000000u
+
 /* Most blocks of a memory map: the smallest are left out first, and counted. */
 #define GM_MAP_BLOCKS 200000u
 
@@ -22,7 +25,7 @@
 json_t *gm_page_memory_map(struct gm_doc *doc, const int *numbers);
 
 /*
- * What each event of the ring did to its site's live bytes, as far back as that can be told:
+ * What each event did to its site's live bytes, as far back as that can be told:
  * {from_s, complete, reason, dt_ns[], site[], bytes[], failures {time_s[], site[], bytes[]}}.
  * `reason` says, where `complete` is false, why it does not reach back to the start.
  */

@@ -2,7 +2,7 @@
  * A trace for ui.perfetto.dev and chrome://tracing (the JSON form of trace events): counters of
  * each level of each device, slices of the phases of training and between marks, instants at marks
  * and out-of-memory events. Over the whole run the counters have the timeline's resolution; where
- * the ring of events reaches, they are exact.
+ * the history reaches, they are exact.
  */
 #include "report/history.h"
 #include "report/render/export.h"
@@ -83,31 +83,54 @@ static void timeline(struct trace *trace, const struct gm_timeline_record *line)
 			      (json_int_t)line->min_bytes[i]));
 }
 
-/* A level in the ring: counted back from what the file says it is now. */
-static void exact(struct trace *trace, const struct gm_history *history,
-		  const struct gm_level_record *level)
+/* Counters and phases while the history goes by. */
+struct passing {
+	struct trace *trace;
+	int64_t *bytes; /* of each level of the document, at the event in hand */
+	const char *phase;
+	uint64_t since_ns, last_ns, phase_bytes;
+};
+
+static int level_of(const struct gm_doc *doc, const struct gm_event_record *event)
+{
+	for (unsigned i = 0; i < doc->levels_count; i++)
+		if (doc->levels[i].device == event->device && doc->levels[i].level == event->level)
+			return (int)i;
+	return -1;
+}
+
+/* What the levels had before the first event of the ring: counted back from what they have now. */
+static void count_back(struct passing *passing)
+{
+	struct gm_doc *doc = passing->trace->doc;
+	struct gm_history history = gm_load_history(doc);
+
+	for (unsigned i = 0; i < doc->levels_count; i++)
+		passing->bytes[i] = (int64_t)doc->levels[i].current_bytes;
+	for (unsigned i = 0; i < history.count; i++) {
+		int level = level_of(doc, &history.events[i]);
+
+		if (level >= 0)
+			passing->bytes[level] -= gm_event_change(&history.events[i]);
+	}
+}
+
+static void count(struct passing *passing, const struct gm_event_record *event)
 {
 	static const char *const names[GM_LEVELS] = {"tracked", "torch_allocated", "custom"};
-	int64_t bytes = (int64_t)level->current_bytes;
+	int64_t change = gm_event_change(event);
+	int level = change ? level_of(passing->trace->doc, event) : -1;
 	char what[64], name[96];
 
-	for (unsigned i = 0; i < history->count; i++)
-		if (history->events[i].device == level->device &&
-		    history->events[i].level == level->level)
-			bytes -= gm_event_change(&history->events[i]);
+	if (level < 0)
+		return;
+	passing->bytes[level] += change;
 	snprintf(what, sizeof(what), "%s, each call",
-		 level->device < 0 ? "pinned" : names[level->level]);
-	counter_name(name, sizeof(name), level->device, what);
-	for (unsigned i = 0; i < history->count; i++) {
-		const struct gm_event_record *event = &history->events[i];
-		int64_t change = gm_event_change(event);
-
-		if (event->device != level->device || event->level != level->level || !change)
-			continue;
-		bytes += change;
-		add(trace, "C", name, 0, micros(event->time_ns), NAN,
-		    json_pack("{s:I}", "bytes", (json_int_t)(bytes > 0 ? bytes : 0)));
-	}
+		 event->device < 0 ? "pinned" : names[event->level]);
+	add(passing->trace, "C", counter_name(name, sizeof(name), event->device, what), 0,
+	    micros(event->time_ns), NAN,
+	    json_pack("{s:I}", "bytes",
+		      (json_int_t)(passing->bytes[level] > 0 ? passing->bytes[level] : 0)));
 }
 
 /* A slice from each mark to the next, the last one to the end. */
@@ -139,37 +162,51 @@ static const char *phase_of(const struct gm_doc *doc, const struct gm_event_reco
 	return doc->sites[event->site].phase;
 }
 
-/* Allocations of one phase after the other are one slice, up to the next phase's first. */
-static void phases(struct trace *trace, const struct gm_history *history)
+static void end_phase(struct passing *passing, uint64_t end_ns)
 {
-	const char *current = NULL;
-	uint64_t since = 0, last = 0, bytes = 0;
+	if (passing->phase)
+		add(passing->trace, "X", passing->phase, TRACK_PHASES, micros(passing->since_ns),
+		    micros(end_ns > passing->since_ns ? end_ns - passing->since_ns : 0),
+		    json_pack("{s:I}", "allocated_bytes", (json_int_t)passing->phase_bytes));
+	passing->phase = NULL;
+}
 
-	for (unsigned i = 0; i <= history->count; i++) {
-		const struct gm_event_record *event =
-			i < history->count ? &history->events[i] : NULL;
-		const char *phase = event ? phase_of(trace->doc, event) : NULL;
+/* Allocations of one phase after the other are one slice, up to the next phase's first. */
+static void follow_phase(struct passing *passing, const struct gm_event_record *event)
+{
+	const char *phase = phase_of(passing->trace->doc, event);
 
-		if (event && !phase)
-			continue;
-		if (current && (!phase || strcmp(phase, current) != 0)) {
-			uint64_t end = event ? event->time_ns : last;
-
-			add(trace, "X", current, TRACK_PHASES, micros(since),
-			    micros(end > since ? end - since : 0),
-			    json_pack("{s:I}", "allocated_bytes", (json_int_t)bytes));
-			current = NULL;
-		}
-		if (!event)
-			break;
-		if (!current) {
-			current = phase;
-			since = event->time_ns;
-			bytes = 0;
-		}
-		last = event->time_ns;
-		bytes += event->bytes;
+	if (!phase)
+		return;
+	if (passing->phase && strcmp(phase, passing->phase) != 0)
+		end_phase(passing, event->time_ns);
+	if (!passing->phase) {
+		passing->phase = phase;
+		passing->since_ns = event->time_ns;
+		passing->phase_bytes = 0;
 	}
+	passing->last_ns = event->time_ns;
+	passing->phase_bytes += event->bytes;
+}
+
+static void pass(const struct gm_event_record *event, void *data)
+{
+	count(data, event);
+	follow_phase(data, event);
+}
+
+static void history(struct trace *trace)
+{
+	struct gm_doc *doc = trace->doc;
+	struct passing passing = {
+		.trace = trace,
+		.bytes = gm_arena_alloc(&doc->arena, doc->levels_count + 1, sizeof(int64_t)),
+	};
+
+	if (!doc->journal)
+		count_back(&passing);
+	gm_history_each(doc, pass, &passing);
+	end_phase(&passing, passing.last_ns);
 }
 
 static void ooms(struct trace *trace)
@@ -189,17 +226,14 @@ static void ooms(struct trace *trace)
 int gm_export_perfetto(struct gm_doc *doc, const struct gm_options *options, FILE *file)
 {
 	struct trace trace = {.doc = doc, .file = file};
-	struct gm_history history = gm_load_history(doc);
 
 	(void)options;
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", file);
 	name_tracks(&trace);
 	for (unsigned i = 0; i < doc->timeline_count; i++)
 		timeline(&trace, &doc->timeline[i]);
-	for (unsigned i = 0; i < doc->levels_count; i++)
-		exact(&trace, &history, &doc->levels[i]);
+	history(&trace);
 	marks(&trace);
-	phases(&trace, &history);
 	ooms(&trace);
 	fputs("\n]}\n", file);
 	return gm_export_end(file);

@@ -298,30 +298,40 @@ static void fill_blocks(struct database *db, const struct gm_doc *doc)
 	}
 }
 
-static void fill_events(struct database *db, struct gm_doc *doc)
+struct event_rows {
+	struct database *db;
+	struct gm_doc *doc;
+	uint64_t number;
+};
+
+static void fill_event(const struct gm_event_record *event, void *data)
 {
 	static const char *const ops[] = {"alloc", "free",	    "alloc_failed", "free_failed",
 					  "mark",  "implicit_free", "oom",	    "context",
 					  "map",   "unmap",	    "launch"};
-	struct gm_history history = gm_load_history(doc);
+	struct event_rows *rows = data;
+	struct database *db = rows->db;
 
-	for (unsigned i = 0; i < history.count; i++) {
-		const struct gm_event_record *event = &history.events[i];
+	row(db, "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
+	number(db, rows->number++);
+	seconds(db, event->time_ns);
+	text(db, ops[event->op]);
+	text(db, gm_level_name(event->level));
+	text(db, gm_kind_name(event->kind));
+	device_number(db, event->device);
+	number(db, event->key);
+	number(db, event->bytes);
+	text(db, site_id(rows->doc, event->site));
+	number(db, event->thread);
+	number(db, (uint64_t)event->error);
+	row_end(db);
+}
 
-		row(db, "INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
-		number(db, i);
-		seconds(db, event->time_ns);
-		text(db, ops[event->op]);
-		text(db, gm_level_name(event->level));
-		text(db, gm_kind_name(event->kind));
-		device_number(db, event->device);
-		number(db, event->key);
-		number(db, event->bytes);
-		text(db, site_id(doc, event->site));
-		number(db, event->thread);
-		number(db, (uint64_t)event->error);
-		row_end(db);
-	}
+static void fill_events(struct database *db, struct gm_doc *doc)
+{
+	struct event_rows rows = {db, doc, 0};
+
+	gm_history_each(doc, fill_event, &rows);
 }
 
 static void fill_marks(struct database *db, const struct gm_doc *doc)

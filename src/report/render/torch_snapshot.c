@@ -1,6 +1,6 @@
 /*
  * What torch.cuda.memory._dump_snapshot writes, for PyTorch's own viewers: segments with their
- * blocks, and each device's history from the ring of events. Facts that only PyTorch knows are as
+ * blocks, and each device's history, complete or from the ring of events. Facts that only PyTorch knows are as
  * it would write them without them: requested sizes are the blocks' sizes, and the stream of what
  * the shim recorded is 0.
  */
@@ -241,28 +241,45 @@ static void put_oom(struct snapshot *snapshot, const struct gm_oom *oom)
 	put_event(snapshot, "oom", &event);
 }
 
-static void put_trace(struct snapshot *snapshot, const struct gm_history *history, int device)
+/* One device's trace in the making. */
+struct device_trace {
+	struct snapshot *snapshot;
+	int device;
+	unsigned oom; /* the next one */
+};
+
+static void put_ooms(struct device_trace *trace, uint64_t until_ns)
 {
-	const struct gm_doc *doc = snapshot->doc;
-	unsigned oom = 0;
+	const struct gm_doc *doc = trace->snapshot->doc;
+
+	for (; trace->oom < doc->ooms_count && doc->ooms[trace->oom].record.time_ns <= until_ns;
+	     trace->oom++)
+		if (doc->ooms[trace->oom].record.device == trace->device)
+			put_oom(trace->snapshot, &doc->ooms[trace->oom]);
+}
+
+static void put_next(const struct gm_event_record *event, void *data)
+{
+	struct device_trace *trace = data;
+
+	put_ooms(trace, event->time_ns);
+	if (event->device == trace->device)
+		put_history_event(trace->snapshot, event);
+}
+
+static void put_trace(struct snapshot *snapshot, int device)
+{
+	struct device_trace trace = {snapshot, device, 0};
 
 	gm_pickle_list(&snapshot->pickle);
-	for (unsigned i = 0; i <= history->count; i++) {
-		uint64_t until = i < history->count ? history->events[i].time_ns : UINT64_MAX;
-
-		for (; oom < doc->ooms_count && doc->ooms[oom].record.time_ns <= until; oom++)
-			if (doc->ooms[oom].record.device == device)
-				put_oom(snapshot, &doc->ooms[oom]);
-		if (i < history->count && history->events[i].device == device)
-			put_history_event(snapshot, &history->events[i]);
-	}
+	gm_history_each(snapshot->doc, put_next, &trace);
+	put_ooms(&trace, UINT64_MAX);
 	gm_pickle_list_end(&snapshot->pickle);
 }
 
 static void put_traces(struct snapshot *snapshot)
 {
 	struct gm_doc *doc = snapshot->doc;
-	struct gm_history history = gm_load_history(doc);
 	int devices = 0;
 
 	for (unsigned d = 0; d < doc->devices_count; d++)
@@ -271,7 +288,7 @@ static void put_traces(struct snapshot *snapshot)
 	gm_pickle_text(&snapshot->pickle, "device_traces");
 	gm_pickle_list(&snapshot->pickle);
 	for (int device = 0; device < devices; device++)
-		put_trace(snapshot, &history, device);
+		put_trace(snapshot, device);
 	gm_pickle_list_end(&snapshot->pickle);
 }
 

@@ -1,0 +1,13 @@
+/*
+ * The timeline from the complete history: GM_TIMELINE_POINTS equal stretches over the whole run, or up
+ * to --at, where the tracker's own, kept while the run's length was not known, can be half as many.
+ */
+#ifndef GM_REPORT_HISTORY_FINE_TIMELINE_H
+#define GM_REPORT_HISTORY_FINE_TIMELINE_H
+
+#include "report/doc.h"
+
+/* Replaces the series of allocations in `doc->timeline`; nothing without a complete history. */
+void gm_fine_timeline(struct gm_doc *doc);
+
+#endif

@@ -1,0 +1,371 @@
+/*
+ * --at from the ring of events alone. A ring that nothing has fallen out of is played from the start,
+ * like a complete history. Else the end of the file is where it begins, and events are taken back.
+ */
+#include "report/history.h"
+#include "report/history/moment_parts.h"
+#include "report/load.h"
+#include "report/render/intern.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool frees(const struct gm_event_record *event)
+{
+	return event->op == GM_OP_FREE || event->op == GM_OP_IMPLICIT_FREE;
+}
+
+static struct gm_alloc_record record_of(const struct gm_doc *doc, const struct gm_event_record *event)
+{
+	bool torch = event->site < doc->sites_count && event->level == GM_LEVEL_DRIVER &&
+		     doc->sites[event->site].record.flags & GM_SITE_TORCH;
+
+	return (struct gm_alloc_record){
+		.state = GM_STATE_LIVE,
+		.site = event->site,
+		.key = event->key,
+		.bytes = event->bytes,
+		.physical_bytes = gm_journal_physical(event->level, event->kind, event->bytes),
+		.time_ns = event->time_ns,
+		.stream = event->stream,
+		.serial = event->serial,
+		.owner = GM_NONE,
+		.references = 1,
+		.thread = event->thread,
+		.flags = torch ? GM_ALLOC_TORCH : 0,
+		.space = event->space,
+		.kind = event->kind,
+		.device = event->device,
+		.level = event->level,
+		.context = GM_NONE,
+	};
+}
+
+/* ---- forward ---- */
+
+/* Live allocations by serial number and by address, as numbers of records in `replay`. */
+struct player {
+	struct gm_doc *doc;
+	struct gm_replay replay;
+	struct gm_books *books;
+	struct gm_intern serials, keys;
+	uint32_t *by_key; /* number of the latest record of each key */
+	unsigned by_key_room;
+	uint32_t next;
+	uint32_t *by_serial;
+	unsigned by_serial_room;
+};
+
+/* The place for the number that belongs to some bytes; GM_NONE at first. */
+static uint32_t *slot(struct gm_intern *table, uint32_t **numbers, unsigned *room, const void *bytes,
+		      size_t count)
+{
+	bool added;
+	unsigned number = gm_intern(table, bytes, count, &added);
+
+	if (number >= *room) {
+		*room = 2 * number + 64;
+		*numbers = gm_realloc(*numbers, *room * sizeof(**numbers));
+	}
+	if (added)
+		(*numbers)[number] = GM_NONE;
+	return &(*numbers)[number];
+}
+
+static void end(struct player *player)
+{
+	gm_replay_free(&player->replay);
+	gm_intern_free(&player->serials);
+	gm_intern_free(&player->keys);
+	free(player->by_key);
+	free(player->by_serial);
+}
+
+static uint32_t *of_serial(struct player *player, uint64_t serial)
+{
+	return slot(&player->serials, &player->by_serial, &player->by_serial_room, &serial,
+		    sizeof(serial));
+}
+
+static uint32_t *of_key(struct player *player, const struct gm_event_record *event)
+{
+	const uint64_t key[2] = {event->key, event->op == GM_OP_MAP ? GM_SPACE_MAPPING : event->space};
+
+	return slot(&player->keys, &player->by_key, &player->by_key_room, key, sizeof(key));
+}
+
+static void drop(struct player *player, uint32_t number, uint64_t time_ns)
+{
+	struct gm_journal_entry entry = {.what = GM_JOURNAL_DROP, .number = number};
+	struct gm_replay_step step;
+
+	if (number >= player->replay.count || player->replay.records[number].state == GM_STATE_EMPTY)
+		return;
+	step = gm_replay_apply(&player->replay, &entry);
+	gm_books_step(player->books, &step, time_ns);
+}
+
+/* An allocation where one is live already ends that: its free was missed. */
+static void add(struct player *player, const struct gm_event_record *event)
+{
+	struct gm_journal_entry entry = {.what = GM_JOURNAL_ADD, .number = player->next++};
+	uint32_t *by_key = of_key(player, event);
+	struct gm_replay_step step;
+
+	drop(player, *by_key, event->time_ns);
+	*by_key = entry.number;
+	entry.alloc = record_of(player->doc, event);
+	if (event->op == GM_OP_MAP) {
+		entry.alloc.space = GM_SPACE_MAPPING;
+		entry.alloc.kind = GM_KIND_NONE;
+		entry.alloc.site = GM_NONE;
+		entry.alloc.owner = event->serial ? *of_serial(player, event->serial) : GM_NONE;
+	} else if (event->serial) {
+		*of_serial(player, event->serial) = entry.number;
+	}
+	step = gm_replay_apply(&player->replay, &entry);
+	gm_books_step(player->books, &step, event->time_ns);
+}
+
+static void unmap(struct player *player, const struct gm_event_record *event)
+{
+	for (uint32_t i = 0; i < player->replay.count; i++) {
+		const struct gm_alloc_record *record = &player->replay.records[i];
+
+		if (record->state != GM_STATE_EMPTY && record->space == GM_SPACE_MAPPING &&
+		    record->key >= event->key && record->key - event->key < event->bytes)
+			drop(player, i, event->time_ns);
+	}
+}
+
+static void play(struct player *player, const struct gm_event_record *event)
+{
+	if (event->op == GM_OP_ALLOC || event->op == GM_OP_MAP)
+		add(player, event);
+	else if (frees(event) && event->serial)
+		drop(player, *of_serial(player, event->serial), event->time_ns);
+	else if (event->op == GM_OP_UNMAP)
+		unmap(player, event);
+	else
+		gm_books_call(player->books, event);
+}
+
+/* Reserved address space is not in the ring, and with it not where one expandable segment ends. */
+static void forget_reservations(struct gm_doc *doc)
+{
+	bool mapped = false;
+
+	for (unsigned i = 0; i < doc->vmm_count; i++) {
+		doc->vmm[i].reserved_va_bytes = GM_NO_BYTES;
+		mapped = mapped || doc->vmm[i].mapped_bytes;
+	}
+	if (mapped)
+		gm_doc_warn(doc, "from the ring of events, which does not tell neighbouring expandable "
+			    "segments apart; GPUMEMTRACE_EVENTS=all does");
+}
+
+static void forward(struct gm_doc *doc, const struct gm_history *history,
+		    const struct gm_options *options)
+{
+	struct player player = {.doc = doc, .books = gm_books_new(doc)};
+
+	player.books->window_from_ns = gm_moment_window(doc, options->at_ns);
+	for (unsigned i = 0; i < history->count && history->events[i].time_ns <= options->at_ns; i++)
+		play(&player, &history->events[i]);
+	gm_moment_put(doc, player.books, &player.replay, options);
+	forget_reservations(doc);
+	end(&player);
+}
+
+/* ---- backward ---- */
+
+static struct gm_books *final_books(struct gm_doc *doc)
+{
+	struct gm_books *books = gm_books_new(doc);
+
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		books->sites[i] = doc->sites[i].record;
+	for (unsigned i = 0; i < doc->levels_count; i++) {
+		unsigned at = gm_books_slot(doc->levels[i].device);
+
+		books->levels[at][doc->levels[i].level] = doc->levels[i];
+		books->levels_used[at][doc->levels[i].level] = true;
+	}
+	for (unsigned i = 0; i < doc->usage_count; i++)
+		books->usage[gm_books_slot(doc->usage[i].device)][doc->usage[i].kind] = doc->usage[i];
+	for (unsigned i = 0; i < doc->torches_count; i++)
+		books->torch[gm_books_slot(doc->torches[i].device)] = doc->torches[i];
+	for (unsigned i = 0; i < doc->vmm_count; i++)
+		books->vmm[gm_books_slot(doc->vmm[i].device)] = doc->vmm[i];
+	books->serial = doc->header->serial;
+	return books;
+}
+
+/* How an event taken back changes sums: in allocations of its size. */
+struct change {
+	int live, allocated, freed;
+};
+
+static void shift(struct gm_books *books, const struct gm_alloc_record *alloc, struct change by)
+{
+	unsigned at = gm_books_slot(alloc->device);
+	uint64_t live = (uint64_t)by.live, allocated = (uint64_t)by.allocated, freed = (uint64_t)by.freed;
+	struct gm_torch_record *torch = &books->torch[at];
+
+#define SHIFT(of)                                                                                  \
+	do {                                                                                       \
+		(of)->allocated_bytes += allocated * alloc->bytes;                                 \
+		(of)->allocations += allocated;                                                    \
+		(of)->freed_bytes += freed * alloc->bytes;                                         \
+		(of)->frees += freed;                                                              \
+	} while (0)
+	if (alloc->site < books->sites_count) {
+		SHIFT(&books->sites[alloc->site]);
+		books->sites[alloc->site].live_bytes += live * alloc->bytes;
+		books->sites[alloc->site].live_count += live;
+	}
+	if (gm_books_in_usage(alloc)) {
+		SHIFT(&books->usage[at][alloc->kind]);
+		books->usage[at][alloc->kind].current_bytes += live * alloc->bytes;
+		books->usage[at][alloc->kind].current_count += live;
+	}
+	if (gm_books_in_level(alloc)) {
+		SHIFT(&books->levels[at][alloc->level]);
+		books->levels[at][alloc->level].current_bytes += live * alloc->bytes;
+		books->levels[at][alloc->level].current_count += live;
+	}
+#undef SHIFT
+	if (alloc->level == GM_LEVEL_TORCH) {
+		torch->allocated_bytes += live * alloc->bytes;
+		torch->allocated_total_bytes += allocated * alloc->bytes;
+		torch->freed_total_bytes += freed * alloc->bytes;
+		torch->allocations += allocated;
+		torch->frees += freed;
+	} else if (gm_books_is_segment(alloc)) {
+		torch->reserved_bytes += live * alloc->bytes;
+		torch->reserved_total_bytes += allocated * alloc->bytes;
+		torch->released_total_bytes += freed * alloc->bytes;
+	}
+}
+
+static void take_back(struct player *player, const struct gm_event_record *event)
+{
+	uint32_t *number = of_serial(player, event->serial);
+	struct gm_alloc_record record = record_of(player->doc, event);
+	bool live = *number != GM_NONE && player->replay.records[*number].state != GM_STATE_EMPTY;
+
+	if (event->op == GM_OP_ALLOC) {
+		shift(player->books, &record,
+		      live ? (struct change){-1, -1, 0} : (struct change){0, -1, -1});
+		if (live)
+			player->replay.records[*number].state = GM_STATE_EMPTY;
+		if (player->books->serial >= event->serial)
+			player->books->serial = event->serial - 1;
+	} else if (!live) {
+		shift(player->books, &record, (struct change){1, 0, -1});
+		*number = gm_replay_put(&player->replay, &record);
+	}
+}
+
+static void take_back_failure(struct gm_books *books, const struct gm_event_record *event)
+{
+	unsigned at = gm_books_slot(event->device);
+	bool site = event->site < books->sites_count;
+
+	if (event->op == GM_OP_FREE_FAILED && site)
+		books->sites[event->site].failed_frees--;
+	if (event->op != GM_OP_ALLOC_FAILED)
+		return;
+	if (site)
+		books->sites[event->site].failures--;
+	if (event->level == GM_LEVEL_DRIVER)
+		books->usage[at][event->kind].failures--;
+	books->levels[at][event->level].failures--;
+}
+
+static void begin_at_end(struct player *player)
+{
+	struct gm_doc *doc = player->doc;
+
+	player->books = final_books(doc);
+	for (unsigned i = 0; i < doc->blocks_count; i++) {
+		uint32_t *number = of_serial(player, doc->blocks[i].record.serial);
+
+		*number = gm_replay_put(&player->replay, &doc->blocks[i].record);
+	}
+}
+
+/* Peaks of before the moment are in no sum that events can be taken back from. */
+static void forget_peaks(struct gm_doc *doc, struct gm_books *books)
+{
+	doc->peaks_unknown = true;
+	for (unsigned i = 0; i < books->sites_count; i++)
+		books->sites[i].peak_bytes = books->sites[i].bytes_at_peak =
+			books->sites[i].level_max_bytes = 0;
+	for (unsigned at = 0; at < GM_BOOK_DEVICES; at++) {
+		for (unsigned i = 0; i < GM_LEVELS; i++)
+			books->levels[at][i].peak_bytes = books->levels[at][i].epoch = 0;
+		for (unsigned i = 0; i < GM_KINDS; i++)
+			books->usage[at][i].peak_bytes = 0;
+		books->torch[at].allocated_peak_bytes = books->torch[at].reserved_peak_bytes =
+			GM_NO_BYTES;
+		books->vmm[at].created_peak_bytes = books->vmm[at].mapped_peak_bytes = 0;
+	}
+	for (unsigned i = 0; i < books->sites_count; i++)
+		books->sites[i].epoch = 0;
+}
+
+static bool backward(struct gm_doc *doc, const struct gm_history *history,
+		     const struct gm_options *options, char *error, size_t error_bytes)
+{
+	struct player player = {.doc = doc};
+	unsigned i = history->count;
+	bool fine = true;
+
+	begin_at_end(&player);
+	for (; i > 0 && history->events[i - 1].time_ns > options->at_ns && fine; i--) {
+		const struct gm_event_record *event = &history->events[i - 1];
+
+		fine = event->op != GM_OP_MAP && event->op != GM_OP_UNMAP;
+		if ((event->op == GM_OP_ALLOC || frees(event)) && event->serial)
+			take_back(&player, event);
+		else
+			take_back_failure(player.books, event);
+	}
+	if (fine) {
+		forget_peaks(doc, player.books);
+		gm_moment_put(doc, player.books, &player.replay, options);
+		forget_reservations(doc);
+		gm_doc_warn(doc, "counted back from the end by the ring of events: peaks before the moment "
+			    "are not known; GPUMEMTRACE_EVENTS=all keeps everything");
+	} else {
+		snprintf(error, error_bytes,
+			 "--at: %s maps memory after that moment, which the ring of events cannot take "
+			 "back; record with GPUMEMTRACE_EVENTS=all", doc->path);
+	}
+	end(&player);
+	return fine;
+}
+
+bool gm_moment_from_ring(struct gm_doc *doc, const struct gm_options *options, char *error,
+			 size_t error_bytes)
+{
+	struct gm_history history = gm_load_history(doc);
+	bool from_start = doc->header->event_capacity && doc->header->event_head <= history.count;
+
+	if (!doc->header->event_capacity) {
+		snprintf(error, error_bytes, "--at: %s has no history (GPUMEMTRACE_EVENTS=off); record with "
+			 "GPUMEMTRACE_EVENTS=all", doc->path);
+		return false;
+	}
+	if (from_start) {
+		forward(doc, &history, options);
+		return true;
+	}
+	if (history.count && history.events[0].time_ns <= options->at_ns)
+		return backward(doc, &history, options, error, error_bytes);
+	snprintf(error, error_bytes,
+		 "--at: the ring of events of %s reaches back to %.9g s only; give a later moment, or "
+		 "record with GPUMEMTRACE_EVENTS=all", doc->path,
+		 history.count ? gm_seconds(history.events[0].time_ns) : doc->duration_s);
+	return false;
+}

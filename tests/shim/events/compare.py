@@ -1,0 +1,37 @@
+"""Holds what --at says of a moment against a document that was made of that moment independently.
+
+compare.py DOCUMENT_AT DOCUMENT [ring]: usage, totals, PyTorch, virtual memory, holes, sites, categories and
+marks must be equal, except for what no history holds: physical peaks, pools, counts of retries; and of
+a ring, reserved address space and with it where segments end.
+"""
+import json
+import sys
+
+LISTS = ["usage", "totals", "torch", "vmm", "fragmentation", "sites", "categories"]
+NOT_HELD = {"physical_peak_bytes", "utilization_percent", "alloc_retries", "ooms"}
+NOT_IN_RING = {"reserved_va_bytes"}
+
+then, there = (json.load(open(path)) for path in sys.argv[1:3])
+left_out = NOT_HELD | (NOT_IN_RING if "ring" in sys.argv[3:] else set())
+differences = []
+
+
+def compare(place, a, b):
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in b:
+            if key not in left_out and not (key == "physical_bytes" and a.get(key) is None):
+                compare(f"{place}.{key}", a.get(key), b[key])
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for i, (x, y) in enumerate(zip(a, b)):
+            compare(f"{place}[{i}]", x, y)
+    elif a != b:
+        differences.append(f"{place}: --at says {a}, the document {b}")
+
+
+for key in LISTS:
+    a = [row for row in then[key] if row.get("level") != "pool"]
+    b = [row for row in there[key] if row.get("level") != "pool"]
+    compare(key, a, b)
+print("\n".join(differences[:20]))
+assert there["sites"], "nothing to compare"
+sys.exit(1 if differences else 0)
