@@ -179,6 +179,7 @@ int main(int argc, char **argv)
 		       family.kind, family.function, bytes, lost.size());
 		return 0;
 	}
-	fprintf(stderr, "usage: leaking device|async|pool|managed|pinned|array|vmm|graph [clean]\n");
+	fprintf(stderr,
+		"usage: leaking device|async|pool|managed|pinned|array|vmm|graph [clean]\n");
 	return 2;
 }

@@ -18,8 +18,8 @@ family() { # NAME
 	LD_PRELOAD=$bundle/libgpumemtrace.so GPUMEMTRACE_OUT=$out/$name.%p.gmt "$bundle/family_$1" \
 		> "$out/$name.said" 2> "$out/$name.err" &
 	pid=$!
-	timeout 60 tail --pid=$pid -f /dev/null || kill -9 $pid
-	if ! wait $pid; then
+	timeout 60 tail --pid="$pid" -f /dev/null || kill -9 "$pid"
+	if ! wait "$pid"; then
 		echo "FAIL family $1: $(tail -n 1 "$out/$name.err")"
 		return
 	fi
