@@ -11,12 +11,16 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Marks made before the first CUDA event: a process that never calls CUDA gets no file from them. */
+/*
+ * The last marks made before the first CUDA event: a process that never calls CUDA gets no file from
+ * them, and nothing was allocated between those that are forgotten.
+ */
 #define EARLY_MARKS 16
-#define EARLY_NAME_BYTES 64
+#define EARLY_NAME_BYTES 256
 
 static struct {
 	unsigned count; /* guarded, as the marks, by the own page's lock `early` */
@@ -55,10 +59,10 @@ void gm_public_mark(const char *name, enum gm_mark_source source)
 		return;
 	}
 	gm_lock_acquire(lock);
-	if (early.count < EARLY_MARKS) {
-		snprintf(early.marks[early.count].name, EARLY_NAME_BYTES, "%s", name ? name : "");
-		early.marks[early.count++].source = source;
-	}
+	if (early.count == EARLY_MARKS)
+		memmove(early.marks, early.marks + 1, --early.count * sizeof(*early.marks));
+	snprintf(early.marks[early.count].name, EARLY_NAME_BYTES, "%s", name ? name : "");
+	early.marks[early.count++].source = source;
 	gm_lock_release(lock);
 }
 

@@ -1,0 +1,5 @@
+import sys
+
+from gpumemtrace._command import main
+
+sys.exit(main())

@@ -1,0 +1,25 @@
+"""The tracer's public functions (include/gpumemtrace.h), found in the running process; else stand-ins."""
+import ctypes
+import errno
+
+DEVICES = 64  # as many as the tracer tells apart
+NOTHING_TO_COPY = (-errno.ENOSYS, -errno.ENODATA)
+
+_process = ctypes.CDLL(None)
+
+
+def _find(name, result, arguments, absent):
+    try:
+        function = getattr(_process, "gpumemtrace_" + name)
+    except AttributeError:
+        return lambda *args: absent
+    function.restype, function.argtypes = result, arguments
+    return function
+
+
+active = _find("active", ctypes.c_int, [], 0)
+mark = _find("mark", None, [ctypes.c_char_p], None)
+snapshot = _find("snapshot", ctypes.c_int, [ctypes.c_char_p], -errno.ENOSYS)
+live_bytes = _find("live_bytes", ctypes.c_uint64, [ctypes.c_int], 0)
+peak_bytes = _find("peak_bytes", ctypes.c_uint64, [ctypes.c_int], 0)
+reset_peak = _find("reset_peak", None, [ctypes.c_int], None)
