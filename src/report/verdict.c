@@ -12,7 +12,7 @@
 #define MOST_BINS 16
 #define TURNOVERS 4	       /* a bounded store has replaced its content by then */
 #define IDLE_NS	  300000000ull /* pauses under this are the machine's, not the program's */
-#define QUIET_NS  2000000000ull
+#define QUIET_NS  2000000000ull /* a large framework's teardown is shorter */
 
 /* How a site's live bytes are spread over the order of all allocations. */
 struct spread {
@@ -108,9 +108,9 @@ static uint64_t last_allocation(const struct gm_doc *doc)
 }
 
 /*
- * True if the site had long stopped allocating when the run ended: others went on without it, or
- * nothing was allocated any more for much longer than it had been at it (a set-up, then work). The
- * teardown of a large framework takes a second and must not make a leak look finished.
+ * True if the site had stopped allocating for longer than it had been at it when the run ended: a
+ * set-up, then work. Either others went on without it, or nothing was allocated any more; then the
+ * teardown of a large framework, which takes a second, must not make a leak look finished.
  */
 static bool stopped(const struct gm_doc *doc, const struct gm_site_record *record)
 {
@@ -121,7 +121,7 @@ static bool stopped(const struct gm_doc *doc, const struct gm_site_record *recor
 
 	if (without_it > IDLE_NS && without_it > (last - record->first_ns) / 2)
 		return true;
-	return idle > QUIET_NS && idle / 4 > record->last_ns - record->first_ns;
+	return idle > QUIET_NS && idle > record->last_ns - record->first_ns;
 }
 
 /*

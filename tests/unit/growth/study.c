@@ -1,12 +1,14 @@
 /*
  * Error rates of the growth test, the same numbers in every run: stationary traces that are called
- * growing, and leaks of 1 % of the churn per window that are not. Prints a table
- * (docs/leak-verdicts.md quotes it) and fails if either happens once. `study wide` also measures
- * memories that reach further back than the test is made for, without judging them.
+ * growing, leaks of 1 % of the churn per window that are not, and what time alone can tell. Prints a
+ * table (docs/leak-verdicts.md quotes it) and fails if one verdict is wrong. `study verbose N` is the
+ * same from other seeds; `study wide` measures memories that reach further back than the test is made
+ * for, without judging them.
  */
 #include "families.h"
 #include "judged.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,9 +125,121 @@ static unsigned measure(enum leak leak, unsigned traces, uint64_t seed, bool ver
 	return wrong;
 }
 
+/*
+ * What time tells where the order of allocations cannot: a site that frees nothing, then work
+ * elsewhere, or none, or the end. Times are the program's, up to minutes.
+ */
+enum story {
+	SET_THEN_WORK,	   /* a fixed set; then others allocate at least half as often */
+	SET_THEN_SILENCE,  /* nothing allocates for longer than two seconds and than it took */
+	LAZY_SET,	   /* something kept for each kind of step, when it first comes */
+	LEAK_THEN_END,	   /* a leak to the last step, a teardown of up to two seconds */
+	LEAK_THEN_IDLE,	   /* the same, idle for up to as long as it had run */
+	STORIES
+};
+
+static const struct {
+	const char *name;
+	enum gm_verdict wanted;
+} stories[STORIES] = {
+	{"a fixed set, then work", GM_HELD},
+	{"a fixed set, then silence", GM_HELD},
+	{"a set that fills as needed", GM_HELD},
+	{"a leak, then a teardown", GM_GROW},
+	{"a leak, then as long idle", GM_GROW},
+};
+
+/* A step of work elsewhere: some blocks for its time. */
+static void work_elsewhere(uint64_t ns)
+{
+	uint32_t blocks[4];
+	unsigned count = 1 + (unsigned)trace_random(4);
+
+	for (unsigned i = 0; i < count; i++)
+		blocks[i] = trace_alloc(1 + i, 512 + trace_random(1 << 20));
+	trace_wait(ns / 2 + trace_random(ns));
+	while (count--)
+		trace_free(blocks[count]);
+}
+
+static void lazy_set(uint64_t step_ns)
+{
+	bool seen[64] = {false};
+	unsigned kinds = 8 + (unsigned)trace_random(56);
+	/* all have come in `kinds * ln(kinds)` steps, give or take `kinds` */
+	unsigned steps = (unsigned)((4 + 8 * trace_uniform()) * kinds * log(kinds));
+
+	for (unsigned i = 0; i < steps; i++) {
+		unsigned kind = (unsigned)trace_random(kinds);
+
+		if (!seen[kind])
+			trace_alloc(0, 512 + trace_random(1 << 20));
+		seen[kind] = true;
+		work_elsewhere(step_ns);
+	}
+}
+
+/* Between 10 us and about 0.2 s, evenly over the orders of magnitude. */
+static uint64_t draw_step_ns(void)
+{
+	return (uint64_t)(10000 * exp(10 * trace_uniform()));
+}
+
+static void tell(enum story story)
+{
+	uint64_t step_ns = draw_step_ns(), took = 0, silence = 2000000000;
+	unsigned count = 10 + (unsigned)trace_random(500), more = count / 2 + 1 + (unsigned)trace_random(1000);
+	bool leak = story == LEAK_THEN_END || story == LEAK_THEN_IDLE;
+	bool company = trace_one_in(2); /* others allocate meanwhile, too */
+
+	trace_wait(trace_random(3000000000)); /* the context's creation */
+	if (story == LAZY_SET) {
+		lazy_set(step_ns);
+		return;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		trace_alloc(0, 512 + trace_random(1 << 20));
+		if (company && (leak || trace_one_in(3)))
+			work_elsewhere(step_ns);
+		else
+			trace_wait(step_ns / 2 + trace_random(step_ns));
+		took += step_ns + step_ns / 2;
+	}
+	while (story == SET_THEN_WORK && more--)
+		work_elsewhere(step_ns);
+	if (story == SET_THEN_SILENCE)
+		trace_wait((took > silence ? took : silence) + 1 + trace_random(silence));
+	if (story == LEAK_THEN_END)
+		trace_wait(trace_random(silence - 2 * step_ns)); /* the last step is idle, too */
+	if (story == LEAK_THEN_IDLE)
+		trace_wait(trace_random(took / 3)); /* `took` is its longest */
+}
+
+static unsigned measure_story(enum story story, unsigned traces, uint64_t seed, bool verbose)
+{
+	unsigned wrong = 0;
+
+	for (unsigned i = 0; i < traces; i++) {
+		enum gm_verdict verdict;
+
+		trace_begin(seed + i);
+		tell(story);
+		verdict = trace_verdict(0);
+		if ((verdict == GM_GROW) == (stories[story].wanted == GM_GROW))
+			continue;
+		wrong++;
+		if (verbose)
+			printf("  seed %llu: %s, %s\n", (unsigned long long)(seed + i),
+			       gm_verdict_name(verdict), trace_why());
+	}
+	printf("%-30s %6u traces, %4u wrong\n", stories[story].name, traces, wrong);
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	bool verbose = argc > 1 && strcmp(argv[1], "verbose") == 0;
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) * 10000000 : 0;
 	unsigned wrong;
 
 	if (argc > 1 && strcmp(argv[1], "wide") == 0) {
@@ -139,8 +253,11 @@ int main(int argc, char **argv)
 		}
 		return 0;
 	}
-	wrong = measure(NO_LEAK, TRACES, 1000000, verbose);
+	wrong = measure(NO_LEAK, TRACES, seed + 1000000, verbose);
 	for (unsigned leak = LEAK_BY_CHANCE; leak < LEAKS; leak++)
-		wrong += measure(leak, LEAK_TRACES / 3, 2000000 + 100000 * leak, verbose);
+		wrong += measure(leak, LEAK_TRACES / 3, seed + 2000000 + 100000 * leak, verbose);
+	for (unsigned story = 0; story < STORIES; story++)
+		wrong += measure_story(story, TRACES / 5, seed + 3000000 + 100000 * story,
+				       verbose);
 	return wrong != 0;
 }

@@ -256,6 +256,52 @@ static void fixed_set_then_idle(void **state)
 	}
 }
 
+/* A server: weights for a minute, then two minutes of graphs that allocate nothing. */
+static void weights_then_service_without_memory(void **state)
+{
+	(void)state;
+	trace_begin(14);
+	for (unsigned i = 0; i < 400; i++) {
+		trace_alloc(0, MIB);
+		trace_wait(150000000);
+	}
+	trace_wait(120000000000);
+	is(0, GM_HELD);
+}
+
+/* A server that loses a block with each request, drains for a while and shuts down. */
+static void leaking_requests_then_shutdown(void **state)
+{
+	(void)state;
+	for (int draining = 0; draining < 2; draining++) {
+		trace_begin(15);
+		for (unsigned i = 0; i < 3000; i++) {
+			work(1, MIB);
+			trace_alloc(0, 4096);
+			trace_wait(20000000);
+		}
+		trace_wait(draining ? 30000000000 : 1000000000);
+		is(0, GM_GROW);
+	}
+}
+
+/* A cache that filled in the first quarter of a minute; then only hits, and at last nothing at all. */
+static void cache_that_filled_then_idle(void **state)
+{
+	(void)state;
+	for (int idle = 0; idle < 2; idle++) {
+		trace_begin(16);
+		for (unsigned i = 0; i < 3000; i++) {
+			work(1, MIB);
+			if (i < 750)
+				trace_alloc(0, 4096);
+			trace_wait(20000000);
+		}
+		trace_wait(idle ? 60000000000 : 0);
+		is(0, GM_HELD);
+	}
+}
+
 static void fixed_set_then_work_elsewhere(void **state)
 {
 	(void)state;
@@ -330,7 +376,7 @@ static void hundred_million_events(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_block_per_step),
@@ -345,11 +391,16 @@ int main(void)
 		cmocka_unit_test(too_few_windows_are_no_verdict),
 		cmocka_unit_test(never_freed),
 		cmocka_unit_test(fixed_set_then_idle),
+		cmocka_unit_test(weights_then_service_without_memory),
+		cmocka_unit_test(leaking_requests_then_shutdown),
+		cmocka_unit_test(cache_that_filled_then_idle),
 		cmocka_unit_test(fixed_set_then_work_elsewhere),
 		cmocka_unit_test(warm_up_and_tests),
 		cmocka_unit_test(pauses_do_not_matter),
 		cmocka_unit_test(hundred_million_events),
 	};
 
+	if (argc > 1) /* these only */
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
