@@ -111,13 +111,6 @@ bool gm_suppression_matches(const char *pattern, const char *text)
 	return true;
 }
 
-static bool matches_texts(const char *pattern, const struct gm_frame *frame)
-{
-	return (frame->function && gm_suppression_matches(pattern, frame->function)) ||
-	       (frame->module && gm_suppression_matches(pattern, frame->module)) ||
-	       (frame->file && gm_suppression_matches(pattern, frame->file));
-}
-
 /*
  * A pattern of the list, and its number there. A frame is part of many stacks: what the first 64
  * patterns say of it is asked once.
@@ -125,10 +118,40 @@ static bool matches_texts(const char *pattern, const struct gm_frame *frame)
 struct wanted {
 	const char *pattern;
 	unsigned number;
-	unsigned list;
+	unsigned list; /* 1: the shipped one */
 };
 
 #define REMEMBERED 64
+
+/* The end of a path that has as many '/' as the pattern; NULL if there are fewer. */
+static const char *path_end(const char *pattern, const char *path)
+{
+	const char *end = path + strlen(path);
+
+	for (; *pattern; pattern++)
+		if (*pattern == '/')
+			while (end > path && *--end != '/')
+				;
+	return *end == '/' ? end : NULL;
+}
+
+/*
+ * A shipped pattern of a path names a library, not a folder that somebody's program lies in: it is
+ * looked for at the path's end.
+ */
+static bool matches_path(const struct wanted *wanted, const char *path)
+{
+	if (wanted->list && *wanted->pattern == '/')
+		path = path_end(wanted->pattern, path);
+	return path && gm_suppression_matches(wanted->pattern, path);
+}
+
+static bool matches_texts(const struct wanted *wanted, const struct gm_frame *frame)
+{
+	return (frame->function && gm_suppression_matches(wanted->pattern, frame->function)) ||
+	       (frame->module && matches_path(wanted, frame->module)) ||
+	       (frame->file && matches_path(wanted, frame->file));
+}
 
 static bool matches_frame(const struct wanted *wanted, const struct gm_frame *frame)
 {
@@ -136,10 +159,10 @@ static bool matches_frame(const struct wanted *wanted, const struct gm_frame *fr
 	uint64_t bit = 1ull << (wanted->number % REMEMBERED);
 
 	if (!memo)
-		return matches_texts(wanted->pattern, frame);
+		return matches_texts(wanted, frame);
 	if (!(memo->asked[wanted->list] & bit)) {
 		memo->asked[wanted->list] |= bit;
-		if (matches_texts(wanted->pattern, frame))
+		if (matches_texts(wanted, frame))
 			memo->matched[wanted->list] |= bit;
 	}
 	return memo->matched[wanted->list] & bit;
@@ -153,22 +176,27 @@ static const char *base_name(const char *path)
 }
 
 /*
- * A shipped pattern is about the library that allocated, not about who called it: only frames up to
- * that library's own count. A bounded site only: what a library keeps on purpose does not grow.
+ * A shipped pattern is about the library that allocated, not about who called it: the plumbing below
+ * its frames counts and these themselves, nothing above them. It is about memory of the driver:
+ * blocks of a framework's allocator are the program's. And about what is bounded: what a library
+ * keeps on purpose does not grow.
  */
 static bool matches_library(const struct wanted *wanted, const struct gm_site *site)
 {
-	if (site->verdict == GM_GROW)
+	bool reached = false;
+
+	if (site->verdict == GM_GROW || site->record.level != GM_LEVEL_DRIVER)
 		return false;
 	for (unsigned i = 0; site->stack && i < site->stack->count; i++) {
 		const struct gm_frame *frame = &site->stack->frames[i];
 		bool own = site->library && frame->module &&
 			   strcmp(base_name(frame->module), site->library) == 0;
 
-		if (!own && !frame->plumbing)
+		if (!own && (reached || !frame->plumbing))
 			return false;
 		if (matches_frame(wanted, frame))
 			return true;
+		reached = own;
 	}
 	return false;
 }
