@@ -39,6 +39,7 @@ const char *gm_site_key(struct gm_doc *doc, const struct gm_site *site)
 /* A site of either run with its key, for sorting. */
 struct keyed {
 	const char *key;
+	struct gm_doc *doc;
 	const struct gm_site *site;
 	bool is_new;
 };
@@ -72,7 +73,7 @@ static unsigned collect(struct gm_doc *doc, bool is_new, struct keyed *list)
 
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		if (!doc->sites[i].hidden && doc->sites[i].record.allocations)
-			list[count++] = (struct keyed){gm_site_key(doc, &doc->sites[i]),
+			list[count++] = (struct keyed){gm_site_key(doc, &doc->sites[i]), doc,
 						       &doc->sites[i], is_new};
 	return count;
 }
@@ -82,6 +83,7 @@ static void add(struct gm_change *change, const struct keyed *keyed)
 	const struct gm_site_record *record = &keyed->site->record;
 
 	change->key = keyed->key;
+	change->doc = keyed->doc; /* new ones are sorted behind old ones */
 	if (keyed->is_new) {
 		change->new_site = keyed->site;
 		change->new_bytes += record->live_bytes;
@@ -95,14 +97,20 @@ static void add(struct gm_change *change, const struct keyed *keyed)
 	}
 }
 
-struct gm_change *gm_compare(struct gm_doc *old_doc, struct gm_doc *new_doc, unsigned *count)
+static unsigned sites_of(struct gm_doc *const *docs, unsigned count)
 {
-	unsigned sites = old_doc->sites_count + new_doc->sites_count, used;
-	struct keyed *list = gm_realloc(NULL, sites * sizeof(*list));
-	struct gm_change *changes = gm_arena_alloc(&new_doc->arena, sites, sizeof(*changes));
+	unsigned sites = 0;
 
-	used = collect(old_doc, false, list);
-	used += collect(new_doc, true, list + used);
+	for (unsigned i = 0; i < count; i++)
+		sites += docs[i]->sites_count;
+	return sites;
+}
+
+static struct gm_change *compare(struct gm_arena *arena, struct keyed *list, unsigned used,
+				 unsigned *count)
+{
+	struct gm_change *changes = gm_arena_alloc(arena, used, sizeof(*changes));
+
 	if (used)
 		qsort(list, used, sizeof(*list), compare_keyed);
 	*count = 0;
@@ -111,9 +119,40 @@ struct gm_change *gm_compare(struct gm_doc *old_doc, struct gm_doc *new_doc, uns
 			(*count)++;
 		add(&changes[*count - 1], &list[i]);
 	}
-	free(list);
 	if (*count)
 		qsort(changes, *count, sizeof(*changes), compare_changes);
+	return changes;
+}
+
+struct gm_change *gm_compare(struct gm_doc *old_doc, struct gm_doc *new_doc, unsigned *count)
+{
+	unsigned sites = old_doc->sites_count + new_doc->sites_count, used;
+	struct keyed *list = gm_realloc(NULL, sites * sizeof(*list));
+	struct gm_change *changes;
+
+	used = collect(old_doc, false, list);
+	used += collect(new_doc, true, list + used);
+	changes = compare(&new_doc->arena, list, used, count);
+	free(list);
+	return changes;
+}
+
+struct gm_change *gm_compare_jobs(struct gm_job *old_job, struct gm_job *new_job, unsigned *count)
+{
+	unsigned sites = sites_of(old_job->docs, old_job->count) +
+			 sites_of(new_job->docs, new_job->count);
+	struct keyed *list = gm_realloc(NULL, sites * sizeof(*list));
+	struct gm_change *changes;
+	unsigned used = 0;
+
+	for (unsigned i = 0; i < old_job->count; i++)
+		if (!old_job->docs[i]->superseded)
+			used += collect(old_job->docs[i], false, list + used);
+	for (unsigned i = 0; i < new_job->count; i++)
+		if (!new_job->docs[i]->superseded)
+			used += collect(new_job->docs[i], true, list + used);
+	changes = compare(&new_job->arena, list, used, count);
+	free(list);
 	return changes;
 }
 

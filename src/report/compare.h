@@ -4,10 +4,11 @@
 #ifndef GM_REPORT_COMPARE_H
 #define GM_REPORT_COMPARE_H
 
-#include "report/doc.h"
+#include "report/job.h"
 
 struct gm_change {
 	const char *key;
+	struct gm_doc *doc; /* of the example that counts: new_site, else old_site */
 	const struct gm_site *old_site,
 		*new_site;	       /* one of them may be NULL; examples of their key */
 	uint64_t old_bytes, new_bytes; /* live */
@@ -26,6 +27,9 @@ const char *gm_site_key(struct gm_doc *doc, const struct gm_site *site);
  * are summed. The list lives in the new document's arena.
  */
 struct gm_change *gm_compare(struct gm_doc *old_doc, struct gm_doc *new_doc, unsigned *count);
+
+/* The same of two jobs, summed over their processes; the list lives in the new job's arena. */
+struct gm_change *gm_compare_jobs(struct gm_job *old_job, struct gm_job *new_job, unsigned *count);
 
 /* "grew", "shrank", "appeared", "vanished", "same" */
 const char *gm_change_name(const struct gm_change *change);

@@ -6,18 +6,36 @@
 #include "report/render/json.h"
 #include "report/render/text_check.h"
 
-static struct gm_doc *open_one(struct gm_cli *cli, const char *path)
+/* The files that one of the two words names. */
+static struct gm_job *open_side(struct gm_cli *cli, char *word)
 {
-	char error[1024];
-	struct gm_doc *doc = gm_doc_open(path, &cli->options, error, sizeof(error));
+	struct gm_inputs inputs = gm_inputs_find(&word, 1, gm_cli_complain);
+	struct gm_job *job = NULL;
 
-	if (!doc)
-		fprintf(stderr, "gpumem-report: %s\n", error);
-	return doc;
+	if (inputs.count)
+		job = gm_job_open(inputs.paths, inputs.count, &cli->options, gm_cli_complain);
+	if (!job || job->count < inputs.count)
+		cli->input_failed = true;
+	gm_inputs_free(&inputs);
+	return job;
 }
 
-static json_t *change_list(struct gm_doc *old_doc, struct gm_doc *new_doc,
-			   const struct gm_change *changes, unsigned count)
+/* What a side is called: its file, or the directory. */
+static const char *name_of(const struct gm_job *job, const char *word)
+{
+	return job->count == 1 ? job->docs[0]->path : word;
+}
+
+/* The process of the other job that a row is held against: of the same rank, else by position. */
+static struct gm_doc *partner(const struct gm_job *job, const struct gm_doc *doc, unsigned position)
+{
+	for (unsigned i = 0; i < job->count && doc->header->rank >= 0; i++)
+		if (job->docs[i]->header->rank == doc->header->rank && !job->docs[i]->superseded)
+			return job->docs[i];
+	return doc->header->rank < 0 && position < job->count ? job->docs[position] : NULL;
+}
+
+static json_t *change_list(const struct gm_change *changes, unsigned count)
 {
 	json_t *list = json_array();
 
@@ -40,72 +58,89 @@ static json_t *change_list(struct gm_doc *old_doc, struct gm_doc *new_doc,
 				  gm_json_bytes(change->new_peak_bytes), "old_allocations",
 				  gm_json_bytes(change->old_count), "new_allocations",
 				  gm_json_bytes(change->new_count), "stack",
-				  gm_json_stack(change->new_site ? new_doc : old_doc, site->stack)));
+				  gm_json_stack(change->doc, site->stack)));
 	}
 	return list;
 }
 
-static void print_totals(struct gm_out *out, struct gm_doc *old_doc, struct gm_doc *new_doc)
+/* A row for each device of a process, and for the host. */
+static void add_rows(struct gm_table *table, const struct gm_doc *old_doc,
+		     const struct gm_doc *new_doc, bool ranks)
 {
-	static const char *const titles[] = {"<where", "current", "before", "change",
-					     "peak",   "before",  "change", NULL};
 	char text[GM_FORMAT_BYTES], device[24];
-	struct gm_table table;
 
-	gm_table_begin(&table, titles);
 	for (unsigned i = 0; i < new_doc->levels_count; i++) {
-		const struct gm_level_record *now = &new_doc->levels[i];
-		const struct gm_level_record *before =
-			gm_doc_level(old_doc, now->device, now->level);
+		const struct gm_level_record *now = &new_doc->levels[i], *before = NULL;
 
 		if (now->level != GM_LEVEL_DRIVER)
 			continue;
-		gm_table_cell(&table, "%s", gm_device_name(device, now->device));
-		gm_table_size(&table, now->current_bytes);
-		gm_table_size(&table, before ? before->current_bytes : 0);
-		gm_table_cell(&table, "%s",
+		if (old_doc)
+			before = gm_doc_level(old_doc, now->device, now->level);
+		if (ranks)
+			gm_table_cell(table, "%d", new_doc->header->rank);
+		gm_table_cell(table, "%s", gm_device_name(device, now->device));
+		gm_table_size(table, now->current_bytes);
+		gm_table_size(table, before ? before->current_bytes : 0);
+		gm_table_cell(table, "%s",
 			      gm_format_change(text, before ? before->current_bytes : 0,
 					       now->current_bytes));
-		gm_table_size(&table, now->peak_bytes);
-		gm_table_size(&table, before ? before->peak_bytes : 0);
-		gm_table_cell(
-			&table, "%s",
-			gm_format_change(text, before ? before->peak_bytes : 0, now->peak_bytes));
+		gm_table_size(table, now->peak_bytes);
+		gm_table_size(table, before ? before->peak_bytes : 0);
+		gm_table_cell(table, "%s",
+			      gm_format_change(text, before ? before->peak_bytes : 0,
+					       now->peak_bytes));
 	}
+}
+
+static void print_totals(struct gm_out *out, const struct gm_job *old_job,
+			 const struct gm_job *new_job)
+{
+	static const char *const titles[] = {"rank", "<where", "current", "before", "change",
+					     "peak", "before", "change",  NULL};
+	bool ranks = new_job->docs[new_job->count - 1]->header->rank >= 0 && new_job->count > 1;
+	struct gm_table table;
+
+	gm_table_begin(&table, ranks ? titles : titles + 1);
+	for (unsigned i = 0; i < new_job->count; i++)
+		if (!new_job->docs[i]->superseded)
+			add_rows(&table, partner(old_job, new_job->docs[i], i), new_job->docs[i], ranks);
 	gm_table_end(out, &table);
+}
+
+static void show(struct gm_cli *cli, struct gm_job *old_job, struct gm_job *new_job)
+{
+	struct gm_out out = gm_cli_out(cli);
+	struct gm_change *changes;
+	unsigned count;
+	json_t *document;
+
+	changes = gm_compare_jobs(old_job, new_job, &count);
+	if (!cli->options.json) {
+		print_totals(&out, old_job, new_job);
+		gm_text_changes(&out, changes, count);
+		return;
+	}
+	document = gm_json_job(new_job);
+	json_object_set_new(document, "diff",
+			    json_pack("{s:o, s:o, s:o}", "old",
+				      gm_json_string(name_of(old_job, cli->words[0])), "new",
+				      gm_json_string(name_of(new_job, cli->words[1])), "sites",
+				      change_list(changes, count)));
+	gm_json_write(document, stdout);
 }
 
 int gm_cmd_diff(struct gm_cli *cli)
 {
-	struct gm_out out = gm_cli_out(cli);
-	struct gm_doc *old_doc, *new_doc;
-	struct gm_change *changes;
-	unsigned count;
+	struct gm_job *old_job, *new_job;
 
 	if (cli->words_count != 2)
-		return gm_usage_error("diff compares two files: gpumem-report diff OLD NEW");
-	old_doc = open_one(cli, cli->words[0]);
-	new_doc = open_one(cli, cli->words[1]);
-	if (!old_doc || !new_doc) {
-		gm_doc_free(old_doc);
-		gm_doc_free(new_doc);
-		return GM_EXIT_INPUT;
-	}
-	changes = gm_compare(old_doc, new_doc, &count);
-	if (cli->options.json) {
-		json_t *document = gm_json_doc(new_doc);
-
-		json_object_set_new(document, "diff",
-				    json_pack("{s:o, s:o, s:o}", "old",
-					      gm_json_string(old_doc->path), "new",
-					      gm_json_string(new_doc->path), "sites",
-					      change_list(old_doc, new_doc, changes, count)));
-		gm_json_write(document, stdout);
-	} else {
-		print_totals(&out, old_doc, new_doc);
-		gm_text_changes(&out, changes, count);
-	}
-	gm_doc_free(old_doc);
-	gm_doc_free(new_doc);
-	return GM_EXIT_FINE;
+		return gm_usage_error("diff compares two files, or the directories of two jobs: "
+				      "gpumem-report diff OLD NEW");
+	old_job = open_side(cli, cli->words[0]);
+	new_job = open_side(cli, cli->words[1]);
+	if (old_job && new_job)
+		show(cli, old_job, new_job);
+	gm_job_free(old_job);
+	gm_job_free(new_job);
+	return old_job && new_job ? GM_EXIT_FINE : GM_EXIT_INPUT;
 }

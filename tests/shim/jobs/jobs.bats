@@ -212,3 +212,15 @@ found() {
 	"$REPORT" check --max-peak 4096 --leaks off "$work/job"
 	"$REPORT" html -o "$work/page.html" "$work/job" || grep -q 'html:' <<< "$("$REPORT" html -o - "$work/job" 2>&1)"
 }
+
+@test "diff of two jobs: a row for each rank, the changes of all" {
+	for number in 0 1 2 3; do rank $number device 0 keep 1000; done
+	mv "$work/job" "$work/before"
+	for number in 0 1 2 3; do rank $number device 0 keep $((number == 2 ? 6000 : 1000)); done
+	"$REPORT" diff --json "$work/before" "$work/job" > "$work/document"
+	is '[.diff.sites[] | select(.change != "same") | [.change, .old_live_bytes, .new_live_bytes]]' \
+		'[["grew",4000,9000]]'
+	is '.runs | length' 4
+	"$REPORT" diff "$work/before" "$work/job" > "$work/said"
+	grep -Eq '^ +2 +device 0 +5.86 KiB +1000 B' "$work/said"
+}
