@@ -39,8 +39,9 @@ static void note_window(const struct gm_books *books, struct gm_site_record *sit
 
 	if (time_ns < books->window_from_ns)
 		return;
-	if (!site->window_merges++)
+	if (!site->window_resets) /* here: that the window was touched */
 		window->min_bytes = window->max_bytes = site->live_bytes;
+	site->window_resets = 1;
 	if (site->live_bytes < window->min_bytes)
 		window->min_bytes = site->live_bytes;
 	if (site->live_bytes > window->max_bytes)

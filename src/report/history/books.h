@@ -21,7 +21,7 @@ struct gm_books {
 	struct gm_vmm_record vmm[GM_BOOK_DEVICES];
 	bool torch_seen;
 	uint64_t serial; /* of the last allocation */
-	uint64_t window_from_ns; /* sites' windows[0] are those of the time from here on; window_merges: touched */
+	uint64_t window_from_ns; /* sites' windows[0] are those of the time from here on; window_resets: touched */
 };
 
 /* Empty books for the document's sites, in its arena. */

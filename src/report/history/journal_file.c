@@ -97,6 +97,12 @@ static struct gm_journal_file *begin(struct gm_source source, const struct gm_he
 	return NULL;
 }
 
+struct gm_journal_file *gm_journal_from(int fd, const struct gm_header *header, const char *name,
+					char *why, size_t why_bytes)
+{
+	return begin(gm_source_plain(fd), header, name, why, why_bytes);
+}
+
 /* Where a pointer file leads, in `target`; false if it is none. */
 static bool follow(int fd, char target[GM_PATH_BYTES])
 {
@@ -155,7 +161,7 @@ struct gm_journal_file *gm_journal_find(const char *path, const struct gm_header
 		fd = open_regular(name);
 	}
 	if (fd >= 0)
-		return begin(gm_source_plain(fd), header, name, why, why_bytes);
+		return gm_journal_from(fd, header, name, why, why_bytes);
 	snprintf(why, why_bytes, "the complete history, %s, cannot be read: %s", name,
 		 strerror(errno));
 	file = find_compressed(path, header, why, why_bytes);

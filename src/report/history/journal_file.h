@@ -19,6 +19,10 @@ struct gm_journal_file;
 struct gm_journal_file *gm_journal_find(const char *path, const struct gm_header *header, char *why,
 					size_t why_bytes);
 
+/* The plain one of a descriptor (taken); `name` is what it is called. NULL, why. */
+struct gm_journal_file *gm_journal_from(int fd, const struct gm_header *header, const char *name,
+					char *why, size_t why_bytes);
+
 /* The one in an archive, from its descriptor (taken) and where its compressed part begins. NULL, why. */
 struct gm_journal_file *gm_journal_in_archive(int fd, uint64_t offset, uint64_t bytes,
 					      const struct gm_header *header, char *why,

@@ -105,7 +105,7 @@ static void put_site(struct gm_site_record *site, const struct gm_site_record *t
 	site->window_merges = was.window_merges;
 	site->window_resets = was.window_resets;
 	memcpy(site->windows, was.windows, window * sizeof(*was.windows));
-	site->windows[window] = then->window_merges ? then->windows[0]
+	site->windows[window] = then->window_resets ? then->windows[0]
 						    : (struct gm_window){then->live_bytes, then->live_bytes, 0};
 	site->windows[window].last_bytes = then->live_bytes;
 }

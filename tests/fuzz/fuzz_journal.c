@@ -1,0 +1,50 @@
+/*
+ * Any bytes as a complete history: played to its end, with the events that come of it. The file that it
+ * belongs to is made to fit, so that more than its identity is looked at.
+ */
+#include "harness.h"
+#include "report/history/journal_file.h"
+#include "report/history/replay.h"
+
+#include <string.h>
+
+static void play(struct gm_journal_file *journal)
+{
+	static struct gm_journal_entry entry;
+	struct gm_replay replay = {0};
+	struct gm_event_record event;
+
+	while (gm_journal_next(journal, &entry)) {
+		struct gm_replay_step step = gm_replay_apply(&replay, &entry);
+
+		if (gm_replay_event(&replay, &entry, &step, &event) &&
+		    (event.op > GM_OP_LAUNCH || event.kind >= GM_KINDS || event.level >= GM_LEVELS))
+			abort();
+	}
+	if (replay.count > replay.additions + 4096 + 1)
+		abort();
+	gm_replay_free(&replay);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	struct gm_journal_header header = {0};
+	struct gm_header owner = {.features = GM_FEATURE_JOURNAL};
+	struct gm_journal_file *journal;
+	char path[64], why[256];
+	int fd;
+
+	memcpy(&header, data, bytes < sizeof(header) ? bytes : sizeof(header));
+	owner.pid = header.pid;
+	owner.pid_start_ticks = header.pid_start_ticks;
+	owner.started_realtime_ns = header.started_realtime_ns;
+	owner.started_monotonic_ns = header.started_monotonic_ns;
+	harness_file(data, bytes, &fd, path);
+	journal = gm_journal_from(fd, &owner, "made", why, sizeof(why)); /* closes it */
+	if (journal)
+		play(journal);
+	if (journal)
+		gm_journal_rewind(journal);
+	gm_journal_close(journal);
+	return 0;
+}

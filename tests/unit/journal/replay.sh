@@ -1,0 +1,14 @@
+#!/bin/bash
+# A long history played to its end gives what the tracker had there, from the plain and the zstd form:
+# replay.sh MAKE_HISTORY REPORT COMPARE
+set -eu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$1" "$work/long.gmt" 300000 100000000
+"$2" summary --json --no-symbols "$work/long.gmt" > "$work/end"
+time=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["process"]["duration_s"])' "$work/end")
+"$2" export --format zst -o "$work/long.zst" "$work/long.gmt"
+for file in long.gmt long.zst; do
+	"$2" summary --json --no-symbols --at "$time" "$work/$file" > "$work/then"
+	python3 "$3" "$work/then" "$work/end"
+done
