@@ -18,33 +18,21 @@
 /* Deeper than this inside one CUDA call is no nesting but a stale mark that a longjmp left. */
 #define MOST_NESTED_BYTES (1u << 20)
 
-/* One stretch of work in so many is timed, for the report's overhead figure. */
-#define TIMED 64
+__thread struct gm_thread gm_thread __attribute__((tls_model("initial-exec")));
 
-static __thread struct {
-	uint64_t works;	     /* stretches of work in the tracker so far */
-	uint64_t started_ns; /* of the one under way, if it is timed; else 0 */
-	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
-	uint8_t busy;	     /* in the tracker: a signal handler's calls are let through unrecorded */
-} thread __attribute__((tls_model("initial-exec")));
-
-bool gm_enter_tracker(void)
+void gm_time_begin(void)
 {
-	if (thread.busy)
-		return false;
-	thread.busy = 1;
-	if (++thread.works % TIMED == 0 && gm_owns_file())
-		thread.started_ns = gm_track_now();
-	return true;
+	if (gm_owns_file())
+		gm_thread.started_ns = gm_track_now();
 }
 
-void gm_leave_tracker(void)
+void gm_time_end(void)
 {
-	if (thread.started_ns && gm_owns_file())
+	if (gm_owns_file())
 		__atomic_fetch_add(&gm_file->overhead_ns,
-				   (gm_track_now() - thread.started_ns) * TIMED, __ATOMIC_RELAXED);
-	thread.started_ns = 0;
-	thread.busy = 0;
+				   (gm_track_now() - gm_thread.started_ns) * GM_TIMED,
+				   __ATOMIC_RELAXED);
+	gm_thread.started_ns = 0;
 }
 
 /* Roles whose events count wherever they happen: cudart makes contexts inside the first cudaMalloc. */
@@ -73,14 +61,14 @@ static bool seen_when_nested(unsigned role)
 /* Stacks grow downwards: what is called from inside lies below. */
 static bool is_nested(uintptr_t here)
 {
-	return thread.outermost && here < thread.outermost &&
-	       thread.outermost - here < MOST_NESTED_BYTES;
+	return gm_thread.outermost && here < gm_thread.outermost &&
+	       gm_thread.outermost - here < MOST_NESTED_BYTES;
 }
 
 const struct gm_call *gm_call_outermost(const struct gm_call *call)
 {
 	return !call->outermost && is_nested((uintptr_t)call) ?
-		       (const struct gm_call *)thread.outermost : call;
+		       (const struct gm_call *)gm_thread.outermost : call;
 }
 
 void gm_call_begin(struct gm_call *call)
@@ -99,8 +87,8 @@ void gm_call_enter(struct gm_call *call)
 
 	if (row->role == GM_ROLE_LAUNCH && !gm_first_launch(call->key))
 		return; /* the hot path of every program: nothing but this look-up */
-	if (gm_disabled() || thread.busy) {
-		if (thread.busy && gm_owns_file())
+	if (gm_disabled() || gm_thread.busy) {
+		if (gm_thread.busy && gm_owns_file())
 			__atomic_fetch_add(&gm_file->passed_calls, 1, __ATOMIC_RELAXED);
 		return;
 	}
@@ -110,7 +98,7 @@ void gm_call_enter(struct gm_call *call)
 	}
 	call->outermost = !is_nested(here);
 	if (call->outermost)
-		thread.outermost = here;
+		gm_thread.outermost = here;
 	else if (!seen_when_nested(row->role))
 		return;
 	if (row->role == GM_ROLE_NOTHING)
@@ -142,7 +130,7 @@ void gm_call_end(struct gm_call *call, int result)
 		errno = error;
 	}
 	if (call->outermost)
-		thread.outermost = 0;
+		gm_thread.outermost = 0;
 	if (__builtin_expect(__atomic_load_n(&gm_signals_waiting, __ATOMIC_RELAXED) != 0, 0))
 		gm_signals_serve();
 }
@@ -156,6 +144,6 @@ int gm_unwinding(int version, int actions, uint64_t class, void *exception, void
 	(void)exception;
 	(void)context;
 	if (actions & CLEANUP_PHASE)
-		thread.outermost = 0;
+		gm_thread.outermost = 0;
 	return CONTINUE_UNWIND;
 }

@@ -3,6 +3,7 @@
  * driver's names: programs that link libcuda bind to them, everybody else is given their addresses by
  * dlsym and cuGetProcAddress.
  */
+#include "interpose/pass.h"
 #include "interpose/preload.h"
 #include "interpose/resolve.h"
 
@@ -26,12 +27,15 @@
 	EXPORT CUresult name(GM_PARAMS(params))                                                   \
 	{                                                                                         \
 		CUresult (*real)(GM_PARAMS(params)) = gm_driver_find(GM_FN_##name);               \
-		struct gm_call call = {.function = GM_FN_##name, .device = -1, ##__VA_ARGS__};    \
 		CUresult result;                                                                  \
                                                                                                   \
 		GM_WATCH_UNWINDING();                                                             \
 		if (!real)                                                                        \
 			return GM_CUDART_NOT_INITIALIZED;                                         \
+		if (gm_passes(GM_ROLE_##role_, ((struct gm_call){__VA_ARGS__}).key))              \
+			return real(GM_NAMES(params));                                            \
+		/* filled only now: it is large */                                                \
+		struct gm_call call = {.function = GM_FN_##name, .device = -1, ##__VA_ARGS__};    \
 		call.caller = (uintptr_t)__builtin_return_address(0);                             \
 		gm_call_begin(&call);                                                             \
 		result = gm_call_refused(&call) ? GM_CUDA_OUT_OF_MEMORY : real(GM_NAMES(params)); \

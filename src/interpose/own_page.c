@@ -12,12 +12,10 @@
 
 #define PAGE_BYTES 4096
 
-static struct {
-	struct gm_own_page fallback;
-	struct gm_own_page *page;
-	bool wiped;
-	bool had_file; /* the process that forks */
-} own;
+static struct gm_own_page fallback;
+static bool had_file; /* the process that forks */
+
+struct gm_own gm_own = {.page = &fallback};
 
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
 
@@ -25,7 +23,7 @@ static void before_fork(void)
 {
 	const struct gm_own_page *page = gm_own_page();
 
-	own.had_file = page->mine && page->pid == getpid();
+	had_file = page->mine && page->pid == getpid();
 	gm_objects_pause();
 }
 
@@ -38,35 +36,23 @@ static void after_fork(void)
  * page alone, and nothing of ours touches the parent's file before it was looked at. */
 static void in_child(void)
 {
-	if (!own.wiped)
-		memset(gm_own_page(), 0, sizeof(*own.page));
-	if (own.had_file)
+	if (!gm_own.wiped)
+		memset(gm_own_page(), 0, sizeof(struct gm_own_page));
+	if (had_file)
 		gm_store_in_child();
 	gm_objects_in_child();
-}
-
-struct gm_own_page *gm_own_page(void)
-{
-	struct gm_own_page *page = __atomic_load_n(&own.page, __ATOMIC_ACQUIRE);
-
-	return page ? page : &own.fallback;
-}
-
-bool gm_own_page_wiped(void)
-{
-	return own.wiped;
 }
 
 void gm_own_page_init(void)
 {
 	void *page;
 
-	if (own.page)
+	if (gm_own.page != &fallback)
 		return;
 	page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page != MAP_FAILED) {
-		own.wiped = madvise(page, PAGE_BYTES, MADV_WIPEONFORK) == 0;
-		__atomic_store_n(&own.page, page, __ATOMIC_RELEASE);
+		gm_own.wiped = madvise(page, PAGE_BYTES, MADV_WIPEONFORK) == 0;
+		__atomic_store_n(&gm_own.page, page, __ATOMIC_RELEASE);
 	}
 	__register_atfork(before_fork, after_fork, in_child, NULL);
 }

@@ -7,7 +7,9 @@
 #define GM_INTERPOSE_OWN_PAGE_H
 
 #include "store/lock.h"
+#include <stdbool.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 struct gm_own_page {
 	uint32_t mine;		  /* this process opened the file */
@@ -18,13 +20,28 @@ struct gm_own_page {
 	struct gm_lock early;	  /* public.c: marks made before there is a file */
 };
 
+struct gm_own {
+	struct gm_own_page *page;
+	bool wiped; /* by the kernel; else the pid is to be compared at every call */
+};
+extern struct gm_own gm_own __attribute__((visibility("hidden")));
+
 /* Never NULL: where no page could be had, static memory that a handler of fork zeroes. */
-struct gm_own_page *gm_own_page(void);
+static inline struct gm_own_page *gm_own_page(void)
+{
+	return __atomic_load_n(&gm_own.page, __ATOMIC_ACQUIRE);
+}
+
+/* True when a file is open and is this process's own; opens nothing. Safe in any context. */
+static inline bool gm_owns_file(void)
+{
+	struct gm_own_page *page = gm_own_page();
+
+	return __atomic_load_n(&page->mine, __ATOMIC_ACQUIRE) &&
+	       (__builtin_expect(gm_own.wiped, 1) || page->pid == getpid());
+}
 
 /* Maps the page and registers the handler; again: nothing. */
 void gm_own_page_init(void);
-
-/* True if the kernel wipes the page; else the pid is to be compared at every call. */
-bool gm_own_page_wiped(void);
 
 #endif

@@ -39,10 +39,11 @@ static struct {
 
 static void load(void);
 
-bool gm_disabled(void)
+uint32_t gm_readiness;
+
+bool gm_find_disabled(void)
 {
-	if (__builtin_expect(!__atomic_load_n(&self.loaded, __ATOMIC_ACQUIRE), 0))
-		load();
+	load();
 	return self.disabled;
 }
 
@@ -215,11 +216,12 @@ static bool start_locked(struct gm_own_page *page)
 		gm_nvtx_start();
 	} else {
 		self.disabled = true;
+		__atomic_store_n(&gm_readiness, GM_OFF, __ATOMIC_RELEASE);
 	}
 	return open;
 }
 
-static bool start(void)
+bool gm_start(void)
 {
 	struct gm_own_page *page = gm_own_page();
 	struct gm_hush hush;
@@ -235,21 +237,6 @@ static bool start(void)
 	gm_lock_release(&page->start);
 	gm_hush_end(&hush);
 	return open;
-}
-
-bool gm_owns_file(void)
-{
-	struct gm_own_page *page = gm_own_page();
-
-	return __atomic_load_n(&page->mine, __ATOMIC_ACQUIRE) &&
-	       (gm_own_page_wiped() || page->pid == getpid());
-}
-
-bool gm_recording(void)
-{
-	if (__builtin_expect(gm_owns_file(), 1))
-		return true;
-	return start();
 }
 
 void gm_driver_found(void)
@@ -380,6 +367,7 @@ static void __attribute__((constructor)) load(void)
 		gm_cupti_prepare();
 	}
 	gm_nvtx_load();
+	__atomic_store_n(&gm_readiness, self.disabled ? GM_OFF : GM_READY, __ATOMIC_RELEASE);
 	errno = error;
 }
 

@@ -6,29 +6,82 @@
 #define GM_INTERPOSE_PRELOAD_H
 
 #include "api/api.h"
+#include "interpose/own_page.h"
 #include "store/layout.h"
 #include <stdbool.h>
 
 struct gm_object;
 
+enum gm_readiness {
+	GM_UNREAD, /* the environment was not read, or is being read */
+	GM_READY,
+	GM_OFF	   /* nothing is to be recorded */
+};
+extern uint32_t gm_readiness __attribute__((visibility("hidden")));
+
+/* Reads the environment if nobody did. */
+bool gm_find_disabled(void);
+
 /* True when nothing is to be recorded: GPUMEMTRACE_DISABLE, a setuid program, no memory for the file. */
-bool gm_disabled(void);
+static inline bool gm_disabled(void)
+{
+	uint32_t readiness = __atomic_load_n(&gm_readiness, __ATOMIC_ACQUIRE);
+
+	return readiness == GM_READY ? false : readiness == GM_OFF || gm_find_disabled();
+}
+
+/* The same without reading anything: false where that is yet to be done. What a wrapper asks first. */
+static inline bool gm_off(void)
+{
+	return __builtin_expect(__atomic_load_n(&gm_readiness, __ATOMIC_RELAXED) == GM_OFF, 0);
+}
+
+bool gm_start(void);
 
 /*
  * True when this process records: opens the file at its first event, and in the child of a fork
  * forgets the parent's and opens its own. May be called from any wrapper; costs one load once started.
  */
-bool gm_recording(void);
+static inline bool gm_recording(void)
+{
+	return __builtin_expect(gm_owns_file(), 1) || gm_start();
+}
+
+/* What call.c keeps of a thread. */
+struct gm_thread {
+	uint64_t works;	     /* stretches of work in the tracker so far */
+	uint64_t started_ns; /* of the one under way, if it is timed; else 0 */
+	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
+	uint8_t busy;	     /* in the tracker: a signal handler's calls are let through unrecorded */
+};
+extern __thread struct gm_thread gm_thread
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+#define GM_TIMED 64 /* one stretch of work in so many is timed, for the report's overhead figure */
+
+void gm_time_begin(void);
+void gm_time_end(void);
 
 /*
  * Marks the calling thread as inside the tracker, for events that are no calls of CUDA's; false when it
  * already is (a signal handler came between): then nothing is to be recorded.
  */
-bool gm_enter_tracker(void);
-void gm_leave_tracker(void);
+static inline bool gm_enter_tracker(void)
+{
+	if (gm_thread.busy)
+		return false;
+	gm_thread.busy = 1;
+	if (__builtin_expect(++gm_thread.works % GM_TIMED == 0, 0))
+		gm_time_begin();
+	return true;
+}
 
-/* True when a file is open and is this process's own; opens nothing. Safe in any context. */
-bool gm_owns_file(void);
+static inline void gm_leave_tracker(void)
+{
+	if (__builtin_expect(gm_thread.started_ns != 0, 0))
+		gm_time_end();
+	gm_thread.busy = 0;
+}
 
 /* public.c: the marks that the program made before the file was opened. */
 void gm_public_start(void);

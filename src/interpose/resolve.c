@@ -41,12 +41,7 @@ static struct {
 	struct call_site sites[SITE_SLOTS];
 } resolve;
 
-static uint32_t generation; /* raised by every dlclose */
-
-uint32_t gm_unloads(void)
-{
-	return __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
-}
+uint32_t gm_generation; /* raised by every dlclose */
 
 /* This thread holds the lock: a signal handler that comes between must not wait for it. */
 static __thread uint8_t resolving __attribute__((tls_model("initial-exec")));
@@ -303,12 +298,10 @@ bool gm_driver_seen(void)
 }
 
 /* A program that links libcuda itself, or calls through a hook library between us and it. */
-void *gm_driver_find(enum gm_function function)
+void *gm_driver_search(enum gm_function function)
 {
-	void *real = gm_driver_real[function];
+	void *real;
 
-	if (real)
-		return real;
 	ready_driver();
 	real = gm_driver_real[function];
 	/* a signal handler came into the first look-up, whose lock this thread holds */
@@ -498,7 +491,7 @@ static void *search_runtime(enum gm_function function, unsigned major, uintptr_t
 }
 
 /* What the call site is known to reach, NULL if nothing or something else is kept in its slot. */
-static void *read_site(const struct call_site *site, uintptr_t caller, uint32_t function, uint32_t now)
+static inline void *read_site(const struct call_site *site, uintptr_t caller, uint32_t function, uint32_t now)
 {
 	uint32_t sequence = __atomic_load_n(&site->sequence, __ATOMIC_ACQUIRE);
 	bool same = __atomic_load_n(&site->caller, __ATOMIC_RELAXED) == caller &&
@@ -534,7 +527,7 @@ void *gm_runtime_find(enum gm_function function, unsigned major, uintptr_t calle
 	uint64_t hash = (caller ^ ((uint64_t)function << 48)) * 0x9e3779b97f4a7c15ull;
 	struct call_site *site = &resolve.sites[(hash >> 40) % SITE_SLOTS];
 	struct call_site *other = &resolve.sites[(hash >> 20) % SITE_SLOTS];
-	uint32_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+	uint32_t now = __atomic_load_n(&gm_generation, __ATOMIC_ACQUIRE);
 	void *real = read_site(site, caller, function, now);
 
 	if (__builtin_expect(real != NULL, 1))
@@ -652,7 +645,7 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 		return -1;
 	result = real_dlclose(handle);
 	error = errno;
-	__atomic_fetch_add(&generation, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&gm_generation, 1, __ATOMIC_RELEASE);
 	forget_unloaded();
 	gm_stack_modules_changed();
 	errno = error;

@@ -8,12 +8,13 @@
 
 #include "api/api.h"
 #include <stdbool.h>
+#include <stddef.h>
 
 #define GM_INSTANCES 4 /* loaded cudarts whose functions dlsym can hand out wrapped */
 #define GM_ANY_INSTANCE GM_INSTANCES
 
 /* The driver's own functions, NULL until libcuda is loaded. Indexed by enum gm_function. */
-extern void *gm_driver_real[GM_FUNCTIONS];
+extern void *gm_driver_real[GM_FUNCTIONS] __attribute__((visibility("hidden")));
 
 /* Our wrappers, filled by driver.c and runtime.c. */
 extern void *const gm_driver_wrapper[GM_FUNCTIONS];
@@ -23,7 +24,14 @@ extern void *const gm_runtime_wrapper[GM_INSTANCES][GM_FUNCTIONS];
  * The real driver function of a row, found in libcuda (or in a hook between it and us) at first use;
  * NULL without libcuda. Any thread.
  */
-void *gm_driver_find(enum gm_function function);
+void *gm_driver_search(enum gm_function function);
+
+static inline void *gm_driver_find(enum gm_function function)
+{
+	void *real = gm_driver_real[function];
+
+	return __builtin_expect(real != NULL, 1) ? real : gm_driver_search(function);
+}
 
 /*
  * The real runtime function for a call that came in at the wrapper of `major` (11, 12, 13) from the
@@ -54,6 +62,11 @@ bool gm_libcuda_loaded(void);
 void *gm_libcuda_symbol(const char *name);
 
 /* How often something was unloaded so far: what was remembered of addresses is to be looked at again. */
-uint32_t gm_unloads(void);
+extern uint32_t gm_generation __attribute__((visibility("hidden")));
+
+static inline uint32_t gm_unloads(void)
+{
+	return __atomic_load_n(&gm_generation, __ATOMIC_ACQUIRE);
+}
 
 #endif

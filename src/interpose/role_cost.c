@@ -3,6 +3,7 @@
  * took is the driver's free bytes before less those after, when nothing else was recorded meanwhile.
  */
 #include "interpose/ask.h"
+#include "interpose/pass.h"
 #include "interpose/role_steps.h"
 #include "store/writer.h"
 
@@ -11,9 +12,9 @@
 /* A measurement is good for the next call too if nothing was recorded in between for so long. */
 #define FRESH_NS 100000u
 
-/* Kernels seen: 256 KiB that only programs which launch touch. */
-#define LAUNCH_SLOTS  32768u
 #define LAUNCH_PROBES 16u
+
+uint64_t gm_launches[GM_LAUNCH_SLOTS];
 
 static __thread struct {
 	const struct gm_call *measuring; /* the outermost such call; those inside it are its parts */
@@ -33,12 +34,11 @@ static uint64_t free_bytes(int device)
 
 bool gm_first_launch(uint64_t function)
 {
-	static uint64_t seen[LAUNCH_SLOTS];
-	uint64_t hash = function * 0x9e3779b97f4a7c15ull >> 40;
+	uint32_t first = gm_launch_slot(function);
 	unsigned i;
 
 	for (i = 0; i < LAUNCH_PROBES; i++) {
-		uint64_t *slot = &seen[(hash + i) % LAUNCH_SLOTS];
+		uint64_t *slot = &gm_launches[(first + i) % GM_LAUNCH_SLOTS];
 		uint64_t found = __atomic_load_n(slot, __ATOMIC_RELAXED);
 
 		if (found == function)

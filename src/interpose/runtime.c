@@ -19,12 +19,15 @@
 	linkage cudaError_t symbol(GM_PARAMS(params))                                             \
 	{                                                                                         \
 		cudaError_t (*real)(GM_PARAMS(params)) = find;                                    \
-		struct gm_call call = {.function = row, .device = -1, ##__VA_ARGS__};             \
 		cudaError_t result;                                                               \
                                                                                                   \
 		GM_WATCH_UNWINDING();                                                             \
 		if (!real)                                                                        \
 			return GM_CUDART_INSUFFICIENT_DRIVER;                                     \
+		if (gm_off())                                                                     \
+			return real(GM_NAMES(params));                                            \
+		/* filled only now: it is large */                                                \
+		struct gm_call call = {.function = row, .device = -1, ##__VA_ARGS__};             \
 		call.caller = CALLER;                                                             \
 		gm_call_begin(&call);                                                             \
 		result = real(GM_NAMES(params));                                                  \

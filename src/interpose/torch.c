@@ -40,22 +40,27 @@ struct hook {
 	void *real;
 };
 
-static void *real_of(struct hook *hook)
+static __attribute__((noinline)) void *look_up(struct hook *hook)
 {
 	uint32_t now = gm_unloads() + 1;
 
-	if (__atomic_load_n(&hook->generation, __ATOMIC_ACQUIRE) != now) {
-		__atomic_store_n(&hook->real, gm_next_symbol(hook->name), __ATOMIC_RELAXED);
-		__atomic_store_n(&hook->generation, now, __ATOMIC_RELEASE);
-	}
+	__atomic_store_n(&hook->real, gm_next_symbol(hook->name), __ATOMIC_RELAXED);
+	__atomic_store_n(&hook->generation, now, __ATOMIC_RELEASE);
+	return hook->real;
+}
+
+static inline void *real_of(struct hook *hook)
+{
+	if (__builtin_expect(__atomic_load_n(&hook->generation, __ATOMIC_ACQUIRE) != gm_unloads() + 1, 0))
+		return look_up(hook);
 	return __atomic_load_n(&hook->real, __ATOMIC_RELAXED);
 }
 
 /* ---- recording ---- */
 
-static bool recorded(struct device device)
+static inline bool recorded(struct device device)
 {
-	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled();
+	return device.type == DEVICE_TYPE_CUDA && !gm_off() && gm_settings.torch && !gm_disabled();
 }
 
 static struct gm_event event_of(int64_t bytes, struct device device, uintptr_t caller)
@@ -78,18 +83,30 @@ static struct gm_event event_of(int64_t bytes, struct device device, uintptr_t c
 	return event;
 }
 
-static void record_block(void *block, int64_t bytes, const struct gm_torch_totals *totals,
-			 struct device device, uintptr_t caller)
+/* Takes a value for each argument, so that the hooks keep them where they came: in registers. */
+static __attribute__((noinline)) void record_block(void *block, int64_t bytes, uint64_t allocated,
+						   uint64_t reserved, struct device device,
+						   uintptr_t caller)
 {
+	struct gm_torch_totals totals = {allocated, reserved};
 	struct gm_event event;
+	int saved;
 
-	if (bytes < 0) {
-		gm_track_block_free((uintptr_t)block, device.index, totals);
-	} else if (bytes > 0) {
-		event = event_of(bytes, device, caller);
-		event.key = (uintptr_t)block;
-		gm_track_block(&event, totals);
+	if (!bytes || !gm_enter_tracker())
+		return;
+	saved = errno;
+	if (gm_recording()) {
+		gm_track_block_prefetch((uintptr_t)block, device.index, bytes > 0);
+		if (bytes < 0) {
+			gm_track_block_free((uintptr_t)block, device.index, &totals);
+		} else {
+			event = event_of(bytes, device, caller);
+			event.key = (uintptr_t)block;
+			gm_track_block(&event, &totals);
+		}
 	}
+	gm_leave_tracker();
+	errno = saved;
 }
 
 static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, struct device device,
@@ -105,19 +122,13 @@ static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, stru
 	gm_sample_ledger(device.index, GM_SAMPLE_OOM);
 }
 
-static void on_memory(struct hook *hook, void *block, int64_t bytes, uint64_t allocated,
-		      uint64_t reserved, struct device device, uintptr_t caller)
+static inline void on_memory(struct hook *hook, void *block, int64_t bytes, uint64_t allocated,
+			     uint64_t reserved, struct device device, uintptr_t caller)
 {
-	struct gm_torch_totals totals = {allocated, reserved};
 	memory_hook *real = (memory_hook *)real_of(hook);
-	int saved = errno;
 
-	if (recorded(device) && gm_enter_tracker()) {
-		if (gm_recording())
-			record_block(block, bytes, &totals, device, caller);
-		gm_leave_tracker();
-	}
-	errno = saved;
+	if (recorded(device))
+		record_block(block, bytes, allocated, reserved, device, caller);
 	if (real)
 		real(block, bytes, allocated, reserved, device);
 }

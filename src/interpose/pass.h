@@ -1,0 +1,38 @@
+/*
+ * What a wrapper asks before all else: whether its call is only to be forwarded. Answered from a few
+ * words of memory, for programs launch kernels and wait for them far more often than they allocate,
+ * and one that records nothing should not be able to tell that the shim is there.
+ */
+#ifndef GM_INTERPOSE_PASS_H
+#define GM_INTERPOSE_PASS_H
+
+#include "interpose/preload.h"
+#include "interpose/signals.h"
+#include "track/event.h"
+
+/* Kernels seen (role_cost.c): 256 KiB that only programs which launch touch. */
+#define GM_LAUNCH_SLOTS 32768u
+extern uint64_t gm_launches[GM_LAUNCH_SLOTS] __attribute__((visibility("hidden")));
+
+/* Number of the first slot where a kernel is looked for. */
+static inline uint32_t gm_launch_slot(uint64_t function)
+{
+	return (uint32_t)(function * 0x9e3779b97f4a7c15ull >> 40) % GM_LAUNCH_SLOTS;
+}
+
+/* True for a call of a row with that role (a constant) and key that needs nothing but forwarding. */
+static inline bool gm_passes(enum gm_role role, uint64_t key)
+{
+	if (gm_off())
+		return true;
+	if (role != GM_ROLE_LAUNCH && role != GM_ROLE_SYNC)
+		return false;
+	if (__atomic_load_n(&gm_signals_waiting, __ATOMIC_RELAXED)) /* served after a call */
+		return false;
+	if (role == GM_ROLE_SYNC)
+		return !gm_track_pools_waiting();
+	/* one that lies elsewhere, or was never launched, takes the long way */
+	return __atomic_load_n(&gm_launches[gm_launch_slot(key)], __ATOMIC_RELAXED) == key;
+}
+
+#endif
