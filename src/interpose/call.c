@@ -4,6 +4,7 @@
  */
 #include "interpose/preload.h"
 #include "cupti/backend.h"
+#include "interpose/pass.h"
 #include "interpose/refuse.h"
 #include "interpose/role_steps.h"
 #include "interpose/roles.h"
@@ -14,9 +15,6 @@
 #include "track/event.h"
 
 #include <errno.h>
-
-/* Deeper than this inside one CUDA call is no nesting but a stale mark that a longjmp left. */
-#define MOST_NESTED_BYTES (1u << 20)
 
 __thread struct gm_thread gm_thread __attribute__((tls_model("initial-exec")));
 
@@ -35,39 +33,9 @@ void gm_time_end(void)
 	gm_thread.started_ns = 0;
 }
 
-/* Roles whose events count wherever they happen: cudart makes contexts inside the first cudaMalloc. */
-static bool seen_when_nested(unsigned role)
-{
-	switch (role) {
-	case GM_ROLE_CTX_CREATE:
-	case GM_ROLE_CTX_RETAIN:
-	case GM_ROLE_CTX_RELEASE:
-	case GM_ROLE_CTX_DESTROY:
-	case GM_ROLE_GREEN_CREATE:
-	case GM_ROLE_GREEN_DESTROY:
-	case GM_ROLE_GRAPH_INSTANTIATE:
-	case GM_ROLE_DEVICE_RESET:
-	case GM_ROLE_MODULE_LOAD:
-	case GM_ROLE_MODULE_UNLOAD:
-	case GM_ROLE_MODULE_USE:
-	case GM_ROLE_LAUNCH:
-	case GM_ROLE_LIMIT:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Stacks grow downwards: what is called from inside lies below. */
-static bool is_nested(uintptr_t here)
-{
-	return gm_thread.outermost && here < gm_thread.outermost &&
-	       gm_thread.outermost - here < MOST_NESTED_BYTES;
-}
-
 const struct gm_call *gm_call_outermost(const struct gm_call *call)
 {
-	return !call->outermost && is_nested((uintptr_t)call) ?
+	return !call->outermost && gm_is_nested((uintptr_t)call) ?
 		       (const struct gm_call *)gm_thread.outermost : call;
 }
 
@@ -96,10 +64,10 @@ void gm_call_enter(struct gm_call *call)
 		call->recorded = gm_track_pools_waiting() && gm_owns_file();
 		return;
 	}
-	call->outermost = !is_nested(here);
+	call->outermost = !gm_is_nested(here);
 	if (call->outermost)
 		gm_thread.outermost = here;
-	else if (!seen_when_nested(row->role))
+	else if (!gm_seen_when_nested(row->role))
 		return;
 	if (row->role == GM_ROLE_NOTHING)
 		return;

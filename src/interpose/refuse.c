@@ -139,10 +139,13 @@ void gm_refuse_begin(struct gm_call *call, const struct gm_row *row)
 {
 	thread.kind = GM_KIND_NONE;
 	thread.answered = 0;
+	gm_thread.refusing = 0;
 	if (!allocates(row) || !(call->bytes && call->out))
 		return;
-	if (chosen() || over_capacity(call, row))
+	if (chosen() || over_capacity(call, row)) {
 		thread.kind = row->kind;
+		gm_thread.refusing = 1;
+	}
 }
 
 void gm_refuse_end(struct gm_call *call)
@@ -150,6 +153,7 @@ void gm_refuse_end(struct gm_call *call)
 	if (thread.answered)
 		__atomic_fetch_add(&gm_file->injected_failures, 1, __ATOMIC_RELAXED);
 	call->injected = thread.answered;
+	gm_thread.refusing = 0;
 	thread.kind = GM_KIND_NONE;
 	thread.answered = 0;
 }

@@ -522,17 +522,21 @@ static void write_site(struct call_site *site, uintptr_t caller, uint32_t functi
 }
 
 /* Two sites of one slot have a second place each, so that they do not drive each other out for ever. */
-void *gm_runtime_find(enum gm_function function, unsigned major, uintptr_t caller)
+/* The two places where a call site may be kept. */
+static inline struct call_site *place_of(enum gm_function function, uintptr_t caller, unsigned which)
 {
 	uint64_t hash = (caller ^ ((uint64_t)function << 48)) * 0x9e3779b97f4a7c15ull;
-	struct call_site *site = &resolve.sites[(hash >> 40) % SITE_SLOTS];
-	struct call_site *other = &resolve.sites[(hash >> 20) % SITE_SLOTS];
-	uint32_t now = __atomic_load_n(&gm_generation, __ATOMIC_ACQUIRE);
-	void *real = read_site(site, caller, function, now);
 
-	if (__builtin_expect(real != NULL, 1))
-		return real;
-	real = read_site(other, caller, function, now);
+	return &resolve.sites[(hash >> (which ? 20 : 40)) % SITE_SLOTS];
+}
+
+static __attribute__((noinline)) void *find_slowly(enum gm_function function, unsigned major,
+						   uintptr_t caller)
+{
+	struct call_site *site = place_of(function, caller, 0), *other = place_of(function, caller, 1);
+	uint32_t now = gm_unloads();
+	void *real = read_site(other, caller, function, now);
+
 	if (real)
 		return real;
 	real = search_runtime(function, major, caller);
@@ -542,6 +546,13 @@ void *gm_runtime_find(enum gm_function function, unsigned major, uintptr_t calle
 		site = other;
 	write_site(site, caller, function, now, real);
 	return real;
+}
+
+void *gm_runtime_find(enum gm_function function, unsigned major, uintptr_t caller)
+{
+	void *real = read_site(place_of(function, caller, 0), caller, function, gm_unloads());
+
+	return __builtin_expect(real != NULL, 1) ? real : find_slowly(function, major, caller);
 }
 
 void *gm_runtime_instance_real(unsigned instance, enum gm_function function)

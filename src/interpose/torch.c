@@ -40,27 +40,30 @@ struct hook {
 	void *real;
 };
 
-static __attribute__((noinline)) void *look_up(struct hook *hook)
+/* NULL: it is to be looked up, or there is none. */
+static inline void *known(struct hook *hook)
+{
+	uint32_t generation = __atomic_load_n(&hook->generation, __ATOMIC_ACQUIRE);
+
+	return generation == gm_unloads() + 1 ? __atomic_load_n(&hook->real, __ATOMIC_RELAXED) : NULL;
+}
+
+static void *real_of(struct hook *hook)
 {
 	uint32_t now = gm_unloads() + 1;
 
-	__atomic_store_n(&hook->real, gm_next_symbol(hook->name), __ATOMIC_RELAXED);
-	__atomic_store_n(&hook->generation, now, __ATOMIC_RELEASE);
-	return hook->real;
-}
-
-static inline void *real_of(struct hook *hook)
-{
-	if (__builtin_expect(__atomic_load_n(&hook->generation, __ATOMIC_ACQUIRE) != gm_unloads() + 1, 0))
-		return look_up(hook);
+	if (__atomic_load_n(&hook->generation, __ATOMIC_ACQUIRE) != now) {
+		__atomic_store_n(&hook->real, gm_next_symbol(hook->name), __ATOMIC_RELAXED);
+		__atomic_store_n(&hook->generation, now, __ATOMIC_RELEASE);
+	}
 	return __atomic_load_n(&hook->real, __ATOMIC_RELAXED);
 }
 
 /* ---- recording ---- */
 
-static inline bool recorded(struct device device)
+static bool recorded(struct device device)
 {
-	return device.type == DEVICE_TYPE_CUDA && !gm_off() && gm_settings.torch && !gm_disabled();
+	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled();
 }
 
 static struct gm_event event_of(int64_t bytes, struct device device, uintptr_t caller)
@@ -83,10 +86,8 @@ static struct gm_event event_of(int64_t bytes, struct device device, uintptr_t c
 	return event;
 }
 
-/* Takes a value for each argument, so that the hooks keep them where they came: in registers. */
-static __attribute__((noinline)) void record_block(void *block, int64_t bytes, uint64_t allocated,
-						   uint64_t reserved, struct device device,
-						   uintptr_t caller)
+static inline void record_block(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,
+				struct device device, uintptr_t caller)
 {
 	struct gm_torch_totals totals = {allocated, reserved};
 	struct gm_event event;
@@ -122,8 +123,9 @@ static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, stru
 	gm_sample_ledger(device.index, GM_SAMPLE_OOM);
 }
 
-static inline void on_memory(struct hook *hook, void *block, int64_t bytes, uint64_t allocated,
-			     uint64_t reserved, struct device device, uintptr_t caller)
+static __attribute__((noinline)) void record_and_forward(struct hook *hook, void *block, int64_t bytes,
+							  uint64_t allocated, uint64_t reserved,
+							  struct device device, uintptr_t caller)
 {
 	memory_hook *real = (memory_hook *)real_of(hook);
 
@@ -131,6 +133,18 @@ static inline void on_memory(struct hook *hook, void *block, int64_t bytes, uint
 		record_block(block, bytes, allocated, reserved, device, caller);
 	if (real)
 		real(block, bytes, allocated, reserved, device);
+}
+
+/* What is not recorded goes straight on. */
+static inline void on_memory(struct hook *hook, void *block, int64_t bytes, uint64_t allocated,
+			     uint64_t reserved, struct device device, uintptr_t caller)
+{
+	memory_hook *real = (memory_hook *)known(hook);
+
+	if (real && (device.type != DEVICE_TYPE_CUDA || gm_off()))
+		real(block, bytes, allocated, reserved, device);
+	else
+		record_and_forward(hook, block, bytes, allocated, reserved, device, caller);
 }
 
 static void on_oom(struct hook *hook, int64_t bytes, uint64_t allocated, uint64_t reserved,

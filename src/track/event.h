@@ -45,7 +45,18 @@ struct gm_ticket {
 uint64_t gm_track_now(void);
 
 /* Number in GM_TABLE_FUNCTIONS of function `id` (below 512), entered by `name` at first use. */
-uint32_t gm_track_function(unsigned id, const char *name, unsigned layer);
+uint32_t gm_enter_function(unsigned id, const char *name, unsigned layer);
+
+#define GM_MOST_FUNCTIONS 512
+extern uint32_t gm_function_numbers[GM_MOST_FUNCTIONS] __attribute__((visibility("hidden"))); /* + 1 */
+
+static inline uint32_t gm_track_function(unsigned id, const char *name, unsigned layer)
+{
+	uint32_t number =
+		id < GM_MOST_FUNCTIONS ? __atomic_load_n(&gm_function_numbers[id], __ATOMIC_ACQUIRE) : 0;
+
+	return number ? number - 1 : gm_enter_function(id, name, layer);
+}
 
 /*
  * Readies the tables of a file that was just opened. Called under the start lock, before any other

@@ -5,7 +5,7 @@
  * Facts: a second launch without a free in between is refused (1); with auto-free-on-launch it frees
  * first, so that one block is left; freeing the address is legal; destroying graphs frees nothing.
  */
-#include "track/state.h"
+#include "track/book.h"
 
 #include <string.h>
 

@@ -77,7 +77,7 @@ bool gm_index_add(struct gm_index *index, struct gm_arena *arena, unsigned space
 }
 
 /* What follows moves up, as if what was here had never been. */
-static void close_gap(struct gm_index *index, uint32_t hole)
+void gm_index_close(struct gm_index *index, uint32_t hole)
 {
 	uint32_t at = hole;
 	struct gm_index_slot *next;
@@ -109,7 +109,7 @@ void gm_index_remove(struct gm_index *index, unsigned space, uint64_t key, uint3
 		if (!slot->what)
 			return;
 		if (slot->what == what && slot->key == key) {
-			close_gap(index, at & index->mask);
+			gm_index_close(index, at & index->mask);
 			return;
 		}
 	}

@@ -59,6 +59,47 @@ static inline struct gm_index_slot *gm_index_find(const struct gm_index *index, 
 	}
 }
 
+/* The slot that a key would get, NULL if it has one already or the table is to grow first. */
+static inline struct gm_index_slot *gm_index_place(const struct gm_index *index, unsigned space,
+						   uint64_t key)
+{
+	uint32_t at;
+
+	if (index->used >= index->mask / 8 * 5)
+		return NULL;
+	for (at = (uint32_t)(gm_index_hash(space, key) >> index->shift);; at++) {
+		struct gm_index_slot *slot = &index->slots[at & index->mask];
+
+		if (!slot->what)
+			return slot;
+		if (slot->key == key && gm_index_space(slot) == space)
+			return NULL;
+	}
+}
+
+static inline void gm_index_put(struct gm_index *index, struct gm_index_slot *place, unsigned space,
+				uint64_t key, uint32_t number, uint32_t site)
+{
+	*place = (struct gm_index_slot){.key = key, .what = (number + 1) << 4 | space, .site = site};
+	index->used++;
+}
+
+/* Closes the gap that a slot leaves; those that follow may move up. */
+void gm_index_close(struct gm_index *index, uint32_t hole);
+
+/* Removes a slot. */
+static inline void gm_index_take(struct gm_index *index, struct gm_index_slot *slot)
+{
+	uint32_t at = (uint32_t)(slot - index->slots);
+
+	if (index->slots[(at + 1) & index->mask].what) {
+		gm_index_close(index, at);
+		return;
+	}
+	slot->what = 0;
+	index->used--;
+}
+
 /* Has a key's slot on its way into the cache. Any thread, no lock: a guess that does no harm. */
 static inline void gm_index_prefetch(const struct gm_index *index, unsigned space, uint64_t key)
 {

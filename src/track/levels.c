@@ -1,6 +1,7 @@
 /*
  * Totals per device and level, and per device and kind. Called under the tracker's lock.
  */
+#include "track/book.h"
 #include "track/physical.h"
 #include "track/state.h"
 
@@ -63,24 +64,10 @@ static void usage_add(const struct gm_alloc_record *alloc)
 		usage->peak_bytes = usage->current_bytes;
 }
 
-static inline void level_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
-			     struct gm_level_record *level)
+static void level_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
+		      struct gm_level_record *level)
 {
-	level->current_bytes += alloc->bytes;
-	level->current_count++;
-	level->physical_bytes += (uint64_t)gm_physical_add(alloc);
-	level->allocated_bytes += alloc->bytes;
-	level->allocations++;
-	if (level->physical_bytes > level->physical_peak_bytes)
-		level->physical_peak_bytes = level->physical_bytes;
-	if (level->current_bytes >= level->peak_bytes) {
-		if (level->current_bytes > level->peak_bytes)
-			level->peak_at_ns = gm_track.now_ns;
-		level->peak_bytes = level->current_bytes;
-		level->epoch++;
-	}
-	if (level->current_bytes > site->level_max_bytes)
-		site->level_max_bytes = level->current_bytes;
+	gm_level_add(level, alloc->bytes, gm_physical_add(alloc), site);
 	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);
 }
 
@@ -124,11 +111,7 @@ void gm_levels_remove(const struct gm_alloc_record *alloc, struct gm_level_recor
 		usage_remove(alloc);
 	if (!level || !in_level(alloc))
 		return;
-	level->current_bytes -= alloc->bytes;
-	level->current_count--;
-	level->physical_bytes += (uint64_t)gm_physical_remove(alloc);
-	level->freed_bytes += alloc->bytes;
-	level->frees++;
+	gm_level_remove(level, alloc->bytes, gm_physical_remove(alloc));
 	if (alloc->kind == GM_KIND_ASYNC || alloc->kind == GM_KIND_GRAPH)
 		gm_pool_remove(alloc);
 	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);

@@ -2,8 +2,7 @@
  * The live table: every allocation that was not freed, by key. The records lie in the file, the index
  * over them (index.h) in private memory. Called under the tracker's lock.
  */
-#include "track/state.h"
-#include "track/index.h"
+#include "track/book.h"
 #include "track/physical.h"
 #include "track/retries.h"
 
@@ -11,22 +10,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static struct gm_index live;
-static uint32_t empty = GM_NONE; /* records to use again, linked through `site` */
+struct gm_live gm_live = {.empty = GM_NONE};
 
 __thread uint32_t gm_thread_id __attribute__((tls_model("initial-exec")));
 
 void gm_live_reset(void)
 {
-	live = (struct gm_index){0};
-	empty = GM_NONE;
+	gm_live = (struct gm_live){.empty = GM_NONE};
 	gm_thread_id = 0;
 	gm_physical_reset();
 }
 
 struct gm_alloc_record *gm_live_find(unsigned space, uint64_t key, uint32_t *number)
 {
-	const struct gm_index_slot *slot = gm_index_find(&live, space, key);
+	const struct gm_index_slot *slot = gm_index_find(&gm_live.index, space, key);
 
 	if (!slot)
 		return NULL;
@@ -38,36 +35,15 @@ static struct gm_alloc_record *take_record(uint32_t *number)
 {
 	struct gm_alloc_record *record;
 
-	if (__builtin_expect(empty == GM_NONE, 0)) {
+	if (__builtin_expect(gm_live.empty == GM_NONE, 0)) {
 		record = gm_store_append(GM_TABLE_ALLOCS, 1, number);
 		gm_store_publish(GM_TABLE_ALLOCS); /* zeroed: not in use yet */
 		return record;
 	}
-	*number = empty;
-	record = gm_store_record(GM_TABLE_ALLOCS, empty);
-	empty = record->site;
+	*number = gm_live.empty;
+	record = gm_store_record(GM_TABLE_ALLOCS, gm_live.empty);
+	gm_live.empty = record->site;
 	return record;
-}
-
-void gm_live_prefetch(unsigned space, uint64_t key, bool alloc)
-{
-	const struct gm_alloc_record *record;
-
-	gm_index_prefetch(&live, space, key);
-	if (!alloc)
-		return;
-	record = gm_store_record(GM_TABLE_ALLOCS, __atomic_load_n(&empty, __ATOMIC_RELAXED));
-	if (record) {
-		__builtin_prefetch(record, 1);
-		__builtin_prefetch(&record->owner, 1);
-	}
-}
-
-static void put_record(struct gm_alloc_record *record, uint32_t number)
-{
-	__atomic_store_n(&record->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
-	record->site = empty;
-	empty = number;
 }
 
 uint32_t gm_ask_thread_id(void)
@@ -76,40 +52,14 @@ uint32_t gm_ask_thread_id(void)
 	return gm_thread_id;
 }
 
-/* The state is written last and alone makes the record count, so a process killed half-way through
- * leaves a record that is either whole or not there. */
-static void fill(struct gm_alloc_record *record, const struct gm_event *event, uint32_t site)
-{
-	record->site = site;
-	record->key = event->key;
-	record->bytes = event->bytes;
-	record->physical_bytes = gm_physical_share(event->kind, event->layout_bytes ? event->layout_bytes
-								      : event->bytes);
-	record->time_ns = gm_track.now_ns;
-	record->stream = event->stream;
-	record->serial = ++gm_file->serial;
-	record->owner = event->owner;
-	record->references = 1;
-	record->mappings = 0;
-	record->context = event->context - 1; /* 0, unknown, becomes GM_NONE */
-	record->ipc = event->ipc;
-	record->thread = gm_calling_thread();
-	record->flags = event->flags;
-	record->space = event->space;
-	record->kind = event->kind;
-	record->device = event->device;
-	record->level = event->level;
-	__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
-}
-
 bool gm_live_index(struct gm_alloc_record *record, uint32_t number)
 {
-	return gm_index_add(&live, &gm_track.arena, record->space, record->key, number, record->site);
+	return gm_index_add(&gm_live.index, &gm_track.arena, record->space, record->key, number, record->site);
 }
 
 void gm_live_unindex(struct gm_alloc_record *record, uint32_t number)
 {
-	gm_index_remove(&live, record->space, record->key, number);
+	gm_index_remove(&gm_live.index, record->space, record->key, number);
 }
 
 struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
@@ -119,10 +69,10 @@ struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
 
 	if (!record)
 		return NULL;
-	fill(record, event, site);
+	gm_live_fill(record, event, site);
 	if (!gm_live_index(record, number)) {
 		gm_file->dropped_records++;
-		put_record(record, number);
+		gm_live_put(record, number);
 		return NULL;
 	}
 	if (gm_journal_on)
@@ -135,7 +85,7 @@ void gm_live_drop(struct gm_alloc_record *record, uint32_t number)
 	if (gm_journal_on)
 		gm_journal_drop(number, gm_track.now_ns, gm_calling_thread());
 	gm_live_unindex(record, number);
-	put_record(record, number);
+	gm_live_put(record, number);
 }
 
 void gm_live_end(struct gm_alloc_record *record, uint32_t number)

@@ -241,7 +241,7 @@ void gm_retry_other(const struct gm_event *event)
 		drop(chain);
 }
 
-void gm_retry_block_served(void)
+void gm_retry_block(void)
 {
 	struct chain *chain = own_chain();
 

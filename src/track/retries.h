@@ -23,14 +23,7 @@ void gm_retry_other(const struct gm_event *event);
 extern unsigned gm_open_chains __attribute__((visibility("hidden")));
 
 /* PyTorch handed out a block on this thread, or gave up. */
-void gm_retry_block_served(void);
-
-static inline void gm_retry_block(void)
-{
-	if (__builtin_expect(gm_open_chains != 0, 0))
-		gm_retry_block_served();
-}
-
+void gm_retry_block(void);
 void gm_retry_torch_oom(const struct gm_event *event);
 
 /* Driver memory was freed on this thread, `alloc`'s or a mapping's: flushed, if a chain is open. */
@@ -93,6 +86,53 @@ static inline struct gm_torch_record *gm_torch(int device)
 }
 
 void gm_torch_reset(void);
+
+/* Blocks, in all cases; blocks.c has the usual ones. */
+void gm_torch_block(const struct gm_event *event, const struct gm_torch_totals *totals);
+void gm_torch_block_free(struct gm_event *event, const struct gm_torch_totals *totals);
+
+static inline void gm_torch_raise_peaks(struct gm_torch_record *record)
+{
+	if (record->allocated_bytes > record->allocated_peak_bytes)
+		record->allocated_peak_bytes = record->allocated_bytes;
+	if (record->reserved_bytes > record->reserved_peak_bytes)
+		record->reserved_peak_bytes = record->reserved_bytes;
+}
+
+static inline void gm_torch_take(uint64_t *from, uint64_t bytes)
+{
+	*from = *from > bytes ? *from - bytes : 0;
+}
+
+static inline void gm_torch_block_add(struct gm_torch_record *record, uint64_t bytes)
+{
+	record->allocated_bytes += bytes;
+	record->allocated_total_bytes += bytes;
+	record->allocations++;
+}
+
+static inline void gm_torch_block_end(struct gm_torch_record *record, uint64_t bytes)
+{
+	gm_torch_take(&record->allocated_bytes, bytes);
+	record->freed_total_bytes += bytes;
+	record->frees++;
+}
+
+/* Ours and PyTorch's own totals after a block came or went. */
+static inline void gm_torch_compare(struct gm_torch_record *record, const struct gm_torch_totals *totals)
+{
+	record->hook_allocated_bytes = totals->allocated_bytes;
+	record->hook_reserved_bytes = totals->reserved_bytes;
+	if (record->allocated_bytes != totals->allocated_bytes ||
+	    record->reserved_bytes != totals->reserved_bytes)
+		record->mismatches++;
+	record->allocated_bytes = totals->allocated_bytes;
+	if (record->reserved_bytes != totals->reserved_bytes) {
+		record->reserved_bytes = totals->reserved_bytes;
+		gm_timeline(record->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
+	}
+	gm_torch_raise_peaks(record);
+}
 
 /* ledger.c */
 void gm_ledger_reset(void);

@@ -72,30 +72,12 @@ static inline struct gm_usage_record *gm_usage(int device, unsigned kind)
 
 /* sites.c: the site of an event, made if new; GM_NONE when the file is full. */
 uint32_t gm_site(const struct gm_event *event);
-/* Has what an event with this stack will change on its way into the cache. */
-void gm_site_prefetch(uint32_t stack);
-/*
- * Books an allocation in or out of a site. `level` is its level's record (may be NULL), which must be
- * changed after it (peak rule of layout.h).
- */
-void gm_site_add(struct gm_site_record *site, const struct gm_alloc_record *alloc,
-		 const struct gm_level_record *level);
-void gm_site_remove(struct gm_site_record *site, const struct gm_alloc_record *alloc,
-		    const struct gm_level_record *level);
 void gm_sites_reset(void);
 
 /* levels.c: books an allocation in or out of its level, its usage row and the timeline. */
 void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
 		   struct gm_level_record *level);
 void gm_levels_remove(const struct gm_alloc_record *alloc, struct gm_level_record *level);
-/* Both, of a new allocation. */
-static inline void gm_book(const struct gm_alloc_record *alloc, struct gm_site_record *site)
-{
-	struct gm_level_record *level = gm_level(alloc->device, alloc->level);
-
-	gm_site_add(site, alloc, level);
-	gm_levels_add(alloc, site, level);
-}
 void gm_levels_failed(int device, unsigned level, unsigned kind);
 
 /* windows.c: which window is open now; a site's windows brought up to it. */
@@ -132,7 +114,16 @@ void gm_timeline_reset(void);
 /* Opens the point that this moment belongs to, and the series if need be; false: the file is full. */
 bool gm_timeline_open(struct gm_open_series *open, int device, enum gm_series series);
 
-/* The value of a series from now on. */
+/* The value from now on of a series whose point is open. */
+static inline void gm_series_value(struct gm_open_series *open, uint64_t bytes)
+{
+	open->record->last_bytes[open->point] = bytes;
+	if (bytes < open->min_bytes)
+		open->record->min_bytes[open->point] = open->min_bytes = bytes;
+	if (bytes > open->max_bytes)
+		open->record->max_bytes[open->point] = open->max_bytes = bytes;
+}
+
 static inline void gm_timeline(int device, enum gm_series series, uint64_t bytes)
 {
 	struct gm_open_series *open = &gm_open_series[gm_slot(device)][series];
@@ -140,11 +131,7 @@ static inline void gm_timeline(int device, enum gm_series series, uint64_t bytes
 	if (__builtin_expect(gm_track.now_ns >= open->end_ns, 0) &&
 	    !gm_timeline_open(open, device, series))
 		return;
-	open->record->last_bytes[open->point] = bytes;
-	if (bytes < open->min_bytes)
-		open->record->min_bytes[open->point] = open->min_bytes = bytes;
-	if (bytes > open->max_bytes)
-		open->record->max_bytes[open->point] = open->max_bytes = bytes;
+	gm_series_value(open, bytes);
 }
 
 /* live.c: books an allocation that ended without a free call; the caller then ends it. */
@@ -167,9 +154,6 @@ void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t number, void 
 bool gm_live_index(struct gm_alloc_record *record, uint32_t number);
 void gm_live_unindex(struct gm_alloc_record *record, uint32_t number);
 void gm_live_reset(void);
-/* Has what an event of a key will look up on its way into the cache. Any thread, no lock. */
-void gm_live_prefetch(unsigned space, uint64_t key, bool alloc);
-
 extern __thread uint32_t gm_thread_id
 	__attribute__((tls_model("initial-exec"), visibility("hidden"))); /* 0: not asked yet */
 uint32_t gm_ask_thread_id(void);
@@ -230,7 +214,5 @@ void gm_in_use_reset(void);
  * before its allocation ends. */
 void gm_history(enum gm_event_op op, const struct gm_event *event, uint64_t serial, uint32_t site);
 void gm_history_start(bool on);
-/* Has the place of the next event on its way into the cache. Any thread, no lock. */
-void gm_history_prefetch(void);
 
 #endif

@@ -39,14 +39,6 @@ struct gm_torch_record *gm_make_torch(int device)
 	return *known;
 }
 
-static inline void raise_peaks(struct gm_torch_record *record)
-{
-	if (record->allocated_bytes > record->allocated_peak_bytes)
-		record->allocated_peak_bytes = record->allocated_bytes;
-	if (record->reserved_bytes > record->reserved_peak_bytes)
-		record->reserved_peak_bytes = record->reserved_bytes;
-}
-
 /* ---- the driver's side ---- */
 
 /* With backend:cudaMallocAsync every tensor is a call of the driver's and no hook ever comes. */
@@ -85,12 +77,7 @@ void gm_torch_add(const struct gm_alloc_record *alloc)
 		record->reserved_total_bytes += alloc->bytes;
 		gm_timeline(alloc->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
 	}
-	raise_peaks(record);
-}
-
-static void take(uint64_t *from, uint64_t bytes)
-{
-	*from = *from > bytes ? *from - bytes : 0;
+	gm_torch_raise_peaks(record);
 }
 
 void gm_torch_remove(const struct gm_alloc_record *alloc)
@@ -100,11 +87,11 @@ void gm_torch_remove(const struct gm_alloc_record *alloc)
 	if (!record)
 		return;
 	if (is_async_tensor(alloc) && record->allocator == ASYNC) {
-		take(&record->allocated_bytes, alloc->bytes);
+		gm_torch_take(&record->allocated_bytes, alloc->bytes);
 		record->freed_total_bytes += alloc->bytes;
 		record->frees++;
 	} else if (is_segment(alloc)) {
-		take(&record->reserved_bytes, alloc->bytes);
+		gm_torch_take(&record->reserved_bytes, alloc->bytes);
 		record->released_total_bytes += alloc->bytes;
 		gm_timeline(alloc->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
 	}
@@ -128,21 +115,6 @@ void gm_torch_pool(const struct gm_pool_record *pool)
 
 /* ---- PyTorch's side ---- */
 
-static inline void compare(struct gm_torch_record *record, const struct gm_torch_totals *totals)
-{
-	record->hook_allocated_bytes = totals->allocated_bytes;
-	record->hook_reserved_bytes = totals->reserved_bytes;
-	if (record->allocated_bytes != totals->allocated_bytes ||
-	    record->reserved_bytes != totals->reserved_bytes)
-		record->mismatches++;
-	record->allocated_bytes = totals->allocated_bytes;
-	if (record->reserved_bytes != totals->reserved_bytes) {
-		record->reserved_bytes = totals->reserved_bytes;
-		gm_timeline(record->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
-	}
-	raise_peaks(record);
-}
-
 static void first_block(int device)
 {
 	struct gm_torch_record *record = gm_torch(device);
@@ -152,78 +124,38 @@ static void first_block(int device)
 	__atomic_store_n(&gm_torch_state.seen, true, __ATOMIC_RELAXED);
 }
 
-void gm_track_block_prefetch(uint64_t block, int device, bool alloc)
-{
-	const struct gm_torch_record *record;
-	const struct gm_level_record *level;
-
-	if (!gm_file)
-		return;
-	gm_live_prefetch(GM_SPACE_TORCH, block, alloc);
-	gm_history_prefetch();
-	record = __atomic_load_n(&gm_torch_state.devices[gm_slot(device)], __ATOMIC_RELAXED);
-	level = __atomic_load_n(&gm_track.levels[gm_slot(device)][GM_LEVEL_TORCH], __ATOMIC_RELAXED);
-	__builtin_prefetch(&gm_open_series[gm_slot(device)][GM_SERIES_TORCH_ALLOCATED], 1);
-	__builtin_prefetch(level, 1);
-	__builtin_prefetch((const char *)level + 64, 1);
-	__builtin_prefetch(record, 1);
-	__builtin_prefetch((const char *)record + 64, 1);
-}
-
-void gm_track_block(const struct gm_event *event, const struct gm_torch_totals *totals)
+void gm_torch_block(const struct gm_event *event, const struct gm_torch_totals *totals)
 {
 	struct gm_torch_record *record;
 
-	if (!gm_file || !event->key)
-		return;
-	gm_track_enter();
-	gm_file->events++;
 	if (!gm_torch_state.seen)
 		first_block(event->device);
 	gm_alloc(event);
 	record = gm_torch(event->device);
 	if (record) {
-		record->allocated_bytes += event->bytes;
-		record->allocated_total_bytes += event->bytes;
-		record->allocations++;
-		compare(record, totals);
+		gm_torch_block_add(record, event->bytes);
+		gm_torch_compare(record, totals);
 	}
-	gm_retry_block();
-	gm_track_leave();
+	if (gm_open_chains)
+		gm_retry_block();
 }
 
-void gm_track_block_free(uint64_t block, int device, const struct gm_torch_totals *totals)
+void gm_torch_block_free(struct gm_event *event, const struct gm_torch_totals *totals)
 {
-	struct gm_event event = {.key = block,
-				 .space = GM_SPACE_TORCH,
-				 .kind = GM_KIND_DEVICE,
-				 .level = GM_LEVEL_TORCH,
-				 .device = (int16_t)device,
-				 .stack = GM_NONE,
-				 .function = GM_NONE};
-	struct gm_torch_record *record;
+	struct gm_torch_record *record = gm_torch(event->device);
 	struct gm_alloc_record *alloc;
 	uint32_t number;
 
-	if (!gm_file || !block)
-		return;
-	gm_track_enter();
-	gm_file->events++;
-	record = gm_torch(device);
-	alloc = gm_live_find(GM_SPACE_TORCH, block, &number);
+	alloc = gm_live_find(GM_SPACE_TORCH, event->key, &number);
 	if (alloc) {
-		event.bytes = alloc->bytes;
-		gm_history(GM_OP_FREE, &event, alloc->serial, alloc->site);
-		if (record) {
-			take(&record->allocated_bytes, alloc->bytes);
-			record->freed_total_bytes += alloc->bytes;
-			record->frees++;
-		}
+		event->bytes = alloc->bytes;
+		gm_history(GM_OP_FREE, event, alloc->serial, alloc->site);
+		if (record)
+			gm_torch_block_end(record, alloc->bytes);
 		gm_live_end(alloc, number);
 	}
 	if (record)
-		compare(record, totals);
-	gm_track_leave();
+		gm_torch_compare(record, totals);
 }
 
 void gm_track_torch_oom(const struct gm_event *event, const struct gm_torch_totals *totals)
@@ -236,7 +168,7 @@ void gm_track_torch_oom(const struct gm_event *event, const struct gm_torch_tota
 	gm_file->events++;
 	record = gm_torch(event->device);
 	if (record)
-		compare(record, totals);
+		gm_torch_compare(record, totals);
 	gm_retry_torch_oom(event);
 	gm_track_leave();
 }

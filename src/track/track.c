@@ -3,7 +3,7 @@
  * short critical section over the tables of the open file.
  */
 #include "stack/intern.h"
-#include "track/state.h"
+#include "track/book.h"
 #include "track/retries.h"
 
 #include <errno.h>
@@ -12,14 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FUNCTIONS 512
-
 struct gm_track gm_track;
 
-static struct {
-	struct gm_lock lock;
-	uint32_t numbers[FUNCTIONS]; /* number + 1 in GM_TABLE_FUNCTIONS */
-} functions;
+uint32_t gm_function_numbers[GM_MOST_FUNCTIONS];
+static struct gm_lock functions_lock;
 
 static uint64_t monotonic_ns(void)
 {
@@ -82,18 +78,15 @@ void gm_track_unpause(void)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-uint32_t gm_track_function(unsigned id, const char *name, unsigned layer)
+uint32_t gm_enter_function(unsigned id, const char *name, unsigned layer)
 {
 	struct gm_function_record *record;
 	uint32_t number;
 
-	if (id >= FUNCTIONS || !gm_file)
+	if (id >= GM_MOST_FUNCTIONS || !gm_file)
 		return GM_NONE;
-	number = __atomic_load_n(&functions.numbers[id], __ATOMIC_ACQUIRE);
-	if (number)
-		return number - 1;
-	gm_lock_acquire(&functions.lock);
-	number = functions.numbers[id];
+	gm_lock_acquire(&functions_lock);
+	number = gm_function_numbers[id];
 	if (!number) {
 		record = gm_store_append(GM_TABLE_FUNCTIONS, 1, &number);
 		if (record) {
@@ -101,12 +94,12 @@ uint32_t gm_track_function(unsigned id, const char *name, unsigned layer)
 			record->layer = layer;
 			gm_store_publish(GM_TABLE_FUNCTIONS);
 			number++;
-			__atomic_store_n(&functions.numbers[id], number, __ATOMIC_RELEASE);
+			__atomic_store_n(&gm_function_numbers[id], number, __ATOMIC_RELEASE);
 		} else {
 			number = 0;
 		}
 	}
-	gm_lock_release(&functions.lock);
+	gm_lock_release(&functions_lock);
 	return number ? number - 1 : GM_NONE;
 }
 
@@ -114,7 +107,8 @@ void gm_track_start(bool history)
 {
 	gm_arena_reset(&gm_track.arena);
 	memset(&gm_track, 0, sizeof(gm_track));
-	memset(&functions, 0, sizeof(functions));
+	memset(gm_function_numbers, 0, sizeof(gm_function_numbers));
+	functions_lock.word = 0;
 	gm_live_reset();
 	gm_sites_reset();
 	gm_freed_reset();

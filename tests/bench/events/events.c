@@ -29,7 +29,7 @@ enum what { BLOCK, DEVICE, ASYNC, LAUNCH, HOOK };
 static const char *const names[] = {"block", "device", "async", "launch", "hook"};
 
 static enum what what;
-static unsigned long pairs, live = 512, sites = 64, depth = 36, cold_kib;
+static unsigned long pairs, live = 512, sites = 64, depth = 36;
 static void *blocks[MOST_LIVE];
 static uint64_t allocated;
 static char *cold;
@@ -105,7 +105,7 @@ static void call(unsigned left, unsigned long path, unsigned long number)
 	BARRIER();
 }
 
-static void make_cold(void)
+static void make_cold(unsigned long cold_kib)
 {
 	unsigned long i;
 
@@ -122,21 +122,21 @@ static double now_ns(void)
 }
 
 /* Time of the events alone. Without cold memory the clock is not read in between. */
-static double run(unsigned long first, unsigned long count)
+static double run(unsigned long first, unsigned long count, unsigned long cold_kib)
 {
 	double spent = 0, start = now_ns();
 	unsigned long i;
 
 	for (i = first; i < first + count; i++) {
 		if (cold_kib) {
-			make_cold();
+			make_cold(cold_kib);
 			start = now_ns();
 		}
 		if (i >= live)
 			release(i);
 		if (cold_kib) {
 			spent += now_ns() - start;
-			make_cold();
+			make_cold(cold_kib);
 			start = now_ns();
 		}
 		call((unsigned)depth, i % sites, i);
@@ -155,6 +155,7 @@ static unsigned long argument(int argc, char **argv, int number, unsigned long o
 
 int main(int argc, char **argv)
 {
+	unsigned long cold_kib;
 	double spent;
 
 	while (argc > 1 && what <= HOOK && strcmp(argv[1], names[what]))
@@ -172,8 +173,8 @@ int main(int argc, char **argv)
 	cold = calloc(cold_kib + 1, 1024);
 	if (!live || !sites || !cold || cudaFree(NULL))
 		return 3;
-	run(0, WARM_UP);
-	spent = run(WARM_UP, pairs);
+	run(0, WARM_UP, 0);
+	spent = run(WARM_UP, pairs, cold_kib);
 	printf("%.1f\n", spent / (double)pairs / 2);
 	return failed ? 4 : 0;
 }

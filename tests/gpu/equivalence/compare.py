@@ -95,6 +95,10 @@ class Identities:
         return number if owner == raw["thread"] else ("other", number), self.what[serial]
 
 
+def what_of(event):
+    return event.bytes, event.kind, event.level, event.space, event.device
+
+
 def threads_of(dump):
     """A list of each thread's events, in the order of their first. What one call frees by itself (a
     reset, a context's end) comes in no particular order and is sorted."""
@@ -113,7 +117,7 @@ def threads_of(dump):
                             raw["function"] or ""))
         at = len(events) - 1
         while op == "implicit-free" and at and events[at - 1].op == op and \
-                events[at - 1].bytes > events[at].bytes:
+                what_of(events[at - 1]) > what_of(events[at]):
             events[at - 1], events[at] = events[at], events[at - 1]
             at -= 1
     return list(threads.values())

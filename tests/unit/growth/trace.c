@@ -4,7 +4,7 @@
  * tracker and the report each have an arena of the same name.
  */
 #include "trace.h"
-#include "track/state.h"
+#include "track/book.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,0 +1,224 @@
+/*
+ * The small steps that an event is made of, inline: they are few instructions each, and every event
+ * takes most of them. Private to track/, under the tracker's lock.
+ */
+#ifndef GM_TRACK_BOOK_H
+#define GM_TRACK_BOOK_H
+
+#include "track/index.h"
+#include "track/physical.h"
+#include "track/state.h"
+
+/* ---- sites ---- */
+
+/* The site that a stack was last met at, plus 1: mostly the only one it has. */
+struct gm_latest_sites {
+	uint32_t *site;
+	uint32_t room;
+	uint32_t stackless; /* the same, where stacks are off */
+};
+extern struct gm_latest_sites gm_latest_sites __attribute__((visibility("hidden")));
+
+/* The site of an event, NULL if that needs a search. */
+static inline struct gm_site_record *gm_site_known(const struct gm_event *event, uint32_t *number)
+{
+	struct gm_site_record *site;
+	uint32_t known = event->stack < gm_latest_sites.room ? gm_latest_sites.site[event->stack]
+							      : gm_latest_sites.stackless;
+
+	if (!known)
+		return NULL;
+	*number = known - 1;
+	site = gm_store_record(GM_TABLE_SITES, *number);
+	if (site->stack != event->stack || site->kind != event->kind || site->level != event->level ||
+	    site->device != event->device ||
+	    (event->stack == GM_NONE && site->function != event->function))
+		return NULL;
+	return site;
+}
+
+/* Before a change: if the level stood at its peak since this site last changed, its bytes of then are
+ * still its bytes of now. See layout.h. */
+static inline void gm_site_settle(struct gm_site_record *site, const struct gm_level_record *level)
+{
+	if (level && site->epoch < level->epoch) {
+		site->bytes_at_peak = site->live_bytes;
+		site->epoch = level->epoch;
+	}
+}
+
+static inline void gm_site_note(struct gm_site_record *site)
+{
+	struct gm_window *window = &site->windows[site->window_current];
+
+	window->last_bytes = site->live_bytes;
+	if (site->live_bytes < window->min_bytes)
+		window->min_bytes = site->live_bytes;
+	if (site->live_bytes > window->max_bytes)
+		window->max_bytes = site->live_bytes;
+}
+
+static inline void gm_site_add(struct gm_site_record *site, const struct gm_alloc_record *alloc,
+			       const struct gm_level_record *level)
+{
+	gm_site_settle(site, level);
+	gm_site_windows(site);
+	site->live_bytes += alloc->bytes;
+	site->live_count++;
+	site->allocated_bytes += alloc->bytes;
+	if (!site->allocations++)
+		site->first_serial = alloc->serial;
+	site->last_ns = gm_track.now_ns;
+	if (site->live_bytes > site->peak_bytes)
+		site->peak_bytes = site->live_bytes;
+	if (alloc->bytes < site->min_alloc_bytes)
+		site->min_alloc_bytes = alloc->bytes;
+	if (alloc->bytes > site->max_alloc_bytes)
+		site->max_alloc_bytes = alloc->bytes;
+	gm_site_note(site);
+}
+
+static inline void gm_site_remove(struct gm_site_record *site, const struct gm_alloc_record *alloc,
+				  const struct gm_level_record *level)
+{
+	gm_site_settle(site, level);
+	gm_site_windows(site);
+	site->live_bytes -= alloc->bytes;
+	site->live_count--;
+	site->freed_bytes += alloc->bytes;
+	site->frees++;
+	if (alloc->flags & GM_ALLOC_BEFORE_MARK) {
+		site->stray_bytes -= alloc->bytes;
+		site->stray_count--;
+	}
+	gm_site_note(site);
+}
+
+/* ---- levels ---- */
+
+static inline void gm_level_add(struct gm_level_record *level, uint64_t bytes, int64_t physical_bytes,
+				struct gm_site_record *site)
+{
+	level->current_bytes += bytes;
+	level->current_count++;
+	level->physical_bytes += (uint64_t)physical_bytes;
+	level->allocated_bytes += bytes;
+	level->allocations++;
+	if (level->physical_bytes > level->physical_peak_bytes)
+		level->physical_peak_bytes = level->physical_bytes;
+	if (level->current_bytes >= level->peak_bytes) {
+		if (level->current_bytes > level->peak_bytes)
+			level->peak_at_ns = gm_track.now_ns;
+		level->peak_bytes = level->current_bytes;
+		level->epoch++;
+	}
+	if (level->current_bytes > site->level_max_bytes)
+		site->level_max_bytes = level->current_bytes;
+}
+
+/* `physical_bytes` is negative. */
+static inline void gm_level_remove(struct gm_level_record *level, uint64_t bytes, int64_t physical_bytes)
+{
+	level->current_bytes -= bytes;
+	level->current_count--;
+	level->physical_bytes += (uint64_t)physical_bytes;
+	level->freed_bytes += bytes;
+	level->frees++;
+}
+
+/* Both, of a new allocation. */
+static inline void gm_book(const struct gm_alloc_record *alloc, struct gm_site_record *site)
+{
+	struct gm_level_record *level = gm_level(alloc->device, alloc->level);
+
+	gm_site_add(site, alloc, level);
+	gm_levels_add(alloc, site, level);
+}
+
+/* ---- the live table ---- */
+
+struct gm_live {
+	struct gm_index index;
+	uint32_t empty; /* records to use again, linked through `site` */
+};
+extern struct gm_live gm_live __attribute__((visibility("hidden")));
+
+/* The state is written last and alone makes the record count, so a process killed half-way through
+ * leaves a record that is either whole or not there. */
+static inline void gm_live_fill(struct gm_alloc_record *record, const struct gm_event *event,
+				uint32_t site)
+{
+	record->site = site;
+	record->key = event->key;
+	record->bytes = event->bytes;
+	record->physical_bytes = gm_physical_share(event->kind, event->layout_bytes ? event->layout_bytes
+								      : event->bytes);
+	record->time_ns = gm_track.now_ns;
+	record->stream = event->stream;
+	record->serial = ++gm_file->serial;
+	record->owner = event->owner;
+	record->references = 1;
+	record->mappings = 0;
+	record->context = event->context - 1; /* 0, unknown, becomes GM_NONE */
+	record->ipc = event->ipc;
+	record->thread = gm_calling_thread();
+	record->flags = event->flags;
+	record->space = event->space;
+	record->kind = event->kind;
+	record->device = event->device;
+	record->level = event->level;
+	__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
+}
+
+static inline void gm_live_put(struct gm_alloc_record *record, uint32_t number)
+{
+	__atomic_store_n(&record->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
+	record->site = gm_live.empty;
+	gm_live.empty = number;
+}
+
+/* ---- the ring of the last events ---- */
+
+#define GM_RING_RECORDS 65536u
+
+struct gm_ring {
+	struct gm_event_record *next; /* the record to use, and how many follow it in memory */
+	uint32_t left;
+	bool on;
+};
+extern struct gm_ring gm_ring __attribute__((visibility("hidden")));
+
+/* True when the next event's place is known, in a ring that is as long as it will be. */
+static inline bool gm_ring_steady(void)
+{
+	return gm_ring.left && gm_file->event_head >= GM_RING_RECORDS;
+}
+
+static inline struct gm_event_record *gm_ring_take(void)
+{
+	gm_ring.left--;
+	return gm_ring.next++;
+}
+
+static inline void gm_history_fill(struct gm_event_record *record, enum gm_event_op op,
+				   const struct gm_event *event, uint64_t serial, uint32_t site,
+				   uint32_t thread)
+{
+	record->time_ns = gm_track.now_ns;
+	record->key = event->key;
+	record->bytes = event->bytes;
+	record->serial = serial;
+	record->site = site;
+	record->stack = event->stack;
+	record->thread = thread;
+	record->function = (uint16_t)event->function;
+	record->op = (uint8_t)op;
+	record->kind = event->kind;
+	record->device = event->device;
+	record->level = event->level;
+	record->space = event->space;
+	record->error = event->error;
+	record->stream = event->stream;
+}
+
+#endif
