@@ -61,18 +61,21 @@ static unsigned count_cuda(const uintptr_t *pc, unsigned frames)
 
 uintptr_t gm_cupti_caller(void)
 {
-	unsigned guess = __atomic_load_n(&expected, __ATOMIC_RELAXED), frames, skipped;
+	unsigned guess = __atomic_load_n(&expected, __ATOMIC_RELAXED), skipped;
 	uintptr_t pc[MOST_FRAMES];
+	struct gm_walk walk = {.pc = pc};
 
 	if (gm_settings.stacks == GM_STACKS_OFF || gm_settings.stacks == GM_STACKS_PYTHON)
 		return 0;
-	frames = gm_native_walk(pc, guess + 1, 0, 0);
-	skipped = count_cuda(pc, frames);
-	if (skipped == frames && frames > guess) {
-		frames = gm_native_walk(pc, MOST_FRAMES, 0, 0);
-		skipped = count_cuda(pc, frames);
+	walk.max = guess + 1;
+	gm_native_walk(&walk);
+	skipped = count_cuda(pc, walk.frames);
+	if (skipped == walk.frames && walk.frames > guess) {
+		walk.max = MOST_FRAMES;
+		gm_native_walk(&walk);
+		skipped = count_cuda(pc, walk.frames);
 	}
-	if (skipped == frames)
+	if (skipped == walk.frames)
 		return 0;
 	if (skipped != guess)
 		__atomic_store_n(&expected, skipped, __ATOMIC_RELAXED);

@@ -244,6 +244,7 @@ void gm_driver_found(void)
 	gm_ask_init();
 	gm_nvml_open();
 	gm_stack_init((enum gm_stack_mode)gm_settings.stacks, gm_settings.depth);
+	gm_stack_cache(!gm_settings.no_stack_cache);
 	if (gm_owns_file())
 		describe_stacks(gm_file);
 }

@@ -139,6 +139,16 @@ static bool set_torch(const char *v)
 	return good;
 }
 
+static bool set_stack_cache(const char *v)
+{
+	static const char *const words[] = {"on", "off", NULL};
+	unsigned index = gm_settings.no_stack_cache;
+	bool good = read_word(v, words, &index);
+
+	gm_settings.no_stack_cache = index;
+	return good;
+}
+
 static bool set_events(const char *v)
 {
 	static const char *const words[] = {"ring", "off", "all", NULL};
@@ -258,6 +268,7 @@ static const struct setting {
 	{"BACKEND", "preload", set_backend, "preload or cupti"},
 	{"STACKS", "full", set_stacks, "full, native, python or off"},
 	{"DEPTH", "64", set_depth, "a number from 1 to 256"},
+	{"STACK_CACHE", NULL, set_stack_cache, "on or off"},
 	{"TORCH", "auto", set_torch, "auto or off"},
 	{"EVENTS", "ring", set_events, "ring, off or all"},
 	{"MAX_FILE", "256MiB", set_max_file, "a size such as 64MiB"},

@@ -13,7 +13,7 @@ enum gm_events { GM_EVENTS_RING, GM_EVENTS_OFF, GM_EVENTS_ALL };
 enum gm_log { GM_LOG_ERROR, GM_LOG_WARN, GM_LOG_INFO, GM_LOG_DEBUG };
 
 struct gm_settings {
-	bool disable, quiet, torch;
+	bool disable, quiet, torch, no_stack_cache;
 	const char *out;	/* pattern, unexpanded */
 	enum gm_backend backend;
 	unsigned stacks;	/* enum gm_stack_mode */

@@ -15,6 +15,9 @@
 #include "stack/cfi_rules.h"
 #include "stack/native.h"
 #include "stack/safe_read.h"
+#include "stack/traces.h"
+
+#include <string.h>
 
 #if defined(__x86_64__)
 
@@ -22,6 +25,7 @@
 #define WAYS	      4u
 #define LARGEST_STACK (1ull << 30)
 #define PAGE	      4096u
+#define UNASKED	      (4u * PAGE) /* so far above what was read, the stack is taken to be there */
 #define OFFSET_BITS   28
 #define OFFSET_LIMIT  (1 << (OFFSET_BITS - 1))
 
@@ -33,6 +37,7 @@ static struct {
 	struct entry line[LINES][WAYS] __attribute__((aligned(64)));
 	uint64_t generation;   /* rules of an older one are not found */
 	uintptr_t program_end; /* where the first thread's stack ends, __libc_stack_end */
+	bool no_traces;
 } cfi;
 
 void gm_cfi_forget(void)
@@ -143,7 +148,7 @@ static inline bool readable(uintptr_t sp, uintptr_t cfa, uintptr_t end)
 {
 	uint64_t word;
 
-	if (end && cfa <= end && cfa - sp < 4 * PAGE)
+	if (end && cfa <= end && cfa - sp < UNASKED)
 		return true;
 	if (end && cfa > end)
 		return false;
@@ -157,165 +162,285 @@ static inline uintptr_t word_at(uintptr_t address)
 	return *(const uintptr_t *)address;
 }
 
-/* A frame, and where its caller's rbp is, 0 for still in the register. */
-struct frame {
-	uintptr_t pc, sp, bp, bp_slot;
+/* Where a walk stands. */
+struct place {
+	uintptr_t pc, sp, bp;
 };
 
-/*
- * From a frame to its caller's; `frame->bp_slot` is filled in. False where the rules end or fail. A
- * BP_LOAD frame is left without its `pc`: see last_walk.
- */
-static inline bool step(struct frame *frame, struct frame *caller, uint64_t rule, uintptr_t end)
+static inline uint16_t words_between(uintptr_t sp, uintptr_t at)
 {
-	uintptr_t cfa, saved, bp = frame->bp;
+	return (at - sp) / 8 < GM_TRACE_NOT ? (uint16_t)((at - sp) / 8) : GM_TRACE_NOT;
+}
 
-	frame->bp_slot = 0;
+/*
+ * From a frame to its caller's, and what of the stack that took. False where the rules end or fail.
+ */
+static inline bool step(struct place *place, struct gm_trace_frame *frame, uint64_t rule,
+			uintptr_t end)
+{
+	uintptr_t cfa, saved, sp = place->sp, bp = place->bp;
+	unsigned flags = 0;
+
+	frame->saves = frame->loads = GM_TRACE_NOT;
 	switch (kind_of(rule)) {
 	case GM_CFI_SP:
-		cfa = frame->sp + (uintptr_t)cfa_offset_of(rule);
+		cfa = sp + (uintptr_t)cfa_offset_of(rule);
 		break;
 	case GM_CFI_BP:
 		cfa = bp + (uintptr_t)cfa_offset_of(rule);
+		flags = GM_TRACE_USES_BP;
 		break;
 	case GM_CFI_BP_LOAD:
 		saved = bp + (uintptr_t)cfa_offset_of(rule);
-		if (saved < frame->sp || saved & 7 || !readable(frame->sp, saved + 8, end))
+		if (saved < sp || saved & 7 || !readable(sp, saved + 8, end))
 			return false;
 		cfa = word_at(saved);
-		frame->pc = 0;
+		frame->loads = words_between(sp, saved);
+		flags = GM_TRACE_USES_BP;
 		break;
 	default:
 		return false;
 	}
-	if (cfa <= frame->sp || cfa & 7 || !readable(frame->sp, cfa, end))
+	if (cfa <= sp || cfa & 7 || !readable(sp, cfa, end))
 		return false;
+	if (cfa - sp >= UNASKED)
+		flags |= GM_TRACE_LARGE;
 	if (bp_of(rule) != GM_CFI_BP_SAME) {
 		saved = (bp_of(rule) == GM_CFI_BP_AT_CFA ? cfa : bp) +
 			(uintptr_t)bp_offset_of(rule);
-		if (saved < frame->sp || saved >= cfa || saved & 7)
+		if (saved < sp || saved >= cfa || saved & 7)
 			return false;
-		frame->bp_slot = saved;
-		bp = word_at(saved);
+		if (bp_of(rule) == GM_CFI_BP_AT_BP)
+			flags |= GM_TRACE_USES_BP;
+		frame->saves = words_between(sp, saved);
+		place->bp = word_at(saved);
 	}
-	*caller = (struct frame){word_at(cfa - 8), cfa, bp, 0};
+	frame->flags = (uint16_t)flags;
+	place->pc = word_at(cfa - 8);
+	place->sp = cfa;
 	return true;
 }
 
-/*
- * A thread's last walk, innermost frame first. Where a walk reaches a frame that the last one had
- * too (same return address, stack pointer and rbp), its caller's return address and rbp stand where
- * they stood then, for the rule is the same and knows nothing else; so they are read from there,
- * without looking the rule up. Nothing is assumed of what they say. The processor can do many such
- * steps at a time, as none waits for the one before. Where a BP_LOAD frame's caller is depends on a
- * word of the stack as well: its `pc` is 0 here, which equals no frame's.
- */
-struct last_walk {
-	uint32_t busy;	  /* a signal handler, or a thread with the same slot, goes without */
-	uint32_t current; /* which of the two arrays holds it */
-	uint32_t count;
-	uint64_t generation;
-	struct frame frame[2][GM_CFI_MOST_FRAMES];
+/* A walk on its way. `now.frames` are behind it, of which walk->pc has the return addresses. */
+struct walker {
+	struct gm_walk *walk;
+	struct place place;
+	uintptr_t end;	/* of the stack */
+	unsigned keeps; /* all ones; 0: now.frame is one frame for all */
+	struct gm_trace_walk now;
 };
 
-#define LAST_WALKS 256u /* threads share slots by hash; 20 KiB each, touched as needed */
-
-static struct last_walk last_walks[LAST_WALKS];
-
-static inline struct last_walk *take_last(void)
+/* Whether a trace can be gone by at all on this stack. */
+static inline bool is_of_use(const struct walker *w, const struct gm_trace *trace)
 {
-	uintptr_t thread;
-	struct last_walk *last;
-
-	__asm__("mov %%fs:0, %0" : "=r"(thread));
-	last = &last_walks[(thread * 0x9e3779b97f4a7c15ull) >> 56];
-	return __atomic_exchange_n(&last->busy, 1, __ATOMIC_ACQUIRE) ? NULL : last;
+	return trace && trace->stop_start == w->now.stop_start &&
+	       trace->stop_bytes == w->now.stop_bytes &&
+	       gm_trace_frames(trace)[trace->frames - 1].sp <= w->end;
 }
 
-static inline bool same(const struct frame *a, const struct frame *b)
+static inline bool stands_at(const struct walker *w, const struct gm_trace *trace,
+			     const struct gm_trace_frame *frame)
 {
-	return ((a->sp ^ b->sp) | (a->pc ^ b->pc) | (a->bp ^ b->bp)) == 0;
+	return frame->sp == w->place.sp &&
+	       trace->pc[frame - gm_trace_frames(trace)] == w->place.pc &&
+	       (frame->bp == w->place.bp || !(frame->flags & GM_TRACE_LIVE_BP));
 }
 
-enum walked { CAME_TO_STOP, CAME_TO_END, STUCK };
-
-/* The walk from `frame` on. `old` are the last walk's frames, `now` takes this one's. */
-static inline enum walked run(struct gm_cfi_walk *walk, struct frame frame, const struct frame *old,
-			      unsigned old_count, struct frame *now, uint64_t generation)
+static inline const struct gm_trace_word *first_changed(const struct gm_trace_word *word,
+							const struct gm_trace_word *end)
 {
-	const uintptr_t end = stack_end(frame.sp);
-	const uintptr_t stop_start = walk->stop_start, stop_bytes = walk->stop_bytes;
-	const struct frame *outermost = old + old_count - 1;
-	uintptr_t *pc = walk->pc, *const room = pc + walk->max;
-	const unsigned keeps = now != NULL;
+	for (; end - word >= 4; word += 4) {
+		if (word_at(word[0].at) != word[0].value)
+			return word;
+		if (word_at(word[1].at) != word[1].value)
+			return word + 1;
+		if (word_at(word[2].at) != word[2].value)
+			return word + 2;
+		if (word_at(word[3].at) != word[3].value)
+			return word + 3;
+	}
+	for (; word < end; word++)
+		if (word_at(word->at) != word->value)
+			return word;
+	return end;
+}
+
+/* The walk goes on by its own from a frame that a trace led to, `from` being where it stood. */
+static void stand_at(struct walker *w, const struct gm_trace *trace, unsigned from, unsigned at)
+{
+	const struct gm_trace_frame *old = gm_trace_frames(trace);
+	struct gm_trace_frame *frame = w->now.frame + w->now.frames;
+
+	for (unsigned i = from; i < at; i++) {
+		*frame = old[i];
+		frame++->bp = w->place.bp; /* what nothing depended on was not compared */
+		if (old[i].saves != GM_TRACE_NOT)
+			w->place.bp = word_at(old[i].sp + old[i].saves * 8ul);
+	}
+	w->now.frames += at - from;
+	w->place.pc = trace->pc[at];
+	w->place.sp = old[at].sp;
+}
+
+enum followed { TO_THE_END, PART_OF_THE_WAY };
+
+/*
+ * The walk stands where the trace's frame `at` is: goes with it for as long as the stack is as it
+ * was. `at` becomes where they part.
+ */
+static inline enum followed follow(struct walker *w, const struct gm_trace *trace, unsigned *at)
+{
+	const struct gm_trace_frame *frame = gm_trace_frames(trace);
+	const struct gm_trace_word *words = gm_trace_words(trace) + trace->words, *changed;
+	unsigned room = w->walk->max - w->now.frames - 1, from = *at, last = trace->frames - 1;
+	unsigned to = last - from < room ? last : from + room;
+	bool whole;
+
+	changed = first_changed(words - frame[from].left, words - frame[to].left);
+	whole = changed == words - frame[to].left;
+	if (!whole)
+		for (to = from; changed >= words - frame[to + 1].left; to++)
+			;
+	memcpy(w->walk->pc + w->now.frames, trace->pc + from, (to - from + 1) * sizeof(*trace->pc));
+	if (whole && (to - from == room || trace->end != GM_TRACE_ROOM)) {
+		w->walk->frames = w->now.frames + to - from + 1;
+		w->now.tail = trace;
+		w->now.tail_frame = from;
+		return TO_THE_END;
+	}
+	stand_at(w, trace, from, to);
+	*at = to + 1;
+	return PART_OF_THE_WAY;
+}
+
+/* The walk from where it stands on, with the help of the last one from its frame `at`. */
+static enum gm_trace_end run(struct walker *w, const struct gm_trace *last, unsigned at,
+			     uint64_t generation)
+{
+	const uintptr_t stop_start = w->now.stop_start, stop_bytes = w->now.stop_bytes;
+	const struct gm_trace_frame *const first = last ? gm_trace_frames(last) : NULL;
+	const struct gm_trace_frame *const outermost = last ? first + last->frames : NULL;
+	const struct gm_trace_frame *old = last ? first + at : NULL;
 	struct gm_object object;
-	struct frame scratch;
-	enum walked how = CAME_TO_END;
+	uint64_t rule;
 
 	object.start = object.end = 0;
-	now = now ? now : &scratch;
-	if (!old_count || outermost->sp > end)
-		outermost = old; /* nothing to go by; also on a stack whose end is not known */
-	for (; frame.pc; now += keeps) {
-		*pc++ = frame.pc;
-		*now = frame;
-		if (pc == room || frame.pc - stop_start < stop_bytes) {
-			how = CAME_TO_STOP;
-			break;
-		}
-		while (old < outermost && old->sp < frame.sp)
-			old++;
-		if (old < outermost && same(old, &frame)) {
-			now->bp_slot = old->bp_slot;
-			frame.sp = (++old)->sp;
-			frame.pc = word_at(frame.sp - 8);
-			if (now->bp_slot)
-				frame.bp = word_at(now->bp_slot);
-		} else {
-			uint64_t rule = look_up(frame.pc, generation, &object);
+	for (;;) {
+		struct gm_trace_frame *frame;
 
-			if (!step(now, &frame, rule, end)) {
-				how = kind_of(rule) == GM_CFI_END ? CAME_TO_END : STUCK;
-				break;
-			}
+		while (old < outermost && old->sp < w->place.sp)
+			old++;
+		if (old < outermost && stands_at(w, last, old)) {
+			at = (unsigned)(old - first);
+			if (follow(w, last, &at) == TO_THE_END)
+				return last->end;
+			old = first + at;
 		}
+		frame = w->now.frame + (w->now.frames & w->keeps);
+		frame->sp = w->place.sp;
+		frame->bp = w->place.bp;
+		w->walk->pc[w->now.frames] = w->place.pc;
+		w->walk->frames = w->now.frames + 1;
+		if (w->place.pc - stop_start < stop_bytes)
+			return GM_TRACE_STOP;
+		if (w->walk->frames == w->walk->max)
+			return GM_TRACE_ROOM;
+		w->walk->stepped++;
+		rule = look_up(w->place.pc, generation, &object);
+		if (!step(&w->place, frame, rule, w->end))
+			return kind_of(rule) == GM_CFI_END ? GM_TRACE_END : GM_TRACE_STUCK;
+		if (!w->place.pc)
+			return GM_TRACE_NULL;
+		w->now.frames++;
 	}
-	walk->frames = (unsigned)(pc - walk->pc);
+}
+/* The trace is of this walk: what its frames hash to. */
+static inline void note_hash(struct gm_walk *walk, const struct gm_trace *trace)
+{
+	const struct gm_trace_frame *frame = gm_trace_frames(trace);
+	unsigned from = walk->from, end = walk->frames;
+
+	if (walk->caller && (from >= end || walk->pc[from] != walk->caller))
+		for (from = 0; from < end && walk->pc[from] != walk->caller;)
+			from++;
+	if (from >= end)
+		return;
+	walk->hashed = true;
+	walk->from = from;
+	walk->but_last = gm_trace_hash_part(frame[from].hash, frame[end - 1].hash, end - 1 - from);
+	walk->hash = end == trace->frames
+			     ? frame[from].hash
+			     : gm_trace_hash_part(frame[from].hash, frame[end].hash, end - from);
+}
+
+/* The walk, with whatever traces there are. */
+static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, uint64_t generation)
+{
+	const uintptr_t sp = w->place.sp;
+	const struct gm_trace *next = gm_traces_next(traces, sp), *last = gm_traces_last(traces);
+	unsigned at = 0;
+	enum gm_trace_end how;
+
+	w->now.frame = gm_traces_room(traces);
+	w->keeps = ~0u;
+	if (is_of_use(w, next) && stands_at(w, next, gm_trace_frames(next)) &&
+	    follow(w, next, &at) == TO_THE_END) {
+		note_hash(w->walk, next);
+		gm_traces_again(traces, sp, next);
+		return next->end;
+	}
+	how = run(w, is_of_use(w, last) ? last : NULL, next == last ? at : 0, generation);
+	if (how == GM_TRACE_NULL || how == GM_TRACE_STUCK)
+		return how;
+	if (w->now.tail && !w->now.frames && !w->now.tail_frame) {
+		note_hash(w->walk, last);
+		gm_traces_again(traces, sp, last);
+		return how;
+	}
+	w->now.pc = w->walk->pc;
+	w->now.end = how;
+	if (!w->now.tail)
+		w->now.frames = w->walk->frames;
+	next = gm_traces_keep(traces, sp, &w->now);
+	if (next)
+		note_hash(w->walk, next);
 	return how;
 }
 
 /* This function has a frame pointer (-fno-omit-frame-pointer): its own step needs no rule. */
-__attribute__((noinline)) bool gm_cfi_walk(struct gm_cfi_walk *walk)
+__attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 {
 	uintptr_t own = (uintptr_t)__builtin_frame_address(0);
-	struct frame frame = {word_at(own + 8), own + 16, word_at(own), 0};
 	uint64_t generation = __atomic_load_n(&cfi.generation, __ATOMIC_ACQUIRE);
-	struct last_walk *last = walk->max <= GM_CFI_MOST_FRAMES ? take_last() : NULL;
-	enum walked how;
+	struct gm_traces *traces = NULL;
+	struct gm_trace_frame scratch;
+	enum gm_trace_end how;
+	struct walker w = {.walk = walk,
+			   .place = {word_at(own + 8), own + 16, word_at(own)},
+			   .end = stack_end(own),
+			   .now = {.frame = &scratch,
+				   .stop_start = walk->stop_start,
+				   .stop_bytes = walk->stop_bytes}};
 
-	if (!last)
-		return run(walk, frame, NULL, 0, NULL, generation) != STUCK;
-	how = run(walk, frame, last->frame[last->current],
-		  last->generation == generation ? last->count : 0, last->frame[last->current ^ 1],
-		  generation);
-	/* A walk cut short (a free's) knows less than the one before: that stays. */
-	if (walk->frames >= last->count || walk->frames < walk->max ||
-	    last->generation != generation) {
-		last->current ^= 1;
-		last->count = walk->frames;
-		last->generation = generation;
-	}
-	__atomic_store_n(&last->busy, 0, __ATOMIC_RELEASE);
-	return how != STUCK;
+	walk->hashed = false;
+	walk->stepped = 0;
+	if (!cfi.no_traces && !walk->anew && w.end && walk->max <= GM_TRACE_FRAMES)
+		traces = gm_traces_take(generation);
+	if (!traces)
+		return run(&w, NULL, 0, generation) != GM_TRACE_STUCK;
+	how = walk_with(&w, traces, generation);
+	gm_traces_give(traces);
+	return how != GM_TRACE_STUCK;
+}
+
+void gm_cfi_keep_traces(bool keep)
+{
+	cfi.no_traces = !keep;
 }
 
 void gm_cfi_reset(void)
 {
-	for (unsigned i = 0; i < LAST_WALKS; i++)
-		if (last_walks[i].busy) {
-			last_walks[i].count = 0;
-			last_walks[i].busy = 0;
-		}
+	gm_traces_reset();
 }
 
 bool gm_cfi_init(void)
@@ -323,6 +448,7 @@ bool gm_cfi_init(void)
 	void *const *end = gm_objects_symbol("__libc_stack_end", NULL);
 
 	cfi.program_end = end ? (uintptr_t)*end : 0;
+	gm_traces_init();
 	return true;
 }
 
@@ -332,10 +458,16 @@ void gm_cfi_forget(void)
 {
 }
 
-bool gm_cfi_walk(struct gm_cfi_walk *walk)
+bool gm_cfi_walk(struct gm_walk *walk)
 {
 	walk->frames = 0;
+	walk->hashed = false;
 	return false;
+}
+
+void gm_cfi_keep_traces(bool keep)
+{
+	(void)keep;
 }
 
 void gm_cfi_reset(void)

@@ -7,13 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GM_CFI_MOST_FRAMES 300u /* a walk with more room is right too, but slower */
-
-struct gm_cfi_walk {
-	uintptr_t *pc;	      /* return addresses go here, innermost first, gm_cfi_walk's first */
-	unsigned max, frames; /* room, and how many there are */
-	uintptr_t stop_start, stop_bytes; /* the walk ends at a return address in this range */
-};
+struct gm_walk;
 
 /* False if this processor is not supported. */
 bool gm_cfi_init(void);
@@ -22,10 +16,14 @@ bool gm_cfi_init(void);
  * Walks the calling thread's stack. True if it came to the end, the room's end or the range; false
  * if it met a frame that it cannot see through: then `frames` are right, but not all.
  */
-bool gm_cfi_walk(struct gm_cfi_walk *walk);
+bool gm_cfi_walk(struct gm_walk *walk);
 
 /* Code may have changed under its addresses (something was unloaded): learn everything anew. */
 void gm_cfi_forget(void);
+
+/* Whether walks are remembered to shorten later ones (traces.h); at first they are. For measuring.
+ */
+void gm_cfi_keep_traces(bool keep);
 
 /* In the child of a fork: threads that were in a walk are not there any more. */
 void gm_cfi_reset(void);

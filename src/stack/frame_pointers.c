@@ -22,15 +22,14 @@ static bool init_frame_pointers(void)
 	return readable((uintptr_t)__builtin_frame_address(0));
 }
 
-static unsigned walk_frame_pointers(uintptr_t *pc, unsigned max, uintptr_t stop_start,
-				    uintptr_t stop_end)
+static void walk_frame_pointers(struct gm_walk *walk)
 {
 	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
 	uintptr_t checked = frame / PAGE; /* this function's own page is there */
 	unsigned frames = 0;
 
-	while (frames < max) {
-		uintptr_t last = (frame + 2 * sizeof(uintptr_t) - 1) / PAGE, next;
+	while (frames < walk->max) {
+		uintptr_t last = (frame + 2 * sizeof(uintptr_t) - 1) / PAGE, next, pc;
 
 		if (last != checked && !readable(last * PAGE))
 			break;
@@ -38,17 +37,17 @@ static unsigned walk_frame_pointers(uintptr_t *pc, unsigned max, uintptr_t stop_
 			break;
 		checked = last;
 		next = ((uintptr_t *)frame)[0];
-		pc[frames] = ((uintptr_t *)frame)[1];
-		if (pc[frames] < PAGE)
+		pc = ((uintptr_t *)frame)[1];
+		if (pc < PAGE)
 			break;
-		frames++;
-		if (pc[frames - 1] >= stop_start && pc[frames - 1] < stop_end)
+		walk->pc[frames++] = pc;
+		if (pc - walk->stop_start < walk->stop_bytes)
 			break;
 		if (next <= frame || next - frame > LARGEST_FRAME || next % sizeof(uintptr_t))
 			break;
 		frame = next;
 	}
-	return frames;
+	walk->frames = frames;
 }
 
 const struct gm_unwinder gm_unwinder_frame_pointers = {"frame pointers", init_frame_pointers,

@@ -14,6 +14,7 @@
 #include "stack/native.h"
 #include "stack/python.h"
 #include "stack/stack.h"
+#include "stack/traces.h"
 #include "store/lock.h"
 #include "store/writer.h"
 
@@ -217,10 +218,11 @@ static bool ends_early(const struct gm_raw_stack *raw)
 static uint64_t hash_captured(const struct gm_raw_stack *raw)
 {
 	uint64_t shape = (uint64_t)raw->natives << 32 | (uint64_t)raw->pythons << 16 | raw->flags;
+	uint64_t hash = raw->hash ? raw->hash : gm_trace_hash(raw->pc, raw->natives);
 
-	shape = gm_hash(raw->pc, raw->natives * sizeof(*raw->pc), shape);
-	return raw->pythons ? gm_hash(raw->python, raw->pythons * sizeof(*raw->python), shape)
-			    : shape;
+	hash = gm_hash_numbers(hash, shape, 5);
+	return raw->pythons ? gm_hash(raw->python, raw->pythons * sizeof(*raw->python), hash)
+			    : hash;
 }
 
 static const struct known_stack *find_captured(const struct gm_raw_stack *raw, uint64_t hash)

@@ -71,14 +71,14 @@ static bool init_libunwind(void)
 	return take_libunwind("libunwind.so.8");
 }
 
-static unsigned walk_libunwind(uintptr_t *pc, unsigned max, uintptr_t stop_start,
-			       uintptr_t stop_end)
+static void walk_libunwind(struct gm_walk *walk)
 {
-	int frames = native.libunwind_backtrace((void **)pc, (int)max);
+	int frames = native.libunwind_backtrace((void **)walk->pc, (int)walk->max);
 
-	(void)stop_start;
-	(void)stop_end;
-	return frames > 0 ? (unsigned)frames : 0;
+	walk->frames = 0;
+	while ((int)walk->frames < frames)
+		if (walk->pc[walk->frames++] - walk->stop_start < walk->stop_bytes)
+			break;
 }
 
 /*
@@ -107,29 +107,22 @@ static bool init_libgcc(void)
 	return native.libgcc_backtrace && native.libgcc_ip;
 }
 
-struct libgcc_walk {
-	uintptr_t *pc, stop_start, stop_end;
-	unsigned frames, max;
-};
-
 static int note_libgcc(void *context, void *data)
 {
 	enum { GO_ON = 0, END = 5 }; /* _URC_NO_REASON, _URC_END_OF_STACK */
-	struct libgcc_walk *walk = data;
+	struct gm_walk *walk = data;
 	uintptr_t pc = native.libgcc_ip(context);
 
 	if (!pc || walk->frames == walk->max)
 		return END;
 	walk->pc[walk->frames++] = pc;
-	return pc >= walk->stop_start && pc < walk->stop_end ? END : GO_ON;
+	return pc - walk->stop_start < walk->stop_bytes ? END : GO_ON;
 }
 
-static unsigned walk_libgcc(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end)
+static void walk_libgcc(struct gm_walk *walk)
 {
-	struct libgcc_walk walk = {pc, stop_start, stop_end, 0, max};
-
-	native.libgcc_backtrace(note_libgcc, &walk);
-	return walk.frames;
+	walk->frames = 0;
+	native.libgcc_backtrace(note_libgcc, walk);
 }
 
 const struct gm_unwinder gm_unwinder_libgcc = {"libgcc", init_libgcc, walk_libgcc};
@@ -139,13 +132,10 @@ static bool init_tables(void)
 	return gm_cfi_init();
 }
 
-static unsigned walk_tables(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end)
+static void walk_tables(struct gm_walk *walk)
 {
-	struct gm_cfi_walk walk = {pc, max, 0, stop_start, stop_end - stop_start};
-
-	if (!gm_cfi_walk(&walk) && native.full)
-		return native.full->walk(pc, max, stop_start, stop_end);
-	return walk.frames;
+	if (!gm_cfi_walk(walk) && native.full)
+		native.full->walk(walk);
 }
 
 const struct gm_unwinder gm_unwinder_tables = {"unwind tables", init_tables, walk_tables};
@@ -158,15 +148,16 @@ struct self_test {
 	const struct gm_unwinder *unwinder;
 	uintptr_t expected[3];
 	uintptr_t pc[64];
-	unsigned frames;
 };
 
 static __attribute__((noinline)) unsigned test_third(struct self_test *test)
 {
+	struct gm_walk walk = {.pc = test->pc, .max = 64};
+
 	test->expected[0] = (uintptr_t)__builtin_return_address(0);
-	test->frames = test->unwinder->walk(test->pc, 64, 0, 0);
+	test->unwinder->walk(&walk);
 	__asm__ volatile("" ::: "memory"); /* no tail call */
-	return test->frames;
+	return walk.frames;
 }
 
 static __attribute__((noinline)) unsigned test_second(struct self_test *test)
@@ -258,17 +249,14 @@ const char *gm_native_name(void)
 	return native.chosen ? native.chosen->name : "none";
 }
 
-unsigned gm_native_walk(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end)
+void gm_native_walk(struct gm_walk *walk)
 {
-	unsigned frames;
-
-	if (!native.chosen)
-		return 0;
-	frames = native.chosen->walk(pc, max, stop_start, stop_end);
-	__asm__ volatile(
-		"" ::
-			: "memory"); /* no tail call: our frame is one that callers count on */
-	return frames;
+	walk->frames = 0;
+	walk->hashed = false;
+	if (native.chosen)
+		native.chosen->walk(walk);
+	/* no tail call: our frame is one that callers count on */
+	__asm__ volatile("" ::: "memory");
 }
 
 bool gm_native_is_own(uintptr_t pc)

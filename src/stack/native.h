@@ -8,15 +8,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * One way to unwind. `walk` writes return addresses, innermost first, beginning anywhere inside the
- * shim, and returns how many; it may stop early at the first one in [stop_start, stop_end), which
- * it then includes.
- */
+/* What is asked of an unwinder, and what it found. */
+struct gm_walk {
+	uintptr_t *pc; /* return addresses go here, innermost first, beginning inside the shim */
+	unsigned max;  /* room for so many */
+	uintptr_t stop_start,
+		stop_bytes; /* ends at the first one in this range, which it includes */
+
+	unsigned frames;
+
+	/* Only the reader of unwind tables, see traces.h. */
+	bool anew;	   /* makes nothing of earlier walks */
+	unsigned stepped;  /* frames that were stepped from by a rule */
+	uintptr_t caller;  /* from this return address on, 0 for all … */
+	unsigned from;	   /* … which is probably, and then certainly this one … */
+	bool hashed;	   /* … and if this is so … */
+	uint64_t hash;	   /* … gm_trace_hash to the end, and … */
+	uint64_t but_last; /* … without the last */
+};
+
+/* One way to unwind. `walk` fills in `frames`. */
 struct gm_unwinder {
 	const char *name;
 	bool (*init)(void);
-	unsigned (*walk)(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end);
+	void (*walk)(struct gm_walk *walk);
 };
 
 extern const struct gm_unwinder gm_unwinder_tables, gm_unwinder_libunwind, gm_unwinder_libgcc;
@@ -33,8 +48,8 @@ void gm_native_code_unloaded(void);
 
 const char *gm_native_name(void);
 
-/* As gm_unwinder.walk; 0 without an unwinder. Any thread. */
-unsigned gm_native_walk(uintptr_t *pc, unsigned max, uintptr_t stop_start, uintptr_t stop_end);
+/* As gm_unwinder.walk; no frames without an unwinder. Any thread. */
+void gm_native_walk(struct gm_walk *walk);
 
 struct gm_object;
 

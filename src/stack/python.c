@@ -26,6 +26,7 @@
 #define OWNED_BY_INTERPRETER 3u	    /* and above: no Python frame (3.12 on) */
 #define MOST_SKIPPED	     10000u /* frames that are no Python frames, in one walk */
 #define MOST_NAME_BYTES	     1024u
+#define RECENT		     2048u
 
 typedef void *thread_state_fn(void);
 typedef int finalizing_fn(void);
@@ -42,12 +43,11 @@ struct interpreter {
 
 enum readiness { ABSENT, REFUSED, UNCHECKED, READY };
 
-/* What a frame was found to say; never changes once it is in the map, but for the guess. */
+/* What a frame was found to say; never changes once it is in the map. */
 struct known_frame {
-	uintptr_t code;
-	int32_t position;
-	uint32_t frame;		    /* in GM_TABLE_FRAMES */
-	struct known_frame *caller; /* a guess: what the next frame was the last time */
+	uint64_t code, position; /* as they stand in the frame */
+	uint32_t frame;		 /* in GM_TABLE_FRAMES */
+	bool early;		 /* no Python frame yet unless a generator's: see read_frame */
 	struct gm_python_identity identity;
 };
 
@@ -55,6 +55,7 @@ static struct {
 	uint32_t readiness;		/* enum readiness; written last, with release */
 	struct interpreter interpreter; /* changes only while readiness is ABSENT */
 	struct gm_map frames; /* hash → struct known_frame; the stack lock guards writing */
+	const struct known_frame *recent[RECENT]; /* by hash of code and position alone */
 	char status[160];
 	char name[MOST_NAME_BYTES], file[PATH_MAX]; /* room for texts, under the stack lock */
 } python;
@@ -64,7 +65,7 @@ struct frame {
 	uintptr_t code;
 	int position;	/* bytes into the instructions; -1: not begun */
 	bool is_python; /* false: the interpreter's own helper frame, or one not begun */
-	uintptr_t back;
+	bool early;	/* before its first traceable instruction */
 };
 
 static inline uint64_t word_at(uintptr_t address)
@@ -87,10 +88,10 @@ bool gm_python_is_interpreter(uintptr_t pc)
 	return pc >= python.interpreter.start && pc < python.interpreter.end;
 }
 
-void gm_python_interpreter(uintptr_t *start, uintptr_t *end)
+void gm_python_interpreter(uintptr_t *start, uintptr_t *bytes)
 {
 	*start = python.interpreter.start;
-	*end = python.interpreter.end;
+	*bytes = python.interpreter.end - python.interpreter.start;
 }
 
 /* ---- finding the interpreter ---- */
@@ -192,7 +193,7 @@ void gm_python_find(void)
 static inline struct frame read_frame(const struct interpreter *in, uintptr_t at)
 {
 	const struct gm_python_layout *l = &in->layout;
-	struct frame frame = {.back = word_at(at + l->frame_back)};
+	struct frame frame = {0};
 	unsigned owner;
 
 	frame.code = word_at(at + l->frame_code) & ~7ul; /* 3.14: a reference with tag bits */
@@ -209,8 +210,8 @@ static inline struct frame read_frame(const struct interpreter *in, uintptr_t at
 		return frame;
 	frame.position = (int)(word_at(at + l->frame_position) - (frame.code + l->code_code));
 	/* one that has not reached its first traceable instruction is not in tracebacks either */
-	frame.is_python = owner == OWNED_BY_GENERATOR ||
-			  frame.position >= int_at(frame.code + l->code_firsttraceable) * 2;
+	frame.early = frame.position < int_at(frame.code + l->code_firsttraceable) * 2;
+	frame.is_python = owner == OWNED_BY_GENERATOR || !frame.early;
 	return frame;
 }
 
@@ -343,30 +344,43 @@ static uint32_t record_frame(const struct frame *frame)
 	return gm_intern_frame(&record);
 }
 
-static inline bool is_known(const struct known_frame *known, const struct frame *frame)
+/* Where a frame's words lie: what tells one place in one code object from another. */
+struct place {
+	uint64_t code, position;
+};
+
+static inline struct place place_of(const struct gm_python_layout *l, uintptr_t at)
 {
-	return known->code == frame->code && known->position == frame->position &&
-	       gm_python_identity_is(&known->identity, &python.interpreter.layout, frame->code);
+	return (struct place){word_at(at + l->frame_code),
+			      l->code_code ? word_at(at + l->frame_position)
+					   : (uint32_t)int_at(at + l->frame_position)};
 }
 
-static struct known_frame *find_known(const struct frame *frame, uint64_t hash)
+static inline bool is_known(const struct known_frame *known, struct place place)
+{
+	return known->code == place.code && known->position == place.position &&
+	       gm_python_identity_is(&known->identity, &python.interpreter.layout,
+				     place.code & ~7ul);
+}
+
+static const struct known_frame *find_known(struct place place, uint64_t hash)
 {
 	struct gm_map_cursor cursor = gm_map_find(&python.frames, hash);
 	uint64_t value;
 
 	while ((value = gm_map_next(&cursor))) {
-		struct known_frame *known = (void *)(uintptr_t)value;
+		const struct known_frame *known = (const void *)(uintptr_t)value;
 
-		if (is_known(known, frame))
+		if (is_known(known, place))
 			return known;
 	}
 	return NULL;
 }
 
 /* Records a frame not seen before; `*known` stays NULL where it cannot be remembered. */
-static __attribute__((noinline)) uint32_t number_new(const struct frame *frame,
-						     const struct gm_python_identity *id,
-						     uint64_t hash, struct known_frame **known)
+static uint32_t number_new(const struct frame *frame, struct place place,
+			   const struct gm_python_identity *id, uint64_t hash,
+			   const struct known_frame **known)
 {
 	struct gm_arena *arena = gm_intern_arena();
 	struct known_frame *added;
@@ -374,11 +388,12 @@ static __attribute__((noinline)) uint32_t number_new(const struct frame *frame,
 
 	if (!gm_file || !gm_intern_enter())
 		return GM_NONE;
-	*known = find_known(frame, hash);
+	*known = find_known(place, hash);
 	number = *known ? (*known)->frame : record_frame(frame);
 	if (!*known && number != GM_NONE && gm_intern_may_cache() &&
 	    (added = gm_arena_alloc(arena, sizeof(*added)))) {
-		*added = (struct known_frame){frame->code, frame->position, number, NULL, *id};
+		*added =
+			(struct known_frame){place.code, place.position, number, frame->early, *id};
 		if (gm_map_add(&python.frames, arena, hash, (uintptr_t)added))
 			*known = added;
 	}
@@ -386,31 +401,50 @@ static __attribute__((noinline)) uint32_t number_new(const struct frame *frame,
 	return number;
 }
 
-/*
- * The number of a frame, GM_NONE if it cannot be recorded. `*callee` is the frame before, which
- * guesses this one: a call mostly comes from where it came from the last time. It becomes this one.
- */
-static inline uint32_t number_frame(const struct gm_python_layout *l, const struct frame *frame,
-				    struct known_frame **callee)
+static inline const struct known_frame **recent_at(struct place place)
 {
-	struct known_frame *guess, *known;
+	uint64_t mixed = (place.position ^ place.code << 20) * 0x9e3779b97f4a7c15ull;
+
+	return &python.recent[mixed >> 53];
+}
+
+/* The number of a frame, GM_NONE if it cannot be recorded. */
+static __attribute__((noinline)) uint32_t number_frame(const struct frame *frame,
+						       struct place place)
+{
+	const struct known_frame *known;
 	struct gm_python_identity id;
 	uint32_t number;
 	uint64_t hash;
 
-	guess = *callee ? __atomic_load_n(&(*callee)->caller, __ATOMIC_ACQUIRE) : NULL;
-	if (guess && is_known(guess, frame)) {
-		*callee = guess;
-		return guess->frame;
-	}
-	gm_python_identify(l, frame->code, &id);
-	hash = gm_hash(&id, sizeof(id), gm_hash_numbers(frame->code, (uint32_t)frame->position, 4));
-	known = find_known(frame, hash);
-	number = known ? known->frame : number_new(frame, &id, hash, &known);
-	if (*callee && known)
-		__atomic_store_n(&(*callee)->caller, known, __ATOMIC_RELEASE);
-	*callee = known;
+	gm_python_identify(&python.interpreter.layout, frame->code, &id);
+	hash = gm_hash(&id, sizeof(id), gm_hash_numbers(place.code, place.position, 4));
+	known = find_known(place, hash);
+	number = known ? known->frame : number_new(frame, place, &id, hash, &known);
+	if (known)
+		__atomic_store_n(recent_at(place), known, __ATOMIC_RELEASE);
 	return number;
+}
+
+/*
+ * The number of a frame that was met lately, GM_NONE if it was not. That the frame is a Python
+ * frame (see read_frame) follows from its owner, from its code being one, and from what is known of
+ * that code at that position.
+ */
+static inline uint32_t number_recent(const struct interpreter *in, uintptr_t at, struct place place)
+{
+	const struct known_frame *known = __atomic_load_n(recent_at(place), __ATOMIC_ACQUIRE);
+	const struct gm_python_layout *l = &in->layout;
+
+	if (!known || known->early || known->code != place.code ||
+	    known->position != place.position)
+		return GM_NONE;
+	if (l->code_code && *(const uint8_t *)(at + l->frame_owner) >= OWNED_BY_INTERPRETER)
+		return GM_NONE;
+	if (word_at((place.code & ~7ul) + GM_PY_TYPE) != in->code_type ||
+	    !gm_python_identity_is(&known->identity, l, place.code & ~7ul))
+		return GM_NONE;
+	return known->frame;
 }
 
 /*
@@ -437,34 +471,43 @@ static uintptr_t readable_state(const struct interpreter *in, uint16_t *flags)
 	return 0;
 }
 
+/* The number of the Python frame `at`, GM_NONE if it cannot be recorded; false for other frames. */
+static inline bool read_number(const struct interpreter *in, uintptr_t at, uint32_t *number)
+{
+	struct place place = place_of(&in->layout, at);
+	struct frame frame;
+
+	*number = number_recent(in, at, place);
+	if (*number != GM_NONE)
+		return true;
+	frame = read_frame(in, at);
+	if (frame.is_python)
+		*number = number_frame(&frame, place);
+	return frame.is_python;
+}
+
 unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags)
 {
 	const struct interpreter *in = &python.interpreter;
 	uintptr_t state = readable_state(in, flags), at;
-	struct known_frame *callee = NULL;
 	unsigned count = 0, skipped = 0;
+	uint32_t number;
 
 	if (!state)
 		return 0;
-	for (at = first_frame(in, state); at && skipped < MOST_SKIPPED;) {
-		struct frame frame = read_frame(in, at);
-
-		at = frame.back;
-		if (!frame.is_python) {
+	for (at = first_frame(in, state); at && skipped < MOST_SKIPPED;
+	     at = word_at(at + in->layout.frame_back)) {
+		if (count == max ? !read_frame(in, at).is_python : !read_number(in, at, &number)) {
 			skipped++;
 			continue;
 		}
-		if (count == max) {
-			*flags |= GM_STACK_PYTHON_TRUNCATED;
-			break;
-		}
-		frames[count] = number_frame(&in->layout, &frame, &callee);
-		if (frames[count] == GM_NONE) {
+		if (count < max && number == GM_NONE)
 			gm_intern_count_lost();
+		if (count == max || number == GM_NONE) {
 			*flags |= GM_STACK_PYTHON_TRUNCATED;
 			break;
 		}
-		count++;
+		frames[count++] = number;
 	}
 	return count;
 }
@@ -472,4 +515,5 @@ unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags)
 void gm_python_reset(void)
 {
 	memset(&python.frames, 0, sizeof(python.frames));
+	memset(python.recent, 0, sizeof(python.recent));
 }

@@ -28,8 +28,8 @@ unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags);
 /* True if the address is the interpreter's own code. */
 bool gm_python_is_interpreter(uintptr_t pc);
 
-/* The interpreter's code, (0, 0) if there is none. */
-void gm_python_interpreter(uintptr_t *start, uintptr_t *end);
+/* The interpreter's code; 0 bytes if there is none. */
+void gm_python_interpreter(uintptr_t *start, uintptr_t *bytes);
 
 void gm_python_reset(void);
 

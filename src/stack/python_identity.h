@@ -19,6 +19,9 @@
 
 struct gm_python_identity {
 	uint64_t word[GM_PY_IDENTITY_WORDS];
+	uint64_t mask;	    /* of the samples, for a table under eight bytes */
+	uint32_t sample[3]; /* where they are, but for the first; not used with a number */
+	bool numbered;
 };
 
 static inline uint64_t gm_py_word(uintptr_t address)
@@ -31,86 +34,67 @@ static inline uint32_t gm_py_u32(uintptr_t address)
 	return *(const uint32_t *)address;
 }
 
-/* Eight bytes of a table of lines from `at` on, fewer if it is shorter. */
-static inline uint64_t gm_py_sample(uintptr_t lines, uint64_t bytes, uint64_t at)
+/* A code object's number and first line. */
+static inline uint64_t gm_py_number(const struct gm_python_layout *l, uintptr_t code)
 {
-	uint64_t word = gm_py_word(lines + GM_PY_BYTES_DATA + at);
-
-	return bytes >= 8 ? word : word & ((1ull << bytes * 8) - 1);
+	return gm_py_u32(code + l->code_firstlineno) |
+	       (l->code_version ? (uint64_t)gm_py_u32(code + l->code_version) << 32 : 0);
 }
 
-/* The words that a numbered code object's identity ends before. */
-static inline unsigned gm_py_identity_words(const struct gm_python_layout *l, uintptr_t code)
+/* A file's name: its hash is -1 until somebody asked for it, its length is always there. */
+static inline uint64_t gm_py_file(uintptr_t file)
 {
-	return l->code_version && gm_py_u32(code + l->code_version) ? 3 : GM_PY_IDENTITY_WORDS;
-}
-
-/* Word `i` of the identity of a code object. */
-static inline __attribute__((always_inline)) uint64_t
-gm_py_identity_word(const struct gm_python_layout *l, uintptr_t code, unsigned i)
-{
-	uintptr_t name = gm_py_word(code + l->code_name), lines = gm_py_word(code + l->code_lines);
-	uintptr_t file = gm_py_word(code + l->code_filename);
-	uint64_t bytes, last;
-
-	switch (i) {
-	case 0:
-		return gm_py_u32(code + l->code_firstlineno) |
-		       (l->code_version ? (uint64_t)gm_py_u32(code + l->code_version) << 32 : 0);
-	case 1:
-		return name;
-	case 2:
-		return lines;
-	case 3:
-		return file;
-	case 4:
-		return gm_py_word(name + GM_PY_TEXT_HASH);
-	case 5:
-		return gm_py_word(file + GM_PY_TEXT_HASH) ^ gm_py_word(file + GM_PY_TEXT_LENGTH);
-	}
-	bytes = gm_py_word(lines + GM_PY_SIZE);
-	last = bytes > 8 ? bytes - 8 : 0;
-	switch (i) {
-	case 6:
-		return gm_py_sample(lines, bytes, 0) ^ bytes << 48;
-	case 7:
-		return gm_py_sample(lines, bytes, last / 3);
-	case 8:
-		return gm_py_sample(lines, bytes, last / 3 * 2);
-	default:
-		return gm_py_sample(lines, bytes, last);
-	}
+	return gm_py_word(file + GM_PY_TEXT_HASH) ^ gm_py_word(file + GM_PY_TEXT_LENGTH);
 }
 
 static inline void gm_python_identify(const struct gm_python_layout *l, uintptr_t code,
 				      struct gm_python_identity *id)
 {
-	unsigned words = gm_py_identity_words(l, code);
+	uintptr_t name = gm_py_word(code + l->code_name), lines = gm_py_word(code + l->code_lines);
+	uintptr_t file = gm_py_word(code + l->code_filename), data = lines + GM_PY_BYTES_DATA;
+	uint64_t bytes, last;
 
-	*id = (struct gm_python_identity){{0}};
-	for (unsigned i = 0; i < words; i++)
-		id->word[i] = gm_py_identity_word(l, code, i);
+	*id = (struct gm_python_identity){.word = {gm_py_number(l, code), name, lines}};
+	id->numbered = id->word[0] >> 32 != 0;
+	if (id->numbered)
+		return;
+	bytes = gm_py_word(lines + GM_PY_SIZE);
+	last = bytes > 8 ? bytes - 8 : 0;
+	id->mask = bytes >= 8 ? UINT64_MAX : (1ull << bytes * 8) - 1;
+	for (unsigned i = 0; i < 3; i++)
+		id->sample[i] = (uint32_t)(i < 2 ? last / 3 * (i + 1) : last);
+	id->word[3] = file;
+	id->word[4] = gm_py_word(name + GM_PY_TEXT_HASH);
+	id->word[5] = gm_py_file(file);
+	id->word[6] = (gm_py_word(data) & id->mask) ^ bytes << 48;
+	for (unsigned i = 0; i < 3; i++)
+		id->word[7 + i] = gm_py_word(data + id->sample[i]) & id->mask;
 }
 
-/* Compares word by word out of registers: a copy in memory to compare with would cost more. */
+/*
+ * Whether it is the identity of the code object. What it points at is read once the pointers were
+ * found to be the same, the samples once the table's size was.
+ */
 static inline bool gm_python_identity_is(const struct gm_python_identity *identity,
 					 const struct gm_python_layout *l, uintptr_t code)
 {
 	const uint64_t *word = identity->word;
-	uint64_t differs;
+	uintptr_t name = word[1], lines = word[2], file = word[3], data = lines + GM_PY_BYTES_DATA;
+	uint64_t differs, bytes;
 
-	differs = (word[0] ^ gm_py_identity_word(l, code, 0)) |
-		  (word[1] ^ gm_py_identity_word(l, code, 1)) |
-		  (word[2] ^ gm_py_identity_word(l, code, 2));
-	if (differs || gm_py_identity_words(l, code) == 3)
+	differs = (word[0] ^ gm_py_number(l, code)) | (name ^ gm_py_word(code + l->code_name)) |
+		  (lines ^ gm_py_word(code + l->code_lines));
+	if (differs || identity->numbered)
 		return !differs;
-	differs = (word[3] ^ gm_py_identity_word(l, code, 3)) |
-		  (word[4] ^ gm_py_identity_word(l, code, 4)) |
-		  (word[5] ^ gm_py_identity_word(l, code, 5)) |
-		  (word[6] ^ gm_py_identity_word(l, code, 6)) |
-		  (word[7] ^ gm_py_identity_word(l, code, 7)) |
-		  (word[8] ^ gm_py_identity_word(l, code, 8)) |
-		  (word[9] ^ gm_py_identity_word(l, code, 9));
+	bytes = gm_py_word(lines + GM_PY_SIZE);
+	differs = (file ^ gm_py_word(code + l->code_filename)) |
+		  (word[6] ^ bytes << 48 ^ (gm_py_word(data) & identity->mask));
+	if (differs)
+		return false;
+	differs = (word[4] ^ gm_py_word(name + GM_PY_TEXT_HASH)) | (word[5] ^ gm_py_file(file)) |
+		  (word[7] ^ (gm_py_word(data + identity->sample[0]) & identity->mask)) |
+		  (word[8] ^ (gm_py_word(data + identity->sample[1]) & identity->mask)) |
+		  (word[9] ^ (gm_py_word(data + identity->sample[2]) & identity->mask));
 	return !differs;
 }
 

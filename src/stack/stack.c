@@ -35,6 +35,11 @@ void gm_stack_init(enum gm_stack_mode mode, unsigned depth)
 		gm_python_find();
 }
 
+void gm_stack_cache(bool on)
+{
+	gm_cfi_keep_traces(on);
+}
+
 const char *gm_stack_unwinder(void)
 {
 	return gm_native_name();
@@ -60,59 +65,57 @@ static unsigned skip_own(const uintptr_t *pc, unsigned frames, uintptr_t caller,
 	return i;
 }
 
-/*
- * Up to `want` frames from `caller` outwards; `*next` is the one after them, 0 if there is none.
- * The walk may end at the interpreter, [stop_start, stop_end); that frame is included.
- */
-static unsigned walk_native(uintptr_t *kept, unsigned want, uintptr_t caller, uintptr_t stop_start,
-			    uintptr_t stop_end, uintptr_t *next)
+/* A walk that takes in `want` frames from `caller` outwards and the one after them. */
+static unsigned walk_from(struct gm_walk *walk, unsigned want, uintptr_t caller)
 {
-	uintptr_t pc[GM_MAX_DEPTH + MOST_OWN_FRAMES + 2];
-	unsigned guess = __atomic_load_n(&settings.own_frames, __ATOMIC_RELAXED);
-	unsigned asked = want + 1 + guess;
-	unsigned frames = gm_native_walk(pc, asked, stop_start, stop_end);
-	unsigned own = skip_own(pc, frames, caller, guess), count;
-	bool add_caller;
+	unsigned guess = __atomic_load_n(&settings.own_frames, __ATOMIC_RELAXED), own;
 
-	if (frames == asked && own > guess) {
-		frames = gm_native_walk(pc, want + 1 + MOST_OWN_FRAMES, stop_start, stop_end);
-		own = skip_own(pc, frames, caller, guess);
+	walk->from = guess;
+	walk->max = want + 1 + guess;
+	gm_native_walk(walk);
+	own = skip_own(walk->pc, walk->frames, caller, walk->from);
+	if (walk->frames == walk->max && own > guess) {
+		walk->max = want + 1 + MOST_OWN_FRAMES;
+		gm_native_walk(walk);
+		own = skip_own(walk->pc, walk->frames, caller, walk->from);
 		if (own <= MOST_OWN_FRAMES)
 			__atomic_store_n(&settings.own_frames, own, __ATOMIC_RELAXED);
 	}
-	/* an unwinder that missed the wrapper's frame: we know better where it returns to */
-	add_caller = caller && (own == frames || pc[own] != caller);
-	if (add_caller)
-		kept[0] = caller;
-	count = frames - own + add_caller;
-	*next = 0;
-	if (count > want) {
-		*next = pc[own + want - add_caller];
-		count = want;
-	}
-	memcpy(kept + add_caller, pc + own, (count - add_caller) * sizeof(*pc));
-	return count;
+	return own;
 }
 
 static void capture_native(struct gm_raw_stack *raw, uintptr_t caller, unsigned depth)
 {
 	/* where both kinds are many, each gets half */
 	unsigned pythons = raw->pythons < depth / 2 ? raw->pythons : depth / 2;
-	unsigned want = depth - pythons, frames, i;
-	uintptr_t start = 0, end = 0, next;
+	unsigned want = depth - pythons, own, kept;
+	uintptr_t pc[GM_MAX_DEPTH + MOST_OWN_FRAMES + 2];
+	struct gm_walk walk = {.pc = pc, .caller = caller};
+	bool add_caller, at_interpreter;
 
 	if (raw->pythons)
-		gm_python_interpreter(&start, &end);
-	frames = walk_native(raw->pc, want, caller, start, end, &next);
-	for (i = end ? 0 : frames; i < frames && !(raw->pc[i] >= start && raw->pc[i] < end); i++)
-		;
-	raw->natives = (uint16_t)i;
-	if (i < frames || (next >= start && next < end))
-		return; /* whole, down to the interpreter */
-	if (next)
+		gm_python_interpreter(&walk.stop_start, &walk.stop_bytes);
+	own = walk_from(&walk, want, caller);
+	/* an unwinder that missed the wrapper's frame: we know better where it returns to */
+	add_caller = caller && (own == walk.frames || pc[own] != caller);
+	if (add_caller)
+		raw->pc[0] = caller;
+	at_interpreter =
+		walk.frames > own && pc[walk.frames - 1] - walk.stop_start < walk.stop_bytes;
+	kept = walk.frames - own - at_interpreter + add_caller;
+	if (kept > want)
 		raw->flags |= GM_STACK_TRUNCATED;
-	else if (raw->pythons)
+	else if (raw->pythons && !at_interpreter)
 		raw->flags |= GM_STACK_INCOMPLETE;
+	kept = kept > want ? want : kept;
+	raw->natives = (uint16_t)kept;
+	memcpy(raw->pc + add_caller, pc + own, (kept - add_caller) * sizeof(*pc));
+	if (!walk.hashed || walk.from != own || add_caller)
+		return;
+	if (kept == walk.frames - own)
+		raw->hash = walk.hash;
+	else if (kept == walk.frames - own - 1)
+		raw->hash = walk.but_last;
 }
 
 void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit)
@@ -122,6 +125,7 @@ void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit
 	int saved = errno;
 
 	raw->natives = raw->pythons = raw->flags = 0;
+	raw->hash = 0;
 	if (mode == GM_STACKS_OFF)
 		return;
 	if (mode != GM_STACKS_NATIVE)

@@ -20,6 +20,7 @@ enum gm_stack_mode { GM_STACKS_FULL, GM_STACKS_NATIVE, GM_STACKS_PYTHON, GM_STAC
 struct gm_raw_stack {
 	uint16_t natives, pythons;
 	uint16_t flags; /* GM_STACK_... */
+	uint64_t hash;	/* gm_trace_hash of the native ones; 0 if not known */
 	uintptr_t pc[GM_MAX_DEPTH];
 	uint32_t python[GM_MAX_DEPTH];
 };
@@ -32,6 +33,12 @@ struct gm_raw_stack {
  * stacks are shorter, and gm_stack_unwinder() says so.
  */
 void gm_stack_init(enum gm_stack_mode mode, unsigned depth);
+
+/*
+ * Whether captures make use of earlier ones (traces.h). They do unless told otherwise; stacks are
+ * the same without, it is for measuring. Any thread, at any time.
+ */
+void gm_stack_cache(bool on);
 
 /* Name of the unwinder in use ("libunwind", "libgcc", "frame pointers", "none"). Static storage. */
 const char *gm_stack_unwinder(void);

@@ -46,8 +46,10 @@ static __attribute__((noinline)) uint32_t once(enum timing what, struct gm_raw_s
 		gm_cfi_forget();
 	if (what != TIMING_INTERN)
 		gm_stack_capture(raw, caller, 0);
-	if (what == TIMING_NEW)
+	if (what == TIMING_NEW) {
 		raw->pc[0] = (uintptr_t)once + changed++ % 65536;
+		raw->hash = 0;
+	}
 	return what == TIMING_HIT || what == TIMING_NEW || what == TIMING_INTERN
 		       ? gm_stack_intern(raw, NULL)
 		       : 0;

@@ -2,6 +2,7 @@
 #include "probe.h"
 
 #include "stack/cfi.h"
+#include "stack/traces.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -141,17 +142,17 @@ static const uintptr_t *from_caller(const uintptr_t *pc, unsigned frames, uintpt
 __attribute__((noinline)) bool probe_unwinders_agree(void)
 {
 	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
-	uintptr_t pc[2][GM_CFI_MOST_FRAMES]; /* few enough for the last walk to be used */
+	uintptr_t pc[2][GM_TRACE_FRAMES]; /* few enough for traces to be used */
 	const uintptr_t *from[2];
 	size_t left[2];
 	bool agree;
 
 	for (int i = 0; i < 2; i++) {
-		unsigned frames = (i ? &gm_unwinder_libgcc : &gm_unwinder_tables)
-					  ->walk(pc[i], GM_CFI_MOST_FRAMES, 0, 0);
+		struct gm_walk walk = {.pc = pc[i], .max = GM_TRACE_FRAMES};
 
-		from[i] = from_caller(pc[i], frames, caller);
-		left[i] = from[i] ? (size_t)(pc[i] + frames - from[i]) : 0;
+		(i ? &gm_unwinder_libgcc : &gm_unwinder_tables)->walk(&walk);
+		from[i] = from_caller(pc[i], walk.frames, caller);
+		left[i] = from[i] ? (size_t)(pc[i] + walk.frames - from[i]) : 0;
 	}
 	agree = left[0] && left[0] == left[1] &&
 		!memcmp(from[0], from[1], left[0] * sizeof(uintptr_t));

@@ -1,0 +1,287 @@
+/*
+ * Traces of walks (traces.h).
+ *
+ * Walking a stack by rules is a function of very little: where it begins (return address, stack
+ * pointer, rbp), the rules of the return addresses that it meets, and the words of the stack that
+ * it reads: each frame's return address, and of the saved rbp's those that a frame further out
+ * takes its own place from. A trace is the list of these words, in the order in which they were
+ * read. If a walk stands where a trace has a frame (same return address and stack pointer, and same
+ * rbp if that has a say in what follows), and the words from there on hold what they held, then
+ * each step leads where it led, by induction from the inside outwards, and the rest of the walk is
+ * the rest of the trace. Nothing is assumed of what the program did in between: returned and called
+ * again, jumped, threw, switched stacks, had another thread's stack at the same place. A trace
+ * thus belongs to no thread and never becomes wrong but by a change of rules: code that is unloaded
+ * raises the generation (gm_cfi_forget), and then all traces are dropped.
+ *
+ * The words are compared one after the other and the first difference ends it, so that nothing is
+ * read that the walk by rules would not read as well, with the same right.
+ *
+ * Not kept: walks that the rules do not carry to the end (signal frames, JIT compilers' code), and
+ * those on stacks whose end is not known (fibers). A frame of 16 KiB and more is stepped over by
+ * its rule each time.
+ *
+ * Of the traces a walk is tried against two: the one that came next when the last walk was as it
+ * was and this one's stack pointer the same (programs repeat themselves; training loops to the
+ * letter), and the last walk, whose outer frames are mostly still there.
+ */
+#include "stack/traces.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define RING_BYTES (512u << 10)
+#define NEXTS	   2048u
+#define SLOTS	   64u /* threads share them by hash; 32 MiB in all if every one is full */
+
+/* Positions count the bytes ever written to the ring; 0 is none. */
+struct gm_traces {
+	uint64_t generation;
+	uint64_t head; /* where the next trace goes */
+	uint64_t last;
+	uint64_t last_hash;   /* of what it found */
+	uint64_t next[NEXTS]; /* that and the stack pointer, hashed → trace */
+	struct gm_trace_frame frame[GM_TRACE_FRAMES];
+	struct gm_trace_word word[GM_TRACE_FRAMES * 3];
+	char ring[RING_BYTES] __attribute__((aligned(64)));
+};
+
+static struct slot {
+	uint32_t busy;
+	struct gm_traces *traces; /* mapped when first needed, never unmapped */
+} slots[SLOTS];
+
+static uint64_t powers[GM_TRACE_FRAMES + 1]; /* of GM_TRACE_FACTOR */
+
+static const uintptr_t never; /* compared with 1 where a comparison must end */
+
+void gm_traces_init(void)
+{
+	powers[0] = 1;
+	for (unsigned i = 1; i <= GM_TRACE_FRAMES; i++)
+		powers[i] = powers[i - 1] * GM_TRACE_FACTOR;
+}
+
+uint64_t gm_trace_hash_part(uint64_t from, uint64_t after, unsigned count)
+{
+	return from - powers[count] * after;
+}
+
+static inline struct slot *own_slot(void)
+{
+	uintptr_t thread;
+
+	__asm__("mov %%fs:0, %0" : "=r"(thread));
+	return &slots[(thread * 0x9e3779b97f4a7c15ull) >> 58];
+}
+
+static __attribute__((noinline)) bool start(struct slot *slot, uint64_t generation)
+{
+	struct gm_traces *traces = slot->traces;
+
+	if (!traces) {
+		traces = mmap(NULL, sizeof(*traces), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (traces == MAP_FAILED)
+			return false;
+		slot->traces = traces;
+	}
+	memset(traces->next, 0, sizeof(traces->next));
+	traces->head = RING_BYTES;
+	traces->last = 0;
+	traces->generation = generation;
+	return true;
+}
+
+struct gm_traces *gm_traces_take(uint64_t generation)
+{
+	struct slot *slot = own_slot();
+
+	if (__atomic_exchange_n(&slot->busy, 1, __ATOMIC_ACQUIRE))
+		return NULL;
+	if ((!slot->traces || slot->traces->generation != generation) && !start(slot, generation)) {
+		__atomic_store_n(&slot->busy, 0, __ATOMIC_RELEASE);
+		return NULL;
+	}
+	return slot->traces;
+}
+
+void gm_traces_give(struct gm_traces *traces)
+{
+	(void)traces;
+	__atomic_store_n(&own_slot()->busy, 0, __ATOMIC_RELEASE);
+}
+
+struct gm_trace_frame *gm_traces_room(struct gm_traces *traces)
+{
+	return traces->frame;
+}
+
+/* NULL for none and for one that was overwritten. */
+static inline const struct gm_trace *trace_at(const struct gm_traces *traces, uint64_t position)
+{
+	if (position + RING_BYTES < traces->head || !position)
+		return NULL;
+	return (const void *)(traces->ring + position % RING_BYTES);
+}
+
+const struct gm_trace *gm_traces_last(const struct gm_traces *traces)
+{
+	return trace_at(traces, traces->last);
+}
+
+static inline uint64_t *next_of_last(struct gm_traces *traces, uintptr_t sp)
+{
+	return &traces->next[((traces->last_hash ^ sp) * 0x9e3779b97f4a7c15ull) >> 53];
+}
+
+const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp)
+{
+	return trace_at(traces, *next_of_last((struct gm_traces *)traces, sp));
+}
+
+void gm_traces_again(struct gm_traces *traces, uintptr_t sp, const struct gm_trace *trace)
+{
+	*next_of_last(traces, sp) = trace->position;
+	traces->last = trace->position;
+	traces->last_hash = gm_trace_frames(trace)->hash + sp;
+}
+
+/*
+ * Lists the words that the steps from walk->frame[…] read, last one first, from `word` downwards,
+ * and finishes these frames from the outermost in. Returns the first word.
+ */
+static struct gm_trace_word *list_words(const struct gm_trace_walk *walk,
+					struct gm_trace_word *word)
+{
+	struct gm_trace_frame *frame = walk->frame + walk->frames;
+	const uintptr_t *pc = walk->pc + walk->frames;
+	const struct gm_trace_frame *caller = NULL;
+	uintptr_t caller_pc = 0;
+	unsigned left = 0;
+
+	if (walk->tail) {
+		caller = gm_trace_frames(walk->tail) + walk->tail_frame;
+		caller_pc = walk->tail->pc[walk->tail_frame];
+		left = caller->left;
+	} else {
+		frame--;
+		frame->saves = frame->loads = GM_TRACE_NOT;
+		frame->flags = frame->left = 0;
+		frame->hash = *--pc;
+		caller = frame;
+		caller_pc = *pc;
+	}
+	while (frame-- != walk->frame) {
+		const struct gm_trace_word *before = word;
+		unsigned live = caller->flags & GM_TRACE_LIVE_BP;
+
+		if (frame->saves != GM_TRACE_NOT) {
+			if (live)
+				*--word = (struct gm_trace_word){frame->sp + frame->saves * 8ul,
+								 caller->bp};
+			live = 0;
+		}
+		*--word = (struct gm_trace_word){caller->sp - 8, caller_pc};
+		if (frame->loads != GM_TRACE_NOT)
+			*--word =
+				(struct gm_trace_word){frame->sp + frame->loads * 8ul, caller->sp};
+		if (frame->flags & GM_TRACE_LARGE)
+			*--word = (struct gm_trace_word){(uintptr_t)&never, 1};
+		frame->flags &= (uint16_t)~GM_TRACE_LIVE_BP;
+		if (live || frame->flags & GM_TRACE_USES_BP)
+			frame->flags |= GM_TRACE_LIVE_BP;
+		left += (unsigned)(before - word);
+		frame->left = (uint16_t)left;
+		caller_pc = *--pc;
+		frame->hash = caller->hash * GM_TRACE_FACTOR + caller_pc;
+		caller = frame;
+	}
+	return word;
+}
+
+static uint64_t bytes_of(const struct gm_trace *trace)
+{
+	return (uint64_t)((const char *)(gm_trace_frames(trace) + trace->frames) -
+			  (const char *)trace);
+}
+
+/*
+ * Room in the ring for so many bytes, but not where `tail` is. What was there is forgotten, the
+ * tail perhaps too, but it stays readable.
+ */
+static struct gm_trace *make_room(struct gm_traces *traces, uint64_t bytes,
+				  const struct gm_trace *tail)
+{
+	uint64_t at = traces->head, offset = at % RING_BYTES, from, to;
+	struct gm_trace *trace;
+
+	if (offset + bytes > RING_BYTES) {
+		at += RING_BYTES - offset;
+		offset = 0;
+	}
+	if (tail) {
+		from = (uint64_t)((const char *)tail - traces->ring);
+		to = from + bytes_of(tail);
+		if (from < offset + bytes && to > offset) {
+			at += to - offset;
+			offset = to;
+		}
+		if (offset + bytes > RING_BYTES)
+			at += RING_BYTES - offset;
+	}
+	trace = (void *)(traces->ring + at % RING_BYTES);
+	trace->position = at;
+	traces->head = at + bytes;
+	return trace;
+}
+
+const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp,
+				      const struct gm_trace_walk *walk)
+{
+	const struct gm_trace *tail = walk->tail;
+	struct gm_trace_word *word_end = traces->word + GM_TRACE_FRAMES * 3, *word;
+	unsigned tail_frames = tail ? tail->frames - walk->tail_frame : 0;
+	unsigned frames = walk->frames + tail_frames, own_words, tail_words;
+	const struct gm_trace_frame *tail_frame;
+	struct gm_trace *trace;
+
+	if (frames > GM_TRACE_FRAMES)
+		return NULL;
+	word = list_words(walk, word_end);
+	own_words = (unsigned)(word_end - word);
+	tail_frame = tail ? gm_trace_frames(tail) + walk->tail_frame : NULL;
+	tail_words = tail ? tail_frame->left : 0;
+	trace = make_room(traces,
+			  sizeof(*trace) + frames * (sizeof(uintptr_t) + sizeof(*tail_frame)) +
+				  (own_words + tail_words) * sizeof(*word),
+			  tail);
+	trace->frames = frames;
+	trace->words = own_words + tail_words;
+	trace->end = tail ? tail->end : walk->end;
+	trace->stop_start = walk->stop_start;
+	trace->stop_bytes = walk->stop_bytes;
+	memcpy(trace->pc, walk->pc, walk->frames * sizeof(*trace->pc));
+	memcpy(gm_trace_words(trace), word, own_words * sizeof(*word));
+	memcpy(gm_trace_frames(trace), walk->frame, walk->frames * sizeof(*tail_frame));
+	if (tail) {
+		memcpy(trace->pc + walk->frames, tail->pc + walk->tail_frame,
+		       tail_frames * sizeof(*trace->pc));
+		memcpy(gm_trace_words(trace) + own_words,
+		       gm_trace_words(tail) + tail->words - tail_words, tail_words * sizeof(*word));
+		memcpy(gm_trace_frames(trace) + walk->frames, tail_frame,
+		       tail_frames * sizeof(*tail_frame));
+	}
+	gm_traces_again(traces, sp, trace);
+	return trace;
+}
+
+void gm_traces_reset(void)
+{
+	for (unsigned i = 0; i < SLOTS; i++)
+		if (slots[i].busy) {
+			if (slots[i].traces)
+				slots[i].traces->generation = UINT64_MAX;
+			slots[i].busy = 0;
+		}
+}

@@ -1,0 +1,126 @@
+/*
+ * What earlier walks of a thread's stack read, kept so that a walk need not be made again (traces.c
+ * says why that is exact). For cfi.c alone. Calls mmap, once for each of a bounded number of slots,
+ * and nothing else.
+ */
+#ifndef GM_STACK_TRACES_H
+#define GM_STACK_TRACES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GM_TRACE_FRAMES 300u /* the longest walk that is kept */
+#define GM_TRACE_NOT	UINT16_MAX
+
+/* How a walk ended; what ends by the last two is not kept. */
+enum gm_trace_end {
+	GM_TRACE_END,  /* the first frame of a thread */
+	GM_TRACE_STOP, /* where it was to stop */
+	GM_TRACE_ROOM, /* no more were wanted */
+	GM_TRACE_NULL, /* a return address of 0 */
+	GM_TRACE_STUCK /* a frame that the rules do not see through */
+};
+
+/* A word of the stack that a walk read. */
+struct gm_trace_word {
+	uintptr_t at, value;
+};
+
+enum gm_trace_flags {
+	GM_TRACE_USES_BP = 1, /* the step to the caller needs rbp's value */
+	GM_TRACE_LIVE_BP =
+		2,	   /* this step or one further out does, and nothing restores it before */
+	GM_TRACE_LARGE = 4 /* the step's reads are to be made with care */
+};
+
+/* A frame as the walk stood in it; its return address is kept apart. */
+struct gm_trace_frame {
+	uintptr_t sp, bp;
+	uint64_t hash;	/* gm_trace_hash of the return addresses from this one outwards */
+	uint16_t saves; /* the caller's rbp is this many words above sp; or GM_TRACE_NOT */
+	uint16_t loads; /* the caller's sp is; or GM_TRACE_NOT */
+	uint16_t left;	/* words read from this frame outwards */
+	uint16_t flags;
+};
+
+/* A walk, innermost frame first. The words are in the order in which they were read. */
+struct gm_trace {
+	uint64_t position; /* in the ring */
+	uint32_t frames, words;
+	enum gm_trace_end end;
+	uintptr_t stop_start, stop_bytes; /* as in struct gm_walk */
+	uintptr_t pc[];			  /* then the words, then the frames */
+};
+
+static inline struct gm_trace_word *gm_trace_words(const struct gm_trace *trace)
+{
+	return (struct gm_trace_word *)(trace->pc + trace->frames);
+}
+
+static inline struct gm_trace_frame *gm_trace_frames(const struct gm_trace *trace)
+{
+	return (struct gm_trace_frame *)(gm_trace_words(trace) + trace->words);
+}
+
+/*
+ * The hash of return addresses, from the outermost in: that of a stack's outer part is the same
+ * whatever is inside of it. Multiplying makes room for the next; gm_map's users mix it well.
+ */
+#define GM_TRACE_FACTOR 0x9e3779b97f4a7c15ull
+
+static inline uint64_t gm_trace_hash(const uintptr_t *pc, unsigned frames)
+{
+	uint64_t hash = 0;
+
+	while (frames--)
+		hash = hash * GM_TRACE_FACTOR + pc[frames];
+	return hash;
+}
+
+/* Fills in what the two below need. */
+void gm_traces_init(void);
+
+/* The hash of the `count` first of the frames that `from` begins, where `after` follows them. */
+uint64_t gm_trace_hash_part(uint64_t from, uint64_t after, unsigned count);
+
+/* What a new walk found by itself: the inner frames; `tail` is the trace that goes on from there.
+ */
+struct gm_trace_walk {
+	const struct gm_trace *tail; /* or NULL */
+	unsigned tail_frame;	     /* the frame in it */
+	unsigned frames;	     /* by itself */
+	struct gm_trace_frame *frame;
+	const uintptr_t *pc;
+	enum gm_trace_end end;
+	uintptr_t stop_start, stop_bytes;
+};
+
+struct gm_traces;
+
+/*
+ * The calling thread's traces for the loaded code's state `generation`. NULL where they are in use
+ * (by a walk that a signal interrupted, or by a thread that shares them) or there is no memory. To
+ * be given back.
+ */
+struct gm_traces *gm_traces_take(uint64_t generation);
+void gm_traces_give(struct gm_traces *traces);
+
+/* Room for the frames of a walk. */
+struct gm_trace_frame *gm_traces_room(struct gm_traces *traces);
+
+/* The last walk, or NULL; and the one that followed it when it came to this stack pointer, or NULL.
+ */
+const struct gm_trace *gm_traces_last(const struct gm_traces *traces);
+const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp);
+
+/* The walk that began at `sp` was this one, as far as it went. */
+void gm_traces_again(struct gm_traces *traces, uintptr_t sp, const struct gm_trace *trace);
+
+/* Keeps a walk that began at `sp`. NULL if it is too long. */
+const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp,
+				      const struct gm_trace_walk *walk);
+
+/* In the child of a fork: threads that were in a walk are not there any more. */
+void gm_traces_reset(void);
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * A loop that instructions.sh counts the instructions of: captures of a native stack of DEPTH
+ * frames, of which the CHANGED innermost differ from one capture to the next.
+ *
+ *     instructions DEPTH CHANGED ROUNDS on|off
+ *
+ * Two call sites, or two chains of calls with frames of different sizes, are taken in turn or, with
+ * CHANGED negative, at random. The last word is GPUMEMTRACE_STACK_CACHE's.
+ */
+#include "stack/stack.h"
+#include "store_double.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOINLINE  __attribute__((noinline))
+#define BARRIER() __asm__ volatile("" ::: "memory")
+
+static struct {
+	unsigned changed, rounds, dice;
+	bool at_random;
+	unsigned frames;
+} shape;
+
+/* What a wrapper of an allocating call does. */
+static NOINLINE void capture(void)
+{
+	struct gm_raw_stack raw;
+
+	gm_stack_capture(&raw, (uintptr_t)__builtin_return_address(0), 0);
+	gm_stack_intern(&raw, NULL);
+	shape.frames = raw.natives;
+	BARRIER();
+}
+
+static NOINLINE void chain_a(unsigned frames)
+{
+	if (frames)
+		chain_a(frames - 1);
+	else
+		capture();
+	BARRIER();
+}
+
+static NOINLINE void chain_b(unsigned frames)
+{
+	volatile char room[48];
+
+	room[0] = 0;
+	if (frames)
+		chain_b(frames - 1 + (unsigned)room[0]);
+	else
+		capture();
+	BARRIER();
+}
+
+static bool second(unsigned round)
+{
+	if (!shape.at_random)
+		return round & 1;
+	shape.dice = shape.dice * 1664525 + 1013904223;
+	return shape.dice >> 31;
+}
+
+static NOINLINE void loop(void)
+{
+	for (unsigned i = 0; i < shape.rounds; i++) {
+		if (shape.changed < 2) {
+			if (shape.changed && second(i))
+				capture();
+			else
+				capture();
+		} else if (second(i)) {
+			chain_a(shape.changed - 2);
+		} else {
+			chain_b(shape.changed - 2);
+		}
+		BARRIER();
+	}
+}
+
+static NOINLINE void descend(unsigned frames)
+{
+	if (frames)
+		descend(frames - 1);
+	else
+		loop();
+	BARRIER();
+}
+
+/* Frames under main, which libc's start adds to. */
+static unsigned outer_frames(void)
+{
+	unsigned rounds = shape.rounds, changed = shape.changed;
+
+	shape.rounds = 1;
+	shape.changed = 0;
+	loop();
+	shape.rounds = rounds;
+	shape.changed = changed;
+	return shape.frames - 1;
+}
+
+int main(int argc, char **argv)
+{
+	int changed = argc == 5 ? atoi(argv[2]) : 0;
+	unsigned depth, outer;
+
+	if (argc != 5) {
+		fprintf(stderr, "usage: %s DEPTH CHANGED ROUNDS on|off\n", argv[0]);
+		return 2;
+	}
+	store_double_reset();
+	gm_stack_init(GM_STACKS_NATIVE, 256);
+	gm_stack_cache(strcmp(argv[4], "off") != 0);
+	depth = (unsigned)atoi(argv[1]);
+	shape.changed = (unsigned)abs(changed);
+	shape.at_random = changed < 0;
+	shape.rounds = (unsigned)atoi(argv[3]);
+	outer = outer_frames() + (shape.changed ? shape.changed : 1) + 1;
+	descend(depth > outer ? depth - outer : 0);
+	printf("%u\n", shape.frames);
+	return 0;
+}
