@@ -7,5 +7,7 @@ import "./map.mjs";
 import "./sites.mjs";
 import "./compare.mjs";
 import "./page.mjs";
+import "./large.mjs";
+import "./readers.mjs";
 
 await runAll();

@@ -5,7 +5,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [modules, work] = process.argv.slice(2);
+export const modules = process.argv[2];
+const work = process.argv[3];
 const { chromium } = createRequire(join(modules, "index.js"))("playwright-core");
 const ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"];
@@ -29,6 +30,16 @@ export function holds(condition, what) {
 export const bytesIn = (locator) => locator.locator("[data-bytes]").evaluateAll((list) => list.map((one) => Number(one.dataset.bytes)));
 
 let browser;
+
+/** A page with nothing in it yet, closed at the test's end. */
+export async function blank() {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  page.troubles = [];
+  page.on("pageerror", (error) => page.troubles.push(`threw ${error.message}`));
+  opened.push(page);
+  return page;
+}
 
 /** Opens a page at a view; whatever it asks of a network, or throws, fails the test at its end. */
 export async function open(name, view = "overview", options = {}) {

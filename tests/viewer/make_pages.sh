@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the files that the tests look at, and of each its page and its document. SHIM, SIM, REPORT,
-# GOLDEN, REPLAY and TRACES come from meson. make_pages.sh FOLDER
+# GOLDEN, HISTORY, REPLAY and TRACES come from meson. make_pages.sh FOLDER
 set -eu
 work=$1 root=$(cd "$(dirname "$0")/../.." && pwd)
 export GPUMEMTRACE_QUIET=1
@@ -29,6 +29,15 @@ for name in train forgetful many hostile replay leaks killed clean torch timelin
 	"$REPORT" html -o "$name.html" "$name.gmt"
 	"$REPORT" export --format json -o "$name.json" "$name.gmt"
 done
+for format in collapsed perfetto pprof; do
+	"$REPORT" export --format $format -o train.$format train.gmt
+done
+# Over 10 MB of data in the page: every event of a long run.
+"$HISTORY" "$work/large.gmt" 900000 1000000000
+"$REPORT" html --no-symbols -o large.html large.gmt
+"$REPORT" export --no-symbols --format json -o large.json large.gmt
+time=$(python3 -c 'import json; print(json.load(open("large.json"))["marks"][0]["time_s"])')
+"$REPORT" export --no-symbols --format json --at "$time" -o large-half.json large.gmt
 "$REPORT" html -o compare.html train.gmt longer.gmt
 "$REPORT" diff --json train.gmt longer.gmt > compare.json
 "$REPORT" html -o ranks.html rank0.gmt rank1.gmt

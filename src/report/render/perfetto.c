@@ -23,6 +23,12 @@ static double micros(uint64_t ns)
 	return (double)ns / 1000;
 }
 
+/* From one slice to the next, less a nanosecond: readers add in floating point, and none may overlap. */
+static double span(uint64_t since_ns, uint64_t end_ns)
+{
+	return end_ns > since_ns ? micros(end_ns - since_ns - 1) : 0;
+}
+
 /* Adds an event: takes `args`, NULL for none. `ts` and `duration` in microseconds, NAN for none. */
 static void add(struct trace *trace, const char *phase, const char *name, int track, double ts,
 		double duration, json_t *args)
@@ -148,7 +154,7 @@ static void marks(struct trace *trace)
 
 		add(trace, "i", mark->name, TRACK_MARKS, micros(mark->record.time_ns), NAN, NULL);
 		add(trace, "X", mark->name, TRACK_MARKS, micros(mark->record.time_ns),
-		    micros(end > mark->record.time_ns ? end - mark->record.time_ns : 0), args);
+		    span(mark->record.time_ns, end), args);
 	}
 }
 
@@ -166,7 +172,7 @@ static void end_phase(struct passing *passing, uint64_t end_ns)
 {
 	if (passing->phase)
 		add(passing->trace, "X", passing->phase, TRACK_PHASES, micros(passing->since_ns),
-		    micros(end_ns > passing->since_ns ? end_ns - passing->since_ns : 0),
+		    span(passing->since_ns, end_ns),
 		    json_pack("{s:I}", "allocated_bytes", (json_int_t)passing->phase_bytes));
 	passing->phase = NULL;
 }

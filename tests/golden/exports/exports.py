@@ -64,10 +64,10 @@ def perfetto():
     line = [(e["ts"], e["args"]) for e in events if e["name"] == "device 0: tracked"]
     assert line == [(0, {"max": 20 * MIB, "min": 0}), (4000, {"max": 20 * MIB, "min": 20 * MIB})]
     slices = [(e["name"], e["ts"], e["dur"]) for e in events if e["ph"] == "X" and e["tid"] == 1]
-    assert slices == [("step 1", 1000, 3500), ('step "2"', 4500, 1500)], slices
+    assert slices == [("step 1", 1000, 3499.999), ('step "2"', 4500, 1499.999)], slices  # to a nanosecond before the next
     phases = [(e["name"], e["ts"], e["dur"], e["args"]["allocated_bytes"]) for e in events
               if e["ph"] == "X" and e["tid"] == 2]
-    assert phases == [("forward", 2000, 1000, 8 * MIB), ("backward", 3000, 1000, 4 * MIB),
+    assert phases == [("forward", 2000, 999.999, 8 * MIB), ("backward", 3000, 999.999, 4 * MIB),
                       ("forward", 4000, 0, 2 * MIB)], phases
     ooms = [(e["ts"], e["args"]["requested_bytes"]) for e in events if e.get("tid") == 3
             and e["ph"] == "i"]

@@ -1,6 +1,7 @@
 /*
  * Makes an output file with a complete history: PyTorch's blocks coming and going in segments of
- * cudaMalloc, a thousand or so live at any time, from a few dozen sites; the choices are a generator's.
+ * cudaMalloc, a thousand or so live at any time, from a few dozen sites, and a mark half-way; the choices
+ * are a generator's.
  * Arguments: the file, how many events, the cap in bytes.
  */
 #include "../budget/drive.h"
@@ -74,8 +75,11 @@ int main(int argc, char **argv)
 	events = strtoull(argv[2], NULL, 10);
 	gm_track_device(0, "made", (const uint8_t[16]){1}, 16ull << 30);
 	take_segments();
-	for (i = 0; i < events; i++)
+	for (i = 0; i < events; i++) {
+		if (i == events / 2)
+			gm_track_mark("half", GM_MARK_PROGRAM);
 		toggle(draw(SLOTS), live);
+	}
 	gm_track_end(GM_END_EXIT, 0);
 	return gm_store_finish() ? 4 : 0;
 }

@@ -8,6 +8,15 @@ trap 'rm -rf "$work"' EXIT
 "$2" summary --json --no-symbols "$work/long.gmt" > "$work/end"
 time=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["process"]["duration_s"])' "$work/end")
 "$2" export --format zst -o "$work/long.zst" "$work/long.gmt"
+# more than a ring holds: exports have every event
+"$2" export --format sqlite --no-symbols -o "$work/long.db" "$work/long.gmt"
+python3 - "$work/long.db" "$work/end" << 'EOF'
+import json, sqlite3, sys
+counts = dict(sqlite3.connect(sys.argv[1]).execute("SELECT op, count(*) FROM events GROUP BY op"))
+sites = json.load(open(sys.argv[2]))["sites"]
+assert counts == {"alloc": sum(s["allocations"] for s in sites), "free": sum(s["frees"] for s in sites)}, counts
+assert sum(counts.values()) > 200000
+EOF
 for file in long.gmt long.zst; do
 	"$2" summary --json --no-symbols --at "$time" "$work/$file" > "$work/then"
 	python3 "$3" "$work/then" "$work/end"
