@@ -70,14 +70,18 @@ static char *absolute(const char *pattern)
 	return asprintf(&path, "%s/%s", here, pattern) < 0 ? NULL : path;
 }
 
+/*
+ * A preload that is there already stays in front: of one that turns cudaMalloc into other calls (a
+ * memory saver) we then see these and nothing twice, and a sanitizer's must be the first.
+ */
 static bool set_environment(const char *shim, const char *out)
 {
 	const char *before = getenv("LD_PRELOAD");
 	char *preload;
 	bool ok;
 
-	if (asprintf(&preload, "%s%s%s", shim, before && *before ? ":" : "",
-		     before && *before ? before : "") < 0)
+	if (asprintf(&preload, "%s%s%s", before && *before ? before : "", before && *before ? ":" : "",
+		     shim) < 0)
 		return false;
 	ok = setenv("LD_PRELOAD", preload, 1) == 0 && setenv("GPUMEMTRACE_OUT", out, 1) == 0;
 	free(preload);

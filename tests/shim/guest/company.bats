@@ -44,6 +44,44 @@ load ../helpers
 	done
 }
 
+@test "a preload catches crashes as libSegFault does, before and after us" {
+	local shim=$SHIM
+	for SHIM in "$GUEST/hook_segv.so:$shim" "$shim:$GUEST/hook_segv.so"; do
+		for way in segv:139 abort:134; do
+			rm -f "$work"/out.gmt*
+			run traced "$GUEST/guest_ends" ${way%:*}
+			[ "$status" -eq "${way#*:}" ]
+			[ "$(grep -c 'segv hook used' <<< "$output")" -eq 1 ]
+			[[ $output == *guest_ends* ]]
+			report
+			is .process.end '"killed"'
+			is .file.complete true
+			is '[.sites[] | select(.live_bytes == 12345)] | length' 1
+		done
+	done
+}
+
+@test "a memory saver in front of us: paused and resumed, to the byte" {
+	SHIM=$GUEST/hook_saver.so:$SHIM
+	for way in "" paused; do
+		rm -f "$work"/out.gmt
+		HOOK_TELLS=1 traced "$GUEST/guest_saver" $way 2> "$work/error"
+		grep -q 'saver hook used' "$work/error"
+		report
+		same live '.totals[0].current_bytes'
+		is '.totals[0].peak_bytes' $((40 << 20))
+		is '[.usage[] | [.kind, .allocations, .failures]]' '[["vmm",20,0]]'
+		is .errors '[]'
+	done
+}
+
+@test "run: a preload that is there stays in front" {
+	LD_PRELOAD=$GUEST/hook_saver.so "$REPORT" run -q -o "$work/out.gmt" -- "$GUEST/guest_saver" | head -n 1 > "$work/said"
+	report
+	same live '.totals[0].current_bytes'
+	is '[.usage[].kind]' '["vmm"]'
+}
+
 @test "a program with a dlsym of its own" {
 	traced "$GUEST/guest_own_dlsym" "$PROGRAMS/plugin13.so"
 	[ "$(jq .seen "$work/said")" -gt 0 ]

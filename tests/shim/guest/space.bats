@@ -39,6 +39,25 @@ teardown() {
 	"$REPORT" summary "$work/small/out.gmt" | grep -qi dropped
 }
 
+@test "a quota: of the first kilobyte, and of the first megabyte" {
+	local device
+	chmod 755 "$work"
+	mkdir "$work/small"
+	truncate -s 48M "$work/image" && mkfs.ext4 -q -O quota -E quotatype=usrquota "$work/image" 2> /dev/null &&
+		mount -o loop,usrquota "$work/image" "$work/small" 2> /dev/null || skip "no ext4 with quotas here"
+	device=$(findmnt -no SOURCE "$work/small")
+	mkdir -m 777 "$work/small/open"
+	for kib in 4 1024; do
+		python3 "$BATS_TEST_DIRNAME/quota.py" "$device" "$(id -u nobody)" $kib || skip "no quotactl here"
+		GPUMEMTRACE_OUT=$work/small/open/$kib.gmt setpriv --reuid nobody --clear-groups \
+			env LD_PRELOAD="$SHIM" "$GUEST/guest_fill" > "$work/said" 2> "$work/error"
+	done
+	[ ! -s "$work/small/open/4.gmt" ] || return 1
+	"$REPORT" summary --json "$work/small/open/1024.gmt" > "$work/document"
+	is '.file.dropped_events > 0' true
+	is .process.end '"exit"'
+}
+
 @test "file cap reached: bounded, dropped, counted, shown" {
 	GPUMEMTRACE_MAX_FILE=4MiB traced "$GUEST/guest_fill"
 	[ "$(stat -c %s "$work/out.gmt")" -le $((4 << 20)) ]
