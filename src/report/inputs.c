@@ -1,8 +1,9 @@
 /*
- * Finding output files in directories, see inputs.h. Calls libc, and the importer's test for
- * snapshots.
+ * Finding output files in directories, see inputs.h. Calls libc, and the tests for snapshots and
+ * archives.
  */
 #include "report/inputs.h"
+#include "report/history/archive.h"
 #include "report/import/import.h"
 #include "store/layout.h"
 #include <ctype.h>
@@ -65,7 +66,7 @@ static bool begins_as_output(const char *path)
 	       (memcmp(head, GM_MAGIC, sizeof(GM_MAGIC)) == 0 ||
 		memcmp(head, POINTER_MAGIC, sizeof(POINTER_MAGIC) - 1) == 0);
 	fclose(file);
-	return ours || gm_import_detect(path);
+	return ours || gm_import_detect(path) || gm_archive_detect(path);
 }
 
 static void add(struct gm_inputs *inputs, const char *path)

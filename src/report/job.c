@@ -86,11 +86,16 @@ static uint64_t ended_realtime(const struct gm_doc *doc)
 /* Why `doc` does not count beside `other`; NULL if it does. */
 static const char *superseded_by(const struct gm_doc *doc, const struct gm_doc *other)
 {
+	bool same_process =
+		doc->header->pid == other->header->pid &&
+		doc->header->started_realtime_ns == other->header->started_realtime_ns;
+
 	if (doc->header->rank != other->header->rank)
 		return NULL;
-	if (is_numbered(doc->path, other->path, ".snap") && doc->header->pid == other->header->pid &&
-	    doc->header->started_realtime_ns == other->header->started_realtime_ns)
+	if (same_process && is_numbered(doc->path, other->path, ".snap"))
 		return "snapshot";
+	if (same_process && doc->archive && !other->archive)
+		return "archive";
 	if (other->header->started_realtime_ns <= ended_realtime(doc))
 		return NULL;
 	if (is_numbered(doc->path, other->path, ".old"))

@@ -34,7 +34,7 @@ struct gm_job {
  *
  * A file is superseded, and counts neither in totals nor in what is compared, if a later attempt of
  * the same rank is there too (it began after this one ended: the same job id, or NAME.oldN of NAME),
- * or if it is a copy (NAME.snapN of NAME).
+ * or if it is a copy (NAME.snapN of NAME, a packed one of a file that is there too).
  */
 struct gm_job *gm_job_open(char **paths, unsigned count, const struct gm_options *options,
 			   void (*complain)(const char *sentence));

@@ -71,6 +71,12 @@ static int write_in_place(struct gm_cli *cli, const struct gm_export_format *for
 	return written ? GM_EXIT_FINE : GM_EXIT_INPUT;
 }
 
+static int refuse_several(const struct gm_export_format *format, unsigned files)
+{
+	return gm_usage_error("--format %s holds one process; name one file of the %u", format->name,
+			      files);
+}
+
 int gm_cmd_export(struct gm_cli *cli)
 {
 	const struct gm_export_format *format = cli->format ? gm_export_find(cli->format) : NULL;
@@ -83,17 +89,15 @@ int gm_cmd_export(struct gm_cli *cli)
 		return gm_usage_error("--format %s needs -o OUT", format->name);
 	if (format->write_path) {
 		gm_cli_find_inputs(cli);
-		return write_in_place(cli, format);
+		return cli->words_count > 1 && !format->adds ? refuse_several(format, cli->words_count)
+							     : write_in_place(cli, format);
 	}
 	cli->options.keep_records = true;
 	job = gm_cli_open(cli);
 	if (!job)
 		return GM_EXIT_INPUT;
-	if (job->count > 1 && !format->write_job)
-		rc = gm_usage_error("--format %s holds one process; name one file of the %u",
-				    format->name, job->count);
-	else
-		rc = write_to_file(cli, format, job);
+	rc = job->count > 1 && !format->write_job ? refuse_several(format, job->count)
+						  : write_to_file(cli, format, job);
 	gm_job_free(job);
 	return rc;
 }

@@ -9,24 +9,24 @@
 #include <string.h>
 
 const struct gm_export_format gm_export_formats[] = {
-	{"json", "the document of --json", gm_export_json, NULL, gm_export_json_job},
+	{"json", "the document of --json", gm_export_json, NULL, gm_export_json_job, false},
 	{"jsonl", "the document of each file as a line, to be appended (docs/fleet.md)",
-	 gm_export_jsonl, NULL, gm_export_jsonl_job},
+	 gm_export_jsonl, NULL, gm_export_jsonl_job, false},
 	{"collapsed", "stacks for flamegraph.pl and speedscope", gm_export_collapsed, NULL,
-	 gm_export_collapsed_job},
+	 gm_export_collapsed_job, false},
 	{"perfetto", "trace for ui.perfetto.dev: levels over time, phases, marks",
-	 gm_export_perfetto, NULL, NULL},
+	 gm_export_perfetto, NULL, NULL, false},
 	{"pprof", "profile for pprof: live, peak and total memory by stack", gm_export_pprof, NULL,
-	 NULL},
+	 NULL, false},
 	{"torch-snapshot", "pickle for pytorch.org/memory_viz and torch.cuda._memory_viz",
-	 gm_export_torch_snapshot, NULL, NULL},
+	 gm_export_torch_snapshot, NULL, NULL, false},
 	{"sqlite", "tables for SQL, added to those of other runs in OUT (docs/sql.md)", NULL,
-	 gm_export_sqlite, NULL},
+	 gm_export_sqlite, NULL, true},
 	{"zst", "the file and its complete history in one, compressed; read like a file", NULL,
-	 gm_export_zst, NULL},
-	{"csv", "a line per site", gm_export_csv, NULL, gm_export_csv_job},
+	 gm_export_zst, NULL, false},
+	{"csv", "a line per site", gm_export_csv, NULL, gm_export_csv_job, false},
 	{"openmetrics", "metrics for Prometheus' textfile collector", gm_export_openmetrics, NULL,
-	 gm_export_openmetrics_job},
+	 gm_export_openmetrics_job, false},
 };
 
 const unsigned gm_export_formats_count = sizeof(gm_export_formats) / sizeof(gm_export_formats[0]);

@@ -16,6 +16,7 @@ struct gm_export_format {
 			  char *error, size_t error_bytes);
 	/* Several processes in one; NULL if the format holds one. */
 	int (*write_job)(struct gm_job *job, const struct gm_options *options, FILE *file);
+	bool adds; /* write_path adds to what is there, so several files may follow each other */
 };
 
 extern const struct gm_export_format gm_export_formats[];

@@ -224,3 +224,18 @@ found() {
 	"$REPORT" diff "$work/before" "$work/job" > "$work/said"
 	grep -Eq '^ +2 +device 0 +5.86 KiB +1000 B' "$work/said"
 }
+
+@test "copies of a process in its directory are shown and not counted" {
+	for number in 1 2 3; do rank $number device 0 keep 1000; done
+	GPUMEMTRACE_EVENTS=all rank 0 device 0 keep 1000
+	"$REPORT" export --format zst -o "$work/job/node0/rank0.gmt.zst" "$work/job/node0/rank0.gmt"
+	cp "$work/job/node0/rank1.gmt" "$work/job/node0/rank1.gmt.snap1"
+	[ -e "$work/job/node0/rank0.gmt.events" ]
+	job summary
+	[ ! -s "$work/error" ]
+	is .job.ranks 4
+	is '[.runs[].process.superseded] | sort' '[null,null,null,null,"archive","snapshot"]'
+	is '[.job.totals[].current_bytes] | add' 4000
+	run "$REPORT" export --format zst -o "$work/all.zst" "$work/job"
+	[ "$status" -eq 2 ]
+}
