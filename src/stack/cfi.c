@@ -45,6 +45,19 @@ void gm_cfi_forget(void)
 	__atomic_fetch_add(&cfi.generation, 1, __ATOMIC_RELEASE);
 }
 
+#define PLAIN (1ull << 6)
+
+/* What compilers mostly emit: the frame is of one size, and rbp saved in it if at all. */
+static bool is_plain(const struct gm_cfi_rule *rule)
+{
+	int32_t size = rule->cfa_offset, saved = size + rule->bp_offset;
+
+	if (rule->kind != GM_CFI_SP || size < 8 || size >= (int32_t)UNASKED || size & 7)
+		return false;
+	return rule->bp == GM_CFI_BP_SAME ||
+	       (rule->bp == GM_CFI_BP_AT_CFA && saved >= 0 && saved < size && !(saved & 7));
+}
+
 /* A rule in one word; never 0. */
 static uint64_t pack(const struct gm_cfi_rule *rule)
 {
@@ -54,7 +67,7 @@ static uint64_t pack(const struct gm_cfi_rule *rule)
 	    rule->bp_offset >= OFFSET_LIMIT || rule->bp_offset < -OFFSET_LIMIT)
 		return 1;
 	return 1 | (uint64_t)rule->kind << 1 | (uint64_t)rule->bp << 4 |
-	       ((uint64_t)(uint32_t)rule->cfa_offset & mask) << 8 |
+	       (is_plain(rule) ? PLAIN : 0) | ((uint64_t)(uint32_t)rule->cfa_offset & mask) << 8 |
 	       ((uint64_t)(uint32_t)rule->bp_offset & mask) << (8 + OFFSET_BITS);
 }
 
@@ -221,6 +234,26 @@ static inline bool step(struct place *place, struct gm_trace_frame *frame, uint6
 	return true;
 }
 
+/* The same by a plain rule, where the stack's end is known to be further out. */
+static inline bool step_plainly(struct place *place, struct gm_trace_frame *frame, uint64_t rule,
+				uintptr_t end)
+{
+	uintptr_t cfa = place->sp + (uintptr_t)cfa_offset_of(rule), saved;
+
+	if (!(rule & PLAIN) || cfa > end)
+		return false;
+	frame->saves = frame->loads = GM_TRACE_NOT;
+	frame->flags = 0;
+	if (bp_of(rule) != GM_CFI_BP_SAME) {
+		saved = cfa + (uintptr_t)bp_offset_of(rule);
+		frame->saves = (uint16_t)((saved - place->sp) / 8);
+		place->bp = word_at(saved);
+	}
+	place->pc = word_at(cfa - 8);
+	place->sp = cfa;
+	return true;
+}
+
 /* A walk on its way. `now.frames` are behind it, of which walk->pc has the return addresses. */
 struct walker {
 	struct gm_walk *walk;
@@ -238,12 +271,11 @@ static inline bool is_of_use(const struct walker *w, const struct gm_trace *trac
 	       gm_trace_frames(trace)[trace->frames - 1].sp <= w->end;
 }
 
-static inline bool stands_at(const struct walker *w, const struct gm_trace *trace,
+static inline bool stands_at(const struct place *place, const struct gm_trace *trace,
 			     const struct gm_trace_frame *frame)
 {
-	return frame->sp == w->place.sp &&
-	       trace->pc[frame - gm_trace_frames(trace)] == w->place.pc &&
-	       (frame->bp == w->place.bp || !(frame->flags & GM_TRACE_LIVE_BP));
+	return frame->sp == place->sp && trace->pc[frame - gm_trace_frames(trace)] == place->pc &&
+	       (frame->bp == place->bp || !(frame->flags & GM_TRACE_LIVE_BP));
 }
 
 static inline const struct gm_trace_word *first_changed(const struct gm_trace_word *word,
@@ -317,43 +349,59 @@ static inline enum followed follow(struct walker *w, const struct gm_trace *trac
 static enum gm_trace_end run(struct walker *w, const struct gm_trace *last, unsigned at,
 			     uint64_t generation)
 {
-	const uintptr_t stop_start = w->now.stop_start, stop_bytes = w->now.stop_bytes;
 	const struct gm_trace_frame *const first = last ? gm_trace_frames(last) : NULL;
 	const struct gm_trace_frame *const outermost = last ? first + last->frames : NULL;
 	const struct gm_trace_frame *old = last ? first + at : NULL;
+	const struct gm_walk asked = *w->walk;
+	const uintptr_t end = w->end;
+	struct place place = w->place; /* in registers, as far as they reach */
+	unsigned frames = w->now.frames, stepped = 0;
 	struct gm_object object;
-	uint64_t rule;
+	enum gm_trace_end how;
 
 	object.start = object.end = 0;
-	for (;;) {
+	for (;; frames++, stepped++) {
 		struct gm_trace_frame *frame;
+		uint64_t rule;
 
-		while (old < outermost && old->sp < w->place.sp)
+		while (old < outermost && old->sp < place.sp)
 			old++;
-		if (old < outermost && stands_at(w, last, old)) {
+		if (old < outermost && stands_at(&place, last, old)) {
+			w->place = place;
+			w->now.frames = frames;
 			at = (unsigned)(old - first);
-			if (follow(w, last, &at) == TO_THE_END)
+			if (follow(w, last, &at) == TO_THE_END) {
+				w->walk->stepped = stepped;
 				return last->end;
+			}
 			old = first + at;
+			place = w->place;
+			frames = w->now.frames;
 		}
-		frame = w->now.frame + (w->now.frames & w->keeps);
-		frame->sp = w->place.sp;
-		frame->bp = w->place.bp;
-		w->walk->pc[w->now.frames] = w->place.pc;
-		w->walk->frames = w->now.frames + 1;
-		if (w->place.pc - stop_start < stop_bytes)
-			return GM_TRACE_STOP;
-		if (w->walk->frames == w->walk->max)
-			return GM_TRACE_ROOM;
-		w->walk->stepped++;
-		rule = look_up(w->place.pc, generation, &object);
-		if (!step(&w->place, frame, rule, w->end))
-			return kind_of(rule) == GM_CFI_END ? GM_TRACE_END : GM_TRACE_STUCK;
-		if (!w->place.pc)
-			return GM_TRACE_NULL;
-		w->now.frames++;
+		asked.pc[frames] = place.pc;
+		frame = w->now.frame + (frames & w->keeps);
+		frame->sp = place.sp;
+		frame->bp = place.bp;
+		how = GM_TRACE_STOP;
+		if (place.pc - asked.stop_start < asked.stop_bytes)
+			break;
+		how = GM_TRACE_ROOM;
+		if (frames + 1 == asked.max)
+			break;
+		rule = look_up(place.pc, generation, &object);
+		how = kind_of(rule) == GM_CFI_END ? GM_TRACE_END : GM_TRACE_STUCK;
+		if (!step_plainly(&place, frame, rule, end) && !step(&place, frame, rule, end))
+			break;
+		how = GM_TRACE_NULL;
+		if (!place.pc)
+			break;
 	}
+	w->now.frames = frames;
+	w->walk->frames = frames + 1;
+	w->walk->stepped = stepped;
+	return how;
 }
+
 /* The trace is of this walk: what its frames hash to. */
 static inline void note_hash(struct gm_walk *walk, const struct gm_trace *trace)
 {
@@ -383,7 +431,7 @@ static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, u
 
 	w->now.frame = gm_traces_room(traces);
 	w->keeps = ~0u;
-	if (is_of_use(w, next) && stands_at(w, next, gm_trace_frames(next)) &&
+	if (is_of_use(w, next) && stands_at(&w->place, next, gm_trace_frames(next)) &&
 	    follow(w, next, &at) == TO_THE_END) {
 		note_hash(w->walk, next);
 		gm_traces_again(traces, sp, next);
