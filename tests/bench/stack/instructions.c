@@ -4,12 +4,14 @@
  *
  *     instructions DEPTH CHANGED ROUNDS on|off
  *
- * Two call sites, or two chains of calls with frames of different sizes, are taken in turn or, with
- * CHANGED negative, at random. The last word is GPUMEMTRACE_STACK_CACHE's.
+ * Two call sites, or two chains of calls with frames of different sizes, are taken in turn. With
+ * CHANGED negative, the frames lie elsewhere each time, 900 places at random, so that hardly any
+ * two captures follow each other twice. The last word is GPUMEMTRACE_STACK_CACHE's.
  */
 #include "stack/stack.h"
 #include "store_double.h"
 
+#include <alloca.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,23 +57,31 @@ static NOINLINE void chain_b(unsigned frames)
 	BARRIER();
 }
 
-static bool second(unsigned round)
+static NOINLINE void elsewhere(void)
 {
-	if (!shape.at_random)
-		return round & 1;
+	volatile char *room;
+
 	shape.dice = shape.dice * 1664525 + 1013904223;
-	return shape.dice >> 31;
+	room = alloca(16 + (shape.dice >> 16) % 900 * 16);
+	room[0] = 0;
+	if (shape.changed < 2)
+		capture();
+	else
+		chain_a(shape.changed - 2);
+	BARRIER();
 }
 
 static NOINLINE void loop(void)
 {
 	for (unsigned i = 0; i < shape.rounds; i++) {
-		if (shape.changed < 2) {
-			if (shape.changed && second(i))
+		if (shape.at_random) {
+			elsewhere();
+		} else if (shape.changed < 2) {
+			if (shape.changed && i & 1)
 				capture();
 			else
 				capture();
-		} else if (second(i)) {
+		} else if (i & 1) {
 			chain_a(shape.changed - 2);
 		} else {
 			chain_b(shape.changed - 2);

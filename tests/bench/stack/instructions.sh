@@ -32,7 +32,7 @@ for depth in 36 60; do
 			"$(native "$depth" "$changed" off)"
 	done
 done
-echo "(in turn; negative: at random)"
+echo "(in turn; negative: in other places each time)"
 [ $# -gt 0 ] || exit 0
 timing=$1
 shift
