@@ -13,13 +13,13 @@ load ../../shim/helpers
 	done
 	"$COPY" 1000 "$work/job" "$work"/small/*.gmt
 	echo broken > "$work/job/5/rank40.gmt"
-	run "$REPORT" summary --json "$work/job"
-	[ "$status" -eq 3 ]
-	"$REPORT" summary --json "$work/job" > "$work/document" 2> "$work/error" || [ $? -eq 3 ]
+	# what is asked of the large document, once
+	{ "$REPORT" summary --json "$work/job" 2> "$work/error" || echo $? > "$work/status"; } |
+		jq '{job, ranks: [.runs[].process.rank]}' > "$work/document"
+	[ "$(cat "$work/status")" -eq 3 ]
 	grep -q 'job/5/rank40.gmt: is ' "$work/error"
 	is .job.ranks 999
-	is '.runs | length' 999
-	is '[.runs[].process.rank] | . == sort and length == (unique | length)' true
+	is '.ranks | length == 999 and . == sort and length == (unique | length)' true
 	# a hundred and twenty-five times eight, but for rank 40, which is a rank 0
 	is '[.job.totals[].current_bytes] | add' $((125 * expected - (101 << 20)))
 	is '[.job.findings[] | select(.id == "leak.exit") | .ranks | length] | unique' '[999]'
