@@ -117,11 +117,6 @@ struct gm_history gm_load_history(struct gm_doc *doc)
 	return history;
 }
 
-bool gm_history_from_start(struct gm_doc *doc)
-{
-	return doc->journal || doc->header->event_head <= gm_reader_count(doc->reader, GM_TABLE_EVENTS);
-}
-
 void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
 		     void *data)
 {
@@ -144,6 +139,21 @@ void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_rec
 			visit(&event, data);
 	}
 	gm_replay_free(&replay);
+}
+
+const char *gm_history_gap(struct gm_doc *doc)
+{
+	const struct gm_journal_header *header = doc->journal ? gm_journal_header(doc->journal) : NULL;
+
+	if (header && gm_journal_damage(doc->journal))
+		return gm_arena_printf(&doc->arena, "the history of %s %s; what comes after that is left out",
+				       doc->path, gm_journal_damage(doc->journal));
+	if (header && header->lost)
+		return gm_arena_printf(&doc->arena,
+				       "the history of %s ends after %.9g s; %llu later events are left out",
+				       doc->path, (double)header->lost_from_ns / 1e9,
+				       (unsigned long long)header->lost);
+	return NULL;
 }
 
 /* The last of many events, in a ring of their own. */

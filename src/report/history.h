@@ -24,8 +24,8 @@ struct gm_history gm_load_last_history(struct gm_doc *doc, unsigned most);
 void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
 		     void *data);
 
-/* True when gm_history_each begins at the start of the run. */
-bool gm_history_from_start(struct gm_doc *doc);
+/* What gm_history_each cannot reach, once it has been called: a sentence in the arena; NULL: nothing. */
+const char *gm_history_gap(struct gm_doc *doc);
 
 /*
  * Change of a level's total by an event, in bytes: what `totals` and `torch` count (owned memory at

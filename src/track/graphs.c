@@ -181,7 +181,7 @@ static void launch_failed(const struct executable *executable, const struct gm_e
 	struct gm_event event = *launch;
 	struct definition *definition;
 	struct gm_site_record *site;
-	uint32_t i;
+	uint32_t i, number;
 
 	event.bytes = 0;
 	for (i = 0; i < executable->count; i++) {
@@ -191,11 +191,12 @@ static void launch_failed(const struct executable *executable, const struct gm_e
 		event.bytes += definition->event.bytes;
 		event.device = definition->event.device;
 	}
-	site = gm_store_record(GM_TABLE_SITES, gm_site(&event));
+	number = gm_site(&event);
+	site = gm_store_record(GM_TABLE_SITES, number);
 	if (site)
 		site->failures++;
 	gm_levels_failed(event.device, GM_LEVEL_DRIVER, GM_KIND_GRAPH);
-	gm_history(GM_OP_ALLOC_FAILED, &event, 0, GM_NONE);
+	gm_history(GM_OP_ALLOC_FAILED, &event, 0, number);
 }
 
 static void end_live(struct gm_alloc_record *record, uint32_t number, const struct gm_event *launch,

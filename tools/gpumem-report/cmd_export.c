@@ -3,6 +3,7 @@
  */
 #include "cli.h"
 #include "report/progress.h"
+#include "report/history.h"
 #include "report/render/export.h"
 #include "report/symbolize.h"
 #include <string.h>
@@ -21,6 +22,15 @@ static int refuse(const struct gm_cli *cli)
 			      names);
 }
 
+/* What of a complete history did not get into the export. */
+static void say_gap(struct gm_doc *doc)
+{
+	const char *gap = gm_history_gap(doc);
+
+	if (gap)
+		gm_cli_complain(gap);
+}
+
 static int write_to_file(struct gm_cli *cli, const struct gm_export_format *format,
 			 struct gm_job *job)
 {
@@ -31,6 +41,7 @@ static int write_to_file(struct gm_cli *cli, const struct gm_export_format *form
 		return GM_EXIT_USAGE;
 	rc = job->count > 1 ? format->write_job(job, &cli->options, file)
 			    : format->write(job->docs[0], &cli->options, file);
+	say_gap(job->docs[0]);
 	if (file != stdout && fclose(file) != 0)
 		rc = -1;
 	if (rc)
@@ -60,6 +71,7 @@ static int write_in_place(struct gm_cli *cli, const struct gm_export_format *for
 			continue;
 		}
 		rc = format->write_path(doc, &options, cli->out_path, error, sizeof(error));
+		say_gap(doc);
 		gm_doc_free(doc);
 		written++;
 	}

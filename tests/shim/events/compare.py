@@ -1,8 +1,8 @@
 """Holds what --at says of a moment against a document that was made of that moment independently.
 
-compare.py DOCUMENT_AT DOCUMENT [ring]: usage, totals, PyTorch, virtual memory, holes, sites, categories and
+compare.py DOCUMENT_AT DOCUMENT [ring] [no-peaks]: usage, totals, PyTorch, virtual memory, holes, sites, categories and
 marks must be equal, except for what no history holds: physical peaks, pools, counts of retries; and of
-a ring, reserved address space and with it where segments end.
+a ring, reserved address space and with it where segments end, and once events have left it, peaks.
 """
 import json
 import sys
@@ -10,9 +10,14 @@ import sys
 LISTS = ["usage", "totals", "torch", "vmm", "fragmentation", "sites", "categories"]
 NOT_HELD = {"physical_peak_bytes", "utilization_percent", "alloc_retries", "ooms"}
 NOT_IN_RING = {"reserved_va_bytes"}
+PEAKS = {"peak_bytes", "peak_at_s", "bytes_at_peak", "allocated_peak_bytes", "reserved_peak_bytes", "windows", "last_s",
+         "verdict"}
 
 then, there = (json.load(open(path)) for path in sys.argv[1:3])
 left_out = NOT_HELD | (NOT_IN_RING if "ring" in sys.argv[3:] else set())
+if "no-peaks" in sys.argv[3:]:
+    left_out |= PEAKS
+    assert all(row["peak_bytes"] is None for row in then["usage"] + then["totals"] + then["sites"])
 differences = []
 
 

@@ -129,6 +129,22 @@ snapshots_equal() {
 	run "$REPORT" summary --at "$(jq .process.duration_s "$work/document")" "$work/out.gmt"
 	[ "$status" -eq 3 ]
 	[[ $output == *"give an earlier moment"* ]]
+	"$REPORT" export --format perfetto -o "$work/trace" "$work/out.gmt" 2> "$work/errors"
+	grep -q 'the history of .* ends after .* left out' "$work/errors"
+	run "$REPORT" export --format zst -o "$work/packed" "$work/out.gmt" "$work/out.gmt"
+	[ "$status" -eq 2 ]
+}
+
+@test "a damaged history is said to be one, and the file is fine without it" {
+	replayed native
+	report
+	printf 'x' | dd of="$work/out.gmt.events" bs=1 seek=4096 conv=notrunc status=none
+	"$REPORT" summary --json "$work/out.gmt" | cmp - "$work/document"
+	run "$REPORT" summary --at "$(jq .process.duration_s "$work/document")" "$work/out.gmt"
+	[ "$status" -eq 3 ]
+	[[ $output == *"has a damaged part before that moment"* ]]
+	"$REPORT" export --format torch-snapshot -o "$work/snapshot" "$work/out.gmt" 2> "$work/errors"
+	grep -q 'has a damaged part; what comes after that is left out' "$work/errors"
 }
 
 @test "a disk that fills up: the file goes on without a history, and no SIGBUS" {
