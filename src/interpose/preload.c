@@ -39,7 +39,7 @@ static struct {
 
 static void load(void);
 
-uint32_t gm_readiness;
+GM_HOT uint32_t gm_readiness;
 
 bool gm_find_disabled(void)
 {

@@ -41,7 +41,7 @@ static struct {
 	struct call_site sites[SITE_SLOTS];
 } resolve;
 
-uint32_t gm_generation; /* raised by every dlclose */
+GM_HOT uint32_t gm_generation; /* raised by every dlclose */
 
 /* This thread holds the lock: a signal handler that comes between must not wait for it. */
 static __thread uint8_t resolving __attribute__((tls_model("initial-exec")));

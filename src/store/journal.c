@@ -19,7 +19,7 @@
 #define ADDRESS_SHARE 8u /* of RLIMIT_AS */
 #define MOST_YIELDS   1000u
 
-bool gm_journal_on;
+GM_HOT bool gm_journal_on;
 
 static struct {
 	struct gm_lock lock; /* guards the taking of chunks against the end; the rest is the tracker's */

@@ -62,7 +62,7 @@ struct table {
 	uint32_t next;		/* records handed out; the first not yet published is in the header */
 };
 
-struct gm_header *gm_file;
+GM_HOT struct gm_header *gm_file;
 
 static struct {
 	struct gm_lock lock;	/* guards the directory, chunk hand-out and the string table */

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct gm_live gm_live = {.empty = GM_NONE};
+GM_HOT_BOOKS struct gm_live gm_live = {.empty = GM_NONE};
 
 __thread uint32_t gm_thread_id __attribute__((tls_model("initial-exec")));
 

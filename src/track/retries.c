@@ -34,7 +34,7 @@ struct chain {
 };
 
 static struct chain chains[CHAINS];
-unsigned gm_open_chains;
+GM_HOT unsigned gm_open_chains;
 static uint64_t max_split_bytes; /* PyTorch's max_split_size, 0: not set (atomic) */
 
 void gm_retries_reset(void)

@@ -28,7 +28,7 @@ struct site_entry {
 
 static struct site_entry *sites;
 
-struct gm_latest_sites gm_latest_sites;
+GM_HOT struct gm_latest_sites gm_latest_sites;
 
 void gm_sites_reset(void)
 {

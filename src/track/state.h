@@ -21,11 +21,11 @@
  */
 struct gm_track {
 	struct gm_lock lock;
-	struct gm_arena arena;	/* uthash's memory and the history of frees */
 	uint64_t now_ns;	/* time of the event in hand */
 	uint64_t window_end_ns; /* when the next window is due, UINT64_MAX: at a mark */
 	struct gm_level_record *levels[GM_SLOTS][GM_LEVELS];
 	struct gm_usage_record *usage[GM_SLOTS][GM_KINDS];
+	struct gm_arena arena;	/* uthash's memory, the live table's index and the history of frees */
 };
 
 extern struct gm_track gm_track __attribute__((visibility("hidden")));

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define COUNTED 16u /* own memory is counted at the first event and at every so many */
+
 struct gm_track gm_track;
 
 uint32_t gm_function_numbers[GM_MOST_FUNCTIONS];
@@ -60,7 +62,8 @@ static void count_own_bytes(void)
 
 void gm_track_leave(void)
 {
-	count_own_bytes();
+	if (gm_file->events % COUNTED == 1)
+		count_own_bytes();
 	gm_file->last_event_ns = gm_track.now_ns;
 	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELEASE);
 	gm_lock_release(&gm_track.lock);
