@@ -376,6 +376,34 @@ static void test_own_frames(void **state)
 	}
 }
 
+/* GPUMEMTRACE_STACK_CACHE: the same stack with and without, and walks that make no use of others.
+ */
+static void test_without_cache(void **state)
+{
+	volatile unsigned times = 5; /* so that the loop stays one, with one call */
+	uintptr_t pc[GM_MAX_DEPTH];
+	uint32_t stack[5];
+	unsigned stepped[5];
+
+	(void)state;
+	if (!probe_start_with("unwind tables", 64))
+		skip();
+	for (unsigned i = 0; i < times; i++) {
+		struct gm_walk walk = {.pc = pc, .max = GM_MAX_DEPTH};
+
+		gm_stack_cache(i < 3);
+		gm_native_walk(&walk);
+		stepped[i] = walk.stepped;
+		stack[i] = probe_stack(0);
+	}
+	gm_stack_cache(true);
+	for (unsigned i = 1; i < 5; i++)
+		assert_int_equal(stack[i], stack[0]);
+	assert_int_equal(stepped[2], 0); /* what came before was as it was the time before */
+	assert_true(stepped[3] > 3);
+	assert_int_equal(stepped[4], stepped[3]);
+}
+
 /* A return address that the unwinder does not meet (a wrapper it cannot see through) comes first.
  */
 static void test_caller_not_found(void **state)
@@ -492,6 +520,7 @@ int main(void)
 		cmocka_unit_test(test_exact_depth),
 		cmocka_unit_test(test_own_frames),
 		cmocka_unit_test(test_caller_not_found),
+		cmocka_unit_test(test_without_cache),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_signal_handler),
 		cmocka_unit_test(test_stays_private),
