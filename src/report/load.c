@@ -3,7 +3,6 @@
  * --kind and --level. The names of kinds, levels and verdicts stand here too.
  */
 #include "report/classify.h"
-#include "report/history/archive.h"
 #include "report/history/fine_timeline.h"
 #include "report/history/journal_file.h"
 #include "report/history/moment.h"
@@ -12,7 +11,6 @@
 #include "report/since.h"
 #include "report/suppress.h"
 #include "report/symbolize.h"
-#include "store/place.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -375,66 +373,6 @@ static void warn_missing(struct gm_doc *doc)
 	}
 }
 
-/* A history by its own name stands for the file that it is beside. */
-static const char *main_path(struct gm_doc *doc, const char *path)
-{
-	size_t length = strlen(path), suffix = strlen(GM_HISTORY_SUFFIX);
-	char magic[sizeof(GM_JOURNAL_MAGIC)] = "";
-	FILE *file;
-
-	if (length <= suffix || strcmp(path + length - suffix, GM_HISTORY_SUFFIX) != 0)
-		return path;
-	file = fopen(path, "re");
-	if (file && fread(magic, 1, sizeof(magic), file) != sizeof(magic))
-		magic[0] = '\0';
-	if (file)
-		fclose(file);
-	return memcmp(magic, GM_JOURNAL_MAGIC, sizeof(magic)) == 0
-		       ? gm_arena_strndup(&doc->arena, path, length - suffix)
-		       : path;
-}
-
-/* The file, in whichever form it is, and its history. */
-static bool open_files(struct gm_doc *doc, const char *path, char *error, size_t error_bytes)
-{
-	char why[1024] = "";
-
-	doc->archive = gm_archive_detect(path);
-	if (doc->archive) {
-		doc->reader = gm_archive_read(path, &doc->journal, why, sizeof(why), error,
-					      error_bytes);
-	} else if (gm_import_detect(path)) {
-		doc->reader = gm_import_open(&doc->arena, path, &doc->imported,
-					     &doc->imported_count, error, error_bytes);
-	} else {
-		doc->reader = gm_reader_open(main_path(doc, path), error, error_bytes);
-		if (doc->reader)
-			doc->journal = gm_journal_find(gm_reader_path(doc->reader),
-						       gm_reader_header(doc->reader), why,
-						       sizeof(why));
-	}
-	if (!doc->reader)
-		return false;
-	doc->header = gm_reader_header(doc->reader);
-	if (*why)
-		gm_doc_warn(doc, "%s", why);
-	return true;
-}
-
-/* What of the history was lost, and why. */
-static void warn_history(struct gm_doc *doc)
-{
-	const struct gm_journal_header *header = doc->journal ? gm_journal_header(doc->journal) : NULL;
-
-	if (header && header->lost)
-		gm_doc_warn(doc, "the complete history ends after %.9g s: %s; %llu later events are not in it",
-			    gm_seconds(header->lost_from_ns),
-			    header->loss == GM_JOURNAL_CAP
-				    ? "GPUMEMTRACE_MAX_EVENTS was reached, raise it"
-				    : "the disk was full",
-			    (unsigned long long)header->lost);
-}
-
 struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, char *error,
 			   size_t error_bytes)
 {
@@ -443,7 +381,7 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 
 	memset(doc, 0, sizeof(*doc));
 	doc->at_ns = GM_NO_BYTES;
-	if (!open_files(doc, path, error, error_bytes)) {
+	if (!gm_open_files(doc, path, error, error_bytes)) {
 		gm_doc_free(doc);
 		return NULL;
 	}
@@ -462,7 +400,7 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 		}
 	}
 	gm_load_process(doc);
-	warn_history(doc);
+	gm_warn_history(doc);
 	gm_load_launch(doc);
 	gm_load_tables(doc);
 	gm_load_sites(doc);

@@ -7,6 +7,10 @@
 
 #include "report/doc.h"
 
+/* The reader and the history of a path; false after a sentence. What is lost of it is a warning. */
+bool gm_open_files(struct gm_doc *doc, const char *path, char *error, size_t error_bytes);
+void gm_warn_history(struct gm_doc *doc);
+
 /* Process and file: header fields, command, how it ended. */
 void gm_load_process(struct gm_doc *doc);
 

@@ -1,7 +1,7 @@
 /*
  * Writing OUT.events, the complete history (journal_code.h has its format): a file beside the output
- * file, mapped and backed like it. Entries are written under the tracker's lock, which makes their order
- * that of the tables' changes; nothing is written by system calls. Calls libc only, no malloc.
+ * file, mapped and backed like it. Entries are written under the tracker's lock, which makes their
+ * order that of the tables' changes; nothing is written by system calls. Calls libc only, no malloc.
  */
 #ifndef GM_STORE_JOURNAL_H
 #define GM_STORE_JOURNAL_H

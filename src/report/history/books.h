@@ -1,7 +1,7 @@
 /*
  * The tracker's books, kept again by the report while a history is played: sites, levels, usage,
- * PyTorch's and virtual memory's figures, by the tracker's own rules (src/track), so that they equal
- * what the tracker had at that moment.
+ * PyTorch's and virtual memory's figures, by the tracker's own rules (src/track), so that they
+ * equal what the tracker had at that moment.
  */
 #ifndef GM_REPORT_HISTORY_BOOKS_H
 #define GM_REPORT_HISTORY_BOOKS_H
@@ -20,8 +20,9 @@ struct gm_books {
 	struct gm_torch_record torch[GM_BOOK_DEVICES];
 	struct gm_vmm_record vmm[GM_BOOK_DEVICES];
 	bool torch_seen;
-	uint64_t serial; /* of the last allocation */
-	uint64_t window_from_ns; /* sites' windows[0] are those of the time from here on; window_resets: touched */
+	uint64_t serial;	 /* of the last allocation */
+	uint64_t window_from_ns; /* sites' windows[0] are those of the time from here on;
+				    window_resets: touched */
 };
 
 /* Empty books for the document's sites, in its arena. */

@@ -47,8 +47,8 @@ static void set(struct lines *lines, int device, unsigned series, uint64_t time_
 		put(line, time_ns, bytes);
 }
 
-static void note(struct lines *lines, const struct gm_books *books, const struct gm_alloc_record *alloc,
-		 uint64_t time_ns)
+static void note(struct lines *lines, const struct gm_books *books,
+		 const struct gm_alloc_record *alloc, uint64_t time_ns)
 {
 	static const unsigned series[GM_LEVELS] = {GM_SERIES_TRACKED, GM_SERIES_TORCH_ALLOCATED,
 						   GM_SERIES_CUSTOM};
@@ -91,7 +91,8 @@ static void finish(struct lines *lines, uint64_t end_ns)
 			struct gm_timeline_record *line = lines->line[slot][series];
 
 			if (line)
-				put(line, end_ns, line->points ? line->last_bytes[line->points - 1] : 0);
+				put(line, end_ns,
+				    line->points ? line->last_bytes[line->points - 1] : 0);
 		}
 }
 

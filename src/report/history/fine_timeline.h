@@ -1,6 +1,7 @@
 /*
- * The timeline from the complete history: GM_TIMELINE_POINTS equal stretches over the whole run, or up
- * to --at, where the tracker's own, kept while the run's length was not known, can be half as many.
+ * The timeline from the complete history: GM_TIMELINE_POINTS equal stretches over the whole run, or
+ * up to --at, where the tracker's own, kept while the run's length was not known, can be half as
+ * many.
  */
 #ifndef GM_REPORT_HISTORY_FINE_TIMELINE_H
 #define GM_REPORT_HISTORY_FINE_TIMELINE_H

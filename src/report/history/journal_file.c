@@ -22,7 +22,7 @@ struct gm_journal_file {
 	struct gm_source source;
 	struct gm_journal_header header;
 	struct gm_journal_state state;
-	uint64_t chunk_number;	/* of the next chunk */
+	uint64_t chunk_number;	 /* of the next chunk */
 	const uint8_t *at, *end; /* the rest of the one in hand */
 	uint64_t left;		 /* entries in it */
 	const char *damage;
@@ -40,7 +40,8 @@ static const char *header_fault(const struct gm_journal_header *header)
 	if (header->byte_order != GM_BYTE_ORDER)
 		return "was written on a machine of the other byte order, or is damaged";
 	if (header->oldest_version > GM_JOURNAL_VERSION)
-		return "is in a newer format; use the gpumem-report of the gpumemtrace that wrote it";
+		return "is in a newer format; use the gpumem-report of the gpumemtrace that wrote "
+		       "it";
 	if (header->header_bytes < sizeof(*header) || header->header_bytes > MIB ||
 	    header->chunk_bytes != GM_JOURNAL_CHUNK_BYTES)
 		return "has a damaged header";
@@ -136,7 +137,8 @@ static struct gm_journal_file *find_compressed(const char *path, const struct gm
 	struct gm_archive archive;
 	char name[GM_PATH_BYTES], error[1024];
 
-	if (snprintf(name, sizeof(name), "%s" GM_HISTORY_SUFFIX ".zst", path) >= (int)sizeof(name) ||
+	if (snprintf(name, sizeof(name), "%s" GM_HISTORY_SUFFIX ".zst", path) >=
+		    (int)sizeof(name) ||
 	    !gm_archive_detect(name) || !gm_archive_open(&archive, name, error, sizeof(error)))
 		return NULL;
 	return gm_journal_in_archive(archive.fd, archive.head.journal_offset,

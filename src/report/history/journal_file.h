@@ -1,7 +1,8 @@
 /*
- * Reading a complete history (store/journal_code.h): OUT.events beside an output file, or the part of
- * an archive (archive.h) that holds it. Streamed, a chunk at a time. Its bytes are taken for hostile:
- * whatever they are, nothing reads outside a chunk or loops; what cannot be read ends the history.
+ * Reading a complete history (store/journal_code.h): OUT.events beside an output file, or the part
+ * of an archive (archive.h) that holds it. Streamed, a chunk at a time. Its bytes are taken for
+ * hostile: whatever they are, nothing reads outside a chunk or loops; what cannot be read ends the
+ * history.
  */
 #ifndef GM_REPORT_HISTORY_JOURNAL_FILE_H
 #define GM_REPORT_HISTORY_JOURNAL_FILE_H
@@ -13,8 +14,8 @@ struct gm_journal_file;
 
 /*
  * The history of the output file `path` with this header: PATH.events, a pointer at that place, or
- * PATH.events.zst. NULL where there is none; `why` then holds a sentence if there should be one or what
- * stands there cannot be used, else "".
+ * PATH.events.zst. NULL where there is none; `why` then holds a sentence if there should be one or
+ * what stands there cannot be used, else "".
  */
 struct gm_journal_file *gm_journal_find(const char *path, const struct gm_header *header, char *why,
 					size_t why_bytes);
@@ -23,7 +24,8 @@ struct gm_journal_file *gm_journal_find(const char *path, const struct gm_header
 struct gm_journal_file *gm_journal_from(int fd, const struct gm_header *header, const char *name,
 					char *why, size_t why_bytes);
 
-/* The one in an archive, from its descriptor (taken) and where its compressed part begins. NULL, why. */
+/* The one in an archive, from its descriptor (taken) and where its compressed part begins. NULL,
+ * why. */
 struct gm_journal_file *gm_journal_in_archive(int fd, uint64_t offset, uint64_t bytes,
 					      const struct gm_header *header, char *why,
 					      size_t why_bytes);
@@ -45,8 +47,8 @@ uint64_t gm_journal_bytes(const struct gm_journal_file *file);
 const char *gm_journal_damage(const struct gm_journal_file *file);
 
 /*
- * The whole plain form, piece by piece, as it is (for archives). Reads up to `bytes` from `offset` on;
- * 0 at the end. Only of plain files.
+ * The whole plain form, piece by piece, as it is (for archives). Reads up to `bytes` from `offset`
+ * on; 0 at the end. Only of plain files.
  */
 size_t gm_journal_raw(struct gm_journal_file *file, void *buffer, size_t bytes, uint64_t offset);
 

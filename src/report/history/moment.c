@@ -88,8 +88,10 @@ uint64_t gm_moment_window(const struct gm_doc *doc, uint64_t at_ns)
 	return doc->header->window_start_ns[window_at(doc->header, at_ns)];
 }
 
-/* What is the site's own stays; its figures are the books'. Windows that had ended are as they were. */
-static void put_site(struct gm_site_record *site, const struct gm_site_record *then, uint32_t window)
+/* What is the site's own stays; its figures are the books'. Windows that had ended are as they
+ * were. */
+static void put_site(struct gm_site_record *site, const struct gm_site_record *then,
+		     uint32_t window)
 {
 	struct gm_site_record was = *site;
 
@@ -105,8 +107,9 @@ static void put_site(struct gm_site_record *site, const struct gm_site_record *t
 	site->window_merges = was.window_merges;
 	site->window_resets = was.window_resets;
 	memcpy(site->windows, was.windows, window * sizeof(*was.windows));
-	site->windows[window] = then->window_resets ? then->windows[0]
-						    : (struct gm_window){then->live_bytes, then->live_bytes, 0};
+	site->windows[window] = then->window_resets
+					? then->windows[0]
+					: (struct gm_window){then->live_bytes, then->live_bytes, 0};
 	site->windows[window].last_bytes = then->live_bytes;
 }
 
@@ -209,8 +212,8 @@ static void put_header(struct gm_doc *doc, const struct gm_options *options, uin
 	doc->duration_s = gm_seconds(options->at_ns);
 }
 
-void gm_moment_put(struct gm_doc *doc, const struct gm_books *books,
-		   const struct gm_replay *replay, const struct gm_options *options)
+void gm_moment_put(struct gm_doc *doc, const struct gm_books *books, const struct gm_replay *replay,
+		   const struct gm_options *options)
 {
 	doc->records_count = replay->count;
 	doc->records = gm_arena_alloc(&doc->arena, replay->count + 1, sizeof(*doc->records));
@@ -265,11 +268,14 @@ static bool from_journal(struct gm_doc *doc, const struct gm_options *options, c
 	fine = !gm_journal_damage(doc->journal);
 	if (!fine)
 		snprintf(error, error_bytes,
-			 "--at: the history %s before that moment; a moment further back can be told",
+			 "--at: the history %s before that moment; a moment further back can be "
+			 "told",
 			 gm_journal_damage(doc->journal));
 	if (replay.odd)
-		gm_doc_warn(doc, "%llu entries of the history do not fit; figures at that moment may "
-			    "be wrong", (unsigned long long)replay.odd);
+		gm_doc_warn(doc,
+			    "%llu entries of the history do not fit; figures at that moment may "
+			    "be wrong",
+			    (unsigned long long)replay.odd);
 	if (fine)
 		gm_moment_put(doc, books, &replay, options);
 	gm_replay_free(&replay);
@@ -289,9 +295,10 @@ bool gm_moment(struct gm_doc *doc, const struct gm_options *options, char *error
 	if (!doc->journal)
 		return gm_moment_from_ring(doc, options, error, error_bytes);
 	if (options->at_ns > history_end(doc)) {
-		snprintf(error, error_bytes, "--at: the history of %s ends after %.9g s, where its cap or a "
-			 "full disk stopped it; give an earlier moment", doc->path,
-			 gm_seconds(history_end(doc)));
+		snprintf(error, error_bytes,
+			 "--at: the history of %s ends after %.9g s, where its cap or a "
+			 "full disk stopped it; give an earlier moment",
+			 doc->path, gm_seconds(history_end(doc)));
 		return false;
 	}
 	return from_journal(doc, options, error, error_bytes);

@@ -1,8 +1,8 @@
 /*
- * --at TIME: the document as it was at a moment of the run. From the complete history all figures of
- * allocations are exact; from the ring alone, if it reaches back to the moment, they are counted back
- * from the end, and peaks from before it are not known. What the history does not hold (pools' reserves,
- * the driver's own figures, costs of calls) is left out.
+ * --at TIME: the document as it was at a moment of the run. From the complete history all figures
+ * of allocations are exact; from the ring alone, if it reaches back to the moment, they are counted
+ * back from the end, and peaks from before it are not known. What the history does not hold (pools'
+ * reserves, the driver's own figures, costs of calls) is left out.
  */
 #ifndef GM_REPORT_HISTORY_MOMENT_H
 #define GM_REPORT_HISTORY_MOMENT_H

@@ -7,8 +7,8 @@
 #include "report/history/books.h"
 
 /* Makes the document that of the books, with the live allocations of `replay`. */
-void gm_moment_put(struct gm_doc *doc, const struct gm_books *books,
-		   const struct gm_replay *replay, const struct gm_options *options);
+void gm_moment_put(struct gm_doc *doc, const struct gm_books *books, const struct gm_replay *replay,
+		   const struct gm_options *options);
 
 /* Where the window that the moment lies in begins. */
 uint64_t gm_moment_window(const struct gm_doc *doc, uint64_t at_ns);

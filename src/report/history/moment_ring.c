@@ -1,6 +1,7 @@
 /*
- * --at from the ring of events alone. A ring that nothing has fallen out of is played from the start,
- * like a complete history. Else the end of the file is where it begins, and events are taken back.
+ * --at from the ring of events alone. A ring that nothing has fallen out of is played from the
+ * start, like a complete history. Else the end of the file is where it begins, and events are taken
+ * back.
  */
 #include "report/history.h"
 #include "report/history/moment_parts.h"
@@ -14,7 +15,8 @@ static bool frees(const struct gm_event_record *event)
 	return event->op == GM_OP_FREE || event->op == GM_OP_IMPLICIT_FREE;
 }
 
-static struct gm_alloc_record record_of(const struct gm_doc *doc, const struct gm_event_record *event)
+static struct gm_alloc_record record_of(const struct gm_doc *doc,
+					const struct gm_event_record *event)
 {
 	bool torch = event->site < doc->sites_count && event->level == GM_LEVEL_DRIVER &&
 		     doc->sites[event->site].record.flags & GM_SITE_TORCH;
@@ -56,8 +58,8 @@ struct player {
 };
 
 /* The place for the number that belongs to some bytes; GM_NONE at first. */
-static uint32_t *slot(struct gm_intern *table, uint32_t **numbers, unsigned *room, const void *bytes,
-		      size_t count)
+static uint32_t *slot(struct gm_intern *table, uint32_t **numbers, unsigned *room,
+		      const void *bytes, size_t count)
 {
 	bool added;
 	unsigned number = gm_intern(table, bytes, count, &added);
@@ -88,7 +90,8 @@ static uint32_t *of_serial(struct player *player, uint64_t serial)
 
 static uint32_t *of_key(struct player *player, const struct gm_event_record *event)
 {
-	const uint64_t key[2] = {event->key, event->op == GM_OP_MAP ? GM_SPACE_MAPPING : event->space};
+	const uint64_t key[2] = {event->key,
+				 event->op == GM_OP_MAP ? GM_SPACE_MAPPING : event->space};
 
 	return slot(&player->keys, &player->by_key, &player->by_key_room, key, sizeof(key));
 }
@@ -98,7 +101,8 @@ static void drop(struct player *player, uint32_t number, uint64_t time_ns)
 	struct gm_journal_entry entry = {.what = GM_JOURNAL_DROP, .number = number};
 	struct gm_replay_step step;
 
-	if (number >= player->replay.count || player->replay.records[number].state == GM_STATE_EMPTY)
+	if (number >= player->replay.count ||
+	    player->replay.records[number].state == GM_STATE_EMPTY)
 		return;
 	step = gm_replay_apply(&player->replay, &entry);
 	gm_books_step(player->books, &step, time_ns);
@@ -159,7 +163,8 @@ static void forget_reservations(struct gm_doc *doc)
 		mapped = mapped || doc->vmm[i].mapped_bytes;
 	}
 	if (mapped)
-		gm_doc_warn(doc, "from the ring of events, which does not tell neighbouring expandable "
+		gm_doc_warn(doc,
+			    "from the ring of events, which does not tell neighbouring expandable "
 			    "segments apart; GPUMEMTRACE_EVENTS=all does");
 }
 
@@ -169,7 +174,8 @@ static void forward(struct gm_doc *doc, const struct gm_history *history,
 	struct player player = {.doc = doc, .books = gm_books_new(doc)};
 
 	player.books->window_from_ns = gm_moment_window(doc, options->at_ns);
-	for (unsigned i = 0; i < history->count && history->events[i].time_ns <= options->at_ns; i++)
+	for (unsigned i = 0; i < history->count && history->events[i].time_ns <= options->at_ns;
+	     i++)
 		play(&player, &history->events[i]);
 	gm_moment_put(doc, player.books, &player.replay, options);
 	forget_reservations(doc);
@@ -191,7 +197,8 @@ static struct gm_books *final_books(struct gm_doc *doc)
 		books->levels_used[at][doc->levels[i].level] = true;
 	}
 	for (unsigned i = 0; i < doc->usage_count; i++)
-		books->usage[gm_books_slot(doc->usage[i].device)][doc->usage[i].kind] = doc->usage[i];
+		books->usage[gm_books_slot(doc->usage[i].device)][doc->usage[i].kind] =
+			doc->usage[i];
 	for (unsigned i = 0; i < doc->torches_count; i++)
 		books->torch[gm_books_slot(doc->torches[i].device)] = doc->torches[i];
 	for (unsigned i = 0; i < doc->vmm_count; i++)
@@ -208,7 +215,8 @@ struct change {
 static void shift(struct gm_books *books, const struct gm_alloc_record *alloc, struct change by)
 {
 	unsigned at = gm_books_slot(alloc->device);
-	uint64_t live = (uint64_t)by.live, allocated = (uint64_t)by.allocated, freed = (uint64_t)by.freed;
+	uint64_t live = (uint64_t)by.live, allocated = (uint64_t)by.allocated,
+		 freed = (uint64_t)by.freed;
 	struct gm_torch_record *torch = &books->torch[at];
 
 #define SHIFT(of)                                                                                  \
@@ -335,12 +343,16 @@ static bool backward(struct gm_doc *doc, const struct gm_history *history,
 		forget_peaks(doc, player.books);
 		gm_moment_put(doc, player.books, &player.replay, options);
 		forget_reservations(doc);
-		gm_doc_warn(doc, "counted back from the end by the ring of events: peaks before the moment "
-			    "are not known; GPUMEMTRACE_EVENTS=all keeps everything");
+		gm_doc_warn(
+			doc,
+			"counted back from the end by the ring of events: peaks before the moment "
+			"are not known; GPUMEMTRACE_EVENTS=all keeps everything");
 	} else {
 		snprintf(error, error_bytes,
-			 "--at: %s maps memory after that moment, which the ring of events cannot take "
-			 "back; record with GPUMEMTRACE_EVENTS=all", doc->path);
+			 "--at: %s maps memory after that moment, which the ring of events cannot "
+			 "take "
+			 "back; record with GPUMEMTRACE_EVENTS=all",
+			 doc->path);
 	}
 	end(&player);
 	return fine;
@@ -353,8 +365,10 @@ bool gm_moment_from_ring(struct gm_doc *doc, const struct gm_options *options, c
 	bool from_start = doc->header->event_capacity && doc->header->event_head <= history.count;
 
 	if (!doc->header->event_capacity) {
-		snprintf(error, error_bytes, "--at: %s has no history (GPUMEMTRACE_EVENTS=off); record with "
-			 "GPUMEMTRACE_EVENTS=all", doc->path);
+		snprintf(error, error_bytes,
+			 "--at: %s has no history (GPUMEMTRACE_EVENTS=off); record with "
+			 "GPUMEMTRACE_EVENTS=all",
+			 doc->path);
 		return false;
 	}
 	if (from_start) {
@@ -364,8 +378,10 @@ bool gm_moment_from_ring(struct gm_doc *doc, const struct gm_options *options, c
 	if (history.count && history.events[0].time_ns <= options->at_ns)
 		return backward(doc, &history, options, error, error_bytes);
 	snprintf(error, error_bytes,
-		 "--at: the ring of events of %s reaches back to %.9g s only; give a later moment, or "
-		 "record with GPUMEMTRACE_EVENTS=all", doc->path,
+		 "--at: the ring of events of %s reaches back to %.9g s only; give a later moment, "
+		 "or "
+		 "record with GPUMEMTRACE_EVENTS=all",
+		 doc->path,
 		 history.count ? gm_seconds(history.events[0].time_ns) : doc->duration_s);
 	return false;
 }

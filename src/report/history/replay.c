@@ -43,14 +43,16 @@ uint32_t gm_replay_put(struct gm_replay *replay, const struct gm_alloc_record *r
 }
 
 /* The memory behind a mapping, NULL; of memory in a pool `owner` is something else. */
-static struct gm_alloc_record *behind(struct gm_replay *replay, const struct gm_alloc_record *mapping)
+static struct gm_alloc_record *behind(struct gm_replay *replay,
+				      const struct gm_alloc_record *mapping)
 {
 	return mapping->space == GM_SPACE_MAPPING && mapping->owner < replay->count
 		       ? &replay->records[mapping->owner]
 		       : NULL;
 }
 
-static const struct gm_alloc_record *add(struct gm_replay *replay, const struct gm_journal_entry *entry)
+static const struct gm_alloc_record *add(struct gm_replay *replay,
+					 const struct gm_journal_entry *entry)
 {
 	struct gm_alloc_record *record = place_of(replay, entry->number), *memory;
 
@@ -86,7 +88,8 @@ static const struct gm_alloc_record *drop(struct gm_replay *replay, uint32_t num
 	return record;
 }
 
-struct gm_replay_step gm_replay_apply(struct gm_replay *replay, const struct gm_journal_entry *entry)
+struct gm_replay_step gm_replay_apply(struct gm_replay *replay,
+				      const struct gm_journal_entry *entry)
 {
 	struct gm_replay_step step = {0};
 	struct gm_alloc_record *record;
@@ -174,7 +177,8 @@ bool gm_replay_event(struct gm_replay *replay, const struct gm_journal_entry *en
 	else if (step->removed && step->removed->space == GM_SPACE_MAPPING)
 		describe_unmapping(replay, event, step->removed);
 	else if (step->removed && step->removed->space != GM_SPACE_RESERVATION &&
-		 step->removed->space != GM_SPACE_HANDLE && /* released by a call, whenever it ends */
+		 step->removed->space !=
+			 GM_SPACE_HANDLE && /* released by a call, whenever it ends */
 		 step->removed->serial != replay->told)
 		describe(event, GM_OP_FREE, step->removed);
 	else

@@ -10,9 +10,9 @@
 struct gm_replay {
 	struct gm_alloc_record *records; /* by number; GM_STATE_EMPTY: not live */
 	uint32_t count, room;
-	uint64_t additions, odd; /* entries that do not fit the table, and were passed over */
+	uint64_t additions, odd;      /* entries that do not fit the table, and were passed over */
 	struct gm_event_record unmap; /* the latest unmapping call: what it ended follows */
-	uint64_t told;		 /* serial of the allocation whose free was a call of its own */
+	uint64_t told; /* serial of the allocation whose free was a call of its own */
 };
 
 /* What an entry did to the table. The records stay as they are until the next entry. */
@@ -30,9 +30,9 @@ struct gm_replay_step gm_replay_apply(struct gm_replay *replay,
 				      const struct gm_journal_entry *entry);
 
 /*
- * The event of an entry that was just applied, with what a free frees and what an unmapping unmaps, one
- * event for each; false where it is none: reserved space ends in silence, and a free that was a call has
- * been told.
+ * The event of an entry that was just applied, with what a free frees and what an unmapping unmaps,
+ * one event for each; false where it is none: reserved space ends in silence, and a free that was a
+ * call has been told.
  */
 bool gm_replay_event(struct gm_replay *replay, const struct gm_journal_entry *entry,
 		     const struct gm_replay_step *step, struct gm_event_record *event);

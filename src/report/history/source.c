@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #define BUFFER_BYTES (128u << 10)
-#define WINDOW_LOG   27 /* what zstd itself asks for at most, unless told: memory for hostile files */
+#define WINDOW_LOG   27 /* what zstd itself asks for at most, unless told: memory for hostile files \
+			 */
 
 struct gm_source gm_source_plain(int fd)
 {
@@ -48,8 +49,8 @@ size_t gm_source_raw(const struct gm_source *source, void *to, size_t bytes, uin
 	size_t done = 0;
 
 	while (done < bytes) {
-		ssize_t got = pread(source->fd, (char *)to + done, bytes - done,
-				    (off_t)(offset + done));
+		ssize_t got =
+			pread(source->fd, (char *)to + done, bytes - done, (off_t)(offset + done));
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -70,7 +71,8 @@ static size_t read_compressed(struct gm_source *source, void *to, size_t bytes)
 		size_t had = out.pos, rc;
 
 		if (source->in.pos == source->in.size) {
-			source->in.size = gm_source_raw(source, source->buffer, BUFFER_BYTES, source->at);
+			source->in.size =
+				gm_source_raw(source, source->buffer, BUFFER_BYTES, source->at);
 			source->in.pos = 0;
 			source->at += source->in.size;
 		}

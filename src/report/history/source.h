@@ -1,5 +1,6 @@
 /*
- * A stream of bytes from a file, as they are or through zstd, that can be read from its start again.
+ * A stream of bytes from a file, as they are or through zstd, that can be read from its start
+ * again.
  */
 #ifndef GM_REPORT_HISTORY_SOURCE_H
 #define GM_REPORT_HISTORY_SOURCE_H
@@ -10,9 +11,9 @@
 
 struct gm_source {
 	int fd;
-	uint64_t start, at;	/* of the file: where the stream begins and the next read is */
-	uint64_t bytes, given;	/* of a compressed one: its plain size, and what was handed out */
-	ZSTD_DStream *zstd;	/* NULL: plain */
+	uint64_t start, at;    /* of the file: where the stream begins and the next read is */
+	uint64_t bytes, given; /* of a compressed one: its plain size, and what was handed out */
+	ZSTD_DStream *zstd;    /* NULL: plain */
 	unsigned char *buffer;
 	ZSTD_inBuffer in;
 };
