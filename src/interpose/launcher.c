@@ -34,9 +34,11 @@ static const struct launcher {
 #define LAUNCHERS (sizeof(launchers) / sizeof(launchers[0]))
 
 const char *const gm_launcher_variables[] = {
-	/* the job, most telling first; the report takes the first one that is there (report/launch.c) */
-	"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "PALS_APID",
-	"RAY_JOB_ID", "JOB_NAME", "POD_NAME", "PMIX_NAMESPACE",
+	/* the job, most telling first; the report takes the first one that is there
+	   (report/launch.c) */
+	"SLURM_JOB_ID",
+	"TORCHELASTIC_RUN_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "PALS_APID", "RAY_JOB_ID",
+	"JOB_NAME", "POD_NAME", "PMIX_NAMESPACE",
 	/* which attempt at it, and on which node */
 	"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "SLURM_NODEID", "GROUP_RANK",
 	"JOB_COMPLETION_INDEX",

@@ -139,8 +139,8 @@ struct gm_change *gm_compare(struct gm_doc *old_doc, struct gm_doc *new_doc, uns
 
 struct gm_change *gm_compare_jobs(struct gm_job *old_job, struct gm_job *new_job, unsigned *count)
 {
-	unsigned sites = sites_of(old_job->docs, old_job->count) +
-			 sites_of(new_job->docs, new_job->count);
+	unsigned sites =
+		sites_of(old_job->docs, old_job->count) + sites_of(new_job->docs, new_job->count);
 	struct keyed *list = gm_realloc(NULL, sites * sizeof(*list));
 	struct gm_change *changes;
 	unsigned used = 0;

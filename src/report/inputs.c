@@ -129,10 +129,9 @@ static void tell_foreign(struct search *search, const char *directory,
 	const char *more = search->foreign > NAMED_FOREIGN ? ", ..." : "";
 
 	if (search->foreign)
-		complain(gm_arena_printf(&search->inputs->arena,
-					 "%s: %u other file%s left out: %s%s", directory,
-					 search->foreign, search->foreign == 1 ? "" : "s",
-					 search->names, more));
+		complain(gm_arena_printf(
+			&search->inputs->arena, "%s: %u other file%s left out: %s%s", directory,
+			search->foreign, search->foreign == 1 ? "" : "s", search->names, more));
 }
 
 static void open_directory(struct gm_inputs *inputs, const char *path,

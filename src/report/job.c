@@ -79,16 +79,16 @@ static uint64_t ended_realtime(const struct gm_doc *doc)
 {
 	const struct gm_header *header = doc->header;
 
-	return header->started_realtime_ns +
-	       (header->ended_ns > header->last_event_ns ? header->ended_ns : header->last_event_ns);
+	return header->started_realtime_ns + (header->ended_ns > header->last_event_ns
+						      ? header->ended_ns
+						      : header->last_event_ns);
 }
 
 /* Why `doc` does not count beside `other`; NULL if it does. */
 static const char *superseded_by(const struct gm_doc *doc, const struct gm_doc *other)
 {
-	bool same_process =
-		doc->header->pid == other->header->pid &&
-		doc->header->started_realtime_ns == other->header->started_realtime_ns;
+	bool same_process = doc->header->pid == other->header->pid &&
+			    doc->header->started_realtime_ns == other->header->started_realtime_ns;
 
 	if (doc->header->rank != other->header->rank)
 		return NULL;
@@ -100,8 +100,7 @@ static const char *superseded_by(const struct gm_doc *doc, const struct gm_doc *
 		return NULL;
 	if (is_numbered(doc->path, other->path, ".old"))
 		return "earlier attempt";
-	return doc->header->rank >= 0 && doc->job && other->job &&
-			       strcmp(doc->job, other->job) == 0
+	return doc->header->rank >= 0 && doc->job && other->job && strcmp(doc->job, other->job) == 0
 		       ? "earlier attempt"
 		       : NULL;
 }
@@ -111,7 +110,8 @@ static void find_superseded(struct gm_job *job)
 {
 	for (unsigned i = 0; i < job->count; i++) {
 		for (unsigned k = i + 1;
-		     k < job->count && job->docs[k]->header->rank == job->docs[i]->header->rank; k++) {
+		     k < job->count && job->docs[k]->header->rank == job->docs[i]->header->rank;
+		     k++) {
 			struct gm_doc *a = job->docs[i], *b = job->docs[k];
 
 			if (!a->superseded)

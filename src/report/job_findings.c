@@ -27,8 +27,8 @@ struct gm_finding *gm_job_find(struct gm_job *job, const char *id, enum gm_sever
 
 void gm_job_advise(struct gm_job *job, struct gm_finding *finding, const char *advice)
 {
-	const char **slot = gm_arena_push(&job->arena, &finding->advice, &finding->advice_count,
-					  sizeof(*slot));
+	const char **slot =
+		gm_arena_push(&job->arena, &finding->advice, &finding->advice_count, sizeof(*slot));
 
 	*slot = advice;
 }
@@ -111,7 +111,8 @@ static bool is_unit(const char *word, size_t length)
 	return false;
 }
 
-/* A hash of a title without its figures: "device 0 reaches 6.00 GiB more" is "device reaches more". */
+/* A hash of a title without its figures: "device 0 reaches 6.00 GiB more" is "device reaches more".
+ */
 static uint64_t hash_title(const char *title)
 {
 	uint64_t hash = 14695981039346656037u;

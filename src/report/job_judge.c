@@ -211,17 +211,18 @@ static void tell_stray(struct gm_job *job, const struct stray *stray)
 				    one ? "s a context of" : " contexts of together",
 				    gm_job_size(job, stray->bytes), stray->device,
 				    gm_job_who(job, stray->owner));
-	finding->evidence = gm_job_say(job, "%s: made at %s; almost no memory of %s is there",
-				       one ? guests
-					   : gm_job_say(job, "%s for one, in %s",
-							gm_job_size(job, stray->most),
-							gm_job_who(job, stray->most_doc)),
-				       gm_place((struct gm_doc *)stray->most_doc, stray->stack),
-				       one ? "its own" : "their own");
-	gm_job_advise(job, finding,
-		      "set the device before the first CUDA call (torch.cuda.set_device(LOCAL_RANK), "
-		      "map_location of torch.load, device_id of init_process_group), or give each rank "
-		      "its device by CUDA_VISIBLE_DEVICES");
+	finding->evidence =
+		gm_job_say(job, "%s: made at %s; almost no memory of %s is there",
+			   one ? guests
+			       : gm_job_say(job, "%s for one, in %s", gm_job_size(job, stray->most),
+					    gm_job_who(job, stray->most_doc)),
+			   gm_place((struct gm_doc *)stray->most_doc, stray->stack),
+			   one ? "its own" : "their own");
+	gm_job_advise(
+		job, finding,
+		"set the device before the first CUDA call (torch.cuda.set_device(LOCAL_RANK), "
+		"map_location of torch.load, device_id of init_process_group), or give each rank "
+		"its device by CUDA_VISIBLE_DEVICES");
 }
 
 static void judge_strays(struct gm_job *job)
@@ -296,16 +297,17 @@ static void tell_failure(struct gm_job *job, const struct failure *failures, uns
 	const struct failure *first = &failures[0];
 	const struct gm_doc *doc = first->doc;
 	const char *who = gm_job_who(job, doc), *host = doc->host ? doc->host : "an unknown host";
-	struct gm_finding *finding = gm_job_find(
-		job, "job.first-failure", first->oom ? GM_ERROR : GM_WARNING,
-		first->oom ? first->oom->record.device : GM_HOST,
-		first->oom ? first->oom->record.requested_bytes : GM_NO_BYTES);
+	struct gm_finding *finding =
+		gm_job_find(job, "job.first-failure", first->oom ? GM_ERROR : GM_WARNING,
+			    first->oom ? first->oom->record.device : GM_HOST,
+			    first->oom ? first->oom->record.requested_bytes : GM_NO_BYTES);
 
 	gm_job_name_ranks(job, finding, &doc, 1);
 	if (first->oom)
 		finding->title = gm_job_say(
-			job, "%s on %s failed first: out of memory (%s), asked for %s at %s", who, host,
-			first->oom->verdict, gm_job_size(job, first->oom->record.requested_bytes),
+			job, "%s on %s failed first: out of memory (%s), asked for %s at %s", who,
+			host, first->oom->verdict,
+			gm_job_size(job, first->oom->record.requested_bytes),
 			gm_place((struct gm_doc *)doc, first->oom->stack));
 	else
 		finding->title = gm_job_say(job, "%s on %s was killed first", who, host);
@@ -315,8 +317,9 @@ static void tell_failure(struct gm_job *job, const struct failure *failures, uns
 		first->oom ? "" : " it made its last call; nothing ran out of memory before",
 		others(job, failures, count));
 	gm_job_advise(job, finding,
-		      gm_job_say(job, "gpumem-report %s %s tells more; what other ranks report after "
-				      "that (timeouts, broken connections) follows from it",
+		      gm_job_say(job,
+				 "gpumem-report %s %s tells more; what other ranks report after "
+				 "that (timeouts, broken connections) follows from it",
 				 first->oom ? "oom" : "summary", doc->path));
 }
 

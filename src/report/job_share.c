@@ -22,8 +22,7 @@ struct pieces {
 static void add(struct gm_job *job, struct pieces *to, const struct gm_doc *doc,
 		const struct gm_alloc_record *block)
 {
-	struct piece *piece =
-		gm_arena_push(&job->arena, &to->pieces, &to->count, sizeof(*piece));
+	struct piece *piece = gm_arena_push(&job->arena, &to->pieces, &to->count, sizeof(*piece));
 
 	piece->doc = doc;
 	piece->block = block;
@@ -63,9 +62,8 @@ static struct piece *owner_of(struct pieces *exports, const struct piece *import
 	while (found && found > exports->pieces && compare_handles(found - 1, import) == 0)
 		found--;
 	for (; found && found < end && compare_handles(found, import) == 0; found++)
-		if (found->doc != import->doc &&
-		    (!found->doc->host || !import->doc->host ||
-		     strcmp(found->doc->host, import->doc->host) == 0))
+		if (found->doc != import->doc && (!found->doc->host || !import->doc->host ||
+						  strcmp(found->doc->host, import->doc->host) == 0))
 			return found;
 	return NULL;
 }
@@ -98,7 +96,8 @@ static struct sums match(struct pieces *exports, struct pieces *imports)
 			sums.owned += owner->block->bytes;
 			sums.owners++;
 		}
-		if (!sums.largest_export || owner->block->bytes > sums.largest_export->block->bytes) {
+		if (!sums.largest_export ||
+		    owner->block->bytes > sums.largest_export->block->bytes) {
 			sums.largest_export = owner;
 			sums.largest_import = import;
 		}
@@ -111,8 +110,9 @@ static const char *place_of(struct gm_job *job, const struct piece *piece)
 	struct gm_doc *doc = (struct gm_doc *)piece->doc;
 	uint32_t site = piece->block->site;
 
-	return site < doc->sites_count ? gm_job_say(job, " at %s", gm_place(doc, doc->sites[site].stack))
-				       : "";
+	return site < doc->sites_count
+		       ? gm_job_say(job, " at %s", gm_place(doc, doc->sites[site].stack))
+		       : "";
 }
 
 /* The processes that own or opened something that was matched; each once, in order. */
@@ -161,14 +161,16 @@ void gm_job_shares(struct gm_job *job)
 		finding->evidence = rest;
 		return;
 	}
-	finding->title = gm_job_say(job,
-				    "%s of memory is shared between processes: counted once, as its "
-				    "owner's",
-				    gm_job_size(job, sums.owned));
+	finding->title =
+		gm_job_say(job,
+			   "%s of memory is shared between processes: counted once, as its "
+			   "owner's",
+			   gm_job_size(job, sums.owned));
 	finding->evidence = gm_job_say(
 		job, "%u allocation%s opened %u time%s, the largest: %s of %s%s, opened by %s%s%s",
 		sums.owners, gm_s(sums.owners), sums.openings, gm_s(sums.openings),
 		gm_job_size(job, sums.largest_export->block->bytes),
 		gm_job_who(job, sums.largest_export->doc), place_of(job, sums.largest_export),
-		gm_job_who(job, sums.largest_import->doc), place_of(job, sums.largest_import), rest);
+		gm_job_who(job, sums.largest_import->doc), place_of(job, sums.largest_import),
+		rest);
 }

@@ -40,9 +40,12 @@ void gm_load_launch(struct gm_doc *doc)
 		"PALS_APID",	"RAY_JOB_ID",	       "JOB_NAME",  "PMIX_NAMESPACE", NULL};
 	static const char *const attempts[] = {"TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT",
 					       NULL};
-	static const char *const revisions[] = {"GIT_COMMIT",	   "GITHUB_SHA",
-						"CI_COMMIT_SHA",   "BUILDKITE_COMMIT",
-						"CIRCLE_SHA1",	   "BUILD_SOURCEVERSION",
+	static const char *const revisions[] = {"GIT_COMMIT",
+						"GITHUB_SHA",
+						"CI_COMMIT_SHA",
+						"BUILDKITE_COMMIT",
+						"CIRCLE_SHA1",
+						"BUILD_SOURCEVERSION",
 						NULL};
 	const char *text = gm_reader_string(doc->reader, doc->header->job_string);
 	const char *pod[] = {"POD_NAME", NULL};

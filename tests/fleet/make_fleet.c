@@ -1,6 +1,7 @@
 /*
- * A week of simulated jobs for the queries of docs/fleet.md: make_fleet DIRECTORY writes JOB/RANK.gmt.
- * Two programs, four commits, two ranks each; what leaks and what peaks is written down here:
+ * A week of simulated jobs for the queries of docs/fleet.md: make_fleet DIRECTORY writes
+ * JOB/RANK.gmt. Two programs, four commits, two ranks each; what leaks and what peaks is written
+ * down here:
  *
  *   commit  job  remember() keeps   load() holds   peak of a rank
  *   aaaa    11   10 MiB             64 MiB         200 MiB
@@ -94,11 +95,11 @@ static void add_rank(const struct job *job, int rank)
 	stack = place(&file, "load /home/user/model.py 5");
 	test_add_site(&file, stack, 0, GM_KIND_DEVICE, rank, 1, 0, job->held);
 	if (job->kept)
-		test_add_site(&file, place(&file, "remember /home/user/train.py 22"), 0, GM_KIND_DEVICE,
-			      rank, (unsigned)(job->kept / MIB), 0, MIB);
+		test_add_site(&file, place(&file, "remember /home/user/train.py 22"), 0,
+			      GM_KIND_DEVICE, rank, (unsigned)(job->kept / MIB), 0, MIB);
 	/* what was there at the peak and is gone */
-	site = test_add_site(&file, place(&file, "step /home/user/train.py 41"), 0, GM_KIND_DEVICE, rank,
-			     0, 1, job->peak - job->held - job->kept);
+	site = test_add_site(&file, place(&file, "step /home/user/train.py 41"), 0, GM_KIND_DEVICE,
+			     rank, 0, 1, job->peak - job->held - job->kept);
 	test_site(&file, site)->bytes_at_peak = job->peak - job->held - job->kept;
 	if (job->fails)
 		add_oom(&file, rank, stack);

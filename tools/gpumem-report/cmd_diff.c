@@ -86,9 +86,9 @@ static void add_rows(struct gm_table *table, const struct gm_doc *old_doc,
 					       now->current_bytes));
 		gm_table_size(table, now->peak_bytes);
 		gm_table_size(table, before ? before->peak_bytes : 0);
-		gm_table_cell(table, "%s",
-			      gm_format_change(text, before ? before->peak_bytes : 0,
-					       now->peak_bytes));
+		gm_table_cell(
+			table, "%s",
+			gm_format_change(text, before ? before->peak_bytes : 0, now->peak_bytes));
 	}
 }
 
@@ -103,7 +103,8 @@ static void print_totals(struct gm_out *out, const struct gm_job *old_job,
 	gm_table_begin(&table, ranks ? titles : titles + 1);
 	for (unsigned i = 0; i < new_job->count; i++)
 		if (!new_job->docs[i]->superseded)
-			add_rows(&table, partner(old_job, new_job->docs[i], i), new_job->docs[i], ranks);
+			add_rows(&table, partner(old_job, new_job->docs[i], i), new_job->docs[i],
+				 ranks);
 	gm_table_end(out, &table);
 }
 

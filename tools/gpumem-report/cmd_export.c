@@ -16,10 +16,9 @@ static int refuse(const struct gm_cli *cli)
 	for (unsigned i = 0; i < gm_export_formats_count; i++)
 		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
 			 i ? ", " : "", gm_export_formats[i].name);
-	return gm_usage_error("%s; --format is one of %s",
-			      cli->format ? "that format is not known"
-					  : "export needs --format FORMAT",
-			      names);
+	return gm_usage_error(
+		"%s; --format is one of %s",
+		cli->format ? "that format is not known" : "export needs --format FORMAT", names);
 }
 
 /* What of a complete history did not get into the export. */
@@ -85,8 +84,8 @@ static int write_in_place(struct gm_cli *cli, const struct gm_export_format *for
 
 static int refuse_several(const struct gm_export_format *format, unsigned files)
 {
-	return gm_usage_error("--format %s holds one process; name one file of the %u", format->name,
-			      files);
+	return gm_usage_error("--format %s holds one process; name one file of the %u",
+			      format->name, files);
 }
 
 int gm_cmd_export(struct gm_cli *cli)
@@ -101,8 +100,9 @@ int gm_cmd_export(struct gm_cli *cli)
 		return gm_usage_error("--format %s needs -o OUT", format->name);
 	if (format->write_path) {
 		gm_cli_find_inputs(cli);
-		return cli->words_count > 1 && !format->adds ? refuse_several(format, cli->words_count)
-							     : write_in_place(cli, format);
+		return cli->words_count > 1 && !format->adds
+			       ? refuse_several(format, cli->words_count)
+			       : write_in_place(cli, format);
 	}
 	cli->options.keep_records = true;
 	job = gm_cli_open(cli);

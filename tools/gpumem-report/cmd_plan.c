@@ -11,8 +11,13 @@
 /* The number behind --batch-size=8, --batch 8, -b 8 and the like in the traced command; 0. */
 static uint64_t batch_in_command(const struct gm_doc *doc)
 {
-	static const char *const names[] = {"--batch-size", "--batch_size", "--batch", "-b", "--bs",
-					    "--per_device_train_batch_size", "--micro-batch-size"};
+	static const char *const names[] = {"--batch-size",
+					    "--batch_size",
+					    "--batch",
+					    "-b",
+					    "--bs",
+					    "--per_device_train_batch_size",
+					    "--micro-batch-size"};
 
 	for (unsigned i = 0; i < doc->command_count; i++)
 		for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
@@ -54,9 +59,10 @@ static bool find_batches(const struct gm_cli *cli, const struct gm_job *job, uin
 		if (!batches[i])
 			batches[i] = batch_in_command(job->docs[i]);
 		if (!batches[i] && job->count > 1) {
-			gm_usage_error("plan: the batch of %s is not known; give those of all files "
-				       "by --batch N1,N2",
-				       job->docs[i]->path);
+			gm_usage_error(
+				"plan: the batch of %s is not known; give those of all files "
+				"by --batch N1,N2",
+				job->docs[i]->path);
 			return false;
 		}
 	}
@@ -122,9 +128,10 @@ static int plan_runs(struct gm_cli *cli, struct gm_job *job, struct gm_arena *ar
 	if (!plan)
 		return gm_usage_error("plan: %s", error);
 	if (unknown)
-		gm_plan_note(arena, plan,
-			     "the run's batch was not given and is counted as 1: a largest batch of "
-			     "3 is three times what ran (--batch N)");
+		gm_plan_note(
+			arena, plan,
+			"the run's batch was not given and is counted as 1: a largest batch of "
+			"3 is three times what ran (--batch N)");
 	gm_plan_finish(arena, plan, &cli->plan);
 	gm_plan_vary(arena, plan, &cli->plan);
 	if (cli->plan.parameters > 0) {
@@ -133,7 +140,8 @@ static int plan_runs(struct gm_cli *cli, struct gm_job *job, struct gm_arena *ar
 		options.batches[0] = plan->batch;
 		options.batches_count = 1;
 		if (!options.capacity_bytes)
-			options.capacity_bytes = plan->limit_bytes != GM_NO_BYTES ? plan->limit_bytes : 0;
+			options.capacity_bytes =
+				plan->limit_bytes != GM_NO_BYTES ? plan->limit_bytes : 0;
 		plan->estimate = gm_plan_estimate(arena, &options);
 		gm_plan_finish(arena, plan->estimate, &options);
 	}
@@ -146,8 +154,9 @@ static int plan_by_rules(struct gm_cli *cli, struct gm_arena *arena)
 	struct gm_plan *plan;
 
 	if (cli->plan.parameters <= 0)
-		return gm_usage_error("plan needs a run or a model: gpumem-report plan FILE --batch N, or "
-				      "gpumem-report plan --params 7B --precision bf16");
+		return gm_usage_error(
+			"plan needs a run or a model: gpumem-report plan FILE --batch N, or "
+			"gpumem-report plan --params 7B --precision bf16");
 	plan = gm_plan_estimate(arena, &cli->plan);
 	gm_plan_finish(arena, plan, &cli->plan);
 	gm_plan_vary(arena, plan, &cli->plan);

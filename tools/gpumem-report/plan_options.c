@@ -1,5 +1,6 @@
 /*
- * The options of the command plan: rows of the option table (cli.h) and how their arguments are read.
+ * The options of the command plan: rows of the option table (cli.h) and how their arguments are
+ * read.
  */
 #include "cli.h"
 #include "report/format.h"
@@ -188,7 +189,8 @@ static const char *batch(struct gm_cli *cli, const char *text)
 
 static const char *target_batch(struct gm_cli *cli, const char *text)
 {
-	return read_whole(text, 1, 1000000000000, &cli->plan.target_batch) ? NULL : "a batch, from 1";
+	return read_whole(text, 1, 1000000000000, &cli->plan.target_batch) ? NULL
+									   : "a batch, from 1";
 }
 
 static const char *capacity(struct gm_cli *cli, const char *text)
@@ -207,8 +209,8 @@ static const char *gpu(struct gm_cli *cli, const char *text)
 		return NULL;
 	names[0] = '\0';
 	for (unsigned i = 0; i < gm_gpus_count; i++)
-		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s", i ? ", " : "",
-			 gm_gpus[i].name);
+		snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%s",
+			 i ? ", " : "", gm_gpus[i].name);
 	return names;
 }
 
@@ -231,7 +233,8 @@ const struct gm_option gm_plan_option_rows[] = {
 	 "the batch of each file, or of the estimate; of two files the slope is measured"},
 	{"--target-batch", "N", GM_PLAN, false, target_batch,
 	 "the effective batch to keep by accumulation (the batch of the run)"},
-	{"--capacity", "SIZE", GM_PLAN, false, capacity, "the memory to plan for (the run's device)"},
+	{"--capacity", "SIZE", GM_PLAN, false, capacity,
+	 "the memory to plan for (the run's device)"},
 	{"--gpu", "NAME", GM_PLAN, false, gpu, "the same by a GPU's name"},
 	{"--margin", "PERCENT", GM_PLAN, false, margin, "to leave free on a GPU that fits (15)"},
 	{"--params", "N", GM_PLAN, false, params, "parameters of the model, like 7B: an estimate"},
@@ -245,8 +248,10 @@ const struct gm_option gm_plan_option_rows[] = {
 	{"--offload", "WHAT", GM_PLAN, false, offload, "to the host: optimizer, paged or params"},
 	{"--trainable", "SHARE", GM_PLAN, false, trainable,
 	 "LoRA: adapters of so many of the parameters, the rest is frozen"},
-	{"--checkpointing", "MODE", GM_PLAN, false, checkpointing, "none, selective or full (none)"},
-	{"--inference", NULL, GM_PLAN, false, inference, "weights and KV cache instead of training"},
+	{"--checkpointing", "MODE", GM_PLAN, false, checkpointing,
+	 "none, selective or full (none)"},
+	{"--inference", NULL, GM_PLAN, false, inference,
+	 "weights and KV cache instead of training"},
 	{"--seq", "N", GM_PLAN, false, sequence, "tokens of a sequence (2048)"},
 	{"--layers", "N", GM_PLAN, false, layers, "layers (those of a known model of that size)"},
 	{"--hidden", "N", GM_PLAN, false, hidden, "width"},

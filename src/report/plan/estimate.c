@@ -78,8 +78,9 @@ static void complete_shape(struct gm_arena *arena, struct gm_plan *plan,
 	options->layers = options->layers ? options->layers : shape->layers;
 	options->hidden = options->hidden ? options->hidden : shape->hidden;
 	if (!options->heads)
-		options->heads = assumed ? shape->heads
-					 : options->hidden >= 128 ? options->hidden / 128 : 1;
+		options->heads = assumed		  ? shape->heads
+				 : options->hidden >= 128 ? options->hidden / 128
+							  : 1;
 	if (!options->kv_heads)
 		options->kv_heads = assumed ? shape->kv_heads : options->heads;
 	if (!options->head_dim)
@@ -87,13 +88,14 @@ static void complete_shape(struct gm_arena *arena, struct gm_plan *plan,
 	if (!options->vocabulary && assumed)
 		options->vocabulary = shape->vocabulary;
 	if (assumed)
-		gm_plan_note(arena, plan,
-			     gm_arena_printf(arena,
-					     "the shape was not given and is that of the nearest known "
-					     "model: %u layers of %u, %u heads, %u for keys and values "
-					     "(--layers, --hidden, --heads, --kv-heads)",
-					     options->layers, options->hidden, options->heads,
-					     options->kv_heads));
+		gm_plan_note(
+			arena, plan,
+			gm_arena_printf(arena,
+					"the shape was not given and is that of the nearest known "
+					"model: %u layers of %u, %u heads, %u for keys and values "
+					"(--layers, --hidden, --heads, --kv-heads)",
+					options->layers, options->hidden, options->heads,
+					options->kv_heads));
 	if (!options->sequence) {
 		options->sequence = 2048;
 		gm_plan_note(arena, plan, "the sequence length was not given: 2048 (--seq)");
@@ -152,18 +154,19 @@ static void add_training(struct gm_arena *arena, struct gm_plan *plan,
 		gm_plan_add(arena, plan, GM_PART_ADAPTERS, trained * compute, 0,
 			    gm_arena_printf(arena, "%.3g %% of the parameters, %g bytes each",
 					    100 * options->trainable_share, compute));
-	gm_plan_add(arena, plan, GM_PART_GRADIENTS, trained * compute * share_of(options, 2), 0,
-		    share_rule(arena, options, 2, gm_arena_printf(arena, "%g bytes %s", compute, of)));
+	gm_plan_add(
+		arena, plan, GM_PART_GRADIENTS, trained * compute * share_of(options, 2), 0,
+		share_rule(arena, options, 2, gm_arena_printf(arena, "%g bytes %s", compute, of)));
 	if (states > 0)
-		gm_plan_add(arena, plan, GM_PART_OPTIMIZER,
-			    away ? 0 : trained * states * share_of(options, 1), 0,
-			    away ? options->offload == GM_OFFLOAD_PAGED
-					   ? "paged: moved to host memory when the device is short"
-					   : "offloaded to host memory"
-				 : share_rule(arena, options, 1,
-					      gm_arena_printf(
-						      arena, "%.4g bytes %s (%s)", states, of,
-						      gm_optimizer_names[options->optimizer])));
+		gm_plan_add(
+			arena, plan, GM_PART_OPTIMIZER,
+			away ? 0 : trained * states * share_of(options, 1), 0,
+			away ? options->offload == GM_OFFLOAD_PAGED
+					? "paged: moved to host memory when the device is short"
+					: "offloaded to host memory"
+			     : share_rule(arena, options, 1,
+					  gm_arena_printf(arena, "%.4g bytes %s (%s)", states, of,
+							  gm_optimizer_names[options->optimizer])));
 	if (low && !options->pure && options->optimizer != GM_NO_OPTIMIZER)
 		gm_plan_add(arena, plan, GM_PART_MASTER,
 			    away && options->offload != GM_OFFLOAD_PAGED
@@ -217,12 +220,13 @@ static void add_inference(struct gm_arena *arena, struct gm_plan *plan,
 	double bytes = 2.0 * options->layers * options->kv_heads * options->head_dim *
 		       options->kv_bytes * options->sequence;
 
-	gm_plan_add(arena, plan, GM_PART_KV_CACHE, 0, bytes,
-		    gm_arena_printf(arena,
-				    "2 (keys and values) x %u layers x %u heads x %u x %u bytes x %u "
-				    "tokens, for each sequence",
-				    options->layers, options->kv_heads, options->head_dim,
-				    options->kv_bytes, options->sequence));
+	gm_plan_add(
+		arena, plan, GM_PART_KV_CACHE, 0, bytes,
+		gm_arena_printf(arena,
+				"2 (keys and values) x %u layers x %u heads x %u x %u bytes x %u "
+				"tokens, for each sequence",
+				options->layers, options->kv_heads, options->head_dim,
+				options->kv_bytes, options->sequence));
 }
 
 struct gm_plan *gm_plan_estimate(struct gm_arena *arena, const struct gm_plan_options *given)

@@ -98,8 +98,8 @@ static void add_sites(struct study *study, struct sample *sample, const struct g
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[i];
 		const struct gm_site_record *record = &site->record;
-		bool library = doc->torch && record->level == GM_LEVEL_DRIVER &&
-			       !site->torch_segments;
+		bool library =
+			doc->torch && record->level == GM_LEVEL_DRIVER && !site->torch_segments;
 
 		if (record->device != device || !gm_kind_owned(record->kind) ||
 		    !record->bytes_at_peak || (record->level != level && !library))
@@ -302,8 +302,9 @@ struct gm_plan *gm_plan_measure(struct gm_arena *arena, struct gm_doc **docs,
 	plan->limit_bytes = gm_device_limit(device);
 	plan->device_name = device ? device->name : NULL;
 	if (study->count == 1)
-		gm_plan_note(arena, plan,
-			     "one run: what follows the batch is assumed from its category; a second "
-			     "run with another batch makes it measured");
+		gm_plan_note(
+			arena, plan,
+			"one run: what follows the batch is assumed from its category; a second "
+			"run with another batch makes it measured");
 	return plan;
 }

@@ -15,12 +15,12 @@
  * up to one percent. docs/plan.md says where the figures are from.
  */
 const struct gm_gpu gm_gpus[] = {
-	{"B200", 178.35},	 {"H200", 139.80},	{"H100 80GB", 79.10},
-	{"A100 80GB", 79.14},	 {"A100 40GB", 39.38},	{"L40S", 44.40},
-	{"RTX A6000", 47.40},	 {"A10", 22.06},	{"L4", 22.03},
-	{"V100 32GB", 31.73},	 {"V100 16GB", 15.77},	{"T4", 14.56},
-	{"RTX 5090", 31.36},	 {"RTX 4090", 23.52},	{"RTX 3090", 23.68},
-	{"RTX 4080", 15.69},	 {"RTX 3060 12GB", 11.75},
+	{"B200", 178.35},     {"H200", 139.80},		{"H100 80GB", 79.10},
+	{"A100 80GB", 79.14}, {"A100 40GB", 39.38},	{"L40S", 44.40},
+	{"RTX A6000", 47.40}, {"A10", 22.06},		{"L4", 22.03},
+	{"V100 32GB", 31.73}, {"V100 16GB", 15.77},	{"T4", 14.56},
+	{"RTX 5090", 31.36},  {"RTX 4090", 23.52},	{"RTX 3090", 23.68},
+	{"RTX 4080", 15.69},  {"RTX 3060 12GB", 11.75},
 };
 
 const unsigned gm_gpus_count = sizeof(gm_gpus) / sizeof(gm_gpus[0]);
@@ -47,9 +47,9 @@ static bool begins(const char *name, const char *with)
 const struct gm_gpu *gm_gpu_find(const char *name)
 {
 	for (unsigned i = 0; i < gm_gpus_count; i++)
-		if (*skip(name) && (begins(gm_gpus[i].name, name) ||
-				    (strncmp(gm_gpus[i].name, "RTX ", 4) == 0 &&
-				     begins(gm_gpus[i].name + 4, name))))
+		if (*skip(name) &&
+		    (begins(gm_gpus[i].name, name) || (strncmp(gm_gpus[i].name, "RTX ", 4) == 0 &&
+						       begins(gm_gpus[i].name + 4, name))))
 			return &gm_gpus[i];
 	return NULL;
 }
@@ -65,8 +65,7 @@ void gm_plan_add(struct gm_arena *arena, struct gm_plan *plan, const char *what,
 
 void gm_plan_note(struct gm_arena *arena, struct gm_plan *plan, const char *sentence)
 {
-	const char **slot =
-		gm_arena_push(arena, &plan->notes, &plan->notes_count, sizeof(*slot));
+	const char **slot = gm_arena_push(arena, &plan->notes, &plan->notes_count, sizeof(*slot));
 
 	*slot = sentence;
 }
@@ -90,21 +89,19 @@ uint64_t gm_plan_largest(double fixed, double per_batch, double limit)
 
 static void sum(struct gm_plan *plan)
 {
-	double fixed = 0, per_batch = 0;
+	double per_batch = 0;
 	uint64_t total = 0;
 
 	for (unsigned i = 0; i < plan->parts_count; i++) {
-		fixed += plan->parts[i].fixed_bytes;
 		per_batch += plan->parts[i].per_batch_bytes;
 		total += (uint64_t)llround(gm_part_bytes(plan, &plan->parts[i]));
 	}
 	/* Rows are whole bytes, so their sum is the total; what rounding leaves is fixed. */
 	plan->total_bytes = total;
 	plan->per_batch_bytes = per_batch > 0 ? (uint64_t)llround(per_batch) : 0;
-	plan->fixed_bytes = total > plan->per_batch_bytes * plan->batch
-				    ? total - plan->per_batch_bytes * plan->batch
-				    : 0;
-	(void)fixed;
+	if (plan->per_batch_bytes > total / plan->batch)
+		plan->per_batch_bytes = total / plan->batch; /* nothing is fixed */
+	plan->fixed_bytes = total - plan->per_batch_bytes * plan->batch;
 }
 
 static void find_limit(struct gm_plan *plan, const struct gm_plan_options *options)
@@ -160,9 +157,9 @@ void gm_plan_finish(struct gm_arena *arena, struct gm_plan *plan,
 	find_limit(plan, options);
 	add_fits(arena, plan);
 	if (plan->limit_bytes != GM_NO_BYTES) {
-		plan->max_batch = gm_plan_largest((double)plan->fixed_bytes,
-						  (double)plan->per_batch_bytes,
-						  (double)plan->limit_bytes);
+		plan->max_batch =
+			gm_plan_largest((double)plan->fixed_bytes, (double)plan->per_batch_bytes,
+					(double)plan->limit_bytes);
 		plan->safe_batch = safe_batch(plan, (double)plan->limit_bytes);
 	}
 	plan->target_batch = options->target_batch ? options->target_batch : plan->batch;

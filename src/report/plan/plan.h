@@ -10,7 +10,15 @@
 #include "report/job.h"
 
 enum gm_precision { GM_FP32, GM_FP16, GM_BF16, GM_FP8, GM_INT8, GM_4BIT, GM_PRECISIONS };
-enum gm_optimizer { GM_ADAM, GM_ADAM8, GM_SGD, GM_MOMENTUM, GM_LION, GM_NO_OPTIMIZER, GM_OPTIMIZERS };
+enum gm_optimizer {
+	GM_ADAM,
+	GM_ADAM8,
+	GM_SGD,
+	GM_MOMENTUM,
+	GM_LION,
+	GM_NO_OPTIMIZER,
+	GM_OPTIMIZERS
+};
 enum gm_offload { GM_OFFLOAD_NONE, GM_OFFLOAD_OPTIMIZER, GM_OFFLOAD_PAGED, GM_OFFLOAD_PARAMETERS };
 enum gm_checkpointing { GM_CHECKPOINT_NONE, GM_CHECKPOINT_SELECTIVE, GM_CHECKPOINT_FULL };
 
@@ -27,7 +35,7 @@ struct gm_plan_options {
 	double trainable_share; /* LoRA: of the parameters, in adapters beside frozen weights */
 	bool inference;
 	unsigned layers, hidden, heads, kv_heads, head_dim, sequence, vocabulary;
-	unsigned kv_bytes; /* of a number in the KV cache */
+	unsigned kv_bytes;    /* of a number in the KV cache */
 	uint64_t batches[16]; /* of the files, in their order */
 	unsigned batches_count;
 	uint64_t target_batch; /* the effective batch to keep */
@@ -70,7 +78,7 @@ struct gm_plan_fit {
 };
 
 struct gm_plan {
-	bool measured; /* from a run; else from rules */
+	bool measured;	   /* from a run; else from rules */
 	double parameters; /* 0: not known */
 	uint64_t batch;	   /* the rows are those of this batch */
 	struct gm_plan_part *parts;
@@ -79,8 +87,8 @@ struct gm_plan {
 	uint64_t fixed_bytes, per_batch_bytes, total_bytes;
 	double fit_error; /* of more than two runs: the largest deviation from the line, in bytes */
 	unsigned runs;
-	const char *device_name; /* whose memory `limit_bytes` is; NULL */
-	uint64_t limit_bytes;	 /* GM_NO_BYTES: not known */
+	const char *device_name;		      /* whose memory `limit_bytes` is; NULL */
+	uint64_t limit_bytes;			      /* GM_NO_BYTES: not known */
 	uint64_t max_batch, safe_batch, accumulation; /* GM_NO_BYTES: not known */
 	uint64_t target_batch;
 	unsigned margin_percent;

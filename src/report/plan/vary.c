@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#define DEFAULT_WORLD  8
-#define LORA_SHARE     0.01
-#define FULL_REMAINS   (2.0 / 34) /* of a layer's activations: its input */
+#define DEFAULT_WORLD 8
+#define LORA_SHARE    0.01
+#define FULL_REMAINS  (2.0 / 34) /* of a layer's activations: its input */
 
 /* By what each part is multiplied; the rest stays. */
 struct factors {
@@ -52,7 +52,10 @@ static void add(struct gm_arena *arena, struct gm_plan *plan, const char *what,
 				     : gm_plan_largest(fixed, per_batch, (double)plan->limit_bytes);
 }
 
-#define KEEP {1, 1, 1, 1, 1}
+#define KEEP                                                                                       \
+	{                                                                                          \
+		1, 1, 1, 1, 1                                                                      \
+	}
 
 static void vary_precision(struct gm_arena *arena, struct gm_plan *plan,
 			   const struct gm_plan_options *options)
@@ -70,7 +73,8 @@ static void vary_precision(struct gm_arena *arena, struct gm_plan *plan,
 	}
 	if (now > 1)
 		add(arena, plan, "8-bit weights, frozen (inference)",
-		    (struct factors){1 / now, 0, 0, 0, 1}, "1 byte a parameter; nothing is trained");
+		    (struct factors){1 / now, 0, 0, 0, 1},
+		    "1 byte a parameter; nothing is trained");
 }
 
 static void vary_sharding(struct gm_arena *arena, struct gm_plan *plan,
@@ -96,19 +100,21 @@ void gm_plan_vary(struct gm_arena *arena, struct gm_plan *plan,
 	double now = gm_precision_bytes(options->precision);
 
 	if (plan->measured && !options->precision_given)
-		gm_plan_note(arena, plan,
-			     "the precision of the run was not given: fp32 is assumed where another "
-			     "is compared with it (--precision)");
+		gm_plan_note(
+			arena, plan,
+			"the precision of the run was not given: fp32 is assumed where another "
+			"is compared with it (--precision)");
 	if (options->inference) {
-		add(arena, plan, "4-bit weights", (struct factors){gm_precision_bytes(GM_4BIT) / now,
-								  1, 1, 1, 1},
+		add(arena, plan, "4-bit weights",
+		    (struct factors){gm_precision_bytes(GM_4BIT) / now, 1, 1, 1, 1},
 		    "0.516 bytes a parameter (NF4)");
 		return;
 	}
 	vary_precision(arena, plan, options);
 	if (options->checkpointing == GM_CHECKPOINT_NONE)
 		add(arena, plan, "full checkpointing", (struct factors){1, 1, 1, 1, FULL_REMAINS},
-		    "2 of 34 bytes of each layer's activations are kept; one layer is whole while it "
+		    "2 of 34 bytes of each layer's activations are kept; one layer is whole while "
+		    "it "
 		    "is computed again (not counted here)");
 	if (options->optimizer == GM_ADAM) {
 		double states = gm_optimizer_bytes(GM_ADAM, options->pure);
@@ -128,5 +134,6 @@ void gm_plan_vary(struct gm_arena *arena, struct gm_plan *plan,
 				     LORA_SHARE, 1},
 		    "QLoRA: 0.516 bytes a parameter; gradients and states of the adapters only");
 	add(arena, plan, "half the sequence length", (struct factors){1, 1, 1, 1, 0.5},
-	    "activations follow the tokens; more than half is saved where attention is stored whole");
+	    "activations follow the tokens; more than half is saved where attention is stored "
+	    "whole");
 }

@@ -55,15 +55,15 @@ static json_t *variants(const struct gm_plan *plan)
 
 json_t *gm_json_plan(const struct gm_plan *plan)
 {
-	json_t *parameters = plan->parameters > 0 ? json_integer(llround(plan->parameters))
-						  : json_null();
-	json_t *object = json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters", parameters, "fixed_bytes",
-		gm_json_bytes(plan->fixed_bytes), "per_batch_bytes",
-		gm_json_bytes(plan->per_batch_bytes), "total_bytes",
-		gm_json_bytes(plan->total_bytes), "rows", rows(plan), "fits", fits(plan),
-		"max_batch", gm_json_bytes(plan->max_batch), "accumulation",
-		gm_json_bytes(plan->accumulation));
+	json_t *parameters =
+		plan->parameters > 0 ? json_integer(llround(plan->parameters)) : json_null();
+	json_t *object =
+		json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "parameters", parameters,
+			  "fixed_bytes", gm_json_bytes(plan->fixed_bytes), "per_batch_bytes",
+			  gm_json_bytes(plan->per_batch_bytes), "total_bytes",
+			  gm_json_bytes(plan->total_bytes), "rows", rows(plan), "fits", fits(plan),
+			  "max_batch", gm_json_bytes(plan->max_batch), "accumulation",
+			  gm_json_bytes(plan->accumulation));
 
 	json_object_set_new(object, "measured", json_boolean(plan->measured));
 	json_object_set_new(object, "batch", gm_json_bytes(plan->batch));

@@ -102,7 +102,8 @@ static void write_usage(FILE *file, const struct processes *all)
 		family(file, usages[u].name, usages[u].type, usages[u].help);
 		for (unsigned d = 0; d < all->count; d++)
 			for (unsigned i = 0; i < all->docs[d]->usage_count; i++)
-				write_usage_row(file, all, all->docs[d], u, &all->docs[d]->usage[i]);
+				write_usage_row(file, all, all->docs[d], u,
+						&all->docs[d]->usage[i]);
 	}
 }
 
@@ -161,10 +162,11 @@ static void write_durations(FILE *file, const struct processes *all)
 		if (isnan(all->docs[d]->duration_s))
 			continue;
 		if (!begun)
-			fprintf(file, "# HELP gpumemtrace_duration_seconds Time since the first CUDA "
-				      "event.\n"
-				      "# TYPE gpumemtrace_duration_seconds gauge\n"
-				      "# UNIT gpumemtrace_duration_seconds seconds\n");
+			fprintf(file,
+				"# HELP gpumemtrace_duration_seconds Time since the first CUDA "
+				"event.\n"
+				"# TYPE gpumemtrace_duration_seconds gauge\n"
+				"# UNIT gpumemtrace_duration_seconds seconds\n");
 		begun = true;
 		begin(file, all, all->docs[d], "gpumemtrace_duration_seconds");
 		fprintf(file, "} %.9f\n", all->docs[d]->duration_s);

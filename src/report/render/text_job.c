@@ -36,9 +36,9 @@ static struct extra find_extra(const struct gm_job *job)
 static void begin_table(struct gm_table *table, struct extra extra)
 {
 	const char *titles[GM_COLUMNS + 1] = {"rank"};
-	static const char *const rest[] = {"pid",	   "<host",   "<end",	   "device",
-					   "current",	   "peak",    "not freed", "growing",
-					   "out of memory"};
+	static const char *const rest[] = {"pid",	"<host",   "<end",
+					   "device",	"current", "peak",
+					   "not freed", "growing", "out of memory"};
 	unsigned count = 1;
 
 	if (extra.jobs)
@@ -116,8 +116,8 @@ static bool on_several_hosts(const struct gm_job *job)
 /* A row for each device of the job; of many the fullest, as many as --top says. */
 static void print_totals(struct gm_out *out, struct gm_job *job)
 {
-	const char *titles[] = {"device", "processes", "current", "live", "sum of peaks", "allocations",
-				NULL, NULL};
+	const char *titles[] = {"device",	"processes",   "current", "live",
+				"sum of peaks", "allocations", NULL,	  NULL};
 	bool hosts = on_several_hosts(job);
 	struct gm_table table;
 
@@ -146,8 +146,8 @@ void gm_text_job(struct gm_out *out, struct gm_job *job)
 	if (job->ranks == job->count)
 		gm_heading(out, "All %u processes", job->count);
 	else
-		gm_heading(out, "%u processes, without %u earlier attempts and snapshots", job->ranks,
-			   job->count - job->ranks);
+		gm_heading(out, "%u processes, without %u earlier attempts and snapshots",
+			   job->ranks, job->count - job->ranks);
 	print_totals(out, job);
 	gm_text_findings(out, job->findings, job->findings_count);
 }

@@ -63,7 +63,8 @@ static void print_line(struct gm_out *out, const struct gm_plan *plan)
 
 	gm_print(out, GM_BOLD, "Needs: ");
 	fprintf(out->file, "%s, and %s for each of the batch",
-		gm_format_size(fixed, plan->fixed_bytes), gm_format_size(slope, plan->per_batch_bytes));
+		gm_format_size(fixed, plan->fixed_bytes),
+		gm_format_size(slope, plan->per_batch_bytes));
 	if (plan->runs > 1)
 		fprintf(out->file, " (measured in %u runs)", plan->runs);
 	if (plan->fit_error > 0)
@@ -114,7 +115,8 @@ static void batch_cell(struct gm_table *table, uint64_t batch)
 
 static void print_fits(struct gm_out *out, const struct gm_plan *plan)
 {
-	static const char *const titles[] = {"<GPU", "memory", "<fits", "left", "largest batch", NULL};
+	static const char *const titles[] = {"<GPU", "memory",	      "<fits",
+					     "left", "largest batch", NULL};
 	struct gm_table table;
 
 	if (plan->measured)
@@ -129,7 +131,9 @@ static void print_fits(struct gm_out *out, const struct gm_plan *plan)
 		gm_table_cell(&table, "%s", fit->gpu);
 		gm_table_size(&table, fit->total_bytes);
 		gm_table_cell(&table, "%s",
-			      fit->fits ? "yes" : fit->margin_percent > 0 ? "barely" : "no");
+			      fit->fits			? "yes"
+			      : fit->margin_percent > 0 ? "barely"
+							: "no");
 		gm_table_cell(&table, "%.1f %%", fit->margin_percent);
 		batch_cell(&table, fit->max_batch);
 	}
@@ -138,7 +142,8 @@ static void print_fits(struct gm_out *out, const struct gm_plan *plan)
 
 static void print_variants(struct gm_out *out, const struct gm_plan *plan)
 {
-	static const char *const titles[] = {"<with", "all", "change", "largest batch", "<rule", NULL};
+	static const char *const titles[] = {"<with",	      "all",   "change",
+					     "largest batch", "<rule", NULL};
 	char change[GM_FORMAT_BYTES];
 	struct gm_table table;
 

@@ -30,7 +30,8 @@ static unsigned char *read_whole(const char *path, size_t *bytes)
 		die(path);
 	content = malloc((size_t)st.st_size);
 	*bytes = (size_t)st.st_size;
-	if (!content || fread(content, 1, *bytes, file) != *bytes || *bytes < sizeof(struct gm_header))
+	if (!content || fread(content, 1, *bytes, file) != *bytes ||
+	    *bytes < sizeof(struct gm_header))
 		die(path);
 	fclose(file);
 	return content;
@@ -76,7 +77,8 @@ int main(int argc, char **argv)
 		header->started_realtime_ns += rank * 1000;
 		snprintf(path, sizeof(path), "%s/%u", argv[2], rank / RANKS_OF_A_NODE);
 		mkdir(path, 0700);
-		snprintf(path, sizeof(path), "%s/%u/rank%u.gmt", argv[2], rank / RANKS_OF_A_NODE, rank);
+		snprintf(path, sizeof(path), "%s/%u/rank%u.gmt", argv[2], rank / RANKS_OF_A_NODE,
+			 rank);
 		write_sparse(path, content, bytes);
 		free(content);
 	}

@@ -1,6 +1,6 @@
 /*
- * Stands for libnccl.so.2: a communicator takes device memory by a runtime of its own, some of it in
- * a helper that the caller does not see.
+ * Stands for libnccl.so.2: a communicator takes device memory by a runtime of its own, some of it
+ * in a helper that the caller does not see.
  */
 #include <stdlib.h>
 
