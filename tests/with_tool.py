@@ -4,11 +4,20 @@ named, with another build of it, or a script that runs it under a checker. Print
 status is 1 if anything did. Programs under the shim stay those of BUILD: a sanitizer cannot be preloaded."""
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 
 build, tool, wanted = os.path.realpath(sys.argv[1]), os.path.realpath(sys.argv[2]), sys.argv[3:]
 plain = os.path.join(build, "tools", "gpumem-report", "gpumem-report")
+
+# `run` takes the shim beside the tool before any other: the plain one
+folder = tempfile.TemporaryDirectory()
+if open(tool, "rb").read(4) == b"\x7fELF":
+    tool = shutil.copy(tool, folder.name)
+    os.symlink(os.path.join(build, "src", "interpose", "libgpumemtrace.so"),
+               os.path.join(folder.name, "libgpumemtrace.so"))
 
 
 def swap(word):

@@ -24,14 +24,21 @@ struct gm_python_identity {
 	bool numbered;
 };
 
+/* Copied, not dereferenced: a sample of a table of lines may lie at any address. */
 static inline uint64_t gm_py_word(uintptr_t address)
 {
-	return *(const uint64_t *)address;
+	uint64_t word;
+
+	__builtin_memcpy(&word, (const void *)address, sizeof(word));
+	return word;
 }
 
 static inline uint32_t gm_py_u32(uintptr_t address)
 {
-	return *(const uint32_t *)address;
+	uint32_t word;
+
+	__builtin_memcpy(&word, (const void *)address, sizeof(word));
+	return word;
 }
 
 /* A code object's number and first line. */

@@ -56,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 		gm_cli_parse(&cli, command, argc - 2, argv + 2);
 		free(cli.words);
+		gm_arena_free(&cli.texts);
 		return 0;
 	}
 	if (gm_main(argc, argv) > GM_EXIT_GATE)

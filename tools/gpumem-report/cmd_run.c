@@ -61,13 +61,13 @@ static char *find_shim(void)
 }
 
 /* Our own working directory is meant by a relative name, wherever the program goes. */
-static char *absolute(const char *pattern)
+static char *absolute(struct gm_cli *cli, const char *pattern)
 {
-	char here[PATH_MAX], *path;
+	char here[PATH_MAX];
 
 	if (pattern[0] == '/' || !getcwd(here, sizeof(here)))
-		return strdup(pattern);
-	return asprintf(&path, "%s/%s", here, pattern) < 0 ? NULL : path;
+		return gm_arena_strdup(&cli->texts, pattern);
+	return gm_arena_printf(&cli->texts, "%s/%s", here, pattern);
 }
 
 /*
@@ -162,8 +162,8 @@ struct found {
 };
 
 /* Adds the files of a glob that processes began after `since_ns` wrote. */
-static unsigned add_files(const char *pattern, uint64_t since_ns, struct found *files,
-			  unsigned count)
+static unsigned add_files(struct gm_cli *cli, const char *pattern, uint64_t since_ns,
+			  struct found *files, unsigned count)
 {
 	char error[512];
 	glob_t names;
@@ -183,8 +183,8 @@ static unsigned add_files(const char *pattern, uint64_t since_ns, struct found *
 			continue;
 		header = gm_reader_header(reader);
 		if (header->started_realtime_ns >= since_ns)
-			files[count++] =
-				(struct found){strdup(path), header->pid, header->ppid, false};
+			files[count++] = (struct found){gm_arena_strdup(&cli->texts, path),
+							header->pid, header->ppid, false};
 		gm_reader_close(reader);
 	}
 	globfree(&names);
@@ -201,8 +201,8 @@ static void find_files(struct gm_cli *cli, const char *out, uint64_t since_ns)
 
 	cli->words_count = 0;
 	if (files) {
-		count = add_files(pattern, since_ns, files, 0);
-		count = add_files(others, since_ns, files, count);
+		count = add_files(cli, pattern, since_ns, files, 0);
+		count = add_files(cli, others, since_ns, files, count);
 	}
 	while (more) {
 		more = false;
@@ -229,11 +229,11 @@ static void find_files(struct gm_cli *cli, const char *out, uint64_t since_ns)
 int gm_cmd_run(struct gm_cli *cli)
 {
 	const char *pattern = cli->out_path ? cli->out_path : getenv("GPUMEMTRACE_OUT");
-	char *shim = find_shim(), *out = absolute(pattern && *pattern ? pattern : DEFAULT_OUT);
+	char *shim = find_shim(), *out = absolute(cli, pattern && *pattern ? pattern : DEFAULT_OUT);
 	struct timespec now;
 	int status, own, rc;
 
-	if (!shim || !out)
+	if (!shim)
 		return gm_usage_error(
 			"libgpumemtrace.so is not where it is built or installed; set "
 			"LD_PRELOAD to it and run the program without run");

@@ -26,7 +26,10 @@ struct gm_out gm_cli_out(const struct gm_cli *cli)
 
 void gm_cli_find_inputs(struct gm_cli *cli)
 {
+	struct gm_inputs before = cli->inputs; /* words may point into it: run shows and checks */
+
 	cli->inputs = gm_inputs_find(cli->words, cli->words_count, gm_cli_complain);
+	gm_inputs_free(&before);
 	free(cli->words);
 	cli->words = calloc(cli->inputs.count + 1, sizeof(*cli->words));
 	cli->words_count = cli->words ? cli->inputs.count : 0;

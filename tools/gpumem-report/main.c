@@ -81,6 +81,7 @@ int main(int argc, char **argv)
 	else if (rc < 0)
 		rc = GM_EXIT_FINE;
 	free(cli.words);
+	gm_arena_free(&cli.texts);
 	gm_inputs_free(&cli.inputs);
 	/* What could not be read outranks a result over the rest, but not a gate that failed. */
 	return rc == GM_EXIT_FINE && cli.input_failed ? GM_EXIT_INPUT : rc;

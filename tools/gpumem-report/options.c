@@ -490,7 +490,7 @@ int gm_cli_parse(struct gm_cli *cli, const struct gm_command_row *command, int a
 static int read_gate(struct gm_cli *cli, int argc, char **argv, int *i)
 {
 	const struct gm_option *option;
-	char *word = argv[*i], *spelled;
+	char *word = argv[*i];
 	int rc;
 
 	if (strcmp(word, "exit") == 0 || strcmp(word, "grow") == 0 || strcmp(word, "off") == 0)
@@ -502,15 +502,15 @@ static int read_gate(struct gm_cli *cli, int argc, char **argv, int *i)
 		return 0;
 	}
 	if (*word != '-') {
-		option = NULL;
-		if (asprintf(&spelled, "--%s", word) > 0)
-			option = find_option(spelled, strcspn(spelled, "="), GM_CHECK, true);
+		char *spelled = gm_arena_printf(&cli->texts, "--%s", word);
+
+		option = find_option(spelled, strcspn(spelled, "="), GM_CHECK, true);
 		if (!option)
 			return gm_usage_error(
 				"--check: \"%s\" is no gate; gpumem-report check --help "
 				"lists them",
 				word);
-		argv[*i] = spelled; /* options keep pointers into it */
+		argv[*i] = spelled;
 	}
 	rc = read_option(cli, 0, true, "check", argc, argv, i);
 	return rc;
@@ -518,7 +518,7 @@ static int read_gate(struct gm_cli *cli, int argc, char **argv, int *i)
 
 int gm_cli_parse_gates(struct gm_cli *cli, const char *text)
 {
-	char *argv[64], *rest = strdup(text), *word;
+	char *argv[64], *rest = gm_arena_strdup(&cli->texts, text), *word;
 	int argc = 0, rc = 0;
 
 	while (rest && argc < 64 && (word = strsep(&rest, " \t,")))
