@@ -3,10 +3,12 @@
 # SOURCE, BUILD, SIM, BUNDLE, HERE come from meson.
 
 setup_file() {
-	"$SOURCE/packaging/bundle.sh" "$BUILD" "$BUNDLE"
+	export archive
+	archive=$BATS_FILE_TMPDIR/$(basename "$BUNDLE")
+	"$SOURCE/packaging/bundle.sh" "$BUILD" "$archive"
 	export folder=$BATS_FILE_TMPDIR/folder
 	mkdir "$folder"
-	tar -C "$folder" --strip-components=1 -xzf "$BUNDLE"
+	tar -C "$folder" --strip-components=1 -xzf "$archive"
 }
 
 setup() {
@@ -18,7 +20,7 @@ needed() {
 }
 
 @test "the archive is one folder of its own name" {
-	[ "$(tar -tzf "$BUNDLE" | cut -d/ -f1 | sort -u)" = "$(basename "$BUNDLE" .tar.gz)" ]
+	[ "$(tar -tzf "$archive" | cut -d/ -f1 | sort -u)" = "$(basename "$BUNDLE" .tar.gz)" ]
 }
 
 @test "the shim needs the C library alone, of glibc 2.31 or older" {

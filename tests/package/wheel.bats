@@ -7,9 +7,10 @@ bats_require_minimum_version 1.5.0
 
 setup_file() {
 	[ -n "$(builder)" ] || skip "no python3-setuptools and python3-wheel here"
-	[ -e "$BUNDLE" ] || "$SOURCE/packaging/bundle.sh" "$BUILD" "$BUNDLE"
+	bundle=$BATS_FILE_TMPDIR/$(basename "$BUNDLE")
+	"$SOURCE/packaging/bundle.sh" "$BUILD" "$bundle"
 	export wheel
-	wheel=$("$SOURCE/packaging/wheel.sh" "$BUNDLE" "$BATS_FILE_TMPDIR")
+	wheel=$("$SOURCE/packaging/wheel.sh" "$bundle" "$BATS_FILE_TMPDIR")
 }
 
 builder() {
