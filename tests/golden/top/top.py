@@ -16,6 +16,7 @@ accept = sys.argv[1] == "--accept"
 tool, make_files, shim, sim = (os.path.abspath(path) for path in sys.argv[1 + accept:5 + accept])
 here = os.path.dirname(os.path.abspath(__file__))
 number = failures = 0
+LOOKS = 5000  # at a terminal, until it is given up
 
 # A program on the simulated GPU: allocates as it is told on its standard input.
 PROGRAM = """
@@ -44,14 +45,21 @@ def test(name, body):
             print(f"# {line}")
 
 
+def trimmed(text):
+    return "".join(line.rstrip() + "\n" for line in text.rstrip().splitlines())
+
+
+def expected(name):
+    with open(os.path.join(here, "expected", name + ".txt"), encoding="utf-8") as file:
+        return file.read()
+
+
 def expect(name, text):
-    path = os.path.join(here, "expected", name + ".txt")
-    text = "".join(line.rstrip() + "\n" for line in text.rstrip().splitlines())
+    text = trimmed(text)
     if accept:
-        with open(path, "w", encoding="utf-8") as file:
+        with open(os.path.join(here, "expected", name + ".txt"), "w", encoding="utf-8") as file:
             file.write(text)
-    with open(path, encoding="utf-8") as file:
-        wanted = file.read()
+    wanted = expected(name)
     assert text == wanted, f"{name}: the screen is\n{text}\nand should be\n{wanted}"
 
 
@@ -80,11 +88,21 @@ class Terminal:
 
     def wait(self, pattern):
         """The screen once it shows the pattern; bounded by the number of looks."""
-        for _ in range(5000):
+        for _ in range(LOOKS):
             screen = self.screen()
             if re.search(pattern, screen, re.M):
                 return screen
         raise AssertionError(f"{pattern} did not appear:\n{screen}")
+
+    def expect(self, name, pattern):
+        """Waits for the whole expected screen: a terminal draws from the top, so what a look finds may
+        have the new heading over the old rows. The pattern says when a screen is the one to accept."""
+        screen = self.wait(pattern)
+        for _ in range(LOOKS):
+            before, screen = screen, self.screen()
+            if screen == before if accept else trimmed(screen) == expected(name):
+                break
+        expect(name, screen)
 
     def keys(self, *keys):
         self.tmux("send-keys", *keys)
@@ -115,23 +133,22 @@ def no_terminal():
 def keys():
     terminal = Terminal(["leaks.gmt"], 100, 16)
     try:
-        expect("screen", terminal.wait("by live"))
+        terminal.expect("screen", "by live")
         terminal.keys("t")
-        expect("screen-total", terminal.wait("by total"))
+        terminal.expect("screen-total", "by total")
         terminal.keys("l", "/", "l", "o", "a", "d", "Enter")
-        expect("screen-filter", terminal.wait("with load$"))
+        terminal.expect("screen-filter", "with load$")
         terminal.keys("/", "Enter", "d")
         terminal.wait(r"\A(?!.*host pinned)(?s:.*by live$)")
         terminal.keys("Space")
         terminal.wait("paused")
         terminal.keys("h")
-        expect("screen-keys", terminal.wait("count growth from now"))
+        terminal.expect("screen-keys", "count growth from now")
         terminal.keys("h")
         terminal.tmux("resize-window", "-x", "30", "-y", "10")
-        terminal.wait(r"live  site, by live$")
-        expect("screen-narrow", terminal.screen())
+        terminal.expect("screen-narrow", r"live  site, by live$")
         terminal.keys("q")
-        for _ in range(5000):
+        for _ in range(LOOKS):
             terminal.screen()  # a look takes its time, a question to the file system none
             if os.path.exists("status") and os.path.getsize("status"):
                 break
