@@ -5,6 +5,7 @@
 #include "cupti/calls.h"
 #include "cupti/library.h"
 #include "cupti/subscription.h"
+#include "interpose/libraries.h"
 #include "interpose/preload.h"
 #include "interpose/resolve.h"
 #include "interpose/settings.h"

@@ -2,8 +2,8 @@
  * Questions put to the driver (ask.h).
  */
 #include "interpose/ask.h"
+#include "interpose/libraries.h"
 #include "interpose/nvml.h"
-#include "interpose/resolve.h"
 #include "interpose/settings.h"
 #include "track/event.h"
 

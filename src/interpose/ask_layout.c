@@ -2,7 +2,7 @@
  * Questions put to the driver about things with an inside (ask.h): arrays and graphs.
  */
 #include "interpose/ask.h"
-#include "interpose/resolve.h"
+#include "interpose/libraries.h"
 
 #include <string.h>
 #include <sys/mman.h>

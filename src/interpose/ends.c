@@ -3,7 +3,7 @@
  * the books and goes on to the real one. A vfork child shares our memory: gm_finish compares pids.
  */
 #include "interpose/preload.h"
-#include "interpose/resolve.h"
+#include "interpose/libraries.h"
 #include "store/layout.h"
 
 #include <errno.h>

@@ -16,7 +16,7 @@ struct gm_own_page {
 	pid_t pid;		  /* and this is it */
 	uint32_t finished;	  /* its books are closed or being closed */
 	struct gm_lock start;	  /* preload.c: opening the file */
-	struct gm_lock resolve;	  /* resolve.c: the tables of real functions */
+	struct gm_lock resolve;	  /* resolve*.c: the tables of real functions */
 	struct gm_lock early;	  /* public.c: marks made before there is a file */
 };
 

@@ -5,6 +5,7 @@
 #include "cupti/backend.h"
 #include "interpose/ask.h"
 #include "interpose/launcher.h"
+#include "interpose/libraries.h"
 #include "interpose/nvtx.h"
 #include "interpose/nvml.h"
 #include "interpose/own_page.h"

@@ -1,7 +1,6 @@
 /*
  * Finding the real functions and mapping them to our wrappers: dlsym, cuGetProcAddress, exported
- * names. Looks things up in the loaded objects' own tables (stack/elf_symbols.h), never by dlsym,
- * because a look-up here must not wait for a thread that runs a constructor inside dlopen.
+ * names. Looks things up in the loaded objects' own tables (libraries.h).
  */
 #ifndef GM_INTERPOSE_RESOLVE_H
 #define GM_INTERPOSE_RESOLVE_H
@@ -10,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define GM_INSTANCES 4 /* loaded cudarts whose functions dlsym can hand out wrapped */
+#define GM_INSTANCES	4 /* loaded cudarts whose functions dlsym can hand out wrapped */
 #define GM_ANY_INSTANCE GM_INSTANCES
 
 /* The driver's own functions, NULL until libcuda is loaded. Indexed by enum gm_function. */
@@ -21,8 +20,8 @@ extern void *const gm_driver_wrapper[GM_FUNCTIONS];
 extern void *const gm_runtime_wrapper[GM_INSTANCES][GM_FUNCTIONS];
 
 /*
- * The real driver function of a row, found in libcuda (or in a hook between it and us) at first use;
- * NULL without libcuda. Any thread.
+ * The real driver function of a row, found in libcuda (or in a hook between it and us) at first
+ * use; NULL without libcuda. Any thread.
  */
 void *gm_driver_search(enum gm_function function);
 
@@ -49,19 +48,11 @@ void *gm_wrapper_of(void *real, const char *symbol, uint64_t flags);
 /* At the start: the real dlsym and dlclose, and the table of names. */
 void gm_resolve_init(void);
 
-/* The definition of a libc function that callers would reach without us. NULL if there is none. */
-void *gm_next_symbol(const char *name);
-
 /* True once a driver look-up or call reached us. */
 bool gm_driver_seen(void);
 
-/* True if libcuda is loaded in this process. */
-bool gm_libcuda_loaded(void);
-
-/* A symbol of the loaded libcuda, or NULL. */
-void *gm_libcuda_symbol(const char *name);
-
-/* How often something was unloaded so far: what was remembered of addresses is to be looked at again. */
+/* How often something was unloaded so far: what was remembered of addresses is to be looked at
+ * again. */
 extern uint32_t gm_generation __attribute__((visibility("hidden")));
 
 static inline uint32_t gm_unloads(void)

@@ -8,6 +8,7 @@
  * bits wide in all of them, only their signs differ.
  */
 #include "interpose/torch.h"
+#include "interpose/libraries.h"
 #include "interpose/preload.h"
 #include "interpose/resolve.h"
 #include "interpose/settings.h"

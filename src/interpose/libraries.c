@@ -1,0 +1,118 @@
+/*
+ * Which of the loaded objects is libcuda, a cudart or the shim itself, and what stands behind it
+ * (libraries.h).
+ */
+#include "interpose/libraries.h"
+
+#include <string.h>
+
+static struct {
+	uintptr_t start, end;
+} own; /* our own object; every thread would write the same */
+
+static void own_range(void)
+{
+	struct gm_object object;
+
+	if (!own.end && gm_object_at((uintptr_t)&own_range, &object)) {
+		own.start = object.start;
+		__atomic_store_n(&own.end, object.end, __ATOMIC_RELEASE);
+	}
+}
+
+bool gm_is_own(uintptr_t address)
+{
+	own_range();
+	return address >= own.start && address < own.end;
+}
+
+/* "libcuda.so", "libcuda.so.1", "libcuda.so.580.159.04"; not libcuda_stub.so. */
+static bool named(const char *name, const char *library)
+{
+	size_t bytes = strlen(library);
+
+	if (!name || strncmp(name, library, bytes))
+		return false;
+	for (name += bytes; *name; name++)
+		if (*name != '.' && (*name < '0' || *name > '9'))
+			return false;
+	return true;
+}
+
+bool gm_is_libcuda(const struct gm_object *object)
+{
+	return named(gm_object_basename(object), "libcuda.so") ||
+	       named(gm_object_soname(object), "libcuda.so");
+}
+
+/* Wheels rename libraries: libcudart-d9f3.so.12, libcudart.d9f3.so.12. A libcudart_stub.so is none.
+ */
+bool gm_is_cudart(const struct gm_object *object)
+{
+	const char *name = gm_object_basename(object), *soname = gm_object_soname(object);
+
+	if (soname && !strncmp(soname, "libcudart.so", 12))
+		return true;
+	return !strncmp(name, "libcudart", 9) && (name[9] == '.' || name[9] == '-') &&
+	       strstr(name, ".so") != NULL;
+}
+
+static int find_libcuda(const struct gm_object *object, void *data)
+{
+	if (gm_is_own(object->start) || !gm_is_libcuda(object))
+		return 0;
+	*(struct gm_object *)data = *object;
+	return 1;
+}
+
+bool gm_find_libcuda(struct gm_object *libcuda)
+{
+	return gm_objects_each(find_libcuda, libcuda) != 0;
+}
+
+bool gm_libcuda_loaded(void)
+{
+	struct gm_object object;
+
+	return gm_find_libcuda(&object);
+}
+
+void *gm_libcuda_symbol(const char *name)
+{
+	struct gm_object object;
+
+	if (!gm_find_libcuda(&object))
+		return NULL;
+	return gm_object_symbol(&object, name, NULL);
+}
+
+struct next_search {
+	const char *name;
+	bool passed_own;
+	void *found;
+};
+
+static int next_definition(const struct gm_object *object, void *data)
+{
+	struct next_search *search = data;
+
+	if (gm_is_own(object->start)) {
+		search->passed_own = true;
+		return 0;
+	}
+	if (search->passed_own)
+		search->found = gm_object_symbol(object, search->name, NULL);
+	return search->found != NULL;
+}
+
+void *gm_next_symbol(const char *name)
+{
+	struct next_search search = {.name = name};
+
+	gm_objects_each(next_definition, &search);
+	if (!search.found) { /* loaded late: libc came before us */
+		search.passed_own = true;
+		gm_objects_each(next_definition, &search);
+	}
+	return search.found;
+}

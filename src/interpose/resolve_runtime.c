@@ -1,0 +1,253 @@
+/*
+ * The real functions of the runtime, of which a process may have several: by the place that calls
+ * one of our exports, and by the cudart that dlsym found.
+ */
+#include "interpose/libraries.h"
+#include "interpose/preload.h"
+#include "interpose/resolve.h"
+#include "interpose/resolve_parts.h"
+
+#include <string.h>
+
+#define SITE_SLOTS 2048
+
+/* What a call site reaches. `sequence` is odd while it changes; readers hold no lock. */
+struct call_site {
+	uint32_t sequence;
+	uint32_t function, generation;
+	uintptr_t caller;
+	void *real;
+};
+
+/* Changed under gm_lock_resolve(); read without it. */
+static struct {
+	uintptr_t instances[GM_INSTANCES]; /* base of the cudart that each instance stands for */
+	void *real[GM_INSTANCES][GM_FUNCTIONS];
+	struct call_site sites[SITE_SLOTS];
+} runtime;
+
+unsigned gm_cudart_major(const struct gm_object *cudart)
+{
+	static const struct {
+		const char *version;
+		unsigned major;
+	} nodes[] = {{"libcudart.so.13", 13}, {"libcudart.so.12", 12}, {"libcudart.so.11.0", 11}};
+	const char *soname = gm_object_soname(cudart), *dot;
+	size_t i;
+
+	for (i = 0; i < sizeof(nodes) / sizeof(*nodes); i++)
+		if (gm_object_symbol(cudart, "cudaMalloc", nodes[i].version))
+			return nodes[i].major;
+	dot = soname ? strstr(soname, ".so.") : NULL;
+	return dot ? (unsigned)(dot[4] - '0') * 10 + (unsigned)(dot[5] - '0') : 0;
+}
+
+static const char *node_of(unsigned major)
+{
+	return major == 13   ? "libcudart.so.13"
+	       : major == 12 ? "libcudart.so.12"
+			     : "libcudart.so.11.0";
+}
+
+struct runtime_search {
+	const char *name, *version;
+	const struct gm_object *caller;
+	bool passed_own, needed_only, versioned_only;
+	void *found;
+};
+
+static bool is_needed_by(const struct gm_object *caller, const struct gm_object *object)
+{
+	const char *needed, *soname = gm_object_soname(object), *name = gm_object_basename(object);
+	unsigned i;
+
+	for (i = 0; (needed = gm_object_needed(caller, i)) != NULL; i++) {
+		const char *slash = strrchr(needed, '/');
+
+		if (slash)
+			needed = slash + 1;
+		if (!strcmp(needed, name) || (soname && !strcmp(needed, soname)))
+			return true;
+	}
+	return false;
+}
+
+static int runtime_definition(const struct gm_object *object, void *data)
+{
+	struct runtime_search *search = data;
+
+	if (gm_is_own(object->start)) {
+		search->passed_own = true;
+		return 0;
+	}
+	if (search->needed_only ? !is_needed_by(search->caller, object) : !search->passed_own)
+		return 0;
+	search->found = gm_object_symbol(object, search->name, search->version);
+	/* A hook library's definition has no version, and the loader takes it for any. */
+	if (!search->found && (!search->versioned_only || !gm_is_cudart(object)))
+		search->found = gm_object_symbol(object, search->name, NULL);
+	return search->found != NULL;
+}
+
+static int other_hook(const struct gm_object *object, void *data)
+{
+	struct runtime_search *search = data;
+
+	if (gm_is_own(object->start)) {
+		search->passed_own = true;
+		return 0;
+	}
+	/* Preloads stand behind us and before every library; theirs has cudaMalloc but is no
+	 * cudart. */
+	if (!search->passed_own || gm_is_cudart(object) || !gm_preloaded(object))
+		return 0;
+	search->found = gm_object_symbol(object, search->name, NULL);
+	return search->found != NULL;
+}
+
+/*
+ * In the order in which the loader would have looked: another preload behind us; the library that
+ * the caller itself names as needed; any loaded library with the caller's symbol version; any with
+ * that name at all. Libraries loaded RTLD_LOCAL are in no global scope but reach theirs by
+ * DT_NEEDED.
+ */
+static void *search_runtime(enum gm_function function, unsigned major, uintptr_t caller_pc)
+{
+	struct runtime_search search = {.name = gm_rows[function].name, .version = node_of(major)};
+	struct gm_object caller;
+	const char *version;
+
+	if (gm_objects_each(other_hook, &search))
+		return search.found;
+	if (gm_object_at(caller_pc, &caller)) {
+		search.caller = &caller;
+		version = gm_object_needed_version(&caller, search.name, NULL);
+		if (version)
+			search.version = version;
+		search.needed_only = true;
+		search.versioned_only = version != NULL;
+		if (gm_objects_each(runtime_definition, &search))
+			return search.found;
+	}
+	search.needed_only = false;
+	search.passed_own = true;
+	search.versioned_only = true;
+	if (gm_objects_each(runtime_definition, &search))
+		return search.found;
+	search.versioned_only = false;
+	gm_objects_each(runtime_definition, &search);
+	return search.found;
+}
+
+/* What the call site is known to reach, NULL if nothing or something else is kept in its slot. */
+static inline void *read_site(const struct call_site *site, uintptr_t caller, uint32_t function,
+			      uint32_t now)
+{
+	uint32_t sequence = __atomic_load_n(&site->sequence, __ATOMIC_ACQUIRE);
+	bool same = __atomic_load_n(&site->caller, __ATOMIC_RELAXED) == caller &&
+		    __atomic_load_n(&site->function, __ATOMIC_RELAXED) == function &&
+		    __atomic_load_n(&site->generation, __ATOMIC_RELAXED) == now;
+	void *real = __atomic_load_n(&site->real, __ATOMIC_RELAXED);
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (!same || (sequence & 1) ||
+	    sequence != __atomic_load_n(&site->sequence, __ATOMIC_RELAXED))
+		return NULL;
+	return real;
+}
+
+static void write_site(struct call_site *site, uintptr_t caller, uint32_t function, uint32_t now,
+		       void *real)
+{
+	if (!gm_lock_resolve())
+		return;
+	/* odd already: a fork came between, and the thread that wrote is not here */
+	__atomic_store_n(&site->sequence, site->sequence | 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&site->caller, caller, __ATOMIC_RELAXED);
+	__atomic_store_n(&site->function, function, __ATOMIC_RELAXED);
+	__atomic_store_n(&site->generation, now, __ATOMIC_RELAXED);
+	__atomic_store_n(&site->real, real, __ATOMIC_RELAXED);
+	__atomic_store_n(&site->sequence, site->sequence + 1, __ATOMIC_RELEASE);
+	gm_unlock_resolve();
+}
+
+/* The two places where a call site may be kept: two sites of one slot do not drive each other out.
+ */
+static inline struct call_site *place_of(enum gm_function function, uintptr_t caller,
+					 unsigned which)
+{
+	uint64_t hash = (caller ^ ((uint64_t)function << 48)) * 0x9e3779b97f4a7c15ull;
+
+	return &runtime.sites[(hash >> (which ? 20 : 40)) % SITE_SLOTS];
+}
+
+static __attribute__((noinline)) void *find_slowly(enum gm_function function, unsigned major,
+						   uintptr_t caller)
+{
+	struct call_site *site = place_of(function, caller, 0),
+			 *other = place_of(function, caller, 1);
+	uint32_t now = gm_unloads();
+	void *real = read_site(other, caller, function, now);
+
+	if (real)
+		return real;
+	real = search_runtime(function, major, caller);
+	if (!real)
+		return NULL;
+	if (site->real && site->generation == now && !(other->real && other->generation == now))
+		site = other;
+	write_site(site, caller, function, now, real);
+	return real;
+}
+
+void *gm_runtime_find(enum gm_function function, unsigned major, uintptr_t caller)
+{
+	void *real = read_site(place_of(function, caller, 0), caller, function, gm_unloads());
+
+	return __builtin_expect(real != NULL, 1) ? real : find_slowly(function, major, caller);
+}
+
+void *gm_runtime_instance_real(unsigned instance, enum gm_function function)
+{
+	return runtime.real[instance][function];
+}
+
+void *gm_wrap_runtime(enum gm_function function, void *real, const struct gm_object *cudart)
+{
+	void *wrapper = real;
+	unsigned i;
+
+	if (!gm_lock_resolve())
+		return real;
+	for (i = 0; i < GM_INSTANCES; i++) {
+		if (runtime.instances[i] && runtime.instances[i] != cudart->base)
+			continue;
+		runtime.instances[i] = cudart->base;
+		runtime.real[i][function] = real;
+		if (gm_runtime_wrapper[i][function])
+			wrapper = gm_runtime_wrapper[i][function];
+		break;
+	}
+	gm_unlock_resolve();
+	return wrapper;
+}
+
+static int is_loaded(const struct gm_object *object, void *data)
+{
+	return object->base == *(const uintptr_t *)data;
+}
+
+bool gm_runtimes_handed_out(void)
+{
+	return runtime.instances[0] != 0;
+}
+
+void gm_forget_runtimes(void)
+{
+	for (unsigned i = 0; i < GM_INSTANCES; i++)
+		if (runtime.instances[i] && !gm_objects_each(is_loaded, &runtime.instances[i])) {
+			memset(runtime.real[i], 0, sizeof(runtime.real[i]));
+			runtime.instances[i] = 0;
+		}
+}
