@@ -18,6 +18,7 @@
 /* What was found out once about a frame that is part of many stacks. */
 struct gm_frame_memo {
 	void *rendered;		       /* a renderer's form of it, see gm_doc.release */
+	unsigned number;	       /* in a list that a renderer made, from 1 */
 	uint64_t asked[2], matched[2]; /* suppressions of the user and ours: suppress.c */
 };
 

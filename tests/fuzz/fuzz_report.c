@@ -28,7 +28,7 @@ static void print(struct gm_job *job, struct gm_doc *doc, FILE *nowhere)
 	gm_text_timeline(&out, doc);
 	gm_text_gates(&out, doc, false);
 	gm_text_job(&out, job);
-	gm_json_write(gm_json_job(job), nowhere);
+	gm_json_write_job(job, NULL, NULL, nowhere);
 	gm_junit_write(job, nowhere);
 	gm_sarif_write(job, nowhere);
 }

@@ -94,7 +94,7 @@ int gm_cmd_check(struct gm_cli *cli)
 	if (cli->sarif)
 		written = write_file(job, cli->sarif, gm_sarif_write) && written;
 	if (cli->options.json)
-		gm_json_write(gm_json_job(job), stdout);
+		gm_json_write_job(job, NULL, NULL, stdout);
 	else
 		print(cli, job);
 	rc = gm_gates_exit(job->gates, job->gates_count);

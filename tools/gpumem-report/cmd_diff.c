@@ -58,7 +58,7 @@ static json_t *change_list(const struct gm_change *changes, unsigned count)
 				  gm_json_bytes(change->new_peak_bytes), "old_allocations",
 				  gm_json_bytes(change->old_count), "new_allocations",
 				  gm_json_bytes(change->new_count), "stack",
-				  gm_json_stack(change->doc, site->stack)));
+				  gm_json_stack(site->stack)));
 	}
 	return list;
 }
@@ -113,7 +113,6 @@ static void show(struct gm_cli *cli, struct gm_job *old_job, struct gm_job *new_
 	struct gm_out out = gm_cli_out(cli);
 	struct gm_change *changes;
 	unsigned count;
-	json_t *document;
 
 	changes = gm_compare_jobs(old_job, new_job, &count);
 	if (!cli->options.json) {
@@ -121,13 +120,12 @@ static void show(struct gm_cli *cli, struct gm_job *old_job, struct gm_job *new_
 		gm_text_changes(&out, changes, count);
 		return;
 	}
-	document = gm_json_job(new_job);
-	json_object_set_new(document, "diff",
-			    json_pack("{s:o, s:o, s:o}", "old",
-				      gm_json_string(name_of(old_job, cli->words[0])), "new",
-				      gm_json_string(name_of(new_job, cli->words[1])), "sites",
-				      change_list(changes, count)));
-	gm_json_write(document, stdout);
+	gm_json_write_job(new_job, "diff",
+			  json_pack("{s:o, s:o, s:o}", "old",
+				    gm_json_string(name_of(old_job, cli->words[0])), "new",
+				    gm_json_string(name_of(new_job, cli->words[1])), "sites",
+				    change_list(changes, count)),
+			  stdout);
 }
 
 int gm_cmd_diff(struct gm_cli *cli)

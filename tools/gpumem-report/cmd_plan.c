@@ -93,15 +93,12 @@ static struct gm_doc *fullest(struct gm_job *job)
 static void print(struct gm_cli *cli, struct gm_doc *doc, const struct gm_plan *plan)
 {
 	struct gm_out out = gm_cli_out(cli);
-	json_t *document;
 
 	if (!cli->options.json) {
 		gm_text_plan(&out, plan);
 		return;
 	}
-	document = doc ? gm_json_doc(doc) : gm_json_empty();
-	json_object_set_new(document, "plan", gm_json_plan(plan));
-	gm_json_write(document, stdout);
+	gm_json_write_doc(doc, "plan", gm_json_plan(plan), stdout);
 }
 
 static int plan_runs(struct gm_cli *cli, struct gm_job *job, struct gm_arena *arena)

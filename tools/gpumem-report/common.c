@@ -61,7 +61,7 @@ int gm_cli_show(struct gm_cli *cli,
 	if (!job)
 		return GM_EXIT_INPUT;
 	if (cli->options.json) {
-		gm_json_write(gm_json_job(job), stdout);
+		gm_json_write_job(job, NULL, NULL, stdout);
 	} else if (job->count == 1) {
 		body(&out, job->docs[0], cli);
 	} else {

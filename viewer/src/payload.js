@@ -13,7 +13,15 @@ async function unpack(base64) {
   if (typeof DecompressionStream === "undefined")
     throw new NoData("This browser cannot unpack the page's data; one from 2023 or later can.");
   const stream = new Blob([bytesOf(base64)]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
+  return withFrames(JSON.parse(await new Response(stream).text()));
+}
+
+// Stacks in the page hold their frames by number: most stacks share most of their frames.
+function withFrames({ frames = [], ...payload }) {
+  for (const run of payload.document.runs.length ? payload.document.runs : [payload.document])
+    for (const site of run.sites)
+      site.stack = site.stack.map((frame) => (typeof frame === "number" ? frames[frame] : frame));
+  return payload;
 }
 
 function packedIn(html) {

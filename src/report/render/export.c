@@ -47,26 +47,19 @@ int gm_export_end(FILE *file)
 int gm_export_json(struct gm_doc *doc, const struct gm_options *options, FILE *file)
 {
 	(void)options;
-	return gm_json_write(gm_json_doc(doc), file);
+	return gm_json_write_doc(doc, NULL, NULL, file);
 }
 
 int gm_export_json_job(struct gm_job *job, const struct gm_options *options, FILE *file)
 {
 	(void)options;
-	return gm_json_write(gm_json_job(job), file);
+	return gm_json_write_job(job, NULL, NULL, file);
 }
 
 int gm_export_jsonl(struct gm_doc *doc, const struct gm_options *options, FILE *file)
 {
-	json_t *document = gm_json_doc(doc);
-	int rc = document ? json_dumpf(document, file, JSON_COMPACT | JSON_REAL_PRECISION(12)) : -1;
-
 	(void)options;
-	json_decref(document);
-	if (rc)
-		return -EIO;
-	fputc('\n', file);
-	return gm_export_end(file);
+	return gm_json_write_line(doc, file);
 }
 
 int gm_export_jsonl_job(struct gm_job *job, const struct gm_options *options, FILE *file)

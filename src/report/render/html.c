@@ -1,5 +1,5 @@
 /*
- * Writing the page, see html.h. Its data is one JSON object {document, parts[], order[]},
+ * Writing the page, see html.h. Its data is one JSON object {document, frames[], parts[], order[]},
  * compressed, in the place that the template keeps for it; the page says the same of itself in
  * viewer/src/payload.js.
  */
@@ -8,6 +8,7 @@
 #include "report/render/pack.h"
 #include "report/render/page_parts.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* template_lacks, NULL or a sentence, and template[]: made by viewer/embed.py. */
@@ -41,28 +42,48 @@ static json_t *given_order(const struct gm_job *job, char *const *paths, unsigne
 	return list;
 }
 
-static json_t *payload(struct gm_job *job, char *const *paths, unsigned count)
+static void put_frames(struct gm_json_out *out, const struct gm_json_frames *frames)
 {
-	json_t *list = json_array();
-
-	for (unsigned i = 0; i < job->count; i++)
-		json_array_append_new(list, parts(job->docs[i]));
-	return json_pack("{s:o, s:o, s:o}", "document", gm_json_job(job), "parts", list, "order",
-			 given_order(job, paths, count));
+	gm_json_put_text(out, ",\"frames\": [");
+	for (unsigned i = 0; i < frames->count; i++) {
+		if (i)
+			gm_json_put_text(out, ",");
+		gm_json_put_text(out, frames->texts[i]);
+	}
+	gm_json_put_text(out, "]");
 }
 
-/* Drops the reference. */
-static bool write_payload(json_t *value, FILE *out)
+static void put_payload(struct gm_json_out *out, struct gm_job *job, char *const *paths,
+			unsigned count)
+{
+	struct gm_json_frames frames = {0};
+
+	out->frames = &frames;
+	gm_json_put_text(out, "{\"document\": ");
+	gm_json_put_job(out, job, NULL, NULL);
+	put_frames(out, &frames);
+	gm_json_put_text(out, ",\"parts\": [");
+	for (unsigned i = 0; i < job->count; i++) {
+		if (i)
+			gm_json_put_text(out, ",");
+		gm_json_put_value(out, parts(job->docs[i]));
+	}
+	gm_json_put_text(out, "]");
+	gm_json_put_key(out, "order", given_order(job, paths, count));
+	gm_json_put_text(out, "}");
+	free(frames.texts);
+}
+
+static bool write_payload(struct gm_job *job, char *const *paths, unsigned count, FILE *file)
 {
 	struct gm_pack pack;
-	bool fine = value && gm_pack_begin(&pack, out);
+	struct gm_json_out out = {.write = gm_pack_add, .data = &pack};
+	bool fine = gm_pack_begin(&pack, file);
 
-	if (!value)
-		return false;
-	if (fine)
-		fine = json_dump_callback(value, gm_pack_add, &pack,
-					  JSON_COMPACT | JSON_REAL_PRECISION(12)) == 0;
-	json_decref(value);
+	if (fine) {
+		put_payload(&out, job, paths, count);
+		fine = gm_json_out_end(&out);
+	}
 	return gm_pack_end(&pack) && fine;
 }
 
@@ -75,7 +96,7 @@ int gm_html_write(struct gm_job *job, char *const *paths, unsigned count, FILE *
 		return -ENOTSUP;
 	rest = place + strlen(PLACE);
 	if (fwrite(template, 1, (size_t)(place - template), out) == 0 ||
-	    !write_payload(payload(job, paths, count), out) ||
+	    !write_payload(job, paths, count, out) ||
 	    fwrite(rest, 1, (size_t)(template + bytes - rest), out) == 0 || fflush(out) != 0)
 		return errno ? -errno : -EIO;
 	return 0;

@@ -437,62 +437,67 @@ static json_t *no_list(struct gm_doc *doc)
 	return json_array();
 }
 
-/* The document's keys, in the order of contract.md. */
+/* The document's keys, in the order of contract.md. `sites` is written, not made. */
 static const struct {
 	const char *key;
 	json_t *(*make)(struct gm_doc *doc);
+	bool object; /* null where several files have a document each, else an empty list */
 } keys[] = {
-	{"file", file},
-	{"process", process},
-	{"tracer", tracer},
-	{"devices", devices},
-	{"totals", totals},
-	{"usage", usage},
-	{"pools", pools},
-	{"vmm", vmm},
-	{"torch", torch},
-	{"fragmentation", gm_json_fragmentation},
-	{"retries", gm_json_retries},
-	{"ooms", gm_json_ooms},
-	{"sites", gm_json_sites},
-	{"leaks", gm_json_leaks},
-	{"errors", gm_json_errors},
-	{"implicit_frees", implicit},
-	{"ledger", ledger},
-	{"phases", gm_json_phases},
-	{"categories", gm_json_categories},
-	{"marks", marks},
-	{"timeline", timeline},
-	{"findings", gm_json_findings},
-	{"gates", gm_json_gates},
-	{"runs", no_list},
-	{"job", plan},
-	{"plan", plan},
+	{"file", file, true},
+	{"process", process, true},
+	{"tracer", tracer, true},
+	{"devices", devices, false},
+	{"totals", totals, false},
+	{"usage", usage, false},
+	{"pools", pools, false},
+	{"vmm", vmm, false},
+	{"torch", torch, false},
+	{"fragmentation", gm_json_fragmentation, false},
+	{"retries", gm_json_retries, true},
+	{"ooms", gm_json_ooms, false},
+	{"sites", NULL, false},
+	{"leaks", gm_json_leaks, true},
+	{"errors", gm_json_errors, false},
+	{"implicit_frees", implicit, false},
+	{"ledger", ledger, false},
+	{"phases", gm_json_phases, false},
+	{"categories", gm_json_categories, false},
+	{"marks", marks, false},
+	{"timeline", timeline, false},
+	{"findings", gm_json_findings, false},
+	{"gates", gm_json_gates, false},
+	{"runs", no_list, false},
+	{"job", plan, true},
+	{"plan", plan, true},
 };
 
-json_t *gm_json_doc(struct gm_doc *doc)
+static void put_sites(struct gm_json_out *out, struct gm_doc *doc)
 {
-	json_t *object = json_object();
-
-	json_object_set_new(object, "schema_version", json_integer(1));
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		json_object_set_new(object, keys[i].key, keys[i].make(doc));
-	return object;
+	gm_json_put_name(out, "sites");
+	gm_json_put_sites(out, doc);
 }
 
-/* All keys, with nothing in them: objects null, lists empty. */
-json_t *gm_json_empty(void)
+/* The value of a key where no single file is described. */
+static json_t *nothing(size_t key)
 {
-	static const char *const objects[] = {"file",	 "process", "tracer",
-					      "retries", "leaks",   "job",     "plan"};
-	json_t *object = json_object();
+	return keys[key].object ? json_null() : json_array();
+}
 
-	json_object_set_new(object, "schema_version", json_integer(1));
+void gm_json_put_doc(struct gm_json_out *out, struct gm_doc *doc, const char *more, json_t *value)
+{
+	gm_json_put_text(out, "{\"schema_version\": 1");
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		json_object_set_new(object, keys[i].key, json_array());
-	for (size_t i = 0; i < sizeof(objects) / sizeof(objects[0]); i++)
-		json_object_set_new(object, objects[i], json_null());
-	return object;
+		if (more && !strcmp(keys[i].key, more))
+			continue;
+		else if (!doc)
+			gm_json_put_key(out, keys[i].key, nothing(i));
+		else if (keys[i].make)
+			gm_json_put_key(out, keys[i].key, keys[i].make(doc));
+		else
+			put_sites(out, doc);
+	if (more)
+		gm_json_put_key(out, more, value);
+	gm_json_put_text(out, "}");
 }
 
 /* A device of the job. Beside what a process has of it: which one it is, and how many use it. */
@@ -523,62 +528,81 @@ static json_t *job_findings(const struct gm_job *job)
 	return list;
 }
 
-json_t *gm_json_job(struct gm_job *job)
+static json_t *job_object(const struct gm_job *job)
 {
-	json_t *object, *runs, *sums;
+	json_t *sums = json_array();
 
-	if (job->count == 1)
-		return gm_json_doc(job->docs[0]);
-	object = gm_json_empty();
-	runs = json_array();
-	sums = json_array();
-	for (unsigned i = 0; i < job->count; i++)
-		json_array_append_new(runs, gm_json_doc(job->docs[i]));
 	for (unsigned i = 0; i < job->totals_count; i++)
 		json_array_append_new(sums, job_total(&job->totals[i]));
-	json_object_set_new(object, "runs", runs);
-	json_object_set_new(object, "gates", gm_json_gate_list(NULL, job->gates, job->gates_count));
-	json_object_set_new(
-		object, "job",
-		json_pack("{s:i, s:o, s:o}", "ranks", (int)job->ranks, "totals", sums, "findings",
-			  job_findings(job)));
-	return object;
+	return json_pack("{s:i, s:o, s:o}", "ranks", (int)job->ranks, "totals", sums, "findings",
+			 job_findings(job));
 }
 
-/* jansson writes token by token: a lock and a call each in a FILE. */
-struct buffer {
-	FILE *out;
-	size_t used;
-	char text[1 << 16];
-};
-
-static int put(const char *text, size_t bytes, void *data)
+static void put_runs(struct gm_json_out *out, const struct gm_job *job)
 {
-	struct buffer *buffer = data;
-
-	if (buffer->used + bytes > sizeof(buffer->text)) {
-		if (fwrite(buffer->text, 1, buffer->used, buffer->out) != buffer->used)
-			return -1;
-		buffer->used = 0;
+	gm_json_put_name(out, "runs");
+	gm_json_put_text(out, "[");
+	for (unsigned i = 0; i < job->count; i++) {
+		if (i)
+			gm_json_put_text(out, ",");
+		gm_json_put_doc(out, job->docs[i], NULL, NULL);
 	}
-	if (bytes > sizeof(buffer->text))
-		return fwrite(text, 1, bytes, buffer->out) == bytes ? 0 : -1;
-	memcpy(buffer->text + buffer->used, text, bytes);
-	buffer->used += bytes;
-	return 0;
+	gm_json_put_text(out, "]");
 }
 
-int gm_json_write(json_t *value, FILE *out)
+void gm_json_put_job(struct gm_json_out *out, struct gm_job *job, const char *more, json_t *value)
 {
-	struct buffer buffer = {.out = out};
-	int rc = value ? json_dump_callback(value, put, &buffer,
-					    JSON_INDENT(1) | JSON_REAL_PRECISION(12))
-		       : -1;
+	if (job->count == 1) {
+		gm_json_put_doc(out, job->docs[0], more, value);
+		return;
+	}
+	gm_json_put_text(out, "{\"schema_version\": 1");
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		const char *key = keys[i].key;
 
-	if (rc == 0 && fwrite(buffer.text, 1, buffer.used, out) != buffer.used)
-		rc = -1;
-	json_decref(value);
-	if (rc == 0 && fputc('\n', out) != EOF && fflush(out) == 0)
+		if (!strcmp(key, "runs"))
+			put_runs(out, job);
+		else if (!strcmp(key, "job"))
+			gm_json_put_key(out, key, job_object(job));
+		else if (!strcmp(key, "gates"))
+			gm_json_put_key(out, key,
+					gm_json_gate_list(NULL, job->gates, job->gates_count));
+		else
+			gm_json_put_key(out, key, nothing(i));
+	}
+	if (more)
+		gm_json_put_key(out, more, value);
+	gm_json_put_text(out, "}");
+}
+
+static int finish(struct gm_json_out *out, FILE *file)
+{
+	gm_json_put_text(out, "\n");
+	if (gm_json_out_end(out) && fflush(file) == 0)
 		return 0;
 	return errno ? -errno : -EIO;
+}
+
+int gm_json_write_doc(struct gm_doc *doc, const char *more, json_t *value, FILE *file)
+{
+	struct gm_json_out out = {.write = gm_json_to_file, .data = file};
+
+	gm_json_put_doc(&out, doc, more, value);
+	return finish(&out, file);
+}
+
+int gm_json_write_line(struct gm_doc *doc, FILE *file)
+{
+	struct gm_json_out out = {.write = gm_json_to_file, .data = file, .one_line = true};
+
+	gm_json_put_doc(&out, doc, NULL, NULL);
+	return finish(&out, file);
+}
+
+int gm_json_write_job(struct gm_job *job, const char *more, json_t *value, FILE *file)
+{
+	struct gm_json_out out = {.write = gm_json_to_file, .data = file};
+
+	gm_json_put_job(&out, job, more, value);
+	return finish(&out, file);
 }

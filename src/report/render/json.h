@@ -6,25 +6,25 @@
 #define GM_REPORT_RENDER_JSON_H
 
 #include "report/job.h"
-#include <jansson.h>
-#include <stdio.h>
+#include "report/render/json_out.h"
 
-/* The whole document of one file. The caller owns the reference. */
-json_t *gm_json_doc(struct gm_doc *doc);
-
-/* A document about no file: every key, objects null and lists empty. */
-json_t *gm_json_empty(void);
+/*
+ * Writes the whole document of one file (of none, with nothing in it, if `doc` is NULL). `more`: a key
+ * to add or to replace, with its value (the reference is dropped), or NULL.
+ */
+void gm_json_put_doc(struct gm_json_out *out, struct gm_doc *doc, const char *more, json_t *value);
 
 /* The document of several files: `runs[]` and `job`; of one file, its document. */
-json_t *gm_json_job(struct gm_job *job);
+void gm_json_put_job(struct gm_json_out *out, struct gm_job *job, const char *more, json_t *value);
 
-/* Pieces that other renderers share. */
-json_t *gm_json_stack(struct gm_doc *doc, const struct gm_stack *stack);
-json_t *gm_json_site(struct gm_doc *doc, const struct gm_site *site);
+/* The same to a file, with a newline; 0 or -errno. */
+int gm_json_write_doc(struct gm_doc *doc, const char *more, json_t *value, FILE *file);
+int gm_json_write_job(struct gm_job *job, const char *more, json_t *value, FILE *file);
+int gm_json_write_line(struct gm_doc *doc, FILE *file);
+
+/* Pieces that other renderers share. Each returns a new reference. */
+json_t *gm_json_stack(const struct gm_stack *stack);
 json_t *gm_json_bytes(uint64_t bytes);
 json_t *gm_json_string(const char *text);
-
-/* Writes the value and a newline; 0 or -errno. Drops the reference. */
-int gm_json_write(json_t *value, FILE *out);
 
 #endif

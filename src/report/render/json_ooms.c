@@ -16,7 +16,7 @@ static json_t *tops(struct gm_doc *doc, const struct gm_oom_top *top, unsigned c
 					  gm_json_bytes(top[i].count), "category", site->category);
 
 		if (stacks)
-			json_object_set_new(entry, "stack", gm_json_stack(doc, site->stack));
+			json_object_set_new(entry, "stack", gm_json_stack(site->stack));
 		json_array_append_new(list, entry);
 	}
 	return list;
@@ -70,7 +70,7 @@ static json_t *event(struct gm_doc *doc, const struct gm_oom *oom)
 			  gm_json_bytes(record->total_bytes), "tracked_bytes",
 			  gm_json_bytes(record->tracked_bytes), "others_bytes",
 			  gm_json_bytes(record->others_bytes), "verdict", oom->verdict, "phase",
-			  oom->phase, "stack", gm_json_stack(doc, oom->stack), "top_sites",
+			  oom->phase, "stack", gm_json_stack(oom->stack), "top_sites",
 			  tops(doc, oom->top, oom->top_count, true), "advice",
 			  gm_json_strings(oom->advice, oom->advice_count));
 

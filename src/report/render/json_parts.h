@@ -16,7 +16,7 @@ json_t *gm_json_total(const struct gm_level_record *level, uint64_t limit);
 json_t *gm_json_fragmentation(struct gm_doc *doc);
 json_t *gm_json_retries(struct gm_doc *doc);
 json_t *gm_json_ooms(struct gm_doc *doc);
-json_t *gm_json_sites(struct gm_doc *doc);
+void gm_json_put_sites(struct gm_json_out *out, struct gm_doc *doc);
 json_t *gm_json_leaks(struct gm_doc *doc);
 json_t *gm_json_errors(struct gm_doc *doc);
 json_t *gm_json_phases(struct gm_doc *doc);

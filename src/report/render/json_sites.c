@@ -4,6 +4,8 @@
  */
 #include "report/history.h"
 #include "report/render/json_parts.h"
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static json_t *site_id(const struct gm_doc *doc, uint32_t site)
@@ -21,55 +23,92 @@ static json_t *frame_object(const struct gm_frame *frame)
 			 frame->python ? json_null() : gm_json_bytes(frame->offset));
 }
 
-static void release(void *rendered)
-{
-	json_decref(rendered);
-}
-
-/* A frame is part of many stacks; all of them hold the same object. */
-static json_t *shared_frame(struct gm_doc *doc, const struct gm_frame *frame)
-{
-	if (!frame->memo)
-		return frame_object(frame);
-	if (!frame->memo->rendered) {
-		doc->release = release;
-		frame->memo->rendered = frame_object(frame);
-	}
-	return json_incref(frame->memo->rendered);
-}
-
-json_t *gm_json_stack(struct gm_doc *doc, const struct gm_stack *stack)
+json_t *gm_json_stack(const struct gm_stack *stack)
 {
 	json_t *list = json_array();
 
 	for (unsigned i = 0; stack && i < stack->count; i++)
-		json_array_append_new(list, shared_frame(doc, &stack->frames[i]));
+		json_array_append_new(list, frame_object(&stack->frames[i]));
 	return list;
 }
 
-static json_t *windows(const struct gm_site *site, const struct gm_header *header)
+static void put_number(struct gm_json_out *out, struct gm_frame_memo *memo)
 {
-	json_t *list = json_array();
+	struct gm_json_frames *frames = out->frames;
+	char text[16];
 
-	for (unsigned i = 0; i <= site->record.window_current && i < GM_WINDOWS; i++)
-		json_array_append_new(
-			list,
-			json_pack("{s:o, s:o, s:o, s:o}", "start_s",
-				  gm_json_seconds(header->window_start_ns[i]), "min_bytes",
-				  gm_json_bytes(site->record.windows[i].min_bytes), "max_bytes",
-				  gm_json_bytes(site->record.windows[i].max_bytes), "last_bytes",
-				  gm_json_bytes(site->record.windows[i].last_bytes)));
-	return list;
+	if (!memo->number) {
+		if (frames->count == frames->room) {
+			frames->room = frames->room ? 2 * frames->room : 1024;
+			frames->texts = gm_realloc(frames->texts,
+						   frames->room * sizeof(*frames->texts));
+		}
+		frames->texts[frames->count++] = memo->rendered;
+		memo->number = frames->count;
+	}
+	gm_json_put(out, text, (size_t)snprintf(text, sizeof(text), "%u", memo->number - 1));
 }
 
-json_t *gm_json_site(struct gm_doc *doc, const struct gm_site *site)
+/* A frame is part of many stacks: its text is made once. */
+static void put_frame(struct gm_json_out *out, struct gm_doc *doc, const struct gm_frame *frame)
+{
+	struct gm_frame_memo *memo = frame->memo;
+
+	if (memo && !memo->rendered) {
+		json_t *object = frame_object(frame);
+
+		doc->release = free;
+		memo->rendered = json_dumps(object, JSON_COMPACT);
+		json_decref(object);
+	}
+	if (!memo || !memo->rendered)
+		gm_json_put_value(out, frame_object(frame));
+	else if (out->frames)
+		put_number(out, memo);
+	else
+		gm_json_put_text(out, memo->rendered);
+}
+
+static void put_stack(struct gm_json_out *out, struct gm_doc *doc, const struct gm_stack *stack)
+{
+	gm_json_put_text(out, "\"stack\": [");
+	for (unsigned i = 0; stack && i < stack->count; i++) {
+		if (i)
+			gm_json_put(out, ",", 1);
+		put_frame(out, doc, &stack->frames[i]);
+	}
+	gm_json_put_text(out, "]");
+}
+
+/* Sixteen of them for each site: printed, not built. */
+static void put_windows(struct gm_json_out *out, const struct gm_site *site,
+			const struct gm_header *header)
+{
+	char text[160];
+
+	gm_json_put_text(out, ",\"windows\": [");
+	for (unsigned i = 0; i <= site->record.window_current && i < GM_WINDOWS; i++) {
+		const struct gm_window *window = &site->record.windows[i];
+		int bytes = snprintf(text, sizeof(text),
+				     "%s{\"start_s\":%.9f,\"min_bytes\":%" PRIu64
+				     ",\"max_bytes\":%" PRIu64 ",\"last_bytes\":%" PRIu64 "}",
+				     i ? "," : "", (double)header->window_start_ns[i] / 1e9,
+				     window->min_bytes, window->max_bytes, window->last_bytes);
+
+		gm_json_put(out, text, (size_t)bytes);
+	}
+	gm_json_put_text(out, "]");
+}
+
+/* All but stack and windows, which put_site writes. */
+static json_t *site_object(const struct gm_site *site)
 {
 	const struct gm_site_record *record = &site->record;
 	bool used = record->allocations > 0;
 
 	return json_pack(
 		"{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:b, s:o, s:o, s:o, s:o}",
 		"id", site->id, "level", gm_level_name(record->level), "kind",
 		gm_kind_name(record->kind), "device", gm_json_device(record->device), "verdict",
 		gm_verdict_name(site->verdict), "live_bytes", gm_json_bytes(record->live_bytes),
@@ -81,7 +120,7 @@ json_t *gm_json_site(struct gm_doc *doc, const struct gm_site *site)
 		"first_s", used ? gm_json_seconds(record->first_ns) : json_null(), "last_s",
 		used ? gm_json_seconds(record->last_ns) : json_null(), "library",
 		gm_json_string(site->library), "category", gm_json_string(site->category), "phase",
-		gm_json_string(site->phase), "stack", gm_json_stack(doc, site->stack), "stack_truncated",
+		gm_json_string(site->phase), "stack_truncated",
 		site->stack &&
 			(site->stack->flags & (GM_STACK_TRUNCATED | GM_STACK_PYTHON_TRUNCATED)),
 		"function", gm_json_string(site->function), "failures",
@@ -105,26 +144,33 @@ int *gm_json_site_numbers(struct gm_doc *doc)
 	return numbers;
 }
 
-json_t *gm_json_sites(struct gm_doc *doc)
+static void put_site(struct gm_json_out *out, struct gm_doc *doc, const struct gm_site *site)
 {
-	json_t *list = json_array();
+	json_t *object = site_object(site);
+
+	if (doc->since) {
+		json_object_set_new(object, "since_bytes", gm_json_bytes(site->since_bytes));
+		json_object_set_new(object, "since_count", gm_json_bytes(site->since_count));
+	}
+	gm_json_put_text(out, "{");
+	put_stack(out, doc, site->stack);
+	put_windows(out, site, doc->header);
+	gm_json_put_members(out, object);
+	gm_json_put_text(out, "}");
+}
+
+void gm_json_put_sites(struct gm_json_out *out, struct gm_doc *doc)
+{
+	const char *between = out->one_line ? "[" : "[\n";
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		json_t *site;
-
 		if (!shown(&doc->sites[i]))
 			continue;
-		site = gm_json_site(doc, &doc->sites[i]);
-		json_object_set_new(site, "windows", windows(&doc->sites[i], doc->header));
-		if (doc->since) {
-			json_object_set_new(site, "since_bytes",
-					    gm_json_bytes(doc->sites[i].since_bytes));
-			json_object_set_new(site, "since_count",
-					    gm_json_bytes(doc->sites[i].since_count));
-		}
-		json_array_append_new(list, site);
+		gm_json_put_text(out, between);
+		put_site(out, doc, &doc->sites[i]);
+		between = out->one_line ? "," : ",\n";
 	}
-	return list;
+	gm_json_put_text(out, *between == '[' ? "[]" : "]");
 }
 
 static json_t *sites_by_verdict(struct gm_doc *doc, enum gm_verdict verdict)
@@ -265,8 +311,8 @@ json_t *gm_json_errors(struct gm_doc *doc)
 					"pointer", pointer, "error", error->record.error, "count",
 					gm_json_bytes(error->record.count), "bytes",
 					gm_json_bytes(error->record.bytes), "stack",
-					gm_json_stack(doc, error->stack), "first_free_stack",
-					gm_json_stack(doc, error->first_free_stack), "victim_site",
+					gm_json_stack(error->stack), "first_free_stack",
+					gm_json_stack(error->first_free_stack), "victim_site",
 					site_id(doc, error->record.victim_site), "time_s",
 					gm_json_seconds(error->record.time_ns)));
 	}

@@ -6,33 +6,40 @@
 
 #define GZIP_WINDOW (15 + 16) /* the largest window, with gzip's header */
 
-static void write_group(struct gm_pack *pack, const unsigned char bytes[3], unsigned count)
+static void put_group(const unsigned char bytes[3], unsigned count, char text[4])
 {
 	static const char digits[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	unsigned bits = (unsigned)bytes[0] << 16 | (unsigned)bytes[1] << 8 | bytes[2];
-	char text[4] = {digits[bits >> 18], digits[bits >> 12 & 63],
-			count > 1 ? digits[bits >> 6 & 63] : '=',
-			count > 2 ? digits[bits & 63] : '='};
 
-	if (fwrite(text, 1, sizeof(text), pack->out) != sizeof(text))
-		pack->failed = true;
+	text[0] = digits[bits >> 18];
+	text[1] = digits[bits >> 12 & 63];
+	text[2] = count > 1 ? digits[bits >> 6 & 63] : '=';
+	text[3] = count > 2 ? digits[bits & 63] : '=';
 }
+
+#define PIECE 16384 /* what deflate gives at a time */
 
 static void encode(struct gm_pack *pack, const unsigned char *bytes, size_t count)
 {
+	char text[PIECE / 3 * 4 + 8];
+	size_t used = 0;
+
 	for (size_t i = 0; i < count; i++) {
 		pack->rest[pack->rest_count++] = bytes[i];
 		if (pack->rest_count == 3) {
-			write_group(pack, pack->rest, 3);
+			put_group(pack->rest, 3, text + used);
+			used += 4;
 			pack->rest_count = 0;
 		}
 	}
+	if (fwrite(text, 1, used, pack->out) != used)
+		pack->failed = true;
 }
 
 static void deflate_all(struct gm_pack *pack, int flush)
 {
-	unsigned char buffer[16384];
+	unsigned char buffer[PIECE];
 	int rc;
 
 	do {
@@ -48,7 +55,7 @@ static void deflate_all(struct gm_pack *pack, int flush)
 bool gm_pack_begin(struct gm_pack *pack, FILE *out)
 {
 	*pack = (struct gm_pack){.out = out};
-	pack->failed = deflateInit2(&pack->stream, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 9,
+	pack->failed = deflateInit2(&pack->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 9,
 				    Z_DEFAULT_STRATEGY) != Z_OK;
 	return !pack->failed;
 }
@@ -76,8 +83,13 @@ bool gm_pack_end(struct gm_pack *pack)
 	if (!pack->failed)
 		deflate_all(pack, Z_FINISH);
 	memcpy(last, pack->rest, pack->rest_count);
-	if (pack->rest_count)
-		write_group(pack, last, pack->rest_count);
+	if (pack->rest_count) {
+		char text[4];
+
+		put_group(last, pack->rest_count, text);
+		if (fwrite(text, 1, sizeof(text), pack->out) != sizeof(text))
+			pack->failed = true;
+	}
 	deflateEnd(&pack->stream);
 	return !pack->failed;
 }

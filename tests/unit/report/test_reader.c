@@ -114,13 +114,20 @@ static bool look(const char *name, bool *complete)
 {
 	char error[1024] = "";
 	struct gm_doc *doc = gm_doc_open(name, &options, error, sizeof(error));
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *memory;
 	json_t *json;
 
 	if (!doc) {
 		assert_non_null(strstr(error, name));
 		return false;
 	}
-	json = gm_json_doc(doc);
+	memory = open_memstream(&text, &bytes);
+	assert_int_equal(gm_json_write_doc(doc, NULL, NULL, memory), 0);
+	fclose(memory);
+	json = json_loadb(text, bytes, 0, NULL);
+	free(text);
 	assert_non_null(json);
 	assert_int_equal(json_object_size(json), 27);
 	json_decref(json);
