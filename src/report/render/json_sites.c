@@ -80,20 +80,31 @@ static void put_stack(struct gm_json_out *out, struct gm_doc *doc, const struct 
 	gm_json_put_text(out, "]");
 }
 
+/* As gm_json_bytes has it, printed. */
+static const char *bytes_text(uint64_t bytes, char text[24])
+{
+	if (bytes == GM_NO_BYTES)
+		return "null";
+	snprintf(text, 24, "%" PRIu64, bytes > INT64_MAX ? (uint64_t)INT64_MAX : bytes);
+	return text;
+}
+
 /* Sixteen of them for each site: printed, not built. */
 static void put_windows(struct gm_json_out *out, const struct gm_site *site,
 			const struct gm_header *header)
 {
-	char text[160];
+	char text[200], least[24], most[24], last[24];
 
 	gm_json_put_text(out, ",\"windows\": [");
 	for (unsigned i = 0; i <= site->record.window_current && i < GM_WINDOWS; i++) {
 		const struct gm_window *window = &site->record.windows[i];
 		int bytes = snprintf(text, sizeof(text),
-				     "%s{\"start_s\":%.9f,\"min_bytes\":%" PRIu64
-				     ",\"max_bytes\":%" PRIu64 ",\"last_bytes\":%" PRIu64 "}",
+				     "%s{\"start_s\":%.9f,\"min_bytes\":%s,\"max_bytes\":%s,"
+				     "\"last_bytes\":%s}",
 				     i ? "," : "", (double)header->window_start_ns[i] / 1e9,
-				     window->min_bytes, window->max_bytes, window->last_bytes);
+				     bytes_text(window->min_bytes, least),
+				     bytes_text(window->max_bytes, most),
+				     bytes_text(window->last_bytes, last));
 
 		gm_json_put(out, text, (size_t)bytes);
 	}
