@@ -228,6 +228,12 @@ static void put_history_event(struct snapshot *snapshot, const struct gm_event_r
 	}
 }
 
+static bool goes_on(const struct gm_event_record *before, const struct gm_event_record *event)
+{
+	return before->bytes && before->op == event->op &&
+	       before->key + before->bytes == event->key;
+}
+
 static void put_oom(struct snapshot *snapshot, const struct gm_oom *oom)
 {
 	struct gm_event_record event = {
@@ -245,17 +251,43 @@ static void put_oom(struct snapshot *snapshot, const struct gm_oom *oom)
 struct device_trace {
 	struct snapshot *snapshot;
 	int device;
-	unsigned oom; /* the next one */
+	unsigned oom;			/* the next one */
+	struct gm_event_record mapping; /* not written yet; `bytes` 0: none */
 };
+
+static void put_mapping(struct device_trace *trace)
+{
+	if (trace->mapping.bytes)
+		put_history_event(trace->snapshot, &trace->mapping);
+	trace->mapping.bytes = 0;
+}
+
+/*
+ * PyTorch maps and unmaps a stretch of an expandable segment by handles of 2 or 20 MiB, one call of
+ * CUDA's for each, and tells one event. Two stretches never follow one another without a block
+ * between (map) or a gap (unmap: free neighbours are one block), so what continues is one.
+ */
+static void add_mapping(struct device_trace *trace, const struct gm_event_record *event)
+{
+	if (goes_on(&trace->mapping, event)) {
+		trace->mapping.bytes += event->bytes;
+		return;
+	}
+	put_mapping(trace);
+	trace->mapping = *event;
+}
 
 static void put_ooms(struct device_trace *trace, uint64_t until_ns)
 {
 	const struct gm_doc *doc = trace->snapshot->doc;
 
 	for (; trace->oom < doc->ooms_count && doc->ooms[trace->oom].record.time_ns <= until_ns;
-	     trace->oom++)
-		if (doc->ooms[trace->oom].record.device == trace->device)
-			put_oom(trace->snapshot, &doc->ooms[trace->oom]);
+	     trace->oom++) {
+		if (doc->ooms[trace->oom].record.device != trace->device)
+			continue;
+		put_mapping(trace);
+		put_oom(trace->snapshot, &doc->ooms[trace->oom]);
+	}
 }
 
 static void put_next(const struct gm_event_record *event, void *data)
@@ -263,16 +295,25 @@ static void put_next(const struct gm_event_record *event, void *data)
 	struct device_trace *trace = data;
 
 	put_ooms(trace, event->time_ns);
-	if (event->device == trace->device)
-		put_history_event(trace->snapshot, event);
+	if (event->device != trace->device)
+		return;
+	if ((event->op == GM_OP_MAP || event->op == GM_OP_UNMAP) &&
+	    of_segment(trace->snapshot->doc, event)) {
+		add_mapping(trace, event);
+		return;
+	}
+	if (event->level == GM_LEVEL_TORCH || event->space == GM_SPACE_POINTER)
+		put_mapping(trace);
+	put_history_event(trace->snapshot, event);
 }
 
 static void put_trace(struct snapshot *snapshot, int device)
 {
-	struct device_trace trace = {snapshot, device, 0};
+	struct device_trace trace = {.snapshot = snapshot, .device = device};
 
 	gm_pickle_list(&snapshot->pickle);
 	gm_history_each(snapshot->doc, put_next, &trace);
+	put_mapping(&trace);
 	put_ooms(&trace, UINT64_MAX);
 	gm_pickle_list_end(&snapshot->pickle);
 }
