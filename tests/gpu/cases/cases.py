@@ -99,9 +99,9 @@ def case_25():
     model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 256)).cuda()
     losses = []
     for _ in range(200):
-        data = torch.randn(128, 256, device="cuda")
+        data = torch.randn(128, 256, device="cuda")  # here: kept by the graph
         losses.append((model(data) - data).square().mean())  # here: losses
-    facts.update(line=line_of("losses"))
+    facts.update(line=line_of("losses"), data_line=line_of("kept by the graph"))
     leave()
 
 

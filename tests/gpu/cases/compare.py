@@ -83,7 +83,10 @@ def case_25(facts, document, text):
     there = [s for s in growing(document) if anywhere(s["stack"], SCRIPT, facts["line"])]
     holds(f"case 25: grows at {SCRIPT}:{facts['line']}", there,
           f"{total(there, 'live_bytes')} B at {len(there)} of {len(growing(document))} growing sites")
-    holds("case 25: nothing else grows", len(there) == len(growing(document)),
+    # the first layer's gradient needs its input, so the graph keeps that as well
+    data = [s for s in growing(document) if anywhere(s["stack"], SCRIPT, facts["data_line"])]
+    equal("case 25: the inputs that the graphs keep", 200 * 128 * 256 * 4, total(data, "live_bytes"))
+    holds("case 25: nothing else grows", len(there) + len(data) == len(growing(document)),
           [place(s["stack"], SCRIPT) for s in growing(document)])
 
 
