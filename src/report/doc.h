@@ -269,6 +269,7 @@ struct gm_doc {
 		contexts_count, phases_count, categories_count, marks_count, timeline_count,
 		findings_count, gates_count, suppressed_count, unused_suppressions_count;
 
+	uint64_t ooms_lost; /* OOMs that the file counts beyond `ooms` */
 	uint64_t last_allocation_ns; /* of any site; set by gm_judge_sites */
 
 	/* leaks; GM_NO_BYTES where the run did not end by itself */

@@ -107,19 +107,14 @@ static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options
 static bool gate_oom(struct gm_doc *doc, const struct gm_gate_options *options,
 		     struct gm_doc *baseline, struct gm_gate *gate)
 {
-	uint64_t before = 0;
+	uint64_t before = baseline ? baseline->ooms_count + baseline->ooms_lost : 0;
 
 	if (options->allow_oom)
 		return false;
 	gate->gate = "no-oom";
 	gate->unit = "";
 	gate->exit_code = 4;
-	gate->value = doc->header->oom_events > doc->ooms_count ? doc->header->oom_events
-								: doc->ooms_count;
-	if (baseline)
-		before = baseline->header->oom_events > baseline->ooms_count
-				 ? baseline->header->oom_events
-				 : baseline->ooms_count;
+	gate->value = doc->ooms_count + doc->ooms_lost;
 	gate->limit = before;
 	gate->passed = gate->value <= before;
 	gate->note = "out-of-memory events";

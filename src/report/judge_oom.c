@@ -101,7 +101,10 @@ void gm_judge_ooms(struct gm_doc *doc)
 		oom->advice = finding->advice;
 		oom->advice_count = finding->advice_count;
 	}
-	if (doc->header->oom_events > doc->ooms_count && doc->ooms_count)
-		gm_doc_warn(doc, "%llu out-of-memory events were seen, the first %u are described",
-			    (unsigned long long)doc->header->oom_events, doc->ooms_count);
+	if (doc->ooms_lost && doc->ooms_count)
+		gm_doc_warn(doc,
+			    "%llu out-of-memory events were seen; the first %u and the latest are "
+			    "described, %llu between them are only counted",
+			    (unsigned long long)(doc->ooms_count + doc->ooms_lost), GM_OOMS_FIRST,
+			    (unsigned long long)doc->ooms_lost);
 }

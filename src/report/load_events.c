@@ -60,6 +60,15 @@ static void load_top(struct gm_doc *doc, struct gm_oom *oom)
 		qsort(oom->top, oom->top_count, sizeof(*oom->top), compare_top);
 }
 
+static int compare_time(const void *a, const void *b)
+{
+	const struct gm_oom_record *x = &((const struct gm_oom *)a)->record;
+	const struct gm_oom_record *y = &((const struct gm_oom *)b)->record;
+
+	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
+/* In order of time: in the file a late one can lie in an early one's place. */
 static void load_ooms(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_OOMS);
@@ -77,6 +86,10 @@ static void load_ooms(struct gm_doc *doc)
 		gm_load_oom_hole(doc, oom);
 		doc->ooms_count++;
 	}
+	if (doc->ooms_count)
+		qsort(doc->ooms, doc->ooms_count, sizeof(*doc->ooms), compare_time);
+	if (doc->header->oom_events > doc->ooms_count)
+		doc->ooms_lost = doc->header->oom_events - doc->ooms_count;
 }
 
 void gm_load_events(struct gm_doc *doc)

@@ -171,7 +171,7 @@ struct gm_header {
 	uint64_t overhead_ns;		/* estimate: time spent in the tracker (sampled) */
 	uint64_t own_bytes;		/* private memory of the tracker */
 	uint64_t teardown_frees;	/* frees answered "unloading" at the end of the process */
-	uint64_t oom_events;		/* also those past the sixteen that are kept */
+	uint64_t oom_events;		/* also those that are not kept */
 	uint64_t event_head;		/* events ever written to the ring; record = head % capacity */
 	uint64_t event_capacity;	/* records of the ring */
 	uint64_t passed_calls;		/* calls the tracker let through unrecorded (disabled, in a fork) */
@@ -404,6 +404,10 @@ struct gm_error_record {
 	uint64_t count, bytes;
 	uint64_t time_ns;	/* of the first */
 };
+
+/* An OOM carries a copy of the live table, so only the first and the latest are kept. */
+#define GM_OOMS_FIRST 32u
+#define GM_OOMS_KEPT  64u
 
 enum gm_oom_verdict {
 	GM_OOM_UNDECIDED,	/* the report decides from the figures */

@@ -1,13 +1,13 @@
 /*
  * Out-of-memory events: what was asked for, what the driver and PyTorch had, and a copy of who held
- * the memory, made at the moment of the failed call. At most sixteen are kept, later ones counted.
- * A request that is served after all gives its record back (`withdrawn`). Called under the lock.
+ * the memory, made at the moment of the failed call. The first and the latest are kept, all are
+ * counted. A request that is served after all gives its record back (`withdrawn`). Others name an
+ * OOM by its ticket, which finds nothing once a later one took the record. Called under the lock.
  */
 #include "track/retries.h"
 
 #include <string.h>
 
-#define OOMS_KEPT   16u
 #define SITES_KEPT  8192u /* per OOM */
 #define BLOCKS_KEPT 16384u
 
@@ -18,12 +18,15 @@ struct run {
 
 static struct {
 	struct run sites, blocks;
-	bool in_use;
-} kept[OOMS_KEPT];
+	uint32_t ticket; /* 0: not in use */
+} kept[GM_OOMS_KEPT];
+
+static uint32_t tickets;
 
 void gm_ooms_reset(void)
 {
 	memset(kept, 0, sizeof(kept));
+	tickets = 0;
 }
 
 /* Room for `count` records, the run's own if it is large enough. 0 when the file is full. */
@@ -203,17 +206,31 @@ static void fill(struct gm_oom_record *oom, uint32_t number, const struct gm_eve
 	copy_blocks(oom, &kept[number].blocks);
 }
 
+/* A record that was given back, a new one, or the oldest of those that are kept as the latest. */
 static struct gm_oom_record *take_record(uint32_t *number)
 {
-	uint32_t i, count = gm_file->tables[GM_TABLE_OOMS].count;
+	uint32_t i, oldest = GM_OOMS_FIRST, count = gm_file->tables[GM_TABLE_OOMS].count;
 
-	for (i = 0; i < count && i < OOMS_KEPT; i++) {
-		if (!kept[i].in_use) {
+	for (i = 0; i < count; i++) {
+		if (!kept[i].ticket) {
 			*number = i;
 			return gm_store_record(GM_TABLE_OOMS, i);
 		}
+		if (i > oldest && kept[i].ticket < kept[oldest].ticket)
+			oldest = i;
 	}
-	return count < OOMS_KEPT ? gm_store_append(GM_TABLE_OOMS, 1, number) : NULL;
+	if (count < GM_OOMS_KEPT)
+		return gm_store_append(GM_TABLE_OOMS, 1, number);
+	*number = oldest;
+	return gm_store_record(GM_TABLE_OOMS, oldest);
+}
+
+static struct gm_oom_record *find(uint32_t ticket, uint32_t *number)
+{
+	for (*number = 0; ticket && *number < GM_OOMS_KEPT; ++*number)
+		if (kept[*number].ticket == ticket)
+			return gm_store_record(GM_TABLE_OOMS, *number);
+	return NULL;
 }
 
 uint32_t gm_oom_open(const struct gm_event *event)
@@ -225,18 +242,19 @@ uint32_t gm_oom_open(const struct gm_event *event)
 	gm_history(GM_OP_OOM, event, 0, GM_NONE);
 	oom = take_record(&number);
 	if (!oom)
-		return GM_NONE;
-	kept[number].in_use = true;
+		return 0;
+	kept[number].ticket = ++tickets;
 	fill(oom, number, event);
 	oom->attempts = 1;
 	oom->withdrawn = 0;
 	gm_store_publish(GM_TABLE_OOMS);
-	return number;
+	return tickets;
 }
 
-void gm_oom_again(uint32_t number, const struct gm_event *event)
+void gm_oom_again(uint32_t ticket, const struct gm_event *event)
 {
-	struct gm_oom_record *oom = gm_store_record(GM_TABLE_OOMS, number);
+	uint32_t number;
+	struct gm_oom_record *oom = find(ticket, &number);
 
 	if (!oom)
 		return;
@@ -244,9 +262,10 @@ void gm_oom_again(uint32_t number, const struct gm_event *event)
 	oom->attempts++;
 }
 
-void gm_oom_torch(uint32_t number, const struct gm_event *event, bool limit)
+void gm_oom_torch(uint32_t ticket, const struct gm_event *event, bool limit)
 {
-	struct gm_oom_record *oom = gm_store_record(GM_TABLE_OOMS, number);
+	uint32_t number;
+	struct gm_oom_record *oom = find(ticket, &number);
 
 	if (!oom)
 		return;
@@ -256,13 +275,14 @@ void gm_oom_torch(uint32_t number, const struct gm_event *event, bool limit)
 		oom->verdict = GM_OOM_LIMIT;
 }
 
-void gm_oom_withdraw(uint32_t number)
+void gm_oom_withdraw(uint32_t ticket)
 {
-	struct gm_oom_record *oom = gm_store_record(GM_TABLE_OOMS, number);
+	uint32_t number;
+	struct gm_oom_record *oom = find(ticket, &number);
 
 	gm_file->oom_events--;
 	if (!oom)
 		return;
 	oom->withdrawn = 1;
-	kept[number].in_use = false;
+	kept[number].ticket = 0;
 }

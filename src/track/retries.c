@@ -21,7 +21,7 @@ struct chain {
 	uint32_t thread; /* 0: not in use */
 	uint32_t function;
 	uint32_t site;
-	uint32_t oom; /* its record, GM_NONE past the sixteenth */
+	uint32_t oom; /* its ticket */
 	uint64_t bytes;
 	uint64_t started_ns;
 	uint64_t flushed_bytes;

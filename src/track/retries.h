@@ -39,17 +39,17 @@ void gm_retries_reset(void);
 
 /* ---- ooms.c ---- */
 
-/* The record of an OOM with the live table of this moment, GM_NONE past the sixteenth. */
+/* Records an OOM with the live table of this moment. Its ticket; 0 when the file is full. */
 uint32_t gm_oom_open(const struct gm_event *event);
 
 /* The same chain failed again: the record is now about this moment. */
-void gm_oom_again(uint32_t number, const struct gm_event *event);
+void gm_oom_again(uint32_t ticket, const struct gm_event *event);
 
 /* PyTorch gave up: what it asked for is what was asked for. */
-void gm_oom_torch(uint32_t number, const struct gm_event *event, bool limit);
+void gm_oom_torch(uint32_t ticket, const struct gm_event *event, bool limit);
 
 /* The request was served after all. */
-void gm_oom_withdraw(uint32_t number);
+void gm_oom_withdraw(uint32_t ticket);
 
 void gm_ooms_reset(void);
 

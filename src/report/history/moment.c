@@ -176,6 +176,8 @@ static void cut_lists(struct gm_doc *doc, uint64_t at_ns)
 	for (unsigned i = 0; i < doc->ooms_count; i++)
 		if (doc->ooms[i].record.time_ns <= at_ns)
 			doc->ooms[n++] = doc->ooms[i];
+	if (n < doc->ooms_count && n <= GM_OOMS_FIRST)
+		doc->ooms_lost = 0; /* those lie between the first and the latest */
 	doc->ooms_count = n;
 	n = 0;
 	for (unsigned i = 0; i < doc->errors_count; i++)

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OOMS_KEPT 16
-
 struct replay {
 	const struct gm_snapshot *snapshot;
 	struct gm_books *books; /* NULL while only the state is followed */
@@ -174,7 +172,7 @@ static void note_oom(struct replay *replay, const struct gm_snapshot_event *even
 	replay->torch.ooms++;
 	image->header.oom_events++;
 	add_event(replay, GM_OP_OOM, event, NULL)->level = GM_LEVEL_TORCH;
-	if (image->tables[GM_TABLE_OOMS].count >= OOMS_KEPT)
+	if (image->tables[GM_TABLE_OOMS].count >= GM_OOMS_KEPT)
 		return;
 	oom_sites(replay, &oom);
 	memcpy(gm_image_add(image, GM_TABLE_OOMS, sizeof(oom), NULL), &oom, sizeof(oom));

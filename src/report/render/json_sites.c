@@ -300,9 +300,10 @@ json_t *gm_json_retries(struct gm_doc *doc)
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		if (doc->sites[i].record.retries && !doc->sites[i].hidden)
 			json_array_append_new(sites, json_string(doc->sites[i].id));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempts", gm_json_bytes(attempts),
-			 "recovered", gm_json_bytes(recovered), "exhausted",
-			 gm_json_bytes(exhausted), "stall_s", gm_json_seconds(stall),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempts",
+			 gm_json_bytes(attempts), "recovered", gm_json_bytes(recovered),
+			 "exhausted", gm_json_bytes(exhausted), "ooms_not_kept",
+			 gm_json_bytes(doc->ooms_lost), "stall_s", gm_json_seconds(stall),
 			 "flushed_bytes", gm_json_bytes(flushed), "sites", sites, "failed", failed_calls(doc));
 }
 

@@ -148,9 +148,7 @@ static void write_ooms(FILE *file, const struct processes *all)
 		const struct gm_doc *doc = all->docs[d];
 
 		begin(file, all, doc, "gpumemtrace_ooms_total");
-		fprintf(file, "} %" PRIu64 "\n",
-			doc->header->oom_events > doc->ooms_count ? doc->header->oom_events
-								  : doc->ooms_count);
+		fprintf(file, "} %" PRIu64 "\n", doc->ooms_count + doc->ooms_lost);
 	}
 }
 

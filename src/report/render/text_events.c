@@ -104,12 +104,14 @@ static void print_oom(struct gm_out *out, struct gm_doc *doc, const struct gm_oo
 
 void gm_text_ooms(struct gm_out *out, struct gm_doc *doc)
 {
-	unsigned long long seen = doc->header->oom_events;
+	unsigned long long lost = doc->ooms_lost, seen = doc->ooms_count + lost;
 	char time[GM_FORMAT_BYTES], size[GM_FORMAT_BYTES];
 
-	if (seen < doc->ooms_count)
-		seen = doc->ooms_count;
 	gm_print(out, GM_BOLD, "%llu out-of-memory event%s\n", seen, seen == 1 ? "" : "s");
+	if (lost)
+		fprintf(out->file,
+			"the first %u and the latest are described, %llu between them only counted\n",
+			GM_OOMS_FIRST, lost);
 	for (unsigned i = 0; i < doc->retries_count; i++) {
 		const struct gm_retry_record *retry = &doc->retries[i];
 

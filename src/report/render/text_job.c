@@ -75,7 +75,7 @@ static void add_row(struct gm_table *table, struct gm_doc *doc, const struct gm_
 		gm_table_size(table, level ? gm_nccl_bytes(doc, level->device, true) : GM_NO_BYTES);
 	gm_table_size(table, doc->exit_bytes);
 	gm_table_cell(table, "%u", growing(doc));
-	gm_table_cell(table, "%u", doc->ooms_count);
+	gm_table_count(table, doc->ooms_count + doc->ooms_lost);
 }
 
 void gm_text_ranks(struct gm_out *out, struct gm_job *job)

@@ -57,10 +57,25 @@ verdict() {
 	is '[.retries.attempts, .retries.exhausted, .torch[0].alloc_retries, .torch[0].ooms]' '[1,1,1,1]'
 }
 
-@test "sixteen are kept, the others counted" {
-	traced "$PROGRAMS/replay" "$OWN_TRACES/many.trace" 0 "$work"
+@test "the first and the latest are kept, all are counted" {
+	{
+		printf 'S 1 20971520\nA 2 1 0 4194304 0\n'
+		for i in $(seq 100); do
+			printf 'O %d\n' $(((1 << 40) + 512 * i))
+		done
+	} > "$work/many.trace"
+	traced "$PROGRAMS/replay" "$work/many.trace" 0 "$work"
 	report
-	is '[(.ooms | length), .retries.exhausted, .torch[0].ooms]' '[16,20,20]'
+	is '[(.ooms | length), .retries.ooms_not_kept, .retries.exhausted, .torch[0].ooms]' \
+		'[64,36,100,100]'
+	is '[.ooms[].requested_bytes | (. - 1099511627776) / 512] ==
+		[range(1; 33), range(69; 101)]' true
+	is '[.ooms[] | select(.top_sites[0].bytes == 4194304)] | length' 64
+	run "$REPORT" check "$work/out.gmt"
+	[ "$status" -eq 4 ]
+	[[ $output == *"100, at most 0 (out-of-memory events)"* ]]
+	run "$REPORT" oom "$work/out.gmt"
+	[[ $output == *"100 out-of-memory events"*"36 between them only counted"* ]]
 }
 
 @test "an allocation on the same thread does not serve PyTorch's request" {

@@ -21,7 +21,7 @@ export function jobPart(runs, job) {
       { title: "current", numeric: true, cell: (run) => size(current(run)) },
       { title: "recorded", numeric: true, cell: (run) => time(run.document.process?.duration_s) },
       { title: "findings", numeric: true, cell: (run) => number(run.document.findings.length) },
-      { title: "OOMs", numeric: true, cell: (run) => number(run.document.ooms.length) },
+      { title: "OOMs", numeric: true, cell: (run) => number(run.document.ooms.length + (run.document.retries?.ooms_not_kept ?? 0)) },
     ], runs, { hideCaption: true }),
     findings.length ? h("ol", { class: "findings" }, findings.map((one) => h("li", { class: `finding ${one.severity}` },
       h("span", { class: "icon", "aria-hidden": "true" }, one.severity === "note" ? "i" : "!"),

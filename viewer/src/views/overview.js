@@ -24,7 +24,7 @@ function tiles(run) {
   });
   list.push(tile("not freed at exit", known(document.leaks?.exit_bytes) ? size(document.leaks.exit_bytes) : "–",
     known(document.leaks?.exit_count) ? plural(document.leaks.exit_count, "allocation") : "the run did not end by itself"));
-  list.push(tile("out of memory", number(document.ooms.length), plural(document.retries?.attempts ?? 0, "retry", "retries")));
+  list.push(tile("out of memory", number(document.ooms.length + (document.retries?.ooms_not_kept ?? 0)), plural(document.retries?.attempts ?? 0, "retry", "retries")));
   return h("dl", { class: "tiles" }, list);
 }
 
