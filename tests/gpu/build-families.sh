@@ -21,5 +21,7 @@ done
 ${CXX:-c++} -O1 -g -fno-optimize-sibling-calls -Wall -DFAMILY_REAL -I "$cuda/include" -I "$here/families" \
 	-o "$folder/leaking" "$here/leaks/leaking.cpp" "$cuda/lib64/libcudart_static.a" \
 	-L "$cuda/lib64/stubs" -lcuda -ldl -lrt -lpthread
+${CC:-cc} -O2 -g -fno-optimize-sibling-calls -Wall -DLOAD_REAL -I "$cuda/include" -o "$folder/load" \
+	"$here/../bench/load/load.c" "$cuda/lib64/libcudart_static.a" -ldl -lrt -lpthread
 cp -L "$cuda/lib64/libcudart.so.13" "$folder/"
 cp "$here/families/check.py" "$here/run-families.sh" "$folder/"

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# What an allocation and its free take: cudaMalloc and cudaMallocAsync loops, plain, with the shim (full
+# stacks), with its CUPTI backend, and under compute-sanitizer's leak check, in turn; then PyTorch.
+#   run.sh BUNDLE OUT [ROUNDS [TORCH_ROUNDS]]      3 and 1; a round is about 20 s, one of PyTorch 60 s
+# OUT gets load.jsonl and torch_cost.jsonl, a line a run; the medians are printed.
+# shellcheck source-path=SCRIPTDIR source=../lib.sh
+. "$(dirname "$0")/../lib.sh"
+rounds=${3:-3} torch_rounds=${4:-1}
+sanitizer=$(command -v compute-sanitizer || true)
+shim=$bundle/libgpumemtrace.so
+
+# libcupti of the wheel or of the toolkit
+cupti=$("$python" - <<'END'
+import glob
+import sysconfig
+found = glob.glob(sysconfig.get_path("purelib") + "/nvidia/*/lib/libcupti.so.1*") + \
+    glob.glob("/usr/local/cuda/lib64/libcupti.so.1*") + glob.glob("/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.1*")
+print(found[0].rsplit("/", 1)[0] if found else "")
+END
+)
+
+# load ROUND API PAIRS MODE COMMAND...: one line of load.jsonl
+load() {
+	local round=$1 api=$2 pairs=$3 mode=$4 line
+	shift 4
+	rm -f "$out/load.$api.$mode.gmt"
+	line=$(timeout -k 5 40 env GPUMEMTRACE_OUT="$out/load.$api.$mode.gmt" "$@" "$bundle/load" --api "$api" \
+		--pairs "$pairs" 2> "$out/load.err" | grep '^{')
+	if [[ $line != *'"failed": 0'* ]]; then
+		echo "FAIL cost: $api, $mode: ${line:-no figures} $(tail -n 1 "$out/load.err")"
+		return
+	fi
+	echo "{\"round\": $round, \"api\": \"$api\", \"mode\": \"$mode\", ${line#\{}" | tee -a "$out/load.jsonl"
+}
+
+one_round() { # ROUND
+	local api
+	for api in async device; do
+		load "$1" $api 20000 plain
+		load "$1" $api 20000 shim LD_PRELOAD="$shim"
+		load "$1" $api 20000 cupti LD_PRELOAD="$shim" GPUMEMTRACE_BACKEND=cupti \
+			LD_LIBRARY_PATH="$cupti${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+		[ -z "$sanitizer" ] || load "$1" $api 2000 sanitizer "$sanitizer" --leak-check full
+	done
+}
+
+rm -f "$out/load.jsonl" "$out/torch_cost.jsonl"
+[ -n "$sanitizer" ] || echo "skip sanitizer: there is no compute-sanitizer"
+for ((round = 0; round < rounds; round++)); do one_round "$round"; done
+[ "$rounds" = 0 ] || compare "$here/summary.py" "$out/load.jsonl"
+[ "$torch_rounds" = 0 ] || "$python" "$suite/torch_cost.py" pairs "$shim" "$out" "$torch_rounds"
+echo "cost: ${SECONDS} s"
