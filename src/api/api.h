@@ -48,6 +48,7 @@ enum gm_role {
 	GM_ROLE_MODULE_LOAD,
 	GM_ROLE_MODULE_UNLOAD,
 	GM_ROLE_MODULE_USE,	/* lazily loaded code is loaded here */
+	GM_ROLE_STREAM_CREATE,
 	GM_ROLE_LAUNCH,		/* a kernel; only the first of each counts */
 	GM_ROLE_LIMIT,
 	GM_ROLE_MEM_INFO,
@@ -104,7 +105,9 @@ struct gm_call {
 	uint8_t captured;	/* a free on a capturing stream: makes a node, frees nothing */
 	uint32_t ticket_record, ticket_owner;
 	uint64_t ticket_serial;
-	uint64_t free_before;
+	uint64_t free_before;	/* bytes: free, or used where there is no context yet */
+	uint64_t own_before;	/* this process's, by NVML */
+	int64_t explained_before; /* what the books explained then */
 };
 
 /*

@@ -8,6 +8,7 @@
 #include "track/event.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #define ATTRIBUTE_DEVICE_ORDINAL 9 /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
 #define POOL_RESERVED_CURRENT 5 /* and the three after it: reserved high, used current, used high */
@@ -187,6 +188,20 @@ bool gm_ask_device_used(int device, uint64_t *used_bytes)
 
 	return ask.device_get_uuid && ask.device_get_uuid(uuid, device) == GM_CUDA_SUCCESS &&
 	       gm_nvml_used(uuid, used_bytes);
+}
+
+bool gm_ask_process_used(int device, uint64_t *used_bytes)
+{
+	struct gm_nvml_processes processes;
+	uint8_t uuid[16];
+	char others[1];
+
+	if (!ask.device_get_uuid || ask.device_get_uuid(uuid, device) != GM_CUDA_SUCCESS ||
+	    !gm_nvml_processes(uuid, (unsigned)getpid(), &processes, others, sizeof(others)) ||
+	    !processes.own)
+		return false;
+	*used_bytes = processes.own_bytes;
+	return true;
 }
 
 uint64_t gm_ask_default_pool(int device)

@@ -18,6 +18,11 @@
 
 __thread struct gm_thread gm_thread __attribute__((tls_model("initial-exec")));
 
+/* Calls of all threads that may change what the device holds: begun, and over and in the books. */
+static struct {
+	uint64_t begun, ended;
+} changes;
+
 void gm_time_begin(void)
 {
 	if (gm_owns_file())
@@ -31,6 +36,58 @@ void gm_time_end(void)
 				   (gm_track_now() - gm_thread.started_ns) * GM_TIMED,
 				   __ATOMIC_RELAXED);
 	gm_thread.started_ns = 0;
+}
+
+/* Calls that leave the device's memory as it is, or whose own change is measured (role_cost.c). */
+static bool changes_memory(unsigned role)
+{
+	switch (role) {
+	case GM_ROLE_EXPORT:
+	case GM_ROLE_VMM_RESERVE:
+	case GM_ROLE_VMM_ADDRESS_FREE:
+	case GM_ROLE_MEM_INFO:
+	case GM_ROLE_GRAPH_NODE:
+	case GM_ROLE_MODULE_LOAD:
+	case GM_ROLE_MODULE_UNLOAD:
+	case GM_ROLE_MODULE_USE:
+	case GM_ROLE_STREAM_CREATE:
+	case GM_ROLE_LAUNCH:
+	case GM_ROLE_LIMIT:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static void begin_change(void)
+{
+	if (gm_thread.changing)
+		return; /* a longjmp out of a call left it */
+	gm_thread.changing = 1;
+	__atomic_fetch_add(&changes.begun, 1, __ATOMIC_SEQ_CST);
+}
+
+static void end_change(void)
+{
+	if (!gm_thread.changing)
+		return;
+	gm_thread.changing = 0;
+	__atomic_fetch_add(&changes.ended, 1, __ATOMIC_SEQ_CST);
+}
+
+bool gm_calls_quiet(uint64_t *begun)
+{
+	/* In this order: a call that begins in between makes them differ. */
+	uint64_t ended = __atomic_load_n(&changes.ended, __ATOMIC_SEQ_CST);
+
+	*begun = __atomic_load_n(&changes.begun, __ATOMIC_SEQ_CST);
+	return *begun == ended + gm_thread.changing;
+}
+
+void gm_calls_forget(void)
+{
+	changes.begun = gm_thread.changing;
+	changes.ended = 0;
 }
 
 const struct gm_call *gm_call_outermost(const struct gm_call *call)
@@ -71,6 +128,8 @@ void gm_call_enter(struct gm_call *call)
 		return;
 	if (row->role == GM_ROLE_NOTHING)
 		return;
+	if (call->outermost && changes_memory(row->role))
+		begin_change();
 	error = errno;
 	gm_enter_tracker();
 	if (gm_recording()) {
@@ -97,8 +156,10 @@ void gm_call_end(struct gm_call *call, int result)
 		gm_leave_tracker();
 		errno = error;
 	}
-	if (call->outermost)
+	if (call->outermost) {
 		gm_thread.outermost = 0;
+		end_change();
+	}
 	if (__builtin_expect(__atomic_load_n(&gm_signals_waiting, __ATOMIC_RELAXED) != 0, 0))
 		gm_signals_serve();
 }
@@ -111,7 +172,9 @@ int gm_unwinding(int version, int actions, uint64_t class, void *exception, void
 	(void)class;
 	(void)exception;
 	(void)context;
-	if (actions & CLEANUP_PHASE)
+	if (actions & CLEANUP_PHASE) {
 		gm_thread.outermost = 0;
+		end_change();
+	}
 	return CONTINUE_UNWIND;
 }

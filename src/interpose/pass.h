@@ -38,6 +38,7 @@ static inline bool gm_seen_when_nested(unsigned role)
 	case GM_ROLE_MODULE_LOAD:
 	case GM_ROLE_MODULE_UNLOAD:
 	case GM_ROLE_MODULE_USE:
+	case GM_ROLE_STREAM_CREATE:
 	case GM_ROLE_LAUNCH:
 	case GM_ROLE_LIMIT:
 		return true;

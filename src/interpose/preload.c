@@ -205,6 +205,7 @@ static bool start_locked(struct gm_own_page *page)
 		gm_store_forget();
 		gm_stack_reset();
 		gm_nvml_forget();
+		gm_calls_forget();
 	}
 	self.started = true;
 	open = open_file();

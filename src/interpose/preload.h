@@ -54,6 +54,7 @@ struct gm_thread {
 	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
 	uint8_t refusing;    /* the call under way is to be refused by the driver's wrapper (refuse.c) */
 	uint8_t busy;	     /* in the tracker: a signal handler's calls are let through unrecorded */
+	uint8_t changing;    /* the outermost call may change what the device holds (call.c) */
 };
 extern __thread struct gm_thread gm_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -122,6 +123,15 @@ const struct gm_call *gm_call_outermost(const struct gm_call *call);
 
 /* After it, with its result: records what happened. The caller returns `result` unchanged. */
 void gm_call_end(struct gm_call *call, int result);
+
+/*
+ * True when no other thread is in a call that may change what a device holds; `begun`: how many such
+ * calls there were so far. Two looks that are true and give the same count: none came between. No lock.
+ */
+bool gm_calls_quiet(uint64_t *begun);
+
+/* In the child of a fork: the other threads' calls are not going to end here. */
+void gm_calls_forget(void);
 
 /*
  * In a wrapper, first thing: an exception or a cancelled thread that unwinds through it takes the mark

@@ -1,35 +1,73 @@
 /*
- * Roles of calls that take device memory without saying so: loading code, raising limits. What they
- * took is the driver's free bytes before less those after, when nothing else was recorded meanwhile.
+ * Roles of calls that take device memory without saying so: loading code, making streams, first
+ * launches, raising limits. What one took is by how much the driver's free bytes fell, less by how
+ * much the books rose meanwhile: allocations, pools and costs of other calls are not counted again. It
+ * is known only when no other thread was in the middle of a call that changes memory at either look;
+ * else it is left to the ledger's unexplained part.
  */
 #include "interpose/ask.h"
 #include "interpose/pass.h"
 #include "interpose/role_steps.h"
 #include "store/writer.h"
+#include "track/torch.h"
 
 #include <string.h>
 
-/* A measurement is good for the next call too if nothing was recorded in between for so long. */
+/* A look is good for the next call too if nothing was recorded in between for so long. */
 #define FRESH_NS 100000u
+#define TRIES	 3
 
 #define LAUNCH_PROBES 16u
 
 uint64_t gm_launches[GM_LAUNCH_SLOTS];
 
+/* The driver's free bytes and what the books explain, of the same moment. */
+struct look {
+	uint64_t free_bytes, begun, time_ns;
+	int64_t explained_bytes;
+	uint32_t contexts; /* that came or went so far */
+	int32_t device;
+};
+
 static __thread struct {
 	const struct gm_call *measuring; /* the outermost such call; those inside it are its parts */
-	uint64_t free_bytes, events, time_ns;
-	int32_t device;
+	struct look look;		 /* time 0: none */
 } last __attribute__((tls_model("initial-exec")));
 
-static uint64_t free_bytes(int device)
+static bool look_again(int device, struct look *now)
 {
-	uint64_t free_now, total, now = gm_track_now();
+	uint64_t total, begun;
 
-	if (last.events == gm_file->events && last.device == device && last.time_ns &&
-	    now - last.time_ns < FRESH_NS)
-		return last.free_bytes;
-	return gm_ask_mem_info(&free_now, &total) ? free_now : GM_NO_BYTES;
+	if (!gm_calls_quiet(&now->begun))
+		return false;
+	now->device = device;
+	now->contexts = gm_track_context_changes();
+	now->explained_bytes = gm_track_explained_bytes(device);
+	return gm_ask_mem_info(&now->free_bytes, &total) && gm_calls_quiet(&begun) &&
+	       begun == now->begun && gm_track_explained_bytes(device) == now->explained_bytes;
+}
+
+/* False when other threads are changing what the device holds. */
+static bool look(int device, struct look *now)
+{
+	unsigned i;
+
+	if (gm_track_pools_idle())
+		gm_sample_pools(); /* what they gave back by themselves is then in the books */
+	for (i = 0; i < TRIES; i++)
+		if (look_again(device, now))
+			return true;
+	return false;
+}
+
+static bool still_good(int device)
+{
+	uint64_t begun;
+
+	return last.look.time_ns && last.look.device == device && gm_calls_quiet(&begun) &&
+	       begun == last.look.begun &&
+	       gm_track_explained_bytes(device) == last.look.explained_bytes &&
+	       gm_track_now() - last.look.time_ns < FRESH_NS;
 }
 
 bool gm_first_launch(uint64_t function)
@@ -52,6 +90,30 @@ bool gm_first_launch(uint64_t function)
 	return false; /* the table is full here: this kernel's first launch is not measured */
 }
 
+/* A gap that this leaves in a row of slots costs a second look at some kernel, no more. */
+static void forget_launch(uint64_t function)
+{
+	uint32_t first = gm_launch_slot(function);
+	unsigned i;
+
+	for (i = 0; i < LAUNCH_PROBES; i++) {
+		uint64_t expected = function;
+
+		__atomic_compare_exchange_n(&gm_launches[(first + i) % GM_LAUNCH_SLOTS], &expected, 0,
+					    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
+}
+
+/* A new stack limit gives local memory back: the next launch of a known kernel may take it again. */
+static void forget_launches(void)
+{
+	unsigned i;
+
+	for (i = 0; i < GM_LAUNCH_SLOTS; i++)
+		if (__atomic_load_n(&gm_launches[i], __ATOMIC_RELAXED))
+			__atomic_store_n(&gm_launches[i], 0, __ATOMIC_RELAXED);
+}
+
 void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 {
 	call->free_before = GM_NO_BYTES;
@@ -60,43 +122,64 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 	/* An inner call lies lower on the stack; a mark that lies lower was left by a longjmp. */
 	if (last.measuring && (uintptr_t)last.measuring > (uintptr_t)call)
 		return;
-	if (row->role == GM_ROLE_LAUNCH && gm_ask_capturing(call->stream, gm_per_thread(row)))
+	if (row->role == GM_ROLE_LAUNCH && gm_ask_capturing(call->stream, gm_per_thread(row))) {
+		forget_launch(call->key);
 		return; /* nothing runs yet, and a capture is not to be disturbed */
+	}
 	call->device = gm_ask_current_device();
 	if (call->device < 0)
 		return;
 	last.measuring = call;
-	call->free_before = free_bytes(call->device);
-	call->ticket_serial = gm_file->events;
+	if (!still_good(call->device)) {
+		last.look.time_ns = 0;
+		if (!look(call->device, &last.look))
+			return;
+	}
+	call->free_before = last.look.free_bytes;
+	call->explained_before = last.look.explained_bytes;
+	call->ticket_record = last.look.contexts;
 }
 
-static int64_t difference(const struct gm_call *call)
+/* Code and local memory are only ever taken by these; what comes back meanwhile is not theirs. */
+static bool gives_back(unsigned role)
 {
-	uint64_t free_now, total;
+	return role == GM_ROLE_MODULE_UNLOAD || role == GM_ROLE_LIMIT;
+}
 
-	last.time_ns = 0;
-	if (call->free_before == GM_NO_BYTES || call->ticket_serial != gm_file->events ||
-	    !gm_ask_mem_info(&free_now, &total))
+/* What the call took; 0 where that cannot be told. Managed memory that a kernel touched is not told
+ * from what the launch itself took: as much as there is of it is left out. */
+static int64_t taken(const struct gm_call *call, const struct gm_row *row, struct look *now)
+{
+	int64_t bytes, managed = (int64_t)gm_track_managed_bytes(call->device);
+
+	now->time_ns = 0;
+	if (call->free_before == GM_NO_BYTES || !look(call->device, now) ||
+	    now->contexts != call->ticket_record)
 		return 0;
-	last.free_bytes = free_now;
-	last.events = gm_file->events;
-	last.device = call->device;
-	last.time_ns = gm_track_now();
-	return (int64_t)(call->free_before - free_now);
+	now->time_ns = gm_track_now();
+	bytes = (int64_t)(call->free_before - now->free_bytes) -
+		(now->explained_bytes - call->explained_before);
+	if (bytes <= 0)
+		return gives_back(row->role) ? bytes : 0;
+	return row->role == GM_ROLE_LAUNCH && managed ? bytes > managed ? bytes - managed : 0 : bytes;
 }
 
 static void note_limit(const struct gm_call *call)
 {
-	if (call->limit == GM_LIMIT_STACK_SIZE)
+	if (call->limit == GM_LIMIT_STACK_SIZE) {
 		gm_track_limits(call->bytes, GM_NO_BYTES);
-	else if (call->limit == GM_LIMIT_MALLOC_HEAP_SIZE)
+		forget_launches();
+	} else if (call->limit == GM_LIMIT_MALLOC_HEAP_SIZE) {
 		gm_track_limits(GM_NO_BYTES, call->bytes);
+	}
 }
 
 static enum gm_cost cost_of(const struct gm_call *call, const struct gm_row *row)
 {
 	if (row->role == GM_ROLE_LAUNCH)
 		return GM_COST_LAUNCH;
+	if (row->role == GM_ROLE_STREAM_CREATE)
+		return GM_COST_STREAM;
 	if (row->role != GM_ROLE_LIMIT)
 		return GM_COST_MODULE;
 	return call->limit == GM_LIMIT_MALLOC_HEAP_SIZE ? GM_COST_HEAP_LIMIT : GM_COST_STACK_LIMIT;
@@ -104,22 +187,33 @@ static enum gm_cost cost_of(const struct gm_call *call, const struct gm_row *row
 
 void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result)
 {
-	int object = row->role == GM_ROLE_MODULE_LOAD ? 1 : row->role == GM_ROLE_MODULE_UNLOAD ? -1 : 0;
-	uint32_t module = GM_NONE, stack;
-	int64_t bytes;
+	struct gm_cost_event event = {
+		.cost = cost_of(call, row),
+		.object = row->role == GM_ROLE_MODULE_LOAD     ? 1
+			  : row->role == GM_ROLE_MODULE_UNLOAD ? -1
+							       : 0,
+		.module = GM_NONE,
+		.stack = GM_NONE,
+	};
+	bool booked = false;
+	unsigned i;
 
 	if (row->layer == GM_LAYER_RUNTIME || (last.measuring && last.measuring != call))
 		return;
-	bytes = difference(call);
-	if (last.measuring == call)
-		last.measuring = NULL;
-	if (result != GM_CUDA_SUCCESS)
-		return;
-	if (row->role == GM_ROLE_LIMIT)
+	last.measuring = NULL;
+	event.device = call->device < 0 ? gm_context_device() : call->device;
+	/* Not booked: another thread's call was, since the look. */
+	for (i = 0; i <= TRIES && !booked; i++) {
+		event.bytes = i < TRIES ? taken(call, row, &last.look) : 0;
+		event.explained_bytes = last.look.explained_bytes;
+		if (result != GM_CUDA_SUCCESS || (!event.bytes && !event.object))
+			break;
+		if (event.stack == GM_NONE)
+			event.stack = gm_take_outer_stack(call, &event.module);
+		booked = gm_track_cost(&event);
+	}
+	if (booked)
+		last.look.explained_bytes += event.bytes;
+	if (result == GM_CUDA_SUCCESS && row->role == GM_ROLE_LIMIT)
 		note_limit(call);
-	if (!bytes && !object)
-		return;
-	stack = gm_take_outer_stack(call, &module);
-	gm_track_cost(call->device < 0 ? gm_context_device() : call->device, cost_of(call, row), bytes,
-		      object, module, stack);
 }

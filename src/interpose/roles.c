@@ -443,6 +443,7 @@ static const struct {
 	[GM_ROLE_MODULE_LOAD] = {gm_begin_cost, gm_end_cost},
 	[GM_ROLE_MODULE_UNLOAD] = {gm_begin_cost, gm_end_cost},
 	[GM_ROLE_MODULE_USE] = {gm_begin_cost, gm_end_cost},
+	[GM_ROLE_STREAM_CREATE] = {gm_begin_cost, gm_end_cost},
 	[GM_ROLE_LAUNCH] = {gm_begin_cost, gm_end_cost},
 	[GM_ROLE_LIMIT] = {gm_begin_cost, gm_end_cost},
 	[GM_ROLE_SYNC] = {NULL, gm_end_sync},

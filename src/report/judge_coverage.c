@@ -13,7 +13,7 @@
 
 static const char *const cost_names[GM_COST_KINDS] = {"contexts", "modules loaded", "stack limit",
 						      "malloc heap limit",
-						      "first launches of kernels"};
+						      "first launches of kernels", "streams"};
 
 /* What else was looked at, in words. */
 static const char *costs(struct gm_doc *doc, int device)
@@ -53,9 +53,9 @@ static unsigned gather(const struct gm_ledger *ledger, struct gm_window *windows
 
 		windows[w] = (struct gm_window){UINT64_MAX, 0, 0};
 		for (unsigned i = first; i < end; i++) {
-			uint64_t bytes = ledger->history[i].unexplained_bytes;
+			int64_t unexplained = ledger->history[i].unexplained_bytes;
+			uint64_t bytes = unexplained > 0 ? (uint64_t)unexplained + 1 : 1;
 
-			bytes = bytes < UINT64_MAX - 1 ? bytes + 1 : bytes;
 			windows[w].min_bytes =
 				bytes < windows[w].min_bytes ? bytes : windows[w].min_bytes;
 			windows[w].max_bytes =
@@ -64,6 +64,12 @@ static unsigned gather(const struct gm_ledger *ledger, struct gm_window *windows
 		}
 	}
 	return count;
+}
+
+static const char *signed_size(struct gm_doc *doc, int64_t bytes)
+{
+	return bytes < 0 ? gm_say(doc, "-%s", gm_size(doc, 0 - (uint64_t)bytes))
+			 : gm_size(doc, (uint64_t)bytes);
 }
 
 /* How much it rises from one mark to the next, in words; "" if marks do not tell. */
@@ -83,7 +89,8 @@ static const char *pace(struct gm_doc *doc, const struct gm_ledger *ledger)
 		return "";
 	return gm_say(
 		doc, ", %s from mark to mark",
-		gm_size(doc, (last->unexplained_bytes - first->unexplained_bytes) / (marks - 1)));
+		gm_size(doc, ((uint64_t)last->unexplained_bytes -
+			      (uint64_t)first->unexplained_bytes) / (marks - 1)));
 }
 
 /*
@@ -113,8 +120,8 @@ static void judge_growth(struct gm_doc *doc, const struct gm_ledger *ledger)
 	finding->evidence = gm_say(doc,
 				   "unexplained: %s at first, %s at the end, over %u samples%s; "
 				   "looked at: %s",
-				   gm_size(doc, record->unexplained_first_bytes),
-				   gm_size(doc, record->unexplained_bytes), record->samples,
+				   signed_size(doc, record->unexplained_first_bytes),
+				   signed_size(doc, record->unexplained_bytes), record->samples,
 				   pace(doc, ledger), costs(doc, record->device));
 	gm_advise(
 		doc, finding,
@@ -127,15 +134,14 @@ static void judge_coverage(struct gm_doc *doc, const struct gm_ledger *ledger)
 {
 	const struct gm_ledger_record *record = &ledger->record;
 	struct gm_finding *finding;
+	uint64_t missing = record->unexplained_bytes > 0 ? (uint64_t)record->unexplained_bytes : 0;
 
-	if (record->unexplained_bytes == GM_NO_BYTES || record->process_used_bytes == GM_NO_BYTES ||
-	    record->unexplained_bytes < LEAST_BYTES ||
-	    record->unexplained_bytes <= record->process_used_bytes / 100 * COVERAGE_PERCENT)
+	if (record->process_used_bytes == GM_NO_BYTES || missing < LEAST_BYTES ||
+	    missing <= record->process_used_bytes / 100 * COVERAGE_PERCENT)
 		return;
-	finding = gm_find(doc, "coverage", GM_WARNING, record->device, record->unexplained_bytes,
-			  GM_NO_SITE);
+	finding = gm_find(doc, "coverage", GM_WARNING, record->device, missing, GM_NO_SITE);
 	finding->title = gm_say(doc, "%s of the %s that the driver reports are not explained",
-				gm_size(doc, record->unexplained_bytes),
+				gm_size(doc, missing),
 				gm_size(doc, record->process_used_bytes));
 	finding->evidence = gm_say(doc, "%s tracked, %s context and code; by %s",
 				   gm_size(doc, record->tracked_physical_bytes),

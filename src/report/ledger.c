@@ -82,6 +82,24 @@ static void split_tracked(struct gm_doc *doc, struct gm_ledger *ledger, bool pea
 	}
 }
 
+/* The parts can be more than the whole: unloading gives back what a first launch took. */
+static void add_code_rows(struct gm_doc *doc, struct gm_ledger *ledger)
+{
+	const struct gm_ledger_record *record = &ledger->record;
+	uint64_t code = record->code_bytes == GM_NO_BYTES ? 0 : record->code_bytes, part;
+
+	part = record->launch_bytes < code ? record->launch_bytes : code;
+	if (part)
+		add_row(doc, ledger, "first launches of kernels", NULL, part);
+	code -= part;
+	part = record->stream_bytes < code ? record->stream_bytes : code;
+	if (part)
+		add_row(doc, ledger, "streams", NULL, part);
+	code -= part;
+	if (code)
+		add_row(doc, ledger, "modules and limits", NULL, code);
+}
+
 static void fill_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 {
 	const struct gm_ledger_record *record = &ledger->record;
@@ -90,8 +108,7 @@ static void fill_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 
 	if (record->context_bytes != GM_NO_BYTES && record->context_bytes)
 		add_row(doc, ledger, "context", NULL, record->context_bytes);
-	if (record->code_bytes != GM_NO_BYTES && record->code_bytes)
-		add_row(doc, ledger, "modules and limits", NULL, record->code_bytes);
+	add_code_rows(doc, ledger);
 	if (tracked == GM_NO_BYTES || !tracked)
 		return;
 	if (level && tracked == level->physical_bytes)
@@ -131,6 +148,15 @@ static void load_history(struct gm_doc *doc, struct gm_ledger *ledger)
 		      compare_samples);
 }
 
+/* Figures of a file are anybody's: the difference is taken of unsigned numbers. */
+static uint64_t growth(const struct gm_ledger_record *record)
+{
+	return record->unexplained_bytes > record->unexplained_first_bytes
+		       ? (uint64_t)record->unexplained_bytes -
+				 (uint64_t)record->unexplained_first_bytes
+		       : 0;
+}
+
 void gm_load_ledger(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_LEDGER);
@@ -147,12 +173,8 @@ void gm_load_ledger(struct gm_doc *doc)
 				       sizeof(*ledger));
 		ledger->record = record;
 		ledger->unexplained_growth_bytes = GM_NO_BYTES;
-		if (record.samples > 1 && record.unexplained_bytes != GM_NO_BYTES &&
-		    record.unexplained_first_bytes != GM_NO_BYTES)
-			ledger->unexplained_growth_bytes =
-				record.unexplained_bytes > record.unexplained_first_bytes
-					? record.unexplained_bytes - record.unexplained_first_bytes
-					: 0;
+		if (record.samples > 1)
+			ledger->unexplained_growth_bytes = growth(&record);
 		fill_rows(doc, ledger);
 		load_history(doc, ledger);
 	}

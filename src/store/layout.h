@@ -550,14 +550,17 @@ struct gm_ledger_record {
 	uint64_t tracked_physical_bytes;
 	uint64_t context_bytes, code_bytes; /* contexts; modules and limits */
 	uint64_t managed_bytes;		/* allocated, resident or not */
-	uint64_t unexplained_bytes;	/* process_used - what is above, 0 if negative */
-	uint64_t unexplained_min_bytes;	/* over the run */
-	uint64_t unexplained_first_bytes;
+	int64_t unexplained_bytes;	/* process_used - what is above: negative, counted twice */
+	int64_t unexplained_min_bytes;	/* over the run */
+	int64_t unexplained_first_bytes;
+	uint64_t launch_bytes, stream_bytes; /* of code_bytes: kernels' first launches, streams */
 };
 
 /* Memory that calls cost beside allocations: by the driver's free bytes before and after. */
 enum gm_cost { GM_COST_CONTEXT, GM_COST_MODULE, GM_COST_STACK_LIMIT, GM_COST_HEAP_LIMIT,
-	       GM_COST_LAUNCH /* a kernel's first launch: its code, local memory */, GM_COST_KINDS };
+	       GM_COST_LAUNCH, /* a kernel's first launch: its code, local memory */
+	       GM_COST_STREAM,  /* made: the queues behind them */
+	       GM_COST_KINDS };
 
 struct gm_cost_record {
 	int16_t device;

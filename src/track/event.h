@@ -214,9 +214,26 @@ void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause c
 /* Rises whenever a context comes or goes: numbers remembered elsewhere are then to be asked again. */
 uint32_t gm_track_context_changes(void);
 
-/* What a call cost the device beside allocations (negative: gave back). `object`: one came, -1 went. */
-void gm_track_cost(int device, enum gm_cost cost, int64_t bytes, int object, uint32_t module,
-		   uint32_t stack);
+/*
+ * What the books explain of a device's memory, contexts left out: physical bytes and costs. A cost is
+ * the driver's change less the change of this, so that nothing is counted twice. No lock.
+ */
+int64_t gm_track_explained_bytes(int device);
+
+struct gm_cost_event {
+	int device;
+	enum gm_cost cost;
+	int object;		 /* 1: one came, -1: went */
+	uint32_t module, stack;
+	int64_t bytes;		 /* negative: given back */
+	int64_t explained_bytes; /* what the books explained when `bytes` was measured */
+};
+
+/*
+ * What a call cost the device beside allocations. False, and nothing was booked, when the books have
+ * changed since it was measured: it is to be measured again.
+ */
+bool gm_track_cost(const struct gm_cost_event *event);
 
 /* Limits that were set, for the report: GM_NO_BYTES leaves one as it is. */
 void gm_track_limits(uint64_t stack_bytes, uint64_t heap_bytes);

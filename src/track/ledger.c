@@ -75,20 +75,6 @@ uint64_t gm_track_managed_bytes(int device)
 	return usage ? usage->current_bytes : 0;
 }
 
-uint64_t gm_track_code_bytes(int device)
-{
-	uint32_t number, count = gm_file ? gm_file->tables[GM_TABLE_COSTS].count : 0;
-	int64_t sum = 0;
-
-	for (number = 0; number < count; number++) {
-		const struct gm_cost_record *cost = gm_store_record(GM_TABLE_COSTS, number);
-
-		if (cost->device == device && cost->cost != GM_COST_CONTEXT)
-			sum += cost->bytes;
-	}
-	return sum > 0 ? (uint64_t)sum : 0;
-}
-
 /* All contexts whose cost is known; GM_NO_BYTES when none is. */
 static uint64_t context_bytes(int device)
 {
@@ -150,12 +136,12 @@ static void explain(struct gm_ledger_record *now)
 			device->context_bytes = now->context_bytes;
 	}
 	known += now->context_bytes;
-	now->unexplained_bytes =
-		now->process_used_bytes > known ? now->process_used_bytes - known : 0;
+	now->unexplained_bytes = (int64_t)(now->process_used_bytes - known);
 	/* Managed memory is resident or not: as much of it as would explain the rest. */
-	now->unexplained_bytes -= now->unexplained_bytes < now->managed_bytes
-					  ? now->unexplained_bytes
-					  : now->managed_bytes;
+	if (now->unexplained_bytes > 0)
+		now->unexplained_bytes -= now->unexplained_bytes < (int64_t)now->managed_bytes
+						  ? now->unexplained_bytes
+						  : (int64_t)now->managed_bytes;
 }
 
 static void keep_history(const struct gm_ledger_record *now)
@@ -209,6 +195,19 @@ static uint64_t device_used(const struct gm_device_view *view)
 	return view->free_bytes == GM_NO_BYTES ? GM_NO_BYTES : view->total_bytes - view->free_bytes;
 }
 
+static uint64_t at_least_none(int64_t bytes)
+{
+	return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+/* What stack limits gave back beyond what they took is local memory, which launches had taken. */
+static uint64_t launch_bytes(int device)
+{
+	int64_t limits = gm_cost_bytes(device, GM_COST_STACK_LIMIT);
+
+	return at_least_none(gm_cost_bytes(device, GM_COST_LAUNCH) + (limits < 0 ? limits : 0));
+}
+
 bool gm_track_ledger(int device, unsigned reason, uint64_t physical_bytes,
 		     const struct gm_device_view *view)
 {
@@ -225,6 +224,8 @@ bool gm_track_ledger(int device, unsigned reason, uint64_t physical_bytes,
 		now.tracked_physical_bytes = physical_bytes;
 		now.managed_bytes = gm_track_managed_bytes(device);
 		now.code_bytes = gm_track_code_bytes(device);
+		now.launch_bytes = launch_bytes(device);
+		now.stream_bytes = at_least_none(gm_cost_bytes(device, GM_COST_STREAM));
 		now.context_bytes = context_bytes(device);
 		now.device_used_bytes = device_used(view);
 		if (process_used(&now, view)) {

@@ -122,6 +122,7 @@ void gm_track_start(bool history)
 	gm_pools_reset();
 	gm_graphs_reset();
 	gm_contexts_reset();
+	gm_costs_reset();
 	gm_holds_reset();
 	gm_in_use_reset();
 	gm_file->started_monotonic_ns = monotonic_ns();

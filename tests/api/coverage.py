@@ -56,6 +56,7 @@ ROLES = {
     "LIMIT": "stack and heap limits: their cost by the driver's free bytes",
     "MEM_INFO": "passes; under GPUMEMTRACE_CAPACITY it tells of the pretended device",
     "SYNC": "pools give memory back after it: their figures are asked again if anything was pending",
+    "STREAM_CREATE": "the queues behind streams take memory: their cost by the driver's free bytes",
     "LAUNCH": "a kernel: the first launch of each may load its code and grow the stacks' memory",
     "ROUTE": "hands out function pointers: ours take their place",
     "NOTHING": "passes through; moves no memory",

@@ -203,6 +203,33 @@ static void torch(void)
 	save(&file, "torch.gmt");
 }
 
+/* A ledger whose rows add up to more than the driver's figure: said, not hidden. */
+static void over(void)
+{
+	struct gm_ledger_record ledger = {
+		.source = GM_LEDGER_NVML_PROCESS,
+		.samples = 3,
+		.time_ns = 600000000,
+		.process_used_bytes = 600 * MIB,
+		.device_used_bytes = 700 * MIB,
+		.tracked_physical_bytes = 80 * MIB,
+		.context_bytes = 524 * MIB,
+		.code_bytes = 30 * MIB,
+		.launch_bytes = 14 * MIB,
+		.stream_bytes = 10 * MIB,
+		.unexplained_bytes = -34 * (int64_t)MIB,
+		.unexplained_min_bytes = -34 * (int64_t)MIB,
+		.unexplained_first_bytes = -6 * (int64_t)MIB,
+	};
+	struct test_file file;
+
+	test_begin(&file);
+	device(&file, 2 * GIB);
+	TEST_ADD(&file, GM_TABLE_LEDGER, &ledger);
+	TEST_ADD(&file, GM_TABLE_LEDGER_HISTORY, &ledger);
+	save(&file, "over.gmt");
+}
+
 static void timeline(void)
 {
 	struct gm_timeline_record line = {
@@ -260,6 +287,7 @@ int main(int argc, char **argv)
 	clean();
 	killed();
 	torch();
+	over();
 	timeline();
 	rank("rank0.gmt", 0, 2);
 	rank("rank1.gmt", 1, 5);

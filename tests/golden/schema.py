@@ -76,6 +76,14 @@ def leaks():
     assert {"leak.grow", "leak.exit", "leak.pinned", "error.free-failed"} <= set(ids), ids
 
 
+def over():
+    ledger = valid("summary", "--json", "over.gmt")["ledger"][0]
+    assert ledger["unexplained_bytes"] == -34 << 20
+    assert ledger["unexplained_growth_bytes"] == 0
+    assert ledger["process_used_bytes"] - ledger["unexplained_bytes"] == sum(
+        row["bytes"] for row in ledger["rows"])
+
+
 def torch():
     document = valid("oom", "--json", "torch.gmt")
     mib = 1 << 20
@@ -241,7 +249,7 @@ with tempfile.TemporaryDirectory() as work:
     for command in ["summary", "leaks", "sites", "fragmentation", "oom", "timeline"]:
         for name in ["leaks", "clean", "killed", "torch", "timeline", "cut"]:
             test(f"{command} {name}", lambda c=command, n=name: valid(c, "--json", n + ".gmt"))
-    for body in [no_null_bytes_as_zero, leaks, torch, several, cut, filters, gates, suppressed, junit, sarif,
+    for body in [no_null_bytes_as_zero, leaks, over, torch, several, cut, filters, gates, suppressed, junit, sarif,
                  csv_lines, collapsed, exported, differences, plan,
                  name_without_encoding]:
         test(body.__name__, body)

@@ -133,6 +133,7 @@ void sim_managed_touch(struct sim_mem *mem, uint64_t addr, uint64_t size, int de
 struct sim_device {
 	uint64_t total, used, others;
 	uint64_t hidden; /* grown by launches, see GPUSIM_LAUNCH_GROWTH */
+	uint64_t unattributed; /* see GPUSIM_UNATTRIBUTED */
 	struct CUctx_st *primary;
 	unsigned primary_flags;
 	int primary_refs;
@@ -149,6 +150,7 @@ struct CUctx_st {
 	unsigned version;
 	uint64_t id;
 	uint64_t cost; /* what it holds by itself, the stack's share included */
+	uint64_t local; /* memory of its kernels, GPUSIM_LOCAL: in the cost */
 	size_t limits[16];
 	struct sim_object *objects;
 	struct sim_slab *slabs, *low_slabs, *array_slabs;
@@ -390,7 +392,8 @@ void sim_array_release(void *array_or_mipmap);
 void sim_tiles_release(struct sim_tile **tiles);
 unsigned sim_format_bytes(CUarray_format format);
 void sim_module_release(void *module);
-void sim_launch_grows(int dev); /* GPUSIM_LAUNCH_GROWTH */
+void sim_launch_grows(CUcontext ctx); /* GPUSIM_LAUNCH_GROWTH, GPUSIM_LOCAL */
+void sim_hidden_growth(CUcontext ctx, uint64_t bytes);
 
 /* Takes down an object of a dying context, whatever it is. */
 void sim_object_release(struct sim_object *object);
@@ -409,11 +412,15 @@ struct sim_state {
 	unsigned plain_async; /* plain allocations that cuMemFreeAsync was called for */
 	uint64_t ids;
 	uint64_t context_bytes, module_bytes, launch_growth, module_growth;
+	uint64_t stream_bytes, local_bytes; /* of a stream made; of a context's local memory */
+	uint64_t unattributed_bytes; /* of context_bytes */
+	void (*after)(const char *function);
 	uint64_t pinned, pinned_limit; /* host memory */
 	const char *fail;
 };
 
 struct sim_thread {
+	const char *function; /* that runs, or ran last */
 	CUcontext stack[32];
 	int depth;
 	int ptsz;    /* inside a _ptsz or _ptds variant: stream 0 is the thread's own */

@@ -30,6 +30,7 @@ static void ctx_revive(CUcontext ctx)
 	ctx->alive = true;
 	ctx->id = ++sim.ids;
 	ctx->cost = sim.context_bytes;
+	sim.dev[ctx->dev].unattributed += sim.unattributed_bytes;
 	ctx->peers = 0;
 	memcpy(ctx->limits, limits, sizeof(limits));
 }
@@ -70,7 +71,9 @@ void sim_ctx_kill(CUcontext ctx)
 	}
 	sim_mem_release_ctx(ctx);
 	sim_phys_give(ctx->dev, ctx->cost);
+	sim.dev[ctx->dev].unattributed -= sim.unattributed_bytes;
 	ctx->cost = 0;
+	ctx->local = 0;
 	ctx->legacy = NULL;
 	ctx->thread_streams = NULL;
 }
@@ -396,7 +399,8 @@ CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
-/* The stack's cost is taken and given back at once; the malloc heap costs nothing until used. */
+/* The stack's cost is taken and given back at once; the malloc heap costs nothing until used.
+ * Any new stack limit gives local memory back. */
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
 	SIM_API(SIM_CURRENT | SIM_UNSAFE);
@@ -417,7 +421,9 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 		} else {
 			sim_phys_give(ctx->dev, before - after);
 		}
-		ctx->cost += after - before;
+		sim_phys_give(ctx->dev, ctx->local);
+		ctx->cost += after - before - ctx->local;
+		ctx->local = 0;
 	}
 	ctx->limits[limit] = value;
 	return CUDA_SUCCESS;

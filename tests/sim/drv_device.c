@@ -199,7 +199,7 @@ int gpusim_device_memory(int dev, unsigned long long *total, unsigned long long 
 	} else if (dev >= 0 && dev < sim.devices) {
 		*total = sim.dev[dev].total;
 		*used = sim.dev[dev].used;
-		*own = sim.dev[dev].used - sim.dev[dev].others;
+		*own = sim.dev[dev].used - sim.dev[dev].others - sim.dev[dev].unattributed;
 		rc = 0;
 	}
 	pthread_mutex_unlock(&sim.lock);

@@ -282,7 +282,7 @@ static CUresult run_node(CUgraphNode node, CUstream stream)
 	case CU_GRAPH_NODE_TYPE_GRAPH:
 		return run_graph(node->child, stream);
 	case CU_GRAPH_NODE_TYPE_KERNEL:
-		sim_launch_grows(stream->head.ctx->dev);
+		sim_launch_grows(stream->head.ctx);
 		return CUDA_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		event = SIM_GET(SIM_EVENT, node->params.eventWait.event);

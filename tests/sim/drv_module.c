@@ -63,10 +63,7 @@ static CUresult load(CUmodule *out, CUlibrary library)
 
 	if (rc != CUDA_SUCCESS)
 		return rc;
-	if (sim_phys_take(ctx->dev, sim.module_growth) == CUDA_SUCCESS) {
-		sim.dev[ctx->dev].hidden += sim.module_growth;
-		ctx->cost += sim.module_growth;
-	}
+	sim_hidden_growth(ctx, sim.module_growth);
 	*out = sim_object_new(SIM_MODULE, sizeof(**out), ctx);
 	(*out)->dev = ctx->dev;
 	(*out)->bytes = bytes;
@@ -88,13 +85,23 @@ void sim_module_release(void *handle)
 	sim_object_free(module);
 }
 
-/* Growth that no allocation call explains, as a driver's own caches grow. It stays. */
-void sim_launch_grows(int dev)
+/* Memory that no allocation call explains and that stays with the context. */
+void sim_hidden_growth(CUcontext ctx, uint64_t bytes)
 {
-	if (!sim.launch_growth || sim_phys_take(dev, sim.launch_growth) != CUDA_SUCCESS)
+	if (!bytes || sim_phys_take(ctx->dev, bytes) != CUDA_SUCCESS)
 		return;
-	sim.dev[dev].hidden += sim.launch_growth;
-	sim_ctx_current()->cost += sim.launch_growth;
+	sim.dev[ctx->dev].hidden += bytes;
+	ctx->cost += bytes;
+}
+
+/* A driver's own caches grow; local memory is one for all streams, held until a stack limit is set. */
+void sim_launch_grows(CUcontext ctx)
+{
+	sim_hidden_growth(ctx, sim.launch_growth);
+	if (!ctx->local && sim_phys_take(ctx->dev, sim.local_bytes) == CUDA_SUCCESS) {
+		ctx->local = sim.local_bytes;
+		ctx->cost += ctx->local;
+	}
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
@@ -396,7 +403,7 @@ static CUresult launch(CUfunction function, unsigned grid, unsigned block, CUstr
 		return sim_capture_node(stream, NULL, CU_GRAPH_NODE_TYPE_KERNEL, &params,
 					sizeof(params));
 	sim_stream_effect(stream, NULL, NULL);
-	sim_launch_grows(stream->head.ctx->dev);
+	sim_launch_grows(stream->head.ctx);
 	return CUDA_SUCCESS;
 }
 

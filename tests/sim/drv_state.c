@@ -65,6 +65,9 @@ static CUresult init_once(void)
 		return CUDA_ERROR_NO_DEVICE;
 	sim.context_bytes = sim_parse_size(getenv("GPUSIM_CONTEXT"), 512 * SIM_MIB);
 	sim.module_bytes = sim_parse_size(getenv("GPUSIM_MODULE"), 2 * SIM_MIB);
+	sim.unattributed_bytes = sim_parse_size(getenv("GPUSIM_UNATTRIBUTED"), 0);
+	sim.stream_bytes = sim_parse_size(getenv("GPUSIM_STREAM"), 0);
+	sim.local_bytes = sim_parse_size(getenv("GPUSIM_LOCAL"), 0);
 	sim.launch_growth = sim_parse_size(getenv("GPUSIM_LAUNCH_GROWTH"), 0);
 	sim.module_growth = sim_parse_size(getenv("GPUSIM_MODULE_GROWTH"), 0);
 	sim.pinned_limit = sim_parse_size(getenv("GPUSIM_PINNED"), 64ull << 30);
@@ -140,6 +143,7 @@ CUresult sim_begin(const char *name, unsigned need)
 	CUcontext ctx;
 
 	pthread_mutex_lock(&sim.lock);
+	sim_tls.function = name;
 	if (sim.over)
 		return CUDA_ERROR_DEINITIALIZED;
 	if (!(need & SIM_INIT))
@@ -166,7 +170,20 @@ CUresult sim_begin(const char *name, unsigned need)
 
 void sim_end(int *scope)
 {
+	void (*after)(const char *) = sim.after;
+	const char *name = sim_tls.function;
+
 	(void)scope;
+	pthread_mutex_unlock(&sim.lock);
+	if (after)
+		after(name);
+}
+
+void gpusim_after(void (*callback)(const char *function));
+void gpusim_after(void (*callback)(const char *function))
+{
+	pthread_mutex_lock(&sim.lock);
+	sim.after = callback;
 	pthread_mutex_unlock(&sim.lock);
 }
 

@@ -224,6 +224,7 @@ static CUresult create(CUstream *out, unsigned flags, int priority)
 			  priority < -5	 ? -5
 			  : priority > 0 ? 0
 					 : priority);
+	sim_hidden_growth((*out)->head.ctx, sim.stream_bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -245,6 +246,7 @@ CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx green, unsigned int fl
 	SIM_VALUE(out && SIM_GET(SIM_GREEN, green) && flags == CU_STREAM_NON_BLOCKING);
 	*out = stream_new(green->ctx, flags, priority);
 	(*out)->green = green;
+	sim_hidden_growth(green->ctx, sim.stream_bytes);
 	return CUDA_SUCCESS;
 }
 

@@ -6,7 +6,7 @@ import { swatch } from "./site.js";
 
 /** `rows`: {name, bytes, color}; `whole` is what the bar's full width stands for. */
 export function stackedBar(rows, whole, label) {
-  const sum = rows.reduce((total, row) => total + row.bytes, 0);
+  const sum = rows.reduce((total, row) => total + Math.max(row.bytes, 0), 0);
   const full = Math.max(whole ?? 0, sum, 1);
   const shown = rows.filter((row) => row.bytes > 0);
   const part = (row) => h("div", { class: "bar-part", title: `${row.name}: ${sizeText(row.bytes)} (${share(row.bytes, full)})`,

@@ -24,6 +24,8 @@ export const colorOf = (name) => CATEGORIES[name] ?? OTHERS[hash(name ?? "") % O
 const LEDGER = {
   context: "#8a8f99",
   "modules and limits": "#a8785a",
+  "first launches of kernels": "#7272b8",
+  streams: "#5f9ea0",
   "PyTorch reserved": "#4477aa",
   "rounding to pages": "#b3a078",
   unexplained: "#c45a5a",

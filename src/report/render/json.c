@@ -390,7 +390,7 @@ static json_t *ledger_history(const struct gm_ledger *ledger)
 					  : "other",
 				  "process_used_bytes", gm_json_bytes(record->process_used_bytes),
 				  "tracked_bytes", gm_json_bytes(record->tracked_physical_bytes),
-				  "unexplained_bytes", gm_json_bytes(record->unexplained_bytes)));
+				  "unexplained_bytes", json_integer(record->unexplained_bytes)));
 	}
 	return list;
 }
@@ -416,7 +416,7 @@ static json_t *ledger(struct gm_doc *doc)
 				  ledger->record.source == GM_LEDGER_NVML_PROCESS ? "nvml-process"
 										  : "device-delta",
 				  "rows", rows, "unexplained_bytes",
-				  gm_json_bytes(ledger->record.unexplained_bytes),
+				  json_integer(ledger->record.unexplained_bytes),
 				  "unexplained_growth_bytes",
 				  gm_json_bytes(ledger->unexplained_growth_bytes), "time_s",
 				  gm_json_seconds(ledger->record.time_ns), "history",

@@ -10,25 +10,33 @@
 
 #define MAKEUP_PARTS 3
 
+static uint64_t magnitude(int64_t bytes)
+{
+	return bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
+}
+
+/* By how much the rows miss the driver's figure, in parts of it. */
+static double missed(const struct gm_ledger_record *record)
+{
+	return (double)magnitude(record->unexplained_bytes) / (double)record->process_used_bytes;
+}
+
 /* Was everything seen? The worst device decides; without the driver's figure that is said. */
 static void seen_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_ledger_record *worst = NULL;
 	char percent[GM_FORMAT_BYTES], used[GM_FORMAT_BYTES], missing[GM_FORMAT_BYTES];
 	uint64_t explained;
-	double share, worst_share = 2;
 
 	for (unsigned i = 0; i < doc->ledger_count; i++) {
 		const struct gm_ledger_record *record = &doc->ledger[i].record;
 
 		if (!record->process_used_bytes || record->process_used_bytes == GM_NO_BYTES ||
-		    record->unexplained_bytes > record->process_used_bytes)
+		    (record->unexplained_bytes > 0 &&
+		     (uint64_t)record->unexplained_bytes > record->process_used_bytes))
 			continue;
-		share = 1 - (double)record->unexplained_bytes / (double)record->process_used_bytes;
-		if (share < worst_share) {
-			worst_share = share;
+		if (!worst || missed(record) > missed(worst))
 			worst = record;
-		}
 	}
 	gm_print(out, GM_BOLD, "Seen: ");
 	if (doc->imported) {
@@ -43,15 +51,19 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 			"the file to compare with\n");
 		return;
 	}
-	explained = worst->process_used_bytes - worst->unexplained_bytes;
+	explained = worst->unexplained_bytes > 0
+			    ? worst->process_used_bytes - (uint64_t)worst->unexplained_bytes
+			    : worst->process_used_bytes;
 	fprintf(out->file, "%s of the %s that the driver reports on device %d (%s)",
 		gm_format_percent(percent, explained, worst->process_used_bytes),
 		gm_format_size(used, worst->process_used_bytes), worst->device,
 		worst->source == GM_LEDGER_NVML_PROCESS ? "NVML, this process"
 							: "device, since before the first context");
-	if (worst_share < 0.95)
-		fprintf(out->file, "; %s are missing, see the finding coverage",
-			gm_format_size(missing, worst->unexplained_bytes));
+	gm_format_size(missing, magnitude(worst->unexplained_bytes));
+	if (worst->unexplained_bytes < 0)
+		fprintf(out->file, "; the ledger's rows add up to %s more than that", missing);
+	else if (missed(worst) > 0.05)
+		fprintf(out->file, "; %s are missing, see the finding coverage", missing);
 	fputc('\n', out->file);
 }
 
@@ -346,7 +358,8 @@ static void print_ledger(struct gm_out *out, struct gm_doc *doc)
 		}
 		gm_table_cell(&table, "unexplained");
 		gm_table_cell(&table, "%s", "");
-		gm_table_size(&table, ledger->record.unexplained_bytes);
+		gm_table_cell(&table, "%s%s", ledger->record.unexplained_bytes < 0 ? "-" : "",
+			      gm_format_size(size, magnitude(ledger->record.unexplained_bytes)));
 		gm_table_end(out, &table);
 	}
 }

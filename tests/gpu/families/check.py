@@ -7,7 +7,7 @@ difference, and facts as they are. Status 1 after a difference, 77 when skipped.
 Paths, parts separated by dots:
   usage.KIND.DEVICE.FIELD  totals.DEVICE.FIELD  pool.TYPE.DEVICE.FIELD  vmm.DEVICE.FIELD
   implicit.CAUSE.DEVICE.FIELD                             sums over the rows; 0 where there is no row
-  ledger.WHAT.DEVICE                                      bytes of the ledger's rows named so
+  ledger.WHAT.DEVICE                                      bytes of the ledger's rows named so; unexplained
   implicit  errors  sites                                 how many records there are (sites: live)
   errors.TYPE.FIELD  site.FUNCTION.FIELD  finding.ID      sums; a site is FUNCTION's if a frame is
   error_stack.TYPE.FUNCTION  error_first.TYPE.FUNCTION    count of errors whose stack has FUNCTION
@@ -43,6 +43,8 @@ def per_device(document, parts):
 
 
 def ledger(document, parts):
+    if parts[1] == "unexplained":
+        return sum(e["unexplained_bytes"] for e in document["ledger"] if e["device"] == device(parts[2]))
     rows = [r for entry in document["ledger"] if entry["device"] == device(parts[2])
             for r in entry["rows"]]
     return sum(r["bytes"] for r in rows if r["what"].replace(" ", "_") == parts[1])

@@ -46,3 +46,20 @@ adds_up() {
 	is '[.findings[] | select(.id == "ledger.unexplained") | .bytes]' '[67108860]'
 	adds_up
 }
+
+@test "the context's cost is what NVML counts for the process, not what the device lost" {
+	GPUSIM_UNATTRIBUTED=5872026 traced "$PROGRAMS/replay" "$trace" 0 "$work"
+	report
+	is '.ledger[0] | [.source, .process_used_bytes, .unexplained_bytes]' \
+		"[\"nvml-process\",$(((512 << 20) + 253755392 - 5872026)),0]"
+	is '[.ledger[0].rows[] | select(.what == "context") | .bytes]' "[$(((512 << 20) - 5872026))]"
+	adds_up
+}
+
+@test "without a figure of its own for the process the device's counts, context and all" {
+	GPUSIM_PID=0 GPUSIM_UNATTRIBUTED=5872026 traced "$PROGRAMS/replay" "$trace" 0 "$work"
+	report
+	is '.ledger[0] | [.source, .process_used_bytes, .unexplained_bytes]' \
+		"[\"device-delta\",$(((512 << 20) + 253755392)),0]"
+	adds_up
+}

@@ -1,0 +1,124 @@
+/*
+ * What a module load costs while another thread allocates, or loads one too: no byte is counted twice.
+ * The simulator calls back when a driver function is over, before the shim knows: there the threads are
+ * brought into order.
+ */
+#include "family.h"
+#include "gpumemtrace.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+
+void gpusim_after(void (*callback)(const char *function));
+
+#define ALLOCATION (64 * MIB)
+#define MODULE (2 * MIB)
+
+static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+			    ".visible .entry k()\n{\n\tret;\n}\n";
+static CUcontext context;
+static sem_t go, taken, loaded;
+static __thread void (*inside)(void); /* what this thread does at the end of its next driver call */
+
+static void called(const char *function)
+{
+	void (*step)(void) = inside;
+
+	if (!step || (strcmp(function, "cuModuleLoadData") != 0 && strcmp(function, "cuMemAlloc_v2") != 0))
+		return;
+	inside = NULL;
+	step();
+}
+
+static void load(void)
+{
+	CUmodule module;
+
+	OK(cuModuleLoadData(&module, image));
+}
+
+static void *allocate(void *unused)
+{
+	CUdeviceptr p;
+
+	(void)unused;
+	OK(cuCtxSetCurrent(context));
+	OK(cuMemAlloc_v2(&p, ALLOCATION));
+	return NULL;
+}
+
+static void *load_too(void *unused)
+{
+	(void)unused;
+	OK(cuCtxSetCurrent(context));
+	load();
+	return NULL;
+}
+
+static void run(void *(*work)(void *))
+{
+	pthread_t thread;
+
+	OK(pthread_create(&thread, NULL, work, NULL));
+	OK(pthread_join(thread, NULL));
+}
+
+static void whole_allocation(void)
+{
+	run(allocate);
+}
+
+static void whole_load(void)
+{
+	run(load_too);
+}
+
+/* The memory is taken, the call not over: it stands in nobody's books yet. */
+static void hold(void)
+{
+	sem_post(&taken);
+	sem_wait(&loaded);
+}
+
+static void *allocate_slowly(void *unused)
+{
+	OK(cuCtxSetCurrent(context));
+	sem_wait(&go);
+	inside = hold;
+	return allocate(unused);
+}
+
+static void begin_allocation(void)
+{
+	sem_post(&go);
+	sem_wait(&taken);
+}
+
+int main(void)
+{
+	unsigned long long before;
+	pthread_t thread;
+
+	sem_init(&go, 0, 0);
+	sem_init(&taken, 0, 0);
+	sem_init(&loaded, 0, 0);
+	OK(cudaFree(0));
+	OK(cuCtxGetCurrent(&context));
+	before = free_bytes();
+	gpusim_after(called);
+	inside = whole_allocation;
+	load(); /* its own 2 MiB */
+	inside = whole_load;
+	load(); /* 2 MiB, and 2 MiB of the one inside */
+	OK(pthread_create(&thread, NULL, allocate_slowly, NULL));
+	inside = begin_allocation;
+	load(); /* cannot be told from what the other thread is taking */
+	sem_post(&loaded);
+	OK(pthread_join(thread, NULL));
+	gpumemtrace_mark("loaded");
+	expect("ledger.modules_and_limits.0", 3 * MODULE);
+	expect("ledger.unexplained.0", MODULE);
+	expect("ledger.allocations.0", 2 * ALLOCATION);
+	expect("usage.device.0.current_bytes", before - free_bytes() - 4 * MODULE);
+	return 0;
+}
