@@ -369,7 +369,7 @@ struct gm_pool_record {
 	uint8_t reserved;
 	uint64_t handle;
 	uint64_t reserved_bytes;	/* by the pool's attributes when last asked */
-	uint64_t used_bytes;		/* the same, but never more than live_bytes (see pools.c) */
+	uint64_t used_bytes;		/* live_bytes; of a graph pool: by its attributes (pools.c) */
 	uint64_t reserved_peak_bytes, used_peak_bytes;
 	uint64_t pending_free_bytes;	/* freed on a stream, still in the pool's reserve */
 	uint64_t allocations;

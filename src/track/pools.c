@@ -4,8 +4,9 @@
  * What a pool holds counts as physical memory; its allocations do not, for they lie inside.
  * Facts: cudaFreeAsync lowers what is used at once, the reserve only when a wait has told that the
  * stream got there; cudaFree of a pool's memory lowers the reserve at once and what the pool calls used
- * not at all (H100, driver 580), so our own books bound it; a pool destroyed with allocations out lives
- * on without its handle until they are freed [doc].
+ * not at all (H100, driver 580), and its answer is old when other threads allocate meanwhile: what is
+ * used is by our own books, but of graph memory. A pool destroyed with allocations out lives on without
+ * its handle until they are freed [doc].
  */
 #include "track/state.h"
 #include "track/retries.h"
@@ -169,9 +170,7 @@ void gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figure
 	if (pool && pool->state == GM_STATE_LIVE) {
 		pool->samples++;
 		pool->sampled_ns = gm_track.now_ns;
-		pool->used_bytes = figures->used_bytes;
-		if (pool->type != GM_POOL_GRAPH && pool->live_bytes < pool->used_bytes)
-			pool->used_bytes = pool->live_bytes;
+		pool->used_bytes = pool->type == GM_POOL_GRAPH ? figures->used_bytes : pool->live_bytes;
 		set_reserved(pool, figures->reserved_bytes);
 		if (pool->type == GM_POOL_GRAPH && figures->used_high_bytes > pool->used_peak_bytes)
 			pool->used_peak_bytes = figures->used_high_bytes;

@@ -1,5 +1,6 @@
 /*
  * What a module load costs while another thread allocates, or loads one too: no byte is counted twice.
+ * And what a pool has in use when another thread allocates between the pool's answer and its record.
  * The simulator calls back when a driver function is over, before the shim knows: there the threads are
  * brought into order.
  */
@@ -13,18 +14,29 @@ void gpusim_after(void (*callback)(const char *function));
 
 #define ALLOCATION (64 * MIB)
 #define MODULE (2 * MIB)
+#define BLOCK (3 * MIB)
 
 static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			    ".visible .entry k()\n{\n\tret;\n}\n";
 static CUcontext context;
 static sem_t go, taken, loaded;
-static __thread void (*inside)(void); /* what this thread does at the end of its next driver call */
+/* What this thread does at the end of a driver's function, the how many-eth call of which one. */
+static __thread void (*inside)(void);
+static __thread const char *awaited;
+static __thread int times;
+
+static void at_end(const char *function, int calls, void (*step)(void))
+{
+	awaited = function;
+	times = calls;
+	inside = step;
+}
 
 static void called(const char *function)
 {
 	void (*step)(void) = inside;
 
-	if (!step || (strcmp(function, "cuModuleLoadData") != 0 && strcmp(function, "cuMemAlloc_v2") != 0))
+	if (!step || strcmp(function, awaited) != 0 || --times > 0)
 		return;
 	inside = NULL;
 	step();
@@ -68,6 +80,21 @@ static void whole_allocation(void)
 	run(allocate);
 }
 
+static void *allocate_block(void *unused)
+{
+	void *p;
+
+	(void)unused;
+	OK(cuCtxSetCurrent(context));
+	OK(cudaMallocAsync(&p, BLOCK, NULL));
+	return NULL;
+}
+
+static void whole_block(void)
+{
+	run(allocate_block);
+}
+
 static void whole_load(void)
 {
 	run(load_too);
@@ -84,7 +111,7 @@ static void *allocate_slowly(void *unused)
 {
 	OK(cuCtxSetCurrent(context));
 	sem_wait(&go);
-	inside = hold;
+	at_end("cuMemAlloc_v2", 1, hold);
 	return allocate(unused);
 }
 
@@ -106,19 +133,23 @@ int main(void)
 	OK(cuCtxGetCurrent(&context));
 	before = free_bytes();
 	gpusim_after(called);
-	inside = whole_allocation;
+	at_end("cuModuleLoadData", 1, whole_allocation);
 	load(); /* its own 2 MiB */
-	inside = whole_load;
+	at_end("cuModuleLoadData", 1, whole_load);
 	load(); /* 2 MiB, and 2 MiB of the one inside */
 	OK(pthread_create(&thread, NULL, allocate_slowly, NULL));
-	inside = begin_allocation;
+	at_end("cuModuleLoadData", 1, begin_allocation);
 	load(); /* cannot be told from what the other thread is taking */
 	sem_post(&loaded);
 	OK(pthread_join(thread, NULL));
 	gpumemtrace_mark("loaded");
+	expect("usage.device.0.current_bytes", before - free_bytes() - 4 * MODULE);
+	/* the pool has answered with its reserve, the highest reserve and what is used */
+	at_end("cuMemPoolGetAttribute", 3, whole_block);
+	allocate_block(NULL);
+	expect("pool.default.0.used_bytes", 2 * BLOCK);
 	expect("ledger.modules_and_limits.0", 3 * MODULE);
 	expect("ledger.unexplained.0", MODULE);
-	expect("ledger.allocations.0", 2 * ALLOCATION);
-	expect("usage.device.0.current_bytes", before - free_bytes() - 4 * MODULE);
+	expect("ledger.allocations.0", 2 * ALLOCATION + 2 * BLOCK);
 	return 0;
 }
