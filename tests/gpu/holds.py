@@ -54,7 +54,8 @@ def place(stack, script):
     for frame in stack or []:
         if frame["function"] and frame["file"]:
             return f"{os.path.basename(frame['file'])}:{frame['line']} {frame['function']}"
-    return (stack[0]["function"] or stack[0]["module"]) if stack else "no stack"
+    asked = [f for f in stack or [] if not os.path.basename(f["module"] or "").startswith("libc10")]
+    return (asked[0]["function"] or asked[0]["module"]) if asked else "no stack"
 
 
 def sites(document, **wanted):
