@@ -46,23 +46,23 @@ class Model:
         gradients.clear()
 
 
-def train(steps):
+def train(steps, batch):
     model = Model(layers=6)
     losses = []
     for step in range(steps):
-        activations = model.forward(batch=3)
+        activations = model.forward(batch)
         losses.append(Tensor(1 * MIB))  # the leak: the loss is kept with its memory
         model.step(model.backward(activations))
     return losses
 
 
 def main():
-    steps = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    steps, batch = [int(word) for word in sys.argv[1:]] + [200, 3][len(sys.argv) - 1:]
     context = ctypes.c_void_p()
     if cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0):
         sys.exit("no CUDA device")
     cuda.cuCtxSetCurrent(context)
-    losses = train(steps)
+    losses = train(steps, batch)
     print(f"{steps} steps, {len(losses)} losses kept", flush=True)
     os._exit(0)  # as a job that is torn down: what is held now is what was held
 
