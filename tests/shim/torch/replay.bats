@@ -146,3 +146,25 @@ for_each_name() {
 	is '.torch[0] | [.allocated_bytes, .reserved_bytes, .allocations, .frees]' \
 		"[$((3 << 20)),$((22 << 20)),3,1]"
 }
+
+@test "torch-snapshot: what PyTorch maps or unmaps at once is one event, as in its own" {
+	printf '%s\n' 'R 1 1073741824 20971520' 'M 1 0 20971520' 'A 2 1 0 20971520 0' 'M 1 20971520 62914560' \
+		'A 3 1 20971520 62914560 0' 'D 3' 'U 1 20971520 62914560' 'D 2' > "$work/mapped.trace"
+	PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True GPUSIM_FAIL=cuMemCreate:1=800 \
+		traced "$PROGRAMS/replay" "$work/mapped.trace" 0 "$work"
+	report
+	"$REPORT" export --format torch-snapshot -o "$work/snapshot" "$work/out.gmt"
+	run python3 -c 'import pickle, sys
+events = pickle.load(open(sys.argv[1], "rb"))["device_traces"][0]
+first = next(e["addr"] for e in events if e["action"] == "segment_map")
+print(*((e["action"], e["addr"] - first, e["size"]) for e in events), sep="\n")' "$work/snapshot"
+	[ "$output" = "('segment_map', 0, 20971520)
+('alloc', 0, 20971520)
+('segment_map', 20971520, 62914560)
+('alloc', 20971520, 62914560)
+('free_requested', 20971520, 62914560)
+('free_completed', 20971520, 62914560)
+('segment_unmap', 20971520, 62914560)
+('free_requested', 0, 20971520)
+('free_completed', 0, 20971520)" ]
+}
