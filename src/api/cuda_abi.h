@@ -15,7 +15,6 @@ typedef int cudaError_t;
 #define GM_CUDA_SUCCESS		 0
 #define GM_CUDA_OUT_OF_MEMORY	 2  /* cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY */
 #define GM_CUDART_NOT_INITIALIZED 3 /* cudaErrorInitializationError; the driver's NOT_INITIALIZED */
-#define GM_CUDA_DEINITIALIZED	 4  /* cudaErrorCudartUnloading and CUDA_ERROR_DEINITIALIZED */
 #define GM_CUDART_INSUFFICIENT_DRIVER 35
 
 typedef int CUdevice;
@@ -73,7 +72,6 @@ enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0 };
 #define GM_LIMIT_STACK_SIZE	  0u
 #define GM_LIMIT_MALLOC_HEAP_SIZE 2u
 #define GM_MEM_LOCATION_DEVICE	  1u
-#define GM_MEM_ALLOCATION_MANAGED 3u /* CU_MEM_ALLOCATION_TYPE_MANAGED, CUDA 13 */
 
 struct cudaExtent {
 	size_t width, height, depth;

@@ -10,7 +10,6 @@
 #include <stddef.h>
 
 #define GM_INSTANCES	4 /* loaded cudarts whose functions dlsym can hand out wrapped */
-#define GM_ANY_INSTANCE GM_INSTANCES
 
 /* The driver's own functions, NULL until libcuda is loaded. Indexed by enum gm_function. */
 extern void *gm_driver_real[GM_FUNCTIONS] __attribute__((visibility("hidden")));

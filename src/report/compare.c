@@ -124,19 +124,6 @@ static struct gm_change *compare(struct gm_arena *arena, struct keyed *list, uns
 	return changes;
 }
 
-struct gm_change *gm_compare(struct gm_doc *old_doc, struct gm_doc *new_doc, unsigned *count)
-{
-	unsigned sites = old_doc->sites_count + new_doc->sites_count, used;
-	struct keyed *list = gm_realloc(NULL, sites * sizeof(*list));
-	struct gm_change *changes;
-
-	used = collect(old_doc, false, list);
-	used += collect(new_doc, true, list + used);
-	changes = compare(&new_doc->arena, list, used, count);
-	free(list);
-	return changes;
-}
-
 struct gm_change *gm_compare_jobs(struct gm_job *old_job, struct gm_job *new_job, unsigned *count)
 {
 	unsigned sites =

@@ -23,12 +23,9 @@ struct gm_change {
 const char *gm_site_key(struct gm_doc *doc, const struct gm_site *site);
 
 /*
- * The changes from one run to the other, largest difference of live bytes first. Sites of one key
- * are summed. The list lives in the new document's arena.
+ * The changes from one job to the other, largest difference of live bytes first. Sites of one key are
+ * summed, over all processes. The list lives in the new job's arena.
  */
-struct gm_change *gm_compare(struct gm_doc *old_doc, struct gm_doc *new_doc, unsigned *count);
-
-/* The same of two jobs, summed over their processes; the list lives in the new job's arena. */
 struct gm_change *gm_compare_jobs(struct gm_job *old_job, struct gm_job *new_job, unsigned *count);
 
 /* "grew", "shrank", "appeared", "vanished", "same" */

@@ -373,32 +373,19 @@ static void warn_missing(struct gm_doc *doc)
 	}
 }
 
-struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, char *error,
-			   size_t error_bytes)
+static void begin_symbols(struct gm_doc *doc, const struct gm_options *options)
 {
-	struct gm_suppressions *suppressions = NULL;
-	struct gm_doc *doc = gm_realloc(NULL, sizeof(*doc));
+	if (!options->symbols)
+		return;
+	doc->shared_symbols = options->shared_symbols != NULL;
+	doc->symbols = doc->shared_symbols ? options->shared_symbols : gm_symbols_new(&doc->arena);
+	gm_symbols_begin(doc->symbols);
+}
 
-	memset(doc, 0, sizeof(*doc));
-	doc->at_ns = GM_NO_BYTES;
-	if (!gm_open_files(doc, path, error, error_bytes)) {
-		gm_doc_free(doc);
-		return NULL;
-	}
-	if (options->symbols) {
-		doc->shared_symbols = options->shared_symbols != NULL;
-		doc->symbols = doc->shared_symbols ? options->shared_symbols
-						   : gm_symbols_new(&doc->arena);
-		gm_symbols_begin(doc->symbols);
-	}
-	if (options->suppressions) {
-		suppressions = gm_suppressions_read(&doc->arena, options->suppressions, error,
-						    error_bytes);
-		if (!suppressions) {
-			gm_doc_free(doc);
-			return NULL;
-		}
-	}
+/* What the files hold, at the moment and of the stretch that the options ask for. */
+static bool load(struct gm_doc *doc, const struct gm_options *options, char *error,
+		 size_t error_bytes)
+{
 	gm_load_process(doc);
 	gm_warn_history(doc);
 	gm_load_launch(doc);
@@ -406,21 +393,23 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 	gm_load_sites(doc);
 	gm_load_events(doc);
 	gm_repair(doc);
-	if (!gm_moment(doc, options, error, error_bytes)) {
-		gm_doc_free(doc);
-		return NULL;
-	}
+	if (!gm_moment(doc, options, error, error_bytes))
+		return false;
 	if (options->fine_timeline)
 		gm_fine_timeline(doc);
 	gm_finish_sites(doc);
-	if (!gm_since(doc, options, error, error_bytes)) {
-		gm_doc_free(doc);
-		return NULL;
-	}
+	if (!gm_since(doc, options, error, error_bytes))
+		return false;
 	gm_classify(doc);
 	gm_load_fragmentation(doc);
 	if (doc->at_ns == GM_NO_BYTES)
 		gm_load_ledger(doc);
+	return true;
+}
+
+static void judge(struct gm_doc *doc, const struct gm_options *options,
+		  struct gm_suppressions *suppressions)
+{
 	gm_judge_sites(doc, options->warmup);
 	if (suppressions)
 		gm_suppress(doc, suppressions);
@@ -429,9 +418,42 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 	filter(doc, options);
 	gm_judge(doc);
 	gm_moment_finish(doc);
+}
+
+/* False with a sentence in `error`. */
+static bool fill(struct gm_doc *doc, const char *path, const struct gm_options *options,
+		 char *error, size_t error_bytes)
+{
+	struct gm_suppressions *suppressions = NULL;
+
+	if (!gm_open_files(doc, path, error, error_bytes))
+		return false;
+	begin_symbols(doc, options);
+	if (options->suppressions) {
+		suppressions = gm_suppressions_read(&doc->arena, options->suppressions, error,
+						    error_bytes);
+		if (!suppressions)
+			return false;
+	}
+	if (!load(doc, options, error, error_bytes))
+		return false;
+	judge(doc, options, suppressions);
 	if (doc->symbols)
 		warn_missing(doc);
-	return doc;
+	return true;
+}
+
+struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, char *error,
+			   size_t error_bytes)
+{
+	struct gm_doc *doc = gm_realloc(NULL, sizeof(*doc));
+
+	memset(doc, 0, sizeof(*doc));
+	doc->at_ns = GM_NO_BYTES;
+	if (fill(doc, path, options, error, error_bytes))
+		return doc;
+	gm_doc_free(doc);
+	return NULL;
 }
 
 static void release_frames(struct gm_doc *doc)

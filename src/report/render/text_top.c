@@ -63,11 +63,6 @@ int gm_top_sort_number(const char *name)
 	return -1;
 }
 
-const char *gm_top_sort_name(enum gm_top_sort sort)
-{
-	return sort_names[sort];
-}
-
 void gm_top_init(struct gm_top *top, const struct gm_options *options)
 {
 	int sort = options->sort ? gm_top_sort_number(options->sort) : -1;

@@ -48,9 +48,8 @@ bool gm_top_wants_places(const struct gm_top *top, const struct gm_doc *doc);
 void gm_top_reset_growth(struct gm_top *top, const struct gm_doc *doc);
 void gm_top_growth_by_window(struct gm_top *top, const struct gm_doc *doc);
 
-/* Number of a sort key's name, or -1; and the name. */
+/* Number of a sort key's name, or -1. */
 int gm_top_sort_number(const char *name);
-const char *gm_top_sort_name(enum gm_top_sort sort);
 
 /*
  * Emits at most `height` lines of at most `width` columns. The text is valid during the call.
