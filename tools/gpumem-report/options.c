@@ -24,7 +24,7 @@ int gm_usage_error(const char *format, ...)
 	return GM_EXIT_USAGE;
 }
 
-static bool read_number(const char *text, unsigned long most, unsigned long *number)
+bool gm_read_number(const char *text, unsigned long most, unsigned long *number)
 {
 	char *end;
 
@@ -46,7 +46,7 @@ static const char *top(struct gm_cli *cli, const char *text)
 {
 	unsigned long number;
 
-	if (!read_number(text, 1000000, &number))
+	if (!gm_read_number(text, 1000000, &number))
 		return "a number";
 	cli->options.top = (unsigned)number;
 	return NULL;
@@ -56,7 +56,7 @@ static const char *device(struct gm_cli *cli, const char *text)
 {
 	unsigned long number;
 
-	if (!read_number(text, 4095, &number))
+	if (!gm_read_number(text, 4095, &number))
 		return "the number of a device, from 0";
 	cli->options.device = (int)number;
 	return NULL;
@@ -194,118 +194,6 @@ static const char *at(struct gm_cli *cli, const char *text)
 	return at_time(cli, text) ? "peak, or a time since the first event, like 12.5 or 300ms" : NULL;
 }
 
-static const char *leaks(struct gm_cli *cli, const char *text)
-{
-	static const char *const names[] = {"default", "exit", "grow", "off"};
-
-	for (int i = 1; i < 4; i++)
-		if (strcmp(text, names[i]) == 0) {
-			cli->gates.leaks = (enum gm_leak_gate)i;
-			return NULL;
-		}
-	return "exit, grow or off";
-}
-
-static const char *min_bytes(struct gm_cli *cli, const char *text)
-{
-	return gm_parse_size(text, &cli->gates.min_bytes) ? NULL : "a size, like 1MiB";
-}
-
-static const char *warmup(struct gm_cli *cli, const char *text)
-{
-	unsigned long number;
-
-	if (!read_number(text, 1000000, &number))
-		return "a number of marks or windows";
-	cli->options.warmup = cli->gates.warmup = (unsigned)number;
-	return NULL;
-}
-
-static const char *since(struct gm_cli *cli, const char *text)
-{
-	cli->options.since = text;
-	return NULL;
-}
-
-static const char *until(struct gm_cli *cli, const char *text)
-{
-	cli->options.until = text;
-	return NULL;
-}
-
-static const char *per_mark(struct gm_cli *cli, const char *text)
-{
-	(void)text;
-	cli->gates.per_mark = true;
-	return NULL;
-}
-
-static const char *max_peak(struct gm_cli *cli, const char *text)
-{
-	return gm_parse_size(text, &cli->gates.max_peak_bytes) ? NULL : "a size, like 10GiB";
-}
-
-static const char *max_fragmentation(struct gm_cli *cli, const char *text)
-{
-	unsigned long number;
-	char digits[16];
-
-	snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(text, "%"), text);
-	if (!read_number(digits, 100, &number))
-		return "a percentage from 0 to 100";
-	cli->gates.max_fragmentation_percent = number;
-	return NULL;
-}
-
-static const char *max_retries(struct gm_cli *cli, const char *text)
-{
-	unsigned long number;
-
-	if (!read_number(text, 1000000000, &number))
-		return "a number";
-	cli->gates.max_retries = number;
-	return NULL;
-}
-
-static const char *no_oom(struct gm_cli *cli, const char *text)
-{
-	(void)text;
-	cli->gates.allow_oom = false;
-	return NULL;
-}
-
-static const char *allow_oom(struct gm_cli *cli, const char *text)
-{
-	(void)text;
-	cli->gates.allow_oom = true;
-	return NULL;
-}
-
-static const char *no_errors(struct gm_cli *cli, const char *text)
-{
-	(void)text;
-	cli->gates.no_errors = true;
-	return NULL;
-}
-
-static const char *baseline(struct gm_cli *cli, const char *text)
-{
-	cli->baseline = text;
-	return NULL;
-}
-
-static const char *junit(struct gm_cli *cli, const char *text)
-{
-	cli->junit = text;
-	return NULL;
-}
-
-static const char *sarif(struct gm_cli *cli, const char *text)
-{
-	cli->sarif = text;
-	return NULL;
-}
-
 static const char *out_path(struct gm_cli *cli, const char *text)
 {
 	cli->out_path = text;
@@ -334,29 +222,6 @@ static const struct gm_option options[] = {
 	 "as it was at that time, like 12.5 or 300ms; peak: the make-up of the peak"},
 	{"--at", "TIME", GM_EVERY & ~(GM_SITES | GM_EXPORT | GM_RUN | GM_TOP), false, at_time,
 	 "as it was at that time since the first event, like 12.5 or 300ms"},
-	{"--leaks", "MODE", GM_CHECK, true, leaks,
-	 "exit, grow or off (grow with a caching framework, else exit)"},
-	{"--min-bytes", "SIZE", GM_CHECK, true, min_bytes,
-	 "a site under it does not fail the leak gate (0 for exit, 1MiB for grow)"},
-	{"--warmup", "N", GM_CHECK | GM_LEAKS | GM_SUMMARY, true, warmup,
-	 "marks or windows that do not count for growth (2)"},
-	{"--since", "MARK", GM_LEAKS | GM_CHECK, true, since,
-	 "only what was allocated after that mark; MARK#2 is the second of the name"},
-	{"--until", "MARK", GM_LEAKS | GM_CHECK, true, until,
-	 "only what was allocated before that mark"},
-	{"--per-mark", NULL, GM_CHECK, true, per_mark,
-	 "a gate for each mark: nothing allocated after it and before the next is left"},
-	{"--max-peak", "SIZE", GM_CHECK, true, max_peak, "limit of each device's peak"},
-	{"--max-fragmentation", "PERCENT", GM_CHECK, true, max_fragmentation,
-	 "limit of what is reserved and not used"},
-	{"--max-retries", "N", GM_CHECK, true, max_retries, "limit of repeated allocations"},
-	{"--no-oom", NULL, GM_CHECK, true, no_oom,
-	 "fail on any out-of-memory event (on by default)"},
-	{"--allow-oom", NULL, GM_CHECK, true, allow_oom, "out-of-memory events do not fail"},
-	{"--no-errors", NULL, GM_CHECK, true, no_errors, "fail on bad frees"},
-	{"--baseline", "FILE", GM_CHECK, true, baseline, "fail only on what is worse than there"},
-	{"--junit", "FILE", GM_CHECK, true, junit, "also write the gates as JUnit XML"},
-	{"--sarif", "FILE", GM_CHECK, true, sarif, "also write them as SARIF 2.1.0"},
 	{"--check", "GATES", GM_RUN, false, run_check,
 	 "options of the command check in one word: --check \"--leaks exit\""},
 	{"-o", "OUT", GM_RUN | GM_EXPORT | GM_HTML, false, out_path, "the file to write"},
@@ -384,6 +249,9 @@ static const struct gm_option *option_at(size_t number)
 	if (number < gm_plan_option_rows_count)
 		return &gm_plan_option_rows[number];
 	number -= gm_plan_option_rows_count;
+	if (number < gm_gate_option_rows_count)
+		return &gm_gate_option_rows[number];
+	number -= gm_gate_option_rows_count;
 	return number < sizeof(options) / sizeof(options[0]) ? &options[number] : NULL;
 }
 
@@ -494,10 +362,10 @@ static int read_gate(struct gm_cli *cli, int argc, char **argv, int *i)
 	int rc;
 
 	if (strcmp(word, "exit") == 0 || strcmp(word, "grow") == 0 || strcmp(word, "off") == 0)
-		return leaks(cli, word) != NULL;
+		return gm_read_leak_gate(cli, word) != NULL;
 	if (strcmp(word, "leaks") == 0 || strcmp(word, "default") == 0) {
 		/* "leaks exit", or "leaks" alone: the gate as it is by default */
-		if (*word == 'l' && *i + 1 < argc && leaks(cli, argv[*i + 1]) == NULL)
+		if (*word == 'l' && *i + 1 < argc && gm_read_leak_gate(cli, argv[*i + 1]) == NULL)
 			(*i)++;
 		return 0;
 	}

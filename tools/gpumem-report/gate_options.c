@@ -1,0 +1,148 @@
+/*
+ * The options of the command check, which `run --check` takes too: rows of the option table (cli.h) and
+ * how their arguments are read.
+ */
+#include "cli.h"
+#include "report/format.h"
+#include <string.h>
+
+const char *gm_read_leak_gate(struct gm_cli *cli, const char *text)
+{
+	static const char *const names[] = {"default", "exit", "grow", "off"};
+
+	for (int i = 1; i < 4; i++)
+		if (strcmp(text, names[i]) == 0) {
+			cli->gates.leaks = (enum gm_leak_gate)i;
+			return NULL;
+		}
+	return "exit, grow or off";
+}
+
+static const char *min_bytes(struct gm_cli *cli, const char *text)
+{
+	return gm_parse_size(text, &cli->gates.min_bytes) ? NULL : "a size, like 1MiB";
+}
+
+static const char *warmup(struct gm_cli *cli, const char *text)
+{
+	unsigned long number;
+
+	if (!gm_read_number(text, 1000000, &number))
+		return "a number of marks or windows";
+	cli->options.warmup = cli->gates.warmup = (unsigned)number;
+	return NULL;
+}
+
+static const char *since(struct gm_cli *cli, const char *text)
+{
+	cli->options.since = text;
+	return NULL;
+}
+
+static const char *until(struct gm_cli *cli, const char *text)
+{
+	cli->options.until = text;
+	return NULL;
+}
+
+static const char *per_mark(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->gates.per_mark = true;
+	return NULL;
+}
+
+static const char *max_peak(struct gm_cli *cli, const char *text)
+{
+	return gm_parse_size(text, &cli->gates.max_peak_bytes) ? NULL : "a size, like 10GiB";
+}
+
+static const char *max_fragmentation(struct gm_cli *cli, const char *text)
+{
+	unsigned long number;
+	char digits[16];
+
+	snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(text, "%"), text);
+	if (!gm_read_number(digits, 100, &number))
+		return "a percentage from 0 to 100";
+	cli->gates.max_fragmentation_percent = number;
+	return NULL;
+}
+
+static const char *max_retries(struct gm_cli *cli, const char *text)
+{
+	unsigned long number;
+
+	if (!gm_read_number(text, 1000000000, &number))
+		return "a number";
+	cli->gates.max_retries = number;
+	return NULL;
+}
+
+static const char *no_oom(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->gates.allow_oom = false;
+	return NULL;
+}
+
+static const char *allow_oom(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->gates.allow_oom = true;
+	return NULL;
+}
+
+static const char *no_errors(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->gates.no_errors = true;
+	return NULL;
+}
+
+static const char *baseline(struct gm_cli *cli, const char *text)
+{
+	cli->baseline = text;
+	return NULL;
+}
+
+static const char *junit(struct gm_cli *cli, const char *text)
+{
+	cli->junit = text;
+	return NULL;
+}
+
+static const char *sarif(struct gm_cli *cli, const char *text)
+{
+	cli->sarif = text;
+	return NULL;
+}
+
+const struct gm_option gm_gate_option_rows[] = {
+	{"--leaks", "MODE", GM_CHECK, true, gm_read_leak_gate,
+	 "exit, grow or off (grow with a caching framework, else exit)"},
+	{"--min-bytes", "SIZE", GM_CHECK, true, min_bytes,
+	 "a site under it does not fail the leak gate (0 for exit, 1MiB for grow)"},
+	{"--warmup", "N", GM_CHECK | GM_LEAKS | GM_SUMMARY, true, warmup,
+	 "marks or windows that do not count for growth (2)"},
+	{"--since", "MARK", GM_LEAKS | GM_CHECK, true, since,
+	 "only what was allocated after that mark; MARK#2 is the second of the name"},
+	{"--until", "MARK", GM_LEAKS | GM_CHECK, true, until,
+	 "only what was allocated before that mark"},
+	{"--per-mark", NULL, GM_CHECK, true, per_mark,
+	 "a gate for each mark: nothing allocated after it and before the next is left"},
+	{"--max-peak", "SIZE", GM_CHECK, true, max_peak, "limit of each device's peak"},
+	{"--max-fragmentation", "PERCENT", GM_CHECK, true, max_fragmentation,
+	 "limit of what is reserved and not used"},
+	{"--max-retries", "N", GM_CHECK, true, max_retries, "limit of repeated allocations"},
+	{"--no-oom", NULL, GM_CHECK, true, no_oom,
+	 "fail on any out-of-memory event (on by default)"},
+	{"--allow-oom", NULL, GM_CHECK, true, allow_oom, "out-of-memory events do not fail"},
+	{"--no-errors", NULL, GM_CHECK, true, no_errors, "fail on bad frees"},
+	{"--baseline", "FILE", GM_CHECK, true, baseline, "fail only on what is worse than there"},
+	{"--junit", "FILE", GM_CHECK, true, junit, "also write the gates as JUnit XML"},
+	{"--sarif", "FILE", GM_CHECK, true, sarif, "also write them as SARIF 2.1.0"},
+};
+
+const unsigned gm_gate_option_rows_count =
+	sizeof(gm_gate_option_rows) / sizeof(gm_gate_option_rows[0]);
