@@ -59,7 +59,7 @@ for program in families_static families_shared; do
 	for mode in preload cupti control; do c_program $mode $program "$bundle/$program"; done
 done
 # the same program once more without any preload, compared as if it were the CUPTI run
-c_program preload families_alone "$bundle/families_static"
+for mode in preload control; do c_program $mode families_alone "$bundle/families_static"; done
 c_program injected families_alone "$bundle/families_static"
 mv "$out/families_alone.injected.json" "$out/families_alone.cupti.json"
 for round in 1 2 3; do
