@@ -190,18 +190,17 @@ bool gm_ask_device_used(int device, uint64_t *used_bytes)
 	       gm_nvml_used(uuid, used_bytes);
 }
 
-bool gm_ask_process_used(int device, uint64_t *used_bytes)
+enum gm_nvml_answer gm_ask_process_used(int device, uint64_t *used_bytes)
 {
 	struct gm_nvml_processes processes;
 	uint8_t uuid[16];
 	char others[1];
 
 	if (!ask.device_get_uuid || ask.device_get_uuid(uuid, device) != GM_CUDA_SUCCESS ||
-	    !gm_nvml_processes(uuid, (unsigned)getpid(), &processes, others, sizeof(others)) ||
-	    !processes.own)
-		return false;
+	    !gm_nvml_processes(uuid, (unsigned)getpid(), &processes, others, sizeof(others)))
+		return GM_NVML_SILENT;
 	*used_bytes = processes.own_bytes;
-	return true;
+	return processes.own ? GM_NVML_LISTED : GM_NVML_UNLISTED;
 }
 
 uint64_t gm_ask_default_pool(int device)

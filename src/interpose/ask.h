@@ -45,8 +45,9 @@ uint64_t gm_ask_green_context(uint64_t green);
 /* Bytes in use on a device by all processes, from NVML. */
 bool gm_ask_device_used(int device, uint64_t *used_bytes);
 
-/* Those of this process alone; false where NVML does not list it, as before its first context. */
-bool gm_ask_process_used(int device, uint64_t *used_bytes);
+/* Those of this process alone; NVML does not list it before its first context. */
+enum gm_nvml_answer { GM_NVML_SILENT, GM_NVML_UNLISTED, GM_NVML_LISTED };
+enum gm_nvml_answer gm_ask_process_used(int device, uint64_t *used_bytes);
 
 /*
  * Bytes that an array or mipmapped array takes as the driver lays it out (tiles of 64 B by 8 rows, as

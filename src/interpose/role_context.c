@@ -48,7 +48,7 @@ void gm_begin_context(struct gm_call *call, const struct gm_row *row)
 		return; /* one more reference costs nothing */
 	if (gm_ask_device_used(call->device, &used))
 		call->free_before = used;
-	if (gm_ask_process_used(call->device, &used))
+	if (gm_ask_process_used(call->device, &used) == GM_NVML_LISTED)
 		call->own_before = used;
 	call->explained_before = gm_track_explained_bytes(call->device);
 }
@@ -64,7 +64,7 @@ static uint64_t context_cost(const struct gm_call *call)
 
 	if (call->free_before == GM_NO_BYTES)
 		return GM_NO_BYTES;
-	if (!gm_ask_process_used(call->device, &used)) {
+	if (gm_ask_process_used(call->device, &used) != GM_NVML_LISTED) {
 		if (!gm_ask_device_used(call->device, &used))
 			return GM_NO_BYTES;
 		before = call->free_before;

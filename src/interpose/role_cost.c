@@ -1,9 +1,10 @@
 /*
- * Roles of calls that take device memory without saying so: loading code, making streams, first
- * launches, raising limits. What one took is by how much the driver's free bytes fell, less by how
- * much the books rose meanwhile: allocations, pools and costs of other calls are not counted again. It
- * is known only when no other thread was in the middle of a call that changes memory at either look;
- * else it is left to the ledger's unexplained part.
+ * Roles of calls that take device memory without saying so: loading code, first launches, new streams,
+ * raising limits. What one took is by how much NVML's figure for the process rose (without one, the
+ * driver's free bytes fell: what other processes take enters then), less by how much the books rose:
+ * allocations, pools and costs of other calls are not counted again. It is known only when no other
+ * thread was in the middle of a call that changes memory at either look; else it is left to the ledger's
+ * unexplained part.
  */
 #include "interpose/ask.h"
 #include "interpose/pass.h"
@@ -21,9 +22,11 @@
 
 uint64_t gm_launches[GM_LAUNCH_SLOTS];
 
-/* The driver's free bytes and what the books explain, of the same moment. */
+/* The driver's figures and what the books explain, of the same moment. */
 struct look {
-	uint64_t free_bytes, begun, time_ns;
+	uint64_t free_bytes;
+	uint64_t own_bytes; /* this process's, by NVML; GM_NO_BYTES where it does not say */
+	uint64_t begun, time_ns;
 	int64_t explained_bytes;
 	uint32_t contexts; /* that came or went so far */
 	int32_t device;
@@ -34,6 +37,25 @@ static __thread struct {
 	struct look look;		 /* time 0: none */
 } last __attribute__((tls_model("initial-exec")));
 
+/* NVML lists the process from its first context on, or, as in some containers, never. */
+static uint64_t own_bytes(int device)
+{
+	static int unlisted; /* 1: not asked any more (atomic) */
+	uint64_t bytes;
+
+	if (__atomic_load_n(&unlisted, __ATOMIC_RELAXED))
+		return GM_NO_BYTES;
+	switch (gm_ask_process_used(device, &bytes)) {
+	case GM_NVML_LISTED:
+		return bytes;
+	case GM_NVML_UNLISTED:
+		__atomic_store_n(&unlisted, 1, __ATOMIC_RELAXED);
+		return GM_NO_BYTES;
+	default:
+		return GM_NO_BYTES;
+	}
+}
+
 static bool look_again(int device, struct look *now)
 {
 	uint64_t total, begun;
@@ -43,6 +65,7 @@ static bool look_again(int device, struct look *now)
 	now->device = device;
 	now->contexts = gm_track_context_changes();
 	now->explained_bytes = gm_track_explained_bytes(device);
+	now->own_bytes = own_bytes(device);
 	return gm_ask_mem_info(&now->free_bytes, &total) && gm_calls_quiet(&begun) &&
 	       begun == now->begun && gm_track_explained_bytes(device) == now->explained_bytes;
 }
@@ -136,6 +159,7 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 			return;
 	}
 	call->free_before = last.look.free_bytes;
+	call->own_before = last.look.own_bytes;
 	call->explained_before = last.look.explained_bytes;
 	call->ticket_record = last.look.contexts;
 }
@@ -157,8 +181,11 @@ static int64_t taken(const struct gm_call *call, const struct gm_row *row, struc
 	    now->contexts != call->ticket_record)
 		return 0;
 	now->time_ns = gm_track_now();
-	bytes = (int64_t)(call->free_before - now->free_bytes) -
-		(now->explained_bytes - call->explained_before);
+	if (call->own_before != GM_NO_BYTES && now->own_bytes != GM_NO_BYTES)
+		bytes = (int64_t)(now->own_bytes - call->own_before);
+	else
+		bytes = (int64_t)(call->free_before - now->free_bytes);
+	bytes -= now->explained_bytes - call->explained_before;
 	if (bytes <= 0)
 		return gives_back(row->role) ? bytes : 0;
 	return row->role == GM_ROLE_LAUNCH && managed ? bytes > managed ? bytes - managed : 0 : bytes;

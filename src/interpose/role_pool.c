@@ -5,6 +5,7 @@
 #include "interpose/role_steps.h"
 
 #define DEVICES 64
+#define TRIES	3 /* until no other thread changes the pool meanwhile */
 
 /* Each device's current pool as last asked; 0: to be asked (atomic). */
 static uint64_t current[DEVICES];
@@ -58,16 +59,21 @@ uint32_t gm_graph_pool_of(int device)
 void gm_sample_pool(uint32_t pool, bool now)
 {
 	struct gm_pool_figures figures;
-	uint64_t handle;
-	unsigned type;
+	uint64_t handle, changes;
+	unsigned type, i;
 	int device;
 
 	if (pool == GM_NONE || (!now && !gm_track_pool_due(pool)) ||
 	    !gm_track_pool_handle(pool, &handle, &device, &type))
 		return;
-	if (type == GM_POOL_GRAPH ? gm_ask_graph_figures(device, &figures)
-				  : handle && gm_ask_pool_figures(handle, &figures))
-		gm_track_pool_sampled(pool, &figures);
+	for (i = 0; i < TRIES; i++) {
+		changes = gm_track_pool_changes(pool);
+		if (type == GM_POOL_GRAPH ? !gm_ask_graph_figures(device, &figures)
+					  : !handle || !gm_ask_pool_figures(handle, &figures))
+			return;
+		if (gm_track_pool_sampled(pool, &figures, changes))
+			return;
+	}
 }
 
 static void sample_pools(bool now)

@@ -142,8 +142,14 @@ uint32_t gm_track_pool_known(uint64_t handle);
 /* True when the pool's attributes are to be asked: always at first, later now and then. No lock. */
 bool gm_track_pool_due(uint32_t pool);
 
-/* What the pool's attributes say now. */
-void gm_track_pool_sampled(uint32_t pool, const struct gm_pool_figures *figures);
+/* Changes whenever something is booked of the pool. No lock. */
+uint64_t gm_track_pool_changes(uint32_t pool);
+
+/*
+ * What the pool's attributes said when gm_track_pool_changes was `changes`; false if that is no longer so:
+ * they may be older than the books, and are to be asked again. They are booked in any case.
+ */
+bool gm_track_pool_sampled(uint32_t pool, const struct gm_pool_figures *figures, uint64_t changes);
 
 /* A pool was destroyed: its handle is no more, what is allocated from it stays. */
 void gm_track_pool_destroyed(uint64_t handle);

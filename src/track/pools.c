@@ -4,9 +4,11 @@
  * What a pool holds counts as physical memory; its allocations do not, for they lie inside.
  * Facts: cudaFreeAsync lowers what is used at once, the reserve only when a wait has told that the
  * stream got there; cudaFree of a pool's memory lowers the reserve at once and what the pool calls used
- * not at all (H100, driver 580), and its answer is old when other threads allocate meanwhile: what is
- * used is by our own books, but of graph memory. A pool destroyed with allocations out lives on without
- * its handle until they are freed [doc].
+ * not at all (H100, driver 580); a pool destroyed with allocations out lives on without its handle until
+ * they are freed [doc].
+ * So what is used is what our books say, which is exact at any moment; what they cannot know is what was
+ * allocated before the tracker came or behind it. A graph's memory stays used until it is trimmed: there
+ * the driver's figure counts.
  */
 #include "track/state.h"
 #include "track/retries.h"
@@ -159,19 +161,31 @@ bool gm_track_pool_due(uint32_t number)
 	       gm_track_now() - pool->sampled_ns >= ASKED_EVERY_NS;
 }
 
-void gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figures)
+uint64_t gm_track_pool_changes(uint32_t number)
+{
+	struct gm_pool_record *pool = gm_file ? gm_store_record(GM_TABLE_POOLS, number) : NULL;
+
+	return pool ? pool->allocations + pool->samples : 0;
+}
+
+bool gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figures, uint64_t changes)
 {
 	struct gm_pool_record *pool;
+	bool same = true;
 
 	if (!gm_file)
-		return;
+		return true;
 	gm_track_enter();
 	pool = pool_at(number);
 	if (pool && pool->state == GM_STATE_LIVE) {
+		same = gm_track_pool_changes(number) == changes;
 		pool->samples++;
 		pool->sampled_ns = gm_track.now_ns;
-		pool->used_bytes = pool->type == GM_POOL_GRAPH ? figures->used_bytes : pool->live_bytes;
-		set_reserved(pool, figures->reserved_bytes);
+		if (pool->type == GM_POOL_GRAPH)
+			pool->used_bytes = figures->used_bytes;
+		/* Another thread may have allocated since these figures were asked. */
+		set_reserved(pool, figures->reserved_bytes > pool->used_bytes ?
+					   figures->reserved_bytes : pool->used_bytes);
 		if (pool->type == GM_POOL_GRAPH && figures->used_high_bytes > pool->used_peak_bytes)
 			pool->used_peak_bytes = figures->used_high_bytes;
 		if (figures->reserved_high_bytes > pool->reserved_peak_bytes)
@@ -181,6 +195,7 @@ void gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figure
 			gm_torch_pool(pool);
 	}
 	gm_track_leave();
+	return same;
 }
 
 static void gone(struct gm_pool_record *pool)

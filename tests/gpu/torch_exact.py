@@ -67,7 +67,7 @@ def check_holes(name, document, segments):
 
 def check_ledger(name, document):
     for row in document["ledger"]:
-        holds(f"{name}: ledger ({row['source']})", row["unexplained_bytes"] < UNEXPLAINED_LIMIT,
+        holds(f"{name}: ledger ({row['source']})", abs(row["unexplained_bytes"]) < UNEXPLAINED_LIMIT,
               f"{row['process_used_bytes']} used, {row['unexplained_bytes']} unexplained")
 
 

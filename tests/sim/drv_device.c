@@ -184,6 +184,16 @@ int gpusim_device_count(void)
 	return sim.inited ? sim.devices : count && *count ? atoi(count) : 1;
 }
 
+/* Other processes take more of the device. */
+void gpusim_others_take(int dev, unsigned long long bytes);
+void gpusim_others_take(int dev, unsigned long long bytes)
+{
+	pthread_mutex_lock(&sim.lock);
+	if (sim_phys_take(dev, bytes) == CUDA_SUCCESS)
+		sim.dev[dev].others += bytes;
+	pthread_mutex_unlock(&sim.lock);
+}
+
 /* used: everybody's; own: this process's. 0, or -1 when there is no such device. */
 int gpusim_device_memory(int dev, unsigned long long *total, unsigned long long *used,
 			 unsigned long long *own)

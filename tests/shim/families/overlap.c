@@ -1,6 +1,7 @@
 /*
- * What a module load costs while another thread allocates, or loads one too: no byte is counted twice.
- * And what a pool has in use when another thread allocates between the pool's answer and its record.
+ * What a module load costs while another thread allocates, or loads one too, or another process takes
+ * memory: no byte is counted twice, none of others'. And what a pool holds and has in use when another
+ * thread allocates between the pool's answer and its record.
  * The simulator calls back when a driver function is over, before the shim knows: there the threads are
  * brought into order.
  */
@@ -11,10 +12,12 @@
 #include <semaphore.h>
 
 void gpusim_after(void (*callback)(const char *function));
+void gpusim_others_take(int dev, unsigned long long bytes);
 
 #define ALLOCATION (64 * MIB)
 #define MODULE (2 * MIB)
-#define BLOCK (3 * MIB)
+#define BLOCK (20 * MIB) /* two need twice the 32 MiB that one has the pool take */
+#define OTHERS (256 * MIB)
 
 static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			    ".visible .entry k()\n{\n\tret;\n}\n";
@@ -121,6 +124,11 @@ static void begin_allocation(void)
 	sem_wait(&taken);
 }
 
+static void others(void)
+{
+	gpusim_others_take(0, OTHERS);
+}
+
 int main(void)
 {
 	unsigned long long before;
@@ -137,18 +145,21 @@ int main(void)
 	load(); /* its own 2 MiB */
 	at_end("cuModuleLoadData", 1, whole_load);
 	load(); /* 2 MiB, and 2 MiB of the one inside */
+	at_end("cuModuleLoadData", 1, others);
+	load(); /* 2 MiB */
 	OK(pthread_create(&thread, NULL, allocate_slowly, NULL));
 	at_end("cuModuleLoadData", 1, begin_allocation);
 	load(); /* cannot be told from what the other thread is taking */
 	sem_post(&loaded);
 	OK(pthread_join(thread, NULL));
 	gpumemtrace_mark("loaded");
-	expect("usage.device.0.current_bytes", before - free_bytes() - 4 * MODULE);
+	expect("usage.device.0.current_bytes", before - free_bytes() - 5 * MODULE - OTHERS);
 	/* the pool has answered with its reserve, the highest reserve and what is used */
 	at_end("cuMemPoolGetAttribute", 3, whole_block);
 	allocate_block(NULL);
 	expect("pool.default.0.used_bytes", 2 * BLOCK);
-	expect("ledger.modules_and_limits.0", 3 * MODULE);
+	expect("pool.default.0.reserved_bytes", 64 * MIB);
+	expect("ledger.modules_and_limits.0", 4 * MODULE);
 	expect("ledger.unexplained.0", MODULE);
 	expect("ledger.allocations.0", 2 * ALLOCATION + 2 * BLOCK);
 	return 0;
