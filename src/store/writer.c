@@ -2,6 +2,7 @@
  * Writing the output file (writer.h): one sparse file, mapped once at its full capacity and backed
  * chunk by chunk (backing.h).
  */
+#include "store/header.h"
 #include "store/writer.h"
 #include "store/backing.h"
 #include "store/hush.h"
@@ -149,13 +150,7 @@ static void fill_header(struct gm_header *header, uint64_t cap_bytes)
 {
 	int i;
 
-	memcpy(header->magic, GM_MAGIC, sizeof(header->magic));
-	header->byte_order = GM_BYTE_ORDER;
-	header->format_version = GM_FORMAT_VERSION;
-	header->oldest_version = GM_FORMAT_OLDEST;
-	header->header_bytes = GM_HEADER_BYTES;
-	header->chunk_bytes = GM_CHUNK_BYTES;
-	header->directory_offset = GM_HEADER_BYTES;
+	gm_header_identify(header);
 	header->directory_capacity = store.capacity;
 	header->cap_bytes = cap_bytes;
 	header->data_offset = store.data_offset;

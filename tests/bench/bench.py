@@ -7,13 +7,11 @@ Each target prints a table; --write puts them between the marks of a Markdown fi
 disabled, scale, threads, history, report, directory, start. Nothing is asserted: machines are noisy.
 """
 import argparse
-import contextlib
 import datetime
 import json
 import os
 import pathlib
 import re
-import resource
 import shutil
 import statistics
 import subprocess

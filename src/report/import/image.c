@@ -2,6 +2,7 @@
  * Laying out tables in chunks as layout.h says (image.h).
  */
 #include "report/import/image.h"
+#include "store/header.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +17,7 @@ void gm_image_begin(struct gm_image *image)
 			       &header->job_string};
 
 	memset(image, 0, sizeof(*image));
-	memcpy(header->magic, GM_MAGIC, sizeof(header->magic));
-	header->byte_order = GM_BYTE_ORDER;
-	header->format_version = GM_FORMAT_VERSION;
-	header->oldest_version = GM_FORMAT_OLDEST;
-	header->header_bytes = GM_HEADER_BYTES;
-	header->chunk_bytes = GM_CHUNK_BYTES;
-	header->directory_offset = GM_HEADER_BYTES;
+	gm_header_identify(header);
 	header->rank = header->local_rank = header->world_size = -1;
 	header->exit_status = -1;
 	header->heap_limit_bytes = header->stack_limit_bytes = GM_NO_BYTES;

@@ -2,6 +2,7 @@
  * See file.h. Uses nothing of the project but layout.h.
  */
 #include "file.h"
+#include "store/header.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,13 +58,7 @@ void test_begin(struct test_file *file)
 		file->tables[i].record_bytes = header->tables[i].record_bytes = record_bytes[i];
 	for (unsigned i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
 		*strings[i] = GM_NONE;
-	memcpy(header->magic, GM_MAGIC, sizeof(header->magic));
-	header->byte_order = GM_BYTE_ORDER;
-	header->format_version = GM_FORMAT_VERSION;
-	header->oldest_version = GM_FORMAT_OLDEST;
-	header->header_bytes = GM_HEADER_BYTES;
-	header->chunk_bytes = GM_CHUNK_BYTES;
-	header->directory_offset = GM_HEADER_BYTES;
+	gm_header_identify(header);
 	header->directory_capacity = 512;
 	header->pid = 4242;
 	header->ppid = 4241;
