@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2034
 # Shared by the scripts of the suite `gpu`; sourced with the script's own arguments:
 #   . lib.sh BUNDLE OUT        BUNDLE: see bundle.sh; OUT: reports, files and logs
-# A piece prints lines `ok NAME: figures` or `FAIL NAME: figures`; finish counts them.
+# A piece prints lines `ok NAME: figures` or `FAIL NAME: figures`; finish counts them. A piece that prints
+# none, nor `skip NAME: why`, has checked nothing, which is a failure.
 set -u
 bundle=$(cd "$1" && pwd) out=$(mkdir -p "$2" && cd "$2" && pwd)
 suite=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -11,9 +12,21 @@ export PYTHONDONTWRITEBYTECODE=1 GPUMEMTRACE_QUIET=1
 
 report() { timeout -k 5 90 "$bundle/gpumem-report" "$@"; }
 
+# judged NAME SECONDS COMMAND...: its lines; an end with an error that no FAIL line tells is one
+judged() {
+	local name=$1 limit=$2 said status
+	shift 2
+	said=$(timeout -k 5 "$limit" "$@" 2>&1)
+	status=$?
+	printf '%s\n' "$said"
+	[ $status -eq 0 ] || grep -q '^FAIL ' <<< "$said" ||
+		echo "FAIL $name: ended with $status: $(tail -n 1 <<< "$said")"
+}
+
 # compare SCRIPT ARG...: a comparer, which may import holds.py
 compare() {
-	PYTHONPATH=$suite timeout -k 5 60 "$python" "$@" 2>&1 || true
+	local folder=${1%/*}
+	PYTHONPATH=$suite judged "${folder##*/}/${1##*/}${2:+ $2}" 60 "$python" "$@"
 }
 
 # traced NAME SECONDS [SETTING=VALUE...] PROGRAM ARG...: under the shim. What it says is in NAME.said,
@@ -59,7 +72,7 @@ checked() {
 	fi
 }
 
-# piece NAME COMMAND...: in the background, its lines kept apart; finish prints them in order
+# piece NAME COMMAND...: in the background, its lines kept apart; together prints them in order
 pieces=() running=()
 piece() {
 	local name=$1
@@ -69,17 +82,23 @@ piece() {
 	running+=($!)
 }
 
-# together: waits for the pieces begun since the last time
+# together: waits for the pieces begun since the last time and prints their lines
+: > "$out/lines.txt"
 together() {
+	local name
 	[ ${#running[@]} -eq 0 ] || wait "${running[@]}"
-	running=()
+	for name in "${pieces[@]}"; do
+		cat "$out/$name.lines"
+		grep -qE '^(ok|FAIL|skip) ' "$out/$name.lines" || echo "FAIL $name: nothing was checked"
+	done | tee -a "$out/lines.txt"
+	pieces=() running=()
 }
 
-# finish WHAT: every line of every piece, then the count; status 1 if anything failed
+# finish WHAT: the last lines, then the count; status 1 if anything failed or nothing was checked
 finish() {
-	local name
+	local checked failed
 	together
-	for name in "${pieces[@]}"; do cat "$out/$name.lines"; done | tee "$out/lines.txt"
-	echo "$1: $(grep -c '^ok ' "$out/lines.txt") ok, $(grep -c '^FAIL ' "$out/lines.txt") failed, ${SECONDS} s"
-	! grep -q '^FAIL ' "$out/lines.txt"
+	checked=$(grep -c '^ok ' "$out/lines.txt") failed=$(grep -c '^FAIL ' "$out/lines.txt")
+	echo "$1: $checked ok, $failed failed, ${SECONDS} s"
+	[ "$checked" -gt 0 ] && [ "$failed" -eq 0 ]
 }

@@ -95,4 +95,4 @@ if command -v compute-sanitizer > /dev/null; then
 else
 	echo "sanitizer: SKIP no compute-sanitizer here"
 fi
-[ "$failed" -eq 0 ]
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

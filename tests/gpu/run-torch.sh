@@ -33,6 +33,9 @@ if [ "$part" != cost ]; then
 	done
 fi
 if [ "$part" != exact ]; then
-	"$python" "$here/torch_cost.py" pairs "$bundle/libgpumemtrace.so" "$out" "${PAIRS:-5}"
+	"$python" "$here/torch_cost.py" pairs "$bundle/libgpumemtrace.so" "$out" "${PAIRS:-5}" || {
+		echo "FAIL  torch_cost.py ended with status $?"
+		status=1
+	}
 fi
 exit $status

@@ -14,23 +14,25 @@ wanted() { [[ " $groups " == *" $1 "* ]]; }
 
 # wave NAME...: these groups at once; NAME:PART runs a part. Each prints when all are done.
 wave() {
-	local item name part start=$SECONDS running=()
+	local item name part i status start=$SECONDS items=() running=()
 	for item in "$@"; do
 		name=${item%%:*} part=${item#*:}
 		wanted "$name" || continue
 		[ "$part" = "$item" ] && part=
 		timeout -k 5 280 "$here/$name/run.sh" "$bundle" "$work/$name" ${part:+"$part"} \
 			> "$work/$item.log" 2>&1 &
-		running+=($!)
+		items+=("$item") running+=($!)
 	done
-	[ ${#running[@]} -eq 0 ] && return
-	wait "${running[@]}"
-	for item in "$@"; do
-		[ -e "$work/$item.log" ] || continue
+	for i in "${!items[@]}"; do
+		item=${items[i]}
+		wait "${running[i]}"
+		status=$?
 		echo "== $item"
 		cat "$work/$item.log"
+		[ $status -eq 0 ] || grep -q '^FAIL ' "$work/$item.log" ||
+			echo "FAIL $item: ended with $status and checked $(grep -c '^ok ' "$work/$item.log") things"
 	done
-	echo "-- after $((SECONDS - start)) s, $SECONDS s in all"
+	[ ${#items[@]} -eq 0 ] || echo "-- after $((SECONDS - start)) s, $SECONDS s in all"
 }
 
 main() {
@@ -57,4 +59,4 @@ main 2>&1 | tee "$out/show.log"
 echo "show: $(grep -c '^ok ' "$out/show.log") ok, $(grep -c '^FAIL ' "$out/show.log") failed, $SECONDS s"
 grep '^FAIL ' "$out/show.log"
 pack
-! grep -q '^FAIL ' "$out/show.log"
+grep -q '^ok ' "$out/show.log" && ! grep -q '^FAIL ' "$out/show.log"

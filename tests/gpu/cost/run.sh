@@ -27,7 +27,7 @@ load() {
 	line=$(timeout -k 5 40 env GPUMEMTRACE_OUT="$out/load.$api.$mode.gmt" "$@" "$bundle/load" --api "$api" \
 		--pairs "$pairs" 2> "$out/load.err" | grep '^{')
 	if [[ $line != *'"failed": 0'* ]]; then
-		echo "FAIL cost: $api, $mode: ${line:-no figures} $(tail -n 1 "$out/load.err")"
+		echo "FAIL load: $api, $mode: ${line:-no figures} $(tail -n 1 "$out/load.err")"
 		return
 	fi
 	echo "{\"round\": $round, \"api\": \"$api\", \"mode\": \"$mode\", ${line#\{}" | tee -a "$out/load.jsonl"
@@ -45,8 +45,12 @@ one_round() { # ROUND
 }
 
 rm -f "$out/load.jsonl" "$out/torch_cost.jsonl"
-[ -n "$sanitizer" ] || echo "skip sanitizer: there is no compute-sanitizer"
-for ((round = 0; round < rounds; round++)); do one_round "$round"; done
-[ "$rounds" = 0 ] || compare "$here/summary.py" "$out/load.jsonl"
-[ "$torch_rounds" = 0 ] || "$python" "$suite/torch_cost.py" pairs "$shim" "$out" "$torch_rounds"
-echo "cost: ${SECONDS} s"
+{
+	[ -n "$sanitizer" ] || echo "skip sanitizer: there is no compute-sanitizer"
+	for ((round = 0; round < rounds; round++)); do one_round "$round"; done
+	[ "$rounds" = 0 ] || compare "$here/summary.py" "$out/load.jsonl"
+	[ "$torch_rounds" = 0 ] || "$python" "$suite/torch_cost.py" pairs "$shim" "$out" "$torch_rounds" 2>&1 ||
+		echo "FAIL torch_cost.py: ended with $?"
+} | tee "$out/lines.txt"
+echo "cost: $(grep -c '^FAIL ' "$out/lines.txt") failed, ${SECONDS} s"
+! grep -q '^FAIL ' "$out/lines.txt"

@@ -5,6 +5,7 @@
 set -u
 bundle=$(cd "$1" && pwd) out=$(mkdir -p "$2" && cd "$2" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
+status=0
 report() { "$bundle/gpumem-report" "$@"; }
 
 traced() {
@@ -17,7 +18,7 @@ traced() {
 	tail -n 3 "$out/$name.err"
 	report summary --json "$out/$name.gmt" > "$out/$name.json"
 	cat "$out/$name.said"
-	python3 "$here/compare.py" "$kind" "$out/$name.said" "$out/$name.json"
+	python3 "$here/compare.py" "$kind" "$out/$name.said" "$out/$name.json" || status=1
 	report summary "$out/$name.gmt" > "$out/$name.txt" 2>&1
 	sed -n 1,60p "$out/$name.txt"
 }
@@ -33,3 +34,4 @@ PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True traced torch-expandable torch p
 traced cupy cupy python3 "$here/cupy_script.py"
 XLA_PYTHON_CLIENT_PREALLOCATE=false traced jax-growing jax python3 "$here/jax_script.py"
 traced jax jax python3 "$here/jax_script.py"
+exit $status

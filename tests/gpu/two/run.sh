@@ -2,14 +2,15 @@
 # What needs two GPUs: programs on two devices, NCCL and data-parallel PyTorch with two ranks (one that leaks,
 # one that opens a context on the other's device), IPC, and both backends on NCCL.
 #   run.sh BUNDLE OUT
-# OUT/two.tar.gz has every file, for reports made later.
+# Prints each step's lines when it ends. OUT/two.tar.gz has every file, for reports made later, also of a run
+# that is ended before its time.
 # shellcheck disable=SC2317 # pieces are called by name
 # shellcheck source-path=SCRIPTDIR source=../lib.sh
 . "$(dirname "$0")/../lib.sh"
 
 if [ "$(nvidia-smi -L | wc -l)" -lt 2 ]; then
 	echo "skip two: there is one GPU"
-	exit 0
+	exit 77
 fi
 
 # A program that forks leaves two files: %p tells them apart.
@@ -47,6 +48,21 @@ ranks() {
 	return 1
 }
 settings=()
+
+pack() {
+	tar -C "$out" --sparse --warning=no-file-changed --exclude two.tar.gz -czf "$out.tar.gz" .
+	mv "$out.tar.gz" "$out/two.tar.gz"
+	ls -l "$out/two.tar.gz"
+}
+
+# cut: what had begun says what it knows; then all is packed
+cut() {
+	echo "FAIL two: ended before its time, after ${SECONDS} s"
+	for name in "${pieces[@]}"; do sed 's/^/      /' "$out/$name.lines"; done
+	exit 143
+}
+trap pack EXIT
+trap cut TERM INT HUP
 
 documents() { # FOLDER NAME...: NAME.gmt to NAME.json
 	local folder=$1 name
@@ -130,7 +146,3 @@ piece allreduce all_reduce
 together
 piece backends backends
 finish two
-status=$?
-tar -C "$out" --sparse --exclude two.tar.gz -czf "$out.tar.gz" . && mv "$out.tar.gz" "$out/two.tar.gz"
-ls -l "$out/two.tar.gz"
-exit $status

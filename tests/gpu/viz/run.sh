@@ -9,8 +9,12 @@ record() { # NAME [SETTING=VALUE...]
 	local name=$1
 	shift
 	ran "$name" 100 "$@" "$python" "$here/train.py" "$out" "$name" || return
-	report export --format torch-snapshot -o "$out/$name.ours.pickle" "$out/$name.moment.gmt" \
-		> "$out/$name.export" 2>&1 || echo "FAIL $name: export: $(tail -n 1 "$out/$name.export")"
+	if report export --format torch-snapshot -o "$out/$name.ours.pickle" "$out/$name.moment.gmt" \
+		> "$out/$name.export" 2>&1; then
+		echo "ok $name: exported, $(stat -c %s "$out/$name.ours.pickle") B"
+	else
+		echo "FAIL $name: export: $(tail -n 1 "$out/$name.export")"
+	fi
 }
 
 against() { # NAME
