@@ -5,6 +5,9 @@
 #include "store/header.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+char test_path[] = "/tmp/gm-report-XXXXXX";
 
 static const uint32_t record_bytes[GM_TABLES_NOW] = {
 	[GM_TABLE_STRINGS] = 1,
@@ -321,4 +324,18 @@ int test_write(const struct test_file *file, const char *path)
 	}
 	free(image);
 	return rc;
+}
+
+int test_path_make(void **state)
+{
+	int fd = mkstemp(test_path);
+
+	(void)state;
+	return fd < 0 ? -1 : close(fd);
+}
+
+int test_path_remove(void **state)
+{
+	(void)state;
+	return unlink(test_path);
 }

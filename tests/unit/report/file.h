@@ -54,4 +54,9 @@ void test_sum(struct test_file *file);
 unsigned char *test_image(const struct test_file *file, size_t *bytes);
 int test_write(const struct test_file *file, const char *path);
 
+/* The temporary file of a group of cmocka's tests: what makes it, and what removes it. 0 or -1. */
+extern char test_path[];
+int test_path_make(void **state);
+int test_path_remove(void **state);
+
 #endif

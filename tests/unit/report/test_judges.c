@@ -15,7 +15,7 @@
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)
 
-static char path[] = "/tmp/gm-judges-XXXXXX";
+static const char *const path = test_path;
 
 static const struct gm_options options = {
 	.device = -1,
@@ -419,20 +419,6 @@ static void gate_ranks(void **state)
 	assert_int_equal(gate(true, false, false, gates), 5);
 }
 
-static int set_up(void **state)
-{
-	int fd = mkstemp(path);
-
-	(void)state;
-	return fd < 0 ? -1 : close(fd);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	return unlink(path);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,5 +436,5 @@ int main(void)
 		cmocka_unit_test(gate_ranks),
 	};
 
-	return cmocka_run_group_tests_name("judges", tests, set_up, tear_down);
+	return cmocka_run_group_tests_name("judges", tests, test_path_make, test_path_remove);
 }

@@ -11,13 +11,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #define MIB	      (1ull << 20)
 #define SITE_PACKAGES "/home/u/venv/lib/python3.12/site-packages/"
 
-static char path[] = "/tmp/gm-labels-XXXXXX";
+static const char *const path = test_path;
 
 static const struct gm_options options = {
 	.device = -1, .kind = -1, .level = -1, .warmup = 2, .top = 20};
@@ -197,12 +196,6 @@ int main(void)
 		cmocka_unit_test(equal_labels_are_told_apart),
 		cmocka_unit_test(rules_of_the_user),
 	};
-	int fd = mkstemp(path), failed;
 
-	if (fd < 0)
-		return 1;
-	close(fd);
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	unlink(path);
-	return failed;
+	return cmocka_run_group_tests(tests, test_path_make, test_path_remove);
 }

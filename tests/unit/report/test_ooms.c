@@ -11,13 +11,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)
 
-static char path[] = "/tmp/gm-ooms-XXXXXX";
+static const char *const path = test_path;
 
 static const struct gm_options options = {
 	.device = -1, .kind = -1, .level = -1, .warmup = 2, .top = 20};
@@ -260,12 +259,6 @@ int main(void)
 		cmocka_unit_test(behind_a_library),
 		cmocka_unit_test(kept_by_a_traceback),
 	};
-	int fd = mkstemp(path), failed;
 
-	if (fd < 0)
-		return 1;
-	close(fd);
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	unlink(path);
-	return failed;
+	return cmocka_run_group_tests(tests, test_path_make, test_path_remove);
 }

@@ -49,7 +49,7 @@ static void patterns(void **state)
 				 cases[i].text, cases[i].matches ? "" : " not");
 }
 
-static char path[] = "/tmp/gm-suppress-XXXXXX";
+static const char *const path = test_path;
 
 static uint32_t native_frame(struct test_file *file, const char *module)
 {
@@ -185,10 +185,6 @@ int main(void)
 		cmocka_unit_test(shipped_lines_hide_nothing_else),
 		cmocka_unit_test(tensors_without_caching),
 	};
-	int fd = mkstemp(path), failed;
 
-	close(fd);
-	failed = cmocka_run_group_tests_name("suppress", tests, NULL, NULL);
-	unlink(path);
-	return failed;
+	return cmocka_run_group_tests_name("suppress", tests, test_path_make, test_path_remove);
 }
