@@ -34,3 +34,14 @@ is() {
 	found=$(jq -c "$1" "$work/document")
 	[ "$found" = "$2" ] || { echo "$1 is $found, not $2"; return 1; }
 }
+
+# killed: four allocating threads, killed at a moment of the scheduler's choosing once they are at work
+killed() {
+	rm -f "$work"/out.gmt* "$work/books"
+	LD_PRELOAD=$SHIM "$PROGRAMS/killed" "$work/books" &
+	until [ -s "$work/books" ] && [ "$(od -An -tu8 -N8 "$work/books")" -gt $((RANDOM % 2000)) ]; do
+		kill -0 $! || return 1
+	done
+	kill -KILL $!
+	wait $! 2> /dev/null || true
+}
