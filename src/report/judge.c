@@ -54,7 +54,15 @@ const char *gm_place(struct gm_doc *doc, const struct gm_stack *stack)
 	return gm_stack_label(doc, stack);
 }
 
-/* Most severe first; of one severity the largest; else in the order of the judges. */
+static bool is_oom(const struct gm_finding *finding)
+{
+	return strcmp(finding->id, "oom") == 0;
+}
+
+/*
+ * Most severe first; of one severity an OOM, which outranks a leak as in the exit status however
+ * little was asked for; then the largest; else in the order of the judges.
+ */
 static int compare_findings(const struct gm_finding *a, const struct gm_finding *b)
 {
 	uint64_t x = a->bytes == GM_NO_BYTES ? 0 : a->bytes,
@@ -62,6 +70,8 @@ static int compare_findings(const struct gm_finding *a, const struct gm_finding 
 
 	if (a->severity != b->severity)
 		return a->severity < b->severity ? 1 : -1;
+	if (is_oom(a) != is_oom(b))
+		return is_oom(a) ? -1 : 1;
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 

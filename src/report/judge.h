@@ -25,7 +25,7 @@ void gm_judge_coverage(struct gm_doc *doc);
 void gm_judge_errors(struct gm_doc *doc);
 void gm_judge_nccl(struct gm_doc *doc);
 
-/* Most severe first; of one severity the largest; else as they were. */
+/* Most severe first; of one severity OOMs, then the largest; else as they were. */
 void gm_sort_findings(struct gm_finding *findings, unsigned count);
 
 /* A new finding; `device` GM_HOST and `site` GM_NO_SITE for none. Texts must outlive the document.

@@ -419,6 +419,28 @@ static void gate_ranks(void **state)
 	assert_int_equal(gate(true, false, false, gates), 5);
 }
 
+/* A small request that failed is told before a large leak, as in the exit status. */
+static void order_of_findings(void **state)
+{
+	struct gm_finding findings[] = {
+		{.id = "usage.swing", .severity = GM_NOTE, .bytes = 9 * GIB},
+		{.id = "leak.exit", .severity = GM_WARNING, .bytes = 8 * GIB},
+		{.id = "error.double-free", .severity = GM_ERROR, .bytes = GM_NO_BYTES},
+		{.id = "leak.grow", .severity = GM_ERROR, .bytes = 7 * GIB},
+		{.id = "oom", .severity = GM_ERROR, .bytes = MIB},
+		{.id = "oom", .severity = GM_ERROR, .bytes = 2 * MIB},
+	};
+	const struct gm_finding expected[] = {findings[5], findings[4], findings[3],
+					      findings[2], findings[1], findings[0]};
+
+	(void)state;
+	gm_sort_findings(findings, 6);
+	for (unsigned i = 0; i < 6; i++) {
+		assert_string_equal(findings[i].id, expected[i].id);
+		assert_int_equal(findings[i].bytes, expected[i].bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +456,7 @@ int main(void)
 		cmocka_unit_test(slabs),
 		cmocka_unit_test(oom_verdicts),
 		cmocka_unit_test(gate_ranks),
+		cmocka_unit_test(order_of_findings),
 	};
 
 	return cmocka_run_group_tests_name("judges", tests, test_path_make, test_path_remove);
