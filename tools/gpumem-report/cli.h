@@ -111,10 +111,20 @@ void gm_cli_find_inputs(struct gm_cli *cli);
 /* Opens the files given; NULL after a sentence where none can be read. */
 struct gm_job *gm_cli_open(struct gm_cli *cli);
 
-/* Prints JSON if asked for, else a body for each document, with ranks around if there are several.
- */
-int gm_cli_show(struct gm_cli *cli,
-		void (*body)(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli));
+/* What a command prints of one document. */
+typedef void (*gm_cli_body)(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli);
+
+/* Prints a body for each document, with ranks around if there are several. */
+void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body);
+
+/* The same of the files given, or their JSON if asked for. */
+int gm_cli_show(struct gm_cli *cli, gm_cli_body body);
+
+/* Prints the summary of open files. */
+void gm_cli_print_summary(struct gm_cli *cli, struct gm_job *job);
+
+/* Holds open files against the gates and prints those; with --json the document, gates in it. */
+int gm_cli_check(struct gm_cli *cli, struct gm_job *job);
 
 /* Opens --output for writing, or standard output; NULL after a sentence. */
 FILE *gm_cli_output(const char *path);

@@ -66,10 +66,9 @@ static void print(struct gm_cli *cli, struct gm_job *job)
 			 job->gates_count);
 }
 
-int gm_cmd_check(struct gm_cli *cli)
+int gm_cli_check(struct gm_cli *cli, struct gm_job *job)
 {
 	struct gm_doc *baseline = NULL;
-	struct gm_job *job;
 	char error[1024];
 	bool written = true;
 	int rc;
@@ -77,14 +76,9 @@ int gm_cmd_check(struct gm_cli *cli)
 	if (cli->baseline) {
 		baseline = gm_doc_open(cli->baseline, &cli->options, error, sizeof(error));
 		if (!baseline) {
-			fprintf(stderr, "gpumem-report: %s\n", error);
+			gm_cli_complain(error);
 			return GM_EXIT_INPUT;
 		}
-	}
-	job = gm_cli_open(cli);
-	if (!job) {
-		gm_doc_free(baseline);
-		return GM_EXIT_INPUT;
 	}
 	for (unsigned i = 0; i < job->count; i++)
 		gm_run_gates(job->docs[i], &cli->gates, baseline);
@@ -98,7 +92,15 @@ int gm_cmd_check(struct gm_cli *cli)
 	else
 		print(cli, job);
 	rc = gm_gates_exit(job->gates, job->gates_count);
-	gm_job_free(job);
 	gm_doc_free(baseline);
 	return rc ? rc : written ? GM_EXIT_FINE : GM_EXIT_USAGE;
+}
+
+int gm_cmd_check(struct gm_cli *cli)
+{
+	struct gm_job *job = gm_cli_open(cli);
+	int rc = job ? gm_cli_check(cli, job) : GM_EXIT_INPUT;
+
+	gm_job_free(job);
+	return rc;
 }

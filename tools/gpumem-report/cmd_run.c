@@ -226,6 +226,21 @@ static void find_files(struct gm_cli *cli, const char *out, uint64_t since_ns)
 	free(files);
 }
 
+/* The files are read once, and with --json there is one document. */
+static int show_and_check(struct gm_cli *cli)
+{
+	struct gm_job *job = gm_cli_open(cli);
+	int rc;
+
+	if (!job)
+		return GM_EXIT_INPUT;
+	if (!cli->options.json)
+		gm_cli_print_summary(cli, job);
+	rc = gm_cli_check(cli, job);
+	gm_job_free(job);
+	return rc;
+}
+
 int gm_cmd_run(struct gm_cli *cli)
 {
 	const char *pattern = cli->out_path ? cli->out_path : getenv("GPUMEMTRACE_OUT");
@@ -255,9 +270,7 @@ int gm_cmd_run(struct gm_cli *cli)
 				"there is no file\n");
 		return own;
 	}
-	rc = gm_cmd_summary(cli);
-	if (rc == GM_EXIT_FINE && cli->gates_given)
-		rc = gm_cmd_check(cli);
+	rc = cli->gates_given ? show_and_check(cli) : gm_cmd_summary(cli);
 	cli->input_failed = false; /* the program's status is the answer */
 	return own ? own : cli->gates_given ? rc : 0;
 }

@@ -9,6 +9,11 @@ static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cl
 	gm_text_summary(out, doc, cli->options.quiet || cli->words_count > 1);
 }
 
+void gm_cli_print_summary(struct gm_cli *cli, struct gm_job *job)
+{
+	gm_cli_print(cli, job, body);
+}
+
 int gm_cmd_summary(struct gm_cli *cli)
 {
 	return gm_cli_show(cli, body);

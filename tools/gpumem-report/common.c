@@ -26,10 +26,7 @@ struct gm_out gm_cli_out(const struct gm_cli *cli)
 
 void gm_cli_find_inputs(struct gm_cli *cli)
 {
-	struct gm_inputs before = cli->inputs; /* words may point into it: run shows and checks */
-
 	cli->inputs = gm_inputs_find(cli->words, cli->words_count, gm_cli_complain);
-	gm_inputs_free(&before);
 	free(cli->words);
 	cli->words = calloc(cli->inputs.count + 1, sizeof(*cli->words));
 	cli->words_count = cli->words ? cli->inputs.count : 0;
@@ -52,29 +49,35 @@ struct gm_job *gm_cli_open(struct gm_cli *cli)
 	return job;
 }
 
-int gm_cli_show(struct gm_cli *cli,
-		void (*body)(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli))
+void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body)
 {
 	struct gm_out out = gm_cli_out(cli);
+
+	if (job->count == 1) {
+		body(&out, job->docs[0], cli);
+		return;
+	}
+	gm_text_ranks(&out, job);
+	for (unsigned i = 0; i < job->count && i < out.top; i++) {
+		gm_heading(&out, "=== %s", job->docs[i]->path);
+		body(&out, job->docs[i], cli);
+	}
+	if (job->count > out.top)
+		gm_heading(&out, "=== %u more files (--top, or name one of them)",
+			   job->count - out.top);
+	gm_text_job(&out, job);
+}
+
+int gm_cli_show(struct gm_cli *cli, gm_cli_body body)
+{
 	struct gm_job *job = gm_cli_open(cli);
 
 	if (!job)
 		return GM_EXIT_INPUT;
-	if (cli->options.json) {
+	if (cli->options.json)
 		gm_json_write_job(job, NULL, NULL, stdout);
-	} else if (job->count == 1) {
-		body(&out, job->docs[0], cli);
-	} else {
-		gm_text_ranks(&out, job);
-		for (unsigned i = 0; i < job->count && i < out.top && body; i++) {
-			gm_heading(&out, "=== %s", job->docs[i]->path);
-			body(&out, job->docs[i], cli);
-		}
-		if (job->count > out.top)
-			gm_heading(&out, "=== %u more files (--top, or name one of them)",
-				   job->count - out.top);
-		gm_text_job(&out, job);
-	}
+	else
+		gm_cli_print(cli, job, body);
 	gm_job_free(job);
 	return GM_EXIT_FINE;
 }

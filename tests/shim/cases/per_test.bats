@@ -37,6 +37,12 @@ gates() {
 	[ "$status" -eq 1 ]
 }
 
+@test "in one line, as one document, the gates in it" {
+	"$REPORT" run --json -o "$work/one.gmt" --check "leaks=off --per-mark --warmup 1" -- \
+		python3 "$SOURCE/examples/per-test/test_suite.py" > "$work/document" 2> "$work/error" || [ $? -eq 1 ]
+	[ "$(jq -s 'map([.schema_version, (.gates | length > 0)]) | tostring' -r "$work/document")" = '[[1,true]]' ]
+}
+
 @test "leaks --since and --until: what was allocated between two marks and is live" {
 	traced python3 "$SOURCE/examples/per-test/test_suite.py" 2> "$work/error"
 	"$REPORT" leaks --since test_3_forgets_a_block --json "$work/out.gmt" > "$work/document"
