@@ -284,14 +284,17 @@ def main():
     parser.add_argument("--table", action="store_true")
     parser.add_argument("dumps", nargs="+")
     options = parser.parse_args()
-    results = []
+    results, missing = [], False
     if options.table:
         for path in sorted(pathlib.Path(options.dumps[0]).glob("*.preload.json")):
             name = path.name[:-len(".preload.json")]
             cupti, control = (path.with_name(name + end) for end in (".cupti.json", ".control.json"))
-            if cupti.exists():
-                results.append((name, Result(load(path), load(cupti),
-                                             load(control) if control.exists() else None)))
+            if not cupti.exists():
+                print("%s: there is no dump of the CUPTI run" % name)
+                missing = True
+                continue
+            results.append((name, Result(load(path), load(cupti),
+                                         load(control) if control.exists() else None)))
     else:
         preload, cupti = options.dumps
         results.append((pathlib.Path(preload).name.split(".")[0],
@@ -304,7 +307,7 @@ def main():
             print("\n%s:" % name)
             print("\n".join(lines))
     good = [result.verdict(options.table) == "same" for _, result in results]
-    return 0 if good and all(good) else 1
+    return 0 if good and all(good) and not missing else 1
 
 
 if __name__ == "__main__":
