@@ -113,17 +113,32 @@ EXPORT int gpumemtrace_snapshot(const char *path)
 	return gm_track_copy(path);
 }
 
+/* Not in the child of a fork, whose copy of the lock may be held by a thread that is not there. */
+static uint64_t in_use(int device, bool peak)
+{
+	uint64_t bytes;
+
+	if (!gm_owns_file() || !gm_enter_tracker())
+		return 0;
+	bytes = gm_track_in_use(device, peak);
+	gm_leave_tracker();
+	return bytes;
+}
+
 EXPORT uint64_t gpumemtrace_live_bytes(int device)
 {
-	return gm_track_in_use(device, false);
+	return in_use(device, false);
 }
 
 EXPORT uint64_t gpumemtrace_peak_bytes(int device)
 {
-	return gm_track_in_use(device, true);
+	return in_use(device, true);
 }
 
 EXPORT void gpumemtrace_reset_peak(int device)
 {
+	if (!gm_owns_file() || !gm_enter_tracker())
+		return;
 	gm_track_reset_peak(device);
+	gm_leave_tracker();
 }

@@ -69,6 +69,10 @@ static void child_by(const char *way)
 	char *const none[] = {NULL}, *const arguments[] = {(char *)program, (char *)"child", NULL};
 
 	alarm(MOST_S);
+	/* the parent's figures are not the child's, and its lock may be held for ever */
+	if (gpumemtrace_live_bytes(0) || gpumemtrace_peak_bytes(0))
+		_exit(8);
+	gpumemtrace_reset_peak(0);
 	if (!strcmp(way, "exec") || !strcmp(way, "clone-exec"))
 		execve(program, arguments, environ);
 	else if (!strcmp(way, "failing-exec"))
@@ -118,6 +122,9 @@ int main(int argc, char **argv)
 	if (cudaMalloc(&kept, KEPT_BYTES))
 		return 2;
 	allocations = 1;
+	gpumemtrace_reset_peak(0); /* looked up here: a child cannot */
+	if (gpumemtrace_live_bytes(0) != KEPT_BYTES || gpumemtrace_peak_bytes(0) != KEPT_BYTES)
+		return 5;
 	for (i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, work, NULL);
 	while (__atomic_load_n(&allocations, __ATOMIC_ACQUIRE) < 2 * THREADS)
