@@ -194,10 +194,9 @@ enum gm_nvml_answer gm_ask_process_used(int device, uint64_t *used_bytes)
 {
 	struct gm_nvml_processes processes;
 	uint8_t uuid[16];
-	char others[1];
 
 	if (!ask.device_get_uuid || ask.device_get_uuid(uuid, device) != GM_CUDA_SUCCESS ||
-	    !gm_nvml_processes(uuid, (unsigned)getpid(), &processes, others, sizeof(others)))
+	    !gm_nvml_processes(uuid, (unsigned)getpid(), &processes, NULL, 0))
 		return GM_NVML_SILENT;
 	*used_bytes = processes.own_bytes;
 	return processes.own ? GM_NVML_LISTED : GM_NVML_UNLISTED;

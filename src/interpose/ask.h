@@ -45,7 +45,7 @@ uint64_t gm_ask_green_context(uint64_t green);
 /* Bytes in use on a device by all processes, from NVML. */
 bool gm_ask_device_used(int device, uint64_t *used_bytes);
 
-/* Those of this process alone; NVML does not list it before its first context. */
+/* Those of this process alone, 0 where NVML does not list it: before its first context. */
 enum gm_nvml_answer { GM_NVML_SILENT, GM_NVML_UNLISTED, GM_NVML_LISTED };
 enum gm_nvml_answer gm_ask_process_used(int device, uint64_t *used_bytes);
 

@@ -140,7 +140,8 @@ bool gm_nvml_processes(const uint8_t uuid[16], unsigned own_pid, struct gm_nvml_
 	size_t used = 0;
 	bool answered;
 
-	others[0] = '\0';
+	if (others)
+		others[0] = '\0';
 	*out = (struct gm_nvml_processes){0};
 	if (!gm_lock_try(&nvml.lock))
 		return false;
@@ -158,7 +159,8 @@ bool gm_nvml_processes(const uint8_t uuid[16], unsigned own_pid, struct gm_nvml_
 			continue;
 		}
 		out->others_bytes += list[i].used;
-		used += print_process(&list[i], others + used, bytes - used);
+		if (others)
+			used += print_process(&list[i], others + used, bytes - used);
 	}
 	return true;
 }

@@ -22,8 +22,8 @@ struct gm_nvml_processes {
 };
 
 /*
- * Processes that use the device. `others` gets a line "PID BYTES" for each but `own_pid`'s. 24 us
- * on an H100. Any thread; false too when another thread is asking just now.
+ * Processes that use the device. `others`, if it is not NULL, gets a line "PID BYTES" for each but
+ * `own_pid`'s. 24 us on an H100. Any thread; false too when another thread is asking just now.
  */
 bool gm_nvml_processes(const uint8_t uuid[16], unsigned own_pid, struct gm_nvml_processes *out,
 		       char *others, size_t bytes);

@@ -43,12 +43,13 @@ void gm_begin_context(struct gm_call *call, const struct gm_row *row)
 	uint64_t used;
 
 	call->free_before = GM_NO_BYTES;
-	call->own_before = 0;
+	call->own_before = GM_NO_BYTES;
 	if (row->role == GM_ROLE_CTX_RETAIN && gm_ask_primary_active(call->device, false))
 		return; /* one more reference costs nothing */
 	if (gm_ask_device_used(call->device, &used))
 		call->free_before = used;
-	if (gm_ask_process_used(call->device, &used) == GM_NVML_LISTED)
+	/* not listed: no context yet, and so nothing; silent: not known */
+	if (gm_ask_process_used(call->device, &used) != GM_NVML_SILENT)
 		call->own_before = used;
 	call->explained_before = gm_track_explained_bytes(call->device);
 }
@@ -64,7 +65,7 @@ static uint64_t context_cost(const struct gm_call *call)
 
 	if (call->free_before == GM_NO_BYTES)
 		return GM_NO_BYTES;
-	if (gm_ask_process_used(call->device, &used) != GM_NVML_LISTED) {
+	if (before == GM_NO_BYTES || gm_ask_process_used(call->device, &used) != GM_NVML_LISTED) {
 		if (!gm_ask_device_used(call->device, &used))
 			return GM_NO_BYTES;
 		before = call->free_before;
