@@ -71,7 +71,11 @@ static inline struct slot *own_slot(void)
 {
 	uintptr_t thread;
 
+#if defined(__x86_64__) /* compilers that are not new do not know the other there */
 	__asm__("mov %%fs:0, %0" : "=r"(thread));
+#else
+	thread = (uintptr_t)__builtin_thread_pointer();
+#endif
 	return &slots[(thread * 0x9e3779b97f4a7c15ull) >> 58];
 }
 
