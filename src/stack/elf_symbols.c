@@ -476,13 +476,6 @@ static size_t find_reference(const struct gm_object *object, const struct dynami
 	return 0;
 }
 
-bool gm_object_refers_to(const struct gm_object *object, const char *name)
-{
-	struct dynamic dyn;
-
-	return parse_dynamic(object, &dyn) && find_reference(object, &dyn, name);
-}
-
 const char *gm_object_needed_version(const struct gm_object *object, const char *name,
 				     const char **file)
 {

@@ -71,9 +71,6 @@ const char *gm_object_needed(const struct gm_object *object, unsigned index);
 const char *gm_object_needed_version(const struct gm_object *object, const char *name,
 				     const char **file);
 
-/* True if the object refers to `name` without defining it, with or without a version. */
-bool gm_object_refers_to(const struct gm_object *object, const char *name);
-
 /* The object's build id in its PT_NOTE segments: its bytes and length, NULL if it has none. */
 const unsigned char *gm_object_build_id(const struct gm_object *object, unsigned *bytes);
 

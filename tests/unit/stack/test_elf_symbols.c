@@ -107,9 +107,7 @@ static void test_needed(void **state)
 	assert_non_null(file);
 	assert_ptr_equal(dlvsym(RTLD_DEFAULT, "dlsym", version), (void *)dlsym);
 	assert_null(gm_object_needed_version(&self, "exported_here", NULL));
-	assert_true(gm_object_refers_to(&self, "dlsym"));
-	assert_false(gm_object_refers_to(&self, "exported_here"));
-	assert_false(gm_object_refers_to(&self, "no_such_symbol_at_all"));
+	assert_null(gm_object_needed_version(&self, "no_such_symbol_at_all", NULL));
 }
 
 /* `readelf -n` has the last word; without it nothing can be said. */
@@ -140,7 +138,6 @@ static int look_everywhere(const struct gm_object *object, void *data)
 
 	++*(unsigned *)data;
 	gm_object_symbol(object, "no_such_symbol_at_all", NULL);
-	gm_object_refers_to(object, "no_such_symbol_at_all");
 	gm_object_needed_version(object, "no_such_symbol_at_all", NULL);
 	gm_object_soname(object);
 	gm_object_build_id(object, &bytes);
