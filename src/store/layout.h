@@ -299,7 +299,6 @@ _Static_assert(sizeof(struct gm_site_record) % 64 == 0, "a record starts at a ca
 #define GM_ALLOC_NOT_OWNED  4u	/* registered or imported */
 #define GM_ALLOC_BEFORE_MARK 8u /* allocated before the program's first mark */
 #define GM_ALLOC_AUTO_FREE  16u /* graph memory that auto-free-on-launch handles */
-#define GM_ALLOC_HOST_PLACED 32u /* vmm in host memory */
 #define GM_ALLOC_TORCH	    64u	/* taken by PyTorch's allocator: a segment, or a mapping of one */
 
 /* What a free needs to know comes first. */
@@ -556,7 +555,7 @@ struct gm_ledger_record {
 	uint64_t launch_bytes, stream_bytes; /* of code_bytes: kernels' first launches, streams */
 };
 
-/* Memory that calls cost beside allocations: by the driver's free bytes before and after. */
+/* Memory that calls cost beside allocations: by the process's figure before and after, or by the free bytes. */
 enum gm_cost { GM_COST_CONTEXT, GM_COST_MODULE, GM_COST_STACK_LIMIT, GM_COST_HEAP_LIMIT,
 	       GM_COST_LAUNCH, /* a kernel's first launch: its code, local memory */
 	       GM_COST_STREAM,  /* made: the queues behind them */

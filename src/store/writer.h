@@ -27,9 +27,9 @@ const char *gm_store_path(void);
 const struct gm_place *gm_store_place(void);
 
 /*
- * Trims the file, and the history beside it (journal.h), to its used size (the private fallback is written here) and moves it to where it was
- * wanted, but before an exec, which can fail; the mapping stays. Other threads may go on recording:
- * what needs more room is dropped from now on. The caller has set `end`. 0 or -errno.
+ * Trims the file, and the history beside it (journal.h), to its used size (the private fallback is
+ * written here) and moves it to where it was wanted, but before an exec, which can fail; the mapping
+ * stays. Other threads may go on recording: what needs more room is dropped from now on. The caller has set `end`. 0 or -errno.
  */
 int gm_store_finish(void);
 

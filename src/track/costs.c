@@ -1,6 +1,6 @@
 /*
  * Device memory that calls take without saying so: loading code, making streams, first launches, limits.
- * Summed per device, kind of cost and calling library; interpose/ measures it by the driver's free bytes.
+ * Summed per device, kind of cost and calling library; interpose/role_cost.c measures it.
  */
 #include "track/state.h"
 #include "track/torch.h"

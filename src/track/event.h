@@ -142,7 +142,7 @@ uint32_t gm_track_pool_known(uint64_t handle);
 /* True when the pool's attributes are to be asked: always at first, later now and then. No lock. */
 bool gm_track_pool_due(uint32_t pool);
 
-/* Changes whenever something is booked of the pool. No lock. */
+/* Rises with the pool's allocations and with what is told of its attributes. No lock. */
 uint64_t gm_track_pool_changes(uint32_t pool);
 
 /*

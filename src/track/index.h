@@ -1,7 +1,7 @@
 /*
  * The index of the live table: key → record, in private memory. A hash table of 16-byte slots with
  * linear probing and no tombstones, so that a look-up is one cache line whatever went before. For
- * live.c only; everything under the tracker's lock but gm_index_prefetch.
+ * live.c and blocks.c; everything under the tracker's lock but gm_index_prefetch.
  */
 #ifndef GM_TRACK_INDEX_H
 #define GM_TRACK_INDEX_H

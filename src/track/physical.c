@@ -15,7 +15,6 @@
 #define uthash_free(memory, bytes) gm_arena_free(&gm_track.arena, memory, bytes)
 #include <uthash.h>
 
-
 struct slab {
 	uint64_t number; /* address / GM_PAGE_BYTES */
 	int16_t device;

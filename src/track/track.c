@@ -57,7 +57,7 @@ bool gm_track_try_enter(void)
 /* Private memory: what a killed process had is in its file too. Lock held. */
 static void count_own_bytes(void)
 {
-	gm_file->own_bytes = gm_track.arena.mapped_bytes + gm_intern_bytes();
+	gm_file->own_bytes = gm_arena_bytes(&gm_track.arena) + gm_intern_bytes();
 }
 
 void gm_track_leave(void)
