@@ -18,11 +18,15 @@ def report_command() -> List[str]:
 
 
 def preload(environment: dict) -> None:
-    """Puts the tracer before what the environment preloads already. ValueError if it cannot be."""
+    """Puts the tracer behind what the environment preloads already. ValueError if it cannot be.
+
+    As gpumem-report run does: a sanitizer has to be the first, and of a preload that turns cudaMalloc into other
+    calls, those are seen and nothing twice.
+    """
     if any(sign in SHIM for sign in " :"):
         raise ValueError(f"{SHIM} cannot be preloaded: the loader takes spaces and colons for the end of a "
                          "name; install gpumemtrace into a folder without them")
     if not os.path.exists(SHIM):
         raise ValueError(f"gpumemtrace was not installed from its wheel: {SHIM} is missing")
     before = environment.get("LD_PRELOAD")
-    environment["LD_PRELOAD"] = SHIM + (":" + before if before else "")
+    environment["LD_PRELOAD"] = (before + ":" if before else "") + SHIM
