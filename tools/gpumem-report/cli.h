@@ -71,8 +71,8 @@ extern const unsigned gm_gate_option_rows_count;
 /* Which leaks fail: "exit", "grow" or "off"; NULL, or what it should have been. */
 const char *gm_read_leak_gate(struct gm_cli *cli, const char *text);
 
-/* A decimal number of at most `most`; false for anything else. */
-bool gm_read_number(const char *text, unsigned long most, unsigned long *number);
+/* A decimal number from `least` to `most`; false for anything else. */
+bool gm_read_number(const char *text, uint64_t least, uint64_t most, uint64_t *number);
 
 struct gm_command_row {
 	enum gm_command bit;

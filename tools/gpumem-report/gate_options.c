@@ -25,9 +25,9 @@ static const char *min_bytes(struct gm_cli *cli, const char *text)
 
 static const char *warmup(struct gm_cli *cli, const char *text)
 {
-	unsigned long number;
+	uint64_t number;
 
-	if (!gm_read_number(text, 1000000, &number))
+	if (!gm_read_number(text, 0, 1000000, &number))
 		return "a number of marks or windows";
 	cli->options.warmup = cli->gates.warmup = (unsigned)number;
 	return NULL;
@@ -59,11 +59,11 @@ static const char *max_peak(struct gm_cli *cli, const char *text)
 
 static const char *max_fragmentation(struct gm_cli *cli, const char *text)
 {
-	unsigned long number;
+	uint64_t number;
 	char digits[16];
 
 	snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(text, "%"), text);
-	if (!gm_read_number(digits, 100, &number))
+	if (!gm_read_number(digits, 0, 100, &number))
 		return "a percentage from 0 to 100";
 	cli->gates.max_fragmentation_percent = number;
 	return NULL;
@@ -71,9 +71,9 @@ static const char *max_fragmentation(struct gm_cli *cli, const char *text)
 
 static const char *max_retries(struct gm_cli *cli, const char *text)
 {
-	unsigned long number;
+	uint64_t number;
 
-	if (!gm_read_number(text, 1000000000, &number))
+	if (!gm_read_number(text, 0, 1000000000, &number))
 		return "a number";
 	cli->gates.max_retries = number;
 	return NULL;

@@ -24,15 +24,15 @@ int gm_usage_error(const char *format, ...)
 	return GM_EXIT_USAGE;
 }
 
-bool gm_read_number(const char *text, unsigned long most, unsigned long *number)
+bool gm_read_number(const char *text, uint64_t least, uint64_t most, uint64_t *number)
 {
 	char *end;
 
 	if (*text < '0' || *text > '9')
 		return false;
 	errno = 0;
-	*number = strtoul(text, &end, 10);
-	return !errno && *end == '\0' && *number <= most;
+	*number = strtoull(text, &end, 10);
+	return !errno && *end == '\0' && *number >= least && *number <= most;
 }
 
 static const char *json(struct gm_cli *cli, const char *text)
@@ -44,9 +44,9 @@ static const char *json(struct gm_cli *cli, const char *text)
 
 static const char *top(struct gm_cli *cli, const char *text)
 {
-	unsigned long number;
+	uint64_t number;
 
-	if (!gm_read_number(text, 1000000, &number))
+	if (!gm_read_number(text, 0, 1000000, &number))
 		return "a number";
 	cli->options.top = (unsigned)number;
 	return NULL;
@@ -54,9 +54,9 @@ static const char *top(struct gm_cli *cli, const char *text)
 
 static const char *device(struct gm_cli *cli, const char *text)
 {
-	unsigned long number;
+	uint64_t number;
 
-	if (!gm_read_number(text, 4095, &number))
+	if (!gm_read_number(text, 0, 4095, &number))
 		return "the number of a device, from 0";
 	cli->options.device = (int)number;
 	return NULL;

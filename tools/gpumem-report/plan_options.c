@@ -90,22 +90,11 @@ static const char *checkpointing(struct gm_cli *cli, const char *text)
 	return NULL;
 }
 
-static bool read_whole(const char *text, uint64_t least, uint64_t most, uint64_t *number)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	return !errno && !*end && *number >= least && *number <= most;
-}
-
 static const char *small(const char *text, uint64_t least, unsigned *number)
 {
 	uint64_t value;
 
-	if (!read_whole(text, least, 100000000, &value))
+	if (!gm_read_number(text, least, 100000000, &value))
 		return least ? "a number from 1" : "a number from 0";
 	*number = (unsigned)value;
 	return NULL;
@@ -130,7 +119,7 @@ static const char *zero(struct gm_cli *cli, const char *text)
 {
 	uint64_t stage;
 
-	if (!read_whole(text, 0, 3, &stage))
+	if (!gm_read_number(text, 0, 3, &stage))
 		return "a stage: 0, 1, 2 or 3";
 	cli->plan.zero = (unsigned)stage;
 	return NULL;
@@ -142,7 +131,7 @@ static const char *margin(struct gm_cli *cli, const char *text)
 	char digits[16];
 
 	snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(text, "%"), text);
-	if (!read_whole(digits, 0, 90, &percent))
+	if (!gm_read_number(digits, 0, 90, &percent))
 		return "a percentage from 0 to 90";
 	cli->plan.margin_percent = (unsigned)percent;
 	return NULL;
@@ -178,7 +167,7 @@ static const char *batch(struct gm_cli *cli, const char *text)
 		    plan->batches_count == sizeof(plan->batches) / sizeof(plan->batches[0]))
 			return BATCH;
 		memcpy(number, at, length);
-		if (!read_whole(number, 1, 1000000000000, &plan->batches[plan->batches_count]))
+		if (!gm_read_number(number, 1, 1000000000000, &plan->batches[plan->batches_count]))
 			return BATCH;
 		plan->batches_count++;
 		at += length;
@@ -189,7 +178,7 @@ static const char *batch(struct gm_cli *cli, const char *text)
 
 static const char *target_batch(struct gm_cli *cli, const char *text)
 {
-	return read_whole(text, 1, 1000000000000, &cli->plan.target_batch) ? NULL
+	return gm_read_number(text, 1, 1000000000000, &cli->plan.target_batch) ? NULL
 									   : "a batch, from 1";
 }
 
