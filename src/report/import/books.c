@@ -4,7 +4,8 @@
 #include "report/import/books.h"
 #include <string.h>
 
-void gm_books_begin(struct gm_books *books, struct gm_image *image, uint64_t duration_ns)
+void gm_import_books_begin(struct gm_import_books *books, struct gm_image *image,
+			   uint64_t duration_ns)
 {
 	memset(books, 0, sizeof(*books));
 	books->image = image;
@@ -15,13 +16,13 @@ void gm_books_begin(struct gm_books *books, struct gm_image *image, uint64_t dur
 		image->header.window_start_ns[i] = i * books->width_ns;
 }
 
-void gm_books_end(struct gm_books *books)
+void gm_import_books_end(struct gm_import_books *books)
 {
 	gm_intern_free(&books->sites);
 }
 
-uint32_t gm_books_site(struct gm_books *books, uint32_t stack, unsigned level, unsigned kind,
-		       int device)
+uint32_t gm_import_books_site(struct gm_import_books *books, uint32_t stack, unsigned level,
+			      unsigned kind, int device)
 {
 	uint32_t key[4] = {stack, level, kind, (uint32_t)device};
 	struct gm_site_record *site;
@@ -43,7 +44,8 @@ uint32_t gm_books_site(struct gm_books *books, uint32_t stack, unsigned level, u
 	return number;
 }
 
-struct gm_level_record *gm_books_level(struct gm_books *books, int device, unsigned level)
+struct gm_level_record *gm_import_books_level(struct gm_import_books *books, int device,
+					      unsigned level)
 {
 	struct gm_level_record *record;
 
@@ -58,7 +60,8 @@ struct gm_level_record *gm_books_level(struct gm_books *books, int device, unsig
 	return record;
 }
 
-static struct gm_usage_record *usage_of(struct gm_books *books, const struct gm_site_record *site)
+static struct gm_usage_record *usage_of(struct gm_import_books *books,
+					const struct gm_site_record *site)
 {
 	struct gm_usage_record *record;
 
@@ -74,7 +77,7 @@ static struct gm_usage_record *usage_of(struct gm_books *books, const struct gm_
 }
 
 /* Brings a site's windows to the present one and notes its live bytes in it. */
-static void note_window(struct gm_books *books, struct gm_site_record *site)
+static void note_window(struct gm_import_books *books, struct gm_site_record *site)
 {
 	uint64_t current = books->now_ns / books->width_ns;
 	struct gm_window *window = &site->windows[site->window_current];
@@ -103,7 +106,8 @@ static void settle(struct gm_site_record *site, const struct gm_level_record *le
 	site->epoch = level->epoch;
 }
 
-static void raise_level(struct gm_books *books, struct gm_level_record *level, uint64_t bytes)
+static void raise_level(struct gm_import_books *books, struct gm_level_record *level,
+			uint64_t bytes)
 {
 	level->current_bytes += bytes;
 	level->current_count++;
@@ -128,10 +132,10 @@ static void raise_usage(struct gm_usage_record *usage, uint64_t bytes)
 		usage->peak_bytes = usage->current_bytes;
 }
 
-void gm_books_add(struct gm_books *books, uint32_t number, uint64_t bytes)
+void gm_import_books_add(struct gm_import_books *books, uint32_t number, uint64_t bytes)
 {
 	struct gm_site_record *site = gm_image_record(books->image, GM_TABLE_SITES, number);
-	struct gm_level_record *level = gm_books_level(books, site->device, site->level);
+	struct gm_level_record *level = gm_import_books_level(books, site->device, site->level);
 
 	settle(site, level);
 	site->live_bytes += bytes;
@@ -154,10 +158,11 @@ void gm_books_add(struct gm_books *books, uint32_t number, uint64_t bytes)
 	books->image->header.events++;
 }
 
-void gm_books_take(struct gm_books *books, uint32_t number, uint64_t bytes, bool ended)
+void gm_import_books_take(struct gm_import_books *books, uint32_t number, uint64_t bytes,
+			  bool ended)
 {
 	struct gm_site_record *site = gm_image_record(books->image, GM_TABLE_SITES, number);
-	struct gm_level_record *level = gm_books_level(books, site->device, site->level);
+	struct gm_level_record *level = gm_import_books_level(books, site->device, site->level);
 
 	settle(site, level);
 	site->live_bytes -= bytes;
@@ -181,7 +186,7 @@ void gm_books_take(struct gm_books *books, uint32_t number, uint64_t bytes, bool
 	books->image->header.events++;
 }
 
-static struct gm_timeline_record *timeline_of(struct gm_books *books, int device,
+static struct gm_timeline_record *timeline_of(struct gm_import_books *books, int device,
 					      enum gm_series series)
 {
 	struct gm_timeline_record *line;
@@ -199,7 +204,8 @@ static struct gm_timeline_record *timeline_of(struct gm_books *books, int device
 	return line;
 }
 
-void gm_books_series(struct gm_books *books, int device, enum gm_series series, uint64_t bytes)
+void gm_import_books_series(struct gm_import_books *books, int device, enum gm_series series,
+			    uint64_t bytes)
 {
 	struct gm_timeline_record *line = timeline_of(books, device, series);
 	uint64_t point = books->now_ns / line->width_ns;

@@ -182,7 +182,7 @@ static struct gm_reader *build(struct gm_snapshot *snapshot, const char *path,
 	enum gm_replayed replayed[GM_SNAPSHOT_DEVICES];
 	struct gm_image *image = snapshot->image;
 	struct gm_reader *reader;
-	struct gm_books books;
+	struct gm_import_books books;
 	unsigned all = 0;
 	uint64_t duration_ns, base_us = time_range(snapshot, &duration_ns);
 	unsigned char *bytes;
@@ -194,18 +194,18 @@ static struct gm_reader *build(struct gm_snapshot *snapshot, const char *path,
 		used[d] = used[d] || snapshot->traces[d].count;
 	for (unsigned d = 0; d < GM_SNAPSHOT_DEVICES; d++)
 		all = used[d] ? d + 1 : all;
-	gm_books_begin(&books, image, duration_ns);
+	gm_import_books_begin(&books, image, duration_ns);
 	image->header.started_realtime_ns = base_us < UINT64_MAX / 1000 ? base_us * 1000 : 0;
 	for (unsigned d = 0; d < all; d++) {
 		if (!used[d])
 			continue;
-		replayed[d] = gm_replay(snapshot, &books, (int)d, base_us);
+		replayed[d] = gm_import_replay(snapshot, &books, (int)d, base_us);
 		*(struct gm_imported *)gm_arena_push(snapshot->arena, devices, count,
 						     sizeof(**devices)) =
 			figures_of(snapshot, (int)d);
 	}
 	image->header.serial = books.serial;
-	gm_books_end(&books);
+	gm_import_books_end(&books);
 	add_devices(image, used, all);
 	add_settings(image, snapshot);
 	sort_events(image);

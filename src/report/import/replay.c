@@ -10,7 +10,7 @@
 
 struct replay {
 	const struct gm_snapshot *snapshot;
-	struct gm_books *books; /* NULL while only the state is followed */
+	struct gm_import_books *books; /* NULL while only the state is followed */
 	struct gm_sets sets;
 	int device;
 	uint64_t base_us;
@@ -28,11 +28,12 @@ static void note_series(struct replay *replay)
 {
 	const struct gm_torch_record *torch = &replay->torch;
 
-	gm_books_series(replay->books, replay->device, GM_SERIES_TORCH_ALLOCATED,
-			torch->allocated_bytes);
-	gm_books_series(replay->books, replay->device, GM_SERIES_TORCH_RESERVED,
-			torch->reserved_bytes);
-	gm_books_series(replay->books, replay->device, GM_SERIES_TRACKED, torch->reserved_bytes);
+	gm_import_books_series(replay->books, replay->device, GM_SERIES_TORCH_ALLOCATED,
+			       torch->allocated_bytes);
+	gm_import_books_series(replay->books, replay->device, GM_SERIES_TORCH_RESERVED,
+			       torch->reserved_bytes);
+	gm_import_books_series(replay->books, replay->device, GM_SERIES_TRACKED,
+			       torch->reserved_bytes);
 }
 
 static struct gm_event_record *add_event(struct replay *replay, enum gm_event_op op,
@@ -58,10 +59,10 @@ static struct gm_event_record *add_event(struct replay *replay, enum gm_event_op
 static void open_live(struct replay *replay, struct gm_live *live, unsigned level, unsigned kind,
 		      uint64_t bytes)
 {
-	live->site = gm_books_site(replay->books, live->stack, level, kind, replay->device);
+	live->site = gm_import_books_site(replay->books, live->stack, level, kind, replay->device);
 	live->serial = ++replay->books->serial;
 	live->time_ns = replay->books->now_ns;
-	gm_books_add(replay->books, live->site, bytes);
+	gm_import_books_add(replay->books, live->site, bytes);
 }
 
 static void segment_event(struct replay *replay, enum gm_event_op op,
@@ -215,8 +216,8 @@ static bool segment_ends(struct replay *replay, const struct gm_snapshot_event *
 		at = cut.end;
 		if (!replay->books)
 			continue;
-		gm_books_take(replay->books, live->site, cut.end - cut.start,
-			      live->left_bytes == 0);
+		gm_import_books_take(replay->books, live->site, cut.end - cut.start,
+				     live->left_bytes == 0);
 		segment_event(replay, GM_OP_FREE,
 			      &(struct gm_snapshot_event){.start = cut.start,
 							  .bytes = cut.end - cut.start,
@@ -255,7 +256,7 @@ static bool block_freed(struct replay *replay, const struct gm_snapshot_event *e
 		return false;
 	live->pending = true;
 	if (replay->books) {
-		gm_books_take(replay->books, live->site, bytes, true);
+		gm_import_books_take(replay->books, live->site, bytes, true);
 		block_event(replay, GM_OP_FREE, event, live, bytes);
 		replay->torch.allocated_bytes -= bytes;
 		replay->torch.freed_total_bytes += bytes;
@@ -345,12 +346,13 @@ static void open_books(struct replay *replay)
 
 		open_live(replay, live, GM_LEVEL_TORCH, GM_KIND_DEVICE, range->end - range->start);
 		if (live->pending)
-			gm_books_take(replay->books, live->site, range->end - range->start, true);
+			gm_import_books_take(replay->books, live->site, range->end - range->start,
+					     true);
 		else
 			hand_out(replay, range->end - range->start);
 	}
-	gm_books_level(replay->books, replay->device, GM_LEVEL_DRIVER);
-	gm_books_level(replay->books, replay->device, GM_LEVEL_TORCH);
+	gm_import_books_level(replay->books, replay->device, GM_LEVEL_DRIVER);
+	gm_import_books_level(replay->books, replay->device, GM_LEVEL_TORCH);
 	note_series(replay);
 }
 
@@ -444,8 +446,8 @@ static bool uses_expandable(const struct gm_snapshot *snapshot, int device)
 	return gm_value_number(snapshot->settings, "expandable_segments", 0) == 1;
 }
 
-enum gm_replayed gm_replay(const struct gm_snapshot *snapshot, struct gm_books *books, int device,
-			   uint64_t base_us)
+enum gm_replayed gm_import_replay(const struct gm_snapshot *snapshot, struct gm_import_books *books,
+				  int device, uint64_t base_us)
 {
 	static const struct gm_snapshot_trace none;
 	const struct gm_snapshot_trace *trace =

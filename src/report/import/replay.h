@@ -21,7 +21,7 @@ enum gm_replayed {
  * Writes a device's figures, live allocations and events into the books' image. `base_us` is
  * time 0.
  */
-enum gm_replayed gm_replay(const struct gm_snapshot *snapshot, struct gm_books *books, int device,
-			   uint64_t base_us);
+enum gm_replayed gm_import_replay(const struct gm_snapshot *snapshot, struct gm_import_books *books,
+				  int device, uint64_t base_us);
 
 #endif
