@@ -80,11 +80,15 @@ EXPORT void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)
 	};
 	struct gm_raw_stack raw;
 
-	if (!ptr || gm_disabled() || !gm_recording())
+	/* a handler of the program's that runs meanwhile may call CUDA: it must find the tracker taken */
+	if (!ptr || gm_disabled() || !gm_enter_tracker())
 		return;
-	gm_stack_capture(&raw, (uintptr_t)__builtin_return_address(0), 0);
-	event.stack = gm_stack_intern(&raw, &event.caller_module);
-	gm_track_alloc(&event);
+	if (gm_recording()) {
+		gm_stack_capture(&raw, (uintptr_t)__builtin_return_address(0), 0);
+		event.stack = gm_stack_intern(&raw, &event.caller_module);
+		gm_track_alloc(&event);
+	}
+	gm_leave_tracker();
 }
 
 EXPORT void gpumemtrace_pool_free(const void *ptr)
@@ -95,9 +99,11 @@ EXPORT void gpumemtrace_pool_free(const void *ptr)
 		.caller_module = GM_NONE, .device = GM_HOST,
 	};
 
-	if (!ptr || gm_disabled() || !gm_recording())
+	if (!ptr || gm_disabled() || !gm_enter_tracker())
 		return;
-	gm_track_free_end(gm_track_free_begin(GM_SPACE_CUSTOM, event.key), &event);
+	if (gm_recording())
+		gm_track_free_end(gm_track_free_begin(GM_SPACE_CUSTOM, event.key), &event);
+	gm_leave_tracker();
 }
 
 EXPORT int gpumemtrace_snapshot(const char *path)
