@@ -306,5 +306,7 @@ struct gm_plan *gm_plan_measure(struct gm_arena *arena, struct gm_doc **docs,
 			arena, plan,
 			"one run: what follows the batch is assumed from its category; a second "
 			"run with another batch makes it measured");
+	if (count > MOST_RUNS)
+		gm_plan_note(arena, plan, "more than 16 runs were given: the first 16 count");
 	return plan;
 }
