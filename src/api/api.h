@@ -124,6 +124,16 @@ static inline uint32_t gm_ipc_number(const CUipcMemHandle *handle)
 	return hash ? hash : 1;
 }
 
+/* A number for a name in a module or library. FNV-1a; the name may be NULL, as CUDA then answers. Pure. */
+static inline __attribute__((pure)) uint64_t gm_named(uint64_t owner, const char *name)
+{
+	uint64_t hash = 14695981039346656037ull ^ owner;
+
+	for (; name && *name; name++)
+		hash = (hash ^ (unsigned char)*name) * 1099511628211ull;
+	return hash;
+}
+
 /* Bytes of a CUDA array by its descriptor, all mipmap levels; extents of 0 count as 1. */
 uint64_t gm_runtime_array_bytes(const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
 				size_t depth, unsigned int levels);

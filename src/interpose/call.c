@@ -117,6 +117,8 @@ void gm_call_enter(struct gm_call *call)
 			__atomic_fetch_add(&gm_file->passed_calls, 1, __ATOMIC_RELAXED);
 		return;
 	}
+	if (row->role == GM_ROLE_MODULE_USE && !gm_first_use(call->key))
+		return;
 	if (row->role == GM_ROLE_SYNC) { /* waits: what happens meanwhile is not inside them */
 		call->recorded = gm_track_pools_waiting() && gm_owns_file();
 		return;

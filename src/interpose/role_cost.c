@@ -19,8 +19,15 @@
 #define TRIES	 3
 
 #define LAUNCH_PROBES 16u
+#define USE_SETS      512u /* 9 bits of a hash */
+#define USE_WAYS      4u
 
 uint64_t gm_launches[GM_LAUNCH_SLOTS];
+
+/* Names and kernels that were asked for, the latest of each set (atomic); and how often code was unloaded:
+ * what is asked for after that may be other code of the same handle. */
+static uint64_t uses[USE_SETS][USE_WAYS];
+static uint64_t unloads;
 
 /* The driver's figures and what the books explain, of the same moment. */
 struct look {
@@ -111,6 +118,24 @@ bool gm_first_launch(uint64_t function)
 			return false;
 	}
 	return false; /* the table is full here: this kernel's first launch is not measured */
+}
+
+bool gm_first_use(uint64_t code)
+{
+	/* loaded into each device's context apart; handles are addresses of 48 bits */
+	uint64_t device = (uint64_t)(gm_ask_current_device() + 2) << 48;
+	uint64_t key = (code ^ device) + __atomic_load_n(&unloads, __ATOMIC_RELAXED);
+	uint64_t *set = uses[key * 0x9e3779b97f4a7c15ull >> 55];
+	unsigned i;
+
+	for (i = 0; i < USE_WAYS; i++)
+		if (__atomic_load_n(&set[i], __ATOMIC_RELAXED) == key)
+			return false;
+	for (i = USE_WAYS - 1; i; i--)
+		__atomic_store_n(&set[i], __atomic_load_n(&set[i - 1], __ATOMIC_RELAXED),
+				 __ATOMIC_RELAXED);
+	__atomic_store_n(&set[0], key, __ATOMIC_RELAXED);
+	return true;
 }
 
 /* A gap that this leaves in a row of slots costs a second look at some kernel, no more. */
@@ -241,6 +266,8 @@ void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result)
 	}
 	if (booked)
 		last.look.explained_bytes += event.bytes;
+	if (result == GM_CUDA_SUCCESS && row->role == GM_ROLE_MODULE_UNLOAD)
+		__atomic_fetch_add(&unloads, 1, __ATOMIC_RELAXED);
 	if (result == GM_CUDA_SUCCESS && row->role == GM_ROLE_LIMIT)
 		note_limit(call);
 }

@@ -72,6 +72,12 @@ void gm_end_graph_trim(struct gm_call *call, const struct gm_row *row, int resul
 
 /* True the first time a kernel is launched; lock-free, bounded, no allocation. Any thread. */
 bool gm_first_launch(uint64_t function);
+/*
+ * True the first time code (a kernel, or a name in a module) is asked for on the current device, and
+ * again after code was unloaded or when many others were asked for in between. cuBLAS asks for its
+ * kernels' functions before every launch. As above.
+ */
+bool gm_first_use(uint64_t code);
 
 void gm_begin_cost(struct gm_call *call, const struct gm_row *row);
 void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result);
