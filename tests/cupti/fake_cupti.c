@@ -204,6 +204,15 @@ EXPORT CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
 	return listen(false);
 }
 
+EXPORT CUptiResult cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle subscriber,
+				     CUpti_CallbackDomain domain)
+{
+	if (subscriber != (CUpti_SubscriberHandle)&fake || domain >= CUPTI_CB_DOMAIN_SIZE)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	memset(fake.enabled[domain], enable != 0, sizeof(fake.enabled[domain]));
+	return CUPTI_SUCCESS;
+}
+
 #ifndef FAKE_INCOMPLETE
 EXPORT CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscriber,
 				       CUpti_CallbackDomain domain, CUpti_CallbackId id)

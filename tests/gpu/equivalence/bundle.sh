@@ -7,3 +7,5 @@ cp "$build/src/interpose/libgpumemtrace.so" "$folder/"
 for program in dump families_static families_shared; do
 	cp "$build/tests/gpu/equivalence/$program" "$folder/"
 done
+[ ! -e "$build/tests/gpu/equivalence/libloads.so" ] ||
+	cp "$build/tests/gpu/equivalence/libloads.so" "$folder/"

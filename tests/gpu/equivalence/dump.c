@@ -74,6 +74,14 @@ static void print_stack(uint32_t number)
 	putchar(']');
 }
 
+static void print_library(uint32_t number)
+{
+	struct gm_module_record module;
+	bool known = gm_reader_get(file, GM_TABLE_MODULES, number, &module, sizeof(module));
+
+	print_text(known ? base_of(gm_reader_string(file, module.path_string)) : "?");
+}
+
 static void print_function(uint32_t number)
 {
 	struct gm_function_record function;
@@ -152,11 +160,15 @@ static void print_things(void)
 		       i_ ? "," : "", pool.device, pool.type, pool.state, pool.allocations,
 		       pool.live_bytes);
 	fputs("],\n\"costs\": [", stdout);
-	GM_EACH_RECORD (GM_TABLE_COSTS, struct gm_cost_record, cost)
+	GM_EACH_RECORD (GM_TABLE_COSTS, struct gm_cost_record, cost) {
 		printf("%s\n{\"device\": %d, \"cost\": %u, \"calls\": %" PRIu64
-		       ", \"ends\": %" PRIu64 ", \"live\": %" PRIu64 ", \"bytes\": %" PRId64 "}",
+		       ", \"ends\": %" PRIu64 ", \"live\": %" PRIu64 ", \"bytes\": %" PRId64
+		       ", \"library\": ",
 		       i_ ? "," : "", cost.device, cost.cost, cost.calls, cost.ends, cost.live,
 		       cost.bytes);
+		print_library(cost.module);
+		putchar('}');
+	}
 	fputs("],\n\"torch\": [", stdout);
 	GM_EACH_RECORD (GM_TABLE_TORCH, struct gm_torch_record, torch)
 		printf("%s\n{\"device\": %d, \"allocated_bytes\": %" PRIu64

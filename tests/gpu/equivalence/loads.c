@@ -1,0 +1,379 @@
+/*
+ * Who tells of a module load: a library that wraps the driver's loading functions where a program
+ * looks them up (LD_PRELOAD), and that listens to all of CUPTI's driver calls and resources
+ * (CUDA_INJECTION64_PATH, with LOADS_CUPTI the path of libcupti). Both write what they saw to
+ * LOADS_OUT, a JSON object a line, and whether the other saw the same call; loads.py reads them.
+ * Nothing of gpumemtrace is in it.
+ */
+#include <cupti_callbacks.h>
+#include <cupti_driver_cbid.h>
+#include <cupti_result.h>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#undef cuGetProcAddress
+
+#define EXPORT	 __attribute__((visibility("default")))
+#define MOST_IDS 2048
+
+static struct {
+	int file;
+	const char *cupti; /* libcupti's path, NULL: not to be used */
+	void *(*dlsym)(void *, const char *);
+	uint32_t calls[MOST_IDS]; /* by callback id (atomic) */
+} loads = {.file = -1};
+
+/* What is under way on this thread. */
+static __thread struct {
+	const char *wrapped; /* function, NULL: none */
+	const char *told;
+	unsigned times_told; /* CUPTI's callbacks inside the wrapped call */
+	bool was_wrapped;    /* the call told of is inside a wrapped one */
+} under_way __attribute__((tls_model("initial-exec")));
+
+/* ---- lines ---- */
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	char line[1024];
+	va_list values;
+	int bytes;
+
+	va_start(values, format);
+	bytes = vsnprintf(line, sizeof(line), format, values);
+	va_end(values);
+	if (bytes > 0 && bytes < (int)sizeof(line) && loads.file >= 0 &&
+	    write(loads.file, line, (size_t)bytes) < 0)
+		loads.file = -1;
+}
+
+static double now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+static const char *thread_name(char *name)
+{
+	if (prctl(PR_GET_NAME, name))
+		*name = '\0';
+	return name;
+}
+
+static void place_of(const void *address, char *text, size_t bytes)
+{
+	const char *slash;
+	Dl_info info;
+
+	if (!address || !dladdr(address, &info) || !info.dli_fname) {
+		snprintf(text, bytes, "?");
+		return;
+	}
+	slash = strrchr(info.dli_fname, '/');
+	snprintf(text, bytes, "%s+0x%tx", slash ? slash + 1 : info.dli_fname,
+		 (const char *)address - (const char *)info.dli_fbase);
+}
+
+/* ---- images ---- */
+
+static uint64_t end_of(uint64_t offset, uint64_t count, uint64_t bytes)
+{
+	return offset + count * bytes;
+}
+
+/* Bytes of a cubin, a fat binary (or the structure that points to one) or PTX. */
+static size_t image_bytes(const void **image)
+{
+	const uint32_t *words = *image;
+	const Elf64_Ehdr *elf = *image;
+	uint64_t sections, segments;
+
+	if (!words)
+		return 0;
+	if (words[0] == 0x466243b1) {
+		memcpy(image, words + 2, sizeof(*image));
+		words = *image;
+	}
+	if (words[0] == 0xba55ed50)
+		return ((const uint64_t *)words)[1] + (words[1] >> 16);
+	if (memcmp(words, ELFMAG, SELFMAG))
+		return strnlen((const char *)words, 1 << 24);
+	sections = end_of(elf->e_shoff, elf->e_shnum, elf->e_shentsize);
+	segments = end_of(elf->e_phoff, elf->e_phnum, elf->e_phentsize);
+	return sections > segments ? sections : segments;
+}
+
+static uint32_t hash_bytes(const unsigned char *bytes, size_t count)
+{
+	uint32_t hash = 2166136261u;
+
+	while (count--)
+		hash = (hash ^ *bytes++) * 16777619u;
+	return hash;
+}
+
+static void say_load(const char *by, const char *function, const void *image, const void *handle,
+		     int result, const void *caller, const char *other)
+{
+	bool is_image = image && !strstr(function, "File") && strcmp(function, "cuModuleLoad") != 0;
+	size_t bytes = is_image ? image_bytes(&image) : 0;
+	char name[16], place[256];
+
+	place_of(caller, place, sizeof(place));
+	say("{\"by\": \"%s\", \"ms\": %.3f, \"thread\": %ld, \"name\": \"%s\", \"function\": "
+	    "\"%s\", "
+	    "\"bytes\": %zu, \"hash\": \"%08x\", \"handle\": \"%p\", \"result\": %d, "
+	    "\"caller\": \"%s\", %s}\n",
+	    by, now_ms(), (long)syscall(SYS_gettid), thread_name(name), function, bytes,
+	    bytes ? hash_bytes(image, bytes) : 0, handle, result, place, other);
+}
+
+/* ---- wrappers ---- */
+
+static void say_wrapped(const char *function, const void *image, const void *handle, int result,
+			const void *caller)
+{
+	char other[64];
+
+	snprintf(other, sizeof(other), "\"told\": %u", under_way.times_told);
+	say_load("call", function, image, handle, result, caller, other);
+}
+
+#define WRAPPED(name, parameters, arguments, image, handle)                                        \
+	static CUresult(*real_##name) parameters;                                                  \
+	static CUresult wrap_##name parameters                                                     \
+	{                                                                                          \
+		const char *outer = under_way.wrapped;                                             \
+		unsigned told = under_way.times_told;                                              \
+		CUresult result;                                                                   \
+                                                                                                   \
+		under_way.wrapped = #name;                                                         \
+		under_way.times_told = 0;                                                          \
+		result = real_##name arguments;                                                    \
+		say_wrapped(#name, image, (const void *)(handle), (int)result,                     \
+			    __builtin_return_address(0));                                          \
+		under_way.wrapped = outer;                                                         \
+		under_way.times_told = told;                                                       \
+		return result;                                                                     \
+	}
+
+WRAPPED(cuModuleLoad, (CUmodule * out, const char *path), (out, path), path, result ? NULL : *out)
+WRAPPED(cuModuleLoadData, (CUmodule * out, const void *image), (out, image), image,
+	result ? NULL : *out)
+WRAPPED(cuModuleLoadDataEx,
+	(CUmodule * out, const void *image, unsigned int count, CUjit_option *options,
+	 void **values),
+	(out, image, count, options, values), image, result ? NULL : *out)
+WRAPPED(cuModuleLoadFatBinary, (CUmodule * out, const void *image), (out, image), image,
+	result ? NULL : *out)
+WRAPPED(cuModuleUnload, (CUmodule module), (module), NULL, module)
+WRAPPED(cuLibraryLoadData,
+	(CUlibrary * out, const void *image, CUjit_option *jit, void **jit_values,
+	 unsigned int jit_count, CUlibraryOption *options, void **values, unsigned int count),
+	(out, image, jit, jit_values, jit_count, options, values, count), image,
+	result ? NULL : *out)
+WRAPPED(cuLibraryLoadFromFile,
+	(CUlibrary * out, const char *path, CUjit_option *jit, void **jit_values,
+	 unsigned int jit_count, CUlibraryOption *options, void **values, unsigned int count),
+	(out, path, jit, jit_values, jit_count, options, values, count), path, result ? NULL : *out)
+WRAPPED(cuLibraryUnload, (CUlibrary library), (library), NULL, library)
+WRAPPED(cuLibraryGetModule, (CUmodule * out, CUlibrary library), (out, library), NULL, library)
+
+static void *wrap(const char *name, void *real, int version);
+
+static CUresult (*real_cuGetProcAddress)(const char *, void **, int, cuuint64_t);
+static CUresult (*real_cuGetProcAddress_v2)(const char *, void **, int, cuuint64_t,
+					    CUdriverProcAddressQueryResult *);
+
+static CUresult wrap_cuGetProcAddress(const char *name, void **found, int version, cuuint64_t flags)
+{
+	CUresult result = real_cuGetProcAddress(name, found, version, flags);
+
+	if (result == CUDA_SUCCESS && found)
+		*found = wrap(name, *found, version);
+	return result;
+}
+
+static CUresult wrap_cuGetProcAddress_v2(const char *name, void **found, int version,
+					 cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+	CUresult result = real_cuGetProcAddress_v2(name, found, version, flags, status);
+
+	if (result == CUDA_SUCCESS && found)
+		*found = wrap(name, *found, version);
+	return result;
+}
+
+#define ROW(name)                                                                                  \
+	{                                                                                          \
+#name, (void *)wrap_##name, (void **)&real_##name                                  \
+	}
+
+static const struct {
+	const char *name;
+	void *wrapper;
+	void **real;
+} rows[] = {
+	ROW(cuModuleLoad),	    ROW(cuModuleLoadData),    ROW(cuModuleLoadDataEx),
+	ROW(cuModuleLoadFatBinary), ROW(cuModuleUnload),      ROW(cuLibraryLoadData),
+	ROW(cuLibraryLoadFromFile), ROW(cuLibraryUnload),     ROW(cuLibraryGetModule),
+	ROW(cuGetProcAddress),	    ROW(cuGetProcAddress_v2),
+};
+
+/* cuGetProcAddress gives its second version to those that ask for CUDA 12. */
+static void *wrap(const char *name, void *real, int version)
+{
+	size_t i;
+
+	if (!real)
+		return real;
+	if (version >= 12000 && !strcmp(name, "cuGetProcAddress"))
+		name = "cuGetProcAddress_v2";
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		if (strcmp(rows[i].name, name) != 0 || real == rows[i].wrapper)
+			continue;
+		*rows[i].real = real;
+		return rows[i].wrapper;
+	}
+	return real;
+}
+
+EXPORT void *dlsym(void *__restrict handle, const char *__restrict name)
+{
+	if (!loads.dlsym)
+		loads.dlsym =
+			(void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+	if (strncmp(name, "cu", 2) != 0 || handle == RTLD_NEXT || handle == RTLD_DEFAULT)
+		return loads.dlsym(handle, name); /* a jump, so that RTLD_NEXT means the caller */
+	return wrap(name, loads.dlsym(handle, name), 0);
+}
+
+/* ---- CUPTI ---- */
+
+static bool is_of_loads(const char *name)
+{
+	return strstr(name, "Module") || strstr(name, "Library") || strstr(name, "cuLink");
+}
+
+static void told_call(CUpti_CallbackId id, const CUpti_CallbackData *call)
+{
+	void *const *parameters = call->functionParams;
+	bool load = strstr(call->functionName, "Load") != NULL;
+	char other[96];
+
+	if (call->callbackSite == CUPTI_API_ENTER) {
+		if (id < MOST_IDS)
+			__atomic_fetch_add(&loads.calls[id], 1, __ATOMIC_RELAXED);
+		if (under_way.wrapped &&
+		    !strncmp(under_way.wrapped, call->functionName, strlen(under_way.wrapped)))
+			under_way.times_told++;
+		return;
+	}
+	if (!is_of_loads(call->functionName))
+		return;
+	snprintf(other, sizeof(other), "\"inside\": \"%s\"",
+		 under_way.wrapped ? under_way.wrapped : "");
+	say_load("cupti", call->functionName, load ? parameters[1] : NULL,
+		 load ? *(void **)parameters[0] : parameters[0],
+		 (int)*(const CUresult *)call->functionReturnValue, NULL, other);
+}
+
+static void told_resource(CUpti_CallbackId id, const CUpti_ResourceData *resource)
+{
+	const CUpti_ModuleResourceData *module = resource->resourceDescriptor;
+	char name[16];
+
+	if (id != CUPTI_CBID_RESOURCE_MODULE_LOADED &&
+	    id != CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING)
+		return;
+	say("{\"by\": \"resource\", \"ms\": %.3f, \"thread\": %ld, \"name\": \"%s\", "
+	    "\"function\": \"%s\", \"bytes\": %zu, \"hash\": \"%08x\", \"handle\": \"%u\", "
+	    "\"inside\": \"%s\"}\n",
+	    now_ms(), (long)syscall(SYS_gettid), thread_name(name),
+	    id == CUPTI_CBID_RESOURCE_MODULE_LOADED ? "loaded" : "unload starting",
+	    module->cubinSize,
+	    module->pCubin ? hash_bytes((const void *)module->pCubin, module->cubinSize) : 0,
+	    module->moduleId, under_way.wrapped ? under_way.wrapped : "");
+}
+
+static void CUPTIAPI told(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+			  const void *data)
+{
+	(void)user;
+	if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
+		told_call(id, data);
+	else if (domain == CUPTI_CB_DOMAIN_RESOURCE)
+		told_resource(id, data);
+}
+
+static void *cupti_function(const char *name)
+{
+	static void *library;
+
+	if (!library)
+		library = dlopen(loads.cupti, RTLD_NOW);
+	return library ? dlsym(library, name) : NULL;
+}
+
+EXPORT int InitializeInjection(void);
+EXPORT int InitializeInjection(void)
+{
+	CUptiResult (*subscribe)(CUpti_SubscriberHandle *, CUpti_CallbackFunc, void *) =
+		(CUptiResult(*)(CUpti_SubscriberHandle *, CUpti_CallbackFunc,
+				void *))cupti_function("cuptiSubscribe");
+	CUptiResult (*enable)(uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain) =
+		(CUptiResult(*)(uint32_t, CUpti_SubscriberHandle,
+				CUpti_CallbackDomain))cupti_function("cuptiEnableDomain");
+	static CUpti_SubscriberHandle subscriber;
+	int error = -1;
+
+	if (!loads.cupti)
+		return 1;
+	if (subscribe && enable)
+		error = (int)subscribe(&subscriber, told, NULL);
+	if (!error)
+		error = (int)enable(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API);
+	if (!error)
+		error = (int)enable(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE);
+	say("{\"by\": \"start\", \"ms\": %.3f, \"error\": %d}\n", now_ms(), error);
+	return 1;
+}
+
+static void __attribute__((constructor)) start(void)
+{
+	const char *path = getenv("LOADS_OUT"), *cupti = getenv("LOADS_CUPTI");
+
+	loads.cupti = cupti && *cupti ? cupti : NULL;
+	if (path)
+		loads.file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+}
+
+static void __attribute__((destructor)) finish(void)
+{
+	CUptiResult (*name_of)(CUpti_CallbackDomain, uint32_t, const char **) = NULL;
+	const char *name;
+	uint32_t id;
+
+	if (loads.cupti)
+		name_of = (CUptiResult(*)(CUpti_CallbackDomain, uint32_t,
+					  const char **))cupti_function("cuptiGetCallbackName");
+	for (id = 0; name_of && id < MOST_IDS; id++)
+		if (loads.calls[id] &&
+		    name_of(CUPTI_CB_DOMAIN_DRIVER_API, id, &name) == CUPTI_SUCCESS)
+			say("{\"by\": \"count\", \"function\": \"%s\", \"calls\": %u}\n", name,
+			    loads.calls[id]);
+}
