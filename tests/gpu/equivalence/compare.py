@@ -98,7 +98,8 @@ def what_of(event):
 
 def threads_of(dump):
     """A list of each thread's events, in the order of their first. What one call frees by itself (a
-    reset, a context's end) comes in no particular order and is sorted."""
+    reset, a context's end) comes in no particular order and is sorted. Streams are numbered by their first
+    use; a program that destroys one may get its handle for another, which is then the same here."""
     identities, streams, threads = Identities(), {}, {}
     for raw in dump["events"]:
         thread, op, stream = raw["thread"], OPS[raw["op"]], raw["stream"]

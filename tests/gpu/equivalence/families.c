@@ -12,6 +12,10 @@
 
 #define THREADS 4
 #define ROUNDS	100
+#define STREAMS 4
+
+static cudaStream_t streams[STREAMS];
+static int streams_made;
 
 void must(int error, const char *what)
 {
@@ -43,6 +47,20 @@ void *driver_function(const char *name)
 		exit(4);
 	}
 	return found;
+}
+
+cudaStream_t new_stream(void)
+{
+	if (streams_made == STREAMS)
+		exit(5);
+	OK(cudaStreamCreate(&streams[streams_made]));
+	return streams[streams_made++];
+}
+
+static void family_streams(void)
+{
+	while (streams_made)
+		OK(cudaStreamDestroy(streams[--streams_made]));
 }
 
 __attribute__((noinline)) static void *take(size_t bytes)
@@ -133,10 +151,9 @@ static void family_arrays(void)
 
 static void family_async(void)
 {
-	cudaStream_t stream;
+	cudaStream_t stream = new_stream();
 	void *a, *b, *kept;
 
-	OK(cudaStreamCreate(&stream));
 	OK(cudaMallocAsync(&a, 3 * MIB, stream));
 	OK(cudaMallocAsync(&b, 700, NULL));
 	OK(cudaMallocAsync(&kept, 40 * MIB, stream));
@@ -144,7 +161,6 @@ static void family_async(void)
 	OK(cudaStreamSynchronize(stream));
 	OK(cudaFree(b)); /* legal of a stream's memory */
 	OK(cudaDeviceSynchronize());
-	OK(cudaStreamDestroy(stream));
 }
 
 static void family_pools(void)
@@ -234,8 +250,8 @@ static const struct family {
 	{"host", family_host},	     {"arrays", family_arrays},	    {"async", family_async},
 	{"pools", family_pools},     {"ipc", family_ipc},	    {"errors", family_errors},
 	{"threads", family_threads}, {"virtual", family_virtual},   {"direct", family_direct},
-	{"graphs", family_graphs},   {"contexts", family_contexts}, {"limits", family_limits},
-	{"reset", family_reset},     {"time", time_pairs},
+	{"graphs", family_graphs},   {"contexts", family_contexts}, {"streams", family_streams},
+	{"limits", family_limits},   {"reset", family_reset},	    {"time", time_pairs},
 };
 
 int main(int argc, char **argv)

@@ -21,6 +21,13 @@ void must_fail(int error, const char *what);
 void *driver_function(const char *name);
 #define DRIVER(name) ((__typeof__(&name))driver_function(#name))
 
+/*
+ * A stream, which family "streams" destroys with all others: the handle of a destroyed stream is
+ * given out again or not as the driver pleases, and which stream a call was on could not be told
+ * from its handle.
+ */
+cudaStream_t new_stream(void);
+
 /* Families of the driver's own (families_driver.c) and of graphs (families_graph.c). */
 void family_virtual(void);
 void family_direct(void);

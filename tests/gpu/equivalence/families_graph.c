@@ -13,13 +13,12 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t gra
 
 static void captured(void)
 {
+	cudaStream_t stream = new_stream();
 	cudaGraphExec_t exec;
-	cudaStream_t stream;
 	cudaGraph_t graph;
 	void *memory;
 	int i;
 
-	OK(cudaStreamCreate(&stream));
 	OK(cudaStreamBeginCapture(stream, 1));
 	OK(cudaMallocAsync(&memory, 16 * MIB, stream));
 	OK(cudaFreeAsync(memory, stream));
@@ -31,7 +30,6 @@ static void captured(void)
 	OK(cudaGraphExecDestroy(exec));
 	OK(cudaGraphDestroy(graph));
 	OK(cudaDeviceGraphMemTrim(0));
-	OK(cudaStreamDestroy(stream));
 }
 
 static void of_nodes(void)
