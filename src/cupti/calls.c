@@ -57,8 +57,7 @@ const char *gm_cupti_wanted(unsigned function)
 	case GM_ROLE_NOTHING:
 	case GM_ROLE_MEM_INFO: /* asked by us, too; matters for GPUMEMTRACE_CAPACITY alone */
 	case GM_ROLE_ROUTE:
-	case GM_ROLE_LAUNCH: /* a callback for every launch would cost more than the figure is worth
-			      */
+	case GM_ROLE_LAUNCH: /* the wrappers' business (interpose/call.c) */
 		return NULL;
 	default:
 		return row->name;

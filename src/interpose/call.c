@@ -98,8 +98,12 @@ const struct gm_call *gm_call_outermost(const struct gm_call *call)
 
 void gm_call_begin(struct gm_call *call)
 {
+	const struct gm_row *row = &gm_rows[call->function];
+
+	/* A launch is looked at here under either backend: CUPTI would call back for every one of
+	 * them, the wrapper passes all but a kernel's first. */
 	if (__builtin_expect(gm_settings.backend == GM_BACKEND_CUPTI, 0) &&
-	    gm_cupti_tells(gm_rows[call->function].layer))
+	    row->role != GM_ROLE_LAUNCH && gm_cupti_tells(row->layer))
 		return; /* the wrapper only forwards (cupti/calls.c) */
 	gm_call_enter(call);
 }

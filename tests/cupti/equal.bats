@@ -69,6 +69,28 @@ both() {
 	! alike preload cupti
 }
 
+# Modules, streams, first launches of kernels, a limit: what they took by the driver's figures
+# (shim/families/streams.c; 4 is a launch, which takes 6 MiB and, after the limit, again; 5 a stream).
+@test "what calls take without saying so: equal to the byte" {
+	export GPUSIM_STREAM=2MiB GPUSIM_LOCAL=6MiB
+	for backend in preload cupti; do
+		seen $backend "$SHIM_PROGRAMS/families/family_streams"
+		is $backend .backend "\"$backend\""
+		is $backend '[.costs[] | select(.cost == 4) | .bytes] | add' 12582912
+		is $backend '[.costs[] | select(.cost == 5) | .bytes] | add' 10485760
+		jq '[.costs[] | {device, cost, calls, ends, live, bytes, library}]' "$work/$backend.json" \
+			> "$work/$backend.costs"
+	done
+	diff "$work/preload.costs" "$work/cupti.costs"
+}
+
+@test "injected: first launches are nobody's, the rest is equal" {
+	export GPUSIM_STREAM=2MiB GPUSIM_LOCAL=6MiB
+	injected "$SHIM_PROGRAMS/families/family_streams"
+	is injected '[.costs[] | select(.cost == 4)]' '[]'
+	is injected '[.costs[] | select(.cost == 5) | .bytes] | add' 10485760
+}
+
 @test "stacks off and python: same bytes, no stacks" {
 	export GPUMEMTRACE_STACKS=off
 	seen preload "$PROGRAMS/families_sim13" device
