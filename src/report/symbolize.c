@@ -6,6 +6,7 @@
  */
 #include "report/symbolize.h"
 #include "report/debug_files.h"
+#include "report/symbol_index.h"
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
@@ -18,9 +19,11 @@ struct module {
 	unsigned char build_id[24];
 	unsigned build_id_bytes;
 	Dwfl *session;
-	Dwfl_Module *dwfl;	/* NULL: cannot be used */
-	enum gm_missing reason; /* why; GM_MISSING_REASONS if it can be */
-	unsigned document;	/* the latest that asked for it */
+	Dwfl_Module *dwfl;	       /* NULL: cannot be used */
+	enum gm_missing reason;	       /* why; GM_MISSING_REASONS if it can be */
+	struct gm_symbol_index *index; /* once enough was asked */
+	unsigned asked;		       /* how often its symbols were */
+	unsigned document;	       /* the latest that asked for it */
 	struct module *next;
 };
 
@@ -51,9 +54,11 @@ void gm_symbols_free(struct gm_symbols *symbols)
 {
 	if (!symbols)
 		return;
-	for (struct module *m = symbols->modules; m; m = m->next)
+	for (struct module *m = symbols->modules; m; m = m->next) {
+		gm_symbol_index_free(m->index);
 		if (m->session)
 			dwfl_end(m->session);
+	}
 }
 
 void gm_symbols_begin(struct gm_symbols *symbols)
@@ -222,6 +227,17 @@ static unsigned inlined_frames(struct gm_symbols *symbols, Dwarf_Die *unit, Dwar
 	return filled;
 }
 
+/* Sorting a module's symbols takes about as long as looking through them so often. */
+#define INDEX_FROM 16
+
+static const char *symbol_name(struct module *module, Dwarf_Addr address)
+{
+	if (!module->index && ++module->asked >= INDEX_FROM)
+		module->index = gm_symbol_index_new(module->dwfl);
+	return module->index ? gm_symbol_index_name(module->index, address)
+			     : dwfl_module_addrname(module->dwfl, address);
+}
+
 /* "/build/dir/../src/a.c" reads better as "/build/src/a.c". */
 static const char *tidy_path(struct gm_arena *arena, const char *path)
 {
@@ -266,10 +282,7 @@ unsigned gm_symbols_look_up(struct gm_symbols *symbols, const struct gm_module_r
 			frames[0].line = number > 0 ? (uint32_t)number : 0;
 		}
 		if (filled == 0) {
-			GElf_Sym symbol;
-			GElf_Off distance;
-			const char *name = dwfl_module_addrinfo(module->dwfl, address, &distance,
-								&symbol, NULL, NULL, NULL);
+			const char *name = symbol_name(module, address);
 
 			if (name)
 				frames[0].function = gm_demangle(
