@@ -1,6 +1,7 @@
 """The tracer's public functions (include/gpumemtrace.h), found in the running process; else stand-ins."""
 import ctypes
 import errno
+from typing import Callable
 
 DEVICES = 64  # as many as the tracer tells apart
 NOTHING_TO_COPY = (-errno.ENOSYS, -errno.ENODATA)
@@ -17,9 +18,9 @@ def _find(name, result, arguments, absent):
     return function
 
 
-active = _find("active", ctypes.c_int, [], 0)
-mark = _find("mark", None, [ctypes.c_char_p], None)
-snapshot = _find("snapshot", ctypes.c_int, [ctypes.c_char_p], -errno.ENOSYS)
-live_bytes = _find("live_bytes", ctypes.c_uint64, [ctypes.c_int], 0)
-peak_bytes = _find("peak_bytes", ctypes.c_uint64, [ctypes.c_int], 0)
-reset_peak = _find("reset_peak", None, [ctypes.c_int], None)
+active: Callable[[], int] = _find("active", ctypes.c_int, [], 0)
+mark: Callable[[bytes], None] = _find("mark", None, [ctypes.c_char_p], None)
+snapshot: Callable[[bytes], int] = _find("snapshot", ctypes.c_int, [ctypes.c_char_p], -errno.ENOSYS)
+live_bytes: Callable[[int], int] = _find("live_bytes", ctypes.c_uint64, [ctypes.c_int], 0)
+peak_bytes: Callable[[int], int] = _find("peak_bytes", ctypes.c_uint64, [ctypes.c_int], 0)
+reset_peak: Callable[[int], None] = _find("reset_peak", None, [ctypes.c_int], None)

@@ -285,6 +285,18 @@ static void print_live(void)
 	       (double)bytes / 1048576);
 }
 
+/* A file that could not be moved from $TMPDIR to where it was wanted is whole all the same. */
+static void report_unfinished(int error)
+{
+	const struct gm_place *place = gm_store_place();
+
+	if (place && place->wanted[0])
+		gm_log(GM_LOG_ERROR, "could not finish %s (%s): the file is %s", place->wanted,
+		       strerror(-error), place->path);
+	else
+		gm_log(GM_LOG_ERROR, "could not finish %s: %s", gm_store_path(), strerror(-error));
+}
+
 static void close_books(unsigned end, int status, bool print)
 {
 	int error;
@@ -299,7 +311,7 @@ static void close_books(unsigned end, int status, bool print)
 			gm_log(GM_LOG_ERROR, "written to %s", gm_store_path());
 	}
 	if (error)
-		gm_log(GM_LOG_ERROR, "could not finish %s: %s", gm_store_path(), strerror(-error));
+		report_unfinished(error);
 }
 
 void gm_finish(unsigned end, int status, bool print)

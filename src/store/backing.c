@@ -54,13 +54,21 @@ static int grow_by_descriptor(const struct gm_backing *backing, uint64_t offset,
 	return error;
 }
 
+/* Why a page cannot be had, a full disk or a quota, is told to who asks with a descriptor. */
+static int reason(const struct gm_backing *backing, uint64_t bytes)
+{
+	int error = grow_by_descriptor(backing, 0, bytes);
+
+	return error ? error : -ENOSPC;
+}
+
 int gm_backing_grow(struct gm_backing *backing, uint64_t offset, uint64_t bytes)
 {
 	if (!backing->by_descriptor) {
 		if (madvise(backing->base + offset, bytes, MADV_POPULATE_WRITE) == 0)
 			return 0;
-		if (errno == EFAULT) /* what would be SIGBUS */
-			return -ENOSPC;
+		if (errno == EFAULT) /* what would be SIGBUS; of the first stretch the user is told why */
+			return offset ? -ENOSPC : reason(backing, bytes);
 		if (errno != EINVAL && errno != EPERM && errno != ENOSYS)
 			return -errno;
 		backing->by_descriptor = true;

@@ -21,7 +21,8 @@ struct gm_backing {
 /* Gives `fd`, new and empty, `bytes` of length and maps it shared. 0 or -errno. */
 int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes);
 
-/* Blocks for a stretch of the file. 0; -ENOSPC on a full disk; another -errno. */
+/* Blocks for a stretch of the file. 0; -ENOSPC on a full disk, of the first stretch -EDQUOT where it is a
+ * quota; another -errno. */
 int gm_backing_grow(struct gm_backing *backing, uint64_t offset, uint64_t bytes);
 
 /* A descriptor of the file, or -errno: -ESTALE where another has its name now. */

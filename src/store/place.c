@@ -42,6 +42,16 @@ static const uint32_t network_filesystems[] = {
 };
 
 /*
+ * Filesystems that write a page to another place each time: one that has its block already needs a new
+ * one when it is touched after a write-back, and a full disk or a quota then is a SIGBUS.
+ */
+static const uint32_t copying_filesystems[] = {
+	0x9123683e, /* btrfs */
+	0xca451a4e, /* bcachefs */
+	0x3434,	    /* NILFS2 */
+};
+
+/*
  * Paths in the making, in static memory: a process may end in a signal handler that runs on a few KiB of
  * stack. One caller at a time: the start lock, and the end happens once.
  */
@@ -308,11 +318,22 @@ static struct gm_header owner_header(void)
 	return header;
 }
 
-static bool on_network_filesystem(const char *path)
+enum disk { DISK_LOCAL, DISK_COPYING, DISK_NETWORK };
+
+static bool is_one_of(uint32_t type, const uint32_t *types, size_t count)
+{
+	while (count)
+		if (types[--count] == type)
+			return true;
+	return false;
+}
+
+#define IS_ONE_OF(type, types) is_one_of(type, types, sizeof(types) / sizeof(*types))
+
+static enum disk disk_of(const char *path)
 {
 	char *directory = scratch.part, *slash;
 	struct statfs fs;
-	size_t i;
 
 	strcpy(directory, path);
 	slash = strrchr(directory, '/');
@@ -323,11 +344,10 @@ static bool on_network_filesystem(const char *path)
 	else
 		*slash = '\0';
 	if (statfs(directory, &fs) < 0)
-		return false;
-	for (i = 0; i < sizeof(network_filesystems) / sizeof(*network_filesystems); i++)
-		if ((uint32_t)fs.f_type == network_filesystems[i])
-			return true;
-	return false;
+		return DISK_LOCAL;
+	if (IS_ONE_OF((uint32_t)fs.f_type, network_filesystems))
+		return DISK_NETWORK;
+	return IS_ONE_OF((uint32_t)fs.f_type, copying_filesystems) ? DISK_COPYING : DISK_LOCAL;
 }
 
 /*
@@ -347,7 +367,7 @@ static int create_local_in(struct gm_place *place, const char *directory, const 
 				     directory, (unsigned)getuid(), getpid(), number) >=
 		    sizeof(place->path) - 16)
 			return -ENAMETOOLONG;
-		fd = on_network_filesystem(place->path) ? -EXDEV : create_owned(place->path, content);
+		fd = disk_of(place->path) != DISK_LOCAL ? -EXDEV : create_owned(place->path, content);
 	}
 	return fd;
 }
@@ -393,19 +413,26 @@ int gm_place_create(struct gm_place *place, const char *path)
 {
 	struct gm_header header = owner_header();
 	struct content content = {&header, sizeof(header)};
-	int error;
+	enum disk disk;
+	int fd;
 
 	place->wanted[0] = '\0';
-	error = make_absolute(place->path, path);
-	if (error < 0)
-		return error;
-	error = make_directories(place->path);
-	if (error < 0)
-		return error;
-	if (!on_network_filesystem(place->path))
+	fd = make_absolute(place->path, path);
+	if (fd >= 0)
+		fd = make_directories(place->path);
+	if (fd < 0)
+		return fd;
+	disk = disk_of(place->path);
+	if (disk == DISK_LOCAL)
 		return claim(place->path, &content);
 	strcpy(place->wanted, place->path);
-	return create_local(place, &content);
+	fd = create_local(place, &content);
+	if (fd != -EXDEV || disk == DISK_NETWORK)
+		return fd;
+	/* no other disk: it is right as long as there is space */
+	strcpy(place->path, place->wanted);
+	place->wanted[0] = '\0';
+	return claim(place->path, &content);
 }
 
 static int create_new(const char *path, const struct content *content)

@@ -19,8 +19,9 @@ struct gm_place {
 
 /*
  * Creates the file for `path`: makes missing directories (0700), keeps an existing finished file as
- * NAME.old1 and on, appends .PID to a name that a live process owns, and on a network filesystem puts
- * the live file on local disk with a pointer at `path`. Mode 0600, links are not followed. Returns a
+ * NAME.old1 and on, appends .PID to a name that a live process owns, and on a network filesystem, or one
+ * that copies on write (where there is another), puts the live file in $TMPDIR or /tmp with a pointer at
+ * `path`. Mode 0600, links are not followed. Returns a
  * descriptor open for reading and writing, or -errno.
  */
 int gm_place_create(struct gm_place *place, const char *path);
@@ -36,7 +37,7 @@ int gm_place_create_beside(struct gm_place *place, const struct gm_place *main, 
 /* Removes the file, and the pointer to it, that gm_place_create or _beside has just made. */
 void gm_place_remove(const struct gm_place *place);
 
-/* After a clean exit: moves a live file on local disk to the place it was wanted at. 0 or -errno. */
+/* After a clean exit: moves a live file in $TMPDIR or /tmp to the place it was wanted at. 0 or -errno. */
 int gm_place_settle(struct gm_place *place);
 
 /*

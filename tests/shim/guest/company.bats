@@ -118,7 +118,7 @@ with_allocator() {
 
 @test "jemalloc, before and after" { with_allocator libjemalloc.so.2 "$SHIM"; }
 @test "tcmalloc, before and after" { with_allocator libtcmalloc_minimal.so.4 "$SHIM"; }
-@test "mimalloc, before and after" { with_allocator 'libmimalloc.so.2*' "$SHIM"; }
+@test "mimalloc, before and after" { with_allocator 'libmimalloc.so.[23]*' "$SHIM"; }
 
 @test "static programs and static-pie run as they do" {
 	printf 'int main(void){return 42;}' > "$work/p.c"

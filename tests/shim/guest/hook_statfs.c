@@ -1,5 +1,5 @@
 /*
- * A preload under which directories below $NETWORK_DIRECTORY lie on NFS.
+ * A preload under which directories below $NETWORK_DIRECTORY lie on NFS, or on what has the number $DISK_TYPE.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -13,13 +13,13 @@ int statfs64(const char *path, void *fs);
 
 static int answer(const char *path, void *fs, const char *name)
 {
-	const char *network = getenv("NETWORK_DIRECTORY");
+	const char *network = getenv("NETWORK_DIRECTORY"), *type = getenv("DISK_TYPE");
 	int (*real)(const char *, void *) = (int (*)(const char *, void *))dlsym(RTLD_NEXT, name);
 	int result = real(path, fs);
 
 	/* f_type is the first member of both */
 	if (result == 0 && network && !strncmp(path, network, strlen(network)))
-		*(long *)fs = NFS;
+		*(long *)fs = type ? strtol(type, NULL, 0) : NFS;
 	return result;
 }
 
