@@ -1,58 +1,46 @@
 """What recording costs PyTorch: a host-bound training step (12 layers, d = 512, batch 8 x 128) and an
-inference loop over the same model (batch 1 x 128), both in each process.
+inference step of the same model (batch 1 x 128).
 
-torch_cost.py measure VARIANT       one process: prints its medians and its resident size as JSON
-torch_cost.py pairs SHIM FOLDER [N] N rounds of every variant in turn: a JSON line a run, then medians
+torch_cost.py pairs SHIM FOLDER [SETS [VARIANT...]]     SETS of processes, 5 unless said, one after another
+torch_cost.py measure VARIANT                           one process of a set, told what to do on its input
 
-VARIANT   plain       nothing; full and uncached differ from it by the environment only
+VARIANT   plain       nothing; those with the shim differ from it by the environment only
           full        the shim, full stacks
           uncached    the shim, GPUMEMTRACE_STACK_CACHE=off
+          disabled    the shim, GPUMEMTRACE_DISABLE=1
           history     torch.cuda.memory._record_memory_history, stacks="all"
           profiler    torch.profiler with profile_memory and with_stack
+
+What a neighbour takes from the machine differs from second to second, by more than what is measured. A
+set's processes, one a variant, therefore live at the same time on the same processors and take turns, a
+few steps each, in an order drawn anew each time, while the others wait. A set's figure is the median over
+its turns of a turn's median step to that of plain's in the same turn. FOLDER gets torch_cost.jsonl.
 """
-import contextlib
 import json
 import os
+import random
 import resource
 import statistics
 import subprocess
 import sys
 import time
 
-WARM_UP, STEPS, FORWARDS = 15, 40, 100
-VARIANTS = ("plain", "full", "uncached", "history", "profiler")
-LIMIT_S = 120
+WARM_UP, TURNS, STEPS, FORWARDS = 15, 16, 8, 24
+VARIANTS = ("plain", "full", "history")
+PROCESSORS = 4
+SHIM = {"full": {}, "uncached": {"GPUMEMTRACE_STACK_CACHE": "off"}, "disabled": {"GPUMEMTRACE_DISABLE": "1"}}
 
 
-def blocks():
-    import torch
-    return torch.cuda.memory_stats()["allocation.all.allocated"]
-
-
-def timed(step, count):
-    """Median of `count` steps in ms, and the blocks that PyTorch handed out in one."""
-    import torch
-    times = []
-    for i in range(WARM_UP + count):
-        if i == WARM_UP:
-            before = blocks()
-        start = time.perf_counter()
-        step()
-        torch.cuda.synchronize()
-        times.append(1000 * (time.perf_counter() - start))
-    return round(statistics.median(times[WARM_UP:]), 3), (blocks() - before) // count
-
-
-def recorder(variant):
+def start_recorder(variant):
     import torch
     if variant == "history":
         torch.cuda.memory._record_memory_history(stacks="all")
     if variant == "profiler":
-        return torch.profiler.profile(profile_memory=True, with_stack=True)
-    return contextlib.nullcontext()
+        torch.profiler.profile(profile_memory=True, with_stack=True).start()
 
 
-def measure(variant):
+def steps():
+    """The functions that make one step each."""
     import torch
 
     torch.manual_seed(0)
@@ -62,68 +50,128 @@ def measure(variant):
     data = torch.randn(8, 128, 512, device="cuda")
 
     def train():
+        model.train()
         loss = model(data).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
 
     @torch.inference_mode()
-    def forward():
+    def inference():
+        model.eval()
         model(data[:1])
 
-    with recorder(variant):
-        train_ms, train_blocks = timed(train, STEPS)
-        model.eval()
-        forward_ms, forward_blocks = timed(forward, FORWARDS)
-        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(json.dumps({"train_ms": train_ms, "train_blocks": train_blocks, "inference_ms": forward_ms,
-                          "inference_blocks": forward_blocks, "max_rss_mib": round(rss / 1024, 1)}), flush=True)
-        os._exit(0)  # what a recorder does with its events afterwards is not the step's cost
+    return {"train": train, "inference": inference}
 
 
-def environment(variant, shim, path):
-    if variant not in ("full", "uncached"):
-        return {}
-    return {"LD_PRELOAD": shim, "GPUMEMTRACE_OUT": path, "GPUMEMTRACE_QUIET": "1",
-            "GPUMEMTRACE_STACK_CACHE": "off" if variant == "uncached" else "on"}
+def timed(step, count):
+    """Median of `count` steps in ms, after one that is not counted."""
+    import torch
+    times = []
+    for _ in range(1 + count):
+        start = time.perf_counter()
+        step()
+        torch.cuda.synchronize()
+        times.append(1000 * (time.perf_counter() - start))
+    return statistics.median(times[1:])
 
 
-def run(variant, shim, path):
-    done = subprocess.run([sys.executable, __file__, "measure", variant], stdout=subprocess.PIPE, check=True,
-                          timeout=LIMIT_S, env={**os.environ, **environment(variant, shim, path)})
-    return json.loads(done.stdout.splitlines()[-1])
+def blocks(step):
+    """How many blocks PyTorch hands out in a step."""
+    import torch
+    before = torch.cuda.memory_stats()["allocation.all.allocated"]
+    step()
+    return torch.cuda.memory_stats()["allocation.all.allocated"] - before
 
 
-def median_of_pairs(rows, variant, figure, against):
-    values = [against(row[variant][figure], row["plain"][figure]) for row in rows]
-    return statistics.median(values), min(values), max(values)
+def measure(variant):
+    functions = steps()
+    start_recorder(variant)
+    for step in functions.values():
+        timed(step, WARM_UP)
+    print(json.dumps({name: blocks(step) for name, step in functions.items()}), flush=True)
+    for line in sys.stdin:
+        name, count = line.split()
+        print(json.dumps(timed(functions[name], int(count))), flush=True)
+    print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024), flush=True)
+    os._exit(0)  # what a recorder does with its events afterwards is not the step's cost
 
 
-def summary(rows):
-    for variant in VARIANTS[1:]:
-        texts = ["%s %+.1f %% (%+.1f to %+.1f)" %
-                 (name, *median_of_pairs(rows, variant, f"{name}_ms", lambda x, y: 100 * (x / y - 1)))
-                 for name in ("train", "inference")]
-        memory = "resident %+.0f MiB (%+.0f to %+.0f)" % median_of_pairs(
-            rows, variant, "max_rss_mib", lambda x, y: x - y)
-        print(f"{variant}: {texts[0]}, {texts[1]}, {memory}", flush=True)
+def start(variant, shim, path):
+    environment = dict(os.environ)
+    if variant in SHIM:
+        environment.update(SHIM[variant], LD_PRELOAD=shim, GPUMEMTRACE_OUT=path, GPUMEMTRACE_QUIET="1")
+    return subprocess.Popen([sys.executable, __file__, "measure", variant], text=True, env=environment,
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
-def pairs(shim, folder, count):
-    rows = []
-    for i in range(count):
-        rows.append({})
-        for variant in VARIANTS:
-            result = rows[-1][variant] = run(variant, shim, f"{folder}/cost.{variant}.{i}.gmt")
-            line = json.dumps({"round": i, "variant": variant, **result})
-            print(line, flush=True)
-            with open(f"{folder}/torch_cost.jsonl", "a") as lines:
-                lines.write(line + "\n")
-    summary(rows)
+def ask(worker, request):
+    worker.stdin.write(request)
+    worker.stdin.flush()
+    return json.loads(worker.stdout.readline())
+
+
+def end(worker):
+    worker.stdin.close()
+    resident = json.loads(worker.stdout.readline())
+    if worker.wait():
+        raise SystemExit(f"a process ended with {worker.returncode}")
+    return resident
+
+
+def one_set(shim, folder, number, variants):
+    """Per variant: the medians of its turns of either step, blocks and resident MiB."""
+    workers = {v: start(v, shim, f"{folder}/cost.{v}.{number}.gmt") for v in variants}
+    result = {v: {"blocks": json.loads(worker.stdout.readline()), "train": [], "inference": []}
+              for v, worker in workers.items()}
+    for turn in range(TURNS):
+        for name, count in (("train", STEPS), ("inference", FORWARDS)):
+            for variant in random.sample(variants, len(variants)):
+                result[variant][name].append(ask(workers[variant], f"{name} {count}\n"))
+    for variant, worker in workers.items():
+        result[variant]["resident_mib"] = end(worker)
+    return result
+
+
+def ratio(result, variant, name):
+    return statistics.median(ours / plain for ours, plain in
+                             zip(result[variant][name], result["plain"][name]))
+
+
+def spread(values, text):
+    return f"{text} ({text} to {text})" % (statistics.median(values), min(values), max(values))
+
+
+def summary(results, variants):
+    for variant in variants:
+        lines = [variant]
+        for name in ("train", "inference"):
+            medians = [statistics.median(r[variant][name]) for r in results]
+            lines.append(f"{name} {spread(medians, '%.2f')} ms")
+            if variant != "plain":
+                lines.append(spread([100 * (ratio(r, variant, name) - 1) for r in results], "%+.1f") + " %")
+        lines.append(spread([r[variant]["resident_mib"] - r["plain"]["resident_mib"] for r in results],
+                            "%+.0f") + " MiB")
+        print(", ".join(lines), flush=True)
+
+
+def pairs(shim, folder, sets, variants):
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:PROCESSORS])
+    results = []
+    for number in range(sets):
+        results.append(one_set(shim, folder, number, variants))
+        print(f"set {number}:", ", ".join(
+            f"{v} {statistics.median(results[-1][v]['train']):.2f} ms {ratio(results[-1], v, 'train'):.3f}"
+            for v in variants), flush=True)
+        with open(f"{folder}/torch_cost.jsonl", "a") as lines:
+            lines.write(json.dumps(results[-1]) + "\n")
+    print("blocks a step:", json.dumps(results[0]["plain"]["blocks"]))
+    summary(results, variants)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "measure":
         measure(sys.argv[2])
     else:
-        pairs(sys.argv[2], sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else 3)
+        pairs(sys.argv[2], sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else 5,
+              sys.argv[5:] or list(VARIANTS))
