@@ -170,9 +170,9 @@ static void lose(uint64_t time_ns)
 /* Room for one entry, or NULL: it is lost, and counted. */
 static uint8_t *room(uint64_t time_ns)
 {
-	uint8_t *end = (uint8_t *)journal.chunk + GM_JOURNAL_CHUNK_BYTES;
+	const uint8_t *start = (const uint8_t *)journal.chunk;
 
-	if (journal.chunk && (size_t)(end - journal.at) >= GM_JOURNAL_ENTRY_BYTES)
+	if (start && (size_t)(start + GM_JOURNAL_CHUNK_BYTES - journal.at) >= GM_JOURNAL_ENTRY_BYTES)
 		return journal.at;
 	if (!journal.loss && next_chunk(time_ns))
 		return journal.at;
