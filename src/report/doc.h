@@ -281,6 +281,7 @@ struct gm_doc {
 /* What a command asks of loading and judging; the common options of contract.md. */
 struct gm_options {
 	bool symbols;
+	bool symbol_cache; /* names are kept in the user's cache and taken from there */
 	int device;	 /* -1: all */
 	int kind, level; /* -1: all */
 	unsigned warmup;

@@ -130,7 +130,7 @@ static void open_docs(struct gm_job *job, char **paths, unsigned count,
 	char error[1024];
 
 	if (options->symbols)
-		shared.shared_symbols = job->symbols = gm_symbols_new(&job->arena);
+		shared.shared_symbols = job->symbols = gm_symbols_new(&job->arena, options->symbol_cache);
 	for (unsigned i = 0; i < count; i++) {
 		struct gm_doc *doc = gm_doc_open(paths[i], &shared, error, sizeof(error));
 

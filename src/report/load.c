@@ -378,7 +378,7 @@ static void begin_symbols(struct gm_doc *doc, const struct gm_options *options)
 	if (!options->symbols)
 		return;
 	doc->shared_symbols = options->shared_symbols != NULL;
-	doc->symbols = doc->shared_symbols ? options->shared_symbols : gm_symbols_new(&doc->arena);
+	doc->symbols = doc->shared_symbols ? options->shared_symbols : gm_symbols_new(&doc->arena, options->symbol_cache);
 	gm_symbols_begin(doc->symbols);
 }
 

@@ -6,7 +6,9 @@
  */
 #include "report/symbolize.h"
 #include "report/debug_files.h"
+#include "report/symbol_cache.h"
 #include "report/symbol_index.h"
+#include "report/symbol_source.h"
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
@@ -23,7 +25,9 @@ struct module {
 	enum gm_missing reason;	       /* why; GM_MISSING_REASONS if it can be */
 	struct gm_symbol_index *index; /* once enough was asked */
 	unsigned asked;		       /* how often its symbols were */
-	unsigned document;	       /* the latest that asked for it */
+	struct gm_symbol_source source;
+	struct gm_symbol_answers answers;
+	unsigned document; /* the latest that asked for it */
 	struct module *next;
 };
 
@@ -31,29 +35,39 @@ struct gm_symbols {
 	struct gm_arena *arena;
 	struct module *modules; /* the latest opened first */
 	unsigned document;
+	int cache; /* directory; -1: there is none */
 };
 
-static char *debug_path; /* libdwfl's default search path */
-
-static const Dwfl_Callbacks callbacks = {
-	.find_elf = dwfl_build_id_find_elf,
-	.find_debuginfo = dwfl_standard_find_debuginfo,
-	.section_address = dwfl_offline_section_address,
-	.debuginfo_path = &debug_path,
-};
-
-struct gm_symbols *gm_symbols_new(struct gm_arena *arena)
+struct gm_symbols *gm_symbols_new(struct gm_arena *arena, bool use_cache)
 {
 	struct gm_symbols *symbols = gm_arena_alloc(arena, 1, sizeof(*symbols));
 
 	symbols->arena = arena;
+	symbols->cache = use_cache ? gm_symbol_cache_open() : -1;
 	return symbols;
+}
+
+static void keep_answers(const struct gm_symbols *symbols)
+{
+	bool any = false;
+
+	for (const struct module *m = symbols->modules; m; m = m->next)
+		if (m->answers.added_count) {
+			gm_symbol_cache_write(symbols->cache, m->build_id, m->build_id_bytes,
+					      m->source.text, &m->answers);
+			any = true;
+		}
+	if (any)
+		gm_symbol_cache_trim(symbols->cache, GM_SYMBOL_CACHE_BYTES);
+	if (symbols->cache >= 0)
+		close(symbols->cache);
 }
 
 void gm_symbols_free(struct gm_symbols *symbols)
 {
 	if (!symbols)
 		return;
+	keep_answers(symbols);
 	for (struct module *m = symbols->modules; m; m = m->next) {
 		gm_symbol_index_free(m->index);
 		if (m->session)
@@ -84,7 +98,7 @@ static enum gm_missing try_file(struct module *module, const char *path, int fd)
 {
 	if (fd < 0)
 		return GM_MISSING_FILE;
-	module->session = dwfl_begin(&callbacks);
+	module->session = dwfl_begin(&gm_symbol_callbacks);
 	if (module->session) {
 		dwfl_report_begin(module->session);
 		/* The descriptor is the session's if it is taken. */
@@ -93,8 +107,10 @@ static enum gm_missing try_file(struct module *module, const char *path, int fd)
 	}
 	if (!module->dwfl)
 		close(fd);
-	else if (same_build(module))
+	else if (same_build(module)) {
+		gm_symbol_source_attach(&module->source, module->dwfl);
 		return GM_MISSING_REASONS;
+	}
 	if (module->session)
 		dwfl_end(module->session);
 	module->session = NULL;
@@ -104,10 +120,30 @@ static enum gm_missing try_file(struct module *module, const char *path, int fd)
 	return GM_MISSING_BUILD;
 }
 
+/* As try_file; what earlier runs found out about a module that can be used is taken in. */
+static enum gm_missing use_file(struct gm_symbols *symbols, struct module *module, const char *path,
+				int fd)
+{
+	int copy = symbols->cache >= 0 && fd >= 0 && module->build_id_bytes
+			   ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
+			   : -1;
+	enum gm_missing reason = try_file(module, path, fd);
+
+	if (copy < 0)
+		return reason;
+	if (reason == GM_MISSING_REASONS)
+		gm_symbol_source_describe(symbols->arena, &module->source, path, copy);
+	close(copy);
+	if (module->source.text)
+		gm_symbol_cache_read(symbols->arena, symbols->cache, module->build_id,
+				     module->build_id_bytes, module->source.text, &module->answers);
+	return reason;
+}
+
 /* The file at the recorded path, else one of the same build id from elsewhere. */
 static void open_module(struct gm_symbols *symbols, struct module *module)
 {
-	enum gm_missing reason = try_file(module, module->path,
+	enum gm_missing reason = use_file(symbols, module, module->path,
 					  open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 	const char *path;
 	int fd;
@@ -115,7 +151,7 @@ static void open_module(struct gm_symbols *symbols, struct module *module)
 	if (reason != GM_MISSING_REASONS && module->build_id_bytes) {
 		fd = gm_debug_file_open(symbols->arena, module->build_id, module->build_id_bytes,
 					&path);
-		if (fd >= 0 && try_file(module, path, fd) == GM_MISSING_REASONS)
+		if (fd >= 0 && use_file(symbols, module, path, fd) == GM_MISSING_REASONS)
 			reason = GM_MISSING_REASONS;
 	}
 	module->reason = reason;
@@ -162,7 +198,7 @@ static Dwarf_Die *find_unit(Dwfl_Module *module, Dwarf_Addr address, Dwarf_Addr 
 	return NULL;
 }
 
-static const char *die_name(struct gm_symbols *symbols, Dwarf_Die *die)
+static const char *die_name(Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
 	const char *name = NULL;
@@ -172,7 +208,7 @@ static const char *die_name(struct gm_symbols *symbols, Dwarf_Die *die)
 		name = dwarf_formstring(&attribute);
 	if (!name)
 		name = dwarf_diename(die);
-	return name ? gm_demangle(symbols->arena, name) : NULL;
+	return name;
 }
 
 /* Where an inlined function was called: file and line. */
@@ -211,7 +247,7 @@ static unsigned inlined_frames(struct gm_symbols *symbols, Dwarf_Die *unit, Dwar
 
 		if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
 			continue;
-		frame->function = die_name(symbols, &nest[i]);
+		frame->function = die_name(&nest[i]);
 		filled++;
 		if (tag == DW_TAG_subprogram)
 			break;
@@ -258,43 +294,72 @@ static const char *tidy_path(struct gm_arena *arena, const char *path)
 	return text;
 }
 
+/*
+ * What the module's files say about an offset: names as they stand there. Returns how many frames,
+ * at least 1; `*whole` tells that it is all that will ever be said by these files.
+ */
+static unsigned ask_files(struct gm_symbols *symbols, struct module *module, uint64_t offset,
+			  struct gm_frame *frames, unsigned most, bool *whole)
+{
+	Dwarf_Addr bias = 0, address = offset ? offset - 1 : 0;
+	Dwarf_Die *unit = find_unit(module->dwfl, address, &bias);
+	Dwfl_Line *line = dwfl_module_getsrc(module->dwfl, address);
+	unsigned filled = 0;
+	int number;
+
+	/* Names of a split unit are in a file beside it, which may come later. */
+	*whole = !unit ||
+		 (!dwarf_hasattr(unit, DW_AT_dwo_name) && !dwarf_hasattr(unit, DW_AT_GNU_dwo_name));
+	if (unit)
+		filled = inlined_frames(symbols, unit, address - bias, frames, most);
+	if (line) {
+		const char *file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
+
+		frames[0].file = file ? gm_arena_strdup(symbols->arena, file) : NULL;
+		frames[0].line = number > 0 ? (uint32_t)number : 0;
+	}
+	if (filled == 0) {
+		const char *name = symbol_name(module, address);
+
+		frames[0].function = name ? gm_arena_strdup(symbols->arena, name) : NULL;
+		filled = 1;
+	}
+	return filled;
+}
+
+/* The same from what was asked at another time, if it was. */
+static unsigned find_frames(struct gm_symbols *symbols, struct module *module, uint64_t offset,
+			    struct gm_frame *frames, unsigned most)
+{
+	const struct gm_symbol_answer *answer = gm_symbol_answers_find(&module->answers, offset);
+	unsigned filled;
+	bool whole;
+
+	if (answer && answer->count <= most) {
+		memcpy(frames, answer->frames, answer->count * sizeof(*frames));
+		return answer->count;
+	}
+	filled = ask_files(symbols, module, offset, frames, most, &whole);
+	if (whole && module->source.text)
+		gm_symbol_answers_add(symbols->arena, &module->answers, offset, frames, filled);
+	return filled;
+}
+
 unsigned gm_symbols_look_up(struct gm_symbols *symbols, const struct gm_module_record *record,
 			    const char *path, uint64_t offset, struct gm_frame *frames,
 			    unsigned most)
 {
 	struct module *module = find_module(symbols, record, path);
-	Dwarf_Addr bias = 0, address = offset ? offset - 1 : 0;
-	unsigned filled = 0;
-	Dwarf_Die *unit;
-	Dwfl_Line *line;
-	int number;
+	unsigned filled = 1;
 
 	memset(frames, 0, most * sizeof(*frames));
-	if (module->dwfl) {
-		unit = find_unit(module->dwfl, address, &bias);
-		if (unit)
-			filled = inlined_frames(symbols, unit, address - bias, frames, most);
-		line = dwfl_module_getsrc(module->dwfl, address);
-		if (line) {
-			const char *file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
-
-			frames[0].file = file ? gm_arena_strdup(symbols->arena, file) : NULL;
-			frames[0].line = number > 0 ? (uint32_t)number : 0;
-		}
-		if (filled == 0) {
-			const char *name = symbol_name(module, address);
-
-			if (name)
-				frames[0].function = gm_demangle(
-					symbols->arena, gm_arena_strdup(symbols->arena, name));
-		}
-	}
-	if (filled == 0)
-		filled = 1;
+	if (module->dwfl)
+		filled = find_frames(symbols, module, offset, frames, most);
 	for (unsigned i = 0; i < filled; i++) {
+		frames[i].function = gm_demangle(symbols->arena, frames[i].function);
+		frames[i].file = tidy_path(symbols->arena, frames[i].file);
 		frames[i].module = path;
 		frames[i].offset = offset;
-		frames[i].file = tidy_path(symbols->arena, frames[i].file);
 	}
 	return filled;
 }

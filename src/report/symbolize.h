@@ -10,7 +10,11 @@
 
 struct gm_symbols;
 
-struct gm_symbols *gm_symbols_new(struct gm_arena *arena);
+/*
+ * `use_cache`: what earlier runs found out is taken from the user's cache (symbol_cache.h), and
+ * what this one finds out is kept there by gm_symbols_free. The answers are the same without.
+ */
+struct gm_symbols *gm_symbols_new(struct gm_arena *arena, bool use_cache);
 void gm_symbols_free(struct gm_symbols *symbols);
 
 /* Another document begins: the modules that gm_symbols_missing tells of are its own. */

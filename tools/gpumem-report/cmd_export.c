@@ -59,7 +59,7 @@ static int write_in_place(struct gm_cli *cli, const struct gm_export_format *for
 	int rc = 0;
 
 	if (options.symbols)
-		options.shared_symbols = gm_symbols_new(&arena);
+		options.shared_symbols = gm_symbols_new(&arena, options.symbol_cache);
 	for (unsigned i = 0; i < cli->words_count && !rc; i++) {
 		struct gm_doc *doc = gm_doc_open(cli->words[i], &options, error, sizeof(error));
 

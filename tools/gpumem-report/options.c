@@ -108,6 +108,13 @@ static const char *no_symbols(struct gm_cli *cli, const char *text)
 	return NULL;
 }
 
+static const char *no_symbol_cache(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->options.symbol_cache = false;
+	return NULL;
+}
+
 static const char *color(struct gm_cli *cli, const char *text)
 {
 	static const char *const names[] = {"never", "always", "auto"};
@@ -238,6 +245,8 @@ static const struct gm_option options[] = {
 	{"--rules", "FILE", GM_EVERY, true, rules,
 	 "more rules of what frames mean, before the built-in ones"},
 	{"--no-symbols", NULL, GM_EVERY, false, no_symbols, "do not look up functions and lines"},
+	{"--no-symbol-cache", NULL, GM_EVERY, false, no_symbol_cache,
+	 "look them up anew, keep none for the next time"},
 	{"--full", NULL, GM_EVERY, false, full, "whole stacks and names"},
 	{"--color", "WHEN", GM_EVERY, false, color, "auto, always or never"},
 	{"-q", NULL, GM_EVERY, false, quiet, "less: only the answer"},
@@ -305,6 +314,7 @@ static void defaults(struct gm_cli *cli)
 {
 	cli->options = (struct gm_options){
 		.symbols = true,
+		.symbol_cache = true,
 		.device = -1,
 		.kind = -1,
 		.level = -1,

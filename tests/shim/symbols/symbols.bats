@@ -89,3 +89,59 @@ first_two='[.stack[:2][] | [.function, (.file // "" | sub(".*/"; "")), .line]]'
 		[ "$(site '.stack[0].function')" = '"<grow::Pool<u64> as grow::Grow>::grow"' ]
 	done
 }
+
+# cached: the document by way of a cache of this test's own; what is in the cache is $cache.
+cached() {
+	XDG_CACHE_HOME=$work/cache "$REPORT" summary --json "$work/out.gmt" > "$work/document"
+	cache=$(echo "$work"/cache/gpumemtrace/*)
+}
+
+# rename_in FILE OLD NEW: other answers, with the check sum that they need.
+rename_in() {
+	python3 - "$@" <<- 'END'
+		import struct, sys, zlib
+		name, old, new = sys.argv[1:]
+		data = open(name, "rb").read().replace(old.encode(), new.encode())
+		open(name, "wb").write(data[:8] + struct.pack("=I", zlib.crc32(data[12:])) + data[12:])
+	END
+}
+
+@test "the document is the same with the cache of names, without it, and with a damaged one" {
+	cp "$PROGRAMS/keep" "$work/keep"
+	traced "$work/keep"
+	XDG_CACHE_HOME=$work/cache "$REPORT" summary --json --no-symbol-cache "$work/out.gmt" > "$work/plain"
+	[ ! -e "$work/cache" ]
+	for time in first second; do
+		cached
+		cmp "$work/plain" "$work/document"
+	done
+	[ "$(site "$first_two")" = "$named" ]
+	first=${cache%% *}
+	cp "$first" "$work/whole"
+	for at in $(seq 0 31 $(($(stat -c %s "$first") - 1))); do
+		printf '\377\200' | dd of="$first" bs=1 seek="$at" conv=notrunc status=none
+		cached
+		cmp "$work/plain" "$work/document"
+		cmp "$work/whole" "$first" # written anew
+	done
+	HOME= XDG_CACHE_HOME= "$REPORT" summary --json "$work/out.gmt" | cmp "$work/plain" -
+}
+
+@test "names come from the cache, but not once debug information comes or goes" {
+	cp "$PROGRAMS/keep" "$work/keep"
+	objcopy --only-keep-debug "$work/keep" "$work/keep.debug"
+	(cd "$work" && objcopy --strip-all --add-gnu-debuglink=keep.debug keep)
+	mv "$work/keep.debug" "$work/elsewhere"
+	traced "$work/keep"
+	cached
+	[ "$(site '.stack[0].function')" = null ]
+	cp "$work/elsewhere" "$work/keep.debug"
+	cached
+	[ "$(site "$first_two")" = "$named" ]
+	for file in $cache; do rename_in "$file" keep.c kept.c; done
+	cached
+	[ "$(site '.stack[0].file | sub(".*/"; "")')" = '"kept.c"' ]
+	rm "$work/keep.debug"
+	cached
+	[ "$(site '.stack[0].function')" = null ]
+}
