@@ -140,9 +140,11 @@ static bool subscribe(struct gm_cupti_answer *answer)
 	CUptiResult error;
 
 	_Static_assert(sizeof(answer->text) >= NAME_BYTES, "room for a subscriber's name");
-	if (cupti.subscribe_v2)
-		error = cupti.subscribe_v2(&cupti.subscriber, told, NULL, &params);
-	else
+	error = cupti.subscribe_v2 ? cupti.subscribe_v2(&cupti.subscriber, told, NULL, &params)
+				   : CUPTI_ERROR_INVALID_PARAMETER;
+	/* one that knows its parameters by another size: nothing but names is lost */
+	if (error == CUPTI_ERROR_INVALID_PARAMETER ||
+	    error == CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT)
 		error = cupti.subscribe(&cupti.subscriber, told, NULL);
 	answer->text[NAME_BYTES - 1] = '\0';
 	return error == CUPTI_SUCCESS || fail(answer, error);

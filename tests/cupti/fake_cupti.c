@@ -8,7 +8,11 @@
  *   FAKE_CUPTI_ERROR     what cuptiSubscribe answers
  *   FAKE_CUPTI_SHIFT     ids are this much higher than the header's
  *   FAKE_CUPTI_LACKS     a function this version does not know
+ *   FAKE_CUPTI_SIZE      the bytes that cuptiSubscribe_v2 wants its parameters to have
  *   FAKE_CUPTI_LOST_END  number of the cuMemAlloc_v2 call whose end is never told (a longjmp)
+ *
+ * What may wait for threads inside CUDA, cuptiFinalize and cuptiActivityFlushAll, ends the process
+ * here.
  *
  * -DFAKE_OLD: without cuptiSubscribe_v2; -DFAKE_INCOMPLETE: without cuptiEnableCallback.
  */
@@ -185,7 +189,7 @@ EXPORT CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber,
 {
 	CUptiResult result;
 
-	if (params->structSize != CUpti_SubscriberParams_STRUCT_SIZE)
+	if (params->structSize != number("FAKE_CUPTI_SIZE", CUpti_SubscriberParams_STRUCT_SIZE))
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	result = cuptiSubscribe(subscriber, callback, user);
 	if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && params->oldSubscriberName)
@@ -195,6 +199,18 @@ EXPORT CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle *subscriber,
 	return result;
 }
 #endif
+
+/* The shim looks functions up, so a name is all that these have in common with CUPTI's. */
+EXPORT CUptiResult cuptiFinalize(void)
+{
+	abort();
+}
+
+EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag)
+{
+	(void)flag;
+	abort();
+}
 
 EXPORT CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
 {

@@ -45,6 +45,21 @@ falls_back() {
 	FAKE_CUPTI_VERSION=140000 falls_back "$work/lib/libcupti.so.13 has API version 140000"
 }
 
+@test "CUDA 11.8 to 13: used, whatever the number" {
+	for version in 18 24 28 130000 130002 139999; do
+		FAKE_CUPTI_VERSION=$version seen cupti "$PROGRAMS/families_sim13" device
+		is cupti .backend '"cupti"'
+	done
+}
+
+@test "a libcupti whose subscription has other parameters: subscribed in the older way" {
+	FAKE_CUPTI_SIZE=48 seen cupti "$PROGRAMS/families_sim13" device
+	[ ! -s "$work/error" ]
+	is cupti .backend '"cupti"'
+	FAKE_CUPTI_SIZE=48 FAKE_CUPTI_HOLDER=x falls_back \
+		"it has room for one subscriber, and another tool (torch.profiler"
+}
+
 @test "CUPTI refuses with an error: its words are said" {
 	FAKE_CUPTI_ERROR=35 falls_back "$work/lib/libcupti.so.13 says CUPTI_ERROR_NUMBER_35 (35)"
 }
