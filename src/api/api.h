@@ -106,7 +106,7 @@ struct gm_call {
 	uint32_t ticket_record, ticket_owner;
 	uint64_t ticket_serial;
 	uint64_t free_before;	/* bytes: free, or used where there is no context yet */
-	uint64_t own_before;	/* this process's, by NVML */
+	uint64_t own_before;	/* this process's, by NVML; what a pool that is trimmed held */
 	int64_t explained_before; /* what the books explained then */
 };
 

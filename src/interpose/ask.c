@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define ATTRIBUTE_DEVICE_ORDINAL 9 /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
+#define POOL_RELEASE_THRESHOLD	 4
 #define POOL_RESERVED_CURRENT 5 /* and the three after it: reserved high, used current, used high */
 
 static struct {
@@ -139,6 +140,17 @@ bool gm_ask_pool_figures(uint64_t pool, struct gm_pool_figures *figures)
 				       out[i]) != GM_CUDA_SUCCESS)
 			return false;
 	return true;
+}
+
+uint64_t gm_ask_pool_threshold(uint64_t pool)
+{
+	uint64_t bytes;
+
+	if (!ask.pool_attribute ||
+	    ask.pool_attribute((CUmemoryPool)(uintptr_t)pool, POOL_RELEASE_THRESHOLD, &bytes) !=
+		    GM_CUDA_SUCCESS)
+		return GM_NO_BYTES;
+	return bytes < GM_NO_BYTES ? bytes : GM_NO_BYTES - 1;
 }
 
 bool gm_ask_graph_figures(int device, struct gm_pool_figures *figures)

@@ -57,6 +57,9 @@ uint64_t gm_ask_array_bytes(uint64_t array, bool mipmapped);
 
 /* All four figures of a pool, of a device's graph memory; false if the driver does not say. */
 bool gm_ask_pool_figures(uint64_t pool, struct gm_pool_figures *figures);
+
+/* What the pool keeps at waits; GM_NO_BYTES - 1 is everything, GM_NO_BYTES that the driver does not say. */
+uint64_t gm_ask_pool_threshold(uint64_t pool);
 bool gm_ask_graph_figures(int device, struct gm_pool_figures *figures);
 
 /* The memory nodes of a graph and of the graphs inside it, in the order they were made. */

@@ -84,10 +84,3 @@ void gm_end_graph_exec_destroy(struct gm_call *call, const struct gm_row *row, i
 	if (result == GM_CUDA_SUCCESS && gm_track_graph_nodes())
 		gm_track_graph_exec_destroyed(call->exec);
 }
-
-void gm_end_graph_trim(struct gm_call *call, const struct gm_row *row, int result)
-{
-	(void)row;
-	if (result == GM_CUDA_SUCCESS && call->device >= 0)
-		gm_sample_pool(gm_graph_pool_of(call->device), true);
-}

@@ -1,5 +1,6 @@
 /*
- * Roles of pools and of waits: which pool an allocation comes from, and when its attributes are asked.
+ * Roles of pools and of waits: which pool an allocation comes from, and when its attributes are
+ * asked.
  */
 #include "interpose/ask.h"
 #include "interpose/role_steps.h"
@@ -58,7 +59,7 @@ uint32_t gm_graph_pool_of(int device)
 
 void gm_sample_pool(uint32_t pool, bool now)
 {
-	struct gm_pool_figures figures;
+	struct gm_pool_figures figures = {.release_threshold_bytes = GM_NO_BYTES};
 	uint64_t handle, changes;
 	unsigned type, i;
 	int device;
@@ -66,6 +67,8 @@ void gm_sample_pool(uint32_t pool, bool now)
 	if (pool == GM_NONE || (!now && !gm_track_pool_due(pool)) ||
 	    !gm_track_pool_handle(pool, &handle, &device, &type))
 		return;
+	if (handle && (now || !gm_track_pool_configured(pool)))
+		figures.release_threshold_bytes = gm_ask_pool_threshold(handle);
 	for (i = 0; i < TRIES; i++) {
 		changes = gm_track_pool_changes(pool);
 		if (type == GM_POOL_GRAPH ? !gm_ask_graph_figures(device, &figures)
@@ -106,8 +109,8 @@ void gm_end_pool_create(struct gm_call *call, const struct gm_row *row, int resu
 
 	(void)row;
 	if (result == GM_CUDA_SUCCESS)
-		gm_track_pool(gm_read_out(call), on_device ? location->id : GM_HOST, GM_POOL_EXPLICIT,
-			      gm_take_stack(call, 0, NULL));
+		gm_track_pool(gm_read_out(call), on_device ? location->id : GM_HOST,
+			      GM_POOL_EXPLICIT, gm_take_stack(call, 0, NULL));
 }
 
 void gm_end_pool_import(struct gm_call *call, const struct gm_row *row, int result)
@@ -127,11 +130,44 @@ void gm_end_pool_destroy(struct gm_call *call, const struct gm_row *row, int res
 	forget_current(); /* a device whose pool it was is back at its default */
 }
 
+static void begin_trim(struct gm_call *call, uint32_t pool)
+{
+	gm_sample_pool(pool, true);
+	call->own_before = gm_track_pool_reserved(pool);
+}
+
+static void end_trim(const struct gm_call *call, uint32_t pool, int result)
+{
+	if (result != GM_CUDA_SUCCESS)
+		return;
+	gm_sample_pool(pool, true);
+	gm_track_pool_trimmed(pool, call->own_before);
+}
+
+void gm_begin_pool_trim(struct gm_call *call, const struct gm_row *row)
+{
+	(void)row;
+	begin_trim(call, gm_track_pool_known(call->pool));
+}
+
 void gm_end_pool_trim(struct gm_call *call, const struct gm_row *row, int result)
 {
 	(void)row;
-	if (result == GM_CUDA_SUCCESS)
-		gm_sample_pool(gm_track_pool_known(call->pool), true);
+	end_trim(call, gm_track_pool_known(call->pool), result);
+}
+
+void gm_begin_graph_trim(struct gm_call *call, const struct gm_row *row)
+{
+	(void)row;
+	if (call->device >= 0)
+		begin_trim(call, gm_graph_pool_of(call->device));
+}
+
+void gm_end_graph_trim(struct gm_call *call, const struct gm_row *row, int result)
+{
+	(void)row;
+	if (call->device >= 0)
+		end_trim(call, gm_graph_pool_of(call->device), result);
 }
 
 void gm_end_pool_set(struct gm_call *call, const struct gm_row *row, int result)

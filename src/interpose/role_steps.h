@@ -59,6 +59,7 @@ void gm_end_reset(struct gm_call *call, const struct gm_row *row, int result);
 void gm_end_pool_create(struct gm_call *call, const struct gm_row *row, int result);
 void gm_end_pool_import(struct gm_call *call, const struct gm_row *row, int result);
 void gm_end_pool_destroy(struct gm_call *call, const struct gm_row *row, int result);
+void gm_begin_pool_trim(struct gm_call *call, const struct gm_row *row);
 void gm_end_pool_trim(struct gm_call *call, const struct gm_row *row, int result);
 void gm_end_pool_set(struct gm_call *call, const struct gm_row *row, int result);
 void gm_end_sync(struct gm_call *call, const struct gm_row *row, int result);
@@ -68,6 +69,7 @@ void gm_end_graph_instantiate(struct gm_call *call, const struct gm_row *row, in
 void gm_end_graph_launch(struct gm_call *call, const struct gm_row *row, int result);
 void gm_begin_graph_destroy(struct gm_call *call, const struct gm_row *row);
 void gm_end_graph_exec_destroy(struct gm_call *call, const struct gm_row *row, int result);
+void gm_begin_graph_trim(struct gm_call *call, const struct gm_row *row);
 void gm_end_graph_trim(struct gm_call *call, const struct gm_row *row, int result);
 
 /* True the first time a kernel is launched; lock-free, bounded, no allocation. Any thread. */

@@ -37,6 +37,45 @@ static void advise_torch(struct gm_doc *doc, struct gm_finding *finding,
 				  : ", or max_split_size_mb so that large blocks stay whole");
 }
 
+/* The highest release threshold of the device's pools, GM_NO_BYTES if none was asked. */
+static uint64_t threshold_of(const struct gm_doc *doc, int device)
+{
+	uint64_t highest = 0;
+	bool known = false;
+
+	for (unsigned i = 0; i < doc->pools_count; i++) {
+		const struct gm_pool_record *pool = &doc->pools[i];
+
+		if (pool->device != device || !pool->configured)
+			continue;
+		known = true;
+		if (pool->release_threshold_bytes > highest)
+			highest = pool->release_threshold_bytes;
+	}
+	return known ? highest : GM_NO_BYTES;
+}
+
+static void advise_pool(struct gm_doc *doc, struct gm_finding *finding,
+			const struct gm_fragmentation *row)
+{
+	uint64_t threshold = threshold_of(doc, row->device);
+
+	if (threshold == 0)
+		gm_advise(doc, finding,
+			  "its release threshold is 0: the next wait for the stream gives it back");
+	else if (threshold == GM_NO_BYTES)
+		gm_advise(doc, finding,
+			  "the pool keeps it for reuse: lower its release threshold or "
+			  "call cudaMemPoolTrimTo when it is not needed");
+	else
+		gm_advise(doc, finding,
+			  "the pool keeps %s for reuse: lower its release threshold or "
+			  "call cudaMemPoolTrimTo when it is not needed",
+			  threshold >= row->reserved_bytes
+				  ? "all of it"
+				  : gm_say(doc, "up to %s", gm_size(doc, threshold)));
+}
+
 void gm_judge_holes(struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
@@ -63,9 +102,7 @@ void gm_judge_holes(struct gm_doc *doc)
 		if (strcmp(row->level, "torch") == 0)
 			advise_torch(doc, finding, row);
 		else if (strcmp(row->level, "pool") == 0)
-			gm_advise(doc, finding,
-				  "the pool keeps it for reuse: lower its release threshold or "
-				  "call cudaMemPoolTrimTo when it is not needed");
+			advise_pool(doc, finding, row);
 		else
 			gm_advise(doc, finding,
 				  "small allocations share slabs of 2 MiB and one of them keeps "

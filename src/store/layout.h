@@ -365,7 +365,7 @@ struct gm_pool_record {
 					   allocated, then GM_STATE_EMPTY */
 	int16_t device;
 	uint8_t type;			/* enum gm_pool_type */
-	uint8_t reserved;
+	uint8_t configured;		/* 1: release_threshold_bytes was asked */
 	uint64_t handle;
 	uint64_t reserved_bytes;	/* by the pool's attributes when last asked */
 	uint64_t used_bytes;		/* live_bytes; of a graph pool: by its attributes (pools.c) */
@@ -376,6 +376,8 @@ struct gm_pool_record {
 	uint32_t stack;			/* of its creation, GM_NONE */
 	uint32_t samples;		/* times its attributes were asked */
 	uint64_t live_bytes;		/* allocated from it and not freed, by our own books */
+	uint64_t release_threshold_bytes; /* what it keeps at waits, when last asked */
+	uint64_t trims, trimmed_bytes;	/* calls that trimmed it, by how much they lowered its reserve */
 };
 
 enum gm_error_type {

@@ -128,6 +128,7 @@ void gm_track_unbind(const struct gm_event *event, uint64_t offset);
 
 struct gm_pool_figures {
 	uint64_t reserved_bytes, used_bytes, reserved_high_bytes, used_high_bytes;
+	uint64_t release_threshold_bytes; /* GM_NO_BYTES: not asked */
 };
 
 /*
@@ -150,6 +151,15 @@ uint64_t gm_track_pool_changes(uint32_t pool);
  * they may be older than the books, and are to be asked again. They are booked in any case.
  */
 bool gm_track_pool_sampled(uint32_t pool, const struct gm_pool_figures *figures, uint64_t changes);
+
+/* True when its release threshold was asked once. No lock. */
+bool gm_track_pool_configured(uint32_t pool);
+
+/* What it holds as last asked, 0 for a pool that is not known. No lock. */
+uint64_t gm_track_pool_reserved(uint32_t pool);
+
+/* It was trimmed, and sampled since; `before_bytes`: what it held until then. */
+void gm_track_pool_trimmed(uint32_t pool, uint64_t before_bytes);
 
 /* A pool was destroyed: its handle is no more, what is allocated from it stays. */
 void gm_track_pool_destroyed(uint64_t handle);

@@ -168,6 +168,44 @@ uint64_t gm_track_pool_changes(uint32_t number)
 	return pool ? pool->allocations + pool->samples : 0;
 }
 
+static void configure(struct gm_pool_record *pool, uint64_t threshold_bytes)
+{
+	if (threshold_bytes == GM_NO_BYTES)
+		return;
+	pool->release_threshold_bytes = threshold_bytes;
+	pool->configured = 1;
+}
+
+bool gm_track_pool_configured(uint32_t number)
+{
+	struct gm_pool_record *pool = gm_file ? gm_store_record(GM_TABLE_POOLS, number) : NULL;
+
+	return pool && pool->configured;
+}
+
+uint64_t gm_track_pool_reserved(uint32_t number)
+{
+	struct gm_pool_record *pool = gm_file ? gm_store_record(GM_TABLE_POOLS, number) : NULL;
+
+	return pool ? pool->reserved_bytes : 0;
+}
+
+void gm_track_pool_trimmed(uint32_t number, uint64_t before_bytes)
+{
+	struct gm_pool_record *pool;
+
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	pool = pool_at(number);
+	if (pool) {
+		pool->trims++;
+		if (before_bytes > pool->reserved_bytes)
+			pool->trimmed_bytes += before_bytes - pool->reserved_bytes;
+	}
+	gm_track_leave();
+}
+
 bool gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figures, uint64_t changes)
 {
 	struct gm_pool_record *pool;
@@ -190,6 +228,7 @@ bool gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figure
 			pool->used_peak_bytes = figures->used_high_bytes;
 		if (figures->reserved_high_bytes > pool->reserved_peak_bytes)
 			pool->reserved_peak_bytes = figures->reserved_high_bytes;
+		configure(pool, figures->release_threshold_bytes);
 		settle_pending(number, pool);
 		if (pool->type == GM_POOL_DEFAULT)
 			gm_torch_pool(pool);

@@ -31,11 +31,41 @@ both() {
 @test "every family of functions, shared cudart: equal" { both "$PROGRAMS/families_sim13"; }
 @test "every family of functions, static cudart: equal" { both "$PROGRAMS/families_sim_static"; }
 
+# families.c: one keeps up to 1 TiB and is trimmed of the 32 MiB that 20 MiB took, then destroyed; one keeps 4 MiB.
+@test "pools' configuration and trimming: in the same table, equal" {
+	for program in families_sim13 families_sim_static; do
+		both "$PROGRAMS/$program" async device pools
+		for backend in preload cupti; do
+			is $backend '[.pools[] | select(.type == 1) | [.threshold_bytes, .trims, .trimmed_bytes]]' \
+				'[[1099511627776,1,33554432],[4194304,0,0]]'
+		done
+		"$REPORT" summary --json "$work/out.gmt" > "$work/report.json"
+		is report '[.pools[] | select(.pool == "explicit") | [.reserved_bytes, .release_threshold_bytes]]' \
+			'[[33554432,4194304]]'
+		both "$PROGRAMS/$program" device graphs
+		for backend in preload cupti; do
+			is $backend '[.pools[] | select(.type == 2) | .trims]' '[1]'
+		done
+	done
+}
+
 @test "the program's own frames come first: leak() in families.c" {
 	seen cupti "$PROGRAMS/families_sim13" device
 	# frames of the shim, libcupti, libcuda and libcudart are cut from every stack's top
 	is cupti '[.sites[].stack[0] | select(test("^(libgpumemtrace|libcupti|libcuda|libcudart)"))]' '[]'
 	is cupti '[.sites[].stack | length > 1] | all' true
+}
+
+@test "a library opened RTLD_DEEPBIND: CUPTI sees what the wrappers cannot" {
+	export PLUGINS_DEEPBIND=1
+	LD_PRELOAD=$SHIM GPUMEMTRACE_OUT=$work/out.gmt "$SHIM_PROGRAMS/plugins" "$SHIM_PROGRAMS/plugin13.so" 13
+	[ ! -e "$work/out.gmt" ]
+	seen cupti "$SHIM_PROGRAMS/plugins" "$SHIM_PROGRAMS/plugin13.so" 13
+	injected "$SHIM_PROGRAMS/plugins" "$SHIM_PROGRAMS/plugin13.so" 13
+	for backend in cupti injected; do
+		is $backend '[.usage[] | select(.kind == 1) | {allocations, frees, current_bytes}]' \
+			'[{"allocations":10,"frees":9,"current_bytes":100000}]'
+	done
 }
 
 @test "injected without any preload: the same as preloaded CUPTI" {

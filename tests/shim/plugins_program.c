@@ -1,6 +1,7 @@
 /*
- * Opens plugins (arguments: path and expected major, in pairs) RTLD_LOCAL, allocates through all of
- * them in turn, frees through each what it allocated but for one block each, and prints what it knows.
+ * Opens plugins (arguments: path and expected major, in pairs) RTLD_LOCAL, with PLUGINS_DEEPBIND=1
+ * in the environment so that they find their own libraries first, allocates through all of them in
+ * turn, frees through each what it allocated but for one block each, and prints what it knows.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -18,7 +19,8 @@ struct plugin {
 
 static void open_plugin(struct plugin *plugin, const char *path, int major)
 {
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	int flags = RTLD_NOW | RTLD_LOCAL | (getenv("PLUGINS_DEEPBIND") ? RTLD_DEEPBIND : 0);
+	void *library = dlopen(path, flags);
 
 	if (!library) {
 		fprintf(stderr, "%s\n", dlerror());
@@ -55,7 +57,7 @@ int main(int argc, char **argv)
 				return 5;
 			live -= 100000;
 		}
-	printf("{\"live\": %lu, \"live_count\": %d, \"peak\": %lu, \"allocations\": %lu}\n", live, count,
-	       peak, allocations);
+	printf("{\"live\": %lu, \"live_count\": %d, \"peak\": %lu, \"allocations\": %lu}\n", live,
+	       count, peak, allocations);
 	return 0;
 }

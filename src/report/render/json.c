@@ -228,14 +228,19 @@ static json_t *pools(struct gm_doc *doc)
 
 		json_array_append_new(
 			list,
-			json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "device",
+			json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
 				  gm_json_device(pool->device), "pool",
 				  pool->type <= GM_POOL_IMPORTED ? types[pool->type] : "explicit",
 				  "reserved_bytes", gm_json_bytes(pool->reserved_bytes),
 				  "used_bytes", gm_json_bytes(pool->used_bytes),
 				  "reserved_peak_bytes", gm_json_bytes(pool->reserved_peak_bytes),
 				  "used_peak_bytes", gm_json_bytes(pool->used_peak_bytes),
-				  "pending_free_bytes", gm_json_bytes(pool->pending_free_bytes)));
+				  "pending_free_bytes", gm_json_bytes(pool->pending_free_bytes),
+				  "release_threshold_bytes",
+				  pool->configured ? gm_json_bytes(pool->release_threshold_bytes)
+						   : json_null(),
+				  "trims", gm_json_bytes(pool->trims), "trimmed_bytes",
+				  gm_json_bytes(pool->trimmed_bytes)));
 	}
 	return list;
 }

@@ -156,9 +156,11 @@ static void print_things(void)
 	fputs("],\n\"pools\": [", stdout);
 	GM_EACH_RECORD (GM_TABLE_POOLS, struct gm_pool_record, pool)
 		printf("%s\n{\"device\": %d, \"type\": %u, \"state\": %u, \"allocations\": %" PRIu64
-		       ", \"live_bytes\": %" PRIu64 "}",
+		       ", \"live_bytes\": %" PRIu64 ", \"threshold_bytes\": %" PRIu64
+		       ", \"trims\": %" PRIu64 ", \"trimmed_bytes\": %" PRIu64 "}",
 		       i_ ? "," : "", pool.device, pool.type, pool.state, pool.allocations,
-		       pool.live_bytes);
+		       pool.live_bytes, pool.release_threshold_bytes, pool.trims,
+		       pool.trimmed_bytes);
 	fputs("],\n\"costs\": [", stdout);
 	GM_EACH_RECORD (GM_TABLE_COSTS, struct gm_cost_record, cost) {
 		printf("%s\n{\"device\": %d, \"cost\": %u, \"calls\": %" PRIu64

@@ -14,6 +14,10 @@
 #define ROUNDS	100
 #define STREAMS 4
 
+#define RELEASE_THRESHOLD 4
+
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, unsigned int attribute, void *value);
+
 static cudaStream_t streams[STREAMS];
 static int streams_made;
 
@@ -165,6 +169,7 @@ static void family_async(void)
 
 static void family_pools(void)
 {
+	unsigned long long all = MIB << 20, some = 4 * MIB;
 	struct cudaMemPoolProps props;
 	cudaMemPool_t pool, kept_pool;
 	void *a, *kept;
@@ -174,6 +179,8 @@ static void family_pools(void)
 	props.location.type = 1;
 	OK(cudaMemPoolCreate(&pool, &props));
 	OK(cudaMemPoolCreate(&kept_pool, &props));
+	OK(cudaMemPoolSetAttribute(pool, RELEASE_THRESHOLD, &all));
+	OK(cudaMemPoolSetAttribute(kept_pool, RELEASE_THRESHOLD, &some));
 	OK(cudaMallocFromPoolAsync(&a, 20 * MIB, pool, NULL));
 	OK(cudaMallocFromPoolAsync(&kept, 6 * MIB, kept_pool, NULL));
 	OK(cudaFreeAsync(a, NULL));

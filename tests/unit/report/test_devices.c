@@ -207,6 +207,45 @@ static void a_pool_that_tells_nothing(void **state)
 	gm_doc_free(doc);
 }
 
+/* 6 of 8 GiB idle: what the pool was told to keep says why, and what helps. */
+static void a_pool_that_keeps(void **state)
+{
+	static const struct {
+		uint8_t configured;
+		uint64_t threshold_bytes;
+		const char *advice;
+	} cases[] = {
+		{0, 0, "the pool keeps it for reuse: lower"},
+		{1, 0, "its release threshold is 0: the next wait for the stream gives it back"},
+		{1, 5 * GIB, "the pool keeps up to 5.00 GiB for reuse: lower"},
+		{1, GM_NO_BYTES - 1, "the pool keeps all of it for reuse: lower"},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct gm_pool_record pool = {.state = GM_STATE_LIVE,
+					      .configured = cases[i].configured,
+					      .release_threshold_bytes = cases[i].threshold_bytes,
+					      .reserved_bytes = 8 * GIB,
+					      .used_bytes = 2 * GIB};
+		struct gm_level_record level = {.level = GM_LEVEL_DRIVER};
+		const struct gm_finding *found;
+		struct test_file file;
+		struct gm_doc *doc;
+
+		test_begin(&file);
+		device(&file, GM_NO_BYTES);
+		TEST_ADD(&file, GM_TABLE_LEVELS, &level);
+		TEST_ADD(&file, GM_TABLE_POOLS, &pool);
+		doc = doc_of(&file);
+		found = finding(doc, "fragmentation.high");
+		assert_non_null(found);
+		assert_int_equal(found->bytes, 6 * GIB);
+		assert_non_null(strstr(found->advice[0], cases[i].advice));
+		gm_doc_free(doc);
+	}
+}
+
 /* empty_cache in a loop: 1 GiB of reserve, 8 GiB given back. */
 static void segments_given_back_in_a_loop(void **state)
 {
@@ -253,6 +292,7 @@ int main(void)
 		cmocka_unit_test(others_on_the_device),
 		cmocka_unit_test(devices_that_differ),
 		cmocka_unit_test(a_pool_that_tells_nothing),
+		cmocka_unit_test(a_pool_that_keeps),
 		cmocka_unit_test(segments_given_back_in_a_loop),
 	};
 
