@@ -17,6 +17,15 @@ load helpers
 	is cupti .implicit '[]'
 }
 
+@test "the process ends while threads are inside CUDA: it ends, and the file says so" {
+	for i in 1 2 3 4 5; do
+		seen cupti "$CUPTI_PROGRAMS/lives" busy
+		[ ! -s "$work/error" ]
+		is cupti .end 1
+		is cupti '[.usage[] | select(.kind == 1) | .current_bytes >= 3145728] | all' true
+	done
+}
+
 @test "a call whose end is never told is dropped, later ones are recorded" {
 	FAKE_CUPTI_LOST_END=2 seen cupti "$CUPTI_PROGRAMS/lives" many
 	is cupti '[.usage[] | select(.kind == 1)] | map(.allocations) | add' 9

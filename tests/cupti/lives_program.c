@@ -77,6 +77,34 @@ static void threads(void)
 	}
 }
 
+static void *allocate_on(void *begun)
+{
+	CUdeviceptr memory;
+
+	begin();
+	pthread_barrier_wait(begun);
+	for (;;)
+		if (!cuMemAlloc_v2(&memory, 512))
+			cuMemFree_v2(memory);
+	return NULL;
+}
+
+/* The process ends with threads in the midst of CUDA. */
+static void busy(void)
+{
+	static pthread_barrier_t begun;
+	pthread_t thread;
+	int i;
+
+	pthread_barrier_init(&begun, NULL, 5);
+	for (i = 0; i < 4; i++)
+		pthread_create(&thread, NULL, allocate_on, &begun);
+	pthread_barrier_wait(&begun);
+	for (i = 0; i < 2000; i++)
+		ok(cuMemFree_v2(take(1024)));
+	take(3 * MIB);
+}
+
 /* CUDA that was started cannot be used in a child; here the parent had only looked for it. */
 static void forked(void)
 {
@@ -114,6 +142,8 @@ int main(int argc, char **argv)
 		threads();
 	else if (!strcmp(what, "leak") || !strcmp(what, "unset"))
 		take(3 * MIB);
+	else if (!strcmp(what, "busy"))
+		busy();
 	else if (!strcmp(what, "many"))
 		for (i = 0; i < 10; i++)
 			take(MIB);
