@@ -25,22 +25,18 @@
 
 #undef cuGetProcAddress
 
-#define EXPORT	 __attribute__((visibility("default")))
-#define MOST_IDS 2048
+#define EXPORT __attribute__((visibility("default")))
 
 static struct {
 	int file;
 	const char *cupti; /* libcupti's path, NULL: not to be used */
 	void *(*dlsym)(void *, const char *);
-	uint32_t calls[MOST_IDS]; /* by callback id (atomic) */
 } loads = {.file = -1};
 
 /* What is under way on this thread. */
 static __thread struct {
 	const char *wrapped; /* function, NULL: none */
-	const char *told;
 	unsigned times_told; /* CUPTI's callbacks inside the wrapped call */
-	bool was_wrapped;    /* the call told of is inside a wrapped one */
 } under_way __attribute__((tls_model("initial-exec")));
 
 /* ---- lines ---- */
@@ -264,31 +260,30 @@ EXPORT void *dlsym(void *__restrict handle, const char *__restrict name)
 
 /* ---- CUPTI ---- */
 
-static bool is_of_loads(const char *name)
+static bool starts(const char *name, const char *start)
 {
-	return strstr(name, "Module") || strstr(name, "Library") || strstr(name, "cuLink");
+	return !strncmp(name, start, strlen(start));
 }
 
-static void told_call(CUpti_CallbackId id, const CUpti_CallbackData *call)
+/* Of all calls those whose first argument is the module, or where it is put, and, of loads, the
+ * second the image. */
+static void told_call(const CUpti_CallbackData *call)
 {
-	void *const *parameters = call->functionParams;
-	bool load = strstr(call->functionName, "Load") != NULL;
+	void *const *arguments = call->functionParams;
+	const char *name = call->functionName;
+	bool load = starts(name, "cuModuleLoad") || starts(name, "cuLibraryLoad");
 	char other[96];
 
+	if (!load && !starts(name, "cuModuleUnload") && !starts(name, "cuLibraryUnload"))
+		return;
 	if (call->callbackSite == CUPTI_API_ENTER) {
-		if (id < MOST_IDS)
-			__atomic_fetch_add(&loads.calls[id], 1, __ATOMIC_RELAXED);
-		if (under_way.wrapped &&
-		    !strncmp(under_way.wrapped, call->functionName, strlen(under_way.wrapped)))
-			under_way.times_told++;
+		under_way.times_told += under_way.wrapped && !strcmp(under_way.wrapped, name);
 		return;
 	}
-	if (!is_of_loads(call->functionName))
-		return;
 	snprintf(other, sizeof(other), "\"inside\": \"%s\"",
 		 under_way.wrapped ? under_way.wrapped : "");
-	say_load("cupti", call->functionName, load ? parameters[1] : NULL,
-		 load ? *(void **)parameters[0] : parameters[0],
+	say_load("cupti", name, load ? arguments[1] : NULL,
+		 load ? *(void **)arguments[0] : arguments[0],
 		 (int)*(const CUresult *)call->functionReturnValue, NULL, other);
 }
 
@@ -315,7 +310,7 @@ static void CUPTIAPI told(void *user, CUpti_CallbackDomain domain, CUpti_Callbac
 {
 	(void)user;
 	if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
-		told_call(id, data);
+		told_call(data);
 	else if (domain == CUPTI_CB_DOMAIN_RESOURCE)
 		told_resource(id, data);
 }
@@ -360,20 +355,4 @@ static void __attribute__((constructor)) start(void)
 	loads.cupti = cupti && *cupti ? cupti : NULL;
 	if (path)
 		loads.file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-}
-
-static void __attribute__((destructor)) finish(void)
-{
-	CUptiResult (*name_of)(CUpti_CallbackDomain, uint32_t, const char **) = NULL;
-	const char *name;
-	uint32_t id;
-
-	if (loads.cupti)
-		name_of = (CUptiResult(*)(CUpti_CallbackDomain, uint32_t,
-					  const char **))cupti_function("cuptiGetCallbackName");
-	for (id = 0; name_of && id < MOST_IDS; id++)
-		if (loads.calls[id] &&
-		    name_of(CUPTI_CB_DOMAIN_DRIVER_API, id, &name) == CUPTI_SUCCESS)
-			say("{\"by\": \"count\", \"function\": \"%s\", \"calls\": %u}\n", name,
-			    loads.calls[id]);
 }

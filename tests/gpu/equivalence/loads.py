@@ -1,102 +1,87 @@
 #!/usr/bin/env python3
-"""Reads what loads.c wrote: loads.py FOLDER. NAME.loads is the log of a run, NAME.json, where the run was
-recorded, dump's output. Prints how often each teller told of each loading function, calls that one of two
-tellers in the same process missed, and what one run loaded that another did not."""
+"""Whether all who tell of module loads in one process tell the same: loads.py FOLDER. NAME.loads is what
+loads.c wrote in a run, NAME.json, where gpumemtrace recorded the run too, dump's output. Exit status 1 if
+two tellers of one process differ. Runs may differ from each other: XLA's autotuner loads what it measured to
+be fastest."""
 import collections
 import json
 import pathlib
 import sys
 
-LOADS = ("cuModuleLoad", "cuLibraryLoad")
+LOADS = ("cuModuleLoadData", "cuModuleLoadFat", "cuLibraryLoad")
 UNLOADS = ("cuModuleUnload", "cuLibraryUnload")
+MODULE = 1  # enum gm_cost
 
 
 def lines_of(path):
-    lines = []
-    for text in path.read_text().splitlines():
-        try:
-            lines.append(json.loads(text))
-        except json.JSONDecodeError:
-            print("%s: not JSON: %s" % (path.name, text))
-    return lines
-
-
-def show(line, start):
-    if line["by"] == "resource":
-        return "%9.1f ms  thread %d %-15s %s module %s, %d B, %s, inside %s" % (
-            line["ms"] - start, line["thread"], line["name"], line["function"], line["handle"],
-            line["bytes"], line["hash"], line["inside"] or "nothing")
-    return "%9.1f ms  thread %d %-15s %s %d B %s -> %s, result %d, by %s%s" % (
-        line["ms"] - start, line["thread"], line["name"], line["function"], line["bytes"],
-        line["hash"], line["handle"], line["result"], line["caller"],
-        ", inside %s" % (line["inside"] or "nothing") if "inside" in line else "")
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def succeeded(lines, by, names):
     return [line for line in lines if line["by"] == by and line["function"].startswith(names) and
-            line.get("result", 0) == 0]
+            line["result"] == 0]
 
 
-def print_run(name, lines, recorded):
-    start = min((line["ms"] for line in lines if "ms" in line), default=0)
-    by = collections.Counter((line["by"], line["function"]) for line in lines if line["by"] != "count"
-                             and line["by"] != "start")
-    print("== %s" % name)
-    for line in lines:
-        if line["by"] == "start":
-            print("   CUPTI subscribed at %.1f ms, error %d" % (line["ms"] - start, line["error"]))
-    for (teller, function), calls in sorted(by.items()):
-        print("   %-9s %-28s %5d" % (teller, function, calls))
-    for line in lines:
-        if line["by"] == "count" and any(part in line["function"] for part in
-                                         ("Module", "Library", "Link")):
-            print("   all calls %-28s %5d" % (line["function"], line["calls"]))
-    print("   succeeded: wrapped %d loads, %d unloads; CUPTI %d, %d; modules loaded %d, unloaded %d" % (
-        *(len(succeeded(lines, teller, names)) for teller in ("call", "cupti")
-          for names in (LOADS, UNLOADS)),
-        *(len(succeeded(lines, "resource", (name,))) for name in ("loaded", "unload"))))
-    for cost in recorded.get("costs", []):
-        if cost["cost"] == 1:
-            print("   gpumemtrace (%s): loads %d, unloads %d, live %d, by %s" % (
-                recorded["backend"], cost["calls"], cost["ends"], cost["live"], cost["library"]))
-    both = any(line["by"] == "start" and line["error"] == 0 for line in lines) and \
-        any(line["by"] == "call" for line in lines)
-    if both:
-        for line in lines:
-            if line["by"] == "call" and line["told"] != 1:
-                print("   CUPTI told %d times: %s" % (line["told"], show(line, start)))
-            if line["by"] == "cupti" and not line["inside"] and \
-                    line["function"].startswith(LOADS + UNLOADS):
-                print("   not wrapped:        %s" % show(line, start))
+def tellers_of(lines, dump):
+    """(loads, unloads) by each teller of a run."""
+    tellers = {name: (len(succeeded(lines, by, LOADS)), len(succeeded(lines, by, UNLOADS)))
+               for by, name in (("call", "wrappers"), ("cupti", "CUPTI"))}
+    if dump:
+        costs = [cost for cost in dump["costs"] if cost["cost"] == MODULE]
+        tellers["gpumemtrace, " + dump["backend"]] = (sum(cost["calls"] for cost in costs),
+                                                     sum(cost["ends"] for cost in costs))
+    return {name: counts for name, counts in tellers.items() if counts != (0, 0)}
+
+
+def missed(lines):
+    """Calls that the other of two tellers in the process did not tell of."""
+    both = {"call", "cupti"} <= {line["by"] for line in lines}
+    return [line for line in lines if both and
+            ((line["by"] == "call" and line["told"] != 1) or
+             (line["by"] == "cupti" and not line["inside"]))]
+
+
+def show(line):
+    return "%s by %s of %d B (%s), result %d, thread %d %s" % (
+        line["function"], line["caller"], line["bytes"], line["hash"], line["result"],
+        line["thread"], line["name"])
 
 
 def loaded(lines):
-    teller = "call" if any(line["by"] == "call" for line in lines) else "cupti"
     return collections.Counter((line["function"], line["bytes"], line["hash"])
-                               for line in succeeded(lines, teller, LOADS))
+                               for by in ("call", "cupti") for line in succeeded(lines, by, LOADS)
+                               if by == "call" or not line["inside"])
+
+
+def print_run(name, lines, dump):
+    tellers = tellers_of(lines, dump)
+    same = len(set(tellers.values())) == 1 and len(tellers) > (not name.startswith("wrapped"))
+    modules = collections.Counter(line["function"] for line in lines if line["by"] == "resource")
+    print("%-9s %s  %s%s" % (
+        name, "same" if same else "DIFFERENT",
+        "; ".join("%s %d loads, %d unloads" % (who, *counts) for who, counts in tellers.items()),
+        "".join("; %d %s" % (count, what) for what, count in sorted(modules.items()))))
+    for line in missed(lines):
+        print("    only the %s: %s" % ("wrappers" if line["by"] == "call" else "callbacks", show(line)))
+    return same
 
 
 def main():
     folder = pathlib.Path(sys.argv[1])
-    runs = {}
+    images, same = {}, True
     for path in sorted(folder.glob("*.loads")):
         dump = path.with_suffix(".json")
-        runs[path.stem] = lines_of(path)
-        print_run(path.stem, runs[path.stem], json.loads(dump.read_text()) if dump.exists() else {})
-    first, *others = runs
-    for other in others:
-        one, two = loaded(runs[first]), loaded(runs[other])
-        for side, only in ((first, one - two), (other, two - one)):
-            for (function, size, content), count in sorted(only.items()):
-                print("only in %s (against %s): %d times %s of %d B, %s" % (
-                    side, other if side == first else first, count, function, size, content))
-    print("-- every load, run by run")
-    for name, lines in runs.items():
-        start = min((line["ms"] for line in lines if "ms" in line), default=0)
-        print("== %s" % name)
-        for line in lines:
-            if line["by"] in ("call", "cupti", "resource"):
-                print("%-8s %s" % (line["by"], show(line, start)))
+        lines = lines_of(path)
+        same = print_run(path.stem, lines, json.loads(dump.read_text()) if dump.exists() else None) and same
+        images[path.stem] = loaded(lines)
+    every = collections.Counter()
+    for counts in images.values():
+        every |= counts
+    for image, most in sorted(every.items()):
+        fewer = [name for name, counts in images.items() if counts[image] < most]
+        if fewer:
+            print("%s of %d B (%s): fewer in %s" % (*image, ", ".join(fewer)))
+    sys.exit(0 if same else 1)
 
 
 if __name__ == "__main__":
