@@ -95,6 +95,20 @@ falls_back() {
 	alike preload cupti
 }
 
+@test "a driver of CUDA 12 is served by CUDA 12's libcupti, and not by a newer one" {
+	mkdir "$work/newer"
+	mv "$work/lib/libcupti.so.13" "$work/newer/"
+	export LD_LIBRARY_PATH=$work/newer:$LD_LIBRARY_PATH
+	GPUSIM_DRIVER=12080 seen cupti "$CUPTI_PROGRAMS/lives" leak
+	grep -qF "CUPTI is not used: there is no libcupti" "$work/error"
+	is cupti .backend '"preload"'
+	ln -s "$TRACED/libcupti.so.11.8" "$work/newer/libcupti.so.12"
+	GPUSIM_DRIVER=12080 GPUMEMTRACE_LOG=info seen cupti "$CUPTI_PROGRAMS/lives" leak
+	grep -qF "recording by CUPTI (libcupti.so.12" "$work/error" ||
+		grep -qF "newer/libcupti.so.12, API version 18" "$work/error"
+	is cupti .backend '"cupti"'
+}
+
 @test "a libcupti that numbers functions otherwise: they are found by name" {
 	FAKE_CUPTI_SHIFT=7 seen cupti "$PROGRAMS/families_sim13"
 	is cupti .backend '"cupti"'

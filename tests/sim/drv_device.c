@@ -32,9 +32,11 @@ static const struct {
 
 CUresult cuDriverGetVersion(int *version)
 {
+	const char *gpusim_driver = getenv("GPUSIM_DRIVER");
+
 	SIM_API(0);
 	SIM_VALUE(version);
-	*version = SIM_DRIVER_VERSION;
+	*version = gpusim_driver ? atoi(gpusim_driver) : SIM_DRIVER_VERSION;
 	return CUDA_SUCCESS;
 }
 
