@@ -86,15 +86,18 @@ struct gm_pinner {
 	uint64_t hole_bytes;	/* free in the segments they pin */
 };
 
+/* A level of a device at one moment. */
 struct gm_fragmentation {
 	int device;
 	const char *level; /* torch, pool, slab */
+	uint64_t time_ns;  /* the moment; GM_NO_BYTES: now */
 	uint64_t reserved_bytes, used_bytes, largest_free_bytes;
 	uint64_t releasable_bytes; /* free in segments without a block */
 	uint64_t split_bytes;	   /* free in segments with blocks, expandable ones left out */
 	unsigned segments;
 	struct gm_pinner *pinners;
 	unsigned pinners_count;
+	const struct gm_fragmentation *peak; /* when most of it was used; NULL unknown */
 };
 
 struct gm_oom_top {
@@ -123,6 +126,8 @@ struct gm_oom {
 	struct gm_oom_total *categories;
 	struct gm_oom_process *processes; /* others on the device */
 	unsigned top_count, changes_count, categories_count, processes_count;
+	struct gm_fragmentation *holes; /* per level */
+	unsigned holes_count;
 	uint64_t kept_bytes; /* working memory from before it that is still live */
 	uint32_t kept_site;  /* most of it, GM_NO_SITE */
 	const char **advice;
@@ -330,6 +335,12 @@ bool gm_kind_owned(unsigned kind);
 /* The level record of a device (GM_HOST: host memory), NULL if it was not used. */
 const struct gm_level_record *gm_doc_level(const struct gm_doc *doc, int device, unsigned level);
 const struct gm_device *gm_doc_device(const struct gm_doc *doc, int device);
+
+/* What a level reserves beyond what is used. */
+static inline uint64_t gm_unused_bytes(const struct gm_fragmentation *row)
+{
+	return row->used_bytes < row->reserved_bytes ? row->reserved_bytes - row->used_bytes : 0;
+}
 
 /* What a snapshot of PyTorch knows beyond an output file; NULL if the file is none. */
 const struct gm_imported *gm_doc_imported(const struct gm_doc *doc, int device);

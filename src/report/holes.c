@@ -3,6 +3,7 @@
  * small driver allocations share, and who keeps it. Works on the live allocations, sorted by device
  * and address.
  */
+#include "report/holes.h"
 #include "report/load.h"
 #include "report/segments.h"
 #include <stdlib.h>
@@ -99,15 +100,24 @@ static void keep_pinners(struct tally *tally)
 	memcpy(row->pinners, tally->pinners, row->pinners_count * sizeof(*row->pinners));
 }
 
-static struct gm_fragmentation *new_row(struct gm_doc *doc, int device, const char *level)
+void gm_holes_begin(struct gm_fragmentation *row, int device, enum gm_holes_level level)
 {
-	struct gm_fragmentation *row = gm_arena_push(&doc->arena, &doc->fragmentation,
-						     &doc->fragmentation_count, sizeof(*row));
+	static const char *const names[GM_HOLES_LEVELS] = {"torch", "pool", "slab"};
 
-	row->device = device;
-	row->level = level;
-	row->largest_free_bytes = GM_NO_BYTES;
-	return row;
+	*row = (struct gm_fragmentation){.device = device,
+					 .level = names[level],
+					 .time_ns = GM_NO_BYTES,
+					 .largest_free_bytes = GM_NO_BYTES};
+}
+
+/* What reserves nothing now, and never did, has no row. */
+static void add_row(struct gm_doc *doc, struct gm_fragmentation *row)
+{
+	row->peak = gm_holes_at_peak(doc, row);
+	if (row->segments || row->peak)
+		*(struct gm_fragmentation *)gm_arena_push(&doc->arena, &doc->fragmentation,
+							  &doc->fragmentation_count, sizeof(*row)) =
+			*row;
 }
 
 /* The sites whose memory a pool divides into blocks: their verdict is `cached`. */
@@ -143,71 +153,80 @@ static void mark_divided_sites(struct gm_doc *doc, int device, struct gm_segment
 	}
 }
 
-/* Segments and what pins them; without blocks of a framework nothing comes of it. */
-static void torch_level(struct gm_doc *doc, int device)
+void gm_sum_torch_holes(struct gm_doc *doc, struct gm_segment *segments, unsigned count,
+			struct gm_fragmentation *row)
 {
-	struct tally tally = {.doc = doc};
-	unsigned count;
-	struct gm_segment *segments = gm_find_segments(doc, device, &count);
+	struct tally tally = {.doc = doc, .row = row};
 
-	mark_divided_sites(doc, device, segments, count);
+	tally.pinners = gm_realloc(NULL, (doc->sites_count + 1) * sizeof(*tally.pinners));
+	tally.charged = gm_realloc(NULL, (doc->sites_count + 1) * sizeof(*tally.charged));
+	memset(tally.pinners, 0, (doc->sites_count + 1) * sizeof(*tally.pinners));
+	memset(tally.charged, 0, (doc->sites_count + 1) * sizeof(*tally.charged));
 	for (unsigned i = 0; i < count; i++) {
 		if (!segments[i].torch)
 			continue;
-		if (!tally.row) {
-			tally.row = new_row(doc, device, "torch");
-			tally.pinners = calloc(doc->sites_count + 1, sizeof(*tally.pinners));
-			tally.charged = calloc(doc->sites_count + 1, sizeof(*tally.charged));
-			if (!tally.pinners || !tally.charged)
-				break;
-		}
-		tally.row->segments++;
-		tally.row->reserved_bytes += segments[i].end - segments[i].start;
-		tally.row->used_bytes += segments[i].used_bytes;
-		walk_segment(&tally, &segments[i], gm_first_block(doc, device, segments[i].start));
+		row->segments++;
+		row->reserved_bytes += segments[i].end - segments[i].start;
+		row->used_bytes += segments[i].used_bytes;
+		walk_segment(&tally, &segments[i],
+			     gm_first_block(doc, row->device, segments[i].start));
 	}
-	if (tally.pinners && tally.charged)
-		keep_pinners(&tally);
+	keep_pinners(&tally);
 	free(tally.pinners);
 	free(tally.charged);
 }
 
+/* Segments and what pins them; without blocks of a framework nothing comes of it. */
+static void torch_level(struct gm_doc *doc, int device)
+{
+	struct gm_fragmentation row;
+	unsigned count;
+	struct gm_segment *segments = gm_find_segments(doc, device, &count);
+
+	mark_divided_sites(doc, device, segments, count);
+	gm_holes_begin(&row, device, GM_HOLES_TORCH);
+	gm_sum_torch_holes(doc, segments, count, &row);
+	add_row(doc, &row);
+}
+
 static void pool_level(struct gm_doc *doc, int device)
 {
-	struct gm_fragmentation *row = NULL;
+	struct gm_fragmentation row;
 
+	gm_holes_begin(&row, device, GM_HOLES_POOL);
 	for (unsigned i = 0; i < doc->pools_count; i++) {
 		const struct gm_pool_record *pool = &doc->pools[i];
 
 		if (pool->device != device || pool->reserved_bytes == GM_NO_BYTES ||
 		    pool->used_bytes == GM_NO_BYTES || !pool->reserved_bytes)
 			continue;
-		if (!row)
-			row = new_row(doc, device, "pool");
-		row->segments++;
-		row->reserved_bytes += pool->reserved_bytes;
-		row->used_bytes += pool->used_bytes;
+		row.segments++;
+		row.reserved_bytes += pool->reserved_bytes;
+		row.used_bytes += pool->used_bytes;
 	}
+	add_row(doc, &row);
+}
+
+static bool in_slab(const struct gm_alloc_record *block, int device)
+{
+	return block->device == device && block->level == GM_LEVEL_DRIVER &&
+	       block->space == GM_SPACE_POINTER && block->kind == GM_KIND_DEVICE &&
+	       block->bytes && block->bytes <= GM_SLAB_MAX_REQUEST;
 }
 
 /* Requests of at most 1 MiB share slabs of 2 MiB: one live allocation keeps a whole slab. */
-static void slab_level(struct gm_doc *doc, int device)
+void gm_sum_slab_holes(const struct gm_doc *doc, struct gm_fragmentation *row)
 {
-	struct gm_fragmentation *row = NULL;
 	uint64_t slab = 0, at = 0, hole;
 
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
 		uint64_t bytes = (block->bytes + 511) & ~511ull;
 
-		if (block->device != device || block->level != GM_LEVEL_DRIVER ||
-		    block->space != GM_SPACE_POINTER || block->kind != GM_KIND_DEVICE ||
-		    block->bytes == 0 || block->bytes > GM_SLAB_MAX_REQUEST)
+		if (!in_slab(block, row->device))
 			continue;
-		if (!row) {
-			row = new_row(doc, device, "slab");
+		if (row->segments == 0)
 			row->largest_free_bytes = 0;
-		}
 		if (row->segments == 0 || block->key >= slab + GM_SLAB_BYTES) {
 			hole = row->segments ? slab + GM_SLAB_BYTES - at : 0;
 			if (hole > row->largest_free_bytes)
@@ -223,11 +242,20 @@ static void slab_level(struct gm_doc *doc, int device)
 		row->used_bytes += bytes;
 		at = block->key + bytes;
 	}
-	hole = row ? slab + GM_SLAB_BYTES - at : 0;
-	if (row && hole > row->largest_free_bytes)
+	hole = row->segments ? slab + GM_SLAB_BYTES - at : 0;
+	if (row->segments && hole > row->largest_free_bytes)
 		row->largest_free_bytes = hole;
-	if (row && row->used_bytes > row->reserved_bytes)
+	if (row->used_bytes > row->reserved_bytes)
 		row->used_bytes = row->reserved_bytes;
+}
+
+static void slab_level(struct gm_doc *doc, int device)
+{
+	struct gm_fragmentation row;
+
+	gm_holes_begin(&row, device, GM_HOLES_SLAB);
+	gm_sum_slab_holes(doc, &row);
+	add_row(doc, &row);
 }
 
 void gm_load_fragmentation(struct gm_doc *doc)

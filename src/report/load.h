@@ -41,6 +41,9 @@ void gm_finish_sites(struct gm_doc *doc);
 /* The largest hole in PyTorch's segments at an OOM, from the blocks that were live then. */
 void gm_load_oom_hole(struct gm_doc *doc, struct gm_oom *oom);
 
+/* The same per level, as `holes` of the event. */
+void gm_load_oom_levels(struct gm_doc *doc, struct gm_oom *oom);
+
 /* Holes: `fragmentation[]`, and which sites' driver memory PyTorch divides (torch_segments). */
 void gm_load_fragmentation(struct gm_doc *doc);
 

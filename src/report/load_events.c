@@ -84,6 +84,7 @@ static void load_ooms(struct gm_doc *doc)
 		oom->stack = gm_doc_stack(doc, oom->record.stack);
 		load_top(doc, oom);
 		gm_load_oom_hole(doc, oom);
+		gm_load_oom_levels(doc, oom);
 		doc->ooms_count++;
 	}
 	if (doc->ooms_count)

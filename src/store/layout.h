@@ -72,6 +72,8 @@ enum gm_table_id {
 	GM_TABLE_CONTEXTS,	/* struct gm_context_record */
 	GM_TABLE_LEDGER_HISTORY, /* struct gm_ledger_record: bounded samples over time */
 	GM_TABLE_FUNCTIONS,	/* struct gm_function_record: CUDA functions that appear in the file */
+	GM_TABLE_PEAKS,		/* struct gm_peak_record: one per device and level of holes */
+	GM_TABLE_PEAK_BLOCKS,	/* struct gm_peak_block_record */
 	GM_TABLES_NOW,		/* one past the last table of this version */
 	GM_TABLES = 40		/* room in the header */
 };
@@ -440,6 +442,7 @@ struct gm_oom_record {
 	uint32_t injected;			/* 1: by GPUMEMTRACE_FAIL or _CAPACITY */
 	uint32_t withdrawn;			/* 1: the request was served after all, no OOM */
 	uint32_t reserved;
+	uint64_t slab_reserved_bytes, slab_used_bytes;
 };
 
 struct gm_oom_site_record {
@@ -594,6 +597,35 @@ struct gm_torch_record {
 	uint64_t hook_allocated_bytes, hook_reserved_bytes; /* as PyTorch itself passed them, latest */
 	uint64_t mismatches;	/* times that ours and PyTorch's own totals differed */
 };
+
+/* Where memory is reserved beyond what is used. */
+enum gm_holes_level { GM_HOLES_TORCH, GM_HOLES_POOL, GM_HOLES_SLAB, GM_HOLES_LEVELS };
+
+/*
+ * The moment at which what is used of a device's level last stood at its highest. What was allocated
+ * then: the live records whose serial is at most this one's, and the peak blocks that name it.
+ */
+struct gm_peak_record {
+	int16_t device;
+	uint8_t level;		/* enum gm_holes_level */
+	uint8_t lost;		/* 1: not all that was freed since could be kept */
+	uint8_t reserved[4];
+	uint64_t used_bytes, reserved_bytes;
+	uint64_t serial;	/* of the file's latest allocation then */
+	uint64_t time_ns;
+};
+
+/* Freed since the peak whose serial it names; of an older peak it says nothing any more. */
+struct gm_peak_block_record {
+	uint64_t peak_serial;	/* (release) */
+	uint64_t address, bytes;
+	uint32_t site;
+	int16_t device;
+	uint8_t space;		/* enum gm_space: a block, a segment, a mapping, a reservation */
+	uint8_t level;		/* enum gm_holes_level */
+};
+_Static_assert(GM_CHUNK_BYTES % (1024 * sizeof(struct gm_peak_block_record)) == 0,
+	       "runs of them do not cross a chunk");
 
 struct gm_vmm_record {
 	int16_t device;

@@ -302,7 +302,9 @@ static void size_tables(struct gm_reader *reader)
 							 "vmm",
 							 "contexts",
 							 "ledger history",
-							 "functions"};
+							 "functions",
+							 "peaks",
+							 "peak blocks"};
 
 	for (unsigned i = 0; i < GM_TABLES_NOW; i++) {
 		const struct gm_table_info *info = &reader->header.tables[i];

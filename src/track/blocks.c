@@ -56,6 +56,7 @@ static inline bool add(const struct gm_event *event, const struct gm_torch_total
 	gm_in_use_raise(event->device);
 	tell(GM_OP_ALLOC, event, record->serial, site_number);
 	gm_torch_compare(sums.torch, totals);
+	gm_torch_raise_holes(sums.torch);
 	return true;
 }
 
@@ -90,6 +91,7 @@ static inline bool end(struct gm_event *event, const struct gm_torch_totals *tot
 	event->bytes = record->bytes;
 	tell(GM_OP_FREE, event, record->serial, record->site);
 	gm_torch_block_end(sums.torch, record->bytes);
+	gm_peak_freed(GM_HOLES_TORCH, record);
 	gm_site_remove(site, record, sums.level);
 	gm_level_remove(sums.level, record->bytes, -(int64_t)record->physical_bytes);
 	gm_series_value(sums.series, sums.level->current_bytes);
@@ -141,6 +143,7 @@ void gm_track_block_prefetch(uint64_t block, int device, bool alloc)
 	      sizeof(struct gm_level_record));
 	fetch(__atomic_load_n(&gm_torch_state.devices[slot], __ATOMIC_RELAXED),
 	      sizeof(struct gm_torch_record));
+	fetch(__atomic_load_n(&gm_peaks[slot][GM_HOLES_TORCH].record, __ATOMIC_RELAXED), 1);
 	if (alloc)
 		fetch(gm_store_record(GM_TABLE_ALLOCS, __atomic_load_n(&gm_live.empty, __ATOMIC_RELAXED)),
 		      sizeof(struct gm_alloc_record));

@@ -4,6 +4,7 @@
  * counted. A request that is served after all gives its record back (`withdrawn`). Others name an
  * OOM by its ticket, which finds nothing once a later one took the record. Called under the lock.
  */
+#include "track/physical.h"
 #include "track/retries.h"
 
 #include <string.h>
@@ -154,6 +155,14 @@ static void fill_levels(struct gm_oom_record *oom)
 	oom->torch_largest_hole_bytes = GM_NO_BYTES; /* the blocks tell */
 }
 
+static void fill_slabs(struct gm_oom_record *oom)
+{
+	struct gm_slab_sums sums = gm_slab_sums(oom->device);
+
+	oom->slab_reserved_bytes = sums.reserved_bytes;
+	oom->slab_used_bytes = sums.used_bytes;
+}
+
 static void fill_pools(struct gm_oom_record *oom)
 {
 	uint32_t number, count = gm_file->tables[GM_TABLE_POOLS].count;
@@ -201,6 +210,7 @@ static void fill(struct gm_oom_record *oom, uint32_t number, const struct gm_eve
 	fill_view(oom, event->view);
 	fill_levels(oom);
 	fill_pools(oom);
+	fill_slabs(oom);
 	oom->mark_delta_bytes = mark_delta(oom);
 	copy_sites(oom, &kept[number].sites);
 	copy_blocks(oom, &kept[number].blocks);

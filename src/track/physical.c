@@ -3,6 +3,7 @@
  * small requests from 2 MiB that are aligned to 2 MiB.
  */
 #include "track/physical.h"
+#include "track/peaks.h"
 #include "track/state.h"
 
 #include <string.h>
@@ -23,10 +24,17 @@ struct slab {
 };
 
 static struct slab *slabs;
+static struct gm_slab_sums sums[GM_SLOTS];
 
 void gm_physical_reset(void)
 {
 	slabs = NULL;
+	memset(sums, 0, sizeof(sums));
+}
+
+struct gm_slab_sums gm_slab_sums(int device)
+{
+	return sums[gm_slot(device)];
 }
 
 static bool in_slab(const struct gm_alloc_record *alloc)
@@ -62,18 +70,27 @@ static struct slab *slab_of(const struct gm_alloc_record *alloc, bool make)
 
 int64_t gm_physical_add(const struct gm_alloc_record *alloc)
 {
+	struct gm_slab_sums *sum = &sums[gm_slot(alloc->device)];
 	struct slab *slab;
+	uint64_t added;
 
 	if (in_pool(alloc))
 		return 0;
 	if (!in_slab(alloc))
 		return (int64_t)alloc->physical_bytes;
 	slab = slab_of(alloc, true);
-	return slab && slab->live++ == 0 ? (int64_t)GM_PAGE_BYTES : 0;
+	if (!slab)
+		return 0;
+	added = slab->live++ == 0 ? GM_PAGE_BYTES : 0;
+	sum->reserved_bytes += added;
+	sum->used_bytes += alloc->physical_bytes;
+	gm_peak_raise(alloc->device, GM_HOLES_SLAB, sum->used_bytes, sum->reserved_bytes);
+	return (int64_t)added;
 }
 
 int64_t gm_physical_remove(const struct gm_alloc_record *alloc)
 {
+	struct gm_slab_sums *sum = &sums[gm_slot(alloc->device)];
 	struct slab *slab;
 
 	if (in_pool(alloc))
@@ -81,8 +98,13 @@ int64_t gm_physical_remove(const struct gm_alloc_record *alloc)
 	if (!in_slab(alloc))
 		return -(int64_t)alloc->physical_bytes;
 	slab = slab_of(alloc, false);
-	if (!slab || --slab->live)
+	if (!slab)
 		return 0;
+	gm_peak_freed(GM_HOLES_SLAB, alloc);
+	sum->used_bytes -= alloc->physical_bytes;
+	if (--slab->live)
+		return 0;
+	sum->reserved_bytes -= GM_PAGE_BYTES;
 	HASH_DEL(slabs, slab);
 	gm_arena_free(&gm_track.arena, slab, sizeof(*slab));
 	return -(int64_t)GM_PAGE_BYTES;

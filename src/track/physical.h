@@ -45,6 +45,12 @@ static inline uint64_t gm_physical_share(unsigned kind, uint64_t bytes)
 int64_t gm_physical_add(const struct gm_alloc_record *alloc);
 int64_t gm_physical_remove(const struct gm_alloc_record *alloc);
 
+/* What small requests of a device hold: their slabs, and their own shares. */
+struct gm_slab_sums {
+	uint64_t reserved_bytes, used_bytes;
+};
+struct gm_slab_sums gm_slab_sums(int device);
+
 void gm_physical_reset(void);
 
 #endif

@@ -10,8 +10,11 @@
  * allocated before the tracker came or behind it. A graph's memory stays used until it is trimmed: there
  * the driver's figure counts.
  */
-#include "track/state.h"
+#include "track/peaks.h"
 #include "track/retries.h"
+#include "track/state.h"
+
+#include <string.h>
 
 #define ASKED_ALWAYS 512u	   /* answers per pool before asking becomes rare */
 #define ASKED_EVERY_NS 1000000u
@@ -26,6 +29,9 @@ struct pending {
 static struct {
 	unsigned count;
 	struct pending pending[STREAMS];
+	struct {
+		uint64_t reserved_bytes, used_bytes;
+	} sums[GM_SLOTS]; /* of a device's pools together */
 } pools;
 
 uint32_t gm_pools_waiting;
@@ -33,7 +39,7 @@ uint32_t gm_pools_waiting;
 void gm_pools_reset(void)
 {
 	gm_pools_waiting = 0;
-	pools.count = 0;
+	memset(&pools, 0, sizeof(pools));
 }
 
 static struct gm_pool_record *pool_at(uint32_t number)
@@ -77,12 +83,25 @@ static void chart(int device)
 	gm_timeline(device, GM_SERIES_POOL_RESERVED, sum);
 }
 
+static void raise_peak(int device)
+{
+	gm_peak_raise(device, GM_HOLES_POOL, pools.sums[gm_slot(device)].used_bytes,
+		      pools.sums[gm_slot(device)].reserved_bytes);
+}
+
+static void set_used(struct gm_pool_record *pool, uint64_t bytes)
+{
+	pools.sums[gm_slot(pool->device)].used_bytes += bytes - pool->used_bytes;
+	pool->used_bytes = bytes;
+}
+
 static void set_reserved(struct gm_pool_record *pool, uint64_t bytes)
 {
 	int64_t change = (int64_t)(bytes - pool->reserved_bytes);
 
 	if (!change)
 		return;
+	pools.sums[gm_slot(pool->device)].reserved_bytes += (uint64_t)change;
 	pool->reserved_bytes = bytes;
 	if (bytes > pool->reserved_peak_bytes)
 		pool->reserved_peak_bytes = bytes;
@@ -220,7 +239,7 @@ bool gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figure
 		pool->samples++;
 		pool->sampled_ns = gm_track.now_ns;
 		if (pool->type == GM_POOL_GRAPH)
-			pool->used_bytes = figures->used_bytes;
+			set_used(pool, figures->used_bytes);
 		/* Another thread may have allocated since these figures were asked. */
 		set_reserved(pool, figures->reserved_bytes > pool->used_bytes ?
 					   figures->reserved_bytes : pool->used_bytes);
@@ -229,6 +248,7 @@ bool gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figure
 		if (figures->reserved_high_bytes > pool->reserved_peak_bytes)
 			pool->reserved_peak_bytes = figures->reserved_high_bytes;
 		configure(pool, figures->release_threshold_bytes);
+		raise_peak(pool->device);
 		settle_pending(number, pool);
 		if (pool->type == GM_POOL_DEFAULT)
 			gm_torch_pool(pool);
@@ -240,7 +260,8 @@ bool gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figure
 static void gone(struct gm_pool_record *pool)
 {
 	set_reserved(pool, 0);
-	pool->used_bytes = pool->live_bytes = pool->pending_free_bytes = 0;
+	set_used(pool, 0);
+	pool->live_bytes = pool->pending_free_bytes = 0;
 	__atomic_store_n(&pool->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
 }
 
@@ -319,11 +340,12 @@ void gm_pool_add(const struct gm_alloc_record *alloc)
 		return;
 	pool->allocations++;
 	pool->live_bytes += alloc->bytes;
-	pool->used_bytes += alloc->bytes;
+	set_used(pool, pool->used_bytes + alloc->bytes);
 	if (pool->used_bytes > pool->used_peak_bytes)
 		pool->used_peak_bytes = pool->used_bytes;
 	if (pool->used_bytes > pool->reserved_bytes)
 		set_reserved(pool, pool->used_bytes); /* until it is asked */
+	raise_peak(pool->device);
 }
 
 void gm_pool_remove(const struct gm_alloc_record *alloc)
@@ -334,7 +356,9 @@ void gm_pool_remove(const struct gm_alloc_record *alloc)
 		return;
 	pool->live_bytes -= alloc->bytes < pool->live_bytes ? alloc->bytes : pool->live_bytes;
 	if (pool->type != GM_POOL_GRAPH) /* a graph's stays used until it is trimmed */
-		pool->used_bytes -= alloc->bytes < pool->used_bytes ? alloc->bytes : pool->used_bytes;
+		set_used(pool, pool->used_bytes -
+				       (alloc->bytes < pool->used_bytes ? alloc->bytes
+									: pool->used_bytes));
 	if (pool->state == GM_STATE_PENDING && !pool->live_bytes)
 		gone(pool);
 }

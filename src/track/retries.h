@@ -4,6 +4,7 @@
 #ifndef GM_TRACK_RETRIES_H
 #define GM_TRACK_RETRIES_H
 
+#include "track/peaks.h"
 #include "track/state.h"
 #include "track/torch.h"
 
@@ -97,6 +98,14 @@ static inline void gm_torch_raise_peaks(struct gm_torch_record *record)
 		record->allocated_peak_bytes = record->allocated_bytes;
 	if (record->reserved_bytes > record->reserved_peak_bytes)
 		record->reserved_peak_bytes = record->reserved_bytes;
+}
+
+/* After a block was handed out: the moment of the peak is that of the block which last reached it. */
+static inline void gm_torch_raise_holes(const struct gm_torch_record *record)
+{
+	if (record->allocated_bytes >= record->allocated_peak_bytes && record->allocated_bytes)
+		gm_peak_reach(record->device, GM_HOLES_TORCH, record->allocated_bytes,
+			      record->reserved_bytes);
 }
 
 static inline void gm_torch_take(uint64_t *from, uint64_t bytes)

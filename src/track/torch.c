@@ -91,6 +91,7 @@ void gm_torch_remove(const struct gm_alloc_record *alloc)
 		record->freed_total_bytes += alloc->bytes;
 		record->frees++;
 	} else if (is_segment(alloc)) {
+		gm_peak_freed(GM_HOLES_TORCH, alloc);
 		gm_torch_take(&record->reserved_bytes, alloc->bytes);
 		record->released_total_bytes += alloc->bytes;
 		gm_timeline(alloc->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
@@ -135,6 +136,7 @@ void gm_torch_block(const struct gm_event *event, const struct gm_torch_totals *
 	if (record) {
 		gm_torch_block_add(record, event->bytes);
 		gm_torch_compare(record, totals);
+		gm_torch_raise_holes(record);
 	}
 	if (gm_open_chains)
 		gm_retry_block();

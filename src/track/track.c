@@ -4,6 +4,7 @@
  */
 #include "stack/intern.h"
 #include "track/book.h"
+#include "track/peaks.h"
 #include "track/retries.h"
 
 #include <errno.h>
@@ -125,6 +126,7 @@ void gm_track_start(bool history)
 	gm_costs_reset();
 	gm_holds_reset();
 	gm_in_use_reset();
+	gm_peaks_reset();
 	gm_file->started_monotonic_ns = monotonic_ns();
 	gm_timeline_reset();
 	gm_windows_start();

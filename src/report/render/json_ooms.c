@@ -58,6 +58,20 @@ static json_t *fragmentation(const struct gm_oom_record *record)
 			 gm_json_bytes(record->torch_largest_hole_bytes));
 }
 
+/* Each level at that moment. */
+static json_t *holes(const struct gm_oom *oom)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < oom->holes_count; i++) {
+		json_t *row = json_pack("{s:s}", "level", oom->holes[i].level);
+
+		json_object_update_new(row, gm_json_holes(&oom->holes[i]));
+		json_array_append_new(list, row);
+	}
+	return list;
+}
+
 static json_t *event(struct gm_doc *doc, const struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
@@ -76,10 +90,10 @@ static json_t *event(struct gm_doc *doc, const struct gm_oom *oom)
 
 	json_object_update_new(
 		object,
-		json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "attempts",
+		json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempts",
 			  gm_json_bytes(record->attempts), "injected", record->injected != 0,
 			  "library", gm_json_string(oom->library), "categories", categories(oom),
-			  "fragmentation", fragmentation(record), "processes", processes(oom),
+			  "fragmentation", fragmentation(record), "holes", holes(oom), "processes", processes(oom),
 			  "mark", gm_json_string(oom->mark), "changes",
 			  tops(doc, oom->changes, oom->changes_count, false)));
 	return object;

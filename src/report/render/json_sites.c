@@ -214,43 +214,61 @@ json_t *gm_json_leaks(struct gm_doc *doc)
 			 gm_json_strings(doc->unused_suppressions, doc->unused_suppressions_count));
 }
 
+json_t *gm_json_holes(const struct gm_fragmentation *row)
+{
+	uint64_t unused = gm_unused_bytes(row);
+	uint64_t largest = row->largest_free_bytes;
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "reserved_bytes",
+			 gm_json_bytes(row->reserved_bytes), "used_bytes",
+			 gm_json_bytes(row->used_bytes), "free_bytes", gm_json_bytes(unused),
+			 "largest_free_bytes", gm_json_bytes(largest), "percent",
+			 gm_json_percent(unused, row->reserved_bytes), "external_percent",
+			 largest != GM_NO_BYTES && unused
+				 ? gm_json_percent(unused - (largest < unused ? largest : unused),
+						   unused)
+				 : json_null());
+}
+
+static json_t *pinned_by(struct gm_doc *doc, const struct gm_fragmentation *row)
+{
+	json_t *list = json_array();
+
+	for (unsigned k = 0; k < row->pinners_count; k++)
+		json_array_append_new(
+			list, json_pack("{s:o, s:o, s:o, s:o}", "site",
+					site_id(doc, row->pinners[k].site), "blocks",
+					gm_json_bytes(row->pinners[k].blocks), "bytes",
+					gm_json_bytes(row->pinners[k].bytes), "hole_bytes",
+					gm_json_bytes(row->pinners[k].hole_bytes)));
+	return list;
+}
+
+static json_t *at_peak(struct gm_doc *doc, const struct gm_fragmentation *peak)
+{
+	json_t *object;
+
+	if (!peak)
+		return json_null();
+	object = gm_json_holes(peak);
+	json_object_set_new(object, "time_s", gm_json_seconds(peak->time_ns));
+	json_object_set_new(object, "pinned_by", pinned_by(doc, peak));
+	return object;
+}
+
 json_t *gm_json_fragmentation(struct gm_doc *doc)
 {
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
 		const struct gm_fragmentation *row = &doc->fragmentation[i];
-		uint64_t unused = row->used_bytes < row->reserved_bytes
-					  ? row->reserved_bytes - row->used_bytes
-					  : 0;
-		bool known = row->largest_free_bytes != GM_NO_BYTES;
-		json_t *pinned = json_array();
+		json_t *object = json_pack("{s:o, s:s}", "device", gm_json_device(row->device),
+					   "level", row->level);
 
-		for (unsigned k = 0; k < row->pinners_count; k++)
-			json_array_append_new(
-				pinned,
-				json_pack("{s:o, s:o, s:o, s:o}", "site",
-					  site_id(doc, row->pinners[k].site), "blocks",
-					  gm_json_bytes(row->pinners[k].blocks), "bytes",
-					  gm_json_bytes(row->pinners[k].bytes), "hole_bytes",
-					  gm_json_bytes(row->pinners[k].hole_bytes)));
-		json_array_append_new(
-			list,
-			json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
-				  gm_json_device(row->device), "level", row->level,
-				  "reserved_bytes", gm_json_bytes(row->reserved_bytes),
-				  "used_bytes", gm_json_bytes(row->used_bytes), "free_bytes",
-				  gm_json_bytes(unused), "largest_free_bytes",
-				  gm_json_bytes(row->largest_free_bytes), "percent",
-				  gm_json_percent(unused, row->reserved_bytes), "external_percent",
-				  known && unused
-					  ? gm_json_percent(
-						    unused - (row->largest_free_bytes < unused
-								      ? row->largest_free_bytes
-								      : unused),
-						    unused)
-					  : json_null(),
-				  "pinned_by", pinned));
+		json_object_update_new(object, gm_json_holes(row));
+		json_object_set_new(object, "pinned_by", pinned_by(doc, row));
+		json_object_set_new(object, "at_peak", at_peak(doc, row->peak));
+		json_array_append_new(list, object);
 	}
 	return list;
 }

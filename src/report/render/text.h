@@ -62,6 +62,8 @@ void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet);
 void gm_text_leaks(struct gm_out *out, struct gm_doc *doc, bool all);
 bool gm_text_sites(struct gm_out *out, struct gm_doc *doc, const char *sort, bool at_peak);
 void gm_text_fragmentation(struct gm_out *out, struct gm_doc *doc);
+/* Its part of the summary. */
+void gm_text_holes(struct gm_out *out, struct gm_doc *doc);
 void gm_text_ooms(struct gm_out *out, struct gm_doc *doc);
 void gm_text_timeline(struct gm_out *out, struct gm_doc *doc);
 void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet);

@@ -1,13 +1,13 @@
 /*
- * `oom` and `fragmentation`: what failed and who held the memory; where the holes are and who keeps
- * them.
+ * `oom`: what failed and who held the memory.
  */
 #include "report/format.h"
 #include "report/judge.h"
 #include "report/render/text.h"
 #include <string.h>
 
-#define TOP_HOLDERS 8
+#define TOP_HOLDERS  8
+#define WORTH_SAYING (16ull << 20) /* slabs are at least 2 MiB and mostly idle */
 
 static void print_figure(struct gm_out *out, const char *what, uint64_t bytes)
 {
@@ -64,6 +64,19 @@ static void print_changes(struct gm_out *out, struct gm_doc *doc, const struct g
 			gm_place(doc, doc->sites[oom->changes[i].site].stack));
 }
 
+/* The pools' and PyTorch's figures stand for themselves. */
+static void print_slabs(struct gm_out *out, const struct gm_oom *oom)
+{
+	for (unsigned i = 0; i < oom->holes_count; i++) {
+		const struct gm_fragmentation *row = &oom->holes[i];
+
+		if (strcmp(row->level, "slab") != 0 || gm_unused_bytes(row) < WORTH_SAYING)
+			continue;
+		print_figure(out, "slabs reserved", row->reserved_bytes);
+		print_figure(out, "slabs used", row->used_bytes);
+	}
+}
+
 static void print_oom(struct gm_out *out, struct gm_doc *doc, const struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
@@ -87,6 +100,7 @@ static void print_oom(struct gm_out *out, struct gm_doc *doc, const struct gm_oo
 		print_figure(out, "pools used", record->pool_used_bytes);
 		print_figure(out, "frees pending", record->pending_free_bytes);
 	}
+	print_slabs(out, oom);
 	print_figure(out, "other processes", record->others_bytes);
 	if (strcmp(oom->phase, "other") != 0)
 		fprintf(out->file, "  %-24s %12s\n", "phase", oom->phase);
@@ -128,63 +142,4 @@ void gm_text_ooms(struct gm_out *out, struct gm_doc *doc)
 		print_oom(out, doc, &doc->ooms[i]);
 	if (doc->ooms_count > out->top)
 		fprintf(out->file, "\n%u more (--top)\n", doc->ooms_count - out->top);
-}
-
-static void print_pinners(struct gm_out *out, struct gm_doc *doc,
-			  const struct gm_fragmentation *row)
-{
-	char holes[GM_FORMAT_BYTES], bytes[GM_FORMAT_BYTES];
-
-	for (unsigned i = 0; i < row->pinners_count && i < out->top; i++) {
-		const struct gm_pinner *pinner = &row->pinners[i];
-
-		gm_print(out, GM_BOLD, "\n  %12s", gm_format_size(holes, pinner->hole_bytes));
-		fprintf(out->file, "  of holes beside %llu block%s of %s in all, from\n",
-			(unsigned long long)pinner->blocks, pinner->blocks == 1 ? "" : "s",
-			gm_format_size(bytes, pinner->bytes));
-		gm_print_stack(out, doc->sites[pinner->site].stack, 16);
-	}
-}
-
-void gm_text_fragmentation(struct gm_out *out, struct gm_doc *doc)
-{
-	static const char *const titles[] = {
-		"<device", "<level", "reserved",     "used",
-		"free",	   "of it",  "largest hole", "given back by emptying",
-		NULL};
-	char percent[GM_FORMAT_BYTES];
-	struct gm_table table;
-
-	if (!doc->fragmentation_count) {
-		gm_print(out, GM_BOLD, "Nothing is reserved beyond what is used.\n");
-		return;
-	}
-	gm_print(out, GM_BOLD, "Reserved and used now\n");
-	gm_table_begin(&table, titles);
-	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
-		const struct gm_fragmentation *row = &doc->fragmentation[i];
-		uint64_t unused = row->used_bytes < row->reserved_bytes
-					  ? row->reserved_bytes - row->used_bytes
-					  : 0;
-
-		gm_table_cell(&table, "%d", row->device);
-		gm_table_cell(&table, "%s", row->level);
-		gm_table_size(&table, row->reserved_bytes);
-		gm_table_size(&table, row->used_bytes);
-		gm_table_size(&table, unused);
-		gm_table_cell(&table, "%s",
-			      gm_format_percent(percent, unused, row->reserved_bytes));
-		gm_table_size(&table, row->largest_free_bytes);
-		gm_table_size(&table, strcmp(row->level, "torch") == 0 ? row->releasable_bytes
-								       : GM_NO_BYTES);
-	}
-	gm_table_end(out, &table);
-	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
-		if (!doc->fragmentation[i].pinners_count)
-			continue;
-		gm_heading(out,
-			   "Device %d, %s: live blocks that keep segments from being given back",
-			   doc->fragmentation[i].device, doc->fragmentation[i].level);
-		print_pinners(out, doc, &doc->fragmentation[i]);
-	}
 }

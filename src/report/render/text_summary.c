@@ -505,6 +505,7 @@ void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
 	print_process(out, doc);
 	print_usage(out, doc);
 	print_implicit(out, doc);
+	gm_text_holes(out, doc);
 	print_ledger(out, doc);
 	print_phases(out, doc);
 	print_categories(out, doc);

@@ -13,7 +13,7 @@
 #include "c10.h"
 #include "c10_cuda.h"
 
-#define IDS		 1024
+#define IDS		 131072
 #define MOST_HANDLES	 16384
 #define OUT_OF_MEMORY	 2
 #define NOT_PERMITTED	 800

@@ -165,6 +165,8 @@ function segmentTable(run) {
   ] });
 }
 
+const percent = (value) => (value === null ? "–" : `${value.toFixed(1)} %`);
+
 function fragmentation(run) {
   const rows = run.document.fragmentation;
   if (!rows.length) return null;
@@ -178,7 +180,9 @@ function fragmentation(run) {
   table.update(pinners);
   return [h("h2", {}, "Fragmentation"),
     h("ul", { class: "plain-list" }, rows.map((row) => h("li", {}, `${deviceName(row.device)}, ${row.level}: `, size(row.free_bytes), " of ", size(row.reserved_bytes),
-      ` not used (${row.percent === null ? "–" : `${row.percent.toFixed(1)} %`}), largest hole `, size(row.largest_free_bytes)))),
+      ` not used (${percent(row.percent)}), largest hole `, size(row.largest_free_bytes),
+      row.at_peak ? [`; at its peak (${row.at_peak.time_s.toFixed(3)} s) `, size(row.at_peak.free_bytes), " of ", size(row.at_peak.reserved_bytes),
+        ` not used (${percent(row.at_peak.percent)}), largest hole `, size(row.at_peak.largest_free_bytes), `, ${percent(row.at_peak.external_percent)} of it outside that`] : null))),
     pinners.length ? [h("h3", {}, "Who pins the holes"), table.element] : null];
 }
 

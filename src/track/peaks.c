@@ -1,0 +1,66 @@
+/*
+ * Fragmentation at the peak: records of peaks and of what was freed since them. See peaks.h.
+ */
+#include "track/peaks.h"
+
+#include <string.h>
+
+struct gm_peak gm_peaks[GM_SLOTS][GM_HOLES_LEVELS];
+
+void gm_peaks_reset(void)
+{
+	memset(gm_peaks, 0, sizeof(gm_peaks));
+}
+
+struct gm_peak_record *gm_make_peak(int device, enum gm_holes_level level)
+{
+	struct gm_peak_record *record;
+	uint32_t number;
+
+	if (device < 0)
+		return NULL;
+	record = gm_store_append(GM_TABLE_PEAKS, 1, &number);
+	if (!record)
+		return NULL;
+	record->device = (int16_t)device;
+	record->level = (uint8_t)level;
+	gm_store_publish(GM_TABLE_PEAKS);
+	gm_peak_of(device, level)->record = record;
+	return record;
+}
+
+/* NULL when the runs, or the file, are full. */
+static struct gm_peak_block_record *next_record(struct gm_peak *peak)
+{
+	uint32_t run = peak->freed / GM_PEAK_RUN;
+
+	if (run == GM_PEAK_RUNS)
+		return NULL;
+	if (run == peak->runs) {
+		if (!gm_store_append(GM_TABLE_PEAK_BLOCKS, GM_PEAK_RUN, &peak->first[run]))
+			return NULL;
+		gm_store_publish(GM_TABLE_PEAK_BLOCKS);
+		peak->runs++;
+	}
+	return gm_store_record(GM_TABLE_PEAK_BLOCKS, peak->first[run] + peak->freed++ % GM_PEAK_RUN);
+}
+
+/* The peak's number is taken off first and put on last: a record of a peak is whole. */
+void gm_peak_keep(struct gm_peak *peak, enum gm_holes_level level, const struct gm_alloc_record *alloc)
+{
+	struct gm_peak_block_record *record = peak->record->lost ? NULL : next_record(peak);
+
+	if (!record) {
+		peak->record->lost = 1;
+		return;
+	}
+	__atomic_store_n(&record->peak_serial, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	record->address = alloc->key;
+	record->bytes = alloc->bytes;
+	record->site = alloc->site;
+	record->device = alloc->device;
+	record->space = alloc->space;
+	record->level = (uint8_t)level;
+	__atomic_store_n(&record->peak_serial, peak->serial, __ATOMIC_RELEASE);
+}
