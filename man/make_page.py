@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A man page of a command: make_page.py TOOL TEMPLATE > PAGE
 
-What --help says (usage, options, formats, exit status) is put in place of @HEAD@ and @OPTIONS@, so that it
+What --help says (usage, options, formats, exit status) is put in place of @HEAD@, @OPTIONS@ and @EXIT@, so that it
 is said once, in the tool's table; the template holds what --help has no room for. The command is the
 template's name: gpumem-report-leaks.1.in; gpumem-report.1.in is the tool itself.
 """
@@ -109,10 +109,9 @@ def page(tool, template):
     middle += option_list(help_of["Options"][1:])
     if "Formats" in help_of:
         middle += [".Pp", "The formats:"] + option_list(help_of["Formats"][1:])
-    middle += exit_status(help_of["Exit"])
     see = " ,\n".join(f".Xr {other.name.removesuffix('.1.in')} 1"
                        for other in sorted(template.parent.glob("gpumem-report-*.1.in")))
-    parts = {"@HEAD@": head, "@OPTIONS@": middle, "@SEE@": [see]}
+    parts = {"@HEAD@": head, "@OPTIONS@": middle, "@EXIT@": exit_status(help_of["Exit"]), "@SEE@": [see]}
     return re.sub(r"@[A-Z]+@", lambda word: "\n".join(parts[word[0]]), template.read_text())
 
 
