@@ -35,10 +35,7 @@ static void *real_of(unsigned number)
 
 void gm_ends_init(void)
 {
-	unsigned i;
-
-	for (i = 0; i < ENDS; i++)
-		real_of(i);
+	gm_next_symbols(names, reals, ENDS);
 }
 
 static void __attribute__((noreturn)) end_by(unsigned number, int status)

@@ -87,12 +87,13 @@ void *gm_libcuda_symbol(const char *name)
 }
 
 struct next_search {
-	const char *name;
+	const char *const *names;
+	void **found;
+	unsigned count;
 	bool passed_own;
-	void *found;
 };
 
-static int next_definition(const struct gm_object *object, void *data)
+static int next_definitions(const struct gm_object *object, void *data)
 {
 	struct next_search *search = data;
 
@@ -100,19 +101,25 @@ static int next_definition(const struct gm_object *object, void *data)
 		search->passed_own = true;
 		return 0;
 	}
-	if (search->passed_own)
-		search->found = gm_object_symbol(object, search->name, NULL);
-	return search->found != NULL;
+	return search->passed_own && gm_object_symbols(object, search->names, search->found,
+						       search->count) == 0;
+}
+
+void gm_next_symbols(const char *const *names, void **found, unsigned count)
+{
+	struct next_search search = {.names = names, .found = found, .count = count};
+
+	if (gm_objects_each(next_definitions, &search))
+		return;
+	/* Loaded late: libc came before us. */
+	search.passed_own = true;
+	gm_objects_each(next_definitions, &search);
 }
 
 void *gm_next_symbol(const char *name)
 {
-	struct next_search search = {.name = name};
+	void *found = NULL;
 
-	gm_objects_each(next_definition, &search);
-	if (!search.found) { /* loaded late: libc came before us */
-		search.passed_own = true;
-		gm_objects_each(next_definition, &search);
-	}
-	return search.found;
+	gm_next_symbols(&name, &found, 1);
+	return found;
 }

@@ -28,4 +28,7 @@ void *gm_libcuda_symbol(const char *name);
 /* The definition of a libc function that callers would reach without us. NULL if there is none. */
 void *gm_next_symbol(const char *name);
 
+/* The same for those of several names whose place in `found` is NULL. */
+void gm_next_symbols(const char *const *names, void **found, unsigned count);
+
 #endif

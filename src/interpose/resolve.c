@@ -190,7 +190,11 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 
 void gm_resolve_init(void)
 {
-	gm_real_dlsym();
-	real_dlclose = (int (*)(void *))gm_next_symbol("dlclose");
+	static const char *const wanted[] = {"dlsym", "dlclose"};
+	void *found[2] = {NULL};
+
+	gm_next_symbols(wanted, found, 2);
+	__atomic_store_n(&real_dlsym, (dlsym_fn *)found[0], __ATOMIC_RELEASE);
+	real_dlclose = (int (*)(void *))found[1];
 	ready_names();
 }

@@ -36,31 +36,7 @@ static uintptr_t address(const struct gm_object *object, ElfW(Addr) value)
 	return value < object->base ? value + object->base : value;
 }
 
-static void note_table(const struct gm_object *object, struct dynamic *dyn, const ElfW(Dyn) * entry)
-{
-	uintptr_t where;
-
-	switch (entry->d_tag) {
-	case DT_STRTAB:
-	case DT_GNU_HASH:
-	case DT_HASH:
-	case DT_VERSYM:
-	case DT_VERDEF:
-	case DT_VERNEED:
-	case DT_RELA:
-	case DT_REL:
-	case DT_JMPREL:
-	case DT_INIT:
-	case DT_FINI:
-	case DT_INIT_ARRAY:
-	case DT_FINI_ARRAY:
-		where = address(object, entry->d_un.d_ptr);
-		if (where > (uintptr_t)dyn->symbols &&
-		    (!dyn->next_table || where < dyn->next_table))
-			dyn->next_table = where;
-	}
-}
-
+/* Leaves out next_table. */
 static bool parse_dynamic(const struct gm_object *object, struct dynamic *dyn)
 {
 	const ElfW(Dyn) * entry;
@@ -104,11 +80,39 @@ static bool parse_dynamic(const struct gm_object *object, struct dynamic *dyn)
 			break;
 		}
 	}
-	if (!dyn->symbols || !dyn->strings)
-		return false;
-	for (entry = object->dynamic; entry->d_tag != DT_NULL; entry++)
+	return dyn->symbols && dyn->strings;
+}
+
+static void note_table(const struct gm_object *object, struct dynamic *dyn, const ElfW(Dyn) * entry)
+{
+	uintptr_t where;
+
+	switch (entry->d_tag) {
+	case DT_STRTAB:
+	case DT_GNU_HASH:
+	case DT_HASH:
+	case DT_VERSYM:
+	case DT_VERDEF:
+	case DT_VERNEED:
+	case DT_RELA:
+	case DT_REL:
+	case DT_JMPREL:
+	case DT_INIT:
+	case DT_FINI:
+	case DT_INIT_ARRAY:
+	case DT_FINI_ARRAY:
+		where = address(object, entry->d_un.d_ptr);
+		if (where > (uintptr_t)dyn->symbols &&
+		    (!dyn->next_table || where < dyn->next_table))
+			dyn->next_table = where;
+	}
+}
+
+/* Where the symbols end, for those who look through all of them. */
+static void find_next_table(const struct gm_object *object, struct dynamic *dyn)
+{
+	for (const ElfW(Dyn) *entry = object->dynamic; entry->d_tag != DT_NULL; entry++)
 		note_table(object, dyn, entry);
-	return true;
 }
 
 static void describe(const struct dl_phdr_info *info, struct gm_object *object)
@@ -393,18 +397,16 @@ static void *resolve_indirect(uintptr_t resolver)
 #endif
 }
 
-void *gm_object_symbol(const struct gm_object *object, const char *name, const char *version)
+static void *find_symbol(const struct gm_object *object, const struct dynamic *dyn,
+			 const char *name, const char *version)
 {
 	struct match match = {name, version, NULL, false};
-	struct dynamic dyn;
 	uintptr_t value;
 
-	if (!parse_dynamic(object, &dyn))
-		return NULL;
-	if (dyn.gnu_hash)
-		search_gnu_hash(&dyn, &match);
-	else if (dyn.hash)
-		search_hash(&dyn, &match);
+	if (dyn->gnu_hash)
+		search_gnu_hash(dyn, &match);
+	else if (dyn->hash)
+		search_hash(dyn, &match);
 	if (!match.best)
 		return NULL;
 	value = match.best->st_value;
@@ -413,6 +415,29 @@ void *gm_object_symbol(const struct gm_object *object, const char *name, const c
 	if (ELF64_ST_TYPE(match.best->st_info) == STT_GNU_IFUNC)
 		return resolve_indirect(value);
 	return (void *)value;
+}
+
+void *gm_object_symbol(const struct gm_object *object, const char *name, const char *version)
+{
+	struct dynamic dyn;
+
+	return parse_dynamic(object, &dyn) ? find_symbol(object, &dyn, name, version) : NULL;
+}
+
+unsigned gm_object_symbols(const struct gm_object *object, const char *const *names,
+			   void **addresses, unsigned count)
+{
+	struct dynamic dyn;
+	unsigned missing = 0;
+
+	if (!parse_dynamic(object, &dyn))
+		return count;
+	for (unsigned i = 0; i < count; i++) {
+		if (!addresses[i])
+			addresses[i] = find_symbol(object, &dyn, names[i], NULL);
+		missing += addresses[i] == NULL;
+	}
+	return missing;
 }
 
 static const char *dynamic_string(const struct gm_object *object, ElfW(Sxword) tag, unsigned index)
@@ -486,6 +511,7 @@ const char *gm_object_needed_version(const struct gm_object *object, const char 
 
 	if (!parse_dynamic(object, &dyn) || !dyn.versions || !dyn.needed)
 		return NULL;
+	find_next_table(object, &dyn);
 	index = find_reference(object, &dyn, name);
 	if (!index)
 		return NULL;

@@ -51,6 +51,13 @@ bool gm_object_of_dynamic(const void *dynamic, struct gm_object *out);
  */
 void *gm_object_symbol(const struct gm_object *object, const char *name, const char *version);
 
+/*
+ * The same at default versions for several names, those whose address is not known yet. Returns how
+ * many are still missing (all where the object has no symbols).
+ */
+unsigned gm_object_symbols(const struct gm_object *object, const char *const *names,
+			   void **addresses, unsigned count);
+
 /* The first loaded object's definition of `name` at any version, or NULL; `out` may be NULL. */
 void *gm_objects_symbol(const char *name, struct gm_object *out);
 
