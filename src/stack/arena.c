@@ -10,8 +10,9 @@
 #define LARGE	 32768u
 #define CHUNK	 (256u << 10)
 #define PAGE	 4096u
+#define LINE	 64u /* of the cache */
 
-/* At the start of every mapping; 64 bytes keep what follows aligned to a cache line. */
+/* At the start of every mapping: one cache line. */
 struct gm_arena_map {
 	struct gm_arena_map *older, *newer;
 	size_t bytes;
@@ -63,7 +64,7 @@ void *gm_arena_alloc(struct gm_arena *arena, size_t bytes)
 {
 	struct gm_arena_map *map;
 	unsigned number;
-	size_t piece;
+	size_t piece, gap;
 	void *memory;
 
 	if (bytes > LARGE) {
@@ -78,15 +79,17 @@ void *gm_arena_alloc(struct gm_arena *arena, size_t bytes)
 		arena->free[number] = *(void **)memory;
 		return memory;
 	}
-	if ((size_t)(arena->end - arena->next) < piece) {
+	gap = piece < LINE ? 0 : -(uintptr_t)arena->next % LINE;
+	if ((size_t)(arena->end - arena->next) < piece + gap) {
 		map = map_pages(arena, CHUNK);
 		if (!map)
 			return NULL;
 		arena->next = (char *)(map + 1);
 		arena->end = (char *)map + CHUNK;
+		gap = 0;
 	}
-	memory = arena->next;
-	arena->next += piece;
+	memory = arena->next + gap;
+	arena->next += gap + piece;
 	return memory;
 }
 

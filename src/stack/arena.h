@@ -19,7 +19,10 @@ struct gm_arena {
 	uint64_t mapped_bytes;
 };
 
-/* Memory aligned to 16, not zeroed where it was used before; NULL if the system has none. */
+/*
+ * Memory aligned to 16, from 64 bytes on to a cache line; not zeroed where it was used before. NULL if
+ * the system has none.
+ */
 void *gm_arena_alloc(struct gm_arena *arena, size_t bytes);
 
 /* Gives memory back; `bytes` as it was asked for. NULL is allowed. */

@@ -17,11 +17,12 @@
  */
 #define GM_PY_IDENTITY_WORDS 10
 
+/* What is compared with a number comes first: it shares a cache line with the frame that it is of. */
 struct gm_python_identity {
-	uint64_t word[GM_PY_IDENTITY_WORDS];
-	uint64_t mask;	    /* of the samples, for a table under eight bytes */
-	uint32_t sample[3]; /* where they are, but for the first; not used with a number */
 	bool numbered;
+	uint32_t sample[3]; /* where they are, but for the first; not used with a number */
+	uint64_t word[GM_PY_IDENTITY_WORDS];
+	uint64_t mask; /* of the samples, for a table under eight bytes */
 };
 
 /* Copied, not dereferenced: a sample of a table of lines may lie at any address. */
@@ -89,10 +90,11 @@ static inline bool gm_python_identity_is(const struct gm_python_identity *identi
 	uintptr_t name = word[1], lines = word[2], file = word[3], data = lines + GM_PY_BYTES_DATA;
 	uint64_t differs, bytes;
 
-	differs = (word[0] ^ gm_py_number(l, code)) | (name ^ gm_py_word(code + l->code_name)) |
-		  (lines ^ gm_py_word(code + l->code_lines));
+	differs = (word[0] ^ gm_py_number(l, code)) | (name ^ gm_py_word(code + l->code_name));
 	if (differs || identity->numbered)
 		return !differs;
+	if (lines != gm_py_word(code + l->code_lines))
+		return false;
 	bytes = gm_py_word(lines + GM_PY_SIZE);
 	differs = (file ^ gm_py_word(code + l->code_filename)) |
 		  (word[6] ^ bytes << 48 ^ (gm_py_word(data) & identity->mask));
