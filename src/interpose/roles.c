@@ -2,6 +2,8 @@
  * What each role of the table means (roles.h). One pair of functions per role, in a table at the end.
  */
 #include "interpose/roles.h"
+#include "interpose/pluggable.h"
+#include "interpose/settings.h"
 #include "interpose/ask.h"
 #include "interpose/preload.h"
 #include "interpose/refuse.h"
@@ -24,6 +26,17 @@ uint32_t gm_take_stack(const struct gm_call *call, unsigned limit, uint32_t *mod
 
 	gm_stack_capture(&raw, call->caller, limit);
 	return gm_stack_intern(&raw, module);
+}
+
+/* The stack of an allocation, and what it tells of who takes the memory. */
+static void take_alloc_stack(const struct gm_call *call, struct gm_event *event)
+{
+	struct gm_raw_stack raw;
+
+	gm_stack_capture(&raw, call->caller, 0);
+	if (gm_settings.torch)
+		event->flags |= gm_pluggable_flags(&raw);
+	event->stack = gm_stack_intern(&raw, &event->caller_module);
 }
 
 uint32_t gm_take_outer_stack(const struct gm_call *call, uint32_t *module)
@@ -147,7 +160,7 @@ static void alloc_failed(struct gm_call *call, const struct gm_row *row, struct 
 	if (location && location->type == GM_MEM_LOCATION_DEVICE)
 		event->device = (int16_t)location->id;
 	event->bytes = call->rows ? call->bytes * call->rows : call->bytes;
-	event->stack = gm_take_stack(call, 0, &event->caller_module);
+	take_alloc_stack(call, event);
 	if (event->error != GM_CUDA_OUT_OF_MEMORY) {
 		gm_track_alloc_failed(event);
 		return;
@@ -210,7 +223,7 @@ static void end_alloc(struct gm_call *call, const struct gm_row *row, int result
 	event.device = (int16_t)device_of(call, row->kind, event.key);
 	event.context = gm_current_context(call);
 	gm_ask_describe_device(event.device);
-	event.stack = gm_take_stack(call, 0, &event.caller_module);
+	take_alloc_stack(call, &event);
 	if (event.kind == GM_KIND_GRAPH)
 		gm_graph_node_made(&event);
 	else

@@ -8,6 +8,7 @@
  * bits wide in all of them, only their signs differ.
  */
 #include "interpose/torch.h"
+#include "interpose/pluggable.h"
 #include "interpose/libraries.h"
 #include "interpose/preload.h"
 #include "interpose/resolve.h"
@@ -235,6 +236,7 @@ bool gm_torch_call(const struct gm_call *call)
 	known = __atomic_load_n(slot, __ATOMIC_RELAXED);
 	if ((known & ~1ull) == word)
 		return known & 1;
+	gm_pluggable_look();
 	/* Without its cache every tensor is an allocation of its own, and none is divided. */
 	if (in_libc10_cuda(call->caller) && !getenv("PYTORCH_NO_CUDA_MEMORY_CACHING")) {
 		word |= 1;

@@ -251,6 +251,7 @@ struct gm_doc {
 	struct gm_pool_record *pools;
 	struct gm_vmm_record *vmm;
 	struct gm_torch_record *torches;
+	struct gm_torch_record *pluggables; /* allocators of the program's own in PyTorch's place */
 	struct gm_imported *imported; /* by a snapshot of PyTorch: the file is one */
 	struct gm_fragmentation *fragmentation;
 	struct gm_retry_record *retries;
@@ -269,7 +270,7 @@ struct gm_doc {
 	struct gm_suppressed *suppressed;
 	const char **unused_suppressions;
 	unsigned frames_count, stacks_count, sites_count, blocks_count, devices_count, levels_count,
-		usage_count, pools_count, vmm_count, torches_count, imported_count, fragmentation_count,
+		usage_count, pools_count, vmm_count, torches_count, pluggables_count, imported_count, fragmentation_count,
 		retries_count, ooms_count, errors_count, implicit_count, ledger_count, costs_count,
 		contexts_count, phases_count, categories_count, marks_count, timeline_count,
 		findings_count, gates_count, suppressed_count, unused_suppressions_count;

@@ -1,6 +1,7 @@
 /*
  * pool.opaque: a framework holds memory in a pool that reports nothing of what is used inside it,
  * so that neither leaks nor fragmentation within can be told. XLA takes most of a device that way.
+ * pool.pluggable: PyTorch takes its memory from an allocator that the program gave it.
  */
 #include "report/judge.h"
 
@@ -42,8 +43,27 @@ static void judge_device(struct gm_doc *doc, const struct gm_level_record *level
 			  : "");
 }
 
+static void judge_pluggable(struct gm_doc *doc, const struct gm_torch_record *torch)
+{
+	struct gm_finding *finding = gm_find(doc, "pool.pluggable", GM_NOTE, torch->device,
+					     torch->reserved_bytes, GM_NO_SITE);
+
+	finding->title = gm_say(doc, "PyTorch's blocks are not seen: the program gave it an "
+				     "allocator of its own");
+	finding->evidence = gm_say(doc,
+				   "that allocator holds %s of the driver's memory, %s at its peak; "
+				   "every call has its stack",
+				   gm_size(doc, torch->reserved_bytes),
+				   gm_size(doc, torch->reserved_peak_bytes));
+	gm_advise(doc, finding,
+		  "if it hands out parts of what it takes, let it tell its blocks: "
+		  "gpumemtrace_pool_alloc and gpumemtrace_pool_free of gpumemtrace.h");
+}
+
 void gm_judge_pools(struct gm_doc *doc)
 {
+	for (unsigned i = 0; i < doc->pluggables_count && doc->at_ns == GM_NO_BYTES; i++)
+		judge_pluggable(doc, &doc->pluggables[i]);
 	for (unsigned i = 0; i < doc->levels_count; i++)
 		if (doc->levels[i].level == GM_LEVEL_DRIVER && doc->levels[i].device >= 0)
 			judge_device(doc, &doc->levels[i]);

@@ -4,10 +4,10 @@
  */
 #include "report/judge.h"
 #include "report/format.h"
-#include "report/history.h"
 #include "report/load.h"
 
 #define THRASH_TIMES 4 /* the reserve's peak was taken that many times over */
+#define THRASH_ROUNDS 16
 #define THRASH_BYTES (256ull << 20)
 
 static uint32_t retrying_site(const struct gm_doc *doc, int device)
@@ -48,60 +48,41 @@ static void judge_retries(struct gm_doc *doc, const struct gm_retry_record *retr
 		  "the flushes, and they are slower than the work they make room for");
 }
 
-/* Segments given back, as far as the ring of events reaches, and who gave back most. */
-struct releases {
-	uint64_t bytes, count, first_ns, last_ns;
-	const struct gm_stack *stack; /* of the largest */
-};
-
-static struct releases find_releases(struct gm_doc *doc, int device)
+/* Of the whole run, by the shim's own counters; files of older shims have the sums alone. */
+static bool thrashes(const struct gm_torch_record *torch)
 {
-	struct gm_history history = gm_load_history(doc);
-	struct releases found = {0};
-	uint64_t largest = 0;
-
-	for (unsigned i = 0; i < history.count; i++) {
-		const struct gm_event_record *event = &history.events[i];
-
-		if (event->op != GM_OP_FREE || event->device != device ||
-		    event->level != GM_LEVEL_DRIVER || event->site >= doc->sites_count ||
-		    !(doc->sites[event->site].record.flags & GM_SITE_TORCH ||
-		      doc->sites[event->site].caching))
-			continue;
-		if (!found.count++)
-			found.first_ns = event->time_ns;
-		found.last_ns = event->time_ns;
-		found.bytes += event->bytes;
-		if (event->bytes > largest && event->stack != GM_NONE) {
-			largest = event->bytes;
-			found.stack = gm_doc_stack(doc, event->stack);
-		}
-	}
-	return found;
+	if (torch->released_total_bytes == GM_NO_BYTES ||
+	    torch->reserved_peak_bytes == GM_NO_BYTES || torch->released_total_bytes < THRASH_BYTES)
+		return false;
+	if (torch->released_total_bytes / THRASH_TIMES >= torch->reserved_peak_bytes)
+		return !torch->releases || torch->rounds >= THRASH_TIMES - 1;
+	/* A part of the reserve that goes back and forth all the time. */
+	return torch->rounds >= THRASH_ROUNDS &&
+	       torch->released_total_bytes >= torch->reserved_peak_bytes;
 }
 
-static void say_releases(struct gm_doc *doc, struct gm_finding *finding, int device)
+static void say_rounds(struct gm_doc *doc, struct gm_finding *finding,
+		       const struct gm_torch_record *torch)
 {
-	struct releases found = find_releases(doc, device);
+	const struct gm_stack *stack = gm_doc_stack(doc, torch->release_stack);
 	char time[GM_FORMAT_BYTES];
 
-	if (found.count > 1 && found.last_ns > found.first_ns)
-		finding->evidence = gm_say(
-			doc, "%s; the last %llu segments, %s, within %s", finding->evidence,
-			(unsigned long long)found.count, gm_size(doc, found.bytes),
-			gm_format_time(time, (double)(found.last_ns - found.first_ns) / 1e9));
-	if (found.stack)
-		gm_advise(doc, finding, "they are given back at %s", gm_place(doc, found.stack));
+	if (!torch->releases)
+		return;
+	finding->evidence = gm_say(
+		doc, "%s; %llu segment%s in %llu round%s, within %s", finding->evidence,
+		(unsigned long long)torch->releases, gm_s(torch->releases),
+		(unsigned long long)torch->rounds, gm_s(torch->rounds),
+		gm_format_time(time, (double)(torch->last_release_ns - torch->first_release_ns) / 1e9));
+	if (stack)
+		gm_advise(doc, finding, "most is given back at %s", gm_place(doc, stack));
 }
 
 static void judge_thrash(struct gm_doc *doc, const struct gm_torch_record *torch)
 {
 	struct gm_finding *finding;
 
-	if (torch->released_total_bytes == GM_NO_BYTES ||
-	    torch->reserved_peak_bytes == GM_NO_BYTES ||
-	    torch->released_total_bytes < THRASH_BYTES ||
-	    torch->released_total_bytes / THRASH_TIMES < torch->reserved_peak_bytes)
+	if (!thrashes(torch))
 		return;
 	finding = gm_find(doc, "cache.thrash", GM_WARNING, torch->device,
 			  torch->released_total_bytes, GM_NO_SITE);
@@ -112,7 +93,7 @@ static void judge_thrash(struct gm_doc *doc, const struct gm_torch_record *torch
 				   "exceeded %s",
 				   gm_size(doc, torch->released_total_bytes),
 				   gm_size(doc, torch->reserved_peak_bytes));
-	say_releases(doc, finding, torch->device);
+	say_rounds(doc, finding, torch);
 	gm_advise(doc, finding,
 		  "take torch.cuda.empty_cache() out of the loop; if layers are moved between "
 		  "host and device, keep their device buffers");

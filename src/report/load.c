@@ -335,6 +335,7 @@ static void filter(struct gm_doc *doc, const struct gm_options *options)
 	KEEP(pools, doc->pools[i].device == device);
 	KEEP(vmm, doc->vmm[i].device == device);
 	KEEP(torches, doc->torches[i].device == device);
+	KEEP(pluggables, doc->pluggables[i].device == device);
 	KEEP(fragmentation, doc->fragmentation[i].device == device);
 	KEEP(retries, doc->retries[i].device == device);
 	KEEP(ooms, doc->ooms[i].record.device == device);

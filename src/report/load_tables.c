@@ -149,6 +149,24 @@ static void drop_impossible(struct gm_doc *doc)
 	doc->implicit_count = n;
 }
 
+/* Where the program's own allocator stands in the place of PyTorch's, no block is known. */
+static void split_torches(struct gm_doc *doc)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < doc->torches_count; i++) {
+		const struct gm_torch_record *torch = &doc->torches[i];
+
+		if (torch->allocator == GM_TORCH_PLUGGABLE)
+			*(struct gm_torch_record *)gm_arena_push(&doc->arena, &doc->pluggables,
+								 &doc->pluggables_count,
+								 sizeof(*torch)) = *torch;
+		else
+			doc->torches[n++] = *torch;
+	}
+	doc->torches_count = n;
+}
+
 void gm_load_tables(struct gm_doc *doc)
 {
 	for (size_t i = 0; i < sizeof(plains) / sizeof(plains[0]); i++)
@@ -158,6 +176,7 @@ void gm_load_tables(struct gm_doc *doc)
 		qsort(doc->levels, doc->levels_count, sizeof(*doc->levels), compare_levels);
 	if (doc->usage_count)
 		qsort(doc->usage, doc->usage_count, sizeof(*doc->usage), compare_usage);
+	split_torches(doc);
 	load_devices(doc);
 	load_marks(doc);
 	doc->torch = doc->torches_count > 0;

@@ -397,22 +397,46 @@ static void *resolve_indirect(uintptr_t resolver)
 #endif
 }
 
-static void *find_symbol(const struct gm_object *object, const struct dynamic *dyn,
-			 const char *name, const char *version)
+/* NULL if the object does not define it. */
+static const ElfW(Sym) *best_symbol(const struct dynamic *dyn, const char *name, const char *version)
 {
 	struct match match = {name, version, NULL, false};
-	uintptr_t value;
 
 	if (dyn->gnu_hash)
 		search_gnu_hash(dyn, &match);
 	else if (dyn->hash)
 		search_hash(dyn, &match);
-	if (!match.best)
+	return match.best;
+}
+
+bool gm_object_function(const struct gm_object *object, const char *name, uintptr_t *start,
+			uintptr_t *end)
+{
+	const ElfW(Sym) *symbol;
+	struct dynamic dyn;
+
+	if (!parse_dynamic(object, &dyn))
+		return false;
+	symbol = best_symbol(&dyn, name, NULL);
+	if (!symbol || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC)
+		return false;
+	*start = object->base + symbol->st_value;
+	*end = *start + symbol->st_size;
+	return true;
+}
+
+static void *find_symbol(const struct gm_object *object, const struct dynamic *dyn,
+			 const char *name, const char *version)
+{
+	const ElfW(Sym) *symbol = best_symbol(dyn, name, version);
+	uintptr_t value;
+
+	if (!symbol)
 		return NULL;
-	value = match.best->st_value;
-	if (match.best->st_shndx != SHN_ABS)
+	value = symbol->st_value;
+	if (symbol->st_shndx != SHN_ABS)
 		value += object->base;
-	if (ELF64_ST_TYPE(match.best->st_info) == STT_GNU_IFUNC)
+	if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC)
 		return resolve_indirect(value);
 	return (void *)value;
 }

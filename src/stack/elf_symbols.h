@@ -58,6 +58,10 @@ void *gm_object_symbol(const struct gm_object *object, const char *name, const c
 unsigned gm_object_symbols(const struct gm_object *object, const char *const *names,
 			   void **addresses, unsigned count);
 
+/* Where a function lies that the object defines, `end` the first address after it. */
+bool gm_object_function(const struct gm_object *object, const char *name, uintptr_t *start,
+			uintptr_t *end);
+
 /* The first loaded object's definition of `name` at any version, or NULL; `out` may be NULL. */
 void *gm_objects_symbol(const char *name, struct gm_object *out);
 

@@ -301,6 +301,7 @@ _Static_assert(sizeof(struct gm_site_record) % 64 == 0, "a record starts at a ca
 #define GM_ALLOC_NOT_OWNED  4u	/* registered or imported */
 #define GM_ALLOC_BEFORE_MARK 8u /* allocated before the program's first mark */
 #define GM_ALLOC_AUTO_FREE  16u /* graph memory that auto-free-on-launch handles */
+#define GM_ALLOC_PLUGGABLE 128u /* taken by an allocator that the program gave to PyTorch */
 #define GM_ALLOC_TORCH	    64u	/* taken by PyTorch's allocator: a segment, or a mapping of one */
 
 /* What a free needs to know comes first. */
@@ -584,9 +585,11 @@ struct gm_retry_record {
 	uint64_t stall_ns, flushed_bytes;
 };
 
+enum gm_torch_allocator { GM_TORCH_NATIVE, GM_TORCH_EXPANDABLE, GM_TORCH_ASYNC, GM_TORCH_PLUGGABLE };
+
 struct gm_torch_record {
 	int16_t device;
-	uint8_t allocator;	/* 0 native, 1 expandable segments, 2 cudaMallocAsync, 3 pluggable */
+	uint8_t allocator;	/* enum gm_torch_allocator; of a pluggable one only the reserve is known */
 	uint8_t reserved[5];
 	uint64_t allocated_bytes, allocated_peak_bytes;
 	uint64_t reserved_bytes, reserved_peak_bytes;
@@ -596,6 +599,13 @@ struct gm_torch_record {
 	uint64_t alloc_retries, ooms;
 	uint64_t hook_allocated_bytes, hook_reserved_bytes; /* as PyTorch itself passed them, latest */
 	uint64_t mismatches;	/* times that ours and PyTorch's own totals differed */
+	uint64_t releases;	/* segments and mappings given back to the driver */
+	uint64_t rounds;	/* times that memory was taken again after some was given back */
+	uint64_t first_release_ns, last_release_ns;
+	uint64_t release_weight; /* bytes by which release_stack leads all others together */
+	uint32_t release_stack;	/* gave back more than half of what was, if any one did; GM_NONE */
+	uint8_t releasing;	/* 1: given back since memory was last taken */
+	uint8_t reserved1[3];
 };
 
 /* Where memory is reserved beyond what is used. */

@@ -96,7 +96,7 @@ void gm_live_end(struct gm_alloc_record *record, uint32_t number)
 	if (site)
 		gm_site_remove(site, record, level);
 	gm_levels_remove(record, level);
-	if (record->flags & GM_ALLOC_TORCH)
+	if (record->flags & (GM_ALLOC_TORCH | GM_ALLOC_PLUGGABLE))
 		gm_torch_remove(record);
 	if (record->level == GM_LEVEL_TORCH)
 		gm_peak_freed(GM_HOLES_TORCH, record);

@@ -146,7 +146,7 @@ static void fill_view(struct gm_oom_record *oom, const struct gm_device_view *vi
 static void fill_levels(struct gm_oom_record *oom)
 {
 	const struct gm_level_record *level = gm_level(oom->device, GM_LEVEL_DRIVER);
-	const struct gm_torch_record *torch = gm_torch_known(oom->device);
+	const struct gm_torch_record *torch = gm_torch_with_blocks(oom->device);
 
 	oom->tracked_bytes = level ? level->current_bytes : 0;
 	oom->tracked_physical_bytes = level ? level->physical_bytes : 0;

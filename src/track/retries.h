@@ -61,6 +61,9 @@ void gm_ooms_reset(void);
 void gm_torch_add(const struct gm_alloc_record *alloc);
 void gm_torch_remove(const struct gm_alloc_record *alloc);
 
+/* The same memory was given back by a call with this stack: before it ends. */
+void gm_torch_released(const struct gm_alloc_record *alloc, uint32_t stack);
+
 /* The default pool was asked: with backend:cudaMallocAsync it is what PyTorch holds. */
 void gm_torch_pool(const struct gm_pool_record *pool);
 
@@ -76,6 +79,14 @@ struct gm_torch_record *gm_make_torch(int device);
 static inline struct gm_torch_record *gm_torch_known(int device)
 {
 	return gm_torch_state.devices[gm_slot(device)];
+}
+
+/* The same where its blocks are told, NULL behind an allocator of the program's own. */
+static inline struct gm_torch_record *gm_torch_with_blocks(int device)
+{
+	struct gm_torch_record *record = gm_torch_known(device);
+
+	return record && record->allocator != GM_TORCH_PLUGGABLE ? record : NULL;
 }
 
 /* The same, made at first use; NULL when the file is full. */

@@ -9,8 +9,6 @@
  */
 #include "track/retries.h"
 
-enum allocator { NATIVE, EXPANDABLE, ASYNC, PLUGGABLE };
-
 struct gm_torch_state gm_torch_state;
 
 void gm_torch_reset(void)
@@ -34,6 +32,7 @@ struct gm_torch_record *gm_make_torch(int device)
 	if (!*known)
 		return NULL;
 	(*known)->device = (int16_t)device;
+	(*known)->release_stack = GM_NONE;
 	gm_file->features |= GM_FEATURE_TORCH;
 	gm_store_publish(GM_TABLE_TORCH);
 	return *known;
@@ -54,10 +53,28 @@ static bool is_segment(const struct gm_alloc_record *alloc)
 	       (alloc->space == GM_SPACE_POINTER && alloc->kind == GM_KIND_DEVICE);
 }
 
+/* What an allocator of the program's own holds of the driver; how it divides that nobody tells. */
+static void pluggable_add(const struct gm_alloc_record *alloc)
+{
+	struct gm_torch_record *record = gm_torch(alloc->device);
+
+	if (!record)
+		return;
+	record->allocator = GM_TORCH_PLUGGABLE;
+	record->reserved_bytes += alloc->bytes;
+	record->reserved_total_bytes += alloc->bytes;
+	gm_torch_raise_peaks(record);
+	gm_timeline(alloc->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
+}
+
 void gm_torch_add(const struct gm_alloc_record *alloc)
 {
 	struct gm_torch_record *record;
 
+	if (alloc->flags & GM_ALLOC_PLUGGABLE) {
+		pluggable_add(alloc);
+		return;
+	}
 	if (!is_segment(alloc) && !is_async_tensor(alloc))
 		return;
 	record = gm_torch(alloc->device);
@@ -66,13 +83,15 @@ void gm_torch_add(const struct gm_alloc_record *alloc)
 	if (is_async_tensor(alloc)) {
 		if (gm_torch_state.seen)
 			return;
-		record->allocator = ASYNC;
+		record->allocator = GM_TORCH_ASYNC;
 		record->allocated_bytes += alloc->bytes;
 		record->allocated_total_bytes += alloc->bytes;
 		record->allocations++;
 	} else {
 		if (alloc->space == GM_SPACE_MAPPING)
-			record->allocator = EXPANDABLE;
+			record->allocator = GM_TORCH_EXPANDABLE;
+		record->rounds += record->releasing;
+		record->releasing = 0;
 		record->reserved_bytes += alloc->bytes;
 		record->reserved_total_bytes += alloc->bytes;
 		gm_timeline(alloc->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
@@ -86,11 +105,11 @@ void gm_torch_remove(const struct gm_alloc_record *alloc)
 
 	if (!record)
 		return;
-	if (is_async_tensor(alloc) && record->allocator == ASYNC) {
+	if (is_async_tensor(alloc) && record->allocator == GM_TORCH_ASYNC) {
 		gm_torch_take(&record->allocated_bytes, alloc->bytes);
 		record->freed_total_bytes += alloc->bytes;
 		record->frees++;
-	} else if (is_segment(alloc)) {
+	} else if (is_segment(alloc) || alloc->flags & GM_ALLOC_PLUGGABLE) {
 		gm_peak_freed(GM_HOLES_TORCH, alloc);
 		gm_torch_take(&record->reserved_bytes, alloc->bytes);
 		record->released_total_bytes += alloc->bytes;
@@ -98,11 +117,40 @@ void gm_torch_remove(const struct gm_alloc_record *alloc)
 	}
 }
 
+/*
+ * Who gives back most, in bounded room: a stack stays while it leads what others gave back (the
+ * majority vote of Boyer and Moore, by bytes), so the one with more than half is the one that is left.
+ */
+static void vote(struct gm_torch_record *record, uint32_t stack, uint64_t bytes)
+{
+	if (stack == record->release_stack) {
+		record->release_weight += bytes;
+	} else if (bytes > record->release_weight) {
+		record->release_stack = stack;
+		record->release_weight = bytes - record->release_weight;
+	} else {
+		record->release_weight -= bytes;
+	}
+}
+
+void gm_torch_released(const struct gm_alloc_record *alloc, uint32_t stack)
+{
+	struct gm_torch_record *record = gm_torch_known(alloc->device);
+
+	if (!record || !is_segment(alloc))
+		return;
+	if (!record->releases++)
+		record->first_release_ns = gm_track.now_ns;
+	record->last_release_ns = gm_track.now_ns;
+	record->releasing = 1;
+	vote(record, stack, alloc->bytes);
+}
+
 void gm_torch_pool(const struct gm_pool_record *pool)
 {
 	struct gm_torch_record *record = gm_torch_known(pool->device);
 
-	if (!record || record->allocator != ASYNC)
+	if (!record || record->allocator != GM_TORCH_ASYNC)
 		return;
 	if (pool->reserved_bytes > record->reserved_bytes)
 		record->reserved_total_bytes += pool->reserved_bytes - record->reserved_bytes;
@@ -120,8 +168,8 @@ static void first_block(int device)
 {
 	struct gm_torch_record *record = gm_torch(device);
 
-	if (record && record->allocator == ASYNC)
-		record->allocator = NATIVE;
+	if (record && record->allocator == GM_TORCH_ASYNC)
+		record->allocator = GM_TORCH_NATIVE;
 	__atomic_store_n(&gm_torch_state.seen, true, __ATOMIC_RELAXED);
 }
 

@@ -153,7 +153,7 @@ struct gm_alloc_record *gm_alloc(const struct gm_event *event)
 		gm_book(record, site);
 		if (record->kind == GM_KIND_VMM)
 			gm_vmm_created(record);
-		if (record->flags & GM_ALLOC_TORCH)
+		if (record->flags & (GM_ALLOC_TORCH | GM_ALLOC_PLUGGABLE))
 			gm_torch_add(record);
 		gm_in_use_raise(record->device);
 		gm_history(GM_OP_ALLOC, event, record->serial, site_number);
@@ -253,6 +253,8 @@ static void free_succeeded(struct gm_ticket ticket, struct gm_alloc_record *reco
 			gm_error_note(GM_ERROR_FREED_WHILE_EXPORTED, event, record->bytes, GM_NONE,
 				      record->site);
 		gm_freed_note(record, event->stack, 0);
+		if (record->flags & GM_ALLOC_TORCH)
+			gm_torch_released(record, event->stack);
 		gm_live_end(record, ticket.record);
 		if (was.kind == GM_KIND_ASYNC && event->kind == GM_KIND_ASYNC)
 			gm_pool_pending(&was, event->stream);

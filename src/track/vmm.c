@@ -149,15 +149,17 @@ void gm_vmm_let_go(uint32_t owner)
 	}
 }
 
-static void unmap(struct gm_alloc_record *mapping, uint32_t number)
+static void unmap(struct gm_alloc_record *mapping, uint32_t number, uint32_t stack)
 {
 	struct gm_vmm_record *vmm = vmm_of(mapping->device);
 	uint32_t owner = mapping->owner;
 
 	if (vmm)
 		vmm->mapped_bytes -= mapping->bytes;
-	if (mapping->flags & GM_ALLOC_TORCH)
+	if (mapping->flags & GM_ALLOC_TORCH) {
+		gm_torch_released(mapping, stack);
 		gm_torch_remove(mapping);
+	}
 	gm_retry_freed(mapping);
 	gm_live_drop(mapping, number);
 	gm_vmm_let_go(owner);
@@ -178,7 +180,7 @@ void gm_track_unmap(const struct gm_event *event)
 		mapping = gm_live_find(GM_SPACE_MAPPING, address, &number);
 		address += mapping ? mapping->bytes : GRANULARITY;
 		if (mapping)
-			unmap(mapping, number);
+			unmap(mapping, number, event->stack);
 	}
 	gm_track_leave();
 }

@@ -272,6 +272,28 @@ static const struct gm_fragmentation *torch_holes(const struct gm_doc *doc, int 
 	return NULL;
 }
 
+/* What it holds of the driver; how it divides that, nobody tells. */
+static json_t *pluggable(const struct gm_doc *doc, const struct gm_torch_record *torch)
+{
+	static const char *const unknown[] = {
+		"allocated_bytes", "allocated_peak_bytes",  "allocations",	 "frees",
+		"segments",	   "active_bytes",	    "requested_bytes",	 "allocated_total_bytes",
+		"freed_total_bytes", "inactive_split_bytes", "releasable_bytes", "largest_free_bytes",
+		"alloc_retries",   "ooms"};
+	bool now = doc->at_ns == GM_NO_BYTES; /* the history does not tell whose memory it was */
+	json_t *row = json_pack(
+		"{s:o, s:s, s:o, s:o, s:o}", "device", gm_json_device(torch->device), "allocator",
+		"pluggable", "reserved_bytes",
+		gm_json_bytes(now ? torch->reserved_bytes : GM_NO_BYTES), "reserved_peak_bytes",
+		gm_json_bytes(now ? torch->reserved_peak_bytes : GM_NO_BYTES),
+		"reserved_total_bytes",
+		gm_json_bytes(now ? torch->reserved_total_bytes : GM_NO_BYTES));
+
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+		json_object_set_new(row, unknown[i], json_null());
+	return row;
+}
+
 static json_t *torch(struct gm_doc *doc)
 {
 	static const char *const allocators[] = {"native", "expandable_segments", "cudaMallocAsync",
@@ -313,6 +335,8 @@ static json_t *torch(struct gm_doc *doc)
 				gm_json_bytes(torch->alloc_retries), "ooms",
 				gm_json_bytes(torch->ooms)));
 	}
+	for (unsigned i = 0; i < doc->pluggables_count; i++)
+		json_array_append_new(list, pluggable(doc, &doc->pluggables[i]));
 	return list;
 }
 

@@ -280,6 +280,21 @@ static void print_known(struct gm_table *table, const struct gm_imported *known,
 	}
 }
 
+static void print_pluggable(struct gm_table *table, const struct gm_torch_record *torch)
+{
+	char device[24];
+
+	gm_table_cell(table, "%s", gm_device_name(device, torch->device));
+	gm_table_cell(table, "PyTorch by own allocator");
+	gm_table_size(table, torch->reserved_bytes);
+	gm_table_cell(table, "-");
+	gm_table_size(table, torch->reserved_peak_bytes);
+	gm_table_size(table, torch->reserved_total_bytes);
+	gm_table_size(table, torch->released_total_bytes);
+	for (int k = 0; k < 3; k++)
+		gm_table_cell(table, "-");
+}
+
 static void print_usage(struct gm_out *out, struct gm_doc *doc)
 {
 	static const char *const titles[] = {"<where", "<kind",	    "current", "live",
@@ -333,6 +348,8 @@ static void print_usage(struct gm_out *out, struct gm_doc *doc)
 			gm_table_cell(&table, "-");
 		print_known(&table, gm_doc_imported(doc, torch->device), torch);
 	}
+	for (unsigned i = 0; i < doc->pluggables_count && doc->at_ns == GM_NO_BYTES; i++)
+		print_pluggable(&table, &doc->pluggables[i]);
 	gm_table_end(out, &table);
 }
 

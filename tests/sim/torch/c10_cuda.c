@@ -148,6 +148,29 @@ SITE(1) SITE(2) SITE(3) SITE(4) SITE(5) SITE(6) SITE(7)
 
 /* ---- segments ---- */
 
+struct gpusim_mempool gpusim_torch_mempool;
+
+/* As PyTorch where a MemPool has an allocator: that one is asked, with the mutex held. */
+static int take_from_mempool(struct replay *replay, struct thing *segment, uint64_t bytes)
+{
+	void *pointer = gpusim_torch_mempool.raw_alloc(gpusim_torch_mempool.self, bytes);
+
+	if (!pointer)
+		return fail(replay, "a MemPool's allocator", OUT_OF_MEMORY);
+	segment->address = (uintptr_t)pointer;
+	segment->bytes = bytes;
+	allocator.totals[replay->device].reserved += bytes;
+	return 0;
+}
+
+static int give_to_mempool(struct replay *replay, const struct thing *segment)
+{
+	gpusim_torch_mempool.raw_delete(gpusim_torch_mempool.self,
+					(void *)(uintptr_t)segment->address);
+	allocator.totals[replay->device].reserved -= segment->bytes;
+	return 0;
+}
+
 static int take_segment(struct replay *replay, struct thing *segment, uint64_t bytes)
 {
 	void *pointer = NULL;
@@ -312,6 +335,10 @@ static int play(struct replay *replay, char what, uint64_t number[5])
 		return reserve(replay, first, number[1], number[2]);
 	case 'S':
 		return take_segment(replay, first, number[1]);
+	case 'B':
+		return take_from_mempool(replay, first, number[1]);
+	case 'E':
+		return give_to_mempool(replay, first);
 	case 'F':
 		return drop_segment(replay, first);
 	case 'M':

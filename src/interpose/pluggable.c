@@ -1,0 +1,94 @@
+/*
+ * Allocators that a program gave to PyTorch. With change_current_allocator every tensor is a call of
+ * the program's functions, and no hook is called: what they take of the driver is all that can be
+ * seen, and the stacks tell it, for they pass through CUDAPluggableAllocator::malloc (libtorch_cuda).
+ * With a MemPool PyTorch's own allocator takes its segments that way and divides them as ever: then
+ * libc10_cuda called it. The functions themselves may be anyone's, and may call the driver seldom.
+ */
+#include "interpose/pluggable.h"
+#include "interpose/resolve.h"
+#include "stack/elf_symbols.h"
+
+#include <string.h>
+
+#define CALLERS 6 /* raw_alloc, a template or two, then libc10_cuda */
+
+struct range {
+	uintptr_t start, end;
+};
+
+static struct {
+	struct range malloc, c10;
+	uint32_t generation; /* + 1 of the look-up; 0: not found */
+} known;
+
+static bool is_library(const struct gm_object *object, const char *name)
+{
+	const char *base = gm_object_basename(object);
+	size_t bytes = strlen(name);
+
+	return !strncmp(base, name, bytes) && (base[bytes] == '.' || base[bytes] == '-');
+}
+
+/* The second argument, a device's index, was an int until PyTorch 2.2. */
+static bool find_malloc(const struct gm_object *object, struct range *range)
+{
+#define CLASS "_ZN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator"
+	return gm_object_function(object, CLASS "6mallocEmaP11CUstream_st", &range->start,
+				  &range->end) ||
+	       gm_object_function(object, CLASS "6mallocEmiP11CUstream_st", &range->start,
+				  &range->end);
+#undef CLASS
+}
+
+static int find_libraries(const struct gm_object *object, void *data)
+{
+	struct range *ranges = data;
+
+	if (is_library(object, "libc10_cuda"))
+		ranges[1] = (struct range){object->start, object->end};
+	else if (is_library(object, "libtorch_cuda"))
+		find_malloc(object, &ranges[0]);
+	return 0;
+}
+
+void gm_pluggable_look(void)
+{
+	uint32_t now = gm_unloads() + 1;
+	struct range ranges[2] = {{0, 0}, {0, 0}};
+
+	if (__atomic_load_n(&known.generation, __ATOMIC_ACQUIRE) == now)
+		return;
+	gm_objects_each(find_libraries, ranges);
+	if (!ranges[0].end)
+		return;
+	/* Every thread writes the same until something is unloaded. */
+	__atomic_store_n(&known.malloc.start, ranges[0].start, __ATOMIC_RELAXED);
+	__atomic_store_n(&known.malloc.end, ranges[0].end, __ATOMIC_RELAXED);
+	__atomic_store_n(&known.c10.start, ranges[1].start, __ATOMIC_RELAXED);
+	__atomic_store_n(&known.c10.end, ranges[1].end, __ATOMIC_RELAXED);
+	__atomic_store_n(&known.generation, now, __ATOMIC_RELEASE);
+}
+
+/* Return addresses: one past the last call of a function belongs to it. */
+static bool within(const struct range *range, uintptr_t pc)
+{
+	return pc > __atomic_load_n(&range->start, __ATOMIC_RELAXED) &&
+	       pc <= __atomic_load_n(&range->end, __ATOMIC_RELAXED);
+}
+
+uint16_t gm_pluggable_flags(const struct gm_raw_stack *raw)
+{
+	unsigned i, first;
+
+	if (__atomic_load_n(&known.generation, __ATOMIC_ACQUIRE) != gm_unloads() + 1)
+		return 0;
+	for (first = 0; first < raw->natives && !within(&known.malloc, raw->pc[first]); first++)
+		;
+	if (first == raw->natives)
+		return 0;
+	for (i = first + 1; i < raw->natives && i <= first + CALLERS; i++)
+		if (within(&known.c10, raw->pc[i]))
+			return GM_ALLOC_TORCH;
+	return GM_ALLOC_PLUGGABLE;
+}
