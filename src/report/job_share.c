@@ -54,11 +54,12 @@ static int compare_handles(const void *a, const void *b)
 /* The export of an opened handle, on the same machine; NULL. `exports` are sorted. */
 static struct piece *owner_of(struct pieces *exports, const struct piece *import)
 {
-	struct piece *found = NULL, *end = exports->pieces + exports->count;
+	struct piece *found, *end;
 
-	if (import->block->ipc && exports->count)
-		found = bsearch(import, exports->pieces, exports->count, sizeof(*found),
-				compare_handles);
+	if (!import->block->ipc || !exports->count)
+		return NULL;
+	end = exports->pieces + exports->count;
+	found = bsearch(import, exports->pieces, exports->count, sizeof(*found), compare_handles);
 	while (found && found > exports->pieces && compare_handles(found - 1, import) == 0)
 		found--;
 	for (; found && found < end && compare_handles(found, import) == 0; found++)
