@@ -5,7 +5,8 @@
 # libFuzzer's harnesses: its unit tests, its simulated GPU, each harness for a minute, and its report
 # tool in every test of the whole suite that runs one, on what the plain shim of PLAIN (build-plain)
 # records. 64 threads for a minute each, plain and under ThreadSanitizer. The report tool on all golden
-# files under valgrind. A quarter of an hour on two cores; the exit status tells whether all was clean.
+# files, and each of its commands on real ones, under valgrind. Half an hour on two cores; the exit status
+# tells whether all was clean.
 set -u
 build_only=
 [ "${1:-}" = --build-only ] && { build_only=1; shift; }
@@ -15,10 +16,11 @@ storm_seconds=${STORM_SECONDS:-60}
 failed=()
 
 step() {
-	local name=$1
+	local name=$1 start=$SECONDS
 	shift
 	echo "=== $name"
 	"$@" || failed+=("$name")
+	echo "$((SECONDS - start)) s"
 }
 
 if [ ! -f "$build/build.ninja" ]; then
@@ -43,7 +45,7 @@ for storm in storm storm_thread; do
 	step "64 threads, $storm" "$plain/tests/unit/budget/$storm" "${storm_seconds}s" "$plain"
 done
 GPUMEM_REPORT=$plain/tools/gpumem-report/gpumem-report step "the report tool under valgrind" \
-	python3 "$source/tests/with_tool.py" "$plain" "$source/tests/valgrind_tool.sh" golden exports import
+	python3 "$source/tests/with_tool.py" "$plain" "$source/tests/valgrind_tool.sh" golden exports import commands
 for name in "${failed[@]}"; do
 	echo "failed: $name"
 done

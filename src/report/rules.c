@@ -38,8 +38,8 @@ struct rule {
 	const char *name, *pattern;
 };
 
-/* Rules live as long as the tool. */
 static struct {
+	struct gm_arena texts; /* that the rules point into */
 	struct rule rule[MAX_RULES];
 	unsigned count;
 	bool read;
@@ -127,29 +127,26 @@ static void read_built_in(void)
 	if (rules.read)
 		return;
 	rules.read = true;
-	text = gm_realloc(NULL, sizeof(built_in));
-	memcpy(text, built_in, sizeof(built_in));
+	text = gm_arena_strdup(&rules.texts, built_in);
 	parse(text, rules.rule, MAX_RULES, &rules.count, &line);
 }
 
 static char *read_text(const char *path, char *error, size_t error_bytes)
 {
 	FILE *file = fopen(path, "re");
-	char *text = NULL;
+	char *bytes = NULL, *text = NULL;
 	size_t length = 0;
 
 	if (file) {
-		text = gm_realloc(NULL, MOST_BYTES + 1);
+		bytes = gm_realloc(NULL, MOST_BYTES);
 		errno = 0;
-		length = fread(text, 1, MOST_BYTES, file);
+		length = fread(bytes, 1, MOST_BYTES, file);
 	}
-	if (!file || ferror(file)) {
+	if (!file || ferror(file))
 		snprintf(error, error_bytes, "%s cannot be read: %s", path, strerror(errno));
-		free(text);
-		text = NULL;
-	} else {
-		text[length] = '\0';
-	}
+	else
+		text = gm_arena_strndup(&rules.texts, bytes, length);
+	free(bytes);
 	if (file)
 		fclose(file);
 	return text;
@@ -170,7 +167,6 @@ bool gm_rules_extend(const char *path, char *error, size_t error_bytes)
 	wrong = parse(text, list, MAX_RULES - rules.count, &count, &line);
 	if (wrong) {
 		snprintf(error, error_bytes, "%s:%u is no rule: %s", path, line, wrong);
-		free(text);
 	} else {
 		memmove(rules.rule + count, rules.rule, rules.count * sizeof(*list));
 		memcpy(rules.rule, list, count * sizeof(*list));
@@ -178,6 +174,12 @@ bool gm_rules_extend(const char *path, char *error, size_t error_bytes)
 	}
 	free(list);
 	return !wrong;
+}
+
+void gm_rules_forget(void)
+{
+	gm_arena_free(&rules.texts);
+	memset(&rules, 0, sizeof(rules));
 }
 
 static void apply(struct gm_frame *frame, unsigned number)

@@ -20,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	harness_file(data, bytes, &fd, path);
 	gm_suppressions_read(&arena, path, error, sizeof(error));
 	gm_rules_extend(path, error, sizeof(error));
+	gm_rules_forget();
 	close(fd);
 	memcpy(text, data, half);
 	text[half] = '\0';

@@ -29,6 +29,7 @@ start() {
 start reader "$build/tests/fuzz/seed.gmt"
 start report "$build/tests/fuzz/seed.gmt" ../golden/torch-2.11/*.pickle
 start pickle ../golden/torch-2.11/*.pickle
+start journal "$build/tests/fuzz/history.gmt.events"
 start text seeds/text/*
 start cli seeds/cli/*
 for i in "${!names[@]}"; do

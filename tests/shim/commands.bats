@@ -1,0 +1,110 @@
+#!/usr/bin/env bats
+# Every command and every format on every sort of real file: each answers, with a status of its own. Run
+# with a sanitized tool and under valgrind by tests/sanitizers.sh, this is what looks at all their memory.
+
+load helpers
+
+# answers COMMAND ARG...: something is said or written, and the exit status is neither a refusal nor a crash.
+answers() {
+	local status=0
+	rm -rf "$work/written"
+	"$REPORT" "$@" > "$work/answer" 2> "$work/error" < /dev/null || status=$?
+	case $status in
+	0 | 1 | 4 | 5) [ -s "$work/answer" ] || [ -s "$work/written" ] && return 0 ;;
+	esac
+	echo "$* ended with $status: $(tail -n 30 "$work/error")"
+	return 1
+}
+
+# every_command FILE...: a file or a job of several.
+every_command() {
+	local command format
+	for command in summary leaks sites fragmentation oom timeline; do
+		answers $command "$@"
+		answers $command --json --full "$@"
+	done
+	for command in "leaks --all --full --color always" "sites --sort churn --level driver" \
+		"sites --sort total --kind device --top 3" "sites --at peak" \
+		"timeline --device 0 --no-symbols"; do
+		answers $command "$@"
+	done
+	answers check --leaks grow --per-mark --max-peak 1MiB --max-fragmentation 1% --max-retries 0 --no-errors \
+		--junit "$work/junit.xml" --sarif "$work/sarif.json" "$@"
+	for format in json jsonl sqlite openmetrics; do
+		answers export --format $format -o "$work/written" "$@"
+	done
+	if [ -n "$HTML" ]; then
+		answers html -o "$work/written" "$@"
+	fi
+}
+
+# one_file FILE OTHER: also what takes one file, and what takes two.
+one_file() {
+	local format
+	every_command "$1"
+	for format in $("$REPORT" export --help | sed -n '/^Formats:/,/^Exit/s/^  \([a-z-]*\) .*/\1/p'); do
+		# that takes a complete history
+		[ $format != zst ] || [ -e "$1.events" ] || continue
+		answers export --format $format -o "$work/written" "$1"
+	done
+	answers check --leaks exit --baseline "$2" --json --allow-oom "$1"
+	answers top --once "$1"
+	answers diff "$1" "$2"
+	answers diff --json "$2" "$1"
+	answers plan --batch 8 "$1"
+	answers plan --batch 8 --json --gpu h100 "$1"
+}
+
+# Without npm a build has no page, and html says so.
+setup_file() {
+	export HTML=yes
+	! "$REPORT" html -o /dev/null "$BATS_TEST_DIRNAME/../golden/torch-2.11/torch-2.11-native.pickle" 2>&1 |
+		grep -q 'html:' || HTML=
+}
+
+@test "a program of all families, with a complete history" {
+	local command
+	GPUMEMTRACE_EVENTS=all traced "$PROGRAMS/driver_O2"
+	GPUMEMTRACE_OUT=$work/other.gmt traced "$PROGRAMS/runtime13_O2"
+	one_file "$work/out.gmt" "$work/other.gmt"
+	for command in summary leaks sites timeline "html -o $work/written"; do
+		[[ $command != html* || -n $HTML ]] || continue
+		answers $command --at 1ms "$work/out.gmt"
+	done
+	"$REPORT" export --format zst -o "$work/packed.zst" "$work/out.gmt"
+	answers summary --at 1ms "$work/packed.zst"
+	every_command "$work/out.gmt" "$work/other.gmt"
+}
+
+@test "PyTorch out of memory, with marks" {
+	GPUSIM_MEMORY=2GiB traced "$PROGRAMS/torch/replay" "$BATS_TEST_DIRNAME/torch/traces/fragmented.trace" 0 "$work"
+	GPUMEMTRACE_OUT=$work/other.gmt traced "$PROGRAMS/torch/exhaust" once
+	one_file "$work/out.gmt" "$work/other.gmt"
+}
+
+@test "killed while four threads allocate" {
+	killed
+	GPUMEMTRACE_OUT=$work/other.gmt traced "$PROGRAMS/runtime13_O2"
+	one_file "$work/out.gmt" "$work/other.gmt"
+}
+
+@test "PyTorch's own snapshots" {
+	local snapshots=$BATS_TEST_DIRNAME/../golden/torch-2.11
+	one_file "$snapshots/torch-2.11-native.pickle" "$snapshots/torch-2.11-streams.pickle"
+}
+
+@test "a job of four ranks, as a directory" {
+	local rank
+	mkdir "$work/job"
+	for rank in 0 1 2 3; do
+		RANK=$rank LOCAL_RANK=$rank WORLD_SIZE=4 GPUSIM_DEVICES=4 GPUMEMTRACE_OUT=$work/job/$rank.gmt \
+			traced "$PROGRAMS/jobs/job_rank" use $((100 + rank * 1000))
+	done
+	every_command "$work/job"
+	answers summary "$work"/job/*.gmt
+}
+
+@test "run: the program's own status, the summary, the gates" {
+	answers run -o "$work/run.gmt" -- "$PROGRAMS/runtime13_O2"
+	answers run -o "$work/run.gmt" --check "--leaks exit --no-errors" -- "$PROGRAMS/runtime13_O2"
+}
