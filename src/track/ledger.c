@@ -152,9 +152,10 @@ static void keep_history(const struct gm_ledger_record *now)
 	if (number >= HISTORY_RECORDS)
 		number = HISTORY_FIRST +
 			 (number - HISTORY_FIRST) % (HISTORY_RECORDS - HISTORY_FIRST);
-	record = gm_store_record(GM_TABLE_LEDGER_HISTORY, number);
-	if (!record)
-		record = gm_store_append(GM_TABLE_LEDGER_HISTORY, 1, &number);
+	/* Not by what gm_store_record finds: a chunk has room for records that nobody counted yet. */
+	record = number < gm_file->tables[GM_TABLE_LEDGER_HISTORY].count
+			 ? gm_store_record(GM_TABLE_LEDGER_HISTORY, number)
+			 : gm_store_append(GM_TABLE_LEDGER_HISTORY, 1, &number);
 	if (!record)
 		return;
 	*record = *now;

@@ -38,6 +38,18 @@ adds_up() {
 	is '.ledger[0].process_used_bytes' $(((512 << 20) + 203423744))
 }
 
+@test "sampled at the first context, at new peaks of at least 32 MiB, at OOMs; all samples are kept" {
+	# 20, 40, 80 and 82 MiB: the second and third are peaks that count; two calls fail, PyTorch gives up.
+	printf '%s\n' 'S 1 20971520' 'S 2 20971520' 'S 3 41943040' 'S 4 2097152' 'X 1099511627776' \
+		'X 1099511627776' 'O 1099511627776' 'F 3' > "$work/samples.trace"
+	traced "$PROGRAMS/replay" "$work/samples.trace" 0 "$work"
+	report
+	is '[.ledger[0].history[] | [.reason, .process_used_bytes - 536870912, .unexplained_bytes]]' \
+		"$(jq -nc --argjson m 1048576 '[["context", 0, 0], ["peak", 40*$m, 0], ["peak", 80*$m, 0],
+			["oom", 82*$m, 0], ["oom", 82*$m, 0], ["oom", 82*$m, 0]]')"
+	is '.ledger[0].time_s == .ledger[0].history[-1].time_s' true
+}
+
 @test "what no call explains is said plainly (llama.cpp#19639)" {
 	# The first launch of a kernel is measured and named; ten more are nobody's.
 	GPUSIM_LAUNCH_GROWTH=6710886 traced "$PROGRAMS/exhaust" requests

@@ -29,6 +29,14 @@ verdict() {
 	grep -q 4711 "$work/text"
 }
 
+@test "other processes by pid; one that is no more and yet holds memory is told (a zombie's)" {
+	# The largest pid that Linux gives is 4194304; this shell lives.
+	GPUSIM_MEMORY=10GiB GPUSIM_OTHERS=$$:2GiB,4194304:512MiB traced "$PROGRAMS/exhaust" once
+	report
+	is '[.ooms[0].processes[] | [.pid, .bytes, .gone]]' \
+		"[[$$,$((2 << 30)),false],[4194304,$((512 << 20)),true]]"
+}
+
 @test "pending-frees: freed on streams of other threads, in no single piece (rmm#1245)" {
 	traced "$PROGRAMS/exhaust" pending
 	verdict pending-frees

@@ -91,6 +91,22 @@ for_each_name() {
 	same blocks '.torch[0] | .allocations + .frees'
 }
 
+@test "the usage table's words: current, peak, total allocated and freed; what emptying would give back" {
+	# A segment in pieces, one without a block: only that one can go.
+	printf '%s\n' 'S 1 20971520' 'A 2 1 0 4194304 0' 'A 3 1 4194304 2097152 1' 'D 3' 'S 4 33554432' \
+		'A 5 4 0 33554432 2' 'D 5' 'S 6 2097152' 'F 6' > "$work/words.trace"
+	traced "$PROGRAMS/replay" "$work/words.trace" 0 "$work"
+	report
+	is '.torch[0] | [.allocated_bytes, .allocated_peak_bytes, .allocated_total_bytes, .freed_total_bytes]' \
+		"[$((4 << 20)),$((36 << 20)),$((38 << 20)),$((34 << 20))]"
+	is '.torch[0] | [.reserved_bytes, .reserved_peak_bytes, .reserved_total_bytes]' \
+		"[$((52 << 20)),$((54 << 20)),$((54 << 20))]"
+	is '.torch[0] | [.releasable_bytes, .inactive_split_bytes]' "[$((32 << 20)),$((16 << 20))]"
+	"$REPORT" summary "$work/out.gmt" > "$work/text"
+	grep -Eq 'PyTorch allocated +4.00 MiB +1 +36.00 MiB +38.00 MiB +34.00 MiB' "$work/text"
+	grep -Eq 'PyTorch reserved +52.00 MiB +- +54.00 MiB +54.00 MiB +2.00 MiB' "$work/text"
+}
+
 @test "two devices apart; blocks of the CPU's allocator are not ours" {
 	GPUSIM_DEVICES=2 traced "$PROGRAMS/replay" "$OWN_TRACES/devices.trace" 1 "$work"
 	report
