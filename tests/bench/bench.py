@@ -133,18 +133,19 @@ def scale(bench):
     """Target 4: what grows with live allocations, and what must not grow with events."""
     table = Table("Scale", "", "figure")
     few, many = 1000, 1000000
-    for live in (3 * few, many):
-        results = bench.in_turn({
-            "plain": lambda: bench.run_load(bench.plain, "--live", live, "--pairs", 1),
-            "ours": lambda: bench.run_load(bench.traced(), "--live", live, "--pairs", 1),
-        })
-        table.add("added to an allocation after %d live ones, ns" % live,
-                  spread(added(results, "ours", "plain", "last_ns")))
-        blocks = (bench.folder / "bench.gmt").stat().st_blocks * 512
-        if live == few * 3:
-            small = blocks
+    shape = {live: ("--live", live, "--pairs", 1) for live in (few, many)}
+    results = bench.in_turn({
+        (name, live): lambda name=name, live=live: bench.run_load(
+            bench.plain if name == "plain" else bench.traced("%d.gmt" % live), *shape[live])
+        for live in (few, many) for name in ("plain", "ours")})
+    extra = {live: added(results, ("ours", live), ("plain", live), "insert_ns") for live in (few, many)}
+    for live in (few, many):
+        table.add("added to an allocation among %d live ones, ns" % live, spread(extra[live]))
+    table.add("the latter of the former", spread(
+        [b / a for a, b in zip(extra[few], extra[many])], digits=2))
+    blocks = {live: (bench.folder / ("%d.gmt" % live)).stat().st_blocks * 512 for live in (few, many)}
     table.add("file bytes for each of %d live allocations" % many,
-              "%.0f" % ((blocks - small) / (many - 3 * few)))
+              "%.0f" % ((blocks[many] - blocks[few]) / (many - few)))
     for pairs in (500000, 50000000):
         result = bench.run_load(bench.traced(), "--pairs", pairs, "--sites", 64)
         table.add("%.0e events: file and resident size" % (2 * pairs), "%d KiB, %d KiB" % (
@@ -228,24 +229,90 @@ def directory(bench):
     return table
 
 
-def start(bench):
-    """Target 7: programs that never use CUDA."""
-    table = Table("Starting a program that uses no CUDA", "", "plain, ms", "with the shim, ratio")
-    commands = {"python3 -c 1": [sys.executable, "-c", "1"]}
-    if subprocess.run([sys.executable, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode == 0:
-        commands["import torch"] = [sys.executable, "-c", "import torch"]
-    for name, command in commands.items():
-        repeat = 20 if name != "import torch" else 1
+def cpu_seconds(command, environment):
+    """What a command takes of a processor: waiting, for it or for the disk, is not the shim's."""
+    child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = status
+    if status:
+        sys.exit("bench: %s ended with status %d" % (" ".join(command), status))
+    return usage.ru_utime + usage.ru_stime
 
-        def several(environment):
-            begin = time.perf_counter()
-            for _ in range(repeat):
-                subprocess.run(command, env=environment, check=True)
-            return {"s": (time.perf_counter() - begin) / repeat}
-        results = bench.in_turn({"plain": lambda: several(bench.plain), "ours": lambda: several(bench.traced())})
-        table.add(name, spread([1000 * value for value in figures(results, "plain", "s")], digits=1),
-                  spread([a["s"] / b["s"] for a, b in zip(results["ours"], results["plain"])],
-                         digits=3))
+
+def instructions(command, environment):
+    """Instructions of a command by callgrind, which no neighbour disturbs; None without valgrind."""
+    if not shutil.which("valgrind"):
+        return None
+    done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command],
+                          env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    return int(found[1]) if found else None
+
+
+def system_calls(command, environment):
+    """How many system calls a command makes; None without strace."""
+    if not shutil.which("strace"):
+        return None
+    with tempfile.NamedTemporaryFile("r") as calls:
+        given = [word for name in ("LD_PRELOAD", "LD_LIBRARY_PATH") if name in environment
+                 for word in ("-E", "%s=%s" % (name, environment[name]))]
+        rest = {name: value for name, value in environment.items() if name != "LD_PRELOAD"}
+        subprocess.run(["strace", "-f", "-o", calls.name, *given, *command], env=rest,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return sum(1 for line in calls if "(" in line) or None
+
+
+def more(count, command, plain, ours):
+    """What the shim adds to a count, and the ratio."""
+    base = count(command, plain)
+    whole = base and count(command, ours)
+    return "%d, %.4f" % (whole - base, whole / base) if whole else "?"
+
+
+def starts():
+    """Programs that use no CUDA: of the first Python here that has PyTorch, `import torch` too."""
+    commands = {"python3 -c 1": ([sys.executable, "-c", "1"], 40)}  # and how often in a round
+    for python in (sys.executable, "/usr/bin/python3"):
+        found = pathlib.Path(python).exists() and subprocess.run(
+            [python, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if found and found.returncode == 0:
+            commands["import torch"] = ([python, "-c", "import torch"], 6)
+            break
+    return commands
+
+
+def quick(times):
+    """What undisturbed runs take: the mean of the quickest quarter."""
+    return statistics.mean(sorted(times)[:max(1, len(times) // 4)])
+
+
+def start(bench):
+    """Target 7: programs that never use CUDA. In turn on one processor; plain twice, for the noise."""
+    table = Table("Starting a program that uses no CUDA", "", "plain, ms of CPU time",
+                  "with the shim, ratio", "plain again, ratio", "instructions: added, ratio",
+                  "system calls: added, ratio")
+    before = os.sched_getaffinity(0)
+    plain = {**bench.plain, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    ours = {**plain, **bench.traced()}
+    for name, (command, repeat) in starts().items():
+        took = {"plain": [], "ours": [], "again": []}
+        os.sched_setaffinity(0, {max(before)})
+        for _ in range(bench.rounds):
+            times = {which: [] for which in took}
+            for i in range(repeat):
+                for which in list(took)[i % 3:] + list(took)[:i % 3]:
+                    times[which].append(cpu_seconds(command, ours if which == "ours" else plain))
+            for which in took:
+                took[which].append(quick(times[which]))
+        os.sched_setaffinity(0, before)
+        # callgrind takes minutes for import torch
+        counted = more(instructions, command, plain, ours) if repeat > 10 else "not counted"
+        table.add(name, spread([1000 * value for value in took["plain"]], digits=1),
+                  *(spread([b / a for a, b in zip(took["plain"], took[which])], digits=3)
+                    for which in ("ours", "again")), counted,
+                  more(system_calls, command, plain, ours))
+        if list(bench.folder.glob("bench.gmt*")):
+            sys.exit("bench: %s left a file, though it used no CUDA" % name)
     return table
 
 
@@ -259,6 +326,20 @@ def machine():
                                            os.uname().release.split("-")[0], datetime.date.today())
 
 
+def build_text(build):
+    """Which build the figures are of: version, commit and build type."""
+    info = json.loads((build / "meson-info/meson-info.json").read_text())
+    source = info["directories"]["source"]
+    options = {option["name"]: option["value"] for option in
+               json.loads((build / "meson-info/intro-buildoptions.json").read_text())}
+    project = json.loads((build / "meson-info/intro-projectinfo.json").read_text())
+    commit = subprocess.run(["git", "-C", source, "describe", "--always", "--dirty", "--abbrev=10"],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return "gpumemtrace %s, %s, %s build" % (
+        project["version"], "commit " + commit.stdout.strip() if commit.returncode == 0 else
+        "of no commit", options["buildtype"])
+
+
 def write(path, text):
     whole = pathlib.Path(path).read_text()
     if BEGIN not in whole or END not in whole:
@@ -270,14 +351,16 @@ def write(path, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", type=pathlib.Path, default="build")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--write", metavar="FILE")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     options = parser.parse_args()
     unknown = set(options.targets) - set(TARGETS)
     if unknown:
         parser.error("no target %s: %s" % (", ".join(sorted(unknown)), ", ".join(TARGETS)))
-    text = "%s. Medians of %d rounds (least to most).\n\n" % (machine(), options.rounds)
+    text = "%s. %s. Medians of %d rounds (least to most).\n\n" % (
+        build_text(options.build.resolve()), machine(), options.rounds)
+    print(text, end="")
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options.build.resolve(), options.rounds, folder)
         for name in options.targets or TARGETS:

@@ -1,13 +1,14 @@
 /*
- * Allocates and frees from a given depth of calls, and prints as JSON what a pair took. The same shape
- * for malloc (what heaptrack is measured on) and for CUDA (what the shim is measured on):
+ * Allocates and frees from a given depth of calls, and prints as JSON what a pair took. The same
+ * shape for malloc (what heaptrack is measured on) and for CUDA (what the shim is measured on):
  *
  *   load [--api malloc|device|async] [--depth FRAMES] [--inner FRAMES] [--sites N] [--threads N]
  *        [--pairs N] [--live N] [--bytes N]
  *
- * The frames from main to `depth - inner` stay as they are, the `inner` ones below are entered anew for
- * each pair, through `sites` different paths in turn: so many call stacks there are. `live` allocations
- * are made first, by the same paths, and stay.
+ * The frames from main to `depth - inner` stay as they are, the `inner` ones below are entered anew
+ * for each pair, through `sites` different paths in turn: so many call stacks there are. `live`
+ * allocations are made first, by the same paths, and stay; what one more takes among them is
+ * measured on places that were used before: some are freed and made again, round after round.
  */
 #ifdef LOAD_REAL
 #include <cuda_runtime_api.h>
@@ -25,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BARRIER() __asm__ volatile("" ::: "memory")
+#define BARRIER()    __asm__ volatile("" ::: "memory")
 #define MOST_THREADS 256
 
 enum api { API_MALLOC, API_DEVICE, API_ASYNC };
@@ -115,22 +116,48 @@ static double seconds(clockid_t clock)
 }
 
 struct result {
-	double first, last; /* ns an allocation among the first and the last thousand that stay */
+	double insert; /* ns an allocation among `live` others, in the quietest round */
 	int failed;
 };
 
-#define EDGE 1000
+#define ROUNDS 200
+#define BATCH  100 /* freed and made again in a round */
 
-static double keep_some(struct work *work, void **kept, size_t from, size_t count)
+/* The one of the live allocations that a round replaces: all over the table, each once a round. */
+static void **replaced(void **kept, size_t round, size_t i)
+{
+	return &kept[(round * BATCH + i) * 7919 % live];
+}
+
+static __attribute__((noinline)) double insert_batch(struct work *work, void **kept, size_t round)
 {
 	double begin = seconds(CLOCK_MONOTONIC);
 
-	for (size_t i = from; i < from + count; i++) {
+	for (size_t i = 0; i < BATCH; i++) {
+		work->path = i % sites;
+		work->keep = replaced(kept, round, i);
+		next(inner, work);
+	}
+	return (seconds(CLOCK_MONOTONIC) - begin) / BATCH * 1e9;
+}
+
+static void keep_live(struct work *work, struct result *result, void **kept)
+{
+	for (size_t i = 0; i < live; i++) {
 		work->path = i % sites;
 		work->keep = &kept[i];
 		next(inner, work);
 	}
-	return (seconds(CLOCK_MONOTONIC) - begin) / (double)count * 1e9;
+	for (size_t round = 0; round < ROUNDS && live >= 2 * BATCH; round++) {
+		double took;
+
+		for (size_t i = 0; i < BATCH; i++)
+			release(*replaced(kept, round, i));
+		took = insert_batch(work, kept, round);
+		if (!round || took < result->insert)
+			result->insert = took;
+	}
+	work->keep = NULL;
 }
 
 static pthread_barrier_t ready;
@@ -140,15 +167,8 @@ static void *run(void *argument)
 	struct result *result = argument;
 	struct work work = {0};
 	void **kept = calloc(live ? live : 1, sizeof(*kept));
-	size_t edge = live < 3 * EDGE ? live / 3 : EDGE;
 
-	if (edge) {
-		keep_some(&work, kept, 0, edge); /* every site is known, or as many as can be */
-		result->first = keep_some(&work, kept, edge, edge);
-		keep_some(&work, kept, 2 * edge, live - 3 * edge);
-		result->last = keep_some(&work, kept, live - edge, edge);
-	}
-	work.keep = NULL;
+	keep_live(&work, result, kept);
 	for (size_t i = 0; i < sites && i < pairs; i++) {
 		work.path = i;
 		next(inner, &work);
@@ -204,14 +224,29 @@ static void read_options(int argc, char **argv)
 			      : !strcmp(optarg, "async") ? API_ASYNC
 							 : API_DEVICE;
 			break;
-		case 'd': depth = (unsigned)number(optarg); break;
-		case 'i': inner = (unsigned)number(optarg); break;
-		case 's': sites = number(optarg); break;
-		case 'p': pairs = number(optarg); break;
-		case 'l': live = number(optarg); break;
-		case 't': threads = (unsigned)number(optarg); break;
-		case 'b': bytes = number(optarg); break;
-		default: exit(2);
+		case 'd':
+			depth = (unsigned)number(optarg);
+			break;
+		case 'i':
+			inner = (unsigned)number(optarg);
+			break;
+		case 's':
+			sites = number(optarg);
+			break;
+		case 'p':
+			pairs = number(optarg);
+			break;
+		case 'l':
+			live = number(optarg);
+			break;
+		case 't':
+			threads = (unsigned)number(optarg);
+			break;
+		case 'b':
+			bytes = number(optarg);
+			break;
+		default:
+			exit(2);
 		}
 	if (!sites || !threads || threads > MOST_THREADS) {
 		fprintf(stderr, "load: at least one site, 1 to %d threads\n", MOST_THREADS);
@@ -244,9 +279,9 @@ int main(int argc, char **argv)
 	wall = seconds(CLOCK_MONOTONIC) - wall;
 	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	getrusage(RUSAGE_SELF, &usage);
-	printf("{\"pair_ns\": %.1f, \"pair_cpu_ns\": %.1f, \"first_ns\": %.1f, \"last_ns\": %.1f, "
+	printf("{\"pair_ns\": %.1f, \"pair_cpu_ns\": %.1f, \"insert_ns\": %.1f, "
 	       "\"rss_kib\": %ld, \"failed\": %d}\n",
-	       wall / (double)pairs * 1e9, cpu / (double)pairs / threads * 1e9, results[0].first,
-	       results[0].last, usage.ru_maxrss, failed);
+	       wall / (double)pairs * 1e9, cpu / (double)pairs / threads * 1e9, results[0].insert,
+	       usage.ru_maxrss, failed);
 	return failed;
 }
