@@ -82,6 +82,7 @@ struct gm_call {
 	uint32_t function;	/* enum gm_function */
 	uint32_t provider;	/* runtime rows: which loaded cudart answered (interpose/resolve.h) */
 	uintptr_t caller;	/* return address of the wrapper */
+	uintptr_t caller_sp, caller_bp; /* struct gm_entry's; 0: not known */
 	void *out;		/* where the new pointer or handle is written */
 	void *pitch;		/* where the pitch is written; bytes is then a row's width */
 	uint64_t bytes, rows;

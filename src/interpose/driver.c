@@ -36,7 +36,7 @@
 			return real(GM_NAMES(params));                                            \
 		/* filled only now: it is large */                                                \
 		struct gm_call call = {.function = GM_FN_##name, .device = -1, ##__VA_ARGS__};    \
-		call.caller = (uintptr_t)__builtin_return_address(0);                             \
+		GM_SET_CALLER(call);                                                              \
 		gm_call_begin(&call);                                                             \
 		result = gm_call_refused(&call) ? GM_CUDA_OUT_OF_MEMORY : real(GM_NAMES(params)); \
 		gm_call_end(&call, result);                                                       \

@@ -7,6 +7,7 @@
 
 #include "api/api.h"
 #include "interpose/own_page.h"
+#include "stack/stack.h"
 #include "store/layout.h"
 #include <stdbool.h>
 
@@ -123,6 +124,15 @@ const struct gm_call *gm_call_outermost(const struct gm_call *call);
 
 /* After it, with its result: records what happened. The caller returns `result` unchanged. */
 void gm_call_end(struct gm_call *call, int result);
+
+/* In a wrapper: who called it. */
+#define GM_SET_CALLER(call)                                                                        \
+	do {                                                                                       \
+		struct gm_entry entry = GM_ENTRY_HERE();                                           \
+		(call).caller = entry.pc;                                                          \
+		(call).caller_sp = entry.sp;                                                       \
+		(call).caller_bp = entry.bp;                                                       \
+	} while (0)
 
 /*
  * True when no other thread is in a call that may change what a device holds; `begun`: how many such

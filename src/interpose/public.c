@@ -78,14 +78,13 @@ EXPORT void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)
 		.space = GM_SPACE_CUSTOM, .kind = GM_KIND_DEVICE, .level = GM_LEVEL_CUSTOM,
 		.owner = GM_NONE, .function = GM_NONE, .stack = GM_NONE, .caller_module = GM_NONE,
 	};
-	struct gm_raw_stack raw;
+	const struct gm_entry entry = GM_ENTRY_HERE();
 
 	/* a handler of the program's that runs meanwhile may call CUDA: it must find the tracker taken */
 	if (!ptr || gm_disabled() || !gm_enter_tracker())
 		return;
 	if (gm_recording()) {
-		gm_stack_capture(&raw, (uintptr_t)__builtin_return_address(0), 0);
-		event.stack = gm_stack_intern(&raw, &event.caller_module);
+		event.stack = gm_stack_take(&entry, 0, &event.caller_module);
 		gm_track_alloc(&event);
 	}
 	gm_leave_tracker();

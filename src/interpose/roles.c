@@ -22,10 +22,9 @@
 
 uint32_t gm_take_stack(const struct gm_call *call, unsigned limit, uint32_t *module)
 {
-	struct gm_raw_stack raw;
+	const struct gm_entry entry = {call->caller, call->caller_sp, call->caller_bp};
 
-	gm_stack_capture(&raw, call->caller, limit);
-	return gm_stack_intern(&raw, module);
+	return gm_stack_take(&entry, limit, module);
 }
 
 /* The stack of an allocation, and what it tells of who takes the memory. */

@@ -28,7 +28,7 @@
 			return real(GM_NAMES(params));                                            \
 		/* filled only now: it is large */                                                \
 		struct gm_call call = {.function = row, .device = -1, ##__VA_ARGS__};             \
-		call.caller = CALLER;                                                             \
+		GM_SET_CALLER(call);                                                              \
 		gm_call_begin(&call);                                                             \
 		result = real(GM_NAMES(params));                                                  \
 		gm_call_end(&call, result);                                                       \

@@ -68,7 +68,8 @@ static bool recorded(struct device device)
 	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled();
 }
 
-static struct gm_event event_of(int64_t bytes, struct device device, uintptr_t caller)
+static struct gm_event event_of(int64_t bytes, struct device device,
+				const struct gm_entry *caller)
 {
 	struct gm_event event = {
 		.bytes = (uint64_t)bytes,
@@ -81,15 +82,13 @@ static struct gm_event event_of(int64_t bytes, struct device device, uintptr_t c
 		.stack = GM_NONE,
 		.caller_module = GM_NONE,
 	};
-	struct gm_raw_stack raw;
 
-	gm_stack_capture(&raw, caller, 0);
-	event.stack = gm_stack_intern(&raw, &event.caller_module);
+	event.stack = gm_stack_take(caller, 0, &event.caller_module);
 	return event;
 }
 
 static inline void record_block(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,
-				struct device device, uintptr_t caller)
+				struct device device, const struct gm_entry *caller)
 {
 	struct gm_torch_totals totals = {allocated, reserved};
 	struct gm_event event;
@@ -113,7 +112,7 @@ static inline void record_block(void *block, int64_t bytes, uint64_t allocated, 
 }
 
 static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, struct device device,
-		       uintptr_t caller)
+		       const struct gm_entry *caller)
 {
 	struct gm_event event = event_of(bytes, device, caller);
 	struct gm_device_view view;
@@ -127,7 +126,7 @@ static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, stru
 
 static __attribute__((noinline)) void record_and_forward(struct hook *hook, void *block, int64_t bytes,
 							  uint64_t allocated, uint64_t reserved,
-							  struct device device, uintptr_t caller)
+							  struct device device, const struct gm_entry *caller)
 {
 	memory_hook *real = (memory_hook *)real_of(hook);
 
@@ -139,7 +138,7 @@ static __attribute__((noinline)) void record_and_forward(struct hook *hook, void
 
 /* What is not recorded goes straight on. */
 static inline void on_memory(struct hook *hook, void *block, int64_t bytes, uint64_t allocated,
-			     uint64_t reserved, struct device device, uintptr_t caller)
+			     uint64_t reserved, struct device device, const struct gm_entry *caller)
 {
 	memory_hook *real = (memory_hook *)known(hook);
 
@@ -150,7 +149,7 @@ static inline void on_memory(struct hook *hook, void *block, int64_t bytes, uint
 }
 
 static void on_oom(struct hook *hook, int64_t bytes, uint64_t allocated, uint64_t reserved,
-		   struct device device, uintptr_t caller)
+		   struct device device, const struct gm_entry *caller)
 {
 	struct gm_torch_totals totals = {allocated, reserved};
 	oom_hook *real = (oom_hook *)real_of(hook);
@@ -174,9 +173,9 @@ static void on_oom(struct hook *hook, int64_t bytes, uint64_t allocated, uint64_
 			   struct device device)                                                   \
 	{                                                                                          \
 		static struct hook hook = {.name = #symbol};                                       \
+		const struct gm_entry caller = GM_ENTRY_HERE();                                    \
                                                                                                    \
-		on_memory(&hook, block, bytes, allocated, reserved, device,                        \
-			  (uintptr_t)__builtin_return_address(0));                                 \
+		on_memory(&hook, block, bytes, allocated, reserved, device, &caller);              \
 	}
 
 #define OOM_HOOK(symbol)                                                                           \
@@ -185,9 +184,9 @@ static void on_oom(struct hook *hook, int64_t bytes, uint64_t allocated, uint64_
 			   struct device device)                                                   \
 	{                                                                                          \
 		static struct hook hook = {.name = #symbol};                                       \
+		const struct gm_entry caller = GM_ENTRY_HERE();                                    \
                                                                                                    \
-		on_oom(&hook, bytes, allocated, reserved, device,                                  \
-		       (uintptr_t)__builtin_return_address(0));                                    \
+		on_oom(&hook, bytes, allocated, reserved, device, &caller);                        \
 	}
 
 MEMORY_HOOK(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)

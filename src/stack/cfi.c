@@ -260,6 +260,7 @@ struct walker {
 	struct place place;
 	uintptr_t end;	/* of the stack */
 	unsigned keeps; /* all ones; 0: now.frame is one frame for all */
+	bool noted;	/* the trace that is followed has a note of this stack */
 	struct gm_trace_walk now;
 };
 
@@ -333,13 +334,16 @@ static inline enum followed follow(struct walker *w, const struct gm_trace *trac
 	if (!whole)
 		for (to = from; changed >= words - frame[to + 1].left; to++)
 			;
-	memcpy(w->walk->pc + w->now.frames, trace->pc + from, (to - from + 1) * sizeof(*trace->pc));
 	if (whole && (to - from == room || trace->end != GM_TRACE_ROOM)) {
+		if (!w->noted)
+			memcpy(w->walk->pc + w->now.frames, trace->pc + from,
+			       (to - from + 1) * sizeof(*trace->pc));
 		w->walk->frames = w->now.frames + to - from + 1;
 		w->now.tail = trace;
 		w->now.tail_frame = from;
 		return TO_THE_END;
 	}
+	memcpy(w->walk->pc + w->now.frames, trace->pc + from, (to - from + 1) * sizeof(*trace->pc));
 	stand_at(w, trace, from, to);
 	*at = to + 1;
 	return PART_OF_THE_WAY;
@@ -425,33 +429,47 @@ static inline void note_hash(struct gm_walk *walk, const struct gm_trace *trace)
 static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, uint64_t generation)
 {
 	const uintptr_t sp = w->place.sp;
-	const struct gm_trace *next = gm_traces_next(traces, sp), *last = gm_traces_last(traces);
+	const struct gm_trace_note *note;
+	const struct gm_trace *next = gm_traces_next(traces, sp, w->walk->brief, &note), *last;
 	unsigned at = 0;
 	enum gm_trace_end how;
 
 	w->now.frame = gm_traces_room(traces);
 	w->keeps = ~0u;
+	w->noted = w->walk->key && note->key == w->walk->key;
 	if (is_of_use(w, next) && stands_at(&w->place, next, gm_trace_frames(next)) &&
 	    follow(w, next, &at) == TO_THE_END) {
-		note_hash(w->walk, next);
-		gm_traces_again(traces, sp, next);
+		gm_traces_again(traces, sp, w->walk->brief, next);
+		w->walk->noted = w->noted;
+		w->walk->position = next->position;
+		if (w->noted) {
+			w->walk->note = *note;
+			gm_traces_was(traces, note->stack);
+		} else {
+			note_hash(w->walk, next);
+		}
 		return next->end;
 	}
+	w->noted = false;
+	last = gm_traces_last(traces);
 	how = run(w, is_of_use(w, last) ? last : NULL, next == last ? at : 0, generation);
 	if (how == GM_TRACE_NULL || how == GM_TRACE_STUCK)
 		return how;
 	if (w->now.tail && !w->now.frames && !w->now.tail_frame) {
 		note_hash(w->walk, last);
-		gm_traces_again(traces, sp, last);
+		gm_traces_again(traces, sp, w->walk->brief, last);
+		w->walk->position = last->position;
 		return how;
 	}
 	w->now.pc = w->walk->pc;
 	w->now.end = how;
 	if (!w->now.tail)
 		w->now.frames = w->walk->frames;
-	next = gm_traces_keep(traces, sp, &w->now);
-	if (next)
+	next = gm_traces_keep(traces, sp, w->walk->brief, &w->now);
+	if (next) {
 		note_hash(w->walk, next);
+		w->walk->position = next->position;
+	}
 	return how;
 }
 
@@ -459,19 +477,24 @@ static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, u
 __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 {
 	uintptr_t own = (uintptr_t)__builtin_frame_address(0);
+	bool given = walk->sp && word_at(walk->sp - 8) == walk->caller;
 	uint64_t generation = __atomic_load_n(&cfi.generation, __ATOMIC_ACQUIRE);
 	struct gm_traces *traces = NULL;
 	struct gm_trace_frame scratch;
 	enum gm_trace_end how;
 	struct walker w = {.walk = walk,
-			   .place = {word_at(own + 8), own + 16, word_at(own)},
+			   .place = given ? (struct place){walk->caller, walk->sp, walk->bp}
+					  : (struct place){word_at(own + 8), own + 16, word_at(own)},
 			   .end = stack_end(own),
 			   .now = {.frame = &scratch,
 				   .stop_start = walk->stop_start,
 				   .stop_bytes = walk->stop_bytes}};
 
-	walk->hashed = false;
+	walk->hashed = walk->noted = false;
 	walk->stepped = 0;
+	walk->position = 0;
+	if (!given)
+		walk->key = 0;
 	if (!cfi.no_traces && !walk->anew && w.end && walk->max <= GM_TRACE_FRAMES)
 		traces = gm_traces_take(generation);
 	if (!traces)
@@ -479,6 +502,17 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 	how = walk_with(&w, traces, generation);
 	gm_traces_give(traces);
 	return how != GM_TRACE_STUCK;
+}
+
+void gm_cfi_note(const struct gm_walk *walk, const struct gm_trace_note *note)
+{
+	uint64_t generation = __atomic_load_n(&cfi.generation, __ATOMIC_ACQUIRE);
+	struct gm_traces *traces = walk->position ? gm_traces_take(generation) : NULL;
+
+	if (!traces)
+		return;
+	gm_traces_note(traces, walk->position, note);
+	gm_traces_give(traces);
 }
 
 void gm_cfi_keep_traces(bool keep)
@@ -511,6 +545,12 @@ bool gm_cfi_walk(struct gm_walk *walk)
 	walk->frames = 0;
 	walk->hashed = false;
 	return false;
+}
+
+void gm_cfi_note(const struct gm_walk *walk, const struct gm_trace_note *note)
+{
+	(void)walk;
+	(void)note;
 }
 
 void gm_cfi_keep_traces(bool keep)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct gm_walk;
+struct gm_trace_note;
 
 /* False if this processor is not supported. */
 bool gm_cfi_init(void);
@@ -17,6 +18,12 @@ bool gm_cfi_init(void);
  * if it met a frame that it cannot see through: then `frames` are right, but not all.
  */
 bool gm_cfi_walk(struct gm_walk *walk);
+
+/*
+ * What the stack of a walk turned out to be: a walk that finds the same words, asked for with the
+ * same key and after the same stack, will bring it along (walk->noted).
+ */
+void gm_cfi_note(const struct gm_walk *walk, const struct gm_trace_note *note);
 
 /* Code may have changed under its addresses (something was unloaded): learn everything anew. */
 void gm_cfi_forget(void);

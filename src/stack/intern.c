@@ -44,6 +44,9 @@ static struct {
 	bool homeless;			      /* some recorded address was in no object */
 } interned;
 
+/* Rises when something captured is forgotten; the child of a fork goes on counting. */
+static uint32_t epoch = 1;
+
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 
 bool gm_intern_enter(void)
@@ -264,6 +267,8 @@ static void forget_ranges(const struct gm_range *range, unsigned ranges)
 {
 	struct gm_map_slots *slots = interned.captured.slots;
 
+	if (ranges)
+		__atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
 	for (uint32_t i = 0; slots && i <= slots->mask; i++) {
 		const struct known_stack *known = (const void *)(uintptr_t)slots->slot[i].value;
 		bool gone = ranges > MOST_CHANGES;
@@ -370,32 +375,68 @@ static uint32_t intern_slowly(const struct gm_raw_stack *raw, uint64_t hash,
 	return stack;
 }
 
-uint32_t gm_stack_intern(const struct gm_raw_stack *raw, uint32_t *caller_module)
+static inline bool modules_changed(void)
+{
+	return __atomic_load_n(&interned.changes_asked, __ATOMIC_ACQUIRE) !=
+	       __atomic_load_n(&interned.changes_done, __ATOMIC_ACQUIRE);
+}
+
+uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *note)
 {
 	const struct known_stack *known;
-	uint32_t module = GM_NONE, stack;
 	int saved = errno;
 	uint64_t hash;
 
-	if (caller_module)
-		*caller_module = GM_NONE;
+	note->known = NULL;
+	note->stack = note->module = GM_NONE;
 	if (!gm_file || !(raw->natives + raw->pythons))
 		return GM_NONE;
-	if (__atomic_load_n(&interned.changes_asked, __ATOMIC_ACQUIRE) !=
-	    __atomic_load_n(&interned.changes_done, __ATOMIC_ACQUIRE))
+	if (modules_changed())
 		gm_intern_refresh_modules();
 	hash = hash_captured(raw);
 	known = find_captured(raw, hash);
 	if (known) {
-		stack = known->stack;
-		module = known->caller_module;
+		note->known = known;
+		note->stack = known->stack;
+		note->module = known->caller_module;
 	} else {
-		stack = intern_slowly(raw, hash, &module);
+		note->stack = intern_slowly(raw, hash, &note->module);
 	}
-	if (caller_module)
-		*caller_module = module;
 	errno = saved;
-	return stack;
+	return note->stack;
+}
+
+uint32_t gm_stack_intern(const struct gm_raw_stack *raw, uint32_t *caller_module)
+{
+	struct gm_trace_note note;
+
+	gm_intern_noted(raw, &note);
+	if (caller_module)
+		*caller_module = note.module;
+	return note.stack;
+}
+
+uint32_t gm_intern_epoch(void)
+{
+	return gm_file && !modules_changed() ? __atomic_load_n(&epoch, __ATOMIC_ACQUIRE) : 0;
+}
+
+bool gm_intern_same_python(const struct gm_trace_note *note, const uint32_t *python)
+{
+	const struct known_stack *known = note->known;
+
+	return !memcmp(known->pc + known->natives, python, known->pythons * sizeof(*python));
+}
+
+void gm_intern_recall(const struct gm_trace_note *note, struct gm_raw_stack *raw)
+{
+	const struct known_stack *known = note->known;
+
+	raw->natives = known->natives;
+	raw->pythons = known->pythons;
+	raw->flags = known->flags;
+	raw->hash = 0;
+	memcpy(raw->pc, known->pc, known->natives * sizeof(*known->pc));
 }
 
 static int read_unloads(const struct gm_object *object, void *data)
@@ -417,6 +458,7 @@ void gm_intern_reset(void)
 	struct gm_arena arena = interned.arena;
 
 	memset(&interned, 0, sizeof(interned));
+	epoch++;
 	inside = false;
 	gm_arena_reset(&arena);
 	gm_modules_reset();

@@ -34,6 +34,24 @@ uint32_t gm_intern_frame(const struct gm_frame_record *frame);
 /* Private memory in use. */
 uint64_t gm_intern_bytes(void);
 
+struct gm_raw_stack;
+struct gm_trace_note;
+
+/*
+ * A number for what is known of code now, for the keys of notes; 0 where something was unloaded that
+ * is yet to be looked at, or there is no file.
+ */
+uint32_t gm_intern_epoch(void);
+
+/* gm_stack_intern, which says in `note` what it knows; note->known is NULL if the stack is new. */
+uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *note);
+
+/* Whether the stack of a note of this epoch has these Python frames, of which as many as it keeps count. */
+bool gm_intern_same_python(const struct gm_trace_note *note, const uint32_t *python);
+
+/* What was captured for such a note, but for the Python frames themselves. */
+void gm_intern_recall(const struct gm_trace_note *note, struct gm_raw_stack *raw);
+
 /* Counts stacks and frames that could not be recorded. */
 void gm_intern_count_lost(void);
 

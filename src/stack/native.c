@@ -132,10 +132,19 @@ static bool init_tables(void)
 	return gm_cfi_init();
 }
 
+/* By an unwinder that begins where it is. */
+static void walk_from_inside(const struct gm_unwinder *unwinder, struct gm_walk *walk)
+{
+	if (walk->sp)
+		walk->max += walk->spare;
+	walk->sp = 0;
+	unwinder->walk(walk);
+}
+
 static void walk_tables(struct gm_walk *walk)
 {
 	if (!gm_cfi_walk(walk) && native.full)
-		native.full->walk(walk);
+		walk_from_inside(native.full, walk);
 }
 
 const struct gm_unwinder gm_unwinder_tables = {"unwind tables", init_tables, walk_tables};
@@ -253,8 +262,12 @@ void gm_native_walk(struct gm_walk *walk)
 {
 	walk->frames = 0;
 	walk->hashed = false;
-	if (native.chosen)
-		native.chosen->walk(walk);
+	walk->noted = false;
+	walk->position = 0;
+	if (native.chosen == &gm_unwinder_tables)
+		walk_tables(walk);
+	else if (native.chosen)
+		walk_from_inside(native.chosen, walk);
 	/* no tail call: our frame is one that callers count on */
 	__asm__ volatile("" ::: "memory");
 }

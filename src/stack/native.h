@@ -5,6 +5,8 @@
 #ifndef GM_STACK_NATIVE_H
 #define GM_STACK_NATIVE_H
 
+#include "stack/traces.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,16 +17,31 @@ struct gm_walk {
 	uintptr_t stop_start,
 		stop_bytes; /* ends at the first one in this range, which it includes */
 
+	/*
+	 * Where to begin, if sp is not 0: in the frame that returns to `caller`, as it stood when it
+	 * called. Else, and by unwinders that can only begin where they are, inside the shim, whose
+	 * `spare` frames come on top of `max`.
+	 */
+	uintptr_t sp, bp;
+	unsigned spare;
+
 	unsigned frames;
 
 	/* Only the reader of unwind tables, see traces.h. */
 	bool anew;	   /* makes nothing of earlier walks */
+	bool brief;	   /* fewer frames than others have */
 	unsigned stepped;  /* frames that were stepped from by a rule */
 	uintptr_t caller;  /* from this return address on, 0 for all … */
 	unsigned from;	   /* … which is probably, and then certainly this one … */
 	bool hashed;	   /* … and if this is so … */
 	uint64_t hash;	   /* … gm_trace_hash to the end, and … */
 	uint64_t but_last; /* … without the last */
+
+	/* Only from `sp`: what was noted of this stack under a key that is not 0. */
+	uint64_t key;
+	bool noted;		   /* then `frames` are counted, but not in `pc` */
+	struct gm_trace_note note; /* of it */
+	uint64_t position;	   /* for gm_cfi_note, 0: nothing to be noted */
 };
 
 /* One way to unwind. `walk` fills in `frames`. */

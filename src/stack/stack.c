@@ -66,43 +66,50 @@ static unsigned skip_own(const uintptr_t *pc, unsigned frames, uintptr_t caller,
 }
 
 /* A walk that takes in `want` frames from `caller` outwards and the one after them. */
-static unsigned walk_from(struct gm_walk *walk, unsigned want, uintptr_t caller)
+static unsigned walk_from(struct gm_walk *walk, unsigned want)
 {
 	unsigned guess = __atomic_load_n(&settings.own_frames, __ATOMIC_RELAXED), own;
 
-	walk->from = guess;
-	walk->max = want + 1 + guess;
+	walk->spare = guess;
+	walk->from = walk->sp ? 0 : guess;
+	walk->max = want + 1 + walk->from;
 	gm_native_walk(walk);
-	own = skip_own(walk->pc, walk->frames, caller, walk->from);
+	if (walk->noted)
+		return 0;
+	own = skip_own(walk->pc, walk->frames, walk->caller, walk->from);
 	if (walk->frames == walk->max && own > guess) {
 		walk->max = want + 1 + MOST_OWN_FRAMES;
+		walk->sp = 0;
 		gm_native_walk(walk);
-		own = skip_own(walk->pc, walk->frames, caller, walk->from);
+		own = skip_own(walk->pc, walk->frames, walk->caller, walk->from);
 		if (own <= MOST_OWN_FRAMES)
 			__atomic_store_n(&settings.own_frames, own, __ATOMIC_RELAXED);
 	}
 	return own;
 }
 
-static void capture_native(struct gm_raw_stack *raw, uintptr_t caller, unsigned depth)
+/* Where `walk` comes back with a note, nothing else was found out. */
+static void capture_native(struct gm_raw_stack *raw, struct gm_walk *walk, unsigned depth)
 {
 	/* where both kinds are many, each gets half */
 	unsigned pythons = raw->pythons < depth / 2 ? raw->pythons : depth / 2;
 	unsigned want = depth - pythons, own, kept;
-	uintptr_t pc[GM_MAX_DEPTH + MOST_OWN_FRAMES + 2];
-	struct gm_walk walk = {.pc = pc, .caller = caller};
+	uintptr_t pc[GM_MAX_DEPTH + MOST_OWN_FRAMES + 2], caller = walk->caller;
 	bool add_caller, at_interpreter;
 
+	walk->pc = pc;
 	if (raw->pythons)
-		gm_python_interpreter(&walk.stop_start, &walk.stop_bytes);
-	own = walk_from(&walk, want, caller);
+		gm_python_interpreter(&walk->stop_start, &walk->stop_bytes);
+	own = walk_from(walk, want);
+	if (walk->noted)
+		return;
 	/* an unwinder that missed the wrapper's frame: we know better where it returns to */
-	add_caller = caller && (own == walk.frames || pc[own] != caller);
+	add_caller = caller && (own == walk->frames || pc[own] != caller);
 	if (add_caller)
 		raw->pc[0] = caller;
 	at_interpreter =
-		walk.frames > own && pc[walk.frames - 1] - walk.stop_start < walk.stop_bytes;
-	kept = walk.frames - own - at_interpreter + add_caller;
+		walk->frames > own && pc[walk->frames - 1] - walk->stop_start < walk->stop_bytes;
+	kept = walk->frames - own - at_interpreter + add_caller;
 	if (kept > want)
 		raw->flags |= GM_STACK_TRUNCATED;
 	else if (raw->pythons && !at_interpreter)
@@ -110,35 +117,82 @@ static void capture_native(struct gm_raw_stack *raw, uintptr_t caller, unsigned 
 	kept = kept > want ? want : kept;
 	raw->natives = (uint16_t)kept;
 	memcpy(raw->pc + add_caller, pc + own, (kept - add_caller) * sizeof(*pc));
-	if (!walk.hashed || walk.from != own || add_caller)
+	if (!walk->hashed || walk->from != own || add_caller)
 		return;
-	if (kept == walk.frames - own)
-		raw->hash = walk.hash;
-	else if (kept == walk.frames - own - 1)
-		raw->hash = walk.but_last;
+	if (kept == walk->frames - own)
+		raw->hash = walk->hash;
+	else if (kept == walk->frames - own - 1)
+		raw->hash = walk->but_last;
 }
 
-void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit)
+/*
+ * What makes a stack out of a native walk, beside the walk itself: a note under the same key is of
+ * the same stack, if its Python frames are the same.
+ */
+static inline uint64_t key_of(const struct gm_raw_stack *raw, unsigned depth)
+{
+	uint64_t epoch = gm_intern_epoch();
+
+	_Static_assert(GM_MAX_DEPTH < 1024, "two of them and the flags are to fit");
+	return epoch ? epoch << 32 | depth << 20 | (uint32_t)raw->pythons << 8 | raw->flags : 0;
+}
+
+/* The stack as captured, unless the walk brings a note: then only Python's part. */
+static void capture(struct gm_raw_stack *raw, struct gm_walk *walk, unsigned limit)
 {
 	unsigned depth = limit && limit < settings.depth ? limit : settings.depth;
 	enum gm_stack_mode mode = settings.mode;
-	int saved = errno;
 
 	raw->natives = raw->pythons = raw->flags = 0;
 	raw->hash = 0;
+	walk->brief = depth < settings.depth;
 	if (mode == GM_STACKS_OFF)
 		return;
 	if (mode != GM_STACKS_NATIVE)
 		raw->pythons = (uint16_t)gm_python_walk(raw->python, depth, &raw->flags);
-	if (mode != GM_STACKS_PYTHON)
-		capture_native(raw, caller, depth);
+	if (mode != GM_STACKS_PYTHON) {
+		walk->key = walk->sp ? key_of(raw, depth) : 0;
+		capture_native(raw, walk, depth);
+		if (walk->noted)
+			return;
+	}
 	if (raw->natives + raw->pythons > (int)depth) {
 		raw->pythons = (uint16_t)(depth - raw->natives);
 		raw->flags |= GM_STACK_PYTHON_TRUNCATED;
 	}
 	if (raw->flags & GM_STACK_PYTHON_TRUNCATED)
 		raw->flags |= GM_STACK_TRUNCATED;
+}
+
+void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit)
+{
+	struct gm_walk walk = {.caller = caller};
+	int saved = errno;
+
+	capture(raw, &walk, limit);
 	errno = saved;
+}
+
+uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module)
+{
+	struct gm_walk walk = {.caller = entry->pc, .sp = entry->sp, .bp = entry->bp};
+	struct gm_trace_note *note = &walk.note;
+	struct gm_raw_stack raw;
+	int saved = errno;
+
+	capture(&raw, &walk, limit);
+	if (!walk.noted || (raw.pythons && !gm_intern_same_python(note, raw.python))) {
+		if (walk.noted)
+			gm_intern_recall(note, &raw);
+		gm_intern_noted(&raw, note);
+		note->key = walk.key;
+		if (note->key && note->known)
+			gm_cfi_note(&walk, note);
+	}
+	if (caller_module)
+		*caller_module = note->module;
+	errno = saved;
+	return note->stack;
 }
 
 void gm_stack_reset(void)

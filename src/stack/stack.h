@@ -64,6 +64,25 @@ void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit
  */
 uint32_t gm_stack_intern(const struct gm_raw_stack *raw, uint32_t *caller_module);
 
+/* Where the program called a wrapper: what its frame was then. */
+struct gm_entry {
+	uintptr_t pc;	  /* return address */
+	uintptr_t sp, bp; /* as they are after the return; sp 0: not known */
+};
+
+/* Of the function that this stands in, which keeps its frame while it is used. */
+#if defined(__x86_64__)
+#define GM_ENTRY_HERE()                                                                            	((struct gm_entry){(uintptr_t)__builtin_return_address(0),                                 			   (uintptr_t)__builtin_frame_address(0) + 16,                             			   *(const uintptr_t *)__builtin_frame_address(0)})
+#else
+#define GM_ENTRY_HERE() ((struct gm_entry){(uintptr_t)__builtin_return_address(0), 0, 0})
+#endif
+
+/*
+ * Both of the above in one, cheaper where the stack is one that was taken before: the number of the
+ * calling thread's stack from the frame of `entry` outwards.
+ */
+uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module);
+
 /* Forgets everything interned: the child of a fork starts its own file. Single thread. */
 void gm_stack_reset(void);
 

@@ -22,11 +22,12 @@
  *
  * Of the traces a walk is tried against two: the one that came next when the last walk was as it
  * was and this one's stack pointer the same (programs repeat themselves; training loops to the
- * letter), and the last walk, whose outer frames are mostly still there.
+ * letter), and the last walk, whose outer frames are mostly still there. Brief walks, a free's, are
+ * told by what came before them, but tell nothing of what comes after: a loop that frees what an
+ * allocation many calls ago left would else look the same before each of its allocations.
  */
 #include "stack/traces.h"
 
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -38,9 +39,14 @@
 struct gm_traces {
 	uint64_t generation;
 	uint64_t head; /* where the next trace goes */
-	uint64_t last;
-	uint64_t last_hash;   /* of what it found */
-	uint64_t next[NEXTS]; /* that and the stack pointer, hashed → trace */
+	uint64_t last;	     /* of those that are not brief */
+	uint64_t last_hash;  /* of what it found */
+	uint64_t brief_hash; /* the same of the brief one that came since, or 0 */
+	uint64_t latest;     /* of all … */
+	uint32_t came_by;    /* … where in `next` it stands … */
+	bool latest_brief;   /* … and whether it is one */
+	struct gm_trace_next next[NEXTS] /* these hashes and the stack pointer → trace */
+		__attribute__((aligned(64)));
 	struct gm_trace_frame frame[GM_TRACE_FRAMES];
 	struct gm_trace_word word[GM_TRACE_FRAMES * 3];
 	char ring[RING_BYTES] __attribute__((aligned(64)));
@@ -91,8 +97,8 @@ static __attribute__((noinline)) bool start(struct slot *slot, uint64_t generati
 		slot->traces = traces;
 	}
 	memset(traces->next, 0, sizeof(traces->next));
-	traces->head = RING_BYTES;
-	traces->last = 0;
+	traces->head += RING_BYTES; /* never the same position twice */
+	traces->last = traces->latest = 0;
 	traces->generation = generation;
 	return true;
 }
@@ -134,21 +140,55 @@ const struct gm_trace *gm_traces_last(const struct gm_traces *traces)
 	return trace_at(traces, traces->last);
 }
 
-static inline uint64_t *next_of_last(struct gm_traces *traces, uintptr_t sp)
+static inline uint32_t place_in_next(const struct gm_traces *traces, uintptr_t sp, bool brief)
 {
-	return &traces->next[((traces->last_hash ^ sp) * 0x9e3779b97f4a7c15ull) >> 53];
+	uint64_t before = traces->last_hash ^ (brief ? ~traces->brief_hash : 0);
+
+	return (uint32_t)(((before ^ sp) * 0x9e3779b97f4a7c15ull) >> 53);
 }
 
-const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp)
+const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp, bool brief,
+				      const struct gm_trace_note **note)
 {
-	return trace_at(traces, *next_of_last((struct gm_traces *)traces, sp));
+	const struct gm_trace_next *next = &traces->next[place_in_next(traces, sp, brief)];
+
+	*note = &next->note;
+	return trace_at(traces, next->position);
 }
 
-void gm_traces_again(struct gm_traces *traces, uintptr_t sp, const struct gm_trace *trace)
+void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
+		     const struct gm_trace *trace)
 {
-	*next_of_last(traces, sp) = trace->position;
+	uint32_t at = place_in_next(traces, sp, brief);
+	uint64_t hash = gm_trace_frames(trace)->hash + sp;
+
+	if (traces->next[at].position != trace->position) {
+		traces->next[at].position = trace->position;
+		traces->next[at].note.key = 0;
+	}
+	traces->came_by = at;
+	traces->latest = trace->position;
+	traces->latest_brief = brief;
+	traces->brief_hash = brief ? hash : 0;
+	if (brief)
+		return;
 	traces->last = trace->position;
-	traces->last_hash = gm_trace_frames(trace)->hash + sp;
+	traces->last_hash = hash;
+}
+
+void gm_traces_was(struct gm_traces *traces, uint32_t stack)
+{
+	uint64_t *hash = traces->latest_brief ? &traces->brief_hash : &traces->last_hash;
+
+	*hash += stack * GM_TRACE_FACTOR;
+}
+
+void gm_traces_note(struct gm_traces *traces, uint64_t position, const struct gm_trace_note *note)
+{
+	if (traces->latest != position)
+		return; /* another thread's walk came between */
+	traces->next[traces->came_by].note = *note;
+	gm_traces_was(traces, note->stack);
 }
 
 /*
@@ -240,7 +280,7 @@ static struct gm_trace *make_room(struct gm_traces *traces, uint64_t bytes,
 	return trace;
 }
 
-const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp,
+const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp, bool brief,
 				      const struct gm_trace_walk *walk)
 {
 	const struct gm_trace *tail = walk->tail;
@@ -276,7 +316,7 @@ const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp,
 		memcpy(gm_trace_frames(trace) + walk->frames, tail_frame,
 		       tail_frames * sizeof(*tail_frame));
 	}
-	gm_traces_again(traces, sp, trace);
+	gm_traces_again(traces, sp, brief, trace);
 	return trace;
 }
 

@@ -98,6 +98,23 @@ struct gm_trace_walk {
 struct gm_traces;
 
 /*
+ * What became of the stack that a trace showed, for one that asks with the same key again: noted by
+ * intern.c, opaque here. It stands where the trace was found, so that a walk that comes after
+ * another stack has a note of its own.
+ */
+struct gm_trace_note {
+	uint64_t key; /* 0: none */
+	const void *known;
+	uint32_t stack, module;
+};
+
+/* The walk that came after another. */
+struct gm_trace_next {
+	uint64_t position; /* 0: none */
+	struct gm_trace_note note;
+};
+
+/*
  * The calling thread's traces for the loaded code's state `generation`. NULL where they are in use
  * (by a walk that a signal interrupted, or by a thread that shares them) or there is no memory. To
  * be given back.
@@ -108,17 +125,27 @@ void gm_traces_give(struct gm_traces *traces);
 /* Room for the frames of a walk. */
 struct gm_trace_frame *gm_traces_room(struct gm_traces *traces);
 
-/* The last walk, or NULL; and the one that followed it when it came to this stack pointer, or NULL.
+/*
+ * The last walk that was not brief, or NULL; and the one that followed when it came to this stack
+ * pointer, or NULL. `*note` is what was noted of that.
  */
 const struct gm_trace *gm_traces_last(const struct gm_traces *traces);
-const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp);
+const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp, bool brief,
+				      const struct gm_trace_note **note);
 
-/* The walk that began at `sp` was this one, as far as it went. */
-void gm_traces_again(struct gm_traces *traces, uintptr_t sp, const struct gm_trace *trace);
+/* The walk that began at `sp` was this one, as far as it went. What was noted of another goes. */
+void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
+		     const struct gm_trace *trace);
 
 /* Keeps a walk that began at `sp`. NULL if it is too long. */
-const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp,
+const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp, bool brief,
 				      const struct gm_trace_walk *walk);
+
+/* The last walk's stack is this one: what follows depends on it. */
+void gm_traces_was(struct gm_traces *traces, uint32_t stack);
+
+/* Notes the stack of the last walk, if that is still the trace at `position`. */
+void gm_traces_note(struct gm_traces *traces, uint64_t position, const struct gm_trace_note *note);
 
 /* In the child of a fork: threads that were in a walk are not there any more. */
 void gm_traces_reset(void);
