@@ -27,29 +27,38 @@ bool probe_start_with(const char *unwinder, unsigned depth)
 	return !strcmp(gm_stack_unwinder(), unwinder);
 }
 
-static __attribute__((noinline)) uint32_t take(uintptr_t caller, unsigned limit)
+/* In every way there is; the last two by what the walks before left, and then by a note. */
+static __attribute__((noinline)) uint32_t take(const struct gm_entry *entry, unsigned limit)
 {
 	struct gm_raw_stack raw;
-	uint32_t first, second;
+	uint32_t stack[4], module[4];
 
-	gm_stack_capture(&raw, caller, limit);
-	first = gm_stack_intern(&raw, &latest_module);
-	second = gm_stack_intern(&raw, &latest_module);
+	gm_stack_capture(&raw, entry->pc, limit);
+	for (unsigned i = 0; i < 2; i++)
+		stack[i] = gm_stack_intern(&raw, &module[i]);
+	for (unsigned i = 2; i < 4; i++)
+		stack[i] = gm_stack_take(entry, limit, &module[i]);
 	BARRIER();
-	return first == second ? first : (uint32_t)-2;
+	latest_module = module[0];
+	for (unsigned i = 1; i < 4; i++)
+		if (stack[i] != stack[0] || module[i] != module[0])
+			return (uint32_t)-2;
+	return stack[0];
 }
 
 __attribute__((noinline)) uint32_t probe_stack(unsigned limit)
 {
-	uint32_t stack = take((uintptr_t)__builtin_return_address(0), limit);
+	const struct gm_entry entry = GM_ENTRY_HERE();
+	uint32_t stack = take(&entry, limit);
 
 	BARRIER();
 	return stack;
 }
 
-static __attribute__((noinline)) uint32_t descend(uintptr_t caller, unsigned limit, unsigned frames)
+static __attribute__((noinline)) uint32_t descend(const struct gm_entry *entry, unsigned limit,
+						 unsigned frames)
 {
-	uint32_t stack = frames ? descend(caller, limit, frames - 1) : take(caller, limit);
+	uint32_t stack = frames ? descend(entry, limit, frames - 1) : take(entry, limit);
 
 	BARRIER();
 	return stack;
@@ -57,7 +66,8 @@ static __attribute__((noinline)) uint32_t descend(uintptr_t caller, unsigned lim
 
 __attribute__((noinline)) uint32_t probe_stack_deep(unsigned limit, unsigned frames)
 {
-	uint32_t stack = descend((uintptr_t)__builtin_return_address(0), limit, frames);
+	const struct gm_entry entry = GM_ENTRY_HERE();
+	uint32_t stack = descend(&entry, limit, frames);
 
 	BARRIER();
 	return stack;
@@ -65,10 +75,11 @@ __attribute__((noinline)) uint32_t probe_stack_deep(unsigned limit, unsigned fra
 
 uint32_t probe_many(unsigned captures)
 {
+	const struct gm_entry entry = GM_ENTRY_HERE();
 	uint32_t stack = GM_NONE;
 
 	for (unsigned i = 0; i < captures; i++)
-		stack = take((uintptr_t)__builtin_return_address(0), 0);
+		stack = take(&entry, 0);
 	return stack;
 }
 
