@@ -477,14 +477,14 @@ static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, u
 __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 {
 	uintptr_t own = (uintptr_t)__builtin_frame_address(0);
-	bool given = walk->sp && word_at(walk->sp - 8) == walk->caller;
 	uint64_t generation = __atomic_load_n(&cfi.generation, __ATOMIC_ACQUIRE);
 	struct gm_traces *traces = NULL;
 	struct gm_trace_frame scratch;
 	enum gm_trace_end how;
 	struct walker w = {.walk = walk,
-			   .place = given ? (struct place){walk->caller, walk->sp, walk->bp}
-					  : (struct place){word_at(own + 8), own + 16, word_at(own)},
+			   .place = walk->sp
+					    ? (struct place){walk->caller, walk->sp, walk->bp}
+					    : (struct place){word_at(own + 8), own + 16, word_at(own)},
 			   .end = stack_end(own),
 			   .now = {.frame = &scratch,
 				   .stop_start = walk->stop_start,
@@ -493,7 +493,7 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 	walk->hashed = walk->noted = false;
 	walk->stepped = 0;
 	walk->position = 0;
-	if (!given)
+	if (!walk->sp)
 		walk->key = 0;
 	if (!cfi.no_traces && !walk->anew && w.end && walk->max <= GM_TRACE_FRAMES)
 		traces = gm_traces_take(generation);

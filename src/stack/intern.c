@@ -267,8 +267,6 @@ static void forget_ranges(const struct gm_range *range, unsigned ranges)
 {
 	struct gm_map_slots *slots = interned.captured.slots;
 
-	if (ranges)
-		__atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
 	for (uint32_t i = 0; slots && i <= slots->mask; i++) {
 		const struct known_stack *known = (const void *)(uintptr_t)slots->slot[i].value;
 		bool gone = ranges > MOST_CHANGES;
@@ -282,6 +280,9 @@ static void forget_ranges(const struct gm_range *range, unsigned ranges)
 		if (gone)
 			__atomic_store_n(&slots->slot[i].value, GM_MAP_GONE, __ATOMIC_RELEASE);
 	}
+	/* only now: who knows the new epoch must not find what was dropped, and note it */
+	if (ranges)
+		__atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
 }
 
 /* Most dlclose calls unload nothing. If this one did, whatever was learnt of code is in doubt. */

@@ -133,7 +133,8 @@ static inline uint64_t key_of(const struct gm_raw_stack *raw, unsigned depth)
 {
 	uint64_t epoch = gm_intern_epoch();
 
-	_Static_assert(GM_MAX_DEPTH < 1024, "two of them and the flags are to fit");
+	_Static_assert(GM_MAX_DEPTH < 1 << 12 && GM_STACK_PYTHON_UNREADABLE < 1 << 8,
+		       "two of them and the flags fit below the epoch");
 	return epoch ? epoch << 32 | depth << 20 | (uint32_t)raw->pythons << 8 | raw->flags : 0;
 }
 
@@ -173,9 +174,15 @@ void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit
 	errno = saved;
 }
 
+/* Where to begin; 0 where the stack does not show a call from there: then from inside, as ever. */
+static inline uintptr_t sp_of(const struct gm_entry *entry)
+{
+	return entry->sp && ((const uintptr_t *)entry->sp)[-1] == entry->pc ? entry->sp : 0;
+}
+
 uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module)
 {
-	struct gm_walk walk = {.caller = entry->pc, .sp = entry->sp, .bp = entry->bp};
+	struct gm_walk walk = {.caller = entry->pc, .sp = sp_of(entry), .bp = entry->bp};
 	struct gm_trace_note *note = &walk.note;
 	struct gm_raw_stack raw;
 	int saved = errno;

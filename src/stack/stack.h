@@ -70,9 +70,16 @@ struct gm_entry {
 	uintptr_t sp, bp; /* as they are after the return; sp 0: not known */
 };
 
-/* Of the function that this stands in, which keeps its frame while it is used. */
+/*
+ * Of the function that this stands in, which keeps its frame while it is used. It must have no
+ * alloca and no array of variable length: the frame of one that has, and variables of more than 16
+ * bytes' alignment too, does not begin at its caller's stack pointer (the shim's build: -Walloca).
+ */
 #if defined(__x86_64__)
-#define GM_ENTRY_HERE()                                                                            	((struct gm_entry){(uintptr_t)__builtin_return_address(0),                                 			   (uintptr_t)__builtin_frame_address(0) + 16,                             			   *(const uintptr_t *)__builtin_frame_address(0)})
+#define GM_ENTRY_HERE()                                                                            \
+	((struct gm_entry){(uintptr_t)__builtin_return_address(0),                                 \
+			   (uintptr_t)__builtin_frame_address(0) + 16,                             \
+			   *(const uintptr_t *)__builtin_frame_address(0)})
 #else
 #define GM_ENTRY_HERE() ((struct gm_entry){(uintptr_t)__builtin_return_address(0), 0, 0})
 #endif

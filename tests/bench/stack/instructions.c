@@ -9,6 +9,7 @@
  * two captures follow each other twice. The last word is GPUMEMTRACE_STACK_CACHE's.
  */
 #include "stack/stack.h"
+#include "store/writer.h"
 #include "store_double.h"
 
 #include <alloca.h>
@@ -22,17 +23,15 @@
 static struct {
 	unsigned changed, rounds, dice;
 	bool at_random;
-	unsigned frames;
+	uint32_t stack;
 } shape;
 
 /* What a wrapper of an allocating call does. */
 static NOINLINE void capture(void)
 {
-	struct gm_raw_stack raw;
+	const struct gm_entry entry = GM_ENTRY_HERE();
 
-	gm_stack_capture(&raw, (uintptr_t)__builtin_return_address(0), 0);
-	gm_stack_intern(&raw, NULL);
-	shape.frames = raw.natives;
+	shape.stack = gm_stack_take(&entry, 0, NULL);
 	BARRIER();
 }
 
@@ -99,6 +98,14 @@ static NOINLINE void descend(unsigned frames)
 	BARRIER();
 }
 
+/* Of the stack that was taken last. */
+static unsigned frames_of_last(void)
+{
+	const struct gm_stack_record *record = gm_store_record(GM_TABLE_STACKS, shape.stack);
+
+	return record ? record->frames : 0;
+}
+
 /* Frames under main, which libc's start adds to. */
 static unsigned outer_frames(void)
 {
@@ -109,7 +116,7 @@ static unsigned outer_frames(void)
 	loop();
 	shape.rounds = rounds;
 	shape.changed = changed;
-	return shape.frames - 1;
+	return frames_of_last() - 1;
 }
 
 int main(int argc, char **argv)
@@ -130,6 +137,6 @@ int main(int argc, char **argv)
 	shape.rounds = (unsigned)atoi(argv[3]);
 	outer = outer_frames() + (shape.changed ? shape.changed : 1) + 1;
 	descend(depth > outer ? depth - outer : 0);
-	printf("%u\n", shape.frames);
+	printf("%u\n", frames_of_last());
 	return 0;
 }

@@ -38,35 +38,35 @@ int timing_start(const char *unwinder, unsigned depth)
 }
 
 static __attribute__((noinline)) uint32_t once(enum timing what, struct gm_raw_stack *raw,
-					       uintptr_t caller)
+					       const struct gm_entry *entry)
 {
 	static unsigned changed;
 
+	if (what == TIMING_HIT)
+		return gm_stack_take(entry, 0, NULL);
 	if (what == TIMING_COLD_CAPTURE)
 		gm_cfi_forget();
 	if (what != TIMING_INTERN)
-		gm_stack_capture(raw, caller, 0);
+		gm_stack_capture(raw, entry->pc, 0);
 	if (what == TIMING_NEW) {
 		raw->pc[0] = (uintptr_t)once + changed++ % 65536;
 		raw->hash = 0;
 	}
-	return what == TIMING_HIT || what == TIMING_NEW || what == TIMING_INTERN
-		       ? gm_stack_intern(raw, NULL)
-		       : 0;
+	return what == TIMING_NEW || what == TIMING_INTERN ? gm_stack_intern(raw, NULL) : 0;
 }
 
 double timing_ns(enum timing what, unsigned rounds, unsigned *natives, unsigned *pythons)
 {
-	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
+	const struct gm_entry entry = GM_ENTRY_HERE();
 	double batch[BATCHES];
 	struct gm_raw_stack raw;
 
-	gm_stack_capture(&raw, caller, 0);
+	gm_stack_capture(&raw, entry.pc, 0);
 	for (int i = 0; i < BATCHES; i++) {
 		double begin = now_ns();
 
 		for (unsigned k = 0; k < rounds; k++)
-			once(what, &raw, caller);
+			once(what, &raw, &entry);
 		batch[i] = (now_ns() - begin) / rounds;
 	}
 	qsort(batch, BATCHES, sizeof(*batch), by_value);

@@ -1,19 +1,18 @@
 /*
- * Walks with traces (src/stack/traces.c) against walks without, frame by frame, in a program that
- * does its worst: recursion along changing paths, functions of equal frames in each other's places,
- * alloca, frames aligned by hand, large ones, rbp as a register like any other, tail calls, calls
- * back from libc, longjmp, C++ exceptions, signals in the middle of walks, short and long threads
- * on each other's stacks, coroutines on stacks that come and go, and libraries loaded in the place
- * of others.
+ * Walks with traces and stacks taken by notes (src/stack/traces.c) against walks without, frame by
+ * frame, in a program that does its worst: recursion along changing paths, functions of equal frames
+ * in each other's places, alloca, frames aligned by hand, large ones, rbp as a register like any
+ * other, tail calls, calls back from libc, longjmp, C++ exceptions, signals in the middle of walks
+ * and on stacks of their own, short and long threads on each other's stacks, coroutines on stacks
+ * that come and go, libraries loaded in the place of others, Python frames that change over the same
+ * words, a store that is full, and one that starts over. hostile_check.c compares.
  *
  *     hostile CAPTURES [SEED]
  *
- * Prints what was compared. Exits with 1 if any two walks differ.
+ * Prints what was compared. Exits with 1 if any two differ.
  */
 #include "hostile.h"
 #include "probe.h"
-#include "stack/cfi.h"
-#include "stack/traces.h"
 
 #include <alloca.h>
 #include <dlfcn.h>
@@ -30,91 +29,78 @@
 #define NOINLINE  __attribute__((noinline))
 #define BARRIER() __asm__ volatile("" ::: "memory")
 #define THREADS	  3
-
-/* What all threads add up. */
-static struct {
-	uint64_t captures, differences, hashes, frames, stepped, full, whole;
-} total;
+#define ROUND	  50000 /* captures until all that was recorded is forgotten */
 
 /* A thread's dice and how far it may go. */
 struct thread {
 	uint64_t dice;
 	int64_t left;	  /* captures until it has done its part */
 	sigjmp_buf *back; /* where a longjmp may go, NULL: nowhere */
-	bool may_throw, in_coroutine, done;
+	bool may_throw, in_coroutine, in_loader, done;
 	ucontext_t *resume, *self;
 };
 
 static __thread struct thread me;
 
-static unsigned dice(unsigned sides)
+unsigned hostile_dice(unsigned sides)
 {
 	me.dice = me.dice * 6364136223846793005ull + 1442695040888963407ull;
 	return (unsigned)(me.dice >> 33) % sides;
 }
 
-static void note(const struct gm_walk *walk, bool differs, bool wrong_hash)
-{
-	__atomic_fetch_add(&total.captures, 1, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&total.differences, differs || wrong_hash, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&total.hashes, walk[0].hashed, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&total.frames, walk[0].frames, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&total.stepped, walk[0].stepped, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&total.full, walk[1].stepped, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&total.whole, !walk[0].stepped, __ATOMIC_RELAXED);
-}
-
-static bool hashes_are_right(const struct gm_walk *walk)
-{
-	unsigned frames = walk->frames - walk->from;
-
-	return !walk->hashed ||
-	       (walk->hash == gm_trace_hash(walk->pc + walk->from, frames) &&
-		walk->but_last == gm_trace_hash(walk->pc + walk->from, frames - 1));
-}
-
-static void show(const struct gm_walk *walk)
-{
-	for (unsigned i = 0; i < walk[0].frames || i < walk[1].frames; i++)
-		fprintf(stderr, "%3u  %#18lx %#18lx\n", i, i < walk[0].frames ? walk[0].pc[i] : 0ul,
-			i < walk[1].frames ? walk[1].pc[i] : 0ul);
-}
-
-/* Both walks begin at the same call, so that they must agree from the first frame on. */
-static NOINLINE void walk_both(struct gm_walk *walk)
-{
-	for (volatile int i = 0; i < 2; i++)
-		gm_unwinder_tables.walk(&walk[i]);
-	BARRIER();
-}
-
 /* Functions that a walk is sometimes to end at; 0 for none. */
 static uintptr_t stops_at[8];
 
-NOINLINE void hostile_capture(void)
+uintptr_t hostile_stop(void)
 {
-	static const unsigned limits[] = {9, 14, 40, 70, 70, 70, 290};
-	uintptr_t pc[2][GM_TRACE_FRAMES], stop = stops_at[dice(16) % 8];
-	unsigned max = limits[dice(7)], from = dice(4);
-	bool differs;
-	struct gm_walk walk[2];
+	return stops_at[hostile_dice(16) % 8];
+}
 
-	for (int i = 0; i < 2; i++) {
-		walk[i] = (struct gm_walk){.pc = pc[i], .max = max, .from = from, .anew = i == 1};
-		walk[i].stop_start = stop;
-		walk[i].stop_bytes = stop ? 64 : 0;
-	}
-	walk_both(walk);
-	differs = walk[0].frames != walk[1].frames ||
-		  memcmp(pc[0], pc[1], walk[0].frames * sizeof(**pc)) != 0;
-	if (differs && !__atomic_load_n(&total.differences, __ATOMIC_RELAXED))
-		show(walk);
-	note(walk, differs, !hashes_are_right(&walk[0]));
+void hostile_took_one(void)
+{
 	me.left--;
-	BARRIER();
 }
 
 /* ---- shapes of frames ---- */
+
+/* Two that leave the same words behind but for the address that the wrapper returns to. */
+#define SITE(name, number)                                                                         \
+	static NOINLINE void name(void)                                                            \
+	{                                                                                          \
+		hostile_capture();                                                                 \
+		__asm__ volatile("" ::"i"(number)); /* not one function for both */                \
+	}
+SITE(site_a, 1)
+SITE(site_b, 2)
+
+static NOINLINE void tail_site(void)
+{
+	hostile_capture();
+}
+
+/* Whose frame is found by rbp alone, from the wrapper itself or across a frame that leaves it be. */
+static NOINLINE void site_with_alloca(void)
+{
+	volatile char *room = alloca(16 + hostile_dice(3) * 64);
+
+	room[0] = 1;
+	if (hostile_dice(2))
+		hostile_capture();
+	else
+		site_a();
+	BARRIER();
+}
+
+static void (*const wrappers[])(void) = {
+	hostile_capture, hostile_capture_aligned, hostile_capture_outer, site_a,
+	site_b,		 tail_site,		  site_with_alloca,
+};
+
+static NOINLINE void capture(void)
+{
+	wrappers[hostile_dice(sizeof(wrappers) / sizeof(*wrappers))]();
+	BARRIER();
+}
 
 /* A frame that has nothing to do with rbp, whoever calls it. */
 static NOINLINE void go_on(unsigned depth)
@@ -123,22 +109,22 @@ static NOINLINE void go_on(unsigned depth)
 	BARRIER();
 }
 
-#define TWIN(name)                                                                                 \
+#define TWIN(name, number)                                                                         \
 	static NOINLINE void name(unsigned depth)                                                  \
 	{                                                                                          \
 		hostile_wander(depth);                                                             \
-		BARRIER();                                                                         \
-		if (dice(2))                                                                       \
+		__asm__ volatile("" ::"i"(number));                                                \
+		if (hostile_dice(2))                                                                       \
 			go_on(depth / 2);                                                          \
 		BARRIER();                                                                         \
 	}
-TWIN(twin_a)
-TWIN(twin_b)
-TWIN(twin_c)
+TWIN(twin_a, 1)
+TWIN(twin_b, 2)
+TWIN(twin_c, 3)
 
 static NOINLINE void with_alloca(unsigned depth)
 {
-	volatile char *room = alloca(16 + dice(3) * 64);
+	volatile char *room = alloca(16 + hostile_dice(3) * 64);
 
 	room[0] = 1;
 	go_on(depth);
@@ -158,7 +144,7 @@ static NOINLINE void aligned(unsigned depth)
 static NOINLINE void aligned_with_alloca(unsigned depth)
 {
 	volatile char room[64] __attribute__((aligned(64)));
-	volatile char *more = alloca(16 + dice(200));
+	volatile char *more = alloca(16 + hostile_dice(200));
 
 	room[0] = more[0] = 1;
 	hostile_wander(depth);
@@ -198,7 +184,7 @@ static NOINLINE void recurse(unsigned frames, unsigned depth)
 static NOINLINE void with_rbp(unsigned depth)
 {
 #if defined(__x86_64__) && !defined(KEEPS_RBP) && defined(__OPTIMIZE__)
-	uint64_t number = dice(3);
+	uint64_t number = hostile_dice(3);
 
 	__asm__ volatile("mov %0, %%rbp" ::"r"(number) : "rbp");
 #endif
@@ -249,7 +235,7 @@ static NOINLINE void jump_target(unsigned depth)
 static NOINLINE void jump(unsigned depth)
 {
 	hostile_wander(depth);
-	if (me.back && dice(2))
+	if (me.back && hostile_dice(2))
 		siglongjmp(*me.back, 1);
 	BARRIER();
 }
@@ -277,7 +263,7 @@ static NOINLINE void catching(unsigned depth)
 static NOINLINE void throwing(unsigned depth)
 {
 	hostile_wander(depth);
-	if (me.may_throw && dice(2))
+	if (me.may_throw && hostile_dice(2))
 		hostile_throw();
 	BARRIER();
 }
@@ -288,7 +274,7 @@ static NOINLINE void throwing(unsigned depth)
 
 static void yield(void)
 {
-	if (me.in_coroutine && dice(2))
+	if (me.in_coroutine && hostile_dice(2))
 		swapcontext(me.self, me.resume);
 	BARRIER();
 }
@@ -309,7 +295,7 @@ static void coroutine(unsigned depth)
 static NOINLINE void on_another_stack(unsigned depth)
 {
 	static __thread char *place;
-	size_t bytes = (16 + dice(2) * 16) * PAGE, most = 40 * PAGE;
+	size_t bytes = (16 + hostile_dice(2) * 16) * PAGE, most = 40 * PAGE;
 	ucontext_t main_context, context;
 	struct thread before = me;
 	char *stack;
@@ -347,8 +333,7 @@ static void from_plugin(void)
 {
 	hostile_capture();
 	/* what both walks know of code could be old: the full unwinder's word on it */
-	if (!probe_unwinders_agree())
-		__atomic_fetch_add(&total.differences, 1, __ATOMIC_RELAXED);
+	hostile_check_agreement();
 	BARRIER();
 }
 
@@ -384,13 +369,19 @@ static NOINLINE void in_plugin(unsigned number)
 	if (!path || me.in_coroutine)
 		return;
 	pthread_mutex_lock(&one_at_a_time);
+	me.in_loader = true;
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	plugin = library ? (hostile_plugin *)dlsym(library, "plugin") : NULL;
-	if (plugin)
+	me.in_loader = false;
+	hostile_in_plugin(path);
+	for (int i = 0; plugin && i < 3; i++) /* by a note in the end */
 		call_plugin(plugin, number);
+	hostile_in_plugin(NULL);
+	me.in_loader = true;
 	if (library)
 		dlclose(library);
 	gm_stack_modules_changed(); /* as the shim's dlclose does */
+	me.in_loader = false;
 	pthread_mutex_unlock(&one_at_a_time);
 	BARRIER();
 }
@@ -404,7 +395,7 @@ static void start_thread(int64_t captures, uint64_t seed)
 		/* few ways, but in any order: much comes again, not always after the same */
 		way = way * 6364136223846793005ull + 1442695040888963407ull;
 		me.dice = way >> 40 & 1 ? way >> 59 : way;
-		recurse(dice(4) * 10, dice(12));
+		recurse(hostile_dice(4) * 10, hostile_dice(12));
 	}
 }
 
@@ -440,16 +431,25 @@ static void on_signal(int number)
 	BARRIER();
 }
 
-/* Comes at any moment, in a walk too; looks no further out than to itself. */
+/* Comes at any moment; a loader that was interrupted is left alone. */
 static void on_timer(int number)
 {
-	uintptr_t pc[2][3];
-	struct gm_walk walk[2] = {{.pc = pc[0], .max = 3}, {.pc = pc[1], .max = 3, .anew = true}};
-
 	(void)number;
-	walk_both(walk);
-	if (memcmp(pc[0], pc[1], sizeof(pc[0])) != 0)
-		__atomic_fetch_add(&total.differences, 1, __ATOMIC_RELAXED);
+	hostile_check_in_handler(!me.in_loader);
+	BARRIER();
+}
+
+/* The thread's handlers of SIGUSR2 have a stack of their own, at the same few places. */
+static void on_own_stack(void)
+{
+	const size_t bytes = 64 * PAGE;
+	stack_t stack = {.ss_size = bytes}, before;
+
+	stack.ss_sp = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	sigaltstack(&stack, &before);
+	raise(SIGUSR2);
+	sigaltstack(&before, NULL);
+	munmap(stack.ss_sp, bytes);
 	BARRIER();
 }
 
@@ -463,9 +463,9 @@ static void (*const shapes[])(unsigned) = {
 
 static NOINLINE void rarely(unsigned depth)
 {
-	switch (dice(8)) {
+	switch (hostile_dice(9)) {
 	case 0:
-		for (unsigned i = 0, number = dice(2); i < 2; i++)
+		for (unsigned i = 0, number = hostile_dice(2); i < 2; i++)
 			in_plugin(number ^ (i & 1));
 		break;
 	case 1:
@@ -474,6 +474,9 @@ static NOINLINE void rarely(unsigned depth)
 	case 2:
 		raise(SIGUSR1);
 		break;
+	case 8:
+		on_own_stack();
+		break;
 	case 3:
 		large(depth);
 		break;
@@ -481,7 +484,7 @@ static NOINLINE void rarely(unsigned depth)
 		on_another_stack(depth);
 		break;
 	default:
-		recurse(me.in_coroutine ? 3 : dice(100), depth);
+		recurse(me.in_coroutine ? 3 : hostile_dice(100), depth);
 	}
 	BARRIER();
 }
@@ -489,39 +492,74 @@ static NOINLINE void rarely(unsigned depth)
 NOINLINE void hostile_wander(unsigned depth)
 {
 	if (!depth || me.left <= 0)
-		hostile_capture();
-	else if (dice(400))
-		shapes[dice(SHAPES)](depth - 1);
+		capture();
+	else if (hostile_dice(400))
+		shapes[hostile_dice(SHAPES)](depth - 1);
 	else
 		rarely(depth - 1);
 	BARRIER();
 }
 
-static void every_so_often(void)
+static void set_handlers(void)
 {
-	const struct itimerval period = {{0, 300}, {0, 300}};
+	const struct sigaction on_own = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK};
 
 	signal(SIGUSR1, on_signal);
+	sigaction(SIGUSR2, &on_own, NULL);
 	signal(SIGPROF, on_timer);
+}
+
+static void tick(long every_us)
+{
+	const struct itimerval period = {{0, every_us}, {0, every_us}};
+
 	setitimer(ITIMER_PROF, &period, NULL);
 }
 
-static void print_totals(void)
+/* Some captures on all threads. In some rounds nothing new can be recorded from the middle on. */
+static NOINLINE void run_round(int64_t captures, uint64_t seed, bool fill)
 {
-	printf("%llu captures, %.1f frames each\n", (unsigned long long)total.captures,
-	       (double)total.frames / (double)total.captures);
-	printf("%.1f %% whole from a trace; %.1f %% of all frames stepped by rule\n",
-	       100.0 * (double)total.whole / (double)total.captures,
-	       100.0 * (double)total.stepped / (double)total.full);
-	printf("%.1f %% with a hash; %llu differences\n",
-	       100.0 * (double)total.hashes / (double)total.captures,
-	       (unsigned long long)total.differences);
+	struct start start[THREADS];
+	pthread_t thread[THREADS];
+	int64_t own = captures - captures / (THREADS + 1) * THREADS;
+
+	tick(300);
+	for (unsigned i = 0; i < THREADS; i++) {
+		start[i] = (struct start){captures / (THREADS + 1), seed * 1000 + i};
+		pthread_create(&thread[i], NULL, thread_main, &start[i]);
+	}
+	start_thread(own / 2, seed);
+	if (fill)
+		hostile_fill_store();
+	start_thread(own - own / 2, seed);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+	tick(0);
+	BARRIER();
+}
+
+/*
+ * What was noted before must not be believed after: the second time, the stack that comes after the
+ * first one's has the number that another had.
+ */
+static NOINLINE bool start_over_in_place(void)
+{
+	for (volatile int time = 0; time < 2; time++) {
+		if (!hostile_start_over())
+			return false;
+		for (volatile int i = 0; i < 4; i++) {
+			hostile_capture_plainly();
+			if (!i && time)
+				hostile_capture_plainly();
+			if (i)
+				hostile_capture_plainly();
+		}
+	}
+	return true;
 }
 
 int main(int argc, char **argv)
 {
-	struct start start[THREADS];
-	pthread_t thread[THREADS];
 	int64_t captures = argc > 1 ? atoll(argv[1]) : 0;
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
 
@@ -529,25 +567,17 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s CAPTURES [SEED]\n", argv[0]);
 		return 2;
 	}
-	if (!probe_start_with("unwind tables", GM_MAX_DEPTH)) {
-		printf("no reader of unwind tables for this processor\n");
-		return 77;
-	}
 	stops_at[0] = (uintptr_t)compare;
 	stops_at[1] = (uintptr_t)wander_from_catch;
 	stops_at[2] = (uintptr_t)go_on;
-	every_so_often();
-	for (unsigned i = 0; i < THREADS; i++) {
-		start[i] = (struct start){captures / (THREADS + 1), seed * 1000 + i};
-		pthread_create(&thread[i], NULL, thread_main, &start[i]);
+	set_handlers();
+	for (uint64_t round = 0; captures > 0; round++, captures -= ROUND) {
+		if (!start_over_in_place() || !hostile_start_over()) {
+			printf("no reader of unwind tables for this processor\n");
+			return 77;
+		}
+		/* the same seed twice: other numbers for the same stacks */
+		run_round(captures < ROUND ? captures : ROUND, seed * 1000 + round / 2, round % 4 == 3);
 	}
-	start_thread(captures - captures / (THREADS + 1) * THREADS, seed);
-	for (unsigned i = 0; i < THREADS; i++)
-		pthread_join(thread[i], NULL);
-	print_totals();
-	if (total.stepped * 10 > total.full * 9) {
-		printf("traces were hardly used: this run shows nothing\n");
-		return 1;
-	}
-	return total.differences != 0;
+	return !hostile_print_totals();
 }
