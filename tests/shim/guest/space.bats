@@ -139,12 +139,15 @@ with_btrfs() {
 	fi
 }
 
-@test "world-writable directories: a link of the local file's name is not followed, files are 0600" {
+@test "world-writable directories: links of the names we use are not followed, files are 0600" {
 	mkdir -m 1777 "$work/shared" "$work/network"
 	echo precious > "$work/precious"
 	export NETWORK_DIRECTORY=$work/network TMPDIR=$work/shared GPUMEMTRACE_OUT=$work/network/out.gmt
 	# the name is known beforehand to whoever knows the pid: the shell becomes the program
-	bash -c 'ln -s "$1/precious" "$1/shared/gpumemtrace-$(id -u)-$$.gmt"
+	bash -c 'name=$1/shared/gpumemtrace-$(id -u)-$$
+		for link in $name.gmt $name.gmt.$$.new $name-1.gmt.$$.new $1/network/out.gmt.$$.new; do
+			ln -s "$1/precious" "$link"
+		done
 		LD_PRELOAD=$2:$3 exec "$4"' - "$work" "$GUEST/hook_statfs.so" "$SHIM" "$PROGRAMS/runtime13_O2" > "$work/said"
 	[ "$(cat "$work/precious")" = precious ]
 	[ "$(stat -c %a "$work/network/out.gmt")" = 600 ]
