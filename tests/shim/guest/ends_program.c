@@ -16,6 +16,7 @@
 
 #define THREADS 3
 #define LIVE_BYTES 12345
+#define MORE	   20000 /* blocks after an exec that failed */
 
 extern char **environ;
 
@@ -105,6 +106,9 @@ int main(int argc, char **argv)
 			while (argc < 3 && __atomic_load_n(&rounds, __ATOMIC_ACQUIRE) < before + 100)
 				sched_yield();
 		}
+		for (i = 0; i < MORE; i++)
+			if (cudaMalloc(&live, 64))
+				return 3;
 	}
 	return 42;
 }

@@ -23,6 +23,8 @@
 #define THREADS	  4
 #define MOST_S	  60 /* a child that takes longer hangs */
 #define KEPT_BYTES 1000
+#define MORE	   20000 /* blocks for which the file must still grow at the end */
+#define MORE_BYTES 64
 
 extern char **environ;
 
@@ -108,6 +110,19 @@ static pid_t make_child(const char *way)
 	return child;
 }
 
+/* A child that closed its parent's books would be seen here at the latest. */
+static int grow(void)
+{
+	for (int i = 0; i < MORE; i++) {
+		void *memory;
+
+		if (cudaMalloc(&memory, MORE_BYTES))
+			return 0;
+	}
+	allocations += MORE;
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	const char *way = argc > 1 ? argv[1] : "";
@@ -143,7 +158,9 @@ int main(int argc, char **argv)
 	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	printf("{\"pid\": %d, \"live\": %d, \"live_count\": 1, \"allocations\": %llu}\n", getpid(), KEPT_BYTES,
-	       (unsigned long long)allocations);
+	if (!grow())
+		return 6;
+	printf("{\"pid\": %d, \"live\": %d, \"live_count\": %d, \"allocations\": %llu}\n", getpid(),
+	       KEPT_BYTES + MORE * MORE_BYTES, MORE + 1, (unsigned long long)allocations);
 	return 0;
 }

@@ -10,6 +10,8 @@ books() {
 	same allocations '[.usage[] | select(.kind == "device")] | map(.allocations) | add'
 	is .file.complete true
 	is .file.dropped_events 0
+	# each block has its record, also those for which the file grew last
+	is '[.sites[] | select(.device == 0) | .live_count] | add' "$(jq '.live_count // 0' "$work/said")"
 }
 
 # ended_with STATUS KIND PROGRAM ARG...: its exit status, and what the file says of the end.
@@ -111,9 +113,11 @@ children() {
 	ended_with 42 exit "$GUEST/guest_ends" exec
 	"$REPORT" summary --json "$work/out.gmt.old1" > "$work/document"
 	is .file.complete true
+	is .process.end '"exit"'
 	is '[.sites[] | select(.live_bytes == 12345)] | length' 1
 	rm "$work"/out.gmt*
 	ended_with 42 exit "$GUEST/guest_ends" failing-exec
+	is '[.sites[] | select(.live_count == 20000)] | length' 1
 	[ "$(ls "$work"/*.gmt* | wc -l)" -eq 1 ]
 }
 
