@@ -86,6 +86,21 @@ static void child_by(const char *way)
 	_exit(7);
 }
 
+/* By hook_fork.so, in the middle of the call. */
+static pid_t fork_inside(void)
+{
+	const pid_t *child = (const pid_t *)dlsym(RTLD_DEFAULT, "forked_child");
+	void *memory;
+
+	if (!child || cudaMalloc(&memory, 4242))
+		return -1;
+	if (*child > 0) {
+		cudaFree(memory);
+		__atomic_fetch_add(&allocations, 1, __ATOMIC_SEQ_CST);
+	}
+	return *child;
+}
+
 static pid_t make_child(const char *way)
 {
 	char *const arguments[] = {(char *)program, (char *)"child", NULL};
@@ -101,7 +116,9 @@ static pid_t make_child(const char *way)
 		}
 		return child;
 	}
-	if (!strncmp(way, "clone", 5))
+	if (!strcmp(way, "inside"))
+		child = fork_inside();
+	else if (!strncmp(way, "clone", 5))
 		child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	else
 		child = fork();
@@ -131,7 +148,7 @@ int main(int argc, char **argv)
 	void *kept;
 
 	program = argv[0];
-	loading = strcmp(way, "record") && strcmp(way, "exit") && strcmp(way, "clone-record");
+	loading = strcmp(way, "record") && strcmp(way, "inside") && strcmp(way, "exit") && strcmp(way, "clone-record");
 	if (!strcmp(way, "child"))
 		return 7;
 	if (cudaMalloc(&kept, KEPT_BYTES))

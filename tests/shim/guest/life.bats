@@ -74,6 +74,12 @@ children() {
 	[ "$(ls "$work"/out.gmt.* | wc -l)" -eq 50 ]
 }
 
+@test "fork in the middle of a CUDA call, 50 children that return from it and record" {
+	SHIM=$SHIM:$GUEST/hook_fork.so
+	children inside 50
+	[ "$(ls "$work"/out.gmt.* | wc -l)" -eq 50 ]
+}
+
 @test "python multiprocessing: fork, spawn, forkserver" {
 	for method in fork spawn forkserver; do
 		rm -f "$work"/out.gmt*
