@@ -103,6 +103,14 @@ load ../helpers
 	same live_count '.totals[0].current_count'
 }
 
+@test "a longjmp over hooked calls" {
+	SHIM=$SHIM:$GUEST/hook_jump.so traced "$GUEST/guest_jump"
+	[ "$(jq .jumps "$work/said")" = 100 ]
+	report
+	same live '.totals[0].current_bytes'
+	same live_count '.totals[0].current_count'
+}
+
 with_allocator() {
 	local library
 	library=$(ls /usr/lib/*-linux-gnu/$1 2> /dev/null | head -n 1)
