@@ -45,8 +45,7 @@ struct gm_traces {
 	uint64_t latest;     /* of all … */
 	uint32_t came_by;    /* … where in `next` it stands … */
 	bool latest_brief;   /* … and whether it is one */
-	struct gm_trace_next next[NEXTS] /* these hashes and the stack pointer → trace */
-		__attribute__((aligned(64)));
+	struct gm_trace_next next[NEXTS]; /* these hashes and the stack pointer → trace */
 	struct gm_trace_frame frame[GM_TRACE_FRAMES];
 	struct gm_trace_word word[GM_TRACE_FRAMES * 3];
 	char ring[RING_BYTES] __attribute__((aligned(64)));

@@ -108,11 +108,11 @@ struct gm_trace_note {
 	uint32_t stack, module;
 };
 
-/* The walk that came after another. */
+/* The walk that came after another; in one cache line. */
 struct gm_trace_next {
 	uint64_t position; /* 0: none */
 	struct gm_trace_note note;
-};
+} __attribute__((aligned(64)));
 
 /*
  * The calling thread's traces for the loaded code's state `generation`. NULL where they are in use
