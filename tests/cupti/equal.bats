@@ -121,6 +121,28 @@ both() {
 	is injected '[.costs[] | select(.cost == 5) | .bytes] | add' 10485760
 }
 
+# loads.c of the equivalence programs: wrappers that know nothing of the shim.
+@test "module loads: as another library's wrappers see them, in front of the shim or behind it" {
+	for backend in preload cupti; do
+		for preloads in "$LOADS:$SHIM" "$SHIM:$LOADS"; do
+			rm -f "$work"/*.loads
+			SHIM=$preloads LOADS_OUT=$work/$backend.loads seen $backend "$CUPTI_PROGRAMS/modules"
+			python3 "$EQUIVALENCE/loads.py" "$work" | tee "$work/found"
+			grep -q "same  *wrappers 3 loads, 2 unloads; gpumemtrace, $backend 3 loads, 2 unloads\$" \
+				"$work/found"
+		done
+	done
+}
+
+@test "loads.py: a load that only the wrappers saw is a difference" {
+	SHIM=$LOADS:$SHIM LOADS_OUT=$work/preload.loads seen preload "$CUPTI_PROGRAMS/modules"
+	grep -m 1 '"result": 0' "$work/preload.loads" > "$work/again"
+	cat "$work/again" >> "$work/preload.loads"
+	run python3 "$EQUIVALENCE/loads.py" "$work"
+	[ "$status" -eq 1 ]
+	[[ $output == *"DIFFERENT wrappers 4 loads"* ]]
+}
+
 @test "stacks off and python: same bytes, no stacks" {
 	export GPUMEMTRACE_STACKS=off
 	seen preload "$PROGRAMS/families_sim13" device

@@ -1,13 +1,9 @@
 /*
- * Who tells of a module load: a library that wraps the driver's loading functions where a program
- * looks them up (LD_PRELOAD), and that listens to all of CUPTI's driver calls and resources
- * (CUDA_INJECTION64_PATH, with LOADS_CUPTI the path of libcupti). Both write what they saw to
- * LOADS_OUT, a JSON object a line, and whether the other saw the same call; loads.py reads them.
- * Nothing of gpumemtrace is in it.
+ * Tells of module loads apart from gpumemtrace, of which nothing is in here: wraps the driver's
+ * loading functions where a program looks them up (LD_PRELOAD) and writes each call to LOADS_OUT, a
+ * JSON object a line; loads.py reads them.
  */
-#include <cupti_callbacks.h>
-#include <cupti_driver_cbid.h>
-#include <cupti_result.h>
+#include <cuda.h>
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -29,15 +25,8 @@
 
 static struct {
 	int file;
-	const char *cupti; /* libcupti's path, NULL: not to be used */
 	void *(*dlsym)(void *, const char *);
 } loads = {.file = -1};
-
-/* What is under way on this thread. */
-static __thread struct {
-	const char *wrapped; /* function, NULL: none */
-	unsigned times_told; /* CUPTI's callbacks inside the wrapped call */
-} under_way __attribute__((tls_model("initial-exec")));
 
 /* ---- lines ---- */
 
@@ -122,48 +111,31 @@ static uint32_t hash_bytes(const unsigned char *bytes, size_t count)
 	return hash;
 }
 
-static void say_load(const char *by, const char *function, const void *image, const void *handle,
-		     int result, const void *caller, const char *other)
+/* ---- wrappers ---- */
+
+static void say_call(const char *function, const void *image, const void *handle, int result,
+		     const void *caller)
 {
 	bool is_image = image && !strstr(function, "File") && strcmp(function, "cuModuleLoad") != 0;
 	size_t bytes = is_image ? image_bytes(&image) : 0;
 	char name[16], place[256];
 
 	place_of(caller, place, sizeof(place));
-	say("{\"by\": \"%s\", \"ms\": %.3f, \"thread\": %ld, \"name\": \"%s\", \"function\": "
-	    "\"%s\", "
+	say("{\"ms\": %.3f, \"thread\": %ld, \"name\": \"%s\", \"function\": \"%s\", "
 	    "\"bytes\": %zu, \"hash\": \"%08x\", \"handle\": \"%p\", \"result\": %d, "
-	    "\"caller\": \"%s\", %s}\n",
-	    by, now_ms(), (long)syscall(SYS_gettid), thread_name(name), function, bytes,
-	    bytes ? hash_bytes(image, bytes) : 0, handle, result, place, other);
-}
-
-/* ---- wrappers ---- */
-
-static void say_wrapped(const char *function, const void *image, const void *handle, int result,
-			const void *caller)
-{
-	char other[64];
-
-	snprintf(other, sizeof(other), "\"told\": %u", under_way.times_told);
-	say_load("call", function, image, handle, result, caller, other);
+	    "\"caller\": \"%s\"}\n",
+	    now_ms(), (long)syscall(SYS_gettid), thread_name(name), function, bytes,
+	    bytes ? hash_bytes(image, bytes) : 0, handle, result, place);
 }
 
 #define WRAPPED(name, parameters, arguments, image, handle)                                        \
 	static CUresult(*real_##name) parameters;                                                  \
 	static CUresult wrap_##name parameters                                                     \
 	{                                                                                          \
-		const char *outer = under_way.wrapped;                                             \
-		unsigned told = under_way.times_told;                                              \
-		CUresult result;                                                                   \
+		CUresult result = real_##name arguments;                                           \
                                                                                                    \
-		under_way.wrapped = #name;                                                         \
-		under_way.times_told = 0;                                                          \
-		result = real_##name arguments;                                                    \
-		say_wrapped(#name, image, (const void *)(handle), (int)result,                     \
-			    __builtin_return_address(0));                                          \
-		under_way.wrapped = outer;                                                         \
-		under_way.times_told = told;                                                       \
+		say_call(#name, image, (const void *)(handle), (int)result,                        \
+			 __builtin_return_address(0));                                             \
 		return result;                                                                     \
 	}
 
@@ -258,101 +230,10 @@ EXPORT void *dlsym(void *__restrict handle, const char *__restrict name)
 	return wrap(name, loads.dlsym(handle, name), 0);
 }
 
-/* ---- CUPTI ---- */
-
-static bool starts(const char *name, const char *start)
-{
-	return !strncmp(name, start, strlen(start));
-}
-
-/* Of all calls those whose first argument is the module, or where it is put, and, of loads, the
- * second the image. */
-static void told_call(const CUpti_CallbackData *call)
-{
-	void *const *arguments = call->functionParams;
-	const char *name = call->functionName;
-	bool load = starts(name, "cuModuleLoad") || starts(name, "cuLibraryLoad");
-	char other[96];
-
-	if (!load && !starts(name, "cuModuleUnload") && !starts(name, "cuLibraryUnload"))
-		return;
-	if (call->callbackSite == CUPTI_API_ENTER) {
-		under_way.times_told += under_way.wrapped && !strcmp(under_way.wrapped, name);
-		return;
-	}
-	snprintf(other, sizeof(other), "\"inside\": \"%s\"",
-		 under_way.wrapped ? under_way.wrapped : "");
-	say_load("cupti", name, load ? arguments[1] : NULL,
-		 load ? *(void **)arguments[0] : arguments[0],
-		 (int)*(const CUresult *)call->functionReturnValue, NULL, other);
-}
-
-static void told_resource(CUpti_CallbackId id, const CUpti_ResourceData *resource)
-{
-	const CUpti_ModuleResourceData *module = resource->resourceDescriptor;
-	char name[16];
-
-	if (id != CUPTI_CBID_RESOURCE_MODULE_LOADED &&
-	    id != CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING)
-		return;
-	say("{\"by\": \"resource\", \"ms\": %.3f, \"thread\": %ld, \"name\": \"%s\", "
-	    "\"function\": \"%s\", \"bytes\": %zu, \"hash\": \"%08x\", \"handle\": \"%u\", "
-	    "\"inside\": \"%s\"}\n",
-	    now_ms(), (long)syscall(SYS_gettid), thread_name(name),
-	    id == CUPTI_CBID_RESOURCE_MODULE_LOADED ? "loaded" : "unload starting",
-	    module->cubinSize,
-	    module->pCubin ? hash_bytes((const void *)module->pCubin, module->cubinSize) : 0,
-	    module->moduleId, under_way.wrapped ? under_way.wrapped : "");
-}
-
-static void CUPTIAPI told(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
-			  const void *data)
-{
-	(void)user;
-	if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
-		told_call(data);
-	else if (domain == CUPTI_CB_DOMAIN_RESOURCE)
-		told_resource(id, data);
-}
-
-static void *cupti_function(const char *name)
-{
-	static void *library;
-
-	if (!library)
-		library = dlopen(loads.cupti, RTLD_NOW);
-	return library ? dlsym(library, name) : NULL;
-}
-
-EXPORT int InitializeInjection(void);
-EXPORT int InitializeInjection(void)
-{
-	CUptiResult (*subscribe)(CUpti_SubscriberHandle *, CUpti_CallbackFunc, void *) =
-		(CUptiResult(*)(CUpti_SubscriberHandle *, CUpti_CallbackFunc,
-				void *))cupti_function("cuptiSubscribe");
-	CUptiResult (*enable)(uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain) =
-		(CUptiResult(*)(uint32_t, CUpti_SubscriberHandle,
-				CUpti_CallbackDomain))cupti_function("cuptiEnableDomain");
-	static CUpti_SubscriberHandle subscriber;
-	int error = -1;
-
-	if (!loads.cupti)
-		return 1;
-	if (subscribe && enable)
-		error = (int)subscribe(&subscriber, told, NULL);
-	if (!error)
-		error = (int)enable(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API);
-	if (!error)
-		error = (int)enable(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE);
-	say("{\"by\": \"start\", \"ms\": %.3f, \"error\": %d}\n", now_ms(), error);
-	return 1;
-}
-
 static void __attribute__((constructor)) start(void)
 {
-	const char *path = getenv("LOADS_OUT"), *cupti = getenv("LOADS_CUPTI");
+	const char *path = getenv("LOADS_OUT");
 
-	loads.cupti = cupti && *cupti ? cupti : NULL;
 	if (path)
 		loads.file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }

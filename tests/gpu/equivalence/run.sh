@@ -2,7 +2,7 @@
 # Both backends on a real GPU: the same programs under each, compared event by event, then what each
 # costs.  run.sh BUNDLE OUT [PIECE...]     BUNDLE: see tests/gpu/bundle.sh and bundle.sh beside this
 # Pieces: families pairs train cupy jax profiler nccl, all of them if none is named (three minutes; nccl
-# needs two GPUs), and loads: whether all tellers in one process tell of the same module loads (loads.py).
+# needs two GPUs), and loads: whether wrappers outside gpumemtrace see the same module loads (loads.py).
 # Prints as it goes. Status 1 if the backends differ in what is not explained (docs/backends.md).
 # Needs no toolkit: libcupti is the wheel's or the installed one.
 set -u
@@ -94,8 +94,8 @@ run_cupy() {
 	for mode in preload cupti control; do under "$mode" cupy "$python" "$here/cupy_arrays.py"; done
 }
 
-# XLA's autotuner takes the kernel that happened to be fastest, with a module to load or without, and
-# shares its work among threads: without it two runs are the same (loads is about the modules).
+# XLA's autotuner goes by what it measures and shares its work among threads: without it two runs are
+# the same (loads is about the modules).
 run_jax() {
 	local mode
 	export XLA_PYTHON_CLIENT_PREALLOCATE=false XLA_FLAGS=--xla_gpu_autotune_level=0
@@ -135,7 +135,7 @@ run_nccl() {
 	for mode in preload cupti control; do ranks "$mode"; done
 }
 
-# loading NAME SETTING...: a JAX program with loads.c's library in it, recorded or not
+# loading NAME SETTING...: a JAX program with loads.c's wrappers in it, recorded or not
 loading() {
 	local name=$1 start
 	shift
@@ -150,16 +150,12 @@ loading() {
 }
 
 run_loads() {
-	local round shim=$bundle/libgpumemtrace.so loads=$bundle/libloads.so cupti
-	cupti=$(IFS=: && for folder in $libraries; do ls "$folder"/libcupti.so.1[23]; done 2> /dev/null |
-		head -n 1)
+	local round shim=$bundle/libgpumemtrace.so loads=$bundle/libloads.so
 	rm -rf "$out/loads"
 	mkdir "$out/loads"
 	for round in 1 2; do
 		loading "wrapped$round" LD_PRELOAD="$loads"
-		loading "both$round" LD_PRELOAD="$loads" CUDA_INJECTION64_PATH="$loads" LOADS_CUPTI="$cupti"
-		loading "preload$round" LD_PRELOAD="$shim" CUDA_INJECTION64_PATH="$loads" \
-			LOADS_CUPTI="$cupti"
+		loading "preload$round" LD_PRELOAD="$loads:$shim"
 		loading "cupti$round" LD_PRELOAD="$loads:$shim" GPUMEMTRACE_BACKEND=cupti
 	done
 	"$python" "$here/loads.py" "$out/loads" || failed=1
