@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_INNER 12 /* frames that cudart has below one of its entry points */
+#define MOST_INNER    12 /* frames that cudart has below one of its entry points */
+#define CUDART_STATIC "libcudart_static_"
 
 #define GM_DRIVER(name, ...)	   #name,
 #define GM_RUNTIME(name, ...)	   #name,
@@ -68,9 +69,18 @@ static bool is_cuda(const struct gm_frame *frame)
 /* What cudart has below its entry points; without symbols, anything. */
 static bool is_inner(const struct gm_frame *frame)
 {
-	return !frame->function || strncmp(frame->function, "libcudart_static_", 17) == 0 ||
+	return !frame->function ||
+	       strncmp(frame->function, CUDART_STATIC, sizeof(CUDART_STATIC) - 1) == 0 ||
 	       strncmp(frame->function, "__cudart", 8) == 0 ||
 	       strncmp(frame->function, "cudart::", 8) == 0;
+}
+
+/* "cudaSetDevice" right above cudart's internals: its entry points are more than the table has. */
+static bool is_above_cudart(const struct gm_frame *frame, const struct gm_frame *inner)
+{
+	return frame->function && strncmp(frame->function, "cuda", 4) == 0 &&
+	       frame->function[4] >= 'A' && frame->function[4] <= 'Z' && inner->function &&
+	       strncmp(inner->function, CUDART_STATIC, sizeof(CUDART_STATIC) - 1) == 0;
 }
 
 unsigned gm_entry_frames(const struct gm_frame *frames, unsigned count)
@@ -78,7 +88,8 @@ unsigned gm_entry_frames(const struct gm_frame *frames, unsigned count)
 	unsigned drop = 0;
 
 	for (unsigned i = 0; i < count && i < drop + MOST_INNER && !frames[i].python; i++) {
-		if (is_cuda(&frames[i]) || is_entry(frames[i].function))
+		if (is_cuda(&frames[i]) || is_entry(frames[i].function) ||
+		    (i && is_above_cudart(&frames[i], &frames[i - 1])))
 			drop = i + 1;
 		else if (!is_inner(&frames[i]))
 			break;

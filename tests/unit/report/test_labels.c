@@ -58,6 +58,10 @@ static void entry_points_leave_the_stack(void **state)
 					  native("cudaMalloc", "/usr/lib/libcudart.so.13"),
 					  native("cudaMallocLike(int)", program)};
 	const struct gm_frame only[] = {native("cudaMalloc", program)};
+	const struct gm_frame not_in_the_table[] = {native("libcudart_static_5382377d", program),
+						    native("cudaSetDevice", program),
+						    native("makes_a_context", program)};
+	const struct gm_frame own_name[] = {native("cudaSetUp", program), native("main", program)};
 	const struct gm_frame called_back[] = {native("user", program),
 					       native("cudaLaunchHostFunc", program),
 					       native("main", program)};
@@ -69,6 +73,8 @@ static void entry_points_leave_the_stack(void **state)
 	assert_int_equal(gm_entry_frames(cublas, 3), 0);
 	assert_int_equal(gm_entry_frames(driver, 3), 2);
 	assert_int_equal(gm_entry_frames(only, 1), 0);
+	assert_int_equal(gm_entry_frames(not_in_the_table, 3), 2);
+	assert_int_equal(gm_entry_frames(own_name, 2), 0);
 	assert_int_equal(gm_entry_frames(called_back, 3), 0);
 }
 
