@@ -45,8 +45,10 @@ under() {
 	esac
 	rm -f "$out/$name.$mode.gmt"
 	start=$(date +%s%N)
-	env "${setting[@]}" timeout -k 5 100 "$@" > "$out/said" 2> "$out/$name.$mode.err" ||
+	env "${setting[@]}" timeout -k 5 100 "$@" > "$out/said" 2> "$out/$name.$mode.err" || {
 		echo "FAILED ($?): $name under $mode: $(tail -n 3 "$out/$name.$mode.err")"
+		failed=1
+	}
 	tail -n 1 "$out/said" | grep '^{' >> "$out/$name.$mode.times"
 	said "$name" "$mode" "$start"
 	[ "$name" = pairs ] || [ ! -e "$out/$name.$mode.gmt" ] ||
@@ -118,8 +120,10 @@ ranks() {
 	env LD_PRELOAD="$bundle/libgpumemtrace.so" GPUMEMTRACE_BACKEND="$backend" GPUMEMTRACE_LOG=info \
 		GPUMEMTRACE_QUIET=1 GPUMEMTRACE_OUT="$out/ranks.$mode/%r.gmt" OMP_NUM_THREADS=1 \
 		timeout -k 5 60 "$python" -m torch.distributed.run --standalone --nproc-per-node 2 \
-		"$here/ddp.py" > "$out/said" 2> "$out/nccl.$mode.err" ||
+		"$here/ddp.py" > "$out/said" 2> "$out/nccl.$mode.err" || {
 		echo "FAILED ($?): nccl under $mode: $(tail -n 3 "$out/nccl.$mode.err")"
+		failed=1
+	}
 	said nccl "$mode" "$start"
 	for rank in 0 1; do
 		"$bundle/dump" "$out/ranks.$mode/$rank.gmt" > "$out/nccl_rank$rank.$mode.json"
@@ -142,8 +146,10 @@ loading() {
 	start=$(date +%s%N)
 	env "$@" LOADS_OUT="$out/loads/$name.loads" GPUMEMTRACE_QUIET=1 \
 		GPUMEMTRACE_OUT="$out/loads/$name.gmt" XLA_PYTHON_CLIENT_PREALLOCATE=false \
-		timeout -k 5 60 "$python" "$here/jax_steps.py" > "$out/said" 2> "$out/loads/$name.err" ||
+		timeout -k 5 60 "$python" "$here/jax_steps.py" > "$out/said" 2> "$out/loads/$name.err" || {
 		echo "FAILED ($?): $name: $(tail -n 3 "$out/loads/$name.err")"
+		failed=1
+	}
 	said loads "$name" "$start"
 	[ ! -e "$out/loads/$name.gmt" ] ||
 		"$bundle/dump" "$out/loads/$name.gmt" > "$out/loads/$name.json"
@@ -177,7 +183,10 @@ for piece; do
 	profiler) run_profiler ;;
 	nccl) run_nccl ;;
 	loads) run_loads ;;
-	*) echo "FAILED: there is no piece $piece" ;;
+	*)
+		echo "FAILED: there is no piece $piece"
+		failed=1
+		;;
 	esac
 done
 grep -hs '^gpumemtrace' "$out"/*.cupti.err "$out"/*.injected.err | sort | uniq -c
