@@ -427,9 +427,9 @@ int gm_place_create(struct gm_place *place, const char *path)
 		return claim(place->path, &content);
 	strcpy(place->wanted, place->path);
 	fd = create_local(place, &content);
-	if (fd != -EXDEV || disk == DISK_NETWORK)
+	if (fd >= 0 || disk == DISK_NETWORK)
 		return fd;
-	/* no other disk: it is right as long as there is space */
+	/* no other disk that takes it: here it is right as long as there is space */
 	strcpy(place->path, place->wanted);
 	place->wanted[0] = '\0';
 	return claim(place->path, &content);

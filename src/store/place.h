@@ -20,9 +20,8 @@ struct gm_place {
 /*
  * Creates the file for `path`: makes missing directories (0700), keeps an existing finished file as
  * NAME.old1 and on, appends .PID to a name that a live process owns, and on a network filesystem, or one
- * that copies on write (where there is another), puts the live file in $TMPDIR or /tmp with a pointer at
- * `path`. Mode 0600, links are not followed. Returns a
- * descriptor open for reading and writing, or -errno.
+ * that copies on write (where another takes it), puts the live file in $TMPDIR or /tmp with a pointer at
+ * `path`. Mode 0600, links are not followed. Returns a descriptor open for reading and writing, or -errno.
  */
 int gm_place_create(struct gm_place *place, const char *path);
 

@@ -184,6 +184,16 @@ with_btrfs() {
 	report
 	is .file.clean_exit true
 	same live '.totals[0].current_bytes'
+	# another disk that takes no file is none
+	export NETWORK_DIRECTORY=$work READ_ONLY=/tmp/gpumemtrace-
+	rm "$work/out.gmt"
+	TMPDIR=/tmp DISK_TYPE=0x9123683e undisturbed "$PROGRAMS/runtime13_O2"
+	[ ! -s "$work/error" ]
+	report
+	same live '.totals[0].current_bytes'
+	rm "$work/out.gmt"
+	TMPDIR=/tmp undisturbed "$PROGRAMS/runtime13_O2"
+	grep -q 'cannot keep a file at .*Read-only file system' "$work/error"
 }
 
 @test "the output file is deleted, moved, or replaced while the program runs" {
