@@ -33,7 +33,8 @@ static int make_directory(int parent, const char *name)
 static int open_parent(void)
 {
 	const char *path = secure_getenv("XDG_CACHE_HOME");
-	int home, fd;
+	struct stat status;
+	int home, fd = -1;
 
 	/* A relative path is to be ignored. */
 	if (path && *path == '/') {
@@ -44,11 +45,13 @@ static int open_parent(void)
 	if (!path || *path != '/')
 		return -1;
 	home = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (home < 0)
-		return -1;
-	mkdirat(home, ".cache", 0700);
-	fd = openat(home, ".cache", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	close(home);
+	/* Another user's, as sudo may leave it: what root makes there its owner could not use. */
+	if (home >= 0 && fstat(home, &status) == 0 && status.st_uid == geteuid()) {
+		mkdirat(home, ".cache", 0700);
+		fd = openat(home, ".cache", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (home >= 0)
+		close(home);
 	return fd;
 }
 

@@ -167,6 +167,11 @@ static void others_own_it(void **state)
 	mkdir(in_root(path, "theirs/gpumemtrace"), 0700);
 	assert_int_equal(chown(path, 1000, 1000), 0);
 	refused(NULL, in_root(path, "theirs"));
+	/* Nor is anything made in another user's home, where its owner could not use it. */
+	mkdir(in_root(path, "their_home"), 0755);
+	assert_int_equal(chown(path, 1000, 1000), 0);
+	refused(path, NULL);
+	assert_int_equal(access(in_root(path, "their_home/.cache"), F_OK), -1);
 }
 
 static int open_new(const char *name)
