@@ -7,37 +7,32 @@
 #include "report/load.h"
 #include <string.h>
 
-/* The document with other blocks, for as long as they are looked at. */
+/* What takes the place of the document's blocks for as long as it is looked at. */
 struct blocks {
+	struct gm_arena arena;
 	struct gm_block *list;
 	unsigned count;
 };
 
-static struct blocks swap(struct gm_doc *doc, struct blocks blocks)
+static void push(struct blocks *blocks, const struct gm_alloc_record *record)
 {
-	struct blocks now = {doc->blocks, doc->blocks_count};
-
-	doc->blocks = blocks.list;
-	doc->blocks_count = blocks.count;
-	return now;
-}
-
-static void push(struct gm_doc *doc, struct blocks *blocks, const struct gm_alloc_record *record)
-{
-	struct gm_block *block = gm_arena_push(&doc->arena, &blocks->list, &blocks->count,
+	struct gm_block *block = gm_arena_push(&blocks->arena, &blocks->list, &blocks->count,
 					       sizeof(*block));
 
 	block->record = *record;
 }
 
-/* Takes what the blocks show beyond the sums, if they are all. */
+/* Takes what the blocks show beyond the sums, if they are all. The blocks are gone then. */
 static void lay_out(struct gm_doc *doc, struct blocks blocks, enum gm_holes_level level,
 		    struct gm_fragmentation *row)
 {
-	struct blocks now = swap(doc, blocks);
+	struct gm_block *list = doc->blocks;
+	unsigned list_count = doc->blocks_count;
 	struct gm_fragmentation shown;
 	unsigned count;
 
+	doc->blocks = blocks.list;
+	doc->blocks_count = blocks.count;
 	gm_sort_blocks(doc);
 	gm_holes_begin(&shown, row->device, level);
 	if (level == GM_HOLES_SLAB) {
@@ -47,7 +42,9 @@ static void lay_out(struct gm_doc *doc, struct blocks blocks, enum gm_holes_leve
 
 		gm_sum_torch_holes(doc, segments, count, &shown);
 	}
-	swap(doc, now);
+	doc->blocks = list;
+	doc->blocks_count = list_count;
+	gm_arena_free(&blocks.arena);
 	if (shown.reserved_bytes != row->reserved_bytes || shown.used_bytes != row->used_bytes)
 		return;
 	shown.time_ns = row->time_ns;
@@ -94,7 +91,7 @@ static void push_freed(struct gm_doc *doc, const struct gm_peak_record *peak, st
 		record.kind = block || freed.space == GM_SPACE_POINTER ? GM_KIND_DEVICE
 								       : GM_KIND_NONE;
 		record.flags = !block && peak->level == GM_HOLES_TORCH ? GM_ALLOC_TORCH : 0;
-		push(doc, blocks, &record);
+		push(blocks, &record);
 	}
 }
 
@@ -106,7 +103,7 @@ static struct blocks blocks_of_peak(struct gm_doc *doc, const struct gm_peak_rec
 		const struct gm_alloc_record *record = &doc->blocks[i].record;
 
 		if (record->device == peak->device && record->serial <= peak->serial)
-			push(doc, &blocks, record);
+			push(&blocks, record);
 	}
 	push_freed(doc, peak, &blocks);
 	return blocks;
@@ -160,7 +157,7 @@ static struct blocks slabs_of_oom(struct gm_doc *doc, const struct gm_oom_record
 		record.kind = copy.kind;
 		record.device = copy.device;
 		record.level = copy.level;
-		push(doc, &blocks, &record);
+		push(&blocks, &record);
 	}
 	return blocks;
 }

@@ -73,6 +73,8 @@ static void load_ooms(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_OOMS);
 
+	if (records > GM_OOMS_KEPT) /* damage: each of them may name all blocks there are */
+		records = GM_OOMS_KEPT;
 	doc->ooms = gm_arena_alloc(&doc->arena, records, sizeof(*doc->ooms));
 	for (uint32_t i = 0; i < records; i++) {
 		struct gm_oom *oom = &doc->ooms[doc->ooms_count];

@@ -251,6 +251,21 @@ static void kept_by_a_traceback(void **state)
 	gm_doc_free(doc);
 }
 
+/* A file that has more of them than a shim ever writes is damaged. */
+static void more_than_are_kept(void **state)
+{
+	struct test_file file;
+	struct gm_oom_record record = training(&file);
+	struct gm_doc *doc;
+
+	(void)state;
+	for (unsigned i = 0; i <= GM_OOMS_KEPT; i++)
+		TEST_ADD(&file, GM_TABLE_OOMS, &record);
+	doc = doc_of(&file);
+	assert_int_equal(doc->ooms_count, GM_OOMS_KEPT);
+	gm_doc_free(doc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -258,6 +273,7 @@ int main(void)
 		cmocka_unit_test(advice_reads_the_settings),
 		cmocka_unit_test(behind_a_library),
 		cmocka_unit_test(kept_by_a_traceback),
+		cmocka_unit_test(more_than_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, test_path_make, test_path_remove);
