@@ -30,6 +30,7 @@ start reader "$build/tests/fuzz/seed.gmt"
 start report "$build/tests/fuzz/seed.gmt" ../golden/torch-2.11/*.pickle
 start pickle ../golden/torch-2.11/*.pickle
 start journal "$build/tests/fuzz/history.gmt.events"
+start symbols seeds/symbols/answers
 start text seeds/text/*
 start cli seeds/cli/*
 for i in "${!names[@]}"; do
