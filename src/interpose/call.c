@@ -62,7 +62,7 @@ static bool changes_memory(unsigned role)
 static void begin_change(void)
 {
 	if (gm_thread.changing)
-		return; /* a longjmp out of a call left it */
+		return; /* left by a jump that jumps.c could not tell */
 	gm_thread.changing = 1;
 	__atomic_fetch_add(&changes.begun, 1, __ATOMIC_SEQ_CST);
 }
@@ -170,6 +170,12 @@ void gm_call_end(struct gm_call *call, int result)
 		gm_signals_serve();
 }
 
+void gm_call_abandoned(void)
+{
+	gm_thread.outermost = 0;
+	end_change();
+}
+
 int gm_unwinding(int version, int actions, uint64_t class, void *exception, void *context)
 {
 	enum { CLEANUP_PHASE = 2, CONTINUE_UNWIND = 8 }; /* the C++ ABI's */
@@ -178,9 +184,7 @@ int gm_unwinding(int version, int actions, uint64_t class, void *exception, void
 	(void)class;
 	(void)exception;
 	(void)context;
-	if (actions & CLEANUP_PHASE) {
-		gm_thread.outermost = 0;
-		end_change();
-	}
+	if (actions & CLEANUP_PHASE)
+		gm_call_abandoned();
 	return CONTINUE_UNWIND;
 }

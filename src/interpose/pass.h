@@ -20,7 +20,7 @@ static inline uint32_t gm_launch_slot(uint64_t function)
 	return (uint32_t)(function * 0x9e3779b97f4a7c15ull >> 40) % GM_LAUNCH_SLOTS;
 }
 
-/* Deeper than this inside one CUDA call is no nesting but a stale mark that a longjmp left. */
+/* Deeper than this inside one CUDA call is no nesting but a mark left by a jump that jumps.c could not tell. */
 #define GM_MOST_NESTED_BYTES (1u << 20)
 
 /* Roles whose events count wherever they happen: cudart makes contexts inside the first cudaMalloc. */

@@ -375,6 +375,7 @@ static void __attribute__((constructor)) load(void)
 	if (preloads)
 		snprintf(self.preloads, sizeof(self.preloads), "%s", preloads);
 	gm_ends_init();
+	gm_jumps_init();
 	gm_resolve_init();
 	gm_own_page_init();
 	if (!self.disabled) {

@@ -110,6 +110,9 @@ void gm_finish_undone(void);
 /* ends.c: finds the real functions behind the wrappers, while no lock can be in the way. */
 void gm_ends_init(void);
 
+/* jumps.c: the same for longjmp. */
+void gm_jumps_init(void);
+
 /*
  * Before the real function is called. Tells the outermost call from those inside it and prepares what
  * must be known before (a free's record, the driver's free bytes). Allocates nothing, never fails.
@@ -124,6 +127,9 @@ const struct gm_call *gm_call_outermost(const struct gm_call *call);
 
 /* After it, with its result: records what happened. The caller returns `result` unchanged. */
 void gm_call_end(struct gm_call *call, int result);
+
+/* The calling thread's outermost call was left otherwise than by its end. Async-signal-safe. */
+void gm_call_abandoned(void);
 
 /* In a wrapper: who called it. */
 #define GM_SET_CALLER(call)                                                                        \

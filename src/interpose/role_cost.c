@@ -167,8 +167,11 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 	call->free_before = GM_NO_BYTES;
 	if (row->layer == GM_LAYER_RUNTIME)
 		return; /* cudart asks the driver: seen there */
-	/* An inner call lies lower on the stack; a mark that lies lower was left by a longjmp. */
-	if (last.measuring && (uintptr_t)last.measuring > (uintptr_t)call)
+	/* An outermost call is inside no other, an inner one lies lower on the stack: a mark that says
+	 * otherwise was left by a call that a jump or an exception ended. */
+	if (call->outermost || (uintptr_t)last.measuring <= (uintptr_t)call)
+		last.measuring = NULL;
+	if (last.measuring)
 		return;
 	if (row->role == GM_ROLE_LAUNCH && gm_ask_capturing(call->stream, gm_per_thread(row))) {
 		forget_launch(call->key);

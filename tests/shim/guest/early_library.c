@@ -1,9 +1,10 @@
 /*
- * A library whose constructor allocates and whose destructor frees: both run outside of main, the first
- * before the shim's own constructor.
+ * A library whose constructor jumps and allocates, and whose destructor frees: both run outside of main,
+ * the first before the shim's own constructor.
  */
 #include "cuda_calls.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
 
 void *early_memory(void);
@@ -12,6 +13,10 @@ static void *memory;
 
 static void __attribute__((constructor)) construct(void)
 {
+	jmp_buf here;
+
+	if (!setjmp(here))
+		longjmp(here, 1);
 	if (cudaMalloc(&memory, 5555))
 		abort();
 }
