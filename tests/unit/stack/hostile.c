@@ -171,19 +171,11 @@ static NOINLINE void recurse(unsigned frames, unsigned depth)
 	BARRIER();
 }
 
-/* The address sanitizer has its frames by rbp, clang's too, which says so by a feature. */
-#ifdef __SANITIZE_ADDRESS__
-#define KEEPS_RBP
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define KEEPS_RBP
-#endif
-#endif
-
-/* rbp holds a number that differs each time; some frame further in saves it. */
+/* rbp holds a number that differs each time; some frame further in saves it. The sanitizer's frames are by
+ * rbp. */
 static NOINLINE void with_rbp(unsigned depth)
 {
-#if defined(__x86_64__) && !defined(KEEPS_RBP) && defined(__OPTIMIZE__)
+#if defined(__x86_64__) && !SANITIZED && defined(__OPTIMIZE__)
 	uint64_t number = hostile_dice(3);
 
 	__asm__ volatile("mov %0, %%rbp" ::"r"(number) : "rbp");

@@ -354,7 +354,8 @@ static NOINLINE void check(const struct gm_entry *entry)
 		python.number += 1000;
 		take(&taking);
 	}
-	if (!hostile_dice(50)) { /* where no call was made from */
+	/* where no call was made from; the sanitizer minds that such a word is read */
+	if (!hostile_dice(50) && !SANITIZED) {
 		taking.entry.sp += 8 + 8 * hostile_dice(3);
 		if (((const uintptr_t *)taking.entry.sp)[-1] != taking.entry.pc)
 			take(&taking);
