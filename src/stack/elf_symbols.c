@@ -309,6 +309,17 @@ struct match {
 	bool best_is_default;
 };
 
+/*
+ * strcmp() may be the program's own: sanitizers put theirs in front, and look up the real one by dlsym(),
+ * which comes here first.
+ */
+static bool same_text(const char *a, const char *b)
+{
+	for (; *a && *a == *b; a++, b++)
+		;
+	return *a == *b;
+}
+
 static void consider(const struct dynamic *dyn, struct match *match, size_t index)
 {
 	const ElfW(Sym) *symbol = &dyn->symbols[index];
@@ -320,13 +331,13 @@ static void consider(const struct dynamic *dyn, struct match *match, size_t inde
 	if (type != STT_NOTYPE && type != STT_OBJECT && type != STT_FUNC && type != STT_COMMON &&
 	    type != STT_GNU_IFUNC)
 		return;
-	if (strcmp(string_at(dyn, symbol->st_name), match->name))
+	if (!same_text(string_at(dyn, symbol->st_name), match->name))
 		return;
 	version = dyn->versions ? dyn->versions[index] : 1;
 	if (match->version) {
 		const char *name = defined_version(dyn, version & 0x7fff);
 
-		if (!name || strcmp(name, match->version))
+		if (!name || !same_text(name, match->version))
 			return;
 	}
 	if (match->version || !(version & 0x8000)) {

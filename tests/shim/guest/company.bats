@@ -130,6 +130,17 @@ with_allocator() {
 @test "tcmalloc, before and after" { with_allocator libtcmalloc_minimal.so.4 "$SHIM"; }
 @test "mimalloc, before and after" { with_allocator 'libmimalloc.so.[23]*' "$SHIM"; }
 
+@test "the address sanitizer in front: it looks up what it wraps before it can be called" {
+	local library shim=$SHIM
+	library=$(gcc -print-file-name=libasan.so)
+	[ -e "$library" ] || skip "no libasan here"
+	SHIM=$library:$shim
+	ASAN_OPTIONS=detect_leaks=0 traced "$PROGRAMS/runtime13_O2"
+	report
+	same live '.totals[0].current_bytes'
+	same peak '.totals[0].peak_bytes'
+}
+
 @test "static programs and static-pie run as they do" {
 	printf 'int main(void){return 42;}' > "$work/p.c"
 	cc -static-pie -o "$work/pie" "$work/p.c" 2> /dev/null && cc -static -o "$work/static" "$work/p.c" 2> /dev/null ||
