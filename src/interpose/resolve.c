@@ -95,6 +95,16 @@ enum gm_function gm_row_named(const char *name, unsigned majors)
 
 /* ---- dlsym ---- */
 
+#if defined(__x86_64__)
+#define FIRST_GLIBC "GLIBC_2.2.5"
+#else
+#define FIRST_GLIBC "GLIBC_2.17"
+#endif
+
+/* Weak, and by its first version: before 2.34 it was in libdl, which a program may not have. */
+extern void *first_dlvsym(void *handle, const char *name, const char *version) __attribute__((weak));
+__asm__(".symver first_dlvsym, dlvsym@" FIRST_GLIBC);
+
 typedef void *dlsym_fn(void *handle, const char *name);
 
 static dlsym_fn *real_dlsym;
@@ -106,7 +116,11 @@ void *gm_real_dlsym(void)
 	dlsym_fn *real = __atomic_load_n(&real_dlsym, __ATOMIC_ACQUIRE);
 
 	if (!real) {
-		real = (dlsym_fn *)gm_next_symbol("dlsym");
+		/* The thread sanitizer asks before its own dl_iterate_phdr, which ours needs, can be called. */
+		if (first_dlvsym)
+			real = (dlsym_fn *)first_dlvsym(RTLD_NEXT, "dlsym", FIRST_GLIBC);
+		if (!real) /* or libc came before us */
+			real = (dlsym_fn *)gm_next_symbol("dlsym");
 		__atomic_store_n(&real_dlsym, real, __ATOMIC_RELEASE);
 	}
 	return (void *)real;

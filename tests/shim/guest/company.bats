@@ -130,16 +130,21 @@ with_allocator() {
 @test "tcmalloc, before and after" { with_allocator libtcmalloc_minimal.so.4 "$SHIM"; }
 @test "mimalloc, before and after" { with_allocator 'libmimalloc.so.[23]*' "$SHIM"; }
 
-@test "the address sanitizer in front: it looks up what it wraps before it can be called" {
+# with_sanitizer NAME: its library in front, as it must be
+with_sanitizer() {
 	local library shim=$SHIM
-	library=$(gcc -print-file-name=libasan.so)
-	[ -e "$library" ] || skip "no libasan here"
+	library=$(gcc -print-file-name="$1")
+	[ -e "$library" ] || skip "no $1 here"
 	SHIM=$library:$shim
 	ASAN_OPTIONS=detect_leaks=0 traced "$PROGRAMS/runtime13_O2"
 	report
 	same live '.totals[0].current_bytes'
 	same peak '.totals[0].peak_bytes'
 }
+
+# both look up what they wrap before it can be called
+@test "the address sanitizer in front" { with_sanitizer libasan.so; }
+@test "the thread sanitizer in front" { with_sanitizer libtsan.so; }
 
 @test "static programs and static-pie run as they do" {
 	printf 'int main(void){return 42;}' > "$work/p.c"
