@@ -124,7 +124,7 @@ def one_set(shim, folder, number, variants):
     workers = {v: start(v, shim, f"{folder}/cost.{v}.{number}.gmt") for v in variants}
     result = {v: {"blocks": json.loads(worker.stdout.readline()), "train": [], "inference": []}
               for v, worker in workers.items()}
-    for turn in range(TURNS):
+    for _ in range(TURNS):
         for name, count in (("train", STEPS), ("inference", FORWARDS)):
             for variant in random.sample(variants, len(variants)):
                 result[variant][name].append(ask(workers[variant], f"{name} {count}\n"))

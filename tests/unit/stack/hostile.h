@@ -25,17 +25,10 @@ void hostile_catch(void (*function)(void *), void *data);
 }
 #else
 
+#include "sanitized.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-/* Whether the address sanitizer watches: clang says so by a feature, gcc by a macro. */
-#ifdef __has_feature
-#define SANITIZED __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
 
 /* Of hostile.c, for the thread: its dice; a function that a walk is to end at, 0 for none. */
 unsigned hostile_dice(unsigned sides);

@@ -4,6 +4,7 @@
  */
 #include "cmocka_all.h"
 #include "probe.h"
+#include "sanitized.h"
 #include "stack/elf_symbols.h"
 
 #include <alloca.h>
@@ -12,14 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#ifdef __has_feature /* clang's word for what gcc says by a macro */
-#define SANITIZED __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
 
 #define NOINLINE  __attribute__((noinline))
 #define BARRIER() __asm__ volatile("" ::: "memory")
