@@ -253,7 +253,11 @@ void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result)
 	bool booked = false;
 	unsigned i;
 
-	if (row->layer == GM_LAYER_RUNTIME || (last.measuring && last.measuring != call))
+	if (row->layer == GM_LAYER_RUNTIME)
+		return;
+	if (result == GM_CUDA_SUCCESS && row->role == GM_ROLE_MODULE_UNLOAD)
+		__atomic_fetch_add(&unloads, 1, __ATOMIC_RELAXED);
+	if (last.measuring && last.measuring != call)
 		return;
 	last.measuring = NULL;
 	event.device = call->device < 0 ? gm_context_device() : call->device;
@@ -269,8 +273,6 @@ void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result)
 	}
 	if (booked)
 		last.look.explained_bytes += event.bytes;
-	if (result == GM_CUDA_SUCCESS && row->role == GM_ROLE_MODULE_UNLOAD)
-		__atomic_fetch_add(&unloads, 1, __ATOMIC_RELAXED);
 	if (result == GM_CUDA_SUCCESS && row->role == GM_ROLE_LIMIT)
 		note_limit(call);
 }
