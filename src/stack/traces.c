@@ -33,7 +33,7 @@
 
 #define RING_BYTES (512u << 10)
 #define NEXTS	   2048u
-#define SLOTS	   64u /* threads share them by hash; 32 MiB in all if every one is full */
+#define SLOTS	   64u /* threads share them by hash; 42 MiB in all if every one is full */
 
 /* Positions count the bytes ever written to the ring; 0 is none. */
 struct gm_traces {
