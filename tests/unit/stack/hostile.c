@@ -16,6 +16,7 @@
 
 #include <alloca.h>
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -421,6 +422,25 @@ static void on_signal(int number)
 	(void)number;
 	hostile_capture();
 	BARRIER();
+}
+
+/*
+ * Stands in front of glibc's for everyone here. Whoever is in it has the loader's lock, which the one
+ * that has the stacks' lock may be waiting for: a handler that waits for that would wait for ever. The
+ * shim's handlers do not, for there the thread is in the tracker and is let through.
+ */
+int dl_iterate_phdr(int (*found)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+	static int (*real)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+	bool before = me.in_loader;
+	int result;
+
+	me.in_loader = true;
+	if (!real)
+		real = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+	result = real(found, data);
+	me.in_loader = before;
+	return result;
 }
 
 /* Comes at any moment; a loader that was interrupted is left alone. */
