@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define CALLERS 6 /* raw_alloc, a template or two, then libc10_cuda */
+#define STACKS	256u
 
 struct range {
 	uintptr_t start, end;
@@ -21,6 +22,9 @@ static struct {
 	struct range malloc, c10;
 	uint32_t generation; /* + 1 of the look-up; 0: not found */
 } known;
+
+/* What stacks' flags are: stack + 1 << 32 | unloads + 1, 16 bits of it | flags (atomic). */
+static uint64_t flags_of[STACKS];
 
 static bool is_library(const struct gm_object *object, const char *name)
 {
@@ -77,12 +81,10 @@ static bool within(const struct range *range, uintptr_t pc)
 	       pc <= __atomic_load_n(&range->end, __ATOMIC_RELAXED);
 }
 
-uint16_t gm_pluggable_flags(const struct gm_raw_stack *raw)
+static uint16_t flags_by_frames(const struct gm_raw_stack *raw)
 {
 	unsigned i, first;
 
-	if (__atomic_load_n(&known.generation, __ATOMIC_ACQUIRE) != gm_unloads() + 1)
-		return 0;
 	for (first = 0; first < raw->natives && !within(&known.malloc, raw->pc[first]); first++)
 		;
 	if (first == raw->natives)
@@ -91,4 +93,31 @@ uint16_t gm_pluggable_flags(const struct gm_raw_stack *raw)
 		if (within(&known.c10, raw->pc[i]))
 			return GM_ALLOC_TORCH;
 	return GM_ALLOC_PLUGGABLE;
+}
+
+/* Equal stacks lead through the same functions: one look at the frames is enough. */
+static uint16_t look_at_frames(uint32_t stack, uintptr_t caller, uint32_t generation)
+{
+	uint64_t word = (uint64_t)(stack + 1) << 32 | (uint64_t)(generation & 0xffff) << 16;
+	uint64_t *slot = &flags_of[stack % STACKS], found = __atomic_load_n(slot, __ATOMIC_RELAXED);
+	struct gm_raw_stack raw;
+
+	if (stack != GM_NONE && (found ^ word) >> 16 == 0)
+		return (uint16_t)found;
+	gm_stack_capture(&raw, caller, 0);
+	word |= flags_by_frames(&raw);
+	__atomic_store_n(slot, word, __ATOMIC_RELAXED);
+	return (uint16_t)word;
+}
+
+uint16_t gm_pluggable_flags(uint32_t stack, uintptr_t caller)
+{
+	uint32_t generation = __atomic_load_n(&known.generation, __ATOMIC_ACQUIRE);
+
+	return generation == gm_unloads() + 1 ? look_at_frames(stack, caller, generation) : 0;
+}
+
+void gm_pluggable_forget(void)
+{
+	memset(flags_of, 0, sizeof(flags_of));
 }

@@ -10,10 +10,14 @@
 void gm_pluggable_look(void);
 
 /*
- * What an allocation with this stack is: GM_ALLOC_PLUGGABLE where such an allocator stands in the
- * place of PyTorch's own; GM_ALLOC_TORCH where PyTorch's own divides what it took by it (a MemPool);
- * else 0. Any thread, no lock.
+ * What an allocation is that was called from `caller` with this stack (GM_TABLE_STACKS, just taken by
+ * the calling thread): GM_ALLOC_PLUGGABLE where such an allocator stands in the place of PyTorch's own;
+ * GM_ALLOC_TORCH where PyTorch's own divides what it took by it (a MemPool); else 0. Without PyTorch a
+ * look at two words; with it the stack is taken once more, once for each stack. Any thread, no lock.
  */
-uint16_t gm_pluggable_flags(const struct gm_raw_stack *raw);
+uint16_t gm_pluggable_flags(uint32_t stack, uintptr_t caller);
+
+/* Stacks are numbered anew: in the child of a fork that opens a file. Single thread. */
+void gm_pluggable_forget(void);
 
 #endif

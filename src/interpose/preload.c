@@ -9,6 +9,7 @@
 #include "interpose/nvtx.h"
 #include "interpose/nvml.h"
 #include "interpose/own_page.h"
+#include "interpose/pluggable.h"
 #include "interpose/resolve.h"
 #include "interpose/settings.h"
 #include "interpose/signals.h"
@@ -204,6 +205,7 @@ static bool start_locked(struct gm_own_page *page)
 	if (self.started) {
 		gm_store_forget();
 		gm_stack_reset();
+		gm_pluggable_forget();
 		gm_nvml_forget();
 		gm_calls_forget();
 	}

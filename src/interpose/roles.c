@@ -30,12 +30,9 @@ uint32_t gm_take_stack(const struct gm_call *call, unsigned limit, uint32_t *mod
 /* The stack of an allocation, and what it tells of who takes the memory. */
 static void take_alloc_stack(const struct gm_call *call, struct gm_event *event)
 {
-	struct gm_raw_stack raw;
-
-	gm_stack_capture(&raw, call->caller, 0);
+	event->stack = gm_take_stack(call, 0, &event->caller_module);
 	if (gm_settings.torch)
-		event->flags |= gm_pluggable_flags(&raw);
-	event->stack = gm_stack_intern(&raw, &event->caller_module);
+		event->flags |= gm_pluggable_flags(event->stack, call->caller);
 }
 
 uint32_t gm_take_outer_stack(const struct gm_call *call, uint32_t *module)
