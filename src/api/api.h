@@ -52,6 +52,8 @@ enum gm_role {
 	GM_ROLE_LAUNCH,		/* a kernel; only the first of each counts */
 	GM_ROLE_LIMIT,
 	GM_ROLE_MEM_INFO,
+	GM_ROLE_CAPTURE_BEGIN,	/* a stream is captured into a graph from here on */
+	GM_ROLE_CAPTURE_END,
 	GM_ROLE_SYNC,		/* a stream or context was waited for: pools give memory back */
 	GM_ROLE_ROUTE,
 	GM_ROLES

@@ -59,6 +59,7 @@ typedef unsigned int CUdriverProcAddressQueryResult;
 typedef unsigned int CUjit_option;
 typedef unsigned int CUlibraryOption;
 typedef unsigned int CUstreamCaptureStatus;
+typedef unsigned int CUstreamCaptureMode;
 enum cudaLimit { cudaLimitStackSize = 0, cudaLimitMallocHeapSize = 2 };
 enum cudaMemAllocationHandleType { cudaMemHandleTypeNone = 0 };
 enum cudaMemAllocationType { cudaMemAllocationTypePinned = 1 };

@@ -57,6 +57,8 @@ const char *gm_cupti_wanted(unsigned function)
 	case GM_ROLE_NOTHING:
 	case GM_ROLE_MEM_INFO: /* asked by us, too; matters for GPUMEMTRACE_CAPACITY alone */
 	case GM_ROLE_ROUTE:
+	case GM_ROLE_CAPTURE_BEGIN:
+	case GM_ROLE_CAPTURE_END:
 	case GM_ROLE_LAUNCH: /* the wrappers' business (interpose/call.c) */
 		return NULL;
 	default:

@@ -85,14 +85,13 @@ int gm_ask_current_device(void)
 	return device;
 }
 
-int gm_ask_pointer_device(uint64_t pointer, int fallback)
+int gm_ask_pointer_device(uint64_t pointer)
 {
-	int device = fallback;
+	int device = -1;
 
 	if (!ask.pointer_attribute ||
-	    ask.pointer_attribute(&device, ATTRIBUTE_DEVICE_ORDINAL, pointer) != GM_CUDA_SUCCESS ||
-	    device < 0)
-		return fallback;
+	    ask.pointer_attribute(&device, ATTRIBUTE_DEVICE_ORDINAL, pointer) != GM_CUDA_SUCCESS)
+		return -1;
 	return device;
 }
 

@@ -21,8 +21,8 @@ int gm_ask_device_count(void);
 /* Device of the calling thread's context, -1 without one. */
 int gm_ask_current_device(void);
 
-/* Device that a pointer's memory lies on, `fallback` if CUDA does not say. */
-int gm_ask_pointer_device(uint64_t pointer, int fallback);
+/* Device that a pointer's memory lies on, -1 if CUDA does not say. */
+int gm_ask_pointer_device(uint64_t pointer);
 
 /* Whole size of the allocation that a device pointer belongs to, 0 if CUDA does not say. */
 uint64_t gm_ask_pointer_bytes(uint64_t pointer);

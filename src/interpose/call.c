@@ -4,6 +4,7 @@
  */
 #include "interpose/preload.h"
 #include "cupti/backend.h"
+#include "interpose/captures.h"
 #include "interpose/pass.h"
 #include "interpose/refuse.h"
 #include "interpose/role_steps.h"
@@ -101,9 +102,10 @@ void gm_call_begin(struct gm_call *call)
 	const struct gm_row *row = &gm_rows[call->function];
 
 	/* A launch is looked at here under either backend: CUPTI would call back for every one of
-	 * them, the wrapper passes all but a kernel's first. */
+	 * them, the wrapper passes all but a kernel's first. Captures begun while CUPTI was yet to be
+	 * tried count if it could not be had. */
 	if (__builtin_expect(gm_settings.backend == GM_BACKEND_CUPTI, 0) &&
-	    row->role != GM_ROLE_LAUNCH && gm_cupti_tells(row->layer))
+	    row->role != GM_ROLE_LAUNCH && !gm_is_capture(row->role) && gm_cupti_tells(row->layer))
 		return; /* the wrapper only forwards (cupti/calls.c) */
 	gm_call_enter(call);
 }
@@ -114,6 +116,10 @@ void gm_call_enter(struct gm_call *call)
 	uintptr_t here = (uintptr_t)call;
 	int error;
 
+	if (gm_is_capture(row->role)) {
+		gm_capture_enters(row->role);
+		return;
+	}
 	if (row->role == GM_ROLE_LAUNCH && !gm_first_launch(call->key))
 		return; /* the hot path of every program: nothing but this look-up */
 	if (gm_disabled() || gm_thread.busy) {
@@ -150,6 +156,8 @@ void gm_call_enter(struct gm_call *call)
 
 void gm_call_end(struct gm_call *call, int result)
 {
+	if (gm_is_capture(gm_rows[call->function].role))
+		gm_capture_leaves(gm_rows[call->function].role, result);
 	/* After a fork inside the call the file is the parent's. */
 	if (call->recorded && gm_owns_file()) {
 		int error = errno;

@@ -34,6 +34,8 @@ static inline bool gm_seen_when_nested(unsigned role)
 	case GM_ROLE_GREEN_CREATE:
 	case GM_ROLE_GREEN_DESTROY:
 	case GM_ROLE_GRAPH_INSTANTIATE:
+	case GM_ROLE_CAPTURE_BEGIN:
+	case GM_ROLE_CAPTURE_END:
 	case GM_ROLE_DEVICE_RESET:
 	case GM_ROLE_MODULE_LOAD:
 	case GM_ROLE_MODULE_UNLOAD:

@@ -2,6 +2,7 @@
  * Finding the real functions (resolve.h): rows by their names, look-ups by dlsym, unloadings.
  */
 #include "interpose/resolve.h"
+#include "interpose/captures.h"
 #include "interpose/libraries.h"
 #include "interpose/own_page.h"
 #include "interpose/preload.h"
@@ -161,8 +162,10 @@ bool gm_dlsym_hook(void *handle, const char *name, void **result)
 	if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_DEFAULT_HANDLE ||
 	    handle == RTLD_NEXT_HANDLE || gm_disabled())
 		return false;
-	if (gm_row_named(name, 7) == GM_FUNCTIONS)
+	if (gm_row_named(name, 7) == GM_FUNCTIONS) {
+		gm_capture_name(name);
 		return false;
+	}
 	real = (dlsym_fn *)gm_real_dlsym();
 	if (!real)
 		return false;

@@ -3,6 +3,7 @@
  * stands between it and us.
  */
 #include "interpose/ask.h"
+#include "interpose/captures.h"
 #include "interpose/libraries.h"
 #include "interpose/preload.h"
 #include "interpose/resolve.h"
@@ -163,8 +164,9 @@ void *gm_wrapper_of(void *real, const char *symbol, uint64_t flags)
 	wrapper = wrapper_by_real(real);
 	if (wrapper)
 		return wrapper;
-	if (gm_in_libcuda(real))
-		return real; /* a function that is no row */
-	function = latest_variant(symbol, flags);
-	return function < GM_FUNCTIONS ? gm_adopt(function, real) : real;
+	function = gm_in_libcuda(real) ? GM_FUNCTIONS : latest_variant(symbol, flags);
+	if (function < GM_FUNCTIONS)
+		return gm_adopt(function, real);
+	gm_capture_name(symbol); /* a function that is no row */
+	return real;
 }

@@ -5,6 +5,7 @@
 #include "interpose/pluggable.h"
 #include "interpose/settings.h"
 #include "interpose/ask.h"
+#include "interpose/captures.h"
 #include "interpose/preload.h"
 #include "interpose/refuse.h"
 #include "interpose/role_steps.h"
@@ -115,10 +116,17 @@ static bool on_host(const struct gm_call *call, unsigned kind)
 	return kind == GM_KIND_VMM && location && location->type > GM_MEM_LOCATION_DEVICE;
 }
 
-/* The device that the memory of a successful call lies on. */
-static int device_of(const struct gm_call *call, unsigned kind, uint64_t key)
+/* Streams that are of the current context, whichever that is. */
+static bool is_default_stream(const struct gm_call *call)
+{
+	return call->stream <= STREAM_PER_THREAD;
+}
+
+/* The device that the memory of a successful call lies on; `context` as in struct gm_event. */
+static int device_of(const struct gm_call *call, unsigned kind, uint64_t key, uint32_t context)
 {
 	const CUmemLocation *location = call->location;
+	int device;
 
 	if (on_host(call, kind))
 		return GM_HOST;
@@ -126,9 +134,14 @@ static int device_of(const struct gm_call *call, unsigned kind, uint64_t key)
 		return location->id;
 	if (gm_ask_device_count() == 1)
 		return 0;
-	if ((kind == GM_KIND_ASYNC || kind == GM_KIND_IMPORTED) && call->space == GM_SPACE_POINTER)
-		return gm_ask_pointer_device(key, gm_context_device());
-	return gm_context_device();
+	if (((kind == GM_KIND_ASYNC && !is_default_stream(call)) || kind == GM_KIND_IMPORTED) &&
+	    call->space == GM_SPACE_POINTER) {
+		device = gm_ask_pointer_device(key);
+		if (device >= 0)
+			return device;
+	}
+	device = gm_track_context_device(context);
+	return device < 0 ? gm_context_device() : device;
 }
 
 bool gm_per_thread(const struct gm_row *row)
@@ -143,6 +156,11 @@ uint64_t gm_stream_of(const struct gm_call *call, const struct gm_row *row)
 	if (call->stream == STREAM_LEGACY)
 		return 0;
 	return call->stream == 0 && gm_per_thread(row) ? STREAM_PER_THREAD : call->stream;
+}
+
+static bool captured(const struct gm_call *call, const struct gm_row *row)
+{
+	return gm_captures_under_way() && gm_ask_capturing(call->stream, gm_per_thread(row));
 }
 
 /* ---- allocations ---- */
@@ -210,14 +228,14 @@ static void end_alloc(struct gm_call *call, const struct gm_row *row, int result
 	if (!event.key)
 		return; /* nothing was asked for */
 	event.bytes = bytes_of(call, row, event.key);
-	if (row->kind == GM_KIND_ASYNC && gm_ask_capturing(call->stream, gm_per_thread(row)))
+	if (row->kind == GM_KIND_ASYNC && captured(call, row))
 		event.kind = GM_KIND_GRAPH;
 	if (event.kind == GM_KIND_IMPORTED)
 		event.flags |= GM_ALLOC_NOT_OWNED;
 	event.ipc = call->ipc;
 	event.stream = gm_stream_of(call, row);
-	event.device = (int16_t)device_of(call, row->kind, event.key);
 	event.context = gm_current_context(call);
+	event.device = (int16_t)device_of(call, row->kind, event.key, event.context);
 	gm_ask_describe_device(event.device);
 	take_alloc_stack(call, &event);
 	if (event.kind == GM_KIND_GRAPH)
@@ -248,8 +266,7 @@ static void begin_free(struct gm_call *call, const struct gm_row *row)
 	struct gm_ticket ticket;
 
 	call->ticket_record = GM_NONE;
-	call->captured = row->kind == GM_KIND_ASYNC && gm_track_graph_nodes() &&
-			 gm_ask_capturing(call->stream, gm_per_thread(row));
+	call->captured = row->kind == GM_KIND_ASYNC && gm_track_graph_nodes() && captured(call, row);
 	if (call->captured)
 		return; /* a node that frees when its graph is launched */
 	ticket = gm_track_free_begin(event.space, event.key);

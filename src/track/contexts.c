@@ -57,6 +57,14 @@ uint32_t gm_track_context(uint64_t handle)
 	return primary == GM_NONE ? number : primary;
 }
 
+int gm_track_context_device(uint32_t context)
+{
+	const struct gm_context_record *record =
+		gm_file && context ? gm_store_record(GM_TABLE_CONTEXTS, context - 1) : NULL;
+
+	return record ? record->device : -1;
+}
+
 /* The device's record in use, for the first context's cost and stack. */
 static void note_first(const struct gm_context_record *context)
 {

@@ -216,6 +216,9 @@ void gm_track_graph_exec_destroyed(uint64_t exec);
  */
 uint32_t gm_track_context(uint64_t handle);
 
+/* Device of the context whose number this is less 1 (event->context), -1 unknown. No lock. */
+int gm_track_context_device(uint32_t context);
+
 /* A context was made or, if primary, retained. `bytes` it cost: GM_NO_BYTES unknown. Its number. */
 uint32_t gm_track_context_made(uint64_t handle, int device, bool primary, bool green, uint64_t bytes,
 			       uint32_t stack);

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 MEMORY = re.compile(r"Malloc|Alloc|Free|Mem(Create|Map|Unmap|Release|Pool\w*)|Register|Ipc|Array|"
-                    r"Mipmapped|Graph\w*Mem|Ctx(Create|Destroy)|PrimaryCtx|Import")
+                    r"Mipmapped|Graph\w*Mem|cuStream(Begin|End)\w*apture|Ctx(Create|Destroy)|PrimaryCtx|Import")
 
 ROLES = {
     "ALLOC": "allocates: the pointer, array or handle it hands out is followed to its free",
@@ -36,6 +36,8 @@ ROLES = {
     "VMM_RELEASE": "one reference less; the memory ends when references and mappings are gone",
     "MULTICAST_BIND": "a binding holds the memory it binds",
     "MULTICAST_UNBIND": "ends bindings",
+    "CAPTURE_BEGIN": "while a capture is under way, streams are asked whether an allocation is a graph's node",
+    "CAPTURE_END": "as its beginning",
     "GRAPH_NODE": "a node that allocates: an address now, memory from the first launch",
     "GRAPH_FREE_NODE": "a node that frees, at launches (found by asking the graph when it is instantiated)",
     "GRAPH_INSTANTIATE": "the graph is asked for its memory nodes",

@@ -8,8 +8,6 @@
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags);
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority);
-CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
-CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
 
 #define STREAMS 5
 #define LOCAL (6 * MIB) /* see meson.build */
@@ -52,7 +50,7 @@ static void capture(void)
 {
 	CUgraph graph;
 
-	OK(cuStreamBeginCapture_v2(streams[0], 0));
+	OK(cuStreamBeginCapture(streams[0], (CUstreamCaptureMode)0));
 	launch(streams[0]);
 	OK(cuStreamEndCapture(streams[0], &graph));
 }
