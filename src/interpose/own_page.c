@@ -15,7 +15,7 @@
 static struct gm_own_page fallback;
 static bool had_file; /* the process that forks */
 
-GM_HOT struct gm_own gm_own = {.page = &fallback};
+GM_HOT __attribute__((aligned(64))) struct gm_own gm_own = {.page = &fallback};
 
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
 

@@ -37,9 +37,9 @@ typedef void oom_hook(int64_t bytes, uint64_t allocated, uint64_t reserved, stru
 
 /* A mangled name's real function, looked up again after something was unloaded. */
 struct hook {
-	const char *name;
-	uint32_t generation; /* + 1 of the look-up */
 	void *real;
+	uint32_t generation; /* + 1 of the look-up */
+	bool wanted;	     /* the settings have blocks recorded */
 };
 
 /* NULL: it is to be looked up, or there is none. */
@@ -50,12 +50,12 @@ static inline void *known(struct hook *hook)
 	return generation == gm_unloads() + 1 ? __atomic_load_n(&hook->real, __ATOMIC_RELAXED) : NULL;
 }
 
-static void *real_of(struct hook *hook)
+static void *real_of(struct hook *hook, const char *name)
 {
 	uint32_t now = gm_unloads() + 1;
 
 	if (__atomic_load_n(&hook->generation, __ATOMIC_ACQUIRE) != now) {
-		__atomic_store_n(&hook->real, gm_next_symbol(hook->name), __ATOMIC_RELAXED);
+		__atomic_store_n(&hook->real, gm_next_symbol(name), __ATOMIC_RELAXED);
 		__atomic_store_n(&hook->generation, now, __ATOMIC_RELEASE);
 	}
 	return __atomic_load_n(&hook->real, __ATOMIC_RELAXED);
@@ -63,13 +63,49 @@ static void *real_of(struct hook *hook)
 
 /* ---- recording ---- */
 
+/* What a hook hands over beside its arguments. */
+struct called {
+	struct gm_entry caller;
+	memory_hook *real;
+};
+
 static bool recorded(struct device device)
 {
 	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled();
 }
 
-static struct gm_event event_of(int64_t bytes, struct device device,
+static inline void record_block(void *block, int64_t bytes, struct gm_torch_totals totals, int device,
 				const struct gm_entry *caller)
+{
+	struct gm_origin origin;
+
+	if (bytes < 0) {
+		gm_track_block_free((uintptr_t)block, device, totals);
+		return;
+	}
+	gm_track_block_prefetch((uintptr_t)block, device);
+	origin.module = GM_NONE;
+	origin.stack = gm_stack_take(caller, 0, &origin.module);
+	gm_track_block((uintptr_t)block, (uint64_t)bytes, device, origin, totals);
+}
+
+static __attribute__((noinline, hot)) void record_and_forward(void *block, int64_t bytes,
+							       uint64_t allocated, uint64_t reserved,
+							       struct device device, const struct called *called)
+{
+	memory_hook *real = called->real;
+
+	if (__builtin_expect(bytes && gm_enter_tracker(), 1)) {
+		if (gm_recording())
+			record_block(block, bytes, (struct gm_torch_totals){allocated, reserved},
+				     device.index, &called->caller);
+		gm_leave_tracker();
+	}
+	real(block, bytes, allocated, reserved, device);
+}
+
+static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, struct device device,
+		       const struct gm_entry *caller)
 {
 	struct gm_event event = {
 		.bytes = (uint64_t)bytes,
@@ -79,80 +115,55 @@ static struct gm_event event_of(int64_t bytes, struct device device,
 		.level = GM_LEVEL_TORCH,
 		.owner = GM_NONE,
 		.function = GM_NONE,
-		.stack = GM_NONE,
 		.caller_module = GM_NONE,
+		.error = GM_CUDA_OUT_OF_MEMORY,
 	};
-
-	event.stack = gm_stack_take(caller, 0, &event.caller_module);
-	return event;
-}
-
-static inline void record_block(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,
-				struct device device, const struct gm_entry *caller)
-{
-	struct gm_torch_totals totals = {allocated, reserved};
-	struct gm_event event;
-	int saved;
-
-	if (!bytes || !gm_enter_tracker())
-		return;
-	saved = errno;
-	if (gm_recording()) {
-		gm_track_block_prefetch((uintptr_t)block, device.index, bytes > 0);
-		if (bytes < 0) {
-			gm_track_block_free((uintptr_t)block, device.index, &totals);
-		} else {
-			event = event_of(bytes, device, caller);
-			event.key = (uintptr_t)block;
-			gm_track_block(&event, &totals);
-		}
-	}
-	gm_leave_tracker();
-	errno = saved;
-}
-
-static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, struct device device,
-		       const struct gm_entry *caller)
-{
-	struct gm_event event = event_of(bytes, device, caller);
 	struct gm_device_view view;
 
+	event.stack = gm_stack_take(caller, 0, &event.caller_module);
 	gm_view_device(device.index, gm_track_ledger_due(device.index, GM_SAMPLE_OOM), &view);
 	event.view = &view;
-	event.error = GM_CUDA_OUT_OF_MEMORY;
 	gm_track_torch_oom(&event, totals);
 	gm_sample_ledger(device.index, GM_SAMPLE_OOM);
 }
 
-static __attribute__((noinline)) void record_and_forward(struct hook *hook, void *block, int64_t bytes,
-							  uint64_t allocated, uint64_t reserved,
-							  struct device device, const struct gm_entry *caller)
+static void no_hook(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved, struct device device)
 {
-	memory_hook *real = (memory_hook *)real_of(hook);
+	(void)block;
+	(void)bytes;
+	(void)allocated;
+	(void)reserved;
+	(void)device;
+}
 
+/* At first, after something was unloaded, and where PyTorch's blocks are not to be recorded. */
+static __attribute__((noinline, cold)) void on_memory_slowly(struct hook *hook, const char *name, void *block,
+							      int64_t bytes, uint64_t allocated,
+							      uint64_t reserved, struct device device,
+							      const struct gm_entry *caller)
+{
+	struct called called = {.caller = *caller};
+	bool disabled = gm_disabled();
+
+	__atomic_store_n(&hook->wanted, gm_settings.torch, __ATOMIC_RELAXED);
+	if (disabled || __atomic_load_n(&gm_readiness, __ATOMIC_ACQUIRE) == GM_READY)
+		called.real = (memory_hook *)real_of(hook, name);
+	else /* the settings are being read: not the last word */
+		called.real = (memory_hook *)gm_next_symbol(name);
+
+	if (!called.real)
+		called.real = no_hook;
 	if (recorded(device))
-		record_block(block, bytes, allocated, reserved, device, caller);
-	if (real)
-		real(block, bytes, allocated, reserved, device);
-}
-
-/* What is not recorded goes straight on. */
-static inline void on_memory(struct hook *hook, void *block, int64_t bytes, uint64_t allocated,
-			     uint64_t reserved, struct device device, const struct gm_entry *caller)
-{
-	memory_hook *real = (memory_hook *)known(hook);
-
-	if (real && (device.type != DEVICE_TYPE_CUDA || gm_off()))
-		real(block, bytes, allocated, reserved, device);
+		record_and_forward(block, bytes, allocated, reserved, device, &called);
 	else
-		record_and_forward(hook, block, bytes, allocated, reserved, device, caller);
+		called.real(block, bytes, allocated, reserved, device);
 }
 
-static void on_oom(struct hook *hook, int64_t bytes, uint64_t allocated, uint64_t reserved,
+static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t allocated, uint64_t reserved,
 		   struct device device, const struct gm_entry *caller)
 {
 	struct gm_torch_totals totals = {allocated, reserved};
-	oom_hook *real = (oom_hook *)real_of(hook);
+	oom_hook *real = (oom_hook *)real_of(hook, name);
 	int saved = errno;
 
 	if (recorded(device) && gm_enter_tracker()) {
@@ -172,10 +183,16 @@ static void on_oom(struct hook *hook, int64_t bytes, uint64_t allocated, uint64_
 	EXPORT void symbol(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,      \
 			   struct device device)                                                   \
 	{                                                                                          \
-		static struct hook hook = {.name = #symbol};                                       \
-		const struct gm_entry caller = GM_ENTRY_HERE();                                    \
+		static GM_HOT struct hook hook;                                                    \
+		const struct called called = {GM_ENTRY_HERE(), (memory_hook *)known(&hook)};       \
                                                                                                    \
-		on_memory(&hook, block, bytes, allocated, reserved, device, &caller);              \
+		if (!called.real)                                                                  \
+			on_memory_slowly(&hook, #symbol, block, bytes, allocated, reserved,        \
+					 device, &called.caller);                                  \
+		else if (device.type != DEVICE_TYPE_CUDA || gm_off() || !hook.wanted)              \
+			called.real(block, bytes, allocated, reserved, device);                    \
+		else                                                                               \
+			record_and_forward(block, bytes, allocated, reserved, device, &called);    \
 	}
 
 #define OOM_HOOK(symbol)                                                                           \
@@ -183,10 +200,10 @@ static void on_oom(struct hook *hook, int64_t bytes, uint64_t allocated, uint64_
 	EXPORT void symbol(int64_t bytes, uint64_t allocated, uint64_t reserved,                   \
 			   struct device device)                                                   \
 	{                                                                                          \
-		static struct hook hook = {.name = #symbol};                                       \
+		static struct hook hook;                                                           \
 		const struct gm_entry caller = GM_ENTRY_HERE();                                    \
                                                                                                    \
-		on_oom(&hook, bytes, allocated, reserved, device, &caller);                        \
+		on_oom(&hook, #symbol, bytes, allocated, reserved, device, &caller);               \
 	}
 
 MEMORY_HOOK(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)

@@ -24,8 +24,8 @@
 
 #define GM_MAGIC	   "GPUMEMT"	/* 8 bytes with the NUL */
 #define GM_BYTE_ORDER	   0x01020304u
-#define GM_FORMAT_VERSION  1u		/* written into every file */
-#define GM_FORMAT_OLDEST   1u		/* a reader of at least this version can read what we write */
+#define GM_FORMAT_VERSION  2u		/* written into every file */
+#define GM_FORMAT_OLDEST   2u		/* a reader of at least this version can read what we write */
 #define GM_HEADER_BYTES	   4096u
 #define GM_CHUNK_BYTES	   65536u
 #define GM_NONE		   UINT32_MAX	/* no record, no string */
@@ -147,7 +147,7 @@ struct gm_header {
 	uint64_t pid_start_ticks;	/* field 22 of /proc/PID/stat: tells a reused pid apart */
 	uint64_t started_realtime_ns;	/* wall clock of time 0, since 1970 */
 	uint64_t started_monotonic_ns;	/* CLOCK_MONOTONIC at time 0 = the first CUDA event */
-	uint64_t last_event_ns;		/* since time 0 */
+	uint64_t reserved0;
 	uint64_t ended_ns;		/* since time 0; 0 while running */
 	uint32_t end;			/* enum gm_end; GM_END_NONE in a killed process's file */
 	int32_t exit_status;		/* of _exit and exit where known, else -1 */
@@ -159,23 +159,26 @@ struct gm_header {
 	uint32_t tracer_version_string, backend_string, unwinder_string;
 	uint32_t python_string;		/* CPython's version, or the reason why there are no frames */
 	uint32_t job_string;		/* "NAME=value\n": job ids of launchers */
+	uint64_t reserved1[3];
 
-	/* consistency */
-	uint32_t sequence;		/* odd: the counters below and in the tables are being changed */
-	uint32_t reserved0;
+	/* what every event changes or asks: 64 bytes, one cache line */
+	uint64_t last_event_ns;		/* since time 0 */
 	uint64_t serial;		/* of the last allocation recorded */
+	uint64_t events;		/* calls recorded, successful or not */
+	uint64_t event_head;		/* events ever written to the ring; record = head % capacity */
+	uint64_t event_capacity;	/* records of the ring */
+	uint64_t first_mark_serial;	/* `serial` at the program's first mark, 0: no mark. For leaks at exit */
+	uint64_t own_bytes;		/* private memory of the tracker */
+	uint32_t sequence;		/* odd: counters here and in the tables are being changed */
+	uint32_t reserved2;
 
 	/* counters of the tracker itself */
-	uint64_t events;		/* calls recorded, successful or not */
 	uint64_t dropped_records;	/* not stored: file cap, full disk, tables full */
 	uint64_t unknown_frees;		/* CUDA accepted a free of memory that we did not record */
 	uint64_t lost_stacks;		/* the unwinder gave up */
 	uint64_t overhead_ns;		/* estimate: time spent in the tracker (sampled) */
-	uint64_t own_bytes;		/* private memory of the tracker */
 	uint64_t teardown_frees;	/* frees answered "unloading" at the end of the process */
 	uint64_t oom_events;		/* also those that are not kept */
-	uint64_t event_head;		/* events ever written to the ring; record = head % capacity */
-	uint64_t event_capacity;	/* records of the ring */
 	uint64_t passed_calls;		/* calls the tracker let through unrecorded (disabled, in a fork) */
 	uint64_t injected_failures;	/* GPUMEMTRACE_FAIL and GPUMEMTRACE_CAPACITY */
 	uint64_t heap_limit_bytes;	/* cudaLimitMallocHeapSize last set, GM_NO_BYTES if never */
@@ -190,14 +193,14 @@ struct gm_header {
 	uint64_t window_start_ns[GM_WINDOWS];
 	uint32_t window_mark[GM_WINDOWS]; /* the mark that opened it; GM_NONE */
 	uint32_t window_filled;		/* firsts (unmerged windows) in the open window so far */
-	uint32_t reserved1;
-	uint64_t first_mark_serial;	/* `serial` at the program's first mark, 0: no mark. For leaks at exit */
+	uint32_t reserved3;
 	uint32_t marks_dropped;
 	uint32_t devices_seen;		/* bit i: device i was used (first 32) */
 	uint64_t data_offset;		/* of chunk 0; 0: the first 4096-byte page after the directory */
 	uint64_t machine;		/* a number for the host that pid belongs to; 0 unknown */
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
+_Static_assert(offsetof(struct gm_header, last_event_ns) % 64 == 0, "what an event changes is one line");
 
 struct gm_directory_entry {
 	uint32_t table;		/* enum gm_table_id */
@@ -275,8 +278,7 @@ struct gm_site_record {
 	uint64_t live_bytes, live_count;
 	uint64_t freed_bytes, frees;
 	uint64_t bytes_at_peak, epoch;
-	uint8_t window_current, window_merges, window_resets;
-	uint8_t flags;		/* GM_SITE_... */
+	uint8_t window_current, window_merges, window_resets, window_reserved;
 	uint32_t function;	/* GM_TABLE_FUNCTIONS: the one that allocated first */
 
 	uint64_t peak_bytes;
@@ -291,7 +293,8 @@ struct gm_site_record {
 	uint64_t first_serial;		/* of its first allocation */
 	uint32_t failed_frees, retries;	/* frees CUDA refused; retry chains begun here */
 	uint32_t caller_module;		/* innermost module outside CUDA and the shim, GM_NONE */
-	uint32_t reserved[5];
+	uint8_t flags;			/* GM_SITE_... */
+	uint8_t reserved[19];
 	struct gm_window windows[GM_WINDOWS];
 };
 _Static_assert(sizeof(struct gm_site_record) % 64 == 0, "a record starts at a cache line");
@@ -304,14 +307,15 @@ _Static_assert(sizeof(struct gm_site_record) % 64 == 0, "a record starts at a ca
 #define GM_ALLOC_PLUGGABLE 128u /* taken by an allocator that the program gave to PyTorch */
 #define GM_ALLOC_TORCH	    64u	/* taken by PyTorch's allocator: a segment, or a mapping of one */
 
-/* What a free needs to know comes first. */
+/* A free of a block needs the first 32 bytes alone, which lie in one cache line; 96 bytes lie in two. */
 struct gm_alloc_record {
 	uint32_t state;		/* enum gm_state (release) */
 	uint32_t site;
 	uint64_t key;		/* pointer, array or handle: see enum gm_space */
 	uint64_t bytes;		/* asked for */
-	uint64_t physical_bytes; /* what the driver must hold for it (page or 512 B rounding) */
 	uint64_t serial;	/* counts allocations; unique */
+
+	uint64_t physical_bytes; /* what the driver must hold for it (page or 512 B rounding); of a block 0 */
 	uint16_t flags;		/* GM_ALLOC_... */
 	uint8_t space, kind;
 	int16_t device;
@@ -326,7 +330,9 @@ struct gm_alloc_record {
 	uint32_t mappings;	/* of a handle: mappings, tiles and multicast bindings that hold it */
 	uint32_t context;	/* GM_TABLE_CONTEXTS: the one it goes with; GM_NONE */
 	uint32_t ipc;		/* of an exported or imported one: its IPC handle's number, 0 none */
+	uint64_t reserved1;
 };
+_Static_assert(sizeof(struct gm_alloc_record) == 96, "a record lies in two cache lines");
 
 struct gm_device_record {
 	uint32_t used;		/* 1: a context or an allocation was seen on it (release) */
@@ -340,17 +346,22 @@ struct gm_device_record {
 	uint32_t pci_domain, pci_bus, pci_device;
 };
 
-/* Totals of a level on a device. Driver level: the owned device kinds; device GM_HOST: pinned. */
+/* Totals of a level on a device. Driver level: the owned device kinds; device GM_HOST: pinned. A block
+ * changes the first 64 bytes alone. */
 struct gm_level_record {
+	uint64_t current_bytes, current_count;
+	uint64_t peak_bytes;
+	uint64_t epoch;			/* raised whenever the total reaches or exceeds its peak */
+	uint64_t allocated_bytes, freed_bytes, allocations, frees;
+
+	uint64_t peak_at_ns;
+	uint64_t physical_bytes, physical_peak_bytes; /* of the driver level */
+	uint64_t failures;
 	int16_t device;
 	uint8_t level;
-	uint8_t reserved[5];
-	uint64_t current_bytes, current_count;
-	uint64_t peak_bytes, peak_at_ns;
-	uint64_t epoch;			/* raised whenever the total reaches or exceeds its peak */
-	uint64_t physical_bytes, physical_peak_bytes;
-	uint64_t allocated_bytes, freed_bytes, allocations, frees, failures;
+	uint8_t reserved[29];
 };
+_Static_assert(sizeof(struct gm_level_record) == 128, "a record is two cache lines");
 
 struct gm_usage_record {
 	int16_t device;			/* GM_HOST for host kinds */
@@ -587,17 +598,19 @@ struct gm_retry_record {
 
 enum gm_torch_allocator { GM_TORCH_NATIVE, GM_TORCH_EXPANDABLE, GM_TORCH_ASYNC, GM_TORCH_PLUGGABLE };
 
+/* A block changes the first 64 bytes alone. */
 struct gm_torch_record {
 	int16_t device;
 	uint8_t allocator;	/* enum gm_torch_allocator; of a pluggable one only the reserve is known */
 	uint8_t reserved[5];
 	uint64_t allocated_bytes, allocated_peak_bytes;
-	uint64_t reserved_bytes, reserved_peak_bytes;
+	uint64_t reserved_bytes;
 	uint64_t allocations, frees;
 	uint64_t allocated_total_bytes, freed_total_bytes;
+
+	uint64_t reserved_peak_bytes;
 	uint64_t reserved_total_bytes, released_total_bytes;
 	uint64_t alloc_retries, ooms;
-	uint64_t hook_allocated_bytes, hook_reserved_bytes; /* as PyTorch itself passed them, latest */
 	uint64_t mismatches;	/* times that ours and PyTorch's own totals differed */
 	uint64_t releases;	/* segments and mappings given back to the driver */
 	uint64_t rounds;	/* times that memory was taken again after some was given back */
@@ -605,8 +618,9 @@ struct gm_torch_record {
 	uint64_t release_weight; /* bytes by which release_stack leads all others together */
 	uint32_t release_stack;	/* gave back more than half of what was, if any one did; GM_NONE */
 	uint8_t releasing;	/* 1: given back since memory was last taken */
-	uint8_t reserved1[3];
+	uint8_t reserved1[35];
 };
+_Static_assert(sizeof(struct gm_torch_record) == 192, "a record starts at a cache line");
 
 /* Where memory is reserved beyond what is used. */
 enum gm_holes_level { GM_HOLES_TORCH, GM_HOLES_POOL, GM_HOLES_SLAB, GM_HOLES_LEVELS };

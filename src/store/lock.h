@@ -5,6 +5,7 @@
 #ifndef GM_STORE_LOCK_H
 #define GM_STORE_LOCK_H
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,18 +31,34 @@ static inline bool gm_lock_try(struct gm_lock *lock)
 					   __ATOMIC_RELAXED);
 }
 
-static inline void gm_lock_acquire(struct gm_lock *lock)
+/* Apart from the rest, and rarely called: errno stays as it was. */
+static __attribute__((noinline, cold, unused)) void gm_lock_wait(struct gm_lock *lock)
 {
-	if (gm_lock_try(lock))
-		return;
+	int saved = errno;
+
 	while (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) != 0)
 		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+	errno = saved;
+}
+
+static __attribute__((noinline, cold, unused)) void gm_lock_wake(struct gm_lock *lock)
+{
+	int saved = errno;
+
+	syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	errno = saved;
+}
+
+static inline void gm_lock_acquire(struct gm_lock *lock)
+{
+	if (__builtin_expect(!gm_lock_try(lock), 0))
+		gm_lock_wait(lock);
 }
 
 static inline void gm_lock_release(struct gm_lock *lock)
 {
-	if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2)
-		syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	if (__builtin_expect(__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2, 0))
+		gm_lock_wake(lock);
 }
 
 #endif

@@ -132,6 +132,13 @@ static const char *header_fault(const struct gm_header *header)
 			 header->format_version, GM_FORMAT_VERSION);
 		return text;
 	}
+	if (header->format_version < GM_FORMAT_OLDEST) {
+		snprintf(text, sizeof(text),
+			 "has format version %u and this gpumem-report reads from %u on; use the "
+			 "gpumem-report of the gpumemtrace that wrote it",
+			 header->format_version, GM_FORMAT_OLDEST);
+		return text;
+	}
 	if (header->header_bytes < 512 || header->header_bytes > (1u << 20) ||
 	    header->chunk_bytes < 4096 || header->chunk_bytes > (16u << 20) ||
 	    header->directory_offset < header->header_bytes ||
@@ -181,7 +188,7 @@ static int copy_file(struct gm_reader *reader, int fd, uint64_t file_bytes)
 		if (got < 0)
 			return (int)got;
 		reader->size = (uint64_t)got;
-		if (reader->size < offsetof(struct gm_header, events))
+		if (reader->size < offsetof(struct gm_header, dropped_records))
 			return -ENODATA;
 		memset(&after, 0, sizeof(after));
 		got = read_fully(fd, &after, sizeof(after), 0);
@@ -496,7 +503,7 @@ struct gm_reader *gm_reader_open(const char *path, char *error, size_t error_byt
 		return NULL;
 	}
 	fault = head < 0 ? strerror((int)-head) : header_fault(&reader->header);
-	if (!fault && head < (int64_t)offsetof(struct gm_header, events))
+	if (!fault && head < (int64_t)offsetof(struct gm_header, dropped_records))
 		fault = "is cut short within its header; nothing in it can be read";
 	if (head == 0)
 		fault = "is empty";

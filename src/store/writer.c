@@ -448,20 +448,27 @@ static void count_dropped(void)
 		__atomic_fetch_add(&gm_file->dropped_records, 1, __ATOMIC_RELAXED);
 }
 
-static bool make_room(enum gm_table_id id, uint64_t end)
+static __attribute__((noinline)) bool grow_to(enum gm_table_id id, uint64_t end)
 {
 	struct table *table = &store.tables[id];
+	int saved = errno;
 	bool fits = true;
 
-	if (end <= (uint64_t)table->chunk_count * table->per_chunk)
-		return true;
 	gm_lock_acquire(&store.lock);
 	while (fits && end > (uint64_t)table->chunk_count * table->per_chunk)
 		fits = add_chunk(id);
 	gm_lock_release(&store.lock);
 	if (!fits)
 		count_dropped();
+	errno = saved;
 	return fits;
+}
+
+static bool make_room(enum gm_table_id id, uint64_t end)
+{
+	const struct table *table = &store.tables[id];
+
+	return end <= (uint64_t)table->chunk_count * table->per_chunk || grow_to(id, end);
 }
 
 int gm_store_try_room(enum gm_table_id id)
@@ -520,6 +527,15 @@ void *gm_store_record(enum gm_table_id id, uint32_t index)
 	else
 		chunk = __atomic_load_n(&table->chunks[number], __ATOMIC_ACQUIRE);
 	return chunk ? record_in(table, chunk, number, index) : NULL;
+}
+
+uint32_t gm_store_number(enum gm_table_id id, const void *record)
+{
+	const struct table *table = &store.tables[id];
+	uint64_t offset = (uint64_t)((const char *)record - store.backing.base) - store.data_offset;
+	uint32_t ordinal = store.directory[offset / GM_CHUNK_BYTES].ordinal;
+
+	return ordinal * table->per_chunk + (uint32_t)(offset % GM_CHUNK_BYTES) / table->record_bytes;
 }
 
 /* `bytes`, less the start of a UTF-8 character that would be cut in two. */

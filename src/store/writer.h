@@ -52,7 +52,7 @@ void gm_store_in_child(void);
  * Room for `count` consecutive records at the end of a table; `*index` gets the first one's number.
  * Returns the first record's address (zeroed), or NULL when the file is full (counted as dropped).
  * Records are invisible to readers until gm_store_publish. With count > 1 the records are consecutive
- * in number but not always in memory: address each through gm_store_record. Not thread-safe per table:
+ * in number but not always in memory: address each through gm_store_record. errno stays. Not thread-safe per table:
  * the caller holds the lock that guards the table.
  */
 void *gm_store_append(enum gm_table_id table, uint32_t count, uint32_t *index);
@@ -66,6 +66,25 @@ int gm_store_try_room(enum gm_table_id table);
 
 /* Makes everything appended to the table so far visible (release). */
 void gm_store_publish(enum gm_table_id table);
+
+/*
+ * A record's spot in the file instead of its number, for tables whose records are multiples of these
+ * bytes: the way there is one addition, through no table of chunks. gm_store_number leads back.
+ */
+#define GM_SPOT_BYTES 32u
+
+static inline uint32_t gm_store_spot(const void *record)
+{
+	return (uint32_t)((uint64_t)((const char *)record - (const char *)gm_file) / GM_SPOT_BYTES);
+}
+
+static inline void *gm_store_at(uint32_t spot)
+{
+	return (char *)gm_file + (uint64_t)spot * GM_SPOT_BYTES;
+}
+
+/* The number of a record of a table. Any thread, no lock. */
+uint32_t gm_store_number(enum gm_table_id table, const void *record);
 
 /* Address of an existing record; NULL for GM_NONE or out of range. Any thread, no lock. */
 void *gm_store_record(enum gm_table_id table, uint32_t index);

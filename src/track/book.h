@@ -11,25 +11,34 @@
 
 /* ---- sites ---- */
 
-/* The site that a stack was last met at, plus 1: mostly the only one it has. */
+/* The site that a stack was last met at: mostly the only one it has. */
+struct gm_latest_site {
+	uint32_t number; /* + 1; 0: none */
+	uint32_t spot;	 /* gm_store_spot */
+};
+
 struct gm_latest_sites {
-	uint32_t *site;
+	struct gm_latest_site *site;
+	struct gm_latest_site stackless; /* the same, where stacks are off */
 	uint32_t room;
-	uint32_t stackless; /* the same, where stacks are off */
 };
 extern struct gm_latest_sites gm_latest_sites __attribute__((visibility("hidden")));
+
+static inline struct gm_latest_site gm_site_latest(uint32_t stack)
+{
+	return stack < gm_latest_sites.room ? gm_latest_sites.site[stack] : gm_latest_sites.stackless;
+}
 
 /* The site of an event, NULL if that needs a search. */
 static inline struct gm_site_record *gm_site_known(const struct gm_event *event, uint32_t *number)
 {
+	struct gm_latest_site known = gm_site_latest(event->stack);
 	struct gm_site_record *site;
-	uint32_t known = event->stack < gm_latest_sites.room ? gm_latest_sites.site[event->stack]
-							      : gm_latest_sites.stackless;
 
-	if (!known)
+	if (!known.number)
 		return NULL;
-	*number = known - 1;
-	site = gm_store_record(GM_TABLE_SITES, *number);
+	*number = known.number - 1;
+	site = gm_store_at(known.spot);
 	if (site->stack != event->stack || site->kind != event->kind || site->level != event->level ||
 	    site->device != event->device ||
 	    (event->stack == GM_NONE && site->function != event->function))
@@ -58,37 +67,38 @@ static inline void gm_site_note(struct gm_site_record *site)
 		window->max_bytes = site->live_bytes;
 }
 
-static inline void gm_site_add(struct gm_site_record *site, const struct gm_alloc_record *alloc,
+static inline void gm_site_add(struct gm_site_record *site, uint64_t bytes, uint64_t serial,
 			       const struct gm_level_record *level)
 {
 	gm_site_settle(site, level);
 	gm_site_windows(site);
-	site->live_bytes += alloc->bytes;
+	site->live_bytes += bytes;
 	site->live_count++;
-	site->allocated_bytes += alloc->bytes;
-	if (!site->allocations++)
-		site->first_serial = alloc->serial;
+	site->allocated_bytes += bytes;
+	if (__builtin_expect(!site->allocations++, 0))
+		site->first_serial = serial;
 	site->last_ns = gm_track.now_ns;
 	if (site->live_bytes > site->peak_bytes)
 		site->peak_bytes = site->live_bytes;
-	if (alloc->bytes < site->min_alloc_bytes)
-		site->min_alloc_bytes = alloc->bytes;
-	if (alloc->bytes > site->max_alloc_bytes)
-		site->max_alloc_bytes = alloc->bytes;
+	if (bytes < site->min_alloc_bytes)
+		site->min_alloc_bytes = bytes;
+	if (bytes > site->max_alloc_bytes)
+		site->max_alloc_bytes = bytes;
 	gm_site_note(site);
 }
 
-static inline void gm_site_remove(struct gm_site_record *site, const struct gm_alloc_record *alloc,
+/* `stray`: it has GM_ALLOC_BEFORE_MARK. */
+static inline void gm_site_remove(struct gm_site_record *site, uint64_t bytes, bool stray,
 				  const struct gm_level_record *level)
 {
 	gm_site_settle(site, level);
 	gm_site_windows(site);
-	site->live_bytes -= alloc->bytes;
+	site->live_bytes -= bytes;
 	site->live_count--;
-	site->freed_bytes += alloc->bytes;
+	site->freed_bytes += bytes;
 	site->frees++;
-	if (alloc->flags & GM_ALLOC_BEFORE_MARK) {
-		site->stray_bytes -= alloc->bytes;
+	if (__builtin_expect(stray, 0)) {
+		site->stray_bytes -= bytes;
 		site->stray_count--;
 	}
 	gm_site_note(site);
@@ -96,16 +106,12 @@ static inline void gm_site_remove(struct gm_site_record *site, const struct gm_a
 
 /* ---- levels ---- */
 
-static inline void gm_level_add(struct gm_level_record *level, uint64_t bytes, int64_t physical_bytes,
-				struct gm_site_record *site)
+static inline void gm_level_add(struct gm_level_record *level, uint64_t bytes, struct gm_site_record *site)
 {
 	level->current_bytes += bytes;
 	level->current_count++;
-	level->physical_bytes += (uint64_t)physical_bytes;
 	level->allocated_bytes += bytes;
 	level->allocations++;
-	if (level->physical_bytes > level->physical_peak_bytes)
-		level->physical_peak_bytes = level->physical_bytes;
 	if (level->current_bytes >= level->peak_bytes) {
 		if (level->current_bytes > level->peak_bytes)
 			level->peak_at_ns = gm_track.now_ns;
@@ -116,12 +122,10 @@ static inline void gm_level_add(struct gm_level_record *level, uint64_t bytes, i
 		site->level_max_bytes = level->current_bytes;
 }
 
-/* `physical_bytes` is negative. */
-static inline void gm_level_remove(struct gm_level_record *level, uint64_t bytes, int64_t physical_bytes)
+static inline void gm_level_remove(struct gm_level_record *level, uint64_t bytes)
 {
 	level->current_bytes -= bytes;
 	level->current_count--;
-	level->physical_bytes += (uint64_t)physical_bytes;
 	level->freed_bytes += bytes;
 	level->frees++;
 }
@@ -131,7 +135,7 @@ static inline void gm_book(const struct gm_alloc_record *alloc, struct gm_site_r
 {
 	struct gm_level_record *level = gm_level(alloc->device, alloc->level);
 
-	gm_site_add(site, alloc, level);
+	gm_site_add(site, alloc->bytes, alloc->serial, level);
 	gm_levels_add(alloc, site, level);
 }
 
@@ -139,20 +143,23 @@ static inline void gm_book(const struct gm_alloc_record *alloc, struct gm_site_r
 
 struct gm_live {
 	struct gm_index index;
-	uint32_t empty; /* records to use again, linked through `site` */
+	uint32_t empty; /* spots of records to use again, linked through `site` */
 };
 extern struct gm_live gm_live __attribute__((visibility("hidden")));
 
 /* The state is written last and alone makes the record count, so a process killed half-way through
  * leaves a record that is either whole or not there. */
 static inline void gm_live_fill(struct gm_alloc_record *record, const struct gm_event *event,
-				uint32_t site)
+				uint32_t site, uint32_t thread)
 {
 	record->site = site;
 	record->key = event->key;
 	record->bytes = event->bytes;
-	record->physical_bytes = gm_physical_share(event->kind, event->layout_bytes ? event->layout_bytes
-								      : event->bytes);
+	/* a block lies in what the driver holds for another record */
+	record->physical_bytes =
+		event->level == GM_LEVEL_DRIVER
+			? gm_physical_share(event->kind, event->layout_bytes ? event->layout_bytes : event->bytes)
+			: 0;
 	record->time_ns = gm_track.now_ns;
 	record->stream = event->stream;
 	record->serial = ++gm_file->serial;
@@ -161,7 +168,7 @@ static inline void gm_live_fill(struct gm_alloc_record *record, const struct gm_
 	record->mappings = 0;
 	record->context = event->context - 1; /* 0, unknown, becomes GM_NONE */
 	record->ipc = event->ipc;
-	record->thread = gm_calling_thread();
+	record->thread = thread;
 	record->flags = event->flags;
 	record->space = event->space;
 	record->kind = event->kind;
@@ -170,11 +177,11 @@ static inline void gm_live_fill(struct gm_alloc_record *record, const struct gm_
 	__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
 }
 
-static inline void gm_live_put(struct gm_alloc_record *record, uint32_t number)
+static inline void gm_live_put(struct gm_alloc_record *record)
 {
 	__atomic_store_n(&record->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
 	record->site = gm_live.empty;
-	gm_live.empty = number;
+	gm_live.empty = gm_store_spot(record);
 }
 
 /* ---- the ring of the last events ---- */
@@ -193,6 +200,9 @@ static inline bool gm_ring_steady(void)
 {
 	return gm_ring.left && gm_file->event_head >= GM_RING_RECORDS;
 }
+
+/* Finds the next event's place where none is known: false without a ring. */
+bool gm_history_turn(void);
 
 static inline struct gm_event_record *gm_ring_take(void)
 {

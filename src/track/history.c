@@ -18,7 +18,7 @@ void gm_history_start(bool on)
 }
 
 /* Finds the place of the next event; in the first round there is but one at a time. */
-static __attribute__((noinline)) bool find_place(void)
+__attribute__((noinline)) bool gm_history_turn(void)
 {
 	uint32_t number = (uint32_t)(gm_file->event_head % GM_RING_RECORDS);
 
@@ -51,7 +51,7 @@ static __attribute__((noinline)) void tell_slowly(enum gm_event_op op, const str
 		gm_history_fill(&call, op, event, serial, site, gm_calling_thread());
 		gm_journal_call(&call);
 	}
-	if (!gm_ring.left && !find_place())
+	if (!gm_ring.left && !gm_history_turn())
 		return;
 	gm_ring.left--;
 	gm_history_fill(gm_ring.next++, op, event, serial, site, gm_calling_thread());

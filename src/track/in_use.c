@@ -42,6 +42,14 @@ void gm_in_use_raise(int device)
 		*peak = now;
 }
 
+uint64_t gm_in_use_room(int device)
+{
+	uint64_t besides = in_use_now(device) - level_bytes(device, GM_LEVEL_TORCH);
+	uint64_t peak = in_use.peak_bytes[gm_slot(device)];
+
+	return peak > besides ? peak - besides : 0;
+}
+
 void gm_in_use_reset(void)
 {
 	memset(&in_use, 0, sizeof(in_use));
@@ -65,5 +73,6 @@ void gm_track_reset_peak(int device)
 		return;
 	gm_lock_acquire(&gm_track.lock);
 	in_use.peak_bytes[gm_slot(device)] = in_use_now(device);
+	gm_track.blocks_ready = 0;
 	gm_lock_release(&gm_track.lock);
 }

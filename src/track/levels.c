@@ -64,10 +64,19 @@ static void usage_add(const struct gm_alloc_record *alloc)
 		usage->peak_bytes = usage->current_bytes;
 }
 
+static void physical_change(struct gm_level_record *level, int64_t change)
+{
+	level->physical_bytes += (uint64_t)change;
+	if (level->physical_bytes > level->physical_peak_bytes)
+		level->physical_peak_bytes = level->physical_bytes;
+}
+
 static void level_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
 		      struct gm_level_record *level)
 {
-	gm_level_add(level, alloc->bytes, gm_physical_add(alloc), site);
+	gm_level_add(level, alloc->bytes, site);
+	if (alloc->level == GM_LEVEL_DRIVER)
+		physical_change(level, gm_physical_add(alloc));
 	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);
 }
 
@@ -75,11 +84,8 @@ void gm_levels_physical(int device, int64_t change)
 {
 	struct gm_level_record *level = gm_level(device, GM_LEVEL_DRIVER);
 
-	if (!level)
-		return;
-	level->physical_bytes += (uint64_t)change;
-	if (level->physical_bytes > level->physical_peak_bytes)
-		level->physical_peak_bytes = level->physical_bytes;
+	if (level)
+		physical_change(level, change);
 }
 
 void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
@@ -111,7 +117,9 @@ void gm_levels_remove(const struct gm_alloc_record *alloc, struct gm_level_recor
 		usage_remove(alloc);
 	if (!level || !in_level(alloc))
 		return;
-	gm_level_remove(level, alloc->bytes, gm_physical_remove(alloc));
+	gm_level_remove(level, alloc->bytes);
+	if (alloc->level == GM_LEVEL_DRIVER)
+		physical_change(level, gm_physical_remove(alloc));
 	if (alloc->kind == GM_KIND_ASYNC || alloc->kind == GM_KIND_GRAPH)
 		gm_pool_remove(alloc);
 	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);

@@ -24,24 +24,26 @@ void gm_live_reset(void)
 struct gm_alloc_record *gm_live_find(unsigned space, uint64_t key, uint32_t *number)
 {
 	const struct gm_index_slot *slot = gm_index_find(&gm_live.index, space, key);
+	struct gm_alloc_record *record;
 
 	if (!slot)
 		return NULL;
-	*number = gm_index_number(slot);
-	return gm_store_record(GM_TABLE_ALLOCS, *number);
+	record = gm_store_at(gm_index_number(slot));
+	*number = gm_store_number(GM_TABLE_ALLOCS, record);
+	return record;
 }
 
-static struct gm_alloc_record *take_record(uint32_t *number)
+static struct gm_alloc_record *take_record(void)
 {
 	struct gm_alloc_record *record;
+	uint32_t number;
 
 	if (__builtin_expect(gm_live.empty == GM_NONE, 0)) {
-		record = gm_store_append(GM_TABLE_ALLOCS, 1, number);
+		record = gm_store_append(GM_TABLE_ALLOCS, 1, &number);
 		gm_store_publish(GM_TABLE_ALLOCS); /* zeroed: not in use yet */
 		return record;
 	}
-	*number = gm_live.empty;
-	record = gm_store_record(GM_TABLE_ALLOCS, gm_live.empty);
+	record = gm_store_at(gm_live.empty);
 	gm_live.empty = record->site;
 	return record;
 }
@@ -52,31 +54,35 @@ uint32_t gm_ask_thread_id(void)
 	return gm_thread_id;
 }
 
-bool gm_live_index(struct gm_alloc_record *record, uint32_t number)
+/* Of a block the site's spot too: its end comes straight to it (blocks.c). */
+bool gm_live_index(struct gm_alloc_record *record)
 {
-	return gm_index_add(&gm_live.index, &gm_track.arena, record->space, record->key, number, record->site);
+	const struct gm_site_record *site =
+		record->space == GM_SPACE_TORCH ? gm_store_record(GM_TABLE_SITES, record->site) : NULL;
+
+	return gm_index_add(&gm_live.index, &gm_track.arena, record->space, record->key,
+			    gm_store_spot(record), site ? gm_store_spot(site) : 0);
 }
 
-void gm_live_unindex(struct gm_alloc_record *record, uint32_t number)
+void gm_live_unindex(struct gm_alloc_record *record)
 {
-	gm_index_remove(&gm_live.index, record->space, record->key, number);
+	gm_index_remove(&gm_live.index, record->space, record->key, gm_store_spot(record));
 }
 
 struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
 {
-	uint32_t number;
-	struct gm_alloc_record *record = take_record(&number);
+	struct gm_alloc_record *record = take_record();
 
 	if (!record)
 		return NULL;
-	gm_live_fill(record, event, site);
-	if (!gm_live_index(record, number)) {
+	gm_live_fill(record, event, site, gm_calling_thread());
+	if (!gm_live_index(record)) {
 		gm_file->dropped_records++;
-		gm_live_put(record, number);
+		gm_live_put(record);
 		return NULL;
 	}
 	if (gm_journal_on)
-		gm_journal_add(record, number);
+		gm_journal_add(record, gm_store_number(GM_TABLE_ALLOCS, record));
 	return record;
 }
 
@@ -84,8 +90,8 @@ void gm_live_drop(struct gm_alloc_record *record, uint32_t number)
 {
 	if (gm_journal_on)
 		gm_journal_drop(number, gm_track.now_ns, gm_calling_thread());
-	gm_live_unindex(record, number);
-	gm_live_put(record, number);
+	gm_live_unindex(record);
+	gm_live_put(record);
 }
 
 void gm_live_end(struct gm_alloc_record *record, uint32_t number)
@@ -94,7 +100,7 @@ void gm_live_end(struct gm_alloc_record *record, uint32_t number)
 	struct gm_level_record *level = gm_level(record->device, record->level);
 
 	if (site)
-		gm_site_remove(site, record, level);
+		gm_site_remove(site, record->bytes, record->flags & GM_ALLOC_BEFORE_MARK, level);
 	gm_levels_remove(record, level);
 	if (record->flags & (GM_ALLOC_TORCH | GM_ALLOC_PLUGGABLE))
 		gm_torch_remove(record);

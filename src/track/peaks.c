@@ -29,31 +29,36 @@ struct gm_peak_record *gm_make_peak(int device, enum gm_holes_level level)
 	return record;
 }
 
-/* NULL when the runs, or the file, are full. */
-static struct gm_peak_block_record *next_record(struct gm_peak *peak)
+/* A run's records lie in one chunk. False when the runs, or the file, are full. */
+static __attribute__((noinline)) bool begin_run(struct gm_peak *peak)
 {
-	uint32_t run = peak->freed / GM_PEAK_RUN;
+	uint32_t run = peak->begun;
 
-	if (run == GM_PEAK_RUNS)
-		return NULL;
+	if (peak->record->lost || run == GM_PEAK_RUNS)
+		return false;
 	if (run == peak->runs) {
 		if (!gm_store_append(GM_TABLE_PEAK_BLOCKS, GM_PEAK_RUN, &peak->first[run]))
-			return NULL;
+			return false;
 		gm_store_publish(GM_TABLE_PEAK_BLOCKS);
 		peak->runs++;
 	}
-	return gm_store_record(GM_TABLE_PEAK_BLOCKS, peak->first[run] + peak->freed++ % GM_PEAK_RUN);
+	peak->next = gm_store_record(GM_TABLE_PEAK_BLOCKS, peak->first[run]);
+	peak->left = GM_PEAK_RUN;
+	peak->begun++;
+	return true;
 }
 
 /* The peak's number is taken off first and put on last: a record of a peak is whole. */
 void gm_peak_keep(struct gm_peak *peak, enum gm_holes_level level, const struct gm_alloc_record *alloc)
 {
-	struct gm_peak_block_record *record = peak->record->lost ? NULL : next_record(peak);
+	struct gm_peak_block_record *record;
 
-	if (!record) {
+	if (!peak->left && !begin_run(peak)) {
 		peak->record->lost = 1;
 		return;
 	}
+	peak->left--;
+	record = peak->next++;
 	__atomic_store_n(&record->peak_serial, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	record->address = alloc->key;

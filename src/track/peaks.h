@@ -15,10 +15,12 @@
 #define GM_PEAK_RUNS 64u
 
 struct gm_peak {
-	struct gm_peak_record *record;
 	uint64_t serial;	    /* as in the record; 0: no peak yet */
-	uint32_t freed;		    /* kept of this peak */
+	struct gm_peak_block_record *next; /* where the next freed is kept, and how many follow it in its run */
+	uint32_t left;
+	uint32_t begun;		    /* runs of this peak */
 	uint32_t runs;		    /* taken */
+	struct gm_peak_record *record;
 	uint32_t first[GM_PEAK_RUNS]; /* records of the runs, used again at each peak */
 };
 extern struct gm_peak gm_peaks[GM_SLOTS][GM_HOLES_LEVELS] __attribute__((visibility("hidden")));
@@ -26,7 +28,7 @@ extern struct gm_peak gm_peaks[GM_SLOTS][GM_HOLES_LEVELS] __attribute__((visibil
 /* The level's record of a device; NULL when the file is full. */
 struct gm_peak_record *gm_make_peak(int device, enum gm_holes_level level);
 
-/* Keeps what is freed. */
+/* Keeps what is freed, while its record is whole. */
 void gm_peak_keep(struct gm_peak *peak, enum gm_holes_level level, const struct gm_alloc_record *alloc);
 
 void gm_peaks_reset(void);
@@ -50,7 +52,7 @@ static inline void gm_peak_reach(int device, enum gm_holes_level level, uint64_t
 	record->time_ns = gm_track.now_ns;
 	record->lost = 0;
 	record->serial = peak->serial = gm_file->serial;
-	peak->freed = 0;
+	peak->left = peak->begun = 0;
 }
 
 /* The same if it is the highest. */

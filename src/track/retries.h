@@ -141,8 +141,6 @@ static inline void gm_torch_block_end(struct gm_torch_record *record, uint64_t b
 /* Ours and PyTorch's own totals after a block came or went. */
 static inline void gm_torch_compare(struct gm_torch_record *record, const struct gm_torch_totals *totals)
 {
-	record->hook_allocated_bytes = totals->allocated_bytes;
-	record->hook_reserved_bytes = totals->reserved_bytes;
 	if (record->allocated_bytes != totals->allocated_bytes ||
 	    record->reserved_bytes != totals->reserved_bytes)
 		record->mismatches++;

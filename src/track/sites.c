@@ -88,7 +88,8 @@ static uint32_t find_or_make(const struct gm_event *event)
 /* Room for a stack's number; without memory for it the hash table has to do. */
 static bool make_room(uint32_t stack)
 {
-	uint32_t room = gm_latest_sites.room ? gm_latest_sites.room : FIRST_ROOM, *larger;
+	uint32_t room = gm_latest_sites.room ? gm_latest_sites.room : FIRST_ROOM;
+	struct gm_latest_site *larger;
 
 	while (room <= stack && room < MOST_ROOM)
 		room *= 2;
@@ -109,13 +110,15 @@ static bool make_room(uint32_t stack)
 static __attribute__((noinline)) uint32_t look_up(const struct gm_event *event)
 {
 	uint32_t number = find_or_make(event);
+	struct gm_latest_site found = {.number = number + 1};
 
 	if (number == GM_NONE)
 		return number;
+	found.spot = gm_store_spot(gm_store_record(GM_TABLE_SITES, number));
 	if (event->stack == GM_NONE)
-		gm_latest_sites.stackless = number + 1;
+		gm_latest_sites.stackless = found;
 	else if (event->stack < gm_latest_sites.room || make_room(event->stack))
-		gm_latest_sites.site[event->stack] = number + 1;
+		gm_latest_sites.site[event->stack] = found;
 	return number;
 }
 

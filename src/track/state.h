@@ -10,7 +10,10 @@
 #include "store/layout.h"
 #include "store/lock.h"
 #include "store/writer.h"
+#include "track/clock.h"
 #include "track/event.h"
+
+#include <string.h>
 
 #define GM_DEVICES 64 /* device ordinals beyond are counted with the last */
 #define GM_SLOTS (GM_DEVICES + 1) /* slot 0 is the host */
@@ -20,15 +23,27 @@
  * stack is taken, no CUDA call made, nothing waited for under it.
  */
 struct gm_track {
+	/* what every event needs, in one cache line */
 	struct gm_lock lock;
+	uint8_t window[4];	/* the open one and how it came about, as a site has it from window_current on */
 	uint64_t now_ns;	/* time of the event in hand */
 	uint64_t window_end_ns; /* when the next window is due, UINT64_MAX: at a mark */
+	uint64_t blocks_ready;	/* bit i: gm_block_books of slot i + 1 say how things are (blocks.c) */
+	struct gm_clock clock;
+	uint64_t started_ns;	/* on that clock */
+
 	struct gm_level_record *levels[GM_SLOTS][GM_LEVELS];
 	struct gm_usage_record *usage[GM_SLOTS][GM_KINDS];
 	struct gm_arena arena;	/* uthash's memory, the live table's index and the history of frees */
-};
+} __attribute__((aligned(64)));
 
 extern struct gm_track gm_track __attribute__((visibility("hidden")));
+
+/* Private memory: what a killed process had is in its file too. At the first event and at every so many. */
+#define GM_COUNTED 64u
+void gm_count_own_bytes(void);
+
+void gm_windows_open(void); /* windows.c: the next is due */
 
 /* Takes the lock, reads the clock, advances the window, makes the file's sequence odd. */
 void gm_track_enter(void);
@@ -38,6 +53,33 @@ void gm_track_leave(void);
 /* The counters are settled for now, the lock stays held; and going on. */
 void gm_track_pause(void);
 void gm_track_unpause(void);
+
+static inline void gm_windows_advance(void)
+{
+	if (__builtin_expect(gm_track.now_ns >= gm_track.window_end_ns, 0))
+		gm_windows_open();
+}
+
+/* The parts of both, the lock apart: for the events that are the most (blocks.c). */
+static inline void gm_track_entered(void)
+{
+	uint64_t now_ns = gm_clock_ns(&gm_track.clock) - gm_track.started_ns;
+
+	if (now_ns > gm_track.now_ns)
+		gm_track.now_ns = now_ns;
+	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	gm_windows_advance();
+}
+
+static inline void gm_track_leaving(void)
+{
+	if (__builtin_expect(gm_file->events % GM_COUNTED == 1, 0))
+		gm_count_own_bytes();
+	gm_file->last_event_ns = gm_track.now_ns;
+	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELEASE);
+	gm_lock_release(&gm_track.lock);
+}
 
 /* Kinds whose bytes belong to the process: in totals and leaks. */
 static inline bool gm_kind_owned(unsigned kind)
@@ -82,21 +124,12 @@ void gm_levels_failed(int device, unsigned level, unsigned kind);
 
 /* windows.c: which window is open now; a site's windows brought up to it. */
 void gm_windows_start(void);
-void gm_windows_open(void); /* the next is due */
 void gm_windows_mark(void);
 void gm_site_windows_follow(struct gm_site_record *site);
 
-static inline void gm_windows_advance(void)
-{
-	if (__builtin_expect(gm_track.now_ns >= gm_track.window_end_ns, 0))
-		gm_windows_open();
-}
-
 static inline void gm_site_windows(struct gm_site_record *site)
 {
-	if (__builtin_expect(site->window_current != gm_file->window_current ||
-			     site->window_merges != gm_file->window_merges ||
-			     site->window_resets != gm_file->window_resets, 0))
+	if (__builtin_expect(memcmp(&site->window_current, gm_track.window, sizeof(gm_track.window)), 0))
 		gm_site_windows_follow(site);
 }
 
@@ -151,8 +184,8 @@ struct gm_alloc_record *gm_live_containing(uint64_t address);
 /* Calls for each live record; stops when it returns false. */
 void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t number, void *), void *data);
 /* Into and out of the index alone; the record stays. */
-bool gm_live_index(struct gm_alloc_record *record, uint32_t number);
-void gm_live_unindex(struct gm_alloc_record *record, uint32_t number);
+bool gm_live_index(struct gm_alloc_record *record);
+void gm_live_unindex(struct gm_alloc_record *record);
 void gm_live_reset(void);
 extern __thread uint32_t gm_thread_id
 	__attribute__((tls_model("initial-exec"), visibility("hidden"))); /* 0: not asked yet */
@@ -210,8 +243,10 @@ int64_t gm_cost_bytes(int device, enum gm_cost cost);
 /* levels.c: physical bytes that belong to no single allocation (a pool's reserve). */
 void gm_levels_physical(int device, int64_t change);
 
-/* in_use.c: after an allocation; what was in use may be a new peak. */
+/* in_use.c: after an allocation; what was in use may be a new peak. With how many bytes of PyTorch's
+ * blocks it would be that again, as long as the rest of the device's books stays as it is. */
 void gm_in_use_raise(int device);
+uint64_t gm_in_use_room(int device);
 void gm_in_use_reset(void);
 
 /* history.c: the ring of the last events, and the journal of them all where one is kept. A free is told

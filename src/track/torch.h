@@ -22,17 +22,23 @@ struct gm_torch_totals {
 	uint64_t allocated_bytes, reserved_bytes;
 };
 
+/* The stack of a block's allocation and the innermost module outside CUDA and the shim; GM_NONE. */
+struct gm_origin {
+	uint32_t stack, module;
+};
+
 /*
- * PyTorch tells of a block, `alloc` or given back: has what is kept of it on its way into the cache,
- * while a stack is taken. Changes nothing.
+ * PyTorch is about to tell of a block that it handed out: has what will be kept of it on its way into
+ * the cache, while a stack is taken. Changes nothing.
  */
-void gm_track_block_prefetch(uint64_t block, int device, bool alloc);
+void gm_track_block_prefetch(uint64_t block, int device);
 
-/* PyTorch handed out a block: event->key, bytes, device, stack. Closes the thread's retry chain. */
-void gm_track_block(const struct gm_event *event, const struct gm_torch_totals *totals);
+/* PyTorch handed out a block, at that address. Closes the thread's retry chain. errno stays. */
+void gm_track_block(uint64_t block, uint64_t bytes, int device, struct gm_origin origin,
+		    struct gm_torch_totals totals);
 
-/* PyTorch was given a block back. */
-void gm_track_block_free(uint64_t block, int device, const struct gm_torch_totals *totals);
+/* PyTorch was given a block back. errno stays. */
+void gm_track_block_free(uint64_t block, int device, struct gm_torch_totals totals);
 
 /*
  * PyTorch reports that it is out of memory: event->bytes asked for, device, stack, view. Without a

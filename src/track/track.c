@@ -10,64 +10,42 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
-
-#define COUNTED 16u /* own memory is counted at the first event and at every so many */
 
 struct gm_track gm_track;
 
 uint32_t gm_function_numbers[GM_MOST_FUNCTIONS];
 static struct gm_lock functions_lock;
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 uint64_t gm_track_now(void)
 {
-	return gm_file ? monotonic_ns() - gm_file->started_monotonic_ns : 0;
-}
-
-static inline void entered(void)
-{
-	gm_track.now_ns = gm_track_now();
-	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	gm_windows_advance();
+	return gm_file ? gm_monotonic_ns() - gm_file->started_monotonic_ns : 0;
 }
 
 void gm_track_enter(void)
 {
 	gm_lock_acquire(&gm_track.lock);
-	entered();
+	gm_track.blocks_ready = 0;
+	gm_track_entered();
 }
 
 bool gm_track_try_enter(void)
 {
 	if (!gm_lock_try(&gm_track.lock))
 		return false;
-	entered();
+	gm_track.blocks_ready = 0;
+	gm_track_entered();
 	return true;
 }
 
-/* Private memory: what a killed process had is in its file too. Lock held. */
-static void count_own_bytes(void)
+void gm_count_own_bytes(void)
 {
 	gm_file->own_bytes = gm_arena_bytes(&gm_track.arena) + gm_intern_bytes();
 }
 
 void gm_track_leave(void)
 {
-	if (gm_file->events % COUNTED == 1)
-		count_own_bytes();
-	gm_file->last_event_ns = gm_track.now_ns;
-	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELEASE);
-	gm_lock_release(&gm_track.lock);
+	gm_track_leaving();
 }
 
 void gm_track_pause(void)
@@ -127,7 +105,8 @@ void gm_track_start(bool history)
 	gm_holds_reset();
 	gm_in_use_reset();
 	gm_peaks_reset();
-	gm_file->started_monotonic_ns = monotonic_ns();
+	gm_clock_start();
+	gm_track.started_ns = gm_file->started_monotonic_ns = gm_monotonic_ns();
 	gm_timeline_reset();
 	gm_windows_start();
 	gm_history_start(history);
@@ -387,7 +366,7 @@ void gm_track_end(unsigned end, int status)
 		return;
 	/* A thread killed by exec or _exit of another may hold the lock for ever: only try. */
 	locked = gm_lock_try(&gm_track.lock);
-	count_own_bytes();
+	gm_count_own_bytes();
 	gm_file->ended_ns = gm_track_now();
 	gm_file->exit_status = status;
 	__atomic_store_n(&gm_file->end, end, __ATOMIC_RELEASE);

@@ -212,7 +212,7 @@ void gm_track_retain(const struct gm_event *event, uint64_t address)
 	if (handle) {
 		handle->references++;
 		if (handle->state == GM_STATE_PENDING)
-			gm_live_index(handle, number);
+			gm_live_index(handle);
 		__atomic_store_n(&handle->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
 	}
 	gm_track_leave();
@@ -243,7 +243,7 @@ void gm_track_release(const struct gm_event *event)
 		gm_history(GM_OP_FREE, &told, handle->serial, handle->site);
 		if (handle->mappings) {
 			/* The driver may give the handle's number to another now: out of the index. */
-			gm_live_unindex(handle, number);
+			gm_live_unindex(handle);
 			__atomic_store_n(&handle->state, GM_STATE_PENDING, __ATOMIC_RELEASE);
 		} else {
 			let_go(handle, number);

@@ -9,9 +9,12 @@
 
 #define FIRST_WIDTH_NS 50000u
 
-/* The end of the open window; of marks' windows none is known. */
-static void set_end(void)
+/* The end of the open window, of marks' windows none is known, and how sites tell it from others. */
+static void opened(void)
 {
+	gm_track.window[0] = (uint8_t)gm_file->window_current;
+	gm_track.window[1] = (uint8_t)gm_file->window_merges;
+	gm_track.window[2] = (uint8_t)gm_file->window_resets;
 	gm_track.window_end_ns =
 		gm_file->window_marks ? UINT64_MAX
 				      : ((uint64_t)(gm_file->window_current + 1) << gm_file->window_merges) *
@@ -22,7 +25,7 @@ void gm_windows_start(void)
 {
 	gm_file->window_width_ns = FIRST_WIDTH_NS;
 	memset(gm_file->window_mark, 0xff, sizeof(gm_file->window_mark));
-	set_end();
+	opened();
 }
 
 static void open_window(uint64_t units, uint32_t mark)
@@ -45,7 +48,7 @@ static void open_window(uint64_t units, uint32_t mark)
 							gm_file->window_width_ns;
 		gm_file->window_mark[i] = mark;
 	}
-	set_end();
+	opened();
 }
 
 void gm_windows_open(void)

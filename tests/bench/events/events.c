@@ -42,13 +42,18 @@ static void report(void *block, int64_t bytes, int8_t type)
 	_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(block, bytes, allocated, 1u << 30, device);
 }
 
+static void launch(void)
+{
+	failed |= cuLaunchKernel((CUfunction)(uintptr_t)0x1000, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) == 999;
+}
+
 /* Sizes of a training step: powers of two and between. */
 static uint64_t bytes_of(unsigned long number)
 {
 	return 512 + number * 7919 % 4096 * 512;
 }
 
-static void allocate(unsigned long number)
+__attribute__((noinline)) static void allocate(unsigned long number)
 {
 	void **block = &blocks[number % live];
 
@@ -62,10 +67,11 @@ static void allocate(unsigned long number)
 		report(*block, (int64_t)bytes_of(number), what == BLOCK);
 	}
 	if (what == LAUNCH)
-		failed |= cuLaunchKernel((CUfunction)(uintptr_t)0x1000, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) == 999;
+		launch();
 }
 
-static void release(unsigned long number)
+/* The oldest, to make room for that number. */
+__attribute__((noinline)) static void release(unsigned long number)
 {
 	void *block = blocks[number % live];
 
@@ -74,11 +80,11 @@ static void release(unsigned long number)
 	else if (what == ASYNC)
 		failed |= cudaFreeAsync(block, NULL) != 0;
 	if (what == BLOCK || what == HOOK) {
-		allocated -= bytes_of(number);
-		report(block, -(int64_t)bytes_of(number), what == BLOCK);
+		allocated -= bytes_of(number - live);
+		report(block, -(int64_t)bytes_of(number - live), what == BLOCK);
 	}
 	if (what == LAUNCH)
-		allocate(number);
+		launch();
 }
 
 static void call(unsigned left, unsigned long path, unsigned long number);

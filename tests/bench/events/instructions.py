@@ -5,9 +5,10 @@ instructions.py EVENTS SHIM LIBRARIES [CASE...]
 
 EVENTS is the built program `events`, LIBRARIES the folder of the simulated CUDA. Each case runs twice
 under callgrind, once with more events: the difference is what the events alone took. For each source
-folder of the shim, and for the rest (simulator, libc, unwinder), the instructions of an event; then the
-cache lines of data that the shim touches in one, as the misses in a first cache of 32 KiB that the program
-overwrites before each event. VERBOSE=1 names the functions."""
+folder of the shim, and for the rest (simulator, libc, unwinder), the instructions of an event; then, of an
+allocation and of a free, the shim's instructions, the cache lines of data that it touches (the misses in a
+first cache of 32 KiB that the program overwrites before each event) and the lines of code: what it executes
+at least half of the times. VERBOSE=1 names the functions."""
 import collections
 import os
 import pathlib
@@ -33,97 +34,96 @@ CASES = {
     "launch, disabled": ("launch", DISABLED),
     "CPU block": ("hook", {}),
 }
+HALVES = ("allocate", "release")  # functions of EVENTS
 PART = re.compile(r"(?:^|/)src/(api|interpose|stack|store|track|cupti)/")
-
-
-INSTRUCTIONS, DATA = (0,), (4, 5)  # columns of callgrind's file: Ir; D1mr and D1mw
 CACHES = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"]
+PLAIN = ["--dump-instr=yes", "--compress-strings=no", "--compress-pos=no"]
+LINE = 64
+LIVE, SITES, DEPTH, COLD_KIB = 512, 64, 36, 64
 
 
-def costs(path, columns):
-    """The sum of some columns by (part, function) in a file of callgrind's."""
-    names, sums = {}, collections.Counter()
-    place, function, skip = "?", "?", False
-
-    def named(kind, text):
-        number, name = re.match(r"\((\d+)\)(?: (.*))?$", text).groups()
-        if name is not None:
-            names[kind, number] = name
-        return names[kind, number]
-
+def costs(path):
+    """Instructions and misses of data by (part, function, in the shim), and executions by (shim, address)."""
+    sums, executed = collections.defaultdict(collections.Counter), collections.Counter()
+    place, function, ours, skip = "other", "?", False, False
     for line in pathlib.Path(path).read_text().splitlines():
         key, _, value = line.partition("=")
         if key in ("fl", "fi", "fe"):
-            found = PART.search(named("file", value))
+            found = PART.search(value)
             place = found.group(1) if found else "other"
         elif key == "ob":
-            named("object", value)
+            ours = "libgpumemtrace" in value
         elif key == "fn":
-            function = named("function", value)
-        elif key in ("cfl", "cfi"):
-            named("file", value)
-        elif key == "cob":
-            named("object", value)
-        elif key == "cfn":
-            named("function", value)
+            function = value
         elif key == "calls":
             skip = True
-        elif re.match(r"[-+*0-9]", line):
+        elif line.startswith("0x"):
             if not skip:
-                values = line.split()[1:]
-                sums[place, function] += sum(int(values[i]) for i in columns if i < len(values))
+                address, _, *values = line.split()  # then Ir Dr Dw I1mr D1mr D1mw ...
+                values = list(map(int, values)) + [0] * 6
+                sums["instructions"][place, function, ours] += values[0]
+                sums["data"][place, function, ours] += values[4] + values[5]
+                if ours:
+                    executed[int(address, 16)] += values[0]
             skip = False
-    return sums
+    return sums, executed
 
 
-def counted(arguments, environment, columns, options):
+def counted(arguments, environment, half):
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "out")
-        subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", *options,
-                        *map(str, arguments)], check=True, stdout=subprocess.DEVNULL,
+        subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", *CACHES, *PLAIN,
+                        f"--toggle-collect={half}", *map(str, arguments)],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        env=dict(os.environ, **environment, GPUMEMTRACE_QUIET="1",
                                 GPUMEMTRACE_OUT=str(pathlib.Path(folder, "out.gmt"))))
-        return costs(out, columns)
+        return costs(out)
 
 
-def of_an_event(program, environment, columns):
-    """What an event takes by (part, function)."""
-    live, sites, depth, cold_kib = 512, 64, 36, 64 if columns == DATA else 0
-    few, many = (counted([*program, count, live, sites, depth, cold_kib], environment, columns,
-                         CACHES if columns == DATA else []) for count in (FEW, MANY))
-    many.subtract(few)
-    return {key: value / (MANY - FEW) / 2 for key, value in many.items() if value}
+def of_a_half(program, environment, half):
+    """What an allocation or a free takes: instructions and misses by (part, function, in the shim), code lines."""
+    (few, code), (many, more_code) = (counted([*program, count, LIVE, SITES, DEPTH, COLD_KIB], environment, half)
+                                      for count in (FEW, MANY))
+    more_code.subtract(code)
+    lines = {address // LINE for address, times in more_code.items() if times > (MANY - FEW) / 2}
+    figures = {}
+    for what in ("instructions", "data"):
+        many[what].subtract(few[what])
+        figures[what] = {key: value / (MANY - FEW) for key, value in many[what].items() if value}
+    return figures["instructions"], figures["data"], len(lines)
+
+
+def of_the_shim(figures):
+    return sum(value for (_, _, ours), value in figures.items() if ours)
+
+
+def of_an_event(program, environment):
+    """The shim's instructions for an event, both halves together."""
+    return sum(of_the_shim(of_a_half(program, environment, half)[0]) for half in HALVES) / len(HALVES)
 
 
 def by_part(figures):
     parts = collections.Counter()
-    for (part, _), value in figures.items():
-        parts[part] += value
+    for (part, _, ours), value in figures.items():
+        parts[part if ours else "other"] += value
     return parts
-
-
-def of_the_shim(figures):
-    parts = by_part(figures)
-    return sum(parts.values()) - parts["other"]
 
 
 def main():
     events, shim, libraries, *wanted = sys.argv[1:]
-    verbose = os.environ.get("VERBOSE")
     for case in wanted or CASES:
         what, settings = CASES[case]
         environment = dict(settings, LD_PRELOAD=shim, LD_LIBRARY_PATH=libraries)
-        program = (events, what)
-        traced = of_an_event(program, environment, INSTRUCTIONS)
-        data = of_an_event(program, environment, DATA)
-        print(f"{case}: {of_the_shim(traced):.0f} instructions ("
-              + ", ".join(f"{part} {value:.0f}" for part, value in by_part(traced).most_common())
-              + f"), {of_the_shim(data):.1f} cache lines", flush=True)
-        for figures, name in ((traced, "instructions"), (data, "cache lines")) if verbose else ():
-            print("  " + name)
-            for (part, function), value in sorted(figures.items(), key=lambda item: -item[1])[:40]:
-                if value >= 0.5:
-                    print(f"  {value:7.1f}  {part:10} {function}")
+        for half in HALVES:
+            traced, data, code = of_a_half((events, what), environment, half)
+            print(f"{case}, {half}: {of_the_shim(traced):.0f} instructions ("
+                  + ", ".join(f"{part} {value:.0f}" for part, value in by_part(traced).most_common())
+                  + f"), {of_the_shim(data):.1f} lines of data, {code} of code", flush=True)
+            for figures, name in ((traced, "instructions"), (data, "lines")) if os.environ.get("VERBOSE") else ():
+                print("  " + name)
+                for (part, function, _), value in sorted(figures.items(), key=lambda item: -item[1])[:40]:
+                    if value >= 0.5:
+                        print(f"  {value:7.1f}  {part:10} {function}")
 
 
 if __name__ == "__main__":

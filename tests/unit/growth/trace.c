@@ -14,8 +14,8 @@ struct gm_header *gm_file;
 struct gm_track gm_track;
 
 static struct {
-	struct gm_header header;
-	struct gm_site_record sites[TRACE_SITES];
+	struct gm_header header __attribute__((aligned(64)));
+	struct gm_site_record sites[TRACE_SITES] __attribute__((aligned(64))); /* gm_store_spot */
 	uint32_t numbers[TRACE_SITES]; /* record + 1 of a site */
 	struct gm_alloc_record *blocks;
 	uint32_t *unused;
@@ -117,7 +117,7 @@ uint32_t trace_alloc(unsigned site, uint64_t bytes)
 	block->time_ns = trace.now_ns;
 	block->serial = ++trace.header.serial;
 	block->kind = GM_KIND_DEVICE;
-	gm_site_add(&trace.sites[block->site], block, NULL);
+	gm_site_add(&trace.sites[block->site], bytes, block->serial, NULL);
 	return number;
 }
 
@@ -126,7 +126,7 @@ void trace_free(uint32_t number)
 	struct gm_alloc_record *block = &trace.blocks[number];
 
 	enter();
-	gm_site_remove(&trace.sites[block->site], block, NULL);
+	gm_site_remove(&trace.sites[block->site], block->bytes, block->flags & GM_ALLOC_BEFORE_MARK, NULL);
 	block->state = GM_STATE_EMPTY;
 	trace.unused[trace.unused_count++] = number;
 }

@@ -47,18 +47,17 @@ static void take_segments(void)
 static void toggle(uint64_t slot, uint64_t live[SLOTS])
 {
 	uint64_t key = BASE + slot * (SEGMENT_BYTES / 256);
-	struct gm_event event;
+	const struct gm_origin no_origin = {GM_NONE, GM_NONE};
 
 	if (live[slot]) {
 		totals.allocated_bytes -= live[slot];
 		live[slot] = 0;
-		gm_track_block_free(key, 0, &totals);
+		gm_track_block_free(key, 0, totals);
 		return;
 	}
-	event = drive_event(key, GM_KIND_DEVICE, GM_SPACE_TORCH, GM_LEVEL_TORCH);
-	event.bytes = live[slot] = 512 * (1 + draw(4096));
-	totals.allocated_bytes += event.bytes;
-	gm_track_block(&event, &totals);
+	live[slot] = 512 * (1 + draw(4096));
+	totals.allocated_bytes += live[slot];
+	gm_track_block(key, live[slot], 0, no_origin, totals);
 }
 
 int main(int argc, char **argv)
