@@ -102,14 +102,14 @@ static void say_subscribed(const struct gm_cupti_answer *answer, const char *pat
 /* Callbacks cannot answer for CUDA. */
 static void drop_refusals(void)
 {
-	if (gm_settings.capacity_bytes == UINT64_MAX && !gm_settings.fail_from &&
-	    gm_settings.fail_share <= 0)
+	if (!gm_settings.refuses)
 		return;
 	gm_log(GM_LOG_WARN,
 	       "GPUMEMTRACE_CAPACITY and GPUMEMTRACE_FAIL need GPUMEMTRACE_BACKEND=preload: "
 	       "ignored");
 	gm_settings.capacity_bytes = UINT64_MAX;
 	gm_settings.fail_from = gm_settings.fail_to = 0;
+	gm_settings.refuses = false;
 	gm_settings.fail_share = 0;
 }
 

@@ -5,6 +5,7 @@
 #include "interpose/libraries.h"
 #include "interpose/nvml.h"
 #include "interpose/settings.h"
+#include "store/lock.h"
 #include "track/event.h"
 
 #include <string.h>
@@ -33,8 +34,9 @@ static struct {
 	CUresult (*primary_state)(CUdevice, unsigned int *, int *);
 	CUresult (*from_green)(CUcontext *, CUgreenCtx);
 	int device_count;	/* 0: not asked yet */
-	uint64_t described;	/* bit i: device i was told to the tracker */
 } ask;
+
+GM_HOT uint64_t gm_described_devices;
 
 static void *either(const char *name, const char *older)
 {
@@ -231,16 +233,13 @@ uint64_t gm_ask_current_pool(int device)
 	return (uintptr_t)pool;
 }
 
-void gm_ask_describe_device(int device)
+void gm_ask_device(int device)
 {
-	uint64_t bit = device >= 0 && device < 64 ? 1ull << device : 0;
 	uint8_t uuid[16] = {0};
 	char name[256] = "";
 	size_t total = 0;
 
-	if (!bit || (__atomic_load_n(&ask.described, __ATOMIC_RELAXED) & bit))
-		return;
-	__atomic_fetch_or(&ask.described, bit, __ATOMIC_RELAXED);
+	__atomic_fetch_or(&gm_described_devices, 1ull << device, __ATOMIC_RELAXED);
 	if (ask.device_get_name)
 		ask.device_get_name(name, sizeof(name) - 1, device);
 	if (ask.device_get_uuid)
@@ -253,5 +252,5 @@ void gm_ask_describe_device(int device)
 
 void gm_ask_forget_devices(void)
 {
-	__atomic_store_n(&ask.described, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&gm_described_devices, 0, __ATOMIC_RELAXED);
 }

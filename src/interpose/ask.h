@@ -75,7 +75,16 @@ uint64_t gm_ask_default_pool(int device);
 uint64_t gm_ask_current_pool(int device);
 
 /* Tells the tracker about a device (name, uuid, size) the first time it is seen. */
-void gm_ask_describe_device(int device);
+void gm_ask_device(int device);
+extern uint64_t gm_described_devices __attribute__((visibility("hidden"))); /* bit i: device i was told */
+
+static inline void gm_ask_describe_device(int device)
+{
+	uint64_t described = __atomic_load_n(&gm_described_devices, __ATOMIC_RELAXED);
+
+	if (device >= 0 && device < 64 && !(described >> device & 1))
+		gm_ask_device(device);
+}
 
 /* The file is new: devices are to be told again. */
 void gm_ask_forget_devices(void);

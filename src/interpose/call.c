@@ -40,7 +40,7 @@ void gm_time_end(void)
 }
 
 /* Calls that leave the device's memory as it is, or whose own change is measured (role_cost.c). */
-static bool changes_memory(unsigned role)
+static inline bool changes_memory(unsigned role)
 {
 	switch (role) {
 	case GM_ROLE_EXPORT:
@@ -110,27 +110,56 @@ void gm_call_begin(struct gm_call *call)
 	gm_call_enter(call);
 }
 
+/* Roles whose calls are not simply inside one another: gm_call_enter asks further. */
+static inline bool is_special(unsigned role)
+{
+	return role == GM_ROLE_LAUNCH || role == GM_ROLE_MODULE_USE || role == GM_ROLE_SYNC ||
+	       gm_is_capture(role);
+}
+
+/* True if there is no more to do before the call. */
+static bool enter_special(struct gm_call *call, const struct gm_row *row)
+{
+	if (gm_is_capture(row->role)) {
+		gm_capture_enters(row->role);
+		return true;
+	}
+	if (row->role == GM_ROLE_LAUNCH)
+		return !gm_first_launch(call->key); /* what every program does most: nothing but this look-up */
+	if (gm_disabled() || gm_thread.busy)
+		return false;
+	if (row->role == GM_ROLE_MODULE_USE)
+		return !gm_first_use(call->key);
+	/* waits: what happens meanwhile is not inside them */
+	call->recorded = gm_track_pools_waiting() && gm_owns_file();
+	return true;
+}
+
+static __attribute__((noinline)) void prepare(struct gm_call *call, const struct gm_row *row)
+{
+	int *error = &errno, saved = *error;
+
+	gm_enter_tracker();
+	if (gm_recording()) {
+		call->recorded = 1;
+		if (call->outermost && gm_settings.refuses)
+			gm_refuse_begin(call, row);
+		gm_role_begin(call, row);
+	}
+	gm_leave_tracker();
+	*error = saved;
+}
+
 void gm_call_enter(struct gm_call *call)
 {
 	const struct gm_row *row = &gm_rows[call->function];
 	uintptr_t here = (uintptr_t)call;
-	int error;
 
-	if (gm_is_capture(row->role)) {
-		gm_capture_enters(row->role);
+	if (__builtin_expect(is_special(row->role), 0) && enter_special(call, row))
 		return;
-	}
-	if (row->role == GM_ROLE_LAUNCH && !gm_first_launch(call->key))
-		return; /* the hot path of every program: nothing but this look-up */
 	if (gm_disabled() || gm_thread.busy) {
 		if (gm_thread.busy && gm_owns_file())
 			__atomic_fetch_add(&gm_file->passed_calls, 1, __ATOMIC_RELAXED);
-		return;
-	}
-	if (row->role == GM_ROLE_MODULE_USE && !gm_first_use(call->key))
-		return;
-	if (row->role == GM_ROLE_SYNC) { /* waits: what happens meanwhile is not inside them */
-		call->recorded = gm_track_pools_waiting() && gm_owns_file();
 		return;
 	}
 	call->outermost = !gm_is_nested(here);
@@ -142,34 +171,35 @@ void gm_call_enter(struct gm_call *call)
 		return;
 	if (call->outermost && changes_memory(row->role))
 		begin_change();
-	error = errno;
+	if (row->role == GM_ROLE_ALLOC && gm_owns_file() && !gm_settings.refuses)
+		call->recorded = 1; /* nothing is to be known before it */
+	else
+		prepare(call, row);
+}
+
+/* After a fork inside the call the file is the parent's. */
+static inline void record(struct gm_call *call, const struct gm_row *row, int result)
+{
+	int *error = &errno, saved = *error;
+
 	gm_enter_tracker();
-	if (gm_recording()) {
-		call->recorded = 1;
-		if (call->outermost)
-			gm_refuse_begin(call, row);
-		gm_role_begin(call, row);
-	}
+	if (call->outermost && gm_settings.refuses)
+		gm_refuse_end(call);
+	gm_role_end(call, row, result);
+	if (result == GM_CUDA_SUCCESS && gm_gives_reason(row->role))
+		gm_sample_after(row, call->device);
 	gm_leave_tracker();
-	errno = error;
+	*error = saved;
 }
 
 void gm_call_end(struct gm_call *call, int result)
 {
-	if (gm_is_capture(gm_rows[call->function].role))
-		gm_capture_leaves(gm_rows[call->function].role, result);
-	/* After a fork inside the call the file is the parent's. */
-	if (call->recorded && gm_owns_file()) {
-		int error = errno;
+	const struct gm_row *row = &gm_rows[call->function];
 
-		gm_enter_tracker();
-		if (call->outermost)
-			gm_refuse_end(call);
-		gm_role_end(call, &gm_rows[call->function], result);
-		gm_sample_after(&gm_rows[call->function], call->device, result);
-		gm_leave_tracker();
-		errno = error;
-	}
+	if (__builtin_expect(gm_is_capture(row->role), 0))
+		gm_capture_leaves(row->role, result);
+	if (call->recorded && gm_owns_file())
+		record(call, row, result);
 	if (call->outermost) {
 		gm_thread.outermost = 0;
 		end_change();

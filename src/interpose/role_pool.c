@@ -42,14 +42,11 @@ uint32_t gm_pool_of(uint64_t handle, int *device)
 		handle = current_pool(*device);
 	if (!handle)
 		return GM_NONE;
-	pool = gm_track_pool_known(handle);
-	if (pool == GM_NONE) {
-		type = handle == gm_ask_default_pool(*device) ? GM_POOL_DEFAULT : GM_POOL_EXPLICIT;
-		pool = gm_track_pool(handle, *device, type, GM_NONE);
-	} else {
-		gm_track_pool_handle(pool, &handle, device, &type);
-	}
-	return pool;
+	pool = gm_track_pool_known(handle, device);
+	if (pool != GM_NONE)
+		return pool;
+	type = handle == gm_ask_default_pool(*device) ? GM_POOL_DEFAULT : GM_POOL_EXPLICIT;
+	return gm_track_pool(handle, *device, type, GM_NONE);
 }
 
 uint32_t gm_graph_pool_of(int device)
@@ -146,14 +143,18 @@ static void end_trim(const struct gm_call *call, uint32_t pool, int result)
 
 void gm_begin_pool_trim(struct gm_call *call, const struct gm_row *row)
 {
+	int device;
+
 	(void)row;
-	begin_trim(call, gm_track_pool_known(call->pool));
+	begin_trim(call, gm_track_pool_known(call->pool, &device));
 }
 
 void gm_end_pool_trim(struct gm_call *call, const struct gm_row *row, int result)
 {
+	int device;
+
 	(void)row;
-	end_trim(call, gm_track_pool_known(call->pool), result);
+	end_trim(call, gm_track_pool_known(call->pool, &device), result);
 }
 
 void gm_begin_graph_trim(struct gm_call *call, const struct gm_row *row)

@@ -204,8 +204,8 @@ static void tell_alloc(struct gm_call *call, struct gm_event *event)
 		pool = gm_pool_of(call->pool, &device);
 		event->owner = pool;
 		event->device = (int16_t)device;
-		gm_track_alloc(event);
-		gm_sample_pool(pool, false);
+		if (gm_track_alloc(event))
+			gm_sample_pool(pool, false);
 		return;
 	}
 	if (event->kind == GM_KIND_ARRAY && event->bytes)
@@ -265,7 +265,7 @@ static void begin_free(struct gm_call *call, const struct gm_row *row)
 	struct gm_event event = gm_event_of(call, row, 0);
 	struct gm_ticket ticket;
 
-	call->ticket_record = GM_NONE;
+	call->ticket_record = call->ticket_owner = GM_NONE;
 	call->captured = row->kind == GM_KIND_ASYNC && gm_track_graph_nodes() && captured(call, row);
 	if (call->captured)
 		return; /* a node that frees when its graph is launched */
@@ -277,7 +277,9 @@ static void begin_free(struct gm_call *call, const struct gm_row *row)
 
 static void end_free(struct gm_call *call, const struct gm_row *row, int result)
 {
-	struct gm_ticket ticket = {.record = call->ticket_record, .serial = call->ticket_serial};
+	struct gm_ticket ticket = {.record = call->ticket_record,
+				   .owner = call->ticket_owner,
+				   .serial = call->ticket_serial};
 	struct gm_event event = gm_event_of(call, row, result);
 
 	if (!call->key)
@@ -287,9 +289,8 @@ static void end_free(struct gm_call *call, const struct gm_row *row, int result)
 	event.stream = gm_stream_of(call, row);
 	event.device = GM_HOST;
 	event.stack = gm_take_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
-	gm_track_free_end(ticket, &event);
-	if (result == GM_CUDA_SUCCESS && ticket.record != GM_NONE)
-		gm_sample_pool(call->ticket_owner, false);
+	if (gm_track_free_end(ticket, &event))
+		gm_sample_pool(ticket.owner, false);
 }
 
 static void end_export(struct gm_call *call, const struct gm_row *row, int result)
@@ -345,7 +346,7 @@ static void end_unmap(struct gm_call *call, const struct gm_row *row, int result
 		return;
 	}
 	event.stack = gm_take_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
-	gm_track_free_end((struct gm_ticket){.record = GM_NONE}, &event);
+	gm_track_free_end((struct gm_ticket){.record = GM_NONE, .owner = GM_NONE}, &event);
 }
 
 static void end_retain(struct gm_call *call, const struct gm_row *row, int result)

@@ -338,6 +338,8 @@ void gm_settings_read(void)
 			if (copy)
 				read_entry(copy);
 		}
+	gm_settings.refuses = gm_settings.capacity_bytes != UINT64_MAX || gm_settings.fail_from ||
+			      gm_settings.fail_share > 0;
 }
 
 void gm_settings_report(void)

@@ -14,6 +14,7 @@ enum gm_log { GM_LOG_ERROR, GM_LOG_WARN, GM_LOG_INFO, GM_LOG_DEBUG };
 
 struct gm_settings {
 	bool disable, quiet, torch, no_stack_cache;
+	bool refuses; /* a capacity, or failures: some allocations are to be refused */
 	const char *out;	/* pattern, unexpanded */
 	enum gm_backend backend;
 	unsigned stacks;	/* enum gm_stack_mode */

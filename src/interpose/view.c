@@ -110,19 +110,13 @@ void gm_alloc_out_of_memory(const struct gm_call *call, struct gm_event *event)
 		gm_track_ledger(event->device, GM_SAMPLE_OOM, tracked, &view);
 }
 
-void gm_sample_after(const struct gm_row *row, int device, int result)
+void gm_sample_after(const struct gm_row *row, int device)
 {
-	uint32_t count;
-
-	if (result != GM_CUDA_SUCCESS)
-		return;
-	if (row->role == GM_ROLE_CTX_CREATE || row->role == GM_ROLE_CTX_RETAIN) {
+	if (row->role != GM_ROLE_ALLOC) {
 		if (device >= 0 && !gm_track_ledger_sampled(device))
 			gm_sample_ledger(device, GM_SAMPLE_CONTEXT);
-	} else if (row->role == GM_ROLE_ALLOC) {
-		count = gm_file->tables[GM_TABLE_DEVICES].count;
-		for (device = 0; device < (int)count; device++)
-			if (gm_track_ledger_peak(device))
-				gm_sample_ledger(device, GM_SAMPLE_PEAK);
+		return;
 	}
+	for (device = gm_track_ledger_peak(0); device >= 0; device = gm_track_ledger_peak(device + 1))
+		gm_sample_ledger(device, GM_SAMPLE_PEAK);
 }

@@ -26,7 +26,13 @@ void gm_sample_ledgers(enum gm_sample reason);
 /* An allocation call failed for want of memory: asks what there was and tells the tracker. */
 void gm_alloc_out_of_memory(const struct gm_call *call, struct gm_event *event);
 
-/* After a recorded call: samples the ledger if the call gave a reason to. */
-void gm_sample_after(const struct gm_row *row, int device, int result);
+/* Whether calls of a role can give a reason to sample the ledger. */
+static inline bool gm_gives_reason(unsigned role)
+{
+	return role == GM_ROLE_ALLOC || role == GM_ROLE_CTX_CREATE || role == GM_ROLE_CTX_RETAIN;
+}
+
+/* After such a call, recorded and successful: samples the ledger if there is one. */
+void gm_sample_after(const struct gm_row *row, int device);
 
 #endif

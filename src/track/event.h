@@ -65,8 +65,11 @@ static inline uint32_t gm_track_function(unsigned id, const char *name, unsigned
  */
 void gm_track_start(bool history);
 
-/* An allocation succeeded. An older live record of the same key is superseded: its free was missed. */
-void gm_track_alloc(const struct gm_event *event);
+/*
+ * An allocation succeeded. An older live record of the same key is superseded: its free was missed.
+ * True when the pool that it was taken from (event->owner) is to be asked for its attributes now.
+ */
+bool gm_track_alloc(const struct gm_event *event);
 
 /* An allocation call failed with event->error; `key` 0, `bytes` what was asked for. */
 void gm_track_alloc_failed(const struct gm_event *event);
@@ -78,8 +81,9 @@ struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key);
  * After a free call. On success the allocation ends, unless another thread was given its address
  * meanwhile. On failure it is live again, and the call becomes an error of contract.md when it is
  * one. event: key, space, kind (the family of the free call), stack (shallow), function, error.
+ * True when ticket.owner is to be asked for its attributes now.
  */
-void gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event);
+bool gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event);
 
 /* Frees what `matches` picks, for `cause` (reset, context, pool, graph): no leak, no free call. */
 void gm_track_implicit_free(enum gm_implicit_cause cause,
@@ -137,8 +141,8 @@ struct gm_pool_figures {
  */
 uint32_t gm_track_pool(uint64_t handle, int device, unsigned type, uint32_t stack);
 
-/* Its number if it is known, else GM_NONE. No lock. */
-uint32_t gm_track_pool_known(uint64_t handle);
+/* Its number if it is known, and then its device; else GM_NONE. No lock. */
+uint32_t gm_track_pool_known(uint64_t handle, int *device);
 
 /* True when the pool's attributes are to be asked: always at first, later now and then. No lock. */
 bool gm_track_pool_due(uint32_t pool);

@@ -56,15 +56,25 @@ bool gm_track_ledger_due(int device, unsigned reason)
 	return !too_soon(gm_slot(device), reason % REASONS);
 }
 
-bool gm_track_ledger_peak(int device)
+static bool at_peak(unsigned slot)
 {
-	unsigned slot = gm_slot(device);
 	const struct gm_level_record *level =
 		__atomic_load_n(&gm_track.levels[slot][GM_LEVEL_DRIVER], __ATOMIC_ACQUIRE);
 	uint64_t last = ledgers[slot].sampled_peak_bytes;
-	uint64_t step = last / 32 > PEAK_STEP_BYTES ? last / 32 : PEAK_STEP_BYTES;
 
-	return level && level->physical_bytes >= last + step && !too_soon(slot, PEAK);
+	if (!level || level->physical_bytes < last + PEAK_STEP_BYTES)
+		return false;
+	return level->physical_bytes >= last + last / 32 && !too_soon(slot, PEAK);
+}
+
+int gm_track_ledger_peak(int device)
+{
+	int count = (int)gm_file->tables[GM_TABLE_DEVICES].count;
+
+	for (; device < count; device++)
+		if (at_peak(gm_slot(device)))
+			return device;
+	return -1;
 }
 
 uint64_t gm_track_managed_bytes(int device)

@@ -163,21 +163,42 @@ uint32_t gm_track_pool(uint64_t handle, int device, unsigned type, uint32_t stac
 	return gm_store_record(GM_TABLE_POOLS, number) ? number : GM_NONE;
 }
 
-uint32_t gm_track_pool_known(uint64_t handle)
+uint32_t gm_track_pool_known(uint64_t handle, int *device)
 {
-	if (!gm_file || !handle)
-		return GM_NONE;
-	return find(handle, 0, GM_POOL_DEFAULT); /* reads states and handles alone: no lock */
+	uint32_t number, count = gm_file ? gm_file->tables[GM_TABLE_POOLS].count : 0;
+
+	/* reads what stays as it is, states and handles alone: no lock */
+	for (number = 0; handle && number < count; number++) {
+		struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, number);
+
+		if (pool->handle == handle && pool->state == GM_STATE_LIVE) {
+			*device = pool->device;
+			return number;
+		}
+	}
+	return GM_NONE;
+}
+
+static inline bool is_due(const struct gm_pool_record *pool, uint64_t now_ns)
+{
+	if (pool->type == GM_POOL_IMPORTED)
+		return false;
+	return pool->samples < ASKED_ALWAYS || pool->used_bytes >= pool->reserved_bytes ||
+	       now_ns - pool->sampled_ns >= ASKED_EVERY_NS;
+}
+
+bool gm_pool_due(uint32_t number)
+{
+	const struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, number);
+
+	return pool && is_due(pool, gm_track.now_ns);
 }
 
 bool gm_track_pool_due(uint32_t number)
 {
 	struct gm_pool_record *pool = gm_file ? gm_store_record(GM_TABLE_POOLS, number) : NULL;
 
-	if (!pool || pool->type == GM_POOL_IMPORTED)
-		return false;
-	return pool->samples < ASKED_ALWAYS || pool->used_bytes >= pool->reserved_bytes ||
-	       gm_track_now() - pool->sampled_ns >= ASKED_EVERY_NS;
+	return pool && is_due(pool, gm_track_now());
 }
 
 uint64_t gm_track_pool_changes(uint32_t number)

@@ -58,10 +58,12 @@ bool gm_track_ledger(int device, unsigned reason, uint64_t physical_bytes,
 uint64_t gm_track_managed_bytes(int device);
 uint64_t gm_track_code_bytes(int device);
 
-/* Whether a sample is worth its time now: a context's, a peak's. No lock. */
+/* Whether a sample is worth its time now: a context's, one for a reason. No lock. */
 bool gm_track_ledger_sampled(int device);
-bool gm_track_ledger_peak(int device);
 bool gm_track_ledger_due(int device, unsigned reason);
+
+/* The first device from `device` on whose memory stands at a peak that is worth one; -1: none. No lock. */
+int gm_track_ledger_peak(int device);
 
 /* max_split_size in bytes, if PyTorch was set up with one. */
 void gm_track_torch_max_split(uint64_t bytes);

@@ -140,16 +140,20 @@ struct gm_alloc_record *gm_alloc(const struct gm_event *event)
 	return record;
 }
 
-void gm_track_alloc(const struct gm_event *event)
+bool gm_track_alloc(const struct gm_event *event)
 {
+	bool due;
+
 	if (!gm_file || !event->key)
-		return;
+		return false;
 	gm_track_enter();
 	gm_file->events++;
 	gm_alloc(event);
 	if (event->level == GM_LEVEL_DRIVER)
 		gm_retry_served(event);
+	due = event->kind == GM_KIND_ASYNC && gm_pool_due(event->owner);
 	gm_track_leave();
+	return due;
 }
 
 void gm_track_alloc_failed(const struct gm_event *event)
@@ -257,17 +261,21 @@ static void free_failed(struct gm_alloc_record *record, const struct gm_event *e
 		   record ? record->site : GM_NONE);
 }
 
-void gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event)
+bool gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event)
 {
+	bool due;
+
 	if (!gm_file || !event->key)
-		return;
+		return false;
 	gm_track_enter();
 	gm_file->events++;
 	if (event->error == 0 || event->error == GM_ERROR_TEARDOWN)
 		free_succeeded(ticket, redeem(ticket), event);
 	else
 		free_failed(redeem(ticket), event);
+	due = event->error == 0 && ticket.owner != GM_NONE && gm_pool_due(ticket.owner);
 	gm_track_leave();
+	return due;
 }
 
 void gm_track_exported(uint8_t space, uint64_t key, uint32_t ipc)
