@@ -130,6 +130,31 @@ static inline void gm_level_remove(struct gm_level_record *level, uint64_t bytes
 	level->frees++;
 }
 
+static inline void gm_level_physical(struct gm_level_record *level, int64_t change)
+{
+	level->physical_bytes += (uint64_t)change;
+	if (level->physical_bytes > level->physical_peak_bytes)
+		level->physical_peak_bytes = level->physical_bytes;
+}
+
+static inline void gm_usage_add(struct gm_usage_record *usage, uint64_t bytes)
+{
+	usage->current_bytes += bytes;
+	usage->current_count++;
+	usage->allocated_bytes += bytes;
+	usage->allocations++;
+	if (usage->current_bytes > usage->peak_bytes)
+		usage->peak_bytes = usage->current_bytes;
+}
+
+static inline void gm_usage_remove(struct gm_usage_record *usage, uint64_t bytes)
+{
+	usage->current_bytes -= bytes;
+	usage->current_count--;
+	usage->freed_bytes += bytes;
+	usage->frees++;
+}
+
 /* Both, of a new allocation. */
 static inline void gm_book(const struct gm_alloc_record *alloc, struct gm_site_record *site)
 {

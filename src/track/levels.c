@@ -54,21 +54,8 @@ static void usage_add(const struct gm_alloc_record *alloc)
 {
 	struct gm_usage_record *usage = gm_usage(alloc->device, alloc->kind);
 
-	if (!usage)
-		return;
-	usage->current_bytes += alloc->bytes;
-	usage->current_count++;
-	usage->allocated_bytes += alloc->bytes;
-	usage->allocations++;
-	if (usage->current_bytes > usage->peak_bytes)
-		usage->peak_bytes = usage->current_bytes;
-}
-
-static void physical_change(struct gm_level_record *level, int64_t change)
-{
-	level->physical_bytes += (uint64_t)change;
-	if (level->physical_bytes > level->physical_peak_bytes)
-		level->physical_peak_bytes = level->physical_bytes;
+	if (usage)
+		gm_usage_add(usage, alloc->bytes);
 }
 
 static void level_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
@@ -76,7 +63,7 @@ static void level_add(const struct gm_alloc_record *alloc, struct gm_site_record
 {
 	gm_level_add(level, alloc->bytes, site);
 	if (alloc->level == GM_LEVEL_DRIVER)
-		physical_change(level, gm_physical_add(alloc));
+		gm_level_physical(level, gm_physical_add(alloc));
 	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);
 }
 
@@ -85,7 +72,7 @@ void gm_levels_physical(int device, int64_t change)
 	struct gm_level_record *level = gm_level(device, GM_LEVEL_DRIVER);
 
 	if (level)
-		physical_change(level, change);
+		gm_level_physical(level, change);
 }
 
 void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
@@ -103,12 +90,8 @@ static void usage_remove(const struct gm_alloc_record *alloc)
 {
 	struct gm_usage_record *usage = gm_usage(alloc->device, alloc->kind);
 
-	if (!usage)
-		return;
-	usage->current_bytes -= alloc->bytes;
-	usage->current_count--;
-	usage->freed_bytes += alloc->bytes;
-	usage->frees++;
+	if (usage)
+		gm_usage_remove(usage, alloc->bytes);
 }
 
 void gm_levels_remove(const struct gm_alloc_record *alloc, struct gm_level_record *level)
@@ -119,7 +102,7 @@ void gm_levels_remove(const struct gm_alloc_record *alloc, struct gm_level_recor
 		return;
 	gm_level_remove(level, alloc->bytes);
 	if (alloc->level == GM_LEVEL_DRIVER)
-		physical_change(level, gm_physical_remove(alloc));
+		gm_level_physical(level, gm_physical_remove(alloc));
 	if (alloc->kind == GM_KIND_ASYNC || alloc->kind == GM_KIND_GRAPH)
 		gm_pool_remove(alloc);
 	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);

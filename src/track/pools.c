@@ -10,6 +10,7 @@
  * allocated before the tracker came or behind it. A graph's memory stays used until it is trimmed: there
  * the driver's figure counts.
  */
+#include "track/pools.h"
 #include "track/peaks.h"
 #include "track/retries.h"
 #include "track/state.h"
@@ -19,6 +20,7 @@
 #define ASKED_ALWAYS 512u	   /* answers per pool before asking becomes rare */
 #define ASKED_EVERY_NS 1000000u
 #define STREAMS 64
+#define NEAR 16u /* pools whose records' addresses are at hand */
 
 /* Bytes freed on a stream that nobody waited for since. */
 struct pending {
@@ -29,6 +31,7 @@ struct pending {
 static struct {
 	unsigned count;
 	struct pending pending[STREAMS];
+	struct gm_pool_record *near[NEAR]; /* (atomic for readers without the lock) */
 	struct {
 		uint64_t reserved_bytes, used_bytes;
 	} sums[GM_SLOTS]; /* of a device's pools together */
@@ -42,30 +45,30 @@ void gm_pools_reset(void)
 	memset(&pools, 0, sizeof(pools));
 }
 
-static struct gm_pool_record *pool_at(uint32_t number)
+/* NULL where there was never one of that number. Needs no lock: a record stays where it is. */
+static inline struct gm_pool_record *record_of(uint32_t number)
 {
-	struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, number);
+	return number < NEAR ? __atomic_load_n(&pools.near[number], __ATOMIC_ACQUIRE)
+			     : gm_store_record(GM_TABLE_POOLS, number);
+}
+
+static inline struct gm_pool_record *pool_at(uint32_t number)
+{
+	struct gm_pool_record *pool = record_of(number);
 
 	return pool && pool->state != GM_STATE_EMPTY ? pool : NULL;
 }
 
-static uint64_t pending_of(uint32_t pool)
-{
-	uint64_t sum = 0;
-	unsigned i;
-
-	for (i = 0; i < pools.count; i++)
-		if (pools.pending[i].pool == pool)
-			sum += pools.pending[i].bytes;
-	return sum;
-}
-
-static void settle_pending(uint32_t number, struct gm_pool_record *pool)
+static inline void settle_pending(uint32_t number, struct gm_pool_record *pool)
 {
 	uint64_t idle = pool->reserved_bytes > pool->used_bytes ?
 				pool->reserved_bytes - pool->used_bytes : 0;
-	uint64_t pending = pending_of(number);
+	uint64_t pending = 0;
+	unsigned i;
 
+	for (i = 0; i < pools.count; i++)
+		if (pools.pending[i].pool == number)
+			pending += pools.pending[i].bytes;
 	pool->pending_free_bytes = pending < idle ? pending : idle;
 }
 
@@ -83,13 +86,13 @@ static void chart(int device)
 	gm_timeline(device, GM_SERIES_POOL_RESERVED, sum);
 }
 
-static void raise_peak(int device)
+static inline void raise_peak(int device)
 {
 	gm_peak_raise(device, GM_HOLES_POOL, pools.sums[gm_slot(device)].used_bytes,
 		      pools.sums[gm_slot(device)].reserved_bytes);
 }
 
-static void set_used(struct gm_pool_record *pool, uint64_t bytes)
+static inline void set_used(struct gm_pool_record *pool, uint64_t bytes)
 {
 	pools.sums[gm_slot(pool->device)].used_bytes += bytes - pool->used_bytes;
 	pool->used_bytes = bytes;
@@ -158,6 +161,8 @@ uint32_t gm_track_pool(uint64_t handle, int device, unsigned type, uint32_t stac
 		pool->stack = stack;
 		__atomic_store_n(&pool->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
 		gm_store_publish(GM_TABLE_POOLS);
+		if (number < NEAR)
+			__atomic_store_n(&pools.near[number], pool, __ATOMIC_RELEASE);
 	}
 	gm_track_leave();
 	return gm_store_record(GM_TABLE_POOLS, number) ? number : GM_NONE;
@@ -169,9 +174,9 @@ uint32_t gm_track_pool_known(uint64_t handle, int *device)
 
 	/* reads what stays as it is, states and handles alone: no lock */
 	for (number = 0; handle && number < count; number++) {
-		struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, number);
+		const struct gm_pool_record *pool = record_of(number);
 
-		if (pool->handle == handle && pool->state == GM_STATE_LIVE) {
+		if (pool && pool->handle == handle && pool->state == GM_STATE_LIVE) {
 			*device = pool->device;
 			return number;
 		}
@@ -189,7 +194,7 @@ static inline bool is_due(const struct gm_pool_record *pool, uint64_t now_ns)
 
 bool gm_pool_due(uint32_t number)
 {
-	const struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, number);
+	const struct gm_pool_record *pool = record_of(number);
 
 	return pool && is_due(pool, gm_track.now_ns);
 }
@@ -353,15 +358,20 @@ bool gm_track_pool_handle(uint32_t number, uint64_t *handle, int *device, unsign
 	return true;
 }
 
-void gm_pool_add(const struct gm_alloc_record *alloc)
+struct gm_pool_record *gm_pool_of_streams(uint32_t number)
 {
-	struct gm_pool_record *pool = pool_at(alloc->owner);
+	struct gm_pool_record *pool = record_of(number);
 
-	if (!pool)
-		return;
+	return pool && pool->state == GM_STATE_LIVE &&
+			       (pool->type == GM_POOL_DEFAULT || pool->type == GM_POOL_EXPLICIT)
+		       ? pool : NULL;
+}
+
+void gm_pool_took(struct gm_pool_record *pool, uint64_t bytes)
+{
 	pool->allocations++;
-	pool->live_bytes += alloc->bytes;
-	set_used(pool, pool->used_bytes + alloc->bytes);
+	pool->live_bytes += bytes;
+	set_used(pool, pool->used_bytes + bytes);
 	if (pool->used_bytes > pool->used_peak_bytes)
 		pool->used_peak_bytes = pool->used_bytes;
 	if (pool->used_bytes > pool->reserved_bytes)
@@ -369,40 +379,60 @@ void gm_pool_add(const struct gm_alloc_record *alloc)
 	raise_peak(pool->device);
 }
 
-void gm_pool_remove(const struct gm_alloc_record *alloc)
+static inline uint64_t less(uint64_t from, uint64_t bytes)
 {
-	struct gm_pool_record *pool = pool_at(alloc->owner);
+	return from > bytes ? from - bytes : 0;
+}
 
-	if (!pool)
-		return;
-	pool->live_bytes -= alloc->bytes < pool->live_bytes ? alloc->bytes : pool->live_bytes;
+void gm_pool_gave(struct gm_pool_record *pool, uint64_t bytes)
+{
+	pool->live_bytes = less(pool->live_bytes, bytes);
 	if (pool->type != GM_POOL_GRAPH) /* a graph's stays used until it is trimmed */
-		set_used(pool, pool->used_bytes -
-				       (alloc->bytes < pool->used_bytes ? alloc->bytes
-									: pool->used_bytes));
+		set_used(pool, less(pool->used_bytes, bytes));
 	if (pool->state == GM_STATE_PENDING && !pool->live_bytes)
 		gone(pool);
 }
 
-void gm_pool_pending(const struct gm_alloc_record *alloc, uint64_t stream)
+void gm_pool_waits(uint32_t number, struct gm_pool_record *pool, uint64_t bytes, uint64_t stream)
 {
-	struct gm_pool_record *pool = pool_at(alloc->owner);
 	struct pending *entry;
 	unsigned i;
 
-	if (!pool || pool->type == GM_POOL_GRAPH)
-		return;
 	for (i = 0; i < pools.count; i++)
-		if (pools.pending[i].pool == alloc->owner && pools.pending[i].stream == stream)
+		if (pools.pending[i].pool == number && pools.pending[i].stream == stream)
 			break;
 	if (i == STREAMS)
 		i = STREAMS - 1; /* more streams than places: the last place stands for several */
 	entry = &pools.pending[i];
 	if (i == pools.count) {
 		pools.count++;
-		*entry = (struct pending){.stream = stream, .pool = alloc->owner};
+		*entry = (struct pending){.stream = stream, .pool = number};
 	}
-	entry->bytes += alloc->bytes;
+	entry->bytes += bytes;
 	__atomic_store_n(&gm_pools_waiting, 1, __ATOMIC_RELAXED);
-	settle_pending(alloc->owner, pool);
+	settle_pending(number, pool);
+}
+
+void gm_pool_add(const struct gm_alloc_record *alloc)
+{
+	struct gm_pool_record *pool = pool_at(alloc->owner);
+
+	if (pool)
+		gm_pool_took(pool, alloc->bytes);
+}
+
+void gm_pool_remove(const struct gm_alloc_record *alloc)
+{
+	struct gm_pool_record *pool = pool_at(alloc->owner);
+
+	if (pool)
+		gm_pool_gave(pool, alloc->bytes);
+}
+
+void gm_pool_pending(const struct gm_alloc_record *alloc, uint64_t stream)
+{
+	struct gm_pool_record *pool = pool_at(alloc->owner);
+
+	if (pool && pool->type != GM_POOL_GRAPH)
+		gm_pool_waits(alloc->owner, pool, alloc->bytes, stream);
 }

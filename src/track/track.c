@@ -4,6 +4,7 @@
  */
 #include "stack/intern.h"
 #include "track/book.h"
+#include "track/calls.h"
 #include "track/peaks.h"
 #include "track/retries.h"
 
@@ -148,9 +149,11 @@ bool gm_track_alloc(const struct gm_event *event)
 		return false;
 	gm_track_enter();
 	gm_file->events++;
-	gm_alloc(event);
-	if (event->level == GM_LEVEL_DRIVER)
-		gm_retry_served(event);
+	if (!gm_usual_alloc(event)) {
+		gm_alloc(event);
+		if (event->level == GM_LEVEL_DRIVER)
+			gm_retry_served(event);
+	}
 	due = event->kind == GM_KIND_ASYNC && gm_pool_due(event->owner);
 	gm_track_leave();
 	return due;
@@ -210,8 +213,9 @@ static struct gm_alloc_record *redeem(struct gm_ticket ticket)
 	return NULL;
 }
 
-static void free_succeeded(struct gm_ticket ticket, struct gm_alloc_record *record,
-			   const struct gm_event *event)
+static __attribute__((noinline)) void free_succeeded(struct gm_ticket ticket,
+						      struct gm_alloc_record *record,
+						      const struct gm_event *event)
 {
 	uint64_t serial = record ? record->serial : 0;
 	uint32_t site = record ? record->site : GM_NONE;
@@ -263,16 +267,18 @@ static void free_failed(struct gm_alloc_record *record, const struct gm_event *e
 
 bool gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event)
 {
+	struct gm_alloc_record *record;
 	bool due;
 
 	if (!gm_file || !event->key)
 		return false;
 	gm_track_enter();
 	gm_file->events++;
-	if (event->error == 0 || event->error == GM_ERROR_TEARDOWN)
-		free_succeeded(ticket, redeem(ticket), event);
-	else
-		free_failed(redeem(ticket), event);
+	record = redeem(ticket);
+	if (event->error && event->error != GM_ERROR_TEARDOWN)
+		free_failed(record, event);
+	else if (event->error || !record || !gm_usual_free(record, event))
+		free_succeeded(ticket, record, event);
 	due = event->error == 0 && ticket.owner != GM_NONE && gm_pool_due(ticket.owner);
 	gm_track_leave();
 	return due;

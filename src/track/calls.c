@@ -1,0 +1,117 @@
+/*
+ * Device memory and stream-ordered memory that the program's own calls allocate and free, as often as it
+ * likes: the usual ones straight through, as blocks.c has PyTorch's blocks. What is unusual (a new site,
+ * an address that was not freed, another family's free, a segment of PyTorch's, a retry under way, a
+ * journal) is left to track.c, before anything was changed.
+ */
+#include "track/book.h"
+#include "track/calls.h"
+#include "track/pools.h"
+#include "track/retries.h"
+
+/* What an allocation is summed in. */
+struct sums {
+	struct gm_level_record *level;
+	struct gm_usage_record *usage;
+	struct gm_open_series *series;
+	struct gm_pool_record *pool; /* of stream-ordered memory */
+};
+
+/* False unless all are there and nothing but books is to be kept. */
+static inline bool usual(unsigned kind, int device, uint32_t owner, struct sums *sums)
+{
+	unsigned slot = gm_slot(device);
+
+	if (device < 0 || (kind != GM_KIND_DEVICE && kind != GM_KIND_ASYNC))
+		return false;
+	sums->level = gm_track.levels[slot][GM_LEVEL_DRIVER];
+	sums->usage = gm_track.usage[slot][kind];
+	sums->series = &gm_open_series[slot][GM_SERIES_TRACKED];
+	sums->pool = kind == GM_KIND_ASYNC ? gm_pool_of_streams(owner) : NULL;
+	return sums->level && sums->usage && (sums->pool || kind == GM_KIND_DEVICE) &&
+	       gm_track.now_ns < sums->series->end_ns && gm_thread_id && !gm_open_chains &&
+	       !gm_journal_on && gm_ring_steady();
+}
+
+static inline struct gm_event_record *tell(enum gm_event_op op, const struct gm_event *event,
+					   const struct gm_alloc_record *alloc)
+{
+	struct gm_event_record *told = gm_ring_take();
+
+	gm_history_fill(told, op, event, alloc->serial, alloc->site, gm_thread_id);
+	gm_file->event_head++;
+	return told;
+}
+
+/* ---- allocations ---- */
+
+bool gm_usual_alloc(const struct gm_event *event)
+{
+	struct gm_alloc_record *record = gm_store_at(gm_live.empty);
+	struct gm_index_slot *place;
+	struct gm_site_record *site;
+	uint32_t site_number;
+	struct sums sums;
+
+	if (!usual(event->kind, event->device, event->owner, &sums) || event->flags ||
+	    event->level != GM_LEVEL_DRIVER || gm_live.empty >= GM_INDEX_MOST_NUMBERS)
+		return false;
+	place = gm_index_place(&gm_live.index, event->space, event->key);
+	site = place ? gm_site_known(event, &site_number) : NULL;
+	if (!site)
+		return false;
+	gm_live.empty = record->site;
+	gm_live_fill(record, event, site_number, gm_thread_id);
+	gm_index_put(&gm_live.index, place, event->space, event->key, gm_store_spot(record), 0);
+	gm_site_add(site, event->bytes, record->serial, sums.level);
+	gm_usage_add(sums.usage, event->bytes);
+	gm_level_add(sums.level, event->bytes, site);
+	if (!sums.pool)
+		gm_level_physical(sums.level, gm_physical_add(record));
+	gm_series_value(sums.series, sums.level->current_bytes);
+	if (sums.pool)
+		gm_pool_took(sums.pool, event->bytes);
+	gm_in_use_raise(event->device);
+	tell(GM_OP_ALLOC, event, record);
+	return true;
+}
+
+/* ---- frees ---- */
+
+/* The books of an allocation that ends. */
+static inline void take_out(const struct gm_alloc_record *record, const struct sums *sums)
+{
+	gm_site_remove(gm_store_record(GM_TABLE_SITES, record->site), record->bytes,
+		       record->flags & GM_ALLOC_BEFORE_MARK, sums->level);
+	gm_usage_remove(sums->usage, record->bytes);
+	gm_level_remove(sums->level, record->bytes);
+	if (sums->pool)
+		gm_pool_gave(sums->pool, record->bytes);
+	else
+		gm_level_physical(sums->level, gm_physical_remove(record));
+	gm_series_value(sums->series, sums->level->current_bytes);
+}
+
+bool gm_usual_free(struct gm_alloc_record *record, const struct gm_event *event)
+{
+	struct gm_index_slot *place;
+	struct gm_event_record *told;
+	struct sums sums;
+
+	if (record->kind != event->kind || record->flags & ~GM_ALLOC_BEFORE_MARK ||
+	    record->level != GM_LEVEL_DRIVER || !usual(record->kind, record->device, record->owner, &sums))
+		return false;
+	place = gm_index_find(&gm_live.index, record->space, record->key);
+	if (!place || gm_index_number(place) != gm_store_spot(record))
+		return false;
+	told = tell(GM_OP_FREE, event, record); /* a free does not say what it frees: the history should */
+	told->bytes = record->bytes;
+	told->device = record->device;
+	gm_freed_note(record, event->stack, 0);
+	take_out(record, &sums);
+	gm_index_take(&gm_live.index, place);
+	if (sums.pool)
+		gm_pool_waits(record->owner, sums.pool, record->bytes, event->stream);
+	gm_live_put(record);
+	return true;
+}
