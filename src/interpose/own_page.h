@@ -37,7 +37,7 @@ static inline bool gm_owns_file(void)
 {
 	struct gm_own_page *page = gm_own_page();
 
-	return __atomic_load_n(&page->mine, __ATOMIC_ACQUIRE) &&
+	return __builtin_expect(__atomic_load_n(&page->mine, __ATOMIC_ACQUIRE), 1) &&
 	       (__builtin_expect(gm_own.wiped, 1) || page->pid == getpid());
 }
 

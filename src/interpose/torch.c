@@ -74,19 +74,27 @@ static bool recorded(struct device device)
 	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled();
 }
 
+static __attribute__((noinline, cold)) uint32_t ask_thread(void)
+{
+	gm_thread.id = gm_track_thread();
+	return gm_thread.id;
+}
+
 static inline void record_block(void *block, int64_t bytes, struct gm_torch_totals totals, int device,
 				const struct gm_entry *caller)
 {
+	uint32_t thread = gm_thread.id;
+	struct gm_where where = {device, __builtin_expect(thread, 1) ? thread : ask_thread()};
 	struct gm_origin origin;
 
 	if (bytes < 0) {
-		gm_track_block_free((uintptr_t)block, device, totals);
+		gm_track_block_free((uintptr_t)block, where, totals);
 		return;
 	}
 	gm_track_block_prefetch((uintptr_t)block, device);
 	origin.module = GM_NONE;
 	origin.stack = gm_stack_take(caller, 0, &origin.module);
-	gm_track_block((uintptr_t)block, (uint64_t)bytes, device, origin, totals);
+	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, origin, totals);
 }
 
 static __attribute__((noinline, hot)) void record_and_forward(void *block, int64_t bytes,
@@ -178,12 +186,12 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 
 /* ---- the names: 2.x, then 1.10 to 1.13, then one source tree's ---- */
 
-#define MEMORY_HOOK(symbol)                                                                        \
-	EXPORT void symbol(void *, int64_t, uint64_t, uint64_t, struct device);                    \
+#define MEMORY_HOOK(place, symbol)                                                                     \
+	EXPORT __attribute__((hot)) void symbol(void *, int64_t, uint64_t, uint64_t, struct device); \
 	EXPORT void symbol(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,      \
 			   struct device device)                                                   \
 	{                                                                                          \
-		static GM_HOT struct hook hook;                                                    \
+		static place struct hook hook;                                                     \
 		const struct called called = {GM_ENTRY_HERE(), (memory_hook *)known(&hook)};       \
                                                                                                    \
 		if (!called.real)                                                                  \
@@ -206,9 +214,9 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 		on_oom(&hook, #symbol, bytes, allocated, reserved, device, &caller);               \
 	}
 
-MEMORY_HOOK(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
-MEMORY_HOOK(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE)
-MEMORY_HOOK(_ZN3c1027reportMemoryUsageToProfilerEPvmmmNS_6DeviceE)
+MEMORY_HOOK(GM_HOT, _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
+MEMORY_HOOK(, _ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE)
+MEMORY_HOOK(, _ZN3c1027reportMemoryUsageToProfilerEPvmmmNS_6DeviceE)
 OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE)
 OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE)
 OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE)

@@ -17,7 +17,7 @@
  * nearly never change are kept apart from those that an event changes under the tracker's lock.
  */
 #define GM_HOT	     __attribute__((section("gm_hot"), aligned(8)))
-#define GM_HOT_BOOKS __attribute__((section("gm_hot_books"), aligned(32)))
+#define GM_HOT_BOOKS __attribute__((section("gm_hot_books"), aligned(16)))
 
 struct gm_lock {
 	uint32_t word; /* 0 free, 1 held, 2 held and waited for */

@@ -8,8 +8,9 @@
  * data is.
  */
 #if defined(__GNUC__) && !defined(__clang__)
-/* Two counters in one register cost more to put together and take apart than they save. */
-#pragma GCC optimize("no-tree-slp-vectorize")
+/* Two counters in one register cost more to put together and take apart than they save; bytes between
+ * pieces of code are missed as others are. */
+#pragma GCC optimize("no-tree-slp-vectorize", "no-align-jumps", "no-align-labels", "no-align-loops")
 #endif
 
 #include "track/book.h"
@@ -76,9 +77,9 @@ static inline unsigned slot_of(int device)
 	return likely((unsigned)device < GM_DEVICES - 1) ? (unsigned)device + 1 : 0;
 }
 
-static inline bool usual(int device, unsigned slot)
+static inline bool usual(const struct ready *books, int device, unsigned slot)
 {
-	if (likely(gm_track.blocks_ready & bit(slot) && gm_track.now_ns < ready[slot].end_ns))
+	if (likely(gm_track.blocks_ready & bit(slot) && gm_track.now_ns < books->end_ns))
 		return true;
 	return get_ready(device, slot);
 }
@@ -122,34 +123,58 @@ static inline void note_series(struct ready *books, unsigned slot, uint64_t byte
 		series_value(slot, bytes);
 }
 
-static inline void tell(enum gm_event_op op, int device, uint64_t block, uint64_t bytes, uint64_t serial,
-			uint32_t site, uint32_t stack, uint32_t thread)
+static inline void tell(enum gm_event_op op, struct gm_where where, uint64_t block, uint64_t bytes,
+			uint64_t serial, uint32_t site, uint32_t stack)
 {
 	const struct gm_event event = {.key = block, .bytes = bytes, .stack = stack,
-				       .function = GM_NONE, .device = (int16_t)device,
+				       .function = GM_NONE, .device = (int16_t)where.device,
 				       .space = GM_SPACE_TORCH, .kind = GM_KIND_DEVICE,
 				       .level = GM_LEVEL_TORCH};
 
 	if (unlikely(!gm_ring.left))
 		gm_history_turn();
-	gm_history_fill(gm_ring_take(), op, &event, serial, site, thread);
+	gm_history_fill(gm_ring_take(), op, &event, serial, site, where.thread);
 	gm_file->event_head++;
 }
 
+/* For writing: another thread's processor may have it. */
 static inline void fetch(const void *line)
 {
+#ifdef __x86_64__
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+#else
 	__builtin_prefetch(line, 1);
+#endif
 }
 
-/* Has what both will need on its way into the cache. A guess that does no harm: no lock is needed. */
+/*
+ * Has what both will need on its way into the cache, all at once, before the lock is taken: that waits for
+ * what was asked for. A guess that does no harm.
+ */
 static inline void prefetch(uint64_t block, const struct ready *books)
 {
+	fetch(&gm_track);
 	gm_index_prefetch(&gm_live.index, GM_SPACE_TORCH, block);
 	fetch(&gm_file->last_event_ns);
 	fetch(__atomic_load_n(&gm_ring.next, __ATOMIC_RELAXED));
 	fetch(__atomic_load_n(&books->level, __ATOMIC_RELAXED));
 	fetch(__atomic_load_n(&books->torch, __ATOMIC_RELAXED));
 	fetch(__atomic_load_n(&books->last_bytes, __ATOMIC_RELAXED));
+}
+
+/* Its open window, mostly, lies apart from the rest of a site. Under the lock. */
+static inline void prefetch_window(const struct gm_site_record *site)
+{
+	fetch(&site->windows[gm_track.window[0]]);
+}
+
+/* In a register from here on, for less code than the address itself. */
+static inline struct ready *books_of(unsigned slot)
+{
+	struct ready *books = &ready[slot];
+
+	__asm__("" : "+r"(books));
+	return books;
 }
 
 static inline void enter(void)
@@ -192,55 +217,52 @@ static SELDOM void add_unusual(uint64_t block, uint64_t bytes, int device, struc
 	errno = saved;
 }
 
-/* The site of a block's stack; NULL if that needs a search. */
-static inline struct gm_site_record *site_of(uint32_t stack, int device, uint32_t *number)
+/* Whether what its stack last led to is the site of a block. */
+static inline bool is_site(const struct gm_site_record *site, uint32_t stack, int device)
 {
-	struct gm_latest_site known = gm_site_latest(stack);
-	struct gm_site_record *site = gm_store_at(known.spot);
-
-	*number = known.number - 1;
-	if (!known.number || site->stack != stack || site->kind != GM_KIND_DEVICE ||
-	    site->level != GM_LEVEL_TORCH || site->device != device ||
-	    (stack == GM_NONE && site->function != GM_NONE))
-		return NULL;
-	return site;
+	return likely(site->stack == stack && site->kind == GM_KIND_DEVICE &&
+		      site->level == GM_LEVEL_TORCH && site->device == device) &&
+	       (stack != GM_NONE || site->function == GM_NONE);
 }
 
-static inline void fill(struct gm_alloc_record *record, uint64_t block, uint64_t bytes, int device,
-			uint32_t site, uint32_t thread)
+static inline void fill(struct gm_alloc_record *record, uint64_t block, uint64_t bytes,
+			struct gm_where where, uint32_t site)
 {
-	const struct gm_event event = {.key = block, .bytes = bytes, .device = (int16_t)device,
+	const struct gm_event event = {.key = block, .bytes = bytes, .device = (int16_t)where.device,
 				       .space = GM_SPACE_TORCH, .kind = GM_KIND_DEVICE,
 				       .level = GM_LEVEL_TORCH, .owner = GM_NONE};
 
-	gm_live_fill(record, &event, site, thread);
+	gm_live_fill(record, &event, site, where.thread);
 }
 
-static inline bool add(uint64_t block, uint64_t bytes, int device, uint32_t stack, struct gm_torch_totals totals)
+static inline bool add(uint64_t block, uint64_t bytes, struct gm_where where, uint32_t stack,
+		       struct gm_torch_totals totals)
 {
 	struct gm_index_slot *place = gm_index_place(&gm_live.index, GM_SPACE_TORCH, block);
-	struct gm_alloc_record *record = gm_store_at(gm_live.empty);
-	uint32_t site_number, thread = gm_thread_id;
+	struct gm_latest_site known = gm_site_latest(stack);
+	struct gm_site_record *site = gm_store_at(known.spot);
+	uint32_t spot = gm_live.empty, site_number = known.number - 1;
+	struct gm_alloc_record *record = gm_store_at(spot);
+	int device = where.device;
 	unsigned slot = slot_of(device);
-	struct ready *books = &ready[slot];
+	struct ready *books = books_of(slot);
 	struct gm_level_record *level;
 	struct gm_torch_record *torch;
-	struct gm_site_record *site = site_of(stack, device, &site_number);
 
-	if (unlikely(!site || !place || gm_live.empty >= GM_INDEX_MOST_NUMBERS || !thread ||
-		     !usual(device, slot)))
+	prefetch_window(site);
+	if (unlikely(!known.number || !is_site(site, stack, device) || !place ||
+		     spot >= GM_INDEX_MOST_NUMBERS || !usual(books, device, slot)))
 		return false;
 	gm_live.empty = record->site;
-	fill(record, block, bytes, device, site_number, thread);
-	gm_index_put(&gm_live.index, place, GM_SPACE_TORCH, block, gm_store_spot(record),
-		     gm_store_spot(site));
+	fill(record, block, bytes, where, site_number);
+	gm_index_put(&gm_live.index, place, GM_SPACE_TORCH, block, spot, known.spot);
 	level = books->level;
 	gm_site_add(site, bytes, record->serial, level);
 	gm_level_add(level, bytes, site);
 	note_series(books, slot, level->current_bytes);
 	if (unlikely(level->current_bytes > books->in_use_bytes))
 		in_use_value(device, slot, level->current_bytes);
-	tell(GM_OP_ALLOC, device, block, bytes, record->serial, site_number, stack, thread);
+	tell(GM_OP_ALLOC, where, block, bytes, record->serial, site_number, stack);
 	torch = books->torch;
 	gm_torch_block_add(torch, bytes);
 	if (unlikely(torch->allocated_bytes != totals.allocated_bytes ||
@@ -251,15 +273,15 @@ static inline bool add(uint64_t block, uint64_t bytes, int device, uint32_t stac
 	return true;
 }
 
-HOT void gm_track_block(uint64_t block, uint64_t bytes, int device, struct gm_origin origin,
+HOT void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where where, struct gm_origin origin,
 			struct gm_torch_totals totals)
 {
 	if (unlikely(!gm_file || !block))
 		return;
 	gm_lock_acquire(&gm_track.lock);
 	enter();
-	if (unlikely(!add(block, bytes, device, origin.stack, totals)))
-		add_unusual(block, bytes, device, origin, totals);
+	if (unlikely(!add(block, bytes, where, origin.stack, totals)))
+		add_unusual(block, bytes, where.device, origin, totals);
 	gm_track_leaving();
 }
 
@@ -287,26 +309,27 @@ static SELDOM bool before_mark(const struct gm_alloc_record *record)
 	return record->flags & GM_ALLOC_BEFORE_MARK;
 }
 
-static inline bool end(uint64_t block, int device, struct gm_torch_totals totals)
+static inline bool end(uint64_t block, struct gm_where where, struct gm_torch_totals totals)
 {
 	struct gm_index_slot *place = gm_index_find(&gm_live.index, GM_SPACE_TORCH, block);
+	int device = where.device;
 	unsigned slot = slot_of(device);
-	struct ready *books = &ready[slot];
-	uint32_t thread = gm_thread_id;
+	struct ready *books = books_of(slot);
 	struct gm_alloc_record *record;
 	struct gm_torch_record *torch;
 	struct gm_level_record *level;
 	struct gm_site_record *site;
 	uint64_t bytes;
 
-	if (unlikely(!place || !thread || !usual(device, slot)))
+	if (unlikely(!place))
 		return false;
 	record = gm_store_at(gm_index_number(place));
 	site = gm_store_at(place->site);
-	if (unlikely(site->device != device))
+	prefetch_window(site);
+	if (unlikely(site->device != device || !usual(books, device, slot)))
 		return false;
 	bytes = record->bytes;
-	tell(GM_OP_FREE, device, block, bytes, record->serial, record->site, GM_NONE, thread);
+	tell(GM_OP_FREE, where, block, bytes, record->serial, record->site, GM_NONE);
 	torch = books->torch;
 	gm_torch_block_end(torch, bytes);
 	if (record->serial <= books->peak_serial)
@@ -324,14 +347,14 @@ static inline bool end(uint64_t block, int device, struct gm_torch_totals totals
 	return true;
 }
 
-HOT void gm_track_block_free(uint64_t block, int device, struct gm_torch_totals totals)
+HOT void gm_track_block_free(uint64_t block, struct gm_where where, struct gm_torch_totals totals)
 {
 	if (unlikely(!gm_file || !block))
 		return;
+	prefetch(block, &ready[slot_of(where.device)]);
 	gm_lock_acquire(&gm_track.lock);
-	prefetch(block, &ready[slot_of(device)]);
 	enter();
-	if (unlikely(!end(block, device, totals)))
-		end_unusual(block, device, totals);
+	if (unlikely(!end(block, where, totals)))
+		end_unusual(block, where.device, totals);
 	gm_track_leaving();
 }

@@ -26,7 +26,8 @@ extern struct gm_latest_sites gm_latest_sites __attribute__((visibility("hidden"
 
 static inline struct gm_latest_site gm_site_latest(uint32_t stack)
 {
-	return stack < gm_latest_sites.room ? gm_latest_sites.site[stack] : gm_latest_sites.stackless;
+	return __builtin_expect(stack < gm_latest_sites.room, 1) ? gm_latest_sites.site[stack]
+								: gm_latest_sites.stackless;
 }
 
 /* The site of an event, NULL if that needs a search. */

@@ -31,6 +31,7 @@ uint64_t gm_monotonic_ns(void)
 
 static struct {
 	int usable;
+	uint64_t start_ns;
 	uint64_t ticks, ns; /* where the rate is measured from; 0: not yet */
 } self;
 
@@ -62,8 +63,9 @@ static int allowed(void)
 	return prctl(PR_GET_TSC, &mode) == 0 && mode == PR_TSC_ENABLE;
 }
 
-void gm_clock_start(void)
+void gm_clock_start(uint64_t start_ns)
 {
+	self.start_ns = start_ns;
 	self.usable = invariant() && is_clocksource() && allowed();
 	self.ticks = self.ns = 0;
 }
@@ -104,9 +106,9 @@ uint64_t gm_clock_ask(struct gm_clock *clock)
 
 	clock->most_ticks = 0;
 	if (!self.usable)
-		return gm_monotonic_ns();
+		return gm_monotonic_ns() - self.start_ns;
 	before = __builtin_ia32_rdtsc();
-	ns = gm_monotonic_ns();
+	ns = gm_monotonic_ns() - self.start_ns;
 	after = __builtin_ia32_rdtsc();
 	if (after - before >= TOGETHER_TICKS)
 		return ns;
@@ -120,14 +122,17 @@ uint64_t gm_clock_ask(struct gm_clock *clock)
 
 #else
 
-void gm_clock_start(void)
+static uint64_t started_ns;
+
+void gm_clock_start(uint64_t start_ns)
 {
+	started_ns = start_ns;
 }
 
 uint64_t gm_clock_ask(struct gm_clock *clock)
 {
 	(void)clock;
-	return gm_monotonic_ns();
+	return gm_monotonic_ns() - started_ns;
 }
 
 #endif

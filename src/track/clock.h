@@ -22,12 +22,13 @@ struct gm_clock {
 /* CLOCK_MONOTONIC in nanoseconds. Any context. */
 uint64_t gm_monotonic_ns(void);
 
-/* Decides whether the counter may be used, from the start of a file on. */
-void gm_clock_start(void);
+/* Time 0 of the clock, on CLOCK_MONOTONIC; decides whether the counter may be used. */
+void gm_clock_start(uint64_t start_ns);
 
 /* Asks the system, and lets the counter go on from there. */
 uint64_t gm_clock_ask(struct gm_clock *clock);
 
+/* Nanoseconds since time 0; a reading may lie a little before the last. */
 static inline uint64_t gm_clock_ns(struct gm_clock *clock)
 {
 #ifdef __x86_64__

@@ -5,6 +5,7 @@
 #include "track/book.h"
 #include "track/physical.h"
 #include "track/retries.h"
+#include "track/torch.h"
 
 #include <string.h>
 #include <sys/syscall.h>
@@ -52,6 +53,11 @@ uint32_t gm_ask_thread_id(void)
 {
 	gm_thread_id = (uint32_t)syscall(SYS_gettid);
 	return gm_thread_id;
+}
+
+uint32_t gm_track_thread(void)
+{
+	return gm_calling_thread();
 }
 
 /* Of a block the site's spot too: its end comes straight to it (blocks.c). */

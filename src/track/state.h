@@ -30,7 +30,6 @@ struct gm_track {
 	uint64_t window_end_ns; /* when the next window is due, UINT64_MAX: at a mark */
 	uint64_t blocks_ready;	/* bit i: gm_block_books of slot i + 1 say how things are (blocks.c) */
 	struct gm_clock clock;
-	uint64_t started_ns;	/* on that clock */
 
 	struct gm_level_record *levels[GM_SLOTS][GM_LEVELS];
 	struct gm_usage_record *usage[GM_SLOTS][GM_KINDS];
@@ -63,9 +62,9 @@ static inline void gm_windows_advance(void)
 /* The parts of both, the lock apart: for the events that are the most (blocks.c). */
 static inline void gm_track_entered(void)
 {
-	uint64_t now_ns = gm_clock_ns(&gm_track.clock) - gm_track.started_ns;
+	uint64_t now_ns = gm_clock_ns(&gm_track.clock);
 
-	if (now_ns > gm_track.now_ns)
+	if (__builtin_expect(now_ns > gm_track.now_ns, 1))
 		gm_track.now_ns = now_ns;
 	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);

@@ -22,6 +22,15 @@ struct gm_torch_totals {
 	uint64_t allocated_bytes, reserved_bytes;
 };
 
+/* On which device a block is, and the thread (gm_track_thread) that was told of it. */
+struct gm_where {
+	int32_t device;
+	uint32_t thread;
+};
+
+/* The calling thread's id. Asks the system once in a thread's life; in the child of a fork again. */
+uint32_t gm_track_thread(void);
+
 /* The stack of a block's allocation and the innermost module outside CUDA and the shim; GM_NONE. */
 struct gm_origin {
 	uint32_t stack, module;
@@ -34,11 +43,11 @@ struct gm_origin {
 void gm_track_block_prefetch(uint64_t block, int device);
 
 /* PyTorch handed out a block, at that address. Closes the thread's retry chain. errno stays. */
-void gm_track_block(uint64_t block, uint64_t bytes, int device, struct gm_origin origin,
+void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where where, struct gm_origin origin,
 		    struct gm_torch_totals totals);
 
 /* PyTorch was given a block back. errno stays. */
-void gm_track_block_free(uint64_t block, int device, struct gm_torch_totals totals);
+void gm_track_block_free(uint64_t block, struct gm_where where, struct gm_torch_totals totals);
 
 /*
  * PyTorch reports that it is out of memory: event->bytes asked for, device, stack, view. Without a

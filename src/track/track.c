@@ -106,8 +106,8 @@ void gm_track_start(bool history)
 	gm_holds_reset();
 	gm_in_use_reset();
 	gm_peaks_reset();
-	gm_clock_start();
-	gm_track.started_ns = gm_file->started_monotonic_ns = gm_monotonic_ns();
+	gm_file->started_monotonic_ns = gm_monotonic_ns();
+	gm_clock_start(gm_file->started_monotonic_ns);
 	gm_timeline_reset();
 	gm_windows_start();
 	gm_history_start(history);

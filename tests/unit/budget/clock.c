@@ -33,14 +33,14 @@ int main(void)
 	struct gm_clock clock = {0};
 	uint64_t before, now, after, readings = 0, carried = 0, start = gm_monotonic_ns();
 
-	gm_clock_start();
+	gm_clock_start(start);
 	do {
 		wait(draw(4) ? draw(100) : draw(MOST_WAIT));
 		before = gm_monotonic_ns();
-		now = gm_clock_ns(&clock);
+		now = start + gm_clock_ns(&clock);
 		after = gm_monotonic_ns();
 		readings++;
-		carried += now != clock.base_ns && clock.most_ticks;
+		carried += now != start + clock.base_ns && clock.most_ticks;
 		if (now + SLACK_NS < before || now > after + SLACK_NS) {
 			printf("reading %llu: %llu, but the system's clock went from %llu to %llu\n",
 			       (unsigned long long)readings, (unsigned long long)now,

@@ -48,16 +48,17 @@ static void toggle(uint64_t slot, uint64_t live[SLOTS])
 {
 	uint64_t key = BASE + slot * (SEGMENT_BYTES / 256);
 	const struct gm_origin no_origin = {GM_NONE, GM_NONE};
+	const struct gm_where where = {.thread = gm_track_thread()};
 
 	if (live[slot]) {
 		totals.allocated_bytes -= live[slot];
 		live[slot] = 0;
-		gm_track_block_free(key, 0, totals);
+		gm_track_block_free(key, where, totals);
 		return;
 	}
 	live[slot] = 512 * (1 + draw(4096));
 	totals.allocated_bytes += live[slot];
-	gm_track_block(key, live[slot], 0, no_origin, totals);
+	gm_track_block(key, live[slot], where, no_origin, totals);
 }
 
 int main(int argc, char **argv)
