@@ -7,15 +7,15 @@
 
 const struct gm_row gm_rows[GM_FUNCTIONS] = {
 #define GM_RUNTIME(fn, params, r, k, ...)                                                         \
-	[GM_FN_##fn] = {#fn, GM_LAYER_RUNTIME, GM_ROLE_##r, GM_KIND_##k, GM_ALL_MAJORS},
+	[GM_FN_##fn] = {#fn, GM_LAYER_RUNTIME, GM_ROLE_##r, GM_KIND_##k, sizeof(#fn) - 1, GM_ALL_MAJORS},
 #define GM_RUNTIME_UNTIL12(fn, params, r, k, ...)                                                 \
-	[GM_FN_##fn##_until12] = {#fn, GM_LAYER_RUNTIME, GM_ROLE_##r, GM_KIND_##k, 3},
+	[GM_FN_##fn##_until12] = {#fn, GM_LAYER_RUNTIME, GM_ROLE_##r, GM_KIND_##k, sizeof(#fn) - 1, 3},
 #define GM_RUNTIME_FROM13(fn, params, r, k, ...)                                                  \
-	[GM_FN_##fn] = {#fn, GM_LAYER_RUNTIME, GM_ROLE_##r, GM_KIND_##k, 4},
+	[GM_FN_##fn] = {#fn, GM_LAYER_RUNTIME, GM_ROLE_##r, GM_KIND_##k, sizeof(#fn) - 1, 4},
 #define GM_DRIVER(fn, params, r, k, ...)                                                          \
-	[GM_FN_##fn] = {#fn, GM_LAYER_DRIVER, GM_ROLE_##r, GM_KIND_##k, 0},
+	[GM_FN_##fn] = {#fn, GM_LAYER_DRIVER, GM_ROLE_##r, GM_KIND_##k, sizeof(#fn) - 1, 0},
 #define GM_ROUTE(layer, fn, params)                                                               \
-	[GM_FN_##fn] = {#fn, GM_LAYER_##layer, GM_ROLE_ROUTE, GM_KIND_NONE, GM_ALL_MAJORS},
+	[GM_FN_##fn] = {#fn, GM_LAYER_##layer, GM_ROLE_ROUTE, GM_KIND_NONE, sizeof(#fn) - 1, GM_ALL_MAJORS},
 #include "api/cuda_api.def"
 };
 

@@ -74,6 +74,7 @@ struct gm_row {
 	uint8_t layer;		/* enum gm_layer */
 	uint8_t role;		/* enum gm_role */
 	uint8_t kind;		/* enum gm_kind: of what is allocated, or the family that a free belongs to */
+	uint8_t name_bytes;
 	uint8_t majors;		/* bit 0: libcudart 11, bit 1: 12, bit 2: 13 (runtime rows) */
 };
 

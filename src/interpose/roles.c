@@ -146,9 +146,7 @@ static int device_of(const struct gm_call *call, unsigned kind, uint64_t key, ui
 
 bool gm_per_thread(const struct gm_row *row)
 {
-	size_t bytes = strlen(row->name);
-
-	return bytes > 5 && !strcmp(row->name + bytes - 5, "_ptsz");
+	return row->name_bytes > 5 && !memcmp(row->name + row->name_bytes - 5, "_ptsz", 5);
 }
 
 uint64_t gm_stream_of(const struct gm_call *call, const struct gm_row *row)
@@ -428,13 +426,7 @@ static void end_unbind(struct gm_call *call, const struct gm_row *row, int resul
 
 /* ---- the table ---- */
 
-typedef void begin_role(struct gm_call *call, const struct gm_row *row);
-typedef void end_role(struct gm_call *call, const struct gm_row *row, int result);
-
-static const struct {
-	begin_role *begin;
-	end_role *end;
-} roles[GM_ROLES] = {
+const struct gm_role_steps gm_role_steps[GM_ROLES] = {
 	[GM_ROLE_ALLOC] = {NULL, end_alloc},
 	[GM_ROLE_FREE] = {begin_free, end_free},
 	[GM_ROLE_REGISTER] = {NULL, end_register},
@@ -475,15 +467,3 @@ static const struct {
 	[GM_ROLE_LIMIT] = {gm_begin_cost, gm_end_cost},
 	[GM_ROLE_SYNC] = {NULL, gm_end_sync},
 };
-
-void gm_role_begin(struct gm_call *call, const struct gm_row *row)
-{
-	if (roles[row->role].begin)
-		roles[row->role].begin(call, row);
-}
-
-void gm_role_end(struct gm_call *call, const struct gm_row *row, int result)
-{
-	if (roles[row->role].end)
-		roles[row->role].end(call, row, result);
-}

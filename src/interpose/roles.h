@@ -6,10 +6,24 @@
 
 #include "api/api.h"
 
+struct gm_role_steps {
+	void (*begin)(struct gm_call *call, const struct gm_row *row);
+	void (*end)(struct gm_call *call, const struct gm_row *row, int result);
+};
+extern const struct gm_role_steps gm_role_steps[GM_ROLES] __attribute__((visibility("hidden")));
+
 /* Before the real call: what must be known or marked then. */
-void gm_role_begin(struct gm_call *call, const struct gm_row *row);
+static inline void gm_role_begin(struct gm_call *call, const struct gm_row *row)
+{
+	if (gm_role_steps[row->role].begin)
+		gm_role_steps[row->role].begin(call, row);
+}
 
 /* After it. CUDA may be asked questions (ask.h); the program's state is not changed. */
-void gm_role_end(struct gm_call *call, const struct gm_row *row, int result);
+static inline void gm_role_end(struct gm_call *call, const struct gm_row *row, int result)
+{
+	if (gm_role_steps[row->role].end)
+		gm_role_steps[row->role].end(call, row, result);
+}
 
 #endif

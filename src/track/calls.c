@@ -1,9 +1,14 @@
 /*
- * Device memory and stream-ordered memory that the program's own calls allocate and free, as often as it
- * likes: the usual ones straight through, as blocks.c has PyTorch's blocks. What is unusual (a new site,
+ * Allocations and frees as they are told. Device memory and stream-ordered memory come as often as a program
+ * likes: the usual ones go straight through, as blocks.c has PyTorch's blocks. What is unusual (a new site,
  * an address that was not freed, another family's free, a segment of PyTorch's, a retry under way, a
  * journal) is left to track.c, before anything was changed.
  */
+#if defined(__GNUC__) && !defined(__clang__)
+/* As in blocks.c: two counters in one register cost more to put together and take apart than they save. */
+#pragma GCC optimize("no-tree-slp-vectorize")
+#endif
+
 #include "track/book.h"
 #include "track/calls.h"
 #include "track/pools.h"
@@ -43,9 +48,25 @@ static inline struct gm_event_record *tell(enum gm_event_op op, const struct gm_
 	return told;
 }
 
+/* gm_track_pool_due, at this event's time. */
+static inline bool is_due(uint32_t number)
+{
+	const struct gm_pool_record *pool = number == GM_NONE ? NULL : gm_pool_at(number);
+
+	return pool && gm_pool_is_due(pool, gm_track.now_ns);
+}
+
+static inline void enter(void)
+{
+	gm_lock_acquire(&gm_track.lock);
+	gm_track.blocks_ready = 0;
+	gm_track_entered();
+	gm_file->events++;
+}
+
 /* ---- allocations ---- */
 
-bool gm_usual_alloc(const struct gm_event *event)
+static inline bool add(const struct gm_event *event)
 {
 	struct gm_alloc_record *record = gm_store_at(gm_live.empty);
 	struct gm_index_slot *place;
@@ -76,7 +97,61 @@ bool gm_usual_alloc(const struct gm_event *event)
 	return true;
 }
 
+static __attribute__((noinline)) void add_unusual(const struct gm_event *event)
+{
+	gm_alloc(event);
+	if (event->level == GM_LEVEL_DRIVER)
+		gm_retry_served(event);
+}
+
+bool gm_track_alloc(const struct gm_event *event)
+{
+	bool due;
+
+	if (!gm_file || !event->key)
+		return false;
+	enter();
+	if (!add(event))
+		add_unusual(event);
+	due = event->kind == GM_KIND_ASYNC && is_due(event->owner);
+	gm_track_leaving();
+	return due;
+}
+
 /* ---- frees ---- */
+
+struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key)
+{
+	struct gm_ticket ticket = {.record = GM_NONE, .owner = GM_NONE};
+	const struct gm_index_slot *slot;
+	struct gm_alloc_record *record;
+
+	if (!gm_file || !key)
+		return ticket;
+	gm_lock_acquire(&gm_track.lock);
+	slot = gm_index_find(&gm_live.index, space, key);
+	if (slot) {
+		ticket.record = gm_index_number(slot);
+		record = gm_store_at(ticket.record);
+		ticket.serial = record->serial;
+		if (record->kind == GM_KIND_ASYNC || record->kind == GM_KIND_GRAPH)
+			ticket.owner = record->owner;
+		__atomic_store_n(&record->state, GM_STATE_FREEING, __ATOMIC_RELEASE);
+	}
+	gm_lock_release(&gm_track.lock);
+	return ticket;
+}
+
+/* The ticket's record if it is still the allocation it was; another thread may have been given its
+ * address as soon as CUDA had freed it. */
+static inline struct gm_alloc_record *redeem(struct gm_ticket ticket)
+{
+	struct gm_alloc_record *record = gm_store_at(ticket.record);
+
+	if (ticket.record == GM_NONE || record->state == GM_STATE_EMPTY || record->serial != ticket.serial)
+		return NULL;
+	return record;
+}
 
 /* The books of an allocation that ends. */
 static inline void take_out(const struct gm_alloc_record *record, const struct sums *sums)
@@ -92,7 +167,7 @@ static inline void take_out(const struct gm_alloc_record *record, const struct s
 	gm_series_value(sums->series, sums->level->current_bytes);
 }
 
-bool gm_usual_free(struct gm_alloc_record *record, const struct gm_event *event)
+static inline bool end(struct gm_alloc_record *record, const struct gm_event *event)
 {
 	struct gm_index_slot *place;
 	struct gm_event_record *told;
@@ -114,4 +189,22 @@ bool gm_usual_free(struct gm_alloc_record *record, const struct gm_event *event)
 		gm_pool_waits(record->owner, sums.pool, record->bytes, event->stream);
 	gm_live_put(record);
 	return true;
+}
+
+bool gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event)
+{
+	struct gm_alloc_record *record;
+	bool due;
+
+	if (!gm_file || !event->key)
+		return false;
+	enter();
+	record = redeem(ticket);
+	if (event->error && event->error != GM_ERROR_TEARDOWN)
+		gm_free_failed(record, event);
+	else if (event->error || !record || !end(record, event))
+		gm_free_succeeded(ticket, record, event);
+	due = event->error == 0 && is_due(ticket.owner);
+	gm_track_leaving();
+	return due;
 }

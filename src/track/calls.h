@@ -1,15 +1,14 @@
 /*
- * The straight way of usual allocations and frees of the driver's own level (calls.c). Private to track/,
- * under the lock. False: nothing was done, it is not usual.
+ * What calls.c leaves to track.c, beside gm_alloc: frees that are not usual. Private to track/, under the
+ * lock. `record`: the ticket's if it is still that allocation, else NULL.
  */
 #ifndef GM_TRACK_CALLS_H
 #define GM_TRACK_CALLS_H
 
 #include "track/state.h"
 
-bool gm_usual_alloc(const struct gm_event *event);
-
-/* A free that succeeded, of the record that it was begun for. */
-bool gm_usual_free(struct gm_alloc_record *record, const struct gm_event *event);
+void gm_free_succeeded(struct gm_ticket ticket, struct gm_alloc_record *record,
+		       const struct gm_event *event);
+void gm_free_failed(struct gm_alloc_record *record, const struct gm_event *event);
 
 #endif

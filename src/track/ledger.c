@@ -21,7 +21,7 @@
 
 static struct {
 	struct gm_ledger_record *record;
-	uint64_t sampled_peak_bytes;
+	uint64_t sampled_peak_bytes, next_peak_bytes;
 	uint64_t baseline_bytes; /* of the device's figure; GM_NO_BYTES until set */
 	uint64_t sampled_ns[REASONS];
 	uint32_t samples[REASONS];
@@ -35,8 +35,10 @@ void gm_ledger_reset(void)
 	unsigned i;
 
 	memset(ledgers, 0, sizeof(ledgers));
-	for (i = 0; i < GM_SLOTS; i++)
+	for (i = 0; i < GM_SLOTS; i++) {
 		ledgers[i].baseline_bytes = GM_NO_BYTES;
+		ledgers[i].next_peak_bytes = PEAK_STEP_BYTES;
+	}
 	history = 0;
 }
 
@@ -56,15 +58,21 @@ bool gm_track_ledger_due(int device, unsigned reason)
 	return !too_soon(gm_slot(device), reason % REASONS);
 }
 
-static bool at_peak(unsigned slot)
+static inline bool at_peak(unsigned slot)
 {
 	const struct gm_level_record *level =
 		__atomic_load_n(&gm_track.levels[slot][GM_LEVEL_DRIVER], __ATOMIC_ACQUIRE);
-	uint64_t last = ledgers[slot].sampled_peak_bytes;
 
-	if (!level || level->physical_bytes < last + PEAK_STEP_BYTES)
-		return false;
-	return level->physical_bytes >= last + last / 32 && !too_soon(slot, PEAK);
+	return level && level->physical_bytes >= ledgers[slot].next_peak_bytes && !too_soon(slot, PEAK);
+}
+
+/* A peak is worth a sample again where it is higher by a 32nd, or 32 MiB. */
+static void sampled_peak(unsigned slot, uint64_t bytes)
+{
+	uint64_t step = bytes / 32 > PEAK_STEP_BYTES ? bytes / 32 : PEAK_STEP_BYTES;
+
+	ledgers[slot].sampled_peak_bytes = bytes;
+	ledgers[slot].next_peak_bytes = bytes + step;
 }
 
 int gm_track_ledger_peak(int device)
@@ -244,7 +252,7 @@ bool gm_track_ledger(int device, unsigned reason, uint64_t physical_bytes,
 			keep(slot, &now);
 		}
 		if (physical_bytes > ledgers[slot].sampled_peak_bytes)
-			ledgers[slot].sampled_peak_bytes = physical_bytes;
+			sampled_peak(slot, physical_bytes);
 	}
 	gm_track_leave();
 	return same;

@@ -17,59 +17,20 @@
 
 #include <string.h>
 
-#define ASKED_ALWAYS 512u	   /* answers per pool before asking becomes rare */
-#define ASKED_EVERY_NS 1000000u
-#define STREAMS 64
-#define NEAR 16u /* pools whose records' addresses are at hand */
-
-/* Bytes freed on a stream that nobody waited for since. */
-struct pending {
-	uint64_t stream, bytes;
-	uint32_t pool;
-};
-
-static struct {
-	unsigned count;
-	struct pending pending[STREAMS];
-	struct gm_pool_record *near[NEAR]; /* (atomic for readers without the lock) */
-	struct {
-		uint64_t reserved_bytes, used_bytes;
-	} sums[GM_SLOTS]; /* of a device's pools together */
-} pools;
-
+struct gm_pools gm_pools;
 uint32_t gm_pools_waiting;
 
 void gm_pools_reset(void)
 {
 	gm_pools_waiting = 0;
-	memset(&pools, 0, sizeof(pools));
-}
-
-/* NULL where there was never one of that number. Needs no lock: a record stays where it is. */
-static inline struct gm_pool_record *record_of(uint32_t number)
-{
-	return number < NEAR ? __atomic_load_n(&pools.near[number], __ATOMIC_ACQUIRE)
-			     : gm_store_record(GM_TABLE_POOLS, number);
+	memset(&gm_pools, 0, sizeof(gm_pools));
 }
 
 static inline struct gm_pool_record *pool_at(uint32_t number)
 {
-	struct gm_pool_record *pool = record_of(number);
+	struct gm_pool_record *pool = gm_pool_at(number);
 
 	return pool && pool->state != GM_STATE_EMPTY ? pool : NULL;
-}
-
-static inline void settle_pending(uint32_t number, struct gm_pool_record *pool)
-{
-	uint64_t idle = pool->reserved_bytes > pool->used_bytes ?
-				pool->reserved_bytes - pool->used_bytes : 0;
-	uint64_t pending = 0;
-	unsigned i;
-
-	for (i = 0; i < pools.count; i++)
-		if (pools.pending[i].pool == number)
-			pending += pools.pending[i].bytes;
-	pool->pending_free_bytes = pending < idle ? pending : idle;
 }
 
 static void chart(int device)
@@ -86,25 +47,13 @@ static void chart(int device)
 	gm_timeline(device, GM_SERIES_POOL_RESERVED, sum);
 }
 
-static inline void raise_peak(int device)
-{
-	gm_peak_raise(device, GM_HOLES_POOL, pools.sums[gm_slot(device)].used_bytes,
-		      pools.sums[gm_slot(device)].reserved_bytes);
-}
-
-static inline void set_used(struct gm_pool_record *pool, uint64_t bytes)
-{
-	pools.sums[gm_slot(pool->device)].used_bytes += bytes - pool->used_bytes;
-	pool->used_bytes = bytes;
-}
-
-static void set_reserved(struct gm_pool_record *pool, uint64_t bytes)
+void gm_pool_set_reserved(struct gm_pool_record *pool, uint64_t bytes)
 {
 	int64_t change = (int64_t)(bytes - pool->reserved_bytes);
 
 	if (!change)
 		return;
-	pools.sums[gm_slot(pool->device)].reserved_bytes += (uint64_t)change;
+	gm_pools.sums[gm_slot(pool->device)].reserved_bytes += (uint64_t)change;
 	pool->reserved_bytes = bytes;
 	if (bytes > pool->reserved_peak_bytes)
 		pool->reserved_peak_bytes = bytes;
@@ -161,20 +110,19 @@ uint32_t gm_track_pool(uint64_t handle, int device, unsigned type, uint32_t stac
 		pool->stack = stack;
 		__atomic_store_n(&pool->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
 		gm_store_publish(GM_TABLE_POOLS);
-		if (number < NEAR)
-			__atomic_store_n(&pools.near[number], pool, __ATOMIC_RELEASE);
+		if (number < GM_POOLS_NEAR)
+			__atomic_store_n(&gm_pools.near[number], pool, __ATOMIC_RELEASE);
 	}
 	gm_track_leave();
 	return gm_store_record(GM_TABLE_POOLS, number) ? number : GM_NONE;
 }
 
-uint32_t gm_track_pool_known(uint64_t handle, int *device)
+static __attribute__((noinline)) uint32_t known_from(uint32_t number, uint64_t handle, int *device)
 {
-	uint32_t number, count = gm_file ? gm_file->tables[GM_TABLE_POOLS].count : 0;
+	uint32_t count = gm_file->tables[GM_TABLE_POOLS].count;
 
-	/* reads what stays as it is, states and handles alone: no lock */
-	for (number = 0; handle && number < count; number++) {
-		const struct gm_pool_record *pool = record_of(number);
+	for (; number < count; number++) {
+		const struct gm_pool_record *pool = gm_pool_at(number);
 
 		if (pool && pool->handle == handle && pool->state == GM_STATE_LIVE) {
 			*device = pool->device;
@@ -184,26 +132,25 @@ uint32_t gm_track_pool_known(uint64_t handle, int *device)
 	return GM_NONE;
 }
 
-static inline bool is_due(const struct gm_pool_record *pool, uint64_t now_ns)
+uint32_t gm_track_pool_known(uint64_t handle, int *device)
 {
-	if (pool->type == GM_POOL_IMPORTED)
-		return false;
-	return pool->samples < ASKED_ALWAYS || pool->used_bytes >= pool->reserved_bytes ||
-	       now_ns - pool->sampled_ns >= ASKED_EVERY_NS;
-}
+	const struct gm_pool_record *first = gm_pool_at(0);
 
-bool gm_pool_due(uint32_t number)
-{
-	const struct gm_pool_record *pool = record_of(number);
-
-	return pool && is_due(pool, gm_track.now_ns);
+	if (!gm_file || !handle)
+		return GM_NONE;
+	/* reads what stays as it is, states and handles alone: no lock */
+	if (first && first->handle == handle && first->state == GM_STATE_LIVE) {
+		*device = first->device;
+		return 0;
+	}
+	return known_from(1, handle, device);
 }
 
 bool gm_track_pool_due(uint32_t number)
 {
 	struct gm_pool_record *pool = gm_file ? gm_store_record(GM_TABLE_POOLS, number) : NULL;
 
-	return pool && is_due(pool, gm_track_now());
+	return pool && gm_pool_is_due(pool, gm_track_now());
 }
 
 uint64_t gm_track_pool_changes(uint32_t number)
@@ -265,17 +212,17 @@ bool gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figure
 		pool->samples++;
 		pool->sampled_ns = gm_track.now_ns;
 		if (pool->type == GM_POOL_GRAPH)
-			set_used(pool, figures->used_bytes);
+			gm_pool_set_used(pool, figures->used_bytes);
 		/* Another thread may have allocated since these figures were asked. */
-		set_reserved(pool, figures->reserved_bytes > pool->used_bytes ?
+		gm_pool_set_reserved(pool, figures->reserved_bytes > pool->used_bytes ?
 					   figures->reserved_bytes : pool->used_bytes);
 		if (pool->type == GM_POOL_GRAPH && figures->used_high_bytes > pool->used_peak_bytes)
 			pool->used_peak_bytes = figures->used_high_bytes;
 		if (figures->reserved_high_bytes > pool->reserved_peak_bytes)
 			pool->reserved_peak_bytes = figures->reserved_high_bytes;
 		configure(pool, figures->release_threshold_bytes);
-		raise_peak(pool->device);
-		settle_pending(number, pool);
+		gm_pool_raise_peak(pool->device);
+		gm_pool_settle_pending(number, pool);
 		if (pool->type == GM_POOL_DEFAULT)
 			gm_torch_pool(pool);
 	}
@@ -285,8 +232,8 @@ bool gm_track_pool_sampled(uint32_t number, const struct gm_pool_figures *figure
 
 static void gone(struct gm_pool_record *pool)
 {
-	set_reserved(pool, 0);
-	set_used(pool, 0);
+	gm_pool_set_reserved(pool, 0);
+	gm_pool_set_used(pool, 0);
 	pool->live_bytes = pool->pending_free_bytes = 0;
 	__atomic_store_n(&pool->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
 }
@@ -331,17 +278,17 @@ void gm_track_pools_waited(uint64_t stream, bool all)
 	if (!gm_file)
 		return;
 	gm_track_enter();
-	for (i = 0; i < pools.count; i++) {
-		struct pending entry = pools.pending[i];
+	for (i = 0; i < gm_pools.count; i++) {
+		struct gm_pending entry = gm_pools.pending[i];
 		struct gm_pool_record *pool = pool_at(entry.pool);
 
 		if (!all && entry.stream != stream)
-			pools.pending[kept++] = entry;
+			gm_pools.pending[kept++] = entry;
 		else if (pool)
 			pool->pending_free_bytes -= entry.bytes < pool->pending_free_bytes ?
 							    entry.bytes : pool->pending_free_bytes;
 	}
-	pools.count = kept;
+	gm_pools.count = kept;
 	__atomic_store_n(&gm_pools_waiting, kept != 0, __ATOMIC_RELAXED);
 	gm_track_leave();
 }
@@ -358,59 +305,23 @@ bool gm_track_pool_handle(uint32_t number, uint64_t *handle, int *device, unsign
 	return true;
 }
 
-struct gm_pool_record *gm_pool_of_streams(uint32_t number)
+void gm_pool_pends(uint32_t number, uint64_t stream, uint64_t bytes)
 {
-	struct gm_pool_record *pool = record_of(number);
-
-	return pool && pool->state == GM_STATE_LIVE &&
-			       (pool->type == GM_POOL_DEFAULT || pool->type == GM_POOL_EXPLICIT)
-		       ? pool : NULL;
-}
-
-void gm_pool_took(struct gm_pool_record *pool, uint64_t bytes)
-{
-	pool->allocations++;
-	pool->live_bytes += bytes;
-	set_used(pool, pool->used_bytes + bytes);
-	if (pool->used_bytes > pool->used_peak_bytes)
-		pool->used_peak_bytes = pool->used_bytes;
-	if (pool->used_bytes > pool->reserved_bytes)
-		set_reserved(pool, pool->used_bytes); /* until it is asked */
-	raise_peak(pool->device);
-}
-
-static inline uint64_t less(uint64_t from, uint64_t bytes)
-{
-	return from > bytes ? from - bytes : 0;
-}
-
-void gm_pool_gave(struct gm_pool_record *pool, uint64_t bytes)
-{
-	pool->live_bytes = less(pool->live_bytes, bytes);
-	if (pool->type != GM_POOL_GRAPH) /* a graph's stays used until it is trimmed */
-		set_used(pool, less(pool->used_bytes, bytes));
-	if (pool->state == GM_STATE_PENDING && !pool->live_bytes)
-		gone(pool);
-}
-
-void gm_pool_waits(uint32_t number, struct gm_pool_record *pool, uint64_t bytes, uint64_t stream)
-{
-	struct pending *entry;
+	struct gm_pending *entry;
 	unsigned i;
 
-	for (i = 0; i < pools.count; i++)
-		if (pools.pending[i].pool == number && pools.pending[i].stream == stream)
+	for (i = 0; i < gm_pools.count; i++)
+		if (gm_pools.pending[i].pool == number && gm_pools.pending[i].stream == stream)
 			break;
-	if (i == STREAMS)
-		i = STREAMS - 1; /* more streams than places: the last place stands for several */
-	entry = &pools.pending[i];
-	if (i == pools.count) {
-		pools.count++;
-		*entry = (struct pending){.stream = stream, .pool = number};
+	if (i == GM_PENDING_STREAMS)
+		i = GM_PENDING_STREAMS - 1; /* more streams than places: the last place stands for several */
+	entry = &gm_pools.pending[i];
+	if (i == gm_pools.count) {
+		gm_pools.count++;
+		*entry = (struct gm_pending){.stream = stream, .pool = number};
 	}
 	entry->bytes += bytes;
 	__atomic_store_n(&gm_pools_waiting, 1, __ATOMIC_RELAXED);
-	settle_pending(number, pool);
 }
 
 void gm_pool_add(const struct gm_alloc_record *alloc)
@@ -425,8 +336,11 @@ void gm_pool_remove(const struct gm_alloc_record *alloc)
 {
 	struct gm_pool_record *pool = pool_at(alloc->owner);
 
-	if (pool)
-		gm_pool_gave(pool, alloc->bytes);
+	if (!pool)
+		return;
+	gm_pool_gave(pool, alloc->bytes);
+	if (pool->state == GM_STATE_PENDING && !pool->live_bytes)
+		gone(pool);
 }
 
 void gm_pool_pending(const struct gm_alloc_record *alloc, uint64_t stream)

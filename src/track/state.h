@@ -230,8 +230,6 @@ void gm_holds_reset(void);
 void gm_pool_add(const struct gm_alloc_record *alloc);
 void gm_pool_remove(const struct gm_alloc_record *alloc);
 void gm_pool_pending(const struct gm_alloc_record *alloc, uint64_t stream);
-/* gm_track_pool_due, at the time of the event in hand. */
-bool gm_pool_due(uint32_t number);
 void gm_pools_reset(void);
 
 void gm_graphs_reset(void);

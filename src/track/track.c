@@ -141,24 +141,6 @@ struct gm_alloc_record *gm_alloc(const struct gm_event *event)
 	return record;
 }
 
-bool gm_track_alloc(const struct gm_event *event)
-{
-	bool due;
-
-	if (!gm_file || !event->key)
-		return false;
-	gm_track_enter();
-	gm_file->events++;
-	if (!gm_usual_alloc(event)) {
-		gm_alloc(event);
-		if (event->level == GM_LEVEL_DRIVER)
-			gm_retry_served(event);
-	}
-	due = event->kind == GM_KIND_ASYNC && gm_pool_due(event->owner);
-	gm_track_leave();
-	return due;
-}
-
 void gm_track_alloc_failed(const struct gm_event *event)
 {
 	struct gm_site_record *site;
@@ -181,42 +163,10 @@ void gm_track_alloc_failed(const struct gm_event *event)
 	gm_track_leave();
 }
 
-struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key)
+void gm_free_succeeded(struct gm_ticket ticket, struct gm_alloc_record *record,
+		       const struct gm_event *event)
 {
-	struct gm_ticket ticket = {.record = GM_NONE, .owner = GM_NONE};
-	struct gm_alloc_record *record;
-
-	if (!gm_file || !key)
-		return ticket;
-	gm_lock_acquire(&gm_track.lock);
-	record = gm_live_find(space, key, &ticket.record);
-	if (record) {
-		ticket.serial = record->serial;
-		if (record->kind == GM_KIND_ASYNC || record->kind == GM_KIND_GRAPH)
-			ticket.owner = record->owner;
-		__atomic_store_n(&record->state, GM_STATE_FREEING, __ATOMIC_RELEASE);
-	} else {
-		ticket.record = GM_NONE;
-	}
-	gm_lock_release(&gm_track.lock);
-	return ticket;
-}
-
-/* The ticket's record if it is still the allocation it was; another thread may have been given its
- * address as soon as CUDA had freed it. */
-static struct gm_alloc_record *redeem(struct gm_ticket ticket)
-{
-	struct gm_alloc_record *record = gm_store_record(GM_TABLE_ALLOCS, ticket.record);
-
-	if (record && record->state != GM_STATE_EMPTY && record->serial == ticket.serial)
-		return record;
-	return NULL;
-}
-
-static __attribute__((noinline)) void free_succeeded(struct gm_ticket ticket,
-						      struct gm_alloc_record *record,
-						      const struct gm_event *event)
-{
+	uint32_t number = record ? gm_store_number(GM_TABLE_ALLOCS, record) : GM_NONE;
 	uint64_t serial = record ? record->serial : 0;
 	uint32_t site = record ? record->site : GM_NONE;
 	struct gm_event told = *event; /* a free does not say what it frees: the history should */
@@ -229,7 +179,7 @@ static __attribute__((noinline)) void free_succeeded(struct gm_ticket ticket,
 	gm_history(GM_OP_FREE, &told, serial, site);
 	if (record && event->error) { /* teardown: the memory goes with the process */
 		gm_file->teardown_frees++;
-		gm_live_end(record, ticket.record);
+		gm_live_end(record, number);
 	} else if (record && record->kind == GM_KIND_IMPORTED && record->references > 1) {
 		record->references--;
 		__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
@@ -242,7 +192,7 @@ static __attribute__((noinline)) void free_succeeded(struct gm_ticket ticket,
 		gm_freed_note(record, event->stack, 0);
 		if (record->flags & GM_ALLOC_TORCH)
 			gm_torch_released(record, event->stack);
-		gm_live_end(record, ticket.record);
+		gm_live_end(record, number);
 		if (was.kind == GM_KIND_ASYNC && event->kind == GM_KIND_ASYNC)
 			gm_pool_pending(&was, event->stream);
 	} else if (event->error) {
@@ -252,7 +202,7 @@ static __attribute__((noinline)) void free_succeeded(struct gm_ticket ticket,
 	}
 }
 
-static void free_failed(struct gm_alloc_record *record, const struct gm_event *event)
+void gm_free_failed(struct gm_alloc_record *record, const struct gm_event *event)
 {
 	struct gm_site_record *site = record ? gm_store_record(GM_TABLE_SITES, record->site) : NULL;
 
@@ -263,25 +213,6 @@ static void free_failed(struct gm_alloc_record *record, const struct gm_event *e
 	gm_error_of_free(event, record);
 	gm_history(GM_OP_FREE_FAILED, event, record ? record->serial : 0,
 		   record ? record->site : GM_NONE);
-}
-
-bool gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event)
-{
-	struct gm_alloc_record *record;
-	bool due;
-
-	if (!gm_file || !event->key)
-		return false;
-	gm_track_enter();
-	gm_file->events++;
-	record = redeem(ticket);
-	if (event->error && event->error != GM_ERROR_TEARDOWN)
-		free_failed(record, event);
-	else if (event->error || !record || !gm_usual_free(record, event))
-		free_succeeded(ticket, record, event);
-	due = event->error == 0 && ticket.owner != GM_NONE && gm_pool_due(ticket.owner);
-	gm_track_leave();
-	return due;
 }
 
 void gm_track_exported(uint8_t space, uint64_t key, uint32_t ipc)
