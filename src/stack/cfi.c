@@ -268,32 +268,46 @@ struct walker {
 static inline bool is_of_use(const struct walker *w, const struct gm_trace *trace)
 {
 	return trace && trace->stop_start == w->now.stop_start &&
-	       trace->stop_bytes == w->now.stop_bytes &&
-	       gm_trace_frames(trace)[trace->frames - 1].sp <= w->end;
+	       trace->stop_bytes == w->now.stop_bytes && trace->top <= w->end;
+}
+
+static inline bool begins_at(const struct gm_trace *trace, const struct place *place)
+{
+	return trace->sp == place->sp && trace->pc == place->pc &&
+	       (trace->bp == place->bp || !trace->live_bp);
 }
 
 static inline bool stands_at(const struct place *place, const struct gm_trace *trace,
 			     const struct gm_trace_frame *frame)
 {
-	return frame->sp == place->sp && trace->pc[frame - gm_trace_frames(trace)] == place->pc &&
+	return frame->sp == place->sp &&
+	       gm_trace_pcs(trace)[frame - gm_trace_frames(trace)] == place->pc &&
 	       (frame->bp == place->bp || !(frame->flags & GM_TRACE_LIVE_BP));
 }
 
-static inline const struct gm_trace_word *first_changed(const struct gm_trace_word *word,
+static inline bool changed(const uintptr_t *sp, struct gm_trace_word word)
+{
+	return sp[word.packed & UINT16_MAX] != word.packed >> 16;
+}
+
+static inline const struct gm_trace_word *first_changed(const struct gm_trace *trace,
+							const struct gm_trace_word *word,
 							const struct gm_trace_word *end)
 {
+	const uintptr_t *sp = (const uintptr_t *)trace->sp;
+
 	for (; end - word >= 4; word += 4) {
-		if (word_at(word[0].at) != word[0].value)
+		if (changed(sp, word[0]))
 			return word;
-		if (word_at(word[1].at) != word[1].value)
+		if (changed(sp, word[1]))
 			return word + 1;
-		if (word_at(word[2].at) != word[2].value)
+		if (changed(sp, word[2]))
 			return word + 2;
-		if (word_at(word[3].at) != word[3].value)
+		if (changed(sp, word[3]))
 			return word + 3;
 	}
 	for (; word < end; word++)
-		if (word_at(word->at) != word->value)
+		if (changed(sp, *word))
 			return word;
 	return end;
 }
@@ -311,7 +325,7 @@ static void stand_at(struct walker *w, const struct gm_trace *trace, unsigned fr
 			w->place.bp = word_at(old[i].sp + old[i].saves * 8ul);
 	}
 	w->now.frames += at - from;
-	w->place.pc = trace->pc[at];
+	w->place.pc = gm_trace_pcs(trace)[at];
 	w->place.sp = old[at].sp;
 }
 
@@ -323,27 +337,27 @@ enum followed { TO_THE_END, PART_OF_THE_WAY };
  */
 static inline enum followed follow(struct walker *w, const struct gm_trace *trace, unsigned *at)
 {
-	const struct gm_trace_frame *frame = gm_trace_frames(trace);
-	const struct gm_trace_word *words = gm_trace_words(trace) + trace->words, *changed;
-	unsigned room = w->walk->max - w->now.frames - 1, from = *at, last = trace->frames - 1;
+	const struct gm_trace_word *words = trace->word + trace->words, *end, *other;
+	unsigned room = w->walk->max - w->now.frames - 1, from = *at, last = trace->frames - 1u;
 	unsigned to = last - from < room ? last : from + room;
+	const uintptr_t *pc = gm_trace_pcs(trace);
 	bool whole;
 
-	changed = first_changed(words - frame[from].left, words - frame[to].left);
-	whole = changed == words - frame[to].left;
+	end = words - gm_trace_left(trace, to);
+	other = first_changed(trace, words - gm_trace_left(trace, from), end);
+	whole = other == end;
 	if (!whole)
-		for (to = from; changed >= words - frame[to + 1].left; to++)
+		for (to = from; other >= words - gm_trace_left(trace, to + 1); to++)
 			;
 	if (whole && (to - from == room || trace->end != GM_TRACE_ROOM)) {
 		if (!w->noted)
-			memcpy(w->walk->pc + w->now.frames, trace->pc + from,
-			       (to - from + 1) * sizeof(*trace->pc));
+			memcpy(w->walk->pc + w->now.frames, pc + from, (to - from + 1) * sizeof(*pc));
 		w->walk->frames = w->now.frames + to - from + 1;
 		w->now.tail = trace;
 		w->now.tail_frame = from;
 		return TO_THE_END;
 	}
-	memcpy(w->walk->pc + w->now.frames, trace->pc + from, (to - from + 1) * sizeof(*trace->pc));
+	memcpy(w->walk->pc + w->now.frames, pc + from, (to - from + 1) * sizeof(*pc));
 	stand_at(w, trace, from, to);
 	*at = to + 1;
 	return PART_OF_THE_WAY;
@@ -437,7 +451,7 @@ static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, u
 	w->now.frame = gm_traces_room(traces);
 	w->keeps = ~0u;
 	w->noted = w->walk->key && note->key == w->walk->key;
-	if (is_of_use(w, next) && stands_at(&w->place, next, gm_trace_frames(next)) &&
+	if (is_of_use(w, next) && begins_at(next, &w->place) &&
 	    follow(w, next, &at) == TO_THE_END) {
 		gm_traces_again(traces, sp, w->walk->brief, next);
 		w->walk->noted = w->noted;

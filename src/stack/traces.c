@@ -33,6 +33,8 @@
 
 #define RING_BYTES (512u << 10)
 #define NEXTS	   2048u
+#define MOST_WORDS 8u /* of a frame, two for each that cannot be written down */
+#define MOST_STACK (8u * UINT16_MAX) /* that a trace spans */
 #define SLOTS	   64u /* threads share them by hash; 42 MiB in all if every one is full */
 
 /* Positions count the bytes ever written to the ring; 0 is none. */
@@ -47,7 +49,7 @@ struct gm_traces {
 	bool latest_brief;   /* … and whether it is one */
 	struct gm_trace_next next[NEXTS]; /* these hashes and the stack pointer → trace */
 	struct gm_trace_frame frame[GM_TRACE_FRAMES];
-	struct gm_trace_word word[GM_TRACE_FRAMES * 3];
+	struct gm_trace_word word[GM_TRACE_FRAMES * MOST_WORDS];
 	char ring[RING_BYTES] __attribute__((aligned(64)));
 };
 
@@ -57,8 +59,6 @@ static struct slot {
 } slots[SLOTS];
 
 static uint64_t powers[GM_TRACE_FRAMES + 1]; /* of GM_TRACE_FACTOR */
-
-static const uintptr_t never; /* compared with 1 where a comparison must end */
 
 void gm_traces_init(void)
 {
@@ -159,7 +159,7 @@ void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
 		     const struct gm_trace *trace)
 {
 	uint32_t at = place_in_next(traces, sp, brief);
-	uint64_t hash = gm_trace_frames(trace)->hash + sp;
+	uint64_t hash = trace->hash + sp;
 
 	if (traces->next[at].position != trace->position) {
 		traces->next[at].position = trace->position;
@@ -190,23 +190,37 @@ void gm_traces_note(struct gm_traces *traces, uint64_t position, const struct gm
 	gm_traces_was(traces, note->stack);
 }
 
+/* What goes before `word`. A comparison must end where one cannot be written down: two cannot both be true. */
+static struct gm_trace_word *list_word(struct gm_trace_word *word, uintptr_t base, uintptr_t at,
+				       uintptr_t value)
+{
+	uint64_t words = (at - base) / 8;
+
+	if (words <= UINT16_MAX && value >> 48 == 0) {
+		*--word = (struct gm_trace_word){value << 16 | words};
+	} else {
+		*--word = (struct gm_trace_word){0};
+		*--word = (struct gm_trace_word){1 << 16};
+	}
+	return word;
+}
+
 /*
  * Lists the words that the steps from walk->frame[…] read, last one first, from `word` downwards,
  * and finishes these frames from the outermost in. Returns the first word.
  */
-static struct gm_trace_word *list_words(const struct gm_trace_walk *walk,
-					struct gm_trace_word *word)
+static struct gm_trace_word *list_words(const struct gm_trace_walk *walk, struct gm_trace_word *word)
 {
 	struct gm_trace_frame *frame = walk->frame + walk->frames;
-	const uintptr_t *pc = walk->pc + walk->frames;
+	const uintptr_t *pc = walk->pc + walk->frames, base = walk->frame->sp;
 	const struct gm_trace_frame *caller = NULL;
 	uintptr_t caller_pc = 0;
 	unsigned left = 0;
 
 	if (walk->tail) {
 		caller = gm_trace_frames(walk->tail) + walk->tail_frame;
-		caller_pc = walk->tail->pc[walk->tail_frame];
-		left = caller->left;
+		caller_pc = gm_trace_pcs(walk->tail)[walk->tail_frame];
+		left = gm_trace_left(walk->tail, walk->tail_frame);
 	} else {
 		frame--;
 		frame->saves = frame->loads = GM_TRACE_NOT;
@@ -221,16 +235,14 @@ static struct gm_trace_word *list_words(const struct gm_trace_walk *walk,
 
 		if (frame->saves != GM_TRACE_NOT) {
 			if (live)
-				*--word = (struct gm_trace_word){frame->sp + frame->saves * 8ul,
-								 caller->bp};
+				word = list_word(word, base, frame->sp + frame->saves * 8ul, caller->bp);
 			live = 0;
 		}
-		*--word = (struct gm_trace_word){caller->sp - 8, caller_pc};
+		word = list_word(word, base, caller->sp - 8, caller_pc);
 		if (frame->loads != GM_TRACE_NOT)
-			*--word =
-				(struct gm_trace_word){frame->sp + frame->loads * 8ul, caller->sp};
+			word = list_word(word, base, frame->sp + frame->loads * 8ul, caller->sp);
 		if (frame->flags & GM_TRACE_LARGE)
-			*--word = (struct gm_trace_word){(uintptr_t)&never, 1};
+			word = list_word(word, base, base, UINT64_MAX);
 		frame->flags &= (uint16_t)~GM_TRACE_LIVE_BP;
 		if (live || frame->flags & GM_TRACE_USES_BP)
 			frame->flags |= GM_TRACE_LIVE_BP;
@@ -243,10 +255,25 @@ static struct gm_trace_word *list_words(const struct gm_trace_walk *walk,
 	return word;
 }
 
+/* Words of a trace that begins `further` words further out. */
+static void copy_words(struct gm_trace_word *to, const struct gm_trace_word *from, unsigned count,
+		       uint64_t further)
+{
+	for (unsigned i = 0; i < count; i++)
+		to[i].packed = from[i].packed + further;
+}
+
+static uint64_t bytes_for(unsigned frames, unsigned words)
+{
+	uint64_t bytes = sizeof(struct gm_trace) + words * sizeof(struct gm_trace_word) +
+			 frames * (sizeof(uintptr_t) + sizeof(struct gm_trace_frame));
+
+	return (bytes + 63) & ~63ull;
+}
+
 static uint64_t bytes_of(const struct gm_trace *trace)
 {
-	return (uint64_t)((const char *)(gm_trace_frames(trace) + trace->frames) -
-			  (const char *)trace);
+	return bytes_for(trace->frames, trace->words);
 }
 
 /*
@@ -283,38 +310,46 @@ const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp, bo
 				      const struct gm_trace_walk *walk)
 {
 	const struct gm_trace *tail = walk->tail;
-	struct gm_trace_word *word_end = traces->word + GM_TRACE_FRAMES * 3, *word;
+	struct gm_trace_word *word_end = traces->word + GM_TRACE_FRAMES * MOST_WORDS, *word;
 	unsigned tail_frames = tail ? tail->frames - walk->tail_frame : 0;
 	unsigned frames = walk->frames + tail_frames, own_words, tail_words;
-	const struct gm_trace_frame *tail_frame;
+	const struct gm_trace_frame *tail_frame, *first, *last;
 	struct gm_trace *trace;
 
-	if (frames > GM_TRACE_FRAMES)
+	if (frames > GM_TRACE_FRAMES || walk->stop_bytes > UINT32_MAX)
 		return NULL;
-	word = list_words(walk, word_end);
-	own_words = (unsigned)(word_end - word);
 	tail_frame = tail ? gm_trace_frames(tail) + walk->tail_frame : NULL;
-	tail_words = tail ? tail_frame->left : 0;
-	trace = make_room(traces,
-			  sizeof(*trace) + frames * (sizeof(uintptr_t) + sizeof(*tail_frame)) +
-				  (own_words + tail_words) * sizeof(*word),
-			  tail);
-	trace->frames = frames;
-	trace->words = own_words + tail_words;
-	trace->end = tail ? tail->end : walk->end;
+	last = tail ? tail_frame + tail_frames - 1 : walk->frame + walk->frames - 1;
+	first = walk->frames ? walk->frame : tail_frame;
+	if (last->sp - first->sp > MOST_STACK)
+		return NULL;
+	word = walk->frames ? list_words(walk, word_end) : word_end;
+	own_words = (unsigned)(word_end - word);
+	tail_words = tail ? gm_trace_left(tail, walk->tail_frame) : 0;
+	trace = make_room(traces, bytes_for(frames, own_words + tail_words), tail);
+	trace->frames = frames & 0x3ff;
+	trace->words = (own_words + tail_words) & 0xfff;
+	trace->end = (tail ? tail->end : (unsigned)walk->end) & 0xf;
 	trace->stop_start = walk->stop_start;
-	trace->stop_bytes = walk->stop_bytes;
-	memcpy(trace->pc, walk->pc, walk->frames * sizeof(*trace->pc));
-	memcpy(gm_trace_words(trace), word, own_words * sizeof(*word));
+	trace->stop_bytes = (uint32_t)walk->stop_bytes;
+	memcpy(gm_trace_pcs(trace), walk->pc, walk->frames * sizeof(*walk->pc));
+	memcpy(trace->word, word, own_words * sizeof(*word));
 	memcpy(gm_trace_frames(trace), walk->frame, walk->frames * sizeof(*tail_frame));
 	if (tail) {
-		memcpy(trace->pc + walk->frames, tail->pc + walk->tail_frame,
-		       tail_frames * sizeof(*trace->pc));
-		memcpy(gm_trace_words(trace) + own_words,
-		       gm_trace_words(tail) + tail->words - tail_words, tail_words * sizeof(*word));
+		memcpy(gm_trace_pcs(trace) + walk->frames, gm_trace_pcs(tail) + walk->tail_frame,
+		       tail_frames * sizeof(*walk->pc));
+		copy_words(trace->word + own_words, tail->word + tail->words - tail_words, tail_words,
+			   (tail->sp - first->sp) / 8);
 		memcpy(gm_trace_frames(trace) + walk->frames, tail_frame,
 		       tail_frames * sizeof(*tail_frame));
 	}
+	first = gm_trace_frames(trace);
+	trace->pc = *gm_trace_pcs(trace);
+	trace->sp = first->sp;
+	trace->bp = first->bp;
+	trace->hash = first->hash;
+	trace->live_bp = (first->flags & GM_TRACE_LIVE_BP) != 0;
+	trace->top = gm_trace_frames(trace)[frames - 1].sp;
 	gm_traces_again(traces, sp, brief, trace);
 	return trace;
 }

@@ -21,9 +21,12 @@ enum gm_trace_end {
 	GM_TRACE_STUCK /* a frame that the rules do not see through */
 };
 
-/* A word of the stack that a walk read. */
+/*
+ * A word of the stack that a walk read: its value << 16 | where it lies, in words above the trace's
+ * innermost sp. Addresses have 48 bits at most.
+ */
 struct gm_trace_word {
-	uintptr_t at, value;
+	uint64_t packed;
 };
 
 enum gm_trace_flags {
@@ -43,23 +46,36 @@ struct gm_trace_frame {
 	uint16_t flags;
 };
 
-/* A walk, innermost frame first. The words are in the order in which they were read. */
+/*
+ * A walk. What is compared when it is met again comes first, in one cache line and the words, which
+ * are in the order in which they were read.
+ */
 struct gm_trace {
-	uint64_t position; /* in the ring */
-	uint32_t frames, words;
-	enum gm_trace_end end;
-	uintptr_t stop_start, stop_bytes; /* as in struct gm_walk */
-	uintptr_t pc[];			  /* then the words, then the frames */
-};
+	uint64_t position;	   /* in the ring */
+	uintptr_t pc, sp, bp, top; /* of the innermost frame; the outermost one's sp */
+	uint64_t hash;		   /* the innermost frame's */
+	uintptr_t stop_start;	   /* as in struct gm_walk, and stop_bytes below */
+	uint32_t stop_bytes;
+	unsigned frames : 10, words : 12;
+	unsigned end : 4;     /* enum gm_trace_end */
+	unsigned live_bp : 1; /* the innermost frame's GM_TRACE_LIVE_BP */
+	struct gm_trace_word word[]; /* then the return addresses, then the frames, innermost first */
+} __attribute__((aligned(64)));
 
-static inline struct gm_trace_word *gm_trace_words(const struct gm_trace *trace)
+static inline uintptr_t *gm_trace_pcs(const struct gm_trace *trace)
 {
-	return (struct gm_trace_word *)(trace->pc + trace->frames);
+	return (uintptr_t *)(trace->word + trace->words);
 }
 
 static inline struct gm_trace_frame *gm_trace_frames(const struct gm_trace *trace)
 {
-	return (struct gm_trace_frame *)(gm_trace_words(trace) + trace->words);
+	return (struct gm_trace_frame *)(gm_trace_pcs(trace) + trace->frames);
+}
+
+/* How many words were read from the frame `at` outwards. */
+static inline unsigned gm_trace_left(const struct gm_trace *trace, unsigned at)
+{
+	return at == 0 ? trace->words : at + 1u == trace->frames ? 0 : gm_trace_frames(trace)[at].left;
 }
 
 /*
