@@ -85,15 +85,17 @@ static inline void record_block(void *block, int64_t bytes, struct gm_torch_tota
 {
 	uint32_t thread = gm_thread.id;
 	struct gm_where where = {device, __builtin_expect(thread, 1) ? thread : ask_thread()};
+	struct gm_stack_taking taking;
 	struct gm_origin origin;
 
 	if (bytes < 0) {
 		gm_track_block_free((uintptr_t)block, where, totals);
 		return;
 	}
+	gm_stack_begin(&taking, caller, 0);
 	gm_track_block_prefetch((uintptr_t)block, device);
-	origin.module = GM_NONE;
-	origin.stack = gm_stack_take(caller, 0, &origin.module);
+	gm_track_site_prefetch(taking.expected);
+	origin.stack = gm_stack_end(&taking, &origin.module);
 	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, origin, totals);
 }
 

@@ -15,6 +15,7 @@
 #include "stack/cfi_rules.h"
 #include "stack/native.h"
 #include "stack/safe_read.h"
+#include "stack/stack.h"
 #include "stack/traces.h"
 
 #include <string.h>
@@ -260,7 +261,6 @@ struct walker {
 	struct place place;
 	uintptr_t end;	/* of the stack */
 	unsigned keeps; /* all ones; 0: now.frame is one frame for all */
-	bool noted;	/* the trace that is followed has a note of this stack */
 	struct gm_trace_walk now;
 };
 
@@ -285,29 +285,29 @@ static inline bool stands_at(const struct place *place, const struct gm_trace *t
 	       (frame->bp == place->bp || !(frame->flags & GM_TRACE_LIVE_BP));
 }
 
-static inline bool changed(const uintptr_t *sp, struct gm_trace_word word)
+static inline bool changed(const uintptr_t *below, struct gm_trace_word word)
 {
-	return sp[word.packed & UINT16_MAX] != word.packed >> 16;
+	return below[word.packed & UINT16_MAX] != word.packed >> 16;
 }
 
 static inline const struct gm_trace_word *first_changed(const struct gm_trace *trace,
 							const struct gm_trace_word *word,
 							const struct gm_trace_word *end)
 {
-	const uintptr_t *sp = (const uintptr_t *)trace->sp;
+	const uintptr_t *below = (const uintptr_t *)trace->sp - 1;
 
 	for (; end - word >= 4; word += 4) {
-		if (changed(sp, word[0]))
+		if (changed(below, word[0]))
 			return word;
-		if (changed(sp, word[1]))
+		if (changed(below, word[1]))
 			return word + 1;
-		if (changed(sp, word[2]))
+		if (changed(below, word[2]))
 			return word + 2;
-		if (changed(sp, word[3]))
+		if (changed(below, word[3]))
 			return word + 3;
 	}
 	for (; word < end; word++)
-		if (changed(sp, *word))
+		if (changed(below, *word))
 			return word;
 	return end;
 }
@@ -349,15 +349,13 @@ static inline enum followed follow(struct walker *w, const struct gm_trace *trac
 	if (!whole)
 		for (to = from; other >= words - gm_trace_left(trace, to + 1); to++)
 			;
+	memcpy(w->walk->pc + w->now.frames, pc + from, (to - from + 1) * sizeof(*pc));
 	if (whole && (to - from == room || trace->end != GM_TRACE_ROOM)) {
-		if (!w->noted)
-			memcpy(w->walk->pc + w->now.frames, pc + from, (to - from + 1) * sizeof(*pc));
 		w->walk->frames = w->now.frames + to - from + 1;
 		w->now.tail = trace;
 		w->now.tail_frame = from;
 		return TO_THE_END;
 	}
-	memcpy(w->walk->pc + w->now.frames, pc + from, (to - from + 1) * sizeof(*pc));
 	stand_at(w, trace, from, to);
 	*at = to + 1;
 	return PART_OF_THE_WAY;
@@ -420,6 +418,24 @@ static enum gm_trace_end run(struct walker *w, const struct gm_trace *last, unsi
 	return how;
 }
 
+bool gm_cfi_same(const struct gm_trace *trace, const struct gm_entry *entry, uintptr_t stop_start,
+		 uintptr_t stop_bytes)
+{
+	const struct place place = {entry->pc, entry->sp, entry->bp};
+	const struct gm_trace_word *end = trace->word + trace->words;
+
+	return trace->stop_start == stop_start && trace->stop_bytes == stop_bytes &&
+	       trace->top <= stack_end(entry->sp) && begins_at(trace, &place) &&
+	       first_changed(trace, trace->word, end) == end;
+}
+
+struct gm_traces *gm_cfi_traces(void)
+{
+	uint64_t generation = __atomic_load_n(&cfi.generation, __ATOMIC_ACQUIRE);
+
+	return cfi.no_traces ? NULL : gm_traces_take(generation);
+}
+
 /* The trace is of this walk: what its frames hash to. */
 static inline void note_hash(struct gm_walk *walk, const struct gm_trace *trace)
 {
@@ -443,28 +459,19 @@ static inline void note_hash(struct gm_walk *walk, const struct gm_trace *trace)
 static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, uint64_t generation)
 {
 	const uintptr_t sp = w->place.sp;
-	const struct gm_trace_note *note;
-	const struct gm_trace *next = gm_traces_next(traces, sp, w->walk->brief, &note), *last;
+	const struct gm_trace *next = gm_traces_next(traces, sp, w->walk->brief), *last;
 	unsigned at = 0;
 	enum gm_trace_end how;
 
 	w->now.frame = gm_traces_room(traces);
 	w->keeps = ~0u;
-	w->noted = w->walk->key && note->key == w->walk->key;
 	if (is_of_use(w, next) && begins_at(next, &w->place) &&
 	    follow(w, next, &at) == TO_THE_END) {
 		gm_traces_again(traces, sp, w->walk->brief, next);
-		w->walk->noted = w->noted;
 		w->walk->position = next->position;
-		if (w->noted) {
-			w->walk->note = *note;
-			gm_traces_was(traces, note->stack);
-		} else {
-			note_hash(w->walk, next);
-		}
+		note_hash(w->walk, next);
 		return next->end;
 	}
-	w->noted = false;
 	last = gm_traces_last(traces);
 	how = run(w, is_of_use(w, last) ? last : NULL, next == last ? at : 0, generation);
 	if (how == GM_TRACE_NULL || how == GM_TRACE_STUCK)
@@ -504,29 +511,28 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 				   .stop_start = walk->stop_start,
 				   .stop_bytes = walk->stop_bytes}};
 
-	walk->hashed = walk->noted = false;
+	walk->hashed = false;
 	walk->stepped = 0;
 	walk->position = 0;
-	if (!walk->sp)
-		walk->key = 0;
-	if (!cfi.no_traces && !walk->anew && w.end && walk->max <= GM_TRACE_FRAMES)
-		traces = gm_traces_take(generation);
+	if (!walk->anew && w.end && walk->max <= GM_TRACE_FRAMES)
+		traces = walk->traces ? walk->traces : gm_cfi_traces();
 	if (!traces)
 		return run(&w, NULL, 0, generation) != GM_TRACE_STUCK;
 	how = walk_with(&w, traces, generation);
-	gm_traces_give(traces);
+	if (traces != walk->traces)
+		gm_traces_give(traces);
 	return how != GM_TRACE_STUCK;
 }
 
 void gm_cfi_note(const struct gm_walk *walk, const struct gm_trace_note *note)
 {
-	uint64_t generation = __atomic_load_n(&cfi.generation, __ATOMIC_ACQUIRE);
-	struct gm_traces *traces = walk->position ? gm_traces_take(generation) : NULL;
+	struct gm_traces *traces = walk->traces;
 
-	if (!traces)
+	if (!walk->position || (!traces && !(traces = gm_cfi_traces())))
 		return;
 	gm_traces_note(traces, walk->position, note);
-	gm_traces_give(traces);
+	if (traces != walk->traces)
+		gm_traces_give(traces);
 }
 
 void gm_cfi_keep_traces(bool keep)
@@ -558,6 +564,21 @@ bool gm_cfi_walk(struct gm_walk *walk)
 {
 	walk->frames = 0;
 	walk->hashed = false;
+	return false;
+}
+
+struct gm_traces *gm_cfi_traces(void)
+{
+	return NULL;
+}
+
+bool gm_cfi_same(const struct gm_trace *trace, const struct gm_entry *entry, uintptr_t stop_start,
+		 uintptr_t stop_bytes)
+{
+	(void)trace;
+	(void)entry;
+	(void)stop_start;
+	(void)stop_bytes;
 	return false;
 }
 

@@ -7,8 +7,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gm_walk;
+struct gm_entry;
+struct gm_trace;
 struct gm_trace_note;
+struct gm_traces;
+struct gm_walk;
 
 /* False if this processor is not supported. */
 bool gm_cfi_init(void);
@@ -19,9 +22,19 @@ bool gm_cfi_init(void);
  */
 bool gm_cfi_walk(struct gm_walk *walk);
 
+/* The calling thread's traces, to be given back by gm_traces_give; NULL: walks go without. */
+struct gm_traces *gm_cfi_traces(void);
+
 /*
- * What the stack of a walk turned out to be: a walk that finds the same words, asked for with the
- * same key and after the same stack, will bring it along (walk->noted).
+ * Whether a walk from `entry`, which is to stop in these bytes, would be the trace's to its end. The
+ * entry is on the calling thread's stack, inside a function that was called from there.
+ */
+bool gm_cfi_same(const struct gm_trace *trace, const struct gm_entry *entry, uintptr_t stop_start,
+		 uintptr_t stop_bytes);
+
+/*
+ * What the stack of a walk turned out to be, for one that is expected at the same place after the same
+ * stacks (gm_traces_ahead).
  */
 void gm_cfi_note(const struct gm_walk *walk, const struct gm_trace_note *note);
 

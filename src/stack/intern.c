@@ -29,8 +29,19 @@ struct known_stack {
 	uint32_t stack;
 	uint32_t caller_module;
 	uint16_t natives, pythons, flags;
-	uintptr_t pc[]; /* then pythons × uint32_t */
+	uint16_t places;		/* of the Python frames that are known: all or none */
+	struct gm_python_place place[]; /* then natives × uintptr_t, then pythons × uint32_t */
 };
+
+static inline uintptr_t *pcs_of(const struct known_stack *known)
+{
+	return (uintptr_t *)(known->place + known->places);
+}
+
+static inline uint32_t *pythons_of(const struct known_stack *known)
+{
+	return (uint32_t *)(pcs_of(known) + known->natives);
+}
 
 static struct {
 	struct gm_lock lock;
@@ -238,9 +249,8 @@ static const struct known_stack *find_captured(const struct gm_raw_stack *raw, u
 
 		if (known->natives == raw->natives && known->pythons == raw->pythons &&
 		    known->flags == raw->flags &&
-		    !memcmp(known->pc, raw->pc, raw->natives * sizeof(*raw->pc)) &&
-		    !memcmp(known->pc + raw->natives, raw->python,
-			    raw->pythons * sizeof(*raw->python)))
+		    !memcmp(pcs_of(known), raw->pc, raw->natives * sizeof(*raw->pc)) &&
+		    !memcmp(pythons_of(known), raw->python, raw->pythons * sizeof(*raw->python)))
 			return known;
 	}
 	return NULL;
@@ -249,16 +259,20 @@ static const struct known_stack *find_captured(const struct gm_raw_stack *raw, u
 static void remember(const struct gm_raw_stack *raw, uint64_t hash, uint32_t stack, uint32_t module)
 {
 	size_t pcs = raw->natives * sizeof(*raw->pc), pythons = raw->pythons * sizeof(*raw->python);
+	size_t places = raw->pythons * sizeof(struct gm_python_place);
 	struct known_stack *known;
 
 	if (!gm_intern_may_cache())
 		return;
-	known = gm_arena_alloc(&interned.arena, sizeof(*known) + pcs + pythons);
+	known = gm_arena_alloc(&interned.arena, sizeof(*known) + places + pcs + pythons);
 	if (!known)
 		return;
-	*known = (struct known_stack){stack, module, raw->natives, raw->pythons, raw->flags};
-	memcpy(known->pc, raw->pc, pcs);
-	memcpy(known->pc + raw->natives, raw->python, pythons);
+	*known = (struct known_stack){stack, module, raw->natives, raw->pythons, raw->flags, 0};
+	if (raw->pythons && !(raw->flags & GM_STACK_PYTHON_TRUNCATED) &&
+	    gm_python_places(known->place, raw->python, raw->pythons))
+		known->places = raw->pythons;
+	memcpy(pcs_of(known), raw->pc, pcs);
+	memcpy(pythons_of(known), raw->python, pythons);
 	gm_map_add(&interned.captured, &interned.arena, hash, (uintptr_t)known);
 }
 
@@ -275,8 +289,8 @@ static void forget_ranges(const struct gm_range *range, unsigned ranges)
 			continue;
 		for (unsigned k = 0; !gone && k < ranges; k++)
 			for (unsigned n = 0; !gone && n < known->natives; n++)
-				gone = known->pc[n] >= range[k].start &&
-				       known->pc[n] < range[k].end;
+				gone = pcs_of(known)[n] >= range[k].start &&
+				       pcs_of(known)[n] < range[k].end;
 		if (gone)
 			__atomic_store_n(&slots->slot[i].value, GM_MAP_GONE, __ATOMIC_RELEASE);
 	}
@@ -426,18 +440,25 @@ bool gm_intern_same_python(const struct gm_trace_note *note, const uint32_t *pyt
 {
 	const struct known_stack *known = note->known;
 
-	return !memcmp(known->pc + known->natives, python, known->pythons * sizeof(*python));
+	return !memcmp(pythons_of(known), python, known->pythons * sizeof(*python));
 }
 
-void gm_intern_recall(const struct gm_trace_note *note, struct gm_raw_stack *raw)
+const struct gm_python_place *gm_intern_places(const struct gm_trace_note *note)
 {
 	const struct known_stack *known = note->known;
 
-	raw->natives = known->natives;
-	raw->pythons = known->pythons;
-	raw->flags = known->flags;
-	raw->hash = 0;
-	memcpy(raw->pc, known->pc, known->natives * sizeof(*known->pc));
+	return known->places ? known->place : NULL;
+}
+
+#define LINE 64u
+
+void gm_intern_prefetch(const struct gm_trace_note *note)
+{
+	const struct known_stack *known = note->known;
+	unsigned pythons = gm_note_pythons(note);
+
+	for (const char *line = note->known; line < (const char *)(known->place + pythons); line += LINE)
+		__builtin_prefetch(line);
 }
 
 static int read_unloads(const struct gm_object *object, void *data)

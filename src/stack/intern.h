@@ -6,6 +6,7 @@
 #define GM_STACK_INTERN_H
 
 #include "stack/map.h"
+#include "stack/traces.h"
 #include "store/layout.h"
 
 #include <stdbool.h>
@@ -35,7 +36,28 @@ uint32_t gm_intern_frame(const struct gm_frame_record *frame);
 uint64_t gm_intern_bytes(void);
 
 struct gm_raw_stack;
-struct gm_trace_note;
+struct gm_python_place;
+
+/*
+ * The key of a note: what makes a stack out of a native walk, beside the walk itself. A note under the
+ * same key is of the same stack, if its Python frames are the same. 0: none is to be made.
+ */
+static inline uint64_t gm_note_key(uint32_t epoch, unsigned depth, unsigned pythons, unsigned flags)
+{
+	_Static_assert(GM_MAX_DEPTH < 1 << 12 && GM_STACK_PYTHON_UNREADABLE < 1 << 8,
+		       "two of them and the flags fit below the epoch");
+	return epoch ? (uint64_t)epoch << 32 | depth << 20 | pythons << 8 | flags : 0;
+}
+
+static inline uint32_t gm_note_epoch(const struct gm_trace_note *note)
+{
+	return note->key >> 32;
+}
+
+static inline unsigned gm_note_pythons(const struct gm_trace_note *note)
+{
+	return note->key >> 8 & 0xfff;
+}
 
 /*
  * A number for what is known of code now, for the keys of notes; 0 where something was unloaded that
@@ -49,8 +71,11 @@ uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *n
 /* Whether the stack of a note of this epoch has these Python frames, of which as many as it keeps count. */
 bool gm_intern_same_python(const struct gm_trace_note *note, const uint32_t *python);
 
-/* What was captured for such a note, but for the Python frames themselves. */
-void gm_intern_recall(const struct gm_trace_note *note, struct gm_raw_stack *raw);
+/* The places of its Python frames, NULL if they are not known. `note->known` may be of any epoch. */
+const struct gm_python_place *gm_intern_places(const struct gm_trace_note *note);
+
+/* Has them on their way from memory. */
+void gm_intern_prefetch(const struct gm_trace_note *note);
 
 /* Counts stacks and frames that could not be recorded. */
 void gm_intern_count_lost(void);

@@ -258,11 +258,15 @@ const char *gm_native_name(void)
 	return native.chosen ? native.chosen->name : "none";
 }
 
+struct gm_traces *gm_native_traces(void)
+{
+	return native.chosen == &gm_unwinder_tables ? gm_cfi_traces() : NULL;
+}
+
 void gm_native_walk(struct gm_walk *walk)
 {
 	walk->frames = 0;
 	walk->hashed = false;
-	walk->noted = false;
 	walk->position = 0;
 	if (native.chosen == &gm_unwinder_tables)
 		walk_tables(walk);

@@ -28,6 +28,7 @@ struct gm_walk {
 	unsigned frames;
 
 	/* Only the reader of unwind tables, see traces.h. */
+	struct gm_traces *traces; /* that the caller has taken; NULL: it takes them itself */
 	bool anew;	   /* makes nothing of earlier walks */
 	bool brief;	   /* fewer frames than others have */
 	unsigned stepped;  /* frames that were stepped from by a rule */
@@ -37,11 +38,7 @@ struct gm_walk {
 	uint64_t hash;	   /* … gm_trace_hash to the end, and … */
 	uint64_t but_last; /* … without the last */
 
-	/* Only from `sp`: what was noted of this stack under a key that is not 0. */
-	uint64_t key;
-	bool noted;		   /* then `frames` are counted, but not in `pc` */
-	struct gm_trace_note note; /* of it */
-	uint64_t position;	   /* for gm_cfi_note, 0: nothing to be noted */
+	uint64_t position; /* for gm_cfi_note, 0: nothing to be noted */
 };
 
 /* One way to unwind. `walk` fills in `frames`. */
@@ -64,6 +61,9 @@ void gm_native_init(const char *only);
 void gm_native_code_unloaded(void);
 
 const char *gm_native_name(void);
+
+/* The calling thread's traces if walks go by any, to be given back by gm_traces_give; NULL: none. */
+struct gm_traces *gm_native_traces(void);
 
 /* As gm_unwinder.walk; no frames without an unwinder. Any thread. */
 void gm_native_walk(struct gm_walk *walk);

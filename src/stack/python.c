@@ -512,6 +512,70 @@ unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags)
 	return count;
 }
 
+/* ---- the same frames again ---- */
+
+bool gm_python_places(struct gm_python_place *place, const uint32_t *frames, unsigned count)
+{
+	const struct interpreter *in = &python.interpreter;
+	const struct gm_python_layout *l = &in->layout;
+	uint16_t flags = 0;
+	uintptr_t state = readable_state(in, &flags), at;
+	unsigned found = 0, skipped = 0;
+	uint32_t number;
+
+	if (!state || !l->code_version)
+		return false;
+	for (at = first_frame(in, state); at; at = word_at(at + l->frame_back)) {
+		struct place here = place_of(l, at);
+
+		if (!read_number(in, at, &number)) {
+			if (++skipped == MOST_SKIPPED)
+				return false;
+			continue;
+		}
+		if (found == count || number != frames[found] || read_frame(in, at).early)
+			return false;
+		place[found] = (struct gm_python_place){here.code, here.position,
+							gm_py_number(l, here.code & ~7ul)};
+		if (place[found++].number >> 32 == 0)
+			return false;
+	}
+	return found == count;
+}
+
+/*
+ * A frame that is not the interpreter's own runs a code object, and holds it: what lies at the address
+ * of its code is one, and its number says which. At a place where a frame was a Python frame before, it
+ * is one again.
+ */
+bool gm_python_same(const struct gm_python_place *place, unsigned count)
+{
+	const struct interpreter *in = &python.interpreter;
+	const struct gm_python_layout *l = &in->layout;
+	const struct gm_python_place *end = place + count;
+	uint16_t flags = 0;
+	uintptr_t state = readable_state(in, &flags), at;
+	unsigned skipped = 0;
+
+	if (!state)
+		return !count && !flags;
+	for (at = first_frame(in, state); at; at = word_at(at + l->frame_back)) {
+		if (!l->code_version)
+			return false;
+		if (*(const uint8_t *)(at + l->frame_owner) >= OWNED_BY_INTERPRETER) {
+			if (++skipped == MOST_SKIPPED)
+				return false;
+			continue;
+		}
+		if (place == end || word_at(at + l->frame_code) != place->code ||
+		    word_at(at + l->frame_position) != place->position ||
+		    gm_py_number(l, place->code & ~7ul) != place->number)
+			return false;
+		place++;
+	}
+	return place == end;
+}
+
 void gm_python_reset(void)
 {
 	memset(&python.frames, 0, sizeof(python.frames));

@@ -25,6 +25,24 @@ const char *gm_python_status(void);
  */
 unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags);
 
+/*
+ * A Python frame as it stands: its code object, the place in it as the frame says it, and what tells
+ * that code object from any other.
+ */
+struct gm_python_place {
+	uint64_t code, position, number;
+};
+
+/*
+ * The places of the calling thread's Python frames. False, and nothing to be made of `place`, unless
+ * they are all there are, have these numbers and can be told by what a place holds (CPython numbers its
+ * code objects from 3.12 on).
+ */
+bool gm_python_places(struct gm_python_place *place, const uint32_t *frames, unsigned count);
+
+/* True if the calling thread's Python frames are these and no others: then they have the same numbers. */
+bool gm_python_same(const struct gm_python_place *place, unsigned count);
+
 /* True if the address is the interpreter's own code. */
 bool gm_python_is_interpreter(uintptr_t pc);
 

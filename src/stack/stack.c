@@ -8,6 +8,7 @@
 #include "stack/intern.h"
 #include "stack/native.h"
 #include "stack/python.h"
+#include "stack/traces.h"
 
 #include <errno.h>
 #include <string.h>
@@ -74,8 +75,6 @@ static unsigned walk_from(struct gm_walk *walk, unsigned want)
 	walk->from = walk->sp ? 0 : guess;
 	walk->max = want + 1 + walk->from;
 	gm_native_walk(walk);
-	if (walk->noted)
-		return 0;
 	own = skip_own(walk->pc, walk->frames, walk->caller, walk->from);
 	if (walk->frames == walk->max && own > guess) {
 		walk->max = want + 1 + MOST_OWN_FRAMES;
@@ -88,7 +87,6 @@ static unsigned walk_from(struct gm_walk *walk, unsigned want)
 	return own;
 }
 
-/* Where `walk` comes back with a note, nothing else was found out. */
 static void capture_native(struct gm_raw_stack *raw, struct gm_walk *walk, unsigned depth)
 {
 	/* where both kinds are many, each gets half */
@@ -101,8 +99,6 @@ static void capture_native(struct gm_raw_stack *raw, struct gm_walk *walk, unsig
 	if (raw->pythons)
 		gm_python_interpreter(&walk->stop_start, &walk->stop_bytes);
 	own = walk_from(walk, want);
-	if (walk->noted)
-		return;
 	/* an unwinder that missed the wrapper's frame: we know better where it returns to */
 	add_caller = caller && (own == walk->frames || pc[own] != caller);
 	if (add_caller)
@@ -125,44 +121,34 @@ static void capture_native(struct gm_raw_stack *raw, struct gm_walk *walk, unsig
 		raw->hash = walk->but_last;
 }
 
-/*
- * What makes a stack out of a native walk, beside the walk itself: a note under the same key is of
- * the same stack, if its Python frames are the same.
- */
-static inline uint64_t key_of(const struct gm_raw_stack *raw, unsigned depth)
+static inline unsigned depth_of(unsigned limit)
 {
-	uint64_t epoch = gm_intern_epoch();
-
-	_Static_assert(GM_MAX_DEPTH < 1 << 12 && GM_STACK_PYTHON_UNREADABLE < 1 << 8,
-		       "two of them and the flags fit below the epoch");
-	return epoch ? epoch << 32 | depth << 20 | (uint32_t)raw->pythons << 8 | raw->flags : 0;
+	return limit && limit < settings.depth ? limit : settings.depth;
 }
 
-/* The stack as captured, unless the walk brings a note: then only Python's part. */
-static void capture(struct gm_raw_stack *raw, struct gm_walk *walk, unsigned limit)
+/* Returns the key of a note. */
+static uint64_t capture(struct gm_raw_stack *raw, struct gm_walk *walk, unsigned depth)
 {
-	unsigned depth = limit && limit < settings.depth ? limit : settings.depth;
 	enum gm_stack_mode mode = settings.mode;
+	uint64_t key;
 
 	raw->natives = raw->pythons = raw->flags = 0;
 	raw->hash = 0;
 	walk->brief = depth < settings.depth;
 	if (mode == GM_STACKS_OFF)
-		return;
+		return 0;
 	if (mode != GM_STACKS_NATIVE)
 		raw->pythons = (uint16_t)gm_python_walk(raw->python, depth, &raw->flags);
-	if (mode != GM_STACKS_PYTHON) {
-		walk->key = walk->sp ? key_of(raw, depth) : 0;
+	key = gm_note_key(gm_intern_epoch(), depth, raw->pythons, raw->flags);
+	if (mode != GM_STACKS_PYTHON)
 		capture_native(raw, walk, depth);
-		if (walk->noted)
-			return;
-	}
 	if (raw->natives + raw->pythons > (int)depth) {
 		raw->pythons = (uint16_t)(depth - raw->natives);
 		raw->flags |= GM_STACK_PYTHON_TRUNCATED;
 	}
 	if (raw->flags & GM_STACK_PYTHON_TRUNCATED)
 		raw->flags |= GM_STACK_TRUNCATED;
+	return key;
 }
 
 void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit)
@@ -170,7 +156,7 @@ void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit
 	struct gm_walk walk = {.caller = caller};
 	int saved = errno;
 
-	capture(raw, &walk, limit);
+	capture(raw, &walk, depth_of(limit));
 	errno = saved;
 }
 
@@ -180,26 +166,108 @@ static inline uintptr_t sp_of(const struct gm_entry *entry)
 	return entry->sp && ((const uintptr_t *)entry->sp)[-1] == entry->pc ? entry->sp : 0;
 }
 
-uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module)
+void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit)
 {
-	struct gm_walk walk = {.caller = entry->pc, .sp = sp_of(entry), .bp = entry->bp};
-	struct gm_trace_note *note = &walk.note;
+	bool traced = settings.mode == GM_STACKS_FULL || settings.mode == GM_STACKS_NATIVE;
+
+	*taking = (struct gm_stack_taking){.entry = {entry->pc, sp_of(entry), entry->bp},
+					   .expected = GM_NONE,
+					   .depth = depth_of(limit)};
+	if (traced && taking->entry.sp)
+		taking->traces = gm_native_traces();
+	if (!taking->traces)
+		return;
+	taking->trace = gm_traces_ahead(taking->traces, taking->entry.sp, taking->depth < settings.depth,
+					&taking->note);
+	if (!taking->note->key)
+		return;
+	gm_intern_prefetch(taking->note);
+	taking->expected = taking->note->stack;
+}
+
+/* Whether the Python frames are those of the note, read one by one. */
+static __attribute__((noinline)) bool is_python_noted(const struct gm_trace_note *note, unsigned depth,
+						      uint16_t *flags)
+{
+	uint32_t frames[GM_MAX_DEPTH];
+
+	return gm_python_walk(frames, depth, flags) == gm_note_pythons(note) &&
+	       gm_intern_same_python(note, frames);
+}
+
+/* Whether nothing has changed since the note was made: its key, Python's frames, the stack's words. */
+static inline bool is_noted(const struct gm_stack_taking *taking)
+{
+	const struct gm_trace_note *note = taking->note;
+	unsigned pythons = gm_note_pythons(note);
+	const struct gm_python_place *place;
+	uintptr_t stop_start = 0, stop_bytes = 0;
+	uint16_t flags = 0;
+
+	if (!taking->trace || !note->key || gm_note_epoch(note) != gm_intern_epoch())
+		return false;
+	if (settings.mode == GM_STACKS_FULL) {
+		place = gm_intern_places(note);
+		if (pythons && !place ? !is_python_noted(note, taking->depth, &flags)
+				      : !gm_python_same(place, pythons))
+			return false;
+	}
+	if (note->key != gm_note_key(gm_note_epoch(note), taking->depth, pythons, flags))
+		return false;
+	if (pythons)
+		gm_python_interpreter(&stop_start, &stop_bytes);
+	return gm_cfi_same(taking->trace, &taking->entry, stop_start, stop_bytes);
+}
+
+/* The stack, looked at frame by frame, and noted. */
+static __attribute__((noinline)) uint32_t take_anew(const struct gm_stack_taking *taking,
+						     uint32_t *caller_module)
+{
+	struct gm_walk walk = {.caller = taking->entry.pc,
+			       .sp = taking->entry.sp,
+			       .bp = taking->entry.bp,
+			       .traces = taking->traces};
+	struct gm_trace_note note;
 	struct gm_raw_stack raw;
 	int saved = errno;
+	uint64_t key;
 
-	capture(&raw, &walk, limit);
-	if (!walk.noted || (raw.pythons && !gm_intern_same_python(note, raw.python))) {
-		if (walk.noted)
-			gm_intern_recall(note, &raw);
-		gm_intern_noted(&raw, note);
-		note->key = walk.key;
-		if (note->key && note->known)
-			gm_cfi_note(&walk, note);
-	}
-	if (caller_module)
-		*caller_module = note->module;
+	key = capture(&raw, &walk, taking->depth);
+	gm_intern_noted(&raw, &note);
+	note.key = key;
+	if (key && note.known)
+		gm_cfi_note(&walk, &note);
+	*caller_module = note.module;
 	errno = saved;
-	return note->stack;
+	return note.stack;
+}
+
+uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module)
+{
+	struct gm_traces *traces = taking->traces;
+	uint32_t stack, module;
+
+	if (traces && is_noted(taking)) {
+		stack = taking->note->stack;
+		module = taking->note->module;
+		gm_traces_again(traces, taking->entry.sp, taking->depth < settings.depth, taking->trace);
+		gm_traces_was(traces, stack);
+	} else {
+		stack = take_anew(taking, &module);
+	}
+	if (traces)
+		gm_traces_give(traces);
+	if (caller_module)
+		*caller_module = module;
+	return stack;
+}
+
+uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module)
+{
+	struct gm_stack_taking taking;
+
+	gm_stack_begin(&taking, entry, limit);
+	return gm_stack_end(&taking, caller_module);
 }
 
 void gm_stack_reset(void)

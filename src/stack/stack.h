@@ -90,6 +90,27 @@ struct gm_entry {
  */
 uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module);
 
+/*
+ * The same in two steps. After the first, what the second reads is on its way from memory, and
+ * `expected` is the number that it will probably give: time to fetch more. Nothing in between may take
+ * a stack, and the second must follow.
+ */
+struct gm_trace;
+struct gm_trace_note;
+struct gm_traces;
+
+struct gm_stack_taking {
+	struct gm_entry entry; /* sp 0: stacks begin inside the shim */
+	uint32_t expected;     /* or GM_NONE */
+	unsigned depth;
+	struct gm_traces *traces; /* taken; NULL: none */
+	const struct gm_trace *trace;
+	const struct gm_trace_note *note;
+};
+
+void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit);
+uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module);
+
 /* Forgets everything interned: the child of a fork starts its own file. Single thread. */
 void gm_stack_reset(void);
 

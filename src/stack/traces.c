@@ -32,6 +32,7 @@
 #include <sys/mman.h>
 
 #define RING_BYTES (512u << 10)
+#define LINE	   64u
 #define NEXTS	   2048u
 #define MOST_WORDS 8u /* of a frame, two for each that cannot be written down */
 #define MOST_STACK (8u * UINT16_MAX) /* that a trace spans */
@@ -146,13 +147,21 @@ static inline uint32_t place_in_next(const struct gm_traces *traces, uintptr_t s
 	return (uint32_t)(((before ^ sp) * 0x9e3779b97f4a7c15ull) >> 53);
 }
 
-const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp, bool brief,
-				      const struct gm_trace_note **note)
+const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp, bool brief)
+{
+	return trace_at(traces, traces->next[place_in_next(traces, sp, brief)].position);
+}
+
+const struct gm_trace *gm_traces_ahead(const struct gm_traces *traces, uintptr_t sp, bool brief,
+				       const struct gm_trace_note **note)
 {
 	const struct gm_trace_next *next = &traces->next[place_in_next(traces, sp, brief)];
+	const struct gm_trace *trace = trace_at(traces, next->position);
 
+	for (unsigned line = 0; trace && line < next->lines; line++)
+		__builtin_prefetch((const char *)trace + line * LINE);
 	*note = &next->note;
-	return trace_at(traces, next->position);
+	return trace;
 }
 
 void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
@@ -163,6 +172,7 @@ void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
 
 	if (traces->next[at].position != trace->position) {
 		traces->next[at].position = trace->position;
+		traces->next[at].lines = (uint16_t)((trace->words * 8 + sizeof(*trace) + LINE - 1) / LINE);
 		traces->next[at].note.key = 0;
 	}
 	traces->came_by = at;
@@ -190,17 +200,22 @@ void gm_traces_note(struct gm_traces *traces, uint64_t position, const struct gm
 	gm_traces_was(traces, note->stack);
 }
 
-/* What goes before `word`. A comparison must end where one cannot be written down: two cannot both be true. */
-static struct gm_trace_word *list_word(struct gm_trace_word *word, uintptr_t base, uintptr_t at,
-				       uintptr_t value)
+/*
+ * What goes before `word`, read when the walk stands at `frame`. Where it cannot be written down a
+ * comparison must end: of what was read last to come there, the return address below, two things are
+ * said of which one is wrong.
+ */
+static struct gm_trace_word *list_word(struct gm_trace_word *word, uintptr_t base,
+				       const struct gm_trace_frame *frame, uintptr_t at, uintptr_t value)
 {
 	uint64_t words = (at - base) / 8;
 
 	if (words <= UINT16_MAX && value >> 48 == 0) {
 		*--word = (struct gm_trace_word){value << 16 | words};
 	} else {
-		*--word = (struct gm_trace_word){0};
-		*--word = (struct gm_trace_word){1 << 16};
+		words = (frame->sp - 8 - base) / 8;
+		*--word = (struct gm_trace_word){0 << 16 | words};
+		*--word = (struct gm_trace_word){1 << 16 | words};
 	}
 	return word;
 }
@@ -212,7 +227,7 @@ static struct gm_trace_word *list_word(struct gm_trace_word *word, uintptr_t bas
 static struct gm_trace_word *list_words(const struct gm_trace_walk *walk, struct gm_trace_word *word)
 {
 	struct gm_trace_frame *frame = walk->frame + walk->frames;
-	const uintptr_t *pc = walk->pc + walk->frames, base = walk->frame->sp;
+	const uintptr_t *pc = walk->pc + walk->frames, base = walk->frame->sp - 8;
 	const struct gm_trace_frame *caller = NULL;
 	uintptr_t caller_pc = 0;
 	unsigned left = 0;
@@ -235,14 +250,16 @@ static struct gm_trace_word *list_words(const struct gm_trace_walk *walk, struct
 
 		if (frame->saves != GM_TRACE_NOT) {
 			if (live)
-				word = list_word(word, base, frame->sp + frame->saves * 8ul, caller->bp);
+				word = list_word(word, base, frame, frame->sp + frame->saves * 8ul,
+						 caller->bp);
 			live = 0;
 		}
-		word = list_word(word, base, caller->sp - 8, caller_pc);
+		word = list_word(word, base, frame, caller->sp - 8, caller_pc);
 		if (frame->loads != GM_TRACE_NOT)
-			word = list_word(word, base, frame->sp + frame->loads * 8ul, caller->sp);
+			word = list_word(word, base, frame, frame->sp + frame->loads * 8ul,
+					 caller->sp);
 		if (frame->flags & GM_TRACE_LARGE)
-			word = list_word(word, base, base, UINT64_MAX);
+			word = list_word(word, base, frame, frame->sp, UINT64_MAX);
 		frame->flags &= (uint16_t)~GM_TRACE_LIVE_BP;
 		if (live || frame->flags & GM_TRACE_USES_BP)
 			frame->flags |= GM_TRACE_LIVE_BP;

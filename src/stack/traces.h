@@ -22,8 +22,8 @@ enum gm_trace_end {
 };
 
 /*
- * A word of the stack that a walk read: its value << 16 | where it lies, in words above the trace's
- * innermost sp. Addresses have 48 bits at most.
+ * A word of the stack that a walk read: its value << 16 | where it lies, in words above the one below
+ * the trace's innermost sp. Addresses have 48 bits at most.
  */
 struct gm_trace_word {
 	uint64_t packed;
@@ -128,6 +128,7 @@ struct gm_trace_note {
 struct gm_trace_next {
 	uint64_t position; /* 0: none */
 	struct gm_trace_note note;
+	uint16_t lines; /* of cache, that are compared of the trace */
 } __attribute__((aligned(64)));
 
 /*
@@ -143,11 +144,14 @@ struct gm_trace_frame *gm_traces_room(struct gm_traces *traces);
 
 /*
  * The last walk that was not brief, or NULL; and the one that followed when it came to this stack
- * pointer, or NULL. `*note` is what was noted of that.
+ * pointer, or NULL.
  */
 const struct gm_trace *gm_traces_last(const struct gm_traces *traces);
-const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp, bool brief,
-				      const struct gm_trace_note **note);
+const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp, bool brief);
+
+/* The latter, what was noted of it, and what is compared of it on its way from memory. */
+const struct gm_trace *gm_traces_ahead(const struct gm_traces *traces, uintptr_t sp, bool brief,
+				       const struct gm_trace_note **note);
 
 /* The walk that began at `sp` was this one, as far as it went. What was noted of another goes. */
 void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,

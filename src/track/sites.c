@@ -3,6 +3,7 @@
  * tracker's lock.
  */
 #include "track/book.h"
+#include "track/torch.h"
 
 #include <string.h>
 
@@ -102,9 +103,28 @@ static bool make_room(uint32_t stack)
 	if (gm_latest_sites.room)
 		memcpy(larger, gm_latest_sites.site, gm_latest_sites.room * sizeof(*larger));
 	gm_arena_free(&gm_track.arena, gm_latest_sites.site, gm_latest_sites.room * sizeof(*larger));
-	gm_latest_sites.site = larger;
-	gm_latest_sites.room = room;
+	/* in this order: gm_track_site_prefetch takes no lock */
+	__atomic_store_n(&gm_latest_sites.site, larger, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_latest_sites.room, room, __ATOMIC_RELEASE);
 	return true;
+}
+
+/* Without the lock: what is read may be old, and is only a hint. */
+void gm_track_site_prefetch(uint32_t stack)
+{
+	uint32_t room = __atomic_load_n(&gm_latest_sites.room, __ATOMIC_ACQUIRE), known;
+	const uint32_t *latest = __atomic_load_n(&gm_latest_sites.site, __ATOMIC_RELAXED);
+	const struct gm_site_record *site;
+
+	if (stack >= room || !gm_file)
+		return;
+	known = __atomic_load_n(&latest[stack], __ATOMIC_RELAXED);
+	if (!known || known > gm_file->tables[GM_TABLE_SITES].count)
+		return;
+	site = gm_store_record(GM_TABLE_SITES, known - 1);
+	__builtin_prefetch(site, 1);
+	__builtin_prefetch(&site->peak_bytes, 1);
+	__builtin_prefetch(&site->windows[gm_file->window_current], 1);
 }
 
 static __attribute__((noinline)) uint32_t look_up(const struct gm_event *event)

@@ -42,6 +42,9 @@ struct gm_origin {
  */
 void gm_track_block_prefetch(uint64_t block, int device);
 
+/* The same of the site of an allocation with this stack (or GM_NONE), as last met. */
+void gm_track_site_prefetch(uint32_t stack);
+
 /* PyTorch handed out a block, at that address. Closes the thread's retry chain. errno stays. */
 void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where where, struct gm_origin origin,
 		    struct gm_torch_totals totals);

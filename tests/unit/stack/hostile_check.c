@@ -67,6 +67,29 @@ unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags)
 	return kept;
 }
 
+/* Of two frames, and of more than depths allow, nothing is told but their numbers. */
+bool gm_python_places(struct gm_python_place *place, const uint32_t *frames, unsigned count)
+{
+	if (count != python.frames || count == 2 || python.unreadable)
+		return false;
+	for (unsigned i = 0; i < count; i++) {
+		if (frames[i] != python_frame(i))
+			return false;
+		place[i] = (struct gm_python_place){i, frames[i], 1};
+	}
+	return true;
+}
+
+bool gm_python_same(const struct gm_python_place *place, unsigned count)
+{
+	if (count != python.frames || python.unreadable)
+		return false;
+	for (unsigned i = 0; i < count; i++)
+		if (place[i].code != i || place[i].position != python_frame(i) || place[i].number != 1)
+			return false;
+	return true;
+}
+
 void gm_python_interpreter(uintptr_t *start, uintptr_t *bytes)
 {
 	*start = python.stop;
