@@ -23,24 +23,27 @@
 
 #define MOST_PRIVATE_BYTES (256ull << 20)
 #define MOST_CHANGES	   64u
+#define MOST_PLACES	   16u /* of a stack */
+#define LINE		   64u
 
-/* A stack as captured, and what became of it. Never changes once it is in the map. */
+/* Where in their code objects the frames of a stack stood: calls in one line make one stack. */
+struct gm_places {
+	struct gm_places *next;
+	struct gm_python_place place[]; /* of each Python frame */
+};
+
+/* A stack as captured, and what became of it. But for the places, never changes once it is in the map. */
 struct known_stack {
 	uint32_t stack;
 	uint32_t caller_module;
 	uint16_t natives, pythons, flags;
-	uint16_t places;		/* of the Python frames that are known: all or none */
-	struct gm_python_place place[]; /* then natives × uintptr_t, then pythons × uint32_t */
+	struct gm_places *places; /* those met so far, the latest first */
+	uintptr_t pc[];		  /* then pythons × uint32_t */
 };
 
-static inline uintptr_t *pcs_of(const struct known_stack *known)
+static inline const uint32_t *pythons_of(const struct known_stack *known)
 {
-	return (uintptr_t *)(known->place + known->places);
-}
-
-static inline uint32_t *pythons_of(const struct known_stack *known)
-{
-	return (uint32_t *)(pcs_of(known) + known->natives);
+	return (const uint32_t *)(known->pc + known->natives);
 }
 
 static struct {
@@ -249,7 +252,7 @@ static const struct known_stack *find_captured(const struct gm_raw_stack *raw, u
 
 		if (known->natives == raw->natives && known->pythons == raw->pythons &&
 		    known->flags == raw->flags &&
-		    !memcmp(pcs_of(known), raw->pc, raw->natives * sizeof(*raw->pc)) &&
+		    !memcmp(known->pc, raw->pc, raw->natives * sizeof(*raw->pc)) &&
 		    !memcmp(pythons_of(known), raw->python, raw->pythons * sizeof(*raw->python)))
 			return known;
 	}
@@ -259,20 +262,16 @@ static const struct known_stack *find_captured(const struct gm_raw_stack *raw, u
 static void remember(const struct gm_raw_stack *raw, uint64_t hash, uint32_t stack, uint32_t module)
 {
 	size_t pcs = raw->natives * sizeof(*raw->pc), pythons = raw->pythons * sizeof(*raw->python);
-	size_t places = raw->pythons * sizeof(struct gm_python_place);
 	struct known_stack *known;
 
 	if (!gm_intern_may_cache())
 		return;
-	known = gm_arena_alloc(&interned.arena, sizeof(*known) + places + pcs + pythons);
+	known = gm_arena_alloc(&interned.arena, sizeof(*known) + pcs + pythons);
 	if (!known)
 		return;
-	*known = (struct known_stack){stack, module, raw->natives, raw->pythons, raw->flags, 0};
-	if (raw->pythons && !(raw->flags & GM_STACK_PYTHON_TRUNCATED) &&
-	    gm_python_places(known->place, raw->python, raw->pythons))
-		known->places = raw->pythons;
-	memcpy(pcs_of(known), raw->pc, pcs);
-	memcpy(pythons_of(known), raw->python, pythons);
+	*known = (struct known_stack){stack, module, raw->natives, raw->pythons, raw->flags, NULL};
+	memcpy(known->pc, raw->pc, pcs);
+	memcpy(known->pc + raw->natives, raw->python, pythons);
 	gm_map_add(&interned.captured, &interned.arena, hash, (uintptr_t)known);
 }
 
@@ -289,8 +288,8 @@ static void forget_ranges(const struct gm_range *range, unsigned ranges)
 			continue;
 		for (unsigned k = 0; !gone && k < ranges; k++)
 			for (unsigned n = 0; !gone && n < known->natives; n++)
-				gone = pcs_of(known)[n] >= range[k].start &&
-				       pcs_of(known)[n] < range[k].end;
+				gone = known->pc[n] >= range[k].start &&
+				       known->pc[n] < range[k].end;
 		if (gone)
 			__atomic_store_n(&slots->slot[i].value, GM_MAP_GONE, __ATOMIC_RELEASE);
 	}
@@ -443,21 +442,56 @@ bool gm_intern_same_python(const struct gm_trace_note *note, const uint32_t *pyt
 	return !memcmp(pythons_of(known), python, known->pythons * sizeof(*python));
 }
 
-const struct gm_python_place *gm_intern_places(const struct gm_trace_note *note)
+static const struct gm_places *add_places(struct known_stack *known)
 {
-	const struct known_stack *known = note->known;
+	struct gm_places *places = NULL;
 
-	return known->places ? known->place : NULL;
+	if (!gm_intern_enter())
+		return NULL;
+	if (gm_intern_may_cache())
+		places = gm_arena_alloc(&interned.arena, sizeof(*places) + known->pythons * sizeof(*places->place));
+	if (places && !gm_python_places(places->place, pythons_of(known), known->pythons)) {
+		gm_arena_free(&interned.arena, places,
+			      sizeof(*places) + known->pythons * sizeof(*places->place));
+		places = NULL;
+	}
+	if (places) {
+		places->next = known->places;
+		__atomic_store_n(&known->places, places, __ATOMIC_RELEASE);
+	}
+	gm_intern_leave();
+	return places;
 }
 
-#define LINE 64u
+void gm_intern_note_places(struct gm_trace_note *note)
+{
+	struct known_stack *known = (struct known_stack *)note->known;
+	struct gm_places *places = __atomic_load_n(&known->places, __ATOMIC_ACQUIRE);
+	unsigned met = 0;
+
+	note->places = NULL;
+	if (!known->pythons || known->flags & GM_STACK_PYTHON_TRUNCATED)
+		return;
+	while (places && !gm_python_same(places->place, known->pythons)) {
+		places = places->next;
+		met++;
+	}
+	note->places = places || met >= MOST_PLACES ? places : add_places(known);
+}
+
+const struct gm_python_place *gm_intern_places(const struct gm_trace_note *note)
+{
+	return note->places ? note->places->place : NULL;
+}
 
 void gm_intern_prefetch(const struct gm_trace_note *note)
 {
-	const struct known_stack *known = note->known;
-	unsigned pythons = gm_note_pythons(note);
+	const struct gm_places *places = note->places;
 
-	for (const char *line = note->known; line < (const char *)(known->place + pythons); line += LINE)
+	if (!places)
+		return;
+	for (const char *line = (const char *)places;
+	     line < (const char *)(places->place + gm_note_pythons(note)); line += LINE)
 		__builtin_prefetch(line);
 }
 

@@ -71,10 +71,13 @@ uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *n
 /* Whether the stack of a note of this epoch has these Python frames, of which as many as it keeps count. */
 bool gm_intern_same_python(const struct gm_trace_note *note, const uint32_t *python);
 
-/* The places of its Python frames, NULL if they are not known. `note->known` may be of any epoch. */
+/* Of a note that gm_intern_noted has just made: remembers where its Python frames stand. */
+void gm_intern_note_places(struct gm_trace_note *note);
+
+/* The places of its Python frames, NULL if they are not known. */
 const struct gm_python_place *gm_intern_places(const struct gm_trace_note *note);
 
-/* Has them on their way from memory. */
+/* Has them on their way from memory; the note may be of any epoch. */
 void gm_intern_prefetch(const struct gm_trace_note *note);
 
 /* Counts stacks and frames that could not be recorded. */

@@ -208,8 +208,8 @@ static inline bool is_noted(const struct gm_stack_taking *taking)
 		return false;
 	if (settings.mode == GM_STACKS_FULL) {
 		place = gm_intern_places(note);
-		if (pythons && !place ? !is_python_noted(note, taking->depth, &flags)
-				      : !gm_python_same(place, pythons))
+		if (!((place || !pythons) && gm_python_same(place, pythons)) &&
+		    (place || !is_python_noted(note, taking->depth, &flags)))
 			return false;
 	}
 	if (note->key != gm_note_key(gm_note_epoch(note), taking->depth, pythons, flags))
@@ -235,8 +235,10 @@ static __attribute__((noinline)) uint32_t take_anew(const struct gm_stack_taking
 	key = capture(&raw, &walk, taking->depth);
 	gm_intern_noted(&raw, &note);
 	note.key = key;
-	if (key && note.known)
+	if (key && note.known) {
+		gm_intern_note_places(&note);
 		gm_cfi_note(&walk, &note);
+	}
 	*caller_module = note.module;
 	errno = saved;
 	return note.stack;

@@ -111,6 +111,7 @@ struct gm_trace_walk {
 	uintptr_t stop_start, stop_bytes;
 };
 
+struct gm_places;
 struct gm_traces;
 
 /*
@@ -121,6 +122,7 @@ struct gm_traces;
 struct gm_trace_note {
 	uint64_t key; /* 0: none */
 	const void *known;
+	const struct gm_places *places;
 	uint32_t stack, module;
 };
 
