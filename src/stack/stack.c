@@ -209,7 +209,7 @@ static inline bool is_noted(const struct gm_stack_taking *taking)
 	if (settings.mode == GM_STACKS_FULL) {
 		place = gm_intern_places(note);
 		if (!((place || !pythons) && gm_python_same(place, pythons)) &&
-		    (place || !is_python_noted(note, taking->depth, &flags)))
+		    !is_python_noted(note, taking->depth, &flags))
 			return false;
 	}
 	if (note->key != gm_note_key(gm_note_epoch(note), taking->depth, pythons, flags))
@@ -253,7 +253,7 @@ uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module)
 		stack = taking->note->stack;
 		module = taking->note->module;
 		gm_traces_again(traces, taking->entry.sp, taking->depth < settings.depth, taking->trace);
-		gm_traces_was(traces, stack);
+		gm_traces_was(traces, taking->note);
 	} else {
 		stack = take_anew(taking, &module);
 	}

@@ -185,11 +185,11 @@ void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
 	traces->last_hash = hash;
 }
 
-void gm_traces_was(struct gm_traces *traces, uint32_t stack)
+void gm_traces_was(struct gm_traces *traces, const struct gm_trace_note *note)
 {
 	uint64_t *hash = traces->latest_brief ? &traces->brief_hash : &traces->last_hash;
 
-	*hash += stack * GM_TRACE_FACTOR;
+	*hash += (note->stack + (uintptr_t)note->places) * GM_TRACE_FACTOR;
 }
 
 void gm_traces_note(struct gm_traces *traces, uint64_t position, const struct gm_trace_note *note)
@@ -197,7 +197,7 @@ void gm_traces_note(struct gm_traces *traces, uint64_t position, const struct gm
 	if (traces->latest != position)
 		return; /* another thread's walk came between */
 	traces->next[traces->came_by].note = *note;
-	gm_traces_was(traces, note->stack);
+	gm_traces_was(traces, note);
 }
 
 /*

@@ -164,7 +164,7 @@ const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp, bo
 				      const struct gm_trace_walk *walk);
 
 /* The last walk's stack is this one: what follows depends on it. */
-void gm_traces_was(struct gm_traces *traces, uint32_t stack);
+void gm_traces_was(struct gm_traces *traces, const struct gm_trace_note *note);
 
 /* Notes the stack of the last walk, if that is still the trace at `position`. */
 void gm_traces_note(struct gm_traces *traces, uint64_t position, const struct gm_trace_note *note);
