@@ -31,19 +31,21 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define RING_BYTES (512u << 10)
+#define RING_BYTES (2u << 20)
 #define LINE	   64u
-#define NEXTS	   2048u
+#define NEXT_BITS  13u
+#define NEXTS	   (1u << NEXT_BITS)
 #define MOST_WORDS 8u /* of a frame, two for each that cannot be written down */
 #define MOST_STACK (8u * UINT16_MAX) /* that a trace spans */
-#define SLOTS	   64u /* threads share them by hash; 42 MiB in all if every one is full */
+#define HISTORY_BITS 16u /* for each of the last four stacks: a line often makes the same one twice */
+#define SLOTS	   64u /* threads share them by hash; some 170 MiB in all if every one is full */
 
 /* Positions count the bytes ever written to the ring; 0 is none. */
 struct gm_traces {
 	uint64_t generation;
 	uint64_t head; /* where the next trace goes */
 	uint64_t last;	     /* of those that are not brief */
-	uint64_t last_hash;  /* of what it found */
+	uint64_t last_hash;  /* of what it and the three before it found */
 	uint64_t brief_hash; /* the same of the brief one that came since, or 0 */
 	uint64_t latest;     /* of all … */
 	uint32_t came_by;    /* … where in `next` it stands … */
@@ -140,11 +142,16 @@ const struct gm_trace *gm_traces_last(const struct gm_traces *traces)
 	return trace_at(traces, traces->last);
 }
 
+static inline uint64_t digest(uint64_t hash)
+{
+	return hash * GM_TRACE_FACTOR >> (64 - HISTORY_BITS);
+}
+
 static inline uint32_t place_in_next(const struct gm_traces *traces, uintptr_t sp, bool brief)
 {
 	uint64_t before = traces->last_hash ^ (brief ? ~traces->brief_hash : 0);
 
-	return (uint32_t)(((before ^ sp) * 0x9e3779b97f4a7c15ull) >> 53);
+	return (uint32_t)(((before ^ sp) * 0x9e3779b97f4a7c15ull) >> (64 - NEXT_BITS));
 }
 
 const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp, bool brief)
@@ -182,14 +189,14 @@ void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
 	if (brief)
 		return;
 	traces->last = trace->position;
-	traces->last_hash = hash;
+	traces->last_hash = traces->last_hash << HISTORY_BITS ^ digest(hash);
 }
 
 void gm_traces_was(struct gm_traces *traces, const struct gm_trace_note *note)
 {
 	uint64_t *hash = traces->latest_brief ? &traces->brief_hash : &traces->last_hash;
 
-	*hash += (note->stack + (uintptr_t)note->places) * GM_TRACE_FACTOR;
+	*hash ^= digest(note->stack + (uintptr_t)note->places);
 }
 
 void gm_traces_note(struct gm_traces *traces, uint64_t position, const struct gm_trace_note *note)
@@ -272,12 +279,12 @@ static struct gm_trace_word *list_words(const struct gm_trace_walk *walk, struct
 	return word;
 }
 
-/* Words of a trace that begins `further` words further out. */
+/* Words of a trace that begins `further` words further out, or in, where the other went deeper. */
 static void copy_words(struct gm_trace_word *to, const struct gm_trace_word *from, unsigned count,
-		       uint64_t further)
+		       int64_t further)
 {
 	for (unsigned i = 0; i < count; i++)
-		to[i].packed = from[i].packed + further;
+		to[i].packed = from[i].packed + (uint64_t)further;
 }
 
 static uint64_t bytes_for(unsigned frames, unsigned words)
@@ -356,7 +363,7 @@ const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp, bo
 		memcpy(gm_trace_pcs(trace) + walk->frames, gm_trace_pcs(tail) + walk->tail_frame,
 		       tail_frames * sizeof(*walk->pc));
 		copy_words(trace->word + own_words, tail->word + tail->words - tail_words, tail_words,
-			   (tail->sp - first->sp) / 8);
+			   (int64_t)(tail->sp - first->sp) / 8);
 		memcpy(gm_trace_frames(trace) + walk->frames, tail_frame,
 		       tail_frames * sizeof(*tail_frame));
 	}
