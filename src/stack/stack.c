@@ -177,12 +177,10 @@ void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry
 		taking->traces = gm_native_traces();
 	if (!taking->traces)
 		return;
-	taking->trace = gm_traces_ahead(taking->traces, taking->entry.sp, taking->depth < settings.depth,
+	taking->trace = gm_traces_noted(taking->traces, taking->entry.sp, taking->depth < settings.depth,
 					&taking->note);
-	if (!taking->note->key)
-		return;
-	gm_intern_prefetch(taking->note);
-	taking->expected = taking->note->stack;
+	if (taking->note->key)
+		taking->expected = taking->note->stack;
 }
 
 /* Whether the Python frames are those of the note, read one by one. */
@@ -247,6 +245,7 @@ static __attribute__((noinline)) uint32_t take_anew(const struct gm_stack_taking
 uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module)
 {
 	struct gm_traces *traces = taking->traces;
+	const struct gm_trace_note *ahead;
 	uint32_t stack, module;
 
 	if (traces && is_noted(taking)) {
@@ -257,8 +256,12 @@ uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module)
 	} else {
 		stack = take_anew(taking, &module);
 	}
-	if (traces)
+	if (traces) {
+		ahead = gm_traces_ahead(traces);
+		if (ahead->key)
+			gm_intern_prefetch(ahead);
 		gm_traces_give(traces);
+	}
 	if (caller_module)
 		*caller_module = module;
 	return stack;

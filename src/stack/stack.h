@@ -91,9 +91,8 @@ struct gm_entry {
 uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module);
 
 /*
- * The same in two steps. After the first, what the second reads is on its way from memory, and
- * `expected` is the number that it will probably give: time to fetch more. Nothing in between may take
- * a stack, and the second must follow.
+ * The same in two steps. After the first, `expected` is the number that the second will probably give:
+ * time to fetch what goes with it. Nothing in between may take a stack, and the second must follow.
  */
 struct gm_trace;
 struct gm_trace_note;

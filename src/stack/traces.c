@@ -40,26 +40,32 @@
 #define HISTORY_BITS 16u /* for each of the last four stacks: a line often makes the same one twice */
 #define SLOTS	   64u /* threads share them by hash; some 170 MiB in all if every one is full */
 
-/* Positions count the bytes ever written to the ring; 0 is none. */
-struct gm_traces {
-	uint64_t generation;
-	uint64_t head; /* where the next trace goes */
-	uint64_t last;	     /* of those that are not brief */
-	uint64_t last_hash;  /* of what it and the three before it found */
-	uint64_t brief_hash; /* the same of the brief one that came since, or 0 */
-	uint64_t latest;     /* of all … */
-	uint32_t came_by;    /* … where in `next` it stands … */
-	bool latest_brief;   /* … and whether it is one */
-	struct gm_trace_next next[NEXTS]; /* these hashes and the stack pointer → trace */
+struct room {
+	struct gm_trace_next next[NEXTS]; /* what was before and the stack pointer → trace */
 	struct gm_trace_frame frame[GM_TRACE_FRAMES];
 	struct gm_trace_word word[GM_TRACE_FRAMES * MOST_WORDS];
 	char ring[RING_BYTES] __attribute__((aligned(64)));
 };
 
-static struct slot {
+/*
+ * In one cache line, which is the first that a capture misses. Positions count the bytes ever written to
+ * the ring; 0 is none.
+ */
+static struct gm_traces {
 	uint32_t busy;
-	struct gm_traces *traces; /* mapped when first needed, never unmapped */
-} slots[SLOTS];
+	uint16_t came_by;  /* where in `next` the latest walk stands … */
+	bool latest_brief; /* … and whether it is a brief one */
+	struct room *room; /* mapped when first needed, never unmapped */
+	uint64_t generation;
+	uint64_t head;	     /* where the next trace goes */
+	uint64_t last;	     /* the last walk that is not brief */
+	uint64_t last_hash;  /* of what it and the three before it found */
+	uint64_t brief_hash; /* the same of the brief one that came since, or 0 */
+	uint64_t latest;     /* of all */
+} slots[SLOTS] __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct gm_traces) == 64, "one line");
+_Static_assert(NEXTS <= 1 << 16, "came_by and then");
 
 static uint64_t powers[GM_TRACE_FRAMES + 1]; /* of GM_TRACE_FACTOR */
 
@@ -75,7 +81,7 @@ uint64_t gm_trace_hash_part(uint64_t from, uint64_t after, unsigned count)
 	return from - powers[count] * after;
 }
 
-static inline struct slot *own_slot(void)
+static inline struct gm_traces *own_slot(void)
 {
 	uintptr_t thread;
 
@@ -87,46 +93,46 @@ static inline struct slot *own_slot(void)
 	return &slots[(thread * 0x9e3779b97f4a7c15ull) >> 58];
 }
 
-static __attribute__((noinline)) bool start(struct slot *slot, uint64_t generation)
+static __attribute__((noinline)) bool start(struct gm_traces *traces, uint64_t generation)
 {
-	struct gm_traces *traces = slot->traces;
+	struct room *room = traces->room;
 
-	if (!traces) {
-		traces = mmap(NULL, sizeof(*traces), PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (traces == MAP_FAILED)
+	if (!room) {
+		room = mmap(NULL, sizeof(*room), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (room == MAP_FAILED)
 			return false;
-		slot->traces = traces;
+		traces->room = room;
 	}
-	memset(traces->next, 0, sizeof(traces->next));
+	memset(room->next, 0, sizeof(room->next));
 	traces->head += RING_BYTES; /* never the same position twice */
 	traces->last = traces->latest = 0;
+	traces->came_by = 0;
 	traces->generation = generation;
 	return true;
 }
 
 struct gm_traces *gm_traces_take(uint64_t generation)
 {
-	struct slot *slot = own_slot();
+	struct gm_traces *traces = own_slot();
 
-	if (__atomic_exchange_n(&slot->busy, 1, __ATOMIC_ACQUIRE))
+	if (__atomic_exchange_n(&traces->busy, 1, __ATOMIC_ACQUIRE))
 		return NULL;
-	if ((!slot->traces || slot->traces->generation != generation) && !start(slot, generation)) {
-		__atomic_store_n(&slot->busy, 0, __ATOMIC_RELEASE);
+	if ((!traces->room || traces->generation != generation) && !start(traces, generation)) {
+		gm_traces_give(traces);
 		return NULL;
 	}
-	return slot->traces;
+	return traces;
 }
 
 void gm_traces_give(struct gm_traces *traces)
 {
-	(void)traces;
-	__atomic_store_n(&own_slot()->busy, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&traces->busy, 0, __ATOMIC_RELEASE);
 }
 
 struct gm_trace_frame *gm_traces_room(struct gm_traces *traces)
 {
-	return traces->frame;
+	return traces->room->frame;
 }
 
 /* NULL for none and for one that was overwritten. */
@@ -134,7 +140,7 @@ static inline const struct gm_trace *trace_at(const struct gm_traces *traces, ui
 {
 	if (position + RING_BYTES < traces->head || !position)
 		return NULL;
-	return (const void *)(traces->ring + position % RING_BYTES);
+	return (const void *)(traces->room->ring + position % RING_BYTES);
 }
 
 const struct gm_trace *gm_traces_last(const struct gm_traces *traces)
@@ -156,32 +162,45 @@ static inline uint32_t place_in_next(const struct gm_traces *traces, uintptr_t s
 
 const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp, bool brief)
 {
-	return trace_at(traces, traces->next[place_in_next(traces, sp, brief)].position);
+	return trace_at(traces, traces->room->next[place_in_next(traces, sp, brief)].position);
 }
 
-const struct gm_trace *gm_traces_ahead(const struct gm_traces *traces, uintptr_t sp, bool brief,
+const struct gm_trace *gm_traces_noted(const struct gm_traces *traces, uintptr_t sp, bool brief,
 				       const struct gm_trace_note **note)
 {
-	const struct gm_trace_next *next = &traces->next[place_in_next(traces, sp, brief)];
-	const struct gm_trace *trace = trace_at(traces, next->position);
+	const struct gm_trace_next *next = &traces->room->next[place_in_next(traces, sp, brief)];
 
-	for (unsigned line = 0; trace && line < next->lines; line++)
-		__builtin_prefetch((const char *)trace + line * LINE);
 	*note = &next->note;
-	return trace;
+	return trace_at(traces, next->position);
+}
+
+const struct gm_trace_note *gm_traces_ahead(const struct gm_traces *traces)
+{
+	const struct gm_trace_next *next = traces->room->next;
+	const struct gm_trace_next *ahead = &next[next[traces->came_by].then];
+	const char *trace = traces->room->ring + ahead->position % RING_BYTES;
+
+	for (unsigned line = 0; line < ahead->lines; line++)
+		__builtin_prefetch(trace + line * LINE);
+	__builtin_prefetch(&next[ahead->then]);
+	return &ahead->note;
 }
 
 void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
 		     const struct gm_trace *trace)
 {
-	uint32_t at = place_in_next(traces, sp, brief);
+	uint16_t at = (uint16_t)place_in_next(traces, sp, brief);
+	struct gm_trace_next *next = &traces->room->next[at];
+	struct gm_trace_next *before = &traces->room->next[traces->came_by];
 	uint64_t hash = trace->hash + sp;
 
-	if (traces->next[at].position != trace->position) {
-		traces->next[at].position = trace->position;
-		traces->next[at].lines = (uint16_t)((trace->words * 8 + sizeof(*trace) + LINE - 1) / LINE);
-		traces->next[at].note.key = 0;
+	if (next->position != trace->position) {
+		next->position = trace->position;
+		next->lines = (uint16_t)((trace->words * 8 + sizeof(*trace) + LINE - 1) / LINE);
+		next->note.key = 0;
 	}
+	if (before->then != at)
+		before->then = at;
 	traces->came_by = at;
 	traces->latest = trace->position;
 	traces->latest_brief = brief;
@@ -203,7 +222,7 @@ void gm_traces_note(struct gm_traces *traces, uint64_t position, const struct gm
 {
 	if (traces->latest != position)
 		return; /* another thread's walk came between */
-	traces->next[traces->came_by].note = *note;
+	traces->room->next[traces->came_by].note = *note;
 	gm_traces_was(traces, note);
 }
 
@@ -315,7 +334,7 @@ static struct gm_trace *make_room(struct gm_traces *traces, uint64_t bytes,
 		offset = 0;
 	}
 	if (tail) {
-		from = (uint64_t)((const char *)tail - traces->ring);
+		from = (uint64_t)((const char *)tail - traces->room->ring);
 		to = from + bytes_of(tail);
 		if (from < offset + bytes && to > offset) {
 			at += to - offset;
@@ -324,7 +343,7 @@ static struct gm_trace *make_room(struct gm_traces *traces, uint64_t bytes,
 		if (offset + bytes > RING_BYTES)
 			at += RING_BYTES - offset;
 	}
-	trace = (void *)(traces->ring + at % RING_BYTES);
+	trace = (void *)(traces->room->ring + at % RING_BYTES);
 	trace->position = at;
 	traces->head = at + bytes;
 	return trace;
@@ -334,7 +353,7 @@ const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp, bo
 				      const struct gm_trace_walk *walk)
 {
 	const struct gm_trace *tail = walk->tail;
-	struct gm_trace_word *word_end = traces->word + GM_TRACE_FRAMES * MOST_WORDS, *word;
+	struct gm_trace_word *word_end = traces->room->word + GM_TRACE_FRAMES * MOST_WORDS, *word;
 	unsigned tail_frames = tail ? tail->frames - walk->tail_frame : 0;
 	unsigned frames = walk->frames + tail_frames, own_words, tail_words;
 	const struct gm_trace_frame *tail_frame, *first, *last;
@@ -382,8 +401,7 @@ void gm_traces_reset(void)
 {
 	for (unsigned i = 0; i < SLOTS; i++)
 		if (slots[i].busy) {
-			if (slots[i].traces)
-				slots[i].traces->generation = UINT64_MAX;
+			slots[i].generation = UINT64_MAX;
 			slots[i].busy = 0;
 		}
 }

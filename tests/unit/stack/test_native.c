@@ -6,8 +6,10 @@
 #include "probe.h"
 #include "sanitized.h"
 #include "stack/elf_symbols.h"
+#include "stack/intern.h"
 
 #include <alloca.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -397,6 +399,63 @@ static void test_without_cache(void **state)
 	assert_int_equal(stepped[4], stepped[3]);
 }
 
+/* How many stacks were looked at frame by frame; the library's own is called by way of this one. */
+static unsigned looked_at;
+
+uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *note)
+{
+	uint32_t (*library)(const struct gm_raw_stack *, struct gm_trace_note *);
+
+	*(void **)&library = dlsym(RTLD_NEXT, "gm_intern_noted");
+	looked_at++;
+	return library(raw, note);
+}
+
+static NOINLINE uint32_t take(void)
+{
+	const struct gm_entry entry = GM_ENTRY_HERE();
+	uint32_t stack = gm_stack_take(&entry, 0, NULL);
+
+	BARRIER();
+	return stack;
+}
+
+static NOINLINE uint32_t take_deep(unsigned frames)
+{
+	uint32_t stack = frames ? take_deep(frames - 1) : take();
+
+	BARRIER();
+	return stack;
+}
+
+/*
+ * Stacks that come in turn, each beginning elsewhere and sharing its outer part with the one before, are
+ * known again when they come round, whichever of the two goes deeper.
+ */
+static void test_known_again(void **state)
+{
+	static const unsigned deep[] = {0, 12, 3, 3, 40, 0, 7};
+	enum { STACKS = sizeof(deep) / sizeof(*deep), ROUNDS = 6 };
+	uint32_t first[STACKS] = {0};
+
+	(void)state;
+	if (!probe_start_with("unwind tables", 64))
+		skip();
+	for (volatile unsigned round = 0; round < ROUNDS; round++) {
+		looked_at = 0;
+		for (volatile unsigned i = 0; i < STACKS; i++) {
+			uint32_t stack = take_deep(deep[i]);
+
+			if (!round)
+				first[i] = stack;
+			assert_int_equal(stack, first[i]);
+		}
+	}
+	assert_int_equal(first[2], first[3]);
+	assert_int_not_equal(first[0], first[1]);
+	assert_int_equal(looked_at, 0);
+}
+
 /* A return address that the unwinder does not meet (a wrapper it cannot see through) comes first.
  */
 static void test_caller_not_found(void **state)
@@ -514,6 +573,7 @@ int main(void)
 		cmocka_unit_test(test_own_frames),
 		cmocka_unit_test(test_caller_not_found),
 		cmocka_unit_test(test_without_cache),
+		cmocka_unit_test(test_known_again),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_signal_handler),
 		cmocka_unit_test(test_stays_private),
