@@ -99,9 +99,10 @@ static inline void record_block(void *block, int64_t bytes, struct gm_torch_tota
 	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, origin, totals);
 }
 
-static __attribute__((noinline, hot)) void record_and_forward(void *block, int64_t bytes,
-							       uint64_t allocated, uint64_t reserved,
-							       struct device device, const struct called *called)
+static GM_HOT_CODE __attribute__((noinline)) void record_and_forward(void *block, int64_t bytes,
+								     uint64_t allocated, uint64_t reserved,
+								     struct device device,
+								     const struct called *called)
 {
 	memory_hook *real = called->real;
 
@@ -189,7 +190,7 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 /* ---- the names: 2.x, then 1.10 to 1.13, then one source tree's ---- */
 
 #define MEMORY_HOOK(place, symbol)                                                                     \
-	EXPORT __attribute__((hot)) void symbol(void *, int64_t, uint64_t, uint64_t, struct device); \
+	EXPORT GM_HOT_CODE void symbol(void *, int64_t, uint64_t, uint64_t, struct device); \
 	EXPORT void symbol(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,      \
 			   struct device device)                                                   \
 	{                                                                                          \

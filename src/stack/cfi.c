@@ -17,6 +17,7 @@
 #include "stack/safe_read.h"
 #include "stack/stack.h"
 #include "stack/traces.h"
+#include "store/hot.h"
 
 #include <string.h>
 
@@ -34,8 +35,9 @@ struct entry {
 	uint64_t key, value;
 };
 
-static struct {
-	struct entry line[LINES][WAYS] __attribute__((aligned(64)));
+static struct entry rules[LINES][WAYS] __attribute__((aligned(64)));
+
+GM_HOT static struct {
 	uint64_t generation;   /* rules of an older one are not found */
 	uintptr_t program_end; /* where the first thread's stack ends, __libc_stack_end */
 	bool no_traces;
@@ -94,7 +96,7 @@ static inline int64_t bp_offset_of(uint64_t value)
 
 static inline struct entry *line_of(uintptr_t pc)
 {
-	return cfi.line[(pc * 0x9e3779b97f4a7c15ull) >> 52];
+	return rules[(pc * 0x9e3779b97f4a7c15ull) >> 52];
 }
 
 static inline uint64_t tag_of(uintptr_t pc, uint64_t generation)
@@ -418,7 +420,7 @@ static enum gm_trace_end run(struct walker *w, const struct gm_trace *last, unsi
 	return how;
 }
 
-bool gm_cfi_same(const struct gm_trace *trace, const struct gm_entry *entry, uintptr_t stop_start,
+GM_HOT_CODE bool gm_cfi_same(const struct gm_trace *trace, const struct gm_entry *entry, uintptr_t stop_start,
 		 uintptr_t stop_bytes)
 {
 	const struct place place = {entry->pc, entry->sp, entry->bp};
@@ -429,7 +431,7 @@ bool gm_cfi_same(const struct gm_trace *trace, const struct gm_entry *entry, uin
 	       first_changed(trace, trace->word, end) == end;
 }
 
-struct gm_traces *gm_cfi_traces(void)
+GM_HOT_CODE struct gm_traces *gm_cfi_traces(void)
 {
 	uint64_t generation = __atomic_load_n(&cfi.generation, __ATOMIC_ACQUIRE);
 

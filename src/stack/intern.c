@@ -53,13 +53,15 @@ static struct {
 	struct gm_map frames;		      /* hash of a frame record → frame + 2 */
 	struct gm_map stacks;		      /* hash of frame numbers → stack + 2 */
 	struct gm_map strings;		      /* hash of a text → string + 2 */
-	uint32_t changes_asked, changes_done; /* of the loaded objects */
 	unsigned long long unloads;	      /* the loader's count when last asked */
 	bool homeless;			      /* some recorded address was in no object */
 } interned;
 
-/* Rises when something captured is forgotten; the child of a fork goes on counting. */
-static uint32_t epoch = 1;
+GM_HOT static struct {
+	uint32_t changes_asked, changes_done; /* of the loaded objects */
+	/* Rises when something captured is forgotten; the child of a fork goes on counting. */
+	uint32_t epoch;
+} known_code = {.epoch = 1};
 
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 
@@ -295,7 +297,7 @@ static void forget_ranges(const struct gm_range *range, unsigned ranges)
 	}
 	/* only now: who knows the new epoch must not find what was dropped, and note it */
 	if (ranges)
-		__atomic_fetch_add(&epoch, 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&known_code.epoch, 1, __ATOMIC_RELEASE);
 }
 
 /* Most dlclose calls unload nothing. If this one did, whatever was learnt of code is in doubt. */
@@ -304,12 +306,12 @@ static void note_unloads(unsigned long long unloads)
 	if (__atomic_exchange_n(&interned.unloads, unloads, __ATOMIC_RELAXED) == unloads)
 		return;
 	gm_native_code_unloaded();
-	__atomic_fetch_add(&interned.changes_asked, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&known_code.changes_asked, 1, __ATOMIC_RELEASE);
 }
 
 void gm_intern_refresh_modules(void)
 {
-	uint32_t asked = __atomic_load_n(&interned.changes_asked, __ATOMIC_ACQUIRE);
+	uint32_t asked = __atomic_load_n(&known_code.changes_asked, __ATOMIC_ACQUIRE);
 	struct gm_range range[MOST_CHANGES];
 	struct gm_modules_snapshot snapshot;
 	bool changed;
@@ -324,8 +326,8 @@ void gm_intern_refresh_modules(void)
 	}
 	forget_ranges(range, gm_modules_merge(&snapshot, &interned.arena, interned.homeless, range,
 					      MOST_CHANGES));
-	if ((int32_t)(asked - interned.changes_done) > 0)
-		__atomic_store_n(&interned.changes_done, asked, __ATOMIC_RELEASE);
+	if ((int32_t)(asked - known_code.changes_done) > 0)
+		__atomic_store_n(&known_code.changes_done, asked, __ATOMIC_RELEASE);
 	gm_intern_leave();
 	if (changed)
 		gm_python_find();
@@ -391,8 +393,8 @@ static uint32_t intern_slowly(const struct gm_raw_stack *raw, uint64_t hash,
 
 static inline bool modules_changed(void)
 {
-	return __atomic_load_n(&interned.changes_asked, __ATOMIC_ACQUIRE) !=
-	       __atomic_load_n(&interned.changes_done, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&known_code.changes_asked, __ATOMIC_ACQUIRE) !=
+	       __atomic_load_n(&known_code.changes_done, __ATOMIC_ACQUIRE);
 }
 
 uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *note)
@@ -430,9 +432,9 @@ uint32_t gm_stack_intern(const struct gm_raw_stack *raw, uint32_t *caller_module
 	return note.stack;
 }
 
-uint32_t gm_intern_epoch(void)
+GM_HOT_CODE uint32_t gm_intern_epoch(void)
 {
-	return gm_file && !modules_changed() ? __atomic_load_n(&epoch, __ATOMIC_ACQUIRE) : 0;
+	return gm_file && !modules_changed() ? __atomic_load_n(&known_code.epoch, __ATOMIC_ACQUIRE) : 0;
 }
 
 bool gm_intern_same_python(const struct gm_trace_note *note, const uint32_t *python)
@@ -479,12 +481,12 @@ void gm_intern_note_places(struct gm_trace_note *note)
 	note->places = places || met >= MOST_PLACES ? places : add_places(known);
 }
 
-const struct gm_python_place *gm_intern_places(const struct gm_trace_note *note)
+GM_HOT_CODE const struct gm_python_place *gm_intern_places(const struct gm_trace_note *note)
 {
 	return note->places ? note->places->place : NULL;
 }
 
-void gm_intern_prefetch(const struct gm_trace_note *note)
+GM_HOT_CODE void gm_intern_prefetch(const struct gm_trace_note *note)
 {
 	const struct gm_places *places = note->places;
 
@@ -514,7 +516,8 @@ void gm_intern_reset(void)
 	struct gm_arena arena = interned.arena;
 
 	memset(&interned, 0, sizeof(interned));
-	epoch++;
+	known_code.changes_asked = known_code.changes_done = 0;
+	known_code.epoch++;
 	inside = false;
 	gm_arena_reset(&arena);
 	gm_modules_reset();

@@ -10,6 +10,7 @@
 
 #include "stack/cfi.h"
 #include "stack/elf_symbols.h"
+#include "store/hot.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -20,7 +21,7 @@ typedef int backtrace_fn(void **, int);
 typedef int unwind_fn(int (*)(void *, void *), void *);
 typedef uintptr_t unwind_ip_fn(void *);
 
-static struct {
+GM_HOT static struct {
 	const struct gm_unwinder *chosen;
 	const struct gm_unwinder *full; /* takes over where the tables do not suffice; or NULL */
 	bool libgcc_works;
@@ -258,7 +259,7 @@ const char *gm_native_name(void)
 	return native.chosen ? native.chosen->name : "none";
 }
 
-struct gm_traces *gm_native_traces(void)
+GM_HOT_CODE struct gm_traces *gm_native_traces(void)
 {
 	return native.chosen == &gm_unwinder_tables ? gm_cfi_traces() : NULL;
 }

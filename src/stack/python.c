@@ -13,6 +13,7 @@
 #include "stack/python_layout.h"
 #include "stack/python_text.h"
 #include "stack/safe_read.h"
+#include "store/hot.h"
 #include "store/writer.h"
 
 #include <limits.h>
@@ -51,9 +52,12 @@ struct known_frame {
 	struct gm_python_identity identity;
 };
 
-static struct {
+GM_HOT static struct {
 	uint32_t readiness;		/* enum readiness; written last, with release */
 	struct interpreter interpreter; /* changes only while readiness is ABSENT */
+} cpython;
+
+static struct {
 	struct gm_map frames; /* hash → struct known_frame; the stack lock guards writing */
 	const struct known_frame *recent[RECENT]; /* by hash of code and position alone */
 	char status[160];
@@ -85,13 +89,13 @@ const char *gm_python_status(void)
 
 bool gm_python_is_interpreter(uintptr_t pc)
 {
-	return pc >= python.interpreter.start && pc < python.interpreter.end;
+	return pc >= cpython.interpreter.start && pc < cpython.interpreter.end;
 }
 
-void gm_python_interpreter(uintptr_t *start, uintptr_t *bytes)
+GM_HOT_CODE void gm_python_interpreter(uintptr_t *start, uintptr_t *bytes)
 {
-	*start = python.interpreter.start;
-	*bytes = python.interpreter.end - python.interpreter.start;
+	*start = cpython.interpreter.start;
+	*bytes = cpython.interpreter.end - cpython.interpreter.start;
 }
 
 /* ---- finding the interpreter ---- */
@@ -173,17 +177,17 @@ void gm_python_find(void)
 	struct gm_object object;
 
 	found.thread_state = gm_objects_symbol("PyGILState_GetThisThreadState", &object);
-	if (found.thread_state == python.interpreter.thread_state)
+	if (found.thread_state == cpython.interpreter.thread_state)
 		return;
 	if (found.thread_state)
 		readiness = examine(&object, &found, status, sizeof(status));
 	if (!gm_intern_enter())
 		return;
-	__atomic_store_n(&python.readiness, ABSENT, __ATOMIC_RELEASE);
-	python.interpreter = found;
+	__atomic_store_n(&cpython.readiness, ABSENT, __ATOMIC_RELEASE);
+	cpython.interpreter = found;
 	memcpy(python.status, status, sizeof(status));
 	gm_modules_set_interpreter(found.start, found.end);
-	__atomic_store_n(&python.readiness, readiness, __ATOMIC_RELEASE);
+	__atomic_store_n(&cpython.readiness, readiness, __ATOMIC_RELEASE);
 	gm_intern_leave();
 }
 
@@ -293,7 +297,7 @@ static bool chain_checks(const struct interpreter *in, uintptr_t state, unsigned
 /* Decides on first sight of a thread with frames whether they are to be read. */
 static bool check_interpreter(uintptr_t state)
 {
-	struct interpreter *in = &python.interpreter;
+	struct interpreter *in = &cpython.interpreter;
 	unsigned frames;
 	bool checks = chain_checks(in, state, &frames);
 
@@ -301,13 +305,13 @@ static bool check_interpreter(uintptr_t state)
 		return false; /* nothing learnt yet */
 	if (!gm_intern_enter())
 		return false;
-	if (python.readiness == UNCHECKED && !checks)
+	if (cpython.readiness == UNCHECKED && !checks)
 		snprintf(python.status, sizeof(python.status),
 			 "Python frames of CPython 3.%u.%u are not read: its structures are not "
 			 "as expected",
 			 in->layout.minor, in->micro);
-	if (python.readiness == UNCHECKED)
-		__atomic_store_n(&python.readiness, checks ? READY : REFUSED, __ATOMIC_RELEASE);
+	if (cpython.readiness == UNCHECKED)
+		__atomic_store_n(&cpython.readiness, checks ? READY : REFUSED, __ATOMIC_RELEASE);
 	gm_intern_leave();
 	return checks;
 }
@@ -316,7 +320,7 @@ static bool check_interpreter(uintptr_t state)
 
 static uint32_t intern_text(uintptr_t text, char *room, size_t bytes)
 {
-	const struct interpreter *in = &python.interpreter;
+	const struct interpreter *in = &cpython.interpreter;
 
 	if (!text || word_at(text + GM_PY_TYPE) != in->text_type)
 		return GM_NONE;
@@ -327,7 +331,7 @@ static uint32_t intern_text(uintptr_t text, char *room, size_t bytes)
 /* Reads and records what a frame says. Stack lock held. */
 static uint32_t record_frame(const struct frame *frame)
 {
-	const struct gm_python_layout *l = &python.interpreter.layout;
+	const struct gm_python_layout *l = &cpython.interpreter.layout;
 	uintptr_t lines = word_at(frame->code + l->code_lines);
 	unsigned name = l->code_qualname ? l->code_qualname : l->code_name;
 	struct gm_frame_record record;
@@ -359,7 +363,7 @@ static inline struct place place_of(const struct gm_python_layout *l, uintptr_t 
 static inline bool is_known(const struct known_frame *known, struct place place)
 {
 	return known->code == place.code && known->position == place.position &&
-	       gm_python_identity_is(&known->identity, &python.interpreter.layout,
+	       gm_python_identity_is(&known->identity, &cpython.interpreter.layout,
 				     place.code & ~7ul);
 }
 
@@ -417,7 +421,7 @@ static __attribute__((noinline)) uint32_t number_frame(const struct frame *frame
 	uint32_t number;
 	uint64_t hash;
 
-	gm_python_identify(&python.interpreter.layout, frame->code, &id);
+	gm_python_identify(&cpython.interpreter.layout, frame->code, &id);
 	hash = gm_hash(&id, sizeof(id), gm_hash_numbers(place.code, place.position, 4));
 	known = find_known(place, hash);
 	number = known ? known->frame : number_new(frame, place, &id, hash, &known);
@@ -452,9 +456,9 @@ static inline uint32_t number_recent(const struct interpreter *in, uintptr_t at,
  * states are freed under them: only the thread that ends it, usually the first, is still sure of
  * its own.
  */
-static uintptr_t readable_state(const struct interpreter *in, uint16_t *flags)
+GM_HOT_CODE static uintptr_t readable_state(const struct interpreter *in, uint16_t *flags)
 {
-	uint32_t readiness = __atomic_load_n(&python.readiness, __ATOMIC_ACQUIRE);
+	uint32_t readiness = __atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE);
 	uintptr_t state;
 
 	if (readiness == ABSENT)
@@ -466,7 +470,7 @@ static uintptr_t readable_state(const struct interpreter *in, uint16_t *flags)
 		return state;
 	if (readiness == UNCHECKED && check_interpreter(state))
 		return state;
-	if (__atomic_load_n(&python.readiness, __ATOMIC_ACQUIRE) == REFUSED)
+	if (__atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) == REFUSED)
 		*flags |= GM_STACK_PYTHON_UNREADABLE;
 	return 0;
 }
@@ -488,7 +492,7 @@ static inline bool read_number(const struct interpreter *in, uintptr_t at, uint3
 
 unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags)
 {
-	const struct interpreter *in = &python.interpreter;
+	const struct interpreter *in = &cpython.interpreter;
 	uintptr_t state = readable_state(in, flags), at;
 	unsigned count = 0, skipped = 0;
 	uint32_t number;
@@ -516,7 +520,7 @@ unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags)
 
 bool gm_python_places(struct gm_python_place *place, const uint32_t *frames, unsigned count)
 {
-	const struct interpreter *in = &python.interpreter;
+	const struct interpreter *in = &cpython.interpreter;
 	const struct gm_python_layout *l = &in->layout;
 	uint16_t flags = 0;
 	uintptr_t state = readable_state(in, &flags), at;
@@ -548,9 +552,9 @@ bool gm_python_places(struct gm_python_place *place, const uint32_t *frames, uns
  * of its code is one, and its number says which. At a place where a frame was a Python frame before, it
  * is one again.
  */
-bool gm_python_same(const struct gm_python_place *place, unsigned count)
+GM_HOT_CODE bool gm_python_same(const struct gm_python_place *place, unsigned count)
 {
-	const struct interpreter *in = &python.interpreter;
+	const struct interpreter *in = &cpython.interpreter;
 	const struct gm_python_layout *l = &in->layout;
 	const struct gm_python_place *end = place + count;
 	uint16_t flags = 0;

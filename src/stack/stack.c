@@ -9,13 +9,14 @@
 #include "stack/native.h"
 #include "stack/python.h"
 #include "stack/traces.h"
+#include "store/hot.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define MOST_OWN_FRAMES 32u /* of the shim, between its entry and the unwinder */
 
-static struct {
+GM_HOT static struct {
 	enum gm_stack_mode mode;
 	unsigned depth;
 	unsigned own_frames; /* how many there were last time: a guess that saves unwinding */
@@ -166,7 +167,7 @@ static inline uintptr_t sp_of(const struct gm_entry *entry)
 	return entry->sp && ((const uintptr_t *)entry->sp)[-1] == entry->pc ? entry->sp : 0;
 }
 
-void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit)
+GM_HOT_CODE void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit)
 {
 	bool traced = settings.mode == GM_STACKS_FULL || settings.mode == GM_STACKS_NATIVE;
 
@@ -242,7 +243,7 @@ static __attribute__((noinline)) uint32_t take_anew(const struct gm_stack_taking
 	return note.stack;
 }
 
-uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module)
+GM_HOT_CODE uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module)
 {
 	struct gm_traces *traces = taking->traces;
 	const struct gm_trace_note *ahead;

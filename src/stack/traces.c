@@ -27,6 +27,7 @@
  * allocation many calls ago left would else look the same before each of its allocations.
  */
 #include "stack/traces.h"
+#include "store/hot.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -112,7 +113,7 @@ static __attribute__((noinline)) bool start(struct gm_traces *traces, uint64_t g
 	return true;
 }
 
-struct gm_traces *gm_traces_take(uint64_t generation)
+GM_HOT_CODE struct gm_traces *gm_traces_take(uint64_t generation)
 {
 	struct gm_traces *traces = own_slot();
 
@@ -125,7 +126,7 @@ struct gm_traces *gm_traces_take(uint64_t generation)
 	return traces;
 }
 
-void gm_traces_give(struct gm_traces *traces)
+GM_HOT_CODE void gm_traces_give(struct gm_traces *traces)
 {
 	__atomic_store_n(&traces->busy, 0, __ATOMIC_RELEASE);
 }
@@ -165,7 +166,7 @@ const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t 
 	return trace_at(traces, traces->room->next[place_in_next(traces, sp, brief)].position);
 }
 
-const struct gm_trace *gm_traces_noted(const struct gm_traces *traces, uintptr_t sp, bool brief,
+GM_HOT_CODE const struct gm_trace *gm_traces_noted(const struct gm_traces *traces, uintptr_t sp, bool brief,
 				       const struct gm_trace_note **note)
 {
 	const struct gm_trace_next *next = &traces->room->next[place_in_next(traces, sp, brief)];
@@ -174,7 +175,7 @@ const struct gm_trace *gm_traces_noted(const struct gm_traces *traces, uintptr_t
 	return trace_at(traces, next->position);
 }
 
-const struct gm_trace_note *gm_traces_ahead(const struct gm_traces *traces)
+GM_HOT_CODE const struct gm_trace_note *gm_traces_ahead(const struct gm_traces *traces)
 {
 	const struct gm_trace_next *next = traces->room->next;
 	const struct gm_trace_next *ahead = &next[next[traces->came_by].then];
@@ -186,7 +187,7 @@ const struct gm_trace_note *gm_traces_ahead(const struct gm_traces *traces)
 	return &ahead->note;
 }
 
-void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
+GM_HOT_CODE void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
 		     const struct gm_trace *trace)
 {
 	uint16_t at = (uint16_t)place_in_next(traces, sp, brief);
@@ -211,7 +212,7 @@ void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
 	traces->last_hash = traces->last_hash << HISTORY_BITS ^ digest(hash);
 }
 
-void gm_traces_was(struct gm_traces *traces, const struct gm_trace_note *note)
+GM_HOT_CODE void gm_traces_was(struct gm_traces *traces, const struct gm_trace_note *note)
 {
 	uint64_t *hash = traces->latest_brief ? &traces->brief_hash : &traces->last_hash;
 

@@ -5,19 +5,14 @@
 #ifndef GM_STORE_LOCK_H
 #define GM_STORE_LOCK_H
 
+#include "store/hot.h"
+
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/*
- * For the few small variables of every event: they lie side by side, in few cache lines. Those that
- * nearly never change are kept apart from those that an event changes under the tracker's lock.
- */
-#define GM_HOT	     __attribute__((section("gm_hot"), aligned(8)))
-#define GM_HOT_BOOKS __attribute__((section("gm_hot_books"), aligned(16)))
 
 struct gm_lock {
 	uint32_t word; /* 0 free, 1 held, 2 held and waited for */

@@ -19,7 +19,6 @@
 #include <errno.h>
 
 #define SELDOM __attribute__((noinline, cold))
-#define HOT    __attribute__((hot))
 #define likely(condition)   __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
@@ -185,7 +184,7 @@ static inline void enter(void)
 
 /* ---- allocations ---- */
 
-HOT void gm_track_block_prefetch(uint64_t block, int device)
+GM_HOT_CODE void gm_track_block_prefetch(uint64_t block, int device)
 {
 	const char *record;
 
@@ -273,7 +272,7 @@ static inline bool add(uint64_t block, uint64_t bytes, struct gm_where where, ui
 	return true;
 }
 
-HOT void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where where, struct gm_origin origin,
+GM_HOT_CODE void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where where, struct gm_origin origin,
 			struct gm_torch_totals totals)
 {
 	if (unlikely(!gm_file || !block))
@@ -347,7 +346,7 @@ static inline bool end(uint64_t block, struct gm_where where, struct gm_torch_to
 	return true;
 }
 
-HOT void gm_track_block_free(uint64_t block, struct gm_where where, struct gm_torch_totals totals)
+GM_HOT_CODE void gm_track_block_free(uint64_t block, struct gm_where where, struct gm_torch_totals totals)
 {
 	if (unlikely(!gm_file || !block))
 		return;

@@ -110,18 +110,15 @@ static bool make_room(uint32_t stack)
 }
 
 /* Without the lock: what is read may be old, and is only a hint. */
-void gm_track_site_prefetch(uint32_t stack)
+GM_HOT_CODE void gm_track_site_prefetch(uint32_t stack)
 {
-	uint32_t room = __atomic_load_n(&gm_latest_sites.room, __ATOMIC_ACQUIRE), known;
-	const uint32_t *latest = __atomic_load_n(&gm_latest_sites.site, __ATOMIC_RELAXED);
+	uint32_t room = __atomic_load_n(&gm_latest_sites.room, __ATOMIC_ACQUIRE);
+	const struct gm_latest_site *latest = __atomic_load_n(&gm_latest_sites.site, __ATOMIC_RELAXED);
 	const struct gm_site_record *site;
 
 	if (stack >= room || !gm_file)
 		return;
-	known = __atomic_load_n(&latest[stack], __ATOMIC_RELAXED);
-	if (!known || known > gm_file->tables[GM_TABLE_SITES].count)
-		return;
-	site = gm_store_record(GM_TABLE_SITES, known - 1);
+	site = gm_store_at(__atomic_load_n(&latest[stack].spot, __ATOMIC_RELAXED));
 	__builtin_prefetch(site, 1);
 	__builtin_prefetch(&site->peak_bytes, 1);
 	__builtin_prefetch(&site->windows[gm_file->window_current], 1);

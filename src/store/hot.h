@@ -1,0 +1,18 @@
+/*
+ * Where what every event takes lies: a program uses its caches for something else, so each line and each
+ * page of ours is one to be fetched anew.
+ */
+#ifndef GM_STORE_HOT_H
+#define GM_STORE_HOT_H
+
+/*
+ * Small variables side by side, in few cache lines: those that nearly never change apart from those that
+ * an event changes under the tracker's lock.
+ */
+#define GM_HOT	     __attribute__((section("gm_hot"), aligned(8)))
+#define GM_HOT_BOOKS __attribute__((section("gm_hot_books"), aligned(16)))
+
+/* Functions side by side, in few pages. */
+#define GM_HOT_CODE __attribute__((hot))
+
+#endif
