@@ -451,12 +451,22 @@ static inline uint32_t number_recent(const struct interpreter *in, uintptr_t at,
 	return known->frame;
 }
 
+/* Where frames were not read yet: whether they are to be. */
+static __attribute__((noinline, cold)) uintptr_t checked_state(uintptr_t state, uint16_t *flags)
+{
+	if (__atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) == UNCHECKED && check_interpreter(state))
+		return state;
+	if (__atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) == REFUSED)
+		*flags |= GM_STACK_PYTHON_UNREADABLE;
+	return 0;
+}
+
 /*
  * The thread's state if its frames are to be read. While the interpreter ends, other threads'
  * states are freed under them: only the thread that ends it, usually the first, is still sure of
  * its own.
  */
-GM_HOT_CODE static uintptr_t readable_state(const struct interpreter *in, uint16_t *flags)
+static inline uintptr_t readable_state(const struct interpreter *in, uint16_t *flags)
 {
 	uint32_t readiness = __atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE);
 	uintptr_t state;
@@ -466,13 +476,7 @@ GM_HOT_CODE static uintptr_t readable_state(const struct interpreter *in, uint16
 	if (in->finalizing && in->finalizing() && syscall(SYS_gettid) != getpid())
 		return 0;
 	state = (uintptr_t)in->thread_state();
-	if (!state || readiness == READY)
-		return state;
-	if (readiness == UNCHECKED && check_interpreter(state))
-		return state;
-	if (__atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) == REFUSED)
-		*flags |= GM_STACK_PYTHON_UNREADABLE;
-	return 0;
+	return !state || readiness == READY ? state : checked_state(state, flags);
 }
 
 /* The number of the Python frame `at`, GM_NONE if it cannot be recorded; false for other frames. */
