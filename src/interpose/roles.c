@@ -58,9 +58,16 @@ uint64_t gm_read_out(const struct gm_call *call)
 	return wide;
 }
 
+static uint8_t space_of(const struct gm_call *call, const struct gm_row *row)
+{
+	if (call->space == GM_SPACE_POINTER && row->kind == GM_KIND_ARRAY)
+		return GM_SPACE_ARRAY;
+	return row->kind == GM_KIND_REGISTERED ? GM_SPACE_REGISTERED : call->space;
+}
+
 struct gm_event gm_event_of(const struct gm_call *call, const struct gm_row *row, int result)
 {
-	struct gm_event event = {
+	return (struct gm_event){
 		.key = call->key,
 		.bytes = call->bytes,
 		.stream = call->stream,
@@ -69,17 +76,11 @@ struct gm_event gm_event_of(const struct gm_call *call, const struct gm_row *row
 		.owner = GM_NONE,
 		.error = result,
 		.kind = row->kind,
-		.space = call->space,
+		.space = space_of(call, row),
 		.level = GM_LEVEL_DRIVER,
 		.device = (int16_t)call->device,
 		.function = gm_track_function(call->function, row->name, row->layer),
 	};
-
-	if (event.space == GM_SPACE_POINTER && row->kind == GM_KIND_ARRAY)
-		event.space = GM_SPACE_ARRAY;
-	if (row->kind == GM_KIND_REGISTERED)
-		event.space = GM_SPACE_REGISTERED;
-	return event;
 }
 
 static uint64_t asked_bytes(const struct gm_call *call)
@@ -260,14 +261,13 @@ static void end_register(struct gm_call *call, const struct gm_row *row, int res
 
 static void begin_free(struct gm_call *call, const struct gm_row *row)
 {
-	struct gm_event event = gm_event_of(call, row, 0);
 	struct gm_ticket ticket;
 
 	call->ticket_record = call->ticket_owner = GM_NONE;
 	call->captured = row->kind == GM_KIND_ASYNC && gm_track_graph_nodes() && captured(call, row);
 	if (call->captured)
 		return; /* a node that frees when its graph is launched */
-	ticket = gm_track_free_begin(event.space, event.key);
+	ticket = gm_track_free_begin(space_of(call, row), call->key);
 	call->ticket_record = ticket.record;
 	call->ticket_serial = ticket.serial;
 	call->ticket_owner = ticket.owner;

@@ -47,7 +47,7 @@ bool gm_track_ledger_sampled(int device)
 	return __atomic_load_n(&ledgers[gm_slot(device)].all_samples, __ATOMIC_RELAXED) != 0;
 }
 
-static bool too_soon(unsigned slot, unsigned reason)
+static __attribute__((noinline)) bool too_soon(unsigned slot, unsigned reason)
 {
 	return ledgers[slot].samples[reason] >= FREE_SAMPLES &&
 	       gm_track_now() - ledgers[slot].sampled_ns[reason] < SAMPLE_EVERY_NS;
