@@ -83,7 +83,8 @@ static inline bool add(const struct gm_event *event)
 		return false;
 	gm_live.empty = record->site;
 	gm_live_fill(record, event, site_number, gm_thread_id);
-	gm_index_put(&gm_live.index, place, event->space, event->key, gm_store_spot(record), 0);
+	gm_index_put(&gm_live.index, place, event->space, event->key, gm_store_spot(record),
+		     gm_store_spot(site));
 	gm_site_add(site, event->bytes, record->serial, sums.level);
 	gm_usage_add(sums.usage, event->bytes);
 	gm_level_add(sums.level, event->bytes, site);
@@ -153,11 +154,18 @@ static inline struct gm_alloc_record *redeem(struct gm_ticket ticket)
 	return record;
 }
 
-/* The books of an allocation that ends. */
-static inline void take_out(const struct gm_alloc_record *record, const struct sums *sums)
+/* What was entered by the general way has no site in the index. */
+static inline struct gm_site_record *site_of(const struct gm_index_slot *place,
+					     const struct gm_alloc_record *record)
 {
-	gm_site_remove(gm_store_record(GM_TABLE_SITES, record->site), record->bytes,
-		       record->flags & GM_ALLOC_BEFORE_MARK, sums->level);
+	return place->site ? gm_store_at(place->site) : gm_store_record(GM_TABLE_SITES, record->site);
+}
+
+/* The books of an allocation that ends. */
+static inline void take_out(const struct gm_alloc_record *record, struct gm_site_record *site,
+			    const struct sums *sums)
+{
+	gm_site_remove(site, record->bytes, record->flags & GM_ALLOC_BEFORE_MARK, sums->level);
 	gm_usage_remove(sums->usage, record->bytes);
 	gm_level_remove(sums->level, record->bytes);
 	if (sums->pool)
@@ -183,7 +191,7 @@ static inline bool end(struct gm_alloc_record *record, const struct gm_event *ev
 	told->bytes = record->bytes;
 	told->device = record->device;
 	gm_freed_note(record, event->stack, 0);
-	take_out(record, &sums);
+	take_out(record, site_of(place, record), &sums);
 	gm_index_take(&gm_live.index, place);
 	if (sums.pool)
 		gm_pool_waits(record->owner, sums.pool, record->bytes, event->stream);
