@@ -128,7 +128,9 @@ void gm_site_windows_follow(struct gm_site_record *site);
 
 static inline void gm_site_windows(struct gm_site_record *site)
 {
-	if (__builtin_expect(memcmp(&site->window_current, gm_track.window, sizeof(gm_track.window)), 0))
+	const uint8_t *window = (const uint8_t *)site + offsetof(struct gm_site_record, window_current);
+
+	if (__builtin_expect(memcmp(window, gm_track.window, sizeof(gm_track.window)), 0))
 		gm_site_windows_follow(site);
 }
 
