@@ -24,7 +24,6 @@
 #define MOST_PRIVATE_BYTES (256ull << 20)
 #define MOST_CHANGES	   64u
 #define MOST_PLACES	   16u /* of a stack */
-#define LINE		   64u
 
 /* Where in their code objects the frames of a stack stood: calls in one line make one stack. */
 struct gm_places {
@@ -484,17 +483,6 @@ void gm_intern_note_places(struct gm_trace_note *note)
 GM_HOT_CODE const struct gm_python_place *gm_intern_places(const struct gm_trace_note *note)
 {
 	return note->places ? note->places->place : NULL;
-}
-
-GM_HOT_CODE void gm_intern_prefetch(const struct gm_trace_note *note)
-{
-	const struct gm_places *places = note->places;
-
-	if (!places)
-		return;
-	for (const char *line = (const char *)places;
-	     line < (const char *)(places->place + gm_note_pythons(note)); line += LINE)
-		__builtin_prefetch(line);
 }
 
 static int read_unloads(const struct gm_object *object, void *data)

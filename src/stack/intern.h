@@ -77,9 +77,6 @@ void gm_intern_note_places(struct gm_trace_note *note);
 /* The places of its Python frames, NULL if they are not known. */
 const struct gm_python_place *gm_intern_places(const struct gm_trace_note *note);
 
-/* Has them on their way from memory; the note may be of any epoch. */
-void gm_intern_prefetch(const struct gm_trace_note *note);
-
 /* Counts stacks and frames that could not be recorded. */
 void gm_intern_count_lost(void);
 

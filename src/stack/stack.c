@@ -246,7 +246,6 @@ static __attribute__((noinline)) uint32_t take_anew(const struct gm_stack_taking
 GM_HOT_CODE uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module)
 {
 	struct gm_traces *traces = taking->traces;
-	const struct gm_trace_note *ahead;
 	uint32_t stack, module;
 
 	if (traces && is_noted(taking)) {
@@ -257,12 +256,8 @@ GM_HOT_CODE uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *call
 	} else {
 		stack = take_anew(taking, &module);
 	}
-	if (traces) {
-		ahead = gm_traces_ahead(traces);
-		if (ahead->key)
-			gm_intern_prefetch(ahead);
+	if (traces)
 		gm_traces_give(traces);
-	}
 	if (caller_module)
 		*caller_module = module;
 	return stack;

@@ -33,7 +33,6 @@
 #include <sys/mman.h>
 
 #define RING_BYTES (2u << 20)
-#define LINE	   64u
 #define NEXT_BITS  13u
 #define NEXTS	   (1u << NEXT_BITS)
 #define MOST_WORDS 8u /* of a frame, two for each that cannot be written down */
@@ -66,7 +65,7 @@ static struct gm_traces {
 } slots[SLOTS] __attribute__((aligned(64)));
 
 _Static_assert(sizeof(struct gm_traces) == 64, "one line");
-_Static_assert(NEXTS <= 1 << 16, "came_by and then");
+_Static_assert(NEXTS <= 1 << 16, "came_by");
 
 static uint64_t powers[GM_TRACE_FRAMES + 1]; /* of GM_TRACE_FACTOR */
 
@@ -175,33 +174,17 @@ GM_HOT_CODE const struct gm_trace *gm_traces_noted(const struct gm_traces *trace
 	return trace_at(traces, next->position);
 }
 
-GM_HOT_CODE const struct gm_trace_note *gm_traces_ahead(const struct gm_traces *traces)
-{
-	const struct gm_trace_next *next = traces->room->next;
-	const struct gm_trace_next *ahead = &next[next[traces->came_by].then];
-	const char *trace = traces->room->ring + ahead->position % RING_BYTES;
-
-	for (unsigned line = 0; line < ahead->lines; line++)
-		__builtin_prefetch(trace + line * LINE);
-	__builtin_prefetch(&next[ahead->then]);
-	return &ahead->note;
-}
-
 GM_HOT_CODE void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
 		     const struct gm_trace *trace)
 {
 	uint16_t at = (uint16_t)place_in_next(traces, sp, brief);
 	struct gm_trace_next *next = &traces->room->next[at];
-	struct gm_trace_next *before = &traces->room->next[traces->came_by];
 	uint64_t hash = trace->hash + sp;
 
 	if (next->position != trace->position) {
 		next->position = trace->position;
-		next->lines = (uint16_t)((trace->words * 8 + sizeof(*trace) + LINE - 1) / LINE);
 		next->note.key = 0;
 	}
-	if (before->then != at)
-		before->then = at;
 	traces->came_by = at;
 	traces->latest = trace->position;
 	traces->latest_brief = brief;

@@ -130,8 +130,6 @@ struct gm_trace_note {
 struct gm_trace_next {
 	uint64_t position; /* 0: none */
 	struct gm_trace_note note;
-	uint16_t lines; /* of cache, that are compared of the trace */
-	uint16_t then;	/* the number of the one that was met next */
 } __attribute__((aligned(64)));
 
 /*
@@ -155,12 +153,6 @@ const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t 
 /* The latter, and what was noted of it. */
 const struct gm_trace *gm_traces_noted(const struct gm_traces *traces, uintptr_t sp, bool brief,
 				       const struct gm_trace_note **note);
-
-/*
- * Has what is compared of the walk that is likely next on its way from memory, while the program goes on:
- * the one that followed the latest when that was last met. What is noted of it, with a key of 0 nothing.
- */
-const struct gm_trace_note *gm_traces_ahead(const struct gm_traces *traces);
 
 /* The walk that began at `sp` was this one, as far as it went. What was noted of another goes. */
 void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
