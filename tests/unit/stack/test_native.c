@@ -456,6 +456,52 @@ static void test_known_again(void **state)
 	assert_int_equal(looked_at, 0);
 }
 
+static NOINLINE uint32_t take_below(unsigned lines)
+{
+	volatile char *room = alloca(64 * lines + 16);
+	uint32_t stack;
+
+	*room = 0;
+	stack = take();
+	BARRIER();
+	return stack;
+}
+
+/* The stack pointer comes out the same, the frame between here and there lies elsewhere. */
+static NOINLINE uint32_t take_moved(bool move)
+{
+	volatile char *room = alloca(move ? 64 + 16 : 16);
+	uint32_t stack;
+
+	*room = 0;
+	if (move) {
+		stack = take_below(3);
+		BARRIER();
+	} else {
+		stack = take_below(4);
+		__asm__ volatile("nop");
+	}
+	return stack;
+}
+
+/* What an earlier frame left where this one has nothing, its return address too, is not taken for it. */
+static void test_leftover_frame(void **state)
+{
+	uint32_t still = GM_NONE, moved = GM_NONE;
+
+	(void)state;
+	if (!probe_start_with("unwind tables", 64))
+		skip();
+	for (volatile unsigned i = 0; i < 30; i++) { /* after some of the one, it is expected again */
+		uint32_t stack = take_moved(i % 10 == 9), *first = i % 10 == 9 ? &moved : &still;
+
+		if (*first == GM_NONE)
+			*first = stack;
+		assert_int_equal(stack, *first);
+	}
+	assert_int_not_equal(still, moved);
+}
+
 /* A return address that the unwinder does not meet (a wrapper it cannot see through) comes first.
  */
 static void test_caller_not_found(void **state)
@@ -574,6 +620,7 @@ int main(void)
 		cmocka_unit_test(test_caller_not_found),
 		cmocka_unit_test(test_without_cache),
 		cmocka_unit_test(test_known_again),
+		cmocka_unit_test(test_leftover_frame),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_signal_handler),
 		cmocka_unit_test(test_stays_private),
