@@ -153,39 +153,66 @@ static inline uint64_t digest(uint64_t hash)
 	return hash * GM_TRACE_FACTOR >> (64 - HISTORY_BITS);
 }
 
-static inline uint32_t place_in_next(const struct gm_traces *traces, uintptr_t sp, bool brief)
+/* What tells a walk among those that came next: what was before it, and where it begins. */
+static inline uint64_t context_of(const struct gm_traces *traces, uintptr_t sp, bool brief)
 {
 	uint64_t before = traces->last_hash ^ (brief ? ~traces->brief_hash : 0);
 
-	return (uint32_t)(((before ^ sp) * 0x9e3779b97f4a7c15ull) >> (64 - NEXT_BITS));
+	return (before ^ sp) * GM_TRACE_FACTOR;
+}
+
+/* A context has two places; of three that share them the one that came first goes. */
+static inline struct gm_trace_next *places_of(const struct gm_traces *traces, uint64_t context)
+{
+	return &traces->room->next[context >> (64 - NEXT_BITS) & ~1ull];
+}
+
+static inline struct gm_trace_next *find_next(const struct gm_traces *traces, uint64_t context)
+{
+	struct gm_trace_next *place = places_of(traces, context);
+
+	return place[0].context == context ? place : place[1].context == context ? place + 1 : NULL;
+}
+
+static __attribute__((noinline)) struct gm_trace_next *make_next(struct gm_traces *traces, uint64_t context)
+{
+	struct gm_trace_next *place = places_of(traces, context);
+
+	place[1] = place[0];
+	place[0] = (struct gm_trace_next){.context = context};
+	return place;
 }
 
 const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp, bool brief)
 {
-	return trace_at(traces, traces->room->next[place_in_next(traces, sp, brief)].position);
+	const struct gm_trace_next *next = find_next(traces, context_of(traces, sp, brief));
+
+	return next ? trace_at(traces, next->position) : NULL;
 }
 
 GM_HOT_CODE const struct gm_trace *gm_traces_noted(const struct gm_traces *traces, uintptr_t sp, bool brief,
-				       const struct gm_trace_note **note)
+						   const struct gm_trace_note **note)
 {
-	const struct gm_trace_next *next = &traces->room->next[place_in_next(traces, sp, brief)];
+	static const struct gm_trace_note none;
+	const struct gm_trace_next *next = find_next(traces, context_of(traces, sp, brief));
 
-	*note = &next->note;
-	return trace_at(traces, next->position);
+	*note = next ? &next->note : &none;
+	return next ? trace_at(traces, next->position) : NULL;
 }
 
 GM_HOT_CODE void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
-		     const struct gm_trace *trace)
+				 const struct gm_trace *trace)
 {
-	uint16_t at = (uint16_t)place_in_next(traces, sp, brief);
-	struct gm_trace_next *next = &traces->room->next[at];
-	uint64_t hash = trace->hash + sp;
+	uint64_t context = context_of(traces, sp, brief), hash = trace->hash + sp;
+	struct gm_trace_next *next = find_next(traces, context);
 
+	if (__builtin_expect(!next, 0))
+		next = make_next(traces, context);
 	if (next->position != trace->position) {
 		next->position = trace->position;
 		next->note.key = 0;
 	}
-	traces->came_by = at;
+	traces->came_by = (uint16_t)(next - traces->room->next);
 	traces->latest = trace->position;
 	traces->latest_brief = brief;
 	traces->brief_hash = brief ? hash : 0;

@@ -128,7 +128,8 @@ struct gm_trace_note {
 
 /* The walk that came after another; in one cache line. */
 struct gm_trace_next {
-	uint64_t position; /* 0: none */
+	uint64_t context;  /* traces.c; 0: none */
+	uint64_t position;
 	struct gm_trace_note note;
 } __attribute__((aligned(64)));
 
