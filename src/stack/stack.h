@@ -90,14 +90,14 @@ struct gm_entry {
  */
 uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module);
 
-/*
- * The same in two steps. After the first, `expected` is the number that the second will probably give:
- * time to fetch what goes with it. Nothing in between may take a stack, and the second must follow.
- */
 struct gm_trace;
 struct gm_trace_note;
 struct gm_traces;
 
+/*
+ * The same in two steps. After the first, `expected` is the number that the second will probably give:
+ * time to fetch what goes with it. Nothing in between may take a stack, and the second must follow.
+ */
 struct gm_stack_taking {
 	struct gm_entry entry; /* sp 0: stacks begin inside the shim */
 	uint32_t expected;     /* or GM_NONE */

@@ -20,11 +20,15 @@
  * those on stacks whose end is not known (fibers). A frame of 16 KiB and more is stepped over by
  * its rule each time.
  *
- * Of the traces a walk is tried against two: the one that came next when the last walk was as it
- * was and this one's stack pointer the same (programs repeat themselves; training loops to the
+ * Of the traces a walk is tried against two: the one that came next when the last four walks were as
+ * they were and this one's stack pointer the same (programs repeat themselves; training loops to the
  * letter), and the last walk, whose outer frames are mostly still there. Brief walks, a free's, are
  * told by what came before them, but tell nothing of what comes after: a loop that frees what an
  * allocation many calls ago left would else look the same before each of its allocations.
+ *
+ * A program uses its caches for something else, so what is read counts more than what is done: a word
+ * takes eight bytes, what is compared of a trace lies in one piece, and what a thread's captures need
+ * beside it in one line.
  */
 #include "stack/traces.h"
 #include "store/hot.h"
