@@ -10,10 +10,10 @@
 /*
  * What tells a code object from another that lies at the same address later. 3.12 on number their
  * code objects: [0] is that and the first line. Before, and should the numbers run out, it is all
- * that the object points at and what that says: the names by their hashes, the line table by its
- * size and four samples (the whole of a table up to 32 bytes). A longer one that took another's
- * place, with the same names and lines at the ends and different lines between, would be taken for
- * it.
+ * that the object points at and what that says: the names by their hashes, the file's also by its
+ * end, the line table by its size and four samples (the whole of a table up to 32 bytes). A longer
+ * one that took another's place, with the same names and lines at the ends and different lines
+ * between, would be taken for it.
  */
 #define GM_PY_IDENTITY_WORDS 10
 
@@ -49,10 +49,18 @@ static inline uint64_t gm_py_number(const struct gm_python_layout *l, uintptr_t 
 	       (l->code_version ? (uint64_t)gm_py_u32(code + l->code_version) << 32 : 0);
 }
 
-/* A file's name: its hash is -1 until somebody asked for it, its length is always there. */
-static inline uint64_t gm_py_file(uintptr_t file)
+/*
+ * A file's name: its hash is -1 until somebody asked for it, its length and its last eight characters are
+ * always there. (Of a name that is not ASCII it is some eight bytes of the object.)
+ */
+static inline uint64_t gm_py_file(const struct gm_python_layout *l, uintptr_t file)
 {
-	return gm_py_word(file + GM_PY_TEXT_HASH) ^ gm_py_word(file + GM_PY_TEXT_LENGTH);
+	uint64_t length = gm_py_word(file + GM_PY_TEXT_LENGTH);
+	uint64_t end = gm_py_word(file + l->ascii_bytes + (length > 8 ? length - 8 : 0));
+
+	if (length < 8)
+		end &= (1ull << length * 8) - 1;
+	return (gm_py_word(file + GM_PY_TEXT_HASH) ^ length) * 0x9e3779b97f4a7c15ull + end;
 }
 
 static inline void gm_python_identify(const struct gm_python_layout *l, uintptr_t code,
@@ -73,7 +81,7 @@ static inline void gm_python_identify(const struct gm_python_layout *l, uintptr_
 		id->sample[i] = (uint32_t)(i < 2 ? last / 3 * (i + 1) : last);
 	id->word[3] = file;
 	id->word[4] = gm_py_word(name + GM_PY_TEXT_HASH);
-	id->word[5] = gm_py_file(file);
+	id->word[5] = gm_py_file(l, file);
 	id->word[6] = (gm_py_word(data) & id->mask) ^ bytes << 48;
 	for (unsigned i = 0; i < 3; i++)
 		id->word[7 + i] = gm_py_word(data + id->sample[i]) & id->mask;
@@ -100,7 +108,7 @@ static inline bool gm_python_identity_is(const struct gm_python_identity *identi
 		  (word[6] ^ bytes << 48 ^ (gm_py_word(data) & identity->mask));
 	if (differs)
 		return false;
-	differs = (word[4] ^ gm_py_word(name + GM_PY_TEXT_HASH)) | (word[5] ^ gm_py_file(file)) |
+	differs = (word[4] ^ gm_py_word(name + GM_PY_TEXT_HASH)) | (word[5] ^ gm_py_file(l, file)) |
 		  (word[7] ^ (gm_py_word(data + identity->sample[0]) & identity->mask)) |
 		  (word[8] ^ (gm_py_word(data + identity->sample[1]) & identity->mask)) |
 		  (word[9] ^ (gm_py_word(data + identity->sample[2]) & identity->mask));

@@ -3,14 +3,17 @@
 
 Run by every CPython from 3.8 on that the build machine has:  python_frames.py LIBPROBE
 """
+import _thread
 import asyncio
 import contextlib
 import ctypes
 import gc
+import marshal
 import os
 import subprocess
 import sys
 import threading
+import types
 import unittest
 
 LIBRARY = os.environ.get("PROBE") or sys.argv.pop(1)
@@ -297,6 +300,42 @@ class Frames(unittest.TestCase):
             addresses.add(id(function.__code__))
             del function, space
         self.assertGreater(reused, 1000)
+
+    def test_code_in_anothers_place(self):
+        """Another's address, size and place in it, where the one before was met again and again."""
+        texts, before, reused = [], None, 0
+        for blank in ("", "\n"):
+            space = {}
+            exec(compile(blank + "def f():\n return take(0)", "<cell>", "exec"), space)
+            texts.append(marshal.dumps(space["f"].__code__))
+        del space
+        for i in range(300):
+            function = types.FunctionType(marshal.loads(texts[i % 2]), {"take": take})
+            reused += id(function.__code__) == before
+            for _ in range(6):
+                self.assertEqual(Stack(function()).python[0], ("f", "<cell>", 2 + i % 2))
+            before = id(function.__code__)
+            del function
+        self.assertGreater(reused, 30)
+
+    def test_fewer_or_more_of_the_same(self):
+        """Calls within Python leave no native frame: only Python's own tell how many they are."""
+        found = []
+
+        def descend(left, done):
+            found.append(descend(left - 1, None) if left else (take(0), walk(here())))
+            if done:
+                done.release()
+            return found[-1]
+
+        for _ in range(5):
+            for depth in (5, 5, 5, 5, 5, 4, 5, 5, 5, 5, 5, 6):  # no frame of Python's outside of these
+                done = threading.Lock()
+                done.acquire()
+                _thread.start_new_thread(descend, (depth, done))
+                done.acquire()
+                self.same(*found[-1])
+                self.assertEqual(len(found[-1][1]), depth + 1)
 
     def test_compiled_again_is_the_same_site(self):
         numbers = set()
