@@ -253,6 +253,8 @@ GM_HOT_CODE uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *call
 		module = taking->note->module;
 		gm_traces_again(traces, taking->entry.sp, taking->depth < settings.depth, taking->trace);
 		gm_traces_was(traces, taking->note);
+	} else if (settings.mode == GM_STACKS_OFF) {
+		stack = module = GM_NONE;
 	} else {
 		stack = take_anew(taking, &module);
 	}
