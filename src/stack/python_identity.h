@@ -51,13 +51,16 @@ static inline uint64_t gm_py_number(const struct gm_python_layout *l, uintptr_t 
 
 /*
  * A file's name: its hash is -1 until somebody asked for it, its length and its last eight characters are
- * always there. (Of a name that is not ASCII it is some eight bytes of the object.)
+ * always there. (Of a name that is not ASCII it is some eight bytes of the object. One of a class of the
+ * program's own has its characters elsewhere.)
  */
 static inline uint64_t gm_py_file(const struct gm_python_layout *l, uintptr_t file)
 {
-	uint64_t length = gm_py_word(file + GM_PY_TEXT_LENGTH);
-	uint64_t end = gm_py_word(file + l->ascii_bytes + (length > 8 ? length - 8 : 0));
+	uint64_t length = gm_py_word(file + GM_PY_TEXT_LENGTH), end = 0;
+	bool compact = gm_py_u32(file + GM_PY_TEXT_STATE) >> l->state_shift >> 3 & 1;
 
+	if (compact)
+		end = gm_py_word(file + l->ascii_bytes + (length > 8 ? length - 8 : 0));
 	if (length < 8)
 		end &= (1ull << length * 8) - 1;
 	return (gm_py_word(file + GM_PY_TEXT_HASH) ^ length) * 0x9e3779b97f4a7c15ull + end;

@@ -284,6 +284,28 @@ class Frames(unittest.TestCase):
         f.__code__ = f.__code__.replace(co_filename="")
         self.assertEqual(Stack(f()).python[0][1], "")
 
+    @unittest.skipUnless(os.path.exists("/proc/self/maps"), "tells what memory is there")
+    def test_file_name_of_another_class(self):
+        """Its characters are not in the object: where a plain one's would end, there may be nothing."""
+        class Name(str):
+            pass
+
+        def is_there(address):
+            with open("/proc/self/maps") as maps:
+                ranges = [line.split()[0].split("-") for line in maps]
+            return any(int(start, 16) <= address < int(end, 16) for start, end in ranges)
+
+        length, name = 1 << 20, Name("short")
+        while is_there(id(name) + 40 + length):
+            length *= 2
+            name = Name("x" * length)
+        take(0)
+        space = dict(take=take)
+        exec(compile("def f():\n return take(0)", name, "exec"), space)
+        self.assertIs(type(space["f"].__code__.co_filename), Name)
+        for _ in range(2):
+            self.assertEqual(Stack(space["f"]()).python[0], ("f", "", 2))
+
     def test_dead_code_objects(self):
         """Code that dies and whose address is used again: every capture is right, every time."""
         addresses, reused = set(), 0
