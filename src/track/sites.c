@@ -102,8 +102,10 @@ static bool make_room(uint32_t stack)
 	memset(larger, 0, room * sizeof(*larger));
 	if (gm_latest_sites.room)
 		memcpy(larger, gm_latest_sites.site, gm_latest_sites.room * sizeof(*larger));
-	gm_arena_free(&gm_track.arena, gm_latest_sites.site, gm_latest_sites.room * sizeof(*larger));
-	/* in this order: gm_track_site_prefetch takes no lock */
+	/*
+	 * In this order: gm_track_site_prefetch takes no lock. For its sake the smaller one stays where it
+	 * is; all that were outgrown are together no larger than this one.
+	 */
 	__atomic_store_n(&gm_latest_sites.site, larger, __ATOMIC_RELEASE);
 	__atomic_store_n(&gm_latest_sites.room, room, __ATOMIC_RELEASE);
 	return true;
