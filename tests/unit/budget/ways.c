@@ -1,9 +1,11 @@
 /*
- * The same calls on two files: one keeps a history, so that usual allocations and frees go straight
- * through (track/calls.c), one keeps none, where all go the general way. Every figure but times must be
- * the same, and the history's last events must be what was told. Argument: a directory.
+ * The same calls, and blocks of PyTorch's between them, on two files: one keeps a history, so that usual
+ * ones go straight through (track/calls.c, blocks.c), one keeps none, where all go the general way. Every
+ * figure but times must be the same, and the history's last events must be what was told. Argument: a
+ * directory.
  */
 #include "drive.h"
+#include "track/retries.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@
 
 #define STEPS	 300000u
 #define SLOTS	 700u
+#define BLOCKS	 500u
 #define LAST	 3000u /* events of the history that are looked at, all of usual calls */
 #define MIB	 (1ull << 20)
 #define RESERVED (64 * MIB)
@@ -36,7 +39,12 @@ static struct told {
 	uint8_t kind;
 } told[LAST];
 
+static unsigned tells;
+
 static uint64_t bytes_of[SLOTS]; /* 0: nothing lives there */
+
+static const int8_t block_devices[] = {0, 1, 0, 70}; /* of the last no books are held ready */
+static uint64_t block_bytes[BLOCKS];
 
 static uint64_t state;
 static uint64_t sum; /* of figures that come and go */
@@ -45,6 +53,11 @@ static unsigned pick(unsigned below)
 {
 	state = state * 6364136223846793005ull + 1442695040888963407ull;
 	return (unsigned)(state >> 33) % below;
+}
+
+static void add(uint64_t figure)
+{
+	sum = (sum ^ figure) * 0x9e3779b97f4a7c15ull;
 }
 
 static struct gm_event event_of(unsigned slot)
@@ -61,12 +74,12 @@ static struct gm_event event_of(unsigned slot)
 	};
 }
 
-static void tell(unsigned step, enum gm_event_op op, const struct gm_event *event, uint64_t bytes)
+static void tell(enum gm_event_op op, const struct gm_event *event, uint64_t bytes)
 {
-	told[step % LAST] = (struct told){event->key, bytes, event->stream, op, event->device, event->kind};
+	told[tells++ % LAST] = (struct told){event->key, bytes, event->stream, op, event->device, event->kind};
 }
 
-static void allocate(unsigned step, unsigned slot, bool odd)
+static void allocate(unsigned slot, bool odd)
 {
 	struct gm_event event = event_of(slot);
 
@@ -75,20 +88,22 @@ static void allocate(unsigned step, unsigned slot, bool odd)
 		gm_track_alloc_failed(&event);
 		event.error = 0;
 	}
+	if (odd && event.kind == GM_KIND_DEVICE && pick(8) == 0)
+		event.flags = GM_ALLOC_TORCH; /* a segment */
 	gm_track_alloc(&event);
-	tell(step, GM_OP_ALLOC, &event, event.bytes);
+	tell(GM_OP_ALLOC, &event, event.bytes);
 	bytes_of[slot] = event.bytes;
 }
 
-static void release(unsigned step, unsigned slot, bool odd)
+static void release(unsigned slot, bool odd)
 {
 	struct gm_event event = event_of(slot);
 	struct gm_ticket ticket = gm_track_free_begin(event.space, event.key);
 	bool again = odd && pick(40) == 0;
 
-	tell(step, GM_OP_FREE, &event, bytes_of[slot]);
+	tell(GM_OP_FREE, &event, bytes_of[slot]);
 	if (again)
-		allocate(step, slot, false); /* another thread got the address at once */
+		allocate(slot, false); /* another thread got the address at once */
 	event.bytes = 0;
 	event.device = GM_HOST; /* a free does not say where */
 	if (odd && pick(30) == 0)
@@ -97,6 +112,68 @@ static void release(unsigned step, unsigned slot, bool odd)
 	gm_track_free_end(ticket, &event);
 	if (!event.error && !again)
 		bytes_of[slot] = 0;
+}
+
+/* Now and then PyTorch counts otherwise than we do, more or less. */
+static uint64_t odd_bytes(uint64_t bytes, bool odd)
+{
+	if (!odd || pick(200))
+		return bytes;
+	return bytes > 2 * MIB && pick(2) ? bytes - 2 * MIB : bytes + MIB;
+}
+
+/* What PyTorch counts once this block came (or, less than 0 bytes, went). */
+static struct gm_torch_totals totals(int device, int64_t bytes, bool odd)
+{
+	const struct gm_torch_record *torch = gm_torch_known(device);
+
+	return (struct gm_torch_totals){odd_bytes((torch ? torch->allocated_bytes : 0) + (uint64_t)bytes, odd),
+					odd_bytes(torch ? torch->reserved_bytes : 0, odd)};
+}
+
+static void give(unsigned slot, struct gm_where where, uint64_t bytes, bool odd)
+{
+	const struct gm_event event = {.key = 0x7e0000000000 + slot * 64 * MIB, .device = (int16_t)where.device,
+				       .kind = GM_KIND_DEVICE};
+	struct gm_origin origin = {pick(200) ? pick(40) : GM_NONE, GM_NONE};
+
+	tell(GM_OP_ALLOC, &event, bytes);
+	gm_track_block_prefetch(event.key, where.device);
+	gm_track_site_prefetch(origin.stack);
+	gm_track_block(event.key, bytes, where, origin, totals(where.device, (int64_t)bytes, odd));
+	block_bytes[slot] = bytes;
+}
+
+static void take(unsigned slot, struct gm_where where, bool odd)
+{
+	const struct gm_event event = {.key = 0x7e0000000000 + slot * 64 * MIB, .device = (int16_t)where.device,
+				       .kind = GM_KIND_DEVICE};
+
+	tell(GM_OP_FREE, &event, block_bytes[slot]);
+	gm_track_block_free(event.key, where, totals(where.device, -(int64_t)block_bytes[slot], odd));
+	block_bytes[slot] = 0;
+}
+
+static void block(unsigned slot, bool odd)
+{
+	static const uint64_t sizes[] = {512, 1024, 70144, MIB, 20 * MIB};
+	struct gm_where where = {block_devices[slot % 4], 7};
+	uint64_t bytes = sizes[pick(5)];
+
+	if (pick(16) == 0)
+		gm_track_reset_peak(where.device);
+	if (block_bytes[slot] && !(odd && pick(100) == 0)) {
+		take(slot, where, odd);
+		return;
+	}
+	give(slot, where, bytes, odd);
+	if (pick(8) == 0) {
+		take(slot, where, odd);
+		if (pick(2)) /* a peak is reached again */
+			give(slot, where, bytes, odd);
+	}
+	add(gm_track_in_use(where.device, true));
+	add(gm_peak_of(where.device, GM_HOLES_TORCH)->left);
 }
 
 static void now_and_then(unsigned step)
@@ -114,11 +191,6 @@ static void now_and_then(unsigned step)
 		gm_track_pool_destroyed(0x300); /* lives on until its memory is freed */
 	if (step == STEPS / 2)
 		gm_track_reset_peak(0);
-}
-
-static void add(uint64_t figure)
-{
-	sum = (sum ^ figure) * 0x9e3779b97f4a7c15ull;
 }
 
 static void look(void)
@@ -147,9 +219,11 @@ static void run(void)
 
 		slot = pick(SLOTS);
 		if (bytes_of[slot] && !(odd && pick(100) == 0))
-			release(step, slot, odd);
+			release(slot, odd);
 		else
-			allocate(step, slot, odd);
+			allocate(slot, odd);
+		for (unsigned blocks = pick(12); blocks; blocks--)
+			block(pick(BLOCKS), odd);
 		now_and_then(step);
 		look();
 		if (step % 64 == 0)
@@ -213,6 +287,18 @@ static void dump_pools(FILE *out)
 	}
 }
 
+static void dump_torch(FILE *out)
+{
+	for (uint32_t i = 0; i < gm_file->tables[GM_TABLE_TORCH].count; i++) {
+		struct gm_torch_record torch = *(struct gm_torch_record *)gm_store_record(GM_TABLE_TORCH, i);
+
+		torch.first_release_ns = torch.last_release_ns = 0;
+		fwrite(&torch, sizeof(torch), 1, out);
+	}
+	for (uint32_t i = 0; i < gm_file->tables[GM_TABLE_PEAK_BLOCKS].count; i++)
+		fwrite(gm_store_record(GM_TABLE_PEAK_BLOCKS, i), sizeof(struct gm_peak_block_record), 1, out);
+}
+
 /* What the series say last, and whether the history's last events are those that were told. */
 static void dump_rest(FILE *out)
 {
@@ -235,7 +321,7 @@ static int check_history(void)
 	for (uint32_t i = 0; i < LAST; i++) {
 		uint64_t number = (gm_file->event_head - LAST + i) % gm_file->event_capacity;
 		const struct gm_event_record *event = gm_store_record(GM_TABLE_EVENTS, (uint32_t)number);
-		const struct told *call = &told[(STEPS + i) % LAST];
+		const struct told *call = &told[(tells + i) % LAST];
 
 		if (event->op != call->op || event->key != call->key || event->bytes != call->bytes ||
 		    event->stream != call->stream || event->device != call->device || event->kind != call->kind) {
@@ -262,6 +348,7 @@ static int go(const char *path, bool history)
 	dump_allocs(out);
 	dump_levels(out);
 	dump_pools(out);
+	dump_torch(out);
 	dump_rest(out);
 	if (fclose(out))
 		return 3;
