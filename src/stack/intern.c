@@ -471,7 +471,8 @@ void gm_intern_note_places(struct gm_trace_note *note)
 	unsigned met = 0;
 
 	note->places = NULL;
-	if (!known->pythons || known->flags & GM_STACK_PYTHON_TRUNCATED)
+	/* without the lock: this is also where a stack is known, only not expected */
+	if (!known->pythons || known->flags & GM_STACK_PYTHON_TRUNCATED || !gm_python_has_places())
 		return;
 	while (places && !gm_python_same(places->place, known->pythons)) {
 		places = places->next;

@@ -522,6 +522,11 @@ unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags)
 
 /* ---- the same frames again ---- */
 
+bool gm_python_has_places(void)
+{
+	return cpython.interpreter.layout.code_version != 0;
+}
+
 bool gm_python_places(struct gm_python_place *place, const uint32_t *frames, unsigned count)
 {
 	const struct interpreter *in = &cpython.interpreter;

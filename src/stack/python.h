@@ -40,6 +40,9 @@ struct gm_python_place {
  */
 bool gm_python_places(struct gm_python_place *place, const uint32_t *frames, unsigned count);
 
+/* False if it is never true of this interpreter. */
+bool gm_python_has_places(void);
+
 /* True if the calling thread's Python frames are these and no others: then they have the same numbers. */
 bool gm_python_same(const struct gm_python_place *place, unsigned count);
 

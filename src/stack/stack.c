@@ -234,7 +234,7 @@ static __attribute__((noinline)) uint32_t take_anew(const struct gm_stack_taking
 	key = capture(&raw, &walk, taking->depth);
 	gm_intern_noted(&raw, &note);
 	note.key = key;
-	if (key && note.known) {
+	if (key && note.known && walk.position) {
 		gm_intern_note_places(&note);
 		gm_cfi_note(&walk, &note);
 	}

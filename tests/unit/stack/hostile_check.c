@@ -80,6 +80,11 @@ bool gm_python_places(struct gm_python_place *place, const uint32_t *frames, uns
 	return true;
 }
 
+bool gm_python_has_places(void)
+{
+	return true;
+}
+
 bool gm_python_same(const struct gm_python_place *place, unsigned count)
 {
 	if (count != python.frames || python.unreadable)

@@ -376,6 +376,36 @@ class Frames(unittest.TestCase):
         numbers = {site() for _ in range(3000)}
         self.assertEqual(len(numbers), 1)
 
+    def test_known_stack_waits_for_nobody(self):
+        """Not even while another thread writes something new down."""
+        held, taken, in_time = threading.Event(), threading.Event(), []
+
+        def hold():
+            probe.gm_intern_enter()
+            held.set()
+            in_time.append(taken.wait(10))
+            probe.gm_intern_leave()
+
+        sites = {
+            "a": lambda: take(0),
+            "b": lambda: take(0),
+            " ": lambda: hold_it(),
+        }
+
+        def hold_it():
+            holder.start()
+            held.wait()
+
+        holder = threading.Thread(target=hold)
+        numbers = {}
+        # then in an order that was never there: none is expected
+        for site in "aaaabbbb" + " " + "ababbaabaaba":
+            numbers.setdefault(site, set()).add(sites[site]())
+        taken.set()
+        holder.join()
+        self.assertEqual([len(numbers["a"] | numbers["b"]), len(numbers["a"])], [2, 1])
+        self.assertEqual(in_time, [True])
+
     def test_loop_in_c_is_one_site(self):
         self.same(probe.probe_many(1000), walk(here()))
 
