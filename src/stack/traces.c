@@ -33,6 +33,7 @@
 #include "stack/traces.h"
 #include "store/hot.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -97,17 +98,24 @@ static inline struct gm_traces *own_slot(void)
 	return &slots[(thread * 0x9e3779b97f4a7c15ull) >> 58];
 }
 
+/* NULL: no memory. errno stays. */
+static struct room *map_room(void)
+{
+	int saved = errno;
+	struct room *room = mmap(NULL, sizeof(*room), PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	errno = saved;
+	return room == MAP_FAILED ? NULL : room;
+}
+
 static __attribute__((noinline)) bool start(struct gm_traces *traces, uint64_t generation)
 {
-	struct room *room = traces->room;
+	struct room *room = traces->room ? traces->room : map_room();
 
-	if (!room) {
-		room = mmap(NULL, sizeof(*room), PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (room == MAP_FAILED)
-			return false;
-		traces->room = room;
-	}
+	if (!room)
+		return false;
+	traces->room = room;
 	memset(room->next, 0, sizeof(room->next));
 	traces->head += RING_BYTES; /* never the same position twice */
 	traces->last = traces->latest = 0;

@@ -10,11 +10,13 @@
 
 #include <alloca.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define NOINLINE  __attribute__((noinline))
 #define BARRIER() __asm__ volatile("" ::: "memory")
@@ -547,6 +549,49 @@ static void test_threads(void **state)
 			assert_int_equal(stacks[i][k], stacks[0][0]);
 }
 
+static pthread_barrier_t begun, limited;
+
+static void *without_memory(void *data)
+{
+	uint32_t *stack = data;
+
+	pthread_barrier_wait(&begun);
+	pthread_barrier_wait(&limited);
+	errno = EXDEV;
+	*stack = probe_stack(0);
+	return errno == EXDEV ? data : NULL;
+}
+
+/* Threads whose first stack comes where nothing more can be mapped: there is one, and errno stays. */
+static void test_no_memory(void **state)
+{
+	enum { COUNT = 16 };
+	struct rlimit limit, none;
+	pthread_t thread[COUNT];
+	uint32_t stack[COUNT];
+	void *same[COUNT];
+
+	(void)state;
+	probe_start(GM_STACKS_FULL, 64);
+	probe_stack(0);
+	assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
+	none = (struct rlimit){.rlim_cur = 4096, .rlim_max = limit.rlim_max};
+	pthread_barrier_init(&begun, NULL, COUNT + 1);
+	pthread_barrier_init(&limited, NULL, COUNT + 1);
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, without_memory, &stack[i]), 0);
+	pthread_barrier_wait(&begun);
+	setrlimit(RLIMIT_AS, &none);
+	pthread_barrier_wait(&limited);
+	for (int i = 0; i < COUNT; i++)
+		pthread_join(thread[i], &same[i]);
+	setrlimit(RLIMIT_AS, &limit);
+	for (int i = 0; i < COUNT; i++) {
+		assert_ptr_equal(same[i], &stack[i]);
+		assert_int_equal(stack[i], stack[0]);
+	}
+}
+
 static void on_signal(int number)
 {
 	(void)number;
@@ -622,6 +667,7 @@ int main(void)
 		cmocka_unit_test(test_known_again),
 		cmocka_unit_test(test_leftover_frame),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_signal_handler),
 		cmocka_unit_test(test_stays_private),
 	};
