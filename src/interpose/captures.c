@@ -1,7 +1,7 @@
 /*
  * Counting captures (captures.h): each is counted before its beginning is asked for, and no longer once
- * CUDA says that it ended. What ends otherwise, with its stream or context, stays counted: streams are
- * then asked for nothing, which is no harm. Whoever allocates on a stream that is being captured comes
+ * CUDA says that it ended. What ends otherwise, with its stream or context or with work that was not
+ * joined, stays counted: streams are then asked for nothing, which is no harm. Whoever allocates on a stream that is being captured comes
  * after its beginning, in the driver if not before, and so sees the count.
  */
 #include "interpose/captures.h"
@@ -9,9 +9,8 @@
 
 #include <string.h>
 
-/* What the end of a capture answers when it took place: all was well, or the graph is none. */
+/* What the end of a capture answers when it took place and the graph is none. */
 #define INVALIDATED 901
-#define UNJOINED    904
 
 GM_HOT uint32_t gm_captures;
 
@@ -32,7 +31,7 @@ void gm_capture_enters(unsigned role)
 
 void gm_capture_leaves(unsigned role, int result)
 {
-	bool ended = result == GM_CUDA_SUCCESS || result == INVALIDATED || result == UNJOINED;
+	bool ended = result == GM_CUDA_SUCCESS || result == INVALIDATED;
 
 	if (role == GM_ROLE_CAPTURE_BEGIN ? result != GM_CUDA_SUCCESS : ended)
 		end_one();

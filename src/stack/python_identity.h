@@ -13,7 +13,8 @@
  * that the object points at and what that says: the names by their hashes, the file's also by its
  * end, the line table by its size and four samples (the whole of a table up to 32 bytes). A longer
  * one that took another's place, with the same names and lines at the ends and different lines
- * between, would be taken for it.
+ * between, would be taken for it. From 3.13 on each interpreter of a process numbers its own: code of
+ * a subinterpreter at the address of one's that is gone, with the same number, line and name, too.
  */
 #define GM_PY_IDENTITY_WORDS 10
 

@@ -28,7 +28,7 @@ struct gm_track {
 	uint8_t window[4];	/* the open one and how it came about, as a site has it from window_current on */
 	uint64_t now_ns;	/* time of the event in hand */
 	uint64_t window_end_ns; /* when the next window is due, UINT64_MAX: at a mark */
-	uint64_t blocks_ready;	/* bit i: gm_block_books of slot i + 1 say how things are (blocks.c) */
+	uint64_t blocks_ready;	/* bit i: ready[] of slot i says how things are (blocks.c) */
 	struct gm_clock clock;
 
 	struct gm_level_record *levels[GM_SLOTS][GM_LEVELS];
