@@ -1,8 +1,9 @@
 /*
  * Counting captures (captures.h): each is counted before its beginning is asked for, and no longer once
  * CUDA says that it ended. What ends otherwise, with its stream or context or with work that was not
- * joined, stays counted: streams are then asked for nothing, which is no harm. Whoever allocates on a stream that is being captured comes
- * after its beginning, in the driver if not before, and so sees the count.
+ * joined, stays counted: streams are then asked for nothing, which is no harm. Whoever allocates on a
+ * stream that is being captured comes after its beginning, in the driver if not before, and so sees the
+ * count.
  */
 #include "interpose/captures.h"
 #include "store/lock.h"
