@@ -5,6 +5,7 @@
 #include "interpose/own_page.h"
 #include "stack/elf_symbols.h"
 #include "store/writer.h"
+#include "track/event.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -40,6 +41,7 @@ static void in_child(void)
 		memset(gm_own_page(), 0, sizeof(struct gm_own_page));
 	if (had_file)
 		gm_store_in_child();
+	gm_thread_id = 0;
 	gm_objects_in_child();
 }
 

@@ -208,7 +208,6 @@ static bool start_locked(struct gm_own_page *page)
 		gm_pluggable_forget();
 		gm_nvml_forget();
 		gm_calls_forget();
-		gm_thread.id = 0;
 	}
 	self.started = true;
 	open = open_file();

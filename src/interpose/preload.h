@@ -53,7 +53,6 @@ struct gm_thread {
 	uint64_t works;	     /* stretches of work in the tracker so far */
 	uint64_t started_ns; /* of the one under way, if it is timed; else 0 */
 	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
-	uint32_t id;	     /* of PyTorch's blocks: gm_track_thread's, 0: not asked yet */
 	uint8_t refusing;    /* the call under way is to be refused by the driver's wrapper (refuse.c) */
 	uint8_t busy;	     /* in the tracker: a signal handler's calls are let through unrecorded */
 	uint8_t changing;    /* the outermost call may change what the device holds (call.c) */

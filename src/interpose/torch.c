@@ -74,17 +74,10 @@ static bool recorded(struct device device)
 	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled();
 }
 
-static __attribute__((noinline, cold)) uint32_t ask_thread(void)
-{
-	gm_thread.id = gm_track_thread();
-	return gm_thread.id;
-}
-
 static inline void record_block(void *block, int64_t bytes, struct gm_torch_totals totals, int device,
 				const struct gm_entry *caller)
 {
-	uint32_t thread = gm_thread.id;
-	struct gm_where where = {device, __builtin_expect(thread, 1) ? thread : ask_thread()};
+	struct gm_where where = {device, gm_calling_thread()};
 	struct gm_stack_taking taking;
 	struct gm_origin origin;
 

@@ -41,6 +41,16 @@ struct gm_ticket {
 	uint64_t serial;
 };
 
+extern __thread uint32_t gm_thread_id
+	__attribute__((tls_model("initial-exec"), visibility("hidden"))); /* 0: to be asked */
+uint32_t gm_ask_thread_id(void);
+
+/* The calling thread's id (tid). Asks the system once in a thread's life; in the child of a fork again. */
+static inline uint32_t gm_calling_thread(void)
+{
+	return __builtin_expect(gm_thread_id != 0, 1) ? gm_thread_id : gm_ask_thread_id();
+}
+
 /* Time since the first event, in nanoseconds. Any context. */
 uint64_t gm_track_now(void);
 

@@ -18,7 +18,7 @@ __thread uint32_t gm_thread_id __attribute__((tls_model("initial-exec")));
 void gm_live_reset(void)
 {
 	gm_live = (struct gm_live){.empty = GM_NONE};
-	gm_thread_id = 0;
+	gm_thread_id = 0; /* after a raw clone it is the parent's */
 	gm_physical_reset();
 }
 
@@ -53,11 +53,6 @@ uint32_t gm_ask_thread_id(void)
 {
 	gm_thread_id = (uint32_t)syscall(SYS_gettid);
 	return gm_thread_id;
-}
-
-uint32_t gm_track_thread(void)
-{
-	return gm_calling_thread();
 }
 
 /* Of a block the site's spot too: its end comes straight to it (blocks.c). */

@@ -188,14 +188,6 @@ void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t number, void 
 bool gm_live_index(struct gm_alloc_record *record);
 void gm_live_unindex(struct gm_alloc_record *record);
 void gm_live_reset(void);
-extern __thread uint32_t gm_thread_id
-	__attribute__((tls_model("initial-exec"), visibility("hidden"))); /* 0: not asked yet */
-uint32_t gm_ask_thread_id(void);
-
-static inline uint32_t gm_calling_thread(void) /* tid */
-{
-	return __builtin_expect(gm_thread_id != 0, 1) ? gm_thread_id : gm_ask_thread_id();
-}
 
 /* freed.c: the latest frees, to name the first of two. */
 struct gm_freed {

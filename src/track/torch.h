@@ -22,14 +22,11 @@ struct gm_torch_totals {
 	uint64_t allocated_bytes, reserved_bytes;
 };
 
-/* On which device a block is, and the thread (gm_track_thread) that was told of it. */
+/* On which device a block is, and the thread (gm_calling_thread) that was told of it. */
 struct gm_where {
 	int32_t device;
 	uint32_t thread;
 };
-
-/* The calling thread's id. Asks the system once in a thread's life; in the child of a fork again. */
-uint32_t gm_track_thread(void);
 
 /* The stack of a block's allocation and the innermost module outside CUDA and the shim; GM_NONE. */
 struct gm_origin {

@@ -121,7 +121,7 @@ static void put_sites(struct gm_doc *doc, const struct gm_books *books, uint32_t
 
 static bool before_mark(const struct gm_doc *doc, const struct gm_alloc_record *record)
 {
-	return doc->header->first_mark_serial && record->serial <= doc->header->first_mark_serial;
+	return doc->header->first_mark_serial && record->serial < doc->header->first_mark_serial;
 }
 
 static void put_blocks(struct gm_doc *doc)

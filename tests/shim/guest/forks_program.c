@@ -66,6 +66,23 @@ static void use_tracker(void)
 	gpumemtrace_mark("child");
 }
 
+static void *use_first(void *block)
+{
+	gpumemtrace_pool_alloc(block, 50, 0);
+	return NULL;
+}
+
+/* Another thread than the one that forked opens the child's file. */
+static void use_another_thread(void)
+{
+	char block[1];
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, use_first, block) || pthread_join(thread, NULL))
+		_exit(9);
+	gpumemtrace_pool_free(block);
+}
+
 static void child_by(const char *way)
 {
 	char *const none[] = {NULL}, *const arguments[] = {(char *)program, (char *)"child", NULL};
@@ -75,6 +92,8 @@ static void child_by(const char *way)
 	if (gpumemtrace_live_bytes(0) || gpumemtrace_peak_bytes(0))
 		_exit(8);
 	gpumemtrace_reset_peak(0);
+	if (!strcmp(way, "threads"))
+		use_another_thread();
 	if (!strcmp(way, "exec") || !strcmp(way, "clone-exec"))
 		execve(program, arguments, environ);
 	else if (!strcmp(way, "failing-exec"))
@@ -148,7 +167,8 @@ int main(int argc, char **argv)
 	void *kept;
 
 	program = argv[0];
-	loading = strcmp(way, "record") && strcmp(way, "inside") && strcmp(way, "exit") && strcmp(way, "clone-record");
+	loading = strcmp(way, "record") && strcmp(way, "inside") && strcmp(way, "exit") &&
+		  strcmp(way, "clone-record") && strcmp(way, "threads");
 	if (!strcmp(way, "child"))
 		return 7;
 	if (cudaMalloc(&kept, KEPT_BYTES))

@@ -49,6 +49,17 @@ children() {
 	done
 }
 
+@test "fork: a child's thread that records first; the one that forked is not taken for its parent" {
+	children threads 5
+	for file in "$work"/out.gmt.*; do
+		"$REPORT" export --format sqlite -o "$file.sqlite" "$file"
+		threads=$(python3 -c 'import sqlite3, sys
+for thread, in sqlite3.connect(sys.argv[1]).execute("SELECT DISTINCT thread FROM events WHERE bytes = 100"):
+    print(thread)' "$file.sqlite")
+		[ "$threads" = "${file##*.}" ] || { echo "$file: $threads"; return 1; }
+	done
+}
+
 @test "fork: 100 children that end by exit: no report of the parent's" {
 	unset GPUMEMTRACE_QUIET
 	traced "$GUEST/guest_forks" exit 20 2> "$work/error"

@@ -48,7 +48,7 @@ static void toggle(uint64_t slot, uint64_t live[SLOTS])
 {
 	uint64_t key = BASE + slot * (SEGMENT_BYTES / 256);
 	const struct gm_origin no_origin = {GM_NONE, GM_NONE};
-	const struct gm_where where = {.thread = gm_track_thread()};
+	const struct gm_where where = {.thread = gm_calling_thread()};
 
 	if (live[slot]) {
 		totals.allocated_bytes -= live[slot];
