@@ -3,19 +3,19 @@
  */
 #include "api/api.h"
 
-#define GM_ALL_MAJORS 7
+#define ALL_MAJORS 7
+
+#define PER_THREAD(fn) (__builtin_memcmp(&#fn[sizeof(#fn) - 6], "_ptsz", 5) == 0)
+#define ROW(fn, layer, role, kind, majors)                                                        \
+	{#fn, GM_LAYER_##layer, GM_ROLE_##role, GM_KIND_##kind, sizeof(#fn) - 1, majors, PER_THREAD(fn)}
 
 const struct gm_row gm_rows[GM_FUNCTIONS] = {
-#define GM_RUNTIME(fn, params, r, k, ...)                                                         \
-	[GM_FN_##fn] = {#fn, GM_LAYER_RUNTIME, GM_ROLE_##r, GM_KIND_##k, sizeof(#fn) - 1, GM_ALL_MAJORS},
-#define GM_RUNTIME_UNTIL12(fn, params, r, k, ...)                                                 \
-	[GM_FN_##fn##_until12] = {#fn, GM_LAYER_RUNTIME, GM_ROLE_##r, GM_KIND_##k, sizeof(#fn) - 1, 3},
-#define GM_RUNTIME_FROM13(fn, params, r, k, ...)                                                  \
-	[GM_FN_##fn] = {#fn, GM_LAYER_RUNTIME, GM_ROLE_##r, GM_KIND_##k, sizeof(#fn) - 1, 4},
-#define GM_DRIVER(fn, params, r, k, ...)                                                          \
-	[GM_FN_##fn] = {#fn, GM_LAYER_DRIVER, GM_ROLE_##r, GM_KIND_##k, sizeof(#fn) - 1, 0},
-#define GM_ROUTE(layer, fn, params)                                                               \
-	[GM_FN_##fn] = {#fn, GM_LAYER_##layer, GM_ROLE_ROUTE, GM_KIND_NONE, sizeof(#fn) - 1, GM_ALL_MAJORS},
+#define GM_RUNTIME(fn, params, role, kind, ...) [GM_FN_##fn] = ROW(fn, RUNTIME, role, kind, ALL_MAJORS),
+#define GM_RUNTIME_UNTIL12(fn, params, role, kind, ...)                                           \
+	[GM_FN_##fn##_until12] = ROW(fn, RUNTIME, role, kind, 3),
+#define GM_RUNTIME_FROM13(fn, params, role, kind, ...) [GM_FN_##fn] = ROW(fn, RUNTIME, role, kind, 4),
+#define GM_DRIVER(fn, params, role, kind, ...) [GM_FN_##fn] = ROW(fn, DRIVER, role, kind, 0),
+#define GM_ROUTE(layer, fn, params) [GM_FN_##fn] = ROW(fn, layer, ROUTE, NONE, ALL_MAJORS),
 #include "api/cuda_api.def"
 };
 

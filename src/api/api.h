@@ -8,7 +8,9 @@
 
 #include "api/cuda_abi.h"
 #include "api/params.h"
+#include "stack/stack.h"
 #include "store/layout.h"
+#include "track/event.h"
 
 /* What a function does to memory; one handler each in interpose/roles.c. */
 enum gm_role {
@@ -76,43 +78,83 @@ struct gm_row {
 	uint8_t kind;		/* enum gm_kind: of what is allocated, or the family that a free belongs to */
 	uint8_t name_bytes;
 	uint8_t majors;		/* bit 0: libcudart 11, bit 1: 12, bit 2: 13 (runtime rows) */
+	uint8_t per_thread;	/* its stream 0 is the calling thread's own: "_ptsz" */
 };
 
-extern const struct gm_row gm_rows[GM_FUNCTIONS];
+extern const struct gm_row gm_rows[GM_FUNCTIONS] __attribute__((visibility("hidden")));
 
-/* One call. Everything not named by its row is 0 (device: see gm_call_device). */
+/*
+ * One call. Everything not named by its row is 0, but the device, then -1. What no role reads beside
+ * each other shares its place: a call is filled anew each time, and most need little of it.
+ */
 struct gm_call {
 	uint32_t function;	/* enum gm_function */
-	uint32_t provider;	/* runtime rows: which loaded cudart answered (interpose/resolve.h) */
-	uintptr_t caller;	/* return address of the wrapper */
-	uintptr_t caller_sp, caller_bp; /* struct gm_entry's; 0: not known */
-	void *out;		/* where the new pointer or handle is written */
-	void *pitch;		/* where the pitch is written; bytes is then a row's width */
-	uint64_t bytes, rows;
-	uint64_t key;		/* pointer, handle or address given */
-	uint64_t stream, pool, handle, offset, address, graph, exec;
-	const void *location;	/* a CUmemLocation: where the memory is to lie */
-	const void *node;	/* graph node parameters */
-	void *free_out, *total_out;
-	const CUipcMemHandle *ipc_out; /* where an IPC handle is written */
-	const void *list;	/* CUarrayMapInfo[count] */
-	uint64_t flags;		/* of an array, of a graph's instantiation */
-	uint32_t count;
 	int device;
-	uint32_t limit;
-	uint32_t ipc;		/* gm_ipc_number of the handle that is opened */
+	struct gm_entry caller;
+	void *out;		/* where the new pointer or handle is written */
+	uint64_t bytes;
+	uint64_t key;		/* pointer, handle or address given */
+	uint64_t stream, pool;
+	const void *location;	/* a CUmemLocation: where the memory is to lie */
+	union {
+		struct { /* allocations */
+			void *pitch; /* where the pitch is written; bytes is then a row's width */
+			uint64_t rows;
+		};
+		struct { /* virtual memory, green contexts */
+			uint64_t handle, offset;
+		};
+		struct { /* MEM_INFO */
+			void *free_out, *total_out;
+		};
+		const CUipcMemHandle *ipc_out; /* EXPORT: where an IPC handle is written */
+		const void *node;	       /* GRAPH_NODE: graph node parameters */
+	};
+	union {
+		uint64_t graph, exec, address;
+		const void *list;	/* CUarrayMapInfo[count] */
+	};
+	uint64_t flags;		/* of an array, of a graph's instantiation */
+	union {
+		uint32_t count, limit;
+		uint32_t ipc;	/* gm_ipc_number of the handle that is opened */
+	};
 	uint8_t space;		/* enum gm_space */
 	uint8_t narrow;		/* the out-parameters are 32 bits wide (first driver API) */
 	uint8_t view;		/* a view of imported memory: no bytes of its own */
+	uint8_t unused;
 	/* the tracker's own, from gm_call_begin to gm_call_end */
-	uint8_t outermost, recorded, injected;
-	uint8_t captured;	/* a free on a capturing stream: makes a node, frees nothing */
-	uint32_t ticket_record, ticket_owner;
-	uint64_t ticket_serial;
-	uint64_t free_before;	/* bytes: free, or used where there is no context yet */
-	uint64_t own_before;	/* this process's, by NVML; what a pool that is trimmed held */
-	int64_t explained_before; /* what the books explained then */
+	union {
+		uint64_t marks; /* all of them */
+		struct {
+			uint8_t outermost, recorded, injected;
+			uint8_t straight; /* of the outermost calls' short way (call.c) */
+			uint8_t captured; /* a free on a capturing stream: makes a node, frees nothing */
+		};
+	};
+	union {
+		struct gm_ticket ticket; /* of a free */
+		struct {
+			uint64_t free_before; /* bytes: free, or used where there is no context yet */
+			uint64_t own_before; /* this process's, by NVML; what a pool that is trimmed held */
+			int64_t explained_before; /* what the books explained then */
+			uint64_t contexts; /* that came or went until then */
+		};
+	};
 };
+
+/*
+ * What a call of row `fn` is filled with: a field of the row comes after the default and replaces it. All
+ * are named, so that the compiler writes what is 0 in a few stores; else it would clear the structure first.
+ */
+#define GM_CALL(fn, entry, ...)                                                                    \
+	{                                                                                          \
+		.function = (fn), .device = -1, .caller = entry, .out = NULL, .bytes = 0, .key = 0, \
+		.stream = 0, .pool = 0, .location = NULL, .pitch = NULL, .rows = 0, .graph = 0,    \
+		.flags = 0, .count = 0, .space = GM_SPACE_POINTER, .narrow = 0, .view = 0,         \
+		.unused = 0, .marks = 0, .free_before = 0, .own_before = 0, .explained_before = 0, \
+		.contexts = 0, ##__VA_ARGS__                                                       \
+	}
 
 /*
  * A number for an IPC handle, never 0: equal for equal handles, so that the report can tell which

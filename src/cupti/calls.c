@@ -157,8 +157,8 @@ static void set_callers(struct block *block)
 	uint32_t depth;
 
 	for (depth = 1; depth <= block->depth; depth++)
-		if (!at_depth(block, depth)->caller)
-			at_depth(block, depth)->caller = caller;
+		if (!at_depth(block, depth)->caller.pc)
+			at_depth(block, depth)->caller.pc = caller;
 }
 
 void gm_cupti_call_ends(int result, const uint64_t *correlation)

@@ -18,7 +18,7 @@
 		GM_LOCALS(list)                                                                    \
                                                                                                    \
 		(void)params;                                                                      \
-		*call = (struct gm_call){.function = GM_FN_##name, .device = -1, ##__VA_ARGS__};   \
+		*call = (struct gm_call)GM_CALL(GM_FN_##name, {0}, ##__VA_ARGS__);                 \
 	}
 #include "api/cuda_api.def"
 

@@ -30,13 +30,13 @@ static struct {
 	CUresult (*graph_attribute)(CUdevice, int, void *);
 	CUresult (*default_pool)(CUmemoryPool *, CUdevice);
 	CUresult (*current_pool)(CUmemoryPool *, CUdevice);
-	CUresult (*ctx_get_current)(CUcontext *);
 	CUresult (*primary_state)(CUdevice, unsigned int *, int *);
 	CUresult (*from_green)(CUcontext *, CUgreenCtx);
-	int device_count;	/* 0: not asked yet */
 } ask;
 
 GM_HOT uint64_t gm_described_devices;
+GM_HOT int gm_device_count;
+GM_HOT CUresult (*gm_ctx_get_current)(CUcontext *);
 
 static void *either(const char *name, const char *older)
 {
@@ -61,21 +61,19 @@ void gm_ask_init(void)
 	ask.graph_attribute = gm_libcuda_symbol("cuDeviceGetGraphMemAttribute");
 	ask.default_pool = gm_libcuda_symbol("cuDeviceGetDefaultMemPool");
 	ask.current_pool = gm_libcuda_symbol("cuDeviceGetMemPool");
-	ask.ctx_get_current = gm_libcuda_symbol("cuCtxGetCurrent");
+	gm_ctx_get_current = gm_libcuda_symbol("cuCtxGetCurrent");
 	ask.primary_state = gm_libcuda_symbol("cuDevicePrimaryCtxGetState");
 	ask.from_green = gm_libcuda_symbol("cuCtxFromGreenCtx");
 	gm_ask_layouts_init();
 }
 
-int gm_ask_device_count(void)
+int gm_find_device_count(void)
 {
 	int count = 0;
 
-	if (ask.device_count > 0)
-		return ask.device_count;
 	if (ask.device_get_count && ask.device_get_count(&count) == GM_CUDA_SUCCESS && count > 0)
-		ask.device_count = count;
-	return ask.device_count > 0 ? ask.device_count : 1;
+		gm_device_count = count;
+	return gm_device_count ? gm_device_count : 1;
 }
 
 int gm_ask_current_device(void)
@@ -164,15 +162,6 @@ bool gm_ask_graph_figures(int device, struct gm_pool_figures *figures)
 		if (!ask.graph_attribute || ask.graph_attribute(device, i, out[i]) != GM_CUDA_SUCCESS)
 			return false;
 	return true;
-}
-
-uint64_t gm_ask_current_context(void)
-{
-	CUcontext context = NULL;
-
-	if (!ask.ctx_get_current || ask.ctx_get_current(&context) != GM_CUDA_SUCCESS)
-		return 0;
-	return (uintptr_t)context;
 }
 
 bool gm_ask_primary_active(int device, bool otherwise)

@@ -16,7 +16,13 @@ void gm_ask_init(void);
 void gm_ask_layouts_init(void);
 
 /* Number of devices the process sees; 1 until it can be told. */
-int gm_ask_device_count(void);
+extern int gm_device_count __attribute__((visibility("hidden"))); /* 0: not asked yet */
+int gm_find_device_count(void);
+
+static inline int gm_ask_device_count(void)
+{
+	return __builtin_expect(gm_device_count != 0, 1) ? gm_device_count : gm_find_device_count();
+}
 
 /* Device of the calling thread's context, -1 without one. */
 int gm_ask_current_device(void);
@@ -34,7 +40,16 @@ bool gm_ask_mem_info(uint64_t *free_bytes, uint64_t *total_bytes);
 bool gm_ask_capturing(uint64_t stream, bool per_thread);
 
 /* Handle of the calling thread's context, 0 without one. */
-uint64_t gm_ask_current_context(void);
+extern CUresult (*gm_ctx_get_current)(CUcontext *) __attribute__((visibility("hidden"))); /* or NULL */
+
+static inline uint64_t gm_ask_current_context(void)
+{
+	CUcontext context = NULL;
+
+	if (!gm_ctx_get_current || gm_ctx_get_current(&context) != GM_CUDA_SUCCESS)
+		return 0;
+	return (uintptr_t)context;
+}
 
 /* Whether a device's primary context is there; `otherwise` if the driver does not say. */
 bool gm_ask_primary_active(int device, bool otherwise);

@@ -24,13 +24,13 @@ static struct {
 	uint64_t begun, ended;
 } changes;
 
-void gm_time_begin(void)
+GM_SELDOM void gm_time_begin(void)
 {
 	if (gm_owns_file())
 		gm_thread.started_ns = gm_track_now();
 }
 
-void gm_time_end(void)
+GM_SELDOM void gm_time_end(void)
 {
 	if (gm_owns_file())
 		__atomic_fetch_add(&gm_file->overhead_ns,
@@ -97,19 +97,6 @@ const struct gm_call *gm_call_outermost(const struct gm_call *call)
 		       (const struct gm_call *)gm_thread.outermost : call;
 }
 
-void gm_call_begin(struct gm_call *call)
-{
-	const struct gm_row *row = &gm_rows[call->function];
-
-	/* A launch is looked at here under either backend: CUPTI would call back for every one of
-	 * them, the wrapper passes all but a kernel's first. Captures begun while CUPTI was yet to be
-	 * tried count if it could not be had. */
-	if (__builtin_expect(gm_settings.backend == GM_BACKEND_CUPTI, 0) &&
-	    row->role != GM_ROLE_LAUNCH && !gm_is_capture(row->role) && gm_cupti_tells(row->layer))
-		return; /* the wrapper only forwards (cupti/calls.c) */
-	gm_call_enter(call);
-}
-
 /* Roles whose calls are not simply inside one another: gm_call_enter asks further. */
 static inline bool is_special(unsigned role)
 {
@@ -135,7 +122,7 @@ static bool enter_special(struct gm_call *call, const struct gm_row *row)
 	return true;
 }
 
-static __attribute__((noinline)) void prepare(struct gm_call *call, const struct gm_row *row)
+static void prepare(struct gm_call *call, const struct gm_row *row)
 {
 	int *error = &errno, saved = *error;
 
@@ -155,7 +142,7 @@ void gm_call_enter(struct gm_call *call)
 	const struct gm_row *row = &gm_rows[call->function];
 	uintptr_t here = (uintptr_t)call;
 
-	if (__builtin_expect(is_special(row->role), 0) && enter_special(call, row))
+	if (is_special(row->role) && enter_special(call, row))
 		return;
 	if (gm_disabled() || gm_thread.busy) {
 		if (gm_thread.busy && gm_owns_file())
@@ -177,7 +164,46 @@ void gm_call_enter(struct gm_call *call)
 		prepare(call, row);
 }
 
-/* After a fork inside the call the file is the parent's. */
+/*
+ * The short way of the calls that come most: an allocation or a free that the program makes, in a process
+ * that is recording (own_page.h). All that is asked of others is known of them. False, with nothing done,
+ * for any other call.
+ */
+static inline bool begin_straight(struct gm_call *call, const struct gm_row *row)
+{
+	if (!gm_goes_straight() || gm_thread.busy ||
+	    gm_thread.outermost || (row->role != GM_ROLE_ALLOC && row->role != GM_ROLE_FREE))
+		return false;
+	call->outermost = call->recorded = call->straight = 1;
+	gm_thread.outermost = (uintptr_t)call;
+	begin_change();
+	if (row->role == GM_ROLE_FREE) {
+		gm_begin_work();
+		gm_begin_free(call, row);
+		gm_leave_tracker();
+	}
+	return true;
+}
+
+static __attribute__((noinline)) void begin_any(struct gm_call *call, const struct gm_row *row)
+{
+	/* A launch is looked at here under either backend: CUPTI would call back for every one of
+	 * them, the wrapper passes all but a kernel's first. Captures begun while CUPTI was yet to be
+	 * tried count if it could not be had. */
+	if (gm_settings.backend == GM_BACKEND_CUPTI && row->role != GM_ROLE_LAUNCH &&
+	    !gm_is_capture(row->role) && gm_cupti_tells(row->layer))
+		return; /* the wrapper only forwards (cupti/calls.c) */
+	gm_call_enter(call);
+}
+
+GM_HOT_CODE void gm_call_begin(struct gm_call *call)
+{
+	const struct gm_row *row = &gm_rows[call->function];
+
+	if (!__builtin_expect(begin_straight(call, row), 1))
+		begin_any(call, row);
+}
+
 static inline void record(struct gm_call *call, const struct gm_row *row, int result)
 {
 	int *error = &errno, saved = *error;
@@ -186,32 +212,67 @@ static inline void record(struct gm_call *call, const struct gm_row *row, int re
 	if (call->outermost && gm_settings.refuses)
 		gm_refuse_end(call);
 	gm_role_end(call, row, result);
-	if (result == GM_CUDA_SUCCESS && gm_gives_reason(row->role))
-		gm_sample_after(row, call->device);
+	if (result == GM_CUDA_SUCCESS &&
+	    (row->role == GM_ROLE_CTX_CREATE || row->role == GM_ROLE_CTX_RETAIN))
+		gm_sample_context(call->device);
 	gm_leave_tracker();
 	*error = saved;
 }
 
-void gm_call_end(struct gm_call *call, int result)
+/* The program's call is over. */
+static inline void leave(void)
 {
-	const struct gm_row *row = &gm_rows[call->function];
+	gm_thread.outermost = 0;
+	end_change();
+}
 
-	if (__builtin_expect(gm_is_capture(row->role), 0))
-		gm_capture_leaves(row->role, result);
-	if (call->recorded && gm_owns_file())
-		record(call, row, result);
-	if (call->outermost) {
-		gm_thread.outermost = 0;
-		end_change();
-	}
+static inline void serve_signals(void)
+{
 	if (__builtin_expect(__atomic_load_n(&gm_signals_waiting, __ATOMIC_RELAXED) != 0, 0))
 		gm_signals_serve();
 }
 
+static __attribute__((noinline)) void end_any(struct gm_call *call, int result)
+{
+	const struct gm_row *row = &gm_rows[call->function];
+
+	if (gm_is_capture(row->role))
+		gm_capture_leaves(row->role, result);
+	if (call->recorded && gm_owns_file())
+		record(call, row, result);
+	if (call->outermost)
+		leave();
+	serve_signals();
+}
+
+static inline void end_straight(struct gm_call *call, int result)
+{
+	const struct gm_row *row = &gm_rows[call->function];
+	int *error = &errno, saved = *error;
+
+	gm_begin_work();
+	if (row->role == GM_ROLE_FREE)
+		gm_end_free(call, row, result);
+	else
+		gm_end_alloc(call, row, result);
+	gm_leave_tracker();
+	*error = saved;
+	leave();
+	serve_signals();
+}
+
+/* After a fork inside the call the file is the parent's. */
+GM_HOT_CODE void gm_call_end(struct gm_call *call, int result)
+{
+	if (__builtin_expect(call->straight && gm_goes_straight(), 1))
+		end_straight(call, result);
+	else
+		end_any(call, result);
+}
+
 void gm_call_abandoned(void)
 {
-	gm_thread.outermost = 0;
-	end_change();
+	leave();
 }
 
 int gm_unwinding(int version, int actions, uint64_t class, void *exception, void *context)

@@ -35,8 +35,7 @@
 		if (gm_passes(GM_ROLE_##role_, ((struct gm_call){__VA_ARGS__}).key))              \
 			return real(GM_NAMES(params));                                            \
 		/* filled only now: it is large */                                                \
-		struct gm_call call = {.function = GM_FN_##name, .device = -1, ##__VA_ARGS__};    \
-		GM_SET_CALLER(call);                                                              \
+		struct gm_call call = GM_CALL(GM_FN_##name, GM_ENTRY_HERE(), ##__VA_ARGS__);      \
 		gm_call_begin(&call);                                                             \
 		result = gm_call_refused(&call) ? GM_CUDA_OUT_OF_MEMORY : real(GM_NAMES(params)); \
 		gm_call_end(&call, result);                                                       \

@@ -13,7 +13,8 @@
 
 struct gm_own_page {
 	uint32_t mine;		  /* this process opened the file */
-	pid_t pid;		  /* and this is it */
+	uint32_t straight;	  /* and its allocations and frees may go the short way */
+	pid_t pid;		  /* it is this one */
 	uint32_t finished;	  /* its books are closed or being closed */
 	struct gm_lock start;	  /* preload.c: opening the file */
 	struct gm_lock resolve;	  /* resolve*.c: the tables of real functions */
@@ -39,6 +40,12 @@ static inline bool gm_owns_file(void)
 
 	return __builtin_expect(__atomic_load_n(&page->mine, __ATOMIC_ACQUIRE), 1) &&
 	       (__builtin_expect(gm_own.wiped, 1) || page->pid == getpid());
+}
+
+/* True when it is and nothing else is to be asked before an allocation or a free (call.c). */
+static inline bool gm_goes_straight(void)
+{
+	return __atomic_load_n(&gm_own_page()->straight, __ATOMIC_ACQUIRE);
 }
 
 /* Maps the page and registers the handler; again: nothing. */

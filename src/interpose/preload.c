@@ -196,6 +196,12 @@ static bool open_file(void)
 	return true;
 }
 
+/* Whether gm_goes_straight() is to be true from now on. */
+static bool may_go_straight(void)
+{
+	return gm_own.wiped && !gm_settings.refuses && gm_settings.backend == GM_BACKEND_PRELOAD;
+}
+
 /* Under the start lock: in the child of a fork everything of the parent's is forgotten first. */
 static bool start_locked(struct gm_own_page *page)
 {
@@ -214,6 +220,7 @@ static bool start_locked(struct gm_own_page *page)
 	if (open) {
 		page->pid = getpid();
 		__atomic_store_n(&page->mine, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&page->straight, may_go_straight(), __ATOMIC_RELEASE);
 		gm_ask_forget_devices();
 		gm_public_start();
 		gm_signals_start();

@@ -65,6 +65,14 @@ extern __thread struct gm_thread gm_thread
 void gm_time_begin(void);
 void gm_time_end(void);
 
+/* Marks a thread as inside the tracker that is known not to be. */
+static inline void gm_begin_work(void)
+{
+	gm_thread.busy = 1;
+	if (__builtin_expect(++gm_thread.works % GM_TIMED == 0, 0))
+		gm_time_begin();
+}
+
 /*
  * Marks the calling thread as inside the tracker, for events that are no calls of CUDA's; false when it
  * already is (a signal handler came between): then nothing is to be recorded.
@@ -73,9 +81,7 @@ static inline bool gm_enter_tracker(void)
 {
 	if (gm_thread.busy)
 		return false;
-	gm_thread.busy = 1;
-	if (__builtin_expect(++gm_thread.works % GM_TIMED == 0, 0))
-		gm_time_begin();
+	gm_begin_work();
 	return true;
 }
 
@@ -130,15 +136,6 @@ void gm_call_end(struct gm_call *call, int result);
 
 /* The calling thread's outermost call was left otherwise than by its end. Async-signal-safe. */
 void gm_call_abandoned(void);
-
-/* In a wrapper: who called it. */
-#define GM_SET_CALLER(call)                                                                        \
-	do {                                                                                       \
-		struct gm_entry entry = GM_ENTRY_HERE();                                           \
-		(call).caller = entry.pc;                                                          \
-		(call).caller_sp = entry.sp;                                                       \
-		(call).caller_bp = entry.bp;                                                       \
-	} while (0)
 
 /*
  * True when no other thread is in a call that may change what a device holds; `begun`: how many such

@@ -173,7 +173,7 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 		last.measuring = NULL;
 	if (last.measuring)
 		return;
-	if (row->role == GM_ROLE_LAUNCH && gm_ask_capturing(call->stream, gm_per_thread(row))) {
+	if (row->role == GM_ROLE_LAUNCH && gm_ask_capturing(call->stream, row->per_thread)) {
 		forget_launch(call->key);
 		return; /* nothing runs yet, and a capture is not to be disturbed */
 	}
@@ -189,7 +189,7 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 	call->free_before = last.look.free_bytes;
 	call->own_before = last.look.own_bytes;
 	call->explained_before = last.look.explained_bytes;
-	call->ticket_record = last.look.contexts;
+	call->contexts = last.look.contexts;
 }
 
 /* Code and local memory are only ever taken by these; what comes back meanwhile is not theirs. */
@@ -206,7 +206,7 @@ static int64_t taken(const struct gm_call *call, const struct gm_row *row, struc
 
 	now->time_ns = 0;
 	if (call->free_before == GM_NO_BYTES || !look(call->device, now) ||
-	    now->contexts != call->ticket_record)
+	    now->contexts != call->contexts)
 		return 0;
 	now->time_ns = gm_track_now();
 	if (call->own_before != GM_NO_BYTES && now->own_bytes != GM_NO_BYTES)

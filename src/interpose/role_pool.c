@@ -93,7 +93,7 @@ void gm_sample_pools(void)
 	sample_pools(true);
 }
 
-void gm_sample_idle_pools(void)
+void gm_sample_if_idle(void)
 {
 	if (gm_track_pools_idle())
 		sample_pools(false);

@@ -6,6 +6,7 @@
 #define GM_INTERPOSE_ROLE_STEPS_H
 
 #include "api/api.h"
+#include "store/writer.h"
 #include "track/event.h"
 
 #include <stdbool.h>
@@ -25,9 +26,6 @@ struct gm_event gm_event_of(const struct gm_call *call, const struct gm_row *row
 /* Device of the calling thread's context; 0 where that cannot be told. */
 int gm_context_device(void);
 
-/* True for the rows whose stream 0 is the calling thread's own. */
-bool gm_per_thread(const struct gm_row *row);
-
 /* The stream as one number for its different spellings. */
 uint64_t gm_stream_of(const struct gm_call *call, const struct gm_row *row);
 
@@ -41,10 +39,21 @@ uint32_t gm_graph_pool_of(int device);
 void gm_sample_pool(uint32_t pool, bool now);
 void gm_sample_pools(void);
 /* Those with idle bytes, if it is time to: they may have given some back to other allocations. */
-void gm_sample_idle_pools(void);
+void gm_sample_if_idle(void);
+
+static inline void gm_sample_idle_pools(void)
+{
+	if (__builtin_expect(gm_file->tables[GM_TABLE_POOLS].count != 0, 0))
+		gm_sample_if_idle();
+}
 
 /* role_graph.c: an allocation node got its address. */
 void gm_graph_node_made(struct gm_event *event);
+
+/* roles.c: of the two roles that come most. */
+void gm_end_alloc(struct gm_call *call, const struct gm_row *row, int result);
+void gm_begin_free(struct gm_call *call, const struct gm_row *row);
+void gm_end_free(struct gm_call *call, const struct gm_row *row, int result);
 
 void gm_begin_context(struct gm_call *call, const struct gm_row *row);
 void gm_end_context(struct gm_call *call, const struct gm_row *row, int result);

@@ -27,8 +27,7 @@
 		if (gm_off())                                                                     \
 			return real(GM_NAMES(params));                                            \
 		/* filled only now: it is large */                                                \
-		struct gm_call call = {.function = row, .device = -1, ##__VA_ARGS__};             \
-		GM_SET_CALLER(call);                                                              \
+		struct gm_call call = GM_CALL(row, GM_ENTRY_HERE(), ##__VA_ARGS__);               \
 		gm_call_begin(&call);                                                             \
 		result = real(GM_NAMES(params));                                                  \
 		gm_call_end(&call, result);                                                       \

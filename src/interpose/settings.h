@@ -30,7 +30,7 @@ struct gm_settings {
 	enum gm_log log;
 };
 
-extern struct gm_settings gm_settings;
+extern struct gm_settings gm_settings __attribute__((visibility("hidden")));
 
 /* Reads the environment once. Bad values are kept for gm_settings_report. No malloc. */
 void gm_settings_read(void);

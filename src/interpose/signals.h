@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Signals that came while a lock was held, to be served by the next recorded call. */
-extern uint32_t gm_signals_waiting;
+extern uint32_t gm_signals_waiting __attribute__((visibility("hidden")));
 
 /* Serves them, if it can be done without waiting. Signal-safe. */
 void gm_signals_serve(void);

@@ -248,8 +248,8 @@ static void read_settings(void)
 
 bool gm_torch_call(const struct gm_call *call)
 {
-	uint64_t *slot = &callers[(call->caller >> 4) % CALLERS], known;
-	uint64_t word = (uint64_t)call->caller << 16 | (gm_unloads() & 0x7fff) << 1;
+	uint64_t *slot = &callers[(call->caller.pc >> 4) % CALLERS], known;
+	uint64_t word = (uint64_t)call->caller.pc << 16 | (gm_unloads() & 0x7fff) << 1;
 
 	if (!gm_settings.torch)
 		return false;
@@ -258,7 +258,7 @@ bool gm_torch_call(const struct gm_call *call)
 		return known & 1;
 	gm_pluggable_look();
 	/* Without its cache every tensor is an allocation of its own, and none is divided. */
-	if (in_libc10_cuda(call->caller) && !getenv("PYTORCH_NO_CUDA_MEMORY_CACHING")) {
+	if (in_libc10_cuda(call->caller.pc) && !getenv("PYTORCH_NO_CUDA_MEMORY_CACHING")) {
 		word |= 1;
 		read_settings();
 	}

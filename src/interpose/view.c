@@ -110,13 +110,14 @@ void gm_alloc_out_of_memory(const struct gm_call *call, struct gm_event *event)
 		gm_track_ledger(event->device, GM_SAMPLE_OOM, tracked, &view);
 }
 
-void gm_sample_after(const struct gm_row *row, int device)
+void gm_sample_context(int device)
 {
-	if (row->role != GM_ROLE_ALLOC) {
-		if (device >= 0 && !gm_track_ledger_sampled(device))
-			gm_sample_ledger(device, GM_SAMPLE_CONTEXT);
-		return;
-	}
-	for (device = gm_track_ledger_peak(0); device >= 0; device = gm_track_ledger_peak(device + 1))
+	if (device >= 0 && !gm_track_ledger_sampled(device))
+		gm_sample_ledger(device, GM_SAMPLE_CONTEXT);
+}
+
+void gm_sample_peaks_from(int device)
+{
+	for (; device >= 0; device = gm_track_ledger_peak(device + 1))
 		gm_sample_ledger(device, GM_SAMPLE_PEAK);
 }

@@ -26,13 +26,18 @@ void gm_sample_ledgers(enum gm_sample reason);
 /* An allocation call failed for want of memory: asks what there was and tells the tracker. */
 void gm_alloc_out_of_memory(const struct gm_call *call, struct gm_event *event);
 
-/* Whether calls of a role can give a reason to sample the ledger. */
-static inline bool gm_gives_reason(unsigned role)
-{
-	return role == GM_ROLE_ALLOC || role == GM_ROLE_CTX_CREATE || role == GM_ROLE_CTX_RETAIN;
-}
+/* After a context came: a first sample of its device. */
+void gm_sample_context(int device);
 
-/* After such a call, recorded and successful: samples the ledger if there is one. */
-void gm_sample_after(const struct gm_row *row, int device);
+/* After a successful allocation: one of each device that is at a new peak worth it, from `device` on. */
+void gm_sample_peaks_from(int device);
+
+static inline void gm_sample_peaks(void)
+{
+	int device = gm_track_ledger_peak(0);
+
+	if (__builtin_expect(device >= 0, 0))
+		gm_sample_peaks_from(device);
+}
 
 #endif

@@ -15,4 +15,7 @@
 /* Functions side by side, in few pages. */
 #define GM_HOT_CODE __attribute__((hot))
 
+/* Out of line, away from those. */
+#define GM_SELDOM __attribute__((noinline, cold))
+
 #endif

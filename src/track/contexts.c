@@ -5,16 +5,11 @@
  */
 #include "track/state.h"
 
-static uint32_t changes; /* contexts that came or went (atomic) */
+GM_HOT uint32_t gm_context_changes; /* contexts that came or went (atomic) */
 
 void gm_contexts_reset(void)
 {
-	__atomic_fetch_add(&changes, 1, __ATOMIC_RELEASE);
-}
-
-uint32_t gm_track_context_changes(void)
-{
-	return __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
+	__atomic_fetch_add(&gm_context_changes, 1, __ATOMIC_RELEASE);
 }
 
 static struct gm_context_record *live_context(uint64_t handle, uint32_t *number)
@@ -108,7 +103,7 @@ uint32_t gm_track_context_made(uint64_t handle, int device, bool primary, bool g
 			__atomic_store_n(&context->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
 			gm_store_publish(GM_TABLE_CONTEXTS);
 			gm_history(GM_OP_CONTEXT, &event, 0, GM_NONE);
-			__atomic_fetch_add(&changes, 1, __ATOMIC_RELEASE);
+			__atomic_fetch_add(&gm_context_changes, 1, __ATOMIC_RELEASE);
 		}
 	}
 	gm_track_leave();
@@ -142,7 +137,7 @@ static void end_context(uint32_t number, enum gm_implicit_cause cause)
 	gm_track_implicit_free(cause, goes_with_it, &leaving);
 	__atomic_store_n(&context->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
 	context->references = 0;
-	__atomic_fetch_add(&changes, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&gm_context_changes, 1, __ATOMIC_RELEASE);
 }
 
 void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause cause)

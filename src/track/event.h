@@ -245,7 +245,12 @@ uint32_t gm_track_context_made(uint64_t handle, int device, bool primary, bool g
 void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause cause);
 
 /* Rises whenever a context comes or goes: numbers remembered elsewhere are then to be asked again. */
-uint32_t gm_track_context_changes(void);
+extern uint32_t gm_context_changes __attribute__((visibility("hidden")));
+
+static inline uint32_t gm_track_context_changes(void)
+{
+	return __atomic_load_n(&gm_context_changes, __ATOMIC_ACQUIRE);
+}
 
 /*
  * What the books explain of a device's memory, contexts left out: physical bytes and costs. A cost is

@@ -21,13 +21,14 @@
 
 static struct {
 	struct gm_ledger_record *record;
-	uint64_t sampled_peak_bytes, next_peak_bytes;
+	uint64_t sampled_peak_bytes;
 	uint64_t baseline_bytes; /* of the device's figure; GM_NO_BYTES until set */
 	uint64_t sampled_ns[REASONS];
 	uint32_t samples[REASONS];
 	uint32_t all_samples;
 } ledgers[GM_SLOTS];
 
+static uint64_t next_peak_bytes[GM_SLOTS]; /* from which on a peak is worth a sample: looked at after each allocation */
 static uint32_t history;
 
 void gm_ledger_reset(void)
@@ -37,7 +38,7 @@ void gm_ledger_reset(void)
 	memset(ledgers, 0, sizeof(ledgers));
 	for (i = 0; i < GM_SLOTS; i++) {
 		ledgers[i].baseline_bytes = GM_NO_BYTES;
-		ledgers[i].next_peak_bytes = PEAK_STEP_BYTES;
+		next_peak_bytes[i] = PEAK_STEP_BYTES;
 	}
 	history = 0;
 }
@@ -58,30 +59,36 @@ bool gm_track_ledger_due(int device, unsigned reason)
 	return !too_soon(gm_slot(device), reason % REASONS);
 }
 
-static inline bool at_peak(unsigned slot)
-{
-	const struct gm_level_record *level =
-		__atomic_load_n(&gm_track.levels[slot][GM_LEVEL_DRIVER], __ATOMIC_ACQUIRE);
-
-	return level && level->physical_bytes >= ledgers[slot].next_peak_bytes && !too_soon(slot, PEAK);
-}
-
 /* A peak is worth a sample again where it is higher by a 32nd, or 32 MiB. */
 static void sampled_peak(unsigned slot, uint64_t bytes)
 {
 	uint64_t step = bytes / 32 > PEAK_STEP_BYTES ? bytes / 32 : PEAK_STEP_BYTES;
 
 	ledgers[slot].sampled_peak_bytes = bytes;
-	ledgers[slot].next_peak_bytes = bytes + step;
+	next_peak_bytes[slot] = bytes + step;
 }
 
-int gm_track_ledger_peak(int device)
+static inline bool at_peak(unsigned slot)
+{
+	const struct gm_level_record *level =
+		__atomic_load_n(&gm_track.levels[slot][GM_LEVEL_DRIVER], __ATOMIC_ACQUIRE);
+
+	return level && level->physical_bytes >= next_peak_bytes[slot];
+}
+
+/* This device, unless it is too soon: else the next. */
+static GM_SELDOM int worth_a_sample(int device)
+{
+	return too_soon(gm_slot(device), PEAK) ? gm_track_ledger_peak(device + 1) : device;
+}
+
+GM_HOT_CODE int gm_track_ledger_peak(int device)
 {
 	int count = (int)gm_file->tables[GM_TABLE_DEVICES].count;
 
 	for (; device < count; device++)
-		if (at_peak(gm_slot(device)))
-			return device;
+		if (__builtin_expect(at_peak(gm_slot(device)), 0))
+			return worth_a_sample(device);
 	return -1;
 }
 
