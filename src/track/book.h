@@ -30,21 +30,17 @@ static inline struct gm_latest_site gm_site_latest(uint32_t stack)
 								: gm_latest_sites.stackless;
 }
 
-/* The site of an event, NULL if that needs a search. */
-static inline struct gm_site_record *gm_site_known(const struct gm_event *event, uint32_t *number)
+/* The site of an event, none if that needs a search. */
+static inline struct gm_latest_site gm_site_known(const struct gm_event *event)
 {
 	struct gm_latest_site known = gm_site_latest(event->stack);
-	struct gm_site_record *site;
+	const struct gm_site_record *site = gm_store_at(known.spot);
 
-	if (!known.number)
-		return NULL;
-	*number = known.number - 1;
-	site = gm_store_at(known.spot);
-	if (site->stack != event->stack || site->kind != event->kind || site->level != event->level ||
-	    site->device != event->device ||
+	if (!known.number || site->stack != event->stack || site->kind != event->kind ||
+	    site->level != event->level || site->device != event->device ||
 	    (event->stack == GM_NONE && site->function != event->function))
-		return NULL;
-	return site;
+		return (struct gm_latest_site){0};
+	return known;
 }
 
 /* Before a change: if the level stood at its peak since this site last changed, its bytes of then are
@@ -131,9 +127,10 @@ static inline void gm_level_remove(struct gm_level_record *level, uint64_t bytes
 	level->frees++;
 }
 
-static inline void gm_level_physical(struct gm_level_record *level, int64_t change)
+/* `change` may be less than nothing, modulo 2^64. */
+static inline void gm_level_physical(struct gm_level_record *level, uint64_t change)
 {
-	level->physical_bytes += (uint64_t)change;
+	level->physical_bytes += change;
 	if (level->physical_bytes > level->physical_peak_bytes)
 		level->physical_peak_bytes = level->physical_bytes;
 }
@@ -173,19 +170,13 @@ struct gm_live {
 };
 extern struct gm_live gm_live __attribute__((visibility("hidden")));
 
-/* The state is written last and alone makes the record count, so a process killed half-way through
- * leaves a record that is either whole or not there. */
-static inline void gm_live_fill(struct gm_alloc_record *record, const struct gm_event *event,
-				uint32_t site, uint32_t thread)
+/* The parts of gm_live_fill: what does not go by an event's kind of memory. */
+static inline void gm_live_describe(struct gm_alloc_record *record, const struct gm_event *event,
+				    uint32_t site, uint32_t thread)
 {
 	record->site = site;
 	record->key = event->key;
 	record->bytes = event->bytes;
-	/* a block lies in what the driver holds for another record */
-	record->physical_bytes =
-		event->level == GM_LEVEL_DRIVER
-			? gm_physical_share(event->kind, event->layout_bytes ? event->layout_bytes : event->bytes)
-			: 0;
 	record->time_ns = gm_track.now_ns;
 	record->stream = event->stream;
 	record->serial = ++gm_file->serial;
@@ -195,12 +186,33 @@ static inline void gm_live_fill(struct gm_alloc_record *record, const struct gm_
 	record->context = event->context - 1; /* 0, unknown, becomes GM_NONE */
 	record->ipc = event->ipc;
 	record->thread = thread;
+}
+
+/* The state is written last and alone makes the record count, so a process killed half-way through
+ * leaves a record that is either whole or not there. */
+static inline void gm_live_count(struct gm_alloc_record *record)
+{
+	__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
+}
+
+static inline uint64_t gm_laid_out_bytes(const struct gm_event *event)
+{
+	return event->layout_bytes ? event->layout_bytes : event->bytes;
+}
+
+static inline void gm_live_fill(struct gm_alloc_record *record, const struct gm_event *event,
+				uint32_t site, uint32_t thread)
+{
+	gm_live_describe(record, event, site, thread);
+	/* a block lies in what the driver holds for another record */
+	record->physical_bytes = event->level == GM_LEVEL_DRIVER ?
+					 gm_physical_share(event->kind, gm_laid_out_bytes(event)) : 0;
 	record->flags = event->flags;
 	record->space = event->space;
 	record->kind = event->kind;
 	record->device = event->device;
 	record->level = event->level;
-	__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
+	gm_live_count(record);
 }
 
 static inline void gm_live_put(struct gm_alloc_record *record)
@@ -236,25 +248,39 @@ static inline struct gm_event_record *gm_ring_take(void)
 	return gm_ring.next++;
 }
 
-static inline void gm_history_fill(struct gm_event_record *record, enum gm_event_op op,
-				   const struct gm_event *event, uint64_t serial, uint32_t site,
-				   uint32_t thread)
+/* The parts of gm_history_fill, as above. */
+static inline void gm_history_describe(struct gm_event_record *record, const struct gm_event *event,
+				       uint64_t bytes, uint64_t serial, uint32_t site,
+				       uint32_t thread)
 {
 	record->time_ns = gm_track.now_ns;
 	record->key = event->key;
-	record->bytes = event->bytes;
+	record->bytes = bytes;
 	record->serial = serial;
 	record->site = site;
 	record->stack = event->stack;
 	record->thread = thread;
+	record->error = event->error;
+	record->stream = event->stream;
+}
+
+static inline void gm_history_class(struct gm_event_record *record, enum gm_event_op op,
+				    const struct gm_event *event)
+{
 	record->function = (uint16_t)event->function;
 	record->op = (uint8_t)op;
 	record->kind = event->kind;
 	record->device = event->device;
 	record->level = event->level;
 	record->space = event->space;
-	record->error = event->error;
-	record->stream = event->stream;
+}
+
+static inline void gm_history_fill(struct gm_event_record *record, enum gm_event_op op,
+				   const struct gm_event *event, uint64_t serial, uint32_t site,
+				   uint32_t thread)
+{
+	gm_history_describe(record, event, event->bytes, serial, site, thread);
+	gm_history_class(record, op, event);
 }
 
 #endif

@@ -1,51 +1,153 @@
 /*
  * Allocations and frees as they are told. Device memory and stream-ordered memory come as often as a program
  * likes: the usual ones go straight through, as blocks.c has PyTorch's blocks. What is unusual (a new site,
- * an address that was not freed, another family's free, a segment of PyTorch's, a retry under way, a
- * journal) is left to track.c, before anything was changed.
+ * an address that was not freed, another family's free, a segment of PyTorch's, memory from before the first
+ * mark, a retry under way, a journal) is left to track.c, before anything was changed.
+ *
+ * What such a call of a device needs from here and there is held ready in one line until an event of any
+ * other kind comes, blocks of PyTorch's apart: they change nothing of it.
  */
 #if defined(__GNUC__) && !defined(__clang__)
-/* As in blocks.c: two counters in one register cost more to put together and take apart than they save. */
-#pragma GCC optimize("no-tree-slp-vectorize")
+/* As in blocks.c. */
+#pragma GCC optimize("no-tree-slp-vectorize", "no-align-jumps", "no-align-labels", "no-align-loops")
 #endif
 
 #include "track/book.h"
 #include "track/calls.h"
 #include "track/pools.h"
 #include "track/retries.h"
+#include "track/slabs.h"
 
-/* What an allocation is summed in. */
-struct sums {
-	struct gm_level_record *level;
+#define SELDOM __attribute__((noinline, cold))
+#define likely(condition)   __builtin_expect(!!(condition), 1)
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+
+/* The books of a device's memory of one kind, as they are while their bit in gm_track.calls_ready is set. */
+struct ready {
+	uint64_t class; /* what makes a call or a record one of these: class_at() */
 	struct gm_usage_record *usage;
-	struct gm_open_series *series;
-	struct gm_pool_record *pool; /* of stream-ordered memory */
-};
+	struct gm_pool_record *pool;	   /* of stream-ordered memory, else NULL */
+	uint32_t owner;			   /* its number, else GM_NONE */
+	uint32_t level;			   /* gm_store_spot of the driver's */
+	uint64_t *last_bytes;		   /* of the open point of the series of what is tracked */
+	uint64_t end_ns;		   /* of that point */
+	uint64_t least_bytes, most_bytes; /* with a total outside of them more is to be noted: beyond() */
+} __attribute__((aligned(64)));
 
-/* False unless all are there and nothing but books is to be kept. */
-static inline bool usual(unsigned kind, int device, uint32_t owner, struct sums *sums)
+#define READY_DEVICES 16u /* the calls of those beyond go the general way */
+
+static struct ready ready[READY_DEVICES * 2];
+
+static inline unsigned number_of(unsigned device, unsigned kind)
 {
-	unsigned slot = gm_slot(device);
-
-	if (device < 0 || (kind != GM_KIND_DEVICE && kind != GM_KIND_ASYNC))
-		return false;
-	sums->level = gm_track.levels[slot][GM_LEVEL_DRIVER];
-	sums->usage = gm_track.usage[slot][kind];
-	sums->series = &gm_open_series[slot][GM_SERIES_TRACKED];
-	sums->pool = kind == GM_KIND_ASYNC ? gm_pool_of_streams(owner) : NULL;
-	return sums->level && sums->usage && (sums->pool || kind == GM_KIND_DEVICE) &&
-	       gm_track.now_ns < sums->series->end_ns && gm_thread_id && !gm_open_chains &&
-	       !gm_journal_on && gm_ring_steady();
+	return device * 2 + (kind == GM_KIND_ASYNC);
 }
 
-static inline struct gm_event_record *tell(enum gm_event_op op, const struct gm_event *event,
-					   const struct gm_alloc_record *alloc)
+/* The members of an event and of an allocation's record from `flags` on, at once. */
+static inline uint64_t class_at(const void *flags)
 {
-	struct gm_event_record *told = gm_ring_take();
+	uint64_t class;
 
-	gm_history_fill(told, op, event, alloc->serial, alloc->site, gm_thread_id);
+	memcpy(&class, flags, sizeof(class));
+	return class;
+}
+
+/* The pool that a call is about: NULL where there is none, false where it is not there either. */
+static bool get_pool(struct ready *books, unsigned kind, uint32_t owner)
+{
+	books->owner = owner;
+	books->pool = kind == GM_KIND_ASYNC ? gm_pool_of_streams(owner) : NULL;
+	return kind == GM_KIND_ASYNC ? books->pool != NULL : kind == GM_KIND_DEVICE && owner == GM_NONE;
+}
+
+/* Between which totals of the level nothing is to be noted but the last. */
+static void get_range(struct ready *books, int device, const struct gm_open_series *series)
+{
+	uint64_t room = gm_in_use_room_of_calls(device);
+
+	books->least_bytes = room ? series->min_bytes : UINT64_MAX;
+	books->most_bytes = series->max_bytes < room ? series->max_bytes : room;
+}
+
+/* False unless all are there and nothing but books is to be kept. */
+static SELDOM bool get_ready(uint64_t class, int device, unsigned kind, uint32_t owner)
+{
+	/* a pointer, of the driver's level, without flags */
+	const struct gm_alloc_record usual = {.kind = (uint8_t)kind, .device = (int16_t)device};
+	unsigned slot = gm_slot(device), number = number_of((unsigned)device, kind);
+	struct gm_open_series *series = &gm_open_series[slot][GM_SERIES_TRACKED];
+	struct gm_level_record *level = gm_track.levels[slot][GM_LEVEL_DRIVER];
+	struct ready *books = &ready[number];
+
+	if (class != class_at(&usual.flags) || !level || !gm_track.usage[slot][kind] ||
+	    gm_open_chains || gm_journal_on || gm_file->event_head < GM_RING_RECORDS)
+		return false;
+	gm_track.calls_ready &= ~(1u << number);
+	if (!get_pool(books, kind, owner))
+		return false;
+	if (gm_track.now_ns >= series->end_ns && !gm_timeline_open(series, device, GM_SERIES_TRACKED))
+		return false;
+	books->class = class;
+	books->level = gm_store_spot(level);
+	books->usage = gm_track.usage[slot][kind];
+	books->last_bytes = &series->record->last_bytes[series->point];
+	books->end_ns = series->end_ns;
+	get_range(books, device, series);
+	gm_track.calls_ready |= 1u << number;
+	return true;
+}
+
+/* NULL where a call or record is not usual. */
+static inline struct ready *books_of(uint64_t class, int device, unsigned kind, uint32_t owner)
+{
+	unsigned number = number_of((unsigned)device, kind);
+	struct ready *books;
+
+	if (unlikely((unsigned)device >= READY_DEVICES))
+		return NULL;
+	books = &ready[number];
+	__asm__("" : "+r"(books)); /* in a register from here on, for less code than the address itself */
+	if (likely(gm_track.calls_ready & 1u << number && books->class == class &&
+		   books->owner == owner && gm_track.now_ns < books->end_ns))
+		return books;
+	return get_ready(class, device, kind, owner) ? books : NULL;
+}
+
+/* ---- the steps of both ---- */
+
+/* `more`: in use is more than it was. */
+static SELDOM void beyond(struct ready *books, int device, uint64_t bytes, bool more)
+{
+	struct gm_open_series *series = &gm_open_series[gm_slot(device)][GM_SERIES_TRACKED];
+
+	gm_series_value(series, bytes);
+	if (more)
+		gm_in_use_raise(device);
+	get_range(books, device, series);
+}
+
+static inline void note_total(struct ready *books, int device, uint64_t bytes, bool more)
+{
+	*books->last_bytes = bytes;
+	if (unlikely(bytes < books->least_bytes || bytes > books->most_bytes))
+		beyond(books, device, bytes, more);
+}
+
+/* The history's next record, but for its `bytes`, `device` and what goes by these. */
+static inline void tell(enum gm_event_op op, const struct gm_event *event,
+			const struct gm_alloc_record *alloc, uint32_t thread)
+{
+	struct gm_event_record *told;
+
+	if (unlikely(!gm_ring.left))
+		gm_history_turn();
+	told = gm_ring_take();
+	gm_history_describe(told, event, alloc->bytes, alloc->serial, alloc->site, thread);
+	/* kind, device and level lie as in `alloc`; the space is 0 in both, what lies before is overwritten */
+	memcpy(&told->function, &alloc->flags, sizeof(uint64_t));
+	told->function = (uint16_t)event->function;
+	told->op = (uint8_t)op;
 	gm_file->event_head++;
-	return told;
 }
 
 /* gm_track_pool_due, at this event's time. */
@@ -66,53 +168,67 @@ static inline void enter(void)
 
 /* ---- allocations ---- */
 
+/* gm_physical_share of the two kinds. */
+static inline uint64_t share_of(const struct ready *books, uint64_t bytes)
+{
+	bool pages = bytes > GM_SLAB_LIMIT_BYTES && !books->pool;
+
+	return gm_round_up(bytes, pages ? GM_PAGE_BYTES : GM_SLAB_UNIT_BYTES);
+}
+
 static inline bool add(const struct gm_event *event)
 {
-	struct gm_alloc_record *record = gm_store_at(gm_live.empty);
-	struct gm_index_slot *place;
-	struct gm_site_record *site;
-	uint32_t site_number;
-	struct sums sums;
+	uint64_t class = class_at(&event->flags), key = event->key, bytes = event->bytes;
+	struct gm_index_slot *place = gm_index_place(&gm_live.index, GM_SPACE_POINTER, key);
+	struct gm_latest_site known = gm_site_known(event);
+	uint32_t spot = gm_live.empty, thread = gm_calling_thread();
+	int device = event->device;
+	struct gm_alloc_record *record = gm_store_at(spot);
+	struct gm_site_record *site = gm_store_at(known.spot);
+	struct gm_level_record *level;
+	struct ready *books;
 
-	if (!usual(event->kind, event->device, event->owner, &sums) || event->flags ||
-	    event->level != GM_LEVEL_DRIVER || gm_live.empty >= GM_INDEX_MOST_NUMBERS)
+	if (unlikely(!place || !known.number || spot >= GM_INDEX_MOST_NUMBERS))
 		return false;
-	place = gm_index_place(&gm_live.index, event->space, event->key);
-	site = place ? gm_site_known(event, &site_number) : NULL;
-	if (!site)
+	books = books_of(class, device, event->kind, event->owner);
+	if (unlikely(!books))
 		return false;
 	gm_live.empty = record->site;
-	gm_live_fill(record, event, site_number, gm_thread_id);
-	gm_index_put(&gm_live.index, place, event->space, event->key, gm_store_spot(record),
-		     gm_store_spot(site));
-	gm_site_add(site, event->bytes, record->serial, sums.level);
-	gm_usage_add(sums.usage, event->bytes);
-	gm_level_add(sums.level, event->bytes, site);
-	if (!sums.pool)
-		gm_level_physical(sums.level, gm_physical_add(record));
-	gm_series_value(sums.series, sums.level->current_bytes);
-	if (sums.pool)
-		gm_pool_took(sums.pool, event->bytes);
-	gm_in_use_raise(event->device);
-	tell(GM_OP_ALLOC, event, record);
+	gm_live_describe(record, event, known.number - 1, thread);
+	record->physical_bytes = share_of(books, gm_laid_out_bytes(event));
+	memcpy(&record->flags, &class, sizeof(class));
+	gm_live_count(record);
+	gm_index_put(&gm_live.index, place, GM_SPACE_POINTER, key, spot, known.spot);
+	level = gm_store_at(books->level);
+	gm_site_add(site, bytes, record->serial, level);
+	gm_usage_add(books->usage, bytes);
+	gm_level_add(level, bytes, site);
+	note_total(books, device, level->current_bytes, true);
+	if (books->pool)
+		gm_pool_took(books->pool, bytes);
+	else if (bytes <= GM_SLAB_LIMIT_BYTES)
+		gm_level_physical(level, gm_slab_took(device, key, record->physical_bytes));
+	else
+		gm_level_physical(level, record->physical_bytes);
+	tell(GM_OP_ALLOC, event, record, thread);
 	return true;
 }
 
-static __attribute__((noinline)) void add_unusual(const struct gm_event *event)
+static SELDOM void add_unusual(const struct gm_event *event)
 {
 	gm_alloc(event);
 	if (event->level == GM_LEVEL_DRIVER)
 		gm_retry_served(event);
 }
 
-bool gm_track_alloc(const struct gm_event *event)
+GM_HOT_CODE bool gm_track_alloc(const struct gm_event *event)
 {
 	bool due;
 
 	if (!gm_file || !event->key)
 		return false;
 	enter();
-	if (!add(event))
+	if (unlikely(!add(event)))
 		add_unusual(event);
 	due = event->kind == GM_KIND_ASYNC && is_due(event->owner);
 	gm_track_leaving();
@@ -121,7 +237,7 @@ bool gm_track_alloc(const struct gm_event *event)
 
 /* ---- frees ---- */
 
-struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key)
+GM_HOT_CODE struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key)
 {
 	struct gm_ticket ticket = {.record = GM_NONE, .owner = GM_NONE};
 	const struct gm_index_slot *slot;
@@ -158,48 +274,44 @@ static inline struct gm_alloc_record *redeem(struct gm_ticket ticket)
 static inline struct gm_site_record *site_of(const struct gm_index_slot *place,
 					     const struct gm_alloc_record *record)
 {
-	return place->site ? gm_store_at(place->site) : gm_store_record(GM_TABLE_SITES, record->site);
-}
-
-/* The books of an allocation that ends. */
-static inline void take_out(const struct gm_alloc_record *record, struct gm_site_record *site,
-			    const struct sums *sums)
-{
-	gm_site_remove(site, record->bytes, record->flags & GM_ALLOC_BEFORE_MARK, sums->level);
-	gm_usage_remove(sums->usage, record->bytes);
-	gm_level_remove(sums->level, record->bytes);
-	if (sums->pool)
-		gm_pool_gave(sums->pool, record->bytes);
-	else
-		gm_level_physical(sums->level, gm_physical_remove(record));
-	gm_series_value(sums->series, sums->level->current_bytes);
+	return likely(place->site) ? gm_store_at(place->site) :
+				     gm_store_record(GM_TABLE_SITES, record->site);
 }
 
 static inline bool end(struct gm_alloc_record *record, const struct gm_event *event)
 {
-	struct gm_index_slot *place;
-	struct gm_event_record *told;
-	struct sums sums;
+	uint64_t bytes = record->bytes;
+	int device = record->device;
+	struct gm_index_slot *place = gm_index_find(&gm_live.index, GM_SPACE_POINTER, record->key);
+	struct gm_level_record *level;
+	struct ready *books;
 
-	if (record->kind != event->kind || record->flags & ~GM_ALLOC_BEFORE_MARK ||
-	    record->level != GM_LEVEL_DRIVER || !usual(record->kind, record->device, record->owner, &sums))
+	if (unlikely(record->kind != event->kind || !place || gm_index_number(place) != gm_store_spot(record)))
 		return false;
-	place = gm_index_find(&gm_live.index, record->space, record->key);
-	if (!place || gm_index_number(place) != gm_store_spot(record))
+	books = books_of(class_at(&record->flags), device, record->kind, record->owner);
+	if (unlikely(!books))
 		return false;
-	told = tell(GM_OP_FREE, event, record); /* a free does not say what it frees: the history should */
-	told->bytes = record->bytes;
-	told->device = record->device;
-	gm_freed_note(record, event->stack, 0);
-	take_out(record, site_of(place, record), &sums);
+	tell(GM_OP_FREE, event, record, gm_calling_thread());
+	level = gm_store_at(books->level);
+	gm_site_remove(site_of(place, record), bytes, false, level);
+	gm_usage_remove(books->usage, bytes);
+	gm_level_remove(level, bytes);
+	if (books->pool) {
+		gm_pool_gave(books->pool, bytes);
+		gm_pool_waits(books->owner, books->pool, bytes, event->stream);
+	} else if (bytes <= GM_SLAB_LIMIT_BYTES) {
+		gm_level_physical(level, -gm_slab_gave(device, record));
+	} else {
+		gm_level_physical(level, -record->physical_bytes);
+	}
+	note_total(books, device, level->current_bytes, false);
 	gm_index_take(&gm_live.index, place);
-	if (sums.pool)
-		gm_pool_waits(record->owner, sums.pool, record->bytes, event->stream);
+	gm_freed_note(record, event->stack, 0);
 	gm_live_put(record);
 	return true;
 }
 
-bool gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event)
+GM_HOT_CODE bool gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event)
 {
 	struct gm_alloc_record *record;
 	bool due;

@@ -94,7 +94,7 @@ void gm_error_of_free(const struct gm_event *event, struct gm_alloc_record *allo
 	other = event->space == GM_SPACE_MAPPING ? NULL : known_elsewhere(event);
 	if (other)
 		gm_error_note(GM_ERROR_WRONG_FAMILY, event, other->bytes, GM_NONE, other->site);
-	else if (freed && freed->cause)
+	else if (freed && gm_freed_cause(freed))
 		gm_error_note(GM_ERROR_FREE_AFTER_RESET, event, freed->bytes, GM_NONE, freed->site);
 	else if (freed && event->space == GM_SPACE_HANDLE)
 		gm_error_note(GM_ERROR_RELEASED_TWICE, event, freed->bytes, freed->stack, freed->site);

@@ -27,10 +27,12 @@ struct gm_event {
 	uint32_t context;	/* number in GM_TABLE_CONTEXTS plus 1; 0 unknown */
 	uint32_t ipc;		/* of imported memory: the number of its IPC handle, 0 none */
 	int32_t error;		/* CUDA's code; 0 success */
-	int16_t device;		/* GM_HOST for host memory */
-	uint8_t space, kind, level;
-	uint8_t injected;	/* the failure is the tracker's own doing */
+	/* in the order of struct gm_alloc_record (calls.c) */
 	uint16_t flags;		/* GM_ALLOC_... */
+	uint8_t space, kind;
+	int16_t device;		/* GM_HOST for host memory */
+	uint8_t level;
+	uint8_t injected;	/* the failure is the tracker's own doing */
 	const struct gm_device_view *view; /* at an out-of-memory error (torch.h); NULL: not asked */
 };
 

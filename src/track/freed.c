@@ -7,7 +7,9 @@
 #define SETS 16384u
 #define WAYS 4u
 
-static struct gm_freed *freed; /* SETS * WAYS */
+_Static_assert(GM_SPACES <= 16 && GM_IMPLICIT_CAUSES < 16, "each has four bits");
+
+GM_HOT static struct gm_freed *freed; /* SETS * WAYS */
 
 void gm_freed_reset(void)
 {
@@ -21,34 +23,50 @@ static struct gm_freed *set_of(unsigned space, uint64_t key)
 	return freed + (hash >> 40) % SETS * WAYS;
 }
 
-void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t stack, unsigned cause)
+static inline bool is_of(const struct gm_freed *slot, unsigned space, uint64_t key)
 {
-	struct gm_freed *set, *slot;
-	unsigned i;
+	return slot->key == key && (slot->when >> 4 & 15) == space;
+}
 
-	if (!freed) {
-		/* so large a piece is mapped for itself, zeroed */
-		freed = gm_arena_alloc(&gm_track.arena, (size_t)SETS * WAYS * sizeof(*freed));
-		if (!freed)
-			return;
-	}
-	set = slot = set_of(alloc->space, alloc->key);
+/* So large a piece is mapped for itself, zeroed. */
+static __attribute__((noinline, cold)) bool make_room(void)
+{
+	freed = gm_arena_alloc(&gm_track.arena, (size_t)SETS * WAYS * sizeof(*freed));
+	return freed != NULL;
+}
+
+GM_HOT_CODE void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t stack, unsigned cause)
+{
+	uint64_t key = alloc->key;
+	unsigned space = alloc->space, i;
+	struct gm_freed *set, *slot;
+
+	if (!freed && !make_room())
+		return;
+	set = slot = set_of(space, key);
 	for (i = 0; i < WAYS; i++) {
-		if (set[i].key == alloc->key && set[i].space == alloc->space) {
+		if (is_of(&set[i], space, key)) {
 			slot = &set[i];
 			break;
 		}
-		if (set[i].time_ns < slot->time_ns)
+		if (set[i].when < slot->when)
 			slot = &set[i];
 	}
-	slot->key = alloc->key;
-	slot->space = alloc->space;
-	slot->kind = alloc->kind;
+	slot->key = key;
 	slot->bytes = alloc->bytes;
-	slot->time_ns = gm_track.now_ns;
+	slot->when = gm_track.now_ns << 8 | space << 4 | cause;
 	slot->stack = stack;
 	slot->site = alloc->site;
-	slot->cause = (uint8_t)cause;
+}
+
+GM_HOT_CODE void gm_freed_prefetch(unsigned space, uint64_t key)
+{
+	const struct gm_freed *set = set_of(space, key);
+
+	if (!freed)
+		return;
+	__builtin_prefetch(set, 1);
+	__builtin_prefetch(set + WAYS - 1, 1);
 }
 
 const struct gm_freed *gm_freed_find(unsigned space, uint64_t key)
@@ -60,7 +78,7 @@ const struct gm_freed *gm_freed_find(unsigned space, uint64_t key)
 		return NULL;
 	set = set_of(space, key);
 	for (i = 0; i < WAYS; i++)
-		if (set[i].key == key && set[i].space == space)
+		if (is_of(&set[i], space, key))
 			return &set[i];
 	return NULL;
 }

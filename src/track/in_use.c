@@ -50,6 +50,11 @@ uint64_t gm_in_use_room(int device)
 	return peak > besides ? peak - besides : 0;
 }
 
+uint64_t gm_in_use_room_of_calls(int device)
+{
+	return gm_torch_state.seen ? 0 : in_use.peak_bytes[gm_slot(device)];
+}
+
 void gm_in_use_reset(void)
 {
 	memset(&in_use, 0, sizeof(in_use));
@@ -74,5 +79,6 @@ void gm_track_reset_peak(int device)
 	gm_lock_acquire(&gm_track.lock);
 	in_use.peak_bytes[gm_slot(device)] = in_use_now(device);
 	gm_track.blocks_ready = 0;
+	gm_track.calls_ready = 0;
 	gm_lock_release(&gm_track.lock);
 }

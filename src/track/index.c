@@ -51,6 +51,7 @@ static bool grow(struct gm_index *index, struct gm_arena *arena)
 	__atomic_store_n(&index->slots, slots, __ATOMIC_RELAXED);
 	__atomic_store_n(&index->shift, 64 - bits, __ATOMIC_RELAXED);
 	index->mask = (uint32_t)((1ull << bits) - 1);
+	index->most = index->mask / 8 * 5;
 	for (i = 0; old.slots && i <= old.mask; i++)
 		if (old.slots[i].what)
 			place(index, &old.slots[i]);
@@ -66,8 +67,8 @@ bool gm_index_add(struct gm_index *index, struct gm_arena *arena, unsigned space
 
 	if (number >= GM_INDEX_MOST_NUMBERS)
 		return false;
-	/* at most five eighths full; a table that cannot grow is used up to its last slot but one */
-	if (!index->slots || index->used >= index->mask / 8 * 5) {
+	/* a table that cannot grow is used up to its last slot but one */
+	if (index->used >= index->most) {
 		if (!grow(index, arena) && (!index->slots || index->used >= index->mask))
 			return false;
 	}

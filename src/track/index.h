@@ -1,7 +1,8 @@
 /*
  * The index of the live table: key → record, in private memory. A hash table of 16-byte slots with
  * linear probing and no tombstones, so that a look-up is one cache line whatever went before. For
- * live.c and blocks.c; everything under the tracker's lock but gm_index_prefetch.
+ * live.c, blocks.c and calls.c; slabs have one too (slabs.h). Everything under the tracker's lock but
+ * gm_index_prefetch.
  */
 #ifndef GM_TRACK_INDEX_H
 #define GM_TRACK_INDEX_H
@@ -16,13 +17,17 @@
 struct gm_index_slot {
 	uint64_t key;
 	uint32_t what; /* (record number + 1) << 4 | space; 0: not in use */
-	uint32_t site;
+	union {
+		uint32_t site;	/* of an allocation's record */
+		uint32_t count; /* of allocations in a slab (slabs.h) */
+	};
 };
 
 /* Zero-initialised is an empty index. */
 struct gm_index {
 	struct gm_index_slot *slots;
 	uint32_t mask, used;
+	uint32_t most;	/* used, five eighths: then it grows */
 	unsigned shift; /* of a hash to the number of a slot */
 };
 
@@ -49,8 +54,8 @@ static inline struct gm_index_slot *gm_index_find(const struct gm_index *index, 
 
 	if (!index->slots)
 		return NULL;
-	for (at = (uint32_t)(gm_index_hash(space, key) >> index->shift);; at++) {
-		struct gm_index_slot *slot = &index->slots[at & index->mask];
+	for (at = (uint32_t)(gm_index_hash(space, key) >> index->shift);; at = (at + 1) & index->mask) {
+		struct gm_index_slot *slot = &index->slots[at];
 
 		if (!slot->what)
 			return NULL;
@@ -65,10 +70,10 @@ static inline struct gm_index_slot *gm_index_place(const struct gm_index *index,
 {
 	uint32_t at;
 
-	if (index->used >= index->mask / 8 * 5)
+	if (index->used >= index->most)
 		return NULL;
-	for (at = (uint32_t)(gm_index_hash(space, key) >> index->shift);; at++) {
-		struct gm_index_slot *slot = &index->slots[at & index->mask];
+	for (at = (uint32_t)(gm_index_hash(space, key) >> index->shift);; at = (at + 1) & index->mask) {
+		struct gm_index_slot *slot = &index->slots[at];
 
 		if (!slot->what)
 			return slot;

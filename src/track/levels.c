@@ -63,7 +63,7 @@ static void level_add(const struct gm_alloc_record *alloc, struct gm_site_record
 {
 	gm_level_add(level, alloc->bytes, site);
 	if (alloc->level == GM_LEVEL_DRIVER)
-		gm_level_physical(level, gm_physical_add(alloc));
+		gm_level_physical(level, (uint64_t)gm_physical_add(alloc));
 	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);
 }
 
@@ -72,7 +72,7 @@ void gm_levels_physical(int device, int64_t change)
 	struct gm_level_record *level = gm_level(device, GM_LEVEL_DRIVER);
 
 	if (level)
-		gm_level_physical(level, change);
+		gm_level_physical(level, (uint64_t)change);
 }
 
 void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
@@ -102,7 +102,7 @@ void gm_levels_remove(const struct gm_alloc_record *alloc, struct gm_level_recor
 		return;
 	gm_level_remove(level, alloc->bytes);
 	if (alloc->level == GM_LEVEL_DRIVER)
-		gm_level_physical(level, gm_physical_remove(alloc));
+		gm_level_physical(level, (uint64_t)gm_physical_remove(alloc));
 	if (alloc->kind == GM_KIND_ASYNC || alloc->kind == GM_KIND_GRAPH)
 		gm_pool_remove(alloc);
 	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);

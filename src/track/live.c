@@ -106,7 +106,7 @@ void gm_live_end(struct gm_alloc_record *record, uint32_t number)
 	if (record->flags & (GM_ALLOC_TORCH | GM_ALLOC_PLUGGABLE))
 		gm_torch_remove(record);
 	if (record->level == GM_LEVEL_TORCH)
-		gm_peak_freed(GM_HOLES_TORCH, record);
+		gm_peak_freed(record->device, GM_HOLES_TORCH, record);
 	if (record->level == GM_LEVEL_DRIVER && gm_kind_owned(record->kind) &&
 	    record->kind != GM_KIND_VMM)
 		gm_retry_freed(record);

@@ -30,9 +30,9 @@ struct gm_peak_record *gm_make_peak(int device, enum gm_holes_level level)
 }
 
 /* A run's records lie in one chunk. False when the runs, or the file, are full. */
-static __attribute__((noinline)) bool begin_run(struct gm_peak *peak)
+static __attribute__((noinline, cold)) bool begin_run(struct gm_peak *peak)
 {
-	uint32_t run = peak->begun;
+	uint32_t run = peak->room.begun;
 
 	if (peak->record->lost || run == GM_PEAK_RUNS)
 		return false;
@@ -42,23 +42,25 @@ static __attribute__((noinline)) bool begin_run(struct gm_peak *peak)
 		gm_store_publish(GM_TABLE_PEAK_BLOCKS);
 		peak->runs++;
 	}
-	peak->next = gm_store_record(GM_TABLE_PEAK_BLOCKS, peak->first[run]);
-	peak->left = GM_PEAK_RUN;
-	peak->begun++;
+	peak->room.next = gm_store_record(GM_TABLE_PEAK_BLOCKS, peak->first[run]);
+	peak->room.left = GM_PEAK_RUN;
+	peak->room.begun++;
+	if (!run)
+		peak->start = peak->room;
 	return true;
 }
 
 /* The peak's number is taken off first and put on last: a record of a peak is whole. */
-void gm_peak_keep(struct gm_peak *peak, enum gm_holes_level level, const struct gm_alloc_record *alloc)
+GM_HOT_CODE void gm_peak_keep(struct gm_peak *peak, enum gm_holes_level level, const struct gm_alloc_record *alloc)
 {
 	struct gm_peak_block_record *record;
 
-	if (!peak->left && !begin_run(peak)) {
+	if (__builtin_expect(!peak->room.left, 0) && !begin_run(peak)) {
 		peak->record->lost = 1;
 		return;
 	}
-	peak->left--;
-	record = peak->next++;
+	peak->room.left--;
+	record = peak->room.next++;
 	__atomic_store_n(&record->peak_serial, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	record->address = alloc->key;

@@ -14,13 +14,18 @@
 #define GM_PEAK_RUN  1024u /* records taken together */
 #define GM_PEAK_RUNS 64u
 
+/* Where the next freed is kept, how many follow it in its run, and how many runs are in use. */
+struct gm_peak_room {
+	struct gm_peak_block_record *next;
+	uint32_t left, begun;
+};
+
 struct gm_peak {
 	uint64_t serial;	    /* as in the record; 0: no peak yet */
-	struct gm_peak_block_record *next; /* where the next freed is kept, and how many follow it in its run */
-	uint32_t left;
-	uint32_t begun;		    /* runs of this peak */
-	uint32_t runs;		    /* taken */
+	struct gm_peak_room room;
+	struct gm_peak_room start;  /* what it is at a peak: the first run is in use once it is taken */
 	struct gm_peak_record *record;
+	uint32_t runs;		    /* taken */
 	uint32_t first[GM_PEAK_RUNS]; /* records of the runs, used again at each peak */
 };
 extern struct gm_peak gm_peaks[GM_SLOTS][GM_HOLES_LEVELS] __attribute__((visibility("hidden")));
@@ -52,7 +57,7 @@ static inline void gm_peak_reach(int device, enum gm_holes_level level, uint64_t
 	record->time_ns = gm_track.now_ns;
 	record->lost = 0;
 	record->serial = peak->serial = gm_file->serial;
-	peak->left = peak->begun = 0;
+	peak->room = peak->start;
 }
 
 /* The same if it is the highest. */
@@ -66,9 +71,10 @@ static inline void gm_peak_raise(int device, enum gm_holes_level level, uint64_t
 }
 
 /* Before an allocation of the level ends: a block or segment of PyTorch's, what lies in a slab. */
-static inline void gm_peak_freed(enum gm_holes_level level, const struct gm_alloc_record *alloc)
+static inline void gm_peak_freed(int device, enum gm_holes_level level,
+				 const struct gm_alloc_record *alloc)
 {
-	struct gm_peak *peak = gm_peak_of(alloc->device, level);
+	struct gm_peak *peak = gm_peak_of(device, level);
 
 	if (alloc->serial <= peak->serial)
 		gm_peak_keep(peak, level, alloc);

@@ -143,7 +143,7 @@ static __attribute__((noinline)) uint32_t look_up(const struct gm_event *event)
 
 uint32_t gm_site(const struct gm_event *event)
 {
-	uint32_t number;
+	struct gm_latest_site known = gm_site_known(event);
 
-	return gm_site_known(event, &number) ? number : look_up(event);
+	return known.number ? known.number - 1 : look_up(event);
 }

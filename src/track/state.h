@@ -29,6 +29,7 @@ struct gm_track {
 	uint64_t now_ns;	/* time of the event in hand */
 	uint64_t window_end_ns; /* when the next window is due, UINT64_MAX: at a mark */
 	uint64_t blocks_ready;	/* bit i: ready[] of slot i says how things are (blocks.c) */
+	uint32_t calls_ready;	/* the same of its ready[i] (calls.c) */
 	struct gm_clock clock;
 
 	struct gm_level_record *levels[GM_SLOTS][GM_LEVELS];
@@ -191,12 +192,21 @@ void gm_live_reset(void);
 
 /* freed.c: the latest frees, to name the first of two. */
 struct gm_freed {
-	uint64_t key, bytes, time_ns;
+	uint64_t key, bytes;
+	uint64_t when; /* time_ns << 8 | enum gm_space << 4 | cause */
 	uint32_t stack, site;
-	uint8_t space, kind;
-	uint8_t cause; /* 0 a free call, else enum gm_implicit_cause + 1 */
 };
+_Static_assert(sizeof(struct gm_freed) == 32, "four lie in two cache lines");
+
+/* 0 a free call, else enum gm_implicit_cause + 1. */
+static inline unsigned gm_freed_cause(const struct gm_freed *freed)
+{
+	return freed->when & 15;
+}
+
 void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t stack, unsigned cause);
+/* Has what that will change on its way into the cache. */
+void gm_freed_prefetch(unsigned space, uint64_t key);
 const struct gm_freed *gm_freed_find(unsigned space, uint64_t key);
 void gm_freed_reset(void);
 
@@ -237,9 +247,11 @@ int64_t gm_cost_bytes(int device, enum gm_cost cost);
 void gm_levels_physical(int device, int64_t change);
 
 /* in_use.c: after an allocation; what was in use may be a new peak. With how many bytes of PyTorch's
- * blocks it would be that again, as long as the rest of the device's books stays as it is. */
+ * blocks, or in calls where there are no blocks, it would be that again, as long as the rest of the
+ * device's books stays as it is. */
 void gm_in_use_raise(int device);
 uint64_t gm_in_use_room(int device);
+uint64_t gm_in_use_room_of_calls(int device);
 void gm_in_use_reset(void);
 
 /* history.c: the ring of the last events, and the journal of them all where one is kept. A free is told

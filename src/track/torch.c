@@ -110,7 +110,7 @@ void gm_torch_remove(const struct gm_alloc_record *alloc)
 		record->freed_total_bytes += alloc->bytes;
 		record->frees++;
 	} else if (is_segment(alloc) || alloc->flags & GM_ALLOC_PLUGGABLE) {
-		gm_peak_freed(GM_HOLES_TORCH, alloc);
+		gm_peak_freed(alloc->device, GM_HOLES_TORCH, alloc);
 		gm_torch_take(&record->reserved_bytes, alloc->bytes);
 		record->released_total_bytes += alloc->bytes;
 		gm_timeline(alloc->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
@@ -171,6 +171,7 @@ static void first_block(int device)
 	if (record && record->allocator == GM_TORCH_ASYNC)
 		record->allocator = GM_TORCH_NATIVE;
 	__atomic_store_n(&gm_torch_state.seen, true, __ATOMIC_RELAXED);
+	gm_track.calls_ready = 0; /* what is in use goes by blocks from now on */
 }
 
 void gm_torch_block(const struct gm_event *event, const struct gm_torch_totals *totals)

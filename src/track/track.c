@@ -27,6 +27,7 @@ void gm_track_enter(void)
 {
 	gm_lock_acquire(&gm_track.lock);
 	gm_track.blocks_ready = 0;
+	gm_track.calls_ready = 0;
 	gm_track_entered();
 }
 
@@ -35,6 +36,7 @@ bool gm_track_try_enter(void)
 	if (!gm_lock_try(&gm_track.lock))
 		return false;
 	gm_track.blocks_ready = 0;
+	gm_track.calls_ready = 0;
 	gm_track_entered();
 	return true;
 }

@@ -86,7 +86,7 @@ void gm_track_unreserve(const struct gm_event *event)
 		vmm = vmm_of(record->device);
 		if (vmm)
 			vmm->reserved_va_bytes -= record->bytes;
-		gm_peak_freed(GM_HOLES_TORCH, record);
+		gm_peak_freed(record->device, GM_HOLES_TORCH, record);
 		gm_freed_note(record, event->stack, 0);
 		gm_live_drop(record, number);
 	} else {

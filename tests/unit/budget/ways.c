@@ -173,7 +173,7 @@ static void block(unsigned slot, bool odd)
 			give(slot, where, bytes, odd);
 	}
 	add(gm_track_in_use(where.device, true));
-	add(gm_peak_of(where.device, GM_HOLES_TORCH)->left);
+	add(gm_peak_of(where.device, GM_HOLES_TORCH)->room.left);
 }
 
 static void now_and_then(unsigned step)
