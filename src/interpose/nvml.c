@@ -167,7 +167,7 @@ bool gm_nvml_processes(const uint8_t uuid[16], unsigned own_pid, struct gm_nvml_
 
 void gm_nvml_forget(void)
 {
-	nvml.lock.word = 0;
+	gm_lock_reset(&nvml.lock);
 	nvml.count = 0;
 	nvml.init = gm_objects_symbol("nvmlInit_v2", NULL);
 }

@@ -116,7 +116,7 @@ void gm_signals_start(void)
 	if (!gm_settings.signal)
 		return;
 	/* In the child of a fork, too, where the handler is inherited and a lock may be. */
-	signals.lock.word = 0;
+	gm_lock_reset(&signals.lock);
 	signals.copies = 0;
 	__atomic_store_n(&gm_signals_waiting, 0, __ATOMIC_RELEASE);
 	signals.name_string = gm_store_string("signal", 16);

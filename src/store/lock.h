@@ -1,6 +1,13 @@
 /*
- * A lock on one futex word (Drepper's three states): no libpthread needed, its state is plain memory
- * that the child of a fork can reset, and a try-lock is safe in a signal handler.
+ * A lock on a futex: no libpthread needed, its state is plain memory that the child of a fork can reset, and
+ * a try-lock is safe in a signal handler.
+ *
+ * Giving it back is a plain store, for an event gives it back as often as it takes it, and a locked
+ * instruction costs more than most of what is done under it. The processor may then read `waiters` before
+ * others see that the lock is free, and so miss one that has just begun to wait. Therefore nobody sleeps
+ * longer than a millisecond: a wake-up that was missed, which takes two threads within the few nanoseconds
+ * that a store needs to be seen, is late by that and not lost. (A fence on the waiter's side alone would be
+ * membarrier, one more system call that a sandbox can kill a program for.)
  */
 #ifndef GM_STORE_LOCK_H
 #define GM_STORE_LOCK_H
@@ -12,11 +19,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 struct gm_lock {
-	uint32_t word; /* 0 free, 1 held, 2 held and waited for */
+	uint32_t word;	  /* 0 free, 1 held */
+	uint32_t waiters; /* threads that sleep, or are about to */
 };
+
+#define GM_LOCK_SPINS	 100 /* about as long as an event holds it */
+#define GM_LOCK_SLEEP_NS 1000000
 
 static inline bool gm_lock_try(struct gm_lock *lock)
 {
@@ -26,13 +38,33 @@ static inline bool gm_lock_try(struct gm_lock *lock)
 					   __ATOMIC_RELAXED);
 }
 
+/* True once it is held. */
+static inline bool gm_lock_spin(struct gm_lock *lock)
+{
+	unsigned i;
+
+	for (i = 0; i < GM_LOCK_SPINS; i++) {
+		if (!__atomic_load_n(&lock->word, __ATOMIC_RELAXED) && gm_lock_try(lock))
+			return true;
+#ifdef __x86_64__
+		__builtin_ia32_pause();
+#endif
+	}
+	return false;
+}
+
 /* Apart from the rest, and rarely called: errno stays as it was. */
 static __attribute__((noinline, cold, unused)) void gm_lock_wait(struct gm_lock *lock)
 {
+	const struct timespec sleep = {.tv_nsec = GM_LOCK_SLEEP_NS};
 	int saved = errno;
 
-	while (__atomic_exchange_n(&lock->word, 2, __ATOMIC_ACQUIRE) != 0)
-		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
+	if (gm_lock_spin(lock))
+		return;
+	__atomic_fetch_add(&lock->waiters, 1, __ATOMIC_SEQ_CST);
+	while (!gm_lock_try(lock))
+		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 1, &sleep, NULL, 0);
+	__atomic_fetch_sub(&lock->waiters, 1, __ATOMIC_RELAXED);
 	errno = saved;
 }
 
@@ -52,8 +84,15 @@ static inline void gm_lock_acquire(struct gm_lock *lock)
 
 static inline void gm_lock_release(struct gm_lock *lock)
 {
-	if (__builtin_expect(__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2, 0))
+	__atomic_store_n(&lock->word, 0, __ATOMIC_RELEASE);
+	if (__builtin_expect(__atomic_load_n(&lock->waiters, __ATOMIC_RELAXED) != 0, 0))
 		gm_lock_wake(lock);
+}
+
+/* In the child of a fork: the thread that held it is not there. */
+static inline void gm_lock_reset(struct gm_lock *lock)
+{
+	*lock = (struct gm_lock){0};
 }
 
 #endif

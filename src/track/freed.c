@@ -28,11 +28,13 @@ static inline bool is_of(const struct gm_freed *slot, unsigned space, uint64_t k
 	return slot->key == key && (slot->when >> 4 & 15) == space;
 }
 
-/* So large a piece is mapped for itself, zeroed. */
-static __attribute__((noinline, cold)) bool make_room(void)
+static __attribute__((noinline, cold)) void note_first(const struct gm_alloc_record *alloc, uint32_t stack,
+						       unsigned cause)
 {
+	/* so large a piece is mapped for itself, zeroed */
 	freed = gm_arena_alloc(&gm_track.arena, (size_t)SETS * WAYS * sizeof(*freed));
-	return freed != NULL;
+	if (freed)
+		gm_freed_note(alloc, stack, cause);
 }
 
 GM_HOT_CODE void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t stack, unsigned cause)
@@ -41,8 +43,10 @@ GM_HOT_CODE void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t sta
 	unsigned space = alloc->space, i;
 	struct gm_freed *set, *slot;
 
-	if (!freed && !make_room())
+	if (__builtin_expect(!freed, 0)) {
+		note_first(alloc, stack, cause);
 		return;
+	}
 	set = slot = set_of(space, key);
 	for (i = 0; i < WAYS; i++) {
 		if (is_of(&set[i], space, key)) {

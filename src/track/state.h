@@ -26,16 +26,18 @@ struct gm_track {
 	/* what every event needs, in one cache line */
 	struct gm_lock lock;
 	uint8_t window[4];	/* the open one and how it came about, as a site has it from window_current on */
+	uint32_t calls_ready;	/* bit i: ready[i] of calls.c says how things are */
 	uint64_t now_ns;	/* time of the event in hand */
 	uint64_t window_end_ns; /* when the next window is due, UINT64_MAX: at a mark */
-	uint64_t blocks_ready;	/* bit i: ready[] of slot i says how things are (blocks.c) */
-	uint32_t calls_ready;	/* the same of its ready[i] (calls.c) */
+	uint64_t blocks_ready;	/* the same of slot i, of blocks.c */
 	struct gm_clock clock;
 
 	struct gm_level_record *levels[GM_SLOTS][GM_LEVELS];
 	struct gm_usage_record *usage[GM_SLOTS][GM_KINDS];
 	struct gm_arena arena;	/* uthash's memory, the live table's index and the history of frees */
 } __attribute__((aligned(64)));
+
+_Static_assert(offsetof(struct gm_track, levels) == 64, "what every event needs is one cache line");
 
 extern struct gm_track gm_track __attribute__((visibility("hidden")));
 

@@ -93,7 +93,7 @@ void gm_track_start(bool history)
 	gm_arena_reset(&gm_track.arena);
 	memset(&gm_track, 0, sizeof(gm_track));
 	memset(gm_function_numbers, 0, sizeof(gm_function_numbers));
-	functions_lock.word = 0;
+	gm_lock_reset(&functions_lock);
 	gm_live_reset();
 	gm_sites_reset();
 	gm_freed_reset();
