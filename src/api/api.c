@@ -6,8 +6,13 @@
 #define ALL_MAJORS 7
 
 #define PER_THREAD(fn) (__builtin_memcmp(&#fn[sizeof(#fn) - 6], "_ptsz", 5) == 0)
+#define SPACE(kind)                                                                               \
+	((kind) == GM_KIND_ARRAY	? GM_SPACE_ARRAY :                                        \
+	 (kind) == GM_KIND_REGISTERED	? GM_SPACE_REGISTERED :                                   \
+					  GM_SPACE_POINTER)
 #define ROW(fn, layer, role, kind, majors)                                                        \
-	{#fn, GM_LAYER_##layer, GM_ROLE_##role, GM_KIND_##kind, sizeof(#fn) - 1, majors, PER_THREAD(fn)}
+	{#fn, GM_LAYER_##layer, GM_ROLE_##role, GM_KIND_##kind, sizeof(#fn) - 1, majors,          \
+	 SPACE(GM_KIND_##kind), PER_THREAD(fn)}
 
 const struct gm_row gm_rows[GM_FUNCTIONS] = {
 #define GM_RUNTIME(fn, params, role, kind, ...) [GM_FN_##fn] = ROW(fn, RUNTIME, role, kind, ALL_MAJORS),

@@ -1,7 +1,7 @@
 /*
  * What the table of CUDA functions (cuda_api.def) is made of: rows, roles, and struct gm_call, one
  * call's arguments in the table's terms. Shared by interpose/ and cupti/, which fill it, and by
- * interpose/roles.c, which turns it into events.
+ * interpose/role*.c, which turn it into events.
  */
 #ifndef GM_API_API_H
 #define GM_API_API_H
@@ -12,7 +12,7 @@
 #include "store/layout.h"
 #include "track/event.h"
 
-/* What a function does to memory; one handler each in interpose/roles.c. */
+/* What a function does to memory; handlers in interpose/roles.c's table. */
 enum gm_role {
 	GM_ROLE_NOTHING,	/* forwarded and counted, moves no memory */
 	GM_ROLE_ALLOC,
@@ -78,6 +78,7 @@ struct gm_row {
 	uint8_t kind;		/* enum gm_kind: of what is allocated, or the family that a free belongs to */
 	uint8_t name_bytes;
 	uint8_t majors;		/* bit 0: libcudart 11, bit 1: 12, bit 2: 13 (runtime rows) */
+	uint8_t space;		/* enum gm_space: of what is allocated or freed, if the call does not say */
 	uint8_t per_thread;	/* its stream 0 is the calling thread's own: "_ptsz" */
 };
 
@@ -109,36 +110,34 @@ struct gm_call {
 		};
 		const CUipcMemHandle *ipc_out; /* EXPORT: where an IPC handle is written */
 		const void *node;	       /* GRAPH_NODE: graph node parameters */
+		/* the tracker's own, from gm_call_begin to gm_call_end */
+		struct gm_ticket ticket; /* of a free */
+		struct {
+			uint64_t free_before; /* bytes: free, or used where there is no context yet */
+			uint64_t own_before; /* this process's, by NVML; what a pool that is trimmed held */
+		};
 	};
 	union {
 		uint64_t graph, exec, address;
-		const void *list;	/* CUarrayMapInfo[count] */
+		const void *list;	  /* CUarrayMapInfo[count] */
+		int64_t explained_before; /* what the books explained then: the tracker's own */
 	};
 	uint64_t flags;		/* of an array, of a graph's instantiation */
 	union {
 		uint32_t count, limit;
 		uint32_t ipc;	/* gm_ipc_number of the handle that is opened */
 	};
-	uint8_t space;		/* enum gm_space */
+	uint8_t space;		/* enum gm_space; 0: the row's */
 	uint8_t narrow;		/* the out-parameters are 32 bits wide (first driver API) */
 	uint8_t view;		/* a view of imported memory: no bytes of its own */
-	uint8_t unused;
-	/* the tracker's own, from gm_call_begin to gm_call_end */
+	uint8_t captured;	/* a free on a capturing stream: makes a node, frees nothing */
+	/* the tracker's own, as above */
 	union {
 		uint64_t marks; /* all of them */
 		struct {
 			uint8_t outermost, recorded, injected;
-			uint8_t straight; /* of the outermost calls' short way (call.c) */
-			uint8_t captured; /* a free on a capturing stream: makes a node, frees nothing */
-		};
-	};
-	union {
-		struct gm_ticket ticket; /* of a free */
-		struct {
-			uint64_t free_before; /* bytes: free, or used where there is no context yet */
-			uint64_t own_before; /* this process's, by NVML; what a pool that is trimmed held */
-			int64_t explained_before; /* what the books explained then */
-			uint64_t contexts; /* that came or went until then */
+			uint8_t straight;  /* of the outermost calls' short way (call.c) */
+			uint32_t contexts; /* that came or went until then */
 		};
 	};
 };
@@ -151,9 +150,8 @@ struct gm_call {
 	{                                                                                          \
 		.function = (fn), .device = -1, .caller = entry, .out = NULL, .bytes = 0, .key = 0, \
 		.stream = 0, .pool = 0, .location = NULL, .pitch = NULL, .rows = 0, .graph = 0,    \
-		.flags = 0, .count = 0, .space = GM_SPACE_POINTER, .narrow = 0, .view = 0,         \
-		.unused = 0, .marks = 0, .free_before = 0, .own_before = 0, .explained_before = 0, \
-		.contexts = 0, ##__VA_ARGS__                                                       \
+		.flags = 0, .count = 0, .space = 0, .narrow = 0, .view = 0,         \
+		.captured = 0, .marks = 0, ##__VA_ARGS__                                           \
 	}
 
 /*

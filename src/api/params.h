@@ -39,6 +39,31 @@
 #define GM_NAME_10(t, n, ...) n, GM_NAME_9(__VA_ARGS__)
 #define GM_NAME_11(t, n, ...) n, GM_NAME_10(__VA_ARGS__)
 
+/* After another parameter: each with a comma before it. A function without parameters has none. */
+#define GM_MORE_1(t, ...)    __VA_OPT__(, t __VA_ARGS__)
+#define GM_MORE_2(t, n, ...) , t n GM_MORE_1(__VA_ARGS__)
+#define GM_MORE_3(t, n, ...) , t n GM_MORE_2(__VA_ARGS__)
+#define GM_MORE_4(t, n, ...) , t n GM_MORE_3(__VA_ARGS__)
+#define GM_MORE_5(t, n, ...) , t n GM_MORE_4(__VA_ARGS__)
+#define GM_MORE_6(t, n, ...) , t n GM_MORE_5(__VA_ARGS__)
+#define GM_MORE_7(t, n, ...) , t n GM_MORE_6(__VA_ARGS__)
+#define GM_MORE_8(t, n, ...) , t n GM_MORE_7(__VA_ARGS__)
+#define GM_MORE_9(t, n, ...) , t n GM_MORE_8(__VA_ARGS__)
+#define GM_MORE_10(t, n, ...) , t n GM_MORE_9(__VA_ARGS__)
+#define GM_MORE_11(t, n, ...) , t n GM_MORE_10(__VA_ARGS__)
+
+#define GM_MORE_NAME_1(t, ...)	  __VA_OPT__(, __VA_ARGS__)
+#define GM_MORE_NAME_2(t, n, ...) , n GM_MORE_NAME_1(__VA_ARGS__)
+#define GM_MORE_NAME_3(t, n, ...) , n GM_MORE_NAME_2(__VA_ARGS__)
+#define GM_MORE_NAME_4(t, n, ...) , n GM_MORE_NAME_3(__VA_ARGS__)
+#define GM_MORE_NAME_5(t, n, ...) , n GM_MORE_NAME_4(__VA_ARGS__)
+#define GM_MORE_NAME_6(t, n, ...) , n GM_MORE_NAME_5(__VA_ARGS__)
+#define GM_MORE_NAME_7(t, n, ...) , n GM_MORE_NAME_6(__VA_ARGS__)
+#define GM_MORE_NAME_8(t, n, ...) , n GM_MORE_NAME_7(__VA_ARGS__)
+#define GM_MORE_NAME_9(t, n, ...) , n GM_MORE_NAME_8(__VA_ARGS__)
+#define GM_MORE_NAME_10(t, n, ...) , n GM_MORE_NAME_9(__VA_ARGS__)
+#define GM_MORE_NAME_11(t, n, ...) , n GM_MORE_NAME_10(__VA_ARGS__)
+
 /* A function without parameters has no field and no variable. */
 #define GM_FIELD_1(t, ...)    __VA_OPT__(t __VA_ARGS__;)
 #define GM_FIELD_2(t, n, ...) t n; GM_FIELD_1(__VA_ARGS__)
@@ -69,6 +94,10 @@
 #define GM_PARAMS_(...) GM_CAT(GM_PARAM_, GM_PAIRS(__VA_ARGS__))(__VA_ARGS__)
 #define GM_NAMES(list)	GM_NAMES_ list
 #define GM_NAMES_(...)	GM_CAT(GM_NAME_, GM_PAIRS(__VA_ARGS__))(__VA_ARGS__)
+#define GM_MORE_PARAMS(list) GM_MORE_PARAMS_ list
+#define GM_MORE_PARAMS_(...) GM_CAT(GM_MORE_, GM_PAIRS(__VA_ARGS__))(__VA_ARGS__)
+#define GM_MORE_NAMES(list)  GM_MORE_NAMES_ list
+#define GM_MORE_NAMES_(...)  GM_CAT(GM_MORE_NAME_, GM_PAIRS(__VA_ARGS__))(__VA_ARGS__)
 #define GM_FIELDS(list) GM_FIELDS_ list
 #define GM_FIELDS_(...) GM_CAT(GM_FIELD_, GM_PAIRS(__VA_ARGS__))(__VA_ARGS__)
 #define GM_LOCALS(list) GM_LOCALS_ list

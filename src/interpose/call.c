@@ -5,6 +5,7 @@
 #include "interpose/preload.h"
 #include "cupti/backend.h"
 #include "interpose/captures.h"
+#include "interpose/changes.h"
 #include "interpose/pass.h"
 #include "interpose/refuse.h"
 #include "interpose/role_steps.h"
@@ -18,11 +19,6 @@
 #include <errno.h>
 
 __thread struct gm_thread gm_thread __attribute__((tls_model("initial-exec")));
-
-/* Calls of all threads that may change what the device holds: begun, and over and in the books. */
-static struct {
-	uint64_t begun, ended;
-} changes;
 
 GM_SELDOM void gm_time_begin(void)
 {
@@ -58,37 +54,6 @@ static inline bool changes_memory(unsigned role)
 	default:
 		return true;
 	}
-}
-
-static void begin_change(void)
-{
-	if (gm_thread.changing)
-		return; /* left by a jump that jumps.c could not tell */
-	gm_thread.changing = 1;
-	__atomic_fetch_add(&changes.begun, 1, __ATOMIC_SEQ_CST);
-}
-
-static void end_change(void)
-{
-	if (!gm_thread.changing)
-		return;
-	gm_thread.changing = 0;
-	__atomic_fetch_add(&changes.ended, 1, __ATOMIC_SEQ_CST);
-}
-
-bool gm_calls_quiet(uint64_t *begun)
-{
-	/* In this order: a call that begins in between makes them differ. */
-	uint64_t ended = __atomic_load_n(&changes.ended, __ATOMIC_SEQ_CST);
-
-	*begun = __atomic_load_n(&changes.begun, __ATOMIC_SEQ_CST);
-	return *begun == ended + gm_thread.changing;
-}
-
-void gm_calls_forget(void)
-{
-	changes.begun = gm_thread.changing;
-	changes.ended = 0;
 }
 
 const struct gm_call *gm_call_outermost(const struct gm_call *call)
@@ -157,7 +122,7 @@ void gm_call_enter(struct gm_call *call)
 	if (row->role == GM_ROLE_NOTHING)
 		return;
 	if (call->outermost && changes_memory(row->role))
-		begin_change();
+		gm_change_begins();
 	if (row->role == GM_ROLE_ALLOC && gm_owns_file() && !gm_settings.refuses)
 		call->recorded = 1; /* nothing is to be known before it */
 	else
@@ -166,23 +131,22 @@ void gm_call_enter(struct gm_call *call)
 
 /*
  * The short way of the calls that come most: an allocation or a free that the program makes, in a process
- * that is recording (own_page.h). All that is asked of others is known of them. False, with nothing done,
- * for any other call.
+ * that is recording (own_page.h). All that is asked of others is known of them.
  */
-static inline bool begin_straight(struct gm_call *call, const struct gm_row *row)
+static inline bool is_straight(const struct gm_row *row)
 {
-	if (!gm_goes_straight() || gm_thread.busy ||
-	    gm_thread.outermost || (row->role != GM_ROLE_ALLOC && row->role != GM_ROLE_FREE))
-		return false;
+	return gm_goes_straight() && !gm_thread.busy && !gm_thread.outermost &&
+	       (row->role == GM_ROLE_ALLOC || row->role == GM_ROLE_FREE);
+}
+
+static inline void begin_straight(struct gm_call *call, const struct gm_row *row)
+{
 	call->outermost = call->recorded = call->straight = 1;
 	gm_thread.outermost = (uintptr_t)call;
-	begin_change();
-	if (row->role == GM_ROLE_FREE) {
-		gm_begin_work();
-		gm_begin_free(call, row);
-		gm_leave_tracker();
-	}
-	return true;
+	if (row->role == GM_ROLE_FREE)
+		gm_begin_straight_free(call, row);
+	else
+		gm_change_begins();
 }
 
 static __attribute__((noinline)) void begin_any(struct gm_call *call, const struct gm_row *row)
@@ -200,7 +164,9 @@ GM_HOT_CODE void gm_call_begin(struct gm_call *call)
 {
 	const struct gm_row *row = &gm_rows[call->function];
 
-	if (!__builtin_expect(begin_straight(call, row), 1))
+	if (__builtin_expect(is_straight(row), 1))
+		begin_straight(call, row);
+	else
 		begin_any(call, row);
 }
 
@@ -223,7 +189,7 @@ static inline void record(struct gm_call *call, const struct gm_row *row, int re
 static inline void leave(void)
 {
 	gm_thread.outermost = 0;
-	end_change();
+	gm_change_ends();
 }
 
 static inline void serve_signals(void)
@@ -248,7 +214,6 @@ static __attribute__((noinline)) void end_any(struct gm_call *call, int result)
 static inline void end_straight(struct gm_call *call, int result)
 {
 	const struct gm_row *row = &gm_rows[call->function];
-	int *error = &errno, saved = *error;
 
 	gm_begin_work();
 	if (row->role == GM_ROLE_FREE)
@@ -256,7 +221,6 @@ static inline void end_straight(struct gm_call *call, int result)
 	else
 		gm_end_alloc(call, row, result);
 	gm_leave_tracker();
-	*error = saved;
 	leave();
 	serve_signals();
 }

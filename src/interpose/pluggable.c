@@ -8,6 +8,7 @@
 #include "interpose/pluggable.h"
 #include "interpose/resolve.h"
 #include "stack/elf_symbols.h"
+#include "store/hot.h"
 
 #include <string.h>
 
@@ -20,8 +21,9 @@ struct range {
 
 static struct {
 	struct range malloc, c10;
-	uint32_t generation; /* + 1 of the look-up; 0: not found */
 } known;
+
+GM_HOT uint32_t gm_pluggable_known;
 
 /* What stacks' flags are: stack + 1 << 32 | unloads + 1, 16 bits of it | flags (atomic). */
 static uint64_t flags_of[STACKS];
@@ -61,7 +63,7 @@ void gm_pluggable_look(void)
 	uint32_t now = gm_unloads() + 1;
 	struct range ranges[2] = {{0, 0}, {0, 0}};
 
-	if (__atomic_load_n(&known.generation, __ATOMIC_ACQUIRE) == now)
+	if (__atomic_load_n(&gm_pluggable_known, __ATOMIC_ACQUIRE) == now)
 		return;
 	gm_objects_each(find_libraries, ranges);
 	if (!ranges[0].end)
@@ -71,7 +73,7 @@ void gm_pluggable_look(void)
 	__atomic_store_n(&known.malloc.end, ranges[0].end, __ATOMIC_RELAXED);
 	__atomic_store_n(&known.c10.start, ranges[1].start, __ATOMIC_RELAXED);
 	__atomic_store_n(&known.c10.end, ranges[1].end, __ATOMIC_RELAXED);
-	__atomic_store_n(&known.generation, now, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_pluggable_known, now, __ATOMIC_RELEASE);
 }
 
 /* Return addresses: one past the last call of a function belongs to it. */
@@ -110,9 +112,9 @@ static uint16_t look_at_frames(uint32_t stack, uintptr_t caller, uint32_t genera
 	return (uint16_t)word;
 }
 
-uint16_t gm_pluggable_flags(uint32_t stack, uintptr_t caller)
+uint16_t gm_pluggable_flags_now(uint32_t stack, uintptr_t caller)
 {
-	uint32_t generation = __atomic_load_n(&known.generation, __ATOMIC_ACQUIRE);
+	uint32_t generation = __atomic_load_n(&gm_pluggable_known, __ATOMIC_ACQUIRE);
 
 	return generation == gm_unloads() + 1 ? look_at_frames(stack, caller, generation) : 0;
 }

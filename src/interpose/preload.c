@@ -4,6 +4,7 @@
 #include "interpose/preload.h"
 #include "cupti/backend.h"
 #include "interpose/ask.h"
+#include "interpose/changes.h"
 #include "interpose/launcher.h"
 #include "interpose/libraries.h"
 #include "interpose/nvtx.h"
@@ -213,7 +214,7 @@ static bool start_locked(struct gm_own_page *page)
 		gm_stack_reset();
 		gm_pluggable_forget();
 		gm_nvml_forget();
-		gm_calls_forget();
+		gm_changes_forget();
 	}
 	self.started = true;
 	open = open_file();
@@ -387,6 +388,7 @@ static void __attribute__((constructor)) load(void)
 	gm_jumps_init();
 	gm_resolve_init();
 	gm_own_page_init();
+	gm_changes_init();
 	if (!self.disabled) {
 		__cxa_atexit(at_exit, NULL, NULL);
 		gm_cupti_prepare();

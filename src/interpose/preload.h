@@ -11,6 +11,7 @@
 #include "store/layout.h"
 #include <stdbool.h>
 
+struct gm_changes;
 struct gm_object;
 
 enum gm_readiness {
@@ -53,9 +54,11 @@ struct gm_thread {
 	uint64_t works;	     /* stretches of work in the tracker so far */
 	uint64_t started_ns; /* of the one under way, if it is timed; else 0 */
 	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
+	struct gm_changes *changes; /* its own counts (changes.h), NULL: it shares them or has yet to ask */
 	uint8_t refusing;    /* the call under way is to be refused by the driver's wrapper (refuse.c) */
 	uint8_t busy;	     /* in the tracker: a signal handler's calls are let through unrecorded */
-	uint8_t changing;    /* the outermost call may change what the device holds (call.c) */
+	uint8_t shares;	     /* it did ask */
+	uint8_t changing;    /* if so: the outermost call may change what the device holds */
 };
 extern __thread struct gm_thread gm_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -136,15 +139,6 @@ void gm_call_end(struct gm_call *call, int result);
 
 /* The calling thread's outermost call was left otherwise than by its end. Async-signal-safe. */
 void gm_call_abandoned(void);
-
-/*
- * True when no other thread is in a call that may change what a device holds; `begun`: how many such
- * calls there were so far. Two looks that are true and give the same count: none came between. No lock.
- */
-bool gm_calls_quiet(uint64_t *begun);
-
-/* In the child of a fork: the other threads' calls are not going to end here. */
-void gm_calls_forget(void);
 
 /*
  * In a wrapper, first thing: an exception or a cancelled thread that unwinds through it takes the mark

@@ -9,22 +9,24 @@
 
 #include <string.h>
 
-#define SITE_SLOTS 2048
+#define SITE_BITS  11
+#define SITE_SLOTS (1u << SITE_BITS)
 
 /* What a call site reaches. `sequence` is odd while it changes; readers hold no lock. */
 struct call_site {
 	uint32_t sequence;
-	uint32_t function, generation;
-	uintptr_t caller;
+	uint32_t generation;
+	uint64_t key; /* the function and who calls it; 0: none yet */
 	void *real;
-};
+} __attribute__((aligned(32)));
 
 /* Changed under gm_lock_resolve(); read without it. */
 static struct {
 	uintptr_t instances[GM_INSTANCES]; /* base of the cudart that each instance stands for */
 	void *real[GM_INSTANCES][GM_FUNCTIONS];
-	struct call_site sites[SITE_SLOTS];
 } runtime;
+
+static struct call_site sites[SITE_SLOTS]; /* the same */
 
 unsigned gm_cudart_major(const struct gm_object *cudart)
 {
@@ -139,73 +141,74 @@ static void *search_runtime(enum gm_function function, unsigned major, uintptr_t
 	return search.found;
 }
 
-/* What the call site is known to reach, NULL if nothing or something else is kept in its slot. */
-static inline void *read_site(const struct call_site *site, uintptr_t caller, uint32_t function,
-			      uint32_t now)
+/* Addresses have 48 bits. */
+static inline uint64_t key_of(enum gm_function function, uintptr_t caller)
 {
-	uint32_t sequence = __atomic_load_n(&site->sequence, __ATOMIC_ACQUIRE);
-	bool same = __atomic_load_n(&site->caller, __ATOMIC_RELAXED) == caller &&
-		    __atomic_load_n(&site->function, __ATOMIC_RELAXED) == function &&
-		    __atomic_load_n(&site->generation, __ATOMIC_RELAXED) == now;
-	void *real = __atomic_load_n(&site->real, __ATOMIC_RELAXED);
-
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (!same || (sequence & 1) ||
-	    sequence != __atomic_load_n(&site->sequence, __ATOMIC_RELAXED))
-		return NULL;
-	return real;
+	return caller ^ (uint64_t)(function + 1) << 48;
 }
 
-static void write_site(struct call_site *site, uintptr_t caller, uint32_t function, uint32_t now,
-		       void *real)
+/* True with what the call site is known to reach; false if something else or nothing is kept there. */
+static inline bool read_site(const struct call_site *site, uint64_t key, uint32_t now, void **real)
+{
+	uint32_t sequence = __atomic_load_n(&site->sequence, __ATOMIC_ACQUIRE);
+
+	if (__atomic_load_n(&site->key, __ATOMIC_RELAXED) != key ||
+	    __atomic_load_n(&site->generation, __ATOMIC_RELAXED) != now)
+		return false;
+	*real = __atomic_load_n(&site->real, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	/* an odd one is never the same */
+	return (sequence & ~1u) == __atomic_load_n(&site->sequence, __ATOMIC_RELAXED);
+}
+
+static void write_site(struct call_site *site, uint64_t key, uint32_t now, void *real)
 {
 	if (!gm_lock_resolve())
 		return;
 	/* odd already: a fork came between, and the thread that wrote is not here */
 	__atomic_store_n(&site->sequence, site->sequence | 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	__atomic_store_n(&site->caller, caller, __ATOMIC_RELAXED);
-	__atomic_store_n(&site->function, function, __ATOMIC_RELAXED);
+	__atomic_store_n(&site->key, key, __ATOMIC_RELAXED);
 	__atomic_store_n(&site->generation, now, __ATOMIC_RELAXED);
 	__atomic_store_n(&site->real, real, __ATOMIC_RELAXED);
 	__atomic_store_n(&site->sequence, site->sequence + 1, __ATOMIC_RELEASE);
 	gm_unlock_resolve();
 }
 
-/* The two places where a call site may be kept: two sites of one slot do not drive each other out.
- */
-static inline struct call_site *place_of(enum gm_function function, uintptr_t caller,
-					 unsigned which)
+/* The two places where a call site may be kept: two sites of one slot do not drive each other out. */
+static inline struct call_site *place_of(uint64_t key, unsigned which)
 {
-	uint64_t hash = (caller ^ ((uint64_t)function << 48)) * 0x9e3779b97f4a7c15ull;
+	uint64_t hash = key * 0x9e3779b97f4a7c15ull;
 
-	return &runtime.sites[(hash >> (which ? 20 : 40)) % SITE_SLOTS];
+	return &sites[(which ? hash >> 20 : hash >> (64 - SITE_BITS)) % SITE_SLOTS];
 }
 
-static __attribute__((noinline)) void *find_slowly(enum gm_function function, unsigned major,
-						   uintptr_t caller)
+static GM_SELDOM void *find_slowly(enum gm_function function, unsigned major, uintptr_t caller)
 {
-	struct call_site *site = place_of(function, caller, 0),
-			 *other = place_of(function, caller, 1);
+	uint64_t key = key_of(function, caller);
+	struct call_site *site = place_of(key, 0), *other = place_of(key, 1);
 	uint32_t now = gm_unloads();
-	void *real = read_site(other, caller, function, now);
+	void *real;
 
-	if (real)
+	if (read_site(other, key, now, &real))
 		return real;
 	real = search_runtime(function, major, caller);
 	if (!real)
 		return NULL;
 	if (site->real && site->generation == now && !(other->real && other->generation == now))
 		site = other;
-	write_site(site, caller, function, now, real);
+	write_site(site, key, now, real);
 	return real;
 }
 
-void *gm_runtime_find(enum gm_function function, unsigned major, uintptr_t caller)
+GM_HOT_CODE void *gm_runtime_find(enum gm_function function, unsigned major, uintptr_t caller)
 {
-	void *real = read_site(place_of(function, caller, 0), caller, function, gm_unloads());
+	uint64_t key = key_of(function, caller);
+	void *real;
 
-	return __builtin_expect(real != NULL, 1) ? real : find_slowly(function, major, caller);
+	if (__builtin_expect(read_site(place_of(key, 0), key, gm_unloads(), &real), 1))
+		return real;
+	return find_slowly(function, major, caller);
 }
 
 void *gm_runtime_instance_real(unsigned instance, enum gm_function function)

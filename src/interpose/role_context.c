@@ -4,11 +4,7 @@
 #include "interpose/ask.h"
 #include "interpose/role_steps.h"
 
-/* The context that the thread used last and its number, good until a context comes or goes. */
-static __thread struct {
-	uint64_t handle;
-	uint32_t changes, number;
-} last __attribute__((tls_model("initial-exec")));
+__thread struct gm_last_context gm_last_context __attribute__((tls_model("initial-exec")));
 
 /* A context that no call told of: cudart's own way to it, or older than the tracker. */
 static uint32_t discover(const struct gm_call *call, uint64_t handle)
@@ -20,21 +16,18 @@ static uint32_t discover(const struct gm_call *call, uint64_t handle)
 				     gm_take_outer_stack(call, NULL));
 }
 
-uint32_t gm_current_context(const struct gm_call *call)
+uint32_t gm_find_context(const struct gm_call *call, uint64_t handle)
 {
-	uint64_t handle = gm_ask_current_context();
-	uint32_t changes = gm_track_context_changes();
+	struct gm_last_context *last = &gm_last_context;
 
 	if (!handle)
 		return 0;
-	if (last.handle != handle || last.changes != changes) {
-		last.number = gm_track_context(handle);
-		if (last.number == GM_NONE)
-			last.number = discover(call, handle);
-		last.handle = handle;
-		last.changes = gm_track_context_changes();
-	}
-	return last.number + 1;
+	last->number = gm_track_context(handle);
+	if (last->number == GM_NONE)
+		last->number = discover(call, handle);
+	last->handle = handle;
+	last->changes = gm_track_context_changes();
+	return last->number + 1;
 }
 
 /* The driver cannot be asked for free bytes without a context; NVML can. */

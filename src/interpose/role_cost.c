@@ -7,6 +7,7 @@
  * unexplained part.
  */
 #include "interpose/ask.h"
+#include "interpose/changes.h"
 #include "interpose/pass.h"
 #include "interpose/role_steps.h"
 #include "store/writer.h"

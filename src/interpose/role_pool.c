@@ -19,23 +19,33 @@ static void forget_current(void)
 		__atomic_store_n(&current[i], 0, __ATOMIC_RELAXED);
 }
 
-static uint64_t current_pool(int device)
+static GM_SELDOM uint64_t ask_current_pool(int device)
 {
-	uint64_t pool;
+	uint64_t pool = gm_ask_current_pool(device);
 
-	if (device < 0 || device >= DEVICES)
-		return gm_ask_current_pool(device);
-	pool = __atomic_load_n(&current[device], __ATOMIC_RELAXED);
-	if (!pool) {
-		pool = gm_ask_current_pool(device);
+	if (device >= 0 && device < DEVICES)
 		__atomic_store_n(&current[device], pool, __ATOMIC_RELAXED);
-	}
 	return pool;
 }
 
-uint32_t gm_pool_of(uint64_t handle, int *device)
+static inline uint64_t current_pool(int device)
 {
-	unsigned type;
+	uint64_t pool = 0;
+
+	if (device >= 0 && device < DEVICES)
+		pool = __atomic_load_n(&current[device], __ATOMIC_RELAXED);
+	return __builtin_expect(pool != 0, 1) ? pool : ask_current_pool(device);
+}
+
+static GM_SELDOM uint32_t enter_pool(uint64_t handle, int device)
+{
+	unsigned type = handle == gm_ask_default_pool(device) ? GM_POOL_DEFAULT : GM_POOL_EXPLICIT;
+
+	return gm_track_pool(handle, device, type, GM_NONE);
+}
+
+GM_HOT_CODE uint32_t gm_pool_of(uint64_t handle, int *device)
+{
 	uint32_t pool;
 
 	if (!handle)
@@ -43,10 +53,7 @@ uint32_t gm_pool_of(uint64_t handle, int *device)
 	if (!handle)
 		return GM_NONE;
 	pool = gm_track_pool_known(handle, device);
-	if (pool != GM_NONE)
-		return pool;
-	type = handle == gm_ask_default_pool(*device) ? GM_POOL_DEFAULT : GM_POOL_EXPLICIT;
-	return gm_track_pool(handle, *device, type, GM_NONE);
+	return __builtin_expect(pool != GM_NONE, 1) ? pool : enter_pool(handle, *device);
 }
 
 uint32_t gm_graph_pool_of(int device)

@@ -24,7 +24,6 @@
 
 #define EXPORT		 __attribute__((visibility("default")))
 #define DEVICE_TYPE_CUDA 1 /* c10::DeviceType */
-#define CALLERS		 64
 
 /* c10::Device, passed by value in one register. */
 struct device {
@@ -219,8 +218,7 @@ OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE)
 
 /* ---- calls of PyTorch's allocator ---- */
 
-/* A word for each call site: pc << 16 | unloads, 15 bits | by PyTorch. */
-static uint64_t callers[CALLERS];
+uint64_t gm_torch_callers[GM_TORCH_CALLERS];
 
 static bool in_libc10_cuda(uintptr_t pc)
 {
@@ -246,22 +244,18 @@ static void read_settings(void)
 					 << 20);
 }
 
-bool gm_torch_call(const struct gm_call *call)
+bool gm_torch_look(uintptr_t pc)
 {
-	uint64_t *slot = &callers[(call->caller.pc >> 4) % CALLERS], known;
-	uint64_t word = (uint64_t)call->caller.pc << 16 | (gm_unloads() & 0x7fff) << 1;
+	uint64_t word = gm_torch_word(pc);
 
-	if (!gm_settings.torch)
-		return false;
-	known = __atomic_load_n(slot, __ATOMIC_RELAXED);
-	if ((known & ~1ull) == word)
-		return known & 1;
-	gm_pluggable_look();
-	/* Without its cache every tensor is an allocation of its own, and none is divided. */
-	if (in_libc10_cuda(call->caller.pc) && !getenv("PYTORCH_NO_CUDA_MEMORY_CACHING")) {
-		word |= 1;
-		read_settings();
+	if (gm_settings.torch) {
+		gm_pluggable_look();
+		/* Without its cache every tensor is an allocation of its own, and none is divided. */
+		if (in_libc10_cuda(pc) && !getenv("PYTORCH_NO_CUDA_MEMORY_CACHING")) {
+			word |= 1;
+			read_settings();
+		}
 	}
-	__atomic_store_n(slot, word, __ATOMIC_RELAXED);
+	__atomic_store_n(gm_torch_place(pc), word, __ATOMIC_RELAXED);
 	return word & 1;
 }
