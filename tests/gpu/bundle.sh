@@ -19,6 +19,7 @@ if command -v nvcc > /dev/null; then
 	nvcc -O2 -g -arch=sm_90 -o "$folder/steps" "$here/probes/steps.cu" \
 		-L "$(dirname "$(command -v nvcc)")/../lib64/stubs" -lcuda
 fi
+${CC:-cc} -O2 -Wall -shared -fPIC -o "$folder/switch.so" "$here/cost/switch.c" -ldl
 if [ -e /usr/local/cuda/lib64/libcudart_static.a ]; then
 	"$here/build-families.sh" "$folder"
 fi

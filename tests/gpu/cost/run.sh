@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What an allocation and its free take: cudaMalloc and cudaMallocAsync loops, plain, with the shim (full
-# stacks), with its CUPTI backend, and under compute-sanitizer's leak check, in turn; then PyTorch.
-#   run.sh BUNDLE OUT [ROUNDS [TORCH_ROUNDS]]      3 and 1; a round is about 20 s, one of PyTorch 60 s
+# stacks), with its CUPTI backend, and under compute-sanitizer's leak check, in turn; then PyTorch,
+# in processes beside each other and with the recording switched on and off within one.
+#   run.sh BUNDLE OUT [ROUNDS [TORCH_ROUNDS]]      3 and 1; a round is about 20 s, one of PyTorch 60 s and 100 s once
 # OUT gets load.jsonl and torch_cost.jsonl, a line a run; the medians are printed.
 # shellcheck source-path=SCRIPTDIR source=../lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -33,6 +34,11 @@ load() {
 	echo "{\"round\": $round, \"api\": \"$api\", \"mode\": \"$mode\", ${line#\{}" | tee -a "$out/load.jsonl"
 }
 
+switched() { # STEP
+	LD_PRELOAD="$bundle/switch.so $shim" GPUMEMTRACE_OUT="$out/switched.$1.gmt" \
+		judged switched 120 "$python" "$here/switched.py" "$bundle/switch.so" 30 "$1"
+}
+
 one_round() { # ROUND
 	local api
 	for api in async device; do
@@ -51,6 +57,8 @@ rm -f "$out/load.jsonl" "$out/torch_cost.jsonl"
 	[ "$rounds" = 0 ] || compare "$here/summary.py" "$out/load.jsonl"
 	[ "$torch_rounds" = 0 ] || "$python" "$suite/torch_cost.py" pairs "$shim" "$out" "$torch_rounds" 2>&1 ||
 		echo "FAIL torch_cost.py: ended with $?"
+	[ "$torch_rounds" = 0 ] || switched train
+	[ "$torch_rounds" = 0 ] || switched inference
 } | tee "$out/lines.txt"
 echo "cost: $(grep -c '^FAIL ' "$out/lines.txt") failed, ${SECONDS} s"
 ! grep -q '^FAIL ' "$out/lines.txt"
