@@ -29,7 +29,8 @@ void gm_load_sites(struct gm_doc *doc);
 /* Errors and out-of-memory events, which point at stacks and sites. */
 void gm_load_events(struct gm_doc *doc);
 
-/* Recomputes counters from the live records if an update was under way when the file ended. */
+/* Recomputes counters from the live records if an update was under way when the file ended; brings up to date
+ * what is left behind among PyTorch's blocks (struct gm_torch_record). */
 void gm_repair(struct gm_doc *doc);
 
 /* What the driver must hold for the live allocations of a device, pools' reserves left out. */

@@ -146,10 +146,37 @@ static void fit_totals(struct gm_doc *doc)
 	}
 }
 
-void gm_repair(struct gm_doc *doc)
+static void follow_level(struct gm_doc *doc, const struct gm_level_record *level)
 {
-	if (!(doc->header->sequence & 1) && !gm_reader_torn(doc->reader))
-		return;
+	for (unsigned i = 0; i < doc->torches_count; i++) {
+		struct gm_torch_record *torch = &doc->torches[i];
+
+		if (torch->device != level->device || torch->allocations + torch->frees >= level->allocations + level->frees)
+			continue;
+		torch->allocated_bytes = level->current_bytes + torch->beyond_bytes;
+		torch->allocations = level->allocations;
+		torch->frees = level->frees;
+		torch->allocated_total_bytes = level->allocated_bytes;
+		torch->freed_total_bytes = level->freed_bytes;
+	}
+	for (unsigned i = 0; i < doc->timeline_count; i++) {
+		struct gm_timeline_record *line = &doc->timeline[i];
+
+		if (line->device == level->device && line->series == GM_SERIES_TORCH_ALLOCATED && line->points)
+			line->last_bytes[line->points - 1] = level->current_bytes;
+	}
+}
+
+/* A process that was killed among PyTorch's blocks left their level alone up to date: see struct gm_torch_record. */
+static void follow_levels(struct gm_doc *doc)
+{
+	for (unsigned i = 0; i < doc->levels_count; i++)
+		if (doc->levels[i].level == GM_LEVEL_TORCH)
+			follow_level(doc, &doc->levels[i]);
+}
+
+static void recompute(struct gm_doc *doc)
+{
 	zero(doc);
 	for (unsigned i = 0; i < doc->blocks_count; i++)
 		add_block(doc, &doc->blocks[i].record);
@@ -158,4 +185,11 @@ void gm_repair(struct gm_doc *doc)
 			doc->levels[i].physical_bytes = gm_sum_physical(doc, doc->levels[i].device);
 	add_reserves(doc);
 	fit_totals(doc);
+}
+
+void gm_repair(struct gm_doc *doc)
+{
+	if (doc->header->sequence & 1 || gm_reader_torn(doc->reader))
+		recompute(doc);
+	follow_levels(doc);
 }

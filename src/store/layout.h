@@ -598,7 +598,11 @@ struct gm_retry_record {
 
 enum gm_torch_allocator { GM_TORCH_NATIVE, GM_TORCH_EXPANDABLE, GM_TORCH_ASYNC, GM_TORCH_PLUGGABLE };
 
-/* A block changes the first 64 bytes alone. */
+/*
+ * Of the blocks of a process that was killed the level GM_LEVEL_TORCH of the device may say more: where it
+ * counts more allocations and frees, allocated_bytes is its current_bytes and beyond_bytes, and the counts and
+ * totals are its own. The timeline's last_bytes then is its current_bytes.
+ */
 struct gm_torch_record {
 	int16_t device;
 	uint8_t allocator;	/* enum gm_torch_allocator; of a pluggable one only the reserve is known */
@@ -618,7 +622,9 @@ struct gm_torch_record {
 	uint64_t release_weight; /* bytes by which release_stack leads all others together */
 	uint32_t release_stack;	/* gave back more than half of what was, if any one did; GM_NONE */
 	uint8_t releasing;	/* 1: given back since memory was last taken */
-	uint8_t reserved1[35];
+	uint8_t reserved1[3];
+	uint64_t beyond_bytes;	/* what PyTorch once counted beyond our blocks; wraps around below 0 */
+	uint8_t reserved2[24];
 };
 _Static_assert(sizeof(struct gm_torch_record) == 192, "a record starts at a cache line");
 

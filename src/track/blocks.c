@@ -4,8 +4,10 @@
  * not freed, a retry under way, a journal) is left to torch.c, before anything was changed.
  *
  * What an event of a device needs from here and there is held ready in one line until an event of any
- * other kind comes. Functions that are seldom called are kept apart: code is missed in the caches as
- * data is.
+ * other kind comes. As long as it is, the level's totals alone are kept up to date: what PyTorch's record
+ * and the open point of the timeline say is the same and follows when something else comes, or in the
+ * report of a process that was killed before (load_tables.c). Functions that are seldom called are kept
+ * apart. All this because lines and pages, of code as of data, are missed in the caches each time.
  */
 #if defined(__GNUC__) && !defined(__clang__)
 /* Two counters in one register cost more to put together and take apart than they save; bytes between
@@ -25,47 +27,79 @@
 /* A device's books as they are while its bit in gm_track.blocks_ready is set. */
 struct ready {
 	struct gm_level_record *level;
-	struct gm_torch_record *torch;
-	uint64_t *last_bytes;	      /* of the open point of the series of what is allocated */
-	uint64_t end_ns;	      /* of that point */
-	uint64_t min_bytes, max_bytes; /* in it */
-	uint64_t in_use_bytes;	      /* gm_in_use_room */
-	uint64_t peak_serial;	      /* blocks up to this one were there at the peak */
+	uint64_t beyond_bytes, reserved_bytes; /* of PyTorch's record */
+	uint64_t end_ns;		       /* of the open point of the series of what is allocated */
+	uint64_t least_bytes, most_bytes;      /* with a total outside of them more is to be noted: beyond() */
+	uint64_t peak_serial;		       /* blocks up to this one were there at the peak */
 } __attribute__((aligned(64)));
 
-static struct ready ready[GM_SLOTS];
+#define READY_SLOTS 17u /* the blocks of devices beyond go the general way, as what is said of the host's slot */
 
-/* The host's slot and the last one, of several devices, are never ready. */
+GM_HOT_BOOKS static struct ready ready[READY_SLOTS];
+
 static inline uint64_t bit(unsigned slot)
 {
-	return 1ull << (slot & 63);
+	return 1ull << slot;
 }
 
-static void get_series(struct ready *books, const struct gm_open_series *series)
+static inline struct gm_open_series *series_of(unsigned slot)
 {
-	books->last_bytes = &series->record->last_bytes[series->point];
-	books->end_ns = series->end_ns;
-	books->min_bytes = series->min_bytes;
-	books->max_bytes = series->max_bytes;
+	return &gm_open_series[slot][GM_SERIES_TORCH_ALLOCATED];
+}
+
+/* What the level alone says while the books are ready. */
+static void follow(unsigned slot)
+{
+	const struct gm_open_series *series = series_of(slot);
+	const struct ready *books = &ready[slot];
+
+	gm_torch_follow(gm_torch_state.devices[slot], books->level);
+	series->record->last_bytes[series->point] = books->level->current_bytes;
+}
+
+SELDOM void gm_blocks_settle(void)
+{
+	for (uint64_t left = gm_track.blocks_ready; left; left &= left - 1)
+		follow((unsigned)__builtin_ctzll(left));
+	gm_track.blocks_ready = 0;
+}
+
+/* Between which totals nothing is to be noted: those of the open point so far, below any peak. */
+static void get_range(struct ready *books, int device, unsigned slot)
+{
+	uint64_t peak = gm_torch_state.devices[slot]->allocated_peak_bytes - books->beyond_bytes;
+	uint64_t room = gm_in_use_room(device), most = series_of(slot)->max_bytes;
+
+	if (room < most)
+		most = room;
+	if (peak <= most) /* a peak that is reached again is one */
+		most = peak ? peak - 1 : 0;
+	books->least_bytes = series_of(slot)->min_bytes;
+	books->most_bytes = most;
 }
 
 /* False unless all are there and nothing but books is to be kept. */
 static SELDOM bool get_ready(int device, unsigned slot)
 {
-	struct gm_open_series *series = &gm_open_series[slot][GM_SERIES_TORCH_ALLOCATED];
+	struct gm_open_series *series = series_of(slot);
+	struct gm_torch_record *torch = gm_torch_state.devices[slot];
 	struct ready *books = &ready[slot];
 
+	if (gm_track.blocks_ready & bit(slot))
+		follow(slot);
 	gm_track.blocks_ready &= ~bit(slot);
 	books->level = gm_track.levels[slot][GM_LEVEL_TORCH];
-	books->torch = gm_torch_state.devices[slot];
-	if (!slot || !books->level || !books->torch || !gm_torch_state.seen ||
-	    gm_open_chains || gm_journal_on || gm_file->event_head < GM_RING_RECORDS)
+	if (!slot || !books->level || !torch || !gm_torch_follows(torch, books->level) ||
+	    !gm_torch_state.seen || gm_open_chains || gm_journal_on || gm_file->event_head < GM_RING_RECORDS)
 		return false;
 	if (gm_track.now_ns >= series->end_ns && !gm_timeline_open(series, device, GM_SERIES_TORCH_ALLOCATED))
 		return false;
-	get_series(books, series);
-	books->in_use_bytes = gm_in_use_room(device);
+	torch->beyond_bytes = torch->allocated_bytes - books->level->current_bytes;
+	books->beyond_bytes = torch->beyond_bytes;
+	books->reserved_bytes = torch->reserved_bytes;
+	books->end_ns = series->end_ns;
 	books->peak_serial = gm_peak_of(device, GM_HOLES_TORCH)->serial;
+	get_range(books, device, slot);
 	gm_track.blocks_ready |= bit(slot);
 	return true;
 }
@@ -73,7 +107,7 @@ static SELDOM bool get_ready(int device, unsigned slot)
 /* The slot of a device that can be ready; else a slot that never is. */
 static inline unsigned slot_of(int device)
 {
-	return likely((unsigned)device < GM_DEVICES - 1) ? (unsigned)device + 1 : 0;
+	return likely((unsigned)device < READY_SLOTS - 1) ? (unsigned)device + 1 : 0;
 }
 
 static inline bool usual(const struct ready *books, int device, unsigned slot)
@@ -85,41 +119,47 @@ static inline bool usual(const struct ready *books, int device, unsigned slot)
 
 /* ---- what few events come to ---- */
 
-static SELDOM void series_value(unsigned slot, uint64_t bytes)
+/* A new high or low of the open point, of what is in use, or the peak is reached or passed. */
+static SELDOM void beyond(int device, unsigned slot)
 {
-	struct gm_open_series *series = &gm_open_series[slot][GM_SERIES_TORCH_ALLOCATED];
+	struct gm_torch_record *torch = gm_torch_state.devices[slot];
+	uint64_t bytes = ready[slot].level->current_bytes;
 
-	gm_series_value(series, bytes);
-	get_series(&ready[slot], series);
+	gm_series_value(series_of(slot), bytes);
+	if (bytes > gm_in_use_room(device))
+		gm_in_use_raise(device);
+	gm_torch_follow(torch, ready[slot].level);
+	if (torch->allocated_bytes >= torch->allocated_peak_bytes) {
+		gm_torch_raise_peaks(torch);
+		gm_torch_raise_holes(torch);
+		ready[slot].peak_serial = gm_peak_of(device, GM_HOLES_TORCH)->serial;
+	}
+	get_range(&ready[slot], device, slot);
 }
 
-static SELDOM void in_use_value(int device, unsigned slot, uint64_t bytes)
+/* PyTorch counts otherwise than we do. */
+static SELDOM struct gm_torch_record *compare(int device, unsigned slot, struct gm_torch_totals totals)
+{
+	gm_blocks_settle();
+	gm_timeline(device, GM_SERIES_TORCH_ALLOCATED, ready[slot].level->current_bytes);
+	gm_torch_compare(gm_torch_state.devices[slot], &totals);
+	return gm_torch_state.devices[slot];
+}
+
+static SELDOM void compare_more(int device, unsigned slot, struct gm_torch_totals totals)
 {
 	gm_in_use_raise(device);
-	ready[slot].in_use_bytes = bytes;
-}
-
-static SELDOM void compare(struct gm_torch_record *torch, struct gm_torch_totals totals)
-{
-	gm_torch_compare(torch, &totals);
-	gm_track.blocks_ready = 0;
-}
-
-/* The peak is reached or passed. */
-static SELDOM void reach_peak(struct gm_torch_record *torch, unsigned slot)
-{
-	gm_torch_raise_peaks(torch);
-	gm_torch_raise_holes(torch);
-	ready[slot].peak_serial = gm_peak_of(torch->device, GM_HOLES_TORCH)->serial;
+	gm_torch_raise_holes(compare(device, slot, totals));
 }
 
 /* ---- the steps of both ---- */
 
-static inline void note_series(struct ready *books, unsigned slot, uint64_t bytes)
+/* Ours and PyTorch's own. */
+static inline bool differ(const struct ready *books, const struct gm_level_record *level,
+			  struct gm_torch_totals totals)
 {
-	*books->last_bytes = bytes;
-	if (unlikely(bytes < books->min_bytes || bytes > books->max_bytes))
-		series_value(slot, bytes);
+	return level->current_bytes + books->beyond_bytes != totals.allocated_bytes ||
+	       books->reserved_bytes != totals.reserved_bytes;
 }
 
 static inline void tell(enum gm_event_op op, struct gm_where where, uint64_t block, uint64_t bytes,
@@ -157,8 +197,6 @@ static inline void prefetch(uint64_t block, const struct ready *books)
 	fetch(&gm_file->last_event_ns);
 	fetch(__atomic_load_n(&gm_ring.next, __ATOMIC_RELAXED));
 	fetch(__atomic_load_n(&books->level, __ATOMIC_RELAXED));
-	fetch(__atomic_load_n(&books->torch, __ATOMIC_RELAXED));
-	fetch(__atomic_load_n(&books->last_bytes, __ATOMIC_RELAXED));
 }
 
 /* Its open window, mostly, lies apart from the rest of a site. Under the lock. */
@@ -211,7 +249,7 @@ static SELDOM void add_unusual(uint64_t block, uint64_t bytes, int device, struc
 				       .caller_module = origin.module};
 	int saved = errno;
 
-	gm_track.blocks_ready = 0;
+	gm_blocks_settle();
 	gm_torch_block(&event, &totals);
 	errno = saved;
 }
@@ -246,7 +284,6 @@ static inline bool add(uint64_t block, uint64_t bytes, struct gm_where where, ui
 	unsigned slot = slot_of(device);
 	struct ready *books = books_of(slot);
 	struct gm_level_record *level;
-	struct gm_torch_record *torch;
 
 	prefetch_window(site);
 	if (unlikely(!known.number || !is_site(site, stack, device) || !place ||
@@ -258,17 +295,11 @@ static inline bool add(uint64_t block, uint64_t bytes, struct gm_where where, ui
 	level = books->level;
 	gm_site_add(site, bytes, record->serial, level);
 	gm_level_add(level, bytes, site);
-	note_series(books, slot, level->current_bytes);
-	if (unlikely(level->current_bytes > books->in_use_bytes))
-		in_use_value(device, slot, level->current_bytes);
 	tell(GM_OP_ALLOC, where, block, bytes, record->serial, site_number, stack);
-	torch = books->torch;
-	gm_torch_block_add(torch, bytes);
-	if (unlikely(torch->allocated_bytes != totals.allocated_bytes ||
-		     torch->reserved_bytes != totals.reserved_bytes))
-		compare(torch, totals);
-	if (unlikely(torch->allocated_bytes >= torch->allocated_peak_bytes))
-		reach_peak(torch, slot);
+	if (unlikely(differ(books, level, totals)))
+		compare_more(device, slot, totals);
+	else if (unlikely(level->current_bytes > books->most_bytes))
+		beyond(device, slot);
 	return true;
 }
 
@@ -297,7 +328,7 @@ static SELDOM void end_unusual(uint64_t block, int device, struct gm_torch_total
 				 .function = GM_NONE};
 	int saved = errno;
 
-	gm_track.blocks_ready = 0;
+	gm_blocks_settle();
 	gm_torch_block_free(&event, &totals);
 	errno = saved;
 }
@@ -315,7 +346,6 @@ static inline bool end(uint64_t block, struct gm_where where, struct gm_torch_to
 	unsigned slot = slot_of(device);
 	struct ready *books = books_of(slot);
 	struct gm_alloc_record *record;
-	struct gm_torch_record *torch;
 	struct gm_level_record *level;
 	struct gm_site_record *site;
 	uint64_t bytes;
@@ -329,20 +359,18 @@ static inline bool end(uint64_t block, struct gm_where where, struct gm_torch_to
 		return false;
 	bytes = record->bytes;
 	tell(GM_OP_FREE, where, block, bytes, record->serial, record->site, GM_NONE);
-	torch = books->torch;
-	gm_torch_block_end(torch, bytes);
 	if (record->serial <= books->peak_serial)
 		gm_peak_keep(&gm_peaks[slot][GM_HOLES_TORCH], GM_HOLES_TORCH, record);
 	level = books->level;
 	gm_site_remove(site, bytes,
 		       unlikely(record->serial < gm_file->first_mark_serial) && before_mark(record), level);
 	gm_level_remove(level, bytes);
-	note_series(books, slot, level->current_bytes);
 	gm_index_take(&gm_live.index, place);
 	gm_live_put(record);
-	if (unlikely(torch->allocated_bytes != totals.allocated_bytes ||
-		     torch->reserved_bytes != totals.reserved_bytes))
-		compare(torch, totals);
+	if (unlikely(differ(books, level, totals)))
+		compare(device, slot, totals);
+	else if (unlikely(level->current_bytes < books->least_bytes))
+		beyond(device, slot);
 	return true;
 }
 

@@ -161,7 +161,7 @@ static inline bool is_due(uint32_t number)
 static inline void enter(void)
 {
 	gm_lock_acquire(&gm_track.lock);
-	gm_track.blocks_ready = 0;
+	gm_blocks_unready();
 	gm_track_entered();
 	gm_file->events++;
 }

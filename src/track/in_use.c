@@ -78,7 +78,7 @@ void gm_track_reset_peak(int device)
 		return;
 	gm_lock_acquire(&gm_track.lock);
 	in_use.peak_bytes[gm_slot(device)] = in_use_now(device);
-	gm_track.blocks_ready = 0;
+	gm_blocks_unready();
 	gm_track.calls_ready = 0;
 	gm_lock_release(&gm_track.lock);
 }

@@ -138,6 +138,24 @@ static inline void gm_torch_block_end(struct gm_torch_record *record, uint64_t b
 	record->frees++;
 }
 
+/* What it says of blocks is what their level says, and what PyTorch counted beyond once. */
+static inline void gm_torch_follow(struct gm_torch_record *record, const struct gm_level_record *level)
+{
+	record->allocated_bytes = level->current_bytes + record->beyond_bytes;
+	record->allocations = level->allocations;
+	record->frees = level->frees;
+	record->allocated_total_bytes = level->allocated_bytes;
+	record->freed_total_bytes = level->freed_bytes;
+}
+
+/* False where blocks found no room in the file. */
+static inline bool gm_torch_follows(const struct gm_torch_record *record, const struct gm_level_record *level)
+{
+	return record->allocations == level->allocations && record->frees == level->frees &&
+	       record->allocated_total_bytes == level->allocated_bytes &&
+	       record->freed_total_bytes == level->freed_bytes;
+}
+
 /* Ours and PyTorch's own totals after a block came or went. */
 static inline void gm_torch_compare(struct gm_torch_record *record, const struct gm_torch_totals *totals)
 {

@@ -47,6 +47,15 @@ void gm_count_own_bytes(void);
 
 void gm_windows_open(void); /* windows.c: the next is due */
 
+/* blocks.c: brings up to date what is not while blocks_ready has bits; and clears them. */
+void gm_blocks_settle(void);
+
+static inline void gm_blocks_unready(void)
+{
+	if (__builtin_expect(gm_track.blocks_ready != 0, 0))
+		gm_blocks_settle();
+}
+
 /* Takes the lock, reads the clock, advances the window, makes the file's sequence odd. */
 void gm_track_enter(void);
 bool gm_track_try_enter(void);

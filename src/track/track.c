@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct gm_track gm_track;
+GM_HOT_BOOKS struct gm_track gm_track;
 
 uint32_t gm_function_numbers[GM_MOST_FUNCTIONS];
 static struct gm_lock functions_lock;
@@ -26,7 +26,7 @@ uint64_t gm_track_now(void)
 void gm_track_enter(void)
 {
 	gm_lock_acquire(&gm_track.lock);
-	gm_track.blocks_ready = 0;
+	gm_blocks_unready();
 	gm_track.calls_ready = 0;
 	gm_track_entered();
 }
@@ -35,7 +35,7 @@ bool gm_track_try_enter(void)
 {
 	if (!gm_lock_try(&gm_track.lock))
 		return false;
-	gm_track.blocks_ready = 0;
+	gm_blocks_unready();
 	gm_track.calls_ready = 0;
 	gm_track_entered();
 	return true;

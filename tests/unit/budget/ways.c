@@ -126,8 +126,12 @@ static uint64_t odd_bytes(uint64_t bytes, bool odd)
 static struct gm_torch_totals totals(int device, int64_t bytes, bool odd)
 {
 	const struct gm_torch_record *torch = gm_torch_known(device);
+	unsigned slot = gm_slot(device);
+	uint64_t allocated = torch ? torch->allocated_bytes : 0;
 
-	return (struct gm_torch_totals){odd_bytes((torch ? torch->allocated_bytes : 0) + (uint64_t)bytes, odd),
+	if (slot < 64 && gm_track.blocks_ready >> slot & 1) /* the level alone is up to date */
+		allocated = gm_track.levels[slot][GM_LEVEL_TORCH]->current_bytes + torch->beyond_bytes;
+	return (struct gm_torch_totals){odd_bytes(allocated + (uint64_t)bytes, odd),
 					odd_bytes(torch ? torch->reserved_bytes : 0, odd)};
 }
 
@@ -292,7 +296,7 @@ static void dump_torch(FILE *out)
 	for (uint32_t i = 0; i < gm_file->tables[GM_TABLE_TORCH].count; i++) {
 		struct gm_torch_record torch = *(struct gm_torch_record *)gm_store_record(GM_TABLE_TORCH, i);
 
-		torch.first_release_ns = torch.last_release_ns = 0;
+		torch.first_release_ns = torch.last_release_ns = torch.beyond_bytes = 0;
 		fwrite(&torch, sizeof(torch), 1, out);
 	}
 	for (uint32_t i = 0; i < gm_file->tables[GM_TABLE_PEAK_BLOCKS].count; i++)
@@ -344,6 +348,7 @@ static int go(const char *path, bool history)
 	unlink(file);
 	gm_track_start(history);
 	run();
+	gm_blocks_unready();
 	dump_sites(out);
 	dump_allocs(out);
 	dump_levels(out);
