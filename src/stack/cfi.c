@@ -15,17 +15,17 @@
 #include "stack/cfi_rules.h"
 #include "stack/native.h"
 #include "stack/safe_read.h"
-#include "stack/stack.h"
-#include "stack/traces.h"
+#include "stack/traces_next.h"
 #include "store/hot.h"
 
 #include <string.h>
+
+GM_HOT uintptr_t gm_program_stack_end;
 
 #if defined(__x86_64__)
 
 #define LINES	      4096u /* of four entries: 256 KiB, touched as needed */
 #define WAYS	      4u
-#define LARGEST_STACK (1ull << 30)
 #define PAGE	      4096u
 #define UNASKED	      (4u * PAGE) /* so far above what was read, the stack is taken to be there */
 #define OFFSET_BITS   28
@@ -37,9 +37,8 @@ struct entry {
 
 static struct entry rules[LINES][WAYS] __attribute__((aligned(64)));
 
-GM_HOT static struct {
-	uint64_t generation;   /* rules of an older one are not found */
-	uintptr_t program_end; /* where the first thread's stack ends, __libc_stack_end */
+static struct {
+	uint64_t generation; /* rules of an older one are not found */
 	bool no_traces;
 } cfi;
 
@@ -141,22 +140,6 @@ static inline uint64_t look_up(uintptr_t pc, uint64_t generation, struct gm_obje
 			return value;
 	}
 	return learn(pc, generation, object);
-}
-
-/*
- * Up to where the stack can be read without asking: threads have their control block at its end,
- * the first thread's end is known from its start. On any other stack (a fiber's) nothing is known.
- */
-static inline uintptr_t stack_end(uintptr_t sp)
-{
-	uintptr_t thread;
-
-	__asm__("mov %%fs:0, %0" : "=r"(thread));
-	if (thread - sp < LARGEST_STACK / 4)
-		return thread;
-	if (cfi.program_end - sp < LARGEST_STACK)
-		return cfi.program_end;
-	return 0;
 }
 
 /* Whether the words from sp to cfa, and some below bp, can be read on a stack with this end. */
@@ -287,31 +270,15 @@ static inline bool stands_at(const struct place *place, const struct gm_trace *t
 	       (frame->bp == place->bp || !(frame->flags & GM_TRACE_LIVE_BP));
 }
 
-static inline bool changed(const uintptr_t *below, struct gm_trace_word word)
-{
-	return below[word.packed & UINT16_MAX] != word.packed >> 16;
-}
-
 static inline const struct gm_trace_word *first_changed(const struct gm_trace *trace,
 							const struct gm_trace_word *word,
 							const struct gm_trace_word *end)
 {
 	const uintptr_t *below = (const uintptr_t *)trace->sp - 1;
 
-	for (; end - word >= 4; word += 4) {
-		if (changed(below, word[0]))
-			return word;
-		if (changed(below, word[1]))
-			return word + 1;
-		if (changed(below, word[2]))
-			return word + 2;
-		if (changed(below, word[3]))
-			return word + 3;
-	}
-	for (; word < end; word++)
-		if (changed(below, *word))
-			return word;
-	return end;
+	while (word < end && !gm_trace_word_changed(below, *word))
+		word++;
+	return word;
 }
 
 /* The walk goes on by its own from a frame that a trace led to, `from` being where it stood. */
@@ -420,24 +387,6 @@ static enum gm_trace_end run(struct walker *w, const struct gm_trace *last, unsi
 	return how;
 }
 
-GM_HOT_CODE bool gm_cfi_same(const struct gm_trace *trace, const struct gm_entry *entry, uintptr_t stop_start,
-		 uintptr_t stop_bytes)
-{
-	const struct place place = {entry->pc, entry->sp, entry->bp};
-	const struct gm_trace_word *end = trace->word + trace->words;
-
-	return trace->stop_start == stop_start && trace->stop_bytes == stop_bytes &&
-	       trace->top <= stack_end(entry->sp) && begins_at(trace, &place) &&
-	       first_changed(trace, trace->word, end) == end;
-}
-
-GM_HOT_CODE struct gm_traces *gm_cfi_traces(void)
-{
-	uint64_t generation = __atomic_load_n(&cfi.generation, __ATOMIC_ACQUIRE);
-
-	return cfi.no_traces ? NULL : gm_traces_take(generation);
-}
-
 /* The trace is of this walk: what its frames hash to. */
 static inline void note_hash(struct gm_walk *walk, const struct gm_trace *trace)
 {
@@ -470,7 +419,7 @@ static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, u
 	if (is_of_use(w, next) && begins_at(next, &w->place) &&
 	    follow(w, next, &at) == TO_THE_END) {
 		gm_traces_again(traces, sp, w->walk->brief, next);
-		w->walk->position = next->position;
+		w->walk->kept = true;
 		note_hash(w->walk, next);
 		return next->end;
 	}
@@ -481,7 +430,7 @@ static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, u
 	if (w->now.tail && !w->now.frames && !w->now.tail_frame) {
 		note_hash(w->walk, last);
 		gm_traces_again(traces, sp, w->walk->brief, last);
-		w->walk->position = last->position;
+		w->walk->kept = true;
 		return how;
 	}
 	w->now.pc = w->walk->pc;
@@ -491,7 +440,7 @@ static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, u
 	next = gm_traces_keep(traces, sp, w->walk->brief, &w->now);
 	if (next) {
 		note_hash(w->walk, next);
-		w->walk->position = next->position;
+		w->walk->kept = true;
 	}
 	return how;
 }
@@ -508,33 +457,29 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 			   .place = walk->sp
 					    ? (struct place){walk->caller, walk->sp, walk->bp}
 					    : (struct place){word_at(own + 8), own + 16, word_at(own)},
-			   .end = stack_end(own),
+			   .end = gm_stack_end_above(own),
 			   .now = {.frame = &scratch,
 				   .stop_start = walk->stop_start,
 				   .stop_bytes = walk->stop_bytes}};
 
 	walk->hashed = false;
 	walk->stepped = 0;
-	walk->position = 0;
-	if (!walk->anew && w.end && walk->max <= GM_TRACE_FRAMES)
-		traces = walk->traces ? walk->traces : gm_cfi_traces();
-	if (!traces)
-		return run(&w, NULL, 0, generation) != GM_TRACE_STUCK;
-	how = walk_with(&w, traces, generation);
-	if (traces != walk->traces)
+	walk->kept = false;
+	if (!walk->anew && !cfi.no_traces && w.end && walk->max <= GM_TRACE_FRAMES)
+		traces = walk->traces ? walk->traces : gm_traces_take();
+	if (traces && gm_traces_renew(traces, generation))
+		how = walk_with(&w, traces, generation);
+	else
+		how = run(&w, NULL, 0, generation);
+	if (traces && traces != walk->traces)
 		gm_traces_give(traces);
 	return how != GM_TRACE_STUCK;
 }
 
 void gm_cfi_note(const struct gm_walk *walk, const struct gm_trace_note *note)
 {
-	struct gm_traces *traces = walk->traces;
-
-	if (!walk->position || (!traces && !(traces = gm_cfi_traces())))
-		return;
-	gm_traces_note(traces, walk->position, note);
-	if (traces != walk->traces)
-		gm_traces_give(traces);
+	if (walk->kept && walk->traces)
+		gm_traces_note(walk->traces, walk->sp, walk->brief, note);
 }
 
 void gm_cfi_keep_traces(bool keep)
@@ -551,7 +496,7 @@ bool gm_cfi_init(void)
 {
 	void *const *end = gm_objects_symbol("__libc_stack_end", NULL);
 
-	cfi.program_end = end ? (uintptr_t)*end : 0;
+	gm_program_stack_end = end ? (uintptr_t)*end : 0;
 	gm_traces_init();
 	return true;
 }
@@ -566,21 +511,6 @@ bool gm_cfi_walk(struct gm_walk *walk)
 {
 	walk->frames = 0;
 	walk->hashed = false;
-	return false;
-}
-
-struct gm_traces *gm_cfi_traces(void)
-{
-	return NULL;
-}
-
-bool gm_cfi_same(const struct gm_trace *trace, const struct gm_entry *entry, uintptr_t stop_start,
-		 uintptr_t stop_bytes)
-{
-	(void)trace;
-	(void)entry;
-	(void)stop_start;
-	(void)stop_bytes;
 	return false;
 }
 

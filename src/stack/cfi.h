@@ -7,8 +7,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gm_entry;
-struct gm_trace;
 struct gm_trace_note;
 struct gm_traces;
 struct gm_walk;
@@ -22,19 +20,9 @@ bool gm_cfi_init(void);
  */
 bool gm_cfi_walk(struct gm_walk *walk);
 
-/* The calling thread's traces, to be given back by gm_traces_give; NULL: walks go without. */
-struct gm_traces *gm_cfi_traces(void);
-
-/*
- * Whether a walk from `entry`, which is to stop in these bytes, would be the trace's to its end. The
- * entry is on the calling thread's stack, inside a function that was called from there.
- */
-bool gm_cfi_same(const struct gm_trace *trace, const struct gm_entry *entry, uintptr_t stop_start,
-		 uintptr_t stop_bytes);
-
 /*
  * What the stack of a walk turned out to be, for one that is expected at the same place after the same
- * stacks (gm_traces_ahead).
+ * stacks. Of a walk by traces that its caller had taken (walk->traces).
  */
 void gm_cfi_note(const struct gm_walk *walk, const struct gm_trace_note *note);
 

@@ -16,7 +16,6 @@
 #include "stack/stack.h"
 #include "stack/traces.h"
 #include "store/lock.h"
-#include "store/writer.h"
 
 #include <errno.h>
 #include <string.h>
@@ -26,8 +25,8 @@
 #define MOST_PLACES	   16u /* of a stack */
 
 /* Where in their code objects the frames of a stack stood: calls in one line make one stack. */
-struct gm_places {
-	struct gm_places *next;
+struct places {
+	struct places *next;
 	struct gm_python_place place[]; /* of each Python frame */
 };
 
@@ -36,7 +35,7 @@ struct known_stack {
 	uint32_t stack;
 	uint32_t caller_module;
 	uint16_t natives, pythons, flags;
-	struct gm_places *places; /* those met so far, the latest first */
+	struct places *places; /* those met so far, the latest first */
 	uintptr_t pc[];		  /* then pythons × uint32_t */
 };
 
@@ -56,11 +55,7 @@ static struct {
 	bool homeless;			      /* some recorded address was in no object */
 } interned;
 
-GM_HOT static struct {
-	uint32_t changes_asked, changes_done; /* of the loaded objects */
-	/* Rises when something captured is forgotten; the child of a fork goes on counting. */
-	uint32_t epoch;
-} known_code = {.epoch = 1};
+GM_HOT struct gm_known_code gm_known_code = {.epoch = 1};
 
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 
@@ -296,7 +291,7 @@ static void forget_ranges(const struct gm_range *range, unsigned ranges)
 	}
 	/* only now: who knows the new epoch must not find what was dropped, and note it */
 	if (ranges)
-		__atomic_fetch_add(&known_code.epoch, 1, __ATOMIC_RELEASE);
+		gm_intern_forget_notes();
 }
 
 /* Most dlclose calls unload nothing. If this one did, whatever was learnt of code is in doubt. */
@@ -305,12 +300,13 @@ static void note_unloads(unsigned long long unloads)
 	if (__atomic_exchange_n(&interned.unloads, unloads, __ATOMIC_RELAXED) == unloads)
 		return;
 	gm_native_code_unloaded();
-	__atomic_fetch_add(&known_code.changes_asked, 1, __ATOMIC_RELEASE);
+	gm_intern_forget_notes();
+	__atomic_fetch_add(&gm_known_code.changes_asked, 1, __ATOMIC_RELEASE);
 }
 
 void gm_intern_refresh_modules(void)
 {
-	uint32_t asked = __atomic_load_n(&known_code.changes_asked, __ATOMIC_ACQUIRE);
+	uint32_t asked = __atomic_load_n(&gm_known_code.changes_asked, __ATOMIC_ACQUIRE);
 	struct gm_range range[MOST_CHANGES];
 	struct gm_modules_snapshot snapshot;
 	bool changed;
@@ -325,8 +321,8 @@ void gm_intern_refresh_modules(void)
 	}
 	forget_ranges(range, gm_modules_merge(&snapshot, &interned.arena, interned.homeless, range,
 					      MOST_CHANGES));
-	if ((int32_t)(asked - known_code.changes_done) > 0)
-		__atomic_store_n(&known_code.changes_done, asked, __ATOMIC_RELEASE);
+	if ((int32_t)(asked - gm_known_code.changes_done) > 0)
+		__atomic_store_n(&gm_known_code.changes_done, asked, __ATOMIC_RELEASE);
 	gm_intern_leave();
 	if (changed)
 		gm_python_find();
@@ -390,12 +386,6 @@ static uint32_t intern_slowly(const struct gm_raw_stack *raw, uint64_t hash,
 	return stack;
 }
 
-static inline bool modules_changed(void)
-{
-	return __atomic_load_n(&known_code.changes_asked, __ATOMIC_ACQUIRE) !=
-	       __atomic_load_n(&known_code.changes_done, __ATOMIC_ACQUIRE);
-}
-
 uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *note)
 {
 	const struct known_stack *known;
@@ -406,7 +396,7 @@ uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *n
 	note->stack = note->module = GM_NONE;
 	if (!gm_file || !(raw->natives + raw->pythons))
 		return GM_NONE;
-	if (modules_changed())
+	if (gm_intern_modules_changed())
 		gm_intern_refresh_modules();
 	hash = hash_captured(raw);
 	known = find_captured(raw, hash);
@@ -431,11 +421,6 @@ uint32_t gm_stack_intern(const struct gm_raw_stack *raw, uint32_t *caller_module
 	return note.stack;
 }
 
-GM_HOT_CODE uint32_t gm_intern_epoch(void)
-{
-	return gm_file && !modules_changed() ? __atomic_load_n(&known_code.epoch, __ATOMIC_ACQUIRE) : 0;
-}
-
 bool gm_intern_same_python(const struct gm_trace_note *note, const uint32_t *python)
 {
 	const struct known_stack *known = note->known;
@@ -443,9 +428,9 @@ bool gm_intern_same_python(const struct gm_trace_note *note, const uint32_t *pyt
 	return !memcmp(pythons_of(known), python, known->pythons * sizeof(*python));
 }
 
-static const struct gm_places *add_places(struct known_stack *known)
+static struct places *add_places(struct known_stack *known)
 {
-	struct gm_places *places = NULL;
+	struct places *places = NULL;
 
 	if (!gm_intern_enter())
 		return NULL;
@@ -467,7 +452,7 @@ static const struct gm_places *add_places(struct known_stack *known)
 void gm_intern_note_places(struct gm_trace_note *note)
 {
 	struct known_stack *known = (struct known_stack *)note->known;
-	struct gm_places *places = __atomic_load_n(&known->places, __ATOMIC_ACQUIRE);
+	struct places *places = __atomic_load_n(&known->places, __ATOMIC_ACQUIRE);
 	unsigned met = 0;
 
 	note->places = NULL;
@@ -478,12 +463,9 @@ void gm_intern_note_places(struct gm_trace_note *note)
 		places = places->next;
 		met++;
 	}
-	note->places = places || met >= MOST_PLACES ? places : add_places(known);
-}
-
-GM_HOT_CODE const struct gm_python_place *gm_intern_places(const struct gm_trace_note *note)
-{
-	return note->places ? note->places->place : NULL;
+	if (!places && met < MOST_PLACES)
+		places = add_places(known);
+	note->places = places ? places->place : NULL;
 }
 
 static int read_unloads(const struct gm_object *object, void *data)
@@ -505,8 +487,8 @@ void gm_intern_reset(void)
 	struct gm_arena arena = interned.arena;
 
 	memset(&interned, 0, sizeof(interned));
-	known_code.changes_asked = known_code.changes_done = 0;
-	known_code.epoch++;
+	gm_known_code.changes_asked = gm_known_code.changes_done = 0;
+	gm_intern_forget_notes();
 	inside = false;
 	gm_arena_reset(&arena);
 	gm_modules_reset();

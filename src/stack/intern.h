@@ -7,7 +7,9 @@
 
 #include "stack/map.h"
 #include "stack/traces.h"
+#include "store/hot.h"
 #include "store/layout.h"
+#include "store/writer.h"
 
 #include <stdbool.h>
 
@@ -36,7 +38,6 @@ uint32_t gm_intern_frame(const struct gm_frame_record *frame);
 uint64_t gm_intern_bytes(void);
 
 struct gm_raw_stack;
-struct gm_python_place;
 
 /*
  * The key of a note: what makes a stack out of a native walk, beside the walk itself. A note under the
@@ -49,9 +50,10 @@ static inline uint64_t gm_note_key(uint32_t epoch, unsigned depth, unsigned pyth
 	return epoch ? (uint64_t)epoch << 32 | depth << 20 | pythons << 8 | flags : 0;
 }
 
-static inline uint32_t gm_note_epoch(const struct gm_trace_note *note)
+/* Whether a note was made in this epoch, of a stack of this depth. None is made in epoch 0. */
+static inline bool gm_note_asks(const struct gm_trace_note *note, uint32_t epoch, unsigned depth)
 {
-	return note->key >> 32;
+	return note->key >> 20 == ((uint64_t)epoch << 12 | depth);
 }
 
 static inline unsigned gm_note_pythons(const struct gm_trace_note *note)
@@ -59,11 +61,41 @@ static inline unsigned gm_note_pythons(const struct gm_trace_note *note)
 	return note->key >> 8 & 0xfff;
 }
 
+static inline unsigned gm_note_flags(const struct gm_trace_note *note)
+{
+	return note->key & 0xff;
+}
+
+/* Changes of the code in this process, as far as they were noticed. For what stands here below. */
+struct gm_known_code {
+	uint32_t changes_asked, changes_done; /* of the loaded objects */
+	/* Rises when anything that was learnt of code is forgotten; the child of a fork goes on counting. */
+	uint32_t epoch;
+};
+extern GM_HIDDEN struct gm_known_code gm_known_code;
+
+static inline bool gm_intern_modules_changed(void)
+{
+	return __atomic_load_n(&gm_known_code.changes_asked, __ATOMIC_ACQUIRE) !=
+	       __atomic_load_n(&gm_known_code.changes_done, __ATOMIC_ACQUIRE);
+}
+
 /*
  * A number for what is known of code now, for the keys of notes; 0 where something was unloaded that
  * is yet to be looked at, or there is no file.
  */
-uint32_t gm_intern_epoch(void);
+static inline uint32_t gm_intern_epoch(void)
+{
+	if (__builtin_expect(!gm_file || gm_intern_modules_changed(), 0))
+		return 0;
+	return __atomic_load_n(&gm_known_code.epoch, __ATOMIC_ACQUIRE);
+}
+
+/* From now on no note that was made holds: rules were forgotten, or the interpreter is another. */
+static inline void gm_intern_forget_notes(void)
+{
+	__atomic_fetch_add(&gm_known_code.epoch, 1, __ATOMIC_RELEASE);
+}
 
 /* gm_stack_intern, which says in `note` what it knows; note->known is NULL if the stack is new. */
 uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *note);
@@ -73,9 +105,6 @@ bool gm_intern_same_python(const struct gm_trace_note *note, const uint32_t *pyt
 
 /* Of a note that gm_intern_noted has just made: remembers where its Python frames stand. */
 void gm_intern_note_places(struct gm_trace_note *note);
-
-/* The places of its Python frames, NULL if they are not known. */
-const struct gm_python_place *gm_intern_places(const struct gm_trace_note *note);
 
 /* Counts stacks and frames that could not be recorded. */
 void gm_intern_count_lost(void);

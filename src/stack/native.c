@@ -21,7 +21,10 @@ typedef int backtrace_fn(void **, int);
 typedef int unwind_fn(int (*)(void *, void *), void *);
 typedef uintptr_t unwind_ip_fn(void *);
 
-GM_HOT static struct {
+GM_HOT bool gm_native_traced;
+
+static struct {
+	bool no_traces;
 	const struct gm_unwinder *chosen;
 	const struct gm_unwinder *full; /* takes over where the tables do not suffice; or NULL */
 	bool libgcc_works;
@@ -215,7 +218,7 @@ static const struct gm_unwinder *choose_full(void)
 	return works(&gm_unwinder_libunwind) ? &gm_unwinder_libunwind : NULL;
 }
 
-void gm_native_init(const char *only)
+static void choose(const char *only)
 {
 	static const struct gm_unwinder *const order[] = {
 		&gm_unwinder_tables,
@@ -243,6 +246,24 @@ void gm_native_init(const char *only)
 	}
 }
 
+static void settle_traces(void)
+{
+	gm_native_traced = native.chosen == &gm_unwinder_tables && !native.no_traces;
+}
+
+void gm_native_init(const char *only)
+{
+	choose(only);
+	settle_traces();
+}
+
+void gm_native_keep_traces(bool keep)
+{
+	native.no_traces = !keep;
+	gm_cfi_keep_traces(keep);
+	settle_traces();
+}
+
 /*
  * libunwind 1.6 cannot be made to forget: a library loaded where another was gives wrong frames, so
  * from then on libgcc has to do.
@@ -259,16 +280,11 @@ const char *gm_native_name(void)
 	return native.chosen ? native.chosen->name : "none";
 }
 
-GM_HOT_CODE struct gm_traces *gm_native_traces(void)
-{
-	return native.chosen == &gm_unwinder_tables ? gm_cfi_traces() : NULL;
-}
-
 void gm_native_walk(struct gm_walk *walk)
 {
 	walk->frames = 0;
 	walk->hashed = false;
-	walk->position = 0;
+	walk->kept = false;
 	if (native.chosen == &gm_unwinder_tables)
 		walk_tables(walk);
 	else if (native.chosen)

@@ -6,6 +6,7 @@
 #define GM_STACK_NATIVE_H
 
 #include "stack/traces.h"
+#include "store/hot.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +31,7 @@ struct gm_walk {
 	/* Only the reader of unwind tables, see traces.h. */
 	struct gm_traces *traces; /* that the caller has taken; NULL: it takes them itself */
 	bool anew;	   /* makes nothing of earlier walks */
+	bool kept;	   /* out: for later ones, and gm_cfi_note */
 	bool brief;	   /* fewer frames than others have */
 	unsigned stepped;  /* frames that were stepped from by a rule */
 	uintptr_t caller;  /* from this return address on, 0 for all … */
@@ -37,8 +39,6 @@ struct gm_walk {
 	bool hashed;	   /* … and if this is so … */
 	uint64_t hash;	   /* … gm_trace_hash to the end, and … */
 	uint64_t but_last; /* … without the last */
-
-	uint64_t position; /* for gm_cfi_note, 0: nothing to be noted */
 };
 
 /* One way to unwind. `walk` fills in `frames`. */
@@ -62,8 +62,11 @@ void gm_native_code_unloaded(void);
 
 const char *gm_native_name(void);
 
-/* The calling thread's traces if walks go by any, to be given back by gm_traces_give; NULL: none. */
-struct gm_traces *gm_native_traces(void);
+/* Whether walks make use of earlier ones, where the unwinder can; at first they do. */
+void gm_native_keep_traces(bool keep);
+
+/* They do, and it can. */
+extern GM_HIDDEN bool gm_native_traced;
 
 /* As gm_unwinder.walk; no frames without an unwinder. Any thread. */
 void gm_native_walk(struct gm_walk *walk);

@@ -184,6 +184,7 @@ void gm_python_find(void)
 	if (!gm_intern_enter())
 		return;
 	__atomic_store_n(&cpython.readiness, ABSENT, __ATOMIC_RELEASE);
+	gm_intern_forget_notes(); /* they take the interpreter to be where it was */
 	cpython.interpreter = found;
 	memcpy(python.status, status, sizeof(status));
 	gm_modules_set_interpreter(found.start, found.end);

@@ -8,12 +8,16 @@
 #include "stack/intern.h"
 #include "stack/native.h"
 #include "stack/python.h"
-#include "stack/traces.h"
+#include "stack/traces_next.h"
 #include "store/hot.h"
 
 #include <errno.h>
 #include <string.h>
 
+#define likely(condition)   __builtin_expect(!!(condition), 1)
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+
+#define FETCHED_LINES	4u  /* of a trace's words, ahead; those that follow come by themselves */
 #define MOST_OWN_FRAMES 32u /* of the shim, between its entry and the unwinder */
 
 GM_HOT static struct {
@@ -39,7 +43,7 @@ void gm_stack_init(enum gm_stack_mode mode, unsigned depth)
 
 void gm_stack_cache(bool on)
 {
-	gm_cfi_keep_traces(on);
+	gm_native_keep_traces(on);
 }
 
 const char *gm_stack_unwinder(void)
@@ -167,110 +171,137 @@ static inline uintptr_t sp_of(const struct gm_entry *entry)
 	return entry->sp && ((const uintptr_t *)entry->sp)[-1] == entry->pc ? entry->sp : 0;
 }
 
-GM_HOT_CODE void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit)
+/* Of a stack that is probably the one that came next before. Fetches what is compared of it. */
+static inline void expect(struct gm_stack_taking *taking, const struct gm_trace_next *next)
 {
-	bool traced = settings.mode == GM_STACKS_FULL || settings.mode == GM_STACKS_NATIVE;
+	const struct gm_trace *trace = gm_traces_at(taking->traces, next->position);
 
-	*taking = (struct gm_stack_taking){.entry = {entry->pc, sp_of(entry), entry->bp},
-					   .expected = GM_NONE,
-					   .depth = depth_of(limit)};
-	if (traced && taking->entry.sp)
-		taking->traces = gm_native_traces();
-	if (!taking->traces)
+	if (unlikely(!trace || !next->note.key))
 		return;
-	taking->trace = gm_traces_noted(taking->traces, taking->entry.sp, taking->depth < settings.depth,
-					&taking->note);
-	if (taking->note->key)
-		taking->expected = taking->note->stack;
+	taking->next = next;
+	taking->words = trace->word;
+	taking->expected = next->note.stack;
+	for (unsigned line = 0; line < FETCHED_LINES; line++)
+		__builtin_prefetch((const char *)trace->word + 64 * line);
+}
+
+static inline void begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit)
+{
+	const struct gm_trace_next *next;
+	unsigned depth = depth_of(limit);
+
+	*taking = (struct gm_stack_taking){.entry = entry,
+					   .expected = GM_NONE,
+					   .depth = (uint16_t)depth,
+					   .brief = depth < settings.depth};
+	if (unlikely(settings.mode > GM_STACKS_NATIVE || !gm_native_traced || !sp_of(entry)))
+		return;
+	taking->traces = gm_traces_take();
+	if (unlikely(!taking->traces || !taking->traces->room))
+		return;
+	next = gm_traces_find(taking->traces, entry->sp, taking->brief);
+	if (likely(next))
+		expect(taking, next);
 }
 
 /* Whether the Python frames are those of the note, read one by one. */
-static __attribute__((noinline)) bool is_python_noted(const struct gm_trace_note *note, unsigned depth,
-						      uint16_t *flags)
+static __attribute__((noinline)) bool is_python_noted(const struct gm_trace_note *note, unsigned depth)
 {
 	uint32_t frames[GM_MAX_DEPTH];
-
-	return gm_python_walk(frames, depth, flags) == gm_note_pythons(note) &&
-	       gm_intern_same_python(note, frames);
-}
-
-/* Whether nothing has changed since the note was made: its key, Python's frames, the stack's words. */
-static inline bool is_noted(const struct gm_stack_taking *taking)
-{
-	const struct gm_trace_note *note = taking->note;
-	unsigned pythons = gm_note_pythons(note);
-	const struct gm_python_place *place;
-	uintptr_t stop_start = 0, stop_bytes = 0;
 	uint16_t flags = 0;
 
-	if (!taking->trace || !note->key || gm_note_epoch(note) != gm_intern_epoch())
-		return false;
-	if (settings.mode == GM_STACKS_FULL) {
-		place = gm_intern_places(note);
-		if (!((place || !pythons) && gm_python_same(place, pythons)) &&
-		    !is_python_noted(note, taking->depth, &flags))
-			return false;
-	}
-	if (note->key != gm_note_key(gm_note_epoch(note), taking->depth, pythons, flags))
-		return false;
-	if (pythons)
-		gm_python_interpreter(&stop_start, &stop_bytes);
-	return gm_cfi_same(taking->trace, &taking->entry, stop_start, stop_bytes);
+	return gm_python_walk(frames, depth, &flags) == gm_note_pythons(note) &&
+	       flags == gm_note_flags(note) && gm_intern_same_python(note, frames);
 }
 
-/* The stack, looked at frame by frame, and noted. */
+/* Whether the Python frames are those of the note, and so what becomes of them. */
+static inline bool is_python_same(const struct gm_trace_note *note, unsigned depth)
+{
+	unsigned pythons = gm_note_pythons(note), flags = gm_note_flags(note);
+
+	if (unlikely(settings.mode == GM_STACKS_NATIVE))
+		return !pythons && !flags;
+	if (likely(!flags) && likely(note->places || !pythons) &&
+	    likely(gm_python_same(note->places, pythons)))
+		return true;
+	return is_python_noted(note, depth);
+}
+
+/*
+ * Whether nothing has changed since the note was made: what is known of code and how much is asked for,
+ * Python's frames, the stack's words. Where the walk stops is settled by that as well: at the
+ * interpreter if there are Python frames, and that is where it was.
+ */
+static inline bool is_noted(const struct gm_stack_taking *taking)
+{
+	const struct gm_trace_next *next = taking->next;
+	const struct gm_entry *entry = taking->entry;
+
+	return likely(next) && likely(gm_note_asks(&next->note, gm_intern_epoch(), taking->depth)) &&
+	       likely(is_python_same(&next->note, taking->depth)) &&
+	       likely(gm_traces_same(next, taking->words, entry->sp, entry->bp));
+}
+
+/* The stack, looked at frame by frame, and noted. What was taken for it is given back. */
 static __attribute__((noinline)) uint32_t take_anew(const struct gm_stack_taking *taking,
 						     uint32_t *caller_module)
 {
-	struct gm_walk walk = {.caller = taking->entry.pc,
-			       .sp = taking->entry.sp,
-			       .bp = taking->entry.bp,
+	struct gm_walk walk = {.caller = taking->entry->pc,
+			       .sp = sp_of(taking->entry),
+			       .bp = taking->entry->bp,
 			       .traces = taking->traces};
-	struct gm_trace_note note;
+	struct gm_trace_note note = {.stack = GM_NONE, .module = GM_NONE};
 	struct gm_raw_stack raw;
 	int saved = errno;
 	uint64_t key;
 
-	key = capture(&raw, &walk, taking->depth);
-	gm_intern_noted(&raw, &note);
-	note.key = key;
-	if (key && note.known && walk.position) {
-		gm_intern_note_places(&note);
-		gm_cfi_note(&walk, &note);
+	if (settings.mode != GM_STACKS_OFF) {
+		key = capture(&raw, &walk, taking->depth);
+		gm_intern_noted(&raw, &note);
+		note.key = key;
+		if (key && note.known && walk.kept) {
+			gm_intern_note_places(&note);
+			gm_cfi_note(&walk, &note);
+		}
 	}
-	*caller_module = note.module;
+	if (taking->traces)
+		gm_traces_give(taking->traces);
+	if (caller_module)
+		*caller_module = note.module;
 	errno = saved;
 	return note.stack;
 }
 
-GM_HOT_CODE uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module)
+static inline uint32_t end(const struct gm_stack_taking *taking, uint32_t *caller_module)
 {
-	struct gm_traces *traces = taking->traces;
-	uint32_t stack, module;
+	const struct gm_trace_next *next = taking->next;
 
-	if (traces && is_noted(taking)) {
-		stack = taking->note->stack;
-		module = taking->note->module;
-		gm_traces_again(traces, taking->entry.sp, taking->depth < settings.depth, taking->trace);
-		gm_traces_was(traces, taking->note);
-	} else if (settings.mode == GM_STACKS_OFF) {
-		stack = module = GM_NONE;
-	} else {
-		stack = take_anew(taking, &module);
-	}
-	if (traces)
-		gm_traces_give(traces);
+	if (unlikely(!is_noted(taking)))
+		return take_anew(taking, caller_module);
+	gm_traces_met(taking->traces, taking->entry->sp, taking->brief, next);
+	gm_traces_give(taking->traces);
 	if (caller_module)
-		*caller_module = module;
-	return stack;
+		*caller_module = next->note.module;
+	return next->note.stack;
 }
 
-uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module)
+GM_HOT_CODE void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry,
+				unsigned limit)
+{
+	begin(taking, entry, limit);
+}
+
+GM_HOT_CODE uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module)
+{
+	return end(taking, caller_module);
+}
+
+GM_HOT_CODE uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module)
 {
 	struct gm_stack_taking taking;
 
-	gm_stack_begin(&taking, entry, limit);
-	return gm_stack_end(&taking, caller_module);
+	begin(&taking, entry, limit);
+	return end(&taking, caller_module);
 }
 
 void gm_stack_reset(void)

@@ -90,21 +90,23 @@ struct gm_entry {
  */
 uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module);
 
-struct gm_trace;
-struct gm_trace_note;
 struct gm_traces;
+struct gm_trace_next;
+struct gm_trace_word;
 
 /*
  * The same in two steps. After the first, `expected` is the number that the second will probably give:
- * time to fetch what goes with it. Nothing in between may take a stack, and the second must follow.
+ * time to fetch what goes with it. Nothing in between may take a stack, and the second must follow, with
+ * the entry where it was.
  */
 struct gm_stack_taking {
-	struct gm_entry entry; /* sp 0: stacks begin inside the shim */
-	uint32_t expected;     /* or GM_NONE */
-	unsigned depth;
-	struct gm_traces *traces; /* taken; NULL: none */
-	const struct gm_trace *trace;
-	const struct gm_trace_note *note;
+	const struct gm_entry *entry;
+	uint32_t expected; /* or GM_NONE */
+	uint16_t depth;
+	bool brief; /* fewer frames than others have */
+	struct gm_traces *traces;	 /* taken; NULL: none */
+	const struct gm_trace_next *next; /* the walk that is expected, with a note; or NULL */
+	const struct gm_trace_word *words; /* of its trace */
 };
 
 void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit);

@@ -11,7 +11,8 @@
  * the rest of the trace. Nothing is assumed of what the program did in between: returned and called
  * again, jumped, threw, switched stacks, had another thread's stack at the same place. A trace
  * thus belongs to no thread and never becomes wrong but by a change of rules: code that is unloaded
- * raises the generation (gm_cfi_forget), and then all traces are dropped.
+ * raises the generation (gm_cfi_forget), and then all traces are dropped. Before that, notes of them are
+ * believed no more (gm_intern_epoch).
  *
  * The words are compared one after the other and the first difference ends it, so that nothing is
  * read that the walk by rules would not read as well, with the same right.
@@ -27,50 +28,22 @@
  * allocation many calls ago left would else look the same before each of its allocations.
  *
  * A program uses its caches for something else, so what is read counts more than what is done: a word
- * takes eight bytes, what is compared of a trace lies in one piece, and what a thread's captures need
- * beside it in one line.
+ * takes eight bytes, what is compared of a trace is its words and one line that leads to them, and what a
+ * thread's captures need beside these is one line more.
  */
 #include "stack/traces.h"
-#include "store/hot.h"
+
+#include "stack/traces_next.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define RING_BYTES (2u << 20)
-#define NEXT_BITS  13u
-#define NEXTS	   (1u << NEXT_BITS)
-#define MOST_WORDS 8u /* of a frame, two for each that cannot be written down */
-#define MOST_STACK (8u * UINT16_MAX) /* that a trace spans */
-#define HISTORY_BITS 16u /* for each of the last four stacks: a line often makes the same one twice */
-#define SLOTS	   64u /* threads share them by hash; some 170 MiB in all if every one is full */
+#define LINE_BYTES     sizeof(struct gm_trace_line)
+#define MOST_STACK     (8u * UINT16_MAX) /* that a trace spans */
+#define LARGEST_VALUE  ((1ull << 48) - 1) /* that a word says */
 
-struct room {
-	struct gm_trace_next next[NEXTS]; /* what was before and the stack pointer → trace */
-	struct gm_trace_frame frame[GM_TRACE_FRAMES];
-	struct gm_trace_word word[GM_TRACE_FRAMES * MOST_WORDS];
-	char ring[RING_BYTES] __attribute__((aligned(64)));
-};
-
-/*
- * In one cache line, which is the first that a capture misses. Positions count the bytes ever written to
- * the ring; 0 is none.
- */
-static struct gm_traces {
-	uint32_t busy;
-	uint16_t came_by;  /* where in `next` the latest walk stands … */
-	bool latest_brief; /* … and whether it is a brief one */
-	struct room *room; /* mapped when first needed, never unmapped */
-	uint64_t generation;
-	uint64_t head;	     /* where the next trace goes */
-	uint64_t last;	     /* the last walk that is not brief */
-	uint64_t last_hash;  /* of what it and the three before it found */
-	uint64_t brief_hash; /* the same of the brief one that came since, or 0 */
-	uint64_t latest;     /* of all */
-} slots[SLOTS] __attribute__((aligned(64)));
-
-_Static_assert(sizeof(struct gm_traces) == 64, "one line");
-_Static_assert(NEXTS <= 1 << 16, "came_by");
+struct gm_traces gm_traces_slots[GM_TRACES_SLOTS];
 
 static uint64_t powers[GM_TRACE_FRAMES + 1]; /* of GM_TRACE_FACTOR */
 
@@ -86,60 +59,31 @@ uint64_t gm_trace_hash_part(uint64_t from, uint64_t after, unsigned count)
 	return from - powers[count] * after;
 }
 
-static inline struct gm_traces *own_slot(void)
-{
-	uintptr_t thread;
-
-#if defined(__x86_64__) /* compilers that are not new do not know the other there */
-	__asm__("mov %%fs:0, %0" : "=r"(thread));
-#else
-	thread = (uintptr_t)__builtin_thread_pointer();
-#endif
-	return &slots[(thread * 0x9e3779b97f4a7c15ull) >> 58];
-}
-
 /* NULL: no memory. errno stays. */
-static struct room *map_room(void)
+static struct gm_traces_room *map_room(void)
 {
 	int saved = errno;
-	struct room *room = mmap(NULL, sizeof(*room), PROT_READ | PROT_WRITE,
+	struct gm_traces_room *room = mmap(NULL, sizeof(*room), PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	errno = saved;
 	return room == MAP_FAILED ? NULL : room;
 }
 
-static __attribute__((noinline)) bool start(struct gm_traces *traces, uint64_t generation)
+bool gm_traces_renew(struct gm_traces *traces, uint64_t generation)
 {
-	struct room *room = traces->room ? traces->room : map_room();
+	struct gm_traces_room *room = traces->room ? traces->room : map_room();
 
 	if (!room)
 		return false;
-	traces->room = room;
+	if (traces->room && traces->generation == generation)
+		return true;
 	memset(room->next, 0, sizeof(room->next));
-	traces->head += RING_BYTES; /* never the same position twice */
-	traces->last = traces->latest = 0;
-	traces->came_by = 0;
+	traces->head += GM_TRACES_LINES + 1; /* never the same position twice, nor 0 */
+	traces->last = 0;
 	traces->generation = generation;
+	traces->room = room;
 	return true;
-}
-
-GM_HOT_CODE struct gm_traces *gm_traces_take(uint64_t generation)
-{
-	struct gm_traces *traces = own_slot();
-
-	if (__atomic_exchange_n(&traces->busy, 1, __ATOMIC_ACQUIRE))
-		return NULL;
-	if ((!traces->room || traces->generation != generation) && !start(traces, generation)) {
-		gm_traces_give(traces);
-		return NULL;
-	}
-	return traces;
-}
-
-GM_HOT_CODE void gm_traces_give(struct gm_traces *traces)
-{
-	__atomic_store_n(&traces->busy, 0, __ATOMIC_RELEASE);
 }
 
 struct gm_trace_frame *gm_traces_room(struct gm_traces *traces)
@@ -147,48 +91,14 @@ struct gm_trace_frame *gm_traces_room(struct gm_traces *traces)
 	return traces->room->frame;
 }
 
-/* NULL for none and for one that was overwritten. */
-static inline const struct gm_trace *trace_at(const struct gm_traces *traces, uint64_t position)
-{
-	if (position + RING_BYTES < traces->head || !position)
-		return NULL;
-	return (const void *)(traces->room->ring + position % RING_BYTES);
-}
-
 const struct gm_trace *gm_traces_last(const struct gm_traces *traces)
 {
-	return trace_at(traces, traces->last);
+	return gm_traces_at(traces, traces->last);
 }
 
-static inline uint64_t digest(uint64_t hash)
+static struct gm_trace_next *make_next(struct gm_traces *traces, uint64_t context)
 {
-	return hash * GM_TRACE_FACTOR >> (64 - HISTORY_BITS);
-}
-
-/* What tells a walk among those that came next: what was before it, and where it begins. */
-static inline uint64_t context_of(const struct gm_traces *traces, uintptr_t sp, bool brief)
-{
-	uint64_t before = traces->last_hash ^ (brief ? ~traces->brief_hash : 0);
-
-	return (before ^ sp) * GM_TRACE_FACTOR;
-}
-
-/* A context has two places; of three that share them the one that came first goes. */
-static inline struct gm_trace_next *places_of(const struct gm_traces *traces, uint64_t context)
-{
-	return &traces->room->next[context >> (64 - NEXT_BITS) & ~1ull];
-}
-
-static inline struct gm_trace_next *find_next(const struct gm_traces *traces, uint64_t context)
-{
-	struct gm_trace_next *place = places_of(traces, context);
-
-	return place[0].context == context ? place : place[1].context == context ? place + 1 : NULL;
-}
-
-static __attribute__((noinline)) struct gm_trace_next *make_next(struct gm_traces *traces, uint64_t context)
-{
-	struct gm_trace_next *place = places_of(traces, context);
+	struct gm_trace_next *place = gm_traces_places(traces, context);
 
 	place[1] = place[0];
 	place[0] = (struct gm_trace_next){.context = context};
@@ -197,56 +107,43 @@ static __attribute__((noinline)) struct gm_trace_next *make_next(struct gm_trace
 
 const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp, bool brief)
 {
-	const struct gm_trace_next *next = find_next(traces, context_of(traces, sp, brief));
+	const struct gm_trace_next *next = gm_traces_find(traces, sp, brief);
 
-	return next ? trace_at(traces, next->position) : NULL;
+	return next ? gm_traces_at(traces, next->position) : NULL;
 }
 
-GM_HOT_CODE const struct gm_trace *gm_traces_noted(const struct gm_traces *traces, uintptr_t sp, bool brief,
-						   const struct gm_trace_note **note)
+/* What is compared before the trace's words. What was noted is of another one's stack. */
+static void describe(struct gm_trace_next *next, const struct gm_trace *trace)
 {
-	static const struct gm_trace_note none;
-	const struct gm_trace_next *next = find_next(traces, context_of(traces, sp, brief));
-
-	*note = next ? &next->note : &none;
-	return next ? trace_at(traces, next->position) : NULL;
+	next->note.key = 0;
+	next->position = trace->position & ((1ull << 51) - 1);
+	next->words = trace->words;
+	next->sp = trace->sp & LARGEST_VALUE;
+	next->span = (trace->top - trace->sp) / 8 & UINT16_MAX;
+	next->bp = trace->bp;
+	next->live_bp = trace->live_bp;
 }
 
-GM_HOT_CODE void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
-				 const struct gm_trace *trace)
+void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief, const struct gm_trace *trace)
 {
-	uint64_t context = context_of(traces, sp, brief), hash = trace->hash + sp;
-	struct gm_trace_next *next = find_next(traces, context);
+	struct gm_trace_next *next = gm_traces_find(traces, sp, brief);
 
-	if (__builtin_expect(!next, 0))
-		next = make_next(traces, context);
-	if (next->position != trace->position) {
-		next->position = trace->position;
-		next->note.key = 0;
-	}
+	if (!next)
+		next = make_next(traces, gm_traces_context(traces, sp, brief));
+	if (next->position != trace->position)
+		describe(next, trace);
 	traces->came_by = (uint16_t)(next - traces->room->next);
-	traces->latest = trace->position;
-	traces->latest_brief = brief;
-	traces->brief_hash = brief ? hash : 0;
-	if (brief)
-		return;
-	traces->last = trace->position;
-	traces->last_hash = traces->last_hash << HISTORY_BITS ^ digest(hash);
+	if (!brief)
+		traces->last = trace->position;
+	gm_traces_found(traces, brief, trace->hash + sp);
 }
 
-GM_HOT_CODE void gm_traces_was(struct gm_traces *traces, const struct gm_trace_note *note)
+void gm_traces_note(struct gm_traces *traces, uintptr_t sp, bool brief, const struct gm_trace_note *note)
 {
-	uint64_t *hash = traces->latest_brief ? &traces->brief_hash : &traces->last_hash;
-
-	*hash ^= digest(note->stack + (uintptr_t)note->places);
-}
-
-void gm_traces_note(struct gm_traces *traces, uint64_t position, const struct gm_trace_note *note)
-{
-	if (traces->latest != position)
-		return; /* another thread's walk came between */
 	traces->room->next[traces->came_by].note = *note;
-	gm_traces_was(traces, note);
+	if (!brief) /* what the walk alone found counts no more */
+		traces->last_hash >>= GM_TRACES_HISTORY_BITS;
+	gm_traces_found(traces, brief, gm_traces_what(note, sp));
 }
 
 /*
@@ -259,7 +156,7 @@ static struct gm_trace_word *list_word(struct gm_trace_word *word, uintptr_t bas
 {
 	uint64_t words = (at - base) / 8;
 
-	if (words <= UINT16_MAX && value >> 48 == 0) {
+	if (words <= UINT16_MAX && value <= LARGEST_VALUE) {
 		*--word = (struct gm_trace_word){value << 16 | words};
 	} else {
 		words = (frame->sp - 8 - base) / 8;
@@ -329,46 +226,41 @@ static void copy_words(struct gm_trace_word *to, const struct gm_trace_word *fro
 		to[i].packed = from[i].packed + (uint64_t)further;
 }
 
-static uint64_t bytes_for(unsigned frames, unsigned words)
+static uint64_t lines_for(unsigned frames, unsigned words)
 {
 	uint64_t bytes = sizeof(struct gm_trace) + words * sizeof(struct gm_trace_word) +
 			 frames * (sizeof(uintptr_t) + sizeof(struct gm_trace_frame));
 
-	return (bytes + 63) & ~63ull;
-}
-
-static uint64_t bytes_of(const struct gm_trace *trace)
-{
-	return bytes_for(trace->frames, trace->words);
+	return (bytes + LINE_BYTES - 1) / LINE_BYTES;
 }
 
 /*
- * Room in the ring for so many bytes, but not where `tail` is. What was there is forgotten, the
+ * Room in the ring for so many lines, but not where `tail` is. What was there is forgotten, the
  * tail perhaps too, but it stays readable.
  */
-static struct gm_trace *make_room(struct gm_traces *traces, uint64_t bytes,
+static struct gm_trace *make_room(struct gm_traces *traces, uint64_t lines,
 				  const struct gm_trace *tail)
 {
-	uint64_t at = traces->head, offset = at % RING_BYTES, from, to;
+	uint64_t at = traces->head, offset = at % GM_TRACES_LINES, from, to;
 	struct gm_trace *trace;
 
-	if (offset + bytes > RING_BYTES) {
-		at += RING_BYTES - offset;
+	if (offset + lines > GM_TRACES_LINES) {
+		at += GM_TRACES_LINES - offset;
 		offset = 0;
 	}
 	if (tail) {
-		from = (uint64_t)((const char *)tail - traces->room->ring);
-		to = from + bytes_of(tail);
-		if (from < offset + bytes && to > offset) {
+		from = (uint64_t)((const struct gm_trace_line *)tail - traces->room->ring);
+		to = from + lines_for(tail->frames, tail->words);
+		if (from < offset + lines && to > offset) {
 			at += to - offset;
 			offset = to;
 		}
-		if (offset + bytes > RING_BYTES)
-			at += RING_BYTES - offset;
+		if (offset + lines > GM_TRACES_LINES)
+			at += GM_TRACES_LINES - offset;
 	}
-	trace = (void *)(traces->room->ring + at % RING_BYTES);
+	trace = (void *)(traces->room->ring + at % GM_TRACES_LINES);
 	trace->position = at;
-	traces->head = at + bytes;
+	traces->head = at + lines;
 	return trace;
 }
 
@@ -376,41 +268,47 @@ const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp, bo
 				      const struct gm_trace_walk *walk)
 {
 	const struct gm_trace *tail = walk->tail;
-	struct gm_trace_word *word_end = traces->room->word + GM_TRACE_FRAMES * MOST_WORDS, *word;
+	struct gm_trace_word *word_end = traces->room->word + GM_TRACE_FRAMES * GM_TRACES_MOST_WORDS, *word;
 	unsigned tail_frames = tail ? tail->frames - walk->tail_frame : 0;
-	unsigned frames = walk->frames + tail_frames, own_words, tail_words;
+	unsigned frames = walk->frames + tail_frames, own_words, tail_words, given;
 	const struct gm_trace_frame *tail_frame, *first, *last;
 	struct gm_trace *trace;
+	uintptr_t pc;
 
 	if (frames > GM_TRACE_FRAMES || walk->stop_bytes > UINT32_MAX)
 		return NULL;
 	tail_frame = tail ? gm_trace_frames(tail) + walk->tail_frame : NULL;
 	last = tail ? tail_frame + tail_frames - 1 : walk->frame + walk->frames - 1;
 	first = walk->frames ? walk->frame : tail_frame;
-	if (last->sp - first->sp > MOST_STACK)
+	pc = walk->frames ? *walk->pc : gm_trace_pcs(tail)[walk->tail_frame];
+	if (last->sp - first->sp > MOST_STACK || first->sp > LARGEST_VALUE || pc > LARGEST_VALUE)
 		return NULL;
 	word = walk->frames ? list_words(walk, word_end) : word_end;
 	own_words = (unsigned)(word_end - word);
 	tail_words = tail ? gm_trace_left(tail, walk->tail_frame) : 0;
-	trace = make_room(traces, bytes_for(frames, own_words + tail_words), tail);
+	given = GM_TRACE_AT_ONCE - (own_words + tail_words) % GM_TRACE_AT_ONCE;
+	trace = make_room(traces, lines_for(frames, given + own_words + tail_words), tail);
 	trace->frames = frames & 0x3ff;
-	trace->words = (own_words + tail_words) & 0xfff;
+	trace->words = (given + own_words + tail_words) & 0xfff;
+	trace->given = given & 7;
 	trace->end = (tail ? tail->end : (unsigned)walk->end) & 0xf;
 	trace->stop_start = walk->stop_start;
 	trace->stop_bytes = (uint32_t)walk->stop_bytes;
 	memcpy(gm_trace_pcs(trace), walk->pc, walk->frames * sizeof(*walk->pc));
-	memcpy(trace->word, word, own_words * sizeof(*word));
+	for (unsigned i = 0; i < given; i++)
+		trace->word[i].packed = pc << 16 | 0;
+	memcpy(trace->word + given, word, own_words * sizeof(*word));
 	memcpy(gm_trace_frames(trace), walk->frame, walk->frames * sizeof(*tail_frame));
 	if (tail) {
 		memcpy(gm_trace_pcs(trace) + walk->frames, gm_trace_pcs(tail) + walk->tail_frame,
 		       tail_frames * sizeof(*walk->pc));
-		copy_words(trace->word + own_words, tail->word + tail->words - tail_words, tail_words,
+		copy_words(trace->word + given + own_words, tail->word + tail->words - tail_words, tail_words,
 			   (int64_t)(tail->sp - first->sp) / 8);
 		memcpy(gm_trace_frames(trace) + walk->frames, tail_frame,
 		       tail_frames * sizeof(*tail_frame));
 	}
 	first = gm_trace_frames(trace);
-	trace->pc = *gm_trace_pcs(trace);
+	trace->pc = pc;
 	trace->sp = first->sp;
 	trace->bp = first->bp;
 	trace->hash = first->hash;
@@ -422,9 +320,9 @@ const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp, bo
 
 void gm_traces_reset(void)
 {
-	for (unsigned i = 0; i < SLOTS; i++)
-		if (slots[i].busy) {
-			slots[i].generation = UINT64_MAX;
-			slots[i].busy = 0;
+	for (unsigned i = 0; i < GM_TRACES_SLOTS; i++)
+		if (gm_traces_slots[i].busy) {
+			gm_traces_slots[i].generation = UINT64_MAX;
+			gm_traces_slots[i].busy = 0;
 		}
 }

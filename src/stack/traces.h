@@ -1,7 +1,7 @@
 /*
  * What earlier walks of a thread's stack read, kept so that a walk need not be made again (traces.c
- * says why that is exact). For cfi.c alone. Calls mmap, once for each of a bounded number of slots,
- * and nothing else.
+ * says why that is exact). For cfi.c; what is looked at first of all is in traces_next.h. Calls mmap,
+ * once for each of a bounded number of slots, and nothing else.
  */
 #ifndef GM_STACK_TRACES_H
 #define GM_STACK_TRACES_H
@@ -11,6 +11,7 @@
 
 #define GM_TRACE_FRAMES 300u /* the longest walk that is kept */
 #define GM_TRACE_NOT	UINT16_MAX
+#define GM_TRACE_AT_ONCE 4u /* words compared in one go */
 
 /* How a walk ended; what ends by the last two is not kept. */
 enum gm_trace_end {
@@ -47,16 +48,18 @@ struct gm_trace_frame {
 };
 
 /*
- * A walk. What is compared when it is met again comes first, in one cache line and the words, which
- * are in the order in which they were read.
+ * A walk. Its words are in the order in which they were read. Before them the innermost frame's return
+ * address, which was given and lies where every call leaves it, some times over: all words together are
+ * a multiple of GM_TRACE_AT_ONCE.
  */
 struct gm_trace {
-	uint64_t position;	   /* in the ring */
+	uint64_t position;	   /* in the ring, in lines */
 	uintptr_t pc, sp, bp, top; /* of the innermost frame; the outermost one's sp */
 	uint64_t hash;		   /* the innermost frame's */
 	uintptr_t stop_start;	   /* as in struct gm_walk, and stop_bytes below */
 	uint32_t stop_bytes;
 	unsigned frames : 10, words : 12;
+	unsigned given : 3;   /* of the words, how often the given one */
 	unsigned end : 4;     /* enum gm_trace_end */
 	unsigned live_bp : 1; /* the innermost frame's GM_TRACE_LIVE_BP */
 	struct gm_trace_word word[]; /* then the return addresses, then the frames, innermost first */
@@ -75,7 +78,15 @@ static inline struct gm_trace_frame *gm_trace_frames(const struct gm_trace *trac
 /* How many words were read from the frame `at` outwards. */
 static inline unsigned gm_trace_left(const struct gm_trace *trace, unsigned at)
 {
-	return at == 0 ? trace->words : at + 1u == trace->frames ? 0 : gm_trace_frames(trace)[at].left;
+	if (at == 0)
+		return trace->words - trace->given;
+	return at + 1u == trace->frames ? 0 : gm_trace_frames(trace)[at].left;
+}
+
+/* Whether the stack holds another value there; `below` is the word below the trace's innermost sp. */
+static inline bool gm_trace_word_changed(const uintptr_t *below, struct gm_trace_word word)
+{
+	return below[word.packed & UINT16_MAX] != word.packed >> 16;
 }
 
 /*
@@ -111,7 +122,7 @@ struct gm_trace_walk {
 	uintptr_t stop_start, stop_bytes;
 };
 
-struct gm_places;
+struct gm_python_place;
 struct gm_traces;
 
 /*
@@ -122,24 +133,15 @@ struct gm_traces;
 struct gm_trace_note {
 	uint64_t key; /* 0: none */
 	const void *known;
-	const struct gm_places *places;
+	const struct gm_python_place *places; /* of the Python frames, or NULL */
 	uint32_t stack, module;
 };
 
-/* The walk that came after another; in one cache line. */
-struct gm_trace_next {
-	uint64_t context;  /* traces.c; 0: none */
-	uint64_t position;
-	struct gm_trace_note note;
-} __attribute__((aligned(64)));
-
 /*
- * The calling thread's traces for the loaded code's state `generation`. NULL where they are in use
- * (by a walk that a signal interrupted, or by a thread that shares them) or there is no memory. To
- * be given back.
+ * Before the calling thread's traces (traces_next.h) are used for a walk: drops those that were made
+ * before the loaded code was in the state `generation`. False where there is no memory.
  */
-struct gm_traces *gm_traces_take(uint64_t generation);
-void gm_traces_give(struct gm_traces *traces);
+bool gm_traces_renew(struct gm_traces *traces, uint64_t generation);
 
 /* Room for the frames of a walk. */
 struct gm_trace_frame *gm_traces_room(struct gm_traces *traces);
@@ -151,23 +153,16 @@ struct gm_trace_frame *gm_traces_room(struct gm_traces *traces);
 const struct gm_trace *gm_traces_last(const struct gm_traces *traces);
 const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t sp, bool brief);
 
-/* The latter, and what was noted of it. */
-const struct gm_trace *gm_traces_noted(const struct gm_traces *traces, uintptr_t sp, bool brief,
-				       const struct gm_trace_note **note);
-
 /* The walk that began at `sp` was this one, as far as it went. What was noted of another goes. */
 void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief,
 		     const struct gm_trace *trace);
 
-/* Keeps a walk that began at `sp`. NULL if it is too long. */
+/* Keeps a walk that began at `sp`. NULL if it is too long, or its addresses are. */
 const struct gm_trace *gm_traces_keep(struct gm_traces *traces, uintptr_t sp, bool brief,
 				      const struct gm_trace_walk *walk);
 
-/* The last walk's stack is this one: what follows depends on it. */
-void gm_traces_was(struct gm_traces *traces, const struct gm_trace_note *note);
-
-/* Notes the stack of the last walk, if that is still the trace at `position`. */
-void gm_traces_note(struct gm_traces *traces, uint64_t position, const struct gm_trace_note *note);
+/* Notes the stack of the last walk, which was kept and began at `sp`. */
+void gm_traces_note(struct gm_traces *traces, uintptr_t sp, bool brief, const struct gm_trace_note *note);
 
 /* In the child of a fork: threads that were in a walk are not there any more. */
 void gm_traces_reset(void);

@@ -12,6 +12,9 @@
 #define GM_HOT	     __attribute__((section("gm_hot"), aligned(8)))
 #define GM_HOT_BOOKS __attribute__((section("gm_hot_books"), aligned(16)))
 
+/* Of a variable of another file: it is in the same library, so that its address is known. */
+#define GM_HIDDEN __attribute__((visibility("hidden")))
+
 /* Functions side by side, in few pages. */
 #define GM_HOT_CODE __attribute__((hot))
 

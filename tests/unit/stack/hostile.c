@@ -57,6 +57,14 @@ uintptr_t hostile_stop(void)
 	return stops_at[hostile_dice(16) % 8];
 }
 
+/* The one that Python's interpreter is, as long as nothing is forgotten. */
+static uintptr_t interpreter;
+
+uintptr_t hostile_interpreter(void)
+{
+	return interpreter;
+}
+
 void hostile_took_one(void)
 {
 	me.left--;
@@ -588,6 +596,7 @@ int main(int argc, char **argv)
 			printf("no reader of unwind tables for this processor\n");
 			return 77;
 		}
+		interpreter = stops_at[round % 5];
 		/* the same seed twice: other numbers for the same stacks */
 		run_round(captures < ROUND ? captures : ROUND, seed * 1000 + round / 2, round % 4 == 3);
 	}

@@ -33,6 +33,9 @@ void hostile_catch(void (*function)(void *), void *data);
 /* Of hostile.c, for the thread: its dice; a function that a walk is to end at, 0 for none. */
 unsigned hostile_dice(unsigned sides);
 uintptr_t hostile_stop(void);
+
+/* The function that all walks with Python frames end at until the next start; 0 for none. */
+uintptr_t hostile_interpreter(void);
 #define HOSTILE_STOP_BYTES 64u
 void hostile_took_one(void);
 

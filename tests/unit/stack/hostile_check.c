@@ -109,7 +109,7 @@ static void make_up_python(void)
 	python.odd = hostile_dice(8);
 	python.number = 1000 * hostile_dice(3);
 	python.unreadable = !hostile_dice(20);
-	python.stop = hostile_stop();
+	python.stop = hostile_interpreter();
 }
 
 /* ---- what a stack must be ---- */
