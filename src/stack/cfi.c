@@ -20,7 +20,8 @@
 
 #include <string.h>
 
-GM_HOT uintptr_t gm_program_stack_end;
+/* The first of stack/ that are linked: the others follow in its line. */
+GM_HOT_STACK __attribute__((aligned(64))) uintptr_t gm_program_stack_end;
 
 #if defined(__x86_64__)
 

@@ -55,7 +55,7 @@ static struct {
 	bool homeless;			      /* some recorded address was in no object */
 } interned;
 
-GM_HOT struct gm_known_code gm_known_code = {.epoch = 1};
+GM_HOT_STACK struct gm_known_code gm_known_code = {.epoch = 1};
 
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 

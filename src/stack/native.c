@@ -21,7 +21,7 @@ typedef int backtrace_fn(void **, int);
 typedef int unwind_fn(int (*)(void *, void *), void *);
 typedef uintptr_t unwind_ip_fn(void *);
 
-GM_HOT bool gm_native_traced;
+GM_HOT_STACK bool gm_native_traced;
 
 static struct {
 	bool no_traces;

@@ -13,10 +13,12 @@
 #include "stack/python_layout.h"
 #include "stack/python_text.h"
 #include "stack/safe_read.h"
+#include "stack/thread.h"
 #include "store/hot.h"
 #include "store/writer.h"
 
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,13 +34,13 @@
 typedef void *thread_state_fn(void);
 typedef int finalizing_fn(void);
 
-/* What was found in the process. */
+/* What was found in the process. What every walk needs comes first. */
 struct interpreter {
 	thread_state_fn *thread_state; /* PyGILState_GetThisThreadState */
 	finalizing_fn *finalizing;     /* _Py_IsFinalizing, Py_IsFinalizing from 3.13 */
+	struct gm_python_layout layout;
 	uintptr_t code_type, text_type, bytes_type;
 	uintptr_t start, end; /* the object it is in */
-	struct gm_python_layout layout;
 	unsigned micro;
 };
 
@@ -52,10 +54,12 @@ struct known_frame {
 	struct gm_python_identity identity;
 };
 
-GM_HOT static struct {
+static struct {
 	uint32_t readiness;		/* enum readiness; written last, with release */
 	struct interpreter interpreter; /* changes only while readiness is ABSENT */
-} cpython;
+} cpython __attribute__((aligned(64)));
+
+_Static_assert(offsetof(typeof(cpython), interpreter.code_type) <= 64, "one line");
 
 static struct {
 	struct gm_map frames; /* hash → struct known_frame; the stack lock guards writing */
@@ -463,18 +467,22 @@ static __attribute__((noinline, cold)) uintptr_t checked_state(uintptr_t state, 
 }
 
 /*
- * The thread's state if its frames are to be read. While the interpreter ends, other threads'
- * states are freed under them: only the thread that ends it, usually the first, is still sure of
- * its own.
+ * While the interpreter ends, other threads' states are freed under them: only the thread that ends it,
+ * usually the first, is still sure of its own.
  */
+static inline bool is_sure_of_state(const struct interpreter *in)
+{
+	return gm_thread_pointer() == gm_first_thread || !in->finalizing || !in->finalizing() ||
+	       syscall(SYS_gettid) == getpid();
+}
+
+/* The thread's state if its frames are to be read. */
 static inline uintptr_t readable_state(const struct interpreter *in, uint16_t *flags)
 {
 	uint32_t readiness = __atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE);
 	uintptr_t state;
 
-	if (readiness == ABSENT)
-		return 0;
-	if (in->finalizing && in->finalizing() && syscall(SYS_gettid) != getpid())
+	if (readiness == ABSENT || !is_sure_of_state(in))
 		return 0;
 	state = (uintptr_t)in->thread_state();
 	return !state || readiness == READY ? state : checked_state(state, flags);
@@ -549,18 +557,37 @@ bool gm_python_places(struct gm_python_place *place, const uint32_t *frames, uns
 		}
 		if (found == count || number != frames[found] || read_frame(in, at).early)
 			return false;
-		place[found] = (struct gm_python_place){here.code, here.position,
-							gm_py_number(l, here.code & ~7ul)};
-		if (place[found++].number >> 32 == 0)
+		place[found] = (struct gm_python_place){
+			here.code, here.position, gm_py_u32((here.code & ~7ul) + l->code_version),
+			gm_py_u32((here.code & ~7ul) + l->code_firstlineno)};
+		if (!place[found++].version)
 			return false;
 	}
 	return found == count;
 }
 
+/* A frame of the interpreter's own, in versions that number their code. */
+static inline bool is_helper(const struct gm_python_layout *l, uintptr_t at)
+{
+	return l->code_version && *(const uint8_t *)(at + l->frame_owner) >= OWNED_BY_INTERPRETER;
+}
+
+/* Of a frame that has the place's code: whether it is that code, and the place in it. */
+static inline bool is_place(const struct gm_python_layout *l, uintptr_t at,
+			    const struct gm_python_place *place)
+{
+	uintptr_t code = place->code & ~7ul;
+
+	return word_at(at + l->frame_position) == place->position &&
+	       gm_py_u32(code + l->code_version) == place->version &&
+	       gm_py_u32(code + l->code_firstlineno) == place->line;
+}
+
 /*
  * A frame that is not the interpreter's own runs a code object, and holds it: what lies at the address
  * of its code is one, and its number says which. At a place where a frame was a Python frame before, it
- * is one again.
+ * is one again. The interpreter's own have None for their code, or (3.12) code with a number that no
+ * other has and that no place is of: what has the code of a place is a Python frame.
  */
 GM_HOT_CODE bool gm_python_same(const struct gm_python_place *place, unsigned count)
 {
@@ -574,18 +601,13 @@ GM_HOT_CODE bool gm_python_same(const struct gm_python_place *place, unsigned co
 	if (!state)
 		return !count && !flags;
 	for (at = first_frame(in, state); at; at = word_at(at + l->frame_back)) {
-		if (!l->code_version)
-			return false;
-		if (*(const uint8_t *)(at + l->frame_owner) >= OWNED_BY_INTERPRETER) {
-			if (++skipped == MOST_SKIPPED)
+		if (place != end && word_at(at + l->frame_code) == place->code) {
+			if (!is_place(l, at, place))
 				return false;
-			continue;
-		}
-		if (place == end || word_at(at + l->frame_code) != place->code ||
-		    word_at(at + l->frame_position) != place->position ||
-		    gm_py_number(l, place->code & ~7ul) != place->number)
+			place++;
+		} else if (!is_helper(l, at) || ++skipped == MOST_SKIPPED) {
 			return false;
-		place++;
+		}
 	}
 	return place == end;
 }

@@ -30,7 +30,8 @@ unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags);
  * that code object from any other.
  */
 struct gm_python_place {
-	uint64_t code, position, number;
+	uint64_t code, position;
+	uint32_t version, line; /* the code object's number, and its first line */
 };
 
 /*

@@ -13,6 +13,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define likely(condition)   __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
@@ -20,12 +22,26 @@
 #define FETCHED_LINES	4u  /* of a trace's words, ahead; those that follow come by themselves */
 #define MOST_OWN_FRAMES 32u /* of the shim, between its entry and the unwinder */
 
-GM_HOT static struct {
+GM_HOT_STACK static struct {
 	enum gm_stack_mode mode;
 	unsigned depth;
 	unsigned own_frames; /* how many there were last time: a guess that saves unwinding */
 	bool native_done;
 } settings = {.depth = 64, .own_frames = 4};
+
+GM_HOT_STACK uintptr_t gm_first_thread;
+
+/*
+ * On the stack that the program began with. Another thread, which can be the first of a process that it
+ * forked, has its control block at the end of its stack, and when it has ended one that comes later may.
+ */
+static void note_first_thread(void)
+{
+	uintptr_t end = gm_stack_end_above((uintptr_t)__builtin_frame_address(0));
+
+	if (end && end == gm_program_stack_end && syscall(SYS_gettid) == getpid())
+		gm_first_thread = gm_thread_pointer();
+}
 
 void gm_stack_init(enum gm_stack_mode mode, unsigned depth)
 {
@@ -36,6 +52,7 @@ void gm_stack_init(enum gm_stack_mode mode, unsigned depth)
 	if (!settings.native_done && mode != GM_STACKS_PYTHON) {
 		gm_native_init(NULL);
 		settings.native_done = true;
+		note_first_thread();
 	}
 	if (mode != GM_STACKS_NATIVE)
 		gm_python_find();

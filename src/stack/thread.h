@@ -13,6 +13,12 @@
 /* Where the first thread's stack ends, __libc_stack_end; 0 if that is not known. Of cfi.c. */
 extern GM_HIDDEN uintptr_t gm_program_stack_end;
 
+/*
+ * The process's first thread, by its gm_thread_pointer; 0 if it is not known. No other thread ever has
+ * this one, not after it ended nor in the child of a fork. Of stack.c.
+ */
+extern GM_HIDDEN uintptr_t gm_first_thread;
+
 /* The address of the thread's control block: its own for as long as it lives. */
 static inline uintptr_t gm_thread_pointer(void)
 {

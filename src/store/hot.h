@@ -6,10 +6,11 @@
 #define GM_STORE_HOT_H
 
 /*
- * Small variables side by side, in few cache lines: those that nearly never change apart from those that
- * an event changes under the tracker's lock.
+ * Small variables side by side, in few cache lines: those that nearly never change, those of them that a
+ * stack takes, and those that an event changes under the tracker's lock.
  */
 #define GM_HOT	     __attribute__((section("gm_hot"), aligned(8)))
+#define GM_HOT_STACK __attribute__((section("gm_hot_stack"), aligned(8)))
 #define GM_HOT_BOOKS __attribute__((section("gm_hot_books"), aligned(16)))
 
 /* Of a variable of another file: it is in the same library, so that its address is known. */

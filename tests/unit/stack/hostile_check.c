@@ -75,7 +75,7 @@ bool gm_python_places(struct gm_python_place *place, const uint32_t *frames, uns
 	for (unsigned i = 0; i < count; i++) {
 		if (frames[i] != python_frame(i))
 			return false;
-		place[i] = (struct gm_python_place){i, frames[i], 1};
+		place[i] = (struct gm_python_place){i, frames[i], 1, 1};
 	}
 	return true;
 }
@@ -90,7 +90,7 @@ bool gm_python_same(const struct gm_python_place *place, unsigned count)
 	if (count != python.frames || python.unreadable)
 		return false;
 	for (unsigned i = 0; i < count; i++)
-		if (place[i].code != i || place[i].position != python_frame(i) || place[i].number != 1)
+		if (place[i].code != i || place[i].position != python_frame(i) || place[i].version != 1)
 			return false;
 	return true;
 }

@@ -143,12 +143,65 @@ static void test_leftover_frame(void **state)
 	assert_int_not_equal(still, moved);
 }
 
+static NOINLINE uint32_t take_brief(unsigned limit)
+{
+	const struct gm_entry entry = GM_ENTRY_HERE();
+	uint32_t stack = gm_stack_take(&entry, limit, NULL);
+
+	BARRIER();
+	return stack;
+}
+
+enum brief { HERE, THERE, DEEPER, BRIEFS };
+
+static NOINLINE uint32_t take_one_of(enum brief which)
+{
+	uint32_t stack;
+
+	if (which == THERE) {
+		stack = take_brief(2);
+		BARRIER();
+	} else {
+		stack = take_brief(which == DEEPER ? 3 : 2);
+		__asm__ volatile("nop");
+	}
+	return stack;
+}
+
+/*
+ * Brief stacks after one and the same other, in the place where another one was expected: from another
+ * call in the same frame, or with more frames asked for. When they come first and when they come again.
+ */
+static void test_brief_in_anothers_place(void **state)
+{
+	static const enum brief turns[] = {DEEPER, DEEPER, HERE, THERE, THERE, HERE, DEEPER};
+	enum { BEFORE = 10, ROUNDS = BEFORE + sizeof(turns) / sizeof(*turns) };
+	uint32_t first[BRIEFS] = {GM_NONE, GM_NONE, GM_NONE};
+
+	(void)state;
+	if (!probe_start_with("unwind tables", 64))
+		skip();
+	for (volatile unsigned i = 0; i < ROUNDS; i++) { /* the first until the same ones go before each */
+		enum brief which = i < BEFORE ? HERE : turns[i - BEFORE];
+		uint32_t stack = take_one_of(which);
+
+		if (first[which] == GM_NONE)
+			first[which] = stack;
+		assert_int_equal(stack, first[which]);
+		take();
+	}
+	assert_int_not_equal(first[HERE], first[THERE]);
+	assert_int_not_equal(first[HERE], first[DEEPER]);
+	assert_int_not_equal(first[THERE], first[DEEPER]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_without_cache),
 		cmocka_unit_test(test_known_again),
 		cmocka_unit_test(test_leftover_frame),
+		cmocka_unit_test(test_brief_in_anothers_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
