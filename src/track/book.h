@@ -36,11 +36,11 @@ static inline struct gm_latest_site gm_site_known(const struct gm_event *event)
 	struct gm_latest_site known = gm_site_latest(event->stack);
 	const struct gm_site_record *site = gm_store_at(known.spot);
 
-	if (!known.number || site->stack != event->stack || site->kind != event->kind ||
-	    site->level != event->level || site->device != event->device ||
-	    (event->stack == GM_NONE && site->function != event->function))
-		return (struct gm_latest_site){0};
-	return known;
+	if (__builtin_expect(known.number && site->stack == event->stack && site->kind == event->kind &&
+			     site->level == event->level && site->device == event->device, 1) &&
+	    (event->stack != GM_NONE || site->function == event->function))
+		return known;
+	return (struct gm_latest_site){0};
 }
 
 /* Before a change: if the level stood at its peak since this site last changed, its bytes of then are

@@ -181,18 +181,23 @@ static inline bool add(const struct gm_event *event)
 	uint64_t class = class_at(&event->flags), key = event->key, bytes = event->bytes;
 	struct gm_index_slot *place = gm_index_place(&gm_live.index, GM_SPACE_POINTER, key);
 	struct gm_latest_site known = gm_site_known(event);
-	uint32_t spot = gm_live.empty, thread = gm_calling_thread();
+	uint32_t spot = gm_live.empty, thread;
 	int device = event->device;
-	struct gm_alloc_record *record = gm_store_at(spot);
-	struct gm_site_record *site = gm_store_at(known.spot);
+	struct gm_alloc_record *record;
 	struct gm_level_record *level;
+	struct gm_site_record *site;
 	struct ready *books;
 
-	if (unlikely(!place || !known.number || spot >= GM_INDEX_MOST_NUMBERS))
+	if (unlikely(!known.number))
+		return false;
+	if (unlikely(!place || spot >= GM_INDEX_MOST_NUMBERS))
 		return false;
 	books = books_of(class, device, event->kind, event->owner);
 	if (unlikely(!books))
 		return false;
+	thread = gm_calling_thread();
+	record = gm_store_at(spot);
+	site = gm_store_at(known.spot);
 	gm_live.empty = record->site;
 	gm_live_describe(record, event, known.number - 1, thread);
 	record->physical_bytes = share_of(books, gm_laid_out_bytes(event));
@@ -278,15 +283,16 @@ static inline struct gm_site_record *site_of(const struct gm_index_slot *place,
 				     gm_store_record(GM_TABLE_SITES, record->site);
 }
 
-static inline bool end(struct gm_alloc_record *record, const struct gm_event *event)
+static inline bool end(uint32_t spot, const struct gm_event *event)
 {
+	struct gm_alloc_record *record = gm_store_at(spot);
 	uint64_t bytes = record->bytes;
 	int device = record->device;
 	struct gm_index_slot *place = gm_index_find(&gm_live.index, GM_SPACE_POINTER, record->key);
 	struct gm_level_record *level;
 	struct ready *books;
 
-	if (unlikely(record->kind != event->kind || !place || gm_index_number(place) != gm_store_spot(record)))
+	if (unlikely(record->kind != event->kind || !place || gm_index_number(place) != spot))
 		return false;
 	books = books_of(class_at(&record->flags), device, record->kind, record->owner);
 	if (unlikely(!books))
@@ -322,7 +328,7 @@ GM_HOT_CODE bool gm_track_free_end(struct gm_ticket ticket, const struct gm_even
 	record = redeem(ticket);
 	if (event->error && event->error != GM_ERROR_TEARDOWN)
 		gm_free_failed(record, event);
-	else if (event->error || !record || !end(record, event))
+	else if (event->error || !record || !end(ticket.record, event))
 		gm_free_succeeded(ticket, record, event);
 	due = event->error == 0 && is_due(ticket.owner);
 	gm_track_leaving();

@@ -23,9 +23,26 @@ static struct gm_freed *set_of(unsigned space, uint64_t key)
 	return freed + (hash >> 40) % SETS * WAYS;
 }
 
-static inline bool is_of(const struct gm_freed *slot, unsigned space, uint64_t key)
+/* Where in its set the free of a key is, NULL: nowhere. */
+static inline struct gm_freed *find(struct gm_freed *set, unsigned space, uint64_t key)
 {
-	return slot->key == key && (slot->when >> 4 & 15) == space;
+	unsigned i;
+
+	for (i = 0; i < WAYS; i++)
+		if (set[i].key == key && (set[i].when >> 4 & 15) == space)
+			return &set[i];
+	return NULL;
+}
+
+static inline struct gm_freed *oldest(struct gm_freed *set)
+{
+	struct gm_freed *slot = set;
+	unsigned i;
+
+	for (i = 1; i < WAYS; i++)
+		if (set[i].when < slot->when)
+			slot = &set[i];
+	return slot;
 }
 
 static __attribute__((noinline, cold)) void note_first(const struct gm_alloc_record *alloc, uint32_t stack,
@@ -40,22 +57,17 @@ static __attribute__((noinline, cold)) void note_first(const struct gm_alloc_rec
 GM_HOT_CODE void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t stack, unsigned cause)
 {
 	uint64_t key = alloc->key;
-	unsigned space = alloc->space, i;
+	unsigned space = alloc->space;
 	struct gm_freed *set, *slot;
 
 	if (__builtin_expect(!freed, 0)) {
 		note_first(alloc, stack, cause);
 		return;
 	}
-	set = slot = set_of(space, key);
-	for (i = 0; i < WAYS; i++) {
-		if (is_of(&set[i], space, key)) {
-			slot = &set[i];
-			break;
-		}
-		if (set[i].when < slot->when)
-			slot = &set[i];
-	}
+	set = set_of(space, key);
+	slot = find(set, space, key);
+	if (!slot)
+		slot = oldest(set);
 	slot->key = key;
 	slot->bytes = alloc->bytes;
 	slot->when = gm_track.now_ns << 8 | space << 4 | cause;
@@ -75,14 +87,5 @@ GM_HOT_CODE void gm_freed_prefetch(unsigned space, uint64_t key)
 
 const struct gm_freed *gm_freed_find(unsigned space, uint64_t key)
 {
-	struct gm_freed *set;
-	unsigned i;
-
-	if (!freed)
-		return NULL;
-	set = set_of(space, key);
-	for (i = 0; i < WAYS; i++)
-		if (is_of(&set[i], space, key))
-			return &set[i];
-	return NULL;
+	return freed ? find(set_of(space, key), space, key) : NULL;
 }

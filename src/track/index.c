@@ -29,7 +29,7 @@ static void put_before(struct gm_index *index, struct gm_index_slot *entry)
 	for (; index->slots[at & index->mask].what; at++) {
 		struct gm_index_slot *slot = &index->slots[at & index->mask], moved = *slot;
 
-		if (slot->key == entry->key && gm_index_space(slot) == gm_index_space(entry)) {
+		if (gm_index_is(slot, gm_index_space(entry), entry->key)) {
 			*slot = *entry;
 			*entry = moved;
 		}
@@ -63,7 +63,7 @@ static bool grow(struct gm_index *index, struct gm_arena *arena)
 bool gm_index_add(struct gm_index *index, struct gm_arena *arena, unsigned space, uint64_t key,
 		  uint32_t number, uint32_t site)
 {
-	struct gm_index_slot entry = {.key = key, .what = (number + 1) << 4 | space, .site = site};
+	struct gm_index_slot entry = {.key = key, .what = gm_index_what(space, number), .site = site};
 
 	if (number >= GM_INDEX_MOST_NUMBERS)
 		return false;
@@ -100,7 +100,7 @@ void gm_index_close(struct gm_index *index, uint32_t hole)
 
 void gm_index_remove(struct gm_index *index, unsigned space, uint64_t key, uint32_t number)
 {
-	uint32_t what = (number + 1) << 4 | space, at;
+	uint32_t what = gm_index_what(space, number), at;
 
 	if (!index->slots)
 		return;

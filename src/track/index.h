@@ -16,7 +16,7 @@
 
 struct gm_index_slot {
 	uint64_t key;
-	uint32_t what; /* (record number + 1) << 4 | space; 0: not in use */
+	uint32_t what; /* record number << 4 | (space + 1); 0: not in use */
 	union {
 		uint32_t site;	/* of an allocation's record */
 		uint32_t count; /* of allocations in a slab (slabs.h) */
@@ -38,12 +38,22 @@ static inline uint64_t gm_index_hash(unsigned space, uint64_t key)
 
 static inline uint32_t gm_index_number(const struct gm_index_slot *slot)
 {
-	return (slot->what >> 4) - 1;
+	return slot->what >> 4;
 }
 
 static inline unsigned gm_index_space(const struct gm_index_slot *slot)
 {
-	return slot->what & 15;
+	return (slot->what & 15) - 1;
+}
+
+static inline uint32_t gm_index_what(unsigned space, uint32_t number)
+{
+	return number << 4 | (space + 1);
+}
+
+static inline bool gm_index_is(const struct gm_index_slot *slot, unsigned space, uint64_t key)
+{
+	return slot->key == key && (slot->what & 15) == space + 1;
 }
 
 /* The slot of a key, NULL if there is none. */
@@ -57,10 +67,10 @@ static inline struct gm_index_slot *gm_index_find(const struct gm_index *index, 
 	for (at = (uint32_t)(gm_index_hash(space, key) >> index->shift);; at = (at + 1) & index->mask) {
 		struct gm_index_slot *slot = &index->slots[at];
 
+		if (gm_index_is(slot, space, key))
+			return slot;
 		if (!slot->what)
 			return NULL;
-		if (slot->key == key && gm_index_space(slot) == space)
-			return slot;
 	}
 }
 
@@ -77,7 +87,7 @@ static inline struct gm_index_slot *gm_index_place(const struct gm_index *index,
 
 		if (!slot->what)
 			return slot;
-		if (slot->key == key && gm_index_space(slot) == space)
+		if (gm_index_is(slot, space, key))
 			return NULL;
 	}
 }
@@ -85,7 +95,7 @@ static inline struct gm_index_slot *gm_index_place(const struct gm_index *index,
 static inline void gm_index_put(struct gm_index *index, struct gm_index_slot *place, unsigned space,
 				uint64_t key, uint32_t number, uint32_t site)
 {
-	*place = (struct gm_index_slot){.key = key, .what = (number + 1) << 4 | space, .site = site};
+	*place = (struct gm_index_slot){.key = key, .what = gm_index_what(space, number), .site = site};
 	index->used++;
 }
 
