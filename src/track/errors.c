@@ -2,6 +2,7 @@
  * Frees that CUDA refused, named by what is known of the pointer. A free that CUDA accepted is never
  * blamed here (but for the note freed-while-exported). Called under the tracker's lock.
  */
+#include "track/freed.h"
 #include "track/state.h"
 
 #define ERRORS_KEPT 4096u

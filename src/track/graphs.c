@@ -6,6 +6,7 @@
  * first, so that one block is left; freeing the address is legal; destroying graphs frees nothing.
  */
 #include "track/book.h"
+#include "track/freed.h"
 
 #include <string.h>
 

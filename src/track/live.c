@@ -3,6 +3,7 @@
  * over them (index.h) in private memory. Called under the tracker's lock.
  */
 #include "track/book.h"
+#include "track/freed.h"
 #include "track/physical.h"
 #include "track/retries.h"
 #include "track/torch.h"

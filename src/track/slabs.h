@@ -11,6 +11,7 @@
 
 struct gm_slabs {
 	struct gm_index index; /* by address / GM_PAGE_BYTES, with the number of its allocations */
+	struct gm_index_slot *last; /* the one last found; NULL once slots may have moved */
 	struct gm_slab_sums sums[GM_SLOTS];
 };
 extern struct gm_slabs gm_slabs __attribute__((visibility("hidden")));
@@ -20,7 +21,11 @@ bool gm_slab_begin(uint64_t number);
 
 static inline struct gm_index_slot *gm_slab_find(uint64_t address)
 {
-	return gm_index_find(&gm_slabs.index, 0, address / GM_PAGE_BYTES);
+	struct gm_index_slot *slab = gm_slabs.last;
+
+	if (!slab || slab->key != address / GM_PAGE_BYTES)
+		slab = gm_slabs.last = gm_index_find(&gm_slabs.index, 0, address / GM_PAGE_BYTES);
+	return slab;
 }
 
 /* What the driver must hold more for one at `address` whose share is `bytes`. */
@@ -56,6 +61,7 @@ static inline uint64_t gm_slab_gave(int device, const struct gm_alloc_record *al
 		return 0;
 	sums->reserved_bytes -= GM_PAGE_BYTES;
 	gm_index_take(&gm_slabs.index, slab);
+	gm_slabs.last = NULL;
 	return GM_PAGE_BYTES;
 }
 

@@ -201,26 +201,6 @@ bool gm_live_index(struct gm_alloc_record *record);
 void gm_live_unindex(struct gm_alloc_record *record);
 void gm_live_reset(void);
 
-/* freed.c: the latest frees, to name the first of two. */
-struct gm_freed {
-	uint64_t key, bytes;
-	uint64_t when; /* time_ns << 8 | enum gm_space << 4 | cause */
-	uint32_t stack, site;
-};
-_Static_assert(sizeof(struct gm_freed) == 32, "four lie in two cache lines");
-
-/* 0 a free call, else enum gm_implicit_cause + 1. */
-static inline unsigned gm_freed_cause(const struct gm_freed *freed)
-{
-	return freed->when & 15;
-}
-
-void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t stack, unsigned cause);
-/* Has what that will change on its way into the cache. */
-void gm_freed_prefetch(unsigned space, uint64_t key);
-const struct gm_freed *gm_freed_find(unsigned space, uint64_t key);
-void gm_freed_reset(void);
-
 /* errors.c: a free that CUDA refused. `alloc` NULL: no live record of the key. */
 void gm_error_of_free(const struct gm_event *event, struct gm_alloc_record *alloc);
 void gm_error_note(enum gm_error_type type, const struct gm_event *event, uint64_t bytes,

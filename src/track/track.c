@@ -5,6 +5,7 @@
 #include "stack/intern.h"
 #include "track/book.h"
 #include "track/calls.h"
+#include "track/freed.h"
 #include "track/peaks.h"
 #include "track/retries.h"
 

@@ -4,6 +4,7 @@
  * mappings hold none themselves and have no site. Facts: cuMemRelease of a mapped handle succeeds and
  * the memory stays; cuMemUnmap of a range without mappings succeeds.
  */
+#include "track/freed.h"
 #include "track/state.h"
 #include "track/retries.h"
 
