@@ -303,6 +303,7 @@ static inline bool end(uint32_t spot, const struct gm_event *event)
 	int device = record->device;
 	struct gm_index_slot *place = gm_index_find(&gm_live.index, GM_SPACE_POINTER, record->key);
 	struct gm_level_record *level;
+	struct gm_pool_record *pool;
 	struct ready *books;
 
 	if (unlikely(record->kind != event->kind || !place || gm_index_number(place) != spot))
@@ -311,13 +312,14 @@ static inline bool end(uint32_t spot, const struct gm_event *event)
 	if (unlikely(!books))
 		return false;
 	tell(GM_OP_FREE, event, record, gm_calling_thread());
+	pool = books->pool;
 	level = gm_store_at(books->level);
 	gm_site_remove(site_of(place, record), bytes, false, level);
 	gm_usage_remove(books->usage, bytes);
 	gm_level_remove(level, bytes);
-	if (books->pool) {
-		gm_pool_gave(books->pool, bytes);
-		gm_pool_waits(books->owner, books->pool, bytes, event->stream);
+	if (pool) {
+		gm_pool_gave(pool, bytes);
+		gm_pool_waits(books->owner, pool, bytes, event->stream);
 	} else if (bytes <= GM_SLAB_LIMIT_BYTES) {
 		gm_level_physical(level, -gm_slab_gave(device, record));
 	} else {

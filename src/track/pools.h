@@ -19,13 +19,16 @@ struct gm_pending {
 	uint32_t pool;
 };
 
+/* Of a device's pools together. */
+struct gm_pool_sums {
+	uint64_t reserved_bytes, used_bytes;
+};
+
 struct gm_pools {
 	struct gm_pool_record *near[GM_POOLS_NEAR]; /* (atomic for readers without the lock) */
 	unsigned count;
 	struct gm_pending pending[GM_PENDING_STREAMS];
-	struct {
-		uint64_t reserved_bytes, used_bytes;
-	} sums[GM_SLOTS]; /* of a device's pools together */
+	struct gm_pool_sums sums[GM_SLOTS];
 };
 extern struct gm_pools gm_pools __attribute__((visibility("hidden")));
 
@@ -69,14 +72,19 @@ static inline void gm_pool_raise_peak(int device)
 /* These bytes were allocated from it. */
 static inline void gm_pool_took(struct gm_pool_record *pool, uint64_t bytes)
 {
+	uint64_t used_bytes = pool->used_bytes + bytes;
+	int device = pool->device;
+	struct gm_pool_sums *sums = &gm_pools.sums[gm_slot(device)];
+
 	pool->allocations++;
 	pool->live_bytes += bytes;
-	gm_pool_set_used(pool, pool->used_bytes + bytes);
-	if (pool->used_bytes > pool->used_peak_bytes)
-		pool->used_peak_bytes = pool->used_bytes;
-	if (__builtin_expect(pool->used_bytes > pool->reserved_bytes, 0))
-		gm_pool_set_reserved(pool, pool->used_bytes); /* until it is asked */
-	gm_pool_raise_peak(pool->device);
+	pool->used_bytes = used_bytes;
+	sums->used_bytes += bytes;
+	if (used_bytes > pool->used_peak_bytes)
+		pool->used_peak_bytes = used_bytes;
+	if (__builtin_expect(used_bytes > pool->reserved_bytes, 0))
+		gm_pool_set_reserved(pool, used_bytes); /* until it is asked */
+	gm_peak_raise(device, GM_HOLES_POOL, sums->used_bytes, sums->reserved_bytes);
 }
 
 /* These were freed. A graph's stays used until it is trimmed. */

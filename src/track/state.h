@@ -100,9 +100,11 @@ static inline bool gm_kind_owned(unsigned kind)
 
 static inline unsigned gm_slot(int device)
 {
-	if (device < 0)
-		return 0;
-	return device < GM_DEVICES ? (unsigned)device + 1 : GM_DEVICES;
+	unsigned slot = (unsigned)device + 1;
+
+	if (__builtin_expect(slot <= GM_DEVICES, 1))
+		return slot; /* of the host, whose device is -1, 0 */
+	return device < 0 ? 0 : GM_DEVICES;
 }
 
 /* levels.c: the record in use for a device and level, made at first use; NULL when the file is full. */
