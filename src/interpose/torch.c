@@ -181,8 +181,8 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 
 /* ---- the names: 2.x, then 1.10 to 1.13, then one source tree's ---- */
 
-#define MEMORY_HOOK(place, symbol)                                                                     \
-	EXPORT GM_HOT_CODE void symbol(void *, int64_t, uint64_t, uint64_t, struct device); \
+#define MEMORY_HOOK(place, code, symbol)                                                             \
+	EXPORT code void symbol(void *, int64_t, uint64_t, uint64_t, struct device); \
 	EXPORT void symbol(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,      \
 			   struct device device)                                                   \
 	{                                                                                          \
@@ -209,9 +209,9 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 		on_oom(&hook, #symbol, bytes, allocated, reserved, device, &caller);               \
 	}
 
-MEMORY_HOOK(GM_HOT, _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
-MEMORY_HOOK(, _ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE)
-MEMORY_HOOK(, _ZN3c1027reportMemoryUsageToProfilerEPvmmmNS_6DeviceE)
+MEMORY_HOOK(GM_HOT, GM_HOT_CODE, _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
+MEMORY_HOOK(, , _ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE)
+MEMORY_HOOK(, , _ZN3c1027reportMemoryUsageToProfilerEPvmmmNS_6DeviceE)
 OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE)
 OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE)
 OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE)
