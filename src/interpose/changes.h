@@ -1,5 +1,5 @@
 /*
- * Calls under way that may change what a device holds. Counted by every thread for itself, without a locked
+ * Calls under way that may change what a device holds. Each thread counts its own, without a locked
  * instruction: such calls are what programs make most, and who asks for them (role_cost.c) does so rarely.
  */
 #ifndef GM_INTERPOSE_CHANGES_H
@@ -30,8 +30,7 @@ static inline void gm_change_begins(void)
 		return;
 	}
 	__atomic_store_n(&own->begun, own->ended + 1, __ATOMIC_RELAXED);
-	/* before what the call does: in the compiler's eyes here, in other processors' by gm_calls_quiet */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* before what the call does */
 }
 
 /* It is over and in the books; no matter if there is none. Async-signal-safe. */
@@ -47,15 +46,15 @@ static inline void gm_change_ends(void)
 
 /*
  * True when no other thread is in a call that may change what a device holds; `begun`: how many such
- * calls there were so far. Two looks that are true and give the same count: none came between. Some
- * microseconds, no lock.
+ * calls there were so far. Two looks that are true and give the same count: none came between that changed
+ * what was seen between them. No lock.
  */
 bool gm_calls_quiet(uint64_t *begun);
 
-/* In the constructor. */
-void gm_changes_init(void);
-
-/* In the child of a fork: the other threads' calls are not going to end here. */
+/*
+ * In the child of a fork, at once where that can be and else before it opens its file: the other threads'
+ * calls are not going to end here.
+ */
 void gm_changes_forget(void);
 
 #endif

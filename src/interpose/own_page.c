@@ -3,6 +3,7 @@
  * place of the parent's file, which is not mapped there (MADV_DONTFORK).
  */
 #include "interpose/own_page.h"
+#include "interpose/changes.h"
 #include "stack/elf_symbols.h"
 #include "store/writer.h"
 #include "track/event.h"
@@ -42,6 +43,7 @@ static void in_child(void)
 	if (had_file)
 		gm_store_in_child();
 	gm_thread_id = 0;
+	gm_changes_forget();
 	gm_objects_in_child();
 }
 

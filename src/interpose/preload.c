@@ -388,7 +388,6 @@ static void __attribute__((constructor)) load(void)
 	gm_jumps_init();
 	gm_resolve_init();
 	gm_own_page_init();
-	gm_changes_init();
 	if (!self.disabled) {
 		__cxa_atexit(at_exit, NULL, NULL);
 		gm_cupti_prepare();
