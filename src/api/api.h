@@ -136,7 +136,7 @@ struct gm_call {
 		uint64_t marks; /* all of them */
 		struct {
 			uint8_t outermost, recorded, injected;
-			uint8_t straight;  /* of the outermost calls' short way (call.c) */
+			uint8_t straight;  /* the role of one that goes the short way (call.c), else 0 */
 			uint32_t contexts; /* that came or went until then */
 		};
 	};

@@ -141,7 +141,8 @@ static inline bool is_straight(const struct gm_row *row)
 
 static inline void begin_straight(struct gm_call *call, const struct gm_row *row)
 {
-	call->outermost = call->recorded = call->straight = 1;
+	call->outermost = call->recorded = 1;
+	call->straight = row->role;
 	gm_thread.outermost = (uintptr_t)call;
 	if (row->role == GM_ROLE_FREE)
 		gm_begin_straight_free(call, row);
@@ -216,7 +217,7 @@ static inline void end_straight(struct gm_call *call, int result)
 	const struct gm_row *row = &gm_rows[call->function];
 
 	gm_begin_work();
-	if (row->role == GM_ROLE_FREE)
+	if (call->straight == GM_ROLE_FREE)
 		gm_end_free(call, row, result);
 	else
 		gm_end_alloc(call, row, result);

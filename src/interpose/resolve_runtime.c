@@ -179,8 +179,10 @@ static void write_site(struct call_site *site, uint64_t key, uint32_t now, void 
 static inline struct call_site *place_of(uint64_t key, unsigned which)
 {
 	uint64_t hash = key * 0x9e3779b97f4a7c15ull;
+	struct call_site *site = &sites[(which ? hash >> 20 : hash >> (64 - SITE_BITS)) % SITE_SLOTS];
 
-	return &sites[(which ? hash >> 20 : hash >> (64 - SITE_BITS)) % SITE_SLOTS];
+	__asm__("" : "+r"(site)); /* else each field's address is put together anew */
+	return site;
 }
 
 static GM_SELDOM void *find_slowly(enum gm_function function, unsigned major, uintptr_t caller)

@@ -73,7 +73,7 @@ static inline bool captured(const struct gm_call *call, const struct gm_row *row
 
 /* ---- allocations ---- */
 
-static GM_SELDOM void alloc_failed(struct gm_call *call, const struct gm_row *row, int result)
+static void alloc_failed(struct gm_call *call, const struct gm_row *row, int result)
 {
 	const CUmemLocation *location = call->location;
 	struct gm_event event = gm_event_of(call, row, result);
@@ -147,11 +147,16 @@ static inline void tell_alloc(struct gm_call *call, struct gm_event *event)
 	}
 }
 
-/* Memory of any kind. */
-static GM_SELDOM void any_alloc(struct gm_call *call, const struct gm_row *row, uint64_t key)
+/* Memory of any kind, or none. */
+static GM_SELDOM void any_alloc(struct gm_call *call, const struct gm_row *row, uint64_t key, int result)
 {
-	struct gm_event event = gm_event_of(call, row, GM_CUDA_SUCCESS);
+	struct gm_event event;
 
+	if (result != GM_CUDA_SUCCESS)
+		alloc_failed(call, row, result);
+	if (!key)
+		return; /* nothing was asked for, or it failed */
+	event = gm_event_of(call, row, result);
 	event.key = key;
 	event.bytes = bytes_of(call, row, key);
 	if (row->kind == GM_KIND_ASYNC && captured(call, row))
@@ -210,14 +215,10 @@ GM_HOT_CODE void gm_end_alloc(struct gm_call *call, const struct gm_row *row, in
 	int *error = &errno, saved = *error;
 	uint64_t key = result == GM_CUDA_SUCCESS ? gm_read_out(call) : 0;
 
-	if (__builtin_expect(result != GM_CUDA_SUCCESS, 0))
-		alloc_failed(call, row, result);
-	else if (!key)
-		; /* nothing was asked for */
-	else if (__builtin_expect(is_plain(call, row), 1))
+	if (__builtin_expect(key && is_plain(call, row), 1))
 		plain_alloc(call, row, key);
 	else
-		any_alloc(call, row, key);
+		any_alloc(call, row, key, result);
 	if (result == GM_CUDA_SUCCESS)
 		gm_sample_peaks();
 	*error = saved;

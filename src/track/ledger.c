@@ -84,11 +84,11 @@ static GM_SELDOM int worth_a_sample(int device)
 
 GM_HOT_CODE int gm_track_ledger_peak(int device)
 {
-	int count = (int)gm_file->tables[GM_TABLE_DEVICES].count;
+	unsigned i, count = gm_file->tables[GM_TABLE_DEVICES].count;
 
-	for (; device < count; device++)
-		if (__builtin_expect(at_peak(gm_slot(device)), 0))
-			return worth_a_sample(device);
+	for (i = (unsigned)device; i < count; i++)
+		if (__builtin_expect(at_peak(i < GM_DEVICES ? i + 1 : GM_DEVICES), 0))
+			return worth_a_sample((int)i);
 	return -1;
 }
 
