@@ -34,7 +34,6 @@ static bool in_pool(const struct gm_alloc_record *alloc)
 
 bool gm_slab_begin(uint64_t number)
 {
-	gm_slabs.last = NULL;
 	return gm_index_add(&gm_slabs.index, &gm_track.arena, 0, number, 0, 1);
 }
 

@@ -1,10 +1,11 @@
 /*
  * The same calls, and blocks of PyTorch's between them, on two files: one keeps a history, so that usual
  * ones go straight through (track/calls.c, blocks.c), one keeps none, where all go the general way. Every
- * figure but times must be the same, and the history's last events must be what was told. Argument: a
- * directory.
+ * figure but times must be the same, what slabs hold is reckoned apart, and the history's last events must be
+ * what was told. Argument: a directory.
  */
 #include "drive.h"
+#include "track/physical.h"
 #include "track/retries.h"
 
 #include <stdio.h>
@@ -15,7 +16,10 @@
 
 #define STEPS	 300000u
 #define SLOTS	 700u
+#define FIRST	 0x7f0000000000
+#define SPACING	 (700ull << 10) /* of addresses: small ones share slabs */
 #define BLOCKS	 500u
+#define ALONE	 140000u /* steps without blocks: what is in use goes by the calls */
 #define LAST	 3000u /* events of the history that are looked at, all of usual calls */
 #define MIB	 (1ull << 20)
 #define RESERVED (64 * MIB)
@@ -27,6 +31,7 @@ static const struct family {
 } families[] = {
 	{GM_KIND_DEVICE, 0, 0}, {GM_KIND_ASYNC, 0, 0x100}, {GM_KIND_ASYNC, 1, 0x200}, {GM_KIND_DEVICE, 1, 0},
 	{GM_KIND_ASYNC, 0, 0},	{GM_KIND_ASYNC, 1, 0x300}, {GM_KIND_MANAGED, 0, 0},   {GM_KIND_PINNED, GM_HOST, 0},
+	{GM_KIND_DEVICE, 20, 0}, /* of it no books are held ready */
 };
 #define FAMILIES (sizeof(families) / sizeof(*families))
 
@@ -66,7 +71,7 @@ static struct gm_event event_of(unsigned slot)
 	static const uint64_t sizes[] = {512, 1000, 70000, MIB, 3 * MIB, 40 * MIB};
 
 	return (struct gm_event){
-		.key = 0x7f0000000000 + slot * 64 * MIB, .bytes = sizes[pick(6)], .stream = 1 + pick(3),
+		.key = FIRST + slot * SPACING, .bytes = sizes[pick(6)], .stream = 1 + pick(3),
 		.stack = pick(24), .caller_module = GM_NONE, .owner = pools[slot % FAMILIES],
 		.function = gm_track_function(slot % 4, "cudaMalloc", GM_LAYER_RUNTIME),
 		.kind = family->kind, .device = family->device, .space = GM_SPACE_POINTER,
@@ -210,7 +215,25 @@ static void look(void)
 	}
 }
 
-static void run(void)
+/* What slabs hold, by what lives: which device a slab counts for is not told by addresses that devices share. */
+static bool slabs_are_right(void)
+{
+	uint64_t held = gm_slab_sums(0).reserved_bytes + gm_slab_sums(1).reserved_bytes +
+			gm_slab_sums(20).reserved_bytes;
+	uint64_t last = 0, expected = 0;
+
+	for (unsigned slot = 0; slot < SLOTS; slot++) {
+		uint64_t slab = (FIRST + slot * SPACING) / (2 * MIB);
+
+		if (families[slot % FAMILIES].kind != GM_KIND_DEVICE || !bytes_of[slot] || bytes_of[slot] > MIB)
+			continue;
+		expected += slab != last ? 2 * MIB : 0;
+		last = slab;
+	}
+	return held == expected;
+}
+
+static bool run(void)
 {
 	unsigned step, slot;
 
@@ -226,13 +249,16 @@ static void run(void)
 			release(slot, odd);
 		else
 			allocate(slot, odd);
-		for (unsigned blocks = pick(12); blocks; blocks--)
+		for (unsigned blocks = step < ALONE ? 0 : pick(12); blocks; blocks--)
 			block(pick(BLOCKS), odd);
 		now_and_then(step);
 		look();
 		if (step % 64 == 0)
 			gm_track_reset_peak(1);
+		if (step % 16 == 0 && !slabs_are_right())
+			return false;
 	}
+	return true;
 }
 
 /* ---- what is compared ---- */
@@ -347,7 +373,10 @@ static int go(const char *path, bool history)
 		return 2;
 	unlink(file);
 	gm_track_start(history);
-	run();
+	if (!run()) {
+		fprintf(stderr, "what slabs hold is not what lives in them\n");
+		return 8;
+	}
 	gm_blocks_unready();
 	dump_sites(out);
 	dump_allocs(out);
