@@ -29,7 +29,8 @@ struct ready {
 	struct gm_level_record *level;
 	uint64_t beyond_bytes, reserved_bytes; /* of PyTorch's record */
 	uint64_t end_ns;		       /* of the open point of the series of what is allocated */
-	uint64_t least_bytes, most_bytes;      /* with a total outside of them more is to be noted: beyond() */
+	uint64_t min_bytes, max_bytes;	       /* in it */
+	uint64_t most_bytes;		       /* past them a peak may be reached */
 	uint64_t peak_serial;		       /* blocks up to this one were there at the peak */
 } __attribute__((aligned(64)));
 
@@ -64,18 +65,14 @@ SELDOM void gm_blocks_settle(void)
 	gm_track.blocks_ready = 0;
 }
 
-/* Between which totals nothing is to be noted: those of the open point so far, below any peak. */
-static void get_range(struct ready *books, int device, unsigned slot)
+/* Below the peaks of what is allocated, which counts when it is reached again, and of what is in use. */
+static void get_peaks(struct ready *books, int device, unsigned slot)
 {
 	uint64_t peak = gm_torch_state.devices[slot]->allocated_peak_bytes - books->beyond_bytes;
-	uint64_t room = gm_in_use_room(device), most = series_of(slot)->max_bytes;
+	uint64_t room = gm_in_use_room(device);
 
-	if (room < most)
-		most = room;
-	if (peak <= most) /* a peak that is reached again is one */
-		most = peak ? peak - 1 : 0;
-	books->least_bytes = series_of(slot)->min_bytes;
-	books->most_bytes = most;
+	books->most_bytes = room < peak ? room : peak ? peak - 1 : 0;
+	books->peak_serial = gm_peak_of(device, GM_HOLES_TORCH)->serial;
 }
 
 /* False unless all are there and nothing but books is to be kept. */
@@ -98,8 +95,9 @@ static SELDOM bool get_ready(int device, unsigned slot)
 	books->beyond_bytes = torch->beyond_bytes;
 	books->reserved_bytes = torch->reserved_bytes;
 	books->end_ns = series->end_ns;
-	books->peak_serial = gm_peak_of(device, GM_HOLES_TORCH)->serial;
-	get_range(books, device, slot);
+	books->min_bytes = series->min_bytes;
+	books->max_bytes = series->max_bytes;
+	get_peaks(books, device, slot);
 	gm_track.blocks_ready |= bit(slot);
 	return true;
 }
@@ -119,29 +117,32 @@ static inline bool usual(const struct ready *books, int device, unsigned slot)
 
 /* ---- what few events come to ---- */
 
-/* A new high or low of the open point, of what is in use, or the peak is reached or passed. */
-static SELDOM void beyond(int device, unsigned slot)
+/* A new high or low of the open point: many, as long as a point is no longer than a program's steps. */
+static __attribute__((noinline)) void note_extreme(struct ready *books, unsigned slot, uint64_t bytes)
+{
+	struct gm_open_series *series = series_of(slot);
+
+	gm_series_value(series, bytes);
+	books->min_bytes = series->min_bytes;
+	books->max_bytes = series->max_bytes;
+}
+
+/* A peak may be reached or passed. */
+static SELDOM void note_peaks(int device, unsigned slot)
 {
 	struct gm_torch_record *torch = gm_torch_state.devices[slot];
-	uint64_t bytes = ready[slot].level->current_bytes;
 
-	gm_series_value(series_of(slot), bytes);
-	if (bytes > gm_in_use_room(device))
-		gm_in_use_raise(device);
+	gm_in_use_raise(device);
 	gm_torch_follow(torch, ready[slot].level);
-	if (torch->allocated_bytes >= torch->allocated_peak_bytes) {
-		gm_torch_raise_peaks(torch);
-		gm_torch_raise_holes(torch);
-		ready[slot].peak_serial = gm_peak_of(device, GM_HOLES_TORCH)->serial;
-	}
-	get_range(&ready[slot], device, slot);
+	gm_torch_raise_peaks(torch);
+	gm_torch_raise_holes(torch);
+	get_peaks(&ready[slot], device, slot);
 }
 
 /* PyTorch counts otherwise than we do. */
-static SELDOM struct gm_torch_record *compare(int device, unsigned slot, struct gm_torch_totals totals)
+static SELDOM struct gm_torch_record *compare(unsigned slot, struct gm_torch_totals totals)
 {
 	gm_blocks_settle();
-	gm_timeline(device, GM_SERIES_TORCH_ALLOCATED, ready[slot].level->current_bytes);
 	gm_torch_compare(gm_torch_state.devices[slot], &totals);
 	return gm_torch_state.devices[slot];
 }
@@ -149,10 +150,16 @@ static SELDOM struct gm_torch_record *compare(int device, unsigned slot, struct 
 static SELDOM void compare_more(int device, unsigned slot, struct gm_torch_totals totals)
 {
 	gm_in_use_raise(device);
-	gm_torch_raise_holes(compare(device, slot, totals));
+	gm_torch_raise_holes(compare(slot, totals));
 }
 
 /* ---- the steps of both ---- */
+
+static inline void note_series(struct ready *books, unsigned slot, uint64_t bytes)
+{
+	if (unlikely(bytes < books->min_bytes || bytes > books->max_bytes))
+		note_extreme(books, slot, bytes);
+}
 
 /* Ours and PyTorch's own. */
 static inline bool differ(const struct ready *books, const struct gm_level_record *level,
@@ -295,11 +302,12 @@ static inline bool add(uint64_t block, uint64_t bytes, struct gm_where where, ui
 	level = books->level;
 	gm_site_add(site, bytes, record->serial, level);
 	gm_level_add(level, bytes, site);
+	note_series(books, slot, level->current_bytes);
 	tell(GM_OP_ALLOC, where, block, bytes, record->serial, site_number, stack);
 	if (unlikely(differ(books, level, totals)))
 		compare_more(device, slot, totals);
 	else if (unlikely(level->current_bytes > books->most_bytes))
-		beyond(device, slot);
+		note_peaks(device, slot);
 	return true;
 }
 
@@ -365,12 +373,11 @@ static inline bool end(uint64_t block, struct gm_where where, struct gm_torch_to
 	gm_site_remove(site, bytes,
 		       unlikely(record->serial < gm_file->first_mark_serial) && before_mark(record), level);
 	gm_level_remove(level, bytes);
+	note_series(books, slot, level->current_bytes);
 	gm_index_take(&gm_live.index, place);
 	gm_live_put(record);
 	if (unlikely(differ(books, level, totals)))
-		compare(device, slot, totals);
-	else if (unlikely(level->current_bytes < books->least_bytes))
-		beyond(device, slot);
+		compare(slot, totals);
 	return true;
 }
 
