@@ -22,19 +22,19 @@
 #undef GM_ROUTE_RUNTIME
 #undef GM_ROUTE_DRIVER
 
-/* A call that is not only forwarded has a function of its own: those that are need no frame for it. */
+/* A call that is not only forwarded has a function of its own: forwarding needs no room for it. */
 #define GM_RUNTIME(...)
 #define GM_DRIVER(name, params, role_, kind_, ...)                                                \
 	static __attribute__((noinline)) CUresult tell_##name(                                    \
 		struct gm_entry caller GM_MORE_PARAMS(params))                                    \
 	{                                                                                         \
 		CUresult (*real)(GM_PARAMS(params)) = gm_driver_find(GM_FN_##name);               \
-		struct gm_call call = GM_CALL(GM_FN_##name, caller, ##__VA_ARGS__);               \
 		CUresult result;                                                                  \
                                                                                                   \
 		GM_WATCH_UNWINDING();                                                             \
 		if (!real)                                                                        \
 			return GM_CUDART_NOT_INITIALIZED;                                         \
+		struct gm_call call = GM_CALL(GM_FN_##name, caller, ##__VA_ARGS__);               \
 		gm_call_begin(&call);                                                             \
 		result = gm_call_refused(&call) ? GM_CUDA_OUT_OF_MEMORY : real(GM_NAMES(params)); \
 		gm_call_end(&call, result);                                                       \
