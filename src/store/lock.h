@@ -3,7 +3,7 @@
  * a try-lock is safe in a signal handler.
  *
  * Giving it back is a plain store, for an event gives it back as often as it takes it, and a locked
- * instruction costs more than most of what is done under it. The processor may then read `waiters` before
+ * instruction costs more than most of what is done under it. The processor may then read `sleepers` before
  * others see that the lock is free, and so miss one that has just begun to wait. Therefore nobody sleeps
  * longer than a millisecond: a wake-up that was missed, which takes two threads within the few nanoseconds
  * that a store needs to be seen, is late by that and not lost. (A fence on the waiter's side alone would be
@@ -23,10 +23,12 @@
 #include <unistd.h>
 
 struct gm_lock {
-	uint32_t word;	  /* 0 free, 1 held */
-	uint32_t waiters; /* threads that sleep, or are about to */
+	uint32_t word;	   /* 0 free, 1 held */
+	uint32_t sleepers; /* GM_LOCK_SLEEPER for each thread that sleeps or is about to, and GM_LOCK_WOKEN */
 };
 
+#define GM_LOCK_WOKEN	 1u /* one was woken and did not come to it yet: no other needs to be */
+#define GM_LOCK_SLEEPER	 2u
 #define GM_LOCK_SPINS	 100 /* about as long as an event holds it */
 #define GM_LOCK_SLEEP_NS 1000000
 
@@ -61,10 +63,12 @@ static __attribute__((noinline, cold, unused)) void gm_lock_wait(struct gm_lock 
 
 	if (gm_lock_spin(lock))
 		return;
-	__atomic_fetch_add(&lock->waiters, 1, __ATOMIC_SEQ_CST);
-	while (!gm_lock_try(lock))
+	__atomic_fetch_add(&lock->sleepers, GM_LOCK_SLEEPER, __ATOMIC_SEQ_CST);
+	while (!gm_lock_try(lock)) {
 		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 1, &sleep, NULL, 0);
-	__atomic_fetch_sub(&lock->waiters, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_and(&lock->sleepers, ~GM_LOCK_WOKEN, __ATOMIC_SEQ_CST);
+	}
+	__atomic_fetch_sub(&lock->sleepers, GM_LOCK_SLEEPER, __ATOMIC_RELAXED);
 	errno = saved;
 }
 
@@ -72,7 +76,11 @@ static __attribute__((noinline, cold, unused)) void gm_lock_wake(struct gm_lock 
 {
 	int saved = errno;
 
-	syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	if (__atomic_load_n(&lock->sleepers, __ATOMIC_RELAXED) & GM_LOCK_WOKEN ||
+	    __atomic_fetch_or(&lock->sleepers, GM_LOCK_WOKEN, __ATOMIC_SEQ_CST) & GM_LOCK_WOKEN)
+		return;
+	if (syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0) < 1) /* none sleeps yet */
+		__atomic_fetch_and(&lock->sleepers, ~GM_LOCK_WOKEN, __ATOMIC_SEQ_CST);
 	errno = saved;
 }
 
@@ -85,7 +93,7 @@ static inline void gm_lock_acquire(struct gm_lock *lock)
 static inline void gm_lock_release(struct gm_lock *lock)
 {
 	__atomic_store_n(&lock->word, 0, __ATOMIC_RELEASE);
-	if (__builtin_expect(__atomic_load_n(&lock->waiters, __ATOMIC_RELAXED) != 0, 0))
+	if (__builtin_expect(__atomic_load_n(&lock->sleepers, __ATOMIC_RELAXED) != 0, 0))
 		gm_lock_wake(lock);
 }
 

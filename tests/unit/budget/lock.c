@@ -65,7 +65,7 @@ static int in_turns(void)
 	for (i = 1; i <= turns; i++) {
 		gm_lock_acquire(&lock);
 		__atomic_store_n(&turn, i, __ATOMIC_RELEASE);
-		while (!__atomic_load_n(&lock.waiters, __ATOMIC_ACQUIRE))
+		while (!__atomic_load_n(&lock.sleepers, __ATOMIC_ACQUIRE))
 			sched_yield();
 		guarded++;
 		gm_lock_release(&lock);
@@ -73,7 +73,7 @@ static int in_turns(void)
 	}
 	pthread_join(thread, NULL);
 	endless = 0;
-	return guarded == 2 * turns && !lock.word && !lock.waiters ? 0 : 3;
+	return guarded == 2 * turns && !lock.word && !lock.sleepers ? 0 : 3;
 }
 
 /* ---- all at once ---- */
@@ -113,7 +113,7 @@ static int at_once(void)
 			return 2;
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
-	return guarded == THREADS * times && !lock.word && !lock.waiters ? 0 : 4;
+	return guarded == THREADS * times && !lock.word && !lock.sleepers ? 0 : 4;
 }
 
 int main(int argc, char **argv)
@@ -126,6 +126,6 @@ int main(int argc, char **argv)
 	if (!error)
 		error = at_once();
 	if (error)
-		fprintf(stderr, "guarded %lu, word %u, waiters %u\n", guarded, lock.word, lock.waiters);
+		fprintf(stderr, "guarded %lu, word %u, sleepers %u\n", guarded, lock.word, lock.sleepers);
 	return error;
 }
