@@ -29,7 +29,7 @@ struct gm_lock {
 
 #define GM_LOCK_WOKEN	 1u /* one was woken and did not come to it yet: no other needs to be */
 #define GM_LOCK_SLEEPER	 2u
-#define GM_LOCK_SPINS	 100 /* about as long as an event holds it */
+#define GM_LOCK_SPINS	 100 /* a few times as long as an event holds it */
 #define GM_LOCK_SLEEP_NS 1000000
 
 static inline bool gm_lock_try(struct gm_lock *lock)
