@@ -188,12 +188,18 @@ static inline uintptr_t sp_of(const struct gm_entry *entry)
 	return entry->sp && ((const uintptr_t *)entry->sp)[-1] == entry->pc ? entry->sp : 0;
 }
 
-/* Of a stack that is probably the one that came next before. Fetches what is compared of it. */
-static inline void expect(struct gm_stack_taking *taking, const struct gm_trace_next *next)
+/* The stack is probably the one that came next before. Fetches what is compared of it. */
+static inline void expect(struct gm_stack_taking *taking, struct gm_traces *traces)
 {
-	const struct gm_trace *trace = gm_traces_at(taking->traces, next->position);
+	const struct gm_trace_next *next;
+	const struct gm_trace *trace;
 
-	if (unlikely(!trace || !next->note.key))
+	taking->traces = traces;
+	if (unlikely(!traces || !traces->room))
+		return;
+	next = gm_traces_find(traces, taking->entry->sp, taking->brief);
+	trace = next ? gm_traces_at(traces, next->position) : NULL;
+	if (unlikely(!trace))
 		return;
 	taking->next = next;
 	taking->words = trace->word;
@@ -202,23 +208,32 @@ static inline void expect(struct gm_stack_taking *taking, const struct gm_trace_
 		__builtin_prefetch((const char *)trace->word + 64 * line);
 }
 
+/* Where the thread does not own its traces, or not yet. */
+static __attribute__((noinline)) void begin_apart(struct gm_stack_taking *taking)
+{
+	expect(taking, gm_traces_take(&taking->owned));
+}
+
 static inline void begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit)
 {
-	const struct gm_trace_next *next;
+	uintptr_t thread = gm_thread_pointer();
+	struct gm_traces *traces = gm_traces_of(thread);
 	unsigned depth = depth_of(limit);
 
-	*taking = (struct gm_stack_taking){.entry = entry,
-					   .expected = GM_NONE,
-					   .depth = (uint16_t)depth,
-					   .brief = depth < settings.depth};
+	taking->entry = entry;
+	taking->expected = GM_NONE;
+	taking->depth = (uint16_t)depth;
+	taking->brief = depth < settings.depth;
+	taking->traces = NULL;
+	taking->next = NULL;
 	if (unlikely(settings.mode > GM_STACKS_NATIVE || !gm_native_traced || !sp_of(entry)))
 		return;
-	taking->traces = gm_traces_take();
-	if (unlikely(!taking->traces || !taking->traces->room))
+	taking->owned = gm_traces_hold(traces, thread);
+	if (unlikely(!taking->owned)) {
+		begin_apart(taking);
 		return;
-	next = gm_traces_find(taking->traces, entry->sp, taking->brief);
-	if (likely(next))
-		expect(taking, next);
+	}
+	expect(taking, traces);
 }
 
 /* Whether the Python frames are those of the note, read one by one. */
@@ -282,7 +297,7 @@ static __attribute__((noinline)) uint32_t take_anew(const struct gm_stack_taking
 		}
 	}
 	if (taking->traces)
-		gm_traces_give(taking->traces);
+		gm_traces_give(taking->traces, taking->owned);
 	if (caller_module)
 		*caller_module = note.module;
 	errno = saved;
@@ -296,7 +311,7 @@ static inline uint32_t end(const struct gm_stack_taking *taking, uint32_t *calle
 	if (unlikely(!is_noted(taking)))
 		return take_anew(taking, caller_module);
 	gm_traces_met(taking->traces, taking->entry->sp, taking->brief, next);
-	gm_traces_give(taking->traces);
+	gm_traces_give(taking->traces, taking->owned);
 	if (caller_module)
 		*caller_module = next->note.module;
 	return next->note.stack;

@@ -29,7 +29,8 @@
 
 #define NOINLINE  __attribute__((noinline))
 #define BARRIER() __asm__ volatile("" ::: "memory")
-#define THREADS	  3
+#define FEW	  3
+#define MANY	  24 /* some then have one hash, and share their traces */
 #define ROUND	  50000 /* captures until all that was recorded is forgotten */
 
 /* A thread's dice and how far it may go. */
@@ -537,22 +538,22 @@ static void tick(long every_us)
 }
 
 /* Some captures on all threads. In some rounds nothing new can be recorded from the middle on. */
-static NOINLINE void run_round(int64_t captures, uint64_t seed, bool fill)
+static NOINLINE void run_round(int64_t captures, unsigned threads, uint64_t seed, bool fill)
 {
-	struct start start[THREADS];
-	pthread_t thread[THREADS];
-	int64_t own = captures - captures / (THREADS + 1) * THREADS;
+	struct start start[MANY];
+	pthread_t thread[MANY];
+	int64_t own = captures - captures / (threads + 1) * threads;
 
 	tick(300);
-	for (unsigned i = 0; i < THREADS; i++) {
-		start[i] = (struct start){captures / (THREADS + 1), seed * 1000 + i};
+	for (unsigned i = 0; i < threads; i++) {
+		start[i] = (struct start){captures / (threads + 1), seed * 1000 + i};
 		pthread_create(&thread[i], NULL, thread_main, &start[i]);
 	}
 	start_thread(own / 2, seed);
 	if (fill)
 		hostile_fill_store();
 	start_thread(own - own / 2, seed);
-	for (unsigned i = 0; i < THREADS; i++)
+	for (unsigned i = 0; i < threads; i++)
 		pthread_join(thread[i], NULL);
 	tick(0);
 	BARRIER();
@@ -598,7 +599,8 @@ int main(int argc, char **argv)
 		}
 		interpreter = stops_at[round % 5];
 		/* the same seed twice: other numbers for the same stacks */
-		run_round(captures < ROUND ? captures : ROUND, seed * 1000 + round / 2, round % 4 == 3);
+		run_round(captures < ROUND ? captures : ROUND, round % 3 == 2 ? MANY : FEW,
+			  seed * 1000 + round / 2, round % 4 == 3);
 	}
 	return !hostile_print_totals();
 }
