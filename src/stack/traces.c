@@ -31,9 +31,8 @@
  * takes eight bytes, what is compared of a trace is its words and one line that leads to them, and what a
  * thread's captures need beside these is one line more.
  *
- * Threads find their traces by hash. The first that comes owns them and holds them by plain stores, to
- * `held` and not the other way round before it looks whether it is still the owner. Another one that comes
- * takes the ownership away and has the kernel put a barrier into every running thread of the process
+ * Threads find their traces by hash. The first that comes owns them and holds them by plain stores: it
+ * sets `held` and then looks whether it is still the owner. Another one that comes takes the ownership away and has the kernel put a barrier into every running thread of the process
  * (membarrier): after that either the owner's `held` is seen here, or the owner sees that it is the owner
  * no more. From then on whoever wants them exchanges `busy`, the owner too, and goes without while `held`
  * is still set. That an owner has ended is not noticed and need not be. Where the kernel has no such

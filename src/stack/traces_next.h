@@ -82,7 +82,7 @@ static inline bool gm_traces_hold(struct gm_traces *traces, uintptr_t thread)
 				     __atomic_load_n(&traces->held, __ATOMIC_RELAXED), 0))
 		return false;
 	__atomic_store_n(&traces->held, true, __ATOMIC_RELAXED);
-	/* once more: who takes the ownership away makes sure that it sees `held`, or we that */
+	/* in this order: who takes the ownership away then sees `held`, or else this sees it gone */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(__atomic_load_n(&traces->owner, __ATOMIC_ACQUIRE) == thread, 1))
 		return true;
