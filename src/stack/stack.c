@@ -19,7 +19,8 @@
 #define likely(condition)   __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
-#define FETCHED_LINES	4u  /* of a trace's words, ahead; those that follow come by themselves */
+#define FETCHED_LINES	5u  /* of a trace's words, ahead; those that follow come by themselves */
+#define FETCHED_PLACES	3u  /* lines of Python's places: of some seven frames */
 #define MOST_OWN_FRAMES 32u /* of the shim, between its entry and the unwinder */
 
 GM_HOT_STACK static struct {
@@ -206,6 +207,9 @@ static inline void expect(struct gm_stack_taking *taking, struct gm_traces *trac
 	taking->expected = next->note.stack;
 	for (unsigned line = 0; line < FETCHED_LINES; line++)
 		__builtin_prefetch((const char *)trace->word + 64 * line);
+	if (next->note.places)
+		for (unsigned line = 0; line < FETCHED_PLACES; line++)
+			__builtin_prefetch((const char *)next->note.places + 64 * line);
 }
 
 /* Where the thread does not own its traces, or not yet. */

@@ -54,6 +54,7 @@
 #define LINE_BYTES     sizeof(struct gm_trace_line)
 #define MOST_STACK     (8u * UINT16_MAX) /* that a trace spans */
 #define LARGEST_VALUE  ((1ull << 48) - 1) /* that a word says */
+#define LARGEST_POSITION ((1ull << GM_TRACES_POSITION_BITS) - 1)
 
 struct gm_traces gm_traces_slots[GM_TRACES_SLOTS];
 
@@ -162,10 +163,13 @@ bool gm_traces_renew(struct gm_traces *traces, uint64_t generation)
 
 	if (!room)
 		return false;
-	if (traces->room && traces->generation == generation)
+	if (traces->room && traces->generation == generation && traces->head < LARGEST_POSITION / 2)
 		return true;
 	memset(room->next, 0, sizeof(room->next));
+	if (traces->head >= LARGEST_POSITION / 2)
+		traces->head = 0; /* nothing leads to any position now */
 	traces->head += GM_TRACES_LINES + 1; /* never the same position twice, nor 0 */
+	traces->came_by = traces->foreseen = 0;
 	traces->last = 0;
 	traces->generation = generation;
 	traces->room = room;
@@ -202,7 +206,7 @@ const struct gm_trace *gm_traces_next(const struct gm_traces *traces, uintptr_t 
 static void describe(struct gm_trace_next *next, const struct gm_trace *trace)
 {
 	next->note.key = 0;
-	next->position = trace->position & ((1ull << 51) - 1);
+	next->position = trace->position & LARGEST_POSITION;
 	next->words = trace->words;
 	next->sp = trace->sp & LARGEST_VALUE;
 	next->span = (trace->top - trace->sp) / 8 & UINT16_MAX;
@@ -218,7 +222,7 @@ void gm_traces_again(struct gm_traces *traces, uintptr_t sp, bool brief, const s
 		next = make_next(traces, gm_traces_context(traces, sp, brief));
 	if (next->position != trace->position)
 		describe(next, trace);
-	traces->came_by = (uint16_t)(next - traces->room->next);
+	gm_traces_came_by(traces, next);
 	if (!brief)
 		traces->last = trace->position;
 	gm_traces_found(traces, brief, trace->hash + sp);

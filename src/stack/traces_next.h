@@ -14,16 +14,18 @@
 #define GM_TRACES_NEXT_BITS 13u
 #define GM_TRACES_NEXTS	    (1u << GM_TRACES_NEXT_BITS)
 #define GM_TRACES_LINES	    (1u << 15) /* of the ring: 2 MiB */
+#define GM_TRACES_POSITION_BITS 38u
 #define GM_TRACES_MOST_WORDS 8u /* of a frame, two for each that cannot be written down */
 #define GM_TRACES_HISTORY_BITS 16u /* for each of the last four stacks: a line often makes one twice */
 
 /*
  * The walk that came after others: what was noted of it, and of its trace what is compared before the
- * words. In one cache line. It changes only by gm_traces_again and gm_traces_note.
+ * words. In one cache line. But for `after`, a hint, it changes only by gm_traces_again and gm_traces_note.
  */
 struct gm_trace_next {
 	uint64_t context; /* what was before it; 0: none */
-	uint64_t words : 12, live_bp : 1, position : 51;
+	uint64_t words : 12, live_bp : 1, position : GM_TRACES_POSITION_BITS;
+	uint64_t after : GM_TRACES_NEXT_BITS; /* the one that came after it, the last time */
 	uint64_t span : 16, sp : 48; /* the outermost sp is so many words above the innermost */
 	uint64_t bp;
 	struct gm_trace_note note;
@@ -54,7 +56,8 @@ struct gm_traces_room {
 struct gm_traces {
 	bool held;		     /* by the owner */
 	bool busy;		     /* by one of those that share them */
-	uint16_t came_by;	     /* where in `next` the latest walk stands */
+	uint16_t came_by;	     /* where in `next` the latest one stands … */
+	uint16_t foreseen;	     /* … and the one that is to come after it */
 	uintptr_t owner;	     /* its gm_thread_pointer; 0: nobody came yet */
 	struct gm_traces_room *room; /* mapped when first needed, never unmapped */
 	uint64_t generation;
@@ -174,10 +177,24 @@ static inline uint64_t gm_traces_what(const struct gm_trace_note *note, uintptr_
 	return note->stack + (uintptr_t)note->places + sp;
 }
 
+/* The latest one stands there. Fetches the one that comes after it, if it does so again. */
+static inline void gm_traces_came_by(struct gm_traces *traces, const struct gm_trace_next *next)
+{
+	struct gm_trace_next *list = traces->room->next;
+	unsigned at = (unsigned)(next - list);
+
+	if (__builtin_expect(traces->foreseen != at, 0))
+		list[traces->came_by].after = at & (GM_TRACES_NEXTS - 1);
+	traces->came_by = (uint16_t)at;
+	traces->foreseen = next->after;
+	__builtin_prefetch(&list[traces->foreseen]);
+}
+
 /* The walk from `sp` was the one that `next` says, as far as it goes. */
 static inline void gm_traces_met(struct gm_traces *traces, uintptr_t sp, bool brief,
 				 const struct gm_trace_next *next)
 {
+	gm_traces_came_by(traces, next);
 	if (!brief)
 		traces->last = next->position;
 	gm_traces_found(traces, brief, gm_traces_what(&next->note, sp));

@@ -170,12 +170,38 @@ static void test_not_twice(void **state)
 	gm_traces_give(traces, owned);
 }
 
+/* Long before positions come to their end all that leads to one is dropped, and they begin anew. */
+static void test_positions_end(void **state)
+{
+	const uint64_t end = 1ull << GM_TRACES_POSITION_BITS;
+	struct gm_traces *traces;
+	uint64_t first;
+	bool owned;
+
+	(void)state;
+	gm_traces_init();
+	traces = gm_traces_take(&owned);
+	assert_non_null(traces);
+	assert_true(gm_traces_renew(traces, 1));
+	first = traces->head;
+	traces->head = end - 2 * GM_TRACES_LINES;
+	traces->last = traces->head - 1;
+	traces->room->next[7].position = traces->last & (end - 1);
+	assert_non_null(gm_traces_last(traces));
+	assert_true(gm_traces_renew(traces, 1));
+	assert_true(traces->head <= first);
+	assert_null(gm_traces_last(traces));
+	assert_null(gm_traces_at(traces, traces->room->next[7].position));
+	gm_traces_give(traces, owned);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_at_a_time),
 		cmocka_unit_test(test_owner_changes),
 		cmocka_unit_test(test_not_twice),
+		cmocka_unit_test(test_positions_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
