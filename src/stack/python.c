@@ -593,6 +593,7 @@ GM_HOT_CODE bool gm_python_same(const struct gm_python_place *place, unsigned co
 {
 	const struct interpreter *in = &cpython.interpreter;
 	const struct gm_python_layout *l = &in->layout;
+	const struct gm_python_place *end = count ? place + count : place;
 	uint16_t flags = 0;
 	uintptr_t state = readable_state(in, &flags), at;
 	unsigned skipped = 0;
@@ -600,15 +601,15 @@ GM_HOT_CODE bool gm_python_same(const struct gm_python_place *place, unsigned co
 	if (!state)
 		return !count && !flags;
 	for (at = first_frame(in, state); at; at = word_at(at + l->frame_back)) {
-		if (count && word_at(at + l->frame_code) == place->code) {
-			if (!is_place(l, at, place++))
+		if (place != end && word_at(at + l->frame_code) == place->code) {
+			if (!is_place(l, at, place))
 				return false;
-			count--;
+			place++;
 		} else if (!is_helper(l, at) || ++skipped == MOST_SKIPPED) {
 			return false;
 		}
 	}
-	return !count;
+	return place == end;
 }
 
 void gm_python_reset(void)
