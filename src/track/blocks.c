@@ -85,7 +85,7 @@ static SELDOM bool get_ready(int device, unsigned slot)
 	if (gm_track.blocks_ready & bit(slot))
 		follow(slot);
 	gm_track.blocks_ready &= ~bit(slot);
-	books->level = gm_track.levels[slot][GM_LEVEL_TORCH];
+	books->level = gm_totals.levels[slot][GM_LEVEL_TORCH];
 	if (!slot || !books->level || !torch || !gm_torch_follows(torch, books->level) ||
 	    !gm_torch_state.seen || gm_open_chains || gm_journal_on || gm_file->event_head < GM_RING_RECORDS)
 		return false;

@@ -77,10 +77,10 @@ static SELDOM bool get_ready(uint64_t class, int device, unsigned kind, uint32_t
 	const struct gm_alloc_record usual = {.kind = (uint8_t)kind, .device = (int16_t)device};
 	unsigned slot = gm_slot(device), number = number_of((unsigned)device, kind);
 	struct gm_open_series *series = &gm_open_series[slot][GM_SERIES_TRACKED];
-	struct gm_level_record *level = gm_track.levels[slot][GM_LEVEL_DRIVER];
+	struct gm_level_record *level = gm_totals.levels[slot][GM_LEVEL_DRIVER];
 	struct ready *books = &ready[number];
 
-	if (class != class_at(&usual.flags) || !level || !gm_track.usage[slot][kind] ||
+	if (class != class_at(&usual.flags) || !level || !gm_totals.usage[slot][kind] ||
 	    gm_open_chains || gm_journal_on || gm_file->event_head < GM_RING_RECORDS)
 		return false;
 	gm_track.calls_ready &= ~(1u << number);
@@ -90,7 +90,7 @@ static SELDOM bool get_ready(uint64_t class, int device, unsigned kind, uint32_t
 		return false;
 	books->class = class;
 	books->level = gm_store_spot(level);
-	books->usage = gm_track.usage[slot][kind];
+	books->usage = gm_totals.usage[slot][kind];
 	books->last_bytes = &series->record->last_bytes[series->point];
 	books->end_ns = series->end_ns;
 	get_range(books, device, series);

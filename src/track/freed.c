@@ -36,7 +36,7 @@ static __attribute__((noinline, cold)) void note_first(const struct gm_alloc_rec
 						       unsigned cause)
 {
 	/* so large a piece is mapped for itself, zeroed */
-	gm_freed_sets = gm_arena_alloc(&gm_track.arena,
+	gm_freed_sets = gm_arena_alloc(&gm_track_arena,
 				       (size_t)GM_FREED_SETS * GM_FREED_WAYS * sizeof(*gm_freed_sets));
 	if (gm_freed_sets)
 		gm_freed_note(alloc, stack, cause);

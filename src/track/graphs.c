@@ -11,8 +11,8 @@
 #include <string.h>
 
 #define HASH_NONFATAL_OOM 1
-#define uthash_malloc(bytes) gm_arena_alloc(&gm_track.arena, bytes)
-#define uthash_free(memory, bytes) gm_arena_free(&gm_track.arena, memory, bytes)
+#define uthash_malloc(bytes) gm_arena_alloc(&gm_track_arena, bytes)
+#define uthash_free(memory, bytes) gm_arena_free(&gm_track_arena, memory, bytes)
 #include <uthash.h>
 
 struct definition {
@@ -61,7 +61,7 @@ static struct executable *executable_of(uint64_t handle)
 static void forget(struct definition *definition)
 {
 	HASH_DEL(graphs.definitions, definition);
-	gm_arena_free(&gm_track.arena, definition, sizeof(*definition));
+	gm_arena_free(&gm_track_arena, definition, sizeof(*definition));
 	__atomic_fetch_sub(&graphs.count, 1, __ATOMIC_RELAXED);
 }
 
@@ -76,7 +76,7 @@ void gm_track_graph_define(const struct gm_event *event)
 	definition = definition_of(event->key);
 	if (definition)
 		forget(definition); /* its graph went unseen */
-	definition = gm_arena_alloc(&gm_track.arena, sizeof(*definition));
+	definition = gm_arena_alloc(&gm_track_arena, sizeof(*definition));
 	if (definition) {
 		memset(definition, 0, sizeof(*definition));
 		definition->address = event->key;
@@ -108,16 +108,16 @@ static void drop_executable(struct executable *executable)
 			forget(definition);
 	}
 	HASH_DEL(graphs.executables, executable);
-	gm_arena_free(&gm_track.arena, executable->nodes,
+	gm_arena_free(&gm_track_arena, executable->nodes,
 		      executable->count * sizeof(*executable->nodes));
-	gm_arena_free(&gm_track.arena, executable, sizeof(*executable));
+	gm_arena_free(&gm_track_arena, executable, sizeof(*executable));
 }
 
 static void add_executable(uint64_t handle, bool auto_free, const struct gm_graph_node *nodes,
 			   uint32_t count)
 {
-	struct executable *executable = gm_arena_alloc(&gm_track.arena, sizeof(*executable));
-	struct gm_graph_node *copy = gm_arena_alloc(&gm_track.arena, count * sizeof(*nodes));
+	struct executable *executable = gm_arena_alloc(&gm_track_arena, sizeof(*executable));
+	struct gm_graph_node *copy = gm_arena_alloc(&gm_track_arena, count * sizeof(*nodes));
 	struct definition *definition;
 	uint32_t i;
 

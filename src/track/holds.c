@@ -27,14 +27,14 @@ static void drop(struct hold **at)
 	uint32_t owner = hold->owner;
 
 	*at = hold->next;
-	gm_arena_free(&gm_track.arena, hold, sizeof(*hold));
+	gm_arena_free(&gm_track_arena, hold, sizeof(*hold));
 	gm_vmm_let_go(owner);
 }
 
 static void add(const struct gm_event *event, uint64_t place, uint32_t owner_number)
 {
 	struct gm_alloc_record *owner = gm_store_record(GM_TABLE_ALLOCS, owner_number);
-	struct hold *hold = owner ? gm_arena_alloc(&gm_track.arena, sizeof(*hold)) : NULL;
+	struct hold *hold = owner ? gm_arena_alloc(&gm_track_arena, sizeof(*hold)) : NULL;
 
 	if (!hold)
 		return;

@@ -17,7 +17,7 @@ static struct {
 static uint64_t level_bytes(int device, unsigned level)
 {
 	const struct gm_level_record *record =
-		__atomic_load_n(&gm_track.levels[gm_slot(device)][level], __ATOMIC_ACQUIRE);
+		__atomic_load_n(&gm_totals.levels[gm_slot(device)][level], __ATOMIC_ACQUIRE);
 
 	return record ? record->current_bytes : 0;
 }

@@ -71,7 +71,7 @@ static void sampled_peak(unsigned slot, uint64_t bytes)
 static inline bool at_peak(unsigned slot)
 {
 	const struct gm_level_record *level =
-		__atomic_load_n(&gm_track.levels[slot][GM_LEVEL_DRIVER], __ATOMIC_ACQUIRE);
+		__atomic_load_n(&gm_totals.levels[slot][GM_LEVEL_DRIVER], __ATOMIC_ACQUIRE);
 
 	return level && level->physical_bytes >= next_peak_bytes[slot];
 }
@@ -95,7 +95,7 @@ GM_HOT_CODE int gm_track_ledger_peak(int device)
 uint64_t gm_track_managed_bytes(int device)
 {
 	const struct gm_usage_record *usage = __atomic_load_n(
-		&gm_track.usage[gm_slot(device)][GM_KIND_MANAGED], __ATOMIC_ACQUIRE);
+		&gm_totals.usage[gm_slot(device)][GM_KIND_MANAGED], __ATOMIC_ACQUIRE);
 
 	return usage ? usage->current_bytes : 0;
 }

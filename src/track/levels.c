@@ -16,7 +16,7 @@ struct gm_level_record *gm_make_level(int device, unsigned level)
 	record->device = (int16_t)device;
 	record->level = (uint8_t)level;
 	gm_store_publish(GM_TABLE_LEVELS);
-	__atomic_store_n(&gm_track.levels[gm_slot(device)][level], record, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_totals.levels[gm_slot(device)][level], record, __ATOMIC_RELEASE);
 	return record;
 }
 
@@ -31,7 +31,7 @@ struct gm_usage_record *gm_make_usage(int device, unsigned kind)
 	record->device = (int16_t)device;
 	record->kind = (uint8_t)kind;
 	gm_store_publish(GM_TABLE_USAGE);
-	__atomic_store_n(&gm_track.usage[gm_slot(device)][kind], record, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_totals.usage[gm_slot(device)][kind], record, __ATOMIC_RELEASE);
 	return record;
 }
 

@@ -62,7 +62,7 @@ bool gm_live_index(struct gm_alloc_record *record)
 	const struct gm_site_record *site =
 		record->space == GM_SPACE_TORCH ? gm_store_record(GM_TABLE_SITES, record->site) : NULL;
 
-	return gm_index_add(&gm_live.index, &gm_track.arena, record->space, record->key,
+	return gm_index_add(&gm_live.index, &gm_track_arena, record->space, record->key,
 			    gm_store_spot(record), site ? gm_store_spot(site) : 0);
 }
 

@@ -15,8 +15,8 @@ static uint64_t sum_levels(unsigned level)
 	unsigned slot;
 
 	for (slot = 1; slot < GM_SLOTS; slot++)
-		if (gm_track.levels[slot][level])
-			sum += gm_track.levels[slot][level]->current_bytes;
+		if (gm_totals.levels[slot][level])
+			sum += gm_totals.levels[slot][level]->current_bytes;
 	return sum;
 }
 

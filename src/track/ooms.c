@@ -190,8 +190,8 @@ static uint64_t mark_delta(const struct gm_oom_record *oom)
 	unsigned slot, level = torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER;
 
 	for (slot = 1; slot < GM_SLOTS; slot++)
-		if (gm_track.levels[slot][level])
-			now += gm_track.levels[slot][level]->current_bytes;
+		if (gm_totals.levels[slot][level])
+			now += gm_totals.levels[slot][level]->current_bytes;
 	return now > before ? now - before : 0;
 }
 

@@ -34,7 +34,7 @@ static bool in_pool(const struct gm_alloc_record *alloc)
 
 bool gm_slab_begin(uint64_t number)
 {
-	return gm_index_add(&gm_slabs.index, &gm_track.arena, 0, number, 0, 1);
+	return gm_index_add(&gm_slabs.index, &gm_track_arena, 0, number, 0, 1);
 }
 
 int64_t gm_physical_add(const struct gm_alloc_record *alloc)

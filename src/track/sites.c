@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define HASH_NONFATAL_OOM 1
-#define uthash_malloc(bytes) gm_arena_alloc(&gm_track.arena, bytes)
-#define uthash_free(memory, bytes) gm_arena_free(&gm_track.arena, memory, bytes)
+#define uthash_malloc(bytes) gm_arena_alloc(&gm_track_arena, bytes)
+#define uthash_free(memory, bytes) gm_arena_free(&gm_track_arena, memory, bytes)
 #include <uthash.h>
 
 #define FIRST_ROOM 4096u
@@ -76,7 +76,7 @@ static uint32_t find_or_make(const struct gm_event *event)
 	if (entry)
 		return entry->number;
 	number = make_site(event);
-	entry = number == GM_NONE ? NULL : gm_arena_alloc(&gm_track.arena, sizeof(*entry));
+	entry = number == GM_NONE ? NULL : gm_arena_alloc(&gm_track_arena, sizeof(*entry));
 	if (!entry)
 		return number;
 	memset(entry, 0, sizeof(*entry));
@@ -96,7 +96,7 @@ static bool make_room(uint32_t stack)
 		room *= 2;
 	if (room <= stack)
 		return false;
-	larger = gm_arena_alloc(&gm_track.arena, room * sizeof(*larger));
+	larger = gm_arena_alloc(&gm_track_arena, room * sizeof(*larger));
 	if (!larger)
 		return false;
 	memset(larger, 0, room * sizeof(*larger));

@@ -23,7 +23,6 @@
  * stack is taken, no CUDA call made, nothing waited for under it.
  */
 struct gm_track {
-	/* what every event needs, in one cache line */
 	struct gm_lock lock;
 	uint8_t window[4];	/* the open one and how it came about, as a site has it from window_current on */
 	uint32_t calls_ready;	/* bit i: ready[i] of calls.c says how things are */
@@ -31,15 +30,21 @@ struct gm_track {
 	uint64_t window_end_ns; /* when the next window is due, UINT64_MAX: at a mark */
 	uint64_t blocks_ready;	/* the same of slot i, of blocks.c */
 	struct gm_clock clock;
-
-	struct gm_level_record *levels[GM_SLOTS][GM_LEVELS];
-	struct gm_usage_record *usage[GM_SLOTS][GM_KINDS];
-	struct gm_arena arena;	/* uthash's memory, the live table's index and the history of frees */
 } __attribute__((aligned(64)));
 
-_Static_assert(offsetof(struct gm_track, levels) == 64, "what every event needs is one cache line");
+_Static_assert(sizeof(struct gm_track) == 64, "what every event needs is one cache line");
 
 extern struct gm_track gm_track __attribute__((visibility("hidden")));
+
+/* The records in use, NULL where there is none yet. */
+struct gm_totals {
+	struct gm_level_record *levels[GM_SLOTS][GM_LEVELS];
+	struct gm_usage_record *usage[GM_SLOTS][GM_KINDS];
+};
+extern struct gm_totals gm_totals __attribute__((visibility("hidden")));
+
+/* uthash's memory, the live table's index and the history of frees. */
+extern struct gm_arena gm_track_arena __attribute__((visibility("hidden")));
 
 /* Private memory: what a killed process had is in its file too. At the first event and at every so many. */
 #define GM_COUNTED 64u
@@ -113,14 +118,14 @@ struct gm_usage_record *gm_make_usage(int device, unsigned kind);
 
 static inline struct gm_level_record *gm_level(int device, unsigned level)
 {
-	struct gm_level_record *record = gm_track.levels[gm_slot(device)][level];
+	struct gm_level_record *record = gm_totals.levels[gm_slot(device)][level];
 
 	return __builtin_expect(record != NULL, 1) ? record : gm_make_level(device, level);
 }
 
 static inline struct gm_usage_record *gm_usage(int device, unsigned kind)
 {
-	struct gm_usage_record *record = gm_track.usage[gm_slot(device)][kind];
+	struct gm_usage_record *record = gm_totals.usage[gm_slot(device)][kind];
 
 	return __builtin_expect(record != NULL, 1) ? record : gm_make_usage(device, kind);
 }

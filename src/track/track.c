@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 GM_HOT_BOOKS struct gm_track gm_track;
+struct gm_totals gm_totals;
+struct gm_arena gm_track_arena;
 
 uint32_t gm_function_numbers[GM_MOST_FUNCTIONS];
 static struct gm_lock functions_lock;
@@ -44,7 +46,7 @@ bool gm_track_try_enter(void)
 
 void gm_count_own_bytes(void)
 {
-	gm_file->own_bytes = gm_arena_bytes(&gm_track.arena) + gm_intern_bytes();
+	gm_file->own_bytes = gm_arena_bytes(&gm_track_arena) + gm_intern_bytes();
 }
 
 void gm_track_leave(void)
@@ -91,8 +93,9 @@ uint32_t gm_enter_function(unsigned id, const char *name, unsigned layer)
 
 void gm_track_start(bool history)
 {
-	gm_arena_reset(&gm_track.arena);
+	gm_arena_reset(&gm_track_arena);
 	memset(&gm_track, 0, sizeof(gm_track));
+	memset(&gm_totals, 0, sizeof(gm_totals));
 	memset(gm_function_numbers, 0, sizeof(gm_function_numbers));
 	gm_lock_reset(&functions_lock);
 	gm_live_reset();
@@ -302,7 +305,7 @@ uint64_t gm_track_physical_bytes(int device)
 
 	if (!gm_file)
 		return 0;
-	level = __atomic_load_n(&gm_track.levels[gm_slot(device)][GM_LEVEL_DRIVER], __ATOMIC_ACQUIRE);
+	level = __atomic_load_n(&gm_totals.levels[gm_slot(device)][GM_LEVEL_DRIVER], __ATOMIC_ACQUIRE);
 	return level ? level->physical_bytes : 0;
 }
 

@@ -135,7 +135,7 @@ static struct gm_torch_totals totals(int device, int64_t bytes, bool odd)
 	uint64_t allocated = torch ? torch->allocated_bytes : 0;
 
 	if (slot < 64 && gm_track.blocks_ready >> slot & 1) /* the level alone is up to date */
-		allocated = gm_track.levels[slot][GM_LEVEL_TORCH]->current_bytes + torch->beyond_bytes;
+		allocated = gm_totals.levels[slot][GM_LEVEL_TORCH]->current_bytes + torch->beyond_bytes;
 	return (struct gm_torch_totals){odd_bytes(allocated + (uint64_t)bytes, odd),
 					odd_bytes(torch ? torch->reserved_bytes : 0, odd)};
 }

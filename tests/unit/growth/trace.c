@@ -12,6 +12,8 @@
 
 struct gm_header *gm_file;
 struct gm_track gm_track;
+struct gm_totals gm_totals;
+struct gm_arena gm_track_arena;
 
 static struct {
 	struct gm_header header __attribute__((aligned(64)));
@@ -59,7 +61,7 @@ struct gm_level_record *gm_make_level(int device, unsigned level)
 
 void trace_begin(uint64_t seed)
 {
-	gm_arena_reset(&gm_track.arena);
+	gm_arena_reset(&gm_track_arena);
 	gm_sites_reset();
 	memset(&trace.header, 0, sizeof(trace.header));
 	memset(trace.numbers, 0, sizeof(trace.numbers));
