@@ -20,7 +20,6 @@
 
 #include <errno.h>
 
-#define SELDOM __attribute__((noinline, cold))
 #define likely(condition)   __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
@@ -58,7 +57,7 @@ static void follow(unsigned slot)
 	series->record->last_bytes[series->point] = books->level->current_bytes;
 }
 
-SELDOM void gm_blocks_settle(void)
+GM_SELDOM void gm_blocks_settle(void)
 {
 	for (uint64_t left = gm_track.blocks_ready; left; left &= left - 1)
 		follow((unsigned)__builtin_ctzll(left));
@@ -76,7 +75,7 @@ static void get_peaks(struct ready *books, int device, unsigned slot)
 }
 
 /* False unless all are there and nothing but books is to be kept. */
-static SELDOM bool get_ready(int device, unsigned slot)
+static GM_SELDOM bool get_ready(int device, unsigned slot)
 {
 	struct gm_open_series *series = series_of(slot);
 	struct gm_torch_record *torch = gm_torch_state.devices[slot];
@@ -128,7 +127,7 @@ static __attribute__((noinline)) void note_extreme(struct ready *books, unsigned
 }
 
 /* A peak may be reached or passed. */
-static SELDOM void note_peaks(int device, unsigned slot)
+static GM_SELDOM void note_peaks(int device, unsigned slot)
 {
 	struct gm_torch_record *torch = gm_torch_state.devices[slot];
 
@@ -140,14 +139,14 @@ static SELDOM void note_peaks(int device, unsigned slot)
 }
 
 /* PyTorch counts otherwise than we do. */
-static SELDOM struct gm_torch_record *compare(unsigned slot, struct gm_torch_totals totals)
+static GM_SELDOM struct gm_torch_record *compare(unsigned slot, struct gm_torch_totals totals)
 {
 	gm_blocks_settle();
 	gm_torch_compare(gm_torch_state.devices[slot], &totals);
 	return gm_torch_state.devices[slot];
 }
 
-static SELDOM void compare_more(int device, unsigned slot, struct gm_torch_totals totals)
+static GM_SELDOM void compare_more(int device, unsigned slot, struct gm_torch_totals totals)
 {
 	gm_in_use_raise(device);
 	gm_torch_raise_holes(compare(slot, totals));
@@ -183,33 +182,23 @@ static inline void tell(enum gm_event_op op, struct gm_where where, uint64_t blo
 	gm_file->event_head++;
 }
 
-/* For writing: another thread's processor may have it. */
-static inline void fetch(const void *line)
-{
-#ifdef __x86_64__
-	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
-#else
-	__builtin_prefetch(line, 1);
-#endif
-}
-
 /*
  * Has what both will need on its way into the cache, all at once, before the lock is taken: that waits for
  * what was asked for. A guess that does no harm.
  */
 static inline void prefetch(uint64_t block, const struct ready *books)
 {
-	fetch(&gm_track);
+	gm_fetch(&gm_track);
 	gm_index_prefetch(&gm_live.index, GM_SPACE_TORCH, block);
-	fetch(&gm_file->last_event_ns);
-	fetch(__atomic_load_n(&gm_ring.next, __ATOMIC_RELAXED));
-	fetch(__atomic_load_n(&books->level, __ATOMIC_RELAXED));
+	gm_fetch(&gm_file->last_event_ns);
+	gm_fetch(__atomic_load_n(&gm_ring.next, __ATOMIC_RELAXED));
+	gm_fetch(__atomic_load_n(&books->level, __ATOMIC_RELAXED));
 }
 
 /* Its open window, mostly, lies apart from the rest of a site. Under the lock. */
 static inline void prefetch_window(const struct gm_site_record *site)
 {
-	fetch(&site->windows[gm_track.window[0]]);
+	gm_fetch(&site->windows[gm_track.window[0]]);
 }
 
 /* In a register from here on, for less code than the address itself. */
@@ -237,11 +226,11 @@ GM_HOT_CODE void gm_track_block_prefetch(uint64_t block, int device)
 		return;
 	prefetch(block, &ready[slot_of(device)]);
 	record = gm_store_at(__atomic_load_n(&gm_live.empty, __ATOMIC_RELAXED));
-	fetch(record);
-	fetch(record + 64);
+	gm_fetch(record);
+	gm_fetch(record + 64);
 }
 
-static SELDOM void add_unusual(uint64_t block, uint64_t bytes, int device, struct gm_origin origin,
+static GM_SELDOM void add_unusual(uint64_t block, uint64_t bytes, int device, struct gm_origin origin,
 			       struct gm_torch_totals totals)
 {
 	const struct gm_event event = {.key = block,
@@ -325,7 +314,7 @@ GM_HOT_CODE void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where 
 
 /* ---- frees ---- */
 
-static SELDOM void end_unusual(uint64_t block, int device, struct gm_torch_totals totals)
+static GM_SELDOM void end_unusual(uint64_t block, int device, struct gm_torch_totals totals)
 {
 	struct gm_event event = {.key = block,
 				 .space = GM_SPACE_TORCH,
@@ -342,7 +331,7 @@ static SELDOM void end_unusual(uint64_t block, int device, struct gm_torch_total
 }
 
 /* Of those that were there before the first mark there are soon no more. */
-static SELDOM bool before_mark(const struct gm_alloc_record *record)
+static GM_SELDOM bool before_mark(const struct gm_alloc_record *record)
 {
 	return record->flags & GM_ALLOC_BEFORE_MARK;
 }

@@ -19,7 +19,6 @@
 #include "track/retries.h"
 #include "track/slabs.h"
 
-#define SELDOM __attribute__((noinline, cold))
 #define likely(condition)   __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
@@ -71,7 +70,7 @@ static void get_range(struct ready *books, int device, const struct gm_open_seri
 }
 
 /* False unless all are there and nothing but books is to be kept. */
-static SELDOM bool get_ready(uint64_t class, int device, unsigned kind, uint32_t owner)
+static GM_SELDOM bool get_ready(uint64_t class, int device, unsigned kind, uint32_t owner)
 {
 	/* a pointer, of the driver's level, without flags */
 	const struct gm_alloc_record usual = {.kind = (uint8_t)kind, .device = (int16_t)device};
@@ -117,7 +116,7 @@ static inline struct ready *books_of(uint64_t class, int device, unsigned kind, 
 /* ---- the steps of both ---- */
 
 /* `more`: in use is more than it was. */
-static SELDOM void beyond(struct ready *books, int device, uint64_t bytes, bool more)
+static GM_SELDOM void beyond(struct ready *books, int device, uint64_t bytes, bool more)
 {
 	struct gm_open_series *series = &gm_open_series[gm_slot(device)][GM_SERIES_TRACKED];
 
@@ -220,7 +219,7 @@ static inline bool add(const struct gm_event *event)
 	return true;
 }
 
-static SELDOM void add_unusual(const struct gm_event *event)
+static GM_SELDOM void add_unusual(const struct gm_event *event)
 {
 	gm_alloc(event);
 	if (event->level == GM_LEVEL_DRIVER)
