@@ -174,12 +174,26 @@ static void first_block(int device)
 	gm_track.calls_ready = 0; /* what is in use goes by blocks from now on */
 }
 
+/* The address is in use by our books: PyTorch told of its free while nobody listened. */
+static void count_missed_free(uint64_t key)
+{
+	uint32_t number;
+	const struct gm_alloc_record *old = gm_live_find(GM_SPACE_TORCH, key, &number);
+	struct gm_torch_record *record = old ? gm_torch(old->device) : NULL;
+
+	if (!record)
+		return;
+	record->frees++;
+	record->freed_total_bytes += old->bytes;
+}
+
 void gm_torch_block(const struct gm_event *event, const struct gm_torch_totals *totals)
 {
 	struct gm_torch_record *record;
 
 	if (!gm_torch_state.seen)
 		first_block(event->device);
+	count_missed_free(event->key);
 	gm_alloc(event);
 	record = gm_torch(event->device);
 	if (record) {

@@ -51,6 +51,8 @@ static uint64_t bytes_of[SLOTS]; /* 0: nothing lives there */
 static const int8_t block_devices[] = {0, 1, 0, 70}; /* of the last no books are held ready */
 static uint64_t block_bytes[BLOCKS];
 
+static unsigned straight; /* of the last steps, those in which blocks went straight through */
+
 static uint64_t state;
 static uint64_t sum; /* of figures that come and go */
 
@@ -251,6 +253,7 @@ static bool run(void)
 			allocate(slot, odd);
 		for (unsigned blocks = step < ALONE ? 0 : pick(12); blocks; blocks--)
 			block(pick(BLOCKS), odd);
+		straight += !odd && gm_track.blocks_ready;
 		now_and_then(step);
 		look();
 		if (step % 64 == 0)
@@ -386,6 +389,10 @@ static int go(const char *path, bool history)
 	dump_rest(out);
 	if (fclose(out))
 		return 3;
+	if (history && straight < LAST / 4) {
+		fprintf(stderr, "blocks went straight through in %u of the last %u steps\n", straight, LAST);
+		return 9;
+	}
 	return history ? check_history() : 0;
 }
 
