@@ -286,19 +286,17 @@ static __attribute__((noinline)) uint32_t take_anew(const struct gm_stack_taking
 			       .sp = sp_of(taking->entry),
 			       .bp = taking->entry->bp,
 			       .traces = taking->traces};
-	struct gm_trace_note note = {.stack = GM_NONE, .module = GM_NONE};
+	struct gm_trace_note note;
 	struct gm_raw_stack raw;
 	int saved = errno;
 	uint64_t key;
 
-	if (settings.mode != GM_STACKS_OFF) {
-		key = capture(&raw, &walk, taking->depth);
-		gm_intern_noted(&raw, &note);
-		note.key = key;
-		if (key && note.known && walk.kept) {
-			gm_intern_note_places(&note);
-			gm_cfi_note(&walk, &note);
-		}
+	key = capture(&raw, &walk, taking->depth);
+	gm_intern_noted(&raw, &note);
+	note.key = key;
+	if (key && note.known && walk.kept) {
+		gm_intern_note_places(&note);
+		gm_cfi_note(&walk, &note);
 	}
 	if (taking->traces)
 		gm_traces_give(taking->traces, taking->owned);
@@ -312,8 +310,13 @@ static inline uint32_t end(const struct gm_stack_taking *taking, uint32_t *calle
 {
 	const struct gm_trace_next *next = taking->next;
 
-	if (unlikely(!is_noted(taking)))
-		return take_anew(taking, caller_module);
+	if (unlikely(!is_noted(taking))) {
+		if (settings.mode != GM_STACKS_OFF)
+			return take_anew(taking, caller_module);
+		if (caller_module)
+			*caller_module = GM_NONE;
+		return GM_NONE;
+	}
 	gm_traces_met(taking->traces, taking->entry->sp, taking->brief, next);
 	gm_traces_give(taking->traces, taking->owned);
 	if (caller_module)
