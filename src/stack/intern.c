@@ -299,6 +299,7 @@ static void note_unloads(unsigned long long unloads)
 {
 	if (__atomic_exchange_n(&interned.unloads, unloads, __ATOMIC_RELAXED) == unloads)
 		return;
+	gm_python_unloaded();
 	gm_native_code_unloaded();
 	gm_intern_forget_notes();
 	__atomic_fetch_add(&gm_known_code.changes_asked, 1, __ATOMIC_RELEASE);

@@ -196,6 +196,12 @@ void gm_python_find(void)
 	gm_intern_leave();
 }
 
+void gm_python_unloaded(void)
+{
+	if (cpython.interpreter.thread_state)
+		gm_python_find();
+}
+
 /* ---- the chain ---- */
 
 /* Reads a frame of 3.8 to 3.10 (a PyFrameObject) or later (a _PyInterpreterFrame). */

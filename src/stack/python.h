@@ -15,6 +15,13 @@
  */
 void gm_python_find(void);
 
+/*
+ * Objects were unloaded: an interpreter that went with them, as one does that a program embedded for a
+ * while, is not to be asked for thread states any more. As gm_python_find; looks for none where none was
+ * known.
+ */
+void gm_python_unloaded(void);
+
 /* gm_stack_python(). */
 const char *gm_python_status(void);
 

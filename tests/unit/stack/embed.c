@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define BARRIER() __asm__ volatile("" ::: "memory")
 
@@ -116,11 +118,51 @@ static void live_once(void)
 	expect(!strstr(text, "\npython\t") && strstr(text, "native\t"), "after the end");
 }
 
+/*
+ * An interpreter that is noticed and then unloaded: what was known of it is code no more. Nothing is
+ * imported, for an extension module would keep the library where it is. Some stay all the same.
+ */
+static int live_and_go(const char *library)
+{
+	void *noticed;
+
+	python = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
+	if (!python)
+		return 1;
+	((void (*)(int))find("Py_InitializeEx"))(0);
+	probe_start(GM_STACKS_FULL, 200);
+	take_plain();
+	expect(*gm_stack_python() != 0, "an interpreter that was there first");
+	((int (*)(void))find("Py_FinalizeEx"))();
+	dlclose(python);
+	gm_stack_modules_changed(); /* as the shim's dlclose does */
+	noticed = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+	expect(!*gm_stack_python() == !noticed, "an interpreter that has gone");
+	take_plain();
+	expect(!strstr(text, "\npython\t") && strstr(text, "native\t"), "after it has gone");
+	return failures != 0;
+}
+
+/* In a process of its own: CPython can be begun only so often. */
+static void go_in_child(const char *library)
+{
+	int status;
+
+	if (fork() == 0) {
+		status = live_and_go(library);
+		fflush(stdout);
+		_exit(status);
+	}
+	wait(&status);
+	expect(status == 0, "a process whose interpreter is unloaded");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 3)
 		return 2;
 	setenv("PYTHONHOME", argv[2], 1);
+	go_in_child(argv[1]);
 	probe_start(GM_STACKS_FULL, 200);
 	take_plain();
 	expect(!*gm_stack_python() && !strstr(text, "\npython\t"),
