@@ -146,33 +146,45 @@ static void fit_totals(struct gm_doc *doc)
 	}
 }
 
-static void follow_level(struct gm_doc *doc, const struct gm_level_record *level)
+/* Its last point, which a value beyond its range had not come to. */
+static void follow_line(struct gm_timeline_record *line, uint64_t bytes)
 {
-	for (unsigned i = 0; i < doc->torches_count; i++) {
-		struct gm_torch_record *torch = &doc->torches[i];
+	uint32_t i = line->points - 1;
 
-		if (torch->device != level->device || torch->allocations + torch->frees >= level->allocations + level->frees)
-			continue;
-		torch->allocated_bytes = level->current_bytes + torch->beyond_bytes;
-		torch->allocations = level->allocations;
-		torch->frees = level->frees;
-		torch->allocated_total_bytes = level->allocated_bytes;
-		torch->freed_total_bytes = level->freed_bytes;
-	}
+	line->last_bytes[i] = bytes;
+	if (bytes < line->min_bytes[i])
+		line->min_bytes[i] = bytes;
+	if (bytes > line->max_bytes[i])
+		line->max_bytes[i] = bytes;
+}
+
+static void follow_level(struct gm_doc *doc, struct gm_torch_record *torch, const struct gm_level_record *level)
+{
+	torch->allocated_bytes = level->current_bytes + torch->beyond_bytes;
+	torch->allocations = level->allocations;
+	torch->frees = level->frees;
+	torch->allocated_total_bytes = level->allocated_bytes;
+	torch->freed_total_bytes = level->freed_bytes;
+	if (torch->allocated_peak_bytes < torch->allocated_bytes)
+		torch->allocated_peak_bytes = torch->allocated_bytes;
 	for (unsigned i = 0; i < doc->timeline_count; i++) {
 		struct gm_timeline_record *line = &doc->timeline[i];
 
 		if (line->device == level->device && line->series == GM_SERIES_TORCH_ALLOCATED && line->points)
-			line->last_bytes[line->points - 1] = level->current_bytes;
+			follow_line(line, level->current_bytes);
 	}
 }
 
-/* A process that was killed among PyTorch's blocks left their level alone up to date: see struct gm_torch_record. */
+/* Among PyTorch's blocks their level alone is kept up to date: see struct gm_torch_record. */
 static void follow_levels(struct gm_doc *doc)
 {
-	for (unsigned i = 0; i < doc->levels_count; i++)
-		if (doc->levels[i].level == GM_LEVEL_TORCH)
-			follow_level(doc, &doc->levels[i]);
+	for (unsigned i = 0; i < doc->torches_count; i++) {
+		struct gm_torch_record *torch = &doc->torches[i];
+		const struct gm_level_record *level = gm_doc_level(doc, torch->device, GM_LEVEL_TORCH);
+
+		if (torch->by_level && level)
+			follow_level(doc, torch, level);
+	}
 }
 
 static void recompute(struct gm_doc *doc)

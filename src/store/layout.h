@@ -599,14 +599,15 @@ struct gm_retry_record {
 enum gm_torch_allocator { GM_TORCH_NATIVE, GM_TORCH_EXPANDABLE, GM_TORCH_ASYNC, GM_TORCH_PLUGGABLE };
 
 /*
- * Of the blocks of a process that was killed the level GM_LEVEL_TORCH of the device may say more: where it
- * counts more allocations and frees, allocated_bytes is its current_bytes and beyond_bytes, and the counts and
- * totals are its own. The timeline's last_bytes then is its current_bytes.
+ * While `by_level` is 1 the level GM_LEVEL_TORCH of the device says what there is to say of blocks, in a file
+ * that ends so too: allocated_bytes is its current_bytes and beyond_bytes, the counts and totals are its own,
+ * and the timeline's last_bytes is its current_bytes. What is kept here then may be older.
  */
 struct gm_torch_record {
 	int16_t device;
 	uint8_t allocator;	/* enum gm_torch_allocator; of a pluggable one only the reserve is known */
-	uint8_t reserved[5];
+	uint8_t by_level;	/* (release) */
+	uint8_t reserved[4];
 	uint64_t allocated_bytes, allocated_peak_bytes;
 	uint64_t reserved_bytes;
 	uint64_t allocations, frees;

@@ -6,7 +6,7 @@
  * What an event of a device needs from here and there is held ready in one line until an event of any
  * other kind comes. As long as it is, the level's totals alone are kept up to date: what PyTorch's record
  * and the open point of the timeline say is the same and follows when something else comes, or in the
- * report of a process that was killed before (load_tables.c). Functions that are seldom called are kept
+ * report of a process that was killed before (repair.c). Functions that are seldom called are kept
  * apart. All this because lines and pages, of code as of data, are missed in the caches each time.
  */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -47,14 +47,16 @@ static inline struct gm_open_series *series_of(unsigned slot)
 	return &gm_open_series[slot][GM_SERIES_TORCH_ALLOCATED];
 }
 
-/* What the level alone says while the books are ready. */
+/* What the level alone says while the books are ready. It says so until all is written, should that not be. */
 static void follow(unsigned slot)
 {
 	const struct gm_open_series *series = series_of(slot);
+	struct gm_torch_record *torch = gm_torch_state.devices[slot];
 	const struct ready *books = &ready[slot];
 
-	gm_torch_follow(gm_torch_state.devices[slot], books->level);
+	gm_torch_follow(torch, books->level);
 	series->record->last_bytes[series->point] = books->level->current_bytes;
+	__atomic_store_n(&torch->by_level, 0, __ATOMIC_RELEASE);
 }
 
 GM_SELDOM void gm_blocks_settle(void)
@@ -97,6 +99,7 @@ static GM_SELDOM bool get_ready(int device, unsigned slot)
 	books->min_bytes = series->min_bytes;
 	books->max_bytes = series->max_bytes;
 	get_peaks(books, device, slot);
+	__atomic_store_n(&torch->by_level, 1, __ATOMIC_RELEASE);
 	gm_track.blocks_ready |= bit(slot);
 	return true;
 }

@@ -41,10 +41,11 @@ static inline struct gm_freed *gm_freed_set(unsigned space, uint64_t key)
 /* Has what gm_freed_note will change on its way into the cache. */
 static inline void gm_freed_prefetch(unsigned space, uint64_t key)
 {
-	const struct gm_freed *set = gm_freed_set(space, key);
+	const struct gm_freed *set;
 
 	if (!gm_freed_sets)
 		return;
+	set = gm_freed_set(space, key);
 	gm_fetch(set);
 	gm_fetch(set + GM_FREED_WAYS - 1);
 }

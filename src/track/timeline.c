@@ -58,8 +58,9 @@ static void open_point(struct gm_open_series *open)
 	while (record->points <= gm_track.now_ns / record->width_ns) {
 		uint64_t last = record->last_bytes[record->points - 1];
 
-		i = record->points++;
+		i = record->points;
 		record->min_bytes[i] = record->max_bytes[i] = record->last_bytes[i] = last;
+		__atomic_store_n(&record->points, i + 1, __ATOMIC_RELEASE); /* once it is whole */
 	}
 	i = record->points - 1;
 	open->point = i;

@@ -515,6 +515,56 @@ static void torn_counters(void **state)
 	test_end(&file);
 }
 
+/* Among PyTorch's blocks their level alone is kept up to date; a kill can come before the rest followed. */
+static void blocks_by_level(void **state)
+{
+	struct gm_timeline_record line = {.series = GM_SERIES_TORCH_ALLOCATED, .width_ns = 1000, .points = 2,
+					  .min_bytes = {0, 500}, .max_bytes = {0, 500}, .last_bytes = {0, 500}};
+	struct gm_level_record *level;
+	struct gm_torch_record *torch;
+	struct test_file file;
+	struct gm_doc *doc;
+	char error[256];
+
+	(void)state;
+	fill(&file);
+	TEST_ADD(&file, GM_TABLE_TIMELINE, &line);
+	torch = (struct gm_torch_record *)file.tables[GM_TABLE_TORCH].bytes;
+	*torch = (struct gm_torch_record){.by_level = 1, .beyond_bytes = 100, .allocated_bytes = 500,
+					  .allocated_peak_bytes = 600, .allocations = 6, .frees = 4};
+	level = (struct gm_level_record *)file.tables[GM_TABLE_LEVELS].bytes;
+	while (level->level != GM_LEVEL_TORCH)
+		level++;
+	level->allocations = 6;
+	level->frees = 4;
+	level->allocated_bytes = 3072;
+	level->freed_bytes = 2048;
+	file.header.end = GM_END_NONE;
+	assert_int_equal(test_write(&file, path), 0);
+	doc = gm_doc_open(path, &options, error, sizeof(error));
+	assert_non_null(doc);
+	assert_int_equal(doc->torches[0].allocated_bytes, 1124);
+	assert_int_equal(doc->torches[0].allocated_peak_bytes, 1124);
+	assert_int_equal(doc->torches[0].allocated_total_bytes, 3072);
+	assert_int_equal(doc->torches[0].freed_total_bytes, 2048);
+	assert_int_equal(doc->timeline[1].last_bytes[1], 1024);
+	assert_int_equal(doc->timeline[1].max_bytes[1], 1024);
+	assert_int_equal(doc->timeline[1].min_bytes[1], 500);
+	gm_doc_free(doc);
+
+	/* Else PyTorch's record is believed, whatever the level counts. */
+	torch->by_level = 0;
+	torch->allocations = 5;
+	assert_int_equal(test_write(&file, path), 0);
+	doc = gm_doc_open(path, &options, error, sizeof(error));
+	assert_non_null(doc);
+	assert_int_equal(doc->torches[0].allocated_bytes, 500);
+	assert_int_equal(doc->torches[0].allocations, 5);
+	assert_int_equal(doc->timeline[1].last_bytes[1], 500);
+	gm_doc_free(doc);
+	test_end(&file);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -548,6 +598,7 @@ int main(void)
 		cmocka_unit_test(windows_merge),
 		cmocka_unit_test(windows_collapse),
 		cmocka_unit_test(torn_counters),
+		cmocka_unit_test(blocks_by_level),
 	};
 
 	return cmocka_run_group_tests_name("reader", tests, set_up, tear_down);

@@ -1,0 +1,86 @@
+/*
+ * What tests/unit/steps/steps.c goes through instruction by instruction: events of every way that blocks of
+ * PyTorch's and driver calls take, once they go straight through (track/blocks.c, calls.c). Stops itself
+ * before and after. Argument: the file.
+ */
+#include "../budget/drive.h"
+#include "track/torch.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#define BLOCKS	   12u
+#define WARM_STEPS 70000u /* more than the history's ring is long */
+#define MIB	   (1ull << 20)
+
+static uint64_t allocated;
+
+static void give(unsigned i, uint64_t bytes)
+{
+	allocated += bytes;
+	gm_track_block(0x7e0000000000 + i * 64 * MIB, bytes, (struct gm_where){0, 7},
+		       (struct gm_origin){i % 4, GM_NONE}, (struct gm_torch_totals){allocated, 0});
+}
+
+static void take(unsigned i, uint64_t bytes)
+{
+	allocated -= bytes;
+	gm_track_block_free(0x7e0000000000 + i * 64 * MIB, (struct gm_where){0, 7},
+			    (struct gm_torch_totals){allocated, 0});
+}
+
+static void call(uint64_t key, uint64_t bytes)
+{
+	struct gm_event event = drive_event(key, GM_KIND_DEVICE, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
+
+	event.stack = 9;
+	event.bytes = bytes;
+	gm_track_alloc(&event);
+}
+
+static void end_call(uint64_t key)
+{
+	struct gm_event event = drive_event(key, GM_KIND_DEVICE, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
+	struct gm_ticket ticket = gm_track_free_begin(event.space, event.key);
+
+	event.bytes = 0;
+	gm_track_free_end(ticket, &event);
+}
+
+static void warm_up(void)
+{
+	for (unsigned i = 0; i < BLOCKS; i++)
+		give(i, 4096 + i * 512);
+	gm_track_mark("warm", GM_MARK_PROGRAM);
+	call(0x7f0000000000, 4 * MIB);
+	call(0x7f0010000000, 4096);
+	for (unsigned i = 0; i < WARM_STEPS; i += 4) {
+		take(i % BLOCKS, 4096 + i % BLOCKS * 512);
+		give(i % BLOCKS, 4096 + i % BLOCKS * 512);
+		call(0x7f0020000000, 2048);
+		end_call(0x7f0020000000);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2 || !drive_open(argv[1], 16 * MIB))
+		return 2;
+	warm_up();
+	raise(SIGSTOP);
+	take(1, 4608);		/* from before the mark */
+	give(1, 1024);
+	take(1, 1024);
+	give(1, 70000);		/* a new peak */
+	call(0x7f0020000000, 3 * MIB); /* the books of blocks are brought up to date */
+	take(2, 5120);
+	end_call(0x7f0020000000);
+	call(0x7f0020000000, 1024);
+	end_call(0x7f0020000000);
+	give(2, 5120);
+	gm_track_mark("more", GM_MARK_PROGRAM);
+	take(3, 5632);
+	gm_track_reset_peak(0);
+	raise(SIGSTOP);
+	return 0;
+}
