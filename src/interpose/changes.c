@@ -82,7 +82,7 @@ void gm_changes_forget(void)
 		if (&places[i] != own)
 			places[i] = (struct gm_changes){.owner = 0};
 	if (own)
-		own->owner = gm_calling_thread();
+		own->owner = gm_ask_thread_id(); /* after a raw clone what is known is the parent's */
 	shared = (struct gm_changes){.begun = gm_thread.changing};
 	forgotten = getpid();
 }

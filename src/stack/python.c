@@ -181,7 +181,8 @@ void gm_python_find(void)
 	struct gm_object object;
 
 	found.thread_state = gm_objects_symbol("PyGILState_GetThisThreadState", &object);
-	if (found.thread_state == cpython.interpreter.thread_state)
+	if (found.thread_state == cpython.interpreter.thread_state &&
+	    (!found.thread_state || __atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) != ABSENT))
 		return;
 	if (found.thread_state)
 		readiness = examine(&object, &found, status, sizeof(status));
@@ -196,10 +197,13 @@ void gm_python_find(void)
 	gm_intern_leave();
 }
 
+/* Without the stack lock: in the child of a fork a thread that is not there may have it. */
 void gm_python_unloaded(void)
 {
-	if (cpython.interpreter.thread_state)
-		gm_python_find();
+	thread_state_fn *known = cpython.interpreter.thread_state;
+
+	if (known && gm_objects_symbol("PyGILState_GetThisThreadState", NULL) != (void *)known)
+		__atomic_store_n(&cpython.readiness, ABSENT, __ATOMIC_RELEASE);
 }
 
 /* ---- the chain ---- */

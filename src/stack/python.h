@@ -17,8 +17,8 @@ void gm_python_find(void);
 
 /*
  * Objects were unloaded: an interpreter that went with them, as one does that a program embedded for a
- * while, is not to be asked for thread states any more. As gm_python_find; looks for none where none was
- * known.
+ * while, is not to be asked for thread states any more. Any thread; takes the loader's list lock, which
+ * may not be held, and no other.
  */
 void gm_python_unloaded(void);
 

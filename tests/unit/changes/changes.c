@@ -83,9 +83,9 @@ static void in_child(void)
 {
 	uint64_t begun;
 
-	gm_thread_id = 0;
 	EXPECT(!gm_calls_quiet(&begun)); /* as long as the parent's threads are not forgotten */
 	gm_changes_forget();
+	EXPECT(gm_thread_id == (uint32_t)getpid()); /* whose place it is */
 	EXPECT(gm_calls_quiet(&begun));
 	gm_change_begins();
 	EXPECT(gm_calls_quiet(&begun));
