@@ -25,7 +25,7 @@
 
 /* A device's books as they are while its bit in gm_track.blocks_ready is set. */
 struct ready {
-	struct gm_level_record *level;
+	struct gm_level_record *level;	       /* (atomic: a guess without the lock) */
 	uint64_t beyond_bytes, reserved_bytes; /* of PyTorch's record */
 	uint64_t end_ns;		       /* of the open point of the series of what is allocated */
 	uint64_t min_bytes, max_bytes;	       /* in it */
@@ -86,7 +86,7 @@ static GM_SELDOM bool get_ready(int device, unsigned slot)
 	if (gm_track.blocks_ready & bit(slot))
 		follow(slot);
 	gm_track.blocks_ready &= ~bit(slot);
-	books->level = gm_totals.levels[slot][GM_LEVEL_TORCH];
+	__atomic_store_n(&books->level, gm_totals.levels[slot][GM_LEVEL_TORCH], __ATOMIC_RELAXED);
 	if (!slot || !books->level || !torch || !gm_torch_follows(torch, books->level) ||
 	    !gm_torch_state.seen || gm_open_chains || gm_journal_on || gm_file->event_head < GM_RING_RECORDS)
 		return false;
@@ -288,7 +288,7 @@ static inline bool add(uint64_t block, uint64_t bytes, struct gm_where where, ui
 	if (unlikely(!known.number || !is_site(site, stack, device) || !place ||
 		     spot >= GM_INDEX_MOST_NUMBERS || !usual(books, device, slot)))
 		return false;
-	gm_live.empty = record->site;
+	gm_live_set_empty(record->site);
 	fill(record, block, bytes, where, site_number);
 	gm_index_put(&gm_live.index, place, GM_SPACE_TORCH, block, spot, known.spot);
 	level = books->level;

@@ -166,9 +166,14 @@ static inline void gm_book(const struct gm_alloc_record *alloc, struct gm_site_r
 
 struct gm_live {
 	struct gm_index index;
-	uint32_t empty; /* spots of records to use again, linked through `site` */
+	uint32_t empty; /* spots of records to use again, linked through `site` (atomic: a guess without the lock) */
 };
 extern struct gm_live gm_live __attribute__((visibility("hidden")));
+
+static inline void gm_live_set_empty(uint32_t spot)
+{
+	__atomic_store_n(&gm_live.empty, spot, __ATOMIC_RELAXED);
+}
 
 /* The parts of gm_live_fill: what does not go by an event's kind of memory. */
 static inline void gm_live_describe(struct gm_alloc_record *record, const struct gm_event *event,
@@ -219,7 +224,7 @@ static inline void gm_live_put(struct gm_alloc_record *record)
 {
 	__atomic_store_n(&record->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
 	record->site = gm_live.empty;
-	gm_live.empty = gm_store_spot(record);
+	gm_live_set_empty(gm_store_spot(record));
 }
 
 /* ---- the ring of the last events ---- */
@@ -227,7 +232,7 @@ static inline void gm_live_put(struct gm_alloc_record *record)
 #define GM_RING_RECORDS 65536u
 
 struct gm_ring {
-	struct gm_event_record *next; /* the record to use, and how many follow it in memory */
+	struct gm_event_record *next; /* the record to use (atomic, as above), and how many follow it in memory */
 	uint32_t left;
 	bool on;
 };
@@ -244,8 +249,11 @@ bool gm_history_turn(void);
 
 static inline struct gm_event_record *gm_ring_take(void)
 {
+	struct gm_event_record *record = gm_ring.next;
+
 	gm_ring.left--;
-	return gm_ring.next++;
+	__atomic_store_n(&gm_ring.next, record + 1, __ATOMIC_RELAXED);
+	return record;
 }
 
 /* The parts of gm_history_fill, as above. */

@@ -198,7 +198,7 @@ static inline bool add(const struct gm_event *event)
 	thread = gm_calling_thread();
 	record = gm_store_at(spot);
 	site = gm_store_at(known.spot);
-	gm_live.empty = record->site;
+	gm_live_set_empty(record->site);
 	gm_live_describe(record, event, known.number - 1, thread);
 	record->physical_bytes = share_of(books, gm_laid_out_bytes(event));
 	memcpy(&record->flags, &class, sizeof(class));

@@ -17,21 +17,27 @@ void gm_history_start(bool on)
 		gm_file->features |= GM_FEATURE_RING;
 }
 
+static void set_next(struct gm_event_record *record, uint32_t left)
+{
+	__atomic_store_n(&gm_ring.next, record, __ATOMIC_RELAXED);
+	gm_ring.left = left;
+}
+
 /* Finds the place of the next event; in the first round there is but one at a time. */
 __attribute__((noinline)) bool gm_history_turn(void)
 {
 	uint32_t number = (uint32_t)(gm_file->event_head % GM_RING_RECORDS);
+	struct gm_event_record *record;
 
 	if (!gm_ring.on)
 		return false;
 	if (gm_file->event_head >= GM_RING_RECORDS) {
-		gm_ring.next = gm_store_record(GM_TABLE_EVENTS, number);
-		gm_ring.left = PER_CHUNK - number % PER_CHUNK;
+		set_next(gm_store_record(GM_TABLE_EVENTS, number), PER_CHUNK - number % PER_CHUNK);
 		return true;
 	}
-	gm_ring.next = gm_store_append(GM_TABLE_EVENTS, 1, &number);
-	gm_ring.left = gm_ring.next != NULL;
-	gm_ring.on = gm_ring.next != NULL; /* else the file is full: the ring stays as long as it is */
+	record = gm_store_append(GM_TABLE_EVENTS, 1, &number);
+	set_next(record, record != NULL);
+	gm_ring.on = record != NULL; /* else the file is full: the ring stays as long as it is */
 	return gm_ring.on;
 }
 
@@ -53,8 +59,7 @@ static __attribute__((noinline)) void tell_slowly(enum gm_event_op op, const str
 	}
 	if (!gm_ring.left && !gm_history_turn())
 		return;
-	gm_ring.left--;
-	gm_history_fill(gm_ring.next++, op, event, serial, site, gm_calling_thread());
+	gm_history_fill(gm_ring_take(), op, event, serial, site, gm_calling_thread());
 	gm_file->event_head++;
 	if (gm_file->event_head <= GM_RING_RECORDS)
 		gm_store_publish(GM_TABLE_EVENTS);

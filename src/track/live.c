@@ -46,7 +46,7 @@ static struct gm_alloc_record *take_record(void)
 		return record;
 	}
 	record = gm_store_at(gm_live.empty);
-	gm_live.empty = record->site;
+	gm_live_set_empty(record->site);
 	return record;
 }
 

@@ -1,9 +1,12 @@
 /*
- * 64 threads on all families at once, straight into track/, for a number of rounds each; then the books
- * are held against each other. Built plain, for ThreadSanitizer and for the address sanitizer.
+ * 64 threads on all families at once and on blocks of PyTorch's, straight into track/, for a number of rounds
+ * each; then the books are held against each other. Built plain, for ThreadSanitizer and for the address sanitizer.
  * Arguments: rounds per thread, or a time ("60s"); a directory.
  */
 #include "drive.h"
+#include "track/retries.h"
+#include "track/state.h"
+#include "track/torch.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -51,6 +54,75 @@ static void release(const struct family *family, struct gm_event *event)
 		gm_track_free_end(gm_track_free_begin(event->space, event->key), event);
 }
 
+/* PyTorch's allocator of a device: it tells of a block with its lock held. */
+static struct allocator {
+	pthread_mutex_t lock;
+	struct gm_torch_totals totals;
+} allocators[] = {{.lock = PTHREAD_MUTEX_INITIALIZER}, {.lock = PTHREAD_MUTEX_INITIALIZER},
+		  {.lock = PTHREAD_MUTEX_INITIALIZER}};
+
+#define ALLOCATORS (sizeof(allocators) / sizeof(*allocators))
+
+static void give(uint64_t block, unsigned device, uint64_t bytes)
+{
+	struct allocator *allocator = &allocators[device];
+	struct gm_where where = {(int)device, gm_calling_thread()};
+
+	pthread_mutex_lock(&allocator->lock);
+	gm_track_block_prefetch(block, (int)device);
+	allocator->totals.allocated_bytes += bytes;
+	gm_track_block(block, bytes, where, (struct gm_origin){(uint32_t)bytes % 4, GM_NONE}, allocator->totals);
+	pthread_mutex_unlock(&allocator->lock);
+}
+
+static void take(uint64_t block, unsigned device, uint64_t bytes)
+{
+	struct allocator *allocator = &allocators[device];
+	struct gm_where where = {(int)device, gm_calling_thread()};
+
+	pthread_mutex_lock(&allocator->lock);
+	allocator->totals.allocated_bytes -= bytes;
+	gm_track_block_free(block, where, allocator->totals);
+	pthread_mutex_unlock(&allocator->lock);
+}
+
+/* Blocks alone for a while, so that they go straight through, and one that stays from round to round. */
+static void blocks(uint64_t base, unsigned long round)
+{
+	unsigned device = base / (1ull << 32) % ALLOCATORS;
+	uint64_t bytes = 512 + round % 9;
+
+	for (unsigned i = 0; i < 4; i++) {
+		give(base + i * 4096, device, bytes + i);
+		take(base + i * 4096, device, bytes + i);
+	}
+	if (round)
+		take(base + 1 + (round - 1) % 2, device, 600);
+	give(base + 1 + round % 2, device, 600);
+	if (round % 16 == 0)
+		gm_track_reset_peak((int)device);
+	if (gm_track_in_use((int)device, true) < 600)
+		abort();
+}
+
+/* What the books say of blocks is what PyTorch counts, of every one. */
+static bool blocks_are_right(void)
+{
+	gm_track_enter();
+	gm_track_leave();
+	for (unsigned device = 0; device < ALLOCATORS; device++) {
+		const struct gm_torch_record *torch = gm_torch_known((int)device);
+		const struct gm_level_record *level = gm_totals.levels[device + 1][GM_LEVEL_TORCH];
+
+		if (!torch || torch->mismatches || torch->by_level ||
+		    torch->allocated_bytes != allocators[device].totals.allocated_bytes ||
+		    !gm_torch_follows(torch, level) || level->current_bytes != torch->allocated_bytes ||
+		    level->current_count * 600 != torch->allocated_bytes)
+			return false;
+	}
+	return true;
+}
+
 static void *work(void *argument)
 {
 	uint64_t base = ((uint64_t)(uintptr_t)argument + 1) << 32;
@@ -72,6 +144,7 @@ static void *work(void *argument)
 		event.error = 1;
 		if (i % 32 == 0)
 			release(family, &event); /* twice: refused */
+		blocks(base, i);
 	}
 	for (i = 0; i < KEPT; i++) {
 		struct gm_event event = event_of(&families[0], base + (1000 + i) * 4096);
@@ -111,5 +184,7 @@ int main(int argc, char **argv)
 	}
 	printf("%u threads: %llu events, live %llu\n", THREADS,
 	       (unsigned long long)gm_file->events, (unsigned long long)live);
+	if (!blocks_are_right())
+		return 6;
 	return live == (uint64_t)THREADS * KEPT * 1000 && gm_file->dropped_records == 0 ? 0 : 5;
 }
