@@ -47,8 +47,32 @@ static void end_call(uint64_t key)
 	gm_track_free_end(ticket, &event);
 }
 
+static uint32_t pool;
+
+static void call_async(uint64_t key, uint64_t bytes)
+{
+	struct gm_event event = drive_event(key, GM_KIND_ASYNC, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
+
+	event.stack = 11;
+	event.owner = pool;
+	event.stream = 3;
+	event.bytes = bytes;
+	gm_track_alloc(&event);
+}
+
+static void end_async(uint64_t key)
+{
+	struct gm_event event = drive_event(key, GM_KIND_ASYNC, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
+	struct gm_ticket ticket = gm_track_free_begin(event.space, event.key);
+
+	event.bytes = 0;
+	event.stream = 3;
+	gm_track_free_end(ticket, &event);
+}
+
 static void warm_up(void)
 {
+	pool = gm_track_pool(0x100, 0, GM_POOL_EXPLICIT, GM_NONE);
 	for (unsigned i = 0; i < BLOCKS; i++)
 		give(i, 4096 + i * 512);
 	gm_track_mark("warm", GM_MARK_PROGRAM);
@@ -57,6 +81,8 @@ static void warm_up(void)
 	for (unsigned i = 0; i < WARM_STEPS; i += 4) {
 		take(i % BLOCKS, 4096 + i % BLOCKS * 512);
 		give(i % BLOCKS, 4096 + i % BLOCKS * 512);
+		call_async(0x7f0030000000, 8192);
+		end_async(0x7f0030000000);
 		call(0x7f0020000000, 2048);
 		end_call(0x7f0020000000);
 	}
@@ -74,6 +100,11 @@ int main(int argc, char **argv)
 	give(1, 70000);		/* a new peak */
 	call(0x7f0020000000, 3 * MIB); /* the books of blocks are brought up to date */
 	take(2, 5120);
+	call_async(0x7f0030000000, 8192);
+	call_async(0x7f0040000000, 800000);
+	end_async(0x7f0030000000);
+	call_async(0x7f0030000000, 8192);
+	end_async(0x7f0030000000);
 	end_call(0x7f0020000000);
 	call(0x7f0020000000, 1024);
 	end_call(0x7f0020000000);
