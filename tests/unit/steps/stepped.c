@@ -29,44 +29,35 @@ static void take(unsigned i, uint64_t bytes)
 			    (struct gm_torch_totals){allocated, 0});
 }
 
-static void call(uint64_t key, uint64_t bytes)
-{
-	struct gm_event event = drive_event(key, GM_KIND_DEVICE, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
-
-	event.stack = 9;
-	event.bytes = bytes;
-	gm_track_alloc(&event);
-}
-
-static void end_call(uint64_t key)
-{
-	struct gm_event event = drive_event(key, GM_KIND_DEVICE, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
-	struct gm_ticket ticket = gm_track_free_begin(event.space, event.key);
-
-	event.bytes = 0;
-	gm_track_free_end(ticket, &event);
-}
-
 static uint32_t pool;
 
-static void call_async(uint64_t key, uint64_t bytes)
+static struct gm_event event_of(unsigned kind, uint64_t key)
 {
-	struct gm_event event = drive_event(key, GM_KIND_ASYNC, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
+	struct gm_event event = drive_event(key, kind, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
 
-	event.stack = 11;
-	event.owner = pool;
-	event.stream = 3;
+	if (kind == GM_KIND_ASYNC) {
+		event.owner = pool;
+		event.stream = 3;
+	}
+	return event;
+}
+
+static void allocate(unsigned kind, uint64_t key, uint64_t bytes)
+{
+	struct gm_event event = event_of(kind, key);
+
+	event.stack = 9 + kind;
 	event.bytes = bytes;
 	gm_track_alloc(&event);
 }
 
-static void end_async(uint64_t key)
+static void release(unsigned kind, uint64_t key)
 {
-	struct gm_event event = drive_event(key, GM_KIND_ASYNC, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
+	struct gm_event event = event_of(kind, key);
 	struct gm_ticket ticket = gm_track_free_begin(event.space, event.key);
 
+	event.owner = GM_NONE;
 	event.bytes = 0;
-	event.stream = 3;
 	gm_track_free_end(ticket, &event);
 }
 
@@ -76,15 +67,15 @@ static void warm_up(void)
 	for (unsigned i = 0; i < BLOCKS; i++)
 		give(i, 4096 + i * 512);
 	gm_track_mark("warm", GM_MARK_PROGRAM);
-	call(0x7f0000000000, 4 * MIB);
-	call(0x7f0010000000, 4096);
+	allocate(GM_KIND_DEVICE, 0x7f0000000000, 4 * MIB);
+	allocate(GM_KIND_DEVICE, 0x7f0010000000, 4096);
 	for (unsigned i = 0; i < WARM_STEPS; i += 4) {
 		take(i % BLOCKS, 4096 + i % BLOCKS * 512);
 		give(i % BLOCKS, 4096 + i % BLOCKS * 512);
-		call_async(0x7f0030000000, 8192);
-		end_async(0x7f0030000000);
-		call(0x7f0020000000, 2048);
-		end_call(0x7f0020000000);
+		allocate(GM_KIND_ASYNC, 0x7f0030000000, 8192);
+		release(GM_KIND_ASYNC, 0x7f0030000000);
+		allocate(GM_KIND_DEVICE, 0x7f0020000000, 2048);
+		release(GM_KIND_DEVICE, 0x7f0020000000);
 	}
 }
 
@@ -98,16 +89,16 @@ int main(int argc, char **argv)
 	give(1, 1024);
 	take(1, 1024);
 	give(1, 70000);		/* a new peak */
-	call(0x7f0020000000, 3 * MIB); /* the books of blocks are brought up to date */
+	allocate(GM_KIND_DEVICE, 0x7f0020000000, 3 * MIB); /* the books of blocks are brought up to date */
 	take(2, 5120);
-	call_async(0x7f0030000000, 8192);
-	call_async(0x7f0040000000, 800000);
-	end_async(0x7f0030000000);
-	call_async(0x7f0030000000, 8192);
-	end_async(0x7f0030000000);
-	end_call(0x7f0020000000);
-	call(0x7f0020000000, 1024);
-	end_call(0x7f0020000000);
+	allocate(GM_KIND_ASYNC, 0x7f0030000000, 8192);
+	allocate(GM_KIND_ASYNC, 0x7f0040000000, 800000);
+	release(GM_KIND_ASYNC, 0x7f0030000000);
+	allocate(GM_KIND_ASYNC, 0x7f0030000000, 8192);
+	release(GM_KIND_ASYNC, 0x7f0030000000);
+	release(GM_KIND_DEVICE, 0x7f0020000000);
+	allocate(GM_KIND_DEVICE, 0x7f0020000000, 1024);
+	release(GM_KIND_DEVICE, 0x7f0020000000);
 	give(2, 5120);
 	gm_track_mark("more", GM_MARK_PROGRAM);
 	take(3, 5632);
