@@ -35,8 +35,8 @@ load() {
 }
 
 switched() { # STEP
-	LD_PRELOAD="$bundle/switch.so $shim" GPUMEMTRACE_OUT="$out/switched.$1.gmt" \
-		judged switched 120 "$python" "$here/switched.py" "$bundle/switch.so" 30 "$1"
+	judged switched 120 env LD_PRELOAD="$bundle/switch.so $shim" GPUMEMTRACE_OUT="$out/switched.$1.gmt" \
+		"$python" "$here/switched.py" "$bundle/switch.so" 30 "$1"
 }
 
 one_round() { # ROUND
