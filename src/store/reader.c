@@ -231,7 +231,8 @@ static void index_chunks(struct gm_reader *reader)
 		}
 		cut += offset + header->chunk_bytes > reader->size;
 		memcpy(&entry, reader->bytes + at, sizeof(entry));
-		if (entry.table >= GM_TABLES || entry.ordinal >= chunks) {
+		/* A table's chunks are in order: number n comes after n others. */
+		if (entry.table >= GM_TABLES || entry.ordinal > i) {
 			odd++;
 			continue;
 		}

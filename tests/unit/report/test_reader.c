@@ -295,6 +295,35 @@ static void damaged_bytes(void **state)
 	test_end(&file);
 }
 
+/* A chunk of strings said to be far out in their table: no more strings than the file could hold. */
+static void far_chunk(void **state)
+{
+	struct gm_directory_entry *entries;
+	struct gm_reader *reader;
+	struct test_file file;
+	unsigned char *image;
+	char error[256];
+	size_t bytes;
+
+	(void)state;
+	fill(&file);
+	image = test_image(&file, &bytes);
+	entries = (struct gm_directory_entry *)(image + GM_HEADER_BYTES);
+	assert_int_equal(entries[0].table, GM_TABLE_STRINGS);
+	entries[0].ordinal = 5;
+	((struct gm_header *)image)->tables[GM_TABLE_STRINGS].count = 6 * SMALL_CHUNK;
+	write_bytes(path, image, bytes);
+	reader = gm_reader_open(path, error, sizeof(error));
+	assert_non_null(reader);
+	assert_false(gm_reader_complete(reader));
+	assert_int_equal(gm_reader_count(reader, GM_TABLE_STRINGS), 0);
+	assert_non_null(strstr(gm_reader_warning(reader, 0), "1 entries of the file's directory"));
+	gm_reader_close(reader);
+	assert_true(look(path, NULL));
+	free(image);
+	test_end(&file);
+}
+
 /* Numbers drawn at random over whole files. */
 static void damaged_words(void **state)
 {
@@ -592,6 +621,7 @@ int main(void)
 		cmocka_unit_test(cut_files),
 		cmocka_unit_test(damaged_bytes),
 		cmocka_unit_test(damaged_words),
+		cmocka_unit_test(far_chunk),
 		cmocka_unit_test(hostile_names),
 		cmocka_unit_test(several_chunks),
 		cmocka_unit_test(windows_repeat_the_last),
