@@ -18,9 +18,12 @@ prefix=$(meson introspect --buildoptions "$build" |
 meson install -C "$build" --no-rebuild --quiet --destdir "$work/installed"
 root=$work/installed$prefix
 # wherever this distribution keeps libraries, the folder has one place
-shim=$(find "$root" -name libgpumemtrace.so)
+libraries=$(dirname "$(find "$work/installed" -name libgpumemtrace.so)")
 mkdir -p "$root/lib/gpumemtrace"
-[ "$shim" = "$root/lib/libgpumemtrace.so" ] || mv "$shim" "$root/lib/"
+if [ "$libraries" != "$root/lib" ]; then
+	mv "$libraries"/* "$root/lib/"
+	rmdir "$libraries"
+fi
 mv "$root/bin/gpumem-report" "$root/lib/gpumemtrace/"
 cp "$here/launcher.sh" "$root/bin/gpumem-report"
 chmod 755 "$root/bin/gpumem-report"
@@ -34,7 +37,7 @@ packages=
 tool=$root/lib/gpumemtrace/gpumem-report
 # the same file wherever the folder lies
 sed -i -e 's|^prefix=.*|prefix=${pcfiledir}/../..|' -e 's|^libdir=.*|libdir=${prefix}/lib|' \
-	"$(find "$root" -name gpumemtrace.pc)"
+	"$root/lib/pkgconfig/gpumemtrace.pc"
 loader=$(readelf -l "$tool" | sed -n 's/.*interpreter: \(.*\)\]/\1/p')
 for library in "$loader" $(ldd "$tool" | awk '$3 ~ /^\// {print $3}'); do
 	cp -L "$library" "$root/lib/gpumemtrace/"

@@ -68,6 +68,24 @@ needed() {
 		"$folder/lib/libgpumemtrace.so" ]
 }
 
+@test "a build folder with another libdir gives the same folder" {
+	mkdir "$work/path"
+	cat > "$work/path/meson" <<- 'END'
+		#!/bin/sh -e
+		"$MESON" "$@"
+		[ "$1" = install ] || exit 0
+		while [ "$1" != --destdir ]; do shift; done
+		for prefix in $(find "$2" -name include -printf '%h '); do
+			mkdir "$prefix/odd"
+			mv "$(dirname "$(find "$prefix" -name libgpumemtrace.so)")" "$prefix/odd/x86_64-linux-gnu"
+		done
+	END
+	chmod +x "$work/path/meson"
+	MESON=$(command -v meson) PATH=$work/path:$PATH "$SOURCE/packaging/bundle.sh" "$BUILD" "$work/other"
+	diff <(cd "$folder" && find . ! -type d | sort) <(cd "$work/other" && find . ! -type d | sort)
+	cmp "$folder/lib/pkgconfig/gpumemtrace.pc" "$work/other/lib/pkgconfig/gpumemtrace.pc"
+}
+
 @test "from a folder whose name the loader cannot take, it reports, and says why it does not run programs" {
 	mkdir "$work/a folder"
 	cp -r "$folder/." "$work/a folder"
