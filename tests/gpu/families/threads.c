@@ -20,7 +20,7 @@ static unsigned long long kept(void)
 	return count;
 }
 
-static void one_round(int round, cudaStream_t stream, cudaMemPool_t pool)
+NAMED void one_round(int round, cudaStream_t stream, cudaMemPool_t pool)
 {
 	void *plain, *shared, *own;
 
