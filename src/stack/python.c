@@ -29,6 +29,7 @@
 #define OWNED_BY_INTERPRETER 3u	    /* and above: no Python frame (3.12 on) */
 #define MOST_SKIPPED	     10000u /* frames that are no Python frames, in one walk */
 #define MOST_NAME_BYTES	     1024u
+#define MOST_BASES	     100u /* of a type, one above the other */
 #define RECENT		     2048u
 
 typedef void *thread_state_fn(void);
@@ -248,11 +249,15 @@ static bool safe_word(uintptr_t address, uint64_t *word)
 	return !(address & 7) && address && gm_safe_read(word, address, sizeof(*word));
 }
 
+/* Of the type, or of a class derived from it: names may be the program's own kind of text. */
 static bool has_type(uintptr_t object, uintptr_t type)
 {
 	uint64_t found;
+	bool known = safe_word(object + GM_PY_TYPE, &found);
 
-	return safe_word(object + GM_PY_TYPE, &found) && found == type;
+	for (unsigned i = 0; known && found != type && i < MOST_BASES; i++)
+		known = safe_word(found + GM_PY_TYPE_BASE, &found);
+	return known && found == type;
 }
 
 static bool member_has_type(uintptr_t object, unsigned offset, uintptr_t type)
@@ -337,7 +342,7 @@ static uint32_t intern_text(uintptr_t text, char *room, size_t bytes)
 {
 	const struct interpreter *in = &cpython.interpreter;
 
-	if (!text || word_at(text + GM_PY_TYPE) != in->text_type)
+	if (!text || (word_at(text + GM_PY_TYPE) != in->text_type && !has_type(text, in->text_type)))
 		return GM_NONE;
 	bytes = gm_python_text(&in->layout, (const void *)text, room, bytes);
 	return gm_intern_string(room, bytes);

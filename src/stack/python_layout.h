@@ -43,6 +43,7 @@ struct gm_python_layout {
 #define GM_PY_TEXT_LENGTH 16u /* PyASCIIObject.length */
 #define GM_PY_TEXT_HASH	  24u /* PyASCIIObject.hash, -1 unless computed */
 #define GM_PY_TEXT_STATE  32u /* PyASCIIObject.state */
+#define GM_PY_TYPE_BASE	  256u /* PyTypeObject.tp_base */
 
 /* The row of a minor version, NULL if there is none. */
 const struct gm_python_layout *gm_python_layout(unsigned minor);

@@ -50,18 +50,28 @@ static size_t put(uint32_t c, char *to, size_t room)
 	return bytes;
 }
 
+/* Where the characters are: after the header, or (a class of the program's own) where it points. */
+static const char *characters(const struct gm_python_layout *layout, const char *text, struct text_state state)
+{
+	const char *apart;
+
+	if (state.compact)
+		return text + (state.ascii ? layout->ascii_bytes : layout->compact_bytes);
+	memcpy(&apart, text + layout->compact_bytes, sizeof(apart));
+	return apart;
+}
+
 size_t gm_python_text(const struct gm_python_layout *layout, const void *text, char *to,
 		      size_t room)
 {
 	struct text_state state = state_of(layout, text);
-	const char *data =
-		(const char *)text + (state.ascii ? layout->ascii_bytes : layout->compact_bytes);
+	const char *data = characters(layout, text, state);
 	size_t used = 0;
 	int64_t length;
 
 	memcpy(&length, (const char *)text + GM_PY_TEXT_LENGTH, sizeof(length));
 	to[0] = '\0';
-	if (!state.compact || length < 0 || (state.kind != 1 && state.kind != 2 && state.kind != 4))
+	if (!data || length < 0 || (state.kind != 1 && state.kind != 2 && state.kind != 4))
 		return 0;
 	for (int64_t i = 0; i < length; i++) {
 		size_t bytes =

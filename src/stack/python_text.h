@@ -11,7 +11,8 @@
 
 /*
  * The text of a str object as UTF-8, NUL-terminated, cut at a character boundary to fit `room`.
- * Lone surrogates and NULs become U+FFFD. Returns its length; 0 for anything but a compact string.
+ * Lone surrogates and NULs become U+FFFD. Returns its length; 0 where there are no
+ * characters.
  */
 size_t gm_python_text(const struct gm_python_layout *layout, const void *text, char *to,
 		      size_t room);

@@ -304,7 +304,7 @@ class Frames(unittest.TestCase):
         exec(compile("def f():\n return take(0)", name, "exec"), space)
         self.assertIs(type(space["f"].__code__.co_filename), Name)
         for _ in range(2):
-            self.assertEqual(Stack(space["f"]()).python[0], ("f", "", 2))
+            self.assertEqual(Stack(space["f"]()).python[0], ("f", name[:4095], 2))
 
     def test_dead_code_objects(self):
         """Code that dies and whose address is used again: every capture is right, every time."""
@@ -666,6 +666,30 @@ sys.kept_to_the_last = Last()
 """)
         self.assertEqual(out, ["at_the_end", "Last.__del__" if sys.version_info >= (3, 11)
                                else "__del__"])
+
+    def test_names_of_a_class_of_ones_own(self):
+        """Met in the first chain, by which the interpreter's structures are checked."""
+        out = self.run_apart("""
+class Text(str):
+    pass
+class Derived(Text):
+    pass
+class Table(bytes):
+    pass
+def f():
+    return take(0), walk(here())
+lines = "co_linetable" if sys.version_info >= (3, 10) else "co_lnotab"
+own = {"co_name": Derived("f"), "co_filename": Text("f\u00fcr sich"), lines: Table(getattr(f.__code__, lines))}
+if sys.version_info >= (3, 11):
+    own["co_qualname"] = Derived("\U0001f40d.f")
+f.__code__ = f.__code__.replace(**own)
+number, expected = f()
+print(type(f.__code__.co_filename).__name__, Stack(number).python == expected, Stack(number).flags)
+f.__code__ = f.__code__.replace(co_filename=Derived("apart.py"))
+number, expected = f()
+print(Stack(number).python == expected, probe.gm_stack_python().decode())
+""")
+        self.assertEqual(out, ["Text", "True", "0", "True", "%d.%d.%d" % sys.version_info[:3]])
 
     def test_daemon_threads_at_the_end(self):
         """Threads that go on taking stacks while the interpreter ends under them."""

@@ -153,6 +153,8 @@ static void check_objects(const struct gm_python_layout *l)
 	check("GM_PY_TEXT_LENGTH", GM_PY_TEXT_LENGTH, offsetof(PyASCIIObject, length));
 	check("GM_PY_TEXT_HASH", GM_PY_TEXT_HASH, offsetof(PyASCIIObject, hash));
 	check("GM_PY_TEXT_STATE", GM_PY_TEXT_STATE, offsetof(PyASCIIObject, state));
+	check("GM_PY_TYPE_BASE", GM_PY_TYPE_BASE, offsetof(PyTypeObject, tp_base));
+	check("where characters apart are", l->compact_bytes, offsetof(PyUnicodeObject, data));
 	check("ascii_bytes", l->ascii_bytes, sizeof(PyASCIIObject));
 	check("compact_bytes", l->compact_bytes, sizeof(PyCompactUnicodeObject));
 	memset(&text, 0, sizeof(text));

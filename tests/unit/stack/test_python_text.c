@@ -109,6 +109,7 @@ static void check_texts(const struct gm_python_layout *layout)
 {
 	static const uint16_t two[] = {'a', 0xe9, 0x6e2c, 0xd800, 0};
 	static const uint32_t four[] = {'a', 0x1f600, 0x10ffff, 0x110000};
+	const uint32_t *apart = four;
 	struct text text;
 	char to[64];
 
@@ -128,8 +129,12 @@ static void check_texts(const struct gm_python_layout *layout)
 	assert_int_equal(gm_python_text(layout, &text, to, 6), 5);
 	assert_int_equal(gm_python_text(layout, &text, to, 5), 1);
 	assert_int_equal(gm_python_text(layout, &text, to, 1), 0);
-	/* not a compact string: nothing */
+	/* not compact: its characters are apart, or there are none */
 	text.state &= ~(1u << (layout->state_shift + 3));
+	memcpy((char *)&text + layout->compact_bytes, &apart, sizeof(apart));
+	gm_python_text(layout, &text, to, sizeof(to));
+	assert_string_equal(to, "a\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf\xef\xbf\xbd");
+	memset((char *)&text + layout->compact_bytes, 0, sizeof(apart));
 	assert_int_equal(gm_python_text(layout, &text, to, sizeof(to)), 0);
 	assert_string_equal(to, "");
 }
