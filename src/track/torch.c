@@ -174,6 +174,30 @@ static void first_block(int device)
 	gm_track.calls_ready = 0; /* what is in use goes by blocks from now on */
 }
 
+/*
+ * An event changes the level and then the record. A kill in between leaves to the level what is to be said
+ * of blocks (struct gm_torch_record), unless the two differed before.
+ */
+static void leave_to_level(struct gm_torch_record *record)
+{
+	static const struct gm_level_record none;
+	const struct gm_level_record *level = gm_totals.levels[gm_slot(record->device)][GM_LEVEL_TORCH];
+
+	if (!level)
+		level = &none;
+	if (!gm_torch_follows(record, level))
+		return;
+	record->beyond_bytes = record->allocated_bytes - level->current_bytes;
+	__atomic_store_n(&record->by_level, 1, __ATOMIC_RELEASE);
+}
+
+/* The event's changes are all there. */
+static void compare(struct gm_torch_record *record, const struct gm_torch_totals *totals)
+{
+	gm_torch_compare(record, totals);
+	__atomic_store_n(&record->by_level, 0, __ATOMIC_RELEASE);
+}
+
 /* The address is in use by our books: PyTorch told of its free while nobody listened. */
 static void count_missed_free(uint64_t key)
 {
@@ -193,12 +217,14 @@ void gm_torch_block(const struct gm_event *event, const struct gm_torch_totals *
 
 	if (!gm_torch_state.seen)
 		first_block(event->device);
+	record = gm_torch(event->device);
+	if (record)
+		leave_to_level(record);
 	count_missed_free(event->key);
 	gm_alloc(event);
-	record = gm_torch(event->device);
 	if (record) {
 		gm_torch_block_add(record, event->bytes);
-		gm_torch_compare(record, totals);
+		compare(record, totals);
 		gm_torch_raise_holes(record);
 	}
 	if (gm_open_chains)
@@ -211,6 +237,8 @@ void gm_torch_block_free(struct gm_event *event, const struct gm_torch_totals *t
 	struct gm_alloc_record *alloc;
 	uint32_t number;
 
+	if (record)
+		leave_to_level(record);
 	alloc = gm_live_find(GM_SPACE_TORCH, event->key, &number);
 	if (alloc) {
 		event->bytes = alloc->bytes;
@@ -220,7 +248,7 @@ void gm_torch_block_free(struct gm_event *event, const struct gm_torch_totals *t
 		gm_live_end(alloc, number);
 	}
 	if (record)
-		gm_torch_compare(record, totals);
+		compare(record, totals);
 }
 
 void gm_track_torch_oom(const struct gm_event *event, const struct gm_torch_totals *totals)

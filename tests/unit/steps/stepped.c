@@ -4,7 +4,7 @@
  * before and after. Argument: the file.
  */
 #include "../budget/drive.h"
-#include "track/torch.h"
+#include "track/retries.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -15,11 +15,16 @@
 
 static uint64_t allocated;
 
-static void give(unsigned i, uint64_t bytes)
+static void give_by(uint32_t stack, unsigned i, uint64_t bytes)
 {
 	allocated += bytes;
 	gm_track_block(0x7e0000000000 + i * 64 * MIB, bytes, (struct gm_where){0, 7},
-		       (struct gm_origin){i % 4, GM_NONE}, (struct gm_torch_totals){allocated, 0});
+		       (struct gm_origin){stack, GM_NONE}, (struct gm_torch_totals){allocated, 0});
+}
+
+static void give(unsigned i, uint64_t bytes)
+{
+	give_by(i % 4, i, bytes);
 }
 
 static void take(unsigned i, uint64_t bytes)
@@ -59,6 +64,16 @@ static void release(unsigned kind, uint64_t key)
 	event.owner = GM_NONE;
 	event.bytes = 0;
 	gm_track_free_end(ticket, &event);
+}
+
+/* The call is repeated soon, so it seems: blocks do not go straight through until it was. */
+static void fail(uint64_t bytes)
+{
+	struct gm_event event = event_of(GM_KIND_DEVICE, 0);
+
+	event.bytes = bytes;
+	event.error = GM_ERROR_OUT_OF_MEMORY;
+	gm_track_alloc_failed(&event);
 }
 
 static void warm_up(void)
@@ -102,6 +117,12 @@ int main(int argc, char **argv)
 	give(2, 5120);
 	gm_track_mark("more", GM_MARK_PROGRAM);
 	take(3, 5632);
+	give_by(40, 3, 7168);	/* a new site */
+	allocated -= 7168;	/* a free that nobody told of */
+	give_by(41, 3, 6144);
+	fail(1024 * MIB);
+	take(3, 6144);
+	give(3, 5632);
 	gm_track_reset_peak(0);
 	raise(SIGSTOP);
 	return 0;
