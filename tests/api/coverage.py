@@ -3,8 +3,9 @@
 
 coverage.py document TABLE            prints docs/api-coverage.md
 coverage.py current TABLE FILE        status 1 if FILE is not that
-coverage.py complete TABLE NOT_ROWS CUDA   every function of the toolkit in CUDA that could be about
-                                      memory is a row or listed in NOT_ROWS with a reason; 77 without one
+coverage.py complete TABLE NOT_ROWS CUDA   every function of the toolkit in CUDA, of its libraries and its
+                                      headers, that could be about memory or is a row under another suffix
+                                      is a row or listed in NOT_ROWS with a reason; 77 without a toolkit
 
 TABLE is the program table.c.
 """
@@ -16,6 +17,9 @@ import sys
 
 MEMORY = re.compile(r"Malloc|Alloc|Free|Mem(Create|Map|Unmap|Release|Pool\w*)|Register|Ipc|Array|"
                     r"Mipmapped|Graph\w*Mem|cuStream(Begin|End)\w*apture|Ctx(Create|Destroy)|PrimaryCtx|Import")
+
+# What a function's variants are told apart by: cuMemAllocAsync_v2_ptsz.
+SUFFIXES = re.compile(r"(_v\d+)?(_ptsz|_ptds)?$")
 
 ROLES = {
     "ALLOC": "allocates: the pointer, array or handle it hands out is followed to its free",
@@ -106,6 +110,22 @@ def exported(library):
     return {n for n in names if re.match(r"cu[A-Z]|cuda[A-Z]", n)}
 
 
+def declared(header):
+    """The functions of a header, and the names that its macros give them."""
+    names, text = set(), open(header).read()
+    names.update(re.findall(r"\bCUDA(?:RT)?API\s+(cu\w+)\s*\(", text))
+    for per_thread, name in re.findall(
+            r"^\s*#\s*define\s+cu\w+\s+(?:__CUDA(?:RT)?_API_(PTDS|PTSZ)\()?(cu\w+)", text, re.M):
+        names.update([name, f"{name}_{per_thread.lower()}"] if per_thread else [name])
+    return names
+
+
+def variants_of(rows_names):
+    """Whether a function is one of these but for a suffix."""
+    bases = {SUFFIXES.sub("", name) for name in rows_names}
+    return lambda name: SUFFIXES.sub("", name) in bases
+
+
 def reasons(path):
     found = {}
     for line in open(path):
@@ -117,18 +137,21 @@ def reasons(path):
 
 def complete(table, not_rows, cuda):
     libraries = {"runtime": f"{cuda}/lib64/libcudart.so.13", "driver": f"{cuda}/lib64/stubs/libcuda.so"}
-    if not all(os.path.exists(path) for path in libraries.values()):
+    headers = {"runtime": f"{cuda}/include/cuda_runtime_api.h", "driver": f"{cuda}/include/cuda.h"}
+    if not all(map(os.path.exists, [*libraries.values(), *headers.values()])):
         print(f"skipped: no toolkit of CUDA 13 in {cuda}")
         return 77
     all_rows, listed, used, bad = rows(table), reasons(not_rows), set(), 0
     for layer, library in libraries.items():
         names = exported(library)
         ours = {r[0] for r in all_rows if r[1] == layer}
-        for name in sorted(n for n in names - ours if MEMORY.search(n)):
+        is_variant = variants_of(ours)
+        missing = (names | declared(headers[layer])) - ours
+        for name in sorted(n for n in missing if MEMORY.search(n) or is_variant(n)):
             pattern = next((p for p in listed if fnmatch.fnmatchcase(name, p)), None)
             used.add(pattern)
             if not pattern or not listed[pattern]:
-                print(f"{name} ({library}) is neither a row of cuda_api.def nor in not-rows.txt")
+                print(f"{name} of the {layer} is neither a row of cuda_api.def nor in not-rows.txt")
                 bad = 1
         for name, _, _, _, majors in (r for r in all_rows if r[1] == layer):
             if name not in names and (layer == "driver" or int(majors) & 4):
