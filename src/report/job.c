@@ -152,6 +152,7 @@ struct gm_job *gm_job_open(char **paths, unsigned count, const struct gm_options
 	struct gm_job *job = gm_realloc(NULL, sizeof(*job));
 
 	memset(job, 0, sizeof(*job));
+	job->several = count > 1;
 	job->docs = gm_arena_alloc(&job->arena, count, sizeof(struct gm_doc *));
 	open_docs(job, paths, count, options, complain);
 	if (!job->count) {

@@ -19,6 +19,7 @@ struct gm_job {
 	struct gm_symbols *symbols; /* of all files; NULL with --no-symbols */
 	struct gm_doc **docs;	    /* by rank, then by path */
 	unsigned count;
+	bool several;	/* that were asked for, of which one alone may be readable */
 	unsigned ranks; /* processes that count: those that are not superseded */
 	struct gm_job_total *totals;
 	unsigned totals_count;

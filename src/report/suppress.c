@@ -51,6 +51,12 @@ struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, const char 
 				     sizeof(*slot));
 		*slot = gm_arena_strdup(arena, text + 5);
 	}
+	/* A directory opens and cannot be read. */
+	if (ferror(file)) {
+		snprintf(error, error_bytes, "%s: suppressions cannot be read: %s", path,
+			 strerror(errno));
+		suppressions = NULL;
+	}
 	fclose(file);
 	return suppressions;
 }

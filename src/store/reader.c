@@ -499,7 +499,8 @@ struct gm_reader *gm_reader_open(const char *path, char *error, size_t error_byt
 
 		snprintf(error, error_bytes, "%s: %s%s%s: %s", path,
 			 pointed ? "points at " : "cannot be opened", pointed ? reader->path : "",
-			 pointed ? ", which cannot be opened" : "", strerror(-fd));
+			 pointed ? ", which cannot be opened" : "",
+			 fd == -EINVAL ? "it is no file with contents to read" : strerror(-fd));
 		gm_reader_close(reader);
 		return NULL;
 	}

@@ -126,8 +126,11 @@ void gm_cli_print_summary(struct gm_cli *cli, struct gm_job *job);
 /* Holds open files against the gates and prints those; with --json the document, gates in it. */
 int gm_cli_check(struct gm_cli *cli, struct gm_job *job);
 
-/* Opens --output for writing, or standard output; NULL after a sentence. */
-FILE *gm_cli_output(const char *path);
+/* False after a sentence if writing `path` would destroy one of the files that were given to be read. */
+bool gm_cli_may_write(const struct gm_cli *cli, const char *path);
+
+/* Opens a file for writing, or for NULL and "-" standard output; NULL after a sentence. */
+FILE *gm_cli_output(const struct gm_cli *cli, const char *path);
 
 int gm_cmd_summary(struct gm_cli *cli);
 int gm_cmd_leaks(struct gm_cli *cli);

@@ -8,10 +8,10 @@
 #include <string.h>
 
 /* Writes --junit or --sarif; false after a sentence. */
-static bool write_file(const struct gm_job *job, const char *path,
+static bool write_file(const struct gm_cli *cli, const struct gm_job *job, const char *path,
 		       int (*write)(const struct gm_job *job, FILE *file))
 {
-	FILE *file = gm_cli_output(path);
+	FILE *file = gm_cli_output(cli, path);
 	int rc;
 
 	if (!file)
@@ -84,9 +84,9 @@ int gm_cli_check(struct gm_cli *cli, struct gm_job *job)
 		gm_run_gates(job->docs[i], &cli->gates, baseline);
 	gather(job);
 	if (cli->junit)
-		written = write_file(job, cli->junit, gm_junit_write) && written;
+		written = write_file(cli, job, cli->junit, gm_junit_write) && written;
 	if (cli->sarif)
-		written = write_file(job, cli->sarif, gm_sarif_write) && written;
+		written = write_file(cli, job, cli->sarif, gm_sarif_write) && written;
 	if (cli->options.json)
 		gm_json_write_job(job, NULL, NULL, stdout);
 	else

@@ -33,7 +33,7 @@ static void say_gap(struct gm_doc *doc)
 static int write_to_file(struct gm_cli *cli, const struct gm_export_format *format,
 			 struct gm_job *job)
 {
-	FILE *file = gm_cli_output(cli->out_path);
+	FILE *file = gm_cli_output(cli, cli->out_path);
 	int rc;
 
 	if (!file)
@@ -43,10 +43,9 @@ static int write_to_file(struct gm_cli *cli, const struct gm_export_format *form
 	say_gap(job->docs[0]);
 	if (file != stdout && fclose(file) != 0)
 		rc = -1;
-	if (rc)
-		return gm_usage_error("%s could not be written whole",
-				      cli->out_path ? cli->out_path : "standard output");
-	return GM_EXIT_FINE;
+	if (rc && file != stdout)
+		return gm_usage_error("%s could not be written whole", cli->out_path);
+	return rc ? GM_EXIT_USAGE : GM_EXIT_FINE; /* of standard output main says it */
 }
 
 /* One file after the other, so that a week of them needs the memory of one. */
@@ -100,6 +99,8 @@ int gm_cmd_export(struct gm_cli *cli)
 		return gm_usage_error("--format %s needs -o OUT", format->name);
 	if (format->write_path) {
 		gm_cli_find_inputs(cli);
+		if (!gm_cli_may_write(cli, cli->out_path))
+			return GM_EXIT_USAGE;
 		return cli->words_count > 1 && !format->adds
 			       ? refuse_several(format, cli->words_count)
 			       : write_in_place(cli, format);

@@ -22,7 +22,7 @@ int gm_cmd_html(struct gm_cli *cli)
 	job = gm_cli_open(cli);
 	if (!job)
 		return GM_EXIT_INPUT;
-	file = gm_cli_output(cli->out_path);
+	file = gm_cli_output(cli, cli->out_path);
 	if (!file) {
 		gm_job_free(job);
 		return GM_EXIT_USAGE;
@@ -31,7 +31,7 @@ int gm_cmd_html(struct gm_cli *cli)
 	if (file != stdout && fclose(file) != 0)
 		rc = -1;
 	gm_job_free(job);
-	if (rc)
+	if (rc && file != stdout)
 		return gm_usage_error("%s could not be written whole", cli->out_path);
-	return GM_EXIT_FINE;
+	return rc ? GM_EXIT_USAGE : GM_EXIT_FINE; /* of standard output main says it */
 }

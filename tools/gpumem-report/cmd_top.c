@@ -3,6 +3,7 @@
  */
 #include "cli.h"
 #include "report/find_process.h"
+#include "report/render/json.h"
 #include "top_screen.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -57,6 +58,18 @@ static int print_once(struct gm_cli *cli, const char *path, char *error, size_t 
 	return 0;
 }
 
+/* The document of the same moment. */
+static int print_document(struct gm_cli *cli, const char *path, char *error, size_t error_bytes)
+{
+	struct gm_doc *doc = gm_doc_open(path, &cli->options, error, error_bytes);
+
+	if (!doc)
+		return -1;
+	gm_json_write_doc(doc, NULL, NULL, stdout);
+	gm_doc_free(doc);
+	return 0;
+}
+
 /* The file that the argument means: a process's, or itself. NULL after a sentence in `error`. */
 static char *find_file(const char *word, char *error, size_t error_bytes)
 {
@@ -75,7 +88,8 @@ int gm_cmd_top(struct gm_cli *cli)
 	if (cli->words_count != 1)
 		return gm_usage_error("top shows one process: name its pid or its file");
 	path = find_file(cli->words[0], error, sizeof(error));
-	rc = !path	 ? -1
+	rc = !path	       ? -1
+	     : cli->options.json ? print_document(cli, path, error, sizeof(error))
 	     : cli->once ? print_once(cli, path, error, sizeof(error))
 			 : gm_top_run(path, &cli->options, error, sizeof(error));
 	free(path);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void gm_cli_complain(const char *sentence)
@@ -82,12 +83,37 @@ int gm_cli_show(struct gm_cli *cli, gm_cli_body body)
 	return GM_EXIT_FINE;
 }
 
-FILE *gm_cli_output(const char *path)
+static bool same_file(const char *path, const struct stat *other)
+{
+	struct stat st;
+
+	return path && stat(path, &st) == 0 && st.st_dev == other->st_dev &&
+	       st.st_ino == other->st_ino;
+}
+
+bool gm_cli_may_write(const struct gm_cli *cli, const char *path)
+{
+	struct stat st;
+	bool given;
+
+	if (stat(path, &st) != 0)
+		return true;
+	given = same_file(cli->baseline, &st);
+	for (unsigned i = 0; i < cli->words_count && !given; i++)
+		given = same_file(cli->words[i], &st);
+	if (given)
+		gm_usage_error("%s is one of the files to read; name another one to write", path);
+	return !given;
+}
+
+FILE *gm_cli_output(const struct gm_cli *cli, const char *path)
 {
 	FILE *file;
 
 	if (!path || strcmp(path, "-") == 0)
 		return stdout;
+	if (!gm_cli_may_write(cli, path))
+		return NULL;
 	file = fopen(path, "we");
 	if (!file)
 		gm_usage_error("%s cannot be written: %s", path, strerror(errno));

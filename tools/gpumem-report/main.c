@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 #include <locale.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,6 +46,21 @@ static const struct gm_command_row *find_command(const char *name)
 	return NULL;
 }
 
+/* No command has such a name: who writes it means a file, whether it is there or not. */
+static bool is_file_name(const char *word)
+{
+	return strpbrk(word, "./") || access(word, F_OK) == 0;
+}
+
+/* What was printed may not have arrived: a full disk, a closed pipe. True after a sentence. */
+static bool output_failed(void)
+{
+	if (!ferror(stdout) && fflush(stdout) == 0)
+		return false;
+	fprintf(stderr, "gpumem-report: standard output could not be written whole\n");
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	const struct gm_command_row *command;
@@ -66,7 +82,7 @@ int main(int argc, char **argv)
 		return GM_EXIT_FINE;
 	}
 	command = find_command(argv[1]);
-	if (!command && (argv[1][0] == '-' || access(argv[1], F_OK) == 0)) {
+	if (!command && (argv[1][0] == '-' || is_file_name(argv[1]))) {
 		command = &gm_commands[0];
 		skip = 1;
 	}
@@ -83,6 +99,8 @@ int main(int argc, char **argv)
 	free(cli.words);
 	gm_arena_free(&cli.texts);
 	gm_inputs_free(&cli.inputs);
+	if (output_failed() && rc == GM_EXIT_FINE && command->bit != GM_RUN)
+		rc = GM_EXIT_USAGE;
 	/* What could not be read outranks a result over the rest, but not a gate that failed. */
 	return rc == GM_EXIT_FINE && cli.input_failed ? GM_EXIT_INPUT : rc;
 }

@@ -233,7 +233,7 @@ static const struct gm_option options[] = {
 	 "options of the command check in one word: --check \"--leaks exit\""},
 	{"-o", "OUT", GM_RUN | GM_EXPORT | GM_HTML, false, out_path, "the file to write"},
 	{"--format", "FORMAT", GM_EXPORT, false, format, "one of the formats below"},
-	{"--json", NULL, GM_EVERY & ~(GM_EXPORT | GM_HTML | GM_TOP), false, json, "the whole document as JSON"},
+	{"--json", NULL, GM_EVERY & ~(GM_EXPORT | GM_HTML), false, json, "the whole document as JSON"},
 	{"--top", "N", GM_EVERY, false, top, "entries of each list (20)"},
 	{"--device", "N", GM_EVERY, false, device, "this device only"},
 	{"--kind", "KIND", GM_EVERY, false, kind,

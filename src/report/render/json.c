@@ -581,7 +581,7 @@ static void put_runs(struct gm_json_out *out, const struct gm_job *job)
 
 void gm_json_put_job(struct gm_json_out *out, struct gm_job *job, const char *more, json_t *value)
 {
-	if (job->count == 1) {
+	if (!job->several) {
 		gm_json_put_doc(out, job->docs[0], more, value);
 		return;
 	}

@@ -1,0 +1,73 @@
+#!/usr/bin/env bats
+# What the tool says, and how it ends, when an input, an output or an option is not what it should be.
+
+load helpers
+
+# refused STATUS PHRASE ARG...: ends with that status after a sentence with the phrase on standard error.
+refused() {
+	local wanted=$1 phrase=$2 status=0
+	shift 2
+	"$REPORT" "$@" > "$work/answer" 2> "$work/error" < /dev/null || status=$?
+	[ $status = "$wanted" ] && grep -qF -- "$phrase" "$work/error" && return 0
+	echo "$* ended with $status and said: $(cat "$work/error")"
+	return 1
+}
+
+@test "a first word with a dot or a slash is a file, also one that is not there" {
+	refused 3 "missing.gmt: cannot be opened" missing.gmt
+	refused 3 "./missing: cannot be opened" ./missing
+	refused 2 "neither a command nor a file" nonsense
+	refused 3 "no file with contents" /dev/null
+}
+
+@test "a directory of suppressions is no list of them" {
+	traced "$PROGRAMS/runtime13_O2"
+	refused 3 "suppressions cannot be read" check --suppressions "$work" "$work/out.gmt"
+}
+
+@test "output that does not arrive is a failure" {
+	local command status
+	traced "$PROGRAMS/runtime13_O2"
+	for command in summary "summary --json" "sites" "check --leaks off --allow-oom" "top --once" "export --format csv"; do
+		status=0
+		"$REPORT" $command "$work/out.gmt" > /dev/full 2> "$work/error" || status=$?
+		[ $status = 2 ]
+		[ "$(grep -c 'standard output could not be written whole' "$work/error")" = 1 ]
+	done
+	# a gate that failed is what matters more
+	status=0
+	"$REPORT" check --max-peak 1 --leaks off --allow-oom "$work/out.gmt" > /dev/full 2> /dev/null || status=$?
+	[ $status = 5 ]
+	# nothing was to be printed
+	"$REPORT" export --format json -o "$work/written" "$work/out.gmt" >&-
+}
+
+@test "a file that is read is not written over" {
+	local command sum
+	traced "$PROGRAMS/runtime13_O2"
+	sum=$(cksum < "$work/out.gmt")
+	ln "$work/out.gmt" "$work/other.name"
+	for command in "export --format json" "export --format sqlite" "export --format csv"; do
+		refused 2 "one of the files to read" $command -o "$work/other.name" "$work/out.gmt"
+	done
+	refused 2 "one of the files to read" check --leaks off --allow-oom --junit "$work/out.gmt" "$work/out.gmt"
+	refused 2 "one of the files to read" check --leaks off --allow-oom --baseline "$work/out.gmt" \
+		--sarif "$work/other.name" "$work/out.gmt"
+	[ "$sum" = "$(cksum < "$work/out.gmt")" ]
+}
+
+@test "several files that were asked for are runs[], also where one alone can be read" {
+	traced "$PROGRAMS/runtime13_O2"
+	refused 3 "missing.gmt" summary --json "$work/out.gmt" missing.gmt
+	cp "$work/answer" "$work/document"
+	is '.runs | length' 1
+	is '.job.ranks' 1
+	is '.runs[0].file.path == "'"$work/out.gmt"'"' true
+}
+
+@test "top --json is the document" {
+	traced "$PROGRAMS/runtime13_O2"
+	"$REPORT" top --once --json "$work/out.gmt" > "$work/document"
+	is '.schema_version' 1
+	is '.process.end' '"exit"'
+}
