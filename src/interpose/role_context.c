@@ -90,6 +90,7 @@ void gm_end_context(struct gm_call *call, const struct gm_row *row, int result)
 static void primary_gone(int device, enum gm_implicit_cause cause)
 {
 	gm_track_context_gone(0, device, cause);
+	gm_forget_code();
 	gm_sample_pools();
 }
 
@@ -108,6 +109,7 @@ void gm_end_destroy_context(struct gm_call *call, const struct gm_row *row, int 
 	if (call->function == GM_FN_cuCtxDetach && gm_ask_current_context() == call->key)
 		return; /* one cuCtxAttach less */
 	gm_track_context_gone(call->key, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY);
+	gm_forget_code();
 	gm_sample_pools();
 }
 

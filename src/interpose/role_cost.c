@@ -163,6 +163,12 @@ static void forget_launches(void)
 			__atomic_store_n(&gm_launches[i], 0, __ATOMIC_RELAXED);
 }
 
+void gm_forget_code(void)
+{
+	forget_launches();
+	__atomic_fetch_add(&unloads, 1, __ATOMIC_RELAXED);
+}
+
 void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 {
 	call->free_before = GM_NO_BYTES;

@@ -152,6 +152,8 @@ bool gm_first_launch(uint64_t function);
  * kernels' functions before every launch. As above.
  */
 bool gm_first_use(uint64_t code);
+/* A context is gone: what is launched and asked for from now on may be other code of the same handles. */
+void gm_forget_code(void);
 
 void gm_begin_cost(struct gm_call *call, const struct gm_row *row);
 void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result);

@@ -140,6 +140,30 @@ static void end_context(uint32_t number, enum gm_implicit_cause cause)
 	__atomic_fetch_add(&gm_context_changes, 1, __ATOMIC_RELEASE);
 }
 
+static bool has_context(int device)
+{
+	uint32_t number, count = gm_file->tables[GM_TABLE_CONTEXTS].count;
+
+	for (number = 0; number < count; number++) {
+		const struct gm_context_record *context = gm_store_record(GM_TABLE_CONTEXTS, number);
+
+		if (context->state == GM_STATE_LIVE && !context->green && context->device == device)
+			return true;
+	}
+	return false;
+}
+
+/* Of several contexts it is not known what calls took in which: that is gone with the last. */
+static void end_costs(int device)
+{
+	if (device < 0)
+		return;
+	gm_track_enter();
+	if (!has_context(device))
+		gm_costs_gone(device);
+	gm_track_leave();
+}
+
 void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause cause)
 {
 	struct leaving leaving = {.context = GM_NONE, .device = device};
@@ -148,8 +172,12 @@ void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause c
 	if (!gm_file)
 		return;
 	if (handle) {
-		if (live_context(handle, &number))
+		const struct gm_context_record *context = live_context(handle, &number);
+
+		if (context) {
 			end_context(number, cause);
+			end_costs(context->device);
+		}
 		return;
 	}
 	count = gm_file->tables[GM_TABLE_CONTEXTS].count;
@@ -161,4 +189,5 @@ void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause c
 	}
 	if (device >= 0)
 		gm_track_implicit_free(cause, goes_with_it, &leaving);
+	end_costs(device);
 }

@@ -8,13 +8,36 @@
 #define COSTS_KEPT 1024u
 
 static int64_t sums[GM_SLOTS]; /* of all costs of a device (atomic) */
+static bool gone[GM_SLOTS];    /* with the device's contexts; the records say so with the next cost */
 
 void gm_costs_reset(void)
 {
 	unsigned i;
 
-	for (i = 0; i < GM_SLOTS; i++)
+	for (i = 0; i < GM_SLOTS; i++) {
 		sums[i] = 0;
+		gone[i] = false;
+	}
+}
+
+void gm_costs_gone(int device)
+{
+	__atomic_store_n(&sums[gm_slot(device)], 0, __ATOMIC_RELAXED);
+	gone[gm_slot(device)] = true;
+}
+
+/* What the last contexts' costs were is told of until others take their place: many programs end so. */
+static void begin_anew(int device)
+{
+	uint32_t number, count = gm_file->tables[GM_TABLE_COSTS].count;
+
+	for (number = 0; number < count; number++) {
+		struct gm_cost_record *record = gm_store_record(GM_TABLE_COSTS, number);
+
+		if (record->device == device)
+			record->bytes = 0, record->live = 0;
+	}
+	gone[gm_slot(device)] = false;
 }
 
 int64_t gm_track_explained_bytes(int device)
@@ -35,7 +58,7 @@ int64_t gm_cost_bytes(int device, enum gm_cost cost)
 	uint32_t number, count = gm_file->tables[GM_TABLE_COSTS].count;
 	int64_t sum = 0;
 
-	for (number = 0; number < count; number++) {
+	for (number = 0; number < count && !gone[gm_slot(device)]; number++) {
 		const struct gm_cost_record *record = gm_store_record(GM_TABLE_COSTS, number);
 
 		if (record->device == device && record->cost == cost)
@@ -67,6 +90,8 @@ static struct gm_cost_record *cost_record(const struct gm_cost_event *event)
 
 static void book(struct gm_cost_record *record, const struct gm_cost_event *event)
 {
+	if (gone[gm_slot(event->device)])
+		begin_anew(event->device);
 	if (event->object > 0)
 		record->calls++, record->live++;
 	else if (event->object < 0)

@@ -100,21 +100,27 @@ uint64_t gm_track_managed_bytes(int device)
 	return usage ? usage->current_bytes : 0;
 }
 
-/* All contexts whose cost is known; GM_NO_BYTES when none is. */
+/* All contexts whose cost is known; GM_NO_BYTES when none is, 0 after the last one's end. */
 static uint64_t context_bytes(int device)
 {
 	uint32_t number, count = gm_file->tables[GM_TABLE_CONTEXTS].count;
 	const struct gm_device_record *record = gm_store_record(GM_TABLE_DEVICES, (uint32_t)device);
 	uint64_t sum = 0;
+	unsigned live = 0, ended = 0;
 
 	for (number = 0; number < count; number++) {
 		const struct gm_context_record *context =
 			gm_store_record(GM_TABLE_CONTEXTS, number);
 
-		if (context->state == GM_STATE_LIVE && context->device == device &&
-		    context->bytes != GM_NO_BYTES)
+		if (context->device != device)
+			continue;
+		ended += context->state != GM_STATE_LIVE;
+		live += context->state == GM_STATE_LIVE;
+		if (context->state == GM_STATE_LIVE && context->bytes != GM_NO_BYTES)
 			sum += context->bytes;
 	}
+	if (ended && !live)
+		return 0;
 	return sum ? sum : record ? record->context_bytes : GM_NO_BYTES;
 }
 

@@ -238,8 +238,9 @@ void gm_graphs_reset(void);
 void gm_contexts_reset(void);
 void gm_costs_reset(void);
 
-/* costs.c: the sum of one kind of cost on a device. */
+/* costs.c: the sum of one kind of cost on a device; and the end of all of them, with its contexts. */
 int64_t gm_cost_bytes(int device, enum gm_cost cost);
+void gm_costs_gone(int device);
 
 /* levels.c: physical bytes that belong to no single allocation (a pool's reserve). */
 void gm_levels_physical(int device, int64_t change);
