@@ -226,6 +226,7 @@ struct gm_doc {
 	/* file and process */
 	const char *path;
 	bool complete, clean_exit;
+	uint64_t lacking; /* a bit for each table of a damaged file that records are missing of */
 	const char **warnings;
 	unsigned warnings_count;
 	const char **command;
@@ -315,6 +316,15 @@ void gm_doc_free(struct gm_doc *doc);
 
 /* Adds a warning of the file, a sentence. */
 void gm_doc_warn(struct gm_doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* True if the file is damaged and records of that table cannot be read. */
+static inline bool gm_doc_lacks(const struct gm_doc *doc, enum gm_table_id table)
+{
+	return doc->lacking >> table & 1;
+}
+
+/* Why what was left at the end is not known, as the beginning of a sentence. */
+const char *gm_exit_unknown(const struct gm_doc *doc);
 
 /* Names of contract.md; "?" for numbers out of range. */
 const char *gm_kind_name(unsigned kind);

@@ -98,9 +98,11 @@ static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options
 			doc->sites);
 	gate->note =
 		mode == GM_LEAKS_GROW ? "memory that keeps growing" : "memory not freed at the end";
-	if (mode == GM_LEAKS_EXIT && !doc->clean_exit)
-		gate->note = "not judged: the process did not end by itself";
 	gate->passed = gate->sites_count == 0;
+	if (mode == GM_LEAKS_EXIT && !doc->clean_exit) {
+		gate->value = GM_NO_BYTES;
+		gate->note = "not judged: the process did not end by itself";
+	}
 	return true;
 }
 
@@ -259,11 +261,32 @@ static bool gate_errors(struct gm_doc *doc, const struct gm_gate_options *option
 	return true;
 }
 
-/* In the order in which they are printed. Each returns false if it is not asked for. */
-static bool (*const gates[])(struct gm_doc *doc, const struct gm_gate_options *options,
-			     struct gm_doc *baseline, struct gm_gate *gate) = {
-	gate_oom, gate_leaks, gate_peak, gate_fragmentation, gate_retries, gate_errors,
+/*
+ * In the order in which they are printed. Each returns false if it is not asked for. A gate that holds on
+ * what is left of a damaged table was not judged, and does not pass.
+ */
+static const struct {
+	bool (*judge)(struct gm_doc *doc, const struct gm_gate_options *options,
+		      struct gm_doc *baseline, struct gm_gate *gate);
+	uint64_t tables;
+} gates[] = {
+	{gate_oom, 0}, /* the header counts them too */
+	{gate_leaks, 1ull << GM_TABLE_SITES},
+	{gate_peak, 1ull << GM_TABLE_LEVELS},
+	{gate_fragmentation, 1ull << GM_TABLE_LEVELS | 1ull << GM_TABLE_ALLOCS | 1ull << GM_TABLE_POOLS},
+	{gate_retries, 1ull << GM_TABLE_RETRIES},
+	{gate_errors, 1ull << GM_TABLE_ERRORS},
 };
+
+static void refuse_damage(const struct gm_doc *doc, struct gm_gate *gate, uint64_t tables)
+{
+	if (!gate->passed || !(doc->lacking & tables))
+		return;
+	gate->passed = false;
+	gate->exit_code = 3;
+	gate->value = GM_NO_BYTES;
+	gate->note = "not judged: the file is damaged";
+}
 
 void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
 		  struct gm_doc *baseline)
@@ -271,19 +294,26 @@ void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
 	for (size_t i = 0; i < sizeof(gates) / sizeof(gates[0]); i++) {
 		struct gm_gate gate = {0}, *slot;
 
-		if (!gates[i](doc, options, baseline, &gate))
+		if (!gates[i].judge(doc, options, baseline, &gate))
 			continue;
+		refuse_damage(doc, &gate, gates[i].tables);
 		slot = gm_arena_push(&doc->arena, &doc->gates, &doc->gates_count, sizeof(*slot));
 		*slot = gate;
 	}
-	if (options->per_mark)
+	if (options->per_mark) {
+		unsigned first = doc->gates_count;
+
 		gm_since_marks(doc, options->min_bytes == GM_NO_BYTES ? 1 : options->min_bytes,
 			       options->warmup, doc->framework);
+		for (unsigned i = first; i < doc->gates_count; i++)
+			refuse_damage(doc, &doc->gates[i],
+				      1ull << GM_TABLE_SITES | 1ull << GM_TABLE_ALLOCS);
+	}
 }
 
 int gm_gates_exit(const struct gm_gate *list, unsigned count)
 {
-	static const int ranks[] = {4, 1, 5};
+	static const int ranks[] = {4, 1, 5, 3};
 
 	for (size_t r = 0; r < sizeof(ranks) / sizeof(ranks[0]); r++)
 		for (unsigned i = 0; i < count; i++)

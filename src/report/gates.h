@@ -25,7 +25,7 @@ struct gm_gate_options gm_gate_defaults(void);
 void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
 		  struct gm_doc *baseline);
 
-/* The exit code of a list of gates: an OOM outranks a leak, a leak the others. */
+/* The exit code of a list of gates: an OOM outranks a leak, a leak the others, those what could not be judged. */
 int gm_gates_exit(const struct gm_gate *gates, unsigned count);
 
 #endif

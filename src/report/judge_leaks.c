@@ -24,6 +24,16 @@ static void sum_leaks(struct gm_doc *doc)
 			doc->exit_count += site->exit_count;
 		}
 	}
+	/* What can be read of a damaged file tells of leaks; that it tells of none says nothing. */
+	if (gm_doc_lacks(doc, GM_TABLE_SITES) && !doc->exit_count)
+		doc->exit_bytes = doc->exit_count = GM_NO_BYTES;
+}
+
+const char *gm_exit_unknown(const struct gm_doc *doc)
+{
+	return doc->clean_exit			   ? "the file is damaged"
+	       : strcmp(doc->end, "running") == 0 ? "the process still runs"
+						   : "the process was killed";
 }
 
 static bool has_python(const struct gm_stack *stack)

@@ -259,6 +259,8 @@ void gm_load_process(struct gm_doc *doc)
 
 	doc->path = gm_reader_path(doc->reader);
 	doc->complete = gm_reader_complete(doc->reader);
+	for (unsigned i = 0; i < GM_TABLES; i++)
+		doc->lacking |= (uint64_t)gm_reader_lacks(doc->reader, i) << i;
 	for (unsigned i = 0; i < gm_reader_warnings(doc->reader); i++)
 		gm_doc_warn(doc, "%s", gm_reader_warning(doc->reader, i));
 	load_command(doc, gm_reader_string(doc->reader, header->command_string));

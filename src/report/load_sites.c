@@ -261,6 +261,7 @@ void gm_load_sites(struct gm_doc *doc)
 	}
 	if (odd) {
 		doc->complete = false;
+		doc->lacking |= 1ull << GM_TABLE_SITES;
 		gm_doc_warn(doc, "%u of %u sites are damaged and were left out", odd, records);
 	}
 	name_sites(doc);

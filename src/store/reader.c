@@ -25,6 +25,7 @@ struct table {
 	uint32_t record_bytes;
 	uint32_t count;
 	uint32_t chunk_slots;
+	bool lacks; /* records that the file should have */
 	uint64_t *chunks;
 };
 
@@ -324,6 +325,7 @@ static void size_tables(struct gm_reader *reader)
 		if (info->record_bytes == 0 || info->record_bytes > reader->header.chunk_bytes) {
 			damage(reader, "the table of %s has records of %u bytes and was left out",
 			       names[i], info->record_bytes);
+			table->lacks = true;
 			continue;
 		}
 		room = (uint64_t)(reader->header.chunk_bytes / info->record_bytes) *
@@ -337,7 +339,8 @@ static void size_tables(struct gm_reader *reader)
 		}
 		while (table->count > 0 && !locate(reader, table, table->count - 1))
 			table->count--;
-		if (table->count < info->count && info->count <= room)
+		table->lacks = table->count < info->count;
+		if (table->lacks && info->count <= room)
 			damage(reader, "the table of %s should have %u records, %u can be read",
 			       names[i], info->count, table->count);
 	}
@@ -516,6 +519,11 @@ struct gm_reader *gm_reader_open(const char *path, char *error, size_t error_byt
 	snprintf(error, error_bytes, "%s: %s", path, fault ? fault : strerror(-rc));
 	gm_reader_close(reader);
 	return NULL;
+}
+
+bool gm_reader_lacks(const struct gm_reader *reader, enum gm_table_id table)
+{
+	return reader->tables[table].lacks;
 }
 
 void gm_reader_drop_records(struct gm_reader *reader)

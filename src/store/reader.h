@@ -57,6 +57,9 @@ const char *gm_reader_warning(const struct gm_reader *reader, unsigned index);
 /* Records of a table that can be read (never more than the file really holds). */
 uint32_t gm_reader_count(const struct gm_reader *reader, enum gm_table_id table);
 
+/* True if the file should have more records of a table than can be read: it is cut short or damaged. */
+bool gm_reader_lacks(const struct gm_reader *reader, enum gm_table_id table);
+
 /*
  * Copies record `index` of a table to `record` of `bytes` bytes. A record that is shorter in the
  * file (older format) is filled up with zeros. False, and zeros, if there is no such record.

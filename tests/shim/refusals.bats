@@ -71,3 +71,57 @@ refused() {
 	is '.schema_version' 1
 	is '.process.end' '"exit"'
 }
+
+# Leaves 4 KiB behind, after a mark whose name is anything but a word.
+leaking() {
+	traced python3 -c '
+import ctypes
+cuda, own = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL(None)
+pointer = ctypes.c_void_p()
+cuda.cudaSetDevice(0)
+own.gpumemtrace_mark(b"<a \"b\" & c>")
+cuda.cudaMalloc(ctypes.byref(pointer), 4096)'
+}
+
+@test "what a damaged file does not hold is not known, and no gate passes on it" {
+	local bytes cut status told=0 unknown=0
+	leaking
+	report
+	is '.leaks.exit_count > 0' true
+	bytes=$(stat -c %s "$work/out.gmt")
+	for ((cut = 8192; cut < bytes; cut += 65536)); do
+		head -c $cut "$work/out.gmt" > "$work/cut.gmt"
+		"$REPORT" summary --json "$work/cut.gmt" > "$work/document"
+		status=0
+		"$REPORT" check --json --leaks exit --max-peak 1TiB "$work/cut.gmt" > "$work/answer" || status=$?
+		is '.file.complete' false
+		case $(jq -c .leaks.exit_count "$work/document") in
+		null)
+			[ $status = 3 ] && [ "$(jq -c '.gates[] | select(.gate == "leaks") | .value' "$work/answer")" = null ]
+			"$REPORT" summary "$work/cut.gmt" | grep -q '^Next: the file is damaged'
+			unknown=$((unknown + 1))
+			;;
+		0) return 1 ;;
+		*)
+			[ $status = 1 ]
+			told=$((told + 1))
+			;;
+		esac
+	done
+	[ $told -gt 0 ] && [ $unknown -gt 0 ]
+}
+
+@test "a killed run's leaks at exit are not known, which is no failure" {
+	killed
+	"$REPORT" check --json --leaks exit --allow-oom "$work/out.gmt" > "$work/document"
+	is '.gates' '[{"gate":"leaks","passed":true,"limit":0,"value":null,"sites":[]}]'
+}
+
+@test "a mark's name is text in JUnit's XML too" {
+	local status=0
+	leaking
+	"$REPORT" check --per-mark --warmup 0 --leaks off --junit "$work/junit.xml" "$work/out.gmt" > /dev/null || status=$?
+	[ $status = 1 ]
+	[ "$(python3 -c 'import sys, xml.etree.ElementTree as tree
+print([case.get("name") for case in tree.parse(sys.argv[1]).iter("testcase")][-1])' "$work/junit.xml")" = 'mark:<a "b" & c>' ]
+}

@@ -42,8 +42,12 @@ static void gather(struct gm_job *job)
 				all->sites_count = 0;
 				continue;
 			}
+			if (!gate->passed && (all->passed || all->exit_code == GM_EXIT_INPUT))
+				all->exit_code = gate->exit_code;
 			all->passed = all->passed && gate->passed;
-			all->value = gate->value > all->value ? gate->value : all->value;
+			if (all->value == GM_NO_BYTES ||
+			    (gate->value != GM_NO_BYTES && gate->value > all->value))
+				all->value = gate->value;
 		}
 }
 

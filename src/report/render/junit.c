@@ -67,12 +67,16 @@ static void write_suite(FILE *file, struct gm_doc *doc)
 		const struct gm_gate *gate = &doc->gates[i];
 		char value[GM_FORMAT_BYTES], limit[GM_FORMAT_BYTES];
 
-		fprintf(file, "    <testcase classname=\"gpumemtrace\" name=\"%s\"", gate->gate);
+		fprintf(file, "    <testcase classname=\"gpumemtrace\" name=\"");
+		escape(file, gate->gate); /* a mark's name is in it */
+		fputc('"', file);
 		if (gate->passed) {
 			fprintf(file, "/>\n");
 			continue;
 		}
-		fprintf(file, ">\n      <failure type=\"%s\" message=\"%s, limit %s: ", gate->gate,
+		fprintf(file, ">\n      <failure type=\"");
+		escape(file, gate->gate);
+		fprintf(file, "\" message=\"%s, limit %s: ",
 			gm_gate_figure(value, gate, gate->value),
 			gm_gate_figure(limit, gate, gate->limit));
 		escape(file, gate->note);

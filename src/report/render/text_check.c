@@ -9,10 +9,13 @@
 
 const char *gm_gate_figure(char text[GM_FORMAT_BYTES], const struct gm_gate *gate, uint64_t value)
 {
-	if (strcmp(gate->unit, "bytes") == 0)
-		return gm_format_size(text, value);
-	snprintf(text, GM_FORMAT_BYTES, "%llu%s%s", (unsigned long long)value,
-		 *gate->unit ? " " : "", gate->unit);
+	if (value == GM_NO_BYTES)
+		snprintf(text, GM_FORMAT_BYTES, "not known");
+	else if (strcmp(gate->unit, "bytes") == 0)
+		gm_format_size(text, value);
+	else
+		snprintf(text, GM_FORMAT_BYTES, "%llu%s%s", (unsigned long long)value,
+			 *gate->unit ? " " : "", gate->unit);
 	return text;
 }
 

@@ -5,6 +5,7 @@
 #include "report/format.h"
 #include "report/judge.h"
 #include "report/render/text.h"
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -236,8 +237,10 @@ static void print_verdict(struct gm_out *out, const struct gm_doc *doc)
 	char size[GM_FORMAT_BYTES];
 
 	if (doc->exit_bytes == GM_NO_BYTES) {
-		gm_print(out, GM_BOLD, "The process %s: leaks at exit are not judged.\n",
-			 strcmp(doc->end, "running") == 0 ? "still runs" : "was killed");
+		const char *why = gm_exit_unknown(doc);
+
+		gm_print(out, GM_BOLD, "%c%s: leaks at exit are not judged.\n",
+			 toupper((unsigned char)*why), why + 1);
 	} else if (doc->exit_count) {
 		gm_print(out, GM_BOLD, "%s in %llu allocation%s not freed at the end",
 			 gm_format_size(size, doc->exit_bytes), (unsigned long long)doc->exit_count,

@@ -45,6 +45,10 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 			"take is not in it\n");
 		return;
 	}
+	if (!worst && gm_doc_lacks(doc, GM_TABLE_LEDGER)) {
+		fprintf(out->file, "not known, the file is damaged (see below)\n");
+		return;
+	}
 	if (!worst) {
 		fprintf(out->file,
 			"every call that reached the shim; the driver's own figure is not in "
@@ -212,10 +216,11 @@ static void next_line(struct gm_out *out, struct gm_doc *doc)
 			fprintf(out->file, "; see gpumem-report %s %s", command, doc->path);
 		fputc('\n', out->file);
 	} else if (doc->exit_bytes == GM_NO_BYTES) {
-		fprintf(out->file,
-			"the process %s: nothing is wrong so far, leaks at exit are not "
-			"judged\n",
-			strcmp(doc->end, "running") == 0 ? "still runs" : "was killed");
+		fprintf(out->file, "%s: nothing is wrong %s, leaks at exit are not judged\n",
+			gm_exit_unknown(doc),
+			doc->lacking ? "in what can be read of it" : "so far");
+	} else if (doc->lacking) {
+		fprintf(out->file, "the file is damaged: nothing is wrong in what can be read of it\n");
 	} else {
 		fprintf(out->file, "nothing to do: no leak, no failed allocation, no bad free\n");
 	}
