@@ -7,6 +7,7 @@
  */
 #include "interpose/pluggable.h"
 #include "interpose/resolve.h"
+#include "interpose/settings.h"
 #include "stack/elf_symbols.h"
 #include "store/hot.h"
 
@@ -23,7 +24,7 @@ static struct {
 	struct range malloc, c10;
 } known;
 
-GM_HOT uint32_t gm_pluggable_known;
+GM_HOT struct gm_pluggable_state gm_pluggable;
 
 /* What stacks' flags are: stack + 1 << 32 | unloads + 1, 16 bits of it | flags (atomic). */
 static uint64_t flags_of[STACKS];
@@ -63,7 +64,7 @@ void gm_pluggable_look(void)
 	uint32_t now = gm_unloads() + 1;
 	struct range ranges[2] = {{0, 0}, {0, 0}};
 
-	if (__atomic_load_n(&gm_pluggable_known, __ATOMIC_ACQUIRE) == now)
+	if (__atomic_load_n(&gm_pluggable.known, __ATOMIC_ACQUIRE) == now)
 		return;
 	gm_objects_each(find_libraries, ranges);
 	if (!ranges[0].end)
@@ -73,7 +74,7 @@ void gm_pluggable_look(void)
 	__atomic_store_n(&known.malloc.end, ranges[0].end, __ATOMIC_RELAXED);
 	__atomic_store_n(&known.c10.start, ranges[1].start, __ATOMIC_RELAXED);
 	__atomic_store_n(&known.c10.end, ranges[1].end, __ATOMIC_RELAXED);
-	__atomic_store_n(&gm_pluggable_known, now, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_pluggable.known, now, __ATOMIC_RELEASE);
 }
 
 /* Return addresses: one past the last call of a function belongs to it. */
@@ -112,14 +113,28 @@ static uint16_t look_at_frames(uint32_t stack, uintptr_t caller, uint32_t genera
 	return (uint16_t)word;
 }
 
+/* Where the allocator was called before PyTorch was there, gm_torch_look knows all its calls. */
+static void look_among_new(void)
+{
+	uint32_t modules = __atomic_load_n(&gm_file->tables[GM_TABLE_MODULES].count, __ATOMIC_ACQUIRE);
+
+	__atomic_store_n(&gm_pluggable.modules, modules, __ATOMIC_RELAXED);
+	if (gm_settings.torch)
+		gm_pluggable_look();
+}
+
 uint16_t gm_pluggable_flags_now(uint32_t stack, uintptr_t caller)
 {
-	uint32_t generation = __atomic_load_n(&gm_pluggable_known, __ATOMIC_ACQUIRE);
+	uint32_t generation;
 
+	if (!__atomic_load_n(&gm_pluggable.known, __ATOMIC_RELAXED))
+		look_among_new();
+	generation = __atomic_load_n(&gm_pluggable.known, __ATOMIC_ACQUIRE);
 	return generation == gm_unloads() + 1 ? look_at_frames(stack, caller, generation) : 0;
 }
 
 void gm_pluggable_forget(void)
 {
 	memset(flags_of, 0, sizeof(flags_of));
+	gm_pluggable.modules = 0;
 }

@@ -18,6 +18,15 @@ load ../helpers
 		(.findings[] | select(.id == "cache.thrash" or .id == "fragmentation.high"))]' '[]'
 }
 
+@test "it is known too where it was used before PyTorch was there" {
+	traced "$PROGRAMS/pluggable" early
+	report
+	is '[.torch[].allocator]' '["pluggable"]'
+	same bytes '.torch[0].reserved_bytes'
+	same peak '.torch[0].reserved_peak_bytes'
+	same total '.torch[0].reserved_total_bytes'
+}
+
 @test "a MemPool's: segments and blocks are PyTorch's, to the byte, also after the last of them went" {
 	printf '%s\n' 'S 1 2097152' 'A 2 1 0 1048576 0' 'B 3 20971520' 'A 4 3 0 4194304 1' \
 		'A 5 3 8388608 4194304 2' 'D 4' 'D 5' 'E 3' > "$work/pool.trace"

@@ -1,6 +1,7 @@
 /*
  * PyTorch with an allocator of the program's own, simulated:
  *   pluggable current        in the place of PyTorch's: every tensor is a call of it
+ *   pluggable early          the same, but it was used before PyTorch was loaded, and nobody else allocates
  *   pluggable mempool TRACE  a MemPool's: PyTorch's own allocator divides what it gave
  * At the end the allocator's own counters as JSON.
  */
@@ -21,7 +22,7 @@ static void no_mark(const char *name)
 	(void)name;
 }
 
-/* Tensors of 1 to 16 MiB, the odd ones given back; and 8 MiB of somebody else's. */
+/* Tensors of 1 to 16 MiB, the odd ones given back. */
 static int tensors(struct gpusim_pluggable *self, void *torch_cuda)
 {
 	void *(*take)(struct gpusim_pluggable *, size_t, signed char, void *) =
@@ -29,9 +30,9 @@ static int tensors(struct gpusim_pluggable *self, void *torch_cuda)
 			torch_cuda, METHOD("6mallocEmaP11CUstream_st"));
 	void (*give)(struct gpusim_pluggable *, void *) =
 		(void (*)(struct gpusim_pluggable *, void *))dlsym(torch_cuda, METHOD("10raw_deleteEPv"));
-	void *tensor[16], *other;
+	void *tensor[16];
 
-	if (!take || !give || cudaMalloc(&other, 8 << 20))
+	if (!take || !give)
 		return 1;
 	for (unsigned i = 0; i < 16; i++)
 		tensor[i] = take(self, (size_t)(i + 1) << 20, 0, NULL);
@@ -40,7 +41,13 @@ static int tensors(struct gpusim_pluggable *self, void *torch_cuda)
 	return 0;
 }
 
-int main(int argc, char **argv)
+static void use_early(void)
+{
+	own_free(own_malloc(1 << 20, 0, NULL), 1 << 20, 0, NULL);
+	own_counters = (struct own_counters){0};
+}
+
+static int with_torch(int argc, char **argv)
 {
 	void *c10_cuda = dlopen("libc10_cuda.so", RTLD_NOW | RTLD_LOCAL);
 	void *torch_cuda = dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_LOCAL);
@@ -52,13 +59,16 @@ int main(int argc, char **argv)
 									     "gpusim_torch_replay");
 	struct gpusim_mempool *pool = dlsym(c10_cuda, "gpusim_torch_mempool");
 	struct gpusim_pluggable *self;
+	void *other; /* 8 MiB of somebody else's */
 	int failed;
 
-	if (argc < 2 || !make || !replay || !pool)
+	if (!make || !replay || !pool)
 		return 2;
 	self = make(own_malloc, own_free);
-	if (strcmp(argv[1], "current") == 0) {
+	if (strcmp(argv[1], "early") == 0) {
 		failed = tensors(self, torch_cuda);
+	} else if (strcmp(argv[1], "current") == 0) {
+		failed = cudaMalloc(&other, 8 << 20) || tensors(self, torch_cuda);
 	} else {
 		pool->self = self;
 		pool->raw_alloc = (void *(*)(void *, unsigned long))dlsym(torch_cuda, METHOD("9raw_allocEm"));
@@ -68,4 +78,13 @@ int main(int argc, char **argv)
 	printf("{\"bytes\": %lu, \"peak\": %lu, \"total\": %lu}\n", own_counters.bytes,
 	       own_counters.peak, own_counters.total);
 	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return 2;
+	if (strcmp(argv[1], "early") == 0)
+		use_early();
+	return with_torch(argc, argv);
 }
