@@ -1,6 +1,6 @@
 /*
  * Any bytes as an output file or as a snapshot of PyTorch's, through the whole report: loading,
- * verdicts and findings, the gates against themselves, and every way to print them.
+ * verdicts and findings, the gates against themselves, every way to print them, and a moment halfway.
  */
 #include "harness.h"
 #include "report/compare.h"
@@ -8,6 +8,8 @@
 #include "report/job.h"
 #include "report/render/export.h"
 #include "report/render/json.h"
+#include "report/render/json_parts.h"
+#include "report/render/page_parts.h"
 #include "report/render/text_check.h"
 
 static void complain(const char *sentence)
@@ -47,10 +49,36 @@ static void export(struct gm_doc *doc, const struct gm_options *options, FILE *n
 	}
 }
 
+static void page(struct gm_doc *doc)
+{
+	int *numbers = gm_json_site_numbers(doc);
+
+	json_decref(gm_page_sites(doc, numbers));
+	json_decref(gm_page_memory_map(doc, numbers));
+	json_decref(gm_page_history(doc, numbers));
+}
+
+static void halfway(char **paths, struct gm_options options, const struct gm_doc *doc, FILE *nowhere)
+{
+	struct gm_job *job;
+
+	if (!(doc->duration_s > 0 && doc->duration_s < 1e9))
+		return;
+	options.at = true;
+	options.at_ns = (uint64_t)(doc->duration_s * 5e8);
+	job = gm_job_open(paths, 1, &options, complain);
+	if (!job)
+		return;
+	print(job, job->docs[0], nowhere);
+	export(job->docs[0], &options, nowhere);
+	page(job->docs[0]);
+	gm_job_free(job);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct gm_options options = {.device = -1, .kind = -1, .level = -1,
-				     .warmup = GM_WARMUP_WINDOWS, .top = 20};
+				     .warmup = GM_WARMUP_WINDOWS, .top = 20, .fine_timeline = true};
 	struct gm_gate_options gates = gm_gate_defaults();
 	FILE *nowhere = fopen("/dev/null", "w");
 	char path[64], *paths[] = {path};
@@ -67,6 +95,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		gm_run_gates(job->docs[0], &gates, job->docs[0]);
 		print(job, job->docs[0], nowhere);
 		export(job->docs[0], &options, nowhere);
+		page(job->docs[0]);
+		halfway(paths, options, job->docs[0], nowhere);
 		gm_job_free(job);
 	}
 	close(fd);
