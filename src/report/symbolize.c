@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct module {
@@ -140,11 +141,20 @@ static enum gm_missing use_file(struct gm_symbols *symbols, struct module *modul
 	return reason;
 }
 
+/* Paths are those of a file from anywhere: opening a device or a pipe may already do something. */
+static int open_regular(const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+		return -1;
+	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
 /* The file at the recorded path, else one of the same build id from elsewhere. */
 static void open_module(struct gm_symbols *symbols, struct module *module)
 {
-	enum gm_missing reason = use_file(symbols, module, module->path,
-					  open(module->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+	enum gm_missing reason = use_file(symbols, module, module->path, open_regular(module->path));
 	const char *path;
 	int fd;
 

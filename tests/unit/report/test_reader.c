@@ -3,10 +3,13 @@
  */
 #include "file.h"
 #include "report/render/json.h"
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -382,6 +385,40 @@ static void hostile_names(void **state)
 	test_end(&file);
 }
 
+/* A module's path names a pipe: nobody who writes there is woken. */
+static void modules_that_are_no_files(void **state)
+{
+	struct gm_module_record module = {.start = 0x1000, .end = 0x2000};
+	struct gm_frame_record frame = {.kind = GM_FRAME_NATIVE};
+	struct test_file file;
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	char event[sizeof(struct inotify_event) + 256];
+	uint32_t number, stack;
+
+	(void)state;
+	unlink(other);
+	assert_int_equal(mkfifo(other, 0600), 0);
+	assert_true(watch >= 0 && inotify_add_watch(watch, other, IN_OPEN) >= 0);
+	test_begin(&file);
+	module.path_string = test_string(&file, other);
+	frame.native.module = TEST_ADD(&file, GM_TABLE_MODULES, &module);
+	frame.native.offset = 0x10;
+	number = TEST_ADD(&file, GM_TABLE_FRAMES, &frame);
+	stack = TEST_ADD(&file, GM_TABLE_STACKS,
+			 (&(struct gm_stack_record){.first = TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &number),
+						    .frames = 1}));
+	test_add_site(&file, stack, GM_LEVEL_DRIVER, GM_KIND_DEVICE, 0, 1, 0, 1000);
+	test_sum(&file);
+	assert_int_equal(test_write(&file, path), 0);
+	assert_true(look(path, NULL));
+	assert_int_equal(read(watch, event, sizeof(event)), -1);
+	close(open(other, O_RDONLY | O_NONBLOCK | O_CLOEXEC)); /* it would be seen */
+	assert_true(read(watch, event, sizeof(event)) > 0);
+	close(watch);
+	unlink(other);
+	test_end(&file);
+}
+
 /* A table longer than a chunk, and a string that lies in two. */
 static void several_chunks(void **state)
 {
@@ -623,6 +660,7 @@ int main(void)
 		cmocka_unit_test(damaged_words),
 		cmocka_unit_test(far_chunk),
 		cmocka_unit_test(hostile_names),
+		cmocka_unit_test(modules_that_are_no_files),
 		cmocka_unit_test(several_chunks),
 		cmocka_unit_test(windows_repeat_the_last),
 		cmocka_unit_test(windows_merge),
