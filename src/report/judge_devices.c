@@ -8,6 +8,7 @@
 #define IMBALANCE_PERCENT 20
 #define IMBALANCE_BYTES	  (256ull << 20)
 #define STRAY_BYTES	  (16ull << 20)
+#define STRAY_PERCENT	  5
 #define NEIGHBOUR_PERCENT 5
 
 static void judge_utilization(struct gm_doc *doc, const struct gm_level_record *level)
@@ -99,6 +100,17 @@ static void judge_imbalance(struct gm_doc *doc)
 		high->device);
 }
 
+/* Of what the process had: a small program's few bytes are all that it has. */
+static bool almost_none(const struct gm_doc *doc, uint64_t peak_bytes)
+{
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < doc->levels_count; i++)
+		if (doc->levels[i].level == GM_LEVEL_DRIVER && doc->levels[i].device >= 0)
+			all += doc->levels[i].peak_bytes;
+	return peak_bytes < STRAY_BYTES && peak_bytes <= all / 100 * STRAY_PERCENT;
+}
+
 /* A context costs half a gigabyte; one on a device without memory of the process is a mistake. */
 static void judge_strays(struct gm_doc *doc)
 {
@@ -109,7 +121,7 @@ static void judge_strays(struct gm_doc *doc)
 		const struct gm_stack *stack = NULL;
 		struct gm_finding *finding;
 
-		if ((level && level->peak_bytes >= STRAY_BYTES) ||
+		if ((level && !almost_none(doc, level->peak_bytes)) ||
 		    device->record.context_bytes == GM_NO_BYTES || !device->record.context_bytes)
 			continue;
 		if (device->record.context_stack < doc->stacks_count)
