@@ -77,6 +77,24 @@ bool gm_libcuda_loaded(void)
 	return gm_find_libcuda(&object);
 }
 
+static int find_libcuda_after(const struct gm_object *object, void *data)
+{
+	bool *passed_own = data;
+
+	if (gm_is_own(object->start))
+		*passed_own = true;
+	else if (*passed_own && gm_is_libcuda(object))
+		return 1;
+	return 0;
+}
+
+bool gm_libcuda_linked(void)
+{
+	bool passed_own = false;
+
+	return gm_objects_each(find_libcuda_after, &passed_own) != 0;
+}
+
 void *gm_libcuda_symbol(const char *name)
 {
 	struct gm_object object;

@@ -22,6 +22,12 @@ bool gm_find_libcuda(struct gm_object *libcuda);
 /* True if libcuda is loaded in this process. */
 bool gm_libcuda_loaded(void);
 
+/*
+ * For the constructor: true if libcuda is loaded already and comes after us. Whoever is linked against it
+ * reaches us first.
+ */
+bool gm_libcuda_linked(void);
+
 /* A symbol of the loaded libcuda, or NULL. */
 void *gm_libcuda_symbol(const char *name);
 

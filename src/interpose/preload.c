@@ -37,6 +37,7 @@ static struct {
 	uint32_t loaded;		/* the environment was read */
 	bool started;			/* here or in an ancestor: a file was asked for */
 	bool disabled;
+	bool linked;			/* libcuda came with the program, after us */
 	char preloads[4096];		/* LD_PRELOAD as it was at the start */
 } self;
 
@@ -352,6 +353,12 @@ void gm_finish_undone(void)
 	gm_hush_end(&hush);
 }
 
+/* What is linked against libcuda and does not call it is silent; what opens it later may go by us. */
+static bool went_by_us(void)
+{
+	return !self.disabled && !self.started && !self.linked && !gm_driver_seen() && gm_libcuda_loaded();
+}
+
 /*
  * Registered with no DSO handle by a constructor that ran before the loader's own finaliser was: runs
  * after every other library's destructors, so what they free is still seen.
@@ -359,8 +366,7 @@ void gm_finish_undone(void)
 static void at_exit(void *unused)
 {
 	(void)unused;
-	if (!self.disabled && !gm_driver_seen() && !self.started && gm_libcuda_loaded() &&
-	    !gm_settings.quiet)
+	if (!gm_settings.quiet && went_by_us())
 		gm_log(GM_LOG_WARN, "libcuda was loaded but none of its calls came by here (private "
 		       "linking or RTLD_DEEPBIND); GPUMEMTRACE_BACKEND=cupti sees them");
 	gm_finish(GM_END_EXIT, -1, true);
@@ -389,6 +395,7 @@ static void __attribute__((constructor)) load(void)
 	gm_resolve_init();
 	gm_own_page_init();
 	if (!self.disabled) {
+		self.linked = gm_libcuda_linked();
 		__cxa_atexit(at_exit, NULL, NULL);
 		gm_cupti_prepare();
 	}

@@ -95,6 +95,12 @@ load ../helpers
 	[ -e "$work/out.gmt" ] || grep -q 'GPUMEMTRACE_BACKEND=cupti' "$work/error"
 }
 
+@test "linked against libcuda and never calling it: nothing is said" {
+	unset GPUMEMTRACE_QUIET
+	LD_PRELOAD=$SHIM:$SIM/libcuda.so.1 true 2> "$work/error"
+	[ ! -s "$work/error" ] && [ ! -e "$work/out.gmt" ]
+}
+
 @test "exceptions pass through hooked calls" {
 	[ -x "$GUEST/guest_throw" ] || skip "no C++ compiler"
 	SHIM=$SHIM:$GUEST/hook_throw.so traced "$GUEST/guest_throw" through
