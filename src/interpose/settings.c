@@ -5,6 +5,7 @@
 #include "interpose/launcher.h"
 #include "stack/stack.h"
 #include "store/hush.h"
+#include "store/layout.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -160,9 +161,9 @@ static bool set_max_file(const char *v)
 {
 	uint64_t bytes;
 
-	if (!read_size(v, &bytes) || bytes == 0)
+	if (!read_size(v, &bytes) || bytes < GM_MIN_FILE_BYTES)
 		return false;
-	gm_settings.max_file_bytes = bytes;
+	gm_settings.max_file_bytes = bytes < GM_MAX_FILE_BYTES ? bytes : GM_MAX_FILE_BYTES;
 	return true;
 }
 
@@ -221,33 +222,38 @@ static bool set_capacity(const char *v)
 	return true;
 }
 
+/* Decimal digits that fit; `*end` is what follows them. */
+static bool read_count(const char *v, uint64_t *count, char **end)
+{
+	if (*v < '0' || *v > '9')
+		return false;
+	errno = 0;
+	*count = strtoull(v, end, 10);
+	return errno == 0;
+}
+
 /* "N", "N+" or "p=0.01,seed=7" */
 static bool set_fail(const char *v)
 {
+	uint64_t number;
 	char *end;
 
 	if (!strncmp(v, "p=", 2)) {
 		double share = strtod(v + 2, &end);
 		uint64_t seed = 1;
 
-		if (!strncmp(end, ",seed=", 6))
-			seed = strtoull(end + 6, &end, 10);
-		if (*end || share <= 0 || share > 1)
+		if (!strncmp(end, ",seed=", 6) && !read_count(end + 6, &seed, &end))
+			return false;
+		if (*end || !(share > 0 && share <= 1)) /* not a number, too */
 			return false;
 		gm_settings.fail_share = share;
 		gm_settings.fail_seed = seed;
 		return true;
 	}
-	if (*v < '1' || *v > '9')
+	if (*v == '0' || !read_count(v, &number, &end) || (*end && strcmp(end, "+") != 0))
 		return false;
-	gm_settings.fail_from = strtoull(v, &end, 10);
-	gm_settings.fail_to = gm_settings.fail_from;
-	if (!strcmp(end, "+"))
-		gm_settings.fail_to = UINT64_MAX;
-	else if (*end) {
-		gm_settings.fail_from = gm_settings.fail_to = 0;
-		return false;
-	}
+	gm_settings.fail_from = number;
+	gm_settings.fail_to = *end ? UINT64_MAX : number;
 	return true;
 }
 
@@ -271,7 +277,7 @@ static const struct setting {
 	{"STACK_CACHE", NULL, set_stack_cache, "on or off"},
 	{"TORCH", "auto", set_torch, "auto or off"},
 	{"EVENTS", "ring", set_events, "ring, off or all"},
-	{"MAX_FILE", "256MiB", set_max_file, "a size such as 64MiB"},
+	{"MAX_FILE", "256MiB", set_max_file, "a size of 1MiB and more, such as 64MiB"},
 	{"MAX_EVENTS", "4GiB", set_max_events, "a size such as 1GiB"},
 	{"SIGNAL", NULL, set_signal, "a signal name such as USR1"},
 	{"MARK", NULL, set_mark, "the name of an NVTX range"},

@@ -229,10 +229,10 @@ static const char *iso_time(struct gm_doc *doc, uint64_t realtime_ns)
 			       (unsigned)(realtime_ns % 1000000000u / 1000));
 }
 
-/* A snapshot was taken by a process that ran on. */
-static bool is_imported(const struct gm_doc *doc)
+/* A copy, ours or PyTorch's snapshot, was taken by a process that ran on: it says how it was then. */
+static bool is_copy(const struct gm_doc *doc)
 {
-	return doc->header->features & GM_FEATURE_IMPORTED;
+	return doc->header->features & (GM_FEATURE_IMPORTED | GM_FEATURE_COPY);
 }
 
 /* To the end; of a killed process to its last event, of a running one to now. */
@@ -246,7 +246,7 @@ static double duration(const struct gm_doc *doc)
 		return gm_seconds(header->ended_ns);
 	clock_gettime(CLOCK_REALTIME, &now);
 	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	if (strcmp(doc->end, "running") == 0 && !is_imported(doc) &&
+	if (strcmp(doc->end, "running") == 0 && !is_copy(doc) &&
 	    now_ns > header->started_realtime_ns)
 		return gm_seconds(now_ns - header->started_realtime_ns);
 	return gm_seconds(header->last_event_ns);
@@ -281,7 +281,7 @@ void gm_load_process(struct gm_doc *doc)
 	doc->started_at = iso_time(doc, header->started_realtime_ns);
 	doc->clean_exit = header->end == GM_END_EXIT || header->end == GM_END_EXEC;
 	doc->end = doc->clean_exit			   ? "exit"
-		   : is_imported(doc) || still_runs(doc) ? "running"
+		   : is_copy(doc) || still_runs(doc) ? "running"
 							   : "killed";
 	doc->duration_s = duration(doc);
 	if (header->dropped_records) {

@@ -28,6 +28,8 @@
 #define GM_FORMAT_OLDEST   2u		/* a reader of at least this version can read what we write */
 #define GM_HEADER_BYTES	   4096u
 #define GM_CHUNK_BYTES	   65536u
+#define GM_MIN_FILE_BYTES  (1ull << 20) /* the least cap that leaves room for figures */
+#define GM_MAX_FILE_BYTES  (16ull << 30) /* a larger one is not read, so it is not written */
 #define GM_NONE		   UINT32_MAX	/* no record, no string */
 #define GM_NO_BYTES	   UINT64_MAX	/* a figure that is not known */
 #define GM_HOST		   (-1)		/* `device` of host memory */
@@ -43,6 +45,7 @@
 #define GM_FEATURE_CUPTI  (1ull << 3) /* events came from CUPTI */
 #define GM_FEATURE_IMPORTED (1ull << 4) /* made by the report from another tool's snapshot */
 #define GM_FEATURE_JOURNAL (1ull << 5) /* the complete history is beside it (journal_code.h) */
+#define GM_FEATURE_COPY	   (1ull << 6) /* a copy of a file that its process went on writing */
 
 enum gm_table_id {
 	GM_TABLE_STRINGS,	/* bytes: NUL-terminated UTF-8; a string's number is its first byte's */

@@ -16,7 +16,6 @@
 #define MAX_WARNINGS   16
 #define MAX_POINTERS   4 /* pointer files that lead to pointer files */
 #define MAX_COPIES     5 /* tries to copy a live file between two of its updates */
-#define MAX_FILE_BYTES (16ull << 30)
 #define POINTER_MAGIC  "gpumemtrace-pointer 1\n"
 
 /* Where the chunks of a table lie; `chunks[i]` is a byte offset into the copy, 0 if there is none.
@@ -179,7 +178,7 @@ static int copy_file(struct gm_reader *reader, int fd, uint64_t file_bytes)
 		want = used_bytes(&reader->header);
 		if (want > file_bytes)
 			want = file_bytes;
-		if (want > MAX_FILE_BYTES)
+		if (want > GM_MAX_FILE_BYTES)
 			return -EFBIG;
 		free(reader->bytes);
 		reader->bytes = malloc(want ? want : 1);

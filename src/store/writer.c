@@ -19,7 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MIN_CAP_BYTES (4ull << 20)
+#define MIN_CAP_BYTES GM_MIN_FILE_BYTES
+#define FEW_CHUNKS 24u /* the tables that nearly every program uses take seventeen */
 #define ADDRESS_SHARE 16u /* of RLIMIT_AS: the program needs the rest */
 #define MOST_YIELDS 1000u
 #define MAX_STRING_BYTES 4096u
@@ -267,6 +268,17 @@ static bool regular(int fd)
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+static int write_copy(int fd)
+{
+	uint64_t features = gm_file->features | GM_FEATURE_COPY;
+	int error = write_all(fd, store.backing.base, used_bytes());
+
+	if (!error && pwrite(fd, &features, sizeof(features),
+			     offsetof(struct gm_header, features)) != (ssize_t)sizeof(features))
+		error = -EIO;
+	return error;
+}
+
 /* Nothing that blocks (a pipe without a reader): other threads' calls wait meanwhile. */
 static int copy_to(const char *path)
 {
@@ -279,7 +291,7 @@ static int copy_to(const char *path)
 		close(fd);
 		return -EINVAL;
 	}
-	error = ftruncate(fd, 0) < 0 ? -errno : write_all(fd, store.backing.base, used_bytes());
+	error = ftruncate(fd, 0) < 0 ? -errno : write_copy(fd);
 	if (close(fd) < 0 && !error)
 		error = -errno;
 	if (error)
@@ -421,6 +433,14 @@ void gm_store_forget(void)
 	memset(&store, 0, sizeof(store));
 }
 
+/* A file that is hardly large enough keeps what there is and was, not the course of it. */
+static bool spared(enum gm_table_id id)
+{
+	return store.capacity < FEW_CHUNKS &&
+	       (id == GM_TABLE_EVENTS || id == GM_TABLE_TIMELINE || id == GM_TABLE_LEDGER_HISTORY ||
+		id == GM_TABLE_PEAKS || id == GM_TABLE_PEAK_BLOCKS);
+}
+
 /* Takes the next chunk of the file for a table. The caller holds the store's lock. */
 static bool add_chunk(enum gm_table_id id)
 {
@@ -428,7 +448,7 @@ static bool add_chunk(enum gm_table_id id)
 	uint32_t number = gm_file->chunk_count;
 	uint64_t offset = store.data_offset + (uint64_t)number * GM_CHUNK_BYTES;
 
-	if (number >= store.capacity || back(offset, GM_CHUNK_BYTES) < 0)
+	if (number >= store.capacity || spared(id) || back(offset, GM_CHUNK_BYTES) < 0)
 		return false;
 	store.directory[number].table = id;
 	store.directory[number].ordinal = table->chunk_count;

@@ -30,6 +30,14 @@ load helpers
 	grep -q 'GPUMEMTRACE_DEPHT: no such setting' "$work/error"
 	grep -q 'GPUMEMTRACE_DEPTH=banana: not understood' "$work/error"
 	[ "$(wc -l < "$work/error")" -eq 2 ]
+	for value in FAIL=p=nan FAIL=p=0.1,seed= FAIL=99999999999999999999 MAX_FILE=1 MAX_FILE=1000KiB; do
+		export "GPUMEMTRACE_$value"
+		traced "$PROGRAMS/runtime13_O2" 2> "$work/error"
+		unset "GPUMEMTRACE_${value%%=*}"
+		grep -q "GPUMEMTRACE_$value: not understood" "$work/error"
+		report
+		same live '.totals[0].current_bytes'
+	done
 }
 
 @test "at exit three lines: peak, live allocations, path" {

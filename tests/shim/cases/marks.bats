@@ -12,6 +12,9 @@ load ../helpers
 	is '.totals[0].current_bytes' 1048576
 	is '.file.complete' true
 	is '.file.clean_exit' false
+	# the process went on: nobody killed it
+	is '.process.end' '"running"'
+	is '.leaks.exit_bytes' null
 	[ ! -e "$work/out.gmt.snap2" ]
 }
 

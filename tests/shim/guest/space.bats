@@ -108,6 +108,16 @@ with_btrfs() {
 	is '.process.end' '"exit"'
 }
 
+@test "the smallest cap is kept too, and the figures are whole" {
+	GPUMEMTRACE_MAX_FILE=1MiB traced "$PROGRAMS/runtime13_O2"
+	[ "$(stat -c %s "$work/out.gmt")" -le $((1 << 20)) ]
+	report
+	same live '.totals[0].current_bytes'
+	same live_count '.totals[0].current_count'
+	same peak '.totals[0].peak_bytes'
+	is '.file.dropped_events > 0' true
+}
+
 @test "a read-only directory, a missing one, a directory in place of the file" {
 	mkdir "$work/locked" "$work/directory.gmt"
 	[ "$(id -u)" -ne 0 ] || mount -t tmpfs -o ro none "$work/locked" 2> /dev/null || skip "root writes anywhere"
