@@ -345,8 +345,7 @@ static void size_tables(struct gm_reader *reader)
 	}
 }
 
-/* Length of the valid UTF-8 sequence at `text`, 0 if there is none. */
-static unsigned utf8_length(const unsigned char *text, size_t left)
+unsigned gm_utf8_length(const unsigned char *text, size_t left)
 {
 	unsigned length = text[0] < 0x80   ? 1
 			  : text[0] < 0xc2 ? 0
@@ -391,7 +390,7 @@ static int gather_strings(struct gm_reader *reader)
 	reader->string_bytes = count;
 	for (at = 0; at < count;) {
 		unsigned char *text = (unsigned char *)reader->strings + at;
-		unsigned length = utf8_length(text, count - at);
+		unsigned length = gm_utf8_length(text, count - at);
 
 		if (length == 0 || (length == 1 && *text && *text != '\n' && *text < 0x20) ||
 		    *text == 0x7f)

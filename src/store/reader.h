@@ -67,6 +67,9 @@ bool gm_reader_lacks(const struct gm_reader *reader, enum gm_table_id table);
 bool gm_reader_get(const struct gm_reader *reader, enum gm_table_id table, uint32_t index,
 		   void *record, size_t bytes);
 
+/* Length of the valid UTF-8 sequence at `text`, which has `left` bytes; 0 if there is none. */
+unsigned gm_utf8_length(const unsigned char *text, size_t left);
+
 /* A string of the string table, valid UTF-8; NULL for GM_NONE or a number out of range. */
 const char *gm_reader_string(const struct gm_reader *reader, uint32_t number);
 

@@ -4,32 +4,44 @@
  */
 #include "report/judge.h"
 #include "report/render/text_check.h"
+#include "store/reader.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+static void escape_byte(FILE *file, char c)
+{
+	switch (c) {
+	case '&':
+		fputs("&amp;", file);
+		break;
+	case '<':
+		fputs("&lt;", file);
+		break;
+	case '>':
+		fputs("&gt;", file);
+		break;
+	case '"':
+		fputs("&quot;", file);
+		break;
+	default:
+		/* Controls do not exist in XML 1.0, however they are written. */
+		fputc((unsigned char)c < 0x20 && c != '\n' && c != '\t' ? '?' : c, file);
+	}
+}
+
+/* A path need not be UTF-8, XML must. */
 static void escape(FILE *file, const char *text)
 {
-	for (; *text; text++)
-		switch (*text) {
-		case '&':
-			fputs("&amp;", file);
-			break;
-		case '<':
-			fputs("&lt;", file);
-			break;
-		case '>':
-			fputs("&gt;", file);
-			break;
-		case '"':
-			fputs("&quot;", file);
-			break;
-		default:
-			/* Controls do not exist in XML 1.0, however they are written. */
-			fputc((unsigned char)*text < 0x20 && *text != '\n' && *text != '\t' ? '?'
-											    : *text,
-			      file);
-		}
+	while (*text) {
+		unsigned length = gm_utf8_length((const unsigned char *)text, strnlen(text, 4));
+
+		if (length > 1)
+			fwrite(text, 1, length, file);
+		else
+			escape_byte(file, length ? *text : '?');
+		text += length ? length : 1;
+	}
 }
 
 /* The gate's part of the check as people read it, for the failure's text. */
