@@ -26,7 +26,7 @@
 #define GM_RUNTIME(...)
 #define GM_DRIVER(name, params, role_, kind_, ...)                                                \
 	static __attribute__((noinline)) CUresult tell_##name(                                    \
-		struct gm_entry caller GM_MORE_PARAMS(params))                                    \
+		uintptr_t frame GM_MORE_PARAMS(params))                                           \
 	{                                                                                         \
 		CUresult (*real)(GM_PARAMS(params)) = gm_driver_find(GM_FN_##name);               \
 		CUresult result;                                                                  \
@@ -34,7 +34,7 @@
 		GM_WATCH_UNWINDING();                                                             \
 		if (!real)                                                                        \
 			return GM_CUDART_NOT_INITIALIZED;                                         \
-		struct gm_call call = GM_CALL(GM_FN_##name, caller, ##__VA_ARGS__);               \
+		struct gm_call call = GM_CALL(GM_FN_##name, GM_ENTRY_OF(frame), ##__VA_ARGS__);   \
 		gm_call_begin(&call);                                                             \
 		result = gm_call_refused(&call) ? GM_CUDA_OUT_OF_MEMORY : real(GM_NAMES(params)); \
 		gm_call_end(&call, result);                                                       \
@@ -44,10 +44,13 @@
 	EXPORT CUresult name(GM_PARAMS(params))                                                   \
 	{                                                                                         \
 		CUresult (*real)(GM_PARAMS(params)) = gm_driver_real[GM_FN_##name];               \
+		CUresult result;                                                                  \
                                                                                                   \
 		if (real && gm_passes(GM_ROLE_##role_, ((struct gm_call){__VA_ARGS__}).key))      \
 			return real(GM_NAMES(params));                                            \
-		return tell_##name(GM_ENTRY_HERE() GM_MORE_NAMES(params));                        \
+		result = tell_##name(GM_FRAME_HERE() GM_MORE_NAMES(params));                      \
+		__asm__ volatile("" : "+r"(result)); /* the frame stays until then */             \
+		return result;                                                                    \
 	}
 #include "api/cuda_api.def"
 

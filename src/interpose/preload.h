@@ -151,6 +151,11 @@ int gm_unwinding(int version, int actions, uint64_t class, void *exception, void
  * True when this call is to be answered out of memory without calling CUDA (GPUMEMTRACE_CAPACITY and
  * _FAIL): only in a driver wrapper, so that cudart sets its own error state. Sets the out-pointer to 0.
  */
-bool gm_call_refused(struct gm_call *call);
+bool gm_refuse_answers(struct gm_call *call);
+
+static inline bool gm_call_refused(struct gm_call *call)
+{
+	return __builtin_expect(gm_thread.refusing, 0) && gm_refuse_answers(call);
+}
 
 #endif

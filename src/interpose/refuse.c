@@ -158,7 +158,7 @@ void gm_refuse_end(struct gm_call *call)
 	thread.answered = 0;
 }
 
-bool gm_call_refused(struct gm_call *call)
+bool gm_refuse_answers(struct gm_call *call)
 {
 	const struct gm_row *row = &gm_rows[call->function];
 	uint64_t nothing = 0;

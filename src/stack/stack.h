@@ -75,13 +75,16 @@ struct gm_entry {
  * alloca and no array of variable length: the frame of one that has, and variables of more than 16
  * bytes' alignment too, does not begin at its caller's stack pointer (the shim's build: -Walloca).
  */
+#define GM_ENTRY_HERE() GM_ENTRY_OF(GM_FRAME_HERE())
+
+/* The same in two steps: a frame in one register, and its entry where it is needed, while it is there. */
 #if defined(__x86_64__)
-#define GM_ENTRY_HERE()                                                                            \
-	((struct gm_entry){(uintptr_t)__builtin_return_address(0),                                 \
-			   (uintptr_t)__builtin_frame_address(0) + 16,                             \
-			   *(const uintptr_t *)__builtin_frame_address(0)})
+#define GM_FRAME_HERE() ((uintptr_t)__builtin_frame_address(0))
+#define GM_ENTRY_OF(frame)                                                                         \
+	((struct gm_entry){((const uintptr_t *)(frame))[1], (frame) + 16, *(const uintptr_t *)(frame)})
 #else
-#define GM_ENTRY_HERE() ((struct gm_entry){(uintptr_t)__builtin_return_address(0), 0, 0})
+#define GM_FRAME_HERE()	   ((uintptr_t)__builtin_return_address(0))
+#define GM_ENTRY_OF(frame) ((struct gm_entry){(frame), 0, 0})
 #endif
 
 /*
