@@ -181,10 +181,18 @@ static inline bool is_plain(const struct gm_call *call, const struct gm_row *row
 	       !call->location && !call->rows && !call->space;
 }
 
+/* The context of such memory, which it cannot be had without: asked for only where it can be another. */
+static inline uint32_t context_of_plain(const struct gm_call *call)
+{
+	uint32_t sole = gm_track_sole_context();
+
+	return __builtin_expect(sole && gm_ask_device_count() == 1, 1) ? sole : gm_current_context(call);
+}
+
 /* The same events as of any other, but that every field is named: none is cleared first. */
 static inline void plain_alloc(struct gm_call *call, const struct gm_row *row, uint64_t key)
 {
-	uint32_t context = gm_current_context(call);
+	uint32_t context = context_of_plain(call);
 	struct gm_event event = {
 		.key = key,
 		.bytes = call->bytes,

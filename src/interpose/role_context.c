@@ -12,6 +12,7 @@ static uint32_t discover(const struct gm_call *call, uint64_t handle)
 	int device = gm_context_device();
 
 	gm_ask_describe_device(device);
+	gm_track_context_untold();
 	return gm_track_context_made(handle, device, true, false, GM_NO_BYTES,
 				     gm_take_outer_stack(call, NULL));
 }

@@ -6,10 +6,38 @@
 #include "track/state.h"
 
 GM_HOT uint32_t gm_context_changes; /* contexts that came or went (atomic) */
+GM_HOT uint32_t gm_sole_context;
+
+static bool some_untold; /* there was a context that no call had told of: there may be more */
+
+/* Contexts came or went. */
+static void note_change(void)
+{
+	uint32_t number, count = gm_file->tables[GM_TABLE_CONTEXTS].count, live = 0, sole = 0;
+
+	for (number = 0; number < count; number++) {
+		struct gm_context_record *context = gm_store_record(GM_TABLE_CONTEXTS, number);
+
+		if (context->state != GM_STATE_LIVE)
+			continue;
+		live++;
+		if (context->primary)
+			sole = number + 1;
+	}
+	__atomic_store_n(&gm_sole_context, live == 1 && !some_untold ? sole : 0, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&gm_context_changes, 1, __ATOMIC_RELEASE);
+}
 
 void gm_contexts_reset(void)
 {
+	some_untold = false;
+	__atomic_store_n(&gm_sole_context, 0, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&gm_context_changes, 1, __ATOMIC_RELEASE);
+}
+
+void gm_track_context_untold(void)
+{
+	some_untold = true;
 }
 
 static struct gm_context_record *live_context(uint64_t handle, uint32_t *number)
@@ -103,7 +131,7 @@ uint32_t gm_track_context_made(uint64_t handle, int device, bool primary, bool g
 			__atomic_store_n(&context->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
 			gm_store_publish(GM_TABLE_CONTEXTS);
 			gm_history(GM_OP_CONTEXT, &event, 0, GM_NONE);
-			__atomic_fetch_add(&gm_context_changes, 1, __ATOMIC_RELEASE);
+			note_change();
 		}
 	}
 	gm_track_leave();
@@ -137,7 +165,7 @@ static void end_context(uint32_t number, enum gm_implicit_cause cause)
 	gm_track_implicit_free(cause, goes_with_it, &leaving);
 	__atomic_store_n(&context->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
 	context->references = 0;
-	__atomic_fetch_add(&gm_context_changes, 1, __ATOMIC_RELEASE);
+	note_change();
 }
 
 static bool has_context(int device)

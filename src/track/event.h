@@ -254,6 +254,20 @@ static inline uint32_t gm_track_context_changes(void)
 	return __atomic_load_n(&gm_context_changes, __ATOMIC_ACQUIRE);
 }
 
+/* A context was found that no call had told of; to be said before gm_track_context_made. */
+void gm_track_context_untold(void);
+
+/*
+ * The number plus 1 of the only context that there is, a primary one, so that what is allocated is
+ * allocated in it; 0 where there may be others. Of the visible devices' contexts: with one device it is sure.
+ */
+extern uint32_t gm_sole_context __attribute__((visibility("hidden")));
+
+static inline uint32_t gm_track_sole_context(void)
+{
+	return __atomic_load_n(&gm_sole_context, __ATOMIC_ACQUIRE);
+}
+
 /*
  * What the books explain of a device's memory, contexts left out: physical bytes and costs. A cost is
  * the driver's change less the change of this, so that nothing is counted twice. No lock.

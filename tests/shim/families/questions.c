@@ -56,25 +56,33 @@ static void asks(const char *what, void (*pairs_of)(CUstream, unsigned), CUstrea
 	exit(3);
 }
 
-/* `more`: a question that several devices add, on a stream that may be of any. */
-static void on_devices(unsigned more)
+/*
+ * `context`: whose context it is, which is asked where it can be another; `more`: a question that several
+ * devices add, on a stream that may be of any.
+ */
+static void on_devices(unsigned context, unsigned more)
 {
 	CUstream stream, captured;
 	CUgraph graph;
+	CUcontext second;
 
 	gpusim_after(called);
 	OK(cudaFree(0));
 	OK(cudaStreamCreate((cudaStream_t *)&stream));
 	OK(cudaStreamCreateWithFlags((cudaStream_t *)&captured, 1));
-	asks("device", device_pairs, NULL, 1);
-	asks("async", async_pairs, stream, 1 + more);
-	asks("async, no stream", async_pairs, NULL, 1);
+	asks("device", device_pairs, NULL, context);
+	asks("async", async_pairs, stream, context + more);
+	asks("async, no stream", async_pairs, NULL, context);
 	OK(cuStreamBeginCapture(captured, (CUstreamCaptureMode)2));
 	asks("async beside a capture", async_pairs, stream, 2 + more);
 	FAILS(cuStreamEndCapture(stream, &graph), 401);
 	asks("async beside the same capture", async_pairs, stream, 2 + more);
 	OK(cuStreamEndCapture(captured, &graph));
-	asks("async after a capture", async_pairs, stream, 1 + more);
+	asks("async after a capture", async_pairs, stream, context + more);
+	OK(cuCtxCreate_v2(&second, 0, 0));
+	asks("device, beside a second context", device_pairs, NULL, 1);
+	OK(cuCtxDestroy_v2(second));
+	asks("device, after a second context", device_pairs, NULL, context);
 }
 
 int main(void)
@@ -84,15 +92,15 @@ int main(void)
 	fflush(NULL);
 	if (!fork()) {
 		setenv("GPUSIM_DEVICES", "2", 1);
-		on_devices(1);
+		on_devices(1, 1);
 		return 0;
 	}
 	if (wait(&status) < 0 || status) {
 		fprintf(stderr, "with two devices: status %d\n", status);
 		return 4;
 	}
-	on_devices(0);
-	expect("usage.device.0.frees", WARM_UP + PAIRS);
+	on_devices(0, 0);
+	expect("usage.device.0.frees", 3 * (WARM_UP + PAIRS));
 	expect("usage.async.0.frees", 5 * (WARM_UP + PAIRS));
 	expect("totals.0.current_bytes", 0);
 	return 0;
