@@ -232,7 +232,7 @@ static inline void begin(struct gm_stack_taking *taking, const struct gm_entry *
 	taking->next = NULL;
 	if (unlikely(settings.mode > GM_STACKS_NATIVE || !gm_native_traced || !sp_of(entry)))
 		return;
-	taking->owned = gm_traces_hold(traces, thread);
+	taking->owned = gm_owned_hold(&traces->owned, thread);
 	if (unlikely(!taking->owned)) {
 		begin_apart(taking);
 		return;

@@ -31,12 +31,9 @@
  * takes eight bytes, what is compared of a trace is its words and one line that leads to them, and what a
  * thread's captures need beside these is one line more.
  *
- * Threads find their traces by hash. The first that comes owns them and holds them by plain stores: it
- * sets `held` and then looks whether it is still the owner. Another one that comes takes the ownership away and has the kernel put a barrier into every running thread of the process
- * (membarrier): after that either the owner's `held` is seen here, or the owner sees that it is the owner
- * no more. From then on whoever wants them exchanges `busy`, the owner too, and goes without while `held`
- * is still set. That an owner has ended is not noticed and need not be. Where the kernel has no such
- * barrier, traces are shared from the start.
+ * Threads find their traces by hash. The first that comes owns them and holds them by plain stores until
+ * another one comes (store/owned.h); from then on whoever wants them exchanges `busy`, the owner too, and goes
+ * without while they are held.
  */
 #include "stack/traces.h"
 
@@ -45,11 +42,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#ifdef SYS_membarrier
-#include <linux/membarrier.h>
-#endif
 
 #define LINE_BYTES     sizeof(struct gm_trace_line)
 #define MOST_STACK     (8u * UINT16_MAX) /* that a trace spans */
@@ -59,48 +51,9 @@
 struct gm_traces gm_traces_slots[GM_TRACES_SLOTS];
 
 static uint64_t powers[GM_TRACE_FRAMES + 1]; /* of GM_TRACE_FACTOR */
-static bool has_barrier;
-
-#ifdef SYS_membarrier
-
-static bool ask_for_barrier(void)
-{
-	int saved = errno;
-	long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
-
-	errno = saved;
-	return commands > 0 && commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED;
-}
-
-/* A barrier in every thread of the process. The first is to be announced, which can take milliseconds. */
-static bool put_barriers(void)
-{
-	int saved = errno;
-	bool done = !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) ||
-		    (!syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) &&
-		     !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0));
-
-	errno = saved;
-	return done;
-}
-
-#else
-
-static bool ask_for_barrier(void)
-{
-	return false;
-}
-
-static bool put_barriers(void)
-{
-	return false;
-}
-
-#endif
 
 void gm_traces_init(void)
 {
-	has_barrier = ask_for_barrier();
 	powers[0] = 1;
 	for (unsigned i = 1; i <= GM_TRACE_FRAMES; i++)
 		powers[i] = powers[i - 1] * GM_TRACE_FACTOR;
@@ -122,38 +75,20 @@ static struct gm_traces_room *map_room(void)
 	return room == MAP_FAILED ? NULL : room;
 }
 
-/* Takes the traces away from their owner. False if another thread is at it, or there is no barrier. */
-static bool share(struct gm_traces *traces, uintptr_t owner)
-{
-	if (!__atomic_compare_exchange_n(&traces->owner, &owner, GM_TRACES_CLOSED, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_ACQUIRE))
-		return owner == GM_TRACES_SHARED;
-	if (!put_barriers())
-		return false;
-	__atomic_store_n(&traces->owner, GM_TRACES_SHARED, __ATOMIC_RELEASE);
-	return true;
-}
-
 struct gm_traces *gm_traces_take(bool *owned)
 {
-	uintptr_t thread = gm_thread_pointer(), owner = 0;
+	uintptr_t thread = gm_thread_pointer();
 	struct gm_traces *traces = gm_traces_of(thread);
+	enum gm_owned_by by = gm_owned_come(&traces->owned, thread);
 
-	__atomic_compare_exchange_n(&traces->owner, &owner, has_barrier ? thread : GM_TRACES_SHARED, false,
-				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-	*owned = gm_traces_hold(traces, thread);
+	*owned = by == GM_OWNED_BY_THIS;
 	if (*owned)
 		return traces;
-	owner = __atomic_load_n(&traces->owner, __ATOMIC_ACQUIRE);
-	if (owner == thread || owner == GM_TRACES_CLOSED)
+	if (by != GM_OWNED_BY_ALL || __atomic_exchange_n(&traces->owned.busy, true, __ATOMIC_ACQUIRE))
 		return NULL;
-	if (owner != GM_TRACES_SHARED && !share(traces, owner))
-		return NULL;
-	if (__atomic_exchange_n(&traces->busy, true, __ATOMIC_ACQUIRE))
-		return NULL;
-	if (!__atomic_load_n(&traces->held, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&traces->owned.held, __ATOMIC_ACQUIRE))
 		return traces;
-	__atomic_store_n(&traces->busy, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&traces->owned.busy, false, __ATOMIC_RELEASE);
 	return NULL;
 }
 
@@ -163,7 +98,7 @@ bool gm_traces_renew(struct gm_traces *traces, uint64_t generation)
 
 	if (!room)
 		return false;
-	if (traces->room && traces->generation == generation && traces->head < LARGEST_POSITION / 2)
+	if (traces->room && traces->generation == (uint32_t)generation && traces->head < LARGEST_POSITION / 2)
 		return true;
 	memset(room->next, 0, sizeof(room->next));
 	if (traces->head >= LARGEST_POSITION / 2)
@@ -171,7 +106,7 @@ bool gm_traces_renew(struct gm_traces *traces, uint64_t generation)
 	traces->head += GM_TRACES_LINES + 1; /* never the same position twice, nor 0 */
 	traces->came_by = traces->foreseen = 0;
 	traces->last = 0;
-	traces->generation = generation;
+	traces->generation = (uint32_t)generation;
 	traces->room = room;
 	return true;
 }
@@ -413,9 +348,8 @@ void gm_traces_reset(void)
 	for (unsigned i = 0; i < GM_TRACES_SLOTS; i++) {
 		struct gm_traces *traces = &gm_traces_slots[i];
 
-		if (traces->busy || traces->held)
-			traces->generation = UINT64_MAX;
-		traces->busy = traces->held = false;
-		traces->owner = 0;
+		if (traces->owned.busy || traces->owned.held)
+			traces->generation = UINT32_MAX;
+		traces->owned = (struct gm_owned){.owner = 0};
 	}
 }

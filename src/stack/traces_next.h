@@ -42,25 +42,16 @@ struct gm_traces_room {
 	} ring[GM_TRACES_LINES] __attribute__((aligned(64)));
 };
 
-/* In the place of an owner. Thread pointers are even. */
-#define GM_TRACES_SHARED 1u /* there are several */
-#define GM_TRACES_CLOSED 3u /* about to be shared, or cannot be: nobody is to take them */
-
 /*
  * What a thread has of traces, in one cache line, which is the first that a capture misses. Positions
  * count the lines ever written to the ring; 0 is none.
- *
- * They belong to the first thread that comes for them, which takes them and gives them back by plain
- * stores: on the usual path nothing is locked. How it comes that they are shared says traces.c.
  */
 struct gm_traces {
-	bool held;		     /* by the owner */
-	bool busy;		     /* by one of those that share them */
+	struct gm_owned owned;	     /* `busy`: by one of those that share them */
+	struct gm_traces_room *room; /* mapped when first needed, never unmapped */
+	uint32_t generation;	     /* its last 32 bits */
 	uint16_t came_by;	     /* where in `next` the latest one stands … */
 	uint16_t foreseen;	     /* … and the one that is to come after it */
-	uintptr_t owner;	     /* its gm_thread_pointer; 0: nobody came yet */
-	struct gm_traces_room *room; /* mapped when first needed, never unmapped */
-	uint64_t generation;
 	uint64_t head;	     /* where the next trace goes */
 	uint64_t last;	     /* the last walk that is not brief */
 	uint64_t last_hash;  /* of what it and the three before it found */
@@ -78,21 +69,6 @@ static inline struct gm_traces *gm_traces_of(uintptr_t thread)
 	return &gm_traces_slots[(thread * GM_TRACE_FACTOR) >> 58];
 }
 
-/* gm_traces_take, of the calling thread's, where it owns them. False if it does not, or has them already. */
-static inline bool gm_traces_hold(struct gm_traces *traces, uintptr_t thread)
-{
-	if (__builtin_expect(__atomic_load_n(&traces->owner, __ATOMIC_ACQUIRE) != thread ||
-				     __atomic_load_n(&traces->held, __ATOMIC_RELAXED), 0))
-		return false;
-	__atomic_store_n(&traces->held, true, __ATOMIC_RELAXED);
-	/* in this order: who takes the ownership away then sees `held`, or else this sees it gone */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (__builtin_expect(__atomic_load_n(&traces->owner, __ATOMIC_ACQUIRE) == thread, 1))
-		return true;
-	__atomic_store_n(&traces->held, false, __ATOMIC_RELEASE);
-	return false;
-}
-
 /*
  * The calling thread's traces. NULL where they are in use, by a capture that a signal interrupted or by
  * a thread that shares them. To be given back, with what `*owned` became.
@@ -102,9 +78,9 @@ struct gm_traces *gm_traces_take(bool *owned);
 static inline void gm_traces_give(struct gm_traces *traces, bool owned)
 {
 	if (__builtin_expect(owned, 1))
-		__atomic_store_n(&traces->held, false, __ATOMIC_RELEASE);
+		gm_owned_give(&traces->owned);
 	else
-		__atomic_store_n(&traces->busy, false, __ATOMIC_RELEASE);
+		__atomic_store_n(&traces->owned.busy, false, __ATOMIC_RELEASE);
 }
 
 /* NULL for none and for one that was overwritten. */

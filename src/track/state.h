@@ -8,7 +8,7 @@
 #include "stack/arena.h"
 #include "store/journal.h"
 #include "store/layout.h"
-#include "store/lock.h"
+#include "store/owned_lock.h"
 #include "store/writer.h"
 #include "track/clock.h"
 #include "track/event.h"
@@ -23,16 +23,16 @@
  * stack is taken, no CUDA call made, nothing waited for under it.
  */
 struct gm_track {
-	struct gm_lock lock;
+	struct gm_owned_lock lock;
 	uint8_t window[4];	/* the open one and how it came about, as a site has it from window_current on */
 	uint32_t calls_ready;	/* bit i: ready[i] of calls.c says how things are */
 	uint64_t now_ns;	/* time of the event in hand */
 	uint64_t window_end_ns; /* when the next window is due, UINT64_MAX: at a mark */
 	uint64_t blocks_ready;	/* the same of slot i, of blocks.c */
 	struct gm_clock clock;
-} __attribute__((aligned(64)));
+} __attribute__((aligned(128)));
 
-_Static_assert(sizeof(struct gm_track) == 64, "what every event needs is one cache line");
+_Static_assert(sizeof(struct gm_track) == 128, "what every event needs is a pair of cache lines");
 
 extern struct gm_track gm_track __attribute__((visibility("hidden")));
 
@@ -94,7 +94,7 @@ static inline void gm_track_leaving(void)
 		gm_count_own_bytes();
 	gm_file->last_event_ns = gm_track.now_ns;
 	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELEASE);
-	gm_lock_release(&gm_track.lock);
+	gm_owned_lock_release(&gm_track.lock);
 }
 
 /* Kinds whose bytes belong to the process: in totals and leaks. */

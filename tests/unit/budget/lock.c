@@ -3,13 +3,24 @@
  * then is to be woken; sleep has no time-out here, so a wake-up that does not come is a hang. Then several at
  * once, with time-outs: what the lock guards is to add up, whether a holder gives it back at once or lets
  * others run meanwhile, and whether it was waited for or tried.
- * Arguments: turns, how often each thread takes it.
+ *
+ * Then locks that belong to whoever comes first (store/owned_lock.h): as long as one thread comes nothing
+ * locked is done; several come for many of them in the same order, so that each is taken away from its owner
+ * while that is at it, and what they guard is to add up; the same where the kernel gives no barrier, from the
+ * start or from some moment on.
+ * Arguments: turns, how often each thread takes it, locks.
  */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static long futex(long number, uint32_t *word, int operation, int value, const void *timeout, void *word2,
@@ -17,6 +28,7 @@ static long futex(long number, uint32_t *word, int operation, int value, const v
 #define syscall futex
 #include "store/lock.h"
 #undef syscall
+#include "store/owned_lock.h"
 
 #define THREADS 6
 
@@ -116,6 +128,135 @@ static int at_once(void)
 	return guarded == THREADS * times && !lock.word && !lock.sleepers ? 0 : 4;
 }
 
+/* ---- locks that belong to the first ---- */
+
+#define TAKES 40u
+
+struct counted {
+	struct gm_owned_lock lock;
+	unsigned long guarded;
+};
+
+static struct counted *owned;
+static unsigned long locks, arrived;
+
+static void count(struct counted *one, unsigned long i)
+{
+	unsigned long before;
+
+	if (i % 5)
+		gm_owned_lock_acquire(&one->lock);
+	else
+		while (!gm_owned_lock_try(&one->lock))
+			sched_yield();
+	before = one->guarded;
+	if (i % 16 == 0)
+		sched_yield();
+	one->guarded = before + 1;
+	gm_owned_lock_release(&one->lock);
+}
+
+static void *comer(void *unused)
+{
+	unsigned long i, k;
+
+	__atomic_fetch_add(&arrived, 1, __ATOMIC_ACQ_REL);
+	wait_for(&arrived, THREADS);
+	for (k = 0; k < locks; k++)
+		for (i = 0; i < TAKES; i++)
+			count(&owned[k], i);
+	return unused;
+}
+
+static int of_one(void)
+{
+	struct gm_owned_lock own = {0};
+	unsigned i;
+
+	for (i = 0; i < 3; i++) {
+		gm_owned_lock_acquire(&own);
+		if (own.owned.owner != gm_thread_pointer() || !own.owned.held || own.lock.word ||
+		    gm_owned_lock_try(&own))
+			return 5;
+		gm_owned_lock_release(&own);
+		if (own.owned.held)
+			return 6;
+	}
+	return 0;
+}
+
+static int of_several(unsigned long number)
+{
+	pthread_t threads[THREADS];
+	unsigned long k;
+	unsigned i;
+
+	locks = number;
+	arrived = 0;
+	owned = calloc(locks, sizeof(*owned));
+	if (!owned)
+		return 2;
+	for (i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, comer, NULL))
+			return 2;
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (k = 0; k < locks; k++)
+		if (owned[k].guarded != (unsigned long)THREADS * TAKES || owned[k].lock.lock.word ||
+		    owned[k].lock.owned.held || owned[k].lock.owned.busy) {
+			guarded = owned[k].guarded;
+			return 7;
+		}
+	free(owned);
+	return 0;
+}
+
+/* From now on the kernel refuses membarrier. */
+static int refuse_barriers(void)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(rules) / sizeof(*rules), rules};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* In a child: refused `late`, when it is known that there is one, or from the start. */
+static int without_barrier(int late)
+{
+	int status;
+
+	if (!fork()) {
+		if (late && of_one())
+			_exit(8);
+		if (refuse_barriers()) {
+			fprintf(stderr, "no filter can be set here: not tried without a barrier\n");
+			_exit(0);
+		}
+		_exit(of_several(late ? 8 : locks));
+	}
+	if (wait(&status) < 0)
+		return 2;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 9;
+}
+
+static int owned_locks(unsigned long number)
+{
+	int error;
+
+	locks = number;
+	error = without_barrier(0);
+	if (!error)
+		error = without_barrier(1);
+	if (!error)
+		error = of_one();
+	return error ? error : of_several(number);
+}
+
 int main(int argc, char **argv)
 {
 	int error;
@@ -125,6 +266,8 @@ int main(int argc, char **argv)
 	error = in_turns();
 	if (!error)
 		error = at_once();
+	if (!error)
+		error = owned_locks(argc > 3 ? strtoul(argv[3], NULL, 10) : 2000);
 	if (error)
 		fprintf(stderr, "guarded %lu, word %u, sleepers %u\n", guarded, lock.word, lock.sleepers);
 	return error;

@@ -1,0 +1,82 @@
+/*
+ * What belongs to the first thread that comes for it until another one comes, and is shared from then on.
+ * The owner takes it and gives it back by plain stores: a locked instruction costs more than most of what
+ * is done in between.
+ *
+ * The owner sets `held` and then looks whether it is still the owner. Another thread that comes takes the
+ * ownership away and has the kernel put a barrier into every running thread of the process (membarrier):
+ * after that either the owner's `held` is seen here, or the owner sees that it is the owner no more. From
+ * then on whoever wants it takes it by other means, the owner too, and waits while `held` is still set.
+ * That an owner has ended is not noticed and need not be. Where the kernel has no such barrier, it is
+ * shared from the start; where it refuses it later (a sandbox that was entered meanwhile), whoever takes
+ * the ownership away sleeps for GM_OWNED_WAIT_NS, in which every processor has long made its stores seen.
+ */
+#ifndef GM_STORE_OWNED_H
+#define GM_STORE_OWNED_H
+
+#include "store/hot.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Zero-initialised: nobody came yet. */
+struct gm_owned {
+	uintptr_t owner; /* its gm_thread_pointer, or one of the below (atomic) */
+	bool held;	 /* by the owner (atomic) */
+	bool busy;	 /* by one of those that share it (the business of who uses this) */
+};
+
+/* In the place of an owner. Thread pointers are even. */
+#define GM_OWNED_SHARED 1u /* there are several */
+#define GM_OWNED_CLOSED 3u /* about to be shared */
+
+#define GM_OWNED_WAIT_NS 20000000
+
+/* The address of the calling thread's control block: its own for as long as it lives. */
+static inline uintptr_t gm_thread_pointer(void)
+{
+	uintptr_t thread;
+
+#if defined(__x86_64__) /* compilers that are not new do not know the other there */
+	__asm__("mov %%fs:0, %0" : "=r"(thread));
+#else
+	thread = (uintptr_t)__builtin_thread_pointer();
+#endif
+	return thread;
+}
+
+/* True if `thread`, the calling one, owns it and did not hold it: now it does. */
+static inline bool gm_owned_hold(struct gm_owned *owned, uintptr_t thread)
+{
+	if (__builtin_expect(__atomic_load_n(&owned->owner, __ATOMIC_ACQUIRE) != thread ||
+				     __atomic_load_n(&owned->held, __ATOMIC_RELAXED), 0))
+		return false;
+	__atomic_store_n(&owned->held, true, __ATOMIC_RELAXED);
+	/* in this order: who takes the ownership away then sees `held`, or else this sees it gone */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (__builtin_expect(__atomic_load_n(&owned->owner, __ATOMIC_ACQUIRE) == thread, 1))
+		return true;
+	__atomic_store_n(&owned->held, false, __ATOMIC_RELEASE);
+	return false;
+}
+
+/* Its owner gives it back. */
+static inline void gm_owned_give(struct gm_owned *owned)
+{
+	__atomic_store_n(&owned->held, false, __ATOMIC_RELEASE);
+}
+
+enum gm_owned_by {
+	GM_OWNED_BY_THIS,    /* the calling thread, which holds it now */
+	GM_OWNED_BY_ALL,     /* it is shared, since now or before; its owner may hold it still */
+	GM_OWNED_BY_NOBODY,  /* another thread is at sharing it, or a call that a signal interrupted */
+	GM_OWNED_BY_ITSELF   /* the calling thread, which held it already: a signal's handler came between */
+};
+
+/*
+ * Takes it where gm_owned_hold did not: makes the first thread that comes its owner, takes the ownership
+ * away from another one. Any thread, any context; errno stays. Does not wait but for the kernel's barrier.
+ */
+enum gm_owned_by gm_owned_come(struct gm_owned *owned, uintptr_t thread);
+
+#endif
