@@ -132,6 +132,7 @@ struct gm_call {
 	uint8_t view;		/* a view of imported memory: no bytes of its own */
 	uint8_t captured;	/* a free on a capturing stream: makes a node, frees nothing */
 	/* the tracker's own, as above */
+	uint64_t ticks; /* gm_clock_ticks() when it was made, if it is recorded */
 	union {
 		uint64_t marks; /* all of them */
 		struct {

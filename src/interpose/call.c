@@ -123,6 +123,7 @@ void gm_call_enter(struct gm_call *call)
 		return;
 	if (call->outermost && changes_memory(row->role))
 		gm_change_begins();
+	call->ticks = gm_clock_ticks();
 	if (row->role == GM_ROLE_ALLOC && gm_owns_file() && !gm_settings.refuses)
 		call->recorded = 1; /* nothing is to be known before it */
 	else
@@ -144,6 +145,7 @@ static inline void begin_straight(struct gm_call *call, const struct gm_row *row
 	call->outermost = call->recorded = 1;
 	call->straight = row->role;
 	gm_thread.outermost = (uintptr_t)call;
+	call->ticks = gm_clock_ticks();
 	if (row->role == GM_ROLE_FREE)
 		gm_begin_straight_free(call, row);
 	else

@@ -74,6 +74,7 @@ EXPORT void gpumemtrace_mark(const char *name)
 EXPORT void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)
 {
 	struct gm_event event = {
+		.ticks = gm_clock_ticks(),
 		.key = (uintptr_t)ptr, .bytes = bytes, .device = (int16_t)device,
 		.space = GM_SPACE_CUSTOM, .kind = GM_KIND_DEVICE, .level = GM_LEVEL_CUSTOM,
 		.owner = GM_NONE, .function = GM_NONE, .stack = GM_NONE, .caller_module = GM_NONE,
@@ -93,6 +94,7 @@ EXPORT void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)
 EXPORT void gpumemtrace_pool_free(const void *ptr)
 {
 	struct gm_event event = {
+		.ticks = gm_clock_ticks(),
 		.key = (uintptr_t)ptr, .space = GM_SPACE_CUSTOM, .kind = GM_KIND_DEVICE,
 		.level = GM_LEVEL_CUSTOM, .owner = GM_NONE, .function = GM_NONE, .stack = GM_NONE,
 		.caller_module = GM_NONE, .device = GM_HOST,

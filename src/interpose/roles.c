@@ -27,6 +27,7 @@ struct gm_event gm_event_of(const struct gm_call *call, const struct gm_row *row
 		.key = call->key,
 		.bytes = call->bytes,
 		.stream = call->stream,
+		.ticks = call->ticks,
 		.stack = GM_NONE,
 		.caller_module = GM_NONE,
 		.owner = GM_NONE,

@@ -74,9 +74,9 @@ static bool recorded(struct device device)
 }
 
 static inline void record_block(void *block, int64_t bytes, struct gm_torch_totals totals, int device,
-				const struct gm_entry *caller)
+				uint64_t ticks, const struct gm_entry *caller)
 {
-	struct gm_where where = {device, gm_calling_thread()};
+	struct gm_where where = {device, gm_calling_thread(), ticks};
 	struct gm_stack_taking taking;
 	struct gm_origin origin;
 
@@ -97,11 +97,12 @@ static GM_HOT_CODE __attribute__((noinline)) void record_and_forward(void *block
 								     const struct called *called)
 {
 	memory_hook *real = called->real;
+	uint64_t ticks = gm_clock_ticks();
 
 	if (__builtin_expect(bytes && gm_enter_tracker(), 1)) {
 		if (gm_recording())
 			record_block(block, bytes, (struct gm_torch_totals){allocated, reserved},
-				     device.index, &called->caller);
+				     device.index, ticks, &called->caller);
 		gm_leave_tracker();
 	}
 	real(block, bytes, allocated, reserved, device);

@@ -192,6 +192,7 @@ static inline void tell(enum gm_event_op op, struct gm_where where, uint64_t blo
 static inline void prefetch(uint64_t block, const struct ready *books)
 {
 	gm_fetch(&gm_track);
+	gm_fetch(&gm_clock);
 	gm_index_prefetch(&gm_live.index, GM_SPACE_TORCH, block);
 	gm_fetch(&gm_file->last_event_ns);
 	gm_fetch(__atomic_load_n(&gm_ring.next, __ATOMIC_RELAXED));
@@ -213,9 +214,9 @@ static inline struct ready *books_of(unsigned slot)
 	return books;
 }
 
-static inline void enter(void)
+static inline void enter(struct gm_where where)
 {
-	gm_track_entered();
+	gm_track_entered(gm_clock_ns_at(&gm_clock, where.ticks));
 	gm_file->events++;
 }
 
@@ -309,7 +310,7 @@ GM_HOT_CODE void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where 
 	if (unlikely(!gm_file || !block))
 		return;
 	gm_owned_lock_acquire(&gm_track.lock);
-	enter();
+	enter(where);
 	if (unlikely(!add(block, bytes, where, origin.stack, totals)))
 		add_unusual(block, bytes, where.device, origin, totals);
 	gm_track_leaving();
@@ -379,7 +380,7 @@ GM_HOT_CODE void gm_track_block_free(uint64_t block, struct gm_where where, stru
 		return;
 	prefetch(block, &ready[slot_of(where.device)]);
 	gm_owned_lock_acquire(&gm_track.lock);
-	enter();
+	enter(where);
 	if (unlikely(!end(block, where, totals)))
 		end_unusual(block, where.device, totals);
 	gm_track_leaving();

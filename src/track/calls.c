@@ -158,11 +158,11 @@ static inline bool is_due(uint32_t number)
 	return pool && gm_pool_is_due(pool, gm_track.now_ns);
 }
 
-static inline void enter(void)
+static inline void enter(const struct gm_event *event)
 {
 	gm_owned_lock_acquire(&gm_track.lock);
 	gm_blocks_unready();
-	gm_track_entered();
+	gm_track_entered(gm_clock_ns_at(&gm_clock, event->ticks));
 	gm_file->events++;
 }
 
@@ -232,7 +232,7 @@ GM_HOT_CODE bool gm_track_alloc(const struct gm_event *event)
 
 	if (!gm_file || !event->key)
 		return false;
-	enter();
+	enter(event);
 	if (unlikely(!add(event)))
 		add_unusual(event);
 	due = event->kind == GM_KIND_ASYNC && is_due(event->owner);
@@ -338,7 +338,7 @@ GM_HOT_CODE bool gm_track_free_end(struct gm_ticket ticket, const struct gm_even
 
 	if (!gm_file || !event->key)
 		return false;
-	enter();
+	enter(event);
 	record = redeem(ticket);
 	if (event->error && event->error != GM_ERROR_TEARDOWN)
 		gm_free_failed(record, event);

@@ -13,6 +13,9 @@
 #include <unistd.h>
 #endif
 
+GM_HOT_BOOKS struct gm_clock gm_clock;
+GM_HOT bool gm_clock_counts;
+
 uint64_t gm_monotonic_ns(void)
 {
 	struct timespec now;
@@ -30,7 +33,6 @@ uint64_t gm_monotonic_ns(void)
 #define CARRIED_NS     1000000u
 
 static struct {
-	int usable;
 	uint64_t start_ns;
 	uint64_t ticks, ns; /* where the rate is measured from; 0: not yet */
 } self;
@@ -66,7 +68,8 @@ static int allowed(void)
 void gm_clock_start(uint64_t start_ns)
 {
 	self.start_ns = start_ns;
-	self.usable = invariant() && is_clocksource() && allowed();
+	gm_clock = (struct gm_clock){0};
+	gm_clock_counts = invariant() && is_clocksource() && allowed();
 	self.ticks = self.ns = 0;
 }
 
@@ -105,7 +108,7 @@ uint64_t gm_clock_ask(struct gm_clock *clock)
 	uint64_t before, after, ns;
 
 	clock->most_ticks = 0;
-	if (!self.usable)
+	if (!gm_clock_counts)
 		return gm_monotonic_ns() - self.start_ns;
 	before = __builtin_ia32_rdtsc();
 	ns = gm_monotonic_ns() - self.start_ns;
@@ -126,6 +129,7 @@ static uint64_t started_ns;
 
 void gm_clock_start(uint64_t start_ns)
 {
+	gm_clock = (struct gm_clock){0};
 	started_ns = start_ns;
 }
 

@@ -8,6 +8,9 @@
 #ifndef GM_TRACK_CLOCK_H
 #define GM_TRACK_CLOCK_H
 
+#include "store/hot.h"
+
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GM_CLOCK_BITS 28 /* of the fraction of ns_per_tick: a counter runs faster than 1/16 GHz */
@@ -19,6 +22,9 @@ struct gm_clock {
 	uint32_t ns_per_tick; /* << GM_CLOCK_BITS */
 };
 
+extern GM_HIDDEN struct gm_clock gm_clock; /* that of events */
+extern GM_HIDDEN bool gm_clock_counts;	   /* the counter may be read, and agrees with the system's clock */
+
 /* CLOCK_MONOTONIC in nanoseconds. Any context. */
 uint64_t gm_monotonic_ns(void);
 
@@ -28,16 +34,34 @@ void gm_clock_start(uint64_t start_ns);
 /* Asks the system, and lets the counter go on from there. */
 uint64_t gm_clock_ask(struct gm_clock *clock);
 
-/* Nanoseconds since time 0; a reading may lie a little before the last. */
-static inline uint64_t gm_clock_ns(struct gm_clock *clock)
+/*
+ * The counter, which gm_clock_ns_at makes a time of; 0 where it is not to be read. Reading it waits for what
+ * the processor has under way, so that it is best read where we begin. Any thread, no lock.
+ */
+static inline uint64_t gm_clock_ticks(void)
 {
 #ifdef __x86_64__
-	uint64_t ticks = __builtin_ia32_rdtsc() - clock->base_ticks;
+	if (__builtin_expect(gm_clock_counts, 1))
+		return __builtin_ia32_rdtsc();
+#endif
+	return 0;
+}
 
+/*
+ * Nanoseconds from time 0 to when the counter was read, or to now where that was not a moment ago or not done
+ * at all; a time may lie a little before the last.
+ */
+static inline uint64_t gm_clock_ns_at(struct gm_clock *clock, uint64_t ticks)
+{
+	ticks -= clock->base_ticks;
 	if (__builtin_expect(ticks < clock->most_ticks, 1))
 		return clock->base_ns + (ticks * clock->ns_per_tick >> GM_CLOCK_BITS);
-#endif
 	return gm_clock_ask(clock);
+}
+
+static inline uint64_t gm_clock_ns(struct gm_clock *clock)
+{
+	return gm_clock_ns_at(clock, gm_clock_ticks());
 }
 
 #endif

@@ -10,6 +10,7 @@
 #define GM_TRACK_EVENT_H
 
 #include "store/layout.h"
+#include "track/clock.h"
 #include <stdbool.h>
 
 /* `error` of a free at the process's end: "unloading", 4 in both layers. Teardown, no bad free. */
@@ -20,6 +21,7 @@ struct gm_event {
 	uint64_t bytes;		/* asked for */
 	uint64_t layout_bytes;	/* as the driver lays it out, 0: as asked */
 	uint64_t stream;
+	uint64_t ticks;		/* gm_clock_ticks() when it began; 0: not read */
 	uint32_t stack;		/* GM_TABLE_STACKS; GM_NONE */
 	uint32_t caller_module; /* GM_TABLE_MODULES; GM_NONE */
 	uint32_t function;	/* gm_track_function's number; GM_NONE for blocks */

@@ -29,10 +29,9 @@ struct gm_track {
 	uint64_t now_ns;	/* time of the event in hand */
 	uint64_t window_end_ns; /* when the next window is due, UINT64_MAX: at a mark */
 	uint64_t blocks_ready;	/* the same of slot i, of blocks.c */
-	struct gm_clock clock;
-} __attribute__((aligned(128)));
+} __attribute__((aligned(64)));
 
-_Static_assert(sizeof(struct gm_track) == 128, "what every event needs is a pair of cache lines");
+_Static_assert(sizeof(struct gm_track) == 64, "what every event needs is one cache line");
 
 extern struct gm_track gm_track __attribute__((visibility("hidden")));
 
@@ -77,10 +76,8 @@ static inline void gm_windows_advance(void)
 }
 
 /* The parts of both, the lock apart: for the events that are the most (blocks.c). */
-static inline void gm_track_entered(void)
+static inline void gm_track_entered(uint64_t now_ns)
 {
-	uint64_t now_ns = gm_clock_ns(&gm_track.clock);
-
 	if (__builtin_expect(now_ns > gm_track.now_ns, 1))
 		gm_track.now_ns = now_ns;
 	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELAXED);

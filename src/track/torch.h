@@ -22,10 +22,11 @@ struct gm_torch_totals {
 	uint64_t allocated_bytes, reserved_bytes;
 };
 
-/* On which device a block is, and the thread (gm_calling_thread) that was told of it. */
+/* On which device a block is, and when (gm_clock_ticks) which thread (gm_calling_thread) was told of it. */
 struct gm_where {
 	int32_t device;
 	uint32_t thread;
+	uint64_t ticks;
 };
 
 /* The stack of a block's allocation and the innermost module outside CUDA and the shim; GM_NONE. */

@@ -31,7 +31,7 @@ void gm_track_enter(void)
 	gm_owned_lock_acquire(&gm_track.lock);
 	gm_blocks_unready();
 	gm_track.calls_ready = 0;
-	gm_track_entered();
+	gm_track_entered(gm_clock_ns(&gm_clock));
 }
 
 bool gm_track_try_enter(void)
@@ -40,7 +40,7 @@ bool gm_track_try_enter(void)
 		return false;
 	gm_blocks_unready();
 	gm_track.calls_ready = 0;
-	gm_track_entered();
+	gm_track_entered(gm_clock_ns(&gm_clock));
 	return true;
 }
 
