@@ -13,11 +13,18 @@
 #include <errno.h>
 #include <string.h>
 
-/* The stack of an allocation, and what it tells of who takes the memory. */
+/*
+ * The stack of an allocation, and what it tells of who takes the memory. (A member is written only if it
+ * changes: they are read together soon after, which waits for a single one's store.)
+ */
 static inline void take_alloc_stack(const struct gm_call *call, struct gm_event *event)
 {
+	uint16_t flags;
+
 	event->stack = gm_take_stack(call, 0, &event->caller_module);
-	event->flags |= gm_pluggable_flags(event->stack, call->caller.pc);
+	flags = gm_pluggable_flags(event->stack, call->caller.pc);
+	if (__builtin_expect(flags != 0, 0))
+		event->flags |= flags;
 }
 
 static bool on_host(const struct gm_call *call, unsigned kind)
@@ -136,7 +143,8 @@ static inline void tell_alloc(struct gm_call *call, struct gm_event *event)
 		device = event->device;
 		pool = gm_pool_of(call->pool, &device);
 		event->owner = pool;
-		event->device = (int16_t)device;
+		if (__builtin_expect(device != event->device, 0))
+			event->device = (int16_t)device;
 		if (gm_track_alloc(event))
 			gm_sample_pool(pool, false);
 	} else if (event->kind == GM_KIND_GRAPH) {

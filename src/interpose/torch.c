@@ -78,7 +78,7 @@ static inline void record_block(void *block, int64_t bytes, struct gm_torch_tota
 {
 	struct gm_where where = {device, gm_calling_thread(), ticks};
 	struct gm_stack_taking taking;
-	struct gm_origin origin;
+	uint32_t stack, module;
 
 	if (bytes < 0) {
 		gm_track_block_free((uintptr_t)block, where, totals);
@@ -87,8 +87,8 @@ static inline void record_block(void *block, int64_t bytes, struct gm_torch_tota
 	gm_stack_begin(&taking, caller, 0);
 	gm_track_block_prefetch((uintptr_t)block, device);
 	gm_track_site_prefetch(taking.expected);
-	origin.stack = gm_stack_end(&taking, &origin.module);
-	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, origin, totals);
+	stack = gm_stack_end(&taking, &module);
+	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, (struct gm_origin){stack, module}, totals);
 }
 
 static GM_HOT_CODE __attribute__((noinline)) void record_and_forward(void *block, int64_t bytes,
