@@ -6,8 +6,7 @@
  * instruction costs more than most of what is done under it. The processor may then read `sleepers` before
  * others see that the lock is free, and so miss one that has just begun to wait. Therefore nobody sleeps
  * longer than a millisecond: a wake-up that was missed, which takes two threads within the few nanoseconds
- * that a store needs to be seen, is late by that and not lost. (A fence on the waiter's side alone would be
- * membarrier, one more system call that a sandbox can kill a program for.)
+ * that a store needs to be seen, is late by that and not lost.
  */
 #ifndef GM_STORE_LOCK_H
 #define GM_STORE_LOCK_H
