@@ -25,7 +25,8 @@ static const char *verdict(const struct gm_doc *doc, const struct gm_oom_record 
 
 	if (record->verdict == GM_OOM_HOST || record->device == GM_HOST)
 		return "host";
-	if (record->verdict == GM_OOM_LIMIT)
+	/* What GPUMEMTRACE_FAIL refuses, CUDA would have served; a pretended capacity is a device's. */
+	if (record->verdict == GM_OOM_LIMIT || (record->injected && unused >= need))
 		return "limit";
 	if (gm_oom_idle(record->pending_free_bytes, 0) &&
 	    add(unused, record->pending_free_bytes) >= need)

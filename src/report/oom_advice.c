@@ -176,6 +176,8 @@ static void advise_verdict(struct gm_doc *doc, struct gm_finding *finding, const
 			  gm_size(doc, oom->record.pending_free_bytes));
 	else if (strcmp(oom->verdict, "other-processes") == 0)
 		advise_others(doc, finding, oom);
+	else if (strcmp(oom->verdict, "limit") == 0 && oom->record.injected)
+		return; /* said below */
 	else if (strcmp(oom->verdict, "limit") == 0)
 		gm_advise(doc, finding,
 			  "a limit refused it, not the device: raise the memory fraction "
@@ -229,5 +231,7 @@ void gm_oom_advise(struct gm_doc *doc, struct gm_finding *finding, const struct 
 			gm_place(doc, doc->sites[oom->kept_site].stack));
 	if (oom->record.injected)
 		gm_advise(doc, finding,
-			  "this failure was made by GPUMEMTRACE_FAIL or GPUMEMTRACE_CAPACITY");
+			  "this failure was made by %s",
+			  strcmp(oom->verdict, "limit") == 0 ? "GPUMEMTRACE_FAIL"
+			  : "GPUMEMTRACE_FAIL or GPUMEMTRACE_CAPACITY");
 }

@@ -36,6 +36,9 @@ said() {
 	is '.ooms | [.[] | [.injected, .api]]' '[[true,"cudaMalloc"]]'
 	is '[.findings[] | select(.id == "oom") | .advice[] | select(test("GPUMEMTRACE_FAIL"))] |
 		length' 1
+	# CUDA refused nothing, and there was room
+	is '.ooms[0].verdict' '"limit"'
+	is '.ooms[0].advice' '["this failure was made by GPUMEMTRACE_FAIL"]'
 }
 
 @test "every family can be refused" {
@@ -53,6 +56,7 @@ said() {
 	said free $(((1 << 30) - (512 << 20)))
 	report
 	is '.devices[0] | [.total_bytes, .capacity_bytes]' "[$((8 << 30)),$((4 << 30))]"
+	is '.ooms[0].verdict' '"exhausted"'
 	is '.ooms[0] | [.injected, .total_bytes, .free_bytes]' \
 		"[true,$((4 << 30)),$(((1 << 30) - (512 << 20)))]"
 	same blocks '[.usage[] | select(.kind == "device") | .allocations] | add'
