@@ -84,6 +84,18 @@ static uint64_t ended_realtime(const struct gm_doc *doc)
 						      : header->last_event_ns);
 }
 
+/* Of the same process: a copy counts neither beside the file itself nor beside a later copy. */
+static bool is_copy_of(const struct gm_doc *doc, const struct gm_doc *other)
+{
+	if (!(doc->header->features & GM_FEATURE_COPY))
+		return false;
+	if (!(other->header->features & GM_FEATURE_COPY))
+		return true;
+	if (other->header->last_event_ns == doc->header->last_event_ns)
+		return strcmp(other->path, doc->path) > 0;
+	return other->header->last_event_ns > doc->header->last_event_ns;
+}
+
 /* Why `doc` does not count beside `other`; NULL if it does. */
 static const char *superseded_by(const struct gm_doc *doc, const struct gm_doc *other)
 {
@@ -92,7 +104,7 @@ static const char *superseded_by(const struct gm_doc *doc, const struct gm_doc *
 
 	if (doc->header->rank != other->header->rank)
 		return NULL;
-	if (same_process && is_numbered(doc->path, other->path, ".snap"))
+	if (same_process && (is_numbered(doc->path, other->path, ".snap") || is_copy_of(doc, other)))
 		return "snapshot";
 	if (same_process && doc->archive && !other->archive)
 		return "archive";

@@ -26,9 +26,15 @@ static const char *name_of(const struct gm_job *job, const char *word)
 	return job->count == 1 ? job->docs[0]->path : word;
 }
 
-/* The process of the other job that a row is held against: of the same rank, else by position. */
-static struct gm_doc *partner(const struct gm_job *job, const struct gm_doc *doc, unsigned position)
+/*
+ * The process of the other job that a row is held against: of the same rank, else by position. Two files
+ * are held against each other, whatever their ranks.
+ */
+static struct gm_doc *partner(const struct gm_job *job, const struct gm_doc *doc, unsigned position,
+			      bool alone)
 {
+	if (job->count == 1 && alone)
+		return job->docs[0];
 	for (unsigned i = 0; i < job->count && doc->header->rank >= 0; i++)
 		if (job->docs[i]->header->rank == doc->header->rank && !job->docs[i]->superseded)
 			return job->docs[i];
@@ -63,32 +69,46 @@ static json_t *change_list(const struct gm_change *changes, unsigned count)
 	return list;
 }
 
-/* A row for each device of a process, and for the host. */
+/* What a device had after and before; NULL: it was not used. */
+static void add_row(struct gm_table *table, int device, const struct gm_level_record *now,
+		    const struct gm_level_record *before)
+{
+	static const struct gm_level_record nothing;
+	char text[GM_FORMAT_BYTES], name[24];
+
+	now = now ? now : &nothing;
+	before = before ? before : &nothing;
+	gm_table_cell(table, "%s", gm_device_name(name, device));
+	gm_table_size(table, now->current_bytes);
+	gm_table_size(table, before->current_bytes);
+	gm_table_cell(table, "%s", gm_format_change(text, before->current_bytes, now->current_bytes));
+	gm_table_size(table, now->peak_bytes);
+	gm_table_size(table, before->peak_bytes);
+	gm_table_cell(table, "%s", gm_format_change(text, before->peak_bytes, now->peak_bytes));
+}
+
+/* A row for each device of a process, and for the host; then those that it used before only. */
 static void add_rows(struct gm_table *table, const struct gm_doc *old_doc,
 		     const struct gm_doc *new_doc, bool ranks)
 {
-	char text[GM_FORMAT_BYTES], device[24];
-
 	for (unsigned i = 0; i < new_doc->levels_count; i++) {
-		const struct gm_level_record *now = &new_doc->levels[i], *before = NULL;
+		const struct gm_level_record *now = &new_doc->levels[i];
 
 		if (now->level != GM_LEVEL_DRIVER)
 			continue;
-		if (old_doc)
-			before = gm_doc_level(old_doc, now->device, now->level);
 		if (ranks)
 			gm_table_cell(table, "%d", new_doc->header->rank);
-		gm_table_cell(table, "%s", gm_device_name(device, now->device));
-		gm_table_size(table, now->current_bytes);
-		gm_table_size(table, before ? before->current_bytes : 0);
-		gm_table_cell(table, "%s",
-			      gm_format_change(text, before ? before->current_bytes : 0,
-					       now->current_bytes));
-		gm_table_size(table, now->peak_bytes);
-		gm_table_size(table, before ? before->peak_bytes : 0);
-		gm_table_cell(
-			table, "%s",
-			gm_format_change(text, before ? before->peak_bytes : 0, now->peak_bytes));
+		add_row(table, now->device, now,
+			old_doc ? gm_doc_level(old_doc, now->device, now->level) : NULL);
+	}
+	for (unsigned i = 0; old_doc && i < old_doc->levels_count; i++) {
+		const struct gm_level_record *before = &old_doc->levels[i];
+
+		if (before->level != GM_LEVEL_DRIVER || gm_doc_level(new_doc, before->device, before->level))
+			continue;
+		if (ranks)
+			gm_table_cell(table, "%d", new_doc->header->rank);
+		add_row(table, before->device, NULL, before);
 	}
 }
 
@@ -103,8 +123,8 @@ static void print_totals(struct gm_out *out, const struct gm_job *old_job,
 	gm_table_begin(&table, ranks ? titles : titles + 1);
 	for (unsigned i = 0; i < new_job->count; i++)
 		if (!new_job->docs[i]->superseded)
-			add_rows(&table, partner(old_job, new_job->docs[i], i), new_job->docs[i],
-				 ranks);
+			add_rows(&table, partner(old_job, new_job->docs[i], i, new_job->count == 1),
+				 new_job->docs[i], ranks);
 	gm_table_end(out, &table);
 }
 

@@ -138,7 +138,8 @@ static void print_totals(struct gm_out *out, struct gm_job *job)
 	}
 	gm_table_end(out, &table);
 	if (job->totals_count > out->top)
-		fprintf(out->file, "  %u more devices (--top)\n", job->totals_count - out->top);
+		fprintf(out->file, "  %u more device%s (--top)\n", job->totals_count - out->top,
+			job->totals_count - out->top == 1 ? "" : "s");
 }
 
 void gm_text_job(struct gm_out *out, struct gm_job *job)

@@ -225,6 +225,33 @@ found() {
 	grep -Eq '^ +2 +device 0 +5.86 KiB +1000 B' "$work/said"
 }
 
+@test "diff of the files of two ranks holds one against the other" {
+	rank 0 device 0 keep 1000
+	rank 1 device 0 keep 6000
+	"$REPORT" diff "$work"/job/node0/rank0.gmt "$work"/job/node0/rank1.gmt > "$work/said"
+	grep -Eq '^ +device 0 +5.86 KiB +1000 B' "$work/said"
+}
+
+@test "copies that a program made of its own file count once, under any name" {
+	mkdir "$work/copies"
+	GPUMEMTRACE_OUT=$work/copies/whole.gmt traced python3 -c '
+import ctypes, sys
+cuda, own = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL(None)
+pointer = ctypes.c_void_p()
+for name in sys.argv[1:]:
+    cuda.cudaMalloc(ctypes.byref(pointer), 1000)
+    assert own.gpumemtrace_snapshot(name.encode()) == 0' "$work/copies/a.gmt" "$work/copies/b.gmt"
+	"$REPORT" summary --json "$work/copies" > "$work/document"
+	is .job.ranks 1
+	is '[.runs[] | [.process.end, .process.superseded]] | sort' \
+		'[["exit",null],["running","snapshot"],["running","snapshot"]]'
+	is '[.job.totals[].current_bytes] | add' 2000
+	rm "$work/copies/whole.gmt"
+	"$REPORT" summary --json "$work/copies" > "$work/document"
+	is .job.ranks 1
+	is '[.runs[] | select(.process.superseded == null) | .totals[0].current_bytes]' '[2000]'
+}
+
 @test "copies of a process in its directory are shown and not counted" {
 	for number in 1 2 3; do rank $number device 0 keep 1000; done
 	GPUMEMTRACE_EVENTS=all rank 0 device 0 keep 1000
