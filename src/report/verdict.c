@@ -56,11 +56,11 @@ static uint64_t order_start(const struct gm_doc *doc, const struct gm_site_recor
 static void survive_in_order(struct spread *spread, uint64_t start, uint64_t end,
 			     const struct gm_alloc_record *block)
 {
+	uint64_t serial = block->serial < end ? block->serial : end; /* beyond: damage */
 	unsigned bin = 0;
 
-	if (block->serial > start && end > start)
-		bin = (unsigned)((double)(block->serial - start) / ((double)(end - start) + 1) *
-				 spread->bins);
+	if (serial > start)
+		bin = (unsigned)((double)(serial - start) / ((double)(end - start) + 1) * spread->bins);
 	survive(&spread->bin[bin < spread->bins ? bin : spread->bins - 1], block->bytes);
 }
 

@@ -27,7 +27,7 @@ start() {
 	processes+=($!)
 }
 start reader "$build/tests/fuzz/seed.gmt"
-start report "$build/tests/fuzz/seed.gmt" ../golden/torch-2.11/*.pickle
+start report "$build"/tests/fuzz/{seed,torch,leaks,over,killed}.gmt ../golden/torch-2.11/*.pickle
 start pickle ../golden/torch-2.11/*.pickle
 start journal "$build/tests/fuzz/history.gmt.events"
 start symbols seeds/symbols/answers
