@@ -69,6 +69,19 @@ static struct gm_alloc_record *known_elsewhere(const struct gm_event *event)
 	return NULL;
 }
 
+static struct gm_alloc_record *around(const struct gm_event *event)
+{
+	switch (event->space) {
+	case GM_SPACE_POINTER:
+	case GM_SPACE_REGISTERED:
+	case GM_SPACE_MAPPING:
+	case GM_SPACE_RESERVATION:
+		return gm_live_containing(event->space, event->key);
+	default: /* handles */
+		return NULL;
+	}
+}
+
 static bool same_family(unsigned free_kind, unsigned alloc_kind)
 {
 	bool host_free = free_kind == GM_KIND_PINNED, host = alloc_kind == GM_KIND_PINNED;
@@ -101,7 +114,7 @@ void gm_error_of_free(const struct gm_event *event, struct gm_alloc_record *allo
 		gm_error_note(GM_ERROR_RELEASED_TWICE, event, freed->bytes, freed->stack, freed->site);
 	else if (freed)
 		gm_error_note(GM_ERROR_DOUBLE_FREE, event, freed->bytes, freed->stack, freed->site);
-	else if (event->space == GM_SPACE_POINTER && (other = gm_live_containing(event->key)))
+	else if ((other = around(event)))
 		gm_error_note(GM_ERROR_INTERIOR_POINTER, event, other->bytes, GM_NONE, other->site);
 	else
 		gm_error_note(GM_ERROR_UNKNOWN_POINTER, event, 0, GM_NONE, GM_NONE);

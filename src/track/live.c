@@ -171,6 +171,7 @@ void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t, void *), voi
 }
 
 struct containing {
+	unsigned space;
 	uint64_t address;
 	struct gm_alloc_record *found;
 };
@@ -180,16 +181,16 @@ static bool contains(struct gm_alloc_record *record, uint32_t number, void *data
 	struct containing *wanted = data;
 
 	(void)number;
-	if (record->space != GM_SPACE_POINTER || wanted->address <= record->key ||
+	if (record->space != wanted->space || wanted->address <= record->key ||
 	    wanted->address - record->key >= record->bytes)
 		return true;
 	wanted->found = record;
 	return false;
 }
 
-struct gm_alloc_record *gm_live_containing(uint64_t address)
+struct gm_alloc_record *gm_live_containing(unsigned space, uint64_t address)
 {
-	struct containing wanted = {.address = address};
+	struct containing wanted = {.space = space, .address = address};
 
 	gm_live_each(contains, &wanted);
 	return wanted.found;

@@ -196,8 +196,8 @@ struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
 void gm_live_drop(struct gm_alloc_record *record, uint32_t number);
 /* Ends an allocation: site, levels, table. */
 void gm_live_end(struct gm_alloc_record *record, uint32_t number);
-/* The live allocation that contains an address (pointers only), for diagnosis; slow. */
-struct gm_alloc_record *gm_live_containing(uint64_t address);
+/* The live record of a space of addresses that has this one inside, for diagnosis; slow. */
+struct gm_alloc_record *gm_live_containing(unsigned space, uint64_t address);
 /* Calls for each live record; stops when it returns false. */
 void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t number, void *), void *data);
 /* Into and out of the index alone; the record stays. */

@@ -231,7 +231,7 @@ void gm_track_exported(uint8_t space, uint64_t key, uint32_t ipc)
 	gm_track_enter();
 	record = gm_live_find(space, key, &number);
 	if (!record && space == GM_SPACE_POINTER)
-		record = gm_live_containing(key); /* IPC takes any address inside */
+		record = gm_live_containing(space, key); /* IPC takes any address inside */
 	if (record) {
 		record->flags |= GM_ALLOC_EXPORTED;
 		record->ipc = ipc ? ipc : record->ipc;
