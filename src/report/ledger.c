@@ -100,15 +100,30 @@ static void add_code_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 		add_row(doc, ledger, "modules and limits", NULL, code);
 }
 
-static void fill_rows(struct gm_doc *doc, struct gm_ledger *ledger)
+static uint64_t known(uint64_t bytes)
+{
+	return bytes == GM_NO_BYTES ? 0 : bytes;
+}
+
+/* The tracker takes the rest for managed memory, as far as there is any: that part is not unexplained. */
+static void add_managed_row(struct gm_doc *doc, struct gm_ledger *ledger)
+{
+	const struct gm_ledger_record *record = &ledger->record;
+	uint64_t rows = known(record->context_bytes) + known(record->code_bytes) +
+			known(record->tracked_physical_bytes);
+	uint64_t rest = record->process_used_bytes > rows ? record->process_used_bytes - rows : 0;
+
+	if (record->unexplained_bytes >= 0 && rest > (uint64_t)record->unexplained_bytes)
+		add_row(doc, ledger, "managed memory on the device", NULL,
+			rest - (uint64_t)record->unexplained_bytes);
+}
+
+static void add_tracked_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 {
 	const struct gm_ledger_record *record = &ledger->record;
 	const struct gm_level_record *level = gm_doc_level(doc, record->device, GM_LEVEL_DRIVER);
 	uint64_t tracked = record->tracked_physical_bytes;
 
-	if (record->context_bytes != GM_NO_BYTES && record->context_bytes)
-		add_row(doc, ledger, "context", NULL, record->context_bytes);
-	add_code_rows(doc, ledger);
 	if (tracked == GM_NO_BYTES || !tracked)
 		return;
 	if (level && tracked == level->physical_bytes)
@@ -117,6 +132,15 @@ static void fill_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 		split_tracked(doc, ledger, true);
 	else
 		add_row(doc, ledger, "allocations", NULL, tracked);
+}
+
+static void fill_rows(struct gm_doc *doc, struct gm_ledger *ledger)
+{
+	if (known(ledger->record.context_bytes))
+		add_row(doc, ledger, "context", NULL, ledger->record.context_bytes);
+	add_code_rows(doc, ledger);
+	add_tracked_rows(doc, ledger);
+	add_managed_row(doc, ledger);
 }
 
 static int compare_samples(const void *a, const void *b)
