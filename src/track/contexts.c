@@ -8,9 +8,9 @@
 GM_HOT uint32_t gm_context_changes; /* contexts that came or went (atomic) */
 GM_HOT uint32_t gm_sole_context;
 
-static bool some_untold; /* there was a context that no call had told of: there may be more */
+static bool some_untold; /* there may be contexts that no call tells of (atomic) */
 
-/* Contexts came or went. */
+/* Contexts came or went. Under the lock: of two changes at a time the later one counts. */
 static void note_change(void)
 {
 	uint32_t number, count = gm_file->tables[GM_TABLE_CONTEXTS].count, live = 0, sole = 0;
@@ -24,20 +24,23 @@ static void note_change(void)
 		if (context->primary)
 			sole = number + 1;
 	}
-	__atomic_store_n(&gm_sole_context, live == 1 && !some_untold ? sole : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_sole_context, live == 1 ? sole : 0, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&some_untold, __ATOMIC_SEQ_CST)) /* perhaps said meanwhile */
+		__atomic_store_n(&gm_sole_context, 0, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&gm_context_changes, 1, __ATOMIC_RELEASE);
 }
 
+/* What was untold stays so: it may have been said before there was a file. */
 void gm_contexts_reset(void)
 {
-	some_untold = false;
 	__atomic_store_n(&gm_sole_context, 0, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&gm_context_changes, 1, __ATOMIC_RELEASE);
 }
 
 void gm_track_context_untold(void)
 {
-	some_untold = true;
+	__atomic_store_n(&some_untold, true, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&gm_sole_context, 0, __ATOMIC_SEQ_CST);
 }
 
 static struct gm_context_record *live_context(uint64_t handle, uint32_t *number)
@@ -132,6 +135,8 @@ uint32_t gm_track_context_made(uint64_t handle, int device, bool primary, bool g
 			gm_store_publish(GM_TABLE_CONTEXTS);
 			gm_history(GM_OP_CONTEXT, &event, 0, GM_NONE);
 			note_change();
+		} else {
+			gm_track_context_untold(); /* by the table, which is full */
 		}
 	}
 	gm_track_leave();
@@ -163,9 +168,11 @@ static void end_context(uint32_t number, enum gm_implicit_cause cause)
 	struct leaving leaving = {.context = number, .device = GM_HOST};
 
 	gm_track_implicit_free(cause, goes_with_it, &leaving);
+	gm_track_enter();
 	__atomic_store_n(&context->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
 	context->references = 0;
 	note_change();
+	gm_track_leave();
 }
 
 static bool has_context(int device)

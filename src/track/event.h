@@ -256,7 +256,10 @@ static inline uint32_t gm_track_context_changes(void)
 	return __atomic_load_n(&gm_context_changes, __ATOMIC_ACQUIRE);
 }
 
-/* A context was found that no call had told of; to be said before gm_track_context_made. */
+/*
+ * There may be contexts that no call tells of: one was found, to be said before gm_track_context_made, or the
+ * program has a function that may make some. Any context, and before there is a file.
+ */
 void gm_track_context_untold(void);
 
 /*
