@@ -7,6 +7,7 @@
 #include "interpose/own_page.h"
 #include "interpose/preload.h"
 #include "interpose/resolve_parts.h"
+#include "interpose/roles.h"
 #include "stack/stack.h"
 
 #include <dlfcn.h>
@@ -164,6 +165,7 @@ bool gm_dlsym_hook(void *handle, const char *name, void **result)
 		return false;
 	if (gm_row_named(name, 7) == GM_FUNCTIONS) {
 		gm_capture_name(name);
+		gm_context_name(name);
 		return false;
 	}
 	real = (dlsym_fn *)gm_real_dlsym();

@@ -8,6 +8,7 @@
 #include "interpose/preload.h"
 #include "interpose/resolve.h"
 #include "interpose/resolve_parts.h"
+#include "interpose/roles.h"
 
 #include <string.h>
 
@@ -168,5 +169,6 @@ void *gm_wrapper_of(void *real, const char *symbol, uint64_t flags)
 	if (function < GM_FUNCTIONS)
 		return gm_adopt(function, real);
 	gm_capture_name(symbol); /* a function that is no row */
+	gm_context_name(symbol);
 	return real;
 }

@@ -3,6 +3,7 @@
  */
 #include "interpose/ask.h"
 #include "interpose/role_steps.h"
+#include "interpose/roles.h"
 
 __thread struct gm_last_context gm_last_context __attribute__((tls_model("initial-exec")));
 
@@ -15,6 +16,17 @@ static uint32_t discover(const struct gm_call *call, uint64_t handle)
 	gm_track_context_untold();
 	return gm_track_context_made(handle, device, true, false, GM_NO_BYTES,
 				     gm_take_outer_stack(call, NULL));
+}
+
+/* (cuGLCtxCreate and cuVDPAUCtxCreate every cudart asks for, and nothing has called them for years.) */
+void gm_context_name(const char *name)
+{
+	static const char *const makers[] = {"cuCtxCreate", "cuDevicePrimaryCtxRetain", "cuGreenCtxCreate"};
+	unsigned i;
+
+	for (i = 0; i < sizeof(makers) / sizeof(*makers); i++)
+		if (!strncmp(name, makers[i], strlen(makers[i])))
+			gm_track_context_untold();
 }
 
 uint32_t gm_find_context(const struct gm_call *call, uint64_t handle)

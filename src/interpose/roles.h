@@ -26,4 +26,10 @@ static inline void gm_role_end(struct gm_call *call, const struct gm_row *row, i
 		gm_role_steps[row->role].end(call, row, result);
 }
 
+/*
+ * The program asked for a driver function of this name that is no row of the table: if it may make contexts,
+ * whose context it is is asked at each allocation from now on. Any context.
+ */
+void gm_context_name(const char *name);
+
 #endif
