@@ -151,8 +151,8 @@ struct gm_call {
 	{                                                                                          \
 		.function = (fn), .device = -1, .caller = entry, .out = NULL, .bytes = 0, .key = 0, \
 		.stream = 0, .pool = 0, .location = NULL, .pitch = NULL, .rows = 0, .graph = 0,    \
-		.flags = 0, .count = 0, .space = 0, .narrow = 0, .view = 0,         \
-		.captured = 0, .marks = 0, ##__VA_ARGS__                                           \
+		.flags = 0, .count = 0, .space = 0, .narrow = 0, .view = 0, .captured = 0, \
+		.ticks = 0, .marks = 0, ##__VA_ARGS__                                              \
 	}
 
 /*
