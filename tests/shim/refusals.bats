@@ -126,3 +126,11 @@ cuda.cudaMalloc(ctypes.byref(pointer), 4096)'
 	[ "$(python3 -c 'import sys, xml.etree.ElementTree as tree
 print([case.get("name") for case in tree.parse(sys.argv[1]).iter("testcase")][-1])' "$work/junit.xml")" = 'mark:<a "b" & c>' ]
 }
+
+@test "a device that nobody used is told, beside the empty lists" {
+	leaking
+	"$REPORT" leaks --device 7 "$work/out.gmt" 2> "$work/error" | grep -q 'Nothing was left'
+	grep -q 'used a device 7' "$work/error"
+	"$REPORT" leaks --device 0 "$work/out.gmt" 2> "$work/error" > /dev/null
+	[ ! -s "$work/error" ]
+}

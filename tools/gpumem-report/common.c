@@ -36,6 +36,16 @@ void gm_cli_find_inputs(struct gm_cli *cli)
 	cli->input_failed = cli->inputs.failed;
 }
 
+/* Lists of a device that is nowhere are empty, which reads like good news. */
+static void say_absent_device(const struct gm_cli *cli, const struct gm_job *job)
+{
+	for (unsigned i = 0; i < job->count; i++)
+		if (job->docs[i]->devices_count || job->docs[i]->levels_count)
+			return;
+	fprintf(stderr, "gpumem-report: no process here used a device %d; summary lists those that were\n",
+		cli->options.device);
+}
+
 struct gm_job *gm_cli_open(struct gm_cli *cli)
 {
 	struct gm_job *job;
@@ -47,6 +57,8 @@ struct gm_job *gm_cli_open(struct gm_cli *cli)
 	gm_progress_end();
 	if (!job || job->count < cli->words_count)
 		cli->input_failed = true;
+	if (job && cli->options.device >= 0)
+		say_absent_device(cli, job);
 	return job;
 }
 
