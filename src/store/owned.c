@@ -1,9 +1,10 @@
 /*
- * The barrier that lets an owner do without (owned.h).
+ * The barrier that lets an owner do without, and waiting where there is nothing to wait on (owned.h).
  */
 #include "store/owned.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,13 +58,37 @@ static bool has_barrier(void)
 	return known == PRESENT;
 }
 
+/*
+ * On a futex that nobody wakes: libc's sleeps would end a thread that was cancelled, and any other system call
+ * would be one more for a sandbox to kill a program for.
+ */
+static void sleep_for(long ns)
+{
+	const uint32_t word = 0;
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += ns;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	while (syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, 0, &until, NULL, FUTEX_BITSET_MATCH_ANY) < 0 &&
+	       errno == EINTR)
+		;
+}
+
+void gm_owned_pause(void)
+{
+	int saved = errno;
+
+	sleep_for(GM_OWNED_PAUSE_NS);
+	errno = saved;
+}
+
 /* Takes it away from its owner. */
 static void share(struct gm_owned *owned)
 {
-	const struct timespec wait = {.tv_nsec = GM_OWNED_WAIT_NS};
-
 	if (!put_barriers())
-		nanosleep(&wait, NULL);
+		sleep_for(GM_OWNED_WAIT_NS);
 	__atomic_store_n(&owned->owner, GM_OWNED_SHARED, __ATOMIC_RELEASE);
 }
 

@@ -30,7 +30,8 @@ struct gm_owned {
 #define GM_OWNED_SHARED 1u /* there are several */
 #define GM_OWNED_CLOSED 3u /* about to be shared */
 
-#define GM_OWNED_WAIT_NS 20000000
+#define GM_OWNED_WAIT_NS  20000000
+#define GM_OWNED_PAUSE_NS 50000
 
 /* The address of the calling thread's control block: its own for as long as it lives. */
 static inline uintptr_t gm_thread_pointer(void)
@@ -72,6 +73,12 @@ enum gm_owned_by {
 	GM_OWNED_BY_NOBODY,  /* another thread is at sharing it, or a call that a signal interrupted */
 	GM_OWNED_BY_ITSELF   /* the calling thread, which held it already: a signal's handler came between */
 };
+
+/*
+ * Waits a little for a thread that has nobody woken. It sleeps, so that one of a lower priority comes to run,
+ * and cannot be cancelled meanwhile. Any thread, any context; errno stays.
+ */
+void gm_owned_pause(void);
 
 /*
  * Takes it where gm_owned_hold did not: makes the first thread that comes its owner, takes the ownership

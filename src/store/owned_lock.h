@@ -8,8 +8,6 @@
 #include "store/lock.h"
 #include "store/owned.h"
 
-#include <sched.h>
-
 /* Zero-initialised: free. The child of a fork zeroes it: the thread that held it is not there. */
 struct gm_owned_lock {
 	struct gm_owned owned; /* `busy`: it is held by `lock`, written by who holds it */
@@ -45,11 +43,11 @@ static __attribute__((noinline, cold, unused)) void gm_owned_lock_wait(struct gm
 	while ((by = gm_owned_come(&lock->owned, gm_thread_pointer())) != GM_OWNED_BY_ALL) {
 		if (by == GM_OWNED_BY_THIS)
 			return;
-		sched_yield(); /* another one is at sharing it, once in a process's life */
+		gm_owned_pause(); /* another one is at sharing it, once in a process's life */
 	}
 	gm_lock_acquire(&lock->lock);
 	while (!gm_owned_lock_is_left(lock))
-		sched_yield(); /* the same */
+		gm_owned_pause(); /* the same */
 }
 
 /* Not from a signal's handler. */

@@ -7,7 +7,7 @@
  * Then locks that belong to whoever comes first (store/owned_lock.h): as long as one thread comes nothing
  * locked is done; several come for many of them in the same order, so that each is taken away from its owner
  * while that is at it, and what they guard is to add up; the same where the kernel gives no barrier, from the
- * start or from some moment on.
+ * start or from some moment on. A thread that was cancelled leaves none behind.
  * Arguments: turns, how often each thread takes it, locks.
  */
 #include <errno.h>
@@ -211,6 +211,29 @@ static int of_several(unsigned long number)
 	return 0;
 }
 
+static struct counted abandoned;
+
+static void *cancelled(void *unused)
+{
+	pthread_cancel(pthread_self());
+	gm_owned_lock_acquire(&abandoned.lock);
+	abandoned.guarded++;
+	gm_owned_lock_release(&abandoned.lock);
+	return unused;
+}
+
+/* A thread that was cancelled takes the ownership away: no call that would end it may be on the way. */
+static int of_cancelled(void)
+{
+	pthread_t thread;
+
+	gm_owned_lock_acquire(&abandoned.lock);
+	gm_owned_lock_release(&abandoned.lock);
+	if (pthread_create(&thread, NULL, cancelled, NULL) || pthread_join(thread, NULL))
+		return 2;
+	return abandoned.guarded == 1 && gm_owned_lock_try(&abandoned.lock) ? 0 : 10;
+}
+
 /* From now on the kernel refuses membarrier. */
 static int refuse_barriers(void)
 {
@@ -237,7 +260,7 @@ static int without_barrier(int late)
 			fprintf(stderr, "no filter can be set here: not tried without a barrier\n");
 			_exit(0);
 		}
-		_exit(of_several(late ? 8 : locks));
+		_exit(late && of_cancelled() ? 10 : of_several(late ? 8 : locks));
 	}
 	if (wait(&status) < 0)
 		return 2;
@@ -252,6 +275,8 @@ static int owned_locks(unsigned long number)
 	error = without_barrier(0);
 	if (!error)
 		error = without_barrier(1);
+	if (!error)
+		error = of_cancelled();
 	if (!error)
 		error = of_one();
 	return error ? error : of_several(number);
