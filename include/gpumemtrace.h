@@ -35,8 +35,10 @@ extern "C" {
  * the program may not link; then these calls do nothing.
  */
 extern void *dlsym(void *handle, const char *name)
-#ifdef __cplusplus
+#if defined(__cplusplus) && __cplusplus >= 201103L
 	noexcept(true)
+#elif defined(__cplusplus)
+	throw()
 #endif
 	__attribute__((weak));
 
@@ -44,7 +46,7 @@ extern void *dlsym(void *handle, const char *name)
 }
 #endif
 
-static inline void *gpumemtrace_find_(void **cache, const char *name)
+static __inline__ void *gpumemtrace_find_(void **cache, const char *name)
 {
 	static char absent;
 	void *found = __atomic_load_n(cache, __ATOMIC_ACQUIRE);
@@ -59,31 +61,31 @@ static inline void *gpumemtrace_find_(void **cache, const char *name)
 }
 
 /* 1 when the shim is loaded and recording, else 0. */
-static inline int gpumemtrace_active(void)
+static __inline__ int gpumemtrace_active(void)
 {
 	static void *cache;
-	int (*function)(void) = (int (*)(void))gpumemtrace_find_(&cache, "gpumemtrace_active");
+	int (*function)(void) = __extension__ (int (*)(void))gpumemtrace_find_(&cache, "gpumemtrace_active");
 
 	return function ? function() : 0;
 }
 
 /* A point in time with a name (copied, at most 255 bytes); closes the current window of the report. */
-static inline void gpumemtrace_mark(const char *name)
+static __inline__ void gpumemtrace_mark(const char *name)
 {
 	static void *cache;
 	void (*function)(const char *) =
-		(void (*)(const char *))gpumemtrace_find_(&cache, "gpumemtrace_mark");
+		__extension__ (void (*)(const char *))gpumemtrace_find_(&cache, "gpumemtrace_mark");
 
 	if (function)
 		function(name);
 }
 
 /* A block of `bytes` at `ptr` on `device` was handed out by the program's own pool (level custom). */
-static inline void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)
+static __inline__ void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)
 {
 	static void *cache;
 	void (*function)(const void *, size_t, int) =
-		(void (*)(const void *, size_t, int))gpumemtrace_find_(&cache,
+		__extension__ (void (*)(const void *, size_t, int))gpumemtrace_find_(&cache,
 								       "gpumemtrace_pool_alloc");
 
 	if (function)
@@ -91,22 +93,22 @@ static inline void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int dev
 }
 
 /* The block came back to the pool. */
-static inline void gpumemtrace_pool_free(const void *ptr)
+static __inline__ void gpumemtrace_pool_free(const void *ptr)
 {
 	static void *cache;
 	void (*function)(const void *) =
-		(void (*)(const void *))gpumemtrace_find_(&cache, "gpumemtrace_pool_free");
+		__extension__ (void (*)(const void *))gpumemtrace_find_(&cache, "gpumemtrace_pool_free");
 
 	if (function)
 		function(ptr);
 }
 
 /* A consistent copy of the output file as it stands now, to `path`. 0, or -errno (-ENOSYS: no shim). */
-static inline int gpumemtrace_snapshot(const char *path)
+static __inline__ int gpumemtrace_snapshot(const char *path)
 {
 	static void *cache;
 	int (*function)(const char *) =
-		(int (*)(const char *))gpumemtrace_find_(&cache, "gpumemtrace_snapshot");
+		__extension__ (int (*)(const char *))gpumemtrace_find_(&cache, "gpumemtrace_snapshot");
 
 	return function ? function(path) : -38;
 }
@@ -117,21 +119,21 @@ static inline int gpumemtrace_snapshot(const char *path)
  * handed out. 0 without the shim, before the first CUDA call and for a device that was not used. The
  * call takes the tracker's lock for an instant.
  */
-static inline uint64_t gpumemtrace_live_bytes(int device)
+static __inline__ uint64_t gpumemtrace_live_bytes(int device)
 {
 	static void *cache;
 	uint64_t (*function)(int) =
-		(uint64_t (*)(int))gpumemtrace_find_(&cache, "gpumemtrace_live_bytes");
+		__extension__ (uint64_t (*)(int))gpumemtrace_find_(&cache, "gpumemtrace_live_bytes");
 
 	return function ? function(device) : 0;
 }
 
 /* The highest value of gpumemtrace_live_bytes(device) since the start or the last reset, never missed. */
-static inline uint64_t gpumemtrace_peak_bytes(int device)
+static __inline__ uint64_t gpumemtrace_peak_bytes(int device)
 {
 	static void *cache;
 	uint64_t (*function)(int) =
-		(uint64_t (*)(int))gpumemtrace_find_(&cache, "gpumemtrace_peak_bytes");
+		__extension__ (uint64_t (*)(int))gpumemtrace_find_(&cache, "gpumemtrace_peak_bytes");
 
 	return function ? function(device) : 0;
 }
@@ -140,10 +142,10 @@ static inline uint64_t gpumemtrace_peak_bytes(int device)
  * The peak of `device` begins anew at what is in use now; for the whole process: two users of it disturb
  * each other. The peaks in the report are not touched.
  */
-static inline void gpumemtrace_reset_peak(int device)
+static __inline__ void gpumemtrace_reset_peak(int device)
 {
 	static void *cache;
-	void (*function)(int) = (void (*)(int))gpumemtrace_find_(&cache, "gpumemtrace_reset_peak");
+	void (*function)(int) = __extension__ (void (*)(int))gpumemtrace_find_(&cache, "gpumemtrace_reset_peak");
 
 	if (function)
 		function(device);

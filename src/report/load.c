@@ -287,9 +287,10 @@ void gm_load_process(struct gm_doc *doc)
 	if (header->dropped_records) {
 		doc->complete = false;
 		gm_doc_warn(doc,
-			    "%llu records were dropped because the file was full or could not "
-			    "grow; raise GPUMEMTRACE_MAX_FILE or free disk space",
-			    (unsigned long long)header->dropped_records);
+			    "%llu record%s dropped because the file was full or could not grow; raise "
+			    "GPUMEMTRACE_MAX_FILE or free disk space",
+			    (unsigned long long)header->dropped_records,
+			    header->dropped_records == 1 ? " was" : "s were");
 	}
 	if (header->format_version > GM_FORMAT_VERSION)
 		gm_doc_warn(doc,

@@ -70,3 +70,29 @@ load helpers
 	[ -s "$work/said" ]
 	grep -q 'GPUMEMTRACE_OUT' "$work/error"
 }
+
+@test "the public header compiles in every standard, without a warning" {
+	local std compiler tried=0
+	cat > "$work/uses.c" <<- 'END'
+		#include "gpumemtrace.h"
+		int main(void)
+		{
+			gpumemtrace_mark("a");
+			gpumemtrace_pool_alloc((void *)0, 1, 0);
+			gpumemtrace_pool_free((void *)0);
+			gpumemtrace_reset_peak(0);
+			return gpumemtrace_active() + gpumemtrace_snapshot("b") + 38 +
+			       (int)gpumemtrace_live_bytes(0) + (int)gpumemtrace_peak_bytes(-1);
+		}
+	END
+	for compiler in gcc clang; do
+		command -v $compiler > /dev/null || continue
+		for std in c89 c99 c11 gnu17 c++98 c++11 c++17 c++20; do
+			[[ $std != c++* ]] || echo '#include <string>' | $compiler -x c++ -std=$std -fsyntax-only - 2> /dev/null || continue
+			tried=$((tried + 1))
+			$compiler -x "$([[ $std = c++* ]] && echo c++ || echo c)" -std=$std -Wall -Wextra -Wpedantic -Werror \
+				-fsyntax-only -I "$BATS_TEST_DIRNAME/../../include" "$work/uses.c"
+		done
+	done
+	[ $tried -gt 0 ] || skip "no gcc or clang here"
+}
