@@ -47,23 +47,30 @@ void gm_public_start(void)
 	gm_lock_release(lock);
 }
 
-void gm_public_mark(const char *name, enum gm_mark_source source)
+static void mark_early(const char *name, enum gm_mark_source source)
 {
 	struct gm_lock *lock = &gm_own_page()->early;
 
-	if (gm_disabled())
-		return;
-	if (gm_owns_file()) {
-		gm_track_mark(name, source);
-		gm_sample_ledgers(GM_SAMPLE_MARK);
-		return;
-	}
 	gm_lock_acquire(lock);
 	if (early.count == EARLY_MARKS)
 		memmove(early.marks, early.marks + 1, --early.count * sizeof(*early.marks));
 	snprintf(early.marks[early.count].name, EARLY_NAME_BYTES, "%s", name ? name : "");
 	early.marks[early.count++].source = source;
 	gm_lock_release(lock);
+}
+
+/* Inside the tracker, here and below: a handler of the program's that comes between may call CUDA. */
+void gm_public_mark(const char *name, enum gm_mark_source source)
+{
+	if (gm_disabled() || !gm_enter_tracker())
+		return;
+	if (gm_owns_file()) {
+		gm_track_mark(name, source);
+		gm_sample_ledgers(GM_SAMPLE_MARK);
+	} else {
+		mark_early(name, source);
+	}
+	gm_leave_tracker();
 }
 
 EXPORT void gpumemtrace_mark(const char *name)
@@ -81,7 +88,6 @@ EXPORT void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)
 	};
 	const struct gm_entry entry = GM_ENTRY_HERE();
 
-	/* a handler of the program's that runs meanwhile may call CUDA: it must find the tracker taken */
 	if (!ptr || gm_disabled() || !gm_enter_tracker())
 		return;
 	if (gm_recording()) {
@@ -109,15 +115,21 @@ EXPORT void gpumemtrace_pool_free(const void *ptr)
 
 EXPORT int gpumemtrace_snapshot(const char *path)
 {
+	int error;
+
 	if (!path)
 		return -EINVAL;
 	if (gm_disabled())
 		return -ENOSYS;
 	if (!gm_owns_file())
 		return -ENODATA; /* no CUDA event yet */
+	if (!gm_enter_tracker())
+		return -EBUSY;
 	gm_track_mark("snapshot", GM_MARK_SNAPSHOT);
 	gm_sample_ledgers(GM_SAMPLE_MARK);
-	return gm_track_copy(path);
+	error = gm_track_copy(path);
+	gm_leave_tracker();
+	return error;
 }
 
 /* Not in the child of a fork, whose copy of the lock may be held by a thread that is not there. */

@@ -1,9 +1,11 @@
 /*
  * A signal handler that allocates and frees, in the middle of everything, hundreds of times a second of
  * processor time; a second way jumps out of the handler. With stacks of its own or the thread's.
- * What the handler does inside a CUDA call is not recorded, what it does elsewhere is.
+ * What the handler does inside a CUDA call is not recorded, what it does elsewhere is. A third way
+ * makes marks and copies, between which a pool's events come: those are not for handlers, but hang nobody.
  */
 #include "cuda_calls.h"
+#include "gpumemtrace.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -14,7 +16,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t in_call, handled, jumping;
+static volatile sig_atomic_t in_call, handled, jumping, marking;
 static sigjmp_buf back;
 
 /* The simulated driver's own lock is no signal handler's business: outside of calls only. */
@@ -25,11 +27,34 @@ static void on_timer(int signal)
 	(void)signal;
 	if (in_call)
 		return;
+	if (marking) {
+		gpumemtrace_pool_alloc(&back, 77, 0);
+		gpumemtrace_pool_free(&back);
+		handled++;
+		return;
+	}
 	if (cudaMalloc(&memory, 77) || cudaFree(memory))
 		_exit(9);
 	handled++;
 	if (jumping)
 		siglongjmp(back, 1);
+}
+
+static int marks(const char *copy)
+{
+	void *memory;
+	unsigned i;
+
+	in_call = marking = 1;
+	if (cudaMalloc(&memory, 1000) || cudaFree(memory))
+		return 3;
+	in_call = 0;
+	for (i = 0; i < 4000 || handled < 100; i++) {
+		gpumemtrace_mark("round");
+		if (i % 1000 == 0)
+			gpumemtrace_snapshot(copy);
+	}
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -45,6 +70,8 @@ int main(int argc, char **argv)
 		sigaltstack(&stack, NULL);
 	sigaction(SIGPROF, &action, NULL);
 	setitimer(ITIMER_PROF, &often, NULL);
+	if (argc > 2 && !strcmp(argv[1], "marks"))
+		return marks(argv[2]);
 	if (sigsetjmp(back, 1))
 		in_call = 0;
 	while (handled < 100) {

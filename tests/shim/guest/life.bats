@@ -184,6 +184,13 @@ for thread, in sqlite3.connect(sys.argv[1]).execute("SELECT DISTINCT thread FROM
 	done
 }
 
+@test "signal handlers that come between marks and copies" {
+	traced timeout 60 "$GUEST/guest_handlers" marks "$work/copy.gmt"
+	report
+	is '.totals[0].current_bytes' 0
+	"$REPORT" summary --json "$work/copy.gmt" > "$work/document"
+}
+
 @test "plug-ins and the driver come and go, threads start and end" {
 	traced "$GUEST/guest_unload" "$PROGRAMS/plugin12.so" "$PROGRAMS/plugin13.so"
 	books
