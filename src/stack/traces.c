@@ -79,8 +79,11 @@ struct gm_traces *gm_traces_take(bool *owned)
 {
 	uintptr_t thread = gm_thread_pointer();
 	struct gm_traces *traces = gm_traces_of(thread);
-	enum gm_owned_by by = gm_owned_come(&traces->owned, thread);
+	enum gm_owned_by by;
 
+	if (!__atomic_load_n(&traces->owned.owner, __ATOMIC_RELAXED))
+		gm_owned_claim(&traces->owned, thread);
+	by = gm_owned_come(&traces->owned, thread);
 	*owned = by == GM_OWNED_BY_THIS;
 	if (*owned)
 		return traces;

@@ -94,16 +94,14 @@ static void share(struct gm_owned *owned)
 
 static enum gm_owned_by come(struct gm_owned *owned, uintptr_t thread)
 {
-	uintptr_t owner = 0;
+	uintptr_t owner;
 
-	__atomic_compare_exchange_n(&owned->owner, &owner, has_barrier() ? thread : GM_OWNED_SHARED, false,
-				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 	if (gm_owned_hold(owned, thread))
 		return GM_OWNED_BY_THIS;
 	owner = __atomic_load_n(&owned->owner, __ATOMIC_ACQUIRE);
 	if (owner == thread)
 		return GM_OWNED_BY_ITSELF;
-	if (owner != GM_OWNED_SHARED && owner != GM_OWNED_CLOSED &&
+	if (owner && owner != GM_OWNED_SHARED && owner != GM_OWNED_CLOSED &&
 	    __atomic_compare_exchange_n(&owned->owner, &owner, GM_OWNED_CLOSED, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE)) {
 		share(owned);
@@ -119,4 +117,14 @@ enum gm_owned_by gm_owned_come(struct gm_owned *owned, uintptr_t thread)
 
 	errno = saved;
 	return by;
+}
+
+void gm_owned_claim(struct gm_owned *owned, uintptr_t thread)
+{
+	uintptr_t owner = 0;
+	int saved = errno;
+
+	__atomic_compare_exchange_n(&owned->owner, &owner, has_barrier() ? thread : GM_OWNED_SHARED, false,
+				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	errno = saved;
 }

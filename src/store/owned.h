@@ -1,5 +1,5 @@
 /*
- * What belongs to the first thread that comes for it until another one comes, and is shared from then on.
+ * What belongs to one thread until another one comes for it, and is shared from then on.
  * The owner takes it and gives it back by plain stores: a locked instruction costs more than most of what
  * is done in between.
  *
@@ -23,7 +23,9 @@
 struct gm_owned {
 	uintptr_t owner; /* its gm_thread_pointer, or one of the below (atomic) */
 	bool held;	 /* by the owner (atomic) */
-	bool busy;	 /* by one of those that share it (the business of who uses this) */
+	/* the business of who uses this: */
+	bool busy;    /* held by one of those that share it */
+	uint16_t row; /* how often one thread took it in a row, until it has an owner */
 };
 
 /* In the place of an owner. Thread pointers are even. */
@@ -68,10 +70,10 @@ static inline void gm_owned_give(struct gm_owned *owned)
 }
 
 enum gm_owned_by {
-	GM_OWNED_BY_THIS,    /* the calling thread, which holds it now */
-	GM_OWNED_BY_ALL,     /* it is shared, since now or before; its owner may hold it still */
-	GM_OWNED_BY_NOBODY,  /* another thread is at sharing it, or a call that a signal interrupted */
-	GM_OWNED_BY_ITSELF   /* the calling thread, which held it already: a signal's handler came between */
+	GM_OWNED_BY_THIS,   /* the calling thread, which holds it now */
+	GM_OWNED_BY_ALL,    /* it is shared, since now or before; its owner may hold it still */
+	GM_OWNED_BY_NOBODY, /* there was no owner yet, or another thread is at sharing it */
+	GM_OWNED_BY_ITSELF  /* the calling thread, which held it already: a signal's handler came between */
 };
 
 /*
@@ -81,9 +83,12 @@ enum gm_owned_by {
 void gm_owned_pause(void);
 
 /*
- * Takes it where gm_owned_hold did not: makes the first thread that comes its owner, takes the ownership
- * away from another one. Any thread, any context; errno stays. Does not wait but for the kernel's barrier.
+ * Takes it where gm_owned_hold did not, and takes the ownership away from another thread. Any thread, any
+ * context; errno stays. Does not wait but for the kernel's barrier.
  */
 enum gm_owned_by gm_owned_come(struct gm_owned *owned, uintptr_t thread);
+
+/* Makes the calling thread the owner if there was none yet. Any context; errno stays. */
+void gm_owned_claim(struct gm_owned *owned, uintptr_t thread);
 
 #endif

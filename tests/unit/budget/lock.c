@@ -4,10 +4,10 @@
  * once, with time-outs: what the lock guards is to add up, whether a holder gives it back at once or lets
  * others run meanwhile, and whether it was waited for or tried.
  *
- * Then locks that belong to whoever comes first (store/owned_lock.h): as long as one thread comes nothing
- * locked is done; several come for many of them in the same order, so that each is taken away from its owner
- * while that is at it, and what they guard is to add up; the same where the kernel gives no barrier, from the
- * start or from some moment on. A thread that was cancelled leaves none behind.
+ * Then locks that can belong to a thread (store/owned_lock.h): as long as one thread comes it owns them soon
+ * and does nothing locked; several come for many of them in the same order, so that each is taken away from
+ * its owner while that is at it, or has several that would own it, and what they guard is to add up; the same
+ * where the kernel gives no barrier, from the start or from some moment on. A thread that was cancelled leaves none behind.
  * Arguments: turns, how often each thread takes it, locks.
  */
 #include <errno.h>
@@ -128,13 +128,14 @@ static int at_once(void)
 	return guarded == THREADS * times && !lock.word && !lock.sleepers ? 0 : 4;
 }
 
-/* ---- locks that belong to the first ---- */
+/* ---- locks that can belong to a thread ---- */
 
-#define TAKES 40u
+#define TAKES (3 * GM_OWNED_LOCK_ROW)
 
 struct counted {
 	struct gm_owned_lock lock;
 	unsigned long guarded;
+	unsigned long has_owner; /* (atomic) */
 };
 
 static struct counted *owned;
@@ -150,36 +151,54 @@ static void count(struct counted *one, unsigned long i)
 		while (!gm_owned_lock_try(&one->lock))
 			sched_yield();
 	before = one->guarded;
-	if (i % 16 == 0)
+	if (i % 16 == 0 && i > GM_OWNED_LOCK_ROW)
 		sched_yield();
 	one->guarded = before + 1;
 	gm_owned_lock_release(&one->lock);
 }
 
-static void *comer(void *unused)
+/* Every other lock has an owner before others come for it. */
+static void *comer(void *number)
 {
-	unsigned long i, k;
+	unsigned long i, k, self = (uintptr_t)number;
 
 	__atomic_fetch_add(&arrived, 1, __ATOMIC_ACQ_REL);
 	wait_for(&arrived, THREADS);
-	for (k = 0; k < locks; k++)
-		for (i = 0; i < TAKES; i++)
+	for (k = 0; k < locks; k++) {
+		if (k % 2 && k / 2 % THREADS != self)
+			wait_for(&owned[k].has_owner, 1);
+		for (i = 0; i < TAKES; i++) {
 			count(&owned[k], i);
-	return unused;
+			if (k % 2 && i == GM_OWNED_LOCK_ROW)
+				__atomic_store_n(&owned[k].has_owner, 1, __ATOMIC_RELEASE);
+		}
+	}
+	return NULL;
+}
+
+static void own(struct gm_owned_lock *one)
+{
+	unsigned i;
+
+	for (i = 0; i < GM_OWNED_LOCK_ROW; i++) {
+		gm_owned_lock_acquire(one);
+		gm_owned_lock_release(one);
+	}
 }
 
 static int of_one(void)
 {
-	struct gm_owned_lock own = {0};
+	struct gm_owned_lock one = {0};
 	unsigned i;
 
+	own(&one);
 	for (i = 0; i < 3; i++) {
-		gm_owned_lock_acquire(&own);
-		if (own.owned.owner != gm_thread_pointer() || !own.owned.held || own.lock.word ||
-		    gm_owned_lock_try(&own))
+		gm_owned_lock_acquire(&one);
+		if (one.owned.owner != gm_thread_pointer() || !one.owned.held || one.lock.word ||
+		    gm_owned_lock_try(&one))
 			return 5;
-		gm_owned_lock_release(&own);
-		if (own.owned.held)
+		gm_owned_lock_release(&one);
+		if (one.owned.held)
 			return 6;
 	}
 	return 0;
@@ -197,7 +216,7 @@ static int of_several(unsigned long number)
 	if (!owned)
 		return 2;
 	for (i = 0; i < THREADS; i++)
-		if (pthread_create(&threads[i], NULL, comer, NULL))
+		if (pthread_create(&threads[i], NULL, comer, (void *)(uintptr_t)i))
 			return 2;
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
@@ -227,8 +246,7 @@ static int of_cancelled(void)
 {
 	pthread_t thread;
 
-	gm_owned_lock_acquire(&abandoned.lock);
-	gm_owned_lock_release(&abandoned.lock);
+	own(&abandoned.lock);
 	if (pthread_create(&thread, NULL, cancelled, NULL) || pthread_join(thread, NULL))
 		return 2;
 	return abandoned.guarded == 1 && gm_owned_lock_try(&abandoned.lock) ? 0 : 10;
