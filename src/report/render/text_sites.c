@@ -232,6 +232,16 @@ static const struct {
 	{"Suppressed", suppressed, true},
 };
 
+static uint64_t suppressed_at_exit(const struct gm_doc *doc)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		if (doc->sites[i].suppressed && !doc->sites[i].hidden)
+			bytes += doc->sites[i].exit_bytes;
+	return bytes;
+}
+
 static void print_verdict(struct gm_out *out, const struct gm_doc *doc)
 {
 	char size[GM_FORMAT_BYTES];
@@ -245,6 +255,9 @@ static void print_verdict(struct gm_out *out, const struct gm_doc *doc)
 		gm_print(out, GM_BOLD, "%s in %llu allocation%s not freed at the end",
 			 gm_format_size(size, doc->exit_bytes), (unsigned long long)doc->exit_count,
 			 doc->exit_count == 1 ? "" : "s");
+		if (suppressed_at_exit(doc))
+			gm_print(out, GM_PLAIN, ", %s of it suppressed",
+				 gm_format_size(size, suppressed_at_exit(doc)));
 		if (doc->cached_bytes)
 			gm_print(out, GM_PLAIN, ", of which %s are a pool's or framework's cache",
 				 gm_format_size(size, doc->cached_bytes));
