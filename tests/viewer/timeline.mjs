@@ -55,6 +55,7 @@ test("timeline: what memory was made of, at the peak, the end and each mark", as
 test("timeline: without the events it is said, and windows are shown", async () => {
   const page = await open("forgetful", "timeline");
   await page.getByLabel("Moment", { exact: true }).fill("5000");
+  await makeUp(page).getByRole("columnheader", { name: "lowest" }).waitFor();
   holds((await makeUp(page).textContent()).includes("Not to the byte, since the file keeps no events"), "it is said");
   const { sites } = documentOf("forgetful");
   const moment = endOf(documentOf("forgetful")) / 2;
