@@ -123,6 +123,14 @@ uint64_t gm_clock_ask(struct gm_clock *clock)
 	return ns;
 }
 
+uint64_t gm_clock_ns_beyond(struct gm_clock *clock, uint64_t since)
+{
+	uint64_t before = -since;
+	uint64_t ns = before < clock->most_ticks ? before * clock->ns_per_tick >> GM_CLOCK_BITS : UINT64_MAX;
+
+	return ns < clock->base_ns ? clock->base_ns - ns : gm_clock_ask(clock);
+}
+
 #else
 
 static uint64_t started_ns;
@@ -137,6 +145,12 @@ uint64_t gm_clock_ask(struct gm_clock *clock)
 {
 	(void)clock;
 	return gm_monotonic_ns() - started_ns;
+}
+
+uint64_t gm_clock_ns_beyond(struct gm_clock *clock, uint64_t since)
+{
+	(void)since;
+	return gm_clock_ask(clock);
 }
 
 #endif

@@ -35,6 +35,13 @@ void gm_clock_start(uint64_t start_ns);
 uint64_t gm_clock_ask(struct gm_clock *clock);
 
 /*
+ * gm_clock_ns_at of what the counter does not carry on to, `since` ticks from where it does: of what began
+ * shortly before the system was asked, the time before that. (Else of several threads whose calls overlap
+ * each would ask it, and so make the next one's be begun before.)
+ */
+uint64_t gm_clock_ns_beyond(struct gm_clock *clock, uint64_t since);
+
+/*
  * The counter, which gm_clock_ns_at makes a time of; 0 where it is not to be read. Reading it waits for what
  * the processor has under way, so that it is best read where we begin. Any thread, no lock.
  */
@@ -48,15 +55,15 @@ static inline uint64_t gm_clock_ticks(void)
 }
 
 /*
- * Nanoseconds from time 0 to when the counter was read, or to now where that was not a moment ago or not done
- * at all; a time may lie a little before the last.
+ * Nanoseconds from time 0 to when the counter was read, or to now where that was over a millisecond from when the
+ * system was asked last, or not done at all; a time may lie a little before the last.
  */
 static inline uint64_t gm_clock_ns_at(struct gm_clock *clock, uint64_t ticks)
 {
 	ticks -= clock->base_ticks;
 	if (__builtin_expect(ticks < clock->most_ticks, 1))
 		return clock->base_ns + (ticks * clock->ns_per_tick >> GM_CLOCK_BITS);
-	return gm_clock_ask(clock);
+	return gm_clock_ns_beyond(clock, ticks);
 }
 
 static inline uint64_t gm_clock_ns(struct gm_clock *clock)
