@@ -80,6 +80,16 @@ static inline bool captured(const struct gm_call *call, const struct gm_row *row
 
 /* ---- allocations ---- */
 
+/* What was asked for: what is more than 64 bits tell is the most that they do. */
+static uint64_t refused_bytes(const struct gm_call *call)
+{
+	uint64_t bytes = call->bytes;
+
+	if ((call->rows && __builtin_mul_overflow(bytes, call->rows, &bytes)) || bytes == GM_NO_BYTES)
+		return GM_NO_BYTES - 1;
+	return bytes;
+}
+
 static void alloc_failed(struct gm_call *call, const struct gm_row *row, int result)
 {
 	const CUmemLocation *location = call->location;
@@ -91,7 +101,7 @@ static void alloc_failed(struct gm_call *call, const struct gm_row *row, int res
 	event.device = (int16_t)(on_host(call, row->kind) ? GM_HOST : gm_context_device());
 	if (location && location->type == GM_MEM_LOCATION_DEVICE)
 		event.device = (int16_t)location->id;
-	event.bytes = call->rows ? call->bytes * call->rows : call->bytes;
+	event.bytes = refused_bytes(call);
 	take_alloc_stack(call, &event);
 	if (result != GM_CUDA_OUT_OF_MEMORY) {
 		gm_track_alloc_failed(&event);

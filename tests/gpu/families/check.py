@@ -12,7 +12,7 @@ Paths, parts separated by dots:
   errors.TYPE.FIELD  site.FUNCTION.FIELD  finding.ID      sums; a site is FUNCTION's if a frame is
   error_stack.TYPE.FUNCTION  error_first.TYPE.FUNCTION    count of errors whose stack has FUNCTION
   victim.FINDING.FUNCTION  evidence.FINDING.FUNCTION      findings whose advice, evidence names FUNCTION
-  leaks.FIELD  file.complete  process.end.VALUE
+  leaks.FIELD  file.complete  process.end.VALUE  ooms.NUMBER.FIELD
 """
 import json
 import sys
@@ -86,6 +86,8 @@ def value_at(document, path):
     parts = path.split(".")
     if path == "implicit":
         return len(document["implicit_frees"])
+    if parts[0] == "ooms":
+        return document["ooms"][int(parts[1])][parts[2]]
     if path == "sites":
         return sum(1 for s in document["sites"] if s["live_count"])
     handlers = {"totals": per_device, "vmm": per_device, "site": site, "errors": errors,
