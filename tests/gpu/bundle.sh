@@ -20,6 +20,7 @@ if command -v nvcc > /dev/null; then
 		-L "$(dirname "$(command -v nvcc)")/../lib64/stubs" -lcuda
 fi
 ${CC:-cc} -O2 -Wall -shared -fPIC -o "$folder/switch.so" "$here/cost/switch.c" -ldl
+${CC:-cc} -O2 -Wall -fno-optimize-sibling-calls -o "$folder/turns" "$here/cost/turns.c" -ldl
 if [ -e /usr/local/cuda/lib64/libcudart_static.a ]; then
 	"$here/build-families.sh" "$folder"
 fi

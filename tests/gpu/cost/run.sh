@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What an allocation and its free take: cudaMalloc and cudaMallocAsync loops, plain, with the shim (full
-# stacks), with its CUPTI backend, and under compute-sanitizer's leak check, in turn; then PyTorch,
-# in processes beside each other and with the recording switched on and off within one.
+# stacks), with its CUPTI backend, and under compute-sanitizer's leak check, in turn; plain and with the shim
+# within one process; then PyTorch, in processes beside each other and with the recording switched on and off
+# within one.
 #   run.sh BUNDLE OUT [ROUNDS [TORCH_ROUNDS]]      3 and 1; a round is about 20 s, one of PyTorch 60 s and 100 s once
 # OUT gets load.jsonl and torch_cost.jsonl, a line a run; the medians are printed.
 # shellcheck source-path=SCRIPTDIR source=../lib.sh
@@ -39,6 +40,11 @@ switched() { # STEP
 		"$python" "$here/switched.py" "$bundle/switch.so" 30 "$1"
 }
 
+turns() { # API ROUNDS
+	cp "$shim" "$out/again.so" # a library is loaded once
+	TMPDIR=$out judged turns 60 "$bundle/turns" "$1" "$2" "$shim" "$out/again.so,GPUMEMTRACE_STACKS=off"
+}
+
 one_round() { # ROUND
 	local api
 	for api in async device; do
@@ -55,6 +61,7 @@ rm -f "$out/load.jsonl" "$out/torch_cost.jsonl"
 	[ -n "$sanitizer" ] || echo "skip sanitizer: there is no compute-sanitizer"
 	for ((round = 0; round < rounds; round++)); do one_round "$round"; done
 	[ "$rounds" = 0 ] || compare "$here/summary.py" "$out/load.jsonl"
+	[ "$rounds" = 0 ] || turns async 301
 	[ "$torch_rounds" = 0 ] || "$python" "$suite/torch_cost.py" pairs "$shim" "$out" "$torch_rounds" 2>&1 ||
 		echo "FAIL torch_cost.py: ended with $?"
 	[ "$torch_rounds" = 0 ] || switched train
