@@ -103,7 +103,8 @@ static __inline__ void gpumemtrace_pool_free(const void *ptr)
 		function(ptr);
 }
 
-/* A consistent copy of the output file as it stands now, to `path`. 0, or -errno (-ENOSYS: no shim). */
+/* A consistent copy of the output file as it stands now, to `path`. 0, or -errno (-ENOSYS: no shim,
+ * -EBUSY: from a handler that came between another call). */
 static __inline__ int gpumemtrace_snapshot(const char *path)
 {
 	static void *cache;
