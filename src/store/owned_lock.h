@@ -39,7 +39,10 @@ static inline bool gm_owned_lock_is_left(struct gm_owned_lock *lock)
 	return true;
 }
 
-/* It is held and never had an owner. errno stays. */
+/*
+ * It never had an owner, and whoever held it is about to give it back: no earlier, or a signal's handler that
+ * came while it is held would take it as the owner. errno stays.
+ */
 static __attribute__((noinline, cold, unused)) void gm_owned_lock_count(struct gm_owned_lock *lock)
 {
 	uintptr_t thread = gm_thread_pointer();
@@ -55,13 +58,10 @@ static inline bool gm_owned_lock_share(struct gm_owned_lock *lock)
 {
 	if (!gm_owned_lock_is_common(lock) || !gm_lock_try(&lock->lock))
 		return false;
-	if (__builtin_expect(!gm_owned_lock_is_left(lock), 0)) {
-		gm_lock_release(&lock->lock);
-		return false;
-	}
-	if (__builtin_expect(!__atomic_load_n(&lock->owned.owner, __ATOMIC_RELAXED), 0))
-		gm_owned_lock_count(lock);
-	return true;
+	if (__builtin_expect(gm_owned_lock_is_left(lock), 1))
+		return true;
+	gm_lock_release(&lock->lock);
+	return false;
 }
 
 /* Apart from the rest, and rarely called: errno stays as it was. */
@@ -113,6 +113,8 @@ static inline void gm_owned_lock_release(struct gm_owned_lock *lock)
 		return;
 	}
 	lock->owned.busy = false;
+	if (__builtin_expect(!__atomic_load_n(&lock->owned.owner, __ATOMIC_RELAXED), 0))
+		gm_owned_lock_count(lock);
 	gm_lock_release(&lock->lock);
 }
 

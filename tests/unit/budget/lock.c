@@ -176,12 +176,15 @@ static void *comer(void *number)
 	return NULL;
 }
 
+/* A signal's handler that comes while it is held does not get it, the time when it gets its owner included. */
 static void own(struct gm_owned_lock *one)
 {
 	unsigned i;
 
 	for (i = 0; i < GM_OWNED_LOCK_ROW; i++) {
 		gm_owned_lock_acquire(one);
+		if (gm_owned_lock_try(one))
+			_exit(11);
 		gm_owned_lock_release(one);
 	}
 }
