@@ -285,6 +285,8 @@ struct gm_doc {
 	void (*release)(void *rendered); /* called for each frame's, as the document is freed */
 };
 
+#define GM_MOST_SUPPRESSIONS 8 /* files */
+
 /* What a command asks of loading and judging; the common options of contract.md. */
 struct gm_options {
 	bool symbols;
@@ -299,7 +301,8 @@ struct gm_options {
 	uint64_t at_ns;
 	bool fine_timeline;	/* from the complete history, where there is one */
 	const char *sort;
-	const char *suppressions;
+	const char *suppressions[GM_MOST_SUPPRESSIONS];
+	unsigned suppressions_count;
 	bool no_shipped_suppressions;
 	bool keep_records; /* the renderer reads the files' tables too; else a job drops them */
 	struct gm_symbols *shared_symbols; /* of a job's documents; NULL: each has its own */

@@ -433,9 +433,9 @@ static bool fill(struct gm_doc *doc, const char *path, const struct gm_options *
 	if (!gm_open_files(doc, path, error, error_bytes))
 		return false;
 	begin_symbols(doc, options);
-	if (options->suppressions) {
-		suppressions = gm_suppressions_read(&doc->arena, options->suppressions, error,
-						    error_bytes);
+	for (unsigned i = 0; i < options->suppressions_count; i++) {
+		suppressions = gm_suppressions_read(&doc->arena, suppressions,
+						    options->suppressions[i], error, error_bytes);
 		if (!suppressions)
 			return false;
 	}

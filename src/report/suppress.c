@@ -17,10 +17,11 @@ static const char shipped_text[] =
 #include "suppressions.inc"
 	;
 
-struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, const char *path, char *error,
-					     size_t error_bytes)
+struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, struct gm_suppressions *list,
+					     const char *path, char *error, size_t error_bytes)
 {
-	struct gm_suppressions *suppressions = gm_arena_alloc(arena, 1, sizeof(*suppressions));
+	struct gm_suppressions *suppressions =
+		list ? list : gm_arena_alloc(arena, 1, sizeof(*suppressions));
 	FILE *file = fopen(path, "re");
 	unsigned number = 0;
 	char line[4096];

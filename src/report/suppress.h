@@ -10,9 +10,12 @@
 
 struct gm_suppressions;
 
-/* Reads a file of suppressions; NULL and a sentence in `error` if it cannot be read or has a bad
- * line. */
-struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, const char *path, char *error,
+/*
+ * Reads a file of suppressions and adds it to `list` (NULL: a new one), which is returned; NULL and a
+ * sentence in `error` if it cannot be read or has a bad line.
+ */
+struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, struct gm_suppressions *list,
+					     const char *path, char *error,
 					     size_t error_bytes);
 
 /* Those that are built in (suppressions.txt): what libraries keep on purpose. */

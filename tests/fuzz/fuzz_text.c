@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	if (bytes > 1 << 16)
 		return 0;
 	harness_file(data, bytes, &fd, path);
-	gm_suppressions_read(&arena, path, error, sizeof(error));
+	gm_suppressions_read(&arena, NULL, path, error, sizeof(error));
 	gm_rules_extend(path, error, sizeof(error));
 	gm_rules_forget();
 	close(fd);

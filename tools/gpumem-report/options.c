@@ -78,7 +78,9 @@ static const char *level(struct gm_cli *cli, const char *text)
 
 static const char *suppressions(struct gm_cli *cli, const char *text)
 {
-	cli->options.suppressions = text;
+	if (cli->options.suppressions_count == GM_MOST_SUPPRESSIONS)
+		return "given eight times at most";
+	cli->options.suppressions[cli->options.suppressions_count++] = text;
 	return NULL;
 }
 
@@ -239,7 +241,7 @@ static const struct gm_option options[] = {
 	{"--kind", "KIND", GM_EVERY, false, kind,
 	 "this kind only: device, managed, array, async, vmm, graph, pinned, registered, imported"},
 	{"--level", "LEVEL", GM_EVERY, false, level, "driver, torch or custom only"},
-	{"--suppressions", "FILE", GM_EVERY, true, suppressions, "leak:PATTERN lines, as LSan's"},
+	{"--suppressions", "FILE", GM_EVERY, true, suppressions, "leak:PATTERN lines, as LSan's; several lists add up"},
 	{"--no-shipped-suppressions", NULL, GM_EVERY, true, no_shipped,
 	 "also what libraries keep on purpose"},
 	{"--rules", "FILE", GM_EVERY, true, rules,

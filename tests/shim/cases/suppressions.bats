@@ -25,6 +25,12 @@ load ../helpers
 	"$REPORT" check --leaks exit --suppressions "$work/list" --json "$work/out.gmt" > "$work/document"
 	is '.leaks.unused_suppressions' '["no_such_function"]'
 	is '[.leaks.suppressed[].count]' '[40]'
+	# several lists add up
+	echo leak:neither_this > "$work/more"
+	"$REPORT" check --leaks exit --suppressions "$work/list" --suppressions "$work/more" --json "$work/out.gmt" \
+		> "$work/document"
+	is '.leaks.unused_suppressions' '["no_such_function","neither_this"]'
+	is '[.leaks.suppressed[].count]' '[40]'
 }
 
 @test "every shipped line has a reason above it" {
