@@ -11,8 +11,9 @@ SCRIPT = "ddp_loop.py"
 
 
 def owned_by(document, library):
+    """Its own: what it opened of another rank's is that one's."""
     return sum(s["live_bytes"] for s in sites(document, level="driver")
-               if s["device"] is not None and (s["library"] or "").startswith(library))
+               if s["device"] is not None and s["kind"] != "imported" and (s["library"] or "").startswith(library))
 
 
 def one_rank(folder, rank, mode):
