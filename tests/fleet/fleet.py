@@ -138,7 +138,7 @@ def metrics():
 
 
 def one_process_formats():
-    done = subprocess.run([tool, "export", "--format", "pprof", "-o", "x", "11"], capture_output=True, text=True,
+    done = subprocess.run([tool, "export", "--format", "torch-snapshot", "-o", "x", "11"], capture_output=True, text=True,
                           check=False)
     assert done.returncode == 2 and "holds one process" in done.stderr, done.stderr
 

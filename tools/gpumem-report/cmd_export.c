@@ -40,7 +40,8 @@ static int write_to_file(struct gm_cli *cli, const struct gm_export_format *form
 		return GM_EXIT_USAGE;
 	rc = job->count > 1 ? format->write_job(job, &cli->options, file)
 			    : format->write(job->docs[0], &cli->options, file);
-	say_gap(job->docs[0]);
+	for (unsigned i = 0; i < job->count; i++)
+		say_gap(job->docs[i]);
 	if (file != stdout && fclose(file) != 0)
 		rc = -1;
 	if (rc && file != stdout)

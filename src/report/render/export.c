@@ -14,10 +14,10 @@ const struct gm_export_format gm_export_formats[] = {
 	 gm_export_jsonl, NULL, gm_export_jsonl_job, false},
 	{"collapsed", "stacks for flamegraph.pl and speedscope", gm_export_collapsed, NULL,
 	 gm_export_collapsed_job, false},
-	{"perfetto", "trace for ui.perfetto.dev: levels over time, phases, marks",
-	 gm_export_perfetto, NULL, NULL, false},
-	{"pprof", "profile for pprof: live, peak and total memory by stack", gm_export_pprof, NULL,
-	 NULL, false},
+	{"perfetto", "trace for ui.perfetto.dev: levels over time, phases, marks; ranks on one axis",
+	 gm_export_perfetto, NULL, gm_export_perfetto_job, false},
+	{"pprof", "profile for pprof: live, peak and total memory by stack; ranks are labels", gm_export_pprof, NULL,
+	 gm_export_pprof_job, false},
 	{"torch-snapshot", "pickle for pytorch.org/memory_viz and torch.cuda._memory_viz",
 	 gm_export_torch_snapshot, NULL, NULL, false},
 	{"sqlite", "tables for SQL, added to those of other runs in OUT (docs/sql.md)", NULL,
@@ -42,6 +42,19 @@ const struct gm_export_format *gm_export_find(const char *name)
 int gm_export_end(FILE *file)
 {
 	return fflush(file) == 0 && !ferror(file) ? 0 : -EIO;
+}
+
+uint64_t gm_export_job_start(const struct gm_job *job)
+{
+	uint64_t first = 0;
+
+	for (unsigned i = 0; i < job->count; i++) {
+		uint64_t start = job->docs[i]->header->started_realtime_ns;
+
+		if (!job->docs[i]->superseded && start && (!first || start < first))
+			first = start;
+	}
+	return first;
 }
 
 int gm_export_json(struct gm_doc *doc, const struct gm_options *options, FILE *file)

@@ -46,9 +46,11 @@ int gm_export_openmetrics_job(struct gm_job *job, const struct gm_options *optio
 
 /* Trace events in JSON: counters of each level, slices of phases and between marks. */
 int gm_export_perfetto(struct gm_doc *doc, const struct gm_options *options, FILE *file);
+int gm_export_perfetto_job(struct gm_job *job, const struct gm_options *options, FILE *file);
 
 /* profile.proto of one level, compressed by gzip. */
 int gm_export_pprof(struct gm_doc *doc, const struct gm_options *options, FILE *file);
+int gm_export_pprof_job(struct gm_job *job, const struct gm_options *options, FILE *file);
 
 /* What torch.cuda.memory._dump_snapshot writes: segments, blocks and the history of both. */
 int gm_export_torch_snapshot(struct gm_doc *doc, const struct gm_options *options, FILE *file);
@@ -59,6 +61,9 @@ int gm_export_sqlite(struct gm_doc *doc, const struct gm_options *options, const
 
 /* The figure of a site that --sort or --at peak names; live bytes if neither is given. */
 uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options);
+
+/* When the first process of a job that counts began, in nanoseconds since 1970; 0: no file says. */
+uint64_t gm_export_job_start(const struct gm_job *job);
 
 /* Flushes the file; 0 or -EIO. */
 int gm_export_end(FILE *file);

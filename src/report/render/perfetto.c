@@ -2,10 +2,12 @@
  * A trace for ui.perfetto.dev and chrome://tracing (the JSON form of trace events): counters of
  * each level of each device, slices of the phases of training and between marks, instants at marks
  * and out-of-memory events. Over the whole run the counters have the timeline's resolution; where
- * the history reaches, they are exact.
+ * the history reaches, they are exact. Several processes share one axis of time, by the wall clocks of
+ * their machines.
  */
 #include "report/history.h"
 #include "report/render/export.h"
+#include "report/render/intern.h"
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -16,6 +18,9 @@ struct trace {
 	struct gm_doc *doc;
 	FILE *file;
 	unsigned events;
+	uint32_t pid;	    /* that the document's process has in the trace */
+	uint64_t offset_ns; /* from the trace's time 0 to the document's */
+	bool unplaced;	    /* in time: the file does not say when the process began */
 };
 
 static double micros(uint64_t ns)
@@ -29,12 +34,18 @@ static double span(uint64_t since_ns, uint64_t end_ns)
 	return end_ns > since_ns ? micros(end_ns - since_ns - 1) : 0;
 }
 
+/* A time of the document in microseconds of the trace. */
+static double trace_time(const struct trace *trace, uint64_t ns)
+{
+	return micros(trace->offset_ns + ns);
+}
+
 /* Adds an event: takes `args`, NULL for none. `ts` and `duration` in microseconds, NAN for none. */
 static void add(struct trace *trace, const char *phase, const char *name, int track, double ts,
 		double duration, json_t *args)
 {
 	json_t *event = json_pack("{s:s, s:s, s:i}", "ph", phase, "name", name ? name : "", "pid",
-				  (int)trace->doc->header->pid);
+				  (int)trace->pid);
 
 	if (track)
 		json_object_set_new(event, "tid", json_integer(track));
@@ -69,6 +80,21 @@ static void name_tracks(struct trace *trace)
 		add(trace, "M", "thread_name", i, NAN, NAN, json_pack("{s:s}", "name", names[i]));
 }
 
+/* What tells a process from the others of a job, beside its name. */
+static void label_process(struct trace *trace, unsigned order)
+{
+	const char *host = trace->doc->host ? trace->doc->host : "";
+	const char *unplaced = trace->unplaced ? "when it began is not known: drawn from 0" : "";
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s%s%s", host, *host && *unplaced ? ", " : "", unplaced);
+	if (*text)
+		add(trace, "M", "process_labels", 0, NAN, NAN,
+		    json_pack("{s:s}", "labels", text));
+	add(trace, "M", "process_sort_index", 0, NAN, NAN,
+	    json_pack("{s:i}", "sort_index", (int)order));
+}
+
 static const char *counter_name(char *text, size_t bytes, int device, const char *what)
 {
 	if (device < 0)
@@ -84,7 +110,7 @@ static void timeline(struct trace *trace, const struct gm_timeline_record *line)
 
 	counter_name(name, sizeof(name), line->device, gm_series_name(line->series));
 	for (unsigned i = 0; i < line->points; i++)
-		add(trace, "C", name, 0, micros(i * line->width_ns), NAN,
+		add(trace, "C", name, 0, trace_time(trace, i * line->width_ns), NAN,
 		    json_pack("{s:I, s:I}", "max", (json_int_t)line->max_bytes[i], "min",
 			      (json_int_t)line->min_bytes[i]));
 }
@@ -134,7 +160,7 @@ static void count(struct passing *passing, const struct gm_event_record *event)
 	snprintf(what, sizeof(what), "%s, each call",
 		 event->device < 0 ? "pinned" : names[event->level]);
 	add(passing->trace, "C", counter_name(name, sizeof(name), event->device, what), 0,
-	    micros(event->time_ns), NAN,
+	    trace_time(passing->trace, event->time_ns), NAN,
 	    json_pack("{s:I}", "bytes",
 		      (json_int_t)(passing->bytes[level] > 0 ? passing->bytes[level] : 0)));
 }
@@ -152,8 +178,9 @@ static void marks(struct trace *trace)
 					 (json_int_t)mark->record.current_bytes, "torch_bytes",
 					 (json_int_t)mark->record.torch_bytes);
 
-		add(trace, "i", mark->name, TRACK_MARKS, micros(mark->record.time_ns), NAN, NULL);
-		add(trace, "X", mark->name, TRACK_MARKS, micros(mark->record.time_ns),
+		add(trace, "i", mark->name, TRACK_MARKS, trace_time(trace, mark->record.time_ns), NAN,
+		    NULL);
+		add(trace, "X", mark->name, TRACK_MARKS, trace_time(trace, mark->record.time_ns),
 		    span(mark->record.time_ns, end), args);
 	}
 }
@@ -171,7 +198,8 @@ static const char *phase_of(const struct gm_doc *doc, const struct gm_event_reco
 static void end_phase(struct passing *passing, uint64_t end_ns)
 {
 	if (passing->phase)
-		add(passing->trace, "X", passing->phase, TRACK_PHASES, micros(passing->since_ns),
+		add(passing->trace, "X", passing->phase, TRACK_PHASES,
+		    trace_time(passing->trace, passing->since_ns),
 		    span(passing->since_ns, end_ns),
 		    json_pack("{s:I}", "allocated_bytes", (json_int_t)passing->phase_bytes));
 	passing->phase = NULL;
@@ -222,25 +250,80 @@ static void ooms(struct trace *trace)
 	for (unsigned i = 0; i < doc->ooms_count; i++) {
 		const struct gm_oom *oom = &doc->ooms[i];
 
-		add(trace, "i", "out of memory", TRACK_OOMS, micros(oom->record.time_ns), NAN,
+		add(trace, "i", "out of memory", TRACK_OOMS,
+		    trace_time(trace, oom->record.time_ns), NAN,
 		    json_pack("{s:i, s:I, s:s}", "device", (int)oom->record.device,
 			      "requested_bytes", (json_int_t)oom->record.requested_bytes, "verdict",
 			      oom->verdict ? oom->verdict : "exhausted"));
 	}
 }
 
-int gm_export_perfetto(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+static void write_process(struct trace *trace)
 {
-	struct trace trace = {.doc = doc, .file = file};
+	const struct gm_doc *doc = trace->doc;
 
-	(void)options;
-	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", file);
-	name_tracks(&trace);
+	name_tracks(trace);
 	for (unsigned i = 0; i < doc->timeline_count; i++)
-		timeline(&trace, &doc->timeline[i]);
-	history(&trace);
-	marks(&trace);
-	ooms(&trace);
+		timeline(trace, &doc->timeline[i]);
+	history(trace);
+	marks(trace);
+	ooms(trace);
+}
+
+static void begin(FILE *file)
+{
+	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", file);
+}
+
+static int end(FILE *file)
+{
 	fputs("\n]}\n", file);
 	return gm_export_end(file);
+}
+
+int gm_export_perfetto(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+{
+	struct trace trace = {.doc = doc, .file = file, .pid = doc->header->pid};
+
+	(void)options;
+	begin(file);
+	write_process(&trace);
+	return end(file);
+}
+
+/* Readers tell processes apart by the pid alone, which two hosts or containers may both have given:
+ * then the next one that is free. */
+static uint32_t own_pid(struct gm_intern *pids, uint32_t pid)
+{
+	bool added = false;
+
+	for (;; pid++) {
+		gm_intern(pids, &pid, sizeof(pid), &added);
+		if (added)
+			return pid;
+	}
+}
+
+int gm_export_perfetto_job(struct gm_job *job, const struct gm_options *options, FILE *file)
+{
+	uint64_t start_ns = gm_export_job_start(job);
+	struct trace trace = {.file = file};
+	struct gm_intern pids = {0};
+
+	(void)options;
+	begin(file);
+	for (unsigned i = 0; i < job->count; i++) {
+		const struct gm_header *header = job->docs[i]->header;
+
+		if (job->docs[i]->superseded)
+			continue;
+		trace.doc = job->docs[i];
+		trace.pid = own_pid(&pids, header->pid);
+		trace.unplaced = !header->started_realtime_ns;
+		trace.offset_ns = trace.unplaced ? 0 : header->started_realtime_ns - start_ns;
+		label_process(&trace, i);
+		write_process(&trace);
+	}
+	gm_intern_free(&pids);
+	return end(file);
 }

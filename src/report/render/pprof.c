@@ -182,7 +182,22 @@ static const char *const types[][2] = {{"inuse_objects", "count"},
 				       {"alloc_objects", "count"},
 				       {"alloc_space", "bytes"}};
 
-static void sample(struct profile *profile, const struct gm_site *site)
+/* Which process a sample is of: several, also of different hosts, need more than their ranks. */
+static void label_process(struct profile *profile, struct buffer *sample, const struct gm_doc *doc)
+{
+	char number[16];
+
+	if (doc->header->rank >= 0) {
+		snprintf(number, sizeof(number), "%d", doc->header->rank);
+		label(profile, sample, "rank", number);
+	}
+	snprintf(number, sizeof(number), "%u", doc->header->pid);
+	label(profile, sample, "pid", number);
+	if (doc->host)
+		label(profile, sample, "host", doc->host);
+}
+
+static void sample(struct profile *profile, const struct gm_doc *doc, const struct gm_site *site)
 {
 	const struct gm_site_record *record = &site->record;
 	const uint64_t values[] = {record->live_count, record->live_bytes, record->bytes_at_peak,
@@ -208,6 +223,7 @@ static void sample(struct profile *profile, const struct gm_site *site)
 	if (site->category)
 		label(profile, &message, "category", site->category);
 	label(profile, &message, "site", site->id);
+	label_process(profile, &message, doc);
 	put_message(&profile->out, PROFILE_SAMPLE, &message);
 	free(packed.bytes);
 	free(message.bytes);
@@ -238,31 +254,71 @@ static int write_gzip(const struct buffer *buffer, FILE *file)
 	return rc ? rc : gm_export_end(file);
 }
 
-int gm_export_pprof(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+static void begin(struct profile *profile)
 {
-	struct profile profile = {0};
 	struct buffer message = {0};
-	int rc;
 
-	text(&profile, ""); /* number 0 must be the empty text */
+	text(profile, ""); /* number 0 must be the empty text */
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		put_number(&message, TYPE_NAME, text(&profile, types[i][0]));
-		put_number(&message, TYPE_UNIT, text(&profile, types[i][1]));
-		put_message(&profile.out, PROFILE_SAMPLE_TYPE, &message);
+		put_number(&message, TYPE_NAME, text(profile, types[i][0]));
+		put_number(&message, TYPE_UNIT, text(profile, types[i][1]));
+		put_message(&profile->out, PROFILE_SAMPLE_TYPE, &message);
 	}
+	free(message.bytes);
+}
+
+static void samples(struct profile *profile, const struct gm_doc *doc,
+		    const struct gm_options *options)
+{
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		if (!doc->sites[i].hidden && doc->sites[i].record.allocations &&
 		    doc->sites[i].record.level == gm_export_level(options))
-			sample(&profile, &doc->sites[i]);
-	put_number(&profile.out, PROFILE_TIME_NS, doc->header->started_realtime_ns);
-	put_number(&profile.out, PROFILE_DURATION_NS, doc->header->last_event_ns);
-	put_number(&profile.out, PROFILE_DEFAULT, text(&profile, types[1][0]));
-	rc = profile.out.count > UINT32_MAX / 2 ? -EFBIG : write_gzip(&profile.out, file);
-	gm_intern_free(&profile.strings);
-	gm_intern_free(&profile.mappings);
-	gm_intern_free(&profile.locations);
-	gm_intern_free(&profile.functions);
-	free(message.bytes);
-	free(profile.out.bytes);
+			sample(profile, doc, &doc->sites[i]);
+}
+
+/* Writes and frees the profile. */
+static int end(struct profile *profile, uint64_t start_ns, uint64_t duration_ns, FILE *file)
+{
+	int rc;
+
+	put_number(&profile->out, PROFILE_TIME_NS, start_ns);
+	put_number(&profile->out, PROFILE_DURATION_NS, duration_ns);
+	put_number(&profile->out, PROFILE_DEFAULT, text(profile, types[1][0]));
+	rc = profile->out.count > UINT32_MAX / 2 ? -EFBIG : write_gzip(&profile->out, file);
+	gm_intern_free(&profile->strings);
+	gm_intern_free(&profile->mappings);
+	gm_intern_free(&profile->locations);
+	gm_intern_free(&profile->functions);
+	free(profile->out.bytes);
 	return rc;
+}
+
+int gm_export_pprof(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+{
+	struct profile profile = {0};
+
+	begin(&profile);
+	samples(&profile, doc, options);
+	return end(&profile, doc->header->started_realtime_ns, doc->header->last_event_ns, file);
+}
+
+/* One profile: what the processes have in common is written once. */
+int gm_export_pprof_job(struct gm_job *job, const struct gm_options *options, FILE *file)
+{
+	uint64_t start_ns = gm_export_job_start(job), duration_ns = 0;
+	struct profile profile = {0};
+
+	begin(&profile);
+	for (unsigned i = 0; i < job->count; i++) {
+		const struct gm_header *header = job->docs[i]->header;
+		uint64_t end_ns = header->last_event_ns;
+
+		if (job->docs[i]->superseded)
+			continue;
+		samples(&profile, job->docs[i], options);
+		if (header->started_realtime_ns)
+			end_ns += header->started_realtime_ns - start_ns;
+		duration_ns = end_ns > duration_ns ? end_ns : duration_ns;
+	}
+	return end(&profile, start_ns, duration_ns, file);
 }

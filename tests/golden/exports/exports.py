@@ -41,8 +41,11 @@ def run(*arguments, status=0):
     return done.stdout if status == 0 else done.stderr.decode()
 
 
-def export(form, *arguments):
-    return run("export", "--format", form, *arguments, "events.gmt")
+JOB = ("rank0.gmt", "rank0.gmt.old1", "rank1.gmt", "rank2.gmt")
+
+
+def export(form, *arguments, files=("events.gmt",)):
+    return run("export", "--format", form, *arguments, *files)
 
 
 # ---- perfetto: the Trace Event Format, which Perfetto's importer reads ----
@@ -72,6 +75,31 @@ def perfetto():
     ooms = [(e["ts"], e["args"]["requested_bytes"]) for e in events if e.get("tid") == 3
             and e["ph"] == "i"]
     assert ooms == [(5500, 9000 * MIB)], ooms
+
+
+def placed(events, pid):
+    """The events of a process, without its number and what only several have."""
+    return [{key: value for key, value in event.items() if key != "pid"} for event in events
+            if event["pid"] == pid and event["name"] not in ("process_labels", "process_sort_index", "process_name")]
+
+
+def shifted(events, by):
+    return [event | {"ts": event["ts"] + by} if "ts" in event else event for event in events]
+
+
+def perfetto_job():
+    alone = placed(json.loads(export("perfetto"))["traceEvents"], 4321)
+    events = json.loads(export("perfetto", files=JOB))["traceEvents"]
+    names = {e["args"]["name"].rpartition(", ")[2]: e["pid"] for e in events if e["name"] == "process_name"}
+    assert names == {"rank 0": 4321, "rank 1": 4322, "rank 2": 4323}, names  # the pids of a trace are its own
+    assert {e["pid"] for e in events} == set(names.values())
+    assert placed(events, 4321) == alone
+    assert placed(events, 4322) == shifted(alone, 2000)
+    assert placed(events, 4323) == alone
+    order = {e["pid"]: e["args"]["sort_index"] for e in events if e["name"] == "process_sort_index"}
+    assert order[4321] < order[4322] < order[4323], order
+    labels = {e["pid"]: e["args"]["labels"] for e in events if e["name"] == "process_labels"}
+    assert [pid for pid, text in labels.items() if "is not known" in text] == [4323], labels
 
 
 # ---- pprof: profile.proto on the wire ----
@@ -109,9 +137,9 @@ def packed(data):
     return values
 
 
-def profile(*arguments):
+def profile(*arguments, duration=6000000, **options):
     """[(stack of (function, file, line), {type: value}, {label: value})] of a profile."""
-    top = message(gzip.decompress(export("pprof", *arguments)))
+    top = message(gzip.decompress(export("pprof", *arguments, **options)))
     texts = [text.decode() for text in top[6]]
     assert texts[0] == "" and len(set(texts)) == len(texts)
     types = []
@@ -136,7 +164,7 @@ def profile(*arguments):
         samples.append(([locations[i] for i in packed(sample[1][0])],
                         dict(zip(types, values)), labels))
     assert texts[top[14][0]] == "inuse_space"
-    assert top[9] == [1700000000000000000] and top[10] == [6000000]
+    assert top[9] == [1700000000000000000] and top[10] == [duration]
     return samples
 
 
@@ -153,6 +181,14 @@ def pprof():
     driver = profile()
     assert [s[1][("inuse_space", "bytes")] for s in driver] == [20 * MIB]
     assert len({s[0][1] for s in samples}) == 1  # the frame that both stacks share is one location
+
+
+def pprof_job():
+    samples = profile("--level", "torch", duration=8000000, files=JOB)
+    of_rank = {rank: [s[:2] for s in samples if s[2]["rank"] == rank] for rank in ("0", "1", "2")}
+    alone = [s[:2] for s in profile("--level", "torch")]
+    assert all(of == alone for of in of_rank.values()) and len(samples) == 3 * len(alone), samples
+    assert all(s[2]["pid"] == "4321" for s in samples)
 
 
 # ---- torch-snapshot: what PyTorch's _memory_viz.py and MemoryViz.js look at ----
@@ -281,7 +317,7 @@ def unknown():
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
     subprocess.run([make_events, directory], check=True)
-    for body in (perfetto, pprof, torch_snapshot, sqlite, sql_examples, openmetrics, collapsed,
+    for body in (perfetto, perfetto_job, pprof, pprof_job, torch_snapshot, sqlite, sql_examples, openmetrics, collapsed,
                  comma_separated, unknown):
         test(body.__name__, body)
     os.chdir("/")

@@ -4,6 +4,7 @@
  * exports.py.
  */
 #include "../../unit/report/file.h"
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -111,6 +112,30 @@ static void marks(void)
 	TEST_ADD(&file, GM_TABLE_MARKS, &second);
 }
 
+/* A job of three ranks with the same pid, as three containers give it; rank 1 began 2 ms after rank 0,
+ * whose earlier attempt is there too, and rank 2 does not say when it began. */
+static bool job(void)
+{
+	uint64_t start = file.header.started_realtime_ns;
+	struct {
+		const char *name;
+		int rank;
+		uint64_t started_realtime_ns;
+	} files[] = {{"rank0.gmt", 0, start},
+		     {"rank0.gmt.old1", 0, start - 60000000000u},
+		     {"rank1.gmt", 1, start + 2000000},
+		     {"rank2.gmt", 2, 0}};
+	bool fine = true;
+
+	file.header.pid = 4321;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		file.header.rank = files[i].rank;
+		file.header.started_realtime_ns = files[i].started_realtime_ns;
+		fine = test_write(&file, files[i].name) == 0 && fine;
+	}
+	return fine;
+}
+
 int main(int argc, char **argv)
 {
 	struct gm_timeline_record line = {
@@ -153,5 +178,7 @@ int main(int argc, char **argv)
 	if (test_write(&file, "events.gmt") != 0)
 		return 1;
 	file.header.pid = 4322; /* another run of the same program */
-	return test_write(&file, "other.gmt") == 0 ? 0 : 1;
+	if (test_write(&file, "other.gmt") != 0)
+		return 1;
+	return job() ? 0 : 1;
 }
