@@ -9,13 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+int gm_compare_ranks(const struct gm_doc *a, const struct gm_doc *b)
+{
+	if (a->header->rank != b->header->rank)
+		return a->header->rank < b->header->rank ? -1 : 1;
+	return strverscmp(a->path, b->path);
+}
+
 static int compare_docs(const void *a, const void *b)
 {
-	const struct gm_doc *x = *(struct gm_doc *const *)a, *y = *(struct gm_doc *const *)b;
-
-	if (x->header->rank != y->header->rank)
-		return x->header->rank < y->header->rank ? -1 : 1;
-	return strverscmp(x->path, y->path);
+	return gm_compare_ranks(*(struct gm_doc *const *)a, *(struct gm_doc *const *)b);
 }
 
 /* Devices are told apart by their uuid and host; without a uuid by their number. */
@@ -117,22 +120,23 @@ static const char *superseded_by(const struct gm_doc *doc, const struct gm_doc *
 		       : NULL;
 }
 
-/* Documents of one rank stand side by side. */
-static void find_superseded(struct gm_job *job)
+unsigned gm_find_superseded(struct gm_doc *const *docs, unsigned count)
 {
-	for (unsigned i = 0; i < job->count; i++) {
+	unsigned ranks = 0;
+
+	for (unsigned i = 0; i < count; i++) {
 		for (unsigned k = i + 1;
-		     k < job->count && job->docs[k]->header->rank == job->docs[i]->header->rank;
-		     k++) {
-			struct gm_doc *a = job->docs[i], *b = job->docs[k];
+		     k < count && docs[k]->header->rank == docs[i]->header->rank; k++) {
+			struct gm_doc *a = docs[i], *b = docs[k];
 
 			if (!a->superseded)
 				a->superseded = superseded_by(a, b);
 			if (!b->superseded)
 				b->superseded = superseded_by(b, a);
 		}
-		job->ranks += !job->docs[i]->superseded;
+		ranks += !docs[i]->superseded;
 	}
+	return ranks;
 }
 
 static void open_docs(struct gm_job *job, char **paths, unsigned count,
@@ -172,7 +176,7 @@ struct gm_job *gm_job_open(char **paths, unsigned count, const struct gm_options
 		return NULL;
 	}
 	qsort(job->docs, job->count, sizeof(struct gm_doc *), compare_docs);
-	find_superseded(job);
+	job->ranks = gm_find_superseded(job->docs, job->count);
 	sum_totals(job);
 	if (job->count > 1) {
 		gm_job_judge(job);

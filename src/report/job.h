@@ -41,4 +41,10 @@ struct gm_job *gm_job_open(char **paths, unsigned count, const struct gm_options
 			   void (*complain)(const char *sentence));
 void gm_job_free(struct gm_job *job);
 
+/* The order of a job's documents: below 0, 0 or above 0, as strcmp. */
+int gm_compare_ranks(const struct gm_doc *a, const struct gm_doc *b);
+
+/* Says of documents in that order which are superseded; returns how many are not. */
+unsigned gm_find_superseded(struct gm_doc *const *docs, unsigned count);
+
 #endif

@@ -30,7 +30,8 @@ every_command() {
 	done
 	answers check --leaks grow --per-mark --max-peak 1MiB --max-fragmentation 1% --max-retries 0 --no-errors \
 		--junit "$work/junit.xml" --sarif "$work/sarif.json" "$@"
-	for format in json jsonl sqlite openmetrics; do
+	answers top --once "$@"
+	for format in json jsonl sqlite openmetrics perfetto pprof; do
 		answers export --format $format -o "$work/written" "$@"
 	done
 	if [ -n "$HTML" ]; then
@@ -48,7 +49,6 @@ one_file() {
 		answers export --format $format -o "$work/written" "$1"
 	done
 	answers check --leaks exit --baseline "$2" --json --allow-oom "$1"
-	answers top --once "$1"
 	answers diff "$1" "$2"
 	answers diff --json "$2" "$1"
 	answers plan --batch 8 "$1"

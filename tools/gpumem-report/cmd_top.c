@@ -37,37 +37,52 @@ static unsigned line_width(void)
 }
 
 /* One screen: the head, and as many sites as --top asks for. */
-static int print_once(struct gm_cli *cli, const char *path, char *error, size_t error_bytes)
+static void print_screen(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli)
 {
-	struct gm_out out = gm_cli_out(cli);
-	struct gm_options whole = cli->options;
-	struct gm_doc *doc;
 	struct gm_top top;
 
-	whole.device = whole.kind = whole.level = -1;
-	doc = gm_doc_open(path, &whole, error, error_bytes);
-	if (!doc)
-		return -1;
 	gm_top_init(&top, &cli->options);
 	gm_top_sample(&top, doc, 0);
 	gm_top_growth_by_window(&top, doc);
 	top.rows = cli->options.top;
-	gm_top_lines(&top, doc, line_width(), UINT_MAX, print_line, &out);
+	gm_top_lines(&top, doc, line_width(), UINT_MAX, print_line, out);
 	gm_top_free(&top);
-	gm_doc_free(doc);
-	return 0;
 }
 
-/* The document of the same moment. */
-static int print_document(struct gm_cli *cli, const char *path, char *error, size_t error_bytes)
+/* A screen of each process, of several with the table of ranks and the whole; or the document. */
+static int print_once(struct gm_cli *cli)
 {
-	struct gm_doc *doc = gm_doc_open(path, &cli->options, error, error_bytes);
+	const struct gm_options asked = cli->options;
+	struct gm_job *job;
 
-	if (!doc)
-		return -1;
-	gm_json_write_doc(doc, NULL, NULL, stdout);
-	gm_doc_free(doc);
-	return 0;
+	/* The head tells of all that the filters hide from the list of sites. */
+	if (!asked.json && cli->words_count == 1)
+		cli->options.device = cli->options.kind = cli->options.level = -1;
+	job = gm_cli_open(cli);
+	cli->options = asked;
+	if (!job)
+		return GM_EXIT_INPUT;
+	if (asked.json)
+		gm_json_write_job(job, NULL, NULL, stdout);
+	else
+		gm_cli_print(cli, job, print_screen);
+	gm_job_free(job);
+	return GM_EXIT_FINE;
+}
+
+static int show(struct gm_cli *cli)
+{
+	char error[1024] = "";
+	int unread;
+
+	gm_cli_find_inputs(cli);
+	if (!cli->words_count)
+		return GM_EXIT_INPUT;
+	unread = gm_top_run(cli->words, cli->words_count, &cli->options, gm_cli_complain, error,
+			    sizeof(error));
+	if (unread < 0)
+		gm_cli_complain(error);
+	return unread ? GM_EXIT_INPUT : GM_EXIT_FINE;
 }
 
 /* The file that the argument means: a process's, or itself. NULL after a sentence in `error`. */
@@ -80,21 +95,31 @@ static char *find_file(const char *word, char *error, size_t error_bytes)
 	return strdup(word);
 }
 
+/* Replaces pids by their processes' files; false if some have none, after a sentence for each. */
+static bool find_files(struct gm_cli *cli)
+{
+	char error[1024] = "out of memory";
+	unsigned found = 0, asked = cli->words_count;
+
+	for (unsigned i = 0; i < asked; i++) {
+		char *path = find_file(cli->words[i], error, sizeof(error));
+
+		if (path)
+			cli->words[found++] = gm_arena_strdup(&cli->texts, path);
+		else
+			gm_cli_complain(error);
+		free(path);
+	}
+	cli->words_count = found;
+	return found == asked;
+}
+
 int gm_cmd_top(struct gm_cli *cli)
 {
-	char error[1024] = "out of memory", *path;
-	int rc;
+	bool all = find_files(cli);
+	int rc = GM_EXIT_INPUT;
 
-	if (cli->words_count != 1)
-		return gm_usage_error("top shows one process: name its pid or its file");
-	path = find_file(cli->words[0], error, sizeof(error));
-	rc = !path	       ? -1
-	     : cli->options.json ? print_document(cli, path, error, sizeof(error))
-	     : cli->once ? print_once(cli, path, error, sizeof(error))
-			 : gm_top_run(path, &cli->options, error, sizeof(error));
-	free(path);
-	if (rc == 0)
-		return GM_EXIT_FINE;
-	fprintf(stderr, "gpumem-report: %s\n", error);
-	return GM_EXIT_INPUT;
+	if (cli->words_count)
+		rc = cli->options.json || cli->once ? print_once(cli) : show(cli);
+	return rc == GM_EXIT_FINE && !all ? GM_EXIT_INPUT : rc;
 }

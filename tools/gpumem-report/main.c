@@ -20,7 +20,7 @@ const struct gm_command_row gm_commands[] = {
 	{GM_OOM, "oom", "FILE...", "each out-of-memory event: what, why, who held the memory",
 	 gm_cmd_oom},
 	{GM_TIMELINE, "timeline", "FILE...", "usage over time", gm_cmd_timeline},
-	{GM_TOP, "top", "PID|FILE", "live view of a traced process, or of a file", gm_cmd_top},
+	{GM_TOP, "top", "PID|FILE...", "live view of traced processes, or of files", gm_cmd_top},
 	{GM_DIFF, "diff", "OLD NEW", "sites that grew, shrank, appeared, vanished", gm_cmd_diff},
 	{GM_CHECK, "check", "FILE...", "gates for CI; the exit status tells which kind failed",
 	 gm_cmd_check},

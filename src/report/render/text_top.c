@@ -3,11 +3,11 @@
  * out-of-memory event, then the sites that hold or take most.
  */
 #include "report/render/text_top.h"
+#include "report/render/top_lines.h"
 #include "report/format.h"
 #include "report/judge.h"
 #include "report/memory.h"
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,39 +21,8 @@ static const char *const sort_names[GM_TOP_SORTS] = {"live", "growth", "peak", "
 struct screen {
 	const struct gm_top *top;
 	struct gm_doc *doc;
-	unsigned width, left; /* lines that still fit */
-	void (*emit)(void *data, enum gm_style style, const char *line);
-	void *data;
+	struct gm_top_out out;
 };
-
-/* Bytes of the first `columns` characters of a text; a character that is wider counts as one. */
-static size_t cut(const char *text, unsigned columns)
-{
-	size_t bytes = 0;
-
-	while (text[bytes]) {
-		if (((unsigned char)text[bytes] & 0xc0) != 0x80 && columns-- == 0)
-			break;
-		bytes++;
-	}
-	return bytes;
-}
-
-__attribute__((format(printf, 3, 4))) static void line(struct screen *screen, enum gm_style style,
-						       const char *format, ...)
-{
-	char text[LINE_BYTES];
-	va_list args;
-
-	if (!screen->left)
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	text[cut(text, screen->width)] = '\0';
-	screen->left--;
-	screen->emit(screen->data, style, text);
-}
 
 int gm_top_sort_number(const char *name)
 {
@@ -73,6 +42,16 @@ void gm_top_init(struct gm_top *top, const struct gm_options *options)
 	top->level = options->level;
 	top->kind = options->kind;
 	top->sampled_s = top->calls_per_s = NAN;
+}
+
+void gm_top_choose(struct gm_top *top, const struct gm_top *like)
+{
+	top->sort = like->sort;
+	top->device = like->device;
+	top->level = like->level;
+	top->kind = like->kind;
+	top->paused = like->paused;
+	memcpy(top->filter, like->filter, sizeof(top->filter));
 }
 
 void gm_top_free(struct gm_top *top)
@@ -166,33 +145,23 @@ static void process(struct screen *screen)
 	char time[GM_FORMAT_BYTES], count[GM_FORMAT_BYTES], allocated[GM_FORMAT_BYTES],
 		freed[GM_FORMAT_BYTES];
 
-	line(screen, GM_BOLD, "%s  pid %u  %s  %s%s", doc->program ? doc->program : "?",
-	     doc->header->pid, doc->end, gm_format_time(time, doc->duration_s),
-	     screen->top->paused ? "  paused" : "");
+	gm_top_line(&screen->out, GM_BOLD, "%s  pid %u  %s  %s%s",
+		    doc->program ? doc->program : "?", doc->header->pid, doc->end,
+		    gm_format_time(time, doc->duration_s), screen->top->paused ? "  paused" : "");
 	if (isnan(screen->top->calls_per_s)) {
-		line(screen, GM_PLAIN, "%s calls", gm_format_count(count, doc->header->events));
+		gm_top_line(&screen->out, GM_PLAIN, "%s calls",
+			    gm_format_count(count, doc->header->events));
 		return;
 	}
-	line(screen, GM_PLAIN, "%s calls, %.0f a second: %s/s allocated, %s/s freed",
-	     gm_format_count(count, doc->header->events), screen->top->calls_per_s,
-	     gm_format_size(allocated, (uint64_t)screen->top->allocated_per_s),
-	     gm_format_size(freed, (uint64_t)screen->top->freed_per_s));
+	gm_top_line(&screen->out, GM_PLAIN, "%s calls, %.0f a second: %s/s allocated, %s/s freed",
+		    gm_format_count(count, doc->header->events), screen->top->calls_per_s,
+		    gm_format_size(allocated, (uint64_t)screen->top->allocated_per_s),
+		    gm_format_size(freed, (uint64_t)screen->top->freed_per_s));
 }
 
 static bool wanted_device(const struct screen *screen, int device)
 {
 	return screen->top->device < 0 || device == screen->top->device;
-}
-
-/* "[####------]": used, then up to the peak, of the whole. */
-static void draw_bar(char *bar, unsigned width, uint64_t used, uint64_t peak, uint64_t whole)
-{
-	for (unsigned i = 0; i < width; i++) {
-		double at = ((double)i + 0.5) / width * (double)whole;
-
-		bar[i] = at < (double)used ? '#' : at < (double)peak ? '-' : ' ';
-	}
-	bar[width] = '\0';
 }
 
 static void devices(struct screen *screen)
@@ -209,26 +178,29 @@ static void devices(struct screen *screen)
 			continue;
 		snprintf(where, sizeof(where), "%s %s", gm_device_name(name, level->device),
 			 level->device < 0 ? "pinned" : gm_level_name(level->level));
-		draw_bar(bar, 20, level->current_bytes, level->peak_bytes,
-			 limit == GM_NO_BYTES || level->device < 0 ? level->peak_bytes : limit);
-		line(screen, GM_PLAIN, "%-16s %10s [%s] peak %s%s%s", where,
-		     gm_format_size(current, level->current_bytes), bar,
-		     gm_format_size(peak, level->peak_bytes),
-		     limit == GM_NO_BYTES || level->device < 0 ? "" : " of ",
-		     limit == GM_NO_BYTES || level->device < 0 ? "" : gm_format_size(all, limit));
+		gm_top_bar(bar, 20, level->current_bytes, level->peak_bytes,
+			   limit == GM_NO_BYTES || level->device < 0 ? level->peak_bytes : limit);
+		gm_top_line(&screen->out, GM_PLAIN, "%-16s %10s [%s] peak %s%s%s", where,
+			    gm_format_size(current, level->current_bytes), bar,
+			    gm_format_size(peak, level->peak_bytes),
+			    limit == GM_NO_BYTES || level->device < 0 ? "" : " of ",
+			    limit == GM_NO_BYTES || level->device < 0 ? ""
+								      : gm_format_size(all, limit));
 	}
 	for (unsigned i = 0; i < doc->torches_count; i++) {
 		const struct gm_torch_record *torch = &doc->torches[i];
 		char reserved[GM_FORMAT_BYTES], idle[GM_FORMAT_BYTES], name[24];
 
 		if (wanted_device(screen, torch->device))
-			line(screen, GM_PLAIN, "%s PyTorch   %10s reserved, %s of it not allocated",
-			     gm_device_name(name, torch->device),
-			     gm_format_size(reserved, torch->reserved_bytes),
-			     gm_format_size(idle,
-					    torch->reserved_bytes > torch->allocated_bytes
-						    ? torch->reserved_bytes - torch->allocated_bytes
-						    : 0));
+			gm_top_line(
+				&screen->out, GM_PLAIN,
+				"%s PyTorch   %10s reserved, %s of it not allocated",
+				gm_device_name(name, torch->device),
+				gm_format_size(reserved, torch->reserved_bytes),
+				gm_format_size(idle, torch->reserved_bytes > torch->allocated_bytes
+							     ? torch->reserved_bytes -
+								       torch->allocated_bytes
+							     : 0));
 	}
 }
 
@@ -245,18 +217,20 @@ static void troubles(struct screen *screen)
 		exhausted += doc->retries[i].exhausted;
 	}
 	if (attempts)
-		line(screen, GM_YELLOW, "retries: %llu attempts, %llu recovered, %llu exhausted",
-		     (unsigned long long)attempts, (unsigned long long)recovered,
-		     (unsigned long long)exhausted);
+		gm_top_line(&screen->out, GM_YELLOW,
+			    "retries: %llu attempts, %llu recovered, %llu exhausted",
+			    (unsigned long long)attempts, (unsigned long long)recovered,
+			    (unsigned long long)exhausted);
 	for (unsigned i = 0; i < doc->ooms_count; i++)
 		if (wanted_device(screen, doc->ooms[i].record.device) &&
 		    (!oom || doc->ooms[i].record.time_ns >= oom->record.time_ns))
 			oom = &doc->ooms[i];
 	if (oom)
-		line(screen, GM_RED, "last out of memory: at %s, %s asked for, %s, %s",
-		     gm_format_time(time, (double)oom->record.time_ns / 1e9),
-		     gm_format_size(asked, oom->record.requested_bytes),
-		     oom->verdict ? oom->verdict : "exhausted", gm_place(screen->doc, oom->stack));
+		gm_top_line(&screen->out, GM_RED, "last out of memory: at %s, %s asked for, %s, %s",
+			    gm_format_time(time, (double)oom->record.time_ns / 1e9),
+			    gm_format_size(asked, oom->record.requested_bytes),
+			    oom->verdict ? oom->verdict : "exhausted",
+			    gm_place(screen->doc, oom->stack));
 }
 
 /* ---- the sites ---- */
@@ -355,8 +329,8 @@ static const char *cell(char text[GM_FORMAT_BYTES], const struct gm_site_record 
 
 static void sites(struct screen *screen)
 {
-	size_t columns = screen->width > PLACE_WIDTH
-				 ? (screen->width - PLACE_WIDTH) / (NUMBER_WIDTH + 1)
+	size_t columns = screen->out.width > PLACE_WIDTH
+				 ? (screen->out.width - PLACE_WIDTH) / (NUMBER_WIDTH + 1)
 				 : 1;
 	char text[LINE_BYTES], value[GM_FORMAT_BYTES];
 	unsigned count;
@@ -367,33 +341,34 @@ static void sites(struct screen *screen)
 	for (size_t c = 0; c < columns; c++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%*s ", NUMBER_WIDTH,
 			 titles[c]);
-	line(screen, GM_BOLD, "%s site, by %s%s%s", text, sort_names[screen->top->sort],
-	     *screen->top->filter ? ", with " : "", screen->top->filter);
+	gm_top_line(&screen->out, GM_BOLD, "%s site, by %s%s%s", text,
+		    sort_names[screen->top->sort], *screen->top->filter ? ", with " : "",
+		    screen->top->filter);
 	if (screen->top->rows && count > screen->top->rows)
 		count = screen->top->rows;
-	for (unsigned i = 0; i < count && screen->left; i++) {
+	for (unsigned i = 0; i < count && screen->out.left; i++) {
 		*text = '\0';
 		for (size_t c = 0; c < columns; c++)
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%*s ",
 				 NUMBER_WIDTH,
 				 cell(value, &screen->doc->sites[rows[i].site].record,
 				      rows[i].growth, c));
-		line(screen, rows[i].growth > 0 ? GM_YELLOW : GM_PLAIN, "%s %s", text,
-		     screen->top->places[rows[i].site]);
+		gm_top_line(&screen->out, rows[i].growth > 0 ? GM_YELLOW : GM_PLAIN, "%s %s", text,
+			    screen->top->places[rows[i].site]);
 	}
 	if (!count)
-		line(screen, GM_PLAIN, "no site");
+		gm_top_line(&screen->out, GM_PLAIN, "no site");
 	free(rows);
 }
 
 void gm_top_lines(const struct gm_top *top, struct gm_doc *doc, unsigned width, unsigned height,
 		  void (*emit)(void *data, enum gm_style style, const char *line), void *data)
 {
-	struct screen screen = {top, doc, width, height, emit, data};
+	struct screen screen = {top, doc, {width, height, emit, data}};
 
 	process(&screen);
 	devices(&screen);
 	troubles(&screen);
-	line(&screen, GM_PLAIN, "%s", "");
+	gm_top_line(&screen.out, GM_PLAIN, "%s", "");
 	sites(&screen);
 }

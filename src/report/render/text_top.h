@@ -35,6 +35,14 @@ struct gm_top {
 	double calls_per_s, allocated_per_s, freed_per_s;
 };
 
+/* One of several processes: its file as it was last read, and what is kept of it. */
+struct gm_top_process {
+	const char *path;
+	struct gm_doc *doc;
+	struct gm_top top;
+	bool gone; /* it can no longer be read: `doc` is how it was last */
+};
+
 void gm_top_init(struct gm_top *top, const struct gm_options *options);
 void gm_top_free(struct gm_top *top);
 
@@ -56,5 +64,16 @@ int gm_top_sort_number(const char *name);
  */
 void gm_top_lines(const struct gm_top *top, struct gm_doc *doc, unsigned width, unsigned height,
 		  void (*emit)(void *data, enum gm_style style, const char *line), void *data);
+
+/*
+ * The same for several processes: the whole, then a row for each process and device. `like` says what
+ * is shown, and has no sites here.
+ */
+void gm_top_job_lines(const struct gm_top_process *processes, unsigned count,
+		      const struct gm_top *like, unsigned width, unsigned height,
+		      void (*emit)(void *data, enum gm_style style, const char *line), void *data);
+
+/* Makes `top` show what `like` shows: sorted, filtered and paused as that. */
+void gm_top_choose(struct gm_top *top, const struct gm_top *like);
 
 #endif

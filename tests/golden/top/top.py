@@ -4,6 +4,7 @@ top.py [--accept] TOOL MAKE_FILES SHIM SIM prints TAP; --accept writes the expec
 the difference before it is committed. Waits are for what the screen shows, never for time.
 """
 
+import json
 import os
 import re
 import shutil
@@ -73,8 +74,11 @@ def once(*arguments, columns=100, status=0):
 class Terminal:
     """A tmux server of its own with one window that runs `top`."""
 
+    servers = 0
+
     def __init__(self, arguments, columns, rows):
-        self.socket = os.path.join(os.getcwd(), "tmux")
+        Terminal.servers += 1
+        self.socket = os.path.join(os.getcwd(), f"tmux{Terminal.servers}")
         command = " ".join([tool, "top", *arguments])
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows),
                   f"{command} 2> said; echo ended $? > status; exec cat")
@@ -117,6 +121,45 @@ def scripts():
     expect("once-narrow", once("leaks.gmt", columns=40))
     assert "growth" in once("--sort", "size", "leaks.gmt", status=2)
     assert "foreign.gmt" in once("foreign.gmt", status=3)
+
+
+def several():
+    expect("once-job", once("--top", "1", "rank1.gmt", "rank0.gmt"))
+    assert once("rank1.gmt", "rank0.gmt") == once("rank0.gmt", "rank1.gmt")
+    document = json.loads(once("--json", "rank0.gmt", "rank1.gmt"))
+    assert [run["process"]["rank"] for run in document["runs"]] == [0, 1]
+    done = subprocess.run([tool, "top", "--once", "2147483", "rank0.gmt", "rank1.gmt"], capture_output=True,
+                          text=True, check=False)
+    assert done.returncode == 3 and "no process 2147483" in done.stderr and "All 2 processes" in done.stdout, done
+
+
+def several_on_a_terminal():
+    terminal = Terminal(["rank1.gmt", "rank0.gmt", "foreign.gmt"], 100, 16)
+    try:
+        terminal.wait("calls, 0 a second")
+        terminal.keys("Space")
+        terminal.expect("screen-job", "paused")
+        terminal.keys("Space", "n")
+        terminal.wait(r"\Atrain  pid 5000")
+        terminal.keys("t", "n")
+        terminal.wait(r"\Atrain  pid 5001(?s:.*by total$)")
+        terminal.keys("n")
+        terminal.wait(r"\A2 processes: 2 exit")
+        os.remove("rank1.gmt")
+        terminal.wait(r"1 exit, 1 gone(?s:.*) 5001  gone")
+        os.remove("rank0.gmt")
+        for _ in range(LOOKS):
+            terminal.screen()
+            if os.path.exists("status") and os.path.getsize("status"):
+                break
+        with open("said", encoding="utf-8") as file:
+            said = file.read()
+        assert "foreign.gmt" in said and "rank" in said, said
+        with open("status", encoding="utf-8") as file:
+            assert file.read() == "ended 3\n"
+    finally:
+        terminal.close()
+        os.remove("status")
 
 
 def no_process():
@@ -189,9 +232,10 @@ with tempfile.TemporaryDirectory() as directory:
     os.environ.pop("DEBUGINFOD_URLS", None)
     subprocess.run([make_files, directory], check=True)
     test("scripts", scripts)
+    test("several", several)
     test("no_process", no_process)
     test("no_terminal", no_terminal)
-    for body in (keys, live):
+    for body in (several_on_a_terminal, keys, live):
         test(body.__name__,
              body if shutil.which("tmux") else lambda: "tmux is not installed")
     os.chdir("/")
