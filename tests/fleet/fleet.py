@@ -138,9 +138,11 @@ def metrics():
 
 
 def one_process_formats():
-    done = subprocess.run([tool, "export", "--format", "torch-snapshot", "-o", "x", "11"], capture_output=True, text=True,
-                          check=False)
-    assert done.returncode == 2 and "holds one process" in done.stderr, done.stderr
+    assert export("torch-snapshot", "-o", "x.pickle", "11") == \
+        "x.rank0.pickle: 11/rank0.gmt\nx.rank1.pickle: 11/rank1.gmt\n"
+    assert export("torch-snapshot", "-q", "-o", "x.pickle", "11") == ""
+    done = subprocess.run([tool, "export", "--format", "torch-snapshot", "11"], capture_output=True, check=False)
+    assert done.returncode == 2 and b"-o OUT" in done.stderr and not done.stdout, done.stderr
 
 
 DRIVER = """

@@ -5,7 +5,9 @@
 #include "report/progress.h"
 #include "report/history.h"
 #include "report/render/export.h"
+#include "report/render/intern.h"
 #include "report/symbolize.h"
+#include <errno.h>
 #include <string.h>
 
 /* Says which formats there are; GM_EXIT_USAGE. */
@@ -49,69 +51,145 @@ static int write_to_file(struct gm_cli *cli, const struct gm_export_format *form
 	return rc ? GM_EXIT_USAGE : GM_EXIT_FINE; /* of standard output main says it */
 }
 
-/* One file after the other, so that a week of them needs the memory of one. */
-static int write_in_place(struct gm_cli *cli, const struct gm_export_format *format)
+/*
+ * Where a process's own output goes: OUT with the rank before its suffix, train.rank3.pickle, or
+ * with the pid where there is no rank; what has that name already, as an earlier attempt of the
+ * rank, gets a number.
+ */
+static const char *own_path(struct gm_arena *arena, struct gm_intern *taken, const char *out,
+			    const struct gm_header *header)
 {
-	struct gm_options options = cli->options;
-	struct gm_arena arena = {0};
-	char error[1024];
-	unsigned written = 0;
-	int rc = 0;
+	const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out;
+	const char *dot = strrchr(name, '.');
+	int stem = (int)(dot && dot > name ? (size_t)(dot - out) : strlen(out));
+	bool ranked = header->rank >= 0, added = false;
+	const char *path = NULL;
 
-	if (options.symbols)
-		options.shared_symbols = gm_symbols_new(&arena, options.symbol_cache);
-	for (unsigned i = 0; i < cli->words_count && !rc; i++) {
-		struct gm_doc *doc = gm_doc_open(cli->words[i], &options, error, sizeof(error));
+	for (unsigned number = 1; !added; number++) {
+		char more[16] = "";
 
-		gm_progress("writing runs", i, cli->words_count);
-		if (!doc) {
-			gm_cli_complain(error);
-			cli->input_failed = true;
-			continue;
-		}
-		rc = format->write_path(doc, &options, cli->out_path, error, sizeof(error));
-		say_gap(doc);
-		gm_doc_free(doc);
-		written++;
+		if (number > 1)
+			snprintf(more, sizeof(more), "-%u", number);
+		path = gm_arena_printf(arena, "%.*s.%s%u%s%s", stem, out, ranked ? "rank" : "pid",
+				       ranked ? (uint32_t)header->rank : header->pid, more,
+				       out + stem);
+		gm_intern(taken, path, strlen(path), &added);
 	}
-	gm_progress_end();
-	gm_symbols_free(options.shared_symbols);
-	gm_arena_free(&arena);
-	if (rc)
-		return gm_usage_error("%s", error);
-	return written ? GM_EXIT_FINE : GM_EXIT_INPUT;
+	return path;
 }
 
-static int refuse_several(const struct gm_export_format *format, unsigned files)
+/* One process to one file; 0, or -errno after a sentence in `error`. */
+static int write_one(const struct gm_export_format *format, struct gm_doc *doc,
+		     const struct gm_options *options, const char *path, char *error,
+		     size_t error_bytes)
 {
-	return gm_usage_error("--format %s holds one process; name one file of the %u",
-			      format->name, files);
+	FILE *file;
+	int rc;
+
+	if (format->write_path)
+		return format->write_path(doc, options, path, error, error_bytes);
+	file = fopen(path, "we");
+	if (!file) {
+		rc = -errno;
+		snprintf(error, error_bytes, "%s cannot be written: %s", path, strerror(errno));
+		return rc;
+	}
+	rc = format->write(doc, options, file);
+	if (fclose(file) != 0)
+		rc = -EIO;
+	if (rc)
+		snprintf(error, error_bytes, "%s could not be written whole", path);
+	return rc;
+}
+
+/* What the files of a command line become, one after the other. */
+struct outputs {
+	struct gm_cli *cli;
+	const struct gm_export_format *format;
+	struct gm_options options;
+	struct gm_arena arena;
+	struct gm_intern taken; /* names of outputs, where each process has its own */
+	bool own;
+	unsigned written;
+	int rc;
+};
+
+static void write_next(struct outputs *outputs, const char *input)
+{
+	struct gm_cli *cli = outputs->cli;
+	const char *path = cli->out_path;
+	char error[1024];
+	struct gm_doc *doc = gm_doc_open(input, &outputs->options, error, sizeof(error));
+
+	if (!doc) {
+		gm_cli_complain(error);
+		cli->input_failed = true;
+		return;
+	}
+	if (outputs->own)
+		path = own_path(&outputs->arena, &outputs->taken, path, doc->header);
+	if (!gm_cli_may_write(cli, path)) {
+		outputs->rc = GM_EXIT_USAGE;
+	} else if (write_one(outputs->format, doc, &outputs->options, path, error, sizeof(error))) {
+		outputs->rc = gm_usage_error("%s", error);
+	} else {
+		outputs->written++;
+		if (outputs->own && !cli->options.quiet)
+			printf("%s: %s\n", path, input);
+	}
+	say_gap(doc);
+	gm_doc_free(doc);
+}
+
+/* One file after the other, so that a week of them needs the memory of one. */
+static int write_each(struct gm_cli *cli, const struct gm_export_format *format)
+{
+	struct outputs outputs = {.cli = cli,
+				  .format = format,
+				  .options = cli->options,
+				  .own = cli->words_count > 1 && !format->adds};
+
+	if (outputs.options.symbols)
+		outputs.options.shared_symbols =
+			gm_symbols_new(&outputs.arena, outputs.options.symbol_cache);
+	/* What one output cannot take, others of their own may. */
+	for (unsigned i = 0; i < cli->words_count && (outputs.own || !outputs.rc); i++) {
+		gm_progress("writing runs", i, cli->words_count);
+		write_next(&outputs, cli->words[i]);
+	}
+	gm_progress_end();
+	gm_symbols_free(outputs.options.shared_symbols);
+	gm_intern_free(&outputs.taken);
+	gm_arena_free(&outputs.arena);
+	if (outputs.rc)
+		return outputs.rc;
+	return outputs.written ? GM_EXIT_FINE : GM_EXIT_INPUT;
 }
 
 int gm_cmd_export(struct gm_cli *cli)
 {
 	const struct gm_export_format *format = cli->format ? gm_export_find(cli->format) : NULL;
+	bool to_stdout = !cli->out_path || strcmp(cli->out_path, "-") == 0;
 	struct gm_job *job;
 	int rc;
 
 	if (!format)
 		return refuse(cli);
-	if (format->write_path && (!cli->out_path || strcmp(cli->out_path, "-") == 0))
+	if (format->write_path && to_stdout)
 		return gm_usage_error("--format %s needs -o OUT", format->name);
-	if (format->write_path) {
-		gm_cli_find_inputs(cli);
-		if (!gm_cli_may_write(cli, cli->out_path))
-			return GM_EXIT_USAGE;
-		return cli->words_count > 1 && !format->adds
-			       ? refuse_several(format, cli->words_count)
-			       : write_in_place(cli, format);
-	}
+	gm_cli_find_inputs(cli);
+	if (cli->words_count > 1 && !format->write_path && !format->write_job && to_stdout)
+		return gm_usage_error(
+			"--format %s holds one process: with -o OUT each of the %u files "
+			"becomes one of its own, or name one file",
+			format->name, cli->words_count);
+	if (format->write_path || (cli->words_count > 1 && !format->write_job))
+		return write_each(cli, format);
 	cli->options.keep_records = true;
 	job = gm_cli_open(cli);
 	if (!job)
 		return GM_EXIT_INPUT;
-	rc = job->count > 1 && !format->write_job ? refuse_several(format, job->count)
-						  : write_to_file(cli, format, job);
+	rc = write_to_file(cli, format, job);
 	gm_job_free(job);
 	return rc;
 }

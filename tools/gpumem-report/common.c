@@ -27,6 +27,8 @@ struct gm_out gm_cli_out(const struct gm_cli *cli)
 
 void gm_cli_find_inputs(struct gm_cli *cli)
 {
+	if (cli->inputs.count || cli->inputs.failed)
+		return; /* found already */
 	cli->inputs = gm_inputs_find(cli->words, cli->words_count, gm_cli_complain);
 	free(cli->words);
 	cli->words = calloc(cli->inputs.count + 1, sizeof(*cli->words));

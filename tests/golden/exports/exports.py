@@ -12,6 +12,7 @@ import json
 import os
 import pickle
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -237,6 +238,23 @@ def torch_snapshot():
 # ---- sqlite ----
 
 
+def torch_snapshot_job():
+    said = run("export", "--format", "torch-snapshot", "-o", "job.pickle", *JOB, "events.gmt", "other.gmt").decode()
+    made = {line.split(": ")[1]: line.split(": ")[0] for line in said.splitlines()}
+    assert made == {"rank0.gmt": "job.rank0.pickle", "rank0.gmt.old1": "job.rank0-2.pickle",
+                    "rank1.gmt": "job.rank1.pickle", "rank2.gmt": "job.rank2.pickle",
+                    "events.gmt": "job.pid4321.pickle", "other.gmt": "job.pid4322.pickle"}, said
+    for read, written in made.items():
+        with open(written, "rb") as file:
+            assert file.read() == export("torch-snapshot", files=(read,)), written
+    shutil.copy("rank0.gmt", "own.rank0.gmt")  # the name that its output would have
+    said = run("export", "--format", "torch-snapshot", "-o", "own.gmt", "own.rank0.gmt", "rank1.gmt", status=2)
+    assert "one of the files to read" in said and os.path.getsize("own.rank0.gmt") == os.path.getsize("rank0.gmt")
+    assert os.path.exists("own.rank1.gmt")
+    run("export", "--format", "torch-snapshot", "-o", "left.pickle", "rank1.gmt", "missing.gmt", status=3)
+    assert os.path.exists("left.rank1.pickle")
+
+
 def sqlite():
     for _ in range(2):  # the second time replaces the run
         run("export", "--format", "sqlite", "-o", "runs.db", "events.gmt")
@@ -317,7 +335,7 @@ def unknown():
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
     subprocess.run([make_events, directory], check=True)
-    for body in (perfetto, perfetto_job, pprof, pprof_job, torch_snapshot, sqlite, sql_examples, openmetrics, collapsed,
+    for body in (perfetto, perfetto_job, pprof, pprof_job, torch_snapshot, torch_snapshot_job, sqlite, sql_examples, openmetrics, collapsed,
                  comma_separated, unknown):
         test(body.__name__, body)
     os.chdir("/")

@@ -263,6 +263,10 @@ for name in sys.argv[1:]:
 	is .job.ranks 4
 	is '[.runs[].process.superseded] | sort' '[null,null,null,null,"archive","snapshot"]'
 	is '[.job.totals[].current_bytes] | add' 4000
+	# those without a history are named, the others packed
 	run "$REPORT" export --format zst -o "$work/all.zst" "$work/job"
 	[ "$status" -eq 2 ]
+	[[ $output == *"rank1.gmt has no complete history"* ]]
+	cmp "$work/all.rank0.zst" "$work/job/node0/rank0.gmt.zst"
+	[ ! -e "$work/all.rank1.zst" ]
 }
