@@ -250,13 +250,14 @@ static void timeline(void)
 	save(&file, "timeline.gmt");
 }
 
-static void rank(const char *name, int number, unsigned blocks)
+static void rank(const char *name, int number, unsigned blocks, uint64_t earlier_ns)
 {
 	struct test_file file;
 
 	test_begin(&file);
 	device(&file, 8 * GIB);
 	file.header.pid = 5000 + (uint32_t)number;
+	file.header.started_realtime_ns -= earlier_ns;
 	file.header.rank = number;
 	file.header.world_size = 2;
 	test_add_site(&file, stack(&file, "shard /home/user/ddp.py 3", "main /home/user/ddp.py 30"),
@@ -289,8 +290,9 @@ int main(int argc, char **argv)
 	torch();
 	over();
 	timeline();
-	rank("rank0.gmt", 0, 2);
-	rank("rank1.gmt", 1, 5);
+	rank("rank0.gmt", 0, 2, 0);
+	rank("rank0.gmt.old1", 0, 3, 60000000000u); /* an earlier attempt */
+	rank("rank1.gmt", 1, 5, 0);
 	damaged();
 	return 0;
 }

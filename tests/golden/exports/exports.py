@@ -100,7 +100,7 @@ def perfetto_job():
     order = {e["pid"]: e["args"]["sort_index"] for e in events if e["name"] == "process_sort_index"}
     assert order[4321] < order[4322] < order[4323], order
     labels = {e["pid"]: e["args"]["labels"] for e in events if e["name"] == "process_labels"}
-    assert [pid for pid, text in labels.items() if "is not known" in text] == [4323], labels
+    assert labels == {4321: "example", 4322: "example", 4323: "example, when it began is not known: drawn from 0"}
 
 
 # ---- pprof: profile.proto on the wire ----

@@ -134,7 +134,7 @@ def several():
 
 
 def several_on_a_terminal():
-    terminal = Terminal(["rank1.gmt", "rank0.gmt", "foreign.gmt"], 100, 16)
+    terminal = Terminal(["rank1.gmt", "rank0.gmt.old1", "rank0.gmt", "foreign.gmt"], 100, 16)
     try:
         terminal.wait("calls, 0 a second")
         terminal.keys("Space")
@@ -142,12 +142,15 @@ def several_on_a_terminal():
         terminal.keys("Space", "n")
         terminal.wait(r"\Atrain  pid 5000")
         terminal.keys("t", "n")
+        terminal.wait(r"\Atrain  pid 5000(?s:.*768.0 MiB.*by total$)")
+        terminal.keys("n")
         terminal.wait(r"\Atrain  pid 5001(?s:.*by total$)")
         terminal.keys("n")
         terminal.wait(r"\A2 processes: 2 exit")
         os.remove("rank1.gmt")
         terminal.wait(r"1 exit, 1 gone(?s:.*) 5001  gone")
         os.remove("rank0.gmt")
+        os.remove("rank0.gmt.old1")
         for _ in range(LOOKS):
             terminal.screen()
             if os.path.exists("status") and os.path.getsize("status"):
