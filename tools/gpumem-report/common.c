@@ -67,6 +67,7 @@ struct gm_job *gm_cli_open(struct gm_cli *cli)
 void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body)
 {
 	struct gm_out out = gm_cli_out(cli);
+	unsigned more = job->count > out.top ? job->count - out.top : 0;
 
 	if (job->count == 1) {
 		body(&out, job->docs[0], cli);
@@ -77,9 +78,9 @@ void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body)
 		gm_heading(&out, "=== %s", job->docs[i]->path);
 		body(&out, job->docs[i], cli);
 	}
-	if (job->count > out.top)
-		gm_heading(&out, "=== %u more files (--top, or name one of them)",
-			   job->count - out.top);
+	if (more)
+		gm_heading(&out, "=== %u more file%s (--top, or name %s)", more, more == 1 ? "" : "s",
+			   more == 1 ? "it" : "one of them");
 	gm_text_job(&out, job);
 }
 
