@@ -164,7 +164,7 @@ bool gm_refuse_answers(struct gm_call *call)
 	uint64_t nothing = 0;
 
 	/* Other calls inside, a context being made, are not what is to fail. */
-	if (thread.kind == GM_KIND_NONE || !allocates(row) || row->kind != thread.kind)
+	if (!allocates(row) || row->kind != thread.kind)
 		return false;
 	if (call->out)
 		memcpy(call->out, &nothing, call->narrow ? sizeof(uint32_t) : sizeof(nothing));

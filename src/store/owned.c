@@ -99,15 +99,13 @@ static enum gm_owned_by come(struct gm_owned *owned, uintptr_t thread)
 	if (gm_owned_hold(owned, thread))
 		return GM_OWNED_BY_THIS;
 	owner = __atomic_load_n(&owned->owner, __ATOMIC_ACQUIRE);
-	if (owner == thread)
-		return GM_OWNED_BY_ITSELF;
-	if (owner && owner != GM_OWNED_SHARED && owner != GM_OWNED_CLOSED &&
+	if (owner && owner != thread && owner != GM_OWNED_SHARED && owner != GM_OWNED_CLOSED &&
 	    __atomic_compare_exchange_n(&owned->owner, &owner, GM_OWNED_CLOSED, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE)) {
 		share(owned);
 		owner = GM_OWNED_SHARED;
 	}
-	return owner == GM_OWNED_SHARED ? GM_OWNED_BY_ALL : GM_OWNED_BY_NOBODY;
+	return owner == GM_OWNED_SHARED ? GM_OWNED_BY_ALL : GM_OWNED_NOT_NOW;
 }
 
 enum gm_owned_by gm_owned_come(struct gm_owned *owned, uintptr_t thread)

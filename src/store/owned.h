@@ -70,10 +70,10 @@ static inline void gm_owned_give(struct gm_owned *owned)
 }
 
 enum gm_owned_by {
-	GM_OWNED_BY_THIS,   /* the calling thread, which holds it now */
-	GM_OWNED_BY_ALL,    /* it is shared, since now or before; its owner may hold it still */
-	GM_OWNED_BY_NOBODY, /* there was no owner yet, or another thread is at sharing it */
-	GM_OWNED_BY_ITSELF  /* the calling thread, which held it already: a signal's handler came between */
+	GM_OWNED_BY_THIS, /* the calling thread, which holds it now */
+	GM_OWNED_BY_ALL,  /* it is shared, since now or before; its owner may hold it still */
+	GM_OWNED_NOT_NOW  /* there was no owner yet; another thread is at sharing it; or the calling one, which
+			   * a signal interrupted, holds it already */
 };
 
 /*
