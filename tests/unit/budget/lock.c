@@ -7,7 +7,8 @@
  * Then locks that can belong to a thread (store/owned_lock.h): as long as one thread comes it owns them soon
  * and does nothing locked; several come for many of them in the same order, so that each is taken away from
  * its owner while that is at it, or has several that would own it, and what they guard is to add up; the same
- * where the kernel gives no barrier, from the start or from some moment on. A thread that was cancelled leaves none behind.
+ * where the kernel gives no barrier, from the start or from some moment on. Stores are held up meanwhile: without
+ * the barrier two would hold a lock at once. A thread that was cancelled leaves none behind.
  * Arguments: turns, how often each thread takes it, locks.
  */
 #include <errno.h>
@@ -141,10 +142,29 @@ struct counted {
 static struct counted *owned;
 static unsigned long locks, arrived;
 
+#define FAR_BYTES (16u << 20) /* more than the near caches hold */
+
+/* Has the processor's stores wait for lines that are far away: what is stored next is seen late. */
+static void store_far_away(void)
+{
+	static __thread char *far;
+	static __thread unsigned long at;
+	unsigned i;
+
+	if (!far)
+		far = calloc(1, FAR_BYTES);
+	for (i = 0; far && i < 24; i++) {
+		at = (at + 4099 * 64) % FAR_BYTES;
+		*(volatile char *)(far + at) = 1;
+	}
+}
+
 static void count(struct counted *one, unsigned long i)
 {
 	unsigned long before;
 
+	if (i % 3 == 0 && i > GM_OWNED_LOCK_ROW)
+		store_far_away();
 	if (i % 5)
 		gm_owned_lock_acquire(&one->lock);
 	else
