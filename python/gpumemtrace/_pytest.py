@@ -11,7 +11,6 @@ A test that goes over its limit fails with the allocation sites and their stacks
 """
 import gc
 import os
-import re
 import sys
 from typing import Dict, List, NamedTuple, Optional
 
@@ -19,18 +18,9 @@ import pytest
 
 import gpumemtrace
 from gpumemtrace import _files, _shim, _sites
+from gpumemtrace._size import parse_size
 
 STARTED = "_GPUMEMTRACE_PYTEST_STARTED"
-UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-         "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
-
-
-def parse_size(text) -> int:
-    """Bytes of "2 GiB" or a number. ValueError in a sentence."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(text).strip())
-    if not match or match[2].upper() not in UNITS:
-        raise ValueError(f'"{text}" is no size: it should be like "2 GiB" or "500 MB"')
-    return int(float(match[1]) * UNITS[match[2].upper()])
 
 
 def format_size(count: int) -> str:

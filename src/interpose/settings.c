@@ -2,6 +2,7 @@
  * The environment variables (settings.h). Read in the constructor, reported at the first CUDA event.
  */
 #include "interpose/settings.h"
+#include "base/size.h"
 #include "interpose/launcher.h"
 #include "stack/stack.h"
 #include "store/hush.h"
@@ -72,30 +73,6 @@ static bool read_word(const char *value, const char *const *words, unsigned *ind
 	return false;
 }
 
-static bool read_size(const char *value, uint64_t *bytes)
-{
-	static const struct {
-		const char *name;
-		double factor;
-	} units[] = {{"", 1}, {"B", 1}, {"KiB", 1024.}, {"MiB", 1048576.}, {"GiB", 1073741824.},
-		     {"TiB", 1099511627776.}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
-	char *end;
-	double number;
-	size_t i;
-
-	if (*value < '0' || *value > '9')
-		return false;
-	number = strtod(value, &end);
-	while (*end == ' ')
-		end++;
-	for (i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (!strcmp(end, units[i].name) && number * units[i].factor < 1e18) {
-			*bytes = (uint64_t)(number * units[i].factor);
-			return true;
-		}
-	return false;
-}
-
 static bool set_disable(const char *v) { return read_flag(v, &gm_settings.disable); }
 static bool set_quiet(const char *v) { return read_flag(v, &gm_settings.quiet); }
 
@@ -161,7 +138,7 @@ static bool set_max_file(const char *v)
 {
 	uint64_t bytes;
 
-	if (!read_size(v, &bytes) || bytes < GM_MIN_FILE_BYTES)
+	if (!gm_parse_size(v, &bytes) || bytes < GM_MIN_FILE_BYTES)
 		return false;
 	gm_settings.max_file_bytes = bytes < GM_MAX_FILE_BYTES ? bytes : GM_MAX_FILE_BYTES;
 	return true;
@@ -171,7 +148,7 @@ static bool set_max_events(const char *v)
 {
 	uint64_t bytes;
 
-	if (!read_size(v, &bytes) || bytes == 0)
+	if (!gm_parse_size(v, &bytes) || bytes == 0)
 		return false;
 	gm_settings.max_events_bytes = bytes;
 	return true;
@@ -216,7 +193,7 @@ static bool set_capacity(const char *v)
 {
 	uint64_t bytes;
 
-	if (!read_size(v, &bytes) || bytes == 0)
+	if (!gm_parse_size(v, &bytes) || bytes == 0)
 		return false;
 	gm_settings.capacity_bytes = bytes;
 	return true;

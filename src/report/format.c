@@ -119,37 +119,3 @@ const char *gm_format_frame_short(const struct gm_frame *frame)
 			 frame->offset);
 	return text;
 }
-
-bool gm_parse_size(const char *text, uint64_t *bytes)
-{
-	static const struct {
-		const char *name;
-		double factor;
-	} units[] = {
-		{"", 1},
-		{"B", 1},
-		{"KiB", 1024.0},
-		{"MiB", 1048576.0},
-		{"GiB", 1073741824.0},
-		{"TiB", 1099511627776.0},
-		{"KB", 1e3},
-		{"MB", 1e6},
-		{"GB", 1e9},
-		{"TB", 1e12},
-	};
-	char *end;
-	double value;
-
-	if (!((*text >= '0' && *text <= '9') || *text == '.'))
-		return false;
-	value = strtod(text, &end);
-	if (end == text || !isfinite(value) || value < 0 || strchr(text, 'x') || strchr(text, 'X'))
-		return false;
-	end += strspn(end, " ");
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (strcasecmp(end, units[i].name) == 0 && value * units[i].factor < 1.8e19) {
-			*bytes = (uint64_t)(value * units[i].factor);
-			return true;
-		}
-	return false;
-}

@@ -27,7 +27,4 @@ const char *gm_format_percent(char text[GM_FORMAT_BYTES], uint64_t part, uint64_
 /* Shortest form that names a place: "step (train.py:41)", "libfoo.so+0x1234". Static storage. */
 const char *gm_format_frame_short(const struct gm_frame *frame);
 
-/* Reads "10", "1.5GiB", "100 MB" (contract.md, Sizes). False if it is none. */
-bool gm_parse_size(const char *text, uint64_t *bytes);
-
 #endif

@@ -3,6 +3,7 @@
  * how their arguments are read.
  */
 #include "cli.h"
+#include "base/size.h"
 #include "report/format.h"
 #include <string.h>
 

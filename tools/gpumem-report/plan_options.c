@@ -3,6 +3,7 @@
  * read.
  */
 #include "cli.h"
+#include "base/size.h"
 #include "report/format.h"
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /*
- * Sizes, counts, times and frames in words; sizes read back.
+ * Sizes, counts, times and frames in words.
  */
 #include "report/format.h"
 #include <math.h>
@@ -34,36 +34,6 @@ static void sizes(void **state)
 	assert_string_equal(gm_format_time(text, NAN), "-");
 }
 
-static void sizes_read(void **state)
-{
-	static const struct {
-		const char *text;
-		uint64_t bytes;
-	} good[] = {
-		{"0", 0},
-		{"512", 512},
-		{"1KiB", 1024},
-		{"1.5MiB", 1572864},
-		{"2 GiB", 2147483648u},
-		{"1TiB", 1099511627776u},
-		{"1KB", 1000},
-		{"3MB", 3000000},
-		{"1gb", 1000000000},
-	};
-	static const char *const bad[] = {"",	 "x",	 "-1",	  "1QiB",  "1.5.5",
-					  "MiB", "0x10", "1e400", "1MiBs", "99999999999TiB",
-					  "nan", "inf"};
-	uint64_t bytes;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		assert_true(gm_parse_size(good[i].text, &bytes));
-		assert_int_equal(bytes, good[i].bytes);
-	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		assert_false(gm_parse_size(bad[i], &bytes));
-}
-
 static void frames(void **state)
 {
 	struct gm_frame frame = {.function = "ns::f<int>(char const*, int)",
@@ -90,7 +60,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes),
-		cmocka_unit_test(sizes_read),
 		cmocka_unit_test(frames),
 	};
 
