@@ -9,8 +9,7 @@
 #include "report/doc.h"
 
 #define GM_SLAB_BYTES	    (2ull << 20)
-#define GM_SLAB_MAX_REQUEST (1ull << 20) /* larger ones take whole pages (facts.md, granularity)   \
-					  */
+#define GM_SLAB_MAX_REQUEST (1ull << 20) /* larger ones take whole pages (docs/evidence/facts.md) */
 
 /* A stretch of memory: an allocation, or adjacent mappings of an expandable segment. */
 struct gm_segment {

@@ -31,14 +31,6 @@ for path in glob.glob(".github/workflows/*.yml"):
 PYTHON
 }
 
-@test "links between the pages lead somewhere" {
-	for page in *.md docs/*.md; do
-		{ grep -oE '\]\([^)#: ]+' "$page" || true; } | sed 's/^](//' | while read -r link; do
-			[ -e "$(dirname "$page")/$link" ] || { echo "$page: $link"; exit 1; }
-		done
-	done
-}
-
 @test "the folders that CONTRIBUTING.md explains are there" {
 	sed -n '/^```$/,/^```$/p' CONTRIBUTING.md | grep -oE '^[a-z]+(/[a-z]+)*/' > "$work/folders"
 	[ "$(wc -l < "$work/folders")" -ge 15 ]

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#define CONTEXT_BYTES	543162368.0 /* measured on an H200, docs/facts.md */
+#define CONTEXT_BYTES	543162368.0 /* measured on an H200, docs/evidence/facts.md */
 #define WORKSPACE_BYTES 104857600.0 /* cuBLAS's first call there */
 
 const char *const gm_precision_names[GM_PRECISIONS] = {"fp32", "fp16", "bf16",

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SMALL_SEGMENT_BYTES (2ull << 20) /* PyTorch's small pool, by facts.md */
+#define SMALL_SEGMENT_BYTES (2ull << 20) /* PyTorch's small pool, by docs/evidence/facts.md */
 
 struct snapshot {
 	struct gm_doc *doc;
