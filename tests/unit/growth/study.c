@@ -1,7 +1,7 @@
 /*
  * Error rates of the growth test, the same numbers in every run: stationary traces that are called
  * growing, leaks of 1 % of the churn per window that are not, and what time alone can tell. Prints a
- * table (docs/leak-verdicts.md quotes it) and fails if one verdict is wrong. `study verbose N` is the
+ * table (docs/evidence/leak-error-rates.md quotes it) and fails if one verdict is wrong. `study verbose N` is the
  * same from other seeds; `study wide` measures memories that reach further back than the test is made
  * for, without judging them.
  */
