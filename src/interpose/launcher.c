@@ -35,7 +35,7 @@ static const struct launcher {
 
 const char *const gm_launcher_variables[] = {
 	/* the job, most telling first; the report takes the first one that is there
-	   (report/launch.c) */
+	   (report/load/launch.c) */
 	"SLURM_JOB_ID",
 	"TORCHELASTIC_RUN_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "PALS_APID", "RAY_JOB_ID",
 	"JOB_NAME", "POD_NAME", "PMIX_NAMESPACE",

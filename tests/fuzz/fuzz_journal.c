@@ -3,8 +3,8 @@
  * belongs to is made to fit, so that more than its identity is looked at.
  */
 #include "harness.h"
-#include "report/history/journal_file.h"
-#include "report/history/replay.h"
+#include "report/journal/journal_file.h"
+#include "report/journal/replay.h"
 
 #include <string.h>
 

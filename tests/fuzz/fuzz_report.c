@@ -3,14 +3,14 @@
  * verdicts and findings, the gates against themselves, every way to print them, and a moment halfway.
  */
 #include "harness.h"
-#include "report/compare.h"
-#include "report/gates.h"
-#include "report/job.h"
-#include "report/render/export.h"
-#include "report/render/json.h"
-#include "report/render/json_parts.h"
-#include "report/render/page_parts.h"
-#include "report/render/text_check.h"
+#include "report/gate/compare.h"
+#include "report/gate/gates.h"
+#include "report/job/job.h"
+#include "report/render/export/export.h"
+#include "report/render/json/json.h"
+#include "report/render/json/internal.h"
+#include "report/render/page/internal.h"
+#include "report/render/check/text_check.h"
 
 static void complain(const char *sentence)
 {

@@ -3,7 +3,7 @@
  * read whole, and is written again as the same answers.
  */
 #include "harness.h"
-#include "report/symbol_answers.h"
+#include "report/symbols/symbol_answers.h"
 
 #include <string.h>
 

@@ -2,9 +2,9 @@
  * Any bytes as a file of suppressions and as a file of rules, and as patterns held against themselves.
  */
 #include "harness.h"
-#include "report/memory.h"
-#include "report/rules.h"
-#include "report/suppress.h"
+#include "report/support/memory.h"
+#include "report/stacks/rules.h"
+#include "report/judge/suppress.h"
 
 #include <string.h>
 

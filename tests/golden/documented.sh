@@ -3,8 +3,8 @@
 # every section of a finding there is one that they make. Prints TAP. documented.sh TOP_DIRECTORY
 set -u
 cd "$1" || exit 1
-made=$(grep -rhoE '"(leak\.(grow|exit|pinned)|error\.[a-z-]+)"' src/report/judge_*.c | tr -d '"'
-	tr -d '\n' < <(cat src/report/judge*.c src/report/job_*.c) |
+made=$(grep -rhoE '"(leak\.(grow|exit|pinned)|error\.[a-z-]+)"' src/report/judge/*.c | tr -d '"'
+	tr -d '\n' < <(cat src/report/judge/*.c src/report/job/*.c) |
 		grep -oE 'gm(_job)?_find\([[:space:]]*(doc|job),[[:space:]]*"[a-z.-]+"' |
 		grep -oE '"[a-z.-]+"' | tr -d '"')
 made=$(sort -u <<< "$made")

@@ -5,11 +5,11 @@
 #ifndef GPUMEM_REPORT_CLI_H
 #define GPUMEM_REPORT_CLI_H
 
-#include "report/gates.h"
-#include "report/inputs.h"
-#include "report/job.h"
+#include "report/gate/gates.h"
+#include "report/open/inputs.h"
+#include "report/job/job.h"
 #include "report/plan/plan.h"
-#include "report/render/text.h"
+#include "report/render/text/text.h"
 
 /* Exit codes of contract.md, section 3. */
 enum gm_exit {

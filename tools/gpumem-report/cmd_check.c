@@ -2,9 +2,9 @@
  * check: the gates over every file; the exit status is the worst of them.
  */
 #include "cli.h"
-#include "report/progress.h"
-#include "report/render/json.h"
-#include "report/render/text_check.h"
+#include "report/support/progress.h"
+#include "report/render/json/json.h"
+#include "report/render/check/text_check.h"
 #include <string.h>
 
 /* Writes --junit or --sarif; false after a sentence. */

@@ -2,11 +2,11 @@
  * export: writes one of the formats of the table in render/export.c.
  */
 #include "cli.h"
-#include "report/progress.h"
-#include "report/history.h"
-#include "report/render/export.h"
-#include "report/render/intern.h"
-#include "report/symbolize.h"
+#include "report/support/progress.h"
+#include "report/history/events.h"
+#include "report/render/export/export.h"
+#include "report/support/numbering.h"
+#include "report/symbols/symbolize.h"
 #include <errno.h>
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * html: one self-contained page of what the files hold.
  */
 #include "cli.h"
-#include "report/progress.h"
-#include "report/render/html.h"
+#include "report/support/progress.h"
+#include "report/render/page/html.h"
 #include <string.h>
 
 int gm_cmd_html(struct gm_cli *cli)

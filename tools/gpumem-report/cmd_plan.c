@@ -3,8 +3,8 @@
  */
 #include "cli.h"
 #include "report/plan/plan.h"
-#include "report/render/json.h"
-#include "report/render/plan.h"
+#include "report/render/json/json.h"
+#include "report/render/text/text_plan.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * top: a live view of a traced process or of a file.
  */
 #include "cli.h"
-#include "report/find_process.h"
-#include "report/render/json.h"
+#include "report/open/find_process.h"
+#include "report/render/json/json.h"
 #include "top_screen.h"
 #include <limits.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * What commands share: opening the files, choosing the output, showing one document or several.
  */
 #include "cli.h"
-#include "report/progress.h"
-#include "report/render/json.h"
+#include "report/support/progress.h"
+#include "report/render/json/json.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  * --help is printed from it.
  */
 #include "cli.h"
-#include "report/format.h"
-#include "report/render/export.h"
-#include "report/rules.h"
-#include "report/render/text_top.h"
+#include "report/support/format.h"
+#include "report/render/export/export.h"
+#include "report/stacks/rules.h"
+#include "report/render/top/top.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

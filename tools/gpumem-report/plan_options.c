@@ -4,7 +4,7 @@
  */
 #include "cli.h"
 #include "base/size.h"
-#include "report/format.h"
+#include "report/support/format.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

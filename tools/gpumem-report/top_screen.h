@@ -4,7 +4,7 @@
 #ifndef GPUMEM_REPORT_TOP_SCREEN_H
 #define GPUMEM_REPORT_TOP_SCREEN_H
 
-#include "report/render/text_top.h"
+#include "report/render/top/top.h"
 
 /*
  * Shows the files until the user quits; those that cannot be read are told to `complain` and left out.

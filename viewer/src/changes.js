@@ -1,4 +1,4 @@
-// Two files' sites side by side, matched by what their stacks read (as src/report/compare.c does).
+// Two files' sites side by side, matched by what their stacks read (as src/report/gate/compare.c does).
 
 import { siteKey } from "./model.js";
 

@@ -1,4 +1,4 @@
-// Figures in words, by the same rules as the tool's text (src/report/format.c).
+// Figures in words, by the same rules as the tool's text (src/report/support/format.c).
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 

@@ -33,7 +33,7 @@ function makeSite(raw, index, part) {
   };
 }
 
-/* What a site reads like, without lines and addresses: as gm_site_key in src/report/compare.c. */
+/* What a site reads like, without lines and addresses: as gm_site_key in src/report/gate/compare.c. */
 export function siteKey(site) {
   const frames = site.stack.map((frame) => frame.function ?? `${baseName(frame.module) ?? ""}+${frame.offset}`);
   return [site.level, site.kind, site.device, ...(frames.length ? frames : [site.function ?? ""])].join("|");

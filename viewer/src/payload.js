@@ -1,4 +1,4 @@
-// The data in the page: JSON, compressed by gzip, in base64 (src/report/render/html.c writes it).
+// The data in the page: JSON, compressed by gzip, in base64 (src/report/render/page/html.c writes it).
 
 export class NoData extends Error {}
 

@@ -6,8 +6,8 @@
 #ifndef GM_REPORT_HISTORY_BOOKS_H
 #define GM_REPORT_HISTORY_BOOKS_H
 
-#include "report/doc.h"
-#include "report/history/replay.h"
+#include "report/doc/doc.h"
+#include "report/journal/replay.h"
 
 #define GM_BOOK_DEVICES 65 /* the host, and as many as the tracker tells apart */
 

@@ -3,7 +3,7 @@
  */
 #include "report/history/fine_timeline.h"
 #include "report/history/books.h"
-#include "report/history/journal_file.h"
+#include "report/journal/journal_file.h"
 #include <string.h>
 
 struct lines {

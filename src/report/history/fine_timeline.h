@@ -6,7 +6,7 @@
 #ifndef GM_REPORT_HISTORY_FINE_TIMELINE_H
 #define GM_REPORT_HISTORY_FINE_TIMELINE_H
 
-#include "report/doc.h"
+#include "report/doc/doc.h"
 
 /* Replaces the series of allocations in `doc->timeline`; nothing without a complete history. */
 void gm_fine_timeline(struct gm_doc *doc);

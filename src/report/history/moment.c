@@ -2,9 +2,9 @@
  * See moment.h.
  */
 #include "report/history/moment.h"
-#include "report/history/moment_parts.h"
-#include "report/history/journal_file.h"
-#include "report/load.h"
+#include "report/history/internal.h"
+#include "report/journal/journal_file.h"
+#include "report/load/load.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #ifndef GM_REPORT_HISTORY_MOMENT_H
 #define GM_REPORT_HISTORY_MOMENT_H
 
-#include "report/doc.h"
+#include "report/doc/doc.h"
 
 /*
  * Turns a document whose tables, sites and events are loaded into that of `options->at_ns`, if

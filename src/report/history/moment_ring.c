@@ -3,10 +3,10 @@
  * start, like a complete history. Else the end of the file is where it begins, and events are taken
  * back.
  */
-#include "report/history.h"
-#include "report/history/moment_parts.h"
-#include "report/load.h"
-#include "report/render/intern.h"
+#include "report/history/events.h"
+#include "report/history/internal.h"
+#include "report/load/load.h"
+#include "report/support/numbering.h"
 #include <stdio.h>
 #include <stdlib.h>
 

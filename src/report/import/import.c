@@ -2,7 +2,7 @@
  * From a pickle file to a reader (import.h): read, understood, replayed, laid out.
  */
 #include "report/import/import.h"
-#include "report/import/replay.h"
+#include "report/import/snapshot_replay.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

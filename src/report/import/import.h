@@ -5,7 +5,7 @@
 #ifndef GM_REPORT_IMPORT_IMPORT_H
 #define GM_REPORT_IMPORT_IMPORT_H
 
-#include "report/memory.h"
+#include "report/support/memory.h"
 #include "store/reader.h"
 
 /* What a snapshot knows beyond what an output file holds, of one device. */

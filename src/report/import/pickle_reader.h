@@ -6,7 +6,7 @@
 #ifndef GM_REPORT_IMPORT_PICKLE_READER_H
 #define GM_REPORT_IMPORT_PICKLE_READER_H
 
-#include "report/memory.h"
+#include "report/support/memory.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * Sorted arrays of address ranges (ranges.h).
  */
 #include "report/import/ranges.h"
-#include "report/memory.h"
+#include "report/support/memory.h"
 #include <stdlib.h>
 #include <string.h>
 

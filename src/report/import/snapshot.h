@@ -7,7 +7,7 @@
 
 #include "report/import/image.h"
 #include "report/import/pickle_reader.h"
-#include "report/render/intern.h"
+#include "report/support/numbering.h"
 
 #define GM_SNAPSHOT_DEVICES 4096
 

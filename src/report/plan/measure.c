@@ -3,7 +3,7 @@
  * what follows the batch is told by category; with two or more it is measured.
  */
 #include "report/plan/plan.h"
-#include "report/format.h"
+#include "report/support/format.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,10 +4,10 @@
  * batch, the accumulation that keeps an effective batch, what other ways to train would change.
  * docs/plan.md has every rule with its source.
  */
-#ifndef GM_REPORT_PLAN_H
-#define GM_REPORT_PLAN_H
+#ifndef GM_REPORT_PLAN_PLAN_H
+#define GM_REPORT_PLAN_PLAN_H
 
-#include "report/job.h"
+#include "report/job/job.h"
 
 enum gm_precision { GM_FP32, GM_FP16, GM_BF16, GM_FP8, GM_INT8, GM_4BIT, GM_PRECISIONS };
 enum gm_optimizer {

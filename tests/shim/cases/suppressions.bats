@@ -35,5 +35,5 @@ load ../helpers
 
 @test "every shipped line has a reason above it" {
 	awk '/^#/ { reason = 1 } /^$/ { reason = 0 } /^leak:/ && !reason { print; bad = 1 } END { exit bad }' \
-		"$SOURCE/src/report/suppressions.txt"
+		"$SOURCE/src/report/judge/suppressions.txt"
 }

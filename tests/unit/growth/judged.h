@@ -2,7 +2,7 @@
 #ifndef TESTS_GROWTH_JUDGED_H
 #define TESTS_GROWTH_JUDGED_H
 
-#include "report/doc.h"
+#include "report/doc/doc.h"
 #include "trace.h"
 
 /* The verdict of a site were the run to end now; trace_why has the reason given for the last one.

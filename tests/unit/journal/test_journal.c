@@ -4,8 +4,8 @@
  * functions, not by the writer.
  */
 #include "../stack/cmocka_all.h"
-#include "report/history/journal_file.h"
-#include "report/history/replay.h"
+#include "report/journal/journal_file.h"
+#include "report/journal/replay.h"
 
 #include <stdio.h>
 #include <stdlib.h>

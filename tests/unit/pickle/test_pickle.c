@@ -9,9 +9,9 @@
 #include <cmocka.h>
 #include "report/import/pickle_reader.h"
 #include "report/import/ranges.h"
-#include "report/import/replay.h"
+#include "report/import/snapshot_replay.h"
 #include "report/import/snapshot.h"
-#include "report/render/pickle.h"
+#include "report/render/export/pickle_writer.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * (torch-stacks.txt: "site PEAK LIVE", then frames "n|function|module" and "p|function|file",
  * innermost first). What they must add up to is computed here from the script's own parameters.
  */
-#include "report/classify.h"
-#include "report/rules.h"
+#include "report/stacks/classify.h"
+#include "report/stacks/rules.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

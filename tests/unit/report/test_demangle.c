@@ -2,7 +2,7 @@
  * Names as compilers mangle them. The C++ and legacy names are standard ones; the v0 names are
  * those of RFC 2603.
  */
-#include "report/symbolize.h"
+#include "report/symbols/symbolize.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

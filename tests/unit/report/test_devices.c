@@ -3,7 +3,7 @@
  * that differ, segments given back in a loop, pools that tell nothing of their inside.
  */
 #include "file.h"
-#include "report/judge.h"
+#include "report/judge/judge.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

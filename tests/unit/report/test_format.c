@@ -1,7 +1,7 @@
 /*
  * Sizes, counts, times and frames in words.
  */
-#include "report/format.h"
+#include "report/support/format.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

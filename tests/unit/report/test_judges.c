@@ -2,8 +2,8 @@
  * Verdicts of sites, leaks at exit, holes, out-of-memory verdicts and gates, on files made by hand.
  */
 #include "file.h"
-#include "report/gates.h"
-#include "report/judge.h"
+#include "report/gate/gates.h"
+#include "report/judge/judge.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,10 +2,10 @@
  * What names a stack, which frames leave it, what rules say of frames, and rules of the user's.
  */
 #include "file.h"
-#include "report/judge.h"
-#include "report/labels.h"
-#include "report/load.h"
-#include "report/rules.h"
+#include "report/judge/judge.h"
+#include "report/stacks/labels.h"
+#include "report/load/load.h"
+#include "report/stacks/rules.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

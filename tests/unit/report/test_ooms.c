@@ -4,8 +4,8 @@
  * run whose figures are written down here.
  */
 #include "file.h"
-#include "report/alloc_conf.h"
-#include "report/judge.h"
+#include "report/judge/alloc_conf.h"
+#include "report/judge/judge.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

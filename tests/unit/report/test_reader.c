@@ -2,7 +2,7 @@
  * The reader against whole, cut, damaged and foreign files, and the window rules of layout.h.
  */
 #include "file.h"
-#include "report/render/json.h"
+#include "report/render/json/json.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

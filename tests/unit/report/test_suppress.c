@@ -3,8 +3,8 @@
  * libraries with memory of its own, and in the stacks of other people's.
  */
 #include "file.h"
-#include "report/doc.h"
-#include "report/suppress.h"
+#include "report/doc/doc.h"
+#include "report/judge/suppress.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

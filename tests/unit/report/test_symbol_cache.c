@@ -2,7 +2,7 @@
  * The cache of names: what goes in comes out, nothing comes out of a file that is not as it was
  * written, and a directory that is not the user's own is left alone.
  */
-#include "report/symbol_cache.h"
+#include "report/symbols/symbol_cache.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>

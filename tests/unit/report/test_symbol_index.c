@@ -2,7 +2,7 @@
  * The index against libdwfl's own look-up, on libraries of this machine and on this program, whose
  * symbols overlap on purpose.
  */
-#include "report/symbol_index.h"
+#include "report/symbols/symbol_index.h"
 #include <dlfcn.h>
 #include <link.h>
 #include <setjmp.h>

@@ -4,7 +4,7 @@
  * program's memory: what is in it after an instruction is what a kill would leave.) Arguments: the program, the
  * file, how many instructions to go on between two looks.
  */
-#include "report/doc.h"
+#include "report/doc/doc.h"
 
 #include <errno.h>
 #include <signal.h>

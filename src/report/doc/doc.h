@@ -1,0 +1,371 @@
+/*
+ * The document in memory: what contract.md, section 4, calls by the same names, loaded from one
+ * file and then filled by classify and the judges. Renderers read it and nothing else. Everything
+ * in it lives in its arena. Figures that are not known are GM_NO_BYTES, times that are not known
+ * NAN.
+ */
+#ifndef GM_REPORT_DOC_DOC_H
+#define GM_REPORT_DOC_DOC_H
+
+#include "report/import/import.h"
+#include "report/support/memory.h"
+#include "store/reader.h"
+
+#define GM_NO_SITE	  UINT32_MAX
+#define GM_PINNERS	  20 /* sites listed as pinning holes */
+#define GM_WARMUP_WINDOWS 2  /* contract.md: --warmup */
+
+/* What was found out once about a frame that is part of many stacks. */
+struct gm_frame_memo {
+	void *rendered;		       /* a renderer's form of it, see gm_doc.release */
+	unsigned number;	       /* in a list that a renderer made, from 1 */
+	uint64_t asked[2], matched[2]; /* suppressions of the user and ours: suppress.c */
+};
+
+struct gm_frame {
+	bool python, inlined;
+	bool plumbing; /* allocator layers, CUDA and interpreters: not what a person looks for */
+	bool installed; /* of a package, the standard library or the system, not of the user */
+	bool toolkit;	/* of a CUDA library: cuBLAS, NCCL and the like */
+	bool framework; /* its presence means a program with a caching framework */
+	bool caching;	/* of a framework's caching allocator */
+	bool opaque;	/* of a cache that does not tell how it is used inside */
+	uint16_t category_rule, phase_rule; /* first rules that match, UINT16_MAX none */
+	const char *function;		    /* demangled; NULL if not known */
+	const char *file;		    /* NULL if not known */
+	const char *module; /* path; NULL for Python frames and addresses outside any module */
+	uint32_t line;	    /* 0 if not known */
+	uint64_t offset;    /* in the module, of native frames */
+	struct gm_frame_memo *memo; /* of all copies of it; NULL of a frame that has one stack only */
+};
+
+/* Innermost first. */
+struct gm_stack {
+	struct gm_frame *frames; /* NULL until first asked for */
+	unsigned count;
+	unsigned flags;	   /* GM_STACK_... */
+	const char *label; /* of stacks of sites, see labels.h */
+};
+
+/* What one record of GM_TABLE_FRAMES became: more than one frame where functions are inlined. */
+struct gm_frame_list {
+	struct gm_frame *frames;
+	unsigned count;
+};
+
+enum gm_verdict { GM_RELEASED, GM_CACHED, GM_HELD, GM_GROW };
+
+struct gm_site {
+	struct gm_site_record record; /* windows brought up to date */
+	const char *id;		      /* stable from run to run: a hash over what the stack reads */
+	const struct gm_stack *stack;
+	const char *function; /* of CUDA or the hook that allocated first; NULL */
+	const char *library, *category, *phase;
+	const char *suppressed; /* the pattern, NULL */
+	enum gm_verdict verdict;
+	const char *why;		 /* the reason for the verdict, half a sentence */
+	uint64_t exit_bytes, exit_count; /* leaked at exit, by its definition */
+	uint64_t since_bytes, since_count; /* live, of --since and --until */
+	uint64_t physical_bytes;	 /* of its live allocations */
+	bool torch_segments; /* driver memory that PyTorch's allocator divides into blocks */
+	bool divided;	     /* the same, or by a pool that reports its blocks */
+	bool caching;	     /* its stack passes through a caching framework's allocator */
+	bool opaque;	     /* the same, and what is used inside cannot be told */
+	bool hidden;	     /* left out by --device, --kind or --level */
+	uint64_t place; /* a hash like `id` that leaves out the device: equal between ranks */
+};
+
+/* A live allocation. Sorted by device and key. */
+struct gm_block {
+	struct gm_alloc_record record;
+};
+
+struct gm_pinner {
+	uint32_t site;
+	uint64_t blocks, bytes; /* live there */
+	uint64_t hole_bytes;	/* free in the segments they pin */
+};
+
+/* A level of a device at one moment. */
+struct gm_fragmentation {
+	int device;
+	const char *level; /* torch, pool, slab */
+	uint64_t time_ns;  /* the moment; GM_NO_BYTES: now */
+	uint64_t reserved_bytes, used_bytes, largest_free_bytes;
+	uint64_t releasable_bytes; /* free in segments without a block */
+	uint64_t split_bytes;	   /* free in segments with blocks, expandable ones left out */
+	unsigned segments;
+	struct gm_pinner *pinners;
+	unsigned pinners_count;
+	const struct gm_fragmentation *peak; /* when most of it was used; NULL unknown */
+};
+
+struct gm_oom_top {
+	uint32_t site;
+	uint64_t bytes, count;
+};
+
+struct gm_oom_total {
+	const char *what;
+	uint64_t bytes;
+};
+
+struct gm_oom_process {
+	uint64_t pid, bytes;
+	bool gone; /* no such process here: it ended badly, or runs in another container */
+};
+
+struct gm_oom {
+	struct gm_oom_record record;
+	const char *api, *verdict, *phase;
+	const char *library; /* CUDA library that made the call and hides its error; NULL */
+	const char *mark;    /* the last one before it; NULL */
+	const struct gm_stack *stack;
+	struct gm_oom_top *top;	    /* who held the memory */
+	struct gm_oom_top *changes; /* who held more than at the mark, and by how much */
+	struct gm_oom_total *categories;
+	struct gm_oom_process *processes; /* others on the device */
+	unsigned top_count, changes_count, categories_count, processes_count;
+	struct gm_fragmentation *holes; /* per level */
+	unsigned holes_count;
+	uint64_t kept_bytes; /* working memory from before it that is still live */
+	uint32_t kept_site;  /* most of it, GM_NO_SITE */
+	const char **advice;
+	unsigned advice_count;
+};
+
+struct gm_error {
+	struct gm_error_record record;
+	const char *type, *api;
+	const struct gm_stack *stack, *first_free_stack;
+};
+
+struct gm_ledger_row {
+	const char *what, *library;
+	uint64_t bytes;
+};
+
+struct gm_ledger {
+	struct gm_ledger_record record;
+	struct gm_ledger_row *rows;
+	unsigned rows_count;
+	uint64_t unexplained_growth_bytes;
+	struct gm_ledger_record *history; /* samples in order of time, as many as the file kept */
+	unsigned history_count;
+};
+
+struct gm_phase {
+	const char *phase;
+	int device;
+	uint64_t peak_bytes, retained_bytes;
+};
+
+struct gm_category {
+	const char *category;
+	int device;
+	unsigned level;
+	uint64_t current_bytes, bytes_at_peak;
+};
+
+struct gm_mark {
+	struct gm_mark_record record;
+	const char *name;
+};
+
+struct gm_device {
+	struct gm_device_record record;
+	int index;
+	const char *name, *uuid;
+};
+
+enum gm_severity { GM_NOTE, GM_WARNING, GM_ERROR };
+
+struct gm_finding {
+	const char *id, *title, *evidence;
+	enum gm_severity severity;
+	int device; /* GM_HOST: none */
+	uint64_t bytes;
+	uint32_t site; /* GM_NO_SITE: none */
+	const char **advice;
+	unsigned advice_count;
+	const int *ranks; /* of findings of a job: which ranks have it, ascending */
+	unsigned ranks_count;
+};
+
+struct gm_suppressed {
+	const char *pattern;
+	uint64_t bytes, count;
+	unsigned sites;
+};
+
+struct gm_gate {
+	const char *gate;
+	bool passed;
+	uint64_t limit, value; /* bytes, percent or counts; GM_NO_BYTES: none */
+	const char *unit;      /* "bytes", "%", "" */
+	const char *note;      /* a sentence, NULL */
+	uint32_t *sites;
+	unsigned sites_count;
+	int exit_code; /* if it did not pass */
+};
+
+struct gm_doc {
+	struct gm_arena arena;
+	struct gm_reader *reader;
+	const struct gm_header *header;
+	struct gm_symbols *symbols; /* NULL with --no-symbols */
+
+	struct gm_journal_file *journal; /* the complete history; NULL */
+	bool archive;			 /* read from the zstd form */
+	uint64_t at_ns;			 /* --at; GM_NO_BYTES: the end of the file */
+	bool peaks_unknown;		 /* counted back to `at_ns`: peaks before it are 0 */
+	struct gm_alloc_record *records; /* with --at, the table of live allocations then */
+	unsigned records_count;
+	bool shared_symbols;	    /* they belong to the job */
+
+	/* file and process */
+	const char *path;
+	bool complete, clean_exit;
+	uint64_t lacking; /* a bit for each table of a damaged file that records are missing of */
+	const char **warnings;
+	unsigned warnings_count;
+	const char **command;
+	unsigned command_count;
+	const char *cwd, *host, *program, *end, *started_at;
+	const char *version, *backend, *unwinder, *python;
+	const char *job, *attempt, *revision; /* by the launcher's variables; NULL */
+	const char *superseded; /* why a job does not count it (job.h); NULL */
+	double duration_s;
+	const char *since, *until;	/* marks that `since_bytes` are between; NULL */
+	const char *allocator_settings; /* PYTORCH_CUDA_ALLOC_CONF, PYTORCH_ALLOC_CONF; NULL */
+	bool uncached_torch;		/* PYTORCH_NO_CUDA_MEMORY_CACHING */
+	bool torch;			/* PyTorch's blocks were seen */
+	bool framework;			/* some caching framework was seen */
+
+	struct gm_frame_list *frames; /* by number in GM_TABLE_FRAMES, filled when asked for */
+	struct gm_stack *stacks;      /* by number in GM_TABLE_STACKS */
+	struct gm_site *sites;
+	struct gm_block *blocks;
+	struct gm_device *devices;
+	struct gm_level_record *levels;
+	struct gm_usage_record *usage;
+	struct gm_pool_record *pools;
+	struct gm_vmm_record *vmm;
+	struct gm_torch_record *torches;
+	struct gm_torch_record *pluggables; /* allocators of the program's own in PyTorch's place */
+	struct gm_imported *imported; /* by a snapshot of PyTorch: the file is one */
+	struct gm_fragmentation *fragmentation;
+	struct gm_retry_record *retries;
+	struct gm_oom *ooms;
+	struct gm_error *errors;
+	struct gm_implicit_record *implicit;
+	struct gm_ledger *ledger;
+	struct gm_cost_record *costs;
+	struct gm_context_record *contexts;
+	struct gm_phase *phases;
+	struct gm_category *categories;
+	struct gm_mark *marks;
+	struct gm_timeline_record *timeline;
+	struct gm_finding *findings;
+	struct gm_gate *gates;
+	struct gm_suppressed *suppressed;
+	const char **unused_suppressions;
+	unsigned frames_count, stacks_count, sites_count, blocks_count, devices_count, levels_count,
+		usage_count, pools_count, vmm_count, torches_count, pluggables_count, imported_count, fragmentation_count,
+		retries_count, ooms_count, errors_count, implicit_count, ledger_count, costs_count,
+		contexts_count, phases_count, categories_count, marks_count, timeline_count,
+		findings_count, gates_count, suppressed_count, unused_suppressions_count;
+
+	uint64_t ooms_lost; /* OOMs that the file counts beyond `ooms` */
+	uint64_t last_allocation_ns; /* of any site; set by gm_judge_sites */
+
+	/* leaks; GM_NO_BYTES where the run did not end by itself */
+	uint64_t exit_bytes, exit_count, cached_bytes;
+
+	void (*release)(void *rendered); /* called for each frame's, as the document is freed */
+};
+
+#define GM_MOST_SUPPRESSIONS 8 /* files */
+
+/* What a command asks of loading and judging; the common options of contract.md. */
+struct gm_options {
+	bool symbols;
+	bool symbol_cache; /* names are kept in the user's cache and taken from there */
+	int device;	 /* -1: all */
+	int kind, level; /* -1: all */
+	unsigned warmup;
+	const char *since, *until;	/* marks; NULL */
+	unsigned top;
+	bool json, quiet, full, all, at_peak;
+	bool at;		/* --at TIME, in nanoseconds: */
+	uint64_t at_ns;
+	bool fine_timeline;	/* from the complete history, where there is one */
+	const char *sort;
+	const char *suppressions[GM_MOST_SUPPRESSIONS];
+	unsigned suppressions_count;
+	bool no_shipped_suppressions;
+	bool keep_records; /* the renderer reads the files' tables too; else a job drops them */
+	struct gm_symbols *shared_symbols; /* of a job's documents; NULL: each has its own */
+	int color; /* 0 never, 1 always, 2 auto */
+};
+
+/*
+ * Loads, classifies and judges one file. Returns NULL when nothing in it can be read; `error` then
+ * holds a sentence. The caller frees the document.
+ */
+struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, char *error,
+			   size_t error_bytes);
+void gm_doc_free(struct gm_doc *doc);
+
+/* Adds a warning of the file, a sentence. */
+void gm_doc_warn(struct gm_doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* True if the file is damaged and records of that table cannot be read. */
+static inline bool gm_doc_lacks(const struct gm_doc *doc, enum gm_table_id table)
+{
+	return doc->lacking >> table & 1;
+}
+
+/* Why what was left at the end is not known, as the beginning of a sentence. */
+const char *gm_exit_unknown(const struct gm_doc *doc);
+
+/* Names of contract.md; "?" for numbers out of range. */
+const char *gm_kind_name(unsigned kind);
+const char *gm_level_name(unsigned level);
+const char *gm_verdict_name(enum gm_verdict verdict);
+const char *gm_severity_name(enum gm_severity severity);
+
+/* Names of a timeline's series and its level; "?" for numbers out of range. */
+const char *gm_series_name(unsigned series);
+const char *gm_series_level(unsigned series);
+
+/* The number of a kind's or level's name, -1 if there is none. */
+int gm_kind_number(const char *name);
+int gm_level_number(const char *name);
+
+/* True for kinds that are the process's own memory: the device kinds and pinned. */
+bool gm_kind_owned(unsigned kind);
+
+/* The level record of a device (GM_HOST: host memory), NULL if it was not used. */
+const struct gm_level_record *gm_doc_level(const struct gm_doc *doc, int device, unsigned level);
+const struct gm_device *gm_doc_device(const struct gm_doc *doc, int device);
+
+/* What a level reserves beyond what is used. */
+static inline uint64_t gm_unused_bytes(const struct gm_fragmentation *row)
+{
+	return row->used_bytes < row->reserved_bytes ? row->reserved_bytes - row->used_bytes : 0;
+}
+
+/* What a snapshot of PyTorch knows beyond an output file; NULL if the file is none. */
+const struct gm_imported *gm_doc_imported(const struct gm_doc *doc, int device);
+
+/* Memory of the device: what GPUMEMTRACE_CAPACITY pretends, else the total; GM_NO_BYTES unknown. */
+uint64_t gm_device_limit(const struct gm_device *device);
+
+/* Name of a row of GM_TABLE_FUNCTIONS, NULL. */
+const char *gm_doc_function(const struct gm_doc *doc, uint32_t function);
+
+/* Value of NAME in a "NAME=value\n" string, in the arena; NULL if it is not there. */
+const char *gm_doc_variable(struct gm_doc *doc, const char *text, const char *name);
+
+#endif

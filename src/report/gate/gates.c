@@ -1,0 +1,323 @@
+/*
+ * The gates: one row each in the table at the end, a function that fills the value, the limit and
+ * the sites that broke it. A baseline is matched by what stacks read, without lines, so that moving
+ * code does not make a new leak of an old one.
+ */
+#include "report/gate/gates.h"
+#include "report/gate/compare.h"
+#include "report/judge/judge.h"
+#include "report/history/since.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define GROW_MIN_BYTES (1ull << 20)
+
+struct gm_gate_options gm_gate_defaults(void)
+{
+	return (struct gm_gate_options){
+		.min_bytes = GM_NO_BYTES,
+		.max_peak_bytes = GM_NO_BYTES,
+		.max_fragmentation_percent = GM_NO_BYTES,
+		.max_retries = GM_NO_BYTES,
+	};
+}
+
+static void blame(struct gm_doc *doc, struct gm_gate *gate, uint32_t site)
+{
+	uint32_t *slot =
+		gm_arena_push(&doc->arena, &gate->sites, &gate->sites_count, sizeof(*slot));
+
+	*slot = site;
+}
+
+/* What a site leaks by the gate's mode. */
+static uint64_t leaked(const struct gm_site *site, enum gm_leak_gate mode, bool since)
+{
+	if (site->hidden || site->suppressed)
+		return 0;
+	if (mode == GM_LEAKS_EXIT && since)
+		return site->since_bytes < site->exit_bytes ? site->since_bytes : site->exit_bytes;
+	if (mode == GM_LEAKS_EXIT)
+		return site->exit_bytes;
+	return site->verdict == GM_GROW ? site->record.live_bytes : 0;
+}
+
+/* The same of the baseline's sites that read alike. */
+static uint64_t leaked_before(struct gm_doc *baseline, const char *key, enum gm_leak_gate mode)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; baseline && i < baseline->sites_count; i++)
+		if (leaked(&baseline->sites[i], mode, false) &&
+		    strcmp(gm_site_key(baseline, &baseline->sites[i]), key) == 0)
+			bytes += leaked(&baseline->sites[i], mode, false);
+	return bytes;
+}
+
+/* Those that hold most first. */
+static int compare_culprits(const void *a, const void *b, void *sites)
+{
+	const struct gm_site *x = (struct gm_site *)sites + *(const uint32_t *)a;
+	const struct gm_site *y = (struct gm_site *)sites + *(const uint32_t *)b;
+
+	if (x->record.live_bytes != y->record.live_bytes)
+		return x->record.live_bytes < y->record.live_bytes ? 1 : -1;
+	return x < y ? -1 : x > y;
+}
+
+static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options,
+		       struct gm_doc *baseline, struct gm_gate *gate)
+{
+	enum gm_leak_gate mode = options->leaks;
+	uint64_t least = options->min_bytes;
+
+	if (mode == GM_LEAKS_OFF)
+		return false;
+	if (mode == GM_LEAKS_DEFAULT)
+		mode = doc->framework ? GM_LEAKS_GROW : GM_LEAKS_EXIT;
+	if (least == GM_NO_BYTES)
+		least = mode == GM_LEAKS_GROW ? GROW_MIN_BYTES : 0;
+	gate->gate = "leaks";
+	gate->unit = "bytes";
+	gate->exit_code = 1;
+	gate->limit = least;
+	gate->value = 0;
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		uint64_t bytes = leaked(&doc->sites[i], mode, doc->since != NULL);
+
+		if (!bytes || bytes < least)
+			continue;
+		if (baseline &&
+		    bytes <= leaked_before(baseline, gm_site_key(doc, &doc->sites[i]), mode))
+			continue;
+		gate->value += bytes;
+		blame(doc, gate, i);
+	}
+	if (gate->sites_count)
+		qsort_r(gate->sites, gate->sites_count, sizeof(*gate->sites), compare_culprits,
+			doc->sites);
+	gate->note =
+		mode == GM_LEAKS_GROW ? "memory that keeps growing" : "memory not freed at the end";
+	gate->passed = gate->sites_count == 0;
+	if (mode == GM_LEAKS_EXIT && !doc->clean_exit) {
+		gate->value = GM_NO_BYTES;
+		gate->note = "not judged: the process did not end by itself";
+	}
+	return true;
+}
+
+static bool gate_oom(struct gm_doc *doc, const struct gm_gate_options *options,
+		     struct gm_doc *baseline, struct gm_gate *gate)
+{
+	uint64_t before = baseline ? baseline->ooms_count + baseline->ooms_lost : 0;
+
+	if (options->allow_oom)
+		return false;
+	gate->gate = "no-oom";
+	gate->unit = "";
+	gate->exit_code = 4;
+	gate->value = doc->ooms_count + doc->ooms_lost;
+	gate->limit = before;
+	gate->passed = gate->value <= before;
+	gate->note = "out-of-memory events";
+	return true;
+}
+
+static uint64_t highest_peak(const struct gm_doc *doc)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < doc->levels_count; i++)
+		if (doc->levels[i].level == GM_LEVEL_DRIVER && doc->levels[i].device >= 0 &&
+		    doc->levels[i].peak_bytes > most)
+			most = doc->levels[i].peak_bytes;
+	return most;
+}
+
+static bool gate_peak(struct gm_doc *doc, const struct gm_gate_options *options,
+		      struct gm_doc *baseline, struct gm_gate *gate)
+{
+	uint32_t largest = GM_NO_SITE;
+
+	if (options->max_peak_bytes == GM_NO_BYTES)
+		return false;
+	gate->gate = "max-peak";
+	gate->unit = "bytes";
+	gate->exit_code = 5;
+	gate->limit = options->max_peak_bytes;
+	gate->value = highest_peak(doc);
+	gate->note = "highest peak of a device";
+	gate->passed =
+		gate->value <= gate->limit || (baseline && gate->value <= highest_peak(baseline));
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		if (!doc->sites[i].hidden && doc->sites[i].record.level == GM_LEVEL_DRIVER &&
+		    doc->sites[i].record.bytes_at_peak &&
+		    (largest == GM_NO_SITE ||
+		     doc->sites[i].record.bytes_at_peak > doc->sites[largest].record.bytes_at_peak))
+			largest = i;
+	if (!gate->passed && largest != GM_NO_SITE)
+		blame(doc, gate, largest);
+	return true;
+}
+
+/* The worst level's percentage, and the row it is of. */
+static uint64_t worst_fragmentation(const struct gm_doc *doc, const struct gm_fragmentation **worst)
+{
+	uint64_t most = 0;
+
+	*worst = NULL;
+	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
+		const struct gm_fragmentation *row = &doc->fragmentation[i];
+		uint64_t percent;
+
+		if (row->used_bytes >= row->reserved_bytes)
+			continue;
+		percent = (uint64_t)(100.0 * (double)(row->reserved_bytes - row->used_bytes) /
+					     (double)row->reserved_bytes +
+				     0.999999);
+		if (percent > most) {
+			most = percent;
+			*worst = row;
+		}
+	}
+	return most;
+}
+
+static bool gate_fragmentation(struct gm_doc *doc, const struct gm_gate_options *options,
+			       struct gm_doc *baseline, struct gm_gate *gate)
+{
+	const struct gm_fragmentation *worst, *before;
+
+	if (options->max_fragmentation_percent == GM_NO_BYTES)
+		return false;
+	gate->gate = "max-fragmentation";
+	gate->unit = "%";
+	gate->exit_code = 5;
+	gate->limit = options->max_fragmentation_percent;
+	gate->value = worst_fragmentation(doc, &worst);
+	gate->note = worst ? gm_say(doc, "reserved and not used at the %s level", worst->level)
+			   : "reserved and not used";
+	gate->passed = gate->value <= gate->limit ||
+		       (baseline && gate->value <= worst_fragmentation(baseline, &before));
+	for (unsigned i = 0; !gate->passed && i < worst->pinners_count; i++)
+		blame(doc, gate, worst->pinners[i].site);
+	return true;
+}
+
+static uint64_t retries_of(const struct gm_doc *doc)
+{
+	uint64_t attempts = 0;
+
+	for (unsigned i = 0; i < doc->retries_count; i++)
+		attempts += doc->retries[i].attempts;
+	return attempts;
+}
+
+static bool gate_retries(struct gm_doc *doc, const struct gm_gate_options *options,
+			 struct gm_doc *baseline, struct gm_gate *gate)
+{
+	if (options->max_retries == GM_NO_BYTES)
+		return false;
+	gate->gate = "max-retries";
+	gate->unit = "";
+	gate->exit_code = 5;
+	gate->limit = options->max_retries;
+	gate->value = retries_of(doc);
+	gate->note = "repeated allocations";
+	gate->passed =
+		gate->value <= gate->limit || (baseline && gate->value <= retries_of(baseline));
+	for (unsigned i = 0; !gate->passed && i < doc->sites_count; i++)
+		if (doc->sites[i].record.retries)
+			blame(doc, gate, i);
+	return true;
+}
+
+/* Bad frees but the notes. */
+static uint64_t errors_of(const struct gm_doc *doc)
+{
+	uint64_t count = 0;
+
+	for (unsigned i = 0; i < doc->errors_count; i++)
+		if (doc->errors[i].record.type != GM_ERROR_FREED_WHILE_EXPORTED)
+			count += doc->errors[i].record.count;
+	return count;
+}
+
+static bool gate_errors(struct gm_doc *doc, const struct gm_gate_options *options,
+			struct gm_doc *baseline, struct gm_gate *gate)
+{
+	if (!options->no_errors)
+		return false;
+	gate->gate = "no-errors";
+	gate->unit = "";
+	gate->exit_code = 5;
+	gate->limit = baseline ? errors_of(baseline) : 0;
+	gate->value = errors_of(doc);
+	gate->note = "bad frees";
+	gate->passed = gate->value <= gate->limit;
+	for (unsigned i = 0; !gate->passed && i < doc->errors_count; i++)
+		if (doc->errors[i].record.victim_site < doc->sites_count)
+			blame(doc, gate, doc->errors[i].record.victim_site);
+	return true;
+}
+
+/*
+ * In the order in which they are printed. Each returns false if it is not asked for. A gate that holds on
+ * what is left of a damaged table was not judged, and does not pass.
+ */
+static const struct {
+	bool (*judge)(struct gm_doc *doc, const struct gm_gate_options *options,
+		      struct gm_doc *baseline, struct gm_gate *gate);
+	uint64_t tables;
+} gates[] = {
+	{gate_oom, 0}, /* the header counts them too */
+	{gate_leaks, 1ull << GM_TABLE_SITES},
+	{gate_peak, 1ull << GM_TABLE_LEVELS},
+	{gate_fragmentation, 1ull << GM_TABLE_LEVELS | 1ull << GM_TABLE_ALLOCS | 1ull << GM_TABLE_POOLS},
+	{gate_retries, 1ull << GM_TABLE_RETRIES},
+	{gate_errors, 1ull << GM_TABLE_ERRORS},
+};
+
+static void refuse_damage(const struct gm_doc *doc, struct gm_gate *gate, uint64_t tables)
+{
+	if (!gate->passed || !(doc->lacking & tables))
+		return;
+	gate->passed = false;
+	gate->exit_code = 3;
+	gate->value = GM_NO_BYTES;
+	gate->note = "not judged: the file is damaged";
+}
+
+void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
+		  struct gm_doc *baseline)
+{
+	for (size_t i = 0; i < sizeof(gates) / sizeof(gates[0]); i++) {
+		struct gm_gate gate = {0}, *slot;
+
+		if (!gates[i].judge(doc, options, baseline, &gate))
+			continue;
+		refuse_damage(doc, &gate, gates[i].tables);
+		slot = gm_arena_push(&doc->arena, &doc->gates, &doc->gates_count, sizeof(*slot));
+		*slot = gate;
+	}
+	if (options->per_mark) {
+		unsigned first = doc->gates_count;
+
+		gm_since_marks(doc, options->min_bytes == GM_NO_BYTES ? 1 : options->min_bytes,
+			       options->warmup, doc->framework);
+		for (unsigned i = first; i < doc->gates_count; i++)
+			refuse_damage(doc, &doc->gates[i],
+				      1ull << GM_TABLE_SITES | 1ull << GM_TABLE_ALLOCS);
+	}
+}
+
+int gm_gates_exit(const struct gm_gate *list, unsigned count)
+{
+	static const int ranks[] = {4, 1, 5, 3};
+
+	for (size_t r = 0; r < sizeof(ranks) / sizeof(ranks[0]); r++)
+		for (unsigned i = 0; i < count; i++)
+			if (!list[i].passed && list[i].exit_code == ranks[r])
+				return ranks[r];
+	return 0;
+}

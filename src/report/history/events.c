@@ -1,0 +1,212 @@
+/*
+ * Reading the ring of events, and playing the complete history (history.h).
+ */
+#include "report/history/events.h"
+#include "report/journal/journal_file.h"
+#include "report/journal/replay.h"
+#include "report/load/load.h"
+#include "report/support/numbering.h"
+#include <stdlib.h>
+
+/* Where the allocation of a serial number stands, for the join. */
+struct origin {
+	uint64_t serial;
+	const struct gm_event_record *event;
+};
+
+static int compare_origins(const void *a, const void *b)
+{
+	const struct origin *x = a, *y = b;
+
+	return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+static bool known(const struct gm_event_record *event)
+{
+	return event->op <= GM_OP_LAUNCH && event->kind < GM_KINDS && event->level < GM_LEVELS &&
+	       event->device >= GM_HOST;
+}
+
+static bool in_time(const struct gm_doc *doc, const struct gm_event_record *event)
+{
+	return doc->at_ns == GM_NO_BYTES || event->time_ns <= doc->at_ns;
+}
+
+static bool frees(const struct gm_event_record *event)
+{
+	return event->op == GM_OP_FREE || event->op == GM_OP_IMPLICIT_FREE;
+}
+
+/* An unmapping is of the site and device whose memory was mapped there. */
+static void join_mappings(struct gm_history *history)
+{
+	const struct gm_event_record **maps =
+		gm_realloc(NULL, history->count * sizeof(const struct gm_event_record *));
+	struct gm_intern keys = {0};
+	bool added;
+
+	for (unsigned i = 0; i < history->count; i++) {
+		struct gm_event_record *event = &history->events[i];
+		unsigned number;
+
+		if (event->op != GM_OP_MAP && event->op != GM_OP_UNMAP)
+			continue;
+		number = gm_intern(&keys, &event->key, sizeof(event->key), &added);
+		if (added || event->op == GM_OP_MAP)
+			maps[number] = event->op == GM_OP_MAP ? event : NULL;
+		if (event->op == GM_OP_UNMAP && maps[number]) {
+			event->site = maps[number]->site;
+			event->device = maps[number]->device;
+		}
+	}
+	gm_intern_free(&keys);
+	free(maps);
+}
+
+/* Fills frees from their allocations, and mappings from what they map. */
+static void join(struct gm_history *history)
+{
+	struct origin *origins = gm_realloc(NULL, history->count * sizeof(*origins));
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < history->count; i++)
+		if (history->events[i].op == GM_OP_ALLOC && history->events[i].serial)
+			origins[count++] =
+				(struct origin){history->events[i].serial, &history->events[i]};
+	if (count)
+		qsort(origins, count, sizeof(*origins), compare_origins);
+	for (unsigned i = 0; count && i < history->count; i++) {
+		struct gm_event_record *event = &history->events[i];
+		struct origin key = {.serial = event->serial}, *origin;
+
+		if (!event->serial || !(frees(event) || event->op == GM_OP_MAP))
+			continue;
+		origin = bsearch(&key, origins, count, sizeof(*origins), compare_origins);
+		if (!origin)
+			continue;
+		event->site = origin->event->site;
+		if (event->op == GM_OP_MAP)
+			continue;
+		event->bytes = origin->event->bytes;
+		event->kind = origin->event->kind;
+		event->device = origin->event->device;
+		event->level = origin->event->level;
+		event->space = origin->event->space;
+	}
+	free(origins);
+	join_mappings(history);
+}
+
+struct gm_history gm_load_history(struct gm_doc *doc)
+{
+	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_EVENTS);
+	uint64_t head = doc->header->event_head;
+	uint32_t oldest = head > records && records ? (uint32_t)(head % records) : 0;
+	struct gm_history history = {.complete = head <= records && doc->complete};
+
+	history.events = gm_arena_alloc(&doc->arena, records, sizeof(*history.events));
+	for (uint32_t i = 0; i < records; i++) {
+		struct gm_event_record *event = &history.events[history.count];
+		uint32_t number = (uint32_t)(((uint64_t)oldest + i) % records);
+
+		if (gm_reader_get(doc->reader, GM_TABLE_EVENTS, number, event, sizeof(*event)) &&
+		    known(event) && in_time(doc, event))
+			history.count++;
+	}
+	join(&history);
+	return history;
+}
+
+void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
+		     void *data)
+{
+	static struct gm_journal_entry entry;
+	struct gm_replay replay = {0};
+	struct gm_event_record event;
+	struct gm_history ring;
+
+	if (!doc->journal) {
+		ring = gm_load_history(doc);
+		for (unsigned i = 0; i < ring.count; i++)
+			visit(&ring.events[i], data);
+		return;
+	}
+	gm_journal_rewind(doc->journal);
+	while (gm_journal_next(doc->journal, &entry) && in_time(doc, &entry.event)) {
+		struct gm_replay_step step = gm_replay_apply(&replay, &entry);
+
+		if (gm_replay_event(&replay, &entry, &step, &event))
+			visit(&event, data);
+	}
+	gm_replay_free(&replay);
+}
+
+const char *gm_history_gap(struct gm_doc *doc)
+{
+	const struct gm_journal_header *header = doc->journal ? gm_journal_header(doc->journal) : NULL;
+
+	if (header && gm_journal_damage(doc->journal))
+		return gm_arena_printf(&doc->arena, "the history of %s %s; what comes after that is left out",
+				       doc->path, gm_journal_damage(doc->journal));
+	if (header && header->lost)
+		return gm_arena_printf(&doc->arena,
+				       "the history of %s ends after %.9g s; %llu later events are left out",
+				       doc->path, (double)header->lost_from_ns / 1e9,
+				       (unsigned long long)header->lost);
+	return NULL;
+}
+
+/* The last of many events, in a ring of their own. */
+struct last {
+	struct gm_event_record *events;
+	unsigned most;
+	uint64_t seen;
+};
+
+static void keep(const struct gm_event_record *event, void *data)
+{
+	struct last *last = data;
+
+	last->events[last->seen++ % last->most] = *event;
+}
+
+struct gm_history gm_load_last_history(struct gm_doc *doc, unsigned most)
+{
+	struct gm_history history = {.complete = true};
+	struct last last = {.most = most};
+	unsigned first;
+
+	if (!doc->journal)
+		return gm_load_history(doc);
+	last.events = gm_realloc(NULL, most * sizeof(*last.events));
+	gm_history_each(doc, keep, &last);
+	history.count = last.seen < most ? (unsigned)last.seen : most;
+	history.complete = last.seen <= most && doc->complete && !gm_journal_damage(doc->journal) &&
+			   !gm_journal_header(doc->journal)->lost;
+	history.events = gm_arena_alloc(&doc->arena, history.count, sizeof(*history.events));
+	first = last.seen > most ? (unsigned)(last.seen % most) : 0;
+	for (unsigned i = 0; i < history.count; i++)
+		history.events[i] = last.events[(first + i) % most];
+	free(last.events);
+	return history;
+}
+
+int64_t gm_event_change(const struct gm_event_record *event)
+{
+	bool counts = event->level != GM_LEVEL_DRIVER || gm_kind_owned(event->kind);
+
+	if (!counts || event->bytes > INT64_MAX)
+		return 0;
+	if (event->op == GM_OP_ALLOC)
+		return (int64_t)event->bytes;
+	return frees(event) && event->serial ? -(int64_t)event->bytes : 0;
+}
+
+const struct gm_stack *gm_event_stack(struct gm_doc *doc, const struct gm_event_record *event)
+{
+	const struct gm_stack *stack = gm_doc_stack(doc, event->stack);
+
+	if (!stack && event->site < doc->sites_count)
+		stack = doc->sites[event->site].stack;
+	return stack;
+}

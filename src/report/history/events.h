@@ -1,0 +1,39 @@
+/*
+ * The history of events: the complete one beside the file where there is one, else the ring in the order in which things happened, and what each
+ * event did to the memory it names. Frees are joined with their allocations by serial number, since
+ * a free call does not say how much it frees.
+ */
+#ifndef GM_REPORT_HISTORY_EVENTS_H
+#define GM_REPORT_HISTORY_EVENTS_H
+
+#include "report/doc/doc.h"
+
+struct gm_history {
+	struct gm_event_record *events; /* oldest first; frees with bytes, device, kind and level */
+	unsigned count;
+	bool complete; /* nothing is missing before them */
+};
+
+/* The events of the ring, in the document's arena; with --at those up to the moment. */
+struct gm_history gm_load_history(struct gm_doc *doc);
+
+/* The last `most` events of the complete history, or the ring's. */
+struct gm_history gm_load_last_history(struct gm_doc *doc, unsigned most);
+
+/* Calls for each event of the complete history, or of the ring, in order; up to the moment of --at. */
+void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
+		     void *data);
+
+/* What gm_history_each cannot reach, once it has been called: a sentence in the arena; NULL: nothing. */
+const char *gm_history_gap(struct gm_doc *doc);
+
+/*
+ * Change of a level's total by an event, in bytes: what `totals` and `torch` count (owned memory at
+ * the driver's level, blocks at the others). 0 for events that change nothing.
+ */
+int64_t gm_event_change(const struct gm_event_record *event);
+
+/* The stack of an event: its own, or its site's. NULL if it has none. */
+const struct gm_stack *gm_event_stack(struct gm_doc *doc, const struct gm_event_record *event);
+
+#endif

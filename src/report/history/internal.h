@@ -1,0 +1,20 @@
+/*
+ * The parts of --at, in moment.c and moment_ring.c.
+ */
+#ifndef GM_REPORT_HISTORY_INTERNAL_H
+#define GM_REPORT_HISTORY_INTERNAL_H
+
+#include "report/history/books.h"
+
+/* Makes the document that of the books, with the live allocations of `replay`. */
+void gm_moment_put(struct gm_doc *doc, const struct gm_books *books, const struct gm_replay *replay,
+		   const struct gm_options *options);
+
+/* Where the window that the moment lies in begins. */
+uint64_t gm_moment_window(const struct gm_doc *doc, uint64_t at_ns);
+
+/* The moment from the ring: played from the start if all events are in it, else counted back. */
+bool gm_moment_from_ring(struct gm_doc *doc, const struct gm_options *options, char *error,
+			 size_t error_bytes);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * The books of a replayed run: sites, levels, usage, windows and timeline kept in an image as the
+ * shim keeps them in its file (design.md, Tracking).
+ */
+#ifndef GM_REPORT_IMPORT_SNAPSHOT_BOOKS_H
+#define GM_REPORT_IMPORT_SNAPSHOT_BOOKS_H
+
+#include "report/import/image.h"
+#include "report/support/numbering.h"
+
+struct gm_import_books {
+	struct gm_image *image;
+	struct gm_intern sites;
+	uint64_t width_ns; /* of a window */
+	uint64_t now_ns;
+	uint64_t serial;
+};
+
+/* `duration_ns` is what the windows and the timeline divide. */
+void gm_import_books_begin(struct gm_import_books *books, struct gm_image *image,
+			   uint64_t duration_ns);
+void gm_import_books_end(struct gm_import_books *books);
+
+/* The site of a stack; a new one if it was not there. */
+uint32_t gm_import_books_site(struct gm_import_books *books, uint32_t stack, unsigned level,
+			      unsigned kind, int device);
+
+/*
+ * `bytes` more or less at a site, its level and, at the driver's level, its kind's usage. `ended`:
+ * it is the last part of an allocation.
+ */
+void gm_import_books_add(struct gm_import_books *books, uint32_t site, uint64_t bytes);
+void gm_import_books_take(struct gm_import_books *books, uint32_t site, uint64_t bytes, bool ended);
+
+/* A series has this value from now on. */
+void gm_import_books_series(struct gm_import_books *books, int device, enum gm_series series,
+			    uint64_t bytes);
+
+/* The level record of a device, made if it is not there. */
+struct gm_level_record *gm_import_books_level(struct gm_import_books *books, int device,
+					      unsigned level);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * What the judges of a job share: adding a finding, naming processes. Texts live in the job's arena.
+ */
+#ifndef GM_REPORT_JOB_INTERNAL_H
+#define GM_REPORT_JOB_INTERNAL_H
+
+#include "report/job/job.h"
+
+/* Comparing the processes of a job that count; each adds its findings. */
+void gm_job_judge(struct gm_job *job);	/* imbalance, stray contexts, the first to fail */
+void gm_job_shares(struct gm_job *job); /* memory that one process has of another */
+
+/* The findings of the processes, the same one of many told once, behind those of the job. */
+void gm_job_gather(struct gm_job *job);
+
+struct gm_finding *gm_job_find(struct gm_job *job, const char *id, enum gm_severity severity,
+			       int device, uint64_t bytes);
+void gm_job_advise(struct gm_job *job, struct gm_finding *finding, const char *advice);
+
+#define gm_job_say(job, ...) gm_arena_printf(&(job)->arena, __VA_ARGS__)
+const char *gm_job_size(struct gm_job *job, uint64_t bytes);
+
+/* "rank 3", or the pid where there are no ranks. */
+const char *gm_job_who(struct gm_job *job, const struct gm_doc *doc);
+
+/* "rank 0, rank 3"; of many "ranks 0-6, 9 (8 of 16)". Also fills the finding's ranks. */
+const char *gm_job_name_ranks(struct gm_job *job, struct gm_finding *finding,
+			      const struct gm_doc *const *docs, unsigned count);
+
+/* True if the documents' devices of these numbers are the same one. */
+bool gm_same_device(const struct gm_doc *a, int device_a, const struct gm_doc *b, int device_b);
+
+/* Peaks of all devices of a process, driver level. */
+uint64_t gm_doc_peak(const struct gm_doc *doc);
+
+#endif

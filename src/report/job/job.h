@@ -1,0 +1,50 @@
+/*
+ * Several files of one job: their documents side by side, what they sum up to, and what differs
+ * between them.
+ */
+#ifndef GM_REPORT_JOB_JOB_H
+#define GM_REPORT_JOB_JOB_H
+
+#include "report/doc/doc.h"
+
+/* A device of the job: what all its processes have there together, driver level. */
+struct gm_job_total {
+	struct gm_level_record level;
+	const struct gm_doc *first; /* one of those that use it: knows its host, name and uuid */
+	unsigned processes;
+};
+
+struct gm_job {
+	struct gm_arena arena;
+	struct gm_symbols *symbols; /* of all files; NULL with --no-symbols */
+	struct gm_doc **docs;	    /* by rank, then by path */
+	unsigned count;
+	bool several;	/* that were asked for, of which one alone may be readable */
+	unsigned ranks; /* processes that count: those that are not superseded */
+	struct gm_job_total *totals;
+	unsigned totals_count;
+	struct gm_finding *findings;
+	unsigned findings_count;
+	struct gm_gate *gates; /* of all files together, from check */
+	unsigned gates_count;
+};
+
+/*
+ * Opens the files in order of their ranks. A file that cannot be read is reported by `complain` and
+ * left out; NULL if none could be read. The caller frees the job.
+ *
+ * A file is superseded, and counts neither in totals nor in what is compared, if a later attempt of
+ * the same rank is there too (it began after this one ended: the same job id, or NAME.oldN of NAME),
+ * or if it is a copy (NAME.snapN of NAME, a packed one of a file that is there too).
+ */
+struct gm_job *gm_job_open(char **paths, unsigned count, const struct gm_options *options,
+			   void (*complain)(const char *sentence));
+void gm_job_free(struct gm_job *job);
+
+/* The order of a job's documents: below 0, 0 or above 0, as strcmp. */
+int gm_compare_ranks(const struct gm_doc *a, const struct gm_doc *b);
+
+/* Says of documents in that order which are superseded; returns how many are not. */
+unsigned gm_find_superseded(struct gm_doc *const *docs, unsigned count);
+
+#endif

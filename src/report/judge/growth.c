@@ -1,0 +1,144 @@
+/*
+ * The rules. Of each window the floor counts, its smallest live bytes: a loop's working memory
+ * comes and goes above the floor, a leak raises it. Two kinds of growth are told from chance:
+ *
+ * Left behind: blocks of every stretch of the run are still live, and the floor rose by about as
+ * much. Working memory leaves no old survivors, a cache that filled up none of its later windows, a
+ * store that replaces its blocks at random many, but without a rise to match.
+ *
+ * Steady: one buffer that is replaced by a larger one each time leaves nothing behind. Its floor
+ * never falls. n values are in order by chance in 1 of n! cases, so of few windows the ceiling must
+ * not fall either, and they must rise by much the same each time.
+ *
+ * docs/leak-verdicts.md has the reasons for the figures and the error rates.
+ */
+#include "report/judge/growth.h"
+
+#define MANY_WINDOWS 9 /* in order by chance in 1 of 362,880 cases */
+#define FEW_WINDOWS  6 /* fewer in order say nothing, however regular */
+
+/* Mean floor of windows [from, to). */
+static double mean_floor(const struct gm_window *windows, unsigned from, unsigned to)
+{
+	double sum = 0;
+
+	for (unsigned i = from; i < to; i++)
+		sum += (double)windows[i].min_bytes;
+	return sum / (to - from);
+}
+
+/*
+ * Windows that working memory has left by the end: all but the last two, or more where there are
+ * many, or one where there are few.
+ */
+static unsigned old_windows(unsigned count)
+{
+	if (count < FEW_WINDOWS)
+		return count - 1;
+	return count - (count / 4 > 2 ? count / 4 : 2);
+}
+
+bool gm_judge_survivors(const struct gm_survivors *survivors, unsigned count, bool all)
+{
+	unsigned old = all ? count : old_windows(count), filled = 0;
+	uint64_t early = 0, late = 0, latest = 0, most = 0;
+
+	if (count < GM_GROWTH_LEAST_WINDOWS)
+		return false;
+	for (unsigned i = 0; i < old; i++) {
+		filled += survivors[i].count > 0;
+		if (2 * i + 1 < old)
+			early += survivors[i].count;
+		else
+			late += survivors[i].count;
+		if (4 * (i + 1) > 3 * old)
+			latest += survivors[i].count;
+		if (survivors[i].count > most)
+			most = survivors[i].count;
+	}
+	return filled >= 3 && 5 * filled >= 2 * old && /* over the whole run */
+	       4 * early >= early + late && 4 * late >= early + late &&
+	       8 * latest >= early + late && /* to its end */
+	       2 * most <= early + late;     /* not at one moment */
+}
+
+/* The floor rose about as much as was left behind. */
+static bool floor_follows(const struct gm_window *windows, const struct gm_survivors *survivors,
+			  unsigned count)
+{
+	unsigned old = old_windows(count), third = count / 3;
+	double rise = mean_floor(windows, count - third, count) - mean_floor(windows, 0, third);
+	double bytes = 0;
+
+	for (unsigned i = 0; i < old; i++)
+		bytes += (double)survivors[i].bytes;
+	return rise * 3 >= bytes;
+}
+
+/* Steps of the floor that rose; 0 if it ever fell or, of few windows, the ceiling did. */
+static unsigned steady_rises(const struct gm_window *windows, unsigned count)
+{
+	unsigned rises = 0;
+
+	for (unsigned i = 1; i < count; i++) {
+		if (windows[i].min_bytes < windows[i - 1].min_bytes ||
+		    (count < MANY_WINDOWS && windows[i].max_bytes < windows[i - 1].max_bytes))
+			return 0;
+		rises += windows[i].min_bytes > windows[i - 1].min_bytes;
+	}
+	return rises;
+}
+
+static bool steady(const struct gm_window *windows, unsigned count)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+	unsigned rises = steady_rises(windows, count);
+	bool late = false;
+
+	for (unsigned i = 1; i < count; i++) {
+		uint64_t step = windows[i].min_bytes - windows[i - 1].min_bytes;
+
+		if (step < least)
+			least = step;
+		if (step > most)
+			most = step;
+		late = late || (step && 3 * i >= 2 * count);
+	}
+	if (count >= MANY_WINDOWS && 3 * rises >= 2 * (count - 1) && late)
+		return most <= (windows[count - 1].min_bytes - windows[0].min_bytes) / 2;
+	return count >= FEW_WINDOWS && rises == count - 1 && most <= 3 * least;
+}
+
+struct gm_growth_result gm_judge_growth(const struct gm_window *windows,
+					const struct gm_survivors *survivors, unsigned count,
+					unsigned warmup)
+{
+	struct gm_growth_result result = {.growth = GM_GROWTH_TOO_FEW};
+
+	while (count && windows->max_bytes == 0) {
+		windows++;
+		if (survivors)
+			survivors++;
+		count--;
+	}
+	if (count < warmup || count - warmup < GM_GROWTH_LEAST_WINDOWS)
+		return result;
+	windows += warmup;
+	if (survivors)
+		survivors += warmup;
+	count -= warmup;
+	result.windows = count;
+	result.first_bytes = windows[0].min_bytes;
+	result.last_bytes = windows[count - 1].min_bytes;
+	result.rose =
+		mean_floor(windows, count - count / 3, count) > mean_floor(windows, 0, count / 3);
+	for (unsigned i = 1; i < count; i++)
+		result.rises += windows[i].min_bytes > windows[i - 1].min_bytes;
+	result.left_behind = survivors && gm_judge_survivors(survivors, count, false);
+	if (steady(windows, count) ||
+	    (result.left_behind && floor_follows(windows, survivors, count)))
+		result.growth = GM_GROWTH_RISES;
+	else if (count >= FEW_WINDOWS || steady_rises(windows, count) < count - 1)
+		result.growth = GM_GROWTH_NONE;
+	return result;
+}

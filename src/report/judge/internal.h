@@ -1,0 +1,28 @@
+/*
+ * The parts of telling about out-of-memory events: facts gathered once for each, and advice.
+ */
+#ifndef GM_REPORT_JUDGE_INTERNAL_H
+#define GM_REPORT_JUDGE_INTERNAL_H
+
+#include "report/judge/judge.h"
+
+/*
+ * Fills what follows from the records: totals by category, the library that asked, other processes,
+ * what changed since the last mark. Leaves out of `top` what PyTorch divides into blocks, which are
+ * there themselves.
+ */
+void gm_oom_facts(struct gm_doc *doc, struct gm_oom *oom);
+
+/* The driver's free bytes, or an estimate where it could not be asked. */
+uint64_t gm_oom_free_bytes(const struct gm_doc *doc, const struct gm_oom_record *record);
+
+/* What `whole` holds beyond `part`; 0 if one of them is not known. */
+uint64_t gm_oom_idle(uint64_t whole, uint64_t part);
+
+/* "2.00 GiB (pid 4711 with 2.00 GiB, ...)" */
+const char *gm_oom_others(struct gm_doc *doc, const struct gm_oom *oom);
+
+/* Adds advice to the finding, by verdict, phase and figures. */
+void gm_oom_advise(struct gm_doc *doc, struct gm_finding *finding, const struct gm_oom *oom);
+
+#endif

@@ -1,0 +1,111 @@
+/*
+ * fragmentation.high: a level whose fragmentation is over 20 % and over 256 MiB.
+ */
+#include "report/judge/alloc_conf.h"
+#include "report/judge/judge.h"
+#include <string.h>
+
+#define LEAST_PERCENT 20
+#define LEAST_BYTES   (256ull << 20)
+
+static void advise_torch(struct gm_doc *doc, struct gm_finding *finding,
+			 const struct gm_fragmentation *row)
+{
+	uint64_t unused = row->reserved_bytes - row->used_bytes;
+
+	if (row->releasable_bytes >= unused / 2)
+		gm_advise(doc, finding,
+			  "%s lie in segments without a block: torch.cuda.empty_cache() "
+			  "between phases gives them back",
+			  gm_size(doc, row->releasable_bytes));
+	else if (!row->releasable_bytes)
+		gm_advise(doc, finding,
+			  "empty_cache() would give back nothing: live blocks pin all of it");
+	else
+		gm_advise(doc, finding,
+			  "empty_cache() would give back only %s: the rest is pinned by "
+			  "live blocks",
+			  gm_size(doc, row->releasable_bytes));
+	/* What empty_cache gives back is no hole: other settings would not change it. */
+	if (unused - row->releasable_bytes < LEAST_BYTES)
+		return;
+	if (!gm_torch_enabled(doc, "expandable_segments") && !gm_torch_async_backend(doc))
+		gm_advise(doc, finding, "set %s=expandable_segments:True%s",
+			  gm_torch_conf_name(doc),
+			  gm_torch_setting(doc, "max_split_size_mb")
+				  ? " in place of max_split_size_mb, which is set"
+				  : ", or max_split_size_mb so that large blocks stay whole");
+}
+
+/* The highest release threshold of the device's pools, GM_NO_BYTES if none was asked. */
+static uint64_t threshold_of(const struct gm_doc *doc, int device)
+{
+	uint64_t highest = 0;
+	bool known = false;
+
+	for (unsigned i = 0; i < doc->pools_count; i++) {
+		const struct gm_pool_record *pool = &doc->pools[i];
+
+		if (pool->device != device || !pool->configured)
+			continue;
+		known = true;
+		if (pool->release_threshold_bytes > highest)
+			highest = pool->release_threshold_bytes;
+	}
+	return known ? highest : GM_NO_BYTES;
+}
+
+static void advise_pool(struct gm_doc *doc, struct gm_finding *finding,
+			const struct gm_fragmentation *row)
+{
+	uint64_t threshold = threshold_of(doc, row->device);
+
+	if (threshold == 0)
+		gm_advise(doc, finding,
+			  "its release threshold is 0: the next wait for the stream gives it back");
+	else if (threshold == GM_NO_BYTES)
+		gm_advise(doc, finding,
+			  "the pool keeps it for reuse: lower its release threshold or "
+			  "call cudaMemPoolTrimTo when it is not needed");
+	else
+		gm_advise(doc, finding,
+			  "the pool keeps %s for reuse: lower its release threshold or "
+			  "call cudaMemPoolTrimTo when it is not needed",
+			  threshold >= row->reserved_bytes
+				  ? "all of it"
+				  : gm_say(doc, "up to %s", gm_size(doc, threshold)));
+}
+
+void gm_judge_holes(struct gm_doc *doc)
+{
+	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
+		const struct gm_fragmentation *row = &doc->fragmentation[i];
+		uint64_t unused = row->reserved_bytes - row->used_bytes;
+		struct gm_finding *finding;
+
+		if (row->used_bytes > row->reserved_bytes || unused < LEAST_BYTES ||
+		    unused < row->reserved_bytes / 100 * LEAST_PERCENT)
+			continue;
+		finding = gm_find(doc, "fragmentation.high", GM_WARNING, row->device, unused,
+				  row->pinners_count ? row->pinners[0].site : GM_NO_SITE);
+		finding->title =
+			gm_say(doc, "%s of %s reserved at the %s level are not used",
+			       gm_size(doc, unused), gm_size(doc, row->reserved_bytes), row->level);
+		finding->evidence = gm_say(doc, "%.0f %% idle, largest hole %s",
+					   100.0 * (double)unused / (double)row->reserved_bytes,
+					   gm_size(doc, row->largest_free_bytes));
+		if (row->pinners_count)
+			gm_advise(doc, finding,
+				  "most is pinned by blocks of %s: allocate what lives long "
+				  "before what is large, or free it",
+				  gm_place(doc, doc->sites[row->pinners[0].site].stack));
+		if (strcmp(row->level, "torch") == 0)
+			advise_torch(doc, finding, row);
+		else if (strcmp(row->level, "pool") == 0)
+			advise_pool(doc, finding, row);
+		else
+			gm_advise(doc, finding,
+				  "small allocations share slabs of 2 MiB and one of them keeps "
+				  "a whole slab: group what lives equally long, or use a pool");
+	}
+}

@@ -1,0 +1,237 @@
+/*
+ * What to do about an out-of-memory event: by its verdict, by what held the memory and by the
+ * phase, with the measured figures, and never what the environment shows to be set already. See
+ * internal.h.
+ */
+#include "report/judge/internal.h"
+#include "report/judge/alloc_conf.h"
+#include <string.h>
+
+#define SHARE_PERCENT 5 /* categories under it are not worth advice */
+#define KEPT_BYTES    (16ull << 20)
+
+static uint64_t category_bytes(const struct gm_oom *oom, const char *category)
+{
+	for (unsigned i = 0; i < oom->categories_count; i++)
+		if (strcmp(oom->categories[i].what, category) == 0)
+			return oom->categories[i].bytes;
+	return 0;
+}
+
+/* Bytes of a category, 0 if it is too small a share of what was held. */
+static uint64_t worth(const struct gm_oom *oom, const char *category)
+{
+	uint64_t sum = 0, bytes = category_bytes(oom, category);
+
+	for (unsigned i = 0; i < oom->categories_count; i++)
+		sum += oom->categories[i].bytes;
+	return bytes > sum / 100 * SHARE_PERCENT ? bytes : 0;
+}
+
+static void advise_torch_holes(struct gm_doc *doc, struct gm_finding *finding, uint64_t idle_bytes)
+{
+	const char *conf = gm_torch_conf_name(doc);
+	const char *split = gm_torch_setting(doc, "max_split_size_mb");
+
+	if (gm_torch_enabled(doc, "expandable_segments")) {
+		gm_advise(doc, finding,
+			  "expandable_segments is already set, yet %s of the reserve is "
+			  "idle; free the blocks that pin it (gpumem-report fragmentation)",
+			  gm_size(doc, idle_bytes));
+		return;
+	}
+	gm_advise(doc, finding,
+		  "set %s=expandable_segments:True: %s of PyTorch's reserve is idle in holes that "
+		  "are too small",
+		  conf, gm_size(doc, idle_bytes));
+	if (!split)
+		gm_advise(
+			doc, finding,
+			"or max_split_size_mb, so that large cached blocks are not split by small "
+			"requests");
+	else
+		gm_advise(doc, finding,
+			  "max_split_size_mb:%s is already set and did not prevent it", split);
+}
+
+static void advise_fragmented(struct gm_doc *doc, struct gm_finding *finding,
+			      const struct gm_oom *oom)
+{
+	const struct gm_oom_record *record = &oom->record;
+	uint64_t torch_idle =
+		gm_oom_idle(record->torch_reserved_bytes, record->torch_allocated_bytes);
+
+	if (torch_idle && !gm_torch_async_backend(doc))
+		advise_torch_holes(doc, finding, torch_idle);
+	else if (torch_idle || gm_oom_idle(record->pool_reserved_bytes, record->pool_used_bytes))
+		gm_advise(
+			doc, finding,
+			"the memory is idle in a pool: trim it (cudaMemPoolTrimTo) or synchronize "
+			"before the request");
+	else
+		gm_advise(doc, finding,
+			  "%s are free, but not in one piece: ask for smaller pieces, or map "
+			  "them into one range (cuMemCreate, cuMemMap)",
+			  gm_size(doc, gm_oom_free_bytes(doc, record)));
+}
+
+static void advise_activations(struct gm_doc *doc, struct gm_finding *finding,
+			       const struct gm_oom *oom)
+{
+	uint64_t activations = worth(oom, "activations");
+	bool backward = strcmp(oom->phase, "backward") == 0;
+
+	if (activations)
+		gm_advise(doc, finding,
+			  "activations are %s: half the batch saves about %s%s; checkpointing or "
+			  "shorter sequences also reduce them",
+			  gm_size(doc, activations), gm_size(doc, activations / 2),
+			  backward ? ", with accumulation over two steps the result is the same"
+				   : "");
+	else if (backward)
+		gm_advise(doc, finding,
+			  "activation checkpointing, or a smaller batch with accumulation");
+	else if (strcmp(oom->phase, "forward") == 0)
+		gm_advise(doc, finding,
+			  "a smaller batch, activation checkpointing or shorter sequences");
+}
+
+static void advise_state(struct gm_doc *doc, struct gm_finding *finding, const struct gm_oom *oom)
+{
+	uint64_t state = worth(oom, "optimizer state"), gradients = worth(oom, "gradients");
+	uint64_t weights = worth(oom, "weights");
+
+	if (state)
+		gm_advise(
+			doc, finding,
+			"the optimizer's state is %s: an 8-bit optimizer saves about %s, sharding "
+			"over N ranks leaves 1/N, offloading all of it",
+			gm_size(doc, state), gm_size(doc, state / 4 * 3));
+	else if (strcmp(oom->phase, "optimizer") == 0)
+		gm_advise(doc, finding, "an 8-bit or sharded optimizer, or offload its state");
+	if (gradients && strcmp(oom->phase, "optimizer") != 0 &&
+	    strcmp(oom->phase, "backward") != 0)
+		gm_advise(doc, finding,
+			  "gradients are %s and live while the model runs forward: "
+			  "zero_grad(set_to_none=True) before it gives them back",
+			  gm_size(doc, gradients));
+	if (weights && weights >= state && weights >= worth(oom, "activations"))
+		gm_advise(doc, finding,
+			  "weights are %s: in half precision they take half of it if they are in "
+			  "single precision now, sharding over N ranks leaves 1/N",
+			  gm_size(doc, weights));
+}
+
+static void advise_exhausted(struct gm_doc *doc, struct gm_finding *finding,
+			     const struct gm_oom *oom)
+{
+	uint64_t missing =
+		gm_oom_idle(oom->record.requested_bytes, gm_oom_free_bytes(doc, &oom->record));
+
+	if (strcmp(oom->phase, "optimizer") == 0) {
+		advise_state(doc, finding, oom);
+		advise_activations(doc, finding, oom);
+	} else {
+		advise_activations(doc, finding, oom);
+		advise_state(doc, finding, oom);
+	}
+	if (oom->top_count)
+		gm_advise(doc, finding, "%s more is needed; the largest holder is %s with %s",
+			  gm_size(doc, missing), gm_place(doc, doc->sites[oom->top[0].site].stack),
+			  gm_size(doc, oom->top[0].bytes));
+	else
+		gm_advise(doc, finding,
+			  "%s more is needed; gpumem-report sites --at peak shows who "
+			  "holds the memory",
+			  gm_size(doc, missing));
+}
+
+static void advise_others(struct gm_doc *doc, struct gm_finding *finding, const struct gm_oom *oom)
+{
+	unsigned gone = 0;
+
+	for (unsigned i = 0; i < oom->processes_count; i++)
+		gone += oom->processes[i].gone;
+	gm_advise(doc, finding,
+		  "other processes hold memory of the device: %s; end them, or use another device",
+		  gm_oom_others(doc, oom));
+	if (gone)
+		gm_advise(doc, finding,
+			  "%u of them %s not running here: if no container owns them, their memory "
+			  "comes back when the process that they left behind ends, or with a reset "
+			  "of the device",
+			  gone, gone == 1 ? "is" : "are");
+}
+
+static void advise_verdict(struct gm_doc *doc, struct gm_finding *finding, const struct gm_oom *oom)
+{
+	if (strcmp(oom->verdict, "fragmented") == 0)
+		advise_fragmented(doc, finding, oom);
+	else if (strcmp(oom->verdict, "exhausted") == 0)
+		advise_exhausted(doc, finding, oom);
+	else if (strcmp(oom->verdict, "pending-frees") == 0)
+		gm_advise(doc, finding,
+			  "%s are freed on streams that have not reached the free: "
+			  "synchronize those streams before the request, or order them by events",
+			  gm_size(doc, oom->record.pending_free_bytes));
+	else if (strcmp(oom->verdict, "other-processes") == 0)
+		advise_others(doc, finding, oom);
+	else if (strcmp(oom->verdict, "limit") == 0 && oom->record.injected)
+		return; /* said below */
+	else if (strcmp(oom->verdict, "limit") == 0)
+		gm_advise(doc, finding,
+			  "a limit refused it, not the device: raise the memory fraction "
+			  "(torch.cuda.set_per_process_memory_fraction) or the pool's limit");
+	else
+		gm_advise(doc, finding,
+			  "pinned host memory is limited by the host's memory and by "
+			  "RLIMIT_MEMLOCK: pin less, or reuse buffers");
+}
+
+/* Libraries answer with an error of their own. */
+static const char *library_error(const char *library)
+{
+	static const struct {
+		const char *library, *error;
+	} errors[] = {
+		{"libcublas", "CUBLAS_STATUS_ALLOC_FAILED or CUBLAS_STATUS_NOT_INITIALIZED"},
+		{"libcudnn", "CUDNN_STATUS_ALLOC_FAILED or CUDNN_STATUS_INTERNAL_ERROR"},
+		{"libcufft", "CUFFT_ALLOC_FAILED"},
+		{"libcusolver", "CUSOLVER_STATUS_ALLOC_FAILED"},
+		{"libcusparse", "CUSPARSE_STATUS_ALLOC_FAILED"},
+		{"libcurand", "CURAND_STATUS_ALLOCATION_FAILED"},
+		{"libnccl", "ncclUnhandledCudaError"},
+	};
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+		if (strncmp(library, errors[i].library, strlen(errors[i].library)) == 0)
+			return errors[i].error;
+	return "an error of its own";
+}
+
+void gm_oom_advise(struct gm_doc *doc, struct gm_finding *finding, const struct gm_oom *oom)
+{
+	if (oom->library)
+		gm_advise(doc, finding,
+			  "%s asked for it: the program sees %s and no out-of-memory error; leave "
+			  "room for the library, or create its handle before memory is taken",
+			  oom->library, library_error(oom->library));
+	advise_verdict(doc, finding, oom);
+	if (oom->changes_count)
+		gm_advise(doc, finding, "since the mark \"%s\" most was added by %s: %s", oom->mark,
+			  gm_place(doc, doc->sites[oom->changes[0].site].stack),
+			  gm_size(doc, oom->changes[0].bytes));
+	if (oom->kept_bytes >= KEPT_BYTES)
+		gm_advise(
+			doc, finding,
+			"%s of activations from before it are still live, most from %s: an "
+			"exception's traceback may keep them; leave the except block before trying "
+			"again",
+			gm_size(doc, oom->kept_bytes),
+			gm_place(doc, doc->sites[oom->kept_site].stack));
+	if (oom->record.injected)
+		gm_advise(doc, finding,
+			  "this failure was made by %s",
+			  strcmp(oom->verdict, "limit") == 0 ? "GPUMEMTRACE_FAIL"
+			  : "GPUMEMTRACE_FAIL or GPUMEMTRACE_CAPACITY");
+}

@@ -1,0 +1,203 @@
+/*
+ * Facts about an out-of-memory event that follow from its records, see internal.h.
+ */
+#include "report/judge/internal.h"
+#include "report/stacks/labels.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_CHANGES 8
+#define MOST_PIDS    8
+
+uint64_t gm_oom_idle(uint64_t whole, uint64_t part)
+{
+	return whole == GM_NO_BYTES || part == GM_NO_BYTES || part > whole ? 0 : whole - part;
+}
+
+uint64_t gm_oom_free_bytes(const struct gm_doc *doc, const struct gm_oom_record *record)
+{
+	const struct gm_device *device = gm_doc_device(doc, record->device);
+	uint64_t used =
+		record->tracked_physical_bytes == GM_NO_BYTES ? 0 : record->tracked_physical_bytes;
+
+	if (record->free_bytes != GM_NO_BYTES)
+		return record->free_bytes;
+	if (device && device->record.context_bytes != GM_NO_BYTES &&
+	    __builtin_add_overflow(used, device->record.context_bytes, &used))
+		return 0;
+	return gm_oom_idle(gm_device_limit(device), used);
+}
+
+/* Segments and their blocks both hold the same bytes: the blocks tell more. */
+static void drop_segments(const struct gm_doc *doc, struct gm_oom *oom)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < oom->top_count; i++) {
+		const struct gm_site *site = &doc->sites[oom->top[i].site];
+		bool segments =
+			site->torch_segments || site->record.flags & GM_SITE_TORCH || site->caching;
+
+		if (!(doc->torch && site->record.level == GM_LEVEL_DRIVER && segments))
+			oom->top[n++] = oom->top[i];
+	}
+	oom->top_count = n;
+}
+
+static int compare_totals(const void *a, const void *b)
+{
+	const struct gm_oom_total *x = a, *y = b;
+
+	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->what, y->what);
+}
+
+static void sum_categories(struct gm_doc *doc, struct gm_oom *oom)
+{
+	for (unsigned i = 0; i < oom->top_count; i++) {
+		const char *category = doc->sites[oom->top[i].site].category;
+		struct gm_oom_total *total = NULL;
+
+		for (unsigned k = 0; k < oom->categories_count; k++)
+			if (strcmp(oom->categories[k].what, category) == 0)
+				total = &oom->categories[k];
+		if (!total) {
+			total = gm_arena_push(&doc->arena, &oom->categories, &oom->categories_count,
+					      sizeof(*total));
+			total->what = category;
+		}
+		total->bytes += oom->top[i].bytes;
+	}
+	if (oom->categories_count)
+		qsort(oom->categories, oom->categories_count, sizeof(*oom->categories),
+		      compare_totals);
+}
+
+/* The last mark before the event, -1; the window that it opened, -1 if that was merged away. */
+static int last_mark(const struct gm_doc *doc, const struct gm_oom *oom, int *window)
+{
+	const struct gm_header *header = doc->header;
+	int mark = -1;
+
+	*window = -1;
+	for (unsigned i = 0; i < doc->marks_count; i++) {
+		const struct gm_mark_record *record = &doc->marks[i].record;
+
+		if ((record->source == GM_MARK_PROGRAM || record->source == GM_MARK_NVTX) &&
+		    record->time_ns <= oom->record.time_ns)
+			mark = (int)i;
+	}
+	for (unsigned w = 0; mark >= 0 && w <= header->window_current && w < GM_WINDOWS; w++)
+		if (header->window_marks && header->window_mark[w] == (uint32_t)mark)
+			*window = (int)w;
+	return mark;
+}
+
+static int compare_changes(const void *a, const void *b)
+{
+	const struct gm_oom_top *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return x->site < y->site ? -1 : x->site > y->site;
+}
+
+/* Sites that hold more than they did at the last mark: `bytes` is by how much. */
+static void find_changes(struct gm_doc *doc, struct gm_oom *oom)
+{
+	int window, mark = last_mark(doc, oom, &window);
+
+	if (mark < 0)
+		return;
+	oom->mark = doc->marks[mark].name ? doc->marks[mark].name : "unnamed";
+	for (unsigned i = 0; window > 0 && i < oom->top_count; i++) {
+		const struct gm_site_record *site = &doc->sites[oom->top[i].site].record;
+		uint64_t before = site->windows[window - 1].last_bytes;
+		struct gm_oom_top *change;
+
+		if ((unsigned)window - 1 > site->window_current)
+			before = site->windows[site->window_current].last_bytes;
+		if (oom->top[i].bytes <= before)
+			continue;
+		change = gm_arena_push(&doc->arena, &oom->changes, &oom->changes_count,
+				       sizeof(*change));
+		*change = (struct gm_oom_top){oom->top[i].site, oom->top[i].bytes - before,
+					      oom->top[i].count};
+	}
+	if (oom->changes_count)
+		qsort(oom->changes, oom->changes_count, sizeof(*oom->changes), compare_changes);
+	if (oom->changes_count > MOST_CHANGES)
+		oom->changes_count = MOST_CHANGES;
+}
+
+/* The lines "PID BYTES" and "PID BYTES gone" that the shim wrote. */
+static void read_processes(struct gm_doc *doc, struct gm_oom *oom)
+{
+	const char *line = gm_reader_string(doc->reader, oom->record.other_pids_string);
+
+	while (line && *line && oom->processes_count < MOST_PIDS) {
+		struct gm_oom_process *process;
+		unsigned long long pid, bytes;
+		char gone[8] = "";
+
+		if (sscanf(line, "%llu %llu%*1[ ]%7[a-z]", &pid, &bytes, gone) < 2)
+			break;
+		process = gm_arena_push(&doc->arena, &oom->processes, &oom->processes_count,
+					sizeof(*process));
+		*process = (struct gm_oom_process){pid, bytes, strcmp(gone, "gone") == 0};
+		line = strchr(line, '\n');
+		line += line != NULL;
+	}
+}
+
+const char *gm_oom_others(struct gm_doc *doc, const struct gm_oom *oom)
+{
+	const char *text = gm_size(doc, oom->record.others_bytes);
+
+	for (unsigned i = 0; i < oom->processes_count; i++)
+		text = gm_say(doc, "%s%spid %llu with %s%s", text, i ? ", " : " (",
+			      (unsigned long long)oom->processes[i].pid,
+			      gm_size(doc, oom->processes[i].bytes),
+			      oom->processes[i].gone ? ", ended badly or in another container"
+						     : "");
+	return oom->processes_count ? gm_say(doc, "%s)", text) : text;
+}
+
+/*
+ * What a step had taken before it failed and did not give back, though the program went on: an
+ * exception's traceback keeps the frames, and they the tensors (pytorch#27600).
+ */
+static void find_kept(struct gm_doc *doc, struct gm_oom *oom)
+{
+	unsigned level = doc->torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER;
+	uint64_t most = 0,
+		 *bytes = gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*bytes));
+
+	oom->kept_site = GM_NO_SITE;
+	if (doc->header->last_event_ns <= oom->record.time_ns)
+		return;
+	for (unsigned i = 0; i < doc->blocks_count; i++) {
+		const struct gm_alloc_record *block = &doc->blocks[i].record;
+
+		if (block->site == GM_NONE || block->level != level ||
+		    block->device != oom->record.device || block->time_ns > oom->record.time_ns ||
+		    strcmp(doc->sites[block->site].category, "activations") != 0)
+			continue;
+		bytes[block->site] += block->bytes;
+		oom->kept_bytes += block->bytes;
+		if (bytes[block->site] > most) {
+			most = bytes[block->site];
+			oom->kept_site = block->site;
+		}
+	}
+}
+
+void gm_oom_facts(struct gm_doc *doc, struct gm_oom *oom)
+{
+	oom->library = gm_stack_toolkit(oom->stack);
+	drop_segments(doc, oom);
+	sum_categories(doc, oom);
+	find_changes(doc, oom);
+	read_processes(doc, oom);
+	find_kept(doc, oom);
+}

@@ -1,0 +1,250 @@
+/*
+ * Reading suppressions and applying them to the sites that have something live; see suppress.h.
+ */
+#include "report/judge/suppress.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gm_suppressions {
+	const char **patterns;
+	unsigned count;
+	bool shipped;
+};
+
+static const char shipped_text[] =
+#include "suppressions.inc"
+	;
+
+struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, struct gm_suppressions *list,
+					     const char *path, char *error, size_t error_bytes)
+{
+	struct gm_suppressions *suppressions =
+		list ? list : gm_arena_alloc(arena, 1, sizeof(*suppressions));
+	FILE *file = fopen(path, "re");
+	unsigned number = 0;
+	char line[4096];
+
+	if (!file) {
+		snprintf(error, error_bytes, "%s: suppressions cannot be read: %s", path,
+			 strerror(errno));
+		return NULL;
+	}
+	while (fgets(line, sizeof(line), file)) {
+		char *text = line + strspn(line, " \t");
+		const char **slot;
+
+		number++;
+		text[strcspn(text, "\r\n")] = '\0';
+		for (size_t end = strlen(text); end && strchr(" \t", text[end - 1]);)
+			text[--end] = '\0';
+		if (*text == '\0' || *text == '#')
+			continue;
+		if (strncmp(text, "leak:", 5) != 0 || text[5] == '\0') {
+			snprintf(error, error_bytes,
+				 "%s:%u: a suppression reads \"leak:PATTERN\", this line does not",
+				 path, number);
+			fclose(file);
+			return NULL;
+		}
+		slot = gm_arena_push(arena, &suppressions->patterns, &suppressions->count,
+				     sizeof(*slot));
+		*slot = gm_arena_strdup(arena, text + 5);
+	}
+	/* A directory opens and cannot be read. */
+	if (ferror(file)) {
+		snprintf(error, error_bytes, "%s: suppressions cannot be read: %s", path,
+			 strerror(errno));
+		suppressions = NULL;
+	}
+	fclose(file);
+	return suppressions;
+}
+
+struct gm_suppressions *gm_suppressions_shipped(struct gm_arena *arena)
+{
+	struct gm_suppressions *suppressions = gm_arena_alloc(arena, 1, sizeof(*suppressions));
+	const char *line = shipped_text;
+
+	suppressions->shipped = true;
+	while (*line) {
+		size_t length = strcspn(line, "\n");
+		const char **slot;
+
+		if (strncmp(line, "leak:", 5) == 0) {
+			slot = gm_arena_push(arena, &suppressions->patterns, &suppressions->count,
+					     sizeof(*slot));
+			*slot = gm_arena_strndup(arena, line + 5, length - 5);
+		}
+		line += length + (line[length] == '\n');
+	}
+	return suppressions;
+}
+
+/*
+ * LeakSanitizer's rule: a pattern may match anywhere unless '^' or '$' ties it. Between the stars
+ * stand pieces of plain text, to be found in order; the last one is looked for from the end if
+ * tied.
+ */
+bool gm_suppression_matches(const char *pattern, const char *text)
+{
+	bool tied = *pattern == '^';
+	const char *at = text;
+
+	pattern += tied;
+	while (*pattern) {
+		size_t length = strcspn(pattern, "*$");
+		bool last = pattern[length] == '$' && pattern[length + 1] == '\0';
+		const char *found;
+
+		if (pattern[length] == '$' && !last)
+			length += 1 + strcspn(pattern + length + 1, "*$");
+		if (last) {
+			size_t left = strlen(at);
+
+			return left >= length && (!tied || left == length) &&
+			       memcmp(at + left - length, pattern, length) == 0;
+		}
+		found = tied ? (strncmp(at, pattern, length) == 0 ? at : NULL)
+			     : memmem(at, strlen(at), pattern, length);
+		if (!found)
+			return false;
+		at = found + length;
+		pattern += length;
+		tied = false;
+		pattern += strspn(pattern, "*");
+	}
+	return true;
+}
+
+/*
+ * A pattern of the list, and its number there. A frame is part of many stacks: what the first 64
+ * patterns say of it is asked once.
+ */
+struct wanted {
+	const char *pattern;
+	unsigned number;
+	unsigned list; /* 1: the shipped one */
+};
+
+#define REMEMBERED 64
+
+/* The end of a path that has as many '/' as the pattern; NULL if there are fewer. */
+static const char *path_end(const char *pattern, const char *path)
+{
+	const char *end = path + strlen(path);
+
+	for (; *pattern; pattern++)
+		if (*pattern == '/')
+			while (end > path && *--end != '/')
+				;
+	return *end == '/' ? end : NULL;
+}
+
+/*
+ * A shipped pattern of a path names a library, not a folder that somebody's program lies in: it is
+ * looked for at the path's end.
+ */
+static bool matches_path(const struct wanted *wanted, const char *path)
+{
+	if (wanted->list && *wanted->pattern == '/')
+		path = path_end(wanted->pattern, path);
+	return path && gm_suppression_matches(wanted->pattern, path);
+}
+
+static bool matches_texts(const struct wanted *wanted, const struct gm_frame *frame)
+{
+	return (frame->function && gm_suppression_matches(wanted->pattern, frame->function)) ||
+	       (frame->module && matches_path(wanted, frame->module)) ||
+	       (frame->file && matches_path(wanted, frame->file));
+}
+
+static bool matches_frame(const struct wanted *wanted, const struct gm_frame *frame)
+{
+	struct gm_frame_memo *memo = wanted->number < REMEMBERED ? frame->memo : NULL;
+	uint64_t bit = 1ull << (wanted->number % REMEMBERED);
+
+	if (!memo)
+		return matches_texts(wanted, frame);
+	if (!(memo->asked[wanted->list] & bit)) {
+		memo->asked[wanted->list] |= bit;
+		if (matches_texts(wanted, frame))
+			memo->matched[wanted->list] |= bit;
+	}
+	return memo->matched[wanted->list] & bit;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/*
+ * A shipped pattern is about the library that allocated, not about who called it: the plumbing below
+ * its frames counts and these themselves, nothing above them. It is about memory of the driver:
+ * blocks of a framework's allocator are the program's. And about what is bounded: what a library
+ * keeps on purpose does not grow.
+ */
+static bool matches_library(const struct wanted *wanted, const struct gm_site *site)
+{
+	bool reached = false;
+
+	if (site->verdict == GM_GROW || site->record.level != GM_LEVEL_DRIVER)
+		return false;
+	for (unsigned i = 0; site->stack && i < site->stack->count; i++) {
+		const struct gm_frame *frame = &site->stack->frames[i];
+		bool own = site->library && frame->module &&
+			   strcmp(base_name(frame->module), site->library) == 0;
+
+		if (!own && (reached || !frame->plumbing))
+			return false;
+		if (matches_frame(wanted, frame))
+			return true;
+		reached = own;
+	}
+	return false;
+}
+
+static bool matches_site(const struct wanted *wanted, const struct gm_site *site)
+{
+	for (unsigned i = 0; site->stack && i < site->stack->count; i++)
+		if (matches_frame(wanted, &site->stack->frames[i]))
+			return true;
+	return (site->function && gm_suppression_matches(wanted->pattern, site->function)) ||
+	       (site->library && gm_suppression_matches(wanted->pattern, site->library));
+}
+
+void gm_suppress(struct gm_doc *doc, const struct gm_suppressions *suppressions)
+{
+	for (unsigned p = 0; p < suppressions->count; p++) {
+		struct gm_suppressed used = {.pattern = suppressions->patterns[p]};
+		struct wanted wanted = {used.pattern, p, suppressions->shipped};
+
+		for (unsigned i = 0; i < doc->sites_count; i++) {
+			struct gm_site *site = &doc->sites[i];
+
+			if (site->suppressed || site->verdict < GM_HELD ||
+			    !(suppressions->shipped ? matches_library(&wanted, site)
+						    : matches_site(&wanted, site)))
+				continue;
+			site->suppressed = used.pattern;
+			used.sites++;
+			used.bytes += site->record.live_bytes;
+			used.count += site->record.live_count;
+		}
+		if (used.sites) {
+			struct gm_suppressed *slot =
+				gm_arena_push(&doc->arena, &doc->suppressed, &doc->suppressed_count,
+					      sizeof(*slot));
+			*slot = used;
+		} else if (!suppressions->shipped) {
+			const char **slot =
+				gm_arena_push(&doc->arena, &doc->unused_suppressions,
+					      &doc->unused_suppressions_count, sizeof(*slot));
+			*slot = used.pattern;
+		}
+	}
+}

@@ -1,0 +1,104 @@
+/*
+ * Errors and out-of-memory events with their stacks and runs of sites. Records whose type no
+ * version of the format has are left out.
+ */
+#include "report/load/load.h"
+#include <stdlib.h>
+
+static const char *const error_names[GM_ERROR_TYPES] = {
+	"double-free",	  "unknown-pointer",	"interior-pointer",
+	"wrong-family",	  "free-failed",	"free-after-reset",
+	"released-twice", "freed-while-mapped", "freed-while-exported"};
+
+static void load_errors(struct gm_doc *doc)
+{
+	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_ERRORS);
+
+	doc->errors = gm_arena_alloc(&doc->arena, records, sizeof(*doc->errors));
+	for (uint32_t i = 0; i < records; i++) {
+		struct gm_error *error = &doc->errors[doc->errors_count];
+
+		if (!gm_reader_get(doc->reader, GM_TABLE_ERRORS, i, &error->record,
+				   sizeof(error->record)) ||
+		    error->record.type >= GM_ERROR_TYPES)
+			continue;
+		error->type = error_names[error->record.type];
+		error->api = gm_doc_function(doc, error->record.function);
+		error->stack = gm_doc_stack(doc, error->record.stack);
+		error->first_free_stack = gm_doc_stack(doc, error->record.first_free_stack);
+		doc->errors_count++;
+	}
+}
+
+static int compare_top(const void *a, const void *b)
+{
+	const struct gm_oom_top *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return x->site < y->site ? -1 : x->site > y->site;
+}
+
+static void load_top(struct gm_doc *doc, struct gm_oom *oom)
+{
+	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_OOM_SITES);
+
+	for (uint32_t i = 0; i < oom->record.sites; i++) {
+		struct gm_oom_site_record record;
+		struct gm_oom_top *top;
+
+		if (oom->record.first_site >= records || i >= records - oom->record.first_site)
+			break;
+		if (!gm_reader_get(doc->reader, GM_TABLE_OOM_SITES, oom->record.first_site + i,
+				   &record, sizeof(record)) ||
+		    record.site >= doc->sites_count)
+			continue;
+		top = gm_arena_push(&doc->arena, &oom->top, &oom->top_count, sizeof(*top));
+		*top = (struct gm_oom_top){record.site, record.bytes, record.count};
+	}
+	if (oom->top_count)
+		qsort(oom->top, oom->top_count, sizeof(*oom->top), compare_top);
+}
+
+static int compare_time(const void *a, const void *b)
+{
+	const struct gm_oom_record *x = &((const struct gm_oom *)a)->record;
+	const struct gm_oom_record *y = &((const struct gm_oom *)b)->record;
+
+	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
+/* In order of time: in the file a late one can lie in an early one's place. */
+static void load_ooms(struct gm_doc *doc)
+{
+	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_OOMS);
+
+	if (records > GM_OOMS_KEPT) /* damage: each of them may name all blocks there are */
+		records = GM_OOMS_KEPT;
+	doc->ooms = gm_arena_alloc(&doc->arena, records, sizeof(*doc->ooms));
+	for (uint32_t i = 0; i < records; i++) {
+		struct gm_oom *oom = &doc->ooms[doc->ooms_count];
+
+		if (!gm_reader_get(doc->reader, GM_TABLE_OOMS, i, &oom->record,
+				   sizeof(oom->record)) || oom->record.withdrawn)
+			continue;
+		oom->api = gm_doc_function(doc, oom->record.function);
+		oom->stack = gm_doc_stack(doc, oom->record.stack);
+		load_top(doc, oom);
+		gm_load_oom_hole(doc, oom);
+		gm_load_oom_levels(doc, oom);
+		doc->ooms_count++;
+	}
+	if (doc->ooms_count)
+		qsort(doc->ooms, doc->ooms_count, sizeof(*doc->ooms), compare_time);
+	if (doc->header->oom_events > doc->ooms_count)
+		doc->ooms_lost = doc->header->oom_events - doc->ooms_count;
+}
+
+void gm_load_events(struct gm_doc *doc)
+{
+	load_errors(doc);
+	load_ooms(doc);
+	for (unsigned i = 0; i < doc->devices_count; i++)
+		gm_doc_stack(doc, doc->devices[i].record.context_stack);
+}

@@ -1,0 +1,164 @@
+/*
+ * SARIF 2.1.0 for code scanning: a rule per gate, a result per site that broke one, at the
+ * innermost frame of the program that has a file and line, with the whole stack.
+ */
+#include "report/stacks/classify.h"
+#include "report/judge/judge.h"
+#include "report/render/json/json.h"
+#include "report/render/check/text_check.h"
+#include <string.h>
+
+static const struct {
+	const char *gate, *text;
+} rules[] = {
+	{"leaks", "GPU memory leaks"},
+	{"no-oom", "The program ran out of GPU memory"},
+	{"max-peak", "The peak of GPU memory exceeds its limit"},
+	{"max-fragmentation", "GPU memory is fragmented beyond its limit"},
+	{"max-retries", "Allocations had to be repeated more often than allowed"},
+	{"no-errors", "GPU memory was freed wrongly"},
+};
+
+static json_t *rule_list(void)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		json_array_append_new(list, json_pack("{s:s, s:s, s:{s:s}}", "id", rules[i].gate,
+						      "name", rules[i].gate, "shortDescription",
+						      "text", rules[i].text));
+	return list;
+}
+
+/* A path as a URI: what RFC 3986 reserves is written in hexadecimal. */
+static json_t *uri(const char *path)
+{
+	char text[3 * 1024 + 8], *to = text;
+
+	if (*path == '/')
+		to += sprintf(to, "file://");
+	for (; *path && to < text + sizeof(text) - 4; path++)
+		if (strchr("/._-~", *path) || (*path >= '0' && *path <= '9') ||
+		    (*path >= 'a' && *path <= 'z') || (*path >= 'A' && *path <= 'Z'))
+			*to++ = *path;
+		else
+			to += sprintf(to, "%%%02X", (unsigned char)*path);
+	return json_stringn(text, (size_t)(to - text));
+}
+
+static json_t *location(const struct gm_frame *frame)
+{
+	json_t *physical = json_pack("{s:{s:o}}", "artifactLocation", "uri", uri(frame->file));
+
+	if (frame->line)
+		json_object_set_new(physical, "region",
+				    json_pack("{s:i}", "startLine", (int)frame->line));
+	return json_pack("{s:o}", "physicalLocation", physical);
+}
+
+static json_t *stack_list(const struct gm_stack *stack)
+{
+	json_t *frames = json_array();
+
+	for (unsigned i = 0; stack && i < stack->count; i++) {
+		const struct gm_frame *frame = &stack->frames[i];
+		json_t *at = frame->file ? location(frame) : json_object();
+
+		json_object_set_new(
+			at, "message",
+			json_pack("{s:o}", "text", gm_json_string(gm_format_frame_short(frame))));
+		json_array_append_new(frames, json_pack("{s:o}", "location", at));
+	}
+	return json_pack("[{s:o}]", "frames", frames);
+}
+
+/* The line a person can act on: own code with a file; else any frame with one. */
+static const struct gm_frame *place(const struct gm_stack *stack)
+{
+	const struct gm_frame *any = NULL;
+
+	for (unsigned i = 0; stack && i < stack->count; i++) {
+		if (!stack->frames[i].file)
+			continue;
+		if (!stack->frames[i].plumbing)
+			return &stack->frames[i];
+		any = any ? any : &stack->frames[i];
+	}
+	return any;
+}
+
+static void add_result(json_t *results, const struct gm_doc *doc, const struct gm_gate *gate,
+		       const struct gm_stack *stack, const char *message, const char *id)
+{
+	const struct gm_frame *frame = place(stack);
+	const char *rule = strncmp(gate->gate, "mark:", 5) == 0 ? "leaks" : gate->gate;
+	json_t *result = json_pack("{s:s, s:s, s:{s:o}}", "ruleId", rule, "level", "error",
+				   "message", "text", gm_json_string(message));
+	json_t *locations = json_array();
+
+	if (frame)
+		json_array_append_new(locations, location(frame));
+	else
+		json_array_append_new(locations,
+				      json_pack("{s:{s:{s:o}}}", "physicalLocation",
+						"artifactLocation", "uri", uri(doc->path)));
+	json_object_set_new(result, "locations", locations);
+	if (stack && stack->count)
+		json_object_set_new(result, "stacks", stack_list(stack));
+	if (id)
+		json_object_set_new(result, "partialFingerprints",
+				    json_pack("{s:s}", "gpumemtraceSite/v1", id));
+	json_array_append_new(results, result);
+}
+
+static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *gate)
+{
+	char value[GM_FORMAT_BYTES], limit[GM_FORMAT_BYTES];
+	bool oom = strcmp(gate->gate, "no-oom") == 0, errors = strcmp(gate->gate, "no-errors") == 0;
+
+	for (unsigned i = 0; oom && i < doc->ooms_count; i++)
+		add_result(results, doc, gate, doc->ooms[i].stack,
+			   gm_say(doc, "out of memory (%s): %s asked for %s", doc->ooms[i].verdict,
+				  doc->ooms[i].api ? doc->ooms[i].api : "the framework",
+				  gm_size(doc, doc->ooms[i].record.requested_bytes)),
+			   NULL);
+	for (unsigned i = 0; errors && i < doc->errors_count; i++)
+		add_result(results, doc, gate, doc->errors[i].stack,
+			   gm_say(doc, "%s by %s, %llu times", doc->errors[i].type,
+				  doc->errors[i].api ? doc->errors[i].api : "a free",
+				  (unsigned long long)doc->errors[i].record.count),
+			   NULL);
+	for (unsigned i = 0; !errors && i < gate->sites_count; i++) {
+		const struct gm_site *site = &doc->sites[gate->sites[i]];
+
+		add_result(results, doc, gate, site->stack,
+			   gm_say(doc, "%s: %s of %s memory live in %llu of %llu allocations; %s",
+				  gate->note, gm_size(doc, site->record.live_bytes),
+				  gm_kind_name(site->record.kind),
+				  (unsigned long long)site->record.live_count,
+				  (unsigned long long)site->record.allocations, site->why),
+			   site->id);
+	}
+	if (!oom && !errors && !gate->sites_count)
+		add_result(results, doc, gate, NULL,
+			   gm_say(doc, "%s: %s, limit %s", gate->note,
+				  gm_gate_figure(value, gate, gate->value),
+				  gm_gate_figure(limit, gate, gate->limit)),
+			   NULL);
+}
+
+int gm_sarif_write(const struct gm_job *job, FILE *file)
+{
+	json_t *results = json_array();
+
+	for (unsigned i = 0; i < job->count; i++)
+		for (unsigned k = 0; k < job->docs[i]->gates_count; k++)
+			if (!job->docs[i]->gates[k].passed)
+				add_gate(results, job->docs[i], &job->docs[i]->gates[k]);
+	return gm_json_write(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:s, s:o}}, s:o}]}", "$schema",
+				       "https://json.schemastore.org/sarif-2.1.0.json", "version",
+				       "2.1.0", "runs", "tool", "driver", "name", "gpumem-report",
+				       "version", GM_VERSION, "rules", rule_list(), "results",
+				       results),
+			     file);
+}

@@ -1,0 +1,154 @@
+/*
+ * Gates for people: a line each, and what failed with its bytes and stacks. Also the list of
+ * changes of `diff`.
+ */
+#include "report/support/format.h"
+#include "report/render/check/text_check.h"
+#include "report/judge/judge.h"
+#include <string.h>
+
+const char *gm_gate_figure(char text[GM_FORMAT_BYTES], const struct gm_gate *gate, uint64_t value)
+{
+	if (value == GM_NO_BYTES)
+		snprintf(text, GM_FORMAT_BYTES, "not known");
+	else if (strcmp(gate->unit, "bytes") == 0)
+		gm_format_size(text, value);
+	else
+		snprintf(text, GM_FORMAT_BYTES, "%llu%s%s", (unsigned long long)value,
+			 *gate->unit ? " " : "", gate->unit);
+	return text;
+}
+
+static void print_culprits(struct gm_out *out, struct gm_doc *doc, const struct gm_gate *gate)
+{
+	char size[GM_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < gate->sites_count && i < out->top; i++) {
+		const struct gm_site *site = &doc->sites[gate->sites[i]];
+
+		if (strcmp(gate->gate, "max-peak") == 0) {
+			gm_print(out, GM_BOLD, "      %s",
+				 gm_format_size(size, site->record.bytes_at_peak));
+			fprintf(out->file, " at the peak, %s, the largest part of it\n",
+				gm_kind_name(site->record.kind));
+		} else {
+			gm_print(out, GM_BOLD, "      %s",
+				 gm_format_size(size, site->record.live_bytes));
+			fprintf(out->file, " live in %llu of %llu allocations, %s, %s\n",
+				(unsigned long long)site->record.live_count,
+				(unsigned long long)site->record.allocations,
+				gm_kind_name(site->record.kind), site->why);
+		}
+		gm_print_stack(out, site->stack, 10);
+	}
+	if (gate->sites_count > out->top)
+		fprintf(out->file, "      %u more sites (--top)\n", gate->sites_count - out->top);
+}
+
+static void print_ooms(struct gm_out *out, struct gm_doc *doc)
+{
+	for (unsigned i = 0; i < doc->ooms_count && i < out->top; i++) {
+		char size[GM_FORMAT_BYTES];
+
+		gm_print(out, GM_BOLD, "      %s", doc->ooms[i].verdict);
+		fprintf(out->file, ": %s asked for %s\n",
+			doc->ooms[i].api ? doc->ooms[i].api : "the framework",
+			gm_format_size(size, doc->ooms[i].record.requested_bytes));
+		gm_print_stack(out, doc->ooms[i].stack, 10);
+	}
+}
+
+static void print_errors(struct gm_out *out, struct gm_doc *doc)
+{
+	for (unsigned i = 0; i < doc->errors_count && i < out->top; i++) {
+		gm_print(out, GM_BOLD, "      %s", doc->errors[i].type);
+		fprintf(out->file, " by %s, %llu time%s\n",
+			doc->errors[i].api ? doc->errors[i].api : "a free",
+			(unsigned long long)doc->errors[i].record.count,
+			doc->errors[i].record.count == 1 ? "" : "s");
+		gm_print_stack(out, doc->errors[i].stack, 10);
+		if (doc->errors[i].first_free_stack) {
+			fprintf(out->file, "        freed before by\n");
+			gm_print_stack(out, doc->errors[i].first_free_stack, 10);
+		}
+		if (doc->errors[i].record.victim_site < doc->sites_count) {
+			fprintf(out->file, "        memory that was allocated by\n");
+			gm_print_stack(out, doc->sites[doc->errors[i].record.victim_site].stack, 10);
+		}
+	}
+}
+
+void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet)
+{
+	char value[GM_FORMAT_BYTES], limit[GM_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < doc->gates_count; i++) {
+		const struct gm_gate *gate = &doc->gates[i];
+
+		if (gate->passed && quiet)
+			continue;
+		gm_print(out, gate->passed ? GM_GREEN : GM_RED, "  %s",
+			 gate->passed ? "pass" : "FAIL");
+		fprintf(out->file, "  %-18s %s", gate->gate,
+			gm_gate_figure(value, gate, gate->value));
+		if (strcmp(gate->gate, "leaks") != 0)
+			fprintf(out->file, ", at most %s",
+				gm_gate_figure(limit, gate, gate->limit));
+		else if (gate->limit)
+			fprintf(out->file, ", sites of %s and more",
+				gm_gate_figure(limit, gate, gate->limit));
+		fprintf(out->file, " (%s)\n", gate->note);
+		if (gate->passed)
+			continue;
+		if (strcmp(gate->gate, "no-oom") == 0)
+			print_ooms(out, doc);
+		else if (strcmp(gate->gate, "no-errors") == 0)
+			print_errors(out, doc);
+		else
+			print_culprits(out, doc, gate);
+	}
+	for (unsigned i = 0; i < doc->warnings_count && !doc->complete; i++)
+		gm_print(out, GM_YELLOW, "  damaged file: %s\n", doc->warnings[i]);
+	for (unsigned i = 0; i < doc->suppressed_count && !quiet; i++)
+		fprintf(out->file, "  suppressed: %s in %llu by leak:%s\n",
+			gm_format_size(value, doc->suppressed[i].bytes),
+			(unsigned long long)doc->suppressed[i].count, doc->suppressed[i].pattern);
+	for (unsigned i = 0; i < doc->unused_suppressions_count && !quiet; i++)
+		fprintf(out->file, "  unused suppression: leak:%s\n", doc->unused_suppressions[i]);
+}
+
+void gm_text_changes(struct gm_out *out, const struct gm_change *changes, unsigned count)
+{
+	char text[GM_FORMAT_BYTES], before[GM_FORMAT_BYTES], after[GM_FORMAT_BYTES];
+	unsigned shown = 0, same = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct gm_change *change = &changes[i];
+		const struct gm_site *site = change->new_site ? change->new_site : change->old_site;
+
+		if (strcmp(gm_change_name(change), "same") == 0) {
+			same++;
+			continue;
+		}
+		if (shown++ >= out->top)
+			continue;
+		gm_print(out, change->new_bytes > change->old_bytes ? GM_RED : GM_GREEN, "\n  %11s",
+			 gm_format_change(text, change->old_bytes, change->new_bytes));
+		gm_print(out, GM_BOLD, "  %s", gm_change_name(change));
+		fprintf(out->file, ": live %s -> %s, ", gm_format_size(before, change->old_bytes),
+			gm_format_size(after, change->new_bytes));
+		fprintf(out->file, "peak %s -> %s, ",
+			gm_format_size(before, change->old_peak_bytes),
+			gm_format_size(after, change->new_peak_bytes));
+		fprintf(out->file, "%llu -> %llu allocations\n",
+			(unsigned long long)change->old_count,
+			(unsigned long long)change->new_count);
+		gm_print_stack(out, site->stack, 15);
+	}
+	if (shown > out->top)
+		fprintf(out->file, "\n  %u more (--top)\n", shown - out->top);
+	if (same)
+		fprintf(out->file, "\n  %u site%s as before\n", same, same == 1 ? " is" : "s are");
+	if (!count)
+		fprintf(out->file, "\n  neither run has an allocation site\n");
+}

@@ -1,0 +1,22 @@
+/*
+ * What `check` and `diff` print, and figures of gates as JUnit and SARIF also name them.
+ */
+#ifndef GM_REPORT_RENDER_CHECK_TEXT_CHECK_H
+#define GM_REPORT_RENDER_CHECK_TEXT_CHECK_H
+
+#include "report/gate/compare.h"
+#include "report/support/format.h"
+#include "report/render/text/text.h"
+
+/* A gate's value or limit in its unit. */
+const char *gm_gate_figure(char text[GM_FORMAT_BYTES], const struct gm_gate *gate, uint64_t value);
+
+void gm_text_changes(struct gm_out *out, const struct gm_change *changes, unsigned count);
+
+/* JUnit XML: a test case per gate and file. 0 or -errno. */
+int gm_junit_write(const struct gm_job *job, FILE *file);
+
+/* SARIF 2.1.0: a result per failed gate and site. 0 or -errno. */
+int gm_sarif_write(const struct gm_job *job, FILE *file);
+
+#endif

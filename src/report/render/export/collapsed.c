@@ -1,0 +1,77 @@
+/*
+ * Stacks for flame graphs: "outermost;...;innermost BYTES" lines, which flamegraph.pl, speedscope
+ * and inferno read.
+ */
+#include "report/render/export/export.h"
+#include <inttypes.h>
+#include <string.h>
+
+/* ';' separates frames and a newline ends a line: neither can be in a name. */
+static void write_name(FILE *file, const struct gm_frame *frame)
+{
+	const char *module = frame->module ? strrchr(frame->module, '/') : NULL;
+
+	if (!frame->function) {
+		fprintf(file, "%s+0x%" PRIx64,
+			module		? module + 1
+			: frame->module ? frame->module
+					: "unknown",
+			frame->offset);
+		return;
+	}
+	for (const char *at = frame->function; *at; at++)
+		fputc(*at == ';' || *at == '\n' ? ',' : *at, file);
+	if (frame->python && frame->file) {
+		const char *slash = strrchr(frame->file, '/');
+
+		fprintf(file, " (%s:%u)", slash ? slash + 1 : frame->file, frame->line);
+	}
+}
+
+/* `root` is the outermost frame of every stack; "" for none. */
+static void write_stacks(struct gm_doc *doc, const struct gm_options *options, const char *root,
+			 FILE *file)
+{
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site *site = &doc->sites[i];
+		unsigned count = site->stack ? site->stack->count : 0;
+
+		/* One level, or the same bytes would be counted twice. */
+		if (site->hidden || !gm_site_value(site, options) ||
+		    (options->level < 0 && site->record.level != GM_LEVEL_DRIVER))
+			continue;
+		fputs(root, file);
+		if (!count)
+			fputs(site->function ? site->function : "unknown", file);
+		for (unsigned k = count; k-- > 0;) {
+			write_name(file, &site->stack->frames[k]);
+			if (k)
+				fputc(';', file);
+		}
+		fprintf(file, " %" PRIu64 "\n", gm_site_value(site, options));
+	}
+}
+
+int gm_export_collapsed(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+{
+	write_stacks(doc, options, "", file);
+	return gm_export_end(file);
+}
+
+/* Each rank is a frame below everything, so that a graph has them side by side. */
+int gm_export_collapsed_job(struct gm_job *job, const struct gm_options *options, FILE *file)
+{
+	char root[32];
+
+	for (unsigned i = 0; i < job->count; i++) {
+		const struct gm_header *header = job->docs[i]->header;
+
+		if (header->rank >= 0)
+			snprintf(root, sizeof(root), "rank %d;", header->rank);
+		else
+			snprintf(root, sizeof(root), "process %u;", header->pid);
+		if (!job->docs[i]->superseded)
+			write_stacks(job->docs[i], options, root, file);
+	}
+	return gm_export_end(file);
+}

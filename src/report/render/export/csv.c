@@ -1,0 +1,98 @@
+/*
+ * A line per site, by RFC 4180, for spreadsheets and for engines that read CSV (docs/fleet.md).
+ */
+#include "report/judge/judge.h"
+#include "report/render/export/export.h"
+#include <inttypes.h>
+#include <string.h>
+
+static void write_cell(FILE *file, const char *text)
+{
+	if (!text)
+		return;
+	if (!strpbrk(text, ",\"\r\n")) {
+		fputs(text, file);
+		return;
+	}
+	fputc('"', file);
+	for (; *text; text++) {
+		if (*text == '"')
+			fputc('"', file);
+		fputc(*text, file);
+	}
+	fputc('"', file);
+}
+
+static void write_head(FILE *file)
+{
+	fprintf(file, "id,level,kind,device,verdict,live_bytes,live_count,peak_bytes,bytes_at_peak,"
+		      "allocated_bytes,allocations,frees,first_s,last_s,library,category,phase,"
+		      "place,program,revision,job,host,rank,pid,started_at\r\n");
+}
+
+/* The cells that say which run a row is of. */
+static void write_run(FILE *file, const struct gm_doc *doc)
+{
+	const char *const texts[] = {doc->program, doc->revision, doc->job, doc->host};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		fputc(',', file);
+		write_cell(file, texts[i]);
+	}
+	if (doc->header->rank >= 0)
+		fprintf(file, ",%d", doc->header->rank);
+	else
+		fputc(',', file);
+	fprintf(file, ",%u,", doc->header->pid);
+	write_cell(file, doc->started_at);
+}
+
+static void write_site(FILE *file, struct gm_doc *doc, const struct gm_site *site)
+{
+	const struct gm_site_record *record = &site->record;
+
+	fprintf(file, "%s,%s,%s,", site->id, gm_level_name(record->level),
+		gm_kind_name(record->kind));
+	if (record->device >= 0)
+		fprintf(file, "%d", record->device);
+	fprintf(file,
+		",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+		",%" PRIu64 ",%.9f,%.9f,",
+		gm_verdict_name(site->verdict), record->live_bytes, record->live_count,
+		record->peak_bytes, record->bytes_at_peak, record->allocated_bytes,
+		record->allocations, record->frees, (double)record->first_ns / 1e9,
+		(double)record->last_ns / 1e9);
+	write_cell(file, site->library);
+	fputc(',', file);
+	write_cell(file, site->category);
+	fputc(',', file);
+	write_cell(file, site->phase);
+	fputc(',', file);
+	write_cell(file, gm_place(doc, site->stack));
+	write_run(file, doc);
+	fputs("\r\n", file);
+}
+
+static void write_sites(FILE *file, struct gm_doc *doc)
+{
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		if (!doc->sites[i].hidden && doc->sites[i].record.allocations)
+			write_site(file, doc, &doc->sites[i]);
+}
+
+int gm_export_csv(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+{
+	(void)options;
+	write_head(file);
+	write_sites(file, doc);
+	return gm_export_end(file);
+}
+
+int gm_export_csv_job(struct gm_job *job, const struct gm_options *options, FILE *file)
+{
+	(void)options;
+	write_head(file);
+	for (unsigned i = 0; i < job->count; i++)
+		write_sites(file, job->docs[i]);
+	return gm_export_end(file);
+}

@@ -1,0 +1,94 @@
+/*
+ * Writing JSON part by part, see json_out.h.
+ */
+#include "report/render/json/json_out.h"
+#include <errno.h>
+#include <string.h>
+
+#define FORMAT (JSON_COMPACT | JSON_REAL_PRECISION(12) | JSON_ENCODE_ANY)
+
+static void flush(struct gm_json_out *out)
+{
+	if (out->used && out->write(out->text, out->used, out->data) != 0)
+		out->failed = true;
+	out->used = 0;
+}
+
+void gm_json_put(struct gm_json_out *out, const char *text, size_t bytes)
+{
+	if (out->used + bytes > sizeof(out->text))
+		flush(out);
+	if (bytes > sizeof(out->text)) {
+		if (out->write(text, bytes, out->data) != 0)
+			out->failed = true;
+		return;
+	}
+	memcpy(out->text + out->used, text, bytes);
+	out->used += bytes;
+}
+
+void gm_json_put_text(struct gm_json_out *out, const char *text)
+{
+	gm_json_put(out, text, strlen(text));
+}
+
+static int add(const char *text, size_t bytes, void *data)
+{
+	gm_json_put(data, text, bytes);
+	return 0;
+}
+
+void gm_json_put_value(struct gm_json_out *out, json_t *value)
+{
+	if (!value || json_dump_callback(value, add, out, FORMAT) != 0)
+		out->failed = true;
+	json_decref(value);
+}
+
+void gm_json_put_name(struct gm_json_out *out, const char *key)
+{
+	gm_json_put_text(out, out->one_line ? ", \"" : ",\n\"");
+	gm_json_put_text(out, key);
+	gm_json_put_text(out, "\": ");
+}
+
+void gm_json_put_key(struct gm_json_out *out, const char *key, json_t *value)
+{
+	gm_json_put_name(out, key);
+	gm_json_put_value(out, value);
+}
+
+void gm_json_put_members(struct gm_json_out *out, json_t *object)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach (object, key, value) {
+		gm_json_put(out, ",\"", 2);
+		gm_json_put_text(out, key);
+		gm_json_put(out, "\":", 2);
+		gm_json_put_value(out, json_incref(value));
+	}
+	json_decref(object);
+}
+
+bool gm_json_out_end(struct gm_json_out *out)
+{
+	flush(out);
+	return !out->failed;
+}
+
+int gm_json_to_file(const char *text, size_t bytes, void *file)
+{
+	return fwrite(text, 1, bytes, file) == bytes ? 0 : -1;
+}
+
+int gm_json_write(json_t *value, FILE *file)
+{
+	int rc = value ? json_dumpf(value, file, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) : -1;
+
+	json_decref(value);
+	if (rc == 0 && fputc('\n', file) != EOF && fflush(file) == 0)
+		return 0;
+	return errno ? -errno : -EIO;
+}

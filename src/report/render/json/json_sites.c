@@ -1,0 +1,427 @@
+/*
+ * The parts of the JSON document that are about sites and stacks: sites, leaks, holes,
+ * out-of-memory events, errors, findings and gates. Other parts name a site by its id.
+ */
+#include "report/history/events.h"
+#include "report/render/json/internal.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *site_id(const struct gm_doc *doc, uint32_t site)
+{
+	return doc && site < doc->sites_count ? json_string(doc->sites[site].id) : json_null();
+}
+
+static json_t *frame_object(const struct gm_frame *frame)
+{
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "kind",
+			 frame->python ? "python" : "native", "function",
+			 gm_json_string(frame->function), "file", gm_json_string(frame->file),
+			 "line", frame->line ? json_integer(frame->line) : json_null(), "module",
+			 gm_json_string(frame->module), "offset",
+			 frame->python ? json_null() : gm_json_bytes(frame->offset));
+}
+
+json_t *gm_json_stack(const struct gm_stack *stack)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; stack && i < stack->count; i++)
+		json_array_append_new(list, frame_object(&stack->frames[i]));
+	return list;
+}
+
+static void put_number(struct gm_json_out *out, struct gm_frame_memo *memo)
+{
+	struct gm_json_frames *frames = out->frames;
+	char text[16];
+
+	if (!memo->number) {
+		if (frames->count == frames->room) {
+			frames->room = frames->room ? 2 * frames->room : 1024;
+			frames->texts = gm_realloc(frames->texts,
+						   frames->room * sizeof(*frames->texts));
+		}
+		frames->texts[frames->count++] = memo->rendered;
+		memo->number = frames->count;
+	}
+	gm_json_put(out, text, (size_t)snprintf(text, sizeof(text), "%u", memo->number - 1));
+}
+
+/* A frame is part of many stacks: its text is made once. */
+static void put_frame(struct gm_json_out *out, struct gm_doc *doc, const struct gm_frame *frame)
+{
+	struct gm_frame_memo *memo = frame->memo;
+
+	if (memo && !memo->rendered) {
+		json_t *object = frame_object(frame);
+
+		doc->release = free;
+		memo->rendered = json_dumps(object, JSON_COMPACT);
+		json_decref(object);
+	}
+	if (!memo || !memo->rendered)
+		gm_json_put_value(out, frame_object(frame));
+	else if (out->frames)
+		put_number(out, memo);
+	else
+		gm_json_put_text(out, memo->rendered);
+}
+
+static void put_stack(struct gm_json_out *out, struct gm_doc *doc, const struct gm_stack *stack)
+{
+	gm_json_put_text(out, "\"stack\": [");
+	for (unsigned i = 0; stack && i < stack->count; i++) {
+		if (i)
+			gm_json_put(out, ",", 1);
+		put_frame(out, doc, &stack->frames[i]);
+	}
+	gm_json_put_text(out, "]");
+}
+
+/* As gm_json_bytes has it, printed. */
+static const char *bytes_text(uint64_t bytes, char text[24])
+{
+	if (bytes == GM_NO_BYTES)
+		return "null";
+	snprintf(text, 24, "%" PRIu64, bytes > INT64_MAX ? (uint64_t)INT64_MAX : bytes);
+	return text;
+}
+
+/* Sixteen of them for each site: printed, not built. */
+static void put_windows(struct gm_json_out *out, const struct gm_site *site,
+			const struct gm_header *header)
+{
+	char text[200], least[24], most[24], last[24];
+
+	gm_json_put_text(out, ",\"windows\": [");
+	for (unsigned i = 0; i <= site->record.window_current && i < GM_WINDOWS; i++) {
+		const struct gm_window *window = &site->record.windows[i];
+		int bytes = snprintf(text, sizeof(text),
+				     "%s{\"start_s\":%.9f,\"min_bytes\":%s,\"max_bytes\":%s,"
+				     "\"last_bytes\":%s}",
+				     i ? "," : "", (double)header->window_start_ns[i] / 1e9,
+				     bytes_text(window->min_bytes, least),
+				     bytes_text(window->max_bytes, most),
+				     bytes_text(window->last_bytes, last));
+
+		gm_json_put(out, text, (size_t)bytes);
+	}
+	gm_json_put_text(out, "]");
+}
+
+/* All but stack and windows, which put_site writes. */
+static json_t *site_object(const struct gm_site *site)
+{
+	const struct gm_site_record *record = &site->record;
+	bool used = record->allocations > 0;
+
+	return json_pack(
+		"{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+		"s:o, s:o, s:b, s:o, s:o, s:o, s:o}",
+		"id", site->id, "level", gm_level_name(record->level), "kind",
+		gm_kind_name(record->kind), "device", gm_json_device(record->device), "verdict",
+		gm_verdict_name(site->verdict), "live_bytes", gm_json_bytes(record->live_bytes),
+		"live_count", gm_json_bytes(record->live_count), "peak_bytes",
+		gm_json_bytes(record->peak_bytes), "bytes_at_peak",
+		gm_json_bytes(record->bytes_at_peak), "allocated_bytes",
+		gm_json_bytes(record->allocated_bytes), "allocations",
+		gm_json_bytes(record->allocations), "frees", gm_json_bytes(record->frees),
+		"first_s", used ? gm_json_seconds(record->first_ns) : json_null(), "last_s",
+		used ? gm_json_seconds(record->last_ns) : json_null(), "library",
+		gm_json_string(site->library), "category", gm_json_string(site->category), "phase",
+		gm_json_string(site->phase), "stack_truncated",
+		site->stack &&
+			(site->stack->flags & (GM_STACK_TRUNCATED | GM_STACK_PYTHON_TRUNCATED)),
+		"function", gm_json_string(site->function), "failures",
+		gm_json_bytes(record->failures), "failed_frees",
+		gm_json_bytes(record->failed_frees), "why", gm_json_string(site->why));
+}
+
+/* A site without any allocation is one whose calls all failed: it is no memory. */
+static bool shown(const struct gm_site *site)
+{
+	return !site->hidden && (site->record.allocations || site->record.failures);
+}
+
+int *gm_json_site_numbers(struct gm_doc *doc)
+{
+	int *numbers = gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*numbers));
+	int count = 0;
+
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		numbers[i] = shown(&doc->sites[i]) ? count++ : -1;
+	return numbers;
+}
+
+static void put_site(struct gm_json_out *out, struct gm_doc *doc, const struct gm_site *site)
+{
+	json_t *object = site_object(site);
+
+	if (doc->since) {
+		json_object_set_new(object, "since_bytes", gm_json_bytes(site->since_bytes));
+		json_object_set_new(object, "since_count", gm_json_bytes(site->since_count));
+	}
+	gm_json_put_text(out, "{");
+	put_stack(out, doc, site->stack);
+	put_windows(out, site, doc->header);
+	gm_json_put_members(out, object);
+	gm_json_put_text(out, "}");
+}
+
+void gm_json_put_sites(struct gm_json_out *out, struct gm_doc *doc)
+{
+	const char *between = out->one_line ? "[" : "[\n";
+
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		if (!shown(&doc->sites[i]))
+			continue;
+		gm_json_put_text(out, between);
+		put_site(out, doc, &doc->sites[i]);
+		between = out->one_line ? "," : ",\n";
+	}
+	gm_json_put_text(out, *between == '[' ? "[]" : "]");
+}
+
+static json_t *sites_by_verdict(struct gm_doc *doc, enum gm_verdict verdict)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		if (shown(&doc->sites[i]) && !doc->sites[i].suppressed &&
+		    doc->sites[i].verdict == verdict)
+			json_array_append_new(list, json_string(doc->sites[i].id));
+	return list;
+}
+
+json_t *gm_json_leaks(struct gm_doc *doc)
+{
+	json_t *suppressed = json_array();
+
+	for (unsigned i = 0; i < doc->suppressed_count; i++)
+		json_array_append_new(suppressed,
+				      json_pack("{s:o, s:o, s:o}", "pattern",
+						gm_json_string(doc->suppressed[i].pattern), "bytes",
+						gm_json_bytes(doc->suppressed[i].bytes), "count",
+						gm_json_bytes(doc->suppressed[i].count)));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "exit_bytes",
+			 gm_json_bytes(doc->exit_bytes), "exit_count",
+			 gm_json_bytes(doc->exit_count), "grow", sites_by_verdict(doc, GM_GROW),
+			 "held", sites_by_verdict(doc, GM_HELD), "cached_bytes",
+			 gm_json_bytes(doc->cached_bytes), "suppressed", suppressed,
+			 "unused_suppressions",
+			 gm_json_strings(doc->unused_suppressions, doc->unused_suppressions_count));
+}
+
+json_t *gm_json_holes(const struct gm_fragmentation *row)
+{
+	uint64_t unused = gm_unused_bytes(row);
+	uint64_t largest = row->largest_free_bytes;
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "reserved_bytes",
+			 gm_json_bytes(row->reserved_bytes), "used_bytes",
+			 gm_json_bytes(row->used_bytes), "free_bytes", gm_json_bytes(unused),
+			 "largest_free_bytes", gm_json_bytes(largest), "percent",
+			 gm_json_percent(unused, row->reserved_bytes), "external_percent",
+			 largest != GM_NO_BYTES && unused
+				 ? gm_json_percent(unused - (largest < unused ? largest : unused),
+						   unused)
+				 : json_null());
+}
+
+static json_t *pinned_by(struct gm_doc *doc, const struct gm_fragmentation *row)
+{
+	json_t *list = json_array();
+
+	for (unsigned k = 0; k < row->pinners_count; k++)
+		json_array_append_new(
+			list, json_pack("{s:o, s:o, s:o, s:o}", "site",
+					site_id(doc, row->pinners[k].site), "blocks",
+					gm_json_bytes(row->pinners[k].blocks), "bytes",
+					gm_json_bytes(row->pinners[k].bytes), "hole_bytes",
+					gm_json_bytes(row->pinners[k].hole_bytes)));
+	return list;
+}
+
+static json_t *at_peak(struct gm_doc *doc, const struct gm_fragmentation *peak)
+{
+	json_t *object;
+
+	if (!peak)
+		return json_null();
+	object = gm_json_holes(peak);
+	json_object_set_new(object, "time_s", gm_json_seconds(peak->time_ns));
+	json_object_set_new(object, "pinned_by", pinned_by(doc, peak));
+	return object;
+}
+
+json_t *gm_json_fragmentation(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
+		const struct gm_fragmentation *row = &doc->fragmentation[i];
+		json_t *object = json_pack("{s:o, s:s}", "device", gm_json_device(row->device),
+					   "level", row->level);
+
+		json_object_update_new(object, gm_json_holes(row));
+		json_object_set_new(object, "pinned_by", pinned_by(doc, row));
+		json_object_set_new(object, "at_peak", at_peak(doc, row->peak));
+		json_array_append_new(list, object);
+	}
+	return list;
+}
+
+#define OUT_OF_MEMORY	  2 /* in both layers of CUDA */
+#define MOST_FAILED_CALLS 1000u
+
+/* Calls that failed for want of memory, the last ones that the ring of events has: when, where. */
+static json_t *failed_calls(struct gm_doc *doc)
+{
+	struct gm_history history = gm_load_history(doc);
+	json_t *list = json_array();
+	unsigned first = history.count, found = 0;
+
+	for (; first > 0 && found < MOST_FAILED_CALLS; first--)
+		found += history.events[first - 1].op == GM_OP_ALLOC_FAILED;
+	for (unsigned i = first; i < history.count; i++) {
+		const struct gm_event_record *event = &history.events[i];
+
+		if (event->op != GM_OP_ALLOC_FAILED || event->error != OUT_OF_MEMORY)
+			continue;
+		json_array_append_new(
+			list, json_pack("{s:o, s:o, s:o, s:o}", "time_s", gm_json_seconds(event->time_ns),
+					"device", gm_json_device(event->device), "bytes",
+					gm_json_bytes(event->bytes), "site",
+					event->site < doc->sites_count
+						? json_string(doc->sites[event->site].id)
+						: json_null()));
+	}
+	return list;
+}
+
+json_t *gm_json_retries(struct gm_doc *doc)
+{
+	/* kept as sums over the run, which have no moment */
+	uint64_t none = doc->at_ns == GM_NO_BYTES ? 0 : GM_NO_BYTES;
+	uint64_t attempts = none, recovered = none, exhausted = none, stall = none, flushed = none;
+	json_t *sites = json_array();
+
+	for (unsigned i = 0; i < doc->retries_count; i++) {
+		attempts += doc->retries[i].attempts;
+		recovered += doc->retries[i].recovered;
+		exhausted += doc->retries[i].exhausted;
+		stall += doc->retries[i].stall_ns;
+		flushed += doc->retries[i].flushed_bytes;
+	}
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		if (doc->sites[i].record.retries && !doc->sites[i].hidden)
+			json_array_append_new(sites, json_string(doc->sites[i].id));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempts",
+			 gm_json_bytes(attempts), "recovered", gm_json_bytes(recovered),
+			 "exhausted", gm_json_bytes(exhausted), "ooms_not_kept",
+			 gm_json_bytes(doc->ooms_lost), "stall_s", gm_json_seconds(stall),
+			 "flushed_bytes", gm_json_bytes(flushed), "sites", sites, "failed", failed_calls(doc));
+}
+
+json_t *gm_json_errors(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->errors_count; i++) {
+		const struct gm_error *error = &doc->errors[i];
+		char pointer[24];
+
+		snprintf(pointer, sizeof(pointer), "0x%llx",
+			 (unsigned long long)error->record.pointer);
+		json_array_append_new(
+			list, json_pack("{s:s, s:o, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
+					"type", error->type, "api", gm_json_string(error->api),
+					"pointer", pointer, "error", error->record.error, "count",
+					gm_json_bytes(error->record.count), "bytes",
+					gm_json_bytes(error->record.bytes), "stack",
+					gm_json_stack(error->stack), "first_free_stack",
+					gm_json_stack(error->first_free_stack), "victim_site",
+					site_id(doc, error->record.victim_site), "time_s",
+					gm_json_seconds(error->record.time_ns)));
+	}
+	return list;
+}
+
+json_t *gm_json_phases(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->phases_count; i++)
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:o, s:n, s:o, s:o}", "phase", doc->phases[i].phase,
+				  "device", gm_json_device(doc->phases[i].device), "entered",
+				  "peak_bytes", gm_json_bytes(doc->phases[i].peak_bytes),
+				  "retained_bytes", gm_json_bytes(doc->phases[i].retained_bytes)));
+	return list;
+}
+
+json_t *gm_json_categories(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->categories_count; i++)
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:o, s:s, s:o, s:o}", "category",
+				  doc->categories[i].category, "device",
+				  gm_json_device(doc->categories[i].device), "level",
+				  gm_level_name(doc->categories[i].level), "current_bytes",
+				  gm_json_bytes(doc->categories[i].current_bytes), "bytes_at_peak",
+				  gm_json_bytes(doc->categories[i].bytes_at_peak)));
+	return list;
+}
+
+json_t *gm_json_finding_list(const struct gm_doc *doc, const struct gm_finding *findings,
+			     unsigned count)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < count; i++)
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id", findings[i].id,
+				  "severity", gm_severity_name(findings[i].severity), "title",
+				  gm_json_string(findings[i].title), "device",
+				  gm_json_device(findings[i].device), "bytes",
+				  gm_json_bytes(findings[i].bytes), "site",
+				  site_id(doc, findings[i].site), "evidence",
+				  gm_json_string(findings[i].evidence), "advice",
+				  gm_json_strings(findings[i].advice, findings[i].advice_count)));
+	return list;
+}
+
+json_t *gm_json_findings(struct gm_doc *doc)
+{
+	return gm_json_finding_list(doc, doc->findings, doc->findings_count);
+}
+
+json_t *gm_json_gate_list(const struct gm_doc *doc, const struct gm_gate *gates, unsigned count)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < count; i++) {
+		json_t *sites = json_array();
+
+		for (unsigned k = 0; k < gates[i].sites_count; k++)
+			json_array_append_new(sites, site_id(doc, gates[i].sites[k]));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:b, s:o, s:o, s:o}", "gate", gates[i].gate,
+						"passed", gates[i].passed, "limit",
+						gm_json_bytes(gates[i].limit), "value",
+						gm_json_bytes(gates[i].value), "sites", sites));
+	}
+	return list;
+}
+
+json_t *gm_json_gates(struct gm_doc *doc)
+{
+	return gm_json_gate_list(doc, doc->gates, doc->gates_count);
+}

@@ -1,0 +1,541 @@
+/*
+ * The summary: three lines that answer what people ask first, then process, usage, ledger, phases,
+ * categories and findings.
+ */
+#include "report/support/format.h"
+#include "report/judge/judge.h"
+#include "report/render/text/text.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define MAKEUP_PARTS 3
+
+static uint64_t magnitude(int64_t bytes)
+{
+	return bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes;
+}
+
+/* By how much the rows miss the driver's figure, in parts of it. */
+static double missed(const struct gm_ledger_record *record)
+{
+	return (double)magnitude(record->unexplained_bytes) / (double)record->process_used_bytes;
+}
+
+/* Was everything seen? The worst device decides; without the driver's figure that is said. */
+static void seen_line(struct gm_out *out, struct gm_doc *doc)
+{
+	const struct gm_ledger_record *worst = NULL;
+	char percent[GM_FORMAT_BYTES], used[GM_FORMAT_BYTES], missing[GM_FORMAT_BYTES];
+	uint64_t explained;
+
+	for (unsigned i = 0; i < doc->ledger_count; i++) {
+		const struct gm_ledger_record *record = &doc->ledger[i].record;
+
+		if (!record->process_used_bytes || record->process_used_bytes == GM_NO_BYTES ||
+		    (record->unexplained_bytes > 0 &&
+		     (uint64_t)record->unexplained_bytes > record->process_used_bytes))
+			continue;
+		if (!worst || missed(record) > missed(worst))
+			worst = record;
+	}
+	gm_print(out, GM_BOLD, "Seen: ");
+	if (doc->imported) {
+		fprintf(out->file,
+			"PyTorch's allocator, by its own snapshot; what libraries and the driver "
+			"take is not in it\n");
+		return;
+	}
+	if (!worst && gm_doc_lacks(doc, GM_TABLE_LEDGER)) {
+		fprintf(out->file, "not known, the file is damaged (see below)\n");
+		return;
+	}
+	if (!worst) {
+		fprintf(out->file,
+			"every call that reached the shim; the driver's own figure is not in "
+			"the file to compare with\n");
+		return;
+	}
+	explained = worst->unexplained_bytes > 0
+			    ? worst->process_used_bytes - (uint64_t)worst->unexplained_bytes
+			    : worst->process_used_bytes;
+	fprintf(out->file, "%s of the %s that the driver reports on device %d (%s)",
+		gm_format_percent(percent, explained, worst->process_used_bytes),
+		gm_format_size(used, worst->process_used_bytes), worst->device,
+		worst->source == GM_LEDGER_NVML_PROCESS ? "NVML, this process"
+							: "device, since before the first context");
+	gm_format_size(missing, magnitude(worst->unexplained_bytes));
+	if (worst->unexplained_bytes < 0)
+		fprintf(out->file, "; the ledger's rows add up to %s more than that", missing);
+	else if (missed(worst) > 0.05)
+		fprintf(out->file, "; %s are missing, see the finding coverage", missing);
+	fputc('\n', out->file);
+}
+
+/* A part of the peak: a category, or sites of one place where no category says what they are. */
+struct part {
+	const char *name;
+	uint64_t bytes;
+	unsigned sites; /* 0: a category */
+};
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+
+	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : strcmp(x->name, y->name);
+}
+
+static void add_part(struct gm_doc *doc, struct part **parts, unsigned *count, const char *name,
+		     uint64_t bytes, unsigned sites)
+{
+	struct part *part;
+
+	for (unsigned i = 0; i < *count; i++) {
+		part = &(*parts)[i];
+		if (!part->sites == !sites && strcmp(part->name, name) == 0) {
+			part->bytes += bytes;
+			part->sites += sites;
+			return;
+		}
+	}
+	part = gm_arena_push(&doc->arena, parts, count, sizeof(*part));
+	*part = (struct part){name, bytes, sites};
+}
+
+static struct part *peak_parts(struct gm_doc *doc, int device, unsigned level, unsigned *count)
+{
+	struct part *parts = NULL;
+
+	*count = 0;
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site *site = &doc->sites[i];
+		bool named = strcmp(site->category, "other") != 0;
+
+		if (site->record.device == device && site->record.level == level &&
+		    gm_kind_owned(site->record.kind) && site->record.bytes_at_peak && !site->hidden)
+			add_part(doc, &parts, count,
+				 named ? site->category : gm_place(doc, site->stack),
+				 site->record.bytes_at_peak, named ? 0 : 1);
+	}
+	if (*count)
+		qsort(parts, *count, sizeof(*parts), compare_parts);
+	return parts;
+}
+
+/* The level and device with the highest peak, of PyTorch's blocks where there are some. */
+static const struct gm_level_record *main_level(const struct gm_doc *doc)
+{
+	const struct gm_level_record *most = NULL;
+
+	for (unsigned i = 0; i < doc->levels_count; i++) {
+		const struct gm_level_record *level = &doc->levels[i];
+
+		if (level->device >= 0 && level->peak_bytes &&
+		    level->level == (doc->torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER) &&
+		    (!most || level->peak_bytes > most->peak_bytes))
+			most = level;
+	}
+	for (unsigned i = 0; i < doc->levels_count && !most; i++)
+		if (doc->levels[i].peak_bytes)
+			most = &doc->levels[i];
+	return most;
+}
+
+/* "34.2 % weights", "12.0 % step (train.py:41), 3 sites" */
+static void print_part(struct gm_out *out, const struct part *part, uint64_t peak_bytes, bool first)
+{
+	char text[GM_FORMAT_BYTES];
+
+	fprintf(out->file, "%s%s %s", first ? ": " : ", ",
+		gm_format_percent(text, part->bytes, peak_bytes), part->name);
+	if (part->sites > 1)
+		fprintf(out->file, " (%u sites)", part->sites);
+}
+
+static void peak_line(struct gm_out *out, struct gm_doc *doc)
+{
+	const struct gm_level_record *level = main_level(doc);
+	char text[GM_FORMAT_BYTES], device[24];
+	unsigned count, shown = 0;
+	struct part *parts;
+	uint64_t rest = 0;
+
+	gm_print(out, GM_BOLD, "Peak: ");
+	if (!level) {
+		fprintf(out->file, "%s\n",
+			doc->complete ? "nothing was allocated"
+				      : "not known, the file is damaged (see below)");
+		return;
+	}
+	fprintf(out->file, "%s on %s%s", gm_format_size(text, level->peak_bytes),
+		gm_device_name(device, level->device),
+		level->level == GM_LEVEL_TORCH ? " in PyTorch's blocks" : "");
+	fprintf(out->file, " at %s", gm_format_time(text, (double)level->peak_at_ns / 1e9));
+	parts = peak_parts(doc, level->device, level->level, &count);
+	for (; shown < count && shown < MAKEUP_PARTS; shown++)
+		print_part(out, &parts[shown], level->peak_bytes, shown == 0);
+	for (unsigned i = shown; i < count; i++)
+		rest += parts[i].bytes;
+	if (rest)
+		fprintf(out->file, ", %s in %u other%s",
+			gm_format_percent(text, rest, level->peak_bytes), count - shown,
+			count - shown == 1 ? "" : "s");
+	fputc('\n', out->file);
+}
+
+/* Which command tells more about a finding. */
+static const char *command_for(const char *id)
+{
+	static const struct {
+		const char *prefix, *command;
+	} more[] = {
+		{"leak.", "leaks"},
+		{"oom", "oom"},
+		{"fragmentation", "fragmentation"},
+		{"usage.", "timeline"},
+		{"imbalance", "sites --at peak"},
+		{"memory-pressure", "oom"},
+	};
+
+	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+		if (strncmp(id, more[i].prefix, strlen(more[i].prefix)) == 0)
+			return more[i].command;
+	return NULL;
+}
+
+static void next_line(struct gm_out *out, struct gm_doc *doc)
+{
+	const struct gm_finding *first = doc->findings_count ? &doc->findings[0] : NULL;
+
+	gm_print(out, GM_BOLD, "Next: ");
+	if (first && first->severity > GM_NOTE) {
+		const char *command = command_for(first->id);
+
+		fprintf(out->file, "%s", first->title);
+		if (command)
+			fprintf(out->file, "; see gpumem-report %s %s", command, doc->path);
+		fputc('\n', out->file);
+	} else if (doc->exit_bytes == GM_NO_BYTES) {
+		fprintf(out->file, "%s: nothing is wrong %s, leaks at exit are not judged\n",
+			gm_exit_unknown(doc),
+			doc->lacking ? "in what can be read of it" : "so far");
+	} else if (doc->lacking) {
+		fprintf(out->file, "the file is damaged: nothing is wrong in what can be read of it\n");
+	} else {
+		fprintf(out->file, "nothing to do: no leak, no failed allocation, no bad free\n");
+	}
+}
+
+static void print_process(struct gm_out *out, struct gm_doc *doc)
+{
+	const struct gm_header *header = doc->header;
+	char time[GM_FORMAT_BYTES], count[GM_FORMAT_BYTES], size[GM_FORMAT_BYTES];
+
+	gm_heading(out, "Process");
+	fprintf(out->file, "  ");
+	for (unsigned i = 0; i < doc->command_count; i++)
+		fprintf(out->file, "%s%s", i ? " " : "", doc->command[i]);
+	if (!doc->command_count)
+		fprintf(out->file, "%s", doc->program ? doc->program : "unknown program");
+	if (doc->imported) {
+		fprintf(out->file, "\n  a snapshot of PyTorch over %s of its history, %s changes\n",
+			gm_format_time(time, doc->duration_s),
+			gm_format_count(count, header->events));
+		return;
+	}
+	fprintf(out->file, "\n  pid %u", header->pid);
+	if (doc->host)
+		fprintf(out->file, " on %s", doc->host);
+	if (header->rank >= 0)
+		fprintf(out->file, ", rank %d", header->rank);
+	if (header->rank >= 0 && header->world_size > 0)
+		fprintf(out->file, " of %d", header->world_size);
+	fprintf(out->file, ", %s after %s",
+		strcmp(doc->end, "exit") == 0	   ? "ended"
+		: strcmp(doc->end, "running") == 0 ? "still running"
+						   : "killed",
+		gm_format_time(time, doc->duration_s));
+	fprintf(out->file, "; %s calls recorded", gm_format_count(count, header->events));
+	fprintf(out->file, ", file %s\n", gm_format_size(size, gm_reader_bytes(doc->reader)));
+	for (unsigned i = 0; i < doc->devices_count; i++)
+		fprintf(out->file, "  device %d: %s, %s%s\n", doc->devices[i].index,
+			doc->devices[i].name ? doc->devices[i].name : "unnamed",
+			gm_format_size(size, gm_device_limit(&doc->devices[i])),
+			doc->devices[i].record.capacity_bytes != GM_NO_BYTES &&
+					doc->devices[i].record.capacity_bytes
+				? " (pretended)"
+				: "");
+}
+
+/* What only PyTorch itself knows: what was asked for, and frees that wait for a stream. */
+static void print_known(struct gm_table *table, const struct gm_imported *known,
+			const struct gm_torch_record *torch)
+{
+	char device[24];
+
+	if (!known)
+		return;
+	for (int row = 0; row < 2; row++) {
+		gm_table_cell(table, "%s", gm_device_name(device, torch->device));
+		gm_table_cell(table, row ? "PyTorch pending frees" : "PyTorch requested");
+		gm_table_size(table, row ? known->active_bytes - torch->allocated_bytes
+					 : known->requested_bytes);
+		for (int k = 0; k < 7; k++)
+			gm_table_cell(table, "-");
+	}
+}
+
+static void print_pluggable(struct gm_table *table, const struct gm_torch_record *torch)
+{
+	char device[24];
+
+	gm_table_cell(table, "%s", gm_device_name(device, torch->device));
+	gm_table_cell(table, "PyTorch by own allocator");
+	gm_table_size(table, torch->reserved_bytes);
+	gm_table_cell(table, "-");
+	gm_table_size(table, torch->reserved_peak_bytes);
+	gm_table_size(table, torch->reserved_total_bytes);
+	gm_table_size(table, torch->released_total_bytes);
+	for (int k = 0; k < 3; k++)
+		gm_table_cell(table, "-");
+}
+
+static void print_usage(struct gm_out *out, struct gm_doc *doc)
+{
+	static const char *const titles[] = {"<where", "<kind",	    "current", "live",
+					     "peak",   "allocated", "freed",   "allocations",
+					     "frees",  "failed",    NULL};
+	struct gm_table table;
+	char device[24];
+
+	if (!doc->usage_count && !doc->torches_count)
+		return;
+	gm_heading(out, "Usage");
+	gm_table_begin(&table, titles);
+	for (unsigned i = 0; i < doc->usage_count; i++) {
+		const struct gm_usage_record *usage = &doc->usage[i];
+
+		gm_table_cell(&table, "%s", gm_device_name(device, usage->device));
+		gm_table_cell(&table, "%s%s", gm_kind_name(usage->kind),
+			      gm_kind_owned(usage->kind) ? "" : " (not owned)");
+		gm_table_size(&table, usage->current_bytes);
+		gm_table_count(&table, usage->current_count);
+		gm_table_size(&table, usage->peak_bytes);
+		gm_table_size(&table, usage->allocated_bytes);
+		gm_table_size(&table, usage->freed_bytes);
+		gm_table_count(&table, usage->allocations);
+		gm_table_count(&table, usage->frees);
+		gm_table_count(&table, usage->failures);
+	}
+	for (unsigned i = 0; i < doc->torches_count; i++) {
+		const struct gm_torch_record *torch = &doc->torches[i];
+
+		gm_table_cell(&table, "%s", gm_device_name(device, torch->device));
+		gm_table_cell(&table, "PyTorch allocated");
+		gm_table_size(&table, torch->allocated_bytes);
+		gm_table_count(&table, torch->allocations >= torch->frees
+					       ? torch->allocations - torch->frees
+					       : GM_NO_BYTES);
+		gm_table_size(&table, torch->allocated_peak_bytes);
+		gm_table_size(&table, torch->allocated_total_bytes);
+		gm_table_size(&table, torch->freed_total_bytes);
+		gm_table_count(&table, torch->allocations);
+		gm_table_count(&table, torch->frees);
+		gm_table_count(&table, torch->ooms);
+		gm_table_cell(&table, "%s", gm_device_name(device, torch->device));
+		gm_table_cell(&table, "PyTorch reserved");
+		gm_table_size(&table, torch->reserved_bytes);
+		gm_table_cell(&table, "-");
+		gm_table_size(&table, torch->reserved_peak_bytes);
+		gm_table_size(&table, torch->reserved_total_bytes);
+		gm_table_size(&table, torch->released_total_bytes);
+		for (int k = 0; k < 3; k++)
+			gm_table_cell(&table, "-");
+		print_known(&table, gm_doc_imported(doc, torch->device), torch);
+	}
+	for (unsigned i = 0; i < doc->pluggables_count && doc->at_ns == GM_NO_BYTES; i++)
+		print_pluggable(&table, &doc->pluggables[i]);
+	gm_table_end(out, &table);
+}
+
+static void print_ledger(struct gm_out *out, struct gm_doc *doc)
+{
+	static const char *const titles[] = {"<what", "<library", "bytes", NULL};
+
+	for (unsigned i = 0; i < doc->ledger_count; i++) {
+		const struct gm_ledger *ledger = &doc->ledger[i];
+		char size[GM_FORMAT_BYTES], time[GM_FORMAT_BYTES];
+		struct gm_table table;
+
+		gm_heading(out, "Ledger of device %d: the driver reports %s at %s",
+			   ledger->record.device,
+			   gm_format_size(size, ledger->record.process_used_bytes),
+			   gm_format_time(time, (double)ledger->record.time_ns / 1e9));
+		gm_table_begin(&table, titles);
+		for (unsigned k = 0; k < ledger->rows_count && k < out->top; k++) {
+			gm_table_cell(&table, "%s", ledger->rows[k].what);
+			gm_table_cell(&table, "%s",
+				      ledger->rows[k].library ? ledger->rows[k].library : "");
+			gm_table_size(&table, ledger->rows[k].bytes);
+		}
+		gm_table_cell(&table, "unexplained");
+		gm_table_cell(&table, "%s", "");
+		gm_table_cell(&table, "%s%s", ledger->record.unexplained_bytes < 0 ? "-" : "",
+			      gm_format_size(size, magnitude(ledger->record.unexplained_bytes)));
+		gm_table_end(out, &table);
+	}
+}
+
+static void print_phases(struct gm_out *out, struct gm_doc *doc)
+{
+	static const char *const titles[] = {"<device", "<phase", "peak", "left behind", NULL};
+	struct gm_table table;
+	unsigned named = 0;
+
+	for (unsigned i = 0; i < doc->phases_count; i++)
+		named += strcmp(doc->phases[i].phase, "other") != 0;
+	if (!named)
+		return;
+	gm_heading(out, "Phases");
+	gm_table_begin(&table, titles);
+	for (unsigned i = 0; i < doc->phases_count; i++) {
+		gm_table_cell(&table, "%d", doc->phases[i].device);
+		gm_table_cell(&table, "%s", doc->phases[i].phase);
+		gm_table_size(&table, doc->phases[i].peak_bytes);
+		gm_table_size(&table, doc->phases[i].retained_bytes);
+	}
+	gm_table_end(out, &table);
+}
+
+/* PyTorch's segments hold blocks of every category: on its devices the blocks' level tells. */
+static bool told(const struct gm_doc *doc, const struct gm_category *category)
+{
+	return !(doc->torch && category->level == GM_LEVEL_DRIVER && category->device >= 0) &&
+	       (category->bytes_at_peak || category->current_bytes);
+}
+
+static void print_categories(struct gm_out *out, struct gm_doc *doc)
+{
+	static const char *const titles[] = {"<where",	    "<level", "<category",
+					     "at the peak", "now",    NULL};
+	struct gm_table table;
+	unsigned named = 0;
+	char device[24];
+
+	for (unsigned i = 0; i < doc->categories_count; i++)
+		named += told(doc, &doc->categories[i]) &&
+			 strcmp(doc->categories[i].category, "other") != 0;
+	if (!named)
+		return;
+	gm_heading(out, "Categories");
+	gm_table_begin(&table, titles);
+	for (unsigned i = 0; i < doc->categories_count; i++) {
+		if (!told(doc, &doc->categories[i]))
+			continue;
+		gm_table_cell(&table, "%s", gm_device_name(device, doc->categories[i].device));
+		gm_table_cell(&table, "%s", gm_level_name(doc->categories[i].level));
+		gm_table_cell(&table, "%s", doc->categories[i].category);
+		gm_table_size(&table, doc->categories[i].bytes_at_peak);
+		gm_table_size(&table, doc->categories[i].current_bytes);
+	}
+	gm_table_end(out, &table);
+}
+
+/* A site that grows is also live at exit: one of the two is enough for a reader. */
+static bool repeats(const struct gm_finding *findings, unsigned index)
+{
+	if (strcmp(findings[index].id, "leak.exit") != 0 &&
+	    strcmp(findings[index].id, "leak.pinned") != 0)
+		return false;
+	for (unsigned i = 0; i < index; i++)
+		if (findings[i].site != GM_NO_SITE && findings[i].site == findings[index].site &&
+		    strcmp(findings[i].id, "leak.grow") == 0)
+			return true;
+	return false;
+}
+
+/* The same advice for every leak is read once. */
+static bool said_before(const struct gm_finding *findings, unsigned index, const char *advice)
+{
+	for (unsigned i = 0; i < index; i++)
+		for (unsigned k = 0; k < findings[i].advice_count; k++)
+			if (!repeats(findings, i) && strcmp(findings[i].advice[k], advice) == 0)
+				return true;
+	return false;
+}
+
+void gm_text_findings(struct gm_out *out, const struct gm_finding *findings, unsigned count)
+{
+	static const enum gm_style styles[] = {GM_DIM, GM_YELLOW, GM_RED};
+	unsigned shown = 0, left = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct gm_finding *finding = &findings[i];
+
+		if (repeats(findings, i))
+			continue;
+		if (shown == out->top) {
+			left++;
+			continue;
+		}
+		if (!shown++)
+			gm_heading(out, "Findings");
+		gm_print(out, styles[finding->severity], "  %-7s ",
+			 gm_severity_name(finding->severity));
+		gm_print(out, GM_DIM, "%s", finding->id);
+		if (finding->device >= 0)
+			gm_print(out, GM_DIM, "  device %d", finding->device);
+		fprintf(out->file, "\n          ");
+		gm_wrap(out, 10, finding->title);
+		if (finding->evidence) {
+			fprintf(out->file, "          ");
+			gm_wrap(out, 10, finding->evidence);
+		}
+		for (unsigned k = 0; k < finding->advice_count; k++) {
+			if (said_before(findings, i, finding->advice[k]))
+				continue;
+			fprintf(out->file, "          - ");
+			gm_wrap(out, 12, finding->advice[k]);
+		}
+	}
+	if (left)
+		fprintf(out->file, "  %u more finding%s (--top)\n", left, left == 1 ? "" : "s");
+}
+
+static void print_implicit(struct gm_out *out, struct gm_doc *doc)
+{
+	static const char *const causes[GM_IMPLICIT_CAUSES] = {"a device reset", "a context's end",
+							       "a pool's end", "a graph"};
+	char size[GM_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < doc->implicit_count; i++)
+		if (doc->implicit[i].count)
+			fprintf(out->file, "  %s in %llu allocation%s went with %s on device %d\n",
+				gm_format_size(size, doc->implicit[i].bytes),
+				(unsigned long long)doc->implicit[i].count,
+				doc->implicit[i].count == 1 ? "" : "s",
+				causes[doc->implicit[i].cause], doc->implicit[i].device);
+}
+
+void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
+{
+	seen_line(out, doc);
+	peak_line(out, doc);
+	next_line(out, doc);
+	if (quiet)
+		return;
+	print_process(out, doc);
+	print_usage(out, doc);
+	print_implicit(out, doc);
+	gm_text_holes(out, doc);
+	print_ledger(out, doc);
+	print_phases(out, doc);
+	print_categories(out, doc);
+	gm_text_findings(out, doc->findings, doc->findings_count);
+	if (doc->warnings_count)
+		gm_heading(out, "About this file");
+	for (unsigned i = 0; i < doc->warnings_count; i++) {
+		fprintf(out->file, "  ");
+		gm_wrap(out, 2, doc->warnings[i]);
+	}
+}

@@ -1,0 +1,203 @@
+/*
+ * Classification by the rules (rules.h), which have been matched with each frame once; a stack
+ * takes the smallest rule number of its frames.
+ */
+#include "report/stacks/classify.h"
+#include "report/stacks/labels.h"
+#include "report/load/load.h"
+#include "report/stacks/rules.h"
+#include <stdlib.h>
+#include <string.h>
+
+const char *gm_module_name(const struct gm_frame *frame)
+{
+	const char *slash;
+
+	if (!frame->module)
+		return NULL;
+	slash = strrchr(frame->module, '/');
+	return slash ? slash + 1 : frame->module;
+}
+
+const char *gm_phase_of(const struct gm_stack *stack)
+{
+	unsigned first = GM_NO_RULE;
+
+	for (unsigned i = 0; stack && i < stack->count; i++)
+		if (stack->frames[i].phase_rule < first)
+			first = stack->frames[i].phase_rule;
+	return gm_rule_name(first);
+}
+
+static const char *category_of(const struct gm_stack *stack)
+{
+	unsigned first = GM_NO_RULE;
+
+	for (unsigned i = 0; stack && i < stack->count; i++)
+		if (stack->frames[i].category_rule < first)
+			first = stack->frames[i].category_rule;
+	return gm_rule_name(first);
+}
+
+const struct gm_frame *gm_stack_own_frame(const struct gm_stack *stack)
+{
+	return gm_stack_label_frame(stack);
+}
+
+static const struct gm_frame *asking_frame(const struct gm_stack *stack)
+{
+	for (unsigned i = 0; stack && i < stack->count; i++)
+		if (!stack->frames[i].plumbing)
+			return &stack->frames[i];
+	return NULL;
+}
+
+/* "torch" for a path below site-packages or dist-packages, else NULL. */
+static const char *package_of(struct gm_doc *doc, const char *path)
+{
+	const char *package = NULL;
+
+	for (const char *at = path; (at = strstr(at, "-packages/")); at += 10)
+		package = at + 10;
+	return package ? gm_arena_strndup(&doc->arena, package, strcspn(package, "/")) : NULL;
+}
+
+/* The package of a Python file, else the script's own name. */
+static const char *python_library(struct gm_doc *doc, const char *file)
+{
+	const char *package = file ? package_of(doc, file) : NULL, *slash;
+
+	if (!file || package)
+		return package;
+	slash = strrchr(file, '/');
+	return slash ? slash + 1 : file;
+}
+
+/* An extension module has many namesakes: its package says more ("cupy_backends"). */
+static const char *native_library(struct gm_doc *doc, const struct gm_frame *frame)
+{
+	const char *name = gm_module_name(frame), *package;
+
+	if (!strstr(name, ".cpython-") && !strstr(name, ".abi3."))
+		return name;
+	package = package_of(doc, frame->module);
+	return package ? package : name;
+}
+
+/* Who asked: the innermost object or Python file that is no plumbing. */
+static const char *library_of(struct gm_doc *doc, const struct gm_site *site)
+{
+	const struct gm_frame *frame = asking_frame(site->stack);
+	struct gm_module_record module;
+	const char *path, *slash;
+
+	if (frame && frame->python)
+		return python_library(doc, frame->file);
+	if (frame && frame->module)
+		return native_library(doc, frame);
+	if (!gm_reader_get(doc->reader, GM_TABLE_MODULES, site->record.caller_module, &module,
+			   sizeof(module)))
+		return NULL;
+	path = gm_reader_string(doc->reader, module.path_string);
+	slash = path ? strrchr(path, '/') : NULL;
+	return slash ? slash + 1 : path;
+}
+
+static void add_category(struct gm_doc *doc, const struct gm_site *site)
+{
+	const struct gm_site_record *record = &site->record;
+	struct gm_category *category = NULL;
+
+	for (unsigned i = 0; i < doc->categories_count; i++)
+		if (doc->categories[i].device == record->device &&
+		    doc->categories[i].level == record->level &&
+		    strcmp(doc->categories[i].category, site->category) == 0)
+			category = &doc->categories[i];
+	if (!category) {
+		category = gm_arena_push(&doc->arena, &doc->categories, &doc->categories_count,
+					 sizeof(*category));
+		category->category = site->category;
+		category->device = record->device;
+		category->level = record->level;
+	}
+	category->current_bytes += record->live_bytes;
+	category->bytes_at_peak += record->bytes_at_peak;
+}
+
+/* Phases are of the level that the program works with: PyTorch's blocks, else the driver's. */
+static void add_phase(struct gm_doc *doc, const struct gm_site *site)
+{
+	const struct gm_site_record *record = &site->record;
+	struct gm_phase *phase = NULL;
+
+	if (record->level != (doc->torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER) ||
+	    record->device == GM_HOST)
+		return;
+	for (unsigned i = 0; i < doc->phases_count; i++)
+		if (doc->phases[i].device == record->device &&
+		    strcmp(doc->phases[i].phase, site->phase) == 0)
+			phase = &doc->phases[i];
+	if (!phase) {
+		phase = gm_arena_push(&doc->arena, &doc->phases, &doc->phases_count,
+				      sizeof(*phase));
+		phase->phase = site->phase;
+		phase->device = record->device;
+	}
+	phase->retained_bytes += record->live_bytes;
+	if (record->level_max_bytes > phase->peak_bytes)
+		phase->peak_bytes = record->level_max_bytes;
+}
+
+static int compare_categories(const void *a, const void *b)
+{
+	const struct gm_category *x = a, *y = b;
+
+	if (x->device != y->device)
+		return x->device - y->device;
+	if (x->level != y->level)
+		return (int)x->level - (int)y->level;
+	if (x->bytes_at_peak != y->bytes_at_peak)
+		return x->bytes_at_peak < y->bytes_at_peak ? 1 : -1;
+	return strcmp(x->category, y->category);
+}
+
+/* Whether a caching framework is in the program, and whether it took this memory for its cache. */
+static void find_caches(struct gm_doc *doc, struct gm_site *site)
+{
+	const struct gm_stack *stack = site->stack;
+
+	for (unsigned k = 0; stack && k < stack->count; k++) {
+		const struct gm_frame *frame = &stack->frames[k];
+
+		site->caching = site->caching || frame->caching || frame->opaque;
+		site->opaque = site->opaque || frame->opaque;
+		doc->framework = doc->framework || frame->framework;
+	}
+	/* Without symbols: what a framework's own object asks for is for its pool. */
+	if (stack && stack->count && stack->frames[0].framework && !stack->frames[0].function &&
+	    !stack->frames[0].caching)
+		site->caching = site->opaque = true;
+	doc->framework = doc->framework || site->caching || site->record.level != GM_LEVEL_DRIVER;
+}
+
+void gm_classify(struct gm_doc *doc)
+{
+	doc->framework = doc->torch;
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		struct gm_site *site = &doc->sites[i];
+
+		site->library = library_of(doc, site);
+		site->category = category_of(site->stack);
+		site->phase = gm_phase_of(site->stack);
+		find_caches(doc, site);
+		if (site->record.allocations == 0 ||
+		    !(gm_kind_owned(site->record.kind) || site->record.level != GM_LEVEL_DRIVER))
+			continue;
+		add_category(doc, site);
+		add_phase(doc, site);
+	}
+	if (doc->categories_count)
+		qsort(doc->categories, doc->categories_count, sizeof(*doc->categories),
+		      compare_categories);
+	gm_label_stacks(doc);
+}

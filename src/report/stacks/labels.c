@@ -1,0 +1,162 @@
+/*
+ * Choosing the frame that names a stack, and telling equal names apart, see labels.h. Works on
+ * classified frames; calls nothing but the formatting of frames.
+ */
+#include "report/stacks/labels.h"
+#include "report/support/format.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_CALLERS 2 /* "a from b from c" is as long as a label gets */
+
+bool gm_frame_own(const struct gm_frame *frame)
+{
+	return !frame->plumbing && !frame->installed && !frame->toolkit;
+}
+
+/* How well a frame names a stack, from 0: the innermost of the best rank does. */
+enum rank { OWN_PYTHON, ANY_PYTHON, OWN_NAMED, ANY_NAMED, NAMELESS, CUDA_OR_PLUMBING };
+
+static enum rank rank_of(const struct gm_frame *frame)
+{
+	if (frame->python)
+		return gm_frame_own(frame) ? OWN_PYTHON : ANY_PYTHON;
+	if (frame->plumbing)
+		return CUDA_OR_PLUMBING;
+	if (!frame->function || frame->toolkit)
+		return NAMELESS;
+	return frame->installed ? ANY_NAMED : OWN_NAMED;
+}
+
+const struct gm_frame *gm_stack_label_frame(const struct gm_stack *stack)
+{
+	const struct gm_frame *best = NULL;
+
+	for (unsigned i = 0; stack && i < stack->count; i++)
+		if (!best || rank_of(&stack->frames[i]) < rank_of(best))
+			best = &stack->frames[i];
+	return best;
+}
+
+static const struct gm_frame *toolkit_frame(const struct gm_stack *stack)
+{
+	for (unsigned i = 0; stack && i < stack->count; i++) {
+		const struct gm_frame *frame = &stack->frames[i];
+
+		if (frame->toolkit)
+			return frame;
+		if (!frame->plumbing)
+			return NULL;
+	}
+	return NULL;
+}
+
+const char *gm_stack_toolkit(const struct gm_stack *stack)
+{
+	const struct gm_frame *frame = toolkit_frame(stack);
+	const char *slash = frame ? strrchr(frame->module, '/') : NULL;
+
+	return slash ? slash + 1 : frame ? frame->module : NULL;
+}
+
+/* The next frame outside `from` that says who called; NULL if there is none. */
+static const struct gm_frame *next_caller(const struct gm_stack *stack, const struct gm_frame *from)
+{
+	enum rank rank = rank_of(from);
+
+	if (rank >= NAMELESS)
+		return NULL;
+	for (const struct gm_frame *frame = from + 1; frame < stack->frames + stack->count; frame++)
+		if (rank_of(frame) == rank)
+			return frame;
+	return NULL;
+}
+
+static const char *base_label(struct gm_doc *doc, const struct gm_stack *stack)
+{
+	const struct gm_frame *frame = gm_stack_label_frame(stack), *library;
+	const char *text;
+
+	if (!frame)
+		return "an unknown place (no stack)";
+	text = gm_arena_strdup(&doc->arena, gm_format_frame_short(frame));
+	library = toolkit_frame(stack);
+	if (!library || library == frame)
+		return text;
+	return gm_arena_printf(&doc->arena, "%s in %s", text, gm_stack_toolkit(stack));
+}
+
+/* A stack on its way to its label. */
+struct entry {
+	struct gm_stack *stack;
+	const struct gm_frame *caller; /* the outermost frame that the label names; NULL: no more */
+	const char *label;
+	unsigned level;
+	bool distinct;
+};
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->level != y->level)
+		return x->level < y->level ? -1 : 1;
+	return strcmp(x->label, y->label);
+}
+
+/* Marks what is alone with its label within its level. Returns how many are not. */
+static unsigned mark_distinct(struct entry *entries, unsigned count)
+{
+	unsigned equal = 0;
+
+	qsort(entries, count, sizeof(*entries), compare_entries);
+	for (unsigned i = 0; i < count; i++) {
+		entries[i].distinct =
+			(i == 0 || compare_entries(&entries[i - 1], &entries[i]) != 0) &&
+			(i + 1 == count || compare_entries(&entries[i], &entries[i + 1]) != 0);
+		equal += !entries[i].distinct;
+	}
+	return equal;
+}
+
+static void name_callers(struct gm_doc *doc, struct entry *entries, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct entry *entry = &entries[i];
+
+		if (entry->distinct || !entry->caller)
+			continue;
+		entry->caller = next_caller(entry->stack, entry->caller);
+		if (entry->caller)
+			entry->label = gm_arena_printf(&doc->arena, "%s from %s", entry->label,
+						       gm_format_frame_short(entry->caller));
+	}
+}
+
+void gm_label_stacks(struct gm_doc *doc)
+{
+	struct entry *entries = gm_realloc(NULL, (doc->sites_count + 1) * sizeof(*entries));
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		uint32_t number = doc->sites[i].record.stack;
+		struct gm_stack *stack;
+
+		if (number >= doc->stacks_count || doc->stacks[number].label)
+			continue;
+		stack = &doc->stacks[number];
+		stack->label = base_label(doc, stack);
+		entries[count++] = (struct entry){stack, gm_stack_label_frame(stack), stack->label,
+						  doc->sites[i].record.level, false};
+	}
+	for (unsigned i = 0; i < MOST_CALLERS && count && mark_distinct(entries, count); i++)
+		name_callers(doc, entries, count);
+	for (unsigned i = 0; i < count; i++)
+		entries[i].stack->label = entries[i].label;
+	free(entries);
+}
+
+const char *gm_stack_label(struct gm_doc *doc, const struct gm_stack *stack)
+{
+	return stack && stack->label ? stack->label : base_label(doc, stack);
+}

@@ -1,0 +1,70 @@
+/*
+ * NCCL's share, from stacks through libnccl.so (nccl.h).
+ */
+#include "report/stacks/nccl.h"
+#include "report/stacks/classify.h"
+#include "report/support/format.h"
+#include "report/stacks/labels.h"
+#include <string.h>
+
+static bool is_nccl(const struct gm_frame *frame)
+{
+	const char *name = frame->python ? NULL : gm_module_name(frame);
+
+	return name && strncmp(name, "libnccl", 7) == 0 && strstr(name, ".so");
+}
+
+/* The innermost frame of NCCL with nothing but plumbing (CUDA) below it. */
+static const struct gm_frame *innermost(const struct gm_stack *stack)
+{
+	for (unsigned i = 0; stack && i < stack->count; i++) {
+		if (is_nccl(&stack->frames[i]))
+			return &stack->frames[i];
+		if (!stack->frames[i].plumbing)
+			return NULL;
+	}
+	return NULL;
+}
+
+bool gm_nccl_owns(const struct gm_site *site)
+{
+	return site->record.level == GM_LEVEL_DRIVER && gm_kind_owned(site->record.kind) &&
+	       innermost(site->stack);
+}
+
+const char *gm_nccl_call(struct gm_doc *doc, const struct gm_site *site)
+{
+	const struct gm_stack *stack = site->stack;
+	const struct gm_frame *entry = innermost(stack), *end, *caller;
+	struct gm_stack above;
+	const char *function = "a call";
+
+	if (!entry)
+		return "a call that is not known";
+	end = stack->frames + stack->count;
+	while (entry + 1 < end && is_nccl(entry + 1))
+		entry++;
+	above = (struct gm_stack){.frames = (struct gm_frame *)entry + 1,
+				  .count = (unsigned)(end - entry - 1)};
+	if (entry->function && strncmp(entry->function, "nccl", 4) == 0)
+		function = entry->function;
+	caller = gm_stack_label_frame(&above);
+	if (!caller || caller->plumbing)
+		return "its own threads";
+	return gm_arena_printf(&doc->arena, "%s at %s", function, gm_format_frame_short(caller));
+}
+
+uint64_t gm_nccl_bytes(const struct gm_doc *doc, int device, bool at_peak)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site *site = &doc->sites[i];
+
+		if (site->record.device < 0 || (device >= 0 && site->record.device != device) ||
+		    !gm_nccl_owns(site))
+			continue;
+		bytes += at_peak ? site->record.bytes_at_peak : site->record.live_bytes;
+	}
+	return bytes;
+}

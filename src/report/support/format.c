@@ -1,0 +1,121 @@
+/*
+ * Sizes, counts, times, percentages and frames in words, see format.h.
+ */
+#include "report/support/format.h"
+#include "report/stacks/classify.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const binary_units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+
+const char *gm_format_size(char text[GM_FORMAT_BYTES], uint64_t bytes)
+{
+	double value = (double)bytes;
+	unsigned unit = 0;
+
+	if (bytes == GM_NO_BYTES)
+		return strcpy(text, "-");
+	/* 1023.996 KiB would be rounded to "1024.00 KiB" */
+	while (value >= 1023.995 && unit < 5) {
+		value /= 1024;
+		unit++;
+	}
+	if (unit == 0)
+		snprintf(text, GM_FORMAT_BYTES, "%" PRIu64 " B", bytes);
+	else
+		snprintf(text, GM_FORMAT_BYTES, "%.*f %s", value < 99.95 ? 2 : 1, value,
+			 binary_units[unit]);
+	return text;
+}
+
+const char *gm_format_change(char text[GM_FORMAT_BYTES], uint64_t before, uint64_t after)
+{
+	char size[GM_FORMAT_BYTES];
+
+	gm_format_size(size, after >= before ? after - before : before - after);
+	snprintf(text, GM_FORMAT_BYTES, "%s%.28s",
+		 after > before	  ? "+"
+		 : after < before ? "-"
+				  : "",
+		 size);
+	return text;
+}
+
+const char *gm_format_count(char text[GM_FORMAT_BYTES], uint64_t count)
+{
+	char digits[24];
+	int length = snprintf(digits, sizeof(digits), "%" PRIu64, count);
+	char *to = text;
+
+	if (count == GM_NO_BYTES)
+		return strcpy(text, "-");
+	for (int i = 0; i < length; i++) {
+		if (i && (length - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = digits[i];
+	}
+	*to = '\0';
+	return text;
+}
+
+const char *gm_format_time(char text[GM_FORMAT_BYTES], double seconds)
+{
+	if (isnan(seconds))
+		return strcpy(text, "-");
+	if (seconds < 1e-3)
+		snprintf(text, GM_FORMAT_BYTES, "%.0f us", seconds * 1e6);
+	else if (seconds < 1)
+		snprintf(text, GM_FORMAT_BYTES, "%.1f ms", seconds * 1e3);
+	else if (seconds < 120)
+		snprintf(text, GM_FORMAT_BYTES, "%.2f s", seconds);
+	else if (seconds < 7200)
+		snprintf(text, GM_FORMAT_BYTES, "%.0f min %.0f s", floor(seconds / 60),
+			 floor(fmod(seconds, 60)));
+	else
+		snprintf(text, GM_FORMAT_BYTES, "%.0f h %.0f min", floor(seconds / 3600),
+			 floor(fmod(seconds, 3600) / 60));
+	return text;
+}
+
+const char *gm_format_percent(char text[GM_FORMAT_BYTES], uint64_t part, uint64_t whole)
+{
+	if (!whole || whole == GM_NO_BYTES || part == GM_NO_BYTES)
+		return strcpy(text, "-");
+	snprintf(text, GM_FORMAT_BYTES, "%.1f %%", 100.0 * (double)part / (double)whole);
+	return text;
+}
+
+const char *gm_format_frame_short(const struct gm_frame *frame)
+{
+	static char text[512];
+	const char *file = frame->file ? strrchr(frame->file, '/') : NULL;
+	const char *module = gm_module_name(frame);
+	int length = frame->function ? (int)strcspn(frame->function, "(") : 0;
+
+	file = file ? file + 1 : frame->file;
+	/* "(anonymous namespace)::f(int)" and "operator()(...)": keep what stands before the
+	 * arguments */
+	while (frame->function && frame->function[length] &&
+	       (strncmp(frame->function + length, "(anonymous namespace)", 21) == 0 ||
+		strncmp(frame->function + length, "()(", 3) == 0))
+		length += 2 + (int)strcspn(frame->function + length + 2, "(");
+	if (frame->function && file && frame->line)
+		snprintf(text, sizeof(text), "%.*s (%s:%u)", length > 300 ? 300 : length,
+			 frame->function, file, frame->line);
+	else if (frame->function)
+		snprintf(text, sizeof(text), "%.*s (%s)", length > 300 ? 300 : length,
+			 frame->function,
+			 file	  ? file
+			 : module ? module
+				  : "unknown module");
+	else if (file && frame->line)
+		snprintf(text, sizeof(text), "%s:%u", file, frame->line);
+	else
+		snprintf(text, sizeof(text), "%s+0x%" PRIx64, module ? module : "unknown",
+			 frame->offset);
+	return text;
+}

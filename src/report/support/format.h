@@ -1,0 +1,30 @@
+/*
+ * Figures and frames as people read them. Pure functions over caller's buffers; only
+ * gm_format_frame_short keeps its text in static storage until its next call.
+ */
+#ifndef GM_REPORT_SUPPORT_FORMAT_H
+#define GM_REPORT_SUPPORT_FORMAT_H
+
+#include "report/doc/doc.h"
+
+#define GM_FORMAT_BYTES 32
+
+/* "512 B", "1.50 GiB"; "-" for GM_NO_BYTES. */
+const char *gm_format_size(char text[GM_FORMAT_BYTES], uint64_t bytes);
+
+/* "+1.50 GiB", "-3.00 KiB" */
+const char *gm_format_change(char text[GM_FORMAT_BYTES], uint64_t before, uint64_t after);
+
+/* "1,234,567" */
+const char *gm_format_count(char text[GM_FORMAT_BYTES], uint64_t count);
+
+/* "35 us", "1.2 ms", "3.25 s", "2 min 5 s"; "-" for NAN. */
+const char *gm_format_time(char text[GM_FORMAT_BYTES], double seconds);
+
+/* "12.5 %" of part in whole; "-" if the whole is 0 or not known. */
+const char *gm_format_percent(char text[GM_FORMAT_BYTES], uint64_t part, uint64_t whole);
+
+/* Shortest form that names a place: "step (train.py:41)", "libfoo.so+0x1234". Static storage. */
+const char *gm_format_frame_short(const struct gm_frame *frame);
+
+#endif

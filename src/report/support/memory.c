@@ -1,0 +1,110 @@
+/*
+ * The arena of memory.h: a chain of blocks, each as large as what it was made for or a standard
+ * size. Calls libc only.
+ */
+#include "report/support/memory.h"
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK_BYTES (256u << 10)
+
+struct gm_arena_block {
+	struct gm_arena_block *next;
+	size_t used, size;
+	_Alignas(16) unsigned char bytes[];
+};
+
+static void die(void)
+{
+	fputs("gpumem-report: out of memory; a larger machine or a smaller file is needed\n",
+	      stderr);
+	exit(3);
+}
+
+void *gm_realloc(void *memory, size_t size)
+{
+	void *grown = realloc(memory, size ? size : 1);
+
+	if (!grown)
+		die();
+	return grown;
+}
+
+void *gm_arena_alloc(struct gm_arena *arena, size_t count, size_t size)
+{
+	struct gm_arena_block *block = arena->blocks;
+	size_t bytes;
+	void *memory;
+
+	if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
+		die();
+	bytes = (bytes + 15) & ~(size_t)15;
+	if (!block || block->size - block->used < bytes) {
+		size_t room = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+
+		block = calloc(1, sizeof(*block) + room);
+		if (!block)
+			die();
+		block->size = room;
+		block->next = arena->blocks;
+		arena->blocks = block;
+	}
+	memory = block->bytes + block->used;
+	block->used += bytes;
+	return memory;
+}
+
+char *gm_arena_strndup(struct gm_arena *arena, const char *text, size_t length)
+{
+	char *copy = gm_arena_alloc(arena, length + 1, 1);
+
+	memcpy(copy, text, length);
+	return copy;
+}
+
+char *gm_arena_strdup(struct gm_arena *arena, const char *text)
+{
+	return gm_arena_strndup(arena, text, strlen(text));
+}
+
+char *gm_arena_printf(struct gm_arena *arena, const char *format, ...)
+{
+	va_list args;
+	char *text, *copy;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		die();
+	va_end(args);
+	copy = gm_arena_strdup(arena, text);
+	free(text);
+	return copy;
+}
+
+void *gm_arena_push(struct gm_arena *arena, void *array, unsigned *count, size_t size)
+{
+	void **slot = array;
+
+	/* Powers of two are where the array is full. */
+	if ((*count & (*count - 1)) == 0) {
+		void *grown = gm_arena_alloc(arena, *count ? 2 * (size_t)*count : 1, size);
+
+		if (*count)
+			memcpy(grown, *slot, *count * size);
+		*slot = grown;
+	}
+	return (char *)*slot + (size_t)(*count)++ * size;
+}
+
+void gm_arena_free(struct gm_arena *arena)
+{
+	while (arena->blocks) {
+		struct gm_arena_block *next = arena->blocks->next;
+
+		free(arena->blocks);
+		arena->blocks = next;
+	}
+}

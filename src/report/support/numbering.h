@@ -1,0 +1,21 @@
+/*
+ * Texts and small keys numbered in the order of their first appearance, for formats that write each
+ * thing once and refer to it by number afterwards.
+ */
+#ifndef GM_REPORT_SUPPORT_NUMBERING_H
+#define GM_REPORT_SUPPORT_NUMBERING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct gm_intern {
+	void *root;
+	unsigned count;
+};
+
+/* The number of these bytes, from 0; `*added` tells that they were not there before. */
+unsigned gm_intern(struct gm_intern *table, const void *bytes, size_t count, bool *added);
+
+void gm_intern_free(struct gm_intern *table);
+
+#endif
