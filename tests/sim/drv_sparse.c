@@ -10,10 +10,17 @@ struct sim_tile {
 	struct sim_vmm *vmm;
 };
 
+/* By member: the mip tail is the smaller member of its union, and has padding. */
 static bool same_tile(const CUarrayMapInfo *a, const CUarrayMapInfo *b)
 {
-	return a->subresourceType == b->subresourceType &&
-	       memcmp(&a->subresource, &b->subresource, sizeof(a->subresource)) == 0;
+	if (a->subresourceType != b->subresourceType)
+		return false;
+	if (a->subresourceType == CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL)
+		return a->subresource.miptail.layer == b->subresource.miptail.layer &&
+		       a->subresource.miptail.offset == b->subresource.miptail.offset &&
+		       a->subresource.miptail.size == b->subresource.miptail.size;
+	return memcmp(&a->subresource.sparseLevel, &b->subresource.sparseLevel,
+		      sizeof(a->subresource.sparseLevel)) == 0;
 }
 
 static void drop(struct sim_tile **at)

@@ -398,13 +398,17 @@ typedef enum CUmemOperationType_enum {
 	CU_MEM_OPERATION_TYPE_MAP = 1,
 	CU_MEM_OPERATION_TYPE_UNMAP = 2,
 } CUmemOperationType;
+typedef enum CUarraySparseSubresourceType_enum {
+	CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL = 0,
+	CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL = 1,
+} CUarraySparseSubresourceType;
 typedef struct CUarrayMapInfo_st {
 	CUresourcetype resourceType;
 	union {
 		CUmipmappedArray mipmap;
 		CUarray array;
 	} resource;
-	int subresourceType;
+	CUarraySparseSubresourceType subresourceType;
 	union {
 		struct {
 			unsigned int level, layer, offsetX, offsetY, offsetZ;

@@ -472,7 +472,8 @@ NOINLINE void hostile_check_in_handler(bool may_intern)
 	typeof(python) before = python;
 
 	walk_both(walk);
-	if (memcmp(pc[0], pc[1], sizeof(pc[0])) != 0)
+	if (walk[0].frames != walk[1].frames ||
+	    memcmp(pc[0], pc[1], walk[0].frames * sizeof(**pc)) != 0)
 		differs();
 	if (!may_intern)
 		return;
