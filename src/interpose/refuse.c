@@ -150,8 +150,6 @@ void gm_refuse_begin(struct gm_call *call, const struct gm_row *row)
 
 void gm_refuse_end(struct gm_call *call)
 {
-	if (thread.answered)
-		__atomic_fetch_add(&gm_file->injected_failures, 1, __ATOMIC_RELAXED);
 	call->injected = thread.answered;
 	gm_thread.refusing = 0;
 	thread.kind = GM_KIND_NONE;

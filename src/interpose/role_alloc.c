@@ -179,8 +179,6 @@ static GM_SELDOM void any_alloc(struct gm_call *call, const struct gm_row *row, 
 	event.bytes = bytes_of(call, row, key);
 	if (row->kind == GM_KIND_ASYNC && captured(call, row))
 		event.kind = GM_KIND_GRAPH;
-	if (row->kind == GM_KIND_IMPORTED)
-		event.flags |= GM_ALLOC_NOT_OWNED;
 	if (row->kind == GM_KIND_ARRAY && event.bytes)
 		event.layout_bytes = gm_ask_array_bytes(key, event.space == GM_SPACE_MIPMAP);
 	if (gm_torch_call(call))
@@ -256,7 +254,6 @@ void gm_end_register(struct gm_call *call, const struct gm_row *row, int result)
 	struct gm_event event = gm_event_of(call, row, result);
 
 	event.device = GM_HOST;
-	event.flags |= GM_ALLOC_NOT_OWNED;
 	event.context = gm_current_context(call);
 	event.stack = gm_take_stack(call, 0, &event.caller_module);
 	if (result == GM_CUDA_SUCCESS)

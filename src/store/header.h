@@ -1,11 +1,12 @@
 /*
- * What every file of this version begins with, whoever writes it.
+ * How every file of this version begins, whoever writes it, and how files of no version began.
  */
 #ifndef GM_STORE_HEADER_H
 #define GM_STORE_HEADER_H
 
 #include "store/layout.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static inline void gm_header_identify(struct gm_header *header)
@@ -17,6 +18,13 @@ static inline void gm_header_identify(struct gm_header *header)
 	header->header_bytes = GM_HEADER_BYTES;
 	header->chunk_bytes = GM_CHUNK_BYTES;
 	header->directory_offset = GM_HEADER_BYTES;
+	header->data_offset = GM_HEADER_BYTES; /* until there is a directory */
+}
+
+/* True of an output file or history that a development version wrote before format 1. */
+static inline bool gm_header_predates_versions(const char *magic)
+{
+	return !memcmp(magic, "GPUMEMT", sizeof("GPUMEMT")) || !memcmp(magic, "GPUMEMV", sizeof("GPUMEMV"));
 }
 
 #endif

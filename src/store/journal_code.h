@@ -28,7 +28,7 @@
 #include "store/layout.h"
 #include <stdbool.h>
 
-#define GM_JOURNAL_MAGIC       "GPUMEMV" /* 8 bytes with the NUL */
+#define GM_JOURNAL_MAGIC       "GMEVENT" /* 8 bytes with the NUL */
 #define GM_JOURNAL_VERSION     1u
 #define GM_JOURNAL_CHUNK_MAGIC 0x56454d47u
 #define GM_JOURNAL_CHUNK_BYTES GM_CHUNK_BYTES

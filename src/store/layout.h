@@ -22,10 +22,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GM_MAGIC	   "GPUMEMT"	/* 8 bytes with the NUL */
+#define GM_MAGIC	   "GMTRACE"	/* 8 bytes with the NUL */
 #define GM_BYTE_ORDER	   0x01020304u
-#define GM_FORMAT_VERSION  2u		/* written into every file */
-#define GM_FORMAT_OLDEST   2u		/* a reader of at least this version can read what we write */
+#define GM_FORMAT_VERSION  1u		/* written into every file */
+#define GM_FORMAT_OLDEST   1u		/* a reader of at least this version can read what we write */
 #define GM_HEADER_BYTES	   4096u
 #define GM_CHUNK_BYTES	   65536u
 #define GM_MIN_FILE_BYTES  (1ull << 20) /* the least cap that leaves room for figures */
@@ -37,6 +37,10 @@
 #define GM_WINDOWS	   16
 #define GM_TIMELINE_POINTS 256
 #define GM_SHALLOW_FRAMES  8		/* frames of a free's stack */
+
+/* A file that says where the live file is, on one line after this one (contract.md, GPUMEMTRACE_OUT). */
+#define GM_POINTER_MAGIC   "gpumemtrace-pointer 1\n"
+#define GM_HISTORY_SUFFIX  ".events"	/* the complete history lies beside its file (journal_code.h) */
 
 /* Feature bits of `features`: what this file may hold. A reader ignores bits it does not know. */
 #define GM_FEATURE_PYTHON (1ull << 0) /* Python frames */
@@ -143,6 +147,7 @@ struct gm_header {
 	uint32_t chunk_count;		/* entries in use (release) */
 	uint64_t features;
 	uint64_t cap_bytes;		/* GPUMEMTRACE_MAX_FILE */
+	uint64_t data_offset;		/* of chunk 0, from the start of the file */
 	struct gm_table_info tables[GM_TABLES];
 
 	/* the process */
@@ -150,7 +155,6 @@ struct gm_header {
 	uint64_t pid_start_ticks;	/* field 22 of /proc/PID/stat: tells a reused pid apart */
 	uint64_t started_realtime_ns;	/* wall clock of time 0, since 1970 */
 	uint64_t started_monotonic_ns;	/* CLOCK_MONOTONIC at time 0 = the first CUDA event */
-	uint64_t reserved0;
 	uint64_t ended_ns;		/* since time 0; 0 while running */
 	uint32_t end;			/* enum gm_end; GM_END_NONE in a killed process's file */
 	int32_t exit_status;		/* of _exit and exit where known, else -1 */
@@ -162,7 +166,8 @@ struct gm_header {
 	uint32_t tracer_version_string, backend_string, unwinder_string;
 	uint32_t python_string;		/* CPython's version, or the reason why there are no frames */
 	uint32_t job_string;		/* "NAME=value\n": job ids of launchers */
-	uint64_t reserved1[3];
+	uint64_t machine;		/* a number for the host that pid belongs to; 0 unknown */
+	uint32_t reserved1[4];
 
 	/* what every event changes or asks: 64 bytes, one cache line */
 	uint64_t last_event_ns;		/* since time 0 */
@@ -183,7 +188,6 @@ struct gm_header {
 	uint64_t teardown_frees;	/* frees answered "unloading" at the end of the process */
 	uint64_t oom_events;		/* also those that are not kept */
 	uint64_t passed_calls;		/* calls the tracker let through unrecorded (disabled, in a fork) */
-	uint64_t injected_failures;	/* GPUMEMTRACE_FAIL and GPUMEMTRACE_CAPACITY */
 	uint64_t heap_limit_bytes;	/* cudaLimitMallocHeapSize last set, GM_NO_BYTES if never */
 	uint64_t stack_limit_bytes;
 
@@ -196,11 +200,7 @@ struct gm_header {
 	uint64_t window_start_ns[GM_WINDOWS];
 	uint32_t window_mark[GM_WINDOWS]; /* the mark that opened it; GM_NONE */
 	uint32_t window_filled;		/* firsts (unmerged windows) in the open window so far */
-	uint32_t reserved3;
-	uint32_t marks_dropped;
-	uint32_t devices_seen;		/* bit i: device i was used (first 32) */
-	uint64_t data_offset;		/* of chunk 0; 0: the first 4096-byte page after the directory */
-	uint64_t machine;		/* a number for the host that pid belongs to; 0 unknown */
+	uint32_t marks_dropped;		/* marks beyond those that are kept */
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
 _Static_assert(offsetof(struct gm_header, last_event_ns) % 64 == 0, "what an event changes is one line");
@@ -302,13 +302,11 @@ struct gm_site_record {
 };
 _Static_assert(sizeof(struct gm_site_record) % 64 == 0, "a record starts at a cache line");
 
-#define GM_ALLOC_EXPORTED   1u	/* an IPC or shareable handle of it was taken */
-#define GM_ALLOC_CAPTURED   2u	/* a graph's: address given at capture, no memory of its own */
-#define GM_ALLOC_NOT_OWNED  4u	/* registered or imported */
-#define GM_ALLOC_BEFORE_MARK 8u /* allocated before the program's first mark */
-#define GM_ALLOC_AUTO_FREE  16u /* graph memory that auto-free-on-launch handles */
-#define GM_ALLOC_PLUGGABLE 128u /* taken by an allocator that the program gave to PyTorch */
-#define GM_ALLOC_TORCH	    64u	/* taken by PyTorch's allocator: a segment, or a mapping of one */
+#define GM_ALLOC_EXPORTED    1u	/* an IPC or shareable handle of it was taken */
+#define GM_ALLOC_BEFORE_MARK 2u	/* allocated before the program's first mark */
+#define GM_ALLOC_AUTO_FREE   4u	/* graph memory that auto-free-on-launch handles */
+#define GM_ALLOC_TORCH	     8u	/* taken by PyTorch's allocator: a segment, or a mapping of one */
+#define GM_ALLOC_PLUGGABLE  16u	/* taken by an allocator that the program gave to PyTorch */
 
 /* A free of a block needs the first 32 bytes alone, which lie in one cache line; 96 bytes lie in two. */
 struct gm_alloc_record {

@@ -3,6 +3,7 @@
  * this runs inside the program's first CUDA call.
  */
 #include "store/place.h"
+#include "store/header.h"
 #include "store/journal_code.h"
 
 #include <errno.h>
@@ -306,13 +307,7 @@ static struct gm_header owner_header(void)
 {
 	struct gm_header header = {.pid = (uint32_t)getpid()};
 
-	memcpy(header.magic, GM_MAGIC, sizeof(header.magic));
-	header.byte_order = GM_BYTE_ORDER;
-	header.format_version = GM_FORMAT_VERSION;
-	header.oldest_version = GM_FORMAT_OLDEST;
-	header.header_bytes = GM_HEADER_BYTES;
-	header.chunk_bytes = GM_CHUNK_BYTES;
-	header.directory_offset = GM_HEADER_BYTES;
+	gm_header_identify(&header);
 	header.pid_start_ticks = gm_process_start_ticks((int)header.pid);
 	header.machine = gm_machine();
 	return header;

@@ -9,8 +9,6 @@
 #include <stdbool.h>
 
 #define GM_PATH_BYTES 4096
-#define GM_POINTER_MAGIC "gpumemtrace-pointer 1\n"
-#define GM_HISTORY_SUFFIX ".events"
 
 struct gm_place {
 	char path[GM_PATH_BYTES];	/* the live file */

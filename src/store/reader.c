@@ -4,6 +4,8 @@
  * which nothing can be used is refused.
  */
 #include "store/reader.h"
+#include "store/header.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -16,7 +18,6 @@
 #define MAX_WARNINGS   16
 #define MAX_POINTERS   4 /* pointer files that lead to pointer files */
 #define MAX_COPIES     5 /* tries to copy a live file between two of its updates */
-#define POINTER_MAGIC  "gpumemtrace-pointer 1\n"
 
 /* Where the chunks of a table lie; `chunks[i]` is a byte offset into the copy, 0 if there is none.
  */
@@ -95,11 +96,11 @@ static int64_t read_fully(int fd, void *buffer, uint64_t size, uint64_t offset)
 /* The target of a pointer file, NULL if it is none. A relative target is beside the pointer. */
 static char *pointer_target(const char *path, const char *text, size_t size)
 {
-	size_t magic = strlen(POINTER_MAGIC), length;
+	size_t magic = strlen(GM_POINTER_MAGIC), length;
 	const char *slash = strrchr(path, '/');
 	char *target;
 
-	if (size <= magic || memcmp(text, POINTER_MAGIC, magic) != 0)
+	if (size <= magic || memcmp(text, GM_POINTER_MAGIC, magic) != 0)
 		return NULL;
 	length = strcspn(text + magic, "\n");
 	if (length == 0)
@@ -112,11 +113,20 @@ static char *pointer_target(const char *path, const char *text, size_t size)
 	return target;
 }
 
+static uint64_t directory_end(const struct gm_header *header)
+{
+	return header->directory_offset +
+	       (uint64_t)header->directory_capacity * sizeof(struct gm_directory_entry);
+}
+
 /* What is wrong with the header's fixed part, or NULL. */
 static const char *header_fault(const struct gm_header *header)
 {
 	static char text[160];
 
+	if (gm_header_predates_versions(header->magic))
+		return "was written by a development version before format 1; record it again with "
+		       "this version";
 	if (memcmp(header->magic, GM_MAGIC, sizeof(header->magic)) != 0)
 		return "is not an output file of gpumemtrace";
 	if (header->byte_order == __builtin_bswap32(GM_BYTE_ORDER))
@@ -132,30 +142,13 @@ static const char *header_fault(const struct gm_header *header)
 			 header->format_version, GM_FORMAT_VERSION);
 		return text;
 	}
-	if (header->format_version < GM_FORMAT_OLDEST) {
-		snprintf(text, sizeof(text),
-			 "has format version %u and this gpumem-report reads from %u on; use the "
-			 "gpumem-report of the gpumemtrace that wrote it",
-			 header->format_version, GM_FORMAT_OLDEST);
-		return text;
-	}
 	if (header->header_bytes < 512 || header->header_bytes > (1u << 20) ||
 	    header->chunk_bytes < 4096 || header->chunk_bytes > (16u << 20) ||
 	    header->directory_offset < header->header_bytes ||
-	    header->directory_offset > (1u << 24) || header->directory_capacity > (1u << 24))
+	    header->directory_offset > (1u << 24) || header->directory_capacity > (1u << 24) ||
+	    header->data_offset < directory_end(header) || header->data_offset >= (1ull << 32))
 		return "has a damaged header";
 	return NULL;
-}
-
-/* Chunks begin where the header says, or at the first page after the directory. */
-static uint64_t first_chunk(const struct gm_header *header)
-{
-	uint64_t end = header->directory_offset +
-		       (uint64_t)header->directory_capacity * sizeof(struct gm_directory_entry);
-
-	if (header->data_offset >= end && header->data_offset < (1ull << 32))
-		return header->data_offset;
-	return (end + 4095) & ~4095ull;
 }
 
 static uint64_t used_bytes(const struct gm_header *header)
@@ -164,7 +157,7 @@ static uint64_t used_bytes(const struct gm_header *header)
 
 	if (chunks > header->directory_capacity)
 		chunks = header->directory_capacity;
-	return first_chunk(header) + (uint64_t)chunks * header->chunk_bytes;
+	return header->data_offset + (uint64_t)chunks * header->chunk_bytes;
 }
 
 /* Copies the used part; again while a live process changes it, a few times. */
@@ -209,7 +202,7 @@ static int copy_file(struct gm_reader *reader, int fd, uint64_t file_bytes)
 static void index_chunks(struct gm_reader *reader)
 {
 	const struct gm_header *header = &reader->header;
-	uint64_t base = first_chunk(header);
+	uint64_t base = header->data_offset;
 	uint32_t chunks = header->chunk_count;
 	unsigned odd = 0, cut = 0;
 

@@ -280,8 +280,6 @@ void gm_track_device(int device, const char *name, const uint8_t uuid[16], uint6
 		memcpy(record->uuid, uuid, sizeof(record->uuid));
 		record->total_bytes = total_bytes;
 		__atomic_store_n(&record->used, 1, __ATOMIC_RELEASE);
-		if (device < 32)
-			gm_file->devices_seen |= 1u << device;
 	}
 	gm_track_leave();
 }

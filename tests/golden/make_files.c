@@ -272,6 +272,10 @@ static void damaged(void)
 
 	if (!out || fputs("this is a text\n", out) < 0 || fclose(out) != 0)
 		exit(1);
+	leaks("older.gmt", 20);
+	out = fopen("older.gmt", "r+");
+	if (!out || fputs("GPUMEMT", out) < 0 || fclose(out) != 0)
+		exit(1);
 	leaks("cut.gmt", 20);
 	if (truncate("cut.gmt", 8192 + 6 * GM_CHUNK_BYTES) != 0)
 		exit(1);

@@ -7,6 +7,7 @@
 #include "report/journal/byte_source.h"
 #include "report/support/memory.h"
 #include "report/support/progress.h"
+#include "store/header.h"
 #include "store/place.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +36,8 @@ struct gm_journal_file {
 /* What makes a header unusable, NULL. */
 static const char *header_fault(const struct gm_journal_header *header)
 {
+	if (gm_header_predates_versions(header->magic))
+		return "was written by a development version before format 1";
 	if (memcmp(header->magic, GM_JOURNAL_MAGIC, sizeof(header->magic)) != 0)
 		return "is no history of gpumemtrace";
 	if (header->byte_order != GM_BYTE_ORDER)

@@ -292,6 +292,9 @@ void gm_load_process(struct gm_doc *doc)
 			    (unsigned long long)header->dropped_records,
 			    header->dropped_records == 1 ? " was" : "s were");
 	}
+	if (header->marks_dropped)
+		gm_doc_warn(doc, "%u mark%s not kept; the windows and the baseline of leaks follow them "
+			    "all the same", header->marks_dropped, header->marks_dropped == 1 ? " was" : "s were");
 	if (header->format_version > GM_FORMAT_VERSION)
 		gm_doc_warn(doc,
 			    "the file's format (%u) is newer than this gpumem-report (%u); "

@@ -10,7 +10,7 @@
 /* Memory that counts in `usage` and `totals`: see contract.md. */
 static bool counts(const struct gm_alloc_record *block)
 {
-	return block->level == GM_LEVEL_DRIVER && !(block->flags & GM_ALLOC_CAPTURED);
+	return block->level == GM_LEVEL_DRIVER;
 }
 
 /* What lies in a pool's reserve, which is held as a whole. */

@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 
 #define MOST_DEPTH    8 /* directories below the one that was named */
-#define POINTER_MAGIC "gpumemtrace-pointer "
 #define NAMED_FOREIGN 3
 
 struct search {
@@ -56,7 +55,7 @@ static bool is_called_output(const char *name)
 
 static bool begins_as_output(const char *path)
 {
-	char head[sizeof(POINTER_MAGIC)] = "";
+	char head[sizeof(GM_POINTER_MAGIC)] = "";
 	FILE *file = fopen(path, "re");
 	bool ours;
 
@@ -64,7 +63,7 @@ static bool begins_as_output(const char *path)
 		return false;
 	ours = fread(head, 1, sizeof(head) - 1, file) > 0 &&
 	       (memcmp(head, GM_MAGIC, sizeof(GM_MAGIC)) == 0 ||
-		memcmp(head, POINTER_MAGIC, sizeof(POINTER_MAGIC) - 1) == 0);
+		memcmp(head, GM_POINTER_MAGIC, sizeof(GM_POINTER_MAGIC) - 1) == 0);
 	fclose(file);
 	return ours || gm_import_detect(path) || gm_archive_detect(path);
 }

@@ -37,5 +37,5 @@ print(sqlite3.connect(sys.argv[1]).execute("SELECT sum(bytes) FROM events WHERE 
 	GPUMEMTRACE_EVENTS=all LD_PRELOAD=$SHIM "$PROGRAMS/runtime13_O2" > "$work/said" 2> "$work/errors"
 	[ ! -s "$work/errors" ]
 	[ "$(events alloc)" -gt 0 ]
-	[ "$(head -c 7 "$work/out.gmt.events")" = GPUMEMV ]
+	[ "$(head -c 7 "$work/out.gmt.events")" = GMEVENT ]
 }

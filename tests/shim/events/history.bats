@@ -188,9 +188,9 @@ for i in range(100000):
 	SHIM=$GUEST/hook_statfs.so:$SHIM
 	traced "$PROGRAMS/runtime13_O2"
 	[ "$(ls "$work/local" | wc -l)" -eq 0 ]
-	[ "$(head -c 7 "$work/network/out.gmt.events")" = GPUMEMV ]
+	[ "$(head -c 7 "$work/network/out.gmt.events")" = GMEVENT ]
 	traced "$GUEST/guest_ends" abort alone 2> /dev/null || true
-	[ "$(head -c 7 "$work/network/out.gmt.old1.events")" = GPUMEMV ]
+	[ "$(head -c 7 "$work/network/out.gmt.old1.events")" = GMEVENT ]
 	head -n 1 "$work/network/out.gmt.events" | grep -q '^gpumemtrace-pointer 1$'
 	"$REPORT" summary --json "$work/network/out.gmt" > "$work/document"
 	is .process.end '"killed"'

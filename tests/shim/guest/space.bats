@@ -94,7 +94,7 @@ with_btrfs() {
 	is .file.dropped_events 0
 	# with space the file is where it is wanted
 	TMPDIR=$work/local GPUMEMTRACE_OUT=$work/small/out.gmt undisturbed "$GUEST/guest_fill"
-	[ "$(head -c 7 "$work/small/out.gmt")" = GPUMEMT ]
+	[ "$(head -c 7 "$work/small/out.gmt")" = GMTRACE ]
 	"$REPORT" summary --json "$work/small/out.gmt" > "$work/document"
 	is '[.usage[].allocations] | add' 100000
 	is .file.clean_exit true
@@ -171,7 +171,7 @@ with_btrfs() {
 	SHIM=$GUEST/hook_statfs.so:$SHIM
 	traced "$PROGRAMS/runtime13_O2"
 	[ "$(ls "$work/local" | wc -l)" -eq 0 ]
-	[ "$(head -c 7 "$work/network/out.gmt")" = GPUMEMT ]
+	[ "$(head -c 7 "$work/network/out.gmt")" = GMTRACE ]
 	traced "$GUEST/guest_ends" abort 2> /dev/null || true
 	[ -e "$work/network/out.gmt.old1" ]
 	head -n 1 "$work/network/out.gmt" | grep -q '^gpumemtrace-pointer 1$'

@@ -309,6 +309,7 @@ unsigned char *test_image(const struct test_file *file, size_t *bytes)
 				  (struct gm_directory_entry *)(image + GM_HEADER_BYTES));
 	}
 	header.chunk_count = chunks;
+	header.data_offset = base;
 	memcpy(image, &header, sizeof(header));
 	return image;
 }

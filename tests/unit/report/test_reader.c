@@ -221,6 +221,11 @@ static void foreign_files(void **state)
 	assert_non_null(strstr(error, "byte order"));
 
 	file.header.byte_order = GM_BYTE_ORDER;
+	memcpy(file.header.magic, "GPUMEMT", sizeof(file.header.magic));
+	assert_int_equal(test_write(&file, path), 0);
+	assert_null(gm_reader_open(path, error, sizeof(error)));
+	assert_non_null(strstr(error, "before format 1"));
+	memcpy(file.header.magic, GM_MAGIC, sizeof(file.header.magic));
 	file.header.format_version = file.header.oldest_version = GM_FORMAT_VERSION + 1;
 	assert_int_equal(test_write(&file, path), 0);
 	assert_null(gm_reader_open(path, error, sizeof(error)));
