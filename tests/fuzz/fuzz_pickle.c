@@ -27,11 +27,11 @@ static void check(const struct gm_reader *reader)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	struct gm_arena arena = {0};
+	struct gm_zone zone = {0};
 	struct gm_imported *devices;
 	unsigned count;
 	char error[512] = "";
-	struct gm_reader *reader = gm_import_bytes(&arena, "input", bytes, size, &devices, &count,
+	struct gm_reader *reader = gm_import_bytes(&zone, "input", bytes, size, &devices, &count,
 						   error, sizeof(error));
 
 	if (reader)
@@ -39,6 +39,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	else if (!*error)
 		abort();
 	gm_reader_close(reader);
-	gm_arena_free(&arena);
+	gm_zone_free(&zone);
 	return 0;
 }

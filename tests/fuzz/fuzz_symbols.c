@@ -28,21 +28,21 @@ static void read_whole(const struct gm_symbol_answers *answers)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	struct gm_arena arena = {0};
+	struct gm_zone zone = {0};
 	struct gm_symbol_answers answers, again;
-	unsigned char *aligned = gm_arena_alloc(&arena, bytes, 1), *written;
+	unsigned char *aligned = gm_zone_alloc(&zone, bytes, 1), *written;
 	size_t written_bytes;
 
 	if (bytes)
 		memcpy(aligned, data, bytes);
-	if (gm_symbol_answers_parse(&arena, aligned, bytes, SOURCE, &answers)) {
+	if (gm_symbol_answers_parse(&zone, aligned, bytes, SOURCE, &answers)) {
 		read_whole(&answers);
 		written = gm_symbol_answers_encode(&answers, SOURCE, &written_bytes);
-		if (!gm_symbol_answers_decode(&arena, written, written_bytes, SOURCE, &again) ||
+		if (!gm_symbol_answers_decode(&zone, written, written_bytes, SOURCE, &again) ||
 		    again.known_count != answers.known_count)
 			abort();
 		free(written);
 	}
-	gm_arena_free(&arena);
+	gm_zone_free(&zone);
 	return 0;
 }

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	struct gm_arena arena = {0};
+	struct gm_zone zone = {0};
 	char path[64], error[256], text[256];
 	size_t half = bytes / 2 < sizeof(text) - 1 ? bytes / 2 : sizeof(text) - 1;
 	int fd;
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	if (bytes > 1 << 16)
 		return 0;
 	harness_file(data, bytes, &fd, path);
-	gm_suppressions_read(&arena, NULL, path, error, sizeof(error));
+	gm_suppressions_read(&zone, NULL, path, error, sizeof(error));
 	gm_rules_extend(path, error, sizeof(error));
 	gm_rules_forget();
 	close(fd);
@@ -31,6 +31,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		pattern[half] = '\0';
 		gm_suppression_matches(pattern, text);
 	}
-	gm_arena_free(&arena);
+	gm_zone_free(&zone);
 	return 0;
 }

@@ -46,7 +46,7 @@ struct gm_cli {
 	bool gates_given; /* run: --check */
 	bool once;	  /* top */
 	const char *out_path, *format, *junit, *sarif, *baseline;
-	struct gm_arena texts; /* that options point into, beside the command line's own */
+	struct gm_zone texts; /* that options point into, beside the command line's own */
 	char **words; /* files, or run's program and its arguments */
 	unsigned words_count;
 	struct gm_inputs inputs; /* what `words` became: the files in directories */

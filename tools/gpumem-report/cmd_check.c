@@ -36,8 +36,8 @@ static void gather(struct gm_job *job)
 				if (strcmp(job->gates[g].gate, gate->gate) == 0)
 					all = &job->gates[g];
 			if (!all) {
-				all = gm_arena_push(&job->arena, &job->gates, &job->gates_count,
-						    sizeof(*all));
+				all = gm_zone_push(&job->zone, &job->gates, &job->gates_count,
+						   sizeof(*all));
 				*all = *gate;
 				all->sites_count = 0;
 				continue;

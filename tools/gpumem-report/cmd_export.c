@@ -56,7 +56,7 @@ static int write_to_file(struct gm_cli *cli, const struct gm_export_format *form
  * with the pid where there is no rank; what has that name already, as an earlier attempt of the
  * rank, gets a number.
  */
-static const char *own_path(struct gm_arena *arena, struct gm_intern *taken, const char *out,
+static const char *own_path(struct gm_zone *zone, struct gm_numbering *taken, const char *out,
 			    const struct gm_header *header)
 {
 	const char *slash = strrchr(out, '/'), *name = slash ? slash + 1 : out;
@@ -70,10 +70,10 @@ static const char *own_path(struct gm_arena *arena, struct gm_intern *taken, con
 
 		if (number > 1)
 			snprintf(more, sizeof(more), "-%u", number);
-		path = gm_arena_printf(arena, "%.*s.%s%u%s%s", stem, out, ranked ? "rank" : "pid",
-				       ranked ? (uint32_t)header->rank : header->pid, more,
-				       out + stem);
-		gm_intern(taken, path, strlen(path), &added);
+		path = gm_zone_printf(zone, "%.*s.%s%u%s%s", stem, out, ranked ? "rank" : "pid",
+				      ranked ? (uint32_t)header->rank : header->pid, more,
+				      out + stem);
+		gm_number_of(taken, path, strlen(path), &added);
 	}
 	return path;
 }
@@ -107,8 +107,8 @@ struct outputs {
 	struct gm_cli *cli;
 	const struct gm_export_format *format;
 	struct gm_options options;
-	struct gm_arena arena;
-	struct gm_intern taken; /* names of outputs, where each process has its own */
+	struct gm_zone zone;
+	struct gm_numbering taken; /* names of outputs, where each process has its own */
 	bool own;
 	unsigned written;
 	int rc;
@@ -127,7 +127,7 @@ static void write_next(struct outputs *outputs, const char *input)
 		return;
 	}
 	if (outputs->own)
-		path = own_path(&outputs->arena, &outputs->taken, path, doc->header);
+		path = own_path(&outputs->zone, &outputs->taken, path, doc->header);
 	if (!gm_cli_may_write(cli, path)) {
 		outputs->rc = GM_EXIT_USAGE;
 	} else if (write_one(outputs->format, doc, &outputs->options, path, error, sizeof(error))) {
@@ -151,7 +151,7 @@ static int write_each(struct gm_cli *cli, const struct gm_export_format *format)
 
 	if (outputs.options.symbols)
 		outputs.options.shared_symbols =
-			gm_symbols_new(&outputs.arena, outputs.options.symbol_cache);
+			gm_symbols_new(&outputs.zone, outputs.options.symbol_cache);
 	/* What one output cannot take, others of their own may. */
 	for (unsigned i = 0; i < cli->words_count && (outputs.own || !outputs.rc); i++) {
 		gm_progress("writing runs", i, cli->words_count);
@@ -159,8 +159,8 @@ static int write_each(struct gm_cli *cli, const struct gm_export_format *format)
 	}
 	gm_progress_end();
 	gm_symbols_free(outputs.options.shared_symbols);
-	gm_intern_free(&outputs.taken);
-	gm_arena_free(&outputs.arena);
+	gm_numbering_free(&outputs.taken);
+	gm_zone_free(&outputs.zone);
 	if (outputs.rc)
 		return outputs.rc;
 	return outputs.written ? GM_EXIT_FINE : GM_EXIT_INPUT;

@@ -101,9 +101,9 @@ static void print(struct gm_cli *cli, struct gm_doc *doc, const struct gm_plan *
 	gm_json_write_doc(doc, "plan", gm_json_plan(plan), stdout);
 }
 
-static int plan_runs(struct gm_cli *cli, struct gm_job *job, struct gm_arena *arena)
+static int plan_runs(struct gm_cli *cli, struct gm_job *job, struct gm_zone *zone)
 {
-	uint64_t *batches = gm_arena_alloc(arena, job->count, sizeof(*batches));
+	uint64_t *batches = gm_zone_alloc(zone, job->count, sizeof(*batches));
 	struct gm_doc **docs = job->docs, *one;
 	unsigned count = job->count;
 	struct gm_plan *plan;
@@ -121,16 +121,16 @@ static int plan_runs(struct gm_cli *cli, struct gm_job *job, struct gm_arena *ar
 		cli->plan.world_size = (unsigned)docs[0]->header->world_size;
 	unknown = !batches[0];
 	batches[0] = unknown ? 1 : batches[0];
-	plan = gm_plan_measure(arena, docs, batches, count, &cli->plan, error, sizeof(error));
+	plan = gm_plan_measure(zone, docs, batches, count, &cli->plan, error, sizeof(error));
 	if (!plan)
 		return gm_usage_error("plan: %s", error);
 	if (unknown)
 		gm_plan_note(
-			arena, plan,
+			zone, plan,
 			"the run's batch was not given and is counted as 1: a largest batch of "
 			"3 is three times what ran (--batch N)");
-	gm_plan_finish(arena, plan, &cli->plan);
-	gm_plan_vary(arena, plan, &cli->plan);
+	gm_plan_finish(zone, plan, &cli->plan);
+	gm_plan_vary(zone, plan, &cli->plan);
 	if (cli->plan.parameters > 0) {
 		struct gm_plan_options options = cli->plan;
 
@@ -139,14 +139,14 @@ static int plan_runs(struct gm_cli *cli, struct gm_job *job, struct gm_arena *ar
 		if (!options.capacity_bytes)
 			options.capacity_bytes =
 				plan->limit_bytes != GM_NO_BYTES ? plan->limit_bytes : 0;
-		plan->estimate = gm_plan_estimate(arena, &options);
-		gm_plan_finish(arena, plan->estimate, &options);
+		plan->estimate = gm_plan_estimate(zone, &options);
+		gm_plan_finish(zone, plan->estimate, &options);
 	}
 	print(cli, docs[count - 1], plan);
 	return GM_EXIT_FINE;
 }
 
-static int plan_by_rules(struct gm_cli *cli, struct gm_arena *arena)
+static int plan_by_rules(struct gm_cli *cli, struct gm_zone *zone)
 {
 	struct gm_plan *plan;
 
@@ -154,9 +154,9 @@ static int plan_by_rules(struct gm_cli *cli, struct gm_arena *arena)
 		return gm_usage_error(
 			"plan needs a run or a model: gpumem-report plan FILE --batch N, or "
 			"gpumem-report plan --params 7B --precision bf16");
-	plan = gm_plan_estimate(arena, &cli->plan);
-	gm_plan_finish(arena, plan, &cli->plan);
-	gm_plan_vary(arena, plan, &cli->plan);
+	plan = gm_plan_estimate(zone, &cli->plan);
+	gm_plan_finish(zone, plan, &cli->plan);
+	gm_plan_vary(zone, plan, &cli->plan);
 	print(cli, NULL, plan);
 	return GM_EXIT_FINE;
 }
@@ -181,21 +181,21 @@ static bool refuse(const struct gm_plan_options *plan, unsigned files)
 
 int gm_cmd_plan(struct gm_cli *cli)
 {
-	struct gm_arena arena = {0};
+	struct gm_zone zone = {0};
 	struct gm_job *job;
 	int rc;
 
 	if (refuse(&cli->plan, cli->words_count))
 		return GM_EXIT_USAGE;
 	if (!cli->words_count) {
-		rc = plan_by_rules(cli, &arena);
+		rc = plan_by_rules(cli, &zone);
 	} else {
 		job = gm_cli_open(cli);
 		if (!job)
 			return GM_EXIT_INPUT;
-		rc = plan_runs(cli, job, &arena);
+		rc = plan_runs(cli, job, &zone);
 		gm_job_free(job);
 	}
-	gm_arena_free(&arena);
+	gm_zone_free(&zone);
 	return rc;
 }

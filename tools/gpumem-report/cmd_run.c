@@ -66,8 +66,8 @@ static char *absolute(struct gm_cli *cli, const char *pattern)
 	char here[PATH_MAX];
 
 	if (pattern[0] == '/' || !getcwd(here, sizeof(here)))
-		return gm_arena_strdup(&cli->texts, pattern);
-	return gm_arena_printf(&cli->texts, "%s/%s", here, pattern);
+		return gm_zone_strdup(&cli->texts, pattern);
+	return gm_zone_printf(&cli->texts, "%s/%s", here, pattern);
 }
 
 /*
@@ -183,7 +183,7 @@ static unsigned add_files(struct gm_cli *cli, const char *pattern, uint64_t sinc
 			continue;
 		header = gm_reader_header(reader);
 		if (header->started_realtime_ns >= since_ns)
-			files[count++] = (struct found){gm_arena_strdup(&cli->texts, path),
+			files[count++] = (struct found){gm_zone_strdup(&cli->texts, path),
 							header->pid, header->ppid, false};
 		gm_reader_close(reader);
 	}

@@ -105,7 +105,7 @@ static bool find_files(struct gm_cli *cli)
 		char *path = find_file(cli->words[i], error, sizeof(error));
 
 		if (path)
-			cli->words[found++] = gm_arena_strdup(&cli->texts, path);
+			cli->words[found++] = gm_zone_strdup(&cli->texts, path);
 		else
 			gm_cli_complain(error);
 		free(path);

@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 	else if (rc < 0)
 		rc = GM_EXIT_FINE;
 	free(cli.words);
-	gm_arena_free(&cli.texts);
+	gm_zone_free(&cli.texts);
 	gm_inputs_free(&cli.inputs);
 	if (output_failed() && rc == GM_EXIT_FINE && command->bit != GM_RUN)
 		rc = GM_EXIT_USAGE;

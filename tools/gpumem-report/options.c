@@ -382,7 +382,7 @@ static int read_gate(struct gm_cli *cli, int argc, char **argv, int *i)
 		return 0;
 	}
 	if (*word != '-') {
-		char *spelled = gm_arena_printf(&cli->texts, "--%s", word);
+		char *spelled = gm_zone_printf(&cli->texts, "--%s", word);
 
 		option = find_option(spelled, strcspn(spelled, "="), GM_CHECK, true);
 		if (!option)
@@ -398,7 +398,7 @@ static int read_gate(struct gm_cli *cli, int argc, char **argv, int *i)
 
 int gm_cli_parse_gates(struct gm_cli *cli, const char *text)
 {
-	char *argv[64], *rest = gm_arena_strdup(&cli->texts, text), *word;
+	char *argv[64], *rest = gm_zone_strdup(&cli->texts, text), *word;
 	int argc = 0, rc = 0;
 
 	while (rest && argc < 64 && (word = strsep(&rest, " \t,")))

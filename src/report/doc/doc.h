@@ -1,7 +1,7 @@
 /*
  * The document in memory: what contract.md, section 4, calls by the same names, loaded from one
  * file and then filled by classify and the judges. Renderers read it and nothing else. Everything
- * in it lives in its arena. Figures that are not known are GM_NO_BYTES, times that are not known
+ * in it lives in its zone. Figures that are not known are GM_NO_BYTES, times that are not known
  * NAN.
  */
 #ifndef GM_REPORT_DOC_DOC_H
@@ -210,7 +210,7 @@ struct gm_gate {
 };
 
 struct gm_doc {
-	struct gm_arena arena;
+	struct gm_zone zone;
 	struct gm_reader *reader;
 	const struct gm_header *header;
 	struct gm_symbols *symbols; /* NULL with --no-symbols */
@@ -365,7 +365,7 @@ uint64_t gm_device_limit(const struct gm_device *device);
 /* Name of a row of GM_TABLE_FUNCTIONS, NULL. */
 const char *gm_doc_function(const struct gm_doc *doc, uint32_t function);
 
-/* Value of NAME in a "NAME=value\n" string, in the arena; NULL if it is not there. */
+/* Value of NAME in a "NAME=value\n" string, in the zone; NULL if it is not there. */
 const char *gm_doc_variable(struct gm_doc *doc, const char *text, const char *name);
 
 #endif

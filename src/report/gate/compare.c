@@ -31,7 +31,7 @@ const char *gm_site_key(struct gm_doc *doc, const struct gm_site *site)
 	if (!site->stack)
 		fprintf(stream, "|%s", site->function ? site->function : "");
 	fclose(stream);
-	key = gm_arena_strndup(&doc->arena, text, bytes);
+	key = gm_zone_strndup(&doc->zone, text, bytes);
 	free(text);
 	return key;
 }
@@ -106,10 +106,10 @@ static unsigned sites_of(struct gm_doc *const *docs, unsigned count)
 	return sites;
 }
 
-static struct gm_change *compare(struct gm_arena *arena, struct keyed *list, unsigned used,
+static struct gm_change *compare(struct gm_zone *zone, struct keyed *list, unsigned used,
 				 unsigned *count)
 {
-	struct gm_change *changes = gm_arena_alloc(arena, used, sizeof(*changes));
+	struct gm_change *changes = gm_zone_alloc(zone, used, sizeof(*changes));
 
 	if (used)
 		qsort(list, used, sizeof(*list), compare_keyed);
@@ -138,7 +138,7 @@ struct gm_change *gm_compare_jobs(struct gm_job *old_job, struct gm_job *new_job
 	for (unsigned i = 0; i < new_job->count; i++)
 		if (!new_job->docs[i]->superseded)
 			used += collect(new_job->docs[i], true, list + used);
-	changes = compare(&new_job->arena, list, used, count);
+	changes = compare(&new_job->zone, list, used, count);
 	free(list);
 	return changes;
 }

@@ -18,13 +18,13 @@ struct gm_change {
 
 /*
  * What a site reads like: kind, level, device and the functions of its stack without lines and
- * addresses, so that the same place is found again in another build. In the document's arena.
+ * addresses, so that the same place is found again in another build. In the document's zone.
  */
 const char *gm_site_key(struct gm_doc *doc, const struct gm_site *site);
 
 /*
- * The changes from one job to the other, largest difference of live bytes first. Sites of one key are
- * summed, over all processes. The list lives in the new job's arena.
+ * The changes from one job to the other, largest difference of live bytes first. Sites of one key
+ * are summed, over all processes. The list lives in the new job's zone.
  */
 struct gm_change *gm_compare_jobs(struct gm_job *old_job, struct gm_job *new_job, unsigned *count);
 

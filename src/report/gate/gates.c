@@ -24,8 +24,7 @@ struct gm_gate_options gm_gate_defaults(void)
 
 static void blame(struct gm_doc *doc, struct gm_gate *gate, uint32_t site)
 {
-	uint32_t *slot =
-		gm_arena_push(&doc->arena, &gate->sites, &gate->sites_count, sizeof(*slot));
+	uint32_t *slot = gm_zone_push(&doc->zone, &gate->sites, &gate->sites_count, sizeof(*slot));
 
 	*slot = site;
 }
@@ -297,7 +296,7 @@ void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
 		if (!gates[i].judge(doc, options, baseline, &gate))
 			continue;
 		refuse_damage(doc, &gate, gates[i].tables);
-		slot = gm_arena_push(&doc->arena, &doc->gates, &doc->gates_count, sizeof(*slot));
+		slot = gm_zone_push(&doc->zone, &doc->gates, &doc->gates_count, sizeof(*slot));
 		*slot = gate;
 	}
 	if (options->per_mark) {

@@ -13,10 +13,10 @@ unsigned gm_books_slot(int device)
 
 struct gm_books *gm_books_new(struct gm_doc *doc)
 {
-	struct gm_books *books = gm_arena_alloc(&doc->arena, 1, sizeof(*books));
+	struct gm_books *books = gm_zone_alloc(&doc->zone, 1, sizeof(*books));
 
 	books->sites_count = doc->sites_count;
-	books->sites = gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*books->sites));
+	books->sites = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*books->sites));
 	for (uint32_t i = 0; i < doc->sites_count; i++)
 		books->sites[i].min_alloc_bytes = UINT64_MAX;
 	return books;

@@ -25,7 +25,7 @@ struct gm_books {
 				    window_resets: touched */
 };
 
-/* Empty books for the document's sites, in its arena. */
+/* Empty books for the document's sites, in its zone. */
 struct gm_books *gm_books_new(struct gm_doc *doc);
 
 /* Books a step, or what a call tells of; `time_ns` is the entry's. */

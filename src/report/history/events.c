@@ -42,7 +42,7 @@ static void join_mappings(struct gm_history *history)
 {
 	const struct gm_event_record **maps =
 		gm_realloc(NULL, history->count * sizeof(const struct gm_event_record *));
-	struct gm_intern keys = {0};
+	struct gm_numbering keys = {0};
 	bool added;
 
 	for (unsigned i = 0; i < history->count; i++) {
@@ -51,7 +51,7 @@ static void join_mappings(struct gm_history *history)
 
 		if (event->op != GM_OP_MAP && event->op != GM_OP_UNMAP)
 			continue;
-		number = gm_intern(&keys, &event->key, sizeof(event->key), &added);
+		number = gm_number_of(&keys, &event->key, sizeof(event->key), &added);
 		if (added || event->op == GM_OP_MAP)
 			maps[number] = event->op == GM_OP_MAP ? event : NULL;
 		if (event->op == GM_OP_UNMAP && maps[number]) {
@@ -59,7 +59,7 @@ static void join_mappings(struct gm_history *history)
 			event->device = maps[number]->device;
 		}
 	}
-	gm_intern_free(&keys);
+	gm_numbering_free(&keys);
 	free(maps);
 }
 
@@ -104,7 +104,7 @@ struct gm_history gm_load_history(struct gm_doc *doc)
 	uint32_t oldest = head > records && records ? (uint32_t)(head % records) : 0;
 	struct gm_history history = {.complete = head <= records && doc->complete};
 
-	history.events = gm_arena_alloc(&doc->arena, records, sizeof(*history.events));
+	history.events = gm_zone_alloc(&doc->zone, records, sizeof(*history.events));
 	for (uint32_t i = 0; i < records; i++) {
 		struct gm_event_record *event = &history.events[history.count];
 		uint32_t number = (uint32_t)(((uint64_t)oldest + i) % records);
@@ -146,13 +146,15 @@ const char *gm_history_gap(struct gm_doc *doc)
 	const struct gm_journal_header *header = doc->journal ? gm_journal_header(doc->journal) : NULL;
 
 	if (header && gm_journal_damage(doc->journal))
-		return gm_arena_printf(&doc->arena, "the history of %s %s; what comes after that is left out",
-				       doc->path, gm_journal_damage(doc->journal));
+		return gm_zone_printf(&doc->zone,
+				      "the history of %s %s; what comes after that is left out",
+				      doc->path, gm_journal_damage(doc->journal));
 	if (header && header->lost)
-		return gm_arena_printf(&doc->arena,
-				       "the history of %s ends after %.9g s; %llu later events are left out",
-				       doc->path, (double)header->lost_from_ns / 1e9,
-				       (unsigned long long)header->lost);
+		return gm_zone_printf(
+			&doc->zone,
+			"the history of %s ends after %.9g s; %llu later events are left out",
+			doc->path, (double)header->lost_from_ns / 1e9,
+			(unsigned long long)header->lost);
 	return NULL;
 }
 
@@ -183,7 +185,7 @@ struct gm_history gm_load_last_history(struct gm_doc *doc, unsigned most)
 	history.count = last.seen < most ? (unsigned)last.seen : most;
 	history.complete = last.seen <= most && doc->complete && !gm_journal_damage(doc->journal) &&
 			   !gm_journal_header(doc->journal)->lost;
-	history.events = gm_arena_alloc(&doc->arena, history.count, sizeof(*history.events));
+	history.events = gm_zone_alloc(&doc->zone, history.count, sizeof(*history.events));
 	first = last.seen > most ? (unsigned)(last.seen % most) : 0;
 	for (unsigned i = 0; i < history.count; i++)
 		history.events[i] = last.events[(first + i) % most];

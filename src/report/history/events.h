@@ -14,7 +14,7 @@ struct gm_history {
 	bool complete; /* nothing is missing before them */
 };
 
-/* The events of the ring, in the document's arena; with --at those up to the moment. */
+/* The events of the ring, in the document's zone; with --at those up to the moment. */
 struct gm_history gm_load_history(struct gm_doc *doc);
 
 /* The last `most` events of the complete history, or the ring's. */
@@ -24,7 +24,8 @@ struct gm_history gm_load_last_history(struct gm_doc *doc, unsigned most);
 void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
 		     void *data);
 
-/* What gm_history_each cannot reach, once it has been called: a sentence in the arena; NULL: nothing. */
+/* What gm_history_each cannot reach, once it has been called: a sentence in the zone; NULL:
+ * nothing. */
 const char *gm_history_gap(struct gm_doc *doc);
 
 /*

@@ -69,7 +69,7 @@ static struct gm_timeline_record *begin(struct lines *lines)
 {
 	struct gm_doc *doc = lines->doc;
 	struct gm_timeline_record *copy =
-		gm_arena_alloc(&doc->arena, doc->timeline_count + 1, sizeof(*copy));
+		gm_zone_alloc(&doc->zone, doc->timeline_count + 1, sizeof(*copy));
 
 	for (unsigned i = 0; i < doc->timeline_count; i++) {
 		struct gm_timeline_record *line = &copy[i];

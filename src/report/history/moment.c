@@ -24,7 +24,7 @@ static void put_levels(struct gm_doc *doc, const struct gm_books *books)
 {
 	unsigned most = GM_BOOK_DEVICES * GM_LEVELS;
 
-	doc->levels = gm_arena_alloc(&doc->arena, most, sizeof(*doc->levels));
+	doc->levels = gm_zone_alloc(&doc->zone, most, sizeof(*doc->levels));
 	doc->levels_count = 0;
 	for (unsigned slot = 0; slot < GM_BOOK_DEVICES; slot++)
 		for (unsigned level = 0; level < GM_LEVELS; level++)
@@ -37,7 +37,7 @@ static void put_usage(struct gm_doc *doc, const struct gm_books *books)
 {
 	unsigned most = GM_BOOK_DEVICES * GM_KINDS;
 
-	doc->usage = gm_arena_alloc(&doc->arena, most, sizeof(*doc->usage));
+	doc->usage = gm_zone_alloc(&doc->zone, most, sizeof(*doc->usage));
 	doc->usage_count = 0;
 	for (unsigned i = 1; i <= GM_BOOK_DEVICES; i++)
 		for (unsigned kind = 1; kind < GM_KINDS; kind++) {
@@ -130,7 +130,7 @@ static void put_blocks(struct gm_doc *doc)
 
 	for (uint32_t i = 0; i < doc->records_count; i++)
 		live += doc->records[i].state != GM_STATE_EMPTY;
-	doc->blocks = gm_arena_alloc(&doc->arena, live, sizeof(*doc->blocks));
+	doc->blocks = gm_zone_alloc(&doc->zone, live, sizeof(*doc->blocks));
 	doc->blocks_count = 0;
 	for (uint32_t i = 0; i < doc->records_count; i++) {
 		struct gm_alloc_record *record = &doc->blocks[doc->blocks_count].record;
@@ -196,7 +196,7 @@ static void cut_lists(struct gm_doc *doc, uint64_t at_ns)
 
 static void put_header(struct gm_doc *doc, const struct gm_options *options, uint64_t serial)
 {
-	struct gm_header *header = gm_arena_alloc(&doc->arena, 1, sizeof(*header));
+	struct gm_header *header = gm_zone_alloc(&doc->zone, 1, sizeof(*header));
 
 	*header = *doc->header;
 	header->last_event_ns = options->at_ns;
@@ -218,7 +218,7 @@ void gm_moment_put(struct gm_doc *doc, const struct gm_books *books, const struc
 		   const struct gm_options *options)
 {
 	doc->records_count = replay->count;
-	doc->records = gm_arena_alloc(&doc->arena, replay->count + 1, sizeof(*doc->records));
+	doc->records = gm_zone_alloc(&doc->zone, replay->count + 1, sizeof(*doc->records));
 	if (replay->count)
 		memcpy(doc->records, replay->records, replay->count * sizeof(*doc->records));
 	put_header(doc, options, books->serial);

@@ -49,7 +49,7 @@ struct player {
 	struct gm_doc *doc;
 	struct gm_replay replay;
 	struct gm_books *books;
-	struct gm_intern serials, keys;
+	struct gm_numbering serials, keys;
 	uint32_t *by_key; /* number of the latest record of each key */
 	unsigned by_key_room;
 	uint32_t next;
@@ -58,11 +58,11 @@ struct player {
 };
 
 /* The place for the number that belongs to some bytes; GM_NONE at first. */
-static uint32_t *slot(struct gm_intern *table, uint32_t **numbers, unsigned *room,
+static uint32_t *slot(struct gm_numbering *table, uint32_t **numbers, unsigned *room,
 		      const void *bytes, size_t count)
 {
 	bool added;
-	unsigned number = gm_intern(table, bytes, count, &added);
+	unsigned number = gm_number_of(table, bytes, count, &added);
 
 	if (number >= *room) {
 		*room = 2 * number + 64;
@@ -76,8 +76,8 @@ static uint32_t *slot(struct gm_intern *table, uint32_t **numbers, unsigned *roo
 static void end(struct player *player)
 {
 	gm_replay_free(&player->replay);
-	gm_intern_free(&player->serials);
-	gm_intern_free(&player->keys);
+	gm_numbering_free(&player->serials);
+	gm_numbering_free(&player->keys);
 	free(player->by_key);
 	free(player->by_serial);
 }

@@ -107,12 +107,12 @@ void gm_since_marks(struct gm_doc *doc, uint64_t least_bytes, unsigned warmup, b
 			if (!bytes[i] || bytes[i] < least_bytes)
 				continue;
 			gate.value += bytes[i];
-			site = gm_arena_push(&doc->arena, &gate.sites, &gate.sites_count,
-					     sizeof(*site));
+			site = gm_zone_push(&doc->zone, &gate.sites, &gate.sites_count,
+					    sizeof(*site));
 			*site = i;
 		}
 		gate.passed = gate.sites_count == 0;
-		slot = gm_arena_push(&doc->arena, &doc->gates, &doc->gates_count, sizeof(*slot));
+		slot = gm_zone_push(&doc->zone, &doc->gates, &doc->gates_count, sizeof(*slot));
 		*slot = gate;
 	}
 	free(bytes);

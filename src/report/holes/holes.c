@@ -95,8 +95,7 @@ static void keep_pinners(struct tally *tally)
 	if (n)
 		qsort(tally->pinners, n, sizeof(*tally->pinners), compare_pinners);
 	row->pinners_count = n < GM_PINNERS ? n : GM_PINNERS;
-	row->pinners =
-		gm_arena_alloc(&tally->doc->arena, row->pinners_count, sizeof(*row->pinners));
+	row->pinners = gm_zone_alloc(&tally->doc->zone, row->pinners_count, sizeof(*row->pinners));
 	memcpy(row->pinners, tally->pinners, row->pinners_count * sizeof(*row->pinners));
 }
 
@@ -115,8 +114,8 @@ static void add_row(struct gm_doc *doc, struct gm_fragmentation *row)
 {
 	row->peak = gm_holes_at_peak(doc, row);
 	if (row->segments || row->peak)
-		*(struct gm_fragmentation *)gm_arena_push(&doc->arena, &doc->fragmentation,
-							  &doc->fragmentation_count, sizeof(*row)) =
+		*(struct gm_fragmentation *)gm_zone_push(&doc->zone, &doc->fragmentation,
+							 &doc->fragmentation_count, sizeof(*row)) =
 			*row;
 }
 

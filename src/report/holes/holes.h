@@ -17,7 +17,7 @@ void gm_sum_slab_holes(const struct gm_doc *doc, struct gm_fragmentation *row);
 
 /*
  * The same level when most of it was used; NULL if that is not known, as of a moment of the past
- * (--at). In the arena.
+ * (--at). In the zone.
  */
 const struct gm_fragmentation *gm_holes_at_peak(struct gm_doc *doc,
 						const struct gm_fragmentation *now);

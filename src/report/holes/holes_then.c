@@ -9,15 +9,15 @@
 
 /* What takes the place of the document's blocks for as long as it is looked at. */
 struct blocks {
-	struct gm_arena arena;
+	struct gm_zone zone;
 	struct gm_block *list;
 	unsigned count;
 };
 
 static void push(struct blocks *blocks, const struct gm_alloc_record *record)
 {
-	struct gm_block *block = gm_arena_push(&blocks->arena, &blocks->list, &blocks->count,
-					       sizeof(*block));
+	struct gm_block *block =
+		gm_zone_push(&blocks->zone, &blocks->list, &blocks->count, sizeof(*block));
 
 	block->record = *record;
 }
@@ -44,7 +44,7 @@ static void lay_out(struct gm_doc *doc, struct blocks blocks, enum gm_holes_leve
 	}
 	doc->blocks = list;
 	doc->blocks_count = list_count;
-	gm_arena_free(&blocks.arena);
+	gm_zone_free(&blocks.zone);
 	if (shown.reserved_bytes != row->reserved_bytes || shown.used_bytes != row->used_bytes)
 		return;
 	shown.time_ns = row->time_ns;
@@ -124,7 +124,7 @@ const struct gm_fragmentation *gm_holes_at_peak(struct gm_doc *doc,
 
 	if (doc->at_ns != GM_NO_BYTES || !find_peak(doc, now->device, level, &peak))
 		return NULL;
-	row = gm_arena_alloc(&doc->arena, 1, sizeof(*row));
+	row = gm_zone_alloc(&doc->zone, 1, sizeof(*row));
 	gm_holes_begin(row, now->device, level);
 	row->time_ns = peak.time_ns;
 	row->reserved_bytes = peak.reserved_bytes;
@@ -169,7 +169,7 @@ static struct gm_fragmentation *add(struct gm_doc *doc, struct gm_oom *oom, enum
 
 	if (reserved_bytes == GM_NO_BYTES || !reserved_bytes || used_bytes > reserved_bytes)
 		return NULL;
-	row = gm_arena_push(&doc->arena, &oom->holes, &oom->holes_count, sizeof(*row));
+	row = gm_zone_push(&doc->zone, &oom->holes, &oom->holes_count, sizeof(*row));
 	gm_holes_begin(row, oom->record.device, level);
 	row->time_ns = oom->record.time_ns;
 	row->reserved_bytes = reserved_bytes;

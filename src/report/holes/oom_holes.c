@@ -40,8 +40,8 @@ static struct copies load(struct gm_doc *doc, const struct gm_oom_record *oom)
 		if (!gm_reader_get(doc->reader, GM_TABLE_OOM_BLOCKS, i, &copy, sizeof(copy)) ||
 		    copy.bytes > UINT64_MAX - copy.address || copy.level == GM_LEVEL_CUSTOM)
 			continue;
-		*(struct gm_oom_block_record *)gm_arena_push(&doc->arena, &copies.list,
-							     &copies.count, sizeof(copy)) = copy;
+		*(struct gm_oom_block_record *)gm_zone_push(&doc->zone, &copies.list, &copies.count,
+							    sizeof(copy)) = copy;
 	}
 	if (copies.count)
 		qsort(copies.list, copies.count, sizeof(*copies.list), compare);

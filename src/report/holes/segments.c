@@ -65,7 +65,7 @@ static struct gm_segment *find_segments(struct gm_doc *doc, int device, unsigned
 		}
 		if (last && block->key < last->end)
 			continue; /* overlapping: damage, or an address reissued just now */
-		last = gm_arena_push(&doc->arena, &segments, count, sizeof(*segments));
+		last = gm_zone_push(&doc->zone, &segments, count, sizeof(*segments));
 		last->start = block->key;
 		last->end = end;
 		last->expandable = mapping;

@@ -26,7 +26,7 @@ bool gm_is_torch_block(const struct gm_alloc_record *block);
 /* PyTorch's allocator took it: the shim says so, or the stack of a shim that watched no PyTorch. */
 bool gm_by_torch(const struct gm_doc *doc, const struct gm_alloc_record *block);
 
-/* The segments of a device in order of address, in the document's arena. */
+/* The segments of a device in order of address, in the document's zone. */
 struct gm_segment *gm_find_segments(struct gm_doc *doc, int device, unsigned *count);
 
 /* The segment that holds an address, NULL. */

@@ -200,8 +200,8 @@ static struct gm_reader *build(struct gm_snapshot *snapshot, const char *path,
 		if (!used[d])
 			continue;
 		replayed[d] = gm_import_replay(snapshot, &books, (int)d, base_us);
-		*(struct gm_imported *)gm_arena_push(snapshot->arena, devices, count,
-						     sizeof(**devices)) =
+		*(struct gm_imported *)gm_zone_push(snapshot->zone, devices, count,
+						    sizeof(**devices)) =
 			figures_of(snapshot, (int)d);
 	}
 	image->header.serial = books.serial;
@@ -221,12 +221,12 @@ static struct gm_reader *build(struct gm_snapshot *snapshot, const char *path,
 	return reader;
 }
 
-struct gm_reader *gm_import_bytes(struct gm_arena *arena, const char *path, const void *bytes,
+struct gm_reader *gm_import_bytes(struct gm_zone *zone, const char *path, const void *bytes,
 				  size_t size, struct gm_imported **devices, unsigned *count,
 				  char *error, size_t error_bytes)
 {
 	struct gm_imported *found = NULL;
-	struct gm_arena values_arena = {0};
+	struct gm_zone values_zone = {0};
 	struct gm_reader *reader = NULL;
 	const struct gm_value *values;
 	struct gm_snapshot snapshot;
@@ -236,25 +236,25 @@ struct gm_reader *gm_import_bytes(struct gm_arena *arena, const char *path, cons
 	*devices = NULL;
 	*count = 0;
 	gm_image_begin(&image);
-	values = gm_pickle_read(&values_arena, bytes, size, fault, sizeof(fault));
+	values = gm_pickle_read(&values_zone, bytes, size, fault, sizeof(fault));
 	if (values) {
-		if (gm_snapshot_read(&snapshot, &values_arena, &image, values, size, fault,
+		if (gm_snapshot_read(&snapshot, &values_zone, &image, values, size, fault,
 				     sizeof(fault)))
 			reader = build(&snapshot, path, &found, count, error, error_bytes);
 		gm_snapshot_end(&snapshot);
 	}
 	if (*count) {
-		*devices = gm_arena_alloc(arena, *count, sizeof(**devices));
+		*devices = gm_zone_alloc(zone, *count, sizeof(**devices));
 		memcpy(*devices, found, *count * sizeof(**devices));
 	}
 	if (*fault)
 		snprintf(error, error_bytes, "%s %s", path, fault);
 	gm_image_end(&image);
-	gm_arena_free(&values_arena);
+	gm_zone_free(&values_zone);
 	return reader;
 }
 
-struct gm_reader *gm_import_open(struct gm_arena *arena, const char *path,
+struct gm_reader *gm_import_open(struct gm_zone *zone, const char *path,
 				 struct gm_imported **devices, unsigned *count, char *error,
 				 size_t error_bytes)
 {
@@ -266,7 +266,7 @@ struct gm_reader *gm_import_open(struct gm_arena *arena, const char *path,
 		snprintf(error, error_bytes, "%s: cannot be read: %s", path, strerror(errno));
 		return NULL;
 	}
-	reader = gm_import_bytes(arena, path, bytes, size, devices, count, error, error_bytes);
+	reader = gm_import_bytes(zone, path, bytes, size, devices, count, error, error_bytes);
 	free(bytes);
 	return reader;
 }

@@ -20,15 +20,15 @@ struct gm_imported {
 bool gm_import_detect(const char *path);
 
 /*
- * Reads a snapshot. `*devices` (in the arena) and `*count` get what is known beyond the file. NULL
+ * Reads a snapshot. `*devices` (in the zone) and `*count` get what is known beyond the file. NULL
  * when it cannot be read: `error` then holds a sentence that names the file and the reason.
  */
-struct gm_reader *gm_import_open(struct gm_arena *arena, const char *path,
+struct gm_reader *gm_import_open(struct gm_zone *zone, const char *path,
 				 struct gm_imported **devices, unsigned *count, char *error,
 				 size_t error_bytes);
 
 /* The same for a file's content; `path` is what it is called. */
-struct gm_reader *gm_import_bytes(struct gm_arena *arena, const char *path, const void *bytes,
+struct gm_reader *gm_import_bytes(struct gm_zone *zone, const char *path, const void *bytes,
 				  size_t size, struct gm_imported **devices, unsigned *count,
 				  char *error, size_t error_bytes);
 

@@ -49,7 +49,7 @@ enum opcode {
 };
 
 struct reader {
-	struct gm_arena *arena;
+	struct gm_zone *zone;
 	const unsigned char *bytes;
 	size_t count, at;
 	struct gm_value **stack, **memo;
@@ -96,7 +96,7 @@ static void push(struct reader *reader, struct gm_value *value)
 /* A new value on the stack. Never NULL: past the limit, one that is thrown away. */
 static struct gm_value *push_new(struct reader *reader, enum gm_value_type type)
 {
-	struct gm_value *value = gm_arena_alloc(reader->arena, 1, sizeof(*value));
+	struct gm_value *value = gm_zone_alloc(reader->zone, 1, sizeof(*value));
 
 	if (++reader->values > MAX_VALUES)
 		fail(reader, "holds more than %u values", MAX_VALUES);
@@ -237,13 +237,13 @@ static void put(struct reader *reader, enum gm_value_type type, struct gm_value 
 	}
 	into = reader->stack[reader->stack_count - 1];
 	for (unsigned i = 0; i < count; i++)
-		*(struct gm_value **)gm_arena_push(reader->arena, &into->items, &into->count,
-						   sizeof(struct gm_value *)) = values[i];
+		*(struct gm_value **)gm_zone_push(reader->zone, &into->items, &into->count,
+						  sizeof(struct gm_value *)) = values[i];
 }
 
 static void push_tuple(struct reader *reader, struct gm_value **values, unsigned count)
 {
-	struct gm_value **items = gm_arena_alloc(reader->arena, count, sizeof(struct gm_value *));
+	struct gm_value **items = gm_zone_alloc(reader->zone, count, sizeof(struct gm_value *));
 	struct gm_value *tuple;
 
 	if (count)
@@ -405,10 +405,10 @@ bool gm_is_pickle(const void *bytes, size_t count)
 	return count >= 2 && at[0] == PROTO && at[1] >= 2 && at[1] <= 5;
 }
 
-const struct gm_value *gm_pickle_read(struct gm_arena *arena, const void *bytes, size_t count,
+const struct gm_value *gm_pickle_read(struct gm_zone *zone, const void *bytes, size_t count,
 				      char *error, size_t error_bytes)
 {
-	struct reader reader = {.arena = arena,
+	struct reader reader = {.zone = zone,
 				.bytes = bytes,
 				.count = count,
 				.error = error,

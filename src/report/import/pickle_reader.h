@@ -39,10 +39,10 @@ struct gm_value {
 bool gm_is_pickle(const void *bytes, size_t count);
 
 /*
- * Reads the pickle in `bytes`, which must outlive the values; they live in the arena. NULL when it
+ * Reads the pickle in `bytes`, which must outlive the values; they live in the zone. NULL when it
  * is none that can be read here: `error` then says why, half a sentence.
  */
-const struct gm_value *gm_pickle_read(struct gm_arena *arena, const void *bytes, size_t count,
+const struct gm_value *gm_pickle_read(struct gm_zone *zone, const void *bytes, size_t count,
 				      char *error, size_t error_bytes);
 
 /*

@@ -21,14 +21,14 @@ unsigned gm_ranges_at(const struct gm_ranges *set, uint64_t address)
 	return low;
 }
 
-struct gm_range *gm_ranges_find(struct gm_ranges *set, uint64_t start)
+struct gm_tagged_range *gm_ranges_find(struct gm_ranges *set, uint64_t start)
 {
 	unsigned i = gm_ranges_at(set, start);
 
 	return i < set->count && set->ranges[i].start == start ? &set->ranges[i] : NULL;
 }
 
-static void insert(struct gm_ranges *set, unsigned at, struct gm_range range)
+static void insert(struct gm_ranges *set, unsigned at, struct gm_tagged_range range)
 {
 	if (set->count == set->room) {
 		set->room = set->room ? 2 * set->room : 64;
@@ -51,23 +51,23 @@ bool gm_ranges_add(struct gm_ranges *set, uint64_t start, uint64_t end, uint64_t
 
 	if (end <= start || (at < set->count && set->ranges[at].start < end))
 		return false;
-	insert(set, at, (struct gm_range){start, end, tag});
+	insert(set, at, (struct gm_tagged_range){start, end, tag});
 	return true;
 }
 
 bool gm_ranges_remove(struct gm_ranges *set, uint64_t start)
 {
-	struct gm_range *range = gm_ranges_find(set, start);
+	struct gm_tagged_range *range = gm_ranges_find(set, start);
 
 	if (range)
 		drop(set, (unsigned)(range - set->ranges));
 	return range != NULL;
 }
 
-bool gm_ranges_cut(struct gm_ranges *set, uint64_t start, uint64_t end, struct gm_range *cut)
+bool gm_ranges_cut(struct gm_ranges *set, uint64_t start, uint64_t end, struct gm_tagged_range *cut)
 {
 	unsigned at = gm_ranges_at(set, start);
-	struct gm_range range;
+	struct gm_tagged_range range;
 
 	if (end <= start || at >= set->count || set->ranges[at].start > start)
 		return false;
@@ -76,10 +76,10 @@ bool gm_ranges_cut(struct gm_ranges *set, uint64_t start, uint64_t end, struct g
 		end = range.end;
 	drop(set, at);
 	if (range.end > end)
-		insert(set, at, (struct gm_range){end, range.end, range.tag});
+		insert(set, at, (struct gm_tagged_range){end, range.end, range.tag});
 	if (range.start < start)
-		insert(set, at, (struct gm_range){range.start, start, range.tag});
-	*cut = (struct gm_range){start, end, range.tag};
+		insert(set, at, (struct gm_tagged_range){range.start, start, range.tag});
+	*cut = (struct gm_tagged_range){start, end, range.tag};
 	return true;
 }
 

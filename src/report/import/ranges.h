@@ -8,13 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gm_range {
+struct gm_tagged_range {
 	uint64_t start, end;
 	uint64_t tag; /* the caller's */
 };
 
 struct gm_ranges {
-	struct gm_range *ranges;
+	struct gm_tagged_range *ranges;
 	unsigned count, room;
 };
 
@@ -22,7 +22,7 @@ struct gm_ranges {
 unsigned gm_ranges_at(const struct gm_ranges *set, uint64_t address);
 
 /* The range that begins at this address, NULL. */
-struct gm_range *gm_ranges_find(struct gm_ranges *set, uint64_t start);
+struct gm_tagged_range *gm_ranges_find(struct gm_ranges *set, uint64_t start);
 
 /* Adds a range; false if it is empty or overlaps one. */
 bool gm_ranges_add(struct gm_ranges *set, uint64_t start, uint64_t end, uint64_t tag);
@@ -34,7 +34,8 @@ bool gm_ranges_remove(struct gm_ranges *set, uint64_t start);
  * Takes out the part of one range that begins at `start` and ends at `end` or where the range does.
  * `*cut` gets it. False if no range holds `start`.
  */
-bool gm_ranges_cut(struct gm_ranges *set, uint64_t start, uint64_t end, struct gm_range *cut);
+bool gm_ranges_cut(struct gm_ranges *set, uint64_t start, uint64_t end,
+		   struct gm_tagged_range *cut);
 
 void gm_ranges_free(struct gm_ranges *set);
 

@@ -18,7 +18,7 @@ uint64_t gm_sets_new(struct gm_sets *sets, uint32_t stack, uint64_t stream, bool
 		sets->lives_room = sets->lives_room ? 2 * sets->lives_room : 256;
 		sets->lives = gm_realloc(sets->lives, sets->lives_room * sizeof(*sets->lives));
 	}
-	sets->lives[sets->lives_count] = (struct gm_live){
+	sets->lives[sets->lives_count] = (struct gm_replayed_allocation){
 		.stack = stack, .site = GM_NONE, .stream = stream, .expandable = expandable};
 	return sets->lives_count++;
 }
@@ -78,7 +78,7 @@ static uint64_t rounded(uint64_t requested)
 /* Takes out mappings from `start` to `end`, whatever calls made them. */
 static bool unmap(struct gm_sets *sets, uint64_t start, uint64_t end)
 {
-	struct gm_range cut;
+	struct gm_tagged_range cut;
 
 	while (start < end) {
 		if (!gm_ranges_cut(&sets->segments, start, end, &cut))
@@ -101,7 +101,7 @@ static bool put_back(struct gm_sets *sets, struct gm_ranges *set,
 
 bool gm_sets_undo(struct gm_sets *sets, const struct gm_snapshot_event *event)
 {
-	struct gm_range *block = gm_ranges_find(&sets->blocks, event->start);
+	struct gm_tagged_range *block = gm_ranges_find(&sets->blocks, event->start);
 
 	switch (event->action) {
 	case GM_ACTION_ALLOC:
@@ -131,7 +131,7 @@ bool gm_sets_undo(struct gm_sets *sets, const struct gm_snapshot_event *event)
 /* Where the segment that holds range `at` ends: mappings of an expandable one follow each other. */
 static uint64_t segment_end(const struct gm_sets *sets, unsigned at)
 {
-	const struct gm_range *ranges = sets->segments.ranges;
+	const struct gm_tagged_range *ranges = sets->segments.ranges;
 	bool expandable = sets->lives[ranges[at].tag].expandable;
 
 	while (expandable && at + 1 < sets->segments.count &&
@@ -145,7 +145,7 @@ uint64_t gm_sets_block_bytes(const struct gm_sets *sets, uint64_t start, uint64_
 	unsigned at = gm_ranges_at(&sets->segments, start),
 		 next = gm_ranges_at(&sets->blocks, start);
 	uint64_t bytes = rounded(requested), end, rest;
-	const struct gm_range *segment;
+	const struct gm_tagged_range *segment;
 	bool fine;
 
 	if (at == sets->segments.count || sets->segments.ranges[at].start > start)
@@ -170,7 +170,7 @@ static bool same_blocks(const struct gm_sets *sets, const struct gm_snapshot_seg
 {
 	for (unsigned i = 0; i < segment->blocks_count; i++) {
 		const struct gm_snapshot_block *block = &segment->blocks[i];
-		struct gm_range *found;
+		struct gm_tagged_range *found;
 
 		if (block->state == GM_BLOCK_INACTIVE)
 			continue;

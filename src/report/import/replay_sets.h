@@ -9,7 +9,7 @@
 #include "report/import/snapshot.h"
 
 /* An allocation, named by the tag of its range. */
-struct gm_live {
+struct gm_replayed_allocation {
 	uint32_t stack, site;
 	uint64_t serial, time_ns, stream;
 	uint64_t left_bytes; /* of a mapping: not yet unmapped */
@@ -21,7 +21,7 @@ struct gm_sets {
 	const struct gm_snapshot *snapshot;
 	int device;
 	struct gm_ranges segments, blocks;
-	struct gm_live *lives;
+	struct gm_replayed_allocation *lives;
 	unsigned lives_count, lives_room;
 	uint64_t max_split_bytes;
 };

@@ -30,7 +30,7 @@ static uint32_t add_text(struct gm_snapshot *snapshot, const struct gm_value *va
 	if (!value || value->type != GM_VALUE_TEXT)
 		return GM_NONE;
 	bytes = value->count < NAME_BYTES ? value->count : NAME_BYTES;
-	key = gm_intern(&snapshot->texts, value->text, bytes, &added);
+	key = gm_number_of(&snapshot->texts, value->text, bytes, &added);
 	if (added)
 		remember(&snapshot->string_of_text, key,
 			 gm_image_string(snapshot->image, value->text, bytes));
@@ -45,7 +45,7 @@ static uint32_t add_frame(struct gm_snapshot *snapshot, const struct gm_value *v
 			   line <= UINT32_MAX ? (uint32_t)line : 0};
 	struct gm_frame_record *frame;
 	bool added;
-	unsigned number = gm_intern(&snapshot->frames, key, sizeof(key), &added);
+	unsigned number = gm_number_of(&snapshot->frames, key, sizeof(key), &added);
 
 	if (added) {
 		frame = gm_image_add(snapshot->image, GM_TABLE_FRAMES, sizeof(*frame), NULL);
@@ -67,7 +67,7 @@ static uint32_t add_stack(struct gm_snapshot *snapshot, struct gm_value **items,
 
 	for (unsigned i = 0; i < kept; i++)
 		frames[i] = add_frame(snapshot, items[i]);
-	number = gm_intern(&snapshot->stacks, frames, kept * sizeof(*frames), &added);
+	number = gm_number_of(&snapshot->stacks, frames, kept * sizeof(*frames), &added);
 	if (!added)
 		return number;
 	for (unsigned i = 0; i < kept; i++) {
@@ -109,7 +109,7 @@ static uint32_t stack_of(struct gm_snapshot *snapshot, const struct gm_value *re
 	if (!list || list->type != GM_VALUE_LIST || !list->count)
 		return GM_NONE;
 	/* A list that was met before is not walked again. */
-	key = gm_intern(&snapshot->lists, &list, sizeof(list), &added);
+	key = gm_number_of(&snapshot->lists, &list, sizeof(list), &added);
 	if (added)
 		remember(&snapshot->stack_of_list, key,
 			 add_stack(snapshot, list->items, list->count));
@@ -137,7 +137,7 @@ static void read_blocks(struct gm_snapshot *snapshot, struct gm_snapshot_segment
 	uint64_t at = segment->start, end = segment->start + segment->bytes;
 
 	count = allow(snapshot, count);
-	segment->blocks = gm_arena_alloc(snapshot->arena, count, sizeof(*segment->blocks));
+	segment->blocks = gm_zone_alloc(snapshot->zone, count, sizeof(*segment->blocks));
 	for (unsigned i = 0; i < count; i++) {
 		struct gm_snapshot_block *block = &segment->blocks[segment->blocks_count];
 
@@ -159,7 +159,7 @@ static void read_blocks(struct gm_snapshot *snapshot, struct gm_snapshot_segment
 static void read_segments(struct gm_snapshot *snapshot, struct gm_value **items, unsigned count)
 {
 	count = allow(snapshot, count);
-	snapshot->segments = gm_arena_alloc(snapshot->arena, count, sizeof(*snapshot->segments));
+	snapshot->segments = gm_zone_alloc(snapshot->zone, count, sizeof(*snapshot->segments));
 	for (unsigned i = 0; i < count; i++) {
 		struct gm_snapshot_segment *segment = &snapshot->segments[snapshot->segments_count];
 		uint64_t device = gm_value_number(items[i], "device", 0);
@@ -211,21 +211,21 @@ static void read_traces(struct gm_snapshot *snapshot, struct gm_value **items, u
 {
 	if (count > GM_SNAPSHOT_DEVICES)
 		count = GM_SNAPSHOT_DEVICES;
-	snapshot->traces = gm_arena_alloc(snapshot->arena, count, sizeof(*snapshot->traces));
+	snapshot->traces = gm_zone_alloc(snapshot->zone, count, sizeof(*snapshot->traces));
 	snapshot->traces_count = count;
 	for (unsigned d = 0; d < count; d++) {
 		struct gm_snapshot_trace *trace = &snapshot->traces[d];
 		unsigned entries = items[d]->type == GM_VALUE_LIST ? items[d]->count : 0;
 
 		entries = allow(snapshot, entries);
-		trace->events = gm_arena_alloc(snapshot->arena, entries, sizeof(*trace->events));
+		trace->events = gm_zone_alloc(snapshot->zone, entries, sizeof(*trace->events));
 		for (unsigned i = 0; i < entries; i++)
 			trace->count += read_event(snapshot, items[d]->items[i],
 						   &trace->events[trace->count]);
 	}
 }
 
-bool gm_snapshot_read(struct gm_snapshot *snapshot, struct gm_arena *arena, struct gm_image *image,
+bool gm_snapshot_read(struct gm_snapshot *snapshot, struct gm_zone *zone, struct gm_image *image,
 		      const struct gm_value *values, uint64_t pickle_bytes, char *error,
 		      size_t error_bytes)
 {
@@ -234,7 +234,7 @@ bool gm_snapshot_read(struct gm_snapshot *snapshot, struct gm_arena *arena, stru
 	unsigned count;
 
 	memset(snapshot, 0, sizeof(*snapshot));
-	snapshot->arena = arena;
+	snapshot->zone = zone;
 	snapshot->image = image;
 	snapshot->budget = pickle_bytes;
 	if (values->type == GM_VALUE_LIST) /* torch.cuda.memory_snapshot() itself */
@@ -260,10 +260,10 @@ bool gm_snapshot_read(struct gm_snapshot *snapshot, struct gm_arena *arena, stru
 
 void gm_snapshot_end(struct gm_snapshot *snapshot)
 {
-	gm_intern_free(&snapshot->lists);
-	gm_intern_free(&snapshot->stacks);
-	gm_intern_free(&snapshot->frames);
-	gm_intern_free(&snapshot->texts);
+	gm_numbering_free(&snapshot->lists);
+	gm_numbering_free(&snapshot->stacks);
+	gm_numbering_free(&snapshot->frames);
+	gm_numbering_free(&snapshot->texts);
 	free(snapshot->stack_of_list);
 	free(snapshot->string_of_text);
 }

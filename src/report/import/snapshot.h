@@ -1,6 +1,6 @@
 /*
  * A PyTorch snapshot as typed records: what the values of its pickle mean, for schemas from 2023 to
- * now. Its stacks are in an image already (image.h); everything else lives in an arena.
+ * now. Its stacks are in an image already (image.h); everything else lives in a zone.
  */
 #ifndef GM_REPORT_IMPORT_SNAPSHOT_H
 #define GM_REPORT_IMPORT_SNAPSHOT_H
@@ -54,7 +54,7 @@ struct gm_snapshot_trace {
 };
 
 struct gm_snapshot {
-	struct gm_arena *arena;
+	struct gm_zone *zone;
 	struct gm_image *image;
 	struct gm_snapshot_segment *segments;
 	unsigned segments_count;
@@ -65,7 +65,7 @@ struct gm_snapshot {
 	uint64_t budget; /* entries that may still be read: a list may be met again and again */
 
 	/* what was put into the image already */
-	struct gm_intern lists, stacks, frames, texts;
+	struct gm_numbering lists, stacks, frames, texts;
 	uint32_t *stack_of_list, *string_of_text;
 };
 
@@ -74,7 +74,7 @@ struct gm_snapshot {
  * sentence. The image must have been begun;
  * `pickle_bytes` bounds how many entries there can be.
  */
-bool gm_snapshot_read(struct gm_snapshot *snapshot, struct gm_arena *arena, struct gm_image *image,
+bool gm_snapshot_read(struct gm_snapshot *snapshot, struct gm_zone *zone, struct gm_image *image,
 		      const struct gm_value *values, uint64_t pickle_bytes, char *error,
 		      size_t error_bytes);
 void gm_snapshot_end(struct gm_snapshot *snapshot);

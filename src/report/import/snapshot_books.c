@@ -18,7 +18,7 @@ void gm_import_books_begin(struct gm_import_books *books, struct gm_image *image
 
 void gm_import_books_end(struct gm_import_books *books)
 {
-	gm_intern_free(&books->sites);
+	gm_numbering_free(&books->sites);
 }
 
 uint32_t gm_import_books_site(struct gm_import_books *books, uint32_t stack, unsigned level,
@@ -27,7 +27,7 @@ uint32_t gm_import_books_site(struct gm_import_books *books, uint32_t stack, uns
 	uint32_t key[4] = {stack, level, kind, (uint32_t)device};
 	struct gm_site_record *site;
 	bool added;
-	uint32_t number = gm_intern(&books->sites, key, sizeof(key), &added);
+	uint32_t number = gm_number_of(&books->sites, key, sizeof(key), &added);
 
 	if (!added)
 		return number;

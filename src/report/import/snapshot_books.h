@@ -10,7 +10,7 @@
 
 struct gm_import_books {
 	struct gm_image *image;
-	struct gm_intern sites;
+	struct gm_numbering sites;
 	uint64_t width_ns; /* of a window */
 	uint64_t now_ns;
 	uint64_t serial;

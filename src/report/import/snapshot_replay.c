@@ -17,7 +17,7 @@ struct replay {
 	struct gm_torch_record torch;
 };
 
-static unsigned segment_kind(const struct gm_live *live)
+static unsigned segment_kind(const struct gm_replayed_allocation *live)
 {
 	return live->expandable ? GM_KIND_VMM : GM_KIND_DEVICE;
 }
@@ -38,7 +38,7 @@ static void note_series(struct replay *replay)
 
 static struct gm_event_record *add_event(struct replay *replay, enum gm_event_op op,
 					 const struct gm_snapshot_event *from,
-					 const struct gm_live *live)
+					 const struct gm_replayed_allocation *live)
 {
 	struct gm_event_record *event =
 		gm_image_add(replay->books->image, GM_TABLE_EVENTS, sizeof(*event), NULL);
@@ -56,8 +56,8 @@ static struct gm_event_record *add_event(struct replay *replay, enum gm_event_op
 	return event;
 }
 
-static void open_live(struct replay *replay, struct gm_live *live, unsigned level, unsigned kind,
-		      uint64_t bytes)
+static void open_live(struct replay *replay, struct gm_replayed_allocation *live, unsigned level,
+		      unsigned kind, uint64_t bytes)
 {
 	live->site = gm_import_books_site(replay->books, live->stack, level, kind, replay->device);
 	live->serial = ++replay->books->serial;
@@ -66,7 +66,8 @@ static void open_live(struct replay *replay, struct gm_live *live, unsigned leve
 }
 
 static void segment_event(struct replay *replay, enum gm_event_op op,
-			  const struct gm_snapshot_event *from, const struct gm_live *live)
+			  const struct gm_snapshot_event *from,
+			  const struct gm_replayed_allocation *live)
 {
 	struct gm_event_record *event = add_event(replay, op, from, live);
 
@@ -79,8 +80,8 @@ static void segment_event(struct replay *replay, enum gm_event_op op,
 }
 
 static void block_event(struct replay *replay, enum gm_event_op op,
-			const struct gm_snapshot_event *from, const struct gm_live *live,
-			uint64_t bytes)
+			const struct gm_snapshot_event *from,
+			const struct gm_replayed_allocation *live, uint64_t bytes)
 {
 	struct gm_event_record *event = add_event(replay, op, from, live);
 
@@ -206,8 +207,8 @@ static bool segment_ends(struct replay *replay, const struct gm_snapshot_event *
 	uint64_t at = event->start, end = event->start + event->bytes;
 
 	while (at < end) {
-		struct gm_range cut;
-		struct gm_live *live;
+		struct gm_tagged_range cut;
+		struct gm_replayed_allocation *live;
 
 		if (!gm_ranges_cut(&sets->segments, at, end, &cut))
 			return false;
@@ -248,8 +249,8 @@ static bool block_begins(struct replay *replay, const struct gm_snapshot_event *
 
 static bool block_freed(struct replay *replay, const struct gm_snapshot_event *event)
 {
-	struct gm_range *range = gm_ranges_find(&replay->sets.blocks, event->start);
-	struct gm_live *live = range ? &replay->sets.lives[range->tag] : NULL;
+	struct gm_tagged_range *range = gm_ranges_find(&replay->sets.blocks, event->start);
+	struct gm_replayed_allocation *live = range ? &replay->sets.lives[range->tag] : NULL;
 	uint64_t bytes = range ? range->end - range->start : 0;
 
 	if (!live || live->pending)
@@ -267,7 +268,7 @@ static bool block_freed(struct replay *replay, const struct gm_snapshot_event *e
 
 static bool block_ends(struct replay *replay, const struct gm_snapshot_event *event)
 {
-	struct gm_range *range = gm_ranges_find(&replay->sets.blocks, event->start);
+	struct gm_tagged_range *range = gm_ranges_find(&replay->sets.blocks, event->start);
 
 	return range && replay->sets.lives[range->tag].pending &&
 	       gm_ranges_remove(&replay->sets.blocks, event->start);
@@ -333,16 +334,16 @@ static void open_books(struct replay *replay)
 
 	replay->books->now_ns = 0;
 	for (unsigned i = 0; i < sets->segments.count; i++) {
-		const struct gm_range *range = &sets->segments.ranges[i];
-		struct gm_live *live = &sets->lives[range->tag];
+		const struct gm_tagged_range *range = &sets->segments.ranges[i];
+		struct gm_replayed_allocation *live = &sets->lives[range->tag];
 
 		live->left_bytes = range->end - range->start;
 		open_live(replay, live, GM_LEVEL_DRIVER, segment_kind(live), live->left_bytes);
 		reserve(replay, live->left_bytes);
 	}
 	for (unsigned i = 0; i < sets->blocks.count; i++) {
-		const struct gm_range *range = &sets->blocks.ranges[i];
-		struct gm_live *live = &sets->lives[range->tag];
+		const struct gm_tagged_range *range = &sets->blocks.ranges[i];
+		struct gm_replayed_allocation *live = &sets->lives[range->tag];
 
 		open_live(replay, live, GM_LEVEL_TORCH, GM_KIND_DEVICE, range->end - range->start);
 		if (live->pending)
@@ -356,10 +357,10 @@ static void open_books(struct replay *replay)
 	note_series(replay);
 }
 
-static struct gm_alloc_record *add_alloc(struct replay *replay, const struct gm_range *range,
+static struct gm_alloc_record *add_alloc(struct replay *replay, const struct gm_tagged_range *range,
 					 uint32_t *number)
 {
-	const struct gm_live *live = &replay->sets.lives[range->tag];
+	const struct gm_replayed_allocation *live = &replay->sets.lives[range->tag];
 	struct gm_alloc_record *alloc =
 		gm_image_add(replay->books->image, GM_TABLE_ALLOCS, sizeof(*alloc), number);
 
@@ -375,9 +376,9 @@ static struct gm_alloc_record *add_alloc(struct replay *replay, const struct gm_
 	return alloc;
 }
 
-static void write_segment(struct replay *replay, const struct gm_range *range)
+static void write_segment(struct replay *replay, const struct gm_tagged_range *range)
 {
-	const struct gm_live *live = &replay->sets.lives[range->tag];
+	const struct gm_replayed_allocation *live = &replay->sets.lives[range->tag];
 	uint32_t number;
 	struct gm_alloc_record *alloc = add_alloc(replay, range, &number);
 

@@ -1,5 +1,5 @@
 /*
- * What the judges of a job share: adding a finding, naming processes. Texts live in the job's arena.
+ * What the judges of a job share: adding a finding, naming processes. Texts live in the job's zone.
  */
 #ifndef GM_REPORT_JOB_INTERNAL_H
 #define GM_REPORT_JOB_INTERNAL_H
@@ -17,7 +17,7 @@ struct gm_finding *gm_job_find(struct gm_job *job, const char *id, enum gm_sever
 			       int device, uint64_t bytes);
 void gm_job_advise(struct gm_job *job, struct gm_finding *finding, const char *advice);
 
-#define gm_job_say(job, ...) gm_arena_printf(&(job)->arena, __VA_ARGS__)
+#define gm_job_say(job, ...) gm_zone_printf(&(job)->zone, __VA_ARGS__)
 const char *gm_job_size(struct gm_job *job, uint64_t bytes);
 
 /* "rank 3", or the pid where there are no ranks. */

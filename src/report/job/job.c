@@ -40,7 +40,7 @@ static struct gm_job_total *find_total(struct gm_job *job, const struct gm_doc *
 	for (unsigned i = 0; i < job->totals_count; i++)
 		if (gm_same_device(job->totals[i].first, job->totals[i].level.device, doc, device))
 			return &job->totals[i];
-	total = gm_arena_push(&job->arena, &job->totals, &job->totals_count, sizeof(*total));
+	total = gm_zone_push(&job->zone, &job->totals, &job->totals_count, sizeof(*total));
 	total->first = doc;
 	total->level.device = (int16_t)device;
 	return total;
@@ -146,7 +146,8 @@ static void open_docs(struct gm_job *job, char **paths, unsigned count,
 	char error[1024];
 
 	if (options->symbols)
-		shared.shared_symbols = job->symbols = gm_symbols_new(&job->arena, options->symbol_cache);
+		shared.shared_symbols = job->symbols =
+			gm_symbols_new(&job->zone, options->symbol_cache);
 	for (unsigned i = 0; i < count; i++) {
 		struct gm_doc *doc = gm_doc_open(paths[i], &shared, error, sizeof(error));
 
@@ -169,7 +170,7 @@ struct gm_job *gm_job_open(char **paths, unsigned count, const struct gm_options
 
 	memset(job, 0, sizeof(*job));
 	job->several = count > 1;
-	job->docs = gm_arena_alloc(&job->arena, count, sizeof(struct gm_doc *));
+	job->docs = gm_zone_alloc(&job->zone, count, sizeof(struct gm_doc *));
 	open_docs(job, paths, count, options, complain);
 	if (!job->count) {
 		gm_job_free(job);
@@ -193,6 +194,6 @@ void gm_job_free(struct gm_job *job)
 	for (unsigned i = 0; i < job->count; i++)
 		gm_doc_free(job->docs[i]);
 	gm_symbols_free(job->symbols);
-	gm_arena_free(&job->arena);
+	gm_zone_free(&job->zone);
 	free(job);
 }

@@ -15,7 +15,7 @@ struct gm_job_total {
 };
 
 struct gm_job {
-	struct gm_arena arena;
+	struct gm_zone zone;
 	struct gm_symbols *symbols; /* of all files; NULL with --no-symbols */
 	struct gm_doc **docs;	    /* by rank, then by path */
 	unsigned count;

@@ -15,7 +15,7 @@ struct gm_finding *gm_job_find(struct gm_job *job, const char *id, enum gm_sever
 			       int device, uint64_t bytes)
 {
 	struct gm_finding *finding =
-		gm_arena_push(&job->arena, &job->findings, &job->findings_count, sizeof(*finding));
+		gm_zone_push(&job->zone, &job->findings, &job->findings_count, sizeof(*finding));
 
 	finding->id = id;
 	finding->severity = severity;
@@ -28,7 +28,7 @@ struct gm_finding *gm_job_find(struct gm_job *job, const char *id, enum gm_sever
 void gm_job_advise(struct gm_job *job, struct gm_finding *finding, const char *advice)
 {
 	const char **slot =
-		gm_arena_push(&job->arena, &finding->advice, &finding->advice_count, sizeof(*slot));
+		gm_zone_push(&job->zone, &finding->advice, &finding->advice_count, sizeof(*slot));
 
 	*slot = advice;
 }
@@ -37,7 +37,7 @@ const char *gm_job_size(struct gm_job *job, uint64_t bytes)
 {
 	char text[GM_FORMAT_BYTES];
 
-	return gm_arena_strdup(&job->arena, gm_format_size(text, bytes));
+	return gm_zone_strdup(&job->zone, gm_format_size(text, bytes));
 }
 
 const char *gm_job_who(struct gm_job *job, const struct gm_doc *doc)
@@ -65,7 +65,7 @@ static const char *ranges(struct gm_job *job, const int *ranks, unsigned count)
 const char *gm_job_name_ranks(struct gm_job *job, struct gm_finding *finding,
 			      const struct gm_doc *const *docs, unsigned count)
 {
-	int *ranks = gm_arena_alloc(&job->arena, count + 1, sizeof(*ranks));
+	int *ranks = gm_zone_alloc(&job->zone, count + 1, sizeof(*ranks));
 	const char *text = "";
 	unsigned named = 0;
 
@@ -139,7 +139,7 @@ static struct told *find_told(struct gm_job *job, struct list *list, const struc
 	for (unsigned i = 0; i < list->count; i++)
 		if (list->told[i].key == key && strcmp(list->told[i].id, finding->id) == 0)
 			return &list->told[i];
-	told = gm_arena_push(&job->arena, &list->told, &list->count, sizeof(*told));
+	told = gm_zone_push(&job->zone, &list->told, &list->count, sizeof(*told));
 	told->id = finding->id;
 	told->key = key;
 	told->device = finding->device;
@@ -159,8 +159,8 @@ static void add_finding(struct gm_job *job, struct list *list, struct gm_doc *do
 	uint64_t bytes = finding->bytes == GM_NO_BYTES ? 0 : finding->bytes;
 
 	if (!told->docs_count || told->docs[told->docs_count - 1] != doc)
-		*(const struct gm_doc **)gm_arena_push(&job->arena, &told->docs, &told->docs_count,
-						       sizeof(struct gm_doc *)) = doc;
+		*(const struct gm_doc **)gm_zone_push(&job->zone, &told->docs, &told->docs_count,
+						      sizeof(struct gm_doc *)) = doc;
 	told->bytes = !adds_up(finding) ? (bytes > told->bytes ? bytes : told->bytes)
 					: told->bytes + bytes;
 	if (told->device != finding->device)

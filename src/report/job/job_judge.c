@@ -185,12 +185,12 @@ static void add_stray(struct gm_job *job, struct stray **strays, unsigned *count
 		if ((*strays)[i].owner == owner && (*strays)[i].device == number)
 			stray = &(*strays)[i];
 	if (!stray)
-		stray = gm_arena_push(&job->arena, strays, count, sizeof(*stray));
+		stray = gm_zone_push(&job->zone, strays, count, sizeof(*stray));
 	stray->owner = owner;
 	stray->device = number;
 	stray->bytes += bytes;
-	*(const struct gm_doc **)gm_arena_push(&job->arena, &stray->guests, &stray->guests_count,
-					       sizeof(struct gm_doc *)) = doc;
+	*(const struct gm_doc **)gm_zone_push(&job->zone, &stray->guests, &stray->guests_count,
+					      sizeof(struct gm_doc *)) = doc;
 	if (bytes <= stray->most)
 		return;
 	stray->most = bytes;

@@ -22,7 +22,7 @@ struct pieces {
 static void add(struct gm_job *job, struct pieces *to, const struct gm_doc *doc,
 		const struct gm_alloc_record *block)
 {
-	struct piece *piece = gm_arena_push(&job->arena, &to->pieces, &to->count, sizeof(*piece));
+	struct piece *piece = gm_zone_push(&job->zone, &to->pieces, &to->count, sizeof(*piece));
 
 	piece->doc = doc;
 	piece->block = block;

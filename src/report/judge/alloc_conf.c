@@ -30,7 +30,7 @@ const char *gm_torch_setting(struct gm_doc *doc, const char *key)
 			value += 1 + strspn(value + 1, " \t");
 			while (end > value && strchr(" \t", end[-1]))
 				end--;
-			found = gm_arena_strndup(&doc->arena, value, (size_t)(end - value));
+			found = gm_zone_strndup(&doc->zone, value, (size_t)(end - value));
 		}
 		item = item[length] ? item + length + 1 : NULL;
 	}

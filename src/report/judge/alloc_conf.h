@@ -9,7 +9,7 @@
 
 /*
  * Value of a key in PYTORCH_CUDA_ALLOC_CONF or PYTORCH_ALLOC_CONF ("True" of
- * "expandable_segments:True"), in the document's arena; NULL if it is not set.
+ * "expandable_segments:True"), in the document's zone; NULL if it is not set.
  */
 const char *gm_torch_setting(struct gm_doc *doc, const char *key);
 

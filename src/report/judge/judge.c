@@ -19,7 +19,7 @@ struct gm_finding *gm_find(struct gm_doc *doc, const char *id, enum gm_severity 
 			   int device, uint64_t bytes, uint32_t site)
 {
 	struct gm_finding *finding =
-		gm_arena_push(&doc->arena, &doc->findings, &doc->findings_count, sizeof(*finding));
+		gm_zone_push(&doc->zone, &doc->findings, &doc->findings_count, sizeof(*finding));
 
 	finding->id = id;
 	finding->severity = severity;
@@ -38,15 +38,15 @@ void gm_advise(struct gm_doc *doc, struct gm_finding *finding, const char *forma
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	slot = gm_arena_push(&doc->arena, &finding->advice, &finding->advice_count, sizeof(*slot));
-	*slot = gm_arena_strdup(&doc->arena, text);
+	slot = gm_zone_push(&doc->zone, &finding->advice, &finding->advice_count, sizeof(*slot));
+	*slot = gm_zone_strdup(&doc->zone, text);
 }
 
 const char *gm_size(struct gm_doc *doc, uint64_t bytes)
 {
 	char text[GM_FORMAT_BYTES];
 
-	return gm_arena_strdup(&doc->arena, gm_format_size(text, bytes));
+	return gm_zone_strdup(&doc->zone, gm_format_size(text, bytes));
 }
 
 const char *gm_place(struct gm_doc *doc, const struct gm_stack *stack)

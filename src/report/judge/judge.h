@@ -35,10 +35,10 @@ struct gm_finding *gm_find(struct gm_doc *doc, const char *id, enum gm_severity 
 void gm_advise(struct gm_doc *doc, struct gm_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Text in the document's arena, as printf. */
-#define gm_say(doc, ...) gm_arena_printf(&(doc)->arena, __VA_ARGS__)
+/* Text in the document's zone, as printf. */
+#define gm_say(doc, ...) gm_zone_printf(&(doc)->zone, __VA_ARGS__)
 
-/* A size as people read it, "1.50 GiB", in the document's arena. */
+/* A size as people read it, "1.50 GiB", in the document's zone. */
 const char *gm_size(struct gm_doc *doc, uint64_t bytes);
 
 /* Where a site is: "train.py:41 in step", "leak() at leak.cpp:12", "libfoo.so+0x1234". */

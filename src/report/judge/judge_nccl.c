@@ -23,7 +23,7 @@ static void add_call(struct gm_doc *doc, struct call **calls, unsigned *count,
 		if (strcmp((*calls)[i].name, name) == 0)
 			call = &(*calls)[i];
 	if (!call) {
-		call = gm_arena_push(&doc->arena, calls, count, sizeof(*call));
+		call = gm_zone_push(&doc->zone, calls, count, sizeof(*call));
 		call->name = name;
 	}
 	call->bytes += site->record.bytes_at_peak;

@@ -62,8 +62,8 @@ static void sum_categories(struct gm_doc *doc, struct gm_oom *oom)
 			if (strcmp(oom->categories[k].what, category) == 0)
 				total = &oom->categories[k];
 		if (!total) {
-			total = gm_arena_push(&doc->arena, &oom->categories, &oom->categories_count,
-					      sizeof(*total));
+			total = gm_zone_push(&doc->zone, &oom->categories, &oom->categories_count,
+					     sizeof(*total));
 			total->what = category;
 		}
 		total->bytes += oom->top[i].bytes;
@@ -119,8 +119,8 @@ static void find_changes(struct gm_doc *doc, struct gm_oom *oom)
 			before = site->windows[site->window_current].last_bytes;
 		if (oom->top[i].bytes <= before)
 			continue;
-		change = gm_arena_push(&doc->arena, &oom->changes, &oom->changes_count,
-				       sizeof(*change));
+		change = gm_zone_push(&doc->zone, &oom->changes, &oom->changes_count,
+				      sizeof(*change));
 		*change = (struct gm_oom_top){oom->top[i].site, oom->top[i].bytes - before,
 					      oom->top[i].count};
 	}
@@ -142,8 +142,8 @@ static void read_processes(struct gm_doc *doc, struct gm_oom *oom)
 
 		if (sscanf(line, "%llu %llu%*1[ ]%7[a-z]", &pid, &bytes, gone) < 2)
 			break;
-		process = gm_arena_push(&doc->arena, &oom->processes, &oom->processes_count,
-					sizeof(*process));
+		process = gm_zone_push(&doc->zone, &oom->processes, &oom->processes_count,
+				       sizeof(*process));
 		*process = (struct gm_oom_process){pid, bytes, strcmp(gone, "gone") == 0};
 		line = strchr(line, '\n');
 		line += line != NULL;
@@ -170,8 +170,7 @@ const char *gm_oom_others(struct gm_doc *doc, const struct gm_oom *oom)
 static void find_kept(struct gm_doc *doc, struct gm_oom *oom)
 {
 	unsigned level = doc->torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER;
-	uint64_t most = 0,
-		 *bytes = gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*bytes));
+	uint64_t most = 0, *bytes = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*bytes));
 
 	oom->kept_site = GM_NO_SITE;
 	if (doc->header->last_event_ns <= oom->record.time_ns)

@@ -17,11 +17,11 @@ static const char shipped_text[] =
 #include "suppressions.inc"
 	;
 
-struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, struct gm_suppressions *list,
+struct gm_suppressions *gm_suppressions_read(struct gm_zone *zone, struct gm_suppressions *list,
 					     const char *path, char *error, size_t error_bytes)
 {
 	struct gm_suppressions *suppressions =
-		list ? list : gm_arena_alloc(arena, 1, sizeof(*suppressions));
+		list ? list : gm_zone_alloc(zone, 1, sizeof(*suppressions));
 	FILE *file = fopen(path, "re");
 	unsigned number = 0;
 	char line[4096];
@@ -48,9 +48,9 @@ struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, struct gm_s
 			fclose(file);
 			return NULL;
 		}
-		slot = gm_arena_push(arena, &suppressions->patterns, &suppressions->count,
-				     sizeof(*slot));
-		*slot = gm_arena_strdup(arena, text + 5);
+		slot = gm_zone_push(zone, &suppressions->patterns, &suppressions->count,
+				    sizeof(*slot));
+		*slot = gm_zone_strdup(zone, text + 5);
 	}
 	/* A directory opens and cannot be read. */
 	if (ferror(file)) {
@@ -62,9 +62,9 @@ struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, struct gm_s
 	return suppressions;
 }
 
-struct gm_suppressions *gm_suppressions_shipped(struct gm_arena *arena)
+struct gm_suppressions *gm_suppressions_shipped(struct gm_zone *zone)
 {
-	struct gm_suppressions *suppressions = gm_arena_alloc(arena, 1, sizeof(*suppressions));
+	struct gm_suppressions *suppressions = gm_zone_alloc(zone, 1, sizeof(*suppressions));
 	const char *line = shipped_text;
 
 	suppressions->shipped = true;
@@ -73,9 +73,9 @@ struct gm_suppressions *gm_suppressions_shipped(struct gm_arena *arena)
 		const char **slot;
 
 		if (strncmp(line, "leak:", 5) == 0) {
-			slot = gm_arena_push(arena, &suppressions->patterns, &suppressions->count,
-					     sizeof(*slot));
-			*slot = gm_arena_strndup(arena, line + 5, length - 5);
+			slot = gm_zone_push(zone, &suppressions->patterns, &suppressions->count,
+					    sizeof(*slot));
+			*slot = gm_zone_strndup(zone, line + 5, length - 5);
 		}
 		line += length + (line[length] == '\n');
 	}
@@ -237,13 +237,13 @@ void gm_suppress(struct gm_doc *doc, const struct gm_suppressions *suppressions)
 		}
 		if (used.sites) {
 			struct gm_suppressed *slot =
-				gm_arena_push(&doc->arena, &doc->suppressed, &doc->suppressed_count,
-					      sizeof(*slot));
+				gm_zone_push(&doc->zone, &doc->suppressed, &doc->suppressed_count,
+					     sizeof(*slot));
 			*slot = used;
 		} else if (!suppressions->shipped) {
 			const char **slot =
-				gm_arena_push(&doc->arena, &doc->unused_suppressions,
-					      &doc->unused_suppressions_count, sizeof(*slot));
+				gm_zone_push(&doc->zone, &doc->unused_suppressions,
+					     &doc->unused_suppressions_count, sizeof(*slot));
 			*slot = used.pattern;
 		}
 	}

@@ -14,12 +14,11 @@ struct gm_suppressions;
  * Reads a file of suppressions and adds it to `list` (NULL: a new one), which is returned; NULL and a
  * sentence in `error` if it cannot be read or has a bad line.
  */
-struct gm_suppressions *gm_suppressions_read(struct gm_arena *arena, struct gm_suppressions *list,
-					     const char *path, char *error,
-					     size_t error_bytes);
+struct gm_suppressions *gm_suppressions_read(struct gm_zone *zone, struct gm_suppressions *list,
+					     const char *path, char *error, size_t error_bytes);
 
 /* Those that are built in (suppressions.txt): what libraries keep on purpose. */
-struct gm_suppressions *gm_suppressions_shipped(struct gm_arena *arena);
+struct gm_suppressions *gm_suppressions_shipped(struct gm_zone *zone);
 
 /* True if `text` matches a pattern. */
 bool gm_suppression_matches(const char *pattern, const char *text);

@@ -66,8 +66,7 @@ static void survive_in_order(struct spread *spread, uint64_t start, uint64_t end
 
 static struct spread *find_spreads(struct gm_doc *doc, unsigned warmup)
 {
-	struct spread *spreads =
-		gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*spreads));
+	struct spread *spreads = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*spreads));
 	uint64_t least = (uint64_t)warmup + GM_GROWTH_LEAST_WINDOWS;
 
 	for (unsigned i = 0; i < doc->blocks_count; i++) {

@@ -24,7 +24,7 @@ static const char *main_path(struct gm_doc *doc, const char *path)
 	if (file)
 		fclose(file);
 	return memcmp(magic, GM_JOURNAL_MAGIC, sizeof(magic)) == 0
-		       ? gm_arena_strndup(&doc->arena, path, length - suffix)
+		       ? gm_zone_strndup(&doc->zone, path, length - suffix)
 		       : path;
 }
 
@@ -37,8 +37,8 @@ bool gm_open_files(struct gm_doc *doc, const char *path, char *error, size_t err
 		doc->reader =
 			gm_archive_read(path, &doc->journal, why, sizeof(why), error, error_bytes);
 	} else if (gm_import_detect(path)) {
-		doc->reader = gm_import_open(&doc->arena, path, &doc->imported,
-					     &doc->imported_count, error, error_bytes);
+		doc->reader = gm_import_open(&doc->zone, path, &doc->imported, &doc->imported_count,
+					     error, error_bytes);
 	} else {
 		doc->reader = gm_reader_open(main_path(doc, path), error, error_bytes);
 		if (doc->reader)

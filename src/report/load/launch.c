@@ -30,7 +30,7 @@ static const char *indexed_job(struct gm_doc *doc, const char *text)
 	if (!tail || host < tail + 2 || doc->host[host - tail - 1] != '-' ||
 	    strcmp(doc->host + host - tail, index) != 0)
 		return NULL;
-	return gm_arena_strndup(&doc->arena, doc->host, host - tail - 1);
+	return gm_zone_strndup(&doc->zone, doc->host, host - tail - 1);
 }
 
 void gm_load_launch(struct gm_doc *doc)

@@ -103,8 +103,8 @@ void gm_doc_warn(struct gm_doc *doc, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	slot = gm_arena_push(&doc->arena, &doc->warnings, &doc->warnings_count, sizeof(*slot));
-	*slot = gm_arena_strdup(&doc->arena, text);
+	slot = gm_zone_push(&doc->zone, &doc->warnings, &doc->warnings_count, sizeof(*slot));
+	*slot = gm_zone_strdup(&doc->zone, text);
 }
 
 const struct gm_level_record *gm_doc_level(const struct gm_doc *doc, int device, unsigned level)
@@ -157,7 +157,7 @@ const char *gm_doc_variable(struct gm_doc *doc, const char *text, const char *na
 		size_t line = strcspn(text, "\n");
 
 		if (line > length && text[length] == '=' && strncmp(text, name, length) == 0)
-			return gm_arena_strndup(&doc->arena, text + length + 1, line - length - 1);
+			return gm_zone_strndup(&doc->zone, text + length + 1, line - length - 1);
 		text += line;
 		text += *text == '\n';
 	}
@@ -172,15 +172,14 @@ static void load_command(struct gm_doc *doc, const char *text)
 	while (text && *text) {
 		const char **slot;
 
-		to = word = gm_arena_alloc(&doc->arena, strlen(text) + 1, 1);
+		to = word = gm_zone_alloc(&doc->zone, strlen(text) + 1, 1);
 		for (; *text && *text != '\n'; text++) {
 			if (text[0] == '\\' && text[1])
 				text++;
 			*to++ = *text;
 		}
 		text += *text == '\n';
-		slot = gm_arena_push(&doc->arena, &doc->command, &doc->command_count,
-				     sizeof(*slot));
+		slot = gm_zone_push(&doc->zone, &doc->command, &doc->command_count, sizeof(*slot));
 		*slot = word;
 	}
 }
@@ -225,8 +224,8 @@ static const char *iso_time(struct gm_doc *doc, uint64_t realtime_ns)
 	if (realtime_ns == 0 || !gmtime_r(&seconds, &tm))
 		return NULL;
 	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	return gm_arena_printf(&doc->arena, "%s.%06uZ", text,
-			       (unsigned)(realtime_ns % 1000000000u / 1000));
+	return gm_zone_printf(&doc->zone, "%s.%06uZ", text,
+			      (unsigned)(realtime_ns % 1000000000u / 1000));
 }
 
 /* A copy, ours or PyTorch's snapshot, was taken by a process that ran on: it says how it was then. */
@@ -364,13 +363,13 @@ static void warn_missing(struct gm_doc *doc)
 	for (unsigned reason = 0; reason < GM_MISSING_REASONS; reason++) {
 		unsigned count = gm_symbols_missing(doc->symbols, (enum gm_missing)reason, paths,
 						    ARRAY_SIZE(paths));
-		char *names = gm_arena_strdup(&doc->arena, "");
+		char *names = gm_zone_strdup(&doc->zone, "");
 
 		for (unsigned i = 0; i < count && i < ARRAY_SIZE(paths); i++) {
 			const char *slash = strrchr(paths[i], '/');
 
-			names = gm_arena_printf(&doc->arena, "%s%s%s", names, i ? ", " : "",
-						slash ? slash + 1 : paths[i]);
+			names = gm_zone_printf(&doc->zone, "%s%s%s", names, i ? ", " : "",
+					       slash ? slash + 1 : paths[i]);
 		}
 		if (count)
 			gm_doc_warn(doc, "%u %s %s %s; functions there have no names: %s%s", count,
@@ -385,7 +384,8 @@ static void begin_symbols(struct gm_doc *doc, const struct gm_options *options)
 	if (!options->symbols)
 		return;
 	doc->shared_symbols = options->shared_symbols != NULL;
-	doc->symbols = doc->shared_symbols ? options->shared_symbols : gm_symbols_new(&doc->arena, options->symbol_cache);
+	doc->symbols = doc->shared_symbols ? options->shared_symbols
+					   : gm_symbols_new(&doc->zone, options->symbol_cache);
 	gm_symbols_begin(doc->symbols);
 }
 
@@ -421,7 +421,7 @@ static void judge(struct gm_doc *doc, const struct gm_options *options,
 	if (suppressions)
 		gm_suppress(doc, suppressions);
 	if (!options->no_shipped_suppressions)
-		gm_suppress(doc, gm_suppressions_shipped(&doc->arena));
+		gm_suppress(doc, gm_suppressions_shipped(&doc->zone));
 	filter(doc, options);
 	gm_judge(doc);
 	gm_moment_finish(doc);
@@ -437,7 +437,7 @@ static bool fill(struct gm_doc *doc, const char *path, const struct gm_options *
 		return false;
 	begin_symbols(doc, options);
 	for (unsigned i = 0; i < options->suppressions_count; i++) {
-		suppressions = gm_suppressions_read(&doc->arena, suppressions,
+		suppressions = gm_suppressions_read(&doc->zone, suppressions,
 						    options->suppressions[i], error, error_bytes);
 		if (!suppressions)
 			return false;
@@ -480,6 +480,6 @@ void gm_doc_free(struct gm_doc *doc)
 		gm_symbols_free(doc->symbols);
 	gm_journal_close(doc->journal);
 	gm_reader_close(doc->reader);
-	gm_arena_free(&doc->arena);
+	gm_zone_free(&doc->zone);
 	free(doc);
 }

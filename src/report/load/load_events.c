@@ -14,7 +14,7 @@ static void load_errors(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_ERRORS);
 
-	doc->errors = gm_arena_alloc(&doc->arena, records, sizeof(*doc->errors));
+	doc->errors = gm_zone_alloc(&doc->zone, records, sizeof(*doc->errors));
 	for (uint32_t i = 0; i < records; i++) {
 		struct gm_error *error = &doc->errors[doc->errors_count];
 
@@ -53,7 +53,7 @@ static void load_top(struct gm_doc *doc, struct gm_oom *oom)
 				   &record, sizeof(record)) ||
 		    record.site >= doc->sites_count)
 			continue;
-		top = gm_arena_push(&doc->arena, &oom->top, &oom->top_count, sizeof(*top));
+		top = gm_zone_push(&doc->zone, &oom->top, &oom->top_count, sizeof(*top));
 		*top = (struct gm_oom_top){record.site, record.bytes, record.count};
 	}
 	if (oom->top_count)
@@ -75,7 +75,7 @@ static void load_ooms(struct gm_doc *doc)
 
 	if (records > GM_OOMS_KEPT) /* damage: each of them may name all blocks there are */
 		records = GM_OOMS_KEPT;
-	doc->ooms = gm_arena_alloc(&doc->arena, records, sizeof(*doc->ooms));
+	doc->ooms = gm_zone_alloc(&doc->zone, records, sizeof(*doc->ooms));
 	for (uint32_t i = 0; i < records; i++) {
 		struct gm_oom *oom = &doc->ooms[doc->ooms_count];
 

@@ -24,7 +24,7 @@ static void add_row(struct gm_doc *doc, struct gm_ledger *ledger, const char *wh
 			return;
 		}
 	}
-	row = gm_arena_push(&doc->arena, &ledger->rows, &ledger->rows_count, sizeof(*row));
+	row = gm_zone_push(&doc->zone, &ledger->rows, &ledger->rows_count, sizeof(*row));
 	row->what = what;
 	row->library = library;
 	row->bytes = bytes;
@@ -44,9 +44,9 @@ static const char *what_of(struct gm_doc *doc, const struct gm_site *site)
 {
 	if (site->torch_segments)
 		return "PyTorch reserved";
-	return gm_nccl_owns(site) ? gm_arena_printf(&doc->arena, "NCCL, by %s",
-						    gm_nccl_call(doc, site))
-				  : "allocations";
+	return gm_nccl_owns(site)
+		       ? gm_zone_printf(&doc->zone, "NCCL, by %s", gm_nccl_call(doc, site))
+		       : "allocations";
 }
 
 /*
@@ -163,8 +163,8 @@ static void load_history(struct gm_doc *doc, struct gm_ledger *ledger)
 		    record.device != ledger->record.device ||
 		    record.source != ledger->record.source)
 			continue;
-		*(struct gm_ledger_record *)gm_arena_push(&doc->arena, &ledger->history,
-							  &ledger->history_count, sizeof(record)) =
+		*(struct gm_ledger_record *)gm_zone_push(&doc->zone, &ledger->history,
+							 &ledger->history_count, sizeof(record)) =
 			record;
 	}
 	if (ledger->history_count)
@@ -193,8 +193,8 @@ void gm_load_ledger(struct gm_doc *doc)
 		    !record.samples || record.source == GM_LEDGER_NONE ||
 		    record.source > GM_LEDGER_DEVICE_DELTA)
 			continue;
-		ledger = gm_arena_push(&doc->arena, &doc->ledger, &doc->ledger_count,
-				       sizeof(*ledger));
+		ledger =
+			gm_zone_push(&doc->zone, &doc->ledger, &doc->ledger_count, sizeof(*ledger));
 		ledger->record = record;
 		ledger->unexplained_growth_bytes = GM_NO_BYTES;
 		if (record.samples > 1)

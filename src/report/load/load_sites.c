@@ -30,14 +30,14 @@ static void expand_native(struct gm_doc *doc, const struct gm_frame_record *reco
 		frames[0].module = path;
 		frames[0].offset = record->native.offset;
 	}
-	list->frames = gm_arena_alloc(&doc->arena, list->count, sizeof(*list->frames));
+	list->frames = gm_zone_alloc(&doc->zone, list->count, sizeof(*list->frames));
 	memcpy(list->frames, frames, list->count * sizeof(*frames));
 }
 
 static void expand_python(struct gm_doc *doc, const struct gm_frame_record *record,
 			  struct gm_frame_list *list)
 {
-	struct gm_frame *frame = gm_arena_alloc(&doc->arena, 1, sizeof(*frame));
+	struct gm_frame *frame = gm_zone_alloc(&doc->zone, 1, sizeof(*frame));
 
 	frame->python = true;
 	frame->function = gm_reader_string(doc->reader, record->python.function_string);
@@ -70,7 +70,7 @@ static const struct gm_frame_list *expand_frame(struct gm_doc *doc, uint32_t num
 	gm_progress("naming functions", number, doc->frames_count);
 	for (unsigned i = 0; i < list->count; i++) {
 		gm_rules_apply(&list->frames[i]);
-		list->frames[i].memo = gm_arena_alloc(&doc->arena, 1, sizeof(struct gm_frame_memo));
+		list->frames[i].memo = gm_zone_alloc(&doc->zone, 1, sizeof(struct gm_frame_memo));
 	}
 	return list;
 }
@@ -91,7 +91,7 @@ static void expand_stack(struct gm_doc *doc, uint32_t number, struct gm_stack *s
 		lists[used] = expand_frame(doc, frame);
 		count += lists[used++]->count;
 	}
-	stack->frames = gm_arena_alloc(&doc->arena, count + 1, sizeof(*stack->frames));
+	stack->frames = gm_zone_alloc(&doc->zone, count + 1, sizeof(*stack->frames));
 	stack->flags = record.flags;
 	for (unsigned i = 0; i < used; i++) {
 		if (lists[i]->count)
@@ -183,8 +183,8 @@ static void name_sites(struct gm_doc *doc)
 
 		twins = i && order[i - 1].hash == hash ? twins + 1 : 0;
 		doc->sites[order[i].site].id =
-			twins ? gm_arena_printf(&doc->arena, "%012llx-%u", hash, twins + 1)
-			      : gm_arena_printf(&doc->arena, "%012llx", hash);
+			twins ? gm_zone_printf(&doc->zone, "%012llx-%u", hash, twins + 1)
+			      : gm_zone_printf(&doc->zone, "%012llx", hash);
 	}
 	free(order);
 }
@@ -217,7 +217,7 @@ static void load_blocks(struct gm_doc *doc)
 		if (gm_reader_get(doc->reader, GM_TABLE_ALLOCS, i, &record, sizeof(record)) &&
 		    record.state != GM_STATE_EMPTY && record.state <= GM_STATE_PENDING)
 			live++;
-	doc->blocks = gm_arena_alloc(&doc->arena, live, sizeof(*doc->blocks));
+	doc->blocks = gm_zone_alloc(&doc->zone, live, sizeof(*doc->blocks));
 	for (uint32_t i = 0; i < records && doc->blocks_count < live; i++) {
 		struct gm_block *block = &doc->blocks[doc->blocks_count];
 
@@ -240,12 +240,12 @@ void gm_load_sites(struct gm_doc *doc)
 	unsigned odd = 0;
 
 	doc->frames_count = gm_reader_count(doc->reader, GM_TABLE_FRAMES);
-	doc->frames = gm_arena_alloc(&doc->arena, doc->frames_count, sizeof(*doc->frames));
+	doc->frames = gm_zone_alloc(&doc->zone, doc->frames_count, sizeof(*doc->frames));
 	doc->stacks_count = gm_reader_count(doc->reader, GM_TABLE_STACKS);
-	doc->stacks = gm_arena_alloc(&doc->arena, doc->stacks_count, sizeof(*doc->stacks));
+	doc->stacks = gm_zone_alloc(&doc->zone, doc->stacks_count, sizeof(*doc->stacks));
 	/* Numbers of sites are used by other tables: a bad one keeps its place, empty and hidden.
 	 */
-	doc->sites = gm_arena_alloc(&doc->arena, records, sizeof(*doc->sites));
+	doc->sites = gm_zone_alloc(&doc->zone, records, sizeof(*doc->sites));
 	doc->sites_count = records;
 	for (uint32_t i = 0; i < records; i++) {
 		struct gm_site *site = &doc->sites[i];

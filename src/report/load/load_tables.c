@@ -35,7 +35,7 @@ static const struct plain plains[] = {
 static void load_plain(struct gm_doc *doc, const struct plain *plain)
 {
 	uint32_t records = gm_reader_count(doc->reader, plain->table);
-	unsigned char *array = gm_arena_alloc(&doc->arena, records, plain->record_bytes);
+	unsigned char *array = gm_zone_alloc(&doc->zone, records, plain->record_bytes);
 	unsigned filled = 0;
 
 	for (uint32_t i = 0; i < records; i++)
@@ -55,8 +55,8 @@ static const char *uuid_text(struct gm_doc *doc, const uint8_t uuid[16])
 		return NULL;
 	for (int i = 0; i < 16; i++)
 		snprintf(hex + 2 * i, 3, "%02x", uuid[i]);
-	return gm_arena_printf(&doc->arena, "GPU-%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12,
-			       hex + 16, hex + 20);
+	return gm_zone_printf(&doc->zone, "GPU-%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12,
+			      hex + 16, hex + 20);
 }
 
 static void load_devices(struct gm_doc *doc)
@@ -70,8 +70,8 @@ static void load_devices(struct gm_doc *doc)
 		if (!gm_reader_get(doc->reader, GM_TABLE_DEVICES, i, &record, sizeof(record)) ||
 		    !record.used)
 			continue;
-		device = gm_arena_push(&doc->arena, &doc->devices, &doc->devices_count,
-				       sizeof(*device));
+		device = gm_zone_push(&doc->zone, &doc->devices, &doc->devices_count,
+				      sizeof(*device));
 		device->record = record;
 		device->index = (int)i;
 		device->name = gm_reader_string(doc->reader, record.name_string);
@@ -83,7 +83,7 @@ static void load_marks(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_MARKS);
 
-	doc->marks = gm_arena_alloc(&doc->arena, records, sizeof(*doc->marks));
+	doc->marks = gm_zone_alloc(&doc->zone, records, sizeof(*doc->marks));
 	for (uint32_t i = 0; i < records; i++) {
 		struct gm_mark *mark = &doc->marks[doc->marks_count];
 
@@ -158,9 +158,9 @@ static void split_torches(struct gm_doc *doc)
 		const struct gm_torch_record *torch = &doc->torches[i];
 
 		if (torch->allocator == GM_TORCH_PLUGGABLE)
-			*(struct gm_torch_record *)gm_arena_push(&doc->arena, &doc->pluggables,
-								 &doc->pluggables_count,
-								 sizeof(*torch)) = *torch;
+			*(struct gm_torch_record *)gm_zone_push(&doc->zone, &doc->pluggables,
+								&doc->pluggables_count,
+								sizeof(*torch)) = *torch;
 		else
 			doc->torches[n++] = *torch;
 	}

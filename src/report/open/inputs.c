@@ -70,9 +70,9 @@ static bool begins_as_output(const char *path)
 
 static void add(struct gm_inputs *inputs, const char *path)
 {
-	char **slot = gm_arena_push(&inputs->arena, &inputs->paths, &inputs->count, sizeof(*slot));
+	char **slot = gm_zone_push(&inputs->zone, &inputs->paths, &inputs->count, sizeof(*slot));
 
-	*slot = gm_arena_strdup(&inputs->arena, path);
+	*slot = gm_zone_strdup(&inputs->zone, path);
 }
 
 static void look_at(struct search *search, const char *path, const char *name)
@@ -85,9 +85,9 @@ static void look_at(struct search *search, const char *path, const char *name)
 		return;
 	}
 	if (search->foreign++ < NAMED_FOREIGN)
-		search->names = gm_arena_printf(&search->inputs->arena, "%s%s%s",
-						search->names ? search->names : "",
-						search->names ? ", " : "", name);
+		search->names = gm_zone_printf(&search->inputs->zone, "%s%s%s",
+					       search->names ? search->names : "",
+					       search->names ? ", " : "", name);
 }
 
 static int by_number(const struct dirent **a, const struct dirent **b)
@@ -104,7 +104,7 @@ static bool search_directory(struct search *search, const char *path, unsigned d
 	for (int i = 0; i < count; i++) {
 		const char *name = entries[i]->d_name;
 		const char *slash = ends_with(path, "/") ? "" : "/";
-		char *below = gm_arena_printf(&search->inputs->arena, "%s%s%s", path, slash, name);
+		char *below = gm_zone_printf(&search->inputs->zone, "%s%s%s", path, slash, name);
 		struct stat st;
 
 		if (name[0] != '.' && lstat(below, &st) == 0) {
@@ -128,9 +128,9 @@ static void tell_foreign(struct search *search, const char *directory,
 	const char *more = search->foreign > NAMED_FOREIGN ? ", ..." : "";
 
 	if (search->foreign)
-		complain(gm_arena_printf(
-			&search->inputs->arena, "%s: %u other file%s left out: %s%s", directory,
-			search->foreign, search->foreign == 1 ? "" : "s", search->names, more));
+		complain(gm_zone_printf(&search->inputs->zone, "%s: %u other file%s left out: %s%s",
+					directory, search->foreign, search->foreign == 1 ? "" : "s",
+					search->names, more));
 }
 
 static void open_directory(struct gm_inputs *inputs, const char *path,
@@ -139,17 +139,17 @@ static void open_directory(struct gm_inputs *inputs, const char *path,
 	struct search search = {.inputs = inputs};
 
 	if (!search_directory(&search, path, 0)) {
-		complain(gm_arena_printf(&inputs->arena, "%s cannot be read: %s", path,
-					 strerror(errno)));
+		complain(gm_zone_printf(&inputs->zone, "%s cannot be read: %s", path,
+					strerror(errno)));
 		inputs->failed = true;
 		return;
 	}
 	tell_foreign(&search, path, complain);
 	if (!search.found) {
-		complain(gm_arena_printf(&inputs->arena,
-					 "%s holds no output file of gpumemtrace; their names end "
-					 "in .gmt unless GPUMEMTRACE_OUT said otherwise",
-					 path));
+		complain(gm_zone_printf(&inputs->zone,
+					"%s holds no output file of gpumemtrace; their names end "
+					"in .gmt unless GPUMEMTRACE_OUT said otherwise",
+					path));
 		inputs->failed = true;
 	}
 }
@@ -170,5 +170,5 @@ struct gm_inputs gm_inputs_find(char *const *words, unsigned count,
 
 void gm_inputs_free(struct gm_inputs *inputs)
 {
-	gm_arena_free(&inputs->arena);
+	gm_zone_free(&inputs->zone);
 }

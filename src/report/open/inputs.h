@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 struct gm_inputs {
-	struct gm_arena arena;
+	struct gm_zone zone;
 	char **paths;
 	unsigned count;
 	bool failed; /* a directory could not be read or holds no output file */

@@ -69,7 +69,7 @@ static const struct shape *nearest_shape(double parameters)
 }
 
 /* Fills what was not given of the model's shape, and says so. */
-static void complete_shape(struct gm_arena *arena, struct gm_plan *plan,
+static void complete_shape(struct gm_zone *zone, struct gm_plan *plan,
 			   struct gm_plan_options *options)
 {
 	const struct shape *shape = nearest_shape(options->parameters);
@@ -89,16 +89,16 @@ static void complete_shape(struct gm_arena *arena, struct gm_plan *plan,
 		options->vocabulary = shape->vocabulary;
 	if (assumed)
 		gm_plan_note(
-			arena, plan,
-			gm_arena_printf(arena,
-					"the shape was not given and is that of the nearest known "
-					"model: %u layers of %u, %u heads, %u for keys and values "
-					"(--layers, --hidden, --heads, --kv-heads)",
-					options->layers, options->hidden, options->heads,
-					options->kv_heads));
+			zone, plan,
+			gm_zone_printf(zone,
+				       "the shape was not given and is that of the nearest known "
+				       "model: %u layers of %u, %u heads, %u for keys and values "
+				       "(--layers, --hidden, --heads, --kv-heads)",
+				       options->layers, options->hidden, options->heads,
+				       options->kv_heads));
 	if (!options->sequence) {
 		options->sequence = 2048;
-		gm_plan_note(arena, plan, "the sequence length was not given: 2048 (--seq)");
+		gm_plan_note(zone, plan, "the sequence length was not given: 2048 (--seq)");
 	}
 }
 
@@ -107,40 +107,40 @@ static double share_of(const struct gm_plan_options *options, unsigned stage)
 	return options->zero >= stage && options->world_size > 1 ? 1.0 / options->world_size : 1;
 }
 
-static const char *share_rule(struct gm_arena *arena, const struct gm_plan_options *options,
+static const char *share_rule(struct gm_zone *zone, const struct gm_plan_options *options,
 			      unsigned stage, const char *rule)
 {
 	return share_of(options, stage) < 1
-		       ? gm_arena_printf(arena, "%s; ZeRO-%u: divided by %u ranks", rule,
-					 options->zero, options->world_size)
+		       ? gm_zone_printf(zone, "%s; ZeRO-%u: divided by %u ranks", rule,
+					options->zero, options->world_size)
 		       : rule;
 }
 
-static void add_weights(struct gm_arena *arena, struct gm_plan *plan,
+static void add_weights(struct gm_zone *zone, struct gm_plan *plan,
 			const struct gm_plan_options *options)
 {
 	double bytes = gm_precision_bytes(options->precision);
-	const char *rule = gm_arena_printf(arena, "%g bytes a parameter (%s)", bytes,
-					   gm_precision_names[options->precision]);
+	const char *rule = gm_zone_printf(zone, "%g bytes a parameter (%s)", bytes,
+					  gm_precision_names[options->precision]);
 	double weights = options->parameters * bytes * share_of(options, 3);
 
 	if (options->offload == GM_OFFLOAD_PARAMETERS) {
-		gm_plan_add(arena, plan, GM_PART_WEIGHTS, 0, 0, "offloaded to host memory");
+		gm_plan_add(zone, plan, GM_PART_WEIGHTS, 0, 0, "offloaded to host memory");
 		weights = 0;
 	} else {
-		gm_plan_add(arena, plan, GM_PART_WEIGHTS, weights, 0,
-			    share_rule(arena, options, 3, rule));
+		gm_plan_add(zone, plan, GM_PART_WEIGHTS, weights, 0,
+			    share_rule(zone, options, 3, rule));
 	}
 	if ((share_of(options, 3) < 1 || options->offload == GM_OFFLOAD_PARAMETERS) &&
 	    options->layers)
-		gm_plan_add(arena, plan, GM_PART_GATHERED,
+		gm_plan_add(zone, plan, GM_PART_GATHERED,
 			    2 * options->parameters * bytes / options->layers, 0,
 			    "whole weights of the layer at work and of the next, which is fetched "
 			    "ahead");
 }
 
 /* Gradients, states and master copies are there for what is trained. */
-static void add_training(struct gm_arena *arena, struct gm_plan *plan,
+static void add_training(struct gm_zone *zone, struct gm_plan *plan,
 			 const struct gm_plan_options *options)
 {
 	bool low = options->precision != GM_FP32, frozen = options->trainable_share > 0;
@@ -151,39 +151,38 @@ static void add_training(struct gm_arena *arena, struct gm_plan *plan,
 	const char *of = frozen ? "a parameter of the adapters" : "a parameter";
 
 	if (frozen)
-		gm_plan_add(arena, plan, GM_PART_ADAPTERS, trained * compute, 0,
-			    gm_arena_printf(arena, "%.3g %% of the parameters, %g bytes each",
-					    100 * options->trainable_share, compute));
-	gm_plan_add(
-		arena, plan, GM_PART_GRADIENTS, trained * compute * share_of(options, 2), 0,
-		share_rule(arena, options, 2, gm_arena_printf(arena, "%g bytes %s", compute, of)));
+		gm_plan_add(zone, plan, GM_PART_ADAPTERS, trained * compute, 0,
+			    gm_zone_printf(zone, "%.3g %% of the parameters, %g bytes each",
+					   100 * options->trainable_share, compute));
+	gm_plan_add(zone, plan, GM_PART_GRADIENTS, trained * compute * share_of(options, 2), 0,
+		    share_rule(zone, options, 2, gm_zone_printf(zone, "%g bytes %s", compute, of)));
 	if (states > 0)
 		gm_plan_add(
-			arena, plan, GM_PART_OPTIMIZER,
+			zone, plan, GM_PART_OPTIMIZER,
 			away ? 0 : trained * states * share_of(options, 1), 0,
 			away ? options->offload == GM_OFFLOAD_PAGED
 					? "paged: moved to host memory when the device is short"
 					: "offloaded to host memory"
-			     : share_rule(arena, options, 1,
-					  gm_arena_printf(arena, "%.4g bytes %s (%s)", states, of,
-							  gm_optimizer_names[options->optimizer])));
+			     : share_rule(zone, options, 1,
+					  gm_zone_printf(zone, "%.4g bytes %s (%s)", states, of,
+							 gm_optimizer_names[options->optimizer])));
 	if (low && !options->pure && options->optimizer != GM_NO_OPTIMIZER)
-		gm_plan_add(arena, plan, GM_PART_MASTER,
+		gm_plan_add(zone, plan, GM_PART_MASTER,
 			    away && options->offload != GM_OFFLOAD_PAGED
 				    ? 0
 				    : trained * 4 * share_of(options, 1),
 			    0,
 			    away && options->offload != GM_OFFLOAD_PAGED
 				    ? "offloaded to host memory"
-				    : share_rule(arena, options, 1,
-						 gm_arena_printf(arena,
-								 "4 bytes %s: an fp32 copy, unless "
-								 "--pure",
-								 of)));
+				    : share_rule(zone, options, 1,
+						 gm_zone_printf(zone,
+								"4 bytes %s: an fp32 copy, unless "
+								"--pure",
+								of)));
 }
 
 /* For one sequence: Korthikanti et al. count 34 sh + 5 as^2 bytes a layer at 16 bit. */
-static void add_activations(struct gm_arena *arena, struct gm_plan *plan,
+static void add_activations(struct gm_zone *zone, struct gm_plan *plan,
 			    const struct gm_plan_options *options)
 {
 	double s = options->sequence, h = options->hidden, a = options->heads;
@@ -205,50 +204,50 @@ static void add_activations(struct gm_arena *arena, struct gm_plan *plan,
 		rule = "34sh + 5as² bytes a layer at 16 bit";
 		break;
 	}
-	gm_plan_add(arena, plan, GM_PART_ACTIVATIONS, 0, bytes,
-		    gm_arena_printf(arena, "%s; s %u, h %u, %u layers, for each sequence", rule,
-				    options->sequence, options->hidden, options->layers));
+	gm_plan_add(zone, plan, GM_PART_ACTIVATIONS, 0, bytes,
+		    gm_zone_printf(zone, "%s; s %u, h %u, %u layers, for each sequence", rule,
+				   options->sequence, options->hidden, options->layers));
 	if (options->vocabulary)
-		gm_plan_add(arena, plan, "logits", 0, 4.0 * s * options->vocabulary,
-			    gm_arena_printf(arena, "4sv bytes: fp32 logits of %u words",
-					    options->vocabulary));
+		gm_plan_add(zone, plan, "logits", 0, 4.0 * s * options->vocabulary,
+			    gm_zone_printf(zone, "4sv bytes: fp32 logits of %u words",
+					   options->vocabulary));
 }
 
-static void add_inference(struct gm_arena *arena, struct gm_plan *plan,
+static void add_inference(struct gm_zone *zone, struct gm_plan *plan,
 			  const struct gm_plan_options *options)
 {
 	double bytes = 2.0 * options->layers * options->kv_heads * options->head_dim *
 		       options->kv_bytes * options->sequence;
 
 	gm_plan_add(
-		arena, plan, GM_PART_KV_CACHE, 0, bytes,
-		gm_arena_printf(arena,
-				"2 (keys and values) x %u layers x %u heads x %u x %u bytes x %u "
-				"tokens, for each sequence",
-				options->layers, options->kv_heads, options->head_dim,
-				options->kv_bytes, options->sequence));
+		zone, plan, GM_PART_KV_CACHE, 0, bytes,
+		gm_zone_printf(zone,
+			       "2 (keys and values) x %u layers x %u heads x %u x %u bytes x %u "
+			       "tokens, for each sequence",
+			       options->layers, options->kv_heads, options->head_dim,
+			       options->kv_bytes, options->sequence));
 }
 
-struct gm_plan *gm_plan_estimate(struct gm_arena *arena, const struct gm_plan_options *given)
+struct gm_plan *gm_plan_estimate(struct gm_zone *zone, const struct gm_plan_options *given)
 {
-	struct gm_plan *plan = gm_arena_alloc(arena, 1, sizeof(*plan));
+	struct gm_plan *plan = gm_zone_alloc(zone, 1, sizeof(*plan));
 	struct gm_plan_options options = *given;
 
 	plan->parameters = options.parameters;
 	plan->batch = options.batches_count ? options.batches[options.batches_count - 1] : 1;
 	plan->limit_bytes = GM_NO_BYTES;
 	options.kv_bytes = options.kv_bytes ? options.kv_bytes : 2;
-	complete_shape(arena, plan, &options);
-	gm_plan_add(arena, plan, GM_PART_CONTEXT, CONTEXT_BYTES, 0,
+	complete_shape(zone, plan, &options);
+	gm_plan_add(zone, plan, GM_PART_CONTEXT, CONTEXT_BYTES, 0,
 		    "as measured on an H200 (CUDA 13); from 0.3 to 0.6 GiB on others");
-	add_weights(arena, plan, &options);
+	add_weights(zone, plan, &options);
 	if (options.inference) {
-		add_inference(arena, plan, &options);
+		add_inference(zone, plan, &options);
 	} else {
-		add_training(arena, plan, &options);
-		add_activations(arena, plan, &options);
+		add_training(zone, plan, &options);
+		add_activations(zone, plan, &options);
 	}
-	gm_plan_add(arena, plan, GM_PART_WORKSPACE, WORKSPACE_BYTES, 0,
+	gm_plan_add(zone, plan, GM_PART_WORKSPACE, WORKSPACE_BYTES, 0,
 		    "what the first cuBLAS call cost there");
 	return plan;
 }

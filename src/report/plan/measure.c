@@ -21,7 +21,7 @@ struct sample {
 };
 
 struct study {
-	struct gm_arena *arena;
+	struct gm_zone *zone;
 	const char *names[MOST_PARTS];
 	bool follows[MOST_PARTS]; /* one run: by what it is */
 	unsigned names_count;
@@ -173,18 +173,18 @@ static void fit_line(const struct study *study, unsigned part, double *fixed, do
 	*fixed = (sy - *slope * sx) / n;
 }
 
-static const char *measured_rule(struct gm_arena *arena, unsigned runs, double fixed, double slope)
+static const char *measured_rule(struct gm_zone *zone, unsigned runs, double fixed, double slope)
 {
 	char one[GM_FORMAT_BYTES], other[GM_FORMAT_BYTES];
 
 	if (fabs(slope) < 1)
-		return gm_arena_printf(arena, "measured in %u runs: the same at every batch", runs);
+		return gm_zone_printf(zone, "measured in %u runs: the same at every batch", runs);
 	if (fabs(fixed) < 4096)
-		return gm_arena_printf(arena, "measured in %u runs: %s a unit of batch", runs,
-				       gm_format_size(other, (uint64_t)fabs(slope)));
-	return gm_arena_printf(arena, "measured in %u runs: %s%s, and %s%s a unit of batch", runs,
-			       fixed < 0 ? "-" : "", gm_format_size(one, (uint64_t)fabs(fixed)),
-			       slope < 0 ? "-" : "", gm_format_size(other, (uint64_t)fabs(slope)));
+		return gm_zone_printf(zone, "measured in %u runs: %s a unit of batch", runs,
+				      gm_format_size(other, (uint64_t)fabs(slope)));
+	return gm_zone_printf(zone, "measured in %u runs: %s%s, and %s%s a unit of batch", runs,
+			      fixed < 0 ? "-" : "", gm_format_size(one, (uint64_t)fabs(fixed)),
+			      slope < 0 ? "-" : "", gm_format_size(other, (uint64_t)fabs(slope)));
 }
 
 static bool is_rounding(const struct study *study, unsigned part)
@@ -206,7 +206,7 @@ static bool sizes_differ(const struct study *study)
 
 static void add_measured(struct study *study, struct gm_plan *plan)
 {
-	struct gm_arena *arena = study->arena;
+	struct gm_zone *zone = study->zone;
 	const struct sample *last = &study->samples[study->count - 1];
 
 	for (unsigned p = 0; p < study->names_count; p++) {
@@ -215,7 +215,7 @@ static void add_measured(struct study *study, struct gm_plan *plan)
 		if (study->count == 1) {
 			bool follows = study->follows[p];
 
-			gm_plan_add(arena, plan, study->names[p], follows ? 0 : last->bytes[p],
+			gm_plan_add(zone, plan, study->names[p], follows ? 0 : last->bytes[p],
 				    follows ? last->bytes[p] / last->batch : 0,
 				    follows ? "measured at the peak; assumed to follow the batch"
 					    : "measured at the peak; assumed to be there once");
@@ -226,8 +226,8 @@ static void add_measured(struct study *study, struct gm_plan *plan)
 			fixed += slope * last->batch;
 			slope = 0;
 		}
-		gm_plan_add(arena, plan, study->names[p], fixed, slope,
-			    measured_rule(arena, study->count, fixed, slope));
+		gm_plan_add(zone, plan, study->names[p], fixed, slope,
+			    measured_rule(zone, study->count, fixed, slope));
 	}
 }
 
@@ -268,17 +268,16 @@ static bool check_samples(const struct study *study, char *error, size_t bytes)
 	return true;
 }
 
-struct gm_plan *gm_plan_measure(struct gm_arena *arena, struct gm_doc **docs,
-				const uint64_t *batches, unsigned count,
-				const struct gm_plan_options *options, char *error,
+struct gm_plan *gm_plan_measure(struct gm_zone *zone, struct gm_doc **docs, const uint64_t *batches,
+				unsigned count, const struct gm_plan_options *options, char *error,
 				size_t error_bytes)
 {
-	struct study *study = gm_arena_alloc(arena, 1, sizeof(*study));
-	struct gm_plan *plan = gm_arena_alloc(arena, 1, sizeof(*plan));
+	struct study *study = gm_zone_alloc(zone, 1, sizeof(*study));
+	struct gm_plan *plan = gm_zone_alloc(zone, 1, sizeof(*plan));
 	const struct gm_device *device;
 	const struct sample *last;
 
-	study->arena = arena;
+	study->zone = zone;
 	for (unsigned i = 0; i < count && i < MOST_RUNS; i++)
 		if (!take_sample(study, docs[i], batches[i])) {
 			snprintf(error, error_bytes,
@@ -303,10 +302,10 @@ struct gm_plan *gm_plan_measure(struct gm_arena *arena, struct gm_doc **docs,
 	plan->device_name = device ? device->name : NULL;
 	if (study->count == 1)
 		gm_plan_note(
-			arena, plan,
+			zone, plan,
 			"one run: what follows the batch is assumed from its category; a second "
 			"run with another batch makes it measured");
 	if (count > MOST_RUNS)
-		gm_plan_note(arena, plan, "more than 16 runs were given: the first 16 count");
+		gm_plan_note(zone, plan, "more than 16 runs were given: the first 16 count");
 	return plan;
 }

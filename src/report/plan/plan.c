@@ -54,18 +54,18 @@ const struct gm_gpu *gm_gpu_find(const char *name)
 	return NULL;
 }
 
-void gm_plan_add(struct gm_arena *arena, struct gm_plan *plan, const char *what, double fixed_bytes,
+void gm_plan_add(struct gm_zone *zone, struct gm_plan *plan, const char *what, double fixed_bytes,
 		 double per_batch_bytes, const char *rule)
 {
 	struct gm_plan_part *part =
-		gm_arena_push(arena, &plan->parts, &plan->parts_count, sizeof(*part));
+		gm_zone_push(zone, &plan->parts, &plan->parts_count, sizeof(*part));
 
 	*part = (struct gm_plan_part){what, fixed_bytes, per_batch_bytes, rule};
 }
 
-void gm_plan_note(struct gm_arena *arena, struct gm_plan *plan, const char *sentence)
+void gm_plan_note(struct gm_zone *zone, struct gm_plan *plan, const char *sentence)
 {
-	const char **slot = gm_arena_push(arena, &plan->notes, &plan->notes_count, sizeof(*slot));
+	const char **slot = gm_zone_push(zone, &plan->notes, &plan->notes_count, sizeof(*slot));
 
 	*slot = sentence;
 }
@@ -128,11 +128,11 @@ static uint64_t safe_batch(const struct gm_plan *plan, double limit)
 			       limit * (100 - plan->margin_percent) / 100);
 }
 
-static void add_fits(struct gm_arena *arena, struct gm_plan *plan)
+static void add_fits(struct gm_zone *zone, struct gm_plan *plan)
 {
 	double need = (double)plan->total_bytes * (1 + plan->fragmentation);
 
-	plan->fits = gm_arena_alloc(arena, gm_gpus_count, sizeof(*plan->fits));
+	plan->fits = gm_zone_alloc(zone, gm_gpus_count, sizeof(*plan->fits));
 	for (unsigned i = 0; i < gm_gpus_count; i++) {
 		double total = gm_gpus[i].gib * GIB;
 
@@ -146,7 +146,7 @@ static void add_fits(struct gm_arena *arena, struct gm_plan *plan)
 	}
 }
 
-void gm_plan_finish(struct gm_arena *arena, struct gm_plan *plan,
+void gm_plan_finish(struct gm_zone *zone, struct gm_plan *plan,
 		    const struct gm_plan_options *options)
 {
 	uint64_t micro;
@@ -155,7 +155,7 @@ void gm_plan_finish(struct gm_arena *arena, struct gm_plan *plan,
 	plan->max_batch = plan->safe_batch = plan->accumulation = GM_NO_BYTES;
 	sum(plan);
 	find_limit(plan, options);
-	add_fits(arena, plan);
+	add_fits(zone, plan);
 	if (plan->limit_bytes != GM_NO_BYTES) {
 		plan->max_batch =
 			gm_plan_largest((double)plan->fixed_bytes, (double)plan->per_batch_bytes,

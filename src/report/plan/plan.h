@@ -113,28 +113,27 @@ extern const unsigned gm_gpus_count;
 const struct gm_gpu *gm_gpu_find(const char *name);
 
 /*
- * The plan of measured runs, docs[i] with batches[i]; all in the arena. NULL, and a sentence in
+ * The plan of measured runs, docs[i] with batches[i]; all in the zone. NULL, and a sentence in
  * `error`, if the runs do not tell.
  */
-struct gm_plan *gm_plan_measure(struct gm_arena *arena, struct gm_doc **docs,
-				const uint64_t *batches, unsigned count,
-				const struct gm_plan_options *options, char *error,
+struct gm_plan *gm_plan_measure(struct gm_zone *zone, struct gm_doc **docs, const uint64_t *batches,
+				unsigned count, const struct gm_plan_options *options, char *error,
 				size_t error_bytes);
 
 /* The plan by rules, for the batch given or 1. `options->parameters` is set. */
-struct gm_plan *gm_plan_estimate(struct gm_arena *arena, const struct gm_plan_options *options);
+struct gm_plan *gm_plan_estimate(struct gm_zone *zone, const struct gm_plan_options *options);
 
 /* Adds a part, and its rule as printf. */
-void gm_plan_add(struct gm_arena *arena, struct gm_plan *plan, const char *what, double fixed_bytes,
+void gm_plan_add(struct gm_zone *zone, struct gm_plan *plan, const char *what, double fixed_bytes,
 		 double per_batch_bytes, const char *rule);
-void gm_plan_note(struct gm_arena *arena, struct gm_plan *plan, const char *sentence);
+void gm_plan_note(struct gm_zone *zone, struct gm_plan *plan, const char *sentence);
 
 /* Sums, limits, fits, largest batches, accumulation: once the parts are there. */
-void gm_plan_finish(struct gm_arena *arena, struct gm_plan *plan,
+void gm_plan_finish(struct gm_zone *zone, struct gm_plan *plan,
 		    const struct gm_plan_options *options);
 
 /* What each other way to train or run would change. */
-void gm_plan_vary(struct gm_arena *arena, struct gm_plan *plan,
+void gm_plan_vary(struct gm_zone *zone, struct gm_plan *plan,
 		  const struct gm_plan_options *options);
 
 /* The largest batch whose need stays within `limit`; GM_NO_BYTES if none bounds it. */

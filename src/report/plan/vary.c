@@ -28,7 +28,7 @@ static double factor_of(const struct factors *factors, const char *what)
 	return strcmp(what, GM_PART_ACTIVATIONS) == 0 ? factors->activations : 1;
 }
 
-static void add(struct gm_arena *arena, struct gm_plan *plan, const char *what,
+static void add(struct gm_zone *zone, struct gm_plan *plan, const char *what,
 		struct factors factors, const char *rule)
 {
 	struct gm_plan_variant *variant;
@@ -43,7 +43,7 @@ static void add(struct gm_arena *arena, struct gm_plan *plan, const char *what,
 	}
 	if (llround(total) == (long long)plan->total_bytes)
 		return; /* nothing of it is there */
-	variant = gm_arena_push(arena, &plan->variants, &plan->variants_count, sizeof(*variant));
+	variant = gm_zone_push(zone, &plan->variants, &plan->variants_count, sizeof(*variant));
 	variant->what = what;
 	variant->rule = rule;
 	variant->total_bytes = (uint64_t)llround(total);
@@ -57,27 +57,27 @@ static void add(struct gm_arena *arena, struct gm_plan *plan, const char *what,
 		1, 1, 1, 1, 1                                                                      \
 	}
 
-static void vary_precision(struct gm_arena *arena, struct gm_plan *plan,
+static void vary_precision(struct gm_zone *zone, struct gm_plan *plan,
 			   const struct gm_plan_options *options)
 {
 	double now = gm_precision_bytes(options->precision);
 
 	if (options->precision == GM_FP32) {
-		add(arena, plan, "bf16, no master copy", (struct factors){0.5, 0.5, 0.5, 1, 0.5},
+		add(zone, plan, "bf16, no master copy", (struct factors){0.5, 0.5, 0.5, 1, 0.5},
 		    "2 bytes instead of 4 for weights, gradients, states and activations");
-		add(arena, plan, "autocast to bf16", (struct factors){1, 1, 1, 1, 0.5},
+		add(zone, plan, "autocast to bf16", (struct factors){1, 1, 1, 1, 0.5},
 		    "weights and states stay fp32, activations take 2 bytes instead of 4");
 	} else if (options->precision == GM_FP16 || options->precision == GM_BF16) {
-		add(arena, plan, "fp32", (struct factors){2, 2, 1, 0, 2},
+		add(zone, plan, "fp32", (struct factors){2, 2, 1, 0, 2},
 		    "4 bytes instead of 2; the master copy is the weights");
 	}
 	if (now > 1)
-		add(arena, plan, "8-bit weights, frozen (inference)",
+		add(zone, plan, "8-bit weights, frozen (inference)",
 		    (struct factors){1 / now, 0, 0, 0, 1},
 		    "1 byte a parameter; nothing is trained");
 }
 
-static void vary_sharding(struct gm_arena *arena, struct gm_plan *plan,
+static void vary_sharding(struct gm_zone *zone, struct gm_plan *plan,
 			  const struct gm_plan_options *options)
 {
 	unsigned ranks = options->world_size > 1 ? options->world_size : DEFAULT_WORLD;
@@ -85,55 +85,54 @@ static void vary_sharding(struct gm_arena *arena, struct gm_plan *plan,
 
 	if (options->zero)
 		return;
-	add(arena, plan, gm_arena_printf(arena, "ZeRO-1 on %u ranks", ranks),
+	add(zone, plan, gm_zone_printf(zone, "ZeRO-1 on %u ranks", ranks),
 	    (struct factors){1, 1, one, one, 1}, "optimizer state divided by the ranks");
-	add(arena, plan, gm_arena_printf(arena, "ZeRO-2 on %u ranks", ranks),
+	add(zone, plan, gm_zone_printf(zone, "ZeRO-2 on %u ranks", ranks),
 	    (struct factors){1, one, one, one, 1}, "gradients too");
-	add(arena, plan, gm_arena_printf(arena, "ZeRO-3 on %u ranks", ranks),
+	add(zone, plan, gm_zone_printf(zone, "ZeRO-3 on %u ranks", ranks),
 	    (struct factors){one, one, one, one, 1},
 	    "weights too; the layer at work is gathered whole (not counted here)");
 }
 
-void gm_plan_vary(struct gm_arena *arena, struct gm_plan *plan,
-		  const struct gm_plan_options *options)
+void gm_plan_vary(struct gm_zone *zone, struct gm_plan *plan, const struct gm_plan_options *options)
 {
 	double now = gm_precision_bytes(options->precision);
 
 	if (plan->measured && !options->precision_given)
 		gm_plan_note(
-			arena, plan,
+			zone, plan,
 			"the precision of the run was not given: fp32 is assumed where another "
 			"is compared with it (--precision)");
 	if (options->inference) {
-		add(arena, plan, "4-bit weights",
+		add(zone, plan, "4-bit weights",
 		    (struct factors){gm_precision_bytes(GM_4BIT) / now, 1, 1, 1, 1},
 		    "0.516 bytes a parameter (NF4)");
 		return;
 	}
-	vary_precision(arena, plan, options);
+	vary_precision(zone, plan, options);
 	if (options->checkpointing == GM_CHECKPOINT_NONE)
-		add(arena, plan, "full checkpointing", (struct factors){1, 1, 1, 1, FULL_REMAINS},
+		add(zone, plan, "full checkpointing", (struct factors){1, 1, 1, 1, FULL_REMAINS},
 		    "2 of 34 bytes of each layer's activations are kept; one layer is whole while "
 		    "it "
 		    "is computed again (not counted here)");
 	if (options->optimizer == GM_ADAM) {
 		double states = gm_optimizer_bytes(GM_ADAM, options->pure);
 
-		add(arena, plan, "8-bit Adam",
+		add(zone, plan, "8-bit Adam",
 		    (struct factors){1, 1, gm_optimizer_bytes(GM_ADAM8, false) / states, 1, 1},
 		    "2.03 bytes of states instead of 8 (4 without fp32)");
 	}
-	vary_sharding(arena, plan, options);
-	add(arena, plan, "optimizer in host memory (CPU offload)", (struct factors){1, 1, 0, 0, 1},
+	vary_sharding(zone, plan, options);
+	add(zone, plan, "optimizer in host memory (CPU offload)", (struct factors){1, 1, 0, 0, 1},
 	    "states and master copy leave the device; gradients travel each step");
-	add(arena, plan, "paged optimizer", (struct factors){1, 1, 0, 1, 1},
+	add(zone, plan, "paged optimizer", (struct factors){1, 1, 0, 1, 1},
 	    "states move to host memory when the device is short: this is the least");
 	if (options->trainable_share <= 0)
-		add(arena, plan, "4-bit weights with LoRA, 1 % trainable",
+		add(zone, plan, "4-bit weights with LoRA, 1 % trainable",
 		    (struct factors){gm_precision_bytes(GM_4BIT) / now, LORA_SHARE, LORA_SHARE,
 				     LORA_SHARE, 1},
 		    "QLoRA: 0.516 bytes a parameter; gradients and states of the adapters only");
-	add(arena, plan, "half the sequence length", (struct factors){1, 1, 1, 1, 0.5},
+	add(zone, plan, "half the sequence length", (struct factors){1, 1, 1, 1, 0.5},
 	    "activations follow the tokens; more than half is saved where attention is stored "
 	    "whole");
 }

@@ -59,7 +59,7 @@ static const char *package_of(struct gm_doc *doc, const char *path)
 
 	for (const char *at = path; (at = strstr(at, "-packages/")); at += 10)
 		package = at + 10;
-	return package ? gm_arena_strndup(&doc->arena, package, strcspn(package, "/")) : NULL;
+	return package ? gm_zone_strndup(&doc->zone, package, strcspn(package, "/")) : NULL;
 }
 
 /* The package of a Python file, else the script's own name. */
@@ -114,8 +114,8 @@ static void add_category(struct gm_doc *doc, const struct gm_site *site)
 		    strcmp(doc->categories[i].category, site->category) == 0)
 			category = &doc->categories[i];
 	if (!category) {
-		category = gm_arena_push(&doc->arena, &doc->categories, &doc->categories_count,
-					 sizeof(*category));
+		category = gm_zone_push(&doc->zone, &doc->categories, &doc->categories_count,
+					sizeof(*category));
 		category->category = site->category;
 		category->device = record->device;
 		category->level = record->level;
@@ -138,8 +138,7 @@ static void add_phase(struct gm_doc *doc, const struct gm_site *site)
 		    strcmp(doc->phases[i].phase, site->phase) == 0)
 			phase = &doc->phases[i];
 	if (!phase) {
-		phase = gm_arena_push(&doc->arena, &doc->phases, &doc->phases_count,
-				      sizeof(*phase));
+		phase = gm_zone_push(&doc->zone, &doc->phases, &doc->phases_count, sizeof(*phase));
 		phase->phase = site->phase;
 		phase->device = record->device;
 	}

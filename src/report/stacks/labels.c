@@ -79,11 +79,11 @@ static const char *base_label(struct gm_doc *doc, const struct gm_stack *stack)
 
 	if (!frame)
 		return "an unknown place (no stack)";
-	text = gm_arena_strdup(&doc->arena, gm_format_frame_short(frame));
+	text = gm_zone_strdup(&doc->zone, gm_format_frame_short(frame));
 	library = toolkit_frame(stack);
 	if (!library || library == frame)
 		return text;
-	return gm_arena_printf(&doc->arena, "%s in %s", text, gm_stack_toolkit(stack));
+	return gm_zone_printf(&doc->zone, "%s in %s", text, gm_stack_toolkit(stack));
 }
 
 /* A stack on its way to its label. */
@@ -128,8 +128,8 @@ static void name_callers(struct gm_doc *doc, struct entry *entries, unsigned cou
 			continue;
 		entry->caller = next_caller(entry->stack, entry->caller);
 		if (entry->caller)
-			entry->label = gm_arena_printf(&doc->arena, "%s from %s", entry->label,
-						       gm_format_frame_short(entry->caller));
+			entry->label = gm_zone_printf(&doc->zone, "%s from %s", entry->label,
+						      gm_format_frame_short(entry->caller));
 	}
 }
 

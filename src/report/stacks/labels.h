@@ -22,7 +22,7 @@ const char *gm_stack_toolkit(const struct gm_stack *stack);
 /* Gives every site's stack its label; after the sites are classified. */
 void gm_label_stacks(struct gm_doc *doc);
 
-/* The label of a stack, in the document's arena; a phrase for NULL too. */
+/* The label of a stack, in the document's zone; a phrase for NULL too. */
 const char *gm_stack_label(struct gm_doc *doc, const struct gm_stack *stack);
 
 #endif

@@ -51,7 +51,7 @@ const char *gm_nccl_call(struct gm_doc *doc, const struct gm_site *site)
 	caller = gm_stack_label_frame(&above);
 	if (!caller || caller->plumbing)
 		return "its own threads";
-	return gm_arena_printf(&doc->arena, "%s at %s", function, gm_format_frame_short(caller));
+	return gm_zone_printf(&doc->zone, "%s at %s", function, gm_format_frame_short(caller));
 }
 
 uint64_t gm_nccl_bytes(const struct gm_doc *doc, int device, bool at_peak)

@@ -12,7 +12,7 @@ bool gm_nccl_owns(const struct gm_site *site);
 
 /*
  * The call by which the program had NCCL ask: "ncclCommInitRank at init (ddp.py:30)", in the
- * document's arena. Memory of NCCL's own threads has no caller, and says so.
+ * document's zone. Memory of NCCL's own threads has no caller, and says so.
  */
 const char *gm_nccl_call(struct gm_doc *doc, const struct gm_site *site);
 

@@ -39,7 +39,7 @@ struct rule {
 };
 
 static struct {
-	struct gm_arena texts; /* that the rules point into */
+	struct gm_zone texts; /* that the rules point into */
 	struct rule rule[MAX_RULES];
 	unsigned count;
 	bool read;
@@ -127,7 +127,7 @@ static void read_built_in(void)
 	if (rules.read)
 		return;
 	rules.read = true;
-	text = gm_arena_strdup(&rules.texts, built_in);
+	text = gm_zone_strdup(&rules.texts, built_in);
 	parse(text, rules.rule, MAX_RULES, &rules.count, &line);
 }
 
@@ -145,7 +145,7 @@ static char *read_text(const char *path, char *error, size_t error_bytes)
 	if (!file || ferror(file))
 		snprintf(error, error_bytes, "%s cannot be read: %s", path, strerror(errno));
 	else
-		text = gm_arena_strndup(&rules.texts, bytes, length);
+		text = gm_zone_strndup(&rules.texts, bytes, length);
 	free(bytes);
 	if (file)
 		fclose(file);
@@ -178,7 +178,7 @@ bool gm_rules_extend(const char *path, char *error, size_t error_bytes)
 
 void gm_rules_forget(void)
 {
-	gm_arena_free(&rules.texts);
+	gm_zone_free(&rules.texts);
 	memset(&rules, 0, sizeof(rules));
 }
 

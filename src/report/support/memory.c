@@ -1,5 +1,5 @@
 /*
- * The arena of memory.h: a chain of blocks, each as large as what it was made for or a standard
+ * The zone of memory.h: a chain of blocks, each as large as what it was made for or a standard
  * size. Calls libc only.
  */
 #include "report/support/memory.h"
@@ -11,8 +11,8 @@
 
 #define BLOCK_BYTES (256u << 10)
 
-struct gm_arena_block {
-	struct gm_arena_block *next;
+struct gm_zone_block {
+	struct gm_zone_block *next;
 	size_t used, size;
 	_Alignas(16) unsigned char bytes[];
 };
@@ -33,9 +33,9 @@ void *gm_realloc(void *memory, size_t size)
 	return grown;
 }
 
-void *gm_arena_alloc(struct gm_arena *arena, size_t count, size_t size)
+void *gm_zone_alloc(struct gm_zone *zone, size_t count, size_t size)
 {
-	struct gm_arena_block *block = arena->blocks;
+	struct gm_zone_block *block = zone->blocks;
 	size_t bytes;
 	void *memory;
 
@@ -49,28 +49,28 @@ void *gm_arena_alloc(struct gm_arena *arena, size_t count, size_t size)
 		if (!block)
 			die();
 		block->size = room;
-		block->next = arena->blocks;
-		arena->blocks = block;
+		block->next = zone->blocks;
+		zone->blocks = block;
 	}
 	memory = block->bytes + block->used;
 	block->used += bytes;
 	return memory;
 }
 
-char *gm_arena_strndup(struct gm_arena *arena, const char *text, size_t length)
+char *gm_zone_strndup(struct gm_zone *zone, const char *text, size_t length)
 {
-	char *copy = gm_arena_alloc(arena, length + 1, 1);
+	char *copy = gm_zone_alloc(zone, length + 1, 1);
 
 	memcpy(copy, text, length);
 	return copy;
 }
 
-char *gm_arena_strdup(struct gm_arena *arena, const char *text)
+char *gm_zone_strdup(struct gm_zone *zone, const char *text)
 {
-	return gm_arena_strndup(arena, text, strlen(text));
+	return gm_zone_strndup(zone, text, strlen(text));
 }
 
-char *gm_arena_printf(struct gm_arena *arena, const char *format, ...)
+char *gm_zone_printf(struct gm_zone *zone, const char *format, ...)
 {
 	va_list args;
 	char *text, *copy;
@@ -79,18 +79,18 @@ char *gm_arena_printf(struct gm_arena *arena, const char *format, ...)
 	if (vasprintf(&text, format, args) < 0)
 		die();
 	va_end(args);
-	copy = gm_arena_strdup(arena, text);
+	copy = gm_zone_strdup(zone, text);
 	free(text);
 	return copy;
 }
 
-void *gm_arena_push(struct gm_arena *arena, void *array, unsigned *count, size_t size)
+void *gm_zone_push(struct gm_zone *zone, void *array, unsigned *count, size_t size)
 {
 	void **slot = array;
 
 	/* Powers of two are where the array is full. */
 	if ((*count & (*count - 1)) == 0) {
-		void *grown = gm_arena_alloc(arena, *count ? 2 * (size_t)*count : 1, size);
+		void *grown = gm_zone_alloc(zone, *count ? 2 * (size_t)*count : 1, size);
 
 		if (*count)
 			memcpy(grown, *slot, *count * size);
@@ -99,12 +99,12 @@ void *gm_arena_push(struct gm_arena *arena, void *array, unsigned *count, size_t
 	return (char *)*slot + (size_t)(*count)++ * size;
 }
 
-void gm_arena_free(struct gm_arena *arena)
+void gm_zone_free(struct gm_zone *zone)
 {
-	while (arena->blocks) {
-		struct gm_arena_block *next = arena->blocks->next;
+	while (zone->blocks) {
+		struct gm_zone_block *next = zone->blocks->next;
 
-		free(arena->blocks);
-		arena->blocks = next;
+		free(zone->blocks);
+		zone->blocks = next;
 	}
 }

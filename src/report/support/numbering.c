@@ -1,5 +1,5 @@
 /*
- * Numbered keys (intern.h): libc's balanced tree.
+ * Numbered keys (numbering.h): libc's balanced tree.
  */
 #include "report/support/numbering.h"
 #include "report/support/memory.h"
@@ -23,7 +23,7 @@ static int compare(const void *a, const void *b)
 	return memcmp(x->key, y->key, x->count);
 }
 
-unsigned gm_intern(struct gm_intern *table, const void *bytes, size_t count, bool *added)
+unsigned gm_number_of(struct gm_numbering *table, const void *bytes, size_t count, bool *added)
 {
 	struct interned wanted = {.count = count, .key = bytes}, *entry;
 	struct interned **found = tfind(&wanted, &table->root, compare);
@@ -41,8 +41,8 @@ unsigned gm_intern(struct gm_intern *table, const void *bytes, size_t count, boo
 	return entry->number;
 }
 
-void gm_intern_free(struct gm_intern *table)
+void gm_numbering_free(struct gm_numbering *table)
 {
 	tdestroy(table->root, free);
-	*table = (struct gm_intern){0};
+	*table = (struct gm_numbering){0};
 }

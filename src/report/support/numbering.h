@@ -8,14 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct gm_intern {
+struct gm_numbering {
 	void *root;
 	unsigned count;
 };
 
 /* The number of these bytes, from 0; `*added` tells that they were not there before. */
-unsigned gm_intern(struct gm_intern *table, const void *bytes, size_t count, bool *added);
+unsigned gm_number_of(struct gm_numbering *table, const void *bytes, size_t count, bool *added);
 
-void gm_intern_free(struct gm_intern *table);
+void gm_numbering_free(struct gm_numbering *table);
 
 #endif

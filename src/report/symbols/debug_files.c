@@ -46,7 +46,7 @@ static void look_for_debuginfod(void)
 }
 
 /* Debug information has the names of all functions, the executable itself those it exports. */
-static int ask_servers(struct gm_arena *arena, const unsigned char *build_id, unsigned bytes,
+static int ask_servers(struct gm_zone *zone, const unsigned char *build_id, unsigned bytes,
 		       const char **path)
 {
 	char *found = NULL;
@@ -59,12 +59,12 @@ static int ask_servers(struct gm_arena *arena, const unsigned char *build_id, un
 	if (fd < 0)
 		fd = debuginfod.find_executable(debuginfod.client, build_id, (int)bytes, &found);
 	if (fd >= 0)
-		*path = gm_arena_strdup(arena, found ? found : "debuginfod");
+		*path = gm_zone_strdup(zone, found ? found : "debuginfod");
 	free(found);
 	return fd < 0 ? -1 : fd;
 }
 
-int gm_debug_file_open(struct gm_arena *arena, const unsigned char *build_id, unsigned bytes,
+int gm_debug_file_open(struct gm_zone *zone, const unsigned char *build_id, unsigned bytes,
 		       const char **path)
 {
 	char hex[2 * 64 + 1];
@@ -74,7 +74,7 @@ int gm_debug_file_open(struct gm_arena *arena, const unsigned char *build_id, un
 		return -1;
 	for (unsigned i = 0; i < bytes; i++)
 		snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
-	*path = gm_arena_printf(arena, DEBUG_DIRECTORY "/.build-id/%.2s/%s.debug", hex, hex + 2);
+	*path = gm_zone_printf(zone, DEBUG_DIRECTORY "/.build-id/%.2s/%s.debug", hex, hex + 2);
 	fd = open(*path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	return fd >= 0 ? fd : ask_servers(arena, build_id, bytes, path);
+	return fd >= 0 ? fd : ask_servers(zone, build_id, bytes, path);
 }

@@ -9,10 +9,10 @@
 #include "report/support/memory.h"
 
 /*
- * Opens a file with the symbols of a build id. Returns a descriptor, and its path in the arena; -1
+ * Opens a file with the symbols of a build id. Returns a descriptor, and its path in the zone; -1
  * if there is none. May ask servers over the network. Not thread-safe.
  */
-int gm_debug_file_open(struct gm_arena *arena, const unsigned char *build_id, unsigned bytes,
+int gm_debug_file_open(struct gm_zone *zone, const unsigned char *build_id, unsigned bytes,
 		       const char **path);
 
 #endif

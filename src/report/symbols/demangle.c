@@ -68,7 +68,7 @@ static char *demangle_cxx(const char *name)
 	return NULL;
 }
 
-const char *gm_demangle(struct gm_arena *arena, const char *name)
+const char *gm_demangle(struct gm_zone *zone, const char *name)
 {
 	const char *copy = name;
 	char *text;
@@ -82,7 +82,7 @@ const char *gm_demangle(struct gm_arena *arena, const char *name)
 			text[strlen(text) - strlen(HASH)] = '\0';
 	}
 	if (text)
-		copy = gm_arena_strdup(arena, text);
+		copy = gm_zone_strdup(zone, text);
 	free(text);
 	return copy;
 }

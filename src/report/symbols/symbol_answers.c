@@ -52,12 +52,12 @@ const struct gm_symbol_answer *gm_symbol_answers_find(const struct gm_symbol_ans
 		       : NULL;
 }
 
-void gm_symbol_answers_add(struct gm_arena *arena, struct gm_symbol_answers *answers,
-			   uint64_t offset, const struct gm_frame *frames, unsigned count)
+void gm_symbol_answers_add(struct gm_zone *zone, struct gm_symbol_answers *answers, uint64_t offset,
+			   const struct gm_frame *frames, unsigned count)
 {
-	struct gm_frame *copy = gm_arena_alloc(arena, count, sizeof(*copy));
+	struct gm_frame *copy = gm_zone_alloc(zone, count, sizeof(*copy));
 	struct gm_symbol_answer *answer =
-		gm_arena_push(arena, &answers->added, &answers->added_count, sizeof(*answer));
+		gm_zone_push(zone, &answers->added, &answers->added_count, sizeof(*answer));
 
 	memcpy(copy, frames, count * sizeof(*copy));
 	*answer = (struct gm_symbol_answer){offset, copy, count};
@@ -174,14 +174,14 @@ static bool get_frame(const struct frame_record *record, const char *texts, uint
 }
 
 /* The answers behind a header whose sizes are right. */
-static bool get_answers(struct gm_arena *arena, const struct header *header,
+static bool get_answers(struct gm_zone *zone, const struct header *header,
 			const unsigned char *data, struct gm_symbol_answers *answers)
 {
 	const struct answer_record *records = (const void *)(data + sizeof(*header));
 	const struct frame_record *frame_records = (const void *)(records + header->answers);
 	const char *texts = (const char *)(frame_records + header->frames);
-	struct gm_symbol_answer *list = gm_arena_alloc(arena, header->answers, sizeof(*list));
-	struct gm_frame *frames = gm_arena_alloc(arena, header->frames, sizeof(*frames));
+	struct gm_symbol_answer *list = gm_zone_alloc(zone, header->answers, sizeof(*list));
+	struct gm_frame *frames = gm_zone_alloc(zone, header->frames, sizeof(*frames));
 	uint32_t used = 0;
 
 	for (uint32_t i = 0; i < header->frames; i++)
@@ -201,7 +201,7 @@ static bool get_answers(struct gm_arena *arena, const struct header *header,
 	return used == header->frames;
 }
 
-bool gm_symbol_answers_parse(struct gm_arena *arena, const unsigned char *data, size_t bytes,
+bool gm_symbol_answers_parse(struct gm_zone *zone, const unsigned char *data, size_t bytes,
 			     const char *source, struct gm_symbol_answers *answers)
 {
 	struct gm_symbol_answers found = {0};
@@ -217,13 +217,13 @@ bool gm_symbol_answers_parse(struct gm_arena *arena, const unsigned char *data, 
 	if (memcmp(header.magic, MAGIC, sizeof(header.magic)) != 0 || wanted != bytes ||
 	    header.text_bytes == 0 || data[bytes - 1] != '\0' ||
 	    strcmp((const char *)data + bytes - header.text_bytes, source) != 0 ||
-	    !get_answers(arena, &header, data, &found))
+	    !get_answers(zone, &header, data, &found))
 		return false;
 	*answers = found;
 	return true;
 }
 
-bool gm_symbol_answers_decode(struct gm_arena *arena, const unsigned char *data, size_t bytes,
+bool gm_symbol_answers_decode(struct gm_zone *zone, const unsigned char *data, size_t bytes,
 			      const char *source, struct gm_symbol_answers *answers)
 {
 	uint32_t crc;
@@ -233,5 +233,5 @@ bool gm_symbol_answers_decode(struct gm_arena *arena, const unsigned char *data,
 		return false;
 	memcpy(&crc, data + offsetof(struct header, crc), sizeof(crc));
 	return crc == check_sum(data, bytes) &&
-	       gm_symbol_answers_parse(arena, data, bytes, source, answers);
+	       gm_symbol_answers_parse(zone, data, bytes, source, answers);
 }

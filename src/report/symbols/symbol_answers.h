@@ -25,9 +25,9 @@ struct gm_symbol_answers {
 const struct gm_symbol_answer *gm_symbol_answers_find(const struct gm_symbol_answers *answers,
 						      uint64_t offset);
 
-/* Adds an answer; the texts stay the caller's and must live as long as the arena. */
-void gm_symbol_answers_add(struct gm_arena *arena, struct gm_symbol_answers *answers,
-			   uint64_t offset, const struct gm_frame *frames, unsigned count);
+/* Adds an answer; the texts stay the caller's and must live as long as the zone. */
+void gm_symbol_answers_add(struct gm_zone *zone, struct gm_symbol_answers *answers, uint64_t offset,
+			   const struct gm_frame *frames, unsigned count);
 
 /*
  * The bytes of a file of all answers that were found in the objects that `source` describes. From
@@ -40,11 +40,11 @@ unsigned char *gm_symbol_answers_encode(const struct gm_symbol_answers *answers,
  * Reads such bytes; false, and no answers, if they are damaged, hostile, of another version or
  * another source. The texts point into `data`.
  */
-bool gm_symbol_answers_decode(struct gm_arena *arena, const unsigned char *data, size_t bytes,
+bool gm_symbol_answers_decode(struct gm_zone *zone, const unsigned char *data, size_t bytes,
 			      const char *source, struct gm_symbol_answers *answers);
 
 /* The same without the check sum, for bytes that have none (fuzzing). */
-bool gm_symbol_answers_parse(struct gm_arena *arena, const unsigned char *data, size_t bytes,
+bool gm_symbol_answers_parse(struct gm_zone *zone, const unsigned char *data, size_t bytes,
 			     const char *source, struct gm_symbol_answers *answers);
 
 #endif

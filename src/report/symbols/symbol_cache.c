@@ -81,8 +81,8 @@ static bool name_of(const unsigned char *build_id, unsigned bytes, char name[NAM
 	return true;
 }
 
-/* The whole of an opened file in the arena; NULL if it is not one that this tool left. */
-static unsigned char *read_file(struct gm_arena *arena, int fd, size_t *bytes)
+/* The whole of an opened file in the zone; NULL if it is not one that this tool left. */
+static unsigned char *read_file(struct gm_zone *zone, int fd, size_t *bytes)
 {
 	struct stat status;
 	unsigned char *data;
@@ -92,7 +92,7 @@ static unsigned char *read_file(struct gm_arena *arena, int fd, size_t *bytes)
 	    status.st_size > GM_SYMBOL_CACHE_FILE_BYTES)
 		return NULL;
 	*bytes = (size_t)status.st_size;
-	data = gm_arena_alloc(arena, *bytes, 1);
+	data = gm_zone_alloc(zone, *bytes, 1);
 	while (done < *bytes) {
 		ssize_t got = read(fd, data + done, *bytes - done);
 
@@ -103,7 +103,7 @@ static unsigned char *read_file(struct gm_arena *arena, int fd, size_t *bytes)
 	return data;
 }
 
-void gm_symbol_cache_read(struct gm_arena *arena, int directory, const unsigned char *build_id,
+void gm_symbol_cache_read(struct gm_zone *zone, int directory, const unsigned char *build_id,
 			  unsigned build_id_bytes, const char *source,
 			  struct gm_symbol_answers *answers)
 {
@@ -118,8 +118,8 @@ void gm_symbol_cache_read(struct gm_arena *arena, int directory, const unsigned 
 	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return;
-	data = read_file(arena, fd, &bytes);
-	if (data && gm_symbol_answers_decode(arena, data, bytes, source, answers))
+	data = read_file(zone, fd, &bytes);
+	if (data && gm_symbol_answers_decode(zone, data, bytes, source, answers))
 		futimens(fd, NULL);
 	close(fd);
 }

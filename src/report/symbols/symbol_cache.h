@@ -19,7 +19,7 @@
 int gm_symbol_cache_open(void);
 
 /* The answers about a build that were found in `source`; none if there are none. */
-void gm_symbol_cache_read(struct gm_arena *arena, int directory, const unsigned char *build_id,
+void gm_symbol_cache_read(struct gm_zone *zone, int directory, const unsigned char *build_id,
 			  unsigned build_id_bytes, const char *source,
 			  struct gm_symbol_answers *answers);
 

@@ -82,13 +82,13 @@ static bool stat_debug_file(Dwfl_Module *module, struct stat *status)
 	return found;
 }
 
-static const char *file_text(struct gm_arena *arena, const struct stat *status)
+static const char *file_text(struct gm_zone *zone, const struct stat *status)
 {
-	return gm_arena_printf(arena, "%lld bytes of %lld.%09ld", (long long)status->st_size,
-			       (long long)status->st_mtim.tv_sec, status->st_mtim.tv_nsec);
+	return gm_zone_printf(zone, "%lld bytes of %lld.%09ld", (long long)status->st_size,
+			      (long long)status->st_mtim.tv_sec, status->st_mtim.tv_nsec);
 }
 
-static const char *debug_file_text(struct gm_arena *arena, struct gm_symbol_source *source,
+static const char *debug_file_text(struct gm_zone *zone, struct gm_symbol_source *source,
 				   Dwfl_Module *module)
 {
 	GElf_Addr bias;
@@ -98,10 +98,10 @@ static const char *debug_file_text(struct gm_arena *arena, struct gm_symbol_sour
 	if (elf && has_debug_information(elf))
 		return "not needed";
 	source->no_debug_file = !stat_debug_file(module, &status);
-	return source->no_debug_file ? "none" : file_text(arena, &status);
+	return source->no_debug_file ? "none" : file_text(zone, &status);
 }
 
-void gm_symbol_source_describe(struct gm_arena *arena, struct gm_symbol_source *source,
+void gm_symbol_source_describe(struct gm_zone *zone, struct gm_symbol_source *source,
 			       const char *path, int fd)
 {
 	Dwfl *session = dwfl_begin(&gm_symbol_callbacks);
@@ -120,9 +120,9 @@ void gm_symbol_source_describe(struct gm_arena *arena, struct gm_symbol_source *
 	dwfl_report_end(session, NULL, NULL);
 	if (module)
 		source->text =
-			gm_arena_printf(arena, "gpumem-report %s, elfutils %s: %s, debug file %s",
-					GM_VERSION, dwfl_version(NULL), file_text(arena, &status),
-					debug_file_text(arena, source, module));
+			gm_zone_printf(zone, "gpumem-report %s, elfutils %s: %s, debug file %s",
+				       GM_VERSION, dwfl_version(NULL), file_text(zone, &status),
+				       debug_file_text(zone, source, module));
 	else
 		close(own);
 	dwfl_end(session);

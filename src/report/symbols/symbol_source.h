@@ -22,11 +22,11 @@ extern const Dwfl_Callbacks gm_symbol_callbacks;
 void gm_symbol_source_attach(struct gm_symbol_source *source, Dwfl_Module *module);
 
 /*
- * Sets `text`, in the arena, to what tells the files of a module from others; NULL if that fails.
+ * Sets `text`, in the zone, to what tells the files of a module from others; NULL if that fails.
  * The object is at `path` and open as `fd`, which stays the caller's. Looks for the separate file,
  * over the network too if debuginfod is set up, unless the object has debug information itself.
  */
-void gm_symbol_source_describe(struct gm_arena *arena, struct gm_symbol_source *source,
+void gm_symbol_source_describe(struct gm_zone *zone, struct gm_symbol_source *source,
 			       const char *path, int fd);
 
 #endif

@@ -33,17 +33,17 @@ struct module {
 };
 
 struct gm_symbols {
-	struct gm_arena *arena;
+	struct gm_zone *zone;
 	struct module *modules; /* the latest opened first */
 	unsigned document;
 	int cache; /* directory; -1: there is none */
 };
 
-struct gm_symbols *gm_symbols_new(struct gm_arena *arena, bool use_cache)
+struct gm_symbols *gm_symbols_new(struct gm_zone *zone, bool use_cache)
 {
-	struct gm_symbols *symbols = gm_arena_alloc(arena, 1, sizeof(*symbols));
+	struct gm_symbols *symbols = gm_zone_alloc(zone, 1, sizeof(*symbols));
 
-	symbols->arena = arena;
+	symbols->zone = zone;
 	symbols->cache = use_cache ? gm_symbol_cache_open() : -1;
 	return symbols;
 }
@@ -133,10 +133,10 @@ static enum gm_missing use_file(struct gm_symbols *symbols, struct module *modul
 	if (copy < 0)
 		return reason;
 	if (reason == GM_MISSING_REASONS)
-		gm_symbol_source_describe(symbols->arena, &module->source, path, copy);
+		gm_symbol_source_describe(symbols->zone, &module->source, path, copy);
 	close(copy);
 	if (module->source.text)
-		gm_symbol_cache_read(symbols->arena, symbols->cache, module->build_id,
+		gm_symbol_cache_read(symbols->zone, symbols->cache, module->build_id,
 				     module->build_id_bytes, module->source.text, &module->answers);
 	return reason;
 }
@@ -159,7 +159,7 @@ static void open_module(struct gm_symbols *symbols, struct module *module)
 	int fd;
 
 	if (reason != GM_MISSING_REASONS && module->build_id_bytes) {
-		fd = gm_debug_file_open(symbols->arena, module->build_id, module->build_id_bytes,
+		fd = gm_debug_file_open(symbols->zone, module->build_id, module->build_id_bytes,
 					&path);
 		if (fd >= 0 && use_file(symbols, module, path, fd) == GM_MISSING_REASONS)
 			reason = GM_MISSING_REASONS;
@@ -181,8 +181,8 @@ static struct module *find_module(struct gm_symbols *symbols, const struct gm_mo
 			m->document = symbols->document;
 			return m;
 		}
-	m = gm_arena_alloc(symbols->arena, 1, sizeof(*m));
-	m->path = gm_arena_strdup(symbols->arena, path);
+	m = gm_zone_alloc(symbols->zone, 1, sizeof(*m));
+	m->path = gm_zone_strdup(symbols->zone, path);
 	m->reason = GM_MISSING_REASONS;
 	m->document = symbols->document;
 	m->build_id_bytes = bytes;
@@ -265,7 +265,7 @@ static unsigned inlined_frames(struct gm_symbols *symbols, Dwarf_Die *unit, Dwar
 		if (filled < most) {
 			const char *file = call_site(unit, &nest[i], &frames[filled].line);
 
-			frames[filled].file = file ? gm_arena_strdup(symbols->arena, file) : NULL;
+			frames[filled].file = file ? gm_zone_strdup(symbols->zone, file) : NULL;
 		}
 	}
 	free(scopes);
@@ -285,13 +285,13 @@ static const char *symbol_name(struct module *module, Dwarf_Addr address)
 }
 
 /* "/build/dir/../src/a.c" reads better as "/build/src/a.c". */
-static const char *tidy_path(struct gm_arena *arena, const char *path)
+static const char *tidy_path(struct gm_zone *zone, const char *path)
 {
 	char *text, *dots;
 
 	if (!path || !strstr(path, "/../"))
 		return path;
-	text = gm_arena_strdup(arena, path);
+	text = gm_zone_strdup(zone, path);
 	while ((dots = strstr(text, "/../")) && dots != text) {
 		char *parent = dots - 1;
 
@@ -325,13 +325,13 @@ static unsigned ask_files(struct gm_symbols *symbols, struct module *module, uin
 	if (line) {
 		const char *file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
 
-		frames[0].file = file ? gm_arena_strdup(symbols->arena, file) : NULL;
+		frames[0].file = file ? gm_zone_strdup(symbols->zone, file) : NULL;
 		frames[0].line = number > 0 ? (uint32_t)number : 0;
 	}
 	if (filled == 0) {
 		const char *name = symbol_name(module, address);
 
-		frames[0].function = name ? gm_arena_strdup(symbols->arena, name) : NULL;
+		frames[0].function = name ? gm_zone_strdup(symbols->zone, name) : NULL;
 		filled = 1;
 	}
 	return filled;
@@ -351,7 +351,7 @@ static unsigned find_frames(struct gm_symbols *symbols, struct module *module, u
 	}
 	filled = ask_files(symbols, module, offset, frames, most, &whole);
 	if (whole && module->source.text)
-		gm_symbol_answers_add(symbols->arena, &module->answers, offset, frames, filled);
+		gm_symbol_answers_add(symbols->zone, &module->answers, offset, frames, filled);
 	return filled;
 }
 
@@ -366,8 +366,8 @@ unsigned gm_symbols_look_up(struct gm_symbols *symbols, const struct gm_module_r
 	if (module->dwfl)
 		filled = find_frames(symbols, module, offset, frames, most);
 	for (unsigned i = 0; i < filled; i++) {
-		frames[i].function = gm_demangle(symbols->arena, frames[i].function);
-		frames[i].file = tidy_path(symbols->arena, frames[i].file);
+		frames[i].function = gm_demangle(symbols->zone, frames[i].function);
+		frames[i].file = tidy_path(symbols->zone, frames[i].file);
 		frames[i].module = path;
 		frames[i].offset = offset;
 	}

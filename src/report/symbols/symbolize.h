@@ -14,7 +14,7 @@ struct gm_symbols;
  * `use_cache`: what earlier runs found out is taken from the user's cache (symbol_cache.h), and
  * what this one finds out is kept there by gm_symbols_free. The answers are the same without.
  */
-struct gm_symbols *gm_symbols_new(struct gm_arena *arena, bool use_cache);
+struct gm_symbols *gm_symbols_new(struct gm_zone *zone, bool use_cache);
 void gm_symbols_free(struct gm_symbols *symbols);
 
 /* Another document begins: the modules that gm_symbols_missing tells of are its own. */
@@ -23,7 +23,7 @@ void gm_symbols_begin(struct gm_symbols *symbols);
 /*
  * The frames at `offset` of a module, innermost first: functions inlined there, then the function
  * itself. Fills at most `most` and returns how many, at least 1; function is NULL where nothing is
- * known. Texts live in the arena. Not thread-safe.
+ * known. Texts live in the zone. Not thread-safe.
  */
 unsigned gm_symbols_look_up(struct gm_symbols *symbols, const struct gm_module_record *module,
 			    const char *path, uint64_t offset, struct gm_frame *frames,
@@ -44,7 +44,7 @@ enum gm_missing {
 unsigned gm_symbols_missing(const struct gm_symbols *symbols, enum gm_missing reason,
 			    const char **paths, unsigned most);
 
-/* A readable form of a mangled C++ name, in the arena; the name itself if it is none. */
-const char *gm_demangle(struct gm_arena *arena, const char *name);
+/* A readable form of a mangled C++ name, in the zone; the name itself if it is none. */
+const char *gm_demangle(struct gm_zone *zone, const char *name);
 
 #endif

@@ -12,11 +12,11 @@ static void load(struct gm_doc *doc)
 
 	doc->header = books.header;
 	doc->clean_exit = true;
-	doc->sites = gm_arena_alloc(&doc->arena, books.sites_count, sizeof(*doc->sites));
+	doc->sites = gm_zone_alloc(&doc->zone, books.sites_count, sizeof(*doc->sites));
 	doc->sites_count = books.sites_count;
 	for (uint32_t i = 0; i < books.sites_count; i++)
 		doc->sites[i].record = books.sites[i];
-	doc->blocks = gm_arena_alloc(&doc->arena, books.blocks_count + 1, sizeof(*doc->blocks));
+	doc->blocks = gm_zone_alloc(&doc->zone, books.blocks_count + 1, sizeof(*doc->blocks));
 	for (uint32_t i = 0; i < books.blocks_count; i++)
 		if (books.blocks[i].state == GM_STATE_LIVE)
 			doc->blocks[doc->blocks_count++].record = books.blocks[i];
@@ -33,7 +33,7 @@ enum gm_verdict trace_verdict(unsigned site)
 	gm_judge_sites(&doc, GM_WARMUP_WINDOWS);
 	verdict = doc.sites[trace_site(site)].verdict;
 	snprintf(why, sizeof(why), "%s", doc.sites[trace_site(site)].why);
-	gm_arena_free(&doc.arena);
+	gm_zone_free(&doc.zone);
 	return verdict;
 }
 

@@ -15,20 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct gm_arena arena;
+static struct gm_zone zone;
 static char said[256];
 
-static int free_arena(void **state)
+static int free_zone(void **state)
 {
 	(void)state;
-	gm_arena_free(&arena);
+	gm_zone_free(&zone);
 	return 0;
 }
 
 static const struct gm_value *read_bytes(const void *bytes, size_t count)
 {
 	*said = '\0';
-	return gm_pickle_read(&arena, bytes, count, said, sizeof(said));
+	return gm_pickle_read(&zone, bytes, count, said, sizeof(said));
 }
 
 #define READ(text) read_bytes("\x80\x04" text, sizeof("\x80\x04" text) - 1)
@@ -218,7 +218,7 @@ static void written_and_read(void **state)
 static void ranges(void **state)
 {
 	struct gm_ranges set = {0};
-	struct gm_range cut;
+	struct gm_tagged_range cut;
 
 	(void)state;
 	assert_true(gm_ranges_add(&set, 100, 200, 1));
@@ -250,11 +250,11 @@ static void ranges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(numbers, free_arena),
-		cmocka_unit_test_teardown(containers, free_arena),
-		cmocka_unit_test_teardown(cut_and_changed, free_arena),
-		cmocka_unit_test_teardown(nothing_is_called, free_arena),
-		cmocka_unit_test_teardown(written_and_read, free_arena),
+		cmocka_unit_test_teardown(numbers, free_zone),
+		cmocka_unit_test_teardown(containers, free_zone),
+		cmocka_unit_test_teardown(cut_and_changed, free_zone),
+		cmocka_unit_test_teardown(nothing_is_called, free_zone),
+		cmocka_unit_test_teardown(written_and_read, free_zone),
 		cmocka_unit_test(ranges),
 	};
 

@@ -46,7 +46,7 @@ static uint64_t sum_of(const struct sums *sums, const uint64_t *values, const ch
 }
 
 static struct {
-	struct gm_arena arena;
+	struct gm_zone zone;
 	struct sums categories, phases;
 	unsigned sites;
 } run;
@@ -57,8 +57,8 @@ static struct gm_frame frame_of(char *line)
 	struct gm_frame frame = {.python = line[0] == 'p'};
 
 	place[-1] = '\0';
-	frame.function = *function ? gm_arena_strdup(&run.arena, function) : NULL;
-	*(frame.python ? &frame.file : &frame.module) = gm_arena_strdup(&run.arena, place);
+	frame.function = *function ? gm_zone_strdup(&run.zone, function) : NULL;
+	*(frame.python ? &frame.file : &frame.module) = gm_zone_strdup(&run.zone, place);
 	gm_rules_apply(&frame);
 	return frame;
 }
@@ -105,7 +105,7 @@ static int read_run(void **state)
 static int free_run(void **state)
 {
 	(void)state;
-	gm_arena_free(&run.arena);
+	gm_zone_free(&run.zone);
 	return 0;
 }
 

@@ -27,7 +27,7 @@ static void names(void **state)
 		{"_RNvXCs6xxl1lAjzDf_1aINtB2_4PoolyENtB2_4Grow4grow",
 		 "<a::Pool<u64> as a::Grow>::grow", true},
 	};
-	struct gm_arena arena = {0};
+	struct gm_zone zone = {0};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -35,10 +35,10 @@ static void names(void **state)
 		if (rows[i].v0)
 			continue;
 #endif
-		assert_string_equal(gm_demangle(&arena, rows[i].mangled), rows[i].name);
+		assert_string_equal(gm_demangle(&zone, rows[i].mangled), rows[i].name);
 	}
-	assert_null(gm_demangle(&arena, NULL));
-	gm_arena_free(&arena);
+	assert_null(gm_demangle(&zone, NULL));
+	gm_zone_free(&zone);
 }
 
 int main(void)

@@ -26,13 +26,13 @@ static const struct gm_frame unknown = {0};
 
 static char root[] = "/tmp/symbol-cache-XXXXXX";
 
-static struct gm_symbol_answers two_answers(struct gm_arena *arena)
+static struct gm_symbol_answers two_answers(struct gm_zone *zone)
 {
 	struct gm_symbol_answers answers = {0};
 
-	gm_symbol_answers_add(arena, &answers, UINT64_MAX, &unknown, 1);
-	gm_symbol_answers_add(arena, &answers, 0x1234, inlined, 2);
-	gm_symbol_answers_add(arena, &answers, 0x1234, inlined, 2); /* asked twice */
+	gm_symbol_answers_add(zone, &answers, UINT64_MAX, &unknown, 1);
+	gm_symbol_answers_add(zone, &answers, 0x1234, inlined, 2);
+	gm_symbol_answers_add(zone, &answers, 0x1234, inlined, 2); /* asked twice */
 	return answers;
 }
 
@@ -61,26 +61,26 @@ static void assert_two(const struct gm_symbol_answers *answers)
 
 static void comes_back(void **state)
 {
-	struct gm_arena arena = {0};
-	struct gm_symbol_answers answers = two_answers(&arena), found;
+	struct gm_zone zone = {0};
+	struct gm_symbol_answers answers = two_answers(&zone), found;
 	unsigned char *data;
 	size_t bytes;
 
 	(void)state;
 	data = gm_symbol_answers_encode(&answers, "source", &bytes);
-	assert_true(gm_symbol_answers_decode(&arena, data, bytes, "source", &found));
+	assert_true(gm_symbol_answers_decode(&zone, data, bytes, "source", &found));
 	assert_two(&found);
-	assert_false(gm_symbol_answers_decode(&arena, data, bytes, "sourc", &found));
-	assert_false(gm_symbol_answers_decode(&arena, data, bytes, "source2", &found));
+	assert_false(gm_symbol_answers_decode(&zone, data, bytes, "sourc", &found));
+	assert_false(gm_symbol_answers_decode(&zone, data, bytes, "source2", &found));
 	assert_int_equal(found.known_count, 0);
 	free(data);
-	gm_arena_free(&arena);
+	gm_zone_free(&zone);
 }
 
 static void damage_is_refused(void **state)
 {
-	struct gm_arena arena = {0};
-	struct gm_symbol_answers answers = two_answers(&arena), found;
+	struct gm_zone zone = {0};
+	struct gm_symbol_answers answers = two_answers(&zone), found;
 	unsigned char *data;
 	size_t bytes;
 
@@ -90,14 +90,14 @@ static void damage_is_refused(void **state)
 		for (unsigned bit = 0; bit < 8; bit++) {
 			data[at] ^= (unsigned char)(1u << bit);
 			assert_false(
-				gm_symbol_answers_decode(&arena, data, bytes, "source", &found));
+				gm_symbol_answers_decode(&zone, data, bytes, "source", &found));
 			data[at] ^= (unsigned char)(1u << bit);
 		}
-		assert_false(gm_symbol_answers_decode(&arena, data, at, "source", &found));
+		assert_false(gm_symbol_answers_decode(&zone, data, at, "source", &found));
 	}
-	assert_true(gm_symbol_answers_decode(&arena, data, bytes, "source", &found));
+	assert_true(gm_symbol_answers_decode(&zone, data, bytes, "source", &found));
 	free(data);
-	gm_arena_free(&arena);
+	gm_zone_free(&zone);
 }
 
 /* Opens the cache with these variables; NULL unsets. */
@@ -185,27 +185,27 @@ static int open_new(const char *name)
 
 static unsigned known(int cache, const unsigned char *id, const char *source)
 {
-	struct gm_arena arena = {0};
+	struct gm_zone zone = {0};
 	struct gm_symbol_answers found;
 	unsigned count;
 
-	gm_symbol_cache_read(&arena, cache, id, sizeof(build), source, &found);
+	gm_symbol_cache_read(&zone, cache, id, sizeof(build), source, &found);
 	count = found.known_count;
-	gm_arena_free(&arena);
+	gm_zone_free(&zone);
 	return count;
 }
 
 static void files(void **state)
 {
-	struct gm_arena arena = {0};
-	struct gm_symbol_answers answers = two_answers(&arena), found;
+	struct gm_zone zone = {0};
+	struct gm_symbol_answers answers = two_answers(&zone), found;
 	int cache = open_new("files");
 	char name[] = "010203ff00000000000000000000000000000000.symbols";
 	struct stat status;
 
 	(void)state;
 	gm_symbol_cache_write(cache, build, sizeof(build), "source", &answers);
-	gm_symbol_cache_read(&arena, cache, build, sizeof(build), "source", &found);
+	gm_symbol_cache_read(&zone, cache, build, sizeof(build), "source", &found);
 	assert_two(&found);
 	assert_int_equal(fstatat(cache, name, &status, 0), 0);
 	assert_int_equal(status.st_mode & 07777, 0600);
@@ -213,7 +213,7 @@ static void files(void **state)
 	assert_int_equal(known(cache, build, "another"), 0);
 
 	/* What is added joins what was known. */
-	gm_symbol_answers_add(&arena, &found, 5, &unknown, 1);
+	gm_symbol_answers_add(&zone, &found, 5, &unknown, 1);
 	gm_symbol_cache_write(cache, build, sizeof(build), "source", &found);
 	assert_int_equal(known(cache, build, "source"), 3);
 
@@ -232,7 +232,7 @@ static void files(void **state)
 	gm_symbol_cache_write(cache, build, sizeof(build), "source", &answers);
 	assert_int_equal(known(cache, build, "source"), 2);
 	close(cache);
-	gm_arena_free(&arena);
+	gm_zone_free(&zone);
 }
 
 static unsigned count_files(int cache)
@@ -248,8 +248,8 @@ static unsigned count_files(int cache)
 
 static void bounded(void **state)
 {
-	struct gm_arena arena = {0};
-	struct gm_symbol_answers answers = two_answers(&arena);
+	struct gm_zone zone = {0};
+	struct gm_symbol_answers answers = two_answers(&zone);
 	int cache = open_new("bounded");
 	struct stat status;
 	unsigned char id[20] = {9};
@@ -277,39 +277,39 @@ static void bounded(void **state)
 		assert_int_equal(known(cache, id, "source"), i == 0 || i >= 8 ? 2 : 0);
 	}
 	close(cache);
-	gm_arena_free(&arena);
+	gm_zone_free(&zone);
 }
 
 static void too_large(void **state)
 {
-	struct gm_arena arena = {0};
+	struct gm_zone zone = {0};
 	struct gm_symbol_answers answers = {0};
 	int cache = open_new("large");
-	struct gm_frame frame = {.function = gm_arena_alloc(&arena, 1 << 20, 1)};
+	struct gm_frame frame = {.function = gm_zone_alloc(&zone, 1 << 20, 1)};
 
 	(void)state;
 	memset((char *)frame.function, 'a', (1 << 20) - 1);
 	for (unsigned i = 0; i < 17; i++)
-		gm_symbol_answers_add(&arena, &answers, i, &frame, 1);
+		gm_symbol_answers_add(&zone, &answers, i, &frame, 1);
 	gm_symbol_cache_write(cache, build, sizeof(build), "source", &answers);
 	assert_int_equal(count_files(cache), 0);
 	close(cache);
-	gm_arena_free(&arena);
+	gm_zone_free(&zone);
 }
 
 /* Writes and reads a hundred times; 0 if every file that was found was whole. */
 static int write_and_read(int cache, unsigned writer)
 {
 	for (unsigned round = 0; round < 100; round++) {
-		struct gm_arena arena = {0};
+		struct gm_zone zone = {0};
 		struct gm_symbol_answers answers = {0};
 		unsigned found;
 
 		for (unsigned i = 0; i <= writer; i++)
-			gm_symbol_answers_add(&arena, &answers, i, inlined, 2);
+			gm_symbol_answers_add(&zone, &answers, i, inlined, 2);
 		gm_symbol_cache_write(cache, build, sizeof(build), "source", &answers);
 		gm_symbol_cache_trim(cache, 1 << 20);
-		gm_arena_free(&arena);
+		gm_zone_free(&zone);
 		found = known(cache, build, "source");
 		if (found < 1 || found > 8)
 			return 1;

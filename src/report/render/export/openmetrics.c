@@ -192,7 +192,7 @@ int gm_export_openmetrics(struct gm_doc *doc, const struct gm_options *options, 
 
 int gm_export_openmetrics_job(struct gm_job *job, const struct gm_options *options, FILE *file)
 {
-	struct gm_doc **docs = gm_arena_alloc(&job->arena, job->count, sizeof(struct gm_doc *));
+	struct gm_doc **docs = gm_zone_alloc(&job->zone, job->count, sizeof(struct gm_doc *));
 	struct processes all = {docs, 0};
 
 	(void)options;

@@ -234,7 +234,7 @@ static void history(struct trace *trace)
 	struct gm_doc *doc = trace->doc;
 	struct passing passing = {
 		.trace = trace,
-		.bytes = gm_arena_alloc(&doc->arena, doc->levels_count + 1, sizeof(int64_t)),
+		.bytes = gm_zone_alloc(&doc->zone, doc->levels_count + 1, sizeof(int64_t)),
 	};
 
 	if (!doc->journal)
@@ -293,12 +293,12 @@ int gm_export_perfetto(struct gm_doc *doc, const struct gm_options *options, FIL
 
 /* Readers tell processes apart by the pid alone, which two hosts or containers may both have given:
  * then the next one that is free. */
-static uint32_t own_pid(struct gm_intern *pids, uint32_t pid)
+static uint32_t own_pid(struct gm_numbering *pids, uint32_t pid)
 {
 	bool added = false;
 
 	for (;; pid++) {
-		gm_intern(pids, &pid, sizeof(pid), &added);
+		gm_number_of(pids, &pid, sizeof(pid), &added);
 		if (added)
 			return pid;
 	}
@@ -308,7 +308,7 @@ int gm_export_perfetto_job(struct gm_job *job, const struct gm_options *options,
 {
 	uint64_t start_ns = gm_export_job_start(job);
 	struct trace trace = {.file = file};
-	struct gm_intern pids = {0};
+	struct gm_numbering pids = {0};
 
 	(void)options;
 	begin(file);
@@ -324,6 +324,6 @@ int gm_export_perfetto_job(struct gm_job *job, const struct gm_options *options,
 		label_process(&trace, i);
 		write_process(&trace);
 	}
-	gm_intern_free(&pids);
+	gm_numbering_free(&pids);
 	return end(file);
 }

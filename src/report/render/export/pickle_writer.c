@@ -21,7 +21,7 @@ void gm_pickle_begin(struct gm_pickle *pickle, FILE *file)
 void gm_pickle_end(struct gm_pickle *pickle)
 {
 	putc('.', pickle->file);
-	gm_intern_free(&pickle->texts);
+	gm_numbering_free(&pickle->texts);
 	free(pickle->memo_of_text);
 }
 
@@ -62,7 +62,7 @@ void gm_pickle_text(struct gm_pickle *pickle, const char *text)
 {
 	size_t bytes = strlen(text);
 	bool added;
-	unsigned number = gm_intern(&pickle->texts, text, bytes, &added);
+	unsigned number = gm_number_of(&pickle->texts, text, bytes, &added);
 
 	if (!added) {
 		gm_pickle_again(pickle, pickle->memo_of_text[number]);

@@ -12,7 +12,7 @@
 
 struct gm_pickle {
 	FILE *file;
-	struct gm_intern texts; /* their numbers are not the memo's */
+	struct gm_numbering texts; /* their numbers are not the memo's */
 	uint32_t *memo_of_text;
 	uint32_t memo; /* numbers given out */
 };

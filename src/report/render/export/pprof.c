@@ -43,7 +43,7 @@ struct buffer {
 
 struct profile {
 	struct buffer out;
-	struct gm_intern strings, mappings, locations, functions;
+	struct gm_numbering strings, mappings, locations, functions;
 };
 
 static void put(struct buffer *buffer, const void *bytes, size_t count)
@@ -97,7 +97,7 @@ static void put_message(struct buffer *buffer, unsigned field, struct buffer *me
 static unsigned text(struct profile *profile, const char *value)
 {
 	bool added;
-	unsigned number = gm_intern(&profile->strings, value, strlen(value), &added);
+	unsigned number = gm_number_of(&profile->strings, value, strlen(value), &added);
 
 	if (added)
 		put_bytes(&profile->out, PROFILE_STRING, value, strlen(value));
@@ -108,7 +108,7 @@ static unsigned mapping(struct profile *profile, const char *module)
 {
 	struct buffer message = {0};
 	bool added;
-	unsigned id = gm_intern(&profile->mappings, module, strlen(module), &added) + 1;
+	unsigned id = gm_number_of(&profile->mappings, module, strlen(module), &added) + 1;
 
 	if (added) {
 		put_number(&message, MAPPING_ID, id);
@@ -126,7 +126,7 @@ static unsigned function(struct profile *profile, const char *name, const char *
 	unsigned key[2] = {text(profile, name), text(profile, file)};
 	struct buffer message = {0};
 	bool added;
-	unsigned id = gm_intern(&profile->functions, key, sizeof(key), &added) + 1;
+	unsigned id = gm_number_of(&profile->functions, key, sizeof(key), &added) + 1;
 
 	if (added) {
 		put_number(&message, FUNCTION_ID, id);
@@ -148,7 +148,7 @@ static unsigned location(struct profile *profile, const struct gm_frame *frame)
 			   frame->line, frame->module ? mapping(profile, frame->module) : 0,
 			   frame->offset};
 	bool added;
-	unsigned id = gm_intern(&profile->locations, key, sizeof(key), &added) + 1;
+	unsigned id = gm_number_of(&profile->locations, key, sizeof(key), &added) + 1;
 
 	if (added) {
 		put_number(&line, LINE_FUNCTION, key[0]);
@@ -285,10 +285,10 @@ static int end(struct profile *profile, uint64_t start_ns, uint64_t duration_ns,
 	put_number(&profile->out, PROFILE_DURATION_NS, duration_ns);
 	put_number(&profile->out, PROFILE_DEFAULT, text(profile, types[1][0]));
 	rc = profile->out.count > UINT32_MAX / 2 ? -EFBIG : write_gzip(&profile->out, file);
-	gm_intern_free(&profile->strings);
-	gm_intern_free(&profile->mappings);
-	gm_intern_free(&profile->locations);
-	gm_intern_free(&profile->functions);
+	gm_numbering_free(&profile->strings);
+	gm_numbering_free(&profile->mappings);
+	gm_numbering_free(&profile->locations);
+	gm_numbering_free(&profile->functions);
 	free(profile->out.bytes);
 	return rc;
 }

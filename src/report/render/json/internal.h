@@ -26,7 +26,7 @@ json_t *gm_json_categories(struct gm_doc *doc);
 json_t *gm_json_findings(struct gm_doc *doc);
 json_t *gm_json_gates(struct gm_doc *doc);
 
-/* Of each site its place in the list of gm_json_sites, -1 if it is not there. In the arena. */
+/* Of each site its place in the list of gm_json_sites, -1 if it is not there. In the zone. */
 int *gm_json_site_numbers(struct gm_doc *doc);
 
 /* Lists; `doc` names the sites and may be NULL where there are none. */

@@ -147,7 +147,7 @@ static bool shown(const struct gm_site *site)
 
 int *gm_json_site_numbers(struct gm_doc *doc)
 {
-	int *numbers = gm_arena_alloc(&doc->arena, doc->sites_count + 1, sizeof(*numbers));
+	int *numbers = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*numbers));
 	int count = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++)

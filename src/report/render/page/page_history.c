@@ -152,7 +152,7 @@ static bool released_while_mapped(const struct gm_history *history)
 static struct steps find_steps(struct gm_doc *doc, const struct gm_history *history)
 {
 	struct steps steps = {
-		.list = gm_arena_alloc(&doc->arena, history->count, sizeof(*steps.list))};
+		.list = gm_zone_alloc(&doc->zone, history->count, sizeof(*steps.list))};
 	unsigned first;
 
 	for (unsigned i = 0; i < history->count; i++) {

@@ -9,7 +9,7 @@
 
 static json_t *plumbing(struct gm_doc *doc, const struct gm_stack *stack)
 {
-	char *marks = gm_arena_alloc(&doc->arena, stack ? stack->count + 1 : 1, 1);
+	char *marks = gm_zone_alloc(&doc->zone, stack ? stack->count + 1 : 1, 1);
 
 	for (unsigned i = 0; stack && i < stack->count; i++)
 		marks[i] = stack->frames[i].plumbing ? '1' : '0';

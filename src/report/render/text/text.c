@@ -72,14 +72,14 @@ void gm_table_begin(struct gm_table *table, const char *const *titles)
 void gm_table_cell(struct gm_table *table, const char *format, ...)
 {
 	const char **slot =
-		gm_arena_push(&table->arena, &table->cells, &table->cells_count, sizeof(*slot));
+		gm_zone_push(&table->zone, &table->cells, &table->cells_count, sizeof(*slot));
 	char text[512];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	*slot = gm_arena_strdup(&table->arena, text);
+	*slot = gm_zone_strdup(&table->zone, text);
 }
 
 void gm_table_size(struct gm_table *table, uint64_t bytes)
@@ -139,7 +139,7 @@ void gm_table_end(struct gm_out *out, struct gm_table *table)
 		print_row(out, table, titles, widths, GM_DIM);
 	for (unsigned r = 0; r < rows; r++)
 		print_row(out, table, table->cells + r * table->columns, widths, GM_PLAIN);
-	gm_arena_free(&table->arena);
+	gm_zone_free(&table->zone);
 }
 
 const char *gm_device_name(char text[24], int device)

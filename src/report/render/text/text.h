@@ -30,7 +30,7 @@ void gm_wrap(struct gm_out *out, unsigned indent, const char *text);
 #define GM_COLUMNS 14
 
 struct gm_table {
-	struct gm_arena arena;
+	struct gm_zone zone;
 	const char
 		*titles[GM_COLUMNS]; /* a title that begins with '<' is of a left-aligned column */
 	unsigned columns;

@@ -98,7 +98,7 @@ static void add_part(struct gm_doc *doc, struct part **parts, unsigned *count, c
 			return;
 		}
 	}
-	part = gm_arena_push(&doc->arena, parts, count, sizeof(*part));
+	part = gm_zone_push(&doc->zone, parts, count, sizeof(*part));
 	*part = (struct part){name, bytes, sites};
 }
 
