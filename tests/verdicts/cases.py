@@ -1,0 +1,282 @@
+"""The table of the labelled corpus: what runs, what is right to say of it, and why.
+
+A label follows from what the program does and never from what the product says of it; README.md has the conventions
+and the words. `about` is what is to be told, for precision and recall.
+"""
+import typing
+
+WAYS = ("shim", "snapshot", "file")
+
+
+class Case(typing.NamedTuple):
+    name: str
+    kind: str  # positive, negative, oom, gate
+    program: str  # verdict_PROGRAM of the build, or a file of programs/
+    arguments: str
+    label: str
+    why: str
+    about: frozenset = frozenset()  # what is to be said
+    also: frozenset = frozenset()  # what may be said too
+    environment: str = ""
+    ended: int = 0  # how the program ends: a status, or minus a signal
+    repetitions: int = 1
+    way: str = "shim"  # snapshot: PyTorch's own, written by the program; file: PROGRAM is a file below tests/
+
+
+ALL = []
+
+
+def add(kind, name, program, arguments, label, why, about=(), also=(), **others):
+    about, also = (frozenset({some} if isinstance(some, str) else some) for some in (about, also))
+    ALL.append(Case(name, kind, program, arguments, label, why, about, also, **others))
+
+
+def leak(name, program, arguments, label, why, about="growth", **others):
+    add("positive", name, program, arguments, label, why, about, **others)
+
+
+def healthy(name, program, arguments, why, label="quiet()", **others):
+    add("negative", name, program, arguments, label, why, **others)
+
+
+def oom(name, program, arguments, cause, why, label="", **others):
+    label = f"all_are({cause!r})" + (f" and {label}" if label else "")
+    add("oom", name, program, arguments, label, why, {f"oom: {cause}", *others.pop("beside", ())}, **others)
+
+
+def gate(name, program, arguments, label, why, about=(), **others):
+    add("gate", name, program, arguments, label, why, about, **others)
+
+
+# ---- growth in plain CUDA programs, and every way to end ----
+
+LIST = "grows('append_result', least=200 * MiB)"
+for end, ended, why in (
+        ("return", 0, "one MiB in each of 240 steps is kept and left to the process's end"),
+        ("free", 0, "the list is freed at the end of main: the work is over by then"),
+        ("atexit", 0, "the list is freed by a handler of atexit"),
+        ("destructor", 0, "the list is freed by a library destructor, which CUDA refuses by then"),
+        ("reset", 0, "cudaDeviceReset at the end of main lets everything go"),
+        ("exit", 0, "exit() from within the program"),
+        ("_exit", 0, "_exit(): no handler runs"),
+        ("quick", 0, "quick_exit(): no destructor runs"),
+        ("abort", -6, "the program aborts after its last step"),
+        ("kill", -9, "the program is killed after its last step"),
+        ("term", -15, "the default action of SIGTERM"),
+        ("handler", 0, "a handler of SIGTERM frees the list and ends the program")):
+    leak(f"list-{end}", "leaks", f"list {end}", LIST, why, ended=ended, repetitions=3 if end == "free" else 1)
+
+leak("overwritten-pointer", "leaks", "overwritten", "grows('replace_field', least=100 * MiB)",
+     "the pointer to each step's buffer is overwritten by the next one")
+leak("error-path", "leaks", "error-path", "grows('solve', least=200 * MiB)",
+     "one step in nine returns early and forgets 3 MiB")
+leak("from-a-third-on", "leaks", "from-a-third-on free", "grows('append_result', least=100 * MiB)",
+     "two thirds of the run leak; it began after the warm-up")
+leak("checkpoints", "leaks", "checkpoints free", "grows('checkpoint', least=150 * MiB)",
+     "every twentieth step keeps 8 MiB, 24 times over the run")
+leak("sessions", "leaks", "sessions free", "grows('open_session', least=80 * MiB)",
+     "the place frees as often as it forgets; what it holds rises in every step", repetitions=3)
+leak("in-noise", "leaks", "in-noise free", "grows('forget_descriptor', least=20 * MiB)",
+     "64 KiB every fifth step below random working memory of up to 400 MiB", about={"growth", "unstable"},
+     repetitions=3)
+leak("evaluation", "leaks", "evaluation free", "grows('evaluate', least=60 * MiB)",
+     "memory rises only in the evaluations between epochs, in every one of them", repetitions=3)
+leak("evaluation-marked", "leaks", "evaluation-marked free", "grows('evaluate', least=60 * MiB)",
+     "the same with marks around the phases")
+leak("at-marks", "leaks", "at-marks free", "grows('archive_epoch', least=100 * MiB)",
+     "6 MiB more at the end of each of 24 epochs")
+leak("one-buffer-longer", "leaks", "longer free", "grows('enlarge', least=150 * MiB)",
+     "one buffer is replaced by a longer one in every step", repetitions=3)
+leak("two-places-longer", "leaks", "alternating free", "grows('enlarge_odd|enlarge_even', least=100 * MiB)",
+     "two places take turns in replacing the buffer by a longer one", repetitions=3)
+leak("doubling", "leaks", "doubling free", "grows('append_record', least=512 * MiB)",
+     "the buffer doubles nine times, the last time shortly before the end", repetitions=3)
+leak("thirty-handlers", "leaks", "handlers free", "grows('dispatch', least=10 * MiB) and len(growth()) == 1",
+     "30 places below one caller forget 0.5 MiB each: the caller is the answer, once")
+leak("unrolled", "leaks", "unrolled free", "grows('unrolled_batch', least=200 * MiB) and len(growth()) == 1",
+     "eight copies of one line are one place")
+leak("recursion", "leaks", "recursion free", "grows('walk_tree', least=100 * MiB)",
+     "one line at 24 depths: no depth alone carries the rise")
+leak("second-device", "leaks", "second-device free",
+     "grows('mirror_to_second', least=200 * MiB, device=1) and not growth(device=0)",
+     "work on both devices, and what is mirrored to the second one stays", environment="GPUSIM_DEVICES=2")
+
+# ---- growth by kind of memory ----
+
+for kind, place, least, words in (
+        ("managed", "take_managed", 190, "managed"), ("pinned", "take_pinned", 190, "pinned"),
+        ("async", "take_async", 190, "async"), ("pool", "take_from_pool", 190, "async"),
+        ("pitched", "take_pitched", 190, "device"), ("array", "take_array", 190, "array"),
+        ("mipmaps", "take_mipmaps", 190, "array"), ("registered", "take_registered", 11, "registered"),
+        ("mapping", "take_mapping", 380, "vmm"), ("handle", "take_mapping", 380, "vmm"),
+        ("graph", "take_graph_memory", 190, "graph"), ("arena", "take_of_arena", 190, ".")):
+    leak(f"kind-{kind}", "kinds", f"{kind}-keep",
+         f"grows({place!r}, least={least} * MiB) and told({words!r}, {place!r})",
+         f"one piece of {kind} memory is forgotten in each of 200 steps")
+    healthy(f"kind-{kind}-freed", "kinds", f"{kind}-free", f"{kind} memory is given back in each of 200 steps")
+leak("per-stream", "kinds", "stream-keep",
+     "grows('take_for_stream', least=190 * MiB) and told('stream', 'take_for_stream')",
+     "each of 200 requests has a stream of its own and leaves a workspace behind")
+healthy("per-stream-freed", "kinds", "stream-free", "the same with the free")
+leak("per-thread", "threads", "per-thread",
+     "grows('serve_request', least=390 * MiB) and told('thread', 'serve_request')",
+     "each of 200 threads ends and leaves its workspace")
+healthy("per-thread-freed", "threads", "per-thread-freed", "each thread frees its workspace")
+leak("one-thread-of-four", "threads", "one-of-four free", "grows('keep_result', least=190 * MiB)",
+     "of four equal workers one keeps its results")
+healthy("four-workers", "threads", "four-workers", "four workers hold a workspace each for the whole run")
+healthy("pipeline", "threads", "pipeline", "one thread allocates and another frees, eight batches deep")
+leak("plug-in-reloaded", "reload", "{programs}/verdict_plugin_forgets.so",
+     "grows('make_table', least=70 * MiB) and len(growth()) == 1",
+     "a plug-in at 150 addresses is one place, and it forgets 512 KiB per job")
+healthy("plug-in-reloaded-freed", "reload", "{programs}/verdict_plugin_returns.so",
+        "a plug-in at 150 addresses frees what it takes")
+
+# ---- growth in C++ programs ----
+
+for name, place, ended, why in (
+        ("vector-of-main", "fill", 0, "a vector of main's is destroyed at the end of main"),
+        ("vector-of-main exit", "fill", 0, "exit() skips the destructor of main's vector"),
+        ("vector-of-main quick", "fill", 0, "quick_exit() skips all destructors"),
+        ("static-map", "remember", 0, "a static cache without a limit is destroyed after main"),
+        ("member-history", "handle", 0, "the server's history of jobs goes with the server"),
+        ("shared-cycle", "connect_nodes", 0, "two nodes hold each other and nothing else holds them"),
+        ("caught-by-main", "fill", 1, "unwinding frees the results after the last step"),
+        ("uncaught", "fill", -6, "std::terminate aborts without unwinding"),
+        ("function-static", "log_sample", 0, "a function's static vector has no limit")):
+    leak("cpp-" + name.replace(" ", "-"), "buffers", name, f"grows({place!r}, least=100 * MiB)", why, ended=ended)
+leak("cpp-growing-array", "buffers", "growing-array", "grows('DeviceArray::reserve', least=512 * MiB)",
+     "an array that is appended to for ever doubles ten times")
+leak("cpp-templates", "buffers", "templates", "grows('run_instances<.*|keep_table<.*', least=40 * MiB)",
+     "24 instances of one template keep a table per call")
+healthy("cpp-fixed-vector", "buffers", "fixed-vector", "24 buffers for the whole run, clean steps")
+healthy("cpp-array-of-known-size", "buffers", "array-of-known-size", "an array reaches its size in the first tenth")
+healthy("cpp-shuffled-lives", "buffers", "shuffled-lives", "a step's objects go in another order than they came")
+healthy("cpp-thrown", "buffers", "healthy-and-thrown", "an exception ends a healthy run in the middle", ended=1)
+
+# ---- healthy plain CUDA programs ----
+
+for name, why in (
+        ("fixed-set", "24 buffers are made first and used to the end"),
+        ("one-step", "a model is loaded and one step is made"),
+        ("load-only", "400 tensors are loaded at one line and the program ends"),
+        ("slow-load", "loading with conversion kernels takes most of the run"),
+        ("results-at-the-end", "an allocation loop right before the end is one last piece of work"),
+        ("shapes", "buffers for 48 shapes: all have come within a third of the run"),
+        ("experts", "experts are loaded when first needed; the rare ones come later, and fewer and fewer"),
+        ("bounded-cache", "the cache is full after a fifth of the run and evicts from then on"),
+        ("ring", "16 slots, replaced in turn"),
+        ("double-buffer", "the next batch is loaded while this one is worked on"),
+        ("sawtooth", "results gather for 40 steps and go together, 12 times"),
+        ("queue", "a backlog builds up, drains, and the last half is quiet"),
+        ("late-queue", "a backlog builds up for two thirds of the run and is served completely before the end"),
+        ("plateau", "the arena reaches the working set in a tenth of the run"),
+        ("two-phases", "two levels, each constant"),
+        ("algorithm-search", "one search with large workspaces in the third step"),
+        ("first-step", "the optimizer's state comes with the first step"),
+        ("epochs", "training and evaluation take turns, each with its own constant peak"),
+        ("epochs-marked", "the same with marks"),
+        ("shrinking", "weights are pruned away"),
+        ("last-checkpoint", "one large buffer right before the end"),
+        ("launches-only", "warm-up, then launches without an allocation"),
+        ("models-in-turn", "four models one after the other, each freed before the next"),
+        ("ensemble", "twenty models are loaded one after the other, then all serve")):
+    healthy(name, "healthy", name, why, repetitions=3 if name in ("shapes", "experts", "plateau") else 1)
+healthy("both-devices", "healthy", "both-devices", "two devices do the same", environment="GPUSIM_DEVICES=2")
+for end, ended in (("free", 0), ("kill", -9), ("abort", -6), ("reset", 0), ("_exit", 0)):
+    healthy(f"fixed-set-{end}", "healthy", f"fixed-set {end}", f"a fixed set; the program ends by {end}", ended=ended)
+healthy("load-only-free", "healthy", "load-only free", "400 tensors are loaded and freed at once")
+healthy("load-only-kill", "healthy", "load-only kill", "killed right after loading", ended=-9)
+healthy("results-freed", "healthy", "results-at-the-end free", "results of the last loop are freed at the end")
+
+# ---- refused memory in plain CUDA programs ----
+
+oom("oom-weights", "refused", "weights", "exhausted", "6.5 of 7.5 GiB are weights; 2 GiB more cannot fit",
+    "blames('load_model')")
+oom("oom-weights-one-by-one", "refused", "weights-one-by-one", "exhausted",
+    "loading until the device is full is set-up and no leak")
+oom("oom-activations", "refused", "activations", "exhausted", "4 GiB of weights, 4 GiB of activations, 7.5 GiB")
+oom("oom-absurd", "refused", "absurd", "exhausted", "64 TiB are asked for on an almost empty device",
+    "quiet('utilization.low') and told('64.00 TiB', ids='oom')")
+oom("oom-leak", "leaks", "until-full", "exhausted", "a list of results fills the device",
+    "grows('try_append', least=5 * GiB) and blames('try_append')", beside={"growth"})
+oom("oom-beside-others", "refused", "beside-others", "other-processes",
+    "5 of 8 GiB belong to another process; without it the request would fit", "told('4711', ids='oom')",
+    environment="GPUSIM_OTHERS=4711:5GiB")
+oom("oom-others-come", "refused", "others-come", "other-processes", "5 GiB were taken by others while it ran")
+oom("oom-others-do-not-matter", "refused", "others-do-not-matter", "exhausted",
+    "it would not fit on an empty device either", environment="GPUSIM_OTHERS=4711:256MiB")
+oom("oom-pool-maximum", "refused", "pool-maximum", "limit", "the pool was made with a maximum of 512 MiB")
+oom("oom-mps-limit", "refused", "refused-early", "limit",
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT is 1 GiB and 1 GiB is taken",
+    environment="CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G GPUSIM_FAIL=cuMemAlloc_v2:6+=2")
+add("oom", "oom-no-reason", "refused", "refused-early",
+    "len(verdicts()) == 1 and not set(verdicts()) & {'exhausted', 'fragmented', 'other-processes', 'host', "
+    "'limit', 'pending-frees'} and told('free', ids='oom') and not told('memory.fraction', ids='oom')",
+    "refused with most of the device free and no known limit: that is what must be said",
+    environment="GPUSIM_FAIL=cuMemAlloc_v2:6+=2")
+oom("oom-injected", "refused", "refused-early", "limit", "GPUMEMTRACE_FAIL refused it",
+    "told('GPUMEMTRACE_FAIL', ids='oom')", environment="GPUMEMTRACE_FAIL=6+")
+oom("oom-pretended-capacity", "refused", "weights-one-by-one", "exhausted", "a device of 2 GiB is pretended",
+    environment="GPUMEMTRACE_CAPACITY=2GiB")
+oom("oom-pinned", "refused", "pinned", "host", "2 GiB of host memory are to be pinned where 1 GiB may be",
+    "told('pinned', ids='oom')", environment="GPUSIM_PINNED=1GiB")
+oom("oom-pinned-leak", "refused", "pinned-leak", "host", "a loader pins 16 MiB in each step and unpins none",
+    "grows('pin_batch', least=900 * MiB) and blames('pin_batch')", beside={"growth"}, environment="GPUSIM_PINNED=1GiB")
+oom("oom-pending", "refused", "pending", "pending-frees", "6 GiB are freed on streams that nobody waited for",
+    also="fragmentation")
+add("oom", "oom-graph-reserve", "refused", "graph-reserve",
+    "len(verdicts()) == 1 and verdicts() != ['exhausted'] and told('graph', ids='oom')",
+    "4 GiB lie idle in the reserve of a graph, which cudaDeviceGraphMemTrim would give back",
+    also={"oom: fragmented", "oom: pending-frees", "oom: limit", "fragmentation"})
+oom("oom-handles", "refused", "handles", "exhausted", "cuMemCreate of 2 GiB beside 6.5 GiB")
+oom("oom-array", "refused", "array", "exhausted", "an array of 4 GiB beside 6.5 GiB")
+oom("oom-second-device", "refused", "second-device", "exhausted", "the second device is full, the first one is not",
+    "doc['ooms'][0]['device'] == 1 and told('.', ids='oom', device=1)", environment="GPUSIM_DEVICES=2")
+oom("oom-in-thread", "refused", "in-thread", "exhausted", "a thread asks for 3 GiB beside 5.5 GiB",
+    "asked_by('refused_in_thread')")
+oom("oom-batch-search", "refused", "batch-search", "exhausted",
+    "30 batches are tried at one line until one fits: one finding, that says so",
+    "len(doc['ooms']) == 30 and len(found('oom')) == 1 and told('30', 'try_batch', ids='oom')")
+oom("oom-falls-back", "refused", "falls-back", "exhausted", "the error is swallowed and the program ends with 0",
+    "status == 0")
+oom("oom-library", "refused", "library", "exhausted", "cuBLAS asks for its workspace on a full device",
+    "told('cublas', 'STATUS_ALLOC_FAILED', ids='oom')")
+
+# ---- gates on plain CUDA programs ----
+
+gate("gate-exit-fixed-set", "healthy", "fixed-set", "check('--leaks', 'exit') == 1 and check('--leaks', 'grow') == 0",
+     "never freed, and not growing")
+gate("gate-exit-freed", "leaks", "list free", "check('--leaks', 'exit') == 0 and check('--leaks', 'grow') == 1",
+     "growing, and freed at the end", about="growth")
+gate("gate-default-plain", "leaks", "list return", "check() == 1", "without a framework the exit gate is the default",
+     about="growth")
+gate("gate-off", "leaks", "list return", "check('--leaks', 'off') == 0", "no gate is asked for", about="growth")
+gate("gate-oom-outranks", "leaks", "until-full", "check() == 4 and check('--allow-oom') == 1",
+     "an out-of-memory event outranks a leak", about={"growth", "oom: exhausted"})
+gate("gate-min-bytes-of-the-sum", "leaks", "handlers free",
+     "check('--leaks', 'grow', '--min-bytes', '8MiB') == 1 and check('--leaks', 'grow', '--min-bytes', '32MiB') == 0",
+     "30 places forget 15 MiB together: --min-bytes is held against the sum", about="growth")
+gate("gate-no-symbols", "leaks", "unrolled free",
+     "check('--leaks', 'grow') == 1 and check('--leaks', 'grow', '--no-symbols') == 1",
+     "the same verdict without symbols", about="growth")
+gate("gate-no-symbols-recursion", "leaks", "recursion free",
+     "check('--leaks', 'grow') == 1 and check('--leaks', 'grow', '--no-symbols') == 1",
+     "the same verdict without symbols", about="growth")
+gate("gate-max-peak", "healthy", "two-phases", "check('--leaks', 'off', '--max-peak', '400MiB') == 0 and "
+     "check('--leaks', 'off', '--max-peak', '300MiB') == 5", "192 MiB of weights and 128 MiB of scratch memory: 320")
+gate("gate-same-as-baseline", "leaks", "list free", "check('--leaks', 'grow', '--baseline', other('list free')) == 0",
+     "no worse than the baseline", about="growth")
+gate("gate-worse-than-baseline", "leaks", "list free",
+     "check('--leaks', 'grow', '--baseline', other('overwritten')) == 1", "another leak than the baseline's",
+     about="growth")
+gate("gate-max-peak-growth", "healthy", "two-phases",
+     "check('--leaks', 'off', '--max-peak-growth', '5%', '--baseline', other('fixed-set')) == 5 and "
+     "check('--leaks', 'off', '--max-peak-growth', '60%', '--baseline', other('fixed-set')) == 0",
+     "a peak of 320 MiB against one of 256: 25 % more")
+gate("gate-max-growth", "leaks", "list free",
+     "check('--leaks', 'off', '--max-growth', '100MiB') in (1, 5) and "
+     "check('--leaks', 'off', '--max-growth', '400MiB') == 0",
+     "240 MiB grow", about="growth")
+
+assert len({case.name for case in ALL}) == len(ALL), "names are unique"

@@ -1,0 +1,373 @@
+/*
+ * Programs whose memory grows: leaks NAME [END]. Each models a mistake of real programs and says
+ * which. The growing place is a function of its own, named in cases.py; everything else in the
+ * program is bounded.
+ */
+#include "gpu.h"
+
+#define STEPS 240
+
+/* ---- results that are kept ---- */
+
+/* A server appends each request's result to a list that nobody shortens. */
+PLACE static void append_result(void)
+{
+	keep(device_memory(MIB));
+}
+
+static void list(void)
+{
+	for (volatile int i = 0; i < STEPS; i++) {
+		clean_step(24 * MIB);
+		append_result();
+	}
+}
+
+/* The pointer to the previous step's buffer is overwritten. */
+PLACE static void *replace_field(void)
+{
+	return device_memory(512 * KIB);
+}
+
+static void overwritten(void)
+{
+	static void *volatile field;
+
+	for (volatile int i = 0; i < STEPS; i++) {
+		field = replace_field();
+		clean_step(24 * MIB);
+	}
+	cudaFree(field);
+}
+
+/* One step in nine fails; the early return on that path forgets the scratch memory. */
+PLACE static int solve(int step)
+{
+	void *scratch = device_memory(3 * MIB);
+
+	work(STEP_LAUNCHES);
+	if (step % 9 == 4)
+		return -1;
+	MUST(cudaFree(scratch));
+	return 0;
+}
+
+static void error_path(void)
+{
+	for (volatile int i = 0; i < 4 * STEPS; i++)
+		solve(i);
+}
+
+/* The bug is reached only once the warm-up's data is over: clean for the first third, a leak after
+ * it. */
+static void from_a_third_on(void)
+{
+	for (volatile int i = 0; i < STEPS; i++) {
+		clean_step(24 * MIB);
+		if (i > STEPS / 3)
+			append_result();
+	}
+}
+
+/* A checkpoint is taken every 20 steps and its staging buffer stays. */
+PLACE static void checkpoint(void)
+{
+	keep(device_memory(8 * MIB));
+}
+
+static void checkpoints(void)
+{
+	for (volatile int i = 0; i < 2 * STEPS; i++) {
+		clean_step(24 * MIB);
+		if (i % 20 == 19)
+			checkpoint();
+	}
+}
+
+/* Of each request's two session buffers the closing handler frees only one. */
+PLACE static void *open_session(void)
+{
+	return device_memory(256 * KIB);
+}
+
+static void sessions(void)
+{
+	for (volatile int i = 0; i < 2 * STEPS; i++) {
+		void *first = open_session();
+
+		keep(open_session());
+		clean_step(8 * MIB);
+		MUST(cudaFree(first));
+	}
+}
+
+/* A long run with large random working memory; every fifth step forgets 64 KiB. */
+PLACE static void forget_descriptor(void)
+{
+	keep(device_memory(64 * KIB));
+}
+
+static void in_noise(void)
+{
+	for (volatile int i = 0; i < 2500; i++) {
+		clean_step((1 + noise(400)) * MIB);
+		if (i % 5 == 0)
+			forget_descriptor();
+	}
+}
+
+/* ---- evaluation between epochs ---- */
+
+/* Each evaluation keeps its logits for a report that is never written. */
+PLACE static void evaluate(void)
+{
+	for (volatile int i = 0; i < 6; i++) {
+		clean_step(10 * MIB);
+		keep(device_memory(MIB));
+	}
+}
+
+static void evaluations(int marks)
+{
+	for (volatile int epoch = 0; epoch < 14; epoch++) {
+		if (marks)
+			gpumemtrace_mark("train");
+		for (volatile int i = 0; i < 40; i++)
+			clean_step(32 * MIB);
+		if (marks)
+			gpumemtrace_mark("evaluate");
+		evaluate();
+	}
+}
+
+static void evaluation(void)
+{
+	evaluations(0);
+}
+
+static void evaluation_marked(void)
+{
+	evaluations(1);
+}
+
+/* Memory rises only where an epoch ends, which is where the program sets its marks. */
+PLACE static void archive_epoch(void)
+{
+	keep(device_memory(6 * MIB));
+}
+
+static void at_marks(void)
+{
+	for (volatile int epoch = 0; epoch < 24; epoch++) {
+		for (volatile int i = 0; i < 12; i++)
+			clean_step(32 * MIB);
+		archive_epoch();
+		gpumemtrace_mark("epoch");
+	}
+}
+
+/* ---- one buffer, again and again larger ---- */
+
+PLACE static void *enlarge(void *old, size_t bytes)
+{
+	void *larger = device_memory(bytes);
+
+	work(STEP_LAUNCHES);
+	if (old)
+		MUST(cudaFree(old));
+	return larger;
+}
+
+/* A log on the device is made one record longer at each step by allocating it anew. */
+static void longer(void)
+{
+	void *log = NULL;
+
+	for (volatile int i = 1; i <= STEPS; i++) {
+		log = enlarge(log, (size_t)i * MIB);
+		clean_step(16 * MIB);
+	}
+	keep(log);
+}
+
+PLACE static void *enlarge_even(void *old, size_t bytes)
+{
+	return enlarge(old, bytes);
+}
+
+PLACE static void *enlarge_odd(void *old, size_t bytes)
+{
+	void *larger = enlarge(old, bytes);
+
+	clean_step(4 * MIB);
+	return larger;
+}
+
+/* The same by a double buffer: two places in the code take turns. */
+static void alternating(void)
+{
+	void *log = NULL;
+
+	for (volatile int i = 1; i <= STEPS; i++) {
+		log = i % 2 ? enlarge_odd(log, (size_t)i * MIB)
+			    : enlarge_even(log, (size_t)i * MIB);
+		clean_step(16 * MIB);
+	}
+	keep(log);
+}
+
+/* Records are appended without end; the buffer doubles whenever it is full. */
+PLACE static void *append_record(void *buffer, size_t *capacity, size_t bytes)
+{
+	if (bytes <= *capacity)
+		return buffer;
+	*capacity *= 2;
+	return enlarge(buffer, *capacity);
+}
+
+static void doubling(void)
+{
+	size_t capacity = 4 * MIB;
+	void *buffer = enlarge(NULL, capacity);
+
+	for (volatile int i = 1; i <= 1100; i++) {
+		buffer = append_record(buffer, &capacity, (size_t)i * MIB);
+		clean_step(16 * MIB);
+	}
+	keep(buffer);
+}
+
+/* ---- many places ---- */
+
+#define HANDLER(n)                                                                                 \
+	PLACE static void handle_##n(void)                                                         \
+	{                                                                                          \
+		clean_step((n + 1) * MIB);                                                         \
+		keep(device_memory(8 * KIB));                                                      \
+	}
+#define HANDLERS(each)                                                                             \
+	each(0) each(1) each(2) each(3) each(4) each(5) each(6) each(7) each(8) each(9) each(10)   \
+		each(11) each(12) each(13) each(14) each(15) each(16) each(17) each(18) each(19)   \
+			each(20) each(21) each(22) each(23) each(24) each(25) each(26) each(27)    \
+				each(28) each(29)
+HANDLERS(HANDLER)
+#define NAME_OF(n) handle_##n,
+
+/* Each of thirty message handlers forgets its reply; no one of them comes to much. */
+PLACE static void dispatch(unsigned message)
+{
+	static void (*const handlers[])(void) = {HANDLERS(NAME_OF)};
+
+	handlers[message]();
+}
+
+static void handlers(void)
+{
+	for (volatile int i = 0; i < 8 * STEPS; i++)
+		dispatch(noise(30));
+}
+
+/* The loop's body was copied eight times by the compiler: one line, eight return addresses. */
+PLACE static void unrolled_batch(void)
+{
+#pragma GCC unroll 8
+	for (int i = 0; i < 8; i++) {
+		void *memory = NULL;
+
+		MUST(cudaMalloc(&memory, 128 * KIB));
+		keep(memory);
+	}
+}
+
+static void unrolled(void)
+{
+	for (volatile int i = 0; i < STEPS; i++) {
+		clean_step(8 * MIB);
+		unrolled_batch();
+	}
+}
+
+/* A tree is walked to a depth that differs from request to request; each leaf keeps a node. */
+PLACE static int walk_tree(unsigned depth)
+{
+	if (depth)
+		return walk_tree(depth - 1) + 1;
+	keep(device_memory(256 * KIB));
+	return 0;
+}
+
+static void recursion(void)
+{
+	for (volatile int i = 0; i < 2 * STEPS; i++) {
+		clean_step(8 * MIB);
+		walk_tree(noise(24));
+	}
+}
+
+/* ---- more than one device, and a full one ---- */
+
+PLACE static void mirror_to_second(void)
+{
+	MUST(cudaSetDevice(1));
+	keep(device_memory(MIB));
+	MUST(cudaSetDevice(0));
+}
+
+/* Work runs on both devices; what is mirrored to the second one stays there. */
+static void second_device(void)
+{
+	for (volatile int i = 0; i < STEPS; i++) {
+		void *there;
+
+		MUST(cudaSetDevice(1));
+		there = device_memory(24 * MIB);
+		MUST(cudaSetDevice(0));
+		clean_step(24 * MIB);
+		mirror_to_second();
+		MUST(cudaFree(there));
+	}
+}
+
+PLACE static int try_append(void)
+{
+	void *memory;
+	int error = cudaMalloc(&memory, 24 * MIB);
+
+	if (!error)
+		keep(memory);
+	return error;
+}
+
+/* The list of results fills the device; the run ends with the error. */
+static void until_full(void)
+{
+	void *weights = device_memory(600 * MIB);
+
+	do
+		clean_step(16 * MIB);
+	while (!try_append());
+	cudaFree(weights);
+}
+
+static const struct behaviour behaviours[] = {
+	{"list", list},
+	{"overwritten", overwritten},
+	{"error-path", error_path},
+	{"from-a-third-on", from_a_third_on},
+	{"checkpoints", checkpoints},
+	{"sessions", sessions},
+	{"in-noise", in_noise},
+	{"evaluation", evaluation},
+	{"evaluation-marked", evaluation_marked},
+	{"at-marks", at_marks},
+	{"longer", longer},
+	{"alternating", alternating},
+	{"doubling", doubling},
+	{"handlers", handlers},
+	{"unrolled", unrolled},
+	{"recursion", recursion},
+	{"second-device", second_device},
+	{"until-full", until_full},
+};
+
+BEHAVIOURS(behaviours)
