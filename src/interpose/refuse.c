@@ -5,6 +5,7 @@
  * would.
  */
 #include "interpose/refuse.h"
+#include "account/kinds.h"
 #include "interpose/ask.h"
 #include "interpose/preload.h"
 #include "interpose/settings.h"
@@ -22,8 +23,7 @@ static __thread struct {
 
 static bool allocates(const struct gm_row *row)
 {
-	return row->role == GM_ROLE_ALLOC && row->kind >= GM_KIND_DEVICE &&
-	       row->kind <= GM_KIND_PINNED;
+	return row->role == GM_ROLE_ALLOC && gm_kind_owned(row->kind);
 }
 
 /* A number in [0, 1) that depends on the seed and the call's number alone (splitmix64). */
@@ -81,7 +81,7 @@ static bool on_host(const struct gm_call *call, const struct gm_row *row)
 {
 	const CUmemLocation *location = call->location;
 
-	return row->kind == GM_KIND_PINNED ||
+	return gm_kind_on_host(row->kind) ||
 	       (row->kind == GM_KIND_VMM && location && location->type > GM_MEM_LOCATION_DEVICE);
 }
 

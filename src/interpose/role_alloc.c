@@ -2,6 +2,7 @@
  * Roles of allocations and frees: the calls that programs make most, and of them what is device memory or
  * stream-ordered. Those take the fewest steps.
  */
+#include "account/kinds.h"
 #include "interpose/ask.h"
 #include "interpose/captures.h"
 #include "interpose/changes.h"
@@ -31,7 +32,7 @@ static bool on_host(const struct gm_call *call, unsigned kind)
 {
 	const CUmemLocation *location = call->location;
 
-	if (kind == GM_KIND_PINNED || kind == GM_KIND_REGISTERED)
+	if (gm_kind_on_host(kind))
 		return true;
 	return kind == GM_KIND_VMM && location && location->type > GM_MEM_LOCATION_DEVICE;
 }

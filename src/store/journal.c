@@ -190,12 +190,12 @@ static void publish(uint8_t *end)
 	__atomic_store_n(&journal.chunk->filled, journal.entries << 32 | bytes, __ATOMIC_RELEASE);
 }
 
-void gm_journal_add(const struct gm_alloc_record *alloc, uint32_t number)
+void gm_journal_add(const struct gm_alloc_record *alloc, uint32_t number, uint64_t expected_bytes)
 {
 	uint8_t *to = room(alloc->time_ns);
 
 	if (to)
-		publish(gm_journal_put_add(&journal.state, to, number, alloc));
+		publish(gm_journal_put_add(&journal.state, to, number, alloc, expected_bytes));
 }
 
 void gm_journal_drop(uint32_t number, uint64_t time_ns, uint32_t thread)

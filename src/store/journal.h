@@ -19,8 +19,9 @@ extern bool gm_journal_on;
  */
 int gm_journal_open(uint64_t cap_bytes);
 
-/* The table of live allocations gained a record, lost one, or one's size changed. */
-void gm_journal_add(const struct gm_alloc_record *alloc, uint32_t number);
+/* The table of live allocations gained a record, lost one, or one's size changed. `expected_bytes`: as in
+ * gm_journal_put_add. */
+void gm_journal_add(const struct gm_alloc_record *alloc, uint32_t number, uint64_t expected_bytes);
 void gm_journal_drop(uint32_t number, uint64_t time_ns, uint32_t thread);
 void gm_journal_resize(uint32_t number, uint64_t bytes, uint64_t time_ns, uint32_t thread);
 

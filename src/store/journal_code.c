@@ -13,39 +13,11 @@
 #define MORE	     128u
 #define UNIT	     9 /* 512, what CUDA and PyTorch round to */
 
-#define HUGE_PAGE_BYTES (2ull << 20)
-#define SLAB_REQUEST	(1ull << 20)
-
 void gm_journal_begin(struct gm_journal_state *state, uint64_t base_ns, uint64_t base_serial)
 {
 	memset(state, 0, sizeof(*state));
 	state->time_ns = base_ns;
 	state->serial = base_serial;
-}
-
-static uint64_t round_up(uint64_t bytes, uint64_t unit)
-{
-	return (bytes + unit - 1) & ~(unit - 1);
-}
-
-uint64_t gm_journal_physical(unsigned level, unsigned kind, uint64_t bytes)
-{
-	if (level != GM_LEVEL_DRIVER)
-		return 0;
-	switch (kind) {
-	case GM_KIND_DEVICE:
-	case GM_KIND_ARRAY:
-		return round_up(bytes, bytes <= SLAB_REQUEST ? 512 : HUGE_PAGE_BYTES);
-	case GM_KIND_ASYNC:
-	case GM_KIND_GRAPH:
-		return round_up(bytes, 512);
-	case GM_KIND_VMM:
-		return round_up(bytes, HUGE_PAGE_BYTES);
-	case GM_KIND_PINNED:
-		return round_up(bytes, 4096);
-	default:
-		return 0;
-	}
 }
 
 /* ---- writing ---- */
@@ -82,7 +54,8 @@ static uint8_t *put_head(struct gm_journal_state *state, uint8_t *to, unsigned h
 	return to;
 }
 
-static unsigned differing(const struct gm_journal_state *state, const struct gm_alloc_record *alloc)
+static unsigned differing(const struct gm_journal_state *state, const struct gm_alloc_record *alloc,
+			  uint64_t expected_bytes)
 {
 	unsigned level = alloc->level, more = 0;
 
@@ -95,8 +68,7 @@ static unsigned differing(const struct gm_journal_state *state, const struct gm_
 		more |= GM_ADD_CONTEXT;
 	if (alloc->owner != GM_NONE)
 		more |= GM_ADD_OWNER;
-	if (level == GM_LEVEL_DRIVER &&
-	    alloc->physical_bytes != gm_journal_physical(level, alloc->kind, alloc->bytes))
+	if (level == GM_LEVEL_DRIVER && alloc->physical_bytes != expected_bytes)
 		more |= GM_ADD_PHYSICAL;
 	if (alloc->serial != state->serial + 1)
 		more |= GM_ADD_SERIAL;
@@ -104,7 +76,7 @@ static unsigned differing(const struct gm_journal_state *state, const struct gm_
 }
 
 static uint8_t *put_more(struct gm_journal_state *state, uint8_t *to, unsigned more,
-			 const struct gm_alloc_record *alloc)
+			 const struct gm_alloc_record *alloc, uint64_t expected_bytes)
 {
 	if (more & GM_ADD_CLASS) {
 		*to++ = alloc->space;
@@ -119,9 +91,7 @@ static uint8_t *put_more(struct gm_journal_state *state, uint8_t *to, unsigned m
 	if (more & GM_ADD_OWNER)
 		to = put(to, alloc->owner);
 	if (more & GM_ADD_PHYSICAL)
-		to = put_signed(to, (int64_t)(alloc->physical_bytes -
-					      gm_journal_physical(alloc->level, alloc->kind,
-								  alloc->bytes)));
+		to = put_signed(to, (int64_t)(alloc->physical_bytes - expected_bytes));
 	if (more & GM_ADD_SERIAL)
 		to = put_signed(to, (int64_t)(alloc->serial - state->serial - 1));
 	return to;
@@ -140,12 +110,12 @@ static void remember(struct gm_journal_state *state, const struct gm_alloc_recor
 }
 
 uint8_t *gm_journal_put_add(struct gm_journal_state *state, uint8_t *to, uint32_t number,
-			    const struct gm_alloc_record *alloc)
+			    const struct gm_alloc_record *alloc, uint64_t expected_bytes)
 {
 	uint64_t moved = alloc->key - state->level[alloc->level].key;
 	bool key_units = !(moved & ((1u << UNIT) - 1));
 	bool bytes_units = alloc->bytes && !(alloc->bytes & ((1u << UNIT) - 1));
-	unsigned more = differing(state, alloc);
+	unsigned more = differing(state, alloc, expected_bytes);
 	unsigned head = GM_JOURNAL_ADD | (unsigned)alloc->level << LEVEL_SHIFT |
 			(bytes_units ? BYTES_UNITS : 0) | (key_units ? KEY_UNITS : 0);
 
@@ -154,7 +124,7 @@ uint8_t *gm_journal_put_add(struct gm_journal_state *state, uint8_t *to, uint32_
 	to = put(to, alloc->site + 1); /* 0: none */
 	to = put_signed(to, key_units ? (int64_t)moved >> UNIT : (int64_t)moved);
 	to = put(to, bytes_units ? alloc->bytes >> UNIT : alloc->bytes);
-	to = put_more(state, to, more, alloc);
+	to = put_more(state, to, more, alloc, expected_bytes);
 	remember(state, alloc);
 	return to;
 }
@@ -319,9 +289,7 @@ static void get_add(struct gm_journal_state *state, struct bytes *from, uint8_t 
 		state->level[level].context = (uint32_t)get_up_to(from, UINT32_MAX);
 	alloc->owner = more & GM_ADD_OWNER ? (uint32_t)get_up_to(from, UINT32_MAX) : GM_NONE;
 	alloc->kind = state->level[level].kind;
-	alloc->physical_bytes = gm_journal_physical(level, alloc->kind, alloc->bytes);
-	if (more & GM_ADD_PHYSICAL)
-		alloc->physical_bytes += (uint64_t)get_signed(from);
+	alloc->physical_bytes = more & GM_ADD_PHYSICAL ? (uint64_t)get_signed(from) : 0;
 	alloc->serial = state->serial + 1;
 	if (more & GM_ADD_SERIAL)
 		alloc->serial += (uint64_t)get_signed(from);

@@ -68,13 +68,13 @@ enum gm_journal_what { GM_JOURNAL_ADD, GM_JOURNAL_DROP, GM_JOURNAL_RESIZE, GM_JO
 
 /*
  * Fields of an addition that differ from the last one of its level, or from what is usual: nobody's
- * memory (owner), the next serial number, and physical bytes by gm_journal_physical.
+ * memory (owner), the next serial number, and the physical bytes that the caller expects.
  */
 #define GM_ADD_CLASS	1u  /* space, kind, device, flags */
 #define GM_ADD_STREAM	2u
 #define GM_ADD_CONTEXT	4u
 #define GM_ADD_OWNER	8u
-#define GM_ADD_PHYSICAL 16u /* difference from what is usual */
+#define GM_ADD_PHYSICAL 16u /* difference from what the caller expects */
 #define GM_ADD_SERIAL	32u /* difference from the last allocation's, less 1 */
 
 /* Fields of a call that are not 0 (site, stack: not GM_NONE; function: not UINT16_MAX). */
@@ -89,8 +89,8 @@ enum gm_journal_what { GM_JOURNAL_ADD, GM_JOURNAL_DROP, GM_JOURNAL_RESIZE, GM_JO
 #define GM_CALL_CLASS	 256u /* space, kind, device, level */
 #define GM_CALL_BITS	 511u
 
-/* One entry. Of `alloc` an addition has all but references, mappings and the state; a drop only
- * `time_ns` and `thread`. */
+/* One entry. Of `alloc` an addition has all but references, mappings and the state, with `physical_bytes` as
+ * the difference (modulo 2^64) from what the caller expects; a drop has only `time_ns` and `thread`. */
 struct gm_journal_entry {
 	enum gm_journal_what what;
 	uint32_t number;		/* record in the table of live allocations; of a call none */
@@ -114,12 +114,13 @@ struct gm_journal_state {
 
 void gm_journal_begin(struct gm_journal_state *state, uint64_t base_ns, uint64_t base_serial);
 
-/* Physical bytes of most allocations of a kind and size. */
-uint64_t gm_journal_physical(unsigned level, unsigned kind, uint64_t bytes);
-
-/* Each writes an entry of at most GM_JOURNAL_ENTRY_BYTES at `to` and returns where it ends. */
+/*
+ * Each writes an entry of at most GM_JOURNAL_ENTRY_BYTES at `to` and returns where it ends. `expected_bytes` are
+ * the physical bytes that the reader will expect of the allocation (gm_driver_bytes of account/sizes.h); the
+ * format does not know the driver's sizes, it keeps the difference where there is one.
+ */
 uint8_t *gm_journal_put_add(struct gm_journal_state *state, uint8_t *to, uint32_t number,
-			    const struct gm_alloc_record *alloc);
+			    const struct gm_alloc_record *alloc, uint64_t expected_bytes);
 uint8_t *gm_journal_put_drop(struct gm_journal_state *state, uint8_t *to, uint32_t number,
 			     uint64_t time_ns, uint32_t thread);
 uint8_t *gm_journal_put_resize(struct gm_journal_state *state, uint8_t *to, uint32_t number,

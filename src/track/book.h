@@ -209,9 +209,7 @@ static inline void gm_live_fill(struct gm_alloc_record *record, const struct gm_
 				uint32_t site, uint32_t thread)
 {
 	gm_live_describe(record, event, site, thread);
-	/* a block lies in what the driver holds for another record */
-	record->physical_bytes = event->level == GM_LEVEL_DRIVER ?
-					 gm_physical_share(event->kind, gm_laid_out_bytes(event)) : 0;
+	record->physical_bytes = gm_driver_bytes(event->level, event->kind, gm_laid_out_bytes(event));
 	record->flags = event->flags;
 	record->space = event->space;
 	record->kind = event->kind;

@@ -168,12 +168,10 @@ static inline void enter(const struct gm_event *event)
 
 /* ---- allocations ---- */
 
-/* gm_physical_share of the two kinds. */
+/* What the driver must hold for an allocation of one of the two kinds. */
 static inline uint64_t share_of(const struct ready *books, uint64_t bytes)
 {
-	bool pages = bytes > GM_SLAB_LIMIT_BYTES && !books->pool;
-
-	return gm_round_up(bytes, pages ? GM_PAGE_BYTES : GM_SLAB_UNIT_BYTES);
+	return gm_driver_bytes(GM_LEVEL_DRIVER, books->pool ? GM_KIND_ASYNC : GM_KIND_DEVICE, bytes);
 }
 
 static inline bool add(const struct gm_event *event)
@@ -268,7 +266,7 @@ GM_HOT_CODE struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key)
 		ticket.record = gm_index_number(slot);
 		record = gm_store_at(ticket.record);
 		ticket.serial = record->serial;
-		if (record->kind == GM_KIND_ASYNC || record->kind == GM_KIND_GRAPH)
+		if (gm_kind_in_pool(record->kind))
 			ticket.owner = record->owner;
 		__atomic_store_n(&record->state, GM_STATE_FREEING, __ATOMIC_RELEASE);
 	}

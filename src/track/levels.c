@@ -2,7 +2,6 @@
  * Totals per device and level, and per device and kind. Called under the tracker's lock.
  */
 #include "track/book.h"
-#include "track/physical.h"
 #include "track/state.h"
 
 struct gm_level_record *gm_make_level(int device, unsigned level)
@@ -44,12 +43,6 @@ static enum gm_series series_of(const struct gm_alloc_record *alloc)
 	return alloc->device < 0 ? GM_SERIES_PINNED : GM_SERIES_TRACKED;
 }
 
-/* Blocks of frameworks have levels of their own; at the driver level only what is owned counts. */
-static bool in_level(const struct gm_alloc_record *alloc)
-{
-	return alloc->level != GM_LEVEL_DRIVER || gm_kind_owned(alloc->kind);
-}
-
 static void usage_add(const struct gm_alloc_record *alloc)
 {
 	struct gm_usage_record *usage = gm_usage(alloc->device, alloc->kind);
@@ -78,11 +71,11 @@ void gm_levels_physical(int device, int64_t change)
 void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
 		   struct gm_level_record *level)
 {
-	if (alloc->level == GM_LEVEL_DRIVER && alloc->kind != GM_KIND_NONE)
+	if (gm_in_usage(alloc->level, alloc->kind))
 		usage_add(alloc);
-	if (level && in_level(alloc))
+	if (level && gm_in_level(alloc->level, alloc->kind))
 		level_add(alloc, site, level);
-	if (alloc->kind == GM_KIND_ASYNC || alloc->kind == GM_KIND_GRAPH)
+	if (gm_kind_in_pool(alloc->kind))
 		gm_pool_add(alloc);
 }
 
@@ -96,14 +89,14 @@ static void usage_remove(const struct gm_alloc_record *alloc)
 
 void gm_levels_remove(const struct gm_alloc_record *alloc, struct gm_level_record *level)
 {
-	if (alloc->level == GM_LEVEL_DRIVER && alloc->kind != GM_KIND_NONE)
+	if (gm_in_usage(alloc->level, alloc->kind))
 		usage_remove(alloc);
-	if (!level || !in_level(alloc))
+	if (!level || !gm_in_level(alloc->level, alloc->kind))
 		return;
 	gm_level_remove(level, alloc->bytes);
 	if (alloc->level == GM_LEVEL_DRIVER)
 		gm_level_physical(level, (uint64_t)gm_physical_remove(alloc));
-	if (alloc->kind == GM_KIND_ASYNC || alloc->kind == GM_KIND_GRAPH)
+	if (gm_kind_in_pool(alloc->kind))
 		gm_pool_remove(alloc);
 	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);
 }
@@ -113,7 +106,7 @@ void gm_levels_failed(int device, unsigned level, unsigned kind)
 	struct gm_usage_record *usage;
 	struct gm_level_record *record;
 
-	if (level == GM_LEVEL_DRIVER && kind != GM_KIND_NONE) {
+	if (gm_in_usage(level, kind)) {
 		usage = gm_usage(device, kind);
 		if (usage)
 			usage->failures++;

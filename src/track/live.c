@@ -4,7 +4,6 @@
  */
 #include "track/book.h"
 #include "track/freed.h"
-#include "track/physical.h"
 #include "track/retries.h"
 #include "track/torch.h"
 
@@ -84,7 +83,8 @@ struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
 		return NULL;
 	}
 	if (gm_journal_on)
-		gm_journal_add(record, gm_store_number(GM_TABLE_ALLOCS, record));
+		gm_journal_add(record, gm_store_number(GM_TABLE_ALLOCS, record),
+			       gm_driver_bytes(record->level, record->kind, record->bytes));
 	return record;
 }
 

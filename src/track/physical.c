@@ -19,19 +19,6 @@ struct gm_slab_sums gm_slab_sums(int device)
 	return gm_slabs.sums[gm_slot(device)];
 }
 
-static bool in_slab(const struct gm_alloc_record *alloc)
-{
-	return alloc->level == GM_LEVEL_DRIVER && alloc->kind == GM_KIND_DEVICE &&
-	       alloc->bytes <= GM_SLAB_LIMIT_BYTES;
-}
-
-/* A pool's reserve counts as a whole (pools.c). */
-static bool in_pool(const struct gm_alloc_record *alloc)
-{
-	return (alloc->kind == GM_KIND_ASYNC || alloc->kind == GM_KIND_GRAPH) &&
-	       alloc->owner != GM_NONE;
-}
-
 bool gm_slab_begin(uint64_t number)
 {
 	return gm_index_add(&gm_slabs.index, &gm_track_arena, 0, number, 0, 1);
@@ -39,18 +26,18 @@ bool gm_slab_begin(uint64_t number)
 
 int64_t gm_physical_add(const struct gm_alloc_record *alloc)
 {
-	if (in_pool(alloc))
+	if (gm_in_pool(alloc))
 		return 0;
-	if (!in_slab(alloc))
+	if (!gm_in_slab(alloc))
 		return (int64_t)alloc->physical_bytes;
 	return (int64_t)gm_slab_took(alloc->device, alloc->key, alloc->physical_bytes);
 }
 
 int64_t gm_physical_remove(const struct gm_alloc_record *alloc)
 {
-	if (in_pool(alloc))
+	if (gm_in_pool(alloc))
 		return 0;
-	if (!in_slab(alloc))
+	if (!gm_in_slab(alloc))
 		return -(int64_t)alloc->physical_bytes;
 	return -(int64_t)gm_slab_gave(alloc->device, alloc);
 }

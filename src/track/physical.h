@@ -1,41 +1,10 @@
 /*
- * What the driver must hold for an allocation (facts of an H100 and H200, CUDA 13): requests of at
- * most 1 MiB are rounded to 512 B and cut from 2 MiB slabs, larger ones take whole 2 MiB pages.
+ * What the driver holds for the allocations of a device together (account/sizes.h has the size of one).
  */
 #ifndef GM_TRACK_PHYSICAL_H
 #define GM_TRACK_PHYSICAL_H
 
-#include "store/layout.h"
-
-#define GM_PAGE_BYTES	    (2ull << 20)
-#define GM_SLAB_LIMIT_BYTES (1ull << 20)
-#define GM_SLAB_UNIT_BYTES  512ull
-#define GM_HOST_PAGE_BYTES  4096ull
-
-/* `unit` is a power of two. */
-static inline uint64_t gm_round_up(uint64_t bytes, uint64_t unit)
-{
-	return (bytes + unit - 1) & ~(unit - 1);
-}
-
-/* An allocation's own share: rounded to 512 B, or to pages. Managed memory holds nothing yet. */
-static inline uint64_t gm_physical_share(unsigned kind, uint64_t bytes)
-{
-	switch (kind) {
-	case GM_KIND_DEVICE:
-	case GM_KIND_ARRAY:
-		return gm_round_up(bytes, bytes <= GM_SLAB_LIMIT_BYTES ? GM_SLAB_UNIT_BYTES : GM_PAGE_BYTES);
-	case GM_KIND_ASYNC:
-	case GM_KIND_GRAPH:
-		return gm_round_up(bytes, GM_SLAB_UNIT_BYTES);
-	case GM_KIND_VMM:
-		return gm_round_up(bytes, GM_PAGE_BYTES);
-	case GM_KIND_PINNED:
-		return gm_round_up(bytes, GM_HOST_PAGE_BYTES);
-	default:
-		return 0;
-	}
-}
+#include "account/sizes.h"
 
 /*
  * Change of the driver's holding when the allocation comes or goes: the share, but for slab memory

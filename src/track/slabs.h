@@ -10,7 +10,7 @@
 #include "track/physical.h"
 
 struct gm_slabs {
-	struct gm_index index; /* by address / GM_PAGE_BYTES, with the number of its allocations */
+	struct gm_index index; /* by address / GM_SLAB_BYTES, with the number of its allocations */
 	struct gm_index_slot *last; /* the one last found; NULL once slots may have moved */
 	struct gm_slab_sums sums[GM_SLOTS];
 };
@@ -23,8 +23,8 @@ static inline struct gm_index_slot *gm_slab_find(uint64_t address)
 {
 	struct gm_index_slot *slab = gm_slabs.last;
 
-	if (!slab || slab->key != address / GM_PAGE_BYTES)
-		slab = gm_slabs.last = gm_index_find(&gm_slabs.index, 0, address / GM_PAGE_BYTES);
+	if (!slab || slab->key != address / GM_SLAB_BYTES)
+		slab = gm_slabs.last = gm_index_find(&gm_slabs.index, 0, address / GM_SLAB_BYTES);
 	return slab;
 }
 
@@ -37,8 +37,8 @@ static inline uint64_t gm_slab_took(int device, uint64_t address, uint64_t bytes
 
 	if (__builtin_expect(slab != NULL, 1))
 		slab->count++;
-	else if (gm_slab_begin(address / GM_PAGE_BYTES))
-		added = GM_PAGE_BYTES;
+	else if (gm_slab_begin(address / GM_SLAB_BYTES))
+		added = GM_SLAB_BYTES;
 	else
 		return 0;
 	sums->reserved_bytes += added;
@@ -59,10 +59,10 @@ static inline uint64_t gm_slab_gave(int device, const struct gm_alloc_record *al
 	sums->used_bytes -= alloc->physical_bytes;
 	if (__builtin_expect(--slab->count != 0, 1))
 		return 0;
-	sums->reserved_bytes -= GM_PAGE_BYTES;
+	sums->reserved_bytes -= GM_SLAB_BYTES;
 	gm_index_take(&gm_slabs.index, slab);
 	gm_slabs.last = NULL;
-	return GM_PAGE_BYTES;
+	return GM_SLAB_BYTES;
 }
 
 #endif

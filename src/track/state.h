@@ -5,6 +5,7 @@
 #ifndef GM_TRACK_STATE_H
 #define GM_TRACK_STATE_H
 
+#include "account/kinds.h"
 #include "stack/arena.h"
 #include "store/journal.h"
 #include "store/layout.h"
@@ -92,12 +93,6 @@ static inline void gm_track_leaving(void)
 	gm_file->last_event_ns = gm_track.now_ns;
 	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELEASE);
 	gm_owned_lock_release(&gm_track.lock);
-}
-
-/* Kinds whose bytes belong to the process: in totals and leaks. */
-static inline bool gm_kind_owned(unsigned kind)
-{
-	return kind >= GM_KIND_DEVICE && kind <= GM_KIND_PINNED;
 }
 
 static inline unsigned gm_slot(int device)

@@ -43,7 +43,7 @@ struct gm_torch_record *gm_make_torch(int device)
 /* With backend:cudaMallocAsync every tensor is a call of the driver's and no hook ever comes. */
 static bool is_async_tensor(const struct gm_alloc_record *alloc)
 {
-	return alloc->kind == GM_KIND_ASYNC || alloc->kind == GM_KIND_GRAPH;
+	return gm_kind_in_pool(alloc->kind);
 }
 
 /* Memory behind an expandable segment counts when it is mapped. */

@@ -4,11 +4,10 @@
  * mappings hold none themselves and have no site. Facts: cuMemRelease of a mapped handle succeeds and
  * the memory stays; cuMemUnmap of a range without mappings succeeds.
  */
+#include "account/sizes.h"
 #include "track/freed.h"
 #include "track/state.h"
 #include "track/retries.h"
-
-#define GRANULARITY (2ull << 20) /* of mappings: minimum and recommended on every card measured */
 
 static struct gm_vmm_record *vmm_of(int device)
 {
@@ -179,7 +178,7 @@ void gm_track_unmap(const struct gm_event *event)
 	gm_history(GM_OP_UNMAP, event, 0, GM_NONE);
 	while (address < end) {
 		mapping = gm_live_find(GM_SPACE_MAPPING, address, &number);
-		address += mapping ? mapping->bytes : GRANULARITY;
+		address += mapping ? mapping->bytes : GM_PAGE_BYTES;
 		if (mapping)
 			unmap(mapping, number, event->stack);
 	}
@@ -191,7 +190,7 @@ bool gm_mapped_within(uint64_t address, uint64_t bytes)
 	uint64_t at;
 	uint32_t number;
 
-	for (at = address; at < address + bytes; at += GRANULARITY)
+	for (at = address; at < address + bytes; at += GM_PAGE_BYTES)
 		if (gm_live_find(GM_SPACE_MAPPING, at, &number))
 			return true;
 	return false;

@@ -7,6 +7,7 @@
 #ifndef GM_REPORT_DOC_DOC_H
 #define GM_REPORT_DOC_DOC_H
 
+#include "account/kinds.h"
 #include "report/import/import.h"
 #include "report/support/memory.h"
 #include "store/reader.h"
@@ -342,9 +343,6 @@ const char *gm_series_level(unsigned series);
 /* The number of a kind's or level's name, -1 if there is none. */
 int gm_kind_number(const char *name);
 int gm_level_number(const char *name);
-
-/* True for kinds that are the process's own memory: the device kinds and pinned. */
-bool gm_kind_owned(unsigned kind);
 
 /* The level record of a device (GM_HOST: host memory), NULL if it was not used. */
 const struct gm_level_record *gm_doc_level(const struct gm_doc *doc, int device, unsigned level);

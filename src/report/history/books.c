@@ -80,16 +80,6 @@ static void site_remove(struct gm_site_record *site, const struct gm_level_recor
 
 /* ---- levels and usage ---- */
 
-bool gm_books_in_usage(const struct gm_alloc_record *alloc)
-{
-	return alloc->level == GM_LEVEL_DRIVER && alloc->kind != GM_KIND_NONE;
-}
-
-bool gm_books_in_level(const struct gm_alloc_record *alloc)
-{
-	return alloc->level != GM_LEVEL_DRIVER || gm_kind_owned(alloc->kind);
-}
-
 static void usage_add(struct gm_usage_record *usage, const struct gm_alloc_record *alloc)
 {
 	usage->device = alloc->device;
@@ -229,9 +219,9 @@ static void added(struct gm_books *books, const struct gm_alloc_record *alloc, u
 		site_add(site, level, alloc);
 		note_window(books, site, time_ns);
 	}
-	if (gm_books_in_usage(alloc))
+	if (gm_in_usage(alloc->level, alloc->kind))
 		usage_add(&books->usage[slot][alloc->kind], alloc);
-	if (gm_books_in_level(alloc))
+	if (gm_in_level(alloc->level, alloc->kind))
 		level_add(level, alloc, site);
 	if (alloc->level == GM_LEVEL_TORCH)
 		books->torch_seen = true;
@@ -252,9 +242,9 @@ static void removed(struct gm_books *books, const struct gm_alloc_record *alloc,
 		site_remove(site, level, alloc);
 		note_window(books, site, time_ns);
 	}
-	if (gm_books_in_usage(alloc))
+	if (gm_in_usage(alloc->level, alloc->kind))
 		usage_remove(&books->usage[slot][alloc->kind], alloc);
-	if (gm_books_in_level(alloc))
+	if (gm_in_level(alloc->level, alloc->kind))
 		level_remove(level, alloc);
 	if (alloc->level == GM_LEVEL_TORCH || gm_books_is_segment(alloc))
 		torch_remove(&books->torch[slot], alloc);
@@ -303,7 +293,7 @@ void gm_books_call(struct gm_books *books, const struct gm_event_record *event)
 		if (!site->allocations && site->failures == 1)
 			site->first_ns = event->time_ns;
 	}
-	if (event->level == GM_LEVEL_DRIVER && event->kind != GM_KIND_NONE) {
+	if (gm_in_usage(event->level, event->kind)) {
 		books->usage[slot][event->kind].device = event->device;
 		books->usage[slot][event->kind].kind = event->kind;
 		books->usage[slot][event->kind].failures++;

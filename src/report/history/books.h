@@ -32,9 +32,7 @@ struct gm_books *gm_books_new(struct gm_doc *doc);
 void gm_books_step(struct gm_books *books, const struct gm_replay_step *step, uint64_t time_ns);
 void gm_books_call(struct gm_books *books, const struct gm_event_record *event);
 
-/* What counts in usage, in its level, and as PyTorch's reserve. */
-bool gm_books_in_usage(const struct gm_alloc_record *alloc);
-bool gm_books_in_level(const struct gm_alloc_record *alloc);
+/* What counts as PyTorch's reserve. */
 bool gm_books_is_segment(const struct gm_alloc_record *alloc);
 
 /* 0 the host, then the devices. */

@@ -195,7 +195,7 @@ struct gm_history gm_load_last_history(struct gm_doc *doc, unsigned most)
 
 int64_t gm_event_change(const struct gm_event_record *event)
 {
-	bool counts = event->level != GM_LEVEL_DRIVER || gm_kind_owned(event->kind);
+	bool counts = gm_in_level(event->level, event->kind);
 
 	if (!counts || event->bytes > INT64_MAX)
 		return 0;

@@ -56,7 +56,7 @@ static void note(struct lines *lines, const struct gm_books *books,
 	unsigned own = alloc->device < 0 && alloc->level == GM_LEVEL_DRIVER ? GM_SERIES_PINNED
 									    : series[alloc->level];
 
-	if (gm_books_in_level(alloc))
+	if (gm_in_level(alloc->level, alloc->kind))
 		set(lines, alloc->device, own, time_ns,
 		    books->levels[slot][alloc->level].current_bytes);
 	if (gm_books_is_segment(alloc))

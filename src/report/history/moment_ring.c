@@ -4,6 +4,7 @@
  * back.
  */
 #include "report/history/events.h"
+#include "account/sizes.h"
 #include "report/history/internal.h"
 #include "report/load/load.h"
 #include "report/support/numbering.h"
@@ -26,7 +27,7 @@ static struct gm_alloc_record record_of(const struct gm_doc *doc,
 		.site = event->site,
 		.key = event->key,
 		.bytes = event->bytes,
-		.physical_bytes = gm_journal_physical(event->level, event->kind, event->bytes),
+		.physical_bytes = gm_driver_bytes(event->level, event->kind, event->bytes),
 		.time_ns = event->time_ns,
 		.stream = event->stream,
 		.serial = event->serial,
@@ -231,12 +232,12 @@ static void shift(struct gm_books *books, const struct gm_alloc_record *alloc, s
 		books->sites[alloc->site].live_bytes += live * alloc->bytes;
 		books->sites[alloc->site].live_count += live;
 	}
-	if (gm_books_in_usage(alloc)) {
+	if (gm_in_usage(alloc->level, alloc->kind)) {
 		SHIFT(&books->usage[at][alloc->kind]);
 		books->usage[at][alloc->kind].current_bytes += live * alloc->bytes;
 		books->usage[at][alloc->kind].current_count += live;
 	}
-	if (gm_books_in_level(alloc)) {
+	if (gm_in_level(alloc->level, alloc->kind)) {
 		SHIFT(&books->levels[at][alloc->level]);
 		books->levels[at][alloc->level].current_bytes += live * alloc->bytes;
 		books->levels[at][alloc->level].current_count += live;

@@ -208,9 +208,7 @@ static void pool_level(struct gm_doc *doc, int device)
 
 static bool in_slab(const struct gm_alloc_record *block, int device)
 {
-	return block->device == device && block->level == GM_LEVEL_DRIVER &&
-	       block->space == GM_SPACE_POINTER && block->kind == GM_KIND_DEVICE &&
-	       block->bytes && block->bytes <= GM_SLAB_MAX_REQUEST;
+	return block->device == device && gm_in_slab(block) && block->bytes;
 }
 
 /* Requests of at most 1 MiB share slabs of 2 MiB: one live allocation keeps a whole slab. */
@@ -220,7 +218,7 @@ void gm_sum_slab_holes(const struct gm_doc *doc, struct gm_fragmentation *row)
 
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
-		uint64_t bytes = (block->bytes + 511) & ~511ull;
+		uint64_t bytes = gm_round_units(block->bytes);
 
 		if (!in_slab(block, row->device))
 			continue;
@@ -230,7 +228,7 @@ void gm_sum_slab_holes(const struct gm_doc *doc, struct gm_fragmentation *row)
 			hole = row->segments ? slab + GM_SLAB_BYTES - at : 0;
 			if (hole > row->largest_free_bytes)
 				row->largest_free_bytes = hole;
-			slab = at = block->key & ~(GM_SLAB_BYTES - 1);
+			slab = at = gm_slab_of(block->key);
 			row->segments++;
 			row->reserved_bytes += GM_SLAB_BYTES;
 		}

@@ -7,9 +7,7 @@
 #define GM_REPORT_HOLES_SEGMENTS_H
 
 #include "report/doc/doc.h"
-
-#define GM_SLAB_BYTES	    (2ull << 20)
-#define GM_SLAB_MAX_REQUEST (1ull << 20) /* larger ones take whole pages (docs/evidence/facts.md) */
+#include "account/sizes.h"
 
 /* A stretch of memory: an allocation, or adjacent mappings of an expandable segment. */
 struct gm_segment {

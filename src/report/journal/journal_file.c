@@ -3,6 +3,7 @@
  * compressed ones through zstd's streaming interface.
  */
 #include "report/journal/journal_file.h"
+#include "account/sizes.h"
 #include "report/journal/archive.h"
 #include "report/journal/byte_source.h"
 #include "report/support/memory.h"
@@ -239,6 +240,9 @@ bool gm_journal_next(struct gm_journal_file *file, struct gm_journal_entry *entr
 	file->at = gm_journal_get(&file->state, file->at, file->end, entry);
 	if (!file->at)
 		return damaged(file, "has a damaged part");
+	if (entry->what == GM_JOURNAL_ADD)
+		entry->alloc.physical_bytes +=
+			gm_driver_bytes(entry->alloc.level, entry->alloc.kind, entry->alloc.bytes);
 	file->left--;
 	return true;
 }

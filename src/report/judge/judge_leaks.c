@@ -46,7 +46,7 @@ static bool has_python(const struct gm_stack *stack)
 
 static bool is_host(const struct gm_site *site)
 {
-	return site->record.kind == GM_KIND_PINNED || site->record.kind == GM_KIND_REGISTERED;
+	return gm_kind_on_host(site->record.kind);
 }
 
 static void advise_leak(struct gm_doc *doc, struct gm_finding *finding, const struct gm_site *site)

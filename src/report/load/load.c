@@ -21,9 +21,11 @@
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
-static const char *const kind_names[GM_KINDS] = {"none",       "device",  "managed", "array",
-						 "async",      "vmm",	  "graph",   "pinned",
-						 "registered", "imported"};
+static const char *const kind_names[GM_KINDS] = {
+#define GM_KIND_ROW(kind, name, ...) [GM_KIND_##kind] = name,
+	GM_KIND_TABLE(GM_KIND_ROW)
+#undef GM_KIND_ROW
+};
 static const char *const level_names[GM_LEVELS] = {"driver", "torch", "custom"};
 static const char *const verdict_names[] = {"released", "cached", "held", "grow"};
 static const char *const severity_names[] = {"note", "warning", "error"};
@@ -82,11 +84,6 @@ int gm_kind_number(const char *name)
 int gm_level_number(const char *name)
 {
 	return number_of(level_names, GM_LEVELS, name);
-}
-
-bool gm_kind_owned(unsigned kind)
-{
-	return kind >= GM_KIND_DEVICE && kind <= GM_KIND_PINNED;
 }
 
 double gm_seconds(uint64_t ns)

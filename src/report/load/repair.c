@@ -7,18 +7,6 @@
 #include "report/holes/segments.h"
 #include <string.h>
 
-/* Memory that counts in `usage` and `totals`: see contract.md. */
-static bool counts(const struct gm_alloc_record *block)
-{
-	return block->level == GM_LEVEL_DRIVER;
-}
-
-/* What lies in a pool's reserve, which is held as a whole. */
-static bool in_pool(const struct gm_alloc_record *block)
-{
-	return (block->kind == GM_KIND_ASYNC || block->kind == GM_KIND_GRAPH) && block->owner != GM_NONE;
-}
-
 /* Small requests share slabs, which are held as a whole too. `blocks` are in order of address. */
 uint64_t gm_sum_physical(const struct gm_doc *doc, int device)
 {
@@ -26,18 +14,17 @@ uint64_t gm_sum_physical(const struct gm_doc *doc, int device)
 
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
-		bool small = block->kind == GM_KIND_DEVICE && block->bytes <= GM_SLAB_MAX_REQUEST;
+		bool small = gm_in_slab(block);
 
-		if ((block->kind >= GM_KIND_PINNED ? GM_HOST : block->device) != device ||
-		    !counts(block) || !gm_kind_owned(block->kind) ||
-		    block->kind == GM_KIND_MANAGED || in_pool(block))
+		if (block->device != device || block->level != GM_LEVEL_DRIVER ||
+		    !gm_kind_owned(block->kind) || gm_in_pool(block))
 			continue;
 		if (!small)
 			sum += block->physical_bytes;
-		else if (block->key / GM_SLAB_BYTES != slab)
+		else if (gm_slab_of(block->key) != slab)
 			sum += GM_SLAB_BYTES;
 		if (small)
-			slab = block->key / GM_SLAB_BYTES;
+			slab = gm_slab_of(block->key);
 	}
 	return sum;
 }
@@ -88,27 +75,23 @@ static void add_to_site(struct gm_site_record *site, const struct gm_alloc_recor
 
 static void add_block(struct gm_doc *doc, const struct gm_alloc_record *block)
 {
-	int device = block->kind >= GM_KIND_PINNED ? GM_HOST : block->device;
-	bool level_counts = block->level == GM_LEVEL_DRIVER
-				    ? counts(block) && gm_kind_owned(block->kind)
-				    : true;
+	bool in_level = gm_in_level(block->level, block->kind);
+	bool in_usage = gm_in_usage(block->level, block->kind);
 
 	if (block->site != GM_NONE)
 		add_to_site(&doc->sites[block->site].record, block);
-	for (unsigned i = 0; level_counts && i < doc->levels_count; i++) {
+	for (unsigned i = 0; in_level && i < doc->levels_count; i++) {
 		struct gm_level_record *level = &doc->levels[i];
 
-		if (level->level != block->level ||
-		    level->device != (block->level == GM_LEVEL_DRIVER ? device : block->device))
+		if (level->level != block->level || level->device != block->device)
 			continue;
 		level->current_bytes += block->bytes;
 		level->current_count++;
 	}
-	for (unsigned i = 0; counts(block) && i < doc->usage_count; i++) {
+	for (unsigned i = 0; in_usage && i < doc->usage_count; i++) {
 		struct gm_usage_record *usage = &doc->usage[i];
 
-		if (usage->kind == block->kind &&
-		    (usage->device == GM_HOST || usage->device == block->device)) {
+		if (usage->kind == block->kind && usage->device == block->device) {
 			usage->current_bytes += block->bytes;
 			usage->current_count++;
 		}

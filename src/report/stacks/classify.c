@@ -190,7 +190,7 @@ void gm_classify(struct gm_doc *doc)
 		site->phase = gm_phase_of(site->stack);
 		find_caches(doc, site);
 		if (site->record.allocations == 0 ||
-		    !(gm_kind_owned(site->record.kind) || site->record.level != GM_LEVEL_DRIVER))
+		    !gm_in_level(site->record.level, site->record.kind))
 			continue;
 		add_category(doc, site);
 		add_phase(doc, site);

@@ -4,6 +4,7 @@
  * functions, not by the writer.
  */
 #include "../stack/cmocka_all.h"
+#include "account/sizes.h"
 #include "report/journal/journal_file.h"
 #include "report/journal/replay.h"
 
@@ -78,7 +79,7 @@ static void largest(void **unused)
 	(void)unused;
 	gm_journal_begin(&put, 0, 0);
 	gm_journal_begin(&got, 0, 0);
-	end = gm_journal_put_add(&put, bytes, UINT32_MAX - 1, &alloc);
+	end = gm_journal_put_add(&put, bytes, UINT32_MAX - 1, &alloc, 0);
 	assert_true(end - bytes <= GM_JOURNAL_ENTRY_BYTES);
 	assert_ptr_equal(gm_journal_get(&got, bytes, end, &entry), end);
 	same_alloc(&entry.alloc, &alloc);
@@ -102,7 +103,7 @@ static void prefixes(void **unused)
 		struct gm_alloc_record alloc = alloc_of(i);
 
 		gm_journal_begin(&put, 0, 0);
-		end = gm_journal_put_add(&put, bytes, (uint32_t)i, &alloc);
+		end = gm_journal_put_add(&put, bytes, (uint32_t)i, &alloc, 0);
 		for (size_t part = 0; part < (size_t)(end - bytes); part++) {
 			struct gm_journal_state got;
 			struct gm_journal_entry entry;
@@ -150,7 +151,8 @@ static void make(struct file *file)
 		for (; i < last; i++) {
 			struct gm_alloc_record alloc = alloc_of(i);
 
-			to = gm_journal_put_add(&state, to, (uint32_t)i, &alloc);
+			to = gm_journal_put_add(&state, to, (uint32_t)i, &alloc,
+						gm_driver_bytes(alloc.level, alloc.kind, alloc.bytes));
 			entries++;
 			if (i % 2) {
 				to = gm_journal_put_drop(&state, to, (uint32_t)i, alloc.time_ns, 5);

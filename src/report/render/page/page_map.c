@@ -119,8 +119,8 @@ static void add_driver(struct map *map, const struct gm_alloc_record *block)
 			add_block(map, &mapping, mapping.site);
 	} else if (segment && (segment->torch || segment->custom)) {
 		open_segment(map, block, segment);
-	} else if (block->kind == GM_KIND_DEVICE && block->bytes <= GM_SLAB_MAX_REQUEST) {
-		uint64_t slab = block->key & ~(GM_SLAB_BYTES - 1);
+	} else if (gm_in_slab(block)) {
+		uint64_t slab = gm_slab_of(block->key);
 
 		if (!map->end || map->start != slab)
 			open_row(map, block, "slab", slab, slab + GM_SLAB_BYTES);
