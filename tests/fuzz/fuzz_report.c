@@ -11,6 +11,7 @@
 #include "report/render/json/internal.h"
 #include "report/render/page/internal.h"
 #include "report/render/check/text_check.h"
+#include "report/doc/options.h"
 
 static void complain(const char *sentence)
 {

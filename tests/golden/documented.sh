@@ -5,7 +5,7 @@ set -u
 cd "$1" || exit 1
 made=$(grep -rhoE '"(leak\.(grow|exit|pinned)|error\.[a-z-]+)"' src/report/judge/*.c | tr -d '"'
 	tr -d '\n' < <(cat src/report/judge/*.c src/report/job/*.c) |
-		grep -oE 'gm(_job)?_find\([[:space:]]*(doc|job),[[:space:]]*"[a-z.-]+"' |
+		grep -oE 'gm(_job)?_finding_new\([[:space:]]*(doc|job),[[:space:]]*"[a-z.-]+"' |
 		grep -oE '"[a-z.-]+"' | tr -d '"')
 made=$(sort -u <<< "$made")
 told=$(sed -n '/^## Findings/,$s/^### //p' docs/reading-a-report.md | sort -u)

@@ -10,6 +10,7 @@
 #include "report/job/job.h"
 #include "report/plan/plan.h"
 #include "report/render/text/text.h"
+#include "report/doc/options.h"
 
 /* Exit codes of contract.md, section 3. */
 enum gm_exit {

@@ -2,9 +2,9 @@
  * check: the gates over every file; the exit status is the worst of them.
  */
 #include "cli.h"
-#include "report/support/progress.h"
-#include "report/render/json/json.h"
+#include "report/open/open.h"
 #include "report/render/check/text_check.h"
+#include "report/render/json/json.h"
 #include <string.h>
 
 /* Writes --junit or --sarif; false after a sentence. */
@@ -96,7 +96,7 @@ int gm_cli_check(struct gm_cli *cli, struct gm_job *job)
 	else
 		print(cli, job);
 	rc = gm_gates_exit(job->gates, job->gates_count);
-	gm_doc_free(baseline);
+	gm_doc_close(baseline);
 	return rc ? rc : written ? GM_EXIT_FINE : GM_EXIT_USAGE;
 }
 

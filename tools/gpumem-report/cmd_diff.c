@@ -2,9 +2,9 @@
  * diff OLD NEW: totals and sites of two runs side by side.
  */
 #include "cli.h"
-#include "report/judge/judge.h"
-#include "report/render/json/json.h"
+#include "report/doc/names.h"
 #include "report/render/check/text_check.h"
+#include "report/render/json/json.h"
 
 /* The files that one of the two words names. */
 static struct gm_job *open_side(struct gm_cli *cli, char *word)

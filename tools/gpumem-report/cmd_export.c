@@ -7,6 +7,8 @@
 #include "report/render/export/export.h"
 #include "report/support/numbering.h"
 #include "report/symbols/symbolize.h"
+#include "report/doc/options.h"
+#include "report/open/open.h"
 #include <errno.h>
 #include <string.h>
 
@@ -138,7 +140,7 @@ static void write_next(struct outputs *outputs, const char *input)
 			printf("%s: %s\n", path, input);
 	}
 	say_gap(doc);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* One file after the other, so that a week of them needs the memory of one. */

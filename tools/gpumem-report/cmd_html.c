@@ -2,7 +2,6 @@
  * html: one self-contained page of what the files hold.
  */
 #include "cli.h"
-#include "report/support/progress.h"
 #include "report/render/page/html.h"
 #include <string.h>
 

@@ -5,6 +5,8 @@
 #include "report/open/find_process.h"
 #include "report/render/json/json.h"
 #include "top_screen.h"
+#include "report/doc/options.h"
+#include "report/render/top/top.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
  */
 #include "cli.h"
 #include "base/size.h"
-#include "report/support/format.h"
 #include <string.h>
 
 const char *gm_read_leak_gate(struct gm_cli *cli, const char *text)

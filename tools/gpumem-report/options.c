@@ -3,10 +3,11 @@
  * --help is printed from it.
  */
 #include "cli.h"
-#include "report/support/format.h"
+#include "report/doc/names.h"
+#include "report/doc/options.h"
 #include "report/render/export/export.h"
-#include "report/stacks/rules.h"
 #include "report/render/top/top.h"
+#include "report/stacks/rules.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

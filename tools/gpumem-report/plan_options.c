@@ -4,7 +4,6 @@
  */
 #include "cli.h"
 #include "base/size.h"
-#include "report/support/format.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

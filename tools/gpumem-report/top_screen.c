@@ -5,6 +5,11 @@
  * processes there is a screen of all and one of each.
  */
 #include "top_screen.h"
+#include "report/doc/options.h"
+#include "report/open/open.h"
+#include "report/job/job.h"
+#include "report/render/text/text.h"
+#include "report/render/top/top.h"
 #include <curses.h>
 #include <locale.h>
 #include <math.h>
@@ -44,12 +49,12 @@ static bool read_file(struct view *view, struct gm_top_process *process)
 	quick.symbols = false;
 	doc = gm_doc_open(process->path, &quick, view->error, view->error_bytes);
 	if (doc && view->options.symbols && gm_top_wants_places(&process->top, doc)) {
-		gm_doc_free(doc);
+		gm_doc_close(doc);
 		doc = gm_doc_open(process->path, &view->options, view->error, view->error_bytes);
 	}
 	if (!doc)
 		return false;
-	gm_doc_free(process->doc);
+	gm_doc_close(process->doc);
 	process->doc = doc;
 	gm_top_sample(&process->top, doc, now_s());
 	return true;
@@ -317,7 +322,7 @@ int gm_top_run(char *const *paths, unsigned count, const struct gm_options *opti
 		endwin();
 	}
 	for (unsigned i = 0; i < view.count; i++) {
-		gm_doc_free(view.processes[i].doc);
+		gm_doc_close(view.processes[i].doc);
 		gm_top_free(&view.processes[i].top);
 	}
 	free(view.processes);

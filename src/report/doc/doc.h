@@ -1,14 +1,13 @@
 /*
  * The document in memory: what contract.md, section 4, calls by the same names, loaded from one
- * file and then filled by classify and the judges. Renderers read it and nothing else. Everything
- * in it lives in its zone. Figures that are not known are GM_NO_BYTES, times that are not known
+ * file (load/) and then filled by stacks/, holes/, history/ and judge/; renderers read it and
+ * nothing else. Everything in it lives in its zone. Figures that are not known are GM_NO_BYTES, times that are not known
  * NAN.
  */
 #ifndef GM_REPORT_DOC_DOC_H
 #define GM_REPORT_DOC_DOC_H
 
 #include "account/kinds.h"
-#include "report/import/import.h"
 #include "report/support/memory.h"
 #include "store/reader.h"
 
@@ -179,6 +178,14 @@ struct gm_device {
 	const char *name, *uuid;
 };
 
+/* What a snapshot knows beyond what an output file holds, of one device. */
+struct gm_imported {
+	int device;
+	uint64_t
+		requested_bytes; /* of the blocks that are active; GM_NO_BYTES: not in the schema */
+	uint64_t active_bytes;	 /* allocated, or freed and waiting for a stream */
+};
+
 enum gm_severity { GM_NOTE, GM_WARNING, GM_ERROR };
 
 struct gm_finding {
@@ -286,38 +293,6 @@ struct gm_doc {
 	void (*release)(void *rendered); /* called for each frame's, as the document is freed */
 };
 
-#define GM_MOST_SUPPRESSIONS 8 /* files */
-
-/* What a command asks of loading and judging; the common options of contract.md. */
-struct gm_options {
-	bool symbols;
-	bool symbol_cache; /* names are kept in the user's cache and taken from there */
-	int device;	 /* -1: all */
-	int kind, level; /* -1: all */
-	unsigned warmup;
-	const char *since, *until;	/* marks; NULL */
-	unsigned top;
-	bool json, quiet, full, all, at_peak;
-	bool at;		/* --at TIME, in nanoseconds: */
-	uint64_t at_ns;
-	bool fine_timeline;	/* from the complete history, where there is one */
-	const char *sort;
-	const char *suppressions[GM_MOST_SUPPRESSIONS];
-	unsigned suppressions_count;
-	bool no_shipped_suppressions;
-	bool keep_records; /* the renderer reads the files' tables too; else a job drops them */
-	struct gm_symbols *shared_symbols; /* of a job's documents; NULL: each has its own */
-	int color; /* 0 never, 1 always, 2 auto */
-};
-
-/*
- * Loads, classifies and judges one file. Returns NULL when nothing in it can be read; `error` then
- * holds a sentence. The caller frees the document.
- */
-struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, char *error,
-			   size_t error_bytes);
-void gm_doc_free(struct gm_doc *doc);
-
 /* Adds a warning of the file, a sentence. */
 void gm_doc_warn(struct gm_doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -329,20 +304,6 @@ static inline bool gm_doc_lacks(const struct gm_doc *doc, enum gm_table_id table
 
 /* Why what was left at the end is not known, as the beginning of a sentence. */
 const char *gm_exit_unknown(const struct gm_doc *doc);
-
-/* Names of contract.md; "?" for numbers out of range. */
-const char *gm_kind_name(unsigned kind);
-const char *gm_level_name(unsigned level);
-const char *gm_verdict_name(enum gm_verdict verdict);
-const char *gm_severity_name(enum gm_severity severity);
-
-/* Names of a timeline's series and its level; "?" for numbers out of range. */
-const char *gm_series_name(unsigned series);
-const char *gm_series_level(unsigned series);
-
-/* The number of a kind's or level's name, -1 if there is none. */
-int gm_kind_number(const char *name);
-int gm_level_number(const char *name);
 
 /* The level record of a device (GM_HOST: host memory), NULL if it was not used. */
 const struct gm_level_record *gm_doc_level(const struct gm_doc *doc, int device, unsigned level);
@@ -362,6 +323,18 @@ uint64_t gm_device_limit(const struct gm_device *device);
 
 /* Name of a row of GM_TABLE_FUNCTIONS, NULL. */
 const char *gm_doc_function(const struct gm_doc *doc, uint32_t function);
+
+/* A figure of the file for the document, in seconds; NAN for GM_NO_BYTES. */
+double gm_seconds(uint64_t ns);
+
+/* Sorts `blocks` by device and key. */
+void gm_sort_blocks(struct gm_doc *doc);
+
+/* Text in the document's zone, as printf. */
+#define gm_doc_printf(doc, ...) gm_zone_printf(&(doc)->zone, __VA_ARGS__)
+
+/* A size as people read it, "1.50 GiB", in the document's zone. */
+const char *gm_size(struct gm_doc *doc, uint64_t bytes);
 
 /* Value of NAME in a "NAME=value\n" string, in the zone; NULL if it is not there. */
 const char *gm_doc_variable(struct gm_doc *doc, const char *text, const char *name);

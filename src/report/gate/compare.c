@@ -2,7 +2,7 @@
  * Comparing two documents by their sites' keys, see compare.h.
  */
 #include "report/gate/compare.h"
-#include "report/stacks/classify.h"
+#include "report/doc/frames.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
  */
 #include "report/gate/gates.h"
 #include "report/gate/compare.h"
-#include "report/judge/judge.h"
 #include "report/history/since.h"
 #include <stdlib.h>
 #include <string.h>
@@ -194,7 +193,7 @@ static bool gate_fragmentation(struct gm_doc *doc, const struct gm_gate_options 
 	gate->exit_code = 5;
 	gate->limit = options->max_fragmentation_percent;
 	gate->value = worst_fragmentation(doc, &worst);
-	gate->note = worst ? gm_say(doc, "reserved and not used at the %s level", worst->level)
+	gate->note = worst ? gm_doc_printf(doc, "reserved and not used at the %s level", worst->level)
 			   : "reserved and not used";
 	gate->passed = gate->value <= gate->limit ||
 		       (baseline && gate->value <= worst_fragmentation(baseline, &before));

@@ -4,7 +4,7 @@
 #include "report/history/events.h"
 #include "report/journal/journal_file.h"
 #include "report/journal/replay.h"
-#include "report/load/load.h"
+#include "report/stacks/stacks.h"
 #include "report/support/numbering.h"
 #include <stdlib.h>
 

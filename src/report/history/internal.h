@@ -4,6 +4,7 @@
 #ifndef GM_REPORT_HISTORY_INTERNAL_H
 #define GM_REPORT_HISTORY_INTERNAL_H
 
+#include "report/doc/options.h"
 #include "report/history/books.h"
 
 /* Makes the document that of the books, with the live allocations of `replay`. */

@@ -2,9 +2,10 @@
  * See moment.h.
  */
 #include "report/history/moment.h"
+#include "report/doc/options.h"
 #include "report/history/internal.h"
 #include "report/journal/journal_file.h"
-#include "report/load/load.h"
+#include "report/load/repair.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -8,6 +8,7 @@
 #define GM_REPORT_HISTORY_MOMENT_H
 
 #include "report/doc/doc.h"
+#include "report/doc/options.h"
 
 /*
  * Turns a document whose tables, sites and events are loaded into that of `options->at_ns`, if

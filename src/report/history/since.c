@@ -3,7 +3,7 @@
  * every file has, however long ago the mark was. Memory that was freed since is not in it.
  */
 #include "report/history/since.h"
-#include "report/judge/judge.h"
+#include "report/doc/options.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ void gm_since_marks(struct gm_doc *doc, uint64_t least_bytes, unsigned warmup, b
 		uint64_t until =
 			m + 1 < doc->marks_count ? doc->marks[m + 1].record.serial : UINT64_MAX;
 		struct gm_gate gate = {
-			.gate = gm_say(doc, "mark:%s",
+			.gate = gm_doc_printf(doc, "mark:%s",
 				       doc->marks[m].name ? doc->marks[m].name : ""),
 			.unit = "bytes",
 			.limit = least_bytes ? least_bytes - 1 : 0,

@@ -5,6 +5,7 @@
 #define GM_REPORT_HISTORY_SINCE_H
 
 #include "report/doc/doc.h"
+#include "report/doc/options.h"
 
 /*
  * Fills `since_bytes` and `since_count` of the sites for --since and --until. False, with a

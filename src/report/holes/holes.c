@@ -4,7 +4,7 @@
  * and address.
  */
 #include "report/holes/holes.h"
-#include "report/load/load.h"
+#include "report/holes/holes_then.h"
 #include "report/holes/segments.h"
 #include <stdlib.h>
 #include <string.h>

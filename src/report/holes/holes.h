@@ -15,11 +15,7 @@ void gm_sum_torch_holes(struct gm_doc *doc, struct gm_segment *segments, unsigne
 			struct gm_fragmentation *row);
 void gm_sum_slab_holes(const struct gm_doc *doc, struct gm_fragmentation *row);
 
-/*
- * The same level when most of it was used; NULL if that is not known, as of a moment of the past
- * (--at). In the zone.
- */
-const struct gm_fragmentation *gm_holes_at_peak(struct gm_doc *doc,
-						const struct gm_fragmentation *now);
+/* Fills `fragmentation[]`, and says which sites' driver memory PyTorch divides (torch_segments). */
+void gm_load_fragmentation(struct gm_doc *doc);
 
 #endif

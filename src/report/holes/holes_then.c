@@ -3,8 +3,8 @@
  * the layout the blocks of then are put in the place of those of now; where they do not add up to the
  * sums (the file is cut, more was freed than could be kept), the largest hole is not known.
  */
+#include "report/holes/holes_then.h"
 #include "report/holes/holes.h"
-#include "report/load/load.h"
 #include <string.h>
 
 /* What takes the place of the document's blocks for as long as it is looked at. */

@@ -3,7 +3,7 @@
  * mappings and blocks that the shim made then. Segments are told by their site, or by lying around
  * blocks.
  */
-#include "report/load/load.h"
+#include "report/holes/oom_holes.h"
 #include <stdlib.h>
 #include <string.h>
 

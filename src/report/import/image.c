@@ -3,6 +3,7 @@
  */
 #include "report/import/image.h"
 #include "store/header.h"
+#include "report/support/memory.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #ifndef GM_REPORT_IMPORT_IMAGE_H
 #define GM_REPORT_IMPORT_IMAGE_H
 
-#include "report/support/memory.h"
 #include "store/layout.h"
 
 struct gm_image {

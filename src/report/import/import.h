@@ -5,16 +5,8 @@
 #ifndef GM_REPORT_IMPORT_IMPORT_H
 #define GM_REPORT_IMPORT_IMPORT_H
 
-#include "report/support/memory.h"
+#include "report/doc/doc.h"
 #include "store/reader.h"
-
-/* What a snapshot knows beyond what an output file holds, of one device. */
-struct gm_imported {
-	int device;
-	uint64_t
-		requested_bytes; /* of the blocks that are active; GM_NO_BYTES: not in the schema */
-	uint64_t active_bytes;	 /* allocated, or freed and waiting for a stream */
-};
 
 /* True if the file begins as a pickle does. */
 bool gm_import_detect(const char *path);

@@ -7,8 +7,8 @@
 #ifndef GM_REPORT_IMPORT_SNAPSHOT_REPLAY_H
 #define GM_REPORT_IMPORT_SNAPSHOT_REPLAY_H
 
-#include "report/import/snapshot_books.h"
 #include "report/import/snapshot.h"
+#include "report/import/snapshot_books.h"
 
 /* What became of a device's history. */
 enum gm_replayed {

@@ -13,11 +13,11 @@ void gm_job_shares(struct gm_job *job); /* memory that one process has of anothe
 /* The findings of the processes, the same one of many told once, behind those of the job. */
 void gm_job_gather(struct gm_job *job);
 
-struct gm_finding *gm_job_find(struct gm_job *job, const char *id, enum gm_severity severity,
+struct gm_finding *gm_job_finding_new(struct gm_job *job, const char *id, enum gm_severity severity,
 			       int device, uint64_t bytes);
 void gm_job_advise(struct gm_job *job, struct gm_finding *finding, const char *advice);
 
-#define gm_job_say(job, ...) gm_zone_printf(&(job)->zone, __VA_ARGS__)
+#define gm_job_printf(job, ...) gm_zone_printf(&(job)->zone, __VA_ARGS__)
 const char *gm_job_size(struct gm_job *job, uint64_t bytes);
 
 /* "rank 3", or the pid where there are no ranks. */

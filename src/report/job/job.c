@@ -2,7 +2,9 @@
  * Opening the files of a job, which of them count, and summing their totals.
  */
 #include "report/job/job.h"
+#include "report/doc/options.h"
 #include "report/job/internal.h"
+#include "report/open/open.h"
 #include "report/support/progress.h"
 #include "report/symbols/symbolize.h"
 #include <ctype.h>
@@ -192,7 +194,7 @@ void gm_job_free(struct gm_job *job)
 	if (!job)
 		return;
 	for (unsigned i = 0; i < job->count; i++)
-		gm_doc_free(job->docs[i]);
+		gm_doc_close(job->docs[i]);
 	gm_symbols_free(job->symbols);
 	gm_zone_free(&job->zone);
 	free(job);

@@ -6,6 +6,7 @@
 #define GM_REPORT_JOB_JOB_H
 
 #include "report/doc/doc.h"
+#include "report/doc/options.h"
 
 /* A device of the job: what all its processes have there together, driver level. */
 struct gm_job_total {

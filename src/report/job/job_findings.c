@@ -2,16 +2,16 @@
  * The findings of a job: naming the ranks that have one, and telling the same finding of many ranks
  * once.
  */
-#include "report/support/format.h"
 #include "report/job/internal.h"
-#include "report/judge/judge.h"
+#include "report/judge/findings.h"
+#include "report/support/format.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NAMED_ONE_BY_ONE 4
 
-struct gm_finding *gm_job_find(struct gm_job *job, const char *id, enum gm_severity severity,
+struct gm_finding *gm_job_finding_new(struct gm_job *job, const char *id, enum gm_severity severity,
 			       int device, uint64_t bytes)
 {
 	struct gm_finding *finding =
@@ -42,8 +42,8 @@ const char *gm_job_size(struct gm_job *job, uint64_t bytes)
 
 const char *gm_job_who(struct gm_job *job, const struct gm_doc *doc)
 {
-	return doc->header->rank >= 0 ? gm_job_say(job, "rank %d", doc->header->rank)
-				      : gm_job_say(job, "process %u", doc->header->pid);
+	return doc->header->rank >= 0 ? gm_job_printf(job, "rank %d", doc->header->rank)
+				      : gm_job_printf(job, "process %u", doc->header->pid);
 }
 
 /* "0-6, 9" of ranks in ascending order. */
@@ -54,9 +54,9 @@ static const char *ranges(struct gm_job *job, const int *ranks, unsigned count)
 	for (unsigned i = 0, last; i < count; i = last + 1) {
 		for (last = i; last + 1 < count && ranks[last + 1] <= ranks[last] + 1;)
 			last++;
-		text = gm_job_say(job, "%s%s%d", text, i ? ", " : "", ranks[i]);
+		text = gm_job_printf(job, "%s%s%d", text, i ? ", " : "", ranks[i]);
 		if (ranks[last] > ranks[i])
-			text = gm_job_say(job, "%s%s%d", text,
+			text = gm_job_printf(job, "%s%s%d", text,
 					  ranks[last] > ranks[i] + 1 ? "-" : ", ", ranks[last]);
 	}
 	return text;
@@ -75,12 +75,12 @@ const char *gm_job_name_ranks(struct gm_job *job, struct gm_finding *finding,
 	finding->ranks = ranks;
 	finding->ranks_count = named;
 	if (named == count && count > NAMED_ONE_BY_ONE)
-		return gm_job_say(job, "ranks %s (%u of %u)", ranges(job, ranks, named), count,
+		return gm_job_printf(job, "ranks %s (%u of %u)", ranges(job, ranks, named), count,
 				  job->ranks);
 	for (unsigned i = 0; i < count && i < NAMED_ONE_BY_ONE; i++)
-		text = gm_job_say(job, "%s%s%s", text, i ? ", " : "", gm_job_who(job, docs[i]));
+		text = gm_job_printf(job, "%s%s%s", text, i ? ", " : "", gm_job_who(job, docs[i]));
 	return count > NAMED_ONE_BY_ONE
-		       ? gm_job_say(job, "%s and %u others", text, count - NAMED_ONE_BY_ONE)
+		       ? gm_job_printf(job, "%s and %u others", text, count - NAMED_ONE_BY_ONE)
 		       : text;
 }
 
@@ -177,7 +177,7 @@ static void tell(struct gm_job *job, const struct told *told)
 {
 	const struct gm_finding *worst = told->worst;
 	struct gm_finding *finding =
-		gm_job_find(job, told->id, worst->severity, told->device, told->bytes);
+		gm_job_finding_new(job, told->id, worst->severity, told->device, told->bytes);
 	const char *ranks = gm_job_name_ranks(job, finding, told->docs, told->docs_count);
 
 	if (worst->bytes == GM_NO_BYTES)
@@ -187,11 +187,11 @@ static void tell(struct gm_job *job, const struct told *told)
 	finding->advice_count = worst->advice_count;
 	finding->evidence = worst->evidence ? worst->evidence : "";
 	if (told->docs_count > 1 && told->bytes && adds_up(finding))
-		finding->evidence = gm_job_say(job, "%s: together %s, most in %s: %s", ranks,
+		finding->evidence = gm_job_printf(job, "%s: together %s, most in %s: %s", ranks,
 					       gm_job_size(job, told->bytes),
 					       gm_job_who(job, told->worst_doc), finding->evidence);
 	else
-		finding->evidence = gm_job_say(job, "%s: %s", ranks, finding->evidence);
+		finding->evidence = gm_job_printf(job, "%s: %s", ranks, finding->evidence);
 }
 
 /* Notes of one process say little about a job, but what NCCL takes is the job's own cost. */

@@ -3,7 +3,7 @@
  * job.first-failure. Compares the processes that count (job.h).
  */
 #include "report/job/internal.h"
-#include "report/judge/judge.h"
+#include "report/stacks/labels.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,7 +89,7 @@ static const char *differing_category(struct gm_job *job, const struct gm_doc *h
 			name = category;
 		}
 	}
-	return name ? gm_job_say(job, "; most of it in %s: %s against %s", name,
+	return name ? gm_job_printf(job, "; most of it in %s: %s against %s", name,
 				 gm_job_size(job, with), gm_job_size(job, with - most))
 		    : "";
 }
@@ -112,16 +112,16 @@ static void judge_imbalance(struct gm_job *job)
 	if (difference < IMBALANCE_BYTES ||
 	    difference < gm_doc_peak(high) / 100 * IMBALANCE_PERCENT)
 		return;
-	finding = gm_job_find(job, "imbalance", GM_WARNING, GM_HOST, difference);
+	finding = gm_job_finding_new(job, "imbalance", GM_WARNING, GM_HOST, difference);
 	gm_job_name_ranks(job, finding, (const struct gm_doc *[]){high}, 1);
-	finding->title = gm_job_say(job, "%s reaches %s more than %s", gm_job_who(job, high),
+	finding->title = gm_job_printf(job, "%s reaches %s more than %s", gm_job_who(job, high),
 				    gm_job_size(job, difference), gm_job_who(job, low));
 	finding->evidence =
-		gm_job_say(job, "peaks of %s and %s, of most %s%s",
+		gm_job_printf(job, "peaks of %s and %s, of most %s%s",
 			   gm_job_size(job, gm_doc_peak(high)), gm_job_size(job, gm_doc_peak(low)),
 			   gm_job_size(job, median_peak(job)), differing_category(job, high, low));
 	gm_job_advise(job, finding,
-		      gm_job_say(job,
+		      gm_job_printf(job,
 				 "gpumem-report sites --at peak %s shows who holds more there; the "
 				 "batch that fits is that of the fullest rank",
 				 high->path));
@@ -203,20 +203,20 @@ static void add_stray(struct gm_job *job, struct stray **strays, unsigned *count
 static void tell_stray(struct gm_job *job, const struct stray *stray)
 {
 	struct gm_finding *finding =
-		gm_job_find(job, "context.stray", GM_WARNING, stray->device, stray->bytes);
+		gm_job_finding_new(job, "context.stray", GM_WARNING, stray->device, stray->bytes);
 	const char *guests = gm_job_name_ranks(job, finding, stray->guests, stray->guests_count);
 	bool one = stray->guests_count == 1;
 
-	finding->title = gm_job_say(job, "%s keep%s %s on device %d, which %s works on", guests,
+	finding->title = gm_job_printf(job, "%s keep%s %s on device %d, which %s works on", guests,
 				    one ? "s a context of" : " contexts of together",
 				    gm_job_size(job, stray->bytes), stray->device,
 				    gm_job_who(job, stray->owner));
 	finding->evidence =
-		gm_job_say(job, "%s: made at %s; almost no memory of %s is there",
+		gm_job_printf(job, "%s: made at %s; almost no memory of %s is there",
 			   one ? guests
-			       : gm_job_say(job, "%s for one, in %s", gm_job_size(job, stray->most),
+			       : gm_job_printf(job, "%s for one, in %s", gm_job_size(job, stray->most),
 					    gm_job_who(job, stray->most_doc)),
-			   gm_place((struct gm_doc *)stray->most_doc, stray->stack),
+			   gm_stack_label((struct gm_doc *)stray->most_doc, stray->stack),
 			   one ? "its own" : "their own");
 	gm_job_advise(
 		job, finding,
@@ -273,7 +273,7 @@ static int compare_failures(const void *a, const void *b)
 
 static const char *seconds_between(struct gm_job *job, uint64_t from, uint64_t to)
 {
-	return gm_job_say(job, "%.3f s", (double)(to - from) / 1e9);
+	return gm_job_printf(job, "%.3f s", (double)(to - from) / 1e9);
 }
 
 /* "; 3 others failed after it, rank 1 0.250 s later": ordered by time. */
@@ -286,7 +286,7 @@ static const char *others(struct gm_job *job, const struct failure *failures, un
 	for (unsigned i = 1; i < count; i++)
 		hosts = hosts || (failures[i].doc->host && failures[0].doc->host &&
 				  strcmp(failures[i].doc->host, failures[0].doc->host) != 0);
-	return gm_job_say(job, "; %u of %u failed in all, next %s %s later%s", count, job->ranks,
+	return gm_job_printf(job, "; %u of %u failed in all, next %s %s later%s", count, job->ranks,
 			  gm_job_who(job, failures[1].doc),
 			  seconds_between(job, failures[0].at_ns, failures[1].at_ns),
 			  hosts ? " by the clocks of their machines" : "");
@@ -298,26 +298,26 @@ static void tell_failure(struct gm_job *job, const struct failure *failures, uns
 	const struct gm_doc *doc = first->doc;
 	const char *who = gm_job_who(job, doc), *host = doc->host ? doc->host : "an unknown host";
 	struct gm_finding *finding =
-		gm_job_find(job, "job.first-failure", first->oom ? GM_ERROR : GM_WARNING,
+		gm_job_finding_new(job, "job.first-failure", first->oom ? GM_ERROR : GM_WARNING,
 			    first->oom ? first->oom->record.device : GM_HOST,
 			    first->oom ? first->oom->record.requested_bytes : GM_NO_BYTES);
 
 	gm_job_name_ranks(job, finding, &doc, 1);
 	if (first->oom)
-		finding->title = gm_job_say(
+		finding->title = gm_job_printf(
 			job, "%s on %s failed first: out of memory (%s), asked for %s at %s", who,
 			host, first->oom->verdict,
 			gm_job_size(job, first->oom->record.requested_bytes),
-			gm_place((struct gm_doc *)doc, first->oom->stack));
+			gm_stack_label((struct gm_doc *)doc, first->oom->stack));
 	else
-		finding->title = gm_job_say(job, "%s on %s was killed first", who, host);
-	finding->evidence = gm_job_say(
+		finding->title = gm_job_printf(job, "%s on %s was killed first", who, host);
+	finding->evidence = gm_job_printf(
 		job, "%s after its start%s%s",
 		seconds_between(job, doc->header->started_realtime_ns, first->at_ns),
 		first->oom ? "" : " it made its last call; nothing ran out of memory before",
 		others(job, failures, count));
 	gm_job_advise(job, finding,
-		      gm_job_say(job,
+		      gm_job_printf(job,
 				 "gpumem-report %s %s tells more; what other ranks report after "
 				 "that (timeouts, broken connections) follows from it",
 				 first->oom ? "oom" : "summary", doc->path));

@@ -3,7 +3,8 @@
  * alone; an opened handle is matched with its owner by the handle's number (gm_ipc_number).
  */
 #include "report/job/internal.h"
-#include "report/judge/judge.h"
+#include "report/stacks/labels.h"
+#include "report/support/format.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,7 +113,7 @@ static const char *place_of(struct gm_job *job, const struct piece *piece)
 	uint32_t site = piece->block->site;
 
 	return site < doc->sites_count
-		       ? gm_job_say(job, " at %s", gm_place(doc, doc->sites[site].stack))
+		       ? gm_job_printf(job, " at %s", gm_stack_label(doc, doc->sites[site].stack))
 		       : "";
 }
 
@@ -149,25 +150,25 @@ void gm_job_shares(struct gm_job *job)
 		return;
 	sums = match(&exports, &imports);
 	if (sums.unmatched_count)
-		rest = gm_job_say(job,
+		rest = gm_job_printf(job,
 				  "%s%s in %u opened handles %s an owner that is not among these "
 				  "files, gave it back or passed it by descriptor",
 				  sums.openings ? "; " : "", gm_job_size(job, sums.unmatched),
 				  sums.unmatched_count, sums.unmatched_count == 1 ? "has" : "have");
-	finding = gm_job_find(job, "ipc.shared", GM_NOTE, GM_HOST, sums.owned + sums.unmatched);
+	finding = gm_job_finding_new(job, "ipc.shared", GM_NOTE, GM_HOST, sums.owned + sums.unmatched);
 	name_ranks(job, finding, &exports, &imports);
 	if (!sums.openings) {
-		finding->title = gm_job_say(job, "%s of other processes' memory is open",
+		finding->title = gm_job_printf(job, "%s of other processes' memory is open",
 					    gm_job_size(job, sums.unmatched));
 		finding->evidence = rest;
 		return;
 	}
 	finding->title =
-		gm_job_say(job,
+		gm_job_printf(job,
 			   "%s of memory is shared between processes: counted once, as its "
 			   "owner's",
 			   gm_job_size(job, sums.owned));
-	finding->evidence = gm_job_say(
+	finding->evidence = gm_job_printf(
 		job, "%u allocation%s opened %u time%s, the largest: %s of %s%s, opened by %s%s%s",
 		sums.owners, gm_s(sums.owners), sums.openings, gm_s(sums.openings),
 		gm_job_size(job, sums.largest_export->block->bytes),

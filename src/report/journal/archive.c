@@ -2,8 +2,9 @@
  * Archives (archive.h): writing and opening them.
  */
 #include "report/journal/archive.h"
-#include "report/journal/journal_file.h"
+#include "report/doc/options.h"
 #include "report/journal/byte_source.h"
+#include "report/journal/journal_file.h"
 #include "report/support/progress.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -7,6 +7,7 @@
 #define GM_REPORT_JOURNAL_ARCHIVE_H
 
 #include "report/doc/doc.h"
+#include "report/doc/options.h"
 
 #define GM_ARCHIVE_FRAME   0x184d2a50u /* zstd's magic number of a skippable frame */
 #define GM_ARCHIVE_MAGIC   "GPUMEMZ"   /* 8 bytes with the NUL */

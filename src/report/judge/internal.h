@@ -1,10 +1,22 @@
 /*
- * The parts of telling about out-of-memory events: facts gathered once for each, and advice.
+ * The judges, and what they share about out-of-memory events.
  */
 #ifndef GM_REPORT_JUDGE_INTERNAL_H
 #define GM_REPORT_JUDGE_INTERNAL_H
 
-#include "report/judge/judge.h"
+#include "report/doc/doc.h"
+
+/* The judges; each is a row of the table in judge.c. */
+void gm_judge_leaks(struct gm_doc *doc);
+void gm_judge_ooms(struct gm_doc *doc);
+void gm_judge_holes(struct gm_doc *doc);
+void gm_judge_pressure(struct gm_doc *doc);
+void gm_judge_usage(struct gm_doc *doc);
+void gm_judge_pools(struct gm_doc *doc);
+void gm_judge_devices(struct gm_doc *doc);
+void gm_judge_coverage(struct gm_doc *doc);
+void gm_judge_errors(struct gm_doc *doc);
+void gm_judge_nccl(struct gm_doc *doc);
 
 /*
  * Fills what follows from the records: totals by category, the library that asked, other processes,

@@ -1,94 +1,15 @@
 /*
- * The table of judges, and what they share: adding a finding, sizes and places in words.
+ * The table of judges.
  */
 #include "report/judge/judge.h"
-#include "report/support/format.h"
-#include "report/stacks/labels.h"
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "report/judge/findings.h"
+#include "report/judge/internal.h"
 
 static void (*const judges[])(struct gm_doc *doc) = {
 	gm_judge_ooms,	   gm_judge_leaks, gm_judge_errors,  gm_judge_holes,
 	gm_judge_pressure, gm_judge_usage, gm_judge_devices, gm_judge_coverage,
 	gm_judge_pools,	   gm_judge_nccl,
 };
-
-struct gm_finding *gm_find(struct gm_doc *doc, const char *id, enum gm_severity severity,
-			   int device, uint64_t bytes, uint32_t site)
-{
-	struct gm_finding *finding =
-		gm_zone_push(&doc->zone, &doc->findings, &doc->findings_count, sizeof(*finding));
-
-	finding->id = id;
-	finding->severity = severity;
-	finding->device = device;
-	finding->bytes = bytes;
-	finding->site = site;
-	return finding;
-}
-
-void gm_advise(struct gm_doc *doc, struct gm_finding *finding, const char *format, ...)
-{
-	const char **slot;
-	va_list args;
-	char text[1024];
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	slot = gm_zone_push(&doc->zone, &finding->advice, &finding->advice_count, sizeof(*slot));
-	*slot = gm_zone_strdup(&doc->zone, text);
-}
-
-const char *gm_size(struct gm_doc *doc, uint64_t bytes)
-{
-	char text[GM_FORMAT_BYTES];
-
-	return gm_zone_strdup(&doc->zone, gm_format_size(text, bytes));
-}
-
-const char *gm_place(struct gm_doc *doc, const struct gm_stack *stack)
-{
-	return gm_stack_label(doc, stack);
-}
-
-static bool is_oom(const struct gm_finding *finding)
-{
-	return strcmp(finding->id, "oom") == 0;
-}
-
-/*
- * Most severe first; of one severity an OOM, which outranks a leak as in the exit status however
- * little was asked for; then the largest; else in the order of the judges.
- */
-static int compare_findings(const struct gm_finding *a, const struct gm_finding *b)
-{
-	uint64_t x = a->bytes == GM_NO_BYTES ? 0 : a->bytes,
-		 y = b->bytes == GM_NO_BYTES ? 0 : b->bytes;
-
-	if (a->severity != b->severity)
-		return a->severity < b->severity ? 1 : -1;
-	if (is_oom(a) != is_oom(b))
-		return is_oom(a) ? -1 : 1;
-	return x < y ? 1 : x > y ? -1 : 0;
-}
-
-/* Insertion sort: stable, and findings are few. */
-void gm_sort_findings(struct gm_finding *findings, unsigned count)
-{
-	for (unsigned i = 1; i < count; i++) {
-		struct gm_finding finding = findings[i];
-		unsigned k = i;
-
-		while (k > 0 && compare_findings(&findings[k - 1], &finding) > 0) {
-			findings[k] = findings[k - 1];
-			k--;
-		}
-		findings[k] = finding;
-	}
-}
 
 void gm_judge(struct gm_doc *doc)
 {

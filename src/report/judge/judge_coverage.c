@@ -2,9 +2,9 @@
  * coverage: the driver's figure exceeds what is tracked and the context by over 5 %.
  * ledger.unexplained: that difference rises over the run while tracked bytes do not.
  */
-#include "report/judge/judge.h"
-#include "report/support/format.h"
+#include "report/judge/findings.h"
 #include "report/judge/growth.h"
+#include "report/judge/internal.h"
 
 #define COVERAGE_PERCENT 5
 #define LEAST_BYTES	 (4ull << 20) /* two pages: less is rounding */
@@ -34,7 +34,7 @@ static const char *costs(struct gm_doc *doc, int device)
 				bytes = INT64_MAX;
 		}
 		if (seen)
-			text = gm_say(
+			text = gm_doc_printf(
 				doc, "%s%s%s %s%s", text ? text : "", text ? ", " : "",
 				cost_names[kind], bytes < 0 ? "-" : "",
 				gm_size(doc, bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes));
@@ -68,7 +68,7 @@ static unsigned gather(const struct gm_ledger *ledger, struct gm_window *windows
 
 static const char *signed_size(struct gm_doc *doc, int64_t bytes)
 {
-	return bytes < 0 ? gm_say(doc, "-%s", gm_size(doc, 0 - (uint64_t)bytes))
+	return bytes < 0 ? gm_doc_printf(doc, "-%s", gm_size(doc, 0 - (uint64_t)bytes))
 			 : gm_size(doc, (uint64_t)bytes);
 }
 
@@ -87,7 +87,7 @@ static const char *pace(struct gm_doc *doc, const struct gm_ledger *ledger)
 	}
 	if (marks < 3 || last->unexplained_bytes <= first->unexplained_bytes)
 		return "";
-	return gm_say(
+	return gm_doc_printf(
 		doc, ", %s from mark to mark",
 		gm_size(doc, ((uint64_t)last->unexplained_bytes -
 			      (uint64_t)first->unexplained_bytes) / (marks - 1)));
@@ -110,14 +110,14 @@ static void judge_growth(struct gm_doc *doc, const struct gm_ledger *ledger)
 
 	if (growth == GM_NO_BYTES || growth < LEAST_BYTES || verdict == GM_GROWTH_NONE)
 		return;
-	finding = gm_find(doc, "ledger.unexplained",
+	finding = gm_finding_new(doc, "ledger.unexplained",
 			  verdict == GM_GROWTH_RISES || (!count && record->samples >= MANY_SAMPLES)
 				  ? GM_WARNING
 				  : GM_NOTE,
 			  record->device, growth, GM_NO_SITE);
-	finding->title = gm_say(doc, "the driver's figure rose by %s beyond what was allocated",
+	finding->title = gm_doc_printf(doc, "the driver's figure rose by %s beyond what was allocated",
 				gm_size(doc, growth));
-	finding->evidence = gm_say(doc,
+	finding->evidence = gm_doc_printf(doc,
 				   "unexplained: %s at first, %s at the end, over %u samples%s; "
 				   "looked at: %s",
 				   signed_size(doc, record->unexplained_first_bytes),
@@ -139,11 +139,11 @@ static void judge_coverage(struct gm_doc *doc, const struct gm_ledger *ledger)
 	if (record->process_used_bytes == GM_NO_BYTES || missing < LEAST_BYTES ||
 	    missing <= record->process_used_bytes / 100 * COVERAGE_PERCENT)
 		return;
-	finding = gm_find(doc, "coverage", GM_WARNING, record->device, missing, GM_NO_SITE);
-	finding->title = gm_say(doc, "%s of the %s that the driver reports are not explained",
+	finding = gm_finding_new(doc, "coverage", GM_WARNING, record->device, missing, GM_NO_SITE);
+	finding->title = gm_doc_printf(doc, "%s of the %s that the driver reports are not explained",
 				gm_size(doc, missing),
 				gm_size(doc, record->process_used_bytes));
-	finding->evidence = gm_say(doc, "%s tracked, %s context and code; by %s",
+	finding->evidence = gm_doc_printf(doc, "%s tracked, %s context and code; by %s",
 				   gm_size(doc, record->tracked_physical_bytes),
 				   gm_size(doc, record->context_bytes + record->code_bytes),
 				   record->source == GM_LEDGER_NVML_PROCESS

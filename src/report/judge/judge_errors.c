@@ -1,7 +1,10 @@
 /*
  * error.*: frees that CUDA refused, and memory given up while others still use it.
  */
-#include "report/judge/judge.h"
+#include "report/judge/findings.h"
+#include "report/judge/internal.h"
+#include "report/stacks/labels.h"
+#include "report/support/format.h"
 
 /* One row per type, in the order of enum gm_error_type. */
 static const struct {
@@ -37,21 +40,21 @@ void gm_judge_errors(struct gm_doc *doc)
 		uint32_t victim = error->record.victim_site;
 		struct gm_finding *finding;
 
-		finding = gm_find(doc, errors[type].id, errors[type].severity, GM_HOST,
+		finding = gm_finding_new(doc, errors[type].id, errors[type].severity, GM_HOST,
 				  error->record.bytes,
 				  victim < doc->sites_count ? victim : GM_NO_SITE);
-		finding->title = gm_say(doc, "%s: %s at %s", error->api ? error->api : "a free",
-					errors[type].title, gm_place(doc, error->stack));
+		finding->title = gm_doc_printf(doc, "%s: %s at %s", error->api ? error->api : "a free",
+					errors[type].title, gm_stack_label(doc, error->stack));
 		finding->evidence =
-			gm_say(doc, "%llu time%s, error %d, latest pointer 0x%llx",
+			gm_doc_printf(doc, "%llu time%s, error %d, latest pointer 0x%llx",
 			       (unsigned long long)error->record.count, gm_s(error->record.count),
 			       error->record.error, (unsigned long long)error->record.pointer);
 		if (error->first_free_stack)
 			gm_advise(doc, finding, "first freed at %s",
-				  gm_place(doc, error->first_free_stack));
+				  gm_stack_label(doc, error->first_free_stack));
 		if (victim < doc->sites_count)
 			gm_advise(doc, finding, "the memory was allocated at %s",
-				  gm_place(doc, doc->sites[victim].stack));
+				  gm_stack_label(doc, doc->sites[victim].stack));
 		gm_advise(doc, finding, "%s", errors[type].advice);
 	}
 }

@@ -2,7 +2,9 @@
  * fragmentation.high: a level whose fragmentation is over 20 % and over 256 MiB.
  */
 #include "report/judge/alloc_conf.h"
-#include "report/judge/judge.h"
+#include "report/judge/findings.h"
+#include "report/judge/internal.h"
+#include "report/stacks/labels.h"
 #include <string.h>
 
 #define LEAST_PERCENT 20
@@ -73,7 +75,7 @@ static void advise_pool(struct gm_doc *doc, struct gm_finding *finding,
 			  "call cudaMemPoolTrimTo when it is not needed",
 			  threshold >= row->reserved_bytes
 				  ? "all of it"
-				  : gm_say(doc, "up to %s", gm_size(doc, threshold)));
+				  : gm_doc_printf(doc, "up to %s", gm_size(doc, threshold)));
 }
 
 void gm_judge_holes(struct gm_doc *doc)
@@ -86,19 +88,19 @@ void gm_judge_holes(struct gm_doc *doc)
 		if (row->used_bytes > row->reserved_bytes || unused < LEAST_BYTES ||
 		    unused < row->reserved_bytes / 100 * LEAST_PERCENT)
 			continue;
-		finding = gm_find(doc, "fragmentation.high", GM_WARNING, row->device, unused,
+		finding = gm_finding_new(doc, "fragmentation.high", GM_WARNING, row->device, unused,
 				  row->pinners_count ? row->pinners[0].site : GM_NO_SITE);
 		finding->title =
-			gm_say(doc, "%s of %s reserved at the %s level are not used",
+			gm_doc_printf(doc, "%s of %s reserved at the %s level are not used",
 			       gm_size(doc, unused), gm_size(doc, row->reserved_bytes), row->level);
-		finding->evidence = gm_say(doc, "%.0f %% idle, largest hole %s",
+		finding->evidence = gm_doc_printf(doc, "%.0f %% idle, largest hole %s",
 					   100.0 * (double)unused / (double)row->reserved_bytes,
 					   gm_size(doc, row->largest_free_bytes));
 		if (row->pinners_count)
 			gm_advise(doc, finding,
 				  "most is pinned by blocks of %s: allocate what lives long "
 				  "before what is large, or free it",
-				  gm_place(doc, doc->sites[row->pinners[0].site].stack));
+				  gm_stack_label(doc, doc->sites[row->pinners[0].site].stack));
 		if (strcmp(row->level, "torch") == 0)
 			advise_torch(doc, finding, row);
 		else if (strcmp(row->level, "pool") == 0)

@@ -2,7 +2,11 @@
  * leak.grow, leak.exit and leak.pinned: a finding per site, the largest first, and the sums of
  * `leaks`. What a suppression matches is no finding.
  */
-#include "report/judge/judge.h"
+#include "report/doc/names.h"
+#include "report/judge/findings.h"
+#include "report/judge/internal.h"
+#include "report/stacks/labels.h"
+#include "report/support/format.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,13 +31,6 @@ static void sum_leaks(struct gm_doc *doc)
 	/* What can be read of a damaged file tells of leaks; that it tells of none says nothing. */
 	if (gm_doc_lacks(doc, GM_TABLE_SITES) && !doc->exit_count)
 		doc->exit_bytes = doc->exit_count = GM_NO_BYTES;
-}
-
-const char *gm_exit_unknown(const struct gm_doc *doc)
-{
-	return doc->clean_exit			   ? "the file is damaged"
-	       : strcmp(doc->end, "running") == 0 ? "the process still runs"
-						   : "the process was killed";
 }
 
 static bool has_python(const struct gm_stack *stack)
@@ -83,17 +80,17 @@ static struct gm_finding *leak_finding(struct gm_doc *doc, const char *id, uint3
 				       const char *does)
 {
 	const struct gm_site *site = &doc->sites[index];
-	struct gm_finding *finding = gm_find(doc, id, severity, site->record.device, bytes, index);
+	struct gm_finding *finding = gm_finding_new(doc, id, severity, site->record.device, bytes, index);
 
 	finding->title =
-		gm_say(doc, "%s of %s memory %s at %s", gm_size(doc, bytes),
+		gm_doc_printf(doc, "%s of %s memory %s at %s", gm_size(doc, bytes),
 		       site->record.level == GM_LEVEL_DRIVER ? gm_kind_name(site->record.kind)
 							     : gm_level_name(site->record.level),
-		       does, gm_place(doc, site->stack));
+		       does, gm_stack_label(doc, site->stack));
 	finding->evidence =
 		severity == GM_ERROR && site->record.frees == 0
 			? site->why
-			: gm_say(doc, "%llu of %llu allocations live; %s",
+			: gm_doc_printf(doc, "%llu of %llu allocations live; %s",
 				 (unsigned long long)count,
 				 (unsigned long long)site->record.allocations, site->why);
 	advise_leak(doc, finding, site);

@@ -1,7 +1,8 @@
 /*
  * The finding nccl.memory: what NCCL's communicators hold on a device.
  */
-#include "report/judge/judge.h"
+#include "report/judge/findings.h"
+#include "report/judge/internal.h"
 #include "report/stacks/nccl.h"
 #include <string.h>
 
@@ -45,11 +46,11 @@ static const char *name_calls(struct gm_doc *doc, struct call *calls, unsigned c
 				*most = calls[i];
 				calls[i] = other;
 			}
-		text = gm_say(doc, "%s%s%s by %s", text, shown ? "; " : "",
+		text = gm_doc_printf(doc, "%s%s%s by %s", text, shown ? "; " : "",
 			      gm_size(doc, most->bytes), most->name);
 	}
 	if (count > NAMED_CALLS)
-		text = gm_say(doc, "%s; %u other calls", text, count - NAMED_CALLS);
+		text = gm_doc_printf(doc, "%s; %u other calls", text, count - NAMED_CALLS);
 	return text;
 }
 
@@ -67,10 +68,10 @@ static void judge(struct gm_doc *doc, int device)
 		if (doc->sites[i].record.device == device && doc->sites[i].record.bytes_at_peak &&
 		    gm_nccl_owns(&doc->sites[i]))
 			add_call(doc, &calls, &count, &doc->sites[i]);
-	finding = gm_find(doc, "nccl.memory", GM_NOTE, device, peak, GM_NO_SITE);
-	finding->title = gm_say(doc, "NCCL holds %s of the peak", gm_size(doc, peak));
+	finding = gm_finding_new(doc, "nccl.memory", GM_NOTE, device, peak, GM_NO_SITE);
+	finding->title = gm_doc_printf(doc, "NCCL holds %s of the peak", gm_size(doc, peak));
 	finding->evidence =
-		gm_say(doc, "%.1f %% of %s: %s", 100.0 * (double)peak / (double)level->peak_bytes,
+		gm_doc_printf(doc, "%.1f %% of %s: %s", 100.0 * (double)peak / (double)level->peak_bytes,
 		       gm_size(doc, level->peak_bytes), name_calls(doc, calls, count));
 	gm_advise(doc, finding,
 		  "each communicator takes its own buffers: fewer process groups, or "

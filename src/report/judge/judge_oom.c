@@ -2,8 +2,10 @@
  * Out-of-memory events: why it failed (`verdict`), and a finding for each. Facts and advice are
  * next door, see internal.h.
  */
-#include "report/stacks/classify.h"
+#include "report/judge/findings.h"
 #include "report/judge/internal.h"
+#include "report/stacks/classify.h"
+#include "report/stacks/labels.h"
 #include <string.h>
 
 /* a + b where figures may be unknown (then counted as nothing), without overflow. */
@@ -47,13 +49,13 @@ static const char *torch_reasons(struct gm_doc *doc, const struct gm_oom_record 
 
 	if (reserved == GM_NO_BYTES)
 		return text;
-	text = gm_say(doc, "%s, PyTorch reserved %s of which %s are allocated", text,
+	text = gm_doc_printf(doc, "%s, PyTorch reserved %s of which %s are allocated", text,
 		      gm_size(doc, reserved), gm_size(doc, record->torch_allocated_bytes));
 	if (holes / 100 >= reserved / 10000)
-		text = gm_say(doc, "%s (fragmentation %.0f %%)", text,
+		text = gm_doc_printf(doc, "%s (fragmentation %.0f %%)", text,
 			      100.0 * (double)holes / (double)reserved);
 	if (record->torch_largest_hole_bytes != GM_NO_BYTES)
-		text = gm_say(doc, "%s, its largest hole is %s", text,
+		text = gm_doc_printf(doc, "%s, its largest hole is %s", text,
 			      gm_size(doc, record->torch_largest_hole_bytes));
 	return text;
 }
@@ -61,28 +63,28 @@ static const char *torch_reasons(struct gm_doc *doc, const struct gm_oom_record 
 static const char *reasons(struct gm_doc *doc, const struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
-	const char *text = gm_say(doc, "asked for %s", gm_size(doc, record->requested_bytes));
+	const char *text = gm_doc_printf(doc, "asked for %s", gm_size(doc, record->requested_bytes));
 
 	if (record->free_bytes != GM_NO_BYTES)
-		text = gm_say(doc, "%s, %s of %s free", text, gm_size(doc, record->free_bytes),
+		text = gm_doc_printf(doc, "%s, %s of %s free", text, gm_size(doc, record->free_bytes),
 			      gm_size(doc, record->total_bytes));
-	text = gm_say(doc, "%s, %s tracked", text, gm_size(doc, record->tracked_bytes));
+	text = gm_doc_printf(doc, "%s, %s tracked", text, gm_size(doc, record->tracked_bytes));
 	text = torch_reasons(doc, record, text);
 	if (gm_oom_idle(record->pending_free_bytes, 0))
-		text = gm_say(doc, "%s, %s of frees pending", text,
+		text = gm_doc_printf(doc, "%s, %s of frees pending", text,
 			      gm_size(doc, record->pending_free_bytes));
 	if (gm_oom_idle(record->others_bytes, 0))
-		text = gm_say(doc, "%s, other processes %s", text, gm_oom_others(doc, oom));
+		text = gm_doc_printf(doc, "%s, other processes %s", text, gm_oom_others(doc, oom));
 	if (record->attempts > 1)
-		text = gm_say(doc, "%s, tried %u times", text, record->attempts);
+		text = gm_doc_printf(doc, "%s, tried %u times", text, record->attempts);
 	return text;
 }
 
 static const char *title(struct gm_doc *doc, const struct gm_oom *oom)
 {
-	return gm_say(doc, "out of memory (%s): %s asked for %s at %s", oom->verdict,
+	return gm_doc_printf(doc, "out of memory (%s): %s asked for %s at %s", oom->verdict,
 		      oom->api ? oom->api : "the framework",
-		      gm_size(doc, oom->record.requested_bytes), gm_place(doc, oom->stack));
+		      gm_size(doc, oom->record.requested_bytes), gm_stack_label(doc, oom->stack));
 }
 
 void gm_judge_ooms(struct gm_doc *doc)
@@ -94,7 +96,7 @@ void gm_judge_ooms(struct gm_doc *doc)
 		gm_oom_facts(doc, oom);
 		oom->verdict = verdict(doc, &oom->record);
 		oom->phase = gm_phase_of(oom->stack);
-		finding = gm_find(doc, "oom", GM_ERROR, oom->record.device,
+		finding = gm_finding_new(doc, "oom", GM_ERROR, oom->record.device,
 				  oom->record.requested_bytes, GM_NO_SITE);
 		finding->title = title(doc, oom);
 		finding->evidence = reasons(doc, oom);

@@ -3,7 +3,9 @@
  * so that neither leaks nor fragmentation within can be told. XLA takes most of a device that way.
  * pool.pluggable: PyTorch takes its memory from an allocator that the program gave it.
  */
-#include "report/judge/judge.h"
+#include "report/judge/findings.h"
+#include "report/judge/internal.h"
+#include "report/stacks/labels.h"
 
 #define LEAST_BYTES (64ull << 20)
 
@@ -28,12 +30,12 @@ static void judge_device(struct gm_doc *doc, const struct gm_level_record *level
 	if (bytes < LEAST_BYTES)
 		return;
 	at_once = doc->sites[largest].verdict == GM_HELD;
-	finding = gm_find(doc, "pool.opaque", GM_NOTE, level->device, bytes, largest);
+	finding = gm_finding_new(doc, "pool.opaque", GM_NOTE, level->device, bytes, largest);
 	finding->title =
-		gm_say(doc, "%s are a framework's pool; utilisation inside it is not visible",
+		gm_doc_printf(doc, "%s are a framework's pool; utilisation inside it is not visible",
 		       gm_size(doc, bytes));
-	finding->evidence = gm_say(doc, "%s at %s", at_once ? "taken at once, by design," : "taken",
-				   gm_place(doc, doc->sites[largest].stack));
+	finding->evidence = gm_doc_printf(doc, "%s at %s", at_once ? "taken at once, by design," : "taken",
+				   gm_stack_label(doc, doc->sites[largest].stack));
 	gm_advise(doc, finding,
 		  "for what is used inside, ask the framework: "
 		  "jax.local_devices()[0].memory_stats(), "
@@ -45,12 +47,12 @@ static void judge_device(struct gm_doc *doc, const struct gm_level_record *level
 
 static void judge_pluggable(struct gm_doc *doc, const struct gm_torch_record *torch)
 {
-	struct gm_finding *finding = gm_find(doc, "pool.pluggable", GM_NOTE, torch->device,
+	struct gm_finding *finding = gm_finding_new(doc, "pool.pluggable", GM_NOTE, torch->device,
 					     torch->reserved_bytes, GM_NO_SITE);
 
-	finding->title = gm_say(doc, "PyTorch's blocks are not seen: the program gave it an "
+	finding->title = gm_doc_printf(doc, "PyTorch's blocks are not seen: the program gave it an "
 				     "allocator of its own");
-	finding->evidence = gm_say(doc,
+	finding->evidence = gm_doc_printf(doc,
 				   "that allocator holds %s of the driver's memory, %s at its peak; "
 				   "every call has its stack",
 				   gm_size(doc, torch->reserved_bytes),

@@ -2,9 +2,11 @@
  * memory-pressure: allocation calls that had to be repeated. cache.thrash: memory that is given
  * back to the driver and taken again and again.
  */
-#include "report/judge/judge.h"
+#include "report/judge/findings.h"
+#include "report/judge/internal.h"
+#include "report/stacks/labels.h"
+#include "report/stacks/stacks.h"
 #include "report/support/format.h"
-#include "report/load/load.h"
 
 #define THRASH_TIMES 4 /* the reserve's peak was taken that many times over */
 #define THRASH_ROUNDS 16
@@ -30,19 +32,19 @@ static void judge_retries(struct gm_doc *doc, const struct gm_retry_record *retr
 
 	if (!retry->attempts)
 		return;
-	finding = gm_find(doc, "memory-pressure", GM_WARNING, retry->device, retry->flushed_bytes,
+	finding = gm_finding_new(doc, "memory-pressure", GM_WARNING, retry->device, retry->flushed_bytes,
 			  site);
-	finding->title = gm_say(doc, "%llu allocation%s had to be repeated for want of memory",
+	finding->title = gm_doc_printf(doc, "%llu allocation%s had to be repeated for want of memory",
 				(unsigned long long)retry->attempts, gm_s(retry->attempts));
 	finding->evidence =
-		gm_say(doc,
+		gm_doc_printf(doc,
 		       "%llu recovered, %llu gave up, %s lost, %s given back to the "
 		       "driver meanwhile",
 		       (unsigned long long)retry->recovered, (unsigned long long)retry->exhausted,
 		       gm_format_time(stall, (double)retry->stall_ns / 1e9),
 		       gm_size(doc, retry->flushed_bytes));
 	if (site != GM_NO_SITE)
-		gm_advise(doc, finding, "most begin at %s", gm_place(doc, doc->sites[site].stack));
+		gm_advise(doc, finding, "most begin at %s", gm_stack_label(doc, doc->sites[site].stack));
 	gm_advise(doc, finding,
 		  "the run works at the edge of the device: a slightly smaller batch avoids "
 		  "the flushes, and they are slower than the work they make room for");
@@ -69,13 +71,13 @@ static void say_rounds(struct gm_doc *doc, struct gm_finding *finding,
 
 	if (!torch->releases)
 		return;
-	finding->evidence = gm_say(
+	finding->evidence = gm_doc_printf(
 		doc, "%s; %llu segment%s in %llu round%s, within %s", finding->evidence,
 		(unsigned long long)torch->releases, gm_s(torch->releases),
 		(unsigned long long)torch->rounds, gm_s(torch->rounds),
 		gm_format_time(time, (double)(torch->last_release_ns - torch->first_release_ns) / 1e9));
 	if (stack)
-		gm_advise(doc, finding, "most is given back at %s", gm_place(doc, stack));
+		gm_advise(doc, finding, "most is given back at %s", gm_stack_label(doc, stack));
 }
 
 static void judge_thrash(struct gm_doc *doc, const struct gm_torch_record *torch)
@@ -84,11 +86,11 @@ static void judge_thrash(struct gm_doc *doc, const struct gm_torch_record *torch
 
 	if (!thrashes(torch))
 		return;
-	finding = gm_find(doc, "cache.thrash", GM_WARNING, torch->device,
+	finding = gm_finding_new(doc, "cache.thrash", GM_WARNING, torch->device,
 			  torch->released_total_bytes, GM_NO_SITE);
-	finding->title = gm_say(doc, "PyTorch gave back and took again %s",
+	finding->title = gm_doc_printf(doc, "PyTorch gave back and took again %s",
 				gm_size(doc, torch->released_total_bytes));
-	finding->evidence = gm_say(doc,
+	finding->evidence = gm_doc_printf(doc,
 				   "%s were released to the driver over the run, the reserve never "
 				   "exceeded %s",
 				   gm_size(doc, torch->released_total_bytes),

@@ -3,8 +3,10 @@
  * phase, with the measured figures, and never what the environment shows to be set already. See
  * internal.h.
  */
-#include "report/judge/internal.h"
 #include "report/judge/alloc_conf.h"
+#include "report/judge/findings.h"
+#include "report/judge/internal.h"
+#include "report/stacks/labels.h"
 #include <string.h>
 
 #define SHARE_PERCENT 5 /* categories under it are not worth advice */
@@ -137,7 +139,7 @@ static void advise_exhausted(struct gm_doc *doc, struct gm_finding *finding,
 	}
 	if (oom->top_count)
 		gm_advise(doc, finding, "%s more is needed; the largest holder is %s with %s",
-			  gm_size(doc, missing), gm_place(doc, doc->sites[oom->top[0].site].stack),
+			  gm_size(doc, missing), gm_stack_label(doc, doc->sites[oom->top[0].site].stack),
 			  gm_size(doc, oom->top[0].bytes));
 	else
 		gm_advise(doc, finding,
@@ -219,7 +221,7 @@ void gm_oom_advise(struct gm_doc *doc, struct gm_finding *finding, const struct 
 	advise_verdict(doc, finding, oom);
 	if (oom->changes_count)
 		gm_advise(doc, finding, "since the mark \"%s\" most was added by %s: %s", oom->mark,
-			  gm_place(doc, doc->sites[oom->changes[0].site].stack),
+			  gm_stack_label(doc, doc->sites[oom->changes[0].site].stack),
 			  gm_size(doc, oom->changes[0].bytes));
 	if (oom->kept_bytes >= KEPT_BYTES)
 		gm_advise(
@@ -228,7 +230,7 @@ void gm_oom_advise(struct gm_doc *doc, struct gm_finding *finding, const struct 
 			"exception's traceback may keep them; leave the except block before trying "
 			"again",
 			gm_size(doc, oom->kept_bytes),
-			gm_place(doc, doc->sites[oom->kept_site].stack));
+			gm_stack_label(doc, doc->sites[oom->kept_site].stack));
 	if (oom->record.injected)
 		gm_advise(doc, finding,
 			  "this failure was made by %s",

@@ -155,12 +155,12 @@ const char *gm_oom_others(struct gm_doc *doc, const struct gm_oom *oom)
 	const char *text = gm_size(doc, oom->record.others_bytes);
 
 	for (unsigned i = 0; i < oom->processes_count; i++)
-		text = gm_say(doc, "%s%spid %llu with %s%s", text, i ? ", " : " (",
+		text = gm_doc_printf(doc, "%s%spid %llu with %s%s", text, i ? ", " : " (",
 			      (unsigned long long)oom->processes[i].pid,
 			      gm_size(doc, oom->processes[i].bytes),
 			      oom->processes[i].gone ? ", ended badly or in another container"
 						     : "");
-	return oom->processes_count ? gm_say(doc, "%s)", text) : text;
+	return oom->processes_count ? gm_doc_printf(doc, "%s)", text) : text;
 }
 
 /*

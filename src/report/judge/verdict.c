@@ -4,7 +4,7 @@
  * allocations: the live records show how what survived is spread over the run, which neither the
  * machine's speed nor a slow start can blur.
  */
-#include "report/judge/judge.h"
+#include "report/judge/verdict.h"
 #include "report/judge/growth.h"
 #include <stdlib.h>
 #include <string.h>
@@ -159,9 +159,9 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	    (all && stopped(doc, record)))
 		return false;
 	site->why =
-		all ? gm_say(doc, "none of %llu allocations was freed, and they go on to the end",
+		all ? gm_doc_printf(doc, "none of %llu allocations was freed, and they go on to the end",
 			     (unsigned long long)record->allocations)
-		    : gm_say(doc, "%llu of %llu allocations are still live, from the whole run",
+		    : gm_doc_printf(doc, "%llu of %llu allocations are still live, from the whole run",
 			     (unsigned long long)record->live_count,
 			     (unsigned long long)record->allocations);
 	return true;
@@ -185,7 +185,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 	}
 	if (windows.growth == GM_GROWTH_RISES) {
 		site->why =
-			gm_say(doc, "the floor rose in %u of %u steps between %s, from %s to %s",
+			gm_doc_printf(doc, "the floor rose in %u of %u steps between %s, from %s to %s",
 			       windows.rises, windows.windows - 1,
 			       doc->header->window_marks ? "marks" : "windows",
 			       gm_size(doc, windows.first_bytes), gm_size(doc, windows.last_bytes));

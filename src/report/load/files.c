@@ -2,10 +2,11 @@
  * Opening what a path names: an output file, its zstd form, a snapshot of PyTorch's; and the
  * complete history that belongs to it.
  */
+#include "report/load/files.h"
+#include "report/import/import.h"
 #include "report/journal/archive.h"
 #include "report/journal/journal_file.h"
-#include "report/load/load.h"
-#include "store/place.h"
+#include "report/load/internal.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -68,4 +69,10 @@ void gm_warn_history(struct gm_doc *doc)
 				    ? "GPUMEMTRACE_MAX_EVENTS was reached, raise it"
 				    : "the disk was full",
 			    (unsigned long long)header->lost);
+}
+
+void gm_close_files(struct gm_doc *doc)
+{
+	gm_journal_close(doc->journal);
+	gm_reader_close(doc->reader);
 }

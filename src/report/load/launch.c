@@ -2,7 +2,7 @@
  * The job a process belongs to, from the variables of its launcher that the shim kept
  * (interpose/launcher.c). Reads the header's strings.
  */
-#include "report/load/load.h"
+#include "report/load/internal.h"
 #include <stdlib.h>
 #include <string.h>
 

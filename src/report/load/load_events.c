@@ -2,7 +2,10 @@
  * Errors and out-of-memory events with their stacks and runs of sites. Records whose type no
  * version of the format has are left out.
  */
-#include "report/load/load.h"
+#include "report/holes/holes_then.h"
+#include "report/holes/oom_holes.h"
+#include "report/load/internal.h"
+#include "report/stacks/stacks.h"
 #include <stdlib.h>
 
 static const char *const error_names[GM_ERROR_TYPES] = {

@@ -3,7 +3,7 @@
  * those of the moment of the sample; tracked memory is split by library where the file still tells
  * how it was divided at that moment (now, or at the peak).
  */
-#include "report/load/load.h"
+#include "report/load/load_ledger.h"
 #include "report/stacks/nccl.h"
 #include <math.h>
 #include <stdlib.h>

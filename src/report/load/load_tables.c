@@ -2,7 +2,7 @@
  * The tables that are lists of figures: devices, levels, usage, pools and the like. Each list is
  * copied whole; records that say nothing are left out.
  */
-#include "report/load/load.h"
+#include "report/load/internal.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,9 @@
  * counters that disagree with the records. The records are right (they change by one store each),
  * so current figures are added up from them again; totals over the run are then made to fit.
  */
-#include "report/load/load.h"
+#include "report/load/repair.h"
 #include "report/holes/segments.h"
+#include "report/load/internal.h"
 #include <string.h>
 
 /* Small requests share slabs, which are held as a whole too. `blocks` are in order of address. */

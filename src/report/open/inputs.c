@@ -3,8 +3,8 @@
  * archives.
  */
 #include "report/open/inputs.h"
-#include "report/journal/archive.h"
 #include "report/import/import.h"
+#include "report/journal/archive.h"
 #include "store/layout.h"
 #include <ctype.h>
 #include <dirent.h>

@@ -3,21 +3,11 @@
  * takes the smallest rule number of its frames.
  */
 #include "report/stacks/classify.h"
+#include "report/doc/frames.h"
 #include "report/stacks/labels.h"
-#include "report/load/load.h"
 #include "report/stacks/rules.h"
 #include <stdlib.h>
 #include <string.h>
-
-const char *gm_module_name(const struct gm_frame *frame)
-{
-	const char *slash;
-
-	if (!frame->module)
-		return NULL;
-	slash = strrchr(frame->module, '/');
-	return slash ? slash + 1 : frame->module;
-}
 
 const char *gm_phase_of(const struct gm_stack *stack)
 {
@@ -37,11 +27,6 @@ static const char *category_of(const struct gm_stack *stack)
 		if (stack->frames[i].category_rule < first)
 			first = stack->frames[i].category_rule;
 	return gm_rule_name(first);
-}
-
-const struct gm_frame *gm_stack_own_frame(const struct gm_stack *stack)
-{
-	return gm_stack_label_frame(stack);
 }
 
 static const struct gm_frame *asking_frame(const struct gm_stack *stack)

@@ -13,10 +13,4 @@ const char *gm_phase_of(const struct gm_stack *stack);
 /* Fills library, category and phase of every site, then `categories[]` and `phases[]`. */
 void gm_classify(struct gm_doc *doc);
 
-/* The first frame a person looks for, NULL if the stack has none. */
-const struct gm_frame *gm_stack_own_frame(const struct gm_stack *stack);
-
-/* Name of a frame's object without its directory and version tail; NULL for Python frames. */
-const char *gm_module_name(const struct gm_frame *frame);
-
 #endif

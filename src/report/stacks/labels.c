@@ -3,7 +3,7 @@
  * classified frames; calls nothing but the formatting of frames.
  */
 #include "report/stacks/labels.h"
-#include "report/support/format.h"
+#include "report/doc/frames.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,8 +2,7 @@
  * NCCL's share, from stacks through libnccl.so (nccl.h).
  */
 #include "report/stacks/nccl.h"
-#include "report/stacks/classify.h"
-#include "report/support/format.h"
+#include "report/doc/frames.h"
 #include "report/stacks/labels.h"
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * Sizes, counts, times, percentages and frames in words, see format.h.
  */
 #include "report/support/format.h"
-#include "report/stacks/classify.h"
+#include "store/layout.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -86,36 +86,5 @@ const char *gm_format_percent(char text[GM_FORMAT_BYTES], uint64_t part, uint64_
 	if (!whole || whole == GM_NO_BYTES || part == GM_NO_BYTES)
 		return strcpy(text, "-");
 	snprintf(text, GM_FORMAT_BYTES, "%.1f %%", 100.0 * (double)part / (double)whole);
-	return text;
-}
-
-const char *gm_format_frame_short(const struct gm_frame *frame)
-{
-	static char text[512];
-	const char *file = frame->file ? strrchr(frame->file, '/') : NULL;
-	const char *module = gm_module_name(frame);
-	int length = frame->function ? (int)strcspn(frame->function, "(") : 0;
-
-	file = file ? file + 1 : frame->file;
-	/* "(anonymous namespace)::f(int)" and "operator()(...)": keep what stands before the
-	 * arguments */
-	while (frame->function && frame->function[length] &&
-	       (strncmp(frame->function + length, "(anonymous namespace)", 21) == 0 ||
-		strncmp(frame->function + length, "()(", 3) == 0))
-		length += 2 + (int)strcspn(frame->function + length + 2, "(");
-	if (frame->function && file && frame->line)
-		snprintf(text, sizeof(text), "%.*s (%s:%u)", length > 300 ? 300 : length,
-			 frame->function, file, frame->line);
-	else if (frame->function)
-		snprintf(text, sizeof(text), "%.*s (%s)", length > 300 ? 300 : length,
-			 frame->function,
-			 file	  ? file
-			 : module ? module
-				  : "unknown module");
-	else if (file && frame->line)
-		snprintf(text, sizeof(text), "%s:%u", file, frame->line);
-	else
-		snprintf(text, sizeof(text), "%s+0x%" PRIx64, module ? module : "unknown",
-			 frame->offset);
 	return text;
 }

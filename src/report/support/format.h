@@ -1,13 +1,15 @@
 /*
- * Figures and frames as people read them. Pure functions over caller's buffers; only
- * gm_format_frame_short keeps its text in static storage until its next call.
+ * Figures as people read them. Pure functions over the caller's buffers.
  */
 #ifndef GM_REPORT_SUPPORT_FORMAT_H
 #define GM_REPORT_SUPPORT_FORMAT_H
 
-#include "report/doc/doc.h"
+#include <stdint.h>
 
 #define GM_FORMAT_BYTES 32
+
+/* "s" unless the number is one. */
+#define gm_s(number) ((number) == 1 ? "" : "s")
 
 /* "512 B", "1.50 GiB"; "-" for GM_NO_BYTES. */
 const char *gm_format_size(char text[GM_FORMAT_BYTES], uint64_t bytes);
@@ -23,8 +25,5 @@ const char *gm_format_time(char text[GM_FORMAT_BYTES], double seconds);
 
 /* "12.5 %" of part in whole; "-" if the whole is 0 or not known. */
 const char *gm_format_percent(char text[GM_FORMAT_BYTES], uint64_t part, uint64_t whole);
-
-/* Shortest form that names a place: "step (train.py:41)", "libfoo.so+0x1234". Static storage. */
-const char *gm_format_frame_short(const struct gm_frame *frame);
 
 #endif

@@ -1,6 +1,7 @@
 /* See judged.h: a document with the trace's sites and blocks in it and nothing else. */
 #include "judged.h"
 #include "report/judge/judge.h"
+#include "report/judge/verdict.h"
 
 #include <stdio.h>
 

@@ -7,6 +7,7 @@
  */
 #include "families.h"
 #include "judged.h"
+#include "report/doc/names.h"
 
 #include <math.h>
 #include <stdio.h>

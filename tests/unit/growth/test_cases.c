@@ -4,6 +4,7 @@
  */
 #include "cmocka_all.h"
 #include "judged.h"
+#include "report/doc/names.h"
 
 #include <string.h>
 

@@ -4,6 +4,8 @@
  */
 #include "file.h"
 #include "report/judge/judge.h"
+#include "report/doc/options.h"
+#include "report/open/open.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +90,7 @@ static void a_rise_that_goes_on(void **state)
 	assert_int_equal(found->bytes, 11 * 6710886);
 	assert_non_null(strstr(found->evidence, "6.40 MiB from mark to mark"));
 	assert_int_equal(doc->ledger[0].history_count, 12);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 static void what_came_once(void **state)
@@ -98,12 +100,12 @@ static void what_came_once(void **state)
 
 	(void)state;
 	assert_null(finding(doc, "ledger.unexplained"));
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 	doc = ledger(3, 86 * MIB, 0); /* too few to say that it does not go on */
 	found = finding(doc, "ledger.unexplained");
 	assert_non_null(found);
 	assert_int_equal(found->severity, GM_NOTE);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 static void others_on_the_device(void **state)
@@ -124,7 +126,7 @@ static void others_on_the_device(void **state)
 	device(&file, 77 * GIB); /* 3 GiB are under 5 % */
 	doc = doc_of(&file);
 	assert_null(finding(doc, "neighbours"));
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 
 	test_begin(&file);
 	device(&file, 77 * GIB);
@@ -136,7 +138,7 @@ static void others_on_the_device(void **state)
 	assert_int_equal(found->bytes, 6 * GIB);
 	assert_non_null(strstr(found->evidence, "pid 99 with 4.00 GiB, pid 7 with 2.00 GiB"));
 	assert_non_null(strstr(found->advice[0], "1 of them is no process on this machine"));
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 static void site(struct test_file *file, const char *frame, int number, uint64_t bytes)
@@ -169,7 +171,7 @@ static void devices_that_differ(void **state)
 	assert_int_equal(found->bytes, 6 * GIB);
 	assert_string_equal(found->evidence, "peaks of 11.00 GiB and 5.00 GiB; most of it in "
 					     "activations 8.00 GiB against 2.00 GiB");
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* jax#788: most of the device in one allocation, by design. */
@@ -204,7 +206,7 @@ static void a_pool_that_tells_nothing(void **state)
 	assert_non_null(found);
 	assert_int_equal(found->bytes, 60 * GIB);
 	assert_int_equal(found->severity, GM_NOTE);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* 6 of 8 GiB idle: what the pool was told to keep says why, and what helps. */
@@ -242,7 +244,7 @@ static void a_pool_that_keeps(void **state)
 		assert_non_null(found);
 		assert_int_equal(found->bytes, 6 * GIB);
 		assert_non_null(strstr(found->advice[0], cases[i].advice));
-		gm_doc_free(doc);
+		gm_doc_close(doc);
 	}
 }
 
@@ -279,7 +281,7 @@ static void segments_given_back_in_a_loop(void **state)
 	assert_int_equal(found->bytes, 8 * GIB);
 	assert_non_null(strstr(found->evidence, "8 segments in 7 rounds, within 700.0 ms"));
 	assert_string_equal(found->advice[0], "most is given back at loop (train.py:7)");
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 int main(void)

@@ -2,6 +2,8 @@
  * Sizes, counts, times and frames in words.
  */
 #include "report/support/format.h"
+#include "report/doc/doc.h"
+#include "report/doc/frames.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

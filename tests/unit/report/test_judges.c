@@ -4,6 +4,9 @@
 #include "file.h"
 #include "report/gate/gates.h"
 #include "report/judge/judge.h"
+#include "report/doc/options.h"
+#include "report/judge/findings.h"
+#include "report/open/open.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +85,7 @@ static void never_freed_in_a_loop(void **state)
 	assert_non_null(finding(doc, "leak.grow"));
 	assert_int_equal(finding(doc, "leak.grow")->site, leak);
 	assert_non_null(finding(doc, "leak.exit"));
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 static void few_allocations_are_no_growth(void **state)
@@ -97,7 +100,7 @@ static void few_allocations_are_no_growth(void **state)
 	doc = judge(&file);
 	assert_int_equal(doc->sites[0].verdict, GM_HELD);
 	assert_string_equal(doc->sites[0].why, "not enough windows to judge growth");
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* All allocated at the start of a run that went on for long: loading, not leaking. */
@@ -114,7 +117,7 @@ static void stopped_long_before_the_end(void **state)
 	test_sum(&file);
 	doc = judge(&file);
 	assert_int_equal(doc->sites[0].verdict, GM_HELD);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* A leaking loop of 0.6 s whose framework takes a second to go: the teardown is no pause. */
@@ -131,7 +134,7 @@ static void long_teardown(void **state)
 	test_sum(&file);
 	doc = judge(&file);
 	assert_int_equal(doc->sites[0].verdict, GM_GROW);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* Of ten blocks one is kept, evenly over the run; a ring of the last hundred is none. */
@@ -166,7 +169,7 @@ static void kept_and_bounded(void **state)
 	doc = judge(&file);
 	assert_int_equal(doc->sites[keeps].verdict, GM_GROW);
 	assert_int_equal(doc->sites[ring].verdict, GM_HELD);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* Windows between marks decide where there are enough of them. */
@@ -197,7 +200,7 @@ static void windows_of_marks(void **state)
 	doc = judge(&file);
 	assert_int_equal(doc->sites[0].verdict, GM_GROW);
 	assert_int_equal(doc->sites[1].verdict, GM_HELD);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* With a mark of the program only what came after it is a leak at exit. */
@@ -220,7 +223,7 @@ static void marks_move_the_exit_baseline(void **state)
 	doc = judge(&file);
 	assert_int_equal(doc->exit_bytes, 2700);
 	assert_int_equal(doc->exit_count, 3);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* Older epoch than the level's: what is live was live at the peak. */
@@ -239,7 +242,7 @@ static void peak_epoch(void **state)
 	doc = judge(&file);
 	assert_int_equal(doc->sites[0].record.bytes_at_peak, 5000);
 	assert_int_equal(doc->sites[1].record.bytes_at_peak, 77);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* A segment of 20 MiB with blocks at 2 and 10 MiB, one of 6 MiB without: as PyTorch counts. */
@@ -281,7 +284,7 @@ static void torch_holes(void **state)
 	assert_int_equal(row->pinners[0].hole_bytes, 17 * MIB);
 	assert_int_equal(doc->sites[segments].verdict, GM_CACHED);
 	assert_int_equal(doc->sites[other].verdict, GM_HELD);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* Three allocations of 600 B in one slab, one in another. */
@@ -308,7 +311,7 @@ static void slabs(void **state)
 	assert_int_equal(row->reserved_bytes, 4 * MIB);
 	assert_int_equal(row->used_bytes, 3 * 1024 + MIB);
 	assert_int_equal(row->largest_free_bytes, MIB);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* One out-of-memory event with these figures; its verdict. */
@@ -328,7 +331,7 @@ static const char *oom_verdict(struct gm_oom_record oom)
 	assert_true(doc->ooms[0].advice_count > 0);
 	assert_non_null(finding(doc, "oom"));
 	verdict = doc->ooms[0].verdict;
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 	return verdict;
 }
 
@@ -388,7 +391,7 @@ static int gate(bool leak, bool oom, bool error, struct gm_gate_options gates)
 	doc = judge(&file);
 	gm_run_gates(doc, &gates, NULL);
 	rc = gm_gates_exit(doc->gates, doc->gates_count);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 	return rc;
 }
 

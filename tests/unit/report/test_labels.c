@@ -6,6 +6,9 @@
 #include "report/stacks/labels.h"
 #include "report/load/load.h"
 #include "report/stacks/rules.h"
+#include "report/doc/options.h"
+#include "report/open/open.h"
+#include "report/stacks/entry_frames.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,17 +140,17 @@ static void equal_labels_are_told_apart(void **state)
 	test_end(&file);
 	doc = gm_doc_open(path, &options, error, sizeof(error));
 	assert_non_null(doc);
-	assert_string_equal(gm_place(doc, doc->sites[first].stack),
+	assert_string_equal(gm_stack_label(doc, doc->sites[first].stack),
 			    "T.__init__ (a.py:19) from relu (a.py:30) from forward (a.py:40)");
-	assert_string_equal(gm_place(doc, doc->sites[second].stack),
+	assert_string_equal(gm_stack_label(doc, doc->sites[second].stack),
 			    "T.__init__ (a.py:19) from relu (a.py:30) from forward (a.py:41)");
-	assert_string_equal(gm_place(doc, doc->sites[third].stack),
+	assert_string_equal(gm_stack_label(doc, doc->sites[third].stack),
 			    "T.__init__ (a.py:19) from load (a.py:50)");
-	assert_string_equal(gm_place(doc, doc->sites[fourth].stack),
+	assert_string_equal(gm_stack_label(doc, doc->sites[fourth].stack),
 			    "T.__init__ (a.py:19) from <module> (a.py:60)");
-	assert_string_equal(gm_place(doc, doc->sites[alone].stack), "loss (a.py:70)");
-	assert_string_equal(gm_place(doc, NULL), "an unknown place (no stack)");
-	gm_doc_free(doc);
+	assert_string_equal(gm_stack_label(doc, doc->sites[alone].stack), "loss (a.py:70)");
+	assert_string_equal(gm_stack_label(doc, NULL), "an unknown place (no stack)");
+	gm_doc_close(doc);
 }
 
 static void write_text(const char *text)

@@ -6,6 +6,8 @@
 #include "file.h"
 #include "report/judge/alloc_conf.h"
 #include "report/judge/judge.h"
+#include "report/doc/options.h"
+#include "report/open/open.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -131,7 +133,7 @@ static void what_it_was_for(void **state)
 	assert_int_equal(oom->changes[0].bytes, 17 * GIB + GIB / 2);
 	assert_int_equal(oom->changes[1].bytes, GIB);
 	assert_true(advised(oom, "since the mark \"step 2\" most was added by Net.forward"));
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* The same run with another request; `settings` is the program's environment. */
@@ -148,7 +150,7 @@ static bool says(uint64_t requested_bytes, const char *settings, const char *par
 		file.header.environment_string = test_string(&file, settings);
 	doc = doc_of(&file);
 	said = advised(&doc->ooms[0], part);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 	return said;
 }
 
@@ -220,7 +222,7 @@ static void behind_a_library(void **state)
 	assert_true(advised(oom, "20.00 GiB (pid 4711 with 15.00 GiB, pid 812 with 5.00 GiB, ended "
 				 "badly or in another container)"));
 	assert_true(advised(oom, "1 of them is not running here"));
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* pytorch#27600: the program went on, and what forward had taken before is still there. */
@@ -240,7 +242,7 @@ static void kept_by_a_traceback(void **state)
 	assert_true(advised(&doc->ooms[0],
 			    "17.50 GiB of activations from before it are still live, "
 			    "most from Net.forward (net.py:30)"));
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 
 	record = training(&file);
 	TEST_ADD(&file, GM_TABLE_TORCH, &torch);
@@ -248,7 +250,7 @@ static void kept_by_a_traceback(void **state)
 	TEST_ADD(&file, GM_TABLE_OOMS, &record);
 	doc = doc_of(&file);
 	assert_int_equal(doc->ooms[0].kept_bytes, 0);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 /* A file that has more of them than a shim ever writes is damaged. */
@@ -263,7 +265,7 @@ static void more_than_are_kept(void **state)
 		TEST_ADD(&file, GM_TABLE_OOMS, &record);
 	doc = doc_of(&file);
 	assert_int_equal(doc->ooms_count, GM_OOMS_KEPT);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 }
 
 int main(void)

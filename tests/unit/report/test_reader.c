@@ -3,6 +3,8 @@
  */
 #include "file.h"
 #include "report/render/json/json.h"
+#include "report/doc/options.h"
+#include "report/open/open.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -136,7 +138,7 @@ static bool look(const char *name, bool *complete)
 	json_decref(json);
 	if (complete)
 		*complete = doc->complete;
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 	return true;
 }
 
@@ -574,7 +576,7 @@ static void torn_counters(void **state)
 	assert_int_equal(gm_doc_level(doc, 0, GM_LEVEL_TORCH)->current_bytes, 1024);
 	assert_int_equal(doc->usage[0].current_bytes, 2000);
 	assert_true(doc->exit_bytes == GM_NO_BYTES);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 
 	/* An even number: the counters are believed. */
 	file.header.sequence = 8;
@@ -582,7 +584,7 @@ static void torn_counters(void **state)
 	doc = gm_doc_open(path, &options, error, sizeof(error));
 	assert_non_null(doc);
 	assert_int_equal(doc->sites[0].record.live_bytes, 3000);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 	test_end(&file);
 }
 
@@ -621,7 +623,7 @@ static void blocks_by_level(void **state)
 	assert_int_equal(doc->timeline[1].last_bytes[1], 1024);
 	assert_int_equal(doc->timeline[1].max_bytes[1], 1024);
 	assert_int_equal(doc->timeline[1].min_bytes[1], 500);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 
 	/* Else PyTorch's record is believed, whatever the level counts. */
 	torch->by_level = 0;
@@ -632,7 +634,7 @@ static void blocks_by_level(void **state)
 	assert_int_equal(doc->torches[0].allocated_bytes, 500);
 	assert_int_equal(doc->torches[0].allocations, 5);
 	assert_int_equal(doc->timeline[1].last_bytes[1], 500);
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 	test_end(&file);
 }
 

@@ -5,6 +5,8 @@
 #include "file.h"
 #include "report/doc/doc.h"
 #include "report/judge/suppress.h"
+#include "report/doc/options.h"
+#include "report/open/open.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,7 +101,7 @@ static const char *suppressed(const struct told *told, enum gm_verdict *verdict)
 	assert_non_null(doc);
 	*verdict = doc->sites[0].verdict;
 	snprintf(pattern, sizeof(pattern), "%s", doc->sites[0].suppressed ? doc->sites[0].suppressed : "");
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 	return *pattern ? pattern : NULL;
 }
 

@@ -5,6 +5,8 @@
  * file, how many instructions to go on between two looks.
  */
 #include "report/doc/doc.h"
+#include "report/doc/options.h"
+#include "report/open/open.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -100,7 +102,7 @@ static const char *wrong(const char *path, char *error, size_t error_bytes)
 		what = "the series of blocks";
 	else if (!sites_are_right(doc))
 		what = "the sites";
-	gm_doc_free(doc);
+	gm_doc_close(doc);
 	return what;
 }
 

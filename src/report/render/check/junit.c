@@ -2,7 +2,6 @@
  * JUnit XML as Jenkins and GitLab read it: a suite per file, a test case per gate, the culprits'
  * stacks in the failure's text.
  */
-#include "report/judge/judge.h"
 #include "report/render/check/text_check.h"
 #include "store/reader.h"
 #include <errno.h>

@@ -2,10 +2,10 @@
  * SARIF 2.1.0 for code scanning: a rule per gate, a result per site that broke one, at the
  * innermost frame of the program that has a file and line, with the whole stack.
  */
-#include "report/stacks/classify.h"
-#include "report/judge/judge.h"
-#include "report/render/json/json.h"
+#include "report/doc/frames.h"
+#include "report/doc/names.h"
 #include "report/render/check/text_check.h"
+#include "report/render/json/json.h"
 #include <string.h>
 
 static const struct {
@@ -118,13 +118,13 @@ static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *
 
 	for (unsigned i = 0; oom && i < doc->ooms_count; i++)
 		add_result(results, doc, gate, doc->ooms[i].stack,
-			   gm_say(doc, "out of memory (%s): %s asked for %s", doc->ooms[i].verdict,
+			   gm_doc_printf(doc, "out of memory (%s): %s asked for %s", doc->ooms[i].verdict,
 				  doc->ooms[i].api ? doc->ooms[i].api : "the framework",
 				  gm_size(doc, doc->ooms[i].record.requested_bytes)),
 			   NULL);
 	for (unsigned i = 0; errors && i < doc->errors_count; i++)
 		add_result(results, doc, gate, doc->errors[i].stack,
-			   gm_say(doc, "%s by %s, %llu times", doc->errors[i].type,
+			   gm_doc_printf(doc, "%s by %s, %llu times", doc->errors[i].type,
 				  doc->errors[i].api ? doc->errors[i].api : "a free",
 				  (unsigned long long)doc->errors[i].record.count),
 			   NULL);
@@ -132,7 +132,7 @@ static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *
 		const struct gm_site *site = &doc->sites[gate->sites[i]];
 
 		add_result(results, doc, gate, site->stack,
-			   gm_say(doc, "%s: %s of %s memory live in %llu of %llu allocations; %s",
+			   gm_doc_printf(doc, "%s: %s of %s memory live in %llu of %llu allocations; %s",
 				  gate->note, gm_size(doc, site->record.live_bytes),
 				  gm_kind_name(site->record.kind),
 				  (unsigned long long)site->record.live_count,
@@ -141,7 +141,7 @@ static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *
 	}
 	if (!oom && !errors && !gate->sites_count)
 		add_result(results, doc, gate, NULL,
-			   gm_say(doc, "%s: %s, limit %s", gate->note,
+			   gm_doc_printf(doc, "%s: %s, limit %s", gate->note,
 				  gm_gate_figure(value, gate, gate->value),
 				  gm_gate_figure(limit, gate, gate->limit)),
 			   NULL);

@@ -2,9 +2,9 @@
  * Gates for people: a line each, and what failed with its bytes and stacks. Also the list of
  * changes of `diff`.
  */
-#include "report/support/format.h"
 #include "report/render/check/text_check.h"
-#include "report/judge/judge.h"
+#include "report/doc/names.h"
+#include "report/support/format.h"
 #include <string.h>
 
 const char *gm_gate_figure(char text[GM_FORMAT_BYTES], const struct gm_gate *gate, uint64_t value)

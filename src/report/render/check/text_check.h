@@ -5,8 +5,8 @@
 #define GM_REPORT_RENDER_CHECK_TEXT_CHECK_H
 
 #include "report/gate/compare.h"
-#include "report/support/format.h"
 #include "report/render/text/text.h"
+#include "report/support/format.h"
 
 /* A gate's value or limit in its unit. */
 const char *gm_gate_figure(char text[GM_FORMAT_BYTES], const struct gm_gate *gate, uint64_t value);

@@ -2,6 +2,7 @@
  * Stacks for flame graphs: "outermost;...;innermost BYTES" lines, which flamegraph.pl, speedscope
  * and inferno read.
  */
+#include "report/doc/options.h"
 #include "report/render/export/export.h"
 #include <inttypes.h>
 #include <string.h>

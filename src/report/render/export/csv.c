@@ -1,8 +1,10 @@
 /*
  * A line per site, by RFC 4180, for spreadsheets and for engines that read CSV (docs/fleet.md).
  */
-#include "report/judge/judge.h"
+#include "report/doc/names.h"
+#include "report/doc/options.h"
 #include "report/render/export/export.h"
+#include "report/stacks/labels.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -68,7 +70,7 @@ static void write_site(FILE *file, struct gm_doc *doc, const struct gm_site *sit
 	fputc(',', file);
 	write_cell(file, site->phase);
 	fputc(',', file);
-	write_cell(file, gm_place(doc, site->stack));
+	write_cell(file, gm_stack_label(doc, site->stack));
 	write_run(file, doc);
 	fputs("\r\n", file);
 }

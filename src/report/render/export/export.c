@@ -2,6 +2,7 @@
  * The table of export formats, and what several of them share.
  */
 #include "report/render/export/export.h"
+#include "report/doc/options.h"
 #include "report/journal/archive.h"
 #include "report/render/json/json.h"
 #include <errno.h>

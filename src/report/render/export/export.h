@@ -4,6 +4,7 @@
 #ifndef GM_REPORT_RENDER_EXPORT_EXPORT_H
 #define GM_REPORT_RENDER_EXPORT_EXPORT_H
 
+#include "report/doc/options.h"
 #include "report/job/job.h"
 #include <stdio.h>
 

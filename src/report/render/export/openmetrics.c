@@ -2,6 +2,8 @@
  * OpenMetrics text for node_exporter's textfile collector. Names follow the Prometheus conventions:
  * base units, `_total` for counters; one family after the other, ended by "# EOF".
  */
+#include "report/doc/names.h"
+#include "report/doc/options.h"
 #include "report/render/export/export.h"
 #include <inttypes.h>
 #include <math.h>

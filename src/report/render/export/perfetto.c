@@ -5,6 +5,8 @@
  * the history reaches, they are exact. Several processes share one axis of time, by the wall clocks of
  * their machines.
  */
+#include "report/doc/names.h"
+#include "report/doc/options.h"
 #include "report/history/events.h"
 #include "report/render/export/export.h"
 #include "report/support/numbering.h"

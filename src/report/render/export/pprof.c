@@ -2,8 +2,10 @@
  * profile.proto for pprof, encoded by hand: the few wire forms that it needs, compressed by zlib.
  * The numbers of fields are those of github.com/google/pprof/proto/profile.proto.
  */
-#include "report/support/memory.h"
+#include "report/doc/names.h"
+#include "report/doc/options.h"
 #include "report/render/export/export.h"
+#include "report/support/memory.h"
 #include "report/support/numbering.h"
 #include <errno.h>
 #include <stdlib.h>

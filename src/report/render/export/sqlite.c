@@ -2,9 +2,11 @@
  * An SQLite database of one or many runs: the tables that docs/sql.md describes. A run's rows carry
  * its number, so that runs add up in one file; exporting the same run again replaces it.
  */
+#include "report/doc/names.h"
+#include "report/doc/options.h"
 #include "report/history/events.h"
-#include "report/judge/judge.h"
 #include "report/render/export/export.h"
+#include "report/stacks/labels.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -139,7 +141,7 @@ static const char *command_text(struct gm_doc *doc)
 	const char *joined = "";
 
 	for (unsigned i = 0; i < doc->command_count; i++)
-		joined = gm_say(doc, "%s%s%s", joined, i ? " " : "", doc->command[i]);
+		joined = gm_doc_printf(doc, "%s%s%s", joined, i ? " " : "", doc->command[i]);
 	return joined;
 }
 
@@ -155,10 +157,10 @@ static void take_run(struct database *db, struct gm_doc *doc)
 	if (!db->failed && sqlite3_step(db->statement) == SQLITE_ROW)
 		db->run = sqlite3_column_int64(db->statement, 0);
 	for (size_t i = 0; db->run && i < sizeof(tables) / sizeof(tables[0]); i++)
-		execute(db, gm_say(doc, "DELETE FROM %s WHERE run = %lld", tables[i],
+		execute(db, gm_doc_printf(doc, "DELETE FROM %s WHERE run = %lld", tables[i],
 				   (long long)db->run));
 	if (db->run)
-		execute(db, gm_say(doc, "DELETE FROM runs WHERE run = %lld", (long long)db->run));
+		execute(db, gm_doc_printf(doc, "DELETE FROM runs WHERE run = %lld", (long long)db->run));
 	row(db, db->run ? "INSERT INTO runs VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 			: "INSERT INTO runs VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
 	text(db, doc->host);
@@ -264,7 +266,7 @@ static void fill_site(struct database *db, struct gm_doc *doc, const struct gm_s
 	text(db, site->library);
 	text(db, site->category);
 	text(db, site->phase);
-	text(db, gm_place(doc, site->stack));
+	text(db, gm_stack_label(doc, site->stack));
 	row_end(db);
 }
 
@@ -379,7 +381,7 @@ static void fill_judgements(struct database *db, struct gm_doc *doc)
 		number(db, oom->record.tracked_bytes);
 		text(db, oom->verdict);
 		text(db, oom->phase);
-		text(db, gm_place(doc, oom->stack));
+		text(db, gm_stack_label(doc, oom->stack));
 		row_end(db);
 	}
 	for (unsigned i = 0; i < doc->findings_count; i++) {
@@ -421,7 +423,7 @@ static void fill(struct database *db, struct gm_doc *doc, int version)
 	if (version == 1)
 		execute(db, since_1);
 	execute(db, schema);
-	execute(db, gm_say(doc, "PRAGMA user_version = %d", SCHEMA_VERSION));
+	execute(db, gm_doc_printf(doc, "PRAGMA user_version = %d", SCHEMA_VERSION));
 	take_run(db, doc);
 	fill_devices(db, doc);
 	fill_totals(db, doc);

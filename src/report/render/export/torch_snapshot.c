@@ -4,11 +4,11 @@
  * it would write them without them: requested sizes are the blocks' sizes, and the stream of what
  * the shim recorded is 0.
  */
+#include "report/doc/options.h"
 #include "report/history/events.h"
-#include "report/load/load.h"
+#include "report/holes/segments.h"
 #include "report/render/export/export.h"
 #include "report/render/export/pickle_writer.h"
-#include "report/holes/segments.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

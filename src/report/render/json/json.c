@@ -2,10 +2,10 @@
  * The document's parts as JSON: one small function per key of contract.md, one table that puts them
  * together. See json.h. The parts about sites are in json_sites.c.
  */
+#include "report/doc/names.h"
+#include "report/job/job.h"
 #include "report/journal/journal_file.h"
 #include "report/render/json/internal.h"
-#include "report/job/job.h"
-#include "report/load/load.h"
 #include <errno.h>
 #include <math.h>
 #include <string.h>

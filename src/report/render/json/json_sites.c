@@ -2,6 +2,7 @@
  * The parts of the JSON document that are about sites and stacks: sites, leaks, holes,
  * out-of-memory events, errors, findings and gates. Other parts name a site by its id.
  */
+#include "report/doc/names.h"
 #include "report/history/events.h"
 #include "report/render/json/internal.h"
 #include <inttypes.h>

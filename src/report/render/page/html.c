@@ -5,14 +5,14 @@
  */
 #include "report/render/page/html.h"
 #include "report/render/json/internal.h"
-#include "report/render/page/pack.h"
 #include "report/render/page/internal.h"
+#include "report/render/page/pack.h"
+#include "viewer_template.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* template_lacks, NULL or a sentence, and template[]: made by viewer/embed.py. */
-#include "viewer_template.h"
 
 #define PLACE "@GPUMEMTRACE_DATA@"
 

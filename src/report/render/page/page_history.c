@@ -2,10 +2,10 @@
  * The history of the page: what each event did to its site, so that the page can go
  * back from the end to any moment that the ring reaches.
  */
-#include "report/render/page/internal.h"
 #include "report/history/events.h"
-#include "report/support/memory.h"
 #include "report/render/json/json.h"
+#include "report/render/page/internal.h"
+#include "report/support/memory.h"
 #include <stdlib.h>
 
 struct step {

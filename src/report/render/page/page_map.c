@@ -1,10 +1,11 @@
 /*
  * The memory map of the page: driver memory in order of address, and the live blocks in it.
  */
-#include "report/render/page/internal.h"
+#include "report/doc/names.h"
 #include "report/history/moment.h"
-#include "report/render/json/json.h"
 #include "report/holes/segments.h"
+#include "report/render/json/json.h"
+#include "report/render/page/internal.h"
 #include <string.h>
 
 /* The lists of internal.h, one JSON array per column. */

@@ -2,10 +2,9 @@
  * What the page says about a site beside the document: where it is in words, and which of its
  * frames matter.
  */
-#include "report/render/page/internal.h"
-#include "report/stacks/classify.h"
-#include "report/judge/judge.h"
 #include "report/render/json/json.h"
+#include "report/render/page/internal.h"
+#include "report/stacks/labels.h"
 
 static json_t *plumbing(struct gm_doc *doc, const struct gm_stack *stack)
 {
@@ -22,13 +21,13 @@ json_t *gm_page_sites(struct gm_doc *doc, const int *numbers)
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_stack *stack = doc->sites[i].stack;
-		const struct gm_frame *own = gm_stack_own_frame(stack);
+		const struct gm_frame *own = gm_stack_label_frame(stack);
 
 		if (numbers[i] < 0)
 			continue;
 		json_array_append_new(list,
 				      json_pack("{s:o, s:i, s:o}", "place",
-						gm_json_string(gm_place(doc, stack)), "own_frame",
+						gm_json_string(gm_stack_label(doc, stack)), "own_frame",
 						own ? (int)(own - stack->frames) : -1, "plumbing",
 						plumbing(doc, stack)));
 	}

@@ -1,9 +1,10 @@
 /*
  * `oom`: what failed and who held the memory.
  */
-#include "report/support/format.h"
-#include "report/judge/judge.h"
+#include "report/doc/names.h"
 #include "report/render/text/text.h"
+#include "report/stacks/labels.h"
+#include "report/support/format.h"
 #include <string.h>
 
 #define TOP_HOLDERS  8
@@ -61,7 +62,7 @@ static void print_changes(struct gm_out *out, struct gm_doc *doc, const struct g
 		gm_print(out, GM_BOLD, "\n  More than at the mark \"%s\"\n", oom->mark);
 	for (unsigned i = 0; i < oom->changes_count; i++)
 		fprintf(out->file, "  %12s  %s\n", gm_format_size(size, oom->changes[i].bytes),
-			gm_place(doc, doc->sites[oom->changes[i].site].stack));
+			gm_stack_label(doc, doc->sites[oom->changes[i].site].stack));
 }
 
 /* The pools' and PyTorch's figures stand for themselves. */

@@ -2,8 +2,8 @@
  * `fragmentation`, and its part of the summary: what each level reserves beyond what is used, now and
  * at its peak; where the holes are and who keeps them.
  */
-#include "report/support/format.h"
 #include "report/render/text/text.h"
+#include "report/support/format.h"
 #include <string.h>
 
 static void print_pinners(struct gm_out *out, struct gm_doc *doc,

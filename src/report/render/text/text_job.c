@@ -1,9 +1,8 @@
 /*
  * Several files: a row per process, then the whole.
  */
-#include "report/support/format.h"
-#include "report/stacks/nccl.h"
 #include "report/render/text/text.h"
+#include "report/stacks/nccl.h"
 #include <string.h>
 
 static unsigned growing(const struct gm_doc *doc)

@@ -2,8 +2,8 @@
  * A plan for people: the parts with their rules, what follows for batches and GPUs, and what other
  * ways would change.
  */
-#include "report/support/format.h"
 #include "report/render/text/text_plan.h"
+#include "report/support/format.h"
 #include <math.h>
 #include <string.h>
 

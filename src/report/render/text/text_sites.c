@@ -2,9 +2,9 @@
  * Lists of sites: `sites` sorted by a key of the table below, and `leaks` by verdict. Each site is
  * a line of figures and its stack.
  */
-#include "report/support/format.h"
-#include "report/judge/judge.h"
+#include "report/doc/names.h"
 #include "report/render/text/text.h"
+#include "report/support/format.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

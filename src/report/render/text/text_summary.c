@@ -2,9 +2,10 @@
  * The summary: three lines that answer what people ask first, then process, usage, ledger, phases,
  * categories and findings.
  */
-#include "report/support/format.h"
-#include "report/judge/judge.h"
+#include "report/doc/names.h"
 #include "report/render/text/text.h"
+#include "report/stacks/labels.h"
+#include "report/support/format.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,7 +115,7 @@ static struct part *peak_parts(struct gm_doc *doc, int device, unsigned level, u
 		if (site->record.device == device && site->record.level == level &&
 		    gm_kind_owned(site->record.kind) && site->record.bytes_at_peak && !site->hidden)
 			add_part(doc, &parts, count,
-				 named ? site->category : gm_place(doc, site->stack),
+				 named ? site->category : gm_stack_label(doc, site->stack),
 				 site->record.bytes_at_peak, named ? 0 : 1);
 	}
 	if (*count)

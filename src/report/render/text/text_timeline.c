@@ -2,8 +2,8 @@
  * `timeline`: each series as a bar chart of its maxima over time, drawn with plain characters or
  * block elements, and the marks below it.
  */
-#include "report/support/format.h"
 #include "report/render/text/text.h"
+#include "report/support/format.h"
 #include <langinfo.h>
 #include <string.h>
 

@@ -3,9 +3,11 @@
  * out-of-memory event, then the sites that hold or take most.
  */
 #include "report/render/top/top.h"
+#include "report/doc/names.h"
+#include "report/doc/options.h"
 #include "report/render/top/top_lines.h"
+#include "report/stacks/labels.h"
 #include "report/support/format.h"
-#include "report/judge/judge.h"
 #include "report/support/memory.h"
 #include <math.h>
 #include <stdlib.h>
@@ -84,7 +86,7 @@ static void add_sites(struct gm_top *top, struct gm_doc *doc)
 	for (; top->sites < doc->sites_count; top->sites++) {
 		const struct gm_site *site = &doc->sites[top->sites];
 
-		top->places[top->sites] = copy(gm_place(doc, site->stack));
+		top->places[top->sites] = copy(gm_stack_label(doc, site->stack));
 		top->base_bytes[top->sites] = first ? site->record.live_bytes : 0;
 	}
 }
@@ -230,7 +232,7 @@ static void troubles(struct screen *screen)
 			    gm_format_time(time, (double)oom->record.time_ns / 1e9),
 			    gm_format_size(asked, oom->record.requested_bytes),
 			    oom->verdict ? oom->verdict : "exhausted",
-			    gm_place(screen->doc, oom->stack));
+			    gm_stack_label(screen->doc, oom->stack));
 }
 
 /* ---- the sites ---- */

@@ -5,6 +5,7 @@
 #ifndef GM_REPORT_RENDER_TOP_TOP_H
 #define GM_REPORT_RENDER_TOP_TOP_H
 
+#include "report/doc/options.h"
 #include "report/render/text/text.h"
 
 enum gm_top_sort {

@@ -2,11 +2,10 @@
  * The screen of `top` for several processes (text_top.h): what they have together, then a row for
  * each process and device.
  */
-#include "report/support/format.h"
 #include "report/job/internal.h"
-#include "report/judge/judge.h"
 #include "report/render/top/top.h"
 #include "report/render/top/top_lines.h"
+#include "report/support/format.h"
 #include <math.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * statically has `cudaMalloc` as a function of its own, with cudart's internals below it. Nobody
  * asked there, so a stack begins above them. The names are those of src/api/cuda_api.def.
  */
-#include "report/load/load.h"
+#include "report/stacks/entry_frames.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,0 +1,117 @@
+/*
+ * Questions that the tables of a document answer, see doc.h.
+ */
+#include "report/doc/doc.h"
+#include "report/support/format.h"
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+double gm_seconds(uint64_t ns)
+{
+	return ns == GM_NO_BYTES ? NAN : (double)ns / 1e9;
+}
+
+void gm_doc_warn(struct gm_doc *doc, const char *format, ...)
+{
+	const char **slot;
+	va_list args;
+	char text[1024];
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	slot = gm_zone_push(&doc->zone, &doc->warnings, &doc->warnings_count, sizeof(*slot));
+	*slot = gm_zone_strdup(&doc->zone, text);
+}
+
+const struct gm_level_record *gm_doc_level(const struct gm_doc *doc, int device, unsigned level)
+{
+	for (unsigned i = 0; i < doc->levels_count; i++)
+		if (doc->levels[i].device == device && doc->levels[i].level == level)
+			return &doc->levels[i];
+	return NULL;
+}
+
+const struct gm_device *gm_doc_device(const struct gm_doc *doc, int device)
+{
+	for (unsigned i = 0; i < doc->devices_count; i++)
+		if (doc->devices[i].index == device)
+			return &doc->devices[i];
+	return NULL;
+}
+
+const struct gm_imported *gm_doc_imported(const struct gm_doc *doc, int device)
+{
+	for (unsigned i = 0; i < doc->imported_count; i++)
+		if (doc->imported[i].device == device)
+			return &doc->imported[i];
+	return NULL;
+}
+
+uint64_t gm_device_limit(const struct gm_device *device)
+{
+	if (!device)
+		return GM_NO_BYTES;
+	if (device->record.capacity_bytes != GM_NO_BYTES && device->record.capacity_bytes)
+		return device->record.capacity_bytes;
+	return device->record.total_bytes ? device->record.total_bytes : GM_NO_BYTES;
+}
+
+const char *gm_doc_function(const struct gm_doc *doc, uint32_t function)
+{
+	struct gm_function_record record;
+
+	if (!gm_reader_get(doc->reader, GM_TABLE_FUNCTIONS, function, &record, sizeof(record)))
+		return NULL;
+	return gm_reader_string(doc->reader, record.name_string);
+}
+
+const char *gm_doc_variable(struct gm_doc *doc, const char *text, const char *name)
+{
+	size_t length = strlen(name);
+
+	while (text && *text) {
+		size_t line = strcspn(text, "\n");
+
+		if (line > length && text[length] == '=' && strncmp(text, name, length) == 0)
+			return gm_zone_strndup(&doc->zone, text + length + 1, line - length - 1);
+		text += line;
+		text += *text == '\n';
+	}
+	return NULL;
+}
+
+const char *gm_exit_unknown(const struct gm_doc *doc)
+{
+	return doc->clean_exit			   ? "the file is damaged"
+	       : strcmp(doc->end, "running") == 0 ? "the process still runs"
+						   : "the process was killed";
+}
+
+const char *gm_size(struct gm_doc *doc, uint64_t bytes)
+{
+	char text[GM_FORMAT_BYTES];
+
+	return gm_zone_strdup(&doc->zone, gm_format_size(text, bytes));
+}
+
+static int compare_blocks(const void *a, const void *b)
+{
+	const struct gm_alloc_record *x = &((const struct gm_block *)a)->record;
+	const struct gm_alloc_record *y = &((const struct gm_block *)b)->record;
+
+	if (x->device != y->device)
+		return x->device - y->device;
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+void gm_sort_blocks(struct gm_doc *doc)
+{
+	if (doc->blocks_count)
+		qsort(doc->blocks, doc->blocks_count, sizeof(*doc->blocks), compare_blocks);
+}

@@ -1,0 +1,24 @@
+/*
+ * The names by which reports call kinds, levels and the like (contract.md, section 4). All are in
+ * static storage.
+ */
+#ifndef GM_REPORT_DOC_NAMES_H
+#define GM_REPORT_DOC_NAMES_H
+
+#include "report/doc/doc.h"
+
+/* "?" for numbers out of range. */
+const char *gm_kind_name(unsigned kind);
+const char *gm_level_name(unsigned level);
+const char *gm_verdict_name(enum gm_verdict verdict);
+const char *gm_severity_name(enum gm_severity severity);
+
+/* Names of a timeline's series and its level; "?" for numbers out of range. */
+const char *gm_series_name(unsigned series);
+const char *gm_series_level(unsigned series);
+
+/* The number of a kind's or level's name, -1 if there is none. */
+int gm_kind_number(const char *name);
+int gm_level_number(const char *name);
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * Findings: making one, advice, and their order.
+ */
+#ifndef GM_REPORT_JUDGE_FINDINGS_H
+#define GM_REPORT_JUDGE_FINDINGS_H
+
+#include "report/doc/doc.h"
+
+/* Most severe first; of one severity OOMs, then the largest; else as they were. */
+void gm_sort_findings(struct gm_finding *findings, unsigned count);
+
+/* A new finding; `device` GM_HOST and `site` GM_NO_SITE for none. Texts must outlive the document.
+ */
+struct gm_finding *gm_finding_new(struct gm_doc *doc, const char *id, enum gm_severity severity,
+			   int device, uint64_t bytes, uint32_t site);
+void gm_advise(struct gm_doc *doc, struct gm_finding *finding, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,12 @@
+/*
+ * What follows from the figures of sites once they are right.
+ */
+#ifndef GM_REPORT_LOAD_LOAD_SITES_H
+#define GM_REPORT_LOAD_LOAD_SITES_H
+
+#include "report/doc/doc.h"
+
+/* Fills the sites' bytes at the peak, leaks at exit and physical bytes. */
+void gm_finish_sites(struct gm_doc *doc);
+
+#endif
