@@ -454,7 +454,6 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 	struct gm_traces *traces = NULL;
 	struct gm_trace_frame scratch;
 	enum gm_trace_end how;
-	bool owned = false;
 	struct walker w = {.walk = walk,
 			   .place = walk->sp
 					    ? (struct place){walk->caller, walk->sp, walk->bp}
@@ -468,13 +467,13 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 	walk->stepped = 0;
 	walk->kept = false;
 	if (!walk->anew && !cfi.no_traces && w.end && walk->max <= GM_TRACE_FRAMES)
-		traces = walk->traces ? walk->traces : gm_traces_take(&owned);
+		traces = walk->traces ? walk->traces : gm_traces_take(gm_thread_pointer());
 	if (traces && gm_traces_renew(traces, generation))
 		how = walk_with(&w, traces, generation);
 	else
 		how = run(&w, NULL, 0, generation);
 	if (traces && traces != walk->traces)
-		gm_traces_give(traces, owned);
+		gm_traces_give(traces);
 	return how != GM_TRACE_STUCK;
 }
 

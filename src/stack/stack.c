@@ -212,16 +212,8 @@ static inline void expect(struct gm_stack_taking *taking, struct gm_traces *trac
 			__builtin_prefetch((const char *)next->note.places + 64 * line);
 }
 
-/* Where the thread does not own its traces, or not yet. */
-static __attribute__((noinline)) void begin_apart(struct gm_stack_taking *taking)
-{
-	expect(taking, gm_traces_take(&taking->owned));
-}
-
 static inline void begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit)
 {
-	uintptr_t thread = gm_thread_pointer();
-	struct gm_traces *traces = gm_traces_of(thread);
 	unsigned depth = depth_of(limit);
 
 	taking->entry = entry;
@@ -232,12 +224,7 @@ static inline void begin(struct gm_stack_taking *taking, const struct gm_entry *
 	taking->next = NULL;
 	if (unlikely(settings.mode > GM_STACKS_NATIVE || !gm_native_traced || !sp_of(entry)))
 		return;
-	taking->owned = gm_owned_hold(&traces->owned, thread);
-	if (unlikely(!taking->owned)) {
-		begin_apart(taking);
-		return;
-	}
-	expect(taking, traces);
+	expect(taking, gm_traces_take(gm_thread_pointer()));
 }
 
 /* Whether the Python frames are those of the note, read one by one. */
@@ -299,7 +286,7 @@ static __attribute__((noinline)) uint32_t take_anew(const struct gm_stack_taking
 		gm_cfi_note(&walk, &note);
 	}
 	if (taking->traces)
-		gm_traces_give(taking->traces, taking->owned);
+		gm_traces_give(taking->traces);
 	if (caller_module)
 		*caller_module = note.module;
 	errno = saved;
@@ -318,7 +305,7 @@ static inline uint32_t end(const struct gm_stack_taking *taking, uint32_t *calle
 		return GM_NONE;
 	}
 	gm_traces_met(taking->traces, taking->entry->sp, taking->brief, next);
-	gm_traces_give(taking->traces, taking->owned);
+	gm_traces_give(taking->traces);
 	if (caller_module)
 		*caller_module = next->note.module;
 	return next->note.stack;

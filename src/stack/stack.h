@@ -107,7 +107,6 @@ struct gm_stack_taking {
 	uint32_t expected; /* or GM_NONE */
 	uint16_t depth;
 	bool brief; /* fewer frames than others have */
-	bool owned; /* the traces, for gm_traces_give */
 	struct gm_traces *traces;	 /* taken; NULL: none */
 	const struct gm_trace_next *next; /* the walk that is expected, or NULL */
 	const struct gm_trace_word *words; /* of its trace */

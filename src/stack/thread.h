@@ -5,7 +5,6 @@
 #define GM_STACK_THREAD_H
 
 #include "store/hot.h"
-#include "store/owned.h"
 
 #include <stdint.h>
 
@@ -19,6 +18,19 @@ extern GM_HIDDEN uintptr_t gm_program_stack_end;
  * this one, not after it ended nor in the child of a fork. Of stack.c.
  */
 extern GM_HIDDEN uintptr_t gm_first_thread;
+
+/* The address of the calling thread's control block, which is its own for as long as the thread lives. */
+static inline uintptr_t gm_thread_pointer(void)
+{
+	uintptr_t thread;
+
+#if defined(__x86_64__) /* older compilers do not know the builtin there */
+	__asm__("mov %%fs:0, %0" : "=r"(thread));
+#else
+	thread = (uintptr_t)__builtin_thread_pointer();
+#endif
+	return thread;
+}
 
 /*
  * Up to where the stack can be read without asking: threads have their control block at its end,

@@ -31,9 +31,8 @@
  * takes eight bytes, what is compared of a trace is its words and one line that leads to them, and what a
  * thread's captures need beside these is one line more.
  *
- * Threads find their traces by hash. The first that comes owns them and holds them by plain stores until
- * another one comes (store/owned.h); from then on whoever wants them exchanges `busy`, the owner too, and goes
- * without while they are held.
+ * Threads find their traces by hash. A capture takes them by exchanging `busy`, and goes without while
+ * another one has them.
  */
 #include "stack/traces.h"
 
@@ -73,26 +72,6 @@ static struct gm_traces_room *map_room(void)
 
 	errno = saved;
 	return room == MAP_FAILED ? NULL : room;
-}
-
-struct gm_traces *gm_traces_take(bool *owned)
-{
-	uintptr_t thread = gm_thread_pointer();
-	struct gm_traces *traces = gm_traces_of(thread);
-	enum gm_owned_by by;
-
-	if (!__atomic_load_n(&traces->owned.owner, __ATOMIC_RELAXED))
-		gm_owned_claim(&traces->owned, thread);
-	by = gm_owned_come(&traces->owned, thread);
-	*owned = by == GM_OWNED_BY_THIS;
-	if (*owned)
-		return traces;
-	if (by != GM_OWNED_BY_ALL || __atomic_exchange_n(&traces->owned.busy, true, __ATOMIC_ACQUIRE))
-		return NULL;
-	if (!__atomic_load_n(&traces->owned.held, __ATOMIC_ACQUIRE))
-		return traces;
-	__atomic_store_n(&traces->owned.busy, false, __ATOMIC_RELEASE);
-	return NULL;
 }
 
 bool gm_traces_renew(struct gm_traces *traces, uint64_t generation)
@@ -351,8 +330,8 @@ void gm_traces_reset(void)
 	for (unsigned i = 0; i < GM_TRACES_SLOTS; i++) {
 		struct gm_traces *traces = &gm_traces_slots[i];
 
-		if (traces->owned.busy || traces->owned.held)
+		if (traces->busy)
 			traces->generation = UINT32_MAX;
-		traces->owned = (struct gm_owned){.owner = 0};
+		traces->busy = false;
 	}
 }

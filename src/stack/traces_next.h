@@ -47,7 +47,7 @@ struct gm_traces_room {
  * count the lines ever written to the ring; 0 is none.
  */
 struct gm_traces {
-	struct gm_owned owned;	     /* `busy`: by one of those that share them */
+	bool busy;		     /* a capture uses them (atomic) */
 	struct gm_traces_room *room; /* mapped when first needed, never unmapped */
 	uint32_t generation;	     /* its last 32 bits */
 	uint16_t came_by;	     /* where in `next` the latest one stands … */
@@ -71,16 +71,18 @@ static inline struct gm_traces *gm_traces_of(uintptr_t thread)
 
 /*
  * The calling thread's traces. NULL where they are in use, by a capture that a signal interrupted or by
- * a thread that shares them. To be given back, with what `*owned` became.
+ * a thread that shares them: nobody waits for them. To be given back.
  */
-struct gm_traces *gm_traces_take(bool *owned);
-
-static inline void gm_traces_give(struct gm_traces *traces, bool owned)
+static inline struct gm_traces *gm_traces_take(uintptr_t thread)
 {
-	if (__builtin_expect(owned, 1))
-		gm_owned_give(&traces->owned);
-	else
-		__atomic_store_n(&traces->owned.busy, false, __ATOMIC_RELEASE);
+	struct gm_traces *traces = gm_traces_of(thread);
+
+	return __builtin_expect(__atomic_exchange_n(&traces->busy, true, __ATOMIC_ACQUIRE), 0) ? NULL : traces;
+}
+
+static inline void gm_traces_give(struct gm_traces *traces)
+{
+	__atomic_store_n(&traces->busy, false, __ATOMIC_RELEASE);
 }
 
 /* NULL for none and for one that was overwritten. */

@@ -309,7 +309,7 @@ GM_HOT_CODE void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where 
 {
 	if (unlikely(!gm_file || !block))
 		return;
-	gm_owned_lock_acquire(&gm_track.lock);
+	gm_track_lock();
 	enter(where);
 	if (unlikely(!add(block, bytes, where, origin.stack, totals)))
 		add_unusual(block, bytes, where.device, origin, totals);
@@ -379,7 +379,7 @@ GM_HOT_CODE void gm_track_block_free(uint64_t block, struct gm_where where, stru
 	if (unlikely(!gm_file || !block))
 		return;
 	prefetch(block, &ready[slot_of(where.device)]);
-	gm_owned_lock_acquire(&gm_track.lock);
+	gm_track_lock();
 	enter(where);
 	if (unlikely(!end(block, where, totals)))
 		end_unusual(block, where.device, totals);

@@ -160,7 +160,7 @@ static inline bool is_due(uint32_t number)
 
 static inline void enter(const struct gm_event *event)
 {
-	gm_owned_lock_acquire(&gm_track.lock);
+	gm_track_lock();
 	gm_blocks_unready();
 	gm_track_entered(gm_clock_ns_at(&gm_clock, event->ticks));
 	gm_file->events++;
@@ -259,7 +259,7 @@ GM_HOT_CODE struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key)
 
 	if (!gm_file || !key)
 		return ticket;
-	gm_owned_lock_acquire(&gm_track.lock);
+	gm_track_lock();
 	slot = gm_index_find(&gm_live.index, space, key);
 	if (slot) {
 		prefetch(slot, space, key);
@@ -270,7 +270,7 @@ GM_HOT_CODE struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key)
 			ticket.owner = record->owner;
 		__atomic_store_n(&record->state, GM_STATE_FREEING, __ATOMIC_RELEASE);
 	}
-	gm_owned_lock_release(&gm_track.lock);
+	gm_track_unlock();
 	return ticket;
 }
 

@@ -164,14 +164,14 @@ uint64_t gm_track_graph_devices(uint64_t exec)
 
 	if (!gm_file || !gm_track_graph_nodes())
 		return 0;
-	gm_owned_lock_acquire(&gm_track.lock);
+	gm_track_lock();
 	executable = executable_of(exec);
 	for (i = 0; executable && i < executable->count; i++) {
 		definition = definition_of(executable->nodes[i].address);
 		if (definition && definition->event.device >= 0)
 			devices |= 1ull << (definition->event.device & 63);
 	}
-	gm_owned_lock_release(&gm_track.lock);
+	gm_track_unlock();
 	return devices;
 }
 

@@ -66,9 +66,9 @@ uint64_t gm_track_in_use(int device, bool peak)
 
 	if (!gm_file)
 		return 0;
-	gm_owned_lock_acquire(&gm_track.lock);
+	gm_track_lock();
 	bytes = peak ? in_use.peak_bytes[gm_slot(device)] : in_use_now(device);
-	gm_owned_lock_release(&gm_track.lock);
+	gm_track_unlock();
 	return bytes;
 }
 
@@ -76,9 +76,9 @@ void gm_track_reset_peak(int device)
 {
 	if (!gm_file)
 		return;
-	gm_owned_lock_acquire(&gm_track.lock);
+	gm_track_lock();
 	in_use.peak_bytes[gm_slot(device)] = in_use_now(device);
 	gm_blocks_unready();
 	gm_track.calls_ready = 0;
-	gm_owned_lock_release(&gm_track.lock);
+	gm_track_unlock();
 }

@@ -128,8 +128,8 @@ int gm_track_copy(const char *path)
 
 	if (!gm_file)
 		return -ENOSYS;
-	gm_owned_lock_acquire(&gm_track.lock);
+	gm_track_lock();
 	error = gm_store_copy(path);
-	gm_owned_lock_release(&gm_track.lock);
+	gm_track_unlock();
 	return error;
 }

@@ -9,7 +9,7 @@
 #include "stack/arena.h"
 #include "store/journal.h"
 #include "store/layout.h"
-#include "store/owned_lock.h"
+#include "store/lock.h"
 #include "store/writer.h"
 #include "track/clock.h"
 #include "track/event.h"
@@ -20,11 +20,11 @@
 #define GM_SLOTS (GM_DEVICES + 1) /* slot 0 is the host */
 
 /*
- * `lock` guards everything in track/ and the counters of the file. Held for table updates only: no
- * stack is taken, no CUDA call made, nothing waited for under it.
+ * `lock` guards everything in track/ and the counters of the file. It is held for table updates only: no stack
+ * is taken, no CUDA call is made and nothing is waited for under it. Only the functions below touch it.
  */
 struct gm_track {
-	struct gm_owned_lock lock;
+	struct gm_lock lock;
 	uint8_t window[4];	/* the open one and how it came about, as a site has it from window_current on */
 	uint32_t calls_ready;	/* bit i: ready[i] of calls.c says how things are */
 	uint64_t now_ns;	/* time of the event in hand */
@@ -35,6 +35,23 @@ struct gm_track {
 _Static_assert(sizeof(struct gm_track) == 64, "what every event needs is one cache line");
 
 extern struct gm_track gm_track __attribute__((visibility("hidden")));
+
+/* Not from a signal handler. */
+static inline void gm_track_lock(void)
+{
+	gm_lock_acquire(&gm_track.lock);
+}
+
+/* False where the lock is held. Safe in a signal handler. */
+static inline bool gm_track_try_lock(void)
+{
+	return gm_lock_try(&gm_track.lock);
+}
+
+static inline void gm_track_unlock(void)
+{
+	gm_lock_release(&gm_track.lock);
+}
 
 /* The records in use, NULL where there is none yet. */
 struct gm_totals {
@@ -92,7 +109,7 @@ static inline void gm_track_leaving(void)
 		gm_count_own_bytes();
 	gm_file->last_event_ns = gm_track.now_ns;
 	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELEASE);
-	gm_owned_lock_release(&gm_track.lock);
+	gm_track_unlock();
 }
 
 static inline unsigned gm_slot(int device)

@@ -28,7 +28,7 @@ uint64_t gm_track_now(void)
 
 void gm_track_enter(void)
 {
-	gm_owned_lock_acquire(&gm_track.lock);
+	gm_track_lock();
 	gm_blocks_unready();
 	gm_track.calls_ready = 0;
 	gm_track_entered(gm_clock_ns(&gm_clock));
@@ -36,7 +36,7 @@ void gm_track_enter(void)
 
 bool gm_track_try_enter(void)
 {
-	if (!gm_owned_lock_try(&gm_track.lock))
+	if (!gm_track_try_lock())
 		return false;
 	gm_blocks_unready();
 	gm_track.calls_ready = 0;
@@ -246,11 +246,11 @@ bool gm_track_find(uint8_t space, uint64_t key, struct gm_alloc_record *out)
 
 	if (!gm_file)
 		return false;
-	gm_owned_lock_acquire(&gm_track.lock);
+	gm_track_lock();
 	record = gm_live_find(space, key, &number);
 	if (record)
 		*out = *record;
-	gm_owned_lock_release(&gm_track.lock);
+	gm_track_unlock();
 	return record != NULL;
 }
 
@@ -314,13 +314,13 @@ void gm_track_end(unsigned end, int status)
 	if (!gm_file)
 		return;
 	/* A thread killed by exec or _exit of another may hold the lock for ever: only try. */
-	locked = gm_owned_lock_try(&gm_track.lock);
+	locked = gm_track_try_lock();
 	gm_count_own_bytes();
 	gm_file->ended_ns = gm_track_now();
 	gm_file->exit_status = status;
 	__atomic_store_n(&gm_file->end, end, __ATOMIC_RELEASE);
 	if (locked)
-		gm_owned_lock_release(&gm_track.lock);
+		gm_track_unlock();
 }
 
 void gm_track_resume(void)
