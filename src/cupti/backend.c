@@ -5,10 +5,12 @@
 #include "cupti/calls.h"
 #include "cupti/library.h"
 #include "cupti/subscription.h"
-#include "interpose/libraries.h"
-#include "interpose/preload.h"
-#include "interpose/resolve.h"
-#include "interpose/settings.h"
+#include "api/api.h"
+#include "recorder/describe.h"
+#include "recorder/injection.h"
+#include "recorder/libraries.h"
+#include "recorder/log.h"
+#include "recorder/settings.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -17,8 +19,6 @@
 
 /* In front of every sentence that gives CUPTI up. */
 #define NOT_USED "CUPTI is not used: "
-
-#define INJECTION "CUDA_INJECTION64_PATH"
 
 static bool subscribed; /* (atomic) */
 
@@ -45,7 +45,7 @@ static unsigned driver_major(void)
  */
 static void name_holder(const struct gm_cupti_answer *answer, char *text, size_t bytes)
 {
-	const char *injection = getenv(INJECTION);
+	const char *injection = getenv(GM_CUDA_INJECTION);
 
 	if (answer->text[0])
 		snprintf(text, bytes, "%s", answer->text);
@@ -133,16 +133,6 @@ static bool subscribe(void)
 	}
 	say_subscribed(&answer, library.path);
 	return true;
-}
-
-void gm_cupti_prepare(void)
-{
-	char path[PATH_MAX];
-	struct gm_object own;
-
-	if (gm_settings.backend == GM_BACKEND_CUPTI && !getenv(INJECTION) &&
-	    gm_object_at((uintptr_t)gm_cupti_prepare, &own) && realpath(own.path, path))
-		setenv(INJECTION, path, 0);
 }
 
 void gm_cupti_start(void)

@@ -1,22 +1,19 @@
 /*
- * The CUPTI backend: the driver's calls told by NVIDIA's callback API instead of by our wrappers,
- * which then only forward. Whoever tells of a call, it goes the same way from there: gm_call_enter
- * and gm_call_end (interpose/preload.h), roles, tracker. gm_settings.backend says who does; it goes
- * back to GM_BACKEND_PRELOAD when CUPTI cannot be used.
+ * The CUPTI backend: NVIDIA's callback API tells of the driver's calls instead of the wrappers, which then
+ * only forward. From there on a call goes the same way: gm_call_enter and gm_call_leave (recorder/call.h),
+ * roles, tracker. gm_settings.backend says which of the two it is; it goes back to GM_BACKEND_PRELOAD when
+ * CUPTI cannot be used.
  *
- * When it starts matters: before cuInit a subscription would start CUDA by itself, which a program
- * that forks later may not want, and would come before the tool that CUDA_INJECTION64_PATH names.
- * So that variable is set to ourselves where nobody has it, and libcuda calls InitializeInjection
- * (inject.c) from cuInit; where somebody has it, the first driver call after cuInit is early
- * enough.
+ * When it starts matters. Before cuInit a subscription would start CUDA by itself, which a program that
+ * forks later may not want, and would come before the tool that CUDA_INJECTION64_PATH names. So that
+ * variable is set to this library where no other has it (recorder/injection.c), and libcuda calls
+ * InitializeInjection (interpose/inject.c) from cuInit. Where another library has it, the first driver call
+ * after cuInit is early enough.
  */
 #ifndef GM_CUPTI_BACKEND_H
 #define GM_CUPTI_BACKEND_H
 
 #include <stdbool.h>
-
-/* In the constructor: has libcuda call us from cuInit. Changes the environment, loads nothing. */
-void gm_cupti_prepare(void);
 
 /*
  * Finds libcupti, becomes its subscriber and has the table's functions told; says in a sentence

@@ -6,7 +6,10 @@
 #include "cupti/calls.h"
 #include "cupti/caller.h"
 #include "cupti/decode.h"
-#include "interpose/preload.h"
+#include "recorder/call.h"
+#include "recorder/fork_page.h"
+#include "recorder/roles.h"
+#include "recorder/thread.h"
 #include "store/writer.h"
 #include "track/event.h"
 
@@ -19,7 +22,7 @@
 
 /*
  * The outermost call comes last and those inside it lie lower, as they would on a stack: nesting is
- * told by addresses (interpose/call.c).
+ * told by addresses (recorder/call.c).
  */
 struct block {
 	struct gm_call calls[MOST_NESTED];
@@ -51,19 +54,8 @@ const char *gm_cupti_wanted(unsigned function)
 {
 	const struct gm_row *row = &gm_rows[function];
 
-	if (row->layer != GM_LAYER_DRIVER)
-		return NULL;
-	switch (row->role) {
-	case GM_ROLE_NOTHING:
-	case GM_ROLE_MEM_INFO: /* asked by us, too; matters for GPUMEMTRACE_CAPACITY alone */
-	case GM_ROLE_ROUTE:
-	case GM_ROLE_CAPTURE_BEGIN:
-	case GM_ROLE_CAPTURE_END:
-	case GM_ROLE_LAUNCH: /* the wrappers' business (interpose/call.c) */
-		return NULL;
-	default:
-		return row->name;
-	}
+	return row->layer == GM_LAYER_DRIVER && gm_role_table[row->role].source == GM_SOURCE_CUPTI ?
+		       row->name : NULL;
 }
 
 /* ---- blocks ---- */
@@ -171,7 +163,7 @@ void gm_cupti_call_ends(int result, const uint64_t *correlation)
 		return;
 	if (call->recorded)
 		set_callers(block);
-	gm_call_end(call, result);
+	gm_call_leave(call, result);
 	if (--block->depth == 0)
 		give_back(block);
 	errno = saved;

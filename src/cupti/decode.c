@@ -4,6 +4,7 @@
  * against generated_cuda_meta.h.
  */
 #include "cupti/decode.h"
+#include "recorder/call.h"
 
 /* A row's field comes after the default and replaces it. */
 #pragma GCC diagnostic ignored "-Woverride-init"

@@ -2,11 +2,8 @@
  * In place of the CUPTI backend where the build found no CUPTI headers.
  */
 #include "cupti/backend.h"
-#include "interpose/settings.h"
-
-void gm_cupti_prepare(void)
-{
-}
+#include "recorder/log.h"
+#include "recorder/settings.h"
 
 void gm_cupti_start(void)
 {

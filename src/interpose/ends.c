@@ -1,9 +1,10 @@
 /*
- * The ways out of a process that run no exit handlers: _exit, _Exit, quick_exit, and exec. Each closes
- * the books and goes on to the real one. A vfork child shares our memory: gm_finish compares pids.
+ * The ways out of a process that run no exit handlers: _exit, _Exit, quick_exit, and exec. Each completes
+ * the file and goes on to the real function. A child of vfork shares its parent's memory, which is why
+ * gm_finish compares pids.
  */
-#include "interpose/preload.h"
-#include "interpose/libraries.h"
+#include "recorder/finish.h"
+#include "recorder/libc_functions.h"
 #include "store/layout.h"
 
 #include <errno.h>
@@ -16,31 +17,9 @@
 
 extern char **environ;
 
-/* The real functions, found when the shim was loaded: in the child of a fork another thread of the
- * parent's may have held the loader's lock, and exec and _exit must work there. */
-#define NAMES(X) X(_exit) X(_Exit) X(quick_exit) X(execve) X(execv) X(execvp) X(execvpe) X(fexecve) X(execveat)
-
-#define ENUM(name) END_##name,
-#define TEXT(name) #name,
-enum { NAMES(ENUM) ENDS };
-static const char *const names[ENDS] = {NAMES(TEXT)};
-static void *reals[ENDS];
-
-static void *real_of(unsigned number)
+static void __attribute__((noreturn)) end_by(enum gm_libc_function function, int status)
 {
-	if (!reals[number])
-		reals[number] = gm_next_symbol(names[number]);
-	return reals[number];
-}
-
-void gm_ends_init(void)
-{
-	gm_next_symbols(names, reals, ENDS);
-}
-
-static void __attribute__((noreturn)) end_by(unsigned number, int status)
-{
-	void (*real)(int) = (void (*)(int))real_of(number);
+	void (*real)(int) = (void (*)(int))gm_libc_find(function);
 
 	gm_finish(GM_END_EXIT, status, true);
 	if (real)
@@ -51,21 +30,21 @@ static void __attribute__((noreturn)) end_by(unsigned number, int status)
 
 EXPORT void _exit(int status)
 {
-	end_by(END__exit, status);
+	end_by(GM_LIBC__exit, status);
 }
 
 EXPORT void _Exit(int status)
 {
-	end_by(END__Exit, status);
+	end_by(GM_LIBC__Exit, status);
 }
 
-/* Its handlers run in the real one and end in libc's own _exit, which no wrapper sees. */
+/* The handlers of quick_exit run in the real function, which ends in libc's own _exit that no wrapper sees. */
 EXPORT void quick_exit(int status)
 {
-	end_by(END_quick_exit, status);
+	end_by(GM_LIBC_quick_exit, status);
 }
 
-/* The books are closed before exec, since nothing of ours runs after it, and opened again if it fails. */
+/* The file is completed before exec, since nothing of ours runs after it, and reopened if exec fails. */
 static int after_failed_exec(int result)
 {
 	int saved = errno;
@@ -78,7 +57,7 @@ static int after_failed_exec(int result)
 #define EXEC(declaration, name, types, ...)                                                       \
 	EXPORT declaration                                                                        \
 	{                                                                                         \
-		int(*real) types = (int(*) types)real_of(END_##name);                             \
+		int(*real) types = (int(*) types)gm_libc_find(GM_LIBC_##name);                             \
                                                                                                   \
 		if (!real) {                                                                      \
 			errno = ENOSYS;                                                           \

@@ -1,10 +1,10 @@
 /*
- * longjmp under its four names. A jump out of a CUDA call ends it without its wrapper's knowledge: what
- * the program calls afterwards, deeper in its stack, would pass for that call's inner ones. Whether a
- * jump leaves the call is told by where it leads to, which glibc keeps mangled in the buffer.
+ * longjmp under its four names. A jump out of a CUDA call ends that call without its wrapper's knowledge:
+ * what the program calls afterwards, deeper in its stack, would be taken for calls inside it. The address
+ * that a jump leads to, which glibc keeps mangled in the buffer, shows whether it leaves the call.
  */
-#include "interpose/preload.h"
-#include "interpose/libraries.h"
+#include "recorder/call.h"
+#include "recorder/libc_functions.h"
 
 #include <stdlib.h>
 
@@ -12,21 +12,10 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Declared here: <setjmp.h> gives the names other meanings where the compiler is told to fortify. */
+/* They are declared here, because <setjmp.h> redirects the names where the compiler is to fortify. */
 #define NAMES(X) X(longjmp) X(_longjmp) X(siglongjmp) X(__longjmp_chk)
 
-#define ENUM(name) JUMP_##name,
-#define TEXT(name) #name,
-enum { NAMES(ENUM) JUMPS };
-static const char *const names[JUMPS] = {NAMES(TEXT)};
 typedef void jump_fn(void *buffer, int value);
-static jump_fn *reals[JUMPS];
-
-/* Jumps happen in signal handlers, where nothing can be looked up. */
-void gm_jumps_init(void)
-{
-	gm_next_symbols(names, (void **)reals, JUMPS);
-}
 
 /*
  * The stack pointer that the jump restores: the seventh word of glibc's buffer, rotated, and xored with
@@ -40,18 +29,17 @@ static uintptr_t target_of(const void *buffer)
 	return (mangled >> 17 | mangled << 47) ^ guard;
 }
 
-static void __attribute__((noreturn)) jump_by(unsigned number, void *buffer, int value)
+static void __attribute__((noreturn)) jump_by(enum gm_libc_function function, void *buffer, int value)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), outermost = gm_thread.outermost;
+	jump_fn *real = (jump_fn *)gm_libc_find(function);
 
-	/* Over it: from below to above. One that stays below is the call's own business. */
+	/* It leaves the call if it leads from below the call to above it. */
 	if (outermost && here < outermost && outermost < target_of(buffer))
-		gm_call_abandoned();
-	if (!reals[number]) /* before our constructor ran */
-		reals[number] = (jump_fn *)gm_next_symbol(names[number]);
-	if (!reals[number])
-		abort(); /* no libc has a jump of that name: nobody could have meant it */
-	reals[number](buffer, value);
+		gm_call_over();
+	if (!real)
+		abort(); /* no libc has a jump of that name, so that the program cannot have meant it */
+	real(buffer, value);
 	__builtin_unreachable();
 }
 
@@ -59,14 +47,8 @@ static void __attribute__((noreturn)) jump_by(unsigned number, void *buffer, int
 	EXPORT void name(void *buffer, int value) __attribute__((noreturn));                       \
 	void name(void *buffer, int value)                                                         \
 	{                                                                                          \
-		jump_by(JUMP_##name, buffer, value);                                               \
+		jump_by(GM_LIBC_##name, buffer, value);                                               \
 	}
 NAMES(JUMP)
-
-#else
-
-void gm_jumps_init(void)
-{
-}
 
 #endif

@@ -1,25 +1,23 @@
 /*
- * Marks by NVTX ranges. NVTX lives in headers that each library compiles in; at its first call it
- * opens the library that NVTX_INJECTION64_PATH names and lets it register its own functions. Ours
- * look only at ranges: each end of one that is named GPUMEMTRACE_MARK, in any domain, is a mark.
+ * Marks by NVTX ranges. NVTX consists of headers that each library compiles in; at its first call it
+ * opens the library that NVTX_INJECTION64_PATH names (recorder/injection.c sets it) and lets it register
+ * its own functions. Ours look only at ranges: each end of a range that has the name in GPUMEMTRACE_MARK,
+ * in any domain, is a mark.
  *
- * Nothing is allocated. Whether a range has the name is known when it begins: one bit on a
- * per-thread stack for push and pop, the lowest bit of the id for start and end.
+ * Nothing is allocated. Whether a range has the name is known when it begins, and kept as one bit of a
+ * per-thread stack for push and pop, and as the lowest bit of the id for start and end.
  */
-#include "interpose/nvtx.h"
-#include "interpose/preload.h"
-#include "interpose/settings.h"
-#include "stack/elf_symbols.h"
+#include "interpose/public.h"
+#include "recorder/settings.h"
+#include "recorder/start.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stddef.h>
-#include <stdlib.h>
+#include <stdint.h>
 #include <string.h>
 #include <wchar.h>
 
-#define EXPORT	 __attribute__((visibility("default")))
-#define VARIABLE "NVTX_INJECTION64_PATH"
+#define EXPORT __attribute__((visibility("default")))
 
 /* NVTX's own numbers (nvtxTypes.h, nvToolsExt.h). */
 enum { MODULE_CORE = 1, MODULE_CORE2 = 5 };
@@ -78,7 +76,6 @@ static __thread struct ranges pushed[DOMAINS_PER_THREAD] __attribute__((tls_mode
 static struct {
 	uint64_t last_id;
 	uint32_t domains; /* made so far; handles are their numbers from 1 */
-	bool taken;	  /* another injection was set */
 } nvtx;
 
 /* Handles of registered strings: only whether they are the name matters. */
@@ -308,26 +305,4 @@ EXPORT int InitializeInjectionNvtx2(export_table get)
 			*table[slots[i].id] = (void *)slots[i].function;
 	}
 	return 1;
-}
-
-void gm_nvtx_load(void)
-{
-	const char *set = getenv(VARIABLE);
-	struct gm_object self;
-
-	if (!gm_settings.mark_range || gm_disabled() ||
-	    !gm_object_at((uintptr_t)InitializeInjectionNvtx2, &self) || !*self.path)
-		return;
-	if (set && *set)
-		nvtx.taken = strcmp(set, self.path) != 0;
-	else
-		setenv(VARIABLE, self.path, 1);
-}
-
-void gm_nvtx_start(void)
-{
-	if (nvtx.taken)
-		gm_log(GM_LOG_WARN,
-		       "GPUMEMTRACE_MARK has no effect: " VARIABLE " is set already, to "
-		       "another tool's library; unset it, or mark by gpumemtrace_mark()");
 }

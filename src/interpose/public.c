@@ -3,63 +3,24 @@
  */
 #define GPUMEMTRACE_IMPLEMENTATION
 #include "gpumemtrace.h"
-#include "interpose/own_page.h"
-#include "interpose/preload.h"
-#include "interpose/view.h"
+#include "interpose/public.h"
+#include "recorder/device_view.h"
+#include "recorder/early_marks.h"
+#include "recorder/start.h"
+#include "recorder/thread.h"
 #include "stack/stack.h"
 #include "track/event.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
-
-/*
- * The last marks made before the first CUDA event: a process that never calls CUDA gets no file from
- * them, and nothing was allocated between those that are forgotten.
- */
-#define EARLY_MARKS 16
-#define EARLY_NAME_BYTES 256
-
-static struct {
-	unsigned count; /* guarded, as the marks, by the own page's lock `early` */
-	struct {
-		char name[EARLY_NAME_BYTES];
-		enum gm_mark_source source;
-	} marks[EARLY_MARKS];
-} early;
 
 EXPORT int gpumemtrace_active(void)
 {
 	return !gm_disabled();
 }
 
-void gm_public_start(void)
-{
-	struct gm_lock *lock = &gm_own_page()->early;
-	unsigned i;
-
-	gm_lock_acquire(lock);
-	for (i = 0; i < early.count; i++)
-		gm_track_mark(early.marks[i].name, early.marks[i].source);
-	early.count = 0;
-	gm_lock_release(lock);
-}
-
-static void mark_early(const char *name, enum gm_mark_source source)
-{
-	struct gm_lock *lock = &gm_own_page()->early;
-
-	gm_lock_acquire(lock);
-	if (early.count == EARLY_MARKS)
-		memmove(early.marks, early.marks + 1, --early.count * sizeof(*early.marks));
-	snprintf(early.marks[early.count].name, EARLY_NAME_BYTES, "%s", name ? name : "");
-	early.marks[early.count++].source = source;
-	gm_lock_release(lock);
-}
-
-/* Inside the tracker, here and below: a handler of the program's that comes between may call CUDA. */
+/* All of the following enter the tracker, because a signal handler may interrupt them and call CUDA. */
 void gm_public_mark(const char *name, enum gm_mark_source source)
 {
 	if (gm_disabled() || !gm_enter_tracker())
@@ -68,7 +29,7 @@ void gm_public_mark(const char *name, enum gm_mark_source source)
 		gm_track_mark(name, source);
 		gm_sample_ledgers(GM_SAMPLE_MARK);
 	} else {
-		mark_early(name, source);
+		gm_early_mark(name, source);
 	}
 	gm_leave_tracker();
 }
@@ -132,7 +93,7 @@ EXPORT int gpumemtrace_snapshot(const char *path)
 	return error;
 }
 
-/* Not in the child of a fork, whose copy of the lock may be held by a thread that is not there. */
+/* In the child of a fork the lock may be held by a thread that is not there: it is not acquired. */
 static uint64_t in_use(int device, bool peak)
 {
 	uint64_t bytes;

@@ -1,32 +1,32 @@
 /*
- * The real functions of the runtime, of which a process may have several: by the place that calls
- * one of our exports, and by the cudart that dlsym found.
+ * The real functions of the runtime (internal.h). A process may have several runtimes: an exported name's
+ * function is found by the place of the call, a function that dlsym found by the cudart it is of.
  */
-#include "interpose/libraries.h"
-#include "interpose/preload.h"
+#include "interpose/internal.h"
 #include "interpose/resolve.h"
-#include "interpose/resolve_parts.h"
+#include "recorder/libraries.h"
+#include "store/hot.h"
 
 #include <string.h>
 
 #define SITE_BITS  11
 #define SITE_SLOTS (1u << SITE_BITS)
 
-/* What a call site reaches. `sequence` is odd while it changes; readers hold no lock. */
+/* What a call site reaches. A seqlock: `sequence` is odd while it changes, and readers hold no lock. */
 struct call_site {
 	uint32_t sequence;
 	uint32_t generation;
-	uint64_t key; /* the function and who calls it; 0: none yet */
+	uint64_t key; /* the function and the return address of its call; 0: none yet */
 	void *real;
 } __attribute__((aligned(32)));
 
-/* Changed under gm_lock_resolve(); read without it. */
+/* Changed under gm_lock_resolve; read without it. */
 static struct {
 	uintptr_t instances[GM_INSTANCES]; /* base of the cudart that each instance stands for */
 	void *real[GM_INSTANCES][GM_FUNCTIONS];
 } runtime;
 
-static struct call_site sites[SITE_SLOTS]; /* the same */
+static struct call_site sites[SITE_SLOTS]; /* changed and read likewise */
 
 unsigned gm_cudart_major(const struct gm_object *cudart)
 {
@@ -85,7 +85,7 @@ static int runtime_definition(const struct gm_object *object, void *data)
 	if (search->needed_only ? !is_needed_by(search->caller, object) : !search->passed_own)
 		return 0;
 	search->found = gm_object_symbol(object, search->name, search->version);
-	/* A hook library's definition has no version, and the loader takes it for any. */
+	/* A hook library's definition has no version, and the loader takes it for any version. */
 	if (!search->found && (!search->versioned_only || !gm_is_cudart(object)))
 		search->found = gm_object_symbol(object, search->name, NULL);
 	return search->found != NULL;
@@ -99,8 +99,8 @@ static int other_hook(const struct gm_object *object, void *data)
 		search->passed_own = true;
 		return 0;
 	}
-	/* Preloads stand behind us and before every library; theirs has cudaMalloc but is no
-	 * cudart. */
+	/* Other preloads stand behind the shim and before every library; one that has cudaMalloc and is
+	 * no cudart is a hook. */
 	if (!search->passed_own || gm_is_cudart(object) || !gm_preloaded(object))
 		return 0;
 	search->found = gm_object_symbol(object, search->name, NULL);
@@ -108,9 +108,9 @@ static int other_hook(const struct gm_object *object, void *data)
 }
 
 /*
- * In the order in which the loader would have looked: another preload behind us; the library that
- * the caller itself names as needed; any loaded library with the caller's symbol version; any with
- * that name at all. Libraries loaded RTLD_LOCAL are in no global scope but reach theirs by
+ * Looks in the order in which the loader would have looked: in another preload behind the shim, in the
+ * library that the caller itself names as needed, in any loaded library with the caller's symbol version,
+ * in any with that name at all. Libraries loaded RTLD_LOCAL are in no global scope but reach theirs by
  * DT_NEEDED.
  */
 static void *search_runtime(enum gm_function function, unsigned major, uintptr_t caller_pc)
@@ -141,13 +141,13 @@ static void *search_runtime(enum gm_function function, unsigned major, uintptr_t
 	return search.found;
 }
 
-/* Addresses have 48 bits. */
+/* An address has 48 bits. */
 static inline uint64_t key_of(enum gm_function function, uintptr_t caller)
 {
 	return caller ^ (uint64_t)(function + 1) << 48;
 }
 
-/* True with what the call site is known to reach; false if something else or nothing is kept there. */
+/* Reads what the call site reaches; false if the slot holds another site or an old answer. */
 static inline bool read_site(const struct call_site *site, uint64_t key, uint32_t now, void **real)
 {
 	uint32_t sequence = __atomic_load_n(&site->sequence, __ATOMIC_ACQUIRE);
@@ -157,7 +157,7 @@ static inline bool read_site(const struct call_site *site, uint64_t key, uint32_
 		return false;
 	*real = __atomic_load_n(&site->real, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	/* an odd one is never the same */
+	/* an odd sequence never equals itself here */
 	return (sequence & ~1u) == __atomic_load_n(&site->sequence, __ATOMIC_RELAXED);
 }
 
@@ -165,7 +165,7 @@ static void write_site(struct call_site *site, uint64_t key, uint32_t now, void 
 {
 	if (!gm_lock_resolve())
 		return;
-	/* odd already: a fork came between, and the thread that wrote is not here */
+	/* It is odd already if a fork came between and the writing thread is not in this process. */
 	__atomic_store_n(&site->sequence, site->sequence | 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	__atomic_store_n(&site->key, key, __ATOMIC_RELAXED);
@@ -175,8 +175,8 @@ static void write_site(struct call_site *site, uint64_t key, uint32_t now, void 
 	gm_unlock_resolve();
 }
 
-/* The two places where a call site may be kept: two sites of one slot do not drive each other out. */
-static inline struct call_site *place_of(uint64_t key, unsigned which)
+/* The two slots where a call site may be kept, so that two sites of one slot do not evict each other. */
+static inline struct call_site *slot_of(uint64_t key, unsigned which)
 {
 	uint64_t hash = key * 0x9e3779b97f4a7c15ull;
 	struct call_site *site = &sites[(which ? hash >> 20 : hash >> (64 - SITE_BITS)) % SITE_SLOTS];
@@ -185,10 +185,10 @@ static inline struct call_site *place_of(uint64_t key, unsigned which)
 	return site;
 }
 
-static GM_SELDOM void *find_slowly(enum gm_function function, unsigned major, uintptr_t caller)
+static GM_SELDOM void *find_slow(enum gm_function function, unsigned major, uintptr_t caller)
 {
 	uint64_t key = key_of(function, caller);
-	struct call_site *site = place_of(key, 0), *other = place_of(key, 1);
+	struct call_site *site = slot_of(key, 0), *other = slot_of(key, 1);
 	uint32_t now = gm_unloads();
 	void *real;
 
@@ -208,9 +208,9 @@ GM_HOT_CODE void *gm_runtime_find(enum gm_function function, unsigned major, uin
 	uint64_t key = key_of(function, caller);
 	void *real;
 
-	if (__builtin_expect(read_site(place_of(key, 0), key, gm_unloads(), &real), 1))
+	if (__builtin_expect(read_site(slot_of(key, 0), key, gm_unloads(), &real), 1))
 		return real;
-	return find_slowly(function, major, caller);
+	return find_slow(function, major, caller);
 }
 
 void *gm_runtime_instance_real(unsigned instance, enum gm_function function)
@@ -218,24 +218,21 @@ void *gm_runtime_instance_real(unsigned instance, enum gm_function function)
 	return runtime.real[instance][function];
 }
 
-void *gm_wrap_runtime(enum gm_function function, void *real, const struct gm_object *cudart)
+unsigned gm_runtime_instance(enum gm_function function, void *real, const struct gm_object *cudart)
 {
-	void *wrapper = real;
 	unsigned i;
 
 	if (!gm_lock_resolve())
-		return real;
+		return GM_INSTANCES;
 	for (i = 0; i < GM_INSTANCES; i++) {
 		if (runtime.instances[i] && runtime.instances[i] != cudart->base)
 			continue;
 		runtime.instances[i] = cudart->base;
 		runtime.real[i][function] = real;
-		if (gm_runtime_wrapper[i][function])
-			wrapper = gm_runtime_wrapper[i][function];
 		break;
 	}
 	gm_unlock_resolve();
-	return wrapper;
+	return i;
 }
 
 static int is_loaded(const struct gm_object *object, void *data)
@@ -243,7 +240,7 @@ static int is_loaded(const struct gm_object *object, void *data)
 	return object->base == *(const uintptr_t *)data;
 }
 
-bool gm_runtimes_handed_out(void)
+bool gm_has_runtime_instances(void)
 {
 	return runtime.instances[0] != 0;
 }

@@ -1,11 +1,14 @@
 /*
- * The wrappers of the runtime's functions. Each row of cuda_api.def is entered in seven ways: by the
- * name exported under the symbol versions of cudart 11, 12 and 13, where the real function is that of
- * the caller's own library, and by GM_INSTANCES wrappers that dlsym hands out, each standing for one
- * loaded cudart.
+ * The wrappers of the runtime's functions. Each row of cuda_api.def has seven: one is exported under each
+ * of the symbol versions of cudart 11, 12 and 13, where the real function is that of the caller's own
+ * library; and GM_INSTANCES are given out by dlsym, each of which stands for one loaded cudart.
  */
-#include "interpose/preload.h"
+#include "interpose/runtime.h"
+#include "interpose/internal.h"
 #include "interpose/resolve.h"
+#include "interpose/route.h"
+#include "interpose/wrap.h"
+#include "recorder/start.h"
 
 /* A row's field comes after the default and replaces it. */
 #pragma GCC diagnostic ignored "-Woverride-init"
@@ -26,7 +29,7 @@
 			return GM_CUDART_INSUFFICIENT_DRIVER;                                     \
 		if (gm_off())                                                                     \
 			return real(GM_NAMES(params));                                            \
-		/* filled only now: it is large */                                                \
+		/* it is large, so it is filled only here */                                      \
 		struct gm_call call = GM_CALL(row, GM_ENTRY_HERE(), ##__VA_ARGS__);               \
 		gm_call_begin(&call);                                                             \
 		result = real(GM_NAMES(params));                                                  \
@@ -70,7 +73,7 @@
 	INSTANCES(name, params, ##__VA_ARGS__)
 #include "api/cuda_api.def"
 
-/* ---- routing: cudart is asked first, then the driver function it found is mapped to our wrapper ---- */
+/* ---- routing: cudart is asked first, then the driver function that it found is mapped to the wrapper ---- */
 
 #define ROUTE_BY_SYMBOL(linkage, symbol_, row, find)                                              \
 	linkage cudaError_t symbol_(const char *symbol, void **funcPtr, unsigned long long flags, \
@@ -132,13 +135,13 @@ ROUTES(ROUTE_BY_SYMBOL, cudaGetDriverEntryPoint_ptsz)
 ROUTES(ROUTE_BY_VERSION, cudaGetDriverEntryPointByVersion)
 ROUTES(ROUTE_BY_VERSION, cudaGetDriverEntryPointByVersion_ptsz)
 
-/* ---- what dlsym hands out ---- */
+/* ---- what dlsym gives out ---- */
 
 #define ROW(number, row)		 [GM_FN_##row] = (void *)instance_##number##_##row,
 #define GM_ROUTE_DRIVER(number, name)
 #define GM_ROUTE_RUNTIME(number, name)	 ROW(number, name)
 
-void *const gm_runtime_wrapper[GM_INSTANCES][GM_FUNCTIONS] = {
+static void *const wrappers[GM_INSTANCES][GM_FUNCTIONS] = {
 	{
 #define GM_DRIVER(...)
 #define GM_RUNTIME(name, ...)		 ROW(0, name)
@@ -172,3 +175,11 @@ void *const gm_runtime_wrapper[GM_INSTANCES][GM_FUNCTIONS] = {
 #include "api/cuda_api.def"
 	},
 };
+
+void *gm_runtime_wrapper_of(enum gm_function function, void *real, const struct gm_object *cudart)
+{
+	unsigned instance = gm_runtime_instance(function, real, cudart);
+
+	return instance < GM_INSTANCES && wrappers[instance][function] ? wrappers[instance][function] :
+									  real;
+}

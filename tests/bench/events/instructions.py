@@ -35,7 +35,7 @@ CASES = {
     "CPU block": ("hook", {}),
 }
 HALVES = ("allocate", "release")  # functions of EVENTS
-PART = re.compile(r"(?:^|/)src/(account|api|interpose|stack|store|track|cupti)/")
+PART = re.compile(r"(?:^|/)src/(account|api|base|cupti|interpose|recorder|stack|store|track)/")
 CACHES = ["--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=8388608,16,64"]
 PLAIN = ["--compress-strings=no", "--compress-pos=no", "--dump-instr=yes"]
 LINE = 64

@@ -3,7 +3,7 @@
  * Usage: test_sizes sizes.tsv
  */
 #include "base/size.h"
-#include "interpose/settings.h"
+#include "recorder/settings.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,0 +1,214 @@
+/*
+ * PyTorch's hooks: c10::reportMemoryUsageToProfiler and c10::reportOutOfMemoryToProfiler, which its
+ * allocators call across libraries for every block, whether a profiler runs or not. Ours stand in
+ * front and always go on to the real ones. PyTorch calls them with its allocator's mutex held:
+ * nothing here waits for a lock of the program's, opens a library or comes near the GIL.
+ *
+ * The two functions have had several signatures; each mangled name is exported. The numbers are 64
+ * bits wide in all of them, only their signs differ.
+ */
+#include "api/cuda_abi.h"
+#include "recorder/device_view.h"
+#include "recorder/libraries.h"
+#include "recorder/settings.h"
+#include "recorder/start.h"
+#include "recorder/thread.h"
+#include "stack/stack.h"
+#include "track/torch.h"
+
+#include <errno.h>
+
+#define EXPORT		 __attribute__((visibility("default")))
+#define DEVICE_TYPE_CUDA 1 /* c10::DeviceType */
+
+/* c10::Device, passed by value in one register. */
+struct device {
+	int8_t type, index;
+};
+
+typedef void memory_hook(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,
+			 struct device device);
+typedef void oom_hook(int64_t bytes, uint64_t allocated, uint64_t reserved, struct device device);
+
+/* A mangled name's real function, looked up again after something was unloaded. */
+struct hook {
+	void *real;
+	uint32_t generation; /* + 1 of the look-up */
+	bool wanted;	     /* the settings have blocks recorded */
+};
+
+/* NULL: it is to be looked up, or there is none. */
+static inline void *known(struct hook *hook)
+{
+	uint32_t generation = __atomic_load_n(&hook->generation, __ATOMIC_ACQUIRE);
+
+	return generation == gm_unloads() + 1 ? __atomic_load_n(&hook->real, __ATOMIC_RELAXED) : NULL;
+}
+
+static void *real_of(struct hook *hook, const char *name)
+{
+	uint32_t now = gm_unloads() + 1;
+
+	if (__atomic_load_n(&hook->generation, __ATOMIC_ACQUIRE) != now) {
+		__atomic_store_n(&hook->real, gm_next_symbol(name), __ATOMIC_RELAXED);
+		__atomic_store_n(&hook->generation, now, __ATOMIC_RELEASE);
+	}
+	return __atomic_load_n(&hook->real, __ATOMIC_RELAXED);
+}
+
+/* ---- recording ---- */
+
+/* What a hook hands over beside its arguments. */
+struct called {
+	struct gm_entry caller;
+	memory_hook *real;
+};
+
+static bool recorded(struct device device)
+{
+	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled();
+}
+
+static inline void record_block(void *block, int64_t bytes, struct gm_torch_totals totals, int device,
+				uint64_t ticks, const struct gm_entry *caller)
+{
+	struct gm_where where = {device, gm_calling_thread(), ticks};
+	struct gm_stack_taking taking;
+	uint32_t stack, module;
+
+	if (bytes < 0) {
+		gm_track_block_free((uintptr_t)block, where, totals);
+		return;
+	}
+	gm_stack_begin(&taking, caller, 0);
+	gm_track_block_prefetch((uintptr_t)block, device);
+	gm_track_site_prefetch(taking.expected);
+	stack = gm_stack_end(&taking, &module);
+	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, (struct gm_origin){stack, module}, totals);
+}
+
+static GM_HOT_CODE __attribute__((noinline)) void record_and_forward(void *block, int64_t bytes,
+								     uint64_t allocated, uint64_t reserved,
+								     struct device device,
+								     const struct called *called)
+{
+	memory_hook *real = called->real;
+	uint64_t ticks = gm_clock_ticks();
+
+	if (__builtin_expect(bytes && gm_enter_tracker(), 1)) {
+		if (gm_recording())
+			record_block(block, bytes, (struct gm_torch_totals){allocated, reserved},
+				     device.index, ticks, &called->caller);
+		gm_leave_tracker();
+	}
+	real(block, bytes, allocated, reserved, device);
+}
+
+static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, struct device device,
+		       const struct gm_entry *caller)
+{
+	struct gm_event event = {
+		.bytes = (uint64_t)bytes,
+		.device = device.index,
+		.space = GM_SPACE_TORCH,
+		.kind = GM_KIND_DEVICE,
+		.level = GM_LEVEL_TORCH,
+		.owner = GM_NONE,
+		.function = GM_NONE,
+		.caller_module = GM_NONE,
+		.error = GM_CUDA_OUT_OF_MEMORY,
+	};
+	struct gm_device_view view;
+
+	event.stack = gm_stack_take(caller, 0, &event.caller_module);
+	gm_view_device(device.index, gm_track_ledger_due(device.index, GM_SAMPLE_OOM), &view);
+	event.view = &view;
+	gm_track_torch_oom(&event, totals);
+	gm_sample_ledger(device.index, GM_SAMPLE_OOM);
+}
+
+static void no_hook(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved, struct device device)
+{
+	(void)block;
+	(void)bytes;
+	(void)allocated;
+	(void)reserved;
+	(void)device;
+}
+
+/* At first, after something was unloaded, and where PyTorch's blocks are not to be recorded. */
+static __attribute__((noinline, cold)) void on_memory_slowly(struct hook *hook, const char *name, void *block,
+							      int64_t bytes, uint64_t allocated,
+							      uint64_t reserved, struct device device,
+							      const struct gm_entry *caller)
+{
+	struct called called = {.caller = *caller};
+	bool disabled = gm_disabled();
+
+	__atomic_store_n(&hook->wanted, gm_settings.torch, __ATOMIC_RELAXED);
+	if (disabled || __atomic_load_n(&gm_readiness, __ATOMIC_ACQUIRE) == GM_READY)
+		called.real = (memory_hook *)real_of(hook, name);
+	else /* the settings are being read: not the last word */
+		called.real = (memory_hook *)gm_next_symbol(name);
+
+	if (!called.real)
+		called.real = no_hook;
+	if (recorded(device))
+		record_and_forward(block, bytes, allocated, reserved, device, &called);
+	else
+		called.real(block, bytes, allocated, reserved, device);
+}
+
+static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t allocated, uint64_t reserved,
+		   struct device device, const struct gm_entry *caller)
+{
+	struct gm_torch_totals totals = {allocated, reserved};
+	oom_hook *real = (oom_hook *)real_of(hook, name);
+	int saved = errno;
+
+	if (recorded(device) && gm_enter_tracker()) {
+		if (gm_recording())
+			record_oom(bytes, &totals, device, caller);
+		gm_leave_tracker();
+	}
+	errno = saved;
+	if (real)
+		real(bytes, allocated, reserved, device);
+}
+
+/* ---- the names: 2.x, then 1.10 to 1.13, then one source tree's ---- */
+
+#define MEMORY_HOOK(place, code, symbol)                                                             \
+	EXPORT code void symbol(void *, int64_t, uint64_t, uint64_t, struct device); \
+	EXPORT void symbol(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,      \
+			   struct device device)                                                   \
+	{                                                                                          \
+		static place struct hook hook;                                                     \
+		const struct called called = {GM_ENTRY_HERE(), (memory_hook *)known(&hook)};       \
+                                                                                                   \
+		if (!called.real)                                                                  \
+			on_memory_slowly(&hook, #symbol, block, bytes, allocated, reserved,        \
+					 device, &called.caller);                                  \
+		else if (device.type != DEVICE_TYPE_CUDA || gm_off() || !hook.wanted)              \
+			called.real(block, bytes, allocated, reserved, device);                    \
+		else                                                                               \
+			record_and_forward(block, bytes, allocated, reserved, device, &called);    \
+	}
+
+#define OOM_HOOK(symbol)                                                                           \
+	EXPORT void symbol(int64_t, uint64_t, uint64_t, struct device);                            \
+	EXPORT void symbol(int64_t bytes, uint64_t allocated, uint64_t reserved,                   \
+			   struct device device)                                                   \
+	{                                                                                          \
+		static struct hook hook;                                                           \
+		const struct gm_entry caller = GM_ENTRY_HERE();                                    \
+                                                                                                   \
+		on_oom(&hook, #symbol, bytes, allocated, reserved, device, &caller);               \
+	}
+
+MEMORY_HOOK(GM_HOT, GM_HOT_CODE, _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
+MEMORY_HOOK(, , _ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE)
+MEMORY_HOOK(, , _ZN3c1027reportMemoryUsageToProfilerEPvmmmNS_6DeviceE)
+OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE)
+OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE)
+OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerEmmmNS_6DeviceE)

@@ -1,0 +1,27 @@
+/*
+ * What a wrapper does around the real function (driver.c, runtime.c).
+ */
+#ifndef GM_INTERPOSE_WRAP_H
+#define GM_INTERPOSE_WRAP_H
+
+#include "recorder/call.h"
+
+/*
+ * Before and after the real function, as gm_call_enter and gm_call_leave (recorder/call.h). Allocations
+ * and frees that the program makes take a fast path. While CUPTI is the backend, calls that it tells of
+ * are only forwarded.
+ */
+void gm_call_begin(struct gm_call *call);
+void gm_call_end(struct gm_call *call, int result);
+
+/*
+ * First thing in a wrapper: if an exception or the cancellation of the thread unwinds through it, the mark
+ * of its call goes too. It takes a personality routine alone, without a landing pad, which would need
+ * libgcc.
+ */
+#define GM_WATCH_UNWINDING() __asm__ volatile(".cfi_personality 0x1b, gm_unwinding")
+
+/* That personality routine, for the unwinder. */
+int gm_unwinding(int version, int actions, uint64_t class, void *exception, void *context);
+
+#endif

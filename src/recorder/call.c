@@ -1,0 +1,109 @@
+/*
+ * Around every real call but those of the fast path (interpose/wrap.c): which call is the outermost,
+ * whether it is recorded, and the way to its role's handlers (roles.h).
+ */
+#include "recorder/call.h"
+#include "recorder/captures.h"
+#include "recorder/code_seen.h"
+#include "recorder/fork_page.h"
+#include "recorder/refuse.h"
+#include "recorder/roles.h"
+#include "recorder/settings.h"
+#include "recorder/signals.h"
+#include "recorder/start.h"
+#include "store/writer.h"
+
+#include <errno.h>
+
+/*
+ * For roles whose calls are not simply part of the call that they are nested in. Returns true if nothing
+ * more is to be done before the call.
+ */
+static bool enter_special(struct gm_call *call, const struct gm_role_info *role)
+{
+	if (role->entry == GM_ENTRY_CAPTURE) {
+		gm_capture_enters(gm_rows[call->function].role);
+		return true;
+	}
+	if (role->entry == GM_ENTRY_LAUNCH) /* the commonest call: all but its first needs this look-up alone */
+		return !gm_first_launch(call->key);
+	if (gm_disabled() || gm_thread.busy)
+		return false;
+	if (role->entry == GM_ENTRY_CODE_USE)
+		return !gm_first_use(call->key);
+	/* A wait is no outermost call: what happens during it is not part of it. */
+	call->recorded = gm_track_pools_waiting() && gm_owns_file();
+	return true;
+}
+
+static void prepare(struct gm_call *call, const struct gm_row *row)
+{
+	int *error = &errno, saved = *error;
+
+	gm_enter_tracker();
+	if (gm_recording()) {
+		call->recorded = 1;
+		if (call->outermost && gm_settings.refuses)
+			gm_refuse_begin(call, row);
+		if (gm_role_table[row->role].begin)
+			gm_role_table[row->role].begin(call, row);
+	}
+	gm_leave_tracker();
+	*error = saved;
+}
+
+void gm_call_enter(struct gm_call *call)
+{
+	const struct gm_row *row = &gm_rows[call->function];
+	const struct gm_role_info *role = &gm_role_table[row->role];
+	uintptr_t here = (uintptr_t)call;
+
+	if (role->entry != GM_ENTRY_PLAIN && enter_special(call, role))
+		return;
+	if (gm_disabled() || gm_thread.busy) {
+		if (gm_thread.busy && gm_owns_file())
+			__atomic_fetch_add(&gm_file->passed_calls, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	call->outermost = !gm_is_nested(here);
+	if (call->outermost)
+		gm_thread.outermost = here;
+	else if (!role->nested)
+		return;
+	if (row->role == GM_ROLE_NOTHING)
+		return;
+	if (call->outermost && role->changes)
+		gm_in_flight_begin();
+	call->ticks = gm_clock_ticks();
+	if (!role->begin && gm_owns_file() && !gm_settings.refuses)
+		call->recorded = 1; /* nothing is to be known before it */
+	else
+		prepare(call, row);
+}
+
+static inline void record(struct gm_call *call, const struct gm_row *row, int result)
+{
+	int *error = &errno, saved = *error;
+
+	gm_enter_tracker();
+	if (call->outermost && gm_settings.refuses)
+		gm_refuse_end(call);
+	if (gm_role_table[row->role].end)
+		gm_role_table[row->role].end(call, row, result);
+	gm_leave_tracker();
+	*error = saved;
+}
+
+/* A fork during the call leaves the file to the parent: the child records nothing of the call. */
+void gm_call_leave(struct gm_call *call, int result)
+{
+	const struct gm_row *row = &gm_rows[call->function];
+
+	if (gm_role_table[row->role].entry == GM_ENTRY_CAPTURE)
+		gm_capture_leaves(row->role, result);
+	if (call->recorded && gm_owns_file())
+		record(call, row, result);
+	if (call->outermost)
+		gm_call_over();
+	gm_signals_serve_waiting();
+}

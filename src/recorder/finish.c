@@ -1,0 +1,105 @@
+/*
+ * The end of the process (finish.h).
+ */
+#include "recorder/finish.h"
+#include "recorder/fork_page.h"
+#include "recorder/log.h"
+#include "recorder/settings.h"
+#include "recorder/signals.h"
+#include "store/hush.h"
+#include "store/place.h"
+#include "store/writer.h"
+#include "track/event.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void print_peaks(void)
+{
+	char line[256];
+	size_t used = 0;
+	uint32_t i, count = gm_file->tables[GM_TABLE_LEVELS].count;
+
+	for (i = 0; i < count && used < sizeof(line); i++) {
+		const struct gm_level_record *level = gm_store_record(GM_TABLE_LEVELS, i);
+
+		if (level->level == GM_LEVEL_DRIVER && level->device >= 0)
+			used += (size_t)snprintf(line + used, sizeof(line) - used,
+						 "%sdevice %d %.1f MiB", used ? ", " : "",
+						 level->device, (double)level->peak_bytes / 1048576);
+	}
+	gm_log(GM_LOG_ERROR, "peak: %s", used ? line : "no device memory allocated");
+}
+
+static void print_live(void)
+{
+	uint64_t count = 0, bytes = 0;
+	uint32_t i, rows = gm_file->tables[GM_TABLE_USAGE].count;
+
+	for (i = 0; i < rows; i++) {
+		const struct gm_usage_record *usage = gm_store_record(GM_TABLE_USAGE, i);
+
+		count += usage->current_count;
+		bytes += usage->current_bytes;
+	}
+	gm_log(GM_LOG_ERROR, "live at exit: %llu allocations, %.1f MiB", (unsigned long long)count,
+	       (double)bytes / 1048576);
+}
+
+/* A file that could not be moved from $TMPDIR to where it was wanted is whole all the same. */
+static void report_unfinished(int error)
+{
+	const struct gm_place *place = gm_store_place();
+
+	if (place && place->wanted[0])
+		gm_log(GM_LOG_ERROR, "could not finish %s (%s): the file is %s", place->wanted,
+		       strerror(-error), place->path);
+	else
+		gm_log(GM_LOG_ERROR, "could not finish %s: %s", gm_store_path(), strerror(-error));
+}
+
+static void complete_file(unsigned end, int status, bool print)
+{
+	int error;
+
+	gm_signals_finish();
+	gm_track_end(end, status);
+	error = gm_store_finish();
+	if (print && !gm_settings.quiet) {
+		print_peaks();
+		print_live();
+		if (error == 0)
+			gm_log(GM_LOG_ERROR, "written to %s", gm_store_path());
+	}
+	if (error)
+		report_unfinished(error);
+}
+
+void gm_finish(unsigned end, int status, bool print)
+{
+	struct gm_fork_page *page = gm_fork_page();
+	struct gm_hush hush;
+
+	if (!gm_owns_file() || page->pid != getpid() || !gm_file)
+		return;
+	if (__atomic_exchange_n(&page->finished, 1, __ATOMIC_ACQ_REL))
+		return;
+	gm_hush_begin(&hush);
+	complete_file(end, status, print);
+	gm_hush_end(&hush);
+}
+
+void gm_finish_undone(void)
+{
+	struct gm_fork_page *page = gm_fork_page();
+	struct gm_hush hush;
+
+	if (!gm_owns_file() || page->pid != getpid() || gm_file->end != GM_END_EXEC)
+		return;
+	gm_hush_begin(&hush);
+	gm_store_resume();
+	gm_track_resume();
+	__atomic_store_n(&page->finished, 0, __ATOMIC_RELEASE);
+	gm_hush_end(&hush);
+}

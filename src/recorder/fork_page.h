@@ -1,0 +1,56 @@
+/*
+ * The wipe-on-fork page: one page that the kernel hands zeroed to the child of a fork, however the fork
+ * was made (fork, a raw clone). Zero means that the file is not this process's own and that no lock is
+ * held by a thread that the child does not have. A child of vfork shares the page with its parent, so
+ * where that matters the pid is compared too.
+ */
+#ifndef GM_RECORDER_FORK_PAGE_H
+#define GM_RECORDER_FORK_PAGE_H
+
+#include "store/lock.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+struct gm_fork_page {
+	uint32_t mine;		/* this process opened the file */
+	uint32_t fast_path;	/* and its allocations and frees may take the fast path (gm_fast_path_open) */
+	pid_t pid;		/* the process that opened it */
+	uint32_t finished;	/* the file is complete or is being completed (finish.c) */
+	struct gm_lock start;	/* guards the opening of the file (start.c) */
+	struct gm_lock resolve; /* guards the tables of real functions (interpose/resolve_*.c) */
+	struct gm_lock early;	/* guards the marks made before there is a file (early_marks.c) */
+};
+
+struct gm_fork_pages {
+	struct gm_fork_page *page;
+	bool wiped; /* by the kernel; else the pid is compared at every call */
+};
+extern struct gm_fork_pages gm_fork_pages __attribute__((visibility("hidden")));
+
+/* The page. Never NULL: without the kernel's help it is static memory that fork.c zeroes in the child. */
+static inline struct gm_fork_page *gm_fork_page(void)
+{
+	return __atomic_load_n(&gm_fork_pages.page, __ATOMIC_ACQUIRE);
+}
+
+/* True when a file is open and is this process's own. Opens nothing. Async-signal-safe. */
+static inline bool gm_owns_file(void)
+{
+	struct gm_fork_page *page = gm_fork_page();
+
+	return __builtin_expect(__atomic_load_n(&page->mine, __ATOMIC_ACQUIRE), 1) &&
+	       (__builtin_expect(gm_fork_pages.wiped, 1) || page->pid == getpid());
+}
+
+/* True when this process owns its file and no setting asks for more than the fast path does (wrap.h). */
+static inline bool gm_fast_path_open(void)
+{
+	return __atomic_load_n(&gm_fork_page()->fast_path, __ATOMIC_ACQUIRE);
+}
+
+/* Maps the page. Later calls do nothing. Single thread. */
+void gm_fork_page_init(void);
+
+#endif

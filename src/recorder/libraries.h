@@ -1,0 +1,62 @@
+/*
+ * The loaded objects that matter here: libcuda, cudarts, the shim itself, what stands behind it, and how
+ * often one was unloaded. They are found by the objects' own tables (stack/elf_symbols.h), never by
+ * dlsym: a look-up must not wait for a thread that runs a constructor inside dlopen. Everything here may
+ * be called from any thread.
+ */
+#ifndef GM_RECORDER_LIBRARIES_H
+#define GM_RECORDER_LIBRARIES_H
+
+#include "stack/elf_symbols.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* True for an address of the shim. */
+bool gm_is_own(uintptr_t address);
+
+bool gm_is_libcuda(const struct gm_object *object);
+bool gm_is_cudart(const struct gm_object *object);
+
+/* Keeps LD_PRELOAD as it is, for gm_preloaded. Called once; single thread. */
+void gm_preloads_init(void);
+
+/* True for an object that LD_PRELOAD named at the start. */
+bool gm_preloaded(const struct gm_object *object);
+
+/* Finds the loaded libcuda; false without one. */
+bool gm_find_libcuda(struct gm_object *libcuda);
+
+/* True if libcuda is loaded in this process. */
+bool gm_libcuda_loaded(void);
+
+/*
+ * For the constructor: true if libcuda is loaded already and comes after the shim. A program that is
+ * linked against it reaches the shim first.
+ */
+bool gm_libcuda_linked(void);
+
+/* A symbol of the loaded libcuda, or NULL. */
+void *gm_libcuda_symbol(const char *name);
+
+/* The definition of a function that callers would reach without the shim. NULL if there is none. */
+void *gm_next_symbol(const char *name);
+
+/* The same for those of several names whose element of `found` is NULL. */
+void gm_next_symbols(const char *const *names, void **found, unsigned count);
+
+/*
+ * How often something was unloaded so far (atomic): what was remembered of addresses before is to be looked
+ * up again.
+ */
+extern uint32_t gm_unload_count __attribute__((visibility("hidden")));
+
+static inline uint32_t gm_unloads(void)
+{
+	return __atomic_load_n(&gm_unload_count, __ATOMIC_ACQUIRE);
+}
+
+/* Counts an unloading. */
+void gm_note_unload(void);
+
+#endif

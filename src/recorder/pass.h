@@ -1,0 +1,38 @@
+/*
+ * Whether a wrapper only forwards its call, which it asks before all else. A few words of memory give the
+ * answer: programs launch kernels and wait for them far more often than they allocate, and a program that
+ * is not recorded should not notice the shim.
+ */
+#ifndef GM_RECORDER_PASS_H
+#define GM_RECORDER_PASS_H
+
+#include "recorder/code_seen.h"
+#include "recorder/roles.h"
+#include "recorder/signals.h"
+#include "recorder/start.h"
+#include "recorder/thread.h"
+#include "track/event.h"
+
+/*
+ * True for a call of a driver's row with that role (a constant) and key that is only to be forwarded:
+ * recording is off, or cudart makes the call as part of one that is recorded, or the kernel was launched
+ * before, or the wait has nothing to give back.
+ */
+static inline bool gm_passes(enum gm_role role, uint64_t key)
+{
+	if (gm_off())
+		return true;
+	if (role != GM_ROLE_SYNC && !gm_role_nests(role))
+		return gm_is_nested((uintptr_t)__builtin_frame_address(0)) && !gm_thread.busy &&
+		       !gm_thread.refusing;
+	if (role != GM_ROLE_LAUNCH && role != GM_ROLE_SYNC)
+		return false;
+	if (__atomic_load_n(&gm_signals_waiting, __ATOMIC_RELAXED)) /* they are served after a call */
+		return false;
+	if (role == GM_ROLE_SYNC)
+		return !gm_track_pools_waiting();
+	/* a kernel that lies in another slot, or was never launched, takes the slow path */
+	return gm_launch_is_known(key);
+}
+
+#endif

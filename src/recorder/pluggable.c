@@ -1,0 +1,140 @@
+/*
+ * Allocators that a program gave to PyTorch. With change_current_allocator every tensor is a call of
+ * the program's functions, and no hook is called: what they take of the driver is all that can be
+ * seen, and the stacks tell it, for they pass through CUDAPluggableAllocator::malloc (libtorch_cuda).
+ * With a MemPool PyTorch's own allocator takes its segments that way and divides them as ever: then
+ * libc10_cuda called it. The functions themselves may be anyone's, and may call the driver seldom.
+ */
+#include "recorder/pluggable.h"
+#include "recorder/libraries.h"
+#include "recorder/settings.h"
+#include "stack/elf_symbols.h"
+#include "store/hot.h"
+
+#include <string.h>
+
+#define CALLERS 6 /* raw_alloc, a template or two, then libc10_cuda */
+#define STACKS	256u
+
+struct range {
+	uintptr_t start, end;
+};
+
+static struct {
+	struct range malloc, c10;
+} known;
+
+GM_HOT struct gm_pluggable_state gm_pluggable;
+
+/* What stacks' flags are: stack + 1 << 32 | unloads + 1, 16 bits of it | flags (atomic). */
+static uint64_t flags_of[STACKS];
+
+static bool is_library(const struct gm_object *object, const char *name)
+{
+	const char *base = gm_object_basename(object);
+	size_t bytes = strlen(name);
+
+	return !strncmp(base, name, bytes) && (base[bytes] == '.' || base[bytes] == '-');
+}
+
+/* The second argument, a device's index, was an int until PyTorch 2.2. */
+static bool find_malloc(const struct gm_object *object, struct range *range)
+{
+#define CLASS "_ZN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator"
+	return gm_object_function(object, CLASS "6mallocEmaP11CUstream_st", &range->start,
+				  &range->end) ||
+	       gm_object_function(object, CLASS "6mallocEmiP11CUstream_st", &range->start,
+				  &range->end);
+#undef CLASS
+}
+
+static int find_libraries(const struct gm_object *object, void *data)
+{
+	struct range *ranges = data;
+
+	if (is_library(object, "libc10_cuda"))
+		ranges[1] = (struct range){object->start, object->end};
+	else if (is_library(object, "libtorch_cuda"))
+		find_malloc(object, &ranges[0]);
+	return 0;
+}
+
+void gm_pluggable_look(void)
+{
+	uint32_t now = gm_unloads() + 1;
+	struct range ranges[2] = {{0, 0}, {0, 0}};
+
+	if (__atomic_load_n(&gm_pluggable.known, __ATOMIC_ACQUIRE) == now)
+		return;
+	gm_objects_each(find_libraries, ranges);
+	if (!ranges[0].end)
+		return;
+	/* Every thread writes the same until something is unloaded. */
+	__atomic_store_n(&known.malloc.start, ranges[0].start, __ATOMIC_RELAXED);
+	__atomic_store_n(&known.malloc.end, ranges[0].end, __ATOMIC_RELAXED);
+	__atomic_store_n(&known.c10.start, ranges[1].start, __ATOMIC_RELAXED);
+	__atomic_store_n(&known.c10.end, ranges[1].end, __ATOMIC_RELAXED);
+	__atomic_store_n(&gm_pluggable.known, now, __ATOMIC_RELEASE);
+}
+
+/* Return addresses: one past the last call of a function belongs to it. */
+static bool within(const struct range *range, uintptr_t pc)
+{
+	return pc > __atomic_load_n(&range->start, __ATOMIC_RELAXED) &&
+	       pc <= __atomic_load_n(&range->end, __ATOMIC_RELAXED);
+}
+
+static uint16_t flags_by_frames(const struct gm_raw_stack *raw)
+{
+	unsigned i, first;
+
+	for (first = 0; first < raw->natives && !within(&known.malloc, raw->pc[first]); first++)
+		;
+	if (first == raw->natives)
+		return 0;
+	for (i = first + 1; i < raw->natives && i <= first + CALLERS; i++)
+		if (within(&known.c10, raw->pc[i]))
+			return GM_ALLOC_TORCH;
+	return GM_ALLOC_PLUGGABLE;
+}
+
+/* Equal stacks lead through the same functions: one look at the frames is enough. */
+static uint16_t look_at_frames(uint32_t stack, uintptr_t caller, uint32_t generation)
+{
+	uint64_t word = (uint64_t)(stack + 1) << 32 | (uint64_t)(generation & 0xffff) << 16;
+	uint64_t *slot = &flags_of[stack % STACKS], found = __atomic_load_n(slot, __ATOMIC_RELAXED);
+	struct gm_raw_stack raw;
+
+	if (stack != GM_NONE && (found ^ word) >> 16 == 0)
+		return (uint16_t)found;
+	gm_stack_capture(&raw, caller, 0);
+	word |= flags_by_frames(&raw);
+	__atomic_store_n(slot, word, __ATOMIC_RELAXED);
+	return (uint16_t)word;
+}
+
+/* Where the allocator was called before PyTorch was there, gm_torch_look knows all its calls. */
+static void look_among_new(void)
+{
+	uint32_t modules = __atomic_load_n(&gm_file->tables[GM_TABLE_MODULES].count, __ATOMIC_ACQUIRE);
+
+	__atomic_store_n(&gm_pluggable.modules, modules, __ATOMIC_RELAXED);
+	if (gm_settings.torch)
+		gm_pluggable_look();
+}
+
+uint16_t gm_pluggable_flags_now(uint32_t stack, uintptr_t caller)
+{
+	uint32_t generation;
+
+	if (!__atomic_load_n(&gm_pluggable.known, __ATOMIC_RELAXED))
+		look_among_new();
+	generation = __atomic_load_n(&gm_pluggable.known, __ATOMIC_ACQUIRE);
+	return generation == gm_unloads() + 1 ? look_at_frames(stack, caller, generation) : 0;
+}
+
+void gm_pluggable_forget(void)
+{
+	memset(flags_of, 0, sizeof(flags_of));
+	gm_pluggable.modules = 0;
+}

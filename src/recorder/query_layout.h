@@ -1,0 +1,29 @@
+/*
+ * Queries to the driver about the inside of arrays and graphs; as those of query.h.
+ */
+#ifndef GM_RECORDER_QUERY_LAYOUT_H
+#define GM_RECORDER_QUERY_LAYOUT_H
+
+#include "track/event.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Finds the functions in libcuda; by gm_query_init. */
+void gm_query_layouts_init(void);
+
+/*
+ * Bytes that an array or mipmapped array takes as the driver lays it out (tiles of 64 B by 8 rows, as
+ * measured on an H100), from the descriptor that the driver keeps; 0 if it does not say.
+ */
+uint64_t gm_query_array_bytes(uint64_t array, bool mipmapped);
+
+/* The memory nodes of a graph and of the graphs inside it, in the order they were made. */
+struct gm_graph_nodes {
+	struct gm_graph_node *nodes;
+	uint32_t count, capacity;
+};
+void gm_query_graph_nodes(uint64_t graph, struct gm_graph_nodes *nodes);
+void gm_release_graph_nodes(struct gm_graph_nodes *nodes);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * The state of a thread, and how its work is timed (thread.h).
+ */
+#include "recorder/thread.h"
+#include "recorder/fork_page.h"
+#include "store/hot.h"
+#include "store/writer.h"
+#include "track/event.h"
+
+__thread struct gm_thread gm_thread __attribute__((tls_model("initial-exec")));
+
+GM_SELDOM void gm_time_begin(void)
+{
+	if (gm_owns_file())
+		gm_thread.started_ns = gm_track_now();
+}
+
+GM_SELDOM void gm_time_end(void)
+{
+	if (gm_owns_file())
+		__atomic_fetch_add(&gm_file->overhead_ns,
+				   (gm_track_now() - gm_thread.started_ns) * GM_TIMED,
+				   __ATOMIC_RELAXED);
+	gm_thread.started_ns = 0;
+}

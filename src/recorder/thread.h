@@ -1,0 +1,74 @@
+/*
+ * What the recorder keeps of a thread, and the guard around its own work. A thread that is at work in
+ * the recorder may be interrupted by a signal handler of the program that calls CUDA: such a call is
+ * let through unrecorded, because the handler has come between two steps of an update.
+ */
+#ifndef GM_RECORDER_THREAD_H
+#define GM_RECORDER_THREAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gm_in_flight;
+
+struct gm_thread {
+	uint64_t works;	     /* stretches of work so far */
+	uint64_t started_ns; /* start of the stretch under way if that is timed, else 0 */
+	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
+	struct gm_in_flight *in_flight; /* the thread's own counters (in_flight.h), NULL: none */
+	uint8_t refusing;  /* the call under way is to be refused by the driver's wrapper (refuse.h) */
+	uint8_t busy;	   /* the thread is at work in the recorder */
+	uint8_t shares;	   /* all counters of in_flight.h are taken: the thread uses the shared ones */
+	uint8_t in_shared; /* a call of this thread is counted in those */
+};
+extern __thread struct gm_thread gm_thread
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* One stretch of work in so many is timed, for the report's figure of the overhead. */
+#define GM_TIMED 64
+
+/* Begin and end the timing of a stretch of work. For the functions below. */
+void gm_time_begin(void);
+void gm_time_end(void);
+
+/* Begins a stretch of work on a thread that is known not to be at work. */
+static inline void gm_begin_work(void)
+{
+	gm_thread.busy = 1;
+	if (__builtin_expect(++gm_thread.works % GM_TIMED == 0, 0))
+		gm_time_begin();
+}
+
+/*
+ * Begins a stretch of work. Returns false if the thread is at work already, which means that the caller
+ * runs in a signal handler: it must then record nothing. Async-signal-safe.
+ */
+static inline bool gm_enter_tracker(void)
+{
+	if (gm_thread.busy)
+		return false;
+	gm_begin_work();
+	return true;
+}
+
+static inline void gm_leave_tracker(void)
+{
+	if (__builtin_expect(gm_thread.started_ns != 0, 0))
+		gm_time_end();
+	gm_thread.busy = 0;
+}
+
+/*
+ * A call that lies further below the outermost one on the stack is not nested in it: the mark of the
+ * outermost call was then left behind by a jump that interpose/jumps.c could not recognise.
+ */
+#define GM_MOST_NESTED_BYTES (1u << 20)
+
+/* True for a stack address inside the thread's outermost call. Stacks grow downwards. */
+static inline bool gm_is_nested(uintptr_t here)
+{
+	return gm_thread.outermost && here < gm_thread.outermost &&
+	       gm_thread.outermost - here < GM_MOST_NESTED_BYTES;
+}
+
+#endif
