@@ -12,6 +12,16 @@
 #include "report/render/page/internal.h"
 #include "report/render/check/text_check.h"
 #include "report/doc/options.h"
+#include "report/job/job_open.h"
+#include "report/render/check/junit.h"
+#include "report/render/check/sarif.h"
+#include "report/render/json/json_sites.h"
+#include "report/render/text/text_events.h"
+#include "report/render/text/text_holes.h"
+#include "report/render/text/text_job.h"
+#include "report/render/text/text_sites.h"
+#include "report/render/text/text_summary.h"
+#include "report/render/text/text_timeline.h"
 
 static void complain(const char *sentence)
 {
@@ -73,7 +83,7 @@ static void halfway(char **paths, struct gm_options options, const struct gm_doc
 	print(job, job->docs[0], nowhere);
 	export(job->docs[0], &options, nowhere);
 	page(job->docs[0]);
-	gm_job_free(job);
+	gm_job_close(job);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -98,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		export(job->docs[0], &options, nowhere);
 		page(job->docs[0]);
 		halfway(paths, options, job->docs[0], nowhere);
-		gm_job_free(job);
+		gm_job_close(job);
 	}
 	close(fd);
 	fclose(nowhere);

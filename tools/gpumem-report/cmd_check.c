@@ -5,6 +5,9 @@
 #include "report/open/open.h"
 #include "report/render/check/text_check.h"
 #include "report/render/json/json.h"
+#include "report/job/job_open.h"
+#include "report/render/check/junit.h"
+#include "report/render/check/sarif.h"
 #include <string.h>
 
 /* Writes --junit or --sarif; false after a sentence. */
@@ -105,6 +108,6 @@ int gm_cmd_check(struct gm_cli *cli)
 	struct gm_job *job = gm_cli_open(cli);
 	int rc = job ? gm_cli_check(cli, job) : GM_EXIT_INPUT;
 
-	gm_job_free(job);
+	gm_job_close(job);
 	return rc;
 }

@@ -5,6 +5,8 @@
 #include "report/doc/names.h"
 #include "report/render/check/text_check.h"
 #include "report/render/json/json.h"
+#include "report/job/job_open.h"
+#include "report/render/json/json_values.h"
 
 /* The files that one of the two words names. */
 static struct gm_job *open_side(struct gm_cli *cli, char *word)
@@ -159,7 +161,7 @@ int gm_cmd_diff(struct gm_cli *cli)
 	new_job = open_side(cli, cli->words[1]);
 	if (old_job && new_job)
 		show(cli, old_job, new_job);
-	gm_job_free(old_job);
-	gm_job_free(new_job);
+	gm_job_close(old_job);
+	gm_job_close(new_job);
 	return old_job && new_job ? GM_EXIT_FINE : GM_EXIT_INPUT;
 }

@@ -9,6 +9,7 @@
 #include "report/symbols/symbolize.h"
 #include "report/doc/options.h"
 #include "report/open/open.h"
+#include "report/job/job_open.h"
 #include <errno.h>
 #include <string.h>
 
@@ -192,6 +193,6 @@ int gm_cmd_export(struct gm_cli *cli)
 	if (!job)
 		return GM_EXIT_INPUT;
 	rc = write_to_file(cli, format, job);
-	gm_job_free(job);
+	gm_job_close(job);
 	return rc;
 }

@@ -2,6 +2,7 @@
  * fragmentation: reserved, used, holes, and who pins them.
  */
 #include "cli.h"
+#include "report/render/text/text_holes.h"
 
 static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli)
 {

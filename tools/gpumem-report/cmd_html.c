@@ -3,6 +3,7 @@
  */
 #include "cli.h"
 #include "report/render/page/html.h"
+#include "report/job/job_open.h"
 #include <string.h>
 
 int gm_cmd_html(struct gm_cli *cli)
@@ -23,13 +24,13 @@ int gm_cmd_html(struct gm_cli *cli)
 		return GM_EXIT_INPUT;
 	file = gm_cli_output(cli, cli->out_path);
 	if (!file) {
-		gm_job_free(job);
+		gm_job_close(job);
 		return GM_EXIT_USAGE;
 	}
 	rc = gm_html_write(job, cli->words, cli->words_count, file);
 	if (file != stdout && fclose(file) != 0)
 		rc = -1;
-	gm_job_free(job);
+	gm_job_close(job);
 	if (rc && file != stdout)
 		return gm_usage_error("%s could not be written whole", cli->out_path);
 	return rc ? GM_EXIT_USAGE : GM_EXIT_FINE; /* of standard output main says it */

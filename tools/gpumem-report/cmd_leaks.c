@@ -2,6 +2,7 @@
  * leaks: sites by verdict, with stacks.
  */
 #include "cli.h"
+#include "report/render/text/text_sites.h"
 
 static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli)
 {

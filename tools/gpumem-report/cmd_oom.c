@@ -2,6 +2,7 @@
  * oom: out-of-memory events.
  */
 #include "cli.h"
+#include "report/render/text/text_events.h"
 
 static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli)
 {

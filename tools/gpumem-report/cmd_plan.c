@@ -5,6 +5,11 @@
 #include "report/plan/plan.h"
 #include "report/render/json/json.h"
 #include "report/render/text/text_plan.h"
+#include "report/job/job_open.h"
+#include "report/plan/estimate.h"
+#include "report/plan/measure.h"
+#include "report/plan/vary.h"
+#include "report/render/json/json_plan.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,7 +199,7 @@ int gm_cmd_plan(struct gm_cli *cli)
 		if (!job)
 			return GM_EXIT_INPUT;
 		rc = plan_runs(cli, job, &zone);
-		gm_job_free(job);
+		gm_job_close(job);
 	}
 	gm_zone_free(&zone);
 	return rc;

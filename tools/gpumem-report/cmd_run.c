@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 #include "store/reader.h"
+#include "report/job/job_open.h"
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
@@ -237,7 +238,7 @@ static int show_and_check(struct gm_cli *cli)
 	if (!cli->options.json)
 		gm_cli_print_summary(cli, job);
 	rc = gm_cli_check(cli, job);
-	gm_job_free(job);
+	gm_job_close(job);
 	return rc;
 }
 

@@ -2,6 +2,7 @@
  * summary: the report of one process; of several, the table of ranks and what they have in common.
  */
 #include "cli.h"
+#include "report/render/text/text_summary.h"
 
 static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli)
 {

@@ -2,6 +2,7 @@
  * timeline: usage over time.
  */
 #include "cli.h"
+#include "report/render/text/text_timeline.h"
 
 static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli)
 {

@@ -7,6 +7,7 @@
 #include "top_screen.h"
 #include "report/doc/options.h"
 #include "report/render/top/top.h"
+#include "report/job/job_open.h"
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +69,7 @@ static int print_once(struct gm_cli *cli)
 		gm_json_write_job(job, NULL, NULL, stdout);
 	else
 		gm_cli_print(cli, job, print_screen);
-	gm_job_free(job);
+	gm_job_close(job);
 	return GM_EXIT_FINE;
 }
 

@@ -4,6 +4,8 @@
 #include "cli.h"
 #include "report/support/progress.h"
 #include "report/render/json/json.h"
+#include "report/job/job_open.h"
+#include "report/render/text/text_job.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +96,7 @@ int gm_cli_show(struct gm_cli *cli, gm_cli_body body)
 		gm_json_write_job(job, NULL, NULL, stdout);
 	else
 		gm_cli_print(cli, job, body);
-	gm_job_free(job);
+	gm_job_close(job);
 	return GM_EXIT_FINE;
 }
 

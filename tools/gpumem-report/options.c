@@ -8,6 +8,7 @@
 #include "report/render/export/export.h"
 #include "report/render/top/top.h"
 #include "report/stacks/rules.h"
+#include "report/render/text/text_sites.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 #include "base/size.h"
+#include "report/plan/estimate.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -10,6 +10,7 @@
 #include "report/job/job.h"
 #include "report/render/text/text.h"
 #include "report/render/top/top.h"
+#include "report/render/top/top_job.h"
 #include <curses.h>
 #include <locale.h>
 #include <math.h>

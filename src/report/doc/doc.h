@@ -7,7 +7,6 @@
 #ifndef GM_REPORT_DOC_DOC_H
 #define GM_REPORT_DOC_DOC_H
 
-#include "account/kinds.h"
 #include "report/support/memory.h"
 #include "store/reader.h"
 

@@ -2,6 +2,7 @@
  * Names of the enumerations of the format and of the document, see names.h.
  */
 #include "report/doc/names.h"
+#include "account/kinds.h"
 #include <string.h>
 
 static const char *const kind_names[GM_KINDS] = {

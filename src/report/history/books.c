@@ -2,6 +2,7 @@
  * See books.h.
  */
 #include "report/history/books.h"
+#include "account/kinds.h"
 #include <string.h>
 
 unsigned gm_books_slot(int device)

@@ -6,6 +6,7 @@
 #include "report/journal/replay.h"
 #include "report/stacks/stacks.h"
 #include "report/support/numbering.h"
+#include "account/kinds.h"
 #include <stdlib.h>
 
 /* Where the allocation of a serial number stands, for the join. */

@@ -4,6 +4,7 @@
 #include "report/history/fine_timeline.h"
 #include "report/history/books.h"
 #include "report/journal/journal_file.h"
+#include "account/kinds.h"
 #include <string.h>
 
 struct lines {

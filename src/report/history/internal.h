@@ -1,5 +1,5 @@
 /*
- * The parts of --at, in moment.c and moment_ring.c.
+ * The parts of --at, in moment_put.c and moment_ring.c.
  */
 #ifndef GM_REPORT_HISTORY_INTERNAL_H
 #define GM_REPORT_HISTORY_INTERNAL_H

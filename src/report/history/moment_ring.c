@@ -3,9 +3,9 @@
  * start, like a complete history. Else the end of the file is where it begins, and events are taken
  * back.
  */
+#include "account/sizes.h"
 #include "report/doc/options.h"
 #include "report/history/events.h"
-#include "account/sizes.h"
 #include "report/history/internal.h"
 #include "report/support/numbering.h"
 #include <stdio.h>

@@ -4,6 +4,7 @@
  */
 #include "report/history/since.h"
 #include "report/doc/options.h"
+#include "account/kinds.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,6 +6,7 @@
 #include "report/holes/holes.h"
 #include "report/holes/holes_then.h"
 #include "report/holes/segments.h"
+#include "account/sizes.h"
 #include <stdlib.h>
 #include <string.h>
 

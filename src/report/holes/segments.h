@@ -7,7 +7,6 @@
 #define GM_REPORT_HOLES_SEGMENTS_H
 
 #include "report/doc/doc.h"
-#include "account/sizes.h"
 
 /* A stretch of memory: an allocation, or adjacent mappings of an expandable segment. */
 struct gm_segment {

@@ -2,8 +2,8 @@
  * Laying out tables in chunks as layout.h says (image.h).
  */
 #include "report/import/image.h"
-#include "store/header.h"
 #include "report/support/memory.h"
+#include "store/header.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 #define GM_REPORT_IMPORT_IMPORT_H
 
 #include "report/doc/doc.h"
-#include "store/reader.h"
 
 /* True if the file begins as a pickle does. */
 bool gm_import_detect(const char *path);

@@ -27,10 +27,4 @@ const char *gm_job_who(struct gm_job *job, const struct gm_doc *doc);
 const char *gm_job_name_ranks(struct gm_job *job, struct gm_finding *finding,
 			      const struct gm_doc *const *docs, unsigned count);
 
-/* True if the documents' devices of these numbers are the same one. */
-bool gm_same_device(const struct gm_doc *a, int device_a, const struct gm_doc *b, int device_b);
-
-/* Peaks of all devices of a process, driver level. */
-uint64_t gm_doc_peak(const struct gm_doc *doc);
-
 #endif

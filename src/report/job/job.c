@@ -1,14 +1,8 @@
 /*
- * Opening the files of a job, which of them count, and summing their totals.
+ * Comparing the documents of a job: their order, their devices, and which of them count.
  */
 #include "report/job/job.h"
-#include "report/doc/options.h"
-#include "report/job/internal.h"
-#include "report/open/open.h"
-#include "report/support/progress.h"
-#include "report/symbols/symbolize.h"
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 int gm_compare_ranks(const struct gm_doc *a, const struct gm_doc *b)
@@ -16,11 +10,6 @@ int gm_compare_ranks(const struct gm_doc *a, const struct gm_doc *b)
 	if (a->header->rank != b->header->rank)
 		return a->header->rank < b->header->rank ? -1 : 1;
 	return strverscmp(a->path, b->path);
-}
-
-static int compare_docs(const void *a, const void *b)
-{
-	return gm_compare_ranks(*(struct gm_doc *const *)a, *(struct gm_doc *const *)b);
 }
 
 /* Devices are told apart by their uuid and host; without a uuid by their number. */
@@ -33,42 +22,6 @@ bool gm_same_device(const struct gm_doc *a, int device_a, const struct gm_doc *b
 	if (x && y && x->uuid && y->uuid)
 		return strcmp(x->uuid, y->uuid) == 0;
 	return device_a == device_b;
-}
-
-static struct gm_job_total *find_total(struct gm_job *job, const struct gm_doc *doc, int device)
-{
-	struct gm_job_total *total;
-
-	for (unsigned i = 0; i < job->totals_count; i++)
-		if (gm_same_device(job->totals[i].first, job->totals[i].level.device, doc, device))
-			return &job->totals[i];
-	total = gm_zone_push(&job->zone, &job->totals, &job->totals_count, sizeof(*total));
-	total->first = doc;
-	total->level.device = (int16_t)device;
-	return total;
-}
-
-static void sum_totals(struct gm_job *job)
-{
-	for (unsigned i = 0; i < job->count; i++) {
-		const struct gm_doc *doc = job->docs[i];
-
-		for (unsigned k = 0; k < doc->levels_count && !doc->superseded; k++) {
-			const struct gm_level_record *level = &doc->levels[k];
-			struct gm_job_total *sum;
-
-			if (level->level != GM_LEVEL_DRIVER || level->device < 0)
-				continue;
-			sum = find_total(job, doc, level->device);
-			sum->processes++;
-			sum->level.current_bytes += level->current_bytes;
-			sum->level.current_count += level->current_count;
-			sum->level.peak_bytes += level->peak_bytes;
-			sum->level.physical_bytes += level->physical_bytes;
-			sum->level.physical_peak_bytes += level->physical_peak_bytes;
-			sum->level.allocations += level->allocations;
-		}
-	}
 }
 
 /* True if `path` is `of` with `tail` and a number behind it. */
@@ -139,63 +92,4 @@ unsigned gm_find_superseded(struct gm_doc *const *docs, unsigned count)
 		ranks += !docs[i]->superseded;
 	}
 	return ranks;
-}
-
-static void open_docs(struct gm_job *job, char **paths, unsigned count,
-		      const struct gm_options *options, void (*complain)(const char *sentence))
-{
-	struct gm_options shared = *options;
-	char error[1024];
-
-	if (options->symbols)
-		shared.shared_symbols = job->symbols =
-			gm_symbols_new(&job->zone, options->symbol_cache);
-	for (unsigned i = 0; i < count; i++) {
-		struct gm_doc *doc = gm_doc_open(paths[i], &shared, error, sizeof(error));
-
-		if (count > 1)
-			gm_progress("reading files", i, count);
-		if (!doc) {
-			complain(error);
-			continue;
-		}
-		if (count > 1 && !options->keep_records)
-			gm_reader_drop_records(doc->reader);
-		job->docs[job->count++] = doc;
-	}
-}
-
-struct gm_job *gm_job_open(char **paths, unsigned count, const struct gm_options *options,
-			   void (*complain)(const char *sentence))
-{
-	struct gm_job *job = gm_realloc(NULL, sizeof(*job));
-
-	memset(job, 0, sizeof(*job));
-	job->several = count > 1;
-	job->docs = gm_zone_alloc(&job->zone, count, sizeof(struct gm_doc *));
-	open_docs(job, paths, count, options, complain);
-	if (!job->count) {
-		gm_job_free(job);
-		return NULL;
-	}
-	qsort(job->docs, job->count, sizeof(struct gm_doc *), compare_docs);
-	job->ranks = gm_find_superseded(job->docs, job->count);
-	sum_totals(job);
-	if (job->count > 1) {
-		gm_job_judge(job);
-		gm_job_shares(job);
-		gm_job_gather(job);
-	}
-	return job;
-}
-
-void gm_job_free(struct gm_job *job)
-{
-	if (!job)
-		return;
-	for (unsigned i = 0; i < job->count; i++)
-		gm_doc_close(job->docs[i]);
-	gm_symbols_free(job->symbols);
-	gm_zone_free(&job->zone);
-	free(job);
 }

@@ -6,7 +6,6 @@
 #define GM_REPORT_JOB_JOB_H
 
 #include "report/doc/doc.h"
-#include "report/doc/options.h"
 
 /* A device of the job: what all its processes have there together, driver level. */
 struct gm_job_total {
@@ -30,22 +29,19 @@ struct gm_job {
 	unsigned gates_count;
 };
 
-/*
- * Opens the files in order of their ranks. A file that cannot be read is reported by `complain` and
- * left out; NULL if none could be read. The caller frees the job.
- *
- * A file is superseded, and counts neither in totals nor in what is compared, if a later attempt of
- * the same rank is there too (it began after this one ended: the same job id, or NAME.oldN of NAME),
- * or if it is a copy (NAME.snapN of NAME, a packed one of a file that is there too).
- */
-struct gm_job *gm_job_open(char **paths, unsigned count, const struct gm_options *options,
-			   void (*complain)(const char *sentence));
-void gm_job_free(struct gm_job *job);
-
 /* The order of a job's documents: below 0, 0 or above 0, as strcmp. */
 int gm_compare_ranks(const struct gm_doc *a, const struct gm_doc *b);
 
-/* Says of documents in that order which are superseded; returns how many are not. */
+/* True if the documents' devices of these numbers are the same one. */
+bool gm_same_device(const struct gm_doc *a, int device_a, const struct gm_doc *b, int device_b);
+
+/*
+ * Says of documents in that order which are superseded; returns how many are not.
+ *
+ * A file is superseded, and counts neither in totals nor in what is compared, if a later attempt of
+ * the same rank is there too (it began after this one ended: the same job id, or NAME.oldN of
+ * NAME), or if it is a copy (NAME.snapN of NAME, a packed one of a file that is there too).
+ */
 unsigned gm_find_superseded(struct gm_doc *const *docs, unsigned count);
 
 #endif

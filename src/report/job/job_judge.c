@@ -11,7 +11,8 @@
 #define IMBALANCE_BYTES	  (256ull << 20)
 #define STRAY_BYTES	  (16ull << 20)
 
-uint64_t gm_doc_peak(const struct gm_doc *doc)
+/* Peaks of all devices of a process, driver level. */
+static uint64_t peak_of(const struct gm_doc *doc)
 {
 	uint64_t peak = 0;
 
@@ -35,7 +36,7 @@ static bool is_worker(const struct gm_job *job, const struct gm_doc *doc)
 {
 	bool ranks = job->docs[job->count - 1]->header->rank >= 0;
 
-	return !doc->superseded && (ranks ? doc->header->rank >= 0 : gm_doc_peak(doc) > 0);
+	return !doc->superseded && (ranks ? doc->header->rank >= 0 : peak_of(doc) > 0);
 }
 
 static int compare_sizes(const void *a, const void *b)
@@ -52,7 +53,7 @@ static uint64_t median_peak(const struct gm_job *job)
 
 	for (unsigned i = 0; i < job->count; i++)
 		if (is_worker(job, job->docs[i]))
-			peaks[count++] = gm_doc_peak(job->docs[i]);
+			peaks[count++] = peak_of(job->docs[i]);
 	qsort(peaks, count, sizeof(*peaks), compare_sizes);
 	median = count ? peaks[count / 2] : 0;
 	free(peaks);
@@ -105,21 +106,20 @@ static void judge_imbalance(struct gm_job *job)
 
 		if (!is_worker(job, doc))
 			continue;
-		low = !low || gm_doc_peak(doc) < gm_doc_peak(low) ? doc : low;
-		high = !high || gm_doc_peak(doc) > gm_doc_peak(high) ? doc : high;
+		low = !low || peak_of(doc) < peak_of(low) ? doc : low;
+		high = !high || peak_of(doc) > peak_of(high) ? doc : high;
 	}
-	difference = high ? gm_doc_peak(high) - gm_doc_peak(low) : 0;
-	if (difference < IMBALANCE_BYTES ||
-	    difference < gm_doc_peak(high) / 100 * IMBALANCE_PERCENT)
+	difference = high ? peak_of(high) - peak_of(low) : 0;
+	if (difference < IMBALANCE_BYTES || difference < peak_of(high) / 100 * IMBALANCE_PERCENT)
 		return;
 	finding = gm_job_finding_new(job, "imbalance", GM_WARNING, GM_HOST, difference);
 	gm_job_name_ranks(job, finding, (const struct gm_doc *[]){high}, 1);
 	finding->title = gm_job_printf(job, "%s reaches %s more than %s", gm_job_who(job, high),
 				    gm_job_size(job, difference), gm_job_who(job, low));
-	finding->evidence =
-		gm_job_printf(job, "peaks of %s and %s, of most %s%s",
-			   gm_job_size(job, gm_doc_peak(high)), gm_job_size(job, gm_doc_peak(low)),
-			   gm_job_size(job, median_peak(job)), differing_category(job, high, low));
+	finding->evidence = gm_job_printf(
+		job, "peaks of %s and %s, of most %s%s", gm_job_size(job, peak_of(high)),
+		gm_job_size(job, peak_of(low)), gm_job_size(job, median_peak(job)),
+		differing_category(job, high, low));
 	gm_job_advise(job, finding,
 		      gm_job_printf(job,
 				 "gpumem-report sites --at peak %s shows who holds more there; the "

@@ -6,8 +6,9 @@
 #ifndef GM_REPORT_JOURNAL_ARCHIVE_H
 #define GM_REPORT_JOURNAL_ARCHIVE_H
 
-#include "report/doc/doc.h"
-#include "report/doc/options.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #define GM_ARCHIVE_FRAME   0x184d2a50u /* zstd's magic number of a skippable frame */
 #define GM_ARCHIVE_MAGIC   "GPUMEMZ"   /* 8 bytes with the NUL */
@@ -34,13 +35,10 @@ bool gm_archive_detect(const char *path);
 /* Opens an archive; false after a sentence. The caller closes `fd`. */
 bool gm_archive_open(struct gm_archive *archive, const char *path, char *error, size_t error_bytes);
 
-/* The output file in it, and its history (`*journal`, NULL after a sentence in `why`). NULL: error.
+/*
+ * The bytes of the output file in it, as many as there are; NULL without memory for them. The
+ * caller frees them.
  */
-struct gm_reader *gm_archive_read(const char *path, struct gm_journal_file **journal, char *why,
-				  size_t why_bytes, char *error, size_t error_bytes);
-
-/* export --format zst: as gm_export_format.write_path. */
-int gm_export_zst(struct gm_doc *doc, const struct gm_options *options, const char *path,
-		  char *error, size_t error_bytes);
+unsigned char *gm_archive_unpack(struct gm_archive *archive, uint64_t *bytes);
 
 #endif

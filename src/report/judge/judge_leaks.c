@@ -7,6 +7,7 @@
 #include "report/judge/internal.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
+#include "account/kinds.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,6 +9,7 @@
 #include "report/load/internal.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A history by its own name stands for the file that it is beside. */
 static const char *main_path(struct gm_doc *doc, const char *path)
@@ -29,6 +30,32 @@ static const char *main_path(struct gm_doc *doc, const char *path)
 		       : path;
 }
 
+/* An archive's output file, and its history (`*journal`, NULL after a sentence in `why`). */
+static struct gm_reader *read_archive(const char *path, struct gm_journal_file **journal, char *why,
+				      size_t why_bytes, char *error, size_t error_bytes)
+{
+	struct gm_reader *reader = NULL;
+	struct gm_archive archive;
+	unsigned char *image;
+	uint64_t bytes;
+
+	*journal = NULL;
+	if (!gm_archive_open(&archive, path, error, error_bytes))
+		return NULL;
+	image = gm_archive_unpack(&archive, &bytes);
+	if (!image)
+		snprintf(error, error_bytes, "%s: out of memory", path);
+	else
+		reader = gm_reader_from_image(path, image, bytes, error, error_bytes);
+	if (reader)
+		*journal = gm_journal_in_archive(archive.fd, archive.head.journal_offset,
+						 archive.head.journal_bytes,
+						 gm_reader_header(reader), why, why_bytes);
+	else
+		close(archive.fd);
+	return reader;
+}
+
 bool gm_open_files(struct gm_doc *doc, const char *path, char *error, size_t error_bytes)
 {
 	char why[1024] = "";
@@ -36,7 +63,7 @@ bool gm_open_files(struct gm_doc *doc, const char *path, char *error, size_t err
 	doc->archive = gm_archive_detect(path);
 	if (doc->archive) {
 		doc->reader =
-			gm_archive_read(path, &doc->journal, why, sizeof(why), error, error_bytes);
+			read_archive(path, &doc->journal, why, sizeof(why), error, error_bytes);
 	} else if (gm_import_detect(path)) {
 		doc->reader = gm_import_open(&doc->zone, path, &doc->imported, &doc->imported_count,
 					     error, error_bytes);

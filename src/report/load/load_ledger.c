@@ -5,6 +5,7 @@
  */
 #include "report/load/load_ledger.h"
 #include "report/stacks/nccl.h"
+#include "account/kinds.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "report/load/load_sites.h"
 #include "report/load/internal.h"
 #include "report/stacks/stacks.h"
+#include "account/kinds.h"
 #include <stdlib.h>
 #include <string.h>
 

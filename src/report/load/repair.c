@@ -6,6 +6,8 @@
 #include "report/load/repair.h"
 #include "report/holes/segments.h"
 #include "report/load/internal.h"
+#include "account/kinds.h"
+#include "account/sizes.h"
 #include <string.h>
 
 /* Small requests share slabs, which are held as a whole too. `blocks` are in order of address. */

@@ -2,6 +2,7 @@
  * A plan by rules alone: bytes per parameter, per token and per sequence. docs/plan.md names the
  * source of each.
  */
+#include "report/plan/estimate.h"
 #include "report/plan/plan.h"
 #include <math.h>
 #include <string.h>

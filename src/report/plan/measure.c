@@ -2,8 +2,10 @@
  * A plan from runs: what each category holds at the peak, as a line over the batch. With one run
  * what follows the batch is told by category; with two or more it is measured.
  */
+#include "report/plan/measure.h"
 #include "report/plan/plan.h"
 #include "report/support/format.h"
+#include "account/kinds.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -112,17 +112,6 @@ extern const unsigned gm_gpus_count;
 /* The GPU of a name or the start of one, whatever its case; NULL. */
 const struct gm_gpu *gm_gpu_find(const char *name);
 
-/*
- * The plan of measured runs, docs[i] with batches[i]; all in the zone. NULL, and a sentence in
- * `error`, if the runs do not tell.
- */
-struct gm_plan *gm_plan_measure(struct gm_zone *zone, struct gm_doc **docs, const uint64_t *batches,
-				unsigned count, const struct gm_plan_options *options, char *error,
-				size_t error_bytes);
-
-/* The plan by rules, for the batch given or 1. `options->parameters` is set. */
-struct gm_plan *gm_plan_estimate(struct gm_zone *zone, const struct gm_plan_options *options);
-
 /* Adds a part, and its rule as printf. */
 void gm_plan_add(struct gm_zone *zone, struct gm_plan *plan, const char *what, double fixed_bytes,
 		 double per_batch_bytes, const char *rule);
@@ -132,25 +121,10 @@ void gm_plan_note(struct gm_zone *zone, struct gm_plan *plan, const char *senten
 void gm_plan_finish(struct gm_zone *zone, struct gm_plan *plan,
 		    const struct gm_plan_options *options);
 
-/* What each other way to train or run would change. */
-void gm_plan_vary(struct gm_zone *zone, struct gm_plan *plan,
-		  const struct gm_plan_options *options);
-
 /* The largest batch whose need stays within `limit`; GM_NO_BYTES if none bounds it. */
 uint64_t gm_plan_largest(double fixed, double per_batch, double limit);
 
 /* Bytes of a part at the plan's batch. */
 double gm_part_bytes(const struct gm_plan *plan, const struct gm_plan_part *part);
-
-/* Bytes of a number, of the weights in this precision and of the values computed with it. */
-double gm_precision_bytes(enum gm_precision precision);
-double gm_compute_bytes(enum gm_precision precision);
-
-/* Names of the options' values. */
-extern const char *const gm_precision_names[GM_PRECISIONS];
-extern const char *const gm_optimizer_names[GM_OPTIMIZERS];
-
-/* Optimizer states for each trainable parameter, without a master copy. */
-double gm_optimizer_bytes(enum gm_optimizer optimizer, bool pure);
 
 #endif

@@ -2,6 +2,8 @@
  * What another way to train or run would change, computed from a plan's parts: of a measured plan
  * from what was measured, of an estimate by the same rules.
  */
+#include "report/plan/vary.h"
+#include "report/plan/estimate.h"
 #include "report/plan/plan.h"
 #include <math.h>
 #include <string.h>

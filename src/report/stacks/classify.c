@@ -6,6 +6,7 @@
 #include "report/doc/frames.h"
 #include "report/stacks/labels.h"
 #include "report/stacks/rules.h"
+#include "account/kinds.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #include "report/stacks/nccl.h"
 #include "report/doc/frames.h"
 #include "report/stacks/labels.h"
+#include "account/kinds.h"
 #include <string.h>
 
 static bool is_nccl(const struct gm_frame *frame)

@@ -3,8 +3,9 @@
  * the tool is built and runs without a C++ runtime. Rust's names, both manglings, by libiberty
  * where the build found it; without it a legacy name loses its hash and a v0 name stays as it is.
  */
-#include "report/symbols/symbolize.h"
+#include "report/symbols/demangle.h"
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #ifdef GM_HAVE_LIBIBERTY

@@ -6,6 +6,7 @@
  */
 #include "report/symbols/symbolize.h"
 #include "report/symbols/debug_files.h"
+#include "report/symbols/demangle.h"
 #include "report/symbols/symbol_cache.h"
 #include "report/symbols/symbol_index.h"
 #include "report/symbols/symbol_source.h"

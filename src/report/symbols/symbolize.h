@@ -44,7 +44,4 @@ enum gm_missing {
 unsigned gm_symbols_missing(const struct gm_symbols *symbols, enum gm_missing reason,
 			    const char **paths, unsigned most);
 
-/* A readable form of a mangled C++ name, in the zone; the name itself if it is none. */
-const char *gm_demangle(struct gm_zone *zone, const char *name);
-
 #endif

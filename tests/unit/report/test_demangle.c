@@ -3,6 +3,7 @@
  * those of RFC 2603.
  */
 #include "report/symbols/symbolize.h"
+#include "report/symbols/demangle.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

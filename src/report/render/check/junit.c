@@ -2,6 +2,7 @@
  * JUnit XML as Jenkins and GitLab read it: a suite per file, a test case per gate, the culprits'
  * stacks in the failure's text.
  */
+#include "report/render/check/junit.h"
 #include "report/render/check/text_check.h"
 #include "store/reader.h"
 #include <errno.h>

@@ -2,10 +2,12 @@
  * SARIF 2.1.0 for code scanning: a rule per gate, a result per site that broke one, at the
  * innermost frame of the program that has a file and line, with the whole stack.
  */
+#include "report/render/check/sarif.h"
 #include "report/doc/frames.h"
 #include "report/doc/names.h"
 #include "report/render/check/text_check.h"
 #include "report/render/json/json.h"
+#include "report/render/json/json_values.h"
 #include <string.h>
 
 static const struct {

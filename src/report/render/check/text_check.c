@@ -4,6 +4,7 @@
  */
 #include "report/render/check/text_check.h"
 #include "report/doc/names.h"
+#include "report/render/text/text_stack.h"
 #include "report/support/format.h"
 #include <string.h>
 

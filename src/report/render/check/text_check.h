@@ -13,10 +13,6 @@ const char *gm_gate_figure(char text[GM_FORMAT_BYTES], const struct gm_gate *gat
 
 void gm_text_changes(struct gm_out *out, const struct gm_change *changes, unsigned count);
 
-/* JUnit XML: a test case per gate and file. 0 or -errno. */
-int gm_junit_write(const struct gm_job *job, FILE *file);
-
-/* SARIF 2.1.0: a result per failed gate and site. 0 or -errno. */
-int gm_sarif_write(const struct gm_job *job, FILE *file);
+void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet);
 
 #endif

@@ -3,7 +3,7 @@
  * and inferno read.
  */
 #include "report/doc/options.h"
-#include "report/render/export/export.h"
+#include "report/render/export/internal.h"
 #include <inttypes.h>
 #include <string.h>
 

@@ -3,7 +3,7 @@
  */
 #include "report/doc/names.h"
 #include "report/doc/options.h"
-#include "report/render/export/export.h"
+#include "report/render/export/internal.h"
 #include "report/stacks/labels.h"
 #include <inttypes.h>
 #include <string.h>

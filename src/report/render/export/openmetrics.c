@@ -4,7 +4,7 @@
  */
 #include "report/doc/names.h"
 #include "report/doc/options.h"
-#include "report/render/export/export.h"
+#include "report/render/export/internal.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "report/doc/names.h"
 #include "report/doc/options.h"
 #include "report/history/events.h"
-#include "report/render/export/export.h"
+#include "report/render/export/internal.h"
 #include "report/support/numbering.h"
 #include <jansson.h>
 #include <math.h>

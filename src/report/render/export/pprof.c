@@ -4,7 +4,7 @@
  */
 #include "report/doc/names.h"
 #include "report/doc/options.h"
-#include "report/render/export/export.h"
+#include "report/render/export/internal.h"
 #include "report/support/memory.h"
 #include "report/support/numbering.h"
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include "report/doc/names.h"
 #include "report/doc/options.h"
 #include "report/history/events.h"
-#include "report/render/export/export.h"
+#include "report/render/export/internal.h"
 #include "report/stacks/labels.h"
 #include <errno.h>
 #include <inttypes.h>

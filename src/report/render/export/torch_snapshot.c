@@ -7,7 +7,7 @@
 #include "report/doc/options.h"
 #include "report/history/events.h"
 #include "report/holes/segments.h"
-#include "report/render/export/export.h"
+#include "report/render/export/internal.h"
 #include "report/render/export/pickle_writer.h"
 #include <inttypes.h>
 #include <stdlib.h>

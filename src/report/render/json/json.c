@@ -2,64 +2,15 @@
  * The document's parts as JSON: one small function per key of contract.md, one table that puts them
  * together. See json.h. The parts about sites are in json_sites.c.
  */
+#include "report/render/json/json.h"
 #include "report/doc/names.h"
 #include "report/job/job.h"
 #include "report/journal/journal_file.h"
 #include "report/render/json/internal.h"
+#include "account/kinds.h"
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-
-json_t *gm_json_bytes(uint64_t bytes)
-{
-	return bytes == GM_NO_BYTES
-		       ? json_null()
-		       : json_integer(bytes > INT64_MAX ? INT64_MAX : (json_int_t)bytes);
-}
-
-json_t *gm_json_string(const char *text)
-{
-	json_t *string = text ? json_string(text) : NULL;
-	char *copy;
-
-	if (string || !text)
-		return string ? string : json_null();
-	/* A path or symbol that is no UTF-8: what is readable of it is better than nothing. */
-	copy = gm_realloc(NULL, strlen(text) + 1);
-	strcpy(copy, text);
-	for (char *at = copy; *at; at++)
-		if ((unsigned char)*at >= 0x80)
-			*at = '?';
-	string = json_string(copy);
-	free(copy);
-	return string ? string : json_null();
-}
-
-json_t *gm_json_strings(const char *const *texts, unsigned count)
-{
-	json_t *list = json_array();
-
-	for (unsigned i = 0; i < count; i++)
-		json_array_append_new(list, gm_json_string(texts[i]));
-	return list;
-}
-
-json_t *gm_json_seconds(uint64_t ns)
-{
-	return ns == GM_NO_BYTES ? json_null() : json_real((double)ns / 1e9);
-}
-
-json_t *gm_json_device(int device)
-{
-	return device < 0 ? json_null() : json_integer(device);
-}
-
-json_t *gm_json_percent(uint64_t part, uint64_t whole)
-{
-	if (!whole || whole == GM_NO_BYTES || part == GM_NO_BYTES)
-		return json_null();
-	return json_real(100.0 * (double)part / (double)whole);
-}
 
 static json_t *number_or_null(int32_t value)
 {
@@ -165,18 +116,6 @@ static json_t *devices(struct gm_doc *doc)
 						gm_json_bytes(capacity ? capacity : GM_NO_BYTES)));
 	}
 	return list;
-}
-
-json_t *gm_json_total(const struct gm_level_record *level, uint64_t limit)
-{
-	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device", gm_json_device(level->device),
-		"current_bytes", gm_json_bytes(level->current_bytes), "current_count",
-		gm_json_bytes(level->current_count), "peak_bytes", gm_json_bytes(level->peak_bytes),
-		"peak_at_s", level->allocations ? gm_json_seconds(level->peak_at_ns) : json_null(),
-		"physical_bytes", gm_json_bytes(level->physical_bytes), "physical_peak_bytes",
-		gm_json_bytes(level->physical_peak_bytes), "utilization_percent",
-		gm_json_percent(level->physical_peak_bytes, limit));
 }
 
 static json_t *totals(struct gm_doc *doc)

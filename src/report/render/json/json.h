@@ -22,9 +22,4 @@ int gm_json_write_doc(struct gm_doc *doc, const char *more, json_t *value, FILE 
 int gm_json_write_job(struct gm_job *job, const char *more, json_t *value, FILE *file);
 int gm_json_write_line(struct gm_doc *doc, FILE *file);
 
-/* Pieces that other renderers share. Each returns a new reference. */
-json_t *gm_json_stack(const struct gm_stack *stack);
-json_t *gm_json_bytes(uint64_t bytes);
-json_t *gm_json_string(const char *text);
-
 #endif

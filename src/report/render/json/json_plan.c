@@ -1,8 +1,8 @@
 /*
  * The document's key `plan` (contract.md, section 4); docs/plan.md has what is there beyond it.
  */
+#include "report/render/json/json_plan.h"
 #include "report/render/json/internal.h"
-#include "report/render/text/text_plan.h"
 #include <math.h>
 
 static json_t *rows(const struct gm_plan *plan)

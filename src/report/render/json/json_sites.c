@@ -2,6 +2,7 @@
  * The parts of the JSON document that are about sites and stacks: sites, leaks, holes,
  * out-of-memory events, errors, findings and gates. Other parts name a site by its id.
  */
+#include "report/render/json/json_sites.h"
 #include "report/doc/names.h"
 #include "report/history/events.h"
 #include "report/render/json/internal.h"
@@ -12,25 +13,6 @@
 static json_t *site_id(const struct gm_doc *doc, uint32_t site)
 {
 	return doc && site < doc->sites_count ? json_string(doc->sites[site].id) : json_null();
-}
-
-static json_t *frame_object(const struct gm_frame *frame)
-{
-	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "kind",
-			 frame->python ? "python" : "native", "function",
-			 gm_json_string(frame->function), "file", gm_json_string(frame->file),
-			 "line", frame->line ? json_integer(frame->line) : json_null(), "module",
-			 gm_json_string(frame->module), "offset",
-			 frame->python ? json_null() : gm_json_bytes(frame->offset));
-}
-
-json_t *gm_json_stack(const struct gm_stack *stack)
-{
-	json_t *list = json_array();
-
-	for (unsigned i = 0; stack && i < stack->count; i++)
-		json_array_append_new(list, frame_object(&stack->frames[i]));
-	return list;
 }
 
 static void put_number(struct gm_json_out *out, struct gm_frame_memo *memo)
@@ -56,14 +38,14 @@ static void put_frame(struct gm_json_out *out, struct gm_doc *doc, const struct 
 	struct gm_frame_memo *memo = frame->memo;
 
 	if (memo && !memo->rendered) {
-		json_t *object = frame_object(frame);
+		json_t *object = gm_json_frame(frame);
 
 		doc->release = free;
 		memo->rendered = json_dumps(object, JSON_COMPACT);
 		json_decref(object);
 	}
 	if (!memo || !memo->rendered)
-		gm_json_put_value(out, frame_object(frame));
+		gm_json_put_value(out, gm_json_frame(frame));
 	else if (out->frames)
 		put_number(out, memo);
 	else
@@ -213,22 +195,6 @@ json_t *gm_json_leaks(struct gm_doc *doc)
 			 gm_json_bytes(doc->cached_bytes), "suppressed", suppressed,
 			 "unused_suppressions",
 			 gm_json_strings(doc->unused_suppressions, doc->unused_suppressions_count));
-}
-
-json_t *gm_json_holes(const struct gm_fragmentation *row)
-{
-	uint64_t unused = gm_unused_bytes(row);
-	uint64_t largest = row->largest_free_bytes;
-
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "reserved_bytes",
-			 gm_json_bytes(row->reserved_bytes), "used_bytes",
-			 gm_json_bytes(row->used_bytes), "free_bytes", gm_json_bytes(unused),
-			 "largest_free_bytes", gm_json_bytes(largest), "percent",
-			 gm_json_percent(unused, row->reserved_bytes), "external_percent",
-			 largest != GM_NO_BYTES && unused
-				 ? gm_json_percent(unused - (largest < unused ? largest : unused),
-						   unused)
-				 : json_null());
 }
 
 static json_t *pinned_by(struct gm_doc *doc, const struct gm_fragmentation *row)

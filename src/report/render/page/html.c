@@ -4,7 +4,8 @@
  * viewer/src/payload.js.
  */
 #include "report/render/page/html.h"
-#include "report/render/json/internal.h"
+#include "report/render/json/json.h"
+#include "report/render/json/json_sites.h"
 #include "report/render/page/internal.h"
 #include "report/render/page/pack.h"
 #include "viewer_template.h"

@@ -3,7 +3,7 @@
  * back from the end to any moment that the ring reaches.
  */
 #include "report/history/events.h"
-#include "report/render/json/json.h"
+#include "report/render/json/json_values.h"
 #include "report/render/page/internal.h"
 #include "report/support/memory.h"
 #include <stdlib.h>

@@ -4,8 +4,10 @@
 #include "report/doc/names.h"
 #include "report/history/moment.h"
 #include "report/holes/segments.h"
-#include "report/render/json/json.h"
+#include "report/render/json/json_values.h"
 #include "report/render/page/internal.h"
+#include "account/kinds.h"
+#include "account/sizes.h"
 #include <string.h>
 
 /* The lists of internal.h, one JSON array per column. */

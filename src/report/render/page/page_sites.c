@@ -2,7 +2,7 @@
  * What the page says about a site beside the document: where it is in words, and which of its
  * frames matter.
  */
-#include "report/render/json/json.h"
+#include "report/render/json/json_values.h"
 #include "report/render/page/internal.h"
 #include "report/stacks/labels.h"
 

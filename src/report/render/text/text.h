@@ -48,34 +48,7 @@ void gm_table_count(struct gm_table *table, uint64_t count);
 /* Prints the table, indented by two, and frees it. Prints nothing if it has no row. */
 void gm_table_end(struct gm_out *out, struct gm_table *table);
 
-/*
- * A stack, one frame a line, indented: own frames first, then the others, each function once and
- * without plumbing; as it was recorded where out->full.
- */
-void gm_print_stack(struct gm_out *out, const struct gm_stack *stack, unsigned indent);
-
 /* "device 0", "host" */
 const char *gm_device_name(char text[24], int device);
-
-/* The commands' bodies, for one document each. */
-void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet);
-void gm_text_leaks(struct gm_out *out, struct gm_doc *doc, bool all);
-bool gm_text_sites(struct gm_out *out, struct gm_doc *doc, const char *sort, bool at_peak);
-void gm_text_fragmentation(struct gm_out *out, struct gm_doc *doc);
-/* Its part of the summary. */
-void gm_text_holes(struct gm_out *out, struct gm_doc *doc);
-void gm_text_ooms(struct gm_out *out, struct gm_doc *doc);
-void gm_text_timeline(struct gm_out *out, struct gm_doc *doc);
-void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet);
-
-/* Several files: a row per process, and the whole. */
-void gm_text_ranks(struct gm_out *out, struct gm_job *job);
-void gm_text_job(struct gm_out *out, struct gm_job *job);
-
-/* Findings with their advice; those that repeat a growth finding of the same site are left out. */
-void gm_text_findings(struct gm_out *out, const struct gm_finding *findings, unsigned count);
-
-/* Names of the keys that `sites --sort` knows, for messages: "live, peak, total, count, churn". */
-const char *gm_sort_keys(void);
 
 #endif

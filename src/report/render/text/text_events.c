@@ -1,8 +1,10 @@
 /*
  * `oom`: what failed and who held the memory.
  */
+#include "report/render/text/text_events.h"
 #include "report/doc/names.h"
 #include "report/render/text/text.h"
+#include "report/render/text/text_stack.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
 #include <string.h>

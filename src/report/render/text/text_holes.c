@@ -2,7 +2,9 @@
  * `fragmentation`, and its part of the summary: what each level reserves beyond what is used, now and
  * at its peak; where the holes are and who keeps them.
  */
+#include "report/render/text/text_holes.h"
 #include "report/render/text/text.h"
+#include "report/render/text/text_stack.h"
 #include "report/support/format.h"
 #include <string.h>
 

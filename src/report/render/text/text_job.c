@@ -1,7 +1,9 @@
 /*
  * Several files: a row per process, then the whole.
  */
+#include "report/render/text/text_job.h"
 #include "report/render/text/text.h"
+#include "report/render/text/text_summary.h"
 #include "report/stacks/nccl.h"
 #include <string.h>
 

@@ -2,8 +2,10 @@
  * Lists of sites: `sites` sorted by a key of the table below, and `leaks` by verdict. Each site is
  * a line of figures and its stack.
  */
+#include "report/render/text/text_sites.h"
 #include "report/doc/names.h"
 #include "report/render/text/text.h"
+#include "report/render/text/text_stack.h"
 #include "report/support/format.h"
 #include <ctype.h>
 #include <stdlib.h>

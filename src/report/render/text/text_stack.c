@@ -2,6 +2,7 @@
  * Stacks for people: the reader's own frames first, then what they went through, folded so that it
  * fits; everything as it was recorded where all is wanted.
  */
+#include "report/render/text/text_stack.h"
 #include "report/doc/frames.h"
 #include "report/render/text/text.h"
 #include "report/stacks/labels.h"

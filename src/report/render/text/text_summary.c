@@ -2,10 +2,13 @@
  * The summary: three lines that answer what people ask first, then process, usage, ledger, phases,
  * categories and findings.
  */
+#include "report/render/text/text_summary.h"
 #include "report/doc/names.h"
 #include "report/render/text/text.h"
+#include "report/render/text/text_holes.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
+#include "account/kinds.h"
 #include <stdlib.h>
 #include <string.h>
 

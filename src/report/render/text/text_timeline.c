@@ -2,6 +2,7 @@
  * `timeline`: each series as a bar chart of its maxima over time, drawn with plain characters or
  * block elements, and the marks below it.
  */
+#include "report/render/text/text_timeline.h"
 #include "report/render/text/text.h"
 #include "report/support/format.h"
 #include <langinfo.h>

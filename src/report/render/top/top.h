@@ -66,14 +66,6 @@ int gm_top_sort_number(const char *name);
 void gm_top_lines(const struct gm_top *top, struct gm_doc *doc, unsigned width, unsigned height,
 		  void (*emit)(void *data, enum gm_style style, const char *line), void *data);
 
-/*
- * The same for several processes: the whole, then a row for each process and device. `like` says what
- * is shown, and has no sites here.
- */
-void gm_top_job_lines(const struct gm_top_process *processes, unsigned count,
-		      const struct gm_top *like, unsigned width, unsigned height,
-		      void (*emit)(void *data, enum gm_style style, const char *line), void *data);
-
 /* Makes `top` show what `like` shows: sorted, filtered and paused as that. */
 void gm_top_choose(struct gm_top *top, const struct gm_top *like);
 

@@ -2,7 +2,7 @@
  * The screen of `top` for several processes (text_top.h): what they have together, then a row for
  * each process and device.
  */
-#include "report/job/internal.h"
+#include "report/render/top/top_job.h"
 #include "report/render/top/top.h"
 #include "report/render/top/top_lines.h"
 #include "report/support/format.h"

@@ -1,0 +1,68 @@
+/*
+ * What several export formats share, see internal.h.
+ */
+#include "report/render/export/internal.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+int gm_export_end(FILE *file)
+{
+	return fflush(file) == 0 && !ferror(file) ? 0 : -EIO;
+}
+
+uint64_t gm_export_job_start(const struct gm_job *job)
+{
+	uint64_t first = 0;
+
+	for (unsigned i = 0; i < job->count; i++) {
+		uint64_t start = job->docs[i]->header->started_realtime_ns;
+
+		if (!job->docs[i]->superseded && start && (!first || start < first))
+			first = start;
+	}
+	return first;
+}
+
+uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options)
+{
+	const struct gm_site_record *record = &site->record;
+	const char *sort = options->sort ? options->sort : "live";
+
+	if (options->at_peak)
+		return record->bytes_at_peak;
+	if (strcmp(sort, "peak") == 0)
+		return record->peak_bytes;
+	if (strcmp(sort, "total") == 0)
+		return record->allocated_bytes;
+	if (strcmp(sort, "count") == 0)
+		return record->allocations;
+	if (strcmp(sort, "churn") == 0)
+		return record->allocated_bytes < record->freed_bytes ? record->allocated_bytes
+								     : record->freed_bytes;
+	return record->live_bytes;
+}
+
+unsigned gm_export_level(const struct gm_options *options)
+{
+	return options->level < 0 ? GM_LEVEL_DRIVER : (unsigned)options->level;
+}
+
+const char *gm_export_frame_name(const struct gm_frame *frame, char *text, size_t bytes)
+{
+	const char *slash = frame->module ? strrchr(frame->module, '/') : NULL;
+
+	if (frame->function)
+		return frame->function;
+	snprintf(text, bytes, "%s+0x%" PRIx64,
+		 slash		 ? slash + 1
+		 : frame->module ? frame->module
+				 : "unknown",
+		 frame->offset);
+	return text;
+}
+
+const char *gm_export_frame_file(const struct gm_frame *frame)
+{
+	return frame->file ? frame->file : frame->module ? frame->module : "";
+}
