@@ -12,7 +12,7 @@ build_only=
 [ "${1:-}" = --build-only ] && { build_only=1; shift; }
 source=$(realpath "$(dirname "$0")/..")
 build=$(realpath -m "${1:-build-sanitized}") plain=$(realpath -m "${2:-build-plain}")
-storm_seconds=${STORM_SECONDS:-60}
+threads_seconds=${THREADS_SECONDS:-60}
 failed=()
 
 step() {
@@ -41,8 +41,8 @@ step "harnesses" meson test -C "$build" --no-rebuild --print-errorlogs --suite f
 step "the report tool in the whole suite" \
 	python3 "$source/tests/with_tool.py" "$plain" "$build/tools/gpumem-report/gpumem-report"
 unset ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS
-for storm in storm storm_thread; do
-	step "64 threads, $storm" "$plain/tests/unit/budget/$storm" "${storm_seconds}s" "$plain"
+for threads in many_threads many_threads_thread; do
+	step "64 threads, $threads" "$plain/tests/unit/track/$threads" "${threads_seconds}s" "$plain"
 done
 GPUMEM_REPORT=$plain/tools/gpumem-report/gpumem-report step "the report tool under valgrind" \
 	python3 "$source/tests/with_tool.py" "$plain" "$source/tests/valgrind_tool.sh" golden exports import commands

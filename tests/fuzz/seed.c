@@ -1,7 +1,7 @@
 /*
  * Writes a small real output file, for the fuzzers' corpus: a few records of most tables.
  */
-#include "../unit/budget/drive.h"
+#include "../unit/track/drive.h"
 
 int main(int argc, char **argv)
 {

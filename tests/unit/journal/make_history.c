@@ -4,7 +4,7 @@
  * are a generator's.
  * Arguments: the file, how many events, the cap in bytes.
  */
-#include "../budget/drive.h"
+#include "../track/drive.h"
 #include "store/journal.h"
 #include "track/torch.h"
 

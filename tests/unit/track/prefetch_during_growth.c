@@ -40,7 +40,7 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return 2;
-	snprintf(path, sizeof(path), "%s/hints.gpumem", argv[1]);
+	snprintf(path, sizeof(path), "%s/prefetch.gmt", argv[1]);
 	if (!drive_open(path, 64ull << 20))
 		return 2;
 	allocate(0);

@@ -1,9 +1,9 @@
 /*
- * What tests/unit/steps/steps.c goes through instruction by instruction: events of every way that blocks of
+ * What kill_anywhere.c goes through instruction by instruction: events of every way that blocks of
  * PyTorch's and driver calls take, once they go straight through (track/blocks.c, calls.c). Stops itself
  * before and after. Argument: the file.
  */
-#include "../budget/drive.h"
+#include "drive.h"
 #include "track/retries.h"
 
 #include <signal.h>

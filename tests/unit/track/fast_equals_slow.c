@@ -418,7 +418,7 @@ int main(int argc, char **argv)
 	int status;
 
 	for (int way = 0; way < 2; way++) {
-		snprintf(paths[way], sizeof(paths[way]), "%s/ways-%d-%d", argc > 1 ? argv[1] : "/tmp", getpid(), way);
+		snprintf(paths[way], sizeof(paths[way]), "%s/paths-%d-%d", argc > 1 ? argv[1] : "/tmp", getpid(), way);
 		if (!fork())
 			_exit(go(paths[way], way == 0));
 		if (wait(&status) < 0 || status)

@@ -53,7 +53,7 @@ static int measure(const char *directory, uint64_t events, struct size *size)
 	char path[4096];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "%s/budget-%d.gmt", directory, getpid());
+	snprintf(path, sizeof(path), "%s/size-%d.gmt", directory, getpid());
 	if (!drive_open(path, 64 << 20))
 		return 2;
 	run(events);

@@ -1,8 +1,8 @@
 /*
  * Drives the tracker without a shim: events straight into track/, on a file of its own.
  */
-#ifndef TESTS_BUDGET_DRIVE_H
-#define TESTS_BUDGET_DRIVE_H
+#ifndef TESTS_TRACK_DRIVE_H
+#define TESTS_TRACK_DRIVE_H
 
 #include "store/writer.h"
 #include "track/event.h"

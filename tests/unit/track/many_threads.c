@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 		end = time(NULL) + (time_t)rounds;
 		rounds = 0;
 	}
-	snprintf(path, sizeof(path), "%s/storm-%d.gmt", argc > 2 ? argv[2] : "/tmp", getpid());
+	snprintf(path, sizeof(path), "%s/threads-%d.gmt", argc > 2 ? argv[2] : "/tmp", getpid());
 	if (!drive_open(path, 64 << 20))
 		return 2;
 	unlink(path);
