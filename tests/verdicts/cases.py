@@ -243,6 +243,259 @@ oom("oom-falls-back", "refused", "falls-back", "exhausted", "the error is swallo
 oom("oom-library", "refused", "library", "exhausted", "cuBLAS asks for its workspace on a full device",
     "told('cublas', 'STATUS_ALLOC_FAILED', ids='oom')")
 
+# ---- growth in Python programs without a framework ----
+
+for end, ended, why in (
+        ("return", 0, "the interpreter clears the module's list while it ends"),
+        ("exit", 0, "sys.exit(0)"), ("exit3", 3, "sys.exit(3)"), ("raise", 1, "an exception that nobody catches"),
+        ("_exit", 0, "os._exit(0): nothing is cleared"), ("abort", -6, "os.abort()"),
+        ("kill", -9, "killed after the last step"), ("term", -15, "the default action of SIGTERM"),
+        ("interrupt", -2, "Control-C after the last step")):
+    leak(f"python-list-{end}", "plain.py", f"global-list {end}", "grows('append_result', least=200 * MiB)",
+         f"one MiB in each of 240 steps is kept in a module's list; {why}", ended=ended,
+         repetitions=3 if end == "return" else 1)
+for name, place, least, why in (
+        ("unbounded-lru-cache", "features", 200, "functools.lru_cache(maxsize=None)"),
+        ("session-table", "open_session", 200, "sessions are opened and never closed"),
+        ("closures", "register_callback", 200, "callbacks hold buffers by their closures"),
+        ("tracebacks", "parse_record", 140, "errors that are kept hold the frames of their tracebacks"),
+        ("generators", "stream_rows", 200, "generators are started, suspended and kept"),
+        ("class-registry", "Metric.__init__|Metric", 200, "each instance registers itself with its class"),
+        ("logging-handler", "log_batch", 200, "a handler keeps its records"),
+        ("per-thread", "worker_context", 400, "a context for each of 240 threads stays"),
+        ("tasks", "answer", 200, "tasks wait for what never comes"),
+        ("by-argument", "keep_in", 200, "a list of the main function's goes when that returns"),
+        ("cycles-without-collector", "Node.__init__|make_cycle", 200, "cycles with the collector switched off"),
+        ("one-growing-table", "lengthen", 150, "one table is replaced by a longer one in each step"),
+        ("observers", "subscribe", 200, "a subject keeps its observers"),
+        ("pinned-staging", "describe_transfer", 200, "pinned buffers are kept by descriptions of transfers")):
+    leak(f"python-{name}", "plain.py", name, f"grows({place!r}, least={least} * MiB)", why,
+         repetitions=3 if name in ("tracebacks", "cycles-without-collector") else 1)
+leak("python-cycles", "plain.py", "cycles", "cycles() and told('Node|make_cycle') and told('collect')",
+     "most of the peak is cyclic garbage that the collector frees now and then", "cycles", also="unstable",
+     repetitions=3)
+for name, why in (
+        ("fixed-set", "24 buffers for the whole run"), ("bounded-lru-cache", "a cache of 32 entries"),
+        ("weak-cache", "a weak dictionary"), ("bounded-history", "a deque with a limit, soon full"),
+        ("errors-handled", "errors are handled and forgotten"),
+        ("small-cycles", "cyclic garbage that is collected in every step"),
+        ("load-and-exit", "300 tensors are loaded, and the program ends"), ("one-step", "weights and one step"),
+        ("threads-that-clean-up", "threads whose context goes with them"),
+        ("finished-tasks", "asynchronous workers with a bounded queue")):
+    healthy(f"python-{name}", "plain.py", name, why)
+healthy("python-fixed-set-raise", "plain.py", "fixed-set raise", "an exception ends a healthy run", ended=1)
+healthy("python-load-and-exit-kill", "plain.py", "load-and-exit kill", "killed right after loading", ended=-9)
+
+# ---- growth in PyTorch scripts ----
+
+TORCH_LEAKS = (
+    ("predictions", "collect_prediction", 300, "predictions are appended to a list on the device"),
+    ("validation-graphs", "validate", 60, "validation losses are kept with the graphs of all their batches"),
+    ("retained-graphs", "step_with_graph", 150, "losses are kept after backward(retain_graph=True)"),
+    ("hidden-state", "recurrent_step", 600, "a hidden state is carried on without detach()"),
+    ("hooks", "hooked_step", 500, "a forward hook appends every activation"),
+    ("weight-copies", "average_weights", 500, "a copy of the weights stays for each of 16 epochs"),
+    ("tasks", "clean_step", 800, "each of 18 tasks leaves its optimizer's state"),
+    ("adapters", "add_adapter", 100, "an adapter is added for each customer and never removed"),
+    ("replay-memory", "store_transition", 60, "a replay memory without a limit"),
+    ("tracebacks", "process_batch", 150, "errors that are kept hold tensors by their tracebacks"),
+    ("logged-tensors", "log_statistics", 20, "a logging handler keeps its records and their tensors"),
+    ("small-observations", "observe", 4, "16 KiB in each of 320 steps"),
+    ("from-the-middle-on", "collect_prediction", 200, "two thirds of the run leak"),
+    ("embedding-cache", "embed", 100, "lru_cache(maxsize=None) and texts that do not repeat"),
+    ("endless-generation", "append_token", 60, "a key/value cache is made longer and never reset"),
+    ("session-caches", "open_session", 300, "sessions with key/value caches do not expire"),
+    ("graph-per-length", "capture_for", 150, "a CUDA graph is captured and kept for each of 90 lengths"),
+    ("cycles-without-collector", "play_episode|Episode", 140, "cycles with the collector switched off"))
+for name, place, least, why in TORCH_LEAKS:
+    leak(f"torch-{name}", "torch_leaks.py", name, f"grows({place!r}, least={least} * MiB)", why,
+         also="fragmentation" if name in ("endless-generation", "graph-per-length") else (),
+         repetitions=3 if name in ("predictions", "validation-graphs", "tasks", "weight-copies") else 1)
+leak("torch-second-device", "torch_leaks.py", "second-device",
+     "grows('gather', least=500 * MiB, device=1) and not growth(device=0)",
+     "outputs are gathered on the second device and stay there", environment="GPUSIM_DEVICES=2")
+leak("torch-pinned-prefetch", "torch_leaks.py", "pinned-prefetch",
+     "grows('prefetch', least=150 * MiB) and told('pinned', 'prefetch') and not told('graph', 'loss', ids='leak.grow')",
+     "a loader's queue of pinned batches has no limit")
+leak("torch-cycles", "torch_leaks.py", "cycles", "cycles() and told('Episode|play_episode') and told('collect')",
+     "most of the peak is cyclic garbage that the collector frees now and then", "cycles",
+     also={"unstable", "fragmentation"}, repetitions=3)
+for name, place in (("predictions", "collect_prediction"), ("session-caches", "open_session")):
+    for end, ended in (("exit", 0), ("exit3", 3), ("raise", 1), ("_exit", 0), ("kill", -9), ("interrupt", -2)):
+        leak(f"torch-{name}-{end}", "torch_leaks.py", f"{name} {end}", f"grows({place!r}, least=300 * MiB)",
+             f"the leak of torch-{name}; the script ends by {end}", ended=ended)
+
+# ---- healthy PyTorch scripts ----
+
+TORCH_HEALTHY = (
+    ("training", "Adam's state comes with the first step"), ("one-step", "a smoke test of a large model"),
+    ("two-steps", "the second step has no state to make"), ("forward-only", "one forward pass, its output kept"),
+    ("load-only", "weights are loaded, and the script ends"), ("load-twice", "a checkpoint beside the model, once"),
+    ("epochs", "training and evaluation in turn"), ("two-phases", "the rest of the layers is trained from a third on"),
+    ("low-rank", "LoRA: frozen weights, small adapters"), ("accumulation", "gradients of four batches are added up"),
+    ("checkpointing", "activations are computed again"), ("distributed", "buckets of DistributedDataParallel"),
+    ("adversarial", "two networks and two optimizers"), ("mixed-precision", "half-precision copies in each step"),
+    ("moving-average", "one copy of the weights"), ("best-weights", "one copy, replaced now and then"),
+    ("loader", "batches are pinned and prefetched, two at a time"),
+    ("replay-memory", "a replay memory that is soon full"),
+    ("profile-three-steps", "three steps for a profile"), ("compiled", "torch.compile at the first call"),
+    ("cache-emptied-between-epochs", "empty_cache() once an epoch"), ("pruned", "layers are dropped one by one"),
+    ("ensemble", "twelve models, then all of them serve"), ("serving", "inference with a model that is loaded once"),
+    ("generation", "a key/value cache per request, which goes with it"),
+    ("shared-graphs", "CUDA graphs for eight batch sizes in one pool"), ("bounded-cache", "lru_cache of 24 results"),
+    ("saturating-cache", "tables for 40 lengths"), ("models-in-turn", "five models one after the other"),
+    ("streams", "batches are copied on a side stream"), ("cycles-collected", "garbage that is collected in every step"),
+    ("data-set-on-device", "the data set is copied to the device first"))
+for name, why in TORCH_HEALTHY:
+    healthy(f"torch-healthy-{name}", "torch_healthy.py", name, why,
+            repetitions=3 if name in ("two-phases", "best-weights") else 1)
+healthy("torch-algorithm-search", "torch_healthy.py", "algorithm-search",
+        "one search with large workspaces, which stay cached", "quiet('leak.*', 'usage.*')", also="fragmentation")
+healthy("torch-early-stop", "torch_healthy.py", "early-stop", "the script stops itself by an exception", ended=1)
+healthy("torch-interrupted", "torch_healthy.py", "interrupted", "Control-C in the middle of a step", ended=-2)
+for end, ended in (("exit", 0), ("raise", 1), ("_exit", 0), ("kill", -9)):
+    healthy(f"torch-one-step-{end}", "torch_healthy.py", f"one-step {end}", f"a smoke test that ends by {end}",
+            ended=ended)
+healthy("torch-two-phases-_exit", "torch_healthy.py", "two-phases _exit", "two phases; nothing is cleared")
+healthy("torch-warm-caches", "torch_healthy.py", "warm-caches", "caches for all slots before the first request")
+healthy("torch-paged-cache", "torch_healthy.py", "paged-cache", "all pages of the key/value cache at the start: 4 GiB "
+        "of that category", "quiet() and any('key' in c['category'] and c['bytes_at_peak'] >= 4 * GiB for c in "
+        "doc['categories'])")
+healthy("torch-generation-category", "torch_healthy.py", "generation",
+        "the growing cache of a request is a key/value cache",
+        "any('key' in c['category'] and c['bytes_at_peak'] >= 20 * MiB for c in doc['categories'])")
+healthy("torch-convolutions", "torch_healthy.py", "convolutions", "the search's 768 MiB are most of the peak, and "
+        "workspace", "quiet('leak.*', 'usage.*') and any(c['category'] == 'workspace' and "
+        "c['bytes_at_peak'] >= 300 * MiB for c in doc['categories'])", also="fragmentation")
+
+# ---- PyTorch scripts that are refused memory, or nearly ----
+
+TORCH_OOMS = (
+    ("activations", "exhausted", "asked_by('forward')", "a batch of 64,000 rows in 20 layers"),
+    ("weights", "exhausted", "asked_by('make_model')", "a model of 9.4 GiB"),
+    ("optimizer-state", "exhausted", "doc['ooms'][0]['phase'] == 'optimizer'", "Adam's state is twice the weights"),
+    ("backward", "exhausted", "doc['ooms'][0]['phase'] == 'backward'", "the gradients of backward do not fit"),
+    ("little-idle", "exhausted", "", "3 % of 7.4 GiB are idle: no fragmentation worth the name"),
+    ("little-idle-expandable", "exhausted", "not advised('expandable_segments:True')",
+     "the same, with expandable segments in use"),
+    ("after-a-flush", "exhausted", "", "what was cached has just been given back, and was not enough"))
+for name, cause, label, why in TORCH_OOMS:
+    oom(f"torch-oom-{name}", "torch_refused.py", name, cause, why, label, also="pressure", ended=1)
+for name, place, least, why in (
+        ("leak", "collect_prediction", 5, "a list of predictions fills the device"),
+        ("evaluation-with-graphs", "evaluate", 5, "evaluation without no_grad() fills the device"),
+        ("sessions", "open_session", 5, "sessions that do not expire fill the device")):
+    oom(f"torch-oom-{name}", "torch_refused.py", name, "exhausted", why,
+        f"grows({place!r}, least={least} * GiB) and blames({place!r})", beside={"growth"}, also="pressure", ended=1)
+oom("torch-oom-second-device", "torch_refused.py", "second-device", "exhausted", "only the second device is full",
+    "doc['ooms'][0]['device'] == 1", also="pressure", ended=1, environment="GPUSIM_DEVICES=2")
+oom("torch-oom-fragmented", "torch_refused.py", "fragmented", "fragmented",
+    "2.8 GiB are idle in holes that converted weights left, 40 % of what is reserved",
+    "told('convert_weight', ids='fragmentation.high') and advised('expandable_segments')", beside={"fragmentation"},
+    also="pressure", ended=1)
+oom("torch-oom-fraction", "torch_refused.py", "fraction", "limit", "a memory fraction of 25 %", "advised('fraction')",
+    also="pressure", ended=1)
+oom("torch-oom-beside-others", "torch_refused.py", "beside-others", "other-processes", "another process holds 5 GiB",
+    "told('4711', ids='oom')", also="pressure", ended=1, environment="GPUSIM_OTHERS=4711:5GiB")
+oom("torch-oom-pinned-loader", "torch_refused.py", "pinned-loader", "host", "1 GiB can be pinned", ended=1,
+    environment="GPUSIM_PINNED=1GiB")
+oom("torch-oom-batch-search", "torch_refused.py", "batch-search", "exhausted", "30 batches are tried until one fits",
+    "len(doc['ooms']) == 30 and len(found('oom')) == 1 and told('30', 'try_batch', ids='oom')",
+    also={"pressure", "fragmentation"})
+oom("torch-oom-skipped-batches", "torch_refused.py", "skipped-batches", "exhausted",
+    "a batch that is too large is skipped four times", "len(found('oom')) == 1 and told('4', 'train_step', ids='oom')",
+    also={"pressure", "fragmentation"})
+oom("torch-oom-tried-again-inside", "torch_refused.py", "tried-again-inside", "exhausted",
+    "the traceback holds the failed step's tensors while a smaller batch is tried", "told('traceback', ids='oom')",
+    also="pressure", ended=1)
+leak("torch-recovered", "torch_refused.py", "recovered", "told('1', ids='memory-pressure')",
+     "the cache is flushed for a request that then fits", "pressure", also={"fragmentation", "unstable"})
+leak("torch-thrashing", "torch_refused.py", "thrashing", "told('train_step|thrashing', ids='cache.thrash')",
+     "empty_cache() in every step", "thrash")
+leak("torch-fragmented-idle", "torch_refused.py", "fragmented-idle", "told('convert_weight', ids='fragmentation.high')",
+     "1.9 GiB of 4.7 are idle in holes that converted weights left", "fragmentation")
+
+# ---- peaks that differ from step to step ----
+
+for name, why in (("random-batches", "batches of 2 to 64 sequences"),
+                  ("random-batches-marked", "the same with a mark for each step"),
+                  ("random-lengths", "requests of 64 to 8,192 tokens"),
+                  ("sometimes-long", "one batch in nine is eight times as long")):
+    leak(f"torch-{name}", "torch_refused.py", name, "found('usage.unstable')", why, "unstable", also="fragmentation",
+         repetitions=5)
+
+for name, why in (("random-sizes", "pictures of 1 to 192 MiB"), ("random-sizes-marked", "the same with marks")):
+    leak(name, "leaks", name, "found('usage.unstable')", why, "unstable", repetitions=5)
+
+# ---- histories: PyTorch's own snapshots ----
+
+for name, place, least, why in TORCH_LEAKS:
+    if name not in ("small-observations", "tracebacks", "cycles-without-collector"):
+        leak(f"history-{name}", "torch_leaks.py", name, f"grows({place!r}, least={least} * MiB)", why, way="snapshot",
+             also="fragmentation" if name in ("endless-generation", "graph-per-length") else ())
+for name, why in TORCH_HEALTHY:
+    if name in ("training", "one-step", "forward-only", "load-only", "epochs", "two-phases", "low-rank", "accumulation",
+                "checkpointing", "distributed", "best-weights", "replay-memory", "compiled", "ensemble", "generation",
+                "shared-graphs", "saturating-cache", "models-in-turn"):
+        healthy(f"history-healthy-{name}", "torch_healthy.py", name, why, way="snapshot")
+for name, cause, label, why in (*TORCH_OOMS[:5], TORCH_OOMS[6]):
+    oom(f"history-oom-{name}", "torch_refused.py", name, cause, why, label, way="snapshot")
+oom("history-oom-leak", "torch_refused.py", "leak", "exhausted", "a list of predictions fills the device",
+    "grows('collect_prediction', least=5 * GiB) and blames('collect_prediction')", beside={"growth"}, way="snapshot")
+oom("history-oom-fragmented", "torch_refused.py", "fragmented", "fragmented", "2.8 GiB are idle in holes",
+    "told('convert_weight', ids='fragmentation.high')", beside={"fragmentation"}, way="snapshot")
+oom("history-oom-fraction", "torch_refused.py", "fraction", "limit", "a memory fraction of 25 %", way="snapshot")
+oom("history-oom-batch-search", "torch_refused.py", "batch-search", "exhausted", "30 batches are tried until one fits",
+    "len(doc['ooms']) == 30 and len(found('oom')) == 1", also="fragmentation", way="snapshot")
+add("oom", "history-oom-private-pool", "torch_refused.py", "private-pool",
+    "len(verdicts()) == 1 and verdicts() != ['fragmented'] and told('graph|private', ids='oom')",
+    "4 GiB lie idle in a graph's private pool, which the common pool cannot use", way="snapshot",
+    also={"oom: exhausted", "oom: limit", "fragmentation"})
+leak("history-random-batches", "torch_refused.py", "random-batches", "found('usage.unstable')",
+     "batches of 2 to 64 sequences", "unstable", also="fragmentation", way="snapshot")
+leak("history-cut", "torch_leaks.py", "predictions", "grows('collect_prediction', least=100 * MiB)",
+     "the history's ring holds the last 5,000 entries of 11,000", way="snapshot", environment="SNAPSHOT_ENTRIES=5000")
+healthy("history-cut-training", "torch_healthy.py", "training", "the history's ring holds the last 5,000 entries",
+        way="snapshot", environment="SNAPSHOT_ENTRIES=5000")
+for name, why in (("recorded-forward", "one forward pass in the middle of a run, its activations alive"),
+                  ("recorded-step", "one step in the middle of a run"), ("recorded-first-step", "the first step")):
+    healthy(f"history-{name}", "torch_healthy.py", name, why, way="snapshot", environment="SNAPSHOT_LATE=1")
+    healthy(f"history-{name}-all-stacks", "torch_healthy.py", name, why, way="snapshot",
+            environment="SNAPSHOT_LATE=1 SNAPSHOT_STACKS=all")
+leak("history-all-stacks", "torch_leaks.py", "predictions",
+     "grows('collect_prediction', least=300 * MiB) and 'collect_prediction' in growth()[0]['title']",
+     "native frames without lines lie before the script's own, which is the one to be named", way="snapshot",
+     environment="SNAPSHOT_STACKS=all")
+healthy("history-none", "torch_leaks.py", "predictions", "without a history nothing can be said about growth",
+        way="snapshot", environment="SNAPSHOT_ENTRIES=0")
+healthy("history-without-times", "torch_leaks.py", "predictions", "without times nothing can be said about growth",
+        way="snapshot", environment="SNAPSHOT_WITHOUT=time_us")
+
+# ---- snapshots that PyTorch wrote: golden/torch-2.11/README.md says what their scripts do ----
+
+REAL = "golden/torch-2.11/torch-2.11-{}.pickle"
+add("oom", "real-native", REAL.format("native"), "", "verdicts() == ['exhausted', 'limit']",
+    "8 GiB where 1 GiB is free; then a memory fraction", {"oom: exhausted", "oom: limit"}, "fragmentation",
+    way="file")
+add("oom", "real-expandable", REAL.format("expandable"), "", "verdicts() == ['exhausted', 'limit']",
+    "the same with expandable segments", {"oom: exhausted", "oom: limit"}, "fragmentation", way="file")
+healthy("real-streams", REAL.format("streams"), "",
+        "two streams, a pending free, a graph's private pool: a few tensors", way="file")
+
+# ---- gates on PyTorch scripts ----
+
+gate("gate-torch-default", "torch_leaks.py", "predictions", "check() == 1", "with a framework the default is growth",
+     about="growth")
+gate("gate-torch-unfreed", "torch_healthy.py", "training _exit", "check() == 0", "live at the end, and not growing")
+gate("gate-torch-retries", "torch_refused.py", "recovered",
+     "check('--leaks', 'off', '--max-retries', '0') == 5 and check('--leaks', 'off', '--max-retries', '1') == 0",
+     "one allocation is repeated")
+gate("gate-torch-oom", "torch_refused.py", "skipped-batches", "check() == 4 and check('--allow-oom') == 0",
+     "four errors are caught, and nothing grows")
+gate("gate-torch-fragmentation", "torch_refused.py", "fragmented-idle",
+     "check('--leaks', 'off', '--max-fragmentation', '30') == 5 and "
+     "check('--leaks', 'off', '--max-fragmentation', '60') == 0", "40 % of the reserve are idle while it serves")
+
 # ---- gates on plain CUDA programs ----
 
 gate("gate-exit-fixed-set", "healthy", "fixed-set", "check('--leaks', 'exit') == 1 and check('--leaks', 'grow') == 0",

@@ -1,7 +1,7 @@
 /*
- * Programs whose memory grows: leaks NAME [END]. Each models a mistake of real programs and says
- * which. The growing place is a function of its own, named in cases.py; everything else in the
- * program is bounded.
+ * Programs whose memory grows, or whose peaks differ: leaks NAME [END]. Each models a mistake of
+ * real programs and says which. The growing place is a function of its own, named in cases.py;
+ * everything else in the program is bounded.
  */
 #include "gpu.h"
 
@@ -114,6 +114,31 @@ static void in_noise(void)
 		if (i % 5 == 0)
 			forget_descriptor();
 	}
+}
+
+/* ---- peaks that differ ---- */
+
+/* Pictures of any size up to 16 megapixels. */
+static void pictures(int marks)
+{
+	void *volatile model = device_memory(64 * MIB);
+
+	for (volatile int i = 0; i < 2 * STEPS; i++) {
+		clean_step((1 + noise(192)) * MIB);
+		if (marks)
+			gpumemtrace_mark("picture");
+	}
+	cudaFree(model);
+}
+
+static void random_sizes(void)
+{
+	pictures(0);
+}
+
+static void random_sizes_marked(void)
+{
+	pictures(1);
 }
 
 /* ---- evaluation between epochs ---- */
@@ -357,6 +382,8 @@ static const struct behaviour behaviours[] = {
 	{"checkpoints", checkpoints},
 	{"sessions", sessions},
 	{"in-noise", in_noise},
+	{"random-sizes", random_sizes},
+	{"random-sizes-marked", random_sizes_marked},
 	{"evaluation", evaluation},
 	{"evaluation-marked", evaluation_marked},
 	{"at-marks", at_marks},
