@@ -3,7 +3,9 @@
 
 A module is a folder that holds C files. A unit is a .c file with the header of its name. A unit
 depends on another if one of its files includes the other's header, or uses a function or variable
-that the other defines and that a header declares which the file includes, directly or not.
+that the other defines and that a header declares which the file includes, directly or not. Uses
+inside a macro count where the macro is used; a name that a macro makes by ## counts as all names
+that begin so.
 
   structure.py                prints a table of figures
   structure.py --base REV     prints the same figures for a commit and for the working tree
@@ -21,19 +23,16 @@ import tarfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+# What a top-level folder of src/ may use is the last column of the table under "Modules" here.
+DESIGN = 'docs/design.md'
+
 # The order of the report's modules is the table of this document, lowest first.
 LAYERS = 'docs/internals/report-modules.md'
 
-# The modules whose rules --check enforces.
-ENFORCED = re.compile(r'(report|base)(/|$)')
+# The folders of src/ whose rules --check enforces.
+ENFORCED = {'account', 'base', 'report'}
 
-# What a top-level folder may include and use besides itself (docs/design.md).
-MAY_USE = {
-    'base': set(),
-    'report': {'account', 'api', 'base', 'store'},
-}
-
-# Names of files that several folders have, each with the reason.
+# Files of one name in several folders, each name with the reason.
 SAME_FILE = {
     'internal': 'what the files of one folder share; no other folder includes it',
 }
@@ -41,16 +40,17 @@ SAME_FILE = {
 # Functions and structs that several files define, each with the reason.
 SAME_NAME = {}
 
-# Functions declared in a header that is not their own file's, each with the reason.
+# Functions and variables that another file's header declares, each with the reason.
 OTHER_HEADER = {}
 
 KEYWORDS = {'__attribute__', '__asm__', '_Static_assert', '_Alignas', '__typeof__', 'typeof'}
 COMMENT_OR_TEXT = re.compile(
     r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 DIRECTIVE = re.compile(r'^[ \t]*#[ \t]*(\w*)((?:[^\n]*\\\n)*[^\n]*)', re.M)
-TOKEN = re.compile(r'[A-Za-z_]\w*|->|\.\.\.|[][{}();=,.*]')
+TOKEN = re.compile(r'[A-Za-z_]\w*(?:\s*##)?|->|\.\.\.|[][{}();=,.*]')
 NAME = re.compile(r'[A-Za-z_]')
 OPEN, CLOSE = '([{', ')]}'
+SUFFIXES = ('.c', '.h', '.def', '.S')
 
 
 class File:
@@ -64,8 +64,7 @@ class File:
         self.functions = []         # (name, lines, static)
         self.defines = set()        # functions and variables that other files may use
         self.own = set()            # static ones
-        self.declares = set()       # functions and variables, with `extern`
-        self.prototypes = set()     # functions alone
+        self.declares = set()       # functions, and variables with `extern`
         self.structs = set()        # defined here; enums and unions too
         self.uses = set()
         self.macros = {}            # what each one's text uses
@@ -144,7 +143,7 @@ class File:
             return self.use(words)
         if any(a == b == '()' for a, b in zip(plain, plain[1:])):
             group = next(g for (w, g), (v, _) in zip(head, head[1:]) if w == v == '()')
-            name, function = group[-1], False
+            name, function = group[-1], False   # a pointer to a function
         else:
             name = self.function_name(head)
             function = name is not None
@@ -157,8 +156,6 @@ class File:
                     len(names) > 1 and names[-2] in ('struct', 'enum', 'union'):
                 return self.use(words)
             name = names[-1]
-        if function:
-            self.prototypes.add(name)
         if function or 'extern' in plain:
             self.declares.add(name)
         elif 'static' in plain:
@@ -172,10 +169,17 @@ class File:
 class Tree:
     """The files of one state of src/, and what follows from them."""
 
-    def __init__(self, texts, module_of, layers):
-        self.files = {path: File(path, text) for path, text in sorted(texts.items())}
+    def __init__(self, texts, module_of):
+        self.files = {path: File(path, text) for path, text in sorted(texts.items())
+                      if path.endswith(('.c', '.h'))}
+        for file in self.files.values():    # tables of macros: what they use is used there
+            for name in file.includes:
+                if name.endswith('.def'):
+                    file.use(TOKEN.findall(COMMENT_OR_TEXT.sub('', texts.get(name, ''))))
+        self.units = {file.unit for file in self.files.values()}
         self.module_of = module_of
-        self.layers = layers
+        self.layers = layers()
+        self.may_use = may_use()
         self.reach = {}
         self.definers = collections.defaultdict(set)
         for file in self.files.values():
@@ -207,7 +211,7 @@ class Tree:
             self.includes[path] = {self.resolve(path, n) for n in file.includes} - {None}
             seen = [self.files[p] for p in self.seen(path)]
             visible = set().union(*(f.declares | f.defines for f in seen))
-            for name in (self.expanded(file, seen) & visible) - file.own:
+            for name in (self.expanded(file, seen, visible) & visible) - file.own:
                 for definer in self.definers[name]:
                     unit = self.files[definer].unit
                     if unit != file.unit and (definer.endswith('.c') or
@@ -215,128 +219,133 @@ class Tree:
                         self.calls[file.unit][unit].add(name)
 
     @staticmethod
-    def expanded(file, seen):
+    def expanded(file, seen, visible):
         """What a file uses, itself and by the macros of the files that it sees."""
         uses, fresh = set(), file.uses
         while fresh:
             uses |= fresh
             fresh = set().union(*(f.macros[name] for f in seen for name in fresh & set(f.macros)))
+            fresh |= pasted(fresh, visible)
             fresh -= uses
         return uses
 
     def unit_edges(self):
-        """Pairs of units that depend on each other's, by include or call."""
+        """Pairs of units of which the first depends on the second, by include or call."""
         edges = {(a, b) for a in self.calls for b in self.calls[a]}
         for path, targets in self.includes.items():
             edges |= {(self.files[path].unit, self.files[t].unit) for t in targets}
-        return {(a, b) for a, b in edges if a != b}
+        return sorted((a, b) for a, b in edges if a != b)
 
-    def module_edges(self):
-        modules = ((self.module_of(a), self.module_of(b)) for a, b in self.unit_edges())
-        return {(a, b) for a, b in modules if a != b}
-
-    # Figures. Each returns a list of lines.
+    # Figures. Each returns a list of pairs: a line of text, and the units that it is about.
 
     def folders(self):
         count = collections.Counter(os.path.dirname(p) for p in self.files)
-        return [f'{folder}: {n}' for folder, n in sorted(count.items(), key=lambda x: -x[1])]
+        return [(f'{n} in {folder}', ()) for folder, n in count.most_common()]
 
     def module_lines(self):
         count = collections.Counter()
-        for path, file in self.files.items():
+        for file in self.files.values():
             count[self.module_of(file.unit)] += file.lines
-        return [f'{module}: {n}' for module, n in sorted(count.items(), key=lambda x: -x[1])]
+        return [(f'{n} in {module}', ()) for module, n in count.most_common()]
+
+    def longest(self):
+        functions = [(lines, name, f.path) for f in self.files.values()
+                     for name, lines, _ in f.functions]
+        return [(f'{lines} of {name} in {path}', ())
+                for lines, name, path in sorted(functions, reverse=True)]
 
     def include_cycles(self):
-        return cycles({a: self.includes[a] for a in self.files})
+        return cycles(self.includes)
 
     def call_cycles(self):
-        return cycles({a: set(self.calls[a]) for a in list(self.calls)})
+        return cycles(self.calls)
 
     def module_cycles(self):
         graph = collections.defaultdict(set)
-        for a, b in self.module_edges():
-            graph[a].add(b)
+        for a, b in self.unit_edges():
+            graph[self.module_of(a)].add(self.module_of(b))
         return cycles(graph)
 
-    def upward(self):
-        """Dependencies between units of the report that point from a module to a higher one."""
-        order = {module: i for i, module in enumerate(self.layers)}
-        found = []
-        for a, b in sorted(self.unit_edges()):
-            low, high = order.get(self.module_of(a)), order.get(self.module_of(b))
-            if low is not None and high is not None and low < high:
-                found.append(f'{a} -> {b}' + self.why(a, b))
-        return found
-
     def why(self, a, b):
-        names = sorted(self.calls[a][b]) if b in self.calls[a] else []
-        return ': ' + ' '.join(names) if names else ' (include)'
+        names = sorted(self.calls[a][b]) if b in self.calls.get(a, ()) else []
+        return f'{a} -> {b}: ' + (' '.join(names) or 'include')
+
+    def upward(self):
+        """Dependencies between units of the report from a module to one that is above it."""
+        order = {module: i for i, module in enumerate(self.layers)}
+        edges = [(a, b) for a, b in self.unit_edges()
+                 if order.get(self.module_of(a), -1) < order.get(self.module_of(b), -1)
+                 and self.module_of(a) in order]
+        return [(self.why(a, b), (a, b)) for a, b in edges]
 
     def without_layer(self):
-        return sorted({f'{m}: not in the table of {LAYERS}' for m in map(self.module_of, (
-            f.unit for f in self.files.values())) if m.startswith('report') and
-            m not in self.layers})
+        modules = {self.module_of(unit) for unit in self.units}
+        return [(module, (module + '/',)) for module in sorted(modules)
+                if module.startswith('report') and module not in self.layers]
 
     def layering(self):
-        """Uses of a top-level folder that MAY_USE does not allow."""
-        found = []
-        for a, b in sorted(self.unit_edges()):
-            x, y = a.split('/')[0], b.split('/')[0]
-            if x != y and x in MAY_USE and y not in MAY_USE[x]:
-                found.append(f'{a} -> {b}' + self.why(a, b))
-        return found
+        """Uses of a folder of src/ that the table in DESIGN does not name."""
+        return [(self.why(a, b), (a,)) for a, b in self.unit_edges()
+                if top(a) != top(b) and top(b) not in self.may_use.get(top(a), ())]
 
     def other_headers(self):
-        """Functions that a header declares and another unit than its own defines."""
+        """Functions and variables that a header declares and another unit than its own defines."""
         found = []
         for path, file in self.files.items():
-            for name in sorted(file.prototypes if path.endswith('.h') else ()):
+            for name in sorted(file.declares if path.endswith('.h') else ()):
                 units = {self.files[p].unit for p in self.definers[name]}
-                if file.unit in units or name in OTHER_HEADER:
-                    continue
-                if path.endswith('/internal.h') and any(
-                        os.path.dirname(u) == os.path.dirname(path) for u in units):
-                    continue
-                found.append(f'{path}: {name}, ' + (
-                    'defined in ' + ' '.join(sorted(units)) if units else 'not defined in src'))
+                near = {os.path.dirname(unit) for unit in units}
+                if file.unit not in units and name not in OTHER_HEADER and not (
+                        path.endswith('/internal.h') and os.path.dirname(path) in near):
+                    found.append((f'{path}: {name} of ' + (' '.join(sorted(units)) or 'no file'),
+                                  {file.unit} | units))
         return found
 
     def foreign_internals(self):
-        return [f'{path} includes {target}' for path in self.files
+        return [(f'{path} includes {target}', (self.files[path].unit,)) for path in self.files
                 for target in sorted(self.includes[path])
                 if os.path.basename(target) == 'internal.h' and
                 os.path.dirname(target) != os.path.dirname(path)]
 
     def unused(self):
-        """Functions that other files may use and that none uses, in src, tools or tests."""
-        used = set().union(*(f.uses for f in self.files.values())) | self.outside
-        return [f'{f.path}: {name}' for f in self.files.values() for name, _, static in
-                f.functions if not static and name.startswith('gm_') and name not in used]
-
-    def longest(self):
-        functions = [(lines, f.path, name) for f in self.files.values()
-                     for name, lines, _ in f.functions]
-        return [f'{lines}: {name} in {path}' for lines, path, name in sorted(functions)[::-1]]
+        """Functions for other files (gm_) that nothing uses, here or in tools and tests."""
+        used = set().union(*(f.uses for f in self.files.values()),
+                           *(uses for f in self.files.values() for uses in f.macros.values()))
+        used |= pasted(used, set(self.definers))
+        return [(f'{f.path}: {name}', (f.unit,)) for f in self.files.values()
+                for name, _, static in f.functions
+                if name.startswith('gm_') and not name in used | self.outside]
 
     def same_files(self):
         units = collections.defaultdict(set)
-        for file in self.files.values():
-            units[os.path.basename(file.unit)].add(file.unit)
-        return [f'{name}: ' + ' '.join(sorted(where)) for name, where in sorted(units.items())
+        for unit in self.units:
+            units[os.path.basename(unit)].add(unit)
+        return [(f'{name}: ' + ' '.join(sorted(where)), where)
+                for name, where in sorted(units.items())
                 if len(where) > 1 and name not in SAME_FILE]
 
     def same_names(self):
-        """Structs and functions of the name space gm_ that more than one file defines."""
+        """Structs and functions for other files (gm_) that more than one file defines."""
         where = collections.defaultdict(set)
         for file in self.files.values():
             for name in file.structs:
-                where['struct ' + name].add(file.path)
+                where['struct ' + name].add(file.unit)
             for name, _, static in file.functions:
-                if not static:
-                    where[name].add(file.path)
-        return [f'{name}: ' + ' '.join(sorted(paths)) for name, paths in sorted(where.items())
-                if len(paths) > 1 and 'gm_' in name and name not in SAME_NAME]
+                if not static or file.path.endswith('.h'):
+                    where[name].add(file.unit)
+        return [(f'{name}: ' + ' '.join(sorted(units)), units)
+                for name, units in sorted(where.items())
+                if len(units) > 1 and 'gm_' in name and name not in SAME_NAME]
+
+
+def pasted(uses, names):
+    """The names that begin as one of the uses that end in ##."""
+    begins = tuple(use.rstrip('# ') for use in uses if use.endswith('##'))
+    return {name for name in names if name.startswith(begins)} if begins else set()
+
+
+def top(path):
+    return path.split('/')[0]
 
 
 def cycles(graph):
@@ -356,7 +365,7 @@ def cycles(graph):
             part = stack[stack.index(node):]
             del stack[stack.index(node):]
             if len(part) > 1:
-                found.append(' '.join(sorted(part)))
+                found.append((' '.join(sorted(part)), part))
 
     for node in sorted(graph):
         if node not in number:
@@ -364,21 +373,24 @@ def cycles(graph):
     return found
 
 
+# Each figure, and whether it is the first line of its list or the length of it: the latter are
+# rules, whose lists are empty.
+FIRST, COUNT = 'first', 'count'
 FIGURES = {
-    'files in the largest folder': (Tree.folders, lambda x: x[0].split(': ')[::-1]),
-    'lines of the largest module': (Tree.module_lines, lambda x: x[0].split(': ')[::-1]),
-    'lines of the longest function': (Tree.longest, lambda x: x[0].split(': ')),
-    'include cycles': (Tree.include_cycles, None),
-    'call cycles between files': (Tree.call_cycles, None),
-    'cycles between modules': (Tree.module_cycles, None),
-    'upward dependencies in the report': (Tree.upward, None),
-    'modules without a layer': (Tree.without_layer, None),
-    'uses against the layering of src': (Tree.layering, None),
-    "functions declared in another file's header": (Tree.other_headers, None),
-    "internal.h of another folder": (Tree.foreign_internals, None),
-    'file names used twice': (Tree.same_files, None),
-    'struct and function names used twice': (Tree.same_names, None),
-    'functions that nothing uses': (Tree.unused, None),
+    'files in the largest folder': (Tree.folders, FIRST),
+    'lines of the largest module': (Tree.module_lines, FIRST),
+    'lines of the longest function': (Tree.longest, FIRST),
+    'include cycles': (Tree.include_cycles, COUNT),
+    'call cycles between files': (Tree.call_cycles, COUNT),
+    'cycles between modules': (Tree.module_cycles, COUNT),
+    'upward dependencies in the report': (Tree.upward, COUNT),
+    'modules of the report without a layer': (Tree.without_layer, COUNT),
+    'dependencies against the design': (Tree.layering, COUNT),
+    "declarations in another file's header": (Tree.other_headers, COUNT),
+    'uses of an internal.h of another folder': (Tree.foreign_internals, COUNT),
+    'file names used twice': (Tree.same_files, COUNT),
+    'struct and function names used twice': (Tree.same_names, COUNT),
+    'functions that nothing uses': (Tree.unused, COUNT),
 }
 
 
@@ -387,7 +399,7 @@ def working_tree():
     for folder in ('src', 'tools', 'tests'):
         for where, _, names in os.walk(os.path.join(TOP, folder)):
             for name in names:
-                if name.endswith(('.c', '.h')):
+                if name.endswith(SUFFIXES):
                     path = os.path.join(where, name)
                     with open(path, encoding='utf-8') as file:
                         texts[os.path.relpath(path, TOP)] = file.read()
@@ -404,29 +416,53 @@ def commit(revision):
     archive = io.BytesIO(git('archive', revision, 'src', 'tools', 'tests', text=False))
     with tarfile.open(fileobj=archive) as files:
         for member in files:
-            if member.isfile() and member.name.endswith(('.c', '.h')):
+            if member.isfile() and member.name.endswith(SUFFIXES):
                 texts[member.name] = files.extractfile(member).read().decode()
     return texts
 
 
+def rows(path, columns):
+    """The cells of a document's tables that have so many columns."""
+    with open(os.path.join(TOP, path), encoding='utf-8') as file:
+        cells = [[c.strip() for c in line.strip().strip('|').split('|')]
+                 for line in file if line.startswith('|')]
+    return [row for row in cells if len(row) == columns]
+
+
 def layers():
-    with open(os.path.join(TOP, LAYERS), encoding='utf-8') as file:
-        return re.findall(r'^\| *\d+ *\| *`([\w/]+)` *\|', file.read(), re.M)
+    return [module.strip('`') for _, module, _ in rows(LAYERS, 3) if '/' in module]
+
+
+def may_use():
+    """What each folder of src/ may use, by the table in DESIGN; `base/` is for all."""
+    allowed = {}
+    cells = {folder.strip('`/'): uses for folder, _, uses in rows(DESIGN, 3)
+             if re.fullmatch(r'`\w+/`', folder)}
+
+    def add(folder):
+        if folder not in allowed:
+            named = re.findall(r'`(\w+)/`', cells.get(folder, ''))
+            allowed[folder] = set(named)
+            if 'what that uses' in cells.get(folder, ''):
+                for other in named:
+                    allowed[folder] |= add(other)
+        return allowed[folder]
+
+    for folder in cells:
+        add(folder)
+    return {folder: uses | {'base'} for folder, uses in allowed.items()}
 
 
 def tree(texts, module_of):
-    """A Tree of the files below src/; what tools and tests use counts as used."""
+    """A Tree of the files below src/; what tools, tests and assembly name counts as
+    used."""
     inside = {p[4:]: t for p, t in texts.items() if p.startswith('src/')}
-    made = Tree(inside, module_of, layers())
+    made = Tree(inside, module_of)
     made.outside = set()
     for path, text in texts.items():
-        if not path.startswith('src/'):
+        if not path.startswith('src/') or path.endswith('.S'):
             made.outside |= set(re.findall(r'\bgm_\w+', text))
     return made
-
-
-def folder_of(unit):
-    return os.path.dirname(unit)
 
 
 def renamed(revision):
@@ -436,55 +472,52 @@ def renamed(revision):
                     'src').splitlines():
         _, old, new = line.split('\t')
         moved.setdefault(os.path.splitext(old[4:])[0], os.path.splitext(new[4:])[0])
-    return lambda unit: folder_of(moved.get(unit, unit))
+    return lambda unit: os.path.dirname(moved.get(unit, unit))
 
 
 def value(figure, made):
     measure, form = FIGURES[figure]
-    items = measure(made)
-    return ' '.join(form(items)) if form else str(len(items))
+    lines = measure(made)
+    return str(len(lines)) if form == COUNT else lines[0][0] if lines else ''
+
+
+def counts(measure, made):
+    return {name: n for n, name in (text.split(' in ') for text, _ in measure(made))}
 
 
 def print_table(base, now):
-    rows = [(figure, value(figure, base) if base else '', value(figure, now))
-            for figure in FIGURES]
-    for figure, before, after in rows:
-        print(f'{figure:45}  {before:32}  {after}' if base else f'{figure:45}  {after}')
-    for title, measure in (('files per folder', Tree.folders), ('lines', Tree.module_lines)):
-        print(f'\n{title}:')
-        old = dict(x.split(': ') for x in measure(base)) if base else {}
-        new = dict(x.split(': ') for x in measure(now))
+    for figure in FIGURES:
+        before = f'{value(figure, base):48}  ' if base else ''
+        print(f'{figure:40}  {before}{value(figure, now)}')
+    for title, measure in (('files', Tree.folders), ('lines', Tree.module_lines)):
+        old, new = counts(measure, base) if base else {}, counts(measure, now)
+        print()
         for name in sorted(old | new):
-            print(f'  {name:20}' + (f'{old.get(name, "-"):>8}' if base else '') +
+            print(f'{title} in {name:32}' + (f'{old.get(name, "-"):>8}' if base else '') +
                   f'{new.get(name, "-"):>8}')
 
 
 def check(now):
-    """Prints what breaks a rule in the modules that are enforced; returns how many things do."""
-    broken = 0
-    for figure, (measure, form) in FIGURES.items():
-        for item in measure(now) if form is None else ():
-            if any(ENFORCED.match(os.path.dirname(word) or word)
-                   for word in re.findall(r'[\w/]+', item) if '/' in word or word in now.modules):
-                print(f'{figure}: {item}')
-                broken += 1
-    return broken
+    """Prints what breaks a rule in the folders that are enforced; returns how many things do."""
+    broken = [f'{figure}: {text}' for figure, (measure, form) in FIGURES.items() if form == COUNT
+              for text, units in measure(now) if ENFORCED & {top(unit) for unit in units}]
+    print('\n'.join(broken) or f'no rule is broken in {", ".join(sorted(ENFORCED))}')
+    return len(broken)
 
 
 def main():
-    options = argparse.ArgumentParser()
+    options = argparse.ArgumentParser(description=__doc__.split('\n', maxsplit=1)[0])
     options.add_argument('--base', metavar='REV')
     options.add_argument('--list', choices=FIGURES, metavar='FIGURE')
     options.add_argument('--check', action='store_true')
     options = options.parse_args()
-    now = tree(working_tree(), folder_of)
+    now = tree(working_tree(), os.path.dirname)
     if options.check:
         sys.exit(1 if check(now) else 0)
     if options.list:
-        print('\n'.join(FIGURES[options.list][0](now)))
+        print('\n'.join(text for text, _ in FIGURES[options.list][0](now)))
         return
-    base = tree(commit(options.base), renamed(options.base)) if options.base else None
-    print_table(base, now)
+    print_table(tree(commit(options.base), renamed(options.base)) if options.base else None, now)
 
 
 if __name__ == '__main__':

@@ -2,7 +2,7 @@
  * diff OLD NEW: totals and sites of two runs side by side.
  */
 #include "cli.h"
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/render/check/text_check.h"
 #include "report/render/json/json.h"
 #include "report/job/job_open.h"

@@ -3,7 +3,7 @@
  * --help is printed from it.
  */
 #include "cli.h"
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/doc/options.h"
 #include "report/render/export/export.h"
 #include "report/render/top/top.h"

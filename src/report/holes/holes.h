@@ -15,7 +15,4 @@ void gm_sum_torch_holes(struct gm_doc *doc, struct gm_segment *segments, unsigne
 			struct gm_fragmentation *row);
 void gm_sum_slab_holes(const struct gm_doc *doc, struct gm_fragmentation *row);
 
-/* Fills `fragmentation[]`, and says which sites' driver memory PyTorch divides (torch_segments). */
-void gm_load_fragmentation(struct gm_doc *doc);
-
 #endif

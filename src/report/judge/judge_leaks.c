@@ -2,7 +2,7 @@
  * leak.grow, leak.exit and leak.pinned: a finding per site, the largest first, and the sums of
  * `leaks`. What a suppression matches is no finding.
  */
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/judge/findings.h"
 #include "report/judge/internal.h"
 #include "report/stacks/labels.h"

@@ -5,7 +5,7 @@
 #include "report/history/fine_timeline.h"
 #include "report/history/moment.h"
 #include "report/history/since.h"
-#include "report/holes/holes.h"
+#include "report/holes/fragmentation.h"
 #include "report/judge/judge.h"
 #include "report/judge/suppress.h"
 #include "report/judge/verdict.h"

@@ -7,7 +7,7 @@
  */
 #include "families.h"
 #include "judged.h"
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  */
 #include "cmocka_all.h"
 #include "judged.h"
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 
 #include <string.h>
 

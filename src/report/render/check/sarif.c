@@ -4,7 +4,7 @@
  */
 #include "report/render/check/sarif.h"
 #include "report/doc/frames.h"
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/render/check/text_check.h"
 #include "report/render/json/json.h"
 #include "report/render/json/json_values.h"

@@ -3,7 +3,7 @@
  * changes of `diff`.
  */
 #include "report/render/check/text_check.h"
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/render/text/text_stack.h"
 #include "report/support/format.h"
 #include <string.h>

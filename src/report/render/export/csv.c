@@ -1,7 +1,7 @@
 /*
  * A line per site, by RFC 4180, for spreadsheets and for engines that read CSV (docs/fleet.md).
  */
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/doc/options.h"
 #include "report/render/export/internal.h"
 #include "report/stacks/labels.h"

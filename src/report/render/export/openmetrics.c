@@ -2,7 +2,7 @@
  * OpenMetrics text for node_exporter's textfile collector. Names follow the Prometheus conventions:
  * base units, `_total` for counters; one family after the other, ended by "# EOF".
  */
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/doc/options.h"
 #include "report/render/export/internal.h"
 #include <inttypes.h>

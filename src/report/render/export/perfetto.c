@@ -5,7 +5,7 @@
  * the history reaches, they are exact. Several processes share one axis of time, by the wall clocks of
  * their machines.
  */
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/doc/options.h"
 #include "report/history/events.h"
 #include "report/render/export/internal.h"

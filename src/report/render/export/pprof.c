@@ -2,7 +2,7 @@
  * profile.proto for pprof, encoded by hand: the few wire forms that it needs, compressed by zlib.
  * The numbers of fields are those of github.com/google/pprof/proto/profile.proto.
  */
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/doc/options.h"
 #include "report/render/export/internal.h"
 #include "report/support/memory.h"

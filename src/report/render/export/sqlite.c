@@ -2,7 +2,7 @@
  * An SQLite database of one or many runs: the tables that docs/sql.md describes. A run's rows carry
  * its number, so that runs add up in one file; exporting the same run again replaces it.
  */
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/doc/options.h"
 #include "report/history/events.h"
 #include "report/render/export/internal.h"

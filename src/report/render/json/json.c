@@ -3,7 +3,7 @@
  * together. See json.h. The parts about sites are in json_sites.c.
  */
 #include "report/render/json/json.h"
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/job/job.h"
 #include "report/journal/journal_file.h"
 #include "report/render/json/internal.h"

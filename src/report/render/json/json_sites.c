@@ -3,7 +3,7 @@
  * out-of-memory events, errors, findings and gates. Other parts name a site by its id.
  */
 #include "report/render/json/json_sites.h"
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/history/events.h"
 #include "report/render/json/internal.h"
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /*
  * The memory map of the page: driver memory in order of address, and the live blocks in it.
  */
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/history/moment.h"
 #include "report/holes/segments.h"
 #include "report/render/json/json_values.h"

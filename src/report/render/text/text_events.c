@@ -2,7 +2,7 @@
  * `oom`: what failed and who held the memory.
  */
 #include "report/render/text/text_events.h"
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/render/text/text.h"
 #include "report/render/text/text_stack.h"
 #include "report/stacks/labels.h"

@@ -3,7 +3,7 @@
  * a line of figures and its stack.
  */
 #include "report/render/text/text_sites.h"
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/render/text/text.h"
 #include "report/render/text/text_stack.h"
 #include "report/support/format.h"

@@ -3,7 +3,7 @@
  * categories and findings.
  */
 #include "report/render/text/text_summary.h"
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/render/text/text.h"
 #include "report/render/text/text_holes.h"
 #include "report/stacks/labels.h"

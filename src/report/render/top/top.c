@@ -3,7 +3,7 @@
  * out-of-memory event, then the sites that hold or take most.
  */
 #include "report/render/top/top.h"
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "report/doc/options.h"
 #include "report/render/top/top_lines.h"
 #include "report/stacks/labels.h"

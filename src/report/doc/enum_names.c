@@ -1,7 +1,7 @@
 /*
- * Names of the enumerations of the format and of the document, see names.h.
+ * Names of the enumerations of the format and of the document, see enum_names.h.
  */
-#include "report/doc/names.h"
+#include "report/doc/enum_names.h"
 #include "account/kinds.h"
 #include <string.h>
 

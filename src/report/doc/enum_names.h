@@ -2,8 +2,8 @@
  * The names by which reports call kinds, levels and the like (contract.md, section 4). All are in
  * static storage.
  */
-#ifndef GM_REPORT_DOC_NAMES_H
-#define GM_REPORT_DOC_NAMES_H
+#ifndef GM_REPORT_DOC_ENUM_NAMES_H
+#define GM_REPORT_DOC_ENUM_NAMES_H
 
 #include "report/doc/doc.h"
 
