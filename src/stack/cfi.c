@@ -4,11 +4,19 @@
  * two loads.
  *
  * Beside being fast it knows what libunwind's cache does not: when code was unloaded (all rules are
- * then learnt anew), and where to stop. A frame that needs more than the rules can say (a signal
- * frame, a JIT compiler's code) is left to a full unwinder, see native.c.
+ * then learnt anew), where to stop, and what can be read. On the thread's own stack words are loaded
+ * directly, and so are those on the page that the walk begins on. All others are copied by
+ * gm_safe_read: on a coroutine's stack the first frame's return address is often made up, and what lies
+ * above is a guard page, or memory that another thread may unmap at any moment. A frame whose caller
+ * cannot be found, or not be read, ends the walk; no other unwinder is asked then, for none looks
+ * before it reads.
  *
- * The table takes no lock. An entry's two words are stored one after the other; its key is kept
- * combined with its value, so a reader that sees halves of two entries finds neither.
+ * Frames that have no rule are looked at each time that they are met: those of signals by what the
+ * kernel saved, and code of JIT compilers by the tables that they register with libgcc
+ * (__register_frame), which libgcc is only asked to find.
+ *
+ * The table of rules takes no lock. An entry's two words are stored one after the other; its key is
+ * kept combined with its value, so a reader that sees halves of two entries finds neither.
  */
 #include "stack/cfi.h"
 
@@ -18,17 +26,19 @@
 #include "stack/traces_next.h"
 #include "store/hot.h"
 
+#include <stddef.h>
 #include <string.h>
-
-/* The first of stack/ that are linked: the others follow in its line. */
-GM_HOT_STACK __attribute__((aligned(64))) uintptr_t gm_program_stack_end;
+#include <ucontext.h>
 
 #if defined(__x86_64__)
 
 #define LINES	      4096u /* of four entries: 256 KiB, touched as needed */
 #define WAYS	      4u
 #define PAGE	      4096u
-#define UNASKED	      (4u * PAGE) /* so far above what was read, the stack is taken to be there */
+#define CHUNK	      512u /* of a stack that may not be there, copied at a time; part of a page */
+#define LARGEST_PLAIN 16384
+#define MOST_SWITCHES 16u	     /* of stacks, and signals, in one walk */
+#define INTERRUPTED   (1ull << 15) /* in a generation: the address is no return address, it has no rule */
 #define OFFSET_BITS   28
 #define OFFSET_LIMIT  (1 << (OFFSET_BITS - 1))
 
@@ -41,6 +51,7 @@ static struct entry rules[LINES][WAYS] __attribute__((aligned(64)));
 static struct {
 	uint64_t generation; /* rules of an older one are not found */
 	bool no_traces;
+	gm_find_entry *find_registered;
 } cfi;
 
 void gm_cfi_forget(void)
@@ -55,7 +66,7 @@ static bool is_plain(const struct gm_cfi_rule *rule)
 {
 	int32_t size = rule->cfa_offset, saved = size + rule->bp_offset;
 
-	if (rule->kind != GM_CFI_SP || size < 8 || size >= (int32_t)UNASKED || size & 7)
+	if (rule->kind != GM_CFI_SP || size < 8 || size >= LARGEST_PLAIN || size & 7)
 		return false;
 	return rule->bp == GM_CFI_BP_SAME ||
 	       (rule->bp == GM_CFI_BP_AT_CFA && saved >= 0 && saved < size && !(saved & 7));
@@ -66,7 +77,7 @@ static uint64_t pack(const struct gm_cfi_rule *rule)
 {
 	const uint64_t mask = (1ull << OFFSET_BITS) - 1;
 
-	if (rule->cfa_offset >= OFFSET_LIMIT || rule->cfa_offset < -OFFSET_LIMIT ||
+	if (rule->kind > GM_CFI_END || rule->cfa_offset >= OFFSET_LIMIT || rule->cfa_offset < -OFFSET_LIMIT ||
 	    rule->bp_offset >= OFFSET_LIMIT || rule->bp_offset < -OFFSET_LIMIT)
 		return 1;
 	return 1 | (uint64_t)rule->kind << 1 | (uint64_t)rule->bp << 4 |
@@ -94,6 +105,14 @@ static inline int64_t bp_offset_of(uint64_t value)
 	return (int64_t)value >> (8 + OFFSET_BITS);
 }
 
+static struct gm_cfi_rule unpack(uint64_t value)
+{
+	return (struct gm_cfi_rule){.kind = (uint8_t)kind_of(value),
+				    .bp = (uint8_t)bp_of(value),
+				    .cfa_offset = (int32_t)cfa_offset_of(value),
+				    .bp_offset = (int32_t)bp_offset_of(value)};
+}
+
 static inline struct entry *line_of(uintptr_t pc)
 {
 	return rules[(pc * 0x9e3779b97f4a7c15ull) >> 52];
@@ -104,7 +123,18 @@ static inline uint64_t tag_of(uintptr_t pc, uint64_t generation)
 	return pc ^ generation << 48;
 }
 
-/* Reads the tables for an address; `*object` is the object of the last one, often the same. */
+/* Finds the object of an address; `*object` is that of the last one, often the same. */
+static bool find_object(uintptr_t pc, struct gm_object *object)
+{
+	if (pc >= object->start && pc < object->end)
+		return true;
+	if (gm_object_at(pc, object))
+		return true;
+	object->start = object->end = 0;
+	return false;
+}
+
+/* Reads the tables for an address. */
 static __attribute__((noinline)) uint64_t learn(uintptr_t pc, uint64_t generation,
 						struct gm_object *object)
 {
@@ -113,11 +143,10 @@ static __attribute__((noinline)) uint64_t learn(uintptr_t pc, uint64_t generatio
 	unsigned way;
 	uint64_t value;
 
-	if ((pc - 1 < object->start || pc - 1 >= object->end) && !gm_object_at(pc - 1, object)) {
-		object->start = object->end = 0;
-		return 0; /* not kept: a library may be loaded there */
-	}
-	rule = gm_cfi_rule(object, pc);
+	/* no object: not kept, for a library may be loaded there */
+	if (generation & INTERRUPTED || !find_object(pc - 1, object))
+		return 0;
+	rule = gm_cfi_rule(object, pc, GM_CFI_RETURN_ADDRESS);
 	value = pack(&rule);
 	for (way = 0; way < WAYS - 1; way++)
 		if (!__atomic_load_n(&line[way].value, __ATOMIC_RELAXED))
@@ -143,20 +172,6 @@ static inline uint64_t look_up(uintptr_t pc, uint64_t generation, struct gm_obje
 	return learn(pc, generation, object);
 }
 
-/* Whether the words from sp to cfa, and some below bp, can be read on a stack with this end. */
-static inline bool readable(uintptr_t sp, uintptr_t cfa, uintptr_t end)
-{
-	uint64_t word;
-
-	if (end && cfa <= end && cfa - sp < UNASKED)
-		return true;
-	if (end && cfa > end)
-		return false;
-	if (!end && (sp - 1) / PAGE == (cfa - 1) / PAGE)
-		return true;
-	return gm_safe_read(&word, cfa - 8, 8);
-}
-
 static inline uintptr_t word_at(uintptr_t address)
 {
 	return *(const uintptr_t *)address;
@@ -172,13 +187,63 @@ static inline uint16_t words_between(uintptr_t sp, uintptr_t at)
 	return (at - sp) / 8 < GM_TRACE_NOT ? (uint16_t)((at - sp) / 8) : GM_TRACE_NOT;
 }
 
-/*
- * From a frame to its caller's, and what of the stack that took. False where the rules end or fail.
- */
-static inline bool step(struct place *place, struct gm_trace_frame *frame, uint64_t rule,
-			uintptr_t end)
+/* A walk on its way. `now.frames` are behind it, of which walk->pc has the return addresses. */
+struct walker {
+	struct gm_walk *walk;
+	struct place place;
+	uintptr_t low, end; /* words in between are read directly */
+	unsigned switches;  /* from one stack to another so far */
+	uint64_t known;	    /* the generation of rules, and INTERRUPTED */
+	uint64_t rule;	    /* that the walk is stuck with */
+	bool transient;	    /* it met what may be something else the next time, unnoticed */
+	unsigned keeps;	    /* all ones; 0: now.frame is one frame for all */
+	struct gm_trace_walk now;
+	struct gm_cfi_rule interrupted; /* of the frame where the walk stands, if a signal interrupted it */
+	uintptr_t copied;		/* where the words in `copy` lie; 0: there are none */
+	uintptr_t *copy;		/* CHUNK bytes */
+};
+
+/* Settles where the walk reads directly from `sp` on. True on the thread's own stack. */
+static bool enter_stack(struct walker *w, uintptr_t sp)
 {
-	uintptr_t cfa, saved, sp = place->sp, bp = place->bp;
+	w->end = gm_thread_stack_end(sp);
+	if (!w->end)
+		w->end = gm_thread_stack_learn(sp);
+	w->low = w->end ? gm_thread_stack.low : 0;
+	return w->end;
+}
+
+static __attribute__((noinline)) bool copy_word(struct walker *w, uintptr_t address, uintptr_t *word)
+{
+	uintptr_t chunk = address & -(uintptr_t)CHUNK;
+
+	if (w->copied != chunk) {
+		w->copied = 0;
+		if (!gm_safe_read(w->copy, chunk, CHUNK))
+			return false;
+		w->copied = chunk;
+	}
+	*word = w->copy[(address - chunk) / 8];
+	return true;
+}
+
+/* The word at an address that is a multiple of 8. False if it cannot be read. */
+static inline bool read_word(struct walker *w, uintptr_t address, uintptr_t *word)
+{
+	if (address >= w->low && address < w->end) {
+		*word = word_at(address);
+		return true;
+	}
+	return copy_word(w, address, word);
+}
+
+/*
+ * From a frame to its caller's, and what of the stack that took. False where the rules end or fail,
+ * where the caller's frame is not further out, and where a word cannot be read.
+ */
+static __attribute__((always_inline)) inline bool step(struct walker *w, struct place *place, struct gm_trace_frame *frame, uint64_t rule)
+{
+	uintptr_t cfa, pc, saved, sp = place->sp, bp = place->bp;
 	unsigned flags = 0;
 
 	frame->saves = frame->loads = GM_TRACE_NOT;
@@ -192,32 +257,29 @@ static inline bool step(struct place *place, struct gm_trace_frame *frame, uint6
 		break;
 	case GM_CFI_BP_LOAD:
 		saved = bp + (uintptr_t)cfa_offset_of(rule);
-		if (saved < sp || saved & 7 || !readable(sp, saved + 8, end))
+		if (saved < sp || saved & 7 || !read_word(w, saved, &cfa))
 			return false;
-		cfa = word_at(saved);
 		frame->loads = words_between(sp, saved);
 		flags = GM_TRACE_USES_BP;
 		break;
 	default:
 		return false;
 	}
-	if (cfa <= sp || cfa & 7 || !readable(sp, cfa, end))
+	if (cfa <= sp || cfa & 7 || !read_word(w, cfa - 8, &pc))
 		return false;
-	if (cfa - sp >= UNASKED)
-		flags |= GM_TRACE_LARGE;
 	if (bp_of(rule) != GM_CFI_BP_SAME) {
 		saved = (bp_of(rule) == GM_CFI_BP_AT_CFA ? cfa : bp) +
 			(uintptr_t)bp_offset_of(rule);
-		if (saved < sp || saved >= cfa || saved & 7)
+		if (saved < sp || saved >= cfa || saved & 7 || !read_word(w, saved, &bp))
 			return false;
 		if (bp_of(rule) == GM_CFI_BP_AT_BP)
 			flags |= GM_TRACE_USES_BP;
 		frame->saves = words_between(sp, saved);
-		place->bp = word_at(saved);
 	}
 	frame->flags = (uint16_t)flags;
-	place->pc = word_at(cfa - 8);
+	place->pc = pc;
 	place->sp = cfa;
+	place->bp = bp;
 	return true;
 }
 
@@ -241,14 +303,133 @@ static inline bool step_plainly(struct place *place, struct gm_trace_frame *fram
 	return true;
 }
 
-/* A walk on its way. `now.frames` are behind it, of which walk->pc has the return addresses. */
-struct walker {
-	struct gm_walk *walk;
-	struct place place;
-	uintptr_t end;	/* of the stack */
-	unsigned keeps; /* all ones; 0: now.frame is one frame for all */
-	struct gm_trace_walk now;
-};
+/*
+ * A step that is tied to no stack: every word is looked for before it is read, wherever it lies. For code
+ * that moves the stack pointer to a new stack and calls a function there, leaving its own frame to be
+ * found by rbp; and from an interrupted instruction, where the saved rbp may lie below the stack pointer.
+ */
+static bool step_anywhere(struct walker *w, const struct gm_cfi_rule *rule)
+{
+	struct place *place = &w->place;
+	uintptr_t base = rule->kind == GM_CFI_SP ? place->sp : place->bp, pc, saved;
+	uintptr_t cfa = base + (uintptr_t)(intptr_t)rule->cfa_offset, bp = place->bp;
+
+	if (rule->kind == GM_CFI_BP_LOAD && (cfa & 7 || !read_word(w, cfa, &cfa)))
+		return false;
+	if (cfa & 7 || !read_word(w, cfa - 8, &pc))
+		return false;
+	saved = (rule->bp == GM_CFI_BP_AT_CFA ? cfa : bp) + (uintptr_t)(intptr_t)rule->bp_offset;
+	if (rule->bp != GM_CFI_BP_SAME && (saved & 7 || !read_word(w, saved, &bp)))
+		return false;
+	*place = (struct place){pc, cfa, bp};
+	enter_stack(w, cfa);
+	return ++w->switches <= MOST_SWITCHES;
+}
+
+/* The rule of code that no object's tables cover but that was registered with libgcc. */
+static struct gm_cfi_rule registered_rule(uintptr_t pc, enum gm_cfi_at at)
+{
+	uintptr_t target = at == GM_CFI_RETURN_ADDRESS ? pc - 1 : pc;
+	const void *entry = NULL;
+	void *bases[3];
+
+	if (cfi.find_registered)
+		entry = cfi.find_registered((void *)target, bases);
+	return entry ? gm_cfi_rule_of_entry(entry, pc, at)
+		     : (struct gm_cfi_rule){.kind = GM_CFI_UNKNOWN};
+}
+
+/* Between two calls the CFA may be known by a register that is not followed: all are at hand here. */
+static struct gm_cfi_rule interrupted_rule(const greg_t *registers, struct gm_object *object)
+{
+	static const uint8_t numbers[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+					  REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+					  REG_R12, REG_R13, REG_R14, REG_R15};
+	uintptr_t pc = (uintptr_t)registers[REG_RIP];
+	struct gm_cfi_rule rule = find_object(pc, object)
+					  ? gm_cfi_rule(object, pc, GM_CFI_INSTRUCTION)
+					  : registered_rule(pc, GM_CFI_INSTRUCTION);
+
+	if (rule.kind == GM_CFI_REGISTER) {
+		int64_t above = registers[numbers[rule.cfa_register]] - registers[REG_RSP];
+
+		rule.kind = above >= 0 && above < OFFSET_LIMIT ? GM_CFI_SP : GM_CFI_UNKNOWN;
+		rule.cfa_offset += (int32_t)above;
+	}
+	return rule;
+}
+
+/*
+ * The kernel's frame of a signal, whose handler returns into code that asks for the interrupted state
+ * back: what libc and others install for that is known by its instructions. Then the walk stands at the
+ * interrupted instruction.
+ */
+static bool step_over_signal(struct walker *w, struct gm_object *object)
+{
+	struct place *place = &w->place;
+	static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	static const uint8_t short_sigreturn[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
+	uint8_t code[sizeof(sigreturn)];
+	gregset_t registers;
+
+	if (!gm_safe_read(code, place->pc, sizeof(code)) ||
+	    (memcmp(code, sigreturn, sizeof(sigreturn)) != 0 &&
+	     memcmp(code, short_sigreturn, sizeof(short_sigreturn)) != 0) ||
+	    !gm_safe_read(registers, place->sp + offsetof(ucontext_t, uc_mcontext.gregs),
+			  sizeof(registers)))
+		return false;
+	*place = (struct place){(uintptr_t)registers[REG_RIP], (uintptr_t)registers[REG_RSP],
+				(uintptr_t)registers[REG_RBP]};
+	w->interrupted = interrupted_rule(registers, object);
+	w->known |= INTERRUPTED;
+	enter_stack(w, place->sp);
+	return true;
+}
+
+/*
+ * All of libc's functions have tables. A return address in it that has none is where makecontext lets a
+ * coroutine return to: the first byte of a function that nothing called.
+ */
+static bool is_in_libc(uintptr_t pc, struct gm_object *object)
+{
+	return find_object(pc, object) && !strncmp(gm_object_basename(object), "libc.so", 7);
+}
+
+/*
+ * The step where w->rule did not do. Returns GM_TRACE_STOP if the walk goes on. Nothing that it relies on is
+ * known to be so the next time.
+ */
+static __attribute__((noinline)) enum gm_trace_end step_otherwise(struct walker *w)
+{
+	struct gm_trace_frame *frame = w->now.frame + (w->now.frames & w->keeps);
+	bool inside = w->known & INTERRUPTED, stepped = false;
+	struct gm_cfi_rule rule = inside ? w->interrupted : unpack(w->rule);
+	struct gm_object object;
+
+	object.start = object.end = 0;
+	w->transient = true;
+	w->known &= ~INTERRUPTED;
+	frame->saves = frame->loads = GM_TRACE_NOT;
+	frame->flags = 0;
+	if (rule.kind == GM_CFI_UNKNOWN) {
+		if (step_over_signal(w, &object))
+			return GM_TRACE_STOP;
+		if (!inside)
+			rule = registered_rule(w->place.pc, GM_CFI_RETURN_ADDRESS);
+		stepped = step(w, &w->place, frame, pack(&rule));
+		if (!stepped && !inside && is_in_libc(w->place.pc, &object))
+			return GM_TRACE_END;
+	} else if (inside) {
+		stepped = rule.kind != GM_CFI_END && step_anywhere(w, &rule);
+	} else if (rule.kind != GM_CFI_SP) {
+		uintptr_t low = w->low, end = w->end;
+
+		stepped = step_anywhere(w, &rule) && (w->place.sp <= low || w->place.sp > end);
+	}
+	if (rule.kind == GM_CFI_END)
+		return GM_TRACE_END;
+	return stepped ? GM_TRACE_STOP : GM_TRACE_STUCK;
+}
 
 /* Whether a trace can be gone by at all on this stack. */
 static inline bool is_of_use(const struct walker *w, const struct gm_trace *trace)
@@ -331,22 +512,25 @@ static inline enum followed follow(struct walker *w, const struct gm_trace *trac
 	return PART_OF_THE_WAY;
 }
 
-/* The walk from where it stands on, with the help of the last one from its frame `at`. */
-static enum gm_trace_end run(struct walker *w, const struct gm_trace *last, unsigned at,
-			     uint64_t generation)
+/*
+ * The walk from where it stands on, with the help of the last one from its frame `at`. If it gets stuck, it
+ * stands at the frame that w->rule did not lead out of.
+ */
+static enum gm_trace_end run_by_rules(struct walker *w, const struct gm_trace *last, unsigned at)
 {
 	const struct gm_trace_frame *const first = last ? gm_trace_frames(last) : NULL;
 	const struct gm_trace_frame *const outermost = last ? first + last->frames : NULL;
 	const struct gm_trace_frame *old = last ? first + at : NULL;
 	const struct gm_walk asked = *w->walk;
+	const uint64_t known = w->known;
 	const uintptr_t end = w->end;
 	struct place place = w->place; /* in registers, as far as they reach */
-	unsigned frames = w->now.frames, stepped = 0;
+	unsigned frames = w->now.frames, from = frames; /* the last ones by rules begin there */
 	struct gm_object object;
 	enum gm_trace_end how;
 
 	object.start = object.end = 0;
-	for (;; frames++, stepped++) {
+	for (;; frames++) {
 		struct gm_trace_frame *frame;
 		uint64_t rule;
 
@@ -356,13 +540,12 @@ static enum gm_trace_end run(struct walker *w, const struct gm_trace *last, unsi
 			w->place = place;
 			w->now.frames = frames;
 			at = (unsigned)(old - first);
-			if (follow(w, last, &at) == TO_THE_END) {
-				w->walk->stepped = stepped;
+			w->walk->stepped += frames - from;
+			if (follow(w, last, &at) == TO_THE_END)
 				return last->end;
-			}
 			old = first + at;
 			place = w->place;
-			frames = w->now.frames;
+			frames = from = w->now.frames;
 		}
 		asked.pc[frames] = place.pc;
 		frame = w->now.frame + (frames & w->keeps);
@@ -374,17 +557,36 @@ static enum gm_trace_end run(struct walker *w, const struct gm_trace *last, unsi
 		how = GM_TRACE_ROOM;
 		if (frames + 1 == asked.max)
 			break;
-		rule = look_up(place.pc, generation, &object);
-		how = kind_of(rule) == GM_CFI_END ? GM_TRACE_END : GM_TRACE_STUCK;
-		if (!step_plainly(&place, frame, rule, end) && !step(&place, frame, rule, end))
+		rule = look_up(place.pc, known, &object);
+		if (!step_plainly(&place, frame, rule, end) && !step(w, &place, frame, rule)) {
+			how = kind_of(rule) == GM_CFI_END ? GM_TRACE_END : GM_TRACE_STUCK;
+			w->rule = rule;
 			break;
+		}
 		how = GM_TRACE_NULL;
 		if (!place.pc)
 			break;
 	}
+	w->place = place;
 	w->now.frames = frames;
 	w->walk->frames = frames + 1;
-	w->walk->stepped = stepped;
+	w->walk->stepped += frames - from;
+	return how;
+}
+
+static enum gm_trace_end run(struct walker *w, const struct gm_trace *last, unsigned at)
+{
+	enum gm_trace_end how = run_by_rules(w, last, at);
+
+	while (how == GM_TRACE_STUCK) {
+		how = step_otherwise(w);
+		if (how != GM_TRACE_STOP)
+			break;
+		if (!w->place.pc)
+			return GM_TRACE_NULL;
+		w->now.frames++;
+		how = run_by_rules(w, last, 0);
+	}
 	return how;
 }
 
@@ -408,7 +610,7 @@ static inline void note_hash(struct gm_walk *walk, const struct gm_trace *trace)
 }
 
 /* The walk, with whatever traces there are. */
-static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, uint64_t generation)
+static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces)
 {
 	const uintptr_t sp = w->place.sp;
 	const struct gm_trace *next = gm_traces_next(traces, sp, w->walk->brief), *last;
@@ -425,8 +627,8 @@ static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, u
 		return next->end;
 	}
 	last = gm_traces_last(traces);
-	how = run(w, is_of_use(w, last) ? last : NULL, next == last ? at : 0, generation);
-	if (how == GM_TRACE_NULL || how == GM_TRACE_STUCK)
+	how = run(w, is_of_use(w, last) ? last : NULL, next == last ? at : 0);
+	if (how == GM_TRACE_NULL || how == GM_TRACE_STUCK || w->transient)
 		return how;
 	if (w->now.tail && !w->now.frames && !w->now.tail_frame) {
 		note_hash(w->walk, last);
@@ -449,7 +651,7 @@ static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces, u
 /* This function has a frame pointer (-fno-omit-frame-pointer): its own step needs no rule. */
 __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 {
-	uintptr_t own = (uintptr_t)__builtin_frame_address(0);
+	uintptr_t own = (uintptr_t)__builtin_frame_address(0), copy[CHUNK / sizeof(uintptr_t)];
 	uint64_t generation = __atomic_load_n(&cfi.generation, __ATOMIC_ACQUIRE);
 	struct gm_traces *traces = NULL;
 	struct gm_trace_frame scratch;
@@ -458,7 +660,8 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 			   .place = walk->sp
 					    ? (struct place){walk->caller, walk->sp, walk->bp}
 					    : (struct place){word_at(own + 8), own + 16, word_at(own)},
-			   .end = gm_stack_end_above(own),
+			   .known = generation % INTERRUPTED,
+			   .copy = copy,
 			   .now = {.frame = &scratch,
 				   .stop_start = walk->stop_start,
 				   .stop_bytes = walk->stop_bytes}};
@@ -466,12 +669,17 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 	walk->hashed = false;
 	walk->stepped = 0;
 	walk->kept = false;
-	if (!walk->anew && !cfi.no_traces && w.end && walk->max <= GM_TRACE_FRAMES)
+	if (!enter_stack(&w, w.place.sp)) {
+		/* the rest of the page that the calling frame is on can be read, for that frame is in use */
+		w.low = w.place.sp - 8;
+		w.end = ((w.place.sp - 1) | (PAGE - 1)) + 1;
+	} else if (!walk->anew && !cfi.no_traces && walk->max <= GM_TRACE_FRAMES) {
 		traces = walk->traces ? walk->traces : gm_traces_take(gm_thread_pointer());
+	}
 	if (traces && gm_traces_renew(traces, generation))
-		how = walk_with(&w, traces, generation);
+		how = walk_with(&w, traces);
 	else
-		how = run(&w, NULL, 0, generation);
+		how = run(&w, NULL, 0);
 	if (traces && traces != walk->traces)
 		gm_traces_give(traces);
 	return how != GM_TRACE_STUCK;
@@ -493,11 +701,9 @@ void gm_cfi_reset(void)
 	gm_traces_reset();
 }
 
-bool gm_cfi_init(void)
+bool gm_cfi_init(gm_find_entry *find_registered)
 {
-	void *const *end = gm_objects_symbol("__libc_stack_end", NULL);
-
-	gm_program_stack_end = end ? (uintptr_t)*end : 0;
+	cfi.find_registered = find_registered;
 	gm_traces_init();
 	return true;
 }
@@ -530,8 +736,9 @@ void gm_cfi_reset(void)
 {
 }
 
-bool gm_cfi_init(void)
+bool gm_cfi_init(gm_find_entry *find_registered)
 {
+	(void)find_registered;
 	return false;
 }
 

@@ -1,6 +1,7 @@
 /*
  * Reading unwind tables (cfi_rules.h): DWARF call frame information as in the x86-64 psABI and the
- * LSB's description of .eh_frame. Calls nothing; every read stays inside the record it is in.
+ * LSB's description of .eh_frame. Calls nothing. Every read stays inside the entry that it belongs to,
+ * and entries that an object's own index leads to lie inside the object's segments.
  */
 #include "stack/cfi_rules.h"
 
@@ -40,7 +41,18 @@ enum {
 	CFA_GNU_ARGS_SIZE = 0x2e
 };
 
-enum { OP_BREG6 = 0x76, OP_DEREF = 0x06 };
+/* DW_OP_… */
+enum {
+	OP_DEREF = 0x06,
+	OP_AND = 0x1a,
+	OP_PLUS = 0x22,
+	OP_SHL = 0x24,
+	OP_GE = 0x2a,
+	OP_LIT0 = 0x30,
+	OP_BREG6 = 0x76,
+	OP_BREG7 = 0x77,
+	OP_BREG16 = 0x80
+};
 
 /* Bytes being read; a read past the end gives zeros and sets `bad`. */
 struct reader {
@@ -210,6 +222,29 @@ static bool read_cie(const uint8_t *entry, struct cie *cie)
 	return !r.bad;
 }
 
+/* True if the object has these bytes loaded. */
+static bool contains(const struct gm_object *object, uintptr_t at, uint64_t bytes)
+{
+	for (unsigned i = 0; i < object->phdrs; i++) {
+		const ElfW(Phdr) *segment = &object->phdr[i];
+		uintptr_t start = object->base + segment->p_vaddr;
+
+		if (segment->p_type == PT_LOAD && at >= start && at - start < segment->p_memsz)
+			return bytes <= segment->p_memsz - (at - start);
+	}
+	return false;
+}
+
+static bool contains_entry(const struct gm_object *object, const uint8_t *entry)
+{
+	uint32_t length;
+
+	if (!contains(object, (uintptr_t)entry, sizeof(length)))
+		return false;
+	memcpy(&length, entry, sizeof(length));
+	return contains(object, (uintptr_t)entry, sizeof(length) + (uint64_t)length);
+}
+
 /* Binary search in .eh_frame_hdr for the entry whose function may cover the address. */
 static const uint8_t *find_fde(const struct gm_object *object, uintptr_t pc)
 {
@@ -223,8 +258,11 @@ static const uint8_t *find_fde(const struct gm_object *object, uintptr_t pc)
 			header = (const uint8_t *)object->base + object->phdr[i].p_vaddr;
 			r = (struct reader){header, header + object->phdr[i].p_memsz, false};
 		}
+	if (!header || !contains(object, (uintptr_t)header, (uint64_t)(r.end - header)) ||
+	    r.end - header < 4)
+		return NULL;
 	/* version 1, table of signed 4-byte offsets from the header: what every linker writes */
-	if (!header || header[0] != 1 || header[2] == 0xff || header[3] != 0x3b)
+	if (header[0] != 1 || header[2] == 0xff || header[3] != 0x3b)
 		return NULL;
 	r.at += 4;
 	read_encoded(&r, header[1], (uintptr_t)header);
@@ -267,6 +305,28 @@ static bool is_bp_plus(const uint8_t *at, uint64_t bytes, bool load, int64_t *of
 	if (load && read_fixed(&r, 1) != OP_DEREF)
 		return false;
 	return !r.bad && r.at == r.end;
+}
+
+/*
+ * The expression that linkers emit for the procedure linkage table, whose stubs push a word before
+ * their instruction `number`: rsp + offset + ((rip & 15) >= number) << 3.
+ */
+static bool is_plt(const uint8_t *at, uint64_t bytes, uintptr_t pc, int64_t *offset)
+{
+	struct reader r = {at, at + bytes, false};
+	uint64_t ops[2], number;
+
+	ops[0] = read_fixed(&r, 1);
+	*offset = read_sleb(&r);
+	ops[1] = read_fixed(&r, 1);
+	if (ops[0] != OP_BREG7 || ops[1] != OP_BREG16 || read_sleb(&r) != 0 ||
+	    read_fixed(&r, 2) != (OP_LIT0 + 15u) + (OP_AND << 8))
+		return false;
+	number = read_fixed(&r, 1) - OP_LIT0;
+	if (read_fixed(&r, 4) != OP_GE + ((OP_LIT0 + 3u) << 8) + (OP_SHL << 16) + (OP_PLUS << 24))
+		return false;
+	*offset += (pc & 15) >= number ? 8 : 0;
+	return !r.bad && r.at == r.end && number < 16;
 }
 
 static void set_saved(struct row *row, uint64_t reg, int64_t offset)
@@ -321,7 +381,7 @@ static uint64_t read_advance(struct reader *r, unsigned op, const struct cie *ci
 	return read_fixed(r, op == CFA_ADVANCE1 ? 1 : op == CFA_ADVANCE2 ? 2 : 4) * cie->code_align;
 }
 
-static void run_expression(struct reader *r, unsigned op, struct row *row)
+static void run_expression(struct reader *r, unsigned op, struct row *row, uintptr_t pc)
 {
 	uint64_t reg = op == CFA_DEF_CFA_EXPRESSION ? 0 : read_uleb(r), bytes = read_uleb(r);
 
@@ -330,9 +390,9 @@ static void run_expression(struct reader *r, unsigned op, struct row *row)
 		return;
 	}
 	if (op == CFA_DEF_CFA_EXPRESSION) {
-		row->cfa_register = REG_BP;
-		row->cfa_loaded = true;
-		if (!is_bp_plus(r->at, bytes, true, &row->cfa_offset))
+		row->cfa_loaded = is_bp_plus(r->at, bytes, true, &row->cfa_offset);
+		row->cfa_register = row->cfa_loaded ? REG_BP : REG_SP;
+		if (!row->cfa_loaded && !is_plt(r->at, bytes, pc, &row->cfa_offset))
 			row->cfa_register = UINT64_MAX;
 	} else if (op == CFA_EXPRESSION) {
 		set_expression(row, reg, r->at, bytes);
@@ -344,7 +404,7 @@ static void run_expression(struct reader *r, unsigned op, struct row *row)
 
 /* One instruction that changes the row and neither moves on nor saves it. */
 static void run_one(struct reader *r, unsigned op, const struct cie *cie, struct row *row,
-		    const struct row *initial)
+		    const struct row *initial, uintptr_t pc)
 {
 	uint64_t reg;
 
@@ -395,7 +455,7 @@ static void run_one(struct reader *r, unsigned op, const struct cie *cie, struct
 	case CFA_DEF_CFA_EXPRESSION:
 	case CFA_EXPRESSION:
 	case CFA_VAL_EXPRESSION:
-		run_expression(r, op, row);
+		run_expression(r, op, row, pc);
 		break;
 	case CFA_VAL_OFFSET:
 	case CFA_VAL_OFFSET_SF:
@@ -441,7 +501,7 @@ static bool run(struct reader *r, const struct cie *cie, struct row *row, const 
 				return false;
 			*row = saved[--saves];
 		} else {
-			run_one(r, op, cie, row, initial);
+			run_one(r, op, cie, row, initial, target);
 		}
 	}
 	return !r->bad;
@@ -461,42 +521,82 @@ static struct gm_cfi_rule rule_of(const struct row *row)
 	rule.bp = row->bp;
 	rule.cfa_offset = (int32_t)row->cfa_offset;
 	rule.bp_offset = (int32_t)row->bp_offset;
-	if (row->cfa_register == REG_BP)
+	if (row->cfa_register == REG_BP) {
 		rule.kind = row->cfa_loaded ? GM_CFI_BP_LOAD : GM_CFI_BP;
-	else if (row->cfa_register == REG_SP)
+	} else if (row->cfa_register == REG_SP) {
 		rule.kind = GM_CFI_SP;
+	} else if (row->cfa_register < REG_RA) {
+		rule.kind = GM_CFI_REGISTER;
+		rule.cfa_register = (uint8_t)row->cfa_register;
+	}
 	return rule;
 }
 
-struct gm_cfi_rule gm_cfi_rule(const struct gm_object *object, uintptr_t pc)
+/* By an entry that was read so far that `r` stands behind the pointer to its CIE. */
+static struct gm_cfi_rule rule_of_entry(struct reader r, const struct cie *cie, uintptr_t target)
 {
 	const struct gm_cfi_rule unknown = {.kind = GM_CFI_UNKNOWN};
-	const uint8_t *fde = find_fde(object, pc - 1);
 	struct row row = {0}, initial;
-	uint64_t start, length, back;
-	struct reader r;
-	struct cie cie;
+	struct reader instructions = cie->initial;
+	uint64_t start, length;
 
-	if (!fde || !open_entry(fde, &r))
+	if (cie->signal_frame)
 		return unknown;
-	back = (uintptr_t)r.at - read_fixed(&r, 4);
-	if (!read_cie((const uint8_t *)back, &cie) || cie.signal_frame)
+	start = read_encoded(&r, cie->pointer_encoding, 0);
+	length = read_encoded(&r, cie->pointer_encoding & 15, 0);
+	if (r.bad || target < start || target - start >= length)
 		return unknown;
-	start = read_encoded(&r, cie.pointer_encoding, 0);
-	length = read_encoded(&r, cie.pointer_encoding & 15, 0);
-	if (r.bad || pc - 1 < start || pc - 1 - start >= length)
-		return unknown;
-	if (cie.has_augmentation) {
+	if (cie->has_augmentation) {
 		uint64_t bytes = read_uleb(&r);
 
 		if (bytes > (size_t)(r.end - r.at))
 			return unknown;
 		r.at += bytes;
 	}
-	if (!run(&cie.initial, &cie, &row, &row, 0, UINT64_MAX))
+	if (!run(&instructions, cie, &row, &row, 0, UINT64_MAX))
 		return unknown;
 	initial = row;
-	if (!run(&r, &cie, &row, &initial, start, pc - 1))
+	if (!run(&r, cie, &row, &initial, start, target))
 		return unknown;
 	return rule_of(&row);
+}
+
+static uintptr_t target_of(uintptr_t pc, enum gm_cfi_at at)
+{
+	return at == GM_CFI_RETURN_ADDRESS ? pc - 1 : pc;
+}
+
+/* The CIE that an entry points at; `r` comes to stand behind that pointer. NULL for no entry. */
+static const uint8_t *cie_of(const uint8_t *entry, struct reader *r)
+{
+	uintptr_t here;
+
+	if (!open_entry(entry, r))
+		return NULL;
+	here = (uintptr_t)r->at;
+	return (const uint8_t *)(here - read_fixed(r, 4));
+}
+
+struct gm_cfi_rule gm_cfi_rule_of_entry(const void *entry, uintptr_t pc, enum gm_cfi_at at)
+{
+	const struct gm_cfi_rule unknown = {.kind = GM_CFI_UNKNOWN};
+	struct reader r;
+	const uint8_t *first = cie_of(entry, &r);
+	struct cie cie;
+
+	return first && read_cie(first, &cie) ? rule_of_entry(r, &cie, target_of(pc, at)) : unknown;
+}
+
+struct gm_cfi_rule gm_cfi_rule(const struct gm_object *object, uintptr_t pc, enum gm_cfi_at at)
+{
+	const struct gm_cfi_rule unknown = {.kind = GM_CFI_UNKNOWN};
+	const uint8_t *entry = find_fde(object, target_of(pc, at)), *first;
+	struct reader r;
+
+	if (!entry || !contains_entry(object, entry))
+		return unknown;
+	first = cie_of(entry, &r);
+	if (!first || !contains_entry(object, first))
+		return unknown;
+	return gm_cfi_rule_of_entry(entry, pc, at);
 }

@@ -14,7 +14,8 @@ enum gm_cfi_kind {
 	GM_CFI_SP,	/* stack pointer + cfa_offset */
 	GM_CFI_BP,	/* rbp + cfa_offset */
 	GM_CFI_BP_LOAD, /* the word at rbp + cfa_offset: functions that align their stack */
-	GM_CFI_END	/* the thread's first frame: no caller */
+	GM_CFI_END,	/* the thread's first frame: no caller */
+	GM_CFI_REGISTER /* the register cfa_register + cfa_offset: between two calls only */
 };
 
 /* How the caller's rbp is found. */
@@ -23,14 +24,23 @@ enum gm_cfi_bp { GM_CFI_BP_SAME, GM_CFI_BP_AT_CFA, GM_CFI_BP_AT_BP };
 struct gm_cfi_rule {
 	uint8_t kind; /* enum gm_cfi_kind */
 	uint8_t bp;   /* enum gm_cfi_bp */
+	uint8_t cfa_register; /* DWARF's number, below 16; of GM_CFI_REGISTER */
 	int32_t cfa_offset, bp_offset;
 };
 
+/* Which row of a table an address stands for. */
+enum gm_cfi_at {
+	GM_CFI_RETURN_ADDRESS, /* the call before it */
+	GM_CFI_INSTRUCTION     /* itself: where a signal interrupted */
+};
+
 /*
- * The rule at a return address (the call before it counts) inside `object`. GM_CFI_UNKNOWN where
- * the tables are missing or beyond this reader. The return address lies just below the CFA in all
- * others.
+ * The rule at an address inside `object`. GM_CFI_UNKNOWN where the tables are missing or beyond this
+ * reader. The return address lies just below the CFA in all others.
  */
-struct gm_cfi_rule gm_cfi_rule(const struct gm_object *object, uintptr_t pc);
+struct gm_cfi_rule gm_cfi_rule(const struct gm_object *object, uintptr_t pc, enum gm_cfi_at at);
+
+/* The same by an entry of a table (an FDE) that the caller found and vouches for. */
+struct gm_cfi_rule gm_cfi_rule_of_entry(const void *entry, uintptr_t pc, enum gm_cfi_at at);
 
 #endif

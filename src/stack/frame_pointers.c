@@ -1,53 +1,54 @@
 /*
- * The last resort of native.h: following saved frame pointers. Right only where everything was
- * built with them, but it must never fault, so each page of the stack is tried with gm_safe_read
- * before it is read.
+ * The last resort of native.h: following saved frame pointers. Right only where everything was built
+ * with them, but it never faults: beyond the thread's own stack it reads by gm_safe_read.
  */
 #include "stack/native.h"
 
 #include "stack/safe_read.h"
+#include "stack/thread_stack.h"
 
-#define PAGE	      4096u
+#include <string.h>
+
+#define LOWEST_CODE   4096u
 #define LARGEST_FRAME (8u << 20)
 
-static bool readable(uintptr_t address)
-{
-	uintptr_t word;
+/* What a frame pointer points at. */
+struct frame_record {
+	uintptr_t caller, pc;
+};
 
-	return gm_safe_read(&word, address, sizeof(word));
+static bool read_record(struct frame_record *record, uintptr_t at)
+{
+	uintptr_t end = gm_thread_stack_end(at);
+
+	if (!end || end - at < sizeof(*record))
+		return gm_safe_read(record, at, sizeof(*record));
+	memcpy(record, (const void *)at, sizeof(*record));
+	return true;
 }
 
 static bool init_frame_pointers(void)
 {
-	return readable((uintptr_t)__builtin_frame_address(0));
+	struct frame_record record;
+
+	return gm_safe_read(&record, (uintptr_t)__builtin_frame_address(0), sizeof(record));
 }
 
 static void walk_frame_pointers(struct gm_walk *walk)
 {
 	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
-	uintptr_t checked = frame / PAGE; /* this function's own page is there */
-	unsigned frames = 0;
+	struct frame_record record;
 
-	while (frames < walk->max) {
-		uintptr_t last = (frame + 2 * sizeof(uintptr_t) - 1) / PAGE, next, pc;
-
-		if (last != checked && !readable(last * PAGE))
+	if (!gm_thread_stack_end(frame))
+		gm_thread_stack_learn(frame);
+	walk->frames = 0;
+	while (walk->frames < walk->max && read_record(&record, frame) && record.pc >= LOWEST_CODE) {
+		walk->pc[walk->frames++] = record.pc;
+		if (record.pc - walk->stop_start < walk->stop_bytes || record.caller <= frame ||
+		    record.caller - frame > LARGEST_FRAME || record.caller % sizeof(uintptr_t))
 			break;
-		if (frame / PAGE != checked && frame / PAGE != last && !readable(frame))
-			break;
-		checked = last;
-		next = ((uintptr_t *)frame)[0];
-		pc = ((uintptr_t *)frame)[1];
-		if (pc < PAGE)
-			break;
-		walk->pc[frames++] = pc;
-		if (pc - walk->stop_start < walk->stop_bytes)
-			break;
-		if (next <= frame || next - frame > LARGEST_FRAME || next % sizeof(uintptr_t))
-			break;
-		frame = next;
+		frame = record.caller;
 	}
-	walk->frames = frames;
 }
 
 const struct gm_unwinder gm_unwinder_frame_pointers = {"frame pointers", init_frame_pointers,

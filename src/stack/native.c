@@ -3,13 +3,15 @@
  * libgcc's. Both are opened privately and by the loader's own dlopen, found by hand, because the
  * shim exports a dlsym of its own and may run where dlopen lives in another library than libc.
  *
- * The order: our own reader of unwind tables (cfi.c), which hands stacks with frames it cannot see
- * through (signal handlers, JIT compilers' code) to libgcc; libunwind; libgcc; frame pointers.
+ * The order: our own reader of unwind tables (cfi.c), which has libgcc look up what JIT compilers
+ * registered with it; libunwind; libgcc; frame pointers. The first and the last of these read only what
+ * is there, the two others trust the stack.
  */
 #include "stack/native.h"
 
 #include "stack/cfi.h"
 #include "stack/elf_symbols.h"
+#include "stack/thread_stack.h"
 #include "store/hot.h"
 
 #include <dlfcn.h>
@@ -26,7 +28,6 @@ GM_HOT_STACK bool gm_native_traced;
 static struct {
 	bool no_traces;
 	const struct gm_unwinder *chosen;
-	const struct gm_unwinder *full; /* takes over where the tables do not suffice; or NULL */
 	bool libgcc_works;
 	uintptr_t own_start, own_end;
 	backtrace_fn *libunwind_backtrace;
@@ -100,11 +101,16 @@ static int is_libgcc(const struct gm_object *object, void *data)
 	return 1;
 }
 
+static bool find_libgcc(struct gm_object *object)
+{
+	return gm_objects_each(is_libgcc, object) || gm_library_open("libgcc_s.so.1", object);
+}
+
 static bool init_libgcc(void)
 {
 	struct gm_object object;
 
-	if (!gm_objects_each(is_libgcc, &object) && !gm_library_open("libgcc_s.so.1", &object))
+	if (!find_libgcc(&object))
 		return false;
 	native.libgcc_backtrace = gm_object_symbol(&object, "_Unwind_Backtrace", NULL);
 	native.libgcc_ip = gm_object_symbol(&object, "_Unwind_GetIP", NULL);
@@ -133,22 +139,15 @@ const struct gm_unwinder gm_unwinder_libgcc = {"libgcc", init_libgcc, walk_libgc
 
 static bool init_tables(void)
 {
-	return gm_cfi_init();
-}
+	struct gm_object object;
 
-/* By an unwinder that begins where it is. */
-static void walk_from_inside(const struct gm_unwinder *unwinder, struct gm_walk *walk)
-{
-	if (walk->sp)
-		walk->max += walk->spare;
-	walk->sp = 0;
-	unwinder->walk(walk);
+	return gm_cfi_init(find_libgcc(&object) ? gm_object_symbol(&object, "_Unwind_Find_FDE", NULL)
+						: NULL);
 }
 
 static void walk_tables(struct gm_walk *walk)
 {
-	if (!gm_cfi_walk(walk) && native.full)
-		walk_from_inside(native.full, walk);
+	walk->incomplete = !gm_cfi_walk(walk);
 }
 
 const struct gm_unwinder gm_unwinder_tables = {"unwind tables", init_tables, walk_tables};
@@ -209,15 +208,6 @@ static bool works(const struct gm_unwinder *unwinder)
 	return unwinder->init() && passes_self_test(unwinder);
 }
 
-/* A full unwinder beside the tables: libgcc is right whatever was unloaded, libunwind has a cache.
- */
-static const struct gm_unwinder *choose_full(void)
-{
-	if (native.libgcc_works)
-		return &gm_unwinder_libgcc;
-	return works(&gm_unwinder_libunwind) ? &gm_unwinder_libunwind : NULL;
-}
-
 static void choose(const char *only)
 {
 	static const struct gm_unwinder *const order[] = {
@@ -232,7 +222,7 @@ static void choose(const char *only)
 		native.own_start = own.start;
 		native.own_end = own.end;
 	}
-	native.chosen = native.full = NULL;
+	native.chosen = NULL;
 	native.libgcc_works = works(&gm_unwinder_libgcc);
 	for (unsigned i = 0; i < sizeof(order) / sizeof(*order); i++) {
 		if (only && strcmp(only, order[i]->name))
@@ -240,8 +230,6 @@ static void choose(const char *only)
 		if (!works(order[i]))
 			continue;
 		native.chosen = order[i];
-		if (order[i] == &gm_unwinder_tables)
-			native.full = choose_full();
 		return;
 	}
 }
@@ -253,6 +241,7 @@ static void settle_traces(void)
 
 void gm_native_init(const char *only)
 {
+	gm_thread_stack_init();
 	choose(only);
 	settle_traces();
 }
@@ -280,11 +269,21 @@ const char *gm_native_name(void)
 	return native.chosen ? native.chosen->name : "none";
 }
 
+/* By an unwinder that begins where it is. */
+static void walk_from_inside(const struct gm_unwinder *unwinder, struct gm_walk *walk)
+{
+	if (walk->sp)
+		walk->max += walk->spare;
+	walk->sp = 0;
+	unwinder->walk(walk);
+}
+
 void gm_native_walk(struct gm_walk *walk)
 {
 	walk->frames = 0;
 	walk->hashed = false;
 	walk->kept = false;
+	walk->incomplete = false;
 	if (native.chosen == &gm_unwinder_tables)
 		walk_tables(walk);
 	else if (native.chosen)

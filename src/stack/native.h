@@ -27,6 +27,7 @@ struct gm_walk {
 	unsigned spare;
 
 	unsigned frames;
+	bool incomplete; /* out: the last frame has a caller that could not be found */
 
 	/* Only the reader of unwind tables, see traces.h. */
 	struct gm_traces *traces; /* that the caller has taken; NULL: it takes them itself */

@@ -13,7 +13,7 @@
 #include "stack/python_layout.h"
 #include "stack/python_text.h"
 #include "stack/safe_read.h"
-#include "stack/thread.h"
+#include "stack/thread_stack.h"
 #include "store/hot.h"
 #include "store/writer.h"
 

@@ -13,8 +13,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define likely(condition)   __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
@@ -30,20 +28,6 @@ GM_HOT_STACK static struct {
 	bool native_done;
 } settings = {.depth = 64, .own_frames = 4};
 
-GM_HOT_STACK uintptr_t gm_first_thread;
-
-/*
- * On the stack that the program began with. Another thread, which can be the first of a process that it
- * forked, has its control block at the end of its stack, and when it has ended one that comes later may.
- */
-static void note_first_thread(void)
-{
-	uintptr_t end = gm_stack_end_above((uintptr_t)__builtin_frame_address(0));
-
-	if (end && end == gm_program_stack_end && syscall(SYS_gettid) == getpid())
-		gm_first_thread = gm_thread_pointer();
-}
-
 void gm_stack_init(enum gm_stack_mode mode, unsigned depth)
 {
 	settings.mode = mode;
@@ -53,7 +37,6 @@ void gm_stack_init(enum gm_stack_mode mode, unsigned depth)
 	if (!settings.native_done && mode != GM_STACKS_PYTHON) {
 		gm_native_init(NULL);
 		settings.native_done = true;
-		note_first_thread();
 	}
 	if (mode != GM_STACKS_NATIVE)
 		gm_python_find();
@@ -131,7 +114,7 @@ static void capture_native(struct gm_raw_stack *raw, struct gm_walk *walk, unsig
 	kept = walk->frames - own - at_interpreter + add_caller;
 	if (kept > want)
 		raw->flags |= GM_STACK_TRUNCATED;
-	else if (raw->pythons && !at_interpreter)
+	else if (walk->incomplete || (raw->pythons && !at_interpreter))
 		raw->flags |= GM_STACK_INCOMPLETE;
 	kept = kept > want ? want : kept;
 	raw->natives = (uint16_t)kept;

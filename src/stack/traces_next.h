@@ -5,7 +5,7 @@
 #ifndef GM_STACK_TRACES_NEXT_H
 #define GM_STACK_TRACES_NEXT_H
 
-#include "stack/thread.h"
+#include "stack/thread_stack.h"
 #include "stack/traces.h"
 
 #include <stddef.h>
@@ -129,7 +129,7 @@ static inline bool gm_traces_same(const struct gm_trace_next *next, const struct
 	const uintptr_t *const below = (const uintptr_t *)sp - 1;
 
 	if (next->sp != sp || (next->bp != bp && next->live_bp) ||
-	    sp + next->span * 8ul > gm_stack_end_above(sp))
+	    sp + next->span * 8ul > gm_thread_stack_end(sp))
 		return false;
 	_Static_assert(GM_TRACE_AT_ONCE == 4, "all of them");
 	for (; word < end; word += GM_TRACE_AT_ONCE)

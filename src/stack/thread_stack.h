@@ -1,0 +1,64 @@
+/*
+ * The stack that belongs to the calling thread: how much of it is known to be readable without asking.
+ *
+ * A thread can run on other stacks too (coroutines, signal handlers with a stack of their own, code
+ * that switches stacks by itself). Of those nothing is known but the page that is in use: what lies
+ * above it may be a guard page, or be freed or mapped anew by another thread at any moment. A walk
+ * therefore reads directly only what this header says, and everything else through safe_read.h.
+ */
+#ifndef GM_STACK_THREAD_STACK_H
+#define GM_STACK_THREAD_STACK_H
+
+#include "store/hot.h"
+
+#include <stdint.h>
+
+#define GM_LARGEST_STACK (1ull << 30)
+
+/* The address of the calling thread's control block: its own for as long as it lives. */
+static inline uintptr_t gm_thread_pointer(void)
+{
+	uintptr_t thread;
+
+#if defined(__x86_64__) /* compilers that are not new do not know the other there */
+	__asm__("mov %%fs:0, %0" : "=r"(thread));
+#else
+	thread = (uintptr_t)__builtin_thread_pointer();
+#endif
+	return thread;
+}
+
+struct gm_thread_stack {
+	/* The thread's own stack is readable from low up to end, where it ends. end 0: not known yet. */
+	uintptr_t low, end;
+	/* What was found to be another stack: readable, but a page above it is not or is not of this thread. */
+	uintptr_t other_low, other_end;
+};
+
+extern GM_HIDDEN __thread struct gm_thread_stack gm_thread_stack
+	__attribute__((tls_model("initial-exec")));
+
+/*
+ * The process's first thread, by its gm_thread_pointer; 0 if it is not known. No other thread ever has
+ * this one, not after it ended nor in the child of a fork.
+ */
+extern GM_HIDDEN uintptr_t gm_first_thread;
+
+/* Finds the end of the stack that the program began with. Once, before the first walk. */
+void gm_thread_stack_init(void);
+
+/* Where the thread's own stack ends if `sp` is in the part that is known to be readable up to there, else 0. */
+static inline uintptr_t gm_thread_stack_end(uintptr_t sp)
+{
+	uintptr_t end = gm_thread_stack.end;
+
+	return sp >= gm_thread_stack.low && sp < end ? end : 0;
+}
+
+/*
+ * The same where gm_thread_stack_end answered 0: finds out whether `sp` is on the thread's own stack,
+ * by system calls, and remembers it. Any context; errno is kept.
+ */
+uintptr_t gm_thread_stack_learn(uintptr_t sp);
+
+#endif
