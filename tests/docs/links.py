@@ -4,9 +4,11 @@
   other hosts are not followed.
 * README.md leads to every document, directly or through the documents that it links to.
 * A document that a file of the tree names without a link, in a comment for example, is there: under its
-  path where it is named with its folder, else somewhere.
+  path where it is named with its folder, else somewhere. A file or folder that a document names between
+  backquotes is there, too, unless a part of the path is a PLACEHOLDER.
 """
 
+import glob
 import os
 import re
 import sys
@@ -17,6 +19,8 @@ TEXT = (".c", ".h", ".S", ".def", ".md", ".py", ".sh", ".bats", ".txt", ".build"
 INLINE = re.compile(r"\]\(([^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+\"[^\"]*\")?\)")
 REFERENCE = re.compile(r"^ {0,3}\[[^\]]+\]:\s+(\S+)", re.M)
 NAMED = re.compile(r"(?<![\w./*%}-])((?:docs/[\w/-]+|[\w-]+)\.md)\b(?![\w/-])")
+QUOTED = re.compile(r"`((?:src|tests|tools|docs|packaging|examples|include|viewer|man|python)/[\w./*-]*\w)")
+PLACEHOLDER = re.compile(r"\b[A-Z]{2,}\b|NAME")
 
 
 def read(path):
@@ -84,8 +88,11 @@ def unreached(documents):
 
 def misnamed(files, documents):
     known = set(documents) | {os.path.basename(document) for document in documents}
-    return [f"{path}: {name} is not there" for path in files if path.endswith(TEXT) or "." not in os.path.basename(path)
-            for name in sorted(set(NAMED.findall(read(path))) - known)]
+    named = [(path, name) for path in files if path.endswith(TEXT) or "." not in os.path.basename(path)
+             for name in sorted(set(NAMED.findall(read(path))) - known)]
+    named += [(path, name) for path in documents for name in sorted(set(QUOTED.findall(read(path))))
+              if not PLACEHOLDER.search(name) and not glob.glob(os.path.join(source, name))]
+    return [f"{path}: {name} is not there" for path, name in named]
 
 
 def main():
@@ -95,7 +102,7 @@ def main():
     failures = 0
     tests = (("links lead to files and headings", dead_links(documents)),
              ("README.md leads to every document", unreached(documents)),
-             ("documents that files name are there", misnamed(files, documents)))
+             ("documents and sources that are named are there", misnamed(files, documents)))
     for number, (claim, faults) in enumerate(tests, 1):
         failures += bool(faults)
         print(f"{'not ' if faults else ''}ok {number} - {claim}")
