@@ -48,7 +48,7 @@ struct gm_cli {
 	bool once;	  /* top */
 	const char *out_path, *format, *junit, *sarif, *baseline;
 	struct gm_zone texts; /* that options point into, beside the command line's own */
-	char **words; /* files, or run's program and its arguments */
+	char **words;	      /* files, or run's program and its arguments */
 	unsigned words_count;
 	struct gm_inputs inputs; /* what `words` became: the files in directories */
 	bool input_failed;	 /* a file could not be read */
@@ -127,7 +127,8 @@ void gm_cli_print_summary(struct gm_cli *cli, struct gm_job *job);
 /* Holds open files against the gates and prints those; with --json the document, gates in it. */
 int gm_cli_check(struct gm_cli *cli, struct gm_job *job);
 
-/* False after a sentence if writing `path` would destroy one of the files that were given to be read. */
+/* False after a sentence if writing `path` would destroy one of the files that were given to be
+ * read. */
 bool gm_cli_may_write(const struct gm_cli *cli, const char *path);
 
 /* Opens a file for writing, or for NULL and "-" standard output; NULL after a sentence. */

@@ -29,8 +29,8 @@ static const char *name_of(const struct gm_job *job, const char *word)
 }
 
 /*
- * The process of the other job that a row is held against: of the same rank, else by position. Two files
- * are held against each other, whatever their ranks.
+ * The process of the other job that a row is held against: of the same rank, else by position. Two
+ * files are held against each other, whatever their ranks.
  */
 static struct gm_doc *partner(const struct gm_job *job, const struct gm_doc *doc, unsigned position,
 			      bool alone)
@@ -83,7 +83,8 @@ static void add_row(struct gm_table *table, int device, const struct gm_level_re
 	gm_table_cell(table, "%s", gm_device_name(name, device));
 	gm_table_size(table, now->current_bytes);
 	gm_table_size(table, before->current_bytes);
-	gm_table_cell(table, "%s", gm_format_change(text, before->current_bytes, now->current_bytes));
+	gm_table_cell(table, "%s",
+		      gm_format_change(text, before->current_bytes, now->current_bytes));
 	gm_table_size(table, now->peak_bytes);
 	gm_table_size(table, before->peak_bytes);
 	gm_table_cell(table, "%s", gm_format_change(text, before->peak_bytes, now->peak_bytes));
@@ -106,7 +107,8 @@ static void add_rows(struct gm_table *table, const struct gm_doc *old_doc,
 	for (unsigned i = 0; old_doc && i < old_doc->levels_count; i++) {
 		const struct gm_level_record *before = &old_doc->levels[i];
 
-		if (before->level != GM_LEVEL_DRIVER || gm_doc_level(new_doc, before->device, before->level))
+		if (before->level != GM_LEVEL_DRIVER ||
+		    gm_doc_level(new_doc, before->device, before->level))
 			continue;
 		if (ranks)
 			gm_table_cell(table, "%d", new_doc->header->rank);

@@ -81,8 +81,8 @@ static bool set_environment(const char *shim, const char *out)
 	char *preload;
 	bool ok;
 
-	if (asprintf(&preload, "%s%s%s", before && *before ? before : "", before && *before ? ":" : "",
-		     shim) < 0)
+	if (asprintf(&preload, "%s%s%s", before && *before ? before : "",
+		     before && *before ? ":" : "", shim) < 0)
 		return false;
 	ok = setenv("LD_PRELOAD", preload, 1) == 0 && setenv("GPUMEMTRACE_OUT", out, 1) == 0;
 	free(preload);
@@ -254,10 +254,10 @@ int gm_cmd_run(struct gm_cli *cli)
 			"libgpumemtrace.so is not where it is built or installed; set "
 			"LD_PRELOAD to it and run the program without run");
 	if (strpbrk(shim, " :"))
-		return gm_usage_error(
-			"%s cannot be preloaded: the loader takes spaces and colons for the end of a "
-			"name; move its folder to another path",
-			shim);
+		return gm_usage_error("%s cannot be preloaded: the loader takes spaces and colons "
+				      "for the end of a "
+				      "name; move its folder to another path",
+				      shim);
 	clock_gettime(CLOCK_REALTIME, &now);
 	status = run_program(cli, shim, out);
 	if (status < 0)

@@ -46,7 +46,8 @@ static void say_absent_device(const struct gm_cli *cli, const struct gm_job *job
 	for (unsigned i = 0; i < job->count; i++)
 		if (job->docs[i]->devices_count || job->docs[i]->levels_count)
 			return;
-	fprintf(stderr, "gpumem-report: no process here used a device %d; summary lists those that were\n",
+	fprintf(stderr,
+		"gpumem-report: no process here used a device %d; summary lists those that were\n",
 		cli->options.device);
 }
 
@@ -81,8 +82,8 @@ void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body)
 		body(&out, job->docs[i], cli);
 	}
 	if (more)
-		gm_heading(&out, "=== %u more file%s (--top, or name %s)", more, more == 1 ? "" : "s",
-			   more == 1 ? "it" : "one of them");
+		gm_heading(&out, "=== %u more file%s (--top, or name %s)", more,
+			   more == 1 ? "" : "s", more == 1 ? "it" : "one of them");
 	gm_text_job(&out, job);
 }
 

@@ -1,6 +1,6 @@
 /*
- * The options of the command check, which `run --check` takes too: rows of the option table (cli.h) and
- * how their arguments are read.
+ * The options of the command check, which `run --check` takes too: rows of the option table (cli.h)
+ * and how their arguments are read.
  */
 #include "cli.h"
 #include "base/size.h"

@@ -32,8 +32,8 @@ const struct gm_command_row gm_commands[] = {
 	{GM_PLAN, "plan", "[--batch N] [--params N] [FILE...]",
 	 "what a run or a model needs: the largest batch, the GPUs it fits, what would change it",
 	 gm_cmd_plan},
-	{GM_EXPORT, "export", "--format FORMAT [-o OUT] FILE...", "writes the data in another format",
-	 gm_cmd_export},
+	{GM_EXPORT, "export", "--format FORMAT [-o OUT] FILE...",
+	 "writes the data in another format", gm_cmd_export},
 };
 
 const unsigned gm_commands_count = sizeof(gm_commands) / sizeof(gm_commands[0]);

@@ -183,7 +183,8 @@ static const char *at_time(struct gm_cli *cli, const char *text)
 	static const struct {
 		const char *name;
 		double ns;
-	} units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"min", 60e9}, {"h", 3600e9}};
+	} units[] = {{"", 1e9}, {"s", 1e9},    {"ms", 1e6},  {"us", 1e3},
+		     {"ns", 1}, {"min", 60e9}, {"h", 3600e9}};
 	char *end;
 	double number = strtod(text, &end);
 
@@ -202,7 +203,8 @@ static const char *at(struct gm_cli *cli, const char *text)
 		cli->options.at_peak = true;
 		return NULL;
 	}
-	return at_time(cli, text) ? "peak, or a time since the first event, like 12.5 or 300ms" : NULL;
+	return at_time(cli, text) ? "peak, or a time since the first event, like 12.5 or 300ms"
+				  : NULL;
 }
 
 static const char *out_path(struct gm_cli *cli, const char *text)
@@ -237,13 +239,15 @@ static const struct gm_option options[] = {
 	 "options of the command check in one word: --check \"--leaks exit\""},
 	{"-o", "OUT", GM_RUN | GM_EXPORT | GM_HTML, false, out_path, "the file to write"},
 	{"--format", "FORMAT", GM_EXPORT, false, format, "one of the formats below"},
-	{"--json", NULL, GM_EVERY & ~(GM_EXPORT | GM_HTML), false, json, "the whole document as JSON"},
+	{"--json", NULL, GM_EVERY & ~(GM_EXPORT | GM_HTML), false, json,
+	 "the whole document as JSON"},
 	{"--top", "N", GM_EVERY, false, top, "entries of each list (20)"},
 	{"--device", "N", GM_EVERY, false, device, "this device only"},
 	{"--kind", "KIND", GM_EVERY, false, kind,
 	 "this kind only: device, managed, array, async, vmm, graph, pinned, registered, imported"},
 	{"--level", "LEVEL", GM_EVERY, false, level, "driver, torch or custom only"},
-	{"--suppressions", "FILE", GM_EVERY, true, suppressions, "leak:PATTERN lines, as LSan's; several lists add up"},
+	{"--suppressions", "FILE", GM_EVERY, true, suppressions,
+	 "leak:PATTERN lines, as LSan's; several lists add up"},
 	{"--no-shipped-suppressions", NULL, GM_EVERY, true, no_shipped,
 	 "also what libraries keep on purpose"},
 	{"--rules", "FILE", GM_EVERY, true, rules,

@@ -180,7 +180,7 @@ static const char *batch(struct gm_cli *cli, const char *text)
 static const char *target_batch(struct gm_cli *cli, const char *text)
 {
 	return gm_read_number(text, 1, 1000000000000, &cli->plan.target_batch) ? NULL
-									   : "a batch, from 1";
+									       : "a batch, from 1";
 }
 
 static const char *capacity(struct gm_cli *cli, const char *text)

@@ -1,8 +1,8 @@
 /*
  * The live view: reads the files again and again and draws their lines with ncurses. The traced
- * processes are never touched: their files are opened for reading only, and read at most so often that a
- * fifth of one processor is used. Names are looked up only when there are new sites. Of several
- * processes there is a screen of all and one of each.
+ * processes are never touched: their files are opened for reading only, and read at most so often
+ * that a fifth of one processor is used. Names are looked up only when there are new sites. Of
+ * several processes there is a screen of all and one of each.
  */
 #include "top_screen.h"
 #include "report/doc/options.h"
@@ -99,9 +99,8 @@ static int compare_processes(const void *a, const void *b)
 }
 
 /* Reads the files for the first time; those that cannot be read are told and left out. */
-static unsigned begin(struct view *view, const struct gm_options *options,
-		      char *const *paths, unsigned count,
-		      void (*complain)(const char *sentence))
+static unsigned begin(struct view *view, const struct gm_options *options, char *const *paths,
+		      unsigned count, void (*complain)(const char *sentence))
 {
 	view->processes = gm_realloc(NULL, count * sizeof(*view->processes));
 	for (unsigned i = 0; i < count; i++) {
@@ -201,7 +200,8 @@ static int next_device(const struct view *view, int device)
 	for (unsigned p = 0; p < view->count; p++) {
 		const struct gm_doc *doc = view->processes[p].doc;
 
-		for (unsigned i = 0; i < doc->levels_count && (view->all || p == view->current); i++) {
+		for (unsigned i = 0; i < doc->levels_count && (view->all || p == view->current);
+		     i++) {
 			int is = doc->levels[i].device;
 
 			if (is > device && (next < 0 || is < next))

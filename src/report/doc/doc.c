@@ -86,9 +86,9 @@ const char *gm_doc_variable(struct gm_doc *doc, const char *text, const char *na
 
 const char *gm_exit_unknown(const struct gm_doc *doc)
 {
-	return doc->clean_exit			   ? "the file is damaged"
+	return doc->clean_exit			  ? "the file is damaged"
 	       : strcmp(doc->end, "running") == 0 ? "the process still runs"
-						   : "the process was killed";
+						  : "the process was killed";
 }
 
 const char *gm_size(struct gm_doc *doc, uint64_t bytes)

@@ -6,7 +6,8 @@
 
 #include "report/doc/doc.h"
 
-/* Name of a frame's object without its directory; NULL for Python frames. In the frame's own text. */
+/* Name of a frame's object without its directory; NULL for Python frames. In the frame's own text.
+ */
 const char *gm_module_name(const struct gm_frame *frame);
 
 /* Shortest form that names a place: "step (train.py:41)", "libfoo.so+0x1234". In static storage,

@@ -13,22 +13,22 @@
 struct gm_options {
 	bool symbols;
 	bool symbol_cache; /* names are kept in the user's cache and taken from there */
-	int device;	 /* -1: all */
-	int kind, level; /* -1: all */
+	int device;	   /* -1: all */
+	int kind, level;   /* -1: all */
 	unsigned warmup;
-	const char *since, *until;	/* marks; NULL */
+	const char *since, *until; /* marks; NULL */
 	unsigned top;
 	bool json, quiet, full, all, at_peak;
-	bool at;		/* --at TIME, in nanoseconds: */
+	bool at; /* --at TIME, in nanoseconds: */
 	uint64_t at_ns;
-	bool fine_timeline;	/* from the complete history, where there is one */
+	bool fine_timeline; /* from the complete history, where there is one */
 	const char *sort;
 	const char *suppressions[GM_MOST_SUPPRESSIONS];
 	unsigned suppressions_count;
 	bool no_shipped_suppressions;
 	bool keep_records; /* the renderer reads the files' tables too; else a job drops them */
 	struct gm_symbols *shared_symbols; /* of a job's documents; NULL: each has its own */
-	int color; /* 0 never, 1 always, 2 auto */
+	int color;			   /* 0 never, 1 always, 2 auto */
 };
 
 #endif

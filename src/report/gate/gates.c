@@ -193,8 +193,9 @@ static bool gate_fragmentation(struct gm_doc *doc, const struct gm_gate_options 
 	gate->exit_code = 5;
 	gate->limit = options->max_fragmentation_percent;
 	gate->value = worst_fragmentation(doc, &worst);
-	gate->note = worst ? gm_doc_printf(doc, "reserved and not used at the %s level", worst->level)
-			   : "reserved and not used";
+	gate->note =
+		worst ? gm_doc_printf(doc, "reserved and not used at the %s level", worst->level)
+		      : "reserved and not used";
 	gate->passed = gate->value <= gate->limit ||
 		       (baseline && gate->value <= worst_fragmentation(baseline, &before));
 	for (unsigned i = 0; !gate->passed && i < worst->pinners_count; i++)
@@ -260,8 +261,8 @@ static bool gate_errors(struct gm_doc *doc, const struct gm_gate_options *option
 }
 
 /*
- * In the order in which they are printed. Each returns false if it is not asked for. A gate that holds on
- * what is left of a damaged table was not judged, and does not pass.
+ * In the order in which they are printed. Each returns false if it is not asked for. A gate that
+ * holds on what is left of a damaged table was not judged, and does not pass.
  */
 static const struct {
 	bool (*judge)(struct gm_doc *doc, const struct gm_gate_options *options,
@@ -271,7 +272,8 @@ static const struct {
 	{gate_oom, 0}, /* the header counts them too */
 	{gate_leaks, 1ull << GM_TABLE_SITES},
 	{gate_peak, 1ull << GM_TABLE_LEVELS},
-	{gate_fragmentation, 1ull << GM_TABLE_LEVELS | 1ull << GM_TABLE_ALLOCS | 1ull << GM_TABLE_POOLS},
+	{gate_fragmentation,
+	 1ull << GM_TABLE_LEVELS | 1ull << GM_TABLE_ALLOCS | 1ull << GM_TABLE_POOLS},
 	{gate_retries, 1ull << GM_TABLE_RETRIES},
 	{gate_errors, 1ull << GM_TABLE_ERRORS},
 };
@@ -301,8 +303,8 @@ void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
 	if (options->per_mark) {
 		unsigned first = doc->gates_count;
 
-		gm_since_marks(doc, options->min_bytes == GM_NO_BYTES ? 1 : options->min_bytes,
-			       options->warmup, doc->framework);
+		gm_since_gate_marks(doc, options->min_bytes == GM_NO_BYTES ? 1 : options->min_bytes,
+				    options->warmup, doc->framework);
 		for (unsigned i = first; i < doc->gates_count; i++)
 			refuse_damage(doc, &doc->gates[i],
 				      1ull << GM_TABLE_SITES | 1ull << GM_TABLE_ALLOCS);

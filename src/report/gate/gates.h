@@ -14,7 +14,7 @@ struct gm_gate_options {
 	uint64_t min_bytes;
 	uint64_t max_peak_bytes, max_fragmentation_percent, max_retries;
 	bool allow_oom, no_errors;
-	bool per_mark;			/* a gate for each mark but the first `warmup` */
+	bool per_mark; /* a gate for each mark but the first `warmup` */
 	unsigned warmup;
 };
 
@@ -25,7 +25,8 @@ struct gm_gate_options gm_gate_defaults(void);
 void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
 		  struct gm_doc *baseline);
 
-/* The exit code of a list of gates: an OOM outranks a leak, a leak the others, those what could not be judged. */
+/* The exit code of a list of gates: an OOM outranks a leak, a leak the others, those what could not
+ * be judged. */
 int gm_gates_exit(const struct gm_gate *gates, unsigned count);
 
 #endif

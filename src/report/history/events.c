@@ -144,7 +144,8 @@ void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_rec
 
 const char *gm_history_gap(struct gm_doc *doc)
 {
-	const struct gm_journal_header *header = doc->journal ? gm_journal_header(doc->journal) : NULL;
+	const struct gm_journal_header *header =
+		doc->journal ? gm_journal_header(doc->journal) : NULL;
 
 	if (header && gm_journal_damage(doc->journal))
 		return gm_zone_printf(&doc->zone,

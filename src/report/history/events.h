@@ -1,7 +1,7 @@
 /*
- * The history of events: the complete one beside the file where there is one, else the ring in the order in which things happened, and what each
- * event did to the memory it names. Frees are joined with their allocations by serial number, since
- * a free call does not say how much it frees.
+ * The history of events: the complete one beside the file where there is one, else the ring in the
+ * order in which things happened, and what each event did to the memory it names. Frees are joined
+ * with their allocations by serial number, since a free call does not say how much it frees.
  */
 #ifndef GM_REPORT_HISTORY_EVENTS_H
 #define GM_REPORT_HISTORY_EVENTS_H
@@ -20,7 +20,8 @@ struct gm_history gm_load_history(struct gm_doc *doc);
 /* The last `most` events of the complete history, or the ring's. */
 struct gm_history gm_load_last_history(struct gm_doc *doc, unsigned most);
 
-/* Calls for each event of the complete history, or of the ring, in order; up to the moment of --at. */
+/* Calls for each event of the complete history, or of the ring, in order; up to the moment of --at.
+ */
 void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
 		     void *data);
 

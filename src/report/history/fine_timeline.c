@@ -97,7 +97,7 @@ static void finish(struct lines *lines, uint64_t end_ns)
 		}
 }
 
-void gm_fine_timeline(struct gm_doc *doc)
+void gm_timeline_refine(struct gm_doc *doc)
 {
 	uint64_t end_ns = doc->at_ns == GM_NO_BYTES ? doc->header->last_event_ns : doc->at_ns;
 	struct lines lines = {.doc = doc, .width_ns = end_ns / GM_TIMELINE_POINTS + 1};

@@ -9,6 +9,6 @@
 #include "report/doc/doc.h"
 
 /* Replaces the series of allocations in `doc->timeline`; nothing without a complete history. */
-void gm_fine_timeline(struct gm_doc *doc);
+void gm_timeline_refine(struct gm_doc *doc);
 
 #endif

@@ -67,7 +67,7 @@ static bool from_journal(struct gm_doc *doc, const struct gm_options *options, c
 	return fine;
 }
 
-bool gm_moment(struct gm_doc *doc, const struct gm_options *options, char *error,
+bool gm_moment_apply(struct gm_doc *doc, const struct gm_options *options, char *error,
 	       size_t error_bytes)
 {
 	if (!options->at)

@@ -14,7 +14,7 @@
  * Turns a document whose tables, sites and events are loaded into that of `options->at_ns`, if
  * `options->at`. False after a sentence where the moment cannot be told.
  */
-bool gm_moment(struct gm_doc *doc, const struct gm_options *options, char *error,
+bool gm_moment_apply(struct gm_doc *doc, const struct gm_options *options, char *error,
 	       size_t error_bytes);
 
 /* Peaks that are not known become so for renderers, once nothing adds them up any more. */

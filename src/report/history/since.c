@@ -44,7 +44,8 @@ static bool serial_of(const struct gm_doc *doc, const char *name, uint64_t *seri
 	return true;
 }
 
-bool gm_since(struct gm_doc *doc, const struct gm_options *options, char *error, size_t error_bytes)
+bool gm_since_apply(struct gm_doc *doc, const struct gm_options *options, char *error,
+		    size_t error_bytes)
 {
 	uint64_t after = 0, until = UINT64_MAX;
 
@@ -73,7 +74,7 @@ static bool owned(const struct gm_alloc_record *block)
 	       gm_kind_owned(block->kind);
 }
 
-void gm_since_marks(struct gm_doc *doc, uint64_t least_bytes, unsigned warmup, bool framework)
+void gm_since_gate_marks(struct gm_doc *doc, uint64_t least_bytes, unsigned warmup, bool framework)
 {
 	uint64_t *bytes = gm_realloc(NULL, (doc->sites_count + 1) * sizeof(*bytes));
 
@@ -83,7 +84,7 @@ void gm_since_marks(struct gm_doc *doc, uint64_t least_bytes, unsigned warmup, b
 			m + 1 < doc->marks_count ? doc->marks[m + 1].record.serial : UINT64_MAX;
 		struct gm_gate gate = {
 			.gate = gm_doc_printf(doc, "mark:%s",
-				       doc->marks[m].name ? doc->marks[m].name : ""),
+					      doc->marks[m].name ? doc->marks[m].name : ""),
 			.unit = "bytes",
 			.limit = least_bytes ? least_bytes - 1 : 0,
 			.exit_code = 1,

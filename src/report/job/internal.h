@@ -7,14 +7,14 @@
 #include "report/job/job.h"
 
 /* Comparing the processes of a job that count; each adds its findings. */
-void gm_job_judge(struct gm_job *job);	/* imbalance, stray contexts, the first to fail */
-void gm_job_shares(struct gm_job *job); /* memory that one process has of another */
+void gm_job_judge(struct gm_job *job);	      /* imbalance, stray contexts, the first to fail */
+void gm_job_judge_shares(struct gm_job *job); /* memory that one process has of another */
 
 /* The findings of the processes, the same one of many told once, behind those of the job. */
 void gm_job_gather(struct gm_job *job);
 
 struct gm_finding *gm_job_finding_new(struct gm_job *job, const char *id, enum gm_severity severity,
-			       int device, uint64_t bytes);
+				      int device, uint64_t bytes);
 void gm_job_advise(struct gm_job *job, struct gm_finding *finding, const char *advice);
 
 #define gm_job_printf(job, ...) gm_zone_printf(&(job)->zone, __VA_ARGS__)

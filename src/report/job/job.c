@@ -62,7 +62,8 @@ static const char *superseded_by(const struct gm_doc *doc, const struct gm_doc *
 
 	if (doc->header->rank != other->header->rank)
 		return NULL;
-	if (same_process && (is_numbered(doc->path, other->path, ".snap") || is_copy_of(doc, other)))
+	if (same_process &&
+	    (is_numbered(doc->path, other->path, ".snap") || is_copy_of(doc, other)))
 		return "snapshot";
 	if (same_process && doc->archive && !other->archive)
 		return "archive";

@@ -12,7 +12,7 @@
 #define NAMED_ONE_BY_ONE 4
 
 struct gm_finding *gm_job_finding_new(struct gm_job *job, const char *id, enum gm_severity severity,
-			       int device, uint64_t bytes)
+				      int device, uint64_t bytes)
 {
 	struct gm_finding *finding =
 		gm_zone_push(&job->zone, &job->findings, &job->findings_count, sizeof(*finding));
@@ -57,7 +57,7 @@ static const char *ranges(struct gm_job *job, const int *ranks, unsigned count)
 		text = gm_job_printf(job, "%s%s%d", text, i ? ", " : "", ranks[i]);
 		if (ranks[last] > ranks[i])
 			text = gm_job_printf(job, "%s%s%d", text,
-					  ranks[last] > ranks[i] + 1 ? "-" : ", ", ranks[last]);
+					     ranks[last] > ranks[i] + 1 ? "-" : ", ", ranks[last]);
 	}
 	return text;
 }
@@ -76,7 +76,7 @@ const char *gm_job_name_ranks(struct gm_job *job, struct gm_finding *finding,
 	finding->ranks_count = named;
 	if (named == count && count > NAMED_ONE_BY_ONE)
 		return gm_job_printf(job, "ranks %s (%u of %u)", ranges(job, ranks, named), count,
-				  job->ranks);
+				     job->ranks);
 	for (unsigned i = 0; i < count && i < NAMED_ONE_BY_ONE; i++)
 		text = gm_job_printf(job, "%s%s%s", text, i ? ", " : "", gm_job_who(job, docs[i]));
 	return count > NAMED_ONE_BY_ONE
@@ -187,9 +187,10 @@ static void tell(struct gm_job *job, const struct told *told)
 	finding->advice_count = worst->advice_count;
 	finding->evidence = worst->evidence ? worst->evidence : "";
 	if (told->docs_count > 1 && told->bytes && adds_up(finding))
-		finding->evidence = gm_job_printf(job, "%s: together %s, most in %s: %s", ranks,
-					       gm_job_size(job, told->bytes),
-					       gm_job_who(job, told->worst_doc), finding->evidence);
+		finding->evidence =
+			gm_job_printf(job, "%s: together %s, most in %s: %s", ranks,
+				      gm_job_size(job, told->bytes),
+				      gm_job_who(job, told->worst_doc), finding->evidence);
 	else
 		finding->evidence = gm_job_printf(job, "%s: %s", ranks, finding->evidence);
 }

@@ -91,7 +91,7 @@ static const char *differing_category(struct gm_job *job, const struct gm_doc *h
 		}
 	}
 	return name ? gm_job_printf(job, "; most of it in %s: %s against %s", name,
-				 gm_job_size(job, with), gm_job_size(job, with - most))
+				    gm_job_size(job, with), gm_job_size(job, with - most))
 		    : "";
 }
 
@@ -115,16 +115,17 @@ static void judge_imbalance(struct gm_job *job)
 	finding = gm_job_finding_new(job, "imbalance", GM_WARNING, GM_HOST, difference);
 	gm_job_name_ranks(job, finding, (const struct gm_doc *[]){high}, 1);
 	finding->title = gm_job_printf(job, "%s reaches %s more than %s", gm_job_who(job, high),
-				    gm_job_size(job, difference), gm_job_who(job, low));
+				       gm_job_size(job, difference), gm_job_who(job, low));
 	finding->evidence = gm_job_printf(
 		job, "peaks of %s and %s, of most %s%s", gm_job_size(job, peak_of(high)),
 		gm_job_size(job, peak_of(low)), gm_job_size(job, median_peak(job)),
 		differing_category(job, high, low));
-	gm_job_advise(job, finding,
-		      gm_job_printf(job,
-				 "gpumem-report sites --at peak %s shows who holds more there; the "
-				 "batch that fits is that of the fullest rank",
-				 high->path));
+	gm_job_advise(
+		job, finding,
+		gm_job_printf(job,
+			      "gpumem-report sites --at peak %s shows who holds more there; the "
+			      "batch that fits is that of the fullest rank",
+			      high->path));
 }
 
 /* ---- contexts on devices that other ranks work on ---- */
@@ -208,16 +209,16 @@ static void tell_stray(struct gm_job *job, const struct stray *stray)
 	bool one = stray->guests_count == 1;
 
 	finding->title = gm_job_printf(job, "%s keep%s %s on device %d, which %s works on", guests,
-				    one ? "s a context of" : " contexts of together",
-				    gm_job_size(job, stray->bytes), stray->device,
-				    gm_job_who(job, stray->owner));
-	finding->evidence =
-		gm_job_printf(job, "%s: made at %s; almost no memory of %s is there",
-			   one ? guests
-			       : gm_job_printf(job, "%s for one, in %s", gm_job_size(job, stray->most),
-					    gm_job_who(job, stray->most_doc)),
-			   gm_stack_label((struct gm_doc *)stray->most_doc, stray->stack),
-			   one ? "its own" : "their own");
+				       one ? "s a context of" : " contexts of together",
+				       gm_job_size(job, stray->bytes), stray->device,
+				       gm_job_who(job, stray->owner));
+	finding->evidence = gm_job_printf(
+		job, "%s: made at %s; almost no memory of %s is there",
+		one ? guests
+		    : gm_job_printf(job, "%s for one, in %s", gm_job_size(job, stray->most),
+				    gm_job_who(job, stray->most_doc)),
+		gm_stack_label((struct gm_doc *)stray->most_doc, stray->stack),
+		one ? "its own" : "their own");
 	gm_job_advise(
 		job, finding,
 		"set the device before the first CUDA call (torch.cuda.set_device(LOCAL_RANK), "
@@ -287,9 +288,9 @@ static const char *others(struct gm_job *job, const struct failure *failures, un
 		hosts = hosts || (failures[i].doc->host && failures[0].doc->host &&
 				  strcmp(failures[i].doc->host, failures[0].doc->host) != 0);
 	return gm_job_printf(job, "; %u of %u failed in all, next %s %s later%s", count, job->ranks,
-			  gm_job_who(job, failures[1].doc),
-			  seconds_between(job, failures[0].at_ns, failures[1].at_ns),
-			  hosts ? " by the clocks of their machines" : "");
+			     gm_job_who(job, failures[1].doc),
+			     seconds_between(job, failures[0].at_ns, failures[1].at_ns),
+			     hosts ? " by the clocks of their machines" : "");
 }
 
 static void tell_failure(struct gm_job *job, const struct failure *failures, unsigned count)
@@ -299,8 +300,8 @@ static void tell_failure(struct gm_job *job, const struct failure *failures, uns
 	const char *who = gm_job_who(job, doc), *host = doc->host ? doc->host : "an unknown host";
 	struct gm_finding *finding =
 		gm_job_finding_new(job, "job.first-failure", first->oom ? GM_ERROR : GM_WARNING,
-			    first->oom ? first->oom->record.device : GM_HOST,
-			    first->oom ? first->oom->record.requested_bytes : GM_NO_BYTES);
+				   first->oom ? first->oom->record.device : GM_HOST,
+				   first->oom ? first->oom->record.requested_bytes : GM_NO_BYTES);
 
 	gm_job_name_ranks(job, finding, &doc, 1);
 	if (first->oom)
@@ -318,9 +319,9 @@ static void tell_failure(struct gm_job *job, const struct failure *failures, uns
 		others(job, failures, count));
 	gm_job_advise(job, finding,
 		      gm_job_printf(job,
-				 "gpumem-report %s %s tells more; what other ranks report after "
-				 "that (timeouts, broken connections) follows from it",
-				 first->oom ? "oom" : "summary", doc->path));
+				    "gpumem-report %s %s tells more; what other ranks report after "
+				    "that (timeouts, broken connections) follows from it",
+				    first->oom ? "oom" : "summary", doc->path));
 }
 
 static void judge_failures(struct gm_job *job)

@@ -92,7 +92,7 @@ struct gm_job *gm_job_open(char **paths, unsigned count, const struct gm_options
 	sum_totals(job);
 	if (job->count > 1) {
 		gm_job_judge(job);
-		gm_job_shares(job);
+		gm_job_judge_shares(job);
 		gm_job_gather(job);
 	}
 	return job;

@@ -138,7 +138,7 @@ static void name_ranks(struct gm_job *job, struct gm_finding *finding, struct pi
 	free(docs);
 }
 
-void gm_job_shares(struct gm_job *job)
+void gm_job_judge_shares(struct gm_job *job)
 {
 	struct pieces exports = {0}, imports = {0};
 	struct gm_finding *finding;
@@ -150,24 +150,26 @@ void gm_job_shares(struct gm_job *job)
 		return;
 	sums = match(&exports, &imports);
 	if (sums.unmatched_count)
-		rest = gm_job_printf(job,
-				  "%s%s in %u opened handles %s an owner that is not among these "
-				  "files, gave it back or passed it by descriptor",
-				  sums.openings ? "; " : "", gm_job_size(job, sums.unmatched),
-				  sums.unmatched_count, sums.unmatched_count == 1 ? "has" : "have");
-	finding = gm_job_finding_new(job, "ipc.shared", GM_NOTE, GM_HOST, sums.owned + sums.unmatched);
+		rest = gm_job_printf(
+			job,
+			"%s%s in %u opened handles %s an owner that is not among these "
+			"files, gave it back or passed it by descriptor",
+			sums.openings ? "; " : "", gm_job_size(job, sums.unmatched),
+			sums.unmatched_count, sums.unmatched_count == 1 ? "has" : "have");
+	finding = gm_job_finding_new(job, "ipc.shared", GM_NOTE, GM_HOST,
+				     sums.owned + sums.unmatched);
 	name_ranks(job, finding, &exports, &imports);
 	if (!sums.openings) {
 		finding->title = gm_job_printf(job, "%s of other processes' memory is open",
-					    gm_job_size(job, sums.unmatched));
+					       gm_job_size(job, sums.unmatched));
 		finding->evidence = rest;
 		return;
 	}
 	finding->title =
 		gm_job_printf(job,
-			   "%s of memory is shared between processes: counted once, as its "
-			   "owner's",
-			   gm_job_size(job, sums.owned));
+			      "%s of memory is shared between processes: counted once, as its "
+			      "owner's",
+			      gm_job_size(job, sums.owned));
 	finding->evidence = gm_job_printf(
 		job, "%u allocation%s opened %u time%s, the largest: %s of %s%s, opened by %s%s%s",
 		sums.owners, gm_s(sums.owners), sums.openings, gm_s(sums.openings),

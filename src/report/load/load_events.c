@@ -83,7 +83,8 @@ static void load_ooms(struct gm_doc *doc)
 		struct gm_oom *oom = &doc->ooms[doc->ooms_count];
 
 		if (!gm_reader_get(doc->reader, GM_TABLE_OOMS, i, &oom->record,
-				   sizeof(oom->record)) || oom->record.withdrawn)
+				   sizeof(oom->record)) ||
+		    oom->record.withdrawn)
 			continue;
 		oom->api = gm_doc_function(doc, oom->record.function);
 		oom->stack = gm_doc_stack(doc, oom->record.stack);

@@ -106,7 +106,8 @@ static uint64_t known(uint64_t bytes)
 	return bytes == GM_NO_BYTES ? 0 : bytes;
 }
 
-/* The tracker takes the rest for managed memory, as far as there is any: that part is not unexplained. */
+/* The tracker takes the rest for managed memory, as far as there is any: that part is not
+ * unexplained. */
 static void add_managed_row(struct gm_doc *doc, struct gm_ledger *ledger)
 {
 	const struct gm_ledger_record *record = &ledger->record;

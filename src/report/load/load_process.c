@@ -71,7 +71,8 @@ static const char *iso_time(struct gm_doc *doc, uint64_t realtime_ns)
 			      (unsigned)(realtime_ns % 1000000000u / 1000));
 }
 
-/* A copy, ours or PyTorch's snapshot, was taken by a process that ran on: it says how it was then. */
+/* A copy, ours or PyTorch's snapshot, was taken by a process that ran on: it says how it was then.
+ */
 static bool is_copy(const struct gm_doc *doc)
 {
 	return doc->header->features & (GM_FEATURE_IMPORTED | GM_FEATURE_COPY);
@@ -122,21 +123,24 @@ void gm_load_process(struct gm_doc *doc)
 		doc->allocator_settings = gm_doc_variable(doc, environment, "PYTORCH_ALLOC_CONF");
 	doc->started_at = iso_time(doc, header->started_realtime_ns);
 	doc->clean_exit = header->end == GM_END_EXIT || header->end == GM_END_EXEC;
-	doc->end = doc->clean_exit			   ? "exit"
+	doc->end = doc->clean_exit		     ? "exit"
 		   : is_copy(doc) || still_runs(doc) ? "running"
-							   : "killed";
+						     : "killed";
 	doc->duration_s = duration(doc);
 	if (header->dropped_records) {
 		doc->complete = false;
-		gm_doc_warn(doc,
-			    "%llu record%s dropped because the file was full or could not grow; raise "
-			    "GPUMEMTRACE_MAX_FILE or free disk space",
-			    (unsigned long long)header->dropped_records,
-			    header->dropped_records == 1 ? " was" : "s were");
+		gm_doc_warn(
+			doc,
+			"%llu record%s dropped because the file was full or could not grow; raise "
+			"GPUMEMTRACE_MAX_FILE or free disk space",
+			(unsigned long long)header->dropped_records,
+			header->dropped_records == 1 ? " was" : "s were");
 	}
 	if (header->marks_dropped)
-		gm_doc_warn(doc, "%u mark%s not kept; the windows and the baseline of leaks follow them "
-			    "all the same", header->marks_dropped, header->marks_dropped == 1 ? " was" : "s were");
+		gm_doc_warn(doc,
+			    "%u mark%s not kept; the windows and the baseline of leaks follow them "
+			    "all the same",
+			    header->marks_dropped, header->marks_dropped == 1 ? " was" : "s were");
 	if (header->format_version > GM_FORMAT_VERSION)
 		gm_doc_warn(doc,
 			    "the file's format (%u) is newer than this gpumem-report (%u); "

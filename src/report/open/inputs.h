@@ -17,8 +17,8 @@ struct gm_inputs {
 /*
  * Replaces each word that is a directory by the output files in it and below it, in the order of
  * their names; other words stay as they are. What lies there and is no output file is named to
- * `complain` in one sentence and is no failure, unless it is called one (NAME.gmt): then it stays, for
- * the reader to say what is wrong with it. The caller frees it.
+ * `complain` in one sentence and is no failure, unless it is called one (NAME.gmt): then it stays,
+ * for the reader to say what is wrong with it. The caller frees it.
  */
 struct gm_inputs gm_inputs_find(char *const *words, unsigned count,
 				void (*complain)(const char *sentence));

@@ -113,12 +113,12 @@ static bool load(struct gm_doc *doc, const struct gm_options *options, char *err
 		 size_t error_bytes)
 {
 	gm_load(doc);
-	if (!gm_moment(doc, options, error, error_bytes))
+	if (!gm_moment_apply(doc, options, error, error_bytes))
 		return false;
 	if (options->fine_timeline)
-		gm_fine_timeline(doc);
+		gm_timeline_refine(doc);
 	gm_finish_sites(doc);
-	if (!gm_since(doc, options, error, error_bytes))
+	if (!gm_since_apply(doc, options, error, error_bytes))
 		return false;
 	gm_classify(doc);
 	gm_load_fragmentation(doc);

@@ -7,7 +7,8 @@
 
 #include "report/doc/doc.h"
 
-/* True if NCCL asked the driver for the memory: its library is in the stack, below no framework's. */
+/* True if NCCL asked the driver for the memory: its library is in the stack, below no framework's.
+ */
 bool gm_nccl_owns(const struct gm_site *site);
 
 /*

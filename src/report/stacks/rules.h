@@ -27,7 +27,8 @@ enum gm_rule_verb {
  */
 bool gm_rules_extend(const char *path, char *error, size_t error_bytes);
 
-/* Frees all rules, those of documents that are still open too: the next use begins with the built-in ones. */
+/* Frees all rules, those of documents that are still open too: the next use begins with the
+ * built-in ones. */
 void gm_rules_forget(void);
 
 /* Fills what rules say of a frame: plumbing and the like, category_rule and phase_rule. */

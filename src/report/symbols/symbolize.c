@@ -155,7 +155,8 @@ static int open_regular(const char *path)
 /* The file at the recorded path, else one of the same build id from elsewhere. */
 static void open_module(struct gm_symbols *symbols, struct module *module)
 {
-	enum gm_missing reason = use_file(symbols, module, module->path, open_regular(module->path));
+	enum gm_missing reason =
+		use_file(symbols, module, module->path, open_regular(module->path));
 	const char *path;
 	int fd;
 

@@ -88,8 +88,8 @@ static void write_suite(FILE *file, struct gm_doc *doc)
 		}
 		fprintf(file, ">\n      <failure type=\"");
 		escape(file, gate->gate);
-		fprintf(file, "\" message=\"%s, limit %s: ",
-			gm_gate_figure(value, gate, gate->value),
+		fprintf(file,
+			"\" message=\"%s, limit %s: ", gm_gate_figure(value, gate, gate->value),
 			gm_gate_figure(limit, gate, gate->limit));
 		escape(file, gate->note);
 		fprintf(file, "\">");

@@ -120,32 +120,34 @@ static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *
 
 	for (unsigned i = 0; oom && i < doc->ooms_count; i++)
 		add_result(results, doc, gate, doc->ooms[i].stack,
-			   gm_doc_printf(doc, "out of memory (%s): %s asked for %s", doc->ooms[i].verdict,
-				  doc->ooms[i].api ? doc->ooms[i].api : "the framework",
-				  gm_size(doc, doc->ooms[i].record.requested_bytes)),
+			   gm_doc_printf(doc, "out of memory (%s): %s asked for %s",
+					 doc->ooms[i].verdict,
+					 doc->ooms[i].api ? doc->ooms[i].api : "the framework",
+					 gm_size(doc, doc->ooms[i].record.requested_bytes)),
 			   NULL);
 	for (unsigned i = 0; errors && i < doc->errors_count; i++)
 		add_result(results, doc, gate, doc->errors[i].stack,
 			   gm_doc_printf(doc, "%s by %s, %llu times", doc->errors[i].type,
-				  doc->errors[i].api ? doc->errors[i].api : "a free",
-				  (unsigned long long)doc->errors[i].record.count),
+					 doc->errors[i].api ? doc->errors[i].api : "a free",
+					 (unsigned long long)doc->errors[i].record.count),
 			   NULL);
 	for (unsigned i = 0; !errors && i < gate->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[gate->sites[i]];
 
 		add_result(results, doc, gate, site->stack,
-			   gm_doc_printf(doc, "%s: %s of %s memory live in %llu of %llu allocations; %s",
-				  gate->note, gm_size(doc, site->record.live_bytes),
-				  gm_kind_name(site->record.kind),
-				  (unsigned long long)site->record.live_count,
-				  (unsigned long long)site->record.allocations, site->why),
+			   gm_doc_printf(doc,
+					 "%s: %s of %s memory live in %llu of %llu allocations; %s",
+					 gate->note, gm_size(doc, site->record.live_bytes),
+					 gm_kind_name(site->record.kind),
+					 (unsigned long long)site->record.live_count,
+					 (unsigned long long)site->record.allocations, site->why),
 			   site->id);
 	}
 	if (!oom && !errors && !gate->sites_count)
 		add_result(results, doc, gate, NULL,
 			   gm_doc_printf(doc, "%s: %s, limit %s", gate->note,
-				  gm_gate_figure(value, gate, gate->value),
-				  gm_gate_figure(limit, gate, gate->limit)),
+					 gm_gate_figure(value, gate, gate->value),
+					 gm_gate_figure(limit, gate, gate->limit)),
 			   NULL);
 }
 

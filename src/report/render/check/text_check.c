@@ -74,7 +74,8 @@ static void print_errors(struct gm_out *out, struct gm_doc *doc)
 		}
 		if (doc->errors[i].record.victim_site < doc->sites_count) {
 			fprintf(out->file, "        memory that was allocated by\n");
-			gm_print_stack(out, doc->sites[doc->errors[i].record.victim_site].stack, 10);
+			gm_print_stack(out, doc->sites[doc->errors[i].record.victim_site].stack,
+				       10);
 		}
 	}
 }

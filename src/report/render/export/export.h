@@ -15,7 +15,8 @@ struct gm_export_format {
 	/* For files that are changed in place; `error` gets a sentence. */
 	int (*write_path)(struct gm_doc *doc, const struct gm_options *options, const char *path,
 			  char *error, size_t error_bytes);
-	/* Several processes in one; NULL if the format holds one: then each gets a file of its own. */
+	/* Several processes in one; NULL if the format holds one: then each gets a file of its own.
+	 */
 	int (*write_job)(struct gm_job *job, const struct gm_options *options, FILE *file);
 	bool adds; /* write_path adds to what is there, so several files may follow each other */
 };

@@ -2,8 +2,8 @@
  * A trace for ui.perfetto.dev and chrome://tracing (the JSON form of trace events): counters of
  * each level of each device, slices of the phases of training and between marks, instants at marks
  * and out-of-memory events. Over the whole run the counters have the timeline's resolution; where
- * the history reaches, they are exact. Several processes share one axis of time, by the wall clocks of
- * their machines.
+ * the history reaches, they are exact. Several processes share one axis of time, by the wall clocks
+ * of their machines.
  */
 #include "report/doc/enum_names.h"
 #include "report/doc/options.h"
@@ -30,7 +30,8 @@ static double micros(uint64_t ns)
 	return (double)ns / 1000;
 }
 
-/* From one slice to the next, less a nanosecond: readers add in floating point, and none may overlap. */
+/* From one slice to the next, less a nanosecond: readers add in floating point, and none may
+ * overlap. */
 static double span(uint64_t since_ns, uint64_t end_ns)
 {
 	return end_ns > since_ns ? micros(end_ns - since_ns - 1) : 0;
@@ -91,8 +92,7 @@ static void label_process(struct trace *trace, unsigned order)
 
 	snprintf(text, sizeof(text), "%s%s%s", host, *host && *unplaced ? ", " : "", unplaced);
 	if (*text)
-		add(trace, "M", "process_labels", 0, NAN, NAN,
-		    json_pack("{s:s}", "labels", text));
+		add(trace, "M", "process_labels", 0, NAN, NAN, json_pack("{s:s}", "labels", text));
 	add(trace, "M", "process_sort_index", 0, NAN, NAN,
 	    json_pack("{s:i}", "sort_index", (int)order));
 }
@@ -180,8 +180,8 @@ static void marks(struct trace *trace)
 					 (json_int_t)mark->record.current_bytes, "torch_bytes",
 					 (json_int_t)mark->record.torch_bytes);
 
-		add(trace, "i", mark->name, TRACK_MARKS, trace_time(trace, mark->record.time_ns), NAN,
-		    NULL);
+		add(trace, "i", mark->name, TRACK_MARKS, trace_time(trace, mark->record.time_ns),
+		    NAN, NULL);
 		add(trace, "X", mark->name, TRACK_MARKS, trace_time(trace, mark->record.time_ns),
 		    span(mark->record.time_ns, end), args);
 	}
@@ -201,8 +201,7 @@ static void end_phase(struct passing *passing, uint64_t end_ns)
 {
 	if (passing->phase)
 		add(passing->trace, "X", passing->phase, TRACK_PHASES,
-		    trace_time(passing->trace, passing->since_ns),
-		    span(passing->since_ns, end_ns),
+		    trace_time(passing->trace, passing->since_ns), span(passing->since_ns, end_ns),
 		    json_pack("{s:I}", "allocated_bytes", (json_int_t)passing->phase_bytes));
 	passing->phase = NULL;
 }
@@ -252,8 +251,8 @@ static void ooms(struct trace *trace)
 	for (unsigned i = 0; i < doc->ooms_count; i++) {
 		const struct gm_oom *oom = &doc->ooms[i];
 
-		add(trace, "i", "out of memory", TRACK_OOMS,
-		    trace_time(trace, oom->record.time_ns), NAN,
+		add(trace, "i", "out of memory", TRACK_OOMS, trace_time(trace, oom->record.time_ns),
+		    NAN,
 		    json_pack("{s:i, s:I, s:s}", "device", (int)oom->record.device,
 			      "requested_bytes", (json_int_t)oom->record.requested_bytes, "verdict",
 			      oom->verdict ? oom->verdict : "exhausted"));

@@ -158,9 +158,10 @@ static void take_run(struct database *db, struct gm_doc *doc)
 		db->run = sqlite3_column_int64(db->statement, 0);
 	for (size_t i = 0; db->run && i < sizeof(tables) / sizeof(tables[0]); i++)
 		execute(db, gm_doc_printf(doc, "DELETE FROM %s WHERE run = %lld", tables[i],
-				   (long long)db->run));
+					  (long long)db->run));
 	if (db->run)
-		execute(db, gm_doc_printf(doc, "DELETE FROM runs WHERE run = %lld", (long long)db->run));
+		execute(db, gm_doc_printf(doc, "DELETE FROM runs WHERE run = %lld",
+					  (long long)db->run));
 	row(db, db->run ? "INSERT INTO runs VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 			: "INSERT INTO runs VALUES(NULL,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
 	text(db, doc->host);

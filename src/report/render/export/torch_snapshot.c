@@ -1,8 +1,8 @@
 /*
  * What torch.cuda.memory._dump_snapshot writes, for PyTorch's own viewers: segments with their
- * blocks, and each device's history, complete or from the ring of events. Facts that only PyTorch knows are as
- * it would write them without them: requested sizes are the blocks' sizes, and the stream of what
- * the shim recorded is 0.
+ * blocks, and each device's history, complete or from the ring of events. Facts that only PyTorch
+ * knows are as it would write them without them: requested sizes are the blocks' sizes, and the
+ * stream of what the shim recorded is 0.
  */
 #include "report/doc/options.h"
 #include "report/history/events.h"

@@ -53,8 +53,7 @@ static json_t *process(struct gm_doc *doc)
 
 	return json_pack(
 		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}",
-		"pid",
-		header->pid ? json_integer(header->pid) : json_null(), "ppid",
+		"pid", header->pid ? json_integer(header->pid) : json_null(), "ppid",
 		header->ppid ? json_integer(header->ppid) : json_null(), "command",
 		gm_json_strings(doc->command, doc->command_count), "cwd", gm_json_string(doc->cwd),
 		"host", gm_json_string(doc->host), "rank", number_or_null(header->rank),
@@ -68,15 +67,17 @@ static json_t *process(struct gm_doc *doc)
 
 static json_t *history(struct gm_doc *doc)
 {
-	const struct gm_journal_header *journal = doc->journal ? gm_journal_header(doc->journal) : NULL;
+	const struct gm_journal_header *journal =
+		doc->journal ? gm_journal_header(doc->journal) : NULL;
 
-	return json_pack("{s:s, s:o, s:o, s:o}", "source",
-			 journal			 ? "all"
-			 : doc->header->event_capacity ? "ring"
-						       : "off",
-			 "bytes", gm_json_bytes(journal ? gm_journal_bytes(doc->journal) : GM_NO_BYTES),
-			 "lost", gm_json_bytes(journal ? journal->lost : GM_NO_BYTES), "ends_s",
-			 journal && journal->lost ? gm_json_seconds(journal->lost_from_ns) : json_null());
+	return json_pack(
+		"{s:s, s:o, s:o, s:o}", "source",
+		journal			      ? "all"
+		: doc->header->event_capacity ? "ring"
+					      : "off",
+		"bytes", gm_json_bytes(journal ? gm_journal_bytes(doc->journal) : GM_NO_BYTES),
+		"lost", gm_json_bytes(journal ? journal->lost : GM_NO_BYTES), "ends_s",
+		journal && journal->lost ? gm_json_seconds(journal->lost_from_ns) : json_null());
 }
 
 static json_t *tracer(struct gm_doc *doc)
@@ -214,11 +215,13 @@ static const struct gm_fragmentation *torch_holes(const struct gm_doc *doc, int 
 /* What it holds of the driver; how it divides that, nobody tells. */
 static json_t *pluggable(const struct gm_doc *doc, const struct gm_torch_record *torch)
 {
-	static const char *const unknown[] = {
-		"allocated_bytes", "allocated_peak_bytes",  "allocations",	 "frees",
-		"segments",	   "active_bytes",	    "requested_bytes",	 "allocated_total_bytes",
-		"freed_total_bytes", "inactive_split_bytes", "releasable_bytes", "largest_free_bytes",
-		"alloc_retries",   "ooms"};
+	static const char *const unknown[] = {"allocated_bytes",   "allocated_peak_bytes",
+					      "allocations",	   "frees",
+					      "segments",	   "active_bytes",
+					      "requested_bytes",   "allocated_total_bytes",
+					      "freed_total_bytes", "inactive_split_bytes",
+					      "releasable_bytes",  "largest_free_bytes",
+					      "alloc_retries",	   "ooms"};
 	bool now = doc->at_ns == GM_NO_BYTES; /* the history does not tell whose memory it was */
 	json_t *row = json_pack(
 		"{s:o, s:s, s:o, s:o, s:o}", "device", gm_json_device(torch->device), "allocator",

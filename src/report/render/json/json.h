@@ -9,8 +9,8 @@
 #include "report/render/json/json_out.h"
 
 /*
- * Writes the whole document of one file (of none, with nothing in it, if `doc` is NULL). `more`: a key
- * to add or to replace, with its value (the reference is dropped), or NULL.
+ * Writes the whole document of one file (of none, with nothing in it, if `doc` is NULL). `more`: a
+ * key to add or to replace, with its value (the reference is dropped), or NULL.
  */
 void gm_json_put_doc(struct gm_json_out *out, struct gm_doc *doc, const char *more, json_t *value);
 

@@ -4,8 +4,7 @@
  */
 #include "report/render/json/internal.h"
 
-static json_t *tops(struct gm_doc *doc, const struct gm_oom_top *top, unsigned count,
-		    bool stacks)
+static json_t *tops(struct gm_doc *doc, const struct gm_oom_top *top, unsigned count, bool stacks)
 {
 	json_t *list = json_array();
 
@@ -93,8 +92,8 @@ static json_t *event(struct gm_doc *doc, const struct gm_oom *oom)
 		json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempts",
 			  gm_json_bytes(record->attempts), "injected", record->injected != 0,
 			  "library", gm_json_string(oom->library), "categories", categories(oom),
-			  "fragmentation", fragmentation(record), "holes", holes(oom), "processes", processes(oom),
-			  "mark", gm_json_string(oom->mark), "changes",
+			  "fragmentation", fragmentation(record), "holes", holes(oom), "processes",
+			  processes(oom), "mark", gm_json_string(oom->mark), "changes",
 			  tops(doc, oom->changes, oom->changes_count, false)));
 	return object;
 }

@@ -63,7 +63,8 @@ void gm_json_put_members(struct gm_json_out *out, json_t *object)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach (object, key, value) {
+	json_object_foreach(object, key, value)
+	{
 		gm_json_put(out, ",\"", 2);
 		gm_json_put_text(out, key);
 		gm_json_put(out, "\":", 2);

@@ -23,8 +23,8 @@ static void put_number(struct gm_json_out *out, struct gm_frame_memo *memo)
 	if (!memo->number) {
 		if (frames->count == frames->room) {
 			frames->room = frames->room ? 2 * frames->room : 1024;
-			frames->texts = gm_realloc(frames->texts,
-						   frames->room * sizeof(*frames->texts));
+			frames->texts =
+				gm_realloc(frames->texts, frames->room * sizeof(*frames->texts));
 		}
 		frames->texts[frames->count++] = memo->rendered;
 		memo->number = frames->count;
@@ -202,12 +202,12 @@ static json_t *pinned_by(struct gm_doc *doc, const struct gm_fragmentation *row)
 	json_t *list = json_array();
 
 	for (unsigned k = 0; k < row->pinners_count; k++)
-		json_array_append_new(
-			list, json_pack("{s:o, s:o, s:o, s:o}", "site",
-					site_id(doc, row->pinners[k].site), "blocks",
-					gm_json_bytes(row->pinners[k].blocks), "bytes",
-					gm_json_bytes(row->pinners[k].bytes), "hole_bytes",
-					gm_json_bytes(row->pinners[k].hole_bytes)));
+		json_array_append_new(list,
+				      json_pack("{s:o, s:o, s:o, s:o}", "site",
+						site_id(doc, row->pinners[k].site), "blocks",
+						gm_json_bytes(row->pinners[k].blocks), "bytes",
+						gm_json_bytes(row->pinners[k].bytes), "hole_bytes",
+						gm_json_bytes(row->pinners[k].hole_bytes)));
 	return list;
 }
 
@@ -257,13 +257,14 @@ static json_t *failed_calls(struct gm_doc *doc)
 
 		if (event->op != GM_OP_ALLOC_FAILED || event->error != OUT_OF_MEMORY)
 			continue;
-		json_array_append_new(
-			list, json_pack("{s:o, s:o, s:o, s:o}", "time_s", gm_json_seconds(event->time_ns),
-					"device", gm_json_device(event->device), "bytes",
-					gm_json_bytes(event->bytes), "site",
-					event->site < doc->sites_count
-						? json_string(doc->sites[event->site].id)
-						: json_null()));
+		json_array_append_new(list,
+				      json_pack("{s:o, s:o, s:o, s:o}", "time_s",
+						gm_json_seconds(event->time_ns), "device",
+						gm_json_device(event->device), "bytes",
+						gm_json_bytes(event->bytes), "site",
+						event->site < doc->sites_count
+							? json_string(doc->sites[event->site].id)
+							: json_null()));
 	}
 	return list;
 }
@@ -289,7 +290,8 @@ json_t *gm_json_retries(struct gm_doc *doc)
 			 gm_json_bytes(attempts), "recovered", gm_json_bytes(recovered),
 			 "exhausted", gm_json_bytes(exhausted), "ooms_not_kept",
 			 gm_json_bytes(doc->ooms_lost), "stall_s", gm_json_seconds(stall),
-			 "flushed_bytes", gm_json_bytes(flushed), "sites", sites, "failed", failed_calls(doc));
+			 "flushed_bytes", gm_json_bytes(flushed), "sites", sites, "failed",
+			 failed_calls(doc));
 }
 
 json_t *gm_json_errors(struct gm_doc *doc)

@@ -55,8 +55,8 @@ static void deflate_all(struct gm_pack *pack, int flush)
 bool gm_pack_begin(struct gm_pack *pack, FILE *out)
 {
 	*pack = (struct gm_pack){.out = out};
-	pack->failed = deflateInit2(&pack->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 9,
-				    Z_DEFAULT_STRATEGY) != Z_OK;
+	pack->failed = deflateInit2(&pack->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW,
+				    9, Z_DEFAULT_STRATEGY) != Z_OK;
 	return !pack->failed;
 }
 

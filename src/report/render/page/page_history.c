@@ -169,8 +169,9 @@ static struct steps find_steps(struct gm_doc *doc, const struct gm_history *hist
 	else if (released_while_mapped(history))
 		steps.reason = "memory was released while it was mapped, and held on";
 	else if (!history->complete)
-		steps.reason = doc->journal ? "the page holds the last events only; --at tells of others"
-					    : "older events have left the ring";
+		steps.reason = doc->journal
+				       ? "the page holds the last events only; --at tells of others"
+				       : "older events have left the ring";
 	else if (first > 0 || !begins_empty(doc, &steps))
 		steps.reason = "some events and figures do not agree";
 	if (steps.reason)

@@ -27,9 +27,9 @@ json_t *gm_page_sites(struct gm_doc *doc, const int *numbers)
 			continue;
 		json_array_append_new(list,
 				      json_pack("{s:o, s:i, s:o}", "place",
-						gm_json_string(gm_stack_label(doc, stack)), "own_frame",
-						own ? (int)(own - stack->frames) : -1, "plumbing",
-						plumbing(doc, stack)));
+						gm_json_string(gm_stack_label(doc, stack)),
+						"own_frame", own ? (int)(own - stack->frames) : -1,
+						"plumbing", plumbing(doc, stack)));
 	}
 	return list;
 }

@@ -127,7 +127,8 @@ void gm_text_ooms(struct gm_out *out, struct gm_doc *doc)
 	gm_print(out, GM_BOLD, "%llu out-of-memory event%s\n", seen, seen == 1 ? "" : "s");
 	if (lost)
 		fprintf(out->file,
-			"the first %u and the latest are described, %llu between them only counted\n",
+			"the first %u and the latest are described, %llu between them only "
+			"counted\n",
 			GM_OOMS_FIRST, lost);
 	for (unsigned i = 0; i < doc->retries_count; i++) {
 		const struct gm_retry_record *retry = &doc->retries[i];

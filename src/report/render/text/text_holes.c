@@ -1,6 +1,6 @@
 /*
- * `fragmentation`, and its part of the summary: what each level reserves beyond what is used, now and
- * at its peak; where the holes are and who keeps them.
+ * `fragmentation`, and its part of the summary: what each level reserves beyond what is used, now
+ * and at its peak; where the holes are and who keeps them.
  */
 #include "report/render/text/text_holes.h"
 #include "report/render/text/text.h"
@@ -78,8 +78,9 @@ static void print_now(struct gm_out *out, struct gm_doc *doc)
 
 static void print_peaks(struct gm_out *out, struct gm_doc *doc)
 {
-	static const char *const titles[] = {"<device", "<level",	"at",	    "reserved", "used",
-					     "free",	"of it", "largest hole", "external", NULL};
+	static const char *const titles[] = {"<device",	 "<level", "at",    "reserved",
+					     "used",	 "free",   "of it", "largest hole",
+					     "external", NULL};
 	struct gm_table table;
 	char time[GM_FORMAT_BYTES];
 	bool any = false;
@@ -131,7 +132,8 @@ void gm_text_fragmentation(struct gm_out *out, struct gm_doc *doc)
 	}
 }
 
-static void summary_row(struct gm_table *table, const struct gm_fragmentation *row, const char *when)
+static void summary_row(struct gm_table *table, const struct gm_fragmentation *row,
+			const char *when)
 {
 	char device[24];
 
@@ -152,8 +154,8 @@ void gm_text_holes(struct gm_out *out, struct gm_doc *doc)
 	uint64_t reserved = 0;
 
 	for (unsigned i = 0; i < doc->fragmentation_count; i++)
-		reserved |= doc->fragmentation[i].reserved_bytes |
-			    (doc->fragmentation[i].peak ? 1 : 0);
+		reserved |=
+			doc->fragmentation[i].reserved_bytes | (doc->fragmentation[i].peak ? 1 : 0);
 	if (!reserved)
 		return;
 	gm_heading(out, "Fragmentation");

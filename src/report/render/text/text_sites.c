@@ -263,8 +263,9 @@ static void print_verdict(struct gm_out *out, const struct gm_doc *doc)
 		if (doc->cached_bytes)
 			gm_print(out, GM_PLAIN, ", of which %s are a pool's or framework's cache",
 				 gm_format_size(size, doc->cached_bytes));
-		fprintf(out->file, doc->framework ? "; with a caching framework only growth is a leak.\n"
-						  : ".\n");
+		fprintf(out->file, doc->framework
+					   ? "; with a caching framework only growth is a leak.\n"
+					   : ".\n");
 	} else {
 		gm_print(out, GM_BOLD, "Nothing was left at the end.\n");
 	}

@@ -224,7 +224,8 @@ static void next_line(struct gm_out *out, struct gm_doc *doc)
 			gm_exit_unknown(doc),
 			doc->lacking ? "in what can be read of it" : "so far");
 	} else if (doc->lacking) {
-		fprintf(out->file, "the file is damaged: nothing is wrong in what can be read of it\n");
+		fprintf(out->file,
+			"the file is damaged: nothing is wrong in what can be read of it\n");
 	} else {
 		fprintf(out->file, "nothing to do: no leak, no failed allocation, no bad free\n");
 	}
