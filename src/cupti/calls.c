@@ -10,8 +10,8 @@
 #include "recorder/fork_page.h"
 #include "recorder/roles.h"
 #include "recorder/thread.h"
-#include "store/writer.h"
 #include "track/event.h"
+#include "track/recording.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -133,8 +133,8 @@ void gm_cupti_call_begins(unsigned function, const void *params, uint64_t *corre
 
 	*correlation = (uintptr_t)call;
 	if (!call) {
-		if (gm_file)
-			__atomic_fetch_add(&gm_file->passed_calls, 1, __ATOMIC_RELAXED);
+		if (gm_owns_file())
+			gm_track_passed_call();
 		return;
 	}
 	gm_cupti_decode(function, params, call);

@@ -11,7 +11,7 @@
 #include "recorder/settings.h"
 #include "recorder/signals.h"
 #include "recorder/start.h"
-#include "store/writer.h"
+#include "track/recording.h"
 
 #include <errno.h>
 
@@ -62,7 +62,7 @@ void gm_call_enter(struct gm_call *call)
 		return;
 	if (gm_disabled() || gm_thread.busy) {
 		if (gm_thread.busy && gm_owns_file())
-			__atomic_fetch_add(&gm_file->passed_calls, 1, __ATOMIC_RELAXED);
+			gm_track_passed_call();
 		return;
 	}
 	call->outermost = !gm_is_nested(here);

@@ -1,44 +1,19 @@
 /*
- * A device as the driver and NVML see it (device_view.h), and when the ledger is sampled: at the first
- * context, at OOMs, at marks and at new peaks that are worth it. Never at exit, where libraries
- * have already given back what they held.
+ * A device as the driver and NVML see it (device_view.h). The ledger is sampled at the first context, at
+ * OOMs, at marks and at new peaks that are worth it, but never at exit, where libraries have already
+ * released what they held.
  */
 #include "recorder/device_view.h"
 #include "recorder/call.h"
 #include "recorder/nvml.h"
 #include "recorder/query.h"
 #include "recorder/refuse.h"
-#include "store/writer.h"
+#include "track/devices.h"
 
 #include <unistd.h>
 
 #define TRIES	   3
 #define PIDS_BYTES 1024
-
-static const struct gm_device_record *device_record(int device)
-{
-	const struct gm_device_record *record =
-		device < 0 ? NULL : gm_store_record(GM_TABLE_DEVICES, (uint32_t)device);
-
-	return record && record->used ? record : NULL;
-}
-
-/* The list of the other processes changes seldom: as long as it is the same it is stored once. */
-static uint32_t pids_string(const char *pids)
-{
-	static uint64_t stored; /* hash of the text, 32 bits, and its string's number */
-	uint64_t known = __atomic_load_n(&stored, __ATOMIC_RELAXED);
-	uint32_t hash = 2166136261u ^ gm_file->pid, string; /* a child's file is another */
-	const char *at;
-
-	for (at = pids; *at; at++)
-		hash = (hash ^ (unsigned char)*at) * 16777619u;
-	if (known >> 32 == hash)
-		return (uint32_t)known;
-	string = gm_store_string(pids, PIDS_BYTES);
-	__atomic_store_n(&stored, (uint64_t)hash << 32 | string, __ATOMIC_RELAXED);
-	return string;
-}
 
 static void view_by_nvml(const uint8_t uuid[16], struct gm_device_view *view)
 {
@@ -49,16 +24,16 @@ static void view_by_nvml(const uint8_t uuid[16], struct gm_device_view *view)
 		view->used_bytes = GM_NO_BYTES;
 	if (!gm_nvml_processes(uuid, (unsigned)getpid(), &processes, pids, sizeof(pids)) ||
 	    !processes.own)
-		return; /* what is listed may be us, under another pid; what is not may be there */
+		return; /* in a container NVML may list this process under another pid, or not at all */
 	view->own_bytes = processes.own_bytes;
 	view->others_bytes = processes.others_bytes;
 	if (pids[0])
-		view->pids_string = pids_string(pids);
+		view->pids_string = gm_track_pids(pids);
 }
 
 void gm_view_device(int device, bool nvml, struct gm_device_view *view)
 {
-	const struct gm_device_record *record;
+	uint8_t uuid[16];
 
 	*view = (struct gm_device_view){GM_NO_BYTES, GM_NO_BYTES, GM_NO_BYTES,
 					GM_NO_BYTES, GM_NO_BYTES, GM_NONE};
@@ -68,9 +43,8 @@ void gm_view_device(int device, bool nvml, struct gm_device_view *view)
 	if (gm_query_current_device() == device &&
 	    gm_query_mem_info(&view->free_bytes, &view->total_bytes))
 		gm_refuse_mem_info(device, &view->free_bytes, &view->total_bytes);
-	record = nvml ? device_record(device) : NULL;
-	if (record)
-		view_by_nvml(record->uuid, view);
+	if (nvml && gm_track_device_uuid(device, uuid))
+		view_by_nvml(uuid, view);
 }
 
 void gm_sample_ledger(int device, enum gm_sample reason)
@@ -89,11 +63,12 @@ void gm_sample_ledger(int device, enum gm_sample reason)
 
 void gm_sample_ledgers(enum gm_sample reason)
 {
-	uint32_t device, count = gm_file ? gm_file->tables[GM_TABLE_DEVICES].count : 0;
+	int device, devices = gm_track_devices();
+	uint8_t uuid[16];
 
-	for (device = 0; device < count; device++)
-		if (device_record((int)device))
-			gm_sample_ledger((int)device, reason);
+	for (device = 0; device < devices; device++)
+		if (gm_track_device_uuid(device, uuid))
+			gm_sample_ledger(device, reason);
 }
 
 void gm_record_oom(const struct gm_call *call, struct gm_event *event)

@@ -1,8 +1,9 @@
 /*
- * A device as the driver and NVML see it at one moment: for OOMs and for the ledger.
+ * A device as the driver and NVML see it at one moment, for OOMs and for the ledger. Any thread; no lock of
+ * the tracker's may be held.
  */
-#ifndef GM_RECORDER_VIEW_H
-#define GM_RECORDER_VIEW_H
+#ifndef GM_RECORDER_DEVICE_VIEW_H
+#define GM_RECORDER_DEVICE_VIEW_H
 
 #include "track/torch.h"
 
@@ -12,27 +13,28 @@ struct gm_call;
 enum gm_sample { GM_SAMPLE_CONTEXT, GM_SAMPLE_PEAK, GM_SAMPLE_OOM, GM_SAMPLE_MARK };
 
 /*
- * Asks the driver about a device, and NVML (`nvml`: it takes some milliseconds to list processes);
- * what cannot be told is GM_NO_BYTES. The driver is asked only where the calling thread's context
- * is on that device. GM_HOST: nothing is asked. Holds no lock of the tracker's.
+ * Fills *view from the driver, if the calling thread's context is on the device, and with `nvml` from NVML,
+ * which takes some milliseconds to list processes. Figures that are not known are GM_NO_BYTES; for GM_HOST
+ * all are.
  */
 void gm_view_device(int device, bool nvml, struct gm_device_view *view);
 
-/* One sample of the ledger of a device; many of one reason are made only now and then. */
+/* Samples the ledger of a device, if a sample for this reason is due. */
 void gm_sample_ledger(int device, enum gm_sample reason);
 
-/* The same of all devices in use. */
+/* Samples the ledgers of all devices in use. */
 void gm_sample_ledgers(enum gm_sample reason);
 
-/* An allocation call failed for want of memory: asks what there was and tells the tracker. */
+/* Records an allocation call that failed for want of memory, with what the device held then. */
 void gm_record_oom(const struct gm_call *call, struct gm_event *event);
 
-/* After a context came: a first sample of its device. */
+/* After a context was made: samples its device's ledger if that was never done. */
 void gm_sample_context(int device);
 
-/* After a successful allocation: one of each device that is at a new peak worth it, from `device` on. */
+/* Samples the ledgers of the devices at a new peak that is worth it, from `device` on. */
 void gm_sample_peaks_from(int device);
 
+/* After a successful allocation: the same for all devices. */
 static inline void gm_sample_peaks(void)
 {
 	int device = gm_track_ledger_peak(0);

@@ -10,6 +10,7 @@
 #include "store/place.h"
 #include "store/writer.h"
 #include "track/event.h"
+#include "track/recording.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,30 +20,21 @@ static void print_peaks(void)
 {
 	char line[256];
 	size_t used = 0;
-	uint32_t i, count = gm_file->tables[GM_TABLE_LEVELS].count;
+	uint32_t next = 0;
+	uint64_t bytes;
+	int device;
 
-	for (i = 0; i < count && used < sizeof(line); i++) {
-		const struct gm_level_record *level = gm_store_record(GM_TABLE_LEVELS, i);
-
-		if (level->level == GM_LEVEL_DRIVER && level->device >= 0)
-			used += (size_t)snprintf(line + used, sizeof(line) - used,
-						 "%sdevice %d %.1f MiB", used ? ", " : "",
-						 level->device, (double)level->peak_bytes / 1048576);
-	}
+	while (used < sizeof(line) && gm_track_next_peak(&next, &device, &bytes))
+		used += (size_t)snprintf(line + used, sizeof(line) - used, "%sdevice %d %.1f MiB",
+					 used ? ", " : "", device, (double)bytes / 1048576);
 	gm_log(GM_LOG_ERROR, "peak: %s", used ? line : "no device memory allocated");
 }
 
 static void print_live(void)
 {
-	uint64_t count = 0, bytes = 0;
-	uint32_t i, rows = gm_file->tables[GM_TABLE_USAGE].count;
+	uint64_t count, bytes;
 
-	for (i = 0; i < rows; i++) {
-		const struct gm_usage_record *usage = gm_store_record(GM_TABLE_USAGE, i);
-
-		count += usage->current_count;
-		bytes += usage->current_bytes;
-	}
+	gm_track_live(&count, &bytes);
 	gm_log(GM_LOG_ERROR, "live at exit: %llu allocations, %.1f MiB", (unsigned long long)count,
 	       (double)bytes / 1048576);
 }

@@ -14,7 +14,6 @@
 #include "recorder/role_alloc.h"
 #include "recorder/roles.h"
 #include "store/hot.h"
-#include "store/writer.h"
 #include "track/event.h"
 
 #include <stdbool.h>
@@ -52,7 +51,7 @@ static inline uint8_t gm_space_of(const struct gm_call *call, const struct gm_ro
 	return call->space ? call->space : row->space;
 }
 
-/* Number in GM_TABLE_FUNCTIONS of the function that was called. */
+/* The tracker's number of the function that was called (gm_track_function). */
 static inline uint32_t gm_function_of(const struct gm_call *call, const struct gm_row *row)
 {
 	_Static_assert(GM_FUNCTIONS <= GM_MOST_FUNCTIONS, "each function has a number");
@@ -125,7 +124,7 @@ void gm_sample_idle_pools_slow(void);
 
 static inline void gm_sample_idle_pools(void)
 {
-	if (__builtin_expect(gm_file->tables[GM_TABLE_POOLS].count != 0, 0))
+	if (__builtin_expect(gm_track_has_pools(), 0))
 		gm_sample_idle_pools_slow();
 }
 

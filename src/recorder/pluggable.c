@@ -116,14 +116,12 @@ static uint16_t look_at_frames(uint32_t stack, uintptr_t caller, uint32_t genera
 /* Where the allocator was called before PyTorch was there, gm_torch_look knows all its calls. */
 static void look_among_new(void)
 {
-	uint32_t modules = __atomic_load_n(&gm_file->tables[GM_TABLE_MODULES].count, __ATOMIC_ACQUIRE);
-
-	__atomic_store_n(&gm_pluggable.modules, modules, __ATOMIC_RELAXED);
+	__atomic_store_n(&gm_pluggable.modules, gm_stack_modules(), __ATOMIC_RELAXED);
 	if (gm_settings.torch)
 		gm_pluggable_look();
 }
 
-uint16_t gm_pluggable_flags_now(uint32_t stack, uintptr_t caller)
+uint16_t gm_pluggable_flags_slow(uint32_t stack, uintptr_t caller)
 {
 	uint32_t generation;
 

@@ -8,8 +8,7 @@
 #include "recorder/call.h"
 #include "recorder/query.h"
 #include "recorder/settings.h"
-#include "store/writer.h"
-#include "track/torch.h"
+#include "track/devices.h"
 
 #include <string.h>
 
@@ -49,22 +48,6 @@ static bool chosen(void)
 
 /* ---- capacity ---- */
 
-static const struct gm_device_record *record_of(int device)
-{
-	return device < 0 ? NULL : gm_store_record(GM_TABLE_DEVICES, (uint32_t)device);
-}
-
-/* What the process has of the device: contexts, code, everything tracked, managed memory too. */
-static uint64_t held_bytes(int device)
-{
-	const struct gm_device_record *record = record_of(device);
-	uint64_t held = gm_track_physical_bytes(device) + gm_track_managed_bytes(device);
-
-	if (record && record->context_bytes != GM_NO_BYTES)
-		held += record->context_bytes;
-	return held + gm_track_code_bytes(device);
-}
-
 static int device_of(const struct gm_call *call)
 {
 	const CUmemLocation *location = call->location;
@@ -90,7 +73,7 @@ static bool over_capacity(const struct gm_call *call, const struct gm_row *row)
 
 	if (gm_settings.capacity_bytes == UINT64_MAX || on_host(call, row))
 		return false;
-	held = held_bytes(device_of(call));
+	held = gm_track_held_bytes(device_of(call));
 	return held >= gm_settings.capacity_bytes || bytes > gm_settings.capacity_bytes - held;
 }
 
@@ -100,7 +83,7 @@ void gm_refuse_mem_info(int device, uint64_t *free_bytes, uint64_t *total_bytes)
 
 	if (capacity >= *total_bytes)
 		return;
-	held = held_bytes(device);
+	held = gm_track_held_bytes(device);
 	*total_bytes = capacity;
 	if (held >= capacity)
 		*free_bytes = 0;

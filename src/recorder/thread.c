@@ -4,8 +4,8 @@
 #include "recorder/thread.h"
 #include "recorder/fork_page.h"
 #include "store/hot.h"
-#include "store/writer.h"
 #include "track/event.h"
+#include "track/recording.h"
 
 __thread struct gm_thread gm_thread __attribute__((tls_model("initial-exec")));
 
@@ -18,8 +18,6 @@ GM_SELDOM void gm_time_begin(void)
 GM_SELDOM void gm_time_end(void)
 {
 	if (gm_owns_file())
-		__atomic_fetch_add(&gm_file->overhead_ns,
-				   (gm_track_now() - gm_thread.started_ns) * GM_TIMED,
-				   __ATOMIC_RELAXED);
+		gm_track_overhead((gm_track_now() - gm_thread.started_ns) * GM_TIMED);
 	gm_thread.started_ns = 0;
 }

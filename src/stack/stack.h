@@ -8,6 +8,7 @@
 #define GM_STACK_STACK_H
 
 #include "store/layout.h"
+#include "store/writer.h"
 #include <stdbool.h>
 
 /* What a stack holds, GPUMEMTRACE_STACKS. */
@@ -120,5 +121,14 @@ void gm_stack_reset(void);
 
 /* Something was unloaded (a dlclose returned): modules are to be looked at again. Any thread. */
 void gm_stack_modules_changed(void);
+
+/*
+ * How many modules the stacks of the open file have led through. While it stays the same, no stack leads
+ * through a module that none led through before. Any thread; a file must be open.
+ */
+static inline uint32_t gm_stack_modules(void)
+{
+	return __atomic_load_n(&gm_file->tables[GM_TABLE_MODULES].count, __ATOMIC_ACQUIRE);
+}
 
 #endif

@@ -10,6 +10,7 @@
 #define GM_TRACK_EVENT_H
 
 #include "store/layout.h"
+#include "store/writer.h"
 #include "track/clock.h"
 #include <stdbool.h>
 
@@ -181,6 +182,12 @@ void gm_track_pool_trimmed(uint32_t pool, uint64_t before_bytes);
 
 /* A pool was destroyed: its handle is no more, what is allocated from it stays. */
 void gm_track_pool_destroyed(uint64_t handle);
+
+/* True when a pool is known. No lock; a file must be open. */
+static inline bool gm_track_has_pools(void)
+{
+	return gm_file->tables[GM_TABLE_POOLS].count != 0;
+}
 
 /* True when a pool holds more than is allocated from it. No lock. */
 bool gm_track_pools_idle(void);
