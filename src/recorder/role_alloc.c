@@ -1,6 +1,6 @@
 /*
- * Roles of allocations and frees: the calls that programs make most, and of them what is device memory or
- * stream-ordered. Those take the fewest steps.
+ * Roles of allocations and frees, the calls that programs make most (role_alloc.h). Most of them allocate
+ * device memory or are stream-ordered; these have a shorter path.
  */
 #include "recorder/role_alloc.h"
 #include "account/kinds.h"
@@ -15,10 +15,10 @@
 #include <string.h>
 
 /*
- * The stack of an allocation, and what it tells of who takes the memory. (A member is written only if it
- * changes: they are read together soon after, which waits for a single one's store.)
+ * Captures the stack of an allocation and sets the flags that follow from it. The flags are written only if
+ * they change: they are read soon after by a wider load, which would have to wait for the narrow store.
  */
-static inline void take_alloc_stack(const struct gm_call *call, struct gm_event *event)
+static inline void capture_stack(const struct gm_call *call, struct gm_event *event)
 {
 	uint16_t flags;
 
@@ -37,13 +37,13 @@ static bool on_host(const struct gm_call *call, unsigned kind)
 	return kind == GM_KIND_VMM && location && location->type > GM_MEM_LOCATION_DEVICE;
 }
 
-/* Streams that are of the current context, whichever that is. */
+/* True for the streams that belong to the current context, whichever that is. */
 static bool is_default_stream(const struct gm_call *call)
 {
 	return call->stream <= GM_STREAM_PER_THREAD;
 }
 
-/* The device that the memory of a successful call lies on; `context` as in struct gm_event. */
+/* The device that the memory of a successful call lies on. `context` is as in struct gm_event. */
 static int device_of(const struct gm_call *call, unsigned kind, uint64_t key, uint32_t context)
 {
 	const CUmemLocation *location = call->location;
@@ -81,7 +81,7 @@ static inline bool captured(const struct gm_call *call, const struct gm_row *row
 
 /* ---- allocations ---- */
 
-/* What was asked for: what is more than 64 bits tell is the most that they do. */
+/* The bytes that were asked for. A product above 64 bits becomes the largest known size. */
 static uint64_t refused_bytes(const struct gm_call *call)
 {
 	uint64_t bytes = call->bytes;
@@ -103,16 +103,16 @@ static void alloc_failed(struct gm_call *call, const struct gm_row *row, int res
 	if (location && location->type == GM_MEM_LOCATION_DEVICE)
 		event.device = (int16_t)location->id;
 	event.bytes = refused_bytes(call);
-	take_alloc_stack(call, &event);
+	capture_stack(call, &event);
 	if (result != GM_CUDA_OUT_OF_MEMORY) {
 		gm_track_alloc_failed(&event);
 		return;
 	}
-	gm_sample_pools(); /* they gave back what was idle */
+	gm_sample_pools(); /* before it fails, the driver takes what is idle in them */
 	gm_record_oom(call, &event);
 }
 
-static uint64_t asked_bytes(const struct gm_call *call)
+static uint64_t requested_bytes(const struct gm_call *call)
 {
 	uint64_t pitch;
 
@@ -130,26 +130,26 @@ static uint64_t asked_bytes(const struct gm_call *call)
 	return pitch * call->rows;
 }
 
-/* Bytes of a successful allocation, asked of the driver where the call did not say. */
+/* Bytes of a successful allocation. The driver is asked where the call does not say. */
 static uint64_t bytes_of(const struct gm_call *call, const struct gm_row *row, uint64_t key)
 {
 	if (row->kind == GM_KIND_ARRAY && (call->flags & GM_ARRAY_HOLDS_NOTHING))
-		return 0; /* what is mapped into it is memory of its own */
+		return 0; /* the memory that is mapped into it is recorded by itself */
 	if (call->view)
 		return 0;
 	if (row->kind == GM_KIND_IMPORTED && call->space == GM_SPACE_POINTER && !call->bytes)
 		return gm_query_pointer_bytes(key);
-	return asked_bytes(call);
+	return requested_bytes(call);
 }
 
-/* Who took it, and into the books. */
-static inline void tell_alloc(struct gm_call *call, struct gm_event *event)
+/* Records an allocation whose event is complete but for its stack and its pool. */
+static inline void record_alloc(struct gm_call *call, struct gm_event *event)
 {
 	uint32_t pool;
 	int device;
 
 	gm_note_device(event->device);
-	take_alloc_stack(call, event);
+	capture_stack(call, event);
 	if (event->kind == GM_KIND_ASYNC) {
 		device = event->device;
 		pool = gm_pool_of(call->pool, &device);
@@ -162,19 +162,19 @@ static inline void tell_alloc(struct gm_call *call, struct gm_event *event)
 		gm_graph_node_made(event);
 	} else {
 		gm_track_alloc(event);
-		gm_sample_idle_pools(); /* the driver takes from them when memory is short */
+		gm_sample_idle_pools(); /* when memory is short the driver takes it from them */
 	}
 }
 
-/* Memory of any kind, or none. */
-static GM_SELDOM void any_alloc(struct gm_call *call, const struct gm_row *row, uint64_t key, int result)
+/* For memory of any kind, and for failures. */
+static GM_SELDOM void end_alloc_slow(struct gm_call *call, const struct gm_row *row, uint64_t key, int result)
 {
 	struct gm_event event;
 
 	if (result != GM_CUDA_SUCCESS)
 		alloc_failed(call, row, result);
 	if (!key)
-		return; /* nothing was asked for, or it failed */
+		return; /* the call failed, or asked for 0 bytes */
 	event = gm_event_of(call, row, result);
 	event.key = key;
 	event.bytes = bytes_of(call, row, key);
@@ -188,17 +188,20 @@ static GM_SELDOM void any_alloc(struct gm_call *call, const struct gm_row *row, 
 	event.stream = gm_stream_of(call, row);
 	event.context = gm_current_context(call);
 	event.device = (int16_t)device_of(call, row->kind, key, event.context);
-	tell_alloc(call, &event);
+	record_alloc(call, &event);
 }
 
-/* Memory of which its size and its stream say it all. */
+/* True for memory that is described by its size and its stream alone. */
 static inline bool is_plain(const struct gm_call *call, const struct gm_row *row)
 {
 	return (row->kind == GM_KIND_DEVICE || (row->kind == GM_KIND_ASYNC && !gm_captures_under_way())) &&
 	       !call->location && !call->rows && !call->space;
 }
 
-/* The context of such memory, which it cannot be had without: asked for only where it can be another. */
+/*
+ * The context of plain memory. None can be allocated without a context, so the driver is asked only where
+ * there may be several.
+ */
 static inline uint32_t context_of_plain(const struct gm_call *call)
 {
 	uint32_t sole = gm_track_sole_context();
@@ -206,8 +209,8 @@ static inline uint32_t context_of_plain(const struct gm_call *call)
 	return __builtin_expect(sole && gm_query_device_count() == 1, 1) ? sole : gm_current_context(call);
 }
 
-/* The same events as of any other, but that every field is named: none is cleared first. */
-static inline void plain_alloc(struct gm_call *call, const struct gm_row *row, uint64_t key)
+/* As end_alloc_slow, for plain memory. All fields are named, so that the compiler clears none first. */
+static inline void end_alloc_fast(struct gm_call *call, const struct gm_row *row, uint64_t key)
 {
 	uint32_t context = context_of_plain(call);
 	struct gm_event event = {
@@ -233,7 +236,7 @@ static inline void plain_alloc(struct gm_call *call, const struct gm_row *row, u
 		.view = NULL,
 	};
 
-	tell_alloc(call, &event);
+	record_alloc(call, &event);
 }
 
 GM_HOT_CODE void gm_end_alloc(struct gm_call *call, const struct gm_row *row, int result)
@@ -242,9 +245,9 @@ GM_HOT_CODE void gm_end_alloc(struct gm_call *call, const struct gm_row *row, in
 	uint64_t key = result == GM_CUDA_SUCCESS ? gm_read_out(call) : 0;
 
 	if (__builtin_expect(key && is_plain(call, row), 1))
-		plain_alloc(call, row, key);
+		end_alloc_fast(call, row, key);
 	else
-		any_alloc(call, row, key, result);
+		end_alloc_slow(call, row, key, result);
 	if (result == GM_CUDA_SUCCESS)
 		gm_sample_peaks();
 	*error = saved;
@@ -268,7 +271,7 @@ void gm_end_register(struct gm_call *call, const struct gm_row *row, int result)
 void gm_begin_free(struct gm_call *call, const struct gm_row *row)
 {
 	if (row->kind == GM_KIND_ASYNC && gm_track_graph_nodes() && captured(call, row)) {
-		call->captured = 1; /* a node that frees when its graph is launched */
+		call->captured = 1; /* it makes a node, which frees when its graph is launched */
 		call->ticket = (struct gm_ticket){.record = GM_NONE, .owner = GM_NONE};
 		return;
 	}
@@ -289,7 +292,7 @@ GM_HOT_CODE void gm_end_free(struct gm_call *call, const struct gm_row *row, int
 	struct gm_event event;
 
 	if (!call->key || (call->captured && result == GM_CUDA_SUCCESS))
-		return; /* NULL may be freed everywhere */
+		return; /* every function accepts NULL */
 	event = (struct gm_event){
 		.key = call->key,
 		.bytes = 0,

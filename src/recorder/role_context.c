@@ -1,5 +1,5 @@
 /*
- * Roles of contexts: which one an allocation belongs to, what one cost, what its end frees.
+ * Roles of contexts: which context an allocation belongs to, what a context cost, what its end frees.
  */
 #include "recorder/code_seen.h"
 #include "recorder/device_view.h"
@@ -7,7 +7,7 @@
 
 __thread struct gm_last_context gm_last_context __attribute__((tls_model("initial-exec")));
 
-/* A context that no call told of: cudart's own way to it, or older than the tracker. */
+/* Enters a context that no recorded call made: cudart has a way of its own, and some are older than the file. */
 static uint32_t discover(const struct gm_call *call, uint64_t handle)
 {
 	int device = gm_context_device();
@@ -32,7 +32,7 @@ uint32_t gm_find_context(const struct gm_call *call, uint64_t handle)
 	return last->number + 1;
 }
 
-/* The driver cannot be asked for free bytes without a context; NVML can. */
+/* NVML is asked, because the driver does not tell free bytes without a context. */
 void gm_begin_context(struct gm_call *call, const struct gm_row *row)
 {
 	uint64_t used;
@@ -40,18 +40,18 @@ void gm_begin_context(struct gm_call *call, const struct gm_row *row)
 	call->free_before = GM_NO_BYTES;
 	call->own_before = GM_NO_BYTES;
 	if (row->role == GM_ROLE_CTX_RETAIN && gm_query_primary_active(call->device, false))
-		return; /* one more reference costs nothing */
+		return; /* one more reference to it costs nothing */
 	if (gm_query_device_used(call->device, &used))
 		call->free_before = used;
-	/* not listed: no context yet, and so nothing; silent: not known */
+	/* A process that NVML does not list has no context yet and so uses 0 bytes. */
 	if (gm_query_process_used(call->device, &used) != GM_NVML_UNKNOWN)
 		call->own_before = used;
 	call->explained_before = gm_track_explained_bytes(call->device);
 }
 
 /*
- * By the figure that the ledger goes by later: the process's own, where NVML tells it. The device's
- * rises by more (5.6 MiB on an H200) and with what other processes take.
+ * The cost by the figure that the ledger uses later, which is the process's own where NVML has it. The
+ * device's figure rises by more (5.6 MiB on an H200), and with what other processes take.
  */
 static uint64_t context_cost(const struct gm_call *call)
 {
@@ -110,13 +110,13 @@ void gm_end_destroy_context(struct gm_call *call, const struct gm_row *row, int 
 	if (result != GM_CUDA_SUCCESS || !call->key)
 		return;
 	if (call->function == GM_FN_cuCtxDetach && gm_query_current_context() == call->key)
-		return; /* one cuCtxAttach less */
+		return; /* it undid a cuCtxAttach; the context is still current */
 	gm_track_context_gone(call->key, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY);
 	gm_forget_code();
 	gm_sample_pools();
 }
 
-/* A green context shares the primary one's memory: it is listed, allocations in it are the primary's. */
+/* A green context shares the primary context's memory: it is listed, but allocations are the primary's. */
 void gm_end_green(struct gm_call *call, const struct gm_row *row, int result)
 {
 	uint64_t handle;

@@ -1,10 +1,12 @@
 /*
  * Roles of calls that take device memory without saying so: loading code, first launches, new streams,
- * raising limits. What one took is by how much NVML's figure for the process rose (without one, the
- * driver's free bytes fell: what other processes take enters then), less by how much the books rose:
- * allocations, pools and costs of other calls are not counted again. It is known only when no other
- * thread was in the middle of a call that changes memory at either look; else it is left to the ledger's
- * unexplained part.
+ * raising limits. The cost of such a call is the rise of NVML's figure for the process, or where NVML has
+ * none the fall of the driver's free bytes, which other processes change too; less the rise of what the
+ * tracker explains, so that allocations, pools and costs of other calls are not counted again.
+ *
+ * The driver and the tracker are read before and after the call. A reading is valid only if no other thread
+ * had a call in flight (in_flight.h). A cost without two valid readings is left to the ledger's unexplained
+ * part.
  */
 #include "recorder/code_seen.h"
 #include "recorder/in_flight.h"
@@ -13,7 +15,7 @@
 
 #include <string.h>
 
-/* A look is good for the next call too if nothing was recorded in between for so long. */
+/* The reading after a call serves as the one before the next, if nothing was recorded since and for so long. */
 #define FRESH_NS 100000u
 #define TRIES	 3
 
@@ -31,25 +33,26 @@ static const struct {
 #include "api/roles.def"
 };
 
-/* The driver's figures and what the books explain, of the same moment. */
-struct look {
+/* The driver's figures and what the tracker explains, of the same moment. */
+struct reading {
 	uint64_t free_bytes;
-	uint64_t own_bytes; /* this process's, by NVML; GM_NO_BYTES where it does not say */
-	uint64_t begun, time_ns;
+	uint64_t own_bytes; /* this process's bytes by NVML, GM_NO_BYTES: not known */
+	uint64_t begun;	    /* calls so far (in_flight.h) */
+	uint64_t time_ns;   /* 0: the reading is not valid */
 	int64_t explained_bytes;
-	uint32_t contexts; /* that came or went so far */
+	uint32_t contexts; /* gm_track_context_changes */
 	int32_t device;
 };
 
 static __thread struct {
-	const struct gm_call *measuring; /* the outermost such call; those inside it are its parts */
-	struct look look;		 /* time 0: none */
+	const struct gm_call *measuring; /* the outermost call that is measured; those inside are part of it */
+	struct reading reading;		 /* the last one */
 } last __attribute__((tls_model("initial-exec")));
 
-/* NVML lists the process from its first context on, or, as in some containers, never. */
+/* Bytes of this process. NVML lists it from its first context on or, as in some containers, never. */
 static uint64_t own_bytes(int device)
 {
-	static int unlisted; /* 1: not asked any more (atomic) */
+	static int unlisted; /* NVML does not list this process, and is not asked again (atomic) */
 	uint64_t bytes;
 
 	if (__atomic_load_n(&unlisted, __ATOMIC_RELAXED))
@@ -65,7 +68,7 @@ static uint64_t own_bytes(int device)
 	}
 }
 
-static bool look_again(int device, struct look *now)
+static bool try_reading(int device, struct reading *now)
 {
 	uint64_t total, begun;
 
@@ -79,67 +82,69 @@ static bool look_again(int device, struct look *now)
 	       begun == now->begun && gm_track_explained_bytes(device) == now->explained_bytes;
 }
 
-/* False when other threads are changing what the device holds. */
-static bool look(int device, struct look *now)
+/* False while other threads change what the device holds. */
+static bool take_reading(int device, struct reading *now)
 {
 	unsigned i;
 
 	if (gm_track_pools_idle())
-		gm_sample_pools(); /* what they gave back by themselves is then in the books */
+		gm_sample_pools(); /* so that the tracker knows what they gave back by themselves */
 	for (i = 0; i < TRIES; i++)
-		if (look_again(device, now))
+		if (try_reading(device, now))
 			return true;
 	return false;
 }
 
-static bool still_good(int device)
+static bool is_fresh(int device)
 {
 	uint64_t begun;
 
-	return last.look.time_ns && last.look.device == device && gm_in_flight_none(&begun) &&
-	       begun == last.look.begun &&
-	       gm_track_explained_bytes(device) == last.look.explained_bytes &&
-	       gm_track_now() - last.look.time_ns < FRESH_NS;
+	return last.reading.time_ns && last.reading.device == device && gm_in_flight_none(&begun) &&
+	       begun == last.reading.begun &&
+	       gm_track_explained_bytes(device) == last.reading.explained_bytes &&
+	       gm_track_now() - last.reading.time_ns < FRESH_NS;
 }
 
 void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 {
 	call->free_before = GM_NO_BYTES;
 	if (row->layer == GM_LAYER_RUNTIME)
-		return; /* cudart asks the driver: seen there */
-	/* An outermost call is inside no other, an inner one lies lower on the stack: a mark that says
-	 * otherwise was left by a call that a jump or an exception ended. */
+		return; /* it is measured in the driver's calls that cudart makes */
+	/* An outermost call is inside no other, and an inner call lies lower on the stack. A mark that
+	 * contradicts this was left behind by a call that a jump or an exception ended. */
 	if (call->outermost || (uintptr_t)last.measuring <= (uintptr_t)call)
 		last.measuring = NULL;
 	if (last.measuring)
 		return;
 	if (row->role == GM_ROLE_LAUNCH && gm_query_capturing(call->stream, row->per_thread)) {
 		gm_forget_launch(call->key);
-		return; /* nothing runs yet, and a capture is not to be disturbed */
+		return; /* nothing runs yet, and queries could disturb a capture */
 	}
 	call->device = gm_query_current_device();
 	if (call->device < 0)
 		return;
 	last.measuring = call;
-	if (!still_good(call->device)) {
-		last.look.time_ns = 0;
-		if (!look(call->device, &last.look))
+	if (!is_fresh(call->device)) {
+		last.reading.time_ns = 0;
+		if (!take_reading(call->device, &last.reading))
 			return;
 	}
-	call->free_before = last.look.free_bytes;
-	call->own_before = last.look.own_bytes;
-	call->explained_before = last.look.explained_bytes;
-	call->contexts = last.look.contexts;
+	call->free_before = last.reading.free_bytes;
+	call->own_before = last.reading.own_bytes;
+	call->explained_before = last.reading.explained_bytes;
+	call->contexts = last.reading.contexts;
 }
 
-/* What the call took; 0 where that cannot be told. Managed memory that a kernel touched is not told
- * from what the launch itself took: as much as there is of it is left out. */
-static int64_t taken(const struct gm_call *call, const struct gm_row *row, struct look *now)
+/*
+ * The cost of the call, 0 where it is not known. Managed memory that a kernel touched cannot be separated
+ * from what the launch itself took, so as much as there is of it is left out.
+ */
+static int64_t measure(const struct gm_call *call, const struct gm_row *row, struct reading *now)
 {
 	int64_t bytes, managed = (int64_t)gm_track_managed_bytes(call->device);
 
 	now->time_ns = 0;
-	if (call->free_before == GM_NO_BYTES || !look(call->device, now) ||
+	if (call->free_before == GM_NO_BYTES || !take_reading(call->device, now) ||
 	    now->contexts != call->contexts)
 		return 0;
 	now->time_ns = gm_track_now();
@@ -178,7 +183,7 @@ void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result)
 		.module = GM_NONE,
 		.stack = GM_NONE,
 	};
-	bool booked = false;
+	bool recorded = false;
 	unsigned i;
 
 	if (row->layer == GM_LAYER_RUNTIME)
@@ -189,18 +194,18 @@ void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result)
 		return;
 	last.measuring = NULL;
 	event.device = call->device < 0 ? gm_context_device() : call->device;
-	/* Not booked: another thread's call was, since the look. */
-	for (i = 0; i <= TRIES && !booked; i++) {
-		event.bytes = i < TRIES ? taken(call, row, &last.look) : 0;
-		event.explained_bytes = last.look.explained_bytes;
+	/* The tracker does not accept a cost if another was recorded since the reading. */
+	for (i = 0; i <= TRIES && !recorded; i++) {
+		event.bytes = i < TRIES ? measure(call, row, &last.reading) : 0;
+		event.explained_bytes = last.reading.explained_bytes;
 		if (result != GM_CUDA_SUCCESS || (!event.bytes && !event.object))
 			break;
 		if (event.stack == GM_NONE)
 			event.stack = gm_outer_call_stack(call, &event.module);
-		booked = gm_track_cost(&event);
+		recorded = gm_track_cost(&event);
 	}
-	if (booked)
-		last.look.explained_bytes += event.bytes;
+	if (recorded)
+		last.reading.explained_bytes += event.bytes;
 	if (result == GM_CUDA_SUCCESS && row->role == GM_ROLE_LIMIT)
 		note_limit(call);
 }

@@ -31,7 +31,7 @@ void gm_end_graph_node(struct gm_call *call, const struct gm_row *row, int resul
 	gm_graph_node_made(&event);
 }
 
-/* The graph is asked for its nodes, so that it is all the same how they were made. */
+/* The driver is asked for the graph's nodes, so that it does not matter how they were made. */
 void gm_end_graph_instantiate(struct gm_call *call, const struct gm_row *row, int result)
 {
 	struct gm_graph_nodes nodes;
@@ -52,7 +52,7 @@ void gm_end_graph_launch(struct gm_call *call, const struct gm_row *row, int res
 	int device;
 
 	if (!devices)
-		return; /* no memory nodes */
+		return; /* the graph has no memory nodes */
 	event = gm_event_of(call, row, result);
 	event.stream = gm_stream_of(call, row);
 	event.context = gm_current_context(call);
@@ -64,8 +64,10 @@ void gm_end_graph_launch(struct gm_call *call, const struct gm_row *row, int res
 			gm_sample_pool(gm_graph_pool_of(device), false);
 }
 
-/* Before it happens: afterwards its nodes cannot be asked. A refused destruction changes nothing that
- * matters: the nodes' addresses stay known as long as an executable has them. */
+/*
+ * Before the call, because the nodes cannot be queried after it. A destruction that CUDA refuses does no
+ * harm: the nodes' addresses stay known as long as an executable graph has them.
+ */
 void gm_begin_graph_destroy(struct gm_call *call, const struct gm_row *row)
 {
 	struct gm_graph_nodes nodes;

@@ -1,13 +1,12 @@
 /*
- * Roles of pools and of waits: which pool an allocation comes from, and when its attributes are
- * asked.
+ * Roles of pools and of waits: which pool an allocation comes from, and when its attributes are queried.
  */
 #include "recorder/internal.h"
 
 #define DEVICES 64
-#define TRIES	3 /* until no other thread changes the pool meanwhile */
+#define TRIES	3 /* to query a pool while no other thread changes it */
 
-/* Each device's current pool as last asked; 0: to be asked (atomic). */
+/* Each device's current pool as last queried; 0: it is to be queried (atomic). */
 static uint64_t current[DEVICES];
 
 static void forget_current(void)
@@ -18,7 +17,7 @@ static void forget_current(void)
 		__atomic_store_n(&current[i], 0, __ATOMIC_RELAXED);
 }
 
-static GM_SELDOM uint64_t ask_current_pool(int device)
+static GM_SELDOM uint64_t query_current_pool(int device)
 {
 	uint64_t pool = gm_query_current_pool(device);
 
@@ -33,7 +32,7 @@ static inline uint64_t current_pool(int device)
 
 	if (device >= 0 && device < DEVICES)
 		pool = __atomic_load_n(&current[device], __ATOMIC_RELAXED);
-	return __builtin_expect(pool != 0, 1) ? pool : ask_current_pool(device);
+	return __builtin_expect(pool != 0, 1) ? pool : query_current_pool(device);
 }
 
 static GM_SELDOM uint32_t enter_pool(uint64_t handle, int device)
@@ -130,7 +129,7 @@ void gm_end_pool_destroy(struct gm_call *call, const struct gm_row *row, int res
 	if (result != GM_CUDA_SUCCESS)
 		return;
 	gm_track_pool_destroyed(call->pool);
-	forget_current(); /* a device whose pool it was is back at its default */
+	forget_current(); /* a device whose current pool it was has its default pool again */
 }
 
 static void begin_trim(struct gm_call *call, uint32_t pool)
