@@ -1,5 +1,5 @@
 /*
- * export: writes one of the formats of the table in render/export.c.
+ * export: writes one of the formats of the table in render/export/export.c.
  */
 #include "cli.h"
 #include "report/support/progress.h"

@@ -1,5 +1,5 @@
 /*
- * Reading the ring of events, and playing the complete history (history.h).
+ * Reading the ring of events, and playing the complete history (events.h).
  */
 #include "report/history/events.h"
 #include "report/journal/journal_file.h"

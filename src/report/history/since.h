@@ -1,5 +1,5 @@
 /*
- * What was allocated after a mark and is still live (since.c).
+ * What was allocated after a mark and is still live.
  */
 #ifndef GM_REPORT_HISTORY_SINCE_H
 #define GM_REPORT_HISTORY_SINCE_H

@@ -1,5 +1,5 @@
 /*
- * See source.h.
+ * See byte_source.h.
  */
 #include "report/journal/byte_source.h"
 #include "report/support/memory.h"

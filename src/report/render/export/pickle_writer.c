@@ -1,5 +1,5 @@
 /*
- * Writing Python pickles (pickle.h). Opcodes are those of CPython's Lib/pickletools.py.
+ * Writing Python pickles (pickle_writer.h). Opcodes are those of CPython's Lib/pickletools.py.
  */
 #include "report/render/export/pickle_writer.h"
 #include "report/support/memory.h"

@@ -1,5 +1,5 @@
 /*
- * The lines of `top` (text_top.h): the process, its devices, usage with rates, retries and the last
+ * The lines of `top` (top.h): the process, its devices, usage with rates, retries and the last
  * out-of-memory event, then the sites that hold or take most.
  */
 #include "report/render/top/top.h"

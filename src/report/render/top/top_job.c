@@ -1,5 +1,5 @@
 /*
- * The screen of `top` for several processes (text_top.h): what they have together, then a row for
+ * The screen of `top` for several processes (top.h): what they have together, then a row for
  * each process and device.
  */
 #include "report/render/top/top_job.h"
