@@ -3,6 +3,7 @@
  * touched; physical memory is a count of bytes per device. Small requests live in 2 MiB slabs, in
  * units of 512 B, lowest address first, so a freed address comes back at once.
  */
+#include <errno.h>
 #include <search.h>
 #include <sys/mman.h>
 #include "drv.h"
@@ -23,20 +24,32 @@ struct sim_slab {
 
 static void *mem_tree; /* of struct sim_mem, by address range */
 
+/* Where addresses lie that could not be reserved: far below libraries and far above the heap. */
+#define UNRESERVED ((void *)(1ull << 45))
+
+/*
+ * Reserved, so that no memory of the host has the addresses. Where the address space is limited, as under
+ * valgrind or ulimit -v, nothing is mapped at UNRESERVED either. Leaves errno alone, as a call into NVIDIA's
+ * driver does: programs of the tests look at what the shim does to it.
+ */
 int sim_arena_init(struct sim_arena *arena, bool low)
 {
-	uint64_t size = low ? 1ull << 30 : 1ull << 44;
+	uint64_t size = low ? 1ull << 30 : 1ull << 44, least = low ? 1ull << 28 : size;
 	void *base = MAP_FAILED;
+	int saved = errno;
 
-	/* Smaller where the address space is limited, as under valgrind or ulimit -v. */
-	for (; base == MAP_FAILED && size >= (1ull << 28); size >>= 1)
+	for (; base == MAP_FAILED && size >= least; size >>= 1)
 		base = mmap(NULL, size, PROT_NONE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (low ? MAP_32BIT : 0), -1,
 			    0);
+	size <<= 1;
+	if (base == MAP_FAILED && !low)
+		base = UNRESERVED;
+	else if (base != MAP_FAILED)
+		madvise(base, size, MADV_DONTDUMP);
+	errno = saved;
 	if (base == MAP_FAILED)
 		return -1;
-	size <<= 1;
-	madvise(base, size, MADV_DONTDUMP);
 	arena->base = sim_round((uint64_t)(uintptr_t)base, SIM_POOL_STEP);
 	arena->size = size - SIM_POOL_STEP;
 	arena->holes = calloc(1, sizeof(*arena->holes));
