@@ -125,22 +125,43 @@ uint32_t test_function(struct test_file *file, const char *name)
 	return TEST_ADD(file, GM_TABLE_FUNCTIONS, &record);
 }
 
+/* The union of a frame has padding: it is cleared whole, or what the stack held ends up in the file. */
+uint32_t test_native_frame(struct test_file *file, const char *module, uint64_t offset)
+{
+	struct gm_module_record record = {.path_string = test_string(file, module), .end = UINT32_MAX};
+	struct gm_frame_record frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.kind = GM_FRAME_NATIVE;
+	frame.native.module = TEST_ADD(file, GM_TABLE_MODULES, &record);
+	frame.native.offset = offset;
+	return TEST_ADD(file, GM_TABLE_FRAMES, &frame);
+}
+
+uint32_t test_python_frame(struct test_file *file, const char *function, const char *path, unsigned line)
+{
+	struct gm_frame_record frame;
+
+	memset(&frame, 0, sizeof(frame));
+	frame.kind = GM_FRAME_PYTHON;
+	frame.python.function_string = test_string(file, function);
+	frame.python.file_string = test_string(file, path);
+	frame.python.line = line;
+	return TEST_ADD(file, GM_TABLE_FRAMES, &frame);
+}
+
 uint32_t test_stack(struct test_file *file, const char *const *frames)
 {
 	struct gm_stack_record stack = {.first = file->tables[GM_TABLE_STACK_FRAMES].count};
 
 	for (; *frames; frames++, stack.frames++) {
-		struct gm_frame_record frame = {.kind = GM_FRAME_PYTHON};
 		char function[200], path[200];
 		unsigned line;
 		uint32_t number;
 
 		if (sscanf(*frames, "%199s %199s %u", function, path, &line) != 3)
 			abort();
-		frame.python.function_string = test_string(file, function);
-		frame.python.file_string = test_string(file, path);
-		frame.python.line = line;
-		number = TEST_ADD(file, GM_TABLE_FRAMES, &frame);
+		number = test_python_frame(file, function, path, line);
 		TEST_ADD(file, GM_TABLE_STACK_FRAMES, &number);
 	}
 	return TEST_ADD(file, GM_TABLE_STACKS, &stack);

@@ -177,8 +177,6 @@ static void devices_that_differ(void **state)
 /* jax#788: most of the device in one allocation, by design. */
 static void a_pool_that_tells_nothing(void **state)
 {
-	struct gm_module_record module = {.end = UINT32_MAX};
-	struct gm_frame_record frame = {.kind = GM_FRAME_NATIVE};
 	struct gm_stack_record stack = {.frames = 1};
 	const struct gm_finding *found;
 	struct test_file file;
@@ -188,10 +186,7 @@ static void a_pool_that_tells_nothing(void **state)
 	(void)state;
 	test_begin(&file);
 	device(&file, GM_NO_BYTES);
-	module.path_string = test_string(&file, "/v/site-packages/jax_plugins/xla_cuda_plugin.so");
-	frame.native.module = TEST_ADD(&file, GM_TABLE_MODULES, &module);
-	frame.native.offset = 0x1234;
-	number = TEST_ADD(&file, GM_TABLE_FRAMES, &frame);
+	number = test_native_frame(&file, "/v/site-packages/jax_plugins/xla_cuda_plugin.so", 0x1234);
 	stack.first = TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &number);
 	number = TEST_ADD(&file, GM_TABLE_STACKS, &stack);
 	test_add_site(&file, number, 0, GM_KIND_VMM, 0, 1, 0, 60 * GIB);

@@ -179,17 +179,6 @@ static void advice_reads_the_settings(void **state)
 			 "cudaMemPoolTrimTo"));
 }
 
-static uint32_t native_frame(struct test_file *file, const char *module)
-{
-	struct gm_module_record record = {.end = UINT32_MAX};
-	struct gm_frame_record frame = {.kind = GM_FRAME_NATIVE};
-
-	record.path_string = test_string(file, module);
-	frame.native.module = TEST_ADD(file, GM_TABLE_MODULES, &record);
-	frame.native.offset = 0x1234;
-	return TEST_ADD(file, GM_TABLE_FRAMES, &frame);
-}
-
 /* pytorch#128601: cuBLAS's own allocation fails and the program sees CUBLAS_STATUS_ALLOC_FAILED. */
 static void behind_a_library(void **state)
 {
@@ -201,9 +190,9 @@ static void behind_a_library(void **state)
 	uint32_t frame;
 
 	(void)state;
-	frame = native_frame(&file, "/x/libcublas.so.13");
+	frame = test_native_frame(&file, "/x/libcublas.so.13", 0x1234);
 	stack.first = TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &frame);
-	frame = native_frame(&file, "/home/u/program");
+	frame = test_native_frame(&file, "/home/u/program", 0x1234);
 	TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &frame);
 	record.stack = TEST_ADD(&file, GM_TABLE_STACKS, &stack);
 	record.function = test_function(&file, "cuMemAlloc_v2");

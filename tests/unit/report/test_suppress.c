@@ -53,15 +53,6 @@ static void patterns(void **state)
 
 static const char *const path = test_path;
 
-static uint32_t native_frame(struct test_file *file, const char *module)
-{
-	struct gm_module_record record = {.path_string = test_string(file, module), .end = 1 << 20};
-	struct gm_frame_record frame = {.kind = GM_FRAME_NATIVE, .native = {.offset = 64}};
-
-	frame.native.module = TEST_ADD(file, GM_TABLE_MODULES, &record);
-	return TEST_ADD(file, GM_TABLE_FRAMES, &frame);
-}
-
 /* What one site is: the objects of its stack, innermost first, below a script's line. */
 struct told {
 	const char *modules[4];
@@ -74,7 +65,6 @@ static const char *suppressed(const struct told *told, enum gm_verdict *verdict)
 	static char pattern[200];
 	const struct gm_options options = {.device = -1, .kind = -1, .level = -1, .warmup = 2, .top = 20};
 	struct gm_stack_record stack = {0};
-	struct gm_frame_record script = {.kind = GM_FRAME_PYTHON};
 	struct test_file file;
 	struct gm_doc *doc;
 	char error[512];
@@ -83,13 +73,10 @@ static const char *suppressed(const struct told *told, enum gm_verdict *verdict)
 	test_begin(&file);
 	stack.first = file.tables[GM_TABLE_STACK_FRAMES].count;
 	for (; stack.frames < 4 && told->modules[stack.frames]; stack.frames++) {
-		number = native_frame(&file, told->modules[stack.frames]);
+		number = test_native_frame(&file, told->modules[stack.frames], 64);
 		TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &number);
 	}
-	script.python.function_string = test_string(&file, "main");
-	script.python.file_string = test_string(&file, "/home/me/train.py");
-	script.python.line = 3;
-	number = TEST_ADD(&file, GM_TABLE_FRAMES, &script);
+	number = test_python_frame(&file, "main", "/home/me/train.py", 3);
 	TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &number);
 	stack.frames++;
 	test_add_site(&file, TEST_ADD(&file, GM_TABLE_STACKS, &stack), told->level, GM_KIND_DEVICE, 0,
