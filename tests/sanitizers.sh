@@ -4,7 +4,7 @@
 # BUILD (build-sanitized) is built by clang with the address and the undefined behaviour sanitizer and
 # libFuzzer's harnesses: its unit tests, its simulated GPU, each harness for a minute, and its report
 # tool in every test of the whole suite that runs one, on what the plain shim of PLAIN (build-plain)
-# records. 64 threads for a minute each, plain and under ThreadSanitizer. The report tool on all golden
+# records. Every test that runs a program, with poisoned stacks and heap and as another user (tests/hygiene). 64 threads for a minute each, plain and under ThreadSanitizer. The report tool on all golden
 # files, and each of its commands on real ones, under valgrind. Half an hour on two cores; the exit status
 # tells whether all was clean.
 set -u
@@ -44,6 +44,8 @@ unset ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS
 for threads in many_threads many_threads_thread; do
 	step "64 threads, $threads" "$plain/tests/unit/track/$threads" "${threads_seconds}s" "$plain"
 done
+step "unusual surroundings" python3 "$source/tests/hygiene/hygiene.py" poisoned "$plain" \
+	"$plain/tests/hygiene/dirty.so" --every-case
 GPUMEM_REPORT=$plain/tools/gpumem-report/gpumem-report step "the report tool under valgrind" \
 	python3 "$source/tests/with_tool.py" "$plain" "$source/tests/valgrind_tool.sh" golden exports import commands
 for name in "${failed[@]}"; do

@@ -3,6 +3,7 @@
  * time (an alarm kills one that waits for a lock that nobody holds any more) and with its own status.
  * Arguments: the way, and how often. Prints the parent's books.
  */
+#include "../../hygiene/effort.h"
 #include "cuda_calls.h"
 #include "gpumemtrace.h"
 
@@ -23,7 +24,7 @@
 #define THREADS	  4
 #define MOST_S	  60 /* a child that takes longer hangs */
 #define KEPT_BYTES 1000
-#define MORE	   20000 /* blocks for which the file must still grow at the end */
+#define MORE	   (20000 / (int)test_thinned()) /* blocks for which the file must still grow at the end */
 #define MORE_BYTES 64
 
 extern char **environ;
@@ -162,7 +163,7 @@ static int grow(void)
 int main(int argc, char **argv)
 {
 	const char *way = argc > 1 ? argv[1] : "";
-	int children = argc > 2 ? atoi(argv[2]) : 1, i;
+	int children = argc > 2 ? (atoi(argv[2]) - 1) / (int)test_thinned() + 1 : 1, i;
 	pthread_t threads[THREADS];
 	void *kept;
 

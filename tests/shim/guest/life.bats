@@ -149,7 +149,7 @@ for thread, in sqlite3.connect(sys.argv[1]).execute("SELECT DISTINCT thread FROM
 	local group=/sys/fs/cgroup/memory/gpumemtrace-test.$$ limit=memory.limit_in_bytes
 	[ -d /sys/fs/cgroup/memory ] || { group=/sys/fs/cgroup/gpumemtrace-test.$$; limit=memory.max; }
 	mkdir "$group" 2> /dev/null && echo 64M > "$group/$limit" 2> /dev/null ||
-		{ rmdir "$group" 2> /dev/null; skip "no memory cgroup that this user may make"; }
+		{ rmdir "$group" 2> /dev/null || true; skip "no memory cgroup that this user may make"; }
 	echo 0 > "$group/memory.swap.max" 2> /dev/null || true
 	run bash -c "echo \$\$ > '$group/cgroup.procs'; LD_PRELOAD='$SHIM' exec python3 '$BATS_TEST_DIRNAME/hog.py' '$SIM'"
 	rmdir "$group"
@@ -164,7 +164,9 @@ for thread, in sqlite3.connect(sys.argv[1]).execute("SELECT DISTINCT thread FROM
 	for i in $(seq ${KILLS:-100}); do
 		rm -f "$work"/out.gmt* "$work/books"
 		LD_PRELOAD=$SHIM "$PROGRAMS/killed" "$work/books" &
-		until [ -s "$work/books" ] && [ "$(od -An -tu8 -N8 "$work/books")" -gt $((RANDOM % 3000)) ]; do :; done
+		until [ -s "$work/books" ] && [ "$(od -An -tu8 -N8 "$work/books")" -gt $((RANDOM % 3000)) ]; do
+			kill -0 $! || return 1
+		done
 		kill -KILL $!
 		wait $! 2> /dev/null || true
 		report

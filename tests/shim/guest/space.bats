@@ -288,8 +288,12 @@ held = bytearray(150 << 20)')
 }
 
 @test "/proc is not mounted" {
-	unshare -rm true 2> /dev/null || unshare -m true 2> /dev/null || skip "no mount namespaces here"
-	unshare -m bash -c 'mount -t tmpfs none /proc && LD_PRELOAD=$1 "$2"' - "$SHIM" "$PROGRAMS/runtime13_O2" > "$work/said"
+	local apart
+	for apart in -m -rm none; do # as another user only with a namespace of users too
+		unshare $apart mount -t tmpfs none /proc 2> /dev/null && break
+	done
+	[ $apart != none ] || skip "no mount namespaces here"
+	unshare $apart bash -c 'mount -t tmpfs none /proc && LD_PRELOAD=$1 "$2"' - "$SHIM" "$PROGRAMS/runtime13_O2" > "$work/said"
 	report
 	is .file.complete true
 	same live '.totals[0].current_bytes'

@@ -4,6 +4,7 @@
  */
 #include "cmocka_all.h"
 #include "judged.h"
+#include "../../hygiene/effort.h"
 #include "report/doc/enum_names.h"
 
 #include <string.h>
@@ -365,7 +366,7 @@ static void hundred_million_events(void **state)
 	for (int leak = 0; leak < 2; leak++) {
 		trace_begin(13);
 		trace_alloc(0, MIB);
-		for (unsigned i = 0; i < 50000000; i++) {
+		for (unsigned i = 0; i < 50000000 / test_thinned(); i++) {
 			uint32_t block = trace_alloc(0, 512 + i % 4096);
 
 			trace_wait(3000);

@@ -2,6 +2,7 @@
  * The reader against whole, cut, damaged and foreign files, and the window rules of layout.h.
  */
 #include "file.h"
+#include "../../hygiene/effort.h"
 #include "report/render/json/json.h"
 #include "report/doc/options.h"
 #include "report/open/open.h"
@@ -82,15 +83,11 @@ static void fill(struct test_file *file)
 	struct gm_retry_record retry = {.attempts = 1};
 	struct gm_implicit_record implicit = {.bytes = 5, .count = 1};
 	struct gm_cost_record cost = {.cost = GM_COST_MODULE, .bytes = 5};
-	struct gm_module_record module = {.path_string = 0};
-	struct gm_frame_record frame = {.kind = GM_FRAME_NATIVE, .native = {0, 0x1234}};
 
 	test_begin(file);
 	file->header.chunk_bytes = SMALL_CHUNK; /* there are thousands of files to write */
-	module.path_string = test_string(file, "/nowhere/libx.so");
-	TEST_ADD(file, GM_TABLE_MODULES, &module);
 	stack = test_stack(file, frames);
-	TEST_ADD(file, GM_TABLE_FRAMES, &frame);
+	test_native_frame(file, "/nowhere/libx.so", 0x1234);
 	site = test_add_site(file, stack, GM_LEVEL_DRIVER, GM_KIND_DEVICE, 0, 3, 2, 1000);
 	test_add_site(file, stack, GM_LEVEL_TORCH, GM_KIND_DEVICE, 0, 2, 0, 512);
 	function = test_function(file, "cudaMalloc");
@@ -246,7 +243,7 @@ static void cut_files(void **state)
 {
 	struct test_file file;
 	unsigned char *image;
-	size_t bytes, opened = 0;
+	size_t bytes, opened = 0, thinned = test_thinned();
 
 	(void)state;
 	fill(&file);
@@ -259,9 +256,9 @@ static void cut_files(void **state)
 			assert_false(complete);
 			opened++;
 		}
-		cut += cut < 2200 ? 1 : cut < 8300 ? 61 : 4093;
+		cut += (cut < 2200 ? 1 : cut < 8300 ? 61 : 4093) * thinned;
 	}
-	assert_true(opened > 100);
+	assert_true(opened > 100 / thinned);
 	free(image);
 	test_end(&file);
 }
@@ -272,7 +269,7 @@ static void damaged_bytes(void **state)
 	static const unsigned char patterns[] = {0x00, 0xff, 0x7f};
 	struct test_file file;
 	unsigned char *image;
-	size_t bytes;
+	size_t bytes, thinned = test_thinned();
 
 	(void)state;
 	fill(&file);
@@ -291,13 +288,13 @@ static void damaged_bytes(void **state)
 		patch(path, at, before);
 		/* The header closely; of each chunk the first record or two. */
 		if (at < 2100 || (at >= 4096 && at < 4400))
-			at += 1;
+			at += thinned;
 		else if (at < 4096)
 			at = 4096;
 		else if (at < 8192)
 			at = 8192;
 		else if (in_chunk < 900)
-			at += 3;
+			at += 3 * thinned;
 		else
 			at += SMALL_CHUNK - in_chunk;
 	}
@@ -347,7 +344,7 @@ static void damaged_words(void **state)
 	image = test_image(&file, &bytes);
 	copy = malloc(bytes);
 	assert_non_null(copy);
-	for (unsigned round = 0; round < 400; round++) {
+	for (unsigned round = 0; round < 400 / test_thinned(); round++) {
 		memcpy(copy, image, bytes);
 		for (unsigned change = 0; change < 8; change++) {
 			size_t chunk, at;
@@ -395,8 +392,6 @@ static void hostile_names(void **state)
 /* A module's path names a pipe: nobody who writes there is woken. */
 static void modules_that_are_no_files(void **state)
 {
-	struct gm_module_record module = {.start = 0x1000, .end = 0x2000};
-	struct gm_frame_record frame = {.kind = GM_FRAME_NATIVE};
 	struct test_file file;
 	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	char event[sizeof(struct inotify_event) + 256];
@@ -407,10 +402,7 @@ static void modules_that_are_no_files(void **state)
 	assert_int_equal(mkfifo(other, 0600), 0);
 	assert_true(watch >= 0 && inotify_add_watch(watch, other, IN_OPEN) >= 0);
 	test_begin(&file);
-	module.path_string = test_string(&file, other);
-	frame.native.module = TEST_ADD(&file, GM_TABLE_MODULES, &module);
-	frame.native.offset = 0x10;
-	number = TEST_ADD(&file, GM_TABLE_FRAMES, &frame);
+	number = test_native_frame(&file, other, 0x10);
 	stack = TEST_ADD(&file, GM_TABLE_STACKS,
 			 (&(struct gm_stack_record){.first = TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &number),
 						    .frames = 1}));
