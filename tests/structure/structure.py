@@ -29,8 +29,15 @@ DESIGN = 'docs/design.md'
 # The order of the report's modules is the table of this document, lowest first.
 LAYERS = 'docs/internals/report-modules.md'
 
-# The folders of src/ whose rules --check enforces.
-ENFORCED = {'account', 'base', 'report'}
+# Rules that --check does not enforce yet, each with the folders of src/ that still break it.
+NOT_YET = {
+    'call cycles between files': {'recorder', 'stack', 'store', 'track'},
+    'dependencies against the design': {'api', 'recorder'},
+    "declarations in another file's header": {'cupti', 'interpose', 'recorder', 'stack', 'store',
+                                              'track'},
+    'file names used twice': {'cupti', 'track'},
+    'functions that nothing uses': {'stack'},
+}
 
 # Files of one name in several folders, each name with the reason.
 SAME_FILE = {
@@ -38,7 +45,9 @@ SAME_FILE = {
 }
 
 # Functions and structs that several files define, each with the reason.
-SAME_NAME = {}
+SAME_NAME = dict.fromkeys(
+    ('gm_cupti_prepare', 'gm_cupti_start', 'gm_cupti_tells'),
+    'cupti/none.c is linked in the place of cupti/backend.c where there are no headers of CUPTI')
 
 # Functions and variables that another file's header declares, each with the reason.
 OTHER_HEADER = {}
@@ -185,6 +194,9 @@ class Tree:
         for file in self.files.values():
             for name in file.defines:
                 self.definers[name].add(file.path)
+        for name in SAME_NAME:      # of several, the one whose header declares it
+            self.definers[name] = {path for path in self.definers.get(name, ()) if name in
+                                   getattr(self.files.get(path[:-2] + '.h'), 'declares', ())}
         self.find_edges()
 
     def seen(self, path):
@@ -460,8 +472,9 @@ def tree(texts, module_of):
     made = Tree(inside, module_of)
     made.outside = set()
     for path, text in texts.items():
-        if not path.startswith('src/') or path.endswith('.S'):
-            made.outside |= set(re.findall(r'\bgm_\w+', text))
+        if path.startswith('src/') and not path.endswith('.S'):
+            text = ' '.join(re.findall(r'"[^"\n]*"', text))    # assembly in C
+        made.outside |= set(re.findall(r'\bgm_\w+', text))
     return made
 
 
@@ -498,10 +511,19 @@ def print_table(base, now):
 
 
 def check(now):
-    """Prints what breaks a rule in the folders that are enforced; returns how many things do."""
-    broken = [f'{figure}: {text}' for figure, (measure, form) in FIGURES.items() if form == COUNT
-              for text, units in measure(now) if ENFORCED & {top(unit) for unit in units}]
-    print('\n'.join(broken) or f'no rule is broken in {", ".join(sorted(ENFORCED))}')
+    """Prints what breaks a rule, but for NOT_YET; returns how many things do."""
+    broken = []
+    for figure, (measure, form) in FIGURES.items():
+        spared = NOT_YET.get(figure, set())
+        kept = set(spared)
+        for text, units in measure(now) if form == COUNT else ():
+            folders = {top(unit) for unit in units}
+            kept -= folders
+            if not folders <= spared:
+                broken.append(f'{figure}: {text}')
+        for folder in sorted(kept):
+            print(f'{figure}: {folder} keeps the rule now; take it out of NOT_YET')
+    print('\n'.join(broken) or 'no rule is broken')
     return len(broken)
 
 
