@@ -55,7 +55,7 @@ class Judged:
         return "\n".join(said)
 
     def names(self, finding, place):
-        return re.search(rf"(?<![A-Za-z0-9_]){place}(?![A-Za-z0-9_])", self.words_of(finding)) is not None
+        return re.search(rf"(?<![A-Za-z0-9_])(?:{place})(?![A-Za-z0-9_])", self.words_of(finding)) is not None
 
     def found(self, *ids, device=None):
         return [f for f in self.document["findings"]
@@ -121,7 +121,7 @@ class Judged:
         """The cause is named where it is read first: in the Next line, or in the event's first advice."""
         advice = self.document["ooms"][-1]["advice"][:1] if self.document["ooms"] else []
         first = self.text("summary").splitlines()[2:3]
-        return any(re.search(rf"\b{place}\b", line) for line in [*advice, *first])
+        return any(re.search(rf"\b(?:{place})\b", line) for line in [*advice, *first])
 
     # ---- claims, for precision ----
 

@@ -40,7 +40,7 @@ PLACE Owned make_result(size_t bytes = MIB)
 }
 
 /* A vector of main's is destroyed at the end of main. */
-PLACE void fill(std::vector<Owned> &results)
+PLACE void fill_results(std::vector<Owned> &results)
 {
 	for (volatile int i = 0; i < steps; i++) {
 		clean_step(24 * MIB);
@@ -52,7 +52,7 @@ void vector_of_main()
 {
 	std::vector<Owned> results;
 
-	fill(results);
+	fill_results(results);
 	end_program(); /* with "return" main's objects are destroyed now */
 	end_name = "return";
 }
@@ -60,7 +60,7 @@ void vector_of_main()
 /* A cache without a limit is a static object. */
 std::map<int, Owned> cache;
 
-PLACE void remember(int key)
+PLACE void remember_result(int key)
 {
 	cache[key] = make_result();
 }
@@ -69,7 +69,7 @@ void static_map()
 {
 	for (volatile int i = 0; i < steps; i++) {
 		clean_step(24 * MIB);
-		remember(i);
+		remember_result(i);
 	}
 }
 
@@ -77,7 +77,7 @@ void static_map()
 class Server
 {
       public:
-	PLACE void handle()
+	PLACE void handle_job()
 	{
 		clean_step(24 * MIB);
 		history.push_back(make_result());
@@ -92,7 +92,7 @@ void member_history()
 	Server server;
 
 	for (volatile int i = 0; i < steps; i++)
-		server.handle();
+		server.handle_job();
 }
 
 /* Two nodes hold each other by shared pointers, once per step. */
@@ -122,7 +122,7 @@ PLACE void fill_and_throw()
 {
 	std::vector<Owned> results;
 
-	fill(results);
+	fill_results(results);
 	throw std::runtime_error("the data set ended in the middle of a record");
 }
 

@@ -41,7 +41,7 @@ static void overwritten(void)
 }
 
 /* One step in nine fails; the early return on that path forgets the scratch memory. */
-PLACE static int solve(int step)
+PLACE static int solve_system(int step)
 {
 	void *scratch = device_memory(3 * MIB);
 
@@ -55,7 +55,7 @@ PLACE static int solve(int step)
 static void error_path(void)
 {
 	for (volatile int i = 0; i < 4 * STEPS; i++)
-		solve(i);
+		solve_system(i);
 }
 
 /* The bug is reached only once the warm-up's data is over: clean for the first third, a leak after
@@ -70,7 +70,7 @@ static void from_a_third_on(void)
 }
 
 /* A checkpoint is taken every 20 steps and its staging buffer stays. */
-PLACE static void checkpoint(void)
+PLACE static void write_checkpoint(void)
 {
 	keep(device_memory(8 * MIB));
 }
@@ -80,7 +80,7 @@ static void checkpoints(void)
 	for (volatile int i = 0; i < 2 * STEPS; i++) {
 		clean_step(24 * MIB);
 		if (i % 20 == 19)
-			checkpoint();
+			write_checkpoint();
 	}
 }
 
@@ -144,7 +144,7 @@ static void random_sizes_marked(void)
 /* ---- evaluation between epochs ---- */
 
 /* Each evaluation keeps its logits for a report that is never written. */
-PLACE static void evaluate(void)
+PLACE static void evaluate_logits(void)
 {
 	for (volatile int i = 0; i < 6; i++) {
 		clean_step(10 * MIB);
@@ -161,7 +161,7 @@ static void evaluations(int marks)
 			clean_step(32 * MIB);
 		if (marks)
 			gpumemtrace_mark("evaluate");
-		evaluate();
+		evaluate_logits();
 	}
 }
 

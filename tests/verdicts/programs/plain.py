@@ -41,7 +41,7 @@ def global_list():
 
 
 @functools.lru_cache(maxsize=None)
-def features(key):
+def text_features(key):
     gpu.work(20)
     return Buffer(MIB)
 
@@ -50,7 +50,7 @@ def unbounded_lru_cache():
     """functools.lru_cache(maxsize=None) over keys that do not come back."""
     for i in range(STEPS):
         clean_step()
-        features(i)
+        text_features(i)
 
 
 sessions = {}
@@ -178,7 +178,7 @@ def per_thread():
 waiting = []
 
 
-async def answer(request):
+async def answer_request(request):
     reply = Buffer(MIB)
     await request
     return reply
@@ -187,7 +187,7 @@ async def answer(request):
 async def serve():
     loop = asyncio.get_running_loop()
     for _ in range(STEPS):
-        waiting.append(asyncio.ensure_future(answer(loop.create_future())))
+        waiting.append(asyncio.ensure_future(answer_request(loop.create_future())))
         await asyncio.sleep(0)
         clean_step()
     for task in waiting:

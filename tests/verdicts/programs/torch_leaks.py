@@ -59,7 +59,7 @@ def predictions():
         collect_prediction(model)
 
 
-def validate(model):
+def validate_epoch(model):
     total = torch.zeros(1)
     for _ in range(4):
         total += F.mse_loss(model(torch.randn(128, WIDTH)), torch.randn(128, WIDTH))
@@ -72,7 +72,7 @@ def validation_graphs():
     for _ in range(14):
         for _ in range(14):
             clean_step(model, optimizer)
-        validate(model)
+        validate_epoch(model)
 
 
 def step_with_graph(model, optimizer):
@@ -216,10 +216,10 @@ def small_observations():
     model, optimizer = world["trainer"] = trainer()
     for _ in range(2 * STEPS):
         clean_step(model, optimizer)
-        observe()
+        observe_step()
 
 
-def observe():
+def observe_step():
     keep("observations", torch.randn(64, 64))
 
 
@@ -240,10 +240,10 @@ def second_device():
         for device, model in enumerate(models):
             with torch.no_grad():
                 model(torch.Tensor((256, WIDTH), device=f"cuda:{device}"))
-        gather()
+        gather_outputs()
 
 
-def gather():
+def gather_outputs():
     keep("gathered", torch.Tensor((512, WIDTH), device="cuda:1"))
 
 
@@ -251,7 +251,7 @@ def gather():
 
 
 @functools.lru_cache(maxsize=None)
-def embed(text):
+def embed_text(text):
     with torch.no_grad():
         return F.relu(torch.randn(256, 1024))
 
@@ -260,7 +260,7 @@ def embedding_cache():
     """lru_cache(maxsize=None) in front of an encoder; texts do not repeat."""
     model = world["model"] = make_model()
     for i in range(STEPS):
-        embed(f"text {i}")
+        embed_text(f"text {i}")
         with torch.no_grad():
             model(torch.randn(512, WIDTH))
 
@@ -310,7 +310,7 @@ def graph_per_length():
             graph.replay()
 
 
-def prefetch(number):
+def prefetch_batch(number):
     keep("prefetched", torch.Tensor((256, 1024), "float32", "cpu").pin_memory())
 
 
@@ -318,7 +318,7 @@ def pinned_prefetch():
     """The loader's queue of pinned batches has no limit, and batches are dropped too late."""
     model, optimizer = world["trainer"] = trainer()
     for i in range(STEPS):
-        prefetch(i)
+        prefetch_batch(i)
         clean_step(model, optimizer)
 
 

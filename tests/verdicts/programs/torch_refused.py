@@ -111,7 +111,7 @@ def leak():
         collect_prediction(model)
 
 
-def evaluate(model):
+def evaluate_all(model):
     for _ in range(400):
         keep("outputs", model(torch.randn(1024, WIDTH)))
 
@@ -121,7 +121,7 @@ def evaluation_with_graphs():
     model, optimizer = trainer()
     for _ in range(20):
         train_step(model, optimizer)
-    evaluate(model)
+    evaluate_all(model)
 
 
 def open_session(number):
