@@ -1,4 +1,4 @@
-"""Sizes as people write them, by the rule of src/base/size.h."""
+"""Sizes as people write them, by the rule of src/base/size_text.h."""
 import re
 from fractions import Fraction
 

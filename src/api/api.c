@@ -15,10 +15,12 @@
 	 SPACE(GM_KIND_##kind), PER_THREAD(fn)}
 
 const struct gm_row gm_rows[GM_FUNCTIONS] = {
-#define GM_RUNTIME(fn, params, role, kind, ...) [GM_FN_##fn] = ROW(fn, RUNTIME, role, kind, ALL_MAJORS),
+#define GM_RUNTIME(fn, params, role, kind, ...)                                                    \
+	[GM_FN_##fn] = ROW(fn, RUNTIME, role, kind, ALL_MAJORS),
 #define GM_RUNTIME_UNTIL12(fn, params, role, kind, ...)                                           \
 	[GM_FN_##fn##_until12] = ROW(fn, RUNTIME, role, kind, 3),
-#define GM_RUNTIME_FROM13(fn, params, role, kind, ...) [GM_FN_##fn] = ROW(fn, RUNTIME, role, kind, 4),
+#define GM_RUNTIME_FROM13(fn, params, role, kind, ...)                                             \
+	[GM_FN_##fn] = ROW(fn, RUNTIME, role, kind, 4),
 #define GM_DRIVER(fn, params, role, kind, ...) [GM_FN_##fn] = ROW(fn, DRIVER, role, kind, 0),
 #define GM_ROUTE(layer, fn, params) [GM_FN_##fn] = ROW(fn, layer, ROUTE, NONE, ALL_MAJORS),
 #include "api/cuda_api.def"
@@ -37,8 +39,8 @@ static uint64_t texels(size_t width, size_t height, size_t depth, unsigned int l
 	return sum;
 }
 
-uint64_t gm_runtime_array_bytes(const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
-				size_t depth, unsigned int levels)
+uint64_t gm_runtime_array_bytes(const struct cudaChannelFormatDesc *desc, size_t width,
+				size_t height, size_t depth, unsigned int levels)
 {
 	if (!desc)
 		return 0;
@@ -46,7 +48,9 @@ uint64_t gm_runtime_array_bytes(const struct cudaChannelFormatDesc *desc, size_t
 	       (uint64_t)((desc->x + desc->y + desc->z + desc->w) / 8);
 }
 
-/* Bits of a channel by CUarray_format; formats that pack texels are counted as CUDA documents them. */
+/*
+ * Bits of a channel by CUarray_format; formats that pack texels are counted as CUDA documents them.
+ */
 static unsigned int channel_bits(unsigned int format)
 {
 	switch (format) {

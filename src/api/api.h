@@ -1,7 +1,7 @@
 /*
- * The table of CUDA functions (cuda_api.def) as data: rows and roles, and what the rows' expressions
- * call. interpose/ and cupti/ make a struct gm_call (recorder/call.h) of a row and its arguments, and
- * recorder/role_*.c make events of it.
+ * The table of CUDA functions (cuda_api.def) as data: rows and roles, and what the rows'
+ * expressions call. interpose/ and cupti/ make a struct gm_call (recorder/call.h) of a row and its
+ * arguments, and recorder/role_*.c make events of it.
  */
 #ifndef GM_API_API_H
 #define GM_API_API_H
@@ -34,10 +34,10 @@ struct gm_row {
 	const char *name;	/* as exported */
 	uint8_t layer;		/* enum gm_layer */
 	uint8_t role;		/* enum gm_role */
-	uint8_t kind;		/* enum gm_kind: of what is allocated, or the family that a free belongs to */
+	uint8_t kind; /* enum gm_kind: of what is allocated, or the family that a free belongs to */
 	uint8_t name_bytes;
 	uint8_t majors;		/* bit 0: libcudart 11, bit 1: 12, bit 2: 13 (runtime rows) */
-	uint8_t space;		/* enum gm_space: of what is allocated or freed, if the call does not say */
+	uint8_t space; /* enum gm_space: of what is allocated or freed, if the call does not say */
 	uint8_t per_thread;	/* its stream 0 is the calling thread's own: "_ptsz" */
 };
 
@@ -57,7 +57,10 @@ static inline uint32_t gm_ipc_number(const CUipcMemHandle *handle)
 	return hash ? hash : 1;
 }
 
-/* A number for a name in a module or library. FNV-1a; the name may be NULL, as CUDA then answers. Pure. */
+/*
+ * A number for a name in a module or library. FNV-1a; the name may be NULL, as CUDA then answers.
+ * Pure.
+ */
 static inline __attribute__((pure)) uint64_t gm_named(uint64_t owner, const char *name)
 {
 	uint64_t hash = 14695981039346656037ull ^ owner;
@@ -68,8 +71,8 @@ static inline __attribute__((pure)) uint64_t gm_named(uint64_t owner, const char
 }
 
 /* Bytes of a CUDA array by its descriptor, all mipmap levels; extents of 0 count as 1. */
-uint64_t gm_runtime_array_bytes(const struct cudaChannelFormatDesc *desc, size_t width, size_t height,
-				size_t depth, unsigned int levels);
+uint64_t gm_runtime_array_bytes(const struct cudaChannelFormatDesc *desc, size_t width,
+				size_t height, size_t depth, unsigned int levels);
 uint64_t gm_driver_array_bytes(unsigned int format, unsigned int channels, size_t width,
 			       size_t height, size_t depth, unsigned int levels);
 

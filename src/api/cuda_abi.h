@@ -1,7 +1,7 @@
 /*
  * The CUDA types that the table's rows need, so that the shim builds without a toolkit. Names are
- * CUDA's own, layouts those of CUDA 11.2 to 13; abi_layout.def states the sizes and offsets relied on
- * and is compiled against this file and, where there is a toolkit, against the real headers.
+ * CUDA's own, layouts those of CUDA 11.2 to 13; abi_layout.def states the sizes and offsets relied
+ * on and is compiled against this file and, where there is a toolkit, against the real headers.
  */
 #ifndef GM_API_CUDA_ABI_H
 #define GM_API_CUDA_ABI_H
@@ -279,8 +279,8 @@ typedef struct CUarrayMapInfo_st {
 	unsigned int subresourceType;
 	union {
 		struct {
-			unsigned int level, layer, offsetX, offsetY, offsetZ, extentWidth, extentHeight,
-				extentDepth;
+			unsigned int level, layer, offsetX, offsetY, offsetZ;
+			unsigned int extentWidth, extentHeight, extentDepth;
 		} sparseLevel;
 		struct {
 			unsigned int layer;

@@ -1,14 +1,14 @@
 /*
- * Preprocessor helpers: a row of cuda_api.def gives its parameters as (type, name, type, name, ...),
- * and from that one list come the prototype, the argument list, CUPTI's parameter structure and the
- * local variables that a row's expressions name.
+ * Preprocessor helpers: a row of cuda_api.def gives its parameters as (type, name, type, name,
+ * ...), and from that one list come the prototype, the argument list, CUPTI's parameter structure
+ * and the local variables that a row's expressions name.
  */
 #ifndef GM_API_PARAMS_H
 #define GM_API_PARAMS_H
 
 #define GM_CAT_(a, b) a##b
 #define GM_CAT(a, b) GM_CAT_(a, b)
-#define GM_COUNT_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18,    \
+#define GM_COUNT_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, \
 		  a19, a20, a21, a22, n, ...)                                                     \
 	n
 /* Number of pairs in a list of 1 to 11 pairs. */
@@ -89,7 +89,7 @@
 #define GM_LOCAL_10(t, n, ...) t n = params->n; (void)n; GM_LOCAL_9(__VA_ARGS__)
 #define GM_LOCAL_11(t, n, ...) t n = params->n; (void)n; GM_LOCAL_10(__VA_ARGS__)
 
-/* Each takes a row's list with its parentheses. A function without parameters has the list (void, ). */
+/* Each takes a row's list in its parentheses, which is (void, ) without parameters. */
 #define GM_PARAMS(list) GM_PARAMS_ list
 #define GM_PARAMS_(...) GM_CAT(GM_PARAM_, GM_PAIRS(__VA_ARGS__))(__VA_ARGS__)
 #define GM_NAMES(list)	GM_NAMES_ list

@@ -1,8 +1,8 @@
 /*
- * Choosing CUPTI as the source of events, and saying what came of it (backend.h).
+ * Choosing CUPTI as the source of calls, and reporting the outcome (backend.h).
  */
 #include "cupti/backend.h"
-#include "cupti/calls.h"
+#include "cupti/driver_calls.h"
 #include "cupti/library.h"
 #include "cupti/subscription.h"
 #include "api/api.h"
@@ -17,12 +17,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In front of every sentence that gives CUPTI up. */
+/* The beginning of each message that gives CUPTI up. */
 #define NOT_USED "CUPTI is not used: "
 
-static bool subscribed; /* (atomic) */
+static bool subscribed; /* CUPTI is the source (atomic) */
 
-/* Loaded by CUDA_INJECTION64_PATH alone, there are no wrappers to fall back to. */
+/*
+ * What happens without CUPTI: if only CUDA_INJECTION64_PATH loaded the library, there are no
+ * wrappers.
+ */
 static const char *instead(void)
 {
 	struct gm_object own;
@@ -41,8 +44,7 @@ static unsigned driver_major(void)
 								       : 13;
 }
 
-/* Who it is that has the subscription: by CUPTI, else by the injection that is set, else a guess.
- */
+/* Names the subscriber: as CUPTI does, else by the injection that is set, else by a guess. */
 static void name_holder(const struct gm_cupti_answer *answer, char *text, size_t bytes)
 {
 	const char *injection = getenv(GM_CUDA_INJECTION);
@@ -55,7 +57,7 @@ static void name_holder(const struct gm_cupti_answer *answer, char *text, size_t
 		snprintf(text, bytes, "another tool (torch.profiler, Nsight, cuda-gdb?)");
 }
 
-static void say_refused(const struct gm_cupti_answer *answer, const char *path)
+static void report_refusal(const struct gm_cupti_answer *answer, const char *path)
 {
 	char holder[256];
 
@@ -87,7 +89,7 @@ static int is_torch(const struct gm_object *object, void *unused)
 	       gm_cupti_is_library(object, "libkineto");
 }
 
-static void say_subscribed(const struct gm_cupti_answer *answer, const char *path)
+static void report_subscription(const struct gm_cupti_answer *answer, const char *path)
 {
 	gm_log(GM_LOG_INFO,
 	       "recording by CUPTI (%s, API version %u): %u functions, %u of ours it does "
@@ -99,7 +101,7 @@ static void say_subscribed(const struct gm_cupti_answer *answer, const char *pat
 	       "CUPTI tools get no GPU activities in this process");
 }
 
-/* Callbacks cannot answer for CUDA. */
+/* A callback cannot replace the result of a call. */
 static void drop_refusals(void)
 {
 	if (!gm_settings.refuses)
@@ -128,10 +130,10 @@ static bool subscribe(void)
 	}
 	gm_cupti_subscribe(&library, &answer);
 	if (answer.outcome != GM_CUPTI_SUBSCRIBED) {
-		say_refused(&answer, library.path);
+		report_refusal(&answer, library.path);
 		return false;
 	}
-	say_subscribed(&answer, library.path);
+	report_subscription(&answer, library.path);
 	return true;
 }
 
@@ -139,7 +141,10 @@ void gm_cupti_start(void)
 {
 	static int started;
 
-	/* Once: libcuda may come again after it was unloaded, the subscription has not gone. */
+	/*
+	 * This is done once: when libcuda is unloaded and loaded again, the subscription is still
+	 * there.
+	 */
 	if (gm_settings.backend != GM_BACKEND_CUPTI ||
 	    __atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
 		return;
@@ -160,9 +165,9 @@ static bool cuda_started(void)
 	return count_devices && count_devices(&count) != GM_CUDART_NOT_INITIALIZED;
 }
 
-bool gm_cupti_tells(unsigned layer)
+bool gm_cupti_reports(unsigned layer)
 {
-	/* A runtime call comes before the cuInit inside it. */
+	/* In a runtime call CUDA may not be initialised yet: cuInit is called inside it. */
 	if (!__atomic_load_n(&subscribed, __ATOMIC_ACQUIRE) && layer == GM_LAYER_DRIVER &&
 	    cuda_started())
 		gm_cupti_start();

@@ -1,7 +1,7 @@
 /*
- * Finding the caller (caller.h): between a callback and the program lie frames of ours, of
- * libcupti, of libcuda and, where it is a library of its own, of cudart. A static cudart is part of
- * its program here, as it is for the wrappers.
+ * Finding the caller (caller.h). Between a callback and the program lie frames of this library, of
+ * libcupti, of libcuda and, where it is a library of its own, of cudart. A static cudart counts as
+ * part of its program, as it does for the wrappers.
  */
 #include "cupti/caller.h"
 #include "cupti/library.h"
@@ -11,18 +11,18 @@
 
 #include <stdbool.h>
 
-#define MOST_FRAMES 32u	  /* as many as stack.c looks for the caller in */
-#define SLOTS	    2048u /* power of two */
+#define MOST_FRAMES 32u	  /* stack.c looks for the caller in as many */
+#define SLOTS	    2048u /* a power of two */
 
 /*
- * Return addresses seen, each as address * 2 + (1: CUDA's). Never emptied: CUDA's libraries stay
- * loaded, so what is learnt of an address of theirs stays true, and a library that another took the
- * place of was no more CUDA's than that one.
+ * Return addresses seen, each as address * 2, plus 1 if it is CUDA's (atomic). The table is never
+ * emptied: CUDA's libraries stay loaded, so that an address of theirs stays CUDA's, and where
+ * another library was unloaded no library of CUDA's takes its place.
  */
 static uintptr_t seen[SLOTS];
-static unsigned expected = 8; /* frames before the caller the last time */
+static unsigned expected = 8; /* frames before the caller at the last call (atomic) */
 
-static bool ask_whose(uintptr_t pc)
+static bool find_owner(uintptr_t pc)
 {
 	static const char *const libraries[] = {"libcupti", "libcuda", "libcudart"};
 	struct gm_object object;
@@ -44,7 +44,7 @@ static bool is_cuda(uintptr_t pc)
 	uintptr_t known = __atomic_load_n(slot, __ATOMIC_RELAXED);
 
 	if (known >> 1 != pc) {
-		known = pc << 1 | ask_whose(pc);
+		known = pc << 1 | find_owner(pc);
 		__atomic_store_n(slot, known, __ATOMIC_RELAXED);
 	}
 	return known & 1;

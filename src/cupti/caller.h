@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * The return address of the innermost frame that is neither ours nor of CUDA's libraries: what a
- * wrapper would have as its own return address. 0 if the unwinder gave none, or stacks are off.
+ * The return address of the innermost frame that belongs neither to this library nor to CUDA's: a
+ * wrapper would have it as its own return address. 0 if the unwinder finds none, or stacks are off.
  */
 uintptr_t gm_cupti_caller(void);
 

@@ -1,7 +1,7 @@
 /*
- * One decoder per driver row (decode.h): CUPTI passes a function's arguments as a structure with
- * the parameters in their order, so the row's own list gives its layout. tests/cupti holds each
- * against generated_cuda_meta.h.
+ * One decoder for each driver row (decode.h). CUPTI passes a function's arguments as a structure
+ * with the parameters in their order, so the row's own list gives its layout. tests/cupti compares
+ * each with generated_cuda_meta.h.
  */
 #include "cupti/decode.h"
 #include "recorder/call.h"

@@ -3,13 +3,16 @@
  * cbid_names.h is generated at configuration: for each enumerator of cupti_driver_cbid.h a line
  * "#define GM_CBID_NAME , CUPTI_DRIVER_TRACE_CBID_NAME".
  */
-#include "cupti/calls.h"
+#include "cupti/driver_calls.h"
 #include "api/api.h"
 #include "cbid_names.h"
 
 #include <cupti_driver_cbid.h>
 
-/* The second argument: 0 unless GM_CBID_NAME is defined and brings a comma and the id. */
+/*
+ * The second argument. GM_CBID_NAME, where it is defined, brings a comma and the id in front of the
+ * 0.
+ */
 #define SECOND_(first, second, ...) second
 #define SECOND(...)		    SECOND_(__VA_ARGS__)
 

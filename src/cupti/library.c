@@ -18,7 +18,7 @@ bool gm_cupti_is_library(const struct gm_object *object, const char *name)
 	       strstr(base + length, ".so");
 }
 
-/* Its soname has the major alone from CUDA 12 on. */
+/* The soname of libcupti, which has the major version alone from CUDA 12 on. */
 static const char *soname_of(unsigned major)
 {
 	return major >= 13 ? "libcupti.so.13" : major == 12 ? "libcupti.so.12" : "libcupti.so.11.8";
@@ -48,7 +48,8 @@ static bool open_of_toolkit(const char *root, unsigned major, struct gm_object *
 			open_in(root, "/extras/CUPTI/lib64", major, library));
 }
 
-/* ---- wheels: beside the loaded cudart, or anywhere in the site that loaded objects come from ----
+/*
+ * ---- wheels: beside the loaded cudart, or in the site-packages that loaded objects come from ----
  */
 
 static int beside_cudart(const struct gm_object *object, void *data)
@@ -95,7 +96,7 @@ static bool open_of_wheel(unsigned major, struct gm_object *library)
 
 bool gm_cupti_find(unsigned major, struct gm_object *library)
 {
-	/* A second copy beside a loaded one would fight over the driver's hooks. */
+	/* Two copies of libcupti would compete for the driver's hooks. */
 	if (gm_objects_each(loaded_cupti, library))
 		return true;
 	for (major = major > 13 ? 13 : major; major >= 11; major--)

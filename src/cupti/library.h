@@ -1,6 +1,6 @@
 /*
- * Finding libcupti at run time: the copy that is loaded already, else that of the toolkit that
- * CUDA_HOME names, the loader's, the installed toolkit's, a Python wheel's.
+ * Finding libcupti at run time: the copy that is loaded already, else the one of the toolkit that
+ * CUDA_HOME or CUDA_PATH names, the loader's, the installed toolkit's, or a Python wheel's.
  */
 #ifndef GM_CUPTI_LIBRARY_H
 #define GM_CUPTI_LIBRARY_H
@@ -12,8 +12,8 @@
 bool gm_cupti_is_library(const struct gm_object *object, const char *name);
 
 /*
- * Opens a libcupti that fits a driver of `major` (13 for CUDA 13; an older libcupti serves a newer
- * driver, not the other way round). Loads libraries. False if there is none.
+ * Opens a libcupti that fits a driver of `major` (13 for CUDA 13). An older libcupti works with a
+ * newer driver, but not the other way round. Loads libraries. False if there is none.
  */
 bool gm_cupti_find(unsigned major, struct gm_object *library);
 

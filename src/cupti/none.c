@@ -1,5 +1,5 @@
 /*
- * In place of the CUPTI backend where the build found no CUPTI headers.
+ * Stands for the CUPTI backend where the build found no CUPTI headers.
  */
 #include "cupti/backend.h"
 #include "recorder/log.h"
@@ -14,7 +14,7 @@ void gm_cupti_start(void)
 			    "recording by LD_PRELOAD");
 }
 
-bool gm_cupti_tells(unsigned layer)
+bool gm_cupti_reports(unsigned layer)
 {
 	(void)layer;
 	gm_cupti_start();

@@ -1,10 +1,10 @@
 /*
- * Subscribing (subscription.h) and the callback itself, which hands on what CUPTI tells (calls.h).
- * There is no unsubscribing at the end of the process and no cuptiFinalize: both wait for threads
- * inside CUDA, and the process is about to give everything back anyway.
+ * Subscribing (subscription.h) and the callback itself, which passes on what CUPTI reports
+ * (driver_calls.h). At the end of the process there is no unsubscribing and no cuptiFinalize: both
+ * wait for threads inside CUDA, and the process releases everything anyway.
  */
 #include "cupti/subscription.h"
-#include "cupti/calls.h"
+#include "cupti/driver_calls.h"
 
 #include <cupti_callbacks.h>
 #include <cupti_result.h>
@@ -14,13 +14,13 @@
 #include <string.h>
 
 #define MOST_IDS   4096u /* callback ids; CUDA 13.0 has 807 */
-#define NAME_BYTES 64	 /* what CUPTI needs for the holder's name */
+#define NAME_BYTES 64	 /* CUPTI's limit for a subscriber's name */
 
 /* CUpti_SubscriberParams, which the headers have from CUDA 12.8 or 13 on. */
 struct subscriber_params {
 	size_t struct_bytes;
 	const char *name;
-	char *holder; /* gets the name of who is subscribed already */
+	char *holder; /* gets the name of a tool that is subscribed already */
 	size_t holder_bytes;
 };
 #ifdef CUpti_SubscriberParams_STRUCT_SIZE
@@ -55,7 +55,7 @@ static bool find_functions(const struct gm_object *library, struct gm_cupti_answ
 		{"cuptiGetResultString", &cupti.get_result_string, false},
 		{"cuptiGetCallbackName", &cupti.get_callback_name, false},
 		{"cuptiSubscribe", &cupti.subscribe, false},
-		{"cuptiSubscribe_v2", &cupti.subscribe_v2, true}, /* tells who the subscriber is */
+		{"cuptiSubscribe_v2", &cupti.subscribe_v2, true}, /* it names the subscriber */
 		{"cuptiUnsubscribe", &cupti.unsubscribe, false},
 		{"cuptiEnableCallback", &cupti.enable_callback, false},
 	};
@@ -75,8 +75,8 @@ static bool find_functions(const struct gm_object *library, struct gm_cupti_answ
 }
 
 /*
- * Plain numbers until CUDA 12 (18 is CUDA 11.8), then the toolkit's version. struct
- * CUpti_CallbackData is the same in all of these, and the parameters of a function are those of its
+ * Versions are plain numbers until CUDA 12 (18 is CUDA 11.8), then the toolkit's version. struct
+ * CUpti_CallbackData is the same in all of them, and the parameters of a function are those of its
  * symbol.
  */
 static bool is_known_version(uint32_t version)
@@ -91,16 +91,16 @@ static bool fail(struct gm_cupti_answer *answer, CUptiResult error)
 	answer->outcome = error == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? GM_CUPTI_TAKEN
 										  : GM_CUPTI_FAILED;
 	if (answer->outcome == GM_CUPTI_TAKEN)
-		return false; /* whose name there was to tell is in place */
+		return false; /* CUPTI has written the subscriber's name, if it knows it */
 	if (cupti.get_result_string(error, &text) != CUPTI_SUCCESS || !text)
 		text = "an unknown error";
 	snprintf(answer->text, sizeof(answer->text), "%s (%d)", text, (int)error);
 	return false;
 }
 
-/* ---- what CUPTI tells ---- */
+/* ---- callbacks ---- */
 
-static void told_of_resource(CUpti_CallbackId id, const CUpti_ResourceData *resource)
+static void on_resource(CUpti_CallbackId id, const CUpti_ResourceData *resource)
 {
 	if (id == CUPTI_CBID_RESOURCE_CONTEXT_CREATED)
 		gm_cupti_context_created();
@@ -108,7 +108,7 @@ static void told_of_resource(CUpti_CallbackId id, const CUpti_ResourceData *reso
 		gm_cupti_context_ends((uintptr_t)resource->context);
 }
 
-static void CUPTIAPI told(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+static void CUPTIAPI on_callback(void *user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
 			  const void *data)
 {
 	const CUpti_CallbackData *call = data;
@@ -116,7 +116,7 @@ static void CUPTIAPI told(void *user, CUpti_CallbackDomain domain, CUpti_Callbac
 
 	(void)user;
 	if (domain == CUPTI_CB_DOMAIN_RESOURCE)
-		told_of_resource(id, data);
+		on_resource(id, data);
 	if (domain != CUPTI_CB_DOMAIN_DRIVER_API || id >= MOST_IDS || !cupti.function[id])
 		return;
 	function = cupti.function[id] - 1u;
@@ -140,12 +140,15 @@ static bool subscribe(struct gm_cupti_answer *answer)
 	CUptiResult error;
 
 	_Static_assert(sizeof(answer->text) >= NAME_BYTES, "room for a subscriber's name");
-	error = cupti.subscribe_v2 ? cupti.subscribe_v2(&cupti.subscriber, told, NULL, &params)
-				   : CUPTI_ERROR_INVALID_PARAMETER;
-	/* one that knows its parameters by another size: nothing but names is lost */
+	error = cupti.subscribe_v2
+			? cupti.subscribe_v2(&cupti.subscriber, on_callback, NULL, &params)
+			: CUPTI_ERROR_INVALID_PARAMETER;
+	/*
+	 * A libcupti that has another size for the parameters: the older function lacks names only.
+	 */
 	if (error == CUPTI_ERROR_INVALID_PARAMETER ||
 	    error == CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT)
-		error = cupti.subscribe(&cupti.subscriber, told, NULL);
+		error = cupti.subscribe(&cupti.subscriber, on_callback, NULL);
 	answer->text[NAME_BYTES - 1] = '\0';
 	return error == CUPTI_SUCCESS || fail(answer, error);
 }
@@ -158,7 +161,7 @@ static bool is_named(uint32_t id, const char *name)
 	       found && !strcmp(found, name);
 }
 
-/* The id that this libcupti has for a function: the header's, if its name agrees; 0 for none. */
+/* This libcupti's id of a function: the header's, if the name agrees, or found by name; 0: none. */
 static uint32_t id_of(unsigned function, const char *name)
 {
 	uint32_t id = gm_cupti_ids[function];

@@ -22,16 +22,20 @@
 #define FIRST_GLIBC "GLIBC_2.17"
 #endif
 
-/* Weak, and by its first version: before 2.34 it was in libdl, which a program may not have. */
-extern void *first_dlvsym(void *handle, const char *name, const char *version) __attribute__((weak));
+/*
+ * It is weak and has its first version, because before glibc 2.34 it was in libdl, which may be
+ * missing.
+ */
+extern void *first_dlvsym(void *handle, const char *name, const char *version)
+	__attribute__((weak));
 __asm__(".symver first_dlvsym, dlvsym@" FIRST_GLIBC);
 
 typedef void *dlsym_fn(void *handle, const char *name);
 
 /*
- * For the trampoline (trampoline.S): the dlsym that callers would reach without the shim. The thread
- * sanitizer calls dlsym before its own dl_iterate_phdr can be called, which gm_libc_find needs; dlvsym
- * answers it. NULL if there is no dlsym.
+ * For the trampoline (trampoline.S): the dlsym that callers would reach without the shim. The
+ * thread sanitizer calls dlsym before its own dl_iterate_phdr can be called, which gm_libc_find
+ * needs; dlvsym answers it. NULL if there is no dlsym.
  */
 void *gm_real_dlsym(void);
 void *gm_real_dlsym(void)
@@ -59,7 +63,8 @@ static void *wrap_symbol(const char *name, void *real)
 		unsigned major = gm_cudart_major(&object);
 
 		function = gm_row_named(name, major >= 13 ? 4 : major == 12 ? 2 : 1);
-		return function < GM_FUNCTIONS ? gm_runtime_wrapper_of(function, real, &object) : real;
+		return function < GM_FUNCTIONS ? gm_runtime_wrapper_of(function, real, &object)
+					       : real;
 	}
 	function = gm_row_named(name, 7);
 	if (function == GM_FUNCTIONS || gm_rows[function].layer != GM_LAYER_DRIVER)
@@ -68,9 +73,10 @@ static void *wrap_symbol(const char *name, void *real)
 }
 
 /*
- * For the trampoline. Answers a look-up of one of the table's names in a real handle by *result and true.
- * False means that the trampoline is to jump to the real dlsym from the caller's place, because the
- * results for RTLD_NEXT and RTLD_DEFAULT depend on the caller; the latter finds our exports by itself.
+ * For the trampoline. Answers a look-up of one of the table's names in a real handle by *result and
+ * true. False means that the trampoline is to jump to the real dlsym from the caller's place,
+ * because the results for RTLD_NEXT and RTLD_DEFAULT depend on the caller; the latter finds our
+ * exports by itself.
  */
 bool gm_dlsym_hook(void *handle, const char *name, void **result);
 bool gm_dlsym_hook(void *handle, const char *name, void **result)

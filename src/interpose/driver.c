@@ -1,7 +1,7 @@
 /*
- * The wrappers of the driver's functions, one for each row of cuda_api.def, exported under the driver's
- * names. Programs that link libcuda bind to them; dlsym and cuGetProcAddress give their addresses to all
- * others (route.c).
+ * The wrappers of the driver's functions, one for each row of cuda_api.def, exported under the
+ * driver's names. Programs that link libcuda bind to them; dlsym and cuGetProcAddress give their
+ * addresses to all others (route.c).
  */
 #include "interpose/driver.h"
 #include "interpose/resolve.h"
@@ -17,7 +17,7 @@
 /* What records a call is a function of its own, so that forwarding takes no stack for it. */
 #define GM_RUNTIME(...)
 #define GM_DRIVER(name, params, role_, kind_, ...)                                                \
-	static __attribute__((noinline)) CUresult record_##name(                                    \
+	static __attribute__((noinline)) CUresult record_##name(                                   \
 		uintptr_t frame GM_MORE_PARAMS(params))                                           \
 	{                                                                                         \
 		CUresult (*real)(GM_PARAMS(params)) = gm_driver_find(GM_FN_##name);               \
@@ -40,8 +40,8 @@
                                                                                                   \
 		if (real && gm_passes(GM_ROLE_##role_, ((struct gm_call){__VA_ARGS__}).key))      \
 			return real(GM_NAMES(params));                                            \
-		result = record_##name(GM_FRAME_HERE() GM_MORE_NAMES(params));                      \
-		__asm__ volatile("" : "+r"(result)); /* no tail call: the frame is used until here */             \
+		result = record_##name(GM_FRAME_HERE() GM_MORE_NAMES(params));                     \
+		__asm__ volatile("" : "+r"(result)); /* no tail call, which would end the frame */ \
 		return result;                                                                    \
 	}
 #include "api/cuda_api.def"

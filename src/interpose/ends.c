@@ -1,7 +1,7 @@
 /*
- * The ways out of a process that run no exit handlers: _exit, _Exit, quick_exit, and exec. Each completes
- * the file and goes on to the real function. A child of vfork shares its parent's memory, which is why
- * gm_finish compares pids.
+ * The ways out of a process that run no exit handlers: _exit, _Exit, quick_exit, and exec. Each
+ * completes the file and goes on to the real function. A child of vfork shares its parent's memory,
+ * which is why gm_finish compares pids.
  */
 #include "recorder/finish.h"
 #include "recorder/libc_functions.h"
@@ -38,13 +38,19 @@ EXPORT void _Exit(int status)
 	end_by(GM_LIBC__Exit, status);
 }
 
-/* The handlers of quick_exit run in the real function, which ends in libc's own _exit that no wrapper sees. */
+/*
+ * The handlers of quick_exit run in the real function, which ends in libc's own _exit that no
+ * wrapper sees.
+ */
 EXPORT void quick_exit(int status)
 {
 	end_by(GM_LIBC_quick_exit, status);
 }
 
-/* The file is completed before exec, since nothing of ours runs after it, and reopened if exec fails. */
+/*
+ * The file is completed before exec, since nothing of ours runs after it, and reopened if exec
+ * fails.
+ */
 static int after_failed_exec(int result)
 {
 	int saved = errno;
@@ -57,7 +63,7 @@ static int after_failed_exec(int result)
 #define EXEC(declaration, name, types, ...)                                                       \
 	EXPORT declaration                                                                        \
 	{                                                                                         \
-		int(*real) types = (int(*) types)gm_libc_find(GM_LIBC_##name);                             \
+		int(*real) types = (int(*) types)gm_libc_find(GM_LIBC_##name);                     \
                                                                                                   \
 		if (!real) {                                                                      \
 			errno = ENOSYS;                                                           \
@@ -69,17 +75,18 @@ static int after_failed_exec(int result)
 
 EXEC(int execve(const char *path, char *const argv[], char *const envp[]), execve,
      (const char *, char *const *, char *const *), path, argv, envp)
-EXEC(int execv(const char *path, char *const argv[]), execv, (const char *, char *const *), path, argv)
+EXEC(int execv(const char *path, char *const argv[]), execv, (const char *, char *const *), path,
+     argv)
 EXEC(int execvp(const char *file, char *const argv[]), execvp, (const char *, char *const *), file,
      argv)
 EXEC(int execvpe(const char *file, char *const argv[], char *const envp[]), execvpe,
      (const char *, char *const *, char *const *), file, argv, envp)
 EXEC(int fexecve(int fd, char *const argv[], char *const envp[]), fexecve,
      (int, char *const *, char *const *), fd, argv, envp)
-EXEC(int execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags), execveat,
-     (int, const char *, char *const *, char *const *, int), fd, path, argv, envp, flags)
+EXEC(int execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags),
+     execveat, (int, const char *, char *const *, char *const *, int), fd, path, argv, envp, flags)
 
-/* The variadic forms, as libc has them: the arguments become an array on the stack. */
+/* For the variadic forms: the arguments become an array on the stack, as in libc. */
 #define COLLECT(first)                                                                            \
 	va_list list;                                                                             \
 	size_t count = 1, i;                                                                      \

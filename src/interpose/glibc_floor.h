@@ -1,7 +1,8 @@
 /*
- * Put before every source of the shim, so that it runs with an old C library wherever it was built: names
- * for which the headers of a new glibc would choose a newer version have their older meaning here.
- * tests/package reads the versions in the built library; a name that raises them is added here.
+ * Put before every source of the shim, so that it runs with an old C library wherever it was built:
+ * names for which the headers of a new glibc would choose a newer version have their older meaning
+ * here. tests/package reads the versions in the built library; a name that raises them is added
+ * here.
  */
 #if !defined(GM_INTERPOSE_GLIBC_FLOOR_H) && !defined(__ASSEMBLER__)
 #define GM_INTERPOSE_GLIBC_FLOOR_H
@@ -19,7 +20,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* 2.33: before it these were inline. The kernel's struct stat is the C library's on 64-bit machines. */
+/*
+ * 2.33: before it these were inline. The kernel's struct stat is the C library's on 64-bit
+ * machines.
+ */
 static inline int gm_fstat(int fd, struct stat *status)
 {
 	return (int)syscall(SYS_fstat, fd, status);

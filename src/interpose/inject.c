@@ -1,8 +1,8 @@
 /*
- * Called by libcuda in cuInit, which opens the library that CUDA_INJECTION64_PATH names: where we
- * set that ourselves (recorder/injection.c), and in programs without LD_PRELOAD. Those that drop it, link
- * privately or open CUDA with RTLD_DEEPBIND are reached in this way; there are no wrappers then, so
- * events can come from CUPTI alone.
+ * The function that libcuda calls in cuInit of the library that CUDA_INJECTION64_PATH names. That
+ * variable is set for the CUPTI backend (recorder/injection.c), and by users in whose programs
+ * LD_PRELOAD has no effect: those that drop it, link privately or open CUDA with RTLD_DEEPBIND.
+ * There are no wrappers then, and calls come from CUPTI alone.
  */
 #include "cupti/backend.h"
 #include "interpose/resolve.h"
@@ -21,7 +21,7 @@ int InitializeInjection(void)
 		return 1;
 	if (gm_settings.backend == GM_BACKEND_PRELOAD) {
 		if (gm_object_at((uintptr_t)InitializeInjection, &own) && gm_preloaded(&own))
-			return 1; /* the wrappers are at work already */
+			return 1; /* the wrappers see the calls */
 		gm_settings.backend = GM_BACKEND_CUPTI;
 	}
 	gm_driver_find(GM_FN_cuMemAlloc_v2); /* finds libcuda, opens the unwinder */

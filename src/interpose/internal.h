@@ -1,6 +1,7 @@
 /*
- * What the files share that find the real functions behind the wrappers: the lock of their tables, rows by
- * name (names.c), and the tables' functions (resolve_driver.c, resolve_runtime.c). Safe from any thread.
+ * What the files share that find the real functions behind the wrappers: the lock of their tables,
+ * rows by name (names.c), and the tables' functions (resolve_driver.c, resolve_runtime.c). Safe
+ * from any thread.
  */
 #ifndef GM_INTERPOSE_INTERNAL_H
 #define GM_INTERPOSE_INTERNAL_H
@@ -11,7 +12,9 @@
 
 struct gm_object;
 
-/* Acquires the fork page's lock `resolve`; false in a signal handler that interrupted its holder. */
+/*
+ * Acquires the fork page's lock `resolve`; false in a signal handler that interrupted its holder.
+ */
 bool gm_lock_resolve(void);
 void gm_unlock_resolve(void);
 
@@ -39,12 +42,12 @@ enum gm_function gm_driver_row_of(const void *real);
 /* A hook's function stands for the row's from now on; false where it cannot. */
 bool gm_driver_adopt(enum gm_function function, void *hook);
 
-/* The CUDA major of a cudart, 0 if it cannot be told. */
+/* The CUDA major of a cudart, 0 if it is not known. */
 unsigned gm_cudart_major(const struct gm_object *cudart);
 
 /*
- * The instance that stands for this very cudart, whose function `real` is from now on the instance's
- * (gm_runtime_instance_real); GM_INSTANCES where there are too many cudarts.
+ * The instance that stands for this very cudart, whose function `real` is from now on the
+ * instance's (gm_runtime_instance_real); GM_INSTANCES where there are too many cudarts.
  */
 unsigned gm_runtime_instance(enum gm_function function, void *real, const struct gm_object *cudart);
 

@@ -1,7 +1,8 @@
 /*
- * longjmp under its four names. A jump out of a CUDA call ends that call without its wrapper's knowledge:
- * what the program calls afterwards, deeper in its stack, would be taken for calls inside it. The address
- * that a jump leads to, which glibc keeps mangled in the buffer, shows whether it leaves the call.
+ * longjmp under its four names. A jump out of a CUDA call ends that call without its wrapper's
+ * knowledge: what the program calls afterwards, deeper in its stack, would be taken for calls
+ * inside it. The address that a jump leads to, which glibc keeps mangled in the buffer, shows
+ * whether it leaves the call.
  */
 #include "recorder/call.h"
 #include "recorder/libc_functions.h"
@@ -12,14 +13,17 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* They are declared here, because <setjmp.h> redirects the names where the compiler is to fortify. */
+/*
+ * They are declared here, because <setjmp.h> redirects the names where the compiler is to fortify.
+ */
 #define NAMES(X) X(longjmp) X(_longjmp) X(siglongjmp) X(__longjmp_chk)
 
 typedef void jump_fn(void *buffer, int value);
 
 /*
- * The stack pointer that the jump restores: the seventh word of glibc's buffer, rotated, and xored with
- * the guard in the thread's control block (its PTR_DEMANGLE, which every program's setjmp relies on).
+ * The stack pointer that the jump restores: the seventh word of glibc's buffer, rotated, and xored
+ * with the guard in the thread's control block (its PTR_DEMANGLE, which every program's setjmp
+ * relies on).
  */
 static uintptr_t target_of(const void *buffer)
 {
@@ -29,7 +33,8 @@ static uintptr_t target_of(const void *buffer)
 	return (mangled >> 17 | mangled << 47) ^ guard;
 }
 
-static void __attribute__((noreturn)) jump_by(enum gm_libc_function function, void *buffer, int value)
+static void __attribute__((noreturn))
+jump_by(enum gm_libc_function function, void *buffer, int value)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), outermost = gm_thread.outermost;
 	jump_fn *real = (jump_fn *)gm_libc_find(function);
@@ -38,7 +43,7 @@ static void __attribute__((noreturn)) jump_by(enum gm_libc_function function, vo
 	if (outermost && here < outermost && outermost < target_of(buffer))
 		gm_call_over();
 	if (!real)
-		abort(); /* no libc has a jump of that name, so that the program cannot have meant it */
+		abort(); /* no libc has a jump of that name: the program cannot have meant it */
 	real(buffer, value);
 	__builtin_unreachable();
 }
@@ -47,7 +52,7 @@ static void __attribute__((noreturn)) jump_by(enum gm_libc_function function, vo
 	EXPORT void name(void *buffer, int value) __attribute__((noreturn));                       \
 	void name(void *buffer, int value)                                                         \
 	{                                                                                          \
-		jump_by(GM_LIBC_##name, buffer, value);                                               \
+		jump_by(GM_LIBC_##name, buffer, value);                                            \
 	}
 NAMES(JUMP)
 

@@ -14,7 +14,10 @@ static struct {
 	bool ready;
 } names;
 
-/* Set while this thread holds the lock: a signal handler that interrupts it must not wait for the lock. */
+/*
+ * Set while this thread holds the lock: a signal handler that interrupts it must not wait for the
+ * lock.
+ */
 static __thread uint8_t resolving __attribute__((tls_model("initial-exec")));
 
 bool gm_lock_resolve(void)
@@ -48,7 +51,10 @@ static uint32_t hash_name(const char *name)
 	return hash;
 }
 
-/* Enters the names when the shim is loaded, or for a constructor of another library that comes before. */
+/*
+ * Enters the names when the shim is loaded, or for a constructor of another library that comes
+ * before.
+ */
 static void __attribute__((constructor)) enter_names(void)
 {
 	unsigned row;

@@ -1,11 +1,11 @@
 /*
- * Marks by NVTX ranges. NVTX consists of headers that each library compiles in; at its first call it
- * opens the library that NVTX_INJECTION64_PATH names (recorder/injection.c sets it) and lets it register
- * its own functions. Ours look only at ranges: each end of a range that has the name in GPUMEMTRACE_MARK,
- * in any domain, is a mark.
+ * Marks by NVTX ranges. NVTX consists of headers that each library compiles in; at its first call
+ * it opens the library that NVTX_INJECTION64_PATH names (recorder/injection.c sets it) and lets it
+ * register its own functions. Ours look only at ranges: each end of a range that has the name in
+ * GPUMEMTRACE_MARK, in any domain, is a mark.
  *
- * Nothing is allocated. Whether a range has the name is known when it begins, and kept as one bit of a
- * per-thread stack for push and pop, and as the lowest bit of the id for start and end.
+ * Nothing is allocated. Whether a range has the name is known when it begins, and kept as one bit
+ * of a per-thread stack for push and pop, and as the lowest bit of the id for start and end.
  */
 #include "interpose/public.h"
 #include "recorder/settings.h"
@@ -62,14 +62,14 @@ struct callbacks {
 
 typedef const void *(*export_table)(uint32_t id);
 
-/* A thread's pushed ranges of one domain: bit i tells whether range i has the name. */
+/* A thread's pushed ranges of one domain. Bit i of `named` is set if range i has the name. */
 struct ranges {
 	uint64_t named;
 	uint16_t depth, domain;
 };
 
 #define DOMAINS_PER_THREAD 4
-#define MOST_NESTED	   64 /* of deeper ranges the name is not known */
+#define MOST_NESTED	   64 /* deeper ranges make no marks */
 
 static __thread struct ranges pushed[DOMAINS_PER_THREAD] __attribute__((tls_model("initial-exec")));
 
@@ -78,7 +78,7 @@ static struct {
 	uint32_t domains; /* made so far; handles are their numbers from 1 */
 } nvtx;
 
-/* Handles of registered strings: only whether they are the name matters. */
+/* Handles of registered strings, of which one is the name and all others are not. */
 static char named_string, other_string;
 
 static bool is_name(const char *text)
@@ -86,7 +86,7 @@ static bool is_name(const char *text)
 	return text && gm_settings.mark_range && strcmp(text, gm_settings.mark_range) == 0;
 }
 
-/* UTF-8 as gm_settings has it against wide characters. */
+/* Compares wide characters with the name in gm_settings, which is UTF-8. */
 static bool is_wide_name(const wchar_t *text)
 {
 	const unsigned char *at = (const unsigned char *)gm_settings.mark_range;
@@ -130,7 +130,7 @@ static void mark(void)
 
 /* ---- push and pop ---- */
 
-/* The thread's ranges of a domain; NULL: it has ranges open in too many domains at once. */
+/* The thread's ranges of a domain; NULL if it has ranges open in too many domains at once. */
 static struct ranges *ranges_of(uint16_t domain, bool push)
 {
 	struct ranges *unused = NULL;
@@ -201,7 +201,7 @@ static int domain_pop(void *domain)
 	return pop((uint16_t)(uintptr_t)domain);
 }
 
-/* ---- start and end: in any thread ---- */
+/* ---- start and end, which may be in different threads ---- */
 
 static uint64_t start(bool named)
 {
@@ -285,7 +285,10 @@ static const struct slot {
 	{MODULE_CORE2, CORE2_CREATE_W, (void (*)(void))domain_create},
 };
 
-/* NVTX calls this, once for each library that carries its headers. 1: take the functions. */
+/*
+ * NVTX calls this once for each library that has its headers compiled in. Returns 1 if it set
+ * functions.
+ */
 EXPORT int InitializeInjectionNvtx2(export_table get);
 
 EXPORT int InitializeInjectionNvtx2(export_table get)

@@ -20,7 +20,10 @@ EXPORT int gpumemtrace_active(void)
 	return !gm_disabled();
 }
 
-/* All of the following enter the tracker, because a signal handler may interrupt them and call CUDA. */
+/*
+ * All of the following enter the tracker, because a signal handler may interrupt them and call
+ * CUDA.
+ */
 void gm_public_mark(const char *name, enum gm_mark_source source)
 {
 	if (gm_disabled() || !gm_enter_tracker())
@@ -83,7 +86,7 @@ EXPORT int gpumemtrace_snapshot(const char *path)
 	if (gm_disabled())
 		return -ENOSYS;
 	if (!gm_owns_file())
-		return -ENODATA; /* no CUDA event yet */
+		return -ENODATA; /* there was no CUDA event yet */
 	if (!gm_enter_tracker())
 		return -EBUSY;
 	gm_track_mark("snapshot", GM_MARK_SNAPSHOT);

@@ -6,7 +6,10 @@
 
 #include "store/layout.h"
 
-/* Makes a mark, which is kept until there is a file if there is none yet. `name` is copied. Any thread. */
+/*
+ * Makes a mark, which is kept until there is a file if there is none yet. `name` is copied. Any
+ * thread.
+ */
 void gm_public_mark(const char *name, enum gm_mark_source source);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The real functions behind the wrappers, for the wrappers (resolve_driver.c, resolve_runtime.c). All
- * look-ups are in the loaded objects' own tables (recorder/libraries.h).
+ * The real functions behind the wrappers, for the wrappers (resolve_driver.c, resolve_runtime.c).
+ * All look-ups are in the loaded objects' own tables (recorder/libraries.h).
  */
 #ifndef GM_INTERPOSE_RESOLVE_H
 #define GM_INTERPOSE_RESOLVE_H
@@ -15,8 +15,8 @@
 extern void *gm_driver_real[GM_FUNCTIONS] __attribute__((visibility("hidden")));
 
 /*
- * The real driver function of a row, found in libcuda (or in a hook between it and the shim) at first
- * use; NULL without libcuda. Any thread.
+ * The real driver function of a row, found in libcuda (or in a hook between it and the shim) at
+ * first use; NULL without libcuda. Any thread.
  */
 void *gm_driver_search(enum gm_function function);
 
@@ -29,8 +29,8 @@ static inline void *gm_driver_find(enum gm_function function)
 
 /*
  * The real runtime function for a call that came in at the wrapper of `major` (11, 12, 13) from the
- * code at `caller`: the one that the caller's object would have bound to without the shim. NULL if there is none.
- * Cached by call site. Any thread.
+ * code at `caller`: the one that the caller's object would have bound to without the shim. NULL if
+ * there is none. Cached by call site. Any thread.
  */
 void *gm_runtime_find(enum gm_function function, unsigned major, uintptr_t caller);
 

@@ -1,6 +1,6 @@
 /*
- * The real functions of the driver (internal.h): those of libcuda, or of a hook library that stands between
- * it and the shim.
+ * The real functions of the driver (internal.h): those of libcuda, or of a hook library that stands
+ * between it and the shim.
  */
 #include "interpose/internal.h"
 #include "interpose/resolve.h"
@@ -43,8 +43,8 @@ static void enter_real(enum gm_function function, void *real)
 }
 
 /*
- * libcuda was found: opens the libraries that the recorder needs. A driver look-up or call of the program's
- * is under way and no lock is held, so that dlopen may wait.
+ * libcuda was found: opens the libraries that the recorder needs. A driver look-up or call of the
+ * program's is under way and no lock is held, so that dlopen may wait.
  */
 static void open_libraries(void)
 {
@@ -114,7 +114,10 @@ void *gm_driver_search(enum gm_function function)
 
 	gm_ready_driver();
 	real = gm_driver_real[function];
-	/* A signal handler may have interrupted the first look-up, whose lock this thread then holds. */
+	/*
+	 * A signal handler may have interrupted the first look-up, whose lock this thread then
+	 * holds.
+	 */
 	return real || !gm_resolving() ? real : gm_libcuda_symbol(gm_rows[function].name);
 }
 

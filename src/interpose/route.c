@@ -1,7 +1,7 @@
 /*
- * From the driver's functions to their wrappers, for cuGetProcAddress here and for others (route.h). The
- * real function is asked first, and then its answer is mapped to the wrapper, so that versions and
- * variants come out right.
+ * From the driver's functions to their wrappers, for cuGetProcAddress here and for others
+ * (route.h). The real function is asked first, and then its answer is mapped to the wrapper, so
+ * that versions and variants come out right.
  */
 #include "interpose/route.h"
 #include "interpose/driver.h"
@@ -33,7 +33,10 @@ static void *const wrappers[GM_FUNCTIONS] = {
 #include "api/cuda_api.def"
 };
 
-/* The latest variant of a name, as cuGetProcAddress gives it: NAME_v2 before NAME, _ptsz by the flag. */
+/*
+ * The latest variant of a name, as cuGetProcAddress gives it: NAME_v2 before NAME, _ptsz by the
+ * flag.
+ */
 static enum gm_function latest_variant(const char *symbol, uint64_t flags)
 {
 	static const char *const versions[] = {"_v4", "_v3", "_v2", ""};
@@ -61,7 +64,10 @@ static enum gm_function latest_variant(const char *symbol, uint64_t flags)
 	return GM_FUNCTIONS;
 }
 
-/* The wrapper, from now on in front of a hook's function that was given out instead of the driver's. */
+/*
+ * Puts the wrapper in front of a hook's function that was given out instead of the driver's; the
+ * wrapper.
+ */
 static void *adopt(enum gm_function function, void *hook)
 {
 	return gm_driver_adopt(function, hook) ? wrappers[function] : hook;
@@ -106,8 +112,8 @@ EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion
 	return result;
 }
 
-EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
-				    CUdriverProcAddressQueryResult *symbolStatus)
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
+				    cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
 	CUresult (*real)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *) =
 		gm_driver_find(GM_FN_cuGetProcAddress_v2);

@@ -6,7 +6,10 @@
 
 #include "api/api.h"
 
-/* The wrapper of a driver function that CUDA gave out for `symbol`, else the function itself. Any thread. */
+/*
+ * The wrapper of a driver function that CUDA gave out for `symbol`, else the function itself. Any
+ * thread.
+ */
 void *gm_wrapper_of(void *real, const char *symbol, uint64_t flags);
 
 /* The same of a function that dlsym found for the driver's row `function`. */

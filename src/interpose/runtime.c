@@ -1,7 +1,8 @@
 /*
- * The wrappers of the runtime's functions. Each row of cuda_api.def has seven: one is exported under each
- * of the symbol versions of cudart 11, 12 and 13, where the real function is that of the caller's own
- * library; and GM_INSTANCES are given out by dlsym, each of which stands for one loaded cudart.
+ * The wrappers of the runtime's functions. Each row of cuda_api.def has seven: one is exported
+ * under each of the symbol versions of cudart 11, 12 and 13, where the real function is that of the
+ * caller's own library; and GM_INSTANCES are given out by dlsym, each of which stands for one
+ * loaded cudart.
  */
 #include "interpose/runtime.h"
 #include "interpose/internal.h"
@@ -16,7 +17,7 @@
 #define CALLER ((uintptr_t)__builtin_return_address(0))
 #define EXPORT __attribute__((visibility("default")))
 
-/* A wrapper: `find` yields the real function, NULL where no CUDA runtime is behind the name. */
+/* A wrapper. `find` is the real function, or NULL where no CUDA runtime is behind the name. */
 #define WRAPPER(linkage, symbol, row, find, params, ...)                                          \
 	linkage cudaError_t symbol(GM_PARAMS(params));                                            \
 	linkage cudaError_t symbol(GM_PARAMS(params))                                             \
@@ -73,7 +74,10 @@
 	INSTANCES(name, params, ##__VA_ARGS__)
 #include "api/cuda_api.def"
 
-/* ---- routing: cudart is asked first, then the driver function that it found is mapped to the wrapper ---- */
+/*
+ * ---- routing: cudart is asked first, then the driver function that it found is mapped to the
+ * wrapper ----
+ */
 
 #define ROUTE_BY_SYMBOL(linkage, symbol_, row, find)                                              \
 	linkage cudaError_t symbol_(const char *symbol, void **funcPtr, unsigned long long flags, \
@@ -180,6 +184,7 @@ void *gm_runtime_wrapper_of(enum gm_function function, void *real, const struct 
 {
 	unsigned instance = gm_runtime_instance(function, real, cudart);
 
-	return instance < GM_INSTANCES && wrappers[instance][function] ? wrappers[instance][function] :
-									  real;
+	return instance < GM_INSTANCES && wrappers[instance][function]
+		       ? wrappers[instance][function]
+		       : real;
 }

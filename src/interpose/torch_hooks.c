@@ -1,11 +1,11 @@
 /*
  * PyTorch's hooks: c10::reportMemoryUsageToProfiler and c10::reportOutOfMemoryToProfiler, which its
- * allocators call across libraries for every block, whether a profiler runs or not. Ours stand in
- * front and always go on to the real ones. PyTorch calls them with its allocator's mutex held:
- * nothing here waits for a lock of the program's, opens a library or comes near the GIL.
+ * allocators call across libraries for every block, whether a profiler runs or not. The functions
+ * here stand in front of the real ones and always call them. PyTorch holds its allocator's mutex
+ * meanwhile, so nothing here waits for a lock of the program's, opens a library or takes the GIL.
  *
- * The two functions have had several signatures; each mangled name is exported. The numbers are 64
- * bits wide in all of them, only their signs differ.
+ * The two functions have had several signatures; each mangled name is exported. Their numbers are
+ * 64 bits wide in all of them and differ only in their signs.
  */
 #include "api/cuda_abi.h"
 #include "recorder/device_view.h"
@@ -33,16 +33,17 @@ typedef void oom_hook(int64_t bytes, uint64_t allocated, uint64_t reserved, stru
 /* A mangled name's real function, looked up again after something was unloaded. */
 struct hook {
 	void *real;
-	uint32_t generation; /* + 1 of the look-up */
-	bool wanted;	     /* the settings have blocks recorded */
+	uint32_t generation; /* gm_unloads at the look-up, plus 1 */
+	bool wanted;	     /* the settings ask for blocks */
 };
 
-/* NULL: it is to be looked up, or there is none. */
+/* The real function if it is known, else NULL. */
 static inline void *known(struct hook *hook)
 {
 	uint32_t generation = __atomic_load_n(&hook->generation, __ATOMIC_ACQUIRE);
 
-	return generation == gm_unloads() + 1 ? __atomic_load_n(&hook->real, __ATOMIC_RELAXED) : NULL;
+	return generation == gm_unloads() + 1 ? __atomic_load_n(&hook->real, __ATOMIC_RELAXED)
+					      : NULL;
 }
 
 static void *real_of(struct hook *hook, const char *name)
@@ -58,7 +59,7 @@ static void *real_of(struct hook *hook, const char *name)
 
 /* ---- recording ---- */
 
-/* What a hook hands over beside its arguments. */
+/* What a hook passes on beside its arguments. */
 struct called {
 	struct gm_entry caller;
 	memory_hook *real;
@@ -69,8 +70,8 @@ static bool recorded(struct device device)
 	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled();
 }
 
-static inline void record_block(void *block, int64_t bytes, struct gm_torch_totals totals, int device,
-				uint64_t ticks, const struct gm_entry *caller)
+static inline void record_block(void *block, int64_t bytes, struct gm_torch_totals totals,
+				int device, uint64_t ticks, const struct gm_entry *caller)
 {
 	struct gm_where where = {device, gm_calling_thread(), ticks};
 	struct gm_stack_taking taking;
@@ -84,13 +85,13 @@ static inline void record_block(void *block, int64_t bytes, struct gm_torch_tota
 	gm_track_block_prefetch((uintptr_t)block, device);
 	gm_track_site_prefetch(taking.expected);
 	stack = gm_stack_end(&taking, &module);
-	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, (struct gm_origin){stack, module}, totals);
+	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, (struct gm_origin){stack, module},
+		       totals);
 }
 
-static GM_HOT_CODE __attribute__((noinline)) void record_and_forward(void *block, int64_t bytes,
-								     uint64_t allocated, uint64_t reserved,
-								     struct device device,
-								     const struct called *called)
+static GM_HOT_CODE __attribute__((noinline)) void
+record_and_forward(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,
+		   struct device device, const struct called *called)
 {
 	memory_hook *real = called->real;
 	uint64_t ticks = gm_clock_ticks();
@@ -127,7 +128,8 @@ static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, stru
 	gm_sample_ledger(device.index, GM_SAMPLE_OOM);
 }
 
-static void no_hook(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved, struct device device)
+static void no_hook(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,
+		    struct device device)
 {
 	(void)block;
 	(void)bytes;
@@ -136,11 +138,12 @@ static void no_hook(void *block, int64_t bytes, uint64_t allocated, uint64_t res
 	(void)device;
 }
 
-/* At first, after something was unloaded, and where PyTorch's blocks are not to be recorded. */
-static __attribute__((noinline, cold)) void on_memory_slowly(struct hook *hook, const char *name, void *block,
-							      int64_t bytes, uint64_t allocated,
-							      uint64_t reserved, struct device device,
-							      const struct gm_entry *caller)
+/*
+ * The slow path: at first, after something was unloaded, and where blocks are not to be recorded.
+ */
+static __attribute__((noinline, cold)) void
+on_memory_slow(struct hook *hook, const char *name, void *block, int64_t bytes, uint64_t allocated,
+	       uint64_t reserved, struct device device, const struct gm_entry *caller)
 {
 	struct called called = {.caller = *caller};
 	bool disabled = gm_disabled();
@@ -148,7 +151,7 @@ static __attribute__((noinline, cold)) void on_memory_slowly(struct hook *hook, 
 	__atomic_store_n(&hook->wanted, gm_settings.torch, __ATOMIC_RELAXED);
 	if (disabled || __atomic_load_n(&gm_readiness, __ATOMIC_ACQUIRE) == GM_READY)
 		called.real = (memory_hook *)real_of(hook, name);
-	else /* the settings are being read: not the last word */
+	else /* the settings are still being read, so the look-up is not kept */
 		called.real = (memory_hook *)gm_next_symbol(name);
 
 	if (!called.real)
@@ -159,8 +162,8 @@ static __attribute__((noinline, cold)) void on_memory_slowly(struct hook *hook, 
 		called.real(block, bytes, allocated, reserved, device);
 }
 
-static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t allocated, uint64_t reserved,
-		   struct device device, const struct gm_entry *caller)
+static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t allocated,
+		   uint64_t reserved, struct device device, const struct gm_entry *caller)
 {
 	struct gm_torch_totals totals = {allocated, reserved};
 	oom_hook *real = (oom_hook *)real_of(hook, name);
@@ -176,9 +179,9 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 		real(bytes, allocated, reserved, device);
 }
 
-/* ---- the names: 2.x, then 1.10 to 1.13, then one source tree's ---- */
+/* ---- the names: PyTorch 2.x's, then those of 1.10 to 1.13, then those of one source tree ---- */
 
-#define MEMORY_HOOK(place, code, symbol)                                                             \
+#define MEMORY_HOOK(place, code, symbol)                                                           \
 	EXPORT code void symbol(void *, int64_t, uint64_t, uint64_t, struct device); \
 	EXPORT void symbol(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,      \
 			   struct device device)                                                   \
@@ -187,7 +190,7 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 		const struct called called = {GM_ENTRY_HERE(), (memory_hook *)known(&hook)};       \
                                                                                                    \
 		if (!called.real)                                                                  \
-			on_memory_slowly(&hook, #symbol, block, bytes, allocated, reserved,        \
+			on_memory_slow(&hook, #symbol, block, bytes, allocated, reserved,        \
 					 device, &called.caller);                                  \
 		else if (device.type != DEVICE_TYPE_CUDA || gm_off() || !hook.wanted)              \
 			called.real(block, bytes, allocated, reserved, device);                    \

@@ -1,6 +1,6 @@
 /*
- * Around the real function of a wrapper (wrap.h): the fast path of allocations and frees, and who tells
- * of a call.
+ * This file has the fast path of allocations and frees around the real function of a wrapper
+ * (wrap.h). It also decides whether the wrapper or CUPTI reports a call.
  */
 #include "interpose/wrap.h"
 #include "cupti/backend.h"
@@ -11,8 +11,9 @@
 #include "recorder/signals.h"
 
 /*
- * The fast path is for the calls that come most: an allocation or a free that the program makes, in a
- * process that is recording (fork_page.h). The answers to what gm_call_enter asks are then known.
+ * The fast path is for the most frequent calls: an allocation or a free that the program itself
+ * makes, in a process that is recording (gm_fast_path_open). All that gm_call_enter finds out is
+ * then known.
  */
 static inline bool is_fast(const struct gm_row *row)
 {
@@ -33,14 +34,14 @@ static inline void begin_fast(struct gm_call *call, const struct gm_row *row)
 }
 
 /*
- * Launches and captures are the wrapper's business under either backend. CUPTI would call back for every
- * launch, while the wrapper passes all but a kernel's first; and captures that begin before CUPTI was
- * tried count in case it cannot be used.
+ * Launches and captures are the wrapper's business under either backend. CUPTI would call back for
+ * every launch, while the wrapper passes all but a kernel's first; and captures that begin before
+ * CUPTI was tried count in case it cannot be used.
  */
 static __attribute__((noinline)) void begin_slow(struct gm_call *call, const struct gm_row *row)
 {
 	if (gm_settings.backend == GM_BACKEND_CUPTI &&
-	    gm_role_table[row->role].source != GM_SOURCE_WRAPPER && gm_cupti_tells(row->layer))
+	    gm_role_table[row->role].source != GM_SOURCE_WRAPPER && gm_cupti_reports(row->layer))
 		return;
 	gm_call_enter(call);
 }

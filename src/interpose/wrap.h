@@ -7,17 +7,17 @@
 #include "recorder/call.h"
 
 /*
- * Before and after the real function, as gm_call_enter and gm_call_leave (recorder/call.h). Allocations
- * and frees that the program makes take a fast path. While CUPTI is the backend, calls that it tells of
- * are only forwarded.
+ * Before and after the real function, as gm_call_enter and gm_call_leave (recorder/call.h).
+ * Allocations and frees that the program makes take a fast path. While CUPTI is the backend, calls
+ * that it reports are only forwarded.
  */
 void gm_call_begin(struct gm_call *call);
 void gm_call_end(struct gm_call *call, int result);
 
 /*
- * First thing in a wrapper: if an exception or the cancellation of the thread unwinds through it, the mark
- * of its call goes too. It takes a personality routine alone, without a landing pad, which would need
- * libgcc.
+ * First thing in a wrapper: if an exception or the cancellation of the thread unwinds through it,
+ * the mark of its call goes too. It takes a personality routine alone, without a landing pad, which
+ * would need libgcc.
  */
 #define GM_WATCH_UNWINDING() __asm__ volatile(".cfi_personality 0x1b, gm_unwinding")
 

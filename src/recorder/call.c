@@ -1,6 +1,7 @@
 /*
- * Around every real call but those of the fast path (interpose/wrap.c): which call is the outermost,
- * whether it is recorded, and the way to its role's handlers (roles.h).
+ * The slow path around a real call: it finds out which call is the outermost and whether the call
+ * is recorded, and calls the handlers of its role (roles.h). Allocations and frees usually take the
+ * fast path (interpose/wrap.c).
  */
 #include "recorder/call.h"
 #include "recorder/captures.h"
@@ -16,8 +17,8 @@
 #include <errno.h>
 
 /*
- * For roles whose calls are not simply part of the call that they are nested in. Returns true if nothing
- * more is to be done before the call.
+ * Handles the roles whose calls are not simply part of the call that they are nested in. Returns
+ * true if nothing more is to be done before the call.
  */
 static bool enter_special(struct gm_call *call, const struct gm_role_info *role)
 {
@@ -25,7 +26,8 @@ static bool enter_special(struct gm_call *call, const struct gm_role_info *role)
 		gm_capture_enters(gm_rows[call->function].role);
 		return true;
 	}
-	if (role->entry == GM_ENTRY_LAUNCH) /* the commonest call: all but its first needs this look-up alone */
+	/* Launches are frequent, and all but a kernel's first need this look-up alone. */
+	if (role->entry == GM_ENTRY_LAUNCH)
 		return !gm_first_launch(call->key);
 	if (gm_disabled() || gm_thread.busy)
 		return false;

@@ -1,7 +1,7 @@
 /*
- * One call of a CUDA function: its arguments in the terms of the table (api/cuda_api.def), and what the
- * recorder keeps of it from its begin to its end. interpose/ fills it from a wrapper's arguments, cupti/
- * from a callback's.
+ * struct gm_call describes one call of a CUDA function. It has the arguments in the terms of the
+ * table (api/cuda_api.def), and the recorder's own state of the call from its begin to its end.
+ * interpose/ fills in a wrapper's arguments, cupti/ a callback's.
  */
 #ifndef GM_RECORDER_CALL_H
 #define GM_RECORDER_CALL_H
@@ -13,9 +13,9 @@
 #include "track/event.h"
 
 /*
- * Fields that a row does not name are 0, but for the device, which is then -1. Fields of which no role
- * reads two share their place, the recorder's own among them: a call is filled anew each time, and most
- * calls need little of it.
+ * Fields that a row does not name are 0, but for the device, which is then -1. Fields of which no
+ * role reads two share their place, the recorder's own among them: a call is filled anew each time,
+ * and most calls need little of it.
  */
 struct gm_call {
 	uint32_t function;	/* enum gm_function */
@@ -42,14 +42,14 @@ struct gm_call {
 		/* the recorder's own */
 		struct gm_ticket ticket; /* of a free */
 		struct {
-			uint64_t free_before; /* bytes: free, or used where there is no context yet */
-			uint64_t own_before;  /* this process's bytes, by NVML; what a pool held before a trim */
+			uint64_t free_before; /* free bytes, or used ones if there is no context */
+			uint64_t own_before;  /* this process's bytes by NVML, or a pool's */
 		};
 	};
 	union {
 		uint64_t graph, exec, address;
 		const void *list;	  /* CUarrayMapInfo[count] */
-		int64_t explained_before; /* the recorder's own: gm_track_explained_bytes before the call */
+		int64_t explained_before; /* the recorder's own (gm_track_explained_bytes) */
 	};
 	uint64_t flags;		/* of an array, or of a graph's instantiation */
 	union {
@@ -60,7 +60,7 @@ struct gm_call {
 	uint8_t narrow;		/* the out-parameters are 32 bits wide (first driver API) */
 	uint8_t view;		/* a view of imported memory: no bytes of its own */
 	/* from here on the recorder's own */
-	uint8_t captured;	/* a free on a capturing stream: it makes a node and frees nothing */
+	uint8_t captured; /* a free on a capturing stream: it makes a node and frees nothing */
 	uint64_t ticks;		/* gm_clock_ticks() at the begin, if the call is recorded */
 	union {
 		uint64_t marks; /* all of the following */
@@ -68,16 +68,15 @@ struct gm_call {
 			uint8_t outermost; /* the program made the call; it is inside no other */
 			uint8_t recorded;  /* it is recorded at its end */
 			uint8_t injected;  /* its failure is the recorder's doing (refuse.h) */
-			uint8_t fast_role; /* its role if it took the fast path (interpose/wrap.c), else 0 */
+			uint8_t fast_role; /* its role on the fast path (interpose/wrap.c), or 0 */
 			uint32_t contexts; /* gm_track_context_changes before the call */
 		};
 	};
 };
 
 /*
- * The initialiser of a call of row `fn`. A row's field comes after the default and replaces it. All are
- * named, so that the compiler writes the zeros in a few stores; it would clear the whole structure first
- * otherwise.
+ * This is the initialiser of a call of row `fn`. A row's field comes after the default and replaces
+ * it. All fields are named, because the compiler clears the whole structure first otherwise.
  */
 #define GM_CALL(fn, entry, ...)                                                                    \
 	{                                                                                          \
@@ -88,18 +87,21 @@ struct gm_call {
 	}
 
 /*
- * Before the real function is called: tells the outermost call from those inside it, and prepares what
- * must be known then (a free's record, the driver's free bytes). Allocates nothing, never fails. Any
- * thread, signal handlers too; errno stays.
+ * Called before the real function. Finds out whether the call is the outermost, and prepares what
+ * must be known before (a free's record, the driver's free bytes). Allocates nothing and never
+ * fails. Any thread, also in signal handlers; errno stays.
  */
 void gm_call_enter(struct gm_call *call);
 
-/* After it, with its result: records what happened. The caller returns `result` unchanged. As above. */
+/*
+ * Called after it, with its result. Records what happened; the caller returns `result` unchanged.
+ * Any thread, also in signal handlers; errno stays.
+ */
 void gm_call_leave(struct gm_call *call, int result);
 
 /*
- * The calling thread's outermost call is over. By the functions here and in interpose/wrap.c, and where a
- * call is left otherwise than by its end: by a jump, an exception or a cancellation. Async-signal-safe.
+ * The calling thread's outermost call is over. Called at its end, and where the program leaves it
+ * by a jump, an exception or a cancellation. Async-signal-safe.
  */
 static inline void gm_call_over(void)
 {
@@ -107,7 +109,7 @@ static inline void gm_call_over(void)
 	gm_in_flight_end();
 }
 
-/* The outermost call of the thread that `call` happens in, which may be `call` itself. */
+/* Returns the outermost call that `call` is nested in, which may be `call` itself. */
 static inline const struct gm_call *gm_call_outermost(const struct gm_call *call)
 {
 	return !call->outermost && gm_is_nested((uintptr_t)call) ?

@@ -1,14 +1,17 @@
 /*
- * Counting captures (captures.h). Each is counted before its beginning is asked for, until CUDA says that
- * it ended. A capture that ends otherwise, with its stream or context or with work that was not joined,
- * stays counted: streams are then queried in vain, which does no harm. A thread that allocates on a stream
- * that is being captured comes after the beginning of that capture, in the driver if not before, and so it
- * sees the count.
+ * Counting captures (captures.h). Each is counted before its beginning is asked for, until CUDA
+ * says that it ended. A capture that ends otherwise, with its stream or context or with work that
+ * was not joined, stays counted: streams are then queried in vain, which does no harm. A thread
+ * that allocates on a stream that is being captured comes after the beginning of that capture, in
+ * the driver if not before, and so it sees the count.
  */
 #include "recorder/captures.h"
 #include "store/lock.h"
 
-/* The result of a capture's end that took place without a valid graph (cudaErrorStreamCaptureInvalidated). */
+/*
+ * The result of a capture's end that took place without a valid graph
+ * (cudaErrorStreamCaptureInvalidated).
+ */
 #define INVALIDATED 901
 
 GM_HOT uint32_t gm_captures;

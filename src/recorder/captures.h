@@ -1,6 +1,6 @@
 /*
- * Captures of streams into graphs that are under way. Only while there is one can an allocation be a
- * graph's node; without one the driver need not be asked about the allocation's stream.
+ * Captures of streams into graphs that are under way. Only while there is one can an allocation be
+ * a graph's node; without one the driver need not be asked about the allocation's stream.
  */
 #ifndef GM_RECORDER_CAPTURES_H
 #define GM_RECORDER_CAPTURES_H
@@ -14,8 +14,8 @@
 extern uint32_t gm_captures __attribute__((visibility("hidden")));
 
 /*
- * False when no stream of the process is being captured. Always true with CUPTI as the backend, because
- * the count may then lack some. Any context.
+ * False when no stream of the process is being captured. Always true with CUPTI as the backend,
+ * because the count may then lack some. Any context.
  */
 static inline bool gm_captures_under_way(void)
 {
@@ -23,7 +23,10 @@ static inline bool gm_captures_under_way(void)
 	       gm_settings.backend == GM_BACKEND_CUPTI;
 }
 
-/* Around a call of the role CAPTURE_BEGIN or CAPTURE_END. Any context; calls of signal handlers count too. */
+/*
+ * Around a call of the role CAPTURE_BEGIN or CAPTURE_END. Any context; calls of signal handlers
+ * count too.
+ */
 void gm_capture_enters(unsigned role);
 void gm_capture_leaves(unsigned role, int result);
 

@@ -63,8 +63,8 @@ void gm_forget_launch(uint64_t function)
 	for (i = 0; i < LAUNCH_PROBES; i++) {
 		uint64_t expected = function;
 
-		__atomic_compare_exchange_n(&gm_launches[(first + i) % GM_LAUNCH_SLOTS], &expected, 0,
-					    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(&gm_launches[(first + i) % GM_LAUNCH_SLOTS], &expected,
+					    0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
 }
 

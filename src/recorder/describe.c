@@ -32,7 +32,7 @@ static uint32_t read_proc(const char *path, char *text, size_t bytes)
 	return (uint32_t)got;
 }
 
-/* Arguments, each ended by a line feed, so that one string holds them all. */
+/* The arguments as one string, each ended by a line feed. */
 static uint32_t command_string(void)
 {
 	char raw[TEXT_BYTES / 4], text[TEXT_BYTES / 2];
@@ -48,7 +48,7 @@ static uint32_t command_string(void)
 		text[used++] = raw[i] == '\n' ? 'n' : raw[i];
 	}
 	text[used] = '\0';
-	if (!used) /* no /proc: at least the program's name */
+	if (!used) /* without /proc the program's name is all there is */
 		snprintf(text, sizeof(text), "%s\n", program_invocation_name);
 	return gm_store_string(text, sizeof(text));
 }
@@ -62,8 +62,8 @@ static uint32_t environment_string(const char *const *names)
 		const char *value = getenv(*names);
 
 		if (value && used < sizeof(text) - 1)
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s=%s\n", *names,
-						 value);
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s=%s\n",
+						 *names, value);
 	}
 	return used ? gm_store_string(text, sizeof(text)) : GM_NONE;
 }
@@ -100,11 +100,15 @@ void gm_describe_backend(void)
 void gm_describe_process(void)
 {
 	struct gm_header *header = gm_file;
-	static const char *const advice[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
-					     "PYTORCH_NO_CUDA_MEMORY_CACHING", "CUDA_VISIBLE_DEVICES",
+	static const char *const advice[] = {"PYTORCH_CUDA_ALLOC_CONF",
+					     "PYTORCH_ALLOC_CONF",
+					     "PYTORCH_NO_CUDA_MEMORY_CACHING",
+					     "CUDA_VISIBLE_DEVICES",
 					     "XLA_PYTHON_CLIENT_PREALLOCATE",
 					     "XLA_PYTHON_CLIENT_MEM_FRACTION",
-					     "TF_FORCE_GPU_ALLOW_GROWTH", "CUDA_MODULE_LOADING", NULL};
+					     "TF_FORCE_GPU_ALLOW_GROWTH",
+					     "CUDA_MODULE_LOADING",
+					     NULL};
 	char text[4096];
 	struct timespec now;
 
@@ -115,7 +119,8 @@ void gm_describe_process(void)
 	header->pid_start_ticks = gm_process_start_ticks((int)header->pid);
 	header->exit_status = -1;
 	header->command_string = command_string();
-	header->cwd_string = getcwd(text, sizeof(text)) ? gm_store_string(text, sizeof(text)) : GM_NONE;
+	header->cwd_string =
+		getcwd(text, sizeof(text)) ? gm_store_string(text, sizeof(text)) : GM_NONE;
 	text[0] = '\0';
 	gethostname(text, sizeof(text) - 1);
 	header->host_string = gm_store_string(text, 255);

@@ -9,8 +9,8 @@
 void gm_describe_process(void);
 
 /*
- * Says which unwinder and which Python are in use. Called again when they were found after the file was
- * opened. A file must be open.
+ * Says which unwinder and which Python are in use. Called again when they were found after the file
+ * was opened. A file must be open.
  */
 void gm_describe_stacks(void);
 

@@ -1,7 +1,7 @@
 /*
- * A device as the driver and NVML see it (device_view.h). The ledger is sampled at the first context, at
- * OOMs, at marks and at new peaks that are worth it, but never at exit, where libraries have already
- * released what they held.
+ * A device as the driver and NVML see it (device_view.h). The ledger is sampled at the first
+ * context, at OOMs, at marks and at new peaks that are worth it, but never at exit, where libraries
+ * have already released what they held.
  */
 #include "recorder/device_view.h"
 #include "recorder/call.h"
@@ -24,7 +24,7 @@ static void view_by_nvml(const uint8_t uuid[16], struct gm_device_view *view)
 		view->used_bytes = GM_NO_BYTES;
 	if (!gm_nvml_processes(uuid, (unsigned)getpid(), &processes, pids, sizeof(pids)) ||
 	    !processes.own)
-		return; /* in a container NVML may list this process under another pid, or not at all */
+		return; /* in a container NVML may know this process by another pid */
 	view->own_bytes = processes.own_bytes;
 	view->others_bytes = processes.others_bytes;
 	if (pids[0])

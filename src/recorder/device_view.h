@@ -1,6 +1,6 @@
 /*
- * A device as the driver and NVML see it at one moment, for OOMs and for the ledger. Any thread; no lock of
- * the tracker's may be held.
+ * A device as the driver and NVML see it at one moment, for OOMs and for the ledger. Any thread; no
+ * lock of the tracker's may be held.
  */
 #ifndef GM_RECORDER_DEVICE_VIEW_H
 #define GM_RECORDER_DEVICE_VIEW_H
@@ -13,9 +13,9 @@ struct gm_call;
 enum gm_sample { GM_SAMPLE_CONTEXT, GM_SAMPLE_PEAK, GM_SAMPLE_OOM, GM_SAMPLE_MARK };
 
 /*
- * Fills *view from the driver, if the calling thread's context is on the device, and with `nvml` from NVML,
- * which takes some milliseconds to list processes. Figures that are not known are GM_NO_BYTES; for GM_HOST
- * all are.
+ * Fills *view from the driver, if the calling thread's context is on the device, and with `nvml`
+ * from NVML, which takes some milliseconds to list processes. Figures that are not known are
+ * GM_NO_BYTES; for GM_HOST all are.
  */
 void gm_view_device(int device, bool nvml, struct gm_device_view *view);
 

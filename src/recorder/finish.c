@@ -39,7 +39,7 @@ static void print_live(void)
 	       (double)bytes / 1048576);
 }
 
-/* A file that could not be moved from $TMPDIR to where it was wanted is whole all the same. */
+/* A file that could not be moved from $TMPDIR to its place is complete all the same. */
 static void report_unfinished(int error)
 {
 	const struct gm_place *place = gm_store_place();

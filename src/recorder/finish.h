@@ -7,9 +7,9 @@
 #include <stdbool.h>
 
 /*
- * Completes the file: `end` is an enum gm_end, `status` the exit status or -1 where it is not known.
- * `print`: the lines of contract.md are printed on stderr. Acts once, and only in the process that opened
- * the file, so that a child of vfork ends nothing of its parent's. Any thread.
+ * Completes the file: `end` is an enum gm_end, `status` the exit status or -1 where it is not
+ * known. `print`: the lines of contract.md are printed on stderr. Acts once, and only in the
+ * process that opened the file, so that a child of vfork ends nothing of its parent's. Any thread.
  */
 void gm_finish(unsigned end, int status, bool print);
 

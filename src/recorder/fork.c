@@ -1,6 +1,7 @@
 /*
  * The handlers of fork() (fork.h). A raw clone does without them: its child is recognised by the
- * wipe-on-fork page alone, and nothing here touches the parent's file before that page was looked at.
+ * wipe-on-fork page alone, and nothing here touches the parent's file before that page was looked
+ * at.
  */
 #include "recorder/fork.h"
 #include "recorder/fork_page.h"
@@ -14,7 +15,8 @@
 
 static bool had_file; /* the forking process has one of its own */
 
-extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *dso);
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+			     void *dso);
 
 static void before_fork(void)
 {

@@ -1,5 +1,5 @@
 /*
- * Mapping the wipe-on-fork page (fork_page.h).
+ * This file maps the wipe-on-fork page (fork_page.h).
  */
 #include "recorder/fork_page.h"
 

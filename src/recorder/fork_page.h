@@ -1,8 +1,8 @@
 /*
- * The wipe-on-fork page: one page that the kernel hands zeroed to the child of a fork, however the fork
- * was made (fork, a raw clone). Zero means that the file is not this process's own and that no lock is
- * held by a thread that the child does not have. A child of vfork shares the page with its parent, so
- * where that matters the pid is compared too.
+ * The kernel zeroes the wipe-on-fork page in the child of a fork, however the fork was made (fork,
+ * a raw clone). Zero means that the file is not this process's own, and that no lock is held by a
+ * thread that the child does not have. A child of vfork shares the page with its parent; where that
+ * matters the pid is compared too.
  */
 #ifndef GM_RECORDER_FORK_PAGE_H
 #define GM_RECORDER_FORK_PAGE_H
@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 struct gm_fork_page {
-	uint32_t mine;		/* this process opened the file */
-	uint32_t fast_path;	/* and its allocations and frees may take the fast path (gm_fast_path_open) */
-	pid_t pid;		/* the process that opened it */
+	uint32_t mine;		/* this process opened the file (atomic) */
+	uint32_t fast_path; /* it did, and the fast path is open, see gm_fast_path_open (atomic) */
+	pid_t pid;		/* the process that opened the file */
 	uint32_t finished;	/* the file is complete or is being completed (finish.c) */
 	struct gm_lock start;	/* guards the opening of the file (start.c) */
 	struct gm_lock resolve; /* guards the tables of real functions (interpose/resolve_*.c) */
@@ -25,17 +25,19 @@ struct gm_fork_page {
 
 struct gm_fork_pages {
 	struct gm_fork_page *page;
-	bool wiped; /* by the kernel; else the pid is compared at every call */
+	bool wiped; /* the kernel zeroes it; else every call compares the pid */
 };
 extern struct gm_fork_pages gm_fork_pages __attribute__((visibility("hidden")));
 
-/* The page. Never NULL: without the kernel's help it is static memory that fork.c zeroes in the child. */
+/*
+ * Returns the page, never NULL: without the kernel's help it is static memory, which fork.c zeroes.
+ */
 static inline struct gm_fork_page *gm_fork_page(void)
 {
 	return __atomic_load_n(&gm_fork_pages.page, __ATOMIC_ACQUIRE);
 }
 
-/* True when a file is open and is this process's own. Opens nothing. Async-signal-safe. */
+/* Returns true when a file is open and is this process's own. It opens none. Async-signal-safe. */
 static inline bool gm_owns_file(void)
 {
 	struct gm_fork_page *page = gm_fork_page();
@@ -44,7 +46,10 @@ static inline bool gm_owns_file(void)
 	       (__builtin_expect(gm_fork_pages.wiped, 1) || page->pid == getpid());
 }
 
-/* True when this process owns its file and no setting asks for more than the fast path does (wrap.h). */
+/*
+ * Returns true when this process owns its file and no setting needs the slow path
+ * (interpose/wrap.c).
+ */
 static inline bool gm_fast_path_open(void)
 {
 	return __atomic_load_n(&gm_fork_page()->fast_path, __ATOMIC_ACQUIRE);

@@ -1,10 +1,10 @@
 /*
- * Which thread counts where, and the sum (in_flight.h).
+ * This file assigns counters to threads and sums them up (in_flight.h).
  *
- * Plain stores are enough because only an order has to be visible: a thread that sees what a call did to
- * the device also sees that the call had begun, and a thread that sees that the call ended also sees what
- * was recorded of it. A call that is not yet seen to have begun has not done anything yet that could be
- * seen either.
+ * Plain stores are enough because only an order has to be visible: a thread that sees what a call
+ * did to the device also sees that the call had begun, and a thread that sees that the call ended
+ * also sees what was recorded of it. A call that is not yet seen to have begun has not done
+ * anything yet that could be seen either.
  */
 #include "recorder/in_flight.h"
 #include "track/event.h"
@@ -17,7 +17,10 @@ static struct gm_in_flight counters[OWN_COUNTERS];
 static struct gm_in_flight shared;
 static int forgotten_in; /* pid of the child of a fork that dropped its parent's counters */
 
-/* Free counters, or those of an ended thread that had the calling thread's id; NULL: all are taken. */
+/*
+ * Returns free counters, or those of an ended thread that had the calling thread's id. Returns NULL
+ * if all are taken.
+ */
 static struct gm_in_flight *acquire_counters(void)
 {
 	uint32_t tid = gm_calling_thread(), owner;
@@ -82,8 +85,8 @@ void gm_in_flight_forget(void)
 	for (i = 0; i < OWN_COUNTERS; i++)
 		if (&counters[i] != own)
 			counters[i] = (struct gm_in_flight){.owner = 0};
-	if (own)
-		own->owner = gm_ask_thread_id(); /* after a raw clone the cached id is the parent's */
+	if (own) /* after a raw clone gm_calling_thread still returns the parent's id */
+		own->owner = gm_ask_thread_id();
 	shared = (struct gm_in_flight){.begun = gm_thread.in_shared};
 	forgotten_in = getpid();
 }

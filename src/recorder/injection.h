@@ -1,6 +1,6 @@
 /*
- * Having NVTX and libcuda open this library, by the environment variables that they read at their first
- * use. Settings of other tools are left alone.
+ * Having NVTX and libcuda open this library, by the environment variables that they read at their
+ * first use. Settings of other tools are left alone.
  */
 #ifndef GM_RECORDER_INJECTION_H
 #define GM_RECORDER_INJECTION_H

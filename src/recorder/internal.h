@@ -1,6 +1,7 @@
 /*
- * What the files of the roles share: steps in making an event of a call (role_steps.c), the handlers that
- * roles.c puts into its table, and pools and contexts of calls. Private to roles.c and role_*.c.
+ * What the files of the roles share: steps in making an event of a call (role_steps.c), the
+ * handlers that roles.c puts into its table, and pools and contexts of calls. Private to roles.c
+ * and role_*.c.
  *
  * A handler is called inside the tracker (thread.h), before or after the real call, and saves errno
  * itself where its comment says so; gm_call_enter and gm_call_leave do it for all others.
@@ -21,7 +22,10 @@
 
 /* ---- steps (role_steps.c) ---- */
 
-/* The stack of the call: at most `limit` frames, or as many as are set if that is 0. `module` may be NULL. */
+/*
+ * The stack of the call: at most `limit` frames, or as many as are set if that is 0. `module` may
+ * be NULL.
+ */
 static inline uint32_t gm_call_stack(const struct gm_call *call, unsigned limit, uint32_t *module)
 {
 	return gm_stack_take(&call->caller, limit, module);
@@ -57,8 +61,9 @@ static inline uint32_t gm_function_of(const struct gm_call *call, const struct g
 	_Static_assert(GM_FUNCTIONS <= GM_MOST_FUNCTIONS, "each function has a number");
 	uint32_t number = __atomic_load_n(&gm_function_numbers[call->function], __ATOMIC_ACQUIRE);
 
-	return __builtin_expect(number != 0, 1) ? number - 1 :
-						  gm_enter_function(call->function, row->name, row->layer);
+	return __builtin_expect(number != 0, 1)
+		       ? number - 1
+		       : gm_enter_function(call->function, row->name, row->layer);
 }
 
 /* An event with the fields that all events have. The handler fills in the device and the bytes. */
@@ -88,7 +93,10 @@ struct gm_last_context {
 extern __thread struct gm_last_context gm_last_context
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* The same of any context, which is entered if it is not known; the slow path of gm_current_context. */
+/*
+ * The same of any context, which is entered if it is not known; the slow path of
+ * gm_current_context.
+ */
 uint32_t gm_find_context(const struct gm_call *call, uint64_t handle);
 
 /* The number of the calling thread's context plus 1 (gm_track_context), 0 without one. */
@@ -105,8 +113,8 @@ static inline uint32_t gm_current_context(const struct gm_call *call)
 /* ---- pools (role_pool.c) ---- */
 
 /*
- * The pool that an allocation on *device is taken from (`handle` 0: the current one); GM_NONE where it is
- * not known. Sets *device to the pool's.
+ * The pool that an allocation on *device is taken from (`handle` 0: the current one); GM_NONE where
+ * it is not known. Sets *device to the pool's.
  */
 uint32_t gm_pool_of(uint64_t handle, int *device);
 
@@ -119,7 +127,10 @@ void gm_sample_pool(uint32_t pool, bool now);
 /* Queries those of all pools. */
 void gm_sample_pools(void);
 
-/* Queries those that are due if a pool holds idle bytes, some of which other allocations may have taken. */
+/*
+ * Queries those that are due if a pool holds idle bytes, some of which other allocations may have
+ * taken.
+ */
 void gm_sample_idle_pools_slow(void);
 
 static inline void gm_sample_idle_pools(void)

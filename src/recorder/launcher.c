@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_DIGITS 9 /* any such number fits an int */
+#define MOST_DIGITS 9 /* so that a number fits an int */
 
 /*
- * In the order in which they are asked: what starts a process innermost comes first (torchrun under
- * srun), and a row speaks for its launcher only if it gives a rank.
+ * In the order in which they are looked at. The launcher that starts a process last comes first
+ * (torchrun under srun), and a row stands for its launcher only if the variable of the rank is set.
  */
 static const struct launcher {
 	const char *rank, *local_rank, *world_size;
@@ -46,7 +46,7 @@ const char *const gm_launcher_variables[] = {
 	"GIT_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA", "BUILDKITE_COMMIT", "CIRCLE_SHA1",
 	"BUILD_SOURCEVERSION", NULL};
 
-/* The value of a variable that is a number; NULL if it is none or not set. */
+/* The value of a variable; NULL if it is not set or is no number. */
 static const char *number(const char *name)
 {
 	const char *value = name ? getenv(name) : NULL;
@@ -70,7 +70,7 @@ const char *gm_launcher_rank(void)
 	return launcher ? number(launcher->rank) : NULL;
 }
 
-/* What the rank's own launcher says; where it says nothing, the first that does. */
+/* The value that the rank's own launcher set; if it set none, the first launcher's that did. */
 static int32_t value_of(const struct launcher *launcher, size_t member)
 {
 	const char *text = NULL;

@@ -1,6 +1,6 @@
 /*
- * What the launcher of a job says in the environment: which rank this process is, of how many, in
- * which job. Calls getenv only.
+ * What the launcher of a job sets in the environment: which rank this process is, of how many, in
+ * which job. The functions call getenv only.
  */
 #ifndef GM_RECORDER_LAUNCHER_H
 #define GM_RECORDER_LAUNCHER_H
@@ -8,13 +8,15 @@
 #include "store/layout.h"
 #include <stddef.h>
 
-/* The rank as the launcher wrote it; NULL outside a job. It is a decimal number. */
+/* The rank as the launcher wrote it, a decimal number; NULL outside a job. */
 const char *gm_launcher_rank(void);
 
-/* Fills the header's rank, local_rank and world_size; -1 where the environment does not say. */
+/*
+ * Sets the header's rank, local_rank and world_size, each to -1 where the environment does not say.
+ */
 void gm_launcher_describe(struct gm_header *header);
 
-/* Names of the variables that tell the job and its source revision, ended by NULL. */
+/* Names of the variables that identify the job and its source revision, ended by NULL. */
 extern const char *const gm_launcher_variables[];
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * The functions of the C library that the shim stands in front of, as callers would reach them without
- * it. They are found when the shim is loaded: jumps happen in signal handlers, and in the child of a
- * fork another thread of the parent's may have held the loader's lock when exec or _exit is called.
+ * The functions of the C library that the shim stands in front of, as callers would reach them
+ * without it. They are found when the shim is loaded: jumps happen in signal handlers, and in the
+ * child of a fork another thread of the parent's may have held the loader's lock when exec or _exit
+ * is called.
  */
 #ifndef GM_RECORDER_LIBC_FUNCTIONS_H
 #define GM_RECORDER_LIBC_FUNCTIONS_H
@@ -23,7 +24,10 @@ void gm_libc_init(void);
 /* The function if it was found so far, else NULL. Async-signal-safe. */
 void *gm_libc_known(enum gm_libc_function function);
 
-/* The function, which is looked up if it is not known; NULL where the C library has none. Any thread. */
+/*
+ * The function, which is looked up if it is not known; NULL where the C library has none. Any
+ * thread.
+ */
 void *gm_libc_find(enum gm_libc_function function);
 
 #endif

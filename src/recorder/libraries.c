@@ -16,7 +16,7 @@ static char preloads[4096]; /* LD_PRELOAD as it was at the start */
 
 static struct {
 	uintptr_t start, end;
-} own; /* our own object; every thread would write the same */
+} own; /* the shim's own object; every thread would write the same */
 
 static void own_range(void)
 {
@@ -34,7 +34,7 @@ bool gm_is_own(uintptr_t address)
 	return address >= own.start && address < own.end;
 }
 
-/* "libcuda.so", "libcuda.so.1", "libcuda.so.580.159.04"; not libcuda_stub.so. */
+/* True for "libcuda.so", "libcuda.so.1" and "libcuda.so.580.159.04", false for libcuda_stub.so. */
 static bool named(const char *name, const char *library)
 {
 	size_t bytes = strlen(library);
@@ -53,7 +53,10 @@ bool gm_is_libcuda(const struct gm_object *object)
 	       named(gm_object_soname(object), "libcuda.so");
 }
 
-/* Wheels rename libraries: libcudart-d9f3.so.12, libcudart.d9f3.so.12. A libcudart_stub.so is none. */
+/*
+ * Wheels rename libraries: libcudart-d9f3.so.12, libcudart.d9f3.so.12. libcudart_stub.so is no
+ * cudart.
+ */
 bool gm_is_cudart(const struct gm_object *object)
 {
 	const char *name = gm_object_basename(object), *soname = gm_object_soname(object);

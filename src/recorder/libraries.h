@@ -1,8 +1,8 @@
 /*
- * The loaded objects that matter here: libcuda, cudarts, the shim itself, what stands behind it, and how
- * often one was unloaded. They are found by the objects' own tables (stack/elf_symbols.h), never by
- * dlsym: a look-up must not wait for a thread that runs a constructor inside dlopen. Everything here may
- * be called from any thread.
+ * The loaded objects that matter here: libcuda, cudarts, the shim itself, what stands behind it,
+ * and how often one was unloaded. They are found by the objects' own tables (stack/elf_symbols.h),
+ * never by dlsym: a look-up must not wait for a thread that runs a constructor inside dlopen.
+ * Everything here may be called from any thread.
  */
 #ifndef GM_RECORDER_LIBRARIES_H
 #define GM_RECORDER_LIBRARIES_H
@@ -31,8 +31,8 @@ bool gm_find_libcuda(struct gm_object *libcuda);
 bool gm_libcuda_loaded(void);
 
 /*
- * For the constructor: true if libcuda is loaded already and comes after the shim. A program that is
- * linked against it reaches the shim first.
+ * For the constructor: true if libcuda is loaded already and comes after the shim. A program that
+ * is linked against it reaches the shim first.
  */
 bool gm_libcuda_linked(void);
 
@@ -46,8 +46,8 @@ void *gm_next_symbol(const char *name);
 void gm_next_symbols(const char *const *names, void **found, unsigned count);
 
 /*
- * How often something was unloaded so far (atomic): what was remembered of addresses before is to be looked
- * up again.
+ * How often something was unloaded so far (atomic): what was remembered of addresses before is to
+ * be looked up again.
  */
 extern uint32_t gm_unload_count __attribute__((visibility("hidden")));
 

@@ -1,5 +1,5 @@
 /*
- * Questions put to NVML (nvml.h).
+ * Queries to NVML (nvml.h).
  */
 #include "recorder/nvml.h"
 #include "stack/elf_symbols.h"
@@ -25,7 +25,7 @@ struct process { /* nvmlProcessInfo_t of the second and third version of the cal
 
 static struct {
 	struct gm_lock lock;
-	int (*init)(void); /* NULL when done: it takes its time, so not before somebody asks */
+	int (*init)(void); /* called at the first query, because it takes long; then NULL */
 	int (*processes)(void *device, unsigned int *count, struct process *list);
 	int (*handle_by_uuid)(const char *uuid, void **device);
 	int (*memory_info)(void *device, struct memory *memory);
@@ -52,7 +52,10 @@ void gm_nvml_open(void)
 	nvml.handle_by_uuid = gm_objects_symbol("nvmlDeviceGetHandleByUUID", NULL);
 }
 
-/* CUDA names a GPU, or the part of one that MIG made, by its bytes; NVML by text. */
+/*
+ * NVML's handle of a UUID: CUDA names a GPU, or a part that MIG made of one, by bytes, and NVML by
+ * text.
+ */
 static void *find(const uint8_t uuid[16])
 {
 	static const char *const prefixes[] = {"GPU", "MIG"};
@@ -110,7 +113,7 @@ bool gm_nvml_used(const uint8_t uuid[16], uint64_t *used_bytes)
 	return answered;
 }
 
-/* Appends "PID BYTES", and "gone" for a process that is no more and yet holds memory. */
+/* Appends "PID BYTES", and "gone" for a process that has ended and yet holds memory. */
 static size_t print_process(const struct process *process, char *text, size_t room)
 {
 	char path[32];
@@ -151,7 +154,7 @@ bool gm_nvml_processes(const uint8_t uuid[16], unsigned own_pid, struct gm_nvml_
 		return false;
 	out->count = count;
 	for (i = 0; i < count && i < MOST_PROCESSES; i++) {
-		if (list[i].used == ~0ull) /* not available */
+		if (list[i].used == ~0ull) /* NVML does not know */
 			continue;
 		if (list[i].pid == own_pid) {
 			out->own = true;

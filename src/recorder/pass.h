@@ -1,7 +1,7 @@
 /*
- * Whether a wrapper only forwards its call, which it asks before all else. A few words of memory give the
- * answer: programs launch kernels and wait for them far more often than they allocate, and a program that
- * is not recorded should not notice the shim.
+ * A wrapper first decides whether it only forwards its call. It reads a few words of memory for
+ * that, because programs launch kernels and wait for them far more often than they allocate, and
+ * because a program that is not recorded should not notice the shim.
  */
 #ifndef GM_RECORDER_PASS_H
 #define GM_RECORDER_PASS_H
@@ -14,9 +14,9 @@
 #include "track/event.h"
 
 /*
- * True for a call of a driver's row with that role (a constant) and key that is only to be forwarded:
- * recording is off, or cudart makes the call as part of one that is recorded, or the kernel was launched
- * before, or the wait has nothing to give back.
+ * Returns true for a call of a driver's row with this role (a constant) and key that is only to be
+ * forwarded: recording is off, or cudart makes the call as part of one that is recorded, or the
+ * kernel was launched before, or no pool has anything to give back after the wait.
  */
 static inline bool gm_passes(enum gm_role role, uint64_t key)
 {
@@ -27,7 +27,8 @@ static inline bool gm_passes(enum gm_role role, uint64_t key)
 		       !gm_thread.refusing;
 	if (role != GM_ROLE_LAUNCH && role != GM_ROLE_SYNC)
 		return false;
-	if (__atomic_load_n(&gm_signals_waiting, __ATOMIC_RELAXED)) /* they are served after a call */
+	/* Signals that wait are served after a call that is not only forwarded. */
+	if (__atomic_load_n(&gm_signals_waiting, __ATOMIC_RELAXED))
 		return false;
 	if (role == GM_ROLE_SYNC)
 		return !gm_track_pools_waiting();

@@ -1,9 +1,11 @@
 /*
- * Allocators that a program gave to PyTorch. With change_current_allocator every tensor is a call of
- * the program's functions, and no hook is called: what they take of the driver is all that can be
- * seen, and the stacks tell it, for they pass through CUDAPluggableAllocator::malloc (libtorch_cuda).
- * With a MemPool PyTorch's own allocator takes its segments that way and divides them as ever: then
- * libc10_cuda called it. The functions themselves may be anyone's, and may call the driver seldom.
+ * Allocators that a program gave to PyTorch (pluggable.h). With change_current_allocator every
+ * tensor is a call of the program's functions and PyTorch calls no hook, so that only what those
+ * functions allocate from the driver is seen. Such an allocation is recognised by its stack, which
+ * passes through CUDAPluggableAllocator::malloc in libtorch_cuda. With a MemPool, PyTorch's own
+ * allocator gets its segments from such functions and divides them as usual; libc10_cuda then
+ * called CUDAPluggableAllocator::malloc. The functions themselves may be in any library, and may
+ * call the driver seldom.
  */
 #include "recorder/pluggable.h"
 #include "recorder/libraries.h"
@@ -13,7 +15,8 @@
 
 #include <string.h>
 
-#define CALLERS 6 /* raw_alloc, a template or two, then libc10_cuda */
+/* So many frames may lie between CUDAPluggableAllocator::malloc and libc10_cuda. */
+#define CALLERS 6
 #define STACKS	256u
 
 struct range {
@@ -26,7 +29,7 @@ static struct {
 
 GM_HOT struct gm_pluggable_state gm_pluggable;
 
-/* What stacks' flags are: stack + 1 << 32 | unloads + 1, 16 bits of it | flags (atomic). */
+/* The flags of stacks: (stack + 1) << 32 | 16 bits of (unloads + 1) << 16 | flags (atomic). */
 static uint64_t flags_of[STACKS];
 
 static bool is_library(const struct gm_object *object, const char *name)
@@ -59,7 +62,7 @@ static int find_libraries(const struct gm_object *object, void *data)
 	return 0;
 }
 
-void gm_pluggable_look(void)
+void gm_pluggable_find(void)
 {
 	uint32_t now = gm_unloads() + 1;
 	struct range ranges[2] = {{0, 0}, {0, 0}};
@@ -69,7 +72,7 @@ void gm_pluggable_look(void)
 	gm_objects_each(find_libraries, ranges);
 	if (!ranges[0].end)
 		return;
-	/* Every thread writes the same until something is unloaded. */
+	/* Every thread writes the same values until something is unloaded. */
 	__atomic_store_n(&known.malloc.start, ranges[0].start, __ATOMIC_RELAXED);
 	__atomic_store_n(&known.malloc.end, ranges[0].end, __ATOMIC_RELAXED);
 	__atomic_store_n(&known.c10.start, ranges[1].start, __ATOMIC_RELAXED);
@@ -77,7 +80,7 @@ void gm_pluggable_look(void)
 	__atomic_store_n(&gm_pluggable.known, now, __ATOMIC_RELEASE);
 }
 
-/* Return addresses: one past the last call of a function belongs to it. */
+/* `pc` is a return address: the one just past a function belongs to a call at its end. */
 static bool within(const struct range *range, uintptr_t pc)
 {
 	return pc > __atomic_load_n(&range->start, __ATOMIC_RELAXED) &&
@@ -98,8 +101,8 @@ static uint16_t flags_by_frames(const struct gm_raw_stack *raw)
 	return GM_ALLOC_PLUGGABLE;
 }
 
-/* Equal stacks lead through the same functions: one look at the frames is enough. */
-static uint16_t look_at_frames(uint32_t stack, uintptr_t caller, uint32_t generation)
+/* Looks at the frames once for each stack, because equal stacks lead through the same functions. */
+static uint16_t flags_of_stack(uint32_t stack, uintptr_t caller, uint32_t generation)
 {
 	uint64_t word = (uint64_t)(stack + 1) << 32 | (uint64_t)(generation & 0xffff) << 16;
 	uint64_t *slot = &flags_of[stack % STACKS], found = __atomic_load_n(slot, __ATOMIC_RELAXED);
@@ -113,12 +116,12 @@ static uint16_t look_at_frames(uint32_t stack, uintptr_t caller, uint32_t genera
 	return (uint16_t)word;
 }
 
-/* Where the allocator was called before PyTorch was there, gm_torch_look knows all its calls. */
-static void look_among_new(void)
+/* Stacks lead through modules that they did not before: PyTorch may be among these. */
+static void find_among_new(void)
 {
 	__atomic_store_n(&gm_pluggable.modules, gm_stack_modules(), __ATOMIC_RELAXED);
 	if (gm_settings.torch)
-		gm_pluggable_look();
+		gm_pluggable_find();
 }
 
 uint16_t gm_pluggable_flags_slow(uint32_t stack, uintptr_t caller)
@@ -126,9 +129,9 @@ uint16_t gm_pluggable_flags_slow(uint32_t stack, uintptr_t caller)
 	uint32_t generation;
 
 	if (!__atomic_load_n(&gm_pluggable.known, __ATOMIC_RELAXED))
-		look_among_new();
+		find_among_new();
 	generation = __atomic_load_n(&gm_pluggable.known, __ATOMIC_ACQUIRE);
-	return generation == gm_unloads() + 1 ? look_at_frames(stack, caller, generation) : 0;
+	return generation == gm_unloads() + 1 ? flags_of_stack(stack, caller, generation) : 0;
 }
 
 void gm_pluggable_forget(void)

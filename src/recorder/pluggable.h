@@ -7,14 +7,14 @@
 #include "stack/stack.h"
 
 /* Looks for PyTorch's part of them among the loaded objects, if that is not known. Any thread. */
-void gm_pluggable_look(void);
+void gm_pluggable_find(void);
 
 /*
- * The flags of an allocation that was called from `caller` with this stack, which the calling thread has
- * just captured: GM_ALLOC_PLUGGABLE where such an allocator stands in the place of PyTorch's own,
- * GM_ALLOC_TORCH where PyTorch's own divides the memory that it got from such an allocator (a MemPool),
- * else 0. Costs a look at three words without PyTorch, and one more capture of each stack with it. Any
- * thread, no lock.
+ * The flags of an allocation that was called from `caller` with this stack, which the calling
+ * thread has just captured: GM_ALLOC_PLUGGABLE where such an allocator stands in the place of
+ * PyTorch's own, GM_ALLOC_TORCH where PyTorch's own divides the memory that it got from such an
+ * allocator (a MemPool), else 0. Costs a look at three words without PyTorch, and one more capture
+ * of each stack with it. Any thread, no lock.
  */
 uint16_t gm_pluggable_flags_slow(uint32_t stack, uintptr_t caller);
 

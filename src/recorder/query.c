@@ -14,7 +14,7 @@
 
 #define ATTRIBUTE_DEVICE_ORDINAL 9 /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
 #define POOL_RELEASE_THRESHOLD	 4
-#define POOL_RESERVED_CURRENT 5 /* and the three after it: reserved high, used current, used high */
+#define POOL_RESERVED_CURRENT	 5 /* followed by reserved high, used current, used high */
 
 static struct {
 	CUresult (*ctx_get_device)(CUdevice *);
@@ -79,7 +79,8 @@ int gm_find_device_count(void)
 {
 	int count = 0;
 
-	if (query.device_get_count && query.device_get_count(&count) == GM_CUDA_SUCCESS && count > 0)
+	if (query.device_get_count && query.device_get_count(&count) == GM_CUDA_SUCCESS &&
+	    count > 0)
 		gm_device_count = count;
 	return gm_device_count ? gm_device_count : 1;
 }
@@ -128,11 +129,12 @@ bool gm_query_capturing(uint64_t stream, bool per_thread)
 {
 	CUstreamCaptureStatus status = 0;
 	CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *) =
-		per_thread && query.is_capturing_ptsz ? query.is_capturing_ptsz : query.is_capturing;
+		per_thread && query.is_capturing_ptsz ? query.is_capturing_ptsz
+						      : query.is_capturing;
 
-	/* The legacy stream answers an error while another is captured; that is not this stream. */
-	return is_capturing && is_capturing((CUstream)(uintptr_t)stream, &status) == GM_CUDA_SUCCESS &&
-	       status == 1;
+	/* For the legacy stream the driver returns an error while another stream is captured. */
+	return is_capturing &&
+	       is_capturing((CUstream)(uintptr_t)stream, &status) == GM_CUDA_SUCCESS && status == 1;
 }
 
 bool gm_query_pool_figures(uint64_t pool, struct gm_pool_figures *figures)
@@ -167,7 +169,8 @@ bool gm_query_graph_figures(int device, struct gm_pool_figures *figures)
 	int i;
 
 	for (i = 0; i < 4; i++)
-		if (!query.graph_attribute || query.graph_attribute(device, i, out[i]) != GM_CUDA_SUCCESS)
+		if (!query.graph_attribute ||
+		    query.graph_attribute(device, i, out[i]) != GM_CUDA_SUCCESS)
 			return false;
 	return true;
 }

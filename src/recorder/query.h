@@ -1,6 +1,6 @@
 /*
- * Queries to the driver, always through its own functions and never through a wrapper. Each returns false
- * or a neutral value where the driver lacks the function or refuses. Any thread.
+ * Queries to the driver, always through its own functions and never through a wrapper. Each returns
+ * false or a neutral value where the driver lacks the function or refuses. Any thread.
  */
 #ifndef GM_RECORDER_ASK_H
 #define GM_RECORDER_ASK_H
@@ -24,23 +24,26 @@ static inline int gm_query_device_count(void)
 	return __builtin_expect(gm_device_count != 0, 1) ? gm_device_count : gm_find_device_count();
 }
 
-/* Device of the calling thread's context, -1 without one. */
+/* Device of the calling thread's context, -1 without a context. */
 int gm_query_current_device(void);
 
-/* Device that a pointer's memory lies on, -1 if CUDA does not say. */
+/* Device that a pointer's memory lies on, -1 if the driver does not say. */
 int gm_query_pointer_device(uint64_t pointer);
 
-/* Whole size of the allocation that a device pointer belongs to, 0 if CUDA does not say. */
+/* Whole size of the allocation that a device pointer belongs to, 0 if the driver does not say. */
 uint64_t gm_query_pointer_bytes(uint64_t pointer);
 
 /* The driver's free and total bytes of the current context's device. */
 bool gm_query_mem_info(uint64_t *free_bytes, uint64_t *total_bytes);
 
-/* True if the stream is being captured into a graph. `per_thread`: 0 means the per-thread stream. */
+/*
+ * True if the stream is being captured into a graph. `per_thread`: 0 means the per-thread stream.
+ */
 bool gm_query_capturing(uint64_t stream, bool per_thread);
 
-/* Handle of the calling thread's context, 0 without one. */
-extern CUresult (*gm_ctx_get_current)(CUcontext *) __attribute__((visibility("hidden"))); /* or NULL */
+/* Handle of the calling thread's context, 0 without a context. */
+extern CUresult (*gm_ctx_get_current)(CUcontext *) /* NULL: the driver lacks it */
+	__attribute__((visibility("hidden")));
 
 static inline uint64_t gm_query_current_context(void)
 {
@@ -51,10 +54,10 @@ static inline uint64_t gm_query_current_context(void)
 	return (uintptr_t)context;
 }
 
-/* Whether a device's primary context is there; `otherwise` if the driver does not say. */
+/* True if a device's primary context exists; `otherwise` if the driver does not say. */
 bool gm_query_primary_active(int device, bool otherwise);
 
-/* The context that a green context is used by, 0 if the driver does not say. */
+/* The context through which a green context is used, 0 if the driver does not say. */
 uint64_t gm_query_green_context(uint64_t green);
 
 /* Bytes in use on a device by all processes, from NVML. */
@@ -64,11 +67,15 @@ bool gm_query_device_used(int device, uint64_t *used_bytes);
 enum gm_nvml_answer { GM_NVML_UNKNOWN, GM_NVML_UNLISTED, GM_NVML_LISTED };
 enum gm_nvml_answer gm_query_process_used(int device, uint64_t *used_bytes);
 
-/* All four figures of a pool, of a device's graph memory; false if the driver does not say. */
+/* All four figures of a pool; false if the driver does not say. */
 bool gm_query_pool_figures(uint64_t pool, struct gm_pool_figures *figures);
 
-/* What the pool keeps at waits; GM_NO_BYTES - 1: everything, GM_NO_BYTES: the driver does not say. */
+/*
+ * What the pool keeps at waits; GM_NO_BYTES - 1: everything, GM_NO_BYTES: the driver does not say.
+ */
 uint64_t gm_query_pool_threshold(uint64_t pool);
+
+/* All four figures of a device's graph memory; false if the driver does not say. */
 bool gm_query_graph_figures(int device, struct gm_pool_figures *figures);
 
 /* The device's default and current pool, 0 if the driver does not say. */
@@ -77,7 +84,8 @@ uint64_t gm_query_current_pool(int device);
 
 /* Tells the tracker about a device (name, UUID, size) the first time that the device is seen. */
 void gm_note_new_device(int device);
-extern uint64_t gm_described_devices __attribute__((visibility("hidden"))); /* bit i: device i is known */
+extern uint64_t gm_described_devices /* bit i: the tracker knows device i (atomic) */
+	__attribute__((visibility("hidden")));
 
 static inline void gm_note_device(int device)
 {
@@ -87,7 +95,7 @@ static inline void gm_note_device(int device)
 		gm_note_new_device(device);
 }
 
-/* The file is new: the tracker is to be told about devices again. */
+/* The file is new: the tracker has to learn of devices again. */
 void gm_query_forget_devices(void);
 
 #endif

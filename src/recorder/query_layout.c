@@ -64,7 +64,8 @@ uint64_t gm_query_array_bytes(uint64_t array, bool mipmapped)
 	if (!mipmapped)
 		return one_array((CUarray)(uintptr_t)array);
 	for (level = 0; level < MOST_LEVELS && query.mipmap_level; level++) {
-		if (query.mipmap_level(&one, (CUmipmappedArray)(uintptr_t)array, level) != GM_CUDA_SUCCESS)
+		if (query.mipmap_level(&one, (CUmipmappedArray)(uintptr_t)array, level) !=
+		    GM_CUDA_SUCCESS)
 			break;
 		bytes += one_array(one);
 	}
@@ -113,7 +114,8 @@ static void add_one(CUgraphNode node, struct gm_graph_nodes *list, unsigned dept
 		return;
 	if (type == GM_GRAPH_NODE_MEM_ALLOC && query.alloc_params(node, &alloc) == GM_CUDA_SUCCESS)
 		add_node(list, alloc.dptr, false);
-	else if (type == GM_GRAPH_NODE_MEM_FREE && query.free_params(node, &address) == GM_CUDA_SUCCESS)
+	else if (type == GM_GRAPH_NODE_MEM_FREE &&
+		 query.free_params(node, &address) == GM_CUDA_SUCCESS)
 		add_node(list, address, true);
 	else if (type == GM_GRAPH_NODE_GRAPH && query.child_graph(node, &child) == GM_CUDA_SUCCESS)
 		add_graph(child, list, depth + 1);
@@ -124,8 +126,8 @@ static void add_graph(CUgraph graph, struct gm_graph_nodes *list, unsigned depth
 	CUgraphNode *nodes;
 	size_t count = 0, i;
 
-	if (depth > MOST_NESTED || query.graph_nodes(graph, NULL, &count) != GM_CUDA_SUCCESS || !count ||
-	    count > MOST_NODES)
+	if (depth > MOST_NESTED || query.graph_nodes(graph, NULL, &count) != GM_CUDA_SUCCESS ||
+	    !count || count > MOST_NODES)
 		return;
 	nodes = map_pages(count * sizeof(CUgraphNode));
 	if (!nodes)
@@ -139,8 +141,8 @@ static void add_graph(CUgraph graph, struct gm_graph_nodes *list, unsigned depth
 void gm_query_graph_nodes(uint64_t graph, struct gm_graph_nodes *list)
 {
 	*list = (struct gm_graph_nodes){0};
-	if (graph && query.graph_nodes && query.node_type && query.alloc_params && query.free_params &&
-	    query.child_graph)
+	if (graph && query.graph_nodes && query.node_type && query.alloc_params &&
+	    query.free_params && query.child_graph)
 		add_graph((CUgraph)(uintptr_t)graph, list, 0);
 }
 

@@ -13,12 +13,15 @@
 void gm_query_layouts_init(void);
 
 /*
- * Bytes that an array or mipmapped array takes as the driver lays it out (tiles of 64 B by 8 rows, as
- * measured on an H100), from the descriptor that the driver keeps; 0 if it does not say.
+ * Bytes of an array or a mipmapped array as the driver lays it out, computed from the descriptor
+ * that the driver keeps; 0 if it does not say. A tile is 64 B by 8 rows, as measured on an H100.
  */
 uint64_t gm_query_array_bytes(uint64_t array, bool mipmapped);
 
-/* The memory nodes of a graph and of the graphs inside it, in the order they were made. */
+/*
+ * The memory nodes of a graph and of the graphs inside it, in the order in which they were made.
+ * They lie in pages of their own, which the caller releases.
+ */
 struct gm_graph_nodes {
 	struct gm_graph_node *nodes;
 	uint32_t count, capacity;

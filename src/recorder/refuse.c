@@ -1,7 +1,7 @@
 /*
- * Which allocation calls are answered out of memory (refuse.h). The decision is made where the program
- * calls; the answer is given by the driver's wrapper inside, so that cudart sets its own error state and
- * out-pointer as it would.
+ * Which allocation calls are answered out of memory (refuse.h). The decision is made where the
+ * program calls; the answer is given by the driver's wrapper inside, so that cudart sets its own
+ * error state and out-pointer as it would.
  */
 #include "recorder/refuse.h"
 #include "account/kinds.h"
@@ -15,8 +15,8 @@
 static uint64_t calls; /* outermost allocation calls so far (atomic) */
 
 static __thread struct {
-	uint8_t kind; /* of the outermost call that is to fail; GM_KIND_NONE: none */
-	uint8_t answered;
+	uint8_t kind;	  /* kind of the outermost call that is to fail; GM_KIND_NONE: none is */
+	uint8_t answered; /* the failure was returned */
 } thread __attribute__((tls_model("initial-exec")));
 
 static bool allocates(const struct gm_row *row)
@@ -143,7 +143,7 @@ bool gm_refuse_answers(struct gm_call *call)
 	const struct gm_row *row = &gm_rows[call->function];
 	uint64_t nothing = 0;
 
-	/* Other calls inside, a context being made, are not what is to fail. */
+	/* Other calls that are made inside, as for a context, are not to fail. */
 	if (!allocates(row) || row->kind != thread.kind)
 		return false;
 	if (call->out)

@@ -1,6 +1,6 @@
 /*
- * Roles of allocations and frees, the calls that programs make most (role_alloc.h). Most of them allocate
- * device memory or are stream-ordered; these have a shorter path.
+ * Roles of allocations and frees, the calls that programs make most (role_alloc.h). Most of them
+ * allocate device memory or are stream-ordered; these have a shorter path.
  */
 #include "recorder/role_alloc.h"
 #include "account/kinds.h"
@@ -15,8 +15,9 @@
 #include <string.h>
 
 /*
- * Captures the stack of an allocation and sets the flags that follow from it. The flags are written only if
- * they change: they are read soon after by a wider load, which would have to wait for the narrow store.
+ * Captures the stack of an allocation and sets the flags that follow from it. The flags are written
+ * only if they change: they are read soon after by a wider load, which would have to wait for the
+ * narrow store.
  */
 static inline void capture_stack(const struct gm_call *call, struct gm_event *event)
 {
@@ -86,7 +87,8 @@ static uint64_t refused_bytes(const struct gm_call *call)
 {
 	uint64_t bytes = call->bytes;
 
-	if ((call->rows && __builtin_mul_overflow(bytes, call->rows, &bytes)) || bytes == GM_NO_BYTES)
+	if ((call->rows && __builtin_mul_overflow(bytes, call->rows, &bytes)) ||
+	    bytes == GM_NO_BYTES)
 		return GM_NO_BYTES - 1;
 	return bytes;
 }
@@ -167,7 +169,8 @@ static inline void record_alloc(struct gm_call *call, struct gm_event *event)
 }
 
 /* For memory of any kind, and for failures. */
-static GM_SELDOM void end_alloc_slow(struct gm_call *call, const struct gm_row *row, uint64_t key, int result)
+static GM_SELDOM void end_alloc_slow(struct gm_call *call, const struct gm_row *row, uint64_t key,
+				     int result)
 {
 	struct gm_event event;
 
@@ -194,22 +197,27 @@ static GM_SELDOM void end_alloc_slow(struct gm_call *call, const struct gm_row *
 /* True for memory that is described by its size and its stream alone. */
 static inline bool is_plain(const struct gm_call *call, const struct gm_row *row)
 {
-	return (row->kind == GM_KIND_DEVICE || (row->kind == GM_KIND_ASYNC && !gm_captures_under_way())) &&
+	return (row->kind == GM_KIND_DEVICE ||
+		(row->kind == GM_KIND_ASYNC && !gm_captures_under_way())) &&
 	       !call->location && !call->rows && !call->space;
 }
 
 /*
- * The context of plain memory. None can be allocated without a context, so the driver is asked only where
- * there may be several.
+ * The context of plain memory. None can be allocated without a context, so the driver is asked only
+ * where there may be several.
  */
 static inline uint32_t context_of_plain(const struct gm_call *call)
 {
 	uint32_t sole = gm_track_sole_context();
 
-	return __builtin_expect(sole && gm_query_device_count() == 1, 1) ? sole : gm_current_context(call);
+	return __builtin_expect(sole && gm_query_device_count() == 1, 1) ? sole
+									 : gm_current_context(call);
 }
 
-/* As end_alloc_slow, for plain memory. All fields are named, so that the compiler clears none first. */
+/*
+ * As end_alloc_slow, for plain memory. All fields are named, so that the compiler clears none
+ * first.
+ */
 static inline void end_alloc_fast(struct gm_call *call, const struct gm_row *row, uint64_t key)
 {
 	uint32_t context = context_of_plain(call);

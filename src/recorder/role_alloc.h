@@ -12,7 +12,10 @@ void gm_end_alloc(struct gm_call *call, const struct gm_row *row, int result);
 void gm_begin_free(struct gm_call *call, const struct gm_row *row);
 void gm_end_free(struct gm_call *call, const struct gm_row *row, int result);
 
-/* All that is to be done before a free on the fast path: it is counted as in flight and its record found. */
+/*
+ * All that is to be done before a free on the fast path: it is counted as in flight and its record
+ * found.
+ */
 void gm_begin_free_fast(struct gm_call *call, const struct gm_row *row);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Roles of contexts: which context an allocation belongs to, what a context cost, what its end frees.
+ * Roles of contexts: which context an allocation belongs to, what a context cost, what its end
+ * frees.
  */
 #include "recorder/code_seen.h"
 #include "recorder/device_view.h"
@@ -7,7 +8,10 @@
 
 __thread struct gm_last_context gm_last_context __attribute__((tls_model("initial-exec")));
 
-/* Enters a context that no recorded call made: cudart has a way of its own, and some are older than the file. */
+/*
+ * Enters a context that no recorded call made: cudart has a way of its own, and some are older than
+ * the file.
+ */
 static uint32_t discover(const struct gm_call *call, uint64_t handle)
 {
 	int device = gm_context_device();
@@ -50,8 +54,8 @@ void gm_begin_context(struct gm_call *call, const struct gm_row *row)
 }
 
 /*
- * The cost by the figure that the ledger uses later, which is the process's own where NVML has it. The
- * device's figure rises by more (5.6 MiB on an H200), and with what other processes take.
+ * The cost by the figure that the ledger uses later, which is the process's own where NVML has it.
+ * The device's figure rises by more (5.6 MiB on an H200), and with what other processes take.
  */
 static uint64_t context_cost(const struct gm_call *call)
 {
@@ -116,7 +120,10 @@ void gm_end_destroy_context(struct gm_call *call, const struct gm_row *row, int 
 	gm_sample_pools();
 }
 
-/* A green context shares the primary context's memory: it is listed, but allocations are the primary's. */
+/*
+ * A green context shares the primary context's memory: it is listed, but allocations are the
+ * primary's.
+ */
 void gm_end_green(struct gm_call *call, const struct gm_row *row, int result)
 {
 	uint64_t handle;

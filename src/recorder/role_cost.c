@@ -1,12 +1,13 @@
 /*
- * Roles of calls that take device memory without saying so: loading code, first launches, new streams,
- * raising limits. The cost of such a call is the rise of NVML's figure for the process, or where NVML has
- * none the fall of the driver's free bytes, which other processes change too; less the rise of what the
- * tracker explains, so that allocations, pools and costs of other calls are not counted again.
+ * Roles of calls that take device memory without saying so: loading code, first launches, new
+ * streams, raising limits. The cost of such a call is the rise of NVML's figure for the process, or
+ * where NVML has none the fall of the driver's free bytes, which other processes change too; less
+ * the rise of what the tracker explains, so that allocations, pools and costs of other calls are
+ * not counted again.
  *
- * The driver and the tracker are read before and after the call. A reading is valid only if no other thread
- * had a call in flight (in_flight.h). A cost without two valid readings is left to the ledger's unexplained
- * part.
+ * The driver and the tracker are read before and after the call. A reading is valid only if no
+ * other thread had a call in flight (in_flight.h). A cost without two valid readings is left to the
+ * ledger's unexplained part.
  */
 #include "recorder/code_seen.h"
 #include "recorder/in_flight.h"
@@ -15,7 +16,10 @@
 
 #include <string.h>
 
-/* The reading after a call serves as the one before the next, if nothing was recorded since and for so long. */
+/*
+ * The reading after a call serves as the one before the next, if nothing was recorded since and for
+ * so long.
+ */
 #define FRESH_NS 100000u
 #define TRIES	 3
 
@@ -45,11 +49,13 @@ struct reading {
 };
 
 static __thread struct {
-	const struct gm_call *measuring; /* the outermost call that is measured; those inside are part of it */
+	const struct gm_call *measuring; /* the outermost call that is measured, if one is */
 	struct reading reading;		 /* the last one */
 } last __attribute__((tls_model("initial-exec")));
 
-/* Bytes of this process. NVML lists it from its first context on or, as in some containers, never. */
+/*
+ * Bytes of this process. NVML lists it from its first context on or, as in some containers, never.
+ */
 static uint64_t own_bytes(int device)
 {
 	static int unlisted; /* NVML does not list this process, and is not asked again (atomic) */
@@ -110,8 +116,10 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 	call->free_before = GM_NO_BYTES;
 	if (row->layer == GM_LAYER_RUNTIME)
 		return; /* it is measured in the driver's calls that cudart makes */
-	/* An outermost call is inside no other, and an inner call lies lower on the stack. A mark that
-	 * contradicts this was left behind by a call that a jump or an exception ended. */
+	/*
+	 * An outermost call is inside no other, and an inner call lies lower on the stack. A mark
+	 * that contradicts this was left behind by a call that a jump or an exception ended.
+	 */
 	if (call->outermost || (uintptr_t)last.measuring <= (uintptr_t)call)
 		last.measuring = NULL;
 	if (last.measuring)
@@ -136,8 +144,8 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 }
 
 /*
- * The cost of the call, 0 where it is not known. Managed memory that a kernel touched cannot be separated
- * from what the launch itself took, so as much as there is of it is left out.
+ * The cost of the call, 0 where it is not known. Managed memory that a kernel touched cannot be
+ * separated from what the launch itself took, so as much as there is of it is left out.
  */
 static int64_t measure(const struct gm_call *call, const struct gm_row *row, struct reading *now)
 {
@@ -155,14 +163,15 @@ static int64_t measure(const struct gm_call *call, const struct gm_row *row, str
 	bytes -= now->explained_bytes - call->explained_before;
 	if (bytes <= 0)
 		return costs[row->role].gives ? bytes : 0; /* else other calls gave it back */
-	return row->role == GM_ROLE_LAUNCH && managed ? bytes > managed ? bytes - managed : 0 : bytes;
+	return row->role == GM_ROLE_LAUNCH && managed ? bytes > managed ? bytes - managed : 0
+						      : bytes;
 }
 
 static void note_limit(const struct gm_call *call)
 {
 	if (call->limit == GM_LIMIT_STACK_SIZE) {
 		gm_track_limits(call->bytes, GM_NO_BYTES);
-		gm_forget_launches(); /* local memory is given back; the next launch may take it again */
+		gm_forget_launches(); /* local memory shrank, a launch may grow it again */
 	} else if (call->limit == GM_LIMIT_MALLOC_HEAP_SIZE) {
 		gm_track_limits(GM_NO_BYTES, call->bytes);
 	}

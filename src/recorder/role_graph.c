@@ -65,8 +65,8 @@ void gm_end_graph_launch(struct gm_call *call, const struct gm_row *row, int res
 }
 
 /*
- * Before the call, because the nodes cannot be queried after it. A destruction that CUDA refuses does no
- * harm: the nodes' addresses stay known as long as an executable graph has them.
+ * Before the call, because the nodes cannot be queried after it. A destruction that CUDA refuses
+ * does no harm: the nodes' addresses stay known as long as an executable graph has them.
  */
 void gm_begin_graph_destroy(struct gm_call *call, const struct gm_row *row)
 {

@@ -1,5 +1,6 @@
 /*
- * Roles of pools and of waits: which pool an allocation comes from, and when its attributes are queried.
+ * Roles of pools and of waits: which pool an allocation comes from, and when its attributes are
+ * queried.
  */
 #include "recorder/internal.h"
 
@@ -37,7 +38,8 @@ static inline uint64_t current_pool(int device)
 
 static GM_SELDOM uint32_t enter_pool(uint64_t handle, int device)
 {
-	unsigned type = handle == gm_query_default_pool(device) ? GM_POOL_DEFAULT : GM_POOL_EXPLICIT;
+	unsigned type =
+		handle == gm_query_default_pool(device) ? GM_POOL_DEFAULT : GM_POOL_EXPLICIT;
 
 	return gm_track_pool(handle, device, type, GM_NONE);
 }

@@ -1,5 +1,6 @@
 /*
- * Roles of virtual memory: reservations, mappings, handles, tiles of sparse arrays, multicast bindings.
+ * Roles of virtual memory: reservations, mappings, handles, tiles of sparse arrays, multicast
+ * bindings.
  */
 #include "recorder/internal.h"
 #include "recorder/torch_callers.h"
@@ -74,7 +75,10 @@ static uint64_t mix(uint64_t hash, uint64_t value)
 	return (hash ^ value) * 0x9e3779b97f4a7c15ull >> 1 ^ hash << 7;
 }
 
-/* A number for a tile, by its place in the array. Member by member: the structure's padding is undefined. */
+/*
+ * A number for a tile, by its place in the array. Member by member: the structure's padding is
+ * undefined.
+ */
 static uint64_t tile_of(const CUarrayMapInfo *info)
 {
 	const unsigned int *level = &info->subresource.sparseLevel.level;
@@ -104,7 +108,8 @@ void gm_end_vmm_map_array(struct gm_call *call, const struct gm_row *row, int re
 		bool map = list[i].memOperationType == GM_MEM_OPERATION_MAP;
 
 		event.key = (uintptr_t)list[i].resource.array;
-		event.space = list[i].resourceType == GM_RESOURCE_MIPMAP ? GM_SPACE_MIPMAP : GM_SPACE_ARRAY;
+		event.space = list[i].resourceType == GM_RESOURCE_MIPMAP ? GM_SPACE_MIPMAP
+									 : GM_SPACE_ARRAY;
 		gm_track_tile(&event, tile_of(&list[i]), map ? list[i].memHandle.memHandle : 0);
 	}
 }

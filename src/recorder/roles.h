@@ -1,6 +1,6 @@
 /*
- * The roles of api/roles.def with their handlers: the arguments and the result of a call become events of
- * track/.
+ * The roles of api/roles.def with their handlers: the arguments and the result of a call become
+ * events of track/.
  */
 #ifndef GM_RECORDER_ROLES_H
 #define GM_RECORDER_ROLES_H
@@ -29,8 +29,8 @@ struct gm_role_info {
 	/* NULL, or before the real call: what must be known or marked then */
 	void (*begin)(struct gm_call *call, const struct gm_row *row);
 	/*
-	 * NULL, or after it. The driver may be asked questions (query.h); the program's state is not
-	 * changed.
+	 * NULL, or after it. The driver may be asked questions (query.h); the program's state is
+	 * not changed.
 	 */
 	void (*end)(struct gm_call *call, const struct gm_row *row, int result);
 };

@@ -1,8 +1,9 @@
 /*
- * The environment variables (settings.h). Read in the constructor, reported at the first CUDA event.
+ * The environment variables (settings.h). They are read in the constructor; what is wrong with them
+ * is reported at the first CUDA event, so that programs without CUDA print nothing.
  */
 #include "recorder/settings.h"
-#include "base/size.h"
+#include "base/size_text.h"
 #include "recorder/launcher.h"
 #include "recorder/log.h"
 #include "stack/stack.h"
@@ -30,7 +31,7 @@ static struct {
 	bool reported;
 } bad;
 
-/* The entries as they were at the start: programs write their titles over the environment's memory. */
+/* Copies of the entries, because programs write their titles over the environment's memory. */
 static struct {
 	char text[KEPT_BYTES];
 	size_t used;
@@ -192,7 +193,7 @@ static bool set_capacity(const char *v)
 	return true;
 }
 
-/* Decimal digits that fit; `*end` is what follows them. */
+/* Reads decimal digits that fit into 64 bits; *end is what follows them. */
 static bool read_count(const char *v, uint64_t *count, char **end)
 {
 	if (*v < '0' || *v > '9')
@@ -202,7 +203,7 @@ static bool read_count(const char *v, uint64_t *count, char **end)
 	return errno == 0;
 }
 
-/* "N", "N+" or "p=0.01,seed=7" */
+/* Reads "N", "N+" or "p=0.01,seed=7". */
 static bool set_fail(const char *v)
 {
 	uint64_t number;
@@ -214,7 +215,7 @@ static bool set_fail(const char *v)
 
 		if (!strncmp(end, ",seed=", 6) && !read_count(end + 6, &seed, &end))
 			return false;
-		if (*end || !(share > 0 && share <= 1)) /* not a number, too */
+		if (*end || !(share > 0 && share <= 1)) /* false for NaN too */
 			return false;
 		gm_settings.fail_share = share;
 		gm_settings.fail_seed = seed;
@@ -259,7 +260,7 @@ static const struct setting {
 
 #define SETTINGS (sizeof(table) / sizeof(*table))
 
-static const char *in_force[SETTINGS]; /* the value taken, NULL: unset */
+static const char *in_force[SETTINGS]; /* the value that is in force, NULL: unset */
 
 static void note_bad(const char *entry, const char *wanted)
 {
@@ -329,7 +330,8 @@ void gm_settings_report(void)
 			gm_log(GM_LOG_WARN, "%.80s: not understood, ignored; it takes %s",
 			       bad.entry[i], bad.wanted[i]);
 		else
-			gm_log(GM_LOG_WARN, "%.*s: no such setting, ignored; see the README for the names",
+			gm_log(GM_LOG_WARN,
+			       "%.*s: no such setting, ignored; see the README for the names",
 			       (int)strcspn(bad.entry[i], "="), bad.entry[i]);
 	}
 }
@@ -343,7 +345,8 @@ size_t gm_settings_print(char *text, size_t bytes)
 
 		if (!in_force[i])
 			continue;
-		written = snprintf(text + used, bytes - used, PREFIX "%s=%s\n", table[i].name, in_force[i]);
+		written = snprintf(text + used, bytes - used, PREFIX "%s=%s\n", table[i].name,
+				   in_force[i]);
 		if (written < 0 || (size_t)written >= bytes - used)
 			break;
 		used += (size_t)written;

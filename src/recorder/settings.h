@@ -1,5 +1,6 @@
 /*
- * The environment variables of contract.md: one table of names, defaults and readers (settings.c).
+ * The environment variables of contract.md. settings.c has one table of their names, defaults and
+ * readers.
  */
 #ifndef GM_RECORDER_SETTINGS_H
 #define GM_RECORDER_SETTINGS_H
@@ -30,16 +31,16 @@ struct gm_settings {
 
 extern struct gm_settings gm_settings __attribute__((visibility("hidden")));
 
-/* Reads the environment once. Bad values are kept for gm_settings_report. No malloc. */
+/* Reads the environment. Bad values are kept for gm_settings_report. Single thread; no malloc. */
 void gm_settings_read(void);
 
-/* Says once on stderr what was wrong with the environment. */
+/* Reports on stderr, once, what was wrong with the environment. */
 void gm_settings_report(void);
 
-/* "NAME=value\n" of every setting in force, for the file. Returns the length used. */
+/* Writes "NAME=value\n" for every setting in force. Returns the length without the final 0. */
 size_t gm_settings_print(char *text, size_t bytes);
 
-/* GPUMEMTRACE_OUT with %p, %h, %r, %n and %% filled in. Returns 0 or -ENAMETOOLONG. */
+/* Writes GPUMEMTRACE_OUT with %p, %h, %r, %n and %% replaced. Returns 0 or -ENAMETOOLONG. */
 int gm_settings_expand_out(char *path, size_t bytes);
 
 #endif

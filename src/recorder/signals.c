@@ -7,7 +7,8 @@
  * action, such as the end of the process, does not happen, because the user asked for the signal.
  *
  * The handler waits for nothing. Where a lock of the tracker's is held, perhaps by the very thread
- * that the signal interrupted, the handler leaves the work to the next call or the end of the process.
+ * that the signal interrupted, the handler leaves the work to the next call or the end of the
+ * process.
  */
 #include "recorder/signals.h"
 #include "recorder/fork_page.h"

@@ -49,8 +49,10 @@ static void open_history(void)
 	int error = gm_journal_open(gm_settings.max_events_bytes);
 
 	if (error)
-		gm_log(GM_LOG_WARN, "GPUMEMTRACE_EVENTS=all: cannot keep a complete history at %s.events "
-		       "(%s): the last 65536 events are kept, as with ring", gm_store_path(),
+		gm_log(GM_LOG_WARN,
+		       "GPUMEMTRACE_EVENTS=all: cannot keep a complete history at %s.events "
+		       "(%s): the last 65536 events are kept, as with ring",
+		       gm_store_path(),
 		       error == -EROFS ? "the file itself is in memory" : strerror(-error));
 }
 
@@ -62,9 +64,10 @@ static bool open_file(void)
 	if (error == 0)
 		error = gm_store_create(path, gm_settings.max_file_bytes);
 	if (error && gm_file)
-		gm_log(GM_LOG_WARN, "cannot keep a file at %s (%s): recording in memory, written only "
-		       "at a normal exit; set GPUMEMTRACE_OUT to a writable place", path,
-		       strerror(-error));
+		gm_log(GM_LOG_WARN,
+		       "cannot keep a file at %s (%s): recording in memory, written only "
+		       "at a normal exit; set GPUMEMTRACE_OUT to a writable place",
+		       path, strerror(-error));
 	if (!gm_file) {
 		gm_log(GM_LOG_ERROR, "cannot record (%s): the program runs on untraced; set "
 		       "GPUMEMTRACE_OUT to a writable place", strerror(-error));
@@ -80,7 +83,8 @@ static bool open_file(void)
 /* Whether gm_fast_path_open() is to be true from now on. */
 static bool may_take_fast_path(void)
 {
-	return gm_fork_pages.wiped && !gm_settings.refuses && gm_settings.backend == GM_BACKEND_PRELOAD;
+	return gm_fork_pages.wiped && !gm_settings.refuses &&
+	       gm_settings.backend == GM_BACKEND_PRELOAD;
 }
 
 /* Holds the start lock. In the child of a fork everything of the parent's is dropped first. */
@@ -132,23 +136,26 @@ bool gm_start(void)
 }
 
 /*
- * True if the program used libcuda and no call came through the shim. A program that is linked against
- * libcuda reaches the shim first, so it just did not call it.
+ * True if the program used libcuda and no call came through the shim. A program that is linked
+ * against libcuda reaches the shim first, so it just did not call it.
  */
 static bool was_bypassed(void)
 {
-	return !self.disabled && !self.started && !self.linked && !gm_query_ready() && gm_libcuda_loaded();
+	return !self.disabled && !self.started && !self.linked && !gm_query_ready() &&
+	       gm_libcuda_loaded();
 }
 
 /*
  * Registered without a DSO handle, by a constructor that ran before the loader registered its own
- * finaliser. It therefore runs after every other library's destructors, and what they free is still seen.
+ * finaliser. It therefore runs after every other library's destructors, and what they free is still
+ * seen.
  */
 static void at_exit(void *unused)
 {
 	(void)unused;
 	if (!gm_settings.quiet && was_bypassed())
-		gm_log(GM_LOG_WARN, "libcuda was loaded but none of its calls came by here (private "
+		gm_log(GM_LOG_WARN,
+		       "libcuda was loaded but none of its calls came by here (private "
 		       "linking or RTLD_DEEPBIND); GPUMEMTRACE_BACKEND=cupti sees them");
 	gm_finish(GM_END_EXIT, -1, true);
 }
@@ -156,8 +163,8 @@ static void at_exit(void *unused)
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *dso);
 
 /*
- * The constructor. Constructors of other libraries run before it and may call CUDA or end the process, so
- * gm_find_disabled calls it too.
+ * The constructor. Constructors of other libraries run before it and may call CUDA or end the
+ * process, so gm_find_disabled calls it too.
  */
 static void __attribute__((constructor)) load(void)
 {

@@ -1,7 +1,7 @@
 /*
- * What the recorder keeps of a thread, and the guard around its own work. A thread that is at work in
- * the recorder may be interrupted by a signal handler of the program that calls CUDA: such a call is
- * let through unrecorded, because the handler has come between two steps of an update.
+ * The recorder's state of a thread, and the guard around its own work. A signal handler of the
+ * program may interrupt a thread at work in the recorder and call CUDA. Such a call is let through
+ * unrecorded, because the handler came between two steps of an update.
  */
 #ifndef GM_RECORDER_THREAD_H
 #define GM_RECORDER_THREAD_H
@@ -16,9 +16,10 @@ struct gm_thread {
 	uint64_t started_ns; /* start of the stretch under way if that is timed, else 0 */
 	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
 	struct gm_in_flight *in_flight; /* the thread's own counters (in_flight.h), NULL: none */
-	uint8_t refusing;  /* the call under way is to be refused by the driver's wrapper (refuse.h) */
+	uint8_t refusing;  /* the call under way is to be refused by the driver's wrapper (refuse.h)
+			    */
 	uint8_t busy;	   /* the thread is at work in the recorder */
-	uint8_t shares;	   /* all counters of in_flight.h are taken: the thread uses the shared ones */
+	uint8_t shares; /* all counters of in_flight.h are taken: the thread uses the shared ones */
 	uint8_t in_shared; /* a call of this thread is counted in those */
 };
 extern __thread struct gm_thread gm_thread
@@ -27,7 +28,7 @@ extern __thread struct gm_thread gm_thread
 /* One stretch of work in so many is timed, for the report's figure of the overhead. */
 #define GM_TIMED 64
 
-/* Begin and end the timing of a stretch of work. For the functions below. */
+/* Begin and end the timing of a stretch of work. The functions below call them. */
 void gm_time_begin(void);
 void gm_time_end(void);
 
@@ -40,8 +41,8 @@ static inline void gm_begin_work(void)
 }
 
 /*
- * Begins a stretch of work. Returns false if the thread is at work already, which means that the caller
- * runs in a signal handler: it must then record nothing. Async-signal-safe.
+ * Begins a stretch of work. Returns false if the thread is at work already, which means that the
+ * caller runs in a signal handler: it must then record nothing. Async-signal-safe.
  */
 static inline bool gm_enter_tracker(void)
 {
@@ -59,8 +60,8 @@ static inline void gm_leave_tracker(void)
 }
 
 /*
- * A call that lies further below the outermost one on the stack is not nested in it: the mark of the
- * outermost call was then left behind by a jump that interpose/jumps.c could not recognise.
+ * A call that lies further below the outermost one on the stack is not nested in it: the mark of
+ * the outermost call was then left behind by a jump that interpose/jumps.c could not recognise.
  */
 #define GM_MOST_NESTED_BYTES (1u << 20)
 

@@ -23,7 +23,7 @@ static bool in_libc10_cuda(uintptr_t pc)
 	return !strncmp(name, "libc10_cuda", 11) && (name[11] == '.' || name[11] == '-');
 }
 
-/* PyTorch's settings are one text: "name:value,name:value". */
+/* PyTorch's settings are one text of the form "name:value,name:value". */
 static void read_settings(void)
 {
 	const char *settings = getenv("PYTORCH_CUDA_ALLOC_CONF"), *found;
@@ -36,13 +36,15 @@ static void read_settings(void)
 					 << 20);
 }
 
-bool gm_torch_look(uintptr_t pc)
+bool gm_torch_call_slow(uintptr_t pc)
 {
 	uint64_t word = gm_torch_word(pc);
 
 	if (gm_settings.torch) {
-		gm_pluggable_look();
-		/* Without its cache every tensor is an allocation of its own, and none is divided. */
+		gm_pluggable_find();
+		/*
+		 * Without its cache PyTorch divides no allocation: every tensor has one of its own.
+		 */
 		if (in_libc10_cuda(pc) && !getenv("PYTORCH_NO_CUDA_MEMORY_CACHING")) {
 			word |= 1;
 			read_settings();

@@ -8,7 +8,10 @@
 #include "recorder/libraries.h"
 #include <stdbool.h>
 
-/* A word for each call site: pc << 16 | unloads, 15 bits | by PyTorch (atomic). */
+/*
+ * A word for each call site: pc << 16 | 15 bits of gm_unloads << 1 | the call is PyTorch's
+ * (atomic).
+ */
 #define GM_TORCH_CALLERS 64
 extern uint64_t gm_torch_callers[GM_TORCH_CALLERS] __attribute__((visibility("hidden")));
 
@@ -22,16 +25,16 @@ static inline uint64_t *gm_torch_slot(uintptr_t pc)
 	return &gm_torch_callers[(pc >> 4) % GM_TORCH_CALLERS];
 }
 
-/* The same as gm_torch_call, of a call site that is not known. */
-bool gm_torch_look(uintptr_t pc);
+/* The slow path of gm_torch_call, for a call site that is not known. */
+bool gm_torch_call_slow(uintptr_t pc);
 
-/* True for a call from libc10_cuda: memory it takes is a segment (GM_ALLOC_TORCH). Any thread. */
+/* True for a call from libc10_cuda, whose allocations are segments (GM_ALLOC_TORCH). Any thread. */
 static inline bool gm_torch_call(const struct gm_call *call)
 {
 	uint64_t known = __atomic_load_n(gm_torch_slot(call->caller.pc), __ATOMIC_RELAXED);
 
 	if (__builtin_expect((known ^ gm_torch_word(call->caller.pc)) > 1, 0))
-		return gm_torch_look(call->caller.pc);
+		return gm_torch_call_slow(call->caller.pc);
 	return known & 1;
 }
 

@@ -14,8 +14,8 @@ static bool begins_with(const char *name, const char *start)
 }
 
 /*
- * cuGLCtxCreate and cuVDPAUCtxCreate are left out: every cudart asks for them, and nothing has called them
- * for years.
+ * cuGLCtxCreate and cuVDPAUCtxCreate are left out: every cudart asks for them, and nothing has
+ * called them for years.
  */
 void gm_unlisted_function(const char *name)
 {

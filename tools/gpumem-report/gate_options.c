@@ -3,7 +3,7 @@
  * and how their arguments are read.
  */
 #include "cli.h"
-#include "base/size.h"
+#include "base/size_text.h"
 #include <string.h>
 
 const char *gm_read_leak_gate(struct gm_cli *cli, const char *text)

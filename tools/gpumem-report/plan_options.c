@@ -3,7 +3,7 @@
  * read.
  */
 #include "cli.h"
-#include "base/size.h"
+#include "base/size_text.h"
 #include "report/plan/estimate.h"
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  * The parser of sizes, and the shim's settings that are sizes, against sizes.tsv.
  * Usage: test_sizes sizes.tsv
  */
-#include "base/size.h"
+#include "base/size_text.h"
 #include "recorder/settings.h"
 
 #include <inttypes.h>

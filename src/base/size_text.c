@@ -1,8 +1,9 @@
 /*
- * Reading a size (size.h). The arithmetic is that of integers, so that "4.35MB" is 4350000 bytes and
- * not one less, and so that no setting of the locale turns the decimal point into something else.
+ * Reading a size (size_text.h). The arithmetic is that of integers, so that "4.35MB" is 4350000
+ * bytes and not one less, and so that no setting of the locale turns the decimal point into
+ * something else.
  */
-#include "base/size.h"
+#include "base/size_text.h"
 
 #include <stddef.h>
 

@@ -3,8 +3,8 @@
  * python/gpumemtrace/_size.py follows the same rule, and tests/unit/sizes/sizes.tsv holds all
  * three to it.
  */
-#ifndef GM_BASE_SIZE_H
-#define GM_BASE_SIZE_H
+#ifndef GM_BASE_SIZE_TEXT_H
+#define GM_BASE_SIZE_TEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>

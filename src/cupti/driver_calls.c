@@ -1,9 +1,10 @@
 /*
- * Driver calls under way, from the callback at their begin to the one at their end (calls.h). Each
- * thread inside CUDA has a block of them, taken when its outermost call begins and given back when
- * that ends, so that threads that come and go leave nothing behind.
+ * Driver calls under way, from the callback at their begin to the one at their end
+ * (driver_calls.h). Each thread inside CUDA has a block for them, which it acquires when its
+ * outermost call begins and releases when that call ends, so that threads that come and go leave
+ * nothing behind.
  */
-#include "cupti/calls.h"
+#include "cupti/driver_calls.h"
 #include "cupti/caller.h"
 #include "cupti/decode.h"
 #include "recorder/call.h"
@@ -17,26 +18,26 @@
 #include <sys/mman.h>
 
 #define MOST_NESTED	8     /* driver calls inside each other */
-#define MOST_THREADS	1024  /* inside CUDA at one time */
-#define UNCERTAIN_BYTES 4096u /* how far callbacks of one call may lie apart on the stack */
+#define MOST_THREADS	1024  /* threads inside CUDA at one time */
+#define UNCERTAIN_BYTES 4096u /* the callbacks of one call may lie so far apart on the stack */
 
 /*
- * The outermost call comes last and those inside it lie lower, as they would on a stack: nesting is
- * told by addresses (recorder/call.c).
+ * The outermost call comes last and those inside it lie lower, as they would on a stack, because
+ * recorder/call.c recognises nesting by addresses.
  */
 struct block {
 	struct gm_call calls[MOST_NESTED];
 	uintptr_t frames[MOST_NESTED]; /* of the callbacks at their begin, outermost first */
 	uint32_t depth;
-	uint32_t taken; /* by a thread (atomic) */
+	uint32_t used; /* a thread has it (atomic) */
 };
 
 static struct block *blocks;
-static uint32_t exiting; /* the process is past its last statement: CUDA tears itself down */
+static uint32_t exiting; /* exit handlers run, and CUDA tears itself down (atomic) */
 
 static __thread struct {
 	struct block *mine; /* NULL: no call under way */
-	uint32_t last;	    /* the block it had last is likely to be free */
+	uint32_t last;	    /* number of the block that it had last, which is likely to be free */
 } thread __attribute__((tls_model("initial-exec")));
 
 bool gm_cupti_calls_start(void)
@@ -60,14 +61,14 @@ const char *gm_cupti_wanted(unsigned function)
 
 /* ---- blocks ---- */
 
-static struct block *take_block(void)
+static struct block *acquire_block(void)
 {
 	uint32_t i;
 
 	for (i = 0; i < MOST_THREADS; i++) {
 		struct block *block = &blocks[(thread.last + i) % MOST_THREADS];
 
-		if (__atomic_exchange_n(&block->taken, 1, __ATOMIC_ACQUIRE))
+		if (__atomic_exchange_n(&block->used, 1, __ATOMIC_ACQUIRE))
 			continue;
 		thread.last = (uint32_t)(block - blocks);
 		thread.mine = block;
@@ -77,10 +78,10 @@ static struct block *take_block(void)
 	return NULL;
 }
 
-static void give_back(struct block *block)
+static void release_block(struct block *block)
 {
 	thread.mine = NULL;
-	__atomic_store_n(&block->taken, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&block->used, 0, __ATOMIC_RELEASE);
 }
 
 static struct gm_call *at_depth(struct block *block, uint32_t depth)
@@ -89,21 +90,22 @@ static struct gm_call *at_depth(struct block *block, uint32_t depth)
 }
 
 /*
- * Calls whose end was never told, left by an exception or longjmp: their callback lay exactly where
- * this one does, or clearly below it, where no call can be under way that this one is inside of.
+ * Drops calls that an exception or longjmp ended, so that their end was never reported. Their
+ * callback's frame lay exactly where this one does, or clearly below it, where no call that
+ * contains this one can be under way.
  */
 static void drop_stale(struct block *block, uintptr_t frame)
 {
 	while (block->depth && (block->frames[block->depth - 1] == frame ||
 				block->frames[block->depth - 1] + UNCERTAIN_BYTES <= frame))
 		block->depth--;
-	if (block->depth == MOST_NESTED) /* no calls nest so deep */
+	if (block->depth == MOST_NESTED) /* calls do not nest so deep: all are stale */
 		block->depth = 0;
 }
 
 static struct gm_call *push(uintptr_t frame)
 {
-	struct block *block = thread.mine ? thread.mine : take_block();
+	struct block *block = thread.mine ? thread.mine : acquire_block();
 
 	if (!block)
 		return NULL;
@@ -112,7 +114,7 @@ static struct gm_call *push(uintptr_t frame)
 	return at_depth(block, block->depth);
 }
 
-/* Drops what lies inside `call`; false if it is not under way on this thread. */
+/* Drops the calls inside `call`; false if `call` is not under way on this thread. */
 static bool drop_to(struct block *block, const struct gm_call *call)
 {
 	uint32_t depth;
@@ -142,7 +144,10 @@ void gm_cupti_call_begins(unsigned function, const void *params, uint64_t *corre
 	errno = saved;
 }
 
-/* The outer calls' too: their stacks are taken for what happens inside them. */
+/*
+ * Sets the outer calls' callers too, because their stacks are captured for what happens inside
+ * them.
+ */
 static void set_callers(struct block *block)
 {
 	uintptr_t caller = gm_cupti_caller();
@@ -165,7 +170,7 @@ void gm_cupti_call_ends(int result, const uint64_t *correlation)
 		set_callers(block);
 	gm_call_leave(call, result);
 	if (--block->depth == 0)
-		give_back(block);
+		release_block(block);
 	errno = saved;
 }
 
@@ -179,7 +184,7 @@ static void note_exit(void *unused)
 
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *dso);
 
-/* Registered after whatever libcuda registered when it started, so it runs before that. */
+/* note_exit is registered after libcuda's own exit handlers, so that it runs before them. */
 void gm_cupti_context_created(void)
 {
 	static uint32_t registered;
@@ -189,8 +194,8 @@ void gm_cupti_context_created(void)
 }
 
 /*
- * A call of the table that ends contexts tells so itself, and why; what CUDA destroys at the end of
- * the process was not freed by anybody.
+ * Ignored inside a call of the table, which records the end of a context with its cause, and at
+ * exit, where CUDA destroys contexts that the program did not.
  */
 void gm_cupti_context_ends(uint64_t context)
 {
