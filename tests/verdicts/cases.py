@@ -160,7 +160,7 @@ for name, why in (
         ("fixed-set", "24 buffers are made first and used to the end"),
         ("one-step", "a model is loaded and one step is made"),
         ("load-only", "400 tensors are loaded at one line and the program ends"),
-        ("slow-load", "loading with conversion kernels takes most of the run"),
+        ("slow-load", "loading with conversion kernels takes half of the run"),
         ("results-at-the-end", "an allocation loop right before the end is one last piece of work"),
         ("shapes", "buffers for 48 shapes: all have come within a third of the run"),
         ("experts", "experts are loaded when first needed; the rare ones come later, and fewer and fewer"),

@@ -41,11 +41,11 @@ static void load_only(void)
 	load_weights(400, MIB, 0);
 }
 
-/* The same with conversion kernels between the tensors: loading takes most of the run. */
+/* The same with conversion kernels between the tensors: loading takes half of the run. */
 static void slow_load(void)
 {
-	load_weights(400, MIB, STEP_LAUNCHES);
-	train(20);
+	load_weights(STEPS, MIB, STEP_LAUNCHES);
+	train(STEPS);
 }
 
 /* Work is done, and then results are allocated in a loop right before the program ends. */
