@@ -12,6 +12,7 @@
 #include "recorder/start.h"
 #include "recorder/thread.h"
 #include "track/event.h"
+#include "track/work.h"
 
 /*
  * Returns true for a call of a driver's row with this role (a constant) and key that is only to be
@@ -32,6 +33,7 @@ static inline bool gm_passes(enum gm_role role, uint64_t key)
 		return false;
 	if (role == GM_ROLE_SYNC)
 		return !gm_track_pools_waiting();
+	gm_track_worked();
 	/* a kernel that lies in another slot, or was never launched, takes the slow path */
 	return gm_launch_is_known(key);
 }

@@ -3,6 +3,7 @@
  */
 #include "recorder/internal.h"
 #include "recorder/query_layout.h"
+#include "track/work.h"
 
 void gm_graph_node_made(struct gm_event *event)
 {
@@ -51,6 +52,7 @@ void gm_end_graph_launch(struct gm_call *call, const struct gm_row *row, int res
 	struct gm_event event;
 	int device;
 
+	gm_track_worked();
 	if (!devices)
 		return; /* the graph has no memory nodes */
 	event = gm_event_of(call, row, result);

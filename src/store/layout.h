@@ -15,6 +15,11 @@
  * Visibility: a record is filled first, then counted in `tables[].count` (release). Records whose
  * first member is `state` are reused: state goes to GM_STATE_EMPTY before a change of owner and to its
  * new value last. Counters that belong together change while `sequence` is odd.
+ *
+ * The end of the work: an allocation record that was emptied keeps its content until an allocation uses it
+ * again. Records are used again in the reverse order of their emptying, so all that was freed after the last
+ * allocation is still there: the chain of empty records from `emptied` up to `emptied_at_work`. A reader adds
+ * these to the live ones to see the memory as it was at the end of the work (load_sites.c).
  */
 #ifndef GM_STORE_LAYOUT_H
 #define GM_STORE_LAYOUT_H
@@ -119,6 +124,14 @@ enum gm_space {
 	GM_SPACES
 };
 
+/*
+ * The bits above GM_STATE_BITS of an allocation record's `state` are 0 unless the record is empty. Then they
+ * lead to the record that was emptied before it and not used again (its offset in GM_SPOT_BYTES; 0: none).
+ */
+#define GM_SPOT_BYTES 32u
+#define GM_STATE_BITS 3
+#define GM_STATE_MASK ((1u << GM_STATE_BITS) - 1)
+
 enum gm_state {
 	GM_STATE_EMPTY,		/* not in use */
 	GM_STATE_LIVE,
@@ -174,11 +187,15 @@ struct gm_header {
 	uint64_t serial;		/* of the last allocation recorded */
 	uint64_t events;		/* calls recorded, successful or not */
 	uint64_t event_head;		/* events ever written to the ring; record = head % capacity */
-	uint64_t event_capacity;	/* records of the ring */
 	uint64_t first_mark_serial;	/* `serial` at the program's first mark, 0: no mark. For leaks at exit */
-	uint64_t own_bytes;		/* private memory of the tracker */
+	uint64_t freed;			/* allocation records that were emptied so far: the clock of the windows */
 	uint32_t sequence;		/* odd: counters here and in the tables are being changed */
-	uint32_t reserved2;
+	uint32_t emptied;		/* the allocation record emptied last (GM_SPOT_BYTES), 0: none */
+	uint32_t emptied_at_work;	/* the same when an allocation was last recorded */
+	uint32_t worked;		/* 1: a launch or a refused allocation came after the last free */
+
+	uint64_t event_capacity;	/* records of the ring */
+	uint64_t own_bytes;		/* private memory of the tracker */
 
 	/* counters of the tracker itself */
 	uint64_t dropped_records;	/* not stored: file cap, full disk, tables full */
@@ -191,12 +208,12 @@ struct gm_header {
 	uint64_t heap_limit_bytes;	/* cudaLimitMallocHeapSize last set, GM_NO_BYTES if never */
 	uint64_t stack_limit_bytes;
 
-	/* windows: stretches of time or between marks; every site keeps GM_WINDOWS of them */
+	/* windows: stretches of equal work or between marks; every site keeps GM_WINDOWS of them */
 	uint32_t window_current;	/* index of the window that is open */
 	uint32_t window_merges;		/* how often neighbours were merged: window i covers 2^merges firsts */
 	uint32_t window_marks;		/* 1: windows are marks' (see gm_site_record) */
-	uint32_t window_resets;		/* 1 after the first mark made the time windows into window 0 */
-	uint64_t window_width_ns;	/* of time windows */
+	uint32_t window_resets;		/* 1 after the first mark made the windows before it into window 0 */
+	uint64_t window_width;		/* in frees, of windows of equal work */
 	uint64_t window_start_ns[GM_WINDOWS];
 	uint32_t window_mark[GM_WINDOWS]; /* the mark that opened it; GM_NONE */
 	uint32_t window_filled;		/* firsts (unmerged windows) in the open window so far */
@@ -310,7 +327,7 @@ _Static_assert(sizeof(struct gm_site_record) % 64 == 0, "a record starts at a ca
 
 /* A free of a block needs the first 32 bytes alone, which lie in one cache line; 96 bytes lie in two. */
 struct gm_alloc_record {
-	uint32_t state;		/* enum gm_state (release) */
+	uint32_t state;		/* enum gm_state, and the chain of empty ones (release) */
 	uint32_t site;
 	uint64_t key;		/* pointer, array or handle: see enum gm_space */
 	uint64_t bytes;		/* asked for */

@@ -599,6 +599,54 @@ bool gm_reader_get(const struct gm_reader *reader, enum gm_table_id table, uint3
 	return true;
 }
 
+/* The number of the allocation record at an offset of the file, GM_NONE if there is none. */
+static uint32_t alloc_at(const struct gm_reader *reader, uint64_t offset)
+{
+	const struct gm_header *header = &reader->header;
+	const struct table *table = &reader->tables[GM_TABLE_ALLOCS];
+	struct gm_directory_entry entry;
+	uint64_t chunk, inside, at;
+
+	if (offset < header->data_offset || !table->record_bytes)
+		return GM_NONE;
+	chunk = (offset - header->data_offset) / header->chunk_bytes;
+	inside = (offset - header->data_offset) % header->chunk_bytes;
+	at = header->directory_offset + chunk * sizeof(entry);
+	if (chunk >= header->chunk_count || at + sizeof(entry) > reader->size ||
+	    inside % table->record_bytes)
+		return GM_NONE;
+	memcpy(&entry, reader->bytes + at, sizeof(entry));
+	if (entry.table != GM_TABLE_ALLOCS)
+		return GM_NONE;
+	at = (uint64_t)entry.ordinal * (header->chunk_bytes / table->record_bytes) +
+	     inside / table->record_bytes;
+	return at < table->count ? (uint32_t)at : GM_NONE;
+}
+
+uint32_t gm_reader_freed_after_work(const struct gm_reader *reader, struct gm_alloc_record *records,
+				    uint32_t most)
+{
+	const struct gm_header *header = &reader->header;
+	uint32_t limit = gm_reader_count(reader, GM_TABLE_ALLOCS), count = 0;
+	uint32_t offset = header->worked ? header->emptied_at_work : header->emptied;
+
+	while (offset != header->emptied_at_work) {
+		uint32_t number = alloc_at(reader, (uint64_t)offset * GM_SPOT_BYTES);
+		struct gm_alloc_record record;
+
+		if (count == limit ||
+		    !gm_reader_get(reader, GM_TABLE_ALLOCS, number, &record, sizeof(record)) ||
+		    (record.state & GM_STATE_MASK) != GM_STATE_EMPTY)
+			return 0;
+		offset = record.state >> GM_STATE_BITS;
+		record.state = GM_STATE_EMPTY;
+		if (count < most)
+			records[count] = record;
+		count++;
+	}
+	return count;
+}
+
 const char *gm_reader_string(const struct gm_reader *reader, uint32_t number)
 {
 	return number < reader->string_bytes ? reader->strings + number : NULL;

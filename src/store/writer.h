@@ -71,7 +71,6 @@ void gm_store_publish(enum gm_table_id table);
  * A record's spot in the file instead of its number, for tables whose records are multiples of these
  * bytes: the way there is one addition, through no table of chunks. gm_store_number leads back.
  */
-#define GM_SPOT_BYTES 32u
 
 static inline uint32_t gm_store_spot(const void *record)
 {

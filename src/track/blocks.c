@@ -229,7 +229,7 @@ GM_HOT_CODE void gm_track_block_prefetch(uint64_t block, int device)
 	if (unlikely(!gm_file))
 		return;
 	prefetch(block, &ready[slot_of(device)]);
-	record = gm_store_at(__atomic_load_n(&gm_live.empty, __ATOMIC_RELAXED));
+	record = gm_store_at(__atomic_load_n(&gm_file->emptied, __ATOMIC_RELAXED));
 	gm_fetch(record);
 	gm_fetch(record + 64);
 }
@@ -278,7 +278,7 @@ static inline bool add(uint64_t block, uint64_t bytes, struct gm_where where, ui
 	struct gm_index_slot *place = gm_index_place(&gm_live.index, GM_SPACE_TORCH, block);
 	struct gm_latest_site known = gm_site_latest(stack);
 	struct gm_site_record *site = gm_store_at(known.spot);
-	uint32_t spot = gm_live.empty, site_number = known.number - 1;
+	uint32_t spot = gm_file->emptied, site_number = known.number - 1;
 	struct gm_alloc_record *record = gm_store_at(spot);
 	int device = where.device;
 	unsigned slot = slot_of(device);
@@ -286,10 +286,10 @@ static inline bool add(uint64_t block, uint64_t bytes, struct gm_where where, ui
 	struct gm_level_record *level;
 
 	prefetch_window(site);
-	if (unlikely(!known.number || !is_site(site, stack, device) || !place ||
+	if (unlikely(!known.number || !is_site(site, stack, device) || !place || !spot ||
 		     spot >= GM_INDEX_MOST_NUMBERS || !usual(books, device, slot)))
 		return false;
-	gm_live_set_empty(record->site);
+	gm_live_reuse(record);
 	fill(record, block, bytes, where, site_number);
 	gm_index_put(&gm_live.index, place, GM_SPACE_TORCH, block, spot, known.spot);
 	level = books->level;

@@ -8,6 +8,7 @@
 #include "track/index.h"
 #include "track/physical.h"
 #include "track/state.h"
+#include "track/work.h"
 
 /* ---- sites ---- */
 
@@ -166,13 +167,20 @@ static inline void gm_book(const struct gm_alloc_record *alloc, struct gm_site_r
 
 struct gm_live {
 	struct gm_index index;
-	uint32_t empty; /* spots of records to use again, linked through `site` (atomic: a guess without the lock) */
 };
 extern struct gm_live gm_live __attribute__((visibility("hidden")));
 
-static inline void gm_live_set_empty(uint32_t spot)
+/*
+ * Takes the record that was emptied last, which is to be filled and counted, for an allocation; and the work
+ * goes on: what was freed before is not part of the program's end. The file's `emptied` is not 0.
+ */
+static inline void gm_live_reuse(const struct gm_alloc_record *record)
 {
-	__atomic_store_n(&gm_live.empty, spot, __ATOMIC_RELAXED);
+	uint32_t before = record->state >> GM_STATE_BITS;
+
+	__atomic_store_n(&gm_file->emptied, before, __ATOMIC_RELAXED); /* a guess without the lock reads it */
+	gm_file->emptied_at_work = before;
+	gm_windows_advance();
 }
 
 /* The parts of gm_live_fill: what does not go by an event's kind of memory. */
@@ -220,9 +228,13 @@ static inline void gm_live_fill(struct gm_alloc_record *record, const struct gm_
 
 static inline void gm_live_put(struct gm_alloc_record *record)
 {
-	__atomic_store_n(&record->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
-	record->site = gm_live.empty;
-	gm_live_set_empty(gm_store_spot(record));
+	if (__builtin_expect(gm_file->worked, 0)) {
+		gm_file->emptied_at_work = gm_file->emptied;
+		gm_file->worked = 0;
+	}
+	__atomic_store_n(&record->state, gm_file->emptied << GM_STATE_BITS | GM_STATE_EMPTY, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_file->emptied, gm_store_spot(record), __ATOMIC_RELAXED);
+	gm_file->freed++;
 }
 
 /* ---- the ring of the last events ---- */

@@ -179,7 +179,7 @@ static inline bool add(const struct gm_event *event)
 	uint64_t class = class_at(&event->flags), key = event->key, bytes = event->bytes;
 	struct gm_index_slot *place = gm_index_place(&gm_live.index, GM_SPACE_POINTER, key);
 	struct gm_latest_site known = gm_site_known(event);
-	uint32_t spot = gm_live.empty, thread;
+	uint32_t spot = gm_file->emptied, thread;
 	int device = event->device;
 	struct gm_alloc_record *record;
 	struct gm_level_record *level;
@@ -188,7 +188,7 @@ static inline bool add(const struct gm_event *event)
 
 	if (unlikely(!known.number))
 		return false;
-	if (unlikely(!place || spot >= GM_INDEX_MOST_NUMBERS))
+	if (unlikely(!place || !spot || spot >= GM_INDEX_MOST_NUMBERS))
 		return false;
 	books = books_of(class, device, event->kind, event->owner);
 	if (unlikely(!books))
@@ -196,7 +196,7 @@ static inline bool add(const struct gm_event *event)
 	thread = gm_calling_thread();
 	record = gm_store_at(spot);
 	site = gm_store_at(known.spot);
-	gm_live_set_empty(record->site);
+	gm_live_reuse(record);
 	gm_live_describe(record, event, known.number - 1, thread);
 	record->physical_bytes = share_of(books, gm_laid_out_bytes(event));
 	memcpy(&record->flags, &class, sizeof(class));
@@ -280,7 +280,7 @@ static inline struct gm_alloc_record *redeem(struct gm_ticket ticket)
 {
 	struct gm_alloc_record *record = gm_store_at(ticket.record);
 
-	if (ticket.record == GM_NONE || record->state == GM_STATE_EMPTY || record->serial != ticket.serial)
+	if (ticket.record == GM_NONE || (record->state & GM_STATE_MASK) == GM_STATE_EMPTY || record->serial != ticket.serial)
 		return NULL;
 	return record;
 }

@@ -11,13 +11,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-GM_HOT_BOOKS struct gm_live gm_live = {.empty = GM_NONE};
+GM_HOT_BOOKS struct gm_live gm_live;
 
 __thread uint32_t gm_thread_id __attribute__((tls_model("initial-exec")));
 
 void gm_live_reset(void)
 {
-	gm_live = (struct gm_live){.empty = GM_NONE};
+	gm_live = (struct gm_live){0};
 	gm_thread_id = 0; /* after a raw clone it is the parent's */
 	gm_physical_reset();
 }
@@ -39,13 +39,15 @@ static struct gm_alloc_record *take_record(void)
 	struct gm_alloc_record *record;
 	uint32_t number;
 
-	if (__builtin_expect(gm_live.empty == GM_NONE, 0)) {
+	if (__builtin_expect(!gm_file->emptied, 0)) {
+		gm_track_worked();
+		gm_windows_advance();
 		record = gm_store_append(GM_TABLE_ALLOCS, 1, &number);
 		gm_store_publish(GM_TABLE_ALLOCS); /* zeroed: not in use yet */
 		return record;
 	}
-	record = gm_store_at(gm_live.empty);
-	gm_live_set_empty(record->site);
+	record = gm_store_at(gm_file->emptied);
+	gm_live_reuse(record);
 	return record;
 }
 

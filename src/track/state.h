@@ -28,7 +28,7 @@ struct gm_track {
 	uint8_t window[4];	/* the open one and how it came about, as a site has it from window_current on */
 	uint32_t calls_ready;	/* bit i: ready[i] of calls.c says how things are */
 	uint64_t now_ns;	/* time of the event in hand */
-	uint64_t window_end_ns; /* when the next window is due, UINT64_MAX: at a mark */
+	uint64_t window_end; /* the count of frees at which the next window is due, UINT64_MAX: at a mark */
 	uint64_t blocks_ready;	/* the same of slot i, of blocks.c */
 } __attribute__((aligned(64)));
 
@@ -78,7 +78,7 @@ static inline void gm_blocks_unready(void)
 		gm_blocks_settle();
 }
 
-/* Takes the lock, reads the clock, advances the window, makes the file's sequence odd. */
+/* Takes the lock, reads the clock, makes the file's sequence odd. */
 void gm_track_enter(void);
 bool gm_track_try_enter(void);
 void gm_track_leave(void);
@@ -87,9 +87,10 @@ void gm_track_leave(void);
 void gm_track_pause(void);
 void gm_track_unpause(void);
 
+/* Of an allocation: before its site changes. */
 static inline void gm_windows_advance(void)
 {
-	if (__builtin_expect(gm_track.now_ns >= gm_track.window_end_ns, 0))
+	if (__builtin_expect(gm_file->freed >= gm_track.window_end, 0))
 		gm_windows_open();
 }
 
@@ -100,7 +101,6 @@ static inline void gm_track_entered(uint64_t now_ns)
 		gm_track.now_ns = now_ns;
 	__atomic_store_n(&gm_file->sequence, gm_file->sequence + 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
-	gm_windows_advance();
 }
 
 static inline void gm_track_leaving(void)

@@ -161,6 +161,7 @@ void gm_track_alloc_failed(const struct gm_event *event)
 	if (site)
 		site->failures++;
 	gm_levels_failed(event->device, event->level, event->kind);
+	gm_track_worked();
 	gm_history(GM_OP_ALLOC_FAILED, event, 0, number);
 	if (event->error == GM_ERROR_OUT_OF_MEMORY)
 		gm_retry_failed(event, number);

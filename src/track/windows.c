@@ -1,13 +1,14 @@
 /*
- * Sixteen windows for the whole run: stretches of equal time, or between marks once the program made
- * one. With n the time in first widths, or the number of marks, the open window is n >> merges; when
- * that would be the seventeenth, neighbours merge. Sites follow lazily. Called under the lock.
+ * Sixteen windows for the whole run: stretches of equal work, or between marks once the program made
+ * one. The work is measured by the frees that an allocation followed: a loop's steps allocate and free, a
+ * set-up only allocates, and what frees at the end is followed by nothing. Neither pauses nor the speed of
+ * the machine change the windows. With n the frees, or the number of marks, the open window is
+ * n >> merges; when that would be the seventeenth, neighbours merge. Sites follow lazily. Called under the
+ * lock.
  */
 #include "track/state.h"
 
 #include <string.h>
-
-#define FIRST_WIDTH_NS 50000u
 
 /* The end of the open window, of marks' windows none is known, and how sites tell it from others. */
 static void opened(void)
@@ -15,15 +16,15 @@ static void opened(void)
 	gm_track.window[0] = (uint8_t)gm_file->window_current;
 	gm_track.window[1] = (uint8_t)gm_file->window_merges;
 	gm_track.window[2] = (uint8_t)gm_file->window_resets;
-	gm_track.window_end_ns =
+	gm_track.window_end =
 		gm_file->window_marks ? UINT64_MAX
 				      : ((uint64_t)(gm_file->window_current + 1) << gm_file->window_merges) *
-						gm_file->window_width_ns;
+						gm_file->window_width;
 }
 
 void gm_windows_start(void)
 {
-	gm_file->window_width_ns = FIRST_WIDTH_NS;
+	gm_file->window_width = 1;
 	memset(gm_file->window_mark, 0xff, sizeof(gm_file->window_mark));
 	opened();
 }
@@ -42,10 +43,7 @@ static void open_window(uint64_t units, uint32_t mark)
 	}
 	while (gm_file->window_current < units >> gm_file->window_merges) {
 		i = ++gm_file->window_current;
-		gm_file->window_start_ns[i] =
-			gm_file->window_marks ? gm_track.now_ns
-					      : ((uint64_t)i << gm_file->window_merges) *
-							gm_file->window_width_ns;
+		gm_file->window_start_ns[i] = gm_track.now_ns;
 		gm_file->window_mark[i] = mark;
 	}
 	opened();
@@ -53,7 +51,7 @@ static void open_window(uint64_t units, uint32_t mark)
 
 void gm_windows_open(void)
 {
-	open_window(gm_track.now_ns / gm_file->window_width_ns, GM_NONE);
+	open_window(gm_file->freed / gm_file->window_width, GM_NONE);
 }
 
 void gm_windows_mark(void)

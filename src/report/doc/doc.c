@@ -110,8 +110,8 @@ static int compare_blocks(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-void gm_sort_blocks(struct gm_doc *doc)
+void gm_sort_blocks(struct gm_block *blocks, unsigned count)
 {
-	if (doc->blocks_count)
-		qsort(doc->blocks, doc->blocks_count, sizeof(*doc->blocks), compare_blocks);
+	if (count)
+		qsort(blocks, count, sizeof(*blocks), compare_blocks);
 }

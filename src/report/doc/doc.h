@@ -66,6 +66,7 @@ struct gm_site {
 	uint64_t exit_bytes, exit_count; /* leaked at exit, by its definition */
 	uint64_t since_bytes, since_count; /* live, of --since and --until */
 	uint64_t physical_bytes;	 /* of its live allocations */
+	uint64_t work_bytes, work_count; /* live at the end of the work */
 	bool torch_segments; /* driver memory that PyTorch's allocator divides into blocks */
 	bool divided;	     /* the same, or by a pool that reports its blocks */
 	bool caching;	     /* its stack passes through a caching framework's allocator */
@@ -253,6 +254,7 @@ struct gm_doc {
 	struct gm_stack *stacks;      /* by number in GM_TABLE_STACKS */
 	struct gm_site *sites;
 	struct gm_block *blocks;
+	struct gm_block *work_blocks; /* at the end of the work: `blocks` and what was freed after it */
 	struct gm_device *devices;
 	struct gm_level_record *levels;
 	struct gm_usage_record *usage;
@@ -277,14 +279,13 @@ struct gm_doc {
 	struct gm_gate *gates;
 	struct gm_suppressed *suppressed;
 	const char **unused_suppressions;
-	unsigned frames_count, stacks_count, sites_count, blocks_count, devices_count, levels_count,
+	unsigned frames_count, stacks_count, sites_count, blocks_count, work_blocks_count, devices_count, levels_count,
 		usage_count, pools_count, vmm_count, torches_count, pluggables_count, imported_count, fragmentation_count,
 		retries_count, ooms_count, errors_count, implicit_count, ledger_count, costs_count,
 		contexts_count, phases_count, categories_count, marks_count, timeline_count,
 		findings_count, gates_count, suppressed_count, unused_suppressions_count;
 
 	uint64_t ooms_lost; /* OOMs that the file counts beyond `ooms` */
-	uint64_t last_allocation_ns; /* of any site; set by gm_judge_sites */
 
 	/* leaks; GM_NO_BYTES where the run did not end by itself */
 	uint64_t exit_bytes, exit_count, cached_bytes;
@@ -326,8 +327,8 @@ const char *gm_doc_function(const struct gm_doc *doc, uint32_t function);
 /* A figure of the file for the document, in seconds; NAN for GM_NO_BYTES. */
 double gm_seconds(uint64_t ns);
 
-/* Sorts `blocks` by device and key. */
-void gm_sort_blocks(struct gm_doc *doc);
+/* Sorts allocations by device, key and serial number. */
+void gm_sort_blocks(struct gm_block *blocks, unsigned count);
 
 /* Text in the document's zone, as printf. */
 #define gm_doc_printf(doc, ...) gm_zone_printf(&(doc)->zone, __VA_ARGS__)

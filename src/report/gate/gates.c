@@ -37,7 +37,7 @@ static uint64_t leaked(const struct gm_site *site, enum gm_leak_gate mode, bool 
 		return site->since_bytes < site->exit_bytes ? site->since_bytes : site->exit_bytes;
 	if (mode == GM_LEAKS_EXIT)
 		return site->exit_bytes;
-	return site->verdict == GM_GROW ? site->record.live_bytes : 0;
+	return site->verdict == GM_GROW ? site->work_bytes : 0;
 }
 
 /* The same of the baseline's sites that read alike. */

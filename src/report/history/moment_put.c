@@ -135,7 +135,7 @@ static void put_blocks(struct gm_doc *doc)
 		}
 		doc->blocks_count++;
 	}
-	gm_sort_blocks(doc);
+	gm_sort_blocks(doc->blocks, doc->blocks_count);
 }
 
 /* Not known where pools are in play: their reserves are not in the history. */

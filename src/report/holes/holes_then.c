@@ -33,7 +33,7 @@ static void lay_out(struct gm_doc *doc, struct blocks blocks, enum gm_holes_leve
 
 	doc->blocks = blocks.list;
 	doc->blocks_count = blocks.count;
-	gm_sort_blocks(doc);
+	gm_sort_blocks(doc->blocks, doc->blocks_count);
 	gm_holes_begin(&shown, row->device, level);
 	if (level == GM_HOLES_SLAB) {
 		gm_sum_slab_holes(doc, &shown);

@@ -7,8 +7,8 @@
  * store that replaces its blocks at random many, but without a rise to match.
  *
  * Steady: one buffer that is replaced by a larger one each time leaves nothing behind. Its floor
- * never falls. n values are in order by chance in 1 of n! cases, so of few windows the ceiling must
- * not fall either, and they must rise by much the same each time.
+ * never falls, and goes on rising to the end. n values are in order by chance in 1 of n! cases, so of few
+ * windows the ceiling must not fall either, and they must rise by much the same each time.
  *
  * docs/leak-verdicts.md has the reasons for the figures and the error rates.
  */
@@ -57,7 +57,7 @@ bool gm_judge_survivors(const struct gm_survivors *survivors, unsigned count, bo
 			most = survivors[i].count;
 	}
 	return filled >= 3 && 5 * filled >= 2 * old && /* over the whole run */
-	       4 * early >= early + late && 4 * late >= early + late &&
+	       4 * early >= early + late && 3 * late >= early + late && /* without slowing down */
 	       8 * latest >= early + late && /* to its end */
 	       2 * most <= early + late;     /* not at one moment */
 }
@@ -89,11 +89,26 @@ static unsigned steady_rises(const struct gm_window *windows, unsigned count)
 	return rises;
 }
 
+/*
+ * Each third of the steps between windows has its share of the rise: a store that fills up slows down. A
+ * buffer that is replaced by one of twice the size has half of the rise in its last step, and little in the
+ * first third: there a rise is enough.
+ */
+static bool rises_throughout(const struct gm_window *windows, unsigned count)
+{
+	unsigned steps = count - 1;
+	uint64_t total = windows[steps].min_bytes - windows[0].min_bytes;
+	uint64_t first = windows[steps / 3].min_bytes - windows[0].min_bytes;
+	uint64_t middle = windows[steps - steps / 3].min_bytes - windows[steps / 3].min_bytes;
+	uint64_t last = windows[steps].min_bytes - windows[steps - steps / 3].min_bytes;
+
+	return first && middle && last >= total / 6;
+}
+
 static bool steady(const struct gm_window *windows, unsigned count)
 {
-	uint64_t least = UINT64_MAX, most = 0;
+	uint64_t least = UINT64_MAX, most = 0, total;
 	unsigned rises = steady_rises(windows, count);
-	bool late = false;
 
 	for (unsigned i = 1; i < count; i++) {
 		uint64_t step = windows[i].min_bytes - windows[i - 1].min_bytes;
@@ -102,11 +117,13 @@ static bool steady(const struct gm_window *windows, unsigned count)
 			least = step;
 		if (step > most)
 			most = step;
-		late = late || (step && 3 * i >= 2 * count);
 	}
-	if (count >= MANY_WINDOWS && 3 * rises >= 2 * (count - 1) && late)
-		return most <= (windows[count - 1].min_bytes - windows[0].min_bytes) / 2;
-	return count >= FEW_WINDOWS && rises == count - 1 && most <= 3 * least;
+	if (count < FEW_WINDOWS || rises < FEW_WINDOWS - 1)
+		return false;
+	total = windows[count - 1].min_bytes - windows[0].min_bytes;
+	if (count >= MANY_WINDOWS)
+		return most <= total / 8 * 5 && rises_throughout(windows, count);
+	return rises == count - 1 && most <= 3 * least;
 }
 
 struct gm_growth_result gm_judge_growth(const struct gm_window *windows,

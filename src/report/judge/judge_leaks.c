@@ -119,7 +119,7 @@ static uint64_t leaked(const struct gm_doc *doc, const struct gm_site *site, boo
 	    site->verdict == GM_RELEASED)
 		return 0;
 	if (grow)
-		return site->verdict == GM_GROW ? site->record.live_bytes : 0;
+		return site->verdict == GM_GROW ? site->work_bytes : 0;
 	if (!doc->clean_exit || doc->framework)
 		return 0;
 	if (site->record.kind == GM_KIND_REGISTERED && site->record.level == GM_LEVEL_DRIVER)
@@ -145,7 +145,7 @@ static void find_leaks(struct gm_doc *doc, bool grow)
 
 		if (grow)
 			leak_finding(doc, "leak.grow", order[i].site, GM_ERROR, order[i].bytes,
-				     site->record.live_count, "keeps growing");
+				     site->work_count, "keeps growing");
 		else
 			leak_finding(doc, is_host(site) ? "leak.pinned" : "leak.exit",
 				     order[i].site, GM_WARNING, order[i].bytes,

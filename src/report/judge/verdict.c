@@ -1,24 +1,40 @@
 /*
- * The verdict of each site: released, cached, held or grow. Growth is judged over two clocks: the
- * windows that the shim kept (marks or time), and, where those cannot tell, the order of
- * allocations: the live records show how what survived is spread over the run, which neither the
- * machine's speed nor a slow start can blur.
+ * The verdict of each site: released, cached, held or grow, as of the end of the work (layout.h). Growth is
+ * judged by the windows that the shim kept (marks or equal work), and, where those cannot tell, by what
+ * survived, on the work clock: a position between two allocations is how many allocations before it had
+ * been freed again by the end of the work, plus the program's marks. A set-up stands still on this clock,
+ * however long it takes: nothing comes and goes while a model is loaded. A loop moves it on with each step.
  */
 #include "report/judge/verdict.h"
 #include "report/judge/growth.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BINS 16
-#define TURNOVERS 4	       /* a bounded store has replaced its content by then */
-#define IDLE_NS	  300000000ull /* pauses under this are the machine's, not the program's */
-#define QUIET_NS  2000000000ull /* a large framework's teardown is shorter */
+#define MOST_BINS	  16
+#define TURNOVERS	  4  /* a bounded store has replaced its content by then */
+#define SURVIVORS_A_STEP 16 /* more to each allocation that came and went are a set-up */
 
-/* How a site's live bytes are spread over the order of all allocations. */
+/* An allocation that is live at the end of the work, of one of the judged sites. */
+struct survivor {
+	uint64_t serial, work;
+	uint32_t block; /* in the document's work_blocks */
+};
+
+/* All of them in order of their serial numbers, and the marks of the program that count as work. */
+struct order {
+	struct survivor *survivors;
+	unsigned count;
+	uint64_t *marks; /* serial numbers, ascending */
+	unsigned marks_count;
+};
+
+/* How what a site left is spread over the work. */
 struct spread {
-	uint64_t survivors;
-	unsigned bins;				 /* 0: too few survivors */
-	struct gm_survivors bin[MOST_BINS];	 /* in equal stretches of the order */
+	uint64_t survivors, bursts;		 /* bursts: stretches of them without work in between */
+	uint64_t latest_work;			 /* of the survivor met last */
+	uint64_t start, end;			 /* of the work that the site is judged in */
+	unsigned bins;				 /* 0: too few bursts */
+	struct gm_survivors bin[MOST_BINS];	 /* in equal stretches of the work */
 	struct gm_survivors windows[GM_WINDOWS]; /* in the shim's windows */
 };
 
@@ -45,102 +61,206 @@ static void survive(struct gm_survivors *survivors, uint64_t bytes)
 	survivors->bytes += bytes;
 }
 
-/* Where the order that a site is judged in begins: at its first allocation or the first mark. */
-static uint64_t order_start(const struct gm_doc *doc, const struct gm_site_record *record)
+static int compare_survivors(const void *a, const void *b)
+{
+	const struct survivor *x = a, *y = b;
+
+	return x->serial < y->serial ? -1 : x->serial > y->serial;
+}
+
+/* How many of `count` ascending numbers are at most `serial`. */
+static unsigned rank_of_mark(const struct order *order, uint64_t serial)
+{
+	unsigned low = 0, high = order->marks_count;
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (order->marks[middle] <= serial)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* How many survivors are before that serial number. */
+static unsigned rank_of(const struct order *order, uint64_t serial)
+{
+	unsigned low = 0, high = order->count;
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (order->survivors[middle].serial < serial)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The work clock right before the allocation with that serial number. */
+static uint64_t work_at(const struct order *order, uint64_t serial)
+{
+	uint64_t before = serial ? serial - 1 : 0, survived = rank_of(order, serial);
+
+	return (before > survived ? before - survived : 0) + rank_of_mark(order, before);
+}
+
+static struct order make_order(struct gm_doc *doc)
+{
+	struct order order = {
+		.survivors = gm_zone_alloc(&doc->zone, (size_t)doc->work_blocks_count + 1,
+					   sizeof(*order.survivors)),
+		.marks = gm_zone_alloc(&doc->zone, (size_t)doc->marks_count + 1, sizeof(*order.marks)),
+	};
+
+	for (unsigned i = 0; i < doc->work_blocks_count; i++)
+		order.survivors[order.count++] =
+			(struct survivor){.serial = doc->work_blocks[i].record.serial, .block = i};
+	if (order.count)
+		qsort(order.survivors, order.count, sizeof(*order.survivors), compare_survivors);
+	for (unsigned i = 0; i < doc->marks_count; i++)
+		if (doc->marks[i].record.source == GM_MARK_PROGRAM ||
+		    doc->marks[i].record.source == GM_MARK_NVTX)
+			order.marks[order.marks_count++] = doc->marks[i].record.serial;
+	for (unsigned i = 0; i < order.count; i++)
+		order.survivors[i].work = work_at(&order, order.survivors[i].serial);
+	return order;
+}
+
+/* Where the work that a site is judged in begins: at its first allocation or the first mark. */
+static uint64_t work_start(const struct gm_doc *doc, const struct order *order,
+			   const struct gm_site_record *record)
 {
 	uint64_t mark = doc->header->first_mark_serial;
 
-	return record->first_serial > mark ? record->first_serial : mark;
+	return work_at(order, record->first_serial > mark ? record->first_serial : mark);
 }
 
-static void survive_in_order(struct spread *spread, uint64_t start, uint64_t end,
-			     const struct gm_alloc_record *block)
+static void survive_in_order(struct spread *spread, const struct survivor *survivor, uint64_t bytes)
 {
-	uint64_t serial = block->serial < end ? block->serial : end; /* beyond: damage */
+	uint64_t start = spread->start, end = spread->end;
+	uint64_t work = survivor->work < end ? survivor->work : end; /* beyond: damage */
 	unsigned bin = 0;
 
-	if (serial > start)
-		bin = (unsigned)((double)(serial - start) / ((double)(end - start) + 1) * spread->bins);
-	survive(&spread->bin[bin < spread->bins ? bin : spread->bins - 1], block->bytes);
+	if (work > start)
+		bin = (unsigned)((double)(work - start) / ((double)(end - start) + 1) * spread->bins);
+	survive(&spread->bin[bin < spread->bins ? bin : spread->bins - 1], bytes);
 }
 
-static struct spread *find_spreads(struct gm_doc *doc, unsigned warmup)
+/* In how many bins a site's survivors are judged; 0: too few of them are apart. */
+static unsigned bins_for(const struct spread *spread, unsigned warmup)
 {
-	struct spread *spreads = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*spreads));
+	uint64_t work = spread->end > spread->start ? spread->end - spread->start : 0;
 	uint64_t least = (uint64_t)warmup + GM_GROWTH_LEAST_WINDOWS;
 
-	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+	if (spread->bursts < least || least > MOST_BINS ||
+	    work < spread->survivors / SURVIVORS_A_STEP)
+		return 0;
+	return spread->bursts < MOST_BINS ? (unsigned)spread->bursts : MOST_BINS;
+}
+
+/*
+ * Where the work that a site is judged in ends. The devices of an imported snapshot were replayed one after
+ * the other: there it is before the first allocation of the next device.
+ */
+static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
+			 const struct gm_site_record *record)
+{
+	uint64_t end = doc->header->serial + 1;
+
+	for (unsigned i = 0; doc->imported && i < doc->sites_count; i++)
+		if (doc->sites[i].record.device > record->device &&
+		    doc->sites[i].record.first_serial < end)
+			end = doc->sites[i].record.first_serial;
+	return work_at(order, end);
+}
+
+static struct spread *find_spreads(struct gm_doc *doc, const struct order *order, unsigned warmup)
+{
+	struct spread *spreads = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*spreads));
+
+	for (unsigned i = 0; i < order->count; i++) {
+		const struct survivor *survivor = &order->survivors[i];
+		const struct gm_alloc_record *block = &doc->work_blocks[survivor->block].record;
+		struct spread *spread;
 
 		if (!counts(doc, block))
 			continue;
-		spreads[block->site].survivors++;
-		survive(&spreads[block->site].windows[window_at(doc->header, block->time_ns)],
-			block->bytes);
+		spread = &spreads[block->site];
+		if (!spread->survivors++ || survivor->work > spread->latest_work)
+			spread->bursts++;
+		spread->latest_work = survivor->work;
+		survive(&spread->windows[window_at(doc->header, block->time_ns)], block->bytes);
 	}
-	for (unsigned i = 0; i < doc->sites_count; i++)
-		if (spreads[i].survivors >= least && least <= MOST_BINS)
-			spreads[i].bins = spreads[i].survivors < MOST_BINS
-						  ? (unsigned)spreads[i].survivors
-						  : MOST_BINS;
-	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		struct spread *spread = &spreads[i];
+
+		if (spread->bursts < GM_GROWTH_LEAST_WINDOWS)
+			continue;
+		spread->start = work_start(doc, order, &doc->sites[i].record);
+		spread->end = work_end(doc, order, &doc->sites[i].record);
+		spread->bins = bins_for(spread, warmup);
+	}
+	for (unsigned i = 0; i < order->count; i++) {
+		const struct survivor *survivor = &order->survivors[i];
+		const struct gm_alloc_record *block = &doc->work_blocks[survivor->block].record;
 
 		if (counts(doc, block) && spreads[block->site].bins)
-			survive_in_order(&spreads[block->site],
-					 order_start(doc, &doc->sites[block->site].record),
-					 doc->header->serial, block);
+			survive_in_order(&spreads[block->site], survivor, block->bytes);
 	}
 	return spreads;
 }
 
-/* When anything was last allocated: later there is only work without memory, and the teardown. */
-static uint64_t last_allocation(const struct gm_doc *doc)
-{
-	uint64_t last = 0;
-	unsigned i;
-
-	for (i = 0; i < doc->sites_count; i++)
-		if (doc->sites[i].record.last_ns > last)
-			last = doc->sites[i].record.last_ns;
-	return last;
-}
-
 /*
- * True if the site had stopped allocating for longer than it had been at it when the run ended: a
- * set-up, then work. Either others went on without it, or nothing was allocated any more; then the
- * teardown of a large framework, which takes a second, must not make a leak look finished.
+ * The site's windows as they were at the end of the work. What was freed after it has lowered the open one:
+ * there the floor is taken for the lower of the two values that are known.
  */
-static bool stopped(const struct gm_doc *doc, const struct gm_site_record *record)
+static void windows_of(const struct gm_site *site, struct gm_window *windows)
 {
-	uint64_t last = doc->last_allocation_ns;
-	uint64_t end = doc->header->ended_ns ? doc->header->ended_ns : doc->header->last_event_ns;
-	uint64_t without_it = last > record->last_ns ? last - record->last_ns : 0;
-	uint64_t idle = end > record->last_ns ? end - record->last_ns : 0;
+	unsigned open = site->record.window_current < GM_WINDOWS ? site->record.window_current
+								 : GM_WINDOWS - 1;
 
-	if (without_it > IDLE_NS && without_it > (last - record->first_ns) / 2)
-		return true;
-	return idle > QUIET_NS && idle > record->last_ns - record->first_ns;
+	memcpy(windows, site->record.windows, sizeof(site->record.windows));
+	if (site->work_bytes == site->record.live_bytes)
+		return;
+	windows[open].last_bytes = windows[open].min_bytes = site->work_bytes;
+	if (open && windows[open - 1].last_bytes < site->work_bytes)
+		windows[open].min_bytes = windows[open - 1].last_bytes;
+	if (windows[open].max_bytes < site->work_bytes)
+		windows[open].max_bytes = site->work_bytes;
 }
 
 /*
  * The windows that can be judged: the open one is left out where enough remain, since it is shorter
- * than the others and the program's clean-up at its end lies in it.
+ * than the others.
  */
-static struct gm_growth_result judge_windows(const struct gm_site_record *record,
-					     const struct spread *spread, unsigned warmup)
+static struct gm_growth_result judge_windows(const struct gm_site *site, const struct spread *spread,
+					     unsigned warmup)
 {
-	struct gm_growth_result result =
-		gm_judge_growth(record->windows, spread->windows, record->window_current, warmup);
+	struct gm_window windows[GM_WINDOWS];
+	struct gm_growth_result result;
 
+	windows_of(site, windows);
+	result = gm_judge_growth(windows, spread->windows, site->record.window_current, warmup);
 	if (result.growth == GM_GROWTH_TOO_FEW)
-		result = gm_judge_growth(record->windows, spread->windows,
-					 record->window_current + 1, warmup);
+		result = gm_judge_growth(windows, spread->windows, site->record.window_current + 1,
+					 warmup);
 	/* What rose must still be there. */
 	if (result.growth == GM_GROWTH_RISES &&
-	    record->live_bytes < result.first_bytes + (result.last_bytes - result.first_bytes) / 2)
+	    site->work_bytes < result.first_bytes + (result.last_bytes - result.first_bytes) / 2)
 		result.growth = GM_GROWTH_NONE;
 	return result;
+}
+
+/* Frees before the end of the work. */
+static uint64_t work_frees(const struct gm_site *site)
+{
+	uint64_t after = site->work_count - site->record.live_count;
+
+	return site->record.frees > after ? site->record.frees - after : 0;
 }
 
 /*
@@ -152,17 +272,16 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 			  unsigned warmup)
 {
 	const struct gm_site_record *record = &site->record;
-	bool all = record->frees == 0;
+	bool all = work_frees(site) == 0;
 
-	if (!spread->bins || (!all && record->allocated_bytes / TURNOVERS < record->live_bytes) ||
-	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) ||
-	    (all && stopped(doc, record)))
+	if (!spread->bins || (!all && record->allocated_bytes / TURNOVERS < site->work_bytes) ||
+	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all))
 		return false;
 	site->why =
 		all ? gm_doc_printf(doc, "none of %llu allocations was freed, and they go on to the end",
 			     (unsigned long long)record->allocations)
 		    : gm_doc_printf(doc, "%llu of %llu allocations are still live, from the whole run",
-			     (unsigned long long)record->live_count,
+			     (unsigned long long)site->work_count,
 			     (unsigned long long)record->allocations);
 	return true;
 }
@@ -170,15 +289,14 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 		  unsigned warmup)
 {
-	const struct gm_site_record *record = &site->record;
-	struct gm_growth_result windows = judge_windows(record, spread, warmup);
+	struct gm_growth_result windows = judge_windows(site, spread, warmup);
 	bool marks = doc->header->window_marks && windows.growth != GM_GROWTH_TOO_FEW;
 
 	/* Marks tell when a site allocates, which the order of allocations does not. */
-	if ((marks ? record->frees && (windows.rose || windows.left_behind) : true) &&
+	if ((marks ? work_frees(site) && (windows.rose || windows.left_behind) : true) &&
 	    leaves_behind(doc, site, spread, warmup))
 		return true;
-	if (!marks && record->frees == 0) { /* the order of its allocations has told it all */
+	if (!marks && work_frees(site) == 0) { /* the order of its allocations has told it all */
 		site->why = spread->bins ? "never freed, and not growing at the end"
 					 : "not enough windows to judge growth";
 		return false;
@@ -209,7 +327,7 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 {
 	const struct gm_site_record *record = &site->record;
 
-	if (record->live_count == 0 && record->live_bytes == 0) {
+	if (site->work_count == 0 && site->work_bytes == 0) {
 		site->verdict = GM_RELEASED;
 		site->why = "nothing is live";
 	} else if (record->level == GM_LEVEL_DRIVER && site->divided) {
@@ -218,6 +336,9 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 						 : "a pool divides it into blocks";
 	} else if (grows(doc, site, spread, warmup)) {
 		site->verdict = GM_GROW;
+	} else if (record->live_count == 0 && record->live_bytes == 0) {
+		site->verdict = GM_RELEASED;
+		site->why = "all of it was freed after the program's last work";
 	} else if (record->level == GM_LEVEL_DRIVER && site->opaque && preallocated(doc, record)) {
 		site->verdict = GM_HELD;
 		site->why =
@@ -236,9 +357,9 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 
 void gm_judge_sites(struct gm_doc *doc, unsigned warmup)
 {
-	struct spread *spreads = find_spreads(doc, warmup);
+	struct order order = make_order(doc);
+	struct spread *spreads = find_spreads(doc, &order, warmup);
 
-	doc->last_allocation_ns = last_allocation(doc);
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		judge_site(doc, &doc->sites[i], &spreads[i], warmup);
 }

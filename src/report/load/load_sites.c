@@ -84,6 +84,26 @@ static void name_sites(struct gm_doc *doc)
 	free(order);
 }
 
+static bool is_live(const struct gm_alloc_record *record)
+{
+	unsigned state = record->state & GM_STATE_MASK;
+
+	return state != GM_STATE_EMPTY && state <= GM_STATE_PENDING;
+}
+
+static bool is_sound(const struct gm_alloc_record *record)
+{
+	return record->kind < GM_KINDS && record->level < GM_LEVELS && record->space < GM_SPACES;
+}
+
+static void put_block(const struct gm_doc *doc, struct gm_block *block,
+		      const struct gm_alloc_record *record)
+{
+	block->record = *record;
+	if (record->site >= doc->sites_count)
+		block->record.site = GM_NONE;
+}
+
 static void load_blocks(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_ALLOCS);
@@ -92,23 +112,63 @@ static void load_blocks(struct gm_doc *doc)
 
 	for (uint32_t i = 0; i < records; i++)
 		if (gm_reader_get(doc->reader, GM_TABLE_ALLOCS, i, &record, sizeof(record)) &&
-		    record.state != GM_STATE_EMPTY && record.state <= GM_STATE_PENDING)
+		    is_live(&record))
 			live++;
 	doc->blocks = gm_zone_alloc(&doc->zone, live, sizeof(*doc->blocks));
 	for (uint32_t i = 0; i < records && doc->blocks_count < live; i++) {
 		struct gm_block *block = &doc->blocks[doc->blocks_count];
 
 		if (!gm_reader_get(doc->reader, GM_TABLE_ALLOCS, i, &record, sizeof(record)) ||
-		    record.state == GM_STATE_EMPTY || record.state > GM_STATE_PENDING ||
-		    record.kind >= GM_KINDS || record.level >= GM_LEVELS ||
-		    record.space >= GM_SPACES)
+		    !is_live(&record) || !is_sound(&record))
 			continue;
-		block->record = record;
-		if (record.site >= doc->sites_count)
-			block->record.site = GM_NONE;
+		put_block(doc, block, &record);
 		doc->blocks_count++;
 	}
-	gm_sort_blocks(doc);
+	gm_sort_blocks(doc->blocks, doc->blocks_count);
+}
+
+/*
+ * What was freed after the work comes to the blocks that are live. At the moment of --at the program worked,
+ * so there is nothing to add.
+ */
+void gm_load_work(struct gm_doc *doc)
+{
+	uint32_t freed = doc->at_ns == GM_NO_BYTES
+				 ? gm_reader_freed_after_work(doc->reader, NULL, 0)
+				 : 0;
+	struct gm_alloc_record *records;
+	struct gm_site *site;
+
+	doc->work_blocks = doc->blocks;
+	doc->work_blocks_count = doc->blocks_count;
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		site = &doc->sites[i];
+		site->work_bytes = site->record.live_bytes;
+		site->work_count = site->record.live_count;
+	}
+	if (!freed)
+		return;
+	records = gm_realloc(NULL, freed * sizeof(*records));
+	gm_reader_freed_after_work(doc->reader, records, freed);
+	doc->work_blocks = gm_zone_alloc(&doc->zone, (size_t)doc->blocks_count + freed,
+					 sizeof(*doc->work_blocks));
+	if (doc->blocks_count)
+		memcpy(doc->work_blocks, doc->blocks, doc->blocks_count * sizeof(*doc->blocks));
+	for (uint32_t i = 0; i < freed; i++) {
+		struct gm_block *block = &doc->work_blocks[doc->work_blocks_count];
+
+		if (!is_sound(&records[i]))
+			continue;
+		put_block(doc, block, &records[i]);
+		doc->work_blocks_count++;
+		if (block->record.site == GM_NONE)
+			continue;
+		site = &doc->sites[block->record.site];
+		site->work_bytes += block->record.bytes;
+		site->work_count++;
+	}
+	free(records);
+	gm_sort_blocks(doc->work_blocks, doc->work_blocks_count);
 }
 
 void gm_load_sites(struct gm_doc *doc)

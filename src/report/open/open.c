@@ -118,6 +118,7 @@ static bool load(struct gm_doc *doc, const struct gm_options *options, char *err
 	if (options->fine_timeline)
 		gm_timeline_refine(doc);
 	gm_finish_sites(doc);
+	gm_load_work(doc);
 	if (!gm_since_apply(doc, options, error, error_bytes))
 		return false;
 	gm_classify(doc);
