@@ -58,7 +58,7 @@ bool gm_judge_survivors(const struct gm_survivors *survivors, unsigned count, bo
 	}
 	return filled >= 3 && 5 * filled >= 2 * old && /* over the whole run */
 	       4 * early >= early + late && 3 * late >= early + late && /* without slowing down */
-	       8 * latest >= early + late && /* to its end */
+	       8 * latest + 4 >= early + late && /* to its end, rounded: there may be few */
 	       2 * most <= early + late;     /* not at one moment */
 }
 

@@ -155,11 +155,16 @@ static unsigned bins_for(const struct spread *spread, unsigned warmup)
 {
 	uint64_t work = spread->end > spread->start ? spread->end - spread->start : 0;
 	uint64_t least = (uint64_t)warmup + GM_GROWTH_LEAST_WINDOWS;
+	unsigned bins;
 
 	if (spread->bursts < least || least > MOST_BINS ||
 	    work < spread->survivors / SURVIVORS_A_STEP)
 		return 0;
-	return spread->bursts < MOST_BINS ? (unsigned)spread->bursts : MOST_BINS;
+	if (spread->bursts >= MOST_BINS + MOST_BINS / 3)
+		return MOST_BINS;
+	/* fewer than bursts: steps that work more or less than others leave none empty by chance */
+	bins = (unsigned)(3 * spread->bursts / 4);
+	return bins > least ? bins : (unsigned)least;
 }
 
 /*

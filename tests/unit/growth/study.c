@@ -191,7 +191,8 @@ static void tell(enum story story)
 	uint64_t step_ns = draw_step_ns(), took = 0, silence = 2000000000;
 	unsigned count = 10 + (unsigned)trace_random(500), more = count / 2 + 1 + (unsigned)trace_random(1000);
 	bool leak = story == LEAK_THEN_END || story == LEAK_THEN_IDLE;
-	bool company = trace_one_in(2); /* others allocate meanwhile, too */
+	/* others allocate and free meanwhile: beside a leak always, or nothing tells it from a set-up */
+	bool company = leak || (story != SET_THEN_SILENCE && trace_one_in(2));
 
 	trace_wait(trace_random(3000000000)); /* the context's creation */
 	if (story == LAZY_SET) {

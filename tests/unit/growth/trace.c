@@ -80,7 +80,6 @@ void trace_wait(uint64_t ns)
 static void enter(void)
 {
 	gm_track.now_ns = trace.now_ns;
-	gm_windows_advance();
 }
 
 static uint32_t site_number(unsigned site)
@@ -112,6 +111,7 @@ uint32_t trace_alloc(unsigned site, uint64_t bytes)
 	struct gm_alloc_record *block = &trace.blocks[number];
 
 	enter();
+	gm_windows_advance();
 	memset(block, 0, sizeof(*block));
 	block->state = GM_STATE_LIVE;
 	block->site = site_number(site);
@@ -130,6 +130,7 @@ void trace_free(uint32_t number)
 	enter();
 	gm_site_remove(&trace.sites[block->site], block->bytes, block->flags & GM_ALLOC_BEFORE_MARK, NULL);
 	block->state = GM_STATE_EMPTY;
+	trace.header.freed++;
 	trace.unused[trace.unused_count++] = number;
 }
 
