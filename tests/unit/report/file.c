@@ -74,7 +74,7 @@ void test_begin(struct test_file *file)
 	header->ended_ns = 1000000000;
 	header->end = GM_END_EXIT;
 	header->heap_limit_bytes = header->stack_limit_bytes = GM_NO_BYTES;
-	header->window_width_ns = 65536;
+	header->window_width = 1;
 	for (unsigned i = 0; i < GM_WINDOWS; i++)
 		header->window_mark[i] = GM_NONE;
 	header->host_string = test_string(file, "example");
