@@ -195,7 +195,7 @@ uint32_t test_add_site(struct test_file *file, uint32_t stack, unsigned level, u
 		.max_alloc_bytes = bytes,
 		.function = GM_NONE,
 		.caller_module = GM_NONE,
-		.first_serial = file->header.serial + 1,
+		.first_serial = file->header.serial + 2,
 	};
 	uint32_t index = TEST_ADD(file, GM_TABLE_SITES, &site);
 
@@ -215,13 +215,13 @@ uint32_t test_block(struct test_file *file, uint32_t site, enum gm_space space, 
 		.key = address,
 		.bytes = bytes,
 		.physical_bytes = (bytes + 511) & ~511ull,
-		.serial = ++file->header.serial,
+		.serial = file->header.serial += 2, /* one came and went in between */
 		.owner = GM_NONE,
 		.space = (uint8_t)space,
 		.kind = of->kind,
 		.device = of->device,
 		.level = of->level,
-		.time_ns = 1000000 * file->header.serial,
+		.time_ns = 500000 * file->header.serial,
 	};
 
 	return TEST_ADD(file, GM_TABLE_ALLOCS, &block);
