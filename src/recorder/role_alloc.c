@@ -105,6 +105,11 @@ static void alloc_failed(struct gm_call *call, const struct gm_row *row, int res
 	if (location && location->type == GM_MEM_LOCATION_DEVICE)
 		event.device = (int16_t)location->id;
 	event.bytes = refused_bytes(call);
+	if (row->kind == GM_KIND_ASYNC) {
+		int device = event.device;
+
+		event.owner = gm_pool_of(call->pool, &device);
+	}
 	capture_stack(call, &event);
 	if (result != GM_CUDA_OUT_OF_MEMORY) {
 		gm_track_alloc_failed(&event);

@@ -410,6 +410,7 @@ struct gm_pool_record {
 	uint64_t live_bytes;		/* allocated from it and not freed, by our own books */
 	uint64_t release_threshold_bytes; /* what it keeps at waits, when last asked */
 	uint64_t trims, trimmed_bytes;	/* calls that trimmed it, by how much they lowered its reserve */
+	uint64_t max_bytes;		/* that it was made with; 0: no maximum */
 };
 
 enum gm_error_type {
@@ -473,6 +474,9 @@ struct gm_oom_record {
 	uint32_t withdrawn;			/* 1: the request was served after all, no OOM */
 	uint32_t reserved;
 	uint64_t slab_reserved_bytes, slab_used_bytes;
+	uint64_t pool_max_bytes, pool_live_bytes; /* of the pool that was asked: 0 if it has no maximum */
+	uint64_t driver_bytes; /* what the refused call asked the driver for: a segment is larger than its block; 0:
+				  the driver was not asked */
 };
 
 struct gm_oom_site_record {

@@ -156,6 +156,9 @@ struct gm_pool_figures {
  */
 uint32_t gm_track_pool(uint64_t handle, int device, unsigned type, uint32_t stack);
 
+/* The most that the pool was made to hold; `number` as gm_track_pool returned it. */
+void gm_track_pool_max(uint32_t number, uint64_t max_bytes);
+
 /* Its number if it is known, and then its device; else GM_NONE. No lock. */
 uint32_t gm_track_pool_known(uint64_t handle, int *device);
 

@@ -179,6 +179,15 @@ static void fill_pools(struct gm_oom_record *oom)
 	}
 }
 
+/* The pool that was asked, where one was. */
+static void fill_pool(struct gm_oom_record *oom, uint32_t number)
+{
+	const struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, number);
+
+	oom->pool_max_bytes = pool ? pool->max_bytes : 0;
+	oom->pool_live_bytes = pool ? pool->live_bytes : 0;
+}
+
 /* Growth since the last mark, of the devices together: marks keep no more. */
 static uint64_t mark_delta(const struct gm_oom_record *oom)
 {
@@ -199,6 +208,7 @@ static void fill(struct gm_oom_record *oom, uint32_t number, const struct gm_eve
 {
 	oom->time_ns = gm_track.now_ns;
 	oom->requested_bytes = event->bytes;
+	oom->driver_bytes = event->level == GM_LEVEL_DRIVER ? event->bytes : 0;
 	oom->function = event->function;
 	oom->error = event->error;
 	oom->device = event->device;
@@ -211,6 +221,7 @@ static void fill(struct gm_oom_record *oom, uint32_t number, const struct gm_eve
 	fill_levels(oom);
 	fill_pools(oom);
 	fill_slabs(oom);
+	fill_pool(oom, event->kind == GM_KIND_ASYNC ? event->owner : GM_NONE);
 	oom->mark_delta_bytes = mark_delta(oom);
 	copy_sites(oom, &kept[number].sites);
 	copy_blocks(oom, &kept[number].blocks);

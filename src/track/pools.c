@@ -117,6 +117,19 @@ uint32_t gm_track_pool(uint64_t handle, int device, unsigned type, uint32_t stac
 	return gm_store_record(GM_TABLE_POOLS, number) ? number : GM_NONE;
 }
 
+void gm_track_pool_max(uint32_t number, uint64_t max_bytes)
+{
+	struct gm_pool_record *pool;
+
+	if (!gm_file)
+		return;
+	gm_track_enter();
+	pool = gm_store_record(GM_TABLE_POOLS, number);
+	if (pool)
+		pool->max_bytes = max_bytes;
+	gm_track_leave();
+}
+
 static __attribute__((noinline)) uint32_t known_from(uint32_t number, uint64_t handle, int *device)
 {
 	uint32_t count = gm_file->tables[GM_TABLE_POOLS].count;

@@ -73,6 +73,9 @@ struct gm_site {
 	bool opaque;	     /* the same, and what is used inside cannot be told */
 	bool hidden;	     /* left out by --device, --kind or --level */
 	uint64_t place; /* a hash like `id` that leaves out the device: equal between ranks */
+	uint64_t key;	/* the hash that `id` is made of */
+	uint32_t merged;  /* the site that this one is part of: itself, mostly */
+	uint32_t records; /* of the file's sites that it is made of */
 };
 
 /* A live allocation. Sorted by device and key. */

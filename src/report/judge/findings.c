@@ -20,7 +20,7 @@ struct gm_finding *gm_finding_new(struct gm_doc *doc, const char *id, enum gm_se
 	return finding;
 }
 
-void gm_advise(struct gm_doc *doc, struct gm_finding *finding, const char *format, ...)
+void gm_advice_add(struct gm_doc *doc, const char ***advice, unsigned *count, const char *format, ...)
 {
 	const char **slot;
 	va_list args;
@@ -29,7 +29,7 @@ void gm_advise(struct gm_doc *doc, struct gm_finding *finding, const char *forma
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	slot = gm_zone_push(&doc->zone, &finding->advice, &finding->advice_count, sizeof(*slot));
+	slot = gm_zone_push(&doc->zone, advice, count, sizeof(*slot));
 	*slot = gm_zone_strdup(&doc->zone, text);
 }
 

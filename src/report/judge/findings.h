@@ -13,7 +13,10 @@ void gm_sort_findings(struct gm_finding *findings, unsigned count);
  */
 struct gm_finding *gm_finding_new(struct gm_doc *doc, const char *id, enum gm_severity severity,
 			   int device, uint64_t bytes, uint32_t site);
-void gm_advise(struct gm_doc *doc, struct gm_finding *finding, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+
+/* Adds a sentence, as printf, to the advice of a finding or of an out-of-memory event. */
+#define gm_advise(doc, what, ...) gm_advice_add(doc, &(what)->advice, &(what)->advice_count, __VA_ARGS__)
+void gm_advice_add(struct gm_doc *doc, const char ***advice, unsigned *count, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 #endif

@@ -34,7 +34,7 @@ uint64_t gm_oom_idle(uint64_t whole, uint64_t part);
 /* "2.00 GiB (pid 4711 with 2.00 GiB, ...)" */
 const char *gm_oom_others(struct gm_doc *doc, const struct gm_oom *oom);
 
-/* Adds advice to the finding, by verdict, phase and figures. */
-void gm_oom_advise(struct gm_doc *doc, struct gm_finding *finding, const struct gm_oom *oom);
+/* Gives the event its advice, by verdict, phase and figures. */
+void gm_oom_advise(struct gm_doc *doc, struct gm_oom *oom);
 
 #endif

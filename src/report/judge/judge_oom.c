@@ -18,27 +18,56 @@ static uint64_t add(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? GM_NO_BYTES - 1 : sum;
 }
 
+/* Idle memory is a cause where it is a fair share of the reserve: some is idle near exhaustion always. */
+#define FAIR_PERCENT 10
+
+static bool is_fair(uint64_t idle, uint64_t reserved)
+{
+	return idle && reserved != GM_NO_BYTES && idle / FAIR_PERCENT >= reserved / 100;
+}
+
+/* What the driver would have had to find: for a block of PyTorch's that of its segment. */
+static uint64_t driver_need(const struct gm_oom_record *record)
+{
+	return record->driver_bytes ? record->driver_bytes : record->requested_bytes;
+}
+
+/*
+ * A pool that has a maximum refuses what would exceed it. PyTorch's idle memory counts where it, with what
+ * the device has free, would have served the request, and is a fair share of the reserve; a pool's likewise.
+ */
+static bool is_fragmented(const struct gm_oom_record *record, uint64_t unused)
+{
+	uint64_t need = driver_need(record), idle = 0;
+	uint64_t torch = gm_oom_idle(record->torch_reserved_bytes, record->torch_allocated_bytes);
+	uint64_t pool = gm_oom_idle(record->pool_reserved_bytes, record->pool_used_bytes);
+
+	if (is_fair(torch, record->torch_reserved_bytes))
+		idle = torch;
+	if (is_fair(pool, record->pool_reserved_bytes))
+		idle = add(idle, pool);
+	return idle && unused < need && add(unused, idle) >= need;
+}
+
 static const char *verdict(const struct gm_doc *doc, const struct gm_oom_record *record)
 {
-	uint64_t unused = gm_oom_free_bytes(doc, record), need = record->requested_bytes;
-	uint64_t torch_idle =
-		gm_oom_idle(record->torch_reserved_bytes, record->torch_allocated_bytes);
-	uint64_t pool_idle = gm_oom_idle(record->pool_reserved_bytes, record->pool_used_bytes);
+	uint64_t unused = gm_oom_free_bytes(doc, record), need = driver_need(record);
 
 	if (record->verdict == GM_OOM_HOST || record->device == GM_HOST)
 		return "host";
 	/* What GPUMEMTRACE_FAIL refuses, CUDA would have served; a pretended capacity is a device's. */
-	if (record->verdict == GM_OOM_LIMIT || (record->injected && unused >= need))
+	if (record->verdict == GM_OOM_LIMIT || (record->injected && unused >= need) ||
+	    (record->pool_max_bytes && add(record->pool_live_bytes, need) > record->pool_max_bytes))
 		return "limit";
 	if (gm_oom_idle(record->pending_free_bytes, 0) &&
 	    add(unused, record->pending_free_bytes) >= need)
 		return "pending-frees";
-	if ((torch_idle || pool_idle || unused >= need) &&
-	    add(add(unused, torch_idle), pool_idle) >= need)
+	if (is_fragmented(record, unused))
 		return "fragmented";
-	if (gm_oom_idle(record->others_bytes, 0) && add(unused, record->others_bytes) >= need)
+	if (gm_oom_idle(record->others_bytes, 0) && add(unused, record->others_bytes) >= need &&
+	    unused < need)
 		return "other-processes";
-	return "exhausted";
+	return unused >= need && record->free_bytes != GM_NO_BYTES ? "refused" : "exhausted";
 }
 
 static const char *torch_reasons(struct gm_doc *doc, const struct gm_oom_record *record,
@@ -65,6 +94,9 @@ static const char *reasons(struct gm_doc *doc, const struct gm_oom *oom)
 	const struct gm_oom_record *record = &oom->record;
 	const char *text = gm_doc_printf(doc, "asked for %s", gm_size(doc, record->requested_bytes));
 
+	if (record->driver_bytes && record->driver_bytes != record->requested_bytes)
+		text = gm_doc_printf(doc, "%s, for which the driver was asked for %s", text,
+			      gm_size(doc, record->driver_bytes));
 	if (record->free_bytes != GM_NO_BYTES)
 		text = gm_doc_printf(doc, "%s, %s of %s free", text, gm_size(doc, record->free_bytes),
 			      gm_size(doc, record->total_bytes));
@@ -80,30 +112,106 @@ static const char *reasons(struct gm_doc *doc, const struct gm_oom *oom)
 	return text;
 }
 
-static const char *title(struct gm_doc *doc, const struct gm_oom *oom)
+/* Events of one place, for one reason: a search for the largest batch is one story, not thirty. */
+struct story {
+	const char *place;
+	const struct gm_oom *first, *last;
+	uint64_t most_bytes, least_bytes;
+	unsigned events;
+};
+
+static bool same_story(const struct story *story, const struct gm_oom *oom, const char *place)
 {
-	return gm_doc_printf(doc, "out of memory (%s): %s asked for %s at %s", oom->verdict,
-		      oom->api ? oom->api : "the framework",
-		      gm_size(doc, oom->record.requested_bytes), gm_stack_label(doc, oom->stack));
+	return strcmp(story->first->verdict, oom->verdict) == 0 && strcmp(story->place, place) == 0 &&
+	       story->first->record.device == oom->record.device &&
+	       !story->first->api == !oom->api && (!oom->api || strcmp(story->first->api, oom->api) == 0);
+}
+
+static void add_to_story(struct gm_doc *doc, struct story **stories, unsigned *count,
+			 const struct gm_oom *oom)
+{
+	const char *place = gm_stack_label(doc, oom->stack);
+	uint64_t bytes = oom->record.requested_bytes;
+	struct story *story = NULL;
+
+	for (unsigned i = 0; i < *count && !story; i++)
+		if (same_story(&(*stories)[i], oom, place))
+			story = &(*stories)[i];
+	if (!story) {
+		story = gm_zone_push(&doc->zone, stories, count, sizeof(*story));
+		*story = (struct story){place, oom, oom, bytes, bytes, 0};
+	}
+	story->last = oom;
+	story->events++;
+	if (bytes > story->most_bytes)
+		story->most_bytes = bytes;
+	if (bytes < story->least_bytes)
+		story->least_bytes = bytes;
+}
+
+/* The most that the same place was given after the last event, 0 if it was given nothing. */
+static uint64_t served_after(const struct gm_doc *doc, const struct story *story)
+{
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site *site = &doc->sites[i];
+
+		if (site->stack == story->last->stack && site->record.device == story->last->record.device &&
+		    site->record.last_ns > story->last->record.time_ns)
+			return site->record.max_alloc_bytes;
+	}
+	return 0;
+}
+
+static const char *title(struct gm_doc *doc, const struct story *story)
+{
+	const struct gm_oom *oom = story->first;
+	const char *api = oom->api ? oom->api : "the framework", *text;
+	uint64_t served;
+
+	if (story->events == 1)
+		return gm_doc_printf(doc, "out of memory (%s): %s asked for %s at %s", oom->verdict, api,
+				     gm_size(doc, oom->record.requested_bytes), story->place);
+	text = story->least_bytes == story->most_bytes
+		       ? gm_size(doc, story->most_bytes)
+		       : gm_doc_printf(doc, "%s to %s", gm_size(doc, story->least_bytes),
+				       gm_size(doc, story->most_bytes));
+	text = gm_doc_printf(doc, "out of memory (%s), %u times: %s asked for %s at %s", oom->verdict,
+			     story->events, api, text, story->place);
+	served = served_after(doc, story);
+	return served ? gm_doc_printf(doc, "%s; later it was given up to %s", text, gm_size(doc, served))
+		      : text;
+}
+
+static void tell(struct gm_doc *doc, const struct story *story)
+{
+	const struct gm_oom *last = story->last;
+	struct gm_finding *finding = gm_finding_new(doc, "oom", GM_ERROR, last->record.device,
+						    story->most_bytes, GM_NO_SITE);
+
+	finding->title = title(doc, story);
+	finding->evidence = reasons(doc, last);
+	if (story->events > 1)
+		finding->evidence = gm_doc_printf(doc, "the last of them: %s", finding->evidence);
+	finding->advice = last->advice;
+	finding->advice_count = last->advice_count;
 }
 
 void gm_judge_ooms(struct gm_doc *doc)
 {
+	struct story *stories = NULL;
+	unsigned count = 0;
+
 	for (unsigned i = 0; i < doc->ooms_count; i++) {
 		struct gm_oom *oom = &doc->ooms[i];
-		struct gm_finding *finding;
 
 		gm_oom_facts(doc, oom);
 		oom->verdict = verdict(doc, &oom->record);
 		oom->phase = gm_phase_of(oom->stack);
-		finding = gm_finding_new(doc, "oom", GM_ERROR, oom->record.device,
-				  oom->record.requested_bytes, GM_NO_SITE);
-		finding->title = title(doc, oom);
-		finding->evidence = reasons(doc, oom);
-		gm_oom_advise(doc, finding, oom);
-		oom->advice = finding->advice;
-		oom->advice_count = finding->advice_count;
+		gm_oom_advise(doc, oom);
+		add_to_story(doc, &stories, &count, oom);
 	}
+	for (unsigned i = 0; i < count; i++)
+		tell(doc, &stories[i]);
 	if (doc->ooms_lost && doc->ooms_count)
 		gm_doc_warn(doc,
 			    "%llu out-of-memory events were seen; the first %u and the latest are "

@@ -11,6 +11,7 @@
 
 #define SHARE_PERCENT 5 /* categories under it are not worth advice */
 #define KEPT_BYTES    (16ull << 20)
+#define LEAK_PART     5 /* a leak that held a fifth of all is named first */
 
 static uint64_t category_bytes(const struct gm_oom *oom, const char *category)
 {
@@ -30,162 +31,170 @@ static uint64_t worth(const struct gm_oom *oom, const char *category)
 	return bytes > sum / 100 * SHARE_PERCENT ? bytes : 0;
 }
 
-static void advise_torch_holes(struct gm_doc *doc, struct gm_finding *finding, uint64_t idle_bytes)
+static void advise_torch_holes(struct gm_doc *doc, struct gm_oom *oom, uint64_t idle_bytes)
 {
 	const char *conf = gm_torch_conf_name(doc);
 	const char *split = gm_torch_setting(doc, "max_split_size_mb");
 
 	if (gm_torch_enabled(doc, "expandable_segments")) {
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "expandable_segments is already set, yet %s of the reserve is "
 			  "idle; free the blocks that pin it (gpumem-report fragmentation)",
 			  gm_size(doc, idle_bytes));
 		return;
 	}
-	gm_advise(doc, finding,
+	gm_advise(doc, oom,
 		  "set %s=expandable_segments:True: %s of PyTorch's reserve is idle in holes that "
 		  "are too small",
 		  conf, gm_size(doc, idle_bytes));
 	if (!split)
 		gm_advise(
-			doc, finding,
+			doc, oom,
 			"or max_split_size_mb, so that large cached blocks are not split by small "
 			"requests");
 	else
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "max_split_size_mb:%s is already set and did not prevent it", split);
 }
 
-static void advise_fragmented(struct gm_doc *doc, struct gm_finding *finding,
-			      const struct gm_oom *oom)
+static void advise_fragmented(struct gm_doc *doc, struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
 	uint64_t torch_idle =
 		gm_oom_idle(record->torch_reserved_bytes, record->torch_allocated_bytes);
 
 	if (torch_idle && !gm_torch_async_backend(doc))
-		advise_torch_holes(doc, finding, torch_idle);
+		advise_torch_holes(doc, oom, torch_idle);
 	else if (torch_idle || gm_oom_idle(record->pool_reserved_bytes, record->pool_used_bytes))
 		gm_advise(
-			doc, finding,
+			doc, oom,
 			"the memory is idle in a pool: trim it (cudaMemPoolTrimTo) or synchronize "
 			"before the request");
 	else
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "%s are free, but not in one piece: ask for smaller pieces, or map "
 			  "them into one range (cuMemCreate, cuMemMap)",
 			  gm_size(doc, gm_oom_free_bytes(doc, record)));
 }
 
-static void advise_activations(struct gm_doc *doc, struct gm_finding *finding,
-			       const struct gm_oom *oom)
+static void advise_activations(struct gm_doc *doc, struct gm_oom *oom)
 {
 	uint64_t activations = worth(oom, "activations");
 	bool backward = strcmp(oom->phase, "backward") == 0;
 
 	if (activations)
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "activations are %s: half the batch saves about %s%s; checkpointing or "
 			  "shorter sequences also reduce them",
 			  gm_size(doc, activations), gm_size(doc, activations / 2),
 			  backward ? ", with accumulation over two steps the result is the same"
 				   : "");
 	else if (backward)
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "activation checkpointing, or a smaller batch with accumulation");
 	else if (strcmp(oom->phase, "forward") == 0)
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "a smaller batch, activation checkpointing or shorter sequences");
 }
 
-static void advise_state(struct gm_doc *doc, struct gm_finding *finding, const struct gm_oom *oom)
+static void advise_state(struct gm_doc *doc, struct gm_oom *oom)
 {
 	uint64_t state = worth(oom, "optimizer state"), gradients = worth(oom, "gradients");
 	uint64_t weights = worth(oom, "weights");
 
 	if (state)
 		gm_advise(
-			doc, finding,
+			doc, oom,
 			"the optimizer's state is %s: an 8-bit optimizer saves about %s, sharding "
 			"over N ranks leaves 1/N, offloading all of it",
 			gm_size(doc, state), gm_size(doc, state / 4 * 3));
 	else if (strcmp(oom->phase, "optimizer") == 0)
-		gm_advise(doc, finding, "an 8-bit or sharded optimizer, or offload its state");
+		gm_advise(doc, oom, "an 8-bit or sharded optimizer, or offload its state");
 	if (gradients && strcmp(oom->phase, "optimizer") != 0 &&
 	    strcmp(oom->phase, "backward") != 0)
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "gradients are %s and live while the model runs forward: "
 			  "zero_grad(set_to_none=True) before it gives them back",
 			  gm_size(doc, gradients));
 	if (weights && weights >= state && weights >= worth(oom, "activations"))
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "weights are %s: in half precision they take half of it if they are in "
 			  "single precision now, sharding over N ranks leaves 1/N",
 			  gm_size(doc, weights));
 }
 
-static void advise_exhausted(struct gm_doc *doc, struct gm_finding *finding,
-			     const struct gm_oom *oom)
+static void advise_exhausted(struct gm_doc *doc, struct gm_oom *oom)
 {
 	uint64_t missing =
 		gm_oom_idle(oom->record.requested_bytes, gm_oom_free_bytes(doc, &oom->record));
 
 	if (strcmp(oom->phase, "optimizer") == 0) {
-		advise_state(doc, finding, oom);
-		advise_activations(doc, finding, oom);
+		advise_state(doc, oom);
+		advise_activations(doc, oom);
 	} else {
-		advise_activations(doc, finding, oom);
-		advise_state(doc, finding, oom);
+		advise_activations(doc, oom);
+		advise_state(doc, oom);
 	}
 	if (oom->top_count)
-		gm_advise(doc, finding, "%s more is needed; the largest holder is %s with %s",
+		gm_advise(doc, oom, "%s more is needed; the largest holder is %s with %s",
 			  gm_size(doc, missing), gm_stack_label(doc, doc->sites[oom->top[0].site].stack),
 			  gm_size(doc, oom->top[0].bytes));
 	else
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "%s more is needed; gpumem-report sites --at peak shows who "
 			  "holds the memory",
 			  gm_size(doc, missing));
 }
 
-static void advise_others(struct gm_doc *doc, struct gm_finding *finding, const struct gm_oom *oom)
+static void advise_others(struct gm_doc *doc, struct gm_oom *oom)
 {
 	unsigned gone = 0;
 
 	for (unsigned i = 0; i < oom->processes_count; i++)
 		gone += oom->processes[i].gone;
-	gm_advise(doc, finding,
+	gm_advise(doc, oom,
 		  "other processes hold memory of the device: %s; end them, or use another device",
 		  gm_oom_others(doc, oom));
 	if (gone)
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "%u of them %s not running here: if no container owns them, their memory "
 			  "comes back when the process that they left behind ends, or with a reset "
 			  "of the device",
 			  gone, gone == 1 ? "is" : "are");
 }
 
-static void advise_verdict(struct gm_doc *doc, struct gm_finding *finding, const struct gm_oom *oom)
+static void advise_verdict(struct gm_doc *doc, struct gm_oom *oom)
 {
 	if (strcmp(oom->verdict, "fragmented") == 0)
-		advise_fragmented(doc, finding, oom);
+		advise_fragmented(doc, oom);
 	else if (strcmp(oom->verdict, "exhausted") == 0)
-		advise_exhausted(doc, finding, oom);
+		advise_exhausted(doc, oom);
 	else if (strcmp(oom->verdict, "pending-frees") == 0)
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "%s are freed on streams that have not reached the free: "
 			  "synchronize those streams before the request, or order them by events",
 			  gm_size(doc, oom->record.pending_free_bytes));
 	else if (strcmp(oom->verdict, "other-processes") == 0)
-		advise_others(doc, finding, oom);
+		advise_others(doc, oom);
 	else if (strcmp(oom->verdict, "limit") == 0 && oom->record.injected)
 		return; /* said below */
+	else if (strcmp(oom->verdict, "limit") == 0 && oom->record.pool_max_bytes)
+		gm_advise(doc, oom,
+			  "the pool's maximum of %s refused it, not the device: %s of the pool are in use; "
+			  "make the pool with a larger maxSize, or use another pool",
+			  gm_size(doc, oom->record.pool_max_bytes), gm_size(doc, oom->record.pool_live_bytes));
+	else if (strcmp(oom->verdict, "refused") == 0)
+		gm_advise(doc, oom,
+			  "the device had %s free, enough for the request, and no limit is known that "
+			  "refused it: look for a limit of the allocator, of the container (MPS, MIG) or of "
+			  "the address space, and for another process that was quicker",
+			  gm_size(doc, gm_oom_free_bytes(doc, &oom->record)));
 	else if (strcmp(oom->verdict, "limit") == 0)
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "a limit refused it, not the device: raise the memory fraction "
 			  "(torch.cuda.set_per_process_memory_fraction) or the pool's limit");
 	else
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "pinned host memory is limited by the host's memory and by "
 			  "RLIMIT_MEMLOCK: pin less, or reuse buffers");
 }
@@ -211,28 +220,61 @@ static const char *library_error(const char *library)
 	return "an error of its own";
 }
 
-void gm_oom_advise(struct gm_doc *doc, struct gm_finding *finding, const struct gm_oom *oom)
+/* The growing site that held most then, if it held a fair part; GM_NO_SITE. */
+static uint32_t leak_of(const struct gm_doc *doc, const struct gm_oom *oom, uint64_t *bytes)
 {
+	uint32_t leak = GM_NO_SITE;
+	uint64_t sum = 0;
+
+	*bytes = 0;
+	for (unsigned i = 0; i < oom->top_count; i++) {
+		const struct gm_oom_top *top = &oom->top[i];
+
+		sum += top->bytes;
+		if (doc->sites[top->site].verdict == GM_GROW && top->bytes > *bytes) {
+			*bytes = top->bytes;
+			leak = top->site;
+		}
+	}
+	return *bytes >= oom->record.requested_bytes || *bytes >= sum / LEAK_PART ? leak : GM_NO_SITE;
+}
+
+/* Whatever the error is called: without the leak there would have been room for longer. */
+static void advise_leak(struct gm_doc *doc, struct gm_oom *oom)
+{
+	uint64_t bytes;
+	uint32_t leak = leak_of(doc, oom, &bytes);
+
+	if (leak != GM_NO_SITE)
+		gm_advise(doc, oom, "first mend the leak at %s: it kept growing and held %s of the %s in use then",
+			  gm_stack_label(doc, doc->sites[leak].stack), gm_size(doc, bytes),
+			  gm_size(doc, oom->record.tracked_bytes));
+}
+
+void gm_oom_advise(struct gm_doc *doc, struct gm_oom *oom)
+{
+	if (strcmp(oom->verdict, "exhausted") == 0 || strcmp(oom->verdict, "fragmented") == 0)
+		advise_leak(doc, oom);
 	if (oom->library)
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "%s asked for it: the program sees %s and no out-of-memory error; leave "
 			  "room for the library, or create its handle before memory is taken",
 			  oom->library, library_error(oom->library));
-	advise_verdict(doc, finding, oom);
+	advise_verdict(doc, oom);
 	if (oom->changes_count)
-		gm_advise(doc, finding, "since the mark \"%s\" most was added by %s: %s", oom->mark,
+		gm_advise(doc, oom, "since the mark \"%s\" most was added by %s: %s", oom->mark,
 			  gm_stack_label(doc, doc->sites[oom->changes[0].site].stack),
 			  gm_size(doc, oom->changes[0].bytes));
 	if (oom->kept_bytes >= KEPT_BYTES)
 		gm_advise(
-			doc, finding,
+			doc, oom,
 			"%s of activations from before it are still live, most from %s: an "
 			"exception's traceback may keep them; leave the except block before trying "
 			"again",
 			gm_size(doc, oom->kept_bytes),
 			gm_stack_label(doc, doc->sites[oom->kept_site].stack));
 	if (oom->record.injected)
-		gm_advise(doc, finding,
+		gm_advise(doc, oom,
 			  "this failure was made by %s",
 			  strcmp(oom->verdict, "limit") == 0 ? "GPUMEMTRACE_FAIL"
 			  : "GPUMEMTRACE_FAIL or GPUMEMTRACE_CAPACITY");

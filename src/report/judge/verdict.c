@@ -229,6 +229,9 @@ static void windows_of(const struct gm_site *site, struct gm_window *windows)
 								 : GM_WINDOWS - 1;
 
 	memcpy(windows, site->record.windows, sizeof(site->record.windows));
+	/* Of several records only what they had together at a window's end is known. */
+	for (unsigned i = 0; site->records > 1 && i < GM_WINDOWS; i++)
+		windows[i].min_bytes = windows[i].max_bytes = windows[i].last_bytes;
 	if (site->work_bytes == site->record.live_bytes)
 		return;
 	windows[open].last_bytes = windows[open].min_bytes = site->work_bytes;

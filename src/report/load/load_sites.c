@@ -69,7 +69,8 @@ static void name_sites(struct gm_doc *doc)
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		doc->sites[i].place = site_hash(&doc->sites[i], false);
-		order[i] = (struct id_order){site_hash(&doc->sites[i], true) >> 16, i};
+		doc->sites[i].key = site_hash(&doc->sites[i], true);
+		order[i] = (struct id_order){doc->sites[i].key >> 16, i};
 	}
 	if (doc->sites_count)
 		qsort(order, doc->sites_count, sizeof(*order), compare_ids);
