@@ -277,5 +277,5 @@ void gm_oom_advise(struct gm_doc *doc, struct gm_oom *oom)
 		gm_advise(doc, oom,
 			  "this failure was made by %s",
 			  strcmp(oom->verdict, "limit") == 0 ? "GPUMEMTRACE_FAIL"
-			  : "GPUMEMTRACE_FAIL or GPUMEMTRACE_CAPACITY");
+							       : "GPUMEMTRACE_CAPACITY");
 }
