@@ -5,6 +5,7 @@
  */
 #include "report/gate/gates.h"
 #include "report/gate/compare.h"
+#include "report/judge/leaks.h"
 #include "report/history/since.h"
 #include <stdlib.h>
 #include <string.h>
@@ -58,9 +59,56 @@ static int compare_culprits(const void *a, const void *b, void *sites)
 	const struct gm_site *x = (struct gm_site *)sites + *(const uint32_t *)a;
 	const struct gm_site *y = (struct gm_site *)sites + *(const uint32_t *)b;
 
-	if (x->record.live_bytes != y->record.live_bytes)
-		return x->record.live_bytes < y->record.live_bytes ? 1 : -1;
+	if (x->work_bytes != y->work_bytes)
+		return x->work_bytes < y->work_bytes ? 1 : -1;
 	return x < y ? -1 : x > y;
+}
+
+/* What the baseline's sites leak that read like those of a leak. */
+static uint64_t grown_before(struct gm_doc *doc, struct gm_doc *baseline, const struct gm_leak *leak)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; baseline && i < leak->sites_count; i++) {
+		const char *key = gm_site_key(doc, &doc->sites[leak->sites[i]]);
+		bool counted = false;
+
+		for (unsigned k = 0; k < i && !counted; k++)
+			counted = strcmp(gm_site_key(doc, &doc->sites[leak->sites[k]]), key) == 0;
+		if (!counted)
+			bytes += leaked_before(baseline, key, GM_LEAKS_GROW);
+	}
+	return bytes;
+}
+
+/* A leak counts as a whole, by however many places it is told. */
+static void blame_growth(struct gm_doc *doc, struct gm_doc *baseline, struct gm_gate *gate)
+{
+	unsigned count;
+	struct gm_leak *leaks = gm_find_leaks(doc, &count);
+
+	for (unsigned i = 0; i < count; i++) {
+		if (leaks[i].bytes < gate->limit ||
+		    (baseline && leaks[i].bytes <= grown_before(doc, baseline, &leaks[i])))
+			continue;
+		gate->value += leaks[i].bytes;
+		for (unsigned k = 0; k < leaks[i].sites_count; k++)
+			blame(doc, gate, leaks[i].sites[k]);
+	}
+}
+
+static void blame_left(struct gm_doc *doc, struct gm_doc *baseline, struct gm_gate *gate)
+{
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		uint64_t bytes = leaked(&doc->sites[i], GM_LEAKS_EXIT, doc->since != NULL);
+
+		if (!bytes || bytes < gate->limit ||
+		    (baseline &&
+		     bytes <= leaked_before(baseline, gm_site_key(doc, &doc->sites[i]), GM_LEAKS_EXIT)))
+			continue;
+		gate->value += bytes;
+		blame(doc, gate, i);
+	}
 }
 
 static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options,
@@ -80,17 +128,10 @@ static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options
 	gate->exit_code = 1;
 	gate->limit = least;
 	gate->value = 0;
-	for (unsigned i = 0; i < doc->sites_count; i++) {
-		uint64_t bytes = leaked(&doc->sites[i], mode, doc->since != NULL);
-
-		if (!bytes || bytes < least)
-			continue;
-		if (baseline &&
-		    bytes <= leaked_before(baseline, gm_site_key(doc, &doc->sites[i]), mode))
-			continue;
-		gate->value += bytes;
-		blame(doc, gate, i);
-	}
+	if (mode == GM_LEAKS_GROW)
+		blame_growth(doc, baseline, gate);
+	else
+		blame_left(doc, baseline, gate);
 	if (gate->sites_count)
 		qsort_r(gate->sites, gate->sites_count, sizeof(*gate->sites), compare_culprits,
 			doc->sites);

@@ -105,7 +105,17 @@ static bool rises_throughout(const struct gm_window *windows, unsigned count)
 	return first && middle && last >= total / 6;
 }
 
-static bool steady(const struct gm_window *windows, unsigned count)
+/* Each step is larger than the one before it, and all together are a multiple: a buffer that grows by factors. */
+static bool doubles(const struct gm_window *windows, unsigned count)
+{
+	for (unsigned i = 2; i < count; i++)
+		if (windows[i].min_bytes - windows[i - 1].min_bytes <=
+		    windows[i - 1].min_bytes - windows[i - 2].min_bytes)
+			return false;
+	return windows[count - 1].min_bytes / 8 >= windows[0].min_bytes;
+}
+
+bool gm_growth_steady(const struct gm_window *windows, unsigned count)
 {
 	uint64_t least = UINT64_MAX, most = 0, total;
 	unsigned rises = steady_rises(windows, count);
@@ -123,7 +133,7 @@ static bool steady(const struct gm_window *windows, unsigned count)
 	total = windows[count - 1].min_bytes - windows[0].min_bytes;
 	if (count >= MANY_WINDOWS)
 		return most <= total / 8 * 5 && rises_throughout(windows, count);
-	return rises == count - 1 && most <= 3 * least;
+	return rises == count - 1 && (most <= 3 * least || doubles(windows, count));
 }
 
 struct gm_growth_result gm_judge_growth(const struct gm_window *windows,
@@ -152,7 +162,7 @@ struct gm_growth_result gm_judge_growth(const struct gm_window *windows,
 	for (unsigned i = 1; i < count; i++)
 		result.rises += windows[i].min_bytes > windows[i - 1].min_bytes;
 	result.left_behind = survivors && gm_judge_survivors(survivors, count, false);
-	if (steady(windows, count) ||
+	if (gm_growth_steady(windows, count) ||
 	    (result.left_behind && floor_follows(windows, survivors, count)))
 		result.growth = GM_GROWTH_RISES;
 	else if (count >= FEW_WINDOWS || steady_rises(windows, count) < count - 1)

@@ -40,6 +40,12 @@ struct gm_growth_result gm_judge_growth(const struct gm_window *windows,
 					unsigned warmup);
 
 /*
+ * True if the floor of all `count` windows never falls and goes on rising to the end. Where only what was
+ * held at the windows' ends is known, the windows hold that.
+ */
+bool gm_growth_steady(const struct gm_window *windows, unsigned count);
+
+/*
  * The same from survivors alone, in `count` equal stretches of whatever order: true if blocks were left
  * behind over the whole run. `all`: nothing was ever freed, so that there is no working memory among
  * them and the end counts as well.

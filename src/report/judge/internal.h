@@ -6,6 +6,9 @@
 
 #include "report/doc/doc.h"
 
+/* Growth of several sites together: see callers.c. After the sites have their own verdicts. */
+void gm_judge_callers(struct gm_doc *doc, unsigned warmup);
+
 /* The judges; each is a row of the table in judge.c. */
 void gm_judge_leaks(struct gm_doc *doc);
 void gm_judge_ooms(struct gm_doc *doc);

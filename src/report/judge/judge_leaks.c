@@ -1,10 +1,11 @@
 /*
- * leak.grow, leak.exit and leak.pinned: a finding per site, the largest first, and the sums of
- * `leaks`. What a suppression matches is no finding.
+ * leak.grow, a finding for each leak (leaks.h); leak.exit and leak.pinned, one for each site; the largest
+ * first; and the sums of `leaks`. What a suppression matches is no finding.
  */
 #include "report/doc/enum_names.h"
 #include "report/judge/findings.h"
 #include "report/judge/internal.h"
+#include "report/judge/leaks.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
 #include "account/kinds.h"
@@ -76,27 +77,96 @@ static void advise_leak(struct gm_doc *doc, struct gm_finding *finding, const st
 			  (unsigned long long)record->allocations);
 }
 
-static struct gm_finding *leak_finding(struct gm_doc *doc, const char *id, uint32_t index,
-				       enum gm_severity severity, uint64_t bytes, uint64_t count,
-				       const char *does)
+static const char *memory_name(const struct gm_site_record *record)
 {
-	const struct gm_site *site = &doc->sites[index];
-	struct gm_finding *finding = gm_finding_new(doc, id, severity, site->record.device, bytes, index);
-
-	finding->title =
-		gm_doc_printf(doc, "%s of %s memory %s at %s", gm_size(doc, bytes),
-		       site->record.level == GM_LEVEL_DRIVER ? gm_kind_name(site->record.kind)
-							     : gm_level_name(site->record.level),
-		       does, gm_stack_label(doc, site->stack));
-	finding->evidence =
-		severity == GM_ERROR && site->record.frees == 0
-			? site->why
-			: gm_doc_printf(doc, "%llu of %llu allocations live; %s",
-				 (unsigned long long)count,
-				 (unsigned long long)site->record.allocations, site->why);
-	advise_leak(doc, finding, site);
-	return finding;
+	return record->level == GM_LEVEL_DRIVER ? gm_kind_name(record->kind) : gm_level_name(record->level);
 }
+
+/* ---- growth ---- */
+
+/* "forward (model.py), 100 places": the function alone where its lines are many. */
+static const char *place_of(struct gm_doc *doc, const struct gm_leak *leak)
+{
+	const struct gm_stack *stack = doc->sites[leak->site].stack;
+	const struct gm_frame *frame = gm_stack_label_frame(stack);
+	const char *file;
+
+	if (leak->sites_count == 1)
+		return gm_stack_label(doc, stack);
+	if (!frame || !frame->function)
+		return gm_doc_printf(doc, "%s and %u other places", gm_stack_label(doc, stack),
+				     leak->sites_count - 1);
+	file = frame->file ? frame->file : frame->module;
+	file = file && strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+	return gm_doc_printf(doc, "%s (%s), %u places", frame->function, file ? file : "?", leak->sites_count);
+}
+
+/* Memory that is left on the device beyond the most that was used of it; GM_NO_BYTES unknown. */
+static uint64_t room_on(const struct gm_doc *doc, int device)
+{
+	uint64_t limit = gm_device_limit(gm_doc_device(doc, device));
+	const struct gm_level_record *level = gm_doc_level(doc, device, GM_LEVEL_DRIVER);
+
+	if (device < 0 || limit == GM_NO_BYTES || !level || level->physical_peak_bytes > limit)
+		return GM_NO_BYTES;
+	return limit - level->physical_peak_bytes;
+}
+
+/* "+1.00 MiB each time, every 2.0 ms; the device is full in about 2,900 more (6.1 s)" */
+static const char *rate_of(struct gm_doc *doc, const struct gm_leak *leak)
+{
+	uint64_t each = leak->blocks ? leak->bytes / leak->blocks : 0;
+	uint64_t room = room_on(doc, doc->sites[leak->site].record.device), more;
+	char count[GM_FORMAT_BYTES], every[GM_FORMAT_BYTES], left[GM_FORMAT_BYTES];
+	double interval_s;
+	const char *text;
+
+	if (leak->blocks < 2 || leak->last_ns <= leak->first_ns || !each)
+		return NULL;
+	interval_s = (double)(leak->last_ns - leak->first_ns) / 1e9 / (double)(leak->blocks - 1);
+	text = gm_doc_printf(doc, "+%s each time, every %s", gm_size(doc, each), gm_format_time(every, interval_s));
+	if (room == GM_NO_BYTES)
+		return text;
+	more = room / each;
+	return gm_doc_printf(doc, "%s; the device is full in about %s more (%s)", text,
+			     gm_format_count(count, more), gm_format_time(left, (double)more * interval_s));
+}
+
+static const char *origins_of(struct gm_doc *doc, const struct gm_leak *leak)
+{
+	if (leak->blocks > 2 && leak->threads == leak->blocks)
+		return gm_doc_printf(doc, "each from another thread");
+	if (leak->blocks > 2 && leak->streams == leak->blocks)
+		return gm_doc_printf(doc, "each on another stream");
+	if (leak->threads > 1)
+		return gm_doc_printf(doc, "from %llu threads", (unsigned long long)leak->threads);
+	return NULL;
+}
+
+static void find_growth(struct gm_doc *doc, const struct gm_leak *leak)
+{
+	const struct gm_site *site = &doc->sites[leak->site];
+	struct gm_finding *finding = gm_finding_new(doc, "leak.grow", GM_ERROR, site->record.device,
+						    leak->bytes, leak->site);
+	const char *rate = rate_of(doc, leak), *origins = origins_of(doc, leak);
+	uint64_t after = 0;
+
+	finding->title = gm_doc_printf(doc, "%s of %s memory keeps growing at %s", gm_size(doc, leak->bytes),
+				       memory_name(&site->record), place_of(doc, leak));
+	finding->evidence = gm_doc_printf(doc, "%llu live; %s", (unsigned long long)leak->blocks, site->why);
+	if (origins)
+		finding->evidence = gm_doc_printf(doc, "%s; %s", finding->evidence, origins);
+	if (rate)
+		finding->evidence = gm_doc_printf(doc, "%s; %s", finding->evidence, rate);
+	for (unsigned i = 0; i < leak->sites_count; i++)
+		after += doc->sites[leak->sites[i]].work_bytes - doc->sites[leak->sites[i]].record.live_bytes;
+	if (after)
+		finding->evidence = gm_doc_printf(doc, "%s; %s of it was freed only as the program ended",
+						  finding->evidence, gm_size(doc, after));
+	advise_leak(doc, finding, site);
+}
+
+/* ---- what is live at the end ---- */
 
 struct order {
 	uint64_t bytes;
@@ -112,52 +182,57 @@ static int compare_order(const void *a, const void *b)
 	return x->site < y->site ? -1 : x->site > y->site;
 }
 
-/* Bytes of a site that `id` is about, 0 if it is not about this site. */
-static uint64_t leaked(const struct gm_doc *doc, const struct gm_site *site, bool grow)
+/* Bytes of a site that was not freed at the end; what grows has its own finding. */
+static uint64_t left_at_exit(const struct gm_doc *doc, const struct gm_site *site)
 {
-	if (site->hidden || site->suppressed || site->verdict == GM_CACHED ||
-	    site->verdict == GM_RELEASED)
-		return 0;
-	if (grow)
-		return site->verdict == GM_GROW ? site->work_bytes : 0;
-	if (!doc->clean_exit || doc->framework)
+	if (site->hidden || site->suppressed || site->verdict == GM_CACHED || site->verdict == GM_GROW ||
+	    site->verdict == GM_RELEASED || !doc->clean_exit || doc->framework)
 		return 0;
 	if (site->record.kind == GM_KIND_REGISTERED && site->record.level == GM_LEVEL_DRIVER)
 		return site->record.live_bytes;
 	return site->exit_bytes;
 }
 
-static void find_leaks(struct gm_doc *doc, bool grow)
+static void find_left(struct gm_doc *doc, const struct order *order)
 {
-	struct order *order = gm_realloc(NULL, doc->sites_count * sizeof(*order));
+	const struct gm_site *site = &doc->sites[order->site];
+	uint64_t count = is_host(site) ? site->record.live_count : site->exit_count;
+	struct gm_finding *finding = gm_finding_new(doc, is_host(site) ? "leak.pinned" : "leak.exit", GM_WARNING,
+						    site->record.device, order->bytes, order->site);
+
+	finding->title = gm_doc_printf(doc, "%s of %s memory is not freed at the end at %s",
+				       gm_size(doc, order->bytes), memory_name(&site->record),
+				       gm_stack_label(doc, site->stack));
+	finding->evidence = gm_doc_printf(doc, "%llu of %llu allocations live; %s", (unsigned long long)count,
+					  (unsigned long long)site->record.allocations, site->why);
+	advise_leak(doc, finding, site);
+}
+
+static void find_leaks_at_exit(struct gm_doc *doc)
+{
+	struct order *order = gm_realloc(NULL, (doc->sites_count + 1) * sizeof(*order));
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		uint64_t bytes = leaked(doc, &doc->sites[i], grow);
+		uint64_t bytes = left_at_exit(doc, &doc->sites[i]);
 
 		if (bytes)
 			order[count++] = (struct order){bytes, i};
 	}
 	if (count)
 		qsort(order, count, sizeof(*order), compare_order);
-	for (unsigned i = 0; i < count && i < MAX_LEAKS; i++) {
-		const struct gm_site *site = &doc->sites[order[i].site];
-
-		if (grow)
-			leak_finding(doc, "leak.grow", order[i].site, GM_ERROR, order[i].bytes,
-				     site->work_count, "keeps growing");
-		else
-			leak_finding(doc, is_host(site) ? "leak.pinned" : "leak.exit",
-				     order[i].site, GM_WARNING, order[i].bytes,
-				     is_host(site) ? site->record.live_count : site->exit_count,
-				     "is not freed at the end");
-	}
+	for (unsigned i = 0; i < count && i < MAX_LEAKS; i++)
+		find_left(doc, &order[i]);
 	free(order);
 }
 
 void gm_judge_leaks(struct gm_doc *doc)
 {
+	unsigned count;
+	struct gm_leak *leaks = gm_find_leaks(doc, &count);
+
 	sum_leaks(doc);
-	find_leaks(doc, true);
-	find_leaks(doc, false);
+	for (unsigned i = 0; i < count && i < MAX_LEAKS; i++)
+		find_growth(doc, &leaks[i]);
+	find_leaks_at_exit(doc);
 }

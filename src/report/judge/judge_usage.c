@@ -1,111 +1,324 @@
 /*
- * usage.creeping: the floor of a device's total rises over the run. usage.unstable: the peaks of the
- * windows differ. Both work on the timeline's points, gathered into a few windows.
+ * usage.creeping: what a device holds rises over the run and no leak carries it. usage.unstable: the peaks of
+ * a program's steps differ.
  */
+#include "report/history/events.h"
 #include "report/judge/findings.h"
 #include "report/judge/growth.h"
 #include "report/judge/internal.h"
+#include "report/judge/leaks.h"
 #include "report/stacks/labels.h"
+#include "account/kinds.h"
+#include <stdlib.h>
+#include <string.h>
 
-#define WINDOWS	     12
-#define LEAST_BYTES  (16ull << 20)	/* smaller changes are not worth a line */
+#define LEAST_BYTES	 (16ull << 20) /* smaller changes are not worth a line */
 #define UNSTABLE_PERCENT 20
 
-/* Gathers a timeline's closed points into at most WINDOWS windows; returns how many. */
-static unsigned gather(const struct gm_timeline_record *line, struct gm_window *windows)
+/* With PyTorch the driver level is its cache: its blocks tell. */
+static unsigned telling_level(const struct gm_doc *doc)
 {
-	unsigned closed = line->points ? line->points - 1 : 0;
-	unsigned each = closed / WINDOWS ? closed / WINDOWS : 1, count = 0;
-
-	for (unsigned i = 0; i + each <= closed && count < WINDOWS; i += each) {
-		struct gm_window window = {UINT64_MAX, 0, 0};
-
-		for (unsigned k = i; k < i + each; k++) {
-			if (line->min_bytes[k] < window.min_bytes)
-				window.min_bytes = line->min_bytes[k];
-			if (line->max_bytes[k] > window.max_bytes)
-				window.max_bytes = line->max_bytes[k];
-			window.last_bytes = line->last_bytes[k];
-		}
-		windows[count++] = window;
-	}
-	return count;
+	return doc->torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER;
 }
 
-/* The growing site that carries most of a rise on a device, GM_NO_SITE. */
-static uint32_t carrier(const struct gm_doc *doc, int device)
+static bool is_told_by(const struct gm_doc *doc, const struct gm_site_record *record, int device)
 {
-	uint32_t most = GM_NO_SITE;
+	return record->device == device && record->level == telling_level(doc) &&
+	       (record->level != GM_LEVEL_DRIVER || gm_kind_owned(record->kind));
+}
+
+/* ---- creeping ---- */
+
+/* What the device held at the windows' ends; the open window's is that of the end of the work. */
+static unsigned device_windows(const struct gm_doc *doc, int device, struct gm_window *windows)
+{
+	unsigned last = doc->header->window_current < GM_WINDOWS ? doc->header->window_current : GM_WINDOWS - 1;
+
+	memset(windows, 0, GM_WINDOWS * sizeof(*windows));
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site *site = &doc->sites[i];
+
+		if (!is_told_by(doc, &site->record, device))
+			continue;
+		for (unsigned w = 0; w < last; w++)
+			windows[w].last_bytes += site->record.windows[w].last_bytes;
+		windows[last].last_bytes += site->work_bytes;
+	}
+	for (unsigned w = 0; w <= last; w++)
+		windows[w].min_bytes = windows[w].max_bytes = windows[w].last_bytes;
+	return last + 1;
+}
+
+static uint64_t leaking_on(struct gm_doc *doc, int device)
+{
+	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++)
-		if (doc->sites[i].record.device == device && doc->sites[i].verdict == GM_GROW &&
-		    (most == GM_NO_SITE ||
-		     doc->sites[i].record.live_bytes > doc->sites[most].record.live_bytes))
+		if (doc->sites[i].verdict == GM_GROW && is_told_by(doc, &doc->sites[i].record, device))
+			bytes += doc->sites[i].work_bytes;
+	return bytes;
+}
+
+static void judge_creep(struct gm_doc *doc, int device)
+{
+	struct gm_window windows[GM_WINDOWS];
+	unsigned count = device_windows(doc, device, windows);
+	struct gm_finding *finding;
+	uint64_t first, last;
+
+	if (count <= GM_WARMUP_WINDOWS ||
+	    !gm_growth_steady(windows + GM_WARMUP_WINDOWS, count - GM_WARMUP_WINDOWS))
+		return;
+	first = windows[GM_WARMUP_WINDOWS].last_bytes;
+	last = windows[count - 1].last_bytes;
+	/* One leak, one finding. */
+	if (last - first < LEAST_BYTES || leaking_on(doc, device) >= (last - first) / 2)
+		return;
+	finding = gm_finding_new(doc, "usage.creeping", GM_WARNING, device, last - first, GM_NO_SITE);
+	finding->title = gm_doc_printf(doc, "the device's usage rose by %s, little by little",
+				       gm_size(doc, last - first));
+	finding->evidence = gm_doc_printf(doc, "from %s to %s over %u stretches of equal work, and never fell",
+					  gm_size(doc, first), gm_size(doc, last), count - GM_WARMUP_WINDOWS);
+	gm_advise(doc, finding, "no single site carries the rise: compare two moments by marks, "
+		  "gpumem-report sites --sort live");
+}
+
+/* ---- unstable ---- */
+
+#define LEAST_STEPS 16
+#define MOST_PERIOD 64
+#define LIKE_PERCENT 2 /* peaks that differ by less are alike */
+
+/* The peaks of steps: between marks of the program, or between returns to a low level. */
+struct steps {
+	uint64_t *peaks;
+	unsigned count, room;
+};
+
+struct curve {
+	uint64_t *bytes; /* after each event */
+	bool *marks;	 /* before it */
+	unsigned count;
+	bool marked;
+};
+
+static bool is_mark_of_program(const struct gm_doc *doc, const struct gm_event_record *event)
+{
+	unsigned source;
+
+	if (event->op != GM_OP_MARK || event->key >= doc->marks_count)
+		return false;
+	source = doc->marks[event->key].record.source;
+	return source == GM_MARK_PROGRAM || source == GM_MARK_NVTX;
+}
+
+/* The level's total from event to event of the ring, up to the end of the work. */
+static struct curve curve_of(struct gm_doc *doc, const struct gm_history *history, int device)
+{
+	struct curve curve = {
+		.bytes = gm_realloc(NULL, ((size_t)history->count + 1) * sizeof(*curve.bytes)),
+		.marks = gm_realloc(NULL, ((size_t)history->count + 1) * sizeof(*curve.marks)),
+	};
+	unsigned end = history->count;
+	bool mark = false;
+	int64_t now = 0, least = 0;
+
+	while (end && history->events[end - 1].op != GM_OP_ALLOC)
+		end--;
+	for (unsigned i = 0; i < end; i++) {
+		const struct gm_event_record *event = &history->events[i];
+
+		mark |= is_mark_of_program(doc, event);
+		if (event->device != device || event->level != telling_level(doc) || !gm_event_change(event))
+			continue;
+		now += gm_event_change(event);
+		least = now < least ? now : least;
+		curve.marks[curve.count] = mark;
+		curve.bytes[curve.count++] = (uint64_t)now;
+		curve.marked |= mark;
+		mark = false;
+	}
+	/* What was live before the first event of the ring is the same for all. */
+	for (unsigned i = 0; i < curve.count; i++)
+		curve.bytes[i] = (uint64_t)((int64_t)curve.bytes[i] - least);
+	return curve;
+}
+
+static void add_peak(struct steps *steps, uint64_t peak)
+{
+	if (steps->count == steps->room) {
+		steps->room = steps->room ? 2 * steps->room : 256;
+		steps->peaks = gm_realloc(steps->peaks, steps->room * sizeof(*steps->peaks));
+	}
+	steps->peaks[steps->count++] = peak;
+}
+
+static struct steps steps_between_marks(const struct curve *curve)
+{
+	struct steps steps = {0};
+	uint64_t peak = 0;
+
+	for (unsigned i = 0; i < curve->count; i++) {
+		if (curve->marks[i] && i)
+			add_peak(&steps, peak);
+		peak = curve->marks[i] || curve->bytes[i] > peak ? curve->bytes[i] : peak;
+	}
+	add_peak(&steps, peak);
+	return steps;
+}
+
+/* A step ends where the level is back in the lowest tenth above the lowest value that it ever returns to. */
+static struct steps steps_between_lows(const struct curve *curve)
+{
+	uint64_t high = 0, low, *floor = gm_realloc(NULL, ((size_t)curve->count + 1) * sizeof(*floor));
+	struct steps steps = {0};
+	uint64_t peak = 0;
+
+	floor[curve->count] = UINT64_MAX;
+	for (unsigned i = curve->count; i--;) {
+		floor[i] = curve->bytes[i] < floor[i + 1] ? curve->bytes[i] : floor[i + 1];
+		high = curve->bytes[i] > high ? curve->bytes[i] : high;
+	}
+	for (unsigned i = 0; i < curve->count; i++) {
+		low = floor[i] + (high - floor[i]) / 10;
+		if (curve->bytes[i] > low) {
+			peak = curve->bytes[i] > peak ? curve->bytes[i] : peak;
+			continue;
+		}
+		if (peak)
+			add_peak(&steps, peak);
+		peak = 0;
+	}
+	free(floor);
+	return steps;
+}
+
+static bool alike(uint64_t a, uint64_t b)
+{
+	uint64_t more = a > b ? a : b, less = a > b ? b : a;
+
+	return more - less <= more / 100 * LIKE_PERCENT;
+}
+
+/*
+ * The share of steps, in percent, that differ from the step one period before, for the period that fits best:
+ * forward and backward passes, accumulation and evaluation return in the same order.
+ */
+static unsigned irregular_percent(const uint64_t *peaks, unsigned count)
+{
+	unsigned best = 100, period = count / 2 < MOST_PERIOD ? count / 2 : MOST_PERIOD;
+
+	for (unsigned k = 1; k <= period; k++) {
+		unsigned differ = 0, percent;
+
+		for (unsigned i = k; i < count; i++)
+			differ += !alike(peaks[i], peaks[i - k]);
+		percent = 100 * differ / (count - k);
+		best = percent < best ? percent : best;
+	}
+	return best;
+}
+
+static int compare_bytes(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* How often the peaks turn from rising to falling or back: growth does not. */
+static unsigned turns_of(const uint64_t *peaks, unsigned count)
+{
+	unsigned turns = 0;
+	int before = 0;
+
+	for (unsigned i = 1; i < count; i++) {
+		int now = alike(peaks[i], peaks[i - 1]) ? 0 : peaks[i] > peaks[i - 1] ? 1 : -1;
+
+		turns += now && before && now != before;
+		before = now ? now : before;
+	}
+	return turns;
+}
+
+/* The transient site of which the most bytes at a time differ from call to call, GM_NO_SITE. */
+static uint32_t varying_site(const struct gm_doc *doc, int device)
+{
+	uint32_t most = GM_NO_SITE;
+	uint64_t widest = 0;
+
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site_record *record = &doc->sites[i].record;
+		uint64_t width;
+
+		if (!is_told_by(doc, record, device) || record->frees < LEAST_STEPS / 2 ||
+		    record->min_alloc_bytes > record->max_alloc_bytes ||
+		    alike(record->min_alloc_bytes, record->max_alloc_bytes))
+			continue;
+		width = record->max_alloc_bytes - record->min_alloc_bytes;
+		if (width > widest) {
+			widest = width;
 			most = i;
+		}
+	}
 	return most;
 }
 
-static void judge_creep(struct gm_doc *doc, int device, const struct gm_window *windows,
-			unsigned count)
+static void judge_steps(struct gm_doc *doc, int device, struct steps steps)
 {
-	struct gm_growth_result result = gm_judge_growth(windows, NULL, count, GM_WARMUP_WINDOWS);
-	uint64_t rise = result.last_bytes - result.first_bytes;
+	uint64_t low, high, *sorted;
 	struct gm_finding *finding;
-	uint32_t site;
+	uint32_t site = varying_site(doc, device);
+	unsigned recent, late;
 
-	if (result.growth != GM_GROWTH_RISES || rise < LEAST_BYTES)
+	/* the first steps are a warm-up */
+	if (steps.count < LEAST_STEPS + GM_WARMUP_WINDOWS || site == GM_NO_SITE)
 		return;
-	site = carrier(doc, device);
-	finding = gm_finding_new(doc, "usage.creeping", GM_WARNING, device, rise, site);
-	finding->title = gm_doc_printf(doc, "the floor of the device's usage rose by %s", gm_size(doc, rise));
-	finding->evidence = gm_doc_printf(doc, "from %s to %s, in %u of %u steps",
-				   gm_size(doc, result.first_bytes), gm_size(doc, result.last_bytes),
-				   result.rises, result.windows - 1);
-	if (site != GM_NO_SITE)
-		gm_advise(doc, finding, "the rise is carried by %s", gm_stack_label(doc, doc->sites[site].stack));
-	else
-		gm_advise(doc, finding, "no single site carries the rise: compare two moments by marks, "
-			  "gpumem-report sites --sort live");
+	steps.peaks += GM_WARMUP_WINDOWS;
+	steps.count -= GM_WARMUP_WINDOWS;
+	late = steps.count / 3;
+	recent = irregular_percent(steps.peaks + steps.count - late, late);
+	if (irregular_percent(steps.peaks, steps.count) < UNSTABLE_PERCENT || recent < UNSTABLE_PERCENT ||
+	    turns_of(steps.peaks, steps.count) < steps.count / 8)
+		return;
+	sorted = gm_realloc(NULL, steps.count * sizeof(*sorted));
+	memcpy(sorted, steps.peaks, steps.count * sizeof(*sorted));
+	qsort(sorted, steps.count, sizeof(*sorted), compare_bytes);
+	low = sorted[steps.count / 10];
+	high = sorted[steps.count - 1 - steps.count / 10];
+	free(sorted);
+	if (high - low < LEAST_BYTES || high - low < high / 100 * UNSTABLE_PERCENT)
+		return;
+	finding = gm_finding_new(doc, "usage.unstable", GM_NOTE, device, high - low, site);
+	finding->title = gm_doc_printf(doc, "the peaks of the steps differ by %s", gm_size(doc, high - low));
+	finding->evidence = gm_doc_printf(doc, "of %u steps eight in ten lie between %s and %s above what always stays",
+					  steps.count, gm_size(doc, low), gm_size(doc, high));
+	gm_advise(doc, finding, "what varies most is %s: if inputs differ in length, pad them to a few fixed "
+		  "lengths (bucketing), for the highest peak decides what fits",
+		  gm_stack_label(doc, doc->sites[site].stack));
 }
 
-static void judge_peaks(struct gm_doc *doc, int device, const struct gm_window *windows,
-			unsigned count)
+static void judge_peaks(struct gm_doc *doc, const struct gm_history *history, int device)
 {
-	uint64_t low = UINT64_MAX, high = 0;
-	struct gm_finding *finding;
+	struct curve curve = curve_of(doc, history, device);
+	struct steps steps = curve.marked ? steps_between_marks(&curve) : steps_between_lows(&curve);
 
-	if (count < GM_WARMUP_WINDOWS + GM_GROWTH_LEAST_WINDOWS)
-		return;
-	for (unsigned i = GM_WARMUP_WINDOWS; i < count; i++) {
-		low = windows[i].max_bytes < low ? windows[i].max_bytes : low;
-		high = windows[i].max_bytes > high ? windows[i].max_bytes : high;
-	}
-	/* A rise is growth, told elsewhere; unstable is what goes up and down. */
-	if (high - low < LEAST_BYTES || high - low < high / 100 * UNSTABLE_PERCENT ||
-	    gm_judge_growth(windows, NULL, count, GM_WARMUP_WINDOWS).growth == GM_GROWTH_RISES ||
-	    windows[count - 1].max_bytes == high || windows[GM_WARMUP_WINDOWS].max_bytes == high)
-		return;
-	finding = gm_finding_new(doc, "usage.unstable", GM_NOTE, device, high - low, GM_NO_SITE);
-	finding->title = gm_doc_printf(doc, "the peaks over the run differ by %s", gm_size(doc, high - low));
-	finding->evidence = gm_doc_printf(doc, "between %s and %s after the warm-up", gm_size(doc, low),
-				   gm_size(doc, high));
-	gm_advise(doc, finding, "if inputs differ in length, pad them to a few fixed lengths (bucketing): "
-		  "the highest peak decides what fits");
+	judge_steps(doc, device, steps);
+	free(steps.peaks);
+	free(curve.bytes);
+	free(curve.marks);
 }
 
 void gm_judge_usage(struct gm_doc *doc)
 {
-	for (unsigned i = 0; i < doc->timeline_count; i++) {
-		const struct gm_timeline_record *line = &doc->timeline[i];
-		struct gm_window windows[WINDOWS];
-		unsigned count;
+	struct gm_history history = gm_load_history(doc);
 
-		/* With PyTorch the driver level is its cache: its blocks tell. */
-		if (line->series != (doc->torch ? GM_SERIES_TORCH_ALLOCATED : GM_SERIES_TRACKED) ||
-		    line->device < 0)
+	for (unsigned i = 0; i < doc->levels_count; i++) {
+		const struct gm_level_record *level = &doc->levels[i];
+
+		if (level->level != telling_level(doc) || level->device < 0)
 			continue;
-		count = gather(line, windows);
-		judge_creep(doc, line->device, windows, count);
-		judge_peaks(doc, line->device, windows, count);
+		judge_creep(doc, level->device);
+		judge_peaks(doc, &history, level->device);
 	}
 }

@@ -7,6 +7,7 @@
  */
 #include "report/judge/verdict.h"
 #include "report/judge/growth.h"
+#include "report/judge/internal.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -294,6 +295,28 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	return true;
 }
 
+/*
+ * A buffer that is freed before its larger successor is taken has no floor: what is held at the windows' ends
+ * tells. Of a loop's working memory, taken and freed many times in a window, that is chance.
+ */
+static bool replaced_by_larger(const struct gm_site *site, unsigned warmup)
+{
+	struct gm_window windows[GM_WINDOWS];
+	unsigned count = site->record.window_current < GM_WINDOWS ? site->record.window_current + 1 : GM_WINDOWS;
+	unsigned first = 0;
+
+	if (site->work_count != 1 || !work_frees(site))
+		return false;
+	windows_of(site, windows);
+	for (unsigned i = 0; i < GM_WINDOWS; i++)
+		windows[i].min_bytes = windows[i].max_bytes = windows[i].last_bytes;
+	while (first < count && !windows[first].last_bytes)
+		first++;
+	first = first > warmup ? first : warmup;
+	return count > first && gm_growth_steady(windows + first, count - first) &&
+	       windows[count - 1].last_bytes == site->record.max_alloc_bytes;
+}
+
 static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 		  unsigned warmup)
 {
@@ -308,6 +331,11 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 		site->why = spread->bins ? "never freed, and not growing at the end"
 					 : "not enough windows to judge growth";
 		return false;
+	}
+	if (replaced_by_larger(site, warmup)) {
+		site->why = gm_doc_printf(doc, "its buffer was replaced by a larger one again and again, up to %s",
+					  gm_size(doc, site->work_bytes));
+		return true;
 	}
 	if (windows.growth == GM_GROWTH_RISES) {
 		site->why =
@@ -370,4 +398,5 @@ void gm_judge_sites(struct gm_doc *doc, unsigned warmup)
 
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		judge_site(doc, &doc->sites[i], &spreads[i], warmup);
+	gm_judge_callers(doc, warmup);
 }

@@ -1,0 +1,176 @@
+/*
+ * Growth that no site shows alone: one buffer that is replaced by a larger one at two places in turn (double
+ * buffering) is nothing at either place half of the time. What the places have together rises all the same;
+ * they are found by the function that both were called from. See internal.h.
+ */
+#include "report/judge/growth.h"
+#include "report/judge/internal.h"
+#include "report/stacks/labels.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_BYTES (1ull << 20) /* a smaller rise is not worth a verdict that rests on several sites */
+#define MOST_BLOCKS 8		 /* a buffer that is replaced; a loop's working memory has many */
+#define MOST_SITES  16
+
+/* That a function is in the stack of a site. */
+struct call {
+	uint64_t function;
+	uint32_t site;
+};
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+	for (; text && *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211u; /* FNV-1a */
+	return hash;
+}
+
+/* Equal for the same function; where its name is not known, for the same address in it. */
+static uint64_t function_of(const struct gm_frame *frame)
+{
+	uint64_t hash = hash_text(14695981039346656037u, frame->python ? frame->file : frame->module);
+
+	return frame->function ? hash_text(hash, frame->function) : (hash ^ frame->offset) * 1099511628211u;
+}
+
+static int compare_calls(const void *a, const void *b)
+{
+	const struct call *x = a, *y = b;
+
+	if (x->function != y->function)
+		return x->function < y->function ? -1 : 1;
+	return x->site < y->site ? -1 : x->site > y->site;
+}
+
+/* What it held at the windows' ends, where it held anything, never fell and rose at least once. */
+static bool rises_where_held(const struct gm_site_record *record)
+{
+	uint64_t before = 0;
+	unsigned rises = 0;
+
+	for (unsigned w = 0; w <= record->window_current && w < GM_WINDOWS; w++) {
+		uint64_t now = record->windows[w].last_bytes;
+
+		if (!now)
+			continue;
+		if (now < before)
+			return false;
+		rises += before && now > before;
+		before = now;
+	}
+	return rises > 0;
+}
+
+/* Memory that comes and goes, of few blocks, and does not grow by itself. */
+static bool is_candidate(const struct gm_site *site)
+{
+	return site->stack && site->verdict != GM_GROW && site->verdict != GM_CACHED &&
+	       site->record.frees && site->work_count <= MOST_BLOCKS && rises_where_held(&site->record);
+}
+
+static unsigned list_calls(const struct gm_doc *doc, struct call *calls)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_stack *stack = doc->sites[i].stack;
+
+		for (unsigned k = 0; is_candidate(&doc->sites[i]) && k < stack->count; k++) {
+			const struct gm_frame *frame = &stack->frames[k];
+
+			if (!frame->plumbing && !frame->toolkit) {
+				if (calls)
+					calls[count] = (struct call){function_of(frame), i};
+				count++;
+			}
+		}
+	}
+	return count;
+}
+
+/* The sites of one function, each once, of one level, kind and device. */
+struct group {
+	uint32_t sites[MOST_SITES];
+	unsigned count;
+};
+
+static bool alike(const struct gm_site_record *a, const struct gm_site_record *b)
+{
+	return a->level == b->level && a->kind == b->kind && a->device == b->device;
+}
+
+static struct group group_from(const struct gm_doc *doc, const struct call *calls, unsigned count)
+{
+	struct group group = {.count = 0};
+
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t site = calls[i].site;
+
+		if (i && calls[i - 1].site == site)
+			continue;
+		if (group.count == MOST_SITES ||
+		    (group.count && !alike(&doc->sites[group.sites[0]].record, &doc->sites[site].record)))
+			return (struct group){.count = 0};
+		group.sites[group.count++] = site;
+	}
+	return group;
+}
+
+static bool group_grows(const struct gm_doc *doc, const struct group *group, unsigned warmup,
+			uint64_t *bytes)
+{
+	struct gm_window windows[GM_WINDOWS] = {{0}};
+	unsigned last = doc->header->window_current < GM_WINDOWS ? doc->header->window_current : GM_WINDOWS - 1;
+	uint64_t blocks = 0;
+
+	*bytes = 0;
+	for (unsigned i = 0; i < group->count; i++) {
+		const struct gm_site *site = &doc->sites[group->sites[i]];
+
+		for (unsigned w = 0; w < last; w++)
+			windows[w].last_bytes += site->record.windows[w].last_bytes;
+		*bytes += site->work_bytes;
+		blocks += site->work_count;
+	}
+	windows[last].last_bytes = *bytes;
+	for (unsigned w = 0; w <= last; w++)
+		windows[w].min_bytes = windows[w].max_bytes = windows[w].last_bytes;
+	return blocks <= MOST_BLOCKS && last + 1 > warmup &&
+	       gm_growth_steady(windows + warmup, last + 1 - warmup) &&
+	       windows[last].last_bytes - windows[warmup].last_bytes >= LEAST_BYTES;
+}
+
+static void mark(struct gm_doc *doc, const struct group *group, uint64_t bytes)
+{
+	for (unsigned i = 0; i < group->count; i++) {
+		struct gm_site *site = &doc->sites[group->sites[i]];
+
+		site->verdict = GM_GROW;
+		site->why = gm_doc_printf(doc, "%u places replace one buffer by a larger one in turn, up to %s",
+					  group->count, gm_size(doc, bytes));
+	}
+}
+
+void gm_judge_callers(struct gm_doc *doc, unsigned warmup)
+{
+	unsigned count = list_calls(doc, NULL), first = 0;
+	struct call *calls = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*calls));
+	uint64_t bytes;
+
+	list_calls(doc, calls);
+	if (count)
+		qsort(calls, count, sizeof(*calls), compare_calls);
+	for (unsigned i = 1; i <= count; i++) {
+		struct group group;
+
+		if (i < count && calls[i].function == calls[first].function)
+			continue;
+		group = group_from(doc, calls + first, i - first);
+		if (group.count > 1 && doc->sites[group.sites[0]].verdict != GM_GROW &&
+		    group_grows(doc, &group, warmup, &bytes))
+			mark(doc, &group, bytes);
+		first = i;
+	}
+	free(calls);
+}
