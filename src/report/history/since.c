@@ -92,9 +92,17 @@ void gm_since_gate_marks(struct gm_doc *doc, uint64_t least_bytes, unsigned warm
 		};
 		struct gm_gate *slot;
 
+		/*
+		 * What another mark's work outlived and only the program's end freed was not freed. Of the
+		 * last mark nothing tells its own end from the program's.
+		 */
+		bool last = m + 1 == doc->marks_count;
+		const struct gm_block *blocks = last ? doc->blocks : doc->work_blocks;
+		unsigned count = last ? doc->blocks_count : doc->work_blocks_count;
+
 		memset(bytes, 0, (doc->sites_count + 1) * sizeof(*bytes));
-		for (unsigned i = 0; i < doc->blocks_count; i++) {
-			const struct gm_alloc_record *block = &doc->blocks[i].record;
+		for (unsigned i = 0; i < count; i++) {
+			const struct gm_alloc_record *block = &blocks[i].record;
 			bool counts = framework ? block->site != GM_NONE &&
 							  block->level != GM_LEVEL_DRIVER
 						: owned(block);

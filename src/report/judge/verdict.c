@@ -374,7 +374,7 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 		site->verdict = GM_GROW;
 	} else if (record->live_count == 0 && record->live_bytes == 0) {
 		site->verdict = GM_RELEASED;
-		site->why = "all of it was freed after the program's last work";
+		site->why = "nothing is live";
 	} else if (record->level == GM_LEVEL_DRIVER && site->opaque && preallocated(doc, record)) {
 		site->verdict = GM_HELD;
 		site->why =

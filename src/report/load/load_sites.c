@@ -129,14 +129,13 @@ static void load_blocks(struct gm_doc *doc)
 }
 
 /*
- * What was freed after the work comes to the blocks that are live. At the moment of --at the program worked,
- * so there is nothing to add.
+ * What was freed after the work comes to the blocks that are live. In a program that runs, and at the moment
+ * of --at, the work went on, so there is nothing to add.
  */
 void gm_load_work(struct gm_doc *doc)
 {
-	uint32_t freed = doc->at_ns == GM_NO_BYTES
-				 ? gm_reader_freed_after_work(doc->reader, NULL, 0)
-				 : 0;
+	bool ended = doc->at_ns == GM_NO_BYTES && strcmp(doc->end, "running") != 0;
+	uint32_t freed = ended ? gm_reader_freed_after_work(doc->reader, NULL, 0) : 0;
 	struct gm_alloc_record *records;
 	struct gm_site *site;
 

@@ -29,11 +29,21 @@ static void *take(size_t bytes)
 	return block;
 }
 
+/* A step's working memory: what a loop leaves beside it repeats, which a set-up does not. */
+static void work(void)
+{
+	void *scratch = take(MIB);
+
+	need(cudaFree(scratch) == 0);
+}
+
 /* 2: the callback that would release an import was never set. */
 static void never_released(void)
 {
-	for (int i = 0; i < 20; i++)
+	for (int i = 0; i < 20; i++) {
 		take(64 * MIB);
+		work();
+	}
 }
 
 /* 3: every read-back registers its host memory and never unregisters it. */
@@ -42,8 +52,10 @@ static void registered(void)
 	char *host = aligned_alloc(4096, 32 * 65536);
 	void *device = take(65536);
 
-	for (int i = 0; i < 16; i++)
+	for (int i = 0; i < 16; i++) {
 		need(cudaHostRegister(host + i * 65536, 65536, 0) == 0);
+		work();
+	}
 	need(cudaHostRegister(host, 65536, 0) == 712); /* again: refused, counted once */
 	cudaGetLastError();
 	cudaFree(device);
@@ -104,8 +116,10 @@ static void double_free(int reissued)
 /* 18: a pool of 256 buffers, best fit: each request is a little larger than any that is cached. */
 static void best_fit_pool(void)
 {
-	for (size_t i = 0; i < 256; i++)
+	for (size_t i = 0; i < 256; i++) {
 		take(64 * 1024 + i * 256);
+		work();
+	}
 }
 
 /* 19: 30 % and 30 % taken, one goes to a cache, 60 % is asked for. */
@@ -167,8 +181,10 @@ static void swallowed(void)
 /* 38: killed in the middle. */
 static void killed(void)
 {
-	for (int i = 0; i < 12; i++)
+	for (int i = 0; i < 12; i++) {
 		take(MIB);
+		work();
+	}
 	kill(getpid(), SIGKILL);
 }
 

@@ -38,7 +38,12 @@ int main()
 {
 	renderer::Buffer kept(1024);
 
-	for (int i = 0; i < 30; i++)
+	for (int i = 0; i < 30; i++) {
+		void *frame = nullptr;
+
+		cudaMalloc(&frame, 1 << 20);
 		kept = renderer::Buffer(65536);
+		cudaFree(frame);
+	}
 	return 0;
 }

@@ -86,7 +86,7 @@ first_two='[.stack[:2][] | [.function, (.file // "" | sub(".*/"; "")), .line]]'
 			-L "$SIM" "$BATS_TEST_DIRNAME/grow.rs" -o "$work/grow" || skip "rustc refuses"
 		traced "$work/grow"
 		report
-		[ "$(site '.stack[0].function')" = '"<grow::Pool<u64> as grow::Grow>::grow"' ]
+		is '[.sites[] | select(.live_bytes == 6291456)][0].stack[0].function' '"<grow::Pool<u64> as grow::Grow>::grow"'
 	done
 }
 
