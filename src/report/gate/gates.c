@@ -65,7 +65,8 @@ static int compare_culprits(const void *a, const void *b, void *sites)
 }
 
 /* What the baseline's sites leak that read like those of a leak. */
-static uint64_t grown_before(struct gm_doc *doc, struct gm_doc *baseline, const struct gm_leak *leak)
+static uint64_t grown_before(struct gm_doc *doc, struct gm_doc *baseline,
+			     const struct gm_leak *leak)
 {
 	uint64_t bytes = 0;
 
@@ -103,8 +104,8 @@ static void blame_left(struct gm_doc *doc, struct gm_doc *baseline, struct gm_ga
 		uint64_t bytes = leaked(&doc->sites[i], GM_LEAKS_EXIT, doc->since != NULL);
 
 		if (!bytes || bytes < gate->limit ||
-		    (baseline &&
-		     bytes <= leaked_before(baseline, gm_site_key(doc, &doc->sites[i]), GM_LEAKS_EXIT)))
+		    (baseline && bytes <= leaked_before(baseline, gm_site_key(doc, &doc->sites[i]),
+							GM_LEAKS_EXIT)))
 			continue;
 		gate->value += bytes;
 		blame(doc, gate, i);

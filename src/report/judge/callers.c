@@ -1,7 +1,8 @@
 /*
- * Growth that no site shows alone: one buffer that is replaced by a larger one at two places in turn (double
- * buffering) is nothing at either place half of the time. What the places have together rises all the same;
- * they are found by the function that both were called from. See internal.h.
+ * Growth that no site shows alone: one buffer that is replaced by a larger one at two places in
+ * turn (double buffering) is nothing at either place half of the time. What the places have
+ * together rises all the same; they are found by the function that both were called from. See
+ * internal.h.
  */
 #include "report/judge/growth.h"
 #include "report/judge/internal.h"
@@ -9,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_BYTES (1ull << 20) /* a smaller rise is not worth a verdict that rests on several sites */
-#define MOST_BLOCKS 8		 /* a buffer that is replaced; a loop's working memory has many */
+#define LEAST_BYTES                                                                                \
+	(1ull << 20)  /* a smaller rise is not worth a verdict that rests on several sites */
+#define MOST_BLOCKS 8 /* a buffer that is replaced; a loop's working memory has many */
 #define MOST_SITES  16
 
 /* That a function is in the stack of a site. */
@@ -29,9 +31,11 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 /* Equal for the same function; where its name is not known, for the same address in it. */
 static uint64_t function_of(const struct gm_frame *frame)
 {
-	uint64_t hash = hash_text(14695981039346656037u, frame->python ? frame->file : frame->module);
+	uint64_t hash =
+		hash_text(14695981039346656037u, frame->python ? frame->file : frame->module);
 
-	return frame->function ? hash_text(hash, frame->function) : (hash ^ frame->offset) * 1099511628211u;
+	return frame->function ? hash_text(hash, frame->function)
+			       : (hash ^ frame->offset) * 1099511628211u;
 }
 
 static int compare_calls(const void *a, const void *b)
@@ -66,7 +70,8 @@ static bool rises_where_held(const struct gm_site_record *record)
 static bool is_candidate(const struct gm_site *site)
 {
 	return site->stack && site->verdict != GM_GROW && site->verdict != GM_CACHED &&
-	       site->record.frees && site->work_count <= MOST_BLOCKS && rises_where_held(&site->record);
+	       site->record.frees && site->work_count <= MOST_BLOCKS &&
+	       rises_where_held(&site->record);
 }
 
 static unsigned list_calls(const struct gm_doc *doc, struct call *calls)
@@ -110,7 +115,8 @@ static struct group group_from(const struct gm_doc *doc, const struct call *call
 		if (i && calls[i - 1].site == site)
 			continue;
 		if (group.count == MOST_SITES ||
-		    (group.count && !alike(&doc->sites[group.sites[0]].record, &doc->sites[site].record)))
+		    (group.count &&
+		     !alike(&doc->sites[group.sites[0]].record, &doc->sites[site].record)))
 			return (struct group){.count = 0};
 		group.sites[group.count++] = site;
 	}
@@ -121,7 +127,8 @@ static bool group_grows(const struct gm_doc *doc, const struct group *group, uns
 			uint64_t *bytes)
 {
 	struct gm_window windows[GM_WINDOWS] = {{0}};
-	unsigned last = doc->header->window_current < GM_WINDOWS ? doc->header->window_current : GM_WINDOWS - 1;
+	unsigned last = doc->header->window_current < GM_WINDOWS ? doc->header->window_current
+								 : GM_WINDOWS - 1;
 	uint64_t blocks = 0;
 
 	*bytes = 0;
@@ -147,8 +154,9 @@ static void mark(struct gm_doc *doc, const struct group *group, uint64_t bytes)
 		struct gm_site *site = &doc->sites[group->sites[i]];
 
 		site->verdict = GM_GROW;
-		site->why = gm_doc_printf(doc, "%u places replace one buffer by a larger one in turn, up to %s",
-					  group->count, gm_size(doc, bytes));
+		site->why = gm_doc_printf(
+			doc, "%u places replace one buffer by a larger one in turn, up to %s",
+			group->count, gm_size(doc, bytes));
 	}
 }
 

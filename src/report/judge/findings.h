@@ -12,11 +12,12 @@ void gm_sort_findings(struct gm_finding *findings, unsigned count);
 /* A new finding; `device` GM_HOST and `site` GM_NO_SITE for none. Texts must outlive the document.
  */
 struct gm_finding *gm_finding_new(struct gm_doc *doc, const char *id, enum gm_severity severity,
-			   int device, uint64_t bytes, uint32_t site);
+				  int device, uint64_t bytes, uint32_t site);
 
 /* Adds a sentence, as printf, to the advice of a finding or of an out-of-memory event. */
-#define gm_advise(doc, what, ...) gm_advice_add(doc, &(what)->advice, &(what)->advice_count, __VA_ARGS__)
-void gm_advice_add(struct gm_doc *doc, const char ***advice, unsigned *count, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
+#define gm_advise(doc, what, ...)                                                                  \
+	gm_advice_add(doc, &(what)->advice, &(what)->advice_count, __VA_ARGS__)
+void gm_advice_add(struct gm_doc *doc, const char ***advice, unsigned *count, const char *format,
+		   ...) __attribute__((format(printf, 4, 5)));
 
 #endif

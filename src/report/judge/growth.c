@@ -7,8 +7,8 @@
  * store that replaces its blocks at random many, but without a rise to match.
  *
  * Steady: one buffer that is replaced by a larger one each time leaves nothing behind. Its floor
- * never falls, and goes on rising to the end. n values are in order by chance in 1 of n! cases, so of few
- * windows the ceiling must not fall either, and they must rise by much the same each time.
+ * never falls, and goes on rising to the end. n values are in order by chance in 1 of n! cases, so
+ * of few windows the ceiling must not fall either, and they must rise by much the same each time.
  *
  * docs/leak-verdicts.md has the reasons for the figures and the error rates.
  */
@@ -56,10 +56,10 @@ bool gm_judge_survivors(const struct gm_survivors *survivors, unsigned count, bo
 		if (survivors[i].count > most)
 			most = survivors[i].count;
 	}
-	return filled >= 3 && 5 * filled >= 2 * old && /* over the whole run */
+	return filled >= 3 && 5 * filled >= 2 * old &&			/* over the whole run */
 	       4 * early >= early + late && 3 * late >= early + late && /* without slowing down */
 	       8 * latest + 4 >= early + late && /* to its end, rounded: there may be few */
-	       2 * most <= early + late;     /* not at one moment */
+	       2 * most <= early + late;	 /* not at one moment */
 }
 
 /* The floor rose about as much as was left behind. */
@@ -90,9 +90,9 @@ static unsigned steady_rises(const struct gm_window *windows, unsigned count)
 }
 
 /*
- * Each third of the steps between windows has its share of the rise: a store that fills up slows down. A
- * buffer that is replaced by one of twice the size has half of the rise in its last step, and little in the
- * first third: there a rise is enough.
+ * Each third of the steps between windows has its share of the rise: a store that fills up slows
+ * down. A buffer that is replaced by one of twice the size has half of the rise in its last step,
+ * and little in the first third: there a rise is enough.
  */
 static bool rises_throughout(const struct gm_window *windows, unsigned count)
 {
@@ -105,7 +105,8 @@ static bool rises_throughout(const struct gm_window *windows, unsigned count)
 	return first && middle && last >= total / 6;
 }
 
-/* Each step is larger than the one before it, and all together are a multiple: a buffer that grows by factors. */
+/* Each step is larger than the one before it, and all together are a multiple: a buffer that grows
+ * by factors. */
 static bool doubles(const struct gm_window *windows, unsigned count)
 {
 	for (unsigned i = 2; i < count; i++)

@@ -1,6 +1,6 @@
 /*
- * leak.grow, a finding for each leak (leaks.h); leak.exit and leak.pinned, one for each site; the largest
- * first; and the sums of `leaks`. What a suppression matches is no finding.
+ * leak.grow, a finding for each leak (leaks.h); leak.exit and leak.pinned, one for each site; the
+ * largest first; and the sums of `leaks`. What a suppression matches is no finding.
  */
 #include "report/doc/enum_names.h"
 #include "report/judge/findings.h"
@@ -79,7 +79,8 @@ static void advise_leak(struct gm_doc *doc, struct gm_finding *finding, const st
 
 static const char *memory_name(const struct gm_site_record *record)
 {
-	return record->level == GM_LEVEL_DRIVER ? gm_kind_name(record->kind) : gm_level_name(record->level);
+	return record->level == GM_LEVEL_DRIVER ? gm_kind_name(record->kind)
+						: gm_level_name(record->level);
 }
 
 /* ---- growth ---- */
@@ -98,7 +99,8 @@ static const char *place_of(struct gm_doc *doc, const struct gm_leak *leak)
 				     leak->sites_count - 1);
 	file = frame->file ? frame->file : frame->module;
 	file = file && strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
-	return gm_doc_printf(doc, "%s (%s), %u places", frame->function, file ? file : "?", leak->sites_count);
+	return gm_doc_printf(doc, "%s (%s), %u places", frame->function, file ? file : "?",
+			     leak->sites_count);
 }
 
 /* Memory that is left on the device beyond the most that was used of it; GM_NO_BYTES unknown. */
@@ -124,12 +126,14 @@ static const char *rate_of(struct gm_doc *doc, const struct gm_leak *leak)
 	if (leak->blocks < 2 || leak->last_ns <= leak->first_ns || !each)
 		return NULL;
 	interval_s = (double)(leak->last_ns - leak->first_ns) / 1e9 / (double)(leak->blocks - 1);
-	text = gm_doc_printf(doc, "+%s each time, every %s", gm_size(doc, each), gm_format_time(every, interval_s));
+	text = gm_doc_printf(doc, "+%s each time, every %s", gm_size(doc, each),
+			     gm_format_time(every, interval_s));
 	if (room == GM_NO_BYTES)
 		return text;
 	more = room / each;
 	return gm_doc_printf(doc, "%s; the device is full in about %s more (%s)", text,
-			     gm_format_count(count, more), gm_format_time(left, (double)more * interval_s));
+			     gm_format_count(count, more),
+			     gm_format_time(left, (double)more * interval_s));
 }
 
 static const char *origins_of(struct gm_doc *doc, const struct gm_leak *leak)
@@ -151,18 +155,22 @@ static void find_growth(struct gm_doc *doc, const struct gm_leak *leak)
 	const char *rate = rate_of(doc, leak), *origins = origins_of(doc, leak);
 	uint64_t after = 0;
 
-	finding->title = gm_doc_printf(doc, "%s of %s memory keeps growing at %s", gm_size(doc, leak->bytes),
-				       memory_name(&site->record), place_of(doc, leak));
-	finding->evidence = gm_doc_printf(doc, "%llu live; %s", (unsigned long long)leak->blocks, site->why);
+	finding->title =
+		gm_doc_printf(doc, "%s of %s memory keeps growing at %s", gm_size(doc, leak->bytes),
+			      memory_name(&site->record), place_of(doc, leak));
+	finding->evidence =
+		gm_doc_printf(doc, "%llu live; %s", (unsigned long long)leak->blocks, site->why);
 	if (origins)
 		finding->evidence = gm_doc_printf(doc, "%s; %s", finding->evidence, origins);
 	if (rate)
 		finding->evidence = gm_doc_printf(doc, "%s; %s", finding->evidence, rate);
 	for (unsigned i = 0; i < leak->sites_count; i++)
-		after += doc->sites[leak->sites[i]].work_bytes - doc->sites[leak->sites[i]].record.live_bytes;
+		after += doc->sites[leak->sites[i]].work_bytes -
+			 doc->sites[leak->sites[i]].record.live_bytes;
 	if (after)
-		finding->evidence = gm_doc_printf(doc, "%s; %s of it was freed only as the program ended",
-						  finding->evidence, gm_size(doc, after));
+		finding->evidence =
+			gm_doc_printf(doc, "%s; %s of it was freed only as the program ended",
+				      finding->evidence, gm_size(doc, after));
 	advise_leak(doc, finding, site);
 }
 
@@ -185,8 +193,9 @@ static int compare_order(const void *a, const void *b)
 /* Bytes of a site that was not freed at the end; what grows has its own finding. */
 static uint64_t left_at_exit(const struct gm_doc *doc, const struct gm_site *site)
 {
-	if (site->hidden || site->suppressed || site->verdict == GM_CACHED || site->verdict == GM_GROW ||
-	    site->verdict == GM_RELEASED || !doc->clean_exit || doc->framework)
+	if (site->hidden || site->suppressed || site->verdict == GM_CACHED ||
+	    site->verdict == GM_GROW || site->verdict == GM_RELEASED || !doc->clean_exit ||
+	    doc->framework)
 		return 0;
 	if (site->record.kind == GM_KIND_REGISTERED && site->record.level == GM_LEVEL_DRIVER)
 		return site->record.live_bytes;
@@ -197,14 +206,16 @@ static void find_left(struct gm_doc *doc, const struct order *order)
 {
 	const struct gm_site *site = &doc->sites[order->site];
 	uint64_t count = is_host(site) ? site->record.live_count : site->exit_count;
-	struct gm_finding *finding = gm_finding_new(doc, is_host(site) ? "leak.pinned" : "leak.exit", GM_WARNING,
-						    site->record.device, order->bytes, order->site);
+	struct gm_finding *finding =
+		gm_finding_new(doc, is_host(site) ? "leak.pinned" : "leak.exit", GM_WARNING,
+			       site->record.device, order->bytes, order->site);
 
 	finding->title = gm_doc_printf(doc, "%s of %s memory is not freed at the end at %s",
 				       gm_size(doc, order->bytes), memory_name(&site->record),
 				       gm_stack_label(doc, site->stack));
-	finding->evidence = gm_doc_printf(doc, "%llu of %llu allocations live; %s", (unsigned long long)count,
-					  (unsigned long long)site->record.allocations, site->why);
+	finding->evidence =
+		gm_doc_printf(doc, "%llu of %llu allocations live; %s", (unsigned long long)count,
+			      (unsigned long long)site->record.allocations, site->why);
 	advise_leak(doc, finding, site);
 }
 

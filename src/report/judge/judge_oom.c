@@ -18,7 +18,8 @@ static uint64_t add(uint64_t a, uint64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? GM_NO_BYTES - 1 : sum;
 }
 
-/* Idle memory is a cause where it is a fair share of the reserve: some is idle near exhaustion always. */
+/* Idle memory is a cause where it is a fair share of the reserve: some is idle near exhaustion
+ * always. */
 #define FAIR_PERCENT 10
 
 static bool is_fair(uint64_t idle, uint64_t reserved)
@@ -33,8 +34,9 @@ static uint64_t driver_need(const struct gm_oom_record *record)
 }
 
 /*
- * A pool that has a maximum refuses what would exceed it. PyTorch's idle memory counts where it, with what
- * the device has free, would have served the request, and is a fair share of the reserve; a pool's likewise.
+ * A pool that has a maximum refuses what would exceed it. PyTorch's idle memory counts where it,
+ * with what the device has free, would have served the request, and is a fair share of the reserve;
+ * a pool's likewise.
  */
 static bool is_fragmented(const struct gm_oom_record *record, uint64_t unused)
 {
@@ -55,7 +57,8 @@ static const char *verdict(const struct gm_doc *doc, const struct gm_oom_record 
 
 	if (record->verdict == GM_OOM_HOST || record->device == GM_HOST)
 		return "host";
-	/* What GPUMEMTRACE_FAIL refuses, CUDA would have served; a pretended capacity is a device's. */
+	/* What GPUMEMTRACE_FAIL refuses, CUDA would have served; a pretended capacity is a
+	 * device's. */
 	if (record->verdict == GM_OOM_LIMIT || (record->injected && unused >= need) ||
 	    (record->pool_max_bytes && add(record->pool_live_bytes, need) > record->pool_max_bytes))
 		return "limit";
@@ -79,32 +82,34 @@ static const char *torch_reasons(struct gm_doc *doc, const struct gm_oom_record 
 	if (reserved == GM_NO_BYTES)
 		return text;
 	text = gm_doc_printf(doc, "%s, PyTorch reserved %s of which %s are allocated", text,
-		      gm_size(doc, reserved), gm_size(doc, record->torch_allocated_bytes));
+			     gm_size(doc, reserved), gm_size(doc, record->torch_allocated_bytes));
 	if (holes / 100 >= reserved / 10000)
 		text = gm_doc_printf(doc, "%s (fragmentation %.0f %%)", text,
-			      100.0 * (double)holes / (double)reserved);
+				     100.0 * (double)holes / (double)reserved);
 	if (record->torch_largest_hole_bytes != GM_NO_BYTES)
 		text = gm_doc_printf(doc, "%s, its largest hole is %s", text,
-			      gm_size(doc, record->torch_largest_hole_bytes));
+				     gm_size(doc, record->torch_largest_hole_bytes));
 	return text;
 }
 
 static const char *reasons(struct gm_doc *doc, const struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
-	const char *text = gm_doc_printf(doc, "asked for %s", gm_size(doc, record->requested_bytes));
+	const char *text =
+		gm_doc_printf(doc, "asked for %s", gm_size(doc, record->requested_bytes));
 
 	if (record->driver_bytes && record->driver_bytes != record->requested_bytes)
 		text = gm_doc_printf(doc, "%s, for which the driver was asked for %s", text,
-			      gm_size(doc, record->driver_bytes));
+				     gm_size(doc, record->driver_bytes));
 	if (record->free_bytes != GM_NO_BYTES)
-		text = gm_doc_printf(doc, "%s, %s of %s free", text, gm_size(doc, record->free_bytes),
-			      gm_size(doc, record->total_bytes));
+		text = gm_doc_printf(doc, "%s, %s of %s free", text,
+				     gm_size(doc, record->free_bytes),
+				     gm_size(doc, record->total_bytes));
 	text = gm_doc_printf(doc, "%s, %s tracked", text, gm_size(doc, record->tracked_bytes));
 	text = torch_reasons(doc, record, text);
 	if (gm_oom_idle(record->pending_free_bytes, 0))
 		text = gm_doc_printf(doc, "%s, %s of frees pending", text,
-			      gm_size(doc, record->pending_free_bytes));
+				     gm_size(doc, record->pending_free_bytes));
 	if (gm_oom_idle(record->others_bytes, 0))
 		text = gm_doc_printf(doc, "%s, other processes %s", text, gm_oom_others(doc, oom));
 	if (record->attempts > 1)
@@ -122,9 +127,11 @@ struct story {
 
 static bool same_story(const struct story *story, const struct gm_oom *oom, const char *place)
 {
-	return strcmp(story->first->verdict, oom->verdict) == 0 && strcmp(story->place, place) == 0 &&
+	return strcmp(story->first->verdict, oom->verdict) == 0 &&
+	       strcmp(story->place, place) == 0 &&
 	       story->first->record.device == oom->record.device &&
-	       !story->first->api == !oom->api && (!oom->api || strcmp(story->first->api, oom->api) == 0);
+	       !story->first->api == !oom->api &&
+	       (!oom->api || strcmp(story->first->api, oom->api) == 0);
 }
 
 static void add_to_story(struct gm_doc *doc, struct story **stories, unsigned *count,
@@ -155,7 +162,8 @@ static uint64_t served_after(const struct gm_doc *doc, const struct story *story
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[i];
 
-		if (site->stack == story->last->stack && site->record.device == story->last->record.device &&
+		if (site->stack == story->last->stack &&
+		    site->record.device == story->last->record.device &&
 		    site->record.last_ns > story->last->record.time_ns)
 			return site->record.max_alloc_bytes;
 	}
@@ -169,16 +177,17 @@ static const char *title(struct gm_doc *doc, const struct story *story)
 	uint64_t served;
 
 	if (story->events == 1)
-		return gm_doc_printf(doc, "out of memory (%s): %s asked for %s at %s", oom->verdict, api,
-				     gm_size(doc, oom->record.requested_bytes), story->place);
+		return gm_doc_printf(doc, "out of memory (%s): %s asked for %s at %s", oom->verdict,
+				     api, gm_size(doc, oom->record.requested_bytes), story->place);
 	text = story->least_bytes == story->most_bytes
 		       ? gm_size(doc, story->most_bytes)
 		       : gm_doc_printf(doc, "%s to %s", gm_size(doc, story->least_bytes),
 				       gm_size(doc, story->most_bytes));
-	text = gm_doc_printf(doc, "out of memory (%s), %u times: %s asked for %s at %s", oom->verdict,
-			     story->events, api, text, story->place);
+	text = gm_doc_printf(doc, "out of memory (%s), %u times: %s asked for %s at %s",
+			     oom->verdict, story->events, api, text, story->place);
 	served = served_after(doc, story);
-	return served ? gm_doc_printf(doc, "%s; later it was given up to %s", text, gm_size(doc, served))
+	return served ? gm_doc_printf(doc, "%s; later it was given up to %s", text,
+				      gm_size(doc, served))
 		      : text;
 }
 

@@ -1,6 +1,6 @@
 /*
- * usage.creeping: what a device holds rises over the run and no leak carries it. usage.unstable: the peaks of
- * a program's steps differ.
+ * usage.creeping: what a device holds rises over the run and no leak carries it. usage.unstable:
+ * the peaks of a program's steps differ.
  */
 #include "report/history/events.h"
 #include "report/judge/findings.h"
@@ -32,7 +32,8 @@ static bool is_told_by(const struct gm_doc *doc, const struct gm_site_record *re
 /* What the device held at the windows' ends; the open window's is that of the end of the work. */
 static unsigned device_windows(const struct gm_doc *doc, int device, struct gm_window *windows)
 {
-	unsigned last = doc->header->window_current < GM_WINDOWS ? doc->header->window_current : GM_WINDOWS - 1;
+	unsigned last = doc->header->window_current < GM_WINDOWS ? doc->header->window_current
+								 : GM_WINDOWS - 1;
 
 	memset(windows, 0, GM_WINDOWS * sizeof(*windows));
 	for (unsigned i = 0; i < doc->sites_count; i++) {
@@ -54,7 +55,8 @@ static uint64_t leaking_on(struct gm_doc *doc, int device)
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++)
-		if (doc->sites[i].verdict == GM_GROW && is_told_by(doc, &doc->sites[i].record, device))
+		if (doc->sites[i].verdict == GM_GROW &&
+		    is_told_by(doc, &doc->sites[i].record, device))
 			bytes += doc->sites[i].work_bytes;
 	return bytes;
 }
@@ -74,19 +76,22 @@ static void judge_creep(struct gm_doc *doc, int device)
 	/* One leak, one finding. */
 	if (last - first < LEAST_BYTES || leaking_on(doc, device) >= (last - first) / 2)
 		return;
-	finding = gm_finding_new(doc, "usage.creeping", GM_WARNING, device, last - first, GM_NO_SITE);
+	finding =
+		gm_finding_new(doc, "usage.creeping", GM_WARNING, device, last - first, GM_NO_SITE);
 	finding->title = gm_doc_printf(doc, "the device's usage rose by %s, little by little",
 				       gm_size(doc, last - first));
-	finding->evidence = gm_doc_printf(doc, "from %s to %s over %u stretches of equal work, and never fell",
-					  gm_size(doc, first), gm_size(doc, last), count - GM_WARMUP_WINDOWS);
-	gm_advise(doc, finding, "no single site carries the rise: compare two moments by marks, "
+	finding->evidence =
+		gm_doc_printf(doc, "from %s to %s over %u stretches of equal work, and never fell",
+			      gm_size(doc, first), gm_size(doc, last), count - GM_WARMUP_WINDOWS);
+	gm_advise(doc, finding,
+		  "no single site carries the rise: compare two moments by marks, "
 		  "gpumem-report sites --sort live");
 }
 
 /* ---- unstable ---- */
 
-#define LEAST_STEPS 16
-#define MOST_PERIOD 64
+#define LEAST_STEPS  16
+#define MOST_PERIOD  64
 #define LIKE_PERCENT 2 /* peaks that differ by less are alike */
 
 /* The peaks of steps: between marks of the program, or between returns to a low level. */
@@ -129,7 +134,8 @@ static struct curve curve_of(struct gm_doc *doc, const struct gm_history *histor
 		const struct gm_event_record *event = &history->events[i];
 
 		mark |= is_mark_of_program(doc, event);
-		if (event->device != device || event->level != telling_level(doc) || !gm_event_change(event))
+		if (event->device != device || event->level != telling_level(doc) ||
+		    !gm_event_change(event))
 			continue;
 		now += gm_event_change(event);
 		least = now < least ? now : least;
@@ -167,10 +173,12 @@ static struct steps steps_between_marks(const struct curve *curve)
 	return steps;
 }
 
-/* A step ends where the level is back in the lowest tenth above the lowest value that it ever returns to. */
+/* A step ends where the level is back in the lowest tenth above the lowest value that it ever
+ * returns to. */
 static struct steps steps_between_lows(const struct curve *curve)
 {
-	uint64_t high = 0, low, *floor = gm_realloc(NULL, ((size_t)curve->count + 1) * sizeof(*floor));
+	uint64_t high = 0, low,
+		 *floor = gm_realloc(NULL, ((size_t)curve->count + 1) * sizeof(*floor));
 	struct steps steps = {0};
 	uint64_t peak = 0;
 
@@ -201,8 +209,8 @@ static bool alike(uint64_t a, uint64_t b)
 }
 
 /*
- * The share of steps, in percent, that differ from the step one period before, for the period that fits best:
- * forward and backward passes, accumulation and evaluation return in the same order.
+ * The share of steps, in percent, that differ from the step one period before, for the period that
+ * fits best: forward and backward passes, accumulation and evaluation return in the same order.
  */
 static unsigned irregular_percent(const uint64_t *peaks, unsigned count)
 {
@@ -278,8 +286,8 @@ static void judge_steps(struct gm_doc *doc, int device, struct steps steps)
 	steps.count -= GM_WARMUP_WINDOWS;
 	late = steps.count / 3;
 	recent = irregular_percent(steps.peaks + steps.count - late, late);
-	if (irregular_percent(steps.peaks, steps.count) < UNSTABLE_PERCENT || recent < UNSTABLE_PERCENT ||
-	    turns_of(steps.peaks, steps.count) < steps.count / 8)
+	if (irregular_percent(steps.peaks, steps.count) < UNSTABLE_PERCENT ||
+	    recent < UNSTABLE_PERCENT || turns_of(steps.peaks, steps.count) < steps.count / 8)
 		return;
 	sorted = gm_realloc(NULL, steps.count * sizeof(*sorted));
 	memcpy(sorted, steps.peaks, steps.count * sizeof(*sorted));
@@ -290,10 +298,13 @@ static void judge_steps(struct gm_doc *doc, int device, struct steps steps)
 	if (high - low < LEAST_BYTES || high - low < high / 100 * UNSTABLE_PERCENT)
 		return;
 	finding = gm_finding_new(doc, "usage.unstable", GM_NOTE, device, high - low, site);
-	finding->title = gm_doc_printf(doc, "the peaks of the steps differ by %s", gm_size(doc, high - low));
-	finding->evidence = gm_doc_printf(doc, "of %u steps eight in ten lie between %s and %s above what always stays",
-					  steps.count, gm_size(doc, low), gm_size(doc, high));
-	gm_advise(doc, finding, "what varies most is %s: if inputs differ in length, pad them to a few fixed "
+	finding->title =
+		gm_doc_printf(doc, "the peaks of the steps differ by %s", gm_size(doc, high - low));
+	finding->evidence = gm_doc_printf(
+		doc, "of %u steps eight in ten lie between %s and %s above what always stays",
+		steps.count, gm_size(doc, low), gm_size(doc, high));
+	gm_advise(doc, finding,
+		  "what varies most is %s: if inputs differ in length, pad them to a few fixed "
 		  "lengths (bucketing), for the highest peak decides what fits",
 		  gm_stack_label(doc, doc->sites[site].stack));
 }
@@ -301,7 +312,8 @@ static void judge_steps(struct gm_doc *doc, int device, struct steps steps)
 static void judge_peaks(struct gm_doc *doc, const struct gm_history *history, int device)
 {
 	struct curve curve = curve_of(doc, history, device);
-	struct steps steps = curve.marked ? steps_between_marks(&curve) : steps_between_lows(&curve);
+	struct steps steps =
+		curve.marked ? steps_between_marks(&curve) : steps_between_lows(&curve);
 
 	judge_steps(doc, device, steps);
 	free(steps.peaks);

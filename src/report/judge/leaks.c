@@ -30,12 +30,15 @@ static uint64_t hash_number(uint64_t hash, uint64_t number)
 
 static uint64_t function_of(const struct gm_frame *frame)
 {
-	uint64_t hash = hash_text(14695981039346656037u, frame->python ? frame->file : frame->module);
+	uint64_t hash =
+		hash_text(14695981039346656037u, frame->python ? frame->file : frame->module);
 
-	return frame->function ? hash_text(hash, frame->function) : hash_number(hash, frame->offset);
+	return frame->function ? hash_text(hash, frame->function)
+			       : hash_number(hash, frame->offset);
 }
 
-static const struct gm_frame *own_frame_after(const struct gm_stack *stack, const struct gm_frame *frame)
+static const struct gm_frame *own_frame_after(const struct gm_stack *stack,
+					      const struct gm_frame *frame)
 {
 	for (frame++; frame < stack->frames + stack->count; frame++)
 		if (gm_frame_own(frame))
@@ -43,14 +46,16 @@ static const struct gm_frame *own_frame_after(const struct gm_stack *stack, cons
 	return NULL;
 }
 
-/* Without names a function is known by its caller's frame: its own addresses are as many as its lines. */
+/* Without names a function is known by its caller's frame: its own addresses are as many as its
+ * lines. */
 static struct member member_of(const struct gm_site *site, uint32_t index)
 {
 	const struct gm_site_record *record = &site->record;
 	const struct gm_frame *frame = gm_stack_label_frame(site->stack);
 	const struct gm_frame *caller = frame ? own_frame_after(site->stack, frame) : NULL;
 	struct member member = {.bytes = site->work_bytes, .site = index};
-	uint64_t class = hash_number(hash_number(record->level, record->kind), (uint64_t)(int64_t)record->device);
+	uint64_t class = hash_number(hash_number(record->level, record->kind),
+				     (uint64_t)(int64_t)record->device);
 
 	if (!frame) {
 		member.function = hash_number(class, site->key);
@@ -76,7 +81,8 @@ static int compare_functions(const void *a, const void *b)
 	return x->site < y->site ? -1 : x->site > y->site;
 }
 
-/* In order of functions and callers: true if each caller in [from, to) loses enough to be told apart. */
+/* In order of functions and callers: true if each caller in [from, to) loses enough to be told
+ * apart. */
 static bool callers_count(const struct member *members, unsigned from, unsigned to)
 {
 	uint64_t bytes = 0;
@@ -103,8 +109,9 @@ static void tell_apart(struct member *members, unsigned count)
 			continue;
 		apart = callers_count(members, first, i);
 		for (unsigned k = first; k < i; k++)
-			members[k].leak = apart ? hash_number(members[k].function, members[k].caller)
-						: members[k].function;
+			members[k].leak =
+				apart ? hash_number(members[k].function, members[k].caller)
+				      : members[k].function;
 		first = i;
 	}
 }
@@ -129,7 +136,8 @@ static int compare_leaks(const void *a, const void *b)
 	return x->site < y->site ? -1 : x->site > y->site;
 }
 
-static struct gm_leak *gather(struct gm_doc *doc, const struct member *members, unsigned count, unsigned *leaks_count)
+static struct gm_leak *gather(struct gm_doc *doc, const struct member *members, unsigned count,
+			      unsigned *leaks_count)
 {
 	struct gm_leak *leaks = NULL, *leak = NULL;
 
@@ -141,8 +149,8 @@ static struct gm_leak *gather(struct gm_doc *doc, const struct member *members, 
 			leak = gm_zone_push(&doc->zone, &leaks, leaks_count, sizeof(*leak));
 			*leak = (struct gm_leak){.site = members[i].site, .first_ns = UINT64_MAX};
 		}
-		*(uint32_t *)gm_zone_push(&doc->zone, &leak->sites, &leak->sites_count, sizeof(uint32_t)) =
-			members[i].site;
+		*(uint32_t *)gm_zone_push(&doc->zone, &leak->sites, &leak->sites_count,
+					  sizeof(uint32_t)) = members[i].site;
 		leak->bytes += site->work_bytes;
 		leak->blocks += site->work_count;
 	}
@@ -168,7 +176,8 @@ static uint64_t distinct(uint64_t *numbers, unsigned count)
 }
 
 /* Where and when the blocks of a leak were allocated. */
-static void trace(const struct gm_doc *doc, struct gm_leak *leak, const uint32_t *leak_of, uint32_t number)
+static void trace(const struct gm_doc *doc, struct gm_leak *leak, const uint32_t *leak_of,
+		  uint32_t number)
 {
 	uint64_t *threads = gm_realloc(NULL, ((size_t)leak->blocks + 1) * sizeof(*threads));
 	uint64_t *streams = gm_realloc(NULL, ((size_t)leak->blocks + 1) * sizeof(*streams));
@@ -203,7 +212,8 @@ struct gm_leak *gm_find_leaks(struct gm_doc *doc, unsigned *count)
 		const struct gm_site *site = &doc->sites[i];
 
 		leak_of[i] = GM_NONE;
-		if (site->verdict == GM_GROW && site->work_bytes && !site->hidden && !site->suppressed)
+		if (site->verdict == GM_GROW && site->work_bytes && !site->hidden &&
+		    !site->suppressed)
 			members[found++] = member_of(site, i);
 	}
 	if (found)

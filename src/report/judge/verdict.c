@@ -1,9 +1,10 @@
 /*
- * The verdict of each site: released, cached, held or grow, as of the end of the work (layout.h). Growth is
- * judged by the windows that the shim kept (marks or equal work), and, where those cannot tell, by what
- * survived, on the work clock: a position between two allocations is how many allocations before it had
- * been freed again by the end of the work, plus the program's marks. A set-up stands still on this clock,
- * however long it takes: nothing comes and goes while a model is loaded. A loop moves it on with each step.
+ * The verdict of each site: released, cached, held or grow, as of the end of the work (layout.h).
+ * Growth is judged by the windows that the shim kept (marks or equal work), and, where those cannot
+ * tell, by what survived, on the work clock: a position between two allocations is how many
+ * allocations before it had been freed again by the end of the work, plus the program's marks. A
+ * set-up stands still on this clock, however long it takes: nothing comes and goes while a model is
+ * loaded. A loop moves it on with each step.
  */
 #include "report/judge/verdict.h"
 #include "report/judge/growth.h"
@@ -11,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BINS	  16
-#define TURNOVERS	  4  /* a bounded store has replaced its content by then */
+#define MOST_BINS	 16
+#define TURNOVERS	 4  /* a bounded store has replaced its content by then */
 #define SURVIVORS_A_STEP 16 /* more to each allocation that came and went are a set-up */
 
 /* An allocation that is live at the end of the work, of one of the judged sites. */
@@ -31,11 +32,11 @@ struct order {
 
 /* How what a site left is spread over the work. */
 struct spread {
-	uint64_t survivors, bursts;		 /* bursts: stretches of them without work in between */
-	uint64_t latest_work;			 /* of the survivor met last */
-	uint64_t start, end;			 /* of the work that the site is judged in */
-	unsigned bins;				 /* 0: too few bursts */
-	struct gm_survivors bin[MOST_BINS];	 /* in equal stretches of the work */
+	uint64_t survivors, bursts;	    /* bursts: stretches of them without work in between */
+	uint64_t latest_work;		    /* of the survivor met last */
+	uint64_t start, end;		    /* of the work that the site is judged in */
+	unsigned bins;			    /* 0: too few bursts */
+	struct gm_survivors bin[MOST_BINS]; /* in equal stretches of the work */
 	struct gm_survivors windows[GM_WINDOWS]; /* in the shim's windows */
 };
 
@@ -114,7 +115,8 @@ static struct order make_order(struct gm_doc *doc)
 	struct order order = {
 		.survivors = gm_zone_alloc(&doc->zone, (size_t)doc->work_blocks_count + 1,
 					   sizeof(*order.survivors)),
-		.marks = gm_zone_alloc(&doc->zone, (size_t)doc->marks_count + 1, sizeof(*order.marks)),
+		.marks = gm_zone_alloc(&doc->zone, (size_t)doc->marks_count + 1,
+				       sizeof(*order.marks)),
 	};
 
 	for (unsigned i = 0; i < doc->work_blocks_count; i++)
@@ -147,7 +149,8 @@ static void survive_in_order(struct spread *spread, const struct survivor *survi
 	unsigned bin = 0;
 
 	if (work > start)
-		bin = (unsigned)((double)(work - start) / ((double)(end - start) + 1) * spread->bins);
+		bin = (unsigned)((double)(work - start) / ((double)(end - start) + 1) *
+				 spread->bins);
 	survive(&spread->bin[bin < spread->bins ? bin : spread->bins - 1], bytes);
 }
 
@@ -169,8 +172,8 @@ static unsigned bins_for(const struct spread *spread, unsigned warmup)
 }
 
 /*
- * Where the work that a site is judged in ends. The devices of an imported snapshot were replayed one after
- * the other: there it is before the first allocation of the next device.
+ * Where the work that a site is judged in ends. The devices of an imported snapshot were replayed
+ * one after the other: there it is before the first allocation of the next device.
  */
 static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
 			 const struct gm_site_record *record)
@@ -221,8 +224,8 @@ static struct spread *find_spreads(struct gm_doc *doc, const struct order *order
 }
 
 /*
- * The site's windows as they were at the end of the work. What was freed after it has lowered the open one:
- * there the floor is taken for the lower of the two values that are known.
+ * The site's windows as they were at the end of the work. What was freed after it has lowered the
+ * open one: there the floor is taken for the lower of the two values that are known.
  */
 static void windows_of(const struct gm_site *site, struct gm_window *windows)
 {
@@ -246,8 +249,8 @@ static void windows_of(const struct gm_site *site, struct gm_window *windows)
  * The windows that can be judged: the open one is left out where enough remain, since it is shorter
  * than the others.
  */
-static struct gm_growth_result judge_windows(const struct gm_site *site, const struct spread *spread,
-					     unsigned warmup)
+static struct gm_growth_result judge_windows(const struct gm_site *site,
+					     const struct spread *spread, unsigned warmup)
 {
 	struct gm_window windows[GM_WINDOWS];
 	struct gm_growth_result result;
@@ -287,22 +290,26 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all))
 		return false;
 	site->why =
-		all ? gm_doc_printf(doc, "none of %llu allocations was freed, and they go on to the end",
-			     (unsigned long long)record->allocations)
-		    : gm_doc_printf(doc, "%llu of %llu allocations are still live, from the whole run",
-			     (unsigned long long)site->work_count,
-			     (unsigned long long)record->allocations);
+		all ? gm_doc_printf(doc,
+				    "none of %llu allocations was freed, and they go on to the end",
+				    (unsigned long long)record->allocations)
+		    : gm_doc_printf(doc,
+				    "%llu of %llu allocations are still live, from the whole run",
+				    (unsigned long long)site->work_count,
+				    (unsigned long long)record->allocations);
 	return true;
 }
 
 /*
- * A buffer that is freed before its larger successor is taken has no floor: what is held at the windows' ends
- * tells. Of a loop's working memory, taken and freed many times in a window, that is chance.
+ * A buffer that is freed before its larger successor is taken has no floor: what is held at the
+ * windows' ends tells. Of a loop's working memory, taken and freed many times in a window, that is
+ * chance.
  */
 static bool replaced_by_larger(const struct gm_site *site, unsigned warmup)
 {
 	struct gm_window windows[GM_WINDOWS];
-	unsigned count = site->record.window_current < GM_WINDOWS ? site->record.window_current + 1 : GM_WINDOWS;
+	unsigned count = site->record.window_current < GM_WINDOWS ? site->record.window_current + 1
+								  : GM_WINDOWS;
 	unsigned first = 0;
 
 	if (site->work_count != 1 || !work_frees(site))
@@ -333,16 +340,17 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 		return false;
 	}
 	if (replaced_by_larger(site, warmup)) {
-		site->why = gm_doc_printf(doc, "its buffer was replaced by a larger one again and again, up to %s",
-					  gm_size(doc, site->work_bytes));
+		site->why = gm_doc_printf(
+			doc, "its buffer was replaced by a larger one again and again, up to %s",
+			gm_size(doc, site->work_bytes));
 		return true;
 	}
 	if (windows.growth == GM_GROWTH_RISES) {
-		site->why =
-			gm_doc_printf(doc, "the floor rose in %u of %u steps between %s, from %s to %s",
-			       windows.rises, windows.windows - 1,
-			       doc->header->window_marks ? "marks" : "windows",
-			       gm_size(doc, windows.first_bytes), gm_size(doc, windows.last_bytes));
+		site->why = gm_doc_printf(
+			doc, "the floor rose in %u of %u steps between %s, from %s to %s",
+			windows.rises, windows.windows - 1,
+			doc->header->window_marks ? "marks" : "windows",
+			gm_size(doc, windows.first_bytes), gm_size(doc, windows.last_bytes));
 		return true;
 	}
 	site->why = windows.growth == GM_GROWTH_TOO_FEW ? "not enough windows to judge growth"

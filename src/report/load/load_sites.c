@@ -129,8 +129,8 @@ static void load_blocks(struct gm_doc *doc)
 }
 
 /*
- * What was freed after the work comes to the blocks that are live. In a program that runs, and at the moment
- * of --at, the work went on, so there is nothing to add.
+ * What was freed after the work comes to the blocks that are live. In a program that runs, and at
+ * the moment of --at, the work went on, so there is nothing to add.
  */
 void gm_load_work(struct gm_doc *doc)
 {

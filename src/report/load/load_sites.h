@@ -12,10 +12,4 @@ void gm_finish_sites(struct gm_doc *doc);
 /* Fills `work_blocks` and the sites' figures at the end of the work, once the moment is settled. */
 void gm_load_work(struct gm_doc *doc);
 
-/*
- * Makes one site of those whose stacks read alike (merge_sites.c). The others keep their place, empty, with the
- * identifier of the first; what refers to sites refers to the first.
- */
-void gm_merge_sites(struct gm_doc *doc);
-
 #endif

@@ -1,9 +1,9 @@
 /*
- * Sites whose stacks read alike are one site: a loop that the compiler unrolled has a return address for
- * each copy of its body, and a library that was loaded again has other addresses. The tracker tells them
- * apart; a person cannot.
+ * Sites whose stacks read alike are one site: a loop that the compiler unrolled has a return
+ * address for each copy of its body, and a library that was loaded again has other addresses. The
+ * tracker tells them apart; a person cannot.
  */
-#include "report/load/load_sites.h"
+#include "report/load/merge_sites.h"
 #include "report/support/memory.h"
 #include <stdlib.h>
 
@@ -32,8 +32,8 @@ static uint64_t most(uint64_t a, uint64_t b)
 }
 
 /*
- * Their windows lie at the same times, but their lowest and highest values in a window do not: the sum's are
- * not known, only bounds of them. What all had at a window's end is exact.
+ * Their windows lie at the same times, but their lowest and highest values in a window do not: the
+ * sum's are not known, only bounds of them. What all had at a window's end is exact.
  */
 static void add_windows(struct gm_site_record *into, const struct gm_site_record *from)
 {
@@ -92,7 +92,8 @@ static void merge(struct gm_doc *doc, unsigned into, unsigned from)
 	site->work_count += twin->work_count;
 	site->physical_bytes += twin->physical_bytes;
 	site->records++;
-	twin->record = (struct gm_site_record){.stack = stack, .kind = site->record.kind,
+	twin->record = (struct gm_site_record){.stack = stack,
+					       .kind = site->record.kind,
 					       .level = site->record.level,
 					       .device = site->record.device};
 	twin->exit_bytes = twin->exit_count = twin->work_bytes = twin->work_count = 0;
@@ -146,7 +147,8 @@ void gm_merge_sites(struct gm_doc *doc)
 			first = i;
 			continue;
 		}
-		if (!doc->sites[order[i].site].stack || doc->sites[order[i].site].record.stack == GM_NONE)
+		if (!doc->sites[order[i].site].stack ||
+		    doc->sites[order[i].site].record.stack == GM_NONE)
 			continue; /* without a stack nothing says that they are one */
 		merge(doc, order[first].site, order[i].site);
 		merged++;

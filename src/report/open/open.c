@@ -13,6 +13,7 @@
 #include "report/load/load.h"
 #include "report/load/load_ledger.h"
 #include "report/load/load_sites.h"
+#include "report/load/merge_sites.h"
 #include "report/stacks/classify.h"
 #include "report/symbols/symbolize.h"
 #include <stdlib.h>
