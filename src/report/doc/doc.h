@@ -101,6 +101,7 @@ struct gm_fragmentation {
 	struct gm_pinner *pinners;
 	unsigned pinners_count;
 	const struct gm_fragmentation *peak; /* when most of it was used; NULL unknown */
+	const struct gm_fragmentation *work; /* at the end of the work; NULL: as now */
 };
 
 struct gm_oom_top {
@@ -311,6 +312,12 @@ const char *gm_exit_unknown(const struct gm_doc *doc);
 /* The level record of a device (GM_HOST: host memory), NULL if it was not used. */
 const struct gm_level_record *gm_doc_level(const struct gm_doc *doc, int device, unsigned level);
 const struct gm_device *gm_doc_device(const struct gm_doc *doc, int device);
+
+/* The level at the end of the work. */
+static inline const struct gm_fragmentation *gm_holes_at_work_end(const struct gm_fragmentation *row)
+{
+	return row->work ? row->work : row;
+}
 
 /* What a level reserves beyond what is used. */
 static inline uint64_t gm_unused_bytes(const struct gm_fragmentation *row)

@@ -6,13 +6,32 @@
 #include "report/holes/holes_then.h"
 
 /* What reserves nothing now, and never did, has no row. */
-static void add_row(struct gm_doc *doc, struct gm_fragmentation *row)
+static void add_row(struct gm_doc *doc, struct gm_fragmentation *row,
+		    const struct gm_fragmentation *work)
 {
 	row->peak = gm_holes_at_peak(doc, row);
-	if (row->segments || row->peak)
+	if (doc->work_blocks != doc->blocks) {
+		struct gm_fragmentation *kept = gm_zone_alloc(&doc->zone, 1, sizeof(*kept));
+
+		*kept = *work;
+		row->work = kept;
+	}
+	if (row->segments || row->peak || work->segments)
 		*(struct gm_fragmentation *)gm_zone_push(&doc->zone, &doc->fragmentation,
 							 &doc->fragmentation_count, sizeof(*row)) =
 			*row;
+}
+
+/* The document's blocks are those of the end of the work until this is called again. */
+static void exchange_blocks(struct gm_doc *doc)
+{
+	struct gm_block *blocks = doc->blocks;
+	unsigned count = doc->blocks_count;
+
+	doc->blocks = doc->work_blocks;
+	doc->blocks_count = doc->work_blocks_count;
+	doc->work_blocks = blocks;
+	doc->work_blocks_count = count;
 }
 
 /* The sites whose memory a pool divides into blocks: their verdict is `cached`. */
@@ -49,7 +68,7 @@ static void mark_divided_sites(struct gm_doc *doc, int device, struct gm_segment
 }
 
 /* Segments and what pins them; without blocks of a framework nothing comes of it. */
-static void torch_level(struct gm_doc *doc, int device)
+static struct gm_fragmentation torch_holes(struct gm_doc *doc, int device)
 {
 	struct gm_fragmentation row;
 	unsigned count;
@@ -58,10 +77,11 @@ static void torch_level(struct gm_doc *doc, int device)
 	mark_divided_sites(doc, device, segments, count);
 	gm_holes_begin(&row, device, GM_HOLES_TORCH);
 	gm_sum_torch_holes(doc, segments, count, &row);
-	add_row(doc, &row);
+	return row;
 }
 
-static void pool_level(struct gm_doc *doc, int device)
+/* A pool's figures are those of its last sample: of the end of the work only what is in use is known. */
+static struct gm_fragmentation pool_holes(struct gm_doc *doc, int device)
 {
 	struct gm_fragmentation row;
 
@@ -76,16 +96,51 @@ static void pool_level(struct gm_doc *doc, int device)
 		row.reserved_bytes += pool->reserved_bytes;
 		row.used_bytes += pool->used_bytes;
 	}
-	add_row(doc, &row);
+	return row;
 }
 
-static void slab_level(struct gm_doc *doc, int device)
+static struct gm_fragmentation slab_holes(struct gm_doc *doc, int device)
 {
 	struct gm_fragmentation row;
 
 	gm_holes_begin(&row, device, GM_HOLES_SLAB);
 	gm_sum_slab_holes(doc, &row);
-	add_row(doc, &row);
+	return row;
+}
+
+/* Bytes that were in use in the device's pools at the end of the work and are not now. */
+static uint64_t pools_freed_after(const struct gm_doc *doc, int device)
+{
+	uint64_t before = 0, now = 0;
+
+	for (unsigned i = 0; i < doc->work_blocks_count; i++)
+		if (doc->work_blocks[i].record.device == device &&
+		    doc->work_blocks[i].record.kind == GM_KIND_ASYNC)
+			before += doc->work_blocks[i].record.bytes;
+	for (unsigned i = 0; i < doc->blocks_count; i++)
+		if (doc->blocks[i].record.device == device &&
+		    doc->blocks[i].record.kind == GM_KIND_ASYNC)
+			now += doc->blocks[i].record.bytes;
+	return before - now;
+}
+
+static void load_device(struct gm_doc *doc, int device)
+{
+	struct gm_fragmentation torch, pool, slab, work_torch, work_pool, work_slab;
+
+	exchange_blocks(doc);
+	work_torch = torch_holes(doc, device);
+	work_slab = slab_holes(doc, device);
+	exchange_blocks(doc);
+	torch = torch_holes(doc, device);
+	pool = work_pool = pool_holes(doc, device);
+	slab = slab_holes(doc, device);
+	work_pool.used_bytes += pools_freed_after(doc, device);
+	if (work_pool.used_bytes > work_pool.reserved_bytes)
+		work_pool.used_bytes = work_pool.reserved_bytes;
+	add_row(doc, &torch, &work_torch);
+	add_row(doc, &pool, &work_pool);
+	add_row(doc, &slab, &work_slab);
 }
 
 void gm_load_fragmentation(struct gm_doc *doc)
@@ -95,8 +150,6 @@ void gm_load_fragmentation(struct gm_doc *doc)
 
 		if (device < 0 || (i && doc->levels[i - 1].device == device))
 			continue;
-		torch_level(doc, device);
-		pool_level(doc, device);
-		slab_level(doc, device);
+		load_device(doc, device);
 	}
 }

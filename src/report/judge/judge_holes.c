@@ -1,5 +1,6 @@
 /*
- * fragmentation.high: a level whose fragmentation is over 20 % and over 256 MiB.
+ * fragmentation.high: a level whose fragmentation is over 20 % and over 256 MiB at the end of the work. That
+ * all is idle once all was freed is none.
  */
 #include "report/judge/alloc_conf.h"
 #include "report/judge/findings.h"
@@ -81,7 +82,7 @@ static void advise_pool(struct gm_doc *doc, struct gm_finding *finding,
 void gm_judge_holes(struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
-		const struct gm_fragmentation *row = &doc->fragmentation[i];
+		const struct gm_fragmentation *row = gm_holes_at_work_end(&doc->fragmentation[i]);
 		uint64_t unused = row->reserved_bytes - row->used_bytes;
 		struct gm_finding *finding;
 

@@ -235,6 +235,7 @@ json_t *gm_json_fragmentation(struct gm_doc *doc)
 		json_object_update_new(object, gm_json_holes(row));
 		json_object_set_new(object, "pinned_by", pinned_by(doc, row));
 		json_object_set_new(object, "at_peak", at_peak(doc, row->peak));
+		json_object_set_new(object, "at_work_end", gm_json_holes(gm_holes_at_work_end(row)));
 		json_array_append_new(list, object);
 	}
 	return list;
