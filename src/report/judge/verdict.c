@@ -308,20 +308,22 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 static bool replaced_by_larger(const struct gm_site *site, unsigned warmup)
 {
 	struct gm_window windows[GM_WINDOWS];
-	unsigned count = site->record.window_current < GM_WINDOWS ? site->record.window_current + 1
-								  : GM_WINDOWS;
+	unsigned open = site->record.window_current < GM_WINDOWS ? site->record.window_current
+								 : GM_WINDOWS - 1;
 	unsigned first = 0;
 
-	if (site->work_count != 1 || !work_frees(site))
+	if (site->work_count != 1 || !work_frees(site) ||
+	    site->work_bytes != site->record.max_alloc_bytes)
 		return false;
 	windows_of(site, windows);
 	for (unsigned i = 0; i < GM_WINDOWS; i++)
 		windows[i].min_bytes = windows[i].max_bytes = windows[i].last_bytes;
-	while (first < count && !windows[first].last_bytes)
+	while (first < open && !windows[first].last_bytes)
 		first++;
 	first = first > warmup ? first : warmup;
-	return count > first && gm_growth_steady(windows + first, count - first) &&
-	       windows[count - 1].last_bytes == site->record.max_alloc_bytes;
+	/* The open window may be over before the next replacement. */
+	return open > first && (gm_growth_steady(windows + first, open - first) ||
+				gm_growth_steady(windows + first, open - first + 1));
 }
 
 static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
