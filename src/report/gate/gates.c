@@ -208,7 +208,8 @@ static uint64_t worst_fragmentation(const struct gm_doc *doc, const struct gm_fr
 	*worst = NULL;
 	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
 		const struct gm_fragmentation *row =
-			gm_holes_at_work_end(&doc->fragmentation[i]);
+			doc->fragmentation[i].peak ? doc->fragmentation[i].peak
+						   : gm_holes_at_work_end(&doc->fragmentation[i]);
 		uint64_t percent;
 
 		if (row->used_bytes >= row->reserved_bytes)

@@ -80,7 +80,8 @@ static struct gm_fragmentation torch_holes(struct gm_doc *doc, int device)
 	return row;
 }
 
-/* A pool's figures are those of its last sample: of the end of the work only what is in use is known. */
+/* A pool's figures are those of its last sample: of the end of the work only what is in use is
+ * known. */
 static struct gm_fragmentation pool_holes(struct gm_doc *doc, int device)
 {
 	struct gm_fragmentation row;

@@ -1,6 +1,5 @@
 /*
- * fragmentation.high: a level whose fragmentation is over 20 % and over 256 MiB at the end of the work. That
- * all is idle once all was freed is none.
+ * fragmentation.high: a level whose fragmentation is over 20 % and over 256 MiB where it hurts.
  */
 #include "report/judge/alloc_conf.h"
 #include "report/judge/findings.h"
@@ -79,36 +78,88 @@ static void advise_pool(struct gm_doc *doc, struct gm_finding *finding,
 				  : gm_doc_printf(doc, "up to %s", gm_size(doc, threshold)));
 }
 
+static bool is_high(const struct gm_fragmentation *row)
+{
+	uint64_t unused = gm_unused_bytes(row);
+
+	return unused >= LEAST_BYTES && unused >= row->reserved_bytes / 100 * LEAST_PERCENT;
+}
+
+/* The level at an out-of-memory event that its fragmentation caused, NULL if there was none. */
+static const struct gm_fragmentation *at_oom(const struct gm_doc *doc,
+					     const struct gm_fragmentation *row)
+{
+	for (unsigned i = 0; i < doc->ooms_count; i++) {
+		const struct gm_oom *oom = &doc->ooms[i];
+
+		if (oom->record.device != row->device || strcmp(oom->verdict, "fragmented") != 0)
+			continue;
+		for (unsigned k = 0; k < oom->holes_count; k++)
+			if (strcmp(oom->holes[k].level, row->level) == 0 && is_high(&oom->holes[k]))
+				return &oom->holes[k];
+	}
+	return NULL;
+}
+
+/*
+ * Where it hurts: at an out-of-memory event, or at the peak, where the reserve is as large as it
+ * has to be. At other times idle memory waits for its next use.
+ */
+static const struct gm_fragmentation *
+where_it_hurts(const struct gm_doc *doc, const struct gm_fragmentation *row, const char **when)
+{
+	const struct gm_fragmentation *oom = at_oom(doc, row);
+
+	*when = oom ? "were not used when memory ran out" : "were not used at the peak";
+	if (oom)
+		return oom;
+	return row->peak && is_high(row->peak) ? row->peak : NULL;
+}
+
+static void advise_level(struct gm_doc *doc, struct gm_finding *finding,
+			 const struct gm_fragmentation *row)
+{
+	if (strcmp(row->level, "torch") == 0)
+		advise_torch(doc, finding, row);
+	else if (strcmp(row->level, "pool") == 0)
+		advise_pool(doc, finding, row);
+	else
+		gm_advise(doc, finding,
+			  "small allocations share slabs of 2 MiB and one of them keeps "
+			  "a whole slab: group what lives equally long, or use a pool");
+}
+
 void gm_judge_holes(struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->fragmentation_count; i++) {
-		const struct gm_fragmentation *row = gm_holes_at_work_end(&doc->fragmentation[i]);
-		uint64_t unused = row->reserved_bytes - row->used_bytes;
+		const struct gm_fragmentation *end = gm_holes_at_work_end(&doc->fragmentation[i]),
+					      *row;
+		const struct gm_pinner *pinner = NULL;
 		struct gm_finding *finding;
+		const char *when;
+		uint64_t unused;
 
-		if (row->used_bytes > row->reserved_bytes || unused < LEAST_BYTES ||
-		    unused < row->reserved_bytes / 100 * LEAST_PERCENT)
+		row = where_it_hurts(doc, &doc->fragmentation[i], &when);
+		if (!row)
 			continue;
+		unused = gm_unused_bytes(row);
+		/* An event keeps no pinners: those of the end of the work are mostly the same. */
+		if (row->pinners_count || end->pinners_count)
+			pinner = row->pinners_count ? row->pinners : end->pinners;
 		finding = gm_finding_new(doc, "fragmentation.high", GM_WARNING, row->device, unused,
-				  row->pinners_count ? row->pinners[0].site : GM_NO_SITE);
-		finding->title =
-			gm_doc_printf(doc, "%s of %s reserved at the %s level are not used",
-			       gm_size(doc, unused), gm_size(doc, row->reserved_bytes), row->level);
-		finding->evidence = gm_doc_printf(doc, "%.0f %% idle, largest hole %s",
-					   100.0 * (double)unused / (double)row->reserved_bytes,
-					   gm_size(doc, row->largest_free_bytes));
-		if (row->pinners_count)
+					 pinner ? pinner->site : GM_NO_SITE);
+		finding->title = gm_doc_printf(doc, "%s of %s reserved at the %s level %s",
+					       gm_size(doc, unused),
+					       gm_size(doc, row->reserved_bytes), row->level, when);
+		finding->evidence =
+			gm_doc_printf(doc, "%.0f %% idle, largest hole %s",
+				      100.0 * (double)unused / (double)row->reserved_bytes,
+				      gm_size(doc, row->largest_free_bytes));
+		if (pinner && pinner->hole_bytes > unused / 2)
 			gm_advise(doc, finding,
 				  "most is pinned by blocks of %s: allocate what lives long "
 				  "before what is large, or free it",
-				  gm_stack_label(doc, doc->sites[row->pinners[0].site].stack));
-		if (strcmp(row->level, "torch") == 0)
-			advise_torch(doc, finding, row);
-		else if (strcmp(row->level, "pool") == 0)
-			advise_pool(doc, finding, row);
-		else
-			gm_advise(doc, finding,
-				  "small allocations share slabs of 2 MiB and one of them keeps "
-				  "a whole slab: group what lives equally long, or use a pool");
+				  gm_stack_label(doc, doc->sites[pinner->site].stack));
+		advise_level(doc, finding, row);
 	}
 }

@@ -29,6 +29,13 @@ static bool is_told_by(const struct gm_doc *doc, const struct gm_site_record *re
 
 /* ---- creeping ---- */
 
+/* Memory of which nothing was freed before the end: a set that was made, or a leak that has its own
+ * finding. */
+static bool is_set_up(const struct gm_site *site)
+{
+	return site->record.frees <= site->work_count - site->record.live_count;
+}
+
 /* What the device held at the windows' ends; the open window's is that of the end of the work. */
 static unsigned device_windows(const struct gm_doc *doc, int device, struct gm_window *windows)
 {
@@ -39,7 +46,7 @@ static unsigned device_windows(const struct gm_doc *doc, int device, struct gm_w
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[i];
 
-		if (!is_told_by(doc, &site->record, device))
+		if (!is_told_by(doc, &site->record, device) || is_set_up(site))
 			continue;
 		for (unsigned w = 0; w < last; w++)
 			windows[w].last_bytes += site->record.windows[w].last_bytes;

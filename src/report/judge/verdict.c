@@ -276,6 +276,33 @@ static uint64_t work_frees(const struct gm_site *site)
 }
 
 /*
+ * Whether other work of the program recurred while the site's survivors came. Within one pass of a
+ * model, one backward pass or one step of an optimizer, layer after layer keeps its part, and what
+ * each layer needs meanwhile comes and goes: that repeats, but the program's steps do not. In a
+ * loop of steps something outside the pass is allocated again and again, too.
+ */
+static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site)
+{
+	const struct gm_site_record *record = &site->record;
+	uint64_t life_ns = record->last_ns - record->first_ns;
+
+	if (strcmp(site->phase, "other") == 0)
+		return true;
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site *other = &doc->sites[i];
+
+		if (other->record.level == record->level &&
+		    other->record.device == record->device &&
+		    other->record.allocations >= GM_GROWTH_LEAST_WINDOWS + GM_WARMUP_WINDOWS &&
+		    strcmp(other->phase, site->phase) != 0 &&
+		    other->record.first_ns <= record->first_ns + life_ns / 2 &&
+		    other->record.last_ns >= record->first_ns + life_ns / 4 * 3)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Whether the site left blocks behind all along. Only for sites that freed nothing, whose every
  * block is one that was left, and those whose working memory was replaced often enough to be told
  * apart.
@@ -287,7 +314,8 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	bool all = work_frees(site) == 0;
 
 	if (!spread->bins || (!all && record->allocated_bytes / TURNOVERS < site->work_bytes) ||
-	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all))
+	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) ||
+	    !steps_recur(doc, site))
 		return false;
 	site->why =
 		all ? gm_doc_printf(doc,
