@@ -156,6 +156,17 @@ static void add_to_story(struct gm_doc *doc, struct story **stories, unsigned *c
 		story->least_bytes = bytes;
 }
 
+/* The site of the request: its stack leads on from the innermost function. GM_NO_SITE if there is
+ * none. */
+static uint32_t site_of(const struct gm_doc *doc, const struct gm_oom *oom)
+{
+	for (unsigned i = 0; oom->stack && i < doc->sites_count; i++)
+		if (doc->sites[i].stack == oom->stack &&
+		    doc->sites[i].record.device == oom->record.device)
+			return doc->sites[i].merged;
+	return GM_NO_SITE;
+}
+
 /* The most that the same place was given after the last event, 0 if it was given nothing. */
 static uint64_t served_after(const struct gm_doc *doc, const struct story *story)
 {
@@ -195,7 +206,7 @@ static void tell(struct gm_doc *doc, const struct story *story)
 {
 	const struct gm_oom *last = story->last;
 	struct gm_finding *finding = gm_finding_new(doc, "oom", GM_ERROR, last->record.device,
-						    story->most_bytes, GM_NO_SITE);
+						    story->most_bytes, site_of(doc, last));
 
 	finding->title = title(doc, story);
 	finding->evidence = reasons(doc, last);

@@ -328,12 +328,33 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	return true;
 }
 
+#define FEW_REPLACEMENTS 6 /* of a buffer whose size is multiplied each time */
+
+/*
+ * A buffer that is appended to is replaced by one of a multiple of its size, each time after twice
+ * as long: its replacements are few, all of them together are little more than the last one, and
+ * the last one lies in the later half of the work.
+ */
+static bool grows_by_factors(const struct gm_doc *doc, const struct gm_site_record *record,
+			     const struct gm_window *windows, unsigned open)
+{
+	if (record->allocations < FEW_REPLACEMENTS ||
+	    record->max_alloc_bytes / 8 < record->min_alloc_bytes ||
+	    record->allocated_bytes / 3 > record->max_alloc_bytes)
+		return false;
+	for (unsigned i = 1; i <= open; i++)
+		if (windows[i].last_bytes < windows[i - 1].last_bytes)
+			return false;
+	return open && 5 * window_at(doc->header, record->last_ns) >= 2 * open;
+}
+
 /*
  * A buffer that is freed before its larger successor is taken has no floor: what is held at the
  * windows' ends tells. Of a loop's working memory, taken and freed many times in a window, that is
  * chance.
  */
-static bool replaced_by_larger(const struct gm_site *site, unsigned warmup)
+static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *site,
+			       unsigned warmup)
 {
 	struct gm_window windows[GM_WINDOWS];
 	unsigned open = site->record.window_current < GM_WINDOWS ? site->record.window_current
@@ -349,6 +370,8 @@ static bool replaced_by_larger(const struct gm_site *site, unsigned warmup)
 	while (first < open && !windows[first].last_bytes)
 		first++;
 	first = first > warmup ? first : warmup;
+	if (grows_by_factors(doc, &site->record, windows, open))
+		return true;
 	/* The open window may be over before the next replacement. */
 	return open > first && (gm_growth_steady(windows + first, open - first) ||
 				gm_growth_steady(windows + first, open - first + 1));
@@ -369,7 +392,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 					 : "not enough windows to judge growth";
 		return false;
 	}
-	if (replaced_by_larger(site, warmup)) {
+	if (replaced_by_larger(doc, site, warmup)) {
 		site->why = gm_doc_printf(
 			doc, "its buffer was replaced by a larger one again and again, up to %s",
 			gm_size(doc, site->work_bytes));
