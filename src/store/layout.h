@@ -282,10 +282,10 @@ struct gm_window {
 
 /*
  * A site: one stack, kind, device, level. Windows: `windows[0..window_current]` are valid after the
- * same merges as the header's (`window_merges`) were applied, lazily: a site that did not change since
- * lacks them. A reader applies what is missing (see reader.h). In a window that the site was not
- * touched in, min = max = last = the last bytes of the window before.
- * Peak: if `epoch` is older than its level's, bytes_at_peak is to be read as live_bytes.
+ * same merges as the header's (`window_merges`) were applied, lazily: a site that did not change
+ * since lacks them. A reader applies what is missing (account/site_windows.h). In a window that the
+ * site was not touched in, min = max = last = the last bytes of the window before. Peak: if `epoch`
+ * is older than its level's, bytes_at_peak is to be read as live_bytes.
  */
 #define GM_SITE_TORCH 1u /* its memory is PyTorch's segments: divided into blocks */
 

@@ -81,11 +81,4 @@ unsigned gm_utf8_length(const unsigned char *text, size_t left);
 /* A string of the string table, valid UTF-8; NULL for GM_NONE or a number out of range. */
 const char *gm_reader_string(const struct gm_reader *reader, uint32_t number);
 
-/*
- * A site record brought up to date by the rules of layout.h: the windows are merged as often as the
- * header's, windows that the site was not touched in repeat the last bytes, and windows beyond the
- * header's current one do not exist. `window_current` is then the header's. False if out of range.
- */
-bool gm_reader_site(const struct gm_reader *reader, uint32_t index, struct gm_site_record *site);
-
 #endif

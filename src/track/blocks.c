@@ -284,6 +284,7 @@ static inline bool add(uint64_t block, uint64_t bytes, struct gm_where where, ui
 	unsigned slot = slot_of(device);
 	struct ready *books = books_of(slot);
 	struct gm_level_record *level;
+	struct gm_counters counters;
 
 	prefetch_window(site);
 	if (unlikely(!known.number || !is_site(site, stack, device) || !place || !spot ||
@@ -293,8 +294,9 @@ static inline bool add(uint64_t block, uint64_t bytes, struct gm_where where, ui
 	fill(record, block, bytes, where, site_number);
 	gm_index_put(&gm_live.index, place, GM_SPACE_TORCH, block, spot, known.spot);
 	level = books->level;
-	gm_site_add(site, bytes, record->serial, level);
-	gm_level_add(level, bytes, site);
+	counters = gm_counters_known(site, level, NULL);
+	gm_site_windows(site);
+	gm_count_alloc(&counters, bytes, record->serial, gm_track.now_ns);
 	note_series(books, slot, level->current_bytes);
 	tell(GM_OP_ALLOC, where, block, bytes, record->serial, site_number, stack);
 	if (unlikely(differ(books, level, totals)))
@@ -349,6 +351,7 @@ static inline bool end(uint64_t block, struct gm_where where, struct gm_torch_to
 	struct gm_alloc_record *record;
 	struct gm_level_record *level;
 	struct gm_site_record *site;
+	struct gm_counters counters;
 	uint64_t bytes;
 
 	if (unlikely(!place))
@@ -363,9 +366,10 @@ static inline bool end(uint64_t block, struct gm_where where, struct gm_torch_to
 	if (record->serial <= books->peak_serial)
 		gm_peak_keep(&gm_peaks[slot][GM_HOLES_TORCH], GM_HOLES_TORCH, record);
 	level = books->level;
-	gm_site_remove(site, bytes,
-		       unlikely(record->serial < gm_file->first_mark_serial) && before_mark(record), level);
-	gm_level_remove(level, bytes);
+	counters = gm_counters_known(site, level, NULL);
+	gm_site_windows(site);
+	gm_count_free(&counters, bytes, 1,
+		      unlikely(record->serial < gm_file->first_mark_serial) && before_mark(record));
 	note_series(books, slot, level->current_bytes);
 	gm_index_take(&gm_live.index, place);
 	gm_live_put(record);

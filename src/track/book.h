@@ -5,6 +5,7 @@
 #ifndef GM_TRACK_BOOK_H
 #define GM_TRACK_BOOK_H
 
+#include "account/counters.h"
 #include "track/index.h"
 #include "track/physical.h"
 #include "track/state.h"
@@ -42,125 +43,6 @@ static inline struct gm_latest_site gm_site_known(const struct gm_event *event)
 	    (event->stack != GM_NONE || site->function == event->function))
 		return known;
 	return (struct gm_latest_site){0};
-}
-
-/* Before a change: if the level stood at its peak since this site last changed, its bytes of then are
- * still its bytes of now. See layout.h. */
-static inline void gm_site_settle(struct gm_site_record *site, const struct gm_level_record *level)
-{
-	if (level && site->epoch < level->epoch) {
-		site->bytes_at_peak = site->live_bytes;
-		site->epoch = level->epoch;
-	}
-}
-
-static inline void gm_site_note(struct gm_site_record *site)
-{
-	struct gm_window *window = &site->windows[site->window_current];
-
-	window->last_bytes = site->live_bytes;
-	if (site->live_bytes < window->min_bytes)
-		window->min_bytes = site->live_bytes;
-	if (site->live_bytes > window->max_bytes)
-		window->max_bytes = site->live_bytes;
-}
-
-static inline void gm_site_add(struct gm_site_record *site, uint64_t bytes, uint64_t serial,
-			       const struct gm_level_record *level)
-{
-	gm_site_settle(site, level);
-	gm_site_windows(site);
-	site->live_bytes += bytes;
-	site->live_count++;
-	site->allocated_bytes += bytes;
-	if (__builtin_expect(!site->allocations++, 0))
-		site->first_serial = serial;
-	site->last_ns = gm_track.now_ns;
-	if (site->live_bytes > site->peak_bytes)
-		site->peak_bytes = site->live_bytes;
-	if (bytes < site->min_alloc_bytes)
-		site->min_alloc_bytes = bytes;
-	if (bytes > site->max_alloc_bytes)
-		site->max_alloc_bytes = bytes;
-	gm_site_note(site);
-}
-
-/* `stray`: it has GM_ALLOC_BEFORE_MARK. */
-static inline void gm_site_remove(struct gm_site_record *site, uint64_t bytes, bool stray,
-				  const struct gm_level_record *level)
-{
-	gm_site_settle(site, level);
-	gm_site_windows(site);
-	site->live_bytes -= bytes;
-	site->live_count--;
-	site->freed_bytes += bytes;
-	site->frees++;
-	if (__builtin_expect(stray, 0)) {
-		site->stray_bytes -= bytes;
-		site->stray_count--;
-	}
-	gm_site_note(site);
-}
-
-/* ---- levels ---- */
-
-static inline void gm_level_add(struct gm_level_record *level, uint64_t bytes, struct gm_site_record *site)
-{
-	level->current_bytes += bytes;
-	level->current_count++;
-	level->allocated_bytes += bytes;
-	level->allocations++;
-	if (level->current_bytes >= level->peak_bytes) {
-		if (level->current_bytes > level->peak_bytes)
-			level->peak_at_ns = gm_track.now_ns;
-		level->peak_bytes = level->current_bytes;
-		level->epoch++;
-	}
-	if (level->current_bytes > site->level_max_bytes)
-		site->level_max_bytes = level->current_bytes;
-}
-
-static inline void gm_level_remove(struct gm_level_record *level, uint64_t bytes)
-{
-	level->current_bytes -= bytes;
-	level->current_count--;
-	level->freed_bytes += bytes;
-	level->frees++;
-}
-
-/* `change` may be less than nothing, modulo 2^64. */
-static inline void gm_level_physical(struct gm_level_record *level, uint64_t change)
-{
-	level->physical_bytes += change;
-	if (level->physical_bytes > level->physical_peak_bytes)
-		level->physical_peak_bytes = level->physical_bytes;
-}
-
-static inline void gm_usage_add(struct gm_usage_record *usage, uint64_t bytes)
-{
-	usage->current_bytes += bytes;
-	usage->current_count++;
-	usage->allocated_bytes += bytes;
-	usage->allocations++;
-	if (usage->current_bytes > usage->peak_bytes)
-		usage->peak_bytes = usage->current_bytes;
-}
-
-static inline void gm_usage_remove(struct gm_usage_record *usage, uint64_t bytes)
-{
-	usage->current_bytes -= bytes;
-	usage->current_count--;
-	usage->freed_bytes += bytes;
-	usage->frees++;
-}
-
-/* Both, of a new allocation. */
-static inline void gm_book(const struct gm_alloc_record *alloc, struct gm_site_record *site)
-{
-	struct gm_level_record *level = gm_level(alloc->device, alloc->level);
-
-	gm_site_add(site, alloc->bytes, alloc->serial, level);
-	gm_levels_add(alloc, site, level);
 }
 
 /* ---- the live table ---- */

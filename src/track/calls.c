@@ -166,6 +166,15 @@ static inline void enter(const struct gm_event *event)
 	gm_file->events++;
 }
 
+/* The records that such a call counts in: all of them are there. */
+static inline struct gm_counters counters_of(const struct ready *books, struct gm_site_record *site,
+					     struct gm_level_record *level)
+{
+	if (!books->usage)
+		__builtin_unreachable();
+	return gm_counters_known(site, level, books->usage);
+}
+
 /* ---- allocations ---- */
 
 /* What the driver must hold for an allocation of one of the two kinds. */
@@ -184,6 +193,7 @@ static inline bool add(const struct gm_event *event)
 	struct gm_alloc_record *record;
 	struct gm_level_record *level;
 	struct gm_site_record *site;
+	struct gm_counters counters;
 	struct ready *books;
 
 	if (unlikely(!known.number))
@@ -203,9 +213,9 @@ static inline bool add(const struct gm_event *event)
 	gm_live_count(record);
 	gm_index_put(&gm_live.index, place, GM_SPACE_POINTER, key, spot, known.spot);
 	level = gm_store_at(books->level);
-	gm_site_add(site, bytes, record->serial, level);
-	gm_usage_add(books->usage, bytes);
-	gm_level_add(level, bytes, site);
+	counters = counters_of(books, site, level);
+	gm_site_windows(site);
+	gm_count_alloc(&counters, bytes, record->serial, gm_track.now_ns);
 	note_total(books, device, level->current_bytes, true);
 	if (books->pool)
 		gm_pool_took(books->pool, bytes);
@@ -300,6 +310,8 @@ static inline bool end(uint32_t spot, const struct gm_event *event)
 	int device = record->device;
 	struct gm_index_slot *place = gm_index_find(&gm_live.index, GM_SPACE_POINTER, record->key);
 	struct gm_level_record *level;
+	struct gm_site_record *site;
+	struct gm_counters counters;
 	struct gm_pool_record *pool;
 	struct ready *books;
 
@@ -311,9 +323,10 @@ static inline bool end(uint32_t spot, const struct gm_event *event)
 	tell(GM_OP_FREE, event, record, gm_calling_thread());
 	pool = books->pool;
 	level = gm_store_at(books->level);
-	gm_site_remove(site_of(place, record), bytes, false, level);
-	gm_usage_remove(books->usage, bytes);
-	gm_level_remove(level, bytes);
+	site = site_of(place, record);
+	counters = counters_of(books, site, level);
+	gm_site_windows(site);
+	gm_count_free(&counters, bytes, 1, false);
 	if (pool) {
 		gm_pool_gave(pool, bytes);
 		gm_pool_waits(books->owner, pool, bytes, event->stream);

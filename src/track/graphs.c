@@ -194,9 +194,7 @@ static void launch_failed(const struct executable *executable, const struct gm_e
 	}
 	number = gm_site(&event);
 	site = gm_store_record(GM_TABLE_SITES, number);
-	if (site)
-		site->failures++;
-	gm_levels_failed(event.device, GM_LEVEL_DRIVER, GM_KIND_GRAPH);
+	gm_account_failure(event.device, GM_LEVEL_DRIVER, GM_KIND_GRAPH, site);
 	gm_history(GM_OP_ALLOC_FAILED, &event, 0, number);
 }
 
@@ -234,7 +232,7 @@ static void run_node(const struct executable *executable, const struct gm_graph_
 	record = gm_live_add(&definition->event, site);
 	if (!record)
 		return;
-	gm_book(record, gm_store_record(GM_TABLE_SITES, site));
+	gm_account_alloc(record, gm_store_record(GM_TABLE_SITES, site));
 	gm_history(GM_OP_ALLOC, &definition->event, record->serial, site);
 }
 

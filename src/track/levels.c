@@ -1,7 +1,7 @@
 /*
  * Totals per device and level, and per device and kind. Called under the tracker's lock.
  */
-#include "track/book.h"
+#include "track/physical.h"
 #include "track/state.h"
 
 struct gm_level_record *gm_make_level(int device, unsigned level)
@@ -34,30 +34,68 @@ struct gm_usage_record *gm_make_usage(int device, unsigned kind)
 	return record;
 }
 
-static enum gm_series series_of(const struct gm_alloc_record *alloc)
+static struct gm_counters counters_of(int device, unsigned level, unsigned kind,
+				      struct gm_site_record *site)
 {
-	if (alloc->level == GM_LEVEL_TORCH)
-		return GM_SERIES_TORCH_ALLOCATED;
-	if (alloc->level == GM_LEVEL_CUSTOM)
-		return GM_SERIES_CUSTOM;
-	return alloc->device < 0 ? GM_SERIES_PINNED : GM_SERIES_TRACKED;
+	return (struct gm_counters){
+		.site = site,
+		.level = gm_level(device, level),
+		.usage = gm_in_usage(level, kind) ? gm_usage(device, kind) : NULL,
+		.in_level = gm_in_level(level, kind),
+	};
 }
 
-static void usage_add(const struct gm_alloc_record *alloc)
+/* The level's total changed, and with it by `physical_change` what the driver holds. */
+static void note_level(const struct gm_alloc_record *alloc, struct gm_level_record *level,
+		       int64_t physical_change)
 {
-	struct gm_usage_record *usage = gm_usage(alloc->device, alloc->kind);
-
-	if (usage)
-		gm_usage_add(usage, alloc->bytes);
-}
-
-static void level_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
-		      struct gm_level_record *level)
-{
-	gm_level_add(level, alloc->bytes, site);
 	if (alloc->level == GM_LEVEL_DRIVER)
-		gm_level_physical(level, (uint64_t)gm_physical_add(alloc));
-	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);
+		gm_level_physical(level, (uint64_t)physical_change);
+	gm_timeline(alloc->device, gm_level_series(alloc->level, alloc->device),
+		    level->current_bytes);
+}
+
+void gm_account_alloc(const struct gm_alloc_record *alloc, struct gm_site_record *site)
+{
+	const struct gm_counters in = counters_of(alloc->device, alloc->level, alloc->kind, site);
+
+	if (site)
+		gm_site_windows(site);
+	gm_count_alloc(&in, alloc->bytes, alloc->serial, gm_track.now_ns);
+	if (in.level && in.in_level)
+		note_level(alloc, in.level, gm_physical_add(alloc));
+	if (gm_kind_in_pool(alloc->kind))
+		gm_pool_add(alloc);
+}
+
+void gm_account_free(const struct gm_alloc_record *alloc, struct gm_site_record *site)
+{
+	const struct gm_counters in = counters_of(alloc->device, alloc->level, alloc->kind, site);
+
+	if (site)
+		gm_site_windows(site);
+	gm_count_free(&in, alloc->bytes, 1, alloc->flags & GM_ALLOC_BEFORE_MARK);
+	if (in.level && in.in_level)
+		note_level(alloc, in.level, gm_physical_remove(alloc));
+	if (gm_kind_in_pool(alloc->kind))
+		gm_pool_remove(alloc);
+}
+
+void gm_account_resize(const struct gm_alloc_record *alloc, struct gm_site_record *site,
+		       uint64_t more_bytes)
+{
+	const struct gm_counters in = counters_of(alloc->device, alloc->level, alloc->kind, site);
+
+	if (site)
+		gm_site_windows(site);
+	gm_count_resize(&in, more_bytes, gm_track.now_ns);
+}
+
+void gm_account_failure(int device, unsigned level, unsigned kind, struct gm_site_record *site)
+{
+	const struct gm_counters in = counters_of(device, level, kind, site);
+
+	gm_count_failure(&in);
 }
 
 void gm_levels_physical(int device, int64_t change)
@@ -66,52 +104,4 @@ void gm_levels_physical(int device, int64_t change)
 
 	if (level)
 		gm_level_physical(level, (uint64_t)change);
-}
-
-void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
-		   struct gm_level_record *level)
-{
-	if (gm_in_usage(alloc->level, alloc->kind))
-		usage_add(alloc);
-	if (level && gm_in_level(alloc->level, alloc->kind))
-		level_add(alloc, site, level);
-	if (gm_kind_in_pool(alloc->kind))
-		gm_pool_add(alloc);
-}
-
-static void usage_remove(const struct gm_alloc_record *alloc)
-{
-	struct gm_usage_record *usage = gm_usage(alloc->device, alloc->kind);
-
-	if (usage)
-		gm_usage_remove(usage, alloc->bytes);
-}
-
-void gm_levels_remove(const struct gm_alloc_record *alloc, struct gm_level_record *level)
-{
-	if (gm_in_usage(alloc->level, alloc->kind))
-		usage_remove(alloc);
-	if (!level || !gm_in_level(alloc->level, alloc->kind))
-		return;
-	gm_level_remove(level, alloc->bytes);
-	if (alloc->level == GM_LEVEL_DRIVER)
-		gm_level_physical(level, (uint64_t)gm_physical_remove(alloc));
-	if (gm_kind_in_pool(alloc->kind))
-		gm_pool_remove(alloc);
-	gm_timeline(alloc->device, series_of(alloc), level->current_bytes);
-}
-
-void gm_levels_failed(int device, unsigned level, unsigned kind)
-{
-	struct gm_usage_record *usage;
-	struct gm_level_record *record;
-
-	if (gm_in_usage(level, kind)) {
-		usage = gm_usage(device, kind);
-		if (usage)
-			usage->failures++;
-	}
-	record = gm_level(device, level);
-	if (record)
-		record->failures++;
 }

@@ -101,11 +101,8 @@ void gm_live_drop(struct gm_alloc_record *record, uint32_t number)
 void gm_live_end(struct gm_alloc_record *record, uint32_t number)
 {
 	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, record->site);
-	struct gm_level_record *level = gm_level(record->device, record->level);
 
-	if (site)
-		gm_site_remove(site, record->bytes, record->flags & GM_ALLOC_BEFORE_MARK, level);
-	gm_levels_remove(record, level);
+	gm_account_free(record, site);
 	if (record->flags & (GM_ALLOC_TORCH | GM_ALLOC_PLUGGABLE))
 		gm_torch_remove(record);
 	if (record->level == GM_LEVEL_TORCH)
@@ -114,7 +111,7 @@ void gm_live_end(struct gm_alloc_record *record, uint32_t number)
 	    record->kind != GM_KIND_VMM)
 		gm_retry_freed(record);
 	if (record->kind == GM_KIND_VMM)
-		gm_vmm_gone(record);
+		gm_vmm_went(record);
 	else if (record->kind == GM_KIND_ARRAY || record->space == GM_SPACE_HANDLE)
 		gm_holder_gone(record->space, record->key);
 	gm_live_drop(record, number);
@@ -123,24 +120,12 @@ void gm_live_end(struct gm_alloc_record *record, uint32_t number)
 void gm_live_resize(struct gm_alloc_record *record, uint32_t number, uint64_t bytes)
 {
 	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, record->site);
-	struct gm_usage_record *usage = gm_usage(record->device, record->kind);
-	uint64_t more = bytes - record->bytes;
+	uint64_t more_bytes = bytes - record->bytes;
 
 	if (gm_journal_on)
 		gm_journal_resize(number, bytes, gm_track.now_ns, gm_calling_thread());
 	record->bytes = bytes;
-	if (site) {
-		site->live_bytes += more;
-		site->allocated_bytes += more;
-		if (site->live_bytes > site->peak_bytes)
-			site->peak_bytes = site->live_bytes;
-	}
-	if (usage) {
-		usage->current_bytes += more;
-		usage->allocated_bytes += more;
-		if (usage->current_bytes > usage->peak_bytes)
-			usage->peak_bytes = usage->current_bytes;
-	}
+	gm_account_resize(record, site, more_bytes);
 }
 
 /* A handle that was released while mapped is in no index, for its number may be given out again. */

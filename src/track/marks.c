@@ -27,10 +27,8 @@ static bool stray(struct gm_alloc_record *record, uint32_t number, void *data)
 	(void)number;
 	(void)data;
 	record->flags |= GM_ALLOC_BEFORE_MARK;
-	if (site) {
-		site->stray_bytes += record->bytes;
-		site->stray_count++;
-	}
+	if (site)
+		gm_site_add_stray(site, record->bytes);
 	return true;
 }
 

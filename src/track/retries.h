@@ -4,6 +4,7 @@
 #ifndef GM_TRACK_RETRIES_H
 #define GM_TRACK_RETRIES_H
 
+#include "account/torch_record.h"
 #include "track/peaks.h"
 #include "track/state.h"
 #include "track/torch.h"
@@ -103,57 +104,12 @@ void gm_torch_reset(void);
 void gm_torch_block(const struct gm_event *event, const struct gm_torch_totals *totals);
 void gm_torch_block_free(struct gm_event *event, const struct gm_torch_totals *totals);
 
-static inline void gm_torch_raise_peaks(struct gm_torch_record *record)
-{
-	if (record->allocated_bytes > record->allocated_peak_bytes)
-		record->allocated_peak_bytes = record->allocated_bytes;
-	if (record->reserved_bytes > record->reserved_peak_bytes)
-		record->reserved_peak_bytes = record->reserved_bytes;
-}
-
 /* After a block was handed out: the moment of the peak is that of the block which last reached it. */
 static inline void gm_torch_raise_holes(const struct gm_torch_record *record)
 {
 	if (record->allocated_bytes >= record->allocated_peak_bytes && record->allocated_bytes)
 		gm_peak_reach(record->device, GM_HOLES_TORCH, record->allocated_bytes,
 			      record->reserved_bytes);
-}
-
-static inline void gm_torch_take(uint64_t *from, uint64_t bytes)
-{
-	*from = *from > bytes ? *from - bytes : 0;
-}
-
-static inline void gm_torch_block_add(struct gm_torch_record *record, uint64_t bytes)
-{
-	record->allocated_bytes += bytes;
-	record->allocated_total_bytes += bytes;
-	record->allocations++;
-}
-
-static inline void gm_torch_block_end(struct gm_torch_record *record, uint64_t bytes)
-{
-	gm_torch_take(&record->allocated_bytes, bytes);
-	record->freed_total_bytes += bytes;
-	record->frees++;
-}
-
-/* What it says of blocks is what their level says, and what PyTorch counted beyond once. */
-static inline void gm_torch_follow(struct gm_torch_record *record, const struct gm_level_record *level)
-{
-	record->allocated_bytes = level->current_bytes + record->beyond_bytes;
-	record->allocations = level->allocations;
-	record->frees = level->frees;
-	record->allocated_total_bytes = level->allocated_bytes;
-	record->freed_total_bytes = level->freed_bytes;
-}
-
-/* False where blocks found no room in the file. */
-static inline bool gm_torch_follows(const struct gm_torch_record *record, const struct gm_level_record *level)
-{
-	return record->allocations == level->allocations && record->frees == level->frees &&
-	       record->allocated_total_bytes == level->allocated_bytes &&
-	       record->freed_total_bytes == level->freed_bytes;
 }
 
 /* Ours and PyTorch's own totals after a block came or went. */

@@ -54,8 +54,7 @@ static uint32_t make_site(const struct gm_event *event)
 	site->window_merges = gm_file->window_merges;
 	site->window_resets = gm_file->window_resets;
 	site->flags = event->flags & GM_ALLOC_TORCH ? GM_SITE_TORCH : 0;
-	site->first_ns = gm_track.now_ns;
-	site->min_alloc_bytes = UINT64_MAX;
+	gm_site_begin(site, gm_track.now_ns);
 	gm_store_publish(GM_TABLE_SITES);
 	return number;
 }

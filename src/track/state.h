@@ -5,7 +5,8 @@
 #ifndef GM_TRACK_STATE_H
 #define GM_TRACK_STATE_H
 
-#include "account/kinds.h"
+#include "account/counters.h"
+#include "account/site_windows.h"
 #include "stack/arena.h"
 #include "store/journal.h"
 #include "store/layout.h"
@@ -15,9 +16,6 @@
 #include "track/event.h"
 
 #include <string.h>
-
-#define GM_DEVICES 64 /* device ordinals beyond are counted with the last */
-#define GM_SLOTS (GM_DEVICES + 1) /* slot 0 is the host */
 
 /*
  * `lock` guards everything in track/ and the counters of the file. It is held for table updates only: no stack
@@ -112,15 +110,6 @@ static inline void gm_track_leaving(void)
 	gm_track_unlock();
 }
 
-static inline unsigned gm_slot(int device)
-{
-	unsigned slot = (unsigned)device + 1;
-
-	if (__builtin_expect(slot <= GM_DEVICES, 1))
-		return slot; /* of the host, whose device is -1, 0 */
-	return device < 0 ? 0 : GM_DEVICES;
-}
-
 /* levels.c: the record in use for a device and level, made at first use; NULL when the file is full. */
 struct gm_level_record *gm_make_level(int device, unsigned level);
 struct gm_usage_record *gm_make_usage(int device, unsigned kind);
@@ -143,23 +132,28 @@ static inline struct gm_usage_record *gm_usage(int device, unsigned kind)
 uint32_t gm_site(const struct gm_event *event);
 void gm_sites_reset(void);
 
-/* levels.c: books an allocation in or out of its level, its usage row and the timeline. */
-void gm_levels_add(const struct gm_alloc_record *alloc, struct gm_site_record *site,
-		   struct gm_level_record *level);
-void gm_levels_remove(const struct gm_alloc_record *alloc, struct gm_level_record *level);
-void gm_levels_failed(int device, unsigned level, unsigned kind);
+/*
+ * levels.c: counts an allocation that comes or goes in the records of its site (NULL: none), level
+ * and usage, in its pool and in the timeline; and one that failed.
+ */
+void gm_account_alloc(const struct gm_alloc_record *alloc, struct gm_site_record *site);
+void gm_account_free(const struct gm_alloc_record *alloc, struct gm_site_record *site);
+void gm_account_resize(const struct gm_alloc_record *alloc, struct gm_site_record *site,
+		       uint64_t more_bytes);
+void gm_account_failure(int device, unsigned level, unsigned kind, struct gm_site_record *site);
 
-/* windows.c: which window is open now; a site's windows brought up to it. */
+/* windows.c: which window is open now. */
 void gm_windows_start(void);
 void gm_windows_mark(void);
-void gm_site_windows_follow(struct gm_site_record *site);
 
+/* Before a change of a site: its windows are brought up to the open one. */
 static inline void gm_site_windows(struct gm_site_record *site)
 {
 	const uint8_t *window = (const uint8_t *)site + offsetof(struct gm_site_record, window_current);
 
 	if (__builtin_expect(memcmp(window, gm_track.window, sizeof(gm_track.window)), 0))
-		gm_site_windows_follow(site);
+		gm_site_follow_windows(site, gm_file->window_current, gm_file->window_merges,
+				       gm_file->window_resets);
 }
 
 /* timeline.c: what is known of a series: the point that is open, so that most events touch little. */
@@ -222,9 +216,10 @@ void gm_error_of_free(const struct gm_event *event, struct gm_alloc_record *allo
 void gm_error_note(enum gm_error_type type, const struct gm_event *event, uint64_t bytes,
 		   uint32_t first_free_stack, uint32_t victim_site);
 
-/* vmm.c: a handle came or went; whether anything is mapped in a range; a released, mapped handle. */
-void gm_vmm_created(const struct gm_alloc_record *handle);
-void gm_vmm_gone(const struct gm_alloc_record *handle);
+/* vmm.c: a handle, a reservation or a mapping came or went; whether anything is mapped in a range;
+ * a released, mapped handle. */
+void gm_vmm_came(const struct gm_alloc_record *alloc);
+void gm_vmm_went(const struct gm_alloc_record *alloc);
 bool gm_mapped_within(uint64_t address, uint64_t bytes);
 struct gm_alloc_record *gm_vmm_pending(uint64_t handle, uint32_t *number);
 

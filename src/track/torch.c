@@ -40,81 +40,23 @@ struct gm_torch_record *gm_make_torch(int device)
 
 /* ---- the driver's side ---- */
 
-/* With backend:cudaMallocAsync every tensor is a call of the driver's and no hook ever comes. */
-static bool is_async_tensor(const struct gm_alloc_record *alloc)
-{
-	return gm_kind_in_pool(alloc->kind);
-}
-
-/* Memory behind an expandable segment counts when it is mapped. */
-static bool is_segment(const struct gm_alloc_record *alloc)
-{
-	return alloc->space == GM_SPACE_MAPPING ||
-	       (alloc->space == GM_SPACE_POINTER && alloc->kind == GM_KIND_DEVICE);
-}
-
-/* What an allocator of the program's own holds of the driver; how it divides that nobody tells. */
-static void pluggable_add(const struct gm_alloc_record *alloc)
-{
-	struct gm_torch_record *record = gm_torch(alloc->device);
-
-	if (!record)
-		return;
-	record->allocator = GM_TORCH_PLUGGABLE;
-	record->reserved_bytes += alloc->bytes;
-	record->reserved_total_bytes += alloc->bytes;
-	gm_torch_raise_peaks(record);
-	gm_timeline(alloc->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
-}
-
 void gm_torch_add(const struct gm_alloc_record *alloc)
 {
-	struct gm_torch_record *record;
+	struct gm_torch_record *record =
+		gm_torch_part(alloc) != GM_TORCH_NO_PART ? gm_torch(alloc->device) : NULL;
 
-	if (alloc->flags & GM_ALLOC_PLUGGABLE) {
-		pluggable_add(alloc);
-		return;
-	}
-	if (!is_segment(alloc) && !is_async_tensor(alloc))
-		return;
-	record = gm_torch(alloc->device);
-	if (!record)
-		return;
-	if (is_async_tensor(alloc)) {
-		if (gm_torch_state.seen)
-			return;
-		record->allocator = GM_TORCH_ASYNC;
-		record->allocated_bytes += alloc->bytes;
-		record->allocated_total_bytes += alloc->bytes;
-		record->allocations++;
-	} else {
-		if (alloc->space == GM_SPACE_MAPPING)
-			record->allocator = GM_TORCH_EXPANDABLE;
-		record->rounds += record->releasing;
-		record->releasing = 0;
-		record->reserved_bytes += alloc->bytes;
-		record->reserved_total_bytes += alloc->bytes;
+	if (record && gm_torch_reserves(gm_torch_add_driver(record, alloc, gm_torch_state.seen)))
 		gm_timeline(alloc->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
-	}
-	gm_torch_raise_peaks(record);
 }
 
 void gm_torch_remove(const struct gm_alloc_record *alloc)
 {
 	struct gm_torch_record *record = gm_torch_known(alloc->device);
 
-	if (!record)
+	if (!record || !gm_torch_reserves(gm_torch_remove_driver(record, alloc)))
 		return;
-	if (is_async_tensor(alloc) && record->allocator == GM_TORCH_ASYNC) {
-		gm_torch_take(&record->allocated_bytes, alloc->bytes);
-		record->freed_total_bytes += alloc->bytes;
-		record->frees++;
-	} else if (is_segment(alloc) || alloc->flags & GM_ALLOC_PLUGGABLE) {
-		gm_peak_freed(alloc->device, GM_HOLES_TORCH, alloc);
-		gm_torch_take(&record->reserved_bytes, alloc->bytes);
-		record->released_total_bytes += alloc->bytes;
-		gm_timeline(alloc->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
-	}
+	gm_peak_freed(alloc->device, GM_HOLES_TORCH, alloc);
+	gm_timeline(alloc->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
 }
 
 /*
@@ -137,7 +79,7 @@ void gm_torch_released(const struct gm_alloc_record *alloc, uint32_t stack)
 {
 	struct gm_torch_record *record = gm_torch_known(alloc->device);
 
-	if (!record || !is_segment(alloc))
+	if (!record || gm_torch_part(alloc) != GM_TORCH_SEGMENT)
 		return;
 	if (!record->releases++)
 		record->first_release_ns = gm_track.now_ns;
@@ -244,7 +186,7 @@ void gm_torch_block_free(struct gm_event *event, const struct gm_torch_totals *t
 		event->bytes = alloc->bytes;
 		gm_history(GM_OP_FREE, event, alloc->serial, alloc->site);
 		if (record)
-			gm_torch_block_end(record, alloc->bytes);
+			gm_torch_block_remove(record, alloc->bytes);
 		gm_live_end(alloc, number);
 	}
 	if (record)

@@ -136,9 +136,9 @@ struct gm_alloc_record *gm_alloc(const struct gm_event *event)
 	site = gm_store_record(GM_TABLE_SITES, site_number);
 	record = site ? gm_live_add(event, site_number) : NULL;
 	if (record) {
-		gm_book(record, site);
+		gm_account_alloc(record, site);
 		if (record->kind == GM_KIND_VMM)
-			gm_vmm_created(record);
+			gm_vmm_came(record);
 		if (record->flags & (GM_ALLOC_TORCH | GM_ALLOC_PLUGGABLE))
 			gm_torch_add(record);
 		gm_in_use_raise(record->device);
@@ -158,9 +158,7 @@ void gm_track_alloc_failed(const struct gm_event *event)
 	gm_file->events++;
 	number = gm_site(event);
 	site = gm_store_record(GM_TABLE_SITES, number);
-	if (site)
-		site->failures++;
-	gm_levels_failed(event->device, event->level, event->kind);
+	gm_account_failure(event->device, event->level, event->kind, site);
 	gm_track_worked();
 	gm_history(GM_OP_ALLOC_FAILED, event, 0, number);
 	if (event->error == GM_ERROR_OUT_OF_MEMORY)

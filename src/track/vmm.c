@@ -5,6 +5,7 @@
  * the memory stays; cuMemUnmap of a range without mappings succeeds.
  */
 #include "account/sizes.h"
+#include "account/vmm_record.h"
 #include "track/freed.h"
 #include "track/state.h"
 #include "track/retries.h"
@@ -27,48 +28,39 @@ static struct gm_vmm_record *vmm_of(int device)
 	return record;
 }
 
-void gm_vmm_created(const struct gm_alloc_record *handle)
+void gm_vmm_came(const struct gm_alloc_record *alloc)
 {
-	struct gm_vmm_record *vmm = vmm_of(handle->device);
+	struct gm_vmm_record *vmm = vmm_of(alloc->device);
 
-	if (!vmm)
-		return;
-	vmm->created_bytes += handle->bytes;
-	vmm->handles++;
-	if (vmm->created_bytes > vmm->created_peak_bytes)
-		vmm->created_peak_bytes = vmm->created_bytes;
+	if (vmm)
+		gm_vmm_add(vmm, alloc);
 }
 
-void gm_vmm_gone(const struct gm_alloc_record *handle)
+void gm_vmm_went(const struct gm_alloc_record *alloc)
 {
-	struct gm_vmm_record *vmm = vmm_of(handle->device);
+	struct gm_vmm_record *vmm = vmm_of(alloc->device);
 
-	if (!vmm)
-		return;
-	vmm->created_bytes -= handle->bytes;
-	vmm->handles--;
+	if (vmm)
+		gm_vmm_remove(vmm, alloc);
 }
 
 void gm_track_reserve(const struct gm_event *event)
 {
-	struct gm_vmm_record *vmm;
+	struct gm_alloc_record *record;
 
 	if (!gm_file || !event->key)
 		return;
 	gm_track_enter();
 	gm_file->events++;
-	if (gm_live_add(event, GM_NONE)) {
-		vmm = vmm_of(event->device);
-		if (vmm)
-			vmm->reserved_va_bytes += event->bytes;
-	}
+	record = gm_live_add(event, GM_NONE);
+	if (record)
+		gm_vmm_came(record);
 	gm_track_leave();
 }
 
 void gm_track_unreserve(const struct gm_event *event)
 {
 	struct gm_alloc_record *record;
-	struct gm_vmm_record *vmm;
 	uint32_t number;
 
 	if (!gm_file)
@@ -83,9 +75,7 @@ void gm_track_unreserve(const struct gm_event *event)
 	} else if (event->error) {
 		gm_error_of_free(event, record);
 	} else if (record) {
-		vmm = vmm_of(record->device);
-		if (vmm)
-			vmm->reserved_va_bytes -= record->bytes;
+		gm_vmm_went(record);
 		gm_peak_freed(record->device, GM_HOLES_TORCH, record);
 		gm_freed_note(record, event->stack, 0);
 		gm_live_drop(record, number);
@@ -99,7 +89,6 @@ void gm_track_map(const struct gm_event *event, uint64_t handle, uint64_t offset
 {
 	struct gm_event mapping = *event;
 	struct gm_alloc_record *owner, *record;
-	struct gm_vmm_record *vmm;
 
 	if (!gm_file || !event->key)
 		return;
@@ -120,12 +109,7 @@ void gm_track_map(const struct gm_event *event, uint64_t handle, uint64_t offset
 			gm_live_resize(owner, mapping.owner, offset + event->bytes);
 		if (mapping.flags & GM_ALLOC_TORCH)
 			gm_torch_add(record);
-		vmm = vmm_of(mapping.device);
-		if (vmm) {
-			vmm->mapped_bytes += event->bytes;
-			if (vmm->mapped_bytes > vmm->mapped_peak_bytes)
-				vmm->mapped_peak_bytes = vmm->mapped_bytes;
-		}
+		gm_vmm_came(record);
 		gm_history(GM_OP_MAP, &mapping, owner ? owner->serial : 0, GM_NONE);
 	}
 	gm_track_leave();
@@ -151,11 +135,9 @@ void gm_vmm_let_go(uint32_t owner)
 
 static void unmap(struct gm_alloc_record *mapping, uint32_t number, uint32_t stack)
 {
-	struct gm_vmm_record *vmm = vmm_of(mapping->device);
 	uint32_t owner = mapping->owner;
 
-	if (vmm)
-		vmm->mapped_bytes -= mapping->bytes;
+	gm_vmm_went(mapping);
 	if (mapping->flags & GM_ALLOC_TORCH) {
 		gm_torch_released(mapping, stack);
 		gm_torch_remove(mapping);

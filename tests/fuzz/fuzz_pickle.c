@@ -16,7 +16,7 @@ static void check(const struct gm_reader *reader)
 	struct gm_level_record level;
 
 	for (uint32_t i = 0; i < gm_reader_count(reader, GM_TABLE_SITES); i++)
-		if (gm_reader_site(reader, i, &site))
+		if (gm_reader_get(reader, GM_TABLE_SITES, i, &site, sizeof(site)))
 			sites += site.live_bytes;
 	for (uint32_t i = 0; i < gm_reader_count(reader, GM_TABLE_LEVELS); i++)
 		if (gm_reader_get(reader, GM_TABLE_LEVELS, i, &level, sizeof(level)))

@@ -2,6 +2,7 @@
  * Any bytes as an output file: everything the reader gives out is looked at.
  */
 #include "harness.h"
+#include "account/site_windows.h"
 #include "store/reader.h"
 
 #include <string.h>
@@ -43,7 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	if (reader) {
 		look_at_tables(reader);
 		for (i = 0; i < gm_reader_count(reader, GM_TABLE_SITES) && i < 4096; i++)
-			gm_reader_site(reader, i, &site);
+			if (gm_reader_get(reader, GM_TABLE_SITES, i, &site, sizeof(site)))
+				gm_site_complete_windows(&site, gm_reader_header(reader));
 		for (i = 0; i < gm_reader_warnings(reader); i++)
 			if (!gm_reader_warning(reader, i))
 				abort();

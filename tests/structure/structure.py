@@ -32,10 +32,9 @@ LAYERS = 'docs/internals/report-modules.md'
 # Rules that --check does not enforce yet, each with the folders of src/ that still break it.
 NOT_YET = {
     'call cycles between files': {'recorder', 'stack', 'store', 'track'},
-    'dependencies against the design': {'api', 'recorder'},
-    "declarations in another file's header": {'cupti', 'interpose', 'recorder', 'stack', 'store',
+    'dependencies against the design': {'api'},
+    "declarations in another file's header": {'cupti', 'interpose', 'recorder', 'stack',
                                               'track'},
-    'file names used twice': {'cupti', 'track'},
     'functions that nothing uses': {'stack'},
 }
 
@@ -44,10 +43,10 @@ SAME_FILE = {
     'internal': 'what the files of one folder share; no other folder includes it',
 }
 
-# Functions and structs that several files define, each with the reason.
-SAME_NAME = dict.fromkeys(
-    ('gm_cupti_prepare', 'gm_cupti_start', 'gm_cupti_tells'),
-    'cupti/none.c is linked in the place of cupti/backend.c where there are no headers of CUPTI')
+# Files that are linked in the place of others and define the same, each with the reason.
+INSTEAD = {
+    'cupti/none': 'in the place of cupti/backend, where there are no headers of CUPTI',
+}
 
 # Functions and variables that another file's header declares, each with the reason.
 OTHER_HEADER = {}
@@ -192,11 +191,8 @@ class Tree:
         self.reach = {}
         self.definers = collections.defaultdict(set)
         for file in self.files.values():
-            for name in file.defines:
+            for name in file.defines if file.unit not in INSTEAD else ():
                 self.definers[name].add(file.path)
-        for name in SAME_NAME:      # of several, the one whose header declares it
-            self.definers[name] = {path for path in self.definers.get(name, ()) if name in
-                                   getattr(self.files.get(path[:-2] + '.h'), 'declares', ())}
         self.find_edges()
 
     def seen(self, path):
@@ -340,6 +336,8 @@ class Tree:
         """Structs and functions for other files (gm_) that more than one file defines."""
         where = collections.defaultdict(set)
         for file in self.files.values():
+            if file.unit in INSTEAD:
+                continue
             for name in file.structs:
                 where['struct ' + name].add(file.unit)
             for name, _, static in file.functions:
@@ -347,7 +345,7 @@ class Tree:
                     where[name].add(file.unit)
         return [(f'{name}: ' + ' '.join(sorted(units)), units)
                 for name, units in sorted(where.items())
-                if len(units) > 1 and 'gm_' in name and name not in SAME_NAME]
+                if len(units) > 1 and 'gm_' in name]
 
 
 def pasted(uses, names):

@@ -3,13 +3,15 @@
  */
 #include "report/history/fine_timeline.h"
 #include "report/history/books.h"
+#include "account/series.h"
+#include "account/torch_record.h"
 #include "report/journal/journal_file.h"
 #include "account/kinds.h"
 #include <string.h>
 
 struct lines {
 	struct gm_doc *doc;
-	struct gm_timeline_record *line[GM_BOOK_DEVICES][GM_SERIES_COUNT];
+	struct gm_timeline_record *line[GM_SLOTS][GM_SERIES_COUNT];
 	uint64_t width_ns;
 };
 
@@ -20,47 +22,23 @@ static bool from_history(unsigned series)
 	       series == GM_SERIES_CUSTOM;
 }
 
-/* Each value holds until the next one: the stretches between have it too. */
-static void put(struct gm_timeline_record *line, uint64_t time_ns, uint64_t bytes)
-{
-	uint64_t at = time_ns / line->width_ns, last;
-
-	if (at >= GM_TIMELINE_POINTS)
-		at = GM_TIMELINE_POINTS - 1;
-	last = line->points ? line->last_bytes[line->points - 1] : 0;
-	while (line->points <= at) {
-		line->min_bytes[line->points] = line->max_bytes[line->points] =
-			line->last_bytes[line->points] = last;
-		line->points++;
-	}
-	line->last_bytes[at] = bytes;
-	if (bytes < line->min_bytes[at])
-		line->min_bytes[at] = bytes;
-	if (bytes > line->max_bytes[at])
-		line->max_bytes[at] = bytes;
-}
-
 static void set(struct lines *lines, int device, unsigned series, uint64_t time_ns, uint64_t bytes)
 {
-	struct gm_timeline_record *line = lines->line[gm_books_slot(device)][series];
+	struct gm_timeline_record *line = lines->line[gm_slot(device)][series];
 
 	if (line)
-		put(line, time_ns, bytes);
+		gm_series_put(line, time_ns, bytes);
 }
 
 static void note(struct lines *lines, const struct gm_books *books,
 		 const struct gm_alloc_record *alloc, uint64_t time_ns)
 {
-	static const unsigned series[GM_LEVELS] = {GM_SERIES_TRACKED, GM_SERIES_TORCH_ALLOCATED,
-						   GM_SERIES_CUSTOM};
-	unsigned slot = gm_books_slot(alloc->device);
-	unsigned own = alloc->device < 0 && alloc->level == GM_LEVEL_DRIVER ? GM_SERIES_PINNED
-									    : series[alloc->level];
+	unsigned slot = gm_slot(alloc->device);
 
 	if (gm_in_level(alloc->level, alloc->kind))
-		set(lines, alloc->device, own, time_ns,
+		set(lines, alloc->device, gm_level_series(alloc->level, alloc->device), time_ns,
 		    books->levels[slot][alloc->level].current_bytes);
-	if (gm_books_is_segment(alloc))
+	if (gm_torch_part(alloc) == GM_TORCH_SEGMENT)
 		set(lines, alloc->device, GM_SERIES_TORCH_RESERVED, time_ns,
 		    books->torch[slot].reserved_bytes);
 }
@@ -78,7 +56,7 @@ static struct gm_timeline_record *begin(struct lines *lines)
 		*line = doc->timeline[i];
 		if (!from_history(line->series))
 			continue;
-		lines->line[gm_books_slot(line->device)][line->series] = line;
+		lines->line[gm_slot(line->device)][line->series] = line;
 		line->width_ns = lines->width_ns;
 		line->points = 0;
 	}
@@ -87,13 +65,14 @@ static struct gm_timeline_record *begin(struct lines *lines)
 
 static void finish(struct lines *lines, uint64_t end_ns)
 {
-	for (unsigned slot = 0; slot < GM_BOOK_DEVICES; slot++)
+	for (unsigned slot = 0; slot < GM_SLOTS; slot++)
 		for (unsigned series = 0; series < GM_SERIES_COUNT; series++) {
 			struct gm_timeline_record *line = lines->line[slot][series];
 
 			if (line)
-				put(line, end_ns,
-				    line->points ? line->last_bytes[line->points - 1] : 0);
+				gm_series_put(line, end_ns,
+						line->points ? line->last_bytes[line->points - 1]
+							     : 0);
 		}
 }
 

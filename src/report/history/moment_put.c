@@ -8,11 +8,11 @@
 
 static void put_levels(struct gm_doc *doc, const struct gm_books *books)
 {
-	unsigned most = GM_BOOK_DEVICES * GM_LEVELS;
+	unsigned most = GM_SLOTS * GM_LEVELS;
 
 	doc->levels = gm_zone_alloc(&doc->zone, most, sizeof(*doc->levels));
 	doc->levels_count = 0;
-	for (unsigned slot = 0; slot < GM_BOOK_DEVICES; slot++)
+	for (unsigned slot = 0; slot < GM_SLOTS; slot++)
 		for (unsigned level = 0; level < GM_LEVELS; level++)
 			if (books->levels_used[slot][level])
 				doc->levels[doc->levels_count++] = books->levels[slot][level];
@@ -21,14 +21,14 @@ static void put_levels(struct gm_doc *doc, const struct gm_books *books)
 /* Devices first and the host last. */
 static void put_usage(struct gm_doc *doc, const struct gm_books *books)
 {
-	unsigned most = GM_BOOK_DEVICES * GM_KINDS;
+	unsigned most = GM_SLOTS * GM_KINDS;
 
 	doc->usage = gm_zone_alloc(&doc->zone, most, sizeof(*doc->usage));
 	doc->usage_count = 0;
-	for (unsigned i = 1; i <= GM_BOOK_DEVICES; i++)
+	for (unsigned i = 1; i <= GM_SLOTS; i++)
 		for (unsigned kind = 1; kind < GM_KINDS; kind++) {
 			const struct gm_usage_record *usage =
-				&books->usage[i % GM_BOOK_DEVICES][kind];
+				&books->usage[i % GM_SLOTS][kind];
 
 			if (usage->allocations || usage->failures || usage->current_count)
 				doc->usage[doc->usage_count++] = *usage;
@@ -39,7 +39,7 @@ static void put_torch(struct gm_doc *doc, const struct gm_books *books)
 {
 	for (unsigned i = 0; i < doc->torches_count; i++) {
 		struct gm_torch_record *torch = &doc->torches[i];
-		struct gm_torch_record then = books->torch[gm_books_slot(torch->device)];
+		struct gm_torch_record then = books->torch[gm_slot(torch->device)];
 
 		then.device = torch->device;
 		then.allocator = torch->allocator;
@@ -54,7 +54,7 @@ static void put_vmm(struct gm_doc *doc, const struct gm_books *books)
 	for (unsigned i = 0; i < doc->vmm_count; i++) {
 		int16_t device = doc->vmm[i].device;
 
-		doc->vmm[i] = books->vmm[gm_books_slot(device)];
+		doc->vmm[i] = books->vmm[gm_slot(device)];
 		doc->vmm[i].device = device;
 	}
 }
@@ -128,10 +128,8 @@ static void put_blocks(struct gm_doc *doc)
 			record->site = GM_NONE;
 		if (before_mark(doc, record)) {
 			record->flags |= GM_ALLOC_BEFORE_MARK;
-			if (record->site != GM_NONE) {
-				doc->sites[record->site].record.stray_bytes += record->bytes;
-				doc->sites[record->site].record.stray_count++;
-			}
+			if (record->site != GM_NONE)
+				gm_site_add_stray(&doc->sites[record->site].record, record->bytes);
 		}
 		doc->blocks_count++;
 	}

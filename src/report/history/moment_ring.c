@@ -4,6 +4,7 @@
  * back.
  */
 #include "account/sizes.h"
+#include "account/torch_record.h"
 #include "report/doc/options.h"
 #include "report/history/events.h"
 #include "report/history/internal.h"
@@ -192,68 +193,31 @@ static struct gm_books *final_books(struct gm_doc *doc)
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		books->sites[i] = doc->sites[i].record;
 	for (unsigned i = 0; i < doc->levels_count; i++) {
-		unsigned at = gm_books_slot(doc->levels[i].device);
+		unsigned at = gm_slot(doc->levels[i].device);
 
 		books->levels[at][doc->levels[i].level] = doc->levels[i];
 		books->levels_used[at][doc->levels[i].level] = true;
 	}
 	for (unsigned i = 0; i < doc->usage_count; i++)
-		books->usage[gm_books_slot(doc->usage[i].device)][doc->usage[i].kind] =
-			doc->usage[i];
+		books->usage[gm_slot(doc->usage[i].device)][doc->usage[i].kind] = doc->usage[i];
 	for (unsigned i = 0; i < doc->torches_count; i++)
-		books->torch[gm_books_slot(doc->torches[i].device)] = doc->torches[i];
+		books->torch[gm_slot(doc->torches[i].device)] = doc->torches[i];
 	for (unsigned i = 0; i < doc->vmm_count; i++)
-		books->vmm[gm_books_slot(doc->vmm[i].device)] = doc->vmm[i];
+		books->vmm[gm_slot(doc->vmm[i].device)] = doc->vmm[i];
 	books->serial = doc->header->serial;
 	return books;
 }
 
-/* How an event taken back changes sums: in allocations of its size. */
-struct change {
-	int live, allocated, freed;
-};
-
-static void shift(struct gm_books *books, const struct gm_alloc_record *alloc, struct change by)
+/* Takes an event back: how often the allocation counts more in what is live, was allocated and was
+ * freed. */
+static void shift(struct gm_books *books, const struct gm_alloc_record *alloc, int live,
+		  int allocated, int freed)
 {
-	unsigned at = gm_books_slot(alloc->device);
-	uint64_t live = (uint64_t)by.live, allocated = (uint64_t)by.allocated,
-		 freed = (uint64_t)by.freed;
-	struct gm_torch_record *torch = &books->torch[at];
+	const struct gm_counters in =
+		gm_books_counters(books, alloc->site, alloc->device, alloc->level, alloc->kind);
 
-#define SHIFT(of)                                                                                  \
-	do {                                                                                       \
-		(of)->allocated_bytes += allocated * alloc->bytes;                                 \
-		(of)->allocations += allocated;                                                    \
-		(of)->freed_bytes += freed * alloc->bytes;                                         \
-		(of)->frees += freed;                                                              \
-	} while (0)
-	if (alloc->site < books->sites_count) {
-		SHIFT(&books->sites[alloc->site]);
-		books->sites[alloc->site].live_bytes += live * alloc->bytes;
-		books->sites[alloc->site].live_count += live;
-	}
-	if (gm_in_usage(alloc->level, alloc->kind)) {
-		SHIFT(&books->usage[at][alloc->kind]);
-		books->usage[at][alloc->kind].current_bytes += live * alloc->bytes;
-		books->usage[at][alloc->kind].current_count += live;
-	}
-	if (gm_in_level(alloc->level, alloc->kind)) {
-		SHIFT(&books->levels[at][alloc->level]);
-		books->levels[at][alloc->level].current_bytes += live * alloc->bytes;
-		books->levels[at][alloc->level].current_count += live;
-	}
-#undef SHIFT
-	if (alloc->level == GM_LEVEL_TORCH) {
-		torch->allocated_bytes += live * alloc->bytes;
-		torch->allocated_total_bytes += allocated * alloc->bytes;
-		torch->freed_total_bytes += freed * alloc->bytes;
-		torch->allocations += allocated;
-		torch->frees += freed;
-	} else if (gm_books_is_segment(alloc)) {
-		torch->reserved_bytes += live * alloc->bytes;
-		torch->reserved_total_bytes += allocated * alloc->bytes;
-		torch->released_total_bytes += freed * alloc->bytes;
-	}
+	gm_count_shift(&in, alloc->bytes, live, allocated, freed);
+	gm_torch_shift(&books->torch[gm_slot(alloc->device)], alloc, live, allocated, freed);
 }
 
 static void take_back(struct player *player, const struct gm_event_record *event)
@@ -263,32 +227,26 @@ static void take_back(struct player *player, const struct gm_event_record *event
 	bool live = *number != GM_NONE && player->replay.records[*number].state != GM_STATE_EMPTY;
 
 	if (event->op == GM_OP_ALLOC) {
-		shift(player->books, &record,
-		      live ? (struct change){-1, -1, 0} : (struct change){0, -1, -1});
+		shift(player->books, &record, live ? -1 : 0, -1, live ? 0 : -1);
 		if (live)
 			player->replay.records[*number].state = GM_STATE_EMPTY;
 		if (player->books->serial >= event->serial)
 			player->books->serial = event->serial - 1;
 	} else if (!live) {
-		shift(player->books, &record, (struct change){1, 0, -1});
+		shift(player->books, &record, 1, 0, -1);
 		*number = gm_replay_put(&player->replay, &record);
 	}
 }
 
 static void take_back_failure(struct gm_books *books, const struct gm_event_record *event)
 {
-	unsigned at = gm_books_slot(event->device);
-	bool site = event->site < books->sites_count;
+	const struct gm_counters in =
+		gm_books_counters(books, event->site, event->device, event->level, event->kind);
 
-	if (event->op == GM_OP_FREE_FAILED && site)
-		books->sites[event->site].failed_frees--;
-	if (event->op != GM_OP_ALLOC_FAILED)
-		return;
-	if (site)
-		books->sites[event->site].failures--;
-	if (event->level == GM_LEVEL_DRIVER)
-		books->usage[at][event->kind].failures--;
-	books->levels[at][event->level].failures--;
+	if (event->op == GM_OP_FREE_FAILED && in.site)
+		in.site->failed_frees--;
+	if (event->op == GM_OP_ALLOC_FAILED)
+		gm_uncount_failure(&in);
 }
 
 static void begin_at_end(struct player *player)
@@ -310,7 +268,7 @@ static void forget_peaks(struct gm_doc *doc, struct gm_books *books)
 	for (unsigned i = 0; i < books->sites_count; i++)
 		books->sites[i].peak_bytes = books->sites[i].bytes_at_peak =
 			books->sites[i].level_max_bytes = 0;
-	for (unsigned at = 0; at < GM_BOOK_DEVICES; at++) {
+	for (unsigned at = 0; at < GM_SLOTS; at++) {
 		for (unsigned i = 0; i < GM_LEVELS; i++)
 			books->levels[at][i].peak_bytes = books->levels[at][i].epoch = 0;
 		for (unsigned i = 0; i < GM_KINDS; i++)

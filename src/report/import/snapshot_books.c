@@ -1,7 +1,10 @@
 /*
- * Keeping the books of a replayed run (books.h), by the rules of layout.h.
+ * See snapshot_books.h.
  */
 #include "report/import/snapshot_books.h"
+#include "account/counters.h"
+#include "account/site_windows.h"
+#include "account/series.h"
 #include <string.h>
 
 void gm_import_books_begin(struct gm_import_books *books, struct gm_image *image,
@@ -35,9 +38,7 @@ uint32_t gm_import_books_site(struct gm_import_books *books, uint32_t stack, uns
 	site->level = (uint8_t)level;
 	site->kind = (uint8_t)kind;
 	site->device = (int16_t)device;
-	site->first_ns = books->now_ns;
-	site->first_serial = books->serial + 1;
-	site->min_alloc_bytes = UINT64_MAX;
+	gm_site_begin(site, books->now_ns);
 	site->function = site->caller_module = GM_NONE;
 	site->flags = level == GM_LEVEL_DRIVER ? GM_SITE_TORCH : 0;
 	return number;
@@ -75,113 +76,39 @@ static struct gm_usage_record *usage_of(struct gm_import_books *books,
 	return record;
 }
 
-/* Brings a site's windows to the present one and notes its live bytes in it. */
-static void note_window(struct gm_import_books *books, struct gm_site_record *site)
+/* The records that an allocation of the site counts in, with the site's windows up to date. */
+static struct gm_counters counters_of(struct gm_import_books *books, uint32_t number)
 {
-	uint64_t current = books->now_ns / books->width_ns;
-	struct gm_window *window = &site->windows[site->window_current];
+	struct gm_site_record *site = gm_image_record(books->image, GM_TABLE_SITES, number);
+	uint64_t window = books->now_ns / books->width_ns;
 
-	if (current >= GM_WINDOWS)
-		current = GM_WINDOWS - 1;
-	while (site->window_current < current) {
-		struct gm_window next = {window->last_bytes, window->last_bytes,
-					 window->last_bytes};
-
-		window = &site->windows[++site->window_current];
-		*window = next;
-	}
-	if (site->live_bytes < window->min_bytes)
-		window->min_bytes = site->live_bytes;
-	if (site->live_bytes > window->max_bytes)
-		window->max_bytes = site->live_bytes;
-	window->last_bytes = site->live_bytes;
-}
-
-/* A site that is about to change first settles what it had when its level was last at its peak. */
-static void settle(struct gm_site_record *site, const struct gm_level_record *level)
-{
-	if (site->epoch < level->epoch)
-		site->bytes_at_peak = site->live_bytes;
-	site->epoch = level->epoch;
-}
-
-static void raise_level(struct gm_import_books *books, struct gm_level_record *level,
-			uint64_t bytes)
-{
-	level->current_bytes += bytes;
-	level->current_count++;
-	level->physical_bytes += bytes;
-	level->allocated_bytes += bytes;
-	level->allocations++;
-	if (level->current_bytes >= level->peak_bytes) {
-		if (level->current_bytes > level->peak_bytes)
-			level->peak_at_ns = books->now_ns;
-		level->peak_bytes = level->physical_peak_bytes = level->current_bytes;
-		level->epoch++;
-	}
-}
-
-static void raise_usage(struct gm_usage_record *usage, uint64_t bytes)
-{
-	usage->current_bytes += bytes;
-	usage->current_count++;
-	usage->allocated_bytes += bytes;
-	usage->allocations++;
-	if (usage->current_bytes > usage->peak_bytes)
-		usage->peak_bytes = usage->current_bytes;
+	gm_site_follow_windows(site, window < GM_WINDOWS ? (uint32_t)window : GM_WINDOWS - 1, 0, 0);
+	return (struct gm_counters){
+		.site = site,
+		.level = gm_import_books_level(books, site->device, site->level),
+		.usage = gm_in_usage(site->level, site->kind) ? usage_of(books, site) : NULL,
+		.in_level = gm_in_level(site->level, site->kind),
+	};
 }
 
 void gm_import_books_add(struct gm_import_books *books, uint32_t number, uint64_t bytes)
 {
-	struct gm_site_record *site = gm_image_record(books->image, GM_TABLE_SITES, number);
-	struct gm_level_record *level = gm_import_books_level(books, site->device, site->level);
+	const struct gm_counters in = counters_of(books, number);
 
-	settle(site, level);
-	site->live_bytes += bytes;
-	site->live_count++;
-	site->allocated_bytes += bytes;
-	site->allocations++;
-	site->last_ns = books->now_ns;
-	if (site->live_bytes > site->peak_bytes)
-		site->peak_bytes = site->live_bytes;
-	if (bytes < site->min_alloc_bytes)
-		site->min_alloc_bytes = bytes;
-	if (bytes > site->max_alloc_bytes)
-		site->max_alloc_bytes = bytes;
-	note_window(books, site);
-	raise_level(books, level, bytes);
-	if (level->current_bytes > site->level_max_bytes)
-		site->level_max_bytes = level->current_bytes;
-	if (site->level == GM_LEVEL_DRIVER)
-		raise_usage(usage_of(books, site), bytes);
+	gm_count_alloc(&in, bytes, books->serial, books->now_ns);
+	if (in.usage)
+		gm_level_physical(in.level, bytes);
 	books->image->header.events++;
 }
 
 void gm_import_books_take(struct gm_import_books *books, uint32_t number, uint64_t bytes,
 			  bool ended)
 {
-	struct gm_site_record *site = gm_image_record(books->image, GM_TABLE_SITES, number);
-	struct gm_level_record *level = gm_import_books_level(books, site->device, site->level);
+	const struct gm_counters in = counters_of(books, number);
 
-	settle(site, level);
-	site->live_bytes -= bytes;
-	site->live_count -= ended;
-	site->freed_bytes += bytes;
-	site->frees += ended;
-	note_window(books, site);
-	level->current_bytes -= bytes;
-	level->physical_bytes -= bytes;
-	level->current_count -= ended;
-	level->freed_bytes += bytes;
-	level->frees += ended;
-	if (site->level == GM_LEVEL_DRIVER) {
-		struct gm_usage_record *usage = usage_of(books, site);
-
-		usage->current_bytes -= bytes;
-		usage->current_count -= ended;
-		usage->freed_bytes += bytes;
-		usage->frees += ended;
-	}
+	gm_count_free(&in, bytes, ended, false);
+	if (in.usage)
+		gm_level_physical(in.level, -bytes);
 	books->image->header.events++;
 }
 
@@ -207,18 +134,6 @@ void gm_import_books_series(struct gm_import_books *books, int device, enum gm_s
 			    uint64_t bytes)
 {
 	struct gm_timeline_record *line = timeline_of(books, device, series);
-	uint64_t point = books->now_ns / line->width_ns;
-	unsigned at = line->points - 1;
 
-	if (point >= GM_TIMELINE_POINTS)
-		point = GM_TIMELINE_POINTS - 1;
-	for (; at < point; at++)
-		line->min_bytes[at + 1] = line->max_bytes[at + 1] = line->last_bytes[at + 1] =
-			line->last_bytes[at];
-	line->points = at + 1;
-	if (bytes < line->min_bytes[at])
-		line->min_bytes[at] = bytes;
-	if (bytes > line->max_bytes[at])
-		line->max_bytes[at] = bytes;
-	line->last_bytes[at] = bytes;
+	gm_series_put(line, books->now_ns, bytes);
 }

@@ -1,6 +1,7 @@
 /*
- * The books of a replayed run: sites, levels, usage, windows and timeline kept in an image as the
- * shim keeps them in its file (design.md, Tracking).
+ * The accounting of a run that is replayed from a snapshot: records of sites, levels, usage and the
+ * timeline in an image of an output file, changed by the same functions (src/account) as the
+ * tracker's.
  */
 #ifndef GM_REPORT_IMPORT_SNAPSHOT_BOOKS_H
 #define GM_REPORT_IMPORT_SNAPSHOT_BOOKS_H

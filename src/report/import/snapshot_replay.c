@@ -3,6 +3,7 @@
  * begins, forward once to see that it ends in that state again, and once more to keep the books.
  */
 #include "report/import/snapshot_replay.h"
+#include "account/torch_record.h"
 #include "report/import/replay_sets.h"
 #include "report/support/progress.h"
 #include <stdlib.h>
@@ -91,25 +92,10 @@ static void block_event(struct replay *replay, enum gm_event_op op,
 	event->space = GM_SPACE_TORCH;
 }
 
-static void reserve(struct replay *replay, uint64_t bytes)
-{
-	struct gm_torch_record *torch = &replay->torch;
-
-	torch->reserved_bytes += bytes;
-	torch->reserved_total_bytes += bytes;
-	if (torch->reserved_bytes > torch->reserved_peak_bytes)
-		torch->reserved_peak_bytes = torch->reserved_bytes;
-}
-
 static void hand_out(struct replay *replay, uint64_t bytes)
 {
-	struct gm_torch_record *torch = &replay->torch;
-
-	torch->allocated_bytes += bytes;
-	torch->allocated_total_bytes += bytes;
-	torch->allocations++;
-	if (torch->allocated_bytes > torch->allocated_peak_bytes)
-		torch->allocated_peak_bytes = torch->allocated_bytes;
+	gm_torch_block_add(&replay->torch, bytes);
+	gm_torch_raise_peaks(&replay->torch);
 }
 
 /* ---- out of memory ---- */
@@ -195,7 +181,7 @@ static bool segment_begins(struct replay *replay, const struct gm_snapshot_event
 		open_live(replay, &sets->lives[tag], GM_LEVEL_DRIVER,
 			  segment_kind(&sets->lives[tag]), event->bytes);
 		segment_event(replay, GM_OP_ALLOC, event, &sets->lives[tag]);
-		reserve(replay, event->bytes);
+		gm_torch_segment_add(&replay->torch, event->bytes);
 	}
 	return true;
 }
@@ -225,8 +211,7 @@ static bool segment_ends(struct replay *replay, const struct gm_snapshot_event *
 							  .stream = event->stream,
 							  .stack = event->stack},
 			      live);
-		replay->torch.reserved_bytes -= cut.end - cut.start;
-		replay->torch.released_total_bytes += cut.end - cut.start;
+		gm_torch_segment_remove(&replay->torch, cut.end - cut.start);
 	}
 	return true;
 }
@@ -259,9 +244,7 @@ static bool block_freed(struct replay *replay, const struct gm_snapshot_event *e
 	if (replay->books) {
 		gm_import_books_take(replay->books, live->site, bytes, true);
 		block_event(replay, GM_OP_FREE, event, live, bytes);
-		replay->torch.allocated_bytes -= bytes;
-		replay->torch.freed_total_bytes += bytes;
-		replay->torch.frees++;
+		gm_torch_block_remove(&replay->torch, bytes);
 	}
 	return true;
 }
@@ -339,7 +322,7 @@ static void open_books(struct replay *replay)
 
 		live->left_bytes = range->end - range->start;
 		open_live(replay, live, GM_LEVEL_DRIVER, segment_kind(live), live->left_bytes);
-		reserve(replay, live->left_bytes);
+		gm_torch_segment_add(&replay->torch, live->left_bytes);
 	}
 	for (unsigned i = 0; i < sets->blocks.count; i++) {
 		const struct gm_tagged_range *range = &sets->blocks.ranges[i];

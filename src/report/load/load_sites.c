@@ -4,7 +4,8 @@
 #include "report/load/load_sites.h"
 #include "report/load/internal.h"
 #include "report/stacks/stacks.h"
-#include "account/kinds.h"
+#include "account/counters.h"
+#include "account/site_windows.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,8 +188,12 @@ void gm_load_sites(struct gm_doc *doc)
 	for (uint32_t i = 0; i < records; i++) {
 		struct gm_site *site = &doc->sites[i];
 
-		if (!gm_reader_site(doc->reader, i, &site->record) ||
-		    site->record.kind >= GM_KINDS || site->record.level >= GM_LEVELS) {
+		if (gm_reader_get(doc->reader, GM_TABLE_SITES, i, &site->record,
+				  sizeof(site->record)))
+			gm_site_complete_windows(&site->record, doc->header);
+		else
+			site->record.kind = GM_KINDS;
+		if (site->record.kind >= GM_KINDS || site->record.level >= GM_LEVELS) {
 			memset(&site->record, 0, sizeof(site->record));
 			site->record.stack = GM_NONE;
 			odd++;
@@ -213,8 +218,7 @@ void gm_finish_sites(struct gm_doc *doc)
 		const struct gm_level_record *level =
 			gm_doc_level(doc, record->device, record->level);
 
-		if (level && record->epoch < level->epoch)
-			record->bytes_at_peak = record->live_bytes;
+		gm_site_settle(record, level);
 		if (doc->clean_exit && record->level == GM_LEVEL_DRIVER &&
 		    gm_kind_owned(record->kind)) {
 			site->exit_bytes =

@@ -98,7 +98,7 @@ static void print_sites(void)
 	uint32_t i;
 
 	fputs("\"sites\": [", stdout);
-	for (i = 0; gm_reader_site(file, i, &site); i++) {
+	for (i = 0; gm_reader_get(file, GM_TABLE_SITES, i, &site, sizeof(site)); i++) {
 		printf("%s\n{\"level\": %u, \"kind\": %u, \"device\": %d, \"live_bytes\": %" PRIu64
 		       ", \"live_count\": %" PRIu64 ", \"peak_bytes\": %" PRIu64
 		       ", \"allocated_bytes\": %" PRIu64 ", \"freed_bytes\": %" PRIu64

@@ -1,6 +1,6 @@
 /*
- * The table of kinds and the driver's sizes, against values taken from docs/contract.md (section 4) and
- * docs/evidence/facts.md (granularity) and written down here once more.
+ * The table of kinds and the driver's sizes, against values taken from docs/contract.md (section 4)
+ * and docs/evidence/facts.md (granularity) and written down here once more.
  */
 #include "../stack/cmocka_all.h"
 #include "account/sizes.h"
@@ -31,7 +31,8 @@ static void attributes(void **unused)
 	(void)unused;
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		const struct expectation *expected = &kinds[i];
-		struct gm_alloc_record alloc = {.kind = (uint8_t)expected->kind, .owner = 3, .bytes = MIB};
+		struct gm_alloc_record alloc = {
+			.kind = (uint8_t)expected->kind, .owner = 3, .bytes = MIB};
 
 		assert_int_equal(gm_kind_owned(expected->kind), expected->owned);
 		assert_int_equal(gm_kind_on_host(expected->kind), expected->host);
@@ -49,7 +50,8 @@ static void attributes(void **unused)
 /* Blocks of frameworks are in their level whatever their kind, and in no usage record. */
 static void blocks(void **unused)
 {
-	const struct gm_alloc_record block = {.kind = GM_KIND_DEVICE, .level = GM_LEVEL_TORCH, .bytes = 512};
+	const struct gm_alloc_record block = {
+		.kind = GM_KIND_DEVICE, .level = GM_LEVEL_TORCH, .bytes = 512};
 
 	(void)unused;
 	for (unsigned kind = 0; kind < GM_KINDS; kind++) {
@@ -65,16 +67,26 @@ static const struct size {
 	unsigned kind;
 	uint64_t bytes, held_bytes;
 } sizes[] = {
-	{GM_KIND_DEVICE, 1, 512},	     {GM_KIND_DEVICE, 512, 512},
-	{GM_KIND_DEVICE, 513, KIB},	     {GM_KIND_DEVICE, MIB - 1, MIB},
-	{GM_KIND_DEVICE, MIB, MIB},	     {GM_KIND_DEVICE, MIB + 1, 2 * MIB},
-	{GM_KIND_DEVICE, 2 * MIB, 2 * MIB},  {GM_KIND_DEVICE, 2 * MIB + 1, 4 * MIB},
-	{GM_KIND_ARRAY, MIB, MIB},	     {GM_KIND_ARRAY, 3 * MIB, 4 * MIB},
-	{GM_KIND_ASYNC, MIB + 1, MIB + 512}, {GM_KIND_GRAPH, 5, 512},
-	{GM_KIND_VMM, 1, 2 * MIB},	     {GM_KIND_VMM, 2 * MIB + 1, 4 * MIB},
-	{GM_KIND_PINNED, 1, 4 * KIB},	     {GM_KIND_PINNED, 4 * KIB + 1, 8 * KIB},
-	{GM_KIND_MANAGED, 7 * MIB, 0},	     {GM_KIND_REGISTERED, 7 * MIB, 0},
-	{GM_KIND_IMPORTED, 7 * MIB, 0},	     {GM_KIND_NONE, 7 * MIB, 0},
+	{GM_KIND_DEVICE, 1, 512},
+	{GM_KIND_DEVICE, 512, 512},
+	{GM_KIND_DEVICE, 513, KIB},
+	{GM_KIND_DEVICE, MIB - 1, MIB},
+	{GM_KIND_DEVICE, MIB, MIB},
+	{GM_KIND_DEVICE, MIB + 1, 2 * MIB},
+	{GM_KIND_DEVICE, 2 * MIB, 2 * MIB},
+	{GM_KIND_DEVICE, 2 * MIB + 1, 4 * MIB},
+	{GM_KIND_ARRAY, MIB, MIB},
+	{GM_KIND_ARRAY, 3 * MIB, 4 * MIB},
+	{GM_KIND_ASYNC, MIB + 1, MIB + 512},
+	{GM_KIND_GRAPH, 5, 512},
+	{GM_KIND_VMM, 1, 2 * MIB},
+	{GM_KIND_VMM, 2 * MIB + 1, 4 * MIB},
+	{GM_KIND_PINNED, 1, 4 * KIB},
+	{GM_KIND_PINNED, 4 * KIB + 1, 8 * KIB},
+	{GM_KIND_MANAGED, 7 * MIB, 0},
+	{GM_KIND_REGISTERED, 7 * MIB, 0},
+	{GM_KIND_IMPORTED, 7 * MIB, 0},
+	{GM_KIND_NONE, 7 * MIB, 0},
 	{GM_KINDS, 7 * MIB, 0},
 };
 

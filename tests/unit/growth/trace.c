@@ -119,7 +119,8 @@ uint32_t trace_alloc(unsigned site, uint64_t bytes)
 	block->time_ns = trace.now_ns;
 	block->serial = ++trace.header.serial;
 	block->kind = GM_KIND_DEVICE;
-	gm_site_add(&trace.sites[block->site], bytes, block->serial, NULL);
+	gm_site_windows(&trace.sites[block->site]);
+	gm_site_add(&trace.sites[block->site], bytes, block->serial, gm_track.now_ns, NULL);
 	return number;
 }
 
@@ -128,7 +129,9 @@ void trace_free(uint32_t number)
 	struct gm_alloc_record *block = &trace.blocks[number];
 
 	enter();
-	gm_site_remove(&trace.sites[block->site], block->bytes, block->flags & GM_ALLOC_BEFORE_MARK, NULL);
+	gm_site_windows(&trace.sites[block->site]);
+	gm_site_remove(&trace.sites[block->site], block->bytes, 1,
+		       block->flags & GM_ALLOC_BEFORE_MARK, NULL);
 	block->state = GM_STATE_EMPTY;
 	trace.header.freed++;
 	trace.unused[trace.unused_count++] = number;
@@ -141,11 +144,9 @@ void trace_mark(void)
 	if (!trace.header.first_mark_serial) { /* first_program_mark of track.c */
 		for (uint32_t i = 0; i < trace.blocks_count; i++)
 			if (trace.blocks[i].state == GM_STATE_LIVE) {
-				struct gm_site_record *site = &trace.sites[trace.blocks[i].site];
-
 				trace.blocks[i].flags |= GM_ALLOC_BEFORE_MARK;
-				site->stray_bytes += trace.blocks[i].bytes;
-				site->stray_count++;
+				gm_site_add_stray(&trace.sites[trace.blocks[i].site],
+						  trace.blocks[i].bytes);
 			}
 		trace.header.first_mark_serial = trace.header.serial + 1;
 	}

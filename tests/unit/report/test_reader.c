@@ -3,6 +3,7 @@
  */
 #include "file.h"
 #include "../../hygiene/effort.h"
+#include "account/site_windows.h"
 #include "report/render/json/json.h"
 #include "report/doc/options.h"
 #include "report/open/open.h"
@@ -156,9 +157,9 @@ static void whole_file(void **state)
 	assert_int_equal(gm_reader_header(reader)->pid, 4242);
 	assert_int_equal(gm_reader_count(reader, GM_TABLE_SITES), 2);
 	assert_int_equal(gm_reader_count(reader, GM_TABLE_ALLOCS), 5);
-	assert_true(gm_reader_site(reader, 0, &site));
+	assert_true(gm_reader_get(reader, GM_TABLE_SITES, 0, &site, sizeof(site)));
 	assert_int_equal(site.live_bytes, 3000);
-	assert_false(gm_reader_site(reader, 2, &site));
+	assert_false(gm_reader_get(reader, GM_TABLE_SITES, 2, &site, sizeof(site)));
 	assert_string_equal(gm_reader_string(reader, gm_reader_header(reader)->host_string),
 			    "example");
 	assert_null(gm_reader_string(reader, GM_NONE));
@@ -443,7 +444,7 @@ static void several_chunks(void **state)
 	assert_string_equal(gm_reader_string(reader, name), text);
 	assert_int_equal(gm_reader_count(reader, GM_TABLE_SITES), 400);
 	for (unsigned i = 0; i < 400; i++) {
-		assert_true(gm_reader_site(reader, i, &site));
+		assert_true(gm_reader_get(reader, GM_TABLE_SITES, i, &site, sizeof(site)));
 		assert_int_equal(site.allocated_bytes, 100 + i);
 	}
 	gm_reader_close(reader);
@@ -465,7 +466,8 @@ static void site_windows(const struct test_file *file, struct gm_site_record *si
 	assert_int_equal(test_write(file, path), 0);
 	reader = gm_reader_open(path, error, sizeof(error));
 	assert_non_null(reader);
-	assert_true(gm_reader_site(reader, 0, site));
+	assert_true(gm_reader_get(reader, GM_TABLE_SITES, 0, site, sizeof(*site)));
+	gm_site_complete_windows(site, gm_reader_header(reader));
 	gm_reader_close(reader);
 }
 
