@@ -15,11 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_WARNINGS   16
-#define MAX_POINTERS   4 /* pointer files that lead to pointer files */
-#define MAX_COPIES     5 /* tries to copy a live file between two of its updates */
+#define MAX_WARNINGS 16
+#define MAX_POINTERS 4 /* pointer files that lead to pointer files */
+#define MAX_COPIES   5 /* tries to copy a live file between two of its updates */
 
-/* Where the chunks of a table lie; `chunks[i]` is a byte offset into the copy, 0 if there is none.
+/*
+ * Where the chunks of a table lie; `chunks[i]` is a byte offset into the copy, 0 if there is none.
  */
 struct table {
 	uint32_t record_bytes;

@@ -15,7 +15,7 @@
 /* The site that a stack was last met at: mostly the only one it has. */
 struct gm_latest_site {
 	uint32_t number; /* + 1; 0: none */
-	uint32_t spot;	 /* gm_store_spot */
+	uint32_t spot;	 /* gm_store_offset */
 };
 
 struct gm_latest_sites {
@@ -104,7 +104,7 @@ static inline void gm_live_put(struct gm_alloc_record *record)
 {
 	__atomic_store_n(&record->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
 	record->site = gm_live.empty;
-	gm_live_set_empty(gm_store_spot(record));
+	gm_live_set_empty(gm_store_offset(record));
 }
 
 /* ---- the ring of the last events ---- */
