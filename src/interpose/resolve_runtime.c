@@ -201,7 +201,7 @@ static inline struct call_site *slot_of(uint64_t key, unsigned which)
 	return site;
 }
 
-static GM_SELDOM void *find_slow(enum gm_function function, unsigned major, uintptr_t caller)
+static GM_COLD void *find_slow(enum gm_function function, unsigned major, uintptr_t caller)
 {
 	uint64_t key = key_of(function, caller);
 	struct call_site *site = slot_of(key, 0), *other = slot_of(key, 1);

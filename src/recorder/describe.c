@@ -6,7 +6,7 @@
 #include "recorder/settings.h"
 #include "stack/stack.h"
 #include "store/journal.h"
-#include "store/place.h"
+#include "store/output_path.h"
 #include "store/writer.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
 #include "recorder/log.h"
 #include "recorder/settings.h"
 #include "recorder/signals.h"
-#include "store/hush.h"
-#include "store/place.h"
+#include "store/syscall_guard.h"
+#include "store/output_path.h"
 #include "store/writer.h"
 #include "track/event.h"
 #include "track/recording.h"
@@ -42,7 +42,7 @@ static void print_live(void)
 /* A file that could not be moved from $TMPDIR to its place is complete all the same. */
 static void report_unfinished(int error)
 {
-	const struct gm_place *place = gm_store_place();
+	const struct gm_output_path *place = gm_store_output_path();
 
 	if (place && place->wanted[0])
 		gm_log(GM_LOG_ERROR, "could not finish %s (%s): the file is %s", place->wanted,
@@ -71,27 +71,27 @@ static void complete_file(unsigned end, int status, bool print)
 void gm_finish(unsigned end, int status, bool print)
 {
 	struct gm_fork_page *page = gm_fork_page();
-	struct gm_hush hush;
+	struct gm_syscall_guard guard;
 
 	if (!gm_owns_file() || page->pid != getpid() || !gm_file)
 		return;
 	if (__atomic_exchange_n(&page->finished, 1, __ATOMIC_ACQ_REL))
 		return;
-	gm_hush_begin(&hush);
+	gm_syscall_guard_enter(&guard);
 	complete_file(end, status, print);
-	gm_hush_end(&hush);
+	gm_syscall_guard_leave(&guard);
 }
 
 void gm_finish_undone(void)
 {
 	struct gm_fork_page *page = gm_fork_page();
-	struct gm_hush hush;
+	struct gm_syscall_guard guard;
 
 	if (!gm_owns_file() || page->pid != getpid() || gm_file->end != GM_END_EXEC)
 		return;
-	gm_hush_begin(&hush);
+	gm_syscall_guard_enter(&guard);
 	gm_store_resume();
 	gm_track_resume();
 	__atomic_store_n(&page->finished, 0, __ATOMIC_RELEASE);
-	gm_hush_end(&hush);
+	gm_syscall_guard_leave(&guard);
 }

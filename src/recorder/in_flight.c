@@ -36,7 +36,7 @@ static struct gm_in_flight *acquire_counters(void)
 	return NULL;
 }
 
-GM_SELDOM void gm_in_flight_begin_shared(void)
+GM_COLD void gm_in_flight_begin_shared(void)
 {
 	if (!gm_thread.shares) {
 		gm_thread.in_flight = acquire_counters();
@@ -50,7 +50,7 @@ GM_SELDOM void gm_in_flight_begin_shared(void)
 	}
 }
 
-GM_SELDOM void gm_in_flight_end_shared(void)
+GM_COLD void gm_in_flight_end_shared(void)
 {
 	if (!gm_thread.in_shared)
 		return;

@@ -2,7 +2,7 @@
  * Messages on stderr (log.h).
  */
 #include "recorder/log.h"
-#include "store/hush.h"
+#include "store/syscall_guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,9 +46,9 @@ static bool may_write(void)
 
 static void write_line(const char *line, size_t bytes)
 {
-	struct gm_hush hush;
+	struct gm_syscall_guard guard;
 
-	gm_hush_begin(&hush);
+	gm_syscall_guard_enter(&guard);
 	while (bytes && may_write()) {
 		ssize_t done = write(STDERR_FILENO, line, bytes);
 
@@ -59,7 +59,7 @@ static void write_line(const char *line, size_t bytes)
 			bytes -= (size_t)done;
 		}
 	}
-	gm_hush_end(&hush);
+	gm_syscall_guard_leave(&guard);
 }
 
 void gm_log(enum gm_log level, const char *format, ...)

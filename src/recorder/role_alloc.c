@@ -66,7 +66,7 @@ static int device_of(const struct gm_call *call, unsigned kind, uint64_t key, ui
 	return device < 0 ? gm_context_device() : device;
 }
 
-static GM_SELDOM bool is_capturing(const struct gm_call *call, const struct gm_row *row)
+static GM_COLD bool is_capturing(const struct gm_call *call, const struct gm_row *row)
 {
 	int saved = errno;
 	bool capturing = gm_query_capturing(call->stream, row->per_thread);
@@ -174,7 +174,7 @@ static inline void record_alloc(struct gm_call *call, struct gm_event *event)
 }
 
 /* For memory of any kind, and for failures. */
-static GM_SELDOM void end_alloc_slow(struct gm_call *call, const struct gm_row *row, uint64_t key,
+static GM_COLD void end_alloc_slow(struct gm_call *call, const struct gm_row *row, uint64_t key,
 				     int result)
 {
 	struct gm_event event;

@@ -18,7 +18,7 @@ static void forget_current(void)
 		__atomic_store_n(&current[i], 0, __ATOMIC_RELAXED);
 }
 
-static GM_SELDOM uint64_t query_current_pool(int device)
+static GM_COLD uint64_t query_current_pool(int device)
 {
 	uint64_t pool = gm_query_current_pool(device);
 
@@ -36,7 +36,7 @@ static inline uint64_t current_pool(int device)
 	return __builtin_expect(pool != 0, 1) ? pool : query_current_pool(device);
 }
 
-static GM_SELDOM uint32_t enter_pool(uint64_t handle, int device)
+static GM_COLD uint32_t enter_pool(uint64_t handle, int device)
 {
 	unsigned type =
 		handle == gm_query_default_pool(device) ? GM_POOL_DEFAULT : GM_POOL_EXPLICIT;

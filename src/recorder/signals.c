@@ -15,7 +15,7 @@
 #include "recorder/log.h"
 #include "recorder/settings.h"
 #include "store/lock.h"
-#include "store/place.h"
+#include "store/output_path.h"
 #include "store/writer.h"
 #include "track/event.h"
 

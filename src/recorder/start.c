@@ -17,7 +17,7 @@
 #include "recorder/settings.h"
 #include "recorder/signals.h"
 #include "stack/stack.h"
-#include "store/hush.h"
+#include "store/syscall_guard.h"
 #include "store/journal.h"
 #include "store/writer.h"
 #include "track/event.h"
@@ -120,18 +120,18 @@ static bool start_locked(struct gm_fork_page *page)
 bool gm_start(void)
 {
 	struct gm_fork_page *page = gm_fork_page();
-	struct gm_hush hush;
+	struct gm_syscall_guard guard;
 	bool open;
 
 	if (gm_disabled())
 		return false;
-	gm_hush_begin(&hush);
+	gm_syscall_guard_enter(&guard);
 	gm_lock_acquire(&page->start);
 	open = page->mine && page->pid == getpid();
 	if (!open && !self.disabled)
 		open = start_locked(page);
 	gm_lock_release(&page->start);
-	gm_hush_end(&hush);
+	gm_syscall_guard_leave(&guard);
 	return open;
 }
 

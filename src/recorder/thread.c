@@ -9,13 +9,13 @@
 
 __thread struct gm_thread gm_thread __attribute__((tls_model("initial-exec")));
 
-GM_SELDOM void gm_time_begin(void)
+GM_COLD void gm_time_begin(void)
 {
 	if (gm_owns_file())
 		gm_thread.started_ns = gm_track_now();
 }
 
-GM_SELDOM void gm_time_end(void)
+GM_COLD void gm_time_end(void)
 {
 	if (gm_owns_file())
 		gm_track_overhead((gm_track_now() - gm_thread.started_ns) * GM_TIMED);

@@ -1,5 +1,5 @@
 /*
- * Files that are mapped before they have blocks (backing.h).
+ * Files that are mapped before they have disk blocks.
  */
 #include "store/backing.h"
 
@@ -42,7 +42,10 @@ int gm_backing_open(const struct gm_backing *backing)
 	return -ESTALE;
 }
 
-/* Before Linux 5.14: blocks by posix_fallocate on a descriptor opened for this one growth. */
+/*
+ * Allocates blocks as before Linux 5.14, by posix_fallocate on a descriptor that is opened for this
+ * call.
+ */
 static int grow_by_descriptor(const struct gm_backing *backing, uint64_t offset, uint64_t bytes)
 {
 	int fd = gm_backing_open(backing), error;
@@ -54,8 +57,11 @@ static int grow_by_descriptor(const struct gm_backing *backing, uint64_t offset,
 	return error;
 }
 
-/* Why a page cannot be had, a full disk or a quota, is told to who asks with a descriptor. */
-static int reason(const struct gm_backing *backing, uint64_t bytes)
+/*
+ * Finds out why a page could not be populated: posix_fallocate tells a full disk from a quota,
+ * madvise does not.
+ */
+static int populate_error(const struct gm_backing *backing, uint64_t bytes)
 {
 	int error = grow_by_descriptor(backing, 0, bytes);
 
@@ -67,8 +73,9 @@ int gm_backing_grow(struct gm_backing *backing, uint64_t offset, uint64_t bytes)
 	if (!backing->by_descriptor) {
 		if (madvise(backing->base + offset, bytes, MADV_POPULATE_WRITE) == 0)
 			return 0;
-		if (errno == EFAULT) /* what would be SIGBUS; of the first stretch the user is told why */
-			return offset ? -ENOSPC : reason(backing, bytes);
+		if (errno == EFAULT) /* a store would raise SIGBUS; the user is told the cause at
+					the start */
+			return offset ? -ENOSPC : populate_error(backing, bytes);
 		if (errno != EINVAL && errno != EPERM && errno != ENOSYS)
 			return -errno;
 		backing->by_descriptor = true;

@@ -1,7 +1,8 @@
 /*
- * A sparse file that is mapped whole and given its blocks piece by piece before each piece is touched,
- * so that a full disk is an error code and not a SIGBUS. No descriptor is kept: the program could
- * close it and reuse its number. Not thread-safe: the owner's lock guards it. No malloc.
+ * A sparse file that is mapped as a whole. Each part gets its disk blocks before it is touched for
+ * the first time, so that a full disk is an error code and not a SIGBUS. No descriptor is kept,
+ * because the program could close it and reuse its number. The functions are not thread-safe (the
+ * owner's lock guards them) and use no malloc.
  */
 #ifndef GM_STORE_BACKING_H
 #define GM_STORE_BACKING_H
@@ -12,23 +13,27 @@
 
 struct gm_backing {
 	char *base;	  /* where the file is mapped */
-	const char *path; /* its name now; the owner's storage */
+	const char *path; /* the file's present name, in the owner's storage */
 	dev_t device;
 	ino_t inode;
-	bool by_descriptor; /* MADV_POPULATE_WRITE does not work here */
+	bool by_descriptor; /* MADV_POPULATE_WRITE does not work on this kernel or filesystem */
 };
 
-/* Gives `fd`, new and empty, `bytes` of length and maps it shared. 0 or -errno. */
+/*
+ * Sets the length of the new, empty file `fd` to `bytes` and maps it shared. Returns 0 or -errno.
+ */
 int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes);
 
-/* Blocks for a stretch of the file. 0; -ENOSPC on a full disk, of the first stretch -EDQUOT where it is a
- * quota; another -errno. */
+/*
+ * Allocates disk blocks for a part of the file. Returns 0, -ENOSPC if the disk is full, for the
+ * part at offset 0 -EDQUOT if a quota is exhausted, or another -errno.
+ */
 int gm_backing_grow(struct gm_backing *backing, uint64_t offset, uint64_t bytes);
 
-/* A descriptor of the file, or -errno: -ESTALE where another has its name now. */
+/* Returns a descriptor of the file or -errno; -ESTALE if its name leads to another file now. */
 int gm_backing_open(const struct gm_backing *backing);
 
-/* The soft limit of a resource, UINT64_MAX for none. */
+/* Returns the soft limit of a resource of getrlimit, UINT64_MAX if there is none. */
 uint64_t gm_limit_of(int resource);
 
 #endif

@@ -1,38 +1,44 @@
 /*
- * Where what every event takes lies: a program uses its caches for something else, so each line and each
- * page of ours is one to be fetched anew.
+ * Where the code and the variables lie that every event uses. The program uses the caches for its
+ * own purposes between two events, so each line and each page that an event touches is usually a
+ * miss: what events use together lies side by side.
  */
 #ifndef GM_STORE_HOT_H
 #define GM_STORE_HOT_H
 
 /*
- * Small variables side by side, in few cache lines: those that nearly never change, those of them that a
- * stack takes, and those that an event changes under the tracker's lock.
+ * Three groups of small variables: those that hardly ever change, those of them that taking a stack
+ * needs, and the counters that an event changes under the tracker's lock.
  */
-#define GM_HOT	     __attribute__((section("gm_hot"), aligned(8)))
-#define GM_HOT_STACK __attribute__((section("gm_hot_stack"), aligned(8)))
-#define GM_HOT_BOOKS __attribute__((section("gm_hot_books"), aligned(16)))
-
-/* Of a variable of another file: it is in the same library, so that its address is known. */
-#define GM_HIDDEN __attribute__((visibility("hidden")))
-
-/* Functions side by side, in few pages. */
-#define GM_HOT_CODE __attribute__((hot))
+#define GM_HOT		__attribute__((section("gm_hot"), aligned(8)))
+#define GM_HOT_STACK	__attribute__((section("gm_hot_stack"), aligned(8)))
+#define GM_HOT_COUNTERS __attribute__((section("gm_hot_counters"), aligned(16)))
 
 /*
- * Has a line on its way into the cache, for writing: another thread's processor may have it. (A function
- * of nothing but __builtin_prefetch has no effect in gcc's eyes and is left out.)
+ * Declares that a variable of another file is in this library, so that its address is known when
+ * linking.
  */
-static inline void gm_fetch(const void *line)
+#define GM_HIDDEN __attribute__((visibility("hidden")))
+
+/* Puts a function among those that every event runs. */
+#define GM_HOT_CODE __attribute__((hot))
+
+/* Puts a function out of line and away from the code that every event runs. */
+#define GM_COLD __attribute__((noinline, cold))
+
+/*
+ * Prefetches the cache line at an address for writing, even if another processor has it. This is
+ * not
+ * __builtin_prefetch on x86, because gcc takes a function that does nothing else for one without
+ * effect and removes the calls.
+ */
+static inline void gm_prefetch(const void *address)
 {
 #ifdef __x86_64__
-	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)line));
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)address));
 #else
-	__builtin_prefetch(line, 1);
+	__builtin_prefetch(address, 1);
 #endif
 }
-
-/* Out of line, away from those. */
-#define GM_SELDOM __attribute__((noinline, cold))
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * Writing the history (journal.h). When the cap is reached or the disk is full it ends there for good:
- * a history with a gap could not be played. What is lost is counted in its header.
+ * The writer of the history. If the cap is reached or the disk is full the history ends for good,
+ * because one with a gap could not be replayed. Its header counts the entries that were lost.
  */
 #include "store/journal.h"
 #include "store/backing.h"
 #include "store/journal_code.h"
 #include "store/lock.h"
-#include "store/place.h"
+#include "store/output_path.h"
 #include "store/writer.h"
 
 #include <errno.h>
@@ -22,15 +22,17 @@
 GM_HOT bool gm_journal_on;
 
 static struct {
-	struct gm_lock lock; /* guards the taking of chunks against the end; the rest is the tracker's */
+	struct gm_lock lock; /* guards the handing out of chunks against the end; the tracker's lock
+				guards the rest */
 	struct gm_backing backing;
-	struct gm_place place;
+	struct gm_output_path output;
 	uint64_t mapped_bytes;
 	uint64_t capacity; /* chunks */
-	bool stood_in;
-	struct gm_journal_chunk *chunk; /* the open one, NULL: none, or no more */
-	uint8_t *at;
-	uint64_t entries; /* in it */
+	bool replaced;
+	struct gm_journal_chunk
+		*chunk;	  /* the open chunk; NULL before the first and after the last */
+	uint8_t *at;	  /* where the next entry goes */
+	uint64_t entries; /* in the open chunk */
 	enum gm_journal_loss loss;
 	struct gm_journal_state state;
 } journal;
@@ -64,10 +66,14 @@ static struct gm_journal_header describe(uint64_t cap_bytes)
 	return first;
 }
 
-/* RLIMIT_FSIZE would answer growth beyond it with SIGXFSZ; address space is the program's own. */
+/*
+ * Limits the capacity: growth beyond RLIMIT_FSIZE raises SIGXFSZ, and the program needs its address
+ * space.
+ */
 static uint64_t clamp_cap(uint64_t cap_bytes)
 {
-	uint64_t file_limit = gm_limit_of(RLIMIT_FSIZE), share = gm_limit_of(RLIMIT_AS) / ADDRESS_SHARE;
+	uint64_t file_limit = gm_limit_of(RLIMIT_FSIZE),
+		 share = gm_limit_of(RLIMIT_AS) / ADDRESS_SHARE;
 
 	if (cap_bytes > share)
 		cap_bytes = share;
@@ -76,15 +82,16 @@ static uint64_t clamp_cap(uint64_t cap_bytes)
 
 static int create(uint64_t chunks, const struct gm_journal_header *first)
 {
-	const struct gm_place *beside = gm_store_place();
+	const struct gm_output_path *beside = gm_store_output_path();
 	int fd, error;
 
 	if (!beside)
 		return -EROFS;
-	fd = gm_place_create_beside(&journal.place, beside, GM_HISTORY_SUFFIX, first, sizeof(*first));
+	fd = gm_output_create_beside(&journal.output, beside, GM_HISTORY_SUFFIX, first,
+				     sizeof(*first));
 	if (fd < 0)
 		return fd;
-	journal.backing.path = journal.place.path;
+	journal.backing.path = journal.output.path;
 	error = gm_backing_map(&journal.backing, fd, used_bytes(chunks));
 	close(fd);
 	if (!error)
@@ -93,7 +100,7 @@ static int create(uint64_t chunks, const struct gm_journal_header *first)
 		return 0;
 	if (journal.backing.base)
 		munmap(journal.backing.base, used_bytes(chunks));
-	gm_place_remove(&journal.place);
+	gm_output_remove(&journal.output);
 	return error;
 }
 
@@ -120,22 +127,25 @@ int gm_journal_open(uint64_t cap_bytes)
 	return 0;
 }
 
-/* Pages of a chunk that is full are the page cache's business, and no part of the program's size. */
-static void leave_chunk(void)
+/*
+ * Unmaps the pages of a full chunk: they stay in the page cache, and do not count as the program's
+ * memory.
+ */
+static void close_chunk(void)
 {
 	if (journal.chunk)
 		madvise(journal.chunk, GM_JOURNAL_CHUNK_BYTES, MADV_DONTNEED);
 	journal.chunk = NULL;
 }
 
-/* Opens the next chunk; false where there is no more room, now or ever. */
-static bool next_chunk(uint64_t time_ns)
+/* Opens the next chunk. Returns false if the history ends here. */
+static bool open_chunk(uint64_t time_ns)
 {
 	uint64_t number = header()->chunk_count, offset = used_bytes(number);
 	bool fits = false;
 
 	gm_lock_acquire(&journal.lock);
-	leave_chunk();
+	close_chunk();
 	if (number >= journal.capacity)
 		journal.loss = GM_JOURNAL_CAP;
 	else if (gm_backing_grow(&journal.backing, offset, GM_JOURNAL_CHUNK_BYTES) < 0)
@@ -157,30 +167,31 @@ static bool next_chunk(uint64_t time_ns)
 	return fits;
 }
 
-static void lose(uint64_t time_ns)
+static void count_lost(uint64_t time_ns)
 {
 	if (gm_file->end == GM_END_EXIT)
-		return; /* what other threads do while the process ends */
+		return; /* threads that still run while the process ends do not count */
 	if (header()->lost++ == 0) {
 		header()->lost_from_ns = time_ns;
 		header()->loss = journal.loss;
 	}
 }
 
-/* Room for one entry, or NULL: it is lost, and counted. */
-static uint8_t *room(uint64_t time_ns)
+/* Returns where the next entry goes, or NULL after counting it as lost. */
+static uint8_t *reserve(uint64_t time_ns)
 {
 	const uint8_t *start = (const uint8_t *)journal.chunk;
 
-	if (start && (size_t)(start + GM_JOURNAL_CHUNK_BYTES - journal.at) >= GM_JOURNAL_ENTRY_BYTES)
+	if (start &&
+	    (size_t)(start + GM_JOURNAL_CHUNK_BYTES - journal.at) >= GM_JOURNAL_ENTRY_BYTES)
 		return journal.at;
-	if (!journal.loss && next_chunk(time_ns))
+	if (!journal.loss && open_chunk(time_ns))
 		return journal.at;
-	lose(time_ns);
+	count_lost(time_ns);
 	return NULL;
 }
 
-/* The entry that ends at `end` counts from now on. */
+/* Makes the entry that ends at `end` visible to readers. */
 static void publish(uint8_t *end)
 {
 	uint64_t bytes = (uint64_t)(end - (uint8_t *)(journal.chunk + 1));
@@ -190,33 +201,33 @@ static void publish(uint8_t *end)
 	__atomic_store_n(&journal.chunk->filled, journal.entries << 32 | bytes, __ATOMIC_RELEASE);
 }
 
-void gm_journal_add(const struct gm_alloc_record *alloc, uint32_t number, uint64_t expected_bytes)
+void gm_journal_add(const struct gm_alloc_record *alloc, uint32_t index, uint64_t expected_bytes)
 {
-	uint8_t *to = room(alloc->time_ns);
+	uint8_t *to = reserve(alloc->time_ns);
 
 	if (to)
-		publish(gm_journal_put_add(&journal.state, to, number, alloc, expected_bytes));
+		publish(gm_journal_put_add(&journal.state, to, index, alloc, expected_bytes));
 }
 
-void gm_journal_drop(uint32_t number, uint64_t time_ns, uint32_t thread)
+void gm_journal_drop(uint32_t index, uint64_t time_ns, uint32_t thread)
 {
-	uint8_t *to = room(time_ns);
+	uint8_t *to = reserve(time_ns);
 
 	if (to)
-		publish(gm_journal_put_drop(&journal.state, to, number, time_ns, thread));
+		publish(gm_journal_put_drop(&journal.state, to, index, time_ns, thread));
 }
 
-void gm_journal_resize(uint32_t number, uint64_t bytes, uint64_t time_ns, uint32_t thread)
+void gm_journal_resize(uint32_t index, uint64_t bytes, uint64_t time_ns, uint32_t thread)
 {
-	uint8_t *to = room(time_ns);
+	uint8_t *to = reserve(time_ns);
 
 	if (to)
-		publish(gm_journal_put_resize(&journal.state, to, number, bytes, time_ns, thread));
+		publish(gm_journal_put_resize(&journal.state, to, index, bytes, time_ns, thread));
 }
 
 void gm_journal_call(const struct gm_event_record *event)
 {
-	uint8_t *to = room(event->time_ns);
+	uint8_t *to = reserve(event->time_ns);
 
 	if (to)
 		publish(gm_journal_put_call(&journal.state, to, event));
@@ -224,7 +235,10 @@ void gm_journal_call(const struct gm_event_record *event)
 
 /* ---- the end, and forks ---- */
 
-/* No thread takes a chunk from here on; false as in the writer's stop_growth. */
+/*
+ * Stops the handing out of chunks. Returns false if the lock cannot be taken, as stop_growth of
+ * writer.c does.
+ */
 static bool stop_growth(void)
 {
 	unsigned i;
@@ -258,7 +272,7 @@ int gm_journal_finish(void)
 		return error;
 	mmap(journal.backing.base + used, journal.mapped_bytes - used, PROT_NONE,
 	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-	return gm_place_settle(&journal.place);
+	return gm_output_settle(&journal.output);
 }
 
 void gm_journal_resume(void)
@@ -271,7 +285,8 @@ void gm_journal_resume(void)
 	if (fd < 0)
 		return;
 	if (ftruncate(fd, (off_t)journal.mapped_bytes) == 0 && !header()->lost) {
-		journal.capacity = (journal.mapped_bytes - GM_HEADER_BYTES) / GM_JOURNAL_CHUNK_BYTES;
+		journal.capacity =
+			(journal.mapped_bytes - GM_HEADER_BYTES) / GM_JOURNAL_CHUNK_BYTES;
 		journal.loss = GM_JOURNAL_WHOLE;
 	}
 	close(fd);
@@ -285,12 +300,12 @@ void gm_journal_in_child(void)
 		return;
 	memory = mmap(journal.backing.base, journal.mapped_bytes, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-	journal.stood_in = memory != MAP_FAILED;
+	journal.replaced = memory != MAP_FAILED;
 }
 
 void gm_journal_forget(void)
 {
-	if (journal.stood_in)
+	if (journal.replaced)
 		munmap(journal.backing.base, journal.mapped_bytes);
 	gm_journal_on = false;
 	memset(&journal, 0, sizeof(journal));

@@ -1,7 +1,8 @@
 /*
- * Writing OUT.events, the complete history (journal_code.h has its format): a file beside the output
- * file, mapped and backed like it. Entries are written under the tracker's lock, which makes their
- * order that of the tables' changes; nothing is written by system calls. Calls libc only, no malloc.
+ * The writer of OUT.events, the complete history, whose format is in journal_code.h: a file beside
+ * the output file that is mapped and gets its blocks like it. Entries are stored under the
+ * tracker's lock, so their order is that of the changes to the tables. The functions call libc
+ * alone and no malloc.
  */
 #ifndef GM_STORE_JOURNAL_H
 #define GM_STORE_JOURNAL_H
@@ -9,26 +10,31 @@
 #include "store/layout.h"
 #include <stdbool.h>
 
-/* True while a history is kept: the functions that add to it may be called only then. */
+/* True while a history is kept. The functions that add an entry may be called only then. */
 extern bool gm_journal_on;
 
 /*
- * Begins the history of the output file that is open, whose process was described; at most `cap_bytes`.
- * Returns 0 or -errno, when there is none: -EROFS where the output file itself is kept in memory.
- * Under the start lock.
+ * Begins the history of the output file that is open, whose process was described; at most
+ * `cap_bytes`. Returns 0 or -errno, when there is none: -EROFS where the output file itself is kept
+ * in memory. Under the start lock.
  */
 int gm_journal_open(uint64_t cap_bytes);
 
-/* The table of live allocations gained a record, lost one, or one's size changed. `expected_bytes`: as in
- * gm_journal_put_add. */
-void gm_journal_add(const struct gm_alloc_record *alloc, uint32_t number, uint64_t expected_bytes);
-void gm_journal_drop(uint32_t number, uint64_t time_ns, uint32_t thread);
-void gm_journal_resize(uint32_t number, uint64_t bytes, uint64_t time_ns, uint32_t thread);
+/*
+ * The table of live allocations gained a record, lost one, or one's size changed. `expected_bytes`:
+ * as in gm_journal_put_add.
+ */
+void gm_journal_add(const struct gm_alloc_record *alloc, uint32_t index, uint64_t expected_bytes);
+void gm_journal_drop(uint32_t index, uint64_t time_ns, uint32_t thread);
+void gm_journal_resize(uint32_t index, uint64_t bytes, uint64_t time_ns, uint32_t thread);
 
 /* A call that changed nothing there, or what is known of the one that does next. */
 void gm_journal_call(const struct gm_event_record *event);
 
-/* Parts of gm_store_finish, gm_store_resume, gm_store_in_child and gm_store_forget, which call them. */
+/*
+ * Parts of gm_store_finish, gm_store_resume, gm_store_in_child and gm_store_forget, which call
+ * them.
+ */
 int gm_journal_finish(void);
 void gm_journal_resume(void);
 void gm_journal_in_child(void);

@@ -1,5 +1,5 @@
 /*
- * Entries of the journal to bytes and back (journal_code.h).
+ * Encoding and decoding of the journal's entries.
  */
 #include "store/journal_code.h"
 
@@ -37,7 +37,9 @@ static uint8_t *put_signed(uint8_t *to, int64_t value)
 	return put(to, ((uint64_t)value << 1) ^ (uint64_t)(value >> 63));
 }
 
-/* The first byte, and what follows it in every entry. `more`: the GM_ADD_ byte, 0 none. */
+/*
+ * Stores the first byte and what follows it in every entry. `more` is the GM_ADD_ byte, 0 for none.
+ */
 static uint8_t *put_head(struct gm_journal_state *state, uint8_t *to, unsigned head, unsigned more,
 			 uint64_t time_ns, uint32_t thread)
 {
@@ -60,7 +62,8 @@ static unsigned differing(const struct gm_journal_state *state, const struct gm_
 	unsigned level = alloc->level, more = 0;
 
 	if (alloc->space != state->level[level].space || alloc->kind != state->level[level].kind ||
-	    alloc->device != state->level[level].device || alloc->flags != state->level[level].flags)
+	    alloc->device != state->level[level].device ||
+	    alloc->flags != state->level[level].flags)
 		more |= GM_ADD_CLASS;
 	if (alloc->stream != state->level[level].stream)
 		more |= GM_ADD_STREAM;
@@ -109,7 +112,7 @@ static void remember(struct gm_journal_state *state, const struct gm_alloc_recor
 	state->serial = alloc->serial;
 }
 
-uint8_t *gm_journal_put_add(struct gm_journal_state *state, uint8_t *to, uint32_t number,
+uint8_t *gm_journal_put_add(struct gm_journal_state *state, uint8_t *to, uint32_t index,
 			    const struct gm_alloc_record *alloc, uint64_t expected_bytes)
 {
 	uint64_t moved = alloc->key - state->level[alloc->level].key;
@@ -120,7 +123,7 @@ uint8_t *gm_journal_put_add(struct gm_journal_state *state, uint8_t *to, uint32_
 			(bytes_units ? BYTES_UNITS : 0) | (key_units ? KEY_UNITS : 0);
 
 	to = put_head(state, to, head, more, alloc->time_ns, alloc->thread);
-	to = put(to, number);
+	to = put(to, index);
 	to = put(to, alloc->site + 1); /* 0: none */
 	to = put_signed(to, key_units ? (int64_t)moved >> UNIT : (int64_t)moved);
 	to = put(to, bytes_units ? alloc->bytes >> UNIT : alloc->bytes);
@@ -129,18 +132,18 @@ uint8_t *gm_journal_put_add(struct gm_journal_state *state, uint8_t *to, uint32_
 	return to;
 }
 
-uint8_t *gm_journal_put_drop(struct gm_journal_state *state, uint8_t *to, uint32_t number,
+uint8_t *gm_journal_put_drop(struct gm_journal_state *state, uint8_t *to, uint32_t index,
 			     uint64_t time_ns, uint32_t thread)
 {
 	to = put_head(state, to, GM_JOURNAL_DROP, 0, time_ns, thread);
-	return put(to, number);
+	return put(to, index);
 }
 
-uint8_t *gm_journal_put_resize(struct gm_journal_state *state, uint8_t *to, uint32_t number,
+uint8_t *gm_journal_put_resize(struct gm_journal_state *state, uint8_t *to, uint32_t index,
 			       uint64_t bytes, uint64_t time_ns, uint32_t thread)
 {
 	to = put_head(state, to, GM_JOURNAL_RESIZE, 0, time_ns, thread);
-	to = put(to, number);
+	to = put(to, index);
 	return put(to, bytes);
 }
 
@@ -191,7 +194,7 @@ uint8_t *gm_journal_put_call(struct gm_journal_state *state, uint8_t *to,
 
 /* ---- reading ---- */
 
-/* Where the next byte is; NULL once they have run out. */
+/* Where the next byte is; NULL once the bytes have run out or are no entry. */
 struct bytes {
 	const uint8_t *at, *end;
 };
@@ -234,7 +237,7 @@ static uint8_t get_byte(struct bytes *from)
 	return 0;
 }
 
-/* A number of at most `most`; what is larger is no entry. */
+/* Reads a number of at most `most`. A larger one is no entry. */
 static uint64_t get_up_to(struct bytes *from, uint64_t most)
 {
 	uint64_t value = get(from);
@@ -275,7 +278,7 @@ static void get_add(struct gm_journal_state *state, struct bytes *from, uint8_t 
 		from->at = NULL;
 		return;
 	}
-	entry->number = (uint32_t)get_up_to(from, UINT32_MAX - 1);
+	entry->index = (uint32_t)get_up_to(from, UINT32_MAX - 1);
 	site = get_up_to(from, UINT32_MAX);
 	alloc->site = (uint32_t)site - 1;
 	moved = get_signed(from);
@@ -308,7 +311,8 @@ static void get_add(struct gm_journal_state *state, struct bytes *from, uint8_t 
 	state->serial = alloc->serial;
 }
 
-static void get_call(struct gm_journal_state *state, struct bytes *from, struct gm_event_record *event)
+static void get_call(struct gm_journal_state *state, struct bytes *from,
+		     struct gm_event_record *event)
 {
 	uint64_t bits;
 
@@ -321,7 +325,8 @@ static void get_call(struct gm_journal_state *state, struct bytes *from, struct 
 	event->serial = bits & GM_CALL_SERIAL ? state->serial - get(from) : 0;
 	event->site = bits & GM_CALL_SITE ? (uint32_t)get_up_to(from, UINT32_MAX) : GM_NONE;
 	event->stack = bits & GM_CALL_STACK ? (uint32_t)get_up_to(from, UINT32_MAX) : GM_NONE;
-	event->function = bits & GM_CALL_FUNCTION ? (uint16_t)get_up_to(from, UINT16_MAX) : UINT16_MAX;
+	event->function =
+		bits & GM_CALL_FUNCTION ? (uint16_t)get_up_to(from, UINT16_MAX) : UINT16_MAX;
 	event->error = bits & GM_CALL_ERROR ? (int32_t)get_signed(from) : 0;
 	event->stream = bits & GM_CALL_STREAM ? get(from) : 0;
 	event->space = event->kind = event->level = 0;
@@ -359,11 +364,11 @@ const uint8_t *gm_journal_get(struct gm_journal_state *state, const uint8_t *at,
 		get_call(state, &from, &entry->event);
 		break;
 	case GM_JOURNAL_RESIZE:
-		entry->number = (uint32_t)get_up_to(&from, UINT32_MAX - 1);
+		entry->index = (uint32_t)get_up_to(&from, UINT32_MAX - 1);
 		entry->bytes = get(&from);
 		break;
 	case GM_JOURNAL_DROP:
-		entry->number = (uint32_t)get_up_to(&from, UINT32_MAX - 1);
+		entry->index = (uint32_t)get_up_to(&from, UINT32_MAX - 1);
 	}
 	return from.at;
 }

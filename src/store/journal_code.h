@@ -1,26 +1,29 @@
 /*
- * The format of OUT.events, the complete history (GPUMEMTRACE_EVENTS=all): a journal of the table of
- * live allocations, and of the calls that do not change it. Played from its start to any moment it
- * gives the table of that moment, and with it every current figure.
+ * The format of OUT.events, the complete history (GPUMEMTRACE_EVENTS=all): a journal of the changes
+ * to the table of live allocations, and of the calls that do not change it. Replaying it from the
+ * start to some moment gives the table at that moment, and with it every current figure.
  *
  * The file:   header (one page) | chunk 0 | chunk 1 | ...
  *
- * A chunk is GM_JOURNAL_CHUNK_BYTES long: struct gm_journal_chunk and entries of a few bytes each, as
- * differences from the entry before. Each chunk starts from its own header's values, so that damage
- * ends with its chunk. An entry is written first and counted in `filled` then (release): what a killed
- * process was in the middle of is not counted, and what it had counted is whole.
+ * A chunk is GM_JOURNAL_CHUNK_BYTES long and has a struct gm_journal_chunk, followed by entries of
+ * a few bytes each. An entry is stored as its differences from the entry before. The differences of
+ * each chunk start from the values in its header, so that damage does not extend beyond a chunk. An
+ * entry is stored first and then counted in `filled` with release order: an entry that a killed
+ * process was storing is not counted, and one that is counted is whole.
  *
- * An entry begins with a byte: bits 0 and 1 what it is (enum gm_journal_what), 2 another thread than
- * before follows, 3 and 4 an addition's level, 5 its bytes are in units of 512, 6 so is the difference
- * of its address from the last one of its level, 7 a byte of GM_ADD_... follows. Numbers are LEB128,
- * signed ones in zigzag. Then, of every entry: nanoseconds since the one before, [thread]; and
+ * The first byte of an entry has in bits 0 and 1 what it is (enum gm_journal_what), in bit 2
+ * whether a thread follows because it is another one than before, in bits 3 and 4 the level of an
+ * addition, in bit 5 whether its bytes are in units of 512, in bit 6 whether the difference of its
+ * address from the last one of its level is, and in bit 7 whether a byte of GM_ADD_... follows.
+ * Numbers are LEB128, signed ones in zigzag. Every entry goes on with the nanoseconds since the
+ * entry before and, if bit 2 says so, the thread. Then follow
  *
- *   add     record number, site, address, bytes, what the GM_ADD_ byte names
- *   drop    record number
- *   resize  record number, bytes
- *   call    enum gm_event_op, GM_CALL_... bits, what those name
+ *   add     record index, site, address, bytes, the fields that the GM_ADD_ byte names
+ *   drop    record index
+ *   resize  record index, bytes
+ *   call    enum gm_event_op, GM_CALL_... bits, the fields that they name
  *
- * Shared by the shim and the report. Calls nothing but memset; safe in any context.
+ * The shim and the report share this code. It calls nothing but memset and is safe in any context.
  */
 #ifndef GM_STORE_JOURNAL_CODE_H
 #define GM_STORE_JOURNAL_CODE_H
@@ -39,38 +42,39 @@ enum gm_journal_loss { GM_JOURNAL_WHOLE, GM_JOURNAL_CAP, GM_JOURNAL_DISK };
 
 struct gm_journal_header {
 	char magic[8];
-	uint32_t byte_order;	/* GM_BYTE_ORDER */
+	uint32_t byte_order; /* GM_BYTE_ORDER */
 	uint32_t format_version;
 	uint32_t oldest_version; /* a reader of at least this version can read it */
-	uint32_t header_bytes;	/* GM_HEADER_BYTES */
+	uint32_t header_bytes;	 /* GM_HEADER_BYTES */
 	uint32_t chunk_bytes;
-	uint32_t pid;		/* these four are those of the output file that it belongs to */
+	uint32_t pid; /* this and the next three fields are those of the output file */
 	uint64_t pid_start_ticks;
 	uint64_t started_realtime_ns;
 	uint64_t started_monotonic_ns;
-	uint64_t cap_bytes;	/* GPUMEMTRACE_MAX_EVENTS */
-	uint64_t chunk_count;	/* chunks in use (release) */
-	uint64_t lost;		/* entries that were not kept, all of them after the last one kept */
-	uint64_t lost_from_ns;	/* time of the first of them */
-	uint32_t loss;		/* enum gm_journal_loss */
+	uint64_t cap_bytes;   /* GPUMEMTRACE_MAX_EVENTS */
+	uint64_t chunk_count; /* chunks in use (release) */
+	uint64_t
+		lost; /* entries that were not kept; all of them come after the last one that was */
+	uint64_t lost_from_ns; /* time of the first lost entry */
+	uint32_t loss;	       /* enum gm_journal_loss */
 	uint32_t reserved;
 };
 
 struct gm_journal_chunk {
 	uint32_t magic;
 	uint32_t number;
-	uint64_t filled;	/* entries << 32 | bytes of entries (release) */
-	uint64_t base_ns;	/* what the first entry's time is counted from */
-	uint64_t base_serial;	/* `serial` before the first entry */
+	uint64_t filled;      /* entries << 32 | bytes of entries (release) */
+	uint64_t base_ns;     /* what the first entry's time is counted from */
+	uint64_t base_serial; /* `serial` before the first entry */
 };
 
 enum gm_journal_what { GM_JOURNAL_ADD, GM_JOURNAL_DROP, GM_JOURNAL_RESIZE, GM_JOURNAL_CALL };
 
 /*
- * Fields of an addition that differ from the last one of its level, or from what is usual: nobody's
- * memory (owner), the next serial number, and the physical bytes that the caller expects.
+ * Fields of an addition that differ from those of the last one of its level, or from their default:
+ * no owner, the next serial number, and the physical bytes that the caller expects.
  */
-#define GM_ADD_CLASS	1u  /* space, kind, device, flags */
+#define GM_ADD_CLASS	1u /* space, kind, device, flags */
 #define GM_ADD_STREAM	2u
 #define GM_ADD_CONTEXT	4u
 #define GM_ADD_OWNER	8u
@@ -89,17 +93,21 @@ enum gm_journal_what { GM_JOURNAL_ADD, GM_JOURNAL_DROP, GM_JOURNAL_RESIZE, GM_JO
 #define GM_CALL_CLASS	 256u /* space, kind, device, level */
 #define GM_CALL_BITS	 511u
 
-/* One entry. Of `alloc` an addition has all but references, mappings and the state, with `physical_bytes` as
- * the difference (modulo 2^64) from what the caller expects; a drop has only `time_ns` and `thread`. */
+/*
+ * One entry. An addition has all of `alloc` but references, mappings and the state, with
+ * `physical_bytes` as the difference (modulo 2^64) from what the caller expects.
+ */
 struct gm_journal_entry {
 	enum gm_journal_what what;
-	uint32_t number;		/* record in the table of live allocations; of a call none */
-	uint64_t bytes;			/* of a resize: from now on */
-	struct gm_alloc_record alloc;	/* of an addition */
-	struct gm_event_record event;	/* of a call; of the others its time and thread */
+	uint32_t index; /* of the record in the table of live allocations; a call has none */
+	uint64_t bytes; /* the new size of a resize */
+	struct gm_alloc_record alloc; /* of an addition */
+	struct gm_event_record event; /* of a call; other entries have its time and thread alone */
 };
 
-/* What differences are from. Zero-initialised, then gm_journal_begin for each chunk. */
+/*
+ * What the next entry's differences are taken from. It is set by gm_journal_begin for each chunk.
+ */
 struct gm_journal_state {
 	uint64_t time_ns, serial, call_key;
 	uint32_t thread;
@@ -115,22 +123,23 @@ struct gm_journal_state {
 void gm_journal_begin(struct gm_journal_state *state, uint64_t base_ns, uint64_t base_serial);
 
 /*
- * Each writes an entry of at most GM_JOURNAL_ENTRY_BYTES at `to` and returns where it ends. `expected_bytes` are
- * the physical bytes that the reader will expect of the allocation (gm_driver_bytes of account/sizes.h); the
- * format does not know the driver's sizes, it keeps the difference where there is one.
+ * Each of these stores an entry of at most GM_JOURNAL_ENTRY_BYTES at `to` and returns where it
+ * ends. `expected_bytes` are the physical bytes that the reader will expect of the allocation
+ * (gm_driver_bytes of account/sizes.h): the format does not know the driver's sizes and stores only
+ * a difference.
  */
-uint8_t *gm_journal_put_add(struct gm_journal_state *state, uint8_t *to, uint32_t number,
+uint8_t *gm_journal_put_add(struct gm_journal_state *state, uint8_t *to, uint32_t index,
 			    const struct gm_alloc_record *alloc, uint64_t expected_bytes);
-uint8_t *gm_journal_put_drop(struct gm_journal_state *state, uint8_t *to, uint32_t number,
+uint8_t *gm_journal_put_drop(struct gm_journal_state *state, uint8_t *to, uint32_t index,
 			     uint64_t time_ns, uint32_t thread);
-uint8_t *gm_journal_put_resize(struct gm_journal_state *state, uint8_t *to, uint32_t number,
+uint8_t *gm_journal_put_resize(struct gm_journal_state *state, uint8_t *to, uint32_t index,
 			       uint64_t bytes, uint64_t time_ns, uint32_t thread);
 uint8_t *gm_journal_put_call(struct gm_journal_state *state, uint8_t *to,
 			     const struct gm_event_record *event);
 
 /*
- * Reads the entry at `at`; returns where it ends, or NULL where the bytes are no entry: they end within
- * it, or name a kind, level or operation that there is not.
+ * Reads the entry at `at` and returns where it ends, or NULL if the bytes are no entry: they end
+ * within it, or name a kind, level or operation that does not exist.
  */
 const uint8_t *gm_journal_get(struct gm_journal_state *state, const uint8_t *at, const uint8_t *end,
 			      struct gm_journal_entry *entry);

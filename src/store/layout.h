@@ -126,9 +126,9 @@ enum gm_space {
 
 /*
  * The bits above GM_STATE_BITS of an allocation record's `state` are 0 unless the record is empty. Then they
- * lead to the record that was emptied before it and not used again (its offset in GM_SPOT_BYTES; 0: none).
+ * lead to the record that was emptied before it and not used again (its offset in GM_OFFSET_UNIT_BYTES; 0: none).
  */
-#define GM_SPOT_BYTES 32u
+#define GM_OFFSET_UNIT_BYTES 32u
 #define GM_STATE_BITS 3
 #define GM_STATE_MASK ((1u << GM_STATE_BITS) - 1)
 
@@ -190,7 +190,7 @@ struct gm_header {
 	uint64_t first_mark_serial;	/* `serial` at the program's first mark, 0: no mark. For leaks at exit */
 	uint64_t freed;			/* allocation records that were emptied so far: the clock of the windows */
 	uint32_t sequence;		/* odd: counters here and in the tables are being changed */
-	uint32_t emptied;		/* the allocation record emptied last (GM_SPOT_BYTES), 0: none */
+	uint32_t emptied;		/* the allocation record emptied last (GM_OFFSET_UNIT_BYTES), 0: none */
 	uint32_t emptied_at_work;	/* the same when an allocation was last recorded */
 	uint32_t worked;		/* 1: a launch or a refused allocation came after the last free */
 

@@ -15,11 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_WARNINGS   16
-#define MAX_POINTERS   4 /* pointer files that lead to pointer files */
-#define MAX_COPIES     5 /* tries to copy a live file between two of its updates */
+#define MAX_WARNINGS 16
+#define MAX_POINTERS 4 /* pointer files that lead to pointer files */
+#define MAX_COPIES   5 /* tries to copy a live file between two of its updates */
 
-/* Where the chunks of a table lie; `chunks[i]` is a byte offset into the copy, 0 if there is none.
+/*
+ * Where the chunks of a table lie; `chunks[i]` is a byte offset into the copy, 0 if there is none.
  */
 struct table {
 	uint32_t record_bytes;
@@ -631,7 +632,7 @@ uint32_t gm_reader_freed_after_work(const struct gm_reader *reader, struct gm_al
 	uint32_t offset = header->worked ? header->emptied_at_work : header->emptied;
 
 	while (offset != header->emptied_at_work) {
-		uint32_t number = alloc_at(reader, (uint64_t)offset * GM_SPOT_BYTES);
+		uint32_t number = alloc_at(reader, (uint64_t)offset * GM_OFFSET_UNIT_BYTES);
 		struct gm_alloc_record record;
 
 		if (count == limit ||

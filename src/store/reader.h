@@ -46,7 +46,8 @@ uint64_t gm_reader_bytes(const struct gm_reader *reader);
 /* True when nothing is missing or damaged; else the warnings say what is. */
 bool gm_reader_complete(const struct gm_reader *reader);
 
-/* True when counters may disagree with the records: an update was under way when the file was read.
+/*
+ * True when counters may disagree with the records: an update was under way when the file was read.
  */
 bool gm_reader_torn(const struct gm_reader *reader);
 
@@ -57,7 +58,10 @@ const char *gm_reader_warning(const struct gm_reader *reader, unsigned index);
 /* Records of a table that can be read (never more than the file really holds). */
 uint32_t gm_reader_count(const struct gm_reader *reader, enum gm_table_id table);
 
-/* True if the file should have more records of a table than can be read: it is cut short or damaged. */
+/*
+ * True if the file should have more records of a table than can be read: it is cut short or
+ * damaged.
+ */
 bool gm_reader_lacks(const struct gm_reader *reader, enum gm_table_id table);
 
 /*

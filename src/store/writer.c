@@ -1,14 +1,14 @@
 /*
- * Writing the output file (writer.h): one sparse file, mapped once at its full capacity and backed
- * chunk by chunk (backing.h).
+ * The writer of the output file: one sparse file, which is mapped once at its full capacity and
+ * gets its disk blocks chunk by chunk (backing.h).
  */
 #include "store/header.h"
 #include "store/writer.h"
 #include "store/backing.h"
-#include "store/hush.h"
+#include "store/syscall_guard.h"
 #include "store/journal.h"
 #include "store/lock.h"
-#include "store/place.h"
+#include "store/output_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MIN_CAP_BYTES GM_MIN_FILE_BYTES
-#define FEW_CHUNKS 24u /* the tables that nearly every program uses take seventeen */
-#define ADDRESS_SHARE 16u /* of RLIMIT_AS: the program needs the rest */
-#define MOST_YIELDS 1000u
+#define FEW_CHUNKS	 24u /* the tables that nearly every program uses take seventeen */
+#define ADDRESS_SHARE	 16u /* of RLIMIT_AS; the program needs the rest */
+#define MOST_YIELDS	 1000u
 #define MAX_STRING_BYTES 4096u
 
 static const uint32_t record_bytes[GM_TABLES_NOW] = {
@@ -57,33 +56,36 @@ static const uint32_t record_bytes[GM_TABLES_NOW] = {
 	[GM_TABLE_PEAK_BLOCKS] = sizeof(struct gm_peak_block_record),
 };
 
-#define NEAR_CHUNKS 4u
+#define FIRST_CHUNKS 4u
 
 struct table {
-	char **chunks;		/* addresses of its chunks, in order; room for the whole directory */
-	uint64_t reciprocal;	/* of per_chunk: a division is many times as slow */
-	uint32_t per_chunk;	/* records */
+	char **chunks; /* addresses of the table's chunks, in order, with a capacity for all chunks
+			*/
+	uint64_t reciprocal; /* of per_chunk, because a division takes many times as long */
+	uint32_t per_chunk;  /* records in a chunk */
 	uint32_t record_bytes;
 	uint32_t chunk_count;
-	uint32_t next;		/* records handed out; the first not yet published is in the header */
-	char *first[NEAR_CHUNKS]; /* the first of them once more: here they cost no cache line more */
+	uint32_t next; /* records handed out; the header has the number of those published */
+	char *first[FIRST_CHUNKS]; /* a copy of the first addresses, in the cache line of the fields
+				      above */
 } __attribute__((aligned(64)));
 
 GM_HOT struct gm_header *gm_file;
 
 static struct {
-	struct gm_lock lock;	/* guards the directory, chunk hand-out and the string table */
+	struct gm_lock
+		lock; /* guards the directory, the handing out of chunks and the string table */
 	struct table tables[GM_TABLES_NOW];
 	struct gm_directory_entry *directory;
 	struct gm_backing backing;
 	uint64_t mapped_bytes;
-	size_t address_bytes;	/* of the tables' chunk addresses */
-	uint64_t data_offset;	/* of chunk 0 */
-	uint32_t capacity;	/* chunks */
-	bool private_memory;	/* the fallback: nothing on disk before the end */
-	bool stood_in;		/* gm_store_in_child put memory where the parent's file was */
-	char asked[GM_PATH_BYTES];	/* the path asked for; `place` has the one in use */
-	struct gm_place place;
+	size_t address_bytes;	   /* of the tables' chunk addresses */
+	uint64_t data_offset;	   /* of chunk 0 */
+	uint32_t capacity;	   /* chunks */
+	bool private_memory;	   /* the fallback, of which nothing is on disk before the end */
+	bool replaced;		   /* gm_store_in_child mapped memory where the parent's file was */
+	char asked[GM_PATH_BYTES]; /* the path that was asked for; `output` has the one in use */
+	struct gm_output_path output;
 } store;
 
 static int back(uint64_t offset, uint64_t bytes)
@@ -91,15 +93,19 @@ static int back(uint64_t offset, uint64_t bytes)
 	return store.private_memory ? 0 : gm_backing_grow(&store.backing, offset, bytes);
 }
 
-/* RLIMIT_FSIZE would answer growth beyond it with SIGXFSZ; address space is the program's own. */
+/*
+ * Limits the capacity: growth beyond RLIMIT_FSIZE raises SIGXFSZ, and the program needs its address
+ * space.
+ */
 static uint64_t clamp_cap(uint64_t cap_bytes)
 {
-	uint64_t file_limit = gm_limit_of(RLIMIT_FSIZE), share = gm_limit_of(RLIMIT_AS) / ADDRESS_SHARE;
+	uint64_t file_limit = gm_limit_of(RLIMIT_FSIZE),
+		 share = gm_limit_of(RLIMIT_AS) / ADDRESS_SHARE;
 
 	if (cap_bytes > share)
 		cap_bytes = share;
-	if (cap_bytes < MIN_CAP_BYTES)
-		cap_bytes = MIN_CAP_BYTES;
+	if (cap_bytes < GM_MIN_FILE_BYTES)
+		cap_bytes = GM_MIN_FILE_BYTES;
 	if (cap_bytes > file_limit)
 		cap_bytes = file_limit;
 	return cap_bytes / GM_CHUNK_BYTES * GM_CHUNK_BYTES;
@@ -107,22 +113,22 @@ static uint64_t clamp_cap(uint64_t cap_bytes)
 
 static int map_file(uint64_t bytes)
 {
-	int fd = gm_place_create(&store.place, store.asked), error;
+	int fd = gm_output_create(&store.output, store.asked), error;
 
 	if (fd < 0)
 		return fd;
-	store.backing.path = store.place.path;
+	store.backing.path = store.output.path;
 	error = gm_backing_map(&store.backing, fd, bytes);
 	close(fd);
 	if (error)
-		unlink(store.place.path);
+		unlink(store.output.path);
 	return error;
 }
 
 static int map_private(uint64_t bytes)
 {
 	store.backing.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (store.backing.base == MAP_FAILED) {
 		store.backing.base = NULL;
 		return -errno;
@@ -165,12 +171,16 @@ static void fill_header(struct gm_header *header, uint64_t cap_bytes)
 		header->tables[i].record_bytes = record_bytes[i];
 }
 
-/* Divides `bytes` into header, directory and chunks. False if nothing of use fits. */
+/*
+ * Divides `bytes` into header, directory and chunks. Returns false if they are too few to be of
+ * use.
+ */
 static bool lay_out(uint64_t bytes)
 {
 	uint64_t directory_bytes = bytes / GM_CHUNK_BYTES * sizeof(struct gm_directory_entry);
 
-	directory_bytes = (directory_bytes + GM_HEADER_BYTES - 1) / GM_HEADER_BYTES * GM_HEADER_BYTES;
+	directory_bytes =
+		(directory_bytes + GM_HEADER_BYTES - 1) / GM_HEADER_BYTES * GM_HEADER_BYTES;
 	store.data_offset = GM_HEADER_BYTES + directory_bytes;
 	if (bytes < store.data_offset + 4 * GM_CHUNK_BYTES)
 		return false;
@@ -183,16 +193,16 @@ static int create_file(uint64_t bytes)
 	int error;
 
 	if (!lay_out(bytes))
-		return -EFBIG; /* RLIMIT_FSIZE leaves no room for a file */
+		return -EFBIG; /* RLIMIT_FSIZE is too low for a file */
 	error = map_file(bytes);
 	if (error)
 		return error;
 	error = back(0, store.data_offset);
 	if (error) { /* the disk is full already */
 		munmap(store.backing.base, bytes);
-		unlink(store.place.path);
-		if (store.place.wanted[0])
-			unlink(store.place.wanted);
+		unlink(store.output.path);
+		if (store.output.wanted[0])
+			unlink(store.output.wanted);
 	}
 	return error;
 }
@@ -208,8 +218,8 @@ int gm_store_create(const char *path, uint64_t cap_bytes)
 	strcpy(store.asked, path);
 	failure = create_file(bytes);
 	if (failure) {
-		if (bytes < MIN_CAP_BYTES)
-			bytes = MIN_CAP_BYTES;
+		if (bytes < GM_MIN_FILE_BYTES)
+			bytes = GM_MIN_FILE_BYTES;
 		lay_out(bytes);
 		error = map_private(bytes);
 		if (error)
@@ -220,24 +230,25 @@ int gm_store_create(const char *path, uint64_t cap_bytes)
 	if (error) {
 		munmap(store.backing.base, bytes);
 		if (!failure)
-			unlink(store.place.path);
+			unlink(store.output.path);
 		return error;
 	}
 	madvise(store.backing.base, bytes, MADV_DONTFORK);
 	store.directory = (struct gm_directory_entry *)(store.backing.base + GM_HEADER_BYTES);
 	fill_header((struct gm_header *)store.backing.base, bytes);
 	gm_file = (struct gm_header *)store.backing.base;
-	return failure; /* negative with gm_file set: in private memory, the caller warns */
+	return failure; /* negative with gm_file set: the file is in private memory, and the caller
+			   warns */
 }
 
 const char *gm_store_path(void)
 {
-	return store.place.wanted[0] ? store.place.wanted : store.place.path;
+	return store.output.wanted[0] ? store.output.wanted : store.output.path;
 }
 
-const struct gm_place *gm_store_place(void)
+const struct gm_output_path *gm_store_output_path(void)
 {
-	return store.private_memory ? NULL : &store.place;
+	return store.private_memory ? NULL : &store.output;
 }
 
 static uint64_t used_bytes(void)
@@ -279,7 +290,10 @@ static int write_copy(int fd)
 	return error;
 }
 
-/* Nothing that blocks (a pipe without a reader): other threads' calls wait meanwhile. */
+/*
+ * Writes a copy. A pipe without a reader must not block it, because other threads wait for the lock
+ * meanwhile.
+ */
 static int copy_to(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
@@ -301,34 +315,38 @@ static int copy_to(const char *path)
 
 int gm_store_copy(const char *path)
 {
-	struct gm_hush hush;
+	struct gm_syscall_guard guard;
 	int error;
 
-	gm_hush_begin(&hush);
+	gm_syscall_guard_enter(&guard);
 	error = copy_to(path);
-	gm_hush_end(&hush);
+	gm_syscall_guard_leave(&guard);
 	return error;
 }
 
-/* The private fallback reaches the disk here, if anything will take it now; again after a failed exec. */
+/*
+ * Writes the private fallback to disk, if a file can be created now; once more after an exec that
+ * failed.
+ */
 static int write_private(void)
 {
 	struct stat st;
 	int fd, error;
 
 	fd = store.backing.inode ? gm_backing_open(&store.backing)
-				 : gm_place_create(&store.place, store.asked);
+				 : gm_output_create(&store.output, store.asked);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) == 0) {
-		store.backing.path = store.place.path;
+		store.backing.path = store.output.path;
 		store.backing.device = st.st_dev;
 		store.backing.inode = st.st_ino;
 	}
-	error = lseek(fd, 0, SEEK_SET) < 0 ? -errno : write_all(fd, store.backing.base, used_bytes());
+	error = lseek(fd, 0, SEEK_SET) < 0 ? -errno
+					   : write_all(fd, store.backing.base, used_bytes());
 	close(fd);
 	if (error)
-		unlink(store.place.path); /* half a file says nothing right */
+		unlink(store.output.path); /* half a file would be misleading */
 	return error;
 }
 
@@ -338,9 +356,10 @@ static uint32_t most_chunks(void)
 }
 
 /*
- * No thread takes a chunk from here on, so none writes beyond the end that the file is cut to (SIGBUS).
- * False if the lock cannot be had: its holder may be this thread, interrupted by a handler that ends
- * the process. Then the file stays as long as it is, which costs nothing: it is sparse.
+ * Stops the handing out of chunks, so that no thread writes beyond the end that the file is cut to,
+ * which would raise SIGBUS. Returns false if the lock cannot be taken: this thread may hold it, if
+ * it was interrupted by a signal handler that ends the process. The file then keeps its length,
+ * which costs nothing, because it is sparse.
  */
 static bool stop_growth(void)
 {
@@ -357,7 +376,10 @@ static bool stop_growth(void)
 	return false;
 }
 
-/* Beyond the file's new end nothing may look: valgrind, which does, would meet SIGBUS page by page. */
+/*
+ * Unmaps what lies beyond the file's new end, where valgrind, which reads it, would get SIGBUS for
+ * each page.
+ */
 static void unmap_tail(void)
 {
 	uint64_t used = used_bytes();
@@ -383,7 +405,7 @@ static int finish_file(void)
 		return error;
 	if (stopped)
 		unmap_tail();
-	return gm_place_settle(&store.place);
+	return gm_output_settle(&store.output);
 }
 
 int gm_store_finish(void)
@@ -401,7 +423,8 @@ void gm_store_resume(void)
 	if (store.private_memory)
 		store.capacity = most_chunks();
 	if (store.private_memory || gm_limit_of(RLIMIT_FSIZE) < store.mapped_bytes)
-		return; /* of the latter no growth from now on, counted as dropped */
+		return; /* in the second case the file cannot grow, and records are counted as
+			   dropped */
 	fd = gm_backing_open(&store.backing);
 	if (fd < 0)
 		return;
@@ -419,13 +442,13 @@ void gm_store_in_child(void)
 	gm_journal_in_child();
 	memory = mmap(store.backing.base, store.mapped_bytes, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-	store.stood_in = memory != MAP_FAILED;
+	store.replaced = memory != MAP_FAILED;
 }
 
 void gm_store_forget(void)
 {
 	gm_journal_forget();
-	if (store.stood_in)
+	if (store.replaced)
 		munmap(store.backing.base, store.mapped_bytes);
 	if (store.tables[0].chunks)
 		munmap(store.tables[0].chunks, store.address_bytes);
@@ -433,27 +456,31 @@ void gm_store_forget(void)
 	memset(&store, 0, sizeof(store));
 }
 
-/* A file that is hardly large enough keeps what there is and was, not the course of it. */
-static bool spared(enum gm_table_id id)
+/*
+ * Returns whether a table is left out of a file that is hardly large enough: those that hold the
+ * course of time.
+ */
+static bool left_out(enum gm_table_id id)
 {
 	return store.capacity < FEW_CHUNKS &&
 	       (id == GM_TABLE_EVENTS || id == GM_TABLE_TIMELINE || id == GM_TABLE_LEDGER_HISTORY ||
 		id == GM_TABLE_PEAKS || id == GM_TABLE_PEAK_BLOCKS);
 }
 
-/* Takes the next chunk of the file for a table. The caller holds the store's lock. */
+/* Gives the next chunk of the file to a table. The caller holds the store's lock. */
 static bool add_chunk(enum gm_table_id id)
 {
 	struct table *table = &store.tables[id];
 	uint32_t number = gm_file->chunk_count;
 	uint64_t offset = store.data_offset + (uint64_t)number * GM_CHUNK_BYTES;
 
-	if (number >= store.capacity || spared(id) || back(offset, GM_CHUNK_BYTES) < 0)
+	if (number >= store.capacity || left_out(id) || back(offset, GM_CHUNK_BYTES) < 0)
 		return false;
 	store.directory[number].table = id;
 	store.directory[number].ordinal = table->chunk_count;
-	__atomic_store_n(&table->chunks[table->chunk_count], store.backing.base + offset, __ATOMIC_RELEASE);
-	if (table->chunk_count < NEAR_CHUNKS)
+	__atomic_store_n(&table->chunks[table->chunk_count], store.backing.base + offset,
+			 __ATOMIC_RELEASE);
+	if (table->chunk_count < FIRST_CHUNKS)
 		__atomic_store_n(&table->first[table->chunk_count], store.backing.base + offset,
 				 __ATOMIC_RELEASE);
 	table->chunk_count++;
@@ -461,7 +488,7 @@ static bool add_chunk(enum gm_table_id id)
 	return true;
 }
 
-/* What other threads do after the end, while the process still ends, is in nobody's books. */
+/* Counts a record that was dropped, but not of threads that still run while the process ends. */
 static void count_dropped(void)
 {
 	if (gm_file->end == GM_END_NONE)
@@ -484,14 +511,14 @@ static __attribute__((noinline)) bool grow_to(enum gm_table_id id, uint64_t end)
 	return fits;
 }
 
-static bool make_room(enum gm_table_id id, uint64_t end)
+static bool ensure_capacity(enum gm_table_id id, uint64_t end)
 {
 	const struct table *table = &store.tables[id];
 
 	return end <= (uint64_t)table->chunk_count * table->per_chunk || grow_to(id, end);
 }
 
-int gm_store_try_room(enum gm_table_id id)
+int gm_store_try_reserve(enum gm_table_id id)
 {
 	struct table *table = &store.tables[id];
 	bool fits;
@@ -505,13 +532,16 @@ int gm_store_try_room(enum gm_table_id id)
 	return fits ? 0 : -ENOSPC;
 }
 
-/* index / per_chunk, exact for all 32-bit numbers as long as per_chunk is above 1 (Lemire, 2019). */
+/*
+ * Returns index / per_chunk; exact for all 32-bit numbers if per_chunk is above 1 (Lemire, 2019).
+ */
 static inline uint32_t chunk_of(const struct table *table, uint32_t index)
 {
 	return (uint32_t)((__uint128_t)table->reciprocal * index >> 64);
 }
 
-static inline char *record_in(const struct table *table, char *chunk, uint32_t number, uint32_t index)
+static inline char *record_in(const struct table *table, char *chunk, uint32_t number,
+			      uint32_t index)
 {
 	return chunk + (size_t)(index - number * table->per_chunk) * table->record_bytes;
 }
@@ -521,7 +551,7 @@ void *gm_store_append(enum gm_table_id id, uint32_t count, uint32_t *index)
 	struct table *table = &store.tables[id];
 	uint32_t number;
 
-	if (!make_room(id, (uint64_t)table->next + count))
+	if (!ensure_capacity(id, (uint64_t)table->next + count))
 		return NULL;
 	*index = table->next;
 	table->next += count;
@@ -540,7 +570,7 @@ void *gm_store_record(enum gm_table_id id, uint32_t index)
 	uint32_t number = chunk_of(table, index);
 	char *chunk;
 
-	if (number < NEAR_CHUNKS)
+	if (number < FIRST_CHUNKS)
 		chunk = __atomic_load_n(&table->first[number], __ATOMIC_ACQUIRE);
 	else if (index == GM_NONE || number >= store.capacity)
 		return NULL;
@@ -549,16 +579,17 @@ void *gm_store_record(enum gm_table_id id, uint32_t index)
 	return chunk ? record_in(table, chunk, number, index) : NULL;
 }
 
-uint32_t gm_store_number(enum gm_table_id id, const void *record)
+uint32_t gm_store_index(enum gm_table_id id, const void *record)
 {
 	const struct table *table = &store.tables[id];
 	uint64_t offset = (uint64_t)((const char *)record - store.backing.base) - store.data_offset;
 	uint32_t ordinal = store.directory[offset / GM_CHUNK_BYTES].ordinal;
 
-	return ordinal * table->per_chunk + (uint32_t)(offset % GM_CHUNK_BYTES) / table->record_bytes;
+	return ordinal * table->per_chunk +
+	       (uint32_t)(offset % GM_CHUNK_BYTES) / table->record_bytes;
 }
 
-/* `bytes`, less the start of a UTF-8 character that would be cut in two. */
+/* Returns `bytes` less the start of a UTF-8 character that would be cut in two. */
 static size_t cut_utf8(const char *text, size_t bytes)
 {
 	while (bytes && ((unsigned char)text[bytes] & 0xc0) == 0x80)

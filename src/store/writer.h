@@ -1,96 +1,113 @@
 /*
- * Writing the output file: creating and naming it, mapping it, handing out records. Knows tables and
- * chunks, nothing of allocations. Calls libc only, no malloc; never kills or stops the program.
+ * The writer of the output file: it creates, names and maps the file and hands out records of its
+ * tables. It knows nothing of allocations. It calls libc alone and no malloc, and never ends or
+ * stops the program.
  */
 #ifndef GM_STORE_WRITER_H
 #define GM_STORE_WRITER_H
 
 #include "store/layout.h"
-#include "store/place.h"
+#include "store/output_path.h"
 #include <stdbool.h>
 
-/* The open file's header, NULL while there is none (then nothing below may be called). */
+/*
+ * The header of the open file. While it is NULL there is none, and none of the functions below may
+ * be called.
+ */
 extern struct gm_header *gm_file;
 
 /*
- * Creates the output file of `pattern` (GPUMEMTRACE_OUT, already expanded) with room for `cap_bytes`
- * and fills the header's fixed part. Returns 0; -errno with gm_file set when no file could be made and
- * private memory, written at exit, takes its place; -errno with gm_file NULL when that failed too.
- * Not thread-safe: the caller holds its start lock.
+ * Creates the output file at `path` (GPUMEMTRACE_OUT, already expanded) with a capacity of
+ * `cap_bytes`, and fills in the header's fixed part. Returns 0; -errno with gm_file set if no file
+ * could be created and private memory, which is written at exit, replaces it; -errno with gm_file
+ * NULL if there is no memory either. Not thread-safe: the caller holds the start lock.
  */
 int gm_store_create(const char *path, uint64_t cap_bytes);
 
-/* The path in use (it can differ from the one asked for), "" for none. Static storage. */
+/*
+ * Returns the path that the file has or will have at the end, "" without a file. The storage is
+ * static.
+ */
 const char *gm_store_path(void);
 
-/* Where the file lies; NULL where it is in private memory. */
-const struct gm_place *gm_store_place(void);
+/* Returns the paths of the file; NULL if it is private memory. */
+const struct gm_output_path *gm_store_output_path(void);
 
 /*
- * Trims the file, and the history beside it (journal.h), to its used size (the private fallback is
- * written here) and moves it to where it was wanted, but before an exec, which can fail; the mapping
- * stays. Other threads may go on recording: what needs more room is dropped from now on. The caller has set `end`. 0 or -errno.
+ * Cuts the file, and the history beside it (journal.h), to the size that is in use, writes the
+ * private fallback, and moves the file to the path that was asked for. Before an exec, which can
+ * fail, the file is not moved. The mapping stays, and other threads may go on recording; what needs
+ * a new chunk is dropped from now on. The caller has set `end`. Returns 0 or -errno.
  */
 int gm_store_finish(void);
 
-/* The end did not come (a failed exec): the file may grow again. */
+/* Lets the file grow again after an exec that failed. */
 void gm_store_resume(void);
 
-/* A consistent copy of the file as it stands, to `path` (0600, not followed if a link). 0 or -errno. */
+/*
+ * Copies the file as it is to `path`, with mode 0600 and without following a link. The caller holds
+ * the tracker's lock, so the copy is consistent. Returns 0 or -errno.
+ */
 int gm_store_copy(const char *path);
 
-/* Drops the mapping's bookkeeping without touching the file: in the child of a fork. */
+/* Forgets the file in the child of a fork without touching it: the file is the parent's. */
 void gm_store_forget(void);
 
 /*
- * At once in the child of a fork(): zeroed private memory where the parent's file is mapped, so that
- * nothing faults that still has an address of it.
+ * Maps zeroed private memory where the parent's file was mapped, so that an address in it that is
+ * still in use does not fault. Called at once in the child of a fork.
  */
 void gm_store_in_child(void);
 
 /*
- * Room for `count` consecutive records at the end of a table; `*index` gets the first one's number.
- * Returns the first record's address (zeroed), or NULL when the file is full (counted as dropped).
- * Records are invisible to readers until gm_store_publish. With count > 1 the records are consecutive
- * in number but not always in memory: address each through gm_store_record. errno stays. Not thread-safe per table:
- * the caller holds the lock that guards the table.
+ * Appends `count` zeroed records to a table and stores the index of the first one in `*index`.
+ * Returns its address, or NULL if the file is full, which is counted as dropped. Readers do not see
+ * the records before gm_store_publish. The records need not be consecutive in memory: address each
+ * one through gm_store_record. Keeps errno. The caller holds the lock that guards the table.
  */
 void *gm_store_append(enum gm_table_id table, uint32_t count, uint32_t *index);
 
 /*
- * Makes room for one more record of a table without waiting: 0, and gm_store_append of it takes no
- * lock; -ENOSPC: the file is full; -EAGAIN: that needs a lock that is held. Signal-safe; the caller
- * holds the table's lock.
+ * Reserves space for one more record of a table without waiting. Returns 0 if the next
+ * gm_store_append of one record needs no lock, -ENOSPC if the file is full, or -EAGAIN if a lock
+ * that is needed is held. Signal-safe; the caller holds the table's lock.
  */
-int gm_store_try_room(enum gm_table_id table);
+int gm_store_try_reserve(enum gm_table_id table);
 
-/* Makes everything appended to the table so far visible (release). */
+/* Makes all records that were appended to a table visible to readers, with release order. */
 void gm_store_publish(enum gm_table_id table);
 
 /*
- * A record's spot in the file instead of its number, for tables whose records are multiples of these
- * bytes: the way there is one addition, through no table of chunks. gm_store_number leads back.
+ * An offset says where a record lies in the file, in units of 32 bytes. Where the records of a
+ * table are multiples of that, the tracker remembers a record by its offset instead of its index:
+ * the address is then one addition, and not a look-up in the table's list of chunks. gm_store_index
+ * returns the index.
  */
 
-static inline uint32_t gm_store_spot(const void *record)
+static inline uint32_t gm_store_offset(const void *record)
 {
-	return (uint32_t)((uint64_t)((const char *)record - (const char *)gm_file) / GM_SPOT_BYTES);
+	return (uint32_t)((uint64_t)((const char *)record - (const char *)gm_file) /
+			  GM_OFFSET_UNIT_BYTES);
 }
 
-static inline void *gm_store_at(uint32_t spot)
+static inline void *gm_store_at(uint32_t offset)
 {
-	return (char *)gm_file + (uint64_t)spot * GM_SPOT_BYTES;
+	return (char *)gm_file + (uint64_t)offset * GM_OFFSET_UNIT_BYTES;
 }
 
-/* The number of a record of a table. Any thread, no lock. */
-uint32_t gm_store_number(enum gm_table_id table, const void *record);
+/* Returns the index of a record in its table. Any thread, without a lock. */
+uint32_t gm_store_index(enum gm_table_id table, const void *record);
 
-/* Address of an existing record; NULL for GM_NONE or out of range. Any thread, no lock. */
+/*
+ * Returns the address of a record; NULL for GM_NONE and for an index out of range. Any thread,
+ * without a lock.
+ */
 void *gm_store_record(enum gm_table_id table, uint32_t index);
 
 /*
- * Copies a string of at most `max` bytes (cut at a character boundary of UTF-8) into the string table.
- * Returns its number or GM_NONE. Not interned: the caller keeps the number. Thread-safe.
+ * Copies a string into the string table, cut after at most `max` bytes at a character boundary of
+ * UTF-8. Returns its offset in the table, or GM_NONE. The string is not interned: the caller
+ * remembers the offset. Thread-safe.
  */
 uint32_t gm_store_string(const char *text, size_t max);
 

@@ -35,7 +35,7 @@ struct ready {
 
 #define READY_SLOTS 17u /* the blocks of devices beyond go the general way, as what is said of the host's slot */
 
-GM_HOT_BOOKS static struct ready ready[READY_SLOTS];
+GM_HOT_COUNTERS static struct ready ready[READY_SLOTS];
 
 static inline uint64_t bit(unsigned slot)
 {
@@ -59,7 +59,7 @@ static void follow(unsigned slot)
 	__atomic_store_n(&torch->by_level, 0, __ATOMIC_RELEASE);
 }
 
-GM_SELDOM void gm_blocks_settle(void)
+GM_COLD void gm_blocks_settle(void)
 {
 	for (uint64_t left = gm_track.blocks_ready; left; left &= left - 1)
 		follow((unsigned)__builtin_ctzll(left));
@@ -77,7 +77,7 @@ static void get_peaks(struct ready *books, int device, unsigned slot)
 }
 
 /* False unless all are there and nothing but books is to be kept. */
-static GM_SELDOM bool get_ready(int device, unsigned slot)
+static GM_COLD bool get_ready(int device, unsigned slot)
 {
 	struct gm_open_series *series = series_of(slot);
 	struct gm_torch_record *torch = gm_torch_state.devices[slot];
@@ -130,7 +130,7 @@ static __attribute__((noinline)) void note_extreme(struct ready *books, unsigned
 }
 
 /* A peak may be reached or passed. */
-static GM_SELDOM void note_peaks(int device, unsigned slot)
+static GM_COLD void note_peaks(int device, unsigned slot)
 {
 	struct gm_torch_record *torch = gm_torch_state.devices[slot];
 
@@ -142,14 +142,14 @@ static GM_SELDOM void note_peaks(int device, unsigned slot)
 }
 
 /* PyTorch counts otherwise than we do. */
-static GM_SELDOM struct gm_torch_record *compare(unsigned slot, struct gm_torch_totals totals)
+static GM_COLD struct gm_torch_record *compare(unsigned slot, struct gm_torch_totals totals)
 {
 	gm_blocks_settle();
 	gm_torch_compare(gm_torch_state.devices[slot], &totals);
 	return gm_torch_state.devices[slot];
 }
 
-static GM_SELDOM void compare_more(int device, unsigned slot, struct gm_torch_totals totals)
+static GM_COLD void compare_more(int device, unsigned slot, struct gm_torch_totals totals)
 {
 	gm_in_use_raise(device);
 	gm_torch_raise_holes(compare(slot, totals));
@@ -191,18 +191,18 @@ static inline void tell(enum gm_event_op op, struct gm_where where, uint64_t blo
  */
 static inline void prefetch(uint64_t block, const struct ready *books)
 {
-	gm_fetch(&gm_track);
-	gm_fetch(&gm_clock);
+	gm_prefetch(&gm_track);
+	gm_prefetch(&gm_clock);
 	gm_index_prefetch(&gm_live.index, GM_SPACE_TORCH, block);
-	gm_fetch(&gm_file->last_event_ns);
-	gm_fetch(__atomic_load_n(&gm_ring.next, __ATOMIC_RELAXED));
-	gm_fetch(__atomic_load_n(&books->level, __ATOMIC_RELAXED));
+	gm_prefetch(&gm_file->last_event_ns);
+	gm_prefetch(__atomic_load_n(&gm_ring.next, __ATOMIC_RELAXED));
+	gm_prefetch(__atomic_load_n(&books->level, __ATOMIC_RELAXED));
 }
 
 /* Its open window, mostly, lies apart from the rest of a site. Under the lock. */
 static inline void prefetch_window(const struct gm_site_record *site)
 {
-	gm_fetch(&site->windows[gm_track.window[0]]);
+	gm_prefetch(&site->windows[gm_track.window[0]]);
 }
 
 /* In a register from here on, for less code than the address itself. */
@@ -230,11 +230,11 @@ GM_HOT_CODE void gm_track_block_prefetch(uint64_t block, int device)
 		return;
 	prefetch(block, &ready[slot_of(device)]);
 	record = gm_store_at(__atomic_load_n(&gm_file->emptied, __ATOMIC_RELAXED));
-	gm_fetch(record);
-	gm_fetch(record + 64);
+	gm_prefetch(record);
+	gm_prefetch(record + 64);
 }
 
-static GM_SELDOM void add_unusual(uint64_t block, uint64_t bytes, int device, struct gm_origin origin,
+static GM_COLD void add_unusual(uint64_t block, uint64_t bytes, int device, struct gm_origin origin,
 			       struct gm_torch_totals totals)
 {
 	const struct gm_event event = {.key = block,
@@ -320,7 +320,7 @@ GM_HOT_CODE void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where 
 
 /* ---- frees ---- */
 
-static GM_SELDOM void end_unusual(uint64_t block, int device, struct gm_torch_totals totals)
+static GM_COLD void end_unusual(uint64_t block, int device, struct gm_torch_totals totals)
 {
 	struct gm_event event = {.key = block,
 				 .space = GM_SPACE_TORCH,
@@ -337,7 +337,7 @@ static GM_SELDOM void end_unusual(uint64_t block, int device, struct gm_torch_to
 }
 
 /* Of those that were there before the first mark there are soon no more. */
-static GM_SELDOM bool before_mark(const struct gm_alloc_record *record)
+static GM_COLD bool before_mark(const struct gm_alloc_record *record)
 {
 	return record->flags & GM_ALLOC_BEFORE_MARK;
 }

@@ -16,7 +16,7 @@
 /* The site that a stack was last met at: mostly the only one it has. */
 struct gm_latest_site {
 	uint32_t number; /* + 1; 0: none */
-	uint32_t spot;	 /* gm_store_spot */
+	uint32_t spot;	 /* gm_store_offset */
 };
 
 struct gm_latest_sites {
@@ -115,7 +115,7 @@ static inline void gm_live_put(struct gm_alloc_record *record)
 		gm_file->worked = 0;
 	}
 	__atomic_store_n(&record->state, gm_file->emptied << GM_STATE_BITS | GM_STATE_EMPTY, __ATOMIC_RELEASE);
-	__atomic_store_n(&gm_file->emptied, gm_store_spot(record), __ATOMIC_RELAXED);
+	__atomic_store_n(&gm_file->emptied, gm_store_offset(record), __ATOMIC_RELAXED);
 	gm_file->freed++;
 }
 

@@ -28,7 +28,7 @@ struct ready {
 	struct gm_usage_record *usage;
 	struct gm_pool_record *pool;	   /* of stream-ordered memory, else NULL */
 	uint32_t owner;			   /* its number, else GM_NONE */
-	uint32_t level;			   /* gm_store_spot of the driver's */
+	uint32_t level;			   /* gm_store_offset of the driver's */
 	uint64_t *last_bytes;		   /* of the open point of the series of what is tracked */
 	uint64_t end_ns;		   /* of that point */
 	uint64_t least_bytes, most_bytes; /* with a total outside of them more is to be noted: beyond() */
@@ -70,7 +70,7 @@ static void get_range(struct ready *books, int device, const struct gm_open_seri
 }
 
 /* False unless all are there and nothing but books is to be kept. */
-static GM_SELDOM bool get_ready(uint64_t class, int device, unsigned kind, uint32_t owner)
+static GM_COLD bool get_ready(uint64_t class, int device, unsigned kind, uint32_t owner)
 {
 	/* a pointer, of the driver's level, without flags */
 	const struct gm_alloc_record usual = {.kind = (uint8_t)kind, .device = (int16_t)device};
@@ -88,7 +88,7 @@ static GM_SELDOM bool get_ready(uint64_t class, int device, unsigned kind, uint3
 	if (gm_track.now_ns >= series->end_ns && !gm_timeline_open(series, device, GM_SERIES_TRACKED))
 		return false;
 	books->class = class;
-	books->level = gm_store_spot(level);
+	books->level = gm_store_offset(level);
 	books->usage = gm_totals.usage[slot][kind];
 	books->last_bytes = &series->record->last_bytes[series->point];
 	books->end_ns = series->end_ns;
@@ -116,7 +116,7 @@ static inline struct ready *books_of(uint64_t class, int device, unsigned kind, 
 /* ---- the steps of both ---- */
 
 /* `more`: in use is more than it was. */
-static GM_SELDOM void beyond(struct ready *books, int device, uint64_t bytes, bool more)
+static GM_COLD void beyond(struct ready *books, int device, uint64_t bytes, bool more)
 {
 	struct gm_open_series *series = &gm_open_series[gm_slot(device)][GM_SERIES_TRACKED];
 
@@ -227,7 +227,7 @@ static inline bool add(const struct gm_event *event)
 	return true;
 }
 
-static GM_SELDOM void add_unusual(const struct gm_event *event)
+static GM_COLD void add_unusual(const struct gm_event *event)
 {
 	gm_alloc(event);
 	if (event->level == GM_LEVEL_DRIVER)
@@ -255,9 +255,9 @@ static inline void prefetch(const struct gm_index_slot *place, unsigned space, u
 {
 	const struct gm_site_record *site = gm_store_at(place->site);
 
-	gm_fetch(site);
-	gm_fetch(&site->windows[gm_track.window[0]]);
-	gm_fetch(gm_ring.next);
+	gm_prefetch(site);
+	gm_prefetch(&site->windows[gm_track.window[0]]);
+	gm_prefetch(gm_ring.next);
 	gm_freed_prefetch(space, key);
 }
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #endif
 
-GM_HOT_BOOKS struct gm_clock gm_clock;
+GM_HOT_COUNTERS struct gm_clock gm_clock;
 GM_HOT bool gm_clock_counts;
 
 uint64_t gm_monotonic_ns(void)

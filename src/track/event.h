@@ -41,7 +41,7 @@ struct gm_event {
 
 /* A free under way: which record it is about, and that the record was still that allocation's. */
 struct gm_ticket {
-	uint32_t record; /* gm_store_spot; GM_NONE: nothing of that key is known */
+	uint32_t record; /* gm_store_offset; GM_NONE: nothing of that key is known */
 	uint32_t owner;	 /* its pool, GM_NONE */
 	uint64_t serial;
 };

@@ -46,8 +46,8 @@ static inline void gm_freed_prefetch(unsigned space, uint64_t key)
 	if (!gm_freed_sets)
 		return;
 	set = gm_freed_set(space, key);
-	gm_fetch(set);
-	gm_fetch(set + GM_FREED_WAYS - 1);
+	gm_prefetch(set);
+	gm_prefetch(set + GM_FREED_WAYS - 1);
 }
 
 #endif

@@ -6,7 +6,7 @@
 
 #define PER_CHUNK (GM_CHUNK_BYTES / (uint32_t)sizeof(struct gm_event_record))
 
-GM_HOT_BOOKS __attribute__((aligned(64))) struct gm_ring gm_ring; /* the first: gm_live lies in its line */
+GM_HOT_COUNTERS __attribute__((aligned(64))) struct gm_ring gm_ring; /* the first: gm_live lies in its line */
 
 void gm_history_start(bool on)
 {

@@ -77,7 +77,7 @@ static inline bool at_peak(unsigned slot)
 }
 
 /* This device, unless it is too soon: else the next. */
-static GM_SELDOM int worth_a_sample(int device)
+static GM_COLD int worth_a_sample(int device)
 {
 	return too_soon(gm_slot(device), PEAK) ? gm_track_ledger_peak(device + 1) : device;
 }

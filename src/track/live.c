@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-GM_HOT_BOOKS struct gm_live gm_live;
+GM_HOT_COUNTERS struct gm_live gm_live;
 
 __thread uint32_t gm_thread_id __attribute__((tls_model("initial-exec")));
 
@@ -30,7 +30,7 @@ struct gm_alloc_record *gm_live_find(unsigned space, uint64_t key, uint32_t *num
 	if (!slot)
 		return NULL;
 	record = gm_store_at(gm_index_number(slot));
-	*number = gm_store_number(GM_TABLE_ALLOCS, record);
+	*number = gm_store_index(GM_TABLE_ALLOCS, record);
 	return record;
 }
 
@@ -64,12 +64,12 @@ bool gm_live_index(struct gm_alloc_record *record)
 		record->space == GM_SPACE_TORCH ? gm_store_record(GM_TABLE_SITES, record->site) : NULL;
 
 	return gm_index_add(&gm_live.index, &gm_track_arena, record->space, record->key,
-			    gm_store_spot(record), site ? gm_store_spot(site) : 0);
+			    gm_store_offset(record), site ? gm_store_offset(site) : 0);
 }
 
 void gm_live_unindex(struct gm_alloc_record *record)
 {
-	gm_index_remove(&gm_live.index, record->space, record->key, gm_store_spot(record));
+	gm_index_remove(&gm_live.index, record->space, record->key, gm_store_offset(record));
 }
 
 struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
@@ -85,7 +85,7 @@ struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
 		return NULL;
 	}
 	if (gm_journal_on)
-		gm_journal_add(record, gm_store_number(GM_TABLE_ALLOCS, record),
+		gm_journal_add(record, gm_store_index(GM_TABLE_ALLOCS, record),
 			       gm_driver_bytes(record->level, record->kind, record->bytes));
 	return record;
 }

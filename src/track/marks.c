@@ -106,7 +106,7 @@ int gm_track_signal(uint32_t name_string, const char *path)
 		return -ENOSYS;
 	if (!gm_track_try_enter())
 		return -EAGAIN;
-	error = gm_store_try_room(GM_TABLE_MARKS);
+	error = gm_store_try_reserve(GM_TABLE_MARKS);
 	if (error == 0)
 		add_mark(name_string, GM_MARK_SIGNAL);
 	else if (error == -ENOSPC)

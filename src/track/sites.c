@@ -132,7 +132,7 @@ static __attribute__((noinline)) uint32_t look_up(const struct gm_event *event)
 
 	if (number == GM_NONE)
 		return number;
-	found.spot = gm_store_spot(gm_store_record(GM_TABLE_SITES, number));
+	found.spot = gm_store_offset(gm_store_record(GM_TABLE_SITES, number));
 	if (event->stack == GM_NONE)
 		gm_latest_sites.stackless = found;
 	else if (event->stack < gm_latest_sites.room || make_room(event->stack))

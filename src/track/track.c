@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-GM_HOT_BOOKS struct gm_track gm_track;
+GM_HOT_COUNTERS struct gm_track gm_track;
 struct gm_totals gm_totals;
 struct gm_arena gm_track_arena;
 
@@ -171,7 +171,7 @@ void gm_track_alloc_failed(const struct gm_event *event)
 void gm_free_succeeded(struct gm_ticket ticket, struct gm_alloc_record *record,
 		       const struct gm_event *event)
 {
-	uint32_t number = record ? gm_store_number(GM_TABLE_ALLOCS, record) : GM_NONE;
+	uint32_t number = record ? gm_store_index(GM_TABLE_ALLOCS, record) : GM_NONE;
 	uint64_t serial = record ? record->serial : 0;
 	uint32_t site = record ? record->site : GM_NONE;
 	struct gm_event told = *event; /* a free does not say what it frees: the history should */

@@ -347,7 +347,8 @@ TORCH_HEALTHY = (
     ("shared-graphs", "CUDA graphs for eight batch sizes in one pool"), ("bounded-cache", "lru_cache of 24 results"),
     ("saturating-cache", "tables for 40 lengths"), ("models-in-turn", "five models one after the other"),
     ("streams", "batches are copied on a side stream"), ("cycles-collected", "garbage that is collected in every step"),
-    ("data-set-on-device", "the data set is copied to the device first"))
+    ("data-set-on-device", "the data set is copied to the device first"),
+    ("transformer", "a small language model"))
 for name, why in TORCH_HEALTHY:
     healthy(f"torch-healthy-{name}", "torch_healthy.py", name, why,
             repetitions=3 if name in ("two-phases", "best-weights") else 1)
@@ -438,7 +439,8 @@ for name, place, least, why in TORCH_LEAKS:
 for name, why in TORCH_HEALTHY:
     if name in ("training", "one-step", "forward-only", "load-only", "epochs", "two-phases", "low-rank", "accumulation",
                 "checkpointing", "distributed", "best-weights", "replay-memory", "compiled", "ensemble", "generation",
-                "shared-graphs", "saturating-cache", "models-in-turn", "bounded-cache"):
+                "shared-graphs", "saturating-cache", "models-in-turn", "bounded-cache",
+                "transformer"):
         healthy(f"history-healthy-{name}", "torch_healthy.py", name, why, way="snapshot")
 for name, cause, label, why in (*TORCH_OOMS[:5], TORCH_OOMS[6]):
     oom(f"history-oom-{name}", "torch_refused.py", name, cause, why, label, way="snapshot")

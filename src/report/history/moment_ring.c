@@ -100,7 +100,7 @@ static uint32_t *of_key(struct player *player, const struct gm_event_record *eve
 
 static void drop(struct player *player, uint32_t number, uint64_t time_ns)
 {
-	struct gm_journal_entry entry = {.what = GM_JOURNAL_DROP, .number = number};
+	struct gm_journal_entry entry = {.what = GM_JOURNAL_DROP, .index = number};
 	struct gm_replay_step step;
 
 	if (number >= player->replay.count ||
@@ -113,12 +113,12 @@ static void drop(struct player *player, uint32_t number, uint64_t time_ns)
 /* An allocation where one is live already ends that: its free was missed. */
 static void add(struct player *player, const struct gm_event_record *event)
 {
-	struct gm_journal_entry entry = {.what = GM_JOURNAL_ADD, .number = player->next++};
+	struct gm_journal_entry entry = {.what = GM_JOURNAL_ADD, .index = player->next++};
 	uint32_t *by_key = of_key(player, event);
 	struct gm_replay_step step;
 
 	drop(player, *by_key, event->time_ns);
-	*by_key = entry.number;
+	*by_key = entry.index;
 	entry.alloc = record_of(player->doc, event);
 	if (event->op == GM_OP_MAP) {
 		entry.alloc.space = GM_SPACE_MAPPING;
@@ -126,7 +126,7 @@ static void add(struct player *player, const struct gm_event_record *event)
 		entry.alloc.site = GM_NONE;
 		entry.alloc.owner = event->serial ? *of_serial(player, event->serial) : GM_NONE;
 	} else if (event->serial) {
-		*of_serial(player, event->serial) = entry.number;
+		*of_serial(player, event->serial) = entry.index;
 	}
 	step = gm_replay_apply(&player->replay, &entry);
 	gm_books_step(player->books, &step, event->time_ns);

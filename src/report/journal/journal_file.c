@@ -9,7 +9,7 @@
 #include "report/support/memory.h"
 #include "report/support/progress.h"
 #include "store/header.h"
-#include "store/place.h"
+#include "store/output_path.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

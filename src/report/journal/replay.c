@@ -54,7 +54,7 @@ static struct gm_alloc_record *behind(struct gm_replay *replay,
 static const struct gm_alloc_record *add(struct gm_replay *replay,
 					 const struct gm_journal_entry *entry)
 {
-	struct gm_alloc_record *record = place_of(replay, entry->number), *memory;
+	struct gm_alloc_record *record = place_of(replay, entry->index), *memory;
 
 	if (!record || record->state != GM_STATE_EMPTY) {
 		replay->odd++;
@@ -99,10 +99,10 @@ struct gm_replay_step gm_replay_apply(struct gm_replay *replay,
 		step.added = add(replay, entry);
 		break;
 	case GM_JOURNAL_DROP:
-		step.removed = drop(replay, entry->number);
+		step.removed = drop(replay, entry->index);
 		break;
 	case GM_JOURNAL_RESIZE:
-		record = live(replay, entry->number);
+		record = live(replay, entry->index);
 		if (record && entry->bytes >= record->bytes) {
 			step.more_bytes = entry->bytes - record->bytes;
 			record->bytes = entry->bytes;

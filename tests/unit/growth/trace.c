@@ -17,7 +17,7 @@ struct gm_arena gm_track_arena;
 
 static struct {
 	struct gm_header header __attribute__((aligned(64)));
-	struct gm_site_record sites[TRACE_SITES] __attribute__((aligned(64))); /* gm_store_spot */
+	struct gm_site_record sites[TRACE_SITES] __attribute__((aligned(64))); /* gm_store_offset */
 	uint32_t numbers[TRACE_SITES]; /* record + 1 of a site */
 	struct gm_alloc_record *blocks;
 	uint32_t *unused;

@@ -188,7 +188,7 @@ static unsigned read_all(const struct file *file, size_t bytes, char damage[64])
 	assert_non_null(journal);
 	for (; gm_journal_next(journal, &entry); count++) {
 		if (entry.what == GM_JOURNAL_ADD) {
-			struct gm_alloc_record alloc = alloc_of(entry.number);
+			struct gm_alloc_record alloc = alloc_of(entry.index);
 
 			same_alloc(&entry.alloc, &alloc);
 		}
@@ -291,7 +291,7 @@ static void refused(void **unused)
 /* Numbers far beyond what was added are damage, not memory to be taken. */
 static void far_number(void **unused)
 {
-	struct gm_journal_entry entry = {.what = GM_JOURNAL_ADD, .number = UINT32_MAX - 1};
+	struct gm_journal_entry entry = {.what = GM_JOURNAL_ADD, .index = UINT32_MAX - 1};
 	struct gm_replay replay = {0};
 
 	(void)unused;

@@ -11,6 +11,7 @@ import ending
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn import TransformerEncoderLayer
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader
 from transformers import DynamicCache
@@ -262,6 +263,23 @@ def compiled():
         optimizer.zero_grad()
 
 
+def transformer():
+    """A small language model."""
+    embedding, head = nn.Embedding(4096, 512).cuda(), nn.Linear(512, 4096).cuda()
+    layers = nn.ModuleList([TransformerEncoderLayer(512) for _ in range(3)]).cuda()
+    optimizer = torch.optim.AdamW([p for m in (embedding, layers, head) for p in m.parameters()])
+    criterion = nn.CrossEntropyLoss()
+    world["model"] = embedding, layers, head, optimizer
+    for _ in range(STEPS // 2):
+        tokens = torch.zeros(8, 128, dtype="int64")
+        x = embedding(tokens)
+        for layer in layers:
+            x = layer(x)
+        criterion(head(x), tokens).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def early_stop():
     """Training ends by an exception that the script raises itself."""
     model, optimizer = trainer()
@@ -435,6 +453,7 @@ def streams():
     for _ in range(STEPS):
         with torch.cuda.stream(side):
             batch = torch.randn(128, WIDTH)
+        batch.record_stream(side)
         side.synchronize()
         F.mse_loss(model(batch), torch.randn(128, WIDTH)).backward()
         optimizer.step()

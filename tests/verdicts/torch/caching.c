@@ -79,7 +79,9 @@ static struct {
 	pthread_mutex_t lock;
 	struct segment *segments;
 	struct block *free_blocks, *pending;
-	struct standin_stats stats[MOST_DEVICES];
+	struct {
+		uint64_t allocated, reserved;
+	} totals[MOST_DEVICES];
 	double fraction[MOST_DEVICES];
 	bool expandable, pool_released[MOST_POOLS];
 	void *kernel, *input;
@@ -131,12 +133,12 @@ static void record(enum standin_action action, const struct segment *where, uint
 
 static void report(const struct block *block, int64_t bytes)
 {
-	const struct standin_stats *stats = &all.stats[block->segment->device];
-	struct c10_device device = {DEVICE_TYPE_CUDA, (int8_t)block->segment->device};
+	int index = block->segment->device;
+	struct c10_device device = {DEVICE_TYPE_CUDA, (int8_t)index};
 
 	_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)(uintptr_t)block->address,
-							      bytes, stats->allocated,
-							      stats->reserved, device);
+							      bytes, all.totals[index].allocated,
+							      all.totals[index].reserved, device);
 }
 
 static void report_oom(uint64_t bytes, int index)
@@ -144,25 +146,7 @@ static void report_oom(uint64_t bytes, int index)
 	struct c10_device device = {DEVICE_TYPE_CUDA, (int8_t)index};
 
 	_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE(
-		(int64_t)bytes, all.stats[index].allocated, all.stats[index].reserved, device);
-}
-
-static void count_reserved(int device, int64_t bytes)
-{
-	struct standin_stats *stats = &all.stats[device];
-
-	stats->reserved += (uint64_t)bytes;
-	if (stats->reserved > stats->reserved_peak)
-		stats->reserved_peak = stats->reserved;
-}
-
-static void count_allocated(int device, int64_t bytes)
-{
-	struct standin_stats *stats = &all.stats[device];
-
-	stats->allocated += (uint64_t)bytes;
-	if (stats->allocated > stats->allocated_peak)
-		stats->allocated_peak = stats->allocated;
+		(int64_t)bytes, all.totals[index].allocated, all.totals[index].reserved, device);
 }
 
 /* ---- lists ---- */
@@ -270,7 +254,7 @@ static bool over_fraction(int device, uint64_t bytes)
 	if (all.fraction[device] == 0)
 		return false;
 	cudaMemGetInfo(&unused, &total);
-	return (double)(all.stats[device].reserved + bytes) > all.fraction[device] * (double)total;
+	return (double)(all.totals[device].reserved + bytes) > all.fraction[device] * (double)total;
 }
 
 static struct segment *new_segment(int device, int stream, int pool, bool small)
@@ -303,7 +287,7 @@ static struct block *take_segment(uint64_t bytes, struct segment *segment)
 	block = new_block(segment, segment->address, bytes);
 	insert_after(block, NULL);
 	push_free(block);
-	count_reserved(segment->device, (int64_t)bytes);
+	all.totals[segment->device].reserved += bytes;
 	record(STANDIN_SEGMENT_ALLOC, segment, segment->address, bytes, 0);
 	return block;
 }
@@ -317,7 +301,7 @@ static void free_segment(struct segment *segment)
 	*slot = segment->next;
 	drop_free(segment->first);
 	cudaFree((void *)(uintptr_t)segment->address);
-	count_reserved(segment->device, -(int64_t)segment->bytes);
+	all.totals[segment->device].reserved -= segment->bytes;
 	record(STANDIN_SEGMENT_FREE, segment, segment->address, segment->bytes, 0);
 	free(segment->first);
 	free(segment);
@@ -386,7 +370,7 @@ static struct block *extend(uint64_t bytes, struct segment *segment)
 	block = new_block(segment, segment->address + segment->bytes, more);
 	insert_after(block, last);
 	segment->bytes += more;
-	count_reserved(segment->device, (int64_t)more);
+	all.totals[segment->device].reserved += more;
 	record(STANDIN_SEGMENT_MAP, segment, block->address, more, 0);
 	become_free(block);
 	return block;
@@ -405,7 +389,7 @@ static void shorten(struct segment *segment)
 	keep = (last->address - segment->address + each - 1) / each * each;
 	if (keep >= segment->bytes)
 		return;
-	count_reserved(segment->device, -(int64_t)(segment->bytes - keep));
+	all.totals[segment->device].reserved -= (segment->bytes - keep);
 	record(STANDIN_SEGMENT_UNMAP, segment, segment->address + keep, segment->bytes - keep, 0);
 	while (segment->bytes > keep) {
 		segment->bytes -= each;
@@ -501,7 +485,6 @@ static struct block *refuse(uint64_t bytes, uint64_t requested, int device, int 
 	size_t unused = 0, total;
 
 	cudaMemGetInfo(&unused, &total);
-	all.stats[device].ooms++;
 	record(STANDIN_OOM, &where, 0, requested, unused);
 	report_oom(bytes, device);
 	return NULL;
@@ -516,7 +499,6 @@ static struct block *allocate(uint64_t requested, int device, int stream, int po
 	if (!block)
 		block = grow_pool(bytes, device, stream, pool, small);
 	if (!block) {
-		all.stats[device].retries++;
 		release_cached();
 		block = grow_pool(bytes, device, stream, pool, small);
 	}
@@ -527,7 +509,7 @@ static struct block *allocate(uint64_t requested, int device, int stream, int po
 	block->allocated = true;
 	block->requested = requested;
 	block->frames = all.frames;
-	count_allocated(device, (int64_t)block->bytes);
+	all.totals[device].allocated += block->bytes;
 	record(STANDIN_ALLOC, block->segment, block->address, requested, 0);
 	report(block, (int64_t)block->bytes);
 	return block;
@@ -555,7 +537,7 @@ void standin_free(struct block *block)
 	pthread_mutex_lock(&all.lock);
 	block->allocated = false;
 	record(STANDIN_FREE_REQUESTED, block->segment, block->address, block->requested, 0);
-	count_allocated(block->segment->device, -(int64_t)block->bytes);
+	all.totals[block->segment->device].allocated -= block->bytes;
 	report(block, -(int64_t)block->bytes);
 	if (block->on_other_stream) {
 		block->pending = true;
@@ -565,11 +547,6 @@ void standin_free(struct block *block)
 		complete_free(block);
 	}
 	pthread_mutex_unlock(&all.lock);
-}
-
-uint64_t standin_address(const struct block *block)
-{
-	return block->address;
 }
 
 void standin_record_stream(struct block *block)
@@ -624,11 +601,6 @@ void standin_set_fraction(int device, double fraction)
 void standin_set_expandable(bool on)
 {
 	all.expandable = on;
-}
-
-void standin_stats(int device, struct standin_stats *stats)
-{
-	*stats = all.stats[device];
 }
 
 /* ---- pinned memory ---- */

@@ -10,11 +10,6 @@
 
 struct block;
 
-/* Figures of a device as torch.cuda.memory_stats() has them. */
-struct standin_stats {
-	uint64_t allocated, allocated_peak, reserved, reserved_peak, retries, ooms;
-};
-
 /* A row of torch.cuda.memory_snapshot(): a segment, or one of its blocks. */
 struct standin_row {
 	uint64_t address, bytes, requested;
@@ -47,7 +42,6 @@ enum standin_action {
  */
 struct block *standin_allocate(uint64_t bytes, int device, int stream, int pool, unsigned launches);
 void standin_free(struct block *block);
-uint64_t standin_address(const struct block *block);
 /* The block is used on another stream: its free is pending until that stream is waited for. */
 void standin_record_stream(struct block *block);
 void standin_synchronize(void);
@@ -57,7 +51,6 @@ void standin_launch(unsigned launches);
 void standin_release_pool(int pool);
 void standin_set_fraction(int device, double fraction);
 void standin_set_expandable(bool on);
-void standin_stats(int device, struct standin_stats *stats);
 
 /* Pinned memory, cached by powers of two like PyTorch's; NULL if it is refused. */
 void *standin_pin(uint64_t bytes);

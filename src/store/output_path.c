@@ -1,8 +1,8 @@
 /*
- * Where the output file lies (place.h). Calls libc's system call wrappers only; no malloc, because
- * this runs inside the program's first CUDA call.
+ * The path of the output file. The functions call libc's system call wrappers only and no malloc,
+ * because they run inside the program's first CUDA call.
  */
-#include "store/place.h"
+#include "store/output_path.h"
 #include "store/header.h"
 #include "store/journal_code.h"
 
@@ -20,11 +20,11 @@
 
 #define MAX_KEPT 9999 /* NAME.old1 to NAME.old9999 */
 
-/* Ends a pointer: where its target lies. A machine's number is gm_machine's. */
+/* The last line of a pointer file says on which machine its target lies, by gm_machine's number. */
 #define MACHINE	     "machine "
 #define MACHINE_LINE MACHINE "%" PRIx64 "\n"
 
-/* Filesystems whose page write-back waits for a server; numbers from statfs(2). */
+/* Filesystems whose page write-back waits for a server. The numbers are those of statfs(2). */
 static const uint32_t network_filesystems[] = {
 	0x6969,	    /* NFS */
 	0x517b,	    /* SMB */
@@ -43,8 +43,9 @@ static const uint32_t network_filesystems[] = {
 };
 
 /*
- * Filesystems that write a page to another place each time: one that has its block already needs a new
- * one when it is touched after a write-back, and a full disk or a quota then is a SIGBUS.
+ * Filesystems that write a page to another block each time. A page that has its block needs a new
+ * one when it is touched after a write-back, and if the disk or a quota is full then, the store
+ * raises SIGBUS.
  */
 static const uint32_t copying_filesystems[] = {
 	0x9123683e, /* btrfs */
@@ -53,8 +54,9 @@ static const uint32_t copying_filesystems[] = {
 };
 
 /*
- * Paths in the making, in static memory: a process may end in a signal handler that runs on a few KiB of
- * stack. One caller at a time: the start lock, and the end happens once.
+ * Buffers for paths. They are static because a process may end in a signal handler that runs on a
+ * few KiB of stack. There is one user at a time: the start lock guards the creation, and the end
+ * happens once.
  */
 static struct {
 	char part[GM_PATH_BYTES];
@@ -63,11 +65,14 @@ static struct {
 	char pointer[GM_PATH_BYTES + 64];
 } scratch;
 
-/* What a pointer to place->path holds, in scratch.pointer; its length. */
-static size_t pointer_text(const struct gm_place *place)
+/*
+ * Writes the text of a pointer file that leads to output->path into scratch.pointer, and returns
+ * its length.
+ */
+static size_t pointer_text(const struct gm_output_path *output)
 {
 	return (size_t)snprintf(scratch.pointer, sizeof(scratch.pointer), "%s%s\n" MACHINE_LINE,
-				GM_POINTER_MAGIC, place->path, gm_machine());
+				GM_POINTER_MAGIC, output->path, gm_machine());
 }
 
 static int read_file(const char *path, char *buffer, size_t bytes)
@@ -94,7 +99,7 @@ uint64_t gm_process_start_ticks(int pid)
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	if (read_file(path, text, sizeof(text)) <= 0)
 		return 0;
-	field = strrchr(text, ')'); /* the name may hold spaces; what follows it may not */
+	field = strrchr(text, ')'); /* ends the process's name, which may contain spaces */
 	for (i = 2; field && i < 22; i++) {
 		field = strchr(field, ' ');
 		if (field)
@@ -130,7 +135,7 @@ static int make_directories(const char *path)
 	return 0;
 }
 
-/* Whether a header is that of a process which still runs, or may still run on another machine. */
+/* Returns whether a file's process still runs, or may still run on another machine. */
 static bool is_live(const struct gm_header *header)
 {
 	if (header->end != GM_END_NONE || header->pid == 0 || header->pid > INT32_MAX)
@@ -143,7 +148,10 @@ static bool is_live(const struct gm_header *header)
 	       gm_process_start_ticks((int)header->pid) == header->pid_start_ticks;
 }
 
-/* Whether what follows a pointer's path says that it leads to the disk of another machine. */
+/*
+ * Returns whether the last line of a pointer file says that its target lies on another machine's
+ * disk.
+ */
 static bool is_elsewhere(const char *line)
 {
 	return strncmp(line, MACHINE, strlen(MACHINE)) == 0 &&
@@ -152,7 +160,10 @@ static bool is_elsewhere(const char *line)
 
 enum found { FOUND_LIVE, FOUND_OLD, FOUND_FOREIGN };
 
-/* What stands at a path: the live file of another process, an old one of ours, or something else. */
+/*
+ * Returns what exists at a path: a live process's output file, a finished one, or a file of another
+ * kind.
+ */
 static enum found what_is(const char *path, bool follow)
 {
 	static union {
@@ -169,7 +180,7 @@ static enum found what_is(const char *path, bool follow)
 	got = pread(fd, file.text, sizeof(file.text) - 1, 0);
 	close(fd);
 	if (got == 0)
-		return FOUND_OLD; /* killed before it wrote anything */
+		return FOUND_OLD; /* its process was killed before it wrote anything */
 	if (got >= (ssize_t)sizeof(file.header) &&
 	    !memcmp(file.header.magic, GM_MAGIC, sizeof(file.header.magic)))
 		return is_live(&file.header) ? FOUND_LIVE : FOUND_OLD;
@@ -180,7 +191,7 @@ static enum found what_is(const char *path, bool follow)
 		return FOUND_FOREIGN;
 	line = magic + strcspn(file.text + magic, "\n");
 	if (file.text[line] == '\n' && is_elsewhere(file.text + line + 1))
-		return FOUND_LIVE; /* nobody here can tell that it is not */
+		return FOUND_LIVE; /* this machine cannot find out whether its process still runs */
 	file.text[line] = '\0';
 	if (!follow)
 		return FOUND_OLD;
@@ -190,7 +201,10 @@ static enum found what_is(const char *path, bool follow)
 	return what_is(scratch.part, false) == FOUND_LIVE ? FOUND_LIVE : FOUND_OLD;
 }
 
-/* The history of a file that was kept under another name goes with it; what it is, its reader checks. */
+/*
+ * Renames the history beside a file that was kept under another name. Its reader checks that they
+ * belong together.
+ */
 static void keep_history(const char *path)
 {
 	char *kept = scratch.kept, *history = scratch.history;
@@ -206,7 +220,10 @@ static void keep_history(const char *path)
 		rename(history, kept);
 }
 
-/* Renames an existing file of ours to the first free NAME.oldN; link() makes the claim on it atomic. */
+/*
+ * Renames a finished file to the first free NAME.oldN. link() makes the claim on the new name
+ * atomic.
+ */
 static int keep_old(const char *path)
 {
 	char *kept = scratch.kept;
@@ -215,7 +232,7 @@ static int keep_old(const char *path)
 
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISREG(st.st_mode)) /* a link, /dev/null: not ours to move */
+	if (!S_ISREG(st.st_mode)) /* links and devices are not moved */
 		return S_ISDIR(st.st_mode) ? -EISDIR : S_ISLNK(st.st_mode) ? -ELOOP : -ENOTSUP;
 	if (what_is(path, false) == FOUND_FOREIGN)
 		return -EEXIST;
@@ -241,7 +258,10 @@ static int create_exclusive(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* What is written before the file has its name: who owns it, or where a pointer leads. */
+/*
+ * What is written before the file has its name: the header that names its owner, or a pointer's
+ * text.
+ */
 struct content {
 	const void *data;
 	size_t bytes;
@@ -260,8 +280,8 @@ static int create_filled(const char *path, const struct content *content)
 }
 
 /*
- * Creates `path` with its content in one step, so that no other process meets a file without an owner.
- * Where there are no hard links, in two.
+ * Creates `path` with its content in one step, so that no other process finds a file without an
+ * owner. Without hard links it takes two steps.
  */
 static int create_owned(const char *path, const struct content *content)
 {
@@ -279,7 +299,10 @@ static int create_owned(const char *path, const struct content *content)
 	return error == EEXIST ? -EEXIST : create_filled(path, content);
 }
 
-/* Claims `path` (GM_PATH_BYTES of room), changing the name or moving an old file as place.h says. */
+/*
+ * Creates the file at `path`, a buffer of GM_PATH_BYTES, after moving an old file away or changing
+ * the name as output_path.h says.
+ */
 static int claim(char *path, const struct content *content)
 {
 	int tries, error, fd = -EEXIST;
@@ -346,10 +369,11 @@ static enum disk disk_of(const char *path)
 }
 
 /*
- * A new file in a directory of local disk. A name that is taken is left alone, whoever's it is: a
- * pointer elsewhere may lead to it.
+ * Creates a new file in a directory on a local disk. A name that is taken is left alone, because a
+ * pointer on another filesystem may lead to it.
  */
-static int create_local_in(struct gm_place *place, const char *directory, const struct content *content)
+static int create_local_in(struct gm_output_path *output, const char *directory,
+			   const struct content *content)
 {
 	int i, fd = -EEXIST;
 
@@ -358,38 +382,39 @@ static int create_local_in(struct gm_place *place, const char *directory, const 
 
 		if (i)
 			snprintf(number, sizeof(number), "-%d", i);
-		if ((size_t)snprintf(place->path, sizeof(place->path), "%s/gpumemtrace-%u-%d%s.gmt",
-				     directory, (unsigned)getuid(), getpid(), number) >=
-		    sizeof(place->path) - 16)
+		if ((size_t)snprintf(output->path, sizeof(output->path),
+				     "%s/gpumemtrace-%u-%d%s.gmt", directory, (unsigned)getuid(),
+				     getpid(), number) >= sizeof(output->path) - 16)
 			return -ENAMETOOLONG;
-		fd = disk_of(place->path) != DISK_LOCAL ? -EXDEV : create_owned(place->path, content);
+		fd = disk_of(output->path) != DISK_LOCAL ? -EXDEV
+							 : create_owned(output->path, content);
 	}
 	return fd;
 }
 
-/* The live file on local disk, and a pointer to it at `place->wanted`. */
-static int create_local(struct gm_place *place, const struct content *content)
+/* Creates the live file on a local disk, and a pointer to it at output->wanted. */
+static int create_local(struct gm_output_path *output, const struct content *content)
 {
 	const char *directory = getenv("TMPDIR");
 	int fd = -EXDEV, pointer;
 
 	if (directory && directory[0] == '/')
-		fd = create_local_in(place, directory, content);
+		fd = create_local_in(output, directory, content);
 	if (fd < 0)
-		fd = create_local_in(place, "/tmp", content);
+		fd = create_local_in(output, "/tmp", content);
 	if (fd < 0)
 		return fd;
-	pointer = claim(place->wanted, &(struct content){scratch.pointer, pointer_text(place)});
+	pointer = claim(output->wanted, &(struct content){scratch.pointer, pointer_text(output)});
 	if (pointer < 0) {
 		close(fd);
-		unlink(place->path);
+		unlink(output->path);
 		return pointer;
 	}
 	close(pointer);
 	return fd;
 }
 
-/* Relative names are made absolute: the program may change its directory. */
+/* Makes a relative path absolute, because the program may change its directory. */
 static int make_absolute(char *out, const char *path)
 {
 	char *directory = scratch.part;
@@ -404,30 +429,30 @@ static int make_absolute(char *out, const char *path)
 	return written >= GM_PATH_BYTES - 16 ? -ENAMETOOLONG : 0;
 }
 
-int gm_place_create(struct gm_place *place, const char *path)
+int gm_output_create(struct gm_output_path *output, const char *path)
 {
 	struct gm_header header = owner_header();
 	struct content content = {&header, sizeof(header)};
 	enum disk disk;
 	int fd;
 
-	place->wanted[0] = '\0';
-	fd = make_absolute(place->path, path);
+	output->wanted[0] = '\0';
+	fd = make_absolute(output->path, path);
 	if (fd >= 0)
-		fd = make_directories(place->path);
+		fd = make_directories(output->path);
 	if (fd < 0)
 		return fd;
-	disk = disk_of(place->path);
+	disk = disk_of(output->path);
 	if (disk == DISK_LOCAL)
-		return claim(place->path, &content);
-	strcpy(place->wanted, place->path);
-	fd = create_local(place, &content);
+		return claim(output->path, &content);
+	strcpy(output->wanted, output->path);
+	fd = create_local(output, &content);
 	if (fd >= 0 || disk == DISK_NETWORK)
 		return fd;
-	/* no other disk that takes it: here it is right as long as there is space */
-	strcpy(place->path, place->wanted);
-	place->wanted[0] = '\0';
-	return claim(place->path, &content);
+	/* no local disk takes the file; on this filesystem it works as long as there is space */
+	strcpy(output->path, output->wanted);
+	output->wanted[0] = '\0';
+	return claim(output->path, &content);
 }
 
 static int create_new(const char *path, const struct content *content)
@@ -445,36 +470,37 @@ static bool append(char *out, const char *path, const char *suffix)
 	return snprintf(out, GM_PATH_BYTES, "%s%s", path, suffix) < GM_PATH_BYTES - 16;
 }
 
-int gm_place_create_beside(struct gm_place *place, const struct gm_place *main, const char *suffix,
-			   const void *data, size_t bytes)
+int gm_output_create_beside(struct gm_output_path *output, const struct gm_output_path *main,
+			    const char *suffix, const void *data, size_t bytes)
 {
 	struct content content = {data, bytes};
 	int fd, pointer;
 
-	if (!append(place->path, main->path, suffix) ||
-	    !append(place->wanted, main->wanted, main->wanted[0] ? suffix : ""))
+	if (!append(output->path, main->path, suffix) ||
+	    !append(output->wanted, main->wanted, main->wanted[0] ? suffix : ""))
 		return -ENAMETOOLONG;
-	fd = create_new(place->path, &content);
-	if (fd < 0 || !place->wanted[0])
+	fd = create_new(output->path, &content);
+	if (fd < 0 || !output->wanted[0])
 		return fd;
-	pointer = create_new(place->wanted, &(struct content){scratch.pointer, pointer_text(place)});
+	pointer = create_new(output->wanted,
+			     &(struct content){scratch.pointer, pointer_text(output)});
 	if (pointer < 0) {
 		close(fd);
-		unlink(place->path);
+		unlink(output->path);
 		return pointer;
 	}
 	close(pointer);
 	return fd;
 }
 
-void gm_place_remove(const struct gm_place *place)
+void gm_output_remove(const struct gm_output_path *output)
 {
-	unlink(place->path);
-	if (place->wanted[0])
-		unlink(place->wanted);
+	unlink(output->path);
+	if (output->wanted[0])
+		unlink(output->wanted);
 }
 
-/* `to` is new: what stands there already is left alone. */
+/* Copies a file to a new name; an existing file of that name is left alone. */
 static int copy_file(const char *from, const char *to)
 {
 	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out, error = 0;
@@ -504,35 +530,35 @@ static int copy_file(const char *from, const char *to)
 	return error;
 }
 
-/* True if the pointer at the wanted place still leads to our file and to nobody else's. */
-static bool pointer_is_ours(const struct gm_place *place)
+/* Returns whether the pointer at output->wanted still leads to this process's file. */
+static bool pointer_is_ours(const struct gm_output_path *output)
 {
 	char *text = scratch.part;
-	size_t bytes = pointer_text(place);
-	int got = read_file(place->wanted, text, sizeof(scratch.part));
+	size_t bytes = pointer_text(output);
+	int got = read_file(output->wanted, text, sizeof(scratch.part));
 
 	return got == (int)bytes && !memcmp(text, scratch.pointer, bytes);
 }
 
-int gm_place_settle(struct gm_place *place)
+int gm_output_settle(struct gm_output_path *output)
 {
 	int error;
 
-	if (!place->wanted[0])
+	if (!output->wanted[0])
 		return 0;
-	if (!pointer_is_ours(place))
+	if (!pointer_is_ours(output))
 		return -ESTALE; /* the live file stays where it is */
-	snprintf(scratch.kept, sizeof(scratch.kept), "%s.%d.new", place->wanted, getpid());
-	error = copy_file(place->path, scratch.kept);
+	snprintf(scratch.kept, sizeof(scratch.kept), "%s.%d.new", output->wanted, getpid());
+	error = copy_file(output->path, scratch.kept);
 	if (error) /* the pointer stays, and so does the live file */
 		return error;
-	if (rename(scratch.kept, place->wanted) < 0) {
+	if (rename(scratch.kept, output->wanted) < 0) {
 		error = -errno;
 		unlink(scratch.kept);
 		return error;
 	}
-	unlink(place->path);
-	strcpy(place->path, place->wanted);
-	place->wanted[0] = '\0';
+	unlink(output->path);
+	strcpy(output->path, output->wanted);
+	output->wanted[0] = '\0';
 	return 0;
 }

@@ -1,0 +1,51 @@
+/*
+ * The guard of signals, cancellation and errno around the tracker's own system calls.
+ */
+#include "store/syscall_guard.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BIT(signal) (1ull << ((signal)-1))
+
+/*
+ * The signals of a failed write. The kernel sends both to the thread that wrote, never to the
+ * process.
+ */
+#define WRITE_SIGNALS (BIT(SIGPIPE) | BIT(SIGXFSZ))
+
+static uint64_t pending_now(void)
+{
+	uint64_t pending = 0;
+
+	syscall(SYS_rt_sigpending, &pending, sizeof(pending));
+	return pending;
+}
+
+void gm_syscall_guard_enter(struct gm_syscall_guard *guard)
+{
+	uint64_t blocked = WRITE_SIGNALS;
+
+	guard->error = errno;
+	guard->mask = 0;
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &guard->mask, sizeof(blocked));
+	guard->pending = pending_now();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &guard->cancel);
+}
+
+void gm_syscall_guard_leave(struct gm_syscall_guard *guard)
+{
+	uint64_t raised = pending_now() & WRITE_SIGNALS & ~guard->pending;
+	struct timespec at_once = {0, 0};
+
+	if (raised)
+		while (syscall(SYS_rt_sigtimedwait, &raised, NULL, &at_once, sizeof(raised)) > 0)
+			;
+	pthread_setcancelstate(guard->cancel, NULL);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &guard->mask, NULL, sizeof(guard->mask));
+	errno = guard->error;
+}
