@@ -6,11 +6,11 @@
 #include "cupti/library.h"
 #include "cupti/subscription.h"
 #include "api/api.h"
-#include "recorder/describe.h"
-#include "recorder/injection.h"
-#include "recorder/libraries.h"
-#include "recorder/log.h"
-#include "recorder/settings.h"
+#include "recorder/process/describe.h"
+#include "recorder/process/injection.h"
+#include "recorder/state/libraries.h"
+#include "recorder/state/log.h"
+#include "recorder/state/settings.h"
 
 #include <limits.h>
 #include <stdio.h>

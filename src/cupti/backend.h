@@ -1,14 +1,14 @@
 /*
  * The CUPTI backend: NVIDIA's callback API tells of the driver's calls instead of the wrappers,
  * which then only forward. From there on a call goes the same way: gm_call_enter and gm_call_leave
- * (recorder/call.h), roles, tracker. gm_settings.backend says which of the two it is; it goes back
- * to GM_BACKEND_PRELOAD when CUPTI cannot be used.
+ * (recorder/calls/slow_path.h), roles, tracker. gm_settings.backend says which of the two it is; it
+ * goes back to GM_BACKEND_PRELOAD when CUPTI cannot be used.
  *
  * When it starts matters. Before cuInit a subscription would start CUDA by itself, which a program
  * that forks later may not want, and would come before the tool that CUDA_INJECTION64_PATH names.
- * So that variable is set to this library where no other has it (recorder/injection.c), and libcuda
- * calls InitializeInjection (interpose/inject.c) from cuInit. Where another library has it, the
- * first driver call after cuInit is early enough.
+ * So that variable is set to this library where no other has it (recorder/process/injection.c), and
+ * libcuda calls InitializeInjection (interpose/inject.c) from cuInit. Where another library has it,
+ * the first driver call after cuInit is early enough.
  */
 #ifndef GM_CUPTI_BACKEND_H
 #define GM_CUPTI_BACKEND_H

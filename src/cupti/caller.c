@@ -5,7 +5,7 @@
  */
 #include "cupti/caller.h"
 #include "cupti/library.h"
-#include "recorder/settings.h"
+#include "recorder/state/settings.h"
 #include "stack/native.h"
 #include "stack/stack.h"
 

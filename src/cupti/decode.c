@@ -4,7 +4,7 @@
  * each with generated_cuda_meta.h.
  */
 #include "cupti/decode.h"
-#include "recorder/call.h"
+#include "recorder/calls/call.h"
 
 /* A row's field comes after the default and replaces it. */
 #pragma GCC diagnostic ignored "-Woverride-init"

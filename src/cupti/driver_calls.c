@@ -7,10 +7,11 @@
 #include "cupti/driver_calls.h"
 #include "cupti/caller.h"
 #include "cupti/decode.h"
-#include "recorder/call.h"
-#include "recorder/fork_page.h"
-#include "recorder/roles.h"
-#include "recorder/thread.h"
+#include "recorder/calls/call.h"
+#include "recorder/state/fork_page.h"
+#include "recorder/calls/roles.h"
+#include "recorder/calls/slow_path.h"
+#include "recorder/state/thread.h"
 #include "track/event.h"
 #include "track/recording.h"
 
@@ -23,7 +24,7 @@
 
 /*
  * The outermost call comes last and those inside it lie lower, as they would on a stack, because
- * recorder/call.c recognises nesting by addresses.
+ * recorder/calls/slow_path.c recognises nesting by addresses.
  */
 struct block {
 	struct gm_call calls[MOST_NESTED];

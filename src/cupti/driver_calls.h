@@ -8,13 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/*
- * Number of rows of the table (enum gm_function), and CUPTI's callback id of each by the headers,
- * 0: none.
- */
-extern const unsigned gm_cupti_functions;
-extern const uint16_t gm_cupti_ids[];
-
 /* The name of a row whose calls CUPTI is to report, NULL for the others. */
 const char *gm_cupti_wanted(unsigned function);
 

@@ -3,7 +3,7 @@
  * cbid_names.h is generated at configuration: for each enumerator of cupti_driver_cbid.h a line
  * "#define GM_CBID_NAME , CUPTI_DRIVER_TRACE_CBID_NAME".
  */
-#include "cupti/driver_calls.h"
+#include "cupti/ids.h"
 #include "api/api.h"
 #include "cbid_names.h"
 

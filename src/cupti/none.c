@@ -2,8 +2,8 @@
  * Stands for the CUPTI backend where the build found no CUPTI headers.
  */
 #include "cupti/backend.h"
-#include "recorder/log.h"
-#include "recorder/settings.h"
+#include "recorder/state/log.h"
+#include "recorder/state/settings.h"
 
 void gm_cupti_start(void)
 {

@@ -5,6 +5,7 @@
  */
 #include "cupti/subscription.h"
 #include "cupti/driver_calls.h"
+#include "cupti/ids.h"
 
 #include <cupti_callbacks.h>
 #include <cupti_result.h>

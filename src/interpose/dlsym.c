@@ -4,10 +4,10 @@
 #include "interpose/internal.h"
 #include "interpose/route.h"
 #include "interpose/runtime.h"
-#include "recorder/libc_functions.h"
-#include "recorder/libraries.h"
-#include "recorder/start.h"
-#include "recorder/unlisted.h"
+#include "recorder/state/libc_functions.h"
+#include "recorder/state/libraries.h"
+#include "recorder/process/start.h"
+#include "recorder/calls/unlisted.h"
 #include "stack/stack.h"
 
 #include <dlfcn.h>

@@ -4,10 +4,10 @@
  * addresses to all others (route.c).
  */
 #include "interpose/driver.h"
-#include "interpose/resolve.h"
+#include "interpose/resolve_driver.h"
 #include "interpose/wrap.h"
-#include "recorder/pass.h"
-#include "recorder/refuse.h"
+#include "recorder/calls/pass.h"
+#include "recorder/calls/refuse.h"
 
 /* A row's field comes after the default and replaces it. */
 #pragma GCC diagnostic ignored "-Woverride-init"

@@ -3,8 +3,8 @@
  * completes the file and goes on to the real function. A child of vfork shares its parent's memory,
  * which is why gm_finish compares pids.
  */
-#include "recorder/finish.h"
-#include "recorder/libc_functions.h"
+#include "recorder/process/finish.h"
+#include "recorder/state/libc_functions.h"
 #include "store/layout.h"
 
 #include <errno.h>

@@ -1,14 +1,14 @@
 /*
  * The function that libcuda calls in cuInit of the library that CUDA_INJECTION64_PATH names. That
- * variable is set for the CUPTI backend (recorder/injection.c), and by users in whose programs
- * LD_PRELOAD has no effect: those that drop it, link privately or open CUDA with RTLD_DEEPBIND.
- * There are no wrappers then, and calls come from CUPTI alone.
+ * variable is set for the CUPTI backend (recorder/process/injection.c), and by users in whose
+ * programs LD_PRELOAD has no effect: those that drop it, link privately or open CUDA with
+ * RTLD_DEEPBIND. There are no wrappers then, and calls come from CUPTI alone.
  */
 #include "cupti/backend.h"
-#include "interpose/resolve.h"
-#include "recorder/libraries.h"
-#include "recorder/settings.h"
-#include "recorder/start.h"
+#include "interpose/resolve_driver.h"
+#include "recorder/state/libraries.h"
+#include "recorder/state/settings.h"
+#include "recorder/process/start.h"
 #include "stack/elf_symbols.h"
 
 __attribute__((visibility("default"))) int InitializeInjection(void);

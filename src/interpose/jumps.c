@@ -4,8 +4,8 @@
  * inside it. The address that a jump leads to, which glibc keeps mangled in the buffer, shows
  * whether it leaves the call.
  */
-#include "recorder/call.h"
-#include "recorder/libc_functions.h"
+#include "recorder/calls/call.h"
+#include "recorder/state/libc_functions.h"
 
 #include <stdlib.h>
 

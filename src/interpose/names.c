@@ -2,7 +2,7 @@
  * Rows of the table by their names, and the lock of the tables of real functions (internal.h).
  */
 #include "interpose/internal.h"
-#include "recorder/fork_page.h"
+#include "recorder/state/fork_page.h"
 
 #include <string.h>
 

@@ -1,15 +1,15 @@
 /*
  * Marks by NVTX ranges. NVTX consists of headers that each library compiles in; at its first call
- * it opens the library that NVTX_INJECTION64_PATH names (recorder/injection.c sets it) and lets it
- * register its own functions. Ours look only at ranges: each end of a range that has the name in
- * GPUMEMTRACE_MARK, in any domain, is a mark.
+ * it opens the library that NVTX_INJECTION64_PATH names (recorder/process/injection.c sets it) and
+ * lets it register its own functions. Ours look only at ranges: each end of a range that has the
+ * name in GPUMEMTRACE_MARK, in any domain, is a mark.
  *
  * Nothing is allocated. Whether a range has the name is known when it begins, and kept as one bit
  * of a per-thread stack for push and pop, and as the lowest bit of the id for start and end.
  */
 #include "interpose/public.h"
-#include "recorder/settings.h"
-#include "recorder/start.h"
+#include "recorder/state/settings.h"
+#include "recorder/process/start.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,10 +4,10 @@
 #define GPUMEMTRACE_IMPLEMENTATION
 #include "gpumemtrace.h"
 #include "interpose/public.h"
-#include "recorder/device_view.h"
-#include "recorder/early_marks.h"
-#include "recorder/start.h"
-#include "recorder/thread.h"
+#include "recorder/calls/device_view.h"
+#include "recorder/process/early_marks.h"
+#include "recorder/process/start.h"
+#include "recorder/state/thread.h"
 #include "stack/stack.h"
 #include "track/event.h"
 

@@ -3,13 +3,13 @@
  * between it and the shim.
  */
 #include "interpose/internal.h"
-#include "interpose/resolve.h"
-#include "recorder/describe.h"
-#include "recorder/fork_page.h"
-#include "recorder/libraries.h"
-#include "recorder/nvml.h"
-#include "recorder/query.h"
-#include "recorder/settings.h"
+#include "interpose/resolve_driver.h"
+#include "recorder/process/describe.h"
+#include "recorder/state/fork_page.h"
+#include "recorder/state/libraries.h"
+#include "recorder/query/nvml.h"
+#include "recorder/query/query.h"
+#include "recorder/state/settings.h"
 #include "stack/stack.h"
 
 #include <string.h>

@@ -4,8 +4,8 @@
  * is of.
  */
 #include "interpose/internal.h"
-#include "interpose/resolve.h"
-#include "recorder/libraries.h"
+#include "interpose/resolve_runtime.h"
+#include "recorder/state/libraries.h"
 #include "store/hot.h"
 
 #include <string.h>

@@ -6,10 +6,10 @@
 #include "interpose/route.h"
 #include "interpose/driver.h"
 #include "interpose/internal.h"
-#include "interpose/resolve.h"
-#include "recorder/libraries.h"
-#include "recorder/start.h"
-#include "recorder/unlisted.h"
+#include "interpose/resolve_driver.h"
+#include "recorder/state/libraries.h"
+#include "recorder/process/start.h"
+#include "recorder/calls/unlisted.h"
 
 #include <string.h>
 

@@ -6,10 +6,10 @@
  */
 #include "interpose/runtime.h"
 #include "interpose/internal.h"
-#include "interpose/resolve.h"
+#include "interpose/resolve_runtime.h"
 #include "interpose/route.h"
 #include "interpose/wrap.h"
-#include "recorder/start.h"
+#include "recorder/process/start.h"
 
 /* A row's field comes after the default and replaces it. */
 #pragma GCC diagnostic ignored "-Woverride-init"

@@ -8,11 +8,11 @@
  * 64 bits wide in all of them and differ only in their signs.
  */
 #include "api/cuda_abi.h"
-#include "recorder/device_view.h"
-#include "recorder/libraries.h"
-#include "recorder/settings.h"
-#include "recorder/start.h"
-#include "recorder/thread.h"
+#include "recorder/calls/device_view.h"
+#include "recorder/state/libraries.h"
+#include "recorder/state/settings.h"
+#include "recorder/process/start.h"
+#include "recorder/state/thread.h"
 #include "stack/stack.h"
 #include "track/torch.h"
 

@@ -4,11 +4,12 @@
  */
 #include "interpose/wrap.h"
 #include "cupti/backend.h"
-#include "recorder/fork_page.h"
-#include "recorder/role_alloc.h"
-#include "recorder/roles.h"
-#include "recorder/settings.h"
-#include "recorder/signals.h"
+#include "recorder/state/fork_page.h"
+#include "recorder/calls/role_alloc.h"
+#include "recorder/calls/roles.h"
+#include "recorder/calls/slow_path.h"
+#include "recorder/state/settings.h"
+#include "recorder/process/signals.h"
 
 /*
  * The fast path is for the most frequent calls: an allocation or a free that the program itself

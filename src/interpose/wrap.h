@@ -4,12 +4,12 @@
 #ifndef GM_INTERPOSE_WRAP_H
 #define GM_INTERPOSE_WRAP_H
 
-#include "recorder/call.h"
+#include "recorder/calls/call.h"
 
 /*
- * Before and after the real function, as gm_call_enter and gm_call_leave (recorder/call.h).
- * Allocations and frees that the program makes take a fast path. While CUPTI is the backend, calls
- * that it reports are only forwarded.
+ * Before and after the real function, as gm_call_enter and gm_call_leave
+ * (recorder/calls/slow_path.h). Allocations and frees that the program makes take a fast path.
+ * While CUPTI is the backend, calls that it reports are only forwarded.
  */
 void gm_call_begin(struct gm_call *call);
 void gm_call_end(struct gm_call *call, int result);

@@ -594,7 +594,7 @@ struct gm_ledger_record {
 	uint64_t launch_bytes, stream_bytes; /* of code_bytes: kernels' first launches, streams */
 };
 
-/* Memory that calls cost beside allocations: how it is measured says recorder/role_cost.c. */
+/* Memory that calls cost beside allocations: how it is measured says recorder/calls/role_cost.c. */
 enum gm_cost { GM_COST_CONTEXT, GM_COST_MODULE, GM_COST_STACK_LIMIT, GM_COST_HEAP_LIMIT,
 	       GM_COST_LAUNCH, /* a kernel's first launch: its code, local memory */
 	       GM_COST_STREAM,  /* made: the queues behind them */

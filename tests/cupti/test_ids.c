@@ -3,7 +3,7 @@
  * that came with the headers (TOOLKIT_CUPTI) calls each by the row's name.
  */
 #include "api/api.h"
-#include "cupti/driver_calls.h"
+#include "cupti/ids.h"
 
 #include <dlfcn.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
  * were renamed to inner_NAME in its objects (meson.build); calls between them are not told, as
  * libcuda's own are not. cuInit loads what CUDA_INJECTION64_PATH names, as libcuda's does.
  */
-#include "recorder/call.h"
+#include "recorder/calls/call.h"
 #include "trace.h"
 
 #include <dlfcn.h>

@@ -97,14 +97,14 @@ C
 @test "the manual has every setting and every public function, by the names in the sources" {
 	page=$at/share/man/man7/libgpumemtrace.7
 	sed -n 's/^\.It Ev \(GPUMEMTRACE_[A-Z_]*\) .*/\1/p' "$page" | sort > "$work/described"
-	sed -n '/^} table\[\] = {/,/^};/s/^\t{"\([A-Z_]*\)",.*/GPUMEMTRACE_\1/p' "$SOURCE/src/recorder/settings.c" |
+	sed -n '/^} table\[\] = {/,/^};/s/^\t{"\([A-Z_]*\)",.*/GPUMEMTRACE_\1/p' "$SOURCE/src/recorder/state/settings.c" |
 		sort > "$work/read"
 	[ -s "$work/read" ]
 	diff "$work/read" "$work/described"
 	# the default, in parentheses
 	while IFS='"' read -r _ name _ fallback _; do
 		sed -n "/^.It Ev GPUMEMTRACE_$name /,/^.It/p" "$page" | grep -q "^\.Pq $fallback\b"
-	done < <(sed -n '/^} table\[\] = {/,/^};/p' "$SOURCE/src/recorder/settings.c" | grep '^	{"[A-Z_]*", "')
+	done < <(sed -n '/^} table\[\] = {/,/^};/p' "$SOURCE/src/recorder/state/settings.c" | grep '^	{"[A-Z_]*", "')
 	grep -o 'Fn "[^"]*gpumemtrace_[a-z_]*"' "$page" | grep -o 'gpumemtrace_[a-z_]*' | sort > "$work/described"
 	nm -D --defined-only "$at/$libdir/libgpumemtrace.so" | grep -o '\bgpumemtrace_[a-z_]*' | sort > "$work/exported"
 	diff "$work/exported" "$work/described"

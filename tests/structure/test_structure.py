@@ -105,6 +105,12 @@ class Structure(unittest.TestCase):
         self.assertEqual(found('uses of an internal.h of another folder', files),
                          ['report/b/two.c includes report/a/internal.h'])
 
+    def test_a_table_is_not_used_where_tables_are_not_known(self):
+        text = 'int gm_f(void)\n{\n\treturn gm_store_string("") + gm_store_record(GM_TABLE_A);\n}\n'
+        self.assertEqual(found('uses of tables where they are not known',
+                               {'recorder/a.c': text, 'track/b.c': text}),
+                         ['recorder/a.c: GM_TABLE_A', 'recorder/a.c: gm_store_record'])
+
     def test_a_folder_uses_what_the_design_says(self):
         files = {'track/one.h': '', 'store/one.h': '#include "track/one.h"\n',
                  'report/a/one.h': '#include "store/one.h"\n'}

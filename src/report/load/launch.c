@@ -1,6 +1,6 @@
 /*
  * The job a process belongs to, from the variables of its launcher that the shim kept
- * (recorder/launcher.c). Reads the header's strings.
+ * (recorder/state/launcher.c). Reads the header's strings.
  */
 #include "report/load/internal.h"
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /*
- * Calls under way that change memory, as threads count them (recorder/in_flight.h): one thread, more threads
+ * Calls under way that change memory, as threads count them (recorder/state/in_flight.h): one thread, more threads
  * than have places of their own, threads that come and go, the child of a fork, and whether two readings that
  * say "quiet" and the same count really have nothing between them.
  * Arguments: calls of each thread meanwhile.
  */
-#include "recorder/in_flight.h"
+#include "recorder/state/in_flight.h"
 #include "track/event.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
  * Usage: test_sizes sizes.tsv
  */
 #include "base/size_text.h"
-#include "recorder/settings.h"
+#include "recorder/state/settings.h"
 
 #include <inttypes.h>
 #include <stdio.h>

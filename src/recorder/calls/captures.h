@@ -1,0 +1,33 @@
+/*
+ * Captures of streams into graphs that are under way. Only while there is one can an allocation be
+ * a graph's node; without one the driver need not be asked about the allocation's stream.
+ */
+#ifndef GM_RECORDER_CAPTURES_H
+#define GM_RECORDER_CAPTURES_H
+
+#include "api/api.h"
+#include "recorder/state/settings.h"
+
+#include <stdbool.h>
+
+/* At least as many captures as are under way (atomic). */
+extern uint32_t gm_captures __attribute__((visibility("hidden")));
+
+/*
+ * False when no stream of the process is being captured. Always true with CUPTI as the backend,
+ * because the count may then lack some. Any context.
+ */
+static inline bool gm_captures_under_way(void)
+{
+	return __atomic_load_n(&gm_captures, __ATOMIC_RELAXED) ||
+	       gm_settings.backend == GM_BACKEND_CUPTI;
+}
+
+/*
+ * Around a call of the role CAPTURE_BEGIN or CAPTURE_END. Any context; calls of signal handlers
+ * count too.
+ */
+void gm_capture_enters(unsigned role);
+void gm_capture_leaves(unsigned role, int result);
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * A device as the driver and NVML see it (device_view.h). The ledger is sampled at the first
+ * context, at OOMs, at marks and at new peaks that are worth it, but never at exit, where libraries
+ * have already released what they held.
+ */
+#include "recorder/calls/device_view.h"
+#include "recorder/calls/call.h"
+#include "recorder/query/nvml.h"
+#include "recorder/query/query.h"
+#include "recorder/calls/refuse.h"
+#include "track/devices.h"
+
+#include <unistd.h>
+
+#define TRIES	   3
+#define PIDS_BYTES 1024
+
+static void view_by_nvml(const uint8_t uuid[16], struct gm_device_view *view)
+{
+	struct gm_nvml_processes processes;
+	char pids[PIDS_BYTES];
+
+	if (!gm_nvml_used(uuid, &view->used_bytes))
+		view->used_bytes = GM_NO_BYTES;
+	if (!gm_nvml_processes(uuid, (unsigned)getpid(), &processes, pids, sizeof(pids)) ||
+	    !processes.own)
+		return; /* in a container NVML may know this process by another pid */
+	view->own_bytes = processes.own_bytes;
+	view->others_bytes = processes.others_bytes;
+	if (pids[0])
+		view->pids_string = gm_track_pids(pids);
+}
+
+void gm_view_device(int device, bool nvml, struct gm_device_view *view)
+{
+	uint8_t uuid[16];
+
+	*view = (struct gm_device_view){GM_NO_BYTES, GM_NO_BYTES, GM_NO_BYTES,
+					GM_NO_BYTES, GM_NO_BYTES, GM_NONE};
+	if (device < 0)
+		return;
+	gm_note_device(device);
+	if (gm_query_current_device() == device &&
+	    gm_query_mem_info(&view->free_bytes, &view->total_bytes))
+		gm_refuse_mem_info(device, &view->free_bytes, &view->total_bytes);
+	if (nvml && gm_track_device_uuid(device, uuid))
+		view_by_nvml(uuid, view);
+}
+
+void gm_sample_ledger(int device, enum gm_sample reason)
+{
+	struct gm_device_view view;
+	uint64_t tracked;
+	unsigned i;
+
+	for (i = 0; i < TRIES && gm_track_ledger_due(device, reason); i++) {
+		tracked = gm_track_physical_bytes(device);
+		gm_view_device(device, true, &view);
+		if (gm_track_ledger(device, reason, tracked, &view))
+			return;
+	}
+}
+
+void gm_sample_ledgers(enum gm_sample reason)
+{
+	int device, devices = gm_track_devices();
+	uint8_t uuid[16];
+
+	for (device = 0; device < devices; device++)
+		if (gm_track_device_uuid(device, uuid))
+			gm_sample_ledger(device, reason);
+}
+
+void gm_record_oom(const struct gm_call *call, struct gm_event *event)
+{
+	uint64_t tracked = gm_track_physical_bytes(event->device);
+	bool nvml = gm_track_ledger_due(event->device, GM_SAMPLE_OOM);
+	struct gm_device_view view;
+
+	gm_view_device(event->device, nvml, &view);
+	event->view = &view;
+	event->injected = call->injected;
+	gm_track_alloc_failed(event);
+	if (nvml)
+		gm_track_ledger(event->device, GM_SAMPLE_OOM, tracked, &view);
+}
+
+void gm_sample_context(int device)
+{
+	if (device >= 0 && !gm_track_ledger_sampled(device))
+		gm_sample_ledger(device, GM_SAMPLE_CONTEXT);
+}
+
+void gm_sample_peaks_from(int device)
+{
+	for (; device >= 0; device = gm_track_ledger_peak(device + 1))
+		gm_sample_ledger(device, GM_SAMPLE_PEAK);
+}

@@ -1,0 +1,41 @@
+/*
+ * A wrapper first decides whether it only forwards its call. It reads a few words of memory for
+ * that, because programs launch kernels and wait for them far more often than they allocate, and
+ * because a program that is not recorded should not notice the shim.
+ */
+#ifndef GM_RECORDER_PASS_H
+#define GM_RECORDER_PASS_H
+
+#include "recorder/calls/code_seen.h"
+#include "recorder/calls/roles.h"
+#include "recorder/process/signals.h"
+#include "recorder/process/start.h"
+#include "recorder/state/thread.h"
+#include "track/event.h"
+#include "track/work.h"
+
+/*
+ * Returns true for a call of a driver's row with this role (a constant) and key that is only to be
+ * forwarded: recording is off, or cudart makes the call as part of one that is recorded, or the
+ * kernel was launched before, or no pool has anything to give back after the wait.
+ */
+static inline bool gm_passes(enum gm_role role, uint64_t key)
+{
+	if (gm_off())
+		return true;
+	if (role != GM_ROLE_SYNC && !gm_role_nests(role))
+		return gm_is_nested((uintptr_t)__builtin_frame_address(0)) && !gm_thread.busy &&
+		       !gm_thread.refusing;
+	if (role != GM_ROLE_LAUNCH && role != GM_ROLE_SYNC)
+		return false;
+	/* Signals that wait are served after a call that is not only forwarded. */
+	if (__atomic_load_n(&gm_signals_waiting, __ATOMIC_RELAXED))
+		return false;
+	if (role == GM_ROLE_SYNC)
+		return !gm_track_pools_waiting();
+	gm_track_worked();
+	/* a kernel that lies in another slot, or was never launched, takes the slow path */
+	return gm_launch_is_known(key);
+}
+
+#endif

@@ -1,0 +1,348 @@
+/*
+ * Roles of allocations and frees, the calls that programs make most (role_alloc.h). Most of them
+ * allocate device memory or are stream-ordered; these have a shorter path.
+ */
+#include "recorder/calls/role_alloc.h"
+#include "account/kinds.h"
+#include "recorder/calls/captures.h"
+#include "recorder/calls/device_view.h"
+#include "recorder/calls/internal.h"
+#include "recorder/calls/role_context.h"
+#include "recorder/calls/role_graph.h"
+#include "recorder/calls/role_pool.h"
+#include "recorder/calls/role_steps.h"
+#include "recorder/query/query.h"
+#include "recorder/query/query_layout.h"
+#include "recorder/torch/pluggable.h"
+#include "recorder/torch/torch_callers.h"
+#include "store/hot.h"
+
+#include <errno.h>
+#include <string.h>
+
+/*
+ * Captures the stack of an allocation and sets the flags that follow from it. The flags are written
+ * only if they change: they are read soon after by a wider load, which would have to wait for the
+ * narrow store.
+ */
+static inline void capture_stack(const struct gm_call *call, struct gm_event *event)
+{
+	uint16_t flags;
+
+	event->stack = gm_call_stack(call, 0, &event->caller_module);
+	flags = gm_pluggable_flags(event->stack, call->caller.pc);
+	if (__builtin_expect(flags != 0, 0))
+		event->flags |= flags;
+}
+
+static bool on_host(const struct gm_call *call, unsigned kind)
+{
+	const CUmemLocation *location = call->location;
+
+	if (gm_kind_on_host(kind))
+		return true;
+	return kind == GM_KIND_VMM && location && location->type > GM_MEM_LOCATION_DEVICE;
+}
+
+/* True for the streams that belong to the current context, whichever that is. */
+static bool is_default_stream(const struct gm_call *call)
+{
+	return call->stream <= GM_STREAM_PER_THREAD;
+}
+
+/* The device that the memory of a successful call lies on. `context` is as in struct gm_event. */
+static int device_of(const struct gm_call *call, unsigned kind, uint64_t key, uint32_t context)
+{
+	const CUmemLocation *location = call->location;
+	int device;
+
+	if (on_host(call, kind))
+		return GM_HOST;
+	if (location && location->type == GM_MEM_LOCATION_DEVICE)
+		return location->id;
+	if (gm_query_device_count() == 1)
+		return 0;
+	if (((kind == GM_KIND_ASYNC && !is_default_stream(call)) || kind == GM_KIND_IMPORTED) &&
+	    call->space == GM_SPACE_POINTER) {
+		device = gm_query_pointer_device(key);
+		if (device >= 0)
+			return device;
+	}
+	device = gm_track_context_device(context);
+	return device < 0 ? gm_context_device() : device;
+}
+
+static GM_COLD bool is_capturing(const struct gm_call *call, const struct gm_row *row)
+{
+	int saved = errno;
+	bool capturing = gm_query_capturing(call->stream, row->per_thread);
+
+	errno = saved;
+	return capturing;
+}
+
+static inline bool captured(const struct gm_call *call, const struct gm_row *row)
+{
+	return __builtin_expect(gm_captures_under_way(), 0) && is_capturing(call, row);
+}
+
+/* ---- allocations ---- */
+
+/* The bytes that were asked for. A product above 64 bits becomes the largest known size. */
+static uint64_t refused_bytes(const struct gm_call *call)
+{
+	uint64_t bytes = call->bytes;
+
+	if ((call->rows && __builtin_mul_overflow(bytes, call->rows, &bytes)) ||
+	    bytes == GM_NO_BYTES)
+		return GM_NO_BYTES - 1;
+	return bytes;
+}
+
+static void alloc_failed(struct gm_call *call, const struct gm_row *row, int result)
+{
+	const CUmemLocation *location = call->location;
+	struct gm_event event = gm_event_of(call, row, result);
+
+	if (gm_torch_call(call->caller.pc))
+		event.flags |= GM_ALLOC_TORCH;
+	event.key = 0;
+	event.device = (int16_t)(on_host(call, row->kind) ? GM_HOST : gm_context_device());
+	if (location && location->type == GM_MEM_LOCATION_DEVICE)
+		event.device = (int16_t)location->id;
+	event.bytes = refused_bytes(call);
+	if (row->kind == GM_KIND_ASYNC) {
+		int device = event.device;
+
+		event.owner = gm_pool_of(call->pool, &device);
+	}
+	capture_stack(call, &event);
+	if (result != GM_CUDA_OUT_OF_MEMORY) {
+		gm_track_alloc_failed(&event);
+		return;
+	}
+	gm_sample_pools(); /* before it fails, the driver takes what is idle in them */
+	gm_record_oom(call, &event);
+}
+
+static uint64_t requested_bytes(const struct gm_call *call)
+{
+	uint64_t pitch;
+
+	if (!call->rows)
+		return call->bytes;
+	pitch = call->bytes;
+	if (call->pitch && call->narrow) {
+		uint32_t narrow;
+
+		memcpy(&narrow, call->pitch, sizeof(narrow));
+		pitch = narrow;
+	} else if (call->pitch) {
+		memcpy(&pitch, call->pitch, sizeof(pitch));
+	}
+	return pitch * call->rows;
+}
+
+/* Bytes of a successful allocation. The driver is asked where the call does not say. */
+static uint64_t bytes_of(const struct gm_call *call, const struct gm_row *row, uint64_t key)
+{
+	if (row->kind == GM_KIND_ARRAY && (call->flags & GM_ARRAY_HOLDS_NOTHING))
+		return 0; /* the memory that is mapped into it is recorded by itself */
+	if (call->view)
+		return 0;
+	if (row->kind == GM_KIND_IMPORTED && call->space == GM_SPACE_POINTER && !call->bytes)
+		return gm_query_pointer_bytes(key);
+	return requested_bytes(call);
+}
+
+/* Records an allocation whose event is complete but for its stack and its pool. */
+static inline void record_alloc(struct gm_call *call, struct gm_event *event)
+{
+	uint32_t pool;
+	int device;
+
+	gm_note_device(event->device);
+	capture_stack(call, event);
+	if (event->kind == GM_KIND_ASYNC) {
+		device = event->device;
+		pool = gm_pool_of(call->pool, &device);
+		event->owner = pool;
+		if (__builtin_expect(device != event->device, 0))
+			event->device = (int16_t)device;
+		if (gm_track_alloc(event))
+			gm_sample_pool(pool, false);
+	} else if (event->kind == GM_KIND_GRAPH) {
+		gm_graph_node_made(event);
+	} else {
+		gm_track_alloc(event);
+		gm_sample_idle_pools(); /* when memory is short the driver takes it from them */
+	}
+}
+
+/* For memory of any kind, and for failures. */
+static GM_COLD void end_alloc_slow(struct gm_call *call, const struct gm_row *row, uint64_t key,
+				     int result)
+{
+	struct gm_event event;
+
+	if (result != GM_CUDA_SUCCESS)
+		alloc_failed(call, row, result);
+	if (!key)
+		return; /* the call failed, or asked for 0 bytes */
+	event = gm_event_of(call, row, result);
+	event.key = key;
+	event.bytes = bytes_of(call, row, key);
+	if (row->kind == GM_KIND_ASYNC && captured(call, row))
+		event.kind = GM_KIND_GRAPH;
+	if (row->kind == GM_KIND_ARRAY && event.bytes)
+		event.layout_bytes = gm_query_array_bytes(key, event.space == GM_SPACE_MIPMAP);
+	if (gm_torch_call(call->caller.pc))
+		event.flags |= GM_ALLOC_TORCH;
+	event.ipc = call->ipc;
+	event.stream = gm_stream_of(call, row);
+	event.context = gm_current_context(call);
+	event.device = (int16_t)device_of(call, row->kind, key, event.context);
+	record_alloc(call, &event);
+}
+
+/* True for memory that is described by its size and its stream alone. */
+static inline bool is_plain(const struct gm_call *call, const struct gm_row *row)
+{
+	return (row->kind == GM_KIND_DEVICE ||
+		(row->kind == GM_KIND_ASYNC && !gm_captures_under_way())) &&
+	       !call->location && !call->rows && !call->space;
+}
+
+/*
+ * The context of plain memory. None can be allocated without a context, so the driver is asked only
+ * where there may be several.
+ */
+static inline uint32_t context_of_plain(const struct gm_call *call)
+{
+	uint32_t sole = gm_track_sole_context();
+
+	return __builtin_expect(sole && gm_query_device_count() == 1, 1) ? sole
+									 : gm_current_context(call);
+}
+
+/*
+ * As end_alloc_slow, for plain memory. All fields are named, so that the compiler clears none
+ * first.
+ */
+static inline void end_alloc_fast(struct gm_call *call, const struct gm_row *row, uint64_t key)
+{
+	uint32_t context = context_of_plain(call);
+	struct gm_event event = {
+		.key = key,
+		.bytes = call->bytes,
+		.layout_bytes = 0,
+		.stream = gm_stream_of(call, row),
+		.ticks = call->ticks,
+		.stack = GM_NONE,
+		.caller_module = GM_NONE,
+		.function = gm_function_of(call, row),
+		.owner = GM_NONE,
+		.context = context,
+		.ipc = 0,
+		.error = GM_CUDA_SUCCESS,
+		.device = gm_query_device_count() == 1 ?
+				  0 : (int16_t)device_of(call, row->kind, key, context),
+		.space = GM_SPACE_POINTER,
+		.kind = row->kind,
+		.level = GM_LEVEL_DRIVER,
+		.injected = 0,
+		.flags = gm_torch_call(call->caller.pc) ? GM_ALLOC_TORCH : 0,
+		.view = NULL,
+	};
+
+	record_alloc(call, &event);
+}
+
+GM_HOT_CODE void gm_end_alloc(struct gm_call *call, const struct gm_row *row, int result)
+{
+	int *error = &errno, saved = *error;
+	uint64_t key = result == GM_CUDA_SUCCESS ? gm_read_out(call) : 0;
+
+	if (__builtin_expect(key && is_plain(call, row), 1))
+		end_alloc_fast(call, row, key);
+	else
+		end_alloc_slow(call, row, key, result);
+	if (result == GM_CUDA_SUCCESS)
+		gm_sample_peaks();
+	*error = saved;
+}
+
+void gm_end_register(struct gm_call *call, const struct gm_row *row, int result)
+{
+	struct gm_event event = gm_event_of(call, row, result);
+
+	event.device = GM_HOST;
+	event.context = gm_current_context(call);
+	event.stack = gm_call_stack(call, 0, &event.caller_module);
+	if (result == GM_CUDA_SUCCESS)
+		gm_track_alloc(&event);
+	else
+		gm_track_alloc_failed(&event);
+}
+
+/* ---- frees ---- */
+
+void gm_begin_free(struct gm_call *call, const struct gm_row *row)
+{
+	if (row->kind == GM_KIND_ASYNC && gm_track_graph_nodes() && captured(call, row)) {
+		call->captured = 1; /* it makes a node, which frees when its graph is launched */
+		call->ticket = (struct gm_ticket){.record = GM_NONE, .owner = GM_NONE};
+		return;
+	}
+	call->ticket = gm_track_free_begin(gm_space_of(call, row), call->key);
+}
+
+GM_HOT_CODE void gm_begin_free_fast(struct gm_call *call, const struct gm_row *row)
+{
+	gm_in_flight_begin();
+	gm_begin_work();
+	gm_begin_free(call, row);
+	gm_leave_tracker();
+}
+
+GM_HOT_CODE void gm_end_free(struct gm_call *call, const struct gm_row *row, int result)
+{
+	int *error = &errno, saved = *error;
+	struct gm_event event;
+
+	if (!call->key || (call->captured && result == GM_CUDA_SUCCESS))
+		return; /* every function accepts NULL */
+	event = (struct gm_event){
+		.key = call->key,
+		.bytes = 0,
+		.layout_bytes = 0,
+		.stream = gm_stream_of(call, row),
+		.ticks = call->ticks,
+		.stack = GM_NONE,
+		.caller_module = GM_NONE,
+		.function = gm_function_of(call, row),
+		.owner = GM_NONE,
+		.context = 0,
+		.ipc = 0,
+		.error = result,
+		.device = GM_HOST,
+		.space = gm_space_of(call, row),
+		.kind = row->kind,
+		.level = GM_LEVEL_DRIVER,
+		.injected = 0,
+		.flags = 0,
+		.view = NULL,
+	};
+	event.stack = gm_call_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
+	if (gm_track_free_end(call->ticket, &event))
+		gm_sample_pool(call->ticket.owner, false);
+	*error = saved;
+}
+
+void gm_end_export(struct gm_call *call, const struct gm_row *row, int result)
+{
+	(void)row;
+	if (result == GM_CUDA_SUCCESS)
+		gm_track_exported(call->space, call->key,
+				  call->ipc_out ? gm_ipc_number(call->ipc_out) : 0);
+}

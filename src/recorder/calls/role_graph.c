@@ -1,0 +1,95 @@
+/*
+ * Roles of graphs: memory nodes, what an executable graph will allocate and free, launches.
+ */
+#include "recorder/calls/role_graph.h"
+#include "recorder/calls/internal.h"
+#include "recorder/calls/role_context.h"
+#include "recorder/calls/role_pool.h"
+#include "recorder/calls/role_steps.h"
+#include "recorder/query/query.h"
+#include "recorder/query/query_layout.h"
+#include "track/work.h"
+
+void gm_graph_node_made(struct gm_event *event)
+{
+	event->kind = GM_KIND_GRAPH;
+	event->space = GM_SPACE_POINTER;
+	event->owner = gm_graph_pool_of(event->device);
+	gm_track_graph_define(event);
+}
+
+void gm_end_graph_node(struct gm_call *call, const struct gm_row *row, int result)
+{
+	const CUgraphNodeParams *node = call->node;
+	struct gm_event event = gm_event_of(call, row, result);
+
+	if (!node || node->type != GM_GRAPH_NODE_MEM_ALLOC)
+		return;
+	event.bytes = node->alloc.bytesize;
+	event.device = (int16_t)node->alloc.poolProps.location.id;
+	event.stack = gm_call_stack(call, 0, &event.caller_module);
+	if (result != GM_CUDA_SUCCESS) {
+		gm_track_alloc_failed(&event);
+		return;
+	}
+	event.key = node->alloc.dptr;
+	gm_note_device(event.device);
+	gm_graph_node_made(&event);
+}
+
+/* The driver is asked for the graph's nodes, so that it does not matter how they were made. */
+void gm_end_graph_instantiate(struct gm_call *call, const struct gm_row *row, int result)
+{
+	struct gm_graph_nodes nodes;
+
+	(void)row;
+	if (result != GM_CUDA_SUCCESS || !gm_track_graph_nodes())
+		return;
+	gm_query_graph_nodes(call->graph, &nodes);
+	gm_track_graph_instantiate(gm_read_out(call), call->flags & GM_GRAPH_AUTO_FREE, nodes.nodes,
+				   nodes.count);
+	gm_release_graph_nodes(&nodes);
+}
+
+void gm_end_graph_launch(struct gm_call *call, const struct gm_row *row, int result)
+{
+	uint64_t devices = gm_track_graph_devices(call->exec);
+	struct gm_event event;
+	int device;
+
+	gm_track_worked();
+	if (!devices)
+		return; /* the graph has no memory nodes */
+	event = gm_event_of(call, row, result);
+	event.stream = gm_stream_of(call, row);
+	event.context = gm_current_context(call);
+	event.stack = gm_call_stack(call, result == GM_CUDA_SUCCESS ? GM_SHALLOW_FRAMES : 0,
+				    &event.caller_module);
+	gm_track_graph_launch(call->exec, &event);
+	for (device = 0; device < 64; device++)
+		if (devices >> device & 1)
+			gm_sample_pool(gm_graph_pool_of(device), false);
+}
+
+/*
+ * Before the call, because the nodes cannot be queried after it. A destruction that CUDA refuses
+ * does no harm: the nodes' addresses stay known as long as an executable graph has them.
+ */
+void gm_begin_graph_destroy(struct gm_call *call, const struct gm_row *row)
+{
+	struct gm_graph_nodes nodes;
+
+	(void)row;
+	if (!call->graph || !gm_track_graph_nodes())
+		return;
+	gm_query_graph_nodes(call->graph, &nodes);
+	gm_track_graph_destroyed(nodes.nodes, nodes.count);
+	gm_release_graph_nodes(&nodes);
+}
+
+void gm_end_graph_exec_destroy(struct gm_call *call, const struct gm_row *row, int result)
+{
+	(void)row;
+	if (result == GM_CUDA_SUCCESS && gm_track_graph_nodes())
+		gm_track_graph_exec_destroyed(call->exec);
+}

@@ -1,0 +1,39 @@
+/*
+ * Pools of calls, and when their attributes are queried.
+ */
+#ifndef GM_RECORDER_ROLE_POOL_H
+#define GM_RECORDER_ROLE_POOL_H
+
+#include "track/event.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The pool that an allocation on *device is taken from (`handle` 0: the current one); GM_NONE where
+ * it is not known. Sets *device to the pool's.
+ */
+uint32_t gm_pool_of(uint64_t handle, int *device);
+
+/* The pool that stands for a device's graph memory. */
+uint32_t gm_graph_pool_of(int device);
+
+/* Queries a pool's attributes if that is due, or in any case if `now`. */
+void gm_sample_pool(uint32_t pool, bool now);
+
+/* Queries those of all pools. */
+void gm_sample_pools(void);
+
+/*
+ * Queries those that are due if a pool holds idle bytes, some of which other allocations may have
+ * taken.
+ */
+void gm_sample_idle_pools_slow(void);
+
+static inline void gm_sample_idle_pools(void)
+{
+	if (__builtin_expect(gm_track_has_pools(), 0))
+		gm_sample_idle_pools_slow();
+}
+
+#endif

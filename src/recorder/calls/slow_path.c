@@ -1,0 +1,111 @@
+/*
+ * The slow path around a real call (slow_path.h). It finds out which call is the outermost and
+ * whether the call is recorded, and calls the handlers of its role (roles.h).
+ */
+#include "recorder/calls/slow_path.h"
+#include "recorder/calls/call.h"
+#include "recorder/calls/captures.h"
+#include "recorder/calls/code_seen.h"
+#include "recorder/state/fork_page.h"
+#include "recorder/calls/refuse.h"
+#include "recorder/calls/roles.h"
+#include "recorder/state/settings.h"
+#include "recorder/process/signals.h"
+#include "recorder/process/start.h"
+#include "track/recording.h"
+
+#include <errno.h>
+
+/*
+ * Handles the roles whose calls are not simply part of the call that they are nested in. Returns
+ * true if nothing more is to be done before the call.
+ */
+static bool enter_special(struct gm_call *call, const struct gm_role_info *role)
+{
+	if (role->entry == GM_ENTRY_CAPTURE) {
+		gm_capture_enters(gm_rows[call->function].role);
+		return true;
+	}
+	/* Launches are frequent, and all but a kernel's first need this look-up alone. */
+	if (role->entry == GM_ENTRY_LAUNCH)
+		return !gm_first_launch(call->key);
+	if (gm_disabled() || gm_thread.busy)
+		return false;
+	if (role->entry == GM_ENTRY_CODE_USE)
+		return !gm_first_use(call->key);
+	/* A wait is no outermost call: what happens during it is not part of it. */
+	call->recorded = gm_track_pools_waiting() && gm_owns_file();
+	return true;
+}
+
+static void prepare(struct gm_call *call, const struct gm_row *row)
+{
+	int *error = &errno, saved = *error;
+
+	gm_enter_tracker();
+	if (gm_recording()) {
+		call->recorded = 1;
+		if (call->outermost && gm_settings.refuses)
+			gm_refuse_begin(call, row);
+		if (gm_role_table[row->role].begin)
+			gm_role_table[row->role].begin(call, row);
+	}
+	gm_leave_tracker();
+	*error = saved;
+}
+
+void gm_call_enter(struct gm_call *call)
+{
+	const struct gm_row *row = &gm_rows[call->function];
+	const struct gm_role_info *role = &gm_role_table[row->role];
+	uintptr_t here = (uintptr_t)call;
+
+	if (role->entry != GM_ENTRY_PLAIN && enter_special(call, role))
+		return;
+	if (gm_disabled() || gm_thread.busy) {
+		if (gm_thread.busy && gm_owns_file())
+			gm_track_passed_call();
+		return;
+	}
+	call->outermost = !gm_is_nested(here);
+	if (call->outermost)
+		gm_thread.outermost = here;
+	else if (!role->nested)
+		return;
+	if (row->role == GM_ROLE_NOTHING)
+		return;
+	if (call->outermost && role->changes)
+		gm_in_flight_begin();
+	call->ticks = gm_clock_ticks();
+	if (!role->begin && gm_owns_file() && !gm_settings.refuses)
+		call->recorded = 1; /* nothing is to be known before it */
+	else
+		prepare(call, row);
+}
+
+static inline void record(struct gm_call *call, const struct gm_row *row, int result)
+{
+	int *error = &errno, saved = *error;
+
+	gm_enter_tracker();
+	if (call->outermost && gm_settings.refuses)
+		gm_refuse_end(call);
+	if (gm_role_table[row->role].end)
+		gm_role_table[row->role].end(call, row, result);
+	gm_leave_tracker();
+	*error = saved;
+}
+
+/* A fork during the call leaves the file to the parent: the child records nothing of the call. */
+void gm_call_leave(struct gm_call *call, int result)
+{
+	const struct gm_row *row = &gm_rows[call->function];
+
+	if (gm_role_table[row->role].entry == GM_ENTRY_CAPTURE)
+		gm_capture_leaves(row->role, result);
+	if (call->recorded && gm_owns_file())
+		record(call, row, result);
+	if (call->outermost)
+		gm_call_over();
+	gm_signals_serve_waiting();
+}

@@ -1,0 +1,188 @@
+/*
+ * The constructor, the first event and the handler at exit (start.h).
+ */
+#include "recorder/process/start.h"
+#include "recorder/process/describe.h"
+#include "recorder/process/early_marks.h"
+#include "recorder/process/finish.h"
+#include "recorder/process/fork.h"
+#include "recorder/state/in_flight.h"
+#include "recorder/process/injection.h"
+#include "recorder/state/libc_functions.h"
+#include "recorder/state/libraries.h"
+#include "recorder/state/log.h"
+#include "recorder/query/nvml.h"
+#include "recorder/torch/pluggable.h"
+#include "recorder/query/query.h"
+#include "recorder/state/settings.h"
+#include "recorder/process/signals.h"
+#include "stack/stack.h"
+#include "store/syscall_guard.h"
+#include "store/journal.h"
+#include "store/writer.h"
+#include "track/event.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+static struct {
+	uint32_t loaded; /* the constructor ran (atomic) */
+	bool started;	 /* a file was asked for, here or in an ancestor */
+	bool disabled;
+	bool linked;	 /* libcuda came with the program, after the shim */
+} self;
+
+static void load(void);
+
+GM_HOT uint32_t gm_readiness;
+
+bool gm_find_disabled(void)
+{
+	load();
+	return self.disabled;
+}
+
+static void open_history(void)
+{
+	int error = gm_journal_open(gm_settings.max_events_bytes);
+
+	if (error)
+		gm_log(GM_LOG_WARN,
+		       "GPUMEMTRACE_EVENTS=all: cannot keep a complete history at %s.events "
+		       "(%s): the last 65536 events are kept, as with ring",
+		       gm_store_path(),
+		       error == -EROFS ? "the file itself is in memory" : strerror(-error));
+}
+
+static bool open_file(void)
+{
+	char path[GM_PATH_BYTES];
+	int error = gm_settings_expand_out(path, sizeof(path));
+
+	if (error == 0)
+		error = gm_store_create(path, gm_settings.max_file_bytes);
+	if (error && gm_file)
+		gm_log(GM_LOG_WARN,
+		       "cannot keep a file at %s (%s): recording in memory, written only "
+		       "at a normal exit; set GPUMEMTRACE_OUT to a writable place",
+		       path, strerror(-error));
+	if (!gm_file) {
+		gm_log(GM_LOG_ERROR, "cannot record (%s): the program runs on untraced; set "
+		       "GPUMEMTRACE_OUT to a writable place", strerror(-error));
+		return false;
+	}
+	gm_track_start(gm_settings.events != GM_EVENTS_OFF);
+	gm_describe_process();
+	if (gm_settings.events == GM_EVENTS_ALL)
+		open_history();
+	return true;
+}
+
+/* Whether gm_fast_path_open() is to be true from now on. */
+static bool may_take_fast_path(void)
+{
+	return gm_fork_pages.wiped && !gm_settings.refuses &&
+	       gm_settings.backend == GM_BACKEND_PRELOAD;
+}
+
+/* Holds the start lock. In the child of a fork everything of the parent's is dropped first. */
+static bool start_locked(struct gm_fork_page *page)
+{
+	bool open;
+
+	gm_settings_report();
+	if (self.started) {
+		gm_store_forget();
+		gm_stack_reset();
+		gm_pluggable_forget();
+		gm_nvml_forget();
+		gm_in_flight_forget();
+	}
+	self.started = true;
+	open = open_file();
+	if (open) {
+		page->pid = getpid();
+		__atomic_store_n(&page->mine, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&page->fast_path, may_take_fast_path(), __ATOMIC_RELEASE);
+		gm_query_forget_devices();
+		gm_early_marks_record();
+		gm_signals_start();
+		gm_injection_report();
+	} else {
+		self.disabled = true;
+		__atomic_store_n(&gm_readiness, GM_OFF, __ATOMIC_RELEASE);
+	}
+	return open;
+}
+
+bool gm_start(void)
+{
+	struct gm_fork_page *page = gm_fork_page();
+	struct gm_syscall_guard guard;
+	bool open;
+
+	if (gm_disabled())
+		return false;
+	gm_syscall_guard_enter(&guard);
+	gm_lock_acquire(&page->start);
+	open = page->mine && page->pid == getpid();
+	if (!open && !self.disabled)
+		open = start_locked(page);
+	gm_lock_release(&page->start);
+	gm_syscall_guard_leave(&guard);
+	return open;
+}
+
+/*
+ * True if the program used libcuda and no call came through the shim. A program that is linked
+ * against libcuda reaches the shim first, so it just did not call it.
+ */
+static bool was_bypassed(void)
+{
+	return !self.disabled && !self.started && !self.linked && !gm_query_ready() &&
+	       gm_libcuda_loaded();
+}
+
+/*
+ * Registered without a DSO handle, by a constructor that ran before the loader registered its own
+ * finaliser. It therefore runs after every other library's destructors, and what they free is still
+ * seen.
+ */
+static void at_exit(void *unused)
+{
+	(void)unused;
+	if (!gm_settings.quiet && was_bypassed())
+		gm_log(GM_LOG_WARN,
+		       "libcuda was loaded but none of its calls came by here (private "
+		       "linking or RTLD_DEEPBIND); GPUMEMTRACE_BACKEND=cupti sees them");
+	gm_finish(GM_END_EXIT, -1, true);
+}
+
+extern int __cxa_atexit(void (*function)(void *), void *argument, void *dso);
+
+/*
+ * The constructor. Constructors of other libraries run before it and may call CUDA or end the
+ * process, so gm_find_disabled calls it too.
+ */
+static void __attribute__((constructor)) load(void)
+{
+	int error = errno;
+
+	if (__atomic_exchange_n(&self.loaded, 1, __ATOMIC_ACQ_REL))
+		return;
+	gm_settings_read();
+	self.disabled = gm_settings.disable || getauxval(AT_SECURE);
+	gm_preloads_init();
+	gm_libc_init();
+	gm_fork_page_init();
+	gm_fork_init();
+	if (!self.disabled) {
+		self.linked = gm_libcuda_linked();
+		__cxa_atexit(at_exit, NULL, NULL);
+		gm_injection_init();
+	}
+	__atomic_store_n(&gm_readiness, self.disabled ? GM_OFF : GM_READY, __ATOMIC_RELEASE);
+	errno = error;
+}

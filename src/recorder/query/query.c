@@ -1,0 +1,256 @@
+/*
+ * Queries to the driver (query.h).
+ */
+#include "recorder/query/query.h"
+#include "recorder/state/libraries.h"
+#include "recorder/query/nvml.h"
+#include "recorder/query/query_layout.h"
+#include "recorder/state/settings.h"
+#include "store/lock.h"
+#include "track/event.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define ATTRIBUTE_DEVICE_ORDINAL 9 /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
+#define POOL_RELEASE_THRESHOLD	 4
+#define POOL_RESERVED_CURRENT	 5 /* followed by reserved high, used current, used high */
+
+static struct {
+	CUresult (*ctx_get_device)(CUdevice *);
+	CUresult (*device_get_count)(int *);
+	CUresult (*device_get_name)(char *, int, CUdevice);
+	CUresult (*device_get_uuid)(void *, CUdevice);
+	CUresult (*device_total_mem)(size_t *, CUdevice);
+	CUresult (*pointer_attribute)(void *, int, CUdeviceptr);
+	CUresult (*address_range)(CUdeviceptr *, size_t *, CUdeviceptr);
+	CUresult (*mem_info)(size_t *, size_t *);
+	CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *);
+	CUresult (*is_capturing_ptsz)(CUstream, CUstreamCaptureStatus *);
+	CUresult (*pool_attribute)(CUmemoryPool, int, void *);
+	CUresult (*graph_attribute)(CUdevice, int, void *);
+	CUresult (*default_pool)(CUmemoryPool *, CUdevice);
+	CUresult (*current_pool)(CUmemoryPool *, CUdevice);
+	CUresult (*primary_state)(CUdevice, unsigned int *, int *);
+	CUresult (*from_green)(CUcontext *, CUgreenCtx);
+	bool ready;
+} query;
+
+GM_HOT uint64_t gm_described_devices;
+GM_HOT int gm_device_count;
+GM_HOT CUresult (*gm_ctx_get_current)(CUcontext *);
+
+static void *either(const char *name, const char *older)
+{
+	void *found = gm_libcuda_symbol(name);
+
+	return found ? found : gm_libcuda_symbol(older);
+}
+
+void gm_query_init(void)
+{
+	query.ctx_get_device = gm_libcuda_symbol("cuCtxGetDevice");
+	query.device_get_count = gm_libcuda_symbol("cuDeviceGetCount");
+	query.device_get_name = gm_libcuda_symbol("cuDeviceGetName");
+	query.device_get_uuid = either("cuDeviceGetUuid_v2", "cuDeviceGetUuid");
+	query.device_total_mem = gm_libcuda_symbol("cuDeviceTotalMem_v2");
+	query.pointer_attribute = gm_libcuda_symbol("cuPointerGetAttribute");
+	query.address_range = gm_libcuda_symbol("cuMemGetAddressRange_v2");
+	query.mem_info = gm_libcuda_symbol("cuMemGetInfo_v2");
+	query.is_capturing = gm_libcuda_symbol("cuStreamIsCapturing");
+	query.is_capturing_ptsz = gm_libcuda_symbol("cuStreamIsCapturing_ptsz");
+	query.pool_attribute = gm_libcuda_symbol("cuMemPoolGetAttribute");
+	query.graph_attribute = gm_libcuda_symbol("cuDeviceGetGraphMemAttribute");
+	query.default_pool = gm_libcuda_symbol("cuDeviceGetDefaultMemPool");
+	query.current_pool = gm_libcuda_symbol("cuDeviceGetMemPool");
+	gm_ctx_get_current = gm_libcuda_symbol("cuCtxGetCurrent");
+	query.primary_state = gm_libcuda_symbol("cuDevicePrimaryCtxGetState");
+	query.from_green = gm_libcuda_symbol("cuCtxFromGreenCtx");
+	gm_query_layouts_init();
+	query.ready = gm_libcuda_loaded();
+}
+
+bool gm_query_ready(void)
+{
+	return query.ready;
+}
+
+int gm_find_device_count(void)
+{
+	int count = 0;
+
+	if (query.device_get_count && query.device_get_count(&count) == GM_CUDA_SUCCESS &&
+	    count > 0)
+		gm_device_count = count;
+	return gm_device_count ? gm_device_count : 1;
+}
+
+int gm_query_current_device(void)
+{
+	CUdevice device = -1;
+
+	if (!query.ctx_get_device || query.ctx_get_device(&device) != GM_CUDA_SUCCESS)
+		return -1;
+	return device;
+}
+
+int gm_query_pointer_device(uint64_t pointer)
+{
+	int device = -1;
+
+	if (!query.pointer_attribute ||
+	    query.pointer_attribute(&device, ATTRIBUTE_DEVICE_ORDINAL, pointer) != GM_CUDA_SUCCESS)
+		return -1;
+	return device;
+}
+
+uint64_t gm_query_pointer_bytes(uint64_t pointer)
+{
+	CUdeviceptr base;
+	size_t bytes = 0;
+
+	if (!query.address_range || query.address_range(&base, &bytes, pointer) != GM_CUDA_SUCCESS)
+		return 0;
+	return bytes;
+}
+
+bool gm_query_mem_info(uint64_t *free_bytes, uint64_t *total_bytes)
+{
+	size_t free_now, total;
+
+	if (!query.mem_info || query.mem_info(&free_now, &total) != GM_CUDA_SUCCESS)
+		return false;
+	*free_bytes = free_now;
+	*total_bytes = total;
+	return true;
+}
+
+bool gm_query_capturing(uint64_t stream, bool per_thread)
+{
+	CUstreamCaptureStatus status = 0;
+	CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *) =
+		per_thread && query.is_capturing_ptsz ? query.is_capturing_ptsz
+						      : query.is_capturing;
+
+	/* For the legacy stream the driver returns an error while another stream is captured. */
+	return is_capturing &&
+	       is_capturing((CUstream)(uintptr_t)stream, &status) == GM_CUDA_SUCCESS && status == 1;
+}
+
+bool gm_query_pool_figures(uint64_t pool, struct gm_pool_figures *figures)
+{
+	uint64_t *const out[] = {&figures->reserved_bytes, &figures->reserved_high_bytes,
+				 &figures->used_bytes, &figures->used_high_bytes};
+	int i;
+
+	for (i = 0; i < 4; i++)
+		if (!query.pool_attribute ||
+		    query.pool_attribute((CUmemoryPool)(uintptr_t)pool, POOL_RESERVED_CURRENT + i,
+				       out[i]) != GM_CUDA_SUCCESS)
+			return false;
+	return true;
+}
+
+uint64_t gm_query_pool_threshold(uint64_t pool)
+{
+	uint64_t bytes;
+
+	if (!query.pool_attribute ||
+	    query.pool_attribute((CUmemoryPool)(uintptr_t)pool, POOL_RELEASE_THRESHOLD, &bytes) !=
+		    GM_CUDA_SUCCESS)
+		return GM_NO_BYTES;
+	return bytes < GM_NO_BYTES ? bytes : GM_NO_BYTES - 1;
+}
+
+bool gm_query_graph_figures(int device, struct gm_pool_figures *figures)
+{
+	uint64_t *const out[] = {&figures->used_bytes, &figures->used_high_bytes,
+				 &figures->reserved_bytes, &figures->reserved_high_bytes};
+	int i;
+
+	for (i = 0; i < 4; i++)
+		if (!query.graph_attribute ||
+		    query.graph_attribute(device, i, out[i]) != GM_CUDA_SUCCESS)
+			return false;
+	return true;
+}
+
+bool gm_query_primary_active(int device, bool otherwise)
+{
+	unsigned int flags;
+	int active;
+
+	if (!query.primary_state || query.primary_state(device, &flags, &active) != GM_CUDA_SUCCESS)
+		return otherwise;
+	return active;
+}
+
+uint64_t gm_query_green_context(uint64_t green)
+{
+	CUcontext context = NULL;
+
+	if (!query.from_green ||
+	    query.from_green(&context, (CUgreenCtx)(uintptr_t)green) != GM_CUDA_SUCCESS)
+		return 0;
+	return (uintptr_t)context;
+}
+
+bool gm_query_device_used(int device, uint64_t *used_bytes)
+{
+	uint8_t uuid[16];
+
+	return query.device_get_uuid && query.device_get_uuid(uuid, device) == GM_CUDA_SUCCESS &&
+	       gm_nvml_used(uuid, used_bytes);
+}
+
+enum gm_nvml_answer gm_query_process_used(int device, uint64_t *used_bytes)
+{
+	struct gm_nvml_processes processes;
+	uint8_t uuid[16];
+
+	if (!query.device_get_uuid || query.device_get_uuid(uuid, device) != GM_CUDA_SUCCESS ||
+	    !gm_nvml_processes(uuid, (unsigned)getpid(), &processes, NULL, 0))
+		return GM_NVML_UNKNOWN;
+	*used_bytes = processes.own_bytes;
+	return processes.own ? GM_NVML_LISTED : GM_NVML_UNLISTED;
+}
+
+uint64_t gm_query_default_pool(int device)
+{
+	CUmemoryPool pool = NULL;
+
+	if (!query.default_pool || query.default_pool(&pool, device) != GM_CUDA_SUCCESS)
+		return 0;
+	return (uintptr_t)pool;
+}
+
+uint64_t gm_query_current_pool(int device)
+{
+	CUmemoryPool pool = NULL;
+
+	if (!query.current_pool || query.current_pool(&pool, device) != GM_CUDA_SUCCESS)
+		return 0;
+	return (uintptr_t)pool;
+}
+
+void gm_note_new_device(int device)
+{
+	uint8_t uuid[16] = {0};
+	char name[256] = "";
+	size_t total = 0;
+
+	__atomic_fetch_or(&gm_described_devices, 1ull << device, __ATOMIC_RELAXED);
+	if (query.device_get_name)
+		query.device_get_name(name, sizeof(name) - 1, device);
+	if (query.device_get_uuid)
+		query.device_get_uuid(uuid, device);
+	if (query.device_total_mem)
+		query.device_total_mem(&total, device);
+	gm_track_device(device, name, uuid, total);
+	gm_track_capacity(device, gm_settings.capacity_bytes);
+}
+
+void gm_query_forget_devices(void)
+{
+	__atomic_store_n(&gm_described_devices, 0, __ATOMIC_RELAXED);
+}

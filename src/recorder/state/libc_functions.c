@@ -1,0 +1,31 @@
+/*
+ * Finding the functions of the C library (libc_functions.h).
+ */
+#include "recorder/state/libc_functions.h"
+#include "recorder/state/libraries.h"
+
+#define NAME(name) #name,
+static const char *const names[GM_LIBC_FUNCTIONS] = {GM_LIBC_FUNCTION_LIST(NAME)};
+
+static void *found[GM_LIBC_FUNCTIONS]; /* every thread would write the same (atomic) */
+
+void gm_libc_init(void)
+{
+	gm_next_symbols(names, found, GM_LIBC_FUNCTIONS);
+}
+
+void *gm_libc_known(enum gm_libc_function function)
+{
+	return __atomic_load_n(&found[function], __ATOMIC_ACQUIRE);
+}
+
+void *gm_libc_find(enum gm_libc_function function)
+{
+	void *known = gm_libc_known(function);
+
+	if (!known) {
+		known = gm_next_symbol(names[function]);
+		__atomic_store_n(&found[function], known, __ATOMIC_RELEASE);
+	}
+	return known;
+}

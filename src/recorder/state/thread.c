@@ -1,0 +1,23 @@
+/*
+ * The state of a thread, and how its work is timed (thread.h).
+ */
+#include "recorder/state/thread.h"
+#include "recorder/state/fork_page.h"
+#include "store/hot.h"
+#include "track/event.h"
+#include "track/recording.h"
+
+__thread struct gm_thread gm_thread __attribute__((tls_model("initial-exec")));
+
+GM_COLD void gm_time_begin(void)
+{
+	if (gm_owns_file())
+		gm_thread.started_ns = gm_track_now();
+}
+
+GM_COLD void gm_time_end(void)
+{
+	if (gm_owns_file())
+		gm_track_overhead((gm_track_now() - gm_thread.started_ns) * GM_TIMED);
+	gm_thread.started_ns = 0;
+}
