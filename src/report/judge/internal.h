@@ -9,6 +9,9 @@
 /* Growth of several sites together: see callers.c. After the sites have their own verdicts. */
 void gm_judge_callers(struct gm_doc *doc, unsigned warmup);
 
+/* Drops findings that another one contradicts: see contradictions.c. After all judges. */
+void gm_remove_contradictions(struct gm_doc *doc);
+
 /* The judges; each is a row of the table in judge.c. */
 void gm_judge_leaks(struct gm_doc *doc);
 void gm_judge_ooms(struct gm_doc *doc);
@@ -33,6 +36,10 @@ uint64_t gm_oom_free_bytes(const struct gm_doc *doc, const struct gm_oom_record 
 
 /* What `whole` holds beyond `part`; 0 if one of them is not known. */
 uint64_t gm_oom_idle(uint64_t whole, uint64_t part);
+
+/* The growing site that held most at the event, and what it held, if that was a fair part of all;
+ * GM_NO_SITE. */
+uint32_t gm_oom_leak(const struct gm_doc *doc, const struct gm_oom *oom, uint64_t *bytes);
 
 /* "2.00 GiB (pid 4711 with 2.00 GiB, ...)" */
 const char *gm_oom_others(struct gm_doc *doc, const struct gm_oom *oom);

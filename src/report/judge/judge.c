@@ -15,5 +15,6 @@ void gm_judge(struct gm_doc *doc)
 {
 	for (size_t i = 0; i < sizeof(judges) / sizeof(judges[0]); i++)
 		judges[i](doc);
+	gm_remove_contradictions(doc);
 	gm_sort_findings(doc->findings, doc->findings_count);
 }

@@ -60,11 +60,21 @@ static void advise_leak(struct gm_doc *doc, struct gm_finding *finding, const st
 	if (record->kind == GM_KIND_REGISTERED)
 		gm_advise(doc, finding,
 			  "unregister it (cudaHostUnregister) when the transfer is done");
-	else if (record->level == GM_LEVEL_TORCH || has_python(site->stack))
+	else if (record->kind == GM_KIND_PINNED)
+		gm_advise(doc, finding,
+			  "pinned host memory: give a queue of buffers a limit and use them again, "
+			  "or "
+			  "free them when the copy is done");
+	else if (record->level == GM_LEVEL_TORCH)
 		gm_advise(doc, finding,
 			  "look for what keeps a reference to it: a list of losses or outputs "
 			  "that still hold their graph (append loss.item() or .detach()), a cache "
 			  "without a limit, an exception's traceback, a closure");
+	else if (has_python(site->stack))
+		gm_advise(doc, finding,
+			  "look for what keeps a reference to it: a list or dictionary that is "
+			  "only added to, a cache without a limit, an exception's traceback, a "
+			  "closure");
 	else
 		gm_advise(doc, finding,
 			  "free it when its owner goes; look for a pointer that is overwritten "

@@ -38,9 +38,10 @@ static uint64_t driver_need(const struct gm_oom_record *record)
  * with what the device has free, would have served the request, and is a fair share of the reserve;
  * a pool's likewise.
  */
-static bool is_fragmented(const struct gm_oom_record *record, uint64_t unused)
+static bool is_fragmented(const struct gm_doc *doc, const struct gm_oom *oom, uint64_t unused)
 {
-	uint64_t need = driver_need(record), idle = 0;
+	const struct gm_oom_record *record = &oom->record;
+	uint64_t need = driver_need(record), idle = 0, leaked;
 	uint64_t torch = gm_oom_idle(record->torch_reserved_bytes, record->torch_allocated_bytes);
 	uint64_t pool = gm_oom_idle(record->pool_reserved_bytes, record->pool_used_bytes);
 
@@ -48,11 +49,24 @@ static bool is_fragmented(const struct gm_oom_record *record, uint64_t unused)
 		idle = torch;
 	if (is_fair(pool, record->pool_reserved_bytes))
 		idle = add(idle, pool);
-	return idle && unused < need && add(unused, idle) >= need;
+	/* Some idle memory beside a leak that holds more of it is the leak's doing. */
+	return idle && unused < need && add(unused, idle) >= need &&
+	       !(gm_oom_leak(doc, oom, &leaked) != GM_NO_SITE && leaked > idle);
 }
 
-static const char *verdict(const struct gm_doc *doc, const struct gm_oom_record *record)
+/* What other processes hold: by their list, or what is in use and not this process's. */
+static uint64_t others_of(const struct gm_oom_record *record)
 {
+	uint64_t listed = gm_oom_idle(record->others_bytes, 0);
+	uint64_t used = gm_oom_idle(record->total_bytes, record->free_bytes);
+	uint64_t rest = gm_oom_idle(used, record->own_bytes);
+
+	return listed > rest ? listed : rest;
+}
+
+static const char *verdict(const struct gm_doc *doc, const struct gm_oom *oom)
+{
+	const struct gm_oom_record *record = &oom->record;
 	uint64_t unused = gm_oom_free_bytes(doc, record), need = driver_need(record);
 
 	if (record->verdict == GM_OOM_HOST || record->device == GM_HOST)
@@ -65,10 +79,9 @@ static const char *verdict(const struct gm_doc *doc, const struct gm_oom_record 
 	if (gm_oom_idle(record->pending_free_bytes, 0) &&
 	    add(unused, record->pending_free_bytes) >= need)
 		return "pending-frees";
-	if (is_fragmented(record, unused))
+	if (is_fragmented(doc, oom, unused))
 		return "fragmented";
-	if (gm_oom_idle(record->others_bytes, 0) && add(unused, record->others_bytes) >= need &&
-	    unused < need)
+	if (add(unused, others_of(record)) >= need && unused < need)
 		return "other-processes";
 	return unused >= need && record->free_bytes != GM_NO_BYTES ? "refused" : "exhausted";
 }
@@ -117,7 +130,7 @@ static const char *reasons(struct gm_doc *doc, const struct gm_oom *oom)
 	return text;
 }
 
-/* Events of one place, for one reason: a search for the largest batch is one story, not thirty. */
+/* Events of one place: a search for the largest batch is one story, not thirty. */
 struct story {
 	const char *place;
 	const struct gm_oom *first, *last;
@@ -127,8 +140,7 @@ struct story {
 
 static bool same_story(const struct story *story, const struct gm_oom *oom, const char *place)
 {
-	return strcmp(story->first->verdict, oom->verdict) == 0 &&
-	       strcmp(story->place, place) == 0 &&
+	return strcmp(story->place, place) == 0 &&
 	       story->first->record.device == oom->record.device &&
 	       !story->first->api == !oom->api &&
 	       (!oom->api || strcmp(story->first->api, oom->api) == 0);
@@ -225,7 +237,7 @@ void gm_judge_ooms(struct gm_doc *doc)
 		struct gm_oom *oom = &doc->ooms[i];
 
 		gm_oom_facts(doc, oom);
-		oom->verdict = verdict(doc, &oom->record);
+		oom->verdict = verdict(doc, oom);
 		oom->phase = gm_phase_of(oom->stack);
 		gm_oom_advise(doc, oom);
 		add_to_story(doc, &stories, &count, oom);

@@ -11,7 +11,6 @@
 
 #define SHARE_PERCENT 5 /* categories under it are not worth advice */
 #define KEPT_BYTES    (16ull << 20)
-#define LEAK_PART     5 /* a leak that held a fifth of all is named first */
 
 static uint64_t category_bytes(const struct gm_oom *oom, const char *category)
 {
@@ -53,8 +52,8 @@ static void advise_torch_holes(struct gm_doc *doc, struct gm_oom *oom, uint64_t 
 			"or max_split_size_mb, so that large cached blocks are not split by small "
 			"requests");
 	else
-		gm_advise(doc, oom,
-			  "max_split_size_mb:%s is already set and did not prevent it", split);
+		gm_advise(doc, oom, "max_split_size_mb:%s is already set and did not prevent it",
+			  split);
 }
 
 static void advise_fragmented(struct gm_doc *doc, struct gm_oom *oom)
@@ -137,7 +136,8 @@ static void advise_exhausted(struct gm_doc *doc, struct gm_oom *oom)
 	}
 	if (oom->top_count)
 		gm_advise(doc, oom, "%s more is needed; the largest holder is %s with %s",
-			  gm_size(doc, missing), gm_stack_label(doc, doc->sites[oom->top[0].site].stack),
+			  gm_size(doc, missing),
+			  gm_stack_label(doc, doc->sites[oom->top[0].site].stack),
 			  gm_size(doc, oom->top[0].bytes));
 	else
 		gm_advise(doc, oom,
@@ -180,13 +180,17 @@ static void advise_verdict(struct gm_doc *doc, struct gm_oom *oom)
 		return; /* said below */
 	else if (strcmp(oom->verdict, "limit") == 0 && oom->record.pool_max_bytes)
 		gm_advise(doc, oom,
-			  "the pool's maximum of %s refused it, not the device: %s of the pool are in use; "
+			  "the pool's maximum of %s refused it, not the device: %s of the pool are "
+			  "in use; "
 			  "make the pool with a larger maxSize, or use another pool",
-			  gm_size(doc, oom->record.pool_max_bytes), gm_size(doc, oom->record.pool_live_bytes));
+			  gm_size(doc, oom->record.pool_max_bytes),
+			  gm_size(doc, oom->record.pool_live_bytes));
 	else if (strcmp(oom->verdict, "refused") == 0)
 		gm_advise(doc, oom,
-			  "the device had %s free, enough for the request, and no limit is known that "
-			  "refused it: look for a limit of the allocator, of the container (MPS, MIG) or of "
+			  "the device had %s free, enough for the request, and no limit is known "
+			  "that "
+			  "refused it: look for a limit of the allocator, of the container (MPS, "
+			  "MIG) or of "
 			  "the address space, and for another process that was quicker",
 			  gm_size(doc, gm_oom_free_bytes(doc, &oom->record)));
 	else if (strcmp(oom->verdict, "limit") == 0)
@@ -220,40 +224,24 @@ static const char *library_error(const char *library)
 	return "an error of its own";
 }
 
-/* The growing site that held most then, if it held a fair part; GM_NO_SITE. */
-static uint32_t leak_of(const struct gm_doc *doc, const struct gm_oom *oom, uint64_t *bytes)
-{
-	uint32_t leak = GM_NO_SITE;
-	uint64_t sum = 0;
-
-	*bytes = 0;
-	for (unsigned i = 0; i < oom->top_count; i++) {
-		const struct gm_oom_top *top = &oom->top[i];
-
-		sum += top->bytes;
-		if (doc->sites[top->site].verdict == GM_GROW && top->bytes > *bytes) {
-			*bytes = top->bytes;
-			leak = top->site;
-		}
-	}
-	return *bytes >= oom->record.requested_bytes || *bytes >= sum / LEAK_PART ? leak : GM_NO_SITE;
-}
-
 /* Whatever the error is called: without the leak there would have been room for longer. */
 static void advise_leak(struct gm_doc *doc, struct gm_oom *oom)
 {
 	uint64_t bytes;
-	uint32_t leak = leak_of(doc, oom, &bytes);
+	uint32_t leak = gm_oom_leak(doc, oom, &bytes);
 
 	if (leak != GM_NO_SITE)
-		gm_advise(doc, oom, "first mend the leak at %s: it kept growing and held %s of the %s in use then",
+		gm_advise(doc, oom,
+			  "first mend the leak at %s: it kept growing and held %s of the %s in use "
+			  "then",
 			  gm_stack_label(doc, doc->sites[leak].stack), gm_size(doc, bytes),
 			  gm_size(doc, oom->record.tracked_bytes));
 }
 
 void gm_oom_advise(struct gm_doc *doc, struct gm_oom *oom)
 {
-	if (strcmp(oom->verdict, "exhausted") == 0 || strcmp(oom->verdict, "fragmented") == 0)
+	if (strcmp(oom->verdict, "exhausted") == 0 || strcmp(oom->verdict, "fragmented") == 0 ||
+	    strcmp(oom->verdict, "host") == 0)
 		advise_leak(doc, oom);
 	if (oom->library)
 		gm_advise(doc, oom,
@@ -274,8 +262,7 @@ void gm_oom_advise(struct gm_doc *doc, struct gm_oom *oom)
 			gm_size(doc, oom->kept_bytes),
 			gm_stack_label(doc, doc->sites[oom->kept_site].stack));
 	if (oom->record.injected)
-		gm_advise(doc, oom,
-			  "this failure was made by %s",
+		gm_advise(doc, oom, "this failure was made by %s",
 			  strcmp(oom->verdict, "limit") == 0 ? "GPUMEMTRACE_FAIL"
-							       : "GPUMEMTRACE_CAPACITY");
+							     : "GPUMEMTRACE_CAPACITY");
 }

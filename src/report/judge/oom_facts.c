@@ -158,12 +158,24 @@ const char *gm_oom_others(struct gm_doc *doc, const struct gm_oom *oom)
 	const char *text = gm_size(doc, oom->record.others_bytes);
 
 	for (unsigned i = 0; i < oom->processes_count; i++)
-		text = gm_doc_printf(doc, "%s%spid %llu with %s%s", text, i ? ", " : " (",
-			      (unsigned long long)oom->processes[i].pid,
-			      gm_size(doc, oom->processes[i].bytes),
-			      oom->processes[i].gone ? ", ended badly or in another container"
-						     : "");
+		text = gm_doc_printf(
+			doc, "%s%spid %llu with %s%s", text, i ? ", " : " (",
+			(unsigned long long)oom->processes[i].pid,
+			gm_size(doc, oom->processes[i].bytes),
+			oom->processes[i].gone ? ", ended badly or in another container" : "");
 	return oom->processes_count ? gm_doc_printf(doc, "%s)", text) : text;
+}
+
+/* True if memory was asked for after the event. */
+static bool went_on(const struct gm_doc *doc, const struct gm_oom *oom)
+{
+	for (unsigned i = 0; i < doc->ooms_count; i++)
+		if (doc->ooms[i].record.time_ns > oom->record.time_ns)
+			return true;
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		if (doc->sites[i].record.last_ns > oom->record.time_ns)
+			return true;
+	return false;
 }
 
 /*
@@ -176,10 +188,10 @@ static void find_kept(struct gm_doc *doc, struct gm_oom *oom)
 	uint64_t most = 0, *bytes = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*bytes));
 
 	oom->kept_site = GM_NO_SITE;
-	if (doc->header->last_event_ns <= oom->record.time_ns)
+	if (!went_on(doc, oom))
 		return;
-	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+	for (unsigned i = 0; i < doc->work_blocks_count; i++) {
+		const struct gm_alloc_record *block = &doc->work_blocks[i].record;
 
 		if (block->site == GM_NONE || block->level != level ||
 		    block->device != oom->record.device || block->time_ns > oom->record.time_ns ||
@@ -192,6 +204,27 @@ static void find_kept(struct gm_doc *doc, struct gm_oom *oom)
 			oom->kept_site = block->site;
 		}
 	}
+}
+
+#define LEAK_PART 5 /* a leak that held a fifth of all is a cause */
+
+uint32_t gm_oom_leak(const struct gm_doc *doc, const struct gm_oom *oom, uint64_t *bytes)
+{
+	uint32_t leak = GM_NO_SITE;
+	uint64_t sum = 0;
+
+	*bytes = 0;
+	for (unsigned i = 0; i < oom->top_count; i++) {
+		const struct gm_oom_top *top = &oom->top[i];
+
+		sum += top->bytes;
+		if (doc->sites[top->site].verdict == GM_GROW && top->bytes > *bytes) {
+			*bytes = top->bytes;
+			leak = top->site;
+		}
+	}
+	return *bytes >= oom->record.requested_bytes || *bytes >= sum / LEAK_PART ? leak
+										  : GM_NO_SITE;
 }
 
 void gm_oom_facts(struct gm_doc *doc, struct gm_oom *oom)

@@ -35,6 +35,7 @@ struct spread {
 	uint64_t survivors, bursts;	    /* bursts: stretches of them without work in between */
 	uint64_t latest_work;		    /* of the survivor met last */
 	uint64_t start, end;		    /* of the work that the site is judged in */
+	uint64_t first_ns, last_ns;	    /* when the survivors were allocated */
 	unsigned bins;			    /* 0: too few bursts */
 	struct gm_survivors bin[MOST_BINS]; /* in equal stretches of the work */
 	struct gm_survivors windows[GM_WINDOWS]; /* in the shim's windows */
@@ -202,6 +203,9 @@ static struct spread *find_spreads(struct gm_doc *doc, const struct order *order
 		if (!spread->survivors++ || survivor->work > spread->latest_work)
 			spread->bursts++;
 		spread->latest_work = survivor->work;
+		if (spread->survivors == 1)
+			spread->first_ns = block->time_ns;
+		spread->last_ns = block->time_ns;
 		survive(&spread->windows[window_at(doc->header, block->time_ns)], block->bytes);
 	}
 	for (unsigned i = 0; i < doc->sites_count; i++) {
@@ -281,22 +285,20 @@ static uint64_t work_frees(const struct gm_site *site)
  * each layer needs meanwhile comes and goes: that repeats, but the program's steps do not. In a
  * loop of steps something outside the pass is allocated again and again, too.
  */
-static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site)
+static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
+			const struct spread *spread)
 {
-	const struct gm_site_record *record = &site->record;
-	uint64_t life_ns = record->last_ns - record->first_ns;
+	uint64_t life_ns = spread->last_ns - spread->first_ns;
 
-	if (strcmp(site->phase, "other") == 0)
+	if (strcmp(site->phase, "other") == 0 || strcmp(site->phase, "loading") == 0)
 		return true;
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *other = &doc->sites[i];
 
-		if (other->record.level == record->level &&
-		    other->record.device == record->device &&
-		    other->record.allocations >= GM_GROWTH_LEAST_WINDOWS + GM_WARMUP_WINDOWS &&
+		if (other->record.allocations >= GM_GROWTH_LEAST_WINDOWS + GM_WARMUP_WINDOWS &&
 		    strcmp(other->phase, site->phase) != 0 &&
-		    other->record.first_ns <= record->first_ns + life_ns / 2 &&
-		    other->record.last_ns >= record->first_ns + life_ns / 4 * 3)
+		    other->record.first_ns <= spread->first_ns + life_ns / 2 &&
+		    other->record.last_ns >= spread->first_ns + life_ns / 4 * 3)
 			return true;
 	}
 	return false;
@@ -315,7 +317,7 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 
 	if (!spread->bins || (!all && record->allocated_bytes / TURNOVERS < site->work_bytes) ||
 	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) ||
-	    !steps_recur(doc, site))
+	    !steps_recur(doc, site, spread))
 		return false;
 	site->why =
 		all ? gm_doc_printf(doc,
@@ -370,6 +372,9 @@ static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *s
 	while (first < open && !windows[first].last_bytes)
 		first++;
 	first = first > warmup ? first : warmup;
+	for (unsigned i = 0; i < open; i++)
+		if (windows[i].last_bytes > site->work_bytes)
+			return false;
 	if (grows_by_factors(doc, &site->record, windows, open))
 		return true;
 	/* The open window may be over before the next replacement. */
@@ -398,7 +403,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 			gm_size(doc, site->work_bytes));
 		return true;
 	}
-	if (windows.growth == GM_GROWTH_RISES) {
+	if (windows.growth == GM_GROWTH_RISES && steps_recur(doc, site, spread)) {
 		site->why = gm_doc_printf(
 			doc, "the floor rose in %u of %u steps between %s, from %s to %s",
 			windows.rises, windows.windows - 1,

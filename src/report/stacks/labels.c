@@ -104,14 +104,26 @@ static int compare_entries(const void *a, const void *b)
 	return strcmp(x->label, y->label);
 }
 
-/* Marks what is alone with its label within its level. Returns how many are not. */
-static unsigned mark_distinct(struct entry *entries, unsigned count)
+/* A function of a header is a helper that many call: its name alone says little. */
+static bool in_header(const struct gm_frame *frame)
+{
+	const char *dot = frame && !frame->python && frame->file ? strrchr(frame->file, '.') : NULL;
+
+	return dot && (dot[1] == 'h' || strcmp(dot, ".cuh") == 0 || strcmp(dot, ".inl") == 0);
+}
+
+/*
+ * Marks what is alone with its label within its level, and in the first round is no helper. Returns
+ * how many are not.
+ */
+static unsigned mark_distinct(struct entry *entries, unsigned count, bool names_callers)
 {
 	unsigned equal = 0;
 
 	qsort(entries, count, sizeof(*entries), compare_entries);
 	for (unsigned i = 0; i < count; i++) {
 		entries[i].distinct =
+			!(names_callers && in_header(entries[i].caller)) &&
 			(i == 0 || compare_entries(&entries[i - 1], &entries[i]) != 0) &&
 			(i + 1 == count || compare_entries(&entries[i], &entries[i + 1]) != 0);
 		equal += !entries[i].distinct;
@@ -149,7 +161,8 @@ void gm_label_stacks(struct gm_doc *doc)
 		entries[count++] = (struct entry){stack, gm_stack_label_frame(stack), stack->label,
 						  doc->sites[i].record.level, false};
 	}
-	for (unsigned i = 0; i < MOST_CALLERS && count && mark_distinct(entries, count); i++)
+	for (unsigned i = 0; i < MOST_CALLERS && count && mark_distinct(entries, count, i == 0);
+	     i++)
 		name_callers(doc, entries, count);
 	for (unsigned i = 0; i < count; i++)
 		entries[i].stack->label = entries[i].label;

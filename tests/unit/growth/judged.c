@@ -24,6 +24,7 @@ static void load(struct gm_doc *doc)
 	doc->work_blocks = doc->blocks;
 	doc->work_blocks_count = doc->blocks_count;
 	for (uint32_t i = 0; i < books.sites_count; i++) {
+		doc->sites[i].phase = "other";
 		doc->sites[i].work_bytes = books.sites[i].live_bytes;
 		doc->sites[i].work_count = books.sites[i].live_count;
 	}
