@@ -89,13 +89,14 @@ void gm_judge_holes(struct gm_doc *doc)
 		    unused < row->reserved_bytes / 100 * LEAST_PERCENT)
 			continue;
 		finding = gm_finding_new(doc, "fragmentation.high", GM_WARNING, row->device, unused,
-				  row->pinners_count ? row->pinners[0].site : GM_NO_SITE);
-		finding->title =
-			gm_doc_printf(doc, "%s of %s reserved at the %s level are not used",
-			       gm_size(doc, unused), gm_size(doc, row->reserved_bytes), row->level);
-		finding->evidence = gm_doc_printf(doc, "%.0f %% idle, largest hole %s",
-					   100.0 * (double)unused / (double)row->reserved_bytes,
-					   gm_size(doc, row->largest_free_bytes));
+					 row->pinners_count ? row->pinners[0].site : GM_NO_SITE);
+		finding->title = gm_doc_printf(
+			doc, "%s of %s reserved at the %s level are not used", gm_size(doc, unused),
+			gm_size(doc, row->reserved_bytes), row->level);
+		finding->evidence =
+			gm_doc_printf(doc, "%.0f %% idle, largest hole %s",
+				      100.0 * (double)unused / (double)row->reserved_bytes,
+				      gm_size(doc, row->largest_free_bytes));
 		if (row->pinners_count)
 			gm_advise(doc, finding,
 				  "most is pinned by blocks of %s: allocate what lives long "

@@ -1,14 +1,14 @@
 /*
- * usage.creeping: the floor of a device's total rises over the run. usage.unstable: the peaks of the
- * windows differ. Both work on the timeline's points, gathered into a few windows.
+ * usage.creeping: the floor of a device's total rises over the run. usage.unstable: the peaks of
+ * the windows differ. Both work on the timeline's points, gathered into a few windows.
  */
 #include "report/judge/findings.h"
 #include "report/judge/growth.h"
 #include "report/judge/internal.h"
 #include "report/stacks/labels.h"
 
-#define WINDOWS	     12
-#define LEAST_BYTES  (16ull << 20)	/* smaller changes are not worth a line */
+#define WINDOWS		 12
+#define LEAST_BYTES	 (16ull << 20) /* smaller changes are not worth a line */
 #define UNSTABLE_PERCENT 20
 
 /* Gathers a timeline's closed points into at most WINDOWS windows; returns how many. */
@@ -57,14 +57,17 @@ static void judge_creep(struct gm_doc *doc, int device, const struct gm_window *
 		return;
 	site = carrier(doc, device);
 	finding = gm_finding_new(doc, "usage.creeping", GM_WARNING, device, rise, site);
-	finding->title = gm_doc_printf(doc, "the floor of the device's usage rose by %s", gm_size(doc, rise));
-	finding->evidence = gm_doc_printf(doc, "from %s to %s, in %u of %u steps",
-				   gm_size(doc, result.first_bytes), gm_size(doc, result.last_bytes),
-				   result.rises, result.windows - 1);
+	finding->title = gm_doc_printf(doc, "the floor of the device's usage rose by %s",
+				       gm_size(doc, rise));
+	finding->evidence = gm_doc_printf(
+		doc, "from %s to %s, in %u of %u steps", gm_size(doc, result.first_bytes),
+		gm_size(doc, result.last_bytes), result.rises, result.windows - 1);
 	if (site != GM_NO_SITE)
-		gm_advise(doc, finding, "the rise is carried by %s", gm_stack_label(doc, doc->sites[site].stack));
+		gm_advise(doc, finding, "the rise is carried by %s",
+			  gm_stack_label(doc, doc->sites[site].stack));
 	else
-		gm_advise(doc, finding, "no single site carries the rise: compare two moments by marks, "
+		gm_advise(doc, finding,
+			  "no single site carries the rise: compare two moments by marks, "
 			  "gpumem-report sites --sort live");
 }
 
@@ -86,10 +89,12 @@ static void judge_peaks(struct gm_doc *doc, int device, const struct gm_window *
 	    windows[count - 1].max_bytes == high || windows[GM_WARMUP_WINDOWS].max_bytes == high)
 		return;
 	finding = gm_finding_new(doc, "usage.unstable", GM_NOTE, device, high - low, GM_NO_SITE);
-	finding->title = gm_doc_printf(doc, "the peaks over the run differ by %s", gm_size(doc, high - low));
-	finding->evidence = gm_doc_printf(doc, "between %s and %s after the warm-up", gm_size(doc, low),
-				   gm_size(doc, high));
-	gm_advise(doc, finding, "if inputs differ in length, pad them to a few fixed lengths (bucketing): "
+	finding->title =
+		gm_doc_printf(doc, "the peaks over the run differ by %s", gm_size(doc, high - low));
+	finding->evidence = gm_doc_printf(doc, "between %s and %s after the warm-up",
+					  gm_size(doc, low), gm_size(doc, high));
+	gm_advise(doc, finding,
+		  "if inputs differ in length, pad them to a few fixed lengths (bucketing): "
 		  "the highest peak decides what fits");
 }
 
