@@ -95,6 +95,7 @@ def torch():
     assert document["torch"][0]["active_bytes"] is None
     oom = document["ooms"][0]
     assert oom["verdict"] == "fragmented" and oom["phase"] == "forward"
+    assert oom["driver_bytes"] is None and row["at_work_end"]["largest_free_bytes"] == 390 * mib
     rows = document["ledger"][0]["rows"]
     total = sum(r["bytes"] for r in rows) + document["ledger"][0]["unexplained_bytes"]
     assert total == document["ledger"][0]["process_used_bytes"]

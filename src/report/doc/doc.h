@@ -288,6 +288,7 @@ struct gm_doc {
 
 	/* leaks; GM_NO_BYTES where the run did not end by itself */
 	uint64_t exit_bytes, exit_count, cached_bytes;
+	uint64_t teardown_bytes, teardown_count; /* freed after the end of the work */
 
 	void (*release)(void *rendered); /* called for each frame's, as the document is freed */
 };
