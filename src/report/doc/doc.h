@@ -213,6 +213,7 @@ struct gm_gate {
 	const char *note;      /* a sentence, NULL */
 	uint32_t *sites;
 	unsigned sites_count;
+	bool of_work;  /* it is about the end of the work, not about the end of the file */
 	int exit_code; /* if it did not pass */
 };
 

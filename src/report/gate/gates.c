@@ -139,6 +139,7 @@ static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options
 	if (gate->sites_count)
 		qsort_r(gate->sites, gate->sites_count, sizeof(*gate->sites), compare_culprits,
 			doc->sites);
+	gate->of_work = mode == GM_LEAKS_GROW;
 	gate->note =
 		mode == GM_LEAKS_GROW ? "memory that keeps growing" : "memory not freed at the end";
 	gate->passed = gate->sites_count == 0;
@@ -175,6 +176,7 @@ static bool gate_growth(struct gm_doc *doc, const struct gm_gate_options *option
 	gate->gate = "max-growth";
 	gate->unit = "bytes";
 	gate->exit_code = 5;
+	gate->of_work = true;
 	gate->limit = options->max_growth_bytes;
 	gate->value = growth_of(doc, gate);
 	gate->note = "memory that keeps growing, all sites together";

@@ -83,6 +83,43 @@ recorded() {
 	[ "$status" -eq 5 ]
 }
 
+@test "check --max-growth: what grew counts, also if the program frees it before it ends" {
+	GPUMEMTRACE_OUT=$work/new.gmt traced /usr/bin/python3 -c '
+import ctypes
+import time
+
+cuda, kept = ctypes.CDLL("libcudart.so.13"), []
+
+
+def allocate():
+    pointer = ctypes.c_void_p()
+    assert cuda.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(1 << 20)) == 0
+    return pointer
+
+
+def step():
+    kept.append(allocate())
+
+
+def scratch():
+    assert cuda.cudaFree(allocate()) == 0
+
+
+for _ in range(200):
+    step()
+    scratch()
+    time.sleep(0.002)
+for pointer in kept:
+    assert cuda.cudaFree(pointer) == 0'
+	"$REPORT" check --leaks exit --max-growth 201MiB "$work/new.gmt" > "$work/said"
+	run "$REPORT" check --leaks off --max-growth 100MiB --sarif "$work/sarif.json" "$work/new.gmt"
+	[ "$status" -eq 5 ]
+	[[ $output == *"200.0 MiB live in 200 of 200 allocations"*"step"* ]]
+	grep -q '200.0 MiB of device memory live in 200 of 200 allocations' "$work/sarif.json"
+	run "$REPORT" check --leaks grow --max-growth 100MiB "$work/new.gmt"
+	[ "$status" -eq 1 ]
+}
+
 @test "a baseline that used no device: the growth in percent is not judged" {
 	recorded new 1 1 0
 	GPUMEMTRACE_OUT=$work/old.gmt traced /usr/bin/python3 -c '

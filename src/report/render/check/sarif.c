@@ -139,9 +139,9 @@ static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *
 		add_result(results, doc, gate, site->stack,
 			   gm_doc_printf(doc,
 					 "%s: %s of %s memory live in %llu of %llu allocations; %s",
-					 gate->note, gm_size(doc, site->record.live_bytes),
+					 gate->note, gm_size(doc, gm_gate_site_bytes(gate, site)),
 					 gm_kind_name(site->record.kind),
-					 (unsigned long long)site->record.live_count,
+					 (unsigned long long)gm_gate_site_count(gate, site),
 					 (unsigned long long)site->record.allocations, site->why),
 			   site->id);
 	}

@@ -21,6 +21,16 @@ const char *gm_gate_figure(char text[GM_FORMAT_BYTES], const struct gm_gate *gat
 	return text;
 }
 
+uint64_t gm_gate_site_bytes(const struct gm_gate *gate, const struct gm_site *site)
+{
+	return gate->of_work ? site->work_bytes : site->record.live_bytes;
+}
+
+uint64_t gm_gate_site_count(const struct gm_gate *gate, const struct gm_site *site)
+{
+	return gate->of_work ? site->work_count : site->record.live_count;
+}
+
 static void print_culprits(struct gm_out *out, struct gm_doc *doc, const struct gm_gate *gate)
 {
 	char size[GM_FORMAT_BYTES];
@@ -36,9 +46,9 @@ static void print_culprits(struct gm_out *out, struct gm_doc *doc, const struct 
 				gate->gate[8] ? "site that grew most" : "largest part of it");
 		} else {
 			gm_print(out, GM_BOLD, "      %s",
-				 gm_format_size(size, site->record.live_bytes));
+				 gm_format_size(size, gm_gate_site_bytes(gate, site)));
 			fprintf(out->file, " live in %llu of %llu allocations, %s, %s\n",
-				(unsigned long long)site->record.live_count,
+				(unsigned long long)gm_gate_site_count(gate, site),
 				(unsigned long long)site->record.allocations,
 				gm_kind_name(site->record.kind), site->why);
 		}
