@@ -1,7 +1,7 @@
 /*
  * The table of CUDA functions (cuda_api.def) as data: rows and roles, and what the rows'
  * expressions call. interpose/ and cupti/ make a struct gm_call (recorder/calls/call.h) of a row
- * and its arguments, and recorder/role_*.c make events of it.
+ * and its arguments, and recorder/calls/role_*.c make events of it.
  */
 #ifndef GM_API_API_H
 #define GM_API_API_H

@@ -1,5 +1,5 @@
 /*
- * The CUPTI backend: NVIDIA's callback API tells of the driver's calls instead of the wrappers,
+ * The CUPTI backend: NVIDIA's callback API reports the driver's calls instead of the wrappers,
  * which then only forward. From there on a call goes the same way: gm_call_enter and gm_call_leave
  * (recorder/calls/slow_path.h), roles, tracker. gm_settings.backend says which of the two it is; it
  * goes back to GM_BACKEND_PRELOAD when CUPTI cannot be used.

@@ -1,5 +1,5 @@
 /*
- * Functions by which programs are given the driver's functions: they are given the wrappers.
+ * The wrappers that programs get where they ask for the driver's functions.
  */
 #ifndef GM_INTERPOSE_ROUTE_H
 #define GM_INTERPOSE_ROUTE_H

@@ -74,10 +74,7 @@
 	INSTANCES(name, params, ##__VA_ARGS__)
 #include "api/cuda_api.def"
 
-/*
- * ---- routing: cudart is asked first, then the driver function that it found is mapped to the
- * wrapper ----
- */
+/* ---- routing: cudart is asked first, then its answer is mapped to the wrapper ---- */
 
 #define ROUTE_BY_SYMBOL(linkage, symbol_, row, find)                                              \
 	linkage cudaError_t symbol_(const char *symbol, void **funcPtr, unsigned long long flags, \

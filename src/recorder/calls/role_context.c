@@ -39,7 +39,7 @@ uint32_t gm_find_context(const struct gm_call *call, uint64_t handle)
 	return last->number + 1;
 }
 
-/* NVML is asked, because the driver does not tell free bytes without a context. */
+/* Queries NVML, because the driver reports free bytes only in a context. */
 void gm_begin_context(struct gm_call *call, const struct gm_row *row)
 {
 	uint64_t used;

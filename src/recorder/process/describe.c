@@ -1,5 +1,5 @@
 /*
- * What the file says of the process that it is of (describe.h).
+ * The description of the recorded process in the file (describe.h).
  */
 #include "recorder/process/describe.h"
 #include "recorder/state/launcher.h"

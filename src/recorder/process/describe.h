@@ -1,5 +1,5 @@
 /*
- * What the file says of the process that it is of: how it was started, on which host, with which
+ * Describes the recorded process in the file: how it was started, on which host, with which
  * settings, and by what means it is recorded. The functions write to the header of the open file.
  */
 #ifndef GM_RECORDER_DESCRIBE_H

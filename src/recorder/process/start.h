@@ -7,7 +7,8 @@
  * interpose/, recorder/ and cupti/ therefore obeys these rules:
  *
  *  - The real function is called with the caller's arguments and its result is returned unchanged,
- *    whatever happens to the recording of it. errno is as the real function left it.
+ *    whatever happens to the recording of it. errno is as the real function left it. Only
+ *    GPUMEMTRACE_CAPACITY and GPUMEMTRACE_FAIL change results (calls/refuse.h).
  *  - Nothing aborts, exits or asserts. A failure degrades what is recorded, and is counted.
  *  - No memory comes from the program's heap: what is needed is static, on the stack, in the file
  *    or in pages of its own. Thread-local variables are initial-exec and total under 512 bytes.
@@ -18,7 +19,7 @@
  *    dlopen and dlsym wait for any thread that runs a constructor. All other look-ups read the
  *    loaded objects' own tables (libraries.h). The GIL is never taken.
  *  - The driver is queried through its real functions, which change nothing of the program's state
- *    (query.h). It is not asked at exit or in a signal handler.
+ *    (query.h). It is not queried at exit, and otherwise only in a call that the program makes.
  *  - The environment changes in the constructor alone, a signal's handler only for
  *    GPUMEMTRACE_SIGNAL, and no thread is created.
  */

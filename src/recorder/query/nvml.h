@@ -1,5 +1,5 @@
 /*
- * Queries to NVML, which tells the memory of a whole device and needs no context for it. Each
+ * Queries to NVML, which reports the memory of a whole device and needs no context for it. Each
  * returns false where there is no NVML.
  */
 #ifndef GM_RECORDER_NVML_H

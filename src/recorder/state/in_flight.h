@@ -1,7 +1,8 @@
 /*
  * Calls in flight: calls that may change what a device holds and that have begun and not ended.
  * Each thread counts its own without a locked instruction, because programs make such calls most
- * often, while the sum is wanted only where the cost of another call is measured (role_cost.c).
+ * often, while the sum is wanted only where the cost of another call is measured
+ * (calls/role_cost.c).
  */
 #ifndef GM_RECORDER_IN_FLIGHT_H
 #define GM_RECORDER_IN_FLIGHT_H

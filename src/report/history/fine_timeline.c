@@ -71,8 +71,8 @@ static void finish(struct lines *lines, uint64_t end_ns)
 
 			if (line)
 				gm_series_put(line, end_ns,
-						line->points ? line->last_bytes[line->points - 1]
-							     : 0);
+					      line->points ? line->last_bytes[line->points - 1]
+							   : 0);
 		}
 }
 

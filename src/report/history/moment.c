@@ -68,7 +68,7 @@ static bool from_journal(struct gm_doc *doc, const struct gm_options *options, c
 }
 
 bool gm_moment_apply(struct gm_doc *doc, const struct gm_options *options, char *error,
-	       size_t error_bytes)
+		     size_t error_bytes)
 {
 	if (!options->at)
 		return true;

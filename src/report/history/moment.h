@@ -15,7 +15,7 @@
  * `options->at`. False after a sentence where the moment cannot be told.
  */
 bool gm_moment_apply(struct gm_doc *doc, const struct gm_options *options, char *error,
-	       size_t error_bytes);
+		     size_t error_bytes);
 
 /* Peaks that are not known become so for renderers, once nothing adds them up any more. */
 void gm_moment_finish(struct gm_doc *doc);

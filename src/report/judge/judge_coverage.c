@@ -11,9 +11,12 @@
 #define MANY_SAMPLES	 8 /* of a file without a history: a rise over that many is one */
 #define REASON_MARK	 3 /* `reason` of gm_ledger_record */
 
-static const char *const cost_names[GM_COST_KINDS] = {"contexts", "modules loaded", "stack limit",
+static const char *const cost_names[GM_COST_KINDS] = {"contexts",
+						      "modules loaded",
+						      "stack limit",
 						      "malloc heap limit",
-						      "first launches of kernels", "streams"};
+						      "first launches of kernels",
+						      "streams"};
 
 /* What else was looked at, in words. */
 static const char *costs(struct gm_doc *doc, int device)
@@ -87,10 +90,10 @@ static const char *pace(struct gm_doc *doc, const struct gm_ledger *ledger)
 	}
 	if (marks < 3 || last->unexplained_bytes <= first->unexplained_bytes)
 		return "";
-	return gm_doc_printf(
-		doc, ", %s from mark to mark",
-		gm_size(doc, ((uint64_t)last->unexplained_bytes -
-			      (uint64_t)first->unexplained_bytes) / (marks - 1)));
+	return gm_doc_printf(doc, ", %s from mark to mark",
+			     gm_size(doc, ((uint64_t)last->unexplained_bytes -
+					   (uint64_t)first->unexplained_bytes) /
+						  (marks - 1)));
 }
 
 /*
@@ -111,18 +114,21 @@ static void judge_growth(struct gm_doc *doc, const struct gm_ledger *ledger)
 	if (growth == GM_NO_BYTES || growth < LEAST_BYTES || verdict == GM_GROWTH_NONE)
 		return;
 	finding = gm_finding_new(doc, "ledger.unexplained",
-			  verdict == GM_GROWTH_RISES || (!count && record->samples >= MANY_SAMPLES)
-				  ? GM_WARNING
-				  : GM_NOTE,
-			  record->device, growth, GM_NO_SITE);
-	finding->title = gm_doc_printf(doc, "the driver's figure rose by %s beyond what was allocated",
-				gm_size(doc, growth));
-	finding->evidence = gm_doc_printf(doc,
-				   "unexplained: %s at first, %s at the end, over %u samples%s; "
-				   "looked at: %s",
-				   signed_size(doc, record->unexplained_first_bytes),
-				   signed_size(doc, record->unexplained_bytes), record->samples,
-				   pace(doc, ledger), costs(doc, record->device));
+				 verdict == GM_GROWTH_RISES ||
+						 (!count && record->samples >= MANY_SAMPLES)
+					 ? GM_WARNING
+					 : GM_NOTE,
+				 record->device, growth, GM_NO_SITE);
+	finding->title =
+		gm_doc_printf(doc, "the driver's figure rose by %s beyond what was allocated",
+			      gm_size(doc, growth));
+	finding->evidence =
+		gm_doc_printf(doc,
+			      "unexplained: %s at first, %s at the end, over %u samples%s; "
+			      "looked at: %s",
+			      signed_size(doc, record->unexplained_first_bytes),
+			      signed_size(doc, record->unexplained_bytes), record->samples,
+			      pace(doc, ledger), costs(doc, record->device));
 	gm_advise(
 		doc, finding,
 		"no allocation call took it: look for modules loaded in a loop, local "
@@ -140,15 +146,16 @@ static void judge_coverage(struct gm_doc *doc, const struct gm_ledger *ledger)
 	    missing <= record->process_used_bytes / 100 * COVERAGE_PERCENT)
 		return;
 	finding = gm_finding_new(doc, "coverage", GM_WARNING, record->device, missing, GM_NO_SITE);
-	finding->title = gm_doc_printf(doc, "%s of the %s that the driver reports are not explained",
-				gm_size(doc, missing),
-				gm_size(doc, record->process_used_bytes));
-	finding->evidence = gm_doc_printf(doc, "%s tracked, %s context and code; by %s",
-				   gm_size(doc, record->tracked_physical_bytes),
-				   gm_size(doc, record->context_bytes + record->code_bytes),
-				   record->source == GM_LEDGER_NVML_PROCESS
-					   ? "NVML's figure for the process"
-					   : "the device's figure since before the first context");
+	finding->title =
+		gm_doc_printf(doc, "%s of the %s that the driver reports are not explained",
+			      gm_size(doc, missing), gm_size(doc, record->process_used_bytes));
+	finding->evidence =
+		gm_doc_printf(doc, "%s tracked, %s context and code; by %s",
+			      gm_size(doc, record->tracked_physical_bytes),
+			      gm_size(doc, record->context_bytes + record->code_bytes),
+			      record->source == GM_LEDGER_NVML_PROCESS
+				      ? "NVML's figure for the process"
+				      : "the device's figure since before the first context");
 	gm_advise(doc, finding,
 		  "if a library links CUDA privately or is loaded with RTLD_DEEPBIND, run with "
 		  "GPUMEMTRACE_BACKEND=cupti, which sees every call of the driver");

@@ -22,11 +22,13 @@ static void judge_utilization(struct gm_doc *doc, const struct gm_level_record *
 	    level->physical_peak_bytes >= limit / 100 * LOW_PERCENT)
 		return;
 	finding = gm_finding_new(doc, "utilization.low", GM_NOTE, level->device,
-			  limit - level->physical_peak_bytes, GM_NO_SITE);
-	finding->title = gm_doc_printf(doc, "at most %s of %s are used",
-				gm_size(doc, level->physical_peak_bytes), gm_size(doc, limit));
-	finding->evidence = gm_doc_printf(doc, "%.1f %% at the peak",
-				   100.0 * (double)level->physical_peak_bytes / (double)limit);
+				 limit - level->physical_peak_bytes, GM_NO_SITE);
+	finding->title =
+		gm_doc_printf(doc, "at most %s of %s are used",
+			      gm_size(doc, level->physical_peak_bytes), gm_size(doc, limit));
+	finding->evidence =
+		gm_doc_printf(doc, "%.1f %% at the peak",
+			      100.0 * (double)level->physical_peak_bytes / (double)limit);
 	gm_advise(doc, finding,
 		  "%s are free at the peak: there is room for a larger batch, or a smaller "
 		  "device would do",
@@ -65,8 +67,8 @@ static const char *differing_category(struct gm_doc *doc, int high, int low)
 		}
 	}
 	return most ? gm_doc_printf(doc, "%s %s against %s", most->category,
-			     gm_size(doc, most->bytes_at_peak),
-			     gm_size(doc, most->bytes_at_peak - difference))
+				    gm_size(doc, most->bytes_at_peak),
+				    gm_size(doc, most->bytes_at_peak - difference))
 		    : NULL;
 }
 
@@ -88,13 +90,15 @@ static void judge_imbalance(struct gm_doc *doc)
 	difference = high ? high->peak_bytes - low->peak_bytes : 0;
 	if (difference < IMBALANCE_BYTES || difference < high->peak_bytes / 100 * IMBALANCE_PERCENT)
 		return;
-	finding = gm_finding_new(doc, "imbalance", GM_WARNING, high->device, difference, GM_NO_SITE);
-	finding->title = gm_doc_printf(doc, "device %d reaches %s more than device %d", high->device,
-				gm_size(doc, difference), low->device);
+	finding =
+		gm_finding_new(doc, "imbalance", GM_WARNING, high->device, difference, GM_NO_SITE);
+	finding->title = gm_doc_printf(doc, "device %d reaches %s more than device %d",
+				       high->device, gm_size(doc, difference), low->device);
 	category = differing_category(doc, high->device, low->device);
-	finding->evidence = gm_doc_printf(doc, "peaks of %s and %s%s%s", gm_size(doc, high->peak_bytes),
-				   gm_size(doc, low->peak_bytes),
-				   category ? "; most of it in " : "", category ? category : "");
+	finding->evidence =
+		gm_doc_printf(doc, "peaks of %s and %s%s%s", gm_size(doc, high->peak_bytes),
+			      gm_size(doc, low->peak_bytes), category ? "; most of it in " : "",
+			      category ? category : "");
 	gm_advise(
 		doc, finding,
 		"gpumem-report sites --at peak --device %d shows who holds more there; "
@@ -129,14 +133,15 @@ static void judge_strays(struct gm_doc *doc)
 		if (device->record.context_stack < doc->stacks_count)
 			stack = &doc->stacks[device->record.context_stack];
 		finding = gm_finding_new(doc, "context.stray", GM_WARNING, device->index,
-				  device->record.context_bytes, GM_NO_SITE);
+					 device->record.context_bytes, GM_NO_SITE);
 		finding->title =
 			gm_doc_printf(doc,
-			       "a context on device %d holds %s and almost no memory of the "
-			       "process",
-			       device->index, gm_size(doc, device->record.context_bytes));
-		finding->evidence = gm_doc_printf(doc, "made at %s; peak there %s", gm_stack_label(doc, stack),
-					   gm_size(doc, level ? level->peak_bytes : 0));
+				      "a context on device %d holds %s and almost no memory of the "
+				      "process",
+				      device->index, gm_size(doc, device->record.context_bytes));
+		finding->evidence =
+			gm_doc_printf(doc, "made at %s; peak there %s", gm_stack_label(doc, stack),
+				      gm_size(doc, level ? level->peak_bytes : 0));
 		gm_advise(doc, finding,
 			  "set the device before the first CUDA call (torch.cuda.set_device, "
 			  "cudaSetDevice) or hide others by CUDA_VISIBLE_DEVICES");
@@ -194,11 +199,11 @@ static void judge_neighbours(struct gm_doc *doc, const struct gm_device *device)
 		gone += oom->processes[i].gone;
 	finding = gm_finding_new(doc, "neighbours", GM_NOTE, device->index, others, GM_NO_SITE);
 	finding->title = gm_doc_printf(doc, "other processes and the driver hold %s of the device",
-				gm_size(doc, others));
+				       gm_size(doc, others));
 	finding->evidence =
 		oom ? gm_doc_printf(doc, "at the out-of-memory event: %s", gm_oom_others(doc, oom))
 		    : gm_doc_printf(doc, "%.0f %% of %s", 100.0 * (double)others / (double)total,
-			     gm_size(doc, total));
+				    gm_size(doc, total));
 	if (gone)
 		gm_advise(doc, finding,
 			  "%u of them %s no process on this machine: it ended badly and its "

@@ -41,14 +41,15 @@ void gm_judge_errors(struct gm_doc *doc)
 		struct gm_finding *finding;
 
 		finding = gm_finding_new(doc, errors[type].id, errors[type].severity, GM_HOST,
-				  error->record.bytes,
-				  victim < doc->sites_count ? victim : GM_NO_SITE);
-		finding->title = gm_doc_printf(doc, "%s: %s at %s", error->api ? error->api : "a free",
-					errors[type].title, gm_stack_label(doc, error->stack));
-		finding->evidence =
-			gm_doc_printf(doc, "%llu time%s, error %d, latest pointer 0x%llx",
-			       (unsigned long long)error->record.count, gm_s(error->record.count),
-			       error->record.error, (unsigned long long)error->record.pointer);
+					 error->record.bytes,
+					 victim < doc->sites_count ? victim : GM_NO_SITE);
+		finding->title =
+			gm_doc_printf(doc, "%s: %s at %s", error->api ? error->api : "a free",
+				      errors[type].title, gm_stack_label(doc, error->stack));
+		finding->evidence = gm_doc_printf(
+			doc, "%llu time%s, error %d, latest pointer 0x%llx",
+			(unsigned long long)error->record.count, gm_s(error->record.count),
+			error->record.error, (unsigned long long)error->record.pointer);
 		if (error->first_free_stack)
 			gm_advise(doc, finding, "first freed at %s",
 				  gm_stack_label(doc, error->first_free_stack));

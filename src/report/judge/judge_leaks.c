@@ -14,9 +14,22 @@
 
 #define MAX_LEAKS 20 /* findings of one kind; the rest is told by number */
 
+static bool is_host(const struct gm_site *site)
+{
+	return gm_kind_on_host(site->record.kind);
+}
+
+/* A device's memory is told once: by PyTorch's blocks where there are some, else by the driver's level. */
+static bool is_told(const struct gm_doc *doc, const struct gm_site *site)
+{
+	if (site->record.level != GM_LEVEL_DRIVER)
+		return site->record.level == GM_LEVEL_TORCH;
+	return gm_kind_owned(site->record.kind) && (!doc->torch || is_host(site));
+}
+
 static void sum_leaks(struct gm_doc *doc)
 {
-	doc->cached_bytes = 0;
+	doc->cached_bytes = doc->teardown_bytes = doc->teardown_count = 0;
 	doc->exit_bytes = doc->exit_count = doc->clean_exit ? 0 : GM_NO_BYTES;
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[i];
@@ -25,6 +38,10 @@ static void sum_leaks(struct gm_doc *doc)
 			continue;
 		if (site->verdict == GM_CACHED)
 			doc->cached_bytes += site->record.live_bytes;
+		if (is_told(doc, site)) {
+			doc->teardown_bytes += site->work_bytes - site->record.live_bytes;
+			doc->teardown_count += site->work_count - site->record.live_count;
+		}
 		if (doc->clean_exit) {
 			doc->exit_bytes += site->exit_bytes;
 			doc->exit_count += site->exit_count;
@@ -41,11 +58,6 @@ static bool has_python(const struct gm_stack *stack)
 		if (stack->frames[i].python)
 			return true;
 	return false;
-}
-
-static bool is_host(const struct gm_site *site)
-{
-	return gm_kind_on_host(site->record.kind);
 }
 
 static void advise_leak(struct gm_doc *doc, struct gm_finding *finding, const struct gm_site *site)

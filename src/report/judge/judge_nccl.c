@@ -47,7 +47,7 @@ static const char *name_calls(struct gm_doc *doc, struct call *calls, unsigned c
 				calls[i] = other;
 			}
 		text = gm_doc_printf(doc, "%s%s%s by %s", text, shown ? "; " : "",
-			      gm_size(doc, most->bytes), most->name);
+				     gm_size(doc, most->bytes), most->name);
 	}
 	if (count > NAMED_CALLS)
 		text = gm_doc_printf(doc, "%s; %u other calls", text, count - NAMED_CALLS);
@@ -70,9 +70,9 @@ static void judge(struct gm_doc *doc, int device)
 			add_call(doc, &calls, &count, &doc->sites[i]);
 	finding = gm_finding_new(doc, "nccl.memory", GM_NOTE, device, peak, GM_NO_SITE);
 	finding->title = gm_doc_printf(doc, "NCCL holds %s of the peak", gm_size(doc, peak));
-	finding->evidence =
-		gm_doc_printf(doc, "%.1f %% of %s: %s", 100.0 * (double)peak / (double)level->peak_bytes,
-		       gm_size(doc, level->peak_bytes), name_calls(doc, calls, count));
+	finding->evidence = gm_doc_printf(
+		doc, "%.1f %% of %s: %s", 100.0 * (double)peak / (double)level->peak_bytes,
+		gm_size(doc, level->peak_bytes), name_calls(doc, calls, count));
 	gm_advise(doc, finding,
 		  "each communicator takes its own buffers: fewer process groups, or "
 		  "NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS, make it smaller");

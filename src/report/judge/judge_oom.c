@@ -59,7 +59,7 @@ static uint64_t others_of(const struct gm_oom_record *record)
 {
 	uint64_t listed = gm_oom_idle(record->others_bytes, 0);
 	uint64_t used = gm_oom_idle(record->total_bytes, record->free_bytes);
-	uint64_t rest = gm_oom_idle(used, record->own_bytes);
+	uint64_t rest = record->own_bytes ? gm_oom_idle(used, record->own_bytes) : 0;
 
 	return listed > rest ? listed : rest;
 }

@@ -31,11 +31,12 @@ static void judge_device(struct gm_doc *doc, const struct gm_level_record *level
 		return;
 	at_once = doc->sites[largest].verdict == GM_HELD;
 	finding = gm_finding_new(doc, "pool.opaque", GM_NOTE, level->device, bytes, largest);
-	finding->title =
-		gm_doc_printf(doc, "%s are a framework's pool; utilisation inside it is not visible",
-		       gm_size(doc, bytes));
-	finding->evidence = gm_doc_printf(doc, "%s at %s", at_once ? "taken at once, by design," : "taken",
-				   gm_stack_label(doc, doc->sites[largest].stack));
+	finding->title = gm_doc_printf(
+		doc, "%s are a framework's pool; utilisation inside it is not visible",
+		gm_size(doc, bytes));
+	finding->evidence =
+		gm_doc_printf(doc, "%s at %s", at_once ? "taken at once, by design," : "taken",
+			      gm_stack_label(doc, doc->sites[largest].stack));
 	gm_advise(doc, finding,
 		  "for what is used inside, ask the framework: "
 		  "jax.local_devices()[0].memory_stats(), "
@@ -48,15 +49,15 @@ static void judge_device(struct gm_doc *doc, const struct gm_level_record *level
 static void judge_pluggable(struct gm_doc *doc, const struct gm_torch_record *torch)
 {
 	struct gm_finding *finding = gm_finding_new(doc, "pool.pluggable", GM_NOTE, torch->device,
-					     torch->reserved_bytes, GM_NO_SITE);
+						    torch->reserved_bytes, GM_NO_SITE);
 
 	finding->title = gm_doc_printf(doc, "PyTorch's blocks are not seen: the program gave it an "
-				     "allocator of its own");
-	finding->evidence = gm_doc_printf(doc,
-				   "that allocator holds %s of the driver's memory, %s at its peak; "
-				   "every call has its stack",
-				   gm_size(doc, torch->reserved_bytes),
-				   gm_size(doc, torch->reserved_peak_bytes));
+					    "allocator of its own");
+	finding->evidence = gm_doc_printf(
+		doc,
+		"that allocator holds %s of the driver's memory, %s at its peak; "
+		"every call has its stack",
+		gm_size(doc, torch->reserved_bytes), gm_size(doc, torch->reserved_peak_bytes));
 	gm_advise(doc, finding,
 		  "if it hands out parts of what it takes, let it tell its blocks: "
 		  "gpumemtrace_pool_alloc and gpumemtrace_pool_free of gpumemtrace.h");

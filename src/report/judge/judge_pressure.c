@@ -8,9 +8,9 @@
 #include "report/stacks/stacks.h"
 #include "report/support/format.h"
 
-#define THRASH_TIMES 4 /* the reserve's peak was taken that many times over */
+#define THRASH_TIMES  4 /* the reserve's peak was taken that many times over */
 #define THRASH_ROUNDS 16
-#define THRASH_BYTES (256ull << 20)
+#define THRASH_BYTES  (256ull << 20)
 
 static uint32_t retrying_site(const struct gm_doc *doc, int device)
 {
@@ -32,19 +32,21 @@ static void judge_retries(struct gm_doc *doc, const struct gm_retry_record *retr
 
 	if (!retry->attempts)
 		return;
-	finding = gm_finding_new(doc, "memory-pressure", GM_WARNING, retry->device, retry->flushed_bytes,
-			  site);
-	finding->title = gm_doc_printf(doc, "%llu allocation%s had to be repeated for want of memory",
-				(unsigned long long)retry->attempts, gm_s(retry->attempts));
-	finding->evidence =
-		gm_doc_printf(doc,
-		       "%llu recovered, %llu gave up, %s lost, %s given back to the "
-		       "driver meanwhile",
-		       (unsigned long long)retry->recovered, (unsigned long long)retry->exhausted,
-		       gm_format_time(stall, (double)retry->stall_ns / 1e9),
-		       gm_size(doc, retry->flushed_bytes));
+	finding = gm_finding_new(doc, "memory-pressure", GM_WARNING, retry->device,
+				 retry->flushed_bytes, site);
+	finding->title =
+		gm_doc_printf(doc, "%llu allocation%s had to be repeated for want of memory",
+			      (unsigned long long)retry->attempts, gm_s(retry->attempts));
+	finding->evidence = gm_doc_printf(
+		doc,
+		"%llu recovered, %llu gave up, %s lost, %s given back to the "
+		"driver meanwhile",
+		(unsigned long long)retry->recovered, (unsigned long long)retry->exhausted,
+		gm_format_time(stall, (double)retry->stall_ns / 1e9),
+		gm_size(doc, retry->flushed_bytes));
 	if (site != GM_NO_SITE)
-		gm_advise(doc, finding, "most begin at %s", gm_stack_label(doc, doc->sites[site].stack));
+		gm_advise(doc, finding, "most begin at %s",
+			  gm_stack_label(doc, doc->sites[site].stack));
 	gm_advise(doc, finding,
 		  "the run works at the edge of the device: a slightly smaller batch avoids "
 		  "the flushes, and they are slower than the work they make room for");
@@ -75,7 +77,8 @@ static void say_rounds(struct gm_doc *doc, struct gm_finding *finding,
 		doc, "%s; %llu segment%s in %llu round%s, within %s", finding->evidence,
 		(unsigned long long)torch->releases, gm_s(torch->releases),
 		(unsigned long long)torch->rounds, gm_s(torch->rounds),
-		gm_format_time(time, (double)(torch->last_release_ns - torch->first_release_ns) / 1e9));
+		gm_format_time(time,
+			       (double)(torch->last_release_ns - torch->first_release_ns) / 1e9));
 	if (stack)
 		gm_advise(doc, finding, "most is given back at %s", gm_stack_label(doc, stack));
 }
@@ -87,14 +90,15 @@ static void judge_thrash(struct gm_doc *doc, const struct gm_torch_record *torch
 	if (!thrashes(torch))
 		return;
 	finding = gm_finding_new(doc, "cache.thrash", GM_WARNING, torch->device,
-			  torch->released_total_bytes, GM_NO_SITE);
+				 torch->released_total_bytes, GM_NO_SITE);
 	finding->title = gm_doc_printf(doc, "PyTorch gave back and took again %s",
-				gm_size(doc, torch->released_total_bytes));
-	finding->evidence = gm_doc_printf(doc,
-				   "%s were released to the driver over the run, the reserve never "
-				   "exceeded %s",
-				   gm_size(doc, torch->released_total_bytes),
-				   gm_size(doc, torch->reserved_peak_bytes));
+				       gm_size(doc, torch->released_total_bytes));
+	finding->evidence =
+		gm_doc_printf(doc,
+			      "%s were released to the driver over the run, the reserve never "
+			      "exceeded %s",
+			      gm_size(doc, torch->released_total_bytes),
+			      gm_size(doc, torch->reserved_peak_bytes));
 	say_rounds(doc, finding, torch);
 	gm_advise(doc, finding,
 		  "take torch.cuda.empty_cache() out of the loop; if layers are moved between "

@@ -183,10 +183,10 @@ static const char *base_name(const char *path)
 }
 
 /*
- * A shipped pattern is about the library that allocated, not about who called it: the plumbing below
- * its frames counts and these themselves, nothing above them. It is about memory of the driver:
- * blocks of a framework's allocator are the program's. And about what is bounded: what a library
- * keeps on purpose does not grow.
+ * A shipped pattern is about the library that allocated, not about who called it: the plumbing
+ * below its frames counts and these themselves, nothing above them. It is about memory of the
+ * driver: blocks of a framework's allocator are the program's. And about what is bounded: what a
+ * library keeps on purpose does not grow.
  */
 static bool matches_library(const struct wanted *wanted, const struct gm_site *site)
 {

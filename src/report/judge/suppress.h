@@ -11,8 +11,8 @@
 struct gm_suppressions;
 
 /*
- * Reads a file of suppressions and adds it to `list` (NULL: a new one), which is returned; NULL and a
- * sentence in `error` if it cannot be read or has a bad line.
+ * Reads a file of suppressions and adds it to `list` (NULL: a new one), which is returned; NULL and
+ * a sentence in `error` if it cannot be read or has a bad line.
  */
 struct gm_suppressions *gm_suppressions_read(struct gm_zone *zone, struct gm_suppressions *list,
 					     const char *path, char *error, size_t error_bytes);

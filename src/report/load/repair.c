@@ -26,8 +26,8 @@ static void add_reserves(struct gm_doc *doc)
 		const struct gm_pool_record *pool = &doc->pools[p];
 
 		for (unsigned i = 0; i < doc->levels_count; i++)
-			if (doc->levels[i].level == GM_LEVEL_DRIVER && pool->type != GM_POOL_IMPORTED &&
-			    doc->levels[i].device == pool->device)
+			if (doc->levels[i].level == GM_LEVEL_DRIVER &&
+			    pool->type != GM_POOL_IMPORTED && doc->levels[i].device == pool->device)
 				doc->levels[i].physical_bytes += pool->reserved_bytes;
 	}
 }
@@ -60,14 +60,16 @@ static void for_each(struct gm_doc *doc, void (*step)(const struct gm_counters *
 		step(&(struct gm_counters){.usage = &doc->usage[i]});
 }
 
-static void follow_level(struct gm_doc *doc, struct gm_torch_record *torch, const struct gm_level_record *level)
+static void follow_level(struct gm_doc *doc, struct gm_torch_record *torch,
+			 const struct gm_level_record *level)
 {
 	gm_torch_follow(torch, level);
 	gm_torch_raise_peaks(torch);
 	for (unsigned i = 0; i < doc->timeline_count; i++) {
 		struct gm_timeline_record *line = &doc->timeline[i];
 
-		if (line->device == level->device && line->series == GM_SERIES_TORCH_ALLOCATED && line->points)
+		if (line->device == level->device && line->series == GM_SERIES_TORCH_ALLOCATED &&
+		    line->points)
 			gm_series_note(line, level->current_bytes);
 	}
 }
@@ -77,7 +79,8 @@ static void follow_levels(struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->torches_count; i++) {
 		struct gm_torch_record *torch = &doc->torches[i];
-		const struct gm_level_record *level = gm_doc_level(doc, torch->device, GM_LEVEL_TORCH);
+		const struct gm_level_record *level =
+			gm_doc_level(doc, torch->device, GM_LEVEL_TORCH);
 
 		if (torch->by_level && level)
 			follow_level(doc, torch, level);

@@ -35,6 +35,10 @@ a_case() {
 	check 1 --leaks grow
 	is '[.sites[] | select(.verdict == "grow") | [.live_bytes, .live_count]]' "[[$((20 * 64 << 20)),20]]"
 	grep -q never_released "$work/text"
+	# the working memory of the last step
+	is '[.leaks.teardown_bytes, .leaks.teardown_count]' '[1048576,1]'
+	is '[.sites[] | select(.work_bytes > .live_bytes) | [.work_bytes, .work_count, .live_bytes]]' '[[1048576,1,0]]'
+	"$REPORT" summary "$work/out.gmt" | grep -q "1.00 MiB in 1 allocation was freed after the program's last work"
 }
 
 @test "3: registered again and again: grows, and no byte of the device" {

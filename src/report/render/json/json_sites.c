@@ -102,7 +102,7 @@ static json_t *site_object(const struct gm_site *site)
 
 	return json_pack(
 		"{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"id", site->id, "level", gm_level_name(record->level), "kind",
 		gm_kind_name(record->kind), "device", gm_json_device(record->device), "verdict",
 		gm_verdict_name(site->verdict), "live_bytes", gm_json_bytes(record->live_bytes),
@@ -120,7 +120,8 @@ static json_t *site_object(const struct gm_site *site)
 		"function", gm_json_string(site->function), "failures",
 		gm_json_bytes(record->failures), "failed_frees",
 		gm_json_bytes(record->failed_frees), "collected_bytes",
-		gm_json_bytes(record->collected_bytes), "why", gm_json_string(site->why));
+		gm_json_bytes(record->collected_bytes), "work_bytes", gm_json_bytes(site->work_bytes),
+		"work_count", gm_json_bytes(site->work_count), "why", gm_json_string(site->why));
 }
 
 /* A site without any allocation is one whose calls all failed: it is no memory. */
@@ -189,11 +190,13 @@ json_t *gm_json_leaks(struct gm_doc *doc)
 						gm_json_string(doc->suppressed[i].pattern), "bytes",
 						gm_json_bytes(doc->suppressed[i].bytes), "count",
 						gm_json_bytes(doc->suppressed[i].count)));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "exit_bytes",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "exit_bytes",
 			 gm_json_bytes(doc->exit_bytes), "exit_count",
 			 gm_json_bytes(doc->exit_count), "grow", sites_by_verdict(doc, GM_GROW),
 			 "held", sites_by_verdict(doc, GM_HELD), "cached_bytes",
-			 gm_json_bytes(doc->cached_bytes), "suppressed", suppressed,
+			 gm_json_bytes(doc->cached_bytes), "teardown_bytes",
+			 gm_json_bytes(doc->teardown_bytes), "teardown_count",
+			 gm_json_bytes(doc->teardown_count), "suppressed", suppressed,
 			 "unused_suppressions",
 			 gm_json_strings(doc->unused_suppressions, doc->unused_suppressions_count));
 }

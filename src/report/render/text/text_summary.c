@@ -522,6 +522,18 @@ static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 				causes[doc->implicit[i].cause], doc->implicit[i].device);
 }
 
+static void print_teardown(struct gm_out *out, const struct gm_doc *doc)
+{
+	char size[GM_FORMAT_BYTES];
+
+	if (doc->teardown_count)
+		fprintf(out->file,
+			"  %s in %llu allocation%s was freed after the program's last work\n",
+			gm_format_size(size, doc->teardown_bytes),
+			(unsigned long long)doc->teardown_count,
+			doc->teardown_count == 1 ? "" : "s");
+}
+
 void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
 {
 	seen_line(out, doc);
@@ -532,6 +544,7 @@ void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
 	print_process(out, doc);
 	print_usage(out, doc);
 	print_implicit(out, doc);
+	print_teardown(out, doc);
 	gm_text_holes(out, doc);
 	print_ledger(out, doc);
 	print_phases(out, doc);
