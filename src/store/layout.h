@@ -218,6 +218,10 @@ struct gm_header {
 	uint32_t window_mark[GM_WINDOWS]; /* the mark that opened it; GM_NONE */
 	uint32_t window_filled;		/* firsts (unmerged windows) in the open window so far */
 	uint32_t marks_dropped;		/* marks beyond those that are kept */
+
+	/* GPUMEMTRACE_UNWINDER=check: walks by the unwind tables and by libunwind; else 0 */
+	uint64_t walks_compared, walks_differing;
+	uint64_t walks_not_compared;	/* one of the two did not find the frames to compare */
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
 _Static_assert(offsetof(struct gm_header, last_event_ns) % 64 == 0, "what an event changes is one line");
