@@ -74,9 +74,7 @@ class Corpus:
         with tempfile.TemporaryDirectory() as folder:
 
             def other(arguments):
-                place = os.path.join(folder, "other")
-                os.mkdir(place)
-                return self.run(case._replace(arguments=arguments), place)[0]
+                return self.run(case._replace(arguments=arguments), tempfile.mkdtemp(dir=folder))[0]
 
             try:
                 if case.way == "file":
@@ -85,7 +83,7 @@ class Corpus:
                     path, status = self.run(case, folder, case.way)
                 run = judged.Judged(self.tool, path, status, other)
                 # A label's words are this project's own, and the table is code like any other.
-                true = bool(eval(case.label, {"__builtins__": {}}, run.vocabulary()))
+                true = bool(eval(case.label, {"__builtins__": {}, **run.vocabulary()}))
                 claims = run.claims()
                 false = set() if case.kind == "gate" else claims - case.about - case.also
                 said = "; ".join(f["id"] + ": " + f["title"] for f in run.document["findings"][:4])

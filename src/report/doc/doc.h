@@ -7,6 +7,7 @@
 #ifndef GM_REPORT_DOC_DOC_H
 #define GM_REPORT_DOC_DOC_H
 
+#include "account/hole_walk.h"
 #include "report/support/memory.h"
 #include "store/reader.h"
 
@@ -81,12 +82,6 @@ struct gm_site {
 /* A live allocation. Sorted by device and key. */
 struct gm_block {
 	struct gm_alloc_record record;
-};
-
-struct gm_pinner {
-	uint32_t site;
-	uint64_t blocks, bytes; /* live there */
-	uint64_t hole_bytes;	/* free in the segments they pin */
 };
 
 /* A level of a device at one moment. */
@@ -218,6 +213,7 @@ struct gm_gate {
 	const char *note;      /* a sentence, NULL */
 	uint32_t *sites;
 	unsigned sites_count;
+	bool of_work;  /* it is about the end of the work, not about the end of the file */
 	int exit_code; /* if it did not pass */
 };
 

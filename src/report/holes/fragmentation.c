@@ -1,9 +1,11 @@
 /*
  * The rows of `fragmentation[]`: each device's levels, now and at the peak. See fragmentation.h.
  */
+#include "account/kinds.h"
 #include "report/holes/fragmentation.h"
 #include "report/holes/holes.h"
 #include "report/holes/holes_then.h"
+#include "report/holes/segments.h"
 
 /* What reserves nothing now, and never did, has no row. */
 static void add_row(struct gm_doc *doc, struct gm_fragmentation *row,
@@ -44,15 +46,15 @@ static void mark_divided_sites(struct gm_doc *doc, int device, struct gm_segment
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
 		struct gm_segment *segment;
 
-		if (block->device != device || !gm_is_segment(block))
+		if (block->device != device || !gm_is_divisible(block))
 			continue;
 		segment = gm_segment_at(segments, count, block->key);
-		if (!segment || !(segment->torch || segment->custom))
+		if (!segment || !(segment->owned || segment->pooled))
 			continue;
-		mapped = mapped || (segment->torch && block->space == GM_SPACE_MAPPING);
+		mapped = mapped || (segment->owned && block->space == GM_SPACE_MAPPING);
 		if (block->site == GM_NONE)
 			continue;
-		if (segment->torch)
+		if (segment->owned)
 			doc->sites[block->site].torch_segments = true;
 		doc->sites[block->site].divided = true;
 	}
@@ -67,46 +69,33 @@ static void mark_divided_sites(struct gm_doc *doc, int device, struct gm_segment
 	}
 }
 
-/* Segments and what pins them; without blocks of a framework nothing comes of it. */
-static struct gm_fragmentation torch_holes(struct gm_doc *doc, int device)
+/* PyTorch's segments or the driver's slabs, by what is live. */
+static struct gm_fragmentation lay_out(struct gm_doc *doc, int device, enum gm_holes_level level)
 {
+	struct gm_extents extents = gm_extents_now(doc, device, level);
 	struct gm_fragmentation row;
 	unsigned count;
-	struct gm_segment *segments = gm_find_segments(doc, device, &count);
 
-	mark_divided_sites(doc, device, segments, count);
-	gm_holes_begin(&row, device, GM_HOLES_TORCH);
-	gm_sum_torch_holes(doc, segments, count, &row);
-	return row;
-}
+	if (level == GM_HOLES_TORCH) {
+		struct gm_segment *segments = gm_find_segments(doc, &extents, &count);
 
-/* A pool's figures are those of its last sample: of the end of the work only what is in use is
- * known. */
-static struct gm_fragmentation pool_holes(struct gm_doc *doc, int device)
-{
-	struct gm_fragmentation row;
-
-	gm_holes_begin(&row, device, GM_HOLES_POOL);
-	for (unsigned i = 0; i < doc->pools_count; i++) {
-		const struct gm_pool_record *pool = &doc->pools[i];
-
-		if (pool->device != device || pool->reserved_bytes == GM_NO_BYTES ||
-		    pool->used_bytes == GM_NO_BYTES || !pool->reserved_bytes)
-			continue;
-		row.segments++;
-		row.reserved_bytes += pool->reserved_bytes;
-		row.used_bytes += pool->used_bytes;
+		mark_divided_sites(doc, device, segments, count);
 	}
+	gm_holes_begin(&row, device, level);
+	gm_holes_fill(doc, &extents, level, &row);
+	gm_extents_free(&extents);
 	return row;
 }
 
-static struct gm_fragmentation slab_holes(struct gm_doc *doc, int device)
+static void laid_out_level(struct gm_doc *doc, int device, enum gm_holes_level level)
 {
-	struct gm_fragmentation row;
+	struct gm_fragmentation row, work;
 
-	gm_holes_begin(&row, device, GM_HOLES_SLAB);
-	gm_sum_slab_holes(doc, &row);
-	return row;
+	exchange_blocks(doc);
+	work = lay_out(doc, device, level);
+	exchange_blocks(doc);
+	row = lay_out(doc, device, level);
+	add_row(doc, &row, &work);
 }
 
 /* Bytes that were in use in the device's pools at the end of the work and are not now. */
@@ -125,23 +114,27 @@ static uint64_t pools_freed_after(const struct gm_doc *doc, int device)
 	return before - now;
 }
 
-static void load_device(struct gm_doc *doc, int device)
+/* A pool's figures are those of its last sample: of the end of the work what is in use is known. */
+static void pool_level(struct gm_doc *doc, int device)
 {
-	struct gm_fragmentation torch, pool, slab, work_torch, work_pool, work_slab;
+	struct gm_fragmentation row, work;
 
-	exchange_blocks(doc);
-	work_torch = torch_holes(doc, device);
-	work_slab = slab_holes(doc, device);
-	exchange_blocks(doc);
-	torch = torch_holes(doc, device);
-	pool = work_pool = pool_holes(doc, device);
-	slab = slab_holes(doc, device);
-	work_pool.used_bytes += pools_freed_after(doc, device);
-	if (work_pool.used_bytes > work_pool.reserved_bytes)
-		work_pool.used_bytes = work_pool.reserved_bytes;
-	add_row(doc, &torch, &work_torch);
-	add_row(doc, &pool, &work_pool);
-	add_row(doc, &slab, &work_slab);
+	gm_holes_begin(&row, device, GM_HOLES_POOL);
+	for (unsigned i = 0; i < doc->pools_count; i++) {
+		const struct gm_pool_record *pool = &doc->pools[i];
+
+		if (pool->device != device || pool->reserved_bytes == GM_NO_BYTES ||
+		    pool->used_bytes == GM_NO_BYTES || !pool->reserved_bytes)
+			continue;
+		row.segments++;
+		row.reserved_bytes += pool->reserved_bytes;
+		row.used_bytes += pool->used_bytes;
+	}
+	work = row;
+	work.used_bytes += pools_freed_after(doc, device);
+	if (work.used_bytes > work.reserved_bytes)
+		work.used_bytes = work.reserved_bytes;
+	add_row(doc, &row, &work);
 }
 
 void gm_load_fragmentation(struct gm_doc *doc)
@@ -151,6 +144,8 @@ void gm_load_fragmentation(struct gm_doc *doc)
 
 		if (device < 0 || (i && doc->levels[i - 1].device == device))
 			continue;
-		load_device(doc, device);
+		laid_out_level(doc, device, GM_HOLES_TORCH);
+		pool_level(doc, device);
+		laid_out_level(doc, device, GM_HOLES_SLAB);
 	}
 }

@@ -52,21 +52,22 @@ static inline void *device_memory(size_t bytes)
 	return memory;
 }
 
+static void *work_input; /* what the steps work on */
+
 /* The work of a step: a batch is copied to the device and `launches` kernels run. */
 static inline void work(unsigned launches)
 {
 	static const unsigned int image[16] = {0x464c457f};
 	static char batch[4096];
 	static CUfunction kernel;
-	static void *input;
 	CUmodule module;
 
-	if (!input) {
-		input = device_memory(sizeof(batch));
+	if (!work_input) {
+		work_input = device_memory(sizeof(batch));
 		MUST(cuModuleLoadData(&module, image));
 		MUST(cuModuleGetFunction(&kernel, module, "kernel"));
 	}
-	MUST(cudaMemcpy(input, batch, sizeof(batch), 1));
+	MUST(cudaMemcpy(work_input, batch, sizeof(batch), 1));
 	while (launches--)
 		MUST(cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, NULL, NULL, NULL));
 	MUST(cudaDeviceSynchronize());
@@ -101,6 +102,8 @@ static inline void release_kept(void)
 {
 	while (kept.count)
 		cudaFree(kept.memory[--kept.count]);
+	cudaFree(work_input);
+	work_input = NULL;
 }
 
 static const char *end_name = "return";

@@ -15,7 +15,9 @@ static const struct {
 } rules[] = {
 	{"leaks", "GPU memory leaks"},
 	{"no-oom", "The program ran out of GPU memory"},
+	{"max-growth", "GPU memory keeps growing beyond its limit"},
 	{"max-peak", "The peak of GPU memory exceeds its limit"},
+	{"max-peak-growth", "The peak of GPU memory exceeds the baseline's by more than allowed"},
 	{"max-fragmentation", "GPU memory is fragmented beyond its limit"},
 	{"max-retries", "Allocations had to be repeated more often than allowed"},
 	{"no-errors", "GPU memory was freed wrongly"},
@@ -137,9 +139,9 @@ static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *
 		add_result(results, doc, gate, site->stack,
 			   gm_doc_printf(doc,
 					 "%s: %s of %s memory live in %llu of %llu allocations; %s",
-					 gate->note, gm_size(doc, site->record.live_bytes),
+					 gate->note, gm_size(doc, gm_gate_site_bytes(gate, site)),
 					 gm_kind_name(site->record.kind),
-					 (unsigned long long)site->record.live_count,
+					 (unsigned long long)gm_gate_site_count(gate, site),
 					 (unsigned long long)site->record.allocations, site->why),
 			   site->id);
 	}
