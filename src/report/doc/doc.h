@@ -322,6 +322,16 @@ static inline uint64_t gm_unused_bytes(const struct gm_fragmentation *row)
 	return row->used_bytes < row->reserved_bytes ? row->reserved_bytes - row->used_bytes : 0;
 }
 
+/* How much of that lies outside the largest hole; GM_NO_BYTES: not known, or nothing is free. */
+static inline uint64_t gm_scattered_bytes(const struct gm_fragmentation *row)
+{
+	uint64_t unused = gm_unused_bytes(row), largest = row->largest_free_bytes;
+
+	if (!unused || largest == GM_NO_BYTES)
+		return GM_NO_BYTES;
+	return largest < unused ? unused - largest : 0;
+}
+
 /* What a snapshot of PyTorch knows beyond an output file; NULL if the file is none. */
 const struct gm_imported *gm_doc_imported(const struct gm_doc *doc, int device);
 
