@@ -247,6 +247,28 @@ static inline void gm_count_free(const struct gm_counters *in, uint64_t bytes, u
 		gm_level_remove(in->level, bytes, frees);
 }
 
+/* A free, already counted or not, by CPython's garbage collector, of what was allocated at
+ * `since_ns`. */
+static inline void gm_count_collected(const struct gm_counters *in, uint64_t bytes,
+				      uint64_t since_ns)
+{
+	struct gm_level_record *level = in->level;
+
+	if (in->site) {
+		in->site->collected_bytes += bytes;
+		in->site->collected_count++;
+	}
+	if (!level || !in->in_level || since_ns > level->peak_at_ns)
+		return;
+	if (level->collected_peak_ns != level->peak_at_ns) {
+		level->collected_peak_ns = level->peak_at_ns;
+		level->collected_since_bytes = 0;
+	}
+	level->collected_since_bytes += bytes;
+	if (level->collected_since_bytes > level->collected_of_peak_bytes)
+		level->collected_of_peak_bytes = level->collected_since_bytes;
+}
+
 /* A live allocation turns out to be larger by `more_bytes`. The site's windows are up to date. */
 static inline void gm_count_resize(const struct gm_counters *in, uint64_t more_bytes,
 				   uint64_t now_ns)

@@ -10,6 +10,7 @@
 #include "recorder/query/nvml.h"
 #include "recorder/query/query.h"
 #include "recorder/state/settings.h"
+#include "recorder/state/log.h"
 #include "stack/stack.h"
 
 #include <string.h>
@@ -42,6 +43,11 @@ static void enter_real(enum gm_function function, void *real)
 			 __ATOMIC_RELEASE);
 }
 
+static void log_line(const char *line)
+{
+	gm_log(GM_LOG_WARN, "%s", line);
+}
+
 /*
  * libcuda was found: opens the libraries that the recorder needs. A driver look-up or call of the
  * program's is under way and no lock is held, so that dlopen may wait.
@@ -50,6 +56,7 @@ static void open_libraries(void)
 {
 	gm_query_init();
 	gm_nvml_open();
+	gm_stack_ask_unwinder((enum gm_stack_unwinder)gm_settings.unwinder, log_line);
 	gm_stack_init((enum gm_stack_mode)gm_settings.stacks, gm_settings.depth);
 	gm_stack_cache(!gm_settings.no_stack_cache);
 	if (gm_owns_file())

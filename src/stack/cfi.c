@@ -333,8 +333,11 @@ static struct gm_cfi_rule registered_rule(uintptr_t pc, enum gm_cfi_at at)
 	const void *entry = NULL;
 	void *bases[3];
 
-	if (cfi.find_registered)
+	if (cfi.find_registered) {
+		gm_objects_enter();
 		entry = cfi.find_registered((void *)target, bases);
+		gm_objects_leave();
+	}
 	return entry ? gm_cfi_rule_of_entry(entry, pc, at)
 		     : (struct gm_cfi_rule){.kind = GM_CFI_UNKNOWN};
 }
@@ -387,12 +390,15 @@ static bool step_over_signal(struct walker *w, struct gm_object *object)
 }
 
 /*
- * All of libc's functions have tables. A return address in it that has none is where makecontext lets a
- * coroutine return to: the first byte of a function that nothing called.
+ * All functions of libc and the loader have tables but two that nothing called: the one that makecontext
+ * lets a coroutine return to, by the address where it begins, and the one that begins the program and runs
+ * the constructors.
  */
-static bool is_in_libc(uintptr_t pc, struct gm_object *object)
+static bool is_first_frame(uintptr_t pc, struct gm_object *object)
 {
-	return find_object(pc, object) && !strncmp(gm_object_basename(object), "libc.so", 7);
+	const char *name = find_object(pc, object) ? gm_object_basename(object) : "";
+
+	return !strncmp(name, "libc.so", 7) || !strncmp(name, "ld-", 3);
 }
 
 /*
@@ -417,7 +423,7 @@ static __attribute__((noinline)) enum gm_trace_end step_otherwise(struct walker 
 		if (!inside)
 			rule = registered_rule(w->place.pc, GM_CFI_RETURN_ADDRESS);
 		stepped = step(w, &w->place, frame, pack(&rule));
-		if (!stepped && !inside && is_in_libc(w->place.pc, &object))
+		if (!stepped && !inside && is_first_frame(w->place.pc, &object))
 			return GM_TRACE_END;
 	} else if (inside) {
 		stepped = rule.kind != GM_CFI_END && step_anywhere(w, &rule);

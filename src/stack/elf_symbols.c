@@ -5,9 +5,13 @@
 #include "stack/elf_symbols.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #ifndef NT_GNU_BUILD_ID
 #define NT_GNU_BUILD_ID 3
@@ -164,17 +168,27 @@ static struct {
 
 static __thread uint32_t depth __attribute__((tls_model("initial-exec")));
 
-#define MOST_YIELDS 20000u /* whoever waits gives up in the end: a handler may fork inside a look-up */
+#define MOST_YIELDS 1000u
+#define MOST_SLEEPS 3000u /* of 0.1 ms: whoever waits gives up in the end, for a handler may fork inside a look-up */
 
+/* The sleep is the system call alone: libc's would end a thread that was cancelled. */
 static void wait_for_zero(const uint32_t *word, uint32_t zero)
 {
-	unsigned i;
+	const struct timespec sleep = {.tv_nsec = 100000};
+	int saved = errno;
 
-	for (i = 0; i < MOST_YIELDS && __atomic_load_n(word, __ATOMIC_SEQ_CST) > zero; i++)
-		sched_yield();
+	for (unsigned i = 0; i < MOST_YIELDS + MOST_SLEEPS; i++) {
+		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) <= zero)
+			break;
+		if (i < MOST_YIELDS)
+			sched_yield();
+		else
+			syscall(SYS_nanosleep, &sleep, NULL);
+	}
+	errno = saved;
 }
 
-static void enter_list(void)
+void gm_objects_enter(void)
 {
 	if (depth++)
 		return;
@@ -186,7 +200,7 @@ static void enter_list(void)
 	__atomic_add_fetch(&list.inside, 1, __ATOMIC_SEQ_CST);
 }
 
-static void leave_list(void)
+void gm_objects_leave(void)
 {
 	if (!--depth)
 		__atomic_sub_fetch(&list.inside, 1, __ATOMIC_SEQ_CST);
@@ -214,9 +228,9 @@ int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data)
 	struct each each = {found, data};
 	int result;
 
-	enter_list();
+	gm_objects_enter();
 	result = dl_iterate_phdr(each_object, &each);
-	leave_list();
+	gm_objects_leave();
 	return result;
 }
 

@@ -31,6 +31,13 @@ struct gm_object {
 int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data);
 
 /*
+ * Around calls of unwinders of other libraries, which go through the loader's list themselves: a fork waits
+ * for these too.
+ */
+void gm_objects_enter(void);
+void gm_objects_leave(void);
+
+/*
  * Around a fork: lets other threads come out of gm_objects_each and keeps them out (for a bounded
  * time), since the loader's list lock stays held for ever in the child of a fork made under it.
  */

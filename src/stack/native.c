@@ -12,7 +12,9 @@
 #include "stack/cfi.h"
 #include "stack/elf_symbols.h"
 #include "stack/thread_stack.h"
+#include "stack/unwinder_check.h"
 #include "store/hot.h"
+#include "store/layout.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -25,10 +27,14 @@ typedef uintptr_t unwind_ip_fn(void *);
 
 GM_HOT_STACK bool gm_native_traced;
 
+#define MOST_FRAMES (GM_MAX_DEPTH + 48u) /* more than any walk is asked for */
+
 static struct {
-	bool no_traces;
+	bool no_traces, checked;
 	const struct gm_unwinder *chosen;
-	bool libgcc_works;
+	bool libgcc_works; /* to take libunwind's place */
+	bool registered; /* code that was registered with libgcc is looked up */
+	bool has_tables; /* gm_cfi_walk works on this processor */
 	uintptr_t own_start, own_end;
 	backtrace_fn *libunwind_backtrace;
 	unwind_fn *libgcc_backtrace;
@@ -49,31 +55,31 @@ bool gm_library_open(const char *name, struct gm_object *object)
 	return map && gm_object_of_dynamic(map->l_ld, object);
 }
 
-static bool take_libunwind(const char *name)
+/* The one beside the shim, or the system's. */
+static bool open_libunwind(struct gm_object *object)
 {
-	struct gm_object object;
+	char path[PATH_MAX];
+	const char *slash;
 
-	if (!gm_library_open(name, &object))
-		return false;
-	native.libunwind_backtrace = gm_object_symbol(&object, "unw_backtrace", NULL);
-	return native.libunwind_backtrace != NULL;
+	if (gm_object_at((uintptr_t)open_libunwind, object)) {
+		slash = strrchr(object->path, '/');
+		if (slash &&
+		    snprintf(path, sizeof(path), "%.*s/libunwind.so.8",
+			     (int)(slash - object->path), object->path) < (int)sizeof(path) &&
+		    gm_library_open(path, object))
+			return true;
+	}
+	return gm_library_open("libunwind.so.8", object);
 }
 
 static bool init_libunwind(void)
 {
-	char path[PATH_MAX];
-	struct gm_object own;
-	const char *slash;
+	struct gm_object object;
 
-	if (gm_object_at((uintptr_t)init_libunwind, &own)) {
-		slash = strrchr(own.path, '/');
-		if (slash &&
-		    snprintf(path, sizeof(path), "%.*s/libunwind.so.8", (int)(slash - own.path),
-			     own.path) < (int)sizeof(path) &&
-		    take_libunwind(path))
-			return true;
-	}
-	return take_libunwind("libunwind.so.8");
+	if (!open_libunwind(&object))
+		return false;
+	native.libunwind_backtrace = gm_object_symbol(&object, "unw_backtrace", NULL);
+	return native.libunwind_backtrace != NULL;
 }
 
 static void walk_libunwind(struct gm_walk *walk)
@@ -139,10 +145,12 @@ const struct gm_unwinder gm_unwinder_libgcc = {"libgcc", init_libgcc, walk_libgc
 
 static bool init_tables(void)
 {
+	gm_find_entry *find_registered = NULL;
 	struct gm_object object;
 
-	return gm_cfi_init(find_libgcc(&object) ? gm_object_symbol(&object, "_Unwind_Find_FDE", NULL)
-						: NULL);
+	if (native.registered && find_libgcc(&object))
+		find_registered = gm_object_symbol(&object, "_Unwind_Find_FDE", NULL);
+	return gm_cfi_init(find_registered);
 }
 
 static void walk_tables(struct gm_walk *walk)
@@ -203,9 +211,32 @@ static bool passes_self_test(const struct gm_unwinder *unwinder)
 	return false;
 }
 
+/*
+ * True if the tables carry this stack to its end, or further than any walk goes. Where there are no tables
+ * nothing is known, and it is true.
+ */
+static bool is_whole_by_tables(void)
+{
+	uintptr_t pc[MOST_FRAMES];
+	struct gm_walk walk = {.pc = pc, .max = MOST_FRAMES, .anew = true};
+
+	return !native.has_tables || gm_cfi_walk(&walk);
+}
+
+/* libgcc and libunwind follow the tables and read, wherever that leads. */
+static bool looks_before_it_reads(const struct gm_unwinder *unwinder)
+{
+	return unwinder == &gm_unwinder_tables || unwinder == &gm_unwinder_frame_pointers;
+}
+
+/* Of one that trusts the stack no test is made on a stack that is not to be trusted. */
 static bool works(const struct gm_unwinder *unwinder)
 {
-	return unwinder->init() && passes_self_test(unwinder);
+	if (!unwinder->init())
+		return false;
+	if (!looks_before_it_reads(unwinder) && !is_whole_by_tables())
+		return true;
+	return passes_self_test(unwinder);
 }
 
 static void choose(const char *only)
@@ -223,27 +254,43 @@ static void choose(const char *only)
 		native.own_end = own.end;
 	}
 	native.chosen = NULL;
-	native.libgcc_works = works(&gm_unwinder_libgcc);
+	native.checked = false;
+	native.registered = !only || strcmp(only, gm_unwinder_tables.name) != 0;
+	native.has_tables = init_tables();
 	for (unsigned i = 0; i < sizeof(order) / sizeof(*order); i++) {
 		if (only && strcmp(only, order[i]->name))
 			continue;
 		if (!works(order[i]))
 			continue;
 		native.chosen = order[i];
+		if (order[i] == &gm_unwinder_libunwind)
+			native.libgcc_works = works(&gm_unwinder_libgcc);
 		return;
 	}
 }
 
 static void settle_traces(void)
 {
-	gm_native_traced = native.chosen == &gm_unwinder_tables && !native.no_traces;
+	gm_native_traced =
+		native.chosen == &gm_unwinder_tables && !native.no_traces && !native.checked;
 }
 
-void gm_native_init(const char *only)
+bool gm_native_init(const char *only)
 {
 	gm_thread_stack_init();
 	choose(only);
 	settle_traces();
+	return native.chosen;
+}
+
+bool gm_native_check(void (*log)(const char *line))
+{
+	struct gm_object object;
+
+	native.checked = native.chosen == &gm_unwinder_tables && open_libunwind(&object) &&
+			 gm_unwinder_check_init(&object, log);
+	settle_traces();
+	return native.checked;
 }
 
 void gm_native_keep_traces(bool keep)
@@ -264,18 +311,41 @@ void gm_native_code_unloaded(void)
 		native.chosen = &gm_unwinder_libgcc;
 }
 
+/*
+ * A thread that is not there may have had one of libunwind's locks. libgcc's only guard what JIT compilers
+ * register.
+ */
+void gm_native_in_child(void)
+{
+	native.checked = false;
+	if (native.chosen == &gm_unwinder_libunwind && (native.has_tables || native.libgcc_works))
+		native.chosen = native.has_tables ? &gm_unwinder_tables : &gm_unwinder_libgcc;
+	settle_traces();
+}
+
 const char *gm_native_name(void)
 {
+	if (native.checked)
+		return "unwind tables, compared with libunwind";
 	return native.chosen ? native.chosen->name : "none";
 }
 
-/* By an unwinder that begins where it is. */
+/*
+ * By an unwinder that begins where it is. Those that do not look before they read only get stacks that can
+ * be read; of others the tables' walk is what there is.
+ */
 static void walk_from_inside(const struct gm_unwinder *unwinder, struct gm_walk *walk)
 {
+	if (!looks_before_it_reads(unwinder) && !is_whole_by_tables()) {
+		walk_tables(walk);
+		return;
+	}
 	if (walk->sp)
 		walk->max += walk->spare;
 	walk->sp = 0;
+	gm_objects_enter();
 	unwinder->walk(walk);
+	gm_objects_leave();
 }
 
 void gm_native_walk(struct gm_walk *walk)
@@ -288,6 +358,8 @@ void gm_native_walk(struct gm_walk *walk)
 		walk_tables(walk);
 	else if (native.chosen)
 		walk_from_inside(native.chosen, walk);
+	if (native.checked)
+		gm_unwinder_check(walk);
 	/* no tail call: our frame is one that callers count on */
 	__asm__ volatile("" ::: "memory");
 }

@@ -54,12 +54,22 @@ extern const struct gm_unwinder gm_unwinder_frame_pointers;
 
 /*
  * Chooses the first unwinder that passes a self-test. Opens libraries: only where that is allowed
- * (at the first driver look-up). `only` names one, for tests; NULL for the usual order.
+ * (at the first driver look-up). `only` names one; NULL for the usual order. False if there is none, then
+ * walks have no frames.
  */
-void gm_native_init(const char *only);
+bool gm_native_init(const char *only);
+
+/*
+ * From now on each walk by the tables is compared with libunwind's, see unwinder_check.h. False if there
+ * are no tables or no libunwind here.
+ */
+bool gm_native_check(void (*log)(const char *line));
 
 /* Code was unloaded: forget what was learnt of it. Any thread. */
 void gm_native_code_unloaded(void);
+
+/* In the child of a fork, before its first walk. */
+void gm_native_in_child(void);
 
 const char *gm_native_name(void);
 

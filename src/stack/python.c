@@ -39,9 +39,11 @@ typedef int finalizing_fn(void);
 struct interpreter {
 	thread_state_fn *thread_state; /* PyGILState_GetThisThreadState */
 	finalizing_fn *finalizing;     /* _Py_IsFinalizing, Py_IsFinalizing from 3.13 */
+	uintptr_t code_type;
 	struct gm_python_layout layout;
-	uintptr_t code_type, text_type, bytes_type;
+	uintptr_t text_type, bytes_type;
 	uintptr_t start, end; /* the object it is in */
+	uintptr_t runtime;    /* _PyRuntime; 0: not known */
 	unsigned micro;
 };
 
@@ -60,7 +62,10 @@ static struct {
 	struct interpreter interpreter; /* changes only while readiness is ABSENT */
 } cpython __attribute__((aligned(64)));
 
-_Static_assert(offsetof(typeof(cpython), interpreter.code_type) <= 64, "one line");
+_Static_assert(offsetof(typeof(cpython), interpreter.layout.ascii_bytes) <= 64, "one line");
+
+/* The interpreter whose collector was looked at last (atomic); bit 0: its state can be read. */
+static uintptr_t checked_collector;
 
 static struct {
 	struct gm_map frames; /* hash → struct known_frame; the stack lock guards writing */
@@ -128,6 +133,8 @@ static const char *find_layout(const struct gm_object *object, unsigned minor,
 	const void *runtime = gm_object_symbol(object, "_PyRuntime", NULL);
 	const struct gm_python_layout *layout = gm_python_layout(minor);
 
+	found->runtime = (uintptr_t)runtime;
+
 	if (minor < 8)
 		return "frames are read from 3.8 on";
 	if (minor >= 13)
@@ -191,6 +198,7 @@ void gm_python_find(void)
 		return;
 	__atomic_store_n(&cpython.readiness, ABSENT, __ATOMIC_RELEASE);
 	gm_intern_forget_notes(); /* they take the interpreter to be where it was */
+	__atomic_store_n(&checked_collector, 0, __ATOMIC_RELAXED);
 	cpython.interpreter = found;
 	memcpy(python.status, status, sizeof(status));
 	gm_modules_set_interpreter(found.start, found.end);
@@ -625,6 +633,76 @@ GM_HOT_CODE bool gm_python_same(const struct gm_python_place *place, unsigned co
 		}
 	}
 	return place == end;
+}
+
+/* ---- the collector ---- */
+
+/*
+ * Whether the state of an interpreter's collector is as expected: from 3.8 to 3.13 it has a
+ * pointer into itself. 3.13 and later publish where it is.
+ */
+static bool collector_checks(const struct interpreter *in, uintptr_t collecting)
+{
+	uint64_t generation0;
+	uint32_t value;
+
+	if (!gm_safe_read(&value, collecting, sizeof(value)) || value > 1)
+		return false;
+	return in->layout.minor > 13 ||
+	       (safe_word(collecting - GM_PY_GC_GENERATION0, &generation0) &&
+		generation0 == collecting - GM_PY_GC_GENERATIONS);
+}
+
+static __attribute__((noinline, cold)) bool check_collector(const struct interpreter *in,
+							    uintptr_t interp)
+{
+	bool checks = interp && collector_checks(in, interp + in->layout.gc_collecting);
+
+	__atomic_store_n(&checked_collector, interp | checks, __ATOMIC_RELAXED);
+	return checks;
+}
+
+/* Where the state of the thread's collector is, 0 if it is not to be read. */
+static inline uintptr_t collector_of_thread(void)
+{
+	const struct interpreter *in = &cpython.interpreter;
+	const struct gm_python_layout *l = &in->layout;
+	uintptr_t state, interp, checked;
+
+	if (__atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) != READY || !l->gc_collecting ||
+	    !is_sure_of_state(in))
+		return 0;
+	state = (uintptr_t)in->thread_state();
+	if (!state)
+		return 0;
+	interp = l->minor == 8 ? in->runtime : word_at(state + l->tstate_interp);
+	checked = __atomic_load_n(&checked_collector, __ATOMIC_RELAXED);
+	if ((checked & ~1ul) == interp ? !(checked & 1) : !check_collector(in, interp))
+		return 0;
+	return interp + l->gc_collecting;
+}
+
+bool gm_python_collecting(void)
+{
+	uintptr_t collecting = collector_of_thread();
+
+	return collecting && int_at(collecting) == 1;
+}
+
+bool gm_python_collector_off(void)
+{
+	uintptr_t collecting = collector_of_thread();
+
+	return collecting && cpython.interpreter.layout.minor <= 13 &&
+	       !int_at(collecting - GM_PY_GC_ENABLED);
+}
+
+bool gm_python_ending(void)
+{
+	const struct interpreter *in = &cpython.interpreter;
+
+	return __atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) == READY && in->finalizing &&
+	       in->finalizing();
 }
 
 void gm_python_reset(void)

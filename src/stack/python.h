@@ -54,6 +54,26 @@ bool gm_python_has_places(void);
 /* True if the calling thread's Python frames are these and no others: then they have the same numbers. */
 bool gm_python_same(const struct gm_python_place *place, unsigned count);
 
+/*
+ * True if a collection of CPython's garbage collector runs in the calling thread's interpreter:
+ * what the thread frees now, the collector frees. A thread that frees memory without the GIL while
+ * another thread collects is taken for the collector too. False where Python's frames are not read
+ * (yet), or the collector's state is not as expected. Takes no lock; any thread.
+ */
+bool gm_python_collecting(void);
+
+/*
+ * True if the program switched that collector off (gc.disable). The interpreter's end runs it all
+ * the same. Not known, and false, from 3.14 on. Otherwise as above.
+ */
+bool gm_python_collector_off(void);
+
+/*
+ * True while the interpreter ends: a collection then frees what modules held, too. False where
+ * Python's frames are not read (yet). Takes no lock; any thread.
+ */
+bool gm_python_ending(void);
+
 /* True if the address is the interpreter's own code. */
 bool gm_python_is_interpreter(uintptr_t pc);
 

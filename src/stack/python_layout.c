@@ -11,7 +11,8 @@
  * Sources: PyThreadState in Include/cpython/pystate.h; PyFrameObject in
  * Include/cpython/frameobject.h (3.8 to 3.10), _PyInterpreterFrame in
  * Include/internal/pycore_frame.h (3.11, 3.12); PyCodeObject in Include/cpython/code.h;
- * PyASCIIObject in Include/cpython/unicodeobject.h; _PyCFrame beside PyThreadState.
+ * PyASCIIObject in Include/cpython/unicodeobject.h; _PyCFrame beside PyThreadState; `gc` in struct
+ * _is in Include/internal/pycore_interp.h, in 3.8 in _PyRuntimeState (pycore_pystate.h).
  */
 static const struct gm_python_layout layouts[] = {
 	{.minor = 8,
@@ -26,7 +27,9 @@ static const struct gm_python_layout layouts[] = {
 	 .code_firstlineno = 40,
 	 .code_lines = 120,
 	 .ascii_bytes = 48,
-	 .compact_bytes = 72},
+	 .compact_bytes = 72,
+	 .tstate_interp = 16,
+	 .gc_collecting = 544},
 	{.minor = 9,
 	 .lines = GM_LINES_LNOTAB,
 	 .state_shift = 2,
@@ -39,7 +42,9 @@ static const struct gm_python_layout layouts[] = {
 	 .code_firstlineno = 40,
 	 .code_lines = 120,
 	 .ascii_bytes = 48,
-	 .compact_bytes = 72},
+	 .compact_bytes = 72,
+	 .tstate_interp = 16,
+	 .gc_collecting = 816},
 	{.minor = 10,
 	 .lines = GM_LINES_PAIRS,
 	 .state_shift = 2,
@@ -52,7 +57,9 @@ static const struct gm_python_layout layouts[] = {
 	 .code_firstlineno = 40,
 	 .code_lines = 120,
 	 .ascii_bytes = 48,
-	 .compact_bytes = 72},
+	 .compact_bytes = 72,
+	 .tstate_interp = 16,
+	 .gc_collecting = 816},
 	{.minor = 11,
 	 .lines = GM_LINES_LOCATIONS,
 	 .state_shift = 2,
@@ -71,7 +78,9 @@ static const struct gm_python_layout layouts[] = {
 	 .code_code = 184,
 	 .code_firsttraceable = 168,
 	 .ascii_bytes = 48,
-	 .compact_bytes = 72},
+	 .compact_bytes = 72,
+	 .tstate_interp = 16,
+	 .gc_collecting = 848},
 	{.minor = 12,
 	 .lines = GM_LINES_LOCATIONS,
 	 .state_shift = 2,
@@ -91,7 +100,9 @@ static const struct gm_python_layout layouts[] = {
 	 .code_firsttraceable = 176,
 	 .code_version = 92,
 	 .ascii_bytes = 40,
-	 .compact_bytes = 56},
+	 .compact_bytes = 56,
+	 .tstate_interp = 16,
+	 .gc_collecting = 312},
 };
 
 const struct gm_python_layout *gm_python_layout(unsigned minor)
@@ -105,13 +116,15 @@ const struct gm_python_layout *gm_python_layout(unsigned minor)
 /*
  * Which 64-bit word of _Py_DebugOffsets holds what. 3.13: Include/internal/pycore_runtime.h; 3.14:
  * Include/internal/pycore_debug_offsets.h, which has three members more in the interpreter's part,
- * two more in the frame's, one in the code object's, and a set's part.
+ * two more in the frame's, one in the code object's, and a set's part. The collector's part follows
+ * the text's in both.
  */
 struct published {
 	uint8_t minor, state_shift;
 	uint8_t current_frame, previous, executable, instr_ptr, owner;
 	uint8_t filename, name, qualname, linetable, firstlineno, code;
 	uint8_t object_bytes, type, bytes_size, bytes_data, text_state, text_length, ascii_bytes;
+	uint8_t interp, gc, collecting;
 };
 
 static const struct published published[] = {
@@ -134,7 +147,10 @@ static const struct published published[] = {
 	 .bytes_data = 66,
 	 .text_state = 68,
 	 .text_length = 69,
-	 .ascii_bytes = 70},
+	 .ascii_bytes = 70,
+	 .interp = 22,
+	 .gc = 10,
+	 .collecting = 72},
 	{.minor = 14,
 	 .state_shift = 16,
 	 .current_frame = 26,
@@ -154,7 +170,10 @@ static const struct published published[] = {
 	 .bytes_data = 76,
 	 .text_state = 78,
 	 .text_length = 79,
-	 .ascii_bytes = 80},
+	 .ascii_bytes = 80,
+	 .interp = 25,
+	 .gc = 11,
+	 .collecting = 82},
 };
 
 static bool plausible(const uint64_t *word, const struct published *at)
@@ -167,6 +186,18 @@ static bool plausible(const uint64_t *word, const struct published *at)
 	       word[at->executable] < 256 && word[at->instr_ptr] < 256 && word[at->owner] < 256 &&
 	       word[at->filename] < 1024 && word[at->name] < 1024 && word[at->qualname] < 1024 &&
 	       word[at->linetable] < 1024 && word[at->firstlineno] < 1024 && word[at->code] < 1024;
+}
+
+/* Where the collector's state is, if what is published of it is plausible. Frames are read either
+ * way. */
+static void add_collector(struct gm_python_layout *layout, const uint64_t *word,
+			  const struct published *at)
+{
+	if (word[at->interp] >= 1024 || word[at->gc] >= 1u << 15 || word[at->collecting] >= 1024 ||
+	    (word[at->interp] | word[at->gc]) % 8 || word[at->collecting] % 4)
+		return;
+	layout->tstate_interp = (uint16_t)word[at->interp];
+	layout->gc_collecting = (uint16_t)(word[at->gc] + word[at->collecting]);
 }
 
 const char *gm_python_published_layout(const void *runtime, unsigned minor,
@@ -213,5 +244,6 @@ const char *gm_python_published_layout(const void *runtime, unsigned minor,
 		.ascii_bytes = 40,
 		.compact_bytes = 56,
 	};
+	add_collector(layout, word, at);
 	return NULL;
 }

@@ -34,6 +34,8 @@ struct gm_python_layout {
 	uint16_t code_code;  /* co_code_adaptive, the instructions themselves; to 3.10 0 */
 	uint16_t code_firsttraceable, code_version;
 	uint16_t ascii_bytes, compact_bytes; /* sizes of PyASCIIObject, PyCompactUnicodeObject */
+	uint16_t tstate_interp; /* PyThreadState.interp */
+	uint16_t gc_collecting; /* int, in PyInterpreterState; 3.8: in _PyRuntime. 0: not known */
 };
 
 /* The same in every version of 64-bit CPython without Py_TRACE_REFS. */
@@ -44,6 +46,15 @@ struct gm_python_layout {
 #define GM_PY_TEXT_HASH	  24u /* PyASCIIObject.hash, -1 unless computed */
 #define GM_PY_TEXT_STATE  32u /* PyASCIIObject.state */
 #define GM_PY_TYPE_BASE	  256u /* PyTypeObject.tp_base */
+
+/*
+ * The collector's state to 3.13, in bytes before its `collecting`: the pointer `generation0`,
+ * which points at `generations[0]`, and `enabled`. Source: struct _gc_runtime_state in
+ * Include/internal/pycore_gc.h, in 3.8 pycore_pymem.h.
+ */
+#define GM_PY_GC_GENERATION0 104u
+#define GM_PY_GC_GENERATIONS 176u
+#define GM_PY_GC_ENABLED     188u
 
 /* The row of a minor version, NULL if there is none. */
 const struct gm_python_layout *gm_python_layout(unsigned minor);

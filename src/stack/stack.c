@@ -12,6 +12,7 @@
 #include "store/hot.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define likely(condition)   __builtin_expect(!!(condition), 1)
@@ -28,15 +29,54 @@ GM_HOT_STACK static struct {
 	bool native_done;
 } settings = {.depth = 64, .own_frames = 4};
 
+static struct {
+	enum gm_stack_unwinder unwinder;
+	void (*log)(const char *line);
+} asked;
+
+void gm_stack_ask_unwinder(enum gm_stack_unwinder unwinder, void (*log)(const char *line))
+{
+	asked.unwinder = unwinder;
+	asked.log = log;
+}
+
+/* Chooses the unwinder that was asked for; if it cannot be had says so, and chooses the usual one. */
+static void init_native(void)
+{
+	static const char *const names[] = {
+		[GM_UNWINDER_AUTO] = NULL,
+		[GM_UNWINDER_TABLES] = "unwind tables",
+		[GM_UNWINDER_LIBUNWIND] = "libunwind",
+		[GM_UNWINDER_LIBGCC] = "libgcc",
+		[GM_UNWINDER_FRAME_POINTERS] = "frame pointers",
+		[GM_UNWINDER_CHECK] = NULL,
+	};
+	const char *name = names[asked.unwinder];
+	char line[200];
+
+	if (gm_native_init(name) &&
+	    (asked.unwinder != GM_UNWINDER_CHECK || gm_native_check(asked.log)))
+		return;
+	if (asked.unwinder == GM_UNWINDER_AUTO)
+		return;
+	gm_native_init(NULL);
+	snprintf(line, sizeof(line), "%s cannot be used here, as GPUMEMTRACE_UNWINDER asks; stacks come from %s",
+		 name ? name : "a comparison of the unwind tables with libunwind", gm_native_name());
+	asked.log(line);
+}
+
 void gm_stack_init(enum gm_stack_mode mode, unsigned depth)
 {
+	int saved = errno;
+
 	settings.mode = mode;
 	settings.depth = depth < 1 ? 1 : depth > GM_MAX_DEPTH ? GM_MAX_DEPTH : depth;
 	if (mode == GM_STACKS_OFF)
 		return;
 	if (!settings.native_done && mode != GM_STACKS_PYTHON) {
-		gm_native_init(NULL);
+		init_native();
 		settings.native_done = true;
+		errno = saved;
 	}
 	if (mode != GM_STACKS_NATIVE)
 		gm_python_find();
@@ -316,6 +356,7 @@ GM_HOT_CODE uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit,
 void gm_stack_reset(void)
 {
 	gm_cfi_reset();
+	gm_native_in_child();
 	gm_python_reset();
 	gm_intern_reset();
 }

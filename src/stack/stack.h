@@ -26,6 +26,22 @@ struct gm_raw_stack {
 	uint32_t python[GM_MAX_DEPTH];
 };
 
+/* Which unwinder is asked for, GPUMEMTRACE_UNWINDER. */
+enum gm_stack_unwinder {
+	GM_UNWINDER_AUTO,	    /* the tables, and what is registered with libgcc; else what works */
+	GM_UNWINDER_TABLES,	    /* the loaded objects' tables alone */
+	GM_UNWINDER_LIBUNWIND,	    /* its unw_backtrace */
+	GM_UNWINDER_LIBGCC,	    /* its _Unwind_Backtrace */
+	GM_UNWINDER_FRAME_POINTERS,
+	GM_UNWINDER_CHECK	    /* as auto, and each walk is compared with libunwind's */
+};
+
+/*
+ * Asks for an unwinder; before gm_stack_init, which chooses another if it cannot be had. `log` is called
+ * with lines for the user, without prefix or line end, from any thread and context.
+ */
+void gm_stack_ask_unwinder(enum gm_stack_unwinder unwinder, void (*log)(const char *line));
+
 /*
  * Opens the unwinder privately, self-tests it, finds the interpreter if there is one. Called at the
  * first driver look-up and again when nothing was found yet; never inside an allocator's call.

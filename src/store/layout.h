@@ -218,6 +218,10 @@ struct gm_header {
 	uint32_t window_mark[GM_WINDOWS]; /* the mark that opened it; GM_NONE */
 	uint32_t window_filled;		/* firsts (unmerged windows) in the open window so far */
 	uint32_t marks_dropped;		/* marks beyond those that are kept */
+
+	/* GPUMEMTRACE_UNWINDER=check: walks by the unwind tables and by libunwind; else 0 */
+	uint64_t walks_compared, walks_differing;
+	uint64_t walks_not_compared;	/* one of the two did not find the frames to compare */
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
 _Static_assert(offsetof(struct gm_header, last_event_ns) % 64 == 0, "what an event changes is one line");
@@ -287,7 +291,8 @@ struct gm_window {
  * site was not touched in, min = max = last = the last bytes of the window before. Peak: if `epoch`
  * is older than its level's, bytes_at_peak is to be read as live_bytes.
  */
-#define GM_SITE_TORCH 1u /* its memory is PyTorch's segments: divided into blocks */
+#define GM_SITE_TORCH	      1u /* its memory is PyTorch's segments: divided into blocks */
+#define GM_SITE_COLLECTOR_OFF 2u /* a collector that was switched off freed some at Python's end */
 
 /* In an order that saves time: a free changes the first 64 bytes and a window, an allocation the second
  * 64 too; the third are for seldom events. Records start at cache lines. */
@@ -314,7 +319,10 @@ struct gm_site_record {
 	uint32_t failed_frees, retries;	/* frees CUDA refused; retry chains begun here */
 	uint32_t caller_module;		/* innermost module outside CUDA and the shim, GM_NONE */
 	uint8_t flags;			/* GM_SITE_... */
-	uint8_t reserved[19];
+	uint8_t reserved[3];
+	/* Freed by CPython's garbage collector before the interpreter's end. 0 too where Python's
+	 * frames are not read, and in files of older shims. */
+	uint64_t collected_bytes, collected_count;
 	struct gm_window windows[GM_WINDOWS];
 };
 _Static_assert(sizeof(struct gm_site_record) % 64 == 0, "a record starts at a cache line");
@@ -377,7 +385,14 @@ struct gm_level_record {
 	uint64_t failures;
 	int16_t device;
 	uint8_t level;
-	uint8_t reserved[29];
+	uint8_t reserved[5];
+	/*
+	 * Freed by CPython's garbage collector, as `collected_bytes` of the sites, of what was
+	 * live at a peak: the most for any peak so far; and for the peak at `collected_peak_ns`,
+	 * the latest peak after which the collector freed something.
+	 */
+	uint64_t collected_of_peak_bytes;
+	uint64_t collected_since_bytes, collected_peak_ns;
 };
 _Static_assert(sizeof(struct gm_level_record) == 128, "a record is two cache lines");
 

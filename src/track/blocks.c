@@ -16,6 +16,7 @@
 #endif
 
 #include "track/book.h"
+#include "track/collected.h"
 #include "track/retries.h"
 
 #include <errno.h>
@@ -370,6 +371,7 @@ static inline bool end(uint64_t block, struct gm_where where, struct gm_torch_to
 	gm_site_windows(site);
 	gm_count_free(&counters, bytes, 1,
 		      unlikely(record->serial < gm_file->first_mark_serial) && before_mark(record));
+	gm_note_collected(&counters, record);
 	note_series(books, slot, level->current_bytes);
 	gm_index_take(&gm_live.index, place);
 	gm_live_put(record);

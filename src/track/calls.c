@@ -14,6 +14,7 @@
 
 #include "track/book.h"
 #include "track/calls.h"
+#include "track/collected.h"
 #include "track/freed.h"
 #include "track/pools.h"
 #include "track/retries.h"
@@ -327,6 +328,7 @@ static inline bool end(uint32_t spot, const struct gm_event *event)
 	counters = counters_of(books, site, level);
 	gm_site_windows(site);
 	gm_count_free(&counters, bytes, 1, false);
+	gm_note_collected(&counters, record);
 	if (pool) {
 		gm_pool_gave(pool, bytes);
 		gm_pool_waits(books->owner, pool, bytes, event->stream);

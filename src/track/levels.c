@@ -1,6 +1,7 @@
 /*
  * Totals per device and level, and per device and kind. Called under the tracker's lock.
  */
+#include "track/collected.h"
 #include "track/physical.h"
 #include "track/state.h"
 
@@ -75,6 +76,7 @@ void gm_account_free(const struct gm_alloc_record *alloc, struct gm_site_record 
 	if (site)
 		gm_site_windows(site);
 	gm_count_free(&in, alloc->bytes, 1, alloc->flags & GM_ALLOC_BEFORE_MARK);
+	gm_note_collected(&in, alloc);
 	if (in.level && in.in_level)
 		note_level(alloc, in.level, gm_physical_remove(alloc));
 	if (gm_kind_in_pool(alloc->kind))

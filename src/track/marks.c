@@ -2,6 +2,7 @@
  * Marks, by the program, an NVTX range or a signal, and copies of the file.
  */
 #include "track/state.h"
+#include "track/work.h"
 
 #include <errno.h>
 #include <string.h>
@@ -93,8 +94,10 @@ void gm_track_mark(const char *name, enum gm_mark_source source)
 	add_mark(name_string, source);
 	if (by_program(source) && !gm_file->first_mark_serial)
 		first_program_mark();
-	if (by_program(source))
+	if (by_program(source)) {
+		gm_track_worked(); /* what a test frees before the next mark is its own */
 		gm_windows_mark();
+	}
 	gm_track_leave();
 }
 

@@ -121,6 +121,13 @@ static bool set_stack_cache(const char *v)
 	return good;
 }
 
+static bool set_unwinder(const char *v)
+{
+	static const char *const words[] = {"auto", "tables", "libunwind", "libgcc", "fp", "check", NULL};
+
+	return read_word(v, words, &gm_settings.unwinder);
+}
+
 static bool set_events(const char *v)
 {
 	static const char *const words[] = {"ring", "off", "all", NULL};
@@ -246,6 +253,7 @@ static const struct setting {
 	{"STACKS", "full", set_stacks, "full, native, python or off"},
 	{"DEPTH", "64", set_depth, "a number from 1 to 256"},
 	{"STACK_CACHE", NULL, set_stack_cache, "on or off"},
+	{"UNWINDER", NULL, set_unwinder, "auto, tables, libunwind, libgcc, fp or check"},
 	{"TORCH", "auto", set_torch, "auto or off"},
 	{"EVENTS", "ring", set_events, "ring, off or all"},
 	{"MAX_FILE", "256MiB", set_max_file, "a size of 1MiB and more, such as 64MiB"},

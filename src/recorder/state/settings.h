@@ -18,6 +18,7 @@ struct gm_settings {
 	const char *out;	/* pattern, unexpanded */
 	enum gm_backend backend;
 	unsigned stacks;	/* enum gm_stack_mode */
+	unsigned unwinder;	/* enum gm_stack_unwinder */
 	unsigned depth;
 	enum gm_events events;
 	uint64_t max_file_bytes, max_events_bytes;

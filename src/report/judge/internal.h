@@ -23,6 +23,7 @@ void gm_judge_devices(struct gm_doc *doc);
 void gm_judge_coverage(struct gm_doc *doc);
 void gm_judge_errors(struct gm_doc *doc);
 void gm_judge_nccl(struct gm_doc *doc);
+void gm_judge_garbage(struct gm_doc *doc);
 
 /*
  * Fills what follows from the records: totals by category, the library that asked, other processes,

@@ -9,6 +9,7 @@
 
 #define LEAST_PERCENT 20
 #define LEAST_BYTES   (256ull << 20)
+#define PINNED_PART   8 /* less than an eighth could be given back */
 
 static void advise_torch(struct gm_doc *doc, struct gm_finding *finding,
 			 const struct gm_fragmentation *row)
@@ -102,18 +103,23 @@ static const struct gm_fragmentation *at_oom(const struct gm_doc *doc,
 }
 
 /*
- * Where it hurts: at an out-of-memory event, or at the peak, where the reserve is as large as it
- * has to be. At other times idle memory waits for its next use.
+ * Where it hurts: at an out-of-memory event; at the peak, where the reserve is as large as it has
+ * to be; or at the end of the work, if nearly all of it is pinned. At other times idle memory waits
+ * for its next use.
  */
 static const struct gm_fragmentation *
 where_it_hurts(const struct gm_doc *doc, const struct gm_fragmentation *row, const char **when)
 {
-	const struct gm_fragmentation *oom = at_oom(doc, row);
+	const struct gm_fragmentation *oom = at_oom(doc, row), *end = gm_holes_at_work_end(row);
 
 	*when = oom ? "were not used when memory ran out" : "were not used at the peak";
 	if (oom)
 		return oom;
-	return row->peak && is_high(row->peak) ? row->peak : NULL;
+	if (row->peak && is_high(row->peak))
+		return row->peak;
+	*when = "are not used, and blocks that stay keep them";
+	return is_high(end) && end->releasable_bytes < gm_unused_bytes(end) / PINNED_PART ? end
+											  : NULL;
 }
 
 static void advise_level(struct gm_doc *doc, struct gm_finding *finding,

@@ -169,13 +169,39 @@ static const char *origins_of(struct gm_doc *doc, const struct gm_leak *leak)
 	return NULL;
 }
 
+/* "; 8 MiB of it was freed only as the program ended", and by whom if that tells why. */
+static void say_freed_at_end(struct gm_doc *doc, struct gm_finding *finding,
+			     const struct gm_leak *leak)
+{
+	uint64_t after = 0;
+	bool collector_off = false;
+
+	for (unsigned i = 0; i < leak->sites_count; i++) {
+		const struct gm_site *site = &doc->sites[leak->sites[i]];
+
+		after += site->work_bytes - site->record.live_bytes;
+		collector_off |= (site->record.flags & GM_SITE_COLLECTOR_OFF) != 0;
+	}
+	if (!after)
+		return;
+	finding->evidence = gm_doc_printf(
+		doc, "%s; %s of it was freed only as the program ended%s", finding->evidence,
+		gm_size(doc, after),
+		collector_off ? ", by Python's garbage collector, which the program had switched "
+				"off"
+			      : "");
+	if (collector_off)
+		gm_advise(doc, finding,
+			  "if reference cycles keep it, break them, or call gc.collect() between "
+			  "steps");
+}
+
 static void find_growth(struct gm_doc *doc, const struct gm_leak *leak)
 {
 	const struct gm_site *site = &doc->sites[leak->site];
 	struct gm_finding *finding = gm_finding_new(doc, "leak.grow", GM_ERROR, site->record.device,
 						    leak->bytes, leak->site);
 	const char *rate = rate_of(doc, leak), *origins = origins_of(doc, leak);
-	uint64_t after = 0;
 
 	finding->title =
 		gm_doc_printf(doc, "%s of %s memory keeps growing at %s", gm_size(doc, leak->bytes),
@@ -186,13 +212,7 @@ static void find_growth(struct gm_doc *doc, const struct gm_leak *leak)
 		finding->evidence = gm_doc_printf(doc, "%s; %s", finding->evidence, origins);
 	if (rate)
 		finding->evidence = gm_doc_printf(doc, "%s; %s", finding->evidence, rate);
-	for (unsigned i = 0; i < leak->sites_count; i++)
-		after += doc->sites[leak->sites[i]].work_bytes -
-			 doc->sites[leak->sites[i]].record.live_bytes;
-	if (after)
-		finding->evidence =
-			gm_doc_printf(doc, "%s; %s of it was freed only as the program ended",
-				      finding->evidence, gm_size(doc, after));
+	say_freed_at_end(doc, finding, leak);
 	advise_leak(doc, finding, site);
 }
 

@@ -141,6 +141,12 @@ void gm_load_process(struct gm_doc *doc)
 			    "%u mark%s not kept; the windows and the baseline of leaks follow them "
 			    "all the same",
 			    header->marks_dropped, header->marks_dropped == 1 ? " was" : "s were");
+	if (header->walks_differing)
+		gm_doc_warn(doc,
+			    "%llu of %llu stacks that two unwinders walked differ; the traced program's stderr "
+			    "has both",
+			    (unsigned long long)header->walks_differing,
+			    (unsigned long long)header->walks_compared);
 	if (header->format_version > GM_FORMAT_VERSION)
 		gm_doc_warn(doc,
 			    "the file's format (%u) is newer than this gpumem-report (%u); "

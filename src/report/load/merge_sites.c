@@ -65,6 +65,8 @@ static void add_record(struct gm_site_record *into, const struct gm_site_record 
 	into->stray_count += from->stray_count;
 	into->failed_frees += from->failed_frees;
 	into->retries += from->retries;
+	into->collected_bytes += from->collected_bytes;
+	into->collected_count += from->collected_count;
 	into->flags |= from->flags;
 	add_windows(into, from);
 }

@@ -33,11 +33,12 @@ static void line(const char *unwinder, const char *name, enum timing what, unsig
 
 int main(void)
 {
-	static const char *const unwinders[] = {"unwind tables", "libunwind", "libgcc"};
+	static const char *const unwinders[] = {"unwind tables", "libunwind", "libgcc", "frame pointers"};
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		unsigned rounds = i < 2 ? 20000 : 1000;
 
+		line(unwinders[i], "walk alone, without the cache", TIMING_WALK, rounds);
 		line(unwinders[i], "capture", TIMING_CAPTURE, rounds);
 		line(unwinders[i], "capture and intern, known", TIMING_HIT, rounds);
 		line(unwinders[i], "capture and intern, new", TIMING_NEW, 1000);

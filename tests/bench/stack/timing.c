@@ -28,8 +28,15 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static const struct gm_unwinder *const unwinders[] = {&gm_unwinder_tables, &gm_unwinder_libunwind,
+						      &gm_unwinder_libgcc, &gm_unwinder_frame_pointers};
+static const struct gm_unwinder *started;
+
 int timing_start(const char *unwinder, unsigned depth)
 {
+	for (size_t i = 0; i < sizeof(unwinders) / sizeof(*unwinders); i++)
+		if (!i || !strcmp(unwinders[i]->name, unwinder))
+			started = unwinders[i];
 	store_double_reset();
 	gm_stack_reset();
 	gm_stack_init(GM_STACKS_FULL, depth);
@@ -42,6 +49,12 @@ static __attribute__((noinline)) uint32_t once(enum timing what, struct gm_raw_s
 {
 	static unsigned changed;
 
+	if (what == TIMING_WALK) {
+		struct gm_walk walk = {.pc = raw->pc, .max = 64, .anew = true};
+
+		started->walk(&walk);
+		return walk.frames;
+	}
 	if (what == TIMING_HIT)
 		return gm_stack_take(entry, 0, NULL);
 	if (what == TIMING_COLD_CAPTURE)

@@ -443,6 +443,60 @@ static void order_of_findings(void **state)
 	}
 }
 
+/* Peak 200 MiB, of which `of_peak` bytes were freed by the collector; the whole run: 400 MiB. */
+static struct gm_doc *judge_garbage(uint64_t of_peak, uint64_t collected)
+{
+	struct test_file file;
+	struct gm_site_record *site;
+	struct gm_level_record level = {.device = 0,
+					.level = GM_LEVEL_DRIVER,
+					.peak_bytes = 200 * MIB,
+					.collected_of_peak_bytes = of_peak};
+	uint32_t few, many;
+
+	test_begin(&file);
+	few = test_add_site(&file, stack_at(&file, "few a.py 1"), 0, GM_KIND_DEVICE, 0, 0,
+			    100, MIB);
+	many = test_add_site(&file, stack_at(&file, "many a.py 2"), 0, GM_KIND_DEVICE, 0, 0,
+			    400, MIB);
+	site = test_site(&file, few);
+	site->collected_bytes = MIB;
+	site->collected_count = 1;
+	site = test_site(&file, many);
+	site->collected_bytes = collected;
+	site->collected_count = collected / MIB;
+	TEST_ADD(&file, GM_TABLE_LEVELS, &level);
+	return judge(&file);
+}
+
+static void garbage_of_the_peak(void **state)
+{
+	const struct {
+		uint64_t of_peak, collected, told; /* 0: nothing is */
+	} cases[] = {
+		{150 * MIB, 399 * MIB, 150 * MIB}, /* the peak's, not the run's */
+		{20 * MIB, 399 * MIB, 20 * MIB},   /* a tenth */
+		{20 * MIB - 1, 399 * MIB, 0},
+		{150 * MIB, 10 * MIB, 0}, /* no more than the sites say */
+		{0, 399 * MIB, 0},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct gm_doc *doc = judge_garbage(cases[i].of_peak, cases[i].collected);
+		const struct gm_finding *found = finding(doc, "garbage.cycles");
+
+		assert_int_equal(found != NULL, cases[i].told != 0);
+		if (found) {
+			assert_int_equal(found->bytes, cases[i].told);
+			assert_int_equal(found->site, 1);
+			assert_non_null(strstr(found->evidence, "400 allocations of 400.0 MiB"));
+			assert_non_null(strstr(found->advice[0], "many"));
+		}
+		gm_doc_close(doc);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -459,6 +513,7 @@ int main(void)
 		cmocka_unit_test(oom_verdicts),
 		cmocka_unit_test(gate_ranks),
 		cmocka_unit_test(order_of_findings),
+		cmocka_unit_test(garbage_of_the_peak),
 	};
 
 	return cmocka_run_group_tests_name("judges", tests, test_path_make, test_path_remove);

@@ -691,6 +691,56 @@ print(Stack(number).python == expected, probe.gm_stack_python().decode())
 """)
         self.assertEqual(out, ["Text", "True", "0", "True", "%d.%d.%d" % sys.version_info[:3]])
 
+    def test_collections_are_known(self):
+        """The state of the garbage collector, in frees that it makes and in others."""
+        seen = []
+
+        class Node:
+            def __init__(self):
+                self.itself = self
+
+            def __del__(self):
+                seen.extend((library.gm_python_collecting(), library.gm_python_ending())
+                            for library in (probe, probe_gil))
+
+        class Leaf:
+            __del__ = Node.__del__
+
+        for library in (probe, probe_gil):
+            library.gm_python_collecting.restype = library.gm_python_ending.restype = ctypes.c_bool
+            library.gm_python_collector_off.restype = ctypes.c_bool
+        take(0)
+        Leaf()
+        self.assertEqual(seen, [(False, False)] * 2)
+        for _ in range(2):
+            seen.clear()
+            Node()
+            gc.collect()
+            self.assertEqual(seen, [(True, False)] * 2)
+        seen.clear()
+        Leaf()
+        self.assertEqual(seen, [(False, False)] * 2)
+        self.assertFalse(probe.gm_python_collector_off())
+        gc.disable()
+        self.assertEqual(probe.gm_python_collector_off(), sys.version_info < (3, 14))
+        gc.enable()
+
+    def test_the_last_collection_is_at_the_end(self):
+        out = self.run_apart("""
+class Node:
+    def __init__(self):
+        self.itself = self
+        self.tell = print
+        self.known = probe.gm_python_collecting, probe.gm_python_ending, probe.gm_python_collector_off
+    def __del__(self):
+        self.tell(*[f() & 255 for f in self.known])
+import gc
+gc.disable()
+take(0)
+Node()
+""")
+        self.assertEqual(out, ["1", "1", str(int(sys.version_info < (3, 14)))])
+
     def test_daemon_threads_at_the_end(self):
         """Threads that go on taking stacks while the interpreter ends under them."""
         for _ in range(5):

@@ -14,6 +14,11 @@
 #include <internal/pycore_code.h>
 #include <internal/pycore_frame.h>
 #endif
+#if PY_VERSION_HEX >= 0x03090000
+#include <internal/pycore_interp.h>
+#else
+#include <internal/pycore_pystate.h>
+#endif
 #if PY_VERSION_HEX >= 0x030d0000
 #include <internal/pycore_runtime.h>
 #endif
@@ -94,6 +99,9 @@ static const char *get_layout(struct gm_python_layout *layout)
 	offsets.unicode_object.state = offsetof(PyUnicodeObject, _base._base.state);
 	offsets.unicode_object.length = offsetof(PyUnicodeObject, _base._base.length);
 	offsets.unicode_object.asciiobject_size = sizeof(PyASCIIObject);
+	offsets.thread_state.interp = offsetof(PyThreadState, interp);
+	offsets.interpreter_state.gc = offsetof(PyInterpreterState, gc);
+	offsets.gc.collecting = offsetof(struct _gc_runtime_state, collecting);
 	return gm_python_published_layout(&offsets, PY_MINOR_VERSION, layout);
 #endif
 }
@@ -167,6 +175,24 @@ static void check_objects(const struct gm_python_layout *l)
 	check("ascii bit", (size_t)(5 | 1 << 3 | 1 << 4) << l->state_shift, state);
 }
 
+static void check_collector(const struct gm_python_layout *l)
+{
+	typedef struct _gc_runtime_state state;
+	size_t collecting = offsetof(state, collecting);
+
+	check("tstate_interp", l->tstate_interp, offsetof(PyThreadState, interp));
+#if PY_VERSION_HEX < 0x03090000
+	check("gc_collecting", l->gc_collecting, offsetof(_PyRuntimeState, gc.collecting));
+#else
+	check("gc_collecting", l->gc_collecting, offsetof(PyInterpreterState, gc.collecting));
+#endif
+#if PY_VERSION_HEX < 0x030e0000
+	check("generation0", GM_PY_GC_GENERATION0, collecting - offsetof(state, generation0));
+	check("generations", GM_PY_GC_GENERATIONS, collecting - offsetof(state, generations));
+	check("enabled", GM_PY_GC_ENABLED, collecting - offsetof(state, enabled));
+#endif
+}
+
 int main(void)
 {
 	struct gm_python_layout layout;
@@ -179,5 +205,6 @@ int main(void)
 	check_frames(&layout);
 	check_code(&layout);
 	check_objects(&layout);
+	check_collector(&layout);
 	return failures != 0;
 }

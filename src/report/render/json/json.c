@@ -80,19 +80,30 @@ static json_t *history(struct gm_doc *doc)
 		journal && journal->lost ? gm_json_seconds(journal->lost_from_ns) : json_null());
 }
 
+/* null unless walks were compared. */
+static json_t *unwinder_check(const struct gm_header *header)
+{
+	if (!header->walks_compared && !header->walks_not_compared)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o}", "compared", gm_json_bytes(header->walks_compared),
+			 "differing", gm_json_bytes(header->walks_differing), "not_compared",
+			 gm_json_bytes(header->walks_not_compared));
+}
+
 static json_t *tracer(struct gm_doc *doc)
 {
 	const struct gm_header *header = doc->header;
 	const char *names = gm_reader_string(doc->reader, header->settings_string);
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 			 "version", gm_json_string(doc->version), "backend",
 			 gm_json_string(doc->backend), "events", gm_json_bytes(header->events),
 			 "file_bytes", gm_json_bytes(gm_reader_bytes(doc->reader)), "own_bytes",
 			 gm_json_bytes(header->own_bytes), "overhead_s",
 			 gm_json_seconds(header->overhead_ns), "settings", settings(names),
 			 "unwinder", gm_json_string(doc->unwinder), "python",
-			 gm_json_string(doc->python), "unknown_frees",
+			 gm_json_string(doc->python), "unwinder_check", unwinder_check(header),
+			 "unknown_frees",
 			 gm_json_bytes(header->unknown_frees), "teardown_frees",
 			 gm_json_bytes(header->teardown_frees), "lost_stacks",
 			 gm_json_bytes(header->lost_stacks), "passed_calls",
