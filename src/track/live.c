@@ -151,7 +151,7 @@ void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t, void *), voi
 	for (number = 0; number < count; number++) {
 		struct gm_alloc_record *record = gm_store_record(GM_TABLE_ALLOCS, number);
 
-		if (record->state != GM_STATE_EMPTY && !visit(record, number, data))
+		if ((record->state & GM_STATE_MASK) != GM_STATE_EMPTY && !visit(record, number, data))
 			return;
 	}
 }

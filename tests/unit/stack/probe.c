@@ -155,9 +155,12 @@ __attribute__((noinline)) bool probe_unwinders_agree(void)
 	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
 	uintptr_t pc[2][GM_TRACE_FRAMES]; /* few enough for traces to be used */
 	const uintptr_t *from[2];
+	static bool ready; /* the tables alone were chosen: libgcc's functions were not looked up */
 	size_t left[2];
 	bool agree;
 
+	if (!ready)
+		ready = gm_unwinder_libgcc.init();
 	for (int i = 0; i < 2; i++) {
 		struct gm_walk walk = {.pc = pc[i], .max = GM_TRACE_FRAMES};
 
