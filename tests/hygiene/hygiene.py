@@ -162,6 +162,9 @@ def plan(tests, programs):
     return chosen, left
 
 
+OTHERS = {"node_modules", "debian11"}  # folders of packages and of another system, made by other tests
+
+
 class Surroundings:
     """A copy of the build folder in which each of the tests' programs is a script that notes that it ran."""
 
@@ -182,13 +185,15 @@ class Surroundings:
     def copy(self, origin, copied, programs):
         copied.mkdir()
         for entry in os.scandir(origin):
+            if not os.path.exists(entry.path):  # a link of another system's files
+                continue
             if entry.path in programs:
                 self.write_script(copied / entry.name, programs[entry.path])
             elif not entry.is_dir(follow_symlinks=False) and entry.stat().st_mode & 4:
                 (copied / entry.name).symlink_to(entry.path)
             elif not entry.is_dir(follow_symlinks=False):
                 shutil.copy(entry.path, copied / entry.name)
-            elif not entry.name.endswith(".p") and entry.name != "node_modules":
+            elif not entry.name.endswith(".p") and entry.name not in OTHERS:
                 self.copy(pathlib.Path(entry.path), copied / entry.name, programs)
 
     def write_script(self, path, program):

@@ -330,7 +330,8 @@ static void judge_peaks(struct gm_doc *doc, const struct gm_history *history, in
 
 void gm_judge_usage(struct gm_doc *doc)
 {
-	struct gm_history history = gm_load_history(doc);
+	struct gm_history history = {0};
+	bool loaded = false;
 
 	for (unsigned i = 0; i < doc->levels_count; i++) {
 		const struct gm_level_record *level = &doc->levels[i];
@@ -338,6 +339,11 @@ void gm_judge_usage(struct gm_doc *doc)
 		if (level->level != telling_level(doc) || level->device < 0)
 			continue;
 		judge_creep(doc, level->device);
+		if (varying_site(doc, level->device) == GM_NO_SITE)
+			continue;
+		if (!loaded)
+			history = gm_load_history(doc);
+		loaded = true;
 		judge_peaks(doc, &history, level->device);
 	}
 }
