@@ -205,10 +205,8 @@ static inline void gm_usage_resize(struct gm_usage_record *usage, uint64_t more_
 struct gm_counters {
 	struct gm_site_record *site;   /* NULL: not known */
 	struct gm_level_record *level; /* of its device and level; NULL: there is none */
-	struct gm_usage_record
-		*usage; /* of its device and kind; NULL: it counts in none (gm_in_usage) */
-	bool in_level;	/* It counts in the level (gm_in_level), and does not only look at its peak.
-			 */
+	struct gm_usage_record *usage; /* of its device and kind; NULL: in none (gm_in_usage) */
+	bool in_level;		       /* counts in the level (gm_in_level), too */
 };
 
 /* The same where the site and the level are known to be there and the allocation counts in the

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+/* clang-format off */
 /*
  * The columns, yes or no unless said otherwise:
  *
@@ -17,26 +18,27 @@
  *   name     what the kind is called in documents and options (contract.md, section 4)
  *   owned    The memory belongs to the process: it counts in its level, in totals and in leaks.
  *   usage    Allocations of the kind are counted in struct gm_usage_record.
- *   host     The memory always lies in the host's memory. GM_KIND_VMM may: there the record's
- * `device` tells. pool     The driver takes the memory from a pool, if the record names one
- * (`owner`). divided  A caching allocator can take it as a segment and divide it into blocks. torch
- * PyTorch's own caching allocator does. slab     The driver cuts small requests from slabs
- * (sizes.h). size     how the driver rounds a request: one of the gm_round_... functions of
- * sizes.h, without the prefix
+ *   host     The memory always lies in the host's memory. That of GM_KIND_VMM may: there the
+ *            record's `device` tells.
+ *   pool     The driver takes the memory from a pool, if the record names one (`owner`).
+ *   divided  A caching allocator can take it as a segment and divide it into blocks.
+ *   torch    PyTorch's own caching allocator does.
+ *   slab     The driver cuts small requests from slabs (sizes.h).
+ *   size     how the driver rounds a request: one of the gm_round_... functions of sizes.h,
+ *            without the prefix
  */
-/* clang-format off */
-#define GM_KIND_TABLE(ROW)                                                                         \
-	/*  kind        name          owned  usage  host  pool  divided  torch  slab  size */      \
-	ROW(NONE,       "none",       0,     0,     0,    0,    0,       0,     0,    nothing)     \
-	ROW(DEVICE,     "device",     1,     1,     0,    0,    1,       1,     1,    units_or_pages) \
-	ROW(MANAGED,    "managed",    1,     1,     0,    0,    0,       0,     0,    nothing)     \
-	ROW(ARRAY,      "array",      1,     1,     0,    0,    0,       0,     0,    units_or_pages) \
-	ROW(ASYNC,      "async",      1,     1,     0,    1,    1,       0,     0,    units)       \
-	ROW(VMM,        "vmm",        1,     1,     0,    0,    0,       0,     0,    pages)       \
-	ROW(GRAPH,      "graph",      1,     1,     0,    1,    0,       0,     0,    units)       \
-	ROW(PINNED,     "pinned",     1,     1,     1,    0,    0,       0,     0,    host_pages)  \
-	ROW(REGISTERED, "registered", 0,     1,     1,    0,    0,       0,     0,    nothing)     \
-	ROW(IMPORTED,   "imported",   0,     1,     0,    0,    0,       0,     0,    nothing)
+#define GM_KIND_TABLE(ROW) \
+	/*  kind        name        owned usage host pool divided torch slab size */ \
+	ROW(NONE,       "none",       0,    0,    0,   0,   0,      0,    0,   nothing) \
+	ROW(DEVICE,     "device",     1,    1,    0,   0,   1,      1,    1,   units_or_pages) \
+	ROW(MANAGED,    "managed",    1,    1,    0,   0,   0,      0,    0,   nothing) \
+	ROW(ARRAY,      "array",      1,    1,    0,   0,   0,      0,    0,   units_or_pages) \
+	ROW(ASYNC,      "async",      1,    1,    0,   1,   1,      0,    0,   units) \
+	ROW(VMM,        "vmm",        1,    1,    0,   0,   0,      0,    0,   pages) \
+	ROW(GRAPH,      "graph",      1,    1,    0,   1,   0,      0,    0,   units) \
+	ROW(PINNED,     "pinned",     1,    1,    1,   0,   0,      0,    0,   host_pages) \
+	ROW(REGISTERED, "registered", 0,    1,    1,   0,   0,      0,    0,   nothing) \
+	ROW(IMPORTED,   "imported",   0,    1,    0,   0,   0,      0,    0,   nothing)
 /* clang-format on */
 
 /* The rows are in the order of the enumeration, and none is missing. */
@@ -131,6 +133,15 @@ static inline bool gm_in_level(unsigned level, unsigned kind)
 static inline bool gm_in_pool(const struct gm_alloc_record *alloc)
 {
 	return gm_kind_in_pool(alloc->kind) && alloc->owner != GM_NONE;
+}
+
+/* Driver memory that an allocator can divide into blocks: device memory under an address, or a
+ * mapping. */
+static inline bool gm_is_divisible(const struct gm_alloc_record *alloc)
+{
+	return alloc->level == GM_LEVEL_DRIVER && alloc->bytes > 0 &&
+	       (alloc->space == GM_SPACE_MAPPING ||
+		(alloc->space == GM_SPACE_POINTER && gm_kind_in(GM_KINDS_DIVIDED, alloc->kind)));
 }
 
 #endif

@@ -26,8 +26,7 @@ static inline void gm_series_note(struct gm_timeline_record *line, uint64_t byte
  * Points until then have the value before, 0 at first; what comes after the last point belongs to
  * it.
  */
-static inline void gm_series_put(struct gm_timeline_record *line, uint64_t time_ns,
-				   uint64_t bytes)
+static inline void gm_series_put(struct gm_timeline_record *line, uint64_t time_ns, uint64_t bytes)
 {
 	uint64_t point = time_ns / line->width_ns;
 	uint64_t last = line->points ? line->last_bytes[line->points - 1] : 0;

@@ -11,7 +11,7 @@
 
 #include "account/kinds.h"
 
-#define GM_PAGE_BYTES	    (2ull << 20) /* also the granularity of mappings, on every card measured */
+#define GM_PAGE_BYTES	    (2ull << 20) /* of mappings, too, on all cards measured */
 #define GM_SLAB_BYTES	    GM_PAGE_BYTES
 #define GM_SLAB_LIMIT_BYTES (1ull << 20)
 #define GM_SLAB_UNIT_BYTES  512ull

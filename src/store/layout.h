@@ -464,12 +464,19 @@ struct gm_oom_site_record {
 	uint64_t bytes;
 };
 
-/* Segments and blocks that were live at an OOM (as much as fits), for holes. */
+#define GM_OOM_BLOCK_TORCH                                                                         \
+	1u /* taken by PyTorch's allocator (GM_ALLOC_TORCH): a segment, also an empty one */
+
+/*
+ * What was live on an OOM's device and has an address (as much as fits), for holes: blocks, driver
+ * memory that can be divided into blocks, mappings, and reserved addresses, at whose starts
+ * expandable segments end.
+ */
 struct gm_oom_block_record {
 	uint64_t address, bytes;
 	uint32_t site;
-	uint8_t level, kind;
-	int16_t device;
+	uint8_t level, kind, space;
+	uint8_t flags; /* GM_OOM_BLOCK_... */
 };
 
 enum gm_implicit_cause {

@@ -141,7 +141,7 @@ struct gm_alloc_record *gm_vmm_pending(uint64_t handle, uint32_t *number)
 	return NULL;
 }
 
-/* Freeing counts as live until the call returned. Pending ones are in no index and not meant. */
+/* Memory that is being freed is live until the call returned, pending memory until the driver gives it back. */
 void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t, void *), void *data)
 {
 	uint32_t number, count = gm_file->tables[GM_TABLE_ALLOCS].count;
@@ -149,8 +149,7 @@ void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t, void *), voi
 	for (number = 0; number < count; number++) {
 		struct gm_alloc_record *record = gm_store_record(GM_TABLE_ALLOCS, number);
 
-		if ((record->state == GM_STATE_LIVE || record->state == GM_STATE_FREEING) &&
-		    !visit(record, number, data))
+		if (record->state != GM_STATE_EMPTY && !visit(record, number, data))
 			return;
 	}
 }
@@ -235,19 +234,6 @@ static bool free_implicitly(struct gm_alloc_record *record, uint32_t number, voi
 	return true;
 }
 
-/* Handles that were released while mapped are in no index. */
-static void free_pending(struct implicit_free *request)
-{
-	uint32_t number, count = gm_file->tables[GM_TABLE_ALLOCS].count;
-
-	for (number = 0; number < count; number++) {
-		struct gm_alloc_record *record = gm_store_record(GM_TABLE_ALLOCS, number);
-
-		if (record->state == GM_STATE_PENDING)
-			free_implicitly(record, number, request);
-	}
-}
-
 void gm_track_implicit_free(enum gm_implicit_cause cause,
 			    bool (*matches)(const struct gm_alloc_record *, const void *),
 			    const void *data)
@@ -258,6 +244,5 @@ void gm_track_implicit_free(enum gm_implicit_cause cause,
 		return;
 	gm_track_enter();
 	gm_live_each(free_implicitly, &request);
-	free_pending(&request);
 	gm_track_leave();
 }

@@ -87,9 +87,8 @@ static bool wanted(const struct gm_alloc_record *alloc, int device)
 {
 	if (alloc->device != device)
 		return false;
-	return alloc->level != GM_LEVEL_DRIVER || alloc->space == GM_SPACE_MAPPING ||
-	       (alloc->space == GM_SPACE_POINTER &&
-		(alloc->kind == GM_KIND_DEVICE || alloc->kind == GM_KIND_ASYNC));
+	return alloc->level != GM_LEVEL_DRIVER || alloc->space == GM_SPACE_RESERVATION ||
+	       gm_is_divisible(alloc);
 }
 
 static bool count_block(struct gm_alloc_record *alloc, uint32_t number, void *data)
@@ -117,7 +116,8 @@ static bool copy_block(struct gm_alloc_record *alloc, uint32_t number, void *dat
 	block->site = alloc->site;
 	block->level = alloc->level;
 	block->kind = alloc->kind;
-	block->device = alloc->device;
+	block->space = alloc->space;
+	block->flags = alloc->flags & GM_ALLOC_TORCH ? GM_OOM_BLOCK_TORCH : 0;
 	return true;
 }
 

@@ -182,6 +182,30 @@ def differences():
     changed = [site for site in document["diff"]["sites"] if site["change"] != "same"]
     assert [(site["change"], site["old_live_bytes"], site["new_live_bytes"]) for site in changed] == \
         [("grew", 10 << 20, 20 << 20)]
+    grown, *others = document["diff"]["sites"]
+    assert grown == changed[0], "the largest change is first"
+    for name, factor in [("bytes_at_peak", 1 << 20), ("allocated_bytes", 1 << 20), ("allocations", 1)]:
+        assert [grown["old_" + name], grown["new_" + name]] == [10 * factor, 20 * factor], name
+    sites = {site["id"]: site for site in document["sites"]}
+    for change in document["diff"]["sites"]:
+        site = sites[change["new_site"]]
+        assert abs(change["new_time_s"] - (site["last_s"] - site["first_s"])) < 1e-9, change
+        assert change["new_bytes_at_peak"] == site["bytes_at_peak"]
+    assert all(site["old_live_bytes"] == site["new_live_bytes"] for site in others)
+
+
+def against_baseline():
+    document = valid("check", "--json", "--leaks", "off", "--max-peak-growth", "3%", "--max-growth", "1GiB",
+                     "--baseline", "before.gmt", "leaks.gmt", status=5)
+    gates = {gate["gate"]: gate for gate in document["gates"]}
+    growth = gates["max-peak-growth"]
+    # 276 MiB against 266: 3.8 %, rounded up
+    assert (growth["passed"], growth["limit"], growth["value"]) == (False, 3, 4), growth
+    assert gates["max-growth"]["value"] == 20 << 20 and gates["max-growth"]["sites"] == []
+    [compared] = document["baseline"]
+    assert compared == valid("diff", "--json", "before.gmt", "leaks.gmt")["diff"]
+    assert growth["sites"] == [compared["sites"][0]["new_site"]]
+    assert "baseline" not in valid("check", "--json", "--leaks", "off", "leaks.gmt")
 
 
 def plan():
@@ -250,7 +274,7 @@ with tempfile.TemporaryDirectory() as work:
         for name in ["leaks", "clean", "killed", "torch", "timeline", "cut"]:
             test(f"{command} {name}", lambda c=command, n=name: valid(c, "--json", n + ".gmt"))
     for body in [no_null_bytes_as_zero, leaks, over, torch, several, cut, filters, gates, suppressed, junit, sarif,
-                 csv_lines, collapsed, exported, differences, plan,
+                 csv_lines, collapsed, exported, differences, against_baseline, plan,
                  name_without_encoding]:
         test(body.__name__, body)
     os.chdir("/")

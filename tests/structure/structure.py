@@ -53,6 +53,9 @@ INSTEAD = {
 # Functions and variables that another file's header declares, each with the reason.
 OTHER_HEADER = {}
 
+# Folders of pure functions: what of other folders they may include. They have no variables.
+PURE = {'account': {'store/layout.h'}}
+
 KEYWORDS = {'__attribute__', '__asm__', '_Static_assert', '_Alignas', '__typeof__', 'typeof'}
 COMMENT_OR_TEXT = re.compile(
     r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
@@ -323,6 +326,19 @@ class Tree:
                 if top(f.path) in WITHOUT_TABLES for name in sorted(f.uses)
                 if TABLES.match(name)]
 
+    def impure(self):
+        """What a folder of pure functions includes beyond the rule, and what it remembers."""
+        found = []
+        for file in self.files.values():
+            folder = top(file.path)
+            if folder not in PURE:
+                continue
+            names = [name for name in file.includes
+                     if top(name) != folder and name not in PURE[folder]]
+            names += sorted((file.defines | file.own) - {name for name, _, _ in file.functions})
+            found += [(f'{file.path}: {name}', (file.unit,)) for name in names]
+        return found
+
     def unused(self):
         """Functions for other files (gm_) that nothing uses, here or in tools and tests."""
         used = set().union(*(f.uses for f in self.files.values()),
@@ -407,6 +423,7 @@ FIGURES = {
     "declarations in another file's header": (Tree.other_headers, COUNT),
     'uses of an internal.h of another folder': (Tree.foreign_internals, COUNT),
     'uses of tables where they are not known': (Tree.table_uses, COUNT),
+    'includes and variables of pure modules': (Tree.impure, COUNT),
     'file names used twice': (Tree.same_files, COUNT),
     'struct and function names used twice': (Tree.same_names, COUNT),
     'functions that nothing uses': (Tree.unused, COUNT),

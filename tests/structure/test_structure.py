@@ -117,6 +117,14 @@ class Structure(unittest.TestCase):
         self.assertEqual(found('dependencies against the design', files),
                          ['store/one -> track/one: include'])
 
+    def test_rules_include_the_format_and_remember_nothing(self):
+        text = ('#include "account/two.h"\n#include "store/layout.h"\n#include "store/reader.h"\n'
+                'static unsigned calls;\nstruct gm_sum {\n\tint x;\n};\n'
+                'static inline int gm_one(void)\n{\n\tint here = 1;\n\n\treturn here;\n}\n')
+        self.assertEqual(found('includes and variables of pure modules',
+                               {'account/one.h': text, 'track/one.c': text}),
+                         ['account/one.h: store/reader.h', 'account/one.h: calls'])
+
     def test_names_are_given_once(self):
         files = {'report/a/one.h': 'struct gm_thing {\n\tint x;\n};\n',
                  'track/one.c': 'struct gm_thing {\n\tint y;\n};\nint gm_f(void)\n{\n}\n',

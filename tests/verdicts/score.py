@@ -74,9 +74,7 @@ class Corpus:
         with tempfile.TemporaryDirectory() as folder:
 
             def other(arguments):
-                place = os.path.join(folder, "other")
-                os.mkdir(place)
-                return self.run(case._replace(arguments=arguments), place)[0]
+                return self.run(case._replace(arguments=arguments), tempfile.mkdtemp(dir=folder))[0]
 
             try:
                 if case.way == "file":

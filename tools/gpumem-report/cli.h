@@ -72,6 +72,9 @@ extern const unsigned gm_gate_option_rows_count;
 /* Which leaks fail: "exit", "grow" or "off"; NULL, or what it should have been. */
 const char *gm_read_leak_gate(struct gm_cli *cli, const char *text);
 
+/* True if --max-peak-growth was given and --baseline was not. */
+bool gm_gates_lack_baseline(const struct gm_cli *cli);
+
 /* A decimal number from `least` to `most`; false for anything else. */
 bool gm_read_number(const char *text, uint64_t least, uint64_t most, uint64_t *number);
 

@@ -3,6 +3,7 @@
  */
 #include "cli.h"
 #include "report/open/open.h"
+#include "report/render/check/json_changes.h"
 #include "report/render/check/text_check.h"
 #include "report/render/json/json.h"
 #include "report/job/job_open.h"
@@ -54,7 +55,30 @@ static void gather(struct gm_job *job)
 		}
 }
 
-static void print(struct gm_cli *cli, struct gm_job *job)
+/* Each file's sites beside the baseline's. */
+static json_t *baseline_list(const struct gm_job *job, struct gm_doc *baseline)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < job->count; i++) {
+		unsigned count;
+		struct gm_change *changes = gm_compare_docs(baseline, job->docs[i], &count);
+
+		json_array_append_new(
+			list, gm_json_changes(baseline->path, job->docs[i]->path, changes, count));
+	}
+	return list;
+}
+
+static void print_changes(struct gm_out *out, struct gm_doc *doc, struct gm_doc *baseline)
+{
+	unsigned count;
+	struct gm_change *changes = gm_compare_docs(baseline, doc, &count);
+
+	gm_text_measures(out, changes, count, true);
+}
+
+static void print(struct gm_cli *cli, struct gm_job *job, struct gm_doc *baseline)
 {
 	struct gm_out out = gm_cli_out(cli);
 	unsigned failed = 0;
@@ -63,7 +87,11 @@ static void print(struct gm_cli *cli, struct gm_job *job)
 		if (job->count > 1 && !cli->options.quiet)
 			fprintf(out.file, "%s\n", job->docs[i]->path);
 		gm_text_gates(&out, job->docs[i], cli->options.quiet);
+		if (baseline && !cli->options.quiet)
+			print_changes(&out, job->docs[i], baseline);
 	}
+	if (baseline && !cli->options.quiet)
+		fputc('\n', out.file);
 	for (unsigned i = 0; i < job->gates_count; i++)
 		failed += !job->gates[i].passed;
 	if (failed)
@@ -95,9 +123,10 @@ int gm_cli_check(struct gm_cli *cli, struct gm_job *job)
 	if (cli->sarif)
 		written = write_file(cli, job, cli->sarif, gm_sarif_write) && written;
 	if (cli->options.json)
-		gm_json_write_job(job, NULL, NULL, stdout);
+		gm_json_write_job(job, baseline ? "baseline" : NULL,
+				  baseline ? baseline_list(job, baseline) : NULL, stdout);
 	else
-		print(cli, job);
+		print(cli, job, baseline);
 	rc = gm_gates_exit(job->gates, job->gates_count);
 	gm_doc_close(baseline);
 	return rc ? rc : written ? GM_EXIT_FINE : GM_EXIT_USAGE;

@@ -2,11 +2,10 @@
  * diff OLD NEW: totals and sites of two runs side by side.
  */
 #include "cli.h"
-#include "report/doc/enum_names.h"
+#include "report/render/check/json_changes.h"
 #include "report/render/check/text_check.h"
 #include "report/render/json/json.h"
 #include "report/job/job_open.h"
-#include "report/render/json/json_values.h"
 
 /* The files that one of the two words names. */
 static struct gm_job *open_side(struct gm_cli *cli, char *word)
@@ -41,34 +40,6 @@ static struct gm_doc *partner(const struct gm_job *job, const struct gm_doc *doc
 		if (job->docs[i]->header->rank == doc->header->rank && !job->docs[i]->superseded)
 			return job->docs[i];
 	return doc->header->rank < 0 && position < job->count ? job->docs[position] : NULL;
-}
-
-static json_t *change_list(const struct gm_change *changes, unsigned count)
-{
-	json_t *list = json_array();
-
-	for (unsigned i = 0; i < count; i++) {
-		const struct gm_change *change = &changes[i];
-		const struct gm_site *site = change->new_site ? change->new_site : change->old_site;
-
-		json_array_append_new(
-			list,
-			json_pack("{s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-				  "change", gm_change_name(change), "old_site",
-				  gm_json_string(change->old_site ? change->old_site->id : NULL),
-				  "new_site",
-				  gm_json_string(change->new_site ? change->new_site->id : NULL),
-				  "kind", gm_kind_name(site->record.kind), "level",
-				  gm_level_name(site->record.level), "old_live_bytes",
-				  gm_json_bytes(change->old_bytes), "new_live_bytes",
-				  gm_json_bytes(change->new_bytes), "old_peak_bytes",
-				  gm_json_bytes(change->old_peak_bytes), "new_peak_bytes",
-				  gm_json_bytes(change->new_peak_bytes), "old_allocations",
-				  gm_json_bytes(change->old_count), "new_allocations",
-				  gm_json_bytes(change->new_count), "stack",
-				  gm_json_stack(site->stack)));
-	}
-	return list;
 }
 
 /* What a device had after and before; NULL: it was not used. */
@@ -142,13 +113,12 @@ static void show(struct gm_cli *cli, struct gm_job *old_job, struct gm_job *new_
 	if (!cli->options.json) {
 		print_totals(&out, old_job, new_job);
 		gm_text_changes(&out, changes, count);
+		gm_text_measures(&out, changes, count, false);
 		return;
 	}
 	gm_json_write_job(new_job, "diff",
-			  json_pack("{s:o, s:o, s:o}", "old",
-				    gm_json_string(name_of(old_job, cli->words[0])), "new",
-				    gm_json_string(name_of(new_job, cli->words[1])), "sites",
-				    change_list(changes, count)),
+			  gm_json_changes(name_of(old_job, cli->words[0]),
+					  name_of(new_job, cli->words[1]), changes, count),
 			  stdout);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 #include "base/size_text.h"
+#include <ctype.h>
 #include <string.h>
 
 const char *gm_read_leak_gate(struct gm_cli *cli, const char *text)
@@ -57,16 +58,50 @@ static const char *max_peak(struct gm_cli *cli, const char *text)
 	return gm_parse_size(text, &cli->gates.max_peak_bytes) ? NULL : "a size, like 10GiB";
 }
 
-static const char *max_fragmentation(struct gm_cli *cli, const char *text)
+static const char *max_growth(struct gm_cli *cli, const char *text)
 {
+	return gm_parse_size(text, &cli->gates.max_growth_bytes) ? NULL : "a size, like 64MiB";
+}
+
+/* "5" or "5%" */
+static bool read_percent(const char *text, uint64_t most, uint64_t *percent)
+{
+	size_t length = strlen(text);
 	uint64_t number;
 	char digits[16];
 
-	snprintf(digits, sizeof(digits), "%.*s", (int)strcspn(text, "%"), text);
-	if (!gm_read_number(digits, 0, 100, &number))
-		return "a percentage from 0 to 100";
-	cli->gates.max_fragmentation_percent = number;
-	return NULL;
+	length -= length && text[length - 1] == '%';
+	snprintf(digits, sizeof(digits), "%.*s", (int)length, text);
+	if (length >= sizeof(digits) || !gm_read_number(digits, 0, most, &number))
+		return false;
+	*percent = number;
+	return true;
+}
+
+static const char *max_fragmentation(struct gm_cli *cli, const char *text)
+{
+	return read_percent(text, 100, &cli->gates.max_fragmentation_percent)
+		       ? NULL
+		       : "a percentage from 0 to 100";
+}
+
+/* The last of several counts. A size has a unit here: a number alone is a percentage. */
+static const char *max_peak_growth(struct gm_cli *cli, const char *text)
+{
+	size_t length = strlen(text);
+
+	cli->gates.max_peak_growth_percent = cli->gates.max_peak_growth_bytes = GM_NO_BYTES;
+	if (read_percent(text, 10000, &cli->gates.max_peak_growth_percent) ||
+	    (length && isalpha((unsigned char)text[length - 1]) &&
+	     gm_parse_size(text, &cli->gates.max_peak_growth_bytes)))
+		return NULL;
+	return "a percentage up to 10000 or a size with its unit, like 5% or 64MiB";
+}
+
+bool gm_gates_lack_baseline(const struct gm_cli *cli)
+{
+	return !cli->baseline && (cli->gates.max_peak_growth_percent != GM_NO_BYTES ||
+				  cli->gates.max_peak_growth_bytes != GM_NO_BYTES);
 }
 
 static const char *max_retries(struct gm_cli *cli, const char *text)
@@ -131,7 +166,11 @@ const struct gm_option gm_gate_option_rows[] = {
 	 "only what was allocated before that mark"},
 	{"--per-mark", NULL, GM_CHECK, true, per_mark,
 	 "a gate for each mark: nothing allocated after it and before the next is left"},
+	{"--max-growth", "SIZE", GM_CHECK, true, max_growth,
+	 "limit of what all growing sites hold together at the end of the work"},
 	{"--max-peak", "SIZE", GM_CHECK, true, max_peak, "limit of each device's peak"},
+	{"--max-peak-growth", "LIMIT", GM_CHECK, true, max_peak_growth,
+	 "how far the peak may exceed the baseline's: 5% or 64MiB"},
 	{"--max-fragmentation", "PERCENT", GM_CHECK, true, max_fragmentation,
 	 "limit of what is reserved and not used"},
 	{"--max-retries", "N", GM_CHECK, true, max_retries, "limit of repeated allocations"},

@@ -369,6 +369,9 @@ int gm_cli_parse(struct gm_cli *cli, const struct gm_command_row *command, int a
 		return gm_usage_error(
 			"%s needs %s; gpumem-report %s --help says more", command->name,
 			command->bit == GM_RUN ? "a program to run" : "a file", command->name);
+	if (gm_gates_lack_baseline(cli))
+		return gm_usage_error("--max-peak-growth compares with an earlier run: name its "
+				      "file with --baseline FILE");
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #ifndef GM_REPORT_DOC_DOC_H
 #define GM_REPORT_DOC_DOC_H
 
+#include "account/hole_walk.h"
 #include "report/support/memory.h"
 #include "store/reader.h"
 
@@ -77,12 +78,6 @@ struct gm_site {
 /* A live allocation. Sorted by device and key. */
 struct gm_block {
 	struct gm_alloc_record record;
-};
-
-struct gm_pinner {
-	uint32_t site;
-	uint64_t blocks, bytes; /* live there */
-	uint64_t hole_bytes;	/* free in the segments they pin */
 };
 
 /* A level of a device at one moment. */
@@ -312,6 +307,16 @@ const struct gm_device *gm_doc_device(const struct gm_doc *doc, int device);
 static inline uint64_t gm_unused_bytes(const struct gm_fragmentation *row)
 {
 	return row->used_bytes < row->reserved_bytes ? row->reserved_bytes - row->used_bytes : 0;
+}
+
+/* How much of that lies outside the largest hole; GM_NO_BYTES: not known, or nothing is free. */
+static inline uint64_t gm_scattered_bytes(const struct gm_fragmentation *row)
+{
+	uint64_t unused = gm_unused_bytes(row), largest = row->largest_free_bytes;
+
+	if (!unused || largest == GM_NO_BYTES)
+		return GM_NO_BYTES;
+	return largest < unused ? unused - largest : 0;
 }
 
 /* What a snapshot of PyTorch knows beyond an output file; NULL if the file is none. */

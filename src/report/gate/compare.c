@@ -52,19 +52,42 @@ static int compare_keyed(const void *a, const void *b)
 	return order ? order : x->is_new - y->is_new;
 }
 
-static uint64_t distance(const struct gm_change *change)
+static uint64_t distance(const struct gm_change *change, unsigned measure)
 {
-	return change->new_bytes > change->old_bytes ? change->new_bytes - change->old_bytes
-						     : change->old_bytes - change->new_bytes;
+	uint64_t before = change->before[measure], after = change->after[measure];
+
+	if (before == GM_NO_BYTES || after == GM_NO_BYTES)
+		return 0;
+	return after > before ? after - before : before - after;
 }
 
-static int compare_changes(const void *a, const void *b)
+static int compare_measure(const void *a, const void *b, void *measure)
 {
 	const struct gm_change *x = a, *y = b;
+	unsigned first = *(const unsigned *)measure;
 
-	if (distance(x) != distance(y))
-		return distance(x) < distance(y) ? 1 : -1;
+	for (unsigned m = first; m < GM_MEASURES; m++)
+		if (distance(x, m) != distance(y, m))
+			return distance(x, m) < distance(y, m) ? 1 : -1;
 	return strcmp(x->key, y->key);
+}
+
+void gm_sort_changes(struct gm_change *changes, unsigned count, enum gm_measure measure)
+{
+	unsigned first = measure;
+
+	if (count)
+		qsort_r(changes, count, sizeof(*changes), compare_measure, &first);
+}
+
+bool gm_change_differs(const struct gm_change *change, enum gm_measure measure)
+{
+	uint64_t before = change->before[measure], after = change->after[measure];
+	uint64_t by = distance(change, measure);
+
+	if (measure != GM_MEASURE_TIME)
+		return by != 0;
+	return by >= 1000000 && by >= (after > before ? after : before) / 10;
 }
 
 static unsigned collect(struct gm_doc *doc, bool is_new, struct keyed *list)
@@ -81,19 +104,24 @@ static unsigned collect(struct gm_doc *doc, bool is_new, struct keyed *list)
 static void add(struct gm_change *change, const struct keyed *keyed)
 {
 	const struct gm_site_record *record = &keyed->site->record;
+	const uint64_t values[GM_MEASURES] = {
+		[GM_MEASURE_LIVE] = record->live_bytes,
+		[GM_MEASURE_PEAK] = record->peak_bytes,
+		[GM_MEASURE_AT_PEAK] = record->bytes_at_peak,
+		[GM_MEASURE_ALLOCATED] = record->allocated_bytes,
+		[GM_MEASURE_ALLOCATIONS] = record->allocations,
+		[GM_MEASURE_TIME] = record->last_ns - record->first_ns,
+	};
+	uint64_t *sums = keyed->is_new ? change->after : change->before;
 
 	change->key = keyed->key;
 	change->doc = keyed->doc; /* new ones are sorted behind old ones */
-	if (keyed->is_new) {
-		change->new_site = keyed->site;
-		change->new_bytes += record->live_bytes;
-		change->new_peak_bytes += record->peak_bytes;
-		change->new_count += record->allocations;
-	} else {
-		change->old_site = keyed->site;
-		change->old_bytes += record->live_bytes;
-		change->old_peak_bytes += record->peak_bytes;
-		change->old_count += record->allocations;
+	*(keyed->is_new ? &change->new_site : &change->old_site) = keyed->site;
+	for (unsigned m = 0; m < GM_MEASURES; m++) {
+		if (values[m] == GM_NO_BYTES || sums[m] == GM_NO_BYTES)
+			sums[m] = GM_NO_BYTES;
+		else
+			sums[m] += values[m];
 	}
 }
 
@@ -106,8 +134,8 @@ static unsigned sites_of(struct gm_doc *const *docs, unsigned count)
 	return sites;
 }
 
-static struct gm_change *compare(struct gm_zone *zone, struct keyed *list, unsigned used,
-				 unsigned *count)
+static struct gm_change *group(struct gm_zone *zone, struct keyed *list, unsigned used,
+			       unsigned *count)
 {
 	struct gm_change *changes = gm_zone_alloc(zone, used, sizeof(*changes));
 
@@ -119,28 +147,39 @@ static struct gm_change *compare(struct gm_zone *zone, struct keyed *list, unsig
 			(*count)++;
 		add(&changes[*count - 1], &list[i]);
 	}
-	if (*count)
-		qsort(changes, *count, sizeof(*changes), compare_changes);
+	gm_sort_changes(changes, *count, GM_MEASURE_LIVE);
+	return changes;
+}
+
+static struct gm_change *compare(struct gm_doc *const *old_docs, unsigned old_count,
+				 struct gm_doc *const *new_docs, unsigned new_count,
+				 struct gm_zone *zone, unsigned *count)
+{
+	unsigned sites = sites_of(old_docs, old_count) + sites_of(new_docs, new_count);
+	struct keyed *list = gm_realloc(NULL, sites * sizeof(*list));
+	struct gm_change *changes;
+	unsigned used = 0;
+
+	for (unsigned i = 0; i < old_count; i++)
+		if (!old_docs[i]->superseded)
+			used += collect(old_docs[i], false, list + used);
+	for (unsigned i = 0; i < new_count; i++)
+		if (!new_docs[i]->superseded)
+			used += collect(new_docs[i], true, list + used);
+	changes = group(zone, list, used, count);
+	free(list);
 	return changes;
 }
 
 struct gm_change *gm_compare_jobs(struct gm_job *old_job, struct gm_job *new_job, unsigned *count)
 {
-	unsigned sites =
-		sites_of(old_job->docs, old_job->count) + sites_of(new_job->docs, new_job->count);
-	struct keyed *list = gm_realloc(NULL, sites * sizeof(*list));
-	struct gm_change *changes;
-	unsigned used = 0;
+	return compare(old_job->docs, old_job->count, new_job->docs, new_job->count, &new_job->zone,
+		       count);
+}
 
-	for (unsigned i = 0; i < old_job->count; i++)
-		if (!old_job->docs[i]->superseded)
-			used += collect(old_job->docs[i], false, list + used);
-	for (unsigned i = 0; i < new_job->count; i++)
-		if (!new_job->docs[i]->superseded)
-			used += collect(new_job->docs[i], true, list + used);
-	changes = compare(&new_job->zone, list, used, count);
-	free(list);
-	return changes;
+struct gm_change *gm_compare_docs(struct gm_doc *old_doc, struct gm_doc *new_doc, unsigned *count)
+{
+	return compare(&old_doc, 1, &new_doc, 1, &new_doc->zone, count);
 }
 
 const char *gm_change_name(const struct gm_change *change)
@@ -149,7 +188,8 @@ const char *gm_change_name(const struct gm_change *change)
 		return "appeared";
 	if (!change->new_site)
 		return "vanished";
-	if (change->new_bytes != change->old_bytes)
-		return change->new_bytes > change->old_bytes ? "grew" : "shrank";
+	if (gm_change_differs(change, GM_MEASURE_LIVE))
+		return change->after[GM_MEASURE_LIVE] > change->before[GM_MEASURE_LIVE] ? "grew"
+											: "shrank";
 	return "same";
 }

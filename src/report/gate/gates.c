@@ -18,6 +18,9 @@ struct gm_gate_options gm_gate_defaults(void)
 		.max_peak_bytes = GM_NO_BYTES,
 		.max_fragmentation_percent = GM_NO_BYTES,
 		.max_retries = GM_NO_BYTES,
+		.max_growth_bytes = GM_NO_BYTES,
+		.max_peak_growth_bytes = GM_NO_BYTES,
+		.max_peak_growth_percent = GM_NO_BYTES,
 	};
 }
 
@@ -104,6 +107,42 @@ static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options
 	return true;
 }
 
+/* What all growing sites hold; with a gate, they are blamed. */
+static uint64_t growth_of(struct gm_doc *doc, struct gm_gate *gate)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		uint64_t grown = leaked(&doc->sites[i], GM_LEAKS_GROW, false);
+
+		bytes += grown;
+		if (gate && grown)
+			blame(doc, gate, i);
+	}
+	if (gate && gate->sites_count)
+		qsort_r(gate->sites, gate->sites_count, sizeof(*gate->sites), compare_culprits,
+			doc->sites);
+	return bytes;
+}
+
+static bool gate_growth(struct gm_doc *doc, const struct gm_gate_options *options,
+			struct gm_doc *baseline, struct gm_gate *gate)
+{
+	if (options->max_growth_bytes == GM_NO_BYTES)
+		return false;
+	gate->gate = "max-growth";
+	gate->unit = "bytes";
+	gate->exit_code = 5;
+	gate->limit = options->max_growth_bytes;
+	gate->value = growth_of(doc, gate);
+	gate->note = "memory that keeps growing, all sites together";
+	gate->passed = gate->value <= gate->limit ||
+		       (baseline && gate->value <= growth_of(baseline, NULL));
+	if (gate->passed)
+		gate->sites_count = 0;
+	return true;
+}
+
 static bool gate_oom(struct gm_doc *doc, const struct gm_gate_options *options,
 		     struct gm_doc *baseline, struct gm_gate *gate)
 {
@@ -132,11 +171,24 @@ static uint64_t highest_peak(const struct gm_doc *doc)
 	return most;
 }
 
-static bool gate_peak(struct gm_doc *doc, const struct gm_gate_options *options,
-		      struct gm_doc *baseline, struct gm_gate *gate)
+/* The site that makes up most of the peak. */
+static void blame_peak(struct gm_doc *doc, struct gm_gate *gate)
 {
 	uint32_t largest = GM_NO_SITE;
 
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		if (!doc->sites[i].hidden && doc->sites[i].record.level == GM_LEVEL_DRIVER &&
+		    doc->sites[i].record.bytes_at_peak &&
+		    (largest == GM_NO_SITE ||
+		     doc->sites[i].record.bytes_at_peak > doc->sites[largest].record.bytes_at_peak))
+			largest = i;
+	if (largest != GM_NO_SITE)
+		blame(doc, gate, largest);
+}
+
+static bool gate_peak(struct gm_doc *doc, const struct gm_gate_options *options,
+		      struct gm_doc *baseline, struct gm_gate *gate)
+{
 	if (options->max_peak_bytes == GM_NO_BYTES)
 		return false;
 	gate->gate = "max-peak";
@@ -147,14 +199,63 @@ static bool gate_peak(struct gm_doc *doc, const struct gm_gate_options *options,
 	gate->note = "highest peak of a device";
 	gate->passed =
 		gate->value <= gate->limit || (baseline && gate->value <= highest_peak(baseline));
-	for (unsigned i = 0; i < doc->sites_count; i++)
-		if (!doc->sites[i].hidden && doc->sites[i].record.level == GM_LEVEL_DRIVER &&
-		    doc->sites[i].record.bytes_at_peak &&
-		    (largest == GM_NO_SITE ||
-		     doc->sites[i].record.bytes_at_peak > doc->sites[largest].record.bytes_at_peak))
-			largest = i;
-	if (!gate->passed && largest != GM_NO_SITE)
-		blame(doc, gate, largest);
+	if (!gate->passed)
+		blame_peak(doc, gate);
+	return true;
+}
+
+/* The site whose part of the peak grew most since the baseline. */
+static void blame_peak_growth(struct gm_doc *doc, struct gm_doc *baseline, struct gm_gate *gate)
+{
+	const struct gm_change *most = NULL;
+	unsigned count;
+	struct gm_change *changes = gm_compare_docs(baseline, doc, &count);
+
+	gm_sort_changes(changes, count, GM_MEASURE_AT_PEAK);
+	for (unsigned i = 0; i < count && !most; i++)
+		if (changes[i].new_site && changes[i].new_site->record.level == GM_LEVEL_DRIVER &&
+		    gm_change_differs(&changes[i], GM_MEASURE_AT_PEAK) &&
+		    changes[i].after[GM_MEASURE_AT_PEAK] > changes[i].before[GM_MEASURE_AT_PEAK])
+			most = &changes[i];
+	if (most)
+		blame(doc, gate, (uint32_t)(most->new_site - doc->sites));
+}
+
+/* A growth in percent, rounded up, so that it exceeds a limit exactly if the peak does. */
+static uint64_t percent_more(uint64_t before, uint64_t more)
+{
+	return (uint64_t)(((unsigned __int128)more * 100 + before - 1) / before);
+}
+
+static bool gate_peak_growth(struct gm_doc *doc, const struct gm_gate_options *options,
+			     struct gm_doc *baseline, struct gm_gate *gate)
+{
+	bool percent = options->max_peak_growth_percent != GM_NO_BYTES;
+	uint64_t before, after;
+
+	if (!baseline || (!percent && options->max_peak_growth_bytes == GM_NO_BYTES))
+		return false;
+	before = highest_peak(baseline);
+	after = highest_peak(doc);
+	gate->gate = "max-peak-growth";
+	gate->unit = percent ? "%" : "bytes";
+	gate->exit_code = 5;
+	gate->limit = percent ? options->max_peak_growth_percent : options->max_peak_growth_bytes;
+	gate->value = after > before ? after - before : 0;
+	gate->note = gm_doc_printf(doc, "highest peak of a device %s, in the baseline %s",
+				   gm_size(doc, after), gm_size(doc, before));
+	if (before == GM_NO_BYTES || after == GM_NO_BYTES || (percent && !before && after)) {
+		gate->value = GM_NO_BYTES;
+		gate->exit_code = 3;
+		gate->note = before ? "not judged: a peak is not known"
+				    : "not judged: the baseline used no memory of a device";
+		return true;
+	}
+	if (percent && gate->value)
+		gate->value = percent_more(before, gate->value);
+	gate->passed = gate->value <= gate->limit;
+	if (!gate->passed)
+		blame_peak_growth(doc, baseline, gate);
 	return true;
 }
 
@@ -271,7 +372,9 @@ static const struct {
 } gates[] = {
 	{gate_oom, 0}, /* the header counts them too */
 	{gate_leaks, 1ull << GM_TABLE_SITES},
+	{gate_growth, 1ull << GM_TABLE_SITES},
 	{gate_peak, 1ull << GM_TABLE_LEVELS},
+	{gate_peak_growth, 1ull << GM_TABLE_LEVELS},
 	{gate_fragmentation,
 	 1ull << GM_TABLE_LEVELS | 1ull << GM_TABLE_ALLOCS | 1ull << GM_TABLE_POOLS},
 	{gate_retries, 1ull << GM_TABLE_RETRIES},

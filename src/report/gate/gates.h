@@ -12,7 +12,9 @@ enum gm_leak_gate { GM_LEAKS_DEFAULT, GM_LEAKS_EXIT, GM_LEAKS_GROW, GM_LEAKS_OFF
 struct gm_gate_options {
 	enum gm_leak_gate leaks;
 	uint64_t min_bytes;
-	uint64_t max_peak_bytes, max_fragmentation_percent, max_retries;
+	uint64_t max_peak_bytes, max_fragmentation_percent, max_retries, max_growth_bytes;
+	uint64_t max_peak_growth_bytes,
+		max_peak_growth_percent; /* over the baseline's; one of them */
 	bool allow_oom, no_errors;
 	bool per_mark; /* a gate for each mark but the first `warmup` */
 	unsigned warmup;

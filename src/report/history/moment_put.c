@@ -27,12 +27,18 @@ static void put_usage(struct gm_doc *doc, const struct gm_books *books)
 	doc->usage_count = 0;
 	for (unsigned i = 1; i <= GM_SLOTS; i++)
 		for (unsigned kind = 1; kind < GM_KINDS; kind++) {
-			const struct gm_usage_record *usage =
-				&books->usage[i % GM_SLOTS][kind];
+			const struct gm_usage_record *usage = &books->usage[i % GM_SLOTS][kind];
 
 			if (usage->allocations || usage->failures || usage->current_count)
 				doc->usage[doc->usage_count++] = *usage;
 		}
+}
+
+/* With cudaMallocAsync a pool reserves, and no history has pools' reserves. */
+static void forget_reserve(struct gm_torch_record *torch)
+{
+	torch->reserved_bytes = torch->reserved_peak_bytes = GM_NO_BYTES;
+	torch->reserved_total_bytes = torch->released_total_bytes = GM_NO_BYTES;
 }
 
 static void put_torch(struct gm_doc *doc, const struct gm_books *books)
@@ -45,6 +51,8 @@ static void put_torch(struct gm_doc *doc, const struct gm_books *books)
 		then.allocator = torch->allocator;
 		then.alloc_retries = GM_NO_BYTES;
 		then.ooms = GM_NO_BYTES;
+		if (then.allocator == GM_TORCH_ASYNC)
+			forget_reserve(&then);
 		*torch = then;
 	}
 }

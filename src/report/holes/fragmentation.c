@@ -1,9 +1,11 @@
 /*
  * The rows of `fragmentation[]`: each device's levels, now and at the peak. See fragmentation.h.
  */
+#include "account/kinds.h"
 #include "report/holes/fragmentation.h"
 #include "report/holes/holes.h"
 #include "report/holes/holes_then.h"
+#include "report/holes/segments.h"
 
 /* What reserves nothing now, and never did, has no row. */
 static void add_row(struct gm_doc *doc, struct gm_fragmentation *row)
@@ -25,15 +27,15 @@ static void mark_divided_sites(struct gm_doc *doc, int device, struct gm_segment
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
 		struct gm_segment *segment;
 
-		if (block->device != device || !gm_is_segment(block))
+		if (block->device != device || !gm_is_divisible(block))
 			continue;
 		segment = gm_segment_at(segments, count, block->key);
-		if (!segment || !(segment->torch || segment->custom))
+		if (!segment || !(segment->owned || segment->pooled))
 			continue;
-		mapped = mapped || (segment->torch && block->space == GM_SPACE_MAPPING);
+		mapped = mapped || (segment->owned && block->space == GM_SPACE_MAPPING);
 		if (block->site == GM_NONE)
 			continue;
-		if (segment->torch)
+		if (segment->owned)
 			doc->sites[block->site].torch_segments = true;
 		doc->sites[block->site].divided = true;
 	}
@@ -48,16 +50,21 @@ static void mark_divided_sites(struct gm_doc *doc, int device, struct gm_segment
 	}
 }
 
-/* Segments and what pins them; without blocks of a framework nothing comes of it. */
-static void torch_level(struct gm_doc *doc, int device)
+/* PyTorch's segments or the driver's slabs, by what is live. */
+static void laid_out_level(struct gm_doc *doc, int device, enum gm_holes_level level)
 {
+	struct gm_extents extents = gm_extents_now(doc, device, level);
 	struct gm_fragmentation row;
 	unsigned count;
-	struct gm_segment *segments = gm_find_segments(doc, device, &count);
 
-	mark_divided_sites(doc, device, segments, count);
-	gm_holes_begin(&row, device, GM_HOLES_TORCH);
-	gm_sum_torch_holes(doc, segments, count, &row);
+	if (level == GM_HOLES_TORCH) {
+		struct gm_segment *segments = gm_find_segments(doc, &extents, &count);
+
+		mark_divided_sites(doc, device, segments, count);
+	}
+	gm_holes_begin(&row, device, level);
+	gm_holes_fill(doc, &extents, level, &row);
+	gm_extents_free(&extents);
 	add_row(doc, &row);
 }
 
@@ -79,15 +86,6 @@ static void pool_level(struct gm_doc *doc, int device)
 	add_row(doc, &row);
 }
 
-static void slab_level(struct gm_doc *doc, int device)
-{
-	struct gm_fragmentation row;
-
-	gm_holes_begin(&row, device, GM_HOLES_SLAB);
-	gm_sum_slab_holes(doc, &row);
-	add_row(doc, &row);
-}
-
 void gm_load_fragmentation(struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->levels_count; i++) {
@@ -95,8 +93,8 @@ void gm_load_fragmentation(struct gm_doc *doc)
 
 		if (device < 0 || (i && doc->levels[i - 1].device == device))
 			continue;
-		torch_level(doc, device);
+		laid_out_level(doc, device, GM_HOLES_TORCH);
 		pool_level(doc, device);
-		slab_level(doc, device);
+		laid_out_level(doc, device, GM_HOLES_SLAB);
 	}
 }

@@ -13,7 +13,8 @@
 const struct gm_fragmentation *gm_holes_at_peak(struct gm_doc *doc,
 						const struct gm_fragmentation *now);
 
-/* The holes of each level at an out-of-memory event, as `holes` of the event. */
+/* The holes of each level at an out-of-memory event, as `holes` of the event, and
+ * `torch_largest_hole_bytes` of its record where the shim did not fill it. */
 void gm_load_oom_levels(struct gm_doc *doc, struct gm_oom *oom);
 
 #endif

@@ -5,12 +5,11 @@
  * MiB.
  */
 #include "report/import/replay_sets.h"
+#include "account/hole_walk.h"
+#include "account/sizes.h"
+#include "account/torch_record.h"
 #include <stdlib.h>
 #include <string.h>
-
-#define MIN_BLOCK	    512u
-#define SMALL_BYTES	    (1ull << 20)
-#define SMALL_SEGMENT_BYTES (2ull << 20)
 
 uint64_t gm_sets_new(struct gm_sets *sets, uint32_t stack, uint64_t stream, bool expandable)
 {
@@ -71,8 +70,9 @@ void gm_sets_free(struct gm_sets *sets)
 
 static uint64_t rounded(uint64_t requested)
 {
-	return requested < MIN_BLOCK ? MIN_BLOCK
-				     : (requested + MIN_BLOCK - 1) & ~(uint64_t)(MIN_BLOCK - 1);
+	return requested < GM_TORCH_MIN_BLOCK_BYTES
+		       ? GM_TORCH_MIN_BLOCK_BYTES
+		       : gm_round_up(requested, GM_TORCH_MIN_BLOCK_BYTES);
 }
 
 /* Takes out mappings from `start` to `end`, whatever calls made them. */
@@ -158,8 +158,9 @@ uint64_t gm_sets_block_bytes(const struct gm_sets *sets, uint64_t start, uint64_
 		return 0;
 	rest = end - start - bytes;
 	fine = sets->lives[segment->tag].expandable ||
-	       segment->end - segment->start == SMALL_SEGMENT_BYTES;
-	if (fine ? rest >= MIN_BLOCK : rest > SMALL_BYTES && bytes < sets->max_split_bytes)
+	       segment->end - segment->start == GM_TORCH_SMALL_SEGMENT_BYTES;
+	if (fine ? rest >= GM_TORCH_MIN_BLOCK_BYTES
+		 : rest > GM_TORCH_SMALL_BYTES && bytes < sets->max_split_bytes)
 		return bytes;
 	return end - start;
 }
@@ -206,25 +207,36 @@ bool gm_sets_final(const struct gm_sets *sets)
 	return blocks == sets->blocks.count && bytes == ours;
 }
 
+static void add_extents(const struct gm_sets *sets, const struct gm_ranges *ranges,
+			struct gm_extent *extents)
+{
+	bool blocks = ranges == &sets->blocks;
+
+	for (unsigned i = 0; i < ranges->count; i++)
+		extents[i] = (struct gm_extent){
+			.start = ranges->ranges[i].start,
+			.end = ranges->ranges[i].end,
+			.site = GM_NONE,
+			.role = blocks						? GM_EXTENT_BLOCK
+				: sets->lives[ranges->ranges[i].tag].expandable ? GM_EXTENT_MAPPING
+										: GM_EXTENT_SEGMENT,
+			.owned = !blocks,
+		};
+}
+
 uint64_t gm_sets_largest_hole(const struct gm_sets *sets)
 {
-	uint64_t largest = 0;
-	unsigned block = 0;
+	unsigned count = sets->segments.count + sets->blocks.count;
+	struct gm_extent *extents;
+	struct gm_holes holes;
 
-	for (unsigned i = 0; i < sets->segments.count; i++) {
-		uint64_t at = sets->segments.ranges[i].start, end = segment_end(sets, i);
-
-		for (; block < sets->blocks.count && sets->blocks.ranges[block].start < end;
-		     block++) {
-			if (sets->blocks.ranges[block].start > at &&
-			    sets->blocks.ranges[block].start - at > largest)
-				largest = sets->blocks.ranges[block].start - at;
-			at = sets->blocks.ranges[block].end;
-		}
-		if (end > at && end - at > largest)
-			largest = end - at;
-		while (i + 1 < sets->segments.count && sets->segments.ranges[i + 1].end <= end)
-			i++;
-	}
-	return sets->segments.count ? largest : GM_NO_BYTES;
+	if (!sets->segments.count)
+		return GM_NO_BYTES;
+	extents = gm_realloc(NULL, count * sizeof(*extents));
+	add_extents(sets, &sets->segments, extents);
+	add_extents(sets, &sets->blocks, extents + sets->segments.count);
+	gm_extents_sort(extents, count);
+	holes = gm_holes_of(extents, count, NULL);
+	free(extents);
+	return holes.largest_bytes;
 }

@@ -3,7 +3,6 @@
  * version of the format has are left out.
  */
 #include "report/holes/holes_then.h"
-#include "report/holes/oom_holes.h"
 #include "report/load/internal.h"
 #include "report/stacks/stacks.h"
 #include <stdlib.h>
@@ -89,7 +88,6 @@ static void load_ooms(struct gm_doc *doc)
 		oom->api = gm_doc_function(doc, oom->record.function);
 		oom->stack = gm_doc_stack(doc, oom->record.stack);
 		load_top(doc, oom);
-		gm_load_oom_hole(doc, oom);
 		gm_load_oom_levels(doc, oom);
 		doc->ooms_count++;
 	}

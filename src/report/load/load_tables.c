@@ -3,6 +3,7 @@
  * copied whole; records that say nothing are left out.
  */
 #include "report/load/internal.h"
+#include "account/kinds.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +119,7 @@ static void drop_impossible(struct gm_doc *doc)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < doc->usage_count; i++)
-		if (doc->usage[i].kind > GM_KIND_NONE && doc->usage[i].kind < GM_KINDS &&
+		if (gm_in_usage(GM_LEVEL_DRIVER, doc->usage[i].kind) &&
 		    doc->usage[i].device >= GM_HOST &&
 		    (doc->usage[i].allocations || doc->usage[i].failures ||
 		     doc->usage[i].current_count))

@@ -20,6 +20,7 @@ formats() {
 	traced "$PROGRAMS/cases" leaking
 	formats leaks --leaks exit
 	formats leaks --leaks grow
+	formats max-growth --leaks off --max-growth 1KiB
 }
 
 @test "an OOM, retries, a peak" {

@@ -86,7 +86,35 @@ peak='.fragmentation[] | select(.level == "torch") | .at_peak |
 	is '[.ooms[0].holes[] | [.level, .reserved_bytes, .used_bytes, .free_bytes, .largest_free_bytes,
 		.percent, .external_percent]]' \
 		"[[\"torch\",$((1280 << 20)),$((80 << 20)),$((1200 << 20)),$((300 << 20)),93.75,75]]"
-	is "$peak" "[$((1280 << 20)),$((1280 << 20)),null,0]"
+	is "$peak" "[$((1280 << 20)),$((1280 << 20)),0,0]" # no hole at all
+}
+
+# What a library maps (NCCL's buffers) is driver memory like any other. A segment of PyTorch's is one even
+# before a block lies in it.
+@test "memory that a library maps is no hole of PyTorch's, an empty segment is" {
+	local preload="$SHIM $PROGRAMS/mapping_library.so"
+	export MAPPED_MIB=512
+	GPUSIM_MEMORY=2560MiB LD_PRELOAD=$preload "$PROGRAMS/replay" "$OWN_TRACES/fragmented.trace" 0 "$work" > "$work/said"
+	report
+	# As without the library: four segments of 320 MiB, in each a block of 20 MiB and a hole of 300.
+	is '[.vmm[].mapped_bytes]' "[$((512 << 20))]"
+	is '[.ooms[0].holes[] | select(.level == "torch") | [.reserved_bytes, .used_bytes, .largest_free_bytes,
+		.external_percent]]' "[[$((1280 << 20)),$((80 << 20)),$((300 << 20)),75]]"
+	is '.ooms[0].fragmentation.largest_free_bytes' $((300 << 20))
+	is '[.fragmentation[] | select(.level == "torch") | .largest_free_bytes, .external_percent]' \
+		"[$((300 << 20)),75]"
+	# A segment that no block was ever cut from: 400 MiB in one piece.
+	{
+		printf 'S 13 %d\n' $((400 << 20))
+		cat "$OWN_TRACES/fragmented.trace"
+	} > "$work/empty.trace"
+	rm "$work"/*.gmt
+	GPUSIM_MEMORY=2960MiB LD_PRELOAD=$preload "$PROGRAMS/replay" "$work/empty.trace" 0 "$work" > "$work/said"
+	report
+	is '[.ooms[0].holes[] | select(.level == "torch") | [.reserved_bytes, .used_bytes, .largest_free_bytes,
+		.external_percent]]' "[[$((1680 << 20)),$((80 << 20)),$((400 << 20)),75]]"
+	is '[.fragmentation[] | select(.level == "torch") | .largest_free_bytes, .external_percent]' \
+		"[$((400 << 20)),75]"
 }
 
 @test "pools and slabs have a peak of their own" {

@@ -146,6 +146,14 @@ for_each_name() {
 		"[\"cudaMallocAsync\",$((40 << 20)),$((70 << 20)),3,1]"
 	is '.torch[0].reserved_bytes == .pools[0].reserved_bytes' true
 	is '[.fragmentation[] | select(.level == "torch")]' '[]'
+	# By the history too: what was allocated is known, what the pool reserved is not.
+	rm "$work"/*.gmt
+	GPUMEMTRACE_EVENTS=all traced "$PROGRAMS/replay" "$OWN_TRACES/async.trace" 0 "$work"
+	report
+	"$REPORT" summary --json --at "$(jq .process.duration_s "$work/document")" "$work/out.gmt" > "$work/then"
+	mv "$work/then" "$work/document"
+	is '.torch[0] | [.allocator, .allocated_bytes, .allocated_peak_bytes, .allocations, .frees,
+		.reserved_bytes]' "[\"cudaMallocAsync\",$((40 << 20)),$((70 << 20)),3,1,null]"
 }
 
 @test "PYTORCH_NO_CUDA_MEMORY_CACHING=1: tensors are allocations, none is a segment" {

@@ -15,7 +15,9 @@ static const struct {
 } rules[] = {
 	{"leaks", "GPU memory leaks"},
 	{"no-oom", "The program ran out of GPU memory"},
+	{"max-growth", "GPU memory keeps growing beyond its limit"},
 	{"max-peak", "The peak of GPU memory exceeds its limit"},
+	{"max-peak-growth", "The peak of GPU memory exceeds the baseline's by more than allowed"},
 	{"max-fragmentation", "GPU memory is fragmented beyond its limit"},
 	{"max-retries", "Allocations had to be repeated more often than allowed"},
 	{"no-errors", "GPU memory was freed wrongly"},

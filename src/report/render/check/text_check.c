@@ -5,6 +5,7 @@
 #include "report/render/check/text_check.h"
 #include "report/doc/enum_names.h"
 #include "report/render/text/text_stack.h"
+#include "report/stacks/labels.h"
 #include "report/support/format.h"
 #include <string.h>
 
@@ -27,11 +28,12 @@ static void print_culprits(struct gm_out *out, struct gm_doc *doc, const struct 
 	for (unsigned i = 0; i < gate->sites_count && i < out->top; i++) {
 		const struct gm_site *site = &doc->sites[gate->sites[i]];
 
-		if (strcmp(gate->gate, "max-peak") == 0) {
+		if (strncmp(gate->gate, "max-peak", 8) == 0) {
 			gm_print(out, GM_BOLD, "      %s",
 				 gm_format_size(size, site->record.bytes_at_peak));
-			fprintf(out->file, " at the peak, %s, the largest part of it\n",
-				gm_kind_name(site->record.kind));
+			fprintf(out->file, " at the peak, %s, the %s\n",
+				gm_kind_name(site->record.kind),
+				gate->gate[8] ? "site that grew most" : "largest part of it");
 		} else {
 			gm_print(out, GM_BOLD, "      %s",
 				 gm_format_size(size, site->record.live_bytes));
@@ -119,33 +121,45 @@ void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet)
 		fprintf(out->file, "  unused suppression: leak:%s\n", doc->unused_suppressions[i]);
 }
 
+static void print_change(struct gm_out *out, const struct gm_change *change)
+{
+	const struct gm_site *site = change->new_site ? change->new_site : change->old_site;
+	const uint64_t *before = change->before, *after = change->after;
+	char text[GM_FORMAT_BYTES], old_size[GM_FORMAT_BYTES], new_size[GM_FORMAT_BYTES];
+
+	gm_print(out, after[GM_MEASURE_LIVE] > before[GM_MEASURE_LIVE] ? GM_RED : GM_GREEN,
+		 "\n  %11s",
+		 gm_format_change(text, before[GM_MEASURE_LIVE], after[GM_MEASURE_LIVE]));
+	gm_print(out, GM_BOLD, "  %s", gm_change_name(change));
+	fprintf(out->file, ": live %s -> %s, ", gm_format_size(old_size, before[GM_MEASURE_LIVE]),
+		gm_format_size(new_size, after[GM_MEASURE_LIVE]));
+	fprintf(out->file, "peak %s -> %s, ", gm_format_size(old_size, before[GM_MEASURE_PEAK]),
+		gm_format_size(new_size, after[GM_MEASURE_PEAK]));
+	fprintf(out->file, "%llu -> %llu allocations\n",
+		(unsigned long long)before[GM_MEASURE_ALLOCATIONS],
+		(unsigned long long)after[GM_MEASURE_ALLOCATIONS]);
+	gm_print_stack(out, site->stack, 15);
+}
+
+/* True if nothing but the time differs. */
+static bool as_before(const struct gm_change *change)
+{
+	for (unsigned m = 0; m < GM_MEASURE_TIME; m++)
+		if (gm_change_differs(change, m))
+			return false;
+	return change->old_site && change->new_site;
+}
+
 void gm_text_changes(struct gm_out *out, const struct gm_change *changes, unsigned count)
 {
-	char text[GM_FORMAT_BYTES], before[GM_FORMAT_BYTES], after[GM_FORMAT_BYTES];
 	unsigned shown = 0, same = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		const struct gm_change *change = &changes[i];
-		const struct gm_site *site = change->new_site ? change->new_site : change->old_site;
-
-		if (strcmp(gm_change_name(change), "same") == 0) {
-			same++;
+		same += as_before(&changes[i]);
+		if (strcmp(gm_change_name(&changes[i]), "same") == 0)
 			continue;
-		}
-		if (shown++ >= out->top)
-			continue;
-		gm_print(out, change->new_bytes > change->old_bytes ? GM_RED : GM_GREEN, "\n  %11s",
-			 gm_format_change(text, change->old_bytes, change->new_bytes));
-		gm_print(out, GM_BOLD, "  %s", gm_change_name(change));
-		fprintf(out->file, ": live %s -> %s, ", gm_format_size(before, change->old_bytes),
-			gm_format_size(after, change->new_bytes));
-		fprintf(out->file, "peak %s -> %s, ",
-			gm_format_size(before, change->old_peak_bytes),
-			gm_format_size(after, change->new_peak_bytes));
-		fprintf(out->file, "%llu -> %llu allocations\n",
-			(unsigned long long)change->old_count,
-			(unsigned long long)change->new_count);
-		gm_print_stack(out, site->stack, 15);
+		if (shown++ < out->top)
+			print_change(out, &changes[i]);
 	}
 	if (shown > out->top)
 		fprintf(out->file, "\n  %u more (--top)\n", shown - out->top);
@@ -153,4 +167,61 @@ void gm_text_changes(struct gm_out *out, const struct gm_change *changes, unsign
 		fprintf(out->file, "\n  %u site%s as before\n", same, same == 1 ? " is" : "s are");
 	if (!count)
 		fprintf(out->file, "\n  neither run has an allocation site\n");
+}
+
+static const char *format_ns(char text[GM_FORMAT_BYTES], uint64_t ns)
+{
+	return gm_format_time(text, gm_seconds(ns));
+}
+
+static const struct {
+	const char *title;
+	const char *(*format)(char text[GM_FORMAT_BYTES], uint64_t value);
+} measures[GM_MEASURES] = {
+	[GM_MEASURE_LIVE] = {"live", gm_format_size},
+	[GM_MEASURE_AT_PEAK] = {"at the peak", gm_format_size},
+	[GM_MEASURE_ALLOCATED] = {"allocated", gm_format_size},
+	[GM_MEASURE_ALLOCATIONS] = {"allocations", gm_format_count},
+	[GM_MEASURE_TIME] = {"allocating for", format_ns},
+};
+
+static void add_change(struct gm_table *table, const struct gm_change *change, unsigned measure)
+{
+	const struct gm_site *site = change->new_site ? change->new_site : change->old_site;
+	uint64_t before = change->before[measure], after = change->after[measure];
+	char text[GM_FORMAT_BYTES];
+
+	gm_table_cell(table, "%s", measures[measure].format(text, after));
+	gm_table_cell(table, "%s", measures[measure].format(text, before));
+	gm_table_cell(
+		table, "%c%s", after > before ? '+' : '-',
+		measures[measure].format(text, after > before ? after - before : before - after));
+	gm_table_cell(table, "%s", gm_stack_label(change->doc, site->stack));
+}
+
+static void print_measure(struct gm_out *out, struct gm_change *changes, unsigned count,
+			  unsigned measure)
+{
+	const char *const titles[] = {measures[measure].title, "before", "change", "<where", NULL};
+	struct gm_table table;
+	unsigned shown = 0;
+
+	gm_sort_changes(changes, count, measure);
+	gm_table_begin(&table, titles);
+	for (unsigned i = 0; i < count; i++)
+		if (gm_change_differs(&changes[i], measure) && shown++ < out->top)
+			add_change(&table, &changes[i], measure);
+	if (shown)
+		fputc('\n', out->file);
+	gm_table_end(out, &table);
+	if (shown > out->top)
+		fprintf(out->file, "  %u more (--top)\n", shown - out->top);
+}
+
+void gm_text_measures(struct gm_out *out, struct gm_change *changes, unsigned count, bool live)
+{
+	if (live)
+		print_measure(out, changes, count, GM_MEASURE_LIVE);
+	for (unsigned m = GM_MEASURE_AT_PEAK; m < GM_MEASURES; m++)
+		print_measure(out, changes, count, m);
 }

@@ -11,7 +11,14 @@
 /* A gate's value or limit in its unit. */
 const char *gm_gate_figure(char text[GM_FORMAT_BYTES], const struct gm_gate *gate, uint64_t value);
 
+/* The sites whose live bytes changed, with their stacks, in the order of the list. */
 void gm_text_changes(struct gm_out *out, const struct gm_change *changes, unsigned count);
+
+/*
+ * The sites that differ at the peak, in churn and in time, with `live` first of all in live bytes:
+ * a table each, the largest difference first, `top` rows. Sorts the list anew.
+ */
+void gm_text_measures(struct gm_out *out, struct gm_change *changes, unsigned count, bool live);
 
 void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet);
 

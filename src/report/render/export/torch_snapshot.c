@@ -4,16 +4,15 @@
  * knows are as it would write them without them: requested sizes are the blocks' sizes, and the
  * stream of what the shim recorded is 0.
  */
+#include "account/torch_record.h"
 #include "report/doc/options.h"
 #include "report/history/events.h"
-#include "report/holes/segments.h"
+#include "report/holes/extents.h"
 #include "report/render/export/internal.h"
 #include "report/render/export/pickle_writer.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SMALL_SEGMENT_BYTES (2ull << 20) /* PyTorch's small pool, by docs/evidence/facts.md */
 
 struct snapshot {
 	struct gm_doc *doc;
@@ -88,34 +87,25 @@ struct sums {
 };
 
 /* The blocks of a segment and the holes between them, in order. */
-static struct sums put_blocks(struct snapshot *snapshot, const struct gm_segment *segment,
-			      int device)
+static struct sums put_blocks(struct snapshot *snapshot, const struct gm_extents *extents,
+			      const struct gm_segment *segment)
 {
 	const struct gm_doc *doc = snapshot->doc;
+	struct gm_hole_walk walk = {segment->first, segment->start};
+	struct gm_stretch stretch;
 	struct sums sums = {0};
-	uint64_t at = segment->start;
 
 	gm_pickle_text(&snapshot->pickle, "blocks");
 	gm_pickle_list(&snapshot->pickle);
-	for (unsigned i = gm_first_block(doc, device, segment->start); i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
-		uint64_t bytes = block->bytes;
+	while (gm_stretch_next(extents->list, segment, &walk, &stretch)) {
+		const struct gm_alloc_record *block =
+			stretch.block ? &doc->blocks[stretch.block->number].record : NULL;
+		uint64_t bytes = stretch.end - stretch.start;
 
-		if (block->device != device || block->key >= segment->end)
-			break;
-		if (!gm_is_torch_block(block) || block->key < at)
-			continue;
-		if (bytes > segment->end - block->key)
-			bytes = segment->end - block->key;
-		if (block->key > at)
-			put_block(snapshot, at, block->key - at, NULL);
-		put_block(snapshot, block->key, bytes, block);
-		at = block->key + bytes;
-		sums.active += bytes;
-		sums.allocated += block->state == GM_STATE_PENDING ? 0 : bytes;
+		put_block(snapshot, stretch.start, bytes, block);
+		sums.active += block ? bytes : 0;
+		sums.allocated += block && block->state != GM_STATE_PENDING ? bytes : 0;
 	}
-	if (at < segment->end)
-		put_block(snapshot, at, segment->end - at, NULL);
 	gm_pickle_list_end(&snapshot->pickle);
 	return sums;
 }
@@ -123,36 +113,30 @@ static struct sums put_blocks(struct snapshot *snapshot, const struct gm_segment
 /* The small pool's segments are 2 MiB; an expandable one is mapped in handles of that size. */
 static bool is_small(const struct gm_alloc_record *memory)
 {
-	return memory && memory->bytes == SMALL_SEGMENT_BYTES;
+	return memory->bytes == GM_TORCH_SMALL_SEGMENT_BYTES;
 }
 
-static void put_segment(struct snapshot *snapshot, const struct gm_segment *segment, int device)
+static void put_segment(struct snapshot *snapshot, const struct gm_extents *extents,
+			const struct gm_segment *segment, int device)
 {
 	struct gm_doc *doc = snapshot->doc;
-	unsigned first = gm_first_block(doc, device, segment->start);
-	const struct gm_alloc_record *memory = NULL;
+	const struct gm_alloc_record *memory =
+		&doc->blocks[extents->list[segment->first].number].record;
 	struct sums sums;
 
-	for (unsigned i = first;
-	     i < doc->blocks_count && !memory && doc->blocks[i].record.device == device &&
-	     doc->blocks[i].record.key == segment->start;
-	     i++)
-		if (gm_is_segment(&doc->blocks[i].record))
-			memory = &doc->blocks[i].record;
 	gm_pickle_dict(&snapshot->pickle);
 	put_number(snapshot, "device", (uint64_t)device);
 	put_number(snapshot, "address", segment->start);
 	put_number(snapshot, "total_size", segment->end - segment->start);
-	put_number(snapshot, "stream", memory ? memory->stream : 0);
+	put_number(snapshot, "stream", memory->stream);
 	put_text(snapshot, "segment_type", is_small(memory) ? "small" : "large");
 	gm_pickle_text(&snapshot->pickle, "segment_pool_id");
 	gm_pickle_pair(&snapshot->pickle, 0, 0);
 	gm_pickle_text(&snapshot->pickle, "is_expandable");
 	gm_pickle_bool(&snapshot->pickle, segment->expandable);
-	put_frames(snapshot, memory && memory->site < doc->sites_count
-				     ? doc->sites[memory->site].stack
-				     : NULL);
-	sums = put_blocks(snapshot, segment, device);
+	put_frames(snapshot,
+		   memory->site < doc->sites_count ? doc->sites[memory->site].stack : NULL);
+	sums = put_blocks(snapshot, extents, segment);
 	put_number(snapshot, "allocated_size", sums.allocated);
 	put_number(snapshot, "active_size", sums.active);
 	put_number(snapshot, "requested_size", sums.active);
@@ -167,12 +151,13 @@ static void put_segments(struct snapshot *snapshot)
 	gm_pickle_list(&snapshot->pickle);
 	for (unsigned d = 0; d < doc->devices_count; d++) {
 		int device = doc->devices[d].index;
-		unsigned count;
-		struct gm_segment *segments = gm_find_segments(doc, device, &count);
+		struct gm_extents extents = gm_extents_now(doc, device, GM_HOLES_TORCH);
+		struct gm_segment segment = {0};
 
-		for (unsigned i = 0; i < count; i++)
-			if (segments[i].torch)
-				put_segment(snapshot, &segments[i], device);
+		while (gm_segment_next(extents.list, extents.count, &segment))
+			if (segment.owned)
+				put_segment(snapshot, &extents, &segment, device);
+		gm_extents_free(&extents);
 	}
 	gm_pickle_list_end(&snapshot->pickle);
 }

@@ -71,16 +71,15 @@ json_t *gm_json_total(const struct gm_level_record *level, uint64_t limit)
 json_t *gm_json_holes(const struct gm_fragmentation *row)
 {
 	uint64_t unused = gm_unused_bytes(row);
-	uint64_t largest = row->largest_free_bytes;
+	uint64_t scattered = gm_scattered_bytes(row);
 
 	return json_pack(
 		"{s:o, s:o, s:o, s:o, s:o, s:o}", "reserved_bytes",
 		gm_json_bytes(row->reserved_bytes), "used_bytes", gm_json_bytes(row->used_bytes),
-		"free_bytes", gm_json_bytes(unused), "largest_free_bytes", gm_json_bytes(largest),
+		"free_bytes", gm_json_bytes(unused), "largest_free_bytes",
+		gm_json_bytes(row->largest_free_bytes),
 		"percent", gm_json_percent(unused, row->reserved_bytes), "external_percent",
-		largest != GM_NO_BYTES && unused
-			? gm_json_percent(unused - (largest < unused ? largest : unused), unused)
-			: json_null());
+		scattered == GM_NO_BYTES ? json_null() : gm_json_percent(scattered, unused));
 }
 
 json_t *gm_json_frame(const struct gm_frame *frame)

@@ -97,8 +97,8 @@ static uint32_t behind(const struct map *map, const struct gm_alloc_record *mapp
 static void open_segment(struct map *map, const struct gm_alloc_record *block,
 			 const struct gm_segment *segment)
 {
-	const char *type = segment->torch    ? (segment->expandable ? "expandable" : "segment")
-			   : segment->custom ? "pool"
+	const char *type = segment->owned    ? (segment->expandable ? "expandable" : "segment")
+			   : segment->pooled ? "pool"
 					     : "mapping";
 
 	if (map->end && map->start == segment->start)
@@ -110,17 +110,18 @@ static void open_segment(struct map *map, const struct gm_alloc_record *block,
 static void add_driver(struct map *map, const struct gm_alloc_record *block)
 {
 	struct gm_segment *segment =
-		gm_is_segment(block) ? gm_segment_at(map->segments, map->segments_count, block->key)
-				     : NULL;
+		gm_is_divisible(block)
+			? gm_segment_at(map->segments, map->segments_count, block->key)
+			: NULL;
 	struct gm_alloc_record mapping = *block;
 
 	if (block->space == GM_SPACE_MAPPING && segment) {
 		mapping.site = behind(map, block);
 		mapping.kind = GM_KIND_VMM;
 		open_segment(map, &mapping, segment);
-		if (!segment->torch && !segment->custom)
+		if (!segment->owned && !segment->pooled)
 			add_block(map, &mapping, mapping.site);
-	} else if (segment && (segment->torch || segment->custom)) {
+	} else if (segment && (segment->owned || segment->pooled)) {
 		open_segment(map, block, segment);
 	} else if (gm_in_slab(block)) {
 		uint64_t slab = gm_slab_of(block->key);
@@ -156,9 +157,9 @@ static void add(struct map *map, const struct gm_alloc_record *block)
 			gm_segment_at(map->segments, map->segments_count, block->key);
 
 		if (!segment ||
-		    !(block->level == GM_LEVEL_TORCH ? segment->torch : segment->custom))
+		    !(block->level == GM_LEVEL_TORCH ? segment->owned : segment->pooled))
 			return;
-		if (segment->torch && block->level == GM_LEVEL_CUSTOM)
+		if (segment->owned && block->level == GM_LEVEL_CUSTOM)
 			return; /* a pool inside a tensor: the tensor is on the map */
 		open_segment(map, block, segment);
 		add_block(map, block, block->site);
@@ -199,6 +200,7 @@ json_t *gm_page_memory_map(struct gm_doc *doc, const int *numbers)
 {
 	struct map map = {.doc = doc, .numbers = numbers, .smallest = smallest_kept(doc)};
 	json_t **columns = (json_t **)&map.to;
+	struct gm_extents extents;
 	int device = GM_HOST - 1;
 
 	for (size_t i = 0; i < sizeof(map.to) / sizeof(*columns); i++)
@@ -209,7 +211,9 @@ json_t *gm_page_memory_map(struct gm_doc *doc, const int *numbers)
 		if (block->device != device) {
 			close_row(&map);
 			device = block->device;
-			map.segments = gm_find_segments(doc, device, &map.segments_count);
+			extents = gm_extents_now(doc, device, GM_HOLES_TORCH);
+			map.segments = gm_find_segments(doc, &extents, &map.segments_count);
+			gm_extents_free(&extents);
 		}
 		add(&map, block);
 	}

@@ -27,18 +27,13 @@ static void print_pinners(struct gm_out *out, struct gm_doc *doc,
 /* How much of what is free lies outside the largest hole. */
 static void external_cell(struct gm_table *table, const struct gm_fragmentation *row)
 {
-	uint64_t unused = gm_unused_bytes(row);
+	uint64_t scattered = gm_scattered_bytes(row);
 	char percent[GM_FORMAT_BYTES];
 
-	if (!unused || row->largest_free_bytes == GM_NO_BYTES)
-		gm_table_cell(table, "-");
-	else
-		gm_table_cell(table, "%s",
-			      gm_format_percent(percent,
-						unused - (row->largest_free_bytes < unused
-								  ? row->largest_free_bytes
-								  : unused),
-						unused));
+	gm_table_cell(table, "%s",
+		      scattered == GM_NO_BYTES
+			      ? "-"
+			      : gm_format_percent(percent, scattered, gm_unused_bytes(row)));
 }
 
 /* The cells that all tables of holes share. */

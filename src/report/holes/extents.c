@@ -1,0 +1,63 @@
+/*
+ * See extents.h.
+ */
+#include "account/kinds.h"
+#include "report/holes/extents.h"
+#include "report/support/memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+static bool from_c10(const struct gm_stack *stack)
+{
+	for (unsigned i = 0; stack && i < stack->count; i++) {
+		const char *module = stack->frames[i].module;
+		const char *slash = module ? strrchr(module, '/') : NULL;
+
+		if (module && strncmp(slash ? slash + 1 : module, "libc10_cuda", 11) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool gm_by_torch(const struct gm_doc *doc, const struct gm_alloc_record *alloc)
+{
+	if (doc->uncached_torch || alloc->kind == GM_KIND_ASYNC)
+		return false;
+	return alloc->flags & GM_ALLOC_TORCH ||
+	       (alloc->site != GM_NONE && from_c10(doc->sites[alloc->site].stack));
+}
+
+void gm_extents_add(struct gm_extents *extents, const struct gm_doc *doc,
+		    const struct gm_alloc_record *alloc, enum gm_holes_level level, uint32_t number)
+{
+	struct gm_extent of[2];
+	unsigned count = gm_extents_of(alloc, level, of);
+
+	if (extents->count + count > extents->room) {
+		extents->room = extents->room ? 2 * extents->room : 256;
+		extents->list = gm_realloc(extents->list, extents->room * sizeof(*extents->list));
+	}
+	for (unsigned i = 0; i < count; i++) {
+		if (level == GM_HOLES_TORCH && gm_is_divisible(alloc))
+			of[i].owned = gm_by_torch(doc, alloc);
+		of[i].number = number;
+		extents->list[extents->count++] = of[i];
+	}
+}
+
+struct gm_extents gm_extents_now(const struct gm_doc *doc, int device, enum gm_holes_level level)
+{
+	struct gm_extents extents = {0};
+
+	for (unsigned i = 0; i < doc->blocks_count; i++)
+		if (doc->blocks[i].record.device == device)
+			gm_extents_add(&extents, doc, &doc->blocks[i].record, level, i);
+	gm_extents_sort(extents.list, extents.count);
+	return extents;
+}
+
+void gm_extents_free(struct gm_extents *extents)
+{
+	free(extents->list);
+	*extents = (struct gm_extents){0};
+}
