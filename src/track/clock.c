@@ -2,6 +2,7 @@
  * When the time stamp counter stands in for the system's clock (clock.h), and at which rate.
  */
 #include "track/clock.h"
+#include "store/descriptor.h"
 
 #include <time.h>
 
@@ -49,7 +50,8 @@ static int invariant(void)
 static int is_clocksource(void)
 {
 	char name[8] = "";
-	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+	int fd = gm_open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+			 O_RDONLY, 0);
 	ssize_t got = fd < 0 ? -1 : read(fd, name, sizeof(name) - 1);
 
 	if (fd >= 0)
