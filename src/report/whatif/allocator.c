@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIB		    (1ull << 20)
-#define SMALL_GRANULE	    (2 * MIB) /* pages of expandable segments, small pool */
-#define LARGE_GRANULE	    (20 * MIB)
-#define FIRST_ADDRESS	    (1ull << 46)
-#define EXPANDABLE_ADDRESS  (LARGE_GRANULE << 24) /* ranges of expandable segments lie from here */
-#define LONGEST_RANGE	    (LARGE_GRANULE << 15)
-#define BLOCK_BYTES_LIMIT   (1ull << 40)
+#define MIB		   (1ull << 20)
+#define SMALL_GRANULE	   (2 * MIB) /* pages of expandable segments, small pool */
+#define LARGE_GRANULE	   (20 * MIB)
+#define FIRST_ADDRESS	   (1ull << 46)
+#define EXPANDABLE_ADDRESS (LARGE_GRANULE << 24) /* ranges of expandable segments lie from here */
+#define LONGEST_RANGE	   (LARGE_GRANULE << 15)
+#define BLOCK_BYTES_LIMIT  (1ull << 40)
 
 enum state { SPARE, FREE, USED, PENDING, UNMAPPED };
 
@@ -54,7 +54,7 @@ struct gm_model {
 	uint64_t device_bytes;
 	struct pending {
 		uint32_t block, request;
-	} *pending;
+	} * pending;
 	unsigned pending_count, pending_room;
 	uint32_t requests;
 };
@@ -140,8 +140,8 @@ static uint32_t new_block(struct gm_model *model, struct block block)
 	} else {
 		if (model->count == model->room) {
 			model->room = model->room ? 2 * model->room : 1024;
-			model->blocks = gm_realloc(model->blocks,
-						   model->room * sizeof(*model->blocks));
+			model->blocks =
+				gm_realloc(model->blocks, model->room * sizeof(*model->blocks));
 		}
 		number = model->count++;
 	}

@@ -9,7 +9,7 @@
 #ifndef GM_REPORT_WHATIF_ALLOCATOR_H
 #define GM_REPORT_WHATIF_ALLOCATOR_H
 
-#include "report/whatif/settings.h"
+#include "report/whatif/alloc_settings.h"
 
 #define GM_NO_BLOCK UINT32_MAX
 
@@ -47,7 +47,7 @@ struct gm_model_options {
 
 struct gm_model_figures {
 	uint64_t allocated_bytes, allocated_peak_bytes; /* handed out and not freed */
-	uint64_t reserved_bytes, reserved_peak_bytes;   /* taken from the driver */
+	uint64_t reserved_bytes, reserved_peak_bytes;	/* taken from the driver */
 	uint64_t allocated_at_peak_bytes;		/* of the reserved peak */
 	uint64_t segments; /* taken; with expandable segments mappings */
 	uint64_t retries, ooms;

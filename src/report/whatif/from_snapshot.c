@@ -15,8 +15,8 @@ struct reading {
 	const struct gm_snapshot *snapshot;
 	const struct gm_snapshot_trace *trace;
 	uint64_t first_us;
-	struct gm_sets sets;	/* segments and blocks as the events pass */
-	uint32_t *blocks;	/* numbers by tag of sets.lives */
+	struct gm_sets sets; /* segments and blocks as the events pass */
+	uint32_t *blocks;    /* numbers by tag of sets.lives */
 	unsigned blocks_room;
 	int device;
 	bool found;
@@ -130,12 +130,12 @@ static void find_blocks(struct reading *reading, uint64_t start, uint64_t end, b
 			add_found(requests, (struct gm_model_found){.bytes = range->start - start},
 				  0);
 		name_block(reading, range->tag, requests->blocks);
-		add_found(requests,
-			  (struct gm_model_found){
-				  .bytes = found_bytes(range, next, fine),
-				  .used = true,
-				  .pending = reading->sets.lives[range->tag].pending},
-			  requests->blocks++);
+		add_found(
+			requests,
+			(struct gm_model_found){.bytes = found_bytes(range, next, fine),
+						.used = true,
+						.pending = reading->sets.lives[range->tag].pending},
+			requests->blocks++);
 		start = range->end;
 	}
 	if (end > start)
@@ -145,10 +145,10 @@ static void find_blocks(struct reading *reading, uint64_t start, uint64_t end, b
 static struct gm_found_segment *add_segment(struct gm_requests *requests)
 {
 	if (requests->segments_count == requests->segments_room) {
-		requests->segments_room = requests->segments_room ? 2 * requests->segments_room : 64;
-		requests->segments =
-			gm_realloc(requests->segments,
-				   requests->segments_room * sizeof(*requests->segments));
+		requests->segments_room =
+			requests->segments_room ? 2 * requests->segments_room : 64;
+		requests->segments = gm_realloc(
+			requests->segments, requests->segments_room * sizeof(*requests->segments));
 	}
 	return &requests->segments[requests->segments_count++];
 }
@@ -163,8 +163,8 @@ static void find_segments(struct reading *reading)
 		const struct gm_tagged_range *range = &segments->ranges[i];
 		const struct gm_replayed_allocation *live = &reading->sets.lives[range->tag];
 		struct gm_found_segment *segment = add_segment(requests);
-		struct place place = place_of(reading, range->start, range->end - range->start,
-					      live->stream);
+		struct place place =
+			place_of(reading, range->start, range->end - range->start, live->stream);
 		uint64_t end = range->end;
 
 		while (live->expandable && i + 1 < segments->count &&
@@ -195,7 +195,7 @@ static struct gm_request_origin origin_of(const struct reading *reading,
 {
 	uint64_t us = event->time_us > reading->first_us ? event->time_us - reading->first_us : 0;
 
-	return (struct gm_request_origin){us * 1000, event->stack};
+	return (struct gm_request_origin){us * 1000, event->stack, GM_NONE};
 }
 
 static void add(struct reading *reading, const struct gm_snapshot_event *event,
@@ -215,11 +215,11 @@ static bool follow_alloc(struct reading *reading, const struct gm_snapshot_event
 		return false;
 	name_block(reading, tag, reading->requests->blocks);
 	add(reading, event,
-	    (struct gm_request){.op = GM_REQUEST_ALLOC,
-				.bytes = event->bytes,
-				.block = reading->requests->blocks++,
-				.pool = (uint16_t)pool_of_block(reading, event->start,
-								event->stream)});
+	    (struct gm_request){
+		    .op = GM_REQUEST_ALLOC,
+		    .bytes = event->bytes,
+		    .block = reading->requests->blocks++,
+		    .pool = (uint16_t)pool_of_block(reading, event->start, event->stream)});
 	return true;
 }
 
@@ -228,8 +228,7 @@ static bool follow_free(struct reading *reading, const struct gm_snapshot_event 
 {
 	struct gm_sets *sets = &reading->sets;
 	struct gm_tagged_range *range = gm_ranges_find(&sets->blocks, event->start);
-	const struct gm_snapshot_event *next =
-		*i + 1 < reading->trace->count ? event + 1 : NULL;
+	const struct gm_snapshot_event *next = *i + 1 < reading->trace->count ? event + 1 : NULL;
 	struct gm_request request = {.op = GM_REQUEST_FREE_LATER};
 
 	if (!range || sets->lives[range->tag].pending)
@@ -254,8 +253,7 @@ static bool follow_completed(struct reading *reading, const struct gm_snapshot_e
 	if (!range || !reading->sets.lives[range->tag].pending)
 		return false;
 	add(reading, event,
-	    (struct gm_request){.op = GM_REQUEST_FREE_DONE,
-				.block = reading->blocks[range->tag]});
+	    (struct gm_request){.op = GM_REQUEST_FREE_DONE, .block = reading->blocks[range->tag]});
 	return gm_ranges_remove(&reading->sets.blocks, event->start);
 }
 
@@ -280,14 +278,12 @@ static bool follow_segment(struct reading *reading, const struct gm_snapshot_eve
 
 static bool gives_back(const struct gm_snapshot_event *event)
 {
-	return event->action == GM_ACTION_SEGMENT_FREE ||
-	       event->action == GM_ACTION_SEGMENT_UNMAP;
+	return event->action == GM_ACTION_SEGMENT_FREE || event->action == GM_ACTION_SEGMENT_UNMAP;
 }
 
 static bool takes(const struct gm_snapshot_event *event)
 {
-	return event->action == GM_ACTION_SEGMENT_ALLOC ||
-	       event->action == GM_ACTION_SEGMENT_MAP;
+	return event->action == GM_ACTION_SEGMENT_ALLOC || event->action == GM_ACTION_SEGMENT_MAP;
 }
 
 /*
@@ -295,7 +291,8 @@ static bool takes(const struct gm_snapshot_event *event)
  * goes on with the same stack, or because the program called empty_cache(). Without stacks, a
  * request that the run had room for before cannot have been the reason.
  */
-static bool by_request(struct reading *reading, unsigned i, const struct gm_snapshot_event **request)
+static bool by_request(struct reading *reading, unsigned i,
+		       const struct gm_snapshot_event **request)
 {
 	const struct gm_snapshot_trace *trace = reading->trace;
 	const struct gm_snapshot_event *first = &trace->events[i], *next;
@@ -337,9 +334,8 @@ static void note_release(struct reading *reading, unsigned i)
 
 static void follow_oom(struct reading *reading, const struct gm_snapshot_event *event)
 {
-	gm_requests_refuse(reading->requests,
-			   gm_requests_pool(reading->requests, 0, event->stream), event->bytes,
-			   event->start == GM_NO_BYTES ? UINT64_MAX : event->start,
+	gm_requests_refuse(reading->requests, gm_requests_pool(reading->requests, 0, event->stream),
+			   event->bytes, event->start == GM_NO_BYTES ? UINT64_MAX : event->start,
 			   origin_of(reading, event));
 }
 

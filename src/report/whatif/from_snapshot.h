@@ -6,11 +6,11 @@
 #define GM_REPORT_WHATIF_FROM_SNAPSHOT_H
 
 #include "report/support/memory.h"
-#include "report/whatif/history.h"
+#include "report/whatif/requests.h"
 
 /*
- * Fills `requests`, which is empty, from the snapshot at `path`; texts live in the zone. `device` is
- * the one to take, -1 for the one with most events. False if there is no history.
+ * Fills `requests`, which is empty, from the snapshot at `path`; texts live in the zone. `device`
+ * is the one to take, -1 for the one with most events. False if there is no history.
  */
 bool gm_requests_from_snapshot(struct gm_requests *requests, struct gm_zone *zone, const char *path,
 			       int device);

@@ -1,10 +1,10 @@
 /*
  * Replaying a history through the model under one setting.
  */
-#ifndef GM_REPORT_WHATIF_REPLAY_H
-#define GM_REPORT_WHATIF_REPLAY_H
+#ifndef GM_REPORT_WHATIF_PLAY_REQUESTS_H
+#define GM_REPORT_WHATIF_PLAY_REQUESTS_H
 
-#include "report/whatif/history.h"
+#include "report/whatif/requests.h"
 
 /* What is not known is varied, to see whether it matters. */
 struct gm_replay_ways {
@@ -13,7 +13,7 @@ struct gm_replay_ways {
 	bool least_sizes; /* requests ask for the least that they may have asked for */
 	bool keep_found;  /* what was there before the first event stays as it was */
 	bool recorded;	  /* segments have their recorded addresses */
-	bool limited;	  /* the options' limits alone refuse requests, not what refused them then */
+	bool limited; /* the options' limits alone refuse requests, not what refused them then */
 };
 
 struct gm_replayed_run {

@@ -1,7 +1,7 @@
 /*
- * Building a history for the model (history.h).
+ * Building a history for the model (requests.h).
  */
-#include "report/whatif/history.h"
+#include "report/whatif/requests.h"
 #include "report/support/memory.h"
 #include <stdlib.h>
 
@@ -30,19 +30,34 @@ void gm_requests_add(struct gm_requests *requests, struct gm_request request,
 {
 	unsigned room = requests->events_room;
 
-	requests->events = grown(requests->events, requests->count, &room,
-				 sizeof(*requests->events));
+	requests->events =
+		grown(requests->events, requests->count, &room, sizeof(*requests->events));
 	requests->origins = grown(requests->origins, requests->count, &requests->events_room,
 				  sizeof(*requests->origins));
 	requests->events[requests->count] = request;
 	requests->origins[requests->count++] = origin;
 }
 
+static bool continues(const struct gm_requests *requests, uint64_t address, int64_t bytes)
+{
+	const struct gm_model_change *last = &requests->changes[requests->changes_count - 1];
+
+	return bytes > 0 && last->bytes > 0 && last->address + (uint64_t)last->bytes == address &&
+	       requests->changed_at == requests->count;
+}
+
 void gm_requests_change(struct gm_requests *requests, uint64_t address, int64_t bytes)
 {
+	bool more = requests->changes_count && continues(requests, address, bytes);
+
 	requests->changes = grown(requests->changes, requests->changes_count,
 				  &requests->changes_room, sizeof(*requests->changes));
-	requests->changes[requests->changes_count++] = (struct gm_model_change){address, bytes};
+	if (more)
+		requests->changes[requests->changes_count - 1].bytes += bytes;
+	else
+		requests->changes[requests->changes_count++] =
+			(struct gm_model_change){address, bytes};
+	requests->changed_at = requests->count;
 	requests->reserved_bytes += (uint64_t)bytes;
 	if (bytes > 0 && requests->reserved_bytes > requests->reserved_peak_bytes)
 		requests->reserved_peak_bytes = requests->reserved_bytes;

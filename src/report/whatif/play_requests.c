@@ -1,7 +1,7 @@
 /*
- * One run of the model (replay.h).
+ * One run of the model (play_requests.h).
  */
-#include "report/whatif/replay.h"
+#include "report/whatif/play_requests.h"
 #include "account/torch_record.h"
 #include "report/support/memory.h"
 #include <stdlib.h>
@@ -25,8 +25,7 @@ static void put_found(struct playing *playing)
 
 	for (unsigned i = 0; i < requests->segments_count; i++) {
 		const struct gm_found_segment *segment = &requests->segments[i];
-		struct gm_model_found *found =
-			gm_realloc(NULL, segment->count * sizeof(*found));
+		struct gm_model_found *found = gm_realloc(NULL, segment->count * sizeof(*found));
 
 		memcpy(found, &requests->found[segment->first], segment->count * sizeof(*found));
 		gm_model_add_segment(playing->model, segment->pool, segment->small,
@@ -90,9 +89,9 @@ static void refused(struct playing *playing, const struct gm_request *request, u
 	if (playing->run.first_oom == UINT32_MAX)
 		playing->run.first_oom = number;
 	playing->run.unsure +=
-		!playing->ways.limited && gm_model_figures(playing->model)->reserved_bytes +
-						     gm_torch_segment_size(bytes) <=
-					     refusal->most_bytes &&
+		!playing->ways.limited &&
+		gm_model_figures(playing->model)->reserved_bytes + gm_torch_segment_size(bytes) <=
+			refusal->most_bytes &&
 		refusal->most_bytes != refusal->least_bytes;
 }
 

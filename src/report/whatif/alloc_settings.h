@@ -2,8 +2,8 @@
  * Settings of PyTorch's caching allocator: PYTORCH_CUDA_ALLOC_CONF as text and as figures, by the
  * rules of a version.
  */
-#ifndef GM_REPORT_WHATIF_SETTINGS_H
-#define GM_REPORT_WHATIF_SETTINGS_H
+#ifndef GM_REPORT_WHATIF_ALLOC_SETTINGS_H
+#define GM_REPORT_WHATIF_ALLOC_SETTINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,10 +29,10 @@ const struct gm_torch_rules *gm_torch_rules(unsigned version);
 
 struct gm_torch_settings {
 	bool expandable;
-	uint64_t max_split_bytes;     /* UINT64_MAX: none */
-	uint64_t max_rounding_bytes;  /* max_non_split_rounding_mb */
-	double gc_threshold;	      /* 0: none */
-	double fraction;	      /* per_process_memory_fraction; 0: none */
+	uint64_t max_split_bytes;    /* UINT64_MAX: none */
+	uint64_t max_rounding_bytes; /* max_non_split_rounding_mb */
+	double gc_threshold;	     /* 0: none */
+	double fraction;	     /* per_process_memory_fraction; 0: none */
 	uint64_t roundup_divisions[GM_ROUNDUP_INTERVALS];
 	bool rounds; /* any of them is over 1 */
 };

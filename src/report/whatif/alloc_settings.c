@@ -1,8 +1,8 @@
 /*
- * Reading PYTORCH_CUDA_ALLOC_CONF, and the sizes that follow from it (settings.h). Source of the
- * rules: c10/cuda/CUDAAllocatorConfig.cpp and c10/core/AllocatorConfig.cpp of PyTorch.
+ * Reading PYTORCH_CUDA_ALLOC_CONF, and the sizes that follow from it (alloc_settings.h). Source of
+ * the rules: c10/cuda/CUDAAllocatorConfig.cpp and c10/core/AllocatorConfig.cpp of PyTorch.
  */
-#include "report/whatif/settings.h"
+#include "report/whatif/alloc_settings.h"
 #include "account/sizes.h"
 #include "account/torch_record.h"
 #include <errno.h>
@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MIB		 (1ull << 20)
-#define LARGE_BYTES	 (20 * MIB) /* kLargeBuffer */
-#define MIN_LARGE_BYTES	 (10 * MIB) /* kMinLargeAlloc */
-#define ROUND_LARGE	 (2 * MIB)  /* kRoundLarge */
-#define FIRST_INTERVAL	 20	    /* the intervals of rounding begin at 2^20 */
-#define MOST_TOKENS	 256
-#define TOKEN_BYTES	 64
+#define MIB		(1ull << 20)
+#define LARGE_BYTES	(20 * MIB) /* kLargeBuffer */
+#define MIN_LARGE_BYTES (10 * MIB) /* kMinLargeAlloc */
+#define ROUND_LARGE	(2 * MIB)  /* kRoundLarge */
+#define FIRST_INTERVAL	20	   /* the intervals of rounding begin at 2^20 */
+#define MOST_TOKENS	256
+#define TOKEN_BYTES	64
 
 static const struct gm_torch_rules rules[] = {
 	{206, false, true},
@@ -146,8 +146,9 @@ static bool read_gc(struct reading *reading)
 static bool read_fraction(struct reading *reading)
 {
 	if (!reading->rules->shared_settings)
-		return FAIL(reading, "PyTorch before 2.10 does not know per_process_memory_fraction; "
-				     "use --fraction");
+		return FAIL(reading,
+			    "PyTorch before 2.10 does not know per_process_memory_fraction; "
+			    "use --fraction");
 	return read_share(reading, &reading->settings->fraction, true,
 			  "per_process_memory_fraction");
 }
@@ -284,8 +285,7 @@ bool gm_torch_settings_read(struct gm_torch_settings *settings, const char *text
 	if (!split(&reading, text))
 		return false;
 	while (reading.at < reading.count)
-		if (!read_item(&reading) ||
-		    (reading.at < reading.count && !expect(&reading, ",")))
+		if (!read_item(&reading) || (reading.at < reading.count && !expect(&reading, ",")))
 			return false;
 	for (unsigned i = 0; i < GM_ROUNDUP_INTERVALS; i++)
 		settings->rounds |= settings->roundup_divisions[i] > 1;

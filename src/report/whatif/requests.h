@@ -2,8 +2,8 @@
  * What the model replays: the requests and frees of one device, whatever file they come from, and
  * what the recorded run did with them.
  */
-#ifndef GM_REPORT_WHATIF_HISTORY_H
-#define GM_REPORT_WHATIF_HISTORY_H
+#ifndef GM_REPORT_WHATIF_REQUESTS_H
+#define GM_REPORT_WHATIF_REQUESTS_H
 
 #include "report/whatif/allocator.h"
 
@@ -28,6 +28,7 @@ struct gm_request {
 struct gm_request_origin {
 	uint64_t time_ns;
 	uint32_t stack; /* GM_TABLE_STACKS; GM_NONE */
+	uint32_t site;	/* of the document; GM_NONE: that of the stack */
 };
 
 /* What could be reserved at most when a request was refused, as far as is known. */
@@ -64,19 +65,20 @@ struct gm_requests {
 	/* the recorded run */
 	struct gm_model_change *changes;
 	unsigned changes_count, changes_room;
+	unsigned changed_at; /* how many events there were at the last change */
 	uint64_t reserved_bytes, reserved_peak_bytes;
-	const char *conf;	/* its settings; "" default; NULL not known */
+	const char *conf;	    /* its settings; "" default; NULL not known */
 	uint64_t least_limit_bytes; /* what the driver could give, as retries show: 0 and */
 	uint64_t most_limit_bytes;  /* UINT64_MAX where they do not */
-	bool retried;		/* memory was given back because a request found none */
+	bool retried;		    /* memory was given back because a request found none */
 
 	/* what is not known */
-	unsigned pending;  /* frees that waited for streams */
+	unsigned pending; /* frees that waited for streams */
 	unsigned uncertain_sizes;
-	unsigned unclear;  /* groups of frees that may have been empty_cache or a retry */
+	unsigned unclear; /* groups of frees that may have been empty_cache or a retry */
 	bool streams_unknown;
-	bool middle;	   /* something was there before the first event */
-	const char *gap;   /* the history ends early or cannot be followed: a sentence; NULL */
+	bool middle;	 /* something was there before the first event */
+	const char *gap; /* the history ends early or cannot be followed: a sentence; NULL */
 };
 
 /* The number of a pool and stream, added if it is new. */
@@ -85,7 +87,10 @@ unsigned gm_requests_pool(struct gm_requests *requests, uint32_t pool, uint64_t 
 void gm_requests_add(struct gm_requests *requests, struct gm_request request,
 		     struct gm_request_origin origin);
 
-/* The recorded run took so much from the driver, or gave it back (negative). */
+/*
+ * The recorded run took so much from the driver, or gave it back (negative). Memory that is mapped
+ * behind what was taken just before, for the same request, is one change with it.
+ */
 void gm_requests_change(struct gm_requests *requests, uint64_t address, int64_t bytes);
 
 /* A refused request; `free_bytes` is what the device had free then, UINT64_MAX unknown. */
