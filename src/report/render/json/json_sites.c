@@ -382,15 +382,19 @@ json_t *gm_json_gate_list(const struct gm_doc *doc, const struct gm_gate *gates,
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < count; i++) {
-		json_t *sites = json_array();
+		json_t *sites = json_array(), *gate;
 
 		for (unsigned k = 0; k < gates[i].sites_count; k++)
 			json_array_append_new(sites, site_id(doc, gates[i].sites[k]));
-		json_array_append_new(list,
-				      json_pack("{s:s, s:b, s:o, s:o, s:o}", "gate", gates[i].gate,
-						"passed", gates[i].passed, "limit",
-						gm_json_bytes(gates[i].limit), "value",
-						gm_json_bytes(gates[i].value), "sites", sites));
+		gate = json_pack("{s:s, s:o, s:o, s:o, s:o}", "gate", gates[i].gate, "passed",
+				 gates[i].unmeasured ? json_null()
+						     : json_boolean(gates[i].passed),
+				 "limit", gm_json_bytes(gates[i].limit), "value",
+				 gm_json_bytes(gates[i].value), "sites", sites);
+		if (gates[i].unmeasured)
+			json_object_set_new(gate, "not_measured",
+					    gm_json_string(gates[i].unmeasured));
+		json_array_append_new(list, gate);
 	}
 	return list;
 }
