@@ -9,6 +9,9 @@
 #include "recorder/query/query.h"
 #include "recorder/calls/refuse.h"
 #include "track/devices.h"
+#include "track/driver_allocs.h"
+#include "track/ledger.h"
+#include "track/levels.h"
 
 #include <unistd.h>
 

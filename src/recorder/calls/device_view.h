@@ -5,7 +5,7 @@
 #ifndef GM_RECORDER_DEVICE_VIEW_H
 #define GM_RECORDER_DEVICE_VIEW_H
 
-#include "track/torch.h"
+#include "track/ledger.h"
 
 struct gm_call;
 

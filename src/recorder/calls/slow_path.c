@@ -12,6 +12,8 @@
 #include "recorder/state/settings.h"
 #include "recorder/process/signals.h"
 #include "recorder/process/start.h"
+#include "track/clock.h"
+#include "track/pools.h"
 #include "track/recording.h"
 
 #include <errno.h>

@@ -71,7 +71,10 @@ static void add_record(struct gm_site_record *into, const struct gm_site_record 
 	add_windows(into, from);
 }
 
-/* The site's highest sum that is known: of a window's end, of the level's peak, of now. */
+/*
+ * The site's highest sum that is known: of a window's end, of the level's peak, of now. No window's
+ * bound exceeds it.
+ */
 static void raise_peak(struct gm_site *site)
 {
 	struct gm_site_record *record = &site->record;
@@ -80,6 +83,8 @@ static void raise_peak(struct gm_site *site)
 	for (unsigned i = 0; i <= record->window_current && i < GM_WINDOWS; i++)
 		peak = most(peak, record->windows[i].last_bytes);
 	record->peak_bytes = peak;
+	for (unsigned i = 0; i < GM_WINDOWS; i++)
+		record->windows[i].max_bytes = least(record->windows[i].max_bytes, peak);
 }
 
 static void merge(struct gm_doc *doc, unsigned into, unsigned from)

@@ -121,7 +121,6 @@ static bool load(struct gm_doc *doc, const struct gm_options *options, char *err
 		gm_timeline_refine(doc);
 	gm_finish_sites(doc);
 	gm_load_work(doc);
-	gm_load_work(doc);
 	gm_merge_sites(doc);
 	if (!gm_since_apply(doc, options, error, error_bytes))
 		return false;

@@ -288,6 +288,10 @@ json_t *gm_json_retries(struct gm_doc *doc)
 		stall += doc->retries[i].stall_ns;
 		flushed += doc->retries[i].flushed_bytes;
 	}
+	if (doc->imported_count) { /* a snapshot tells of OOMs, and not of what was tried before */
+		attempts = recovered = stall = flushed = GM_NO_BYTES;
+		exhausted = doc->header->oom_events;
+	}
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		if (doc->sites[i].record.retries && !doc->sites[i].hidden)
 			json_array_append_new(sites, json_string(doc->sites[i].id));
