@@ -390,8 +390,8 @@ static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *s
 	unsigned first = 0;
 
 	if (site->work_count != 1 || !work_frees(site) ||
-	    site->work_bytes != site->record.max_alloc_bytes)
-		return false;
+	    site->work_bytes != site->record.max_alloc_bytes || !site->stack)
+		return false; /* without a stack it is not one buffer's place */
 	windows_of(site, windows);
 	for (unsigned i = 0; i < GM_WINDOWS; i++)
 		windows[i].min_bytes = windows[i].max_bytes = windows[i].last_bytes;
