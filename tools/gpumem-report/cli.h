@@ -132,8 +132,11 @@ int gm_cli_show(struct gm_cli *cli, gm_cli_body body);
 /* Prints the summary of open files. */
 void gm_cli_print_summary(struct gm_cli *cli, struct gm_job *job);
 
-/* Holds open files against the gates and prints those; with --json the document, gates in it. */
-int gm_cli_check(struct gm_cli *cli, struct gm_job *job);
+/*
+ * Checks open files against the gates and prints those; with --json the document, gates in it. Of a
+ * job without a file `why` says, as a clause, why there is none.
+ */
+int gm_cli_check(struct gm_cli *cli, struct gm_job *job, const char *why);
 
 /* False after a sentence if writing `path` would destroy one of the files that were given to be
  * read. */
