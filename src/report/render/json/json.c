@@ -440,6 +440,7 @@ static const struct {
 	{"sites", NULL, false},
 	{"leaks", gm_json_leaks, true},
 	{"errors", gm_json_errors, false},
+	{"failures", gm_json_failures, false},
 	{"implicit_frees", implicit, false},
 	{"ledger", ledger, false},
 	{"phases", gm_json_phases, false},
