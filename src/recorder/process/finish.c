@@ -9,8 +9,8 @@
 #include "store/syscall_guard.h"
 #include "store/output_path.h"
 #include "store/writer.h"
-#include "track/event.h"
 #include "track/recording.h"
+#include "track/track.h"
 
 #include <errno.h>
 #include <linux/futex.h>

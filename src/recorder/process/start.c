@@ -20,7 +20,7 @@
 #include "store/syscall_guard.h"
 #include "store/journal.h"
 #include "store/writer.h"
-#include "track/event.h"
+#include "track/track.h"
 
 #include <errno.h>
 #include <string.h>
