@@ -5,14 +5,16 @@
 #include "report/doc/options.h"
 #include "report/render/export/internal.h"
 #include "report/stacks/labels.h"
+#include "report/support/print.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-static void write_cell(FILE *file, const char *text)
+static void write_quoted(FILE *file, const char *text)
 {
-	if (!text)
-		return;
-	if (!strpbrk(text, ",\"\r\n")) {
+	if (strchr("=+-@", text[0]))
+		fputc('\'', file); /* a spreadsheet would take it for a formula */
+	if (!strpbrk(text, ",\"")) {
 		fputs(text, file);
 		return;
 	}
@@ -23,6 +25,17 @@ static void write_cell(FILE *file, const char *text)
 		fputc(*text, file);
 	}
 	fputc('"', file);
+}
+
+static void write_cell(FILE *file, const char *text)
+{
+	char *name;
+
+	if (!text || !*text)
+		return;
+	name = gm_harmless(text);
+	write_quoted(file, name);
+	free(name);
 }
 
 static void write_head(FILE *file)

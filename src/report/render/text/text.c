@@ -3,7 +3,9 @@
  */
 #include "report/render/text/text.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define WIDTH 100
@@ -17,7 +19,7 @@ void gm_print(struct gm_out *out, enum gm_style style, const char *format, ...)
 	if (out->color && style)
 		fputs(codes[style], out->file);
 	va_start(args, format);
-	vfprintf(out->file, format, args);
+	gm_vprintf(out->file, format, args);
 	va_end(args);
 	if (out->color && style)
 		fputs("\033[0m", out->file);
@@ -31,12 +33,12 @@ void gm_heading(struct gm_out *out, const char *format, ...)
 	if (out->color)
 		fputs(codes[GM_BOLD], out->file);
 	va_start(args, format);
-	vfprintf(out->file, format, args);
+	gm_vprintf(out->file, format, args);
 	va_end(args);
 	fputs(out->color ? "\033[0m\n" : "\n", out->file);
 }
 
-void gm_wrap(struct gm_out *out, unsigned indent, const char *text)
+static void wrap(struct gm_out *out, unsigned indent, const char *text)
 {
 	unsigned column = indent;
 
@@ -44,7 +46,7 @@ void gm_wrap(struct gm_out *out, unsigned indent, const char *text)
 		unsigned word = (unsigned)strcspn(text, " ");
 
 		if (column > indent && column + word > WIDTH) {
-			fprintf(out->file, "\n%*s", (int)indent, "");
+			gm_printf(out->file, "\n%*s", (int)indent, "");
 			column = indent;
 		}
 		fwrite(text, 1, word, out->file);
@@ -58,6 +60,14 @@ void gm_wrap(struct gm_out *out, unsigned indent, const char *text)
 		}
 	}
 	fputc('\n', out->file);
+}
+
+void gm_wrap(struct gm_out *out, unsigned indent, const char *text)
+{
+	char *harmless = gm_harmless(text);
+
+	wrap(out, indent, harmless);
+	free(harmless);
 }
 
 void gm_table_begin(struct gm_table *table, const char *const *titles)
@@ -77,7 +87,7 @@ void gm_table_cell(struct gm_table *table, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	gm_vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	*slot = gm_zone_strdup(&table->zone, text);
 }
@@ -115,7 +125,7 @@ static void print_row(struct gm_out *out, const struct gm_table *table, const ch
 		bool left = table->titles[c][0] == '<', last = c + 1 == table->columns;
 		int pad = (int)(widths[c] - width_of(cells[c]));
 
-		fprintf(out->file, "  %*s%s%*s", left ? 0 : pad, "", cells[c],
+		gm_printf(out->file, "  %*s%s%*s", left ? 0 : pad, "", cells[c],
 			left && !last ? pad : 0, "");
 	}
 	fputs(out->color && style ? "\033[0m\n" : "\n", out->file);

@@ -6,6 +6,7 @@
 #include "report/doc/frames.h"
 #include "report/render/text/text.h"
 #include "report/stacks/labels.h"
+#include "report/support/print.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -73,7 +74,7 @@ static void print_frame(struct gm_out *out, const struct gm_frame *frame, unsign
 	const char *module = gm_module_name(frame), *path = frame->file;
 	size_t used = indent + (frame->function ? columns(frame->function) : 0) + LINE_NUMBER;
 
-	fprintf(out->file, "%*s", (int)indent, "");
+	gm_printf(out->file, "%*s", (int)indent, "");
 	if (times > 1)
 		gm_print(out, GM_DIM, "… %u × ", times);
 	if (frame->function)

@@ -8,6 +8,7 @@
 #include "report/render/text/text_holes.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include "account/kinds.h"
 #include <stdlib.h>
 #include <string.h>
@@ -45,17 +46,17 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 	}
 	gm_print(out, GM_BOLD, "Seen: ");
 	if (doc->imported) {
-		fprintf(out->file,
+		gm_printf(out->file,
 			"PyTorch's allocator, by its own snapshot; what libraries and the driver "
 			"take is not in it\n");
 		return;
 	}
 	if (!worst && gm_doc_lacks(doc, GM_TABLE_LEDGER)) {
-		fprintf(out->file, "not known, the file is damaged (see below)\n");
+		gm_printf(out->file, "not known, the file is damaged (see below)\n");
 		return;
 	}
 	if (!worst) {
-		fprintf(out->file,
+		gm_printf(out->file,
 			"every call that reached the shim; the driver's own figure is not in "
 			"the file to compare with\n");
 		return;
@@ -63,18 +64,18 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 	explained = worst->unexplained_bytes > 0
 			    ? worst->process_used_bytes - (uint64_t)worst->unexplained_bytes
 			    : worst->process_used_bytes;
-	fprintf(out->file, "%s of the %s that the driver reports on device %d (%s)",
+	gm_printf(out->file, "%s of the %s that the driver reports on device %d (%s)",
 		gm_format_percent(percent, explained, worst->process_used_bytes),
 		gm_format_size(used, worst->process_used_bytes), worst->device,
 		worst->source == GM_LEDGER_NVML_PROCESS ? "NVML, this process"
 							: "device, since before the first context");
 	gm_format_size(missing, magnitude(worst->unexplained_bytes));
 	if (gap)
-		fprintf(out->file, "; the file is incomplete: %s", gap);
+		gm_printf(out->file, "; the file is incomplete: %s", gap);
 	else if (worst->unexplained_bytes < 0)
-		fprintf(out->file, "; the ledger's rows add up to %s more than that", missing);
+		gm_printf(out->file, "; the ledger's rows add up to %s more than that", missing);
 	else if (missed(worst) > 0.05)
-		fprintf(out->file, "; %s are missing, see the finding coverage", missing);
+		gm_printf(out->file, "; %s are missing, see the finding coverage", missing);
 	fputc('\n', out->file);
 }
 
@@ -153,10 +154,10 @@ static void print_part(struct gm_out *out, const struct part *part, uint64_t pea
 {
 	char text[GM_FORMAT_BYTES];
 
-	fprintf(out->file, "%s%s %s", first ? ": " : ", ",
+	gm_printf(out->file, "%s%s %s", first ? ": " : ", ",
 		gm_format_percent(text, part->bytes, peak_bytes), part->name);
 	if (part->sites > 1)
-		fprintf(out->file, " (%u sites)", part->sites);
+		gm_printf(out->file, " (%u sites)", part->sites);
 }
 
 static void peak_line(struct gm_out *out, struct gm_doc *doc)
@@ -169,24 +170,24 @@ static void peak_line(struct gm_out *out, struct gm_doc *doc)
 
 	gm_print(out, GM_BOLD, "Peak: ");
 	if (!level) {
-		fprintf(out->file, "%s\n",
+		gm_printf(out->file, "%s\n",
 			doc->complete ? "nothing was allocated"
 				      : "not known, the file is damaged (see below)");
 		return;
 	}
 	if (gm_books_gap(doc, 1ull << GM_TABLE_LEVELS))
-		fprintf(out->file, "at least ");
-	fprintf(out->file, "%s on %s%s", gm_format_size(text, level->peak_bytes),
+		gm_printf(out->file, "at least ");
+	gm_printf(out->file, "%s on %s%s", gm_format_size(text, level->peak_bytes),
 		gm_device_name(device, level->device),
 		level->level == GM_LEVEL_TORCH ? " in PyTorch's blocks" : "");
-	fprintf(out->file, " at %s", gm_format_time(text, (double)level->peak_at_ns / 1e9));
+	gm_printf(out->file, " at %s", gm_format_time(text, (double)level->peak_at_ns / 1e9));
 	parts = peak_parts(doc, level->device, level->level, &count);
 	for (; shown < count && shown < MAKEUP_PARTS; shown++)
 		print_part(out, &parts[shown], level->peak_bytes, shown == 0);
 	for (unsigned i = shown; i < count; i++)
 		rest += parts[i].bytes;
 	if (rest)
-		fprintf(out->file, ", %s in %u other%s",
+		gm_printf(out->file, ", %s in %u other%s",
 			gm_format_percent(text, rest, level->peak_bytes), count - shown,
 			count - shown == 1 ? "" : "s");
 	fputc('\n', out->file);
@@ -223,23 +224,23 @@ static void next_line(struct gm_out *out, struct gm_doc *doc)
 	if (first && first->severity > GM_NOTE) {
 		const char *command = command_for(first->id);
 
-		fprintf(out->file, "%s", first->title);
+		gm_printf(out->file, "%s", first->title);
 		if (command)
-			fprintf(out->file, "; see gpumem-report %s %s", command, doc->path);
+			gm_printf(out->file, "; see gpumem-report %s %s", command, doc->path);
 		fputc('\n', out->file);
 	} else if (doc->exit_bytes == GM_NO_BYTES) {
-		fprintf(out->file, "%s: nothing is wrong %s, leaks at exit are not judged\n",
+		gm_printf(out->file, "%s: nothing is wrong %s, leaks at exit are not judged\n",
 			gm_exit_unknown(doc),
 			doc->lacking ? "in what can be read of it"
 			: gap	     ? "in what was recorded"
 				     : "so far");
 	} else if (gap) {
-		fprintf(out->file, "%s: nothing is wrong in what %s\n", gap,
+		gm_printf(out->file, "%s: nothing is wrong in what %s\n", gap,
 			doc->lacking ? "can be read of it" : "was recorded");
 	} else if (!failed) {
-		fprintf(out->file, "nothing to do: no leak, no failed allocation, no bad free\n");
+		gm_printf(out->file, "nothing to do: no leak, no failed allocation, no bad free\n");
 	} else {
-		fprintf(out->file,
+		gm_printf(out->file,
 			"nothing to do: no leak, no bad free; %llu call%s for memory failed, and the "
 			"program went on\n",
 			(unsigned long long)failed, failed == 1 ? "" : "s");
@@ -252,33 +253,33 @@ static void print_process(struct gm_out *out, struct gm_doc *doc)
 	char time[GM_FORMAT_BYTES], count[GM_FORMAT_BYTES], size[GM_FORMAT_BYTES];
 
 	gm_heading(out, "Process");
-	fprintf(out->file, "  ");
+	gm_printf(out->file, "  ");
 	for (unsigned i = 0; i < doc->command_count; i++)
-		fprintf(out->file, "%s%s", i ? " " : "", doc->command[i]);
+		gm_printf(out->file, "%s%s", i ? " " : "", doc->command[i]);
 	if (!doc->command_count)
-		fprintf(out->file, "%s", doc->program ? doc->program : "unknown program");
+		gm_printf(out->file, "%s", doc->program ? doc->program : "unknown program");
 	if (doc->imported) {
-		fprintf(out->file, "\n  a snapshot of PyTorch over %s of its history, %s changes\n",
+		gm_printf(out->file, "\n  a snapshot of PyTorch over %s of its history, %s changes\n",
 			gm_format_time(time, doc->duration_s),
 			gm_format_count(count, header->events));
 		return;
 	}
-	fprintf(out->file, "\n  pid %u", header->pid);
+	gm_printf(out->file, "\n  pid %u", header->pid);
 	if (doc->host)
-		fprintf(out->file, " on %s", doc->host);
+		gm_printf(out->file, " on %s", doc->host);
 	if (header->rank >= 0)
-		fprintf(out->file, ", rank %d", header->rank);
+		gm_printf(out->file, ", rank %d", header->rank);
 	if (header->rank >= 0 && header->world_size > 0)
-		fprintf(out->file, " of %d", header->world_size);
-	fprintf(out->file, ", %s after %s",
+		gm_printf(out->file, " of %d", header->world_size);
+	gm_printf(out->file, ", %s after %s",
 		strcmp(doc->end, "exit") == 0	   ? "ended"
 		: strcmp(doc->end, "running") == 0 ? "still running"
 						   : "killed",
 		gm_format_time(time, doc->duration_s));
-	fprintf(out->file, "; %s calls recorded", gm_format_count(count, header->events));
-	fprintf(out->file, ", file %s\n", gm_format_size(size, gm_reader_bytes(doc->reader)));
+	gm_printf(out->file, "; %s calls recorded", gm_format_count(count, header->events));
+	gm_printf(out->file, ", file %s\n", gm_format_size(size, gm_reader_bytes(doc->reader)));
 	for (unsigned i = 0; i < doc->devices_count; i++)
-		fprintf(out->file, "  device %d: %s, %s%s\n", doc->devices[i].index,
+		gm_printf(out->file, "  device %d: %s, %s%s\n", doc->devices[i].index,
 			doc->devices[i].name ? doc->devices[i].name : "unnamed",
 			gm_format_size(size, gm_device_limit(&doc->devices[i])),
 			doc->devices[i].record.capacity_bytes != GM_NO_BYTES &&
@@ -505,21 +506,21 @@ void gm_text_findings(struct gm_out *out, const struct gm_finding *findings, uns
 		gm_print(out, GM_DIM, "%s", finding->id);
 		if (finding->device >= 0)
 			gm_print(out, GM_DIM, "  device %d", finding->device);
-		fprintf(out->file, "\n          ");
+		gm_printf(out->file, "\n          ");
 		gm_wrap(out, 10, finding->title);
 		if (finding->evidence) {
-			fprintf(out->file, "          ");
+			gm_printf(out->file, "          ");
 			gm_wrap(out, 10, finding->evidence);
 		}
 		for (unsigned k = 0; k < finding->advice_count; k++) {
 			if (said_before(findings, i, finding->advice[k]))
 				continue;
-			fprintf(out->file, "          - ");
+			gm_printf(out->file, "          - ");
 			gm_wrap(out, 12, finding->advice[k]);
 		}
 	}
 	if (left)
-		fprintf(out->file, "  %u more finding%s (--top)\n", left, left == 1 ? "" : "s");
+		gm_printf(out->file, "  %u more finding%s (--top)\n", left, left == 1 ? "" : "s");
 }
 
 static void print_implicit(struct gm_out *out, struct gm_doc *doc)
@@ -530,7 +531,7 @@ static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 
 	for (unsigned i = 0; i < doc->implicit_count; i++)
 		if (doc->implicit[i].count)
-			fprintf(out->file, "  %s in %llu allocation%s went with %s on device %d\n",
+			gm_printf(out->file, "  %s in %llu allocation%s went with %s on device %d\n",
 				gm_format_size(size, doc->implicit[i].bytes),
 				(unsigned long long)doc->implicit[i].count,
 				doc->implicit[i].count == 1 ? "" : "s",
@@ -542,7 +543,7 @@ static void print_teardown(struct gm_out *out, const struct gm_doc *doc)
 	char size[GM_FORMAT_BYTES];
 
 	if (doc->teardown_count)
-		fprintf(out->file,
+		gm_printf(out->file,
 			"  %s in %llu allocation%s was freed after the program's last work\n",
 			gm_format_size(size, doc->teardown_bytes),
 			(unsigned long long)doc->teardown_count,
@@ -568,7 +569,7 @@ void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
 	if (doc->warnings_count)
 		gm_heading(out, "About this file");
 	for (unsigned i = 0; i < doc->warnings_count; i++) {
-		fprintf(out->file, "  ");
+		gm_printf(out->file, "  ");
 		gm_wrap(out, 2, doc->warnings[i]);
 	}
 }
