@@ -9,6 +9,7 @@
 #include "report/open/inputs.h"
 #include "report/job/job.h"
 #include "report/plan/plan.h"
+#include "report/whatif/whatif.h"
 #include "report/render/text/text.h"
 #include "report/doc/options.h"
 
@@ -37,13 +38,15 @@ enum gm_command {
 	GM_HTML = 1024,
 	GM_TOP = 2048,
 	GM_PLAN = 4096,
-	GM_EVERY = 8191
+	GM_WHATIF = 8192,
+	GM_EVERY = 16383
 };
 
 struct gm_cli {
 	struct gm_options options;
 	struct gm_gate_options gates;
 	struct gm_plan_options plan;
+	struct gm_whatif_options whatif;
 	bool gates_given; /* run: --check */
 	bool once;	  /* top */
 	const char *out_path, *format, *junit, *sarif, *baseline;
@@ -66,6 +69,8 @@ struct gm_option {
 
 extern const struct gm_option gm_plan_option_rows[];
 extern const unsigned gm_plan_option_rows_count;
+extern const struct gm_option gm_whatif_option_rows[];
+extern const unsigned gm_whatif_option_rows_count;
 extern const struct gm_option gm_gate_option_rows[];
 extern const unsigned gm_gate_option_rows_count;
 
@@ -153,5 +158,6 @@ int gm_cmd_export(struct gm_cli *cli);
 int gm_cmd_top(struct gm_cli *cli);
 int gm_cmd_html(struct gm_cli *cli);
 int gm_cmd_plan(struct gm_cli *cli);
+int gm_cmd_whatif(struct gm_cli *cli);
 
 #endif

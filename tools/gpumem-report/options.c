@@ -266,6 +266,9 @@ static const struct gm_option *option_at(size_t number)
 	if (number < gm_plan_option_rows_count)
 		return &gm_plan_option_rows[number];
 	number -= gm_plan_option_rows_count;
+	if (number < gm_whatif_option_rows_count)
+		return &gm_whatif_option_rows[number];
+	number -= gm_whatif_option_rows_count;
 	if (number < gm_gate_option_rows_count)
 		return &gm_gate_option_rows[number];
 	number -= gm_gate_option_rows_count;

@@ -272,6 +272,7 @@ struct gm_doc {
 	struct gm_retry_record *retries;
 	struct gm_oom *ooms;
 	struct gm_error *errors;
+	struct gm_error *failures; /* allocations that failed, and not for want of memory */
 	struct gm_implicit_record *implicit;
 	struct gm_ledger *ledger;
 	struct gm_cost_record *costs;
@@ -286,7 +287,7 @@ struct gm_doc {
 	const char **unused_suppressions;
 	unsigned frames_count, stacks_count, sites_count, blocks_count, work_blocks_count, devices_count, levels_count,
 		usage_count, pools_count, vmm_count, torches_count, pluggables_count, imported_count, fragmentation_count,
-		retries_count, ooms_count, errors_count, implicit_count, ledger_count, costs_count,
+		retries_count, ooms_count, errors_count, failures_count, implicit_count, ledger_count, costs_count,
 		contexts_count, phases_count, categories_count, marks_count, timeline_count,
 		findings_count, gates_count, suppressed_count, unused_suppressions_count;
 
@@ -301,6 +302,9 @@ struct gm_doc {
 
 /* Adds a warning of the file, a sentence. */
 void gm_doc_warn(struct gm_doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Allocation calls that failed, for whatever reason, also those that a repetition served. */
+uint64_t gm_doc_failed_calls(const struct gm_doc *doc);
 
 /* True if the file is damaged and records of that table cannot be read. */
 static inline bool gm_doc_lacks(const struct gm_doc *doc, enum gm_table_id table)

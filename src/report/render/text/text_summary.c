@@ -200,6 +200,7 @@ static const char *command_for(const char *id)
 	} more[] = {
 		{"leak.", "leaks"},
 		{"oom", "oom"},
+		{"alloc.failed", "sites"},
 		{"fragmentation", "fragmentation"},
 		{"usage.", "timeline"},
 		{"imbalance", "sites --at peak"},
@@ -215,6 +216,7 @@ static const char *command_for(const char *id)
 static void next_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_finding *first = doc->findings_count ? &doc->findings[0] : NULL;
+	uint64_t failed = gm_doc_failed_calls(doc);
 	const char *gap = gm_books_gap(doc, GM_ALL_TABLES);
 
 	gm_print(out, GM_BOLD, "Next: ");
@@ -234,8 +236,13 @@ static void next_line(struct gm_out *out, struct gm_doc *doc)
 	} else if (gap) {
 		fprintf(out->file, "%s: nothing is wrong in what %s\n", gap,
 			doc->lacking ? "can be read of it" : "was recorded");
-	} else {
+	} else if (!failed) {
 		fprintf(out->file, "nothing to do: no leak, no failed allocation, no bad free\n");
+	} else {
+		fprintf(out->file,
+			"nothing to do: no leak, no bad free; %llu call%s for memory failed, and the "
+			"program went on\n",
+			(unsigned long long)failed, failed == 1 ? "" : "s");
 	}
 }
 
