@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 build, tool, wanted = os.path.realpath(sys.argv[1]), os.path.realpath(sys.argv[2]), sys.argv[3:]
-plain = os.path.join(build, "tools", "gpumem-report", "gpumem-report")
+checked = os.path.join(build, "tests", "invariants", "gpumem-report")  # runs the tool, and takes another one
 
 # `run` takes the shim beside the tool before any other: the plain one
 folder = tempfile.TemporaryDirectory()
@@ -19,20 +19,15 @@ if open(tool, "rb").read(4) == b"\x7fELF":
     os.symlink(os.path.join(build, "src", "interpose", "libgpumemtrace.so"),
                os.path.join(folder.name, "libgpumemtrace.so"))
 
-
-def swap(word):
-    return tool if os.path.join(build, word) == plain else word
-
-
 tests = json.loads(subprocess.check_output(["meson", "introspect", "--tests", build]))
 failed = ran = skipped = 0
 for test in tests:
-    words = test["cmd"] + list(test["env"].values())
-    if [swap(word) for word in words] == words or wanted and test["name"] not in wanted:
+    words = [os.path.join(build, word) for word in test["cmd"] + list(test["env"].values())]
+    if checked not in words or wanted and test["name"] not in wanted:
         continue
     ran += 1
-    environment = dict(os.environ, **{key: swap(value) for key, value in test["env"].items()})
-    done = subprocess.run([swap(word) for word in test["cmd"]], env=environment, cwd=test["workdir"] or build,
+    done = subprocess.run(test["cmd"], env=os.environ | test["env"] | {"TESTED_REPORT": tool},
+                          cwd=test["workdir"] or build,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     # bats and TAP programs say "not ok"; status 77 is a test that cannot run here
     lines = done.stdout.splitlines()

@@ -7,7 +7,8 @@ Markers, which hold where ``--gpumem`` is given:
   times before it is measured, so that what the first run makes for all others is no leak
 
 Everything is one process: figures are differences around each test's call, fixtures are not part of it.
-A test that goes over its limit fails with the allocation sites and their stacks.
+A test that goes over its limit fails with the allocation sites and their stacks. A limit that was not measured,
+because no GPU was used, fails too, unless ``--gpumem-allow-unmeasured`` is given.
 """
 import gc
 import os
@@ -92,6 +93,7 @@ class Plugin:
         self.warming = False
         self.marks: Dict[str, int] = {}
         self.rows: List[tuple] = []
+        self.gpu_used = False
 
     def pytest_collection_modifyitems(self, items) -> None:
         for item in items:
@@ -141,6 +143,10 @@ class Plugin:
         limit, leaks = item.stash[LIMIT], item.stash[LEAKS]
         mark = _sites.mark_name(item.nodeid, self.marks[item.nodeid])
         texts = []
+        if (limit or leaks) and not self._measures(measure):
+            return (None if self.config.getoption("gpumem_allow_unmeasured") else
+                    "Not measured: no GPU was used. There is none, its driver is not there, or no CUDA call "
+                    "reached it.\n--gpumem-allow-unmeasured lets such a test pass.")
         if limit and measure.peak.added_bytes > limit.limit_bytes:
             texts.append(f"The test took {measure.peak}; its limit is {limit.text}.\n"
                          + _sites.taken(mark, measure.peak.device, format_size))
@@ -148,6 +154,12 @@ class Plugin:
             texts.append(f"The test left {measure.left}; its limit is {leaks.text}.\n"
                          + _sites.left(mark, measure.left.device, format_size))
         return "\n\n".join(texts)
+
+    def _measures(self, measure) -> bool:
+        """Whether figures of 0 are figures: a GPU is in use. The tracer's file says so, if no figure does."""
+        self.gpu_used = (self.gpu_used or measure.peak.added_bytes > 0 or measure.left.added_bytes != 0
+                         or gpumemtrace.live_bytes() > 0 or _sites.gpu_used())
+        return self.gpu_used
 
     def pytest_runtest_logreport(self, report) -> None:
         if report.when == "call":
@@ -175,6 +187,8 @@ LIMIT, LEAKS, MEASURE = pytest.StashKey(), pytest.StashKey(), pytest.StashKey()
 def pytest_addoption(parser) -> None:
     group = parser.getgroup("gpumem", "GPU memory of tests")
     group.addoption("--gpumem", action="store_true", help="measure GPU memory of each test, hold its limits")
+    group.addoption("--gpumem-allow-unmeasured", action="store_true",
+                    help="a limit does not fail where no GPU was used")
     group.addoption("--gpumem-out", metavar="FILE", help="the tracer's file (gpumemtrace.PID.gmt)")
     group.addoption("--gpumem-top", metavar="N", type=int, default=10, help="rows of the table at the end (10)")
 

@@ -19,18 +19,27 @@ def mark_name(name: str, number: int) -> str:
     return f"{kept}#{number}"
 
 
-def _document(mark: str) -> Dict:
-    """The report's document on what was allocated since the mark. RuntimeError in a sentence."""
+def _document(*options: str) -> Dict:
+    """The report's document on this process up to now. RuntimeError in a sentence."""
     with tempfile.TemporaryDirectory(prefix="gpumem-") as folder:
         path = os.path.join(folder, "copy.gmt")
-        gpumemtrace.snapshot(path)
+        if not gpumemtrace.snapshot(path):
+            raise RuntimeError("there was no CUDA call yet")
         environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-        done = subprocess.run(_files.report_command() + ["leaks", "--json", "--since", mark, path],
+        done = subprocess.run(_files.report_command() + ["leaks", "--json", *options, path],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
     try:
         return json.loads(done.stdout)
     except ValueError:
         raise RuntimeError(done.stderr.decode(errors="replace").strip() or "the report is empty") from None
+
+
+def gpu_used() -> bool:
+    """Whether this process used a GPU, as far as the tracer knows."""
+    try:
+        return bool(_document()["devices"])
+    except (OSError, RuntimeError):
+        return False
 
 
 def _frame(frame: Dict) -> str:
@@ -53,7 +62,7 @@ def _stack(site: Dict) -> List[str]:
 def _listed(mark: str, device: int, size: Callable[[int], str], bytes_of: Callable[[Dict, Dict], int],
             title: str) -> str:
     try:
-        document = _document(mark)
+        document = _document("--since", mark)
     except (OSError, RuntimeError) as error:
         return f"Its allocation sites cannot be shown: {error}"
     framework = any(site["level"] == "torch" for site in document["sites"])

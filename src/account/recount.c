@@ -22,14 +22,17 @@ void gm_recount_add(const struct gm_counters *in, const struct gm_alloc_record *
 		gm_site_add_stray(in->site, alloc->bytes);
 }
 
-/* What came in less what went out is what is live: the larger of the two totals is right, the other
- * follows. */
+/*
+ * What came in less what went out is what is live. Totals only rise: where more is live than they say, an
+ * allocation was not counted yet, where less is, a free. So parts and wholes, each of which may or may
+ * not have counted the update that was cut short, are equal afterwards.
+ */
 static void fit(uint64_t live, uint64_t *in, uint64_t *out)
 {
-	if (*in >= live)
-		*out = *in - live;
+	if (*in < *out + live)
+		*in = *out + live;
 	else
-		*in = live + *out;
+		*out = *in - live;
 }
 
 static void raise(uint64_t *peak, uint64_t now)
@@ -54,7 +57,8 @@ void gm_recount_end(const struct gm_counters *in)
 	if (in->level) {
 		fit(in->level->current_bytes, &in->level->allocated_bytes, &in->level->freed_bytes);
 		fit(in->level->current_count, &in->level->allocations, &in->level->frees);
-		raise(&in->level->peak_bytes, in->level->current_bytes);
+		if (in->level->current_bytes > in->level->peak_bytes)
+			gm_level_raise_peak(in->level, in->level->peak_at_ns);
 	}
 }
 

@@ -12,7 +12,7 @@
 #include "recorder/calls/roles.h"
 #include "recorder/calls/slow_path.h"
 #include "recorder/state/thread.h"
-#include "track/event.h"
+#include "track/contexts.h"
 #include "track/recording.h"
 
 #include <errno.h>

@@ -1,16 +1,19 @@
 /*
- * The ways out of a process that run no exit handlers: _exit, _Exit, quick_exit, and exec. Each
- * completes the file and goes on to the real function. A child of vfork shares its parent's memory,
+ * The ways out of a process that run no exit handlers: _exit, _Exit, quick_exit, daemon, and exec.
+ * Each completes the file, or says how it ended, and goes on to the real function. A child of vfork shares its parent's memory,
  * which is why gm_finish compares pids.
  */
 #include "recorder/process/finish.h"
 #include "recorder/state/libc_functions.h"
-#include "store/layout.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -21,7 +24,7 @@ static void __attribute__((noreturn)) end_by(enum gm_libc_function function, int
 {
 	void (*real)(int) = (void (*)(int))gm_libc_find(function);
 
-	gm_finish(GM_END_EXIT, status, true);
+	gm_finish(status, true);
 	if (real)
 		real(status);
 	syscall(SYS_exit_group, status);
@@ -48,15 +51,51 @@ EXPORT void quick_exit(int status)
 }
 
 /*
- * The file is completed before exec, since nothing of ours runs after it, and reopened if exec
- * fails.
+ * The C library's daemon() leaves the parent by an _exit of its own, which no wrapper sees. This one
+ * does the same steps with the exported functions.
  */
-static int after_failed_exec(int result)
+EXPORT int daemon(int nochdir, int noclose)
 {
-	int saved = errno;
+	struct stat st;
+	pid_t child = fork();
+	int null, i;
 
-	gm_finish_undone();
-	errno = saved;
+	if (child < 0)
+		return -1;
+	if (child > 0)
+		_exit(0);
+	if (setsid() < 0)
+		return -1;
+	if (!nochdir) {
+		int moved = chdir("/"); /* the C library goes on where it is, too */
+
+		(void)moved;
+	}
+	if (noclose)
+		return 0;
+	null = open("/dev/null", O_RDWR);
+	if (null < 0)
+		return -1;
+	if (fstat(null, &st) < 0 || !S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3)) {
+		close(null);
+		errno = ENODEV;
+		return -1;
+	}
+	for (i = 0; i < 3; i++)
+		dup2(null, i);
+	if (null > 2)
+		close(null);
+	return 0;
+}
+
+/*
+ * The file says before exec that the process ended, since nothing of ours runs after it, and no
+ * longer says so if exec fails.
+ */
+static int after_failed_exec(int result, bool begun)
+{
+	if (begun)
+		gm_exec_failed();
 	return result;
 }
 
@@ -69,8 +108,9 @@ static int after_failed_exec(int result)
 			errno = ENOSYS;                                                           \
 			return -1;                                                                \
 		}                                                                                 \
-		gm_finish(GM_END_EXEC, -1, false);                                                \
-		return after_failed_exec(real(__VA_ARGS__));                                      \
+		bool begun = gm_exec_begin();                                                     \
+                                                                                                  \
+		return after_failed_exec(real(__VA_ARGS__), begun);                               \
 	}
 
 EXEC(int execve(const char *path, char *const argv[], char *const envp[]), execve,

@@ -9,7 +9,10 @@
 #include "recorder/process/start.h"
 #include "recorder/state/thread.h"
 #include "stack/stack.h"
-#include "track/event.h"
+#include "track/clock.h"
+#include "track/driver_allocs.h"
+#include "track/in_use.h"
+#include "track/marks.h"
 
 #include <errno.h>
 

@@ -14,7 +14,12 @@
 #include "recorder/process/start.h"
 #include "recorder/state/thread.h"
 #include "stack/stack.h"
-#include "track/torch.h"
+#include "track/clock.h"
+#include "track/ledger.h"
+#include "track/retries.h"
+#include "track/sites.h"
+#include "track/thread_id.h"
+#include "track/torch_blocks.h"
 
 #include <errno.h>
 

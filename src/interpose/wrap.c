@@ -10,6 +10,7 @@
 #include "recorder/calls/slow_path.h"
 #include "recorder/state/settings.h"
 #include "recorder/process/signals.h"
+#include "track/clock.h"
 
 /*
  * The fast path is for the most frequent calls: an allocation or a free that the program itself

@@ -268,28 +268,11 @@ int gm_journal_finish(void)
 	if (ftruncate(fd, (off_t)used) < 0)
 		error = -errno;
 	close(fd);
-	if (error || gm_file->end == GM_END_EXEC)
+	if (error)
 		return error;
 	mmap(journal.backing.base + used, journal.mapped_bytes - used, PROT_NONE,
 	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	return gm_output_settle(&journal.output);
-}
-
-void gm_journal_resume(void)
-{
-	int fd;
-
-	if (!gm_journal_on || gm_limit_of(RLIMIT_FSIZE) < journal.mapped_bytes)
-		return;
-	fd = gm_backing_open(&journal.backing);
-	if (fd < 0)
-		return;
-	if (ftruncate(fd, (off_t)journal.mapped_bytes) == 0 && !header()->lost) {
-		journal.capacity =
-			(journal.mapped_bytes - GM_HEADER_BYTES) / GM_JOURNAL_CHUNK_BYTES;
-		journal.loss = GM_JOURNAL_WHOLE;
-	}
-	close(fd);
 }
 
 void gm_journal_in_child(void)

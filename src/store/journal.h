@@ -31,12 +31,8 @@ void gm_journal_resize(uint32_t index, uint64_t bytes, uint64_t time_ns, uint32_
 /* A call that changed nothing there, or what is known of the one that does next. */
 void gm_journal_call(const struct gm_event_record *event);
 
-/*
- * Parts of gm_store_finish, gm_store_resume, gm_store_in_child and gm_store_forget, which call
- * them.
- */
+/* Parts of gm_store_finish, gm_store_in_child and gm_store_forget, which call them. */
 int gm_journal_finish(void);
-void gm_journal_resume(void);
 void gm_journal_in_child(void);
 void gm_journal_forget(void);
 

@@ -438,10 +438,14 @@ enum gm_error_type {
 	GM_ERROR_RELEASED_TWICE,
 	GM_ERROR_FREED_WHILE_MAPPED,
 	GM_ERROR_FREED_WHILE_EXPORTED,
-	GM_ERROR_TYPES
+	GM_ERROR_TYPES,
+	GM_ERROR_ALLOC_FAILED = 64 /* no bad free: an allocation failed, and not for want of memory */
 };
 
-/* Bad frees, one record for the same type, function, error and stack. */
+/*
+ * Bad frees and failed allocations, one record for the same type, function, error and stack. Of a failed
+ * allocation `victim_site` is its own site, `bytes` what was asked for in all.
+ */
 struct gm_error_record {
 	uint32_t type;
 	uint32_t function;	/* GM_TABLE_FUNCTIONS */

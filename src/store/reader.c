@@ -192,7 +192,7 @@ static int copy_file(struct gm_reader *reader, int fd, uint64_t file_bytes)
 		       reader->size < sizeof(after) ? reader->size : sizeof(after));
 		reader->torn = (after.sequence & 1) || after.sequence != reader->header.sequence ||
 			       after.chunk_count != reader->header.chunk_count;
-		if (!reader->torn || after.end != GM_END_NONE)
+		if (!reader->torn || after.end == GM_END_EXIT)
 			break;
 		reader->header.chunk_count = after.chunk_count;
 	}

@@ -350,11 +350,6 @@ static int write_private(void)
 	return error;
 }
 
-static uint32_t most_chunks(void)
-{
-	return (uint32_t)((store.mapped_bytes - store.data_offset) / GM_CHUNK_BYTES);
-}
-
 /*
  * Stops the handing out of chunks, so that no thread writes beyond the end that the file is cut to,
  * which would raise SIGBUS. Returns false if the lock cannot be taken: this thread may hold it, if
@@ -401,7 +396,7 @@ static int finish_file(void)
 	if (stopped && ftruncate(fd, (off_t)used_bytes()) < 0)
 		error = -errno;
 	close(fd);
-	if (error || gm_file->end == GM_END_EXEC)
+	if (error)
 		return error;
 	if (stopped)
 		unmap_tail();
@@ -415,22 +410,9 @@ int gm_store_finish(void)
 	return error ? error : history;
 }
 
-void gm_store_resume(void)
+int gm_store_before_exec(void)
 {
-	int fd;
-
-	gm_journal_resume();
-	if (store.private_memory)
-		store.capacity = most_chunks();
-	if (store.private_memory || gm_limit_of(RLIMIT_FSIZE) < store.mapped_bytes)
-		return; /* in the second case the file cannot grow, and records are counted as
-			   dropped */
-	fd = gm_backing_open(&store.backing);
-	if (fd < 0)
-		return;
-	if (ftruncate(fd, (off_t)store.mapped_bytes) == 0)
-		store.capacity = most_chunks();
-	close(fd);
+	return store.private_memory ? write_private() : 0;
 }
 
 void gm_store_in_child(void)
@@ -491,7 +473,7 @@ static bool add_chunk(enum gm_table_id id)
 /* Counts a record that was dropped, but not of threads that still run while the process ends. */
 static void count_dropped(void)
 {
-	if (gm_file->end == GM_END_NONE)
+	if (gm_file->end != GM_END_EXIT)
 		__atomic_fetch_add(&gm_file->dropped_records, 1, __ATOMIC_RELAXED);
 }
 

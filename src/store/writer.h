@@ -35,14 +35,18 @@ const struct gm_output_path *gm_store_output_path(void);
 
 /*
  * Cuts the file, and the history beside it (journal.h), to the size that is in use, writes the
- * private fallback, and moves the file to the path that was asked for. Before an exec, which can
- * fail, the file is not moved. The mapping stays, and other threads may go on recording; what needs
- * a new chunk is dropped from now on. The caller has set `end`. Returns 0 or -errno.
+ * private fallback, and moves the file to the path that was asked for. The mapping stays, and other
+ * threads may go on recording; what needs a new chunk is dropped from now on. The caller has set
+ * `end`, and calls this once. Returns 0 or -errno.
  */
 int gm_store_finish(void);
 
-/* Lets the file grow again after an exec that failed. */
-void gm_store_resume(void);
+/*
+ * Writes the private fallback, of which an exec would leave nothing. A file on disk is left as it
+ * is, because the exec may fail while other threads record. Calls must not overlap. Returns 0 or
+ * -errno.
+ */
+int gm_store_before_exec(void);
 
 /*
  * Copies the file as it is to `path`, with mode 0600 and without following a link. The caller holds

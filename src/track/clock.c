@@ -1,5 +1,5 @@
 /*
- * When the time stamp counter stands in for the system's clock (clock.h), and at which rate.
+ * The clock of events: when the time stamp counter is used, and its rate.
  */
 #include "track/clock.h"
 
@@ -26,30 +26,39 @@ uint64_t gm_monotonic_ns(void)
 
 #ifdef __x86_64__
 
-#define TOGETHER_TICKS 1000u /* two readings that are further apart were interrupted */
-#define LEAST_NS       10000000u /* to measure the rate over: 50 ns in them are 5 in a millisecond */
-#define ENOUGH_NS      1000000000u /* the rate follows what disciplines the clock */
-#define MOST_NS	       30000000000u /* of them the sum below has room for twice as many */
-#define CARRIED_NS     1000000u
+/* Two readings of the counter that are further apart were interrupted. */
+#define INTERRUPTED_TICKS 1000u
+
+/*
+ * The rate is measured over at least 10 ms, in which an error of 50 ns is one of 5 ns in a
+ * millisecond, and over a second or more from a new start, because it follows what disciplines
+ * CLOCK_MONOTONIC. Over 30 s the product below does not overflow; it would over twice as many.
+ */
+#define LEAST_NS  10000000u
+#define ENOUGH_NS 1000000000u
+#define MOST_NS	  30000000000u
+
+#define VALID_NS 1000000u /* after each reading of CLOCK_MONOTONIC */
 
 static struct {
 	uint64_t start_ns;
-	uint64_t ticks, ns; /* where the rate is measured from; 0: not yet */
+	uint64_t ticks, ns; /* the start of the measurement; 0: not begun */
 } self;
 
-/* The counter runs at one rate whatever the processor does. */
-static int invariant(void)
+/* Returns whether the counter runs at one rate whatever the processor does. */
+static int is_invariant(void)
 {
 	unsigned a, b, c, d;
 
 	return __get_cpuid(0x80000007, &a, &b, &c, &d) && d & 1u << 8;
 }
 
-/* Linux found all processors' counters to agree, or it would use another source. */
+/* Returns whether Linux uses the counter. It does only if the counters of all processors agree. */
 static int is_clocksource(void)
 {
 	char name[8] = "";
-	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		      O_RDONLY | O_CLOEXEC);
 	ssize_t got = fd < 0 ? -1 : read(fd, name, sizeof(name) - 1);
 
 	if (fd >= 0)
@@ -57,8 +66,8 @@ static int is_clocksource(void)
 	return got == 4 && !memcmp(name, "tsc\n", 4);
 }
 
-/* A program may have its threads killed for reading it. */
-static int allowed(void)
+/* Returns whether the counter may be read: a program can have its threads killed for that. */
+static int is_allowed(void)
 {
 	int mode = 0;
 
@@ -69,7 +78,7 @@ void gm_clock_start(uint64_t start_ns)
 {
 	self.start_ns = start_ns;
 	gm_clock = (struct gm_clock){0};
-	gm_clock_counts = invariant() && is_clocksource() && allowed();
+	gm_clock_counts = is_invariant() && is_clocksource() && is_allowed();
 	self.ticks = self.ns = 0;
 }
 
@@ -79,14 +88,18 @@ static void measure_from(uint64_t ticks, uint64_t ns)
 	self.ns = ns;
 }
 
-/* Nothing but a machine that was suspended or moved changes the rate by a thousandth. */
-static int plausible(uint64_t rate, uint64_t before)
+/*
+ * Returns whether a rate can be right. It changes by a thousandth only if the machine was suspended
+ * or moved.
+ */
+static int is_plausible(uint64_t rate, uint64_t before)
 {
 	uint64_t change = rate > before ? rate - before : before - rate;
 
 	return rate < UINT32_MAX && (!before || change < before / 1024);
 }
 
+/* Measures the rate from the start of the measurement to this moment. */
 static void measure(struct gm_clock *clock, uint64_t ticks, uint64_t ns)
 {
 	uint64_t past_ticks = ticks - self.ticks, past_ns = ns - self.ns, rate;
@@ -98,37 +111,39 @@ static void measure(struct gm_clock *clock, uint64_t ticks, uint64_t ns)
 		return;
 	}
 	rate = (past_ns << GM_CLOCK_BITS) / past_ticks;
-	clock->ns_per_tick = plausible(rate, clock->ns_per_tick) ? (uint32_t)rate : 0;
+	clock->ns_per_tick = is_plausible(rate, clock->ns_per_tick) ? (uint32_t)rate : 0;
 	if (past_ns > ENOUGH_NS || !clock->ns_per_tick)
 		measure_from(ticks, ns);
 }
 
-uint64_t gm_clock_ask(struct gm_clock *clock)
+uint64_t gm_clock_read(struct gm_clock *clock)
 {
 	uint64_t before, after, ns;
 
-	clock->most_ticks = 0;
+	clock->valid_ticks = 0;
 	if (!gm_clock_counts)
 		return gm_monotonic_ns() - self.start_ns;
 	before = __builtin_ia32_rdtsc();
 	ns = gm_monotonic_ns() - self.start_ns;
 	after = __builtin_ia32_rdtsc();
-	if (after - before >= TOGETHER_TICKS)
+	if (after - before >= INTERRUPTED_TICKS)
 		return ns;
 	clock->base_ticks = before + (after - before) / 2;
 	clock->base_ns = ns;
 	measure(clock, clock->base_ticks, ns);
 	if (clock->ns_per_tick)
-		clock->most_ticks = (uint32_t)(((uint64_t)CARRIED_NS << GM_CLOCK_BITS) / clock->ns_per_tick);
+		clock->valid_ticks =
+			(uint32_t)(((uint64_t)VALID_NS << GM_CLOCK_BITS) / clock->ns_per_tick);
 	return ns;
 }
 
-uint64_t gm_clock_ns_beyond(struct gm_clock *clock, uint64_t since)
+uint64_t gm_clock_ns_slow(struct gm_clock *clock, uint64_t since)
 {
 	uint64_t before = -since;
-	uint64_t ns = before < clock->most_ticks ? before * clock->ns_per_tick >> GM_CLOCK_BITS : UINT64_MAX;
+	uint64_t ns = before < clock->valid_ticks ? before * clock->ns_per_tick >> GM_CLOCK_BITS
+						  : UINT64_MAX;
 
-	return ns < clock->base_ns ? clock->base_ns - ns : gm_clock_ask(clock);
+	return ns < clock->base_ns ? clock->base_ns - ns : gm_clock_read(clock);
 }
 
 #else
@@ -141,16 +156,16 @@ void gm_clock_start(uint64_t start_ns)
 	started_ns = start_ns;
 }
 
-uint64_t gm_clock_ask(struct gm_clock *clock)
+uint64_t gm_clock_read(struct gm_clock *clock)
 {
 	(void)clock;
 	return gm_monotonic_ns() - started_ns;
 }
 
-uint64_t gm_clock_ns_beyond(struct gm_clock *clock, uint64_t since)
+uint64_t gm_clock_ns_slow(struct gm_clock *clock, uint64_t since)
 {
 	(void)since;
-	return gm_clock_ask(clock);
+	return gm_clock_read(clock);
 }
 
 #endif

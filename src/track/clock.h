@@ -1,9 +1,11 @@
 /*
- * The clock of events: CLOCK_MONOTONIC, carried on by the processor's time stamp counter for a millisecond
- * at a time, for a PyTorch block's event costs little more than a look at the clock. Under the tracker's lock.
+ * The clock of events: CLOCK_MONOTONIC, which the processor's time stamp counter carries on for a
+ * millisecond at a time, because recording a block costs little more than reading the clock. Under
+ * the tracker's lock.
  *
- * Only where Linux itself takes the time from that counter (clock.c), so that all processors' agree; its
- * rate is measured against CLOCK_MONOTONIC over and over. Off by a few hundredths of a microsecond at most.
+ * The counter is used only where Linux itself takes the time from it (clock.c), so that the
+ * counters of all processors agree. Its rate is measured against CLOCK_MONOTONIC again and again.
+ * The two differ by a few hundredths of a microsecond at most.
  */
 #ifndef GM_TRACK_CLOCK_H
 #define GM_TRACK_CLOCK_H
@@ -13,37 +15,46 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GM_CLOCK_BITS 28 /* of the fraction of ns_per_tick: a counter runs faster than 1/16 GHz */
+#define GM_CLOCK_BITS                                                                              \
+	28 /* the fraction's bits of ns_per_tick; a counter runs faster than 1/16 GHz */
 
-/* Zero-initialised: every reading asks the system. */
+/*
+ * The last reading of CLOCK_MONOTONIC, and the counter's rate. A zero-initialised clock reads
+ * CLOCK_MONOTONIC each time.
+ */
 struct gm_clock {
-	uint64_t base_ticks, base_ns;
-	uint32_t most_ticks;  /* past base_ticks that are told by ns_per_tick; 0: none */
+	uint64_t base_ticks, base_ns; /* the counter and the time at that reading */
+	uint32_t valid_ticks; /* for so many ticks the rate gives the time; 0: it is not known */
 	uint32_t ns_per_tick; /* << GM_CLOCK_BITS */
 };
 
-extern GM_HIDDEN struct gm_clock gm_clock; /* that of events */
-extern GM_HIDDEN bool gm_clock_counts;	   /* the counter may be read, and agrees with the system's clock */
+extern GM_HIDDEN struct gm_clock gm_clock; /* the clock of events */
 
-/* CLOCK_MONOTONIC in nanoseconds. Any context. */
+/* Whether the counter may be read and agrees with CLOCK_MONOTONIC. */
+extern GM_HIDDEN bool gm_clock_counts;
+
+/* Returns CLOCK_MONOTONIC in nanoseconds. Safe in signal handlers. */
 uint64_t gm_monotonic_ns(void);
 
-/* Time 0 of the clock, on CLOCK_MONOTONIC; decides whether the counter may be used. */
+/* Sets time 0 of the clock, on CLOCK_MONOTONIC, and decides whether the counter may be used. */
 void gm_clock_start(uint64_t start_ns);
 
-/* Asks the system, and lets the counter go on from there. */
-uint64_t gm_clock_ask(struct gm_clock *clock);
+/* Reads CLOCK_MONOTONIC, from where the counter goes on, and returns the time. */
+uint64_t gm_clock_read(struct gm_clock *clock);
 
 /*
- * gm_clock_ns_at of what the counter does not carry on to, `since` ticks from where it does: of what began
- * shortly before the system was asked, the time before that. (Else of several threads whose calls overlap
- * each would ask it, and so make the next one's be begun before.)
+ * The slow path of gm_clock_ns_at: the counter was read `since` ticks after the last reading of
+ * CLOCK_MONOTONIC, which is too long ago, or shortly before it (modulo 2^64). In the second case it
+ * returns the time before that reading. If it read CLOCK_MONOTONIC instead, the calls of several
+ * threads that overlap would each do so, because each reading makes the next call one that began
+ * before it.
  */
-uint64_t gm_clock_ns_beyond(struct gm_clock *clock, uint64_t since);
+uint64_t gm_clock_ns_slow(struct gm_clock *clock, uint64_t since);
 
 /*
- * The counter, which gm_clock_ns_at makes a time of; 0 where it is not to be read. Reading it waits for what
- * the processor has under way, so that it is best read where we begin. Any thread, no lock.
+ * Returns the counter for gm_clock_ns_at; 0 if it is not to be read. Reading it waits for the
+ * instructions that the processor has under way, so it is best done at the start of a call. Any
+ * thread, without the lock.
  */
 static inline uint64_t gm_clock_ticks(void)
 {
@@ -55,15 +66,16 @@ static inline uint64_t gm_clock_ticks(void)
 }
 
 /*
- * Nanoseconds from time 0 to when the counter was read, or to now where that was over a millisecond from when the
- * system was asked last, or not done at all; a time may lie a little before the last.
+ * Returns the nanoseconds from time 0 to the moment at which the counter was `ticks`; to now if
+ * that was over a millisecond after CLOCK_MONOTONIC was last read, or if the counter was not read.
+ * A time may lie a little before the one that was returned last.
  */
 static inline uint64_t gm_clock_ns_at(struct gm_clock *clock, uint64_t ticks)
 {
 	ticks -= clock->base_ticks;
-	if (__builtin_expect(ticks < clock->most_ticks, 1))
+	if (__builtin_expect(ticks < clock->valid_ticks, 1))
 		return clock->base_ns + (ticks * clock->ns_per_tick >> GM_CLOCK_BITS);
-	return gm_clock_ns_beyond(clock, ticks);
+	return gm_clock_ns_slow(clock, ticks);
 }
 
 static inline uint64_t gm_clock_ns(struct gm_clock *clock)

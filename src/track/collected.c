@@ -1,16 +1,16 @@
 /*
- * Frees that CPython's garbage collector makes (collected.h).
+ * Frees by CPython's garbage collector.
  */
 #include "track/collected.h"
 
 #include "store/hot.h"
 
 /*
- * An interpreter that ends collects what its modules held, whether in cycles or not, and tells
- * nothing of garbage by that. But where the program had switched the collector off, cycles may be
- * why the memory was there to the end.
+ * An interpreter that ends collects what its modules held, whether in cycles or not, so that this
+ * says nothing of garbage. But if the program had switched the collector off, cycles may be the
+ * reason why the memory was live to the end.
  */
-GM_COLD void gm_collected(const struct gm_counters *in, const struct gm_alloc_record *alloc)
+GM_COLD void gm_count_collection(const struct gm_counters *in, const struct gm_alloc_record *alloc)
 {
 	if (!gm_python_ending())
 		gm_count_collected(in, alloc->bytes, alloc->time_ns);

@@ -1,6 +1,6 @@
 /*
- * Frees that CPython's garbage collector makes: memory that only reference cycles kept. Private to
- * track/, under the lock.
+ * Frees by CPython's garbage collector: memory that only reference cycles kept. For track/, under
+ * the lock.
  */
 #ifndef GM_TRACK_COLLECTED_H
 #define GM_TRACK_COLLECTED_H
@@ -8,16 +8,18 @@
 #include "account/counters.h"
 #include "stack/python.h"
 
-/* Counts that the collector frees `alloc`, whose records are `in`. */
-void gm_collected(const struct gm_counters *in, const struct gm_alloc_record *alloc);
+/* The slow path of gm_count_if_collected. */
+void gm_count_collection(const struct gm_counters *in, const struct gm_alloc_record *alloc);
 
-/* The same if the calling thread's interpreter collects now. At each free, before the record is
- * emptied. */
-static inline void gm_note_collected(const struct gm_counters *in,
-				     const struct gm_alloc_record *alloc)
+/*
+ * Counts a free in the records `in` of its allocation if the calling thread's interpreter is
+ * collecting. To be called at each free, before the record is emptied.
+ */
+static inline void gm_count_if_collected(const struct gm_counters *in,
+					 const struct gm_alloc_record *alloc)
 {
 	if (__builtin_expect(gm_python_collecting(), 0))
-		gm_collected(in, alloc);
+		gm_count_collection(in, alloc);
 }
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Frees that CUDA refused, named by what is known of the pointer. A free that CUDA accepted is never
- * blamed here (but for the note freed-while-exported). Called under the tracker's lock.
+ * Frees that CUDA refused.
  */
+#include "track/errors.h"
 #include "track/freed.h"
-#include "track/state.h"
+#include "track/live.h"
 
 #define ERRORS_KEPT 4096u
 
@@ -15,14 +15,14 @@ static bool same_error(const struct gm_error_record *record, enum gm_error_type 
 	       record->first_free_stack == first_free_stack;
 }
 
-void gm_error_note(enum gm_error_type type, const struct gm_event *event, uint64_t bytes,
-		   uint32_t first_free_stack, uint32_t victim_site)
+void gm_record_error(enum gm_error_type type, const struct gm_event *event, uint64_t bytes,
+		     uint32_t first_free_stack, uint32_t victim_site)
 {
-	uint32_t number, count = gm_file->tables[GM_TABLE_ERRORS].count;
+	uint32_t index, count = gm_file->tables[GM_TABLE_ERRORS].count;
 	struct gm_error_record *record = NULL;
 
-	for (number = 0; number < count; number++) {
-		record = gm_store_record(GM_TABLE_ERRORS, number);
+	for (index = 0; index < count; index++) {
+		record = gm_store_record(GM_TABLE_ERRORS, index);
 		if (same_error(record, type, event, first_free_stack))
 			break;
 		record = NULL;
@@ -32,7 +32,7 @@ void gm_error_note(enum gm_error_type type, const struct gm_event *event, uint64
 			gm_file->dropped_records++;
 			return;
 		}
-		record = gm_store_append(GM_TABLE_ERRORS, 1, &number);
+		record = gm_store_append(GM_TABLE_ERRORS, 1, &index);
 		if (!record)
 			return;
 		record->type = type;
@@ -49,34 +49,35 @@ void gm_error_note(enum gm_error_type type, const struct gm_event *event, uint64
 	gm_store_publish(GM_TABLE_ERRORS);
 }
 
-/* The spaces in which the caller's value could live, other than the one its free call is about. */
-static struct gm_alloc_record *known_elsewhere(const struct gm_event *event)
+/* Looks for the key in the spaces that its free call is not about. */
+static struct gm_alloc_record *find_elsewhere(const struct gm_event *event)
 {
 	static const uint8_t address_spaces[] = {GM_SPACE_POINTER, GM_SPACE_REGISTERED,
 						 GM_SPACE_MAPPING, GM_SPACE_RESERVATION,
-						 GM_SPACE_ARRAY, GM_SPACE_MIPMAP};
+						 GM_SPACE_ARRAY,   GM_SPACE_MIPMAP};
 	struct gm_alloc_record *record;
-	uint32_t number;
+	uint32_t index;
 	unsigned i;
 
 	for (i = 0; i < sizeof(address_spaces); i++) {
 		if (address_spaces[i] == event->space)
 			continue;
-		record = gm_live_find(address_spaces[i], event->key, &number);
+		record = gm_live_find(address_spaces[i], event->key, &index);
 		if (record)
 			return record;
 	}
 	return NULL;
 }
 
-static struct gm_alloc_record *around(const struct gm_event *event)
+/* Looks for an allocation that contains the key behind its first address. */
+static struct gm_alloc_record *find_around(const struct gm_event *event)
 {
 	switch (event->space) {
 	case GM_SPACE_POINTER:
 	case GM_SPACE_REGISTERED:
 	case GM_SPACE_MAPPING:
 	case GM_SPACE_RESERVATION:
-		return gm_live_containing(event->space, event->key);
+		return gm_live_find_containing(event->space, event->key);
 	default: /* handles */
 		return NULL;
 	}
@@ -91,31 +92,35 @@ static bool same_family(unsigned free_kind, unsigned alloc_kind)
 	return host_free == host;
 }
 
-void gm_error_of_free(const struct gm_event *event, struct gm_alloc_record *alloc)
+void gm_record_free_error(const struct gm_event *event, struct gm_alloc_record *alloc)
 {
 	const struct gm_freed *freed = gm_freed_find(event->space, event->key);
 	struct gm_alloc_record *other;
-	uint32_t number;
+	uint32_t index;
 
-	if (!alloc && event->space == GM_SPACE_MAPPING) /* unmaps carry no ticket */
-		alloc = gm_live_find(event->space, event->key, &number);
+	if (!alloc && event->space == GM_SPACE_MAPPING) /* an unmap has no ticket */
+		alloc = gm_live_find(event->space, event->key, &index);
 	if (alloc) {
-		gm_error_note(same_family(event->kind, alloc->kind) ? GM_ERROR_FREE_FAILED
-								    : GM_ERROR_WRONG_FAMILY,
-			      event, alloc->bytes, GM_NONE, alloc->site);
+		gm_record_error(same_family(event->kind, alloc->kind) ? GM_ERROR_FREE_FAILED
+								      : GM_ERROR_WRONG_FAMILY,
+				event, alloc->bytes, GM_NONE, alloc->site);
 		return;
 	}
-	other = event->space == GM_SPACE_MAPPING ? NULL : known_elsewhere(event);
+	other = event->space == GM_SPACE_MAPPING ? NULL : find_elsewhere(event);
 	if (other)
-		gm_error_note(GM_ERROR_WRONG_FAMILY, event, other->bytes, GM_NONE, other->site);
+		gm_record_error(GM_ERROR_WRONG_FAMILY, event, other->bytes, GM_NONE, other->site);
 	else if (freed && gm_freed_cause(freed))
-		gm_error_note(GM_ERROR_FREE_AFTER_RESET, event, freed->bytes, GM_NONE, freed->site);
+		gm_record_error(GM_ERROR_FREE_AFTER_RESET, event, freed->bytes, GM_NONE,
+				freed->site);
 	else if (freed && event->space == GM_SPACE_HANDLE)
-		gm_error_note(GM_ERROR_RELEASED_TWICE, event, freed->bytes, freed->stack, freed->site);
+		gm_record_error(GM_ERROR_RELEASED_TWICE, event, freed->bytes, freed->stack,
+				freed->site);
 	else if (freed)
-		gm_error_note(GM_ERROR_DOUBLE_FREE, event, freed->bytes, freed->stack, freed->site);
-	else if ((other = around(event)))
-		gm_error_note(GM_ERROR_INTERIOR_POINTER, event, other->bytes, GM_NONE, other->site);
+		gm_record_error(GM_ERROR_DOUBLE_FREE, event, freed->bytes, freed->stack,
+				freed->site);
+	else if ((other = find_around(event)))
+		gm_record_error(GM_ERROR_INTERIOR_POINTER, event, other->bytes, GM_NONE,
+				other->site);
 	else
-		gm_error_note(GM_ERROR_UNKNOWN_POINTER, event, 0, GM_NONE, GM_NONE);
+		gm_record_error(GM_ERROR_UNKNOWN_POINTER, event, 0, GM_NONE, GM_NONE);
 }

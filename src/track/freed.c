@@ -1,16 +1,17 @@
 /*
- * The latest frees (freed.h). Called under the tracker's lock.
+ * The latest frees by key.
  */
 #include "track/freed.h"
+#include "track/state.h"
 
 GM_HOT struct gm_freed *gm_freed_sets;
 
 void gm_freed_reset(void)
 {
-	gm_freed_sets = NULL; /* the arena went with everything in it */
+	gm_freed_sets = NULL; /* the arena was freed as a whole */
 }
 
-/* Where in its set the free of a key is, NULL: nowhere. */
+/* Returns the free of a key in its set, NULL if it is not there. */
 static inline struct gm_freed *find(struct gm_freed *set, unsigned space, uint64_t key)
 {
 	unsigned i;
@@ -32,24 +33,25 @@ static inline struct gm_freed *oldest(struct gm_freed *set)
 	return slot;
 }
 
-static __attribute__((noinline, cold)) void note_first(const struct gm_alloc_record *alloc, uint32_t stack,
-						       unsigned cause)
+static GM_COLD void remember_first(const struct gm_alloc_record *alloc, uint32_t stack,
+				   unsigned cause)
 {
-	/* so large a piece is mapped for itself, zeroed */
-	gm_freed_sets = gm_arena_alloc(&gm_track_arena,
-				       (size_t)GM_FREED_SETS * GM_FREED_WAYS * sizeof(*gm_freed_sets));
+	/* The arena maps so large a piece for itself, so it is zeroed. */
+	gm_freed_sets = gm_arena_alloc(&gm_track_arena, (size_t)GM_FREED_SETS * GM_FREED_WAYS *
+								sizeof(*gm_freed_sets));
 	if (gm_freed_sets)
-		gm_freed_note(alloc, stack, cause);
+		gm_freed_remember(alloc, stack, cause);
 }
 
-GM_HOT_CODE void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t stack, unsigned cause)
+GM_HOT_CODE void gm_freed_remember(const struct gm_alloc_record *alloc, uint32_t stack,
+				   unsigned cause)
 {
 	uint64_t key = alloc->key;
 	unsigned space = alloc->space;
 	struct gm_freed *set, *slot;
 
 	if (__builtin_expect(!gm_freed_sets, 0)) {
-		note_first(alloc, stack, cause);
+		remember_first(alloc, stack, cause);
 		return;
 	}
 	set = gm_freed_set(space, key);

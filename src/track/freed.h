@@ -1,13 +1,13 @@
 /*
- * The latest frees, by key, in bounded private memory: when CUDA refuses a free, this tells who freed the
- * memory first. Private to track/, under the lock.
+ * The latest frees by key, in bounded private memory. When CUDA refuses a free, they tell what
+ * freed the memory first. For track/, under the lock.
  */
 #ifndef GM_TRACK_FREED_H
 #define GM_TRACK_FREED_H
 
 #include "store/hot.h"
+#include "store/layout.h"
 #include "track/index.h"
-#include "track/state.h"
 
 struct gm_freed {
 	uint64_t key, bytes;
@@ -17,16 +17,19 @@ struct gm_freed {
 _Static_assert(sizeof(struct gm_freed) == 32, "a set lies in two cache lines");
 _Static_assert(GM_SPACES <= 16 && GM_IMPLICIT_CAUSES < 16, "each has four bits");
 
-/* Sets of four, the oldest of a set goes. */
+/* The frees are kept in sets of four by a hash of the key; the oldest of a set is replaced. */
 #define GM_FREED_SETS 16384u
 #define GM_FREED_WAYS 4u
 
-extern struct gm_freed *gm_freed_sets __attribute__((visibility("hidden"))); /* NULL before the first */
+extern struct gm_freed *gm_freed_sets __attribute__((visibility("hidden"))); /* NULL: none yet */
 
-/* `cause`: 0 a free call, else enum gm_implicit_cause + 1. */
-void gm_freed_note(const struct gm_alloc_record *alloc, uint32_t stack, unsigned cause);
-const struct gm_freed *gm_freed_find(unsigned space, uint64_t key);
 void gm_freed_reset(void);
+
+/* Remembers a free. `cause`: 0 for a free call, else enum gm_implicit_cause + 1. */
+void gm_freed_remember(const struct gm_alloc_record *alloc, uint32_t stack, unsigned cause);
+
+/* Returns the latest free of a key, NULL if it is not remembered. */
+const struct gm_freed *gm_freed_find(unsigned space, uint64_t key);
 
 static inline unsigned gm_freed_cause(const struct gm_freed *freed)
 {
@@ -38,7 +41,7 @@ static inline struct gm_freed *gm_freed_set(unsigned space, uint64_t key)
 	return gm_freed_sets + (gm_index_hash(space, key) >> 40) % GM_FREED_SETS * GM_FREED_WAYS;
 }
 
-/* Has what gm_freed_note will change on its way into the cache. */
+/* Prefetches what gm_freed_remember will change. */
 static inline void gm_freed_prefetch(unsigned space, uint64_t key)
 {
 	const struct gm_freed *set;

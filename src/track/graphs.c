@@ -1,17 +1,26 @@
 /*
- * Memory of graphs. A node that allocates has an address from its making, on capture or by hand, and
- * memory from its graph's first launch: only then is there an allocation. Definitions and executables
- * are private; what is live is an ordinary allocation of kind graph at its node's stack.
- * Facts: a second launch without a free in between is refused (1); with auto-free-on-launch it frees
- * first, so that one block is left; freeing the address is legal; destroying graphs frees nothing.
+ * Memory of graphs. A node that allocates has an address as soon as it is made, by capture or by
+ * hand, and memory from the first launch of its graph: only then is there an allocation.
+ * Definitions and executables are in private memory; what is live is an ordinary allocation of kind
+ * graph with its node's stack.
+ *
+ * Facts: a second launch without a free in between is refused (error 1); with auto-free-on-launch
+ * it frees first, so that one block is left; freeing the address is legal; destroying graphs frees
+ * nothing.
  */
-#include "track/book.h"
+#include "track/graphs.h"
+#include "track/accounting.h"
+#include "track/allocs.h"
+#include "track/event_log.h"
 #include "track/freed.h"
+#include "track/live.h"
+#include "track/sites.h"
+#include "track/update.h"
 
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#define uthash_malloc(bytes) gm_arena_alloc(&gm_track_arena, bytes)
+#define HASH_NONFATAL_OOM	   1
+#define uthash_malloc(bytes)	   gm_arena_alloc(&gm_track_arena, bytes)
 #define uthash_free(memory, bytes) gm_arena_free(&gm_track_arena, memory, bytes)
 #include <uthash.h>
 
@@ -19,7 +28,7 @@ struct definition {
 	uint64_t address;
 	struct gm_event event;
 	uint32_t executables;
-	bool graph; /* the graph it was made in is there */
+	bool graph; /* the graph in which it was made exists */
 	UT_hash_handle hh;
 };
 
@@ -39,7 +48,7 @@ static struct {
 
 void gm_graphs_reset(void)
 {
-	memset(&graphs, 0, sizeof(graphs)); /* the arena went with everything in it */
+	memset(&graphs, 0, sizeof(graphs)); /* the arena was freed as a whole */
 }
 
 static struct definition *definition_of(uint64_t address)
@@ -71,11 +80,11 @@ void gm_track_graph_define(const struct gm_event *event)
 
 	if (!gm_file || !event->key)
 		return;
-	gm_track_enter();
+	gm_update_begin();
 	gm_file->events++;
 	definition = definition_of(event->key);
 	if (definition)
-		forget(definition); /* its graph went unseen */
+		forget(definition); /* we missed the end of its graph */
 	definition = gm_arena_alloc(&gm_track_arena, sizeof(*definition));
 	if (definition) {
 		memset(definition, 0, sizeof(*definition));
@@ -87,7 +96,7 @@ void gm_track_graph_define(const struct gm_event *event)
 	} else {
 		gm_file->dropped_records++;
 	}
-	gm_track_leave();
+	gm_update_end();
 }
 
 bool gm_track_graph_nodes(void)
@@ -146,13 +155,13 @@ void gm_track_graph_instantiate(uint64_t exec, bool auto_free, const struct gm_g
 
 	if (!gm_file || !exec)
 		return;
-	gm_track_enter();
+	gm_update_begin();
 	old = executable_of(exec);
 	if (old)
 		drop_executable(old);
 	if (count)
 		add_executable(exec, auto_free, nodes, count);
-	gm_track_leave();
+	gm_update_end();
 }
 
 uint64_t gm_track_graph_devices(uint64_t exec)
@@ -182,7 +191,7 @@ static void launch_failed(const struct executable *executable, const struct gm_e
 	struct gm_event event = *launch;
 	struct definition *definition;
 	struct gm_site_record *site;
-	uint32_t i, number;
+	uint32_t i, index;
 
 	event.bytes = 0;
 	for (i = 0; i < executable->count; i++) {
@@ -192,33 +201,35 @@ static void launch_failed(const struct executable *executable, const struct gm_e
 		event.bytes += definition->event.bytes;
 		event.device = definition->event.device;
 	}
-	number = gm_site(&event);
-	site = gm_store_record(GM_TABLE_SITES, number);
+	index = gm_find_or_make_site(&event);
+	site = gm_store_record(GM_TABLE_SITES, index);
 	gm_account_failure(event.device, GM_LEVEL_DRIVER, GM_KIND_GRAPH, site);
-	gm_history(GM_OP_ALLOC_FAILED, &event, 0, number);
+	gm_log_event(GM_OP_ALLOC_FAILED, &event, 0, index);
 }
 
-static void end_live(struct gm_alloc_record *record, uint32_t number, const struct gm_event *launch,
+static void end_live(struct gm_alloc_record *record, uint32_t index, const struct gm_event *launch,
 		     bool implicitly)
 {
 	if (implicitly)
-		gm_implicitly_freed(record, GM_IMPLICIT_GRAPH);
+		gm_record_implicit_free(record, GM_IMPLICIT_GRAPH);
 	else
-		gm_freed_note(record, launch->stack, 0);
-	gm_live_end(record, number);
+		gm_freed_remember(record, launch->stack, 0);
+	gm_remove_alloc(record, index);
 }
 
-/* Nodes come in the order they were made in, which a launch respects as far as memory goes. */
+/*
+ * Nodes come in the order in which they were made, which a launch respects as far as memory goes.
+ */
 static void run_node(const struct executable *executable, const struct gm_graph_node *node,
 		     const struct gm_event *launch)
 {
 	struct definition *definition = definition_of(node->address);
 	struct gm_alloc_record *record;
-	uint32_t number, site;
+	uint32_t index, site;
 
-	record = gm_live_find(GM_SPACE_POINTER, node->address, &number);
+	record = gm_live_find(GM_SPACE_POINTER, node->address, &index);
 	if (record && record->kind == GM_KIND_GRAPH)
-		end_live(record, number, launch, !node->frees);
+		end_live(record, index, launch, !node->frees);
 	if (node->frees || !definition)
 		return;
 	definition->event.flags &= (uint16_t)~GM_ALLOC_AUTO_FREE;
@@ -226,14 +237,14 @@ static void run_node(const struct executable *executable, const struct gm_graph_
 		definition->event.flags |= GM_ALLOC_AUTO_FREE;
 	definition->event.stream = launch->stream;
 	definition->event.context = launch->context;
-	site = gm_site(&definition->event);
+	site = gm_find_or_make_site(&definition->event);
 	if (!gm_store_record(GM_TABLE_SITES, site))
 		return;
 	record = gm_live_add(&definition->event, site);
 	if (!record)
 		return;
 	gm_account_alloc(record, gm_store_record(GM_TABLE_SITES, site));
-	gm_history(GM_OP_ALLOC, &definition->event, record->serial, site);
+	gm_log_event(GM_OP_ALLOC, &definition->event, record->serial, site);
 }
 
 void gm_track_graph_launch(uint64_t exec, const struct gm_event *event)
@@ -243,15 +254,15 @@ void gm_track_graph_launch(uint64_t exec, const struct gm_event *event)
 
 	if (!gm_file)
 		return;
-	gm_track_enter();
+	gm_update_begin();
 	gm_file->events++;
 	executable = executable_of(exec);
 	if (executable && event->error)
 		launch_failed(executable, event);
 	for (i = 0; executable && !event->error && i < executable->count; i++)
 		run_node(executable, &executable->nodes[i], event);
-	gm_history(GM_OP_LAUNCH, event, 0, GM_NONE);
-	gm_track_leave();
+	gm_log_event(GM_OP_LAUNCH, event, 0, GM_NONE);
+	gm_update_end();
 }
 
 void gm_track_graph_destroyed(const struct gm_graph_node *nodes, uint32_t count)
@@ -261,7 +272,7 @@ void gm_track_graph_destroyed(const struct gm_graph_node *nodes, uint32_t count)
 
 	if (!gm_file)
 		return;
-	gm_track_enter();
+	gm_update_begin();
 	for (i = 0; i < count; i++) {
 		definition = nodes[i].frees ? NULL : definition_of(nodes[i].address);
 		if (!definition)
@@ -270,7 +281,7 @@ void gm_track_graph_destroyed(const struct gm_graph_node *nodes, uint32_t count)
 		if (!definition->executables)
 			forget(definition);
 	}
-	gm_track_leave();
+	gm_update_end();
 }
 
 void gm_track_graph_exec_destroyed(uint64_t exec)
@@ -279,9 +290,9 @@ void gm_track_graph_exec_destroyed(uint64_t exec)
 
 	if (!gm_file)
 		return;
-	gm_track_enter();
+	gm_update_begin();
 	executable = executable_of(exec);
 	if (executable)
 		drop_executable(executable);
-	gm_track_leave();
+	gm_update_end();
 }

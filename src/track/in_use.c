@@ -1,12 +1,9 @@
 /*
- * What is in use on a device, for programs that ask (include/gpumemtrace.h): the driver level, but of
- * what PyTorch reserved only the blocks that it handed out; and the highest value since a reset.
- *
- * Between a segment's allocation and its first block the figure is high by the segment's rounding:
- * the block that follows at once is of about its size.
+ * The bytes in use on a device.
  */
-#include "track/retries.h"
-#include "track/state.h"
+#include "track/in_use.h"
+#include "track/levels.h"
+#include "track/torch_memory.h"
 
 #include <string.h>
 
@@ -24,8 +21,8 @@ static uint64_t level_bytes(int device, unsigned level)
 
 static inline uint64_t in_use_now(int device)
 {
-	bool blocks = __atomic_load_n(&gm_torch_state.seen, __ATOMIC_RELAXED);
-	const struct gm_torch_record *torch = blocks ? gm_torch_known(device) : NULL;
+	bool blocks = gm_track_torch_seen();
+	const struct gm_torch_record *torch = blocks ? gm_known_torch(device) : NULL;
 	uint64_t bytes = level_bytes(device, GM_LEVEL_DRIVER);
 
 	if (!torch)
@@ -42,15 +39,15 @@ void gm_in_use_raise(int device)
 		*peak = now;
 }
 
-uint64_t gm_in_use_room(int device)
+uint64_t gm_in_use_block_headroom(int device)
 {
-	uint64_t besides = in_use_now(device) - level_bytes(device, GM_LEVEL_TORCH);
+	uint64_t others = in_use_now(device) - level_bytes(device, GM_LEVEL_TORCH);
 	uint64_t peak = in_use.peak_bytes[gm_slot(device)];
 
-	return peak > besides ? peak - besides : 0;
+	return peak > others ? peak - others : 0;
 }
 
-uint64_t gm_in_use_room_of_calls(int device)
+uint64_t gm_in_use_driver_headroom(int device)
 {
 	return gm_torch_state.seen ? 0 : in_use.peak_bytes[gm_slot(device)];
 }
@@ -78,7 +75,6 @@ void gm_track_reset_peak(int device)
 		return;
 	gm_track_lock();
 	in_use.peak_bytes[gm_slot(device)] = in_use_now(device);
-	gm_blocks_unready();
-	gm_track.calls_ready = 0;
+	gm_invalidate_cached_counters();
 	gm_track_unlock();
 }

@@ -1,8 +1,10 @@
 /*
- * The index of the live table: key → record, in private memory. A hash table of 16-byte slots with
- * linear probing and no tombstones, so that a look-up is one cache line whatever went before. For
- * live.c, blocks.c and calls.c; slabs have one too (slabs.h). Everything under the tracker's lock but
- * gm_index_prefetch.
+ * An index from keys to values, in private memory: a hash table of 16-byte slots with linear
+ * probing and without tombstones, so that a look-up is one cache line whatever happened before. The
+ * live table has one (live.h), whose values are the offsets of records, and the slabs have one
+ * (slabs.h).
+ *
+ * The caller holds the tracker's lock, but for gm_index_prefetch.
  */
 #ifndef GM_TRACK_INDEX_H
 #define GM_TRACK_INDEX_H
@@ -12,23 +14,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GM_INDEX_MOST_NUMBERS ((1u << 28) - 1)
+#define GM_INDEX_VALUES ((1u << 28) - 1) /* values are below */
 
 struct gm_index_slot {
 	uint64_t key;
-	uint32_t what; /* record number << 4 | (space + 1); 0: not in use */
+	uint32_t tag; /* value << 4 | (space + 1); 0: the slot is empty */
 	union {
-		uint32_t site;	/* of an allocation's record */
-		uint32_t count; /* of allocations in a slab (slabs.h) */
+		uint32_t site; /* of an allocation: the offset of its site, 0 if it was not given */
+		uint32_t count; /* of a slab: its allocations */
 	};
 };
 
-/* Zero-initialised is an empty index. */
+/* A zero-initialised index is empty. */
 struct gm_index {
 	struct gm_index_slot *slots;
-	uint32_t mask, used;
-	uint32_t most;	/* used, five eighths: then it grows */
-	unsigned shift; /* of a hash to the number of a slot */
+	uint32_t mask;	/* number of slots less 1 */
+	uint32_t used;	/* slots that are not empty */
+	uint32_t limit; /* with so many used slots, five eighths of all, the table grows */
+	unsigned shift; /* from a hash to the index of a slot */
 };
 
 static inline uint64_t gm_index_hash(unsigned space, uint64_t key)
@@ -36,27 +39,27 @@ static inline uint64_t gm_index_hash(unsigned space, uint64_t key)
 	return (key ^ ((uint64_t)space << 56)) * 0x9e3779b97f4a7c15ull;
 }
 
-static inline uint32_t gm_index_number(const struct gm_index_slot *slot)
+static inline uint32_t gm_index_value(const struct gm_index_slot *slot)
 {
-	return slot->what >> 4;
+	return slot->tag >> 4;
 }
 
 static inline unsigned gm_index_space(const struct gm_index_slot *slot)
 {
-	return (slot->what & 15) - 1;
+	return (slot->tag & 15) - 1;
 }
 
-static inline uint32_t gm_index_what(unsigned space, uint32_t number)
+static inline uint32_t gm_index_tag(unsigned space, uint32_t value)
 {
-	return number << 4 | (space + 1);
+	return value << 4 | (space + 1);
 }
 
 static inline bool gm_index_is(const struct gm_index_slot *slot, unsigned space, uint64_t key)
 {
-	return slot->key == key && (slot->what & 15) == space + 1;
+	return slot->key == key && (slot->tag & 15) == space + 1;
 }
 
-/* The slot of a key, NULL if there is none. */
+/* Returns the slot of a key, NULL if there is none. */
 static inline struct gm_index_slot *gm_index_find(const struct gm_index *index, unsigned space,
 						  uint64_t key)
 {
@@ -64,58 +67,69 @@ static inline struct gm_index_slot *gm_index_find(const struct gm_index *index, 
 
 	if (!index->slots)
 		return NULL;
-	for (at = (uint32_t)(gm_index_hash(space, key) >> index->shift);; at = (at + 1) & index->mask) {
+	for (at = (uint32_t)(gm_index_hash(space, key) >> index->shift);;
+	     at = (at + 1) & index->mask) {
 		struct gm_index_slot *slot = &index->slots[at];
 
 		if (gm_index_is(slot, space, key))
 			return slot;
-		if (!slot->what)
+		if (!slot->tag)
 			return NULL;
 	}
 }
 
-/* The slot that a key would get, NULL if it has one already or the table is to grow first. */
-static inline struct gm_index_slot *gm_index_place(const struct gm_index *index, unsigned space,
-						   uint64_t key)
+/*
+ * Returns the empty slot that a new key would get; NULL if the key has a slot already or the table
+ * has to grow first.
+ */
+static inline struct gm_index_slot *gm_index_find_empty(const struct gm_index *index,
+							unsigned space, uint64_t key)
 {
 	uint32_t at;
 
-	if (index->used >= index->most)
+	if (index->used >= index->limit)
 		return NULL;
-	for (at = (uint32_t)(gm_index_hash(space, key) >> index->shift);; at = (at + 1) & index->mask) {
+	for (at = (uint32_t)(gm_index_hash(space, key) >> index->shift);;
+	     at = (at + 1) & index->mask) {
 		struct gm_index_slot *slot = &index->slots[at];
 
-		if (!slot->what)
+		if (!slot->tag)
 			return slot;
 		if (gm_index_is(slot, space, key))
 			return NULL;
 	}
 }
 
-static inline void gm_index_put(struct gm_index *index, struct gm_index_slot *place, unsigned space,
-				uint64_t key, uint32_t number, uint32_t site)
+/* Fills the slot that gm_index_find_empty returned. */
+static inline void gm_index_fill(struct gm_index *index, struct gm_index_slot *slot, unsigned space,
+				 uint64_t key, uint32_t value, uint32_t site)
 {
-	*place = (struct gm_index_slot){.key = key, .what = gm_index_what(space, number), .site = site};
+	*slot = (struct gm_index_slot){.key = key, .tag = gm_index_tag(space, value), .site = site};
 	index->used++;
 }
 
-/* Closes the gap that a slot leaves; those that follow may move up. */
-void gm_index_close(struct gm_index *index, uint32_t hole);
+/*
+ * The slow path of gm_index_clear: closes the gap that a slot leaves. Slots behind it may move up.
+ */
+void gm_index_close_gap(struct gm_index *index, uint32_t gap);
 
-/* Removes a slot. */
-static inline void gm_index_take(struct gm_index *index, struct gm_index_slot *slot)
+/* Makes a slot empty. Other slots may move. */
+static inline void gm_index_clear(struct gm_index *index, struct gm_index_slot *slot)
 {
 	uint32_t at = (uint32_t)(slot - index->slots);
 
-	if (index->slots[(at + 1) & index->mask].what) {
-		gm_index_close(index, at);
+	if (index->slots[(at + 1) & index->mask].tag) {
+		gm_index_close_gap(index, at);
 		return;
 	}
-	slot->what = 0;
+	slot->tag = 0;
 	index->used--;
 }
 
-/* Has a key's slot on its way into the cache. Any thread, no lock: a guess that does no harm. */
+/*
+ * Prefetches the slot of a key. Any thread, without the lock: the address may be outdated, and a
+ * prefetch of any address does no harm.
+ */
 static inline void gm_index_prefetch(const struct gm_index *index, unsigned space, uint64_t key)
 {
 	const struct gm_index_slot *slots = __atomic_load_n(&index->slots, __ATOMIC_RELAXED);
@@ -126,13 +140,13 @@ static inline void gm_index_prefetch(const struct gm_index *index, unsigned spac
 }
 
 /*
- * Adds a key; one that is there already is found again when this one was removed. False without
- * memory for it, or for a number that is too high.
+ * Adds a key. If it has a slot already, that is found again once the new one was removed. Returns
+ * false without memory, or if the value is too high.
  */
 bool gm_index_add(struct gm_index *index, struct gm_arena *arena, unsigned space, uint64_t key,
-		  uint32_t number, uint32_t site);
+		  uint32_t value, uint32_t site);
 
-/* Removes a record's slot, if it is there. Other slots may move. */
-void gm_index_remove(struct gm_index *index, unsigned space, uint64_t key, uint32_t number);
+/* Removes the slot of a key that has this value, if there is one. Other slots may move. */
+void gm_index_remove(struct gm_index *index, unsigned space, uint64_t key, uint32_t value);
 
 #endif

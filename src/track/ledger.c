@@ -1,19 +1,23 @@
 /*
- * The ledger: what the driver says this process uses on a device, beside what was tracked at that
- * moment. The latest sample is in GM_TABLE_LEDGER, a bounded history in GM_TABLE_LEDGER_HISTORY.
+ * The ledger. The latest sample is in GM_TABLE_LEDGER, a bounded history in
+ * GM_TABLE_LEDGER_HISTORY.
  *
- * By NVML's figure for the pid where there is one. Where pids cannot be matched, as in containers,
- * by the device's own figure less what was used before the first context; without NVML, less what
- * the first sample cannot explain.
+ * What the process uses is NVML's figure for its pid if there is one. Where pids cannot be matched,
+ * as in containers, it is the device's own figure less what was used before the first context, and
+ * without NVML less what the first sample cannot explain.
  */
-#include "track/state.h"
-#include "track/retries.h"
+#include "track/ledger.h"
+#include "track/costs.h"
+#include "track/levels.h"
+#include "track/recording.h"
+#include "track/timeline.h"
+#include "track/update.h"
 
 #include <string.h>
 
 #define HISTORY_FIRST	64u	      /* kept for good */
 #define HISTORY_RECORDS 512u	      /* beyond the first ones a ring */
-#define FREE_SAMPLES	64u	      /* of a reason: made whenever it is given */
+#define FREE_SAMPLES	64u	      /* so many samples for a reason are made at once */
 #define SAMPLE_EVERY_NS 1000000000ull /* later ones at most this often */
 #define REASONS		8u
 #define PEAK		1u /* `reason` of gm_ledger_record */
@@ -28,8 +32,9 @@ static struct {
 	uint32_t all_samples;
 } ledgers[GM_SLOTS];
 
-static uint64_t next_peak_bytes[GM_SLOTS]; /* from which on a peak is worth a sample: looked at after each allocation */
-static uint32_t history;
+static uint64_t next_peak_bytes[GM_SLOTS]; /* a peak from here on is worth a sample; apart, because
+					      each allocation reads it */
+static uint32_t history;		   /* samples ever kept in the history */
 
 void gm_ledger_reset(void)
 {
@@ -59,8 +64,8 @@ bool gm_track_ledger_due(int device, unsigned reason)
 	return !too_soon(gm_slot(device), reason % REASONS);
 }
 
-/* A peak is worth a sample again where it is higher by a 32nd, or 32 MiB. */
-static void sampled_peak(unsigned slot, uint64_t bytes)
+/* The next peak that is worth a sample is higher by a 32nd, and by 32 MiB at least. */
+static void set_sampled_peak(unsigned slot, uint64_t bytes)
 {
 	uint64_t step = bytes / 32 > PEAK_STEP_BYTES ? bytes / 32 : PEAK_STEP_BYTES;
 
@@ -76,7 +81,10 @@ static inline bool at_peak(unsigned slot)
 	return level && level->physical_bytes >= next_peak_bytes[slot];
 }
 
-/* This device, unless it is too soon: else the next. */
+/*
+ * Returns this device unless its last sample was too recent, else the next one that is worth a
+ * sample.
+ */
 static GM_COLD int worth_a_sample(int device)
 {
 	return too_soon(gm_slot(device), PEAK) ? gm_track_ledger_peak(device + 1) : device;
@@ -92,25 +100,19 @@ GM_HOT_CODE int gm_track_ledger_peak(int device)
 	return -1;
 }
 
-uint64_t gm_track_managed_bytes(int device)
-{
-	const struct gm_usage_record *usage = __atomic_load_n(
-		&gm_totals.usage[gm_slot(device)][GM_KIND_MANAGED], __ATOMIC_ACQUIRE);
-
-	return usage ? usage->current_bytes : 0;
-}
-
-/* All contexts whose cost is known; GM_NO_BYTES when none is, 0 after the last one's end. */
+/*
+ * Returns the cost of all contexts whose cost is known; GM_NO_BYTES if none is, 0 after the last
+ * one's end.
+ */
 static uint64_t context_bytes(int device)
 {
-	uint32_t number, count = gm_file->tables[GM_TABLE_CONTEXTS].count;
+	uint32_t index, count = gm_file->tables[GM_TABLE_CONTEXTS].count;
 	const struct gm_device_record *record = gm_store_record(GM_TABLE_DEVICES, (uint32_t)device);
 	uint64_t sum = 0;
 	unsigned live = 0, ended = 0;
 
-	for (number = 0; number < count; number++) {
-		const struct gm_context_record *context =
-			gm_store_record(GM_TABLE_CONTEXTS, number);
+	for (index = 0; index < count; index++) {
+		const struct gm_context_record *context = gm_store_record(GM_TABLE_CONTEXTS, index);
 
 		if (context->device != device)
 			continue;
@@ -124,7 +126,7 @@ static uint64_t context_bytes(int device)
 	return sum ? sum : record ? record->context_bytes : GM_NO_BYTES;
 }
 
-/* What the process uses by the source that can tell; sets the record's source. */
+/* Sets what the process uses and by which source. Returns false if that is not known. */
 static bool process_used(struct gm_ledger_record *now, const struct gm_device_view *view)
 {
 	const struct gm_device_record *device =
@@ -152,12 +154,15 @@ static bool process_used(struct gm_ledger_record *now, const struct gm_device_vi
 	return true;
 }
 
+/*
+ * Computes the part that nothing explains. The first sample, after the first context, gives that
+ * context's cost.
+ */
 static void explain(struct gm_ledger_record *now)
 {
 	uint64_t known = now->tracked_physical_bytes + now->code_bytes;
 
-	if (now->context_bytes ==
-	    GM_NO_BYTES) { /* the first sample, right after the first context */
+	if (now->context_bytes == GM_NO_BYTES) {
 		struct gm_device_record *device =
 			gm_store_record(GM_TABLE_DEVICES, (uint32_t)now->device);
 
@@ -168,7 +173,7 @@ static void explain(struct gm_ledger_record *now)
 	}
 	known += now->context_bytes;
 	now->unexplained_bytes = (int64_t)(now->process_used_bytes - known);
-	/* Managed memory is resident or not: as much of it as would explain the rest. */
+	/* How much managed memory is resident is not known: as much as would explain the rest. */
 	if (now->unexplained_bytes > 0)
 		now->unexplained_bytes -= now->unexplained_bytes < (int64_t)now->managed_bytes
 						  ? now->unexplained_bytes
@@ -178,15 +183,14 @@ static void explain(struct gm_ledger_record *now)
 static void keep_history(const struct gm_ledger_record *now)
 {
 	struct gm_ledger_record *record;
-	uint32_t number = history++;
+	uint32_t index = history++;
 
-	if (number >= HISTORY_RECORDS)
-		number = HISTORY_FIRST +
-			 (number - HISTORY_FIRST) % (HISTORY_RECORDS - HISTORY_FIRST);
-	/* Not by what gm_store_record finds: a chunk has room for records that nobody counted yet. */
-	record = number < gm_file->tables[GM_TABLE_LEDGER_HISTORY].count
-			 ? gm_store_record(GM_TABLE_LEDGER_HISTORY, number)
-			 : gm_store_append(GM_TABLE_LEDGER_HISTORY, 1, &number);
+	if (index >= HISTORY_RECORDS)
+		index = HISTORY_FIRST + (index - HISTORY_FIRST) % (HISTORY_RECORDS - HISTORY_FIRST);
+	/* gm_store_record would also find records of the chunk that are not counted yet. */
+	record = index < gm_file->tables[GM_TABLE_LEDGER_HISTORY].count
+			 ? gm_store_record(GM_TABLE_LEDGER_HISTORY, index)
+			 : gm_store_append(GM_TABLE_LEDGER_HISTORY, 1, &index);
 	if (!record)
 		return;
 	*record = *now;
@@ -196,10 +200,10 @@ static void keep_history(const struct gm_ledger_record *now)
 static void keep(unsigned slot, struct gm_ledger_record *now)
 {
 	struct gm_ledger_record *last = ledgers[slot].record;
-	uint32_t number;
+	uint32_t index;
 
 	if (!last) {
-		last = gm_store_append(GM_TABLE_LEDGER, 1, &number);
+		last = gm_store_append(GM_TABLE_LEDGER, 1, &index);
 		if (!last)
 			return;
 		last->unexplained_first_bytes = last->unexplained_min_bytes =
@@ -217,7 +221,7 @@ static void keep(unsigned slot, struct gm_ledger_record *now)
 	ledgers[slot].sampled_ns[now->reason % REASONS] = gm_track.now_ns;
 	ledgers[slot].samples[now->reason % REASONS]++;
 	__atomic_store_n(&ledgers[slot].all_samples, now->samples, __ATOMIC_RELAXED);
-	gm_timeline(now->device, GM_SERIES_DRIVER_USED, now->process_used_bytes);
+	gm_timeline_set(now->device, GM_SERIES_DRIVER_USED, now->process_used_bytes);
 }
 
 static uint64_t device_used(const struct gm_device_view *view)
@@ -232,7 +236,7 @@ static uint64_t at_least_none(int64_t bytes)
 	return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* What stack limits gave back beyond what they took is local memory, which launches had taken. */
+/* Local memory that a launch took and a lower stack limit gave back counts against the launches. */
 static uint64_t launch_bytes(int device)
 {
 	int64_t limits = gm_cost_bytes(device, GM_COST_STACK_LIMIT);
@@ -249,7 +253,7 @@ bool gm_track_ledger(int device, unsigned reason, uint64_t physical_bytes,
 
 	if (!gm_file || device < 0)
 		return true;
-	gm_track_enter();
+	gm_update_begin();
 	same = gm_track_physical_bytes(device) == physical_bytes;
 	if (same) {
 		now.time_ns = gm_track.now_ns;
@@ -265,8 +269,8 @@ bool gm_track_ledger(int device, unsigned reason, uint64_t physical_bytes,
 			keep(slot, &now);
 		}
 		if (physical_bytes > ledgers[slot].sampled_peak_bytes)
-			sampled_peak(slot, physical_bytes);
+			set_sampled_peak(slot, physical_bytes);
 	}
-	gm_track_leave();
+	gm_update_end();
 	return same;
 }

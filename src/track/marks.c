@@ -1,7 +1,10 @@
 /*
- * Marks, by the program, an NVTX range or a signal, and copies of the file.
+ * Marks and copies of the file.
  */
-#include "track/state.h"
+#include "track/marks.h"
+#include "track/levels.h"
+#include "track/live.h"
+#include "track/update.h"
 #include "track/work.h"
 
 #include <errno.h>
@@ -21,11 +24,11 @@ static uint64_t sum_levels(unsigned level)
 	return sum;
 }
 
-static bool stray(struct gm_alloc_record *record, uint32_t number, void *data)
+static bool set_before_mark(struct gm_alloc_record *record, uint32_t index, void *data)
 {
 	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, record->site);
 
-	(void)number;
+	(void)index;
 	(void)data;
 	record->flags |= GM_ALLOC_BEFORE_MARK;
 	if (site)
@@ -34,9 +37,10 @@ static bool stray(struct gm_alloc_record *record, uint32_t number, void *data)
 }
 
 /*
- * What was there before the first mark is no leak at exit. Ranges that GPUMEMTRACE_MARK names are
- * the program's marks: it made them, and the user asked for these. Signals and snapshots come from
- * outside at any moment and move neither this baseline nor the windows.
+ * Returns whether a mark is the program's. What was allocated before the first of them is no leak
+ * at exit. Ranges that GPUMEMTRACE_MARK names are the program's marks: it made them, and the user
+ * asked for these. Signals and snapshots come from outside at any moment and change neither this
+ * baseline nor the windows.
  */
 static bool by_program(enum gm_mark_source source)
 {
@@ -45,17 +49,17 @@ static bool by_program(enum gm_mark_source source)
 
 static void first_program_mark(void)
 {
-	gm_live_each(stray, NULL);
+	gm_live_each(set_before_mark, NULL);
 	gm_file->first_mark_serial = gm_file->serial + 1;
 }
 
 static void add_mark(uint32_t name_string, enum gm_mark_source source)
 {
 	struct gm_mark_record *mark = NULL;
-	uint32_t number;
+	uint32_t index;
 
 	if (gm_file->tables[GM_TABLE_MARKS].count < MARKS_KEPT)
-		mark = gm_store_append(GM_TABLE_MARKS, 1, &number);
+		mark = gm_store_append(GM_TABLE_MARKS, 1, &index);
 	if (!mark) {
 		gm_file->marks_dropped++;
 		return;
@@ -69,11 +73,15 @@ static void add_mark(uint32_t name_string, enum gm_mark_source source)
 	gm_store_publish(GM_TABLE_MARKS);
 }
 
-/* A loop's marks share one string, and marks that are not kept have none: the file stays bounded. */
-static uint32_t mark_name(const char *name)
+/*
+ * Returns the string of a mark's name. The marks of a loop share one string, and marks that are not
+ * kept have none, so that the file stays bounded.
+ */
+static uint32_t string_of(const char *name)
 {
 	uint32_t count = __atomic_load_n(&gm_file->tables[GM_TABLE_MARKS].count, __ATOMIC_ACQUIRE);
-	const struct gm_mark_record *last = count ? gm_store_record(GM_TABLE_MARKS, count - 1) : NULL;
+	const struct gm_mark_record *last =
+		count ? gm_store_record(GM_TABLE_MARKS, count - 1) : NULL;
 	const char *known = last ? gm_store_record(GM_TABLE_STRINGS, last->name_string) : NULL;
 
 	if (count >= MARKS_KEPT)
@@ -89,16 +97,16 @@ void gm_track_mark(const char *name, enum gm_mark_source source)
 
 	if (!gm_file)
 		return;
-	name_string = mark_name(name ? name : "");
-	gm_track_enter();
+	name_string = string_of(name ? name : "");
+	gm_update_begin();
 	add_mark(name_string, source);
 	if (by_program(source) && !gm_file->first_mark_serial)
 		first_program_mark();
 	if (by_program(source)) {
 		gm_track_worked(); /* what a test frees before the next mark is its own */
-		gm_windows_mark();
+		gm_windows_open_at_mark();
 	}
-	gm_track_leave();
+	gm_update_end();
 }
 
 int gm_track_signal(uint32_t name_string, const char *path)
@@ -107,7 +115,7 @@ int gm_track_signal(uint32_t name_string, const char *path)
 
 	if (!gm_file)
 		return -ENOSYS;
-	if (!gm_track_try_enter())
+	if (!gm_update_try_begin())
 		return -EAGAIN;
 	error = gm_store_try_reserve(GM_TABLE_MARKS);
 	if (error == 0)
@@ -115,11 +123,11 @@ int gm_track_signal(uint32_t name_string, const char *path)
 	else if (error == -ENOSPC)
 		gm_file->marks_dropped++;
 	if (error != -EAGAIN) {
-		gm_track_pause();
+		gm_update_pause();
 		error = gm_store_copy(path);
-		gm_track_unpause();
+		gm_update_resume();
 	}
-	gm_track_leave();
+	gm_update_end();
 	return error;
 }
 

@@ -1,25 +1,29 @@
 /*
- * Out-of-memory events: what was asked for, what the driver and PyTorch had, and a copy of who held
- * the memory, made at the moment of the failed call. The first and the latest are kept, all are
- * counted. A request that is served after all gives its record back (`withdrawn`). Others name an
- * OOM by its ticket, which finds nothing once a later one took the record. Called under the lock.
+ * Out-of-memory events. The copy of what held the memory is made at the moment of the failed call.
+ * The first and the latest records are kept, all events are counted. If the request is served after
+ * all, its record becomes empty (`withdrawn`) and is used again.
  */
-#include "track/physical.h"
-#include "track/retries.h"
+#include "track/ooms.h"
+#include "track/event_log.h"
+#include "track/levels.h"
+#include "track/live.h"
+#include "track/slabs.h"
+#include "track/thread_id.h"
+#include "track/torch_memory.h"
 
 #include <string.h>
 
 #define SITES_KEPT  8192u /* per OOM */
 #define BLOCKS_KEPT 16384u
 
-/* Where the copies of an OOM's record lie, to be used again: tables only grow. */
+/* The records that hold a copy. They are used again, because tables only grow. */
 struct run {
-	uint32_t first, room;
+	uint32_t first, capacity;
 };
 
 static struct {
 	struct run sites, blocks;
-	uint32_t ticket; /* 0: not in use */
+	uint32_t ticket; /* 0: the record is empty */
 } kept[GM_OOMS_KEPT];
 
 static uint32_t tickets;
@@ -30,25 +34,27 @@ void gm_ooms_reset(void)
 	tickets = 0;
 }
 
-/* Room for `count` records, the run's own if it is large enough. 0 when the file is full. */
-static uint32_t make_room(struct run *run, enum gm_table_id table, uint32_t count, uint32_t most)
+/* Gives a run a capacity for `count` records. Returns `count`, or 0 if the file is full. */
+static uint32_t reserve(struct run *run, enum gm_table_id table, uint32_t count, uint32_t most)
 {
-	uint32_t room = count + count / 4;
+	uint32_t capacity = count + count / 4;
 
-	if (count <= run->room)
+	if (count <= run->capacity)
 		return count;
-	if (room > most)
-		room = most;
-	if (!gm_store_append(table, room, &run->first)) {
-		run->room = 0;
+	if (capacity > most)
+		capacity = most;
+	if (!gm_store_append(table, capacity, &run->first)) {
+		run->capacity = 0;
 		return 0;
 	}
 	gm_store_publish(table);
-	run->room = room;
+	run->capacity = capacity;
 	return count;
 }
 
-/* Segments of PyTorch are told by the blocks in them; both would count the bytes twice. */
+/*
+ * PyTorch's segments are left out if their blocks are recorded: both would count the bytes twice.
+ */
 static bool holds_memory(const struct gm_site_record *site, int device)
 {
 	return site->live_bytes && site->device == device && site->kind != GM_KIND_NONE &&
@@ -57,20 +63,20 @@ static bool holds_memory(const struct gm_site_record *site, int device)
 
 static void copy_sites(struct gm_oom_record *oom, struct run *run)
 {
-	uint32_t number, count = 0, copied = 0, sites = gm_file->tables[GM_TABLE_SITES].count;
+	uint32_t index, count = 0, copied = 0, sites = gm_file->tables[GM_TABLE_SITES].count;
 
-	for (number = 0; number < sites; number++)
-		count += holds_memory(gm_store_record(GM_TABLE_SITES, number), oom->device);
-	count = make_room(run, GM_TABLE_OOM_SITES, count < SITES_KEPT ? count : SITES_KEPT,
-			  SITES_KEPT);
-	for (number = 0; number < sites && copied < count; number++) {
-		const struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, number);
+	for (index = 0; index < sites; index++)
+		count += holds_memory(gm_store_record(GM_TABLE_SITES, index), oom->device);
+	count = reserve(run, GM_TABLE_OOM_SITES, count < SITES_KEPT ? count : SITES_KEPT,
+			SITES_KEPT);
+	for (index = 0; index < sites && copied < count; index++) {
+		const struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, index);
 		struct gm_oom_site_record *copy;
 
 		if (!holds_memory(site, oom->device))
 			continue;
 		copy = gm_store_record(GM_TABLE_OOM_SITES, run->first + copied++);
-		copy->site = number;
+		copy->site = index;
 		copy->count = (uint32_t)site->live_count;
 		copy->bytes = site->live_bytes;
 	}
@@ -91,21 +97,21 @@ static bool wanted(const struct gm_alloc_record *alloc, int device)
 	       gm_is_divisible(alloc);
 }
 
-static bool count_block(struct gm_alloc_record *alloc, uint32_t number, void *data)
+static bool count_block(struct gm_alloc_record *alloc, uint32_t index, void *data)
 {
 	struct block_copy *copy = data;
 
-	(void)number;
+	(void)index;
 	copy->count += wanted(alloc, copy->device);
 	return copy->count < copy->most;
 }
 
-static bool copy_block(struct gm_alloc_record *alloc, uint32_t number, void *data)
+static bool copy_block(struct gm_alloc_record *alloc, uint32_t index, void *data)
 {
 	struct block_copy *copy = data;
 	struct gm_oom_block_record *block;
 
-	(void)number;
+	(void)index;
 	if (!wanted(alloc, copy->device))
 		return true;
 	if (copy->count == copy->most)
@@ -126,7 +132,7 @@ static void copy_blocks(struct gm_oom_record *oom, struct run *run)
 	struct block_copy copy = {.device = oom->device, .most = BLOCKS_KEPT};
 
 	gm_live_each(count_block, &copy);
-	copy.most = make_room(run, GM_TABLE_OOM_BLOCKS, copy.count, BLOCKS_KEPT);
+	copy.most = reserve(run, GM_TABLE_OOM_BLOCKS, copy.count, BLOCKS_KEPT);
 	copy.first = run->first;
 	copy.count = 0;
 	gm_live_each(copy_block, &copy);
@@ -145,14 +151,14 @@ static void fill_view(struct gm_oom_record *oom, const struct gm_device_view *vi
 
 static void fill_levels(struct gm_oom_record *oom)
 {
-	const struct gm_level_record *level = gm_level(oom->device, GM_LEVEL_DRIVER);
+	const struct gm_level_record *level = gm_level_of(oom->device, GM_LEVEL_DRIVER);
 	const struct gm_torch_record *torch = gm_torch_with_blocks(oom->device);
 
 	oom->tracked_bytes = level ? level->current_bytes : 0;
 	oom->tracked_physical_bytes = level ? level->physical_bytes : 0;
 	oom->torch_reserved_bytes = torch ? torch->reserved_bytes : GM_NO_BYTES;
 	oom->torch_allocated_bytes = torch ? torch->allocated_bytes : GM_NO_BYTES;
-	oom->torch_largest_hole_bytes = GM_NO_BYTES; /* the blocks tell */
+	oom->torch_largest_hole_bytes = GM_NO_BYTES; /* the report finds it by the blocks */
 }
 
 static void fill_slabs(struct gm_oom_record *oom)
@@ -165,11 +171,11 @@ static void fill_slabs(struct gm_oom_record *oom)
 
 static void fill_pools(struct gm_oom_record *oom)
 {
-	uint32_t number, count = gm_file->tables[GM_TABLE_POOLS].count;
+	uint32_t index, count = gm_file->tables[GM_TABLE_POOLS].count;
 
 	oom->pool_reserved_bytes = oom->pool_used_bytes = oom->pending_free_bytes = 0;
-	for (number = 0; number < count; number++) {
-		const struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, number);
+	for (index = 0; index < count; index++) {
+		const struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, index);
 
 		if (pool->state == GM_STATE_EMPTY || pool->device != oom->device)
 			continue;
@@ -179,16 +185,19 @@ static void fill_pools(struct gm_oom_record *oom)
 	}
 }
 
-/* The pool that was asked, where one was. */
-static void fill_pool(struct gm_oom_record *oom, uint32_t number)
+/* Copies the figures of the pool that was asked, if there was one. */
+static void fill_pool(struct gm_oom_record *oom, uint32_t index)
 {
-	const struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, number);
+	const struct gm_pool_record *pool = gm_store_record(GM_TABLE_POOLS, index);
 
 	oom->pool_max_bytes = pool ? pool->max_bytes : 0;
 	oom->pool_live_bytes = pool ? pool->live_bytes : 0;
 }
 
-/* Growth since the last mark, of the devices together: marks keep no more. */
+/*
+ * Returns the growth of all devices together since the last mark; a mark has no more than their
+ * sum.
+ */
 static uint64_t mark_delta(const struct gm_oom_record *oom)
 {
 	uint32_t marks = gm_file->tables[GM_TABLE_MARKS].count;
@@ -204,7 +213,7 @@ static uint64_t mark_delta(const struct gm_oom_record *oom)
 	return now > before ? now - before : 0;
 }
 
-static void fill(struct gm_oom_record *oom, uint32_t number, const struct gm_event *event)
+static void fill(struct gm_oom_record *oom, uint32_t index, const struct gm_event *event)
 {
 	oom->time_ns = gm_track.now_ns;
 	oom->requested_bytes = event->bytes;
@@ -223,49 +232,49 @@ static void fill(struct gm_oom_record *oom, uint32_t number, const struct gm_eve
 	fill_slabs(oom);
 	fill_pool(oom, event->kind == GM_KIND_ASYNC ? event->owner : GM_NONE);
 	oom->mark_delta_bytes = mark_delta(oom);
-	copy_sites(oom, &kept[number].sites);
-	copy_blocks(oom, &kept[number].blocks);
+	copy_sites(oom, &kept[index].sites);
+	copy_blocks(oom, &kept[index].blocks);
 }
 
-/* A record that was given back, a new one, or the oldest of those that are kept as the latest. */
-static struct gm_oom_record *take_record(uint32_t *number)
+/* Returns an empty record, a new one, or the oldest of those that are kept as the latest. */
+static struct gm_oom_record *take_record(uint32_t *index)
 {
 	uint32_t i, oldest = GM_OOMS_FIRST, count = gm_file->tables[GM_TABLE_OOMS].count;
 
 	for (i = 0; i < count; i++) {
 		if (!kept[i].ticket) {
-			*number = i;
+			*index = i;
 			return gm_store_record(GM_TABLE_OOMS, i);
 		}
 		if (i > oldest && kept[i].ticket < kept[oldest].ticket)
 			oldest = i;
 	}
 	if (count < GM_OOMS_KEPT)
-		return gm_store_append(GM_TABLE_OOMS, 1, number);
-	*number = oldest;
+		return gm_store_append(GM_TABLE_OOMS, 1, index);
+	*index = oldest;
 	return gm_store_record(GM_TABLE_OOMS, oldest);
 }
 
-static struct gm_oom_record *find(uint32_t ticket, uint32_t *number)
+static struct gm_oom_record *find(uint32_t ticket, uint32_t *index)
 {
-	for (*number = 0; ticket && *number < GM_OOMS_KEPT; ++*number)
-		if (kept[*number].ticket == ticket)
-			return gm_store_record(GM_TABLE_OOMS, *number);
+	for (*index = 0; ticket && *index < GM_OOMS_KEPT; ++*index)
+		if (kept[*index].ticket == ticket)
+			return gm_store_record(GM_TABLE_OOMS, *index);
 	return NULL;
 }
 
 uint32_t gm_oom_open(const struct gm_event *event)
 {
 	struct gm_oom_record *oom;
-	uint32_t number;
+	uint32_t index;
 
 	gm_file->oom_events++;
-	gm_history(GM_OP_OOM, event, 0, GM_NONE);
-	oom = take_record(&number);
+	gm_log_event(GM_OP_OOM, event, 0, GM_NONE);
+	oom = take_record(&index);
 	if (!oom)
 		return 0;
-	kept[number].ticket = ++tickets;
-	fill(oom, number, event);
+	kept[index].ticket = ++tickets;
+	fill(oom, index, event);
 	oom->attempts = 1;
 	oom->withdrawn = 0;
 	gm_store_publish(GM_TABLE_OOMS);
@@ -274,19 +283,19 @@ uint32_t gm_oom_open(const struct gm_event *event)
 
 void gm_oom_again(uint32_t ticket, const struct gm_event *event)
 {
-	uint32_t number;
-	struct gm_oom_record *oom = find(ticket, &number);
+	uint32_t index;
+	struct gm_oom_record *oom = find(ticket, &index);
 
 	if (!oom)
 		return;
-	fill(oom, number, event);
+	fill(oom, index, event);
 	oom->attempts++;
 }
 
-void gm_oom_torch(uint32_t ticket, const struct gm_event *event, bool limit)
+void gm_oom_set_torch_request(uint32_t ticket, const struct gm_event *event, bool limit)
 {
-	uint32_t number;
-	struct gm_oom_record *oom = find(ticket, &number);
+	uint32_t index;
+	struct gm_oom_record *oom = find(ticket, &index);
 
 	if (!oom)
 		return;
@@ -298,12 +307,12 @@ void gm_oom_torch(uint32_t ticket, const struct gm_event *event, bool limit)
 
 void gm_oom_withdraw(uint32_t ticket)
 {
-	uint32_t number;
-	struct gm_oom_record *oom = find(ticket, &number);
+	uint32_t index;
+	struct gm_oom_record *oom = find(ticket, &index);
 
 	gm_file->oom_events--;
 	if (!oom)
 		return;
 	oom->withdrawn = 1;
-	kept[number].ticket = 0;
+	kept[index].ticket = 0;
 }

@@ -1,5 +1,5 @@
 /*
- * Fragmentation at the peak: records of peaks and of what was freed since them. See peaks.h.
+ * Fragmentation at the peak: the records of peaks and of what was freed since.
  */
 #include "track/peaks.h"
 
@@ -12,14 +12,14 @@ void gm_peaks_reset(void)
 	memset(gm_peaks, 0, sizeof(gm_peaks));
 }
 
-struct gm_peak_record *gm_make_peak(int device, enum gm_holes_level level)
+struct gm_peak_record *gm_add_peak(int device, enum gm_holes_level level)
 {
 	struct gm_peak_record *record;
-	uint32_t number;
+	uint32_t index;
 
 	if (device < 0)
 		return NULL;
-	record = gm_store_append(GM_TABLE_PEAKS, 1, &number);
+	record = gm_store_append(GM_TABLE_PEAKS, 1, &index);
 	if (!record)
 		return NULL;
 	record->device = (int16_t)device;
@@ -29,10 +29,13 @@ struct gm_peak_record *gm_make_peak(int device, enum gm_holes_level level)
 	return record;
 }
 
-/* A run's records lie in one chunk. False when the runs, or the file, are full. */
-static __attribute__((noinline, cold)) bool begin_run(struct gm_peak *peak)
+/*
+ * Moves the cursor to the start of the next run, whose records lie in one chunk. Returns false if
+ * there are no more runs or the file is full.
+ */
+static GM_COLD bool begin_run(struct gm_peak *peak)
 {
-	uint32_t run = peak->room.begun;
+	uint32_t run = peak->cursor.begun;
 
 	if (peak->record->lost || run == GM_PEAK_RUNS)
 		return false;
@@ -42,25 +45,26 @@ static __attribute__((noinline, cold)) bool begin_run(struct gm_peak *peak)
 		gm_store_publish(GM_TABLE_PEAK_BLOCKS);
 		peak->runs++;
 	}
-	peak->room.next = gm_store_record(GM_TABLE_PEAK_BLOCKS, peak->first[run]);
-	peak->room.left = GM_PEAK_RUN;
-	peak->room.begun++;
+	peak->cursor.next = gm_store_record(GM_TABLE_PEAK_BLOCKS, peak->first[run]);
+	peak->cursor.left = GM_PEAK_RUN;
+	peak->cursor.begun++;
 	if (!run)
-		peak->start = peak->room;
+		peak->start = peak->cursor;
 	return true;
 }
 
-/* The peak's number is taken off first and put on last: a record of a peak is whole. */
-GM_HOT_CODE void gm_peak_keep(struct gm_peak *peak, enum gm_holes_level level, const struct gm_alloc_record *alloc)
+/* A record belongs to no peak while it is being filled: its peak's serial number is stored last. */
+GM_HOT_CODE void gm_peak_keep(struct gm_peak *peak, enum gm_holes_level level,
+			      const struct gm_alloc_record *alloc)
 {
 	struct gm_peak_block_record *record;
 
-	if (__builtin_expect(!peak->room.left, 0) && !begin_run(peak)) {
+	if (__builtin_expect(!peak->cursor.left, 0) && !begin_run(peak)) {
 		peak->record->lost = 1;
 		return;
 	}
-	peak->room.left--;
-	record = peak->room.next++;
+	peak->cursor.left--;
+	record = peak->cursor.next++;
 	__atomic_store_n(&record->peak_serial, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	record->address = alloc->key;

@@ -1,54 +1,58 @@
 /*
- * Fragmentation at the peak: what PyTorch's segments, the pools and the slabs of a device held when
- * what is used of them stood at its peak. The sums are noted with the peak. The layout is not copied:
- * what was there and is there still has a live record, and what was freed since is kept when it is
- * freed, once for each peak. A new peak forgets that by its serial number alone. So a free costs one
- * comparison, and the report can lay out the moment of the peak exactly. Private to track/, under the
- * lock.
+ * Fragmentation at the peak: what PyTorch's segments, the pools and the slabs of a device held at
+ * the moment when what was used of them was highest. The sums are recorded with the peak. The
+ * layout is not copied: an allocation that was live then and still is has its live record, and one
+ * that was freed since is kept when it is freed, once for each peak. A new peak discards what was
+ * kept by its serial number alone. So a free costs one comparison, and the report can lay out the
+ * moment of the peak exactly. For track/, under the lock.
  */
 #ifndef GM_TRACK_PEAKS_H
 #define GM_TRACK_PEAKS_H
 
+#include "account/counters.h"
 #include "track/state.h"
 
-#define GM_PEAK_RUN  1024u /* records taken together */
+#define GM_PEAK_RUN  1024u /* records are appended in runs of so many */
 #define GM_PEAK_RUNS 64u
 
-/* Where the next freed is kept, how many follow it in its run, and how many runs are in use. */
-struct gm_peak_room {
+/* Where the next allocation that is freed will be kept. */
+struct gm_peak_cursor {
 	struct gm_peak_block_record *next;
-	uint32_t left, begun;
+	uint32_t left;	/* records that follow in the run, `next` included */
+	uint32_t begun; /* runs in use */
 };
 
 struct gm_peak {
-	uint64_t serial;	    /* as in the record; 0: no peak yet */
-	struct gm_peak_room room;
-	struct gm_peak_room start;  /* what it is at a peak: the first run is in use once it is taken */
+	uint64_t serial; /* as in the record; 0: there was no peak yet */
+	struct gm_peak_cursor cursor;
+	struct gm_peak_cursor
+		start; /* what the cursor is set to at a peak: the start of the first run */
 	struct gm_peak_record *record;
-	uint32_t runs;		    /* taken */
-	uint32_t first[GM_PEAK_RUNS]; /* records of the runs, used again at each peak */
+	uint32_t runs;		      /* appended */
+	uint32_t first[GM_PEAK_RUNS]; /* index of each run's first record; runs are used again */
 };
 extern struct gm_peak gm_peaks[GM_SLOTS][GM_HOLES_LEVELS] __attribute__((visibility("hidden")));
 
-/* The level's record of a device; NULL when the file is full. */
-struct gm_peak_record *gm_make_peak(int device, enum gm_holes_level level);
-
-/* Keeps what is freed, while its record is whole. */
-void gm_peak_keep(struct gm_peak *peak, enum gm_holes_level level, const struct gm_alloc_record *alloc);
-
 void gm_peaks_reset(void);
+
+/* Makes the record of a device's level; NULL if the file is full. */
+struct gm_peak_record *gm_add_peak(int device, enum gm_holes_level level);
+
+/* Keeps an allocation that is about to be freed. Its record is still whole. */
+void gm_peak_keep(struct gm_peak *peak, enum gm_holes_level level,
+		  const struct gm_alloc_record *alloc);
 
 static inline struct gm_peak *gm_peak_of(int device, enum gm_holes_level level)
 {
 	return &gm_peaks[gm_slot(device)][level];
 }
 
-/* `used_bytes` is the highest so far, or it again: this is the moment that counts from now on. */
-static inline void gm_peak_reach(int device, enum gm_holes_level level, uint64_t used_bytes,
-				 uint64_t reserved_bytes)
+/* Records the present moment as the peak: `used_bytes` is at least as high as it ever was. */
+static inline void gm_peak_set(int device, enum gm_holes_level level, uint64_t used_bytes,
+			       uint64_t reserved_bytes)
 {
 	struct gm_peak *peak = gm_peak_of(device, level);
-	struct gm_peak_record *record = peak->record ? peak->record : gm_make_peak(device, level);
+	struct gm_peak_record *record = peak->record ? peak->record : gm_add_peak(device, level);
 
 	if (!record)
 		return;
@@ -57,20 +61,23 @@ static inline void gm_peak_reach(int device, enum gm_holes_level level, uint64_t
 	record->time_ns = gm_track.now_ns;
 	record->lost = 0;
 	record->serial = peak->serial = gm_file->serial;
-	peak->room = peak->start;
+	peak->cursor = peak->start;
 }
 
-/* The same if it is the highest. */
+/* Records the present moment as the peak if it is one. */
 static inline void gm_peak_raise(int device, enum gm_holes_level level, uint64_t used_bytes,
 				 uint64_t reserved_bytes)
 {
 	const struct gm_peak_record *record = gm_peak_of(device, level)->record;
 
 	if (used_bytes && (!record || used_bytes >= record->used_bytes))
-		gm_peak_reach(device, level, used_bytes, reserved_bytes);
+		gm_peak_set(device, level, used_bytes, reserved_bytes);
 }
 
-/* Before an allocation of the level ends: a block or segment of PyTorch's, what lies in a slab. */
+/*
+ * To be called before an allocation of the level ends: a block or a segment of PyTorch's, or what
+ * lies in a slab.
+ */
 static inline void gm_peak_freed(int device, enum gm_holes_level level,
 				 const struct gm_alloc_record *alloc)
 {

@@ -1,8 +1,14 @@
 /*
- * Figures about the recording as a whole (recording.h).
+ * Figures about the recording as a whole.
  */
 #include "track/recording.h"
 #include "store/writer.h"
+#include "track/clock.h"
+
+uint64_t gm_track_now(void)
+{
+	return gm_file ? gm_monotonic_ns() - gm_file->started_monotonic_ns : 0;
+}
 
 void gm_track_passed_call(void)
 {

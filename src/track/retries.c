@@ -1,35 +1,38 @@
 /*
- * Retry chains, by the definition of contract.md, section 6: an allocation call that fails for want
- * of memory opens a chain on its thread, the same call made again is an attempt, its success ends
- * the chain as recovered, a different call leaves it as what it was from the start: one OOM. So the
- * file is right at every moment, also of a process that is killed inside a chain. Called under the
- * lock.
+ * Chains of retries. An allocation call that fails for want of memory opens a chain on its thread.
+ * The same call made again is an attempt, its success ends the chain as recovered, and a different
+ * call leaves it as what it was from the start: one OOM. So the file is right at every moment, also
+ * for a process that is killed within a chain.
  *
- * Calls of PyTorch's allocator form chains that only its own events end: a block handed out, or an
- * OOM reported. With expandable segments one request is many cuMemCreate, some of which succeed in
- * every attempt, so a success proves nothing there. PyTorch counts one retry for a request however
- * often it called (num_alloc_retries), and also where a limit refused it without any call of
- * CUDA's.
+ * The chains of PyTorch's allocator are ended by its own events alone: a block that it handed out,
+ * or an OOM that it reported. With expandable segments one request is many calls of cuMemCreate,
+ * some of which succeed in every attempt, so their success proves nothing. PyTorch counts one retry
+ * for a request however often it called (num_alloc_retries), and also if a limit refused it without
+ * any call of CUDA's.
  */
 #include "track/retries.h"
+#include "track/ooms.h"
+#include "track/thread_id.h"
+#include "track/torch_memory.h"
+#include "track/update.h"
 
 #include <string.h>
 
-#define CHAINS 64u /* threads with an open chain; the oldest gives way and stays an OOM */
+#define CHAINS 64u /* threads with an open chain; if there are more, the oldest stays an OOM */
 
 struct chain {
 	uint32_t thread; /* 0: not in use */
 	uint32_t function;
 	uint32_t site;
-	uint32_t oom; /* its ticket */
+	uint32_t oom; /* the ticket of its OOM */
 	uint64_t bytes;
 	uint64_t started_ns;
 	uint64_t flushed_bytes;
-	uint64_t oversize_bytes; /* of them in segments of at least max_split_size */
+	uint64_t oversize_bytes; /* flushed bytes of segments of at least max_split_size */
 	uint32_t failures;
 	int16_t device;
 	bool by_torch;	 /* a call of PyTorch's allocator */
-	bool torch_ends; /* only PyTorch's events end it */
+	bool torch_ends; /* only PyTorch's events end the chain */
 	bool repeated;
 };
 
@@ -80,15 +83,15 @@ static struct chain *free_chain(void)
 
 static struct gm_retry_record *sums(int device)
 {
-	uint32_t number, count = gm_file->tables[GM_TABLE_RETRIES].count;
+	uint32_t index, count = gm_file->tables[GM_TABLE_RETRIES].count;
 	struct gm_retry_record *record;
 
-	for (number = 0; number < count; number++) {
-		record = gm_store_record(GM_TABLE_RETRIES, number);
+	for (index = 0; index < count; index++) {
+		record = gm_store_record(GM_TABLE_RETRIES, index);
 		if (record->device == device)
 			return record;
 	}
-	record = gm_store_append(GM_TABLE_RETRIES, 1, &number);
+	record = gm_store_append(GM_TABLE_RETRIES, 1, &index);
 	if (record) {
 		record->device = (int16_t)device;
 		gm_store_publish(GM_TABLE_RETRIES);
@@ -102,8 +105,10 @@ void gm_track_torch_max_split(uint64_t bytes)
 }
 
 /*
- * With max_split_size PyTorch gives back enough large segments and asks again before it flushes
- * them all; only the latter is a retry in its count. Enough: as much as the request, and that size.
+ * Returns whether a chain is no retry in PyTorch's count. With max_split_size PyTorch first gives
+ * back large segments that are enough for the request and calls again, before it flushes them all;
+ * only the latter is a retry in its count. Enough is as much as the request, and at least that
+ * size.
  */
 static bool was_shortcut(const struct chain *chain)
 {
@@ -118,18 +123,19 @@ static bool was_shortcut(const struct chain *chain)
 
 static bool same_call(const struct chain *chain, const struct gm_event *event)
 {
-	if (chain->torch_ends) /* any call for memory that PyTorch makes is for this request */
+	if (chain->torch_ends) /* any allocation call of PyTorch's is for this request */
 		return event->flags & GM_ALLOC_TORCH;
 	return chain->function == event->function && chain->bytes == event->bytes &&
 	       chain->device == event->device;
 }
 
-/* The request is made again. PyTorch's own count is one for a request, however many calls it takes.
+/*
+ * The request is made again. PyTorch counts one retry for a request, however many calls it takes.
  */
 static void count_attempt(struct chain *chain)
 {
 	struct gm_retry_record *sum = sums(chain->device);
-	struct gm_torch_record *torch = chain->by_torch ? gm_torch(chain->device) : NULL;
+	struct gm_torch_record *torch = chain->by_torch ? gm_torch_of(chain->device) : NULL;
 	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, chain->site);
 
 	if (chain->repeated && chain->torch_ends)
@@ -146,7 +152,7 @@ static void count_attempt(struct chain *chain)
 static void uncount_attempt(struct chain *chain)
 {
 	struct gm_retry_record *sum = sums(chain->device);
-	struct gm_torch_record *torch = gm_torch(chain->device);
+	struct gm_torch_record *torch = gm_torch_of(chain->device);
 	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, chain->site);
 
 	if (!chain->repeated)
@@ -172,8 +178,10 @@ static void open_chain(const struct gm_event *event, uint32_t site)
 	chain->started_ns = gm_track.now_ns;
 	chain->device = event->device;
 	chain->by_torch = event->flags & GM_ALLOC_TORCH;
-	/* The very first request of a process can fail before any block was seen; expandable
-	 * segments (virtual memory) always come with blocks. */
+	/*
+	 * The first request of a process can fail before any block was recorded; expandable
+	 * segments (virtual memory) always come with blocks.
+	 */
 	chain->torch_ends =
 		chain->by_torch && (gm_track_torch_seen() || event->kind == GM_KIND_VMM);
 	chain->failures = 1;
@@ -183,7 +191,7 @@ static void open_chain(const struct gm_event *event, uint32_t site)
 		sum->exhausted++;
 }
 
-/* The request was served: what was booked as an OOM was none. */
+/* The request was served: what was recorded as an OOM was none. */
 static void recover(struct chain *chain)
 {
 	struct gm_retry_record *sum = sums(chain->device);
@@ -202,7 +210,7 @@ static void recover(struct chain *chain)
 	drop(chain);
 }
 
-void gm_retry_failed(const struct gm_event *event, uint32_t site)
+void gm_retry_out_of_memory(const struct gm_event *event, uint32_t site)
 {
 	struct chain *chain = own_chain();
 
@@ -217,7 +225,7 @@ void gm_retry_failed(const struct gm_event *event, uint32_t site)
 	open_chain(event, site);
 }
 
-void gm_retry_served(const struct gm_event *event)
+void gm_retry_succeeded(const struct gm_event *event)
 {
 	struct chain *chain = own_chain();
 
@@ -232,16 +240,15 @@ void gm_retry_served(const struct gm_event *event)
 	}
 }
 
-void gm_retry_other(const struct gm_event *event)
+void gm_retry_failed_otherwise(void)
 {
 	struct chain *chain = own_chain();
 
-	(void)event;
 	if (chain && !chain->torch_ends)
 		drop(chain);
 }
 
-void gm_retry_block(void)
+void gm_retry_block_allocated(void)
 {
 	struct chain *chain = own_chain();
 
@@ -253,16 +260,16 @@ void gm_retry_block(void)
 		drop(chain);
 }
 
-void gm_retry_torch_oom(const struct gm_event *event)
+static void torch_oom(const struct gm_event *event)
 {
-	struct gm_torch_record *torch = gm_torch(event->device);
+	struct gm_torch_record *torch = gm_torch_of(event->device);
 	struct gm_retry_record *sum = sums(event->device);
 	struct chain *chain = own_chain();
 
 	if (torch)
 		torch->ooms++;
 	if (chain && chain->by_torch) {
-		gm_oom_torch(chain->oom, event, false);
+		gm_oom_set_torch_request(chain->oom, event, false);
 		if (sum)
 			sum->flushed_bytes += chain->flushed_bytes;
 		drop(chain);
@@ -270,17 +277,32 @@ void gm_retry_torch_oom(const struct gm_event *event)
 	}
 	if (chain)
 		drop(chain);
-	/* CUDA refused nothing: one attempt and one OOM, as PyTorch counts. */
+	/* CUDA refused nothing. PyTorch counts one attempt and one OOM. */
 	if (torch)
 		torch->alloc_retries++;
 	if (sum) {
 		sum->attempts++;
 		sum->exhausted++;
 	}
-	gm_oom_torch(gm_oom_open(event), event, true);
+	gm_oom_set_torch_request(gm_oom_open(event), event, true);
 }
 
-void gm_retry_freed_inside(const struct gm_alloc_record *alloc)
+void gm_track_torch_oom(const struct gm_event *event, const struct gm_torch_totals *totals)
+{
+	struct gm_torch_record *torch;
+
+	if (!gm_file)
+		return;
+	gm_update_begin();
+	gm_file->events++;
+	torch = gm_torch_of(event->device);
+	if (torch)
+		gm_torch_compare(torch, totals);
+	torch_oom(event);
+	gm_update_end();
+}
+
+void gm_retry_count_flushed(const struct gm_alloc_record *alloc)
 {
 	struct chain *chain = own_chain();
 

@@ -1,8 +1,7 @@
 /*
- * Usage over time in bounded memory: GM_TIMELINE_POINTS equal stretches for each series, merged in
- * pairs when the run outgrows them. Called under the lock.
+ * Figures over time in bounded memory.
  */
-#include "track/state.h"
+#include "track/timeline.h"
 
 #include <string.h>
 
@@ -18,9 +17,9 @@ void gm_timeline_reset(void)
 static struct gm_timeline_record *make_record(int device, enum gm_series series)
 {
 	struct gm_timeline_record *record;
-	uint32_t number;
+	uint32_t index;
 
-	record = gm_store_append(GM_TABLE_TIMELINE, 1, &number);
+	record = gm_store_append(GM_TABLE_TIMELINE, 1, &index);
 	if (!record)
 		return NULL;
 	record->device = (int16_t)device;
@@ -31,6 +30,7 @@ static struct gm_timeline_record *make_record(int device, enum gm_series series)
 	return record;
 }
 
+/* Merges the points in pairs, which makes them twice as wide. */
 static void halve(struct gm_timeline_record *record)
 {
 	uint32_t i;
@@ -39,15 +39,18 @@ static void halve(struct gm_timeline_record *record)
 		uint32_t a = 2 * i, b = a + 1 < record->points ? a + 1 : a;
 
 		record->min_bytes[i] = record->min_bytes[a] < record->min_bytes[b]
-					       ? record->min_bytes[a] : record->min_bytes[b];
+					       ? record->min_bytes[a]
+					       : record->min_bytes[b];
 		record->max_bytes[i] = record->max_bytes[a] > record->max_bytes[b]
-					       ? record->max_bytes[a] : record->max_bytes[b];
+					       ? record->max_bytes[a]
+					       : record->max_bytes[b];
 		record->last_bytes[i] = record->last_bytes[b];
 	}
 	record->points = i;
 	record->width_ns *= 2;
 }
 
+/* Opens the point of the present time, and fills those before it with the last value. */
 static void open_point(struct gm_open_series *open)
 {
 	struct gm_timeline_record *record = open->record;
@@ -60,7 +63,7 @@ static void open_point(struct gm_open_series *open)
 
 		i = record->points;
 		record->min_bytes[i] = record->max_bytes[i] = record->last_bytes[i] = last;
-		__atomic_store_n(&record->points, i + 1, __ATOMIC_RELEASE); /* once it is whole */
+		__atomic_store_n(&record->points, i + 1, __ATOMIC_RELEASE);
 	}
 	i = record->points - 1;
 	open->point = i;

@@ -1,18 +1,20 @@
 /*
- * The end of the work (store/layout.h): what a program frees after its last allocation, launch or
- * refused allocation belongs to its end, whether destructors free it, the interpreter's teardown or
- * an exception that nobody catches.
+ * The end of the work (layout.h): what a program frees after its last allocation, launch or refused
+ * allocation belongs to its end, whether destructors free it, the interpreter's teardown or an exception
+ * that nothing catches.
  */
 #ifndef GM_TRACK_WORK_H
 #define GM_TRACK_WORK_H
 
 #include "store/writer.h"
 
+#include <stdbool.h>
+
 /*
- * The program works: frees so far are not part of its end. For work that no record tells of: a
- * kernel's or a graph's launch, an allocation that was refused. Allocations that are recorded tell
- * of it themselves. Any thread, any context, with the tracker's lock or without it; before the file
- * is open it does nothing.
+ * The program works: what was freed so far is not part of its end. To be called for work that no record
+ * shows: a kernel's or a graph's launch, an allocation that was refused; an allocation that is recorded
+ * shows it by itself. Any thread, any context, with the tracker's lock or without it. Does nothing before
+ * a file is open.
  */
 static inline void gm_track_worked(void)
 {

@@ -7,7 +7,7 @@ tools=$folder/.tools
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$tools"/{bin,lib,python}
 report=$build/tools/gpumem-report/gpumem-report shim=$build/src/interpose/libgpumemtrace.so
-ln -s "$report" "$tools/bin/gpumem-report"
+ln -s "$build/tests/invariants/gpumem-report" "$tools/bin/gpumem-report"
 ln -s "$shim" "$tools/lib/libgpumemtrace.so"
 ln -s "$build/tests/sim/libcudart.so.13" "$tools/lib/libcudart.so"
 python=$(command -v /usr/bin/python3 || command -v python3)

@@ -2,6 +2,10 @@
  * Writes a small real output file, for the fuzzers' corpus: a few records of most tables.
  */
 #include "../unit/track/drive.h"
+#include "track/devices.h"
+#include "track/driver_allocs.h"
+#include "track/marks.h"
+#include "track/track.h"
 
 int main(int argc, char **argv)
 {

@@ -190,6 +190,10 @@ static void torch(void)
 		site->bytes_at_peak = site->peak_bytes = (i == blocks ? 700 : 800) * MIB;
 		site->level_max_bytes = 700 * MIB;
 	}
+	test_site(&file, blocks)->allocations = record.allocations;
+	test_site(&file, blocks)->frees = record.frees;
+	test_site(&file, blocks)->allocated_bytes = record.allocated_total_bytes;
+	test_site(&file, blocks)->freed_bytes = record.freed_total_bytes;
 	oom.stack = test_site(&file, blocks)->stack;
 	oom.function = test_function(&file, "cudaMalloc");
 	holder.site = blocks;

@@ -223,6 +223,43 @@ def test_the_file_is_where_it_was_asked_for_and_has_a_mark_for_each_test(suite, 
     assert b"test_suite.py::test_a" in data
 
 
+WITHOUT_GPU = """
+@pytest.mark.limit_gpu_memory("1 MiB")
+def test_limited():
+    cudart.cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(1))
+
+def test_unlimited():
+    pass
+"""
+
+
+def test_a_limit_is_not_measured_without_a_gpu(suite, monkeypatch):
+    monkeypatch.setenv("GPUSIM_DEVICES", "0")
+    result = suite(WITHOUT_GPU, "--gpumem")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["Not measured: no GPU was used.*", "no test allocated GPU memory"])
+    suite(WITHOUT_GPU, "--gpumem", "--gpumem-allow-unmeasured").assert_outcomes(passed=2)
+
+
+def test_a_limit_is_not_measured_without_any_cuda_call(suite):
+    suite("""
+@pytest.mark.limit_gpu_leaks("0")
+def test_limited():
+    pass
+""", "--gpumem").assert_outcomes(failed=1)
+
+
+def test_nothing_is_a_figure_where_a_gpu_is_in_use(suite):
+    suite("""
+def test_first():
+    free(allocate(1))
+
+@pytest.mark.limit_gpu_leaks("0")
+def test_limited():
+    pass
+""", "--gpumem").assert_outcomes(passed=2)
+
+
 @pytest.mark.parametrize("marker, sentence", [
     ('limit_gpu_memory("2 parsecs")', '*limit_gpu_memory: "2 parsecs" is no size: it should be like*'),
     ('limit_gpu_memory()', "*limit_gpu_memory: it takes a size"),

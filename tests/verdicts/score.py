@@ -34,7 +34,7 @@ class Corpus:
         self.programs = self.build / "tests" / "verdicts"
         self.sim = self.build / "tests" / "sim"
         self.shim = self.build / "src" / "interpose" / "libgpumemtrace.so"
-        self.tool = str(self.build / "tools" / "gpumem-report" / "gpumem-report")
+        self.tool = str(self.build / "tests" / "invariants" / "gpumem-report")
         for path in (self.shim, self.sim / "libcuda.so.1", pathlib.Path(self.tool)):
             if not path.exists():
                 sys.exit(f"{path} is missing: ninja -C {build} verdict-programs")

@@ -9,6 +9,7 @@
 #include "report/open/inputs.h"
 #include "report/job/job.h"
 #include "report/plan/plan.h"
+#include "report/whatif/whatif.h"
 #include "report/render/text/text.h"
 #include "report/doc/options.h"
 
@@ -37,14 +38,16 @@ enum gm_command {
 	GM_HTML = 1024,
 	GM_TOP = 2048,
 	GM_PLAN = 4096,
-	GM_HOLDERS = 8192,
-	GM_EVERY = 16383
+	GM_WHATIF = 8192,
+	GM_HOLDERS = 16384,
+	GM_EVERY = 32767
 };
 
 struct gm_cli {
 	struct gm_options options;
 	struct gm_gate_options gates;
 	struct gm_plan_options plan;
+	struct gm_whatif_options whatif;
 	bool gates_given; /* run: --check */
 	bool once;	  /* top */
 	const char *out_path, *format, *junit, *sarif, *baseline;
@@ -67,6 +70,8 @@ struct gm_option {
 
 extern const struct gm_option gm_plan_option_rows[];
 extern const unsigned gm_plan_option_rows_count;
+extern const struct gm_option gm_whatif_option_rows[];
+extern const unsigned gm_whatif_option_rows_count;
 extern const struct gm_option gm_gate_option_rows[];
 extern const unsigned gm_gate_option_rows_count;
 
@@ -131,8 +136,11 @@ int gm_cli_show(struct gm_cli *cli, gm_cli_body body);
 /* Prints the summary of open files. */
 void gm_cli_print_summary(struct gm_cli *cli, struct gm_job *job);
 
-/* Holds open files against the gates and prints those; with --json the document, gates in it. */
-int gm_cli_check(struct gm_cli *cli, struct gm_job *job);
+/*
+ * Checks open files against the gates and prints those; with --json the document, gates in it. Of a
+ * job without a file `why` says, as a clause, why there is none.
+ */
+int gm_cli_check(struct gm_cli *cli, struct gm_job *job, const char *why);
 
 /* False after a sentence if writing `path` would destroy one of the files that were given to be
  * read. */
@@ -155,5 +163,6 @@ int gm_cmd_export(struct gm_cli *cli);
 int gm_cmd_top(struct gm_cli *cli);
 int gm_cmd_html(struct gm_cli *cli);
 int gm_cmd_plan(struct gm_cli *cli);
+int gm_cmd_whatif(struct gm_cli *cli);
 
 #endif

@@ -28,33 +28,6 @@ static bool write_file(const struct gm_cli *cli, const struct gm_job *job, const
 	return rc == 0;
 }
 
-/* The gates of all files together: each by its worst file. */
-static void gather(struct gm_job *job)
-{
-	for (unsigned i = 0; i < job->count; i++)
-		for (unsigned k = 0; k < job->docs[i]->gates_count; k++) {
-			const struct gm_gate *gate = &job->docs[i]->gates[k];
-			struct gm_gate *all = NULL;
-
-			for (unsigned g = 0; g < job->gates_count && !all; g++)
-				if (strcmp(job->gates[g].gate, gate->gate) == 0)
-					all = &job->gates[g];
-			if (!all) {
-				all = gm_zone_push(&job->zone, &job->gates, &job->gates_count,
-						   sizeof(*all));
-				*all = *gate;
-				all->sites_count = 0;
-				continue;
-			}
-			if (!gate->passed && (all->passed || all->exit_code == GM_EXIT_INPUT))
-				all->exit_code = gate->exit_code;
-			all->passed = all->passed && gate->passed;
-			if (all->value == GM_NO_BYTES ||
-			    (gate->value != GM_NO_BYTES && gate->value > all->value))
-				all->value = gate->value;
-		}
-}
-
 /* Each file's sites beside the baseline's. */
 static json_t *baseline_list(const struct gm_job *job, struct gm_doc *baseline)
 {
@@ -81,7 +54,7 @@ static void print_changes(struct gm_out *out, struct gm_doc *doc, struct gm_doc 
 static void print(struct gm_cli *cli, struct gm_job *job, struct gm_doc *baseline)
 {
 	struct gm_out out = gm_cli_out(cli);
-	unsigned failed = 0;
+	unsigned failed = 0, unmeasured = 0;
 
 	for (unsigned i = 0; i < job->count; i++) {
 		if (job->count > 1 && !cli->options.quiet)
@@ -92,16 +65,24 @@ static void print(struct gm_cli *cli, struct gm_job *job, struct gm_doc *baselin
 	}
 	if (baseline && !cli->options.quiet)
 		fputc('\n', out.file);
-	for (unsigned i = 0; i < job->gates_count; i++)
-		failed += !job->gates[i].passed;
+	for (unsigned i = 0; i < job->gates_count; i++) {
+		failed += gm_gate_failed(&job->gates[i]);
+		unmeasured += job->gates[i].unmeasured != NULL;
+		if (!job->count)
+			gm_text_unmeasured(&out, &job->gates[i]);
+	}
 	if (failed)
-		gm_print(&out, GM_RED, "%u of %u gates failed\n", failed, job->gates_count);
-	else if (!cli->options.quiet)
-		gm_print(&out, GM_GREEN, "%u of %u gates passed\n", job->gates_count,
-			 job->gates_count);
+		gm_print(&out, GM_RED, "%u of %u gates failed", failed, job->gates_count);
+	else if (unmeasured || !cli->options.quiet)
+		gm_print(&out, unmeasured ? GM_YELLOW : GM_GREEN, "%u of %u gates passed",
+			 job->gates_count - unmeasured, job->gates_count);
+	if (unmeasured)
+		fprintf(out.file, ", %u not measured", unmeasured);
+	if (failed || unmeasured || !cli->options.quiet)
+		fputc('\n', out.file);
 }
 
-int gm_cli_check(struct gm_cli *cli, struct gm_job *job)
+int gm_cli_check(struct gm_cli *cli, struct gm_job *job, const char *why)
 {
 	struct gm_doc *baseline = NULL;
 	char error[1024];
@@ -117,7 +98,9 @@ int gm_cli_check(struct gm_cli *cli, struct gm_job *job)
 	}
 	for (unsigned i = 0; i < job->count; i++)
 		gm_run_gates(job->docs[i], &cli->gates, baseline);
-	gather(job);
+	gm_gather_gates(job);
+	if (!job->count)
+		gm_gates_without_file(job, &cli->gates, baseline, why);
 	if (cli->junit)
 		written = write_file(cli, job, cli->junit, gm_junit_write) && written;
 	if (cli->sarif)
@@ -135,7 +118,7 @@ int gm_cli_check(struct gm_cli *cli, struct gm_job *job)
 int gm_cmd_check(struct gm_cli *cli)
 {
 	struct gm_job *job = gm_cli_open(cli);
-	int rc = job ? gm_cli_check(cli, job) : GM_EXIT_INPUT;
+	int rc = job ? gm_cli_check(cli, job, NULL) : GM_EXIT_INPUT;
 
 	gm_job_close(job);
 	return rc;

@@ -1,22 +1,20 @@
 /*
- * run: starts a program under the shim, waits for it, finds the files that it and its children
+ * run: starts a program under the shim, waits for it, finds the files that it and its descendants
  * wrote and prints their summary, with gates if asked. The exit status is the program's own.
  */
 #include "cli.h"
-#include "store/reader.h"
+#include "program_check.h"
+#include "run_files.h"
 #include "report/job/job_open.h"
 #include <errno.h>
-#include <glob.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define DEFAULT_OUT "gpumemtrace.%p.gmt"
-#define MAX_FILES   4096
 
 static volatile sig_atomic_t child_pid;
 
@@ -73,7 +71,8 @@ static char *absolute(struct gm_cli *cli, const char *pattern)
 
 /*
  * A preload that is there already stays in front: of one that turns cudaMalloc into other calls (a
- * memory saver) we then see these and nothing twice, and a sanitizer's must be the first.
+ * memory saver) we then see these and nothing twice, and a sanitizer's must be the first. Without
+ * `shim` the program runs untraced.
  */
 static bool set_environment(const char *shim, const char *out)
 {
@@ -81,6 +80,8 @@ static bool set_environment(const char *shim, const char *out)
 	char *preload;
 	bool ok;
 
+	if (!shim)
+		return true;
 	if (asprintf(&preload, "%s%s%s", before && *before ? before : "",
 		     before && *before ? ":" : "", shim) < 0)
 		return false;
@@ -132,101 +133,6 @@ static int run_program(struct gm_cli *cli, const char *shim, const char *out)
 	return status;
 }
 
-/* The pattern as a glob: what the shim fills in may be anything, the rest is meant literally. */
-static char *glob_pattern(const char *out, const char *tail)
-{
-	char *text = malloc(2 * strlen(out) + strlen(tail) + 1), *to = text;
-
-	if (!text)
-		return NULL;
-	for (; *out; out++) {
-		if (*out == '%' && out[1] && strchr("phrn", out[1])) {
-			*to++ = '*';
-			out++;
-		} else if (*out == '%' && out[1] == '%') {
-			*to++ = '%';
-			out++;
-		} else {
-			if (strchr("*?[\\", *out))
-				*to++ = '\\';
-			*to++ = *out;
-		}
-	}
-	strcpy(to, tail);
-	return text;
-}
-
-struct found {
-	char *path;
-	uint32_t pid, ppid;
-	bool ours;
-};
-
-/* Adds the files of a glob that processes began after `since_ns` wrote. */
-static unsigned add_files(struct gm_cli *cli, const char *pattern, uint64_t since_ns,
-			  struct found *files, unsigned count)
-{
-	char error[512];
-	glob_t names;
-
-	if (!pattern || glob(pattern, 0, NULL, &names) != 0)
-		return count;
-	for (size_t i = 0; i < names.gl_pathc && count < MAX_FILES; i++) {
-		const char *path = names.gl_pathv[i];
-		struct gm_reader *reader;
-		const struct gm_header *header;
-		bool known = strstr(path, ".snap") || strstr(path, ".events");
-
-		for (unsigned k = 0; k < count && !known; k++)
-			known = strcmp(files[k].path, path) == 0;
-		reader = known ? NULL : gm_reader_open(path, error, sizeof(error));
-		if (!reader)
-			continue;
-		header = gm_reader_header(reader);
-		if (header->started_realtime_ns >= since_ns)
-			files[count++] = (struct found){gm_zone_strdup(&cli->texts, path),
-							header->pid, header->ppid, false};
-		gm_reader_close(reader);
-	}
-	globfree(&names);
-	return count;
-}
-
-/* The program's own file and those of its descendants become the words of the command line. */
-static void find_files(struct gm_cli *cli, const char *out, uint64_t since_ns)
-{
-	struct found *files = calloc(MAX_FILES, sizeof(*files));
-	char *pattern = glob_pattern(out, ""), *others = glob_pattern(out, ".*");
-	unsigned count = 0;
-	bool more = true;
-
-	cli->words_count = 0;
-	if (files) {
-		count = add_files(cli, pattern, since_ns, files, 0);
-		count = add_files(cli, others, since_ns, files, count);
-	}
-	while (more) {
-		more = false;
-		for (unsigned i = 0; i < count; i++) {
-			bool ours = files[i].pid == (uint32_t)child_pid ||
-				    files[i].ppid == (uint32_t)child_pid;
-
-			for (unsigned k = 0; k < count && !ours; k++)
-				ours = files[k].ours && files[k].pid == files[i].ppid;
-			more = more || (ours && !files[i].ours);
-			files[i].ours = files[i].ours || ours;
-		}
-	}
-	free(cli->words);
-	cli->words = calloc(count + 1, sizeof(*cli->words));
-	for (unsigned i = 0; cli->words && i < count; i++)
-		if (files[i].ours)
-			cli->words[cli->words_count++] = files[i].path;
-	free(pattern);
-	free(others);
-	free(files);
-}
-
 /* The files are read once, and with --json there is one document. */
 static int show_and_check(struct gm_cli *cli)
 {
@@ -237,41 +143,72 @@ static int show_and_check(struct gm_cli *cli)
 		return GM_EXIT_INPUT;
 	if (!cli->options.json)
 		gm_cli_print_summary(cli, job);
-	rc = gm_cli_check(cli, job);
+	rc = gm_cli_check(cli, job, NULL);
 	gm_job_close(job);
 	return rc;
+}
+
+/* No file is there, and `why` says why: a sentence, and gates that were not measured. */
+static int check_without_file(struct gm_cli *cli, const char *why)
+{
+	struct gm_job nothing = {.several = true};
+	int rc;
+
+	fprintf(stderr, "gpumem-report: %s; there is no file\n", why);
+	if (!cli->gates_given)
+		return GM_EXIT_FINE;
+	rc = gm_cli_check(cli, &nothing, why);
+	gm_zone_free(&nothing.zone);
+	return rc;
+}
+
+/* The sentence why `run` cannot start anything with that shim; NULL. */
+static const char *unusable(struct gm_zone *zone, const char *shim)
+{
+	if (!shim)
+		return "libgpumemtrace.so is not where it is built or installed; set LD_PRELOAD to "
+		       "it and run the program without run";
+	if (strpbrk(shim, " :"))
+		return gm_zone_printf(zone,
+				      "%s cannot be preloaded: the loader takes spaces and colons "
+				      "for the end of a name; move its folder to another path",
+				      shim);
+	return NULL;
 }
 
 int gm_cmd_run(struct gm_cli *cli)
 {
 	const char *pattern = cli->out_path ? cli->out_path : getenv("GPUMEMTRACE_OUT");
 	char *shim = find_shim(), *out = absolute(cli, pattern && *pattern ? pattern : DEFAULT_OUT);
-	struct timespec now;
+	const char *problem = unusable(&cli->texts, shim), *no_output, *token;
+	struct gm_program_check program;
 	int status, own, rc;
 
-	if (!shim)
-		return gm_usage_error(
-			"libgpumemtrace.so is not where it is built or installed; set "
-			"LD_PRELOAD to it and run the program without run");
-	if (strpbrk(shim, " :"))
-		return gm_usage_error("%s cannot be preloaded: the loader takes spaces and colons "
-				      "for the end of a "
-				      "name; move its folder to another path",
-				      shim);
-	clock_gettime(CLOCK_REALTIME, &now);
-	status = run_program(cli, shim, out);
+	if (problem)
+		return gm_usage_error("%s", problem);
+	program = gm_check_program(&cli->texts, cli->words);
+	no_output = gm_check_output(&cli->texts, out);
+	if (program.untraceable)
+		gm_usage_error("%s", program.untraceable);
+	if (no_output)
+		gm_usage_error("the tracer's file cannot be written: %s", no_output);
+	token = gm_run_token_set(&cli->texts);
+	status = token ? run_program(cli, program.breaks ? NULL : shim, out) : -1;
 	if (status < 0)
 		return GM_EXIT_USAGE;
 	own = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-	find_files(cli, out, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
-	if (!cli->words_count) {
-		if (own != 127 && own != 126)
-			fprintf(stderr,
-				"gpumem-report: the program made no CUDA call that the shim saw; "
-				"there is no file\n");
-		return own;
-	}
-	rc = cli->gates_given ? show_and_check(cli) : gm_cmd_summary(cli);
+	gm_run_find_files(cli, out, token);
+	if (cli->words_count)
+		rc = cli->gates_given ? show_and_check(cli) : gm_cmd_summary(cli);
+	else if (own == 126 || own == 127)
+		rc = own;
+	else
+		rc = check_without_file(
+			cli, program.untraceable ? program.untraceable
+			     : no_output
+				     ? gm_zone_printf(&cli->texts, "no file could be written: %s",
+						      no_output)
+				     : "the program made no CUDA call that the shim saw");
 	cli->input_failed = false; /* the program's status is the answer */
 	return own ? own : cli->gates_given ? rc : 0;
 }

@@ -128,6 +128,13 @@ static const char *allow_oom(struct gm_cli *cli, const char *text)
 	return NULL;
 }
 
+static const char *allow_unmeasured(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->gates.allow_unmeasured = true;
+	return NULL;
+}
+
 static const char *no_errors(struct gm_cli *cli, const char *text)
 {
 	(void)text;
@@ -177,6 +184,8 @@ const struct gm_option gm_gate_option_rows[] = {
 	{"--no-oom", NULL, GM_CHECK, true, no_oom,
 	 "fail on any out-of-memory event (on by default)"},
 	{"--allow-oom", NULL, GM_CHECK, true, allow_oom, "out-of-memory events do not fail"},
+	{"--allow-unmeasured", NULL, GM_CHECK, true, allow_unmeasured,
+	 "a gate that could not be measured does not fail (else exit status 3)"},
 	{"--no-errors", NULL, GM_CHECK, true, no_errors, "fail on bad frees"},
 	{"--baseline", "FILE", GM_CHECK, true, baseline, "fail only on what is worse than there"},
 	{"--junit", "FILE", GM_CHECK, true, junit, "also write the gates as JUnit XML"},

@@ -35,6 +35,9 @@ const struct gm_command_row gm_commands[] = {
 	{GM_PLAN, "plan", "[--batch N] [--params N] [FILE...]",
 	 "what a run or a model needs: the largest batch, the GPUs it fits, what would change it",
 	 gm_cmd_plan},
+	{GM_WHATIF, "whatif", "[--conf A;B;...] [--capacity SIZE] [--fraction X] FILE...",
+	 "what PyTorch's allocator would have reserved under other settings, and whether it fits",
+	 gm_cmd_whatif},
 	{GM_EXPORT, "export", "--format FORMAT [-o OUT] FILE...",
 	 "writes the data in another format", gm_cmd_export},
 };

@@ -266,6 +266,9 @@ static const struct gm_option *option_at(size_t number)
 	if (number < gm_plan_option_rows_count)
 		return &gm_plan_option_rows[number];
 	number -= gm_plan_option_rows_count;
+	if (number < gm_whatif_option_rows_count)
+		return &gm_whatif_option_rows[number];
+	number -= gm_whatif_option_rows_count;
 	if (number < gm_gate_option_rows_count)
 		return &gm_gate_option_rows[number];
 	number -= gm_gate_option_rows_count;
@@ -454,7 +457,6 @@ void gm_cli_help(const struct gm_command_row *command)
 	for (unsigned i = 0; command && command->bit == GM_EXPORT && i < gm_export_formats_count;
 	     i++)
 		printf("  %-28s %s\n", gm_export_formats[i].name, gm_export_formats[i].help);
-	printf("\nExit status: 0 fine, 1 a leak gate failed, 2 bad usage, 3 an input cannot be "
-	       "read,\n"
-	       "4 an out-of-memory gate failed, 5 another gate failed.\n");
+	printf("\nExit status: 0 fine, 1 a leak gate failed, 2 bad usage, 3 an input cannot be read\n"
+	       "or a gate was not measured, 4 an out-of-memory gate failed, 5 another gate failed.\n");
 }

@@ -11,7 +11,7 @@
 #include "recorder/process/signals.h"
 #include "recorder/process/start.h"
 #include "recorder/state/thread.h"
-#include "track/event.h"
+#include "track/pools.h"
 #include "track/work.h"
 
 /*

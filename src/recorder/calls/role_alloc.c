@@ -16,6 +16,10 @@
 #include "recorder/torch/pluggable.h"
 #include "recorder/torch/torch_callers.h"
 #include "store/hot.h"
+#include "track/allocs.h"
+#include "track/contexts.h"
+#include "track/driver_allocs.h"
+#include "track/graphs.h"
 
 #include <errno.h>
 #include <string.h>

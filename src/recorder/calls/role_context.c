@@ -8,6 +8,9 @@
 #include "recorder/calls/internal.h"
 #include "recorder/calls/role_pool.h"
 #include "recorder/calls/role_steps.h"
+#include "track/contexts.h"
+#include "track/costs.h"
+#include "track/devices.h"
 
 __thread struct gm_last_context gm_last_context __attribute__((tls_model("initial-exec")));
 

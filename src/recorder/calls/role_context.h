@@ -6,6 +6,7 @@
 
 #include "recorder/calls/call.h"
 #include "recorder/query/query.h"
+#include "track/contexts.h"
 
 /* The context that the thread used last and its number, valid until a context comes or goes. */
 struct gm_last_context {

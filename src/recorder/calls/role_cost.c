@@ -15,7 +15,11 @@
 #include "recorder/calls/role_steps.h"
 #include "recorder/query/query.h"
 #include "recorder/state/in_flight.h"
-#include "track/torch.h"
+#include "track/contexts.h"
+#include "track/costs.h"
+#include "track/levels.h"
+#include "track/pools.h"
+#include "track/recording.h"
 
 #include <string.h>
 

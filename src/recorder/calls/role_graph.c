@@ -8,6 +8,8 @@
 #include "recorder/calls/role_steps.h"
 #include "recorder/query/query.h"
 #include "recorder/query/query_layout.h"
+#include "track/driver_allocs.h"
+#include "track/graphs.h"
 #include "track/work.h"
 
 void gm_graph_node_made(struct gm_event *event)

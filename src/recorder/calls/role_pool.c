@@ -7,6 +7,7 @@
 #include "recorder/calls/role_steps.h"
 #include "recorder/query/query.h"
 #include "store/hot.h"
+#include "track/pools.h"
 
 #define DEVICES 64
 #define TRIES	3 /* to query a pool while no other thread changes it */

@@ -4,7 +4,7 @@
 #ifndef GM_RECORDER_ROLE_POOL_H
 #define GM_RECORDER_ROLE_POOL_H
 
-#include "track/event.h"
+#include "track/pools.h"
 
 #include <stdbool.h>
 #include <stdint.h>

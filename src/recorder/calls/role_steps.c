@@ -3,6 +3,7 @@
  */
 #include "recorder/calls/role_steps.h"
 #include "recorder/query/query.h"
+#include "track/event.h"
 
 uint32_t gm_outer_call_stack(const struct gm_call *call, uint32_t *module)
 {

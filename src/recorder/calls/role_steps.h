@@ -5,6 +5,8 @@
 #define GM_RECORDER_ROLE_STEPS_H
 
 #include "recorder/calls/call.h"
+#include "track/event.h"
+#include "track/functions.h"
 
 #include <string.h>
 
@@ -41,15 +43,11 @@ static inline uint8_t gm_space_of(const struct gm_call *call, const struct gm_ro
 	return call->space ? call->space : row->space;
 }
 
-/* The tracker's number of the function that was called (gm_track_function). */
+/* Returns the index in the file of the function that was called (gm_track_function). */
 static inline uint32_t gm_function_of(const struct gm_call *call, const struct gm_row *row)
 {
-	_Static_assert(GM_FUNCTIONS <= GM_MOST_FUNCTIONS, "each function has a number");
-	uint32_t number = __atomic_load_n(&gm_function_numbers[call->function], __ATOMIC_ACQUIRE);
-
-	return __builtin_expect(number != 0, 1)
-		       ? number - 1
-		       : gm_enter_function(call->function, row->name, row->layer);
+	_Static_assert(GM_FUNCTIONS <= GM_MOST_FUNCTIONS, "each function has an id below");
+	return gm_track_function(call->function, row->name, row->layer);
 }
 
 /* An event with the fields that all events have. The handler fills in the device and the bytes. */

@@ -5,6 +5,8 @@
 #include "recorder/calls/internal.h"
 #include "recorder/calls/role_steps.h"
 #include "recorder/torch/torch_callers.h"
+#include "track/driver_allocs.h"
+#include "track/vmm.h"
 
 void gm_end_vmm_reserve(struct gm_call *call, const struct gm_row *row, int result)
 {
@@ -59,7 +61,7 @@ void gm_end_vmm_retain(struct gm_call *call, const struct gm_row *row, int resul
 	if (result != GM_CUDA_SUCCESS)
 		return;
 	event.key = gm_read_out(call);
-	gm_track_retain(&event, call->key);
+	gm_track_retain(&event);
 }
 
 void gm_end_vmm_release(struct gm_call *call, const struct gm_row *row, int result)

@@ -3,7 +3,7 @@
  */
 #include "recorder/calls/unlisted.h"
 #include "recorder/calls/captures.h"
-#include "track/event.h"
+#include "track/contexts.h"
 
 #include <stdbool.h>
 #include <string.h>

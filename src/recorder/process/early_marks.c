@@ -3,7 +3,7 @@
  */
 #include "recorder/process/early_marks.h"
 #include "recorder/state/fork_page.h"
-#include "track/event.h"
+#include "track/marks.h"
 
 #include <stdio.h>
 #include <string.h>

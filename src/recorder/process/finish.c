@@ -9,11 +9,17 @@
 #include "store/syscall_guard.h"
 #include "store/output_path.h"
 #include "store/writer.h"
-#include "track/event.h"
 #include "track/recording.h"
+#include "track/track.h"
 
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static void print_peaks(void)
@@ -51,12 +57,71 @@ static void report_unfinished(int error)
 		gm_log(GM_LOG_ERROR, "could not finish %s: %s", gm_store_path(), strerror(-error));
 }
 
-static void complete_file(unsigned end, int status, bool print)
+/*
+ * The state goes from open to closing to closed and never back. While it is open, threads can be
+ * in calls of exec, which `execs` of the fork page counts: the first of them writes the end "exec"
+ * into the file, and the last one that fails removes it. The file itself stays as it is until the
+ * state is closing, and only the thread that set that state changes the file.
+ */
+enum end_state { OPEN, CLOSING, CLOSED };
+
+#define WAIT_STEP_NS 10000000
+#define WAIT_STEPS   200
+
+/*
+ * Holds the lock `ending` with all signals blocked: a handler that ends the process or calls exec
+ * can never find the lock held by the thread that it interrupted.
+ */
+struct ending {
+	struct gm_fork_page *page;
+	uint64_t mask;
+};
+
+static struct ending lock_end(void)
+{
+	struct ending ending = {.page = gm_fork_page()};
+	uint64_t all = ~UINT64_C(0);
+
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &ending.mask, sizeof(all));
+	gm_lock_acquire(&ending.page->ending);
+	return ending;
+}
+
+static void unlock_end(const struct ending *ending)
+{
+	gm_lock_release(&ending->page->ending);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &ending->mask, NULL, sizeof(ending->mask));
+}
+
+static bool own_open_file(void)
+{
+	return gm_owns_file() && gm_fork_page()->pid == getpid() && gm_file;
+}
+
+/*
+ * Waits until another thread has completed the file, since the caller is about to end that thread.
+ * The thread that completes the file may itself be the caller, in a signal handler.
+ */
+static void wait_until_closed(struct gm_fork_page *page)
+{
+	const struct timespec step = {.tv_nsec = WAIT_STEP_NS};
+	unsigned i;
+
+	if (page->closer == (pid_t)syscall(SYS_gettid))
+		return;
+	for (i = 0; i < WAIT_STEPS; i++) {
+		if (__atomic_load_n(&page->end_state, __ATOMIC_ACQUIRE) != CLOSING)
+			return;
+		syscall(SYS_futex, &page->end_state, FUTEX_WAIT_PRIVATE, CLOSING, &step, NULL, 0);
+	}
+}
+
+static void complete_file(int status, bool print)
 {
 	int error;
 
 	gm_signals_finish();
-	gm_track_end(end, status);
+	gm_track_end(GM_END_EXIT, status);
 	error = gm_store_finish();
 	if (print && !gm_settings.quiet) {
 		print_peaks();
@@ -68,30 +133,70 @@ static void complete_file(unsigned end, int status, bool print)
 		report_unfinished(error);
 }
 
-void gm_finish(unsigned end, int status, bool print)
+static void close_file(struct gm_fork_page *page, int status, bool print)
 {
-	struct gm_fork_page *page = gm_fork_page();
+	struct ending ending = lock_end();
+	bool first = page->end_state == OPEN;
+
+	if (first) {
+		page->closer = (pid_t)syscall(SYS_gettid);
+		__atomic_store_n(&page->end_state, CLOSING, __ATOMIC_RELEASE);
+	}
+	unlock_end(&ending);
+	if (!first) {
+		wait_until_closed(page);
+		return;
+	}
+	complete_file(status, print);
+	__atomic_store_n(&page->end_state, CLOSED, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &page->end_state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+void gm_finish(int status, bool print)
+{
 	struct gm_syscall_guard guard;
 
-	if (!gm_owns_file() || page->pid != getpid() || !gm_file)
-		return;
-	if (__atomic_exchange_n(&page->finished, 1, __ATOMIC_ACQ_REL))
+	if (!own_open_file())
 		return;
 	gm_syscall_guard_enter(&guard);
-	complete_file(end, status, print);
+	close_file(gm_fork_page(), status, print);
 	gm_syscall_guard_leave(&guard);
 }
 
-void gm_finish_undone(void)
+bool gm_exec_begin(void)
 {
-	struct gm_fork_page *page = gm_fork_page();
 	struct gm_syscall_guard guard;
+	struct ending ending;
+	int error = 0;
+	bool counted;
 
-	if (!gm_owns_file() || page->pid != getpid() || gm_file->end != GM_END_EXEC)
-		return;
+	if (!own_open_file())
+		return false;
 	gm_syscall_guard_enter(&guard);
-	gm_store_resume();
-	gm_track_resume();
-	__atomic_store_n(&page->finished, 0, __ATOMIC_RELEASE);
+	gm_signals_finish();
+	ending = lock_end();
+	counted = ending.page->end_state == OPEN;
+	if (counted) {
+		if (ending.page->execs++ == 0)
+			gm_track_end(GM_END_EXEC, -1);
+		error = gm_store_before_exec();
+	}
+	unlock_end(&ending);
+	if (!counted)
+		wait_until_closed(ending.page);
+	if (error)
+		report_unfinished(error);
 	gm_syscall_guard_leave(&guard);
+	return counted;
+}
+
+void gm_exec_failed(void)
+{
+	int saved = errno;
+	struct ending ending = lock_end();
+
+	if (--ending.page->execs == 0 && ending.page->end_state == OPEN)
+		gm_track_resume();
+	unlock_end(&ending);
+	errno = saved;
 }

@@ -8,7 +8,7 @@
 #include "recorder/state/in_flight.h"
 #include "stack/elf_symbols.h"
 #include "store/writer.h"
-#include "track/event.h"
+#include "track/thread_id.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -17,7 +17,7 @@
 #include "store/lock.h"
 #include "store/output_path.h"
 #include "store/writer.h"
-#include "track/event.h"
+#include "track/marks.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -20,7 +20,7 @@
 #include "store/syscall_guard.h"
 #include "store/journal.h"
 #include "store/writer.h"
-#include "track/event.h"
+#include "track/track.h"
 
 #include <errno.h>
 #include <string.h>
@@ -157,7 +157,7 @@ static void at_exit(void *unused)
 		gm_log(GM_LOG_WARN,
 		       "libcuda was loaded but none of its calls came by here (private "
 		       "linking or RTLD_DEEPBIND); GPUMEMTRACE_BACKEND=cupti sees them");
-	gm_finish(GM_END_EXIT, -1, true);
+	gm_finish(-1, true);
 }
 
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *dso);

@@ -7,7 +7,8 @@
 #include "recorder/query/query_layout.h"
 #include "recorder/state/settings.h"
 #include "store/lock.h"
-#include "track/event.h"
+#include "track/devices.h"
+#include "track/pools.h"
 
 #include <string.h>
 #include <unistd.h>

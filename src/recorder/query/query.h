@@ -6,7 +6,7 @@
 #define GM_RECORDER_ASK_H
 
 #include "api/api.h"
-#include "track/event.h"
+#include "track/pools.h"
 #include <stdbool.h>
 
 /* Finds the functions in libcuda, when that was found, and again when it was unloaded. */

@@ -4,7 +4,7 @@
 #ifndef GM_RECORDER_QUERY_LAYOUT_H
 #define GM_RECORDER_QUERY_LAYOUT_H
 
-#include "track/event.h"
+#include "track/graphs.h"
 
 #include <stdbool.h>
 #include <stdint.h>

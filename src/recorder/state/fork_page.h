@@ -17,7 +17,10 @@ struct gm_fork_page {
 	uint32_t mine;		/* this process opened the file (atomic) */
 	uint32_t fast_path; /* it did, and the fast path is open, see gm_fast_path_open (atomic) */
 	pid_t pid;		/* the process that opened the file */
-	uint32_t finished;	/* the file is complete or is being completed (finish.c) */
+	uint32_t end_state;	/* enum end_state of finish.c (atomic) */
+	uint32_t execs;		/* calls of exec that have begun and not failed yet; under `ending` */
+	pid_t closer;		/* the thread that completes the file; under `ending` */
+	struct gm_lock ending;	/* guards the end of the file (finish.c) */
 	struct gm_lock start;	/* guards the opening of the file (start.c) */
 	struct gm_lock resolve; /* guards the tables of real functions (interpose/resolve_*.c) */
 	struct gm_lock early;	/* guards the marks made before there is a file (early_marks.c) */

@@ -7,7 +7,8 @@
  * anything yet that could be seen either.
  */
 #include "recorder/state/in_flight.h"
-#include "track/event.h"
+#include "store/hot.h"
+#include "track/thread_id.h"
 
 #include <unistd.h>
 

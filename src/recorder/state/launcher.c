@@ -42,6 +42,8 @@ const char *const gm_launcher_variables[] = {
 	/* which attempt at it, and on which node */
 	"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "SLURM_NODEID", "GROUP_RANK",
 	"JOB_COMPLETION_INDEX",
+	/* the call of gpumem-report run that the process descends from */
+	"_GPUMEMTRACE_RUN",
 	/* the revision of the program */
 	"GIT_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA", "BUILDKITE_COMMIT", "CIRCLE_SHA1",
 	"BUILD_SOURCEVERSION", NULL};

@@ -4,7 +4,6 @@
 #include "recorder/state/thread.h"
 #include "recorder/state/fork_page.h"
 #include "store/hot.h"
-#include "track/event.h"
 #include "track/recording.h"
 
 __thread struct gm_thread gm_thread __attribute__((tls_model("initial-exec")));

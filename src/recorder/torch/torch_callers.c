@@ -5,7 +5,7 @@
 #include "recorder/torch/pluggable.h"
 #include "recorder/state/settings.h"
 #include "stack/elf_symbols.h"
-#include "track/torch.h"
+#include "track/retries.h"
 
 #include <stdlib.h>
 #include <string.h>

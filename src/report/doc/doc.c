@@ -84,6 +84,18 @@ const char *gm_doc_variable(struct gm_doc *doc, const char *text, const char *na
 	return NULL;
 }
 
+const char *gm_books_gap(struct gm_doc *doc, uint64_t tables)
+{
+	uint64_t dropped = doc->header ? doc->header->dropped_records : 0;
+
+	if (doc->lacking & tables)
+		return "the file is damaged";
+	if (!dropped || !tables)
+		return NULL;
+	return gm_doc_printf(doc, "%llu record%s dropped", (unsigned long long)dropped,
+			     dropped == 1 ? " was" : "s were");
+}
+
 const char *gm_exit_unknown(const struct gm_doc *doc)
 {
 	return doc->clean_exit			  ? "the file is damaged"
@@ -114,4 +126,13 @@ void gm_sort_blocks(struct gm_block *blocks, unsigned count)
 {
 	if (count)
 		qsort(blocks, count, sizeof(*blocks), compare_blocks);
+}
+
+uint64_t gm_doc_failed_calls(const struct gm_doc *doc)
+{
+	uint64_t failed = 0;
+
+	for (unsigned i = 0; i < doc->usage_count; i++)
+		failed += doc->usage[i].failures;
+	return failed;
 }

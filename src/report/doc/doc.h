@@ -205,16 +205,20 @@ struct gm_suppressed {
 	unsigned sites;
 };
 
+/* A gate passed, or it failed, or it was not measured. */
 struct gm_gate {
 	const char *gate;
 	bool passed;
+	const char *unmeasured; /* why its figure is not known, a clause; NULL: it was measured */
+	bool absent;   /* it was not measured because there is nothing here that it measures */
+	bool excused;  /* that it was not measured is allowed */
 	uint64_t limit, value; /* bytes, percent or counts; GM_NO_BYTES: none */
 	const char *unit;      /* "bytes", "%", "" */
 	const char *note;      /* a sentence, NULL */
 	uint32_t *sites;
 	unsigned sites_count;
 	bool of_work;  /* it is about the end of the work, not about the end of the file */
-	int exit_code; /* if it did not pass */
+	int exit_code; /* if it failed */
 };
 
 /* Blocks of one site that are kept alive in the same way. */
@@ -237,6 +241,7 @@ struct gm_doc {
 	struct gm_journal_file *journal; /* the complete history; NULL */
 	bool archive;			 /* read from the zstd form */
 	uint64_t at_ns;			 /* --at; GM_NO_BYTES: the end of the file */
+	int only_device;		 /* --device: the lists are of this one; -1: of all */
 	bool peaks_unknown;		 /* counted back to `at_ns`: peaks before it are 0 */
 	struct gm_alloc_record *records; /* with --at, the table of live allocations then */
 	unsigned records_count;
@@ -278,6 +283,7 @@ struct gm_doc {
 	struct gm_retry_record *retries;
 	struct gm_oom *ooms;
 	struct gm_error *errors;
+	struct gm_error *failures; /* allocations that failed, and not for want of memory */
 	struct gm_implicit_record *implicit;
 	struct gm_ledger *ledger;
 	struct gm_cost_record *costs;
@@ -292,7 +298,7 @@ struct gm_doc {
 	const char **unused_suppressions;
 	unsigned frames_count, stacks_count, sites_count, blocks_count, work_blocks_count, devices_count, levels_count,
 		usage_count, pools_count, vmm_count, torches_count, pluggables_count, imported_count, fragmentation_count,
-		retries_count, ooms_count, errors_count, implicit_count, ledger_count, costs_count,
+		retries_count, ooms_count, errors_count, failures_count, implicit_count, ledger_count, costs_count,
 		contexts_count, phases_count, categories_count, marks_count, timeline_count,
 		findings_count, gates_count, suppressed_count, unused_suppressions_count;
 
@@ -315,11 +321,24 @@ struct gm_doc {
 /* Adds a warning of the file, a sentence. */
 void gm_doc_warn(struct gm_doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Allocation calls that failed, for whatever reason, also those that a repetition served. */
+uint64_t gm_doc_failed_calls(const struct gm_doc *doc);
+
 /* True if the file is damaged and records of that table cannot be read. */
 static inline bool gm_doc_lacks(const struct gm_doc *doc, enum gm_table_id table)
 {
 	return doc->lacking >> table & 1;
 }
+
+#define GM_ALL_TABLES UINT64_MAX
+
+/*
+ * Whether the books are complete: NULL if no record is missing of the tables (a bit for each), else
+ * the reason as a clause, "3 records were dropped". A file can be cut or damaged (a table lacks
+ * records), or its process could not store everything (records were dropped, of whichever table).
+ * Gates, the first lines of the summary and what it says to do next all ask this function.
+ */
+const char *gm_books_gap(struct gm_doc *doc, uint64_t tables);
 
 /* Why what was left at the end is not known, as the beginning of a sentence. */
 const char *gm_exit_unknown(const struct gm_doc *doc);

@@ -32,6 +32,14 @@ static void blame(struct gm_doc *doc, struct gm_gate *gate, uint32_t site)
 	*slot = site;
 }
 
+static void not_measured(struct gm_gate *gate, const char *why)
+{
+	gate->passed = false;
+	gate->value = GM_NO_BYTES;
+	gate->sites_count = 0;
+	gate->unmeasured = why;
+}
+
 /* What a site leaks by the gate's mode. */
 static uint64_t leaked(const struct gm_site *site, enum gm_leak_gate mode, bool since)
 {
@@ -143,10 +151,8 @@ static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options
 	gate->note =
 		mode == GM_LEAKS_GROW ? "memory that keeps growing" : "memory not freed at the end";
 	gate->passed = gate->sites_count == 0;
-	if (mode == GM_LEAKS_EXIT && !doc->clean_exit) {
-		gate->value = GM_NO_BYTES;
-		gate->note = "not judged: the process did not end by itself";
-	}
+	if (mode == GM_LEAKS_EXIT && !doc->clean_exit)
+		not_measured(gate, gm_exit_unknown(doc));
 	return true;
 }
 
@@ -289,10 +295,8 @@ static bool gate_peak_growth(struct gm_doc *doc, const struct gm_gate_options *o
 	gate->note = gm_doc_printf(doc, "highest peak of a device %s, in the baseline %s",
 				   gm_size(doc, after), gm_size(doc, before));
 	if (before == GM_NO_BYTES || after == GM_NO_BYTES || (percent && !before && after)) {
-		gate->value = GM_NO_BYTES;
-		gate->exit_code = 3;
-		gate->note = before ? "not judged: a peak is not known"
-				    : "not judged: the baseline used no memory of a device";
+		not_measured(gate, before ? "a peak is not known"
+					  : "the baseline used no memory of a device");
 		return true;
 	}
 	if (percent && gate->value)
@@ -408,8 +412,8 @@ static bool gate_errors(struct gm_doc *doc, const struct gm_gate_options *option
 }
 
 /*
- * In the order in which they are printed. Each returns false if it is not asked for. A gate that
- * holds on what is left of a damaged table was not judged, and does not pass.
+ * In the order in which they are printed. Each returns false if it is not asked for. `tables` are
+ * those that its figure is made of.
  */
 static const struct {
 	bool (*judge)(struct gm_doc *doc, const struct gm_gate_options *options,
@@ -427,14 +431,36 @@ static const struct {
 	{gate_errors, 1ull << GM_TABLE_ERRORS},
 };
 
-static void refuse_damage(const struct gm_doc *doc, struct gm_gate *gate, uint64_t tables)
+/* Why the process has nothing that gates measure: no device was in use. NULL if it has. */
+static const char *nothing_used(struct gm_doc *doc)
 {
-	if (!gate->passed || !(doc->lacking & tables))
-		return;
-	gate->passed = false;
-	gate->exit_code = 3;
-	gate->value = GM_NO_BYTES;
-	gate->note = "not judged: the file is damaged";
+	if (doc->devices_count ||
+	    doc->lacking & (1ull << GM_TABLE_DEVICES | 1ull << GM_TABLE_LEVELS))
+		return NULL;
+	for (unsigned i = 0; i < doc->levels_count; i++)
+		if (doc->levels[i].allocations)
+			return NULL;
+	if (doc->only_device >= 0)
+		return gm_doc_printf(doc, "device %d was not used", doc->only_device);
+	return "no GPU was used: there is none, its driver is not there, or no call reached it";
+}
+
+/*
+ * A limit that is exceeded by what is known is exceeded. One that is kept by it was not measured if
+ * more is missing, or if there was nothing to measure.
+ */
+static void finish_gate(struct gm_doc *doc, const struct gm_gate_options *options,
+			struct gm_gate *gate, uint64_t tables)
+{
+	const char *why = gate->passed ? gm_books_gap(doc, tables) : NULL;
+
+	if (gate->passed && !why) {
+		why = nothing_used(doc);
+		gate->absent = why != NULL;
+	}
+	if (why)
+		not_measured(gate, why);
+	gate->excused = gate->unmeasured && options->allow_unmeasured;
 }
 
 void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
@@ -445,7 +471,7 @@ void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
 
 		if (!gates[i].judge(doc, options, baseline, &gate))
 			continue;
-		refuse_damage(doc, &gate, gates[i].tables);
+		finish_gate(doc, options, &gate, gates[i].tables);
 		slot = gm_zone_push(&doc->zone, &doc->gates, &doc->gates_count, sizeof(*slot));
 		*slot = gate;
 	}
@@ -455,18 +481,80 @@ void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
 		gm_since_gate_marks(doc, options->min_bytes == GM_NO_BYTES ? 1 : options->min_bytes,
 				    options->warmup, doc->framework);
 		for (unsigned i = first; i < doc->gates_count; i++)
-			refuse_damage(doc, &doc->gates[i],
-				      1ull << GM_TABLE_SITES | 1ull << GM_TABLE_ALLOCS);
+			finish_gate(doc, options, &doc->gates[i],
+				    1ull << GM_TABLE_SITES | 1ull << GM_TABLE_ALLOCS);
+	}
+}
+
+/* Which of two results for the same gate of different files says more about all files. */
+static int weight(const struct gm_gate *gate)
+{
+	return gm_gate_failed(gate) ? 3 : gate->passed ? 1 : gate->absent ? 0 : 2;
+}
+
+/* Adds the result of another file to that of the files before it. */
+static void add_result(struct gm_gate *all, const struct gm_gate *gate)
+{
+	uint64_t most = all->value;
+
+	if (most == GM_NO_BYTES || (gate->value != GM_NO_BYTES && gate->value > most))
+		most = gate->value;
+	if (weight(gate) > weight(all)) {
+		*all = *gate;
+		all->sites_count = 0;
+	}
+	if (!all->unmeasured)
+		all->value = most;
+}
+
+void gm_gather_gates(struct gm_job *job)
+{
+	for (unsigned i = 0; i < job->count; i++)
+		for (unsigned k = 0; k < job->docs[i]->gates_count; k++) {
+			const struct gm_gate *gate = &job->docs[i]->gates[k];
+			struct gm_gate *all = NULL;
+
+			for (unsigned g = 0; g < job->gates_count && !all; g++)
+				if (strcmp(job->gates[g].gate, gate->gate) == 0)
+					all = &job->gates[g];
+			if (all) {
+				add_result(all, gate);
+				continue;
+			}
+			all = gm_zone_push(&job->zone, &job->gates, &job->gates_count,
+					   sizeof(*all));
+			*all = *gate;
+			all->sites_count = 0;
+		}
+}
+
+void gm_gates_without_file(struct gm_job *job, const struct gm_gate_options *options,
+			   struct gm_doc *baseline, const char *why)
+{
+	struct gm_doc nothing = {.clean_exit = true, .only_device = -1};
+
+	for (size_t i = 0; i < sizeof(gates) / sizeof(gates[0]); i++) {
+		struct gm_gate gate = {0}, *slot;
+
+		if (!gates[i].judge(&nothing, options, baseline, &gate))
+			continue;
+		not_measured(&gate, why);
+		gate.excused = options->allow_unmeasured;
+		slot = gm_zone_push(&job->zone, &job->gates, &job->gates_count, sizeof(*slot));
+		*slot = gate;
 	}
 }
 
 int gm_gates_exit(const struct gm_gate *list, unsigned count)
 {
-	static const int ranks[] = {4, 1, 5, 3};
+	static const int ranks[] = {4, 1, 5};
 
 	for (size_t r = 0; r < sizeof(ranks) / sizeof(ranks[0]); r++)
 		for (unsigned i = 0; i < count; i++)
-			if (!list[i].passed && list[i].exit_code == ranks[r])
+			if (gm_gate_failed(&list[i]) && list[i].exit_code == ranks[r])
 				return ranks[r];
+	for (unsigned i = 0; i < count; i++)
+		if (list[i].unmeasured && !list[i].excused)
+			return 3;
 	return 0;
 }

@@ -91,6 +91,9 @@ bool gm_moment_apply(struct gm_doc *doc, const struct gm_options *options, char 
 
 void gm_moment_finish(struct gm_doc *doc)
 {
+	for (unsigned i = 0; i < doc->sites_count; i++) /* the one before it is not known */
+		if (doc->at_ns != GM_NO_BYTES && doc->sites[i].record.last_ns > doc->at_ns)
+			doc->sites[i].record.last_ns = GM_NO_BYTES;
 	if (!doc->peaks_unknown)
 		return;
 	for (unsigned i = 0; i < doc->levels_count; i++)

@@ -13,6 +13,7 @@ void gm_import_books_begin(struct gm_import_books *books, struct gm_image *image
 	memset(books, 0, sizeof(*books));
 	books->image = image;
 	books->width_ns = duration_ns / GM_WINDOWS + 1;
+	image->header.last_event_ns = duration_ns; /* also where the history cannot be played */
 	image->header.window_current = duration_ns ? GM_WINDOWS - 1 : 0;
 	for (unsigned i = 0; i < GM_WINDOWS; i++)
 		image->header.window_start_ns[i] = i * books->width_ns;

@@ -78,21 +78,31 @@ static bool is_copy(const struct gm_doc *doc)
 	return doc->header->features & (GM_FEATURE_IMPORTED | GM_FEATURE_COPY);
 }
 
-/* To the end; of a killed process to its last event, of a running one to now. */
+/* The last event, or what was opened for one that a kill cut short. */
+static uint64_t last_event_ns(const struct gm_header *header)
+{
+	uint64_t window_ns =
+		header->window_current < GM_WINDOWS ? header->window_start_ns[header->window_current] : 0;
+
+	return window_ns > header->last_event_ns ? window_ns : header->last_event_ns;
+}
+
+/* To the end, which threads may outlive; of a killed process to its last event, of a running one to
+ * now. */
 static double duration(const struct gm_doc *doc)
 {
 	const struct gm_header *header = doc->header;
 	struct timespec now;
 	uint64_t now_ns;
 
-	if (doc->clean_exit && header->ended_ns)
+	if (doc->clean_exit && header->ended_ns > header->last_event_ns)
 		return gm_seconds(header->ended_ns);
 	clock_gettime(CLOCK_REALTIME, &now);
 	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	if (strcmp(doc->end, "running") == 0 && !is_copy(doc) &&
 	    now_ns > header->started_realtime_ns)
 		return gm_seconds(now_ns - header->started_realtime_ns);
-	return gm_seconds(header->last_event_ns);
+	return gm_seconds(last_event_ns(header));
 }
 
 void gm_load_process(struct gm_doc *doc)

@@ -71,7 +71,10 @@ static void add_record(struct gm_site_record *into, const struct gm_site_record 
 	add_windows(into, from);
 }
 
-/* The site's highest sum that is known: of a window's end, of the level's peak, of now. */
+/*
+ * The site's highest sum that is known: of a window's end, of the level's peak, of now. No window's
+ * bound exceeds it.
+ */
 static void raise_peak(struct gm_site *site)
 {
 	struct gm_site_record *record = &site->record;
@@ -80,6 +83,8 @@ static void raise_peak(struct gm_site *site)
 	for (unsigned i = 0; i <= record->window_current && i < GM_WINDOWS; i++)
 		peak = most(peak, record->windows[i].last_bytes);
 	record->peak_bytes = peak;
+	for (unsigned i = 0; i < GM_WINDOWS; i++)
+		record->windows[i].max_bytes = least(record->windows[i].max_bytes, peak);
 }
 
 static void merge(struct gm_doc *doc, unsigned into, unsigned from)
@@ -109,6 +114,14 @@ static void redirect_blocks(const struct gm_doc *doc, struct gm_block *blocks, u
 	for (unsigned i = 0; i < count; i++)
 		if (blocks[i].record.site != GM_NONE)
 			blocks[i].record.site = doc->sites[blocks[i].record.site].merged;
+}
+
+static void redirect_errors(const struct gm_doc *doc, struct gm_error *errors, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (errors[i].record.victim_site < doc->sites_count)
+			errors[i].record.victim_site =
+				doc->sites[errors[i].record.victim_site].merged;
 }
 
 static void redirect_oom(const struct gm_doc *doc, struct gm_oom *oom)
@@ -166,8 +179,6 @@ void gm_merge_sites(struct gm_doc *doc)
 		redirect_blocks(doc, doc->work_blocks, doc->work_blocks_count);
 	for (unsigned i = 0; i < doc->ooms_count; i++)
 		redirect_oom(doc, &doc->ooms[i]);
-	for (unsigned i = 0; i < doc->errors_count; i++)
-		if (doc->errors[i].record.victim_site < doc->sites_count)
-			doc->errors[i].record.victim_site =
-				doc->sites[doc->errors[i].record.victim_site].merged;
+	redirect_errors(doc, doc->errors, doc->errors_count);
+	redirect_errors(doc, doc->failures, doc->failures_count);
 }

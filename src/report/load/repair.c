@@ -60,18 +60,23 @@ static void for_each(struct gm_doc *doc, void (*step)(const struct gm_counters *
 		step(&(struct gm_counters){.usage = &doc->usage[i]});
 }
 
+/* The timeline ends with what the level has now. */
+static void follow_line(struct gm_doc *doc, const struct gm_level_record *level, unsigned series)
+{
+	for (unsigned i = 0; i < doc->timeline_count; i++) {
+		struct gm_timeline_record *line = &doc->timeline[i];
+
+		if (line->device == level->device && line->series == series && line->points)
+			gm_series_note(line, level->current_bytes);
+	}
+}
+
 static void follow_level(struct gm_doc *doc, struct gm_torch_record *torch,
 			 const struct gm_level_record *level)
 {
 	gm_torch_follow(torch, level);
 	gm_torch_raise_peaks(torch);
-	for (unsigned i = 0; i < doc->timeline_count; i++) {
-		struct gm_timeline_record *line = &doc->timeline[i];
-
-		if (line->device == level->device && line->series == GM_SERIES_TORCH_ALLOCATED &&
-		    line->points)
-			gm_series_note(line, level->current_bytes);
-	}
+	follow_line(doc, level, GM_SERIES_TORCH_ALLOCATED);
 }
 
 /* Among PyTorch's blocks their level alone is kept up to date: see struct gm_torch_record. */
@@ -124,6 +129,44 @@ static void recompute_vmm(struct gm_doc *doc, struct gm_vmm_record *vmm)
 			gm_vmm_add(vmm, &doc->blocks[i].record);
 }
 
+static void zero_totals(const struct gm_counters *in)
+{
+	if (in->usage)
+		in->usage->allocated_bytes = in->usage->freed_bytes = in->usage->allocations =
+			in->usage->frees = 0;
+	if (in->level)
+		in->level->allocated_bytes = in->level->freed_bytes = in->level->allocations =
+			in->level->frees = 0;
+}
+
+/* Totals of kinds and levels, which may have counted the update that a site did not, or the other
+ * way round. Every allocation has its site unless the file was full. */
+static void sum_totals(struct gm_doc *doc)
+{
+	if (doc->header->dropped_records)
+		return;
+	for_each(doc, zero_totals);
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site_record *site = &doc->sites[i].record;
+		const struct gm_alloc_record any = {
+			.site = i, .level = site->level, .kind = site->kind, .device = site->device};
+		const struct gm_counters in = counters_of(doc, &any);
+
+		if (in.usage) {
+			in.usage->allocated_bytes += site->allocated_bytes;
+			in.usage->freed_bytes += site->freed_bytes;
+			in.usage->allocations += site->allocations;
+			in.usage->frees += site->frees;
+		}
+		if (in.level && in.in_level) {
+			in.level->allocated_bytes += site->allocated_bytes;
+			in.level->freed_bytes += site->freed_bytes;
+			in.level->allocations += site->allocations;
+			in.level->frees += site->frees;
+		}
+	}
+}
+
 static void recompute(struct gm_doc *doc)
 {
 	for_each(doc, gm_recount_begin);
@@ -133,6 +176,12 @@ static void recompute(struct gm_doc *doc)
 		gm_recount_add(&in, &doc->blocks[i].record);
 	}
 	for_each(doc, gm_recount_end);
+	sum_totals(doc);
+	for (unsigned i = 0; i < doc->levels_count; i++)
+		if (doc->levels[i].level == GM_LEVEL_DRIVER)
+			follow_line(doc, &doc->levels[i],
+				    doc->levels[i].device == GM_HOST ? GM_SERIES_PINNED
+								     : GM_SERIES_TRACKED);
 	recompute_physical(doc);
 	for (unsigned i = 0; i < doc->torches_count; i++)
 		recompute_torch(doc, &doc->torches[i]);

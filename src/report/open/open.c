@@ -33,6 +33,7 @@ static void filter(struct gm_doc *doc, const struct gm_options *options)
 	int device = options->device;
 	unsigned n;
 
+	doc->only_device = device;
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		struct gm_site_record *site = &doc->sites[i].record;
 
@@ -120,7 +121,6 @@ static bool load(struct gm_doc *doc, const struct gm_options *options, char *err
 		gm_timeline_refine(doc);
 	gm_finish_sites(doc);
 	gm_load_work(doc);
-	gm_load_work(doc);
 	gm_merge_sites(doc);
 	if (!gm_since_apply(doc, options, error, error_bytes))
 		return false;
@@ -174,6 +174,7 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 
 	memset(doc, 0, sizeof(*doc));
 	doc->at_ns = GM_NO_BYTES;
+	doc->only_device = -1;
 	if (fill(doc, path, options, error, error_bytes))
 		return doc;
 	gm_doc_close(doc);

@@ -131,6 +131,8 @@ static void add_phase(struct gm_doc *doc, const struct gm_site *site)
 	phase->retained_bytes += record->live_bytes;
 	if (record->level_max_bytes > phase->peak_bytes)
 		phase->peak_bytes = record->level_max_bytes;
+	if (phase->retained_bytes > phase->peak_bytes) /* by an update that a kill cut short */
+		phase->peak_bytes = phase->retained_bytes;
 }
 
 static int compare_categories(const void *a, const void *b)

@@ -120,7 +120,7 @@ for pointer in kept:
 	[ "$status" -eq 1 ]
 }
 
-@test "a baseline that used no device: the growth in percent is not judged" {
+@test "a baseline that used no device: the growth in percent is not measured" {
 	recorded new 1 1 0
 	GPUMEMTRACE_OUT=$work/old.gmt traced /usr/bin/python3 -c '
 import ctypes
@@ -128,6 +128,6 @@ cuda, pointer = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p()
 assert cuda.cudaMallocHost(ctypes.byref(pointer), ctypes.c_size_t(4096)) == 0'
 	run "$REPORT" check --max-peak-growth 5% --leaks off --baseline "$work/old.gmt" "$work/new.gmt"
 	[ "$status" -eq 3 ]
-	[[ $output == *"not judged: the baseline used no memory of a device"* ]]
+	[[ $output == *"not measured: the baseline used no memory of a device"* ]]
 	"$REPORT" check --max-peak-growth 10MiB --leaks off --baseline "$work/old.gmt" "$work/new.gmt" > "$work/said"
 }

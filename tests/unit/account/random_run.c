@@ -6,8 +6,13 @@
  */
 #include "../track/drive.h"
 #include "store/journal.h"
+#include "track/devices.h"
+#include "track/driver_allocs.h"
+#include "track/marks.h"
 #include "track/pools.h"
-#include "track/torch.h"
+#include "track/thread_id.h"
+#include "track/torch_blocks.h"
+#include "track/vmm.h"
 
 #include <stdio.h>
 #include <stdlib.h>

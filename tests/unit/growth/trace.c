@@ -4,7 +4,9 @@
  * tracker and the report each have an arena of the same name.
  */
 #include "trace.h"
-#include "track/book.h"
+#include "account/counters.h"
+#include "track/sites.h"
+#include "track/windows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +14,6 @@
 
 struct gm_header *gm_file;
 struct gm_track gm_track;
-struct gm_totals gm_totals;
 struct gm_arena gm_track_arena;
 
 static struct {
@@ -50,13 +51,6 @@ void *gm_store_record(enum gm_table_id table, uint32_t index)
 	return table == GM_TABLE_SITES && index < TRACE_SITES ? &trace.sites[index] : NULL;
 }
 
-struct gm_level_record *gm_make_level(int device, unsigned level)
-{
-	(void)device;
-	(void)level;
-	return NULL;
-}
-
 /* ---- events ---- */
 
 void trace_begin(uint64_t seed)
@@ -87,7 +81,7 @@ static uint32_t site_number(unsigned site)
 	struct gm_event event = {.stack = site, .kind = GM_KIND_DEVICE, .function = GM_NONE};
 
 	if (!trace.numbers[site])
-		trace.numbers[site] = gm_site(&event) + 1;
+		trace.numbers[site] = gm_find_or_make_site(&event) + 1;
 	return trace.numbers[site] - 1;
 }
 
@@ -119,7 +113,7 @@ uint32_t trace_alloc(unsigned site, uint64_t bytes)
 	block->time_ns = trace.now_ns;
 	block->serial = ++trace.header.serial;
 	block->kind = GM_KIND_DEVICE;
-	gm_site_windows(&trace.sites[block->site]);
+	gm_site_catch_up(&trace.sites[block->site]);
 	gm_site_add(&trace.sites[block->site], bytes, block->serial, gm_track.now_ns, NULL);
 	return number;
 }
@@ -129,7 +123,7 @@ void trace_free(uint32_t number)
 	struct gm_alloc_record *block = &trace.blocks[number];
 
 	enter();
-	gm_site_windows(&trace.sites[block->site]);
+	gm_site_catch_up(&trace.sites[block->site]);
 	gm_site_remove(&trace.sites[block->site], block->bytes, 1,
 		       block->flags & GM_ALLOC_BEFORE_MARK, NULL);
 	block->state = GM_STATE_EMPTY;
@@ -150,7 +144,7 @@ void trace_mark(void)
 			}
 		trace.header.first_mark_serial = trace.header.serial + 1;
 	}
-	gm_windows_mark();
+	gm_windows_open_at_mark();
 }
 
 /* ---- the end ---- */
@@ -167,7 +161,7 @@ struct trace_books trace_end(void)
 	enter();
 	trace.header.last_event_ns = trace.header.ended_ns = trace.now_ns;
 	for (uint32_t i = 0; i < sites; i++)
-		gm_site_windows(&trace.sites[i]);
+		gm_site_catch_up(&trace.sites[i]);
 	return (struct trace_books){&trace.header, trace.sites, trace.blocks, sites,
 				    trace.blocks_count};
 }

@@ -5,7 +5,7 @@
  * Arguments: calls of each thread meanwhile.
  */
 #include "recorder/state/in_flight.h"
-#include "track/event.h"
+#include "track/thread_id.h"
 
 #include <pthread.h>
 #include <stdio.h>

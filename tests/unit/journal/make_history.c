@@ -6,7 +6,12 @@
  */
 #include "../track/drive.h"
 #include "store/journal.h"
-#include "track/torch.h"
+#include "track/devices.h"
+#include "track/driver_allocs.h"
+#include "track/marks.h"
+#include "track/thread_id.h"
+#include "track/torch_blocks.h"
+#include "track/track.h"
 
 #include <stdio.h>
 #include <stdlib.h>

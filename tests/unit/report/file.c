@@ -256,6 +256,13 @@ static struct gm_usage_record *find_usage(struct test_file *file, const struct g
 	return (struct gm_usage_record *)file->tables[GM_TABLE_USAGE].bytes + count;
 }
 
+/* One window of the whole run, unless the test made windows. */
+static void one_window(struct gm_site_record *site)
+{
+	if (!site->window_current && !site->windows[0].max_bytes)
+		site->windows[0] = (struct gm_window){.max_bytes = site->peak_bytes, .last_bytes = site->live_bytes};
+}
+
 void test_sum(struct test_file *file)
 {
 	for (uint32_t i = 0; i < file->tables[GM_TABLE_SITES].count; i++) {
@@ -263,6 +270,7 @@ void test_sum(struct test_file *file)
 		struct gm_level_record *level;
 		struct gm_usage_record *usage;
 
+		one_window(test_site(file, i));
 		if (site->kind < GM_KIND_REGISTERED) {
 			level = find_level(file, site);
 			level->current_bytes += site->live_bytes;
@@ -284,6 +292,12 @@ void test_sum(struct test_file *file)
 		usage->allocations += site->allocations;
 		usage->frees += site->frees;
 		file->header.events += site->allocations + site->frees;
+	}
+	for (uint32_t i = 0; i < file->tables[GM_TABLE_SITES].count; i++) {
+		struct gm_site_record *site = test_site(file, i);
+
+		if (!site->level_max_bytes && site->kind < GM_KIND_REGISTERED)
+			site->level_max_bytes = find_level(file, site)->peak_bytes;
 	}
 }
 

@@ -54,7 +54,7 @@ static int overlapping(struct gm_clock *clock, uint64_t start)
 		next = look();
 		base = clock->base_ticks;
 		now = start + gm_clock_ns_at(clock, begun.ticks);
-		asks = clock->base_ticks != base || !clock->most_ticks;
+		asks = clock->base_ticks != base || !clock->valid_ticks;
 		asked += asks;
 		if (now + SLACK_NS < begun.before ||
 		    now > (asks ? gm_monotonic_ns() : begun.after) + SLACK_NS) {
@@ -81,7 +81,7 @@ int main(void)
 		now = start + gm_clock_ns(&clock);
 		after = gm_monotonic_ns();
 		readings++;
-		carried += now != start + clock.base_ns && clock.most_ticks;
+		carried += now != start + clock.base_ns && clock.valid_ticks;
 		if (now + SLACK_NS < before || now > after + SLACK_NS) {
 			printf("reading %llu: %llu, but the system's clock went from %llu to %llu\n",
 			       (unsigned long long)readings, (unsigned long long)now,

@@ -6,6 +6,8 @@
 
 #include "store/writer.h"
 #include "track/event.h"
+#include "track/functions.h"
+#include "track/track.h"
 
 /* Opens a file at `path`; false if that fails. */
 static inline bool drive_open(const char *path, uint64_t cap_bytes)

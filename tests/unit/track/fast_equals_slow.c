@@ -5,8 +5,17 @@
  * what was told. Argument: a directory.
  */
 #include "drive.h"
-#include "track/physical.h"
-#include "track/retries.h"
+#include "track/driver_allocs.h"
+#include "track/functions.h"
+#include "track/in_use.h"
+#include "track/levels.h"
+#include "track/marks.h"
+#include "track/pools.h"
+#include "track/sites.h"
+#include "track/slabs.h"
+#include "track/torch_blocks.h"
+#include "track/torch_memory.h"
+#include "track/track.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,11 +141,11 @@ static uint64_t odd_bytes(uint64_t bytes, bool odd)
 /* What PyTorch counts once this block came (or, less than 0 bytes, went). */
 static struct gm_torch_totals totals(int device, int64_t bytes, bool odd)
 {
-	const struct gm_torch_record *torch = gm_torch_known(device);
+	const struct gm_torch_record *torch = gm_known_torch(device);
 	unsigned slot = gm_slot(device);
 	uint64_t allocated = torch ? torch->allocated_bytes : 0;
 
-	if (slot < 64 && gm_track.blocks_ready >> slot & 1) /* the level alone is up to date */
+	if (slot < 64 && gm_track.cached_blocks >> slot & 1) /* the level alone is up to date */
 		allocated = gm_totals.levels[slot][GM_LEVEL_TORCH]->current_bytes + torch->beyond_bytes;
 	return (struct gm_torch_totals){odd_bytes(allocated + (uint64_t)bytes, odd),
 					odd_bytes(torch ? torch->reserved_bytes : 0, odd)};
@@ -184,7 +193,7 @@ static void block(unsigned slot, bool odd)
 			give(slot, where, bytes, odd);
 	}
 	add(gm_track_in_use(where.device, true));
-	add(gm_peak_of(where.device, GM_HOLES_TORCH)->room.left);
+	add(gm_peak_of(where.device, GM_HOLES_TORCH)->cursor.left);
 }
 
 static void now_and_then(unsigned step)
@@ -253,7 +262,7 @@ static bool run(void)
 			allocate(slot, odd);
 		for (unsigned blocks = step < ALONE ? 0 : pick(12); blocks; blocks--)
 			block(pick(BLOCKS), odd);
-		straight += !odd && gm_track.blocks_ready;
+		straight += !odd && gm_track.cached_blocks;
 		now_and_then(step);
 		look();
 		if (step % 64 == 0)
@@ -380,7 +389,7 @@ static int go(const char *path, bool history)
 		fprintf(stderr, "what slabs hold is not what lives in them\n");
 		return 8;
 	}
-	gm_blocks_unready();
+	gm_settle_blocks();
 	dump_sites(out);
 	dump_allocs(out);
 	dump_levels(out);

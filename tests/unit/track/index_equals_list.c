@@ -47,18 +47,18 @@ static int agrees(const struct gm_index *index, unsigned space, uint64_t key)
 
 	if (!slot || !entry)
 		return !slot && !entry;
-	return gm_index_number(slot) == entry->number && slot->site == entry->number * 7 &&
+	return gm_index_value(slot) == entry->number && slot->site == entry->number * 7 &&
 	       gm_index_space(slot) == space;
 }
 
 static int add(struct gm_index *index, struct gm_arena *arena, unsigned space, uint64_t key, uint32_t number)
 {
-	struct gm_index_slot *place = gm_index_place(index, space, key);
+	struct gm_index_slot *place = gm_index_find_empty(index, space, key);
 
 	if (place && newest(space, key))
 		return 0; /* it has a slot already */
 	if (place && draw(2))
-		gm_index_put(index, place, space, key, number, number * 7);
+		gm_index_fill(index, place, space, key, number, number * 7);
 	else if (!gm_index_add(index, arena, space, key, number, number * 7))
 		return 0;
 	list[count++] = (struct entry){space, key, number};
@@ -72,8 +72,8 @@ static void drop(struct gm_index *index, uint32_t at)
 
 	if (!slot)
 		exit(5);
-	if (gm_index_number(slot) == gone.number && draw(2))
-		gm_index_take(index, slot);
+	if (gm_index_value(slot) == gone.number && draw(2))
+		gm_index_clear(index, slot);
 	else
 		gm_index_remove(index, gone.space, gone.key, gone.number);
 	for (count--; at < count; at++)
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 	while (count)
 		drop(&index, draw(count));
 	for (i = 0; i <= index.mask; i++)
-		if (index.slots[i].what)
+		if (index.slots[i].tag)
 			return 3;
 	gm_arena_reset(&arena);
 	printf("%lu steps, %u at most\n", steps, most);

@@ -4,7 +4,11 @@
  * before and after. Argument: the file.
  */
 #include "drive.h"
-#include "track/retries.h"
+#include "track/driver_allocs.h"
+#include "track/in_use.h"
+#include "track/marks.h"
+#include "track/pools.h"
+#include "track/torch_blocks.h"
 
 #include <signal.h>
 #include <unistd.h>

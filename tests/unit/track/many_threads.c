@@ -4,9 +4,16 @@
  * Arguments: rounds per thread, or a time ("60s"); a directory.
  */
 #include "drive.h"
-#include "track/retries.h"
-#include "track/state.h"
-#include "track/torch.h"
+#include "track/allocs.h"
+#include "track/driver_allocs.h"
+#include "track/in_use.h"
+#include "track/levels.h"
+#include "track/marks.h"
+#include "track/thread_id.h"
+#include "track/torch_blocks.h"
+#include "track/torch_memory.h"
+#include "track/update.h"
+#include "track/vmm.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -108,10 +115,10 @@ static void blocks(uint64_t base, unsigned long round)
 /* What the books say of blocks is what PyTorch counts, of every one. */
 static bool blocks_are_right(void)
 {
-	gm_track_enter();
-	gm_track_leave();
+	gm_update_begin();
+	gm_update_end();
 	for (unsigned device = 0; device < ALLOCATORS; device++) {
-		const struct gm_torch_record *torch = gm_torch_known((int)device);
+		const struct gm_torch_record *torch = gm_known_torch((int)device);
 		const struct gm_level_record *level = gm_totals.levels[device + 1][GM_LEVEL_TORCH];
 
 		if (!torch || torch->mismatches || torch->by_level ||

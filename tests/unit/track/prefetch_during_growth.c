@@ -3,7 +3,9 @@
  * new stacks make grow: nothing that a thread may still look at is unmapped. Argument: a directory.
  */
 #include "drive.h"
-#include "track/torch.h"
+#include "track/allocs.h"
+#include "track/driver_allocs.h"
+#include "track/sites.h"
 
 #include <pthread.h>
 #include <stdio.h>

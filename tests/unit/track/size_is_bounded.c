@@ -4,6 +4,9 @@
  * beyond it. Arguments: the shorter run's events, a directory, how many times as many (10).
  */
 #include "drive.h"
+#include "track/driver_allocs.h"
+#include "track/marks.h"
+#include "track/track.h"
 
 #include <stdio.h>
 #include <stdlib.h>

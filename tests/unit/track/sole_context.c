@@ -4,6 +4,7 @@
  * has no room for. Arguments: rounds, a directory.
  */
 #include "drive.h"
+#include "track/contexts.h"
 
 #include <pthread.h>
 #include <sched.h>

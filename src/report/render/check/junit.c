@@ -3,6 +3,7 @@
  * stacks in the failure's text.
  */
 #include "report/render/check/junit.h"
+#include "report/gate/gates.h"
 #include "report/render/check/text_check.h"
 #include "store/reader.h"
 #include <errno.h>
@@ -65,55 +66,84 @@ static void write_details(FILE *file, struct gm_doc *doc, const struct gm_gate *
 	free(text);
 }
 
-static void write_suite(FILE *file, struct gm_doc *doc)
+struct counts {
+	unsigned tests, failures, errors, skipped;
+};
+
+static void count_gates(struct counts *counts, const struct gm_gate *gates, unsigned count)
 {
-	unsigned failures = 0;
+	counts->tests += count;
+	for (unsigned i = 0; i < count; i++) {
+		counts->failures += gm_gate_failed(&gates[i]);
+		counts->errors += gates[i].unmeasured && !gates[i].excused;
+		counts->skipped += gates[i].excused;
+	}
+}
 
-	for (unsigned i = 0; i < doc->gates_count; i++)
-		failures += !doc->gates[i].passed;
+static void write_failure(FILE *file, struct gm_doc *doc, const struct gm_gate *gate)
+{
+	char value[GM_FORMAT_BYTES], limit[GM_FORMAT_BYTES];
+
+	fprintf(file, "      <failure type=\"");
+	escape(file, gate->gate);
+	fprintf(file, "\" message=\"%s, limit %s: ", gm_gate_figure(value, gate, gate->value),
+		gm_gate_figure(limit, gate, gate->limit));
+	escape(file, gate->note);
+	fprintf(file, "\">");
+	write_details(file, doc, gate);
+	fprintf(file, "</failure>\n");
+}
+
+/* A test that could not be carried out is an error; one that may be left out is skipped. */
+static void write_unmeasured(FILE *file, const struct gm_gate *gate)
+{
+	fprintf(file, gate->excused ? "      <skipped" : "      <error type=\"not-measured\"");
+	fprintf(file, " message=\"not measured: ");
+	escape(file, gate->unmeasured);
+	fprintf(file, "\"/>\n");
+}
+
+/* `doc` is NULL where there is no file. */
+static void write_suite(FILE *file, struct gm_doc *doc, const struct gm_gate *gates, unsigned count)
+{
+	struct counts counts = {0};
+
+	count_gates(&counts, gates, count);
 	fprintf(file, "  <testsuite name=\"gpumemtrace: ");
-	escape(file, doc->path);
-	fprintf(file, "\" tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"0\">\n",
-		doc->gates_count, failures);
-	for (unsigned i = 0; i < doc->gates_count; i++) {
-		const struct gm_gate *gate = &doc->gates[i];
-		char value[GM_FORMAT_BYTES], limit[GM_FORMAT_BYTES];
-
+	escape(file, doc ? doc->path : "no file");
+	fprintf(file, "\" tests=\"%u\" failures=\"%u\" errors=\"%u\" skipped=\"%u\">\n",
+		counts.tests, counts.failures, counts.errors, counts.skipped);
+	for (unsigned i = 0; i < count; i++) {
 		fprintf(file, "    <testcase classname=\"gpumemtrace\" name=\"");
-		escape(file, gate->gate); /* a mark's name is in it */
-		fputc('"', file);
-		if (gate->passed) {
-			fprintf(file, "/>\n");
+		escape(file, gates[i].gate); /* a mark's name is in it */
+		fputs(gates[i].passed ? "\"/>\n" : "\">\n", file);
+		if (gates[i].passed)
 			continue;
-		}
-		fprintf(file, ">\n      <failure type=\"");
-		escape(file, gate->gate);
-		fprintf(file,
-			"\" message=\"%s, limit %s: ", gm_gate_figure(value, gate, gate->value),
-			gm_gate_figure(limit, gate, gate->limit));
-		escape(file, gate->note);
-		fprintf(file, "\">");
-		write_details(file, doc, gate);
-		fprintf(file, "</failure>\n    </testcase>\n");
+		if (gates[i].unmeasured)
+			write_unmeasured(file, &gates[i]);
+		else
+			write_failure(file, doc, &gates[i]);
+		fprintf(file, "    </testcase>\n");
 	}
 	fprintf(file, "  </testsuite>\n");
 }
 
 int gm_junit_write(const struct gm_job *job, FILE *file)
 {
-	unsigned tests = 0, failures = 0;
+	struct counts counts = {0};
 
-	for (unsigned i = 0; i < job->count; i++) {
-		tests += job->docs[i]->gates_count;
-		for (unsigned k = 0; k < job->docs[i]->gates_count; k++)
-			failures += !job->docs[i]->gates[k].passed;
-	}
+	for (unsigned i = 0; i < job->count; i++)
+		count_gates(&counts, job->docs[i]->gates, job->docs[i]->gates_count);
+	if (!job->count)
+		count_gates(&counts, job->gates, job->gates_count);
 	fprintf(file,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		"<testsuites name=\"gpumemtrace\" tests=\"%u\" failures=\"%u\">\n",
-		tests, failures);
+		"<testsuites name=\"gpumemtrace\" tests=\"%u\" failures=\"%u\" errors=\"%u\">\n",
+		counts.tests, counts.failures, counts.errors);
 	for (unsigned i = 0; i < job->count; i++)
-		write_suite(file, job->docs[i]);
+		write_suite(file, job->docs[i], job->docs[i]->gates, job->docs[i]->gates_count);
+	if (!job->count)
+		write_suite(file, NULL, job->gates, job->gates_count);
 	fprintf(file, "</testsuites>\n");
 	return fflush(file) == 0 && !ferror(file) ? 0 : -EIO;
 }

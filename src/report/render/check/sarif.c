@@ -96,13 +96,15 @@ static void add_result(json_t *results, const struct gm_doc *doc, const struct g
 {
 	const struct gm_frame *frame = place(stack);
 	const char *rule = strncmp(gate->gate, "mark:", 5) == 0 ? "leaks" : gate->gate;
-	json_t *result = json_pack("{s:s, s:s, s:{s:o}}", "ruleId", rule, "level", "error",
-				   "message", "text", gm_json_string(message));
+	json_t *result = json_pack("{s:s, s:s, s:s, s:{s:o}}", "ruleId", rule, "kind",
+				   gate->unmeasured ? "open" : "fail", "level",
+				   gate->unmeasured ? "none" : "error", "message", "text",
+				   gm_json_string(message));
 	json_t *locations = json_array();
 
 	if (frame)
 		json_array_append_new(locations, location(frame));
-	else
+	else if (doc)
 		json_array_append_new(locations,
 				      json_pack("{s:{s:{s:o}}}", "physicalLocation",
 						"artifactLocation", "uri", uri(doc->path)));
@@ -113,6 +115,15 @@ static void add_result(json_t *results, const struct gm_doc *doc, const struct g
 		json_object_set_new(result, "partialFingerprints",
 				    json_pack("{s:s}", "gpumemtraceSite/v1", id));
 	json_array_append_new(results, result);
+}
+
+/* SARIF calls a rule open that could not be evaluated; such a result has no level. */
+static void add_unmeasured(json_t *results, const struct gm_doc *doc, const struct gm_gate *gate)
+{
+	char message[512];
+
+	snprintf(message, sizeof(message), "%s: not measured: %s", gate->note, gate->unmeasured);
+	add_result(results, doc, gate, NULL, message, NULL);
 }
 
 static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *gate)
@@ -158,9 +169,16 @@ int gm_sarif_write(const struct gm_job *job, FILE *file)
 	json_t *results = json_array();
 
 	for (unsigned i = 0; i < job->count; i++)
-		for (unsigned k = 0; k < job->docs[i]->gates_count; k++)
-			if (!job->docs[i]->gates[k].passed)
-				add_gate(results, job->docs[i], &job->docs[i]->gates[k]);
+		for (unsigned k = 0; k < job->docs[i]->gates_count; k++) {
+			const struct gm_gate *gate = &job->docs[i]->gates[k];
+
+			if (gate->unmeasured)
+				add_unmeasured(results, job->docs[i], gate);
+			else if (!gate->passed)
+				add_gate(results, job->docs[i], gate);
+		}
+	for (unsigned i = 0; !job->count && i < job->gates_count; i++)
+		add_unmeasured(results, NULL, &job->gates[i]);
 	return gm_json_write(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:s, s:o}}, s:o}]}", "$schema",
 				       "https://json.schemastore.org/sarif-2.1.0.json", "version",
 				       "2.1.0", "runs", "tool", "driver", "name", "gpumem-report",

@@ -92,6 +92,13 @@ static void print_errors(struct gm_out *out, struct gm_doc *doc)
 	}
 }
 
+void gm_text_unmeasured(struct gm_out *out, const struct gm_gate *gate)
+{
+	gm_print(out, gate->excused ? GM_YELLOW : GM_RED, "  ----");
+	fprintf(out->file, "  %-18s not measured: %s (%s)\n", gate->gate, gate->unmeasured,
+		gate->note);
+}
+
 void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet)
 {
 	char value[GM_FORMAT_BYTES], limit[GM_FORMAT_BYTES];
@@ -101,6 +108,10 @@ void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet)
 
 		if (gate->passed && quiet)
 			continue;
+		if (gate->unmeasured) {
+			gm_text_unmeasured(out, gate);
+			continue;
+		}
 		gm_print(out, gate->passed ? GM_GREEN : GM_RED, "  %s",
 			 gate->passed ? "pass" : "FAIL");
 		fprintf(out->file, "  %-18s %s", gate->gate,

@@ -24,6 +24,9 @@ void gm_text_changes(struct gm_out *out, const struct gm_change *changes, unsign
  */
 void gm_text_measures(struct gm_out *out, struct gm_change *changes, unsigned count, bool live);
 
+/* The line of a gate that was not measured. */
+void gm_text_unmeasured(struct gm_out *out, const struct gm_gate *gate);
+
 void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet);
 
 #endif

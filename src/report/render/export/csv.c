@@ -49,6 +49,21 @@ static void write_run(FILE *file, const struct gm_doc *doc)
 	write_cell(file, doc->started_at);
 }
 
+/* A cell, empty where the number is not known. */
+static void write_bytes(FILE *file, uint64_t bytes)
+{
+	if (bytes != GM_NO_BYTES)
+		fprintf(file, "%" PRIu64, bytes);
+	fputc(',', file);
+}
+
+static void write_seconds(FILE *file, uint64_t ns)
+{
+	if (ns != GM_NO_BYTES)
+		fprintf(file, "%.9f", (double)ns / 1e9);
+	fputc(',', file);
+}
+
 static void write_site(FILE *file, struct gm_doc *doc, const struct gm_site *site)
 {
 	const struct gm_site_record *record = &site->record;
@@ -57,13 +72,14 @@ static void write_site(FILE *file, struct gm_doc *doc, const struct gm_site *sit
 		gm_kind_name(record->kind));
 	if (record->device >= 0)
 		fprintf(file, "%d", record->device);
-	fprintf(file,
-		",%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-		",%" PRIu64 ",%.9f,%.9f,",
-		gm_verdict_name(site->verdict), record->live_bytes, record->live_count,
-		record->peak_bytes, record->bytes_at_peak, record->allocated_bytes,
-		record->allocations, record->frees, (double)record->first_ns / 1e9,
-		(double)record->last_ns / 1e9);
+	fprintf(file, ",%s,%" PRIu64 ",%" PRIu64 ",", gm_verdict_name(site->verdict), record->live_bytes,
+		record->live_count);
+	write_bytes(file, record->peak_bytes);
+	write_bytes(file, record->bytes_at_peak);
+	fprintf(file, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", record->allocated_bytes, record->allocations,
+		record->frees);
+	write_seconds(file, record->first_ns);
+	write_seconds(file, record->last_ns);
 	write_cell(file, site->library);
 	fputc(',', file);
 	write_cell(file, site->category);

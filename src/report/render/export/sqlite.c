@@ -128,7 +128,7 @@ static void real(struct database *db, double value)
 
 static void seconds(struct database *db, uint64_t ns)
 {
-	real(db, (double)ns / 1e9);
+	real(db, ns == GM_NO_BYTES ? NAN : (double)ns / 1e9);
 }
 
 static const char *site_id(const struct gm_doc *doc, uint32_t site)

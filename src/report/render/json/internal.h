@@ -14,6 +14,7 @@ json_t *gm_json_ooms(struct gm_doc *doc);
 void gm_json_put_sites(struct gm_json_out *out, struct gm_doc *doc);
 json_t *gm_json_leaks(struct gm_doc *doc);
 json_t *gm_json_errors(struct gm_doc *doc);
+json_t *gm_json_failures(struct gm_doc *doc);
 json_t *gm_json_phases(struct gm_doc *doc);
 json_t *gm_json_categories(struct gm_doc *doc);
 json_t *gm_json_findings(struct gm_doc *doc);

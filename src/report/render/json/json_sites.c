@@ -3,6 +3,7 @@
  * out-of-memory events, errors, findings and gates. Other parts name a site by its id.
  */
 #include "report/render/json/json_sites.h"
+#include "report/doc/cuda_errors.h"
 #include "report/doc/enum_names.h"
 #include "report/history/events.h"
 #include "report/render/json/internal.h"
@@ -288,6 +289,10 @@ json_t *gm_json_retries(struct gm_doc *doc)
 		stall += doc->retries[i].stall_ns;
 		flushed += doc->retries[i].flushed_bytes;
 	}
+	if (doc->imported_count) { /* a snapshot tells of OOMs, and not of what was tried before */
+		attempts = recovered = stall = flushed = GM_NO_BYTES;
+		exhausted = doc->header->oom_events;
+	}
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		if (doc->sites[i].record.retries && !doc->sites[i].hidden)
 			json_array_append_new(sites, json_string(doc->sites[i].id));
@@ -319,6 +324,29 @@ json_t *gm_json_errors(struct gm_doc *doc)
 					gm_json_stack(error->first_free_stack), "victim_site",
 					site_id(doc, error->record.victim_site), "time_s",
 					gm_json_seconds(error->record.time_ns)));
+	}
+	return list;
+}
+
+json_t *gm_json_failures(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->failures_count; i++) {
+		const struct gm_error *failure = &doc->failures[i];
+		const struct gm_error_record *record = &failure->record;
+
+		json_array_append_new(
+			list, json_pack("{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "api",
+					gm_json_string(failure->api), "error", record->error,
+					"error_name",
+					gm_json_string(gm_cuda_error_name(record->error,
+									  failure->api)),
+					"count", gm_json_bytes(record->count), "bytes",
+					gm_json_bytes(record->bytes), "site",
+					site_id(doc, record->victim_site), "stack",
+					gm_json_stack(failure->stack), "time_s",
+					gm_json_seconds(record->time_ns)));
 	}
 	return list;
 }
@@ -382,15 +410,19 @@ json_t *gm_json_gate_list(const struct gm_doc *doc, const struct gm_gate *gates,
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < count; i++) {
-		json_t *sites = json_array();
+		json_t *sites = json_array(), *gate;
 
 		for (unsigned k = 0; k < gates[i].sites_count; k++)
 			json_array_append_new(sites, site_id(doc, gates[i].sites[k]));
-		json_array_append_new(list,
-				      json_pack("{s:s, s:b, s:o, s:o, s:o}", "gate", gates[i].gate,
-						"passed", gates[i].passed, "limit",
-						gm_json_bytes(gates[i].limit), "value",
-						gm_json_bytes(gates[i].value), "sites", sites));
+		gate = json_pack("{s:s, s:o, s:o, s:o, s:o}", "gate", gates[i].gate, "passed",
+				 gates[i].unmeasured ? json_null()
+						     : json_boolean(gates[i].passed),
+				 "limit", gm_json_bytes(gates[i].limit), "value",
+				 gm_json_bytes(gates[i].value), "sites", sites);
+		if (gates[i].unmeasured)
+			json_object_set_new(gate, "not_measured",
+					    gm_json_string(gates[i].unmeasured));
+		json_array_append_new(list, gate);
 	}
 	return list;
 }

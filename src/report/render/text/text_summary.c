@@ -30,6 +30,7 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_ledger_record *worst = NULL;
 	char percent[GM_FORMAT_BYTES], used[GM_FORMAT_BYTES], missing[GM_FORMAT_BYTES];
+	const char *gap = gm_books_gap(doc, 1ull << GM_TABLE_LEVELS | 1ull << GM_TABLE_SITES);
 	uint64_t explained;
 
 	for (unsigned i = 0; i < doc->ledger_count; i++) {
@@ -68,7 +69,9 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 		worst->source == GM_LEDGER_NVML_PROCESS ? "NVML, this process"
 							: "device, since before the first context");
 	gm_format_size(missing, magnitude(worst->unexplained_bytes));
-	if (worst->unexplained_bytes < 0)
+	if (gap)
+		fprintf(out->file, "; the file is incomplete: %s", gap);
+	else if (worst->unexplained_bytes < 0)
 		fprintf(out->file, "; the ledger's rows add up to %s more than that", missing);
 	else if (missed(worst) > 0.05)
 		fprintf(out->file, "; %s are missing, see the finding coverage", missing);
@@ -171,6 +174,8 @@ static void peak_line(struct gm_out *out, struct gm_doc *doc)
 				      : "not known, the file is damaged (see below)");
 		return;
 	}
+	if (gm_books_gap(doc, 1ull << GM_TABLE_LEVELS))
+		fprintf(out->file, "at least ");
 	fprintf(out->file, "%s on %s%s", gm_format_size(text, level->peak_bytes),
 		gm_device_name(device, level->device),
 		level->level == GM_LEVEL_TORCH ? " in PyTorch's blocks" : "");
@@ -195,6 +200,7 @@ static const char *command_for(const char *id)
 	} more[] = {
 		{"leak.", "leaks"},
 		{"oom", "oom"},
+		{"alloc.failed", "sites"},
 		{"fragmentation", "fragmentation"},
 		{"usage.", "timeline"},
 		{"imbalance", "sites --at peak"},
@@ -210,6 +216,8 @@ static const char *command_for(const char *id)
 static void next_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_finding *first = doc->findings_count ? &doc->findings[0] : NULL;
+	uint64_t failed = gm_doc_failed_calls(doc);
+	const char *gap = gm_books_gap(doc, GM_ALL_TABLES);
 
 	gm_print(out, GM_BOLD, "Next: ");
 	if (first && first->severity > GM_NOTE) {
@@ -222,12 +230,19 @@ static void next_line(struct gm_out *out, struct gm_doc *doc)
 	} else if (doc->exit_bytes == GM_NO_BYTES) {
 		fprintf(out->file, "%s: nothing is wrong %s, leaks at exit are not judged\n",
 			gm_exit_unknown(doc),
-			doc->lacking ? "in what can be read of it" : "so far");
-	} else if (doc->lacking) {
-		fprintf(out->file,
-			"the file is damaged: nothing is wrong in what can be read of it\n");
-	} else {
+			doc->lacking ? "in what can be read of it"
+			: gap	     ? "in what was recorded"
+				     : "so far");
+	} else if (gap) {
+		fprintf(out->file, "%s: nothing is wrong in what %s\n", gap,
+			doc->lacking ? "can be read of it" : "was recorded");
+	} else if (!failed) {
 		fprintf(out->file, "nothing to do: no leak, no failed allocation, no bad free\n");
+	} else {
+		fprintf(out->file,
+			"nothing to do: no leak, no bad free; %llu call%s for memory failed, and the "
+			"program went on\n",
+			(unsigned long long)failed, failed == 1 ? "" : "s");
 	}
 }
 

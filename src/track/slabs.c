@@ -1,17 +1,15 @@
 /*
- * What the driver must hold for an allocation (physical.h). Slabs are told by address: the driver cuts
- * small requests from 2 MiB that are aligned to 2 MiB.
+ * Slabs, and what the driver holds for an allocation.
  */
-#include "track/physical.h"
 #include "track/slabs.h"
 
 #include <string.h>
 
 struct gm_slabs gm_slabs;
 
-void gm_physical_reset(void)
+void gm_slabs_reset(void)
 {
-	memset(&gm_slabs, 0, sizeof(gm_slabs)); /* the arena went with everything in it */
+	memset(&gm_slabs, 0, sizeof(gm_slabs)); /* the arena was freed as a whole */
 }
 
 struct gm_slab_sums gm_slab_sums(int device)
@@ -30,7 +28,7 @@ int64_t gm_physical_add(const struct gm_alloc_record *alloc)
 		return 0;
 	if (!gm_in_slab(alloc))
 		return (int64_t)alloc->physical_bytes;
-	return (int64_t)gm_slab_took(alloc->device, alloc->key, alloc->physical_bytes);
+	return (int64_t)gm_slab_add(alloc->device, alloc->key, alloc->physical_bytes);
 }
 
 int64_t gm_physical_remove(const struct gm_alloc_record *alloc)
@@ -39,5 +37,5 @@ int64_t gm_physical_remove(const struct gm_alloc_record *alloc)
 		return 0;
 	if (!gm_in_slab(alloc))
 		return -(int64_t)alloc->physical_bytes;
-	return -(int64_t)gm_slab_gave(alloc->device, alloc);
+	return -(int64_t)gm_slab_remove(alloc->device, alloc);
 }

@@ -1,0 +1,292 @@
+/*
+ * Allocations from their start to their end.
+ */
+#include "track/allocs.h"
+#include "account/kinds.h"
+#include "store/journal.h"
+#include "track/accounting.h"
+#include "track/errors.h"
+#include "track/event_log.h"
+#include "track/freed.h"
+#include "track/holds.h"
+#include "track/in_use.h"
+#include "track/live.h"
+#include "track/peaks.h"
+#include "track/pools.h"
+#include "track/retries.h"
+#include "track/sites.h"
+#include "track/thread_id.h"
+#include "track/torch_memory.h"
+#include "track/update.h"
+#include "track/vmm_totals.h"
+
+/* ---- the end ---- */
+
+struct held_by {
+	unsigned space;
+	uint64_t object;
+};
+
+static bool is_held_by(const struct gm_hold *hold, const void *data)
+{
+	const struct held_by *holder = data;
+
+	return hold->object == holder->object && hold->space == holder->space;
+}
+
+/* A multicast object or sparse array is gone, and with it everything that it held. */
+static void end_holds(unsigned space, uint64_t object)
+{
+	const struct held_by holder = {space, object};
+	uint32_t owner = gm_hold_remove(is_held_by, &holder);
+
+	for (; owner != GM_NONE; owner = gm_hold_remove(is_held_by, &holder))
+		gm_release_mapping(owner);
+}
+
+void gm_remove_alloc(struct gm_alloc_record *record, uint32_t index)
+{
+	gm_account_free(record, gm_store_record(GM_TABLE_SITES, record->site));
+	if (record->flags & (GM_ALLOC_TORCH | GM_ALLOC_PLUGGABLE))
+		gm_torch_remove(record);
+	if (record->level == GM_LEVEL_TORCH)
+		gm_peak_freed(record->device, GM_HOLES_TORCH, record);
+	if (record->level == GM_LEVEL_DRIVER && gm_kind_owned(record->kind) &&
+	    record->kind != GM_KIND_VMM)
+		gm_retry_freed(record);
+	if (record->kind == GM_KIND_VMM)
+		gm_vmm_uncount(record);
+	else if (record->kind == GM_KIND_ARRAY || record->space == GM_SPACE_HANDLE)
+		end_holds(record->space, record->key);
+	gm_live_remove(record, index);
+}
+
+void gm_end_unheld_handle(struct gm_alloc_record *handle, uint32_t index)
+{
+	if (!handle->references && !handle->mappings)
+		gm_remove_alloc(handle, index);
+}
+
+void gm_release_mapping(uint32_t index)
+{
+	struct gm_alloc_record *handle = gm_store_record(GM_TABLE_ALLOCS, index);
+
+	if (handle && handle->mappings) {
+		handle->mappings--;
+		gm_end_unheld_handle(handle, index);
+	}
+}
+
+void gm_resize_alloc(struct gm_alloc_record *record, uint32_t index, uint64_t bytes)
+{
+	uint64_t more_bytes = bytes - record->bytes;
+
+	if (gm_journal_on)
+		gm_journal_resize(index, bytes, gm_track.now_ns, gm_calling_thread());
+	record->bytes = bytes;
+	gm_account_resize(record, gm_store_record(GM_TABLE_SITES, record->site), more_bytes);
+}
+
+/* ---- allocations and frees ---- */
+
+struct gm_alloc_record *gm_record_alloc(const struct gm_event *event)
+{
+	struct gm_alloc_record *old, *record;
+	struct gm_site_record *site;
+	uint32_t index, site_index;
+
+	old = gm_live_find(event->space, event->key, &index);
+	if (old && old->kind == GM_KIND_IMPORTED && event->kind == GM_KIND_IMPORTED) {
+		old->references++; /* opened again: CUDA returns the same address */
+		return old;
+	}
+	if (old)
+		gm_remove_alloc(old, index);
+	site_index = gm_find_or_make_site(event);
+	site = gm_store_record(GM_TABLE_SITES, site_index);
+	record = site ? gm_live_add(event, site_index) : NULL;
+	if (record) {
+		gm_account_alloc(record, site);
+		if (record->kind == GM_KIND_VMM)
+			gm_vmm_count(record);
+		if (record->flags & (GM_ALLOC_TORCH | GM_ALLOC_PLUGGABLE))
+			gm_torch_add(record);
+		gm_in_use_raise(record->device);
+		gm_log_event(GM_OP_ALLOC, event, record->serial, site_index);
+	}
+	return record;
+}
+
+/* A free call does not say what it frees; the log does. */
+static void log_free(const struct gm_event *event, const struct gm_alloc_record *record)
+{
+	struct gm_event logged = *event;
+
+	if (record) {
+		logged.bytes = record->bytes;
+		logged.kind = record->kind;
+		logged.device = record->device;
+	}
+	gm_log_event(GM_OP_FREE, &logged, record ? record->serial : 0,
+		     record ? record->site : GM_NONE);
+}
+
+/* Ends an allocation that the program freed. */
+static void end_freed(struct gm_alloc_record *record, uint32_t index, const struct gm_event *event)
+{
+	struct gm_alloc_record was = *record;
+
+	if (record->flags & GM_ALLOC_EXPORTED)
+		gm_record_error(GM_ERROR_FREED_WHILE_EXPORTED, event, record->bytes, GM_NONE,
+				record->site);
+	gm_freed_remember(record, event->stack, 0);
+	if (record->flags & GM_ALLOC_TORCH)
+		gm_torch_count_release(record, event->stack);
+	gm_remove_alloc(record, index);
+	if (was.kind == GM_KIND_ASYNC && event->kind == GM_KIND_ASYNC)
+		gm_pool_add_pending(&was, event->stream);
+}
+
+void gm_record_free(struct gm_ticket ticket, struct gm_alloc_record *record,
+		    const struct gm_event *event)
+{
+	uint32_t index = record ? gm_store_index(GM_TABLE_ALLOCS, record) : GM_NONE;
+
+	log_free(event, record);
+	if (record && event->error) { /* the memory ends with the process */
+		gm_file->teardown_frees++;
+		gm_remove_alloc(record, index);
+	} else if (record && record->kind == GM_KIND_IMPORTED && record->references > 1) {
+		record->references--;
+		__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
+	} else if (record) {
+		end_freed(record, index, event);
+	} else if (event->error) {
+		gm_file->teardown_frees++;
+	} else if (ticket.record == GM_NONE) {
+		gm_file->unknown_frees++;
+	}
+}
+
+void gm_record_failed_free(struct gm_alloc_record *record, const struct gm_event *event)
+{
+	struct gm_site_record *site = record ? gm_store_record(GM_TABLE_SITES, record->site) : NULL;
+
+	if (record)
+		__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
+	if (site)
+		site->failed_frees++;
+	gm_record_free_error(event, record);
+	gm_log_event(GM_OP_FREE_FAILED, event, record ? record->serial : 0,
+		     record ? record->site : GM_NONE);
+}
+
+/* ---- frees without a call ---- */
+
+/* Returns the record of a device and cause, made at its first use; NULL if the file is full. */
+static struct gm_implicit_record *implicit_record(int device, enum gm_implicit_cause cause)
+{
+	uint32_t index, count = gm_file->tables[GM_TABLE_IMPLICIT].count;
+	struct gm_implicit_record *record;
+
+	for (index = 0; index < count; index++) {
+		record = gm_store_record(GM_TABLE_IMPLICIT, index);
+		if (record->device == device && record->cause == cause)
+			return record;
+	}
+	record = gm_store_append(GM_TABLE_IMPLICIT, 1, &index);
+	if (record) {
+		record->device = (int16_t)device;
+		record->cause = (uint8_t)cause;
+		gm_store_publish(GM_TABLE_IMPLICIT);
+	}
+	return record;
+}
+
+void gm_record_implicit_free(const struct gm_alloc_record *record, enum gm_implicit_cause cause)
+{
+	struct gm_implicit_record *sum;
+	struct gm_event event = {.key = record->key,
+				 .bytes = record->bytes,
+				 .kind = record->kind,
+				 .device = record->device,
+				 .space = record->space,
+				 .level = record->level,
+				 .stack = GM_NONE,
+				 .function = GM_NONE};
+
+	if (gm_kind_owned(record->kind) && record->level == GM_LEVEL_DRIVER) {
+		sum = implicit_record(record->device, cause);
+		if (sum) {
+			sum->bytes += record->bytes;
+			sum->count++;
+		}
+	}
+	gm_freed_remember(record, GM_NONE, cause + 1);
+	gm_log_event(GM_OP_IMPLICIT_FREE, &event, record->serial, record->site);
+}
+
+struct implicit_free {
+	enum gm_implicit_cause cause;
+	bool (*matches)(const struct gm_alloc_record *, const void *);
+	const void *data;
+};
+
+static bool free_implicitly(struct gm_alloc_record *record, uint32_t index, void *data)
+{
+	const struct implicit_free *request = data;
+
+	if (!request->matches(record, request->data))
+		return true;
+	gm_record_implicit_free(record, request->cause);
+	gm_remove_alloc(record, index);
+	return true;
+}
+
+void gm_track_implicit_free(enum gm_implicit_cause cause,
+			    bool (*matches)(const struct gm_alloc_record *, const void *),
+			    const void *data)
+{
+	struct implicit_free request = {cause, matches, data};
+
+	if (!gm_file)
+		return;
+	gm_update_begin();
+	gm_live_each(free_implicitly, &request);
+	gm_update_end();
+}
+
+/* ---- other entry points ---- */
+
+void gm_track_exported(uint8_t space, uint64_t key, uint32_t ipc)
+{
+	struct gm_alloc_record *record;
+	uint32_t index;
+
+	if (!gm_file)
+		return;
+	gm_update_begin();
+	record = gm_live_find(space, key, &index);
+	if (!record && space == GM_SPACE_POINTER)
+		record = gm_live_find_containing(space, key); /* IPC takes any address inside */
+	if (record) {
+		record->flags |= GM_ALLOC_EXPORTED;
+		record->ipc = ipc ? ipc : record->ipc;
+	}
+	gm_update_end();
+}
+
+bool gm_track_find(uint8_t space, uint64_t key, struct gm_alloc_record *out)
+{
+	struct gm_alloc_record *record;
+	uint32_t index;
+
+	if (!gm_file)
+		return false;
+	gm_track_lock();
+	record = gm_live_find(space, key, &index);
+	if (record)
+		*out = *record;
+	gm_track_unlock();
+	return record != NULL;
+}

@@ -1,0 +1,36 @@
+/*
+ * The bytes in use on a device, for programs that ask (include/gpumemtrace.h): those of the
+ * driver's level, but of what PyTorch reserved only the blocks that it handed out; and their peak
+ * since a reset.
+ *
+ * Between a segment's allocation and its first block the figure is too high by the rounding of the
+ * segment: the block that follows at once is of about its size.
+ */
+#ifndef GM_TRACK_IN_USE_H
+#define GM_TRACK_IN_USE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Returns the bytes in use on a device (GM_HOST: pinned memory) right now, or their peak since the
+ * last gm_track_reset_peak. Any thread.
+ */
+uint64_t gm_track_in_use(int device, bool peak);
+void gm_track_reset_peak(int device);
+
+/* ---- for track/, under the lock ---- */
+
+void gm_in_use_reset(void);
+
+/* Raises the peak after an allocation. */
+void gm_in_use_raise(int device);
+
+/*
+ * Return the bytes of PyTorch's blocks at which the peak would be reached as long as nothing but
+ * blocks changes; and the bytes of the driver's level, 0 if there are blocks.
+ */
+uint64_t gm_in_use_block_headroom(int device);
+uint64_t gm_in_use_driver_headroom(int device);
+
+#endif

@@ -1,0 +1,503 @@
+/*
+ * The blocks of PyTorch's caching allocator.
+ *
+ * Blocks come and go thousands of times a second, so most of them take a fast path. It has four
+ * rules:
+ *
+ * 1. It changes nothing until it is certain that the event can be recorded completely. If anything
+ * is out of the ordinary (the first block, a new site, an address that was not freed, an open chain
+ * of retries, a journal, a ring that still grows) it returns false, and the slow path records the
+ * event.
+ * 2. It looks nothing up twice. The index slot of the address leads to the record and the site;
+ * what it needs of the device is in one cache line of cached counters (state.h).
+ * 3. It keeps one sum. The bytes of a device's blocks are in three places of the file: in the
+ * level, in PyTorch's record, and in the open point of the timeline. While the cached counters are
+ * valid only the level is kept up to date, and `by_level` in PyTorch's record says so. settle()
+ * copies the sum to the other two before any other event; for a process that was killed the report
+ * does.
+ * 4. It prefetches. Between two events the program displaces what the tracker has in the
+ * processor's caches, so most lines are misses: all of them are requested before the lock is taken,
+ * and functions that are rarely called lie apart.
+ */
+#include "track/torch_blocks.h"
+#include "track/allocs.h"
+#include "track/collected.h"
+#include "track/fast_path.h"
+#include "track/in_use.h"
+#include "track/levels.h"
+#include "track/live.h"
+#include "track/sites.h"
+#include "track/torch_memory.h"
+#include "track/update.h"
+
+#include <errno.h>
+
+/* The cached counters of a device's blocks. */
+struct cache {
+	struct gm_level_record *level;	       /* (atomic: read without the lock for a prefetch) */
+	uint64_t beyond_bytes, reserved_bytes; /* as in PyTorch's record */
+	uint64_t end_ns;		       /* when the open point of the timeline ends */
+	uint64_t min_bytes, max_bytes;	       /* of that point */
+	uint64_t headroom_bytes;	       /* up to this level no peak is reached */
+	uint64_t peak_serial; /* allocations up to this one were live at the peak */
+} __attribute__((aligned(64)));
+
+#define CACHES                                                                                     \
+	17u /* by device slot; blocks of other devices, and the host's slot, take the slow path */
+
+GM_HOT_COUNTERS static struct cache caches[CACHES];
+
+static inline uint64_t bit(unsigned slot)
+{
+	return 1ull << slot;
+}
+
+static inline struct gm_open_series *series_of(unsigned slot)
+{
+	return &gm_open_series[slot][GM_SERIES_TORCH_ALLOCATED];
+}
+
+/* ---- filling and invalidating the cached counters ---- */
+
+/*
+ * Brings the record and the timeline up to the level. Until both are stored, `by_level` stays set.
+ */
+static void settle_device(unsigned slot)
+{
+	const struct gm_open_series *series = series_of(slot);
+	struct gm_torch_record *torch = gm_torch_state.devices[slot];
+	const struct cache *cache = &caches[slot];
+
+	gm_torch_follow(torch, cache->level);
+	series->record->last_bytes[series->point] = cache->level->current_bytes;
+	__atomic_store_n(&torch->by_level, 0, __ATOMIC_RELEASE);
+}
+
+static GM_COLD void settle(void)
+{
+	for (uint64_t left = gm_track.cached_blocks; left; left &= left - 1)
+		settle_device((unsigned)__builtin_ctzll(left));
+	gm_track.cached_blocks = 0;
+}
+
+/*
+ * Computes what the blocks' bytes may rise to before a peak is reached: that of what is allocated,
+ * which also counts when it is reached again, and that of what is in use.
+ */
+static void fill_headroom(struct cache *cache, int device, unsigned slot)
+{
+	uint64_t peak = gm_torch_state.devices[slot]->allocated_peak_bytes - cache->beyond_bytes;
+	uint64_t in_use = gm_in_use_block_headroom(device);
+
+	cache->headroom_bytes = in_use < peak ? in_use : peak ? peak - 1 : 0;
+	cache->peak_serial = gm_peak_of(device, GM_HOLES_TORCH)->serial;
+}
+
+/* Fills a device's cached counters. Returns false if the slow path has to record the event. */
+static GM_COLD bool fill_cache(int device, unsigned slot)
+{
+	struct gm_open_series *series = series_of(slot);
+	struct gm_torch_record *torch = gm_torch_state.devices[slot];
+	struct cache *cache = &caches[slot];
+
+	if (gm_track.cached_blocks & bit(slot))
+		settle_device(slot);
+	gm_track.cached_blocks &= ~bit(slot);
+	__atomic_store_n(&cache->level, gm_totals.levels[slot][GM_LEVEL_TORCH], __ATOMIC_RELAXED);
+	if (!slot || !cache->level || !torch || !gm_torch_follows(torch, cache->level) ||
+	    !gm_torch_state.seen || !gm_fast_path_is_allowed())
+		return false;
+	if (gm_track.now_ns >= series->end_ns &&
+	    !gm_timeline_open(series, device, GM_SERIES_TORCH_ALLOCATED))
+		return false;
+	torch->beyond_bytes = torch->allocated_bytes - cache->level->current_bytes;
+	cache->beyond_bytes = torch->beyond_bytes;
+	cache->reserved_bytes = torch->reserved_bytes;
+	cache->end_ns = series->end_ns;
+	cache->min_bytes = series->min_bytes;
+	cache->max_bytes = series->max_bytes;
+	fill_headroom(cache, device, slot);
+	__atomic_store_n(&torch->by_level, 1, __ATOMIC_RELEASE);
+	gm_track.settle_blocks = settle;
+	gm_track.cached_blocks |= bit(slot);
+	return true;
+}
+
+/* Returns the slot of a device that can have cached counters; for others 0, which never has. */
+static inline unsigned slot_of(int device)
+{
+	return likely((unsigned)device < CACHES - 1) ? (unsigned)device + 1 : 0;
+}
+
+/* Returns whether the cached counters are valid, after filling them if need be. */
+static inline bool is_cached(const struct cache *cache, int device, unsigned slot)
+{
+	if (likely(gm_track.cached_blocks & bit(slot) && gm_track.now_ns < cache->end_ns))
+		return true;
+	return fill_cache(device, slot);
+}
+
+/* ---- steps that few events on the fast path take ---- */
+
+/* The total is a new minimum or maximum of the open point of the timeline. */
+static __attribute__((noinline)) void extend_point(struct cache *cache, unsigned slot,
+						   uint64_t bytes)
+{
+	struct gm_open_series *series = series_of(slot);
+
+	gm_series_set(series, bytes);
+	cache->min_bytes = series->min_bytes;
+	cache->max_bytes = series->max_bytes;
+}
+
+/* The total may have reached a peak. */
+static GM_COLD void raise_peaks(int device, unsigned slot)
+{
+	struct gm_torch_record *torch = gm_torch_state.devices[slot];
+
+	gm_in_use_raise(device);
+	gm_torch_follow(torch, caches[slot].level);
+	gm_torch_raise_peaks(torch);
+	gm_torch_raise_holes(torch);
+	fill_headroom(&caches[slot], device, slot);
+}
+
+/* PyTorch's totals differ from ours and are taken over. */
+static GM_COLD struct gm_torch_record *take_over(unsigned slot, struct gm_torch_totals totals)
+{
+	gm_settle_blocks();
+	gm_torch_compare(gm_torch_state.devices[slot], &totals);
+	return gm_torch_state.devices[slot];
+}
+
+static GM_COLD void take_over_after_alloc(int device, unsigned slot, struct gm_torch_totals totals)
+{
+	gm_in_use_raise(device);
+	gm_torch_raise_holes(take_over(slot, totals));
+}
+
+/* ---- steps of an allocation and of a free ---- */
+
+static inline void update_point(struct cache *cache, unsigned slot, uint64_t bytes)
+{
+	if (unlikely(bytes < cache->min_bytes || bytes > cache->max_bytes))
+		extend_point(cache, slot, bytes);
+}
+
+static inline bool totals_differ(const struct cache *cache, const struct gm_level_record *level,
+				 struct gm_torch_totals totals)
+{
+	return level->current_bytes + cache->beyond_bytes != totals.allocated_bytes ||
+	       cache->reserved_bytes != totals.reserved_bytes;
+}
+
+static inline void log_block(enum gm_event_op op, struct gm_where where, uint64_t block,
+			     uint64_t bytes, uint64_t serial, uint32_t site, uint32_t stack)
+{
+	const struct gm_event event = {.key = block,
+				       .bytes = bytes,
+				       .stack = stack,
+				       .function = GM_NONE,
+				       .device = (int16_t)where.device,
+				       .space = GM_SPACE_TORCH,
+				       .kind = GM_KIND_DEVICE,
+				       .level = GM_LEVEL_TORCH};
+
+	gm_event_log_fill(gm_fast_path_log(), op, &event, serial, site, where.thread);
+	gm_file->event_head++;
+}
+
+/*
+ * Prefetches what an allocation and a free need, before the lock is taken, which waits for the
+ * loads before it. What is read without the lock may be outdated, which does no harm.
+ */
+static inline void prefetch(uint64_t block, const struct cache *cache)
+{
+	gm_prefetch(&gm_track);
+	gm_prefetch(&gm_clock);
+	gm_index_prefetch(&gm_live.index, GM_SPACE_TORCH, block);
+	gm_prefetch(&gm_file->last_event_ns);
+	gm_prefetch(__atomic_load_n(&gm_event_ring.next, __ATOMIC_RELAXED));
+	gm_prefetch(__atomic_load_n(&cache->level, __ATOMIC_RELAXED));
+}
+
+/* Prefetches the open window of a site, which mostly lies apart from the rest. Under the lock. */
+static inline void prefetch_window(const struct gm_site_record *site)
+{
+	gm_prefetch(&site->windows[gm_track.window[0]]);
+}
+
+/*
+ * Begins an update without invalidating any cached counters: blocks leave those of the others
+ * valid.
+ */
+static inline void begin(struct gm_where where)
+{
+	gm_track_lock();
+	gm_update_begin_locked(gm_clock_ns_at(&gm_clock, where.ticks));
+	gm_file->events++;
+}
+
+/* ---- the slow path ---- */
+
+static void first_block(int device)
+{
+	struct gm_torch_record *torch = gm_torch_of(device);
+
+	if (torch && torch->allocator == GM_TORCH_ASYNC)
+		torch->allocator = GM_TORCH_NATIVE;
+	__atomic_store_n(&gm_torch_state.seen, true, __ATOMIC_RELAXED);
+	gm_track.cached_allocs = 0; /* blocks determine what is in use from now on */
+}
+
+/*
+ * An event changes the level and then PyTorch's record. If the process is killed in between, the
+ * level says what the record should (`by_level`), unless the two differed before.
+ */
+static void begin_record(struct gm_torch_record *torch)
+{
+	static const struct gm_level_record none;
+	const struct gm_level_record *level =
+		gm_totals.levels[gm_slot(torch->device)][GM_LEVEL_TORCH];
+
+	if (!level)
+		level = &none;
+	if (!gm_torch_follows(torch, level))
+		return;
+	torch->beyond_bytes = torch->allocated_bytes - level->current_bytes;
+	__atomic_store_n(&torch->by_level, 1, __ATOMIC_RELEASE);
+}
+
+static void end_record(struct gm_torch_record *torch, const struct gm_torch_totals *totals)
+{
+	gm_torch_compare(torch, totals);
+	__atomic_store_n(&torch->by_level, 0, __ATOMIC_RELEASE);
+}
+
+/* If a block at the address is live, its free was not reported to us. */
+static void count_missed_free(uint64_t key)
+{
+	uint32_t index;
+	const struct gm_alloc_record *old = gm_live_find(GM_SPACE_TORCH, key, &index);
+	struct gm_torch_record *torch = old ? gm_torch_of(old->device) : NULL;
+
+	if (!torch)
+		return;
+	torch->frees++;
+	torch->freed_total_bytes += old->bytes;
+}
+
+static void record_alloc(const struct gm_event *event, const struct gm_torch_totals *totals)
+{
+	struct gm_torch_record *torch;
+
+	if (!gm_torch_state.seen)
+		first_block(event->device);
+	torch = gm_torch_of(event->device);
+	if (torch)
+		begin_record(torch);
+	count_missed_free(event->key);
+	gm_record_alloc(event);
+	if (torch) {
+		gm_torch_block_add(torch, event->bytes);
+		end_record(torch, totals);
+		gm_torch_raise_holes(torch);
+	}
+	if (gm_open_chains)
+		gm_retry_block_allocated();
+}
+
+static GM_COLD void add_slow(uint64_t block, uint64_t bytes, int device, struct gm_origin origin,
+			     struct gm_torch_totals totals)
+{
+	const struct gm_event event = {.key = block,
+				       .bytes = bytes,
+				       .device = (int16_t)device,
+				       .space = GM_SPACE_TORCH,
+				       .kind = GM_KIND_DEVICE,
+				       .level = GM_LEVEL_TORCH,
+				       .owner = GM_NONE,
+				       .function = GM_NONE,
+				       .stack = origin.stack,
+				       .caller_module = origin.module};
+	int saved = errno;
+
+	gm_settle_blocks();
+	record_alloc(&event, &totals);
+	errno = saved;
+}
+
+static void record_free(struct gm_event *event, const struct gm_torch_totals *totals)
+{
+	struct gm_torch_record *torch = gm_torch_of(event->device);
+	struct gm_alloc_record *alloc;
+	uint32_t index;
+
+	if (torch)
+		begin_record(torch);
+	alloc = gm_live_find(GM_SPACE_TORCH, event->key, &index);
+	if (alloc) {
+		event->bytes = alloc->bytes;
+		gm_log_event(GM_OP_FREE, event, alloc->serial, alloc->site);
+		if (torch)
+			gm_torch_block_remove(torch, alloc->bytes);
+		gm_remove_alloc(alloc, index);
+	}
+	if (torch)
+		end_record(torch, totals);
+}
+
+static GM_COLD void end_slow(uint64_t block, int device, struct gm_torch_totals totals)
+{
+	struct gm_event event = {.key = block,
+				 .space = GM_SPACE_TORCH,
+				 .kind = GM_KIND_DEVICE,
+				 .level = GM_LEVEL_TORCH,
+				 .device = (int16_t)device,
+				 .stack = GM_NONE,
+				 .function = GM_NONE};
+	int saved = errno;
+
+	gm_settle_blocks();
+	record_free(&event, &totals);
+	errno = saved;
+}
+
+/* ---- allocations ---- */
+
+GM_HOT_CODE void gm_track_block_prefetch(uint64_t block, int device)
+{
+	const char *record;
+
+	if (unlikely(!gm_file))
+		return;
+	prefetch(block, &caches[slot_of(device)]);
+	record = gm_store_at(__atomic_load_n(&gm_file->emptied, __ATOMIC_RELAXED));
+	gm_prefetch(record);
+	gm_prefetch(record + 64);
+}
+
+/* Returns whether a site is that of a block with this stack on this device. */
+static inline bool is_site_of(const struct gm_site_record *site, uint32_t stack, int device)
+{
+	return likely(site->stack == stack && site->kind == GM_KIND_DEVICE &&
+		      site->level == GM_LEVEL_TORCH && site->device == device) &&
+	       (stack != GM_NONE || site->function == GM_NONE);
+}
+
+static inline void fill_record(struct gm_alloc_record *record, uint64_t block, uint64_t bytes,
+			       struct gm_where where, uint32_t site)
+{
+	const struct gm_event event = {.key = block,
+				       .bytes = bytes,
+				       .device = (int16_t)where.device,
+				       .space = GM_SPACE_TORCH,
+				       .kind = GM_KIND_DEVICE,
+				       .level = GM_LEVEL_TORCH,
+				       .owner = GM_NONE};
+
+	gm_live_fill(record, &event, site, where.thread);
+}
+
+static inline bool add_fast(uint64_t block, uint64_t bytes, struct gm_where where, uint32_t stack,
+			    struct gm_torch_totals totals)
+{
+	struct gm_index_slot *empty = gm_index_find_empty(&gm_live.index, GM_SPACE_TORCH, block);
+	struct gm_latest_site known = gm_latest_site_of(stack);
+	struct gm_site_record *site = gm_store_at(known.offset);
+	uint32_t offset = gm_file->emptied, site_index = known.index - 1;
+	struct gm_alloc_record *record = gm_store_at(offset);
+	int device = where.device;
+	unsigned slot = slot_of(device);
+	struct cache *cache = gm_in_register(&caches[slot]);
+	struct gm_level_record *level;
+	struct gm_counters counters;
+
+	prefetch_window(site);
+	if (unlikely(!known.index || !is_site_of(site, stack, device) || !empty || !offset ||
+		     offset >= GM_INDEX_VALUES || !is_cached(cache, device, slot)))
+		return false;
+	gm_live_reuse(record);
+	fill_record(record, block, bytes, where, site_index);
+	gm_index_fill(&gm_live.index, empty, GM_SPACE_TORCH, block, offset, known.offset);
+	level = cache->level;
+	counters = gm_counters_known(site, level, NULL);
+	gm_site_catch_up(site);
+	gm_count_alloc(&counters, bytes, record->serial, gm_track.now_ns);
+	update_point(cache, slot, level->current_bytes);
+	log_block(GM_OP_ALLOC, where, block, bytes, record->serial, site_index, stack);
+	if (unlikely(totals_differ(cache, level, totals)))
+		take_over_after_alloc(device, slot, totals);
+	else if (unlikely(level->current_bytes > cache->headroom_bytes))
+		raise_peaks(device, slot);
+	return true;
+}
+
+GM_HOT_CODE void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where where,
+				struct gm_origin origin, struct gm_torch_totals totals)
+{
+	if (unlikely(!gm_file || !block))
+		return;
+	begin(where);
+	if (unlikely(!add_fast(block, bytes, where, origin.stack, totals)))
+		add_slow(block, bytes, where.device, origin, totals);
+	gm_update_end_inline();
+}
+
+/* ---- frees ---- */
+
+/* Blocks from before the first mark soon become rare. */
+static GM_COLD bool is_before_mark(const struct gm_alloc_record *record)
+{
+	return record->flags & GM_ALLOC_BEFORE_MARK;
+}
+
+static inline bool end_fast(uint64_t block, struct gm_where where, struct gm_torch_totals totals)
+{
+	struct gm_index_slot *entry = gm_index_find(&gm_live.index, GM_SPACE_TORCH, block);
+	int device = where.device;
+	unsigned slot = slot_of(device);
+	struct cache *cache = gm_in_register(&caches[slot]);
+	struct gm_alloc_record *record;
+	struct gm_level_record *level;
+	struct gm_site_record *site;
+	struct gm_counters counters;
+	uint64_t bytes;
+
+	if (unlikely(!entry))
+		return false;
+	record = gm_store_at(gm_index_value(entry));
+	site = gm_store_at(entry->site);
+	prefetch_window(site);
+	if (unlikely(site->device != device || !is_cached(cache, device, slot)))
+		return false;
+	bytes = record->bytes;
+	log_block(GM_OP_FREE, where, block, bytes, record->serial, record->site, GM_NONE);
+	if (record->serial <= cache->peak_serial)
+		gm_peak_keep(&gm_peaks[slot][GM_HOLES_TORCH], GM_HOLES_TORCH, record);
+	level = cache->level;
+	counters = gm_counters_known(site, level, NULL);
+	gm_site_catch_up(site);
+	gm_count_free(&counters, bytes, 1,
+		      unlikely(record->serial < gm_file->first_mark_serial) &&
+			      is_before_mark(record));
+	gm_count_if_collected(&counters, record);
+	update_point(cache, slot, level->current_bytes);
+	gm_index_clear(&gm_live.index, entry);
+	gm_live_release(record);
+	if (unlikely(totals_differ(cache, level, totals)))
+		take_over(slot, totals);
+	return true;
+}
+
+GM_HOT_CODE void gm_track_block_free(uint64_t block, struct gm_where where,
+				     struct gm_torch_totals totals)
+{
+	if (unlikely(!gm_file || !block))
+		return;
+	prefetch(block, &caches[slot_of(where.device)]);
+	begin(where);
+	if (unlikely(!end_fast(block, where, totals)))
+		end_slow(block, where.device, totals);
+	gm_update_end_inline();
+}

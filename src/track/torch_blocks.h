@@ -1,0 +1,35 @@
+/*
+ * The blocks of PyTorch's caching allocator, as its hooks report them. PyTorch calls with its
+ * allocator's lock held: these functions wait for nothing but the tracker's lock.
+ */
+#ifndef GM_TRACK_TORCH_BLOCKS_H
+#define GM_TRACK_TORCH_BLOCKS_H
+
+#include "track/event.h"
+
+/* The device of a block, and which thread (gm_calling_thread) reported it when (gm_clock_ticks). */
+struct gm_where {
+	int32_t device;
+	uint32_t thread;
+	uint64_t ticks;
+};
+
+/* The stack of a block's allocation and the innermost module outside CUDA and the shim; GM_NONE. */
+struct gm_origin {
+	uint32_t stack, module;
+};
+
+/*
+ * PyTorch is about to report a block that it handed out: prefetches what will be recorded of it,
+ * while a stack is taken. Changes nothing.
+ */
+void gm_track_block_prefetch(uint64_t block, int device);
+
+/* PyTorch handed out a block at that address. Ends the thread's chain of retries. Keeps errno. */
+void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where where, struct gm_origin origin,
+		    struct gm_torch_totals totals);
+
+/* A block was given back to PyTorch. Keeps errno. */
+void gm_track_block_free(uint64_t block, struct gm_where where, struct gm_torch_totals totals);
+
+#endif
