@@ -4,7 +4,7 @@
 #ifndef GM_STACK_FRAME_POINTERS_H
 #define GM_STACK_FRAME_POINTERS_H
 
-#include "stack/walk.h"
+#include "stack/unwinder.h"
 
 extern const struct gm_unwinder gm_unwinder_frame_pointers;
 

@@ -5,7 +5,7 @@
 #ifndef GM_STACK_NATIVE_H
 #define GM_STACK_NATIVE_H
 
-#include "stack/walk.h"
+#include "stack/unwinder.h"
 #include "store/hot.h"
 
 #include <stdbool.h>

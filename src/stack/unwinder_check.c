@@ -14,7 +14,7 @@
 #include "stack/elf_symbols.h"
 #include "stack/map.h"
 #include "stack/thread_stack.h"
-#include "stack/walk.h"
+#include "stack/unwinder.h"
 #include "store/layout.h"
 #include "store/writer.h"
 

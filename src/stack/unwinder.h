@@ -1,8 +1,9 @@
 /*
- * A walk over the calling thread's native frames: what is asked of an unwinder, and what it found.
+ * An unwinder, and a walk over the calling thread's native frames: what is asked of an unwinder, and
+ * what it found.
  */
-#ifndef GM_STACK_WALK_H
-#define GM_STACK_WALK_H
+#ifndef GM_STACK_UNWINDER_H
+#define GM_STACK_UNWINDER_H
 
 #include <stdbool.h>
 #include <stdint.h>
