@@ -23,18 +23,19 @@ COMMAND = re.compile(r"^\s*(::|Next: forged|##)|##\[|##vso", re.M)
 wrong = []
 
 
-def run(*args):
-    done = subprocess.run([REPORT, *args], capture_output=True)
-    if done.returncode not in (0, 1, 2, 3):
-        wrong.append(f"{args}: ends with {done.returncode}")
-    return (done.stdout + done.stderr).decode("utf-8", "strict")
-
-
 def judge(what, text):
     for pattern in (HARMFUL, COMMAND):
         found = pattern.search(text)
         if found:
             wrong.append(f"{what}: {text[max(0, found.start() - 40):found.end() + 20]!r}")
+
+
+def run(*args):
+    done = subprocess.run([REPORT, *args], capture_output=True)
+    if done.returncode not in (0, 1, 2, 3):
+        wrong.append(f"{args}: ends with {done.returncode}")
+    judge("errors of " + args[0], COLOUR.sub("", done.stderr.decode("utf-8", "strict")))
+    return done.stdout.decode("utf-8", "strict")
 
 
 for view in VIEWS:
