@@ -6,6 +6,7 @@
 #include "interpose/driver.h"
 #include "interpose/resolve_driver.h"
 #include "interpose/wrap.h"
+#include "recorder/calls/device_view.h"
 #include "recorder/calls/pass.h"
 #include "recorder/calls/refuse.h"
 
@@ -38,8 +39,15 @@
 		CUresult (*real)(GM_PARAMS(params)) = gm_driver_real[GM_FN_##name];               \
 		CUresult result;                                                                  \
                                                                                                   \
-		if (real && gm_passes(GM_ROLE_##role_, ((struct gm_call){__VA_ARGS__}).key))      \
-			return real(GM_NAMES(params));                                            \
+		if (real && gm_passes(GM_ROLE_##role_, ((struct gm_call){__VA_ARGS__}).key)) {    \
+			if (GM_ROLE_##role_ != GM_ROLE_LAUNCH)                                    \
+				return real(GM_NAMES(params));                                    \
+			result = real(GM_NAMES(params));                                          \
+			if (__builtin_expect(result == GM_CUDA_OUT_OF_MEMORY, 0))                 \
+				gm_record_refused_launch(GM_FN_##name,                            \
+							 GM_ENTRY_OF(GM_FRAME_HERE()));           \
+			return result;                                                            \
+		}                                                                                 \
 		result = record_##name(GM_FRAME_HERE() GM_MORE_NAMES(params));                     \
 		__asm__ volatile("" : "+r"(result)); /* no tail call, which would end the frame */ \
 		return result;                                                                    \

@@ -55,6 +55,7 @@
 #define GM_FEATURE_IMPORTED (1ull << 4) /* made by the report from another tool's snapshot */
 #define GM_FEATURE_JOURNAL (1ull << 5) /* the complete history is beside it (journal_code.h) */
 #define GM_FEATURE_COPY	   (1ull << 6) /* a copy of a file that its process went on writing */
+#define GM_FEATURE_LOCKED  (1ull << 7) /* the file of a live process is locked (store/new_file.h) */
 
 enum gm_table_id {
 	GM_TABLE_STRINGS,	/* bytes: NUL-terminated UTF-8; a string's number is its first byte's */
@@ -438,10 +439,14 @@ enum gm_error_type {
 	GM_ERROR_RELEASED_TWICE,
 	GM_ERROR_FREED_WHILE_MAPPED,
 	GM_ERROR_FREED_WHILE_EXPORTED,
-	GM_ERROR_TYPES
+	GM_ERROR_TYPES,
+	GM_ERROR_ALLOC_FAILED = 64 /* no bad free: an allocation failed, and not for want of memory */
 };
 
-/* Bad frees, one record for the same type, function, error and stack. */
+/*
+ * Bad frees and failed allocations, one record for the same type, function, error and stack. Of a failed
+ * allocation `victim_site` is its own site, `bytes` what was asked for in all.
+ */
 struct gm_error_record {
 	uint32_t type;
 	uint32_t function;	/* GM_TABLE_FUNCTIONS */

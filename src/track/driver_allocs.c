@@ -15,6 +15,7 @@
 #include "track/accounting.h"
 #include "track/allocs.h"
 #include "track/collected.h"
+#include "track/errors.h"
 #include "track/fast_path.h"
 #include "track/freed.h"
 #include "track/in_use.h"
@@ -281,10 +282,23 @@ void gm_track_alloc_failed(const struct gm_event *event)
 			   gm_store_record(GM_TABLE_SITES, site));
 	gm_track_worked();
 	gm_log_event(GM_OP_ALLOC_FAILED, event, 0, site);
-	if (event->error == GM_ERROR_OUT_OF_MEMORY)
+	if (event->error == GM_ERROR_OUT_OF_MEMORY) {
 		gm_retry_out_of_memory(event, site);
-	else
+	} else {
 		gm_retry_failed_otherwise();
+		gm_record_error(GM_ERROR_ALLOC_FAILED, event, event->bytes, GM_NONE, site);
+	}
+	gm_update_end();
+}
+
+void gm_track_refused(const struct gm_event *event)
+{
+	if (!gm_file)
+		return;
+	gm_update_begin();
+	gm_file->events++;
+	gm_track_worked();
+	gm_retry_out_of_memory(event, GM_NONE);
 	gm_update_end();
 }
 

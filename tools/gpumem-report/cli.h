@@ -9,6 +9,7 @@
 #include "report/open/inputs.h"
 #include "report/job/job.h"
 #include "report/plan/plan.h"
+#include "report/whatif/whatif.h"
 #include "report/render/text/text.h"
 #include "report/doc/options.h"
 
@@ -37,13 +38,16 @@ enum gm_command {
 	GM_HTML = 1024,
 	GM_TOP = 2048,
 	GM_PLAN = 4096,
-	GM_EVERY = 8191
+	GM_WHATIF = 8192,
+	GM_HOLDERS = 16384,
+	GM_EVERY = 32767
 };
 
 struct gm_cli {
 	struct gm_options options;
 	struct gm_gate_options gates;
 	struct gm_plan_options plan;
+	struct gm_whatif_options whatif;
 	bool gates_given; /* run: --check */
 	bool once;	  /* top */
 	const char *out_path, *format, *junit, *sarif, *baseline;
@@ -66,6 +70,8 @@ struct gm_option {
 
 extern const struct gm_option gm_plan_option_rows[];
 extern const unsigned gm_plan_option_rows_count;
+extern const struct gm_option gm_whatif_option_rows[];
+extern const unsigned gm_whatif_option_rows_count;
 extern const struct gm_option gm_gate_option_rows[];
 extern const unsigned gm_gate_option_rows_count;
 
@@ -112,6 +118,9 @@ struct gm_out gm_cli_out(const struct gm_cli *cli);
 /* Replaces directories among the words by the files in them. */
 void gm_cli_find_inputs(struct gm_cli *cli);
 
+/* Replaces pids by their processes' files; false if some have none, after a sentence for each. */
+bool gm_cli_find_processes(struct gm_cli *cli);
+
 /* Opens the files given; NULL after a sentence where none can be read. */
 struct gm_job *gm_cli_open(struct gm_cli *cli);
 
@@ -146,6 +155,7 @@ int gm_cmd_sites(struct gm_cli *cli);
 int gm_cmd_fragmentation(struct gm_cli *cli);
 int gm_cmd_oom(struct gm_cli *cli);
 int gm_cmd_timeline(struct gm_cli *cli);
+int gm_cmd_holders(struct gm_cli *cli);
 int gm_cmd_diff(struct gm_cli *cli);
 int gm_cmd_check(struct gm_cli *cli);
 int gm_cmd_run(struct gm_cli *cli);
@@ -153,5 +163,6 @@ int gm_cmd_export(struct gm_cli *cli);
 int gm_cmd_top(struct gm_cli *cli);
 int gm_cmd_html(struct gm_cli *cli);
 int gm_cmd_plan(struct gm_cli *cli);
+int gm_cmd_whatif(struct gm_cli *cli);
 
 #endif

@@ -6,6 +6,7 @@
 #include "recorder/calls/call.h"
 #include "recorder/calls/captures.h"
 #include "recorder/calls/code_seen.h"
+#include "recorder/calls/device_view.h"
 #include "recorder/state/fork_page.h"
 #include "recorder/calls/refuse.h"
 #include "recorder/calls/roles.h"
@@ -85,6 +86,12 @@ void gm_call_enter(struct gm_call *call)
 		prepare(call, row);
 }
 
+/* The handlers of these roles record what failed for want of memory themselves. */
+static bool records_failures(unsigned role)
+{
+	return role == GM_ROLE_ALLOC || role == GM_ROLE_REGISTER || role == GM_ROLE_GRAPH_NODE;
+}
+
 static inline void record(struct gm_call *call, const struct gm_row *row, int result)
 {
 	int *error = &errno, saved = *error;
@@ -94,6 +101,8 @@ static inline void record(struct gm_call *call, const struct gm_row *row, int re
 		gm_refuse_end(call);
 	if (gm_role_table[row->role].end)
 		gm_role_table[row->role].end(call, row, result);
+	if (result == GM_CUDA_OUT_OF_MEMORY && call->outermost && !records_failures(row->role))
+		gm_record_refusal(call, row);
 	gm_leave_tracker();
 	*error = saved;
 }
@@ -107,6 +116,8 @@ void gm_call_leave(struct gm_call *call, int result)
 		gm_capture_leaves(row->role, result);
 	if (call->recorded && gm_owns_file())
 		record(call, row, result);
+	else if (result == GM_CUDA_OUT_OF_MEMORY && row->role == GM_ROLE_LAUNCH)
+		gm_record_refused_launch(call->function, call->caller);
 	if (call->outermost)
 		gm_call_over();
 	gm_signals_serve_waiting();

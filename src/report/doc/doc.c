@@ -127,3 +127,12 @@ void gm_sort_blocks(struct gm_block *blocks, unsigned count)
 	if (count)
 		qsort(blocks, count, sizeof(*blocks), compare_blocks);
 }
+
+uint64_t gm_doc_failed_calls(const struct gm_doc *doc)
+{
+	uint64_t failed = 0;
+
+	for (unsigned i = 0; i < doc->usage_count; i++)
+		failed += doc->usage[i].failures;
+	return failed;
+}

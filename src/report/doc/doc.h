@@ -223,6 +223,17 @@ struct gm_gate {
 	int exit_code; /* if it failed */
 };
 
+/* Blocks of one site that are kept alive in the same way. */
+struct gm_holder {
+	uint32_t site;
+	uint64_t bytes, blocks;
+	const char **chain; /* from a root to the block */
+	unsigned chain_count;
+	bool garbage;	  /* unreachable: Python's collector would free it */
+	bool complete;	  /* every link is certain */
+	const char *note; /* why it is not complete, a clause; NULL */
+};
+
 struct gm_doc {
 	struct gm_zone zone;
 	struct gm_reader *reader;
@@ -274,6 +285,7 @@ struct gm_doc {
 	struct gm_retry_record *retries;
 	struct gm_oom *ooms;
 	struct gm_error *errors;
+	struct gm_error *failures; /* allocations that failed, and not for want of memory */
 	struct gm_implicit_record *implicit;
 	struct gm_ledger *ledger;
 	struct gm_cost_record *costs;
@@ -288,9 +300,16 @@ struct gm_doc {
 	const char **unused_suppressions;
 	unsigned frames_count, stacks_count, sites_count, blocks_count, work_blocks_count, devices_count, levels_count,
 		usage_count, pools_count, vmm_count, torches_count, pluggables_count, imported_count, fragmentation_count,
-		retries_count, ooms_count, errors_count, implicit_count, ledger_count, costs_count,
+		retries_count, ooms_count, errors_count, failures_count, implicit_count, ledger_count, costs_count,
 		contexts_count, phases_count, categories_count, marks_count, timeline_count,
 		findings_count, gates_count, suppressed_count, unused_suppressions_count;
+
+	struct gm_holder *holders; /* the largest first */
+	unsigned holders_count;
+	const char *holders_when;   /* now, core; NULL: nobody looked */
+	const char *holders_python; /* version, "3.11" */
+	uint64_t holders_objects;   /* looked at */
+	bool holders_whole;	    /* all objects could be looked at */
 
 	uint64_t ooms_lost; /* OOMs that the file counts beyond `ooms` */
 
@@ -303,6 +322,9 @@ struct gm_doc {
 
 /* Adds a warning of the file, a sentence. */
 void gm_doc_warn(struct gm_doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Allocation calls that failed, for whatever reason, also those that a repetition served. */
+uint64_t gm_doc_failed_calls(const struct gm_doc *doc);
 
 /* True if the file is damaged and records of that table cannot be read. */
 static inline bool gm_doc_lacks(const struct gm_doc *doc, enum gm_table_id table)

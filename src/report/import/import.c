@@ -270,3 +270,33 @@ struct gm_reader *gm_import_open(struct gm_zone *zone, const char *path,
 	free(bytes);
 	return reader;
 }
+
+bool gm_import_visit(const char *path,
+		     void (*use)(const struct gm_snapshot *snapshot, uint64_t first_us, void *data),
+		     void *data)
+{
+	struct gm_zone zone = {0};
+	struct gm_snapshot snapshot;
+	struct gm_image image;
+	const struct gm_value *values;
+	size_t size = 0;
+	uint64_t duration_ns;
+	char fault[256];
+	unsigned char *bytes = read_file(path, &size);
+	bool read;
+
+	if (!bytes)
+		return false;
+	gm_image_begin(&image);
+	values = gm_pickle_read(&zone, bytes, size, fault, sizeof(fault));
+	read = values && gm_snapshot_read(&snapshot, &zone, &image, values, size, fault,
+					  sizeof(fault));
+	if (read)
+		use(&snapshot, time_range(&snapshot, &duration_ns), data);
+	if (values)
+		gm_snapshot_end(&snapshot);
+	gm_image_end(&image);
+	gm_zone_free(&zone);
+	free(bytes);
+	return read;
+}

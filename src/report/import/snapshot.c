@@ -156,6 +156,24 @@ static void read_blocks(struct gm_snapshot *snapshot, struct gm_snapshot_segment
 	}
 }
 
+/*
+ * PyTorch names a pool by two numbers: a graph's pool has the first, one that a program made the
+ * second.
+ */
+static uint64_t pool_of(const struct gm_value *segment)
+{
+	const struct gm_value *id = gm_value_get(segment, "segment_pool_id");
+	uint64_t numbers[2];
+
+	if (!id || (id->type != GM_VALUE_TUPLE && id->type != GM_VALUE_LIST) || id->count != 2)
+		return 0;
+	for (unsigned i = 0; i < 2; i++)
+		numbers[i] = id->items[i]->type == GM_VALUE_INT && !id->items[i]->negative
+				     ? id->items[i]->number
+				     : 0;
+	return numbers[0] ? 2 * numbers[0] : numbers[1] ? 2 * numbers[1] + 1 : 0;
+}
+
 static void read_segments(struct gm_snapshot *snapshot, struct gm_value **items, unsigned count)
 {
 	count = allow(snapshot, count);
@@ -174,6 +192,8 @@ static void read_segments(struct gm_snapshot *snapshot, struct gm_value **items,
 		segment->device = (int)device;
 		segment->stream = gm_value_number(items[i], "stream", 0);
 		segment->expandable = gm_value_number(items[i], "is_expandable", 0) == 1;
+		segment->small = gm_value_is(gm_value_get(items[i], "segment_type"), "small");
+		segment->pool = pool_of(items[i]);
 		segment->stack = stack_of(snapshot, items[i]);
 		read_blocks(snapshot, segment, items[i]);
 		snapshot->segments_count++;

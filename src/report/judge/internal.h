@@ -35,6 +35,9 @@ void gm_oom_facts(struct gm_doc *doc, struct gm_oom *oom);
 /* The driver's free bytes, or an estimate where it could not be asked. */
 uint64_t gm_oom_free_bytes(const struct gm_doc *doc, const struct gm_oom_record *record);
 
+/* True for the functions of the driver that make a context; `api` may be NULL. */
+bool gm_makes_context(const char *api);
+
 /* What `whole` holds beyond `part`; 0 if one of them is not known. */
 uint64_t gm_oom_idle(uint64_t whole, uint64_t part);
 

@@ -1,10 +1,13 @@
 /*
- * error.*: frees that CUDA refused, and memory given up while others still use it.
+ * error.*: frees that CUDA refused, and memory given up while others still use it. alloc.failed:
+ * allocations that CUDA refused, and not for want of memory.
  */
+#include "report/doc/cuda_errors.h"
 #include "report/judge/findings.h"
 #include "report/judge/internal.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
+#include "account/kinds.h"
 
 /* One row per type, in the order of enum gm_error_type. */
 static const struct {
@@ -32,8 +35,55 @@ static const struct {
 	 "let the importing processes close their handles first", GM_NOTE},
 };
 
+/* "900, cudaErrorStreamCaptureUnsupported", as the layer of the call names it. */
+static const char *error_text(struct gm_doc *doc, const struct gm_error *error)
+{
+	const char *name = gm_cuda_error_name(error->record.error, error->api);
+
+	return gm_doc_printf(doc, "%d%s%s", error->record.error, name ? ", " : "",
+			     name ? name : "");
+}
+
+/*
+ * Libraries try what a device may lack, register what is registered, and free and allocate while a process
+ * ends: such failures are notes.
+ */
+static enum gm_severity severity_of(const struct gm_doc *doc, const struct gm_error *failure)
+{
+	enum { UNLOADING = 4, NOT_PERMITTED = 800, NOT_SUPPORTED = 801 };
+	uint32_t site = failure->record.victim_site;
+	unsigned kind = site < doc->sites_count ? doc->sites[site].record.kind : GM_KIND_DEVICE;
+	int error = failure->record.error;
+
+	if (error == UNLOADING || error == NOT_SUPPORTED || !gm_kind_owned(kind) ||
+	    (error == NOT_PERMITTED && kind == GM_KIND_VMM))
+		return GM_NOTE;
+	return GM_WARNING;
+}
+
+static void judge_failure(struct gm_doc *doc, const struct gm_error *failure)
+{
+	const struct gm_error_record *record = &failure->record;
+	uint32_t site = record->victim_site < doc->sites_count ? record->victim_site : GM_NO_SITE;
+	struct gm_finding *finding =
+		gm_finding_new(doc, "alloc.failed", severity_of(doc, failure),
+			       site == GM_NO_SITE ? GM_HOST : doc->sites[site].record.device,
+			       record->bytes, site);
+
+	finding->title = gm_doc_printf(doc, "%s failed with error %s, at %s",
+				       failure->api ? failure->api : "an allocation",
+				       error_text(doc, failure),
+				       gm_stack_label(doc, failure->stack));
+	finding->evidence =
+		gm_doc_printf(doc, "%llu time%s, %s asked for in all", (unsigned long long)record->count,
+			      gm_s(record->count), gm_size(doc, record->bytes));
+	gm_advise(doc, finding, "%s", gm_cuda_error_why(record->error));
+}
+
 void gm_judge_errors(struct gm_doc *doc)
 {
+	for (unsigned i = 0; i < doc->failures_count; i++)
+		judge_failure(doc, &doc->failures[i]);
 	for (unsigned i = 0; i < doc->errors_count; i++) {
 		const struct gm_error *error = &doc->errors[i];
 		unsigned type = error->record.type;
@@ -47,9 +97,9 @@ void gm_judge_errors(struct gm_doc *doc)
 			gm_doc_printf(doc, "%s: %s at %s", error->api ? error->api : "a free",
 				      errors[type].title, gm_stack_label(doc, error->stack));
 		finding->evidence = gm_doc_printf(
-			doc, "%llu time%s, error %d, latest pointer 0x%llx",
+			doc, "%llu time%s, error %s, latest pointer 0x%llx",
 			(unsigned long long)error->record.count, gm_s(error->record.count),
-			error->record.error, (unsigned long long)error->record.pointer);
+			error_text(doc, error), (unsigned long long)error->record.pointer);
 		if (error->first_free_stack)
 			gm_advise(doc, finding, "first freed at %s",
 				  gm_stack_label(doc, error->first_free_stack));

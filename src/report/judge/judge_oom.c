@@ -27,10 +27,22 @@ static bool is_fair(uint64_t idle, uint64_t reserved)
 	return idle && reserved != GM_NO_BYTES && idle / FAIR_PERCENT >= reserved / 100;
 }
 
-/* What the driver would have had to find: for a block of PyTorch's that of its segment. */
-static uint64_t driver_need(const struct gm_oom_record *record)
+#define LEAST_NEED (2ull << 20) /* of a call whose need is not known: a page */
+
+/*
+ * What the driver would have had to find: for a block of PyTorch's that of its segment. Of a call that
+ * allocates nothing by name it is not known; a context takes as much as the first did.
+ */
+static uint64_t driver_need(const struct gm_doc *doc, const struct gm_oom *oom)
 {
-	return record->driver_bytes ? record->driver_bytes : record->requested_bytes;
+	const struct gm_oom_record *record = &oom->record;
+	const struct gm_device *device = gm_doc_device(doc, record->device);
+
+	if (record->driver_bytes || record->requested_bytes)
+		return record->driver_bytes ? record->driver_bytes : record->requested_bytes;
+	if (device && gm_makes_context(oom->api) && device->record.context_bytes != GM_NO_BYTES)
+		return device->record.context_bytes;
+	return LEAST_NEED;
 }
 
 /*
@@ -41,7 +53,7 @@ static uint64_t driver_need(const struct gm_oom_record *record)
 static bool is_fragmented(const struct gm_doc *doc, const struct gm_oom *oom, uint64_t unused)
 {
 	const struct gm_oom_record *record = &oom->record;
-	uint64_t need = driver_need(record), idle = 0, leaked;
+	uint64_t need = driver_need(doc, oom), idle = 0, leaked;
 	uint64_t torch = gm_oom_idle(record->torch_reserved_bytes, record->torch_allocated_bytes);
 	uint64_t pool = gm_oom_idle(record->pool_reserved_bytes, record->pool_used_bytes);
 
@@ -67,7 +79,7 @@ static uint64_t others_of(const struct gm_oom_record *record)
 static const char *verdict(const struct gm_doc *doc, const struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
-	uint64_t unused = gm_oom_free_bytes(doc, record), need = driver_need(record);
+	uint64_t unused = gm_oom_free_bytes(doc, record), need = driver_need(doc, oom);
 
 	if (record->verdict == GM_OOM_HOST || record->device == GM_HOST)
 		return "host";
@@ -108,8 +120,10 @@ static const char *torch_reasons(struct gm_doc *doc, const struct gm_oom_record 
 static const char *reasons(struct gm_doc *doc, const struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
-	const char *text =
-		gm_doc_printf(doc, "asked for %s", gm_size(doc, record->requested_bytes));
+	const char *text = record->requested_bytes
+				   ? gm_doc_printf(doc, "asked for %s",
+						   gm_size(doc, record->requested_bytes))
+				   : "the call does not say how much memory it needs";
 
 	if (record->driver_bytes && record->driver_bytes != record->requested_bytes)
 		text = gm_doc_printf(doc, "%s, for which the driver was asked for %s", text,
@@ -199,6 +213,12 @@ static const char *title(struct gm_doc *doc, const struct story *story)
 	const char *api = oom->api ? oom->api : "the framework", *text;
 	uint64_t served;
 
+	if (!story->most_bytes)
+		return gm_doc_printf(doc, "out of memory (%s)%s: %s at %s", oom->verdict,
+				     story->events == 1
+					     ? ""
+					     : gm_doc_printf(doc, ", %u times", story->events),
+				     api, story->place);
 	if (story->events == 1)
 		return gm_doc_printf(doc, "out of memory (%s): %s asked for %s at %s", oom->verdict,
 				     api, gm_size(doc, oom->record.requested_bytes), story->place);

@@ -122,6 +122,20 @@ static void advise_state(struct gm_doc *doc, struct gm_oom *oom)
 			  gm_size(doc, weights));
 }
 
+/* Calls that take memory of the device without allocating any by name. */
+static void advise_unnamed(struct gm_doc *doc, struct gm_oom *oom)
+{
+	if (gm_makes_context(oom->api))
+		gm_advise(doc, oom,
+			  "a context takes some 500 MiB of the device: make one for each process "
+			  "and device, and destroy those that are not used");
+	else
+		gm_advise(doc, oom,
+			  "streams, modules, graphs and first launches take memory of the device "
+			  "too: leave some of it free for them, or make them before the memory is "
+			  "taken; the ledger shows what they hold");
+}
+
 static void advise_exhausted(struct gm_doc *doc, struct gm_oom *oom)
 {
 	uint64_t missing =
@@ -134,7 +148,9 @@ static void advise_exhausted(struct gm_doc *doc, struct gm_oom *oom)
 		advise_activations(doc, oom);
 		advise_state(doc, oom);
 	}
-	if (oom->top_count)
+	if (!oom->record.requested_bytes)
+		advise_unnamed(doc, oom);
+	else if (oom->top_count)
 		gm_advise(doc, oom, "%s more is needed; the largest holder is %s with %s",
 			  gm_size(doc, missing),
 			  gm_stack_label(doc, doc->sites[oom->top[0].site].stack),
@@ -185,6 +201,12 @@ static void advise_verdict(struct gm_doc *doc, struct gm_oom *oom)
 			  "make the pool with a larger maxSize, or use another pool",
 			  gm_size(doc, oom->record.pool_max_bytes),
 			  gm_size(doc, oom->record.pool_live_bytes));
+	else if (strcmp(oom->verdict, "refused") == 0 && !oom->record.requested_bytes)
+		gm_advise(doc, oom,
+			  "the device had %s free; how much this call needs is not known: a launch "
+			  "may need local memory for all threads of the device, a graph more than "
+			  "1 KiB for each node",
+			  gm_size(doc, gm_oom_free_bytes(doc, &oom->record)));
 	else if (strcmp(oom->verdict, "refused") == 0)
 		gm_advise(doc, oom,
 			  "the device had %s free, enough for the request, and no limit is known "

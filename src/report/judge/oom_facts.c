@@ -15,6 +15,13 @@ uint64_t gm_oom_idle(uint64_t whole, uint64_t part)
 	return whole == GM_NO_BYTES || part == GM_NO_BYTES || part > whole ? 0 : whole - part;
 }
 
+bool gm_makes_context(const char *api)
+{
+	return api && (strncmp(api, "cuCtxCreate", 11) == 0 ||
+		       strncmp(api, "cuDevicePrimaryCtxRetain", 24) == 0 ||
+		       strncmp(api, "cuGreenCtxCreate", 16) == 0);
+}
+
 uint64_t gm_oom_free_bytes(const struct gm_doc *doc, const struct gm_oom_record *record)
 {
 	const struct gm_device *device = gm_doc_device(doc, record->device);

@@ -279,6 +279,30 @@ static uint64_t work_frees(const struct gm_site *site)
 	return site->record.frees > after ? site->record.frees - after : 0;
 }
 
+/* Whether the site allocated or freed in that window, as far as what it held there tells. */
+static bool active_in(const struct gm_site *site, unsigned window)
+{
+	const struct gm_window *at = &site->record.windows[window];
+
+	return at->min_bytes != at->max_bytes ||
+	       (window && at->last_bytes != site->record.windows[window - 1].last_bytes);
+}
+
+/*
+ * Whether the site was active in most windows between two times. One that was active before and
+ * after them, and not between, is an optimizer's around a pass.
+ */
+static bool active_between(const struct gm_doc *doc, const struct gm_site *site, uint64_t from_ns,
+			   uint64_t to_ns)
+{
+	unsigned first = window_at(doc->header, from_ns), last = window_at(doc->header, to_ns);
+	unsigned active = 0;
+
+	for (unsigned i = first; i <= last; i++)
+		active += active_in(site, i);
+	return 2 * active > last - first + 1;
+}
+
 /*
  * Whether other work of the program recurred while the site's survivors came. Within one pass of a
  * model, one backward pass or one step of an optimizer, layer after layer keeps its part, and what
@@ -298,7 +322,9 @@ static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
 		if (other->record.allocations >= GM_GROWTH_LEAST_WINDOWS + GM_WARMUP_WINDOWS &&
 		    strcmp(other->phase, site->phase) != 0 &&
 		    other->record.first_ns <= spread->first_ns + life_ns / 2 &&
-		    other->record.last_ns >= spread->first_ns + life_ns / 4 * 3)
+		    other->record.last_ns >= spread->first_ns + life_ns / 4 * 3 &&
+		    active_between(doc, other, spread->first_ns + life_ns / 4,
+				   spread->first_ns + life_ns / 4 * 3))
 			return true;
 	}
 	return false;
@@ -365,8 +391,8 @@ static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *s
 	unsigned first = 0;
 
 	if (site->work_count != 1 || !work_frees(site) ||
-	    site->work_bytes != site->record.max_alloc_bytes)
-		return false;
+	    site->work_bytes != site->record.max_alloc_bytes || !site->stack)
+		return false; /* without a stack it is not one buffer's place */
 	windows_of(site, windows);
 	for (unsigned i = 0; i < GM_WINDOWS; i++)
 		windows[i].min_bytes = windows[i].max_bytes = windows[i].last_bytes;

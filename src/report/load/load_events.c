@@ -16,19 +16,25 @@ static void load_errors(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_ERRORS);
 
-	doc->errors = gm_zone_alloc(&doc->zone, records, sizeof(*doc->errors));
 	for (uint32_t i = 0; i < records; i++) {
-		struct gm_error *error = &doc->errors[doc->errors_count];
+		struct gm_error_record record;
+		struct gm_error *error;
 
-		if (!gm_reader_get(doc->reader, GM_TABLE_ERRORS, i, &error->record,
-				   sizeof(error->record)) ||
-		    error->record.type >= GM_ERROR_TYPES)
+		if (!gm_reader_get(doc->reader, GM_TABLE_ERRORS, i, &record, sizeof(record)))
 			continue;
-		error->type = error_names[error->record.type];
-		error->api = gm_doc_function(doc, error->record.function);
-		error->stack = gm_doc_stack(doc, error->record.stack);
-		error->first_free_stack = gm_doc_stack(doc, error->record.first_free_stack);
-		doc->errors_count++;
+		if (record.type < GM_ERROR_TYPES)
+			error = gm_zone_push(&doc->zone, &doc->errors, &doc->errors_count,
+					     sizeof(*error));
+		else if (record.type == GM_ERROR_ALLOC_FAILED)
+			error = gm_zone_push(&doc->zone, &doc->failures, &doc->failures_count,
+					     sizeof(*error));
+		else
+			continue;
+		error->record = record;
+		error->type = record.type < GM_ERROR_TYPES ? error_names[record.type] : NULL;
+		error->api = gm_doc_function(doc, record.function);
+		error->stack = gm_doc_stack(doc, record.stack);
+		error->first_free_stack = gm_doc_stack(doc, record.first_free_stack);
 	}
 }
 

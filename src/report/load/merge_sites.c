@@ -116,6 +116,14 @@ static void redirect_blocks(const struct gm_doc *doc, struct gm_block *blocks, u
 			blocks[i].record.site = doc->sites[blocks[i].record.site].merged;
 }
 
+static void redirect_errors(const struct gm_doc *doc, struct gm_error *errors, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (errors[i].record.victim_site < doc->sites_count)
+			errors[i].record.victim_site =
+				doc->sites[errors[i].record.victim_site].merged;
+}
+
 static void redirect_oom(const struct gm_doc *doc, struct gm_oom *oom)
 {
 	unsigned kept = 0;
@@ -171,8 +179,6 @@ void gm_merge_sites(struct gm_doc *doc)
 		redirect_blocks(doc, doc->work_blocks, doc->work_blocks_count);
 	for (unsigned i = 0; i < doc->ooms_count; i++)
 		redirect_oom(doc, &doc->ooms[i]);
-	for (unsigned i = 0; i < doc->errors_count; i++)
-		if (doc->errors[i].record.victim_site < doc->sites_count)
-			doc->errors[i].record.victim_site =
-				doc->sites[doc->errors[i].record.victim_site].merged;
+	redirect_errors(doc, doc->errors, doc->errors_count);
+	redirect_errors(doc, doc->failures, doc->failures_count);
 }

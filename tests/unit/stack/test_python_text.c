@@ -178,12 +178,16 @@ struct offsets_3_14 {
 	struct {
 		uint64_t size, state, length, asciiobject_size;
 	} text;
+	struct {
+		uint64_t size, collecting;
+	} gc;
 };
 
 static const struct offsets_3_14 good = {
 	.cookie = "xdebugpy",
 	.version = 0x030e02f0,
-	.thread = {.current_frame = 72},
+	.interpreter = {[5] = 7824},
+	.thread = {.interp = 16, .current_frame = 72},
 	.frame = {.previous = 8, .executable = 0, .instr_ptr = 56, .owner = 74},
 	.code = {.filename = 112,
 		 .name = 120,
@@ -194,6 +198,7 @@ static const struct offsets_3_14 good = {
 	.object = {16, 8},
 	.bytes = {33, 16, 32},
 	.text = {64, 32, 16, 40},
+	.gc = {216, 160},
 };
 
 static void test_published_3_14(void **state)
@@ -208,6 +213,8 @@ static void test_published_3_14(void **state)
 	assert_int_equal(layout.frame_code, 0);
 	assert_int_equal(layout.frame_position, 56);
 	assert_int_equal(layout.frame_owner, 74);
+	assert_int_equal(layout.tstate_interp, 16);
+	assert_int_equal(layout.gc_collecting, 7824 + 160);
 	assert_int_equal(layout.code_filename, 112);
 	assert_int_equal(layout.code_name, 120);
 	assert_int_equal(layout.code_qualname, 128);

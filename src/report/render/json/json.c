@@ -440,6 +440,7 @@ static const struct {
 	{"sites", NULL, false},
 	{"leaks", gm_json_leaks, true},
 	{"errors", gm_json_errors, false},
+	{"failures", gm_json_failures, false},
 	{"implicit_frees", implicit, false},
 	{"ledger", ledger, false},
 	{"phases", gm_json_phases, false},
@@ -448,6 +449,8 @@ static const struct {
 	{"timeline", timeline, false},
 	{"findings", gm_json_findings, false},
 	{"gates", gm_json_gates, false},
+	{"holders", gm_json_holders, false},
+	{"holders_taken", gm_json_holders_taken, true},
 	{"runs", no_list, false},
 	{"job", plan, true},
 	{"plan", plan, true},
@@ -465,6 +468,17 @@ static json_t *nothing(size_t key)
 	return keys[key].object ? json_null() : json_array();
 }
 
+/* Several keys of a command's own. */
+static void put_members(struct gm_json_out *out, json_t *object)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(object, key, value)
+		gm_json_put_key(out, key, json_incref(value));
+	json_decref(object);
+}
+
 void gm_json_put_doc(struct gm_json_out *out, struct gm_doc *doc, const char *more, json_t *value)
 {
 	gm_json_put_text(out, "{\"schema_version\": 1");
@@ -479,6 +493,8 @@ void gm_json_put_doc(struct gm_json_out *out, struct gm_doc *doc, const char *mo
 			put_sites(out, doc);
 	if (more)
 		gm_json_put_key(out, more, value);
+	else if (value)
+		put_members(out, value);
 	gm_json_put_text(out, "}");
 }
 

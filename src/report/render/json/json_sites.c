@@ -3,6 +3,7 @@
  * out-of-memory events, errors, findings and gates. Other parts name a site by its id.
  */
 #include "report/render/json/json_sites.h"
+#include "report/doc/cuda_errors.h"
 #include "report/doc/enum_names.h"
 #include "report/history/events.h"
 #include "report/render/json/internal.h"
@@ -323,6 +324,29 @@ json_t *gm_json_errors(struct gm_doc *doc)
 					gm_json_stack(error->first_free_stack), "victim_site",
 					site_id(doc, error->record.victim_site), "time_s",
 					gm_json_seconds(error->record.time_ns)));
+	}
+	return list;
+}
+
+json_t *gm_json_failures(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->failures_count; i++) {
+		const struct gm_error *failure = &doc->failures[i];
+		const struct gm_error_record *record = &failure->record;
+
+		json_array_append_new(
+			list, json_pack("{s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "api",
+					gm_json_string(failure->api), "error", record->error,
+					"error_name",
+					gm_json_string(gm_cuda_error_name(record->error,
+									  failure->api)),
+					"count", gm_json_bytes(record->count), "bytes",
+					gm_json_bytes(record->bytes), "site",
+					site_id(doc, record->victim_site), "stack",
+					gm_json_stack(failure->stack), "time_s",
+					gm_json_seconds(record->time_ns)));
 	}
 	return list;
 }

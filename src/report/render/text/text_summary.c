@@ -258,6 +258,7 @@ static const char *command_for(const char *id)
 	} more[] = {
 		{"leak.", "leaks"},
 		{"oom", "oom"},
+		{"alloc.failed", "sites"},
 		{"fragmentation", "fragmentation"},
 		{"usage.", "timeline"},
 		{"imbalance", "sites --at peak"},
@@ -308,24 +309,34 @@ static void next_finding(struct gm_out *out, struct gm_doc *doc, const struct gm
 static void next_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_finding *first = doc->findings_count ? &doc->findings[0] : NULL;
-	const char *gap = gm_books_gap(doc, GM_ALL_TABLES), *text;
+	const char *gap = gm_books_gap(doc, GM_ALL_TABLES), *texts[2];
+	uint64_t failed = gm_doc_failed_calls(doc);
 
 	if (first && first->severity > GM_NOTE) {
 		next_finding(out, doc, first);
 		return;
 	}
 	if (doc->exit_bytes == GM_NO_BYTES)
-		text = gm_doc_printf(doc, "%s: nothing is wrong %s, leaks at exit are not judged",
-				     gm_exit_unknown(doc),
-				     doc->lacking ? "in what can be read of it"
-				     : gap	  ? "in what was recorded"
-						  : "so far");
+		texts[0] = gm_doc_printf(doc, "%s: nothing is wrong %s, leaks at exit are not judged",
+					 gm_exit_unknown(doc),
+					 doc->lacking ? "in what can be read of it"
+					 : gap	      ? "in what was recorded"
+						      : "so far");
 	else if (gap)
-		text = gm_doc_printf(doc, "%s: nothing is wrong in what %s", gap,
-				     doc->lacking ? "can be read of it" : "was recorded");
+		texts[0] = gm_doc_printf(doc, "%s: nothing is wrong in what %s", gap,
+					 doc->lacking ? "can be read of it" : "was recorded");
+	else if (!failed)
+		texts[0] = "nothing to do: no leak, no failed allocation, no bad free";
 	else
-		text = "nothing to do: no leak, no failed allocation, no bad free";
-	answer(out, doc, NEXT, &text, 1);
+		texts[0] = gm_doc_printf(doc,
+					 "nothing to do: no leak, no bad free; %llu call%s for memory "
+					 "failed, and the program went on",
+					 (unsigned long long)failed, failed == 1 ? "" : "s");
+	texts[1] = failed && !gap && doc->exit_bytes != GM_NO_BYTES
+			   ? gm_doc_printf(doc, "no leak, no bad free; %llu call%s for memory failed",
+						  (unsigned long long)failed, failed == 1 ? "" : "s")
+				  : texts[0];
+	answer(out, doc, NEXT, texts, 2);
 }
 
 static const char *command_text(struct gm_doc *doc)

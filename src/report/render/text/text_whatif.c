@@ -1,0 +1,127 @@
+/*
+ * What other settings would have done, for people: the best one, a row for each, and why figures
+ * are not certain.
+ */
+#include "report/render/text/text_whatif.h"
+#include "report/stacks/labels.h"
+#include "report/support/format.h"
+#include <string.h>
+
+static void print_run(struct gm_out *out, const struct gm_whatif *whatif)
+{
+	char reserved[GM_FORMAT_BYTES], bound[GM_FORMAT_BYTES], plan[GM_FORMAT_BYTES];
+
+	gm_print(out, GM_BOLD, "Recorded: ");
+	fprintf(out->file, "%s reserved under %s; the model %s\n",
+		gm_format_size(reserved, whatif->recorded_reserved_peak_bytes),
+		whatif->recorded_conf ? whatif->recorded_conf : "a setting that is not recorded",
+		whatif->reproduced ? "took the same segments from the driver"
+				   : "did not take the same segments from the driver");
+	gm_print(out, GM_BOLD, "No less than: ");
+	fprintf(out->file, "%s were live at once",
+		gm_format_size(bound, whatif->lower_bound_bytes));
+	if (whatif->plan_peak_bytes != GM_NO_BYTES)
+		fprintf(out->file, "; a plan that knows the future needs %s",
+			gm_format_size(plan, whatif->plan_peak_bytes));
+	fputc('\n', out->file);
+}
+
+static void print_best(struct gm_out *out, const struct gm_whatif *whatif, const char *gpu)
+{
+	const struct gm_whatif_row *best = &whatif->rows[whatif->best];
+	uint64_t recorded = whatif->recorded_reserved_peak_bytes;
+	char reserved[GM_FORMAT_BYTES];
+
+	gm_print(out, GM_BOLD, whatif->rows_count > 1 ? "Best: " : "Result: ");
+	fprintf(out->file, "%s with %s", best->conf,
+		gm_format_size(reserved, best->reserved_peak_bytes));
+	if (recorded)
+		fprintf(out->file, " (%+.1f %%)",
+			100.0 * ((double)best->reserved_peak_bytes - (double)recorded) /
+				(double)recorded);
+	if (best->fits == GM_FITS_NOT)
+		fprintf(out->file, "; it does not fit");
+	else if (gpu)
+		fprintf(out->file, "; %s would do", gpu);
+	fputc('\n', out->file);
+}
+
+static void oom_cell(struct gm_table *table, struct gm_doc *doc, const struct gm_whatif_row *row)
+{
+	char when[GM_FORMAT_BYTES];
+
+	if (row->oom_ns == GM_NO_BYTES)
+		gm_table_cell(table, "-");
+	else if (row->oom_site == GM_NO_SITE)
+		gm_table_cell(table, "at %s", gm_format_time(when, gm_seconds(row->oom_ns)));
+	else
+		gm_table_cell(table, "at %s, %s", gm_format_time(when, gm_seconds(row->oom_ns)),
+			      gm_stack_label(doc, doc->sites[row->oom_site].stack));
+}
+
+static void print_rows(struct gm_out *out, struct gm_doc *doc, const struct gm_whatif *whatif)
+{
+	static const char *const titles[] = {"<setting", "reserved",	   "from",    "to",
+					     "idle",	 "segments",	   "retries", "<fits",
+					     "<exact",	 "<out of memory", NULL};
+	struct gm_table table;
+
+	gm_table_begin(&table, titles);
+	for (unsigned i = 0; i < whatif->rows_count; i++) {
+		const struct gm_whatif_row *row = &whatif->rows[i];
+
+		gm_table_cell(&table, "%s", row->conf);
+		gm_table_size(&table, row->reserved_peak_bytes);
+		gm_table_size(&table, row->reserved_low_bytes);
+		gm_table_size(&table, row->reserved_high_bytes);
+		gm_table_size(&table, row->idle_at_peak_bytes);
+		gm_table_count(&table, row->segments);
+		gm_table_count(&table, row->retries);
+		gm_table_cell(&table, "%s",
+			      row->fits == GM_FITS	 ? "yes"
+			      : row->fits == GM_FITS_NOT ? "no"
+							 : "unknown");
+		gm_table_cell(&table, "%s", row->exact ? "yes" : "no");
+		oom_cell(&table, doc, row);
+	}
+	gm_table_end(out, &table);
+}
+
+/* Each reason once, with the settings that it is about. */
+static void print_reasons(struct gm_out *out, struct gm_doc *doc, const struct gm_whatif *whatif)
+{
+	for (unsigned i = 0; i < whatif->rows_count; i++) {
+		const char *why = whatif->rows[i].why;
+		unsigned count = 0, before = 0;
+
+		for (unsigned k = 0; why && k < whatif->rows_count; k++)
+			if (whatif->rows[k].why && strcmp(whatif->rows[k].why, why) == 0) {
+				count++;
+				before += k < i;
+			}
+		if (!count || before)
+			continue;
+		fprintf(out->file, "- ");
+		gm_wrap(out, 2,
+			count == whatif->rows_count && count > 1
+				? gm_doc_printf(doc, "all settings: %s", why)
+			: count > 1 ? gm_doc_printf(doc, "%s and %u more: %s", whatif->rows[i].conf,
+						    count - 1, why)
+				    : gm_doc_printf(doc, "%s: %s", whatif->rows[i].conf, why));
+	}
+}
+
+void gm_text_whatif(struct gm_out *out, struct gm_doc *doc, const struct gm_whatif *whatif,
+		    const char *gpu)
+{
+	print_run(out, whatif);
+	print_best(out, whatif, gpu);
+	fputc('\n', out->file);
+	print_rows(out, doc, whatif);
+	fputc('\n', out->file);
+	print_reasons(out, doc, whatif);
+	for (unsigned i = 0; i < whatif->notes_count; i++) {
+		fprintf(out->file, "- ");
+		gm_wrap(out, 2, whatif->notes[i]);
+	}
+}

@@ -1,0 +1,168 @@
+/*
+ * One run of the model (play_requests.h).
+ */
+#include "report/whatif/play_requests.h"
+#include "account/torch_record.h"
+#include "report/support/memory.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define SLACK_UNIT 512ull
+
+struct playing {
+	const struct gm_requests *requests;
+	struct gm_replay_ways ways;
+	struct gm_model *model;
+	uint32_t *blocks; /* the model's, by number in the history; of a pending one its free */
+	struct gm_replayed_run run;
+};
+
+/* ---- the beginning ---- */
+
+static void put_found(struct playing *playing)
+{
+	const struct gm_requests *requests = playing->requests;
+
+	for (unsigned i = 0; i < requests->segments_count; i++) {
+		const struct gm_found_segment *segment = &requests->segments[i];
+		struct gm_model_found *found = gm_realloc(NULL, segment->count * sizeof(*found));
+
+		memcpy(found, &requests->found[segment->first], segment->count * sizeof(*found));
+		gm_model_add_segment(playing->model, segment->pool, segment->small,
+				     segment->expandable, segment->address, segment->base, found,
+				     segment->count);
+		for (unsigned b = 0; b < segment->count; b++)
+			if (found[b].used)
+				playing->blocks[requests->found_blocks[segment->first + b]] =
+					found[b].block;
+		free(found);
+	}
+}
+
+/* What was live at the beginning, as requests in order of address. */
+static void request_found(struct playing *playing)
+{
+	const struct gm_requests *requests = playing->requests;
+
+	for (unsigned i = 0; i < requests->segments_count; i++) {
+		const struct gm_found_segment *segment = &requests->segments[i];
+
+		for (unsigned b = segment->first; b < segment->first + segment->count; b++) {
+			uint32_t *block = &playing->blocks[requests->found_blocks[b]];
+
+			if (!requests->found[b].used)
+				continue;
+			*block = gm_model_alloc(playing->model, segment->pool,
+						requests->found[b].bytes);
+			if (*block != GM_NO_BLOCK && requests->found[b].pending)
+				*block = gm_model_free_requested(playing->model, *block);
+		}
+	}
+}
+
+/* ---- events ---- */
+
+static uint64_t bytes_of(const struct playing *playing, const struct gm_request *request)
+{
+	return playing->ways.least_sizes ? request->bytes - request->slack * SLACK_UNIT
+					 : request->bytes;
+}
+
+/* A request that the recorded run was refused. What is served is given back: who got an error did
+ * not use it. */
+static void refused(struct playing *playing, const struct gm_request *request, uint32_t number)
+{
+	const struct gm_refusal *refusal = &playing->requests->refusals[request->block];
+	uint64_t bytes = bytes_of(playing, request), before = 0;
+	uint32_t block;
+
+	if (!playing->ways.limited)
+		before = gm_model_set_limit(playing->model, refusal->least_bytes);
+	block = gm_model_alloc(playing->model, request->pool, bytes);
+	if (!playing->ways.limited)
+		gm_model_set_limit(playing->model, before);
+	if (block != GM_NO_BLOCK) {
+		playing->run.served++;
+		gm_model_free_block(playing->model, block);
+		return;
+	}
+	if (playing->run.first_oom == UINT32_MAX)
+		playing->run.first_oom = number;
+	playing->run.unsure +=
+		!playing->ways.limited &&
+		gm_model_figures(playing->model)->reserved_bytes + gm_torch_segment_size(bytes) <=
+			refusal->most_bytes &&
+		refusal->most_bytes != refusal->least_bytes;
+}
+
+/* False if the run ends here. */
+static bool play(struct playing *playing, const struct gm_request *request, uint32_t number)
+{
+	uint32_t *block = &playing->blocks[request->block];
+	unsigned streams = playing->ways.streams;
+
+	switch (request->op) {
+	case GM_REQUEST_ALLOC:
+		*block = gm_model_alloc(playing->model, request->pool, bytes_of(playing, request));
+		if (*block != GM_NO_BLOCK)
+			return true;
+		if (playing->run.first_oom == UINT32_MAX)
+			playing->run.first_oom = number;
+		playing->run.ended = true;
+		return false;
+	case GM_REQUEST_REFUSED:
+		refused(playing, request, number);
+		return true;
+	case GM_REQUEST_FREE:
+		gm_model_free_block(playing->model, *block);
+		return true;
+	case GM_REQUEST_FREE_LATER:
+		if (streams == GM_STREAMS_AT_ONCE)
+			gm_model_free_block(playing->model, *block);
+		else
+			*block = gm_model_free_requested(playing->model, *block);
+		return true;
+	case GM_REQUEST_FREE_DONE:
+		if (streams == GM_STREAMS_AS_RECORDED)
+			gm_model_free_completed(playing->model, *block);
+		return true;
+	default:
+		gm_model_empty_cache(playing->model);
+		return true;
+	}
+}
+
+struct gm_replayed_run gm_requests_replay(const struct gm_requests *requests,
+					  const struct gm_model_options *given,
+					  struct gm_replay_ways ways)
+{
+	struct gm_model_options options = *given;
+	struct playing playing = {.requests = requests, .ways = ways};
+	const struct gm_model_change *changes;
+
+	options.pools = requests->pools;
+	options.pools_count = requests->pools_count;
+	options.placement = ways.placement;
+	options.recorded = ways.recorded ? requests->changes : NULL;
+	options.recorded_count = ways.recorded ? requests->changes_count : 0;
+	playing.run.first_oom = UINT32_MAX;
+	playing.blocks = gm_realloc(NULL, requests->blocks * sizeof(*playing.blocks) + 1);
+	playing.model = gm_model_new(&options);
+	if (ways.keep_found)
+		put_found(&playing);
+	else
+		request_found(&playing);
+	for (uint32_t i = 0; i < requests->count; i++)
+		if (!play(&playing, &requests->events[i], i))
+			break;
+	playing.run.figures = *gm_model_figures(playing.model);
+	changes = gm_model_changes(playing.model, &playing.run.changes_count);
+	if (playing.run.changes_count) {
+		size_t bytes = playing.run.changes_count * sizeof(*changes);
+
+		playing.run.changes = memcpy(gm_realloc(NULL, bytes), changes, bytes);
+	}
+	gm_model_free(playing.model);
+	free(playing.blocks);
+	return playing.run;
+}

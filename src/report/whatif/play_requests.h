@@ -1,0 +1,34 @@
+/*
+ * Replaying a history through the model under one setting.
+ */
+#ifndef GM_REPORT_WHATIF_PLAY_REQUESTS_H
+#define GM_REPORT_WHATIF_PLAY_REQUESTS_H
+
+#include "report/whatif/requests.h"
+
+/* What is not known is varied, to see whether it matters. */
+struct gm_replay_ways {
+	enum gm_model_placement placement;
+	enum { GM_STREAMS_AS_RECORDED, GM_STREAMS_AT_ONCE, GM_STREAMS_LATE } streams;
+	bool least_sizes; /* requests ask for the least that they may have asked for */
+	bool keep_found;  /* what was there before the first event stays as it was */
+	bool recorded;	  /* segments have their recorded addresses */
+	bool limited; /* the options' limits alone refuse requests, not what refused them then */
+};
+
+struct gm_replayed_run {
+	struct gm_model_figures figures;
+	struct gm_model_change *changes; /* with `log`; from malloc */
+	unsigned changes_count;
+	uint32_t first_oom; /* number of the event; UINT32_MAX none */
+	bool ended;	    /* at it: the recorded run was served there */
+	unsigned served;    /* requests that the recorded run was refused */
+	unsigned unsure;    /* refusals by a limit that is not known to refuse them here */
+};
+
+/* `options` with settings and limits; pools, placement and addresses are set here. */
+struct gm_replayed_run gm_requests_replay(const struct gm_requests *requests,
+					  const struct gm_model_options *options,
+					  struct gm_replay_ways ways);
+
+#endif

@@ -1,0 +1,518 @@
+/*
+ * Settings, what is varied for each, and what follows (whatif.h).
+ */
+#include "report/whatif/whatif.h"
+#include "report/stacks/labels.h"
+#include "report/stacks/stacks.h"
+#include "report/support/progress.h"
+#include "report/whatif/from_events.h"
+#include "report/whatif/from_snapshot.h"
+#include "report/whatif/offline.h"
+#include "report/whatif/play_requests.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_WAYS 8
+
+const char *const gm_whatif_list[] = {
+	"default",
+	"expandable_segments:True",
+	"max_split_size_mb:21",
+	"max_split_size_mb:32",
+	"max_split_size_mb:64",
+	"max_split_size_mb:128",
+	"max_split_size_mb:256",
+	"max_split_size_mb:512",
+	"max_split_size_mb:1024",
+	"roundup_power2_divisions:2",
+	"roundup_power2_divisions:4",
+	"roundup_power2_divisions:8",
+	"roundup_power2_divisions:16",
+	"roundup_power2_divisions:32",
+	"roundup_power2_divisions:[64:8,128:4,256:2,>:1]",
+	"roundup_power2_divisions:[256:1,512:2,1024:4,>:8]",
+	"max_split_size_mb:128,max_non_split_rounding_mb:64",
+	"max_split_size_mb:256,max_non_split_rounding_mb:128",
+	"max_split_size_mb:128,roundup_power2_divisions:4",
+	"max_split_size_mb:256,roundup_power2_divisions:8",
+	"max_split_size_mb:512,roundup_power2_divisions:16",
+	"expandable_segments:True,roundup_power2_divisions:4",
+	"expandable_segments:True,roundup_power2_divisions:8",
+	"expandable_segments:True,roundup_power2_divisions:16",
+};
+
+const unsigned gm_whatif_list_count = sizeof(gm_whatif_list) / sizeof(gm_whatif_list[0]);
+
+/* Of a device with a memory fraction also those that collect garbage. */
+static const char *const with_fraction[] = {
+	"garbage_collection_threshold:0.6",
+	"garbage_collection_threshold:0.8",
+	"max_split_size_mb:128,garbage_collection_threshold:0.8",
+};
+
+struct asking {
+	struct gm_doc *doc;
+	struct gm_requests requests;
+	struct gm_model_options base;
+	const struct gm_torch_rules *rules;
+	struct gm_torch_settings recorded;
+	bool recorded_known, limited;
+	struct gm_whatif *whatif;
+	unsigned done, all;
+	char *error;
+	size_t error_bytes;
+};
+
+static void note(struct asking *asking, const char *sentence)
+{
+	const char **place = gm_zone_push(&asking->doc->zone, &asking->whatif->notes,
+					  &asking->whatif->notes_count, sizeof(*place));
+
+	*place = sentence;
+}
+
+/* ---- the recorded run under its own setting ---- */
+
+static unsigned next_taken(const struct gm_model_change *changes, unsigned count, unsigned at)
+{
+	while (at < count && changes[at].bytes < 0)
+		at++;
+	return at;
+}
+
+/* True if both take segments of the same sizes in the same order. */
+static bool same_changes(const struct gm_requests *requests, const struct gm_replayed_run *run)
+{
+	unsigned a = 0, b = 0;
+
+	for (;;) {
+		a = next_taken(requests->changes, requests->changes_count, a);
+		b = next_taken(run->changes, run->changes_count, b);
+		if (a == requests->changes_count || b == run->changes_count)
+			return a == requests->changes_count && b == run->changes_count;
+		if (requests->changes[a++].bytes != run->changes[b++].bytes)
+			return false;
+	}
+}
+
+static void reproduce(struct asking *asking)
+{
+	struct gm_model_options options = asking->base;
+	struct gm_replay_ways own = {.keep_found = true, .recorded = true};
+	const struct gm_requests *requests = &asking->requests;
+	struct gm_replayed_run run;
+
+	options.settings = asking->recorded;
+	options.log = true;
+	options.fraction = 0;
+	options.device_bytes = UINT64_MAX;
+	if (requests->retried || requests->most_limit_bytes != UINT64_MAX)
+		options.device_bytes = requests->most_limit_bytes > requests->least_limit_bytes
+					       ? requests->most_limit_bytes
+					       : requests->least_limit_bytes;
+	run = gm_requests_replay(requests, &options, own);
+	asking->whatif->reproduced =
+		!run.ended && same_changes(requests, &run) &&
+		run.figures.reserved_peak_bytes == requests->reserved_peak_bytes;
+	free(run.changes);
+}
+
+/* ---- one setting ---- */
+
+struct variation {
+	struct gm_replay_ways ways;
+	uint64_t device_bytes;
+};
+
+/* What is to be run for a setting: what is most likely, then what else is possible. */
+static unsigned variations(const struct asking *asking, const struct gm_torch_settings *settings,
+			   bool own, struct variation *all)
+{
+	const struct gm_requests *requests = &asking->requests;
+	struct variation first = {{.keep_found = own, .recorded = own, .limited = asking->limited},
+				  asking->base.device_bytes};
+	unsigned count = 0;
+
+	all[count++] = first;
+	if (!own && !settings->expandable) {
+		all[count] = first;
+		all[count++].ways.placement = GM_PLACE_DOWNWARDS;
+	}
+	for (unsigned streams = GM_STREAMS_AT_ONCE;
+	     requests->pending && !own && streams <= GM_STREAMS_LATE; streams++) {
+		all[count] = first;
+		all[count++].ways.streams = streams;
+	}
+	if (requests->uncertain_sizes && !own) {
+		all[count] = first;
+		all[count++].ways.least_sizes = true;
+	}
+	if (requests->middle && !own) {
+		all[count] = first;
+		all[count++].ways.keep_found = true;
+	}
+	if (!asking->limited && requests->least_limit_bytes < requests->most_limit_bytes &&
+	    requests->retried && requests->least_limit_bytes) {
+		all[count] = first;
+		all[count++].device_bytes = requests->least_limit_bytes;
+	}
+	return count;
+}
+
+static bool same_settings(const struct gm_torch_settings *a, const struct gm_torch_settings *b)
+{
+	return a->expandable == b->expandable && a->max_split_bytes == b->max_split_bytes &&
+	       a->max_rounding_bytes == b->max_rounding_bytes &&
+	       !(a->gc_threshold < b->gc_threshold) && !(a->gc_threshold > b->gc_threshold) &&
+	       !(a->fraction < b->fraction) && !(a->fraction > b->fraction) &&
+	       memcmp(a->roundup_divisions, b->roundup_divisions, sizeof(a->roundup_divisions)) ==
+		       0;
+}
+
+static uint32_t site_of(const struct asking *asking, uint32_t number)
+{
+	const struct gm_request_origin *origin = &asking->requests.origins[number];
+	const struct gm_stack *stack = gm_doc_stack(asking->doc, origin->stack);
+
+	if (origin->site != GM_NONE && origin->site < asking->doc->sites_count)
+		return origin->site;
+	for (unsigned i = 0; stack && i < asking->doc->sites_count; i++)
+		if (asking->doc->sites[i].stack == stack &&
+		    asking->doc->sites[i].record.level == GM_LEVEL_TORCH)
+			return i;
+	return GM_NO_SITE;
+}
+
+/* The first of the reasons why the figures are not certain; NULL. */
+static const char *reason(const struct asking *asking, const struct gm_whatif_row *row,
+			  const struct gm_replayed_run *run, bool own, bool varies)
+{
+	const struct gm_requests *requests = &asking->requests;
+	struct gm_zone *zone = &asking->doc->zone;
+
+	if (requests->gap)
+		return requests->gap;
+	if (!asking->whatif->reproduced)
+		return requests->streams_unknown
+			       ? "the recording does not name streams and pools, and those that "
+				 "its "
+				 "segments suggest do not explain what the run took from the driver"
+			       : "the model does not take from the driver what the run took under "
+				 "its own setting";
+	if (run->served)
+		return gm_zone_printf(zone,
+				      "%u request%s that the run was refused would be served; what "
+				      "the program would do then is not recorded",
+				      run->served, run->served == 1 ? "" : "s");
+	if (run->unsure)
+		return "whether the limit that refused a request then would refuse it here is not "
+		       "known";
+	if (requests->middle && !own)
+		return "the history begins in the middle of the run: how what was there before "
+		       "would have been laid out is not known";
+	if (requests->uncertain_sizes && !own)
+		return gm_zone_printf(
+			zone,
+			"the sizes that were asked for are not recorded: %u blocks may "
+			"hold up to 1 MiB more than that",
+			requests->uncertain_sizes);
+	if (requests->pending && !own)
+		return gm_zone_printf(zone,
+				      "%u freed block%s waited for streams, which depends on time",
+				      requests->pending, requests->pending == 1 ? "" : "s");
+	if (requests->unclear && !own)
+		return "the run may have called empty_cache() or have retried: without stacks it "
+		       "cannot be told";
+	if (varies || row->reserved_low_bytes != row->reserved_high_bytes)
+		return requests->retried && asking->base.device_bytes != UINT64_MAX
+			       ? "it depends on what the driver can give at most, and on where it "
+				 "puts segments"
+			       : "it depends on where the driver puts segments: free blocks of one "
+				 "size are taken by address";
+	return NULL;
+}
+
+static enum gm_whatif_fits fits(const struct asking *asking, const struct gm_whatif_row *row,
+				const struct gm_replayed_run *run, bool varies)
+{
+	if (run->unsure || (varies && !run->ended))
+		return GM_FITS_UNKNOWN;
+	if (row->ooms)
+		return GM_FITS_NOT;
+	if (asking->limited || asking->base.device_bytes != UINT64_MAX || run->served)
+		return GM_FITS;
+	return row->reserved_high_bytes <= asking->requests.reserved_peak_bytes ? GM_FITS
+										: GM_FITS_UNKNOWN;
+}
+
+static void add_row(struct asking *asking, const char *conf,
+		    const struct gm_torch_settings *settings)
+{
+	struct gm_whatif_row *row = gm_zone_push(&asking->doc->zone, &asking->whatif->rows,
+						 &asking->whatif->rows_count, sizeof(*row));
+	bool own = !asking->limited && asking->recorded_known &&
+		   same_settings(settings, &asking->recorded);
+	struct gm_model_options options = asking->base;
+	struct gm_replayed_run first = {0};
+	struct variation all[MOST_WAYS];
+	unsigned count = variations(asking, settings, own, all);
+	bool varies = false;
+
+	row->conf = conf;
+	options.settings = *settings;
+	for (unsigned i = 0; i < count; i++) {
+		struct gm_replayed_run run;
+		uint64_t peak;
+
+		options.device_bytes = all[i].device_bytes;
+		run = gm_requests_replay(&asking->requests, &options, all[i].ways);
+		peak = run.figures.reserved_peak_bytes;
+		if (i == 0) {
+			first = run;
+			row->reserved_low_bytes = row->reserved_high_bytes = peak;
+		}
+		row->reserved_low_bytes =
+			peak < row->reserved_low_bytes ? peak : row->reserved_low_bytes;
+		row->reserved_high_bytes =
+			peak > row->reserved_high_bytes ? peak : row->reserved_high_bytes;
+		varies |= (run.figures.ooms > 0) != (first.figures.ooms > 0);
+	}
+	row->allocated_peak_bytes = first.figures.allocated_peak_bytes;
+	row->reserved_peak_bytes = first.figures.reserved_peak_bytes;
+	row->idle_at_peak_bytes =
+		first.figures.reserved_peak_bytes - first.figures.allocated_at_peak_bytes;
+	row->segments = first.figures.segments;
+	row->retries = first.figures.retries;
+	row->ooms = first.figures.ooms;
+	row->oom_ns = GM_NO_BYTES;
+	row->oom_site = GM_NO_SITE;
+	if (first.first_oom != UINT32_MAX) {
+		row->oom_ns = asking->requests.origins[first.first_oom].time_ns;
+		row->oom_site = site_of(asking, first.first_oom);
+	}
+	row->why = reason(asking, row, &first, own, varies);
+	row->exact = !row->why;
+	row->fits = fits(asking, row, &first, varies);
+	if (!row->why && first.ended)
+		row->why = "the run would end there with PyTorch's out-of-memory error";
+	gm_progress("replaying settings", ++asking->done, asking->all);
+}
+
+/* ---- limits ---- */
+
+/* Memory of the device that PyTorch does not manage, at its peak; 0 where it is not known. */
+static uint64_t other_bytes(const struct asking *asking)
+{
+	const struct gm_doc *doc = asking->doc;
+	const struct gm_level_record *level =
+		gm_doc_level(doc, asking->whatif->device, GM_LEVEL_DRIVER);
+	uint64_t others = 0;
+
+	if (doc->imported_count)
+		return 0;
+	for (unsigned i = 0; i < doc->ledger_count; i++)
+		if (doc->ledger[i].record.device == asking->whatif->device)
+			others = doc->ledger[i].record.context_bytes +
+				 doc->ledger[i].record.code_bytes;
+	if (level && level->physical_peak_bytes > asking->requests.reserved_peak_bytes)
+		others += level->physical_peak_bytes - asking->requests.reserved_peak_bytes;
+	return others;
+}
+
+static void set_limits(struct asking *asking, const struct gm_whatif_options *options)
+{
+	const struct gm_device *device = gm_doc_device(asking->doc, asking->whatif->device);
+	const struct gm_requests *requests = &asking->requests;
+	uint64_t total = device ? gm_device_limit(device) : GM_NO_BYTES, others;
+
+	total = options->capacity_bytes ? options->capacity_bytes : total;
+	others = asking->whatif->other_bytes = other_bytes(asking);
+	asking->base.rules = asking->rules;
+	asking->base.total_bytes = total == GM_NO_BYTES || !total ? UINT64_MAX : total;
+	asking->base.device_bytes = UINT64_MAX;
+	asking->base.fraction = options->fraction;
+	asking->limited = options->capacity_bytes || options->fraction > 0;
+	if (options->capacity_bytes)
+		asking->base.device_bytes = total > others ? total - others : 0;
+	else if (requests->most_limit_bytes != UINT64_MAX)
+		asking->base.device_bytes = requests->most_limit_bytes > requests->least_limit_bytes
+						    ? requests->most_limit_bytes
+						    : requests->least_limit_bytes;
+	else if (asking->base.total_bytes != UINT64_MAX)
+		asking->base.device_bytes = total > others ? total - others : 0;
+	if (asking->base.device_bytes < requests->reserved_peak_bytes && !asking->limited)
+		asking->base.device_bytes = requests->reserved_peak_bytes;
+}
+
+/* ---- settings ---- */
+
+static bool needs_total(const struct asking *asking, double fraction)
+{
+	return fraction > 0 && asking->base.total_bytes == UINT64_MAX;
+}
+
+static bool read_setting(struct asking *asking, const char *conf,
+			 struct gm_torch_settings *settings)
+{
+	char why[256];
+
+	if (!gm_torch_settings_read(settings, conf, asking->rules, why, sizeof(why))) {
+		snprintf(asking->error, asking->error_bytes, "\"%s\" cannot be used: %s", conf,
+			 why);
+		return false;
+	}
+	if (needs_total(asking, settings->fraction)) {
+		snprintf(
+			asking->error, asking->error_bytes,
+			"\"%s\" is a fraction of the device's memory, which the recording does not "
+			"say: give --capacity",
+			conf);
+		return false;
+	}
+	return true;
+}
+
+static bool add_rows(struct asking *asking, const char *const *confs, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct gm_torch_settings settings;
+
+		if (!read_setting(asking, confs[i], &settings))
+			return false;
+		add_row(asking, confs[i], &settings);
+	}
+	return true;
+}
+
+/* The run's own setting first, then the list. */
+static bool search(struct asking *asking)
+{
+	bool listed = !asking->recorded_known;
+
+	for (unsigned i = 0; i < gm_whatif_list_count && !listed; i++) {
+		struct gm_torch_settings settings;
+
+		listed = read_setting(asking, gm_whatif_list[i], &settings) &&
+			 same_settings(&settings, &asking->recorded);
+	}
+	if (!listed)
+		add_row(asking, asking->whatif->recorded_conf, &asking->recorded);
+	if (!add_rows(asking, gm_whatif_list, gm_whatif_list_count))
+		return false;
+	return !(asking->base.fraction > 0) ||
+	       add_rows(asking, with_fraction, sizeof(with_fraction) / sizeof(with_fraction[0]));
+}
+
+/* Who fits is better than who does not; then who reserves less, or who gets further. */
+static bool better(const struct gm_whatif_row *row, const struct gm_whatif_row *than)
+{
+	bool fits = row->fits != GM_FITS_NOT, others_fit = than->fits != GM_FITS_NOT;
+
+	if (fits != others_fit)
+		return fits;
+	return fits ? row->reserved_high_bytes < than->reserved_high_bytes
+		    : row->oom_ns > than->oom_ns;
+}
+
+static void find_best(struct gm_whatif *whatif)
+{
+	for (unsigned i = 1; i < whatif->rows_count; i++)
+		if (better(&whatif->rows[i], &whatif->rows[whatif->best]))
+			whatif->best = i;
+}
+
+/* ---- all ---- */
+
+static bool load(struct asking *asking, const struct gm_whatif_options *options)
+{
+	struct gm_doc *doc = asking->doc;
+	bool loaded = doc->imported_count
+			      ? gm_requests_from_snapshot(&asking->requests, &doc->zone, doc->path,
+							  options->device)
+			      : gm_requests_from_events(&asking->requests, doc, options->device);
+
+	if (loaded && asking->requests.count)
+		return true;
+	snprintf(
+		asking->error, asking->error_bytes,
+		doc->imported_count
+			? "%s has no history of the allocator that can be followed; record it with "
+			  "torch.cuda.memory._record_memory_history(), then _dump_snapshot()"
+			: "%s has no complete history of PyTorch's blocks; record it with "
+			  "GPUMEMTRACE_EVENTS=all",
+		doc->path);
+	return false;
+}
+
+static bool read_recorded(struct asking *asking)
+{
+	const char *conf = asking->requests.conf;
+	char why[256];
+
+	asking->whatif->recorded_conf = conf && !*conf ? "default" : conf;
+	asking->recorded = gm_torch_settings_default();
+	asking->recorded_known = !conf || gm_torch_settings_read(&asking->recorded, conf,
+								 asking->rules, why, sizeof(why));
+	if (asking->recorded_known)
+		return true;
+	snprintf(asking->error, asking->error_bytes,
+		 "the run was made with %s, which cannot be replayed: %s", conf, why);
+	return false;
+}
+
+static enum gm_whatif_fault ask(struct asking *asking, const struct gm_whatif_options *options)
+{
+	struct gm_whatif *whatif = asking->whatif;
+
+	asking->rules = gm_torch_rules(options->version ? options->version : GM_TORCH_LAST);
+	if (!asking->rules) {
+		snprintf(asking->error, asking->error_bytes,
+			 "the rules of PyTorch %u.%u are not known; those of 2.6 to 2.12 are",
+			 options->version / 100, options->version % 100);
+		return GM_WHATIF_BAD_SETTING;
+	}
+	if (!load(asking, options) || !read_recorded(asking))
+		return GM_WHATIF_NO_HISTORY;
+	whatif->device = asking->requests.device;
+	whatif->version = options->version;
+	whatif->complete = !asking->requests.middle && !asking->requests.gap;
+	whatif->recorded_reserved_peak_bytes = asking->requests.reserved_peak_bytes;
+	whatif->events = asking->requests.count;
+	set_limits(asking, options);
+	if (needs_total(asking, options->fraction)) {
+		snprintf(asking->error, asking->error_bytes,
+			 "--fraction is of the device's memory, which the recording does not say: "
+			 "give --capacity");
+		return GM_WHATIF_BAD_SETTING;
+	}
+	reproduce(asking);
+	asking->all = options->confs_count ? options->confs_count : gm_whatif_list_count;
+	if (!(options->confs_count ? add_rows(asking, options->confs, options->confs_count)
+				   : search(asking)))
+		return GM_WHATIF_BAD_SETTING;
+	whatif->plan_peak_bytes = gm_offline_peak(&asking->requests, &whatif->lower_bound_bytes);
+	find_best(whatif);
+	if (asking->requests.gap)
+		note(asking, asking->requests.gap);
+	if (!options->version)
+		note(asking,
+		     "The version of PyTorch is not recorded; the rules are those of 2.10 to "
+		     "2.12, which differ from those of 2.6 to 2.9 only in rare settings "
+		     "(--torch VERSION).");
+	return GM_WHATIF_FINE;
+}
+
+struct gm_whatif *gm_whatif_make(struct gm_doc *doc, const struct gm_whatif_options *options,
+				 enum gm_whatif_fault *fault, char *error, size_t error_bytes)
+{
+	struct asking asking = {.doc = doc,
+				.whatif = gm_zone_alloc(&doc->zone, 1, sizeof(struct gm_whatif)),
+				.error = error,
+				.error_bytes = error_bytes};
+
+	*fault = ask(&asking, options);
+	gm_progress_end();
+	gm_requests_free(&asking.requests);
+	return *fault == GM_WHATIF_FINE ? asking.whatif : NULL;
+}

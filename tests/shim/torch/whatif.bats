@@ -1,0 +1,114 @@
+#!/usr/bin/env bats
+# PyTorch's allocator under other settings, predicted from one recording and measured by PyTorch 2.11 on an
+# H200 under another. The figures beside the traces are PyTorch's own.
+load ../helpers
+bats_require_minimum_version 1.5.0
+
+memory=$((148245577728 + 1077018624 + (512 << 20)))
+
+# recorded TRACE [MARK]: the trace under the shim with its whole history, up to the mark
+recorded() {
+	local fail= trace=$TRACES/$1.trace
+	[[ $1 != *expandable* ]] || fail=cuMemCreate:1=800 # the fabric handle that PyTorch tries first
+	if [ -n "${2-}" ]; then
+		sed "/^K $2/q" "$trace" > "$work/part.trace"
+		trace=$work/part.trace
+	fi
+	GPUMEMTRACE_EVENTS=all GPUSIM_FAIL=$fail GPUSIM_MEMORY=$memory \
+		traced "$PROGRAMS/replay" "$trace" 0 "$work"
+}
+
+# whatif SETTINGS [ARG...]: the rows, in $work/document
+whatif() {
+	local settings=$1
+	shift
+	"$REPORT" whatif --json --conf "$settings" "$@" "${file-$work/out.gmt}" > "$work/document"
+}
+
+# measured TRACE MARK: PyTorch's peaks at that mark, reserved and allocated
+measured() {
+	jq -c ".marks[] | select(.tag == \"$2\") |
+		[.\"reserved_bytes.all.peak\", .\"allocated_bytes.all.peak\"]" "$TRACES/$1.json"
+}
+
+peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
+
+@test "expandable segments are predicted from a run without them, and the other way round" {
+	for trace in native expandable; do
+		recorded $trace trained
+		whatif "default;expandable_segments:True"
+		is '.whatif | map(.conf)' '["default","expandable_segments:True"]'
+		is '.whatif_run.reproduced' true
+		[ "$(jq -c "$peaks" "$work/document")" = "$(measured native trained
+			measured expandable trained)" ]
+		is '[.whatif[] | .retries, .ooms, .oom_at_s, .oom_site]' '[0,0,null,null,0,0,null,null]'
+		is '[.whatif[] | .reserved_peak_low_bytes <= .reserved_peak_bytes and
+			.reserved_peak_bytes <= .reserved_peak_high_bytes] | all' true
+	done
+}
+
+@test "under its own setting a run's peaks, retries and refusals are PyTorch's" {
+	for trace in native expandable; do
+		local conf=default
+		[ $trace = native ] || conf=expandable_segments:True
+		recorded $trace
+		whatif $conf
+		is '.whatif_run.reproduced and .whatif[0].exact' true
+		[ "$(jq -c "$peaks" "$work/document")" = "$(measured $trace end)" ]
+		is '.whatif[0] | [.retries, .ooms, .fits]' \
+			"$(jq -c '.marks[-1] | [.num_alloc_retries, .num_ooms, false]' "$TRACES/$trace.json")"
+	done
+}
+
+@test "streams and a captured graph are told apart by the segments that were taken" {
+	recorded streams
+	whatif default
+	is '.whatif_run.reproduced' true
+	is "$peaks" "$(measured streams end)"
+}
+
+@test "a snapshot says what a recording does not: it is exact for other settings, too" {
+	recorded native trained
+	"$REPORT" export --format torch-snapshot -o "$work/out.pickle" "$work/out.gmt"
+	file=$work/out.pickle whatif "default;expandable_segments:True"
+	is '[.whatif[].exact] | all' true
+	[ "$(jq -c "$peaks" "$work/document")" = "$(measured native trained
+		measured expandable trained)" ]
+}
+
+@test "a smaller device, or a fraction of it, ends the run where the last request does not fit" {
+	recorded native trained
+	whatif default --capacity 1GiB
+	is '.whatif[0].fits' true
+	whatif default --capacity 100MiB
+	is '.whatif[0] | [.ooms, .fits, .retries, .oom_at_s > 0]' '[1,false,1,true]'
+	is '.whatif[0].reserved_peak_bytes <= 100 * 1048576' true
+	[ "$(jq '.whatif[0].oom_site' "$work/document")" != null ]
+	whatif default --capacity 1GiB --fraction 0.1
+	is '.whatif[0] | [.ooms, .fits]' '[1,false]'
+}
+
+@test "without settings there is a list, the best of it, and what no setting can undercut" {
+	recorded native trained
+	"$REPORT" whatif --json "$work/out.gmt" > "$work/document"
+	is '.whatif | length >= 24' true
+	is '.whatif_run as $run | [.whatif[] | select(.conf == $run.best) | .reserved_peak_bytes] ==
+		[[.whatif[].reserved_peak_high_bytes] | min]' true
+	is '.whatif_run | .lower_bound_bytes <= .plan_peak_bytes' true
+	is '.whatif_run.lower_bound_bytes as $b | [.whatif[].allocated_peak_bytes >= $b] | all' true
+	"$REPORT" whatif "$work/out.gmt" | grep -q '^Best: '
+}
+
+@test "what cannot be replayed is refused with a sentence" {
+	recorded native trained
+	run -2 "$REPORT" whatif --conf backend:cudaMallocAsync "$work/out.gmt"
+	[[ $output == *"another allocator"* ]]
+	run -2 "$REPORT" whatif --conf max_split_size_mb:3 "$work/out.gmt"
+	[[ $output == *"at least 20"* ]]
+	run -2 "$REPORT" whatif --conf no_such_setting:1 "$work/out.gmt"
+	run -2 "$REPORT" whatif --torch 2.5 "$work/out.gmt"
+	[[ $output == *"2.6 to 2.12"* ]]
+	GPUMEMTRACE_EVENTS=off GPUSIM_MEMORY=$memory traced "$PROGRAMS/replay" "$work/part.trace" 0 "$work"
+	run -3 "$REPORT" whatif "$work/out.gmt"
+	[[ $output == *GPUMEMTRACE_EVENTS=all* ]]
+}
