@@ -47,6 +47,7 @@ void gm_recount_end(const struct gm_counters *in)
 		fit(in->site->live_bytes, &in->site->allocated_bytes, &in->site->freed_bytes);
 		fit(in->site->live_count, &in->site->allocations, &in->site->frees);
 		raise(&in->site->peak_bytes, in->site->live_bytes);
+		raise(&in->site->last_ns, in->site->first_ns);
 		gm_site_note_window(in->site);
 	}
 	if (in->usage) {

@@ -39,7 +39,8 @@ enum gm_command {
 	GM_TOP = 2048,
 	GM_PLAN = 4096,
 	GM_WHATIF = 8192,
-	GM_EVERY = 16383
+	GM_HOLDERS = 16384,
+	GM_EVERY = 32767
 };
 
 struct gm_cli {
@@ -117,6 +118,9 @@ struct gm_out gm_cli_out(const struct gm_cli *cli);
 /* Replaces directories among the words by the files in them. */
 void gm_cli_find_inputs(struct gm_cli *cli);
 
+/* Replaces pids by their processes' files; false if some have none, after a sentence for each. */
+bool gm_cli_find_processes(struct gm_cli *cli);
+
 /* Opens the files given; NULL after a sentence where none can be read. */
 struct gm_job *gm_cli_open(struct gm_cli *cli);
 
@@ -151,6 +155,7 @@ int gm_cmd_sites(struct gm_cli *cli);
 int gm_cmd_fragmentation(struct gm_cli *cli);
 int gm_cmd_oom(struct gm_cli *cli);
 int gm_cmd_timeline(struct gm_cli *cli);
+int gm_cmd_holders(struct gm_cli *cli);
 int gm_cmd_diff(struct gm_cli *cli);
 int gm_cmd_check(struct gm_cli *cli);
 int gm_cmd_run(struct gm_cli *cli);

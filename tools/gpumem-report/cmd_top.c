@@ -2,7 +2,6 @@
  * top: a live view of a traced process or of a file.
  */
 #include "cli.h"
-#include "report/open/find_process.h"
 #include "report/render/json/json.h"
 #include "top_screen.h"
 #include "report/doc/options.h"
@@ -88,38 +87,9 @@ static int show(struct gm_cli *cli)
 	return unread ? GM_EXIT_INPUT : GM_EXIT_FINE;
 }
 
-/* The file that the argument means: a process's, or itself. NULL after a sentence in `error`. */
-static char *find_file(const char *word, char *error, size_t error_bytes)
-{
-	bool digits = *word && strspn(word, "0123456789") == strlen(word) && strlen(word) < 10;
-
-	if (digits && access(word, F_OK) != 0)
-		return gm_find_process_file(atoi(word), error, error_bytes);
-	return strdup(word);
-}
-
-/* Replaces pids by their processes' files; false if some have none, after a sentence for each. */
-static bool find_files(struct gm_cli *cli)
-{
-	char error[1024] = "out of memory";
-	unsigned found = 0, asked = cli->words_count;
-
-	for (unsigned i = 0; i < asked; i++) {
-		char *path = find_file(cli->words[i], error, sizeof(error));
-
-		if (path)
-			cli->words[found++] = gm_zone_strdup(&cli->texts, path);
-		else
-			gm_cli_complain(error);
-		free(path);
-	}
-	cli->words_count = found;
-	return found == asked;
-}
-
 int gm_cmd_top(struct gm_cli *cli)
 {
-	bool all = find_files(cli);
+	bool all = gm_cli_find_processes(cli);
 	int rc = GM_EXIT_INPUT;
 
 	if (cli->words_count)

@@ -5,6 +5,7 @@
 #include "report/support/progress.h"
 #include "report/render/json/json.h"
 #include "report/job/job_open.h"
+#include "report/open/find_process.h"
 #include "report/render/text/text_job.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -38,6 +39,34 @@ void gm_cli_find_inputs(struct gm_cli *cli)
 	for (unsigned i = 0; i < cli->words_count; i++)
 		cli->words[i] = cli->inputs.paths[i];
 	cli->input_failed = cli->inputs.failed;
+}
+
+/* The file that the argument means: a process's, or itself. NULL after a sentence in `error`. */
+static char *find_file(const char *word, char *error, size_t error_bytes)
+{
+	bool digits = *word && strspn(word, "0123456789") == strlen(word) && strlen(word) < 10;
+
+	if (digits && access(word, F_OK) != 0)
+		return gm_find_process_file(atoi(word), error, error_bytes);
+	return strdup(word);
+}
+
+bool gm_cli_find_processes(struct gm_cli *cli)
+{
+	char error[1024] = "out of memory";
+	unsigned found = 0, asked = cli->words_count;
+
+	for (unsigned i = 0; i < asked; i++) {
+		char *path = find_file(cli->words[i], error, sizeof(error));
+
+		if (path)
+			cli->words[found++] = gm_zone_strdup(&cli->texts, path);
+		else
+			gm_cli_complain(error);
+		free(path);
+	}
+	cli->words_count = found;
+	return found == asked;
 }
 
 /* Lists of a device that is nowhere are empty, which reads like good news. */

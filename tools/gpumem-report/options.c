@@ -233,7 +233,7 @@ static const struct gm_option options[] = {
 	{"--once", NULL, GM_TOP, false, once, "print one screen and end"},
 	{"--at", "TIME", GM_SITES | GM_EXPORT, false, at,
 	 "as it was at that time, like 12.5 or 300ms; peak: the make-up of the peak"},
-	{"--at", "TIME", GM_EVERY & ~(GM_SITES | GM_EXPORT | GM_RUN | GM_TOP), false, at_time,
+	{"--at", "TIME", GM_EVERY & ~(GM_SITES | GM_EXPORT | GM_RUN | GM_TOP | GM_HOLDERS), false, at_time,
 	 "as it was at that time since the first event, like 12.5 or 300ms"},
 	{"--check", "GATES", GM_RUN, false, run_check,
 	 "options of the command check in one word: --check \"--leaks exit\""},

@@ -221,6 +221,17 @@ struct gm_gate {
 	int exit_code; /* if it failed */
 };
 
+/* Blocks of one site that are kept alive in the same way. */
+struct gm_holder {
+	uint32_t site;
+	uint64_t bytes, blocks;
+	const char **chain; /* from a root to the block */
+	unsigned chain_count;
+	bool garbage;	  /* unreachable: Python's collector would free it */
+	bool complete;	  /* every link is certain */
+	const char *note; /* why it is not complete, a clause; NULL */
+};
+
 struct gm_doc {
 	struct gm_zone zone;
 	struct gm_reader *reader;
@@ -292,6 +303,13 @@ struct gm_doc {
 		retries_count, ooms_count, errors_count, failures_count, implicit_count, ledger_count, costs_count,
 		contexts_count, phases_count, categories_count, marks_count, timeline_count,
 		findings_count, gates_count, suppressed_count, unused_suppressions_count;
+
+	struct gm_holder *holders; /* the largest first */
+	unsigned holders_count;
+	const char *holders_when;   /* now, core; NULL: nobody looked */
+	const char *holders_python; /* version, "3.11" */
+	uint64_t holders_objects;   /* looked at */
+	bool holders_whole;	    /* all objects could be looked at */
 
 	uint64_t ooms_lost; /* OOMs that the file counts beyond `ooms` */
 

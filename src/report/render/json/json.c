@@ -449,6 +449,8 @@ static const struct {
 	{"timeline", timeline, false},
 	{"findings", gm_json_findings, false},
 	{"gates", gm_json_gates, false},
+	{"holders", gm_json_holders, false},
+	{"holders_taken", gm_json_holders_taken, true},
 	{"runs", no_list, false},
 	{"job", plan, true},
 	{"plan", plan, true},
