@@ -1,8 +1,8 @@
 /*
- * The last resort of native.h: following saved frame pointers. Right only where everything was built
- * with them, but it never faults: beyond the thread's own stack it reads by gm_safe_read.
+ * Following saved frame pointers. The frames are right only if all code was built with frame pointers,
+ * but no read faults: beyond the thread's own stack words are read by gm_safe_read.
  */
-#include "stack/native.h"
+#include "stack/frame_pointers.h"
 
 #include "stack/safe_read.h"
 #include "stack/thread_stack.h"

@@ -11,6 +11,7 @@
 
 #include "stack/cfi.h"
 #include "stack/elf_symbols.h"
+#include "stack/frame_pointers.h"
 #include "stack/thread_stack.h"
 #include "stack/unwinder_check.h"
 #include "store/hot.h"
@@ -25,12 +26,12 @@ typedef int backtrace_fn(void **, int);
 typedef int unwind_fn(int (*)(void *, void *), void *);
 typedef uintptr_t unwind_ip_fn(void *);
 
-GM_HOT_STACK bool gm_native_traced;
+GM_HOT_STACK bool gm_native_cached;
 
 #define MOST_FRAMES (GM_MAX_DEPTH + 48u) /* more than any walk is asked for */
 
 static struct {
-	bool no_traces, checked;
+	bool no_cache, checked;
 	const struct gm_unwinder *chosen;
 	bool libgcc_works; /* to take libunwind's place */
 	bool registered; /* code that was registered with libgcc is looked up */
@@ -269,17 +270,17 @@ static void choose(const char *only)
 	}
 }
 
-static void settle_traces(void)
+static void settle_cache(void)
 {
-	gm_native_traced =
-		native.chosen == &gm_unwinder_tables && !native.no_traces && !native.checked;
+	gm_native_cached =
+		native.chosen == &gm_unwinder_tables && !native.no_cache && !native.checked;
 }
 
 bool gm_native_init(const char *only)
 {
 	gm_thread_stack_init();
 	choose(only);
-	settle_traces();
+	settle_cache();
 	return native.chosen;
 }
 
@@ -289,15 +290,15 @@ bool gm_native_check(void (*log)(const char *line))
 
 	native.checked = native.chosen == &gm_unwinder_tables && open_libunwind(&object) &&
 			 gm_unwinder_check_init(&object, log);
-	settle_traces();
+	settle_cache();
 	return native.checked;
 }
 
-void gm_native_keep_traces(bool keep)
+void gm_native_use_cache(bool keep)
 {
-	native.no_traces = !keep;
-	gm_cfi_keep_traces(keep);
-	settle_traces();
+	native.no_cache = !keep;
+	gm_cfi_use_cache(keep);
+	settle_cache();
 }
 
 /*
@@ -320,7 +321,7 @@ void gm_native_in_child(void)
 	native.checked = false;
 	if (native.chosen == &gm_unwinder_libunwind && (native.has_tables || native.libgcc_works))
 		native.chosen = native.has_tables ? &gm_unwinder_tables : &gm_unwinder_libgcc;
-	settle_traces();
+	settle_cache();
 }
 
 const char *gm_native_name(void)
@@ -348,6 +349,16 @@ static void walk_from_inside(const struct gm_unwinder *unwinder, struct gm_walk 
 	gm_objects_leave();
 }
 
+/* Returns how many of a walk's innermost frames are the shim's. */
+static unsigned count_own(const struct gm_walk *walk)
+{
+	unsigned own = 0;
+
+	while (own < walk->frames && gm_native_is_own(walk->pc[own]))
+		own++;
+	return own;
+}
+
 void gm_native_walk(struct gm_walk *walk)
 {
 	walk->frames = 0;
@@ -359,7 +370,7 @@ void gm_native_walk(struct gm_walk *walk)
 	else if (native.chosen)
 		walk_from_inside(native.chosen, walk);
 	if (native.checked)
-		gm_unwinder_check(walk);
+		gm_unwinder_check(walk, count_own(walk));
 	/* no tail call: our frame is one that callers count on */
 	__asm__ volatile("" ::: "memory");
 }

@@ -97,11 +97,6 @@ const char *gm_python_status(void)
 	return python.status;
 }
 
-bool gm_python_is_interpreter(uintptr_t pc)
-{
-	return pc >= cpython.interpreter.start && pc < cpython.interpreter.end;
-}
-
 GM_HOT_CODE void gm_python_interpreter(uintptr_t *start, uintptr_t *bytes)
 {
 	*start = cpython.interpreter.start;
@@ -197,7 +192,7 @@ void gm_python_find(void)
 	if (!gm_intern_enter())
 		return;
 	__atomic_store_n(&cpython.readiness, ABSENT, __ATOMIC_RELEASE);
-	gm_intern_forget_notes(); /* they take the interpreter to be where it was */
+	gm_intern_forget_results(); /* they take the interpreter to be where it was */
 	__atomic_store_n(&checked_collector, 0, __ATOMIC_RELAXED);
 	cpython.interpreter = found;
 	memcpy(python.status, status, sizeof(status));

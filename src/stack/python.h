@@ -74,9 +74,6 @@ bool gm_python_collector_off(void);
  */
 bool gm_python_ending(void);
 
-/* True if the address is the interpreter's own code. */
-bool gm_python_is_interpreter(uintptr_t pc);
-
 /* The interpreter's code; 0 bytes if there is none. */
 void gm_python_interpreter(uintptr_t *start, uintptr_t *bytes);
 

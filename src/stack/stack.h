@@ -21,7 +21,7 @@ enum gm_stack_mode { GM_STACKS_FULL, GM_STACKS_NATIVE, GM_STACKS_PYTHON, GM_STAC
 struct gm_raw_stack {
 	uint16_t natives, pythons;
 	uint16_t flags; /* GM_STACK_... */
-	uint64_t hash;	/* gm_trace_hash of the native ones; 0 if not known */
+	uint64_t hash;	/* gm_pcs_hash of the native ones; 0 if not known */
 	uintptr_t pc[GM_MAX_DEPTH];
 	uint32_t python[GM_MAX_DEPTH];
 };
@@ -52,8 +52,8 @@ void gm_stack_ask_unwinder(enum gm_stack_unwinder unwinder, void (*log)(const ch
 void gm_stack_init(enum gm_stack_mode mode, unsigned depth);
 
 /*
- * Whether captures make use of earlier ones (traces.h). They do unless told otherwise; stacks are
- * the same without, it is for measuring. Any thread, at any time.
+ * Sets whether captures use the walk cache (walk_cache.h), which they do unless told otherwise. The
+ * stacks are the same without it; for measuring. Any thread, at any time.
  */
 void gm_stack_cache(bool on);
 
@@ -110,9 +110,9 @@ struct gm_entry {
  */
 uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module);
 
-struct gm_traces;
-struct gm_trace_next;
-struct gm_trace_word;
+struct gm_walk_cache;
+struct gm_prediction;
+struct gm_cached_word;
 
 /*
  * The same in two steps. After the first, `expected` is the number that the second will probably give:
@@ -124,9 +124,9 @@ struct gm_stack_taking {
 	uint32_t expected; /* or GM_NONE */
 	uint16_t depth;
 	bool brief; /* fewer frames than others have */
-	struct gm_traces *traces;	 /* taken; NULL: none */
-	const struct gm_trace_next *next; /* the walk that is expected, or NULL */
-	const struct gm_trace_word *words; /* of its trace */
+	struct gm_walk_cache *cache;		/* taken; NULL: none */
+	const struct gm_prediction *prediction; /* or NULL */
+	const struct gm_cached_word *words;	/* of the predicted walk */
 };
 
 void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit);

@@ -13,8 +13,8 @@
 
 #include "stack/elf_symbols.h"
 #include "stack/map.h"
-#include "stack/native.h"
 #include "stack/thread_stack.h"
+#include "stack/unwinder.h"
 #include "store/layout.h"
 #include "store/writer.h"
 
@@ -171,15 +171,12 @@ static void compare(const struct gm_walk *walk, unsigned first)
 		log_difference(tables, table_frames, other, other_frames, parted);
 }
 
-__attribute__((noinline)) void gm_unwinder_check(const struct gm_walk *walk)
+__attribute__((noinline)) void gm_unwinder_check(const struct gm_walk *walk, unsigned first)
 {
-	unsigned first = 0;
 	int saved = errno;
 
 	if (!gm_file)
 		return;
-	while (first < walk->frames && gm_native_is_own(walk->pc[first]))
-		first++;
 	if (walk->incomplete || first >= walk->frames || walk->frames - first > GM_MAX_DEPTH + 1)
 		__atomic_fetch_add(&gm_file->walks_not_compared, 1, __ATOMIC_RELAXED);
 	else
@@ -196,9 +193,10 @@ bool gm_unwinder_check_init(const struct gm_object *libunwind, void (*log)(const
 	return false;
 }
 
-void gm_unwinder_check(const struct gm_walk *walk)
+void gm_unwinder_check(const struct gm_walk *walk, unsigned first)
 {
 	(void)walk;
+	(void)first;
 }
 
 #endif

@@ -16,11 +16,12 @@ struct gm_walk;
 bool gm_unwinder_check_init(const struct gm_object *libunwind, void (*log)(const char *line));
 
 /*
- * Compares a walk that was just made, from the calling thread and further inside than the frames that are
- * compared. Counts in the file's header; each distinct difference is logged once with both stacks, up to
- * GM_MOST_DIFFERENCES of them. errno is kept. Any thread, any context.
+ * Compares a walk that was just made, from its frame `first` outwards, which is the first outside the shim.
+ * To be called by the calling thread from further inside. Counts in the file's header; each distinct
+ * difference is logged once with both stacks, up to GM_MOST_DIFFERENCES of them. errno is kept. Any thread,
+ * any context.
  */
-void gm_unwinder_check(const struct gm_walk *walk);
+void gm_unwinder_check(const struct gm_walk *walk, unsigned first);
 
 #define GM_MOST_DIFFERENCES 32u
 

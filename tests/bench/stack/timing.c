@@ -2,6 +2,7 @@
 #include "timing.h"
 
 #include "stack/cfi.h"
+#include "stack/frame_pointers.h"
 #include "stack/native.h"
 #include "stack/stack.h"
 #include "store_double.h"

@@ -1,5 +1,5 @@
 /*
- * Walks with traces and stacks taken by notes (src/stack/traces.c) against walks without, frame by
+ * Walks with the walk cache and stacks taken by cached results (src/stack/walk_cache.c) against walks without, frame by
  * frame, in a program that does its worst: recursion along changing paths, functions of equal frames
  * in each other's places, alloca, frames aligned by hand, large ones, rbp as a register like any
  * other, tail calls, calls back from libc, longjmp, C++ exceptions, signals in the middle of walks
@@ -30,7 +30,7 @@
 #define NOINLINE  __attribute__((noinline))
 #define BARRIER() __asm__ volatile("" ::: "memory")
 #define FEW	  3
-#define MANY	  24 /* some then have one hash, and share their traces */
+#define MANY	  24 /* some then have one hash, and share their cache */
 #define ROUND	  50000 /* captures until all that was recorded is forgotten */
 
 /* A thread's dice and how far it may go. */
@@ -376,7 +376,7 @@ static NOINLINE void in_plugin(unsigned number)
 	plugin = library ? (hostile_plugin *)dlsym(library, "plugin") : NULL;
 	me.in_loader = false;
 	hostile_in_plugin(path);
-	for (int i = 0; plugin && i < 3; i++) /* by a note in the end */
+	for (int i = 0; plugin && i < 3; i++) /* by a cached result in the end */
 		call_plugin(plugin, number);
 	hostile_in_plugin(NULL);
 	me.in_loader = true;

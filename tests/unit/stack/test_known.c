@@ -4,6 +4,7 @@
  */
 #include "cmocka_all.h"
 #include "probe.h"
+#include "stack/captured.h"
 #include "stack/intern.h"
 
 #include <alloca.h>
@@ -43,13 +44,13 @@ static void test_without_cache(void **state)
 /* How many stacks were looked at frame by frame; the library's own is called by way of this one. */
 static unsigned looked_at;
 
-uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *note)
+uint32_t gm_captured_intern(const struct gm_raw_stack *raw, struct gm_cached_result *result)
 {
-	uint32_t (*library)(const struct gm_raw_stack *, struct gm_trace_note *);
+	uint32_t (*library)(const struct gm_raw_stack *, struct gm_cached_result *);
 
-	*(void **)&library = dlsym(RTLD_NEXT, "gm_intern_noted");
+	*(void **)&library = dlsym(RTLD_NEXT, "gm_captured_intern");
 	looked_at++;
-	return library(raw, note);
+	return library(raw, result);
 }
 
 static NOINLINE uint32_t take(void)

@@ -59,7 +59,7 @@ static NOINLINE unsigned walk_with_change(unsigned at, uintptr_t pc)
 	}
 	if (at)
 		walk.pc[at] = pc;
-	gm_unwinder_check(&walk);
+	gm_unwinder_check(&walk, 0);
 	BARRIER();
 	return walk.frames;
 }
@@ -134,10 +134,10 @@ static void test_incomplete(void **state)
 	(void)state;
 	if (!start())
 		skip();
-	gm_unwinder_check(&walk);
+	gm_unwinder_check(&walk, 0);
 	check_counts(0, 0, 1);
 	walk.incomplete = false; /* and a frame that is not there */
-	gm_unwinder_check(&walk);
+	gm_unwinder_check(&walk, 0);
 	check_counts(0, 0, 2);
 	assert_int_equal(logged.lines, 0);
 }
