@@ -241,6 +241,8 @@ struct gm_doc {
 	struct gm_symbols *symbols; /* NULL with --no-symbols */
 
 	struct gm_journal_file *journal; /* the complete history; NULL */
+	struct gm_whatif *whatif;	 /* it under other settings, once advice asked for it; NULL */
+	bool whatif_asked;
 	bool archive;			 /* read from the zstd form */
 	uint64_t at_ns;			 /* --at; GM_NO_BYTES: the end of the file */
 	int only_device;		 /* --device: the lists are of this one; -1: of all */
