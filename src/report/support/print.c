@@ -45,10 +45,8 @@ static void write_escape(FILE *file, uint32_t code)
 /* Returns whether a CI host would take what begins here for a command, without the backslash. */
 static bool begins_command(const char *name, const char *at)
 {
-	size_t leading = strspn(name, " \t");
-
 	if (at[0] == ':')
-		return at[1] == ':' && at == name + leading;
+		return at[1] == ':' && (at == name || at[-1] == ' ' || at[-1] == '\t');
 	return at[0] == '#' && at > name && at[-1] == '#' && at[1 + strspn(at + 1, LETTERS)] == '[';
 }
 

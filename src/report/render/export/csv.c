@@ -7,18 +7,19 @@
 #include "report/stacks/labels.h"
 #include "report/support/print.h"
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 static void write_quoted(FILE *file, const char *text)
 {
-	if (strchr("=+-@", text[0]))
-		fputc('\'', file); /* a spreadsheet would take it for a formula */
+	bool formula = strchr("=+-@", text[0]) != NULL; /* to a spreadsheet */
+
 	if (!strpbrk(text, ",\"")) {
-		fputs(text, file);
+		fprintf(file, "%s%s", formula ? "'" : "", text);
 		return;
 	}
-	fputc('"', file);
+	fputs(formula ? "\"'" : "\"", file);
 	for (; *text; text++) {
 		if (*text == '"')
 			fputc('"', file);
