@@ -206,7 +206,7 @@ static void write_conversion(FILE *file, const struct conversion *how, va_list *
 	}
 }
 
-void gm_vprintf(FILE *file, const char *format, va_list arguments)
+static void write_all(FILE *file, const char *format, va_list arguments)
 {
 	struct conversion how;
 	va_list args;
@@ -225,26 +225,44 @@ void gm_vprintf(FILE *file, const char *format, va_list arguments)
 	va_end(args);
 }
 
-void gm_printf(FILE *file, const char *format, ...)
+static char *format_whole(size_t *length, const char *format, va_list args)
+{
+	char *whole = NULL;
+	FILE *memory = open_memstream(&whole, length);
+
+	if (!memory)
+		gm_no_memory();
+	write_all(memory, format, args);
+	fclose(memory);
+	return whole;
+}
+
+int gm_vprintf(FILE *file, const char *format, va_list args)
+{
+	size_t length = 0;
+	char *whole = format_whole(&length, format, args);
+
+	fwrite(whole, 1, length, file);
+	free(whole);
+	return (int)length;
+}
+
+int gm_printf(FILE *file, const char *format, ...)
 {
 	va_list args;
+	int length;
 
 	va_start(args, format);
-	gm_vprintf(file, format, args);
+	length = gm_vprintf(file, format, args);
 	va_end(args);
+	return length;
 }
 
 void gm_vsnprintf(char *text, size_t bytes, const char *format, va_list args)
 {
-	char *whole = NULL;
 	size_t length = 0;
-	FILE *memory = open_memstream(&whole, &length);
+	char *whole = format_whole(&length, format, args);
 
-	text[0] = '\0';
-	if (!memory)
-		return;
-	gm_vprintf(memory, format, args);
-	fclose(memory);
 	if (length >= bytes) {
 		length = bytes - 1;
 		while (length && ((unsigned char)whole[length] & 0xc0) == 0x80)

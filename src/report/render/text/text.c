@@ -163,9 +163,11 @@ const char *gm_text_shorten(struct gm_zone *zone, const char *text, unsigned col
 
 void gm_print_more(struct gm_out *out, const char *indent, unsigned count, const char *what)
 {
-	if (count > out->top)
-		gm_printf(out->file, "%s%u more %s%s (--top)\n", indent, count - out->top, what,
-			count - out->top == 1			     ? ""
+	if (count <= out->top)
+		return;
+	fputs(indent, out->file);
+	gm_printf(out->file, "%u more %s%s (--top)\n", count - out->top, what,
+		  count - out->top == 1			   ? ""
 			: *what && what[strlen(what) - 1] == 's' ? "es"
 								 : "s");
 }
