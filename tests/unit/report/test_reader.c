@@ -132,7 +132,8 @@ static bool look(const char *name, bool *complete)
 	json = json_loadb(text, bytes, 0, NULL);
 	free(text);
 	assert_non_null(json);
-	assert_int_equal(json_object_size(json), 27);
+	assert_true(json_is_array(json_object_get(json, "sites")));
+	assert_true(json_is_array(json_object_get(json, "findings")));
 	json_decref(json);
 	if (complete)
 		*complete = doc->complete;
