@@ -13,6 +13,7 @@
 #include "report/support/print.h"
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Says which formats there are; GM_EXIT_USAGE. */
 static int refuse(const struct gm_cli *cli)
@@ -181,6 +182,10 @@ int gm_cmd_export(struct gm_cli *cli)
 		return refuse(cli);
 	if (format->write_path && to_stdout)
 		return gm_usage_error("--format %s needs -o OUT", format->name);
+	if (format->binary && to_stdout && isatty(STDOUT_FILENO))
+		return gm_usage_error("--format %s is binary and is not written to a terminal: name "
+				      "a file with -o OUT, or redirect the output",
+				      format->name);
 	gm_cli_find_inputs(cli);
 	if (cli->words_count > 1 && !format->write_path && !format->write_job && to_stdout)
 		return gm_usage_error(
