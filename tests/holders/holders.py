@@ -112,6 +112,14 @@ def live_bytes(program):
     return sum(row["current_bytes"] for row in document(program.file, command="summary")["usage"])
 
 
+if subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
+    with Program("planted_torch") as program:
+        told = json.loads(program.said)
+        bytes_each = told["bytes"]
+        doc = document(program.process.pid)
+        for name, kind in told["kinds"].items():
+            test(name, lambda: check_kind(name, kind))
+
 with Program("planted") as planted:
     told = json.loads(planted.said)
     bytes_each = told["bytes"]
