@@ -103,8 +103,10 @@ static __inline__ void gpumemtrace_pool_free(const void *ptr)
 		function(ptr);
 }
 
-/* A consistent copy of the output file as it stands now, to `path`. 0, or -errno (-ENOSYS: no shim,
- * -EBUSY: from a handler that came between another call). */
+/* A consistent copy of the output file as it stands now, to a new file at `path`; an earlier file of
+ * the tracer's there is kept as PATH.old1 and so on. 0, or -errno (-ENOSYS: no shim, -EBUSY: from a
+ * handler that came between another call, or `path` is the file of a live process, -EEXIST, -ELOOP:
+ * a file that is not the tracer's, a link). */
 static __inline__ int gpumemtrace_snapshot(const char *path)
 {
 	static void *cache;

@@ -23,9 +23,9 @@ void gm_recount_add(const struct gm_counters *in, const struct gm_alloc_record *
 }
 
 /*
- * What came in less what went out is what is live. Totals only rise: where more is live than they say, an
- * allocation was not counted yet, where less is, a free. So parts and wholes, each of which may or may
- * not have counted the update that was cut short, are equal afterwards.
+ * What came in less what went out is what is live. Totals only rise: where more is live than they
+ * say, an allocation was not counted yet, where less is, a free. So parts and wholes, each of which
+ * may or may not have counted the update that was cut short, are equal afterwards.
  */
 static void fit(uint64_t live, uint64_t *in, uint64_t *out)
 {
@@ -47,6 +47,7 @@ void gm_recount_end(const struct gm_counters *in)
 		fit(in->site->live_bytes, &in->site->allocated_bytes, &in->site->freed_bytes);
 		fit(in->site->live_count, &in->site->allocations, &in->site->frees);
 		raise(&in->site->peak_bytes, in->site->live_bytes);
+		raise(&in->site->last_ns, in->site->first_ns);
 		gm_site_note_window(in->site);
 	}
 	if (in->usage) {

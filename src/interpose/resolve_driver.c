@@ -12,6 +12,7 @@
 #include "recorder/state/settings.h"
 #include "recorder/state/log.h"
 #include "stack/stack.h"
+#include "store/descriptor.h"
 
 #include <string.h>
 
@@ -54,10 +55,14 @@ static void log_line(const char *line)
  */
 static void open_libraries(void)
 {
+	struct gm_low_numbers numbers;
+
+	gm_low_numbers_take(&numbers);
 	gm_query_init();
 	gm_nvml_open();
 	gm_stack_ask_unwinder((enum gm_stack_unwinder)gm_settings.unwinder, log_line);
 	gm_stack_init((enum gm_stack_mode)gm_settings.stacks, gm_settings.depth);
+	gm_low_numbers_give_back(&numbers);
 	gm_stack_cache(!gm_settings.no_stack_cache);
 	if (gm_owns_file())
 		gm_describe_stacks();

@@ -4,12 +4,12 @@
  * two loads.
  *
  * Beside being fast it knows what libunwind's cache does not: when code was unloaded (all rules are
- * then learnt anew), where to stop, and what can be read. On the thread's own stack words are loaded
- * directly, and so are those on the page that the walk begins on. All others are copied by
- * gm_safe_read: on a coroutine's stack the first frame's return address is often made up, and what lies
- * above is a guard page, or memory that another thread may unmap at any moment. A frame whose caller
- * cannot be found, or not be read, ends the walk; no other unwinder is asked then, for none looks
- * before it reads.
+ * then learnt anew), where to stop, and what can be read. On the thread's own stack words are
+ * loaded directly, and so are those on the page that the walk begins on. All others are copied by
+ * gm_safe_read: on a coroutine's stack the first frame's return address is often made up, and what
+ * lies above is a guard page, or memory that another thread may unmap at any moment. A frame whose
+ * caller cannot be found, or not be read, ends the walk; no other unwinder is asked then, for none
+ * looks before it reads.
  *
  * Frames that have no rule are looked at each time that they are met: those of signals by what the
  * kernel saved, and code of JIT compilers by the tables that they register with libgcc
@@ -23,7 +23,7 @@
 #include "stack/cfi_rules.h"
 #include "stack/native.h"
 #include "stack/safe_read.h"
-#include "stack/traces_next.h"
+#include "stack/walk_cache.h"
 #include "store/hot.h"
 
 #include <stddef.h>
@@ -38,7 +38,7 @@
 #define CHUNK	      512u /* of a stack that may not be there, copied at a time; part of a page */
 #define LARGEST_PLAIN 16384
 #define MOST_SWITCHES 16u	     /* of stacks, and signals, in one walk */
-#define INTERRUPTED   (1ull << 15) /* in a generation: the address is no return address, it has no rule */
+#define INTERRUPTED   (1ull << 15) /* in a generation: the address is not a return address */
 #define OFFSET_BITS   28
 #define OFFSET_LIMIT  (1 << (OFFSET_BITS - 1))
 
@@ -50,7 +50,7 @@ static struct entry rules[LINES][WAYS] __attribute__((aligned(64)));
 
 static struct {
 	uint64_t generation; /* rules of an older one are not found */
-	bool no_traces;
+	bool no_cache;
 	gm_find_entry *find_registered;
 } cfi;
 
@@ -72,13 +72,14 @@ static bool is_plain(const struct gm_cfi_rule *rule)
 	       (rule->bp == GM_CFI_BP_AT_CFA && saved >= 0 && saved < size && !(saved & 7));
 }
 
-/* A rule in one word; never 0. */
+/* Returns a rule in one word, which is never 0. */
 static uint64_t pack(const struct gm_cfi_rule *rule)
 {
 	const uint64_t mask = (1ull << OFFSET_BITS) - 1;
 
-	if (rule->kind > GM_CFI_END || rule->cfa_offset >= OFFSET_LIMIT || rule->cfa_offset < -OFFSET_LIMIT ||
-	    rule->bp_offset >= OFFSET_LIMIT || rule->bp_offset < -OFFSET_LIMIT)
+	if (rule->kind > GM_CFI_END || rule->cfa_offset >= OFFSET_LIMIT ||
+	    rule->cfa_offset < -OFFSET_LIMIT || rule->bp_offset >= OFFSET_LIMIT ||
+	    rule->bp_offset < -OFFSET_LIMIT)
 		return 1;
 	return 1 | (uint64_t)rule->kind << 1 | (uint64_t)rule->bp << 4 |
 	       (is_plain(rule) ? PLAIN : 0) | ((uint64_t)(uint32_t)rule->cfa_offset & mask) << 8 |
@@ -184,7 +185,7 @@ struct place {
 
 static inline uint16_t words_between(uintptr_t sp, uintptr_t at)
 {
-	return (at - sp) / 8 < GM_TRACE_NOT ? (uint16_t)((at - sp) / 8) : GM_TRACE_NOT;
+	return (at - sp) / 8 < GM_NO_WORD ? (uint16_t)((at - sp) / 8) : GM_NO_WORD;
 }
 
 /* A walk on its way. `now.frames` are behind it, of which walk->pc has the return addresses. */
@@ -197,8 +198,8 @@ struct walker {
 	uint64_t rule;	    /* that the walk is stuck with */
 	bool transient;	    /* it met what may be something else the next time, unnoticed */
 	unsigned keeps;	    /* all ones; 0: now.frame is one frame for all */
-	struct gm_trace_walk now;
-	struct gm_cfi_rule interrupted; /* of the frame where the walk stands, if a signal interrupted it */
+	struct gm_new_walk now;
+	struct gm_cfi_rule interrupted; /* of the present frame, if a signal interrupted it */
 	uintptr_t copied;		/* where the words in `copy` lie; 0: there are none */
 	uintptr_t *copy;		/* CHUNK bytes */
 };
@@ -213,7 +214,8 @@ static bool enter_stack(struct walker *w, uintptr_t sp)
 	return w->end;
 }
 
-static __attribute__((noinline)) bool copy_word(struct walker *w, uintptr_t address, uintptr_t *word)
+static __attribute__((noinline)) bool copy_word(struct walker *w, uintptr_t address,
+						uintptr_t *word)
 {
 	uintptr_t chunk = address & -(uintptr_t)CHUNK;
 
@@ -241,26 +243,27 @@ static inline bool read_word(struct walker *w, uintptr_t address, uintptr_t *wor
  * From a frame to its caller's, and what of the stack that took. False where the rules end or fail,
  * where the caller's frame is not further out, and where a word cannot be read.
  */
-static __attribute__((always_inline)) inline bool step(struct walker *w, struct place *place, struct gm_trace_frame *frame, uint64_t rule)
+static __attribute__((always_inline)) inline bool
+step(struct walker *w, struct place *place, struct gm_cached_frame *frame, uint64_t rule)
 {
 	uintptr_t cfa, pc, saved, sp = place->sp, bp = place->bp;
 	unsigned flags = 0;
 
-	frame->saves = frame->loads = GM_TRACE_NOT;
+	frame->saves = frame->loads = GM_NO_WORD;
 	switch (kind_of(rule)) {
 	case GM_CFI_SP:
 		cfa = sp + (uintptr_t)cfa_offset_of(rule);
 		break;
 	case GM_CFI_BP:
 		cfa = bp + (uintptr_t)cfa_offset_of(rule);
-		flags = GM_TRACE_USES_BP;
+		flags = GM_CACHED_USES_BP;
 		break;
 	case GM_CFI_BP_LOAD:
 		saved = bp + (uintptr_t)cfa_offset_of(rule);
 		if (saved < sp || saved & 7 || !read_word(w, saved, &cfa))
 			return false;
 		frame->loads = words_between(sp, saved);
-		flags = GM_TRACE_USES_BP;
+		flags = GM_CACHED_USES_BP;
 		break;
 	default:
 		return false;
@@ -273,7 +276,7 @@ static __attribute__((always_inline)) inline bool step(struct walker *w, struct 
 		if (saved < sp || saved >= cfa || saved & 7 || !read_word(w, saved, &bp))
 			return false;
 		if (bp_of(rule) == GM_CFI_BP_AT_BP)
-			flags |= GM_TRACE_USES_BP;
+			flags |= GM_CACHED_USES_BP;
 		frame->saves = words_between(sp, saved);
 	}
 	frame->flags = (uint16_t)flags;
@@ -284,14 +287,14 @@ static __attribute__((always_inline)) inline bool step(struct walker *w, struct 
 }
 
 /* The same by a plain rule, where the stack's end is known to be further out. */
-static inline bool step_plainly(struct place *place, struct gm_trace_frame *frame, uint64_t rule,
+static inline bool step_plainly(struct place *place, struct gm_cached_frame *frame, uint64_t rule,
 				uintptr_t end)
 {
 	uintptr_t cfa = place->sp + (uintptr_t)cfa_offset_of(rule), saved;
 
 	if (!(rule & PLAIN) || cfa > end)
 		return false;
-	frame->saves = frame->loads = GM_TRACE_NOT;
+	frame->saves = frame->loads = GM_NO_WORD;
 	frame->flags = 0;
 	if (bp_of(rule) != GM_CFI_BP_SAME) {
 		saved = cfa + (uintptr_t)bp_offset_of(rule);
@@ -304,9 +307,10 @@ static inline bool step_plainly(struct place *place, struct gm_trace_frame *fram
 }
 
 /*
- * A step that is tied to no stack: every word is looked for before it is read, wherever it lies. For code
- * that moves the stack pointer to a new stack and calls a function there, leaving its own frame to be
- * found by rbp; and from an interrupted instruction, where the saved rbp may lie below the stack pointer.
+ * A step that is tied to no stack: every word is looked for before it is read, wherever it lies.
+ * For code that moves the stack pointer to a new stack and calls a function there, leaving its own
+ * frame to be found by rbp; and from an interrupted instruction, where the saved rbp may lie below
+ * the stack pointer.
  */
 static bool step_anywhere(struct walker *w, const struct gm_cfi_rule *rule)
 {
@@ -342,7 +346,9 @@ static struct gm_cfi_rule registered_rule(uintptr_t pc, enum gm_cfi_at at)
 		     : (struct gm_cfi_rule){.kind = GM_CFI_UNKNOWN};
 }
 
-/* Between two calls the CFA may be known by a register that is not followed: all are at hand here. */
+/*
+ * Between two calls the CFA may be known by a register that is not followed: all are at hand here.
+ */
 static struct gm_cfi_rule interrupted_rule(const greg_t *registers, struct gm_object *object)
 {
 	static const uint8_t numbers[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
@@ -363,9 +369,9 @@ static struct gm_cfi_rule interrupted_rule(const greg_t *registers, struct gm_ob
 }
 
 /*
- * The kernel's frame of a signal, whose handler returns into code that asks for the interrupted state
- * back: what libc and others install for that is known by its instructions. Then the walk stands at the
- * interrupted instruction.
+ * The kernel's frame of a signal, whose handler returns into code that asks for the interrupted
+ * state back: what libc and others install for that is known by its instructions. Then the walk
+ * stands at the interrupted instruction.
  */
 static bool step_over_signal(struct walker *w, struct gm_object *object)
 {
@@ -390,9 +396,9 @@ static bool step_over_signal(struct walker *w, struct gm_object *object)
 }
 
 /*
- * All functions of libc and the loader have tables but two that nothing called: the one that makecontext
- * lets a coroutine return to, by the address where it begins, and the one that begins the program and runs
- * the constructors.
+ * All functions of libc and the loader have tables but two that nothing called: the one that
+ * makecontext lets a coroutine return to, by the address where it begins, and the one that begins
+ * the program and runs the constructors.
  */
 static bool is_first_frame(uintptr_t pc, struct gm_object *object)
 {
@@ -402,12 +408,12 @@ static bool is_first_frame(uintptr_t pc, struct gm_object *object)
 }
 
 /*
- * The step where w->rule did not do. Returns GM_TRACE_STOP if the walk goes on. Nothing that it relies on is
- * known to be so the next time.
+ * The step where w->rule did not do. Returns GM_WALK_STOPPED if the walk goes on. Nothing that it
+ * relies on is known to be so the next time.
  */
-static __attribute__((noinline)) enum gm_trace_end step_otherwise(struct walker *w)
+static __attribute__((noinline)) enum gm_walk_end step_otherwise(struct walker *w)
 {
-	struct gm_trace_frame *frame = w->now.frame + (w->now.frames & w->keeps);
+	struct gm_cached_frame *frame = w->now.frame + (w->now.frames & w->keeps);
 	bool inside = w->known & INTERRUPTED, stepped = false;
 	struct gm_cfi_rule rule = inside ? w->interrupted : unpack(w->rule);
 	struct gm_object object;
@@ -415,16 +421,16 @@ static __attribute__((noinline)) enum gm_trace_end step_otherwise(struct walker 
 	object.start = object.end = 0;
 	w->transient = true;
 	w->known &= ~INTERRUPTED;
-	frame->saves = frame->loads = GM_TRACE_NOT;
+	frame->saves = frame->loads = GM_NO_WORD;
 	frame->flags = 0;
 	if (rule.kind == GM_CFI_UNKNOWN) {
 		if (step_over_signal(w, &object))
-			return GM_TRACE_STOP;
+			return GM_WALK_STOPPED;
 		if (!inside)
 			rule = registered_rule(w->place.pc, GM_CFI_RETURN_ADDRESS);
 		stepped = step(w, &w->place, frame, pack(&rule));
 		if (!stepped && !inside && is_first_frame(w->place.pc, &object))
-			return GM_TRACE_END;
+			return GM_WALK_END;
 	} else if (inside) {
 		stepped = rule.kind != GM_CFI_END && step_anywhere(w, &rule);
 	} else if (rule.kind != GM_CFI_SP) {
@@ -433,111 +439,114 @@ static __attribute__((noinline)) enum gm_trace_end step_otherwise(struct walker 
 		stepped = step_anywhere(w, &rule) && (w->place.sp <= low || w->place.sp > end);
 	}
 	if (rule.kind == GM_CFI_END)
-		return GM_TRACE_END;
-	return stepped ? GM_TRACE_STOP : GM_TRACE_STUCK;
+		return GM_WALK_END;
+	return stepped ? GM_WALK_STOPPED : GM_WALK_STUCK;
 }
 
-/* Whether a trace can be gone by at all on this stack. */
-static inline bool is_of_use(const struct walker *w, const struct gm_trace *trace)
+/* Returns whether a cached walk can be compared at all on this stack. */
+static inline bool is_of_use(const struct walker *w, const struct gm_cached_walk *cached)
 {
-	return trace && trace->stop_start == w->now.stop_start &&
-	       trace->stop_bytes == w->now.stop_bytes && trace->top <= w->end;
+	return cached && cached->stop_start == w->now.stop_start &&
+	       cached->stop_bytes == w->now.stop_bytes && cached->top <= w->end;
 }
 
-static inline bool begins_at(const struct gm_trace *trace, const struct place *place)
+static inline bool begins_at(const struct gm_cached_walk *cached, const struct place *place)
 {
-	return trace->sp == place->sp && trace->pc == place->pc &&
-	       (trace->bp == place->bp || !trace->live_bp);
+	return cached->sp == place->sp && cached->pc == place->pc &&
+	       (cached->bp == place->bp || !cached->live_bp);
 }
 
-static inline bool stands_at(const struct place *place, const struct gm_trace *trace,
-			     const struct gm_trace_frame *frame)
+static inline bool stands_at(const struct place *place, const struct gm_cached_walk *cached,
+			     const struct gm_cached_frame *frame)
 {
 	return frame->sp == place->sp &&
-	       gm_trace_pcs(trace)[frame - gm_trace_frames(trace)] == place->pc &&
-	       (frame->bp == place->bp || !(frame->flags & GM_TRACE_LIVE_BP));
+	       gm_cached_pcs(cached)[frame - gm_cached_frames(cached)] == place->pc &&
+	       (frame->bp == place->bp || !(frame->flags & GM_CACHED_LIVE_BP));
 }
 
-static inline const struct gm_trace_word *first_changed(const struct gm_trace *trace,
-							const struct gm_trace_word *word,
-							const struct gm_trace_word *end)
+static inline const struct gm_cached_word *first_changed(const struct gm_cached_walk *cached,
+							const struct gm_cached_word *word,
+							const struct gm_cached_word *end)
 {
-	const uintptr_t *below = (const uintptr_t *)trace->sp - 1;
+	const uintptr_t *below = (const uintptr_t *)cached->sp - 1;
 
-	while (word < end && !gm_trace_word_changed(below, *word))
+	while (word < end && !gm_cached_word_changed(below, *word))
 		word++;
 	return word;
 }
 
-/* The walk goes on by its own from a frame that a trace led to, `from` being where it stood. */
-static void stand_at(struct walker *w, const struct gm_trace *trace, unsigned from, unsigned at)
+/* Moves the walk from the frame `from` of a cached walk, where it stands, to the frame `at`. */
+static void stand_at(struct walker *w, const struct gm_cached_walk *cached, unsigned from,
+		     unsigned at)
 {
-	const struct gm_trace_frame *old = gm_trace_frames(trace);
-	struct gm_trace_frame *frame = w->now.frame + w->now.frames;
+	const struct gm_cached_frame *old = gm_cached_frames(cached);
+	struct gm_cached_frame *frame = w->now.frame + w->now.frames;
 
 	for (unsigned i = from; i < at; i++) {
 		*frame = old[i];
 		frame++->bp = w->place.bp; /* what nothing depended on was not compared */
-		if (old[i].saves != GM_TRACE_NOT)
+		if (old[i].saves != GM_NO_WORD)
 			w->place.bp = word_at(old[i].sp + old[i].saves * 8ul);
 	}
 	w->now.frames += at - from;
-	w->place.pc = gm_trace_pcs(trace)[at];
+	w->place.pc = gm_cached_pcs(cached)[at];
 	w->place.sp = old[at].sp;
 }
 
 enum followed { TO_THE_END, PART_OF_THE_WAY };
 
 /*
- * The walk stands where the trace's frame `at` is: goes with it for as long as the stack is as it
- * was. `at` becomes where they part.
+ * The walk stands in the frame `at` of a cached walk: follows it as long as the words are
+ * unchanged, and sets `at` to the first frame that it does not follow.
  */
-static inline enum followed follow(struct walker *w, const struct gm_trace *trace, unsigned *at)
+static inline enum followed follow(struct walker *w, const struct gm_cached_walk *cached,
+				   unsigned *at)
 {
-	const struct gm_trace_word *words = trace->word + trace->words, *end, *other;
-	unsigned room = w->walk->max - w->now.frames - 1, from = *at, last = trace->frames - 1u;
+	const struct gm_cached_word *words = cached->word + cached->words, *end, *other;
+	unsigned room = w->walk->max - w->now.frames - 1, from = *at, last = cached->frames - 1u;
 	unsigned to = last - from < room ? last : from + room;
-	const uintptr_t *pc = gm_trace_pcs(trace);
+	const uintptr_t *pc = gm_cached_pcs(cached);
 	bool whole;
 
-	end = words - gm_trace_left(trace, to);
-	other = first_changed(trace, words - gm_trace_left(trace, from), end);
+	end = words - gm_cached_words_left(cached, to);
+	other = first_changed(cached, words - gm_cached_words_left(cached, from), end);
 	whole = other == end;
 	if (!whole)
-		for (to = from; other >= words - gm_trace_left(trace, to + 1); to++)
+		for (to = from; other >= words - gm_cached_words_left(cached, to + 1); to++)
 			;
 	memcpy(w->walk->pc + w->now.frames, pc + from, (to - from + 1) * sizeof(*pc));
-	if (whole && (to - from == room || trace->end != GM_TRACE_ROOM)) {
+	if (whole && (to - from == room || cached->end != GM_WALK_FULL)) {
 		w->walk->frames = w->now.frames + to - from + 1;
-		w->now.tail = trace;
+		w->now.tail = cached;
 		w->now.tail_frame = from;
 		return TO_THE_END;
 	}
-	stand_at(w, trace, from, to);
+	stand_at(w, cached, from, to);
 	*at = to + 1;
 	return PART_OF_THE_WAY;
 }
 
 /*
- * The walk from where it stands on, with the help of the last one from its frame `at`. If it gets stuck, it
- * stands at the frame that w->rule did not lead out of.
+ * The walk from where it stands on, with the help of the last one from its frame `at`. If it gets
+ * stuck, it stands at the frame that w->rule did not lead out of.
  */
-static enum gm_trace_end run_by_rules(struct walker *w, const struct gm_trace *last, unsigned at)
+static enum gm_walk_end run_by_rules(struct walker *w, const struct gm_cached_walk *last,
+				     unsigned at)
 {
-	const struct gm_trace_frame *const first = last ? gm_trace_frames(last) : NULL;
-	const struct gm_trace_frame *const outermost = last ? first + last->frames : NULL;
-	const struct gm_trace_frame *old = last ? first + at : NULL;
+	const struct gm_cached_frame *const first = last ? gm_cached_frames(last) : NULL;
+	const struct gm_cached_frame *const outermost = last ? first + last->frames : NULL;
+	const struct gm_cached_frame *old = last ? first + at : NULL;
 	const struct gm_walk asked = *w->walk;
 	const uint64_t known = w->known;
 	const uintptr_t end = w->end;
 	struct place place = w->place; /* in registers, as far as they reach */
 	unsigned frames = w->now.frames, from = frames; /* the last ones by rules begin there */
 	struct gm_object object;
-	enum gm_trace_end how;
+	enum gm_walk_end how;
 
 	object.start = object.end = 0;
 	for (;; frames++) {
-		struct gm_trace_frame *frame;
+		struct gm_cached_frame *frame;
 		uint64_t rule;
 
 		while (old < outermost && old->sp < place.sp)
@@ -557,19 +566,19 @@ static enum gm_trace_end run_by_rules(struct walker *w, const struct gm_trace *l
 		frame = w->now.frame + (frames & w->keeps);
 		frame->sp = place.sp;
 		frame->bp = place.bp;
-		how = GM_TRACE_STOP;
+		how = GM_WALK_STOPPED;
 		if (place.pc - asked.stop_start < asked.stop_bytes)
 			break;
-		how = GM_TRACE_ROOM;
+		how = GM_WALK_FULL;
 		if (frames + 1 == asked.max)
 			break;
 		rule = look_up(place.pc, known, &object);
 		if (!step_plainly(&place, frame, rule, end) && !step(w, &place, frame, rule)) {
-			how = kind_of(rule) == GM_CFI_END ? GM_TRACE_END : GM_TRACE_STUCK;
+			how = kind_of(rule) == GM_CFI_END ? GM_WALK_END : GM_WALK_STUCK;
 			w->rule = rule;
 			break;
 		}
-		how = GM_TRACE_NULL;
+		how = GM_WALK_NULL;
 		if (!place.pc)
 			break;
 	}
@@ -580,26 +589,26 @@ static enum gm_trace_end run_by_rules(struct walker *w, const struct gm_trace *l
 	return how;
 }
 
-static enum gm_trace_end run(struct walker *w, const struct gm_trace *last, unsigned at)
+static enum gm_walk_end run(struct walker *w, const struct gm_cached_walk *last, unsigned at)
 {
-	enum gm_trace_end how = run_by_rules(w, last, at);
+	enum gm_walk_end how = run_by_rules(w, last, at);
 
-	while (how == GM_TRACE_STUCK) {
+	while (how == GM_WALK_STUCK) {
 		how = step_otherwise(w);
-		if (how != GM_TRACE_STOP)
+		if (how != GM_WALK_STOPPED)
 			break;
 		if (!w->place.pc)
-			return GM_TRACE_NULL;
+			return GM_WALK_NULL;
 		w->now.frames++;
 		how = run_by_rules(w, last, 0);
 	}
 	return how;
 }
 
-/* The trace is of this walk: what its frames hash to. */
-static inline void note_hash(struct gm_walk *walk, const struct gm_trace *trace)
+/* Sets the hash of a walk by the cached walk that is equal to it. */
+static inline void set_hash(struct gm_walk *walk, const struct gm_cached_walk *cached)
 {
-	const struct gm_trace_frame *frame = gm_trace_frames(trace);
+	const struct gm_cached_frame *frame = gm_cached_frames(cached);
 	unsigned from = walk->from, end = walk->frames;
 
 	if (walk->caller && (from >= end || walk->pc[from] != walk->caller))
@@ -609,36 +618,36 @@ static inline void note_hash(struct gm_walk *walk, const struct gm_trace *trace)
 		return;
 	walk->hashed = true;
 	walk->from = from;
-	walk->but_last = gm_trace_hash_part(frame[from].hash, frame[end - 1].hash, end - 1 - from);
-	walk->hash = end == trace->frames
+	walk->but_last = gm_pcs_hash_part(frame[from].hash, frame[end - 1].hash, end - 1 - from);
+	walk->hash = end == cached->frames
 			     ? frame[from].hash
-			     : gm_trace_hash_part(frame[from].hash, frame[end].hash, end - from);
+			     : gm_pcs_hash_part(frame[from].hash, frame[end].hash, end - from);
 }
 
-/* The walk, with whatever traces there are. */
-static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces)
+/* Walks with the help of a cache. */
+static enum gm_walk_end walk_with(struct walker *w, struct gm_walk_cache *cache)
 {
 	const uintptr_t sp = w->place.sp;
-	const struct gm_trace *next = gm_traces_next(traces, sp, w->walk->brief), *last;
+	const struct gm_cached_walk *next = gm_walk_cache_predict(cache, sp, w->walk->brief), *last;
 	unsigned at = 0;
-	enum gm_trace_end how;
+	enum gm_walk_end how;
 
-	w->now.frame = gm_traces_room(traces);
+	w->now.frame = gm_walk_cache_frames(cache);
 	w->keeps = ~0u;
 	if (is_of_use(w, next) && begins_at(next, &w->place) &&
 	    follow(w, next, &at) == TO_THE_END) {
-		gm_traces_again(traces, sp, w->walk->brief, next);
+		gm_walk_cache_repeat(cache, sp, w->walk->brief, next);
 		w->walk->kept = true;
-		note_hash(w->walk, next);
+		set_hash(w->walk, next);
 		return next->end;
 	}
-	last = gm_traces_last(traces);
+	last = gm_walk_cache_last(cache);
 	how = run(w, is_of_use(w, last) ? last : NULL, next == last ? at : 0);
-	if (how == GM_TRACE_NULL || how == GM_TRACE_STUCK || w->transient)
+	if (how == GM_WALK_NULL || how == GM_WALK_STUCK || w->transient)
 		return how;
 	if (w->now.tail && !w->now.frames && !w->now.tail_frame) {
-		note_hash(w->walk, last);
-		gm_traces_again(traces, sp, w->walk->brief, last);
+		set_hash(w->walk, last);
+		gm_walk_cache_repeat(cache, sp, w->walk->brief, last);
 		w->walk->kept = true;
 		return how;
 	}
@@ -646,9 +655,9 @@ static enum gm_trace_end walk_with(struct walker *w, struct gm_traces *traces)
 	w->now.end = how;
 	if (!w->now.tail)
 		w->now.frames = w->walk->frames;
-	next = gm_traces_keep(traces, sp, w->walk->brief, &w->now);
+	next = gm_walk_cache_add(cache, sp, w->walk->brief, &w->now);
 	if (next) {
-		note_hash(w->walk, next);
+		set_hash(w->walk, next);
 		w->walk->kept = true;
 	}
 	return how;
@@ -659,13 +668,13 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 {
 	uintptr_t own = (uintptr_t)__builtin_frame_address(0), copy[CHUNK / sizeof(uintptr_t)];
 	uint64_t generation = __atomic_load_n(&cfi.generation, __ATOMIC_ACQUIRE);
-	struct gm_traces *traces = NULL;
-	struct gm_trace_frame scratch;
-	enum gm_trace_end how;
+	struct gm_walk_cache *cache = NULL;
+	struct gm_cached_frame scratch;
+	enum gm_walk_end how;
+	struct place inside = {word_at(own + 8), own + 16, word_at(own)};
+	struct place given = {walk->caller, walk->sp, walk->bp};
 	struct walker w = {.walk = walk,
-			   .place = walk->sp
-					    ? (struct place){walk->caller, walk->sp, walk->bp}
-					    : (struct place){word_at(own + 8), own + 16, word_at(own)},
+			   .place = walk->sp ? given : inside,
 			   .known = generation % INTERRUPTED,
 			   .copy = copy,
 			   .now = {.frame = &scratch,
@@ -676,41 +685,41 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 	walk->stepped = 0;
 	walk->kept = false;
 	if (!enter_stack(&w, w.place.sp)) {
-		/* the rest of the page that the calling frame is on can be read, for that frame is in use */
+		/* the rest of the calling frame's page can be read, for that frame is in use */
 		w.low = w.place.sp - 8;
 		w.end = ((w.place.sp - 1) | (PAGE - 1)) + 1;
-	} else if (!walk->anew && !cfi.no_traces && walk->max <= GM_TRACE_FRAMES) {
-		traces = walk->traces ? walk->traces : gm_traces_take(gm_thread_pointer());
+	} else if (!walk->anew && !cfi.no_cache && walk->max <= GM_CACHED_FRAMES) {
+		cache = walk->cache ? walk->cache : gm_walk_cache_take(gm_thread_pointer());
 	}
-	if (traces && gm_traces_renew(traces, generation))
-		how = walk_with(&w, traces);
+	if (cache && gm_walk_cache_renew(cache, generation))
+		how = walk_with(&w, cache);
 	else
 		how = run(&w, NULL, 0);
-	if (traces && traces != walk->traces)
-		gm_traces_give(traces);
-	return how != GM_TRACE_STUCK;
+	if (cache && cache != walk->cache)
+		gm_walk_cache_release(cache);
+	return how != GM_WALK_STUCK;
 }
 
-void gm_cfi_note(const struct gm_walk *walk, const struct gm_trace_note *note)
+void gm_cfi_set_result(const struct gm_walk *walk, const struct gm_cached_result *result)
 {
-	if (walk->kept && walk->traces)
-		gm_traces_note(walk->traces, walk->sp, walk->brief, note);
+	if (walk->kept && walk->cache)
+		gm_walk_cache_set_result(walk->cache, walk->sp, walk->brief, result);
 }
 
-void gm_cfi_keep_traces(bool keep)
+void gm_cfi_use_cache(bool keep)
 {
-	cfi.no_traces = !keep;
+	cfi.no_cache = !keep;
 }
 
 void gm_cfi_reset(void)
 {
-	gm_traces_reset();
+	gm_walk_cache_reset();
 }
 
 bool gm_cfi_init(gm_find_entry *find_registered)
 {
 	cfi.find_registered = find_registered;
-	gm_traces_init();
+	gm_walk_cache_init();
 	return true;
 }
 
@@ -727,13 +736,13 @@ bool gm_cfi_walk(struct gm_walk *walk)
 	return false;
 }
 
-void gm_cfi_note(const struct gm_walk *walk, const struct gm_trace_note *note)
+void gm_cfi_set_result(const struct gm_walk *walk, const struct gm_cached_result *result)
 {
 	(void)walk;
-	(void)note;
+	(void)result;
 }
 
-void gm_cfi_keep_traces(bool keep)
+void gm_cfi_use_cache(bool keep)
 {
 	(void)keep;
 }

@@ -1,8 +1,8 @@
 /*
- * The last resort of native.h: following saved frame pointers. Right only where everything was built
- * with them, but it never faults: beyond the thread's own stack it reads by gm_safe_read.
+ * Following saved frame pointers. The frames are right only if all code was built with frame
+ * pointers, but no read faults: beyond the thread's own stack words are read by gm_safe_read.
  */
-#include "stack/native.h"
+#include "stack/frame_pointers.h"
 
 #include "stack/safe_read.h"
 #include "stack/thread_stack.h"
@@ -42,7 +42,8 @@ static void walk_frame_pointers(struct gm_walk *walk)
 	if (!gm_thread_stack_end(frame))
 		gm_thread_stack_learn(frame);
 	walk->frames = 0;
-	while (walk->frames < walk->max && read_record(&record, frame) && record.pc >= LOWEST_CODE) {
+	while (walk->frames < walk->max && read_record(&record, frame) &&
+	       record.pc >= LOWEST_CODE) {
 		walk->pc[walk->frames++] = record.pc;
 		if (record.pc - walk->stop_start < walk->stop_bytes || record.caller <= frame ||
 		    record.caller - frame > LARGEST_FRAME || record.caller % sizeof(uintptr_t))

@@ -1,12 +1,12 @@
 /*
- * Giving equal things equal numbers in the file: strings, frames, stacks. For stack/ only; the
- * public face is gm_stack_intern.
+ * Interning: equal strings, frames and stacks get equal indices in the file. With it goes what all
+ * of src/stack shares: the lock, the arena, and the epoch of what is known of code. For stack/
+ * only; other folders use gm_stack_intern.
  */
 #ifndef GM_STACK_INTERN_H
 #define GM_STACK_INTERN_H
 
 #include "stack/map.h"
-#include "stack/traces.h"
 #include "store/hot.h"
 #include "store/layout.h"
 #include "store/writer.h"
@@ -34,42 +34,21 @@ uint32_t gm_intern_string(const char *text, size_t bytes);
 /* The frame's number in GM_TABLE_FRAMES; unused bytes of `frame` are zero. Lock held. */
 uint32_t gm_intern_frame(const struct gm_frame_record *frame);
 
+/*
+ * Returns the index in GM_TABLE_STACKS of the stack of these frames, GM_NONE if the file is full.
+ * Lock held.
+ */
+uint32_t gm_intern_stack(const uint32_t *frames, unsigned count, unsigned flags);
+
 /* Private memory in use. */
 uint64_t gm_intern_bytes(void);
 
-struct gm_raw_stack;
-
 /*
- * The key of a note: what makes a stack out of a native walk, beside the walk itself. A note under the
- * same key is of the same stack, if its Python frames are the same. 0: none is to be made.
+ * Changes of the code in this process, as far as they were noticed. Private to the functions below.
  */
-static inline uint64_t gm_note_key(uint32_t epoch, unsigned depth, unsigned pythons, unsigned flags)
-{
-	_Static_assert(GM_MAX_DEPTH < 1 << 12 && GM_STACK_PYTHON_UNREADABLE < 1 << 8,
-		       "two of them and the flags fit below the epoch");
-	return epoch ? (uint64_t)epoch << 32 | depth << 20 | pythons << 8 | flags : 0;
-}
-
-/* Whether a note was made in this epoch, of a stack of this depth. None is made in epoch 0. */
-static inline bool gm_note_asks(const struct gm_trace_note *note, uint32_t epoch, unsigned depth)
-{
-	return note->key >> 20 == ((uint64_t)epoch << 12 | depth);
-}
-
-static inline unsigned gm_note_pythons(const struct gm_trace_note *note)
-{
-	return note->key >> 8 & 0xfff;
-}
-
-static inline unsigned gm_note_flags(const struct gm_trace_note *note)
-{
-	return note->key & 0xff;
-}
-
-/* Changes of the code in this process, as far as they were noticed. For what stands here below. */
 struct gm_known_code {
 	uint32_t changes_asked, changes_done; /* of the loaded objects */
-	/* Rises when anything that was learnt of code is forgotten; the child of a fork goes on counting. */
+	/* rises when anything that was learnt of code is forgotten; not reset in a forked child */
 	uint32_t epoch;
 };
 extern GM_HIDDEN struct gm_known_code gm_known_code;
@@ -81,8 +60,8 @@ static inline bool gm_intern_modules_changed(void)
 }
 
 /*
- * A number for what is known of code now, for the keys of notes; 0 where something was unloaded that
- * is yet to be looked at, or there is no file.
+ * Returns a number for the present knowledge of code, for the keys of cached results; 0 if
+ * something was unloaded that is yet to be looked at, or if there is no file.
  */
 static inline uint32_t gm_intern_epoch(void)
 {
@@ -91,26 +70,14 @@ static inline uint32_t gm_intern_epoch(void)
 	return __atomic_load_n(&gm_known_code.epoch, __ATOMIC_ACQUIRE);
 }
 
-/* From now on no note that was made holds: rules were forgotten, or the interpreter is another. */
-static inline void gm_intern_forget_notes(void)
+/* Makes all cached results invalid: rules were forgotten, or the interpreter is another. */
+static inline void gm_intern_forget_results(void)
 {
 	__atomic_fetch_add(&gm_known_code.epoch, 1, __ATOMIC_RELEASE);
 }
 
-/* gm_stack_intern, which says in `note` what it knows; note->known is NULL if the stack is new. */
-uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *note);
-
-/* Whether the stack of a note of this epoch has these Python frames, of which as many as it keeps count. */
-bool gm_intern_same_python(const struct gm_trace_note *note, const uint32_t *python);
-
-/* Of a note that gm_intern_noted has just made: remembers where its Python frames stand. */
-void gm_intern_note_places(struct gm_trace_note *note);
-
 /* Counts stacks and frames that could not be recorded. */
 void gm_intern_count_lost(void);
-
-/* Brings the module table up to date if the loader did something. Lock not held. */
-void gm_intern_refresh_modules(void);
 
 void gm_intern_reset(void);
 

@@ -4,13 +4,14 @@
  * shim exports a dlsym of its own and may run where dlopen lives in another library than libc.
  *
  * The order: our own reader of unwind tables (cfi.c), which has libgcc look up what JIT compilers
- * registered with it; libunwind; libgcc; frame pointers. The first and the last of these read only what
- * is there, the two others trust the stack.
+ * registered with it; libunwind; libgcc; frame pointers. The first and the last of these read only
+ * what is there, the two others trust the stack.
  */
 #include "stack/native.h"
 
 #include "stack/cfi.h"
 #include "stack/elf_symbols.h"
+#include "stack/frame_pointers.h"
 #include "stack/thread_stack.h"
 #include "stack/unwinder_check.h"
 #include "store/hot.h"
@@ -25,12 +26,12 @@ typedef int backtrace_fn(void **, int);
 typedef int unwind_fn(int (*)(void *, void *), void *);
 typedef uintptr_t unwind_ip_fn(void *);
 
-GM_HOT_STACK bool gm_native_traced;
+GM_HOT_STACK bool gm_native_cached;
 
 #define MOST_FRAMES (GM_MAX_DEPTH + 48u) /* more than any walk is asked for */
 
 static struct {
-	bool no_traces, checked;
+	bool no_cache, checked;
 	const struct gm_unwinder *chosen;
 	bool libgcc_works; /* to take libunwind's place */
 	bool registered; /* code that was registered with libgcc is looked up */
@@ -212,8 +213,8 @@ static bool passes_self_test(const struct gm_unwinder *unwinder)
 }
 
 /*
- * True if the tables carry this stack to its end, or further than any walk goes. Where there are no tables
- * nothing is known, and it is true.
+ * True if the tables carry this stack to its end, or further than any walk goes. Where there are no
+ * tables nothing is known, and it is true.
  */
 static bool is_whole_by_tables(void)
 {
@@ -269,17 +270,17 @@ static void choose(const char *only)
 	}
 }
 
-static void settle_traces(void)
+static void settle_cache(void)
 {
-	gm_native_traced =
-		native.chosen == &gm_unwinder_tables && !native.no_traces && !native.checked;
+	gm_native_cached =
+		native.chosen == &gm_unwinder_tables && !native.no_cache && !native.checked;
 }
 
 bool gm_native_init(const char *only)
 {
 	gm_thread_stack_init();
 	choose(only);
-	settle_traces();
+	settle_cache();
 	return native.chosen;
 }
 
@@ -289,15 +290,15 @@ bool gm_native_check(void (*log)(const char *line))
 
 	native.checked = native.chosen == &gm_unwinder_tables && open_libunwind(&object) &&
 			 gm_unwinder_check_init(&object, log);
-	settle_traces();
+	settle_cache();
 	return native.checked;
 }
 
-void gm_native_keep_traces(bool keep)
+void gm_native_use_cache(bool keep)
 {
-	native.no_traces = !keep;
-	gm_cfi_keep_traces(keep);
-	settle_traces();
+	native.no_cache = !keep;
+	gm_cfi_use_cache(keep);
+	settle_cache();
 }
 
 /*
@@ -312,15 +313,15 @@ void gm_native_code_unloaded(void)
 }
 
 /*
- * A thread that is not there may have had one of libunwind's locks. libgcc's only guard what JIT compilers
- * register.
+ * A thread that is not there may have had one of libunwind's locks. libgcc's only guard what JIT
+ * compilers register.
  */
 void gm_native_in_child(void)
 {
 	native.checked = false;
 	if (native.chosen == &gm_unwinder_libunwind && (native.has_tables || native.libgcc_works))
 		native.chosen = native.has_tables ? &gm_unwinder_tables : &gm_unwinder_libgcc;
-	settle_traces();
+	settle_cache();
 }
 
 const char *gm_native_name(void)
@@ -331,8 +332,8 @@ const char *gm_native_name(void)
 }
 
 /*
- * By an unwinder that begins where it is. Those that do not look before they read only get stacks that can
- * be read; of others the tables' walk is what there is.
+ * By an unwinder that begins where it is. Those that do not look before they read only get stacks
+ * that can be read; of others the tables' walk is what there is.
  */
 static void walk_from_inside(const struct gm_unwinder *unwinder, struct gm_walk *walk)
 {
@@ -348,6 +349,16 @@ static void walk_from_inside(const struct gm_unwinder *unwinder, struct gm_walk 
 	gm_objects_leave();
 }
 
+/* Returns how many of a walk's innermost frames are the shim's. */
+static unsigned count_own(const struct gm_walk *walk)
+{
+	unsigned own = 0;
+
+	while (own < walk->frames && gm_native_is_own(walk->pc[own]))
+		own++;
+	return own;
+}
+
 void gm_native_walk(struct gm_walk *walk)
 {
 	walk->frames = 0;
@@ -359,7 +370,7 @@ void gm_native_walk(struct gm_walk *walk)
 	else if (native.chosen)
 		walk_from_inside(native.chosen, walk);
 	if (native.checked)
-		gm_unwinder_check(walk);
+		gm_unwinder_check(walk, count_own(walk));
 	/* no tail call: our frame is one that callers count on */
 	__asm__ volatile("" ::: "memory");
 }

@@ -1,14 +1,15 @@
 /*
  * Taking a stack (stack.h): native addresses with the shim's own frames and the interpreter's
- * removed, Python frames after them, together no more than asked for. Interning is in intern.c.
+ * removed, Python frames after them, together no more than asked for.
  */
 #include "stack/stack.h"
 
+#include "stack/captured.h"
 #include "stack/cfi.h"
 #include "stack/intern.h"
 #include "stack/native.h"
 #include "stack/python.h"
-#include "stack/traces_next.h"
+#include "stack/walk_cache.h"
 #include "store/hot.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #define likely(condition)   __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
-#define FETCHED_LINES	5u  /* of a trace's words, ahead; those that follow come by themselves */
+#define FETCHED_LINES	5u  /* of a walk's words; the processor fetches the next ones itself */
 #define FETCHED_PLACES	3u  /* lines of Python's places: of some seven frames */
 #define MOST_OWN_FRAMES 32u /* of the shim, between its entry and the unwinder */
 
@@ -40,7 +41,9 @@ void gm_stack_ask_unwinder(enum gm_stack_unwinder unwinder, void (*log)(const ch
 	asked.log = log;
 }
 
-/* Chooses the unwinder that was asked for; if it cannot be had says so, and chooses the usual one. */
+/*
+ * Chooses the unwinder that was asked for; if it cannot be had says so, and chooses the usual one.
+ */
 static void init_native(void)
 {
 	static const char *const names[] = {
@@ -60,8 +63,10 @@ static void init_native(void)
 	if (asked.unwinder == GM_UNWINDER_AUTO)
 		return;
 	gm_native_init(NULL);
-	snprintf(line, sizeof(line), "%s cannot be used here, as GPUMEMTRACE_UNWINDER asks; stacks come from %s",
-		 name ? name : "a comparison of the unwind tables with libunwind", gm_native_name());
+	snprintf(line, sizeof(line),
+		 "%s cannot be used here, as GPUMEMTRACE_UNWINDER asks; stacks come from %s",
+		 name ? name : "a comparison of the unwind tables with libunwind",
+		 gm_native_name());
 	asked.log(line);
 }
 
@@ -84,7 +89,7 @@ void gm_stack_init(enum gm_stack_mode mode, unsigned depth)
 
 void gm_stack_cache(bool on)
 {
-	gm_native_keep_traces(on);
+	gm_native_use_cache(on);
 }
 
 const char *gm_stack_unwinder(void)
@@ -172,7 +177,7 @@ static inline unsigned depth_of(unsigned limit)
 	return limit && limit < settings.depth ? limit : settings.depth;
 }
 
-/* Returns the key of a note. */
+/* Captures the stack and returns the key of its result. */
 static uint64_t capture(struct gm_raw_stack *raw, struct gm_walk *walk, unsigned depth)
 {
 	enum gm_stack_mode mode = settings.mode;
@@ -185,7 +190,7 @@ static uint64_t capture(struct gm_raw_stack *raw, struct gm_walk *walk, unsigned
 		return 0;
 	if (mode != GM_STACKS_NATIVE)
 		raw->pythons = (uint16_t)gm_python_walk(raw->python, depth, &raw->flags);
-	key = gm_note_key(gm_intern_epoch(), depth, raw->pythons, raw->flags);
+	key = gm_result_key(gm_intern_epoch(), depth, raw->pythons, raw->flags);
 	if (mode != GM_STACKS_PYTHON)
 		capture_native(raw, walk, depth);
 	if (raw->natives + raw->pythons > (int)depth) {
@@ -206,36 +211,47 @@ void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit
 	errno = saved;
 }
 
+uint32_t gm_stack_intern(const struct gm_raw_stack *raw, uint32_t *caller_module)
+{
+	struct gm_cached_result result;
+
+	gm_captured_intern(raw, &result);
+	if (caller_module)
+		*caller_module = result.module;
+	return result.stack;
+}
+
 /* Where to begin; 0 where the stack does not show a call from there: then from inside, as ever. */
 static inline uintptr_t sp_of(const struct gm_entry *entry)
 {
 	return entry->sp && ((const uintptr_t *)entry->sp)[-1] == entry->pc ? entry->sp : 0;
 }
 
-/* The stack is probably the one that came next before. Fetches what is compared of it. */
-static inline void expect(struct gm_stack_taking *taking, struct gm_traces *traces)
+/* Looks for the predicted walk, and prefetches what is compared of it. */
+static inline void predict(struct gm_stack_taking *taking, struct gm_walk_cache *cache)
 {
-	const struct gm_trace_next *next;
-	const struct gm_trace *trace;
+	const struct gm_prediction *prediction;
+	const struct gm_cached_walk *cached;
 
-	taking->traces = traces;
-	if (unlikely(!traces || !traces->room))
+	taking->cache = cache;
+	if (unlikely(!cache || !cache->memory))
 		return;
-	next = gm_traces_find(traces, taking->entry->sp, taking->brief);
-	trace = next ? gm_traces_at(traces, next->position) : NULL;
-	if (unlikely(!trace))
+	prediction = gm_walk_cache_find(cache, taking->entry->sp, taking->brief);
+	cached = prediction ? gm_walk_cache_at(cache, prediction->position) : NULL;
+	if (unlikely(!cached))
 		return;
-	taking->next = next;
-	taking->words = trace->word;
-	taking->expected = next->note.stack;
+	taking->prediction = prediction;
+	taking->words = cached->word;
+	taking->expected = prediction->result.stack;
 	for (unsigned line = 0; line < FETCHED_LINES; line++)
-		__builtin_prefetch((const char *)trace->word + 64 * line);
-	if (next->note.places)
+		__builtin_prefetch((const char *)cached->word + 64 * line);
+	if (prediction->result.places)
 		for (unsigned line = 0; line < FETCHED_PLACES; line++)
-			__builtin_prefetch((const char *)next->note.places + 64 * line);
+			__builtin_prefetch((const char *)prediction->result.places + 64 * line);
 }
 
-static inline void begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit)
+static inline void begin(struct gm_stack_taking *taking, const struct gm_entry *entry,
+			 unsigned limit)
 {
 	unsigned depth = depth_of(limit);
 
@@ -243,95 +259,97 @@ static inline void begin(struct gm_stack_taking *taking, const struct gm_entry *
 	taking->expected = GM_NONE;
 	taking->depth = (uint16_t)depth;
 	taking->brief = depth < settings.depth;
-	taking->traces = NULL;
-	taking->next = NULL;
-	if (unlikely(settings.mode > GM_STACKS_NATIVE || !gm_native_traced || !sp_of(entry)))
+	taking->cache = NULL;
+	taking->prediction = NULL;
+	if (unlikely(settings.mode > GM_STACKS_NATIVE || !gm_native_cached || !sp_of(entry)))
 		return;
-	expect(taking, gm_traces_take(gm_thread_pointer()));
+	predict(taking, gm_walk_cache_take(gm_thread_pointer()));
 }
 
-/* Whether the Python frames are those of the note, read one by one. */
-static __attribute__((noinline)) bool is_python_noted(const struct gm_trace_note *note, unsigned depth)
+/* Returns whether the Python frames, read one by one, are those of the result. */
+static __attribute__((noinline)) bool
+has_same_python_frames(const struct gm_cached_result *result, unsigned depth)
 {
 	uint32_t frames[GM_MAX_DEPTH];
 	uint16_t flags = 0;
 
-	return gm_python_walk(frames, depth, &flags) == gm_note_pythons(note) &&
-	       flags == gm_note_flags(note) && gm_intern_same_python(note, frames);
+	return gm_python_walk(frames, depth, &flags) == gm_result_pythons(result) &&
+	       flags == gm_result_flags(result) && gm_captured_same_python(result, frames);
 }
 
-/* Whether the Python frames are those of the note, and so what becomes of them. */
-static inline bool is_python_same(const struct gm_trace_note *note, unsigned depth)
+/* Returns whether the Python frames are those of the result, and the flags that they give. */
+static inline bool has_same_python(const struct gm_cached_result *result, unsigned depth)
 {
-	unsigned pythons = gm_note_pythons(note), flags = gm_note_flags(note);
+	unsigned pythons = gm_result_pythons(result), flags = gm_result_flags(result);
 
 	if (unlikely(settings.mode == GM_STACKS_NATIVE))
 		return !pythons && !flags;
-	if (likely(!flags) && likely(note->places || !pythons) &&
-	    likely(gm_python_same(note->places, pythons)))
+	if (likely(!flags) && likely(result->places || !pythons) &&
+	    likely(gm_python_same(result->places, pythons)))
 		return true;
-	return is_python_noted(note, depth);
+	return has_same_python_frames(result, depth);
 }
 
 /*
- * Whether nothing has changed since the note was made: what is known of code and how much is asked for,
- * Python's frames, the stack's words. Where the walk stops is settled by that as well: at the
- * interpreter if there are Python frames, and that is where it was.
+ * Returns whether the predicted result holds: the same epoch and depth, the same Python frames, and
+ * the same words of the stack. The walk then also stops where it stopped: at the interpreter, which
+ * is in the same place, if there are Python frames.
  */
-static inline bool is_noted(const struct gm_stack_taking *taking)
+static inline bool is_hit(const struct gm_stack_taking *taking)
 {
-	const struct gm_trace_next *next = taking->next;
+	const struct gm_prediction *prediction = taking->prediction;
 	const struct gm_entry *entry = taking->entry;
 
-	return likely(next) && likely(gm_note_asks(&next->note, gm_intern_epoch(), taking->depth)) &&
-	       likely(is_python_same(&next->note, taking->depth)) &&
-	       likely(gm_traces_same(next, taking->words, entry->sp, entry->bp));
+	return likely(prediction) &&
+	       likely(gm_result_is_for(&prediction->result, gm_intern_epoch(), taking->depth)) &&
+	       likely(has_same_python(&prediction->result, taking->depth)) &&
+	       likely(gm_prediction_holds(prediction, taking->words, entry->sp, entry->bp));
 }
 
-/* The stack, looked at frame by frame, and noted. What was taken for it is given back. */
-static __attribute__((noinline)) uint32_t take_anew(const struct gm_stack_taking *taking,
-						     uint32_t *caller_module)
+/* Captures and interns the stack, keeps the result, and releases the cache. */
+static __attribute__((noinline)) uint32_t take_slow(const struct gm_stack_taking *taking,
+						    uint32_t *caller_module)
 {
 	struct gm_walk walk = {.caller = taking->entry->pc,
 			       .sp = sp_of(taking->entry),
 			       .bp = taking->entry->bp,
-			       .traces = taking->traces};
-	struct gm_trace_note note;
+			       .cache = taking->cache};
+	struct gm_cached_result result;
 	struct gm_raw_stack raw;
 	int saved = errno;
 	uint64_t key;
 
 	key = capture(&raw, &walk, taking->depth);
-	gm_intern_noted(&raw, &note);
-	note.key = key;
-	if (key && note.known && walk.kept) {
-		gm_intern_note_places(&note);
-		gm_cfi_note(&walk, &note);
+	gm_captured_intern(&raw, &result);
+	result.key = key;
+	if (key && result.known && walk.kept) {
+		gm_captured_find_places(&result);
+		gm_cfi_set_result(&walk, &result);
 	}
-	if (taking->traces)
-		gm_traces_give(taking->traces);
+	if (taking->cache)
+		gm_walk_cache_release(taking->cache);
 	if (caller_module)
-		*caller_module = note.module;
+		*caller_module = result.module;
 	errno = saved;
-	return note.stack;
+	return result.stack;
 }
 
 static inline uint32_t end(const struct gm_stack_taking *taking, uint32_t *caller_module)
 {
-	const struct gm_trace_next *next = taking->next;
+	const struct gm_prediction *prediction = taking->prediction;
 
-	if (unlikely(!is_noted(taking))) {
+	if (unlikely(!is_hit(taking))) {
 		if (settings.mode != GM_STACKS_OFF)
-			return take_anew(taking, caller_module);
+			return take_slow(taking, caller_module);
 		if (caller_module)
 			*caller_module = GM_NONE;
 		return GM_NONE;
 	}
-	gm_traces_met(taking->traces, taking->entry->sp, taking->brief, next);
-	gm_traces_give(taking->traces);
+	gm_walk_cache_hit(taking->cache, taking->entry->sp, taking->brief, prediction);
+	gm_walk_cache_release(taking->cache);
 	if (caller_module)
-		*caller_module = next->note.module;
-	return next->note.stack;
+		*caller_module = prediction->result.module;
+	return prediction->result.stack;
 }
 
 GM_HOT_CODE void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry,
@@ -345,7 +363,8 @@ GM_HOT_CODE uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *call
 	return end(taking, caller_module);
 }
 
-GM_HOT_CODE uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *caller_module)
+GM_HOT_CODE uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit,
+				   uint32_t *caller_module)
 {
 	struct gm_stack_taking taking;
 
@@ -353,10 +372,16 @@ GM_HOT_CODE uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit,
 	return end(&taking, caller_module);
 }
 
+void gm_stack_modules_changed(void)
+{
+	gm_captured_check_unloads();
+}
+
 void gm_stack_reset(void)
 {
 	gm_cfi_reset();
 	gm_native_in_child();
 	gm_python_reset();
+	gm_captured_reset();
 	gm_intern_reset();
 }

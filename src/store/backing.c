@@ -2,6 +2,7 @@
  * Files that are mapped before they have disk blocks.
  */
 #include "store/backing.h"
+#include "store/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,11 +32,11 @@ int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes)
 
 int gm_backing_open(const struct gm_backing *backing)
 {
-	int fd = open(backing->path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	int fd = gm_open(backing->path, O_RDWR | O_NOFOLLOW, 0);
 	struct stat st;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, &st) == 0 && st.st_dev == backing->device && st.st_ino == backing->inode)
 		return fd;
 	close(fd);

@@ -7,7 +7,6 @@
 #include "store/journal_code.h"
 #include "store/lock.h"
 #include "store/output_path.h"
-#include "store/writer.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -26,6 +25,7 @@ static struct {
 				guards the rest */
 	struct gm_backing backing;
 	struct gm_output_path output;
+	struct gm_header *file; /* of the output file */
 	uint64_t mapped_bytes;
 	uint64_t capacity; /* chunks */
 	bool replaced;
@@ -47,7 +47,7 @@ static uint64_t used_bytes(uint64_t chunks)
 	return GM_HEADER_BYTES + chunks * GM_JOURNAL_CHUNK_BYTES;
 }
 
-static struct gm_journal_header describe(uint64_t cap_bytes)
+static struct gm_journal_header describe(const struct gm_header *file, uint64_t cap_bytes)
 {
 	struct gm_journal_header first = {
 		.magic = GM_JOURNAL_MAGIC,
@@ -56,10 +56,10 @@ static struct gm_journal_header describe(uint64_t cap_bytes)
 		.oldest_version = GM_JOURNAL_VERSION,
 		.header_bytes = GM_HEADER_BYTES,
 		.chunk_bytes = GM_JOURNAL_CHUNK_BYTES,
-		.pid = gm_file->pid,
-		.pid_start_ticks = gm_file->pid_start_ticks,
-		.started_realtime_ns = gm_file->started_realtime_ns,
-		.started_monotonic_ns = gm_file->started_monotonic_ns,
+		.pid = file->pid,
+		.pid_start_ticks = file->pid_start_ticks,
+		.started_realtime_ns = file->started_realtime_ns,
+		.started_monotonic_ns = file->started_monotonic_ns,
 		.cap_bytes = cap_bytes,
 	};
 
@@ -80,9 +80,9 @@ static uint64_t clamp_cap(uint64_t cap_bytes)
 	return cap_bytes > file_limit ? file_limit : cap_bytes;
 }
 
-static int create(uint64_t chunks, const struct gm_journal_header *first)
+static int create(const struct gm_output_path *beside, uint64_t chunks,
+		  const struct gm_journal_header *first)
 {
-	const struct gm_output_path *beside = gm_store_output_path();
 	int fd, error;
 
 	if (!beside)
@@ -104,17 +104,17 @@ static int create(uint64_t chunks, const struct gm_journal_header *first)
 	return error;
 }
 
-int gm_journal_open(uint64_t cap_bytes)
+int gm_journal_open(struct gm_header *file, const struct gm_output_path *beside, uint64_t cap_bytes)
 {
 	uint64_t cap = clamp_cap(cap_bytes);
-	struct gm_journal_header first = describe(cap);
+	struct gm_journal_header first = describe(file, cap);
 	int error;
 
 	memset(&journal, 0, sizeof(journal));
 	if (cap < used_bytes(1))
 		return -EFBIG;
 	journal.capacity = (cap - GM_HEADER_BYTES) / GM_JOURNAL_CHUNK_BYTES;
-	error = create(journal.capacity, &first);
+	error = create(beside, journal.capacity, &first);
 	if (error) {
 		memset(&journal, 0, sizeof(journal));
 		return error;
@@ -122,7 +122,8 @@ int gm_journal_open(uint64_t cap_bytes)
 	journal.mapped_bytes = used_bytes(journal.capacity);
 	madvise(journal.backing.base, journal.mapped_bytes, MADV_DONTFORK);
 	memcpy(header(), &first, sizeof(first));
-	gm_file->features |= GM_FEATURE_JOURNAL;
+	journal.file = file;
+	file->features |= GM_FEATURE_JOURNAL;
 	gm_journal_on = true;
 	return 0;
 }
@@ -169,7 +170,7 @@ static bool open_chunk(uint64_t time_ns)
 
 static void count_lost(uint64_t time_ns)
 {
-	if (gm_file->end == GM_END_EXIT)
+	if (journal.file->end == GM_END_EXIT)
 		return; /* threads that still run while the process ends do not count */
 	if (header()->lost++ == 0) {
 		header()->lost_from_ns = time_ns;

@@ -8,17 +8,20 @@
 #define GM_STORE_JOURNAL_H
 
 #include "store/layout.h"
+#include "store/output_path.h"
 #include <stdbool.h>
 
 /* True while a history is kept. The functions that add an entry may be called only then. */
 extern bool gm_journal_on;
 
 /*
- * Begins the history of the output file that is open, whose process was described; at most
- * `cap_bytes`. Returns 0 or -errno, when there is none: -EROFS where the output file itself is kept
- * in memory. Under the start lock.
+ * Begins the history of the output file whose header is `file`, which describes the process already
+ * and stays mapped until gm_journal_forget, beside the path `beside`; the history gets at most
+ * `cap_bytes`. Returns 0, or -errno if there is no history: -EROFS if `beside` is NULL, because the
+ * output file itself is kept in memory. Under the start lock.
  */
-int gm_journal_open(uint64_t cap_bytes);
+int gm_journal_open(struct gm_header *file, const struct gm_output_path *beside,
+		    uint64_t cap_bytes);
 
 /*
  * The table of live allocations gained a record, lost one, or one's size changed. `expected_bytes`:

@@ -55,6 +55,7 @@
 #define GM_FEATURE_IMPORTED (1ull << 4) /* made by the report from another tool's snapshot */
 #define GM_FEATURE_JOURNAL (1ull << 5) /* the complete history is beside it (journal_code.h) */
 #define GM_FEATURE_COPY	   (1ull << 6) /* a copy of a file that its process went on writing */
+#define GM_FEATURE_LOCKED  (1ull << 7) /* the file of a live process is locked (store/new_file.h) */
 
 enum gm_table_id {
 	GM_TABLE_STRINGS,	/* bytes: NUL-terminated UTF-8; a string's number is its first byte's */

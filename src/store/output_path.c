@@ -3,26 +3,25 @@
  * because they run inside the program's first CUDA call.
  */
 #include "store/output_path.h"
+#include "store/descriptor.h"
 #include "store/header.h"
-#include "store/journal_code.h"
+#include "store/new_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define MAX_KEPT 9999 /* NAME.old1 to NAME.old9999 */
-
-/* The last line of a pointer file says on which machine its target lies, by gm_machine's number. */
-#define MACHINE	     "machine "
-#define MACHINE_LINE MACHINE "%" PRIx64 "\n"
+#define MAX_LOCAL 9999
+#define MAX_LIVE  9999
+#define MAX_TRIES 8
 
 /* Filesystems whose page write-back waits for a server. The numbers are those of statfs(2). */
 static const uint32_t network_filesystems[] = {
@@ -53,15 +52,9 @@ static const uint32_t copying_filesystems[] = {
 	0x3434,	    /* NILFS2 */
 };
 
-/*
- * Buffers for paths. They are static because a process may end in a signal handler that runs on a
- * few KiB of stack. There is one user at a time: the start lock guards the creation, and the end
- * happens once.
- */
+/* Buffers for paths, guarded by gm_files_lock. */
 static struct {
 	char part[GM_PATH_BYTES];
-	char kept[GM_PATH_BYTES + 32];
-	char history[GM_PATH_BYTES + 32];
 	char pointer[GM_PATH_BYTES + 64];
 } scratch;
 
@@ -71,52 +64,9 @@ static struct {
  */
 static size_t pointer_text(const struct gm_output_path *output)
 {
-	return (size_t)snprintf(scratch.pointer, sizeof(scratch.pointer), "%s%s\n" MACHINE_LINE,
-				GM_POINTER_MAGIC, output->path, gm_machine());
-}
-
-static int read_file(const char *path, char *buffer, size_t bytes)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	ssize_t got;
-
-	if (fd < 0)
-		return -errno;
-	got = read(fd, buffer, bytes - 1);
-	close(fd);
-	if (got < 0)
-		return -EIO;
-	buffer[got] = '\0';
-	return (int)got;
-}
-
-uint64_t gm_process_start_ticks(int pid)
-{
-	char path[64], text[1024];
-	char *field;
-	int i;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (read_file(path, text, sizeof(text)) <= 0)
-		return 0;
-	field = strrchr(text, ')'); /* ends the process's name, which may contain spaces */
-	for (i = 2; field && i < 22; i++) {
-		field = strchr(field, ' ');
-		if (field)
-			field++;
-	}
-	return field ? strtoull(field, NULL, 10) : 0;
-}
-
-uint64_t gm_machine(void)
-{
-	uint64_t hash = 14695981039346656037u; /* FNV-1a */
-	char name[256] = "";
-
-	gethostname(name, sizeof(name) - 1);
-	for (const char *at = name; *at; at++)
-		hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-	return hash ? hash : 1;
+	return (size_t)snprintf(scratch.pointer, sizeof(scratch.pointer),
+				"%s%s\n" GM_MACHINE_LINE "%" PRIx64 "\n", GM_POINTER_MAGIC,
+				output->path, gm_machine());
 }
 
 static int make_directories(const char *path)
@@ -135,195 +85,35 @@ static int make_directories(const char *path)
 	return 0;
 }
 
-/* Returns whether a file's process still runs, or may still run on another machine. */
-static bool is_live(const struct gm_header *header)
-{
-	if (header->end != GM_END_NONE || header->pid == 0 || header->pid > INT32_MAX)
-		return false;
-	if (header->machine && header->machine != gm_machine())
-		return true;
-	if (kill((pid_t)header->pid, 0) < 0 && errno == ESRCH)
-		return false;
-	return (pid_t)header->pid != getpid() &&
-	       gm_process_start_ticks((int)header->pid) == header->pid_start_ticks;
-}
-
-/*
- * Returns whether the last line of a pointer file says that its target lies on another machine's
- * disk.
- */
-static bool is_elsewhere(const char *line)
-{
-	return strncmp(line, MACHINE, strlen(MACHINE)) == 0 &&
-	       strtoull(line + strlen(MACHINE), NULL, 16) != gm_machine();
-}
-
-enum found { FOUND_LIVE, FOUND_OLD, FOUND_FOREIGN };
-
-/*
- * Returns what exists at a path: a live process's output file, a finished one, or a file of another
- * kind.
- */
-static enum found what_is(const char *path, bool follow)
-{
-	static union {
-		struct gm_header header;
-		char text[GM_PATH_BYTES + 64];
-	} file; /* under the caller's start lock */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	size_t magic = strlen(GM_POINTER_MAGIC), line;
-	ssize_t got;
-
-	if (fd < 0)
-		return FOUND_FOREIGN;
-	memset(&file, 0, sizeof(file));
-	got = pread(fd, file.text, sizeof(file.text) - 1, 0);
-	close(fd);
-	if (got == 0)
-		return FOUND_OLD; /* its process was killed before it wrote anything */
-	if (got >= (ssize_t)sizeof(file.header) &&
-	    !memcmp(file.header.magic, GM_MAGIC, sizeof(file.header.magic)))
-		return is_live(&file.header) ? FOUND_LIVE : FOUND_OLD;
-	if (got >= (ssize_t)sizeof(GM_JOURNAL_MAGIC) &&
-	    !memcmp(file.text, GM_JOURNAL_MAGIC, sizeof(GM_JOURNAL_MAGIC)))
-		return FOUND_OLD;
-	if (strncmp(file.text, GM_POINTER_MAGIC, magic))
-		return FOUND_FOREIGN;
-	line = magic + strcspn(file.text + magic, "\n");
-	if (file.text[line] == '\n' && is_elsewhere(file.text + line + 1))
-		return FOUND_LIVE; /* this machine cannot find out whether its process still runs */
-	file.text[line] = '\0';
-	if (!follow)
-		return FOUND_OLD;
-	if (strlen(file.text + magic) >= sizeof(scratch.part))
-		return FOUND_FOREIGN;
-	strcpy(scratch.part, file.text + magic);
-	return what_is(scratch.part, false) == FOUND_LIVE ? FOUND_LIVE : FOUND_OLD;
-}
-
-/*
- * Renames the history beside a file that was kept under another name. Its reader checks that they
- * belong together.
- */
-static void keep_history(const char *path)
-{
-	char *kept = scratch.kept, *history = scratch.history;
-
-	if ((size_t)snprintf(history, sizeof(scratch.history), "%s" GM_HISTORY_SUFFIX, path) >=
-		    sizeof(scratch.history) ||
-	    what_is(history, false) != FOUND_OLD)
-		return;
-	strcat(kept, GM_HISTORY_SUFFIX);
-	if (link(history, kept) == 0)
-		unlink(history);
-	else if (errno != EEXIST && access(kept, F_OK) < 0)
-		rename(history, kept);
-}
-
-/*
- * Renames a finished file to the first free NAME.oldN. link() makes the claim on the new name
- * atomic.
- */
-static int keep_old(const char *path)
-{
-	char *kept = scratch.kept;
-	struct stat st;
-	int i, error;
-
-	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISREG(st.st_mode)) /* links and devices are not moved */
-		return S_ISDIR(st.st_mode) ? -EISDIR : S_ISLNK(st.st_mode) ? -ELOOP : -ENOTSUP;
-	if (what_is(path, false) == FOUND_FOREIGN)
-		return -EEXIST;
-	for (i = 1; i <= MAX_KEPT; i++) {
-		snprintf(kept, sizeof(scratch.kept), "%s.old%d", path, i);
-		if (link(path, kept) == 0)
-			error = unlink(path) < 0 ? -errno : 0;
-		else if (errno == EEXIST || access(kept, F_OK) == 0)
-			continue;
-		else /* no hard links here */
-			error = rename(path, kept) < 0 ? -errno : 0;
-		if (error == 0)
-			keep_history(path);
-		return error;
-	}
-	return -EEXIST;
-}
-
-static int create_exclusive(const char *path)
-{
-	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	return fd < 0 ? -errno : fd;
-}
-
-/*
- * What is written before the file has its name: the header that names its owner, or a pointer's
- * text.
- */
-struct content {
-	const void *data;
-	size_t bytes;
-};
-
-static int create_filled(const char *path, const struct content *content)
-{
-	int fd = create_exclusive(path);
-
-	if (fd >= 0 && write(fd, content->data, content->bytes) != (ssize_t)content->bytes) {
-		close(fd);
-		unlink(path);
-		return -ENOSPC;
-	}
-	return fd;
-}
-
-/*
- * Creates `path` with its content in one step, so that no other process finds a file without an
- * owner. Without hard links it takes two steps.
- */
-static int create_owned(const char *path, const struct content *content)
-{
-	int fd, error;
-
-	snprintf(scratch.kept, sizeof(scratch.kept), "%s.%d.new", path, getpid());
-	fd = create_filled(scratch.kept, content);
-	if (fd < 0)
-		return fd == -EEXIST ? create_filled(path, content) : fd;
-	error = link(scratch.kept, path) < 0 ? errno : 0;
-	unlink(scratch.kept);
-	if (!error)
-		return fd;
-	close(fd);
-	return error == EEXIST ? -EEXIST : create_filled(path, content);
-}
-
 /*
  * Creates the file at `path`, a buffer of GM_PATH_BYTES, after moving an old file away or changing
  * the name as output_path.h says.
  */
-static int claim(char *path, const struct content *content)
+static int claim(char *path, const struct gm_content *content)
 {
-	int tries, error, fd = -EEXIST;
+	int tries = 0, live = 0, error, fd;
+	char name[64] = "", number[32] = "";
 
-	for (tries = 0; tries < 8; tries++) {
-		fd = create_owned(path, content);
-		if (fd != -EEXIST)
+	strcpy(scratch.part, path);
+	for (;;) {
+		fd = gm_file_create(path, content);
+		if (fd != -EEXIST || tries == MAX_TRIES || live > MAX_LIVE)
 			return fd;
-		if (what_is(path, true) == FOUND_LIVE) {
-			size_t used = strlen(path);
-
-			if ((size_t)snprintf(path + used, GM_PATH_BYTES - used, ".%d", getpid()) >=
-			    GM_PATH_BYTES - used)
+		error = gm_file_keep_old(path);
+		if (error == -EBUSY) {
+			gm_numbered(name, ".", (unsigned)getpid());
+			if (live)
+				gm_numbered(number, "-", (unsigned)live);
+			live++;
+			if (!gm_path_with_suffix(path, GM_PATH_BYTES, scratch.part,
+						 strcat(name, number)))
 				return -ENAMETOOLONG;
-			continue;
-		}
-		error = keep_old(path);
-		if (error < 0 && error != -ENOENT)
+		} else if (error < 0 && error != -ENOENT) {
 			return error;
+		} else {
+			tries++;
+		}
 	}
-	return fd;
 }
 
 static struct gm_header owner_header(void)
@@ -373,11 +163,11 @@ static enum disk disk_of(const char *path)
  * pointer on another filesystem may lead to it.
  */
 static int create_local_in(struct gm_output_path *output, const char *directory,
-			   const struct content *content)
+			   const struct gm_content *content)
 {
 	int i, fd = -EEXIST;
 
-	for (i = 0; fd == -EEXIST && i <= MAX_KEPT; i++) {
+	for (i = 0; fd == -EEXIST && i <= MAX_LOCAL; i++) {
 		char number[16] = "";
 
 		if (i)
@@ -387,13 +177,26 @@ static int create_local_in(struct gm_output_path *output, const char *directory,
 				     getpid(), number) >= sizeof(output->path) - 16)
 			return -ENAMETOOLONG;
 		fd = disk_of(output->path) != DISK_LOCAL ? -EXDEV
-							 : create_owned(output->path, content);
+							 : gm_file_create(output->path, content);
 	}
 	return fd;
 }
 
+/*
+ * Closes a pointer file. Its lock lasts as long as a mapping of it, which is never used, as the live
+ * file's does (new_file.h).
+ */
+static void close_pointer(int fd)
+{
+	void *page = mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0);
+
+	if (page != MAP_FAILED)
+		madvise(page, 1, MADV_DONTFORK);
+	close(fd);
+}
+
 /* Creates the live file on a local disk, and a pointer to it at output->wanted. */
-static int create_local(struct gm_output_path *output, const struct content *content)
+static int create_local(struct gm_output_path *output, const struct gm_content *content)
 {
 	const char *directory = getenv("TMPDIR");
 	int fd = -EXDEV, pointer;
@@ -404,13 +207,13 @@ static int create_local(struct gm_output_path *output, const struct content *con
 		fd = create_local_in(output, "/tmp", content);
 	if (fd < 0)
 		return fd;
-	pointer = claim(output->wanted, &(struct content){scratch.pointer, pointer_text(output)});
+	pointer = claim(output->wanted, &(struct gm_content){scratch.pointer, pointer_text(output), NULL});
 	if (pointer < 0) {
 		close(fd);
 		unlink(output->path);
 		return pointer;
 	}
-	close(pointer);
+	close_pointer(pointer);
 	return fd;
 }
 
@@ -429,10 +232,10 @@ static int make_absolute(char *out, const char *path)
 	return written >= GM_PATH_BYTES - 16 ? -ENAMETOOLONG : 0;
 }
 
-int gm_output_create(struct gm_output_path *output, const char *path)
+static int create(struct gm_output_path *output, const char *path)
 {
 	struct gm_header header = owner_header();
-	struct content content = {&header, sizeof(header)};
+	struct gm_content content = {&header, sizeof(header), &header};
 	enum disk disk;
 	int fd;
 
@@ -455,14 +258,25 @@ int gm_output_create(struct gm_output_path *output, const char *path)
 	return claim(output->path, &content);
 }
 
-static int create_new(const char *path, const struct content *content)
+int gm_output_create(struct gm_output_path *output, const char *path)
 {
-	int fd = create_owned(path, content), error;
+	int fd;
+
+	if (!gm_files_lock(true))
+		return -EBUSY;
+	fd = create(output, path);
+	gm_files_unlock();
+	return fd;
+}
+
+static int create_new(const char *path, const struct gm_content *content)
+{
+	int fd = gm_file_create(path, content), error;
 
 	if (fd != -EEXIST)
 		return fd;
-	error = keep_old(path);
-	return error ? error : create_owned(path, content);
+	error = gm_file_keep_old(path);
+	return error ? error : gm_file_create(path, content);
 }
 
 static bool append(char *out, const char *path, const char *suffix)
@@ -470,10 +284,10 @@ static bool append(char *out, const char *path, const char *suffix)
 	return snprintf(out, GM_PATH_BYTES, "%s%s", path, suffix) < GM_PATH_BYTES - 16;
 }
 
-int gm_output_create_beside(struct gm_output_path *output, const struct gm_output_path *main,
-			    const char *suffix, const void *data, size_t bytes)
+static int create_beside(struct gm_output_path *output, const struct gm_output_path *main,
+			 const char *suffix, const void *data, size_t bytes)
 {
-	struct content content = {data, bytes};
+	struct gm_content content = {data, bytes, NULL};
 	int fd, pointer;
 
 	if (!append(output->path, main->path, suffix) ||
@@ -483,13 +297,25 @@ int gm_output_create_beside(struct gm_output_path *output, const struct gm_outpu
 	if (fd < 0 || !output->wanted[0])
 		return fd;
 	pointer = create_new(output->wanted,
-			     &(struct content){scratch.pointer, pointer_text(output)});
+			     &(struct gm_content){scratch.pointer, pointer_text(output), NULL});
 	if (pointer < 0) {
 		close(fd);
 		unlink(output->path);
 		return pointer;
 	}
-	close(pointer);
+	close_pointer(pointer);
+	return fd;
+}
+
+int gm_output_create_beside(struct gm_output_path *output, const struct gm_output_path *main,
+			    const char *suffix, const void *data, size_t bytes)
+{
+	int fd;
+
+	if (!gm_files_lock(true))
+		return -EBUSY;
+	fd = create_beside(output, main, suffix, data, bytes);
+	gm_files_unlock();
 	return fd;
 }
 
@@ -500,65 +326,81 @@ void gm_output_remove(const struct gm_output_path *output)
 		unlink(output->wanted);
 }
 
-/* Copies a file to a new name; an existing file of that name is left alone. */
-static int copy_file(const char *from, const char *to)
+static int copy(int to, int from)
 {
-	int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), out, error = 0;
 	struct stat st;
 	off_t done = 0;
 
-	if (in < 0)
+	if (fstat(from, &st) < 0)
 		return -errno;
-	out = create_exclusive(to);
-	if (out < 0)
-		error = out;
-	else if (fstat(in, &st) < 0)
-		error = -errno;
-	while (!error && done < st.st_size) {
-		ssize_t sent = sendfile(out, in, &done, (size_t)(st.st_size - done));
+	while (done < st.st_size) {
+		ssize_t sent = sendfile(to, from, &done, (size_t)(st.st_size - done));
 
 		if (sent < 0 && errno != EINTR)
-			error = -errno;
-		else if (sent == 0)
-			error = -EIO;
+			return -errno;
+		if (sent == 0)
+			return -EIO;
 	}
+	return 0;
+}
+
+/* Copies a file to a new one, which takes the place of what is at `to`. */
+static int copy_over(const char *from, const char *to)
+{
+	int in = gm_open(from, O_RDONLY | O_NOFOLLOW, 0), out, error;
+
+	if (in < 0)
+		return in;
+	out = gm_file_begin(to, true);
+	error = out < 0 ? out : copy(out, in);
 	close(in);
 	if (out >= 0 && close(out) < 0 && !error)
 		error = -errno;
-	if (out >= 0 && error)
-		unlink(to);
+	if (!error)
+		error = gm_file_replace(to);
+	if (error)
+		gm_file_abandon();
 	return error;
 }
 
 /* Returns whether the pointer at output->wanted still leads to this process's file. */
 static bool pointer_is_ours(const struct gm_output_path *output)
 {
-	char *text = scratch.part;
 	size_t bytes = pointer_text(output);
-	int got = read_file(output->wanted, text, sizeof(scratch.part));
+	int fd = gm_open(output->wanted, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+	ssize_t got;
 
-	return got == (int)bytes && !memcmp(text, scratch.pointer, bytes);
+	if (fd < 0)
+		return false;
+	got = read(fd, scratch.part, sizeof(scratch.part));
+	close(fd);
+	return got == (ssize_t)bytes && !memcmp(scratch.part, scratch.pointer, bytes);
 }
 
-int gm_output_settle(struct gm_output_path *output)
+static int settle(struct gm_output_path *output)
 {
 	int error;
 
-	if (!output->wanted[0])
-		return 0;
 	if (!pointer_is_ours(output))
 		return -ESTALE; /* the live file stays where it is */
-	snprintf(scratch.kept, sizeof(scratch.kept), "%s.%d.new", output->wanted, getpid());
-	error = copy_file(output->path, scratch.kept);
+	error = copy_over(output->path, output->wanted);
 	if (error) /* the pointer stays, and so does the live file */
 		return error;
-	if (rename(scratch.kept, output->wanted) < 0) {
-		error = -errno;
-		unlink(scratch.kept);
-		return error;
-	}
 	unlink(output->path);
 	strcpy(output->path, output->wanted);
 	output->wanted[0] = '\0';
 	return 0;
+}
+
+int gm_output_settle(struct gm_output_path *output)
+{
+	int error = -EBUSY;
+
+	if (!output->wanted[0])
+		return 0;
+	if (gm_files_lock(true)) {
+		error = settle(output);
+		gm_files_unlock();
+	}
+	return error;
 }

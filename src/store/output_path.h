@@ -5,10 +5,7 @@
 #ifndef GM_STORE_OUTPUT_PATH_H
 #define GM_STORE_OUTPUT_PATH_H
 
-#include "store/layout.h"
-#include <stdbool.h>
-
-#define GM_PATH_BYTES 4096
+#include "store/new_file.h"
 
 struct gm_output_path {
 	char path[GM_PATH_BYTES];   /* of the live file */
@@ -19,7 +16,7 @@ struct gm_output_path {
 /*
  * Creates the file for `path`, with mode 0600 and without following links. Missing directories are
  * made (0700). An existing finished file is kept as NAME.old1 and so on. If a live process owns the
- * name, .PID is appended. On a network filesystem, or one that copies on write if a local disk
+ * name, .PID is appended, and if one owns that as well, .PID-1 and so on. On a network filesystem, or one that copies on write if a local disk
  * takes the file, the live file lies in $TMPDIR or /tmp, and a pointer file at `path` leads to it.
  * Returns a descriptor open for reading and writing, or -errno.
  */
@@ -44,17 +41,5 @@ void gm_output_remove(const struct gm_output_path *output);
  * or -errno.
  */
 int gm_output_settle(struct gm_output_path *output);
-
-/*
- * Returns a number for this host, by its name; never 0. A container has a name of its own, and
- * process ids of its own.
- */
-uint64_t gm_machine(void);
-
-/*
- * Returns the start time of a process in clock ticks (field 22 of /proc/PID/stat), 0 if it cannot
- * be read.
- */
-uint64_t gm_process_start_ticks(int pid);
 
 #endif

@@ -243,7 +243,9 @@ int gm_store_create(const char *path, uint64_t cap_bytes)
 
 const char *gm_store_path(void)
 {
-	return store.output.wanted[0] ? store.output.wanted : store.output.path;
+	if (store.output.wanted[0])
+		return store.output.wanted;
+	return store.output.path[0] ? store.output.path : store.asked;
 }
 
 const struct gm_output_path *gm_store_output_path(void)
@@ -272,16 +274,10 @@ static int write_all(int fd, const char *data, uint64_t bytes)
 	return 0;
 }
 
-static bool regular(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 static int write_copy(int fd)
 {
-	uint64_t features = gm_file->features | GM_FEATURE_COPY;
+	uint64_t features = (gm_file->features | GM_FEATURE_COPY) &
+			    ~(GM_FEATURE_LOCKED | GM_FEATURE_JOURNAL);
 	int error = write_all(fd, store.backing.base, used_bytes());
 
 	if (!error && pwrite(fd, &features, sizeof(features),
@@ -290,26 +286,19 @@ static int write_copy(int fd)
 	return error;
 }
 
-/*
- * Writes a copy. A pipe without a reader must not block it, because other threads wait for the lock
- * meanwhile.
- */
 static int copy_to(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	int error;
+	int fd = gm_file_begin(path, false), error;
 
 	if (fd < 0)
-		return -errno;
-	if (!regular(fd)) {
-		close(fd);
-		return -EINVAL;
-	}
-	error = ftruncate(fd, 0) < 0 ? -errno : write_copy(fd);
+		return fd;
+	error = write_copy(fd);
+	if (!error)
+		error = gm_file_publish_keeping(fd, path);
+	if (error)
+		gm_file_abandon();
 	if (close(fd) < 0 && !error)
 		error = -errno;
-	if (error)
-		unlink(path);
 	return error;
 }
 
@@ -318,9 +307,12 @@ int gm_store_copy(const char *path)
 	struct gm_syscall_guard guard;
 	int error;
 
+	if (!gm_files_lock(false))
+		return -EAGAIN;
 	gm_syscall_guard_enter(&guard);
 	error = copy_to(path);
 	gm_syscall_guard_leave(&guard);
+	gm_files_unlock();
 	return error;
 }
 
@@ -430,6 +422,7 @@ void gm_store_in_child(void)
 void gm_store_forget(void)
 {
 	gm_journal_forget();
+	gm_files_forget();
 	if (store.replaced)
 		munmap(store.backing.base, store.mapped_bytes);
 	if (store.tables[0].chunks)

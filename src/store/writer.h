@@ -49,8 +49,10 @@ int gm_store_finish(void);
 int gm_store_before_exec(void);
 
 /*
- * Copies the file as it is to `path`, with mode 0600 and without following a link. The caller holds
- * the tracker's lock, so the copy is consistent. Returns 0 or -errno.
+ * Copies the file as it is to a new file at `path` (new_file.h), where an earlier one of ours is
+ * kept as NAME.old1 and so on. The caller holds the tracker's lock, so the copy is consistent.
+ * Returns 0 or -errno: -EBUSY if `path` is the file of a live process, -EEXIST or -ELOOP if it is
+ * not ours, -EAGAIN if another thread creates a file at the moment. Async-signal-safe.
  */
 int gm_store_copy(const char *path);
 

@@ -2,6 +2,7 @@
  * The clock of events: when the time stamp counter is used, and its rate.
  */
 #include "track/clock.h"
+#include "store/descriptor.h"
 
 #include <time.h>
 
@@ -57,8 +58,8 @@ static int is_invariant(void)
 static int is_clocksource(void)
 {
 	char name[8] = "";
-	int fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
-		      O_RDONLY | O_CLOEXEC);
+	int fd = gm_open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+			 O_RDONLY, 0);
 	ssize_t got = fd < 0 ? -1 : read(fd, name, sizeof(name) - 1);
 
 	if (fd >= 0)

@@ -39,7 +39,8 @@ enum gm_command {
 	GM_TOP = 2048,
 	GM_PLAN = 4096,
 	GM_WHATIF = 8192,
-	GM_EVERY = 16383
+	GM_HOLDERS = 16384,
+	GM_EVERY = 32767
 };
 
 struct gm_cli {
@@ -65,6 +66,7 @@ struct gm_option {
 	/* Reads the argument; NULL, what it should have been, or "" after its own sentence. */
 	const char *(*read)(struct gm_cli *cli, const char *text);
 	const char *help;
+	const char *alias; /* another name of it, in no list of names; NULL */
 };
 
 extern const struct gm_option gm_plan_option_rows[];
@@ -117,13 +119,16 @@ struct gm_out gm_cli_out(const struct gm_cli *cli);
 /* Replaces directories among the words by the files in them. */
 void gm_cli_find_inputs(struct gm_cli *cli);
 
+/* Replaces pids by their processes' files; false if some have none, after a sentence for each. */
+bool gm_cli_find_processes(struct gm_cli *cli);
+
 /* Opens the files given; NULL after a sentence where none can be read. */
 struct gm_job *gm_cli_open(struct gm_cli *cli);
 
 /* What a command prints of one document. */
 typedef void (*gm_cli_body)(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli);
 
-/* Prints a body for each document, with ranks around if there are several. */
+/* Prints a body for each document; of several the whole and the rows of all before. */
 void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body);
 
 /* The same of the files given, or their JSON if asked for. */
@@ -151,6 +156,7 @@ int gm_cmd_sites(struct gm_cli *cli);
 int gm_cmd_fragmentation(struct gm_cli *cli);
 int gm_cmd_oom(struct gm_cli *cli);
 int gm_cmd_timeline(struct gm_cli *cli);
+int gm_cmd_holders(struct gm_cli *cli);
 int gm_cmd_diff(struct gm_cli *cli);
 int gm_cmd_check(struct gm_cli *cli);
 int gm_cmd_run(struct gm_cli *cli);

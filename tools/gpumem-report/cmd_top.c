@@ -2,7 +2,6 @@
  * top: a live view of a traced process or of a file.
  */
 #include "cli.h"
-#include "report/open/find_process.h"
 #include "report/render/json/json.h"
 #include "top_screen.h"
 #include "report/doc/options.h"
@@ -11,10 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
-
-#define ONCE_WIDTH 120
 
 static void print_line(void *data, enum gm_style style, const char *line)
 {
@@ -27,18 +23,6 @@ static void print_line(void *data, enum gm_style style, const char *line)
 	fputc('\n', out->file);
 }
 
-static unsigned line_width(void)
-{
-	const char *columns = getenv("COLUMNS");
-	struct winsize size;
-
-	if (columns && atoi(columns) > 0)
-		return (unsigned)atoi(columns);
-	if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
-		return size.ws_col;
-	return ONCE_WIDTH;
-}
-
 /* One screen: the head, and as many sites as --top asks for. */
 static void print_screen(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli)
 {
@@ -48,7 +32,7 @@ static void print_screen(struct gm_out *out, struct gm_doc *doc, const struct gm
 	gm_top_sample(&top, doc, 0);
 	gm_top_growth_by_window(&top, doc);
 	top.rows = cli->options.top;
-	gm_top_lines(&top, doc, line_width(), UINT_MAX, print_line, out);
+	gm_top_lines(&top, doc, out->width, UINT_MAX, print_line, out);
 	gm_top_free(&top);
 }
 
@@ -88,38 +72,9 @@ static int show(struct gm_cli *cli)
 	return unread ? GM_EXIT_INPUT : GM_EXIT_FINE;
 }
 
-/* The file that the argument means: a process's, or itself. NULL after a sentence in `error`. */
-static char *find_file(const char *word, char *error, size_t error_bytes)
-{
-	bool digits = *word && strspn(word, "0123456789") == strlen(word) && strlen(word) < 10;
-
-	if (digits && access(word, F_OK) != 0)
-		return gm_find_process_file(atoi(word), error, error_bytes);
-	return strdup(word);
-}
-
-/* Replaces pids by their processes' files; false if some have none, after a sentence for each. */
-static bool find_files(struct gm_cli *cli)
-{
-	char error[1024] = "out of memory";
-	unsigned found = 0, asked = cli->words_count;
-
-	for (unsigned i = 0; i < asked; i++) {
-		char *path = find_file(cli->words[i], error, sizeof(error));
-
-		if (path)
-			cli->words[found++] = gm_zone_strdup(&cli->texts, path);
-		else
-			gm_cli_complain(error);
-		free(path);
-	}
-	cli->words_count = found;
-	return found == asked;
-}
-
 int gm_cmd_top(struct gm_cli *cli)
 {
-	bool all = find_files(cli);
+	bool all = gm_cli_find_processes(cli);
 	int rc = GM_EXIT_INPUT;
 
 	if (cli->words_count)

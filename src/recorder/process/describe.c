@@ -5,6 +5,7 @@
 #include "recorder/state/launcher.h"
 #include "recorder/state/settings.h"
 #include "stack/stack.h"
+#include "store/descriptor.h"
 #include "store/journal.h"
 #include "store/output_path.h"
 #include "store/writer.h"
@@ -21,7 +22,7 @@
 
 static uint32_t read_proc(const char *path, char *text, size_t bytes)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = gm_open(path, O_RDONLY, 0);
 	ssize_t got = fd < 0 ? -1 : read(fd, text, bytes - 1);
 
 	if (fd >= 0)

@@ -38,22 +38,10 @@ static struct {
 /* Writes OUT.snap<n>, without snprintf, which is not promised to be async-signal-safe. */
 static bool snapshot_path(char *path, size_t bytes, unsigned number)
 {
-	char digits[12];
-	size_t used = strlen(gm_store_path()), count = 0;
+	char suffix[32];
 
-	do {
-		digits[count++] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number);
-	if (!used || used + strlen(".snap") + count + 1 > bytes)
-		return false;
-	memcpy(path, gm_store_path(), used);
-	memcpy(path + used, ".snap", strlen(".snap"));
-	used += strlen(".snap");
-	while (count)
-		path[used++] = digits[--count];
-	path[used] = '\0';
-	return true;
+	gm_numbered(suffix, ".snap", number);
+	return *gm_store_path() && gm_path_with_suffix(path, bytes, gm_store_path(), suffix);
 }
 
 void gm_signals_serve(void)
@@ -71,8 +59,7 @@ void gm_signals_serve(void)
 			break;
 		if (error)
 			signals.error = error;
-		else
-			signals.copies++;
+		signals.copies++; /* a name that is taken by another's file stays taken */
 		__atomic_fetch_sub(&gm_signals_waiting, 1, __ATOMIC_RELEASE);
 	}
 	gm_lock_release(&signals.lock);

@@ -46,7 +46,7 @@ bool gm_find_disabled(void)
 
 static void open_history(void)
 {
-	int error = gm_journal_open(gm_settings.max_events_bytes);
+	int error = gm_journal_open(gm_file, gm_store_output_path(), gm_settings.max_events_bytes);
 
 	if (error)
 		gm_log(GM_LOG_WARN,

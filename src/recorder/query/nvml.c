@@ -3,6 +3,7 @@
  */
 #include "recorder/query/nvml.h"
 #include "stack/elf_symbols.h"
+#include "store/descriptor.h"
 #include "store/lock.h"
 
 #include <dlfcn.h>
@@ -79,8 +80,14 @@ static void *device_of(const uint8_t uuid[16])
 	void *handle;
 	unsigned i;
 
-	if (nvml.init && nvml.init() != 0)
-		nvml.handle_by_uuid = NULL;
+	if (nvml.init) {
+		struct gm_low_numbers numbers;
+
+		gm_low_numbers_take(&numbers);
+		if (nvml.init() != 0)
+			nvml.handle_by_uuid = NULL;
+		gm_low_numbers_give_back(&numbers);
+	}
 	nvml.init = NULL;
 	if (!nvml.handle_by_uuid)
 		return NULL;

@@ -190,12 +190,14 @@ enum gm_severity { GM_NOTE, GM_WARNING, GM_ERROR };
 
 struct gm_finding {
 	const char *id, *title, *evidence;
+	const char *brief; /* the title in fewer words; NULL: there are none */
 	enum gm_severity severity;
 	int device; /* GM_HOST: none */
 	uint64_t bytes;
 	uint32_t site; /* GM_NO_SITE: none */
 	const char **advice;
 	unsigned advice_count;
+	const char *job;  /* of findings of a job beside others: its id; NULL */
 	const int *ranks; /* of findings of a job: which ranks have it, ascending */
 	unsigned ranks_count;
 };
@@ -222,6 +224,17 @@ struct gm_gate {
 	int exit_code; /* if it failed */
 };
 
+/* Blocks of one site that are kept alive in the same way. */
+struct gm_holder {
+	uint32_t site;
+	uint64_t bytes, blocks;
+	const char **chain; /* from a root to the block */
+	unsigned chain_count;
+	bool garbage;	  /* unreachable: Python's collector would free it */
+	bool complete;	  /* every link is certain */
+	const char *note; /* why it is not complete, a clause; NULL */
+};
+
 struct gm_doc {
 	struct gm_zone zone;
 	struct gm_reader *reader;
@@ -229,6 +242,8 @@ struct gm_doc {
 	struct gm_symbols *symbols; /* NULL with --no-symbols */
 
 	struct gm_journal_file *journal; /* the complete history; NULL */
+	struct gm_whatif *whatif;	 /* it under other settings, once advice asked for it; NULL */
+	bool whatif_asked;
 	bool archive;			 /* read from the zstd form */
 	uint64_t at_ns;			 /* --at; GM_NO_BYTES: the end of the file */
 	int only_device;		 /* --device: the lists are of this one; -1: of all */
@@ -291,6 +306,13 @@ struct gm_doc {
 		retries_count, ooms_count, errors_count, failures_count, implicit_count, ledger_count, costs_count,
 		contexts_count, phases_count, categories_count, marks_count, timeline_count,
 		findings_count, gates_count, suppressed_count, unused_suppressions_count;
+
+	struct gm_holder *holders; /* the largest first */
+	unsigned holders_count;
+	const char *holders_when;   /* now, core; NULL: nobody looked */
+	const char *holders_python; /* version, "3.11" */
+	uint64_t holders_objects;   /* looked at */
+	bool holders_whole;	    /* all objects could be looked at */
 
 	uint64_t ooms_lost; /* OOMs that the file counts beyond `ooms` */
 

@@ -4,6 +4,7 @@
 #include "report/judge/alloc_conf.h"
 #include "report/judge/findings.h"
 #include "report/judge/internal.h"
+#include "report/judge/setting_advice.h"
 #include "report/stacks/labels.h"
 #include <string.h>
 
@@ -32,12 +33,14 @@ static void advise_torch(struct gm_doc *doc, struct gm_finding *finding,
 	/* What empty_cache gives back is no hole: other settings would not change it. */
 	if (unused - row->releasable_bytes < LEAST_BYTES)
 		return;
-	if (!gm_torch_enabled(doc, "expandable_segments") && !gm_torch_async_backend(doc))
-		gm_advise(doc, finding, "set %s=expandable_segments:True%s",
-			  gm_torch_conf_name(doc),
-			  gm_torch_setting(doc, "max_split_size_mb")
-				  ? " in place of max_split_size_mb, which is set"
-				  : ", or max_split_size_mb so that large blocks stay whole");
+	if (gm_torch_enabled(doc, "expandable_segments") || gm_torch_async_backend(doc) ||
+	    gm_advise_settings(doc, &finding->advice, &finding->advice_count, row->device, false))
+		return;
+	gm_advise(doc, finding, "set %s=expandable_segments:True%s", gm_torch_conf_name(doc),
+		  gm_torch_setting(doc, "max_split_size_mb")
+			  ? " in place of max_split_size_mb, which is set"
+			  : ", or max_split_size_mb so that large blocks stay whole");
+	gm_advise_history(doc, &finding->advice, &finding->advice_count);
 }
 
 /* The highest release threshold of the device's pools, GM_NO_BYTES if none was asked. */
@@ -154,9 +157,13 @@ void gm_judge_holes(struct gm_doc *doc)
 			pinner = row->pinners_count ? row->pinners : end->pinners;
 		finding = gm_finding_new(doc, "fragmentation.high", GM_WARNING, row->device, unused,
 					 pinner ? pinner->site : GM_NO_SITE);
-		finding->title = gm_doc_printf(doc, "%s of %s reserved at the %s level %s",
+		finding->title = gm_doc_printf(doc, "%s of %s reserved %s %s",
 					       gm_size(doc, unused),
-					       gm_size(doc, row->reserved_bytes), row->level, when);
+					       gm_size(doc, row->reserved_bytes),
+					       strcmp(row->level, "torch") == 0  ? "by PyTorch"
+					       : strcmp(row->level, "pool") == 0 ? "by CUDA's pools"
+										 : "in slabs",
+					       when);
 		finding->evidence =
 			gm_doc_printf(doc, "%.0f %% idle, largest hole %s",
 				      100.0 * (double)unused / (double)row->reserved_bytes,

@@ -6,6 +6,7 @@
 #include "report/judge/alloc_conf.h"
 #include "report/judge/findings.h"
 #include "report/judge/internal.h"
+#include "report/judge/setting_advice.h"
 #include "report/stacks/labels.h"
 #include <string.h>
 
@@ -32,7 +33,6 @@ static uint64_t worth(const struct gm_oom *oom, const char *category)
 
 static void advise_torch_holes(struct gm_doc *doc, struct gm_oom *oom, uint64_t idle_bytes)
 {
-	const char *conf = gm_torch_conf_name(doc);
 	const char *split = gm_torch_setting(doc, "max_split_size_mb");
 
 	if (gm_torch_enabled(doc, "expandable_segments")) {
@@ -42,10 +42,12 @@ static void advise_torch_holes(struct gm_doc *doc, struct gm_oom *oom, uint64_t 
 			  gm_size(doc, idle_bytes));
 		return;
 	}
+	if (gm_advise_settings(doc, &oom->advice, &oom->advice_count, oom->record.device, true))
+		return;
 	gm_advise(doc, oom,
 		  "set %s=expandable_segments:True: %s of PyTorch's reserve is idle in holes that "
 		  "are too small",
-		  conf, gm_size(doc, idle_bytes));
+		  gm_torch_conf_name(doc), gm_size(doc, idle_bytes));
 	if (!split)
 		gm_advise(
 			doc, oom,
@@ -54,6 +56,7 @@ static void advise_torch_holes(struct gm_doc *doc, struct gm_oom *oom, uint64_t 
 	else
 		gm_advise(doc, oom, "max_split_size_mb:%s is already set and did not prevent it",
 			  split);
+	gm_advise_history(doc, &oom->advice, &oom->advice_count);
 }
 
 /* Whether the device has memory of graphs. */

@@ -17,6 +17,9 @@
 #define LONGEST_RANGE	   (LARGE_GRANULE << 15)
 #define BLOCK_BYTES_LIMIT  (1ull << 40)
 
+#define PLACES	(1ull << 22)
+#define SCATTER 2654435761ull
+
 enum state { SPARE, FREE, USED, PENDING, UNMAPPED };
 
 struct block {
@@ -123,10 +126,16 @@ static uint64_t place(struct gm_model *model, uint64_t bytes)
 		if (change->bytes > 0)
 			return change->address;
 	}
-	if (options->placement == GM_PLACE_DOWNWARDS)
+	switch (options->placement) {
+	case GM_PLACE_DOWNWARDS:
 		return model->next_address -= bytes;
-	model->next_address += bytes;
-	return model->next_address - bytes;
+	case GM_PLACE_SCATTERED: /* an odd factor: every number of a place has one of its own */
+		model->next_address++;
+		return (model->next_address * SCATTER & (PLACES - 1)) * BLOCK_BYTES_LIMIT;
+	default:
+		model->next_address += bytes;
+		return model->next_address - bytes;
+	}
 }
 
 /* ---- blocks ---- */
@@ -597,6 +606,16 @@ static const struct gm_free_block *prefer_inner(const struct gm_model *model,
 	return block;
 }
 
+/* True if the block behind a place is as large and of another segment. */
+static bool tied(const struct gm_model *model, const struct list *list, struct gm_free_place place)
+{
+	const struct gm_free_bin *bin = &list->free.bins[place.bin];
+	const struct gm_free_block *block = &bin->blocks[place.at];
+
+	return place.at + 1 < bin->count && block[1].bytes == block->bytes &&
+	       model->blocks[block[1].block].base != model->blocks[block->block].base;
+}
+
 /* The free block for a request, taken out of its list; GM_NO_BLOCK without one. */
 static uint32_t find_free(struct gm_model *model, struct list *list, uint64_t bytes)
 {
@@ -619,6 +638,7 @@ static uint32_t find_free(struct gm_model *model, struct list *list, uint64_t by
 	     block->bytes >= bytes + settings->max_rounding_bytes))
 		return GM_NO_BLOCK;
 	number = block->block;
+	model->figures.ties += tied(model, list, place);
 	take_free(model, number);
 	return number;
 }

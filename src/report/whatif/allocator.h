@@ -14,7 +14,7 @@
 #define GM_NO_BLOCK UINT32_MAX
 
 /* Where the driver puts new segments. */
-enum gm_model_placement { GM_PLACE_UPWARDS, GM_PLACE_DOWNWARDS };
+enum gm_model_placement { GM_PLACE_UPWARDS, GM_PLACE_DOWNWARDS, GM_PLACE_SCATTERED };
 
 /*
  * Blocks are kept apart by pool and stream. Pool 0 is the allocator's own, others are private
@@ -51,6 +51,7 @@ struct gm_model_figures {
 	uint64_t allocated_at_peak_bytes;		/* of the reserved peak */
 	uint64_t segments; /* taken; with expandable segments mappings */
 	uint64_t retries, ooms;
+	uint64_t ties; /* free blocks that an address decided about, of different segments */
 };
 
 struct gm_model;

@@ -1,6 +1,6 @@
 /*
  * The free blocks of one pool and stream in the order of PyTorch's allocator: by size, then by
- * address. Best fit, insertion and removal cost a binary search in one of 240 bins.
+ * address. Best fit, insertion and removal cost a binary search in one of 424 bins.
  */
 #ifndef GM_REPORT_WHATIF_FREE_BLOCKS_H
 #define GM_REPORT_WHATIF_FREE_BLOCKS_H
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GM_FREE_BINS 240
+#define GM_FREE_BINS 424
 
 struct gm_free_block {
 	uint64_t bytes, address;
@@ -30,7 +30,7 @@ struct gm_free_place {
 	unsigned bin, at;
 };
 
-/* Adds a block; bytes are a multiple of 512 below 2^40. */
+/* Adds a block; bytes are a multiple of 512. */
 void gm_free_blocks_add(struct gm_free_blocks *set, struct gm_free_block block);
 
 /* Takes out a block that is there. */

@@ -18,6 +18,8 @@ struct reading {
 	struct gm_sets sets; /* segments and blocks as the events pass */
 	uint32_t *blocks;    /* numbers by tag of sets.lives */
 	unsigned blocks_room;
+	const struct gm_snapshot_segment **final; /* of the device, in order of address */
+	unsigned final_count;
 	int device;
 	bool found;
 };
@@ -28,16 +30,39 @@ struct reading {
 static const struct gm_snapshot_segment *final_segment(const struct reading *reading,
 						       uint64_t address)
 {
+	unsigned low = 0, high = reading->final_count;
+	const struct gm_snapshot_segment *segment;
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (reading->final[middle]->start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	segment = low ? reading->final[low - 1] : NULL;
+	return segment && address - segment->start < segment->bytes ? segment : NULL;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct gm_snapshot_segment *const *x = a, *const *y = b;
+
+	return (*x)->start < (*y)->start ? -1 : (*x)->start > (*y)->start;
+}
+
+static void sort_final(struct reading *reading)
+{
 	const struct gm_snapshot *snapshot = reading->snapshot;
 
-	for (unsigned i = 0; i < snapshot->segments_count; i++) {
-		const struct gm_snapshot_segment *segment = &snapshot->segments[i];
-
-		if (segment->device == reading->device && address >= segment->start &&
-		    address - segment->start < segment->bytes)
-			return segment;
-	}
-	return NULL;
+	reading->final = gm_zone_alloc(reading->zone, snapshot->segments_count,
+				       sizeof(const struct gm_snapshot_segment *));
+	for (unsigned i = 0; i < snapshot->segments_count; i++)
+		if (snapshot->segments[i].device == reading->device)
+			reading->final[reading->final_count++] = &snapshot->segments[i];
+	if (reading->final_count)
+		qsort(reading->final, reading->final_count, sizeof(*reading->final), by_start);
 }
 
 struct place {
@@ -404,6 +429,7 @@ static void use(const struct gm_snapshot *snapshot, uint64_t first_us, void *dat
 	reading->first_us = first_us;
 	if (conf && conf->type == GM_VALUE_TEXT)
 		reading->requests->conf = gm_zone_strndup(reading->zone, conf->text, conf->count);
+	sort_final(reading);
 	gm_sets_load(&reading->sets, snapshot, reading->device);
 	for (unsigned i = reading->trace->count; i-- > 0;)
 		if (!gm_sets_undo(&reading->sets, &reading->trace->events[i])) {

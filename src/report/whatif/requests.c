@@ -5,6 +5,8 @@
 #include "report/support/memory.h"
 #include <stdlib.h>
 
+#define MOST_POOLS 4096
+
 /* Room for one more element. */
 static void *grown(void *array, unsigned count, unsigned *room, size_t size)
 {
@@ -19,6 +21,10 @@ unsigned gm_requests_pool(struct gm_requests *requests, uint32_t pool, uint64_t 
 	for (unsigned i = 0; i < requests->pools_count; i++)
 		if (requests->pools[i].pool == pool && requests->pools[i].stream == stream)
 			return i;
+	if (requests->pools_count == MOST_POOLS) {
+		requests->gap = "the run used more than 4096 streams, which are not told apart";
+		return MOST_POOLS - 1;
+	}
 	requests->pools = grown(requests->pools, requests->pools_count, &requests->pools_room,
 				sizeof(*requests->pools));
 	requests->pools[requests->pools_count] = (struct gm_model_pool){pool, stream};

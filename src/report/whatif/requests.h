@@ -81,7 +81,10 @@ struct gm_requests {
 	const char *gap; /* the history ends early or cannot be followed: a sentence; NULL */
 };
 
-/* The number of a pool and stream, added if it is new. */
+/*
+ * The number of a pool and stream, added if it is new. There are at most 4096; more share the last,
+ * which is a gap.
+ */
 unsigned gm_requests_pool(struct gm_requests *requests, uint32_t pool, uint64_t stream);
 
 void gm_requests_add(struct gm_requests *requests, struct gm_request request,

@@ -126,8 +126,7 @@ struct variation {
 };
 
 /* What is to be run for a setting: what is most likely, then what else is possible. */
-static unsigned variations(const struct asking *asking, const struct gm_torch_settings *settings,
-			   bool own, struct variation *all)
+static unsigned variations(const struct asking *asking, bool own, struct variation *all)
 {
 	const struct gm_requests *requests = &asking->requests;
 	struct variation first = {{.keep_found = own, .recorded = own, .limited = asking->limited},
@@ -135,10 +134,6 @@ static unsigned variations(const struct asking *asking, const struct gm_torch_se
 	unsigned count = 0;
 
 	all[count++] = first;
-	if (!own && !settings->expandable) {
-		all[count] = first;
-		all[count++].ways.placement = GM_PLACE_DOWNWARDS;
-	}
 	for (unsigned streams = GM_STREAMS_AT_ONCE;
 	     requests->pending && !own && streams <= GM_STREAMS_LATE; streams++) {
 		all[count] = first;
@@ -156,6 +151,11 @@ static unsigned variations(const struct asking *asking, const struct gm_torch_se
 	    requests->retried && requests->least_limit_bytes) {
 		all[count] = first;
 		all[count++].device_bytes = requests->least_limit_bytes;
+	}
+	for (unsigned placement = GM_PLACE_DOWNWARDS; !own && placement <= GM_PLACE_SCATTERED;
+	     placement++) {
+		all[count] = first;
+		all[count++].ways.placement = placement;
 	}
 	return count;
 }
@@ -256,7 +256,7 @@ static void add_row(struct asking *asking, const char *conf,
 	struct gm_model_options options = asking->base;
 	struct gm_replayed_run first = {0};
 	struct variation all[MOST_WAYS];
-	unsigned count = variations(asking, settings, own, all);
+	unsigned count = variations(asking, own, all);
 	bool varies = false;
 
 	row->conf = conf;
@@ -265,6 +265,8 @@ static void add_row(struct asking *asking, const char *conf,
 		struct gm_replayed_run run;
 		uint64_t peak;
 
+		if (all[i].ways.placement != GM_PLACE_UPWARDS && !first.figures.ties)
+			continue; /* no address decided about anything */
 		options.device_bytes = all[i].device_bytes;
 		run = gm_requests_replay(&asking->requests, &options, all[i].ways);
 		peak = run.figures.reserved_peak_bytes;
@@ -276,7 +278,8 @@ static void add_row(struct asking *asking, const char *conf,
 			peak < row->reserved_low_bytes ? peak : row->reserved_low_bytes;
 		row->reserved_high_bytes =
 			peak > row->reserved_high_bytes ? peak : row->reserved_high_bytes;
-		varies |= (run.figures.ooms > 0) != (first.figures.ooms > 0);
+		varies |= run.figures.ooms != first.figures.ooms ||
+			  run.figures.retries != first.figures.retries;
 	}
 	row->allocated_peak_bytes = first.figures.allocated_peak_bytes;
 	row->reserved_peak_bytes = first.figures.reserved_peak_bytes;

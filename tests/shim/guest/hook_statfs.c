@@ -1,6 +1,6 @@
 /*
  * A preload under which directories below $NETWORK_DIRECTORY lie on NFS, or on what has the number $DISK_TYPE,
- * and no file can be made whose path begins with $READ_ONLY.
+ * and no file can be made whose path, or the directory where it has none, begins with $READ_ONLY.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,7 +15,7 @@ int open(const char *path, int flags, ...);
 int open64(const char *path, int flags, ...);
 
 #define NFS   0x6969
-#define CREAT 0100 /* O_CREAT of Linux on x86-64 and AArch64 */
+#define CREAT 020000100 /* O_CREAT and O_TMPFILE of Linux on x86-64 and AArch64 */
 
 static int answer(const char *path, void *fs, const char *name)
 {

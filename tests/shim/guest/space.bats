@@ -195,7 +195,7 @@ with_btrfs() {
 	is .file.clean_exit true
 	same live '.totals[0].current_bytes'
 	# another disk that takes no file is none
-	export NETWORK_DIRECTORY=$work READ_ONLY=/tmp/gpumemtrace-
+	export NETWORK_DIRECTORY=$work READ_ONLY=/tmp/.
 	rm "$work/out.gmt"
 	TMPDIR=/tmp DISK_TYPE=0x9123683e undisturbed "$PROGRAMS/runtime13_O2"
 	[ ! -s "$work/error" ]

@@ -335,7 +335,8 @@ int main(int argc, char **argv)
 {
 	unsigned long steps;
 
-	if (argc < 6 || !drive_open(argv[1], 64 * MIB) || gm_journal_open(64 * MIB))
+	if (argc < 6 || !drive_open(argv[1], 64 * MIB) ||
+	    gm_journal_open(gm_file, gm_store_output_path(), 64 * MIB))
 		return 2;
 	state = strtoull(argv[2], NULL, 10);
 	steps = strtoul(argv[3], NULL, 10);

@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 		return 2;
 	gm_file->pid = 1;
 	gm_file->started_realtime_ns = 1700000000000000000ull;
-	if (gm_journal_open(strtoull(argv[3], NULL, 10)))
+	if (gm_journal_open(gm_file, gm_store_output_path(), strtoull(argv[3], NULL, 10)))
 		return 3;
 	events = strtoull(argv[2], NULL, 10);
 	gm_track_device(0, "made", (const uint8_t[16]){1}, 16ull << 30);

@@ -1,21 +1,22 @@
 /*
  * What hostile.c compares at each of its captures.
  *
- * A walk with traces against one without, both from inside this file. Then what a wrapper does: the
- * walk that begins in the caller's frame, and the stack that gm_stack_take gives a number to, by a
- * note or not, against a walk without traces, frame by frame as the store has it. What is kept of
- * that walk, and with which flags, is worked out here once more.
+ * A walk with the cache against one without, both from inside this file. Then what a wrapper does:
+ * the walk that begins in the caller's frame, and the stack that gm_stack_take gives a number to,
+ * by a cached result or not, against a walk without the cache, frame by frame as the store has it.
+ * What is kept of that walk, and with which flags, is worked out here once more.
  *
- * The library's Python is replaced: frames are made up, so that the native words stay the same while
- * Python's frames change.
+ * The library's Python is replaced: frames are made up, so that the native words stay the same
+ * while Python's frames change.
  */
 #include "hostile.h"
 #include "probe.h"
 #include "stack/cfi.h"
 #include "stack/elf_symbols.h"
+#include "stack/captured.h"
 #include "stack/intern.h"
 #include "stack/python.h"
-#include "stack/traces.h"
+#include "stack/walk_cache.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -90,7 +91,8 @@ bool gm_python_same(const struct gm_python_place *place, unsigned count)
 	if (count != python.frames || python.unreadable)
 		return false;
 	for (unsigned i = 0; i < count; i++)
-		if (place[i].code != i || place[i].position != python_frame(i) || place[i].version != 1)
+		if (place[i].code != i || place[i].position != python_frame(i) ||
+		    place[i].version != 1)
 			return false;
 	return true;
 }
@@ -119,7 +121,7 @@ struct expected {
 	unsigned natives, pythons, flags;
 };
 
-/* The walk without traces from the entry's frame outwards. */
+/* The walk without the cache from the entry's frame outwards. */
 static NOINLINE unsigned walk_from_entry(const struct gm_entry *entry, uintptr_t *pc)
 {
 	struct gm_walk walk = {.pc = pc, .max = GM_MAX_DEPTH + 1 + OWN_MOST, .anew = true};
@@ -229,7 +231,8 @@ static bool is_recorded(uint32_t stack, uint32_t module, const struct expected *
 static void show_stack(uint32_t stack, const struct taking *taking, const struct expected *expected)
 {
 	const struct gm_stack_record *record = gm_store_record(GM_TABLE_STACKS, stack);
-	const uint32_t *frame = record ? gm_store_record(GM_TABLE_STACK_FRAMES, record->first) : NULL;
+	const uint32_t *frame =
+		record ? gm_store_record(GM_TABLE_STACK_FRAMES, record->first) : NULL;
 
 	fprintf(stderr, "stack %u of %u frames, flags %u; expected %u and %u, flags %u, limit %u\n",
 		stack, record ? record->frames : 0u, record ? record->flags : 0u,
@@ -249,15 +252,15 @@ static void differs(void)
 
 /* ---- stacks that wrappers take ---- */
 
-/* The library's own is called by way of this one, to see how many stacks had no note. */
-uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *note)
+/* The library's own is called by way of this one, to see how many stacks had no cached result. */
+uint32_t gm_captured_intern(const struct gm_raw_stack *raw, struct gm_cached_result *result)
 {
-	static uint32_t (*library)(const struct gm_raw_stack *, struct gm_trace_note *);
+	static uint32_t (*library)(const struct gm_raw_stack *, struct gm_cached_result *);
 
 	if (!library)
-		*(void **)&library = dlsym(RTLD_NEXT, "gm_intern_noted");
+		*(void **)&library = dlsym(RTLD_NEXT, "gm_captured_intern");
 	__atomic_fetch_add(&total.looked_up, 1, __ATOMIC_RELAXED);
-	return library(raw, note);
+	return library(raw, result);
 }
 
 static bool may_be_lost(void)
@@ -320,8 +323,8 @@ static bool hashes_are_right(const struct gm_walk *walk)
 	unsigned frames = walk->frames - walk->from;
 
 	return !walk->hashed ||
-	       (walk->hash == gm_trace_hash(walk->pc + walk->from, frames) &&
-		walk->but_last == gm_trace_hash(walk->pc + walk->from, frames - 1));
+	       (walk->hash == gm_pcs_hash(walk->pc + walk->from, frames) &&
+		walk->but_last == gm_pcs_hash(walk->pc + walk->from, frames - 1));
 }
 
 static void show(const struct gm_walk *walk)
@@ -342,7 +345,7 @@ static NOINLINE void walk_both(struct gm_walk *walk)
 static NOINLINE void walks(void)
 {
 	static const unsigned limits[] = {9, 14, 40, 70, 70, 70, 290};
-	uintptr_t pc[2][GM_TRACE_FRAMES], stop = hostile_stop();
+	uintptr_t pc[2][GM_CACHED_FRAMES], stop = hostile_stop();
 	unsigned max = limits[hostile_dice(7)], from = hostile_dice(4);
 	bool differ;
 	struct gm_walk walk[2];
@@ -451,8 +454,8 @@ void hostile_check_agreement(void)
 }
 
 /*
- * In the handler of a signal that comes at any moment, in a walk or between it and its note: looks
- * no further out than to itself. Interning that was interrupted cannot be gone on with.
+ * In the handler of a signal that comes at any moment, in a walk or between it and its result:
+ * looks no further out than to itself. Interning that was interrupted cannot be gone on with.
  */
 static NOINLINE void take_innermost(void)
 {
@@ -511,17 +514,17 @@ bool hostile_print_totals(void)
 {
 	printf("%llu captures, %.1f frames each\n", (unsigned long long)total.captures,
 	       (double)total.frames / (double)total.captures);
-	printf("%.1f %% whole from a trace; %.1f %% of all frames stepped by rule\n",
+	printf("%.1f %% whole from the cache; %.1f %% of all frames stepped by rule\n",
 	       percent(total.whole, total.captures), percent(total.stepped, total.full));
-	printf("%llu stacks taken, %.1f %% by a note alone; %llu not, the store being full\n",
-	       (unsigned long long)total.takes,
-	       100.0 - percent(total.looked_up, total.takes),
+	printf("%llu stacks taken, %.1f %% by a cached result alone; %llu not, the store being "
+	       "full\n",
+	       (unsigned long long)total.takes, 100.0 - percent(total.looked_up, total.takes),
 	       (unsigned long long)total.lost);
 	printf("%llu compared with libgcc's as well\n", (unsigned long long)total.by_libgcc);
 	printf("%.1f %% with a hash; %llu differences\n", percent(total.hashes, total.captures),
 	       (unsigned long long)total.differences);
 	if (total.stepped * 10 > total.full * 9 || total.looked_up * 10 > total.takes * 9) {
-		printf("traces and notes were hardly used: this run shows nothing\n");
+		printf("the cache was hardly used: this run shows nothing\n");
 		return false;
 	}
 	return !total.differences;

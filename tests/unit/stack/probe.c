@@ -2,7 +2,7 @@
 #include "probe.h"
 
 #include "stack/cfi.h"
-#include "stack/traces.h"
+#include "stack/walk_cache.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -27,7 +27,9 @@ bool probe_start_with(const char *unwinder, unsigned depth)
 	return !strcmp(gm_stack_unwinder(), unwinder);
 }
 
-/* In every way there is; the last two by what the walks before left, and then by a note. */
+/*
+ * In every way there is; the last two by what the walks before left, and then by a cached result.
+ */
 static __attribute__((noinline)) uint32_t take(const struct gm_entry *entry, unsigned limit)
 {
 	struct gm_raw_stack raw;
@@ -153,7 +155,7 @@ static const uintptr_t *from_caller(const uintptr_t *pc, unsigned frames, uintpt
 __attribute__((noinline)) bool probe_unwinders_agree(void)
 {
 	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
-	uintptr_t pc[2][GM_TRACE_FRAMES]; /* few enough for traces to be used */
+	uintptr_t pc[2][GM_CACHED_FRAMES]; /* few enough for the cache to be used */
 	const uintptr_t *from[2];
 	static bool ready; /* the tables alone were chosen: libgcc's functions were not looked up */
 	size_t left[2];
@@ -162,7 +164,7 @@ __attribute__((noinline)) bool probe_unwinders_agree(void)
 	if (!ready)
 		ready = gm_unwinder_libgcc.init();
 	for (int i = 0; i < 2; i++) {
-		struct gm_walk walk = {.pc = pc[i], .max = GM_TRACE_FRAMES};
+		struct gm_walk walk = {.pc = pc[i], .max = GM_CACHED_FRAMES};
 
 		(i ? &gm_unwinder_libgcc : &gm_unwinder_tables)->walk(&walk);
 		from[i] = from_caller(pc[i], walk.frames, caller);

@@ -1,9 +1,10 @@
 /*
- * Stacks that were taken before: known again without another look at each frame, and not taken for one
- * another. hostile.c does the same at random; these are the cases that chance seldom makes.
+ * Stacks that were taken before: known again without another look at each frame, and not taken for
+ * one another. hostile.c does the same at random; these are the cases that chance seldom makes.
  */
 #include "cmocka_all.h"
 #include "probe.h"
+#include "stack/captured.h"
 #include "stack/intern.h"
 
 #include <alloca.h>
@@ -43,13 +44,13 @@ static void test_without_cache(void **state)
 /* How many stacks were looked at frame by frame; the library's own is called by way of this one. */
 static unsigned looked_at;
 
-uint32_t gm_intern_noted(const struct gm_raw_stack *raw, struct gm_trace_note *note)
+uint32_t gm_captured_intern(const struct gm_raw_stack *raw, struct gm_cached_result *result)
 {
-	uint32_t (*library)(const struct gm_raw_stack *, struct gm_trace_note *);
+	uint32_t (*library)(const struct gm_raw_stack *, struct gm_cached_result *);
 
-	*(void **)&library = dlsym(RTLD_NEXT, "gm_intern_noted");
+	*(void **)&library = dlsym(RTLD_NEXT, "gm_captured_intern");
 	looked_at++;
-	return library(raw, note);
+	return library(raw, result);
 }
 
 static NOINLINE uint32_t take(void)
@@ -70,8 +71,8 @@ static NOINLINE uint32_t take_deep(unsigned frames)
 }
 
 /*
- * Stacks that come in turn, each beginning elsewhere and sharing its outer part with the one before, are
- * known again when they come round, whichever of the two goes deeper.
+ * Stacks that come in turn, each beginning elsewhere and sharing its outer part with the one
+ * before, are known again when they come round, whichever of the two goes deeper.
  */
 static void test_known_again(void **state)
 {
@@ -125,7 +126,10 @@ static NOINLINE uint32_t take_moved(bool move)
 	return stack;
 }
 
-/* What an earlier frame left where this one has nothing, its return address too, is not taken for it. */
+/*
+ * What an earlier frame left where this one has nothing, its return address too, is not taken for
+ * it.
+ */
 static void test_leftover_frame(void **state)
 {
 	uint32_t still = GM_NONE, moved = GM_NONE;
@@ -133,7 +137,8 @@ static void test_leftover_frame(void **state)
 	(void)state;
 	if (!probe_start_with("unwind tables", 64))
 		skip();
-	for (volatile unsigned i = 0; i < 30; i++) { /* after some of the one, it is expected again */
+	/* after some of the one, it is expected again */
+	for (volatile unsigned i = 0; i < 30; i++) {
 		uint32_t stack = take_moved(i % 10 == 9), *first = i % 10 == 9 ? &moved : &still;
 
 		if (*first == GM_NONE)
@@ -169,8 +174,9 @@ static NOINLINE uint32_t take_one_of(enum brief which)
 }
 
 /*
- * Brief stacks after one and the same other, in the place where another one was expected: from another
- * call in the same frame, or with more frames asked for. When they come first and when they come again.
+ * Brief stacks after one and the same other, in the place where another one was expected: from
+ * another call in the same frame, or with more frames asked for. When they come first and when they
+ * come again.
  */
 static void test_brief_in_anothers_place(void **state)
 {
@@ -181,7 +187,8 @@ static void test_brief_in_anothers_place(void **state)
 	(void)state;
 	if (!probe_start_with("unwind tables", 64))
 		skip();
-	for (volatile unsigned i = 0; i < ROUNDS; i++) { /* the first until the same ones go before each */
+	/* the first until the same ones go before each */
+	for (volatile unsigned i = 0; i < ROUNDS; i++) {
 		enum brief which = i < BEFORE ? HERE : turns[i - BEFORE];
 		uint32_t stack = take_one_of(which);
 

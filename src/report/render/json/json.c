@@ -449,6 +449,8 @@ static const struct {
 	{"timeline", timeline, false},
 	{"findings", gm_json_findings, false},
 	{"gates", gm_json_gates, false},
+	{"holders", gm_json_holders, false},
+	{"holders_taken", gm_json_holders_taken, true},
 	{"runs", no_list, false},
 	{"job", plan, true},
 	{"plan", plan, true},
@@ -520,6 +522,9 @@ static json_t *job_findings(const struct gm_job *job)
 		for (unsigned k = 0; k < job->findings[i].ranks_count; k++)
 			json_array_append_new(ranks, json_integer(job->findings[i].ranks[k]));
 		json_object_set_new(json_array_get(list, i), "ranks", ranks);
+		if (job->parts_count)
+			json_object_set_new(json_array_get(list, i), "job",
+					    gm_json_string(job->findings[i].job));
 	}
 	return list;
 }

@@ -1,0 +1,150 @@
+/*
+ * Reading .dynsym of a mapped file (elf_dynamic.h). Every offset is checked against the file's
+ * size.
+ */
+#include "holders/elf_dynamic.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct file {
+	const unsigned char *bytes;
+	size_t size;
+};
+
+/* A file of another mount namespace is reached through the process's root, a deleted one by its
+ * map. */
+static int open_mapped(const struct gm_memory *memory, const struct gm_mapping *mapping)
+{
+	char path[4096 + 64];
+	int pid = gm_memory_pid(memory), fd = -1;
+	struct stat st;
+
+	if (!gm_memory_still(memory)) {
+		snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
+			 (unsigned long long)mapping->start, (unsigned long long)mapping->end);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0) {
+			snprintf(path, sizeof(path), "/proc/%d/root%s", pid, mapping->path);
+			fd = open(path, O_RDONLY | O_CLOEXEC);
+		}
+	}
+	if (fd < 0)
+		fd = open(mapping->path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && !gm_memory_still(memory) &&
+	    (fstat(fd, &st) != 0 || st.st_ino != mapping->inode)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static bool inside(const struct file *file, uint64_t at, uint64_t bytes)
+{
+	return at <= file->size && bytes <= file->size - at;
+}
+
+/* Where the first byte of the file lies, less the address that the file has for it. */
+static bool find_bias(const struct file *file, const Elf64_Ehdr *head, uint64_t start,
+		      uint64_t *bias)
+{
+	for (unsigned i = 0; i < head->e_phnum; i++) {
+		uint64_t at = head->e_phoff + i * sizeof(Elf64_Phdr);
+		Elf64_Phdr segment;
+
+		if (!inside(file, at, sizeof(segment)))
+			return false;
+		memcpy(&segment, file->bytes + at, sizeof(segment));
+		if (segment.p_type == PT_LOAD && segment.p_offset < 4096) {
+			*bias = start - (segment.p_vaddr - segment.p_offset);
+			return true;
+		}
+	}
+	return false;
+}
+
+static unsigned look_up(const struct file *file, const Elf64_Shdr *symbols, const Elf64_Shdr *texts,
+			uint64_t bias, struct gm_exported *names, unsigned count)
+{
+	unsigned found = 0;
+
+	for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols->sh_size; at += sizeof(Elf64_Sym)) {
+		const char *text;
+		Elf64_Sym symbol;
+
+		memcpy(&symbol, file->bytes + symbols->sh_offset + at, sizeof(symbol));
+		if (symbol.st_shndx == SHN_UNDEF || symbol.st_name >= texts->sh_size)
+			continue;
+		text = (const char *)file->bytes + texts->sh_offset + symbol.st_name;
+		if (text[0] != 'P' && text[0] != '_')
+			continue;
+		for (unsigned i = 0; i < count; i++) {
+			if (names[i].address ||
+			    strncmp(text, names[i].name, texts->sh_size - symbol.st_name) != 0)
+				continue;
+			names[i].address = bias + symbol.st_value;
+			found++;
+		}
+	}
+	return found;
+}
+
+static unsigned search(const struct file *file, uint64_t start, struct gm_exported *names,
+		       unsigned count)
+{
+	uint64_t bias = 0;
+	Elf64_Ehdr head;
+
+	if (!inside(file, 0, sizeof(head)))
+		return 0;
+	memcpy(&head, file->bytes, sizeof(head));
+	if (memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    !find_bias(file, &head, start, &bias))
+		return 0;
+	for (unsigned i = 0; i < head.e_shnum; i++) {
+		uint64_t at = head.e_shoff + i * sizeof(Elf64_Shdr), link;
+		Elf64_Shdr symbols, texts;
+
+		if (!inside(file, at, sizeof(symbols)))
+			return 0;
+		memcpy(&symbols, file->bytes + at, sizeof(symbols));
+		link = head.e_shoff + symbols.sh_link * sizeof(Elf64_Shdr);
+		if (symbols.sh_type != SHT_DYNSYM || !inside(file, link, sizeof(texts)))
+			continue;
+		memcpy(&texts, file->bytes + link, sizeof(texts));
+		if (inside(file, symbols.sh_offset, symbols.sh_size) &&
+		    inside(file, texts.sh_offset, texts.sh_size))
+			return look_up(file, &symbols, &texts, bias, names, count);
+	}
+	return 0;
+}
+
+unsigned gm_exported_symbols(const struct gm_memory *memory, const struct gm_mapping *mapping,
+			     struct gm_exported *names, unsigned count)
+{
+	int fd = open_mapped(memory, mapping);
+	unsigned found = 0;
+	struct file file;
+	struct stat st;
+	void *bytes;
+
+	for (unsigned i = 0; i < count; i++)
+		names[i].address = 0;
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
+		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (bytes != MAP_FAILED) {
+			file = (struct file){bytes, (size_t)st.st_size};
+			found = search(&file, mapping->start, names, count);
+			munmap(bytes, (size_t)st.st_size);
+		}
+	}
+	close(fd);
+	return found;
+}

@@ -1,0 +1,21 @@
+/*
+ * Exported symbols of an ELF file that a process has mapped.
+ */
+#ifndef GM_HOLDERS_ELF_DYNAMIC_H
+#define GM_HOLDERS_ELF_DYNAMIC_H
+
+#include "holders/process_memory.h"
+
+struct gm_exported {
+	const char *name;
+	uint64_t address; /* in the process; 0: not exported */
+};
+
+/*
+ * Looks up the names in the file of a mapping that begins at offset 0. Returns how many are
+ * exported; 0 too if the file cannot be read or is not the one that is mapped.
+ */
+unsigned gm_exported_symbols(const struct gm_memory *memory, const struct gm_mapping *mapping,
+			     struct gm_exported *names, unsigned count);
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * Where the CPython of a process is, and which version (internal.h). Its structures are believed
+ * only if what the interpreter says of itself agrees with the table.
+ */
+#include "holders/internal.h"
+
+#include "holders/elf_dynamic.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum symbol {
+	RUNTIME,
+	TYPE,
+	OBJECT,
+	DICT,
+	VERSION,
+	DEBUG_BUILD,
+	IN_3_9,
+	IN_3_10,
+	IN_3_11,
+	IN_3_12,
+	IN_3_13,
+	IN_3_14,
+	SYMBOLS
+};
+
+/* Functions that a version of CPython was the first to export tell the versions before 3.11. */
+static const char *const symbol_names[SYMBOLS] = {
+	[RUNTIME] = "_PyRuntime",	 [TYPE] = "PyType_Type",
+	[OBJECT] = "PyBaseObject_Type",	 [DICT] = "PyDict_Type",
+	[VERSION] = "Py_Version",	 [DEBUG_BUILD] = "_Py_NegativeRefcount",
+	[IN_3_9] = "PyType_GetModule",	 [IN_3_10] = "PyModule_AddObjectRef",
+	[IN_3_11] = "PyType_GetName",	 [IN_3_12] = "PyType_FromMetaclass",
+	[IN_3_13] = "PyDict_GetItemRef", [IN_3_14] = "PyLong_AsInt64",
+};
+
+static unsigned read_minor(struct gm_memory *memory, const struct gm_exported *symbols)
+{
+	uint64_t version = 0;
+
+	if (symbols[VERSION].address)
+		return gm_memory_read(memory, symbols[VERSION].address, &version, 8) &&
+				       version >> 24 == 3
+			       ? version >> 16 & 0xff
+			       : 0;
+	for (unsigned i = IN_3_14; i >= IN_3_9; i--)
+		if (symbols[i].address)
+			return 9 + i - IN_3_9;
+	return 8;
+}
+
+/* The first mapping of a file that exports a CPython's symbols; its own files are tried first. */
+static bool find_symbols(struct gm_memory *memory, struct gm_exported *symbols)
+{
+	unsigned count;
+	const struct gm_mapping *mappings = gm_memory_mappings(memory, &count);
+
+	for (unsigned i = 0; i < SYMBOLS; i++)
+		symbols[i].name = symbol_names[i];
+	for (unsigned pass = 0; pass < 2; pass++) {
+		for (unsigned i = 0; i < count; i++) {
+			const char *slash = strrchr(mappings[i].path, '/');
+			bool named = slash && strstr(slash, "python");
+
+			if (!slash || mappings[i].offset || !mappings[i].inode ||
+			    named != (pass == 0) ||
+			    (i && mappings[i].inode == mappings[i - 1].inode))
+				continue;
+			gm_exported_symbols(memory, &mappings[i], symbols, SYMBOLS);
+			if (symbols[RUNTIME].address && symbols[TYPE].address &&
+			    symbols[OBJECT].address)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* What is published of the structures from 3.13 on has to agree with the table. */
+static const char *check_published(struct gm_cpython *python)
+{
+	const struct gm_python_offsets *at = python->offsets;
+	uint64_t word[34];
+
+	if (python->minor < 13)
+		return NULL;
+	if (!gm_memory_read(python->memory, python->runtime, word, sizeof(word)) ||
+	    memcmp(word, "xdebugpy", 8))
+		return "it does not publish its structures";
+	if (word[2])
+		return "it is a free-threaded build, whose objects are laid out differently";
+	/* Words of _Py_DebugOffsets, Include/internal/pycore_runtime.h of 3.13. */
+	if (word[5] != at->first_interpreter || word[8] != at->next || word[9] != at->threads ||
+	    word[10] + 24 != at->generations || word[11] != at->modules ||
+	    word[12] != at->sysdict || word[13] != at->builtins || word[23] != at->frame ||
+	    word[29] != at->frame_previous || word[30] != at->frame_code ||
+	    word[32] != at->frame_local_slots || word[33] != at->frame_owner)
+		return "the structures that it publishes are not those of CPython 3.13";
+	return NULL;
+}
+
+/* A class of importlib, which is Python code: its tp_dealloc is subtype_dealloc. */
+static bool find_subtype_dealloc(struct gm_cpython *python, uint64_t modules)
+{
+	uint64_t module = gm_cpython_lookup(python, modules, "_frozen_importlib"), dict = 0, type;
+
+	if (!module || !gm_cpython_word(python, module + GM_MODULE_DICT, &dict))
+		return false;
+	type = gm_cpython_lookup(python, dict, "ModuleSpec");
+	return type && gm_cpython_word(python, type + GM_TYPE_DEALLOC, &python->subtype_dealloc) &&
+	       python->subtype_dealloc;
+}
+
+/* NULL, or the reason why its objects cannot be read. */
+static const char *examine(struct gm_cpython *python, const struct gm_exported *symbols)
+{
+	uint64_t interpreter = 0, modules = 0, dict_bytes = 0, type_bytes = 0;
+	const char *reason;
+
+	python->offsets = gm_python_offsets(python->minor);
+	if (!python->offsets)
+		return "its structures are not known";
+	if (symbols[DEBUG_BUILD].address)
+		return "it is a debug build";
+	reason = check_published(python);
+	if (reason)
+		return reason;
+	if (!gm_cpython_word(python, python->runtime + python->offsets->first_interpreter,
+			     &interpreter) ||
+	    !interpreter)
+		return "it has no interpreter now: it has not begun, or has ended";
+	if (!gm_cpython_word(python, interpreter + python->offsets->modules, &modules) || !modules)
+		return "its interpreter has no modules now: it has not begun, or is ending";
+	if (!gm_cpython_word(python, symbols[DICT].address + GM_TYPE_BASICSIZE, &dict_bytes) ||
+	    !gm_cpython_word(python, python->type_type + GM_TYPE_BASICSIZE, &type_bytes) ||
+	    dict_bytes != 48 || type_bytes != python->offsets->type_bytes ||
+	    !find_subtype_dealloc(python, modules))
+		return "its structures are not as expected";
+	gm_cpython_forget_types(python); /* they were classified without subtype_dealloc */
+	return NULL;
+}
+
+struct gm_cpython *gm_cpython_open(struct gm_memory *memory, char *error, size_t error_bytes)
+{
+	struct gm_exported symbols[SYMBOLS];
+	struct gm_cpython *python;
+	const char *reason;
+
+	if (!find_symbols(memory, symbols)) {
+		snprintf(error, error_bytes, "the process has no CPython");
+		return NULL;
+	}
+	python = calloc(1, sizeof(*python));
+	if (!python) {
+		snprintf(error, error_bytes, "out of memory");
+		return NULL;
+	}
+	python->memory = memory;
+	python->runtime = symbols[RUNTIME].address;
+	python->type_type = symbols[TYPE].address;
+	python->object_type = symbols[OBJECT].address;
+	python->minor = read_minor(memory, symbols);
+	reason = examine(python, symbols);
+	if (!reason)
+		return python;
+	snprintf(error, error_bytes, "objects of CPython 3.%u are not read: %s", python->minor,
+		 reason);
+	gm_cpython_close(python);
+	return NULL;
+}
+
+void gm_cpython_close(struct gm_cpython *python)
+{
+	if (python)
+		gm_cpython_forget_types(python);
+	free(python);
+}

@@ -1,0 +1,242 @@
+/*
+ * From addresses to chains (holders.h): the graph, the links of the surest holding of each block,
+ * and what a running process needs on top: a chain that does not hold any more is looked for again,
+ * and what looks unreachable has to look so twice.
+ */
+#include "holders/holders.h"
+
+#include "holders/link_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_STEPS  64u
+#define ATTEMPTS    3u
+#define MOST_RENEWS 20000u
+
+/* One look at the process. */
+struct look {
+	struct gm_graph graph;
+	struct gm_links links;
+	uint32_t *last; /* the last link of each block's chain; GM_NO_NODE */
+	enum gm_stage *stage;
+};
+
+struct gm_holders {
+	struct gm_chain *chains;
+	uint32_t count;
+	struct gm_holders_figures figures;
+	struct look *looks[2];
+};
+
+static void end_look(struct look *look)
+{
+	struct gm_text_block;
+
+	if (!look)
+		return;
+	gm_links_free_text(&look->links);
+	gm_links_free(&look->links);
+	gm_graph_free(&look->graph);
+	free(look->last);
+	free(look->stage);
+	free(look);
+}
+
+/* The surest holding of a block that has not been tried; NULL. */
+static const struct gm_holding *choose(const struct gm_graph *graph, uint32_t block, unsigned tried)
+{
+	const struct gm_holding *best = NULL;
+	uint32_t at = graph->first_holding[block];
+
+	while (tried-- && at)
+		at = graph->holdings[at - 1].next;
+	for (; at; at = graph->holdings[at - 1].next)
+		if (!best || graph->holdings[at - 1].stage < best->stage)
+			best = &graph->holdings[at - 1];
+	return best;
+}
+
+static bool want(struct look *look, uint32_t block, unsigned tried)
+{
+	const struct gm_holding *holding = choose(&look->graph, block, tried);
+
+	look->last[block] = GM_NO_NODE;
+	if (!holding)
+		return false;
+	look->stage[block] = holding->stage;
+	look->last[block] = gm_links_want(&look->links, holding);
+	return look->last[block] != GM_NO_NODE;
+}
+
+/* Holds every chain against the process, and renews or replaces those that changed. */
+static void settle(struct look *look)
+{
+	unsigned renews = 0;
+
+	for (uint32_t i = 0; i < look->graph.blocks_count; i++) {
+		for (unsigned tried = 1; look->last[i] != GM_NO_NODE; tried++) {
+			bool holds = gm_links_hold(&look->links, look->last[i]);
+
+			for (unsigned k = 0; !holds && k < ATTEMPTS && renews++ < MOST_RENEWS;
+			     k++) {
+				gm_links_renew(&look->links, look->last[i]);
+				holds = gm_links_hold(&look->links, look->last[i]);
+			}
+			if (holds)
+				break;
+			if (want(look, i, tried))
+				gm_links_find(&look->links);
+		}
+	}
+}
+
+static struct look *begin_look(struct gm_cpython *python, const uint64_t *addresses, uint32_t count)
+{
+	struct look *look = calloc(1, sizeof(*look));
+
+	if (!look)
+		return NULL;
+	look->last = calloc(count + 1ul, sizeof(*look->last));
+	look->stage = calloc(count + 1ul, sizeof(*look->stage));
+	if (!look->last || !look->stage ||
+	    !gm_graph_build(&look->graph, python, addresses, count) ||
+	    !gm_links_init(&look->links, &look->graph)) {
+		end_look(look);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		want(look, i, 0);
+	gm_links_find(&look->links);
+	settle(look);
+	return look;
+}
+
+static enum gm_chain_end end_of(const struct look *look, uint32_t block)
+{
+	static const enum gm_chain_end ends[GM_STAGES] = {[GM_STAGE_UNSURE] = GM_CHAIN_UNSURE,
+							  [GM_STAGE_WEAK] = GM_CHAIN_WEAK,
+							  [GM_STAGE_UNKNOWN] = GM_CHAIN_UNKNOWN,
+							  [GM_STAGE_GARBAGE] = GM_CHAIN_GARBAGE};
+
+	if (!look->graph.first_holding[block])
+		return GM_CHAIN_NONE;
+	return look->last[block] == GM_NO_NODE ? GM_CHAIN_CHANGED : ends[look->stage[block]];
+}
+
+/* The steps of a block's chain, in memory that lives as long as the look. */
+static bool write_steps(struct look *look, uint32_t block, struct gm_chain *chain)
+{
+	const char *steps[MOST_STEPS], *exact[MOST_STEPS], **copy;
+
+	chain->count = gm_links_text(&look->links, look->last[block], steps, exact, MOST_STEPS);
+	copy = malloc(chain->count * 2ul * sizeof(*copy));
+	if (!copy)
+		return false;
+	memcpy(copy, steps, chain->count * sizeof(*copy));
+	memcpy(copy + chain->count, exact, chain->count * sizeof(*copy));
+	chain->steps = copy;
+	chain->exact = copy + chain->count;
+	return true;
+}
+
+/*
+ * The better of two looks. Garbage has to be garbage in both, since a reference that moves while a
+ * process runs can be missed once.
+ */
+static void join(struct gm_holders *holders, uint32_t block)
+{
+	enum gm_chain_end first = end_of(holders->looks[0], block), end = first;
+	struct look *look = holders->looks[0];
+	struct gm_chain *chain = &holders->chains[block];
+
+	if (holders->looks[1]) {
+		enum gm_chain_end second = end_of(holders->looks[1], block);
+
+		if (second < first || (first == GM_CHAIN_GARBAGE && second != first)) {
+			end = second == GM_CHAIN_GARBAGE ? GM_CHAIN_CHANGED : second;
+			look = holders->looks[1];
+		} else if (first == GM_CHAIN_GARBAGE) {
+			end = second;
+		}
+	}
+	chain->end = end;
+	if (end < GM_CHAIN_CHANGED && !write_steps(look, block, chain))
+		chain->end = GM_CHAIN_NONE;
+}
+
+/* True if what was found of a running process is worth another look. */
+static bool is_doubtful(const struct gm_holders *holders)
+{
+	for (uint32_t i = 0; i < holders->count; i++)
+		if (end_of(holders->looks[0], i) > GM_CHAIN_UNSURE)
+			return true;
+	return false;
+}
+
+static bool look_at(struct gm_holders *holders, struct gm_cpython *python,
+		    const uint64_t *addresses)
+{
+	struct look *look = begin_look(python, addresses, holders->count);
+
+	if (!look)
+		return false;
+	holders->looks[0] = look;
+	holders->figures = (struct gm_holders_figures){.minor = python->minor,
+						       .objects = look->graph.count,
+						       .references = look->graph.references,
+						       .whole = !look->graph.full};
+	if (!gm_memory_still(python->memory) && is_doubtful(holders)) {
+		gm_memory_forget(python->memory);
+		holders->looks[1] = begin_look(python, addresses, holders->count);
+	}
+	for (uint32_t i = 0; i < holders->count; i++)
+		join(holders, i);
+	return true;
+}
+
+struct gm_holders *gm_holders_find(struct gm_memory *memory, const uint64_t *addresses,
+				   uint32_t count, char *error, size_t error_bytes)
+{
+	struct gm_cpython *python = gm_cpython_open(memory, error, error_bytes);
+	struct gm_holders *holders;
+	bool enough = false;
+
+	if (!python)
+		return NULL;
+	holders = calloc(1, sizeof(*holders));
+	if (holders) {
+		holders->count = count;
+		holders->chains = calloc(count + 1ul, sizeof(*holders->chains));
+		enough = holders->chains && look_at(holders, python, addresses);
+	}
+	gm_cpython_close(python);
+	if (enough)
+		return holders;
+	snprintf(error, error_bytes, "out of memory");
+	gm_holders_free(holders);
+	return NULL;
+}
+
+void gm_holders_free(struct gm_holders *holders)
+{
+	if (!holders)
+		return;
+	for (uint32_t i = 0; holders->chains && i < holders->count; i++)
+		free((void *)holders->chains[i].steps);
+	free(holders->chains);
+	end_look(holders->looks[0]);
+	end_look(holders->looks[1]);
+	free(holders);
+}
+
+const struct gm_chain *gm_holders_chain(const struct gm_holders *holders, uint32_t number)
+{
+	return &holders->chains[number];
+}
+
+struct gm_holders_figures gm_holders_figures(const struct gm_holders *holders)
+{
+	return holders->figures;
+}

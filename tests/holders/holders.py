@@ -1,0 +1,268 @@
+"""Looks for planted holders with `gpumem-report holders` and prints TAP: holders.py PYTHON TOOL SHIM SIM.
+
+PYTHON is the CPython that the planted programs run with. What each block is held by is known from the program,
+never from the tool: planted.py and changing.py say it.
+"""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+python, tool, shim, sim = sys.argv[1], *map(os.path.abspath, sys.argv[2:5])
+here = os.path.dirname(os.path.abspath(__file__))
+work = tempfile.TemporaryDirectory(prefix="gm-holders-")
+number = failures = 0
+
+# What may hold a block of changing.py of so many KiB: words of which a complete chain has one.
+ALLOWED = {1: ("steady",), 2: ("in_list", "frame change"), 3: ("in_dict", "frame change"), 4: ("in_queue", "frame change"),
+           5: ("frame in_frame", "frame change"), 6: ("carrier", "frame change"), 7: ("unreachable cycle", "frame change")}
+
+
+def test(name, body):
+    global number, failures
+    number += 1
+    try:
+        body()
+        print(f"ok {number} - {name}", flush=True)
+    except Exception as error:  # noqa: BLE001, every failure is a result
+        failures += 1
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        print(f"not ok {number} - {name}\n# {text[:2000]}", flush=True)
+
+
+class Program:
+    """A planted program under the shim, which waits for its standard input to end."""
+
+    def __init__(self, name, *arguments, interpreter=python):
+        self.file = os.path.join(work.name, f"{name}-{number}.gmt")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUMEMTRACE_")}
+        environment.update(LD_PRELOAD=shim, LD_LIBRARY_PATH=sim, GPUMEMTRACE_OUT=self.file, GPUMEMTRACE_QUIET="1")
+        self.process = subprocess.Popen([interpreter, "-B", os.path.join(here, name + ".py"), *arguments],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=environment, cwd=work.name)
+        self.said = self.process.stdout.readline()
+        assert self.said, f"{name} ended before it was ready"
+
+    def say(self, word):
+        self.process.stdin.write(word + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def run(*arguments, command="holders"):
+    return subprocess.run([tool, command, "--no-symbols", *map(str, arguments)], capture_output=True, text=True,
+                          check=False)
+
+
+def document(*arguments, command="holders"):
+    done = run("--json", *arguments, command=command)
+    assert done.returncode == 0, f"exit status {done.returncode}: {done.stderr}"
+    return json.loads(done.stdout)
+
+
+def functions_of(doc, holder):
+    """The Python functions that allocated a holder's blocks."""
+    site = next(site for site in doc["sites"] if site["id"] == holder["site"])
+    return [frame["function"] or "" for frame in site["stack"] if frame["kind"] == "python"]
+
+
+def belongs(functions, kind, made_in):
+    """True of the planting function's own blocks. To 3.10 a frame has no qualified name."""
+    return any(function == made_in or function.startswith(kind + ".<locals>.") for function in functions)
+
+
+def in_order(words, chain):
+    """Each word is in a step, a later one in a later step or behind the earlier one."""
+    text, at = " \u2192 ".join(chain), 0
+    for word in words:
+        at = text.find(word, at)
+        if at < 0:
+            return False
+        at += len(word)
+    return True
+
+
+def check_kind(name, kind):
+    found = [holder for holder in doc["holders"] if belongs(functions_of(doc, holder), name, kind["made_in"])]
+    assert found, "no holder"
+    assert sum(holder["blocks"] for holder in found) == kind["blocks"], (found, kind["blocks"])
+    assert all(holder["bytes"] == holder["blocks"] * bytes_each for holder in found), found
+    for holder in found:
+        chain = holder["chain"]
+        assert holder["garbage"] == kind["garbage"], holder
+        assert holder["complete"] == (not kind["weak"]), holder
+        assert in_order(kind["words"], chain), holder
+        assert not kind["any"] or any(word in " ".join(chain) for word in kind["any"]), holder
+        assert chain[-1] == "block", holder
+
+
+def live_bytes(program):
+    return sum(row["current_bytes"] for row in document(program.file, command="summary")["usage"])
+
+
+if subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
+    with Program("planted_torch") as program:
+        told = json.loads(program.said)
+        bytes_each = told["bytes"]
+        doc = document(program.process.pid)
+        for name, kind in told["kinds"].items():
+            test(name, lambda: check_kind(name, kind))
+
+with Program("planted") as planted:
+    told = json.loads(planted.said)
+    bytes_each = told["bytes"]
+    doc = document(planted.process.pid)
+
+    for name, kind in told["kinds"].items():
+        if name == "main_local":
+            continue
+        test(name, lambda: check_kind(name, kind))
+
+    def of_main():
+        [holder] = [holder for holder in doc["holders"] if "local kept_by_main" in " ".join(holder["chain"])]
+        assert in_order(["thread MainThread", "frame main", "local kept_by_main", "Buffer.pointer"], holder["chain"])
+        assert holder["complete"] and holder["blocks"] == 1, holder
+
+    def all_blocks():
+        assert sum(holder["blocks"] for holder in doc["holders"]) == sum(
+            kind["blocks"] for kind in told["kinds"].values())
+        assert doc["holders_taken"]["when"] == "now" and doc["holders_taken"]["whole"], doc["holders_taken"]
+
+    def same_by_file():
+        again = document(planted.file)
+        assert again["holders"] == doc["holders"]
+
+    def prints_text():
+        done = run("--top", "100", planted.process.pid)
+        assert done.returncode == 0, done.stderr
+        text = " ".join(done.stdout.split())
+        assert "module __main__ \u2192 trainer \u2192 Trainer.losses \u2192 list (40 entries) \u2192" in text, text
+        assert "gc.collect() would free" in text, text
+
+    def collector():
+        garbage = sum(holder["bytes"] for holder in doc["holders"] if holder["garbage"])
+        before = live_bytes(planted)
+        assert planted.say("collect").strip() == "collected"
+        assert garbage and before - live_bytes(planted) == garbage, (before, live_bytes(planted), garbage)
+        assert not any(holder["garbage"] for holder in document(planted.file)["holders"])
+
+    test("a local variable of main", of_main)
+    test("every live block has one holder", all_blocks)
+    test("the process's file names it as its number does", same_by_file)
+    test("chains as text", prints_text)
+    test("gc.collect() frees exactly what is called garbage", collector)
+
+
+def core_of_debugger(program):
+    done = subprocess.run(["gcore", "-o", os.path.join(work.name, "core"), str(program.process.pid)],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return os.path.join(work.name, f"core.{program.process.pid}")
+
+
+def core_of_kernel(program):
+    resource.prlimit(program.process.pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    os.kill(program.process.pid, signal.SIGABRT)
+    program.process.wait()
+    return next(path for path in (os.path.join(work.name, "core"), os.path.join(work.name, f"core.{program.process.pid}"))
+                if os.path.exists(path))
+
+
+def core_file(make):
+    with Program("planted") as program:
+        told = json.loads(program.said)
+        live = document(program.process.pid)
+        core = make(program)
+    doc = document(core, program.file)
+    assert doc["holders"] == live["holders"] and doc["holders_taken"]["when"] == "core"
+    assert sum(holder["blocks"] for holder in live["holders"]) == sum(
+        kind["blocks"] for kind in told["kinds"].values())
+    refused("does not say which addresses", core, status=2)
+    with Program("planted", "global_variable") as other:
+        refused("is of process", core, other.file)
+    with open(core, "r+b") as file:
+        file.truncate(1 << 16)
+    run(core, program.file)     # whatever it says, it ends
+
+
+def heavy_change():
+    with Program("changing") as program:
+        held = wrong = steady = 0
+        for _ in range(8):
+            doc = document(program.process.pid)
+            for holder in doc["holders"]:
+                kib = holder["bytes"] // holder["blocks"] >> 10
+                chain = " ".join(holder["chain"])
+                if holder["complete"]:
+                    held += holder["blocks"]
+                    wrong += not any(word in chain for word in ALLOWED[kib])
+                if kib == 1:
+                    steady += holder["blocks"] if holder["complete"] and "steady" in chain else 0
+            assert not wrong, doc["holders"]
+        assert steady == 8 * 40, f"{steady} of {8 * 40} blocks that stay were named"
+        assert held > steady, "nothing of what changes was named"
+
+
+test("a process that changes everything meanwhile: the right chain or none", heavy_change)
+
+
+def refused(said, *arguments, status=3):
+    done = run(*arguments)
+    assert done.returncode == status and said in done.stderr and not done.stdout, (done.returncode, done.stderr)
+
+
+def ended():
+    with Program("planted", "global_variable") as program:
+        file, pid = program.file, program.process.pid
+    refused("does not run any more", file)
+    refused(f"there is no process {pid}", pid)
+
+
+def killed():
+    with Program("planted", "global_variable") as program:
+        os.kill(program.process.pid, signal.SIGKILL)
+        program.process.wait()
+        refused("does not run any more", program.file)
+
+
+def not_traced():
+    with subprocess.Popen(["sleep", "100"]) as sleeper:
+        try:
+            refused("is not traced", sleeper.pid)
+        finally:
+            sleeper.kill()
+
+
+def another_user():
+    with Program("planted", "global_variable") as program:
+        os.chmod(work.name, 0o755)
+        os.chmod(program.file, 0o644)
+        done = subprocess.run([tool, "holders", program.file], capture_output=True, text=True, check=False,
+                              user=65534, group=65534, extra_groups=[])
+        assert done.returncode == 3 and "belongs to another user" in done.stderr, (done.returncode, done.stderr)
+
+
+test("refused: the process has ended", ended)
+test("refused: the process was killed", killed)
+test("refused: the process is not traced", not_traced)
+if shutil.which("gcore"):
+    test("a core file of the debugger", lambda: core_file(core_of_debugger))
+with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as pattern:
+    if pattern.read().strip() == "core":
+        test("a core file of the kernel", lambda: core_file(core_of_kernel))
+if os.geteuid() == 0:
+    test("refused: another user's process", another_user)
+print(f"1..{number}")
+sys.exit(failures > 0)
