@@ -50,6 +50,8 @@ struct gm_cli {
 	struct gm_whatif_options whatif;
 	bool gates_given; /* run: --check */
 	bool once;	  /* top */
+	int copy_pid;	  /* holders: the shim's copy of a process; 0: none */
+	const char *moment; /* at which it was made */
 	const char *out_path, *format, *junit, *sarif, *baseline;
 	struct gm_zone texts; /* that options point into, beside the command line's own */
 	char **words;	      /* files, or run's program and its arguments */
