@@ -126,6 +126,10 @@ static bool play(struct playing *playing, const struct gm_request *request, uint
 		if (streams == GM_STREAMS_AS_RECORDED)
 			gm_model_free_completed(playing->model, *block);
 		return true;
+	case GM_REQUEST_EMPTY_ASSUMED:
+		if (!playing->ways.no_assumed)
+			gm_model_empty_cache(playing->model);
+		return true;
 	default:
 		gm_model_empty_cache(playing->model);
 		return true;
@@ -143,6 +147,7 @@ struct gm_replayed_run gm_requests_replay(const struct gm_requests *requests,
 	options.pools = requests->pools;
 	options.pools_count = requests->pools_count;
 	options.placement = ways.placement;
+	options.seed = ways.seed;
 	options.recorded = ways.recorded ? requests->changes : NULL;
 	options.recorded_count = ways.recorded ? requests->changes_count : 0;
 	playing.run.first_oom = UINT32_MAX;

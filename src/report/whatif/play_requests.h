@@ -9,9 +9,11 @@
 /* What is not known is varied, to see whether it matters. */
 struct gm_replay_ways {
 	enum gm_model_placement placement;
+	unsigned seed;
 	enum { GM_STREAMS_AS_RECORDED, GM_STREAMS_AT_ONCE, GM_STREAMS_LATE } streams;
 	bool least_sizes; /* requests ask for the least that they may have asked for */
 	bool keep_found;  /* what was there before the first event stays as it was */
+	bool no_assumed;  /* of the cache's emptying at captures */
 	bool recorded;	  /* segments have their recorded addresses */
 	bool limited; /* the options' limits alone refuse requests, not what refused them then */
 };

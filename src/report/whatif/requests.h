@@ -13,7 +13,8 @@ enum gm_request_op {
 	GM_REQUEST_FREE,
 	GM_REQUEST_FREE_LATER, /* streams still use it */
 	GM_REQUEST_FREE_DONE,
-	GM_REQUEST_EMPTY_CACHE
+	GM_REQUEST_EMPTY_CACHE,
+	GM_REQUEST_EMPTY_ASSUMED /* a capture begins: torch.cuda.graph() empties the cache */
 };
 
 struct gm_request {
