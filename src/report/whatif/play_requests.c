@@ -64,8 +64,16 @@ static void request_found(struct playing *playing)
 
 static uint64_t bytes_of(const struct playing *playing, const struct gm_request *request)
 {
-	return playing->ways.least_sizes ? request->bytes - request->slack * SLACK_UNIT
-					 : request->bytes;
+	uint64_t slack = request->slack;
+
+	if (playing->ways.sizes == GM_SIZES_AS_GIVEN)
+		slack = 0;
+	else if (playing->ways.sizes == GM_SIZES_HALF)
+		slack /= 2;
+	else if (playing->ways.sizes == GM_SIZES_RANDOM) /* one for each size, as programs repeat */
+		slack = (request->bytes / SLACK_UNIT + playing->ways.seed) * 2654435761u %
+			(slack + 1);
+	return request->bytes - slack * SLACK_UNIT;
 }
 
 /* A request that the recorded run was refused. What is served is given back: who got an error did

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_WAYS    16
+#define MOST_WAYS    20
 #define MOST_SEEDS   6
 #define LEAST_SEEDS  2
 #define MANY_EVENTS  2000000u /* times settings: fewer placements are tried */
@@ -132,11 +132,10 @@ static bool reproduces(const struct asking *asking, bool no_assumed)
 /* What was assumed of captures must not contradict what the run took from the driver. */
 static void reproduce(struct asking *asking)
 {
-	asking->whatif->reproduced = reproduces(asking, false);
-	if (!asking->whatif->reproduced) {
-		asking->whatif->reproduced = reproduces(asking, true);
-		asking->no_assumed = asking->whatif->reproduced;
-	}
+	bool assumed = !asking->requests.streams_unknown && reproduces(asking, false);
+
+	asking->no_assumed = !assumed;
+	asking->whatif->reproduced = assumed || reproduces(asking, true);
 }
 
 /* ---- one setting ---- */
@@ -217,9 +216,18 @@ static unsigned variations(const struct asking *asking, bool own, struct variati
 		all[count] = first;
 		all[count++].ways.streams = streams;
 	}
-	if (requests->uncertain_sizes && !own) {
+	for (unsigned sizes = GM_SIZES_LEAST;
+	     requests->uncertain_sizes && !own && sizes <= GM_SIZES_RANDOM; sizes++) {
 		all[count] = first;
-		all[count++].ways.least_sizes = true;
+		all[count++].ways.sizes = sizes;
+	}
+	if (requests->uncertain_sizes && !own) {
+		all[count] = all[count - 1];
+		all[count++].ways.seed = 1;
+	}
+	if (requests->other_streams && !own) {
+		all[count] = first;
+		all[count++].ways.no_assumed = false;
 	}
 	if (requests->middle && !own) {
 		all[count] = first;
