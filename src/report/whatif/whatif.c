@@ -288,8 +288,7 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 	if (!asking->whatif->reproduced)
 		return requests->streams_unknown
 			       ? "the recording does not name streams and pools, and those that "
-				 "its "
-				 "segments suggest do not explain what the run took from the driver"
+				 "its segments suggest do not explain what the run took from the driver"
 			       : "the model does not take from the driver what the run took under "
 				 "its own setting";
 	if (run->served)
@@ -303,6 +302,9 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 	if (requests->middle && !own)
 		return "the history begins in the middle of the run: how what was there before "
 		       "would have been laid out is not known";
+	if (requests->other_streams && !own)
+		return "the run used several streams: which frees waited for another stream, and "
+		       "whether a graph was captured, is not recorded";
 	if (requests->uncertain_sizes && !own)
 		return gm_zone_printf(
 			zone,
