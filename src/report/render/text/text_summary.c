@@ -25,6 +25,19 @@ static double missed(const struct gm_ledger_record *record)
 	return (double)magnitude(record->unexplained_bytes) / (double)record->process_used_bytes;
 }
 
+/* Which moment the figures are of, and what was not looked at since. */
+static void print_moment(struct gm_out *out, const struct gm_doc *doc,
+			 const struct gm_ledger_record *record)
+{
+	char time[GM_FORMAT_BYTES], end[GM_FORMAT_BYTES];
+
+	fprintf(out->file, " at %s of %s", gm_format_time(time, gm_seconds(record->time_ns)),
+		gm_format_time(end, doc->duration_s));
+	if (record->later_calls)
+		fprintf(out->file, ", before %llu call%s that may have taken more",
+			(unsigned long long)record->later_calls, gm_s(record->later_calls));
+}
+
 /* Was everything seen? The worst device decides; without the driver's figure that is said. */
 static void seen_line(struct gm_out *out, struct gm_doc *doc)
 {
@@ -68,6 +81,7 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 		gm_format_size(used, worst->process_used_bytes), worst->device,
 		worst->source == GM_LEDGER_NVML_PROCESS ? "NVML, this process"
 							: "device, since before the first context");
+	print_moment(out, doc, worst);
 	gm_format_size(missing, magnitude(worst->unexplained_bytes));
 	if (gap)
 		fprintf(out->file, "; the file is incomplete: %s", gap);
