@@ -127,7 +127,7 @@ struct gm_job *gm_cli_open(struct gm_cli *cli);
 /* What a command prints of one document. */
 typedef void (*gm_cli_body)(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli);
 
-/* Prints a body for each document, with ranks around if there are several. */
+/* Prints a body for each document; of several the whole and the rows of all before. */
 void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body);
 
 /* The same of the files given, or their JSON if asked for. */

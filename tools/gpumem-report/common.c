@@ -25,7 +25,7 @@ struct gm_out gm_cli_out(const struct gm_cli *cli)
 	bool terminal = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 
 	return (struct gm_out){stdout, color == 1 || (color == 2 && terminal), cli->options.top,
-			       cli->options.full};
+			       cli->options.full, gm_screen_width()};
 }
 
 void gm_cli_find_inputs(struct gm_cli *cli)
@@ -99,21 +99,23 @@ struct gm_job *gm_cli_open(struct gm_cli *cli)
 void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body)
 {
 	struct gm_out out = gm_cli_out(cli);
-	unsigned more = job->count > out.top ? job->count - out.top : 0;
+	struct gm_doc **docs;
+	unsigned shown, more;
 
 	if (job->count == 1) {
 		body(&out, job->docs[0], cli);
 		return;
 	}
-	gm_text_ranks(&out, job);
-	for (unsigned i = 0; i < job->count && i < out.top; i++) {
-		gm_heading(&out, "=== %s", job->docs[i]->path);
-		body(&out, job->docs[i], cli);
+	gm_text_job(&out, job);
+	shown = gm_text_order(&out, job, &docs);
+	more = job->count - shown;
+	for (unsigned i = 0; i < shown; i++) {
+		gm_heading(&out, "=== %s", docs[i]->path);
+		body(&out, docs[i], cli);
 	}
 	if (more)
 		gm_heading(&out, "=== %u more file%s (--top, or name %s)", more,
 			   more == 1 ? "" : "s", more == 1 ? "it" : "one of them");
-	gm_text_job(&out, job);
 }
 
 int gm_cli_show(struct gm_cli *cli, gm_cli_body body)

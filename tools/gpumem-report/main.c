@@ -25,7 +25,7 @@ const struct gm_command_row gm_commands[] = {
 	{GM_TIMELINE, "timeline", "FILE...", "usage over time", gm_cmd_timeline},
 	{GM_TOP, "top", "PID|FILE...", "live view of traced processes, or of files", gm_cmd_top},
 	{GM_DIFF, "diff", "OLD NEW", "sites that grew, shrank, appeared, vanished", gm_cmd_diff},
-	{GM_CHECK, "check", "FILE...", "gates for CI; the exit status tells which kind failed",
+	{GM_CHECK, "check", "FILE...", "checks a run against limits, for CI; the exit status says which kind failed",
 	 gm_cmd_check},
 	{GM_RUN, "run", "[-o OUT] [--check GATES] -- PROGRAM ARG...",
 	 "runs a program under the shim and prints its summary", gm_cmd_run},

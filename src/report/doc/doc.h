@@ -189,12 +189,14 @@ enum gm_severity { GM_NOTE, GM_WARNING, GM_ERROR };
 
 struct gm_finding {
 	const char *id, *title, *evidence;
+	const char *brief; /* the title in fewer words; NULL: there are none */
 	enum gm_severity severity;
 	int device; /* GM_HOST: none */
 	uint64_t bytes;
 	uint32_t site; /* GM_NO_SITE: none */
 	const char **advice;
 	unsigned advice_count;
+	const char *job;  /* of findings of a job beside others: its id; NULL */
 	const int *ranks; /* of findings of a job: which ranks have it, ascending */
 	unsigned ranks_count;
 };

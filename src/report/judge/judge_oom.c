@@ -241,6 +241,8 @@ static void tell(struct gm_doc *doc, const struct story *story)
 						    story->most_bytes, site_of(doc, last));
 
 	finding->title = title(doc, story);
+	finding->brief = gm_doc_printf(doc, "out of memory (%s) at %s", story->first->verdict,
+				       story->place);
 	finding->evidence = reasons(doc, last);
 	if (story->events > 1)
 		finding->evidence = gm_doc_printf(doc, "the last of them: %s", finding->evidence);

@@ -347,7 +347,8 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 		return false;
 	site->why =
 		all ? gm_doc_printf(doc,
-				    "none of %llu allocations was freed, and they go on to the end",
+				    "none of the %llu allocations was freed; it was still "
+				    "allocating when the run ended",
 				    (unsigned long long)record->allocations)
 		    : gm_doc_printf(doc,
 				    "%llu of %llu allocations are still live, from the whole run",
@@ -431,7 +432,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 	}
 	if (windows.growth == GM_GROWTH_RISES && steps_recur(doc, site, spread)) {
 		site->why = gm_doc_printf(
-			doc, "the floor rose in %u of %u steps between %s, from %s to %s",
+			doc, "baseline usage rose in %u of %u steps between %s, from %s to %s",
 			windows.rises, windows.windows - 1,
 			doc->header->window_marks ? "marks" : "windows",
 			gm_size(doc, windows.first_bytes), gm_size(doc, windows.last_bytes));

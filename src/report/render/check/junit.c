@@ -52,7 +52,7 @@ static void write_details(FILE *file, struct gm_doc *doc, const struct gm_gate *
 	unsigned count = doc->gates_count;
 	char *text = NULL;
 	size_t bytes = 0;
-	struct gm_out out = {open_memstream(&text, &bytes), false, 20, false};
+	struct gm_out out = {open_memstream(&text, &bytes), false, 20, false, GM_WIDTH_PIPED};
 
 	if (!out.file)
 		return;

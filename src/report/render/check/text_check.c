@@ -9,6 +9,8 @@
 #include "report/support/format.h"
 #include <string.h>
 
+#define DETAILS 8 /* indent of what belongs to a gate's line */
+
 const char *gm_gate_figure(char text[GM_FORMAT_BYTES], const struct gm_gate *gate, uint64_t value)
 {
 	if (value == GM_NO_BYTES)
@@ -33,7 +35,7 @@ uint64_t gm_gate_site_count(const struct gm_gate *gate, const struct gm_site *si
 
 static void print_culprits(struct gm_out *out, struct gm_doc *doc, const struct gm_gate *gate)
 {
-	char size[GM_FORMAT_BYTES];
+	char size[GM_FORMAT_BYTES], text[512];
 
 	for (unsigned i = 0; i < gate->sites_count && i < out->top; i++) {
 		const struct gm_site *site = &doc->sites[gate->sites[i]];
@@ -47,10 +49,11 @@ static void print_culprits(struct gm_out *out, struct gm_doc *doc, const struct 
 		} else {
 			gm_print(out, GM_BOLD, "      %s",
 				 gm_format_size(size, gm_gate_site_bytes(gate, site)));
-			fprintf(out->file, " live in %llu of %llu allocations, %s, %s\n",
-				(unsigned long long)gm_gate_site_count(gate, site),
-				(unsigned long long)site->record.allocations,
-				gm_kind_name(site->record.kind), site->why);
+			snprintf(text, sizeof(text), " live in %llu of %llu allocations, %s, %s",
+				 (unsigned long long)gm_gate_site_count(gate, site),
+				 (unsigned long long)site->record.allocations,
+				 gm_kind_name(site->record.kind), site->why);
+			gm_wrap_from(out, 6 + (unsigned)strlen(size), DETAILS, text);
 		}
 		gm_print_stack(out, site->stack, 10);
 	}
@@ -69,6 +72,7 @@ static void print_ooms(struct gm_out *out, struct gm_doc *doc)
 			gm_format_size(size, doc->ooms[i].record.requested_bytes));
 		gm_print_stack(out, doc->ooms[i].stack, 10);
 	}
+	gm_print_more(out, "      ", doc->ooms_count, "event");
 }
 
 static void print_errors(struct gm_out *out, struct gm_doc *doc)
@@ -90,13 +94,15 @@ static void print_errors(struct gm_out *out, struct gm_doc *doc)
 				       10);
 		}
 	}
+	gm_print_more(out, "      ", doc->errors_count, "error");
 }
 
 void gm_text_unmeasured(struct gm_out *out, const struct gm_gate *gate)
 {
 	gm_print(out, gate->excused ? GM_YELLOW : GM_RED, "  ----");
-	fprintf(out->file, "  %-18s not measured: %s (%s)\n", gate->gate, gate->unmeasured,
-		gate->note);
+	fprintf(out->file, "  ");
+	gm_wrapf(out, DETAILS, "%-18s not measured: %s (%s)", gate->gate, gate->unmeasured,
+		 gate->note);
 }
 
 void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet)
@@ -114,15 +120,17 @@ void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet)
 		}
 		gm_print(out, gate->passed ? GM_GREEN : GM_RED, "  %s",
 			 gate->passed ? "pass" : "FAIL");
-		fprintf(out->file, "  %-18s %s", gate->gate,
-			gm_gate_figure(value, gate, gate->value));
+		gm_gate_figure(value, gate, gate->value);
+		gm_gate_figure(limit, gate, gate->limit);
+		fprintf(out->file, "  ");
 		if (strcmp(gate->gate, "leaks") != 0)
-			fprintf(out->file, ", at most %s",
-				gm_gate_figure(limit, gate, gate->limit));
+			gm_wrapf(out, DETAILS, "%-18s %s, at most %s (%s)", gate->gate, value, limit,
+				 gate->note);
 		else if (gate->limit)
-			fprintf(out->file, ", sites of %s and more",
-				gm_gate_figure(limit, gate, gate->limit));
-		fprintf(out->file, " (%s)\n", gate->note);
+			gm_wrapf(out, DETAILS, "%-18s %s, sites of %s and more (%s)", gate->gate,
+				 value, limit, gate->note);
+		else
+			gm_wrapf(out, DETAILS, "%-18s %s (%s)", gate->gate, value, gate->note);
 		if (gate->passed)
 			continue;
 		if (strcmp(gate->gate, "no-oom") == 0)
@@ -132,13 +140,15 @@ void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet)
 		else
 			print_culprits(out, doc, gate);
 	}
-	for (unsigned i = 0; i < doc->warnings_count && !doc->complete; i++)
-		gm_print(out, GM_YELLOW, "  damaged file: %s\n", doc->warnings[i]);
-	for (unsigned i = 0; i < doc->suppressed_count && !quiet; i++)
+	for (unsigned i = 0; i < doc->warnings_count && i < out->top && !doc->complete; i++) {
+		gm_print(out, GM_YELLOW, "  incomplete file: ");
+		gm_wrap(out, DETAILS, doc->warnings[i]);
+	}
+	for (unsigned i = 0; i < doc->suppressed_count && i < out->top && !quiet; i++)
 		fprintf(out->file, "  suppressed: %s in %llu by leak:%s\n",
 			gm_format_size(value, doc->suppressed[i].bytes),
 			(unsigned long long)doc->suppressed[i].count, doc->suppressed[i].pattern);
-	for (unsigned i = 0; i < doc->unused_suppressions_count && !quiet; i++)
+	for (unsigned i = 0; i < doc->unused_suppressions_count && i < out->top && !quiet; i++)
 		fprintf(out->file, "  unused suppression: leak:%s\n", doc->unused_suppressions[i]);
 }
 
@@ -147,18 +157,20 @@ static void print_change(struct gm_out *out, const struct gm_change *change)
 	const struct gm_site *site = change->new_site ? change->new_site : change->old_site;
 	const uint64_t *before = change->before, *after = change->after;
 	char text[GM_FORMAT_BYTES], old_size[GM_FORMAT_BYTES], new_size[GM_FORMAT_BYTES];
+	char old_peak[GM_FORMAT_BYTES], new_peak[GM_FORMAT_BYTES], line[256];
 
 	gm_print(out, after[GM_MEASURE_LIVE] > before[GM_MEASURE_LIVE] ? GM_RED : GM_GREEN,
 		 "\n  %11s",
 		 gm_format_change(text, before[GM_MEASURE_LIVE], after[GM_MEASURE_LIVE]));
 	gm_print(out, GM_BOLD, "  %s", gm_change_name(change));
-	fprintf(out->file, ": live %s -> %s, ", gm_format_size(old_size, before[GM_MEASURE_LIVE]),
-		gm_format_size(new_size, after[GM_MEASURE_LIVE]));
-	fprintf(out->file, "peak %s -> %s, ", gm_format_size(old_size, before[GM_MEASURE_PEAK]),
-		gm_format_size(new_size, after[GM_MEASURE_PEAK]));
-	fprintf(out->file, "%llu -> %llu allocations\n",
-		(unsigned long long)before[GM_MEASURE_ALLOCATIONS],
-		(unsigned long long)after[GM_MEASURE_ALLOCATIONS]);
+	snprintf(line, sizeof(line), ": live %s -> %s, peak %s -> %s, %llu -> %llu allocations",
+		 gm_format_size(old_size, before[GM_MEASURE_LIVE]),
+		 gm_format_size(new_size, after[GM_MEASURE_LIVE]),
+		 gm_format_size(old_peak, before[GM_MEASURE_PEAK]),
+		 gm_format_size(new_peak, after[GM_MEASURE_PEAK]),
+		 (unsigned long long)before[GM_MEASURE_ALLOCATIONS],
+		 (unsigned long long)after[GM_MEASURE_ALLOCATIONS]);
+	gm_wrap_from(out, 15 + (unsigned)strlen(gm_change_name(change)), 15, line);
 	gm_print_stack(out, site->stack, 15);
 }
 
@@ -203,7 +215,7 @@ static const struct {
 	[GM_MEASURE_AT_PEAK] = {"at the peak", gm_format_size},
 	[GM_MEASURE_ALLOCATED] = {"allocated", gm_format_size},
 	[GM_MEASURE_ALLOCATIONS] = {"allocations", gm_format_count},
-	[GM_MEASURE_TIME] = {"allocating for", format_ns},
+	[GM_MEASURE_TIME] = {"time allocating", format_ns},
 };
 
 static void add_change(struct gm_table *table, const struct gm_change *change, unsigned measure)

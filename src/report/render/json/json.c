@@ -557,6 +557,9 @@ static json_t *job_findings(const struct gm_job *job)
 		for (unsigned k = 0; k < job->findings[i].ranks_count; k++)
 			json_array_append_new(ranks, json_integer(job->findings[i].ranks[k]));
 		json_object_set_new(json_array_get(list, i), "ranks", ranks);
+		if (job->parts_count)
+			json_object_set_new(json_array_get(list, i), "job",
+					    gm_json_string(job->findings[i].job));
 	}
 	return list;
 }

@@ -33,7 +33,7 @@ static void print_holders(struct gm_out *out, struct gm_doc *doc, const struct g
 		gm_print(out, GM_BOLD, "  %12s", gm_format_size(size, oom->top[i].bytes));
 		fprintf(out->file, "  in %llu, %s\n", (unsigned long long)oom->top[i].count,
 			site->record.level == GM_LEVEL_DRIVER ? gm_kind_name(site->record.kind)
-							      : gm_level_name(site->record.level));
+							      : gm_level_title(site->record.level));
 		gm_print_stack(out, site->stack, 16);
 	}
 }
@@ -135,12 +135,13 @@ void gm_text_ooms(struct gm_out *out, struct gm_doc *doc)
 
 		if (!retry->attempts)
 			continue;
-		fprintf(out->file, "device %d: %llu retried, %llu recovered, %llu gave up, ",
-			retry->device, (unsigned long long)retry->attempts,
-			(unsigned long long)retry->recovered, (unsigned long long)retry->exhausted);
-		fprintf(out->file, "%s lost, %s given back meanwhile\n",
-			gm_format_time(time, (double)retry->stall_ns / 1e9),
-			gm_format_size(size, retry->flushed_bytes));
+		gm_wrapf(out, 2,
+			 "device %d: %llu retried, %llu recovered, %llu gave up, %s lost, %s given "
+			 "back meanwhile",
+			 retry->device, (unsigned long long)retry->attempts,
+			 (unsigned long long)retry->recovered, (unsigned long long)retry->exhausted,
+			 gm_format_time(time, (double)retry->stall_ns / 1e9),
+			 gm_format_size(size, retry->flushed_bytes));
 	}
 	for (unsigned i = 0; i < doc->ooms_count && i < out->top; i++)
 		print_oom(out, doc, &doc->ooms[i]);

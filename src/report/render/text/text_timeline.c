@@ -8,17 +8,17 @@
 #include <langinfo.h>
 #include <string.h>
 
-#define COLUMNS 80
-#define ROWS	8
+#define AXIS 14 /* columns of the scale on the left */
+#define ROWS 8
 
 static const char *const series_titles[GM_SERIES_COUNT] = {
 	"tracked", "PyTorch allocated",	  "PyTorch reserved", "pools reserved",
 	"pinned",  "used, by the driver", "custom pools"};
 
-/* Highest value of each column; `columns` is at most the number of points. */
-static unsigned gather(const struct gm_timeline_record *line, uint64_t *high)
+/* Highest value of each of at most `most` columns, which are no more than there are points. */
+static unsigned gather(const struct gm_timeline_record *line, unsigned most, uint64_t *high)
 {
-	unsigned columns = line->points < COLUMNS ? line->points : COLUMNS;
+	unsigned columns = line->points < most ? line->points : most;
 
 	for (unsigned c = 0; c < columns; c++) {
 		unsigned from = c * line->points / columns, to = (c + 1) * line->points / columns;
@@ -47,8 +47,8 @@ static const char *cell(double height, int floor, bool blocks)
 static void draw(struct gm_out *out, const struct gm_timeline_record *line, bool blocks)
 {
 	char size[GM_FORMAT_BYTES], time[GM_FORMAT_BYTES], device[24];
-	uint64_t high[COLUMNS], most = 0;
-	unsigned columns = gather(line, high);
+	uint64_t high[GM_TIMELINE_POINTS], most = 0;
+	unsigned columns = gather(line, out->width - AXIS, high);
 
 	for (unsigned c = 0; c < columns; c++)
 		most = high[c] > most ? high[c] : most;
