@@ -103,7 +103,7 @@ static void seen_gap(struct gm_doc *doc, const struct gm_ledger_record *worst, c
 static void seen_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_ledger_record *worst = worst_ledger(doc);
-	const char *texts[3], *gap[2], *percent, *used, *when;
+	const char *texts[4], *gap[2], *percent, *used, *when;
 	char text[GM_FORMAT_BYTES];
 	uint64_t explained;
 
@@ -141,7 +141,10 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 				 used, worst->device, when, gap[0]);
 	texts[2] = gm_doc_printf(doc, "%s of the driver's %s on device %d%s%s", percent, used,
 				 worst->device, when, gap[1]);
-	answer(out, doc, SEEN, texts, 3);
+	texts[3] = gm_doc_printf(doc, "%s of %s at %s (device %d)%s", percent, used,
+				 gm_format_time(text, gm_seconds(worst->time_ns)), worst->device,
+				 gap[1]);
+	answer(out, doc, SEEN, texts, 4);
 }
 
 /* A part of the peak: a category, or sites of one place where no category says what they are. */
