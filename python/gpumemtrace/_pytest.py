@@ -186,7 +186,7 @@ LIMIT, LEAKS, MEASURE = pytest.StashKey(), pytest.StashKey(), pytest.StashKey()
 
 def pytest_addoption(parser) -> None:
     group = parser.getgroup("gpumem", "GPU memory of tests")
-    group.addoption("--gpumem", action="store_true", help="measure GPU memory of each test, hold its limits")
+    group.addoption("--gpumem", action="store_true", help="measure GPU memory of each test, check its limits")
     group.addoption("--gpumem-allow-unmeasured", action="store_true",
                     help="a limit does not fail where no GPU was used")
     group.addoption("--gpumem-out", metavar="FILE", help="the tracer's file (gpumemtrace.PID.gmt)")
@@ -196,8 +196,8 @@ def pytest_addoption(parser) -> None:
 def pytest_configure(config) -> None:
     config.addinivalue_line("markers", "limit_gpu_memory(size): fail a test that takes more GPU memory, as "
                                        '"2 GiB" (with --gpumem)')
-    config.addinivalue_line("markers", "limit_gpu_leaks(size, warmups=0): fail a test that leaves more GPU memory "
-                                       "behind, after so many runs that do not count (with --gpumem)")
+    config.addinivalue_line("markers", "limit_gpu_leaks(size, warmups=0): fail a test that retains more GPU memory, "
+                                       "after so many runs that do not count (with --gpumem)")
     if config.getoption("gpumem") and gpumemtrace.is_active():
         config.pluginmanager.register(Plugin(config), "gpumem")
 

@@ -31,7 +31,7 @@ static void complain(const char *sentence)
 
 static void print(struct gm_job *job, struct gm_doc *doc, FILE *nowhere)
 {
-	struct gm_out out = {nowhere, true, 20, true};
+	struct gm_out out = {nowhere, true, 20, true, 80};
 
 	gm_text_summary(&out, doc, false);
 	gm_text_leaks(&out, doc, true);

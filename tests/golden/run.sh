@@ -11,7 +11,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 "$make_files" "$work" && cp "$here"/{suppressions,rules,rules.bad} "$work" && cd "$work" || exit 1
 export LC_ALL=C.UTF-8
-unset DEBUGINFOD_URLS NO_COLOR
+unset DEBUGINFOD_URLS NO_COLOR COLUMNS
 
 number=0 failed=0
 while IFS='|' read -r name status arguments; do

@@ -66,6 +66,7 @@ struct gm_option {
 	/* Reads the argument; NULL, what it should have been, or "" after its own sentence. */
 	const char *(*read)(struct gm_cli *cli, const char *text);
 	const char *help;
+	const char *alias; /* another name of it, in no list of names; NULL */
 };
 
 extern const struct gm_option gm_plan_option_rows[];
@@ -127,7 +128,7 @@ struct gm_job *gm_cli_open(struct gm_cli *cli);
 /* What a command prints of one document. */
 typedef void (*gm_cli_body)(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli);
 
-/* Prints a body for each document, with ranks around if there are several. */
+/* Prints a body for each document; of several the whole and the rows of all before. */
 void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body);
 
 /* The same of the files given, or their JSON if asked for. */

@@ -90,7 +90,7 @@ static void add_rows(struct gm_table *table, const struct gm_doc *old_doc,
 static void print_totals(struct gm_out *out, const struct gm_job *old_job,
 			 const struct gm_job *new_job)
 {
-	static const char *const titles[] = {"rank", "<where", "current", "before", "change",
+	static const char *const titles[] = {"rank", "<where", "live",   "before", "change",
 					     "peak", "before", "change",  NULL};
 	bool ranks = new_job->docs[new_job->count - 1]->header->rank >= 0 && new_job->count > 1;
 	struct gm_table table;

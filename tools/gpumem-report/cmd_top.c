@@ -10,10 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
-
-#define ONCE_WIDTH 120
 
 static void print_line(void *data, enum gm_style style, const char *line)
 {
@@ -26,18 +23,6 @@ static void print_line(void *data, enum gm_style style, const char *line)
 	fputc('\n', out->file);
 }
 
-static unsigned line_width(void)
-{
-	const char *columns = getenv("COLUMNS");
-	struct winsize size;
-
-	if (columns && atoi(columns) > 0)
-		return (unsigned)atoi(columns);
-	if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col)
-		return size.ws_col;
-	return ONCE_WIDTH;
-}
-
 /* One screen: the head, and as many sites as --top asks for. */
 static void print_screen(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli)
 {
@@ -47,7 +32,7 @@ static void print_screen(struct gm_out *out, struct gm_doc *doc, const struct gm
 	gm_top_sample(&top, doc, 0);
 	gm_top_growth_by_window(&top, doc);
 	top.rows = cli->options.top;
-	gm_top_lines(&top, doc, line_width(), UINT_MAX, print_line, out);
+	gm_top_lines(&top, doc, out->width, UINT_MAX, print_line, out);
 	gm_top_free(&top);
 }
 

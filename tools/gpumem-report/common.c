@@ -7,6 +7,7 @@
 #include "report/job/job_open.h"
 #include "report/open/find_process.h"
 #include "report/render/text/text_job.h"
+#include "report/support/print.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 void gm_cli_complain(const char *sentence)
 {
 	gm_progress_end();
-	fprintf(stderr, "gpumem-report: %s\n", sentence);
+	gm_printf(stderr, "gpumem-report: %s\n", sentence);
 }
 
 struct gm_out gm_cli_out(const struct gm_cli *cli)
@@ -25,7 +26,7 @@ struct gm_out gm_cli_out(const struct gm_cli *cli)
 	bool terminal = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
 
 	return (struct gm_out){stdout, color == 1 || (color == 2 && terminal), cli->options.top,
-			       cli->options.full};
+			       cli->options.full, gm_screen_width()};
 }
 
 void gm_cli_find_inputs(struct gm_cli *cli)
@@ -75,7 +76,7 @@ static void say_absent_device(const struct gm_cli *cli, const struct gm_job *job
 	for (unsigned i = 0; i < job->count; i++)
 		if (job->docs[i]->devices_count || job->docs[i]->levels_count)
 			return;
-	fprintf(stderr,
+	gm_printf(stderr,
 		"gpumem-report: no process here used a device %d; summary lists those that were\n",
 		cli->options.device);
 }
@@ -99,21 +100,23 @@ struct gm_job *gm_cli_open(struct gm_cli *cli)
 void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body)
 {
 	struct gm_out out = gm_cli_out(cli);
-	unsigned more = job->count > out.top ? job->count - out.top : 0;
+	struct gm_doc **docs;
+	unsigned shown, more;
 
 	if (job->count == 1) {
 		body(&out, job->docs[0], cli);
 		return;
 	}
-	gm_text_ranks(&out, job);
-	for (unsigned i = 0; i < job->count && i < out.top; i++) {
-		gm_heading(&out, "=== %s", job->docs[i]->path);
-		body(&out, job->docs[i], cli);
+	gm_text_job(&out, job);
+	shown = gm_text_order(&out, job, &docs);
+	more = job->count - shown;
+	for (unsigned i = 0; i < shown; i++) {
+		gm_heading(&out, "=== %s", docs[i]->path);
+		body(&out, docs[i], cli);
 	}
 	if (more)
 		gm_heading(&out, "=== %u more file%s (--top, or name %s)", more,
 			   more == 1 ? "" : "s", more == 1 ? "it" : "one of them");
-	gm_text_job(&out, job);
 }
 
 int gm_cli_show(struct gm_cli *cli, gm_cli_body body)

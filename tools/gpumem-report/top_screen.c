@@ -157,7 +157,7 @@ static const char *const keys[] = {
 	"d           next device, then all",
 	"v           next level (driver, torch, custom), then all",
 	"k           next kind, then all",
-	"/           only sites whose place has the text typed; Enter ends it",
+	"/           only sites whose stack has the text typed; Enter ends it",
 	"r           count growth from now",
 	"n           next process, then all, where there are several",
 	"space       pause, go on",

@@ -72,6 +72,7 @@ struct gm_site {
 	bool divided;	     /* the same, or by a pool that reports its blocks */
 	bool caching;	     /* its stack passes through a caching framework's allocator */
 	bool opaque;	     /* the same, and what is used inside cannot be told */
+	bool one_pass;	     /* its phase is a pass that did not recur while its survivors came */
 	bool hidden;	     /* left out by --device, --kind or --level */
 	uint64_t place; /* a hash like `id` that leaves out the device: equal between ranks */
 	uint64_t key;	/* the hash that `id` is made of */
@@ -189,12 +190,14 @@ enum gm_severity { GM_NOTE, GM_WARNING, GM_ERROR };
 
 struct gm_finding {
 	const char *id, *title, *evidence;
+	const char *brief; /* the title in fewer words; NULL: there are none */
 	enum gm_severity severity;
 	int device; /* GM_HOST: none */
 	uint64_t bytes;
 	uint32_t site; /* GM_NO_SITE: none */
 	const char **advice;
 	unsigned advice_count;
+	const char *job;  /* of findings of a job beside others: its id; NULL */
 	const int *ranks; /* of findings of a job: which ranks have it, ascending */
 	unsigned ranks_count;
 };

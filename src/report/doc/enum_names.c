@@ -37,6 +37,11 @@ const char *gm_kind_name(unsigned kind)
 	return kind < GM_KINDS ? kind_names[kind] : "?";
 }
 
+const char *gm_level_title(unsigned level)
+{
+	return level == GM_LEVEL_TORCH ? "PyTorch" : gm_level_name(level);
+}
+
 const char *gm_level_name(unsigned level)
 {
 	return level < GM_LEVELS ? level_names[level] : "?";

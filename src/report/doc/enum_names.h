@@ -10,6 +10,9 @@
 /* "?" for numbers out of range. */
 const char *gm_kind_name(unsigned kind);
 const char *gm_level_name(unsigned level);
+
+/* The level as people read it: "driver", "PyTorch", "custom". */
+const char *gm_level_title(unsigned level);
 const char *gm_verdict_name(enum gm_verdict verdict);
 const char *gm_severity_name(enum gm_severity severity);
 

@@ -176,6 +176,11 @@ static void cut_lists(struct gm_doc *doc, uint64_t at_ns)
 		if (doc->errors[i].record.time_ns <= at_ns)
 			doc->errors[n++] = doc->errors[i];
 	doc->errors_count = n;
+	n = 0;
+	for (unsigned i = 0; i < doc->failures_count; i++)
+		if (doc->failures[i].record.time_ns <= at_ns)
+			doc->failures[n++] = doc->failures[i];
+	doc->failures_count = n;
 	for (unsigned i = 0; i < doc->timeline_count; i++) {
 		uint64_t points = at_ns / doc->timeline[i].width_ns;
 

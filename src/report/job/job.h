@@ -16,6 +16,10 @@ struct gm_job_total {
 
 struct gm_job {
 	struct gm_zone zone;
+	const char *id; /* of the launcher; NULL: none, or not the same for all files */
+	struct gm_job *parts; /* each job, where the files are of several: docs are compared
+				 within them; worst findings first */
+	unsigned parts_count;
 	struct gm_symbols *symbols; /* of all files; NULL with --no-symbols */
 	struct gm_doc **docs;	    /* by rank, then by path */
 	unsigned count;

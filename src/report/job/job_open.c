@@ -3,6 +3,7 @@
  */
 #include "report/job/job_open.h"
 #include "report/job/internal.h"
+#include "report/judge/findings.h"
 #include "report/open/open.h"
 #include "report/support/progress.h"
 #include "report/symbols/symbolize.h"
@@ -74,6 +75,75 @@ static void open_docs(struct gm_job *job, char **paths, unsigned count,
 	}
 }
 
+static void judge(struct gm_job *job)
+{
+	gm_job_judge(job);
+	gm_job_judge_shares(job);
+	gm_job_gather(job);
+}
+
+static bool same_id(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool are_of_several_jobs(const struct gm_job *job)
+{
+	for (unsigned i = 1; i < job->count; i++)
+		if (!same_id(job->docs[i]->job, job->docs[0]->job))
+			return true;
+	return false;
+}
+
+static struct gm_job *part_of(struct gm_job *job, const char *id)
+{
+	struct gm_job *part;
+
+	for (unsigned i = 0; i < job->parts_count; i++)
+		if (same_id(job->parts[i].id, id))
+			return &job->parts[i];
+	part = gm_zone_push(&job->zone, &job->parts, &job->parts_count, sizeof(*part));
+	part->id = id;
+	return part;
+}
+
+/* Most severe first, then the one with more bytes in its first finding. */
+static int compare_parts(const void *a, const void *b)
+{
+	const struct gm_job *x = a, *y = b;
+
+	if (!x->findings_count || !y->findings_count)
+		return (int)!x->findings_count - (int)!y->findings_count;
+	return gm_compare_findings(&x->findings[0], &y->findings[0]);
+}
+
+/* Each job by itself; the whole has the findings of all. */
+static void judge_parts(struct gm_job *job)
+{
+	struct gm_finding *slot;
+
+	for (unsigned i = 0; i < job->count; i++) {
+		struct gm_job *part = part_of(job, job->docs[i]->job);
+
+		*(struct gm_doc **)gm_zone_push(&part->zone, &part->docs, &part->count,
+						sizeof(struct gm_doc *)) = job->docs[i];
+		part->ranks += !job->docs[i]->superseded;
+	}
+	for (unsigned i = 0; i < job->parts_count; i++) {
+		sum_totals(&job->parts[i]);
+		judge(&job->parts[i]);
+	}
+	qsort(job->parts, job->parts_count, sizeof(*job->parts), compare_parts);
+	for (unsigned i = 0; i < job->parts_count; i++)
+		for (unsigned k = 0; k < job->parts[i].findings_count; k++) {
+			job->parts[i].findings[k].job = job->parts[i].id;
+			slot = gm_zone_push(&job->zone, &job->findings, &job->findings_count,
+					    sizeof(*slot));
+			*slot = job->parts[i].findings[k];
+		}
+	gm_sort_findings(job->findings, job->findings_count);
+}
+
 struct gm_job *gm_job_open(char **paths, unsigned count, const struct gm_options *options,
 			   void (*complain)(const char *sentence))
 {
@@ -90,11 +160,12 @@ struct gm_job *gm_job_open(char **paths, unsigned count, const struct gm_options
 	qsort(job->docs, job->count, sizeof(struct gm_doc *), compare_docs);
 	job->ranks = gm_find_superseded(job->docs, job->count);
 	sum_totals(job);
-	if (job->count > 1) {
-		gm_job_judge(job);
-		gm_job_judge_shares(job);
-		gm_job_gather(job);
-	}
+	if (are_of_several_jobs(job))
+		judge_parts(job);
+	else if (job->count > 1)
+		judge(job);
+	if (!job->parts_count)
+		job->id = job->docs[0]->job;
 	return job;
 }
 
@@ -104,6 +175,8 @@ void gm_job_close(struct gm_job *job)
 		return;
 	for (unsigned i = 0; i < job->count; i++)
 		gm_doc_close(job->docs[i]);
+	for (unsigned i = 0; i < job->parts_count; i++)
+		gm_zone_free(&job->parts[i].zone);
 	gm_symbols_free(job->symbols);
 	gm_zone_free(&job->zone);
 	free(job);

@@ -155,7 +155,7 @@ static void mark(struct gm_doc *doc, const struct group *group, uint64_t bytes)
 
 		site->verdict = GM_GROW;
 		site->why = gm_doc_printf(
-			doc, "%u places replace one buffer by a larger one in turn, up to %s",
+			doc, "%u sites replace one buffer by a larger one in turn, up to %s",
 			group->count, gm_size(doc, bytes));
 	}
 }

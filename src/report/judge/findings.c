@@ -38,11 +38,7 @@ static bool is_oom(const struct gm_finding *finding)
 	return strcmp(finding->id, "oom") == 0;
 }
 
-/*
- * Most severe first; of one severity an OOM, which outranks a leak as in the exit status however
- * little was asked for; then the largest; else in the order of the judges.
- */
-static int compare_findings(const struct gm_finding *a, const struct gm_finding *b)
+int gm_compare_findings(const struct gm_finding *a, const struct gm_finding *b)
 {
 	uint64_t x = a->bytes == GM_NO_BYTES ? 0 : a->bytes,
 		 y = b->bytes == GM_NO_BYTES ? 0 : b->bytes;
@@ -61,7 +57,7 @@ void gm_sort_findings(struct gm_finding *findings, unsigned count)
 		struct gm_finding finding = findings[i];
 		unsigned k = i;
 
-		while (k > 0 && compare_findings(&findings[k - 1], &finding) > 0) {
+		while (k > 0 && gm_compare_findings(&findings[k - 1], &finding) > 0) {
 			findings[k] = findings[k - 1];
 			k--;
 		}

@@ -157,9 +157,13 @@ void gm_judge_holes(struct gm_doc *doc)
 			pinner = row->pinners_count ? row->pinners : end->pinners;
 		finding = gm_finding_new(doc, "fragmentation.high", GM_WARNING, row->device, unused,
 					 pinner ? pinner->site : GM_NO_SITE);
-		finding->title = gm_doc_printf(doc, "%s of %s reserved at the %s level %s",
+		finding->title = gm_doc_printf(doc, "%s of %s reserved %s %s",
 					       gm_size(doc, unused),
-					       gm_size(doc, row->reserved_bytes), row->level, when);
+					       gm_size(doc, row->reserved_bytes),
+					       strcmp(row->level, "torch") == 0  ? "by PyTorch"
+					       : strcmp(row->level, "pool") == 0 ? "by CUDA's pools"
+										 : "in slabs",
+					       when);
 		finding->evidence =
 			gm_doc_printf(doc, "%.0f %% idle, largest hole %s",
 				      100.0 * (double)unused / (double)row->reserved_bytes,

@@ -102,12 +102,12 @@ static void advise_leak(struct gm_doc *doc, struct gm_finding *finding, const st
 static const char *memory_name(const struct gm_site_record *record)
 {
 	return record->level == GM_LEVEL_DRIVER ? gm_kind_name(record->kind)
-						: gm_level_name(record->level);
+						: gm_level_title(record->level);
 }
 
 /* ---- growth ---- */
 
-/* "forward (model.py), 100 places": the function alone where its lines are many. */
+/* "forward (model.py), 100 sites": the function alone where its lines are many. */
 static const char *place_of(struct gm_doc *doc, const struct gm_leak *leak)
 {
 	const struct gm_stack *stack = doc->sites[leak->site].stack;
@@ -117,11 +117,11 @@ static const char *place_of(struct gm_doc *doc, const struct gm_leak *leak)
 	if (leak->sites_count == 1)
 		return gm_stack_label(doc, stack);
 	if (!frame || !frame->function)
-		return gm_doc_printf(doc, "%s and %u other places", gm_stack_label(doc, stack),
+		return gm_doc_printf(doc, "%s and %u other sites", gm_stack_label(doc, stack),
 				     leak->sites_count - 1);
 	file = frame->file ? frame->file : frame->module;
 	file = file && strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
-	return gm_doc_printf(doc, "%s (%s), %u places", frame->function, file ? file : "?",
+	return gm_doc_printf(doc, "%s (%s), %u sites", frame->function, file ? file : "?",
 			     leak->sites_count);
 }
 
@@ -206,6 +206,8 @@ static void find_growth(struct gm_doc *doc, const struct gm_leak *leak)
 	finding->title =
 		gm_doc_printf(doc, "%s of %s memory keeps growing at %s", gm_size(doc, leak->bytes),
 			      memory_name(&site->record), place_of(doc, leak));
+	finding->brief = gm_doc_printf(doc, "%s keeps growing at %s", gm_size(doc, leak->bytes),
+				       place_of(doc, leak));
 	finding->evidence =
 		gm_doc_printf(doc, "%llu live; %s", (unsigned long long)leak->blocks, site->why);
 	if (origins)
@@ -254,6 +256,8 @@ static void find_left(struct gm_doc *doc, const struct order *order)
 
 	finding->title = gm_doc_printf(doc, "%s of %s memory is not freed at the end at %s",
 				       gm_size(doc, order->bytes), memory_name(&site->record),
+				       gm_stack_label(doc, site->stack));
+	finding->brief = gm_doc_printf(doc, "%s not freed at %s", gm_size(doc, order->bytes),
 				       gm_stack_label(doc, site->stack));
 	finding->evidence =
 		gm_doc_printf(doc, "%llu of %llu allocations live; %s", (unsigned long long)count,

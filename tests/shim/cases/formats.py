@@ -46,6 +46,7 @@ SCHEMA = {
                     "properties": {
                         "ruleId": {"type": "string"},
                         "level": {"enum": ["none", "note", "warning", "error"]},
+                        "kind": {"enum": ["notApplicable", "pass", "fail", "review", "open", "informational"]},
                         "message": MESSAGE,
                         "locations": {"type": "array", "minItems": 1, "items": LOCATION},
                         "partialFingerprints": {"type": "object",

@@ -96,11 +96,13 @@ static void add_result(json_t *results, const struct gm_doc *doc, const struct g
 {
 	const struct gm_frame *frame = place(stack);
 	const char *rule = strncmp(gate->gate, "mark:", 5) == 0 ? "leaks" : gate->gate;
-	json_t *result = json_pack("{s:s, s:s, s:s, s:{s:o}}", "ruleId", rule, "kind",
-				   gate->unmeasured ? "open" : "fail", "level",
+	json_t *result = json_pack("{s:s, s:s, s:{s:o}}", "ruleId", rule, "level",
 				   gate->unmeasured ? "none" : "error", "message", "text",
 				   gm_json_string(message));
 	json_t *locations = json_array();
+
+	if (gate->unmeasured)
+		json_object_set_new(result, "kind", json_string("open"));
 
 	if (frame)
 		json_array_append_new(locations, location(frame));

@@ -6,7 +6,13 @@
 #include "report/render/text/text.h"
 #include "report/render/text/text_stack.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include <string.h>
+
+static const char *level_title(const struct gm_fragmentation *row)
+{
+	return strcmp(row->level, "torch") == 0 ? "PyTorch" : row->level;
+}
 
 static void print_pinners(struct gm_out *out, struct gm_doc *doc,
 			  const struct gm_fragmentation *row)
@@ -17,11 +23,12 @@ static void print_pinners(struct gm_out *out, struct gm_doc *doc,
 		const struct gm_pinner *pinner = &row->pinners[i];
 
 		gm_print(out, GM_BOLD, "\n  %12s", gm_format_size(holes, pinner->hole_bytes));
-		fprintf(out->file, "  of holes beside %llu block%s of %s in all, from\n",
+		gm_printf(out->file, "  of holes beside %llu block%s of %s in all, from\n",
 			(unsigned long long)pinner->blocks, pinner->blocks == 1 ? "" : "s",
 			gm_format_size(bytes, pinner->bytes));
 		gm_print_stack(out, doc->sites[pinner->site].stack, 16);
 	}
+	gm_print_more(out, "\n  ", row->pinners_count, "site");
 }
 
 /* How much of what is free lies outside the largest hole. */
@@ -63,7 +70,7 @@ static void print_now(struct gm_out *out, struct gm_doc *doc)
 		const struct gm_fragmentation *row = &doc->fragmentation[i];
 
 		gm_table_cell(&table, "%d", row->device);
-		gm_table_cell(&table, "%s", row->level);
+		gm_table_cell(&table, "%s", level_title(row));
 		figure_cells(&table, row);
 		gm_table_size(&table, strcmp(row->level, "torch") == 0 ? row->releasable_bytes
 								       : GM_NO_BYTES);
@@ -92,7 +99,7 @@ static void print_peaks(struct gm_out *out, struct gm_doc *doc)
 		if (!row)
 			continue;
 		gm_table_cell(&table, "%d", row->device);
-		gm_table_cell(&table, "%s", row->level);
+		gm_table_cell(&table, "%s", level_title(row));
 		gm_table_cell(&table, "%s", gm_format_time(time, (double)row->time_ns / 1e9));
 		figure_cells(&table, row);
 		external_cell(&table, row);
@@ -106,7 +113,7 @@ static void print_who(struct gm_out *out, struct gm_doc *doc, const struct gm_fr
 	if (!row || !row->pinners_count)
 		return;
 	gm_heading(out, "Device %d, %s: live blocks that %s segments from being given back",
-		   row->device, row->level, when);
+		   row->device, level_title(row), when);
 	print_pinners(out, doc, row);
 }
 
@@ -135,7 +142,7 @@ static void summary_row(struct gm_table *table, const struct gm_fragmentation *r
 	if (!row || !row->reserved_bytes)
 		return;
 	gm_table_cell(table, "%s", gm_device_name(device, row->device));
-	gm_table_cell(table, "%s", row->level);
+	gm_table_cell(table, "%s", level_title(row));
 	gm_table_cell(table, "%s", when);
 	figure_cells(table, row);
 	external_cell(table, row);

@@ -4,6 +4,7 @@
  */
 #include "report/render/text/text_plan.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include <math.h>
 #include <string.h>
 
@@ -49,6 +50,7 @@ static void print_parts(struct gm_out *out, const struct gm_plan *plan)
 		size_of_part(&table, estimate, part);
 		gm_table_cell(&table, "%s", part->rule);
 	}
+	table.whole = true;
 	gm_table_cell(&table, "all");
 	gm_table_size(&table, plan->total_bytes);
 	if (estimate)
@@ -60,46 +62,45 @@ static void print_parts(struct gm_out *out, const struct gm_plan *plan)
 static void print_line(struct gm_out *out, const struct gm_plan *plan)
 {
 	char fixed[GM_FORMAT_BYTES], slope[GM_FORMAT_BYTES], text[GM_FORMAT_BYTES];
+	char runs[48] = "", error[64] = "";
 
-	gm_print(out, GM_BOLD, "Needs: ");
-	fprintf(out->file, "%s, and %s for each of the batch",
-		gm_format_size(fixed, plan->fixed_bytes),
-		gm_format_size(slope, plan->per_batch_bytes));
 	if (plan->runs > 1)
-		fprintf(out->file, " (measured in %u runs)", plan->runs);
+		snprintf(runs, sizeof(runs), " (measured in %u runs)", plan->runs);
 	if (plan->fit_error > 0)
-		fprintf(out->file, ", at most %s off the line",
-			gm_format_size(text, (uint64_t)plan->fit_error));
-	fputc('\n', out->file);
+		snprintf(error, sizeof(error), ", at most %s off the line",
+			 gm_format_size(text, (uint64_t)plan->fit_error));
+	gm_print(out, GM_BOLD, "Needs: ");
+	gm_wrapf(out, 7, "%s, and %s for each of the batch%s%s",
+		 gm_format_size(fixed, plan->fixed_bytes),
+		 gm_format_size(slope, plan->per_batch_bytes), runs, error);
 }
 
 static void print_batches(struct gm_out *out, const struct gm_plan *plan)
 {
-	char limit[GM_FORMAT_BYTES];
+	char limit[GM_FORMAT_BYTES], largest[64], safe[128] = "", device[160] = "";
 
 	if (plan->limit_bytes == GM_NO_BYTES)
 		return;
-	gm_print(out, GM_BOLD, "Largest batch: ");
-	if (plan->max_batch == GM_NO_BYTES)
-		fprintf(out->file, "nothing follows the batch, so nothing bounds it");
-	else
-		fprintf(out->file, "%llu", (unsigned long long)plan->max_batch);
-	fprintf(out->file, " in %s%s%s%s", gm_format_size(limit, plan->limit_bytes),
-		plan->device_name ? " (" : "", plan->device_name ? plan->device_name : "",
-		plan->device_name ? ")" : "");
+	snprintf(largest, sizeof(largest), "%llu", (unsigned long long)plan->max_batch);
 	if (plan->safe_batch != GM_NO_BYTES)
-		fprintf(out->file, "; %llu with %s%u %% to spare",
-			(unsigned long long)plan->safe_batch,
-			plan->fragmentation > 0 ? "the measured fragmentation and " : "",
-			plan->margin_percent);
-	fputc('\n', out->file);
+		snprintf(safe, sizeof(safe), "; %llu with %s%u %% to spare",
+			 (unsigned long long)plan->safe_batch,
+			 plan->fragmentation > 0 ? "the measured fragmentation and " : "",
+			 plan->margin_percent);
+	if (plan->device_name)
+		snprintf(device, sizeof(device), " (%s)", plan->device_name);
+	gm_print(out, GM_BOLD, "Largest batch: ");
+	gm_wrapf(out, 15, "%s in %s%s%s",
+		 plan->max_batch == GM_NO_BYTES ? "nothing follows the batch, so nothing bounds it"
+						: largest,
+		 gm_format_size(limit, plan->limit_bytes), device, safe);
 	if (plan->accumulation == GM_NO_BYTES)
 		return;
 	gm_print(out, GM_BOLD, "Effective batch %llu: ", (unsigned long long)plan->target_batch);
 	if (plan->accumulation == 1)
-		fprintf(out->file, "fits as it is\n");
+		gm_printf(out->file, "fits as it is\n");
 	else
-		fprintf(out->file, "%llu steps of %llu accumulated\n",
+		gm_printf(out->file, "%llu steps of %llu accumulated\n",
 			(unsigned long long)plan->accumulation,
 			(unsigned long long)((plan->target_batch + plan->accumulation - 1) /
 					     plan->accumulation));
@@ -173,11 +174,11 @@ void gm_text_plan(struct gm_out *out, const struct gm_plan *plan)
 	print_fits(out, plan);
 	print_variants(out, plan);
 	for (unsigned i = 0; i < plan->notes_count; i++) {
-		fprintf(out->file, "%s- ", i ? "" : "\n");
+		gm_printf(out->file, i ? "- " : "\n- ");
 		gm_wrap(out, 2, plan->notes[i]);
 	}
 	for (unsigned i = 0; plan->estimate && i < plan->estimate->notes_count; i++) {
-		fprintf(out->file, "- estimate: ");
+		gm_printf(out->file, "- estimate: ");
 		gm_wrap(out, 2, plan->estimate->notes[i]);
 	}
 }

@@ -6,35 +6,25 @@
 #include "report/doc/frames.h"
 #include "report/render/text/text.h"
 #include "report/stacks/labels.h"
+#include "report/support/print.h"
 #include <inttypes.h>
 #include <string.h>
 
 #define OWN_FRAMES   12 /* shown of a stack, unless all are wanted */
 #define OTHER_FRAMES 6
-#define LONG_NAME    96
-#define WIDTH	     100
-#define LEAST_PATH   36 /* columns that a path gets however long the function's name is */
-#define LINE_NUMBER  8	/* two blanks, colon, five digits */
+#define LEAST_PATH   28 /* columns that a path gets however long the function's name is */
+#define LEAST_NAME   24
+#define LINE_NUMBER  6 /* colon, five digits */
 
 /* "f(std::vector<int, ...> const&)" is cut at its end where it is long. */
-static void print_name(struct gm_out *out, enum gm_style style, const char *name)
+static void print_name(struct gm_out *out, enum gm_style style, const char *name, size_t room)
 {
 	size_t length = strlen(name);
 
-	if (length <= LONG_NAME || out->full)
+	if (length <= room || out->full)
 		gm_print(out, style, "%s", name);
 	else
-		gm_print(out, style, "%.*s...", LONG_NAME - 3, name);
-}
-
-/* Columns of UTF-8 text. */
-static size_t columns(const char *text)
-{
-	size_t count = 0;
-
-	for (; *text; text++)
-		count += ((unsigned char)*text & 0xc0) != 0x80;
-	return count;
+		gm_print(out, style, "%.*s...", (int)room - 3, name);
 }
 
 /* Where a long path goes on after what is left out: at its package, else as early as fits. */
@@ -71,19 +61,30 @@ static void print_frame(struct gm_out *out, const struct gm_frame *frame, unsign
 			enum gm_style style, unsigned times)
 {
 	const char *module = gm_module_name(frame), *path = frame->file;
-	size_t used = indent + (frame->function ? columns(frame->function) : 0) + LINE_NUMBER;
+	size_t room = out->width > indent ? out->width - indent : 0;
+	size_t place = path ? strlen(path) + 2 + LINE_NUMBER : module ? strlen(module) + 2 : 0;
+	size_t name = frame->function ? gm_text_columns(frame->function) : 0;
+	char repeated[32] = "";
 
-	fprintf(out->file, "%*s", (int)indent, "");
 	if (times > 1)
-		gm_print(out, GM_DIM, "… %u × ", times);
+		snprintf(repeated, sizeof(repeated), "… %u × ", times);
+	room -= gm_text_columns(repeated) < room ? gm_text_columns(repeated) : room;
+	if (path && name + place > room && place > LEAST_PATH + 2 + LINE_NUMBER)
+		place = LEAST_PATH + 2 + LINE_NUMBER;
+	name = name + place <= room ? name : room > place + LEAST_NAME ? room - place : LEAST_NAME;
+	gm_printf(out->file, "%*s", (int)indent, "");
+	gm_print(out, GM_DIM, "%s", repeated);
 	if (frame->function)
-		print_name(out, style, frame->function);
+		print_name(out, style, frame->function, name);
 	else if (frame->python)
 		gm_print(out, style, "unknown");
 	else
 		gm_print(out, style, "%s+0x%" PRIx64, module ? module : "unknown", frame->offset);
 	if (path)
-		print_path(out, path, used + LEAST_PATH < WIDTH ? WIDTH - used : LEAST_PATH);
+		print_path(out, path,
+			   room > name + 2 + LINE_NUMBER + LEAST_PATH
+				   ? room - name - 2 - LINE_NUMBER
+				   : LEAST_PATH);
 	if (path && frame->line)
 		gm_print(out, GM_PLAIN, ":%u", frame->line);
 	if (!path && frame->function && module)

@@ -8,11 +8,18 @@
 #include "report/render/text/text_holes.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include "account/kinds.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAKEUP_PARTS 3
+
+/* The labels of the first three lines. */
+#define SEEN "Seen: "
+#define PEAK "Peak: "
+#define NEXT "Next: "
 
 static uint64_t magnitude(int64_t bytes)
 {
@@ -25,13 +32,40 @@ static double missed(const struct gm_ledger_record *record)
 	return (double)magnitude(record->unexplained_bytes) / (double)record->process_used_bytes;
 }
 
-/* Was everything seen? The worst device decides; without the driver's figure that is said. */
-static void seen_line(struct gm_out *out, struct gm_doc *doc)
+/* Which moment the figures are of, and what was not looked at since. */
+static const char *moment(struct gm_doc *doc, const struct gm_ledger_record *record)
+{
+	char time[GM_FORMAT_BYTES], end[GM_FORMAT_BYTES];
+	const char *text = gm_doc_printf(doc, " at %s of %s",
+					 gm_format_time(time, gm_seconds(record->time_ns)),
+					 gm_format_time(end, doc->duration_s));
+
+	return record->later_calls
+		       ? gm_doc_printf(doc, "%s, before %llu call%s that may take more", text,
+				       (unsigned long long)record->later_calls,
+				       gm_s(record->later_calls))
+		       : text;
+}
+
+/*
+ * Prints the first of the texts, which say the same ever more briefly, that fits on a line behind
+ * the label; if none does, the last one without its middle.
+ */
+static void answer(struct gm_out *out, struct gm_doc *doc, const char *label,
+		   const char *const *texts, unsigned count)
+{
+	unsigned room = out->width - (unsigned)strlen(label), i = 0;
+
+	while (i + 1 < count && gm_text_columns(texts[i]) > room)
+		i++;
+	gm_print(out, GM_BOLD, "%s", label);
+	gm_printf(out->file, "%s\n", gm_text_shorten(&doc->zone, texts[i], room));
+}
+
+/* The device that the driver's figure differs most from what was seen; NULL without a figure. */
+static const struct gm_ledger_record *worst_ledger(const struct gm_doc *doc)
 {
 	const struct gm_ledger_record *worst = NULL;
-	char percent[GM_FORMAT_BYTES], used[GM_FORMAT_BYTES], missing[GM_FORMAT_BYTES];
-	const char *gap = gm_books_gap(doc, 1ull << GM_TABLE_LEVELS | 1ull << GM_TABLE_SITES);
-	uint64_t explained;
 
 	for (unsigned i = 0; i < doc->ledger_count; i++) {
 		const struct gm_ledger_record *record = &doc->ledger[i].record;
@@ -43,39 +77,75 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 		if (!worst || missed(record) > missed(worst))
 			worst = record;
 	}
-	gm_print(out, GM_BOLD, "Seen: ");
-	if (doc->imported) {
-		fprintf(out->file,
-			"PyTorch's allocator, by its own snapshot; what libraries and the driver "
-			"take is not in it\n");
-		return;
+	return worst;
+}
+
+/* What is not as it should be, in full and briefly; empty if nothing is. */
+static void seen_gap(struct gm_doc *doc, const struct gm_ledger_record *worst, const char *texts[2])
+{
+	const char *gap = gm_books_gap(doc, 1ull << GM_TABLE_LEVELS | 1ull << GM_TABLE_SITES);
+	const char *missing = gm_size(doc, magnitude(worst->unexplained_bytes));
+
+	texts[0] = texts[1] = "";
+	if (gap) {
+		texts[0] = gm_doc_printf(doc, "; the file is incomplete: %s", gap);
+		texts[1] = gm_doc_printf(doc, "; incomplete: %s", gap);
+	} else if (worst->unexplained_bytes < 0) {
+		texts[0] = gm_doc_printf(doc, "; the ledger's rows add up to %s more than that",
+					 missing);
+		texts[1] = gm_doc_printf(doc, "; the rows are %s more", missing);
+	} else if (missed(worst) > 0.05) {
+		texts[0] = gm_doc_printf(doc, "; %s are missing, see the finding coverage", missing);
+		texts[1] = gm_doc_printf(doc, "; %s missing (coverage)", missing);
 	}
-	if (!worst && gm_doc_lacks(doc, GM_TABLE_LEDGER)) {
-		fprintf(out->file, "not known, the file is damaged (see below)\n");
+}
+
+/* Was everything seen? The worst device decides; without the driver's figure that is said. */
+static void seen_line(struct gm_out *out, struct gm_doc *doc)
+{
+	const struct gm_ledger_record *worst = worst_ledger(doc);
+	const char *texts[4], *gap[2], *percent, *used, *when;
+	char text[GM_FORMAT_BYTES];
+	uint64_t explained;
+
+	if (doc->imported) {
+		texts[0] = "PyTorch's allocator, by its own snapshot; what libraries and the driver "
+			   "take is not in it";
+		texts[1] = "PyTorch's allocator, by its own snapshot, and nothing beside it";
+		answer(out, doc, SEEN, texts, 2);
 		return;
 	}
 	if (!worst) {
-		fprintf(out->file,
-			"every call that reached the shim; the driver's own figure is not in "
-			"the file to compare with\n");
+		texts[0] = gm_doc_lacks(doc, GM_TABLE_LEDGER)
+				   ? "not known, the file is damaged (see below)"
+				   : "every call that reached the shim; the driver's own figure is "
+				     "not in the file to compare with";
+		texts[1] = "every call that reached the shim; the driver's figure is not known";
+		answer(out, doc, SEEN, texts, 2);
 		return;
 	}
 	explained = worst->unexplained_bytes > 0
 			    ? worst->process_used_bytes - (uint64_t)worst->unexplained_bytes
 			    : worst->process_used_bytes;
-	fprintf(out->file, "%s of the %s that the driver reports on device %d (%s)",
-		gm_format_percent(percent, explained, worst->process_used_bytes),
-		gm_format_size(used, worst->process_used_bytes), worst->device,
+	percent = gm_zone_strdup(&doc->zone,
+				 gm_format_percent(text, explained, worst->process_used_bytes));
+	used = gm_size(doc, worst->process_used_bytes);
+	seen_gap(doc, worst, gap);
+	when = moment(doc, worst);
+	texts[0] = gm_doc_printf(
+		doc, "%s of the %s that the driver reports on device %d (%s)%s%s", percent, used,
+		worst->device,
 		worst->source == GM_LEDGER_NVML_PROCESS ? "NVML, this process"
-							: "device, since before the first context");
-	gm_format_size(missing, magnitude(worst->unexplained_bytes));
-	if (gap)
-		fprintf(out->file, "; the file is incomplete: %s", gap);
-	else if (worst->unexplained_bytes < 0)
-		fprintf(out->file, "; the ledger's rows add up to %s more than that", missing);
-	else if (missed(worst) > 0.05)
-		fprintf(out->file, "; %s are missing, see the finding coverage", missing);
-	fputc('\n', out->file);
+							: "device, since before the first context",
+		when, gap[0]);
+	texts[1] = gm_doc_printf(doc, "%s of the %s that the driver reports on device %d%s%s", percent,
+				 used, worst->device, when, gap[0]);
+	texts[2] = gm_doc_printf(doc, "%s of the driver's %s on device %d%s%s", percent, used,
+				 worst->device, when, gap[1]);
+	texts[3] = gm_doc_printf(doc, "%s of %s at %s (device %d)%s", percent, used,
+				 gm_format_time(text, gm_seconds(worst->time_ns)), worst->device,
+				 gap[1]);
+	answer(out, doc, SEEN, texts, 4);
 }
 
 /* A part of the peak: a category, or sites of one place where no category says what they are. */
@@ -148,48 +218,56 @@ static const struct gm_level_record *main_level(const struct gm_doc *doc)
 	return most;
 }
 
-/* "34.2 % weights", "12.0 % step (train.py:41), 3 sites" */
-static void print_part(struct gm_out *out, const struct part *part, uint64_t peak_bytes, bool first)
+/* The peak with so many of its parts: "2.00 GiB on device 0 at 3.1 s: 34.2 % weights, ..." */
+static const char *peak_text(struct gm_doc *doc, const struct gm_level_record *level,
+			     const struct part *parts, unsigned count, unsigned shown)
 {
-	char text[GM_FORMAT_BYTES];
+	char size[GM_FORMAT_BYTES], time[GM_FORMAT_BYTES], percent[GM_FORMAT_BYTES], device[24];
+	const char *text = gm_doc_printf(
+		doc, "%s%s on %s%s at %s",
+		gm_books_gap(doc, 1ull << GM_TABLE_LEVELS) ? "at least " : "",
+		gm_format_size(size, level->peak_bytes), gm_device_name(device, level->device),
+		level->level == GM_LEVEL_TORCH ? " in PyTorch's blocks" : "",
+		gm_format_time(time, (double)level->peak_at_ns / 1e9));
+	uint64_t rest = 0;
 
-	fprintf(out->file, "%s%s %s", first ? ": " : ", ",
-		gm_format_percent(text, part->bytes, peak_bytes), part->name);
-	if (part->sites > 1)
-		fprintf(out->file, " (%u sites)", part->sites);
+	for (unsigned i = 0; i < count; i++) {
+		if (i >= shown) {
+			rest += parts[i].bytes;
+			continue;
+		}
+		text = gm_doc_printf(doc, "%s%s%s %s", text, i ? ", " : ": ",
+				     gm_format_percent(percent, parts[i].bytes, level->peak_bytes),
+				     parts[i].name);
+		if (parts[i].sites > 1)
+			text = gm_doc_printf(doc, "%s (%u sites)", text, parts[i].sites);
+	}
+	if (!rest)
+		return text;
+	return gm_doc_printf(doc, "%s, %s in %u other%s", text,
+			     gm_format_percent(percent, rest, level->peak_bytes), count - shown,
+			     count - shown == 1 ? "" : "s");
 }
 
+/* As many of the largest parts as fit. */
 static void peak_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_level_record *level = main_level(doc);
-	char text[GM_FORMAT_BYTES], device[24];
-	unsigned count, shown = 0;
+	const char *texts[MAKEUP_PARTS + 1];
+	unsigned count, variants = 0;
 	struct part *parts;
-	uint64_t rest = 0;
 
-	gm_print(out, GM_BOLD, "Peak: ");
 	if (!level) {
-		fprintf(out->file, "%s\n",
-			doc->complete ? "nothing was allocated"
-				      : "not known, the file is damaged (see below)");
+		texts[0] = doc->complete ? "nothing was allocated"
+					 : "not known, the file is damaged (see below)";
+		answer(out, doc, PEAK, texts, 1);
 		return;
 	}
-	if (gm_books_gap(doc, 1ull << GM_TABLE_LEVELS))
-		fprintf(out->file, "at least ");
-	fprintf(out->file, "%s on %s%s", gm_format_size(text, level->peak_bytes),
-		gm_device_name(device, level->device),
-		level->level == GM_LEVEL_TORCH ? " in PyTorch's blocks" : "");
-	fprintf(out->file, " at %s", gm_format_time(text, (double)level->peak_at_ns / 1e9));
 	parts = peak_parts(doc, level->device, level->level, &count);
-	for (; shown < count && shown < MAKEUP_PARTS; shown++)
-		print_part(out, &parts[shown], level->peak_bytes, shown == 0);
-	for (unsigned i = shown; i < count; i++)
-		rest += parts[i].bytes;
-	if (rest)
-		fprintf(out->file, ", %s in %u other%s",
-			gm_format_percent(text, rest, level->peak_bytes), count - shown,
-			count - shown == 1 ? "" : "s");
-	fputc('\n', out->file);
+	for (unsigned shown = MAKEUP_PARTS; shown > 0; shown--)
+		texts[variants++] = peak_text(doc, level, parts, count, shown);
+	texts[variants++] = peak_text(doc, level, parts, count ? 1 : 0, 1);
+	answer(out, doc, PEAK, texts, variants);
 }
 
 /* Which command tells more about a finding. */
@@ -213,37 +291,81 @@ static const char *command_for(const char *id)
 	return NULL;
 }
 
+/* The path from the working directory on, where it lies below. */
+static const char *near_path(const char *path)
+{
+	char here[4096];
+	size_t length;
+
+	if (!getcwd(here, sizeof(here)))
+		return path;
+	length = strlen(here);
+	return strncmp(path, here, length) == 0 && path[length] == '/' ? path + length + 1 : path;
+}
+
+/* What the first finding says, and the command that tells more: as many words of both as fit. */
+static void next_finding(struct gm_out *out, struct gm_doc *doc, const struct gm_finding *first)
+{
+	const char *command = command_for(first->id), *path = near_path(doc->path);
+	const char *brief = first->brief ? first->brief : first->title;
+	const char *full_tail = "", *tail = "", *texts[4];
+	unsigned room = out->width - (unsigned)strlen(NEXT), columns;
+
+	if (command) {
+		full_tail = gm_doc_printf(doc, "; see gpumem-report %s %s", command, path);
+		tail = gm_doc_printf(doc, "; see %s", command);
+	}
+	columns = gm_text_columns(tail);
+	texts[0] = gm_doc_printf(doc, "%s%s", first->title, full_tail);
+	texts[1] = gm_doc_printf(doc, "%s%s", brief, full_tail);
+	texts[2] = gm_doc_printf(doc, "%s%s", brief, tail);
+	texts[3] = gm_doc_printf(doc, "%s%s",
+				 gm_text_shorten(&doc->zone, brief,
+						 room > columns ? room - columns : room),
+				 tail);
+	answer(out, doc, NEXT, texts, 4);
+}
+
 static void next_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_finding *first = doc->findings_count ? &doc->findings[0] : NULL;
+	const char *gap = gm_books_gap(doc, GM_ALL_TABLES), *texts[2];
 	uint64_t failed = gm_doc_failed_calls(doc);
-	const char *gap = gm_books_gap(doc, GM_ALL_TABLES);
 
-	gm_print(out, GM_BOLD, "Next: ");
 	if (first && first->severity > GM_NOTE) {
-		const char *command = command_for(first->id);
-
-		fprintf(out->file, "%s", first->title);
-		if (command)
-			fprintf(out->file, "; see gpumem-report %s %s", command, doc->path);
-		fputc('\n', out->file);
-	} else if (doc->exit_bytes == GM_NO_BYTES) {
-		fprintf(out->file, "%s: nothing is wrong %s, leaks at exit are not judged\n",
-			gm_exit_unknown(doc),
-			doc->lacking ? "in what can be read of it"
-			: gap	     ? "in what was recorded"
-				     : "so far");
-	} else if (gap) {
-		fprintf(out->file, "%s: nothing is wrong in what %s\n", gap,
-			doc->lacking ? "can be read of it" : "was recorded");
-	} else if (!failed) {
-		fprintf(out->file, "nothing to do: no leak, no failed allocation, no bad free\n");
-	} else {
-		fprintf(out->file,
-			"nothing to do: no leak, no bad free; %llu call%s for memory failed, and the "
-			"program went on\n",
-			(unsigned long long)failed, failed == 1 ? "" : "s");
+		next_finding(out, doc, first);
+		return;
 	}
+	if (doc->exit_bytes == GM_NO_BYTES)
+		texts[0] = gm_doc_printf(doc, "%s: nothing is wrong %s, leaks at exit are not judged",
+					 gm_exit_unknown(doc),
+					 doc->lacking ? "in what can be read of it"
+					 : gap	      ? "in what was recorded"
+						      : "so far");
+	else if (gap)
+		texts[0] = gm_doc_printf(doc, "%s: nothing is wrong in what %s", gap,
+					 doc->lacking ? "can be read of it" : "was recorded");
+	else if (!failed)
+		texts[0] = "nothing to do: no leak, no failed allocation, no bad free";
+	else
+		texts[0] = gm_doc_printf(doc,
+					 "nothing to do: no leak, no bad free; %llu call%s for memory "
+					 "failed, and the program went on",
+					 (unsigned long long)failed, failed == 1 ? "" : "s");
+	texts[1] = failed && !gap && doc->exit_bytes != GM_NO_BYTES
+			   ? gm_doc_printf(doc, "no leak, no bad free; %llu call%s for memory failed",
+						  (unsigned long long)failed, failed == 1 ? "" : "s")
+				  : texts[0];
+	answer(out, doc, NEXT, texts, 2);
+}
+
+static const char *command_text(struct gm_doc *doc)
+{
+	const char *text = doc->program ? doc->program : "unknown program";
+
+	for (unsigned i = 0; i < doc->command_count; i++)
+		text = i ? gm_doc_printf(doc, "%s %s", text, doc->command[i]) : doc->command[0];
+	return text;
 }
 
 static void print_process(struct gm_out *out, struct gm_doc *doc)
@@ -252,33 +374,30 @@ static void print_process(struct gm_out *out, struct gm_doc *doc)
 	char time[GM_FORMAT_BYTES], count[GM_FORMAT_BYTES], size[GM_FORMAT_BYTES];
 
 	gm_heading(out, "Process");
-	fprintf(out->file, "  ");
-	for (unsigned i = 0; i < doc->command_count; i++)
-		fprintf(out->file, "%s%s", i ? " " : "", doc->command[i]);
-	if (!doc->command_count)
-		fprintf(out->file, "%s", doc->program ? doc->program : "unknown program");
+	gm_printf(out->file, "  ");
+	gm_wrap(out, 4, command_text(doc));
 	if (doc->imported) {
-		fprintf(out->file, "\n  a snapshot of PyTorch over %s of its history, %s changes\n",
+		gm_printf(out->file, "  a snapshot of PyTorch over %s of its history, %s changes\n",
 			gm_format_time(time, doc->duration_s),
 			gm_format_count(count, header->events));
 		return;
 	}
-	fprintf(out->file, "\n  pid %u", header->pid);
+	gm_printf(out->file, "  pid %u", header->pid);
 	if (doc->host)
-		fprintf(out->file, " on %s", doc->host);
+		gm_printf(out->file, " on %s", doc->host);
 	if (header->rank >= 0)
-		fprintf(out->file, ", rank %d", header->rank);
+		gm_printf(out->file, ", rank %d", header->rank);
 	if (header->rank >= 0 && header->world_size > 0)
-		fprintf(out->file, " of %d", header->world_size);
-	fprintf(out->file, ", %s after %s",
+		gm_printf(out->file, " of %d", header->world_size);
+	gm_printf(out->file, ", %s after %s",
 		strcmp(doc->end, "exit") == 0	   ? "ended"
 		: strcmp(doc->end, "running") == 0 ? "still running"
 						   : "killed",
 		gm_format_time(time, doc->duration_s));
-	fprintf(out->file, "; %s calls recorded", gm_format_count(count, header->events));
-	fprintf(out->file, ", file %s\n", gm_format_size(size, gm_reader_bytes(doc->reader)));
-	for (unsigned i = 0; i < doc->devices_count; i++)
-		fprintf(out->file, "  device %d: %s, %s%s\n", doc->devices[i].index,
+	gm_printf(out->file, "; %s calls recorded", gm_format_count(count, header->events));
+	gm_printf(out->file, ", file %s\n", gm_format_size(size, gm_reader_bytes(doc->reader)));
+	for (unsigned i = 0; i < doc->devices_count && i < out->top; i++)
+		gm_printf(out->file, "  device %d: %s, %s%s\n", doc->devices[i].index,
 			doc->devices[i].name ? doc->devices[i].name : "unnamed",
 			gm_format_size(size, gm_device_limit(&doc->devices[i])),
 			doc->devices[i].record.capacity_bytes != GM_NO_BYTES &&
@@ -320,12 +439,15 @@ static void print_pluggable(struct gm_table *table, const struct gm_torch_record
 		gm_table_cell(table, "-");
 }
 
+#define FAILED_COLUMN 9 /* of the table of usage, which has it only where something failed */
+
 static void print_usage(struct gm_out *out, struct gm_doc *doc)
 {
-	static const char *const titles[] = {"<where", "<kind",	    "current", "live",
-					     "peak",   "allocated", "freed",   "allocations",
+	static const char *const titles[] = {"<where", "<kind",	    "live",  "count",
+					     "peak",   "allocated", "freed", "allocations",
 					     "frees",  "failed",    NULL};
 	struct gm_table table;
+	uint64_t failures = 0;
 	char device[24];
 
 	if (!doc->usage_count && !doc->torches_count)
@@ -346,6 +468,7 @@ static void print_usage(struct gm_out *out, struct gm_doc *doc)
 		gm_table_count(&table, usage->allocations);
 		gm_table_count(&table, usage->frees);
 		gm_table_count(&table, usage->failures);
+		failures += usage->failures;
 	}
 	for (unsigned i = 0; i < doc->torches_count; i++) {
 		const struct gm_torch_record *torch = &doc->torches[i];
@@ -362,6 +485,7 @@ static void print_usage(struct gm_out *out, struct gm_doc *doc)
 		gm_table_count(&table, torch->allocations);
 		gm_table_count(&table, torch->frees);
 		gm_table_count(&table, torch->ooms);
+		failures += torch->ooms;
 		gm_table_cell(&table, "%s", gm_device_name(device, torch->device));
 		gm_table_cell(&table, "PyTorch reserved");
 		gm_table_size(&table, torch->reserved_bytes);
@@ -375,6 +499,8 @@ static void print_usage(struct gm_out *out, struct gm_doc *doc)
 	}
 	for (unsigned i = 0; i < doc->pluggables_count && doc->at_ns == GM_NO_BYTES; i++)
 		print_pluggable(&table, &doc->pluggables[i]);
+	if (!failures)
+		gm_table_drop(&table, FAILED_COLUMN);
 	gm_table_end(out, &table);
 }
 
@@ -392,6 +518,7 @@ static void print_ledger(struct gm_out *out, struct gm_doc *doc)
 			   gm_format_size(size, ledger->record.process_used_bytes),
 			   gm_format_time(time, (double)ledger->record.time_ns / 1e9));
 		gm_table_begin(&table, titles);
+		table.whole = true; /* the last row is shown, however few are */
 		for (unsigned k = 0; k < ledger->rows_count && k < out->top; k++) {
 			gm_table_cell(&table, "%s", ledger->rows[k].what);
 			gm_table_cell(&table, "%s",
@@ -403,12 +530,13 @@ static void print_ledger(struct gm_out *out, struct gm_doc *doc)
 		gm_table_cell(&table, "%s%s", ledger->record.unexplained_bytes < 0 ? "-" : "",
 			      gm_format_size(size, magnitude(ledger->record.unexplained_bytes)));
 		gm_table_end(out, &table);
+		gm_print_more(out, "  ", ledger->rows_count, "row");
 	}
 }
 
 static void print_phases(struct gm_out *out, struct gm_doc *doc)
 {
-	static const char *const titles[] = {"<device", "<phase", "peak", "left behind", NULL};
+	static const char *const titles[] = {"<device", "<phase", "peak", "retained", NULL};
 	struct gm_table table;
 	unsigned named = 0;
 
@@ -437,7 +565,7 @@ static bool told(const struct gm_doc *doc, const struct gm_category *category)
 static void print_categories(struct gm_out *out, struct gm_doc *doc)
 {
 	static const char *const titles[] = {"<where",	    "<level", "<category",
-					     "at the peak", "now",    NULL};
+					     "at the peak", "live",   NULL};
 	struct gm_table table;
 	unsigned named = 0;
 	char device[24];
@@ -453,7 +581,7 @@ static void print_categories(struct gm_out *out, struct gm_doc *doc)
 		if (!told(doc, &doc->categories[i]))
 			continue;
 		gm_table_cell(&table, "%s", gm_device_name(device, doc->categories[i].device));
-		gm_table_cell(&table, "%s", gm_level_name(doc->categories[i].level));
+		gm_table_cell(&table, "%s", gm_level_title(doc->categories[i].level));
 		gm_table_cell(&table, "%s", doc->categories[i].category);
 		gm_table_size(&table, doc->categories[i].bytes_at_peak);
 		gm_table_size(&table, doc->categories[i].current_bytes);
@@ -505,21 +633,21 @@ void gm_text_findings(struct gm_out *out, const struct gm_finding *findings, uns
 		gm_print(out, GM_DIM, "%s", finding->id);
 		if (finding->device >= 0)
 			gm_print(out, GM_DIM, "  device %d", finding->device);
-		fprintf(out->file, "\n          ");
+		gm_printf(out->file, "\n          ");
 		gm_wrap(out, 10, finding->title);
 		if (finding->evidence) {
-			fprintf(out->file, "          ");
+			gm_printf(out->file, "          ");
 			gm_wrap(out, 10, finding->evidence);
 		}
 		for (unsigned k = 0; k < finding->advice_count; k++) {
 			if (said_before(findings, i, finding->advice[k]))
 				continue;
-			fprintf(out->file, "          - ");
+			gm_printf(out->file, "          - ");
 			gm_wrap(out, 12, finding->advice[k]);
 		}
 	}
 	if (left)
-		fprintf(out->file, "  %u more finding%s (--top)\n", left, left == 1 ? "" : "s");
+		gm_printf(out->file, "  %u more finding%s (--top)\n", left, left == 1 ? "" : "s");
 }
 
 static void print_implicit(struct gm_out *out, struct gm_doc *doc)
@@ -530,7 +658,7 @@ static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 
 	for (unsigned i = 0; i < doc->implicit_count; i++)
 		if (doc->implicit[i].count)
-			fprintf(out->file, "  %s in %llu allocation%s went with %s on device %d\n",
+			gm_printf(out->file, "  %s in %llu allocation%s went with %s on device %d\n",
 				gm_format_size(size, doc->implicit[i].bytes),
 				(unsigned long long)doc->implicit[i].count,
 				doc->implicit[i].count == 1 ? "" : "s",
@@ -542,7 +670,7 @@ static void print_teardown(struct gm_out *out, const struct gm_doc *doc)
 	char size[GM_FORMAT_BYTES];
 
 	if (doc->teardown_count)
-		fprintf(out->file,
+		gm_printf(out->file,
 			"  %s in %llu allocation%s was freed after the program's last work\n",
 			gm_format_size(size, doc->teardown_bytes),
 			(unsigned long long)doc->teardown_count,
@@ -567,8 +695,9 @@ void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
 	gm_text_findings(out, doc->findings, doc->findings_count);
 	if (doc->warnings_count)
 		gm_heading(out, "About this file");
-	for (unsigned i = 0; i < doc->warnings_count; i++) {
-		fprintf(out->file, "  ");
+	for (unsigned i = 0; i < doc->warnings_count && i < out->top; i++) {
+		gm_printf(out->file, "  ");
 		gm_wrap(out, 2, doc->warnings[i]);
 	}
+	gm_print_more(out, "  ", doc->warnings_count, "warning");
 }

@@ -184,7 +184,7 @@ static void row(struct screen *screen, const struct gm_top_process *process,
 
 static void rows(struct screen *screen)
 {
-	gm_top_line(&screen->out, GM_BOLD, ROW, "rank", "pid", "state", "device", "current", "peak",
+	gm_top_line(&screen->out, GM_BOLD, ROW, "rank", "pid", "state", "device", "live", "peak",
 		    "calls/s", "retries", "OOMs", "program");
 	for (unsigned i = 0; i < screen->count; i++) {
 		const struct gm_top_process *process = &screen->processes[i];
