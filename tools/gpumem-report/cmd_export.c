@@ -10,6 +10,7 @@
 #include "report/doc/options.h"
 #include "report/open/open.h"
 #include "report/job/job_open.h"
+#include "report/support/print.h"
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -139,7 +140,7 @@ static void write_next(struct outputs *outputs, const char *input)
 	} else {
 		outputs->written++;
 		if (outputs->own && !cli->options.quiet)
-			printf("%s: %s\n", path, input);
+			gm_printf(stdout, "%s: %s\n", path, input);
 	}
 	say_gap(doc);
 	gm_doc_close(doc);

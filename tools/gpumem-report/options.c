@@ -11,6 +11,7 @@
 #include "report/render/top/top.h"
 #include "report/stacks/rules.h"
 #include "report/render/text/text_sites.h"
+#include "report/support/print.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ int gm_usage_error(const char *format, ...)
 
 	fputs("gpumem-report: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	gm_vprintf(stderr, format, args);
 	va_end(args);
 	fputc('\n', stderr);
 	return GM_EXIT_USAGE;

@@ -8,6 +8,7 @@
 #include "report/render/text/text_holes.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include "account/kinds.h"
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,21 @@ static double missed(const struct gm_ledger_record *record)
 	return (double)magnitude(record->unexplained_bytes) / (double)record->process_used_bytes;
 }
 
+/* Which moment the figures are of, and what was not looked at since. */
+static const char *moment(struct gm_doc *doc, const struct gm_ledger_record *record)
+{
+	char time[GM_FORMAT_BYTES], end[GM_FORMAT_BYTES];
+	const char *text = gm_doc_printf(doc, " at %s of %s",
+					 gm_format_time(time, gm_seconds(record->time_ns)),
+					 gm_format_time(end, doc->duration_s));
+
+	return record->later_calls
+		       ? gm_doc_printf(doc, "%s, before %llu call%s that may take more", text,
+				       (unsigned long long)record->later_calls,
+				       gm_s(record->later_calls))
+		       : text;
+}
+
 /*
  * Prints the first of the texts, which say the same ever more briefly, that fits on a line behind
  * the label; if none does, the last one without its middle.
@@ -43,7 +59,7 @@ static void answer(struct gm_out *out, struct gm_doc *doc, const char *label,
 	while (i + 1 < count && gm_text_columns(texts[i]) > room)
 		i++;
 	gm_print(out, GM_BOLD, "%s", label);
-	fprintf(out->file, "%s\n", gm_text_shorten(&doc->zone, texts[i], room));
+	gm_printf(out->file, "%s\n", gm_text_shorten(&doc->zone, texts[i], room));
 }
 
 /* The device that the driver's figure differs most from what was seen; NULL without a figure. */
@@ -88,7 +104,7 @@ static void seen_gap(struct gm_doc *doc, const struct gm_ledger_record *worst, c
 static void seen_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_ledger_record *worst = worst_ledger(doc);
-	const char *texts[3], *gap[2], *percent, *used;
+	const char *texts[4], *gap[2], *percent, *used, *when;
 	char text[GM_FORMAT_BYTES];
 	uint64_t explained;
 
@@ -115,17 +131,21 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 				 gm_format_percent(text, explained, worst->process_used_bytes));
 	used = gm_size(doc, worst->process_used_bytes);
 	seen_gap(doc, worst, gap);
+	when = moment(doc, worst);
 	texts[0] = gm_doc_printf(
-		doc, "%s of the %s that the driver reports on device %d (%s)%s", percent, used,
+		doc, "%s of the %s that the driver reports on device %d (%s)%s%s", percent, used,
 		worst->device,
 		worst->source == GM_LEDGER_NVML_PROCESS ? "NVML, this process"
 							: "device, since before the first context",
-		gap[0]);
-	texts[1] = gm_doc_printf(doc, "%s of the %s that the driver reports on device %d%s", percent,
-				 used, worst->device, gap[0]);
-	texts[2] = gm_doc_printf(doc, "%s of the driver's %s on device %d%s", percent, used,
-				 worst->device, gap[1]);
-	answer(out, doc, SEEN, texts, 3);
+		when, gap[0]);
+	texts[1] = gm_doc_printf(doc, "%s of the %s that the driver reports on device %d%s%s", percent,
+				 used, worst->device, when, gap[0]);
+	texts[2] = gm_doc_printf(doc, "%s of the driver's %s on device %d%s%s", percent, used,
+				 worst->device, when, gap[1]);
+	texts[3] = gm_doc_printf(doc, "%s of %s at %s (device %d)%s", percent, used,
+				 gm_format_time(text, gm_seconds(worst->time_ns)), worst->device,
+				 gap[1]);
+	answer(out, doc, SEEN, texts, 4);
 }
 
 /* A part of the peak: a category, or sites of one place where no category says what they are. */
@@ -354,30 +374,30 @@ static void print_process(struct gm_out *out, struct gm_doc *doc)
 	char time[GM_FORMAT_BYTES], count[GM_FORMAT_BYTES], size[GM_FORMAT_BYTES];
 
 	gm_heading(out, "Process");
-	fprintf(out->file, "  ");
+	gm_printf(out->file, "  ");
 	gm_wrap(out, 4, command_text(doc));
 	if (doc->imported) {
-		fprintf(out->file, "  a snapshot of PyTorch over %s of its history, %s changes\n",
+		gm_printf(out->file, "  a snapshot of PyTorch over %s of its history, %s changes\n",
 			gm_format_time(time, doc->duration_s),
 			gm_format_count(count, header->events));
 		return;
 	}
-	fprintf(out->file, "  pid %u", header->pid);
+	gm_printf(out->file, "  pid %u", header->pid);
 	if (doc->host)
-		fprintf(out->file, " on %s", doc->host);
+		gm_printf(out->file, " on %s", doc->host);
 	if (header->rank >= 0)
-		fprintf(out->file, ", rank %d", header->rank);
+		gm_printf(out->file, ", rank %d", header->rank);
 	if (header->rank >= 0 && header->world_size > 0)
-		fprintf(out->file, " of %d", header->world_size);
-	fprintf(out->file, ", %s after %s",
+		gm_printf(out->file, " of %d", header->world_size);
+	gm_printf(out->file, ", %s after %s",
 		strcmp(doc->end, "exit") == 0	   ? "ended"
 		: strcmp(doc->end, "running") == 0 ? "still running"
 						   : "killed",
 		gm_format_time(time, doc->duration_s));
-	fprintf(out->file, "; %s calls recorded", gm_format_count(count, header->events));
-	fprintf(out->file, ", file %s\n", gm_format_size(size, gm_reader_bytes(doc->reader)));
+	gm_printf(out->file, "; %s calls recorded", gm_format_count(count, header->events));
+	gm_printf(out->file, ", file %s\n", gm_format_size(size, gm_reader_bytes(doc->reader)));
 	for (unsigned i = 0; i < doc->devices_count && i < out->top; i++)
-		fprintf(out->file, "  device %d: %s, %s%s\n", doc->devices[i].index,
+		gm_printf(out->file, "  device %d: %s, %s%s\n", doc->devices[i].index,
 			doc->devices[i].name ? doc->devices[i].name : "unnamed",
 			gm_format_size(size, gm_device_limit(&doc->devices[i])),
 			doc->devices[i].record.capacity_bytes != GM_NO_BYTES &&
@@ -613,21 +633,21 @@ void gm_text_findings(struct gm_out *out, const struct gm_finding *findings, uns
 		gm_print(out, GM_DIM, "%s", finding->id);
 		if (finding->device >= 0)
 			gm_print(out, GM_DIM, "  device %d", finding->device);
-		fprintf(out->file, "\n          ");
+		gm_printf(out->file, "\n          ");
 		gm_wrap(out, 10, finding->title);
 		if (finding->evidence) {
-			fprintf(out->file, "          ");
+			gm_printf(out->file, "          ");
 			gm_wrap(out, 10, finding->evidence);
 		}
 		for (unsigned k = 0; k < finding->advice_count; k++) {
 			if (said_before(findings, i, finding->advice[k]))
 				continue;
-			fprintf(out->file, "          - ");
+			gm_printf(out->file, "          - ");
 			gm_wrap(out, 12, finding->advice[k]);
 		}
 	}
 	if (left)
-		fprintf(out->file, "  %u more finding%s (--top)\n", left, left == 1 ? "" : "s");
+		gm_printf(out->file, "  %u more finding%s (--top)\n", left, left == 1 ? "" : "s");
 }
 
 static void print_implicit(struct gm_out *out, struct gm_doc *doc)
@@ -638,7 +658,7 @@ static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 
 	for (unsigned i = 0; i < doc->implicit_count; i++)
 		if (doc->implicit[i].count)
-			fprintf(out->file, "  %s in %llu allocation%s went with %s on device %d\n",
+			gm_printf(out->file, "  %s in %llu allocation%s went with %s on device %d\n",
 				gm_format_size(size, doc->implicit[i].bytes),
 				(unsigned long long)doc->implicit[i].count,
 				doc->implicit[i].count == 1 ? "" : "s",
@@ -650,7 +670,7 @@ static void print_teardown(struct gm_out *out, const struct gm_doc *doc)
 	char size[GM_FORMAT_BYTES];
 
 	if (doc->teardown_count)
-		fprintf(out->file,
+		gm_printf(out->file,
 			"  %s in %llu allocation%s was freed after the program's last work\n",
 			gm_format_size(size, doc->teardown_bytes),
 			(unsigned long long)doc->teardown_count,
@@ -676,7 +696,7 @@ void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
 	if (doc->warnings_count)
 		gm_heading(out, "About this file");
 	for (unsigned i = 0; i < doc->warnings_count && i < out->top; i++) {
-		fprintf(out->file, "  ");
+		gm_printf(out->file, "  ");
 		gm_wrap(out, 2, doc->warnings[i]);
 	}
 	gm_print_more(out, "  ", doc->warnings_count, "warning");
