@@ -497,6 +497,8 @@ struct gm_oom_record {
 	uint64_t pool_max_bytes, pool_live_bytes; /* of the pool that was asked: 0 if it has no maximum */
 	uint64_t driver_bytes; /* what the refused call asked the driver for: a segment is larger than its block; 0:
 				  the driver was not asked */
+	uint64_t torch_private_idle_bytes; /* idle in private pools of PyTorch's, as a snapshot
+					      tells */
 };
 
 struct gm_oom_site_record {
@@ -607,7 +609,7 @@ enum gm_ledger_source { GM_LEDGER_NONE, GM_LEDGER_NVML_PROCESS, GM_LEDGER_DEVICE
 struct gm_ledger_record {
 	int16_t device;
 	uint8_t source;		/* enum gm_ledger_source */
-	uint8_t reason;		/* 0 context, 1 peak, 2 oom, 3 mark, 4 periodic */
+	uint8_t reason;		/* 0 context, 1 peak, 2 oom, 3 mark, 4 periodic, 5 a call that took memory */
 	uint32_t samples;
 	uint64_t time_ns;
 	uint64_t process_used_bytes;
@@ -619,23 +621,31 @@ struct gm_ledger_record {
 	int64_t unexplained_min_bytes;	/* over the run */
 	int64_t unexplained_first_bytes;
 	uint64_t launch_bytes, stream_bytes; /* of code_bytes: kernels' first launches, streams */
+	uint64_t graph_bytes;	/* of code_bytes: executable graphs */
+	uint64_t later_calls;	/* calls that may have taken memory since, and were not sampled */
 };
 
 /* Memory that calls cost beside allocations: how it is measured says recorder/calls/role_cost.c. */
 enum gm_cost { GM_COST_CONTEXT, GM_COST_MODULE, GM_COST_STACK_LIMIT, GM_COST_HEAP_LIMIT,
 	       GM_COST_LAUNCH, /* a kernel's first launch: its code, local memory */
 	       GM_COST_STREAM,  /* made: the queues behind them */
+	       GM_COST_GRAPH,   /* instantiated: what the driver keeps of an executable graph */
 	       GM_COST_KINDS };
+
+#define GM_COST_TIMES 16u
 
 struct gm_cost_record {
 	int16_t device;
 	uint8_t cost;		/* enum gm_cost */
 	uint8_t reserved[5];
-	uint64_t calls, ends;	/* loads and unloads */
-	uint64_t live;		/* objects loaded now */
+	uint64_t calls, ends;	/* objects made and destroyed: modules, streams, graphs */
+	uint64_t live;		/* objects there are now */
 	int64_t bytes;		/* sum of the differences */
 	uint32_t module;	/* library that called, GM_NONE */
-	uint32_t stack;		/* of the latest */
+	uint32_t stack;		/* of the latest call; of objects all have the same */
+	uint64_t nodes;		/* of executable graphs: nodes of all of them */
+	uint64_t last_ns;	/* of the latest object that was made */
+	uint64_t times_ns[GM_COST_TIMES]; /* of the object number 2^i */
 };
 
 struct gm_retry_record {

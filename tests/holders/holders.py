@@ -6,6 +6,8 @@ never from the tool: planted.py and changing.py say it.
 
 import json
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,12 +38,14 @@ def test(name, body):
 class Program:
     """A planted program under the shim, which waits for its standard input to end."""
 
-    def __init__(self, name, *arguments, interpreter=python):
+    def __init__(self, name, *arguments, **settings):
         self.file = os.path.join(work.name, f"{name}-{number}.gmt")
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUMEMTRACE_")}
-        environment.update(LD_PRELOAD=shim, LD_LIBRARY_PATH=sim, GPUMEMTRACE_OUT=self.file, GPUMEMTRACE_QUIET="1")
-        self.process = subprocess.Popen([interpreter, "-B", os.path.join(here, name + ".py"), *arguments],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        environment.update(LD_PRELOAD=shim, LD_LIBRARY_PATH=sim, GPUMEMTRACE_OUT=self.file, GPUMEMTRACE_QUIET="1",
+                           **{"GPUMEMTRACE_" + key: value for key, value in settings.items()})
+        self.process = subprocess.Popen([python, "-B", os.path.join(here, name + ".py"), *arguments],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=environment, cwd=work.name)
         self.said = self.process.stdout.readline()
         assert self.said, f"{name} ended before it was ready"
 
@@ -109,6 +113,14 @@ def live_bytes(program):
     return sum(row["current_bytes"] for row in document(program.file, command="summary")["usage"])
 
 
+if subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
+    with Program("planted_torch") as program:
+        told = json.loads(program.said)
+        bytes_each = told["bytes"]
+        doc = document(program.process.pid)
+        for name, kind in told["kinds"].items():
+            test(name, lambda: check_kind(name, kind))
+
 with Program("planted") as planted:
     told = json.loads(planted.said)
     bytes_each = told["bytes"]
@@ -154,6 +166,38 @@ with Program("planted") as planted:
     test("gc.collect() frees exactly what is called garbage", collector)
 
 
+def core_of_debugger(program):
+    done = subprocess.run(["gcore", "-o", os.path.join(work.name, "core"), str(program.process.pid)],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return os.path.join(work.name, f"core.{program.process.pid}")
+
+
+def core_of_kernel(program):
+    resource.prlimit(program.process.pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    os.kill(program.process.pid, signal.SIGABRT)
+    program.process.wait()
+    return next(path for path in (os.path.join(work.name, "core"), os.path.join(work.name, f"core.{program.process.pid}"))
+                if os.path.exists(path))
+
+
+def core_file(make):
+    with Program("planted") as program:
+        told = json.loads(program.said)
+        live = document(program.process.pid)
+        core = make(program)
+    doc = document(core, program.file)
+    assert doc["holders"] == live["holders"] and doc["holders_taken"]["when"] == "core"
+    assert sum(holder["blocks"] for holder in live["holders"]) == sum(
+        kind["blocks"] for kind in told["kinds"].values())
+    refused("does not say which addresses", core, status=2)
+    with Program("planted", "global_variable") as other:
+        refused("is of process", core, other.file)
+    with open(core, "r+b") as file:
+        file.truncate(1 << 16)
+    run(core, program.file)     # whatever it says, it ends
+
+
 def heavy_change():
     with Program("changing") as program:
         held = wrong = steady = 0
@@ -172,6 +216,39 @@ def heavy_change():
         assert held > steady, "nothing of what changes was named"
 
 
+def captured(moment, setting):
+    with Program("captured", moment, "wait", HOLDERS=setting, SIGNAL="USR1") as program:
+        doc = document(program.file, command="summary")
+        [taken, holders] = [doc["holders_taken"], doc["holders"]]
+        assert taken["when"] == moment and taken["whole"] and taken["time_s"] >= 0, taken
+        assert sum(holder["blocks"] for holder in holders) == 6, holders
+        kept = [holder for holder in holders if in_order(["module __main__", "kept", "list (", "Buffer.pointer"],
+                                                         holder["chain"])]
+        # while the last one is made it belongs to its own frame
+        assert sum(holder["blocks"] for holder in kept) == (5 if moment == "grow" else 6), holders
+        assert all(holder["complete"] and not holder["garbage"] for holder in holders), holders
+        live = document(program.file)
+        assert live["holders_taken"]["when"] == "now" and sum(h["blocks"] for h in live["holders"]) == 1, live["holders"]
+    assert program.process.returncode == 0, "the program saw the copy"
+    assert document(program.file)["holders"] == holders    # of a process that has ended
+    assert not [name for name in os.listdir(work.name) if name.endswith(".new")]
+    if moment == "oom":
+        done = run(program.file, command="oom")
+        assert done.returncode == 0 and "module __main__ \u2192 kept" in " ".join(done.stdout.split()), done.stdout
+    assert "module __main__ \u2192 kept" in " ".join(run(program.file, command="leaks").stdout.split())
+
+
+def not_captured():
+    with Program("captured", "oom", "wait") as program:
+        doc = document(program.file, command="summary")
+        assert doc["holders"] == [] and doc["holders_taken"] is None
+        done = run(program.file, command="oom")
+        assert f"gpumem-report holders {program.process.pid}" in " ".join(done.stdout.split()), done.stdout
+
+
+for moment, setting in (("oom", "oom"), ("mark", "mark"), ("signal", "signal"), ("grow", "grow:6MiB")):
+    test(f"captured inside: {setting}", lambda: captured(moment, setting))
+test("without the setting the report says how to find holders", not_captured)
 test("a process that changes everything meanwhile: the right chain or none", heavy_change)
 
 
@@ -214,6 +291,11 @@ def another_user():
 test("refused: the process has ended", ended)
 test("refused: the process was killed", killed)
 test("refused: the process is not traced", not_traced)
+if shutil.which("gcore"):
+    test("a core file of the debugger", lambda: core_file(core_of_debugger))
+with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as pattern:
+    if pattern.read().strip() == "core":
+        test("a core file of the kernel", lambda: core_file(core_of_kernel))
 if os.geteuid() == 0:
     test("refused: another user's process", another_user)
 print(f"1..{number}")

@@ -14,6 +14,9 @@
 #include "track/pools.h"
 #include "track/work.h"
 
+/* One launch in so many is looked at for the time. */
+#define GM_TIMED_LAUNCHES 64u
+
 /*
  * Returns true for a call of a driver's row with this role (a constant) and key that is only to be
  * forwarded: recording is off, or cudart makes the call as part of one that is recorded, or the
@@ -34,6 +37,8 @@ static inline bool gm_passes(enum gm_role role, uint64_t key)
 	if (role == GM_ROLE_SYNC)
 		return !gm_track_pools_waiting();
 	gm_track_worked();
+	if (__builtin_expect(!(++gm_thread.launches % GM_TIMED_LAUNCHES), 0))
+		return false; /* the slow path looks whether the ledger is to be sampled */
 	/* a kernel that lies in another slot, or was never launched, takes the slow path */
 	return gm_launch_is_known(key);
 }

@@ -97,7 +97,8 @@ void gm_end_context(struct gm_call *call, const struct gm_row *row, int result)
 		stack = gm_outer_call_stack(call, NULL);
 	}
 	gm_track_context_made(handle, call->device, primary, false, cost, stack);
-	gm_sample_context(call->device);
+	if (stack != GM_NONE || !gm_track_ledger_sampled(call->device))
+		gm_sample_ledger(call->device, GM_SAMPLE_CONTEXT);
 }
 
 static void primary_gone(int device, enum gm_implicit_cause cause)
@@ -141,6 +142,7 @@ void gm_end_green(struct gm_call *call, const struct gm_row *row, int result)
 	gm_note_device(call->device);
 	gm_track_context_made(handle, call->device, false, true, context_cost(call),
 			      gm_outer_call_stack(call, NULL));
+	gm_sample_ledger(call->device, GM_SAMPLE_CONTEXT);
 }
 
 void gm_begin_destroy_green(struct gm_call *call, const struct gm_row *row)

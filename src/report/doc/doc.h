@@ -72,6 +72,7 @@ struct gm_site {
 	bool divided;	     /* the same, or by a pool that reports its blocks */
 	bool caching;	     /* its stack passes through a caching framework's allocator */
 	bool opaque;	     /* the same, and what is used inside cannot be told */
+	bool one_pass;	     /* its phase is a pass that did not recur while its survivors came */
 	bool hidden;	     /* left out by --device, --kind or --level */
 	uint64_t place; /* a hash like `id` that leaves out the device: equal between ranks */
 	uint64_t key;	/* the hash that `id` is made of */
@@ -308,7 +309,8 @@ struct gm_doc {
 
 	struct gm_holder *holders; /* the largest first */
 	unsigned holders_count;
-	const char *holders_when;   /* now, core; NULL: nobody looked */
+	const char *holders_when;   /* now, core, oom, mark, signal, grow; NULL: nobody looked */
+	uint64_t holders_ns;	    /* the moment of a copy; GM_NO_BYTES */
 	const char *holders_python; /* version, "3.11" */
 	uint64_t holders_objects;   /* looked at */
 	bool holders_whole;	    /* all objects could be looked at */

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REASON_PEAK 1
-
 static void add_row(struct gm_doc *doc, struct gm_ledger *ledger, const char *what,
 		    const char *library, uint64_t bytes)
 {
@@ -97,6 +95,10 @@ static void add_code_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 	if (part)
 		add_row(doc, ledger, "streams", NULL, part);
 	code -= part;
+	part = record->graph_bytes < code ? record->graph_bytes : code;
+	if (part)
+		add_row(doc, ledger, "CUDA graphs", NULL, part);
+	code -= part;
 	if (code)
 		add_row(doc, ledger, "modules and limits", NULL, code);
 }
@@ -130,7 +132,7 @@ static void add_tracked_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 		return;
 	if (level && tracked == level->physical_bytes)
 		split_tracked(doc, ledger, false);
-	else if (level && record->reason == REASON_PEAK && tracked == level->physical_peak_bytes)
+	else if (level && tracked == level->physical_peak_bytes)
 		split_tracked(doc, ledger, true);
 	else
 		add_row(doc, ledger, "allocations", NULL, tracked);

@@ -7,6 +7,7 @@
 #include "report/job/job.h"
 #include "report/journal/journal_file.h"
 #include "report/render/json/internal.h"
+#include "report/stacks/stacks.h"
 #include "account/kinds.h"
 #include <errno.h>
 #include <math.h>
@@ -354,10 +355,43 @@ static json_t *implicit(struct gm_doc *doc)
 	return list;
 }
 
+static const char *sample_reason(const struct gm_ledger_record *record)
+{
+	static const char *const reasons[] = {"context", "peak",     "oom",
+					      "mark",	 "periodic", "cost"};
+
+	return record->reason < sizeof(reasons) / sizeof(reasons[0]) ? reasons[record->reason]
+								      : "other";
+}
+
+/* What was made that takes memory beside allocations, by the line that made it. */
+static json_t *cost_objects(struct gm_doc *doc, int device)
+{
+	static const char *const names[GM_COST_KINDS] = {
+		[GM_COST_MODULE] = "modules", [GM_COST_STREAM] = "streams", [GM_COST_GRAPH] = "graphs"};
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->costs_count; i++) {
+		const struct gm_cost_record *record = &doc->costs[i];
+
+		if (record->device != device || record->cost >= GM_COST_KINDS ||
+		    !names[record->cost] || !record->calls)
+			continue;
+		json_array_append_new(
+			list, json_pack("{s:s, s:o, s:o, s:o, s:I, s:o, s:o}", "what",
+					names[record->cost], "made", gm_json_bytes(record->calls),
+					"destroyed", gm_json_bytes(record->ends), "live",
+					gm_json_bytes(record->live), "bytes",
+					(json_int_t)record->bytes, "nodes",
+					gm_json_bytes(record->nodes), "stack",
+					gm_json_stack(gm_doc_stack(doc, record->stack))));
+	}
+	return list;
+}
+
 /* Samples over time: what the driver said, and what of it was not explained. */
 static json_t *ledger_history(const struct gm_ledger *ledger)
 {
-	static const char *const reasons[] = {"context", "peak", "oom", "mark", "periodic"};
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < ledger->history_count; i++) {
@@ -367,9 +401,7 @@ static json_t *ledger_history(const struct gm_ledger *ledger)
 			list,
 			json_pack("{s:o, s:s, s:o, s:o, s:o}", "time_s",
 				  gm_json_seconds(record->time_ns), "reason",
-				  record->reason < sizeof(reasons) / sizeof(reasons[0])
-					  ? reasons[record->reason]
-					  : "other",
+				  sample_reason(record),
 				  "process_used_bytes", gm_json_bytes(record->process_used_bytes),
 				  "tracked_bytes", gm_json_bytes(record->tracked_physical_bytes),
 				  "unexplained_bytes", json_integer(record->unexplained_bytes)));
@@ -392,7 +424,7 @@ static json_t *ledger(struct gm_doc *doc)
 						"bytes", gm_json_bytes(ledger->rows[k].bytes)));
 		json_array_append_new(
 			list,
-			json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "device",
+			json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "device",
 				  gm_json_device(ledger->record.device), "process_used_bytes",
 				  gm_json_bytes(ledger->record.process_used_bytes), "source",
 				  ledger->record.source == GM_LEDGER_NVML_PROCESS ? "nvml-process"
@@ -401,7 +433,10 @@ static json_t *ledger(struct gm_doc *doc)
 				  json_integer(ledger->record.unexplained_bytes),
 				  "unexplained_growth_bytes",
 				  gm_json_bytes(ledger->unexplained_growth_bytes), "time_s",
-				  gm_json_seconds(ledger->record.time_ns), "history",
+				  gm_json_seconds(ledger->record.time_ns), "reason",
+				  sample_reason(&ledger->record), "later_calls",
+				  gm_json_bytes(ledger->record.later_calls), "objects",
+				  cost_objects(doc, ledger->record.device), "history",
 				  ledger_history(ledger)));
 	}
 	return list;

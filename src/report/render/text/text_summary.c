@@ -32,6 +32,21 @@ static double missed(const struct gm_ledger_record *record)
 	return (double)magnitude(record->unexplained_bytes) / (double)record->process_used_bytes;
 }
 
+/* Which moment the figures are of, and what was not looked at since. */
+static const char *moment(struct gm_doc *doc, const struct gm_ledger_record *record)
+{
+	char time[GM_FORMAT_BYTES], end[GM_FORMAT_BYTES];
+	const char *text = gm_doc_printf(doc, " at %s of %s",
+					 gm_format_time(time, gm_seconds(record->time_ns)),
+					 gm_format_time(end, doc->duration_s));
+
+	return record->later_calls
+		       ? gm_doc_printf(doc, "%s, before %llu call%s that may take more", text,
+				       (unsigned long long)record->later_calls,
+				       gm_s(record->later_calls))
+		       : text;
+}
+
 /*
  * Prints the first of the texts, which say the same ever more briefly, that fits on a line behind
  * the label; if none does, the last one without its middle.
@@ -89,7 +104,7 @@ static void seen_gap(struct gm_doc *doc, const struct gm_ledger_record *worst, c
 static void seen_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_ledger_record *worst = worst_ledger(doc);
-	const char *texts[3], *gap[2], *percent, *used;
+	const char *texts[4], *gap[2], *percent, *used, *when;
 	char text[GM_FORMAT_BYTES];
 	uint64_t explained;
 
@@ -116,17 +131,21 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 				 gm_format_percent(text, explained, worst->process_used_bytes));
 	used = gm_size(doc, worst->process_used_bytes);
 	seen_gap(doc, worst, gap);
+	when = moment(doc, worst);
 	texts[0] = gm_doc_printf(
-		doc, "%s of the %s that the driver reports on device %d (%s)%s", percent, used,
+		doc, "%s of the %s that the driver reports on device %d (%s)%s%s", percent, used,
 		worst->device,
 		worst->source == GM_LEDGER_NVML_PROCESS ? "NVML, this process"
 							: "device, since before the first context",
-		gap[0]);
-	texts[1] = gm_doc_printf(doc, "%s of the %s that the driver reports on device %d%s", percent,
-				 used, worst->device, gap[0]);
-	texts[2] = gm_doc_printf(doc, "%s of the driver's %s on device %d%s", percent, used,
-				 worst->device, gap[1]);
-	answer(out, doc, SEEN, texts, 3);
+		when, gap[0]);
+	texts[1] = gm_doc_printf(doc, "%s of the %s that the driver reports on device %d%s%s", percent,
+				 used, worst->device, when, gap[0]);
+	texts[2] = gm_doc_printf(doc, "%s of the driver's %s on device %d%s%s", percent, used,
+				 worst->device, when, gap[1]);
+	texts[3] = gm_doc_printf(doc, "%s of %s at %s (device %d)%s", percent, used,
+				 gm_format_time(text, gm_seconds(worst->time_ns)), worst->device,
+				 gap[1]);
+	answer(out, doc, SEEN, texts, 4);
 }
 
 /* A part of the peak: a category, or sites of one place where no category says what they are. */
