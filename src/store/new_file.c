@@ -18,6 +18,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Not /proc/self, which is empty when the main thread has ended. Linux 3.17. */
+#define OWN_DESCRIPTORS "/proc/thread-self/fd"
+
 #define MAX_KEPT	 9999 /* NAME.old1 to NAME.old9999 */
 #define MAX_TEMPORARY	 99
 #define MAX_TRIES	 8
@@ -122,7 +125,7 @@ static bool path_beside(char *out, const char *path, const char *name)
 static int begin_unnamed(const char *path)
 {
 	files.temporary[0] = '\0';
-	if (!path_beside(files.target, path, ".") || access("/proc/self/fd", X_OK) < 0)
+	if (!path_beside(files.target, path, ".") || access(OWN_DESCRIPTORS, X_OK) < 0)
 		return -EOPNOTSUPP;
 	return gm_open(files.target, O_TMPFILE | O_RDWR, 0600);
 }
@@ -158,9 +161,9 @@ int gm_file_begin(const char *path, bool named)
 
 static int publish_unnamed(int fd, const char *path)
 {
-	char link[32];
+	char link[48];
 
-	gm_numbered(link, "/proc/self/fd/", (unsigned)fd);
+	gm_numbered(link, OWN_DESCRIPTORS "/", (unsigned)fd);
 	return linkat(AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
@@ -204,9 +207,9 @@ void gm_file_abandon(void)
 	files.temporary[0] = '\0';
 }
 
-int gm_file_create(const char *path, const struct gm_content *content)
+static int create_by(const char *path, const struct gm_content *content, bool named)
 {
-	int fd = gm_file_begin(path, false), error = 0;
+	int fd = gm_file_begin(path, named), error = 0;
 
 	if (fd < 0)
 		return fd;
@@ -221,6 +224,14 @@ int gm_file_create(const char *path, const struct gm_content *content)
 	gm_file_abandon();
 	close(fd);
 	return error;
+}
+
+int gm_file_create(const char *path, const struct gm_content *content)
+{
+	int fd = create_by(path, content, false);
+
+	/* what has no name may not be given one, by what a sandbox allows */
+	return fd < 0 && fd != -EEXIST ? create_by(path, content, true) : fd;
 }
 
 /* ---- what is there ---- */

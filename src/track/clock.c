@@ -4,24 +4,48 @@
 #include "track/clock.h"
 #include "store/descriptor.h"
 
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #ifdef __x86_64__
 #include <cpuid.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 #endif
 
 GM_HOT_COUNTERS struct gm_clock gm_clock;
 GM_HOT bool gm_clock_counts;
 
+/*
+ * Returns whether the time stamp counter may be read: a program can have its threads killed for
+ * that, and for calls of clock_gettime, which the C library answers by the counter.
+ */
+static int is_allowed(void)
+{
+	static int known; /* 0: not asked yet, 1: allowed, -1: forbidden (atomic) */
+	int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+#ifdef __x86_64__
+	int mode = 0;
+
+	if (!answer)
+		answer = prctl(PR_GET_TSC, &mode) == 0 && mode == PR_TSC_SIGSEGV ? -1 : 1;
+#else
+	answer = 1;
+#endif
+	__atomic_store_n(&known, answer, __ATOMIC_RELAXED);
+	return answer > 0;
+}
+
 uint64_t gm_monotonic_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (is_allowed())
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	else
+		syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
@@ -65,14 +89,6 @@ static int is_clocksource(void)
 	if (fd >= 0)
 		close(fd);
 	return got == 4 && !memcmp(name, "tsc\n", 4);
-}
-
-/* Returns whether the counter may be read: a program can have its threads killed for that. */
-static int is_allowed(void)
-{
-	int mode = 0;
-
-	return prctl(PR_GET_TSC, &mode) == 0 && mode == PR_TSC_ENABLE;
 }
 
 void gm_clock_start(uint64_t start_ns)

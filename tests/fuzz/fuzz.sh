@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # fuzz.sh FUZZER SECONDS SEED...: runs a fuzzer that long, from the seeds and from what once made it fail
 # (regressions/). CORPUS=DIR keeps what it finds from one run to the next. Prints the number of
-# executions. A crash, a leak or a hang is a failure; its input is kept in CORPUS or $TMPDIR and belongs
+# executions. A crash, a leak, 20 s for one input or 2 GiB of memory is a failure; its input is kept in CORPUS or $TMPDIR and belongs
 # into regressions/ with the fix.
 set -eu
 fuzzer=$(realpath "$1") seconds=$2
@@ -21,7 +21,7 @@ mkdir "$work/cwd"
 cd "$work/cwd"
 # an absurd size makes an allocation fail, as it does without the sanitizer
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
-if ! "$fuzzer" -max_total_time="$seconds" -timeout=20 -print_final_stats=1 -close_fd_mask=3 \
+if ! "$fuzzer" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 -close_fd_mask=3 \
 	-artifact_prefix="$kept/$name-" "$corpus" "$work/seeds" > "$work/log" 2>&1; then
 	tail -n 60 "$work/log"
 	exit 1

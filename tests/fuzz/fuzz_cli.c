@@ -1,11 +1,12 @@
 /*
  * Any lines as the words of a command line, the whole tool run on them: over a real file, file.gmt,
- * in a folder of their own. Words cannot leave that folder (no '/'), nothing is written (fopen is
- * wrapped), no program is started and no screen opened: `run` and `top` are parsed only.
+ * in a folder of their own. Words cannot leave that folder (no '/'), nothing is written (fopen and
+ * mkostemp are wrapped), no program is started and no screen opened: `run` and `top` are parsed only.
  */
 #include "../../tools/gpumem-report/cli.h"
 #include "harness.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #define MOST_WORDS 32
@@ -13,6 +14,7 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 FILE *__wrap_fopen(const char *path, const char *mode);
 FILE *__real_fopen(const char *path, const char *mode);
+int __wrap_mkostemp(char *pattern, int flags);
 int gm_main(int argc, char **argv); /* the tool's, renamed by the build */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -26,6 +28,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 FILE *__wrap_fopen(const char *path, const char *mode)
 {
 	return __real_fopen(*mode == 'r' ? path : "/dev/null", mode);
+}
+
+int __wrap_mkostemp(char *pattern, int flags)
+{
+	(void)pattern;
+	return open("/dev/null", O_WRONLY | flags);
 }
 
 static const struct gm_command_row *command_of(const char *name)
@@ -56,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 		gm_cli_parse(&cli, command, argc - 2, argv + 2);
 		free(cli.words);
-		gm_arena_free(&cli.texts);
+		gm_zone_free(&cli.texts);
 		return 0;
 	}
 	if (gm_main(argc, argv) > GM_EXIT_GATE)

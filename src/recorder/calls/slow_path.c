@@ -72,13 +72,18 @@ void gm_call_enter(struct gm_call *call)
 	if (gm_disabled() || gm_thread.busy) {
 		if (gm_thread.busy && gm_owns_file())
 			gm_track_passed_call();
+		else if (gm_thread.busy)
+			gm_passed_early();
 		return;
 	}
 	call->outermost = !gm_is_nested(here);
-	if (call->outermost)
+	if (call->outermost) {
+		if (!gm_thread.interrupted && gm_is_interrupted(here))
+			gm_thread.interrupted = gm_thread.outermost;
 		gm_thread.outermost = here;
-	else if (!role->nested)
+	} else if (!role->nested) {
 		return;
+	}
 	if (row->role == GM_ROLE_NOTHING)
 		return;
 	if (call->outermost && role->changes)
@@ -126,8 +131,11 @@ void gm_call_leave(struct gm_call *call, int result)
 		gm_record_refused_launch(call->function, call->caller);
 	else if (row->role == GM_ROLE_LAUNCH)
 		gm_sample_at_launch();
-	if (call->outermost)
+	if (call->outermost) {
 		gm_call_over();
+		gm_thread.outermost = gm_thread.interrupted;
+		gm_thread.interrupted = 0;
+	}
 	gm_signals_serve_waiting();
 	gm_holders_moment(GM_HOLDERS_GROW);
 }

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -110,7 +111,7 @@ void gm_describe_process(void)
 	char text[4096];
 	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
+	syscall(SYS_clock_gettime, CLOCK_REALTIME, &now); /* as gm_monotonic_ns, which may have to */
 	header->started_realtime_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	header->pid = (uint32_t)getpid();
 	header->ppid = (uint32_t)getppid();

@@ -21,6 +21,7 @@
 #include "store/journal.h"
 #include "store/writer.h"
 #include "track/track.h"
+#include "track/recording.h"
 
 #include <errno.h>
 #include <string.h>
@@ -31,6 +32,7 @@ static struct {
 	uint32_t loaded; /* the constructor ran (atomic) */
 	bool started;	 /* a file was asked for, here or in an ancestor */
 	bool disabled;
+	uint32_t passed; /* calls that gm_passed_early counted and no file has yet (atomic) */
 	bool linked;	 /* libcuda came with the program, after the shim */
 } self;
 
@@ -90,6 +92,7 @@ static bool may_take_fast_path(void)
 /* Holds the start lock. In the child of a fork everything of the parent's is dropped first. */
 static bool start_locked(struct gm_fork_page *page)
 {
+	uint32_t passed;
 	bool open;
 
 	gm_settings_report();
@@ -108,6 +111,8 @@ static bool start_locked(struct gm_fork_page *page)
 		__atomic_store_n(&page->fast_path, may_take_fast_path(), __ATOMIC_RELEASE);
 		gm_query_forget_devices();
 		gm_early_marks_record();
+		for (passed = __atomic_exchange_n(&self.passed, 0, __ATOMIC_RELAXED); passed; passed--)
+			gm_track_passed_call();
 		gm_signals_start();
 		gm_injection_report();
 	} else {
@@ -115,6 +120,11 @@ static bool start_locked(struct gm_fork_page *page)
 		__atomic_store_n(&gm_readiness, GM_OFF, __ATOMIC_RELEASE);
 	}
 	return open;
+}
+
+void gm_passed_early(void)
+{
+	__atomic_fetch_add(&self.passed, 1, __ATOMIC_RELAXED);
 }
 
 bool gm_start(void)

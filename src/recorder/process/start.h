@@ -61,6 +61,11 @@ static inline bool gm_off(void)
 	return __builtin_expect(__atomic_load_n(&gm_readiness, __ATOMIC_RELAXED) == GM_OFF, 0);
 }
 
+/*
+ * Counts a call that a signal handler made while its thread was opening the file. Async-signal-safe.
+ */
+void gm_passed_early(void);
+
 /* Opens the file; the slow path of gm_recording. */
 bool gm_start(void);
 

@@ -15,6 +15,8 @@ struct gm_thread {
 	uint64_t works;	     /* stretches of work so far */
 	uint64_t started_ns; /* start of the stretch under way if that is timed, else 0 */
 	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
+	uintptr_t interrupted; /* the outermost call whose thread runs a signal handler on another
+				  stack, which is in a call of its own; 0: none */
 	struct gm_in_flight *in_flight; /* the thread's own counters (in_flight.h), NULL: none */
 	uint8_t refusing;  /* the call under way is to be refused by the driver's wrapper (refuse.h)
 			    */
@@ -65,6 +67,17 @@ static inline void gm_leave_tracker(void)
  * the outermost call was then left behind by a jump that interpose/jumps.c could not recognise.
  */
 #define GM_MOST_NESTED_BYTES (1u << 20)
+
+/*
+ * True if the thread's outermost call is on another stack than `here`: a signal handler with a stack
+ * of its own interrupted it, and it goes on afterwards.
+ */
+static inline bool gm_is_interrupted(uintptr_t here)
+{
+	uintptr_t call = gm_thread.outermost;
+
+	return call && (call > here ? call - here : here - call) >= GM_MOST_NESTED_BYTES;
+}
 
 /* True for a stack address inside the thread's outermost call. Stacks grow downwards. */
 static inline bool gm_is_nested(uintptr_t here)
