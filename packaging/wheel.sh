@@ -14,7 +14,7 @@ cp "$here/../LICENSE" "$work"
 sed -n "s/^  version: '\(.*\)',/\1/p" "$here/../meson.build" > "$work/VERSION"
 mkdir "$work/gpumemtrace/bundle"
 tar -C "$work/gpumemtrace/bundle" --strip-components=1 -xzf "$tarball"
-rm -rf "$work/gpumemtrace/bundle/share/bash-completion" # for a system's shell, not a virtual environment's
+rm -rf "$work/gpumemtrace/bundle/share/"{bash-completion,zsh,fish} # for a system's shell, not a virtual environment's
 floor=$("$here/glibc_floor.sh" "$work/gpumemtrace/bundle/lib/libgpumemtrace.so")
 for python in python3 /usr/bin/python3 none; do
 	"$python" -c 'import setuptools, wheel' 2> /dev/null && break

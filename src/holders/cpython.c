@@ -191,6 +191,10 @@ static const struct {
 	{"_ctypes.CFuncPtr", GM_IS_CTYPES, 160},
 	{"array.array", GM_IS_ARRAY, 64},
 	{"numpy.ndarray", GM_IS_NDARRAY, 0},
+	{"torch._C._TensorBase", GM_IS_TENSOR, 0},
+	{"torch._C.TensorBase", GM_IS_TENSOR, 0},
+	{"torch._C.StorageBase", GM_IS_TORCH_STORAGE, 0},
+	{"torch._C._StorageBase", GM_IS_TORCH_STORAGE, 0},
 	{"hamt_bitmap_node", GM_IS_HAMT, 0},
 	{"hamt_array_node", GM_IS_HAMT, 0},
 	{"hamt_collision_node", GM_IS_HAMT, 0},
@@ -331,7 +335,7 @@ static unsigned hash_address(uint64_t address)
 	return (unsigned)((address >> 4) * 0x9E3779B97F4A7C15u >> 40);
 }
 
-static struct gm_type *find_type(const struct gm_cpython *python, uint64_t address)
+const struct gm_type *gm_cpython_known_type(const struct gm_cpython *python, uint64_t address)
 {
 	unsigned mask = python->type_room - 1;
 
@@ -496,7 +500,7 @@ static void add_members(struct gm_cpython *python, struct gm_type *type, uint64_
 
 /* What a type object says of itself, or of one of its bases. */
 struct type_head {
-	uint64_t name, basicsize, itemsize, dealloc, base, traverse, members;
+	uint64_t name, basicsize, itemsize, dealloc, base, members;
 	int64_t dictoffset;
 	uint32_t flags;
 };
@@ -512,7 +516,6 @@ static bool read_head(struct gm_cpython *python, uint64_t address, struct type_h
 	memcpy(&head->itemsize, bytes + GM_TYPE_ITEMSIZE, 8);
 	memcpy(&head->dealloc, bytes + GM_TYPE_DEALLOC, 8);
 	memcpy(&head->flags, bytes + GM_TYPE_FLAGS, 4);
-	memcpy(&head->traverse, bytes + GM_TYPE_TRAVERSE, 8);
 	memcpy(&head->members, bytes + GM_TYPE_MEMBERS, 8);
 	memcpy(&head->base, bytes + GM_TYPE_BASE, 8);
 	memcpy(&head->dictoffset, bytes + GM_TYPE_DICTOFFSET, 8);
@@ -562,35 +565,17 @@ static void classify(struct gm_cpython *python, struct gm_type *type, struct typ
 	type->opaque_to = type->basicsize;
 }
 
-static const struct gm_type *add_type(struct gm_cpython *python, uint64_t address)
+const struct gm_type *gm_cpython_put_type(struct gm_cpython *python, struct gm_type type,
+					  const char *name)
 {
-	struct gm_type type = {.address = address};
-	struct type_head head;
-	char name[MOST_NAME];
-	const char *dot;
-	uint64_t meta;
 	unsigned at;
 
-	if (address % 8 || !gm_cpython_word(python, address + GM_OBJECT_TYPE, &meta) ||
-	    !is_metatype(python, meta) || !read_head(python, address, &head) ||
-	    !gm_cpython_string(python, head.name, name, sizeof(name)) || !name[0])
-		return NULL;
 	if (python->types_count * 2 >= python->type_room && !index_types(python))
 		return NULL;
-	type.basicsize = (uint32_t)head.basicsize;
-	type.itemsize = (uint32_t)head.itemsize;
-	type.flags = head.flags;
-	type.dictoffset = (int32_t)head.dictoffset;
-	type.traverse = head.traverse;
-	type.python_made = head.flags & GM_TYPE_HEAP && head.dealloc == python->subtype_dealloc;
-	classify(python, &type, head);
-	if (head.flags & GM_TYPE_HEAP)
-		gm_cpython_word(python, address + python->offsets->type_keys, &type.keys);
-	dot = strrchr(name, '.');
-	type.name = strdup(dot && dot[1] ? dot + 1 : name);
+	type.name = strdup(name);
 	if (!type.name)
 		return NULL;
-	at = hash_address(address) & (python->type_room - 1);
+	at = hash_address(type.address) & (python->type_room - 1);
 	while (python->type_index[at])
 		at = (at + 1) & (python->type_room - 1);
 	python->types[python->types_count++] = type;
@@ -598,9 +583,32 @@ static const struct gm_type *add_type(struct gm_cpython *python, uint64_t addres
 	return &python->types[python->types_count - 1];
 }
 
+static const struct gm_type *add_type(struct gm_cpython *python, uint64_t address)
+{
+	struct gm_type type = {.address = address};
+	struct type_head head;
+	char name[MOST_NAME];
+	const char *dot;
+	uint64_t meta;
+
+	if (address % 8 || !gm_cpython_word(python, address + GM_OBJECT_TYPE, &meta) ||
+	    !is_metatype(python, meta) || !read_head(python, address, &head) ||
+	    !gm_cpython_string(python, head.name, name, sizeof(name)) || !name[0])
+		return NULL;
+	type.basicsize = (uint32_t)head.basicsize;
+	type.itemsize = (uint32_t)head.itemsize;
+	type.flags = head.flags;
+	type.dictoffset = (int32_t)head.dictoffset;
+	classify(python, &type, head);
+	if (head.flags & GM_TYPE_HEAP)
+		gm_cpython_word(python, address + python->offsets->type_keys, &type.keys);
+	dot = strrchr(name, '.');
+	return gm_cpython_put_type(python, type, dot && dot[1] ? dot + 1 : name);
+}
+
 const struct gm_type *gm_cpython_type(struct gm_cpython *python, uint64_t address)
 {
-	const struct gm_type *type = find_type(python, address);
+	const struct gm_type *type = gm_cpython_known_type(python, address);
 
 	return type ? type : add_type(python, address);
 }

@@ -45,6 +45,10 @@ struct search {
 	enum gm_stage stage;
 	uint64_t *frames; /* of threads, sorted */
 	uint32_t frames_count, frames_room;
+	bool keys; /* the keys of dicts: after everything else of a stage, as they are seldom meant
+		    */
+	uint32_t *keyed; /* dicts with such keys, once or more */
+	uint32_t keyed_count, keyed_room;
 	uint32_t *weak; /* nodes that are weak references */
 	uint32_t weak_count, weak_room;
 };
@@ -263,6 +267,42 @@ static bool may_take(const struct search *search, uint64_t object)
 	return (search->stage == GM_STAGE_GARBAGE) == !unreached->held[number];
 }
 
+/*
+ * Garbage keeps a tensor's memory only if nothing else does: a count of 1 after the vtable, in 32
+ * or 64 bits (c10/util/intrusive_ptr.h).
+ */
+static bool may_take_cpp(const struct search *search, uint64_t object, const struct gm_type *type)
+{
+	uint32_t count = 0;
+
+	if (type->kind == GM_IS_CPP)
+		return false;
+	if (search->stage != GM_STAGE_GARBAGE || type->kind > GM_IS_STORAGE_IMPL)
+		return true;
+	gm_memory_read(search->walk.python->memory, object + 8, &count, sizeof(count));
+	return count == 1;
+}
+
+static bool is_dict(const struct gm_graph *graph, uint32_t node)
+{
+	return gm_graph_type(graph, node)->kind == GM_IS_DICT;
+}
+
+/* Notes a dict whose keys are to be searched later; strings never are. */
+static bool put_off(struct search *search, uint64_t key)
+{
+	const struct gm_type *type = gm_cpython_type_of(search->graph->python, key);
+
+	if (!type || (is_leaf(type) && type->kind != GM_IS_INT) ||
+	    (search->keyed_count && search->keyed[search->keyed_count - 1] == search->node))
+		return true;
+	if (!gm_array_grow(&search->keyed, search->keyed_count, &search->keyed_room,
+			   sizeof(*search->keyed)))
+		return false;
+	search->keyed[search->keyed_count++] = search->node;
+	return true;
+}
+
 static bool search_edge(struct gm_object_walk *walk, const struct gm_edge *edge)
 {
 	struct search *search = walk->data;
@@ -282,8 +322,11 @@ static bool search_edge(struct gm_object_walk *walk, const struct gm_edge *edge)
 	}
 	if (find_node(graph, edge->child) != GM_NO_NODE)
 		return true;
-	type = gm_cpython_type_of(graph->python, edge->child);
-	if (!type)
+	if (edge->how == GM_AS_KEY && !search->keys && is_dict(graph, search->node))
+		return put_off(search, edge->child);
+	type = edge->cpp ? gm_torch_type_of(graph->python, edge->child)
+			 : gm_cpython_type_of(graph->python, edge->child);
+	if (!type || (edge->cpp && !may_take_cpp(search, edge->child, type)))
 		return true;
 	if (type->kind == GM_IS_INT && gm_cpython_int(graph->python, edge->child, &value)) {
 		block = gm_graph_block(graph, value);
@@ -316,7 +359,7 @@ static void unsure_of(struct search *search, uint32_t node)
 }
 
 /* Walks all nodes from `from` on, also those that are added meanwhile. */
-static void breadth_first(struct search *search, uint32_t from)
+static void walk_from(struct search *search, uint32_t from)
 {
 	struct gm_graph *graph = search->graph;
 
@@ -324,6 +367,22 @@ static void breadth_first(struct search *search, uint32_t from)
 		walk_node(search, i);
 		if (search->stage == GM_STAGE_UNSURE)
 			unsure_of(search, i);
+	}
+}
+
+/* The same, and then the keys that were put off, until there are no more. */
+static void breadth_first(struct search *search, uint32_t from)
+{
+	struct gm_graph *graph = search->graph;
+
+	walk_from(search, from);
+	while (search->keyed_count && !graph->full) {
+		uint32_t more = graph->count, dict = search->keyed[--search->keyed_count];
+
+		search->keys = true;
+		walk_node(search, dict);
+		search->keys = false;
+		walk_from(search, more);
 	}
 }
 
@@ -683,6 +742,7 @@ static void search_modules(struct search *search)
 	for (uint32_t i = 0; i < graph->count && !graph->full; i++)
 		if (graph->nodes[i].type != PSEUDO(ROOTS))
 			walk_node(search, i);
+	breadth_first(search, graph->count);
 }
 
 static void search_threads(struct search *search)
@@ -696,6 +756,7 @@ static void search_threads(struct search *search)
 	for (uint32_t i = from; i < graph->count && !graph->full; i++)
 		if (graph->nodes[i].type != PSEUDO(THREAD))
 			walk_node(search, i);
+	breadth_first(search, graph->count);
 	for (uint32_t i = from; i < frames; i++)
 		if (graph->nodes[i].type == PSEUDO(THREAD)) {
 			uint32_t more = graph->count;
@@ -810,6 +871,7 @@ bool gm_graph_build(struct gm_graph *graph, struct gm_cpython *python, const uin
 	search_unreached(&search);
 	free(search.frames);
 	free(search.weak);
+	free(search.keyed);
 	return true;
 }
 

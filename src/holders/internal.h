@@ -41,7 +41,14 @@ enum gm_object_kind {
 	GM_IS_CTYPES,
 	GM_IS_ARRAY,
 	GM_IS_NDARRAY,
-	GM_IS_HAMT
+	GM_IS_HAMT,
+	GM_IS_TENSOR,	     /* PyTorch's THPVariable, a Python object */
+	GM_IS_TORCH_STORAGE, /* THPStorage, a Python object */
+	GM_IS_TENSOR_IMPL,   /* from here on objects of C++, whose type is their vtable */
+	GM_IS_STORAGE_IMPL,
+	GM_IS_AUTOGRAD_META,
+	GM_IS_AUTOGRAD_NODE,
+	GM_IS_CPP /* another class of C++: not walked */
 };
 
 /* A C type with references at fixed offsets. */
@@ -70,8 +77,6 @@ struct gm_type {
 	uint32_t opaque_from, opaque_to; /* bytes of an object that are not known; to 0: none */
 	int32_t dictoffset;
 	uint64_t keys; /* cached keys of instances */
-	uint64_t traverse;
-	bool python_made;
 	struct gm_member *members;
 	unsigned members_count;
 };
@@ -86,6 +91,7 @@ struct gm_cpython {
 	unsigned types_count;
 	uint32_t *type_index; /* hash → types index + 1 */
 	unsigned type_room;
+	unsigned torch_base; /* bytes of c10::intrusive_ptr_target; 0: not known yet */
 };
 
 /* How an object refers to another. */
@@ -111,6 +117,7 @@ struct gm_edge {
 	const char *name;
 	enum gm_how how;
 	bool sure, weak;
+	bool cpp; /* the child is an object of C++ */
 };
 
 /* A word that an edge depends on. */
@@ -138,6 +145,19 @@ struct gm_object_walk {
 /* Walks what an object of a type refers to; false if a callback ended the walk. */
 bool gm_walk_object(struct gm_object_walk *walk, uint64_t object, const struct gm_type *type);
 
+/* Reports a reference where it is asked for; false ends the walk. */
+static inline bool gm_walk_report(struct gm_object_walk *walk, const struct gm_edge *edge)
+{
+	return !edge->child || edge->sure == walk->unsure || walk->edge(walk, edge);
+}
+
+/* Notes a word that the next references depend on. */
+static inline void gm_walk_need(struct gm_object_walk *walk, uint64_t address, uint64_t value)
+{
+	if (walk->needs_count < GM_NEEDS)
+		walk->needs[walk->needs_count++] = (struct gm_need){address, value, GM_EQUAL};
+}
+
 /* A word of the process; false if it cannot be read. */
 bool gm_cpython_word(struct gm_cpython *python, uint64_t address, uint64_t *word);
 
@@ -145,6 +165,19 @@ bool gm_cpython_word(struct gm_cpython *python, uint64_t address, uint64_t *word
  */
 const struct gm_type *gm_cpython_type_of(struct gm_cpython *python, uint64_t object);
 const struct gm_type *gm_cpython_type(struct gm_cpython *python, uint64_t address);
+
+/* Adds a type that is not there yet; `type.name` is copied. NULL if memory ran out. */
+const struct gm_type *gm_cpython_put_type(struct gm_cpython *python, struct gm_type type,
+					  const char *name);
+
+/* The type at an address if it was added before. */
+const struct gm_type *gm_cpython_known_type(const struct gm_cpython *python, uint64_t address);
+
+/* The class of an object of PyTorch's C++ by its vtable; NULL if it has none. */
+const struct gm_type *gm_torch_type_of(struct gm_cpython *python, uint64_t object);
+
+/* What PyTorch's objects refer to; true for those of other kinds. */
+bool gm_walk_torch(struct gm_object_walk *walk, uint64_t object, const struct gm_type *type);
 
 /* Forgets all types, which are classified again when they are met. */
 void gm_cpython_forget_types(struct gm_cpython *python);

@@ -325,6 +325,19 @@ static void element_text(struct gm_links *links, struct gm_link *link)
 	}
 }
 
+/* Links between PyTorch's objects of C++: those that a tensor has are attributes of it in Python.
+ */
+static bool torch_text(struct gm_links *links, struct gm_link *link)
+{
+	const struct gm_type *type = type_of(links, link->parent);
+
+	if (type->kind == GM_IS_AUTOGRAD_META)
+		set_text(link, copy_text(links, link->edge.name));
+	else if (type->kind == GM_IS_AUTOGRAD_NODE)
+		set_text(link, print(links, "%s.%s", type->name, link->edge.name));
+	return true;
+}
+
 /* References that C structures have by name. */
 static void field_text(struct gm_links *links, struct gm_link *link)
 {
@@ -333,6 +346,12 @@ static void field_text(struct gm_links *links, struct gm_link *link)
 	const char *name = link->edge.name;
 	char text[256];
 
+	if (type->kind >= GM_IS_TENSOR_IMPL && torch_text(links, link))
+		return;
+	if (type->kind == GM_IS_TENSOR && strcmp(name, "impl") == 0) {
+		set_text(link, copy_text(links, type->name));
+		return;
+	}
 	if (is_part(links, link) || is_named(link, "tb_frame") || is_named(link, "tb_next") ||
 	    (type->kind == GM_IS_GENERATOR && strcmp(name, "frame") == 0) ||
 	    (strcmp(type->name, "_lru_list_elem") == 0 && strcmp(name, "result") == 0))
@@ -443,6 +462,8 @@ static void memory_text(struct gm_links *links, struct gm_link *link)
 			return;
 		}
 	}
+	if (type->kind == GM_IS_STORAGE_IMPL)
+		return;
 	if (type->kind == GM_IS_NDARRAY) {
 		set_text(link, print(links, "%s.data", type->name));
 		return;

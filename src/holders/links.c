@@ -275,7 +275,8 @@ static bool is_object(const struct gm_graph *graph, uint32_t node)
 {
 	enum gm_object_kind kind = gm_graph_type(graph, node)->kind;
 
-	return kind != GM_IS_ROOTS && kind != GM_IS_THREAD && kind != GM_IS_RUNNING;
+	return kind != GM_IS_ROOTS && kind != GM_IS_THREAD && kind != GM_IS_RUNNING &&
+	       kind < GM_IS_TENSOR_IMPL;
 }
 
 /*

@@ -153,8 +153,12 @@ static size_t read_piece(struct gm_memory *memory, const struct gm_mapping *mapp
 		got = process_vm_readv(memory->pid, &local, 1, &remote, 1, 0);
 		return got > 0 ? (size_t)got : 0;
 	}
-	if (into >= mapping->file_bytes)
-		return 0;
+	if (into >= mapping->file_bytes) {
+		got = mapping->file
+			      ? pread(mapping->file - 1, to, bytes, (off_t)(mapping->offset + into))
+			      : 0;
+		return got > 0 ? (size_t)got : 0;
+	}
 	if (bytes > mapping->file_bytes - into)
 		bytes = mapping->file_bytes - into;
 	got = pread(memory->core, to, bytes, (off_t)(mapping->file_at + into));
@@ -301,6 +305,31 @@ void gm_memory_set_fresh(struct gm_memory *memory, bool fresh)
 
 /* ---- a process ---- */
 
+static void close_files(struct gm_memory *memory)
+{
+	for (unsigned i = 0; i < memory->count; i++)
+		if (memory->mappings[i].file &&
+		    (!i || memory->mappings[i - 1].file != memory->mappings[i].file))
+			close(memory->mappings[i].file - 1);
+}
+
+void gm_memory_close(struct gm_memory *memory)
+{
+	if (!memory)
+		return;
+	close_files(memory);
+	for (unsigned i = 0; i < memory->count; i++)
+		if (memory->mappings[i].path && *memory->mappings[i].path)
+			free((char *)memory->mappings[i].path);
+	free(memory->mappings);
+	for (unsigned i = 0; i < SETS * WAYS; i++)
+		free(memory->chunks[i].bytes);
+	free(memory->chunks);
+	if (memory->core >= 0)
+		close(memory->core);
+	free(memory);
+}
+
 static struct gm_memory *make(void)
 {
 	struct gm_memory *memory = calloc(1, sizeof(*memory));
@@ -384,22 +413,6 @@ struct gm_memory *gm_memory_of_process(int pid, char *error, size_t error_bytes)
 	return NULL;
 }
 
-void gm_memory_close(struct gm_memory *memory)
-{
-	if (!memory)
-		return;
-	for (unsigned i = 0; i < memory->count; i++)
-		if (memory->mappings[i].path && *memory->mappings[i].path)
-			free((char *)memory->mappings[i].path);
-	free(memory->mappings);
-	for (unsigned i = 0; i < SETS * WAYS; i++)
-		free(memory->chunks[i].bytes);
-	free(memory->chunks);
-	if (memory->core >= 0)
-		close(memory->core);
-	free(memory);
-}
-
 int gm_memory_pid(const struct gm_memory *memory)
 {
 	return memory->pid;
@@ -438,31 +451,45 @@ static bool add_segment(struct gm_memory *memory, const Elf64_Phdr *segment)
 	return true;
 }
 
-/* Which file lies where: NT_FILE, a table of three words for each mapping and then their names. */
+/*
+ * Which file lies where: NT_FILE, the number of mappings and the unit of offsets, three words for
+ * each, and then their names. A mapping of which the core holds nothing has no segment.
+ */
 static bool name_segments(struct gm_memory *memory, const unsigned char *note, size_t bytes)
 {
-	uint64_t count, row[3];
 	const char *name, *end = (const char *)note + bytes;
+	unsigned segments = memory->count;
+	uint64_t count, unit, row[3];
 
 	if (bytes < 16)
 		return true;
 	memcpy(&count, note, 8);
+	memcpy(&unit, note + 8, 8);
 	if (count > (bytes - 16) / 24)
 		return true;
 	name = (const char *)note + 16 + count * 24;
 	for (uint64_t i = 0; i < count && name < end; i++) {
 		size_t length = strnlen(name, (size_t)(end - name));
-		struct gm_mapping *mapping;
+		struct gm_mapping *mapping = NULL;
 
 		memcpy(row, note + 16 + i * 24, sizeof(row));
-		mapping = (struct gm_mapping *)gm_memory_find(memory, row[0]);
-		if (mapping && !*mapping->path) {
+		for (unsigned k = 0; k < segments && !mapping; k++)
+			if (memory->mappings[k].start == row[0])
+				mapping = &memory->mappings[k];
+		if (!mapping) {
+			mapping = add_mapping(memory);
+			if (!mapping)
+				return false;
+			mapping->start = row[0];
+			mapping->end = row[1];
+		}
+		if (!*mapping->path) {
 			char *copy = strndup(name, length);
 
 			if (!copy)
 				return false;
 			mapping->path = copy;
-			mapping->offset = row[2] * PAGE;
+			mapping->offset = row[2] * unit;
 			mapping->inode = 1;
 		}
 		name += length + 1;
@@ -503,6 +530,41 @@ static bool read_notes(struct gm_memory *memory, const Elf64_Phdr *segment)
 	return enough;
 }
 
+/*
+ * A core leaves out what was not written: the constants of libraries. They are in the library's
+ * file, if that is still the one that was mapped: the core has the first page of each.
+ */
+static bool is_same_file(struct gm_memory *memory, const struct gm_mapping *first, int fd)
+{
+	unsigned char ours[PAGE], theirs[PAGE];
+
+	return first->file_bytes >= PAGE &&
+	       core_bytes(memory->core, first->file_at, ours, sizeof(ours)) &&
+	       core_bytes(fd, 0, theirs, sizeof(theirs)) && memcmp(ours, theirs, PAGE) == 0;
+}
+
+static void open_files(struct gm_memory *memory)
+{
+	for (unsigned i = 0; i < memory->count; i++) {
+		struct gm_mapping *first = &memory->mappings[i];
+		int fd;
+
+		if (!*first->path || first->offset || is_device(first->path))
+			continue;
+		fd = open(first->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd >= 0 && !is_same_file(memory, first, fd)) {
+			close(fd);
+			fd = -1;
+		}
+		for (unsigned k = i; fd >= 0 && k < memory->count &&
+				     strcmp(memory->mappings[k].path, first->path) == 0;
+		     k++) {
+			memory->mappings[k].file = fd + 1;
+			memory->mappings[k].readable = true;
+		}
+	}
+}
+
 static int by_start(const void *a, const void *b)
 {
 	const struct gm_mapping *x = a, *y = b;
@@ -535,9 +597,10 @@ static bool read_core(struct gm_memory *memory, const char *path, char *error, s
 			else if (segment.p_type == PT_NOTE)
 				enough = read_notes(memory, &segment);
 		}
-		if (pass == 0 && memory->count)
-			qsort(memory->mappings, memory->count, sizeof(*memory->mappings), by_start);
 	}
+	if (memory->count)
+		qsort(memory->mappings, memory->count, sizeof(*memory->mappings), by_start);
+	open_files(memory);
 	return enough;
 }
 

@@ -15,6 +15,7 @@ struct gm_mapping {
 	uint64_t start, end, offset, inode;
 	uint64_t file_at; /* core files: where its bytes lie in the core */
 	uint64_t file_bytes;
+	int file; /* core files: an open file that has what the core lacks, + 1; 0: none */
 	const char *path; /* "" of anonymous memory */
 	bool readable, writable, executable;
 };

@@ -18,12 +18,6 @@
 #define GENERATOR_CLEARED  4
 #define LRU_ROOT_KEY	   40u
 
-static void need(struct gm_object_walk *walk, uint64_t address, uint64_t value)
-{
-	if (walk->needs_count < GM_NEEDS)
-		walk->needs[walk->needs_count++] = (struct gm_need){address, value, GM_EQUAL};
-}
-
 static bool word(struct gm_object_walk *walk, uint64_t address, uint64_t *value)
 {
 	return gm_cpython_word(walk->python, address, value);
@@ -34,18 +28,13 @@ static bool needed(struct gm_object_walk *walk, uint64_t address, uint64_t *valu
 {
 	if (!word(walk, address, value))
 		return false;
-	need(walk, address, *value);
+	gm_walk_need(walk, address, *value);
 	return true;
 }
 
 static bool number(struct gm_object_walk *walk, uint64_t address, uint32_t *value)
 {
 	return gm_memory_read(walk->python->memory, address, value, sizeof(*value));
-}
-
-static bool report(struct gm_object_walk *walk, const struct gm_edge *edge)
-{
-	return !edge->child || edge->sure == walk->unsure || walk->edge(walk, edge);
 }
 
 /* The reference at `object + offset`. */
@@ -58,7 +47,7 @@ static bool field(struct gm_object_walk *walk, uint64_t object, unsigned offset,
 		return true;
 	if (strcmp(name, "__dict__") == 0)
 		edge.how = GM_BY_DICT;
-	return report(walk, &edge);
+	return gm_walk_report(walk, &edge);
 }
 
 /* An array of references, of which `edge` describes the first. */
@@ -75,7 +64,7 @@ static bool items(struct gm_object_walk *walk, struct gm_edge edge, uint64_t cou
 			return true;
 		for (unsigned i = 0; i < piece; i++) {
 			edge.child = batch[i];
-			if (!report(walk, &edge))
+			if (!gm_walk_report(walk, &edge))
 				return false;
 			edge.slot += 8;
 			edge.index++;
@@ -106,15 +95,15 @@ static bool read_keys(struct gm_object_walk *walk, uint64_t at, struct keys *key
 		if (size > MOST_ITEMS || count > size)
 			return false;
 		keys->entries = at + 40 + size * (size <= 0xff ? 1 : size <= 0xffff ? 2 : 4);
-		need(walk, at + 8, size);
+		gm_walk_need(walk, at + 8, size);
 	} else {
 		memcpy(&count, head + 24, 8);
 		memcpy(&size, head + 8, 8);
 		if (head[8] > 28 || head[9] > 32 || head[10] > 2 || count > 1ull << head[8])
 			return false;
 		keys->entries = at + 32 + (1ull << head[9]);
-		need(walk, at + 8, size); /* sizes, kind and version */
-		if (head[10]) {		  /* a key that is a str knows its hash */
+		gm_walk_need(walk, at + 8, size); /* sizes, kind and version */
+		if (head[10]) {			  /* a key that is a str knows its hash */
 			keys->step = 16;
 			keys->key = 0;
 			keys->value = 8;
@@ -237,11 +226,11 @@ static bool dict_entry(struct gm_object_walk *walk, const struct gm_dict_entry *
 			       .sure = true};
 
 	(void)data;
-	if (!report(walk, &edge))
+	if (!gm_walk_report(walk, &edge))
 		return false;
 	edge = (struct gm_edge){
 		.child = entry->key, .size = entry->size, .how = GM_AS_KEY, .sure = true};
-	return report(walk, &edge);
+	return gm_walk_report(walk, &edge);
 }
 
 static bool attribute(struct gm_object_walk *walk, const struct gm_dict_entry *entry, void *data)
@@ -253,7 +242,7 @@ static bool attribute(struct gm_object_walk *walk, const struct gm_dict_entry *e
 			       .sure = true};
 
 	(void)data;
-	return report(walk, &edge);
+	return gm_walk_report(walk, &edge);
 }
 
 /* ---- attributes of instances ---- */
@@ -262,7 +251,7 @@ static bool dict_at(struct gm_object_walk *walk, uint64_t slot)
 {
 	struct gm_edge edge = {.slot = slot, .how = GM_BY_DICT, .sure = true};
 
-	return !word(walk, slot, &edge.child) || report(walk, &edge);
+	return !word(walk, slot, &edge.child) || gm_walk_report(walk, &edge);
 }
 
 /*
@@ -333,7 +322,7 @@ static bool members(struct gm_object_walk *walk, uint64_t object, const struct g
 
 		if (member->literal && strcmp(member->literal, "__dict__") == 0)
 			edge.how = GM_BY_DICT;
-		if (word(walk, edge.slot, &edge.child) && !report(walk, &edge))
+		if (word(walk, edge.slot, &edge.child) && !gm_walk_report(walk, &edge))
 			return false;
 	}
 	return true;
@@ -376,7 +365,7 @@ static bool slots(struct gm_object_walk *walk, uint64_t code, uint64_t start, ui
 		if (!word(walk, edge.slot, &edge.child))
 			return true;
 		edge.key = edge.child ? local_name(walk, code, i) : 0;
-		if (!report(walk, &edge))
+		if (!gm_walk_report(walk, &edge))
 			return false;
 	}
 	edge.how = GM_BY_STACK;
@@ -543,7 +532,7 @@ static bool weak_reference(struct gm_object_walk *walk, uint64_t object)
 			       .weak = true,
 			       .sure = true};
 
-	if (word(walk, edge.slot, &edge.child) && !report(walk, &edge))
+	if (word(walk, edge.slot, &edge.child) && !gm_walk_report(walk, &edge))
 		return false;
 	return field(walk, object, 24, "__callback__");
 }
@@ -569,7 +558,7 @@ static bool set(struct gm_object_walk *walk, uint64_t object)
 					       .how = GM_AS_KEY,
 					       .sure = true};
 
-			if (!report(walk, &edge))
+			if (!gm_walk_report(walk, &edge))
 				return false;
 		}
 	}
@@ -719,7 +708,7 @@ static bool root(struct gm_object_walk *walk, uint64_t slot, const char *name)
 {
 	struct gm_edge edge = {.slot = slot, .name = name, .how = GM_BY_ROOT, .sure = true};
 
-	return !word(walk, slot, &edge.child) || report(walk, &edge);
+	return !word(walk, slot, &edge.child) || gm_walk_report(walk, &edge);
 }
 
 /* Functions that atexit calls: pointers to {func, args, kwargs}. */
@@ -813,7 +802,7 @@ static bool opaque(struct gm_object_walk *walk, uint64_t object, const struct gm
 
 		for (unsigned i = 0; i < type->members_count; i++)
 			known |= type->members[i].offset == at;
-		if (!known && word(walk, edge.slot, &edge.child) && !report(walk, &edge))
+		if (!known && word(walk, edge.slot, &edge.child) && !gm_walk_report(walk, &edge))
 			return false;
 	}
 	return true;
@@ -869,7 +858,7 @@ static bool by_kind(struct gm_object_walk *walk, uint64_t object, const struct g
 	case GM_IS_HAMT:
 		return hamt(walk, object, type);
 	default:
-		return true;
+		return gm_walk_torch(walk, object, type);
 	}
 }
 
@@ -880,8 +869,10 @@ bool gm_walk_object(struct gm_object_walk *walk, uint64_t object, const struct g
 		    type->kind != GM_IS_ROOTS;
 
 	walk->needs_count = 0;
+	if (type->kind >= GM_IS_TENSOR_IMPL)
+		return gm_walk_torch(walk, object, type);
 	if (real)
-		need(walk, object + GM_OBJECT_TYPE, type->address);
+		gm_walk_need(walk, object + GM_OBJECT_TYPE, type->address);
 	if (!by_kind(walk, object, type))
 		return false;
 	if (!real)
@@ -891,5 +882,5 @@ bool gm_walk_object(struct gm_object_walk *walk, uint64_t object, const struct g
 	    !opaque(walk, object, type))
 		return false;
 	edge.child = type->flags & GM_TYPE_HEAP ? type->address : 0;
-	return report(walk, &edge);
+	return gm_walk_report(walk, &edge);
 }

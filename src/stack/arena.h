@@ -20,8 +20,8 @@ struct gm_arena {
 };
 
 /*
- * Memory aligned to 16, from 64 bytes on to a cache line; not zeroed where it was used before. NULL if
- * the system has none.
+ * Memory aligned to 16, from 64 bytes on to a cache line; not zeroed where it was used before. NULL
+ * if the system has none.
  */
 void *gm_arena_alloc(struct gm_arena *arena, size_t bytes);
 

@@ -1,6 +1,6 @@
 /*
- * A cached walk: a finished walk over the native frames, and the words of the stack that it depends on.
- * docs/internals/walk-cache.md defines the terms and proves that a walk which finds these words
+ * A cached walk: a finished walk over the native frames, and the words of the stack that it depends
+ * on. docs/internals/walk-cache.md defines the terms and proves that a walk which finds these words
  * unchanged finds the same frames. walk_cache.h keeps cached walks.
  */
 #ifndef GM_STACK_CACHED_WALK_H
@@ -49,8 +49,8 @@ struct gm_cached_frame {
 
 /*
  * The words are in the order in which the walk read them. Before them stands the innermost frame's
- * return address, which the wrapper gave and which lies where each call leaves it; it is repeated until
- * all words together are a multiple of GM_WORDS_AT_ONCE.
+ * return address, which the wrapper gave and which lies where each call leaves it; it is repeated
+ * until all words together are a multiple of GM_WORDS_AT_ONCE.
  */
 struct gm_cached_walk {
 	uint64_t position;	   /* in the ring, in lines */
@@ -62,7 +62,8 @@ struct gm_cached_walk {
 	unsigned given : 3;   /* how often the given word is repeated */
 	unsigned end : 4;     /* enum gm_walk_end */
 	unsigned live_bp : 1; /* the innermost frame's GM_CACHED_LIVE_BP */
-	struct gm_cached_word word[]; /* then the return addresses, then the frames, innermost first */
+	/* the words; then the return addresses, then the frames, both innermost first */
+	struct gm_cached_word word[];
 } __attribute__((aligned(64)));
 
 static inline uintptr_t *gm_cached_pcs(const struct gm_cached_walk *cached)
@@ -84,8 +85,8 @@ static inline unsigned gm_cached_words_left(const struct gm_cached_walk *cached,
 }
 
 /*
- * Returns whether the stack holds another value than a cached word; `below` points to the word below
- * the innermost frame's sp.
+ * Returns whether the stack holds another value than a cached word; `below` points to the word
+ * below the innermost frame's sp.
  */
 static inline bool gm_cached_word_changed(const uintptr_t *below, struct gm_cached_word word)
 {
@@ -93,8 +94,9 @@ static inline bool gm_cached_word_changed(const uintptr_t *below, struct gm_cach
 }
 
 /*
- * The hash of return addresses is a polynomial over them, with the outermost one first. The hash of the
- * outer part of a stack thus does not depend on the inner part. The users of gm_map mix the hash.
+ * The hash of return addresses is a polynomial over them, with the outermost one first. The hash of
+ * the outer part of a stack thus does not depend on the inner part. The users of gm_map mix the
+ * hash.
  */
 #define GM_PCS_HASH_FACTOR 0x9e3779b97f4a7c15ull
 
@@ -121,10 +123,12 @@ struct gm_cached_result {
 };
 
 /*
- * Returns the key of a result: the conditions, besides the walk itself, under which the result holds
- * if the Python frames are the same. Returns 0 in epoch 0 (gm_intern_epoch), when none is to be kept.
+ * Returns the key of a result: the conditions, besides the walk itself, under which the result
+ * holds if the Python frames are the same. Returns 0 in epoch 0 (gm_intern_epoch), when none is to
+ * be kept.
  */
-static inline uint64_t gm_result_key(uint32_t epoch, unsigned depth, unsigned pythons, unsigned flags)
+static inline uint64_t gm_result_key(uint32_t epoch, unsigned depth, unsigned pythons,
+				     unsigned flags)
 {
 	_Static_assert(GM_MAX_DEPTH < 1 << 12 && GM_STACK_PYTHON_UNREADABLE < 1 << 8,
 		       "two of them and the flags fit below the epoch");

@@ -172,6 +172,7 @@ void gm_captured_refresh_modules(void)
 	uint32_t asked = __atomic_load_n(&gm_known_code.changes_asked, __ATOMIC_ACQUIRE);
 	struct gm_range range[MOST_CHANGES];
 	struct gm_modules_snapshot snapshot;
+	unsigned changes;
 	bool changed;
 
 	if (!gm_modules_snapshot(&snapshot))
@@ -182,8 +183,9 @@ void gm_captured_refresh_modules(void)
 		gm_modules_drop(&snapshot);
 		return;
 	}
-	forget_ranges(range, gm_modules_merge(&snapshot, gm_intern_arena(), captured.unmapped, range,
-					      MOST_CHANGES));
+	changes = gm_modules_merge(&snapshot, gm_intern_arena(), captured.unmapped, range,
+				   MOST_CHANGES);
+	forget_ranges(range, changes);
 	if ((int32_t)(asked - gm_known_code.changes_done) > 0)
 		__atomic_store_n(&gm_known_code.changes_done, asked, __ATOMIC_RELEASE);
 	gm_intern_leave();

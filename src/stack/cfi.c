@@ -4,12 +4,12 @@
  * two loads.
  *
  * Beside being fast it knows what libunwind's cache does not: when code was unloaded (all rules are
- * then learnt anew), where to stop, and what can be read. On the thread's own stack words are loaded
- * directly, and so are those on the page that the walk begins on. All others are copied by
- * gm_safe_read: on a coroutine's stack the first frame's return address is often made up, and what lies
- * above is a guard page, or memory that another thread may unmap at any moment. A frame whose caller
- * cannot be found, or not be read, ends the walk; no other unwinder is asked then, for none looks
- * before it reads.
+ * then learnt anew), where to stop, and what can be read. On the thread's own stack words are
+ * loaded directly, and so are those on the page that the walk begins on. All others are copied by
+ * gm_safe_read: on a coroutine's stack the first frame's return address is often made up, and what
+ * lies above is a guard page, or memory that another thread may unmap at any moment. A frame whose
+ * caller cannot be found, or not be read, ends the walk; no other unwinder is asked then, for none
+ * looks before it reads.
  *
  * Frames that have no rule are looked at each time that they are met: those of signals by what the
  * kernel saved, and code of JIT compilers by the tables that they register with libgcc
@@ -38,7 +38,7 @@
 #define CHUNK	      512u /* of a stack that may not be there, copied at a time; part of a page */
 #define LARGEST_PLAIN 16384
 #define MOST_SWITCHES 16u	     /* of stacks, and signals, in one walk */
-#define INTERRUPTED   (1ull << 15) /* in a generation: the address is no return address, it has no rule */
+#define INTERRUPTED   (1ull << 15) /* in a generation: the address is not a return address */
 #define OFFSET_BITS   28
 #define OFFSET_LIMIT  (1 << (OFFSET_BITS - 1))
 
@@ -77,8 +77,9 @@ static uint64_t pack(const struct gm_cfi_rule *rule)
 {
 	const uint64_t mask = (1ull << OFFSET_BITS) - 1;
 
-	if (rule->kind > GM_CFI_END || rule->cfa_offset >= OFFSET_LIMIT || rule->cfa_offset < -OFFSET_LIMIT ||
-	    rule->bp_offset >= OFFSET_LIMIT || rule->bp_offset < -OFFSET_LIMIT)
+	if (rule->kind > GM_CFI_END || rule->cfa_offset >= OFFSET_LIMIT ||
+	    rule->cfa_offset < -OFFSET_LIMIT || rule->bp_offset >= OFFSET_LIMIT ||
+	    rule->bp_offset < -OFFSET_LIMIT)
 		return 1;
 	return 1 | (uint64_t)rule->kind << 1 | (uint64_t)rule->bp << 4 |
 	       (is_plain(rule) ? PLAIN : 0) | ((uint64_t)(uint32_t)rule->cfa_offset & mask) << 8 |
@@ -198,7 +199,7 @@ struct walker {
 	bool transient;	    /* it met what may be something else the next time, unnoticed */
 	unsigned keeps;	    /* all ones; 0: now.frame is one frame for all */
 	struct gm_new_walk now;
-	struct gm_cfi_rule interrupted; /* of the frame where the walk stands, if a signal interrupted it */
+	struct gm_cfi_rule interrupted; /* of the present frame, if a signal interrupted it */
 	uintptr_t copied;		/* where the words in `copy` lie; 0: there are none */
 	uintptr_t *copy;		/* CHUNK bytes */
 };
@@ -213,7 +214,8 @@ static bool enter_stack(struct walker *w, uintptr_t sp)
 	return w->end;
 }
 
-static __attribute__((noinline)) bool copy_word(struct walker *w, uintptr_t address, uintptr_t *word)
+static __attribute__((noinline)) bool copy_word(struct walker *w, uintptr_t address,
+						uintptr_t *word)
 {
 	uintptr_t chunk = address & -(uintptr_t)CHUNK;
 
@@ -241,7 +243,8 @@ static inline bool read_word(struct walker *w, uintptr_t address, uintptr_t *wor
  * From a frame to its caller's, and what of the stack that took. False where the rules end or fail,
  * where the caller's frame is not further out, and where a word cannot be read.
  */
-static __attribute__((always_inline)) inline bool step(struct walker *w, struct place *place, struct gm_cached_frame *frame, uint64_t rule)
+static __attribute__((always_inline)) inline bool
+step(struct walker *w, struct place *place, struct gm_cached_frame *frame, uint64_t rule)
 {
 	uintptr_t cfa, pc, saved, sp = place->sp, bp = place->bp;
 	unsigned flags = 0;
@@ -304,9 +307,10 @@ static inline bool step_plainly(struct place *place, struct gm_cached_frame *fra
 }
 
 /*
- * A step that is tied to no stack: every word is looked for before it is read, wherever it lies. For code
- * that moves the stack pointer to a new stack and calls a function there, leaving its own frame to be
- * found by rbp; and from an interrupted instruction, where the saved rbp may lie below the stack pointer.
+ * A step that is tied to no stack: every word is looked for before it is read, wherever it lies.
+ * For code that moves the stack pointer to a new stack and calls a function there, leaving its own
+ * frame to be found by rbp; and from an interrupted instruction, where the saved rbp may lie below
+ * the stack pointer.
  */
 static bool step_anywhere(struct walker *w, const struct gm_cfi_rule *rule)
 {
@@ -342,7 +346,9 @@ static struct gm_cfi_rule registered_rule(uintptr_t pc, enum gm_cfi_at at)
 		     : (struct gm_cfi_rule){.kind = GM_CFI_UNKNOWN};
 }
 
-/* Between two calls the CFA may be known by a register that is not followed: all are at hand here. */
+/*
+ * Between two calls the CFA may be known by a register that is not followed: all are at hand here.
+ */
 static struct gm_cfi_rule interrupted_rule(const greg_t *registers, struct gm_object *object)
 {
 	static const uint8_t numbers[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
@@ -363,9 +369,9 @@ static struct gm_cfi_rule interrupted_rule(const greg_t *registers, struct gm_ob
 }
 
 /*
- * The kernel's frame of a signal, whose handler returns into code that asks for the interrupted state
- * back: what libc and others install for that is known by its instructions. Then the walk stands at the
- * interrupted instruction.
+ * The kernel's frame of a signal, whose handler returns into code that asks for the interrupted
+ * state back: what libc and others install for that is known by its instructions. Then the walk
+ * stands at the interrupted instruction.
  */
 static bool step_over_signal(struct walker *w, struct gm_object *object)
 {
@@ -390,9 +396,9 @@ static bool step_over_signal(struct walker *w, struct gm_object *object)
 }
 
 /*
- * All functions of libc and the loader have tables but two that nothing called: the one that makecontext
- * lets a coroutine return to, by the address where it begins, and the one that begins the program and runs
- * the constructors.
+ * All functions of libc and the loader have tables but two that nothing called: the one that
+ * makecontext lets a coroutine return to, by the address where it begins, and the one that begins
+ * the program and runs the constructors.
  */
 static bool is_first_frame(uintptr_t pc, struct gm_object *object)
 {
@@ -402,8 +408,8 @@ static bool is_first_frame(uintptr_t pc, struct gm_object *object)
 }
 
 /*
- * The step where w->rule did not do. Returns GM_WALK_STOPPED if the walk goes on. Nothing that it relies on is
- * known to be so the next time.
+ * The step where w->rule did not do. Returns GM_WALK_STOPPED if the walk goes on. Nothing that it
+ * relies on is known to be so the next time.
  */
 static __attribute__((noinline)) enum gm_walk_end step_otherwise(struct walker *w)
 {
@@ -490,8 +496,8 @@ static void stand_at(struct walker *w, const struct gm_cached_walk *cached, unsi
 enum followed { TO_THE_END, PART_OF_THE_WAY };
 
 /*
- * The walk stands in the frame `at` of a cached walk: follows it as long as the words are unchanged,
- * and sets `at` to the first frame that it does not follow.
+ * The walk stands in the frame `at` of a cached walk: follows it as long as the words are
+ * unchanged, and sets `at` to the first frame that it does not follow.
  */
 static inline enum followed follow(struct walker *w, const struct gm_cached_walk *cached,
 				   unsigned *at)
@@ -521,10 +527,11 @@ static inline enum followed follow(struct walker *w, const struct gm_cached_walk
 }
 
 /*
- * The walk from where it stands on, with the help of the last one from its frame `at`. If it gets stuck, it
- * stands at the frame that w->rule did not lead out of.
+ * The walk from where it stands on, with the help of the last one from its frame `at`. If it gets
+ * stuck, it stands at the frame that w->rule did not lead out of.
  */
-static enum gm_walk_end run_by_rules(struct walker *w, const struct gm_cached_walk *last, unsigned at)
+static enum gm_walk_end run_by_rules(struct walker *w, const struct gm_cached_walk *last,
+				     unsigned at)
 {
 	const struct gm_cached_frame *const first = last ? gm_cached_frames(last) : NULL;
 	const struct gm_cached_frame *const outermost = last ? first + last->frames : NULL;
@@ -664,10 +671,10 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 	struct gm_walk_cache *cache = NULL;
 	struct gm_cached_frame scratch;
 	enum gm_walk_end how;
+	struct place inside = {word_at(own + 8), own + 16, word_at(own)};
+	struct place given = {walk->caller, walk->sp, walk->bp};
 	struct walker w = {.walk = walk,
-			   .place = walk->sp
-					    ? (struct place){walk->caller, walk->sp, walk->bp}
-					    : (struct place){word_at(own + 8), own + 16, word_at(own)},
+			   .place = walk->sp ? given : inside,
 			   .known = generation % INTERRUPTED,
 			   .copy = copy,
 			   .now = {.frame = &scratch,
@@ -678,7 +685,7 @@ __attribute__((noinline)) bool gm_cfi_walk(struct gm_walk *walk)
 	walk->stepped = 0;
 	walk->kept = false;
 	if (!enter_stack(&w, w.place.sp)) {
-		/* the rest of the page that the calling frame is on can be read, for that frame is in use */
+		/* the rest of the calling frame's page can be read, for that frame is in use */
 		w.low = w.place.sp - 8;
 		w.end = ((w.place.sp - 1) | (PAGE - 1)) + 1;
 	} else if (!walk->anew && !cfi.no_cache && walk->max <= GM_CACHED_FRAMES) {

@@ -15,15 +15,15 @@ struct gm_walk;
 typedef const void *gm_find_entry(void *pc, void *bases);
 
 /*
- * Must come after gm_thread_stack_init. `find_registered` finds the tables of code that belongs to no
- * object; NULL: such code ends a walk. False if this processor is not supported.
+ * Must come after gm_thread_stack_init. `find_registered` finds the tables of code that belongs to
+ * no object; NULL: such code ends a walk. False if this processor is not supported.
  */
 bool gm_cfi_init(gm_find_entry *find_registered);
 
 /*
  * Walks the calling thread's stack. True if it came to the end, the room's end or the range; false
- * if it met a frame whose caller cannot be found or not be read: then `frames` are right, but not all.
- * Reads nothing that may not be there, whatever the stack holds. Any thread, any context.
+ * if it met a frame whose caller cannot be found or not be read: then `frames` are right, but not
+ * all. Reads nothing that may not be there, whatever the stack holds. Any thread, any context.
  */
 bool gm_cfi_walk(struct gm_walk *walk);
 

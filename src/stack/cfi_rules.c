@@ -1,7 +1,7 @@
 /*
  * Reading unwind tables (cfi_rules.h): DWARF call frame information as in the x86-64 psABI and the
- * LSB's description of .eh_frame. Calls nothing. Every read stays inside the entry that it belongs to,
- * and entries that an object's own index leads to lie inside the object's segments.
+ * LSB's description of .eh_frame. Calls nothing. Every read stays inside the entry that it belongs
+ * to, and entries that an object's own index leads to lie inside the object's segments.
  */
 #include "stack/cfi_rules.h"
 

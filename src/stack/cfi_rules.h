@@ -35,8 +35,8 @@ enum gm_cfi_at {
 };
 
 /*
- * The rule at an address inside `object`. GM_CFI_UNKNOWN where the tables are missing or beyond this
- * reader. The return address lies just below the CFA in all others.
+ * The rule at an address inside `object`. GM_CFI_UNKNOWN where the tables are missing or beyond
+ * this reader. The return address lies just below the CFA in all others.
  */
 struct gm_cfi_rule gm_cfi_rule(const struct gm_object *object, uintptr_t pc, enum gm_cfi_at at);
 

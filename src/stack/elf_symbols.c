@@ -169,7 +169,8 @@ static struct {
 static __thread uint32_t depth __attribute__((tls_model("initial-exec")));
 
 #define MOST_YIELDS 1000u
-#define MOST_SLEEPS 3000u /* of 0.1 ms: whoever waits gives up in the end, for a handler may fork inside a look-up */
+/* of 0.1 ms; a wait ends after so many, because a signal handler may fork inside a look-up */
+#define MOST_SLEEPS 3000u
 
 /* The sleep is the system call alone: libc's would end a thread that was cancelled. */
 static void wait_for_zero(const uint32_t *word, uint32_t zero)
@@ -324,8 +325,8 @@ struct match {
 };
 
 /*
- * strcmp() may be the program's own: sanitizers put theirs in front, and look up the real one by dlsym(),
- * which comes here first.
+ * strcmp() may be the program's own: sanitizers put theirs in front, and look up the real one by
+ * dlsym(), which comes here first.
  */
 static bool same_text(const char *a, const char *b)
 {
@@ -423,7 +424,8 @@ static void *resolve_indirect(uintptr_t resolver)
 }
 
 /* NULL if the object does not define it. */
-static const ElfW(Sym) *best_symbol(const struct dynamic *dyn, const char *name, const char *version)
+static const ElfW(Sym) *best_symbol(const struct dynamic *dyn, const char *name,
+				    const char *version)
 {
 	struct match match = {name, version, NULL, false};
 

@@ -31,8 +31,8 @@ struct gm_object {
 int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data);
 
 /*
- * Around calls of unwinders of other libraries, which go through the loader's list themselves: a fork waits
- * for these too.
+ * Around calls of unwinders of other libraries, which go through the loader's list themselves: a
+ * fork waits for these too.
  */
 void gm_objects_enter(void);
 void gm_objects_leave(void);

@@ -1,6 +1,6 @@
 /*
- * Following saved frame pointers. The frames are right only if all code was built with frame pointers,
- * but no read faults: beyond the thread's own stack words are read by gm_safe_read.
+ * Following saved frame pointers. The frames are right only if all code was built with frame
+ * pointers, but no read faults: beyond the thread's own stack words are read by gm_safe_read.
  */
 #include "stack/frame_pointers.h"
 
@@ -42,7 +42,8 @@ static void walk_frame_pointers(struct gm_walk *walk)
 	if (!gm_thread_stack_end(frame))
 		gm_thread_stack_learn(frame);
 	walk->frames = 0;
-	while (walk->frames < walk->max && read_record(&record, frame) && record.pc >= LOWEST_CODE) {
+	while (walk->frames < walk->max && read_record(&record, frame) &&
+	       record.pc >= LOWEST_CODE) {
 		walk->pc[walk->frames++] = record.pc;
 		if (record.pc - walk->stop_start < walk->stop_bytes || record.caller <= frame ||
 		    record.caller - frame > LARGEST_FRAME || record.caller % sizeof(uintptr_t))

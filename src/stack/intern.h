@@ -1,7 +1,7 @@
 /*
- * Interning: equal strings, frames and stacks get equal indices in the file. With it goes what all of
- * src/stack shares: the lock, the arena, and the epoch of what is known of code. For stack/ only; other
- * folders use gm_stack_intern.
+ * Interning: equal strings, frames and stacks get equal indices in the file. With it goes what all
+ * of src/stack shares: the lock, the arena, and the epoch of what is known of code. For stack/
+ * only; other folders use gm_stack_intern.
  */
 #ifndef GM_STACK_INTERN_H
 #define GM_STACK_INTERN_H
@@ -35,15 +35,17 @@ uint32_t gm_intern_string(const char *text, size_t bytes);
 uint32_t gm_intern_frame(const struct gm_frame_record *frame);
 
 /*
- * Returns the index in GM_TABLE_STACKS of the stack of these frames, GM_NONE if the file is full. Lock
- * held.
+ * Returns the index in GM_TABLE_STACKS of the stack of these frames, GM_NONE if the file is full.
+ * Lock held.
  */
 uint32_t gm_intern_stack(const uint32_t *frames, unsigned count, unsigned flags);
 
 /* Private memory in use. */
 uint64_t gm_intern_bytes(void);
 
-/* Changes of the code in this process, as far as they were noticed. Private to the functions below. */
+/*
+ * Changes of the code in this process, as far as they were noticed. Private to the functions below.
+ */
 struct gm_known_code {
 	uint32_t changes_asked, changes_done; /* of the loaded objects */
 	/* rises when anything that was learnt of code is forgotten; not reset in a forked child */
@@ -58,8 +60,8 @@ static inline bool gm_intern_modules_changed(void)
 }
 
 /*
- * Returns a number for the present knowledge of code, for the keys of cached results; 0 if something
- * was unloaded that is yet to be looked at, or if there is no file.
+ * Returns a number for the present knowledge of code, for the keys of cached results; 0 if
+ * something was unloaded that is yet to be looked at, or if there is no file.
  */
 static inline uint32_t gm_intern_epoch(void)
 {

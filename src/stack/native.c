@@ -4,8 +4,8 @@
  * shim exports a dlsym of its own and may run where dlopen lives in another library than libc.
  *
  * The order: our own reader of unwind tables (cfi.c), which has libgcc look up what JIT compilers
- * registered with it; libunwind; libgcc; frame pointers. The first and the last of these read only what
- * is there, the two others trust the stack.
+ * registered with it; libunwind; libgcc; frame pointers. The first and the last of these read only
+ * what is there, the two others trust the stack.
  */
 #include "stack/native.h"
 
@@ -213,8 +213,8 @@ static bool passes_self_test(const struct gm_unwinder *unwinder)
 }
 
 /*
- * True if the tables carry this stack to its end, or further than any walk goes. Where there are no tables
- * nothing is known, and it is true.
+ * True if the tables carry this stack to its end, or further than any walk goes. Where there are no
+ * tables nothing is known, and it is true.
  */
 static bool is_whole_by_tables(void)
 {
@@ -313,8 +313,8 @@ void gm_native_code_unloaded(void)
 }
 
 /*
- * A thread that is not there may have had one of libunwind's locks. libgcc's only guard what JIT compilers
- * register.
+ * A thread that is not there may have had one of libunwind's locks. libgcc's only guard what JIT
+ * compilers register.
  */
 void gm_native_in_child(void)
 {
@@ -332,8 +332,8 @@ const char *gm_native_name(void)
 }
 
 /*
- * By an unwinder that begins where it is. Those that do not look before they read only get stacks that can
- * be read; of others the tables' walk is what there is.
+ * By an unwinder that begins where it is. Those that do not look before they read only get stacks
+ * that can be read; of others the tables' walk is what there is.
  */
 static void walk_from_inside(const struct gm_unwinder *unwinder, struct gm_walk *walk)
 {

@@ -15,14 +15,14 @@ extern const struct gm_unwinder gm_unwinder_tables, gm_unwinder_libunwind, gm_un
 
 /*
  * Chooses the first unwinder that passes a self-test. Opens libraries: only where that is allowed
- * (at the first driver look-up). `only` names one; NULL for the usual order. False if there is none, then
- * walks have no frames.
+ * (at the first driver look-up). `only` names one; NULL for the usual order. False if there is
+ * none, then walks have no frames.
  */
 bool gm_native_init(const char *only);
 
 /*
- * From now on each walk by the tables is compared with libunwind's, see unwinder_check.h. False if there
- * are no tables or no libunwind here.
+ * From now on each walk by the tables is compared with libunwind's, see unwinder_check.h. False if
+ * there are no tables or no libunwind here.
  */
 bool gm_native_check(void (*log)(const char *line));
 

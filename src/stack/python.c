@@ -185,7 +185,8 @@ void gm_python_find(void)
 
 	found.thread_state = gm_objects_symbol("PyGILState_GetThisThreadState", &object);
 	if (found.thread_state == cpython.interpreter.thread_state &&
-	    (!found.thread_state || __atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) != ABSENT))
+	    (!found.thread_state ||
+	     __atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) != ABSENT))
 		return;
 	if (found.thread_state)
 		readiness = examine(&object, &found, status, sizeof(status));
@@ -345,7 +346,8 @@ static uint32_t intern_text(uintptr_t text, char *room, size_t bytes)
 {
 	const struct interpreter *in = &cpython.interpreter;
 
-	if (!text || (word_at(text + GM_PY_TYPE) != in->text_type && !has_type(text, in->text_type)))
+	if (!text ||
+	    (word_at(text + GM_PY_TYPE) != in->text_type && !has_type(text, in->text_type)))
 		return GM_NONE;
 	bytes = gm_python_text(&in->layout, (const void *)text, room, bytes);
 	return gm_intern_string(room, bytes);
@@ -477,7 +479,8 @@ static inline uint32_t number_recent(const struct interpreter *in, uintptr_t at,
 /* Where frames were not read yet: whether they are to be. */
 static __attribute__((noinline, cold)) uintptr_t checked_state(uintptr_t state, uint16_t *flags)
 {
-	if (__atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) == UNCHECKED && check_interpreter(state))
+	if (__atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) == UNCHECKED &&
+	    check_interpreter(state))
 		return state;
 	if (__atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) == REFUSED)
 		*flags |= GM_STACK_PYTHON_UNREADABLE;
@@ -485,8 +488,8 @@ static __attribute__((noinline, cold)) uintptr_t checked_state(uintptr_t state, 
 }
 
 /*
- * While the interpreter ends, other threads' states are freed under them: only the thread that ends it,
- * usually the first, is still sure of its own.
+ * While the interpreter ends, other threads' states are freed under them: only the thread that ends
+ * it, usually the first, is still sure of its own.
  */
 static inline bool is_sure_of_state(const struct interpreter *in)
 {
@@ -602,10 +605,11 @@ static inline bool is_place(const struct gm_python_layout *l, uintptr_t at,
 }
 
 /*
- * A frame that is not the interpreter's own runs a code object, and holds it: what lies at the address
- * of its code is one, and its number says which. At a place where a frame was a Python frame before, it
- * is one again. The interpreter's own have None for their code, or (3.12) code with a number that no
- * other has and that no place is of: what has the code of a place is a Python frame.
+ * A frame that is not the interpreter's own runs a code object, and holds it: what lies at the
+ * address of its code is one, and its number says which. At a place where a frame was a Python
+ * frame before, it is one again. The interpreter's own have None for their code, or (3.12) code
+ * with a number that no other has and that no place is of: what has the code of a place is a Python
+ * frame.
  */
 GM_HOT_CODE bool gm_python_same(const struct gm_python_place *place, unsigned count)
 {

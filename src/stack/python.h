@@ -16,9 +16,9 @@
 void gm_python_find(void);
 
 /*
- * Objects were unloaded: an interpreter that went with them, as one does that a program embedded for a
- * while, is not to be asked for thread states any more. Any thread; takes the loader's list lock, which
- * may not be held, and no other.
+ * Objects were unloaded: an interpreter that went with them, as one does that a program embedded
+ * for a while, is not to be asked for thread states any more. Any thread; takes the loader's list
+ * lock, which may not be held, and no other.
  */
 void gm_python_unloaded(void);
 
@@ -33,8 +33,8 @@ const char *gm_python_status(void);
 unsigned gm_python_walk(uint32_t *frames, unsigned max, uint16_t *flags);
 
 /*
- * A Python frame as it stands: its code object, the place in it as the frame says it, and what tells
- * that code object from any other.
+ * A Python frame as it stands: its code object, the place in it as the frame says it, and what
+ * tells that code object from any other.
  */
 struct gm_python_place {
 	uint64_t code, position;
@@ -42,16 +42,19 @@ struct gm_python_place {
 };
 
 /*
- * The places of the calling thread's Python frames. False, and nothing to be made of `place`, unless
- * they are all there are, have these numbers and can be told by what a place holds (CPython numbers its
- * code objects from 3.12 on).
+ * The places of the calling thread's Python frames. False, and nothing to be made of `place`,
+ * unless they are all there are, have these numbers and can be told by what a place holds (CPython
+ * numbers its code objects from 3.12 on).
  */
 bool gm_python_places(struct gm_python_place *place, const uint32_t *frames, unsigned count);
 
 /* False if it is never true of this interpreter. */
 bool gm_python_has_places(void);
 
-/* True if the calling thread's Python frames are these and no others: then they have the same numbers. */
+/*
+ * True if the calling thread's Python frames are these and no others: then they have the same
+ * numbers.
+ */
 bool gm_python_same(const struct gm_python_place *place, unsigned count);
 
 /*

@@ -13,12 +13,15 @@
  * that the object points at and what that says: the names by their hashes, the file's also by its
  * end, the line table by its size and four samples (the whole of a table up to 32 bytes). A longer
  * one that took another's place, with the same names and lines at the ends and different lines
- * between, would be taken for it. From 3.13 on each interpreter of a process numbers its own: code of
- * a subinterpreter at the address of one's that is gone, with the same number, line and name, too.
+ * between, would be taken for it. From 3.13 on each interpreter of a process numbers its own: code
+ * of a subinterpreter at the address of one's that is gone, with the same number, line and name,
+ * too.
  */
 #define GM_PY_IDENTITY_WORDS 10
 
-/* What is compared with a number comes first: it shares a cache line with the frame that it is of. */
+/*
+ * What is compared with a number comes first: it shares a cache line with the frame that it is of.
+ */
 struct gm_python_identity {
 	bool numbered;
 	uint32_t sample[3]; /* where they are, but for the first; not used with a number */
@@ -51,9 +54,9 @@ static inline uint64_t gm_py_number(const struct gm_python_layout *l, uintptr_t 
 }
 
 /*
- * A file's name: its hash is -1 until somebody asked for it, its length and its last eight characters are
- * always there. (Of a name that is not ASCII it is some eight bytes of the object. One of a class of the
- * program's own has its characters elsewhere.)
+ * A file's name: its hash is -1 until somebody asked for it, its length and its last eight
+ * characters are always there. (Of a name that is not ASCII it is some eight bytes of the object.
+ * One of a class of the program's own has its characters elsewhere.)
  */
 static inline uint64_t gm_py_file(const struct gm_python_layout *l, uintptr_t file)
 {

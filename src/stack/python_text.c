@@ -51,7 +51,8 @@ static size_t put(uint32_t c, char *to, size_t room)
 }
 
 /* Where the characters are: after the header, or (a class of the program's own) where it points. */
-static const char *characters(const struct gm_python_layout *layout, const char *text, struct text_state state)
+static const char *characters(const struct gm_python_layout *layout, const char *text,
+			      struct text_state state)
 {
 	const char *apart;
 

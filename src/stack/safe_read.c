@@ -1,7 +1,7 @@
 /*
- * gm_safe_read copies by process_vm_readv or, where a seccomp filter forbids that, through a pipe: write()
- * answers EFAULT for memory that is not there. gm_safe_pages asks madvise to map the pages for reading
- * (Linux 5.14), one system call for a whole range, and else reads a byte of each page.
+ * gm_safe_read copies by process_vm_readv or, where a seccomp filter forbids that, through a pipe:
+ * write() answers EFAULT for memory that is not there. gm_safe_pages asks madvise to map the pages
+ * for reading (Linux 5.14), one system call for a whole range, and else reads a byte of each page.
  */
 #include "stack/safe_read.h"
 

@@ -19,7 +19,7 @@
 #define likely(condition)   __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
-#define FETCHED_LINES	5u  /* of a walk's words, ahead; the processor fetches the next ones itself */
+#define FETCHED_LINES	5u  /* of a walk's words; the processor fetches the next ones itself */
 #define FETCHED_PLACES	3u  /* lines of Python's places: of some seven frames */
 #define MOST_OWN_FRAMES 32u /* of the shim, between its entry and the unwinder */
 
@@ -41,7 +41,9 @@ void gm_stack_ask_unwinder(enum gm_stack_unwinder unwinder, void (*log)(const ch
 	asked.log = log;
 }
 
-/* Chooses the unwinder that was asked for; if it cannot be had says so, and chooses the usual one. */
+/*
+ * Chooses the unwinder that was asked for; if it cannot be had says so, and chooses the usual one.
+ */
 static void init_native(void)
 {
 	static const char *const names[] = {
@@ -63,7 +65,8 @@ static void init_native(void)
 	gm_native_init(NULL);
 	snprintf(line, sizeof(line),
 		 "%s cannot be used here, as GPUMEMTRACE_UNWINDER asks; stacks come from %s",
-		 name ? name : "a comparison of the unwind tables with libunwind", gm_native_name());
+		 name ? name : "a comparison of the unwind tables with libunwind",
+		 gm_native_name());
 	asked.log(line);
 }
 
@@ -288,9 +291,9 @@ static inline bool has_same_python(const struct gm_cached_result *result, unsign
 }
 
 /*
- * Returns whether the predicted result holds: the same epoch and depth, the same Python frames, and the
- * same words of the stack. The walk then also stops where it stopped: at the interpreter, which is in
- * the same place, if there are Python frames.
+ * Returns whether the predicted result holds: the same epoch and depth, the same Python frames, and
+ * the same words of the stack. The walk then also stops where it stopped: at the interpreter, which
+ * is in the same place, if there are Python frames.
  */
 static inline bool is_hit(const struct gm_stack_taking *taking)
 {

@@ -28,7 +28,7 @@ struct gm_raw_stack {
 
 /* Which unwinder is asked for, GPUMEMTRACE_UNWINDER. */
 enum gm_stack_unwinder {
-	GM_UNWINDER_AUTO,	    /* the tables, and what is registered with libgcc; else what works */
+	GM_UNWINDER_AUTO, /* the tables, and what is registered with libgcc; else what works */
 	GM_UNWINDER_TABLES,	    /* the loaded objects' tables alone */
 	GM_UNWINDER_LIBUNWIND,	    /* its unw_backtrace */
 	GM_UNWINDER_LIBGCC,	    /* its _Unwind_Backtrace */
@@ -37,8 +37,8 @@ enum gm_stack_unwinder {
 };
 
 /*
- * Asks for an unwinder; before gm_stack_init, which chooses another if it cannot be had. `log` is called
- * with lines for the user, without prefix or line end, from any thread and context.
+ * Asks for an unwinder; before gm_stack_init, which chooses another if it cannot be had. `log` is
+ * called with lines for the user, without prefix or line end, from any thread and context.
  */
 void gm_stack_ask_unwinder(enum gm_stack_unwinder unwinder, void (*log)(const char *line));
 
@@ -94,11 +94,15 @@ struct gm_entry {
  */
 #define GM_ENTRY_HERE() GM_ENTRY_OF(GM_FRAME_HERE())
 
-/* The same in two steps: a frame in one register, and its entry where it is needed, while it is there. */
+/*
+ * The same in two steps: a frame in one register, and its entry where it is needed, while it is
+ * there.
+ */
 #if defined(__x86_64__)
 #define GM_FRAME_HERE() ((uintptr_t)__builtin_frame_address(0))
 #define GM_ENTRY_OF(frame)                                                                         \
-	((struct gm_entry){((const uintptr_t *)(frame))[1], (frame) + 16, *(const uintptr_t *)(frame)})
+	((struct gm_entry){((const uintptr_t *)(frame))[1], (frame) + 16,                         \
+			   *(const uintptr_t *)(frame)})
 #else
 #define GM_FRAME_HERE()	   ((uintptr_t)__builtin_return_address(0))
 #define GM_ENTRY_OF(frame) ((struct gm_entry){(frame), 0, 0})
@@ -115,9 +119,9 @@ struct gm_prediction;
 struct gm_cached_word;
 
 /*
- * The same in two steps. After the first, `expected` is the number that the second will probably give:
- * time to fetch what goes with it. Nothing in between may take a stack, and the second must follow, with
- * the entry where it was.
+ * The same in two steps. After the first, `expected` is the number that the second will probably
+ * give: time to fetch what goes with it. Nothing in between may take a stack, and the second must
+ * follow, with the entry where it was.
  */
 struct gm_stack_taking {
 	const struct gm_entry *entry;
@@ -139,8 +143,8 @@ void gm_stack_reset(void);
 void gm_stack_modules_changed(void);
 
 /*
- * How many modules the stacks of the open file have led through. While it stays the same, no stack leads
- * through a module that none led through before. Any thread; a file must be open.
+ * How many modules the stacks of the open file have led through. While it stays the same, no stack
+ * leads through a module that none led through before. Any thread; a file must be open.
  */
 static inline uint32_t gm_stack_modules(void)
 {

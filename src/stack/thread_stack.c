@@ -1,13 +1,13 @@
 /*
  * Finding out how far the calling thread's own stack reaches (thread_stack.h).
  *
- * pthread_getattr_np would tell, but it calls malloc. Instead: glibc and musl put a thread's control
- * block at the end of its stack, and the stack of the process's first thread ends at
+ * pthread_getattr_np would tell, but it calls malloc. Instead: glibc and musl put a thread's
+ * control block at the end of its stack, and the stack of the process's first thread ends at
  * __libc_stack_end. That a stack pointer is on that very stack, and not on one that was mapped
- * somewhere below, is shown by every page in between being readable: below a thread's stack lies its
- * guard page, below the first thread's a gap that the kernel keeps free. (A program that gives a
- * thread a stack without a guard page, and has coroutines in the same mapping directly below it, is
- * not told apart.)
+ * somewhere below, is shown by every page in between being readable: below a thread's stack lies
+ * its guard page, below the first thread's a gap that the kernel keeps free. (A program that gives
+ * a thread a stack without a guard page, and has coroutines in the same mapping directly below it,
+ * is not told apart.)
  */
 #include "stack/thread_stack.h"
 
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define PAGE	   4096u
-#define CHUNK	   (64u * PAGE) /* asked for at a time: what lies beyond the end of another stack is left alone */
+#define CHUNK	   (64u * PAGE) /* asked for at a time: not far beyond the end of another stack */
 #define MOST_BYTES (4096u * PAGE) /* that one look goes through */
 
 __thread struct gm_thread_stack gm_thread_stack __attribute__((tls_model("initial-exec")));
@@ -35,9 +35,9 @@ static bool is_first_thread(void)
 }
 
 /*
- * Another thread, which can be the first of a process that it forked, has its control block at the end
- * of its stack, and when it has ended one that comes later may. So the first thread is only the one that
- * runs on the stack that the program began with.
+ * Another thread, which can be the first of a process that it forked, has its control block at the
+ * end of its stack, and when it has ended one that comes later may. So the first thread is only the
+ * one that runs on the stack that the program began with.
  */
 void gm_thread_stack_init(void)
 {
@@ -49,7 +49,10 @@ void gm_thread_stack_init(void)
 		gm_first_thread = gm_thread_pointer();
 }
 
-/* The first page from `from` on that cannot be read, or what lies beyond the most that is looked at; else `to`. */
+/*
+ * The first page from `from` on that cannot be read, or what lies beyond the most that is looked
+ * at; else `to`.
+ */
 static uintptr_t find_hole(uintptr_t from, uintptr_t to)
 {
 	uintptr_t most = from + MOST_BYTES < to ? from + MOST_BYTES : to;

@@ -1,5 +1,6 @@
 /*
- * The stack that belongs to the calling thread: how much of it is known to be readable without asking.
+ * The stack that belongs to the calling thread: how much of it is known to be readable without
+ * asking.
  *
  * A thread can run on other stacks too (coroutines, signal handlers with a stack of their own, code
  * that switches stacks by itself). Of those nothing is known but the page that is in use: what lies
@@ -29,9 +30,15 @@ static inline uintptr_t gm_thread_pointer(void)
 }
 
 struct gm_thread_stack {
-	/* The thread's own stack is readable from low up to end, where it ends. end 0: not known yet. */
+	/*
+	 * The thread's own stack is readable from low up to end, where it ends. end 0: not known
+	 * yet.
+	 */
 	uintptr_t low, end;
-	/* What was found to be another stack: readable, but a page above it is not or is not of this thread. */
+	/*
+	 * What was found to be another stack: readable, but a page above it is not or is not of
+	 * this thread.
+	 */
 	uintptr_t other_low, other_end;
 };
 
@@ -39,15 +46,18 @@ extern GM_HIDDEN __thread struct gm_thread_stack gm_thread_stack
 	__attribute__((tls_model("initial-exec")));
 
 /*
- * The process's first thread, by its gm_thread_pointer; 0 if it is not known. No other thread ever has
- * this one, not after it ended nor in the child of a fork.
+ * The process's first thread, by its gm_thread_pointer; 0 if it is not known. No other thread ever
+ * has this one, not after it ended nor in the child of a fork.
  */
 extern GM_HIDDEN uintptr_t gm_first_thread;
 
 /* Finds the end of the stack that the program began with. Once, before the first walk. */
 void gm_thread_stack_init(void);
 
-/* Where the thread's own stack ends if `sp` is in the part that is known to be readable up to there, else 0. */
+/*
+ * Where the thread's own stack ends if `sp` is in the part that is known to be readable up to
+ * there, else 0.
+ */
 static inline uintptr_t gm_thread_stack_end(uintptr_t sp)
 {
 	uintptr_t end = gm_thread_stack.end;
@@ -56,8 +66,8 @@ static inline uintptr_t gm_thread_stack_end(uintptr_t sp)
 }
 
 /*
- * The same where gm_thread_stack_end answered 0: finds out whether `sp` is on the thread's own stack,
- * by system calls, and remembers it. Any context; errno is kept.
+ * The same where gm_thread_stack_end answered 0: finds out whether `sp` is on the thread's own
+ * stack, by system calls, and remembers it. Any context; errno is kept.
  */
 uintptr_t gm_thread_stack_learn(uintptr_t sp);
 

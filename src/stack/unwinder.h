@@ -1,6 +1,6 @@
 /*
- * An unwinder, and a walk over the calling thread's native frames: what is asked of an unwinder, and
- * what it found.
+ * An unwinder, and a walk over the calling thread's native frames: what is asked of an unwinder,
+ * and what it found.
  */
 #ifndef GM_STACK_UNWINDER_H
 #define GM_STACK_UNWINDER_H
@@ -16,9 +16,9 @@ struct gm_walk {
 		stop_bytes; /* ends at the first one in this range, which it includes */
 
 	/*
-	 * Where to begin, if sp is not 0: in the frame that returns to `caller`, as it stood when it
-	 * called. Else, and by unwinders that can only begin where they are, inside the shim, whose
-	 * `spare` frames come on top of `max`.
+	 * Where to begin, if sp is not 0: in the frame that returns to `caller`, as it stood when
+	 * it called. Else, and by unwinders that can only begin where they are, inside the shim,
+	 * whose `spare` frames come on top of `max`.
 	 */
 	uintptr_t sp, bp;
 	unsigned spare;

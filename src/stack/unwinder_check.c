@@ -1,13 +1,13 @@
 /*
  * Comparing walks by the tables with libunwind's (unwinder_check.h).
  *
- * libunwind is stepped frame by frame with its caches off. Its unw_backtrace is faster, but remembers code
- * of libraries that were unloaded. libunwind does not look before it reads; so it only gets stacks that
- * the tables carried to their end, is stepped no further than they were, and once it went another way
- * only goes on within the thread's own stack.
+ * libunwind is stepped frame by frame with its caches off. Its unw_backtrace is faster, but
+ * remembers code of libraries that were unloaded. libunwind does not look before it reads; so it
+ * only gets stacks that the tables carried to their end, is stepped no further than they were, and
+ * once it went another way only goes on within the thread's own stack.
  *
- * Two differences are the same if the two walks part after the same return address and with the same two
- * next ones, whatever lies further in or out.
+ * Two differences are the same if the two walks part after the same return address and with the
+ * same two next ones, whatever lies further in or out.
  */
 #include "stack/unwinder_check.h"
 
@@ -31,7 +31,9 @@
 enum { REGISTER_SP = 7, REGISTER_IP = 16 }; /* UNW_X86_64_RSP, UNW_REG_IP */
 enum { CACHE_NONE = 0 };		    /* UNW_CACHE_NONE */
 
-/* unw_context_t is a ucontext_t, unw_cursor_t 127 words, in libunwind's include/libunwind-x86_64.h. */
+/*
+ * unw_context_t is a ucontext_t, unw_cursor_t 127 words, in libunwind's include/libunwind-x86_64.h.
+ */
 struct context {
 	uint64_t words[128];
 };
@@ -52,7 +54,8 @@ bool gm_unwinder_check_init(const struct gm_object *libunwind, void (*log)(const
 {
 	int (*set_caching_policy)(void *, int) =
 		gm_object_symbol(libunwind, "_ULx86_64_set_caching_policy", NULL);
-	void *const *address_space = gm_object_symbol(libunwind, "_ULx86_64_local_addr_space", NULL);
+	void *const *address_space =
+		gm_object_symbol(libunwind, "_ULx86_64_local_addr_space", NULL);
 
 	check.getcontext = gm_object_symbol(libunwind, "_Ux86_64_getcontext", NULL);
 	check.init_local = gm_object_symbol(libunwind, "_ULx86_64_init_local", NULL);
@@ -72,8 +75,8 @@ static unsigned smaller(unsigned a, unsigned b)
 }
 
 /*
- * The return addresses that libunwind finds from walk->pc[first] outwards, no more than the walk has, into
- * `pc`. Returns how many; 0 if it does not find the first.
+ * The return addresses that libunwind finds from walk->pc[first] outwards, no more than the walk
+ * has, into `pc`. Returns how many; 0 if it does not find the first.
  */
 static unsigned walk_by_libunwind(const struct gm_walk *walk, unsigned first, uintptr_t *pc)
 {
@@ -88,7 +91,8 @@ static unsigned walk_by_libunwind(const struct gm_walk *walk, unsigned first, ui
 	if (check.init_local(&cursor, &context) < 0)
 		return 0;
 	for (unsigned i = 0; frames < most && i < MOST_FRAMES && check.step(&cursor) > 0; i++) {
-		if (check.get_reg(&cursor, REGISTER_IP, &ip) || check.get_reg(&cursor, REGISTER_SP, &sp) || !ip)
+		if (check.get_reg(&cursor, REGISTER_IP, &ip) ||
+		    check.get_reg(&cursor, REGISTER_SP, &sp) || !ip)
 			break;
 		if (!frames && (i == MOST_OWN_FRAMES || (walk->sp && sp > walk->sp)))
 			break;
@@ -109,7 +113,8 @@ static void log_stack(const char *name, const uintptr_t *pc, unsigned frames)
 
 	for (unsigned i = 0; i < frames; i++) {
 		if (!gm_object_at(pc[i] - 1, &object))
-			snprintf(line, sizeof(line), "  %-9s #%-3u %#lx in no object", name, i, pc[i]);
+			snprintf(line, sizeof(line), "  %-9s #%-3u %#lx in no object", name, i,
+				 pc[i]);
 		else
 			snprintf(line, sizeof(line), "  %-9s #%-3u %s+%#lx", name, i,
 				 *object.path ? object.path : "the program", pc[i] - object.base);
@@ -138,7 +143,8 @@ static void log_difference(const uintptr_t *tables, unsigned table_frames, const
 	char line[200];
 
 	snprintf(line, sizeof(line),
-		 "unwinders differ: the tables' walk has %u frames, libunwind's %u, the first %u are the same",
+		 "unwinders differ: the tables' walk has %u frames, libunwind's %u, "
+		 "the first %u are the same",
 		 table_frames, other_frames, parted);
 	check.log(line);
 	log_stack("tables", tables, table_frames);

@@ -3,8 +3,8 @@
  * cover.
  *
  * A program uses the processor's caches for its own data, so what is read costs more than what is
- * computed: a word takes eight bytes, a prediction one cache line, and what the captures of a thread
- * need besides these one more line.
+ * computed: a word takes eight bytes, a prediction one cache line, and what the captures of a
+ * thread need besides these one more line.
  */
 #include "stack/walk_cache.h"
 
@@ -128,9 +128,9 @@ void gm_walk_cache_set_result(struct gm_walk_cache *cache, uintptr_t sp, bool br
 }
 
 /*
- * Lists a word before `word` that was read in `frame`. If the word cannot be packed, each comparison
- * must end there: the return address below, which was read before it, is listed with two values, of
- * which one is wrong.
+ * Lists a word before `word` that was read in `frame`. If the word cannot be packed, each
+ * comparison must end there: the return address below, which was read before it, is listed with two
+ * values, of which one is wrong.
  */
 static struct gm_cached_word *list_word(struct gm_cached_word *word, uintptr_t base,
 					const struct gm_cached_frame *frame, uintptr_t at,
@@ -149,8 +149,8 @@ static struct gm_cached_word *list_word(struct gm_cached_word *word, uintptr_t b
 }
 
 /*
- * Lists the words that the steps from walk->frame[…] read, in reverse order from `word` downwards, and
- * completes these frames from the outermost one inwards. Returns the first word.
+ * Lists the words that the steps from walk->frame[…] read, in reverse order from `word` downwards,
+ * and completes these frames from the outermost one inwards. Returns the first word.
  */
 static struct gm_cached_word *list_words(const struct gm_new_walk *walk,
 					 struct gm_cached_word *word)
@@ -199,7 +199,9 @@ static struct gm_cached_word *list_words(const struct gm_new_walk *walk,
 	return word;
 }
 
-/* Copies words of a cached walk whose innermost sp is `further` words above that of the new walk. */
+/*
+ * Copies words of a cached walk whose innermost sp is `further` words above that of the new walk.
+ */
 static void copy_words(struct gm_cached_word *to, const struct gm_cached_word *from, unsigned count,
 		       int64_t further)
 {
@@ -245,8 +247,8 @@ static struct gm_cached_walk *make_room(struct gm_walk_cache *cache, uint64_t li
 	return cached;
 }
 
-const struct gm_cached_walk *gm_walk_cache_add(struct gm_walk_cache *cache, uintptr_t sp, bool brief,
-					       const struct gm_new_walk *walk)
+const struct gm_cached_walk *gm_walk_cache_add(struct gm_walk_cache *cache, uintptr_t sp,
+					       bool brief, const struct gm_new_walk *walk)
 {
 	const struct gm_cached_walk *tail = walk->tail;
 	struct gm_cached_word *word_end =

@@ -1,6 +1,6 @@
 /*
- * The walk cache: recognises a walk that was made before by comparing the words of the stack that it
- * depends on. docs/internals/walk-cache.md describes the cache and proves that it is exact. The
+ * The walk cache: recognises a walk that was made before by comparing the words of the stack that
+ * it depends on. docs/internals/walk-cache.md describes the cache and proves that it is exact. The
  * functions below allocate nothing but one mapping for each of a bounded number of caches.
  *
  * The fast path is inline and reads few cache lines: most captures only confirm a prediction.
@@ -48,8 +48,8 @@ struct gm_walk_cache_memory {
 };
 
 /*
- * A cache, in one cache line, which is the first line that a capture misses. Positions count the lines
- * ever written to the ring; 0 is none.
+ * A cache, in one cache line, which is the first line that a capture misses. Positions count the
+ * lines ever written to the ring; 0 is none.
  */
 struct gm_walk_cache {
 	bool busy;		     /* a capture uses the cache (atomic) */
@@ -115,8 +115,8 @@ void gm_walk_cache_repeat(struct gm_walk_cache *cache, uintptr_t sp, bool brief,
 			  const struct gm_cached_walk *cached);
 
 /* Keeps a walk that began at `sp`. Returns NULL if it is too long, or its addresses too large. */
-const struct gm_cached_walk *gm_walk_cache_add(struct gm_walk_cache *cache, uintptr_t sp, bool brief,
-					       const struct gm_new_walk *walk);
+const struct gm_cached_walk *gm_walk_cache_add(struct gm_walk_cache *cache, uintptr_t sp,
+					       bool brief, const struct gm_new_walk *walk);
 
 /* Keeps the result of the last walk, which was kept and began at `sp`. */
 void gm_walk_cache_set_result(struct gm_walk_cache *cache, uintptr_t sp, bool brief,
@@ -134,8 +134,8 @@ static inline struct gm_walk_cache *gm_walk_cache_of(uintptr_t thread)
 }
 
 /*
- * Returns the calling thread's cache, to be released. Returns NULL, without waiting, if a capture that
- * a signal interrupted uses the cache, or a thread that shares it.
+ * Returns the calling thread's cache, to be released. Returns NULL, without waiting, if a capture
+ * that a signal interrupted uses the cache, or a thread that shares it.
  */
 static inline struct gm_walk_cache *gm_walk_cache_take(uintptr_t thread)
 {
@@ -192,7 +192,8 @@ static inline struct gm_prediction *gm_walk_cache_find(const struct gm_walk_cach
  * predicted walk, whose words are `word`.
  */
 static inline bool gm_prediction_holds(const struct gm_prediction *prediction,
-				       const struct gm_cached_word *word, uintptr_t sp, uintptr_t bp)
+				       const struct gm_cached_word *word, uintptr_t sp,
+				       uintptr_t bp)
 {
 	const struct gm_cached_word *const end = word + prediction->words;
 	const uintptr_t *const below = (const uintptr_t *)sp - 1;
@@ -211,7 +212,8 @@ static inline bool gm_prediction_holds(const struct gm_prediction *prediction,
 }
 
 /* Makes a walk's result part of the context of the walks that follow. */
-static inline void gm_walk_cache_add_context(struct gm_walk_cache *cache, bool brief, uint64_t found)
+static inline void gm_walk_cache_add_context(struct gm_walk_cache *cache, bool brief,
+					     uint64_t found)
 {
 	uint64_t hash = found * GM_PCS_HASH_FACTOR;
 

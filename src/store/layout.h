@@ -498,6 +498,8 @@ struct gm_oom_record {
 	uint64_t pool_max_bytes, pool_live_bytes; /* of the pool that was asked: 0 if it has no maximum */
 	uint64_t driver_bytes; /* what the refused call asked the driver for: a segment is larger than its block; 0:
 				  the driver was not asked */
+	uint64_t torch_private_idle_bytes; /* idle in private pools of PyTorch's, as a snapshot
+					      tells */
 };
 
 struct gm_oom_site_record {

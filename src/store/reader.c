@@ -359,7 +359,7 @@ unsigned gm_utf8_length(const unsigned char *text, size_t left)
 	return length;
 }
 
-/* The string table in one piece. Bytes that are no UTF-8, and controls but \n, become '?'. */
+/* The string table in one piece. Bytes that are no UTF-8 become '?'. */
 static int gather_strings(struct gm_reader *reader)
 {
 	struct table *table = &reader->tables[GM_TABLE_STRINGS];
@@ -386,8 +386,7 @@ static int gather_strings(struct gm_reader *reader)
 		unsigned char *text = (unsigned char *)reader->strings + at;
 		unsigned length = gm_utf8_length(text, count - at);
 
-		if (length == 0 || (length == 1 && *text && *text != '\n' && *text < 0x20) ||
-		    *text == 0x7f)
+		if (length == 0)
 			*text = '?';
 		at += length ? length : 1;
 	}

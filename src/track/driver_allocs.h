@@ -15,7 +15,9 @@ bool gm_track_alloc(const struct gm_event *event);
 /* An allocation call failed with event->error. `key` is 0, `bytes` what was asked for. */
 void gm_track_alloc_failed(const struct gm_event *event);
 
-/* A call that allocates nothing by name failed for want of memory: a launch, a stream, a context. */
+/*
+ * A call that allocates nothing by name failed for want of memory: a launch, a stream, a context.
+ */
 void gm_track_refused(const struct gm_event *event);
 
 /*

@@ -1,7 +1,7 @@
 /*
  * The end of the work (layout.h): what a program frees after its last allocation, launch or refused
- * allocation belongs to its end, whether destructors free it, the interpreter's teardown or an exception
- * that nothing catches.
+ * allocation belongs to its end, whether destructors free it, the interpreter's teardown or an
+ * exception that nothing catches.
  */
 #ifndef GM_TRACK_WORK_H
 #define GM_TRACK_WORK_H
@@ -11,10 +11,10 @@
 #include <stdbool.h>
 
 /*
- * The program works: what was freed so far is not part of its end. To be called for work that no record
- * shows: a kernel's or a graph's launch, an allocation that was refused; an allocation that is recorded
- * shows it by itself. Any thread, any context, with the tracker's lock or without it. Does nothing before
- * a file is open.
+ * The program works: what was freed so far is not part of its end. To be called for work that no
+ * record shows: a kernel's or a graph's launch, an allocation that was refused; an allocation that
+ * is recorded shows it by itself. Any thread, any context, with the tracker's lock or without it.
+ * Does nothing before a file is open.
  */
 static inline void gm_track_worked(void)
 {

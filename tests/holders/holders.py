@@ -6,6 +6,8 @@ never from the tool: planted.py and changing.py say it.
 
 import json
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,7 +43,8 @@ class Program:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUMEMTRACE_")}
         environment.update(LD_PRELOAD=shim, LD_LIBRARY_PATH=sim, GPUMEMTRACE_OUT=self.file, GPUMEMTRACE_QUIET="1")
         self.process = subprocess.Popen([interpreter, "-B", os.path.join(here, name + ".py"), *arguments],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=environment, cwd=work.name)
         self.said = self.process.stdout.readline()
         assert self.said, f"{name} ended before it was ready"
 
@@ -109,6 +112,14 @@ def live_bytes(program):
     return sum(row["current_bytes"] for row in document(program.file, command="summary")["usage"])
 
 
+if subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode == 0:
+    with Program("planted_torch") as program:
+        told = json.loads(program.said)
+        bytes_each = told["bytes"]
+        doc = document(program.process.pid)
+        for name, kind in told["kinds"].items():
+            test(name, lambda: check_kind(name, kind))
+
 with Program("planted") as planted:
     told = json.loads(planted.said)
     bytes_each = told["bytes"]
@@ -152,6 +163,38 @@ with Program("planted") as planted:
     test("the process's file names it as its number does", same_by_file)
     test("chains as text", prints_text)
     test("gc.collect() frees exactly what is called garbage", collector)
+
+
+def core_of_debugger(program):
+    done = subprocess.run(["gcore", "-o", os.path.join(work.name, "core"), str(program.process.pid)],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return os.path.join(work.name, f"core.{program.process.pid}")
+
+
+def core_of_kernel(program):
+    resource.prlimit(program.process.pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    os.kill(program.process.pid, signal.SIGABRT)
+    program.process.wait()
+    return next(path for path in (os.path.join(work.name, "core"), os.path.join(work.name, f"core.{program.process.pid}"))
+                if os.path.exists(path))
+
+
+def core_file(make):
+    with Program("planted") as program:
+        told = json.loads(program.said)
+        live = document(program.process.pid)
+        core = make(program)
+    doc = document(core, program.file)
+    assert doc["holders"] == live["holders"] and doc["holders_taken"]["when"] == "core"
+    assert sum(holder["blocks"] for holder in live["holders"]) == sum(
+        kind["blocks"] for kind in told["kinds"].values())
+    refused("does not say which addresses", core, status=2)
+    with Program("planted", "global_variable") as other:
+        refused("is of process", core, other.file)
+    with open(core, "r+b") as file:
+        file.truncate(1 << 16)
+    run(core, program.file)     # whatever it says, it ends
 
 
 def heavy_change():
@@ -214,6 +257,11 @@ def another_user():
 test("refused: the process has ended", ended)
 test("refused: the process was killed", killed)
 test("refused: the process is not traced", not_traced)
+if shutil.which("gcore"):
+    test("a core file of the debugger", lambda: core_file(core_of_debugger))
+with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as pattern:
+    if pattern.read().strip() == "core":
+        test("a core file of the kernel", lambda: core_file(core_of_kernel))
 if os.geteuid() == 0:
     test("refused: another user's process", another_user)
 print(f"1..{number}")

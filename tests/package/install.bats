@@ -19,7 +19,8 @@ setup() {
 	{
 		for file in bin/gpumem-report include/gpumemtrace.h "$libdir/libgpumemtrace.so" \
 			"$libdir/pkgconfig/gpumemtrace.pc" share/man/man7/libgpumemtrace.7 \
-			share/bash-completion/completions/gpumem-report share/gpumemtrace/suppressions.txt; do
+			share/bash-completion/completions/gpumem-report share/zsh/site-functions/_gpumem-report \
+			share/fish/vendor_completions.d/gpumem-report.fish share/gpumemtrace/suppressions.txt; do
 			echo "./$file"
 		done
 		for page in gpumem-report $(commands | sed 's/^/gpumem-report-/'); do
@@ -138,4 +139,48 @@ complete_words() {
 	[ "$(complete_words gpumem-report check --baseline '')" = "one.gmt" ]
 	[ "$(complete_words gpumem-report leaks --suppressions o)" = "one.gmt" ]
 	[ "$(complete_words gpumem-report leaks on)" = "one.gmt" ]
+}
+
+# zsh_words WORD...: the same of zsh, whose own functions print what they are given
+zsh_words() {
+	PATH=$at/bin:$PATH zsh -f -c '
+		_describe() { shift 3; print -rl -- ${(M)${${(P)1}%%:*}:#${words[CURRENT]}*} }
+		compadd() { shift; print -rl -- ${(M)@:#${words[CURRENT]}*} }
+		_files() { print FILES }
+		_normal() { print PROGRAM $words }
+		compdef() { : }
+		. "$1"
+		shift
+		words=("$@") CURRENT=$#
+		_gpumem_report' zsh "$at/share/zsh/site-functions/_gpumem-report" "$@" | sort | xargs
+}
+
+@test "completion of zsh" {
+	command -v zsh > /dev/null || skip "no zsh here"
+	cd "$work"
+	[ "$(zsh_words gpumem-report s)" = "FILES sites summary" ]
+	[ "$(zsh_words gpumem-report sites --so)" = "--sort" ]
+	[ "$(zsh_words gpumem-report sites --sort '')" = "churn count live peak total" ]
+	[ "$(zsh_words gpumem-report check --leaks '')" = "exit grow off" ]
+	[ "$(zsh_words gpumem-report export --format p)" = "perfetto pprof" ]
+	[ "$(zsh_words gpumem-report check --baseline '')" = "FILES" ]
+	[ "$(zsh_words gpumem-report run -o out -- ls '')" = "PROGRAM ls" ]
+}
+
+# fish_words TEXT: the same of fish
+fish_words() {
+	PATH=$at/bin:$PATH HOME=$work fish --no-config -c 'source $argv[1]; complete -C $argv[2]' \
+		"$at/share/fish/vendor_completions.d/gpumem-report.fish" "$1" 2> /dev/null | cut -f1 | sort | xargs
+}
+
+@test "completion of fish" {
+	command -v fish > /dev/null || skip "no fish here"
+	cd "$work"
+	touch one.gmt
+	[ "$(fish_words 'gpumem-report su')" = "summary" ]
+	[ "$(fish_words 'gpumem-report sites --so')" = "--sort" ]
+	[ "$(fish_words 'gpumem-report sites --sort ')" = "churn count live peak total" ]
+	[ "$(fish_words 'gpumem-report check --leaks ')" = "exit grow off" ]
+	[ "$(fish_words 'gpumem-report export --format p')" = "perfetto pprof" ]
+	[ "$(fish_words 'gpumem-report check --baseline on')" = "one.gmt" ]
 }

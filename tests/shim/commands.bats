@@ -110,3 +110,41 @@ setup_file() {
 	answers run -o "$work/run.gmt" -- "$PROGRAMS/runtime13_O2"
 	answers run -o "$work/run.gmt" --check "--leaks exit --no-errors" -- "$PROGRAMS/runtime13_O2"
 }
+
+@test "html FILE chooses the name, and replaces nothing but a page" {
+	[ -n "$HTML" ] || skip "this build has no page"
+	cd "$work"
+	traced "$PROGRAMS/runtime13_O2"
+	mkdir job
+	cp out.gmt job/rank0.gmt
+	cp out.gmt job/rank1.gmt
+	[ "$("$REPORT" html out.gmt)" = out.html ]
+	[ "$("$REPORT" html out.gmt)" = out.html ]
+	[ "$("$REPORT" html job/)" = job.html ]
+	[ -z "$("$REPORT" html -q ./job/rank0.gmt)" ]
+	[ -s rank0.html ]
+	echo mine > rank1.html
+	answer=$("$REPORT" html job/rank1.gmt 2>&1) && return 1
+	[[ $answer == *"rank1.html exists and is no page of gpumem-report"* ]]
+	[ "$(cat rank1.html)" = mine ]
+}
+
+@test "no binary format is written to a terminal" {
+	local format
+	traced "$PROGRAMS/runtime13_O2"
+	for format in pprof torch-snapshot; do
+		script -qec "'$REPORT' export --format $format '$work/out.gmt'" /dev/null > "$work/said" && return 1
+		grep -q "$format is binary" "$work/said"
+		"$REPORT" export --format $format "$work/out.gmt" > "$work/written"
+	done
+	script -qec "'$REPORT' export --format csv '$work/out.gmt'" /dev/null | grep -q '^id,'
+}
+
+@test "options have long names, and the names of before" {
+	traced "$PROGRAMS/runtime13_O2"
+	"$REPORT" check --leaks off --fail-on-oom --fail-on-errors --quiet "$work/out.gmt" > "$work/long" || [ $? -eq 4 ]
+	"$REPORT" check --leaks off --no-oom --no-errors -q "$work/out.gmt" > "$work/short" || [ $? -eq 4 ]
+	[ -s "$work/long" ] && cmp "$work/long" "$work/short"
+	"$REPORT" export --format csv --output "$work/sites.csv" "$work/out.gmt"
+	[ -s "$work/sites.csv" ]
+}

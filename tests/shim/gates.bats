@@ -113,6 +113,13 @@ launchers() {
 	"$REPORT" run -- ./narrow 2>&1 | grep -q './narrow is a 32-bit program'
 	"$REPORT" run -- ./foreign 2>&1 | grep -q './foreign is built for another processor'
 	"$REPORT" run -- ./musl 2>&1 | grep -q './musl is linked against musl'
+	if command -v musl-gcc > /dev/null; then
+		# with the preload its loader would end it
+		musl-gcc none.c -o musl
+		ends 0 run -- ./musl
+		ends 3 run --check "" -- ./musl
+		grep -q 'leaks .*not measured: ./musl is linked against musl' said
+	fi
 	if [ "$(id -u)" = 0 ]; then
 		chown 65534 dynamic
 		chmod 4755 dynamic

@@ -243,22 +243,22 @@ class Tree:
             edges |= {(self.files[path].unit, self.files[t].unit) for t in targets}
         return sorted((a, b) for a, b in edges if a != b)
 
-    # Figures. Each returns a list of pairs: a line of text, and the units that it is about.
+    # Figures. Each returns a list of lines of text.
 
     def folders(self):
         count = collections.Counter(os.path.dirname(p) for p in self.files)
-        return [(f'{n} in {folder}', ()) for folder, n in count.most_common()]
+        return [f'{n} in {folder}' for folder, n in count.most_common()]
 
     def module_lines(self):
         count = collections.Counter()
         for file in self.files.values():
             count[self.module_of(file.unit)] += file.lines
-        return [(f'{n} in {module}', ()) for module, n in count.most_common()]
+        return [f'{n} in {module}' for module, n in count.most_common()]
 
     def longest(self):
         functions = [(lines, name, f.path) for f in self.files.values()
                      for name, lines, _ in f.functions]
-        return [(f'{lines} of {name} in {path}', ())
+        return [f'{lines} of {name} in {path}'
                 for lines, name, path in sorted(functions, reverse=True)]
 
     def include_cycles(self):
@@ -283,16 +283,16 @@ class Tree:
         edges = [(a, b) for a, b in self.unit_edges()
                  if order.get(self.module_of(a), -1) < order.get(self.module_of(b), -1)
                  and self.module_of(a) in order]
-        return [(self.why(a, b), (a, b)) for a, b in edges]
+        return [self.why(a, b) for a, b in edges]
 
     def without_layer(self):
         modules = {self.module_of(unit) for unit in self.units}
-        return [(module, (module + '/',)) for module in sorted(modules)
+        return [module for module in sorted(modules)
                 if module.startswith('report') and module not in self.layers]
 
     def layering(self):
         """Uses of a folder of src/ that the table in DESIGN does not name."""
-        return [(self.why(a, b), (a,)) for a, b in self.unit_edges()
+        return [self.why(a, b) for a, b in self.unit_edges()
                 if top(a) != top(b) and top(b) not in self.may_use.get(top(a), ())]
 
     def other_headers(self):
@@ -304,18 +304,17 @@ class Tree:
                 near = {os.path.dirname(unit) for unit in units}
                 if file.unit not in units and name not in OTHER_HEADER and not (
                         path.endswith('/internal.h') and os.path.dirname(path) in near):
-                    found.append((f'{path}: {name} of ' + (' '.join(sorted(units)) or 'no file'),
-                                  {file.unit} | units))
+                    found.append(f'{path}: {name} of ' + (' '.join(sorted(units)) or 'no file'))
         return found
 
     def foreign_internals(self):
-        return [(f'{path} includes {target}', (self.files[path].unit,)) for path in self.files
+        return [f'{path} includes {target}' for path in self.files
                 for target in sorted(self.includes[path])
                 if os.path.basename(target) == 'internal.h' and
                 os.path.dirname(target) != os.path.dirname(path)]
 
     def table_uses(self):
-        return [(f'{f.path}: {name}', (f.unit,)) for f in self.files.values()
+        return [f'{f.path}: {name}' for f in self.files.values()
                 if top(f.path) in WITHOUT_TABLES for name in sorted(f.uses)
                 if TABLES.match(name)]
 
@@ -329,7 +328,7 @@ class Tree:
             names = [name for name in file.includes
                      if top(name) != folder and name not in PURE[folder]]
             names += sorted((file.defines | file.own) - {name for name, _, _ in file.functions})
-            found += [(f'{file.path}: {name}', (file.unit,)) for name in names]
+            found += [f'{file.path}: {name}' for name in names]
         return found
 
     def unused(self):
@@ -337,7 +336,7 @@ class Tree:
         used = set().union(*(f.uses for f in self.files.values()),
                            *(uses for f in self.files.values() for uses in f.macros.values()))
         used |= pasted(used, set(self.definers))
-        return [(f'{f.path}: {name}', (f.unit,)) for f in self.files.values()
+        return [f'{f.path}: {name}' for f in self.files.values()
                 for name, _, static in f.functions
                 if name.startswith('gm_') and not name in used | self.outside]
 
@@ -345,7 +344,7 @@ class Tree:
         units = collections.defaultdict(set)
         for unit in self.units:
             units[os.path.basename(unit)].add(unit)
-        return [(f'{name}: ' + ' '.join(sorted(where)), where)
+        return [f'{name}: ' + ' '.join(sorted(where))
                 for name, where in sorted(units.items())
                 if len(where) > 1 and name not in SAME_FILE]
 
@@ -360,7 +359,7 @@ class Tree:
             for name, _, static in file.functions:
                 if not static or file.path.endswith('.h'):
                     where[name].add(file.unit)
-        return [(f'{name}: ' + ' '.join(sorted(units)), units)
+        return [f'{name}: ' + ' '.join(sorted(units))
                 for name, units in sorted(where.items())
                 if len(units) > 1 and 'gm_' in name]
 
@@ -392,7 +391,7 @@ def cycles(graph):
             part = stack[stack.index(node):]
             del stack[stack.index(node):]
             if len(part) > 1:
-                found.append((' '.join(sorted(part)), part))
+                found.append(' '.join(sorted(part)))
 
     for node in sorted(graph):
         if node not in number:
@@ -508,11 +507,11 @@ def renamed(revision):
 def value(figure, made):
     measure, form = FIGURES[figure]
     lines = measure(made)
-    return str(len(lines)) if form == COUNT else lines[0][0] if lines else ''
+    return str(len(lines)) if form == COUNT else lines[0] if lines else ''
 
 
 def counts(measure, made):
-    return {name: n for n, name in (text.split(' in ') for text, _ in measure(made))}
+    return {name: n for n, name in (text.split(' in ') for text in measure(made))}
 
 
 def print_table(base, now):
@@ -530,7 +529,7 @@ def print_table(base, now):
 def check(now):
     """Prints what breaks a rule; returns how many things do."""
     broken = [f'{figure}: {text}' for figure, (measure, form) in FIGURES.items()
-              if form == COUNT for text, _ in measure(now)]
+              if form == COUNT for text in measure(now)]
     print('\n'.join(broken) or 'no rule is broken')
     return len(broken)
 
@@ -545,7 +544,7 @@ def main():
     if options.check:
         sys.exit(1 if check(now) else 0)
     if options.list:
-        print('\n'.join(text for text, _ in FIGURES[options.list][0](now)))
+        print('\n'.join(FIGURES[options.list][0](now)))
         return
     print_table(tree(commit(options.base), renamed(options.base)) if options.base else None, now)
 

@@ -22,7 +22,7 @@ def found(figure, files):
     structure.may_use = lambda: {'report': {'store', 'base'}, 'store': {'base'}}
     tree = structure.Tree(files, os.path.dirname)
     tree.outside = set()
-    return [text for text, _ in structure.FIGURES[figure][0](tree)]
+    return structure.FIGURES[figure][0](tree)
 
 
 def user(include, body, head=''):

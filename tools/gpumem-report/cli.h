@@ -66,6 +66,7 @@ struct gm_option {
 	/* Reads the argument; NULL, what it should have been, or "" after its own sentence. */
 	const char *(*read)(struct gm_cli *cli, const char *text);
 	const char *help;
+	const char *alias; /* another name of it, in no list of names; NULL */
 };
 
 extern const struct gm_option gm_plan_option_rows[];

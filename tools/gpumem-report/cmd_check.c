@@ -9,6 +9,7 @@
 #include "report/job/job_open.h"
 #include "report/render/check/junit.h"
 #include "report/render/check/sarif.h"
+#include "report/support/print.h"
 #include <string.h>
 
 /* Writes --junit or --sarif; false after a sentence. */
@@ -58,7 +59,7 @@ static void print(struct gm_cli *cli, struct gm_job *job, struct gm_doc *baselin
 
 	for (unsigned i = 0; i < job->count; i++) {
 		if (job->count > 1 && !cli->options.quiet)
-			fprintf(out.file, "%s\n", job->docs[i]->path);
+			gm_printf(out.file, "%s\n", job->docs[i]->path);
 		gm_text_gates(&out, job->docs[i], cli->options.quiet);
 		if (baseline && !cli->options.quiet)
 			print_changes(&out, job->docs[i], baseline);
@@ -77,7 +78,7 @@ static void print(struct gm_cli *cli, struct gm_job *job, struct gm_doc *baselin
 		gm_print(&out, unmeasured ? GM_YELLOW : GM_GREEN, "%u of %u gates passed",
 			 job->gates_count - unmeasured, job->gates_count);
 	if (unmeasured)
-		fprintf(out.file, ", %u not measured", unmeasured);
+		gm_printf(out.file, ", %u not measured", unmeasured);
 	if (failed || unmeasured || !cli->options.quiet)
 		fputc('\n', out.file);
 }

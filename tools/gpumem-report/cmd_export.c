@@ -10,8 +10,10 @@
 #include "report/doc/options.h"
 #include "report/open/open.h"
 #include "report/job/job_open.h"
+#include "report/support/print.h"
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Says which formats there are; GM_EXIT_USAGE. */
 static int refuse(const struct gm_cli *cli)
@@ -138,7 +140,7 @@ static void write_next(struct outputs *outputs, const char *input)
 	} else {
 		outputs->written++;
 		if (outputs->own && !cli->options.quiet)
-			printf("%s: %s\n", path, input);
+			gm_printf(stdout, "%s: %s\n", path, input);
 	}
 	say_gap(doc);
 	gm_doc_close(doc);
@@ -180,6 +182,10 @@ int gm_cmd_export(struct gm_cli *cli)
 		return refuse(cli);
 	if (format->write_path && to_stdout)
 		return gm_usage_error("--format %s needs -o OUT", format->name);
+	if (format->binary && to_stdout && isatty(STDOUT_FILENO))
+		return gm_usage_error("--format %s is binary and is not written to a terminal: name "
+				      "a file with -o OUT, or redirect the output",
+				      format->name);
 	gm_cli_find_inputs(cli);
 	if (cli->words_count > 1 && !format->write_path && !format->write_job && to_stdout)
 		return gm_usage_error(

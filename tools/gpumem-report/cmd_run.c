@@ -6,6 +6,7 @@
 #include "program_check.h"
 #include "run_files.h"
 #include "report/job/job_open.h"
+#include "report/support/print.h"
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -103,7 +104,7 @@ static void start_program(struct gm_cli *cli, const char *shim, const char *out,
 	}
 	execvp(cli->words[0], cli->words);
 	error = errno;
-	fprintf(stderr, "gpumem-report: %s cannot be run: %s\n", cli->words[0], strerror(error));
+	gm_printf(stderr, "gpumem-report: %s cannot be run: %s\n", cli->words[0], strerror(error));
 	_exit(error == ENOENT ? 127 : 126);
 }
 
@@ -154,7 +155,7 @@ static int check_without_file(struct gm_cli *cli, const char *why)
 	struct gm_job nothing = {.several = true};
 	int rc;
 
-	fprintf(stderr, "gpumem-report: %s; there is no file\n", why);
+	gm_printf(stderr, "gpumem-report: %s; there is no file\n", why);
 	if (!cli->gates_given)
 		return GM_EXIT_FINE;
 	rc = gm_cli_check(cli, &nothing, why);

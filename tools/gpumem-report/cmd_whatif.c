@@ -9,6 +9,7 @@
 #include "report/render/json/json.h"
 #include "report/render/json/json_whatif.h"
 #include "report/render/text/text_whatif.h"
+#include "report/support/print.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,7 +137,7 @@ int gm_cmd_whatif(struct gm_cli *cli)
 				  stdout);
 	} else {
 		if (job->count > 1)
-			printf("%s, which reserved most of %u files\n", doc->path, job->count);
+			gm_printf(stdout, "%s, which reserved most of %u files\n", doc->path, job->count);
 		gm_text_whatif(&out, doc, whatif, smallest_gpu(whatif));
 	}
 	gm_job_close(job);

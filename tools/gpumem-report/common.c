@@ -7,6 +7,7 @@
 #include "report/job/job_open.h"
 #include "report/open/find_process.h"
 #include "report/render/text/text_job.h"
+#include "report/support/print.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 void gm_cli_complain(const char *sentence)
 {
 	gm_progress_end();
-	fprintf(stderr, "gpumem-report: %s\n", sentence);
+	gm_printf(stderr, "gpumem-report: %s\n", sentence);
 }
 
 struct gm_out gm_cli_out(const struct gm_cli *cli)
@@ -75,7 +76,7 @@ static void say_absent_device(const struct gm_cli *cli, const struct gm_job *job
 	for (unsigned i = 0; i < job->count; i++)
 		if (job->docs[i]->devices_count || job->docs[i]->levels_count)
 			return;
-	fprintf(stderr,
+	gm_printf(stderr,
 		"gpumem-report: no process here used a device %d; summary lists those that were\n",
 		cli->options.device);
 }

@@ -3,6 +3,7 @@
  * that names a file means `summary`.
  */
 #include "cli.h"
+#include "nearest.h"
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ const struct gm_command_row gm_commands[] = {
 	 gm_cmd_check},
 	{GM_RUN, "run", "[-o OUT] [--check GATES] -- PROGRAM ARG...",
 	 "runs a program under the shim and prints its summary", gm_cmd_run},
-	{GM_HTML, "html", "-o OUT FILE...",
+	{GM_HTML, "html", "[-o OUT] FILE...",
 	 "one page with everything, to open in a browser; of two files also what changed",
 	 gm_cmd_html},
 	{GM_PLAN, "plan", "[--batch N] [--params N] [FILE...]",
@@ -50,6 +51,18 @@ static const struct gm_command_row *find_command(const char *name)
 		if (strcmp(gm_commands[i].name, name) == 0)
 			return &gm_commands[i];
 	return NULL;
+}
+
+static int unknown_command(const char *word)
+{
+	struct gm_nearest nearest = {.word = word};
+
+	for (unsigned i = 0; i < gm_commands_count; i++)
+		gm_nearest_try(&nearest, gm_commands[i].name);
+	return gm_usage_error("\"%s\" is neither a command nor a file; %s%s%sgpumem-report --help "
+			      "lists the commands",
+			      word, nearest.name ? "did you mean " : "",
+			      nearest.name ? nearest.name : "", nearest.name ? "? " : "");
 }
 
 /* No command has such a name: who writes it means a file, whether it is there or not. */
@@ -93,10 +106,7 @@ int main(int argc, char **argv)
 		skip = 1;
 	}
 	if (!command)
-		return gm_usage_error(
-			"\"%s\" is neither a command nor a file; gpumem-report --help lists "
-			"the commands",
-			argv[1]);
+		return unknown_command(argv[1]);
 	rc = gm_cli_parse(&cli, command, argc - skip, argv + skip);
 	if (!rc)
 		rc = command->run(&cli);

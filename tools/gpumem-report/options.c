@@ -3,12 +3,14 @@
  * --help is printed from it.
  */
 #include "cli.h"
+#include "nearest.h"
 #include "report/doc/enum_names.h"
 #include "report/doc/options.h"
 #include "report/render/export/export.h"
 #include "report/render/top/top.h"
 #include "report/stacks/rules.h"
 #include "report/render/text/text_sites.h"
+#include "report/support/print.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -20,7 +22,7 @@ int gm_usage_error(const char *format, ...)
 
 	fputs("gpumem-report: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	gm_vprintf(stderr, format, args);
 	va_end(args);
 	fputc('\n', stderr);
 	return GM_EXIT_USAGE;
@@ -237,7 +239,8 @@ static const struct gm_option options[] = {
 	 "as it was at that time since the first event, like 12.5 or 300ms"},
 	{"--check", "GATES", GM_RUN, false, run_check,
 	 "options of the command check in one word: --check \"--leaks exit\""},
-	{"-o", "OUT", GM_RUN | GM_EXPORT | GM_HTML, false, out_path, "the file to write"},
+	{"-o", "OUT", GM_RUN | GM_EXPORT | GM_HTML, false, out_path,
+	 "the file to write (also --output)", "--output"},
 	{"--format", "FORMAT", GM_EXPORT, false, format, "one of the formats below"},
 	{"--json", NULL, GM_EVERY & ~(GM_EXPORT | GM_HTML), false, json,
 	 "the whole document as JSON"},
@@ -257,7 +260,8 @@ static const struct gm_option options[] = {
 	 "look them up anew, keep none for the next time"},
 	{"--full", NULL, GM_EVERY, false, full, "whole stacks and names"},
 	{"--color", "WHEN", GM_EVERY, false, color, "auto, always or never"},
-	{"-q", NULL, GM_EVERY, false, quiet, "less: only the answer"},
+	{"-q", NULL, GM_EVERY, false, quiet, "less: only the answer (also --quiet)",
+	 "--quiet"},
 };
 
 /* All options, one after the other; NULL past the last. A command's own come first. */
@@ -275,16 +279,38 @@ static const struct gm_option *option_at(size_t number)
 	return number < sizeof(options) / sizeof(options[0]) ? &options[number] : NULL;
 }
 
+static bool is_name(const char *name, const char *word, size_t length)
+{
+	return name && strlen(name) == length && strncmp(name, word, length) == 0;
+}
+
 static const struct gm_option *find_option(const char *name, size_t length, unsigned commands,
 					   bool gates)
 {
 	const struct gm_option *option;
 
 	for (size_t i = 0; (option = option_at(i)); i++)
-		if (strlen(option->name) == length && strncmp(option->name, name, length) == 0 &&
+		if ((is_name(option->name, name, length) || is_name(option->alias, name, length)) &&
 		    ((option->commands & commands) || (gates && option->gate)))
 			return option;
 	return NULL;
+}
+
+static int unknown_option(const char *word, size_t length, unsigned commands, bool gates,
+			  const char *where)
+{
+	struct gm_zone zone = {0};
+	struct gm_nearest nearest = {.word = gm_zone_strndup(&zone, word, length)};
+	const struct gm_option *option;
+
+	for (size_t i = 0; (option = option_at(i)); i++)
+		if ((option->commands & commands) || (gates && option->gate))
+			gm_nearest_try(&nearest, option->name);
+	gm_usage_error("%s does not know the option %s; %s%s%sgpumem-report %s --help lists them",
+		       where, nearest.word, nearest.name ? "did you mean " : "",
+		       nearest.name ? nearest.name : "", nearest.name ? "? " : "", where);
+	gm_zone_free(&zone);
+	return GM_EXIT_USAGE;
 }
 
 /* Reads the option at argv[*i] and its argument; 0 or GM_EXIT_USAGE. */
@@ -298,10 +324,7 @@ static int read_option(struct gm_cli *cli, unsigned commands, bool gates, const 
 	const char *argument = equals ? equals + 1 : NULL, *wanted;
 
 	if (!option)
-		return gm_usage_error(
-			"%s does not know the option %.*s; gpumem-report %s --help lists "
-			"them",
-			where, (int)length, word, where);
+		return unknown_option(word, length, commands, gates, where);
 	if (!option->argument && argument)
 		return gm_usage_error("%s takes no argument", option->name);
 	if (option->argument && !argument) {

@@ -101,15 +101,12 @@ void gm_describe_backend(void)
 void gm_describe_process(void)
 {
 	struct gm_header *header = gm_file;
-	static const char *const advice[] = {"PYTORCH_CUDA_ALLOC_CONF",
-					     "PYTORCH_ALLOC_CONF",
-					     "PYTORCH_NO_CUDA_MEMORY_CACHING",
-					     "CUDA_VISIBLE_DEVICES",
-					     "XLA_PYTHON_CLIENT_PREALLOCATE",
-					     "XLA_PYTHON_CLIENT_MEM_FRACTION",
-					     "TF_FORCE_GPU_ALLOW_GROWTH",
-					     "CUDA_MODULE_LOADING",
-					     NULL};
+	static const char *const advice[] = {
+		"PYTORCH_CUDA_ALLOC_CONF",	    "PYTORCH_ALLOC_CONF",
+		"PYTORCH_NO_CUDA_MEMORY_CACHING",   "CUDA_VISIBLE_DEVICES",
+		"XLA_PYTHON_CLIENT_PREALLOCATE",    "XLA_PYTHON_CLIENT_MEM_FRACTION",
+		"TF_FORCE_GPU_ALLOW_GROWTH",	    "CUDA_MODULE_LOADING",
+		"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", NULL};
 	char text[4096];
 	struct timespec now;
 

@@ -72,6 +72,7 @@ struct gm_site {
 	bool divided;	     /* the same, or by a pool that reports its blocks */
 	bool caching;	     /* its stack passes through a caching framework's allocator */
 	bool opaque;	     /* the same, and what is used inside cannot be told */
+	bool one_pass;	     /* its phase is a pass that did not recur while its survivors came */
 	bool hidden;	     /* left out by --device, --kind or --level */
 	uint64_t place; /* a hash like `id` that leaves out the device: equal between ranks */
 	uint64_t key;	/* the hash that `id` is made of */

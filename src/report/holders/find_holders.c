@@ -226,13 +226,27 @@ static void group(struct gm_doc *doc, struct sought *sought, uint32_t count)
 		qsort(doc->holders, doc->holders_count, sizeof(*doc->holders), by_most);
 }
 
+static struct gm_memory *open_core(const struct gm_doc *doc, const char *core, char *error,
+				   size_t error_bytes)
+{
+	struct gm_memory *memory = gm_memory_of_core(core, error, error_bytes);
+	int pid = memory ? gm_memory_pid(memory) : 0;
+
+	if (!memory || !pid || pid == (int)doc->header->pid)
+		return memory;
+	snprintf(error, error_bytes, "%s is of process %d, %s of process %u", core, pid, doc->path,
+		 doc->header->pid);
+	gm_memory_close(memory);
+	return NULL;
+}
+
 static struct gm_memory *open_memory(const struct gm_doc *doc, const char *core, char *error,
 				     size_t error_bytes)
 {
 	int pid = (int)doc->header->pid;
 
 	if (core)
-		return gm_memory_of_core(core, error, error_bytes);
+		return open_core(doc, core, error, error_bytes);
 	if (strcmp(doc->end, "running") == 0 && kill(pid, 0) != 0 && errno == ESRCH)
 		snprintf(error, error_bytes,
 			 "%s is a copy; the process that it is of, %d, does not run any more",

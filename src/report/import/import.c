@@ -174,6 +174,54 @@ static void warn(struct gm_reader *reader, int device, enum gm_replayed replayed
 			       device);
 }
 
+static bool is_free(enum gm_snapshot_action action)
+{
+	return action == GM_ACTION_FREE_REQUESTED || action == GM_ACTION_SEGMENT_FREE ||
+	       action == GM_ACTION_SEGMENT_UNMAP;
+}
+
+static bool is_alloc(enum gm_snapshot_action action)
+{
+	return action == GM_ACTION_ALLOC || action == GM_ACTION_SEGMENT_ALLOC ||
+	       action == GM_ACTION_SEGMENT_MAP;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* For each free of all devices that an allocation followed when it did, ascending; the caller's. */
+static uint64_t *work_times(const struct gm_snapshot *snapshot, uint64_t base_us, size_t *count)
+{
+	uint64_t *times;
+	size_t all = 0;
+
+	*count = 0;
+	for (unsigned d = 0; d < snapshot->traces_count; d++)
+		all += snapshot->traces[d].count;
+	times = gm_realloc(NULL, (all + 1) * sizeof(*times));
+	for (unsigned d = 0; d < snapshot->traces_count; d++) {
+		const struct gm_snapshot_trace *trace = &snapshot->traces[d];
+		unsigned frees = 0;
+
+		for (unsigned i = 0; i < trace->count; i++) {
+			const struct gm_snapshot_event *event = &trace->events[i];
+
+			frees += is_free(event->action);
+			for (; frees && is_alloc(event->action); frees--)
+				times[(*count)++] = event->time_us > base_us
+							    ? (event->time_us - base_us) * 1000
+							    : 0;
+		}
+	}
+	if (*count)
+		qsort(times, *count, sizeof(*times), compare_numbers);
+	return times;
+}
+
 static struct gm_reader *build(struct gm_snapshot *snapshot, const char *path,
 			       struct gm_imported **devices, unsigned *count, char *error,
 			       size_t error_bytes)
@@ -185,8 +233,9 @@ static struct gm_reader *build(struct gm_snapshot *snapshot, const char *path,
 	struct gm_import_books books;
 	unsigned all = 0;
 	uint64_t duration_ns, base_us = time_range(snapshot, &duration_ns);
+	size_t size, frees;
+	uint64_t *work_ns = work_times(snapshot, base_us, &frees);
 	unsigned char *bytes;
-	size_t size;
 
 	for (unsigned i = 0; i < snapshot->segments_count; i++)
 		used[snapshot->segments[i].device] = true;
@@ -194,7 +243,8 @@ static struct gm_reader *build(struct gm_snapshot *snapshot, const char *path,
 		used[d] = used[d] || snapshot->traces[d].count;
 	for (unsigned d = 0; d < GM_SNAPSHOT_DEVICES; d++)
 		all = used[d] ? d + 1 : all;
-	gm_import_books_begin(&books, image, duration_ns);
+	gm_import_books_begin(&books, image, duration_ns, work_ns, frees);
+	free(work_ns);
 	image->header.started_realtime_ns = base_us < UINT64_MAX / 1000 ? base_us * 1000 : 0;
 	for (unsigned d = 0; d < all; d++) {
 		if (!used[d])

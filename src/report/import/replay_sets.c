@@ -240,3 +240,32 @@ uint64_t gm_sets_largest_hole(const struct gm_sets *sets)
 	free(extents);
 	return holes.largest_bytes;
 }
+
+static uint64_t bytes_within(const struct gm_ranges *ranges, uint64_t start, uint64_t end)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < ranges->count; i++) {
+		uint64_t from = ranges->ranges[i].start, to = ranges->ranges[i].end;
+
+		from = from > start ? from : start;
+		to = to < end ? to : end;
+		bytes += to > from ? to - from : 0;
+	}
+	return bytes;
+}
+
+uint64_t gm_sets_private_idle(const struct gm_sets *sets)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < sets->snapshot->segments_count; i++) {
+		const struct gm_snapshot_segment *segment = &sets->snapshot->segments[i];
+		uint64_t end = segment->start + segment->bytes;
+
+		if (segment->pool && segment->device == sets->device)
+			bytes += bytes_within(&sets->segments, segment->start, end) -
+				 bytes_within(&sets->blocks, segment->start, end);
+	}
+	return bytes;
+}

@@ -45,6 +45,12 @@ uint64_t gm_sets_block_bytes(const struct gm_sets *sets, uint64_t start, uint64_
 /* True if this is the state at the snapshot's end, to the byte. */
 bool gm_sets_final(const struct gm_sets *sets);
 
+/*
+ * Bytes of private pools (of CUDA graphs, and of pools that the program made) that no block has.
+ * Pools are known of the segments that are there at the snapshot's end.
+ */
+uint64_t gm_sets_private_idle(const struct gm_sets *sets);
+
 /* The largest stretch of segments without a block; GM_NO_BYTES without segments. */
 uint64_t gm_sets_largest_hole(const struct gm_sets *sets);
 

@@ -8,15 +8,28 @@
 #include <string.h>
 
 void gm_import_books_begin(struct gm_import_books *books, struct gm_image *image,
-			   uint64_t duration_ns)
+			   uint64_t duration_ns, const uint64_t *work_ns, size_t frees)
 {
+	unsigned windows = frees < GM_WINDOWS - 1 ? (unsigned)frees + 1 : GM_WINDOWS;
+
 	memset(books, 0, sizeof(*books));
 	books->image = image;
-	books->width_ns = duration_ns / GM_WINDOWS + 1;
+	books->width_ns = duration_ns / GM_TIMELINE_POINTS + 1;
 	image->header.last_event_ns = duration_ns; /* also where the history cannot be played */
-	image->header.window_current = duration_ns ? GM_WINDOWS - 1 : 0;
-	for (unsigned i = 0; i < GM_WINDOWS; i++)
-		image->header.window_start_ns[i] = i * books->width_ns;
+	image->header.window_current = duration_ns ? windows - 1 : 0;
+	for (unsigned i = 1; i < windows && duration_ns; i++)
+		image->header.window_start_ns[i] = work_ns[i * frees / windows];
+}
+
+/* The window that is open now. */
+static uint32_t open_window(const struct gm_import_books *books)
+{
+	const struct gm_header *header = &books->image->header;
+	uint32_t i = header->window_current;
+
+	while (i && header->window_start_ns[i] > books->now_ns)
+		i--;
+	return i;
 }
 
 void gm_import_books_end(struct gm_import_books *books)
@@ -81,9 +94,8 @@ static struct gm_usage_record *usage_of(struct gm_import_books *books,
 static struct gm_counters counters_of(struct gm_import_books *books, uint32_t number)
 {
 	struct gm_site_record *site = gm_image_record(books->image, GM_TABLE_SITES, number);
-	uint64_t window = books->now_ns / books->width_ns;
 
-	gm_site_follow_windows(site, window < GM_WINDOWS ? (uint32_t)window : GM_WINDOWS - 1, 0, 0);
+	gm_site_follow_windows(site, open_window(books), 0, 0);
 	return (struct gm_counters){
 		.site = site,
 		.level = gm_import_books_level(books, site->device, site->level),
@@ -126,7 +138,7 @@ static struct gm_timeline_record *timeline_of(struct gm_import_books *books, int
 	line = gm_image_add(books->image, GM_TABLE_TIMELINE, sizeof(*line), NULL);
 	line->device = (int16_t)device;
 	line->series = (uint8_t)series;
-	line->width_ns = books->width_ns / (GM_TIMELINE_POINTS / GM_WINDOWS) + 1;
+	line->width_ns = books->width_ns;
 	line->points = 1;
 	return line;
 }

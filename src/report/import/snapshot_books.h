@@ -12,14 +12,18 @@
 struct gm_import_books {
 	struct gm_image *image;
 	struct gm_numbering sites;
-	uint64_t width_ns; /* of a window */
+	uint64_t width_ns; /* of a point of the timeline */
 	uint64_t now_ns;
 	uint64_t serial;
 };
 
-/* `duration_ns` is what the windows and the timeline divide. */
+/*
+ * `duration_ns` is what the timeline divides. The windows divide the work, as the tracker's do:
+ * `work_ns` are the `frees` ascending times at which allocations followed on frees, one for each
+ * free.
+ */
 void gm_import_books_begin(struct gm_import_books *books, struct gm_image *image,
-			   uint64_t duration_ns);
+			   uint64_t duration_ns, const uint64_t *work_ns, size_t frees);
 void gm_import_books_end(struct gm_import_books *books);
 
 /* The site of a stack; a new one if it was not there. */

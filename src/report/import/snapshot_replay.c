@@ -144,6 +144,7 @@ static void note_oom(struct replay *replay, const struct gm_snapshot_event *even
 		.torch_reserved_bytes = replay->torch.reserved_bytes,
 		.torch_allocated_bytes = replay->torch.allocated_bytes,
 		.torch_largest_hole_bytes = gm_sets_largest_hole(&replay->sets),
+		.torch_private_idle_bytes = gm_sets_private_idle(&replay->sets),
 		.pending_free_bytes = pending_bytes(&replay->sets),
 		.function = GM_NONE,
 		.error = 2,

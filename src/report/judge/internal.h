@@ -36,11 +36,18 @@ void gm_oom_facts(struct gm_doc *doc, struct gm_oom *oom);
 /* The driver's free bytes, or an estimate where it could not be asked. */
 uint64_t gm_oom_free_bytes(const struct gm_doc *doc, const struct gm_oom_record *record);
 
+/* The limit that the Multi-Process Service was given for a device; GM_NO_BYTES: none. */
+#define GM_MPS_LIMIT "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
+uint64_t gm_oom_mps_limit(struct gm_doc *doc, int device);
+
 /* True for the functions of the driver that make a context; `api` may be NULL. */
 bool gm_makes_context(const char *api);
 
 /* What `whole` holds beyond `part`; 0 if one of them is not known. */
 uint64_t gm_oom_idle(uint64_t whole, uint64_t part);
+
+/* What PyTorch keeps idle and can hand out to any request: not what private pools keep. */
+uint64_t gm_oom_common_idle(const struct gm_oom_record *record);
 
 /* The growing site that held most at the event, and what it held, if that was a fair part of all;
  * GM_NO_SITE. */

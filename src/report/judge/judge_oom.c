@@ -54,7 +54,7 @@ static bool is_fragmented(const struct gm_doc *doc, const struct gm_oom *oom, ui
 {
 	const struct gm_oom_record *record = &oom->record;
 	uint64_t need = driver_need(doc, oom), idle = 0, leaked;
-	uint64_t torch = gm_oom_idle(record->torch_reserved_bytes, record->torch_allocated_bytes);
+	uint64_t torch = gm_oom_common_idle(record);
 	uint64_t pool = gm_oom_idle(record->pool_reserved_bytes, record->pool_used_bytes);
 
 	if (is_fair(torch, record->torch_reserved_bytes))
@@ -76,7 +76,18 @@ static uint64_t others_of(const struct gm_oom_record *record)
 	return listed > rest ? listed : rest;
 }
 
-static const char *verdict(const struct gm_doc *doc, const struct gm_oom *oom)
+/* What CUDA itself needs for a context counts as well, as far as it is known. */
+static bool exceeds_mps_limit(struct gm_doc *doc, const struct gm_oom_record *record, uint64_t need)
+{
+	uint64_t limit = gm_oom_mps_limit(doc, record->device);
+	const struct gm_device *device = gm_doc_device(doc, record->device);
+	uint64_t used =
+		add(record->tracked_physical_bytes, device ? device->record.context_bytes : 0);
+
+	return limit != GM_NO_BYTES && add(used, need) > limit;
+}
+
+static const char *verdict(struct gm_doc *doc, const struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
 	uint64_t unused = gm_oom_free_bytes(doc, record), need = driver_need(doc, oom);
@@ -86,7 +97,9 @@ static const char *verdict(const struct gm_doc *doc, const struct gm_oom *oom)
 	/* What GPUMEMTRACE_FAIL refuses, CUDA would have served; a pretended capacity is a
 	 * device's. */
 	if (record->verdict == GM_OOM_LIMIT || (record->injected && unused >= need) ||
-	    (record->pool_max_bytes && add(record->pool_live_bytes, need) > record->pool_max_bytes))
+	    (record->pool_max_bytes &&
+	     add(record->pool_live_bytes, need) > record->pool_max_bytes) ||
+	    (unused >= need && exceeds_mps_limit(doc, record, need)))
 		return "limit";
 	if (gm_oom_idle(record->pending_free_bytes, 0) &&
 	    add(unused, record->pending_free_bytes) >= need)
@@ -111,6 +124,9 @@ static const char *torch_reasons(struct gm_doc *doc, const struct gm_oom_record 
 	if (holes / 100 >= reserved / 10000)
 		text = gm_doc_printf(doc, "%s (fragmentation %.0f %%)", text,
 				     100.0 * (double)holes / (double)reserved);
+	if (record->torch_private_idle_bytes)
+		text = gm_doc_printf(doc, "%s, %s of it idle in private pools", text,
+				     gm_size(doc, record->torch_private_idle_bytes));
 	if (record->torch_largest_hole_bytes != GM_NO_BYTES)
 		text = gm_doc_printf(doc, "%s, its largest hole is %s", text,
 				     gm_size(doc, record->torch_largest_hole_bytes));
@@ -148,13 +164,42 @@ static const char *reasons(struct gm_doc *doc, const struct gm_oom *oom)
 struct story {
 	const char *place;
 	const struct gm_oom *first, *last;
+	const char *causes; /* "exhausted and fragmented" */
 	uint64_t most_bytes, least_bytes;
 	unsigned events;
 };
 
-static bool same_story(const struct story *story, const struct gm_oom *oom, const char *place)
+static bool same_text(const char *a, const char *b)
 {
-	return strcmp(story->place, place) == 0 &&
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/*
+ * Whether two stacks pass the same lines of the program: whatever a package or a library did in
+ * between, and by whichever names labels tell them from others.
+ */
+static bool same_lines(const struct gm_stack *a, const struct gm_stack *b)
+{
+	const struct gm_frame *x = gm_stack_label_frame(a), *y = gm_stack_label_frame(b);
+
+	if (a == b)
+		return true;
+	if (!x || !y)
+		return false;
+	while (x && y) {
+		if (!same_text(x->function, y->function) || !same_text(x->file, y->file) ||
+		    !same_text(x->module, y->module) || x->line != y->line ||
+		    (!x->line && x->offset != y->offset))
+			return false;
+		x = gm_stack_next_own(a, x);
+		y = gm_stack_next_own(b, y);
+	}
+	return !x && !y;
+}
+
+static bool same_story(const struct story *story, const struct gm_oom *oom)
+{
+	return same_lines(story->first->stack, oom->stack) &&
 	       story->first->record.device == oom->record.device &&
 	       !story->first->api == !oom->api &&
 	       (!oom->api || strcmp(story->first->api, oom->api) == 0);
@@ -168,12 +213,14 @@ static void add_to_story(struct gm_doc *doc, struct story **stories, unsigned *c
 	struct story *story = NULL;
 
 	for (unsigned i = 0; i < *count && !story; i++)
-		if (same_story(&(*stories)[i], oom, place))
+		if (same_story(&(*stories)[i], oom))
 			story = &(*stories)[i];
 	if (!story) {
 		story = gm_zone_push(&doc->zone, stories, count, sizeof(*story));
-		*story = (struct story){place, oom, oom, bytes, bytes, 0};
+		*story = (struct story){place, oom, oom, oom->verdict, bytes, bytes, 0};
 	}
+	if (!strstr(story->causes, oom->verdict))
+		story->causes = gm_doc_printf(doc, "%s and %s", story->causes, oom->verdict);
 	story->last = oom;
 	story->events++;
 	if (bytes > story->most_bytes)
@@ -227,7 +274,7 @@ static const char *title(struct gm_doc *doc, const struct story *story)
 		       : gm_doc_printf(doc, "%s to %s", gm_size(doc, story->least_bytes),
 				       gm_size(doc, story->most_bytes));
 	text = gm_doc_printf(doc, "out of memory (%s), %u times: %s asked for %s at %s",
-			     oom->verdict, story->events, api, text, story->place);
+			     story->causes, story->events, api, text, story->place);
 	served = served_after(doc, story);
 	return served ? gm_doc_printf(doc, "%s; later it was given up to %s", text,
 				      gm_size(doc, served))

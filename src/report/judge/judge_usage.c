@@ -30,10 +30,10 @@ static bool is_told_by(const struct gm_doc *doc, const struct gm_site_record *re
 /* ---- creeping ---- */
 
 /* Memory of which nothing was freed before the end: a set that was made, or a leak that has its own
- * finding. */
+ * finding. Likewise what the layers of a single pass keep. */
 static bool is_set_up(const struct gm_site *site)
 {
-	return site->record.frees <= site->work_count - site->record.live_count;
+	return site->one_pass || site->record.frees <= site->work_count - site->record.live_count;
 }
 
 /* What the device held at the windows' ends; the open window's is that of the end of the work. */
@@ -98,6 +98,7 @@ static void judge_creep(struct gm_doc *doc, int device)
 /* ---- unstable ---- */
 
 #define LEAST_STEPS  16
+#define LEAST_RARE   5
 #define MOST_PERIOD  64
 #define LIKE_PERCENT 2 /* peaks that differ by less are alike */
 
@@ -110,6 +111,7 @@ struct steps {
 struct curve {
 	uint64_t *bytes; /* after each event */
 	bool *marks;	 /* before it */
+	bool *refusals;	 /* after it: what a step would have needed is not known */
 	unsigned count;
 	bool marked;
 };
@@ -130,6 +132,8 @@ static struct curve curve_of(struct gm_doc *doc, const struct gm_history *histor
 	struct curve curve = {
 		.bytes = gm_realloc(NULL, ((size_t)history->count + 1) * sizeof(*curve.bytes)),
 		.marks = gm_realloc(NULL, ((size_t)history->count + 1) * sizeof(*curve.marks)),
+		.refusals =
+			gm_realloc(NULL, ((size_t)history->count + 1) * sizeof(*curve.refusals)),
 	};
 	unsigned end = history->count;
 	bool mark = false;
@@ -141,12 +145,15 @@ static struct curve curve_of(struct gm_doc *doc, const struct gm_history *histor
 		const struct gm_event_record *event = &history->events[i];
 
 		mark |= is_mark_of_program(doc, event);
+		if (event->op == GM_OP_OOM && event->device == device && curve.count)
+			curve.refusals[curve.count - 1] = true;
 		if (event->device != device || event->level != telling_level(doc) ||
 		    !gm_event_change(event))
 			continue;
 		now += gm_event_change(event);
 		least = now < least ? now : least;
 		curve.marks[curve.count] = mark;
+		curve.refusals[curve.count] = false;
 		curve.bytes[curve.count++] = (uint64_t)now;
 		curve.marked |= mark;
 		mark = false;
@@ -170,13 +177,16 @@ static struct steps steps_between_marks(const struct curve *curve)
 {
 	struct steps steps = {0};
 	uint64_t peak = 0;
+	bool refused = false;
 
 	for (unsigned i = 0; i < curve->count; i++) {
-		if (curve->marks[i] && i)
+		if (curve->marks[i] && i && !refused)
 			add_peak(&steps, peak);
+		refused = curve->refusals[i] || (refused && !curve->marks[i]);
 		peak = curve->marks[i] || curve->bytes[i] > peak ? curve->bytes[i] : peak;
 	}
-	add_peak(&steps, peak);
+	if (!refused)
+		add_peak(&steps, peak);
 	return steps;
 }
 
@@ -188,6 +198,7 @@ static struct steps steps_between_lows(const struct curve *curve)
 		 *floor = gm_realloc(NULL, ((size_t)curve->count + 1) * sizeof(*floor));
 	struct steps steps = {0};
 	uint64_t peak = 0;
+	bool refused = false;
 
 	floor[curve->count] = UINT64_MAX;
 	for (unsigned i = curve->count; i--;) {
@@ -196,13 +207,15 @@ static struct steps steps_between_lows(const struct curve *curve)
 	}
 	for (unsigned i = 0; i < curve->count; i++) {
 		low = floor[i] + (high - floor[i]) / 10;
+		refused |= curve->refusals[i];
 		if (curve->bytes[i] > low) {
 			peak = curve->bytes[i] > peak ? curve->bytes[i] : peak;
 			continue;
 		}
-		if (peak)
+		if (peak && !refused)
 			add_peak(&steps, peak);
 		peak = 0;
+		refused = false;
 	}
 	free(floor);
 	return steps;
@@ -279,37 +292,79 @@ static uint32_t varying_site(const struct gm_doc *doc, int device)
 	return most;
 }
 
+/* Whether the steps' peaks differ throughout: not in a few of them, and not in a period. */
+static bool differ(const struct steps *steps)
+{
+	unsigned late = steps->count / 3;
+
+	return irregular_percent(steps->peaks, steps->count) >= UNSTABLE_PERCENT &&
+	       irregular_percent(steps->peaks + steps->count - late, late) >= UNSTABLE_PERCENT &&
+	       turns_of(steps->peaks, steps->count) >= steps->count / 8;
+}
+
+static bool much_higher(uint64_t high, uint64_t low)
+{
+	return high >= low + LEAST_BYTES && high - low >= high / 100 * UNSTABLE_PERCENT;
+}
+
+/*
+ * How many steps need much more than `usual` bytes, where they come now and then over the whole run
+ * and in no period: long inputs among short ones. Else 0: an evaluation comes in a period, and an
+ * algorithm is searched for once or twice.
+ */
+static unsigned rare_peaks(const struct steps *steps, uint64_t usual)
+{
+	uint64_t *gaps = gm_realloc(NULL, ((size_t)steps->count + 1) * sizeof(*gaps));
+	unsigned count = 0, before = 0, thirds = 0;
+	bool irregular;
+
+	for (unsigned i = 0; i < steps->count; i++) {
+		if (!much_higher(steps->peaks[i], usual))
+			continue;
+		gaps[count++] = i - before;
+		before = i;
+		thirds |= 1u << (3 * i / steps->count);
+	}
+	irregular =
+		count > LEAST_RARE && irregular_percent(gaps + 1, count - 1) >= UNSTABLE_PERCENT;
+	free(gaps);
+	return irregular && thirds == 7 ? count : 0;
+}
+
 static void judge_steps(struct gm_doc *doc, int device, struct steps steps)
 {
-	uint64_t low, high, *sorted;
+	uint64_t low, high, most, *sorted;
 	struct gm_finding *finding;
 	uint32_t site = varying_site(doc, device);
-	unsigned recent, late;
+	unsigned rare = 0;
 
 	/* the first steps are a warm-up */
 	if (steps.count < LEAST_STEPS + GM_WARMUP_WINDOWS || site == GM_NO_SITE)
 		return;
 	steps.peaks += GM_WARMUP_WINDOWS;
 	steps.count -= GM_WARMUP_WINDOWS;
-	late = steps.count / 3;
-	recent = irregular_percent(steps.peaks + steps.count - late, late);
-	if (irregular_percent(steps.peaks, steps.count) < UNSTABLE_PERCENT ||
-	    recent < UNSTABLE_PERCENT || turns_of(steps.peaks, steps.count) < steps.count / 8)
-		return;
 	sorted = gm_realloc(NULL, steps.count * sizeof(*sorted));
 	memcpy(sorted, steps.peaks, steps.count * sizeof(*sorted));
 	qsort(sorted, steps.count, sizeof(*sorted), compare_bytes);
 	low = sorted[steps.count / 10];
 	high = sorted[steps.count - 1 - steps.count / 10];
+	most = sorted[steps.count - 1];
 	free(sorted);
-	if (high - low < LEAST_BYTES || high - low < high / 100 * UNSTABLE_PERCENT)
-		return;
-	finding = gm_finding_new(doc, "usage.unstable", GM_NOTE, device, high - low, site);
-	finding->title =
-		gm_doc_printf(doc, "the peaks of the steps differ by %s", gm_size(doc, high - low));
+	if (!much_higher(high, low) || !differ(&steps)) {
+		rare = rare_peaks(&steps, high);
+		if (!rare)
+			return;
+	}
+	finding = gm_finding_new(doc, "usage.unstable", GM_NOTE, device, (rare ? most : high) - low,
+				 site);
+	finding->title = gm_doc_printf(doc, "the peaks of the steps differ by %s",
+				       gm_size(doc, finding->bytes));
 	finding->evidence = gm_doc_printf(
 		doc, "of %u steps eight in ten lie between %s and %s above what always stays",
 		steps.count, gm_size(doc, low), gm_size(doc, high));
+	if (rare)
+		finding->evidence = gm_doc_printf(doc, "%s, and %u now and then reach up to %s",
+						  finding->evidence, rare, gm_size(doc, most));
 	gm_advise(doc, finding,
 		  "what varies most is %s: if inputs differ in length, pad them to a few fixed "
 		  "lengths (bucketing), for the highest peak decides what fits",
@@ -326,6 +381,7 @@ static void judge_peaks(struct gm_doc *doc, const struct gm_history *history, in
 	free(steps.peaks);
 	free(curve.bytes);
 	free(curve.marks);
+	free(curve.refusals);
 }
 
 void gm_judge_usage(struct gm_doc *doc)

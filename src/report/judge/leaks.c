@@ -37,22 +37,13 @@ static uint64_t function_of(const struct gm_frame *frame)
 			       : hash_number(hash, frame->offset);
 }
 
-static const struct gm_frame *own_frame_after(const struct gm_stack *stack,
-					      const struct gm_frame *frame)
-{
-	for (frame++; frame < stack->frames + stack->count; frame++)
-		if (gm_frame_own(frame))
-			return frame;
-	return NULL;
-}
-
 /* Without names a function is known by its caller's frame: its own addresses are as many as its
  * lines. */
 static struct member member_of(const struct gm_site *site, uint32_t index)
 {
 	const struct gm_site_record *record = &site->record;
 	const struct gm_frame *frame = gm_stack_label_frame(site->stack);
-	const struct gm_frame *caller = frame ? own_frame_after(site->stack, frame) : NULL;
+	const struct gm_frame *caller = frame ? gm_stack_next_own(site->stack, frame) : NULL;
 	struct member member = {.bytes = site->work_bytes, .site = index};
 	uint64_t class = hash_number(hash_number(record->level, record->kind),
 				     (uint64_t)(int64_t)record->device);
@@ -63,7 +54,7 @@ static struct member member_of(const struct gm_site *site, uint32_t index)
 	}
 	if (!frame->function && caller) {
 		frame = caller;
-		caller = own_frame_after(site->stack, frame);
+		caller = gm_stack_next_own(site->stack, frame);
 	}
 	member.function = hash_number(function_of(frame), class);
 	member.caller = caller ? function_of(caller) : 0;

@@ -59,14 +59,29 @@ static void advise_torch_holes(struct gm_doc *doc, struct gm_oom *oom, uint64_t 
 	gm_advise_history(doc, &oom->advice, &oom->advice_count);
 }
 
+/* Whether the device has memory of graphs. */
+static bool graph_memory(const struct gm_doc *doc, int device)
+{
+	for (unsigned i = 0; i < doc->pools_count; i++)
+		if (doc->pools[i].type == GM_POOL_GRAPH && doc->pools[i].device == device)
+			return true;
+	return false;
+}
+
 static void advise_fragmented(struct gm_doc *doc, struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
-	uint64_t torch_idle =
-		gm_oom_idle(record->torch_reserved_bytes, record->torch_allocated_bytes);
+	uint64_t torch_idle = gm_oom_common_idle(record);
 
 	if (torch_idle && !gm_torch_async_backend(doc))
 		advise_torch_holes(doc, oom, torch_idle);
+	else if (graph_memory(doc, record->device))
+		gm_advise(
+			doc, oom,
+			"%s are kept for CUDA graphs that do not run: cudaDeviceGraphMemTrim gives "
+			"them back, or free what is idle in pools (cudaMemPoolTrimTo)",
+			gm_size(doc,
+				gm_oom_idle(record->pool_reserved_bytes, record->pool_used_bytes)));
 	else if (torch_idle || gm_oom_idle(record->pool_reserved_bytes, record->pool_used_bytes))
 		gm_advise(
 			doc, oom,
@@ -144,6 +159,13 @@ static void advise_exhausted(struct gm_doc *doc, struct gm_oom *oom)
 	uint64_t missing =
 		gm_oom_idle(oom->record.requested_bytes, gm_oom_free_bytes(doc, &oom->record));
 
+	if (oom->record.torch_private_idle_bytes >= missing && missing)
+		gm_advise(
+			doc, oom,
+			"%s are idle in private pools (of CUDA graphs, or torch.cuda.MemPool), "
+			"which other requests cannot use: capture graphs with one shared pool, or "
+			"drop those that are not needed any more",
+			gm_size(doc, oom->record.torch_private_idle_bytes));
 	if (strcmp(oom->phase, "optimizer") == 0) {
 		advise_state(doc, oom);
 		advise_activations(doc, oom);
@@ -184,6 +206,8 @@ static void advise_others(struct gm_doc *doc, struct gm_oom *oom)
 
 static void advise_verdict(struct gm_doc *doc, struct gm_oom *oom)
 {
+	uint64_t mps_limit = gm_oom_mps_limit(doc, oom->record.device);
+
 	if (strcmp(oom->verdict, "fragmented") == 0)
 		advise_fragmented(doc, oom);
 	else if (strcmp(oom->verdict, "exhausted") == 0)
@@ -210,6 +234,14 @@ static void advise_verdict(struct gm_doc *doc, struct gm_oom *oom)
 			  "may need local memory for all threads of the device, a graph more than "
 			  "1 KiB for each node",
 			  gm_size(doc, gm_oom_free_bytes(doc, &oom->record)));
+	else if (strcmp(oom->verdict, "limit") == 0 && mps_limit != GM_NO_BYTES)
+		gm_advise(
+			doc, oom,
+			GM_MPS_LIMIT
+			" limits this process to %s of device %d, and %s are tracked: raise it, or "
+			"ask for less",
+			gm_size(doc, mps_limit), oom->record.device,
+			gm_size(doc, oom->record.tracked_bytes));
 	else if (strcmp(oom->verdict, "refused") == 0)
 		gm_advise(doc, oom,
 			  "the device had %s free, enough for the request, and no limit is known "
@@ -249,6 +281,18 @@ static const char *library_error(const char *library)
 	return "an error of its own";
 }
 
+/* The label, and the function that called: the line itself is often in a helper of all callers. */
+static const char *with_caller(struct gm_doc *doc, const struct gm_stack *stack)
+{
+	const struct gm_frame *frame = gm_stack_label_frame(stack);
+	const struct gm_frame *caller = frame ? gm_stack_next_own(stack, frame) : NULL;
+	const char *label = gm_stack_label(doc, stack);
+
+	return caller && caller->function && !strstr(label, caller->function)
+		       ? gm_doc_printf(doc, "%s from %s", label, caller->function)
+		       : label;
+}
+
 /* Whatever the error is called: without the leak there would have been room for longer. */
 static void advise_leak(struct gm_doc *doc, struct gm_oom *oom)
 {
@@ -259,7 +303,7 @@ static void advise_leak(struct gm_doc *doc, struct gm_oom *oom)
 		gm_advise(doc, oom,
 			  "first mend the leak at %s: it kept growing and held %s of the %s in use "
 			  "then",
-			  gm_stack_label(doc, doc->sites[leak].stack), gm_size(doc, bytes),
+			  with_caller(doc, doc->sites[leak].stack), gm_size(doc, bytes),
 			  gm_size(doc, oom->record.tracked_bytes));
 }
 

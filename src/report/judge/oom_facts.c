@@ -2,6 +2,7 @@
  * Facts about an out-of-memory event that follow from its records, see internal.h.
  */
 #include "report/judge/internal.h"
+#include "base/size_text.h"
 #include "report/stacks/labels.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,12 @@ bool gm_makes_context(const char *api)
 		       strncmp(api, "cuGreenCtxCreate", 16) == 0);
 }
 
+uint64_t gm_oom_common_idle(const struct gm_oom_record *record)
+{
+	return gm_oom_idle(gm_oom_idle(record->torch_reserved_bytes, record->torch_allocated_bytes),
+			   record->torch_private_idle_bytes);
+}
+
 uint64_t gm_oom_free_bytes(const struct gm_doc *doc, const struct gm_oom_record *record)
 {
 	const struct gm_device *device = gm_doc_device(doc, record->device);
@@ -37,6 +44,31 @@ uint64_t gm_oom_free_bytes(const struct gm_doc *doc, const struct gm_oom_record 
 	    __builtin_add_overflow(used, device->record.context_bytes, &used))
 		return 0;
 	return gm_oom_idle(gm_device_limit(device), used);
+}
+
+/*
+ * "0=1G,1=512MB": a limit for each device that the variable names (CUDA's documentation of MPS,
+ * "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT").
+ */
+uint64_t gm_oom_mps_limit(struct gm_doc *doc, int device)
+{
+	const char *environment = gm_reader_string(doc->reader, doc->header->environment_string);
+	const char *item = gm_doc_variable(doc, environment, GM_MPS_LIMIT);
+
+	while (item && *item) {
+		size_t length = strcspn(item, ",");
+		char *end;
+		long number = strtol(item, &end, 10);
+		uint64_t bytes;
+
+		if (end != item && *end == '=' && number == device &&
+		    gm_parse_size(
+			    gm_zone_strndup(&doc->zone, end + 1, length - (size_t)(end + 1 - item)),
+			    &bytes))
+			return bytes;
+		item += length + (item[length] == ',');
+	}
+	return GM_NO_BYTES;
 }
 
 /* Segments and their blocks both hold the same bytes: the blocks tell more. */

@@ -342,8 +342,7 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	bool all = work_frees(site) == 0;
 
 	if (!spread->bins || (!all && record->allocated_bytes / TURNOVERS < site->work_bytes) ||
-	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) ||
-	    !steps_recur(doc, site, spread))
+	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) || site->one_pass)
 		return false;
 	site->why =
 		all ? gm_doc_printf(doc,
@@ -430,7 +429,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 			gm_size(doc, site->work_bytes));
 		return true;
 	}
-	if (windows.growth == GM_GROWTH_RISES && steps_recur(doc, site, spread)) {
+	if (windows.growth == GM_GROWTH_RISES && !site->one_pass) {
 		site->why = gm_doc_printf(
 			doc, "baseline usage rose in %u of %u steps between %s, from %s to %s",
 			windows.rises, windows.windows - 1,
@@ -456,6 +455,7 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 {
 	const struct gm_site_record *record = &site->record;
 
+	site->one_pass = !steps_recur(doc, site, spread);
 	if (site->work_count == 0 && site->work_bytes == 0) {
 		site->verdict = GM_RELEASED;
 		site->why = "nothing is live";

@@ -9,6 +9,7 @@
 #include "report/judge/judge.h"
 #include "report/judge/suppress.h"
 #include "report/judge/verdict.h"
+#include "report/judge/workers.h"
 #include "report/load/files.h"
 #include "report/load/load.h"
 #include "report/load/load_ledger.h"
@@ -135,6 +136,7 @@ static void judge(struct gm_doc *doc, const struct gm_options *options,
 		  struct gm_suppressions *suppressions)
 {
 	gm_judge_sites(doc, options->warmup);
+	gm_judge_workers(doc, options->warmup);
 	if (suppressions)
 		gm_suppress(doc, suppressions);
 	if (!options->no_shipped_suppressions)

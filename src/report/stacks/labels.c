@@ -14,6 +14,14 @@ bool gm_frame_own(const struct gm_frame *frame)
 	return !frame->plumbing && !frame->installed && !frame->toolkit;
 }
 
+const struct gm_frame *gm_stack_next_own(const struct gm_stack *stack, const struct gm_frame *frame)
+{
+	for (frame++; frame < stack->frames + stack->count; frame++)
+		if (gm_frame_own(frame))
+			return frame;
+	return NULL;
+}
+
 /* How well a frame names a stack, from 0: the innermost of the best rank does. */
 enum rank { OWN_PYTHON, ANY_PYTHON, OWN_NAMED, ANY_NAMED, NAMELESS, CUDA_OR_PLUMBING };
 

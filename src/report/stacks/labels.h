@@ -16,6 +16,10 @@ bool gm_frame_own(const struct gm_frame *frame);
  */
 const struct gm_frame *gm_stack_label_frame(const struct gm_stack *stack);
 
+/* The next own frame after `frame`, outwards; NULL if there is none. */
+const struct gm_frame *gm_stack_next_own(const struct gm_stack *stack,
+					 const struct gm_frame *frame);
+
 /* The CUDA library that asked on somebody's behalf: "libcublas.so.13". NULL if none did. */
 const char *gm_stack_toolkit(const struct gm_stack *stack);
 

@@ -17,7 +17,7 @@ struct gm_zone_block {
 	_Alignas(16) unsigned char bytes[];
 };
 
-static void die(void)
+void gm_no_memory(void)
 {
 	fputs("gpumem-report: out of memory; a larger machine or a smaller file is needed\n",
 	      stderr);
@@ -29,7 +29,7 @@ void *gm_realloc(void *memory, size_t size)
 	void *grown = realloc(memory, size ? size : 1);
 
 	if (!grown)
-		die();
+		gm_no_memory();
 	return grown;
 }
 
@@ -40,14 +40,14 @@ void *gm_zone_alloc(struct gm_zone *zone, size_t count, size_t size)
 	void *memory;
 
 	if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
-		die();
+		gm_no_memory();
 	bytes = (bytes + 15) & ~(size_t)15;
 	if (!block || block->size - block->used < bytes) {
 		size_t room = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
 
 		block = calloc(1, sizeof(*block) + room);
 		if (!block)
-			die();
+			gm_no_memory();
 		block->size = room;
 		block->next = zone->blocks;
 		zone->blocks = block;
@@ -77,7 +77,7 @@ char *gm_zone_printf(struct gm_zone *zone, const char *format, ...)
 
 	va_start(args, format);
 	if (vasprintf(&text, format, args) < 0)
-		die();
+		gm_no_memory();
 	va_end(args);
 	copy = gm_zone_strdup(zone, text);
 	free(text);

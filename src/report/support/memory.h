@@ -29,6 +29,9 @@ void *gm_zone_push(struct gm_zone *zone, void *array, unsigned *count, size_t si
 
 void gm_zone_free(struct gm_zone *zone);
 
+/* Ends the tool with that sentence and status. */
+void gm_no_memory(void) __attribute__((noreturn));
+
 /* malloc and realloc that do not return NULL. */
 void *gm_realloc(void *memory, size_t size);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#define MAGIC "gmsym1\r\n" /* its last byte but two is the version */
+#define MAGIC "gmsym2\r\n" /* its last byte but two is the version */
 
 struct header {
 	char magic[8];

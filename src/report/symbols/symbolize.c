@@ -210,7 +210,61 @@ static Dwarf_Die *find_unit(Dwfl_Module *module, Dwarf_Addr address, Dwarf_Addr 
 	return NULL;
 }
 
-static const char *die_name(Dwarf_Die *die)
+/* The declaration that an instance of a function refers to, by one or more steps. */
+static void find_declaration(Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Die next;
+
+	for (unsigned i = 0; i < 4; i++) {
+		if (!dwarf_attr(die, DW_AT_abstract_origin, &attribute) &&
+		    !dwarf_attr(die, DW_AT_specification, &attribute))
+			return;
+		if (!dwarf_formref_die(&attribute, &next))
+			return;
+		*die = next;
+	}
+}
+
+/*
+ * The name with its classes and namespaces: "DeviceArray::reserve". GCC writes no linkage name for
+ * functions of unnamed namespaces, nor for local classes.
+ */
+static const char *qualified_name(struct gm_zone *zone, const Dwarf_Die *die, const char *name)
+{
+	Dwarf_Die declaration = *die, *scopes = NULL;
+	int count;
+
+	find_declaration(&declaration);
+	count = dwarf_getscopes_die(&declaration, &scopes);
+	for (int i = 1; i < count; i++) {
+		int tag = dwarf_tag(&scopes[i]);
+		const char *scope = dwarf_diename(&scopes[i]);
+
+		if (tag == DW_TAG_namespace && !scope)
+			scope = "(anonymous namespace)";
+		if (scope && (tag == DW_TAG_namespace || tag == DW_TAG_class_type ||
+			      tag == DW_TAG_structure_type || tag == DW_TAG_union_type))
+			name = gm_zone_printf(zone, "%s::%s", scope, name);
+	}
+	free(scopes);
+	return name;
+}
+
+static bool is_cxx(Dwarf_Die *unit)
+{
+	switch (dwarf_srclang(unit)) {
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static const char *die_name(struct gm_zone *zone, Dwarf_Die *unit, Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
 	const char *name = NULL;
@@ -218,9 +272,10 @@ static const char *die_name(Dwarf_Die *die)
 	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
 	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
 		name = dwarf_formstring(&attribute);
-	if (!name)
-		name = dwarf_diename(die);
-	return name;
+	if (name)
+		return name;
+	name = dwarf_diename(die);
+	return name && is_cxx(unit) ? qualified_name(zone, die, name) : name;
 }
 
 /* Where an inlined function was called: file and line. */
@@ -259,7 +314,7 @@ static unsigned inlined_frames(struct gm_symbols *symbols, Dwarf_Die *unit, Dwar
 
 		if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
 			continue;
-		frame->function = die_name(&nest[i]);
+		frame->function = die_name(symbols->zone, unit, &nest[i]);
 		filled++;
 		if (tag == DW_TAG_subprogram)
 			break;

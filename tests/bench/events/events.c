@@ -4,11 +4,12 @@
  *
  *   events block|device|async|launch|hook PAIRS [LIVE] [SITES] [DEPTH] [COLD_KIB]
  *
- * block: PyTorch's hook tells of a block and of its return; device, async: an allocation and a free;
- * launch: two launches of one kernel; hook: two blocks of the CPU's allocator, which are not recorded.
- * LIVE blocks are there at any time, the oldest goes first. They come from SITES different stacks,
- * DEPTH frames deep. COLD_KIB of memory are written between events, as the program itself would do:
- * then what the tracker keeps is in no near cache. Prints the nanoseconds of an event.
+ * block: PyTorch's hook tells of a block and of its return; device, async: an allocation and a
+ * free; launch: two launches of one kernel; hook: two blocks of the CPU's allocator, which are not
+ * recorded. LIVE blocks are there at any time, the oldest goes first. They come from SITES
+ * different stacks, DEPTH frames deep. COLD_KIB of memory are written between events, as the
+ * program itself would do: then what the tracker keeps is in no near cache. Prints the nanoseconds
+ * of an event.
  */
 #include "../../sim/torch/c10.h"
 #include "cuda_calls.h"
@@ -39,12 +40,14 @@ static void report(void *block, int64_t bytes, int8_t type)
 {
 	struct c10_device device = {type, 0};
 
-	_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(block, bytes, allocated, 1u << 30, device);
+	_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(block, bytes, allocated, 1u << 30,
+							      device);
 }
 
 static void launch(void)
 {
-	failed |= cuLaunchKernel((CUfunction)(uintptr_t)0x1000, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) == 999;
+	failed |= cuLaunchKernel((CUfunction)(uintptr_t)0x1000, 1, 1, 1, 1, 1, 1, 0, NULL, NULL,
+				 NULL) == 999;
 }
 
 /* Sizes of a training step: powers of two and between. */
@@ -152,7 +155,8 @@ static double run(unsigned long first, unsigned long count, unsigned long cold_k
 	return cold_kib ? spent : now_ns() - start;
 }
 
-static unsigned long argument(int argc, char **argv, int number, unsigned long otherwise, unsigned long most)
+static unsigned long argument(int argc, char **argv, int number, unsigned long otherwise,
+			      unsigned long most)
 {
 	unsigned long value = argc > number ? strtoul(argv[number], NULL, 10) : otherwise;
 
@@ -167,8 +171,9 @@ int main(int argc, char **argv)
 	while (argc > 1 && what <= HOOK && strcmp(argv[1], names[what]))
 		what++;
 	if (argc < 3 || what > HOOK) {
-		fprintf(stderr, "usage: events block|device|async|launch|hook PAIRS [LIVE] [SITES] [DEPTH] "
-				"[COLD_KIB]\n");
+		fprintf(stderr,
+			"usage: events block|device|async|launch|hook PAIRS [LIVE] [SITES] [DEPTH] "
+			"[COLD_KIB]\n");
 		return 2;
 	}
 	pairs = argument(argc, argv, 2, 0, ~0ul);

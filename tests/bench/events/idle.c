@@ -1,11 +1,12 @@
 /*
- * What a call takes, as the least of many short runs: whatever else the machine does only makes some of
- * them longer. Run alone, then under the shim (idle.py):
+ * What a call takes, as the least of many short runs: whatever else the machine does only makes
+ * some of them longer. Run alone, then under the shim (idle.py):
  *
  *   idle block|device|launch|hook [RUNS]
  *
- * block: PyTorch's hook tells of a block and of its return; device: an allocation and a free; launch: two
- * launches of one kernel; hook: two blocks of the CPU's allocator. Prints the nanoseconds of a call.
+ * block: PyTorch's hook tells of a block and of its return; device: an allocation and a free;
+ * launch: two launches of one kernel; hook: two blocks of the CPU's allocator. Prints the
+ * nanoseconds of a call.
  */
 #include "../../sim/torch/c10.h"
 #include "cuda_calls.h"
@@ -23,7 +24,8 @@ static void report(int64_t bytes, int8_t type)
 {
 	struct c10_device device = {type, 0};
 
-	_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)0x7f0000000000, bytes, 512, 1 << 20, device);
+	_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)0x7f0000000000, bytes, 512,
+							      1 << 20, device);
 }
 
 static void block(void)
@@ -49,7 +51,8 @@ static void device(void)
 static void launch(void)
 {
 	for (int i = 0; i < 2; i++)
-		failed |= cuLaunchKernel((CUfunction)(uintptr_t)0x1000, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) == 999;
+		failed |= cuLaunchKernel((CUfunction)(uintptr_t)0x1000, 1, 1, 1, 1, 1, 1, 0, NULL,
+					 NULL, NULL) == 999;
 }
 
 static const struct {

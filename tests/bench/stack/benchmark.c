@@ -33,7 +33,8 @@ static void line(const char *unwinder, const char *name, enum timing what, unsig
 
 int main(void)
 {
-	static const char *const unwinders[] = {"unwind tables", "libunwind", "libgcc", "frame pointers"};
+	static const char *const unwinders[] = {"unwind tables", "libunwind", "libgcc",
+						"frame pointers"};
 
 	for (unsigned i = 0; i < 4; i++) {
 		unsigned rounds = i < 2 ? 20000 : 1000;

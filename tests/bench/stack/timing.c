@@ -30,7 +30,8 @@ static int by_value(const void *a, const void *b)
 }
 
 static const struct gm_unwinder *const unwinders[] = {&gm_unwinder_tables, &gm_unwinder_libunwind,
-						      &gm_unwinder_libgcc, &gm_unwinder_frame_pointers};
+						      &gm_unwinder_libgcc,
+						      &gm_unwinder_frame_pointers};
 static const struct gm_unwinder *started;
 
 int timing_start(const char *unwinder, unsigned depth)

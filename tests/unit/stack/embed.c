@@ -119,8 +119,8 @@ static void live_once(void)
 }
 
 /*
- * An interpreter that is noticed and then unloaded: what was known of it is code no more. Nothing is
- * imported, for an extension module would keep the library where it is. Some stay all the same.
+ * An interpreter that is noticed and then unloaded: what was known of it is code no more. Nothing
+ * is imported, for an extension module would keep the library where it is. Some stay all the same.
  */
 static int live_and_go(const char *library)
 {

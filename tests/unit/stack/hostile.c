@@ -1,11 +1,12 @@
 /*
- * Walks with the walk cache and stacks taken by cached results (src/stack/walk_cache.c) against walks without, frame by
- * frame, in a program that does its worst: recursion along changing paths, functions of equal frames
- * in each other's places, alloca, frames aligned by hand, large ones, rbp as a register like any
- * other, tail calls, calls back from libc, longjmp, C++ exceptions, signals in the middle of walks
- * and on stacks of their own, short and long threads on each other's stacks, coroutines on stacks
- * that come and go, libraries loaded in the place of others, Python frames that change over the same
- * words, a store that is full, and one that starts over. hostile_check.c compares.
+ * Walks with the walk cache and stacks taken by cached results (src/stack/walk_cache.c) against
+ * walks without, frame by frame, in a program that does its worst: recursion along changing paths,
+ * functions of equal frames in each other's places, alloca, frames aligned by hand, large ones, rbp
+ * as a register like any other, tail calls, calls back from libc, longjmp, C++ exceptions, signals
+ * in the middle of walks and on stacks of their own, short and long threads on each other's stacks,
+ * coroutines on stacks that come and go, libraries loaded in the place of others, Python frames
+ * that change over the same words, a store that is full, and one that starts over. hostile_check.c
+ * compares.
  *
  *     hostile CAPTURES [SEED]
  *
@@ -88,7 +89,9 @@ static NOINLINE void tail_site(void)
 	hostile_capture();
 }
 
-/* Whose frame is found by rbp alone, from the wrapper itself or across a frame that leaves it be. */
+/*
+ * Whose frame is found by rbp alone, from the wrapper itself or across a frame that leaves it be.
+ */
 static NOINLINE void site_with_alloca(void)
 {
 	volatile char *room = alloca(16 + hostile_dice(3) * 64);
@@ -124,7 +127,7 @@ static NOINLINE void go_on(unsigned depth)
 	{                                                                                          \
 		hostile_wander(depth);                                                             \
 		__asm__ volatile("" ::"i"(number));                                                \
-		if (hostile_dice(2))                                                                       \
+		if (hostile_dice(2))                                                               \
 			go_on(depth / 2);                                                          \
 		BARRIER();                                                                         \
 	}
@@ -181,8 +184,8 @@ static NOINLINE void recurse(unsigned frames, unsigned depth)
 	BARRIER();
 }
 
-/* rbp holds a number that differs each time; some frame further in saves it. The sanitizer's frames are by
- * rbp. */
+/* rbp holds a number that differs each time; some frame further in saves it. The sanitizer's frames
+ * are by rbp. */
 static NOINLINE void with_rbp(unsigned depth)
 {
 #if defined(__x86_64__) && !SANITIZED && defined(__OPTIMIZE__)
@@ -434,9 +437,9 @@ static void on_signal(int number)
 }
 
 /*
- * Stands in front of glibc's for everyone here. Whoever is in it has the loader's lock, which the one
- * that has the stacks' lock may be waiting for: a handler that waits for that would wait for ever. The
- * shim's handlers do not, for there the thread is in the tracker and is let through.
+ * Stands in front of glibc's for everyone here. Whoever is in it has the loader's lock, which the
+ * one that has the stacks' lock may be waiting for: a handler that waits for that would wait for
+ * ever. The shim's handlers do not, for there the thread is in the tracker and is let through.
  */
 int dl_iterate_phdr(int (*found)(struct dl_phdr_info *, size_t, void *), void *data)
 {

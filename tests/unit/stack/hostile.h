@@ -39,7 +39,9 @@ uintptr_t hostile_interpreter(void);
 #define HOSTILE_STOP_BYTES 64u
 void hostile_took_one(void);
 
-/* Of hostile_check.c. In a signal's handler; and the tables' view of the caller's stack, libgcc's. */
+/*
+ * Of hostile_check.c. In a signal's handler; and the tables' view of the caller's stack, libgcc's.
+ */
 void hostile_check_in_handler(bool may_intern);
 void hostile_check_agreement(void);
 

@@ -1,13 +1,13 @@
 /*
  * What hostile.c compares at each of its captures.
  *
- * A walk with the cache against one without, both from inside this file. Then what a wrapper does: the
- * walk that begins in the caller's frame, and the stack that gm_stack_take gives a number to, by a
- * cached result or not, against a walk without the cache, frame by frame as the store has it. What is kept of
- * that walk, and with which flags, is worked out here once more.
+ * A walk with the cache against one without, both from inside this file. Then what a wrapper does:
+ * the walk that begins in the caller's frame, and the stack that gm_stack_take gives a number to,
+ * by a cached result or not, against a walk without the cache, frame by frame as the store has it.
+ * What is kept of that walk, and with which flags, is worked out here once more.
  *
- * The library's Python is replaced: frames are made up, so that the native words stay the same while
- * Python's frames change.
+ * The library's Python is replaced: frames are made up, so that the native words stay the same
+ * while Python's frames change.
  */
 #include "hostile.h"
 #include "probe.h"
@@ -91,7 +91,8 @@ bool gm_python_same(const struct gm_python_place *place, unsigned count)
 	if (count != python.frames || python.unreadable)
 		return false;
 	for (unsigned i = 0; i < count; i++)
-		if (place[i].code != i || place[i].position != python_frame(i) || place[i].version != 1)
+		if (place[i].code != i || place[i].position != python_frame(i) ||
+		    place[i].version != 1)
 			return false;
 	return true;
 }
@@ -230,7 +231,8 @@ static bool is_recorded(uint32_t stack, uint32_t module, const struct expected *
 static void show_stack(uint32_t stack, const struct taking *taking, const struct expected *expected)
 {
 	const struct gm_stack_record *record = gm_store_record(GM_TABLE_STACKS, stack);
-	const uint32_t *frame = record ? gm_store_record(GM_TABLE_STACK_FRAMES, record->first) : NULL;
+	const uint32_t *frame =
+		record ? gm_store_record(GM_TABLE_STACK_FRAMES, record->first) : NULL;
 
 	fprintf(stderr, "stack %u of %u frames, flags %u; expected %u and %u, flags %u, limit %u\n",
 		stack, record ? record->frames : 0u, record ? record->flags : 0u,
@@ -452,8 +454,8 @@ void hostile_check_agreement(void)
 }
 
 /*
- * In the handler of a signal that comes at any moment, in a walk or between it and its result: looks
- * no further out than to itself. Interning that was interrupted cannot be gone on with.
+ * In the handler of a signal that comes at any moment, in a walk or between it and its result:
+ * looks no further out than to itself. Interning that was interrupted cannot be gone on with.
  */
 static NOINLINE void take_innermost(void)
 {
@@ -514,9 +516,9 @@ bool hostile_print_totals(void)
 	       (double)total.frames / (double)total.captures);
 	printf("%.1f %% whole from the cache; %.1f %% of all frames stepped by rule\n",
 	       percent(total.whole, total.captures), percent(total.stepped, total.full));
-	printf("%llu stacks taken, %.1f %% by a cached result alone; %llu not, the store being full\n",
-	       (unsigned long long)total.takes,
-	       100.0 - percent(total.looked_up, total.takes),
+	printf("%llu stacks taken, %.1f %% by a cached result alone; %llu not, the store being "
+	       "full\n",
+	       (unsigned long long)total.takes, 100.0 - percent(total.looked_up, total.takes),
 	       (unsigned long long)total.lost);
 	printf("%llu compared with libgcc's as well\n", (unsigned long long)total.by_libgcc);
 	printf("%.1f %% with a hash; %llu differences\n", percent(total.hashes, total.captures),

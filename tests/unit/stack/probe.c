@@ -27,7 +27,9 @@ bool probe_start_with(const char *unwinder, unsigned depth)
 	return !strcmp(gm_stack_unwinder(), unwinder);
 }
 
-/* In every way there is; the last two by what the walks before left, and then by a cached result. */
+/*
+ * In every way there is; the last two by what the walks before left, and then by a cached result.
+ */
 static __attribute__((noinline)) uint32_t take(const struct gm_entry *entry, unsigned limit)
 {
 	struct gm_raw_stack raw;

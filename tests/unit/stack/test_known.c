@@ -1,6 +1,6 @@
 /*
- * Stacks that were taken before: known again without another look at each frame, and not taken for one
- * another. hostile.c does the same at random; these are the cases that chance seldom makes.
+ * Stacks that were taken before: known again without another look at each frame, and not taken for
+ * one another. hostile.c does the same at random; these are the cases that chance seldom makes.
  */
 #include "cmocka_all.h"
 #include "probe.h"
@@ -71,8 +71,8 @@ static NOINLINE uint32_t take_deep(unsigned frames)
 }
 
 /*
- * Stacks that come in turn, each beginning elsewhere and sharing its outer part with the one before, are
- * known again when they come round, whichever of the two goes deeper.
+ * Stacks that come in turn, each beginning elsewhere and sharing its outer part with the one
+ * before, are known again when they come round, whichever of the two goes deeper.
  */
 static void test_known_again(void **state)
 {
@@ -126,7 +126,10 @@ static NOINLINE uint32_t take_moved(bool move)
 	return stack;
 }
 
-/* What an earlier frame left where this one has nothing, its return address too, is not taken for it. */
+/*
+ * What an earlier frame left where this one has nothing, its return address too, is not taken for
+ * it.
+ */
 static void test_leftover_frame(void **state)
 {
 	uint32_t still = GM_NONE, moved = GM_NONE;
@@ -134,7 +137,8 @@ static void test_leftover_frame(void **state)
 	(void)state;
 	if (!probe_start_with("unwind tables", 64))
 		skip();
-	for (volatile unsigned i = 0; i < 30; i++) { /* after some of the one, it is expected again */
+	/* after some of the one, it is expected again */
+	for (volatile unsigned i = 0; i < 30; i++) {
 		uint32_t stack = take_moved(i % 10 == 9), *first = i % 10 == 9 ? &moved : &still;
 
 		if (*first == GM_NONE)
@@ -170,8 +174,9 @@ static NOINLINE uint32_t take_one_of(enum brief which)
 }
 
 /*
- * Brief stacks after one and the same other, in the place where another one was expected: from another
- * call in the same frame, or with more frames asked for. When they come first and when they come again.
+ * Brief stacks after one and the same other, in the place where another one was expected: from
+ * another call in the same frame, or with more frames asked for. When they come first and when they
+ * come again.
  */
 static void test_brief_in_anothers_place(void **state)
 {
@@ -182,7 +187,8 @@ static void test_brief_in_anothers_place(void **state)
 	(void)state;
 	if (!probe_start_with("unwind tables", 64))
 		skip();
-	for (volatile unsigned i = 0; i < ROUNDS; i++) { /* the first until the same ones go before each */
+	/* the first until the same ones go before each */
+	for (volatile unsigned i = 0; i < ROUNDS; i++) {
 		enum brief which = i < BEFORE ? HERE : turns[i - BEFORE];
 		uint32_t stack = take_one_of(which);
 

@@ -429,7 +429,9 @@ static void *without_memory(void *data)
 	return errno == EXDEV ? data : NULL;
 }
 
-/* Threads whose first stack comes where nothing more can be mapped: there is one, and errno stays. */
+/*
+ * Threads whose first stack comes where nothing more can be mapped: there is one, and errno stays.
+ */
 static void test_no_memory(void **state)
 {
 	enum { COUNT = 16 };

@@ -1,9 +1,9 @@
 /*
  * Walks on stacks that are not the thread's own, and through frames that have no ordinary caller:
- * coroutines whose first return address is made up, stacks that end at a page that cannot be read or
- * that comes and goes, stacks that were switched by hand, signals at every instruction and on stacks of
- * their own, and code that registers its tables at run time. A walk must not read what is not there,
- * must find what can be found, and must say when it could not go on.
+ * coroutines whose first return address is made up, stacks that end at a page that cannot be read
+ * or that comes and goes, stacks that were switched by hand, signals at every instruction and on
+ * stacks of their own, and code that registers its tables at run time. A walk must not read what is
+ * not there, must find what can be found, and must say when it could not go on.
  */
 #include "cmocka_all.h"
 #include "probe.h"
@@ -95,17 +95,19 @@ static void check_complete(uintptr_t outer)
 /* ---- stacks by hand ---- */
 
 /*
- * switch_to(save, to): saves the registers that functions keep and the stack pointer, and goes on where
- * another stack was left. call_on(top, function): moves the stack pointer and calls, with nothing that
- * would lead back. call_across(top, function): the same with tables that do lead back.
+ * switch_to(save, to): saves the registers that functions keep and the stack pointer, and goes on
+ * where another stack was left. call_on(top, function): moves the stack pointer and calls, with
+ * nothing that would lead back. call_across(top, function): the same with tables that do lead back.
  */
 __asm__(".text\n"
 	".type switch_to,@function\n"
 	"switch_to:\n"
-	"	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
+	"	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	"
+	"push %r15\n"
 	"	mov %rsp,(%rdi)\n"
 	"	mov %rsi,%rsp\n"
-	"	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbx\n	pop %rbp\n"
+	"	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbx\n	"
+	"pop %rbp\n"
 	"	ret\n"
 	".size switch_to,.-switch_to\n"
 	".type call_on,@function\n"
@@ -166,7 +168,10 @@ static NOINLINE void coroutine(void)
 	abort();
 }
 
-/* Runs coroutine() on a stack that ends at `end` and whose outermost return address is `returns_to`. */
+/*
+ * Runs coroutine() on a stack that ends at `end` and whose outermost return address is
+ * `returns_to`.
+ */
 static void run_coroutine(char *end, uintptr_t returns_to)
 {
 	uintptr_t *sp = (uintptr_t *)end;
@@ -186,7 +191,10 @@ static NOINLINE __attribute__((used, noreturn)) void before_never_returned_to(un
 	_exit(text[word % 100]);
 }
 
-/* What a coroutine returns to, by the address where it begins: the rules there are another function's. */
+/*
+ * What a coroutine returns to, by the address where it begins: the rules there are another
+ * function's.
+ */
 static NOINLINE __attribute__((used)) void never_returned_to(void)
 {
 	abort();
@@ -199,7 +207,8 @@ static void on_main_and_thread(void (*test)(void))
 	pthread_t thread;
 
 	test();
-	assert_int_equal(pthread_create(&thread, NULL, (void *(*)(void *))(uintptr_t)test, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, (void *(*)(void *))(uintptr_t)test, NULL),
+			 0);
 	pthread_join(thread, NULL);
 }
 
@@ -276,13 +285,14 @@ static void test_guard_page_above(void **state)
 }
 
 /*
- * Stacks in one mapping, one below the other with nothing between, so that what lies above one can be
- * read: it is another's, and goes.
+ * Stacks in one mapping, one below the other with nothing between, so that what lies above one can
+ * be read: it is another's, and goes.
  */
 static void check_freed_above(void)
 {
 	enum { BYTES = 8 * PAGE, STACKS = 4 };
-	char *low = mmap(NULL, STACKS * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *low = mmap(NULL, STACKS * BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
 
 	for (int i = STACKS; i > 0; i--) {
 		run_coroutine(low + i * BYTES, (uintptr_t)never_returned_to);
@@ -471,7 +481,10 @@ static void test_signal_stack(void **state)
 static struct gm_object own;
 static unsigned long steps, steps_agreed;
 
-/* Comes after each instruction. What both say is compared where this program's own code is interrupted. */
+/*
+ * Comes after each instruction. What both say is compared where this program's own code is
+ * interrupted.
+ */
 static void on_step(int number, siginfo_t *info, void *data)
 {
 	const ucontext_t *context = data;
@@ -499,7 +512,8 @@ static NOINLINE int with_many_registers(int a, int b, int c, int d, int e, int f
 	int sum = aligned_by_hand(a, b);
 
 	for (int i = 0; i < 2; i++)
-		sum += a * b + c * d + e * f + getppid(); /* through the linkage table, unbound at first */
+		/* getppid is called through the linkage table and unbound at first */
+		sum += a * b + c * d + e * f + getppid();
 	return sum;
 }
 
@@ -511,7 +525,10 @@ static void step_flag(bool on)
 		__asm__ volatile("pushfq\n andq $~0x100,(%%rsp)\n popfq\n" ::: "memory", "cc");
 }
 
-/* A handler can interrupt prologues, epilogues and stubs, where the usual registers lead nowhere yet. */
+/*
+ * A handler can interrupt prologues, epilogues and stubs, where the usual registers lead nowhere
+ * yet.
+ */
 static void test_signal_at_each_instruction(void **state)
 {
 	const struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
@@ -575,7 +592,10 @@ static NOINLINE void call_made(const struct made_code *made)
 	BARRIER();
 }
 
-/* What was registered is seen through, also when it becomes another in its place; what was not ends the walk. */
+/*
+ * What was registered is seen through, also when it becomes another in its place; what was not ends
+ * the walk.
+ */
 static void test_made_code(void **state)
 {
 	struct made_code *made = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,

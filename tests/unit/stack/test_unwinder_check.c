@@ -1,6 +1,7 @@
 /*
- * GPUMEMTRACE_UNWINDER=check: what is counted and said of walks that agree with libunwind's, of walks that
- * do not, and of walks that are not compared. Walks that differ are made by changing right ones.
+ * GPUMEMTRACE_UNWINDER=check: what is counted and said of walks that agree with libunwind's, of
+ * walks that do not, and of walks that are not compared. Walks that differ are made by changing
+ * right ones.
  */
 #include "cmocka_all.h"
 #include "probe.h"
@@ -44,8 +45,8 @@ static void check_counts(unsigned compared, unsigned differing, unsigned not_com
 }
 
 /*
- * A walk of this program's frames; then its part outside of this function is compared once more, with the
- * frame `at` of it changed. Returns how many frames that part has.
+ * A walk of this program's frames; then its part outside of this function is compared once more,
+ * with the frame `at` of it changed. Returns how many frames that part has.
  */
 static NOINLINE unsigned walk_with_change(unsigned at, uintptr_t pc)
 {
@@ -125,7 +126,9 @@ static void test_bound(void **state)
 	assert_in_range(logged.differences, 1, GM_MOST_DIFFERENCES);
 }
 
-/* Of a stack that the tables could not walk to its end nothing is said: libunwind is not given it. */
+/*
+ * Of a stack that the tables could not walk to its end nothing is said: libunwind is not given it.
+ */
 static void test_incomplete(void **state)
 {
 	uintptr_t pc[1] = {(uintptr_t)log_line + 1};

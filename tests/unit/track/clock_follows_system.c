@@ -1,9 +1,10 @@
 /*
- * The clock of events (src/track/clock.h) stays within a microsecond of CLOCK_MONOTONIC: every reading
- * lies between two of the system's, give or take that. Long enough for the rate to be measured, again and
- * again, and for the counter to carry many milliseconds, by events that come at once or with gaps. Then events
- * that each began before the one before was noted, as those of two threads do: their times are when they began
- * or, seldom, when they are asked for, and the system is asked for few of them.
+ * The clock of events (src/track/clock.h) stays within a microsecond of CLOCK_MONOTONIC: every
+ * reading lies between two of the system's, give or take that. Long enough for the rate to be
+ * measured, again and again, and for the counter to carry many milliseconds, by events that come at
+ * once or with gaps. Then events that each began before the one before was noted, as those of two
+ * threads do: their times are when they began or, seldom, when they are asked for, and the system
+ * is asked for few of them.
  */
 #include "track/clock.h"
 
@@ -58,14 +59,15 @@ static int overlapping(struct gm_clock *clock, uint64_t start)
 		asked += asks;
 		if (now + SLACK_NS < begun.before ||
 		    now > (asks ? gm_monotonic_ns() : begun.after) + SLACK_NS) {
-			printf("overlapping %llu: %llu, but it began from %llu to %llu\n", (unsigned long long)i,
-			       (unsigned long long)now, (unsigned long long)begun.before,
-			       (unsigned long long)begun.after);
+			printf("overlapping %llu: %llu, but it began from %llu to %llu\n",
+			       (unsigned long long)i, (unsigned long long)now,
+			       (unsigned long long)begun.before, (unsigned long long)begun.after);
 			return 2;
 		}
 		begun = next;
 	}
-	printf("%u that overlap, %llu times the system was asked\n", OVERLAPS, (unsigned long long)asked);
+	printf("%u that overlap, %llu times the system was asked\n", OVERLAPS,
+	       (unsigned long long)asked);
 	return gm_clock_counts && asked > OVERLAPS / 2 ? 3 : 0;
 }
 
@@ -83,12 +85,14 @@ int main(void)
 		readings++;
 		carried += now != start + clock.base_ns && clock.valid_ticks;
 		if (now + SLACK_NS < before || now > after + SLACK_NS) {
-			printf("reading %llu: %llu, but the system's clock went from %llu to %llu\n",
+			printf("reading %llu: %llu, but the system's clock went from %llu to "
+			       "%llu\n",
 			       (unsigned long long)readings, (unsigned long long)now,
 			       (unsigned long long)before, (unsigned long long)after);
 			return 1;
 		}
 	} while (after - start < LONG_NS);
-	printf("%llu readings, %llu by the counter\n", (unsigned long long)readings, (unsigned long long)carried);
+	printf("%llu readings, %llu by the counter\n", (unsigned long long)readings,
+	       (unsigned long long)carried);
 	return overlapping(&clock, start);
 }

@@ -19,12 +19,19 @@ static inline bool drive_open(const char *path, uint64_t cap_bytes)
 }
 
 /* An event of a family at a key; the number of different stacks is bounded, as a program's is. */
-static inline struct gm_event drive_event(uint64_t key, unsigned kind, unsigned space, unsigned level)
+static inline struct gm_event drive_event(uint64_t key, unsigned kind, unsigned space,
+					  unsigned level)
 {
 	return (struct gm_event){
-		.key = key, .bytes = 512 + key % 4096, .stack = GM_NONE, .caller_module = GM_NONE,
+		.key = key,
+		.bytes = 512 + key % 4096,
+		.stack = GM_NONE,
+		.caller_module = GM_NONE,
 		.function = gm_track_function((unsigned)(key % 64), "cudaMalloc", GM_LAYER_RUNTIME),
-		.owner = GM_NONE, .context = GM_NONE, .kind = (uint8_t)kind, .space = (uint8_t)space,
+		.owner = GM_NONE,
+		.context = GM_NONE,
+		.kind = (uint8_t)kind,
+		.space = (uint8_t)space,
 		.level = (uint8_t)level,
 	};
 }

@@ -1,8 +1,8 @@
 /*
- * The same calls, and blocks of PyTorch's between them, on two files: one keeps a history, so that usual
- * ones go straight through (track/calls.c, blocks.c), one keeps none, where all go the general way. Every
- * figure but times must be the same, what slabs hold is reckoned apart, and the history's last events must be
- * what was told. Argument: a directory.
+ * The same calls, and blocks of PyTorch's between them, on two files: one keeps a history, so that
+ * usual ones go straight through (track/calls.c, blocks.c), one keeps none, where all go the
+ * general way. Every figure but times must be the same, what slabs hold is reckoned apart, and the
+ * history's last events must be what was told. Argument: a directory.
  */
 #include "drive.h"
 #include "track/driver_allocs.h"
@@ -38,8 +38,10 @@ static const struct family {
 	int16_t device;
 	uint64_t pool; /* its handle */
 } families[] = {
-	{GM_KIND_DEVICE, 0, 0}, {GM_KIND_ASYNC, 0, 0x100}, {GM_KIND_ASYNC, 1, 0x200}, {GM_KIND_DEVICE, 1, 0},
-	{GM_KIND_ASYNC, 0, 0},	{GM_KIND_ASYNC, 1, 0x300}, {GM_KIND_MANAGED, 0, 0},   {GM_KIND_PINNED, GM_HOST, 0},
+	{GM_KIND_DEVICE, 0, 0},	   {GM_KIND_ASYNC, 0, 0x100},
+	{GM_KIND_ASYNC, 1, 0x200}, {GM_KIND_DEVICE, 1, 0},
+	{GM_KIND_ASYNC, 0, 0},	   {GM_KIND_ASYNC, 1, 0x300},
+	{GM_KIND_MANAGED, 0, 0},   {GM_KIND_PINNED, GM_HOST, 0},
 	{GM_KIND_DEVICE, 20, 0}, /* of it no books are held ready */
 };
 #define FAMILIES (sizeof(families) / sizeof(*families))
@@ -92,7 +94,8 @@ static struct gm_event event_of(unsigned slot)
 
 static void tell(enum gm_event_op op, const struct gm_event *event, uint64_t bytes)
 {
-	told[tells++ % LAST] = (struct told){event->key, bytes, event->stream, op, event->device, event->kind};
+	told[tells++ % LAST] =
+		(struct told){event->key, bytes, event->stream, op, event->device, event->kind};
 }
 
 static void allocate(unsigned slot, bool odd)
@@ -146,14 +149,16 @@ static struct gm_torch_totals totals(int device, int64_t bytes, bool odd)
 	uint64_t allocated = torch ? torch->allocated_bytes : 0;
 
 	if (slot < 64 && gm_track.cached_blocks >> slot & 1) /* the level alone is up to date */
-		allocated = gm_totals.levels[slot][GM_LEVEL_TORCH]->current_bytes + torch->beyond_bytes;
+		allocated =
+			gm_totals.levels[slot][GM_LEVEL_TORCH]->current_bytes + torch->beyond_bytes;
 	return (struct gm_torch_totals){odd_bytes(allocated + (uint64_t)bytes, odd),
 					odd_bytes(torch ? torch->reserved_bytes : 0, odd)};
 }
 
 static void give(unsigned slot, struct gm_where where, uint64_t bytes, bool odd)
 {
-	const struct gm_event event = {.key = 0x7e0000000000 + slot * 64 * MIB, .device = (int16_t)where.device,
+	const struct gm_event event = {.key = 0x7e0000000000 + slot * 64 * MIB,
+				       .device = (int16_t)where.device,
 				       .kind = GM_KIND_DEVICE};
 	struct gm_origin origin = {pick(200) ? pick(40) : GM_NONE, GM_NONE};
 
@@ -166,11 +171,13 @@ static void give(unsigned slot, struct gm_where where, uint64_t bytes, bool odd)
 
 static void take(unsigned slot, struct gm_where where, bool odd)
 {
-	const struct gm_event event = {.key = 0x7e0000000000 + slot * 64 * MIB, .device = (int16_t)where.device,
+	const struct gm_event event = {.key = 0x7e0000000000 + slot * 64 * MIB,
+				       .device = (int16_t)where.device,
 				       .kind = GM_KIND_DEVICE};
 
 	tell(GM_OP_FREE, &event, block_bytes[slot]);
-	gm_track_block_free(event.key, where, totals(where.device, -(int64_t)block_bytes[slot], odd));
+	gm_track_block_free(event.key, where,
+			    totals(where.device, -(int64_t)block_bytes[slot], odd));
 	block_bytes[slot] = 0;
 }
 
@@ -226,7 +233,10 @@ static void look(void)
 	}
 }
 
-/* What slabs hold, by what lives: which device a slab counts for is not told by addresses that devices share. */
+/*
+ * What slabs hold, by what lives: which device a slab counts for is not told by addresses that
+ * devices share.
+ */
 static bool slabs_are_right(void)
 {
 	uint64_t held = gm_slab_sums(0).reserved_bytes + gm_slab_sums(1).reserved_bytes +
@@ -236,7 +246,8 @@ static bool slabs_are_right(void)
 	for (unsigned slot = 0; slot < SLOTS; slot++) {
 		uint64_t slab = (FIRST + slot * SPACING) / (2 * MIB);
 
-		if (families[slot % FAMILIES].kind != GM_KIND_DEVICE || !bytes_of[slot] || bytes_of[slot] > MIB)
+		if (families[slot % FAMILIES].kind != GM_KIND_DEVICE || !bytes_of[slot] ||
+		    bytes_of[slot] > MIB)
 			continue;
 		expected += slab != last ? 2 * MIB : 0;
 		last = slab;
@@ -249,9 +260,10 @@ static bool run(void)
 	unsigned step, slot;
 
 	for (slot = 0; slot < FAMILIES; slot++)
-		pools[slot] = families[slot].pool ? gm_track_pool(families[slot].pool, families[slot].device,
-								  GM_POOL_EXPLICIT, GM_NONE)
-						  : GM_NONE;
+		pools[slot] = families[slot].pool
+				      ? gm_track_pool(families[slot].pool, families[slot].device,
+						      GM_POOL_EXPLICIT, GM_NONE)
+				      : GM_NONE;
 	for (step = 0; step < STEPS; step++) {
 		bool odd = step + LAST < STEPS; /* the last ones are all usual but for sites */
 
@@ -278,10 +290,12 @@ static bool run(void)
 static void dump_sites(FILE *out)
 {
 	for (uint32_t i = 0; i < gm_file->tables[GM_TABLE_SITES].count; i++) {
-		struct gm_site_record site = *(struct gm_site_record *)gm_store_record(GM_TABLE_SITES, i);
+		struct gm_site_record site =
+			*(struct gm_site_record *)gm_store_record(GM_TABLE_SITES, i);
 
 		site.first_ns = site.last_ns = 0;
-		site.windows[0] = (struct gm_window){0}; /* before the first mark windows go by time */
+		site.windows[0] =
+			(struct gm_window){0}; /* before the first mark windows go by time */
 		memset(&site.windows[site.window_current + 1], 0,
 		       (GM_WINDOWS - 1u - site.window_current) * sizeof(*site.windows));
 		fwrite(&site, sizeof(site), 1, out);
@@ -291,7 +305,8 @@ static void dump_sites(FILE *out)
 static void dump_allocs(FILE *out)
 {
 	for (uint32_t i = 0; i < gm_file->tables[GM_TABLE_ALLOCS].count; i++) {
-		struct gm_alloc_record alloc = *(struct gm_alloc_record *)gm_store_record(GM_TABLE_ALLOCS, i);
+		struct gm_alloc_record alloc =
+			*(struct gm_alloc_record *)gm_store_record(GM_TABLE_ALLOCS, i);
 
 		if (alloc.state == GM_STATE_EMPTY)
 			continue;
@@ -304,7 +319,8 @@ static void dump_allocs(FILE *out)
 static void dump_levels(FILE *out)
 {
 	for (uint32_t i = 0; i < gm_file->tables[GM_TABLE_LEVELS].count; i++) {
-		struct gm_level_record level = *(struct gm_level_record *)gm_store_record(GM_TABLE_LEVELS, i);
+		struct gm_level_record level =
+			*(struct gm_level_record *)gm_store_record(GM_TABLE_LEVELS, i);
 
 		level.peak_at_ns = 0;
 		fwrite(&level, sizeof(level), 1, out);
@@ -316,13 +332,15 @@ static void dump_levels(FILE *out)
 static void dump_pools(FILE *out)
 {
 	for (uint32_t i = 0; i < gm_file->tables[GM_TABLE_POOLS].count; i++) {
-		struct gm_pool_record pool = *(struct gm_pool_record *)gm_store_record(GM_TABLE_POOLS, i);
+		struct gm_pool_record pool =
+			*(struct gm_pool_record *)gm_store_record(GM_TABLE_POOLS, i);
 
 		pool.sampled_ns = 0;
 		fwrite(&pool, sizeof(pool), 1, out);
 	}
 	for (uint32_t i = 0; i < gm_file->tables[GM_TABLE_PEAKS].count; i++) {
-		struct gm_peak_record peak = *(struct gm_peak_record *)gm_store_record(GM_TABLE_PEAKS, i);
+		struct gm_peak_record peak =
+			*(struct gm_peak_record *)gm_store_record(GM_TABLE_PEAKS, i);
 
 		peak.time_ns = 0;
 		fwrite(&peak, sizeof(peak), 1, out);
@@ -332,13 +350,15 @@ static void dump_pools(FILE *out)
 static void dump_torch(FILE *out)
 {
 	for (uint32_t i = 0; i < gm_file->tables[GM_TABLE_TORCH].count; i++) {
-		struct gm_torch_record torch = *(struct gm_torch_record *)gm_store_record(GM_TABLE_TORCH, i);
+		struct gm_torch_record torch =
+			*(struct gm_torch_record *)gm_store_record(GM_TABLE_TORCH, i);
 
 		torch.first_release_ns = torch.last_release_ns = torch.beyond_bytes = 0;
 		fwrite(&torch, sizeof(torch), 1, out);
 	}
 	for (uint32_t i = 0; i < gm_file->tables[GM_TABLE_PEAK_BLOCKS].count; i++)
-		fwrite(gm_store_record(GM_TABLE_PEAK_BLOCKS, i), sizeof(struct gm_peak_block_record), 1, out);
+		fwrite(gm_store_record(GM_TABLE_PEAK_BLOCKS, i),
+		       sizeof(struct gm_peak_block_record), 1, out);
 }
 
 /* What the series say last, and whether the history's last events are those that were told. */
@@ -354,21 +374,24 @@ static void dump_rest(FILE *out)
 			(unsigned long long)series->last_bytes[series->points - 1]);
 	}
 	fprintf(out, "%llx\n", (unsigned long long)sum);
-	fprintf(out, "%llu %llu %llu\n", (unsigned long long)gm_file->events, (unsigned long long)gm_file->serial,
-		(unsigned long long)gm_file->unknown_frees);
+	fprintf(out, "%llu %llu %llu\n", (unsigned long long)gm_file->events,
+		(unsigned long long)gm_file->serial, (unsigned long long)gm_file->unknown_frees);
 }
 
 static int check_history(void)
 {
 	for (uint32_t i = 0; i < LAST; i++) {
 		uint64_t number = (gm_file->event_head - LAST + i) % gm_file->event_capacity;
-		const struct gm_event_record *event = gm_store_record(GM_TABLE_EVENTS, (uint32_t)number);
+		const struct gm_event_record *event =
+			gm_store_record(GM_TABLE_EVENTS, (uint32_t)number);
 		const struct told *call = &told[(tells + i) % LAST];
 
-		if (event->op != call->op || event->key != call->key || event->bytes != call->bytes ||
-		    event->stream != call->stream || event->device != call->device || event->kind != call->kind) {
-			fprintf(stderr, "event %u from the end: %u of %llx, %llu bytes\n", LAST - i, event->op,
-				(unsigned long long)event->key, (unsigned long long)event->bytes);
+		if (event->op != call->op || event->key != call->key ||
+		    event->bytes != call->bytes || event->stream != call->stream ||
+		    event->device != call->device || event->kind != call->kind) {
+			fprintf(stderr, "event %u from the end: %u of %llx, %llu bytes\n", LAST - i,
+				event->op, (unsigned long long)event->key,
+				(unsigned long long)event->bytes);
 			return 4;
 		}
 	}
@@ -399,7 +422,8 @@ static int go(const char *path, bool history)
 	if (fclose(out))
 		return 3;
 	if (history && straight < LAST / 4) {
-		fprintf(stderr, "blocks went straight through in %u of the last %u steps\n", straight, LAST);
+		fprintf(stderr, "blocks went straight through in %u of the last %u steps\n",
+			straight, LAST);
 		return 9;
 	}
 	return history ? check_history() : 0;
@@ -427,7 +451,8 @@ int main(int argc, char **argv)
 	int status;
 
 	for (int way = 0; way < 2; way++) {
-		snprintf(paths[way], sizeof(paths[way]), "%s/paths-%d-%d", argc > 1 ? argv[1] : "/tmp", getpid(), way);
+		snprintf(paths[way], sizeof(paths[way]), "%s/paths-%d-%d",
+			 argc > 1 ? argv[1] : "/tmp", getpid(), way);
 		if (!fork())
 			_exit(go(paths[way], way == 0));
 		if (wait(&status) < 0 || status)

@@ -1,6 +1,6 @@
 /*
- * The live table's index against a list: random additions, removals and look-ups in three spaces, with
- * keys that come twice and a table that grows meanwhile. Argument: how many steps.
+ * The live table's index against a list: random additions, removals and look-ups in three spaces,
+ * with keys that come twice and a table that grows meanwhile. Argument: how many steps.
  */
 #include "track/index.h"
 
@@ -51,7 +51,8 @@ static int agrees(const struct gm_index *index, unsigned space, uint64_t key)
 	       gm_index_space(slot) == space;
 }
 
-static int add(struct gm_index *index, struct gm_arena *arena, unsigned space, uint64_t key, uint32_t number)
+static int add(struct gm_index *index, struct gm_arena *arena, unsigned space, uint64_t key,
+	       uint32_t number)
 {
 	struct gm_index_slot *place = gm_index_find_empty(index, space, key);
 

@@ -1,8 +1,8 @@
 /*
- * A program that records is killed after each of its instructions, one after the other: its file is read as it
- * is then, and what it says of PyTorch's blocks and of driver memory must be what lives by it. (The file is the
- * program's memory: what is in it after an instruction is what a kill would leave.) Arguments: the program, the
- * file, how many instructions to go on between two looks.
+ * A program that records is killed after each of its instructions, one after the other: its file is
+ * read as it is then, and what it says of PyTorch's blocks and of driver memory must be what lives
+ * by it. (The file is the program's memory: what is in it after an instruction is what a kill would
+ * leave.) Arguments: the program, the file, how many instructions to go on between two looks.
  */
 #include "report/doc/doc.h"
 #include "report/doc/options.h"
@@ -18,7 +18,8 @@
 
 #define SKIPPED 77
 
-static const struct gm_options options = {.device = -1, .kind = -1, .level = -1, .warmup = 2, .top = 20};
+static const struct gm_options options = {
+	.device = -1, .kind = -1, .level = -1, .warmup = 2, .top = 20};
 
 struct lives {
 	uint64_t bytes, count;
@@ -41,9 +42,11 @@ static bool level_is_right(const struct gm_doc *doc, unsigned number)
 	const struct gm_level_record *level = gm_doc_level(doc, 0, number);
 	struct lives lives = live(doc, number);
 
-	return level && level->current_bytes == lives.bytes && level->current_count == lives.count &&
+	return level && level->current_bytes == lives.bytes &&
+	       level->current_count == lives.count &&
 	       level->allocations - level->frees == lives.count &&
-	       level->allocated_bytes - level->freed_bytes == lives.bytes && level->peak_bytes >= lives.bytes;
+	       level->allocated_bytes - level->freed_bytes == lives.bytes &&
+	       level->peak_bytes >= lives.bytes;
 }
 
 static bool torch_is_right(const struct gm_doc *doc)
@@ -109,7 +112,8 @@ static const char *wrong(const char *path, char *error, size_t error_bytes)
 /* On to the next stop: false where the program ended. */
 static bool went_on(pid_t pid, int how, int *status)
 {
-	return ptrace(how, pid, NULL, NULL) == 0 && waitpid(pid, status, 0) == pid && WIFSTOPPED(*status);
+	return ptrace(how, pid, NULL, NULL) == 0 && waitpid(pid, status, 0) == pid &&
+	       WIFSTOPPED(*status);
 }
 
 static int go_through(pid_t pid, const char *path, unsigned stride)

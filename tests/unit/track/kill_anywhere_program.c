@@ -1,7 +1,7 @@
 /*
  * What kill_anywhere.c goes through instruction by instruction: events of every way that blocks of
- * PyTorch's and driver calls take, once they go straight through (track/blocks.c, calls.c). Stops itself
- * before and after. Argument: the file.
+ * PyTorch's and driver calls take, once they go straight through (track/blocks.c, calls.c). Stops
+ * itself before and after. Argument: the file.
  */
 #include "drive.h"
 #include "track/driver_allocs.h"
@@ -108,7 +108,8 @@ int main(int argc, char **argv)
 	give(1, 1024);
 	take(1, 1024);
 	give(1, 70000);		/* a new peak */
-	allocate(GM_KIND_DEVICE, 0x7f0020000000, 3 * MIB); /* the books of blocks are brought up to date */
+	allocate(GM_KIND_DEVICE, 0x7f0020000000,
+		 3 * MIB); /* the books of blocks are brought up to date */
 	take(2, 5120);
 	allocate(GM_KIND_ASYNC, 0x7f0030000000, 8192);
 	allocate(GM_KIND_ASYNC, 0x7f0040000000, 800000);

@@ -1,8 +1,8 @@
 /*
- * The lock (store/lock.h). First two threads in turns: one holds it until the other is about to sleep, which
- * then is to be woken; sleep has no time-out here, so a wake-up that does not come is a hang. Then several at
- * once, with time-outs: what the lock guards is to add up, whether a holder gives it back at once or lets
- * others run meanwhile, and whether it was waited for or tried.
+ * The lock (store/lock.h). First two threads in turns: one holds it until the other is about to
+ * sleep, which then is to be woken; sleep has no time-out here, so a wake-up that does not come is
+ * a hang. Then several at once, with time-outs: what the lock guards is to add up, whether a holder
+ * gives it back at once or lets others run meanwhile, and whether it was waited for or tried.
  * Arguments: turns, how often each thread takes it.
  */
 #include <errno.h>
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static long futex(long number, uint32_t *word, int operation, int value, const void *timeout, void *word2,
-		  int value3);
+static long futex(long number, uint32_t *word, int operation, int value, const void *timeout,
+		  void *word2, int value3);
 #define syscall futex
 #include "store/lock.h"
 #undef syscall
@@ -27,8 +27,8 @@ static unsigned long turn, done; /* numbers of turns (atomic) */
 static unsigned long guarded;
 static int endless;
 
-static long futex(long number, uint32_t *word, int operation, int value, const void *timeout, void *word2,
-		  int value3)
+static long futex(long number, uint32_t *word, int operation, int value, const void *timeout,
+		  void *word2, int value3)
 {
 	return syscall(number, word, operation, value, endless ? NULL : timeout, word2, value3);
 }
@@ -127,6 +127,7 @@ int main(int argc, char **argv)
 	if (!error)
 		error = at_once();
 	if (error)
-		fprintf(stderr, "guarded %lu, word %u, sleepers %u\n", guarded, lock.word, lock.sleepers);
+		fprintf(stderr, "guarded %lu, word %u, sleepers %u\n", guarded, lock.word,
+			lock.sleepers);
 	return error;
 }

@@ -1,7 +1,7 @@
 /*
- * 64 threads on all families at once and on blocks of PyTorch's, straight into track/, for a number of rounds
- * each; then the books are held against each other. Built plain, for ThreadSanitizer and for the address sanitizer.
- * Arguments: rounds per thread, or a time ("60s"); a directory.
+ * 64 threads on all families at once and on blocks of PyTorch's, straight into track/, for a number
+ * of rounds each; then the books are held against each other. Built plain, for ThreadSanitizer and
+ * for the address sanitizer. Arguments: rounds per thread, or a time ("60s"); a directory.
  */
 #include "drive.h"
 #include "track/allocs.h"
@@ -78,7 +78,8 @@ static void give(uint64_t block, unsigned device, uint64_t bytes)
 	pthread_mutex_lock(&allocator->lock);
 	gm_track_block_prefetch(block, (int)device);
 	allocator->totals.allocated_bytes += bytes;
-	gm_track_block(block, bytes, where, (struct gm_origin){(uint32_t)bytes % 4, GM_NONE}, allocator->totals);
+	gm_track_block(block, bytes, where, (struct gm_origin){(uint32_t)bytes % 4, GM_NONE},
+		       allocator->totals);
 	pthread_mutex_unlock(&allocator->lock);
 }
 
@@ -93,7 +94,10 @@ static void take(uint64_t block, unsigned device, uint64_t bytes)
 	pthread_mutex_unlock(&allocator->lock);
 }
 
-/* Blocks alone for a while, so that they go straight through, and one that stays from round to round. */
+/*
+ * Blocks alone for a while, so that they go straight through, and one that stays from round to
+ * round.
+ */
 static void blocks(uint64_t base, unsigned long round)
 {
 	unsigned device = base / (1ull << 32) % ALLOCATORS;
@@ -123,7 +127,8 @@ static bool blocks_are_right(void)
 
 		if (!torch || torch->mismatches || torch->by_level ||
 		    torch->allocated_bytes != allocators[device].totals.allocated_bytes ||
-		    !gm_torch_follows(torch, level) || level->current_bytes != torch->allocated_bytes ||
+		    !gm_torch_follows(torch, level) ||
+		    level->current_bytes != torch->allocated_bytes ||
 		    level->current_count * 600 != torch->allocated_bytes)
 			return false;
 	}

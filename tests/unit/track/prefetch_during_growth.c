@@ -1,6 +1,7 @@
 /*
- * What is fetched ahead of a block's event is looked up without the lock, in an array that other threads'
- * new stacks make grow: nothing that a thread may still look at is unmapped. Argument: a directory.
+ * What is fetched ahead of a block's event is looked up without the lock, in an array that other
+ * threads' new stacks make grow: nothing that a thread may still look at is unmapped. Argument: a
+ * directory.
  */
 #include "drive.h"
 #include "track/allocs.h"
@@ -27,7 +28,8 @@ static void *look(void *unused)
 
 static void allocate(uint32_t stack)
 {
-	struct gm_event event = drive_event(0x1000 + stack, GM_KIND_DEVICE, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
+	struct gm_event event =
+		drive_event(0x1000 + stack, GM_KIND_DEVICE, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
 
 	event.stack = stack;
 	gm_track_alloc(&event);

@@ -1,7 +1,8 @@
 /*
- * The same working set for a number of events and for so many times as many: the file, the tracker's
- * private memory and what is resident may not differ. Marks are made in both up to their limit and far
- * beyond it. Arguments: the shorter run's events, a directory, how many times as many (10).
+ * The same working set for a number of events and for so many times as many: the file, the
+ * tracker's private memory and what is resident may not differ. Marks are made in both up to their
+ * limit and far beyond it. Arguments: the shorter run's events, a directory, how many times as many
+ * (10).
  */
 #include "drive.h"
 #include "track/driver_allocs.h"
@@ -17,7 +18,9 @@
 #define LIVE	 2000 /* allocations at any time */
 #define PER_MARK 4    /* a million events make more marks than are kept */
 
-/* Resident pages are the kernel's affair, and it may take some back; the other figures are exact. */
+/*
+ * Resident pages are the kernel's affair, and it may take some back; the other figures are exact.
+ */
 #define SLACK_BYTES 65536
 
 struct size {
@@ -30,7 +33,8 @@ static void run(uint64_t events)
 
 	for (i = 0; i < events / 2; i++) {
 		uint64_t key = 0x1000 + i % LIVE * 64;
-		struct gm_event event = drive_event(key, GM_KIND_DEVICE, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
+		struct gm_event event =
+			drive_event(key, GM_KIND_DEVICE, GM_SPACE_POINTER, GM_LEVEL_DRIVER);
 
 		if (i >= LIVE)
 			gm_track_free_end(gm_track_free_begin(GM_SPACE_POINTER, key), &event);

@@ -1,7 +1,7 @@
 /*
- * When an allocation's context need not be asked for (src/track/contexts.c): while a primary one is the only
- * one that there is. One thread ends a context while another makes one, over and over; a context that the file
- * has no room for. Arguments: rounds, a directory.
+ * When an allocation's context need not be asked for (src/track/contexts.c): while a primary one is
+ * the only one that there is. One thread ends a context while another makes one, over and over; a
+ * context that the file has no room for. Arguments: rounds, a directory.
  */
 #include "drive.h"
 #include "track/contexts.h"
@@ -66,7 +66,8 @@ static int at_once(void)
 	pthread_join(ender, NULL);
 	end(OTHERS + rounds);
 	if (wrong)
-		printf("%lu of %lu rounds: one context of two passes for the only one\n", wrong, rounds);
+		printf("%lu of %lu rounds: one context of two passes for the only one\n", wrong,
+		       rounds);
 	return wrong ? 4 : 0;
 }
 

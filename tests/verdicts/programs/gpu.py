@@ -20,6 +20,11 @@ def start(device=0):
     _must(cuda.cuModuleGetFunction(ctypes.byref(_kernel), _module, b"kernel"))
 
 
+def attach():
+    """Makes the context current to the calling thread, as the driver's functions want it."""
+    _must(cuda.cuCtxSetCurrent(_context))
+
+
 def work(launches=100):
     for _ in range(launches):
         cuda.cuLaunchKernel(_kernel, 1, 1, 1, 32, 1, 1, 0, None, None, None)

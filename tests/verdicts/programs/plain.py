@@ -163,6 +163,7 @@ contexts = {}
 
 
 def worker_context():
+    gpu.attach()
     contexts[threading.current_thread().name] = Buffer(2 * MIB)
     clean_step()
 
@@ -361,6 +362,7 @@ def threads_that_clean_up():
     """Threads whose context goes with them."""
 
     def work():
+        gpu.attach()
         context = Buffer(2 * MIB)
         clean_step()
         del context

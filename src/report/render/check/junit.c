@@ -5,6 +5,7 @@
 #include "report/render/check/junit.h"
 #include "report/gate/gates.h"
 #include "report/render/check/text_check.h"
+#include "report/support/print.h"
 #include "store/reader.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -43,6 +44,15 @@ static void escape(FILE *file, const char *text)
 			escape_byte(file, length ? *text : '?');
 		text += length ? length : 1;
 	}
+}
+
+/* The same for a name, which stays on its line. */
+static void escape_name(FILE *file, const char *text)
+{
+	char *harmless = gm_harmless(text);
+
+	escape(file, harmless);
+	free(harmless);
 }
 
 /* The gate's part of the check as people read it, for the failure's text. */
@@ -85,10 +95,10 @@ static void write_failure(FILE *file, struct gm_doc *doc, const struct gm_gate *
 	char value[GM_FORMAT_BYTES], limit[GM_FORMAT_BYTES];
 
 	fprintf(file, "      <failure type=\"");
-	escape(file, gate->gate);
+	escape_name(file, gate->gate);
 	fprintf(file, "\" message=\"%s, limit %s: ", gm_gate_figure(value, gate, gate->value),
 		gm_gate_figure(limit, gate, gate->limit));
-	escape(file, gate->note);
+	escape_name(file, gate->note);
 	fprintf(file, "\">");
 	write_details(file, doc, gate);
 	fprintf(file, "</failure>\n");
@@ -99,7 +109,7 @@ static void write_unmeasured(FILE *file, const struct gm_gate *gate)
 {
 	fprintf(file, gate->excused ? "      <skipped" : "      <error type=\"not-measured\"");
 	fprintf(file, " message=\"not measured: ");
-	escape(file, gate->unmeasured);
+	escape_name(file, gate->unmeasured);
 	fprintf(file, "\"/>\n");
 }
 
@@ -110,12 +120,12 @@ static void write_suite(FILE *file, struct gm_doc *doc, const struct gm_gate *ga
 
 	count_gates(&counts, gates, count);
 	fprintf(file, "  <testsuite name=\"gpumemtrace: ");
-	escape(file, doc ? doc->path : "no file");
+	escape_name(file, doc ? doc->path : "no file");
 	fprintf(file, "\" tests=\"%u\" failures=\"%u\" errors=\"%u\" skipped=\"%u\">\n",
 		counts.tests, counts.failures, counts.errors, counts.skipped);
 	for (unsigned i = 0; i < count; i++) {
 		fprintf(file, "    <testcase classname=\"gpumemtrace\" name=\"");
-		escape(file, gates[i].gate); /* a mark's name is in it */
+		escape_name(file, gates[i].gate); /* a mark's name is in it */
 		fputs(gates[i].passed ? "\"/>\n" : "\">\n", file);
 		if (gates[i].passed)
 			continue;

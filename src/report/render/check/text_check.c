@@ -7,6 +7,7 @@
 #include "report/render/text/text_stack.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include <string.h>
 
 #define DETAILS 8 /* indent of what belongs to a gate's line */
@@ -43,7 +44,7 @@ static void print_culprits(struct gm_out *out, struct gm_doc *doc, const struct 
 		if (strncmp(gate->gate, "max-peak", 8) == 0) {
 			gm_print(out, GM_BOLD, "      %s",
 				 gm_format_size(size, site->record.bytes_at_peak));
-			fprintf(out->file, " at the peak, %s, the %s\n",
+			gm_printf(out->file, " at the peak, %s, the %s\n",
 				gm_kind_name(site->record.kind),
 				gate->gate[8] ? "site that grew most" : "largest part of it");
 		} else {
@@ -58,7 +59,7 @@ static void print_culprits(struct gm_out *out, struct gm_doc *doc, const struct 
 		gm_print_stack(out, site->stack, 10);
 	}
 	if (gate->sites_count > out->top)
-		fprintf(out->file, "      %u more sites (--top)\n", gate->sites_count - out->top);
+		gm_printf(out->file, "      %u more sites (--top)\n", gate->sites_count - out->top);
 }
 
 static void print_ooms(struct gm_out *out, struct gm_doc *doc)
@@ -67,7 +68,7 @@ static void print_ooms(struct gm_out *out, struct gm_doc *doc)
 		char size[GM_FORMAT_BYTES];
 
 		gm_print(out, GM_BOLD, "      %s", doc->ooms[i].verdict);
-		fprintf(out->file, ": %s asked for %s\n",
+		gm_printf(out->file, ": %s asked for %s\n",
 			doc->ooms[i].api ? doc->ooms[i].api : "the framework",
 			gm_format_size(size, doc->ooms[i].record.requested_bytes));
 		gm_print_stack(out, doc->ooms[i].stack, 10);
@@ -79,17 +80,17 @@ static void print_errors(struct gm_out *out, struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->errors_count && i < out->top; i++) {
 		gm_print(out, GM_BOLD, "      %s", doc->errors[i].type);
-		fprintf(out->file, " by %s, %llu time%s\n",
+		gm_printf(out->file, " by %s, %llu time%s\n",
 			doc->errors[i].api ? doc->errors[i].api : "a free",
 			(unsigned long long)doc->errors[i].record.count,
 			doc->errors[i].record.count == 1 ? "" : "s");
 		gm_print_stack(out, doc->errors[i].stack, 10);
 		if (doc->errors[i].first_free_stack) {
-			fprintf(out->file, "        freed before by\n");
+			gm_printf(out->file, "        freed before by\n");
 			gm_print_stack(out, doc->errors[i].first_free_stack, 10);
 		}
 		if (doc->errors[i].record.victim_site < doc->sites_count) {
-			fprintf(out->file, "        memory that was allocated by\n");
+			gm_printf(out->file, "        memory that was allocated by\n");
 			gm_print_stack(out, doc->sites[doc->errors[i].record.victim_site].stack,
 				       10);
 		}
@@ -100,7 +101,7 @@ static void print_errors(struct gm_out *out, struct gm_doc *doc)
 void gm_text_unmeasured(struct gm_out *out, const struct gm_gate *gate)
 {
 	gm_print(out, gate->excused ? GM_YELLOW : GM_RED, "  ----");
-	fprintf(out->file, "  ");
+	gm_printf(out->file, "  ");
 	gm_wrapf(out, DETAILS, "%-18s not measured: %s (%s)", gate->gate, gate->unmeasured,
 		 gate->note);
 }
@@ -122,7 +123,7 @@ void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet)
 			 gate->passed ? "pass" : "FAIL");
 		gm_gate_figure(value, gate, gate->value);
 		gm_gate_figure(limit, gate, gate->limit);
-		fprintf(out->file, "  ");
+		gm_printf(out->file, "  ");
 		if (strcmp(gate->gate, "leaks") != 0)
 			gm_wrapf(out, DETAILS, "%-18s %s, at most %s (%s)", gate->gate, value, limit,
 				 gate->note);
@@ -145,11 +146,11 @@ void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet)
 		gm_wrap(out, DETAILS, doc->warnings[i]);
 	}
 	for (unsigned i = 0; i < doc->suppressed_count && i < out->top && !quiet; i++)
-		fprintf(out->file, "  suppressed: %s in %llu by leak:%s\n",
+		gm_printf(out->file, "  suppressed: %s in %llu by leak:%s\n",
 			gm_format_size(value, doc->suppressed[i].bytes),
 			(unsigned long long)doc->suppressed[i].count, doc->suppressed[i].pattern);
 	for (unsigned i = 0; i < doc->unused_suppressions_count && i < out->top && !quiet; i++)
-		fprintf(out->file, "  unused suppression: leak:%s\n", doc->unused_suppressions[i]);
+		gm_printf(out->file, "  unused suppression: leak:%s\n", doc->unused_suppressions[i]);
 }
 
 static void print_change(struct gm_out *out, const struct gm_change *change)
@@ -195,11 +196,11 @@ void gm_text_changes(struct gm_out *out, const struct gm_change *changes, unsign
 			print_change(out, &changes[i]);
 	}
 	if (shown > out->top)
-		fprintf(out->file, "\n  %u more (--top)\n", shown - out->top);
+		gm_printf(out->file, "\n  %u more (--top)\n", shown - out->top);
 	if (same)
-		fprintf(out->file, "\n  %u site%s as before\n", same, same == 1 ? " is" : "s are");
+		gm_printf(out->file, "\n  %u site%s as before\n", same, same == 1 ? " is" : "s are");
 	if (!count)
-		fprintf(out->file, "\n  neither run has an allocation site\n");
+		gm_printf(out->file, "\n  neither run has an allocation site\n");
 }
 
 static const char *format_ns(char text[GM_FORMAT_BYTES], uint64_t ns)
@@ -248,7 +249,7 @@ static void print_measure(struct gm_out *out, struct gm_change *changes, unsigne
 		fputc('\n', out->file);
 	gm_table_end(out, &table);
 	if (shown > out->top)
-		fprintf(out->file, "  %u more (--top)\n", shown - out->top);
+		gm_printf(out->file, "  %u more (--top)\n", shown - out->top);
 }
 
 void gm_text_measures(struct gm_out *out, struct gm_change *changes, unsigned count, bool live)

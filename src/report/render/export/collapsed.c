@@ -4,28 +4,39 @@
  */
 #include "report/doc/options.h"
 #include "report/render/export/internal.h"
+#include "report/support/print.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* ';' separates frames and a newline ends a line: neither can be in a name. */
-static void write_name(FILE *file, const struct gm_frame *frame)
+/* ';' separates frames: it cannot be in a name. */
+static void write_name(FILE *file, const char *name)
+{
+	char *harmless = gm_harmless(name);
+
+	for (const char *at = harmless; *at; at++)
+		fputc(*at == ';' ? ',' : *at, file);
+	free(harmless);
+}
+
+static void write_frame(FILE *file, const struct gm_frame *frame)
 {
 	const char *module = frame->module ? strrchr(frame->module, '/') : NULL;
 
 	if (!frame->function) {
-		fprintf(file, "%s+0x%" PRIx64,
-			module		? module + 1
-			: frame->module ? frame->module
-					: "unknown",
-			frame->offset);
+		write_name(file, module		? module + 1
+				 : frame->module ? frame->module
+						 : "unknown");
+		fprintf(file, "+0x%" PRIx64, frame->offset);
 		return;
 	}
-	for (const char *at = frame->function; *at; at++)
-		fputc(*at == ';' || *at == '\n' ? ',' : *at, file);
+	write_name(file, frame->function);
 	if (frame->python && frame->file) {
 		const char *slash = strrchr(frame->file, '/');
 
-		fprintf(file, " (%s:%u)", slash ? slash + 1 : frame->file, frame->line);
+		fputs(" (", file);
+		write_name(file, slash ? slash + 1 : frame->file);
+		fprintf(file, ":%u)", frame->line);
 	}
 }
 
@@ -43,9 +54,9 @@ static void write_stacks(struct gm_doc *doc, const struct gm_options *options, c
 			continue;
 		fputs(root, file);
 		if (!count)
-			fputs(site->function ? site->function : "unknown", file);
+			write_name(file, site->function ? site->function : "unknown");
 		for (unsigned k = count; k-- > 0;) {
-			write_name(file, &site->stack->frames[k]);
+			write_frame(file, &site->stack->frames[k]);
 			if (k)
 				fputc(';', file);
 		}

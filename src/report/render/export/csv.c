@@ -5,24 +5,38 @@
 #include "report/doc/options.h"
 #include "report/render/export/internal.h"
 #include "report/stacks/labels.h"
+#include "report/support/print.h"
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
-static void write_cell(FILE *file, const char *text)
+static void write_quoted(FILE *file, const char *text)
 {
-	if (!text)
-		return;
-	if (!strpbrk(text, ",\"\r\n")) {
-		fputs(text, file);
+	bool formula = strchr("=+-@", text[0]) != NULL; /* to a spreadsheet */
+
+	if (!strpbrk(text, ",\"")) {
+		fprintf(file, "%s%s", formula ? "'" : "", text);
 		return;
 	}
-	fputc('"', file);
+	fputs(formula ? "\"'" : "\"", file);
 	for (; *text; text++) {
 		if (*text == '"')
 			fputc('"', file);
 		fputc(*text, file);
 	}
 	fputc('"', file);
+}
+
+static void write_cell(FILE *file, const char *text)
+{
+	char *name;
+
+	if (!text || !*text)
+		return;
+	name = gm_harmless(text);
+	write_quoted(file, name);
+	free(name);
 }
 
 static void write_head(FILE *file)

@@ -18,6 +18,7 @@ struct gm_export_format {
 	/* Several processes in one; NULL if the format holds one: then each gets a file of its own.
 	 */
 	int (*write_job)(struct gm_job *job, const struct gm_options *options, FILE *file);
+	bool binary; /* not for a terminal */
 	bool adds; /* write_path adds to what is there, so several files may follow each other */
 };
 

@@ -5,21 +5,24 @@
 #include "report/doc/enum_names.h"
 #include "report/doc/options.h"
 #include "report/render/export/internal.h"
+#include "report/support/print.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void label(FILE *file, const char *name, const char *value, bool first)
 {
+	char *harmless = gm_harmless(value ? value : "");
+
 	fprintf(file, "%s%s=\"", first ? "" : ",", name);
-	for (; value && *value; value++)
-		if (*value == '\n')
-			fputs("\\n", file);
-		else if (*value == '"' || *value == '\\')
-			fprintf(file, "\\%c", *value);
+	for (const char *at = harmless; *at; at++)
+		if (*at == '"' || *at == '\\')
+			fprintf(file, "\\%c", *at);
 		else
-			fputc(*value, file);
+			fputc(*at, file);
 	fputc('"', file);
+	free(harmless);
 }
 
 static void device_label(FILE *file, int device)

@@ -8,6 +8,9 @@
 #include "report/job/job.h"
 #include <stdio.h>
 
+/* By which a page is known, near its beginning. */
+#define GM_HTML_MARK "<title>GPU memory</title>"
+
 /* NULL if the tool has the template, else a sentence: why it has none and how to get it. */
 const char *gm_html_lacks(void);
 

@@ -3,6 +3,7 @@
  */
 #include "report/render/text/text.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ void gm_print(struct gm_out *out, enum gm_style style, const char *format, ...)
 	if (out->color && style)
 		fputs(codes[style], out->file);
 	va_start(args, format);
-	vfprintf(out->file, format, args);
+	gm_vprintf(out->file, format, args);
 	va_end(args);
 	if (out->color && style)
 		fputs("\033[0m", out->file);
@@ -67,8 +68,7 @@ static size_t line_bytes(const char *text, unsigned columns)
 	}
 }
 
-/* Wraps without a newline at the end. */
-static void wrap(struct gm_out *out, unsigned column, unsigned indent, const char *text)
+static void wrap_harmless(struct gm_out *out, unsigned column, unsigned indent, const char *text)
 {
 	for (;; column = indent) {
 		unsigned room = out->width > column + LEAST_LINE ? out->width - column : LEAST_LINE;
@@ -81,8 +81,17 @@ static void wrap(struct gm_out *out, unsigned column, unsigned indent, const cha
 		text += strspn(text, " ");
 		if (!*text)
 			return;
-		fprintf(out->file, "\n%*s", (int)indent, "");
+		gm_printf(out->file, "\n%*s", (int)indent, "");
 	}
+}
+
+/* Wraps without a newline at the end. */
+static void wrap(struct gm_out *out, unsigned column, unsigned indent, const char *text)
+{
+	char *harmless = gm_harmless(text);
+
+	wrap_harmless(out, column, indent, harmless);
+	free(harmless);
 }
 
 void gm_heading(struct gm_out *out, const char *format, ...)
@@ -154,9 +163,11 @@ const char *gm_text_shorten(struct gm_zone *zone, const char *text, unsigned col
 
 void gm_print_more(struct gm_out *out, const char *indent, unsigned count, const char *what)
 {
-	if (count > out->top)
-		fprintf(out->file, "%s%u more %s%s (--top)\n", indent, count - out->top, what,
-			count - out->top == 1			     ? ""
+	if (count <= out->top)
+		return;
+	fputs(indent, out->file);
+	gm_printf(out->file, "%u more %s%s (--top)\n", count - out->top, what,
+		  count - out->top == 1			   ? ""
 			: *what && what[strlen(what) - 1] == 's' ? "es"
 								 : "s");
 }
@@ -178,7 +189,7 @@ void gm_table_cell(struct gm_table *table, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	gm_vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	*slot = gm_zone_strdup(&table->zone, text);
 }
@@ -297,7 +308,7 @@ static void print_cell(struct gm_out *out, struct gm_table *table, const struct 
 
 	text = gm_text_shorten(&table->zone, text, layout->widths[c]);
 	pad = (int)(layout->widths[c] - gm_text_columns(text));
-	fprintf(out->file, "  %*s%s%*s", left ? 0 : pad, "", text, left && !ends_line ? pad : 0,
+	gm_printf(out->file, "  %*s%s%*s", left ? 0 : pad, "", text, left && !ends_line ? pad : 0,
 		"");
 }
 
@@ -307,7 +318,7 @@ static void print_last(struct gm_out *out, const struct layout *layout, unsigned
 	struct gm_out cell = *out;
 
 	if (layout->below) {
-		fprintf(out->file, "\n%*s", BELOW, "");
+		gm_printf(out->file, "\n%*s", BELOW, "");
 		wrap(out, BELOW, BELOW, text);
 		return;
 	}
@@ -386,7 +397,7 @@ void gm_table_end(struct gm_out *out, struct gm_table *table)
 	if (shown)
 		print_table(out, table, shown);
 	if (rows > shown)
-		fprintf(out->file, "  %u more (--top)\n", rows - shown);
+		gm_printf(out->file, "  %u more (--top)\n", rows - shown);
 	gm_zone_free(&table->zone);
 }
 

@@ -7,6 +7,7 @@
 #include "report/render/text/text_stack.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include <string.h>
 
 #define TOP_HOLDERS  8
@@ -17,7 +18,7 @@ static void print_figure(struct gm_out *out, const char *what, uint64_t bytes)
 	char size[GM_FORMAT_BYTES];
 
 	if (bytes != GM_NO_BYTES)
-		fprintf(out->file, "  %-24s %12s\n", what, gm_format_size(size, bytes));
+		gm_printf(out->file, "  %-24s %12s\n", what, gm_format_size(size, bytes));
 }
 
 static void print_holders(struct gm_out *out, struct gm_doc *doc, const struct gm_oom *oom)
@@ -31,7 +32,7 @@ static void print_holders(struct gm_out *out, struct gm_doc *doc, const struct g
 		const struct gm_site *site = &doc->sites[oom->top[i].site];
 
 		gm_print(out, GM_BOLD, "  %12s", gm_format_size(size, oom->top[i].bytes));
-		fprintf(out->file, "  in %llu, %s\n", (unsigned long long)oom->top[i].count,
+		gm_printf(out->file, "  in %llu, %s\n", (unsigned long long)oom->top[i].count,
 			site->record.level == GM_LEVEL_DRIVER ? gm_kind_name(site->record.kind)
 							      : gm_level_title(site->record.level));
 		gm_print_stack(out, site->stack, 16);
@@ -50,7 +51,7 @@ static void print_categories(struct gm_out *out, const struct gm_oom *oom)
 		return;
 	gm_print(out, GM_BOLD, "\n  What it was for\n");
 	for (unsigned i = 0; i < oom->categories_count; i++)
-		fprintf(out->file, "  %12s  %6s  %s\n",
+		gm_printf(out->file, "  %12s  %6s  %s\n",
 			gm_format_size(size, oom->categories[i].bytes),
 			gm_format_percent(percent, oom->categories[i].bytes, sum),
 			oom->categories[i].what);
@@ -63,7 +64,7 @@ static void print_changes(struct gm_out *out, struct gm_doc *doc, const struct g
 	if (oom->changes_count)
 		gm_print(out, GM_BOLD, "\n  More than at the mark \"%s\"\n", oom->mark);
 	for (unsigned i = 0; i < oom->changes_count; i++)
-		fprintf(out->file, "  %12s  %s\n", gm_format_size(size, oom->changes[i].bytes),
+		gm_printf(out->file, "  %12s  %s\n", gm_format_size(size, oom->changes[i].bytes),
 			gm_stack_label(doc, doc->sites[oom->changes[i].site].stack));
 }
 
@@ -106,15 +107,15 @@ static void print_oom(struct gm_out *out, struct gm_doc *doc, const struct gm_oo
 	print_slabs(out, oom);
 	print_figure(out, "other processes", record->others_bytes);
 	if (strcmp(oom->phase, "other") != 0)
-		fprintf(out->file, "  %-24s %12s\n", "phase", oom->phase);
+		gm_printf(out->file, "  %-24s %12s\n", "phase", oom->phase);
 	if (oom->library)
-		fprintf(out->file, "  %-24s %s\n", "asked by", oom->library);
+		gm_printf(out->file, "  %-24s %s\n", "asked by", oom->library);
 	print_categories(out, oom);
 	print_holders(out, doc, oom);
 	print_changes(out, doc, oom);
 	gm_print(out, GM_BOLD, "\n  What to do\n");
 	for (unsigned i = 0; i < oom->advice_count; i++) {
-		fprintf(out->file, "  - ");
+		gm_printf(out->file, "  - ");
 		gm_wrap(out, 4, oom->advice[i]);
 	}
 }
@@ -126,7 +127,7 @@ void gm_text_ooms(struct gm_out *out, struct gm_doc *doc)
 
 	gm_print(out, GM_BOLD, "%llu out-of-memory event%s\n", seen, seen == 1 ? "" : "s");
 	if (lost)
-		fprintf(out->file,
+		gm_printf(out->file,
 			"the first %u and the latest are described, %llu between them only "
 			"counted\n",
 			GM_OOMS_FIRST, lost);
@@ -146,5 +147,5 @@ void gm_text_ooms(struct gm_out *out, struct gm_doc *doc)
 	for (unsigned i = 0; i < doc->ooms_count && i < out->top; i++)
 		print_oom(out, doc, &doc->ooms[i]);
 	if (doc->ooms_count > out->top)
-		fprintf(out->file, "\n%u more (--top)\n", doc->ooms_count - out->top);
+		gm_printf(out->file, "\n%u more (--top)\n", doc->ooms_count - out->top);
 }

@@ -5,6 +5,7 @@
 
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 
 static void print_holder(struct gm_out *out, struct gm_doc *doc, const struct gm_holder *holder)
 {
@@ -12,7 +13,7 @@ static void print_holder(struct gm_out *out, struct gm_doc *doc, const struct gm
 	const char *text = "";
 
 	gm_print(out, GM_BOLD, "\n  %10s", gm_format_size(size, holder->bytes));
-	fprintf(out->file, "  %s block%s of %s%s\n", gm_format_count(count, holder->blocks),
+	gm_printf(out->file, "  %s block%s of %s%s\n", gm_format_count(count, holder->blocks),
 		gm_s(holder->blocks), gm_stack_label(doc, doc->sites[holder->site].stack),
 		holder->garbage ? ", garbage" : "");
 	for (unsigned i = 0; i < holder->chain_count; i++)
@@ -34,7 +35,7 @@ void gm_text_holders(struct gm_out *out, struct gm_doc *doc)
 
 	gm_heading(out, "What keeps memory alive");
 	if (doc->holders_when)
-		fprintf(out->file, "  CPython %s, %s objects%s\n", doc->holders_python,
+		gm_printf(out->file, "  CPython %s, %s objects%s\n", doc->holders_python,
 			gm_format_count(count, doc->holders_objects),
 			doc->holders_whole ? "" : "; not all of them could be looked at");
 	for (unsigned i = 0; i < doc->holders_count; i++) {
@@ -44,11 +45,11 @@ void gm_text_holders(struct gm_out *out, struct gm_doc *doc)
 		garbage_blocks += doc->holders[i].garbage ? doc->holders[i].blocks : 0;
 	}
 	if (doc->holders_count > out->top)
-		fprintf(out->file, "\n  %u more (--top)\n", doc->holders_count - out->top);
+		gm_printf(out->file, "\n  %u more (--top)\n", doc->holders_count - out->top);
 	if (!doc->holders_count)
-		fprintf(out->file, "  No memory with an address is live.\n");
+		gm_printf(out->file, "  No memory with an address is live.\n");
 	if (garbage_blocks)
-		fprintf(out->file, "\n  gc.collect() would free %s in %s block%s.\n",
+		gm_printf(out->file, "\n  gc.collect() would free %s in %s block%s.\n",
 			gm_format_size(size, garbage_bytes), gm_format_count(count, garbage_blocks),
 			gm_s(garbage_blocks));
 }

@@ -6,6 +6,7 @@
 #include "report/render/text/text.h"
 #include "report/render/text/text_stack.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include <string.h>
 
 static const char *level_title(const struct gm_fragmentation *row)
@@ -22,7 +23,7 @@ static void print_pinners(struct gm_out *out, struct gm_doc *doc,
 		const struct gm_pinner *pinner = &row->pinners[i];
 
 		gm_print(out, GM_BOLD, "\n  %12s", gm_format_size(holes, pinner->hole_bytes));
-		fprintf(out->file, "  of holes beside %llu block%s of %s in all, from\n",
+		gm_printf(out->file, "  of holes beside %llu block%s of %s in all, from\n",
 			(unsigned long long)pinner->blocks, pinner->blocks == 1 ? "" : "s",
 			gm_format_size(bytes, pinner->bytes));
 		gm_print_stack(out, doc->sites[pinner->site].stack, 16);

@@ -5,6 +5,7 @@
 #include "report/render/text/text.h"
 #include "report/render/text/text_summary.h"
 #include "report/stacks/nccl.h"
+#include "report/support/print.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,7 +193,7 @@ static void print_totals(struct gm_out *out, struct gm_job *job)
 	}
 	gm_table_end(out, &table);
 	if (job->totals_count > out->top)
-		fprintf(out->file, "  %u more device%s (--top)\n", job->totals_count - out->top,
+		gm_printf(out->file, "  %u more device%s (--top)\n", job->totals_count - out->top,
 			job->totals_count - out->top == 1 ? "" : "s");
 }
 

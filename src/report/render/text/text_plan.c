@@ -4,6 +4,7 @@
  */
 #include "report/render/text/text_plan.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include <math.h>
 #include <string.h>
 
@@ -97,9 +98,9 @@ static void print_batches(struct gm_out *out, const struct gm_plan *plan)
 		return;
 	gm_print(out, GM_BOLD, "Effective batch %llu: ", (unsigned long long)plan->target_batch);
 	if (plan->accumulation == 1)
-		fprintf(out->file, "fits as it is\n");
+		gm_printf(out->file, "fits as it is\n");
 	else
-		fprintf(out->file, "%llu steps of %llu accumulated\n",
+		gm_printf(out->file, "%llu steps of %llu accumulated\n",
 			(unsigned long long)plan->accumulation,
 			(unsigned long long)((plan->target_batch + plan->accumulation - 1) /
 					     plan->accumulation));
@@ -173,11 +174,11 @@ void gm_text_plan(struct gm_out *out, const struct gm_plan *plan)
 	print_fits(out, plan);
 	print_variants(out, plan);
 	for (unsigned i = 0; i < plan->notes_count; i++) {
-		fprintf(out->file, "%s- ", i ? "" : "\n");
+		gm_printf(out->file, i ? "- " : "\n- ");
 		gm_wrap(out, 2, plan->notes[i]);
 	}
 	for (unsigned i = 0; plan->estimate && i < plan->estimate->notes_count; i++) {
-		fprintf(out->file, "- estimate: ");
+		gm_printf(out->file, "- estimate: ");
 		gm_wrap(out, 2, plan->estimate->notes[i]);
 	}
 }

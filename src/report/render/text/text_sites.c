@@ -7,6 +7,7 @@
 #include "report/render/text/text.h"
 #include "report/render/text/text_stack.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,7 +138,7 @@ static void print_site(struct gm_out *out, const struct gm_site *site, const str
 	gm_print(out, GM_BOLD, "\n  %10s",
 		 key->bytes ? gm_format_size(text, key->value(site))
 			    : gm_format_count(text, key->value(site)));
-	column += (unsigned)fprintf(out->file, "  %s, %s  ",
+	column += (unsigned)gm_printf(out->file, "  %s, %s  ",
 				    record->level == GM_LEVEL_DRIVER  ? gm_kind_name(record->kind)
 				    : record->level == GM_LEVEL_TORCH ? "PyTorch block"
 								      : "pool block",
@@ -146,7 +147,7 @@ static void print_site(struct gm_out *out, const struct gm_site *site, const str
 	column += (unsigned)strlen(gm_verdict_name(site->verdict));
 	snprintf(why, sizeof(why), " (%s)", site->why ? site->why : "");
 	gm_wrap_from(out, column, FIGURES, site->verdict != GM_RELEASED ? why : "");
-	fprintf(out->file, "%*s", FIGURES, "");
+	gm_printf(out->file, "%*s", FIGURES, "");
 	if (record->failed_frees)
 		snprintf(failed, sizeof(failed), ", %u free%s failed", record->failed_frees,
 			 record->failed_frees == 1 ? "" : "s");
@@ -173,7 +174,7 @@ static void print_entries(struct gm_out *out, const struct entry *entries, unsig
 	for (unsigned i = out->top; i < count; i++)
 		rest += entries[i].value;
 	if (count > out->top)
-		fprintf(out->file, "\n  %u more site%s with %s (--top)\n", count - out->top,
+		gm_printf(out->file, "\n  %u more site%s with %s (--top)\n", count - out->top,
 			count - out->top == 1 ? "" : "s",
 			key->bytes ? gm_format_size(text, rest) : gm_format_count(text, rest));
 }
@@ -268,7 +269,7 @@ static void print_verdict(struct gm_out *out, const struct gm_doc *doc)
 		if (doc->cached_bytes)
 			gm_print(out, GM_PLAIN, ", of which %s are a pool's or framework's cache",
 				 gm_format_size(size, doc->cached_bytes));
-		fprintf(out->file, doc->framework
+		gm_printf(out->file, doc->framework
 					   ? "; with a caching framework only growth is a leak.\n"
 					   : ".\n");
 	} else {
@@ -290,7 +291,7 @@ static void print_since(struct gm_out *out, struct gm_doc *doc)
 	}
 	gm_print(out, GM_BOLD, "%s in %llu block%s", gm_format_size(size, bytes),
 		 (unsigned long long)blocks, blocks == 1 ? "" : "s");
-	fprintf(out->file, " allocated after %s%s%s still live, from %u site%s.\n", doc->since,
+	gm_printf(out->file, " allocated after %s%s%s still live, from %u site%s.\n", doc->since,
 		doc->until ? ", before " : "", doc->until ? doc->until : "", count,
 		count == 1 ? "" : "s");
 	print_entries(out, entries, count, &since_key);
@@ -320,9 +321,9 @@ void gm_text_leaks(struct gm_out *out, struct gm_doc *doc, bool all)
 		free(entries);
 	}
 	if (left_out)
-		fprintf(out->file, "\n%u site%s held, cached or suppressed (--all)\n", left_out,
+		gm_printf(out->file, "\n%u site%s held, cached or suppressed (--all)\n", left_out,
 			left_out == 1 ? " is" : "s are");
 	for (unsigned i = 0; i < doc->unused_suppressions_count && i < out->top; i++)
-		fprintf(out->file, "unused suppression: leak:%s\n", doc->unused_suppressions[i]);
+		gm_printf(out->file, "unused suppression: leak:%s\n", doc->unused_suppressions[i]);
 	gm_print_more(out, "", doc->unused_suppressions_count, "unused suppression");
 }

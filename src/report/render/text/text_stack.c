@@ -6,6 +6,7 @@
 #include "report/doc/frames.h"
 #include "report/render/text/text.h"
 #include "report/stacks/labels.h"
+#include "report/support/print.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -71,7 +72,7 @@ static void print_frame(struct gm_out *out, const struct gm_frame *frame, unsign
 	if (path && name + place > room && place > LEAST_PATH + 2 + LINE_NUMBER)
 		place = LEAST_PATH + 2 + LINE_NUMBER;
 	name = name + place <= room ? name : room > place + LEAST_NAME ? room - place : LEAST_NAME;
-	fprintf(out->file, "%*s", (int)indent, "");
+	gm_printf(out->file, "%*s", (int)indent, "");
 	gm_print(out, GM_DIM, "%s", repeated);
 	if (frame->function)
 		print_name(out, style, frame->function, name);

@@ -9,6 +9,7 @@
 #include "report/stacks/labels.h"
 #include "report/stacks/stacks.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include "account/kinds.h"
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static void answer(struct gm_out *out, struct gm_doc *doc, const char *label,
 	while (i + 1 < count && gm_text_columns(texts[i]) > room)
 		i++;
 	gm_print(out, GM_BOLD, "%s", label);
-	fprintf(out->file, "%s\n", gm_text_shorten(&doc->zone, texts[i], room));
+	gm_printf(out->file, "%s\n", gm_text_shorten(&doc->zone, texts[i], room));
 }
 
 /* The device that the driver's figure differs most from what was seen; NULL without a figure. */
@@ -374,30 +375,30 @@ static void print_process(struct gm_out *out, struct gm_doc *doc)
 	char time[GM_FORMAT_BYTES], count[GM_FORMAT_BYTES], size[GM_FORMAT_BYTES];
 
 	gm_heading(out, "Process");
-	fprintf(out->file, "  ");
+	gm_printf(out->file, "  ");
 	gm_wrap(out, 4, command_text(doc));
 	if (doc->imported) {
-		fprintf(out->file, "  a snapshot of PyTorch over %s of its history, %s changes\n",
+		gm_printf(out->file, "  a snapshot of PyTorch over %s of its history, %s changes\n",
 			gm_format_time(time, doc->duration_s),
 			gm_format_count(count, header->events));
 		return;
 	}
-	fprintf(out->file, "  pid %u", header->pid);
+	gm_printf(out->file, "  pid %u", header->pid);
 	if (doc->host)
-		fprintf(out->file, " on %s", doc->host);
+		gm_printf(out->file, " on %s", doc->host);
 	if (header->rank >= 0)
-		fprintf(out->file, ", rank %d", header->rank);
+		gm_printf(out->file, ", rank %d", header->rank);
 	if (header->rank >= 0 && header->world_size > 0)
-		fprintf(out->file, " of %d", header->world_size);
-	fprintf(out->file, ", %s after %s",
+		gm_printf(out->file, " of %d", header->world_size);
+	gm_printf(out->file, ", %s after %s",
 		strcmp(doc->end, "exit") == 0	   ? "ended"
 		: strcmp(doc->end, "running") == 0 ? "still running"
 						   : "killed",
 		gm_format_time(time, doc->duration_s));
-	fprintf(out->file, "; %s calls recorded", gm_format_count(count, header->events));
-	fprintf(out->file, ", file %s\n", gm_format_size(size, gm_reader_bytes(doc->reader)));
+	gm_printf(out->file, "; %s calls recorded", gm_format_count(count, header->events));
+	gm_printf(out->file, ", file %s\n", gm_format_size(size, gm_reader_bytes(doc->reader)));
 	for (unsigned i = 0; i < doc->devices_count && i < out->top; i++)
-		fprintf(out->file, "  device %d: %s, %s%s\n", doc->devices[i].index,
+		gm_printf(out->file, "  device %d: %s, %s%s\n", doc->devices[i].index,
 			doc->devices[i].name ? doc->devices[i].name : "unnamed",
 			gm_format_size(size, gm_device_limit(&doc->devices[i])),
 			doc->devices[i].record.capacity_bytes != GM_NO_BYTES &&
@@ -633,21 +634,21 @@ void gm_text_findings(struct gm_out *out, const struct gm_finding *findings, uns
 		gm_print(out, GM_DIM, "%s", finding->id);
 		if (finding->device >= 0)
 			gm_print(out, GM_DIM, "  device %d", finding->device);
-		fprintf(out->file, "\n          ");
+		gm_printf(out->file, "\n          ");
 		gm_wrap(out, 10, finding->title);
 		if (finding->evidence) {
-			fprintf(out->file, "          ");
+			gm_printf(out->file, "          ");
 			gm_wrap(out, 10, finding->evidence);
 		}
 		for (unsigned k = 0; k < finding->advice_count; k++) {
 			if (said_before(findings, i, finding->advice[k]))
 				continue;
-			fprintf(out->file, "          - ");
+			gm_printf(out->file, "          - ");
 			gm_wrap(out, 12, finding->advice[k]);
 		}
 	}
 	if (left)
-		fprintf(out->file, "  %u more finding%s (--top)\n", left, left == 1 ? "" : "s");
+		gm_printf(out->file, "  %u more finding%s (--top)\n", left, left == 1 ? "" : "s");
 }
 
 /* ", by close_device (device.c:12)"; "" where the call is not known. */
@@ -666,7 +667,7 @@ static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 
 	for (unsigned i = 0; i < doc->implicit_count; i++)
 		if (doc->implicit[i].count)
-			fprintf(out->file, "  %s in %llu allocation%s went with %s on device %d%s\n",
+			gm_printf(out->file, "  %s in %llu allocation%s went with %s on device %d%s\n",
 				gm_format_size(size, doc->implicit[i].bytes),
 				(unsigned long long)doc->implicit[i].count,
 				doc->implicit[i].count == 1 ? "" : "s",
@@ -679,7 +680,7 @@ static void print_teardown(struct gm_out *out, const struct gm_doc *doc)
 	char size[GM_FORMAT_BYTES];
 
 	if (doc->teardown_count)
-		fprintf(out->file,
+		gm_printf(out->file,
 			"  %s in %llu allocation%s was freed after the program's last work\n",
 			gm_format_size(size, doc->teardown_bytes),
 			(unsigned long long)doc->teardown_count,
@@ -705,7 +706,7 @@ void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
 	if (doc->warnings_count)
 		gm_heading(out, "About this file");
 	for (unsigned i = 0; i < doc->warnings_count && i < out->top; i++) {
-		fprintf(out->file, "  ");
+		gm_printf(out->file, "  ");
 		gm_wrap(out, 2, doc->warnings[i]);
 	}
 	gm_print_more(out, "  ", doc->warnings_count, "warning");

@@ -5,6 +5,7 @@
 #include "report/render/text/text_timeline.h"
 #include "report/render/text/text.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include <langinfo.h>
 #include <string.h>
 
@@ -58,18 +59,18 @@ static void draw(struct gm_out *out, const struct gm_timeline_record *line, bool
 		   series_titles[line->series], gm_format_size(size, most));
 	for (int row = ROWS - 1; row >= 0; row--) {
 		if (row == ROWS - 1 || row == ROWS / 2 - 1)
-			fprintf(out->file, "%12s |",
+			gm_printf(out->file, "%12s |",
 				gm_format_size(size, row == ROWS - 1 ? most : most / 2));
 		else
-			fprintf(out->file, "%12s |", "");
+			gm_printf(out->file, "%12s |", "");
 		for (unsigned c = 0; c < columns; c++)
 			fputs(cell((double)high[c] / (double)most * ROWS, row, blocks), out->file);
 		fputc('\n', out->file);
 	}
-	fprintf(out->file, "%12s +", "0");
+	gm_printf(out->file, "%12s +", "0");
 	for (unsigned c = 0; c < columns; c++)
 		fputc('-', out->file);
-	fprintf(out->file, "\n%14s0%*s\n", "", columns > 1 ? (int)columns - 1 : 8,
+	gm_printf(out->file, "\n%14s0%*s\n", "", columns > 1 ? (int)columns - 1 : 8,
 		gm_format_time(time, (double)line->points * (double)line->width_ns / 1e9));
 }
 
@@ -85,10 +86,10 @@ void gm_text_timeline(struct gm_out *out, struct gm_doc *doc)
 	if (doc->marks_count)
 		gm_heading(out, "Marks");
 	for (unsigned i = 0; i < doc->marks_count && i < out->top; i++)
-		fprintf(out->file, "  %12s  %12s  %s\n",
+		gm_printf(out->file, "  %12s  %12s  %s\n",
 			gm_format_time(time, (double)doc->marks[i].record.time_ns / 1e9),
 			gm_format_size(size, doc->marks[i].record.current_bytes),
 			doc->marks[i].name ? doc->marks[i].name : "");
 	if (doc->marks_count > out->top)
-		fprintf(out->file, "  %u more (--top)\n", doc->marks_count - out->top);
+		gm_printf(out->file, "  %u more (--top)\n", doc->marks_count - out->top);
 }

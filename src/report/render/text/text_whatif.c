@@ -5,6 +5,7 @@
 #include "report/render/text/text_whatif.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
+#include "report/support/print.h"
 #include <string.h>
 
 static void print_run(struct gm_out *out, const struct gm_whatif *whatif)
@@ -12,16 +13,16 @@ static void print_run(struct gm_out *out, const struct gm_whatif *whatif)
 	char reserved[GM_FORMAT_BYTES], bound[GM_FORMAT_BYTES], plan[GM_FORMAT_BYTES];
 
 	gm_print(out, GM_BOLD, "Recorded: ");
-	fprintf(out->file, "%s reserved under %s; the model %s\n",
+	gm_printf(out->file, "%s reserved under %s; the model %s\n",
 		gm_format_size(reserved, whatif->recorded_reserved_peak_bytes),
 		whatif->recorded_conf ? whatif->recorded_conf : "a setting that is not recorded",
 		whatif->reproduced ? "took the same segments from the driver"
 				   : "did not take the same segments from the driver");
 	gm_print(out, GM_BOLD, "No less than: ");
-	fprintf(out->file, "%s were live at once",
+	gm_printf(out->file, "%s were live at once",
 		gm_format_size(bound, whatif->lower_bound_bytes));
 	if (whatif->plan_peak_bytes != GM_NO_BYTES)
-		fprintf(out->file, "; a plan that knows the future needs %s",
+		gm_printf(out->file, "; a plan that knows the future needs %s",
 			gm_format_size(plan, whatif->plan_peak_bytes));
 	fputc('\n', out->file);
 }
@@ -33,16 +34,16 @@ static void print_best(struct gm_out *out, const struct gm_whatif *whatif, const
 	char reserved[GM_FORMAT_BYTES];
 
 	gm_print(out, GM_BOLD, whatif->rows_count > 1 ? "Best: " : "Result: ");
-	fprintf(out->file, "%s with %s", best->conf,
+	gm_printf(out->file, "%s with %s", best->conf,
 		gm_format_size(reserved, best->reserved_peak_bytes));
 	if (recorded)
-		fprintf(out->file, " (%+.1f %%)",
+		gm_printf(out->file, " (%+.1f %%)",
 			100.0 * ((double)best->reserved_peak_bytes - (double)recorded) /
 				(double)recorded);
 	if (best->fits == GM_FITS_NOT)
-		fprintf(out->file, "; it does not fit");
+		gm_printf(out->file, "; it does not fit");
 	else if (gpu)
-		fprintf(out->file, "; %s would do", gpu);
+		gm_printf(out->file, "; %s would do", gpu);
 	fputc('\n', out->file);
 }
 
@@ -101,7 +102,7 @@ static void print_reasons(struct gm_out *out, struct gm_doc *doc, const struct g
 			}
 		if (!count || before)
 			continue;
-		fprintf(out->file, "- ");
+		gm_printf(out->file, "- ");
 		gm_wrap(out, 2,
 			count == whatif->rows_count && count > 1
 				? gm_doc_printf(doc, "all settings: %s", why)
@@ -121,7 +122,7 @@ void gm_text_whatif(struct gm_out *out, struct gm_doc *doc, const struct gm_what
 	fputc('\n', out->file);
 	print_reasons(out, doc, whatif);
 	for (unsigned i = 0; i < whatif->notes_count; i++) {
-		fprintf(out->file, "- ");
+		gm_printf(out->file, "- ");
 		gm_wrap(out, 2, whatif->notes[i]);
 	}
 }

@@ -2,6 +2,7 @@
  * Lines and bars of the screens of `top`, see top_lines.h.
  */
 #include "report/render/top/top_lines.h"
+#include "report/support/print.h"
 #include <stdarg.h>
 
 #define LINE_BYTES 1024
@@ -27,7 +28,7 @@ void gm_top_line(struct gm_top_out *out, enum gm_style style, const char *format
 	if (!out->left)
 		return;
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	gm_vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	text[cut(text, out->width)] = '\0';
 	out->left--;
