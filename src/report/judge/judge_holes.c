@@ -132,6 +132,10 @@ static void advise_level(struct gm_doc *doc, struct gm_finding *finding,
 		advise_torch(doc, finding, row);
 	else if (strcmp(row->level, "pool") == 0)
 		advise_pool(doc, finding, row);
+	else if (strcmp(row->level, "custom") == 0)
+		gm_advise(doc, finding,
+			  "%s of the pool's memory has no block in it and could be given back",
+			  gm_size(doc, row->releasable_bytes));
 	else
 		gm_advise(doc, finding,
 			  "small allocations share slabs of 2 MiB and one of them keeps "
@@ -162,7 +166,9 @@ void gm_judge_holes(struct gm_doc *doc)
 					       gm_size(doc, row->reserved_bytes),
 					       strcmp(row->level, "torch") == 0  ? "by PyTorch"
 					       : strcmp(row->level, "pool") == 0 ? "by CUDA's pools"
-										 : "in slabs",
+					       : strcmp(row->level, "slab") == 0
+						       ? "in slabs"
+						       : "by the program's own pool",
 					       when);
 		finding->evidence =
 			gm_doc_printf(doc, "%.0f %% idle, largest hole %s",
