@@ -40,7 +40,8 @@ enum gm_command {
 	GM_PLAN = 4096,
 	GM_WHATIF = 8192,
 	GM_HOLDERS = 16384,
-	GM_EVERY = 32767
+	GM_BLOCKS = 32768,
+	GM_EVERY = 65535
 };
 
 struct gm_cli {
@@ -50,6 +51,9 @@ struct gm_cli {
 	struct gm_whatif_options whatif;
 	bool gates_given; /* run: --check */
 	bool once;	  /* top */
+	uint64_t least_bytes, most_bytes; /* blocks */
+	bool address_given;		  /* blocks --address: */
+	uint64_t address;
 	const char *out_path, *format, *junit, *sarif, *baseline;
 	struct gm_zone texts; /* that options point into, beside the command line's own */
 	char **words;	      /* files, or run's program and its arguments */
@@ -163,6 +167,7 @@ int gm_cmd_run(struct gm_cli *cli);
 int gm_cmd_export(struct gm_cli *cli);
 int gm_cmd_top(struct gm_cli *cli);
 int gm_cmd_html(struct gm_cli *cli);
+int gm_cmd_blocks(struct gm_cli *cli);
 int gm_cmd_plan(struct gm_cli *cli);
 int gm_cmd_whatif(struct gm_cli *cli);
 

@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 #include "nearest.h"
+#include "base/size_text.h"
 #include "report/doc/enum_names.h"
 #include "report/doc/options.h"
 #include "report/render/export/export.h"
@@ -227,7 +228,38 @@ static const char *run_check(struct gm_cli *cli, const char *text)
 	return gm_cli_parse_gates(cli, text) ? "" : NULL;
 }
 
+static const char *least_bytes(struct gm_cli *cli, const char *text)
+{
+	return gm_parse_size(text, &cli->least_bytes) ? NULL : "a size, like 1MiB";
+}
+
+static const char *most_bytes(struct gm_cli *cli, const char *text)
+{
+	return gm_parse_size(text, &cli->most_bytes) ? NULL : "a size, like 64MiB";
+}
+
+static const char *site_bytes(struct gm_cli *cli, const char *text)
+{
+	return gm_parse_size(text, &cli->options.min_site_bytes) ? NULL : "a size, like 1MiB";
+}
+
+static const char *address(struct gm_cli *cli, const char *text)
+{
+	char *end;
+
+	errno = 0;
+	cli->address = strtoull(text, &end, 16);
+	cli->address_given = true;
+	return *text && !*end && !errno ? NULL : "an address, like 0x7f0000001000";
+}
+
 static const struct gm_option options[] = {
+	{"--address", "ADDRESS", GM_BLOCKS, false, address,
+	 "what this address belonged to: who owned it when, and who freed it"},
+	{"--min-bytes", "SIZE", GM_BLOCKS, false, least_bytes, "only blocks of this size and more"},
+	{"--max-bytes", "SIZE", GM_BLOCKS, false, most_bytes, "only blocks of this size and less"},
+	{"--min-bytes", "SIZE", GM_LEAKS | GM_SITES, false, site_bytes,
+	 "only sites whose live bytes, for sites whose peak, are this size and more"},
 	{"--all", NULL, GM_LEAKS, false, all, "also what is held, cached or suppressed"},
 	{"--sort", "KEY", GM_SITES | GM_EXPORT, false, sort,
 	 "live, peak, total, count or churn (live)"},
@@ -356,6 +388,7 @@ static void defaults(struct gm_cli *cli)
 		.top = 20,
 		.color = 2,
 	};
+	cli->most_bytes = UINT64_MAX;
 	cli->plan.margin_percent = 15;
 	cli->gates = gm_gate_defaults();
 	cli->gates.warmup = GM_WARMUP_WINDOWS;

@@ -20,6 +20,7 @@ struct reading {
 	unsigned blocks_room;
 	const struct gm_snapshot_segment **final; /* of the device, in order of address */
 	unsigned final_count;
+	uint32_t last_pool; /* of the latest block */
 	int device;
 	bool found;
 };
@@ -229,9 +230,24 @@ static void add(struct reading *reading, const struct gm_snapshot_event *event,
 	gm_requests_add(reading->requests, request, origin_of(reading, event));
 }
 
+/*
+ * A graph's pool is used again after others: a capture begins, before which torch.cuda.graph()
+ * empties the cache. It leaves no trace where there was nothing to give back.
+ */
+static void note_capture(struct reading *reading, const struct gm_snapshot_event *event,
+			 unsigned pool)
+{
+	uint32_t number = reading->requests->pools[pool].pool;
+
+	if (number && number % 2 == 0 && number != reading->last_pool)
+		add(reading, event, (struct gm_request){.op = GM_REQUEST_EMPTY_ASSUMED});
+	reading->last_pool = number;
+}
+
 static bool follow_alloc(struct reading *reading, const struct gm_snapshot_event *event)
 {
 	struct gm_sets *sets = &reading->sets;
+	unsigned pool = pool_of_block(reading, event->start, event->stream);
 	uint64_t bytes = gm_sets_block_bytes(sets, event->start, event->bytes);
 	uint64_t tag = gm_sets_new(sets, event->stack, event->stream, false);
 
@@ -239,12 +255,12 @@ static bool follow_alloc(struct reading *reading, const struct gm_snapshot_event
 	if (!bytes || !gm_ranges_add(&sets->blocks, event->start, event->start + bytes, tag))
 		return false;
 	name_block(reading, tag, reading->requests->blocks);
+	note_capture(reading, event, pool);
 	add(reading, event,
-	    (struct gm_request){
-		    .op = GM_REQUEST_ALLOC,
-		    .bytes = event->bytes,
-		    .block = reading->requests->blocks++,
-		    .pool = (uint16_t)pool_of_block(reading, event->start, event->stream)});
+	    (struct gm_request){.op = GM_REQUEST_ALLOC,
+				.bytes = event->bytes,
+				.block = reading->requests->blocks++,
+				.pool = (uint16_t)pool});
 	return true;
 }
 

@@ -64,8 +64,16 @@ static void request_found(struct playing *playing)
 
 static uint64_t bytes_of(const struct playing *playing, const struct gm_request *request)
 {
-	return playing->ways.least_sizes ? request->bytes - request->slack * SLACK_UNIT
-					 : request->bytes;
+	uint64_t slack = request->slack;
+
+	if (playing->ways.sizes == GM_SIZES_AS_GIVEN)
+		slack = 0;
+	else if (playing->ways.sizes == GM_SIZES_HALF)
+		slack /= 2;
+	else if (playing->ways.sizes == GM_SIZES_RANDOM) /* one for each size, as programs repeat */
+		slack = (request->bytes / SLACK_UNIT + playing->ways.seed) * 2654435761u %
+			(slack + 1);
+	return request->bytes - slack * SLACK_UNIT;
 }
 
 /* A request that the recorded run was refused. What is served is given back: who got an error did
@@ -126,6 +134,10 @@ static bool play(struct playing *playing, const struct gm_request *request, uint
 		if (streams == GM_STREAMS_AS_RECORDED)
 			gm_model_free_completed(playing->model, *block);
 		return true;
+	case GM_REQUEST_EMPTY_ASSUMED:
+		if (!playing->ways.no_assumed)
+			gm_model_empty_cache(playing->model);
+		return true;
 	default:
 		gm_model_empty_cache(playing->model);
 		return true;
@@ -143,6 +155,7 @@ struct gm_replayed_run gm_requests_replay(const struct gm_requests *requests,
 	options.pools = requests->pools;
 	options.pools_count = requests->pools_count;
 	options.placement = ways.placement;
+	options.seed = ways.seed;
 	options.recorded = ways.recorded ? requests->changes : NULL;
 	options.recorded_count = ways.recorded ? requests->changes_count : 0;
 	playing.run.first_oom = UINT32_MAX;

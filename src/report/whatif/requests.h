@@ -13,7 +13,8 @@ enum gm_request_op {
 	GM_REQUEST_FREE,
 	GM_REQUEST_FREE_LATER, /* streams still use it */
 	GM_REQUEST_FREE_DONE,
-	GM_REQUEST_EMPTY_CACHE
+	GM_REQUEST_EMPTY_CACHE,
+	GM_REQUEST_EMPTY_ASSUMED /* a capture begins: torch.cuda.graph() empties the cache */
 };
 
 struct gm_request {
@@ -75,10 +76,12 @@ struct gm_requests {
 	/* what is not known */
 	unsigned pending; /* frees that waited for streams */
 	unsigned uncertain_sizes;
-	unsigned unclear; /* groups of frees that may have been empty_cache or a retry */
-	bool streams_unknown;
-	bool middle;	 /* something was there before the first event */
-	const char *gap; /* the history ends early or cannot be followed: a sentence; NULL */
+	unsigned unclear;     /* groups of frees that may have been empty_cache or a retry */
+	bool streams_unknown; /* they are inferred from segments */
+	bool other_streams;   /* and there are more than one, so that frees and captures are unknown
+			       */
+	bool middle;	      /* something was there before the first event */
+	const char *gap;      /* the history ends early or cannot be followed: a sentence; NULL */
 };
 
 /*
