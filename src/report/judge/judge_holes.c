@@ -132,10 +132,6 @@ static void advise_level(struct gm_doc *doc, struct gm_finding *finding,
 		advise_torch(doc, finding, row);
 	else if (strcmp(row->level, "pool") == 0)
 		advise_pool(doc, finding, row);
-	else if (strcmp(row->level, "custom") == 0)
-		gm_advise(doc, finding,
-			  "%s of the pool's memory has no block in it and could be given back",
-			  gm_size(doc, row->releasable_bytes));
 	else
 		gm_advise(doc, finding,
 			  "small allocations share slabs of 2 MiB and one of them keeps "
@@ -152,6 +148,9 @@ void gm_judge_holes(struct gm_doc *doc)
 		const char *when;
 		uint64_t unused;
 
+		/* A program takes its own pool's memory in advance: that it is idle is no fault. */
+		if (strcmp(doc->fragmentation[i].level, "custom") == 0)
+			continue;
 		row = where_it_hurts(doc, &doc->fragmentation[i], &when);
 		if (!row)
 			continue;
@@ -166,9 +165,7 @@ void gm_judge_holes(struct gm_doc *doc)
 					       gm_size(doc, row->reserved_bytes),
 					       strcmp(row->level, "torch") == 0  ? "by PyTorch"
 					       : strcmp(row->level, "pool") == 0 ? "by CUDA's pools"
-					       : strcmp(row->level, "slab") == 0
-						       ? "in slabs"
-						       : "by the program's own pool",
+										 : "in slabs",
 					       when);
 		finding->evidence =
 			gm_doc_printf(doc, "%.0f %% idle, largest hole %s",
