@@ -187,3 +187,17 @@ uint32_t gm_find_or_make_site(const struct gm_event *event)
 
 	return known.index ? known.index - 1 : find_slow(event);
 }
+
+uint64_t gm_sites_most_live_bytes(void)
+{
+	uint32_t count = __atomic_load_n(&gm_file->tables[GM_TABLE_SITES].count, __ATOMIC_ACQUIRE);
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, i);
+		uint64_t bytes = __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED);
+
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
