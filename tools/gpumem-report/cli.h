@@ -51,6 +51,8 @@ struct gm_cli {
 	struct gm_whatif_options whatif;
 	bool gates_given; /* run: --check */
 	bool once;	  /* top */
+	int copy_pid;	  /* holders: the shim's copy of a process; 0: none */
+	const char *moment; /* at which it was made */
 	uint64_t least_bytes, most_bytes; /* blocks */
 	bool address_given;		  /* blocks --address: */
 	uint64_t address;
@@ -150,9 +152,6 @@ int gm_cli_check(struct gm_cli *cli, struct gm_job *job, const char *why);
 /* False after a sentence if writing `path` would destroy one of the files that were given to be
  * read. */
 bool gm_cli_may_write(const struct gm_cli *cli, const char *path);
-
-/* Opens a file for writing, or for NULL and "-" standard output; NULL after a sentence. */
-FILE *gm_cli_output(const struct gm_cli *cli, const char *path);
 
 int gm_cmd_summary(struct gm_cli *cli);
 int gm_cmd_leaks(struct gm_cli *cli);

@@ -12,6 +12,7 @@
 #include "recorder/calls/role_cost.h"
 #include "recorder/calls/roles.h"
 #include "recorder/state/settings.h"
+#include "recorder/process/held_copy.h"
 #include "recorder/process/signals.h"
 #include "recorder/process/start.h"
 #include "track/clock.h"
@@ -128,4 +129,5 @@ void gm_call_leave(struct gm_call *call, int result)
 	if (call->outermost)
 		gm_call_over();
 	gm_signals_serve_waiting();
+	gm_holders_moment(GM_HOLDERS_GROW);
 }
