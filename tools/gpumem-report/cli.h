@@ -153,9 +153,6 @@ int gm_cli_check(struct gm_cli *cli, struct gm_job *job, const char *why);
  * read. */
 bool gm_cli_may_write(const struct gm_cli *cli, const char *path);
 
-/* Opens a file for writing, or for NULL and "-" standard output; NULL after a sentence. */
-FILE *gm_cli_output(const struct gm_cli *cli, const char *path);
-
 int gm_cmd_summary(struct gm_cli *cli);
 int gm_cmd_leaks(struct gm_cli *cli);
 int gm_cmd_sites(struct gm_cli *cli);

@@ -155,17 +155,3 @@ bool gm_cli_may_write(const struct gm_cli *cli, const char *path)
 		gm_usage_error("%s is one of the files to read; name another one to write", path);
 	return !given;
 }
-
-FILE *gm_cli_output(const struct gm_cli *cli, const char *path)
-{
-	FILE *file;
-
-	if (!path || strcmp(path, "-") == 0)
-		return stdout;
-	if (!gm_cli_may_write(cli, path))
-		return NULL;
-	file = fopen(path, "we");
-	if (!file)
-		gm_usage_error("%s cannot be written: %s", path, strerror(errno));
-	return file;
-}
