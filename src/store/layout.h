@@ -293,6 +293,7 @@ struct gm_window {
  * is older than its level's, bytes_at_peak is to be read as live_bytes.
  */
 #define GM_SITE_TORCH	      1u /* its memory is PyTorch's segments: divided into blocks */
+#define GM_SITE_OVERFLOW      4u /* of all places for which the file had no room: no stack, no function */
 #define GM_SITE_COLLECTOR_OFF 2u /* a collector that was switched off freed some at Python's end */
 
 /* In an order that saves time: a free changes the first 64 bytes and a window, an allocation the second
@@ -530,10 +531,12 @@ enum gm_implicit_cause {
 	GM_IMPLICIT_CAUSES
 };
 
+/* One for each device, cause and place that caused it. */
 struct gm_implicit_record {
 	int16_t device;
 	uint8_t cause;
-	uint8_t reserved[5];
+	uint8_t reserved;
+	uint32_t stack; /* of the call that let the memory go, GM_NONE */
 	uint64_t bytes, count;
 };
 
@@ -689,7 +692,13 @@ struct gm_torch_record {
 _Static_assert(sizeof(struct gm_torch_record) == 192, "a record starts at a cache line");
 
 /* Where memory is reserved beyond what is used. */
-enum gm_holes_level { GM_HOLES_TORCH, GM_HOLES_POOL, GM_HOLES_SLAB, GM_HOLES_LEVELS };
+enum gm_holes_level {
+	GM_HOLES_TORCH,
+	GM_HOLES_POOL,
+	GM_HOLES_SLAB,
+	GM_HOLES_CUSTOM, /* a program's own pool: of no peak */
+	GM_HOLES_LEVELS
+};
 
 /*
  * The moment at which what is used of a device's level last stood at its highest. What was allocated

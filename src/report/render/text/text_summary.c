@@ -7,6 +7,7 @@
 #include "report/render/text/text.h"
 #include "report/render/text/text_holes.h"
 #include "report/stacks/labels.h"
+#include "report/stacks/stacks.h"
 #include "report/support/format.h"
 #include "report/support/print.h"
 #include "account/kinds.h"
@@ -650,6 +651,14 @@ void gm_text_findings(struct gm_out *out, const struct gm_finding *findings, uns
 		gm_printf(out->file, "  %u more finding%s (--top)\n", left, left == 1 ? "" : "s");
 }
 
+/* ", by close_device (device.c:12)"; "" where the call is not known. */
+static const char *who(struct gm_doc *doc, uint32_t stack)
+{
+	const struct gm_stack *place = gm_doc_stack(doc, stack);
+
+	return place ? gm_doc_printf(doc, ", by %s", gm_stack_label(doc, place)) : "";
+}
+
 static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 {
 	static const char *const causes[GM_IMPLICIT_CAUSES] = {"a device reset", "a context's end",
@@ -658,11 +667,47 @@ static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 
 	for (unsigned i = 0; i < doc->implicit_count; i++)
 		if (doc->implicit[i].count)
-			gm_printf(out->file, "  %s in %llu allocation%s went with %s on device %d\n",
+			gm_printf(out->file, "  %s in %llu allocation%s went with %s on device %d%s\n",
 				gm_format_size(size, doc->implicit[i].bytes),
 				(unsigned long long)doc->implicit[i].count,
 				doc->implicit[i].count == 1 ? "" : "s",
-				causes[doc->implicit[i].cause], doc->implicit[i].device);
+				causes[doc->implicit[i].cause], doc->implicit[i].device,
+				who(doc, doc->implicit[i].stack));
+}
+
+/* The place that holds most physical handles of a device; NULL. */
+static const struct gm_site *most_handles(const struct gm_doc *doc, int device)
+{
+	const struct gm_site *most = NULL;
+
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site *site = &doc->sites[i];
+
+		if (site->record.kind == GM_KIND_VMM && site->record.device == device &&
+		    site->record.live_bytes &&
+		    (!most || site->record.live_bytes > most->record.live_bytes))
+			most = site;
+	}
+	return most;
+}
+
+/* Physical memory that was created and has no address. */
+static void print_unmapped(struct gm_out *out, struct gm_doc *doc)
+{
+	char size[GM_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < doc->vmm_count; i++) {
+		const struct gm_vmm_record *record = &doc->vmm[i];
+		const struct gm_site *most = most_handles(doc, record->device);
+
+		if (record->created_bytes <= record->mapped_bytes)
+			continue;
+		gm_printf(out->file,
+			  "  %s of physical memory (cuMemCreate) on device %d is mapped nowhere%s%s\n",
+			  gm_format_size(size, record->created_bytes - record->mapped_bytes),
+			  record->device, most ? "; most handles are of " : "",
+			  most ? gm_stack_label(doc, most->stack) : "");
+	}
 }
 
 static void print_teardown(struct gm_out *out, const struct gm_doc *doc)
@@ -687,6 +732,7 @@ void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
 	print_process(out, doc);
 	print_usage(out, doc);
 	print_implicit(out, doc);
+	print_unmapped(out, doc);
 	print_teardown(out, doc);
 	gm_text_holes(out, doc);
 	print_ledger(out, doc);
