@@ -57,7 +57,9 @@ OTHERWISE_UNDER_MEMCHECK = {"families_sim13", "families_sim_static", "unwinder_s
 # Programs that are not run under memcheck.
 NOT_UNDER_MEMCHECK = {
     "clock_follows_system": "times the processor",
+    "ends_at_once": "its threads spin until others are done",
     "guest_handlers": "valgrind cannot deliver a signal to a stack that is to grow",
+    "hosts": "thousands of threads, timers and tracers",
     "growth_study": "judges thousands of traces by what test_growth_cases runs",
     "stack_hostile": "reads words of the stack whatever they hold",
     "test_stack_other_stacks": "reads words of other stacks whatever they hold",
