@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <limits.h>
 
 void gm_cli_complain(const char *sentence)
 {
@@ -42,14 +43,12 @@ void gm_cli_find_inputs(struct gm_cli *cli)
 	cli->input_failed = cli->inputs.failed;
 }
 
-/* The file that the argument means: a process's, or itself. NULL after a sentence in `error`. */
-static char *find_file(const char *word, char *error, size_t error_bytes)
+char *gm_cli_find_file(const char *word, int *pid, char *error, size_t error_bytes)
 {
 	bool digits = *word && strspn(word, "0123456789") == strlen(word) && strlen(word) < 10;
 
-	if (digits && access(word, F_OK) != 0)
-		return gm_find_process_file(atoi(word), error, error_bytes);
-	return strdup(word);
+	*pid = digits && access(word, F_OK) != 0 ? atoi(word) : 0;
+	return *pid ? gm_find_process_file(*pid, error, error_bytes) : strdup(word);
 }
 
 bool gm_cli_find_processes(struct gm_cli *cli)
@@ -58,7 +57,8 @@ bool gm_cli_find_processes(struct gm_cli *cli)
 	unsigned found = 0, asked = cli->words_count;
 
 	for (unsigned i = 0; i < asked; i++) {
-		char *path = find_file(cli->words[i], error, sizeof(error));
+		int pid;
+		char *path = gm_cli_find_file(cli->words[i], &pid, error, sizeof(error));
 
 		if (path)
 			cli->words[found++] = gm_zone_strdup(&cli->texts, path);
@@ -168,4 +168,40 @@ FILE *gm_cli_output(const struct gm_cli *cli, const char *path)
 	if (!file)
 		gm_usage_error("%s cannot be written: %s", path, strerror(errno));
 	return file;
+}
+
+char *gm_cli_find_shim(void)
+{
+	static const char *const places[] = {
+		"../../src/interpose/libgpumemtrace.so",
+		"../lib/libgpumemtrace.so",
+		"../" GM_LIBDIR "/libgpumemtrace.so",
+		"libgpumemtrace.so",
+		"../libgpumemtrace.so",
+	};
+	static char found[PATH_MAX];
+	char self[PATH_MAX], *slash, path[2 * PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (length <= 0)
+		return NULL;
+	self[length] = '\0';
+	slash = strrchr(self, '/');
+	if (slash)
+		*slash = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", self, places[i]);
+		if (realpath(path, found))
+			return found;
+	}
+	return NULL;
+}
+
+char *gm_cli_absolute(struct gm_cli *cli, const char *pattern)
+{
+	char here[PATH_MAX];
+
+	if (pattern[0] == '/' || !getcwd(here, sizeof(here)))
+		return gm_zone_strdup(&cli->texts, pattern);
+	return gm_zone_printf(&cli->texts, "%s/%s", here, pattern);
 }

@@ -11,9 +11,9 @@
 #include "recorder/calls/refuse.h"
 #include "recorder/calls/role_cost.h"
 #include "recorder/calls/roles.h"
+#include "recorder/calls/sleep.h"
 #include "recorder/state/settings.h"
 #include "recorder/process/signals.h"
-#include "recorder/process/start.h"
 #include "track/clock.h"
 #include "track/pools.h"
 #include "track/recording.h"
@@ -127,5 +127,7 @@ void gm_call_leave(struct gm_call *call, int result)
 		gm_sample_at_launch();
 	if (call->outermost)
 		gm_call_over();
+	if (call->recorded && gm_owns_file())
+		gm_sleep_if_asked();
 	gm_signals_serve_waiting();
 }

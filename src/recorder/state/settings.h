@@ -14,6 +14,7 @@ enum gm_events { GM_EVENTS_RING, GM_EVENTS_OFF, GM_EVENTS_ALL };
 
 struct gm_settings {
 	bool disable, quiet, torch, no_stack_cache;
+	bool asleep; /* record only when gpumem-report start says so (process/sleep.h) */
 	bool refuses; /* a capacity, or failures: some allocations are to be refused */
 	const char *out;	/* pattern, unexpanded */
 	enum gm_backend backend;
@@ -34,6 +35,12 @@ extern struct gm_settings gm_settings __attribute__((visibility("hidden")));
 
 /* Reads the environment. Bad values are kept for gm_settings_report. Single thread; no malloc. */
 void gm_settings_read(void);
+
+/*
+ * Applies "GPUMEMTRACE_NAME=value\n" lines on top of what is in force. They are copied, in the place
+ * of those of the call before. False if they are too long. Single thread; no malloc.
+ */
+bool gm_settings_apply(const char *lines);
 
 /* Reports on stderr, once, what was wrong with the environment. */
 void gm_settings_report(void);
