@@ -210,7 +210,7 @@ void gm_cupti_context_ends(uint64_t context)
 	if (thread.mine || __atomic_load_n(&exiting, __ATOMIC_RELAXED) || !gm_owns_file() ||
 	    !gm_enter_tracker())
 		return;
-	gm_track_context_gone(context, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY);
+	gm_track_context_gone(context, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY, GM_NONE);
 	gm_leave_tracker();
 	errno = saved;
 }

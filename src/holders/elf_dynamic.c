@@ -25,7 +25,7 @@ static int open_mapped(const struct gm_memory *memory, const struct gm_mapping *
 	int pid = gm_memory_pid(memory), fd = -1;
 	struct stat st;
 
-	if (!gm_memory_still(memory)) {
+	if (!gm_memory_is_core(memory)) {
 		snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
 			 (unsigned long long)mapping->start, (unsigned long long)mapping->end);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -36,7 +36,7 @@ static int open_mapped(const struct gm_memory *memory, const struct gm_mapping *
 	}
 	if (fd < 0)
 		fd = open(mapping->path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && !gm_memory_still(memory) &&
+	if (fd >= 0 && !gm_memory_is_core(memory) &&
 	    (fstat(fd, &st) != 0 || st.st_ino != mapping->inode)) {
 		close(fd);
 		fd = -1;

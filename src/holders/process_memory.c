@@ -38,7 +38,7 @@ struct chunk {
 struct gm_memory {
 	int pid;
 	int core; /* the core file, -1 of a process */
-	bool fresh;
+	bool fresh, still;
 	struct gm_mapping *mappings;
 	unsigned count;
 	uint32_t clock;
@@ -419,6 +419,16 @@ int gm_memory_pid(const struct gm_memory *memory)
 }
 
 bool gm_memory_still(const struct gm_memory *memory)
+{
+	return memory->still || memory->core >= 0;
+}
+
+void gm_memory_set_still(struct gm_memory *memory)
+{
+	memory->still = true;
+}
+
+bool gm_memory_is_core(const struct gm_memory *memory)
 {
 	return memory->core >= 0;
 }

@@ -4,6 +4,7 @@
 #define GPUMEMTRACE_IMPLEMENTATION
 #include "gpumemtrace.h"
 #include "interpose/public.h"
+#include "recorder/process/held_copy.h"
 #include "recorder/calls/device_view.h"
 #include "recorder/process/early_marks.h"
 #include "recorder/calls/sleep.h"
@@ -44,6 +45,7 @@ void gm_public_mark(const char *name, enum gm_mark_source source)
 	if (gm_owns_file()) {
 		gm_track_mark(name, source);
 		gm_sample_ledgers(GM_SAMPLE_MARK);
+		gm_holders_moment(GM_HOLDERS_MARK);
 	} else {
 		gm_early_mark(name, source);
 	}

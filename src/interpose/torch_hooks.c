@@ -8,6 +8,7 @@
  * 64 bits wide in all of them and differ only in their signs.
  */
 #include "api/cuda_abi.h"
+#include "recorder/process/held_copy.h"
 #include "recorder/calls/device_view.h"
 #include "recorder/calls/sleep.h"
 #include "recorder/state/libraries.h"
@@ -133,6 +134,7 @@ static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, stru
 	event.view = &view;
 	gm_track_torch_oom(&event, totals);
 	gm_sample_ledger(device.index, GM_SAMPLE_OOM);
+	gm_holders_moment(GM_HOLDERS_OOM);
 }
 
 static void no_hook(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,

@@ -311,6 +311,7 @@ struct gm_window {
  * is older than its level's, bytes_at_peak is to be read as live_bytes.
  */
 #define GM_SITE_TORCH	      1u /* its memory is PyTorch's segments: divided into blocks */
+#define GM_SITE_OVERFLOW      4u /* of all places for which the file had no room: no stack, no function */
 #define GM_SITE_COLLECTOR_OFF 2u /* a collector that was switched off freed some at Python's end */
 
 /* In an order that saves time: a free changes the first 64 bytes and a window, an allocation the second
@@ -554,10 +555,12 @@ enum gm_implicit_cause {
 	GM_IMPLICIT_CAUSES
 };
 
+/* One for each device, cause and place that caused it. */
 struct gm_implicit_record {
 	int16_t device;
 	uint8_t cause;
-	uint8_t reserved[5];
+	uint8_t reserved;
+	uint32_t stack; /* of the call that let the memory go, GM_NONE */
 	uint64_t bytes, count;
 };
 

@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define FIGURE_CHUNKS	 16u
+#define RETRY_AFTER	 1024u /* calls that find a table full, before the disk is tried again */
 #define FEW_CHUNKS	 24u /* the tables that nearly every program uses take seventeen */
 #define ADDRESS_SHARE	 16u /* of RLIMIT_AS; the program needs the rest */
 #define MOST_YIELDS	 1000u
@@ -66,6 +68,7 @@ struct table {
 	uint32_t record_bytes;
 	uint32_t chunk_count;
 	uint32_t next; /* records handed out; the header has the number of those published */
+	uint32_t refused; /* calls that are still told at once that the table is full */
 	char *first[FIRST_CHUNKS]; /* a copy of the first addresses, in the cache line of the fields
 				      above */
 } __attribute__((aligned(64)));
@@ -503,6 +506,38 @@ static bool left_out(enum gm_table_id id)
 		id == GM_TABLE_PEAKS || id == GM_TABLE_PEAK_BLOCKS);
 }
 
+/*
+ * Returns how many chunks may be in use before a table gets another one. Tables that grow with the places
+ * and the events of a program leave an eighth of the file to the live allocations, without which no free
+ * is known, and these leave some chunks to the tables of figures.
+ */
+static uint32_t limit_of(enum gm_table_id id)
+{
+	uint32_t figures = store.capacity / 16 < FIGURE_CHUNKS ? store.capacity / 16
+							       : FIGURE_CHUNKS;
+
+	if (store.capacity < FEW_CHUNKS)
+		return store.capacity;
+	switch (id) {
+	case GM_TABLE_STRINGS:
+	case GM_TABLE_MODULES:
+	case GM_TABLE_FRAMES:
+	case GM_TABLE_STACK_FRAMES:
+	case GM_TABLE_STACKS:
+	case GM_TABLE_SITES:
+	case GM_TABLE_ERRORS:
+	case GM_TABLE_EVENTS:
+	case GM_TABLE_OOM_SITES:
+	case GM_TABLE_OOM_BLOCKS:
+	case GM_TABLE_PEAK_BLOCKS:
+		return store.capacity - figures - store.capacity / 8;
+	case GM_TABLE_ALLOCS:
+		return store.capacity - figures;
+	default:
+		return store.capacity;
+	}
+}
+
 /* Gives the next chunk of the file to a table. The caller holds the store's lock. */
 static bool add_chunk(enum gm_table_id id)
 {
@@ -510,7 +545,7 @@ static bool add_chunk(enum gm_table_id id)
 	uint32_t number = gm_file->chunk_count;
 	uint64_t offset = store.data_offset + (uint64_t)number * GM_CHUNK_BYTES;
 
-	if (number >= store.capacity || left_out(id) || back(offset, GM_CHUNK_BYTES) < 0)
+	if (number >= limit_of(id) || left_out(id) || back(offset, GM_CHUNK_BYTES) < 0)
 		return false;
 	store.directory[number].table = id;
 	store.directory[number].ordinal = table->chunk_count;
@@ -537,12 +572,16 @@ static __attribute__((noinline)) bool grow_to(enum gm_table_id id, uint64_t end)
 	int saved = errno;
 	bool fits = true;
 
+	if (table->refused) {
+		table->refused--;
+		return false;
+	}
 	gm_lock_acquire(&store.lock);
 	while (fits && end > (uint64_t)table->chunk_count * table->per_chunk)
 		fits = add_chunk(id);
 	gm_lock_release(&store.lock);
 	if (!fits)
-		count_dropped();
+		table->refused = RETRY_AFTER;
 	errno = saved;
 	return fits;
 }
@@ -582,13 +621,20 @@ static inline char *record_in(const struct table *table, char *chunk, uint32_t n
 	return chunk + (size_t)(index - number * table->per_chunk) * table->record_bytes;
 }
 
+bool gm_store_ensure(enum gm_table_id id, uint32_t count)
+{
+	return ensure_capacity(id, (uint64_t)store.tables[id].next + count);
+}
+
 void *gm_store_append(enum gm_table_id id, uint32_t count, uint32_t *index)
 {
 	struct table *table = &store.tables[id];
 	uint32_t number;
 
-	if (!ensure_capacity(id, (uint64_t)table->next + count))
+	if (!ensure_capacity(id, (uint64_t)table->next + count)) {
+		count_dropped();
 		return NULL;
+	}
 	*index = table->next;
 	table->next += count;
 	number = chunk_of(table, *index);

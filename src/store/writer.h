@@ -91,6 +91,12 @@ void gm_store_in_child(void);
 void *gm_store_append(enum gm_table_id table, uint32_t count, uint32_t *index);
 
 /*
+ * Makes sure that `count` records can be appended to a table. Returns false, and counts nothing, if the file
+ * is full. The caller holds the lock that guards the table.
+ */
+bool gm_store_ensure(enum gm_table_id table, uint32_t count);
+
+/*
  * Reserves space for one more record of a table without waiting. Returns 0 if the next
  * gm_store_append of one record needs no lock, -ENOSPC if the file is full, or -EAGAIN if a lock
  * that is needed is held. Signal-safe; the caller holds the table's lock.

@@ -191,13 +191,13 @@ static bool ends_with(const struct gm_alloc_record *record, const void *data)
 	       record->space != GM_SPACE_HANDLE && record->space != GM_SPACE_MAPPING;
 }
 
-static void end_context(uint32_t index, enum gm_implicit_cause cause)
+static void end_context(uint32_t index, enum gm_implicit_cause cause, uint32_t stack)
 {
 	struct gm_context_record *context = gm_store_record(GM_TABLE_CONTEXTS, index);
 	struct leaving leaving = {.context = index, .device = GM_HOST};
 
 	if (!context->green)
-		gm_track_implicit_free(cause, ends_with, &leaving);
+		gm_track_implicit_free(cause, stack, ends_with, &leaving);
 	gm_update_begin();
 	__atomic_store_n(&context->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
 	context->references = 0;
@@ -231,7 +231,8 @@ static void end_costs(int device)
 	gm_update_end();
 }
 
-void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause cause)
+void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause cause,
+			   uint32_t stack)
 {
 	struct leaving leaving = {.context = GM_NONE, .device = device};
 	uint32_t index, count;
@@ -242,7 +243,7 @@ void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause c
 		const struct gm_context_record *context = live_context(handle, &index);
 
 		if (context) {
-			end_context(index, cause);
+			end_context(index, cause, stack);
 			if (!context->green) /* its device keeps the primary one */
 				end_costs(context->device);
 		}
@@ -256,9 +257,9 @@ void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause c
 			context->bytes = 0; /* the process kept it as long as the primary context */
 		if (context->state == GM_STATE_LIVE && context->primary &&
 		    context->device == device)
-			end_context(index, cause);
+			end_context(index, cause, stack);
 	}
 	if (device >= 0)
-		gm_track_implicit_free(cause, ends_with, &leaving);
+		gm_track_implicit_free(cause, stack, ends_with, &leaving);
 	end_costs(device);
 }

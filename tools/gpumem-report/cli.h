@@ -60,6 +60,8 @@ struct gm_cli {
 	bool interrupt;	  /* attach, detach: --interrupt */
 	uint64_t wait_ms; /* start, stop, attach, detach, watch: --wait */
 	uint64_t for_ms;  /* watch: --for */
+	int copy_pid;	  /* holders: the shim's copy of a process; 0: none */
+	const char *moment; /* at which it was made */
 	uint64_t least_bytes, most_bytes; /* blocks */
 	bool address_given;		  /* blocks --address: */
 	uint64_t address;
@@ -136,8 +138,9 @@ struct gm_out gm_cli_out(const struct gm_cli *cli);
 char *gm_cli_find_file(const char *word, int *pid, char *error, size_t error_bytes);
 
 /*
- * The path of the shim beside this tool: in the build tree, installed, or in the portable folder, whose
- * tool is run by the loader beside it. Static storage; NULL if it is in none of these places.
+ * The path of the shim beside this tool: installed, in the portable folder, whose tool is run by the
+ * loader beside it, or in the build tree. Static storage; NULL if it is in none of these places, or if
+ * others can write to it. (find_shim.c, as the next.)
  */
 char *gm_cli_find_shim(void);
 
@@ -174,9 +177,6 @@ int gm_cli_check(struct gm_cli *cli, struct gm_job *job, const char *why);
 /* False after a sentence if writing `path` would destroy one of the files that were given to be
  * read. */
 bool gm_cli_may_write(const struct gm_cli *cli, const char *path);
-
-/* Opens a file for writing, or for NULL and "-" standard output; NULL after a sentence. */
-FILE *gm_cli_output(const struct gm_cli *cli, const char *path);
 
 int gm_cmd_summary(struct gm_cli *cli);
 int gm_cmd_leaks(struct gm_cli *cli);

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <limits.h>
 
 void gm_cli_complain(const char *sentence)
 {
@@ -154,54 +153,4 @@ bool gm_cli_may_write(const struct gm_cli *cli, const char *path)
 	if (given)
 		gm_usage_error("%s is one of the files to read; name another one to write", path);
 	return !given;
-}
-
-FILE *gm_cli_output(const struct gm_cli *cli, const char *path)
-{
-	FILE *file;
-
-	if (!path || strcmp(path, "-") == 0)
-		return stdout;
-	if (!gm_cli_may_write(cli, path))
-		return NULL;
-	file = fopen(path, "we");
-	if (!file)
-		gm_usage_error("%s cannot be written: %s", path, strerror(errno));
-	return file;
-}
-
-char *gm_cli_find_shim(void)
-{
-	static const char *const places[] = {
-		"../../src/interpose/libgpumemtrace.so",
-		"../lib/libgpumemtrace.so",
-		"../" GM_LIBDIR "/libgpumemtrace.so",
-		"libgpumemtrace.so",
-		"../libgpumemtrace.so",
-	};
-	static char found[PATH_MAX];
-	char self[PATH_MAX], *slash, path[2 * PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (length <= 0)
-		return NULL;
-	self[length] = '\0';
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", self, places[i]);
-		if (realpath(path, found))
-			return found;
-	}
-	return NULL;
-}
-
-char *gm_cli_absolute(struct gm_cli *cli, const char *pattern)
-{
-	char here[PATH_MAX];
-
-	if (pattern[0] == '/' || !getcwd(here, sizeof(here)))
-		return gm_zone_strdup(&cli->texts, pattern);
-	return gm_zone_printf(&cli->texts, "%s/%s", here, pattern);
 }

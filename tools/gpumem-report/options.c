@@ -173,6 +173,22 @@ static const char *top_sort(struct gm_cli *cli, const char *text)
 	return gm_top_sort_number(text) >= 0 ? NULL : "live, growth, peak, total or count";
 }
 
+static const char *copy(struct gm_cli *cli, const char *text)
+{
+	uint64_t pid;
+
+	if (!gm_read_number(text, 1, INT32_MAX, &pid))
+		return "the number of a process";
+	cli->copy_pid = (int)pid;
+	return NULL;
+}
+
+static const char *moment(struct gm_cli *cli, const char *text)
+{
+	cli->moment = text;
+	return NULL;
+}
+
 static const char *once(struct gm_cli *cli, const char *text)
 {
 	(void)text;
@@ -303,6 +319,9 @@ static const struct gm_option options[] = {
 	 "live, peak, total, count or churn (live)"},
 	{"--sort", "KEY", GM_TOP, false, top_sort, "live, growth, peak, total or count (live)"},
 	{"--once", NULL, GM_TOP, false, once, "print one screen and end"},
+	{"--copy", "PID", GM_HOLDERS, false, copy,
+	 "for the shim: look in this copy of the process, and replace FILE by the result"},
+	{"--moment", "NAME", GM_HOLDERS, false, moment, "for the shim: when the copy was made"},
 	{"--at", "TIME", GM_SITES | GM_EXPORT, false, at,
 	 "as it was at that time, like 12.5 or 300ms; peak: the make-up of the peak"},
 	{"--at", "TIME",

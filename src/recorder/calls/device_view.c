@@ -4,6 +4,7 @@
  * (role_cost.c), and by time at allocations and launches. So the latest sample describes the end of the
  * work. None is made at frees or at exit, where libraries have already released what they held.
  */
+#include "recorder/process/held_copy.h"
 #include "recorder/calls/device_view.h"
 #include "recorder/calls/call.h"
 #include "recorder/calls/captures.h"
@@ -13,6 +14,7 @@
 #include "recorder/query/query.h"
 #include "recorder/calls/refuse.h"
 #include "recorder/state/fork_page.h"
+#include "track/torch_memory.h"
 #include "track/clock.h"
 #include "track/devices.h"
 #include "track/driver_allocs.h"
@@ -100,6 +102,9 @@ void gm_record_oom(const struct gm_call *call, struct gm_event *event)
 {
 	event->injected = call->injected;
 	record_with_view(event, gm_track_alloc_failed);
+	/* PyTorch may be served after all, when it has given back what it keeps. */
+	if (!gm_track_torch_seen())
+		gm_holders_moment(GM_HOLDERS_OOM);
 }
 
 void gm_record_refusal(const struct gm_call *call, const struct gm_row *row)

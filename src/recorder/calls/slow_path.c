@@ -13,6 +13,7 @@
 #include "recorder/calls/roles.h"
 #include "recorder/calls/sleep.h"
 #include "recorder/state/settings.h"
+#include "recorder/process/held_copy.h"
 #include "recorder/process/signals.h"
 #include "track/clock.h"
 #include "track/pools.h"
@@ -130,4 +131,5 @@ void gm_call_leave(struct gm_call *call, int result)
 	if (call->recorded && gm_owns_file())
 		gm_sleep_if_asked();
 	gm_signals_serve_waiting();
+	gm_holders_moment(GM_HOLDERS_GROW);
 }

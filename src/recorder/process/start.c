@@ -84,7 +84,7 @@ static bool open_file(void)
 /* Whether gm_fast_path_open() is to be true from now on. */
 static bool may_take_fast_path(void)
 {
-	return gm_fork_pages.wiped && !gm_settings.refuses &&
+	return gm_fork_pages.wiped && !gm_settings.refuses && !gm_settings.holders_grow_bytes &&
 	       gm_settings.backend == GM_BACKEND_PRELOAD;
 }
 

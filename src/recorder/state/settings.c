@@ -200,6 +200,21 @@ static bool set_mark(const char *v)
 	return *v != '\0';
 }
 
+static bool set_holders(const char *v)
+{
+	static const char *const words[] = {"oom", "mark", "signal", NULL};
+	unsigned moment;
+
+	if (read_word(v, words, &moment))
+		gm_settings.holders = 1u << moment;
+	else if (strncmp(v, "grow:", 5) || !gm_parse_size(v + 5, &gm_settings.holders_grow_bytes) ||
+		 !gm_settings.holders_grow_bytes)
+		return false;
+	else
+		gm_settings.holders = 1u << GM_HOLDERS_GROW;
+	return true;
+}
+
 static bool set_capacity(const char *v)
 {
 	uint64_t bytes;
@@ -271,6 +286,7 @@ static const struct setting {
 	{"MAX_EVENTS", "4GiB", set_max_events, "a size such as 1GiB"},
 	{"SIGNAL", NULL, set_signal, "a signal name such as USR1"},
 	{"MARK", NULL, set_mark, "the name of an NVTX range"},
+	{"HOLDERS", NULL, set_holders, "oom, mark, signal or grow:SIZE"},
 	{"CAPACITY", NULL, set_capacity, "a size such as 16GiB"},
 	{"FAIL", NULL, set_fail, "N, N+ or p=0.01,seed=7"},
 	{"QUIET", NULL, set_quiet, "1 or nothing"},

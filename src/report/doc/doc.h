@@ -309,7 +309,8 @@ struct gm_doc {
 
 	struct gm_holder *holders; /* the largest first */
 	unsigned holders_count;
-	const char *holders_when;   /* now, core; NULL: nobody looked */
+	const char *holders_when;   /* now, core, oom, mark, signal, grow; NULL: nobody looked */
+	uint64_t holders_ns;	    /* the moment of a copy; GM_NO_BYTES */
 	const char *holders_python; /* version, "3.11" */
 	uint64_t holders_objects;   /* looked at */
 	bool holders_whole;	    /* all objects could be looked at */

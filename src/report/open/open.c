@@ -5,6 +5,7 @@
 #include "report/history/fine_timeline.h"
 #include "report/history/moment.h"
 #include "report/history/since.h"
+#include "report/holders/stored_holders.h"
 #include "report/holes/fragmentation.h"
 #include "report/judge/judge.h"
 #include "report/judge/suppress.h"
@@ -176,6 +177,8 @@ static bool fill(struct gm_doc *doc, const char *path, const struct gm_options *
 	judge(doc, options, suppressions);
 	if (doc->symbols)
 		warn_missing(doc);
+	if (doc->at_ns == GM_NO_BYTES)
+		gm_load_holders(doc);
 	return true;
 }
 

@@ -7,8 +7,10 @@
 #include <string.h>
 
 #define REGION_BYTES (32ull << 20)
-#define HOLE_BYTES   (400ull << 20)
-#define LOWEST	     (1ull << 46)
+#define MIB	     (1ull << 20)
+#define CONTEXT	     (1ull << 46) /* what the context left free is around here */
+#define LIBRARIES    (CONTEXT - 488 * MIB)
+#define OPENS_AFTER  5 /* segments: then the libraries of the first kernels are loaded */
 
 static void insert(struct gm_address_space *space, unsigned at, struct gm_hole hole)
 {
@@ -31,14 +33,17 @@ static void drop(struct gm_address_space *space, unsigned at)
 
 void gm_address_space_begin(struct gm_address_space *space)
 {
-	*space = (struct gm_address_space){.lowest = LOWEST};
-	gm_address_space_give(space, LOWEST, HOLE_BYTES);
+	*space = (struct gm_address_space){.lowest = LIBRARIES};
+	gm_address_space_give(space, CONTEXT, 24 * MIB);
+	gm_address_space_give(space, CONTEXT - 74 * MIB, 4 * MIB);
 }
 
 uint64_t gm_address_space_take(struct gm_address_space *space, uint64_t bytes)
 {
 	uint64_t region = (bytes + REGION_BYTES - 1) / REGION_BYTES * REGION_BYTES, start;
 
+	if (space->taken++ == OPENS_AFTER)
+		gm_address_space_give(space, LIBRARIES, 412 * MIB);
 	for (unsigned i = 0; i < space->count; i++) {
 		struct gm_hole *hole = &space->holes[i];
 

@@ -17,6 +17,7 @@ struct gm_address_space {
 	struct gm_hole *holes; /* in order of address, none touches another */
 	unsigned count, room;
 	uint64_t lowest; /* where the lowest region begins */
+	unsigned taken;	 /* how often memory was taken */
 };
 
 void gm_address_space_begin(struct gm_address_space *space);

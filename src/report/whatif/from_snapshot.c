@@ -106,12 +106,23 @@ static unsigned pool_of_block(struct reading *reading, uint64_t address, uint64_
 
 static void name_block(struct reading *reading, uint64_t tag, uint32_t number)
 {
-	while (tag >= reading->blocks_room) {
+	unsigned before = reading->blocks_room;
+
+	while (tag >= reading->blocks_room)
 		reading->blocks_room = reading->blocks_room ? 2 * reading->blocks_room : 1024;
+	if (reading->blocks_room > before) {
 		reading->blocks = gm_realloc(reading->blocks,
 					     reading->blocks_room * sizeof(*reading->blocks));
+		for (unsigned i = before; i < reading->blocks_room; i++)
+			reading->blocks[i] = GM_NONE;
 	}
 	reading->blocks[tag] = number;
+}
+
+/* The number of a block, GM_NONE for one that lies in no segment. */
+static uint32_t number_of(const struct reading *reading, uint64_t tag)
+{
+	return tag < reading->blocks_room ? reading->blocks[tag] : GM_NONE;
 }
 
 static void add_found(struct gm_requests *requests, struct gm_model_found found, uint32_t block)
@@ -274,7 +285,9 @@ static bool follow_free(struct reading *reading, const struct gm_snapshot_event 
 
 	if (!range || sets->lives[range->tag].pending)
 		return false;
-	request.block = reading->blocks[range->tag];
+	request.block = number_of(reading, range->tag);
+	if (request.block == GM_NONE)
+		return false;
 	if (next && next->action == GM_ACTION_FREE_COMPLETED && next->start == event->start) {
 		++*i;
 		request.op = GM_REQUEST_FREE;
@@ -290,11 +303,14 @@ static bool follow_free(struct reading *reading, const struct gm_snapshot_event 
 static bool follow_completed(struct reading *reading, const struct gm_snapshot_event *event)
 {
 	struct gm_tagged_range *range = gm_ranges_find(&reading->sets.blocks, event->start);
+	struct gm_request request = {.op = GM_REQUEST_FREE_DONE};
 
 	if (!range || !reading->sets.lives[range->tag].pending)
 		return false;
-	add(reading, event,
-	    (struct gm_request){.op = GM_REQUEST_FREE_DONE, .block = reading->blocks[range->tag]});
+	request.block = number_of(reading, range->tag);
+	if (request.block == GM_NONE)
+		return false;
+	add(reading, event, request);
 	return gm_ranges_remove(&reading->sets.blocks, event->start);
 }
 

@@ -288,7 +288,8 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 	if (!asking->whatif->reproduced)
 		return requests->streams_unknown
 			       ? "the recording does not name streams and pools, and those that "
-				 "its segments suggest do not explain what the run took from the driver"
+				 "its segments suggest do not explain what the run took from the "
+				 "driver"
 			       : "the model does not take from the driver what the run took under "
 				 "its own setting";
 	if (run->served)

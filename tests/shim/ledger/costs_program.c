@@ -86,6 +86,49 @@ PLACE static void launch(void)
 	cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
 }
 
+/* The library's end resets the device, and with it goes what the program has. */
+PLACE static void close_library(void)
+{
+	cudaDeviceReset();
+}
+
+static int reset(void)
+{
+	void *mine[3];
+
+	for (int i = 0; i < 3; i++)
+		cudaMalloc(&mine[i], MIB);
+	close_library();
+	for (int i = 0; i < 3; i++)
+		cudaFree(mine[i]);
+	return 0;
+}
+
+/* Three blocks in one graph, each freed before the next, launched twice. */
+static int turns(void)
+{
+	unsigned long high = 0;
+	cudaGraphExec_t exec;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	void *block;
+
+	cudaStreamCreate(&stream);
+	cudaStreamBeginCapture(stream, (enum cudaStreamCaptureMode)1); /* thread-local */
+	for (int i = 0; i < 3; i++) {
+		cudaMallocAsync(&block, 64 * MIB, stream);
+		cudaFreeAsync(block, stream);
+	}
+	cudaStreamEndCapture(stream, &graph);
+	cudaGraphInstantiateWithFlags(&exec, graph, 0);
+	cudaGraphLaunch(exec, stream);
+	cudaGraphLaunch(exec, stream);
+	cudaStreamSynchronize(stream);
+	cudaDeviceGetGraphMemAttribute(0, (enum cudaGraphMemAttributeType)1, &high); /* the most used */
+	printf("{\"high\": %lu}\n", high);
+	return 0;
+}
+
 int main(int count, char **arguments)
 {
 	const char *what = count > 1 ? arguments[1] : "";
@@ -93,6 +136,8 @@ int main(int count, char **arguments)
 	CUgraphExec exec;
 	size_t before;
 
+	if (strcmp(what, "reset") == 0 || strcmp(what, "turns") == 0)
+		return strcmp(what, "reset") == 0 ? reset() : turns();
 	open_device();
 	launch();
 	before = used();

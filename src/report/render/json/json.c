@@ -375,11 +375,13 @@ static json_t *implicit(struct gm_doc *doc)
 	for (unsigned i = 0; i < doc->implicit_count; i++) {
 		const struct gm_implicit_record *record = &doc->implicit[i];
 
-		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o}", "cause",
+		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:o, s:o}", "cause",
 						      causes[record->cause], "device",
 						      gm_json_device(record->device), "bytes",
 						      gm_json_bytes(record->bytes), "count",
-						      gm_json_bytes(record->count)));
+						      gm_json_bytes(record->count), "stack",
+						      gm_json_stack(gm_doc_stack(
+							      doc, record->stack))));
 	}
 	return list;
 }

@@ -7,6 +7,7 @@
 #include "report/render/text/text.h"
 #include "report/render/text/text_holes.h"
 #include "report/stacks/labels.h"
+#include "report/stacks/stacks.h"
 #include "report/support/format.h"
 #include "report/support/print.h"
 #include "account/kinds.h"
@@ -688,6 +689,14 @@ void gm_text_findings(struct gm_out *out, const struct gm_finding *findings, uns
 		gm_printf(out->file, "  %u more finding%s (--top)\n", left, left == 1 ? "" : "s");
 }
 
+/* ", by close_device (device.c:12)"; "" where the call is not known. */
+static const char *who(struct gm_doc *doc, uint32_t stack)
+{
+	const struct gm_stack *place = gm_doc_stack(doc, stack);
+
+	return place ? gm_doc_printf(doc, ", by %s", gm_stack_label(doc, place)) : "";
+}
+
 static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 {
 	static const char *const causes[GM_IMPLICIT_CAUSES] = {"a device reset", "a context's end",
@@ -696,11 +705,12 @@ static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 
 	for (unsigned i = 0; i < doc->implicit_count; i++)
 		if (doc->implicit[i].count)
-			gm_printf(out->file, "  %s in %llu allocation%s went with %s on device %d\n",
+			gm_printf(out->file, "  %s in %llu allocation%s went with %s on device %d%s\n",
 				gm_format_size(size, doc->implicit[i].bytes),
 				(unsigned long long)doc->implicit[i].count,
 				doc->implicit[i].count == 1 ? "" : "s",
-				causes[doc->implicit[i].cause], doc->implicit[i].device);
+				causes[doc->implicit[i].cause], doc->implicit[i].device,
+				who(doc, doc->implicit[i].stack));
 }
 
 static void print_teardown(struct gm_out *out, const struct gm_doc *doc)
