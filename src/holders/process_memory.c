@@ -110,6 +110,7 @@ static bool read_maps(struct gm_memory *memory)
 		mapping->readable = enough && permissions[0] == 'r' && !is_device(mapping->path);
 		mapping->writable = permissions[1] == 'w';
 		mapping->executable = permissions[2] == 'x';
+		mapping->shared = permissions[3] == 's';
 	}
 	free(line);
 	fclose(maps);

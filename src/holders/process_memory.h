@@ -18,6 +18,7 @@ struct gm_mapping {
 	int file;	  /* core files: an open file that has what the core lacks, + 1; 0: none */
 	const char *path; /* "" of anonymous memory */
 	bool readable, writable, executable;
+	bool shared; /* with other processes, or with a file */
 };
 
 struct gm_memory;

@@ -717,7 +717,13 @@ struct gm_torch_record {
 _Static_assert(sizeof(struct gm_torch_record) == 192, "a record starts at a cache line");
 
 /* Where memory is reserved beyond what is used. */
-enum gm_holes_level { GM_HOLES_TORCH, GM_HOLES_POOL, GM_HOLES_SLAB, GM_HOLES_LEVELS };
+enum gm_holes_level {
+	GM_HOLES_TORCH,
+	GM_HOLES_POOL,
+	GM_HOLES_SLAB,
+	GM_HOLES_CUSTOM, /* a program's own pool: of no peak */
+	GM_HOLES_LEVELS
+};
 
 /*
  * The moment at which what is used of a device's level last stood at its highest. What was allocated

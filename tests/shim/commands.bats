@@ -32,7 +32,7 @@ every_command() {
 	answers check --leaks grow --per-mark --max-peak 1MiB --max-fragmentation 1% --max-retries 0 --no-errors \
 		--junit "$work/junit.xml" --sarif "$work/sarif.json" "$@"
 	answers top --once "$@"
-	for format in json jsonl sqlite openmetrics perfetto pprof torch-snapshot; do
+	for format in json jsonl sqlite openmetrics prometheus perfetto pprof torch-snapshot; do
 		answers export --format $format -o "$work/written" "$@"
 	done
 	if [ -n "$HTML" ]; then

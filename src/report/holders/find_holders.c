@@ -126,7 +126,8 @@ static const char *note_of(enum gm_chain_end end)
 				     "structure that is not known",
 		[GM_CHAIN_CHANGED] = "the references changed while they were read",
 		[GM_CHAIN_NONE] =
-			"no Python object that is reachable, or garbage, has its address"};
+			"neither a Python object nor a global variable of native code was found "
+			"to have its address"};
 
 	return end < sizeof(notes) / sizeof(*notes) ? notes[end] : NULL;
 }
@@ -287,7 +288,8 @@ static bool find_in(struct gm_doc *doc, struct gm_memory *memory, bool still, co
 		doc->holders_count = 0;
 		group(doc, sought, count);
 		doc->holders_when = when;
-		doc->holders_python = gm_doc_printf(doc, "3.%u", figures.minor);
+		doc->holders_python =
+			figures.minor ? gm_doc_printf(doc, "3.%u", figures.minor) : NULL;
 		doc->holders_objects = figures.objects;
 		doc->holders_whole = figures.whole;
 		doc->holders_ns = GM_NO_BYTES;

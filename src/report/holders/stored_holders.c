@@ -51,10 +51,11 @@ int gm_store_holders(struct gm_doc *doc, const char *path)
 						      holder->complete, "note",
 						      text_or_null(holder->note)));
 	}
-	all = json_pack("{s:s, s:I, s:s, s:I, s:b, s:o}", "when", doc->holders_when, "time_ns",
-			(json_int_t)doc->header->last_event_ns, "python", doc->holders_python,
-			"objects", (json_int_t)doc->holders_objects, "whole", doc->holders_whole,
-			"holders", list);
+	all = json_pack("{s:s, s:I, s:o, s:I, s:b, s:o}", "when", doc->holders_when, "time_ns",
+			(json_int_t)doc->header->last_event_ns, "python",
+			text_or_null(doc->holders_python), "objects",
+			(json_int_t)doc->holders_objects, "whole", doc->holders_whole, "holders",
+			list);
 	if (json_dump_file(all, made, JSON_COMPACT) != 0 || rename(made, path) != 0) {
 		error = errno ? -errno : -EIO;
 		unlink(made);

@@ -39,7 +39,7 @@ void gm_text_holders(struct gm_out *out, struct gm_doc *doc)
 	if (doc->holders_when && doc->holders_ns != GM_NO_BYTES)
 		gm_printf(out->file, "  found by GPUMEMTRACE_HOLDERS=%s at %s\n", doc->holders_when,
 			  gm_format_time(count, gm_seconds(doc->holders_ns)));
-	if (doc->holders_when)
+	if (doc->holders_when && doc->holders_python)
 		gm_printf(out->file, "  CPython %s, %s objects%s\n", doc->holders_python,
 			  gm_format_count(count, doc->holders_objects),
 			  doc->holders_whole ? "" : "; not all of them could be looked at");

@@ -713,6 +713,41 @@ static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 				who(doc, doc->implicit[i].stack));
 }
 
+/* The place that holds most physical handles of a device; NULL. */
+static const struct gm_site *most_handles(const struct gm_doc *doc, int device)
+{
+	const struct gm_site *most = NULL;
+
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site *site = &doc->sites[i];
+
+		if (site->record.kind == GM_KIND_VMM && site->record.device == device &&
+		    site->record.live_bytes &&
+		    (!most || site->record.live_bytes > most->record.live_bytes))
+			most = site;
+	}
+	return most;
+}
+
+/* Physical memory that was created and has no address. */
+static void print_unmapped(struct gm_out *out, struct gm_doc *doc)
+{
+	char size[GM_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < doc->vmm_count; i++) {
+		const struct gm_vmm_record *record = &doc->vmm[i];
+		const struct gm_site *most = most_handles(doc, record->device);
+
+		if (record->created_bytes <= record->mapped_bytes)
+			continue;
+		gm_printf(out->file,
+			  "  %s of physical memory (cuMemCreate) on device %d is mapped nowhere%s%s\n",
+			  gm_format_size(size, record->created_bytes - record->mapped_bytes),
+			  record->device, most ? "; most handles are of " : "",
+			  most ? gm_stack_label(doc, most->stack) : "");
+	}
+}
+
 static void print_teardown(struct gm_out *out, const struct gm_doc *doc)
 {
 	char size[GM_FORMAT_BYTES];
@@ -735,6 +770,7 @@ void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
 	print_process(out, doc);
 	print_usage(out, doc);
 	print_implicit(out, doc);
+	print_unmapped(out, doc);
 	print_teardown(out, doc);
 	gm_text_holes(out, doc);
 	print_ledger(out, doc);
