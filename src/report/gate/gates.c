@@ -319,7 +319,8 @@ static uint64_t worst_fragmentation(const struct gm_doc *doc, const struct gm_fr
 						   : gm_holes_at_work_end(&doc->fragmentation[i]);
 		uint64_t percent;
 
-		if (row->used_bytes >= row->reserved_bytes)
+		/* A program takes its own pool's memory in advance. */
+		if (row->used_bytes >= row->reserved_bytes || strcmp(row->level, "custom") == 0)
 			continue;
 		percent = (uint64_t)(100.0 * (double)(row->reserved_bytes - row->used_bytes) /
 					     (double)row->reserved_bytes +

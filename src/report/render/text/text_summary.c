@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define MAKEUP_PARTS 3
+#define LEAST_NAME   16 /* columns of a part of the peak */
 
 /* The labels of the first three lines. */
 #define SEEN "Seen: "
@@ -272,7 +273,16 @@ static void peak_line(struct gm_out *out, struct gm_doc *doc)
 	parts = peak_parts(doc, level->device, level->level, &count);
 	for (unsigned shown = MAKEUP_PARTS; shown > 0; shown--)
 		texts[variants++] = peak_text(doc, level, parts, count, shown);
-	texts[variants++] = peak_text(doc, level, parts, count ? 1 : 0, 1);
+	if (count) {
+		unsigned room = out->width - (unsigned)strlen(PEAK), used;
+		struct part first = parts[0];
+
+		first.name = "";
+		used = gm_text_columns(peak_text(doc, level, &first, 1, 1));
+		first.name = gm_text_shorten(&doc->zone, parts[0].name,
+					     room > used + LEAST_NAME ? room - used : LEAST_NAME);
+		texts[variants++] = peak_text(doc, level, &first, 1, 1);
+	}
 	answer(out, doc, PEAK, texts, variants);
 }
 
