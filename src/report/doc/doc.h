@@ -88,7 +88,7 @@ struct gm_block {
 /* A level of a device at one moment. */
 struct gm_fragmentation {
 	int device;
-	const char *level; /* torch, pool, slab */
+	const char *level; /* torch, pool, slab, custom */
 	uint64_t time_ns;  /* the moment; GM_NO_BYTES: now */
 	uint64_t reserved_bytes, used_bytes, largest_free_bytes;
 	uint64_t releasable_bytes; /* free in segments without a block */
