@@ -197,7 +197,7 @@ def main():
               if not options.patterns or any(fnmatch.fnmatch(case.name, p) for p in options.patterns)]
     if not (corpus.programs / "verdict_buffers").exists():
         print("skipped, for want of a C++ compiler: programs in C++")
-        chosen = [case for case in chosen if case.program != "buffers" and case.arguments != "convolutions"]
+        chosen = [case for case in chosen if case.program not in ("buffers", "containers") and case.arguments != "convolutions"]
     if not chosen:
         sys.exit("no such case")
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:
