@@ -25,6 +25,20 @@ static bool torch_role(const struct gm_alloc_record *alloc, uint8_t *role)
 	return true;
 }
 
+/* What a program's own pool sees in an allocation; memory counts where a block of the pool lies in it. */
+static bool custom_role(const struct gm_alloc_record *alloc, uint8_t *role)
+{
+	if (alloc->level == GM_LEVEL_CUSTOM)
+		*role = GM_EXTENT_BLOCK;
+	else if (alloc->space == GM_SPACE_RESERVATION)
+		*role = GM_EXTENT_RESERVATION;
+	else if (gm_is_divisible(alloc))
+		*role = alloc->space == GM_SPACE_MAPPING ? GM_EXTENT_MAPPING : GM_EXTENT_SEGMENT;
+	else
+		return false;
+	return true;
+}
+
 unsigned gm_extents_of(const struct gm_alloc_record *alloc, enum gm_holes_level level,
 		       struct gm_extent extents[2])
 {
@@ -36,6 +50,11 @@ unsigned gm_extents_of(const struct gm_alloc_record *alloc, enum gm_holes_level 
 	if (level == GM_HOLES_TORCH && torch_role(alloc, &extent.role)) {
 		extent.end = alloc->key + alloc->bytes;
 		extent.owned = gm_torch_part(alloc) == GM_TORCH_SEGMENT;
+		extents[0] = extent;
+		return 1;
+	}
+	if (level == GM_HOLES_CUSTOM && custom_role(alloc, &extent.role)) {
+		extent.end = alloc->key + alloc->bytes;
 		extents[0] = extent;
 		return 1;
 	}

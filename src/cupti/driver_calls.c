@@ -8,6 +8,7 @@
 #include "cupti/caller.h"
 #include "cupti/decode.h"
 #include "recorder/calls/call.h"
+#include "recorder/calls/pass.h"
 #include "recorder/state/fork_page.h"
 #include "recorder/calls/roles.h"
 #include "recorder/calls/slow_path.h"
@@ -131,9 +132,13 @@ static bool drop_to(struct block *block, const struct gm_call *call)
 
 void gm_cupti_call_begins(unsigned function, const void *params, uint64_t *correlation)
 {
-	struct gm_call *call = push((uintptr_t)__builtin_frame_address(0));
+	struct gm_call *call;
 	int saved = errno;
 
+	*correlation = 0;
+	if (gm_off() && !gm_counts_asleep((enum gm_role)gm_rows[function].role))
+		return;
+	call = push((uintptr_t)__builtin_frame_address(0));
 	*correlation = (uintptr_t)call;
 	if (!call) {
 		if (gm_owns_file())
@@ -205,7 +210,7 @@ void gm_cupti_context_ends(uint64_t context)
 	if (thread.mine || __atomic_load_n(&exiting, __ATOMIC_RELAXED) || !gm_owns_file() ||
 	    !gm_enter_tracker())
 		return;
-	gm_track_context_gone(context, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY);
+	gm_track_context_gone(context, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY, GM_NONE);
 	gm_leave_tracker();
 	errno = saved;
 }

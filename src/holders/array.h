@@ -11,7 +11,8 @@
 
 /*
  * Makes room for one more element of `size` bytes. `array` is the address of the pointer to the
- * elements, of which `count` of `room` are in use. False if memory ran out; nothing has changed then.
+ * elements, of which `count` of `room` are in use. False if memory ran out; nothing has changed
+ * then.
  */
 static inline bool gm_array_grow(void *array, uint32_t count, uint32_t *room, size_t size)
 {

@@ -25,7 +25,7 @@ static int open_mapped(const struct gm_memory *memory, const struct gm_mapping *
 	int pid = gm_memory_pid(memory), fd = -1;
 	struct stat st;
 
-	if (!gm_memory_still(memory)) {
+	if (!gm_memory_is_core(memory)) {
 		snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
 			 (unsigned long long)mapping->start, (unsigned long long)mapping->end);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -36,7 +36,7 @@ static int open_mapped(const struct gm_memory *memory, const struct gm_mapping *
 	}
 	if (fd < 0)
 		fd = open(mapping->path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && !gm_memory_still(memory) &&
+	if (fd >= 0 && !gm_memory_is_core(memory) &&
 	    (fstat(fd, &st) != 0 || st.st_ino != mapping->inode)) {
 		close(fd);
 		fd = -1;
@@ -124,27 +124,114 @@ static unsigned search(const struct file *file, uint64_t start, struct gm_export
 	return 0;
 }
 
+/* The whole file; false if it cannot be mapped. The caller unmaps it. */
+static bool map_file(const struct gm_memory *memory, const struct gm_mapping *mapping,
+		     struct file *file)
+{
+	int fd = open_mapped(memory, mapping);
+	struct stat st;
+	void *bytes = MAP_FAILED;
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
+		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (bytes == MAP_FAILED)
+		return false;
+	*file = (struct file){bytes, (size_t)st.st_size};
+	return true;
+}
+
 unsigned gm_exported_symbols(const struct gm_memory *memory, const struct gm_mapping *mapping,
 			     struct gm_exported *names, unsigned count)
 {
-	int fd = open_mapped(memory, mapping);
-	unsigned found = 0;
+	unsigned found;
 	struct file file;
-	struct stat st;
-	void *bytes;
 
 	for (unsigned i = 0; i < count; i++)
 		names[i].address = 0;
-	if (fd < 0)
+	if (!map_file(memory, mapping, &file))
 		return 0;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0) {
-		bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (bytes != MAP_FAILED) {
-			file = (struct file){bytes, (size_t)st.st_size};
-			found = search(&file, mapping->start, names, count);
-			munmap(bytes, (size_t)st.st_size);
+	found = search(&file, mapping->start, names, count);
+	munmap((void *)file.bytes, file.size);
+	return found;
+}
+
+/* The section of a type and the texts of its symbols; false if the file has none. */
+static bool find_section(const struct file *file, const Elf64_Ehdr *head, uint32_t type,
+			 Elf64_Shdr *symbols, Elf64_Shdr *texts)
+{
+	for (unsigned i = 0; i < head->e_shnum; i++) {
+		uint64_t at = head->e_shoff + i * sizeof(Elf64_Shdr), link;
+
+		if (!inside(file, at, sizeof(*symbols)))
+			return false;
+		memcpy(symbols, file->bytes + at, sizeof(*symbols));
+		link = head->e_shoff + symbols->sh_link * sizeof(Elf64_Shdr);
+		if (symbols->sh_type != type || !inside(file, link, sizeof(*texts)))
+			continue;
+		memcpy(texts, file->bytes + link, sizeof(*texts));
+		return inside(file, symbols->sh_offset, symbols->sh_size) &&
+		       inside(file, texts->sh_offset, texts->sh_size);
+	}
+	return false;
+}
+
+static bool variable_in(const struct file *file, uint64_t start, uint64_t address, char *name,
+			size_t name_bytes, uint64_t *into)
+{
+	static const uint32_t types[] = {SHT_SYMTAB, SHT_DYNSYM};
+	uint64_t bias = 0;
+	Elf64_Ehdr head;
+
+	if (!inside(file, 0, sizeof(head)))
+		return false;
+	memcpy(&head, file->bytes, sizeof(head));
+	if (memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    !find_bias(file, &head, start, &bias))
+		return false;
+	for (unsigned k = 0; k < 2; k++) {
+		Elf64_Shdr symbols, texts;
+
+		if (!find_section(file, &head, types[k], &symbols, &texts))
+			continue;
+		for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= symbols.sh_size;
+		     at += sizeof(Elf64_Sym)) {
+			Elf64_Sym symbol;
+
+			memcpy(&symbol, file->bytes + symbols.sh_offset + at, sizeof(symbol));
+			if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT ||
+			    symbol.st_name >= texts.sh_size ||
+			    address - bias - symbol.st_value >= symbol.st_size)
+				continue;
+			snprintf(name, name_bytes, "%.*s", (int)(texts.sh_size - symbol.st_name),
+				 (const char *)file->bytes + texts.sh_offset + symbol.st_name);
+			*into = address - bias - symbol.st_value;
+			return true;
 		}
 	}
-	close(fd);
-	return found;
+	return false;
+}
+
+bool gm_variable_at(const struct gm_memory *memory, const char *path, uint64_t address, char *name,
+		    size_t name_bytes, uint64_t *into)
+{
+	unsigned count;
+	const struct gm_mapping *mappings = gm_memory_mappings(memory, &count);
+	struct file file;
+	bool found = false;
+
+	name[0] = '\0';
+	*into = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (mappings[i].offset || strcmp(mappings[i].path, path) != 0)
+			continue;
+		if (!map_file(memory, &mappings[i], &file))
+			return false;
+		found = variable_in(&file, mappings[i].start, address, name, name_bytes, into);
+		munmap((void *)file.bytes, file.size);
+		return found;
+	}
+	return false;
 }

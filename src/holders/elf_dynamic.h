@@ -18,4 +18,12 @@ struct gm_exported {
 unsigned gm_exported_symbols(const struct gm_memory *memory, const struct gm_mapping *mapping,
 			     struct gm_exported *names, unsigned count);
 
+/*
+ * The variable of a mapped file at an address, by its symbols: true if there is one, with the
+ * distance from its beginning in `into`; else `name` is empty. `path` is the file's as the mappings
+ * have it.
+ */
+bool gm_variable_at(const struct gm_memory *memory, const char *path, uint64_t address, char *name,
+		    size_t name_bytes, uint64_t *into);
+
 #endif

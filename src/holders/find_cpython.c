@@ -141,13 +141,15 @@ static const char *examine(struct gm_cpython *python, const struct gm_exported *
 	return NULL;
 }
 
-struct gm_cpython *gm_cpython_open(struct gm_memory *memory, char *error, size_t error_bytes)
+struct gm_cpython *gm_cpython_open(struct gm_memory *memory, bool *native, char *error,
+				   size_t error_bytes)
 {
 	struct gm_exported symbols[SYMBOLS];
 	struct gm_cpython *python;
 	const char *reason;
 
 	if (!find_symbols(memory, symbols)) {
+		*native = true;
 		snprintf(error, error_bytes, "the process has no CPython");
 		return NULL;
 	}

@@ -6,6 +6,7 @@
 #include "holders/holders.h"
 
 #include "holders/link_text.h"
+#include "holders/native_holders.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,18 +45,22 @@ static void end_look(struct look *look)
 	free(look);
 }
 
-/* The surest holding of a block that has not been tried; NULL. */
+/* The holding of a block that comes after `tried` better ones; NULL. */
 static const struct gm_holding *choose(const struct gm_graph *graph, uint32_t block, unsigned tried)
 {
-	const struct gm_holding *best = NULL;
-	uint32_t at = graph->first_holding[block];
+	const struct gm_holding *list[GM_MOST_HOLDINGS];
+	unsigned count = 0;
 
-	while (tried-- && at)
-		at = graph->holdings[at - 1].next;
-	for (; at; at = graph->holdings[at - 1].next)
-		if (!best || graph->holdings[at - 1].stage < best->stage)
-			best = &graph->holdings[at - 1];
-	return best;
+	for (uint32_t at = graph->first_holding[block]; at && count < GM_MOST_HOLDINGS;
+	     at = graph->holdings[at - 1].next) {
+		unsigned k = count++;
+
+		/* of equal ones the first that was found stays the first */
+		for (; k && list[k - 1]->rank > graph->holdings[at - 1].rank; k--)
+			list[k] = list[k - 1];
+		list[k] = &graph->holdings[at - 1];
+	}
+	return tried < count ? list[tried] : NULL;
 }
 
 static bool want(struct look *look, uint32_t block, unsigned tried)
@@ -196,20 +201,71 @@ static bool look_at(struct gm_holders *holders, struct gm_cpython *python,
 	return true;
 }
 
+/* The steps of a native chain as one of ours; they belong to the holders from now on. */
+static bool take_native(struct gm_holders *holders, uint32_t block, struct gm_native_chain *native)
+{
+	struct gm_chain *chain = &holders->chains[block];
+	const char **copy = malloc(native->count * 2ul * sizeof(*copy));
+
+	for (unsigned i = 0; copy && i < native->count; i++)
+		copy[i] = copy[i + native->count] = native->steps[i];
+	if (!copy)
+		return false;
+	*chain = (struct gm_chain){.end = GM_CHAIN_COMPLETE,
+				   .steps = copy,
+				   .exact = copy + native->count,
+				   .count = native->count,
+				   .native = true};
+	native->count = 0;
+	return true;
+}
+
+/* Of addresses that no Python object has, global variables of native code. */
+static bool look_native(struct gm_holders *holders, struct gm_memory *memory,
+			const uint64_t *addresses)
+{
+	uint64_t *left = calloc(holders->count + 1ul, sizeof(*left));
+	uint32_t *blocks = calloc(holders->count + 1ul, sizeof(*blocks)), count = 0;
+	struct gm_native_chain *chains = calloc(holders->count + 1ul, sizeof(*chains));
+	bool enough = left && blocks && chains;
+
+	for (uint32_t i = 0; enough && i < holders->count; i++)
+		if (holders->chains[i].end == GM_CHAIN_NONE) {
+			blocks[count] = i;
+			left[count++] = addresses[i];
+		}
+	enough = enough && (!count || gm_native_find(memory, left, count,
+						     holders->figures.minor > 0, chains));
+	for (uint32_t i = 0; chains && i < count; i++) {
+		if (enough && chains[i].count)
+			enough = take_native(holders, blocks[i], &chains[i]);
+		for (unsigned k = 0; k < chains[i].count; k++)
+			free(chains[i].steps[k]);
+	}
+	free(left);
+	free(blocks);
+	free(chains);
+	return enough;
+}
+
 struct gm_holders *gm_holders_find(struct gm_memory *memory, const uint64_t *addresses,
 				   uint32_t count, char *error, size_t error_bytes)
 {
-	struct gm_cpython *python = gm_cpython_open(memory, error, error_bytes);
+	bool native = false, enough = false;
+	struct gm_cpython *python = gm_cpython_open(memory, &native, error, error_bytes);
 	struct gm_holders *holders;
-	bool enough = false;
 
-	if (!python)
+	if (!python && !native)
 		return NULL;
 	holders = calloc(1, sizeof(*holders));
 	if (holders) {
 		holders->count = count;
+		holders->figures.whole = true;
 		holders->chains = calloc(count + 1ul, sizeof(*holders->chains));
-		enough = holders->chains && look_at(holders, python, addresses);
+		for (uint32_t i = 0; holders->chains && i < count; i++)
+			holders->chains[i].end = GM_CHAIN_NONE;
+		enough = holders->chains && (!python || look_at(holders, python, addresses)) &&
+			 look_native(holders, memory, addresses);
 	}
 	gm_cpython_close(python);
 	if (enough)
@@ -223,8 +279,13 @@ void gm_holders_free(struct gm_holders *holders)
 {
 	if (!holders)
 		return;
-	for (uint32_t i = 0; holders->chains && i < holders->count; i++)
-		free((void *)holders->chains[i].steps);
+	for (uint32_t i = 0; holders->chains && i < holders->count; i++) {
+		const struct gm_chain *chain = &holders->chains[i];
+
+		for (unsigned k = 0; chain->native && k < chain->count; k++)
+			free((void *)chain->steps[k]);
+		free((void *)chain->steps);
+	}
 	free(holders->chains);
 	end_look(holders->looks[0]);
 	end_look(holders->looks[1]);

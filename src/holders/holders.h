@@ -24,6 +24,7 @@ struct gm_chain {
 	const char *const *steps; /* without indices and keys: equal of all elements of a list */
 	const char *const *exact; /* with them */
 	unsigned count;
+	bool native; /* from a global variable of native code */
 };
 
 struct gm_holders;
@@ -42,7 +43,7 @@ const struct gm_chain *gm_holders_chain(const struct gm_holders *holders, uint32
 
 /* "3.11", how many objects and references were looked at, whether all could be. */
 struct gm_holders_figures {
-	unsigned minor;
+	unsigned minor; /* 0: the process has no CPython */
 	uint64_t objects, references;
 	bool whole;
 };

@@ -208,9 +208,10 @@ void gm_cpython_code_text(struct gm_cpython *python, uint64_t code, char *text, 
 
 /*
  * Finds the CPython in a process. NULL and a sentence in `error` where there is none that can be
- * read. The caller closes it.
+ * read; `native` says that there is none at all. The caller closes it.
  */
-struct gm_cpython *gm_cpython_open(struct gm_memory *memory, char *error, size_t error_bytes);
+struct gm_cpython *gm_cpython_open(struct gm_memory *memory, bool *native, char *error,
+				   size_t error_bytes);
 void gm_cpython_close(struct gm_cpython *python);
 
 #endif

@@ -38,7 +38,7 @@ struct chunk {
 struct gm_memory {
 	int pid;
 	int core; /* the core file, -1 of a process */
-	bool fresh;
+	bool fresh, still;
 	struct gm_mapping *mappings;
 	unsigned count;
 	uint32_t clock;
@@ -110,6 +110,7 @@ static bool read_maps(struct gm_memory *memory)
 		mapping->readable = enough && permissions[0] == 'r' && !is_device(mapping->path);
 		mapping->writable = permissions[1] == 'w';
 		mapping->executable = permissions[2] == 'x';
+		mapping->shared = permissions[3] == 's';
 	}
 	free(line);
 	fclose(maps);
@@ -419,6 +420,16 @@ int gm_memory_pid(const struct gm_memory *memory)
 }
 
 bool gm_memory_still(const struct gm_memory *memory)
+{
+	return memory->still || memory->core >= 0;
+}
+
+void gm_memory_set_still(struct gm_memory *memory)
+{
+	memory->still = true;
+}
+
+bool gm_memory_is_core(const struct gm_memory *memory)
 {
 	return memory->core >= 0;
 }

@@ -15,9 +15,10 @@ struct gm_mapping {
 	uint64_t start, end, offset, inode;
 	uint64_t file_at; /* core files: where its bytes lie in the core */
 	uint64_t file_bytes;
-	int file; /* core files: an open file that has what the core lacks, + 1; 0: none */
+	int file;	  /* core files: an open file that has what the core lacks, + 1; 0: none */
 	const char *path; /* "" of anonymous memory */
 	bool readable, writable, executable;
+	bool shared; /* with other processes, or with a file */
 };
 
 struct gm_memory;
@@ -38,6 +39,12 @@ int gm_memory_pid(const struct gm_memory *memory);
 
 /* True if it cannot change while it is read. */
 bool gm_memory_still(const struct gm_memory *memory);
+
+/* Says that the process does not change: a copy that only waits. */
+void gm_memory_set_still(struct gm_memory *memory);
+
+/* True if what is read is a core file. */
+bool gm_memory_is_core(const struct gm_memory *memory);
 
 /* The mappings by address, those that are never read included. */
 const struct gm_mapping *gm_memory_mappings(const struct gm_memory *memory, unsigned *count);

@@ -404,9 +404,16 @@ static int open_target(struct gm_reader *reader, const char *path, uint64_t *fil
 	for (unsigned hops = 0; name && hops <= MAX_POINTERS; hops++) {
 		char *next;
 
-		fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		/* a device or a pipe, which a pointer may lead to, is not even opened */
+		if (stat(name, &st) == 0 && S_ISREG(st.st_mode)) {
+			fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+			errno = fd < 0 ? errno : EINVAL;
+		} else {
+			fd = -1;
+			errno = lstat(name, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+		}
 		if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-			int error = fd < 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+			int error = errno;
 
 			if (fd >= 0)
 				close(fd);

@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define FIGURE_CHUNKS	 16u
+#define RETRY_AFTER	 1024u /* calls that find a table full, before the disk is tried again */
 #define FEW_CHUNKS	 24u /* the tables that nearly every program uses take seventeen */
 #define ADDRESS_SHARE	 16u /* of RLIMIT_AS; the program needs the rest */
 #define MOST_YIELDS	 1000u
@@ -66,6 +68,7 @@ struct table {
 	uint32_t record_bytes;
 	uint32_t chunk_count;
 	uint32_t next; /* records handed out; the header has the number of those published */
+	uint32_t refused; /* calls that are still told at once that the table is full */
 	char *first[FIRST_CHUNKS]; /* a copy of the first addresses, in the cache line of the fields
 				      above */
 } __attribute__((aligned(64)));
@@ -118,7 +121,7 @@ static int map_file(uint64_t bytes)
 	if (fd < 0)
 		return fd;
 	store.backing.path = store.output.path;
-	error = gm_backing_map(&store.backing, fd, bytes);
+	error = gm_backing_map(&store.backing, fd, bytes, NULL);
 	close(fd);
 	if (error)
 		unlink(store.output.path);
@@ -402,6 +405,67 @@ int gm_store_finish(void)
 	return error ? error : history;
 }
 
+static uint32_t most_chunks(void)
+{
+	return (uint32_t)((store.mapped_bytes - store.data_offset) / GM_CHUNK_BYTES);
+}
+
+int gm_store_move(const char *path)
+{
+	struct gm_output_path output = {0};
+	uint64_t features;
+	int fd, error;
+
+	if (strlen(path) >= sizeof(store.asked))
+		return -ENAMETOOLONG;
+	fd = gm_output_create(&output, path);
+	if (fd < 0)
+		return fd;
+	error = pread(fd, &features, sizeof(features), offsetof(struct gm_header, features)) ==
+				      (ssize_t)sizeof(features) &&
+				lseek(fd, 0, SEEK_SET) == 0
+			? write_all(fd, store.backing.base, used_bytes())
+			: -EIO;
+	if (!error)
+		error = gm_backing_map(&store.backing, fd, store.mapped_bytes, store.backing.base);
+	close(fd);
+	if (error) {
+		gm_output_remove(&output);
+		return error;
+	}
+	madvise(store.backing.base, store.mapped_bytes, MADV_DONTFORK);
+	strcpy(store.asked, path);
+	store.output = output;
+	store.backing.path = store.output.path;
+	store.private_memory = false;
+	store.capacity = most_chunks();
+	gm_file->features = (gm_file->features & ~(uint64_t)GM_FEATURE_LOCKED) |
+			    (features & GM_FEATURE_LOCKED);
+	return 0;
+}
+
+void gm_store_release(void)
+{
+	uint64_t used = used_bytes();
+	void *copy;
+
+	if (store.private_memory)
+		return;
+	copy = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy == MAP_FAILED)
+		return;
+	memcpy(copy, store.backing.base, used);
+	if (mremap(copy, used, used, MREMAP_MAYMOVE | MREMAP_FIXED, store.backing.base) ==
+	    MAP_FAILED)
+		munmap(copy, used);
+}
+
+void gm_store_discard(void)
+{
+	if (!store.private_memory)
+		gm_output_remove(&store.output);
+}
+
 int gm_store_before_exec(void)
 {
 	return store.private_memory ? write_private() : 0;
@@ -442,6 +506,38 @@ static bool left_out(enum gm_table_id id)
 		id == GM_TABLE_PEAKS || id == GM_TABLE_PEAK_BLOCKS);
 }
 
+/*
+ * Returns how many chunks may be in use before a table gets another one. Tables that grow with the places
+ * and the events of a program leave an eighth of the file to the live allocations, without which no free
+ * is known, and these leave some chunks to the tables of figures.
+ */
+static uint32_t limit_of(enum gm_table_id id)
+{
+	uint32_t figures = store.capacity / 16 < FIGURE_CHUNKS ? store.capacity / 16
+							       : FIGURE_CHUNKS;
+
+	if (store.capacity < FEW_CHUNKS)
+		return store.capacity;
+	switch (id) {
+	case GM_TABLE_STRINGS:
+	case GM_TABLE_MODULES:
+	case GM_TABLE_FRAMES:
+	case GM_TABLE_STACK_FRAMES:
+	case GM_TABLE_STACKS:
+	case GM_TABLE_SITES:
+	case GM_TABLE_ERRORS:
+	case GM_TABLE_EVENTS:
+	case GM_TABLE_OOM_SITES:
+	case GM_TABLE_OOM_BLOCKS:
+	case GM_TABLE_PEAK_BLOCKS:
+		return store.capacity - figures - store.capacity / 8;
+	case GM_TABLE_ALLOCS:
+		return store.capacity - figures;
+	default:
+		return store.capacity;
+	}
+}
+
 /* Gives the next chunk of the file to a table. The caller holds the store's lock. */
 static bool add_chunk(enum gm_table_id id)
 {
@@ -449,7 +545,7 @@ static bool add_chunk(enum gm_table_id id)
 	uint32_t number = gm_file->chunk_count;
 	uint64_t offset = store.data_offset + (uint64_t)number * GM_CHUNK_BYTES;
 
-	if (number >= store.capacity || left_out(id) || back(offset, GM_CHUNK_BYTES) < 0)
+	if (number >= limit_of(id) || left_out(id) || back(offset, GM_CHUNK_BYTES) < 0)
 		return false;
 	store.directory[number].table = id;
 	store.directory[number].ordinal = table->chunk_count;
@@ -476,12 +572,16 @@ static __attribute__((noinline)) bool grow_to(enum gm_table_id id, uint64_t end)
 	int saved = errno;
 	bool fits = true;
 
+	if (table->refused) {
+		table->refused--;
+		return false;
+	}
 	gm_lock_acquire(&store.lock);
 	while (fits && end > (uint64_t)table->chunk_count * table->per_chunk)
 		fits = add_chunk(id);
 	gm_lock_release(&store.lock);
 	if (!fits)
-		count_dropped();
+		table->refused = RETRY_AFTER;
 	errno = saved;
 	return fits;
 }
@@ -521,13 +621,20 @@ static inline char *record_in(const struct table *table, char *chunk, uint32_t n
 	return chunk + (size_t)(index - number * table->per_chunk) * table->record_bytes;
 }
 
+bool gm_store_ensure(enum gm_table_id id, uint32_t count)
+{
+	return ensure_capacity(id, (uint64_t)store.tables[id].next + count);
+}
+
 void *gm_store_append(enum gm_table_id id, uint32_t count, uint32_t *index)
 {
 	struct table *table = &store.tables[id];
 	uint32_t number;
 
-	if (!ensure_capacity(id, (uint64_t)table->next + count))
+	if (!ensure_capacity(id, (uint64_t)table->next + count)) {
+		count_dropped();
 		return NULL;
+	}
 	*index = table->next;
 	table->next += count;
 	number = chunk_of(table, *index);
@@ -537,6 +644,17 @@ void *gm_store_append(enum gm_table_id id, uint32_t count, uint32_t *index)
 void gm_store_publish(enum gm_table_id id)
 {
 	__atomic_store_n(&gm_file->tables[id].count, store.tables[id].next, __ATOMIC_RELEASE);
+}
+
+void gm_store_clear(enum gm_table_id id)
+{
+	struct table *table = &store.tables[id];
+	uint32_t i, chunks = (table->next + table->per_chunk - 1) / table->per_chunk;
+
+	__atomic_store_n(&gm_file->tables[id].count, 0, __ATOMIC_RELEASE);
+	for (i = 0; i < chunks; i++)
+		memset(table->chunks[i], 0, GM_CHUNK_BYTES);
+	table->next = 0;
 }
 
 void *gm_store_record(enum gm_table_id id, uint32_t index)

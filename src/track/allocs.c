@@ -183,27 +183,33 @@ void gm_record_failed_free(struct gm_alloc_record *record, const struct gm_event
 
 /* ---- frees without a call ---- */
 
-/* Returns the record of a device and cause, made at its first use; NULL if the file is full. */
-static struct gm_implicit_record *implicit_record(int device, enum gm_implicit_cause cause)
+#define IMPLICIT_PLACES 256u /* beyond them one record of a device and cause has to do */
+
+/* Returns the record of a device, cause and place, made at its first use; NULL if the file is full. */
+static struct gm_implicit_record *implicit_record(int device, enum gm_implicit_cause cause,
+						  uint32_t stack)
 {
 	uint32_t index, count = gm_file->tables[GM_TABLE_IMPLICIT].count;
 	struct gm_implicit_record *record;
 
 	for (index = 0; index < count; index++) {
 		record = gm_store_record(GM_TABLE_IMPLICIT, index);
-		if (record->device == device && record->cause == cause)
+		if (record->device == device && record->cause == cause &&
+		    (record->stack == stack || index >= IMPLICIT_PLACES))
 			return record;
 	}
 	record = gm_store_append(GM_TABLE_IMPLICIT, 1, &index);
 	if (record) {
 		record->device = (int16_t)device;
 		record->cause = (uint8_t)cause;
+		record->stack = stack;
 		gm_store_publish(GM_TABLE_IMPLICIT);
 	}
 	return record;
 }
 
-void gm_record_implicit_free(const struct gm_alloc_record *record, enum gm_implicit_cause cause)
+void gm_record_implicit_free(const struct gm_alloc_record *record, enum gm_implicit_cause cause,
+			     uint32_t stack)
 {
 	struct gm_implicit_record *sum;
 	struct gm_event event = {.key = record->key,
@@ -216,18 +222,19 @@ void gm_record_implicit_free(const struct gm_alloc_record *record, enum gm_impli
 				 .function = GM_NONE};
 
 	if (gm_kind_owned(record->kind) && record->level == GM_LEVEL_DRIVER) {
-		sum = implicit_record(record->device, cause);
+		sum = implicit_record(record->device, cause, stack);
 		if (sum) {
 			sum->bytes += record->bytes;
 			sum->count++;
 		}
 	}
-	gm_freed_remember(record, GM_NONE, cause + 1);
+	gm_freed_remember(record, stack, cause + 1);
 	gm_log_event(GM_OP_IMPLICIT_FREE, &event, record->serial, record->site);
 }
 
 struct implicit_free {
 	enum gm_implicit_cause cause;
+	uint32_t stack;
 	bool (*matches)(const struct gm_alloc_record *, const void *);
 	const void *data;
 };
@@ -238,16 +245,16 @@ static bool free_implicitly(struct gm_alloc_record *record, uint32_t index, void
 
 	if (!request->matches(record, request->data))
 		return true;
-	gm_record_implicit_free(record, request->cause);
+	gm_record_implicit_free(record, request->cause, request->stack);
 	gm_remove_alloc(record, index);
 	return true;
 }
 
-void gm_track_implicit_free(enum gm_implicit_cause cause,
+void gm_track_implicit_free(enum gm_implicit_cause cause, uint32_t stack,
 			    bool (*matches)(const struct gm_alloc_record *, const void *),
 			    const void *data)
 {
-	struct implicit_free request = {cause, matches, data};
+	struct implicit_free request = {cause, stack, matches, data};
 
 	if (!gm_file)
 		return;

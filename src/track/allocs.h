@@ -9,9 +9,9 @@
 
 /*
  * Frees what `matches` picks, for `cause` (reset, context, pool, graph): neither a leak nor a free
- * by the program.
+ * by the program. `stack` is that of the call which is the cause, or GM_NONE.
  */
-void gm_track_implicit_free(enum gm_implicit_cause cause,
+void gm_track_implicit_free(enum gm_implicit_cause cause, uint32_t stack,
 			    bool (*matches)(const struct gm_alloc_record *, const void *),
 			    const void *data);
 
@@ -43,7 +43,8 @@ void gm_record_free(struct gm_ticket ticket, struct gm_alloc_record *record,
 void gm_record_failed_free(struct gm_alloc_record *record, const struct gm_event *event);
 
 /* Logs and counts an allocation that ends without a free call; the caller then ends it. */
-void gm_record_implicit_free(const struct gm_alloc_record *record, enum gm_implicit_cause cause);
+void gm_record_implicit_free(const struct gm_alloc_record *record, enum gm_implicit_cause cause,
+			     uint32_t stack);
 
 /* Ends an allocation: it leaves all totals, and its record is empty afterwards. */
 void gm_remove_alloc(struct gm_alloc_record *record, uint32_t index);

@@ -167,12 +167,23 @@ struct leaving {
 	int device;
 };
 
+/* Memory allocated in a green context is its device's primary context's, which may not be known. */
+static bool is_green(uint32_t index)
+{
+	const struct gm_context_record *context =
+		index == GM_NONE ? NULL : gm_store_record(GM_TABLE_CONTEXTS, index);
+
+	return context && context->green;
+}
+
 /* Returns whether an allocation ends with the context. */
 static bool ends_with(const struct gm_alloc_record *record, const void *data)
 {
 	const struct leaving *leaving = data;
+	bool of_primary = leaving->context == GM_NONE && is_green(record->context);
 
-	if (record->level != GM_LEVEL_DRIVER || record->context != leaving->context)
+	if (record->level != GM_LEVEL_DRIVER ||
+	    (record->context != leaving->context && !of_primary))
 		return false;
 	if (leaving->context == GM_NONE && record->device != leaving->device)
 		return false;
@@ -180,12 +191,13 @@ static bool ends_with(const struct gm_alloc_record *record, const void *data)
 	       record->space != GM_SPACE_HANDLE && record->space != GM_SPACE_MAPPING;
 }
 
-static void end_context(uint32_t index, enum gm_implicit_cause cause)
+static void end_context(uint32_t index, enum gm_implicit_cause cause, uint32_t stack)
 {
 	struct gm_context_record *context = gm_store_record(GM_TABLE_CONTEXTS, index);
 	struct leaving leaving = {.context = index, .device = GM_HOST};
 
-	gm_track_implicit_free(cause, ends_with, &leaving);
+	if (!context->green)
+		gm_track_implicit_free(cause, stack, ends_with, &leaving);
 	gm_update_begin();
 	__atomic_store_n(&context->state, GM_STATE_EMPTY, __ATOMIC_RELEASE);
 	context->references = 0;
@@ -219,7 +231,8 @@ static void end_costs(int device)
 	gm_update_end();
 }
 
-void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause cause)
+void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause cause,
+			   uint32_t stack)
 {
 	struct leaving leaving = {.context = GM_NONE, .device = device};
 	uint32_t index, count;
@@ -230,8 +243,9 @@ void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause c
 		const struct gm_context_record *context = live_context(handle, &index);
 
 		if (context) {
-			end_context(index, cause);
-			end_costs(context->device);
+			end_context(index, cause, stack);
+			if (!context->green) /* its device keeps the primary one */
+				end_costs(context->device);
 		}
 		return;
 	}
@@ -239,11 +253,13 @@ void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause c
 	for (index = 0; index < count; index++) {
 		struct gm_context_record *context = gm_store_record(GM_TABLE_CONTEXTS, index);
 
+		if (context->green && context->device == device)
+			context->bytes = 0; /* the process kept it as long as the primary context */
 		if (context->state == GM_STATE_LIVE && context->primary &&
 		    context->device == device)
-			end_context(index, cause);
+			end_context(index, cause, stack);
 	}
 	if (device >= 0)
-		gm_track_implicit_free(cause, ends_with, &leaving);
+		gm_track_implicit_free(cause, stack, ends_with, &leaving);
 	end_costs(device);
 }

@@ -110,7 +110,7 @@ void gm_record_free_error(const struct gm_event *event, struct gm_alloc_record *
 	if (other)
 		gm_record_error(GM_ERROR_WRONG_FAMILY, event, other->bytes, GM_NONE, other->site);
 	else if (freed && gm_freed_cause(freed))
-		gm_record_error(GM_ERROR_FREE_AFTER_RESET, event, freed->bytes, GM_NONE,
+		gm_record_error(GM_ERROR_FREE_AFTER_RESET, event, freed->bytes, freed->stack,
 				freed->site);
 	else if (freed && event->space == GM_SPACE_HANDLE)
 		gm_record_error(GM_ERROR_RELEASED_TWICE, event, freed->bytes, freed->stack,

@@ -211,7 +211,7 @@ static void end_live(struct gm_alloc_record *record, uint32_t index, const struc
 		     bool implicitly)
 {
 	if (implicitly)
-		gm_record_implicit_free(record, GM_IMPLICIT_GRAPH);
+		gm_record_implicit_free(record, GM_IMPLICIT_GRAPH, launch->stack);
 	else
 		gm_freed_remember(record, launch->stack, 0);
 	gm_remove_alloc(record, index);

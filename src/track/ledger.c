@@ -21,6 +21,13 @@
 #define SAMPLE_EVERY_NS 1000000000ull /* later ones at most this often */
 #define REASONS		8u
 #define PEAK		1u /* `reason` of gm_ledger_record */
+#define TIME		4u
+#define TAKEN		5u
+#define MOST_SHARE	100u		/* of the time that samples by time may take */
+#define BURST_NS	20000000ull	/* that they may take beyond it */
+#define LEAST_NS	2000000ull	/* between two of them */
+#define MOST_NS		10000000000ull
+#define AGE_SHARE	16u		/* of the run's time so far */
 #define PEAK_STEP_BYTES (32ull << 20)
 
 static struct {
@@ -34,6 +41,9 @@ static struct {
 
 static uint64_t next_peak_bytes[GM_SLOTS]; /* a peak from here on is worth a sample; apart, because
 					      each allocation reads it */
+uint64_t gm_ledger_next_ns;
+static uint64_t spent_ns; /* by samples by time (atomic) */
+
 static uint32_t history;		   /* samples ever kept in the history */
 
 void gm_ledger_reset(void)
@@ -46,6 +56,8 @@ void gm_ledger_reset(void)
 		next_peak_bytes[i] = PEAK_STEP_BYTES;
 	}
 	history = 0;
+	gm_ledger_next_ns = LEAST_NS;
+	spent_ns = 0;
 }
 
 bool gm_track_ledger_sampled(int device)
@@ -57,6 +69,35 @@ static __attribute__((noinline)) bool too_soon(unsigned slot, unsigned reason)
 {
 	return ledgers[slot].samples[reason] >= FREE_SAMPLES &&
 	       gm_track_now() - ledgers[slot].sampled_ns[reason] < SAMPLE_EVERY_NS;
+}
+
+bool gm_track_ledger_schedule(uint64_t now_ns, uint64_t cost_ns)
+{
+	uint64_t due = __atomic_load_n(&gm_ledger_next_ns, __ATOMIC_RELAXED), wait = now_ns / AGE_SHARE;
+
+	uint64_t spent = __atomic_add_fetch(&spent_ns, cost_ns, __ATOMIC_RELAXED);
+
+	if (wait > MOST_NS)
+		wait = MOST_NS;
+	if (wait < LEAST_NS)
+		wait = LEAST_NS;
+	if (spent > BURST_NS && (spent - BURST_NS) * MOST_SHARE > now_ns + wait)
+		wait = (spent - BURST_NS) * MOST_SHARE - now_ns;
+	return __atomic_compare_exchange_n(&gm_ledger_next_ns, &due, now_ns + wait, false,
+					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+void gm_track_ledger_missed(int device)
+{
+	struct gm_ledger_record *record;
+
+	if (!gm_file)
+		return;
+	gm_update_begin();
+	record = ledgers[gm_slot(device)].record;
+	if (record)
+		record->later_calls++;
+	gm_update_end();
 }
 
 bool gm_track_ledger_due(int device, unsigned reason)
@@ -116,9 +157,11 @@ static uint64_t context_bytes(int device)
 
 		if (context->device != device)
 			continue;
-		ended += context->state != GM_STATE_LIVE;
+		/* What a green context took, the process keeps until the primary one's end. */
+		ended += context->state != GM_STATE_LIVE && !context->green;
 		live += context->state == GM_STATE_LIVE;
-		if (context->state == GM_STATE_LIVE && context->bytes != GM_NO_BYTES)
+		if ((context->state == GM_STATE_LIVE || context->green) &&
+		    context->bytes != GM_NO_BYTES)
 			sum += context->bytes;
 	}
 	if (ended && !live)
@@ -155,17 +198,37 @@ static bool process_used(struct gm_ledger_record *now, const struct gm_device_vi
 }
 
 /*
+ * Returns what was in use when the period began and was not freed since. The first sample of the
+ * period measures it: all that neither contexts nor what was recorded explain.
+ */
+static uint64_t before_period(struct gm_device_record *device, const struct gm_ledger_record *now)
+{
+	uint64_t known = now->tracked_physical_bytes + now->code_bytes;
+
+	if (now->context_bytes != GM_NO_BYTES)
+		known += now->context_bytes;
+	if (device->before_bytes == GM_NO_BYTES)
+		device->before_bytes =
+			now->process_used_bytes > known ? now->process_used_bytes - known : 0;
+	return device->before_bytes;
+}
+
+/*
  * Computes the part that nothing explains. The first sample, after the first context, gives that
  * context's cost.
  */
 static void explain(struct gm_ledger_record *now)
 {
 	uint64_t known = now->tracked_physical_bytes + now->code_bytes;
+	struct gm_device_record *device =
+		gm_store_record(GM_TABLE_DEVICES, (uint32_t)now->device);
 
-	if (now->context_bytes == GM_NO_BYTES) {
-		struct gm_device_record *device =
-			gm_store_record(GM_TABLE_DEVICES, (uint32_t)now->device);
-
+	if (gm_file->periods && device)
+		now->before_bytes = before_period(device, now);
+	known += now->before_bytes;
+	if (now->context_bytes == GM_NO_BYTES && gm_file->periods) {
+		now->context_bytes = 0; /* it is part of what was there before */
+	} else if (now->context_bytes == GM_NO_BYTES) {
 		now->context_bytes =
 			now->process_used_bytes > known ? now->process_used_bytes - known : 0;
 		if (device)
@@ -217,9 +280,11 @@ static void keep(unsigned slot, struct gm_ledger_record *now)
 					     : last->unexplained_min_bytes;
 	*last = *now;
 	gm_store_publish(GM_TABLE_LEDGER);
-	keep_history(now);
-	ledgers[slot].sampled_ns[now->reason % REASONS] = gm_track.now_ns;
-	ledgers[slot].samples[now->reason % REASONS]++;
+	if (now->reason != TAKEN || !too_soon(slot, TAKEN)) {
+		keep_history(now);
+		ledgers[slot].sampled_ns[now->reason % REASONS] = gm_track.now_ns;
+		ledgers[slot].samples[now->reason % REASONS]++;
+	}
 	__atomic_store_n(&ledgers[slot].all_samples, now->samples, __ATOMIC_RELAXED);
 	gm_timeline_set(now->device, GM_SERIES_DRIVER_USED, now->process_used_bytes);
 }
@@ -262,13 +327,14 @@ bool gm_track_ledger(int device, unsigned reason, uint64_t physical_bytes,
 		now.code_bytes = gm_track_code_bytes(device);
 		now.launch_bytes = launch_bytes(device);
 		now.stream_bytes = at_least_none(gm_cost_bytes(device, GM_COST_STREAM));
+		now.graph_bytes = at_least_none(gm_cost_bytes(device, GM_COST_GRAPH));
 		now.context_bytes = context_bytes(device);
 		now.device_used_bytes = device_used(view);
 		if (process_used(&now, view)) {
 			explain(&now);
 			keep(slot, &now);
 		}
-		if (physical_bytes > ledgers[slot].sampled_peak_bytes)
+		if (reason < TIME && physical_bytes > ledgers[slot].sampled_peak_bytes)
 			set_sampled_peak(slot, physical_bytes);
 	}
 	gm_update_end();

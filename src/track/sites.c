@@ -13,6 +13,7 @@
 #include <uthash.h>
 
 #define FIRST_CAPACITY 4096u
+#define RESERVED	48u /* sites, for overflow */
 #define MOST_CAPACITY  (1u << 26)
 
 struct site_key {
@@ -28,16 +29,18 @@ struct site_entry {
 };
 
 static struct site_entry *sites;
+static uint32_t overflow[GM_SLOTS][GM_KINDS][GM_LEVELS]; /* indices plus 1 */
 
 GM_HOT struct gm_latest_sites gm_latest_sites;
 
 void gm_sites_reset(void)
 {
 	sites = NULL; /* the arena was freed as a whole */
+	memset(overflow, 0, sizeof(overflow));
 	memset(&gm_latest_sites, 0, sizeof(gm_latest_sites));
 }
 
-static uint32_t make_site(const struct gm_event *event)
+static uint32_t append_site(const struct gm_event *event)
 {
 	uint32_t index;
 	struct gm_site_record *site = gm_store_append(GM_TABLE_SITES, 1, &index);
@@ -59,6 +62,35 @@ static uint32_t make_site(const struct gm_event *event)
 	return index;
 }
 
+/*
+ * The site of all places of a device, kind and level for which the file has no room, so that totals, peaks
+ * and counts stay what they are. RESERVED records of the table are kept for these sites.
+ */
+static uint32_t overflow_site(const struct gm_event *event)
+{
+	uint32_t *known = &overflow[gm_slot(event->device)][event->kind][event->level];
+	struct gm_event nowhere = *event;
+	struct gm_site_record *site;
+
+	if (gm_file->end == GM_END_NONE)
+		gm_file->dropped_records++;
+	if (*known)
+		return *known - 1;
+	nowhere.stack = GM_NONE;
+	nowhere.function = GM_NONE;
+	nowhere.caller_module = GM_NONE;
+	*known = append_site(&nowhere) + 1;
+	site = gm_store_record(GM_TABLE_SITES, *known - 1);
+	if (site)
+		site->flags |= GM_SITE_OVERFLOW;
+	return *known - 1;
+}
+
+static uint32_t make_site(const struct gm_event *event)
+{
+	return gm_store_ensure(GM_TABLE_SITES, 1 + RESERVED) ? append_site(event) : GM_NONE;
+}
+
 static uint32_t find_or_make(const struct gm_event *event)
 {
 	struct site_key key;
@@ -75,7 +107,9 @@ static uint32_t find_or_make(const struct gm_event *event)
 	if (entry)
 		return entry->index;
 	index = make_site(event);
-	entry = index == GM_NONE ? NULL : gm_arena_alloc(&gm_track_arena, sizeof(*entry));
+	if (index == GM_NONE)
+		return overflow_site(event);
+	entry = gm_arena_alloc(&gm_track_arena, sizeof(*entry));
 	if (!entry)
 		return index;
 	memset(entry, 0, sizeof(*entry));
@@ -152,4 +186,18 @@ uint32_t gm_find_or_make_site(const struct gm_event *event)
 	struct gm_latest_site known = gm_known_site(event);
 
 	return known.index ? known.index - 1 : find_slow(event);
+}
+
+uint64_t gm_sites_most_live_bytes(void)
+{
+	uint32_t count = __atomic_load_n(&gm_file->tables[GM_TABLE_SITES].count, __ATOMIC_ACQUIRE);
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, i);
+		uint64_t bytes = __atomic_load_n(&site->live_bytes, __ATOMIC_RELAXED);
+
+		most = bytes > most ? bytes : most;
+	}
+	return most;
 }

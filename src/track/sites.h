@@ -33,6 +33,9 @@ void gm_sites_reset(void);
 /* Returns the index of an event's site, which is made if it is new; GM_NONE if the file is full. */
 uint32_t gm_find_or_make_site(const struct gm_event *event);
 
+/* The live bytes of the site that has most. Any thread; no lock. */
+uint64_t gm_sites_most_live_bytes(void);
+
 static inline struct gm_latest_site gm_latest_site_of(uint32_t stack)
 {
 	return __builtin_expect(stack < gm_latest_sites.capacity, 1) ? gm_latest_sites.site[stack]

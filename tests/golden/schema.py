@@ -6,6 +6,7 @@ schema.py TOOL MAKE_FILES SCHEMA prints TAP. Also reads back JUnit, SARIF, CSV a
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -152,10 +153,12 @@ def sarif():
     run = log["runs"][0]
     rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
     assert log["version"] == "2.1.0" and len(run["results"]) == 3
+    assert run["originalUriBaseIds"] == {"RUNROOT": {"uri": "file:///home/user/"}}
     for result in run["results"]:
         assert result["ruleId"] in rules and result["message"]["text"] and result["level"] == "error"
         place = result["locations"][0]["physicalLocation"]
-        assert place["artifactLocation"]["uri"].startswith("file:///home/user/")
+        assert place["artifactLocation"] == {"uri": place["artifactLocation"]["uri"], "uriBaseId": "RUNROOT"}
+        assert re.fullmatch(r"[a-z]+\.py", place["artifactLocation"]["uri"]), place
         assert place["region"]["startLine"] >= 1
 
 

@@ -1,4 +1,4 @@
-"""Looks for planted holders with `gpumem-report holders` and prints TAP: holders.py PYTHON TOOL SHIM SIM.
+"""Looks for planted holders with `gpumem-report holders` and prints TAP: holders.py PYTHON TOOL SHIM SIM NATIVE.
 
 PYTHON is the CPython that the planted programs run with. What each block is held by is known from the program,
 never from the tool: planted.py and changing.py say it.
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-python, tool, shim, sim = sys.argv[1], *map(os.path.abspath, sys.argv[2:5])
+python, tool, shim, sim, native = sys.argv[1], *map(os.path.abspath, sys.argv[2:6])
 here = os.path.dirname(os.path.abspath(__file__))
 work = tempfile.TemporaryDirectory(prefix="gm-holders-")
 number = failures = 0
@@ -38,11 +38,13 @@ def test(name, body):
 class Program:
     """A planted program under the shim, which waits for its standard input to end."""
 
-    def __init__(self, name, *arguments, interpreter=python):
+    def __init__(self, name, *arguments, **settings):
         self.file = os.path.join(work.name, f"{name}-{number}.gmt")
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUMEMTRACE_")}
-        environment.update(LD_PRELOAD=shim, LD_LIBRARY_PATH=sim, GPUMEMTRACE_OUT=self.file, GPUMEMTRACE_QUIET="1")
-        self.process = subprocess.Popen([interpreter, "-B", os.path.join(here, name + ".py"), *arguments],
+        environment.update(LD_PRELOAD=shim, LD_LIBRARY_PATH=sim, GPUMEMTRACE_OUT=self.file, GPUMEMTRACE_QUIET="1",
+                           **{"GPUMEMTRACE_" + key: value for key, value in settings.items()})
+        command = [native] if name == "native" else [python, "-B", os.path.join(here, name + ".py")]
+        self.process = subprocess.Popen([*command, *arguments],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=environment, cwd=work.name)
         self.said = self.process.stdout.readline()
@@ -215,6 +217,55 @@ def heavy_change():
         assert held > steady, "nothing of what changes was named"
 
 
+def native_program():
+    expected = {1: ("global one_global (holders_native)",), 2: ("global table_of_four+24 (holders_native)",),
+                3: ("global list_head (holders_native)", "heap object of 24 bytes, word at +8"),
+                4: ("global list_head (holders_native)", "heap object of 24 bytes, word at +0",
+                    "heap object of 24 bytes, word at +8"),
+                5: ("global array_on_heap (holders_native)", "heap object of 808 bytes, word at +400")}
+    with Program("native") as program:
+        doc = document(program.process.pid)
+        chains = {holder["bytes"] >> 10: holder for holder in doc["holders"]}
+        assert doc["holders_taken"]["python"] is None and sorted(chains) == [1, 2, 3, 4, 5, 6], doc["holders"]
+        for kib, steps in expected.items():
+            assert tuple(chains[kib]["chain"]) == (*steps, "block") and chains[kib]["complete"], chains[kib]
+        assert chains[6]["chain"] == [] and not chains[6]["complete"], chains[6]
+
+
+def captured(moment, setting):
+    with Program("captured", moment, "wait", HOLDERS=setting, SIGNAL="USR1") as program:
+        doc = document(program.file, command="summary")
+        [taken, holders] = [doc["holders_taken"], doc["holders"]]
+        assert taken["when"] == moment and taken["whole"] and taken["time_s"] >= 0, taken
+        assert sum(holder["blocks"] for holder in holders) == 6, holders
+        kept = [holder for holder in holders if in_order(["module __main__", "kept", "list (", "Buffer.pointer"],
+                                                         holder["chain"])]
+        # while the last one is made it belongs to its own frame
+        assert sum(holder["blocks"] for holder in kept) == (5 if moment == "grow" else 6), holders
+        assert all(holder["complete"] and not holder["garbage"] for holder in holders), holders
+        live = document(program.file)
+        assert live["holders_taken"]["when"] == "now" and sum(h["blocks"] for h in live["holders"]) == 1, live["holders"]
+    assert program.process.returncode == 0, "the program saw the copy"
+    assert document(program.file)["holders"] == holders    # of a process that has ended
+    assert not [name for name in os.listdir(work.name) if name.endswith(".new")]
+    if moment == "oom":
+        done = run(program.file, command="oom")
+        assert done.returncode == 0 and "module __main__ \u2192 kept" in " ".join(done.stdout.split()), done.stdout
+    assert "module __main__ \u2192 kept" in " ".join(run(program.file, command="leaks").stdout.split())
+
+
+def not_captured():
+    with Program("captured", "oom", "wait") as program:
+        doc = document(program.file, command="summary")
+        assert doc["holders"] == [] and doc["holders_taken"] is None
+        done = run(program.file, command="oom")
+        assert f"gpumem-report holders {program.process.pid}" in " ".join(done.stdout.split()), done.stdout
+
+
+for moment, setting in (("oom", "oom"), ("mark", "mark"), ("signal", "signal"), ("grow", "grow:6MiB")):
+    test(f"captured inside: {setting}", lambda: captured(moment, setting))
+test("global variables of a native program", native_program)
+test("without the setting the report says how to find holders", not_captured)
 test("a process that changes everything meanwhile: the right chain or none", heavy_change)
 
 

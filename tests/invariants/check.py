@@ -31,7 +31,7 @@ class Checker:
         self.whole = bool(file.get("complete")) and not file.get("dropped_events")
         # An update that a kill cut short is missing from the peak's holes.
         self.ended = (document.get("process") or {}).get("end") == "exit"
-        self.has_all_sites = self.whole and not options & {"--device", "--kind", "--level", "--since", "--until"}
+        self.has_all_sites = self.whole and not options & {"--device", "--kind", "--level", "--since", "--until", "--min-bytes"}
         self.of_a_moment = "--at" in options  # its timeline is that of the run until then, in points of some width
 
     def fail(self, where, what):

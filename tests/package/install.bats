@@ -135,7 +135,7 @@ complete_words() {
 	[ "$(complete_words gpumem-report leaks --color = a)" = "always auto" ]
 	[ "$(complete_words gpumem-report leaks --kind im)" = "imported" ]
 	[ "$(complete_words gpumem-report leaks --level '')" = "custom driver torch" ]
-	[ "$(complete_words gpumem-report export --format p)" = "perfetto pprof" ]
+	[ "$(complete_words gpumem-report export --format pp)" = "pprof" ]
 	[ "$(complete_words gpumem-report check --baseline '')" = "one.gmt" ]
 	[ "$(complete_words gpumem-report leaks --suppressions o)" = "one.gmt" ]
 	[ "$(complete_words gpumem-report leaks on)" = "one.gmt" ]
@@ -162,7 +162,7 @@ zsh_words() {
 	[ "$(zsh_words gpumem-report sites --so)" = "--sort" ]
 	[ "$(zsh_words gpumem-report sites --sort '')" = "churn count live peak total" ]
 	[ "$(zsh_words gpumem-report check --leaks '')" = "exit grow off" ]
-	[ "$(zsh_words gpumem-report export --format p)" = "perfetto pprof" ]
+	[ "$(zsh_words gpumem-report export --format pp)" = "pprof" ]
 	[ "$(zsh_words gpumem-report check --baseline '')" = "FILES" ]
 	[ "$(zsh_words gpumem-report run -o out -- ls '')" = "PROGRAM ls" ]
 }
@@ -181,6 +181,6 @@ fish_words() {
 	[ "$(fish_words 'gpumem-report sites --so')" = "--sort" ]
 	[ "$(fish_words 'gpumem-report sites --sort ')" = "churn count live peak total" ]
 	[ "$(fish_words 'gpumem-report check --leaks ')" = "exit grow off" ]
-	[ "$(fish_words 'gpumem-report export --format p')" = "perfetto pprof" ]
+	[ "$(fish_words 'gpumem-report export --format pp')" = "pprof" ]
 	[ "$(fish_words 'gpumem-report check --baseline on')" = "one.gmt" ]
 }

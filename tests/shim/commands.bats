@@ -19,19 +19,20 @@ answers() {
 # every_command FILE...: a file or a job of several.
 every_command() {
 	local command format
-	for command in summary leaks sites fragmentation oom timeline; do
+	for command in summary leaks sites blocks fragmentation oom timeline; do
 		answers $command "$@"
 		answers $command --json --full "$@"
 	done
 	for command in "leaks --all --full --color always" "sites --sort churn --level driver" \
 		"sites --sort total --kind device --top 3" "sites --at peak" \
-		"timeline --device 0 --no-symbols"; do
+		"timeline --device 0 --no-symbols" "blocks --min-bytes 1KiB --top 3" "blocks --address 0x7f0000001000" \
+		"leaks --min-bytes 1MiB" "sites --min-bytes 1MiB"; do
 		answers $command "$@"
 	done
 	answers check --leaks grow --per-mark --max-peak 1MiB --max-fragmentation 1% --max-retries 0 --no-errors \
 		--junit "$work/junit.xml" --sarif "$work/sarif.json" "$@"
 	answers top --once "$@"
-	for format in json jsonl sqlite openmetrics perfetto pprof torch-snapshot; do
+	for format in json jsonl sqlite openmetrics prometheus perfetto pprof torch-snapshot; do
 		answers export --format $format -o "$work/written" "$@"
 	done
 	if [ -n "$HTML" ]; then

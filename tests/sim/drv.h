@@ -140,6 +140,7 @@ struct sim_device {
 	struct CUmemPoolHandle_st *default_pool, *pool;
 	uint64_t graph_live, graph_idle; /* bytes held by live and by idle graph blocks */
 	uint64_t graph_high, graph_reserved_high;
+	uint64_t exec_needs, exec_holds; /* of executable graphs: what is used, what was taken */
 };
 
 struct CUctx_st {
@@ -168,7 +169,8 @@ struct CUgreenCtx_st {
 };
 
 CUcontext sim_ctx_current(void);
-CUresult sim_ctx_new(CUcontext *ctx, int dev, unsigned flags, bool primary);
+CUcontext sim_memory_ctx(CUcontext ctx); /* whose memory it is: of a green context the primary one */
+CUresult sim_ctx_new(CUcontext *ctx, int dev, unsigned flags, bool primary, uint64_t cost);
 void sim_ctx_kill(CUcontext ctx);
 CUresult sim_primary_retain(CUcontext *ctx, int dev);
 bool sim_ctx_alive(CUcontext ctx);
@@ -413,6 +415,7 @@ struct sim_state {
 	uint64_t ids;
 	uint64_t context_bytes, module_bytes, launch_growth, module_growth;
 	uint64_t stream_bytes, local_bytes; /* of a stream made; of a context's local memory */
+	uint64_t node_bytes, green_bytes; /* of a node of an executable graph; of a green context */
 	uint64_t unattributed_bytes; /* of context_bytes */
 	void (*after)(const char *function);
 	uint64_t pinned, pinned_limit; /* host memory */

@@ -23,21 +23,26 @@ CUcontext sim_ctx_current(void)
 	return sim_tls.depth ? sim_tls.stack[sim_tls.depth - 1] : NULL;
 }
 
-static void ctx_revive(CUcontext ctx)
+CUcontext sim_memory_ctx(CUcontext ctx)
+{
+	return ctx && ctx->green ? sim.dev[ctx->dev].primary : ctx;
+}
+
+static void ctx_revive(CUcontext ctx, uint64_t cost)
 {
 	static const size_t limits[] = {STACK_DEFAULT, 1048576, 8388608, 0, 2048, 64, 0};
 
 	ctx->alive = true;
 	ctx->id = ++sim.ids;
-	ctx->cost = sim.context_bytes;
+	ctx->cost = cost;
 	sim.dev[ctx->dev].unattributed += sim.unattributed_bytes;
 	ctx->peers = 0;
 	memcpy(ctx->limits, limits, sizeof(limits));
 }
 
-CUresult sim_ctx_new(CUcontext *out, int dev, unsigned flags, bool primary)
+CUresult sim_ctx_new(CUcontext *out, int dev, unsigned flags, bool primary, uint64_t cost)
 {
-	CUresult rc = sim_phys_take(dev, sim.context_bytes);
+	CUresult rc = sim_phys_take(dev, cost);
 	CUcontext ctx;
 
 	if (rc != CUDA_SUCCESS)
@@ -47,7 +52,7 @@ CUresult sim_ctx_new(CUcontext *out, int dev, unsigned flags, bool primary)
 	ctx->flags = flags;
 	ctx->primary = primary;
 	ctx->version = 3020;
-	ctx_revive(ctx);
+	ctx_revive(ctx, cost);
 	*out = ctx;
 	return CUDA_SUCCESS;
 }
@@ -74,6 +79,8 @@ void sim_ctx_kill(CUcontext ctx)
 	sim.dev[ctx->dev].unattributed -= sim.unattributed_bytes;
 	ctx->cost = 0;
 	ctx->local = 0;
+	if (ctx->primary)
+		sim.dev[ctx->dev].exec_needs = sim.dev[ctx->dev].exec_holds = 0;
 	ctx->legacy = NULL;
 	ctx->thread_streams = NULL;
 }
@@ -84,14 +91,15 @@ CUresult sim_primary_retain(CUcontext *out, int dev)
 	CUresult rc;
 
 	if (!device->primary) {
-		rc = sim_ctx_new(&device->primary, dev, device->primary_flags, true);
+		rc = sim_ctx_new(&device->primary, dev, device->primary_flags, true,
+				 sim.context_bytes);
 		if (rc != CUDA_SUCCESS)
 			return rc;
 	} else if (!device->primary->alive) {
 		rc = sim_phys_take(dev, sim.context_bytes);
 		if (rc != CUDA_SUCCESS)
 			return rc;
-		ctx_revive(device->primary);
+		ctx_revive(device->primary, sim.context_bytes);
 	}
 	device->primary_refs++;
 	*out = device->primary;
@@ -186,7 +194,7 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice dev, unsigned ve
 	SIM_VALUE(out);
 	DEVICE(dev);
 	SIM_VALUE((flags & CU_CTX_SCHED_MASK) != 3 && flags < 0x100);
-	rc = sim_ctx_new(&ctx, dev, flags, false);
+	rc = sim_ctx_new(&ctx, dev, flags, false, sim.context_bytes);
 	if (rc != CUDA_SUCCESS)
 		return rc;
 	ctx->version = version;

@@ -7,6 +7,8 @@
 struct CUgraphExec_st {
 	struct sim_object head;
 	unsigned long long flags;
+	int dev;
+	uint64_t bytes; /* of exec_needs */
 	CUgraph source; /* its own copy of the graph */
 	CUgraph original;
 };
@@ -174,13 +176,39 @@ static bool instantiated(CUgraph graph)
 	return false;
 }
 
+/*
+ * Executable graphs take memory of the context, some bytes a node in whole pages. A destroyed one's is used
+ * for later ones and never given back.
+ */
+static CUresult exec_needs(CUcontext ctx, uint64_t bytes)
+{
+	struct sim_device *device = &sim.dev[ctx->dev];
+	uint64_t holds = sim_round(device->exec_needs + bytes, SIM_PAGE);
+
+	if (holds > device->exec_holds) {
+		if (sim_phys_take(ctx->dev, holds - device->exec_holds) != CUDA_SUCCESS)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		sim_memory_ctx(ctx)->cost += holds - device->exec_holds;
+		device->exec_holds = holds;
+	}
+	device->exec_needs += bytes;
+	return CUDA_SUCCESS;
+}
+
 static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags)
 {
+	CUresult rc;
+
 	SIM_VALUE(out && SIM_GET(SIM_GRAPH, graph) && flags < 16);
 	/* a graph with memory nodes can only be instantiated once at a time */
 	if (graph->has_mem && instantiated(graph))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	rc = exec_needs(sim_ctx_current(), graph->nodes * sim.node_bytes);
+	if (rc != CUDA_SUCCESS)
+		return rc;
 	*out = sim_object_new(SIM_EXEC, sizeof(**out), NULL);
+	(*out)->dev = sim_ctx_current()->dev;
+	(*out)->bytes = graph->nodes * sim.node_bytes;
 	(*out)->flags = flags;
 	(*out)->source = sim_graph_copy(graph);
 	(*out)->original = graph;
@@ -224,6 +252,8 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
 	SIM_API(SIM_INIT);
 	SIM_VALUE(SIM_GET(SIM_EXEC, exec));
+	if (sim.dev[exec->dev].exec_needs >= exec->bytes)
+		sim.dev[exec->dev].exec_needs -= exec->bytes;
 	sim_graph_kill(exec->source);
 	sim_object_free(exec);
 	return CUDA_SUCCESS;
@@ -346,11 +376,33 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
 	return rc;
 }
 
+/* The memory of its nodes is taken now, before the first launch. */
+static CUresult upload(CUgraph graph)
+{
+	CUresult rc = CUDA_SUCCESS;
+
+	for (CUgraphNode n = graph->first; n && rc == CUDA_SUCCESS; n = n->next) {
+		if (n->child)
+			rc = upload(n->child);
+		else if (n->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !n->mem->live)
+			rc = sim_graph_mem_launch(n->mem);
+		else
+			continue;
+		n->marked = rc == CUDA_SUCCESS;
+	}
+	for (CUgraphNode n = graph->first; n; n = n->next) {
+		if (!n->child && n->marked)
+			sim_graph_mem_retire(n->mem);
+		n->marked = false;
+	}
+	return rc;
+}
+
 CUresult cuGraphUpload(CUgraphExec exec, CUstream handle)
 {
 	SIM_API(SIM_CURRENT);
 	SIM_VALUE(SIM_GET(SIM_EXEC, exec));
-	return sim_stream(handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return sim_stream(handle) ? upload(exec->source) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static bool same_shape(CUgraph a, CUgraph b)

@@ -56,13 +56,18 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *desc, CUdevResource *resou
 CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
 {
 	SIM_API(SIM_INIT);
+	CUcontext primary;
 	CUresult rc;
 
 	SIM_VALUE(out && sim_object(desc, SIM_RESDESC) && flags == 1);
 	if (dev < 0 || dev >= sim.devices)
 		return CUDA_ERROR_INVALID_DEVICE;
 	*out = sim_object_new(SIM_GREEN, sizeof(**out), NULL);
-	rc = sim_ctx_new(&(*out)->ctx, dev, 0, false);
+	/* The primary context comes with the first green one, if the program has made none. */
+	rc = sim.dev[dev].primary && sim.dev[dev].primary->alive
+		     ? CUDA_SUCCESS : sim_primary_retain(&primary, dev);
+	if (rc == CUDA_SUCCESS)
+		rc = sim_ctx_new(&(*out)->ctx, dev, 0, false, sim.green_bytes);
 	if (rc != CUDA_SUCCESS) {
 		sim_object_free(*out);
 		return rc;
@@ -78,6 +83,9 @@ CUresult cuGreenCtxDestroy(CUgreenCtx green)
 	SIM_VALUE(sim_object(green, SIM_GREEN));
 	if (sim_ctx_current() == green->ctx)
 		sim_tls.depth--;
+	/* What it took stays with the process. */
+	sim_memory_ctx(green->ctx)->cost += green->ctx->cost;
+	green->ctx->cost = 0;
 	sim_ctx_kill(green->ctx);
 	sim_object_free(green);
 	return CUDA_SUCCESS;

@@ -127,7 +127,7 @@ struct sim_mem *sim_mem_add(uint64_t addr, uint64_t size, enum sim_kind kind, CU
 	mem->addr = addr;
 	mem->size = size;
 	mem->kind = kind;
-	mem->ctx = ctx;
+	mem->ctx = sim_memory_ctx(ctx);
 	mem->dev = ctx ? ctx->dev : -1;
 	mem->id = ++sim.ids;
 	mem->refs = 1;
@@ -322,6 +322,7 @@ static struct sim_mem *large_alloc(CUcontext ctx, size_t size, enum sim_kind kin
 
 struct sim_mem *sim_device_alloc(CUcontext ctx, size_t size, enum sim_kind kind, bool low)
 {
+	ctx = sim_memory_ctx(ctx);
 	return size <= SIM_SMALL_MAX ? small_alloc(ctx, size, kind, low)
 				     : large_alloc(ctx, size, kind, low);
 }

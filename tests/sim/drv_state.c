@@ -68,6 +68,8 @@ static CUresult init_once(void)
 	sim.unattributed_bytes = sim_parse_size(getenv("GPUSIM_UNATTRIBUTED"), 0);
 	sim.stream_bytes = sim_parse_size(getenv("GPUSIM_STREAM"), 0);
 	sim.local_bytes = sim_parse_size(getenv("GPUSIM_LOCAL"), 0);
+	sim.node_bytes = sim_parse_size(getenv("GPUSIM_GRAPH"), 0);
+	sim.green_bytes = sim_parse_size(getenv("GPUSIM_GREEN"), 4 * SIM_MIB);
 	sim.launch_growth = sim_parse_size(getenv("GPUSIM_LAUNCH_GROWTH"), 0);
 	sim.module_growth = sim_parse_size(getenv("GPUSIM_MODULE_GROWTH"), 0);
 	sim.pinned_limit = sim_parse_size(getenv("GPUSIM_PINNED"), 64ull << 30);

@@ -2,6 +2,7 @@
  * check: the gates over every file; the exit status is the worst of them.
  */
 #include "cli.h"
+#include "output.h"
 #include "report/open/open.h"
 #include "report/render/check/json_changes.h"
 #include "report/render/check/text_check.h"
@@ -16,17 +17,10 @@
 static bool write_file(const struct gm_cli *cli, const struct gm_job *job, const char *path,
 		       int (*write)(const struct gm_job *job, FILE *file))
 {
-	FILE *file = gm_cli_output(cli, path);
-	int rc;
+	struct gm_output output;
 
-	if (!file)
-		return false;
-	rc = write(job, file);
-	if (file != stdout && fclose(file) != 0)
-		rc = -1;
-	if (rc)
-		gm_usage_error("%s could not be written whole", path);
-	return rc == 0;
+	return gm_output_begin(&output, cli, path) &&
+	       gm_output_end(&output, write(job, output.file) != 0);
 }
 
 /* Each file's sites beside the baseline's. */

@@ -2,6 +2,7 @@
  * export: writes one of the formats of the table in render/export/export.c.
  */
 #include "cli.h"
+#include "output.h"
 #include "report/support/progress.h"
 #include "report/history/events.h"
 #include "report/render/export/export.h"
@@ -40,20 +41,16 @@ static void say_gap(struct gm_doc *doc)
 static int write_to_file(struct gm_cli *cli, const struct gm_export_format *format,
 			 struct gm_job *job)
 {
-	FILE *file = gm_cli_output(cli, cli->out_path);
+	struct gm_output output;
 	int rc;
 
-	if (!file)
+	if (!gm_output_begin(&output, cli, cli->out_path))
 		return GM_EXIT_USAGE;
-	rc = job->count > 1 ? format->write_job(job, &cli->options, file)
-			    : format->write(job->docs[0], &cli->options, file);
+	rc = job->count > 1 ? format->write_job(job, &cli->options, output.file)
+			    : format->write(job->docs[0], &cli->options, output.file);
 	for (unsigned i = 0; i < job->count; i++)
 		say_gap(job->docs[i]);
-	if (file != stdout && fclose(file) != 0)
-		rc = -1;
-	if (rc && file != stdout)
-		return gm_usage_error("%s could not be written whole", cli->out_path);
-	return rc ? GM_EXIT_USAGE : GM_EXIT_FINE; /* of standard output main says it */
+	return gm_output_end(&output, rc != 0) ? GM_EXIT_FINE : GM_EXIT_USAGE;
 }
 
 /*
@@ -83,28 +80,43 @@ static const char *own_path(struct gm_zone *zone, struct gm_numbering *taken, co
 	return path;
 }
 
-/* One process to one file; 0, or -errno after a sentence in `error`. */
-static int write_one(const struct gm_export_format *format, struct gm_doc *doc,
-		     const struct gm_options *options, const char *path, char *error,
-		     size_t error_bytes)
+/* Adds one process to a file that holds several, by a transaction; false after a sentence. */
+static bool add_one(struct gm_cli *cli, const struct gm_export_format *format, struct gm_doc *doc,
+		    const struct gm_options *options, const char *path)
 {
-	FILE *file;
+	bool made;
+	char error[1024];
+
+	if (!gm_cli_may_write(cli, path))
+		return false;
+	made = gm_output_prepare(cli, path);
+	if (format->write_path(doc, options, path, error, sizeof(error)) == 0)
+		return true;
+	if (made)
+		unlink(path);
+	gm_usage_error("%s", error);
+	return false;
+}
+
+/* One process to one file; false after a sentence. */
+static bool write_one(struct gm_cli *cli, const struct gm_export_format *format,
+		      struct gm_doc *doc, const struct gm_options *options, const char *path)
+{
+	struct gm_output output;
+	char error[1024] = "";
 	int rc;
 
-	if (format->write_path)
-		return format->write_path(doc, options, path, error, error_bytes);
-	file = fopen(path, "we");
-	if (!file) {
-		rc = -errno;
-		snprintf(error, error_bytes, "%s cannot be written: %s", path, strerror(errno));
-		return rc;
-	}
-	rc = format->write(doc, options, file);
-	if (fclose(file) != 0)
-		rc = -EIO;
+	if (format->adds)
+		return add_one(cli, format, doc, options, path);
+	if (!gm_output_begin(&output, cli, path))
+		return false;
+	if (!format->write_path)
+		return gm_output_end(&output, format->write(doc, options, output.file) != 0);
+	rc = format->write_path(doc, options, output.temporary ? output.temporary : path, error,
+				sizeof(error));
 	if (rc)
-		snprintf(error, error_bytes, "%s could not be written whole", path);
-	return rc;
+		gm_cli_complain(error);
+	return gm_output_end(&output, rc != 0);
 }
 
 /* What the files of a command line become, one after the other. */
@@ -133,10 +145,8 @@ static void write_next(struct outputs *outputs, const char *input)
 	}
 	if (outputs->own)
 		path = own_path(&outputs->zone, &outputs->taken, path, doc->header);
-	if (!gm_cli_may_write(cli, path)) {
+	if (!write_one(cli, outputs->format, doc, &outputs->options, path)) {
 		outputs->rc = GM_EXIT_USAGE;
-	} else if (write_one(outputs->format, doc, &outputs->options, path, error, sizeof(error))) {
-		outputs->rc = gm_usage_error("%s", error);
 	} else {
 		outputs->written++;
 		if (outputs->own && !cli->options.quiet)

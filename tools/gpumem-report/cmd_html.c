@@ -2,6 +2,8 @@
  * html: one self-contained page of what the files hold.
  */
 #include "cli.h"
+#include "output.h"
+#include "report/support/print.h"
 #include "report/render/page/html.h"
 #include "report/job/job_open.h"
 #include <errno.h>
@@ -41,8 +43,8 @@ int gm_cmd_html(struct gm_cli *cli)
 {
 	const char *path = cli->out_path ? cli->out_path : chosen_name(cli, cli->words[0]);
 	struct gm_job *job;
-	FILE *file;
-	int rc;
+	struct gm_output output;
+	bool written;
 
 	if (gm_html_lacks())
 		return gm_usage_error("html: %s", gm_html_lacks());
@@ -55,18 +57,14 @@ int gm_cmd_html(struct gm_cli *cli)
 	job = gm_cli_open(cli);
 	if (!job)
 		return GM_EXIT_INPUT;
-	file = gm_cli_output(cli, path);
-	if (!file) {
+	if (!gm_output_begin(&output, cli, path)) {
 		gm_job_close(job);
 		return GM_EXIT_USAGE;
 	}
-	rc = gm_html_write(job, cli->words, cli->words_count, file);
-	if (file != stdout && fclose(file) != 0)
-		rc = -1;
+	written = gm_output_end(&output, gm_html_write(job, cli->words, cli->words_count,
+						       output.file) != 0);
 	gm_job_close(job);
-	if (rc && file != stdout)
-		return gm_usage_error("%s could not be written whole", path);
-	if (!rc && !cli->out_path && !cli->options.quiet)
-		printf("%s\n", path);
-	return rc ? GM_EXIT_USAGE : GM_EXIT_FINE; /* of standard output main says it */
+	if (written && !cli->out_path && !cli->options.quiet)
+		gm_printf(stdout, "%s\n", path);
+	return written ? GM_EXIT_FINE : GM_EXIT_USAGE;
 }

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,47 +28,6 @@ static void forward(int number, siginfo_t *info, void *context)
 	(void)context;
 	if (child_pid > 0 && info->si_code != SI_KERNEL)
 		kill(child_pid, number);
-}
-
-/*
- * The shim beside this tool: in the build tree, installed, or in the portable folder, whose tool is
- * run by the loader beside it. NULL if it is in none of these places.
- */
-static char *find_shim(void)
-{
-	static const char *const places[] = {
-		"../../src/interpose/libgpumemtrace.so",
-		"../lib/libgpumemtrace.so",
-		"../" GM_LIBDIR "/libgpumemtrace.so",
-		"libgpumemtrace.so",
-		"../libgpumemtrace.so",
-	};
-	static char found[PATH_MAX];
-	char self[PATH_MAX], *slash, path[2 * PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (length <= 0)
-		return NULL;
-	self[length] = '\0';
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(path, sizeof(path), "%s/%s", self, places[i]);
-		if (realpath(path, found))
-			return found;
-	}
-	return NULL;
-}
-
-/* Our own working directory is meant by a relative name, wherever the program goes. */
-static char *absolute(struct gm_cli *cli, const char *pattern)
-{
-	char here[PATH_MAX];
-
-	if (pattern[0] == '/' || !getcwd(here, sizeof(here)))
-		return gm_zone_strdup(&cli->texts, pattern);
-	return gm_zone_printf(&cli->texts, "%s/%s", here, pattern);
 }
 
 /*
@@ -180,7 +140,7 @@ static const char *unusable(struct gm_zone *zone, const char *shim)
 int gm_cmd_run(struct gm_cli *cli)
 {
 	const char *pattern = cli->out_path ? cli->out_path : getenv("GPUMEMTRACE_OUT");
-	char *shim = find_shim(), *out = absolute(cli, pattern && *pattern ? pattern : DEFAULT_OUT);
+	char *shim = gm_cli_find_shim(), *out = gm_cli_absolute(cli, pattern && *pattern ? pattern : DEFAULT_OUT);
 	const char *problem = unusable(&cli->texts, shim), *no_output, *token;
 	struct gm_program_check program;
 	int status, own, rc;

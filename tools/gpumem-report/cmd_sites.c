@@ -11,5 +11,6 @@ static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cl
 
 int gm_cmd_sites(struct gm_cli *cli)
 {
+	cli->options.min_is_peak = true;
 	return gm_cli_show(cli, body);
 }

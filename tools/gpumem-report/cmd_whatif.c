@@ -137,7 +137,8 @@ int gm_cmd_whatif(struct gm_cli *cli)
 				  stdout);
 	} else {
 		if (job->count > 1)
-			gm_printf(stdout, "%s, which reserved most of %u files\n", doc->path, job->count);
+			gm_printf(stdout, "%s, which reserved most of %u files\n", doc->path,
+				  job->count);
 		gm_text_whatif(&out, doc, whatif, smallest_gpu(whatif));
 	}
 	gm_job_close(job);

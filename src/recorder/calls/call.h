@@ -25,7 +25,10 @@ struct gm_call {
 	uint64_t bytes;
 	uint64_t key;		/* the pointer, handle or address that is given */
 	uint64_t stream, pool;
-	const void *location;	/* a CUmemLocation: where the memory is to lie */
+	union {
+		const void *location;	  /* a CUmemLocation: where the memory is to lie */
+		int64_t explained_before; /* the recorder's own (gm_track_explained_bytes) */
+	};
 	union {
 		struct { /* allocations */
 			void *pitch; /* where the pitch is written; `bytes` is then a row's width */
@@ -49,7 +52,6 @@ struct gm_call {
 	union {
 		uint64_t graph, exec, address;
 		const void *list;	  /* CUarrayMapInfo[count] */
-		int64_t explained_before; /* the recorder's own (gm_track_explained_bytes) */
 	};
 	uint64_t flags;		/* of an array, or of a graph's instantiation */
 	union {

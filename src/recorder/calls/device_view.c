@@ -1,21 +1,26 @@
 /*
- * A device as the driver and NVML see it (device_view.h). The ledger is sampled at the first
- * context, at OOMs, at marks and at new peaks that are worth it, but never at exit, where libraries
- * have already released what they held.
+ * A device as the driver and NVML see it (device_view.h). The ledger is sampled at each context, at
+ * OOMs, at marks, at new peaks that are worth it, after each call whose cost was measured
+ * (role_cost.c), and by time at allocations and launches. So the latest sample describes the end of the
+ * work. None is made at frees or at exit, where libraries have already released what they held.
  */
+#include "recorder/process/held_copy.h"
 #include "recorder/calls/device_view.h"
 #include "recorder/calls/call.h"
+#include "recorder/calls/captures.h"
 #include "recorder/query/nvml.h"
 #include "recorder/calls/role_pool.h"
 #include "recorder/calls/role_steps.h"
 #include "recorder/query/query.h"
 #include "recorder/calls/refuse.h"
 #include "recorder/state/fork_page.h"
+#include "track/torch_memory.h"
 #include "track/clock.h"
 #include "track/devices.h"
 #include "track/driver_allocs.h"
 #include "track/ledger.h"
 #include "track/levels.h"
+#include "track/recording.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -97,6 +102,9 @@ void gm_record_oom(const struct gm_call *call, struct gm_event *event)
 {
 	event->injected = call->injected;
 	record_with_view(event, gm_track_alloc_failed);
+	/* PyTorch may be served after all, when it has given back what it keeps. */
+	if (!gm_track_torch_seen())
+		gm_holders_moment(GM_HOLDERS_OOM);
 }
 
 void gm_record_refusal(const struct gm_call *call, const struct gm_row *row)
@@ -126,10 +134,27 @@ void gm_record_refused_launch(uint32_t function, struct gm_entry caller)
 	*error = saved;
 }
 
-void gm_sample_context(int device)
+void gm_sample_by_time(void)
 {
-	if (device >= 0 && !gm_track_ledger_sampled(device))
-		gm_sample_ledger(device, GM_SAMPLE_CONTEXT);
+	uint64_t began = gm_track_now();
+
+	/* A capture could be disturbed by the queries. */
+	if (!gm_track_ledger_schedule(began, 0) || gm_captures_under_way())
+		return;
+	gm_sample_ledgers(GM_SAMPLE_TIME);
+	gm_track_ledger_schedule(gm_track_now(), gm_track_now() - began);
+}
+
+void gm_sample_at_launch(void)
+{
+	int *error = &errno, saved = *error;
+
+	if (!gm_owns_file() || !gm_enter_tracker())
+		return;
+	if (gm_track_ledger_by_time(gm_track_now()))
+		gm_sample_by_time();
+	gm_leave_tracker();
+	*error = saved;
 }
 
 void gm_sample_peaks_from(int device)

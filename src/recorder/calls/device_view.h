@@ -13,7 +13,15 @@ struct gm_call;
 struct gm_row;
 
 /* Why the ledger is sampled: `reason` of gm_ledger_record. */
-enum gm_sample { GM_SAMPLE_CONTEXT, GM_SAMPLE_PEAK, GM_SAMPLE_OOM, GM_SAMPLE_MARK };
+enum gm_sample {
+	GM_SAMPLE_CONTEXT,
+	GM_SAMPLE_PEAK,
+	GM_SAMPLE_OOM,
+	GM_SAMPLE_MARK,
+	GM_SAMPLE_TIME,
+	GM_SAMPLE_TAKEN,
+	GM_SAMPLE_PERIOD /* a period of recording began (sleep.h) */
+};
 
 /*
  * Fills *view from the driver, if the calling thread's context is on the device, and with `nvml`
@@ -43,8 +51,11 @@ void gm_record_refusal(const struct gm_call *call, const struct gm_row *row);
  */
 void gm_record_refused_launch(uint32_t function, struct gm_entry caller);
 
-/* After a context was made: samples its device's ledger if that was never done. */
-void gm_sample_context(int device);
+/* Samples the ledgers of all devices in use because that is due by time. Not during a capture. */
+void gm_sample_by_time(void);
+
+/* The same outside of the tracker, after a launch that was only forwarded. */
+void gm_sample_at_launch(void);
 
 /* Samples the ledgers of the devices at a new peak that is worth it, from `device` on. */
 void gm_sample_peaks_from(int device);
@@ -53,6 +64,9 @@ void gm_sample_peaks_from(int device);
 static inline void gm_sample_peaks(void)
 {
 	int device = gm_track_ledger_peak(0);
+
+	if (__builtin_expect(gm_track_ledger_by_time(gm_file->last_event_ns), 0))
+		gm_sample_by_time();
 
 	if (__builtin_expect(device >= 0, 0))
 		gm_sample_peaks_from(device);

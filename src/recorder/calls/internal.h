@@ -44,13 +44,11 @@ void gm_end_sync(struct gm_call *call, const struct gm_row *row, int result);
 
 void gm_end_graph_node(struct gm_call *call, const struct gm_row *row, int result);
 void gm_end_graph_instantiate(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_graph_upload(struct gm_call *call, const struct gm_row *row, int result);
 void gm_end_graph_launch(struct gm_call *call, const struct gm_row *row, int result);
 void gm_begin_graph_destroy(struct gm_call *call, const struct gm_row *row);
 void gm_end_graph_exec_destroy(struct gm_call *call, const struct gm_row *row, int result);
 void gm_begin_graph_trim(struct gm_call *call, const struct gm_row *row);
 void gm_end_graph_trim(struct gm_call *call, const struct gm_row *row, int result);
-
-void gm_begin_cost(struct gm_call *call, const struct gm_row *row);
-void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result);
 
 #endif

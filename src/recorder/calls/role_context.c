@@ -97,12 +97,13 @@ void gm_end_context(struct gm_call *call, const struct gm_row *row, int result)
 		stack = gm_outer_call_stack(call, NULL);
 	}
 	gm_track_context_made(handle, call->device, primary, false, cost, stack);
-	gm_sample_context(call->device);
+	if (stack != GM_NONE || !gm_track_ledger_sampled(call->device))
+		gm_sample_ledger(call->device, GM_SAMPLE_CONTEXT);
 }
 
-static void primary_gone(int device, enum gm_implicit_cause cause)
+static void primary_gone(const struct gm_call *call, enum gm_implicit_cause cause)
 {
-	gm_track_context_gone(0, device, cause);
+	gm_track_context_gone(0, call->device, cause, gm_outer_call_stack(call, NULL));
 	gm_forget_code();
 	gm_sample_pools();
 }
@@ -111,7 +112,7 @@ void gm_end_release_context(struct gm_call *call, const struct gm_row *row, int 
 {
 	(void)row;
 	if (result == GM_CUDA_SUCCESS && !gm_query_primary_active(call->device, true))
-		primary_gone(call->device, GM_IMPLICIT_CONTEXT_DESTROY);
+		primary_gone(call, GM_IMPLICIT_CONTEXT_DESTROY);
 }
 
 void gm_end_destroy_context(struct gm_call *call, const struct gm_row *row, int result)
@@ -121,7 +122,8 @@ void gm_end_destroy_context(struct gm_call *call, const struct gm_row *row, int 
 		return;
 	if (call->function == GM_FN_cuCtxDetach && gm_query_current_context() == call->key)
 		return; /* it undid a cuCtxAttach; the context is still current */
-	gm_track_context_gone(call->key, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY);
+	gm_track_context_gone(call->key, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY,
+			      gm_outer_call_stack(call, NULL));
 	gm_forget_code();
 	gm_sample_pools();
 }
@@ -141,6 +143,7 @@ void gm_end_green(struct gm_call *call, const struct gm_row *row, int result)
 	gm_note_device(call->device);
 	gm_track_context_made(handle, call->device, false, true, context_cost(call),
 			      gm_outer_call_stack(call, NULL));
+	gm_sample_ledger(call->device, GM_SAMPLE_CONTEXT);
 }
 
 void gm_begin_destroy_green(struct gm_call *call, const struct gm_row *row)
@@ -153,7 +156,7 @@ void gm_end_destroy_green(struct gm_call *call, const struct gm_row *row, int re
 {
 	(void)row;
 	if (result == GM_CUDA_SUCCESS && call->handle)
-		gm_track_context_gone(call->handle, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY);
+		gm_track_context_gone(call->handle, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY, GM_NONE);
 }
 
 void gm_begin_reset(struct gm_call *call, const struct gm_row *row)
@@ -167,5 +170,5 @@ void gm_end_reset(struct gm_call *call, const struct gm_row *row, int result)
 {
 	(void)row;
 	if (result == GM_CUDA_SUCCESS && call->device >= 0)
-		primary_gone(call->device, GM_IMPLICIT_DEVICE_RESET);
+		primary_gone(call, GM_IMPLICIT_DEVICE_RESET);
 }

@@ -9,14 +9,18 @@
  * other thread had a call in flight (in_flight.h). A cost without two valid readings is left to the
  * ledger's unexplained part.
  */
+#include "recorder/calls/role_cost.h"
 #include "recorder/calls/code_seen.h"
+#include "recorder/calls/device_view.h"
 #include "recorder/calls/internal.h"
 #include "recorder/calls/role_pool.h"
 #include "recorder/calls/role_steps.h"
 #include "recorder/query/query.h"
+#include "recorder/query/query_layout.h"
 #include "recorder/state/in_flight.h"
 #include "track/contexts.h"
 #include "track/costs.h"
+#include "track/ledger.h"
 #include "track/levels.h"
 #include "track/pools.h"
 #include "track/recording.h"
@@ -29,25 +33,14 @@
  */
 #define FRESH_NS 100000u
 #define TRIES	 3
-
-/* The column `cost` of roles.def. */
-#define NO_COST		    {0, 0, false}
-#define TAKES(what, number) {GM_COST_##what, number, false}
-#define GIVES(what, number) {GM_COST_##what, number, true}
-
-static const struct {
-	uint8_t kind;	/* enum gm_cost */
-	int8_t objects; /* that come by the call */
-	bool gives;	/* it may return memory */
-} costs[GM_ROLES] = {
-#define GM_ROLE(name, class, nesting, memory, entry, source, cost, ...) [GM_ROLE_##name] = cost,
-#include "api/roles.def"
-};
+#define BURST_NS   100000000u
+#define TIME_SHARE 64u
 
 /* The driver's figures and what the tracker explains, of the same moment. */
 struct reading {
-	uint64_t free_bytes;
+	uint64_t free_bytes, total_bytes;
 	uint64_t own_bytes; /* this process's bytes by NVML, GM_NO_BYTES: not known */
+	uint64_t physical_bytes; /* gm_track_physical_bytes */
 	uint64_t begun;	    /* calls so far (in_flight.h) */
 	uint64_t time_ns;   /* 0: the reading is not valid */
 	int64_t explained_bytes;
@@ -83,30 +76,122 @@ static uint64_t own_bytes(int device)
 
 static bool try_reading(int device, struct reading *now)
 {
-	uint64_t total, begun;
+	uint64_t begun;
 
 	if (!gm_in_flight_none(&now->begun))
 		return false;
 	now->device = device;
 	now->contexts = gm_track_context_changes();
 	now->explained_bytes = gm_track_explained_bytes(device);
+	now->physical_bytes = gm_track_physical_bytes(device);
 	now->own_bytes = own_bytes(device);
-	return gm_query_mem_info(&now->free_bytes, &total) && gm_in_flight_none(&begun) &&
+	return gm_query_mem_info(&now->free_bytes, &now->total_bytes) && gm_in_flight_none(&begun) &&
 	       begun == now->begun && gm_track_explained_bytes(device) == now->explained_bytes;
+}
+
+/* By how much the device lost more than the records explain, by the process's figure where there is one. */
+static int64_t lost_between(const struct reading *before, const struct reading *now)
+{
+	int64_t bytes = before->own_bytes != GM_NO_BYTES && now->own_bytes != GM_NO_BYTES
+				? (int64_t)(now->own_bytes - before->own_bytes)
+				: (int64_t)(before->free_bytes - now->free_bytes);
+
+	return bytes - (now->explained_bytes - before->explained_bytes);
+}
+
+static uint64_t spent_ns; /* by readings so far (atomic) */
+
+/*
+ * A program that makes thousands of streams or modules a second is not to wait for readings: these may
+ * take a 64th of its time, and 100 ms in all at its start. The costs of calls between two readings are told
+ * together, see below.
+ */
+static bool is_affordable(void)
+{
+	return __atomic_load_n(&spent_ns, __ATOMIC_RELAXED) <= BURST_NS + gm_track_now() / TIME_SHARE;
 }
 
 /* False while other threads change what the device holds. */
 static bool take_reading(int device, struct reading *now)
 {
+	uint64_t began = gm_track_now();
+	bool taken = false;
 	unsigned i;
 
 	if (gm_track_pools_idle())
 		gm_sample_pools(); /* so that the tracker knows what they gave back by themselves */
-	for (i = 0; i < TRIES; i++)
-		if (try_reading(device, now))
-			return true;
-	return false;
+	for (i = 0; i < TRIES && !taken; i++)
+		taken = try_reading(device, now);
+	__atomic_fetch_add(&spent_ns, gm_track_now() - began, __ATOMIC_RELAXED);
+	return taken;
 }
+
+/* ---- calls that were not measured ---- */
+
+/*
+ * Calls since the latest valid reading, `base`, that were not measured. If all were of one sort, what the
+ * device lost until the next reading is theirs.
+ */
+static struct {
+	struct gm_lock lock;
+	struct reading base;
+	struct gm_cost_event sort;
+	uint32_t calls;
+	bool mixed;
+} unmeasured;
+
+/* Keeps a valid reading, after which nothing is unmeasured. */
+static void set_base(const struct reading *now)
+{
+	if (!gm_lock_try(&unmeasured.lock))
+		return;
+	unmeasured.base = *now;
+	unmeasured.calls = 0;
+	unmeasured.mixed = false;
+	gm_lock_release(&unmeasured.lock);
+}
+
+static void count_unmeasured(const struct gm_cost_event *event)
+{
+	gm_track_ledger_missed(event->device);
+	if (!gm_lock_try(&unmeasured.lock))
+		return;
+	if (unmeasured.calls++ &&
+	    (unmeasured.sort.cost != event->cost || unmeasured.sort.stack != event->stack ||
+	     unmeasured.sort.device != event->device))
+		unmeasured.mixed = true;
+	unmeasured.sort = *event;
+	gm_lock_release(&unmeasured.lock);
+}
+
+/* Books what unmeasured calls took, now that there is a reading, before another call is measured. */
+static void settle_unmeasured(struct reading *now)
+{
+	struct gm_cost_event event;
+	struct reading base;
+	uint32_t calls;
+
+	if (!unmeasured.calls || !gm_lock_try(&unmeasured.lock))
+		return;
+	event = unmeasured.sort;
+	base = unmeasured.base;
+	calls = unmeasured.mixed || event.device != now->device || base.device != now->device ||
+				base.contexts != now->contexts || !base.time_ns
+			? 0
+			: unmeasured.calls;
+	gm_lock_release(&unmeasured.lock);
+	if (!calls)
+		return;
+	event.object = 0;
+	event.of_objects = true;
+	event.explained_bytes = now->explained_bytes;
+	event.bytes = lost_between(&base, now);
+	if (event.bytes > 0 && gm_track_cost(&event))
+		now->explained_bytes += event.bytes;
+}
+
+/* ---- around a call ---- */
+
 
 static bool is_fresh(int device)
 {
@@ -141,8 +226,9 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 	last.measuring = call;
 	if (!is_fresh(call->device)) {
 		last.reading.time_ns = 0;
-		if (!take_reading(call->device, &last.reading))
+		if (!is_affordable() || !take_reading(call->device, &last.reading))
 			return;
+		settle_unmeasured(&last.reading);
 	}
 	call->free_before = last.reading.free_bytes;
 	call->own_before = last.reading.own_bytes;
@@ -154,8 +240,12 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
  * The cost of the call, 0 where it is not known. Managed memory that a kernel touched cannot be
  * separated from what the launch itself took, so as much as there is of it is left out.
  */
-static int64_t measure(const struct gm_call *call, const struct gm_row *row, struct reading *now)
+static int64_t measure(const struct gm_call *call, const struct gm_row *row,
+		       const struct gm_role_cost *cost, struct reading *now)
 {
+	const struct reading before = {.free_bytes = call->free_before,
+				       .own_bytes = call->own_before,
+				       .explained_bytes = call->explained_before};
 	int64_t bytes, managed = (int64_t)gm_track_managed_bytes(call->device);
 
 	now->time_ns = 0;
@@ -163,13 +253,9 @@ static int64_t measure(const struct gm_call *call, const struct gm_row *row, str
 	    now->contexts != call->contexts)
 		return 0;
 	now->time_ns = gm_track_now();
-	if (call->own_before != GM_NO_BYTES && now->own_bytes != GM_NO_BYTES)
-		bytes = (int64_t)(now->own_bytes - call->own_before);
-	else
-		bytes = (int64_t)(call->free_before - now->free_bytes);
-	bytes -= now->explained_bytes - call->explained_before;
+	bytes = lost_between(&before, now);
 	if (bytes <= 0)
-		return costs[row->role].gives ? bytes : 0; /* else other calls gave it back */
+		return cost->gives ? bytes : 0; /* else other calls gave it back */
 	return row->role == GM_ROLE_LAUNCH && managed ? bytes > managed ? bytes - managed : 0
 						      : bytes;
 }
@@ -184,18 +270,55 @@ static void note_limit(const struct gm_call *call)
 	}
 }
 
-static enum gm_cost cost_of(const struct gm_call *call, const struct gm_row *row)
+static enum gm_cost kind_of(const struct gm_call *call, const struct gm_row *row,
+			    const struct gm_role_cost *cost)
 {
 	if (row->role == GM_ROLE_LIMIT && call->limit == GM_LIMIT_MALLOC_HEAP_SIZE)
 		return GM_COST_HEAP_LIMIT;
-	return costs[row->role].kind;
+	return cost->kind;
 }
 
-void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result)
+/* The object that a successful call made or destroyed, and of a graph how large it is. */
+static void name_object(const struct gm_call *call, const struct gm_row *row,
+			struct gm_cost_event *event)
+{
+	event->handle = event->object > 0 ? gm_read_out(call) : call->key;
+	if (row->role == GM_ROLE_GRAPH_EXEC_DESTROY)
+		event->handle = call->exec;
+	if (row->role == GM_ROLE_GRAPH_INSTANTIATE)
+		event->nodes = gm_query_graph_size(call->graph);
+}
+
+/*
+ * The reading after the call is a sample of the ledger that takes no more queries, if NVML tells the
+ * process's figure. `event`: what was recorded of the call.
+ */
+static void sample_after(const struct gm_cost_event *event)
+{
+	const struct reading *now = &last.reading;
+	struct gm_device_view view = {GM_NO_BYTES, GM_NO_BYTES, GM_NO_BYTES,
+				      GM_NO_BYTES, GM_NO_BYTES, GM_NONE};
+
+	if (!now->time_ns) {
+		count_unmeasured(event);
+		return;
+	}
+	set_base(now);
+	if (now->own_bytes == GM_NO_BYTES || !gm_track_ledger_sampled(now->device)) {
+		gm_sample_ledger(now->device, GM_SAMPLE_TAKEN);
+		return;
+	}
+	view.own_bytes = now->own_bytes;
+	view.used_bytes = now->total_bytes - now->free_bytes;
+	gm_track_ledger(now->device, GM_SAMPLE_TAKEN, now->physical_bytes, &view);
+}
+
+void gm_end_cost(struct gm_call *call, const struct gm_row *row, const struct gm_role_cost *cost,
+		 int result)
 {
 	struct gm_cost_event event = {
-		.cost = cost_of(call, row),
-		.object = costs[row->role].objects,
+		.cost = kind_of(call, row, cost),
+		.object = cost->objects,
 		.module = GM_NONE,
 		.stack = GM_NONE,
 	};
@@ -212,16 +335,20 @@ void gm_end_cost(struct gm_call *call, const struct gm_row *row, int result)
 	event.device = call->device < 0 ? gm_context_device() : call->device;
 	/* The tracker does not accept a cost if another was recorded since the reading. */
 	for (i = 0; i <= TRIES && !recorded; i++) {
-		event.bytes = i < TRIES ? measure(call, row, &last.reading) : 0;
+		event.bytes = i < TRIES ? measure(call, row, cost, &last.reading) : 0;
 		event.explained_bytes = last.reading.explained_bytes;
 		if (result != GM_CUDA_SUCCESS || (!event.bytes && !event.object))
 			break;
+		if (event.object)
+			name_object(call, row, &event);
 		if (event.stack == GM_NONE)
 			event.stack = gm_outer_call_stack(call, &event.module);
 		recorded = gm_track_cost(&event);
 	}
 	if (recorded)
 		last.reading.explained_bytes += event.bytes;
+	if (result == GM_CUDA_SUCCESS)
+		sample_after(&event);
 	if (result == GM_CUDA_SUCCESS && row->role == GM_ROLE_LIMIT)
 		note_limit(call);
 }

@@ -2,6 +2,7 @@
  * Roles of graphs: memory nodes, what an executable graph will allocate and free, launches.
  */
 #include "recorder/calls/role_graph.h"
+#include "recorder/calls/device_view.h"
 #include "recorder/calls/internal.h"
 #include "recorder/calls/role_context.h"
 #include "recorder/calls/role_pool.h"
@@ -10,6 +11,7 @@
 #include "recorder/query/query_layout.h"
 #include "track/driver_allocs.h"
 #include "track/graphs.h"
+#include "track/recording.h"
 #include "track/work.h"
 
 void gm_graph_node_made(struct gm_event *event)
@@ -53,6 +55,18 @@ void gm_end_graph_instantiate(struct gm_call *call, const struct gm_row *row, in
 	gm_release_graph_nodes(&nodes);
 }
 
+/* The memory of its nodes is taken now, before the first launch. */
+void gm_end_graph_upload(struct gm_call *call, const struct gm_row *row, int result)
+{
+	uint64_t devices = result == GM_CUDA_SUCCESS ? gm_track_graph_devices(call->exec) : 0;
+	int device;
+
+	(void)row;
+	for (device = 0; device < 64; device++)
+		if (devices >> device & 1)
+			gm_sample_pool(gm_graph_pool_of(device), true);
+}
+
 void gm_end_graph_launch(struct gm_call *call, const struct gm_row *row, int result)
 {
 	uint64_t devices = gm_track_graph_devices(call->exec);
@@ -60,6 +74,8 @@ void gm_end_graph_launch(struct gm_call *call, const struct gm_row *row, int res
 	int device;
 
 	gm_track_worked();
+	if (gm_track_ledger_by_time(gm_track_now()))
+		gm_sample_by_time();
 	if (!devices)
 		return; /* the graph has no memory nodes */
 	event = gm_event_of(call, row, result);

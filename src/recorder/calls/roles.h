@@ -22,10 +22,19 @@ enum gm_role_entry {
 };
 enum gm_role_source { GM_SOURCE_CUPTI, GM_SOURCE_WRAPPER, GM_SOURCE_NOBODY };
 
+/* The column `cost`: what a call takes beside allocations. */
+struct gm_role_cost {
+	uint8_t kind;	/* enum gm_cost */
+	int8_t objects; /* that come by the call */
+	bool gives;	/* it may return memory */
+	bool measured;
+};
+
 struct gm_role_info {
 	bool nested, changes;
 	uint8_t entry;	/* enum gm_role_entry */
 	uint8_t source; /* enum gm_role_source */
+	struct gm_role_cost cost;
 	/* NULL, or before the real call: what must be known or marked then */
 	void (*begin)(struct gm_call *call, const struct gm_row *row);
 	/*

@@ -9,10 +9,12 @@
 #include "recorder/calls/device_view.h"
 #include "recorder/state/fork_page.h"
 #include "recorder/calls/refuse.h"
+#include "recorder/calls/role_cost.h"
 #include "recorder/calls/roles.h"
+#include "recorder/calls/sleep.h"
 #include "recorder/state/settings.h"
+#include "recorder/process/held_copy.h"
 #include "recorder/process/signals.h"
-#include "recorder/process/start.h"
 #include "track/clock.h"
 #include "track/pools.h"
 #include "track/recording.h"
@@ -50,6 +52,8 @@ static void prepare(struct gm_call *call, const struct gm_row *row)
 		call->recorded = 1;
 		if (call->outermost && gm_settings.refuses)
 			gm_refuse_begin(call, row);
+		if (gm_role_table[row->role].cost.measured)
+			gm_begin_cost(call, row);
 		if (gm_role_table[row->role].begin)
 			gm_role_table[row->role].begin(call, row);
 	}
@@ -80,7 +84,7 @@ void gm_call_enter(struct gm_call *call)
 	if (call->outermost && role->changes)
 		gm_in_flight_begin();
 	call->ticks = gm_clock_ticks();
-	if (!role->begin && gm_owns_file() && !gm_settings.refuses)
+	if (!role->begin && !role->cost.measured && gm_owns_file() && !gm_settings.refuses)
 		call->recorded = 1; /* nothing is to be known before it */
 	else
 		prepare(call, row);
@@ -99,6 +103,8 @@ static inline void record(struct gm_call *call, const struct gm_row *row, int re
 	gm_enter_tracker();
 	if (call->outermost && gm_settings.refuses)
 		gm_refuse_end(call);
+	if (gm_role_table[row->role].cost.measured)
+		gm_end_cost(call, row, &gm_role_table[row->role].cost, result);
 	if (gm_role_table[row->role].end)
 		gm_role_table[row->role].end(call, row, result);
 	if (result == GM_CUDA_OUT_OF_MEMORY && call->outermost && !records_failures(row->role))
@@ -116,9 +122,14 @@ void gm_call_leave(struct gm_call *call, int result)
 		gm_capture_leaves(row->role, result);
 	if (call->recorded && gm_owns_file())
 		record(call, row, result);
-	else if (result == GM_CUDA_OUT_OF_MEMORY && row->role == GM_ROLE_LAUNCH)
+	else if (row->role == GM_ROLE_LAUNCH && result == GM_CUDA_OUT_OF_MEMORY)
 		gm_record_refused_launch(call->function, call->caller);
+	else if (row->role == GM_ROLE_LAUNCH)
+		gm_sample_at_launch();
 	if (call->outermost)
 		gm_call_over();
+	if (call->recorded && gm_owns_file())
+		gm_sleep_if_asked();
 	gm_signals_serve_waiting();
+	gm_holders_moment(GM_HOLDERS_GROW);
 }

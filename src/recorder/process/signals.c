@@ -10,6 +10,7 @@
  * that the signal interrupted, the handler leaves the work to the next call or the end of the
  * process.
  */
+#include "recorder/process/held_copy.h"
 #include "recorder/process/signals.h"
 #include "recorder/state/fork_page.h"
 #include "recorder/state/log.h"
@@ -61,6 +62,7 @@ void gm_signals_serve(void)
 			signals.error = error;
 		signals.copies++; /* a name that is taken by another's file stays taken */
 		__atomic_fetch_sub(&gm_signals_waiting, 1, __ATOMIC_RELEASE);
+		gm_holders_moment(GM_HOLDERS_SIGNAL);
 	}
 	gm_lock_release(&signals.lock);
 }

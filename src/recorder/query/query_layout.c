@@ -146,6 +146,16 @@ void gm_query_graph_nodes(uint64_t graph, struct gm_graph_nodes *list)
 		add_graph((CUgraph)(uintptr_t)graph, list, 0);
 }
 
+uint64_t gm_query_graph_size(uint64_t graph)
+{
+	size_t count = 0;
+
+	if (!graph || !query.graph_nodes ||
+	    query.graph_nodes((CUgraph)(uintptr_t)graph, NULL, &count) != GM_CUDA_SUCCESS)
+		return 0;
+	return count;
+}
+
 void gm_release_graph_nodes(struct gm_graph_nodes *list)
 {
 	if (list->nodes)

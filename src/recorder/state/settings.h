@@ -12,8 +12,12 @@
 enum gm_backend { GM_BACKEND_PRELOAD, GM_BACKEND_CUPTI };
 enum gm_events { GM_EVENTS_RING, GM_EVENTS_OFF, GM_EVENTS_ALL };
 
+/* The moments of GPUMEMTRACE_HOLDERS. */
+enum gm_holders_moment { GM_HOLDERS_OOM, GM_HOLDERS_MARK, GM_HOLDERS_SIGNAL, GM_HOLDERS_GROW };
+
 struct gm_settings {
 	bool disable, quiet, torch, no_stack_cache;
+	bool asleep; /* record only when gpumem-report start says so (process/sleep.h) */
 	bool refuses; /* a capacity, or failures: some allocations are to be refused */
 	const char *out;	/* pattern, unexpanded */
 	enum gm_backend backend;
@@ -24,6 +28,8 @@ struct gm_settings {
 	uint64_t max_file_bytes, max_events_bytes;
 	int signal;		/* 0: none */
 	const char *mark_range; /* NVTX range name, NULL: none */
+	unsigned holders; /* a bit for each moment at which holders are looked for */
+	uint64_t holders_grow_bytes;
 	uint64_t capacity_bytes; /* UINT64_MAX: unset */
 	uint64_t fail_from, fail_to; /* allocation calls that fail, counted from 1; 0: none */
 	double fail_share;	/* 0: none */
@@ -34,6 +40,12 @@ extern struct gm_settings gm_settings __attribute__((visibility("hidden")));
 
 /* Reads the environment. Bad values are kept for gm_settings_report. Single thread; no malloc. */
 void gm_settings_read(void);
+
+/*
+ * Applies "GPUMEMTRACE_NAME=value\n" lines on top of what is in force. They are copied, in the place
+ * of those of the call before. False if they are too long. Single thread; no malloc.
+ */
+bool gm_settings_apply(const char *lines);
 
 /* Reports on stderr, once, what was wrong with the environment. */
 void gm_settings_report(void);

@@ -21,6 +21,7 @@ struct gm_thread {
 	uint8_t busy;	   /* the thread is at work in the recorder */
 	uint8_t shares; /* all counters of in_flight.h are taken: the thread uses the shared ones */
 	uint8_t in_shared; /* a call of this thread is counted in those */
+	uint8_t launches;  /* so far, modulo 256 */
 };
 extern __thread struct gm_thread gm_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));

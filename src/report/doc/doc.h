@@ -88,7 +88,7 @@ struct gm_block {
 /* A level of a device at one moment. */
 struct gm_fragmentation {
 	int device;
-	const char *level; /* torch, pool, slab */
+	const char *level; /* torch, pool, slab, custom */
 	uint64_t time_ns;  /* the moment; GM_NO_BYTES: now */
 	uint64_t reserved_bytes, used_bytes, largest_free_bytes;
 	uint64_t releasable_bytes; /* free in segments without a block */
@@ -309,7 +309,8 @@ struct gm_doc {
 
 	struct gm_holder *holders; /* the largest first */
 	unsigned holders_count;
-	const char *holders_when;   /* now, core; NULL: nobody looked */
+	const char *holders_when;   /* now, core, oom, mark, signal, grow; NULL: nobody looked */
+	uint64_t holders_ns;	    /* the moment of a copy; GM_NO_BYTES */
 	const char *holders_python; /* version, "3.11" */
 	uint64_t holders_objects;   /* looked at */
 	bool holders_whole;	    /* all objects could be looked at */

@@ -17,6 +17,8 @@ struct gm_options {
 	int kind, level;   /* -1: all */
 	unsigned warmup;
 	const char *since, *until; /* marks; NULL */
+	uint64_t min_site_bytes;   /* sites whose figure is less are left out of the lists */
+	bool min_is_peak;	   /* that figure is the most they held, else what is live */
 	unsigned top;
 	bool json, quiet, full, all, at_peak;
 	bool at; /* --at TIME, in nanoseconds: */

@@ -132,7 +132,7 @@ static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options
 	if (mode == GM_LEAKS_OFF)
 		return false;
 	if (mode == GM_LEAKS_DEFAULT)
-		mode = doc->framework ? GM_LEAKS_GROW : GM_LEAKS_EXIT;
+		mode = doc->framework || doc->header->periods ? GM_LEAKS_GROW : GM_LEAKS_EXIT;
 	if (least == GM_NO_BYTES)
 		least = mode == GM_LEAKS_GROW ? GROW_MIN_BYTES : 0;
 	gate->gate = "leaks";
@@ -319,7 +319,8 @@ static uint64_t worst_fragmentation(const struct gm_doc *doc, const struct gm_fr
 						   : gm_holes_at_work_end(&doc->fragmentation[i]);
 		uint64_t percent;
 
-		if (row->used_bytes >= row->reserved_bytes)
+		/* A program takes its own pool's memory in advance. */
+		if (row->used_bytes >= row->reserved_bytes || strcmp(row->level, "custom") == 0)
 			continue;
 		percent = (uint64_t)(100.0 * (double)(row->reserved_bytes - row->used_bytes) /
 					     (double)row->reserved_bytes +

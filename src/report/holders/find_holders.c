@@ -126,7 +126,8 @@ static const char *note_of(enum gm_chain_end end)
 				     "structure that is not known",
 		[GM_CHAIN_CHANGED] = "the references changed while they were read",
 		[GM_CHAIN_NONE] =
-			"no Python object that is reachable, or garbage, has its address"};
+			"neither a Python object nor a global variable of native code was found "
+			"to have its address"};
 
 	return end < sizeof(notes) / sizeof(*notes) ? notes[end] : NULL;
 }
@@ -261,9 +262,10 @@ static struct gm_memory *open_memory(const struct gm_doc *doc, const char *core,
 	return NULL;
 }
 
-bool gm_find_holders(struct gm_doc *doc, const char *core, char *error, size_t error_bytes)
+/* Looks in `memory`, which it closes. `still`: the file does not change either. */
+static bool find_in(struct gm_doc *doc, struct gm_memory *memory, bool still, const char *when,
+		    char *error, size_t error_bytes)
 {
-	struct gm_memory *memory = open_memory(doc, core, error, error_bytes);
 	struct gm_holders *holders;
 	struct sought *sought;
 	uint64_t *addresses;
@@ -281,16 +283,36 @@ bool gm_find_holders(struct gm_doc *doc, const char *core, char *error, size_t e
 
 		for (uint32_t i = 0; i < count; i++)
 			sought[i].chain = gm_holders_chain(holders, i);
-		find_living(doc, sought, count, gm_memory_still(memory));
+		find_living(doc, sought, count, still);
+		doc->holders = NULL;
+		doc->holders_count = 0;
 		group(doc, sought, count);
-		doc->holders_when = core ? "core" : "now";
-		doc->holders_python = gm_doc_printf(doc, "3.%u", figures.minor);
+		doc->holders_when = when;
+		doc->holders_python =
+			figures.minor ? gm_doc_printf(doc, "3.%u", figures.minor) : NULL;
 		doc->holders_objects = figures.objects;
 		doc->holders_whole = figures.whole;
+		doc->holders_ns = GM_NO_BYTES;
 		gm_holders_free(holders);
 	}
 	free(addresses);
 	free(sought);
 	gm_memory_close(memory);
 	return holders != NULL;
+}
+
+bool gm_find_holders(struct gm_doc *doc, const char *core, char *error, size_t error_bytes)
+{
+	return find_in(doc, open_memory(doc, core, error, error_bytes), core != NULL,
+		       core ? "core" : "now", error, error_bytes);
+}
+
+bool gm_find_holders_of_copy(struct gm_doc *doc, int pid, const char *moment, char *error,
+			     size_t error_bytes)
+{
+	struct gm_memory *memory = gm_memory_of_process(pid, error, error_bytes);
+
+	if (memory)
+		gm_memory_set_still(memory);
+	return find_in(doc, memory, true, moment, error, error_bytes);
 }

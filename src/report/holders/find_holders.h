@@ -9,6 +9,13 @@
 #include <stdbool.h>
 
 /*
+ * The same in process `pid`, a copy of the document's process that was made when the document was,
+ * at a moment that `moment` names.
+ */
+bool gm_find_holders_of_copy(struct gm_doc *doc, int pid, const char *moment, char *error,
+			     size_t error_bytes);
+
+/*
  * Fills `doc->holders`. `core`: a core file of the process, NULL for the running process. False and
  * a sentence in `error` if the process has ended, may not be read, or its objects cannot be read.
  */

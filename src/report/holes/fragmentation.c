@@ -137,6 +137,14 @@ static void pool_level(struct gm_doc *doc, int device)
 	add_row(doc, &row, &work);
 }
 
+static bool has_custom_blocks(const struct gm_doc *doc, int device)
+{
+	for (unsigned i = 0; i < doc->levels_count; i++)
+		if (doc->levels[i].device == device && doc->levels[i].level == GM_LEVEL_CUSTOM)
+			return true;
+	return false;
+}
+
 void gm_load_fragmentation(struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->levels_count; i++) {
@@ -147,5 +155,7 @@ void gm_load_fragmentation(struct gm_doc *doc)
 		laid_out_level(doc, device, GM_HOLES_TORCH);
 		pool_level(doc, device);
 		laid_out_level(doc, device, GM_HOLES_SLAB);
+		if (has_custom_blocks(doc, device))
+			laid_out_level(doc, device, GM_HOLES_CUSTOM);
 	}
 }

@@ -8,7 +8,7 @@
 
 void gm_holes_begin(struct gm_fragmentation *row, int device, enum gm_holes_level level)
 {
-	static const char *const names[GM_HOLES_LEVELS] = {"torch", "pool", "slab"};
+	static const char *const names[GM_HOLES_LEVELS] = {"torch", "pool", "slab", "custom"};
 
 	*row = (struct gm_fragmentation){.device = device,
 					 .level = names[level],
@@ -46,7 +46,7 @@ void gm_holes_fill(struct gm_doc *doc, const struct gm_extents *extents, enum gm
 {
 	size_t bytes = (doc->sites_count + 1) * sizeof(struct gm_pinner);
 	struct gm_pinner *pinners =
-		level == GM_HOLES_TORCH ? memset(gm_realloc(NULL, bytes), 0, bytes) : NULL;
+		level == GM_HOLES_TORCH || level == GM_HOLES_CUSTOM ? memset(gm_realloc(NULL, bytes), 0, bytes) : NULL;
 	struct gm_holes holes = gm_holes_of(extents->list, extents->count, pinners);
 
 	row->segments = holes.segments;

@@ -86,7 +86,8 @@ static enum gm_holes_level level_number(const char *name)
 {
 	return strcmp(name, "torch") == 0  ? GM_HOLES_TORCH
 	       : strcmp(name, "pool") == 0 ? GM_HOLES_POOL
-					   : GM_HOLES_SLAB;
+	       : strcmp(name, "slab") == 0 ? GM_HOLES_SLAB
+					   : GM_HOLES_CUSTOM;
 }
 
 const struct gm_fragmentation *gm_holes_at_peak(struct gm_doc *doc,

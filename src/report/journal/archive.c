@@ -14,6 +14,8 @@
 
 #define PIECE_BYTES    (1u << 20)
 #define MAX_FILE_BYTES (16ull << 30) /* as the reader's */
+#define LEAST_BOUND    (64ull << 20)
+#define MOST_RATIO     1000
 
 static bool read_head(int fd, struct gm_archive_head *head)
 {
@@ -33,6 +35,21 @@ bool gm_archive_detect(const char *path)
 	return is;
 }
 
+/*
+ * Output files and histories are packed to a fifth or a twentieth, so one that is to become
+ * thousands of times as large was made to exhaust the memory.
+ */
+static bool unpacks_to_too_much(const struct gm_archive *archive)
+{
+	struct stat st;
+	uint64_t most;
+
+	if (fstat(archive->fd, &st) < 0)
+		return true;
+	most = LEAST_BOUND + (uint64_t)st.st_size * MOST_RATIO;
+	return archive->head.file_bytes > most || archive->head.journal_bytes > most;
+}
+
 bool gm_archive_open(struct gm_archive *archive, const char *path, char *error, size_t error_bytes)
 {
 	const char *fault = NULL;
@@ -48,6 +65,8 @@ bool gm_archive_open(struct gm_archive *archive, const char *path, char *error, 
 		fault = "is in a newer format; use the gpumem-report that wrote it";
 	else if (archive->head.file_bytes > MAX_FILE_BYTES || !archive->head.file_offset)
 		fault = "is damaged, or was not written to its end";
+	else if (unpacks_to_too_much(archive))
+		fault = "says that it unpacks to more than a thousand times its size";
 	if (!fault)
 		return true;
 	if (archive->fd >= 0)

@@ -20,6 +20,7 @@ void gm_judge_pressure(struct gm_doc *doc);
 void gm_judge_usage(struct gm_doc *doc);
 void gm_judge_pools(struct gm_doc *doc);
 void gm_judge_devices(struct gm_doc *doc);
+void gm_judge_costs(struct gm_doc *doc);
 void gm_judge_coverage(struct gm_doc *doc);
 void gm_judge_errors(struct gm_doc *doc);
 void gm_judge_nccl(struct gm_doc *doc);

@@ -16,7 +16,8 @@ static const char *const cost_names[GM_COST_KINDS] = {"contexts",
 						      "stack limit",
 						      "malloc heap limit",
 						      "first launches of kernels",
-						      "streams"};
+						      "streams",
+						      "executable graphs"};
 
 /* What else was looked at, in words. */
 static const char *costs(struct gm_doc *doc, int device)
@@ -45,27 +46,58 @@ static const char *costs(struct gm_doc *doc, int device)
 	return text ? text : "no module, stack or heap limit changed the driver's figure";
 }
 
-/* The samples as windows, neighbours together; returns how many. A floor of 0 is a floor too. */
+/* Marks are where a program repeats itself: with some of them, only their samples are compared. */
+static bool by_marks(const struct gm_ledger *ledger)
+{
+	unsigned marks = 0;
+
+	for (unsigned i = 0; i < ledger->history_count; i++)
+		marks += ledger->history[i].reason == REASON_MARK;
+	return marks >= GM_WINDOWS / 2;
+}
+
+/* The window of a sample: of equal stretches of time, or its number among those at marks. */
+static unsigned window_of(const struct gm_ledger *ledger, unsigned sample, bool marks)
+{
+	uint64_t first = ledger->history[0].time_ns, time = ledger->history[sample].time_ns;
+	uint64_t last = ledger->history[ledger->history_count - 1].time_ns;
+	unsigned before = 0, all = 0;
+
+	if (!marks)
+		return (unsigned)((unsigned __int128)(time - first) * GM_WINDOWS /
+				  (last - first + 1));
+	for (unsigned i = 0; i < ledger->history_count; i++) {
+		before += i < sample && ledger->history[i].reason == REASON_MARK;
+		all += ledger->history[i].reason == REASON_MARK;
+	}
+	return (unsigned)((uint64_t)before * (all < GM_WINDOWS ? all : GM_WINDOWS) / all);
+}
+
+/* The samples as windows; returns how many have some. A floor of 0 is a floor too. */
 static unsigned gather(const struct gm_ledger *ledger, struct gm_window *windows)
 {
-	unsigned count = ledger->history_count < GM_WINDOWS ? ledger->history_count : GM_WINDOWS;
+	struct gm_window all[GM_WINDOWS];
+	bool used[GM_WINDOWS] = {false}, marks = by_marks(ledger);
+	unsigned count = 0;
 
-	for (unsigned w = 0; w < count; w++) {
-		unsigned first = (unsigned)((uint64_t)w * ledger->history_count / count);
-		unsigned end = (unsigned)((uint64_t)(w + 1) * ledger->history_count / count);
+	for (unsigned i = 0; i < ledger->history_count; i++) {
+		int64_t unexplained = ledger->history[i].unexplained_bytes;
+		uint64_t bytes = unexplained > 0 ? (uint64_t)unexplained + 1 : 1;
+		unsigned w;
 
-		windows[w] = (struct gm_window){UINT64_MAX, 0, 0};
-		for (unsigned i = first; i < end; i++) {
-			int64_t unexplained = ledger->history[i].unexplained_bytes;
-			uint64_t bytes = unexplained > 0 ? (uint64_t)unexplained + 1 : 1;
-
-			windows[w].min_bytes =
-				bytes < windows[w].min_bytes ? bytes : windows[w].min_bytes;
-			windows[w].max_bytes =
-				bytes > windows[w].max_bytes ? bytes : windows[w].max_bytes;
-			windows[w].last_bytes = bytes;
-		}
+		if (marks && ledger->history[i].reason != REASON_MARK)
+			continue;
+		w = window_of(ledger, i, marks);
+		if (!used[w])
+			all[w] = (struct gm_window){UINT64_MAX, 0, 0};
+		used[w] = true;
+		all[w].min_bytes = bytes < all[w].min_bytes ? bytes : all[w].min_bytes;
+		all[w].max_bytes = bytes > all[w].max_bytes ? bytes : all[w].max_bytes;
+		all[w].last_bytes = bytes;
 	}
+	for (unsigned w = 0; w < GM_WINDOWS; w++)
+		if (used[w])
+			windows[count++] = all[w];
 	return count;
 }
 

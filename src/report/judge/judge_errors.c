@@ -101,7 +101,9 @@ void gm_judge_errors(struct gm_doc *doc)
 			(unsigned long long)error->record.count, gm_s(error->record.count),
 			error_text(doc, error), (unsigned long long)error->record.pointer);
 		if (error->first_free_stack)
-			gm_advise(doc, finding, "first freed at %s",
+			gm_advise(doc, finding,
+				  type == GM_ERROR_FREE_AFTER_RESET ? "it was let go at %s"
+								    : "first freed at %s",
 				  gm_stack_label(doc, error->first_free_stack));
 		if (victim < doc->sites_count)
 			gm_advise(doc, finding, "the memory was allocated at %s",

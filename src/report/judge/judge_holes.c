@@ -148,6 +148,9 @@ void gm_judge_holes(struct gm_doc *doc)
 		const char *when;
 		uint64_t unused;
 
+		/* A program takes its own pool's memory in advance: that it is idle is no fault. */
+		if (strcmp(doc->fragmentation[i].level, "custom") == 0)
+			continue;
 		row = where_it_hurts(doc, &doc->fragmentation[i], &when);
 		if (!row)
 			continue;

@@ -13,6 +13,8 @@ struct gm_suppressions {
 	bool shipped;
 };
 
+#define MOST_LINES 10000 /* a device or a pipe may have no end */
+
 static const char shipped_text[] =
 #include "suppressions.inc"
 	;
@@ -35,7 +37,13 @@ struct gm_suppressions *gm_suppressions_read(struct gm_zone *zone, struct gm_sup
 		char *text = line + strspn(line, " \t");
 		const char **slot;
 
-		number++;
+		if (++number > MOST_LINES) {
+			snprintf(error, error_bytes,
+				 "%s: suppressions cannot be read: more than %d lines", path,
+				 MOST_LINES);
+			fclose(file);
+			return NULL;
+		}
 		text[strcspn(text, "\r\n")] = '\0';
 		for (size_t end = strlen(text); end && strchr(" \t", text[end - 1]);)
 			text[--end] = '\0';

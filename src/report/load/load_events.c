@@ -109,4 +109,10 @@ void gm_load_events(struct gm_doc *doc)
 	load_ooms(doc);
 	for (unsigned i = 0; i < doc->devices_count; i++)
 		gm_doc_stack(doc, doc->devices[i].record.context_stack);
+	for (unsigned i = 0; i < doc->contexts_count; i++)
+		gm_doc_stack(doc, doc->contexts[i].stack);
+	for (unsigned i = 0; i < doc->costs_count; i++)
+		gm_doc_stack(doc, doc->costs[i].stack);
+	for (unsigned i = 0; i < doc->implicit_count; i++)
+		gm_doc_stack(doc, doc->implicit[i].stack);
 }

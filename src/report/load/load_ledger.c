@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REASON_PEAK 1
-
 static void add_row(struct gm_doc *doc, struct gm_ledger *ledger, const char *what,
 		    const char *library, uint64_t bytes)
 {
@@ -50,9 +48,25 @@ static const char *what_of(struct gm_doc *doc, const struct gm_site *site)
 		       : "allocations";
 }
 
+/* What the device's pools hold in reserve and is allocated to nobody. */
+static uint64_t idle_in_pools(const struct gm_doc *doc, const struct gm_ledger *ledger)
+{
+	uint64_t idle = 0;
+
+	for (unsigned i = 0; i < doc->pools_count; i++) {
+		const struct gm_pool_record *pool = &doc->pools[i];
+
+		if (pool->device == ledger->record.device && pool->type != GM_POOL_IMPORTED &&
+		    pool->reserved_bytes > pool->live_bytes)
+			idle += pool->reserved_bytes - pool->live_bytes;
+	}
+	return idle;
+}
+
 /*
  * Splits the tracked bytes by library, from live figures or those at the peak. What the driver
- * holds beyond what was asked for (pages, slabs) is a row of its own, so that the rows add up.
+ * holds beyond what was asked for (pools' idle reserve; pages, slabs) are rows of their own, so that the
+ * rows add up.
  */
 static void split_tracked(struct gm_doc *doc, struct gm_ledger *ledger, bool peak)
 {
@@ -78,8 +92,14 @@ static void split_tracked(struct gm_doc *doc, struct gm_ledger *ledger, bool pea
 		/* Not a moment whose division is known after all. */
 		ledger->rows_count = first;
 		add_row(doc, ledger, "allocations", NULL, tracked);
-	} else if (sum < tracked) {
-		add_row(doc, ledger, "rounding to pages", NULL, tracked - sum);
+	} else {
+		uint64_t rest = tracked - sum, idle = peak ? 0 : idle_in_pools(doc, ledger);
+
+		idle = idle < rest ? idle : rest;
+		if (idle)
+			add_row(doc, ledger, "idle in pools", NULL, idle);
+		if (rest > idle)
+			add_row(doc, ledger, "rounding to pages", NULL, rest - idle);
 	}
 }
 
@@ -97,6 +117,10 @@ static void add_code_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 	if (part)
 		add_row(doc, ledger, "streams", NULL, part);
 	code -= part;
+	part = record->graph_bytes < code ? record->graph_bytes : code;
+	if (part)
+		add_row(doc, ledger, "CUDA graphs", NULL, part);
+	code -= part;
 	if (code)
 		add_row(doc, ledger, "modules and limits", NULL, code);
 }
@@ -112,7 +136,7 @@ static void add_managed_row(struct gm_doc *doc, struct gm_ledger *ledger)
 {
 	const struct gm_ledger_record *record = &ledger->record;
 	uint64_t rows = known(record->context_bytes) + known(record->code_bytes) +
-			known(record->tracked_physical_bytes);
+			known(record->tracked_physical_bytes) + record->before_bytes;
 	uint64_t rest = record->process_used_bytes > rows ? record->process_used_bytes - rows : 0;
 
 	if (record->unexplained_bytes >= 0 && rest > (uint64_t)record->unexplained_bytes)
@@ -130,7 +154,7 @@ static void add_tracked_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 		return;
 	if (level && tracked == level->physical_bytes)
 		split_tracked(doc, ledger, false);
-	else if (level && record->reason == REASON_PEAK && tracked == level->physical_peak_bytes)
+	else if (level && tracked == level->physical_peak_bytes)
 		split_tracked(doc, ledger, true);
 	else
 		add_row(doc, ledger, "allocations", NULL, tracked);
@@ -138,8 +162,14 @@ static void add_tracked_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 
 static void fill_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 {
+	const char *before = known(ledger->record.context_bytes)
+				     ? "from before the recording"
+				     : "from before the recording, with the contexts";
+
 	if (known(ledger->record.context_bytes))
 		add_row(doc, ledger, "context", NULL, ledger->record.context_bytes);
+	if (ledger->record.before_bytes)
+		add_row(doc, ledger, before, NULL, ledger->record.before_bytes);
 	add_code_rows(doc, ledger);
 	add_tracked_rows(doc, ledger);
 	add_managed_row(doc, ledger);

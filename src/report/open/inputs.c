@@ -77,7 +77,7 @@ static void add(struct gm_inputs *inputs, const char *path)
 
 static void look_at(struct search *search, const char *path, const char *name)
 {
-	if (ends_with(name, ".new") || ends_with(name, ".events"))
+	if (ends_with(name, ".new") || ends_with(name, ".events") || strstr(name, ".holders"))
 		return; /* a file in the making; the history beside a file */
 	if (is_called_output(name) || begins_as_output(path)) {
 		add(search->inputs, path);

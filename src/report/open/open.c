@@ -5,6 +5,7 @@
 #include "report/history/fine_timeline.h"
 #include "report/history/moment.h"
 #include "report/history/since.h"
+#include "report/holders/stored_holders.h"
 #include "report/holes/fragmentation.h"
 #include "report/judge/judge.h"
 #include "report/judge/suppress.h"
@@ -28,6 +29,15 @@ static bool unborn(const struct gm_doc *doc, const struct gm_site_record *site)
 	return doc->at_ns != GM_NO_BYTES && !site->allocations && !site->failures;
 }
 
+/* leaks and sites --min-bytes */
+static bool too_small(const struct gm_site *site, const struct gm_options *options)
+{
+	uint64_t live = site->work_bytes > site->record.live_bytes ? site->work_bytes
+								   : site->record.live_bytes;
+
+	return (options->min_is_peak ? site->record.peak_bytes : live) < options->min_site_bytes;
+}
+
 /* --device, --kind and --level: what does not match leaves the lists. */
 static void filter(struct gm_doc *doc, const struct gm_options *options)
 {
@@ -38,7 +48,8 @@ static void filter(struct gm_doc *doc, const struct gm_options *options)
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		struct gm_site_record *site = &doc->sites[i].record;
 
-		doc->sites[i].hidden = unborn(doc, site) || (device >= 0 && site->device != device) ||
+		doc->sites[i].hidden = unborn(doc, site) || too_small(&doc->sites[i], options) ||
+				       (device >= 0 && site->device != device) ||
 				       (options->kind >= 0 && site->kind != options->kind) ||
 				       (options->level >= 0 && site->level != options->level);
 	}
@@ -166,6 +177,8 @@ static bool fill(struct gm_doc *doc, const char *path, const struct gm_options *
 	judge(doc, options, suppressions);
 	if (doc->symbols)
 		warn_missing(doc);
+	if (doc->at_ns == GM_NO_BYTES)
+		gm_load_holders(doc);
 	return true;
 }
 

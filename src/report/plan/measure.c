@@ -183,10 +183,10 @@ static const char *measured_rule(struct gm_zone *zone, unsigned runs, double fix
 		return gm_zone_printf(zone, "measured in %u runs: the same at every batch", runs);
 	if (fabs(fixed) < 4096)
 		return gm_zone_printf(zone, "measured in %u runs: %s a unit of batch", runs,
-				      gm_format_size(other, (uint64_t)fabs(slope)));
-	return gm_zone_printf(zone, "measured in %u runs: %s%s, and %s%s a unit of batch", runs,
-			      fixed < 0 ? "-" : "", gm_format_size(one, (uint64_t)fabs(fixed)),
-			      slope < 0 ? "-" : "", gm_format_size(other, (uint64_t)fabs(slope)));
+				      gm_format_amount(other, slope));
+	return gm_zone_printf(zone, "measured in %u runs: %s, and %s a unit of batch", runs,
+			      gm_format_amount(one, fixed),
+			      gm_format_amount(other, slope));
 }
 
 static bool is_rounding(const struct study *study, unsigned part)

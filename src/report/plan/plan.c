@@ -2,6 +2,7 @@
  * What follows from a plan's parts, see plan.h: sums, fits, largest batches.
  */
 #include "report/plan/plan.h"
+#include "report/support/format.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -94,11 +95,13 @@ static void sum(struct gm_plan *plan)
 
 	for (unsigned i = 0; i < plan->parts_count; i++) {
 		per_batch += plan->parts[i].per_batch_bytes;
-		total += (uint64_t)llround(gm_part_bytes(plan, &plan->parts[i]));
+		if (__builtin_add_overflow(
+			    total, gm_whole_bytes(gm_part_bytes(plan, &plan->parts[i])), &total))
+			total = GM_NO_BYTES;
 	}
 	/* Rows are whole bytes, so their sum is the total; what rounding leaves is fixed. */
 	plan->total_bytes = total;
-	plan->per_batch_bytes = per_batch > 0 ? (uint64_t)llround(per_batch) : 0;
+	plan->per_batch_bytes = per_batch > 0 ? gm_whole_bytes(per_batch) : 0;
 	if (plan->per_batch_bytes > total / plan->batch)
 		plan->per_batch_bytes = total / plan->batch; /* nothing is fixed */
 	plan->fixed_bytes = total - plan->per_batch_bytes * plan->batch;
@@ -109,7 +112,7 @@ static void find_limit(struct gm_plan *plan, const struct gm_plan_options *optio
 	const struct gm_gpu *gpu = options->gpu ? gm_gpu_find(options->gpu) : NULL;
 
 	if (gpu) {
-		plan->limit_bytes = (uint64_t)(gpu->gib * GIB);
+		plan->limit_bytes = gm_whole_bytes(gpu->gib * GIB);
 		plan->device_name = gpu->name;
 	}
 	if (options->capacity_bytes) {
@@ -138,7 +141,7 @@ static void add_fits(struct gm_zone *zone, struct gm_plan *plan)
 
 		plan->fits[plan->fits_count++] = (struct gm_plan_fit){
 			.gpu = gm_gpus[i].name,
-			.total_bytes = (uint64_t)total,
+			.total_bytes = gm_whole_bytes(total),
 			.margin_percent = 100 * (total - need) / total,
 			.fits = need <= total * (100 - plan->margin_percent) / 100,
 			.max_batch = safe_batch(plan, total),

@@ -5,6 +5,7 @@
 #include "report/plan/vary.h"
 #include "report/plan/estimate.h"
 #include "report/plan/plan.h"
+#include "report/support/format.h"
 #include <math.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static void add(struct gm_zone *zone, struct gm_plan *plan, const char *what,
 	variant = gm_zone_push(zone, &plan->variants, &plan->variants_count, sizeof(*variant));
 	variant->what = what;
 	variant->rule = rule;
-	variant->total_bytes = (uint64_t)llround(total);
+	variant->total_bytes = gm_whole_bytes(total);
 	variant->max_batch = plan->limit_bytes == GM_NO_BYTES
 				     ? GM_NO_BYTES
 				     : gm_plan_largest(fixed, per_batch, (double)plan->limit_bytes);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *const binary_units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+static const char *const binary_units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 
 const char *gm_format_size(char text[GM_FORMAT_BYTES], uint64_t bytes)
 {
@@ -30,6 +30,30 @@ const char *gm_format_size(char text[GM_FORMAT_BYTES], uint64_t bytes)
 		snprintf(text, GM_FORMAT_BYTES, "%.*f %s", value < 99.95 ? 2 : 1, value,
 			 binary_units[unit]);
 	return text;
+}
+
+const char *gm_format_amount(char text[GM_FORMAT_BYTES], double bytes)
+{
+	double value = fabs(bytes);
+	unsigned unit = 0;
+
+	while (value >= 1023.995 && unit < 6) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(text, GM_FORMAT_BYTES, "%s%.*f %s", bytes < 0 ? "-" : "",
+		 unit == 0	 ? 0
+		 : value < 99.95 ? 2
+				 : 1,
+		 value, binary_units[unit]);
+	return text;
+}
+
+uint64_t gm_whole_bytes(double bytes)
+{
+	if (isnan(bytes) || bytes >= 0x1p63)
+		return GM_NO_BYTES;
+	return bytes < 0 ? 0 : (uint64_t)llround(bytes);
 }
 
 const char *gm_format_change(char text[GM_FORMAT_BYTES], uint64_t before, uint64_t after)

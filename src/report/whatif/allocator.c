@@ -52,6 +52,7 @@ struct gm_model {
 	uint64_t allowed_bytes; /* by a fraction; UINT64_MAX: none */
 	uint64_t next_address, next_range;
 	unsigned recorded; /* addresses used */
+	struct gm_address_space space;
 	struct gm_model_change *changes;
 	unsigned changes_count, changes_room;
 	uint64_t device_bytes;
@@ -131,10 +132,14 @@ static uint64_t place(struct gm_model *model, uint64_t bytes)
 		return model->next_address -= bytes;
 	case GM_PLACE_SCATTERED: /* an odd factor: every number of a place has one of its own */
 		model->next_address++;
-		return (model->next_address * SCATTER & (PLACES - 1)) * BLOCK_BYTES_LIMIT;
-	default:
+		return ((model->next_address * SCATTER ^ options->seed * SCATTER >> 7) &
+			(PLACES - 1)) *
+		       BLOCK_BYTES_LIMIT;
+	case GM_PLACE_UPWARDS:
 		model->next_address += bytes;
 		return model->next_address - bytes;
+	default:
+		return gm_address_space_take(&model->space, bytes);
 	}
 }
 
@@ -285,6 +290,8 @@ static void release(struct gm_model *model, uint32_t number)
 
 	take_free(model, number);
 	give_back(model, block->address, block->bytes);
+	if (model->options->placement == GM_PLACE_AS_DRIVER)
+		gm_address_space_give(&model->space, block->address, block->bytes);
 	drop_block(model, number);
 }
 
@@ -733,6 +740,11 @@ void gm_model_free_block(struct gm_model *model, uint32_t number)
 	make_free(model, number);
 }
 
+uint64_t gm_model_block_address(const struct gm_model *model, uint32_t block)
+{
+	return model->blocks[block].address;
+}
+
 uint64_t gm_model_set_limit(struct gm_model *model, uint64_t bytes)
 {
 	uint64_t before = model->device_bytes;
@@ -777,6 +789,7 @@ struct gm_model *gm_model_new(const struct gm_model_options *options)
 				   .device_bytes = options->device_bytes,
 				   .next_address = FIRST_ADDRESS,
 				   .next_range = EXPANDABLE_ADDRESS};
+	gm_address_space_begin(&model->space);
 	model->lists = gm_realloc(NULL, model->lists_count * sizeof(*model->lists));
 	memset(model->lists, 0, model->lists_count * sizeof(*model->lists));
 	model->searches = gm_realloc(NULL, model->lists_count * sizeof(*model->searches));
@@ -795,6 +808,7 @@ void gm_model_free(struct gm_model *model)
 		gm_free_blocks_free(&model->lists[i].free);
 		free(model->lists[i].unmapped);
 	}
+	gm_address_space_free(&model->space);
 	free(model->lists);
 	free(model->searches);
 	free(model->blocks);

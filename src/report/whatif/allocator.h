@@ -9,12 +9,18 @@
 #ifndef GM_REPORT_WHATIF_ALLOCATOR_H
 #define GM_REPORT_WHATIF_ALLOCATOR_H
 
+#include "report/whatif/address_space.h"
 #include "report/whatif/alloc_settings.h"
 
 #define GM_NO_BLOCK UINT32_MAX
 
 /* Where the driver puts new segments. */
-enum gm_model_placement { GM_PLACE_UPWARDS, GM_PLACE_DOWNWARDS, GM_PLACE_SCATTERED };
+enum gm_model_placement {
+	GM_PLACE_AS_DRIVER,
+	GM_PLACE_UPWARDS,
+	GM_PLACE_DOWNWARDS,
+	GM_PLACE_SCATTERED
+};
 
 /*
  * Blocks are kept apart by pool and stream. Pool 0 is the allocator's own, others are private
@@ -40,6 +46,7 @@ struct gm_model_options {
 	const struct gm_model_pool *pools;
 	unsigned pools_count;
 	enum gm_model_placement placement;
+	unsigned seed;				/* of a scattered placement */
 	const struct gm_model_change *recorded; /* addresses of the segments to come, or NULL */
 	unsigned recorded_count;
 	bool log; /* keep changes[] */
@@ -89,6 +96,9 @@ void gm_model_empty_cache(struct gm_model *model);
 
 /* From now on the driver can give PyTorch so much; returns what held before. */
 uint64_t gm_model_set_limit(struct gm_model *model, uint64_t bytes);
+
+/* Where a block lies; with `recorded` as in the recorded run, but in expandable segments. */
+uint64_t gm_model_block_address(const struct gm_model *model, uint32_t block);
 
 /* ---- a state to begin with ---- */
 

@@ -11,7 +11,9 @@
 
 #define OUT_OF_MEMORY 2
 #define SLACK_UNIT    512ull
+#define TORCH_STREAMS 32u
 #define UNASSIGNED    UINT32_MAX
+#define UNKNOWN_RANGE (32ull << 30)
 
 /* A segment as it is seen, by the tag of its range. */
 struct seen_segment {
@@ -26,6 +28,11 @@ struct reading {
 	struct seen_segment *seen;
 	unsigned seen_count, seen_room;
 	uint32_t groups;
+	uint32_t first_group[2]; /* of the large pool, of the small one */
+	uint32_t last_group;	 /* the highest but those */
+	uint64_t *ranges;	 /* where address ranges of expandable segments begin; by group */
+	unsigned ranges_count, ranges_room;
+	uint64_t range_bytes;
 	bool expandable;	/* memory was mapped */
 	int64_t unmapped_bytes; /* handles that exist and are not mapped */
 	bool failing;		/* a request of PyTorch's to the driver just failed */
@@ -58,7 +65,7 @@ static void add_segment(struct reading *reading, uint64_t address, uint64_t byte
 
 static struct gm_request_origin origin_of(const struct gm_event_record *event)
 {
-	return (struct gm_request_origin){event->time_ns, event->stack, event->site};
+	return (struct gm_request_origin){event->time_ns, event->stack, event->site, event->key};
 }
 
 /* The segments at an address and after it are given back, to `bytes` behind it. */
@@ -144,6 +151,25 @@ static uint32_t choose_group(struct reading *reading, uint64_t bytes)
 	return reading->groups++;
 }
 
+/*
+ * The group of an expandable segment: PyTorch reserves a range of addresses for each stream, pool
+ * and size class, nine eighths of the device's memory, and maps its beginning first.
+ */
+static uint32_t range_of(struct reading *reading, uint64_t address)
+{
+	for (unsigned i = 0; i < reading->ranges_count; i++)
+		if (address >= reading->ranges[i] &&
+		    address - reading->ranges[i] < reading->range_bytes)
+			return i;
+	if (reading->ranges_count == reading->ranges_room) {
+		reading->ranges_room = reading->ranges_room ? 2 * reading->ranges_room : 16;
+		reading->ranges = gm_realloc(reading->ranges,
+					     reading->ranges_room * sizeof(*reading->ranges));
+	}
+	reading->ranges[reading->ranges_count] = address;
+	return reading->ranges_count++;
+}
+
 /* ---- blocks ---- */
 
 /*
@@ -165,6 +191,27 @@ static uint16_t slack_of(const struct reading *reading, const struct gm_tagged_r
 	return (uint16_t)((bytes - least) / SLACK_UNIT);
 }
 
+/*
+ * The first segment of a group. A second group of one size class may be a graph's pool, and a
+ * capture empties the cache.
+ */
+static void note_group(struct reading *reading, const struct gm_event_record *event, uint32_t group,
+		       bool small)
+{
+	if (group == reading->first_group[small])
+		return;
+	if (reading->first_group[small] == UNASSIGNED) {
+		reading->first_group[small] = group;
+		return;
+	}
+	reading->requests->other_streams = true;
+	if (group <= reading->last_group)
+		return;
+	reading->last_group = group;
+	gm_requests_add(reading->requests, (struct gm_request){.op = GM_REQUEST_EMPTY_ASSUMED},
+			origin_of(event));
+}
+
 static void begin_block(struct reading *reading, const struct gm_event_record *event)
 {
 	struct gm_requests *requests = reading->requests;
@@ -179,10 +226,11 @@ static void begin_block(struct reading *reading, const struct gm_event_record *e
 	if (at == reading->segments.count || segment->start > event->key)
 		return; /* of an allocator whose memory is not seen */
 	seen = &reading->seen[segment->tag];
-	if (seen->group == UNASSIGNED)
-		seen->group = seen->expandable ? 0 : choose_group(reading, bytes);
-	if (seen->expandable && !reading->groups)
-		reading->groups = 1;
+	if (seen->group == UNASSIGNED) {
+		seen->group = seen->expandable ? range_of(reading, segment->start)
+					       : choose_group(reading, bytes);
+		note_group(reading, event, seen->group, bytes <= GM_TORCH_SMALL_BYTES);
+	}
 	request.slack = slack_of(reading, segment, end, bytes);
 	if (!gm_ranges_add(&reading->blocks, event->key, end, requests->blocks))
 		return;
@@ -311,9 +359,23 @@ static int busiest(const struct gm_doc *doc)
 	return device;
 }
 
+/* True if the program used streams of PyTorch's, which makes 32 of them at once. */
+static bool streams_made(const struct gm_doc *doc, int device)
+{
+	uint64_t calls = 0;
+
+	for (unsigned i = 0; i < doc->costs_count; i++)
+		if (doc->costs[i].cost == GM_COST_STREAM && doc->costs[i].device == device)
+			calls += doc->costs[i].calls;
+	return calls >= TORCH_STREAMS;
+}
+
 bool gm_requests_from_events(struct gm_requests *requests, struct gm_doc *doc, int device)
 {
-	struct reading reading = {.requests = requests, .doc = doc};
+	struct reading reading = {
+		.requests = requests, .doc = doc, .first_group = {UNASSIGNED, UNASSIGNED}};
+	const struct gm_device *device_record;
+	uint64_t total;
 
 	*requests =
 		(struct gm_requests){.most_limit_bytes = UINT64_MAX,
@@ -322,7 +384,11 @@ bool gm_requests_from_events(struct gm_requests *requests, struct gm_doc *doc, i
 				     .streams_unknown = true};
 	if (!gm_has_requests(doc))
 		return false;
+	device_record = gm_doc_device(doc, requests->device);
+	total = device_record ? gm_device_limit(device_record) : GM_NO_BYTES;
+	reading.range_bytes = total == GM_NO_BYTES ? UNKNOWN_RANGE : total + total / 8;
 	gm_history_each(doc, read_event, &reading);
+	requests->other_streams |= streams_made(doc, requests->device);
 	requests->gap = gm_history_gap(doc);
 	if (doc->ooms_lost && !requests->gap)
 		requests->gap = "more requests were refused than the file tells of";
@@ -331,5 +397,6 @@ bool gm_requests_from_events(struct gm_requests *requests, struct gm_doc *doc, i
 	gm_ranges_free(&reading.segments);
 	gm_ranges_free(&reading.blocks);
 	free(reading.seen);
+	free(reading.ranges);
 	return true;
 }

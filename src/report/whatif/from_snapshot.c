@@ -20,6 +20,7 @@ struct reading {
 	unsigned blocks_room;
 	const struct gm_snapshot_segment **final; /* of the device, in order of address */
 	unsigned final_count;
+	uint32_t last_pool; /* of the latest block */
 	int device;
 	bool found;
 };
@@ -105,12 +106,23 @@ static unsigned pool_of_block(struct reading *reading, uint64_t address, uint64_
 
 static void name_block(struct reading *reading, uint64_t tag, uint32_t number)
 {
-	while (tag >= reading->blocks_room) {
+	unsigned before = reading->blocks_room;
+
+	while (tag >= reading->blocks_room)
 		reading->blocks_room = reading->blocks_room ? 2 * reading->blocks_room : 1024;
+	if (reading->blocks_room > before) {
 		reading->blocks = gm_realloc(reading->blocks,
 					     reading->blocks_room * sizeof(*reading->blocks));
+		for (unsigned i = before; i < reading->blocks_room; i++)
+			reading->blocks[i] = GM_NONE;
 	}
 	reading->blocks[tag] = number;
+}
+
+/* The number of a block, GM_NONE for one that lies in no segment. */
+static uint32_t number_of(const struct reading *reading, uint64_t tag)
+{
+	return tag < reading->blocks_room ? reading->blocks[tag] : GM_NONE;
 }
 
 static void add_found(struct gm_requests *requests, struct gm_model_found found, uint32_t block)
@@ -220,7 +232,7 @@ static struct gm_request_origin origin_of(const struct reading *reading,
 {
 	uint64_t us = event->time_us > reading->first_us ? event->time_us - reading->first_us : 0;
 
-	return (struct gm_request_origin){us * 1000, event->stack, GM_NONE};
+	return (struct gm_request_origin){us * 1000, event->stack, GM_NONE, event->start};
 }
 
 static void add(struct reading *reading, const struct gm_snapshot_event *event,
@@ -229,9 +241,24 @@ static void add(struct reading *reading, const struct gm_snapshot_event *event,
 	gm_requests_add(reading->requests, request, origin_of(reading, event));
 }
 
+/*
+ * A graph's pool is used again after others: a capture begins, before which torch.cuda.graph()
+ * empties the cache. It leaves no trace where there was nothing to give back.
+ */
+static void note_capture(struct reading *reading, const struct gm_snapshot_event *event,
+			 unsigned pool)
+{
+	uint32_t number = reading->requests->pools[pool].pool;
+
+	if (number && number % 2 == 0 && number != reading->last_pool)
+		add(reading, event, (struct gm_request){.op = GM_REQUEST_EMPTY_ASSUMED});
+	reading->last_pool = number;
+}
+
 static bool follow_alloc(struct reading *reading, const struct gm_snapshot_event *event)
 {
 	struct gm_sets *sets = &reading->sets;
+	unsigned pool = pool_of_block(reading, event->start, event->stream);
 	uint64_t bytes = gm_sets_block_bytes(sets, event->start, event->bytes);
 	uint64_t tag = gm_sets_new(sets, event->stack, event->stream, false);
 
@@ -239,12 +266,12 @@ static bool follow_alloc(struct reading *reading, const struct gm_snapshot_event
 	if (!bytes || !gm_ranges_add(&sets->blocks, event->start, event->start + bytes, tag))
 		return false;
 	name_block(reading, tag, reading->requests->blocks);
+	note_capture(reading, event, pool);
 	add(reading, event,
-	    (struct gm_request){
-		    .op = GM_REQUEST_ALLOC,
-		    .bytes = event->bytes,
-		    .block = reading->requests->blocks++,
-		    .pool = (uint16_t)pool_of_block(reading, event->start, event->stream)});
+	    (struct gm_request){.op = GM_REQUEST_ALLOC,
+				.bytes = event->bytes,
+				.block = reading->requests->blocks++,
+				.pool = (uint16_t)pool});
 	return true;
 }
 
@@ -258,7 +285,9 @@ static bool follow_free(struct reading *reading, const struct gm_snapshot_event 
 
 	if (!range || sets->lives[range->tag].pending)
 		return false;
-	request.block = reading->blocks[range->tag];
+	request.block = number_of(reading, range->tag);
+	if (request.block == GM_NONE)
+		return false;
 	if (next && next->action == GM_ACTION_FREE_COMPLETED && next->start == event->start) {
 		++*i;
 		request.op = GM_REQUEST_FREE;
@@ -274,11 +303,14 @@ static bool follow_free(struct reading *reading, const struct gm_snapshot_event 
 static bool follow_completed(struct reading *reading, const struct gm_snapshot_event *event)
 {
 	struct gm_tagged_range *range = gm_ranges_find(&reading->sets.blocks, event->start);
+	struct gm_request request = {.op = GM_REQUEST_FREE_DONE};
 
 	if (!range || !reading->sets.lives[range->tag].pending)
 		return false;
-	add(reading, event,
-	    (struct gm_request){.op = GM_REQUEST_FREE_DONE, .block = reading->blocks[range->tag]});
+	request.block = number_of(reading, range->tag);
+	if (request.block == GM_NONE)
+		return false;
+	add(reading, event, request);
 	return gm_ranges_remove(&reading->sets.blocks, event->start);
 }
 

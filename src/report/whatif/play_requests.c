@@ -39,8 +39,8 @@ static void put_found(struct playing *playing)
 	}
 }
 
-/* What was live at the beginning, as requests in order of address. */
-static void request_found(struct playing *playing)
+/* What was live at the beginning, as requests in order of address; false if one is refused. */
+static bool request_found(struct playing *playing)
 {
 	const struct gm_requests *requests = playing->requests;
 
@@ -54,18 +54,29 @@ static void request_found(struct playing *playing)
 				continue;
 			*block = gm_model_alloc(playing->model, segment->pool,
 						requests->found[b].bytes);
-			if (*block != GM_NO_BLOCK && requests->found[b].pending)
+			if (*block == GM_NO_BLOCK)
+				return false;
+			if (requests->found[b].pending)
 				*block = gm_model_free_requested(playing->model, *block);
 		}
 	}
+	return true;
 }
 
 /* ---- events ---- */
 
 static uint64_t bytes_of(const struct playing *playing, const struct gm_request *request)
 {
-	return playing->ways.least_sizes ? request->bytes - request->slack * SLACK_UNIT
-					 : request->bytes;
+	uint64_t slack = request->slack;
+
+	if (playing->ways.sizes == GM_SIZES_AS_GIVEN)
+		slack = 0;
+	else if (playing->ways.sizes == GM_SIZES_HALF)
+		slack /= 2;
+	else if (playing->ways.sizes == GM_SIZES_RANDOM) /* one for each size, as programs repeat */
+		slack = (request->bytes / SLACK_UNIT + playing->ways.seed) * 2654435761u %
+			(slack + 1);
+	return request->bytes - slack * SLACK_UNIT;
 }
 
 /* A request that the recorded run was refused. What is served is given back: who got an error did
@@ -95,8 +106,7 @@ static void refused(struct playing *playing, const struct gm_request *request, u
 		refusal->most_bytes != refusal->least_bytes;
 }
 
-/* False if the run ends here. */
-static bool play(struct playing *playing, const struct gm_request *request, uint32_t number)
+static void play(struct playing *playing, const struct gm_request *request, uint32_t number)
 {
 	uint32_t *block = &playing->blocks[request->block];
 	unsigned streams = playing->ways.streams;
@@ -104,31 +114,38 @@ static bool play(struct playing *playing, const struct gm_request *request, uint
 	switch (request->op) {
 	case GM_REQUEST_ALLOC:
 		*block = gm_model_alloc(playing->model, request->pool, bytes_of(playing, request));
-		if (*block != GM_NO_BLOCK)
-			return true;
+		if (*block != GM_NO_BLOCK) {
+			playing->run.misplaced += gm_model_block_address(playing->model, *block) !=
+						  playing->requests->origins[number].address;
+			return;
+		}
 		if (playing->run.first_oom == UINT32_MAX)
 			playing->run.first_oom = number;
 		playing->run.ended = true;
-		return false;
+		return;
 	case GM_REQUEST_REFUSED:
 		refused(playing, request, number);
-		return true;
+		return;
 	case GM_REQUEST_FREE:
 		gm_model_free_block(playing->model, *block);
-		return true;
+		return;
 	case GM_REQUEST_FREE_LATER:
 		if (streams == GM_STREAMS_AT_ONCE)
 			gm_model_free_block(playing->model, *block);
 		else
 			*block = gm_model_free_requested(playing->model, *block);
-		return true;
+		return;
 	case GM_REQUEST_FREE_DONE:
 		if (streams == GM_STREAMS_AS_RECORDED)
 			gm_model_free_completed(playing->model, *block);
-		return true;
+		return;
+	case GM_REQUEST_EMPTY_ASSUMED:
+		if (!playing->ways.no_assumed)
+			gm_model_empty_cache(playing->model);
+		return;
 	default:
 		gm_model_empty_cache(playing->model);
-		return true;
+		return;
 	}
 }
 
@@ -143,18 +160,20 @@ struct gm_replayed_run gm_requests_replay(const struct gm_requests *requests,
 	options.pools = requests->pools;
 	options.pools_count = requests->pools_count;
 	options.placement = ways.placement;
+	options.seed = ways.seed;
 	options.recorded = ways.recorded ? requests->changes : NULL;
 	options.recorded_count = ways.recorded ? requests->changes_count : 0;
 	playing.run.first_oom = UINT32_MAX;
 	playing.blocks = gm_realloc(NULL, requests->blocks * sizeof(*playing.blocks) + 1);
 	playing.model = gm_model_new(&options);
-	if (ways.keep_found)
+	if (ways.keep_found) {
 		put_found(&playing);
-	else
-		request_found(&playing);
-	for (uint32_t i = 0; i < requests->count; i++)
-		if (!play(&playing, &requests->events[i], i))
-			break;
+	} else if (!request_found(&playing)) {
+		playing.run.first_oom = 0;
+		playing.run.ended = true;
+	}
+	for (uint32_t i = 0; i < requests->count && !playing.run.ended; i++)
+		play(&playing, &requests->events[i], i);
 	playing.run.figures = *gm_model_figures(playing.model);
 	changes = gm_model_changes(playing.model, &playing.run.changes_count);
 	if (playing.run.changes_count) {

@@ -9,11 +9,14 @@
 /* What is not known is varied, to see whether it matters. */
 struct gm_replay_ways {
 	enum gm_model_placement placement;
+	unsigned seed;
 	enum { GM_STREAMS_AS_RECORDED, GM_STREAMS_AT_ONCE, GM_STREAMS_LATE } streams;
-	bool least_sizes; /* requests ask for the least that they may have asked for */
-	bool keep_found;  /* what was there before the first event stays as it was */
-	bool recorded;	  /* segments have their recorded addresses */
-	bool limited; /* the options' limits alone refuse requests, not what refused them then */
+	/* how much less than the block a request asked for, where that is not known */
+	enum { GM_SIZES_AS_GIVEN, GM_SIZES_LEAST, GM_SIZES_HALF, GM_SIZES_RANDOM } sizes;
+	bool keep_found; /* what was there before the first event stays as it was */
+	bool no_assumed; /* of the cache's emptying at captures */
+	bool recorded;	 /* segments have their recorded addresses */
+	bool limited;	 /* the options' limits alone refuse requests, not what refused them then */
 };
 
 struct gm_replayed_run {
@@ -22,6 +25,7 @@ struct gm_replayed_run {
 	unsigned changes_count;
 	uint32_t first_oom; /* number of the event; UINT32_MAX none */
 	bool ended;	    /* at it: the recorded run was served there */
+	unsigned misplaced; /* blocks that are not where the recorded run had them */
 	unsigned served;    /* requests that the recorded run was refused */
 	unsigned unsure;    /* refusals by a limit that is not known to refuse them here */
 };

@@ -13,7 +13,8 @@ enum gm_request_op {
 	GM_REQUEST_FREE,
 	GM_REQUEST_FREE_LATER, /* streams still use it */
 	GM_REQUEST_FREE_DONE,
-	GM_REQUEST_EMPTY_CACHE
+	GM_REQUEST_EMPTY_CACHE,
+	GM_REQUEST_EMPTY_ASSUMED /* a capture begins: torch.cuda.graph() empties the cache */
 };
 
 struct gm_request {
@@ -27,8 +28,9 @@ struct gm_request {
 /* Where and when, for those that are shown. */
 struct gm_request_origin {
 	uint64_t time_ns;
-	uint32_t stack; /* GM_TABLE_STACKS; GM_NONE */
-	uint32_t site;	/* of the document; GM_NONE: that of the stack */
+	uint32_t stack;	  /* GM_TABLE_STACKS; GM_NONE */
+	uint32_t site;	  /* of the document; GM_NONE: that of the stack */
+	uint64_t address; /* of a block that is handed out */
 };
 
 /* What could be reserved at most when a request was refused, as far as is known. */
@@ -75,10 +77,12 @@ struct gm_requests {
 	/* what is not known */
 	unsigned pending; /* frees that waited for streams */
 	unsigned uncertain_sizes;
-	unsigned unclear; /* groups of frees that may have been empty_cache or a retry */
-	bool streams_unknown;
-	bool middle;	 /* something was there before the first event */
-	const char *gap; /* the history ends early or cannot be followed: a sentence; NULL */
+	unsigned unclear;     /* groups of frees that may have been empty_cache or a retry */
+	bool streams_unknown; /* they are inferred from segments */
+	bool other_streams;   /* and there are more than one, so that frees and captures are unknown
+			       */
+	bool middle;	      /* something was there before the first event */
+	const char *gap;      /* the history ends early or cannot be followed: a sentence; NULL */
 };
 
 /*

@@ -9,11 +9,18 @@
 #include "report/whatif/from_snapshot.h"
 #include "report/whatif/offline.h"
 #include "report/whatif/play_requests.h"
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define MOST_WAYS 8
+#define MOST_WAYS    20
+#define MOST_SEEDS   6
+#define LEAST_SEEDS  2
+#define MANY_EVENTS  2000000u /* times settings: fewer placements are tried */
+#define MOST_THREADS 8
 
 const char *const gm_whatif_list[] = {
 	"default",
@@ -58,7 +65,9 @@ struct asking {
 	const struct gm_torch_rules *rules;
 	struct gm_torch_settings recorded;
 	bool recorded_known, limited;
+	bool no_assumed; /* captures did not empty the cache */
 	struct gm_whatif *whatif;
+	unsigned seeds; /* scattered placements that are tried */
 	unsigned done, all;
 	char *error;
 	size_t error_bytes;
@@ -96,12 +105,14 @@ static bool same_changes(const struct gm_requests *requests, const struct gm_rep
 	}
 }
 
-static void reproduce(struct asking *asking)
+static bool reproduces(struct asking *asking, bool no_assumed)
 {
 	struct gm_model_options options = asking->base;
-	struct gm_replay_ways own = {.keep_found = true, .recorded = true};
+	struct gm_replay_ways own = {
+		.keep_found = true, .recorded = true, .no_assumed = no_assumed};
 	const struct gm_requests *requests = &asking->requests;
 	struct gm_replayed_run run;
+	bool same;
 
 	options.settings = asking->recorded;
 	options.log = true;
@@ -112,10 +123,20 @@ static void reproduce(struct asking *asking)
 					       ? requests->most_limit_bytes
 					       : requests->least_limit_bytes;
 	run = gm_requests_replay(requests, &options, own);
-	asking->whatif->reproduced =
-		!run.ended && same_changes(requests, &run) &&
-		run.figures.reserved_peak_bytes == requests->reserved_peak_bytes;
+	same = !run.ended && same_changes(requests, &run) &&
+	       run.figures.reserved_peak_bytes == requests->reserved_peak_bytes;
 	free(run.changes);
+	asking->whatif->misplaced = asking->recorded.expandable ? GM_NO_BYTES : run.misplaced;
+	return same;
+}
+
+/* What was assumed of captures must not contradict what the run took from the driver. */
+static void reproduce(struct asking *asking)
+{
+	bool assumed = !asking->requests.streams_unknown && reproduces(asking, false);
+
+	asking->no_assumed = !assumed;
+	asking->whatif->reproduced = assumed || reproduces(asking, true);
 }
 
 /* ---- one setting ---- */
@@ -123,14 +144,71 @@ static void reproduce(struct asking *asking)
 struct variation {
 	struct gm_replay_ways ways;
 	uint64_t device_bytes;
+	bool done;
+	struct gm_replayed_run run;
 };
+
+/* Several variations at once: the history is only read. */
+struct running {
+	const struct gm_requests *requests;
+	struct gm_model_options options;
+	struct variation *all;
+	unsigned count;
+	atomic_uint next;
+};
+
+static void *run_some(void *data)
+{
+	struct running *running = data;
+	unsigned i;
+
+	while ((i = atomic_fetch_add(&running->next, 1)) < running->count) {
+		struct gm_model_options options = running->options;
+
+		options.device_bytes = running->all[i].device_bytes;
+		running->all[i].run =
+			gm_requests_replay(running->requests, &options, running->all[i].ways);
+		running->all[i].done = true;
+	}
+	return NULL;
+}
+
+/* Runs the first, then the others; those that differ in addresses only if one decided anything. */
+static struct gm_replayed_run run_all(const struct asking *asking,
+				      const struct gm_torch_settings *settings,
+				      struct variation *all, unsigned count)
+{
+	struct running running = {
+		.requests = &asking->requests, .options = asking->base, .all = all, .count = 1};
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	pthread_t threads[MOST_THREADS];
+	unsigned started = 0;
+
+	running.options.settings = *settings;
+	run_some(&running);
+	while (count > 1 && all[count - 1].ways.placement != GM_PLACE_AS_DRIVER &&
+	       !all[0].run.figures.ties)
+		count--;
+	running.count = count;
+	atomic_store(&running.next, 1);
+	while (started < MOST_THREADS && started + 1 < count && started + 1 < processors &&
+	       pthread_create(&threads[started], NULL, run_some, &running) == 0)
+		started++;
+	run_some(&running);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+	return all[0].run;
+}
 
 /* What is to be run for a setting: what is most likely, then what else is possible. */
 static unsigned variations(const struct asking *asking, bool own, struct variation *all)
 {
 	const struct gm_requests *requests = &asking->requests;
-	struct variation first = {{.keep_found = own, .recorded = own, .limited = asking->limited},
-				  asking->base.device_bytes};
+	struct variation first = {.ways = {.keep_found = own,
+					   .recorded = own,
+					   .limited = asking->limited,
+					   .no_assumed = asking->no_assumed},
+				  .device_bytes = asking->base.device_bytes};
 	unsigned count = 0;
 
 	all[count++] = first;
@@ -139,9 +217,18 @@ static unsigned variations(const struct asking *asking, bool own, struct variati
 		all[count] = first;
 		all[count++].ways.streams = streams;
 	}
-	if (requests->uncertain_sizes && !own) {
+	for (unsigned sizes = GM_SIZES_LEAST;
+	     requests->uncertain_sizes && !own && sizes <= GM_SIZES_RANDOM; sizes++) {
 		all[count] = first;
-		all[count++].ways.least_sizes = true;
+		all[count++].ways.sizes = sizes;
+	}
+	if (requests->uncertain_sizes && !own) {
+		all[count] = all[count - 1];
+		all[count++].ways.seed = 1;
+	}
+	if (requests->other_streams && !own) {
+		all[count] = first;
+		all[count++].ways.no_assumed = false;
 	}
 	if (requests->middle && !own) {
 		all[count] = first;
@@ -152,10 +239,16 @@ static unsigned variations(const struct asking *asking, bool own, struct variati
 		all[count] = first;
 		all[count++].device_bytes = requests->least_limit_bytes;
 	}
-	for (unsigned placement = GM_PLACE_DOWNWARDS; !own && placement <= GM_PLACE_SCATTERED;
-	     placement++) {
+	if (own)
+		return count;
+	for (unsigned placement = GM_PLACE_UPWARDS; placement <= GM_PLACE_DOWNWARDS; placement++) {
 		all[count] = first;
 		all[count++].ways.placement = placement;
+	}
+	for (unsigned seed = 0; seed < asking->seeds; seed++) {
+		all[count] = first;
+		all[count].ways.placement = GM_PLACE_SCATTERED;
+		all[count++].ways.seed = seed;
 	}
 	return count;
 }
@@ -196,8 +289,8 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 	if (!asking->whatif->reproduced)
 		return requests->streams_unknown
 			       ? "the recording does not name streams and pools, and those that "
-				 "its "
-				 "segments suggest do not explain what the run took from the driver"
+				 "its segments suggest do not explain what the run took from the "
+				 "driver"
 			       : "the model does not take from the driver what the run took under "
 				 "its own setting";
 	if (run->served)
@@ -211,6 +304,9 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 	if (requests->middle && !own)
 		return "the history begins in the middle of the run: how what was there before "
 		       "would have been laid out is not known";
+	if (requests->other_streams && !own)
+		return "the run used several streams: which frees waited for another stream, and "
+		       "whether a graph was captured, is not recorded";
 	if (requests->uncertain_sizes && !own)
 		return gm_zone_printf(
 			zone,
@@ -253,33 +349,26 @@ static void add_row(struct asking *asking, const char *conf,
 						 &asking->whatif->rows_count, sizeof(*row));
 	bool own = !asking->limited && asking->recorded_known &&
 		   same_settings(settings, &asking->recorded);
-	struct gm_model_options options = asking->base;
-	struct gm_replayed_run first = {0};
 	struct variation all[MOST_WAYS];
 	unsigned count = variations(asking, own, all);
+	struct gm_replayed_run first;
 	bool varies = false;
 
 	row->conf = conf;
-	options.settings = *settings;
-	for (unsigned i = 0; i < count; i++) {
-		struct gm_replayed_run run;
-		uint64_t peak;
+	first = run_all(asking, settings, all, count);
+	row->reserved_low_bytes = row->reserved_high_bytes = first.figures.reserved_peak_bytes;
+	for (unsigned i = 1; i < count; i++) {
+		const struct gm_model_figures *figures = &all[i].run.figures;
+		uint64_t peak = figures->reserved_peak_bytes;
 
-		if (all[i].ways.placement != GM_PLACE_UPWARDS && !first.figures.ties)
-			continue; /* no address decided about anything */
-		options.device_bytes = all[i].device_bytes;
-		run = gm_requests_replay(&asking->requests, &options, all[i].ways);
-		peak = run.figures.reserved_peak_bytes;
-		if (i == 0) {
-			first = run;
-			row->reserved_low_bytes = row->reserved_high_bytes = peak;
-		}
+		if (!all[i].done)
+			continue;
 		row->reserved_low_bytes =
 			peak < row->reserved_low_bytes ? peak : row->reserved_low_bytes;
 		row->reserved_high_bytes =
 			peak > row->reserved_high_bytes ? peak : row->reserved_high_bytes;
-		varies |= run.figures.ooms != first.figures.ooms ||
-			  run.figures.retries != first.figures.retries;
+		varies |= figures->ooms != first.figures.ooms ||
+			  figures->retries != first.figures.retries;
 	}
 	row->allocated_peak_bytes = first.figures.allocated_peak_bytes;
 	row->reserved_peak_bytes = first.figures.reserved_peak_bytes;
@@ -491,6 +580,8 @@ static enum gm_whatif_fault ask(struct asking *asking, const struct gm_whatif_op
 	}
 	reproduce(asking);
 	asking->all = options->confs_count ? options->confs_count : gm_whatif_list_count;
+	asking->seeds = (uint64_t)asking->all * asking->requests.count > MANY_EVENTS ? LEAST_SEEDS
+										     : MOST_SEEDS;
 	if (!(options->confs_count ? add_rows(asking, options->confs, options->confs_count)
 				   : search(asking)))
 		return GM_WHATIF_BAD_SETTING;

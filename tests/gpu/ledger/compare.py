@@ -69,6 +69,9 @@ def compare(name, out):
         off = sum(rows.get(what, 0) for what in names) - sum(parts)
         print(f"{'ok' if abs(off) <= TOLERANCE else 'differs'} row {name} {names[0]}: {off / MIB:+.1f} MiB beside the steps' "
               f"{sum(parts) / MIB:.1f}")
+    for finding in document["findings"]:
+        if finding["id"] in ("cost.grow", "graphs.cost", "context.several", "coverage", "ledger.unexplained"):
+            print(f"   {name} finding: {finding['id']}: {finding['title']}; {finding['evidence']}")
     if tags(plain).get("nothing"):
         print(f"differs nothing {name}: {tags(plain)['nothing'] / MIB:.1f} MiB were taken where nothing is said to be")
 

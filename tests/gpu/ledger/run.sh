@@ -3,7 +3,7 @@
 # memory, events, registered memory, address space, pools, handles and green contexts take, by NVML and by the
 # driver's free bytes at each step, without the shim and with it, beside the ledger's rows; and what recording
 # costs in a loop of graph launches and in a training step.
-#   run.sh BUNDLE OUT [SUITE...]      all of them: about 3 min
+#   [PLAIN=1] run.sh BUNDLE OUT [SUITE...]      all of them: about 3 min, and 2 more with PLAIN=1, without the shim first
 # OUT gets PROGRAM.said, PROGRAM.plain.said, PROGRAM.json and PROGRAM.txt of each; steps.tsv has all steps.
 # shellcheck source-path=SCRIPTDIR source=../lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -18,22 +18,22 @@ fi
 wanted() { [ ${#only[@]} -eq 0 ] || [[ " ${only[*]} " == *" $1 "* ]]; }
 only=("$@")
 
-# suite NAME COMMAND...: plain, then with the shim
+# suite NAME COMMAND...: with the shim
 suite() {
 	local name=$1
 	shift
 	wanted "$name" || return
-	timeout -k 5 60 "$@" > "$out/$name.plain.said" 2> "$out/$name.plain.err" ||
+	[ -z "${PLAIN:-}" ] || timeout -k 5 60 "$@" > "$out/$name.plain.said" 2> "$out/$name.plain.err" ||
 		echo "FAIL $name: the program ended with $?: $(tail -n 1 "$out/$name.plain.said" "$out/$name.plain.err" | tr '\n' ' ')"
 	ran "$name" 90 "$@" && document "$name" && rm -f "$out/$name.gmt"
 }
 
-# paired NAME COMMAND...: three times plain and with the shim in turn
+# paired NAME ROUNDS COMMAND...: so many times plain and with the shim in turn
 paired() {
-	local name=$1 round
-	shift
+	local name=$1 rounds=$2 round
+	shift 2
 	wanted "$name" || return
-	for round in 1 2 3; do
+	for round in $(seq "$rounds"); do
 		timeout -k 5 60 "$@" > "$out/$name.plain$round.said" 2> /dev/null
 		traced "$name.shim$round" 60 "$@"
 	done
@@ -45,8 +45,8 @@ for name in $("$steps"); do
 done
 suite torch-captures "$python" "$here/torch_captures.py" captures
 suite torch-handles "$python" "$here/torch_captures.py" handles
-paired graph-loop "$steps" graph-loop
-paired torch-steps "$python" "$here/torch_captures.py" steps
+paired graph-loop 4 "$steps" graph-loop
+paired torch-steps 2 "$python" "$here/torch_captures.py" steps
 compare "$here/compare.py" "$out"
 for said in "$out"/*.said; do
 	sed "s/^/$(basename "$said" .said)\t/" "$said"

@@ -15,10 +15,12 @@ LOCATION = {
         "physicalLocation": {
             "type": "object", "required": ["artifactLocation"], "additionalProperties": False,
             "properties": {
-                "artifactLocation": {"type": "object", "required": ["uri"],
-                                     "additionalProperties": False, "properties": {"uri": URI}},
+                "artifactLocation": {"type": "object", "required": ["uri"], "additionalProperties": False,
+                                     "properties": {"uri": URI, "uriBaseId": {"const": "RUNROOT"}}},
                 "region": {"type": "object", "additionalProperties": False,
-                           "properties": {"startLine": {"type": "integer", "minimum": 1}}}}},
+                           "properties": {"startLine": {"type": "integer", "minimum": 1},
+                                          "byteOffset": {"const": 0},
+                                          "byteLength": {"type": "integer", "minimum": 1}}}}},
         "message": MESSAGE}}
 SCHEMA = {
     "type": "object", "required": ["version", "runs"], "additionalProperties": False,
@@ -38,8 +40,12 @@ SCHEMA = {
                                      "type": "object", "required": ["id"],
                                      "additionalProperties": False,
                                      "properties": {"id": {"type": "string"},
-                                                    "name": {"type": "string"},
-                                                    "shortDescription": MESSAGE}}}}}}},
+                                                    "name": {"type": "string", "pattern": "^([A-Z][a-z]+)+$"},
+                                                    "shortDescription": MESSAGE, "fullDescription": MESSAGE,
+                                                    "help": MESSAGE}}}}}}},
+                "columnKind": {"const": "unicodeCodePoints"},
+                "originalUriBaseIds": {"type": "object", "additionalProperties": False, "properties": {
+                    "RUNROOT": {"type": "object", "required": ["uri"], "properties": {"uri": URI}}}},
                 "results": {"type": "array", "items": {
                     "type": "object", "required": ["message", "ruleId", "locations"],
                     "additionalProperties": False,
@@ -71,7 +77,7 @@ def main(sarif_path, junit_path, failed):
     for result in results:
         if result["ruleId"] == "leaks":
             text = result["message"]["text"]
-            assert " live in " in text and "iB" in text, text
+            assert " live in " in text and "iB" in text and ", limit " in text, text
             assert result["stacks"][0]["frames"], "a leak without its stack"
 
     root = tree.parse(junit_path).getroot()

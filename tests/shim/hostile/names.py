@@ -19,7 +19,7 @@ VIEWS = [
 ]
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HARMFUL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-COMMAND = re.compile(r"^\s*(::|Next: forged|##)|##\[|##vso", re.M)
+COMMAND = re.compile(r"^\s*(::|Next: forged)|##\[|##vso\[", re.M)
 wrong = []
 
 

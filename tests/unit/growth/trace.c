@@ -28,6 +28,12 @@ static struct {
 
 /* ---- what sites.c and windows.c call ---- */
 
+bool gm_store_ensure(enum gm_table_id table, uint32_t count)
+{
+	(void)table, (void)count;
+	return true; /* gm_store_append says so where that is not right */
+}
+
 void *gm_store_append(enum gm_table_id table, uint32_t count, uint32_t *index)
 {
 	struct gm_site_record *site;

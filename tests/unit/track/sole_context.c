@@ -32,7 +32,7 @@ static uint32_t make(uint64_t handle, bool primary)
 
 static void end(uint64_t handle)
 {
-	gm_track_context_gone(handle, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY);
+	gm_track_context_gone(handle, GM_HOST, GM_IMPLICIT_CONTEXT_DESTROY, GM_NONE);
 }
 
 /* In each round it ends the context that was made in the one before. */

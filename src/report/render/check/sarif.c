@@ -10,17 +10,39 @@
 #include "report/render/json/json_values.h"
 #include <string.h>
 
+#define BASE_ID "RUNROOT" /* the directory that the program ran in */
+
+/* An identifier and a sentence for each gate, as GitHub and the reference validator want them. */
 static const struct {
-	const char *gate, *text;
+	const char *gate, *name, *text, *full, *help;
 } rules[] = {
-	{"leaks", "GPU memory leaks"},
-	{"no-oom", "The program ran out of GPU memory"},
-	{"max-growth", "GPU memory keeps growing beyond its limit"},
-	{"max-peak", "The peak of GPU memory exceeds its limit"},
-	{"max-peak-growth", "The peak of GPU memory exceeds the baseline's by more than allowed"},
-	{"max-fragmentation", "GPU memory is fragmented beyond its limit"},
-	{"max-retries", "Allocations had to be repeated more often than allowed"},
-	{"no-errors", "GPU memory was freed wrongly"},
+	{"leaks", "GpuMemoryLeaks", "GPU memory leaks.",
+	 "Memory keeps growing, or was not freed at the end of the run.",
+	 "gpumem-report leaks FILE shows the sites with their stacks."},
+	{"no-oom", "GpuMemoryExhausted", "The program ran out of GPU memory.",
+	 "An allocation was refused for want of GPU memory.",
+	 "gpumem-report oom FILE says what was asked for, who held the memory and what to do."},
+	{"max-growth", "GpuMemoryGrowth", "GPU memory keeps growing beyond its limit.",
+	 "All sites that keep growing hold more at the end of the work than --max-growth allows.",
+	 "gpumem-report leaks FILE shows the sites with their stacks."},
+	{"max-peak", "GpuMemoryPeak", "The peak of GPU memory exceeds its limit.",
+	 "The highest peak of a device is above --max-peak.",
+	 "gpumem-report sites --at peak FILE shows what the peak is made of."},
+	{"max-peak-growth", "GpuMemoryPeakGrowth",
+	 "The peak of GPU memory exceeds the baseline's by more than allowed.",
+	 "The highest peak of a device is above the baseline's by more than --max-peak-growth.",
+	 "gpumem-report diff OLD NEW shows what changed."},
+	{"max-fragmentation", "GpuMemoryFragmentation",
+	 "GPU memory is fragmented beyond its limit.",
+	 "More of what a level reserved was idle at its peak than --max-fragmentation allows.",
+	 "gpumem-report fragmentation FILE shows the blocks that pin segments."},
+	{"max-retries", "GpuMemoryRetries",
+	 "Allocations had to be repeated more often than allowed.",
+	 "Allocations were repeated for want of memory more often than --max-retries allows.",
+	 "gpumem-report oom FILE shows the retries."},
+	{"no-errors", "GpuMemoryErrors", "GPU memory was freed wrongly.",
+	 "CUDA refused to free memory: it was freed twice, by the wrong call, or never allocated.",
+	 "gpumem-report check --fail-on-errors FILE shows the stacks of both frees."},
 };
 
 static json_t *rule_list(void)
@@ -28,9 +50,12 @@ static json_t *rule_list(void)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:{s:s}}", "id", rules[i].gate,
-						      "name", rules[i].gate, "shortDescription",
-						      "text", rules[i].text));
+		json_array_append_new(
+			list,
+			json_pack("{s:s, s:s, s:{s:s}, s:{s:s}, s:{s:s}}", "id", rules[i].gate,
+				  "name", rules[i].name, "shortDescription", "text", rules[i].text,
+				  "fullDescription", "text", rules[i].full, "help", "text",
+				  rules[i].help));
 	return list;
 }
 
@@ -50,9 +75,20 @@ static json_t *uri(const char *path)
 	return json_stringn(text, (size_t)(to - text));
 }
 
-static json_t *location(const struct gm_frame *frame)
+/* What is below the run's directory is named from there, as readers of a repository want it. */
+static json_t *artifact(const struct gm_doc *doc, const char *path)
 {
-	json_t *physical = json_pack("{s:{s:o}}", "artifactLocation", "uri", uri(frame->file));
+	size_t length = doc->cwd ? strlen(doc->cwd) : 0;
+
+	if (length > 1 && strncmp(path, doc->cwd, length) == 0 && path[length] == '/')
+		return json_pack("{s:o, s:s}", "uri", uri(path + length + 1), "uriBaseId",
+				 BASE_ID);
+	return json_pack("{s:o}", "uri", uri(path));
+}
+
+static json_t *location(const struct gm_doc *doc, const struct gm_frame *frame)
+{
+	json_t *physical = json_pack("{s:o}", "artifactLocation", artifact(doc, frame->file));
 
 	if (frame->line)
 		json_object_set_new(physical, "region",
@@ -60,13 +96,21 @@ static json_t *location(const struct gm_frame *frame)
 	return json_pack("{s:o}", "physicalLocation", physical);
 }
 
-static json_t *stack_list(const struct gm_stack *stack)
+/* The file of the run as a whole: it has no lines. */
+static json_t *whole_file(const struct gm_doc *doc)
+{
+	return json_pack("{s:{s:o, s:{s:i, s:I}}}", "physicalLocation", "artifactLocation",
+			 artifact(doc, doc->path), "region", "byteOffset", 0, "byteLength",
+			 (json_int_t)gm_reader_bytes(doc->reader));
+}
+
+static json_t *stack_list(const struct gm_doc *doc, const struct gm_stack *stack)
 {
 	json_t *frames = json_array();
 
 	for (unsigned i = 0; stack && i < stack->count; i++) {
 		const struct gm_frame *frame = &stack->frames[i];
-		json_t *at = frame->file ? location(frame) : json_object();
+		json_t *at = frame->file ? location(doc, frame) : json_object();
 
 		json_object_set_new(
 			at, "message",
@@ -105,14 +149,12 @@ static void add_result(json_t *results, const struct gm_doc *doc, const struct g
 		json_object_set_new(result, "kind", json_string("open"));
 
 	if (frame)
-		json_array_append_new(locations, location(frame));
+		json_array_append_new(locations, location(doc, frame));
 	else if (doc)
-		json_array_append_new(locations,
-				      json_pack("{s:{s:{s:o}}}", "physicalLocation",
-						"artifactLocation", "uri", uri(doc->path)));
+		json_array_append_new(locations, whole_file(doc));
 	json_object_set_new(result, "locations", locations);
 	if (stack && stack->count)
-		json_object_set_new(result, "stacks", stack_list(stack));
+		json_object_set_new(result, "stacks", stack_list(doc, stack));
 	if (id)
 		json_object_set_new(result, "partialFingerprints",
 				    json_pack("{s:s}", "gpumemtraceSite/v1", id));
@@ -124,35 +166,46 @@ static void add_unmeasured(json_t *results, const struct gm_doc *doc, const stru
 {
 	char message[512];
 
-	snprintf(message, sizeof(message), "%s: not measured: %s", gate->note, gate->unmeasured);
+	snprintf(message, sizeof(message), "%s: not measured: %s.", gate->note, gate->unmeasured);
 	add_result(results, doc, gate, NULL, message, NULL);
+}
+
+/* "276.0 MiB, limit 0 B" */
+static const char *figures_of(struct gm_doc *doc, const struct gm_gate *gate)
+{
+	char value[GM_FORMAT_BYTES], limit[GM_FORMAT_BYTES];
+
+	return gm_doc_printf(doc, "%s, limit %s", gm_gate_figure(value, gate, gate->value),
+			     gm_gate_figure(limit, gate, gate->limit));
 }
 
 static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *gate)
 {
-	char value[GM_FORMAT_BYTES], limit[GM_FORMAT_BYTES];
+	const char *figures = figures_of(doc, gate);
 	bool oom = strcmp(gate->gate, "no-oom") == 0, errors = strcmp(gate->gate, "no-errors") == 0;
 
 	for (unsigned i = 0; oom && i < doc->ooms_count; i++)
 		add_result(results, doc, gate, doc->ooms[i].stack,
-			   gm_doc_printf(doc, "out of memory (%s): %s asked for %s",
+			   gm_doc_printf(doc, "out of memory (%s): %s asked for %s; events: %s.",
 					 doc->ooms[i].verdict,
 					 doc->ooms[i].api ? doc->ooms[i].api : "the framework",
-					 gm_size(doc, doc->ooms[i].record.requested_bytes)),
+					 gm_size(doc, doc->ooms[i].record.requested_bytes),
+					 figures),
 			   NULL);
 	for (unsigned i = 0; errors && i < doc->errors_count; i++)
 		add_result(results, doc, gate, doc->errors[i].stack,
-			   gm_doc_printf(doc, "%s by %s, %llu times", doc->errors[i].type,
+			   gm_doc_printf(doc, "%s by %s, %llu times; bad frees: %s.",
+					 doc->errors[i].type,
 					 doc->errors[i].api ? doc->errors[i].api : "a free",
-					 (unsigned long long)doc->errors[i].record.count),
+					 (unsigned long long)doc->errors[i].record.count, figures),
 			   NULL);
 	for (unsigned i = 0; !errors && i < gate->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[gate->sites[i]];
 
 		add_result(results, doc, gate, site->stack,
 			   gm_doc_printf(doc,
-					 "%s: %s of %s memory live in %llu of %llu allocations; %s",
-					 gate->note, gm_size(doc, gm_gate_site_bytes(gate, site)),
+					 "%s (%s): %s of %s memory live in %llu of %llu allocations; %s.",
+					 gate->note, figures, gm_size(doc, gm_gate_site_bytes(gate, site)),
 					 gm_kind_name(site->record.kind),
 					 (unsigned long long)gm_gate_site_count(gate, site),
 					 (unsigned long long)site->record.allocations, site->why),
@@ -160,15 +213,13 @@ static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *
 	}
 	if (!oom && !errors && !gate->sites_count)
 		add_result(results, doc, gate, NULL,
-			   gm_doc_printf(doc, "%s: %s, limit %s", gate->note,
-					 gm_gate_figure(value, gate, gate->value),
-					 gm_gate_figure(limit, gate, gate->limit)),
+			   gm_doc_printf(doc, "%s: %s.", gate->note, figures),
 			   NULL);
 }
 
 int gm_sarif_write(const struct gm_job *job, FILE *file)
 {
-	json_t *results = json_array();
+	json_t *results = json_array(), *run;
 
 	for (unsigned i = 0; i < job->count; i++)
 		for (unsigned k = 0; k < job->docs[i]->gates_count; k++) {
@@ -181,10 +232,16 @@ int gm_sarif_write(const struct gm_job *job, FILE *file)
 		}
 	for (unsigned i = 0; !job->count && i < job->gates_count; i++)
 		add_unmeasured(results, NULL, &job->gates[i]);
-	return gm_json_write(json_pack("{s:s, s:s, s:[{s:{s:{s:s, s:s, s:o}}, s:o}]}", "$schema",
+	run = json_pack("{s:{s:{s:s, s:s, s:o}}, s:o, s:s}", "tool", "driver", "name",
+			"gpumem-report", "version", GM_VERSION, "rules", rule_list(), "results",
+			results, "columnKind", "unicodeCodePoints");
+	if (job->count && job->docs[0]->cwd)
+		json_object_set_new(run, "originalUriBaseIds",
+				    json_pack("{s:{s:o}}", BASE_ID, "uri",
+					      uri(gm_zone_printf(&job->docs[0]->zone, "%s/",
+								 job->docs[0]->cwd))));
+	return gm_json_write(json_pack("{s:s, s:s, s:[o]}", "$schema",
 				       "https://json.schemastore.org/sarif-2.1.0.json", "version",
-				       "2.1.0", "runs", "tool", "driver", "name", "gpumem-report",
-				       "version", GM_VERSION, "rules", rule_list(), "results",
-				       results),
+				       "2.1.0", "runs", run),
 			     file);
 }

@@ -54,8 +54,10 @@ const struct gm_export_format gm_export_formats[] = {
 	 "the file and its complete history in one, compressed; read like a file; one per rank",
 	 NULL, gm_export_zst, NULL, true, false},
 	{"csv", "a line per site", gm_export_csv, NULL, gm_export_csv_job, false, false},
-	{"openmetrics", "metrics for Prometheus' textfile collector", gm_export_openmetrics, NULL,
+	{"openmetrics", "metrics as OpenMetrics text", gm_export_openmetrics, NULL,
 	 gm_export_openmetrics_job, false, false},
+	{"prometheus", "metrics as Prometheus text, for node_exporter's textfile collector",
+	 gm_export_prometheus, NULL, gm_export_prometheus_job, false, false},
 };
 
 const unsigned gm_export_formats_count = sizeof(gm_export_formats) / sizeof(gm_export_formats[0]);

@@ -19,6 +19,8 @@ int gm_export_csv_job(struct gm_job *job, const struct gm_options *options, FILE
 /* Gauges and counters for a Prometheus textfile collector. */
 int gm_export_openmetrics(struct gm_doc *doc, const struct gm_options *options, FILE *file);
 int gm_export_openmetrics_job(struct gm_job *job, const struct gm_options *options, FILE *file);
+int gm_export_prometheus(struct gm_doc *doc, const struct gm_options *options, FILE *file);
+int gm_export_prometheus_job(struct gm_job *job, const struct gm_options *options, FILE *file);
 
 /* Trace events in JSON: counters of each level, slices of phases and between marks. */
 int gm_export_perfetto(struct gm_doc *doc, const struct gm_options *options, FILE *file);

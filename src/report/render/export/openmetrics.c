@@ -1,6 +1,7 @@
 /*
- * OpenMetrics text for node_exporter's textfile collector. Names follow the Prometheus conventions:
- * base units, `_total` for counters; one family after the other, ended by "# EOF".
+ * Metrics as text, in two formats: OpenMetrics, ended by "# EOF", and Prometheus' own (0.0.4), which
+ * node_exporter's textfile collector reads: it knows no units, and a counter's family has the name of
+ * its samples. Names follow the Prometheus conventions: base units, `_total` for counters.
  */
 #include "report/doc/enum_names.h"
 #include "report/doc/options.h"
@@ -37,6 +38,7 @@ static void device_label(FILE *file, int device)
 struct processes {
 	struct gm_doc *const *docs;
 	unsigned count;
+	bool prometheus; /* in its own format */
 };
 
 /* The labels that every sample has: which process it is of. Several need more than their ranks. */
@@ -60,11 +62,23 @@ static void begin(FILE *file, const struct processes *all, const struct gm_doc *
 	label(file, "pid", text, false);
 }
 
-static void family(FILE *file, const char *name, const char *type, const char *help)
+static bool ends_with(const char *text, const char *tail)
 {
-	fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-	if (strlen(name) > 6 && strcmp(name + strlen(name) - 6, "_bytes") == 0)
+	size_t a = strlen(text), b = strlen(tail);
+
+	return a > b && strcmp(text + a - b, tail) == 0;
+}
+
+static void family(FILE *file, const struct processes *all, const char *name, const char *type,
+		   const char *help)
+{
+	const char *total = all->prometheus && strcmp(type, "counter") == 0 ? "_total" : "";
+
+	fprintf(file, "# HELP %s%s %s\n# TYPE %s%s %s\n", name, total, help, name, total, type);
+	if (!all->prometheus && ends_with(name, "_bytes"))
 		fprintf(file, "# UNIT %s bytes\n", name);
+	if (!all->prometheus && ends_with(name, "_seconds"))
+		fprintf(file, "# UNIT %s seconds\n", name);
 }
 
 /* A family over the usage table: the member at `offset` of each row. */
@@ -104,7 +118,7 @@ static void write_usage_row(FILE *file, const struct processes *all, const struc
 static void write_usage(FILE *file, const struct processes *all)
 {
 	for (size_t u = 0; u < sizeof(usages) / sizeof(usages[0]); u++) {
-		family(file, usages[u].name, usages[u].type, usages[u].help);
+		family(file, all, usages[u].name, usages[u].type, usages[u].help);
 		for (unsigned d = 0; d < all->count; d++)
 			for (unsigned i = 0; i < all->docs[d]->usage_count; i++)
 				write_usage_row(file, all, all->docs[d], u,
@@ -114,7 +128,7 @@ static void write_usage(FILE *file, const struct processes *all)
 
 static void write_verdicts(FILE *file, const struct processes *all)
 {
-	family(file, "gpumemtrace_live_bytes", "gauge", "Live memory by verdict of its site.");
+	family(file, all, "gpumemtrace_live_bytes", "gauge", "Live memory by verdict of its site.");
 	for (unsigned d = 0; d < all->count; d++) {
 		const struct gm_doc *doc = all->docs[d];
 		uint64_t bytes[4] = {0};
@@ -138,7 +152,7 @@ static void write_leaks(FILE *file, const struct processes *all)
 		if (all->docs[d]->exit_bytes == GM_NO_BYTES)
 			continue;
 		if (!begun)
-			family(file, "gpumemtrace_exit_leak_bytes", "gauge",
+			family(file, all, "gpumemtrace_exit_leak_bytes", "gauge",
 			       "Owned memory not freed at the end.");
 		begun = true;
 		begin(file, all, all->docs[d], "gpumemtrace_exit_leak_bytes");
@@ -148,7 +162,7 @@ static void write_leaks(FILE *file, const struct processes *all)
 
 static void write_ooms(FILE *file, const struct processes *all)
 {
-	family(file, "gpumemtrace_ooms", "counter", "Out-of-memory events.");
+	family(file, all, "gpumemtrace_ooms", "counter", "Out-of-memory events.");
 	for (unsigned d = 0; d < all->count; d++) {
 		const struct gm_doc *doc = all->docs[d];
 
@@ -165,11 +179,8 @@ static void write_durations(FILE *file, const struct processes *all)
 		if (isnan(all->docs[d]->duration_s))
 			continue;
 		if (!begun)
-			fprintf(file,
-				"# HELP gpumemtrace_duration_seconds Time since the first CUDA "
-				"event.\n"
-				"# TYPE gpumemtrace_duration_seconds gauge\n"
-				"# UNIT gpumemtrace_duration_seconds seconds\n");
+			family(file, all, "gpumemtrace_duration_seconds", "gauge",
+			       "Time since the first CUDA event.");
 		begun = true;
 		begin(file, all, all->docs[d], "gpumemtrace_duration_seconds");
 		fprintf(file, "} %.9f\n", all->docs[d]->duration_s);
@@ -183,26 +194,49 @@ static int write_all(FILE *file, const struct processes *all)
 	write_leaks(file, all);
 	write_ooms(file, all);
 	write_durations(file, all);
-	fputs("# EOF\n", file);
+	if (!all->prometheus)
+		fputs("# EOF\n", file);
 	return gm_export_end(file);
 }
 
-int gm_export_openmetrics(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+static int write_doc(struct gm_doc *doc, bool prometheus, FILE *file)
 {
-	struct processes one = {&doc, 1};
+	struct processes one = {&doc, 1, prometheus};
 
-	(void)options;
 	return write_all(file, &one);
 }
 
-int gm_export_openmetrics_job(struct gm_job *job, const struct gm_options *options, FILE *file)
+static int write_job(struct gm_job *job, bool prometheus, FILE *file)
 {
 	struct gm_doc **docs = gm_zone_alloc(&job->zone, job->count, sizeof(struct gm_doc *));
-	struct processes all = {docs, 0};
+	struct processes all = {docs, 0, prometheus};
 
-	(void)options;
 	for (unsigned i = 0; i < job->count; i++)
 		if (!job->docs[i]->superseded)
 			docs[all.count++] = job->docs[i];
 	return write_all(file, &all);
+}
+
+int gm_export_openmetrics(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+{
+	(void)options;
+	return write_doc(doc, false, file);
+}
+
+int gm_export_openmetrics_job(struct gm_job *job, const struct gm_options *options, FILE *file)
+{
+	(void)options;
+	return write_job(job, false, file);
+}
+
+int gm_export_prometheus(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+{
+	(void)options;
+	return write_doc(doc, true, file);
+}
+
+int gm_export_prometheus_job(struct gm_job *job, const struct gm_options *options, FILE *file)
+{
+	(void)options;
+	return write_job(job, true, file);
 }

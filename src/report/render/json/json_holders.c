@@ -26,7 +26,8 @@ json_t *gm_json_holders_taken(struct gm_doc *doc)
 {
 	if (!doc->holders_when)
 		return json_null();
-	return json_pack("{s:s, s:o, s:o, s:b}", "when", doc->holders_when, "python",
+	return json_pack("{s:s, s:o, s:o, s:o, s:b}", "when", doc->holders_when, "time_s",
+			 gm_json_seconds(doc->holders_ns), "python",
 			 gm_json_string(doc->holders_python), "objects",
 			 gm_json_bytes(doc->holders_objects), "whole", doc->holders_whole);
 }

@@ -3,6 +3,7 @@
  */
 #include "report/render/json/json_plan.h"
 #include "report/render/json/internal.h"
+#include "report/support/format.h"
 #include <math.h>
 
 static json_t *rows(const struct gm_plan *plan)
@@ -15,7 +16,7 @@ static json_t *rows(const struct gm_plan *plan)
 
 		json_array_append_new(list,
 				      json_pack("{s:s, s:o, s:s}", "what", part->what, "bytes",
-						gm_json_bytes((uint64_t)llround(bytes)), "rule",
+						gm_json_bytes(gm_whole_bytes(bytes)), "rule",
 						part->rule));
 	}
 	return list;

@@ -2,6 +2,7 @@
  * `oom`: what failed and who held the memory.
  */
 #include "report/render/text/text_events.h"
+#include "report/render/text/text_holders.h"
 #include "report/doc/enum_names.h"
 #include "report/render/text/text.h"
 #include "report/render/text/text_stack.h"
@@ -148,4 +149,6 @@ void gm_text_ooms(struct gm_out *out, struct gm_doc *doc)
 		print_oom(out, doc, &doc->ooms[i]);
 	if (doc->ooms_count > out->top)
 		gm_printf(out->file, "\n%u more (--top)\n", doc->ooms_count - out->top);
+	if (doc->ooms_count)
+		gm_text_stored_holders(out, doc);
 }

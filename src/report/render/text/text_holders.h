@@ -9,4 +9,10 @@
 
 void gm_text_holders(struct gm_out *out, struct gm_doc *doc);
 
+/*
+ * The same if the shim had looked for holders; else, of a Python program with a leak or an
+ * out-of-memory event, how to find them.
+ */
+void gm_text_stored_holders(struct gm_out *out, struct gm_doc *doc);
+
 #endif

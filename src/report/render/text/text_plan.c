@@ -19,7 +19,7 @@ static const struct gm_plan_part *find_part(const struct gm_plan *plan, const ch
 static void size_of_part(struct gm_table *table, const struct gm_plan *plan,
 			 const struct gm_plan_part *part)
 {
-	gm_table_size(table, part ? (uint64_t)llround(gm_part_bytes(plan, part)) : GM_NO_BYTES);
+	gm_table_size(table, part ? gm_whole_bytes(gm_part_bytes(plan, part)) : GM_NO_BYTES);
 }
 
 /* The parts; beside an estimate both figures, and at the end what only the estimate has. */
@@ -68,7 +68,7 @@ static void print_line(struct gm_out *out, const struct gm_plan *plan)
 		snprintf(runs, sizeof(runs), " (measured in %u runs)", plan->runs);
 	if (plan->fit_error > 0)
 		snprintf(error, sizeof(error), ", at most %s off the line",
-			 gm_format_size(text, (uint64_t)plan->fit_error));
+			 gm_format_size(text, gm_whole_bytes(plan->fit_error)));
 	gm_print(out, GM_BOLD, "Needs: ");
 	gm_wrapf(out, 7, "%s, and %s for each of the batch%s%s",
 		 gm_format_size(fixed, plan->fixed_bytes),

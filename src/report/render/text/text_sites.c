@@ -5,6 +5,7 @@
 #include "report/render/text/text_sites.h"
 #include "report/doc/enum_names.h"
 #include "report/render/text/text.h"
+#include "report/render/text/text_holders.h"
 #include "report/render/text/text_stack.h"
 #include "report/support/format.h"
 #include "report/support/print.h"
@@ -326,4 +327,5 @@ void gm_text_leaks(struct gm_out *out, struct gm_doc *doc, bool all)
 	for (unsigned i = 0; i < doc->unused_suppressions_count && i < out->top; i++)
 		gm_printf(out->file, "unused suppression: leak:%s\n", doc->unused_suppressions[i]);
 	gm_print_more(out, "", doc->unused_suppressions_count, "unused suppression");
+	gm_text_stored_holders(out, doc);
 }

@@ -7,14 +7,17 @@
 #include "report/render/text/text.h"
 #include "report/render/text/text_holes.h"
 #include "report/stacks/labels.h"
+#include "report/stacks/stacks.h"
 #include "report/support/format.h"
 #include "report/support/print.h"
 #include "account/kinds.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MAKEUP_PARTS 3
+#define LEAST_NAME   16 /* columns of a part of the peak */
 
 /* The labels of the first three lines. */
 #define SEEN "Seen: "
@@ -30,6 +33,21 @@ static uint64_t magnitude(int64_t bytes)
 static double missed(const struct gm_ledger_record *record)
 {
 	return (double)magnitude(record->unexplained_bytes) / (double)record->process_used_bytes;
+}
+
+/* Which moment the figures are of, and what was not looked at since. */
+static const char *moment(struct gm_doc *doc, const struct gm_ledger_record *record)
+{
+	char time[GM_FORMAT_BYTES], end[GM_FORMAT_BYTES];
+	const char *text = gm_doc_printf(doc, " at %s of %s",
+					 gm_format_time(time, gm_seconds(record->time_ns)),
+					 gm_format_time(end, doc->duration_s));
+
+	return record->later_calls
+		       ? gm_doc_printf(doc, "%s, before %llu call%s that may take more", text,
+				       (unsigned long long)record->later_calls,
+				       gm_s(record->later_calls))
+		       : text;
 }
 
 /*
@@ -89,7 +107,7 @@ static void seen_gap(struct gm_doc *doc, const struct gm_ledger_record *worst, c
 static void seen_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_ledger_record *worst = worst_ledger(doc);
-	const char *texts[3], *gap[2], *percent, *used;
+	const char *texts[4], *gap[2], *percent, *used, *when;
 	char text[GM_FORMAT_BYTES];
 	uint64_t explained;
 
@@ -116,17 +134,25 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 				 gm_format_percent(text, explained, worst->process_used_bytes));
 	used = gm_size(doc, worst->process_used_bytes);
 	seen_gap(doc, worst, gap);
+	when = moment(doc, worst);
 	texts[0] = gm_doc_printf(
-		doc, "%s of the %s that the driver reports on device %d (%s)%s", percent, used,
+		doc, "%s of the %s that the driver reports on device %d (%s)%s%s", percent, used,
 		worst->device,
 		worst->source == GM_LEDGER_NVML_PROCESS ? "NVML, this process"
 							: "device, since before the first context",
+		worst->before_bytes
+			? gm_doc_printf(doc, "%s, %s of it from before the recording", when,
+					gm_size(doc, worst->before_bytes))
+			: when,
 		gap[0]);
-	texts[1] = gm_doc_printf(doc, "%s of the %s that the driver reports on device %d%s", percent,
-				 used, worst->device, gap[0]);
-	texts[2] = gm_doc_printf(doc, "%s of the driver's %s on device %d%s", percent, used,
-				 worst->device, gap[1]);
-	answer(out, doc, SEEN, texts, 3);
+	texts[1] = gm_doc_printf(doc, "%s of the %s that the driver reports on device %d%s%s", percent,
+				 used, worst->device, when, gap[0]);
+	texts[2] = gm_doc_printf(doc, "%s of the driver's %s on device %d%s%s", percent, used,
+				 worst->device, when, gap[1]);
+	texts[3] = gm_doc_printf(doc, "%s of %s at %s (device %d)%s", percent, used,
+				 gm_format_time(text, gm_seconds(worst->time_ns)), worst->device,
+				 gap[1]);
+	answer(out, doc, SEEN, texts, 4);
 }
 
 /* A part of the peak: a category, or sites of one place where no category says what they are. */
@@ -247,7 +273,16 @@ static void peak_line(struct gm_out *out, struct gm_doc *doc)
 	parts = peak_parts(doc, level->device, level->level, &count);
 	for (unsigned shown = MAKEUP_PARTS; shown > 0; shown--)
 		texts[variants++] = peak_text(doc, level, parts, count, shown);
-	texts[variants++] = peak_text(doc, level, parts, count ? 1 : 0, 1);
+	if (count) {
+		unsigned room = out->width - (unsigned)strlen(PEAK), used;
+		struct part first = parts[0];
+
+		first.name = "";
+		used = gm_text_columns(peak_text(doc, level, &first, 1, 1));
+		first.name = gm_text_shorten(&doc->zone, parts[0].name,
+					     room > used + LEAST_NAME ? room - used : LEAST_NAME);
+		texts[variants++] = peak_text(doc, level, &first, 1, 1);
+	}
 	answer(out, doc, PEAK, texts, variants);
 }
 
@@ -349,6 +384,36 @@ static const char *command_text(struct gm_doc *doc)
 	return text;
 }
 
+/* What the file covers, of a process that was not recorded from its start to its end. */
+static void print_period(struct gm_out *out, struct gm_doc *doc)
+{
+	const struct gm_header *header = doc->header;
+	char from[GM_FORMAT_BYTES], to[GM_FORMAT_BYTES], age[GM_FORMAT_BYTES];
+
+	if (!header->periods) {
+		if (header->recording == GM_SLEEPS)
+			gm_printf(out->file, "  asleep: only contexts are recorded until "
+					   "gpumem-report start\n");
+		return;
+	}
+	gm_printf(out->file, "  covers a period, from %s",
+		gm_format_time(from, gm_seconds(header->period_started_ns)));
+	if (header->period_ended_ns)
+		gm_printf(out->file, " to %s",
+			gm_format_time(to, gm_seconds(header->period_ended_ns)));
+	else
+		gm_printf(out->file, " on");
+	if (header->periods > 1)
+		gm_printf(out->file, " (period %u)", header->periods);
+	if (header->features & GM_FEATURE_ATTACHED)
+		gm_printf(out->file,
+			"; attached %s after the process began, by %" PRIu64
+			" relocation slots and %" PRIu64 " words of driver tables",
+			gm_format_time(age, gm_seconds(header->process_age_ns)), header->slots,
+			header->tables_words);
+	fputc('\n', out->file);
+}
+
 static void print_process(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_header *header = doc->header;
@@ -373,10 +438,13 @@ static void print_process(struct gm_out *out, struct gm_doc *doc)
 	gm_printf(out->file, ", %s after %s",
 		strcmp(doc->end, "exit") == 0	   ? "ended"
 		: strcmp(doc->end, "running") == 0 ? "still running"
-						   : "killed",
+		: strcmp(doc->end, "detached") == 0
+			? "detached"
+			: "killed",
 		gm_format_time(time, doc->duration_s));
 	gm_printf(out->file, "; %s calls recorded", gm_format_count(count, header->events));
 	gm_printf(out->file, ", file %s\n", gm_format_size(size, gm_reader_bytes(doc->reader)));
+	print_period(out, doc);
 	for (unsigned i = 0; i < doc->devices_count && i < out->top; i++)
 		gm_printf(out->file, "  device %d: %s, %s%s\n", doc->devices[i].index,
 			doc->devices[i].name ? doc->devices[i].name : "unnamed",
@@ -631,6 +699,14 @@ void gm_text_findings(struct gm_out *out, const struct gm_finding *findings, uns
 		gm_printf(out->file, "  %u more finding%s (--top)\n", left, left == 1 ? "" : "s");
 }
 
+/* ", by close_device (device.c:12)"; "" where the call is not known. */
+static const char *who(struct gm_doc *doc, uint32_t stack)
+{
+	const struct gm_stack *place = gm_doc_stack(doc, stack);
+
+	return place ? gm_doc_printf(doc, ", by %s", gm_stack_label(doc, place)) : "";
+}
+
 static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 {
 	static const char *const causes[GM_IMPLICIT_CAUSES] = {"a device reset", "a context's end",
@@ -639,11 +715,47 @@ static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 
 	for (unsigned i = 0; i < doc->implicit_count; i++)
 		if (doc->implicit[i].count)
-			gm_printf(out->file, "  %s in %llu allocation%s went with %s on device %d\n",
+			gm_printf(out->file, "  %s in %llu allocation%s went with %s on device %d%s\n",
 				gm_format_size(size, doc->implicit[i].bytes),
 				(unsigned long long)doc->implicit[i].count,
 				doc->implicit[i].count == 1 ? "" : "s",
-				causes[doc->implicit[i].cause], doc->implicit[i].device);
+				causes[doc->implicit[i].cause], doc->implicit[i].device,
+				who(doc, doc->implicit[i].stack));
+}
+
+/* The place that holds most physical handles of a device; NULL. */
+static const struct gm_site *most_handles(const struct gm_doc *doc, int device)
+{
+	const struct gm_site *most = NULL;
+
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site *site = &doc->sites[i];
+
+		if (site->record.kind == GM_KIND_VMM && site->record.device == device &&
+		    site->record.live_bytes &&
+		    (!most || site->record.live_bytes > most->record.live_bytes))
+			most = site;
+	}
+	return most;
+}
+
+/* Physical memory that was created and has no address. */
+static void print_unmapped(struct gm_out *out, struct gm_doc *doc)
+{
+	char size[GM_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < doc->vmm_count; i++) {
+		const struct gm_vmm_record *record = &doc->vmm[i];
+		const struct gm_site *most = most_handles(doc, record->device);
+
+		if (record->created_bytes <= record->mapped_bytes)
+			continue;
+		gm_printf(out->file,
+			  "  %s of physical memory (cuMemCreate) on device %d is mapped nowhere%s%s\n",
+			  gm_format_size(size, record->created_bytes - record->mapped_bytes),
+			  record->device, most ? "; most handles are of " : "",
+			  most ? gm_stack_label(doc, most->stack) : "");
+	}
 }
 
 static void print_teardown(struct gm_out *out, const struct gm_doc *doc)
@@ -668,6 +780,7 @@ void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
 	print_process(out, doc);
 	print_usage(out, doc);
 	print_implicit(out, doc);
+	print_unmapped(out, doc);
 	print_teardown(out, doc);
 	gm_text_holes(out, doc);
 	print_ledger(out, doc);

@@ -14,16 +14,16 @@ static void print_run(struct gm_out *out, const struct gm_whatif *whatif)
 
 	gm_print(out, GM_BOLD, "Recorded: ");
 	gm_printf(out->file, "%s reserved under %s; the model %s\n",
-		gm_format_size(reserved, whatif->recorded_reserved_peak_bytes),
-		whatif->recorded_conf ? whatif->recorded_conf : "a setting that is not recorded",
-		whatif->reproduced ? "took the same segments from the driver"
-				   : "did not take the same segments from the driver");
+		  gm_format_size(reserved, whatif->recorded_reserved_peak_bytes),
+		  whatif->recorded_conf ? whatif->recorded_conf : "a setting that is not recorded",
+		  whatif->reproduced ? "took the same segments from the driver"
+				     : "did not take the same segments from the driver");
 	gm_print(out, GM_BOLD, "No less than: ");
 	gm_printf(out->file, "%s were live at once",
-		gm_format_size(bound, whatif->lower_bound_bytes));
+		  gm_format_size(bound, whatif->lower_bound_bytes));
 	if (whatif->plan_peak_bytes != GM_NO_BYTES)
 		gm_printf(out->file, "; a plan that knows the future needs %s",
-			gm_format_size(plan, whatif->plan_peak_bytes));
+			  gm_format_size(plan, whatif->plan_peak_bytes));
 	fputc('\n', out->file);
 }
 
@@ -31,15 +31,17 @@ static void print_best(struct gm_out *out, const struct gm_whatif *whatif, const
 {
 	const struct gm_whatif_row *best = &whatif->rows[whatif->best];
 	uint64_t recorded = whatif->recorded_reserved_peak_bytes;
-	char reserved[GM_FORMAT_BYTES];
+	char reserved[GM_FORMAT_BYTES], idle[GM_FORMAT_BYTES];
 
 	gm_print(out, GM_BOLD, whatif->rows_count > 1 ? "Best: " : "Result: ");
 	gm_printf(out->file, "%s with %s", best->conf,
-		gm_format_size(reserved, best->reserved_peak_bytes));
+		  gm_format_size(reserved, best->reserved_peak_bytes));
 	if (recorded)
 		gm_printf(out->file, " (%+.1f %%)",
-			100.0 * ((double)best->reserved_peak_bytes - (double)recorded) /
-				(double)recorded);
+			  100.0 * ((double)best->reserved_peak_bytes - (double)recorded) /
+				  (double)recorded);
+	gm_printf(out->file, ", %s of it idle at the peak",
+		  gm_format_size(idle, best->idle_at_peak_bytes));
 	if (best->fits == GM_FITS_NOT)
 		gm_printf(out->file, "; it does not fit");
 	else if (gpu)
@@ -47,45 +49,56 @@ static void print_best(struct gm_out *out, const struct gm_whatif *whatif, const
 	fputc('\n', out->file);
 }
 
-static void oom_cell(struct gm_table *table, struct gm_doc *doc, const struct gm_whatif_row *row)
+static void print_rows(struct gm_out *out, const struct gm_whatif *whatif)
 {
-	char when[GM_FORMAT_BYTES];
-
-	if (row->oom_ns == GM_NO_BYTES)
-		gm_table_cell(table, "-");
-	else if (row->oom_site == GM_NO_SITE)
-		gm_table_cell(table, "at %s", gm_format_time(when, gm_seconds(row->oom_ns)));
-	else
-		gm_table_cell(table, "at %s, %s", gm_format_time(when, gm_seconds(row->oom_ns)),
-			      gm_stack_label(doc, doc->sites[row->oom_site].stack));
-}
-
-static void print_rows(struct gm_out *out, struct gm_doc *doc, const struct gm_whatif *whatif)
-{
-	static const char *const titles[] = {"<setting", "reserved",	   "from",    "to",
-					     "idle",	 "segments",	   "retries", "<fits",
-					     "<exact",	 "<out of memory", NULL};
+	static const char *const titles[] = {"reserved", "at most",  "retries", "<fits",
+					     "<exact",	 "<setting", NULL};
 	struct gm_table table;
 
 	gm_table_begin(&table, titles);
 	for (unsigned i = 0; i < whatif->rows_count; i++) {
 		const struct gm_whatif_row *row = &whatif->rows[i];
 
-		gm_table_cell(&table, "%s", row->conf);
 		gm_table_size(&table, row->reserved_peak_bytes);
-		gm_table_size(&table, row->reserved_low_bytes);
 		gm_table_size(&table, row->reserved_high_bytes);
-		gm_table_size(&table, row->idle_at_peak_bytes);
-		gm_table_count(&table, row->segments);
 		gm_table_count(&table, row->retries);
 		gm_table_cell(&table, "%s",
 			      row->fits == GM_FITS	 ? "yes"
 			      : row->fits == GM_FITS_NOT ? "no"
 							 : "unknown");
 		gm_table_cell(&table, "%s", row->exact ? "yes" : "no");
-		oom_cell(&table, doc, row);
+		gm_table_cell(&table, "%s", row->conf);
 	}
 	gm_table_end(out, &table);
+}
+
+/* Where settings run out of memory: those that do so at the same request together. */
+static void print_ooms(struct gm_out *out, struct gm_doc *doc, const struct gm_whatif *whatif)
+{
+	char when[GM_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < whatif->rows_count; i++) {
+		const struct gm_whatif_row *row = &whatif->rows[i];
+		unsigned count = 0, before = 0;
+
+		for (unsigned k = 0; row->ooms && k < whatif->rows_count; k++)
+			if (whatif->rows[k].oom_ns == row->oom_ns) {
+				count++;
+				before += k < i;
+			}
+		if (!count || before)
+			continue;
+		gm_printf(out->file, "- ");
+		gm_wrap(out, 2,
+			gm_doc_printf(
+				doc, "%s%s: out of memory after %s%s%s", row->conf,
+				count > 1 ? gm_doc_printf(doc, " and %u more", count - 1) : "",
+				gm_format_time(when, gm_seconds(row->oom_ns)),
+				row->oom_site == GM_NO_SITE ? "" : " at ",
+				row->oom_site == GM_NO_SITE
+					? ""
+					: gm_stack_label(doc, doc->sites[row->oom_site].stack)));
+	}
 }
 
 /* Each reason once, with the settings that it is about. */
@@ -115,11 +128,15 @@ static void print_reasons(struct gm_out *out, struct gm_doc *doc, const struct g
 void gm_text_whatif(struct gm_out *out, struct gm_doc *doc, const struct gm_whatif *whatif,
 		    const char *gpu)
 {
+	struct gm_out rows = *out; /* all settings are shown, whatever --top is */
+
 	print_run(out, whatif);
 	print_best(out, whatif, gpu);
 	fputc('\n', out->file);
-	print_rows(out, doc, whatif);
+	rows.top = whatif->rows_count;
+	print_rows(&rows, whatif);
 	fputc('\n', out->file);
+	print_ooms(out, doc, whatif);
 	print_reasons(out, doc, whatif);
 	for (unsigned i = 0; i < whatif->notes_count; i++) {
 		gm_printf(out->file, "- ");

@@ -98,18 +98,20 @@ def measure(words):
         recordings = {pool.submit(record, words, name): name for name in words.names}
         runs = {pool.submit(run, words, name, setting, "--cap"): (name, setting)
                 for name in words.names for setting in SETTINGS}
-        for task in concurrent.futures.as_completed(recordings):
-            found[recordings[task]]["recorded"] = task.result()
-        for task in concurrent.futures.as_completed(runs):
-            name, setting = runs[task]
-            found[name]["measured"][setting] = task.result()
-    with open(os.path.join(words.out, "measured.json"), "w", encoding="utf-8") as file:
-        json.dump(found, file)
+        for task in concurrent.futures.as_completed(recordings | runs):
+            if task in recordings:
+                found[recordings[task]]["recorded"] = task.result()
+            else:
+                name, setting = runs[task]
+                found[name]["measured"][setting] = task.result()
+            with open(os.path.join(words.out, "measured.json"), "w", encoding="utf-8") as file:
+                json.dump(found, file)
     return found
 
 
 def verdict(measured, row):
-    """equal: all figures; within: the peak lies in the interval; else what differs."""
+    """equal: all figures; within: the peak lies in the interval; else what differs. A row that is called exact
+    has no interval."""
     if all(row[key] == measured[key] for key in KEYS):
         return "equal"
     if row["low"] <= measured["reserved_peak"] <= row["high"] and row["ooms"] == measured["ooms"]:

@@ -118,14 +118,14 @@ def generation():
 
 @program
 def convolution():
-    model = Convolutions()
+    model = Convolutions().cuda()
     steps(model, torch.optim.SGD(model.parameters(), 0.01),
           (torch.randn(32, 3, 160, 160, device="cuda") for _ in range(5)))
 
 
 @program
 def convolution_scales():
-    model = Convolutions(48)
+    model = Convolutions(48).cuda()
     steps(model, torch.optim.Adam(model.parameters()),
           (torch.randn(24, 3, side, side, device="cuda") for side in (96, 224, 128, 192, 160, 256, 112, 240)))
 

@@ -1,0 +1,307 @@
+/*
+ * Searching a process's writable memory for words that equal an address (native_holders.h). A word
+ * in a library's or program's data is a global variable; a word in an object of the main heap makes
+ * the search go on for the address of that object. Only a chain that begins at a global variable is
+ * shown: a word elsewhere may be left over from something that is gone. Data of CUDA's libraries
+ * and of the shim, which note every address, hold nothing.
+ *
+ * Objects of the heap are those of glibc's malloc: chunks that follow each other from the beginning
+ * of the [heap] mapping, each with its size in the second word, and a bit of the next one's size
+ * that says that it is in use (malloc/malloc.c).
+ */
+#include "holders/native_holders.h"
+
+#include "holders/array.h"
+#include "holders/elf_dynamic.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH	    (1u << 15) /* words */
+#define MOST_WANTED (1u << 20)
+#define IN_USE	    1u
+
+/* What is looked for: a block, or an object of the heap on the way to one. */
+struct wanted {
+	uint64_t address;
+	uint32_t block;
+	uint32_t next;	/* what this object holds; UINT32_MAX of a block */
+	uint64_t slot;	/* in this object, the word that does */
+	uint32_t bytes; /* of the object */
+};
+
+struct chunk {
+	uint64_t address, bytes;
+};
+
+struct search {
+	struct gm_memory *memory;
+	struct wanted *wanted;
+	uint32_t count, room, from; /* those of the round: from `from` on */
+	uint32_t *index, index_room;
+	struct chunk *chunks;
+	uint32_t chunks_count, chunks_room;
+	uint64_t heap_start, heap_end;
+	struct gm_native_chain *chains;
+	bool failed;
+};
+
+static uint32_t hash(uint64_t address)
+{
+	return (uint32_t)((address >> 3) * 0x9E3779B97F4A7C15u >> 32);
+}
+
+static bool index_wanted(struct search *search)
+{
+	free(search->index);
+	search->index_room = 64;
+	while (search->index_room < (search->count - search->from) * 4ul)
+		search->index_room *= 2;
+	search->index = calloc(search->index_room, sizeof(*search->index));
+	if (!search->index)
+		return false;
+	for (uint32_t i = search->from; i < search->count; i++) {
+		uint32_t at = hash(search->wanted[i].address) & (search->index_room - 1);
+
+		while (search->index[at])
+			at = (at + 1) & (search->index_room - 1);
+		search->index[at] = i + 1;
+	}
+	return true;
+}
+
+static uint32_t find_wanted(const struct search *search, uint64_t address)
+{
+	uint32_t at = hash(address) & (search->index_room - 1);
+
+	for (; search->index[at]; at = (at + 1) & (search->index_room - 1))
+		if (search->wanted[search->index[at] - 1].address == address)
+			return search->index[at] - 1;
+	return UINT32_MAX;
+}
+
+/* ---- the heap ---- */
+
+static void read_heap(struct search *search)
+{
+	unsigned count;
+	const struct gm_mapping *mappings = gm_memory_mappings(search->memory, &count);
+	uint64_t at = 0, end = 0, size;
+
+	for (unsigned i = 0; i < count && !end; i++)
+		if (strcmp(mappings[i].path, "[heap]") == 0) {
+			at = search->heap_start = mappings[i].start;
+			end = search->heap_end = mappings[i].end;
+		}
+	while (at + 16 < end && gm_memory_read(search->memory, at + 8, &size, sizeof(size))) {
+		uint64_t bytes = size & ~15ull;
+
+		if (bytes < 32 || bytes > end - at ||
+		    !gm_array_grow(&search->chunks, search->chunks_count, &search->chunks_room,
+				   sizeof(*search->chunks)))
+			break;
+		if (search->chunks_count && !(size & IN_USE)) /* the one before is free */
+			search->chunks[search->chunks_count - 1].bytes = 0;
+		search->chunks[search->chunks_count++] = (struct chunk){at, bytes};
+		at += bytes;
+	}
+}
+
+/* The object of the heap that holds a word; NULL if none that is in use does. */
+static const struct chunk *chunk_of(const struct search *search, uint64_t slot)
+{
+	uint32_t low = 0, high = search->chunks_count;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (search->chunks[middle].address <= slot)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || slot < search->chunks[low - 1].address + 16 ||
+	    slot + 8 > search->chunks[low - 1].address + 8 + search->chunks[low - 1].bytes)
+		return NULL;
+	return &search->chunks[low - 1];
+}
+
+/* ---- chains ---- */
+
+static bool keeps_books(const char *path)
+{
+	static const char *const names[] = {"libcuda", "libnvidia", "libgpumemtrace", "libcupti",
+					    "libnvrtc"};
+	const char *slash = strrchr(path, '/');
+
+	for (unsigned i = 0; slash && i < sizeof(names) / sizeof(*names); i++)
+		if (strncmp(slash + 1, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* The object whose data a mapping is: its own file, or the one before it of which it is the rest.
+ */
+static const char *object_of(const struct gm_mapping *mappings, unsigned number)
+{
+	const struct gm_mapping *mapping = &mappings[number];
+
+	if (mapping->path[0] == '/')
+		return mapping->path;
+	if (!mapping->path[0] && number && mappings[number - 1].end == mapping->start &&
+	    mappings[number - 1].path[0] == '/' && mappings[number - 1].writable)
+		return mappings[number - 1].path;
+	return NULL;
+}
+
+/* True if every word of a chain that begins at `slot` is as it was. */
+static bool holds(const struct search *search, uint32_t number, uint64_t slot)
+{
+	uint64_t addresses[GM_NATIVE_STEPS], words[GM_NATIVE_STEPS];
+	unsigned count = 0;
+	uint32_t at = number;
+
+	if (gm_memory_still(search->memory))
+		return true;
+	addresses[count++] = slot;
+	for (; search->wanted[at].next != UINT32_MAX && count < GM_NATIVE_STEPS;
+	     at = search->wanted[at].next)
+		addresses[count++] = search->wanted[at].slot;
+	if (!gm_memory_words(search->memory, addresses, words, count))
+		return false;
+	at = number;
+	for (unsigned i = 0; i < count; i++, at = search->wanted[at].next)
+		if (words[i] != search->wanted[at].address)
+			return false;
+	return true;
+}
+
+static void add_step(struct search *search, struct gm_native_chain *chain, const char *text)
+{
+	char *copy = chain->count < GM_NATIVE_STEPS ? strdup(text) : NULL;
+
+	if (copy)
+		chain->steps[chain->count++] = copy;
+	else
+		search->failed = true;
+}
+
+static void make_chain(struct search *search, uint32_t number, uint64_t slot, const char *path)
+{
+	struct gm_native_chain *chain = &search->chains[search->wanted[number].block];
+	const char *slash = strrchr(path, '/');
+	char text[512], name[256];
+	uint64_t into;
+
+	if (chain->count || !holds(search, number, slot))
+		return;
+	if (gm_variable_at(search->memory, path, slot, name, sizeof(name), &into) && into)
+		snprintf(text, sizeof(text), "global %s+%llu (%.200s)", name,
+			 (unsigned long long)into, slash + 1);
+	else if (name[0])
+		snprintf(text, sizeof(text), "global %s (%.200s)", name, slash + 1);
+	else
+		snprintf(text, sizeof(text), "global variable of %.200s", slash + 1);
+	add_step(search, chain, text);
+	for (uint32_t at = number; search->wanted[at].next != UINT32_MAX;
+	     at = search->wanted[at].next) {
+		snprintf(
+			text, sizeof(text), "heap object of %u bytes, word at +%llu",
+			search->wanted[at].bytes,
+			(unsigned long long)(search->wanted[at].slot - search->wanted[at].address));
+		add_step(search, chain, text);
+	}
+	add_step(search, chain, "block");
+}
+
+/* An object of the heap that holds something wanted is wanted in the next round. */
+static void want_chunk(struct search *search, uint32_t number, uint64_t slot)
+{
+	const struct chunk *chunk = chunk_of(search, slot);
+
+	if (!chunk || !chunk->bytes || search->count >= MOST_WANTED)
+		return;
+	for (uint32_t at = number; at != UINT32_MAX; at = search->wanted[at].next)
+		if (search->wanted[at].address == chunk->address + 16)
+			return; /* a ring */
+	if (!gm_array_grow(&search->wanted, search->count, &search->room,
+			   sizeof(*search->wanted))) {
+		search->failed = true;
+		return;
+	}
+	search->wanted[search->count++] = (struct wanted){.address = chunk->address + 16,
+							  .block = search->wanted[number].block,
+							  .next = number,
+							  .slot = slot,
+							  .bytes = (uint32_t)(chunk->bytes - 8)};
+}
+
+static void search_mapping(struct search *search, const struct gm_mapping *mappings,
+			   unsigned number, uint64_t *batch)
+{
+	const struct gm_mapping *mapping = &mappings[number];
+	const char *object = object_of(mappings, number);
+
+	if (object && keeps_books(object))
+		return;
+	for (uint64_t at = mapping->start; at < mapping->end; at += BATCH * 8) {
+		uint64_t bytes = mapping->end - at < BATCH * 8 ? mapping->end - at : BATCH * 8;
+
+		if (!gm_memory_fresh(search->memory, at, batch, bytes))
+			return;
+		for (uint64_t i = 0; i < bytes / 8; i++) {
+			uint32_t found =
+				batch[i] > 4096 ? find_wanted(search, batch[i]) : UINT32_MAX;
+
+			if (found == UINT32_MAX ||
+			    search->chains[search->wanted[found].block].count)
+				continue;
+			if (object)
+				make_chain(search, found, at + i * 8, object);
+			else if (at >= search->heap_start && at < search->heap_end)
+				want_chunk(search, found, at + i * 8);
+		}
+	}
+}
+
+static void search_round(struct search *search, uint64_t *batch)
+{
+	unsigned count;
+	const struct gm_mapping *mappings = gm_memory_mappings(search->memory, &count);
+	uint32_t end = search->count;
+
+	for (unsigned i = 0; i < count && !search->failed; i++)
+		if (mappings[i].readable && mappings[i].writable && !mappings[i].shared)
+			search_mapping(search, mappings, i, batch);
+	search->from = end;
+}
+
+bool gm_native_find(struct gm_memory *memory, const uint64_t *addresses, uint32_t count,
+		    bool direct, struct gm_native_chain *chains)
+{
+	struct search search = {.memory = memory, .chains = chains};
+	uint64_t *batch = malloc(BATCH * sizeof(*batch));
+
+	search.failed = !batch;
+	for (uint32_t i = 0; i < count && !search.failed; i++) {
+		search.failed = !gm_array_grow(&search.wanted, search.count, &search.room,
+					       sizeof(*search.wanted));
+		if (!search.failed)
+			search.wanted[search.count++] = (struct wanted){
+				.address = addresses[i], .block = i, .next = UINT32_MAX};
+	}
+	if (!direct)
+		read_heap(&search);
+	for (unsigned round = 0;
+	     round < GM_NATIVE_STEPS - 2 && !search.failed && search.from < search.count; round++)
+		if (index_wanted(&search))
+			search_round(&search, batch);
+		else
+			search.failed = true;
+	free(batch);
+	free(search.wanted);
+	free(search.index);
+	free(search.chunks);
+	return !search.failed;
+}

@@ -1,0 +1,25 @@
+/*
+ * Holders of addresses in native programs: the global variable that contains an address, directly
+ * or through objects of the heap.
+ */
+#ifndef GM_HOLDERS_NATIVE_HOLDERS_H
+#define GM_HOLDERS_NATIVE_HOLDERS_H
+
+#include "holders/process_memory.h"
+
+#define GM_NATIVE_STEPS 6u
+
+struct gm_native_chain {
+	char *steps[GM_NATIVE_STEPS]; /* from malloc */
+	unsigned count;		      /* 0: nothing was found */
+};
+
+/*
+ * Fills a chain for each address, of which none may be there twice. `direct`: not through objects
+ * of the heap. Of a running process every word of a chain was read again at the end. False if
+ * memory ran out. The caller frees the steps.
+ */
+bool gm_native_find(struct gm_memory *memory, const uint64_t *addresses, uint32_t count,
+		    bool direct, struct gm_native_chain *chains);
+
+#endif
