@@ -161,8 +161,11 @@ def write_page(path, results, total):
     body = [markdown(rows_of(total)), "", markdown(claims_of(total)), ""]
     if total["varies"]:
         body += ["Verdicts that varied between repetitions: " + ", ".join(total["varies"]) + ".", ""]
-    body += ["Cases whose verdict is not yet right:", "",
-             markdown([("case", "kind", "the label's reason"), *((r["name"], r["kind"], r["why"]) for r in wrong)])]
+    if wrong:
+        body += ["Cases whose verdict is not yet right:", "",
+                 markdown([("case", "kind", "the label's reason"), *((r["name"], r["kind"], r["why"]) for r in wrong)])]
+    else:
+        body += ["No verdict is wrong."]
     head, rest = text.split(begin)
     page.write_text(head + begin + "\n".join(body) + "\n" + end + rest.split(end)[1], encoding="utf-8")
     (HERE / "floor").write_text("".join(f"{kind} {row['right']}\n" for kind, row in total["kinds"].items()),

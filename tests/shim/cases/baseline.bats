@@ -48,7 +48,7 @@ recorded() {
 	grep -A1 '^ *at the peak ' "$work/said" | grep -Eq '32.00 MiB  16.00 MiB  \+16.00 MiB  step \(steps.py'
 	grep -A1 '^ *allocated ' "$work/said" | grep -Eq '192.0 MiB  48.00 MiB  \+144.0 MiB  step'
 	grep -A1 '^ *allocations ' "$work/said" | grep -Eq '6 +3 +\+3  step'
-	grep -A1 '^ *time allocating ' "$work/said" | grep -Eq '\+.* ms  step'
+	grep -A1 '^ *allocating for ' "$work/said" | grep -Eq '\+.* ms  step'
 }
 
 @test "check --max-peak-growth: as a percentage and as a size" {
