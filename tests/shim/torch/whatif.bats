@@ -125,3 +125,13 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 				.num_alloc_retries, .num_ooms, true]' "$figures")"
 	done
 }
+
+@test "a moment: what was recorded until then" {
+	local all
+	file=$SNAPSHOTS/torch-2.11-native.pickle whatif default
+	all=$(jq .whatif_run.events "$work/document")
+	file=$SNAPSHOTS/torch-2.11-native.pickle whatif default --at 5.29
+	is "[.whatif_run.events > 0, .whatif_run.events < $all, .whatif[0].ooms]" '[true,true,0]'
+	[ "$(jq -c "$peaks" "$work/document")" = "$(jq -c '.marks[0] | [."reserved_bytes.all.peak",
+		."allocated_bytes.all.peak"]' "$SNAPSHOTS/torch-2.11-native.json")" ]
+}
