@@ -15,6 +15,8 @@
 #ifdef GPUMEMTRACE_IMPLEMENTATION /* the shim itself */
 
 int gpumemtrace_active(void);
+int gpumemtrace_start(void);
+int gpumemtrace_stop(void);
 void gpumemtrace_mark(const char *name);
 void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device);
 void gpumemtrace_pool_free(const void *ptr);
@@ -67,6 +69,27 @@ static __inline__ int gpumemtrace_active(void)
 	int (*function)(void) = __extension__ (int (*)(void))gpumemtrace_find_(&cache, "gpumemtrace_active");
 
 	return function ? function() : 0;
+}
+
+/*
+ * Begins to record, in a process that sleeps (GPUMEMTRACE_START=asleep, or after gpumemtrace_stop), at
+ * its next CUDA call; and puts it to sleep. What an earlier period recorded is dropped at the start of
+ * the next. 0, or -ENOSYS: no shim, or one that is switched off.
+ */
+static __inline__ int gpumemtrace_start(void)
+{
+	static void *cache;
+	int (*function)(void) = __extension__ (int (*)(void))gpumemtrace_find_(&cache, "gpumemtrace_start");
+
+	return function ? function() : -38;
+}
+
+static __inline__ int gpumemtrace_stop(void)
+{
+	static void *cache;
+	int (*function)(void) = __extension__ (int (*)(void))gpumemtrace_find_(&cache, "gpumemtrace_stop");
+
+	return function ? function() : -38;
 }
 
 /* A point in time with a name (copied, at most 255 bytes); closes the current window of the report. */

@@ -14,7 +14,7 @@ from typing import Any, Callable, Optional, TypeVar, Union
 
 from gpumemtrace import _shim
 
-__all__ = ["is_active", "mark", "region", "snapshot", "live_bytes", "peak_bytes", "reset_peak"]
+__all__ = ["is_active", "start", "stop", "mark", "region", "snapshot", "live_bytes", "peak_bytes", "reset_peak"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -22,6 +22,23 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def is_active() -> bool:
     """Whether the tracer is in this process and records."""
     return bool(_shim.active())
+
+
+def start() -> bool:
+    """Begins to record at the next CUDA call, where the tracer sleeps (``GPUMEMTRACE_START=asleep``, or after
+    :func:`stop`), for example in a notebook's cell. What an earlier period recorded is dropped.
+
+    False where the tracer is not in this process, or switched off.
+    """
+    return _shim.start() == 0
+
+
+def stop() -> bool:
+    """Puts the tracer to sleep. The file keeps what it recorded, and says that it covers a period.
+
+    False where the tracer is not in this process, or switched off.
+    """
+    return _shim.stop() == 0
 
 
 def mark(name: str) -> None:

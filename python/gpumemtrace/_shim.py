@@ -18,6 +18,8 @@ def _find(name, result, arguments, absent):
     return function
 
 
+start: Callable[[], int] = _find("start", ctypes.c_int, [], -errno.ENOSYS)
+stop: Callable[[], int] = _find("stop", ctypes.c_int, [], -errno.ENOSYS)
 active: Callable[[], int] = _find("active", ctypes.c_int, [], 0)
 mark: Callable[[bytes], None] = _find("mark", None, [ctypes.c_char_p], None)
 snapshot: Callable[[bytes], int] = _find("snapshot", ctypes.c_int, [ctypes.c_char_p], -errno.ENOSYS)

@@ -8,6 +8,7 @@
 #include "cupti/caller.h"
 #include "cupti/decode.h"
 #include "recorder/calls/call.h"
+#include "recorder/calls/pass.h"
 #include "recorder/state/fork_page.h"
 #include "recorder/calls/roles.h"
 #include "recorder/calls/slow_path.h"
@@ -131,9 +132,13 @@ static bool drop_to(struct block *block, const struct gm_call *call)
 
 void gm_cupti_call_begins(unsigned function, const void *params, uint64_t *correlation)
 {
-	struct gm_call *call = push((uintptr_t)__builtin_frame_address(0));
+	struct gm_call *call;
 	int saved = errno;
 
+	*correlation = 0;
+	if (gm_off() && !gm_counts_asleep((enum gm_role)gm_rows[function].role))
+		return;
+	call = push((uintptr_t)__builtin_frame_address(0));
 	*correlation = (uintptr_t)call;
 	if (!call) {
 		if (gm_owns_file())

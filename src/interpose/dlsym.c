@@ -4,6 +4,7 @@
 #include "interpose/internal.h"
 #include "interpose/route.h"
 #include "interpose/runtime.h"
+#include "interpose/slots.h"
 #include "recorder/state/libc_functions.h"
 #include "recorder/state/libraries.h"
 #include "recorder/process/start.h"
@@ -83,6 +84,7 @@ bool gm_dlsym_hook(void *handle, const char *name, void **result)
 {
 	dlsym_fn *real;
 
+	gm_slots_refresh();
 	if (!name || name[0] != 'c' || name[1] != 'u' || handle == RTLD_DEFAULT_HANDLE ||
 	    handle == RTLD_NEXT_HANDLE || gm_disabled())
 		return false;
@@ -120,6 +122,7 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 	result = real(handle);
 	error = errno;
 	gm_note_unload();
+	gm_slots_refresh();
 	forget_unloaded();
 	gm_stack_modules_changed();
 	errno = error;

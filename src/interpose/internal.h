@@ -27,8 +27,14 @@ bool gm_resolving(void);
  */
 enum gm_function gm_row_named(const char *name, unsigned majors);
 
-/* Finds every driver row in the loaded libcuda at the first call; false without libcuda. */
+/*
+ * Finds every driver row in the loaded libcuda at the first call; false without libcuda. The first
+ * call opens the libraries that the recorder needs (recorder/process/open_libraries.h).
+ */
 bool gm_ready_driver(void);
+
+/* The same without opening anything, for a call from outside the program. */
+bool gm_find_driver(void);
 
 /* True once a look-up or a call of the driver's reached the shim. */
 bool gm_driver_seen(void);

@@ -7,7 +7,7 @@
 #include "recorder/process/held_copy.h"
 #include "recorder/calls/device_view.h"
 #include "recorder/process/early_marks.h"
-#include "recorder/process/start.h"
+#include "recorder/calls/sleep.h"
 #include "recorder/state/thread.h"
 #include "stack/stack.h"
 #include "track/clock.h"
@@ -21,7 +21,17 @@
 
 EXPORT int gpumemtrace_active(void)
 {
-	return !gm_disabled();
+	return !gm_disabled() && !gm_idle();
+}
+
+EXPORT int gpumemtrace_start(void)
+{
+	return gm_want(GM_WANT_RECORDING);
+}
+
+EXPORT int gpumemtrace_stop(void)
+{
+	return gm_want(GM_WANT_SLEEP);
 }
 
 /*
@@ -30,7 +40,7 @@ EXPORT int gpumemtrace_active(void)
  */
 void gm_public_mark(const char *name, enum gm_mark_source source)
 {
-	if (gm_disabled() || !gm_enter_tracker())
+	if (!gpumemtrace_active() || !gm_enter_tracker())
 		return;
 	if (gm_owns_file()) {
 		gm_track_mark(name, source);
@@ -57,7 +67,7 @@ EXPORT void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)
 	};
 	const struct gm_entry entry = GM_ENTRY_HERE();
 
-	if (!ptr || gm_disabled() || !gm_enter_tracker())
+	if (!ptr || !gpumemtrace_active() || !gm_enter_tracker())
 		return;
 	if (gm_recording()) {
 		event.stack = gm_stack_take(&entry, 0, &event.caller_module);
@@ -75,7 +85,7 @@ EXPORT void gpumemtrace_pool_free(const void *ptr)
 		.caller_module = GM_NONE, .device = GM_HOST,
 	};
 
-	if (!ptr || gm_disabled() || !gm_enter_tracker())
+	if (!ptr || !gpumemtrace_active() || !gm_enter_tracker())
 		return;
 	if (gm_recording())
 		gm_track_free_end(gm_track_free_begin(GM_SPACE_CUSTOM, event.key), &event);

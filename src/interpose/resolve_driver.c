@@ -4,15 +4,9 @@
  */
 #include "interpose/internal.h"
 #include "interpose/resolve_driver.h"
-#include "recorder/process/describe.h"
-#include "recorder/state/fork_page.h"
-#include "recorder/state/libraries.h"
-#include "recorder/query/nvml.h"
+#include "recorder/process/open_libraries.h"
 #include "recorder/query/query.h"
-#include "recorder/state/settings.h"
-#include "recorder/state/log.h"
-#include "stack/stack.h"
-#include "store/descriptor.h"
+#include "recorder/state/libraries.h"
 
 #include <string.h>
 
@@ -44,58 +38,56 @@ static void enter_real(enum gm_function function, void *real)
 			 __ATOMIC_RELEASE);
 }
 
-static void log_line(const char *line)
+/* Returns true if it found the driver at this call. */
+static bool find_rows(const struct gm_object *libcuda)
 {
-	gm_log(GM_LOG_WARN, "%s", line);
-}
-
-/*
- * libcuda was found: opens the libraries that the recorder needs. A driver look-up or call of the
- * program's is under way and no lock is held, so that dlopen may wait.
- */
-static void open_libraries(void)
-{
-	struct gm_low_numbers numbers;
-
-	gm_low_numbers_take(&numbers);
-	gm_query_init();
-	gm_nvml_open();
-	gm_stack_ask_unwinder((enum gm_stack_unwinder)gm_settings.unwinder, log_line);
-	gm_stack_init((enum gm_stack_mode)gm_settings.stacks, gm_settings.depth);
-	gm_low_numbers_give_back(&numbers);
-	gm_stack_cache(!gm_settings.no_stack_cache);
-	if (gm_owns_file())
-		gm_describe_stacks();
-}
-
-/* This happens again when libcuda was unloaded and another took its place. */
-bool gm_ready_driver(void)
-{
-	struct gm_object libcuda;
-	bool first;
+	bool first = !driver.seen;
 	unsigned row;
 
-	if (__atomic_load_n(&driver.seen, __ATOMIC_ACQUIRE))
-		return true;
-	if (!gm_find_libcuda(&libcuda) || !gm_lock_resolve())
-		return false;
-	first = !driver.seen;
 	for (row = 0; row < GM_FUNCTIONS && first; row++) {
 		void *real;
 
 		if (gm_rows[row].layer != GM_LAYER_DRIVER)
 			continue;
-		real = gm_object_symbol(&libcuda, gm_rows[row].name, NULL);
+		real = gm_object_symbol(libcuda, gm_rows[row].name, NULL);
 		if (real)
 			enter_real((enum gm_function)row, real);
 	}
-	driver.start = libcuda.start;
-	driver.end = libcuda.end;
+	driver.start = libcuda->start;
+	driver.end = libcuda->end;
 	__atomic_store_n(&driver.seen, true, __ATOMIC_RELEASE);
+	return first;
+}
+
+static bool find_driver(bool *first)
+{
+	struct gm_object libcuda;
+
+	*first = false;
+	if (__atomic_load_n(&driver.seen, __ATOMIC_ACQUIRE))
+		return true;
+	if (!gm_find_libcuda(&libcuda) || !gm_lock_resolve())
+		return false;
+	*first = find_rows(&libcuda);
 	gm_unlock_resolve();
-	if (first)
-		open_libraries();
 	return true;
+}
+
+/* This happens again when libcuda was unloaded and another took its place. */
+bool gm_ready_driver(void)
+{
+	bool first, found = find_driver(&first);
+
+	if (first)
+		gm_open_libraries();
+	return found;
+}
+
+bool gm_find_driver(void)
+{
+	bool first;
+
+	return find_driver(&first);
 }
 
 static int libcuda_is_there(const struct gm_object *object, void *data)

@@ -9,7 +9,7 @@
 #include "interpose/resolve_runtime.h"
 #include "interpose/route.h"
 #include "interpose/wrap.h"
-#include "recorder/process/start.h"
+#include "recorder/calls/sleep.h"
 
 /* A row's field comes after the default and replaces it. */
 #pragma GCC diagnostic ignored "-Woverride-init"

@@ -10,9 +10,9 @@
 #include "api/cuda_abi.h"
 #include "recorder/process/held_copy.h"
 #include "recorder/calls/device_view.h"
+#include "recorder/calls/sleep.h"
 #include "recorder/state/libraries.h"
 #include "recorder/state/settings.h"
-#include "recorder/process/start.h"
 #include "recorder/state/thread.h"
 #include "stack/stack.h"
 #include "track/clock.h"
@@ -73,7 +73,7 @@ struct called {
 
 static bool recorded(struct device device)
 {
-	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled();
+	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled() && !gm_idle();
 }
 
 static inline void record_block(void *block, int64_t bytes, struct gm_torch_totals totals,
@@ -103,9 +103,11 @@ record_and_forward(void *block, int64_t bytes, uint64_t allocated, uint64_t rese
 	uint64_t ticks = gm_clock_ticks();
 
 	if (__builtin_expect(bytes && gm_enter_tracker(), 1)) {
-		if (gm_recording())
+		if (gm_recording()) {
 			record_block(block, bytes, (struct gm_torch_totals){allocated, reserved},
 				     device.index, ticks, &called->caller);
+			gm_sleep_if_asked();
+		}
 		gm_leave_tracker();
 	}
 	real(block, bytes, allocated, reserved, device);
@@ -156,7 +158,7 @@ on_memory_slow(struct hook *hook, const char *name, void *block, int64_t bytes, 
 	bool disabled = gm_disabled();
 
 	__atomic_store_n(&hook->wanted, gm_settings.torch, __ATOMIC_RELAXED);
-	if (disabled || __atomic_load_n(&gm_readiness, __ATOMIC_ACQUIRE) == GM_READY)
+	if (disabled || __atomic_load_n(&gm_readiness, __ATOMIC_ACQUIRE) != GM_UNREAD)
 		called.real = (memory_hook *)real_of(hook, name);
 	else /* the settings are still being read, so the look-up is not kept */
 		called.real = (memory_hook *)gm_next_symbol(name);
@@ -199,7 +201,7 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 		if (!called.real)                                                                  \
 			on_memory_slow(&hook, #symbol, block, bytes, allocated, reserved,        \
 					 device, &called.caller);                                  \
-		else if (device.type != DEVICE_TYPE_CUDA || gm_off() || !hook.wanted)              \
+		else if (device.type != DEVICE_TYPE_CUDA || gm_idle() || !hook.wanted)              \
 			called.real(block, bytes, allocated, reserved, device);                    \
 		else                                                                               \
 			record_and_forward(block, bytes, allocated, reserved, device, &called);    \

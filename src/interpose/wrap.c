@@ -7,6 +7,7 @@
 #include "recorder/state/fork_page.h"
 #include "recorder/calls/role_alloc.h"
 #include "recorder/calls/roles.h"
+#include "recorder/calls/sleep.h"
 #include "recorder/calls/slow_path.h"
 #include "recorder/state/settings.h"
 #include "recorder/process/signals.h"
@@ -69,6 +70,7 @@ static inline void end_fast(struct gm_call *call, int result)
 		gm_end_alloc(call, row, result);
 	gm_leave_tracker();
 	gm_call_over();
+	gm_sleep_if_asked();
 	gm_signals_serve_waiting();
 }
 

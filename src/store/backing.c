@@ -15,7 +15,7 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes)
+int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes, void *at)
 {
 	struct stat st;
 
@@ -23,10 +23,11 @@ int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes)
 		return -errno;
 	backing->device = st.st_dev;
 	backing->inode = st.st_ino;
-	backing->base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	backing->base = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0),
+			     fd, 0);
 	if (backing->base != MAP_FAILED)
 		return 0;
-	backing->base = NULL;
+	backing->base = at;
 	return -errno;
 }
 

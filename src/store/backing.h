@@ -20,9 +20,10 @@ struct gm_backing {
 };
 
 /*
- * Sets the length of the new, empty file `fd` to `bytes` and maps it shared. Returns 0 or -errno.
+ * Sets the length of the new, empty file `fd` to `bytes` and maps it shared, in the place of what is
+ * mapped at `at` if that is not NULL. Returns 0 or -errno.
  */
-int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes);
+int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes, void *at);
 
 /*
  * Allocates disk blocks for a part of the file. Returns 0, -ENOSPC if the disk is full, for the

@@ -92,7 +92,7 @@ static int create(const struct gm_output_path *beside, uint64_t chunks,
 	if (fd < 0)
 		return fd;
 	journal.backing.path = journal.output.path;
-	error = gm_backing_map(&journal.backing, fd, used_bytes(chunks));
+	error = gm_backing_map(&journal.backing, fd, used_bytes(chunks), NULL);
 	close(fd);
 	if (!error)
 		error = gm_backing_grow(&journal.backing, 0, GM_HEADER_BYTES);
@@ -274,6 +274,14 @@ int gm_journal_finish(void)
 	mmap(journal.backing.base + used, journal.mapped_bytes - used, PROT_NONE,
 	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	return gm_output_settle(&journal.output);
+}
+
+void gm_journal_stop(void)
+{
+	if (!gm_journal_on)
+		return;
+	gm_journal_finish();
+	gm_journal_on = false;
 }
 
 void gm_journal_in_child(void)

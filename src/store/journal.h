@@ -34,6 +34,12 @@ void gm_journal_resize(uint32_t index, uint64_t bytes, uint64_t time_ns, uint32_
 /* A call that changed nothing there, or what is known of the one that does next. */
 void gm_journal_call(const struct gm_event_record *event);
 
+/*
+ * Ends the history where it stands, of a file whose tables are about to be emptied: the caller takes
+ * GM_FEATURE_JOURNAL from the file. Nothing if none is kept. Under the tracker's lock.
+ */
+void gm_journal_stop(void);
+
 /* Parts of gm_store_finish, gm_store_in_child and gm_store_forget, which call them. */
 int gm_journal_finish(void);
 void gm_journal_in_child(void);

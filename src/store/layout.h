@@ -56,6 +56,8 @@
 #define GM_FEATURE_JOURNAL (1ull << 5) /* the complete history is beside it (journal_code.h) */
 #define GM_FEATURE_COPY	   (1ull << 6) /* a copy of a file that its process went on writing */
 #define GM_FEATURE_LOCKED  (1ull << 7) /* the file of a live process is locked (store/new_file.h) */
+#define GM_FEATURE_STARTS  (1ull << 8) /* the shim reads `wanted` */
+#define GM_FEATURE_ATTACHED (1ull << 9) /* gpumem-report attach loaded the shim */
 
 enum gm_table_id {
 	GM_TABLE_STRINGS,	/* bytes: NUL-terminated UTF-8; a string's number is its first byte's */
@@ -140,8 +142,14 @@ enum gm_state {
 	GM_STATE_PENDING	/* freed by the program, memory still held (references or mappings left) */
 };
 
-/* How the process ended, `end`. */
-enum gm_end { GM_END_NONE, GM_END_EXIT, GM_END_EXEC };
+/* How the process ended, `end`. GM_END_DETACHED: it did not, gpumem-report detach closed the file. */
+enum gm_end { GM_END_NONE, GM_END_EXIT, GM_END_EXEC, GM_END_DETACHED };
+
+/* `wanted`: 0 in files of older shims, which always record. */
+enum gm_wanted { GM_WANT_RECORDING, GM_WANT_SLEEP };
+
+/* `recording`. GM_SLEEPS: asleep, or put to sleep; the tables hold the latest period. */
+enum gm_recording { GM_RECORDS, GM_SLEEPS };
 
 struct gm_table_info {
 	uint32_t record_bytes;
@@ -193,7 +201,8 @@ struct gm_header {
 	uint32_t sequence;		/* odd: counters here and in the tables are being changed */
 	uint32_t emptied;		/* the allocation record emptied last (GM_OFFSET_UNIT_BYTES), 0: none */
 	uint32_t emptied_at_work;	/* the same when an allocation was last recorded */
-	uint32_t worked;		/* 1: a launch or a refused allocation came after the last free */
+	uint16_t worked;		/* 1: a launch or a refused allocation came after the last free */
+	uint16_t wanted;		/* enum gm_wanted: written by gpumem-report, read at each event (atomic) */
 
 	uint64_t event_capacity;	/* records of the ring */
 	uint64_t own_bytes;		/* private memory of the tracker */
@@ -223,6 +232,15 @@ struct gm_header {
 	/* GPUMEMTRACE_UNWINDER=check: walks by the unwind tables and by libunwind; else 0 */
 	uint64_t walks_compared, walks_differing;
 	uint64_t walks_not_compared;	/* one of the two did not find the frames to compare */
+
+	/* a recording of a part of the run (GPUMEMTRACE_START=asleep, gpumem-report stop, attach) */
+	uint32_t recording;		/* enum gm_recording: what the shim does now (release) */
+	uint32_t periods;		/* times that recording began in a process at work; 0: the whole run */
+	uint64_t period_started_ns;	/* of the latest period, since time 0 */
+	uint64_t period_ended_ns;	/* 0: it goes on */
+	uint64_t process_age_ns;	/* of an attached process at time 0; 0: recorded from its start */
+	uint64_t before_frees, before_freed_bytes; /* freed in the period, allocated before, size confirmed */
+	uint64_t slots, tables_words;	/* attached: relocation slots, words of driver tables that lead here */
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
 _Static_assert(offsetof(struct gm_header, last_event_ns) % 64 == 0, "what an event changes is one line");
@@ -372,6 +390,12 @@ struct gm_device_record {
 	uint64_t context_bytes;	/* the first context's cost; GM_NO_BYTES */
 	uint32_t context_stack;	/* the call that made the first context, GM_NONE */
 	uint32_t pci_domain, pci_bus, pci_device;
+	/*
+	 * In use when the period began and not freed since (gm_header's `periods`), GM_NO_BYTES: not
+	 * measured yet. If no context's cost is known, the contexts are part of it.
+	 */
+	uint64_t before_bytes;
+	uint64_t before_torch_bytes; /* PyTorch's blocks among it when it first told, GM_NO_BYTES: not yet */
 };
 
 /* Totals of a level on a device. Driver level: the owned device kinds; device GM_HOST: pinned. A block
@@ -622,7 +646,7 @@ enum gm_ledger_source { GM_LEDGER_NONE, GM_LEDGER_NVML_PROCESS, GM_LEDGER_DEVICE
 struct gm_ledger_record {
 	int16_t device;
 	uint8_t source;		/* enum gm_ledger_source */
-	uint8_t reason;		/* 0 context, 1 peak, 2 oom, 3 mark, 4 periodic, 5 a call that took memory */
+	uint8_t reason;		/* 0 context, 1 peak, 2 oom, 3 mark, 4 periodic, 5 a call that took memory, 6 a period began */
 	uint32_t samples;
 	uint64_t time_ns;
 	uint64_t process_used_bytes;
@@ -636,6 +660,7 @@ struct gm_ledger_record {
 	uint64_t launch_bytes, stream_bytes; /* of code_bytes: kernels' first launches, streams */
 	uint64_t graph_bytes;	/* of code_bytes: executable graphs */
 	uint64_t later_calls;	/* calls that may have taken memory since, and were not sampled */
+	uint64_t before_bytes;	/* from before the period (gm_device_record), as far as not freed since */
 };
 
 /* Memory that calls cost beside allocations: how it is measured says recorder/calls/role_cost.c. */

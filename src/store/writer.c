@@ -121,7 +121,7 @@ static int map_file(uint64_t bytes)
 	if (fd < 0)
 		return fd;
 	store.backing.path = store.output.path;
-	error = gm_backing_map(&store.backing, fd, bytes);
+	error = gm_backing_map(&store.backing, fd, bytes, NULL);
 	close(fd);
 	if (error)
 		unlink(store.output.path);
@@ -405,6 +405,67 @@ int gm_store_finish(void)
 	return error ? error : history;
 }
 
+static uint32_t most_chunks(void)
+{
+	return (uint32_t)((store.mapped_bytes - store.data_offset) / GM_CHUNK_BYTES);
+}
+
+int gm_store_move(const char *path)
+{
+	struct gm_output_path output = {0};
+	uint64_t features;
+	int fd, error;
+
+	if (strlen(path) >= sizeof(store.asked))
+		return -ENAMETOOLONG;
+	fd = gm_output_create(&output, path);
+	if (fd < 0)
+		return fd;
+	error = pread(fd, &features, sizeof(features), offsetof(struct gm_header, features)) ==
+				      (ssize_t)sizeof(features) &&
+				lseek(fd, 0, SEEK_SET) == 0
+			? write_all(fd, store.backing.base, used_bytes())
+			: -EIO;
+	if (!error)
+		error = gm_backing_map(&store.backing, fd, store.mapped_bytes, store.backing.base);
+	close(fd);
+	if (error) {
+		gm_output_remove(&output);
+		return error;
+	}
+	madvise(store.backing.base, store.mapped_bytes, MADV_DONTFORK);
+	strcpy(store.asked, path);
+	store.output = output;
+	store.backing.path = store.output.path;
+	store.private_memory = false;
+	store.capacity = most_chunks();
+	gm_file->features = (gm_file->features & ~(uint64_t)GM_FEATURE_LOCKED) |
+			    (features & GM_FEATURE_LOCKED);
+	return 0;
+}
+
+void gm_store_release(void)
+{
+	uint64_t used = used_bytes();
+	void *copy;
+
+	if (store.private_memory)
+		return;
+	copy = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (copy == MAP_FAILED)
+		return;
+	memcpy(copy, store.backing.base, used);
+	if (mremap(copy, used, used, MREMAP_MAYMOVE | MREMAP_FIXED, store.backing.base) ==
+	    MAP_FAILED)
+		munmap(copy, used);
+}
+
+void gm_store_discard(void)
+{
+	if (!store.private_memory)
+		gm_output_remove(&store.output);
+}
+
 int gm_store_before_exec(void)
 {
 	return store.private_memory ? write_private() : 0;
@@ -583,6 +644,17 @@ void *gm_store_append(enum gm_table_id id, uint32_t count, uint32_t *index)
 void gm_store_publish(enum gm_table_id id)
 {
 	__atomic_store_n(&gm_file->tables[id].count, store.tables[id].next, __ATOMIC_RELEASE);
+}
+
+void gm_store_clear(enum gm_table_id id)
+{
+	struct table *table = &store.tables[id];
+	uint32_t i, chunks = (table->next + table->per_chunk - 1) / table->per_chunk;
+
+	__atomic_store_n(&gm_file->tables[id].count, 0, __ATOMIC_RELEASE);
+	for (i = 0; i < chunks; i++)
+		memset(table->chunks[i], 0, GM_CHUNK_BYTES);
+	table->next = 0;
 }
 
 void *gm_store_record(enum gm_table_id id, uint32_t index)

@@ -42,11 +42,28 @@ const struct gm_output_path *gm_store_output_path(void);
 int gm_store_finish(void);
 
 /*
+ * Lets go of a file that was completed while the process goes on: private memory with the same
+ * content takes its place, so that addresses in it stay valid, and its lock ends.
+ */
+void gm_store_release(void);
+
+/* Removes the file of a process that recorded nothing. The mapping stays. */
+void gm_store_discard(void);
+
+/*
  * Writes the private fallback, of which an exec would leave nothing. A file on disk is left as it
  * is, because the exec may fail while other threads record. Calls must not overlap. Returns 0 or
  * -errno.
  */
 int gm_store_before_exec(void);
+
+/*
+ * Goes on in a new file at `path`, where the present one was completed (gm_store_finish): it begins
+ * as a copy and is mapped in the place of the present one, so that whatever addresses and indices
+ * other threads remember stay valid. Returns 0 or -errno, and then nothing has changed. Under the
+ * start lock.
+ */
+int gm_store_move(const char *path);
 
 /*
  * Copies the file as it is to a new file at `path` (new_file.h), where an earlier one of ours is
@@ -88,6 +105,13 @@ int gm_store_try_reserve(enum gm_table_id table);
 
 /* Makes all records that were appended to a table visible to readers, with release order. */
 void gm_store_publish(enum gm_table_id table);
+
+/*
+ * Empties a table: its records are zeroed, and the next one that is appended has index 0 again. The
+ * table keeps its chunks, so an index or an address that somebody remembers leads to memory that is
+ * mapped. The caller holds the lock that guards the table.
+ */
+void gm_store_clear(enum gm_table_id table);
 
 /*
  * An offset says where a record lies in the file, in units of 32 bytes. Where the records of a

@@ -27,6 +27,8 @@ static void append_to(uint32_t device)
 		record->free_before_bytes = GM_NO_BYTES;
 		record->context_bytes = GM_NO_BYTES;
 		record->context_stack = GM_NONE;
+		if (gm_file->periods)
+			record->before_bytes = record->before_torch_bytes = GM_NO_BYTES;
 		gm_store_publish(GM_TABLE_DEVICES);
 	}
 }

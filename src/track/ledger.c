@@ -198,17 +198,37 @@ static bool process_used(struct gm_ledger_record *now, const struct gm_device_vi
 }
 
 /*
+ * Returns what was in use when the period began and was not freed since. The first sample of the
+ * period measures it: all that neither contexts nor what was recorded explain.
+ */
+static uint64_t before_period(struct gm_device_record *device, const struct gm_ledger_record *now)
+{
+	uint64_t known = now->tracked_physical_bytes + now->code_bytes;
+
+	if (now->context_bytes != GM_NO_BYTES)
+		known += now->context_bytes;
+	if (device->before_bytes == GM_NO_BYTES)
+		device->before_bytes =
+			now->process_used_bytes > known ? now->process_used_bytes - known : 0;
+	return device->before_bytes;
+}
+
+/*
  * Computes the part that nothing explains. The first sample, after the first context, gives that
  * context's cost.
  */
 static void explain(struct gm_ledger_record *now)
 {
 	uint64_t known = now->tracked_physical_bytes + now->code_bytes;
+	struct gm_device_record *device =
+		gm_store_record(GM_TABLE_DEVICES, (uint32_t)now->device);
 
-	if (now->context_bytes == GM_NO_BYTES) {
-		struct gm_device_record *device =
-			gm_store_record(GM_TABLE_DEVICES, (uint32_t)now->device);
-
+	if (gm_file->periods && device)
+		now->before_bytes = before_period(device, now);
+	known += now->before_bytes;
+	if (now->context_bytes == GM_NO_BYTES && gm_file->periods) {
+		now->context_bytes = 0; /* it is part of what was there before */
+	} else if (now->context_bytes == GM_NO_BYTES) {
 		now->context_bytes =
 			now->process_used_bytes > known ? now->process_used_bytes - known : 0;
 		if (device)

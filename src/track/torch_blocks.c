@@ -268,8 +268,23 @@ static void begin_record(struct gm_torch_record *torch)
 	__atomic_store_n(&torch->by_level, 1, __ATOMIC_RELEASE);
 }
 
+/* What PyTorch had allocated when the period began: what it counts now beyond our blocks. */
+static void note_before(const struct gm_torch_record *torch, const struct gm_torch_totals *totals)
+{
+	const struct gm_level_record *level = gm_totals.levels[gm_slot(torch->device)][GM_LEVEL_TORCH];
+	struct gm_device_record *device =
+		gm_store_record(GM_TABLE_DEVICES, (uint32_t)torch->device);
+	uint64_t own = level ? level->current_bytes : 0;
+
+	if (device && device->before_torch_bytes == GM_NO_BYTES)
+		device->before_torch_bytes =
+			totals->allocated_bytes > own ? totals->allocated_bytes - own : 0;
+}
+
 static void end_record(struct gm_torch_record *torch, const struct gm_torch_totals *totals)
 {
+	if (gm_file->periods)
+		note_before(torch, totals);
 	gm_torch_compare(torch, totals);
 	__atomic_store_n(&torch->by_level, 0, __ATOMIC_RELEASE);
 }

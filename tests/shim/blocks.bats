@@ -114,3 +114,25 @@ print(hex(old.value))'
 	is '[.sites[] | .peak_bytes] | sort' '[4194304,67108864]'
 	"$REPORT" leaks --min-bytes 3MiB "$work/out.gmt" | grep -q '^Not freed at the end: 1 site'
 }
+
+@test "torch-snapshot of a program without PyTorch: its allocations are segments, with their history" {
+	recorded
+	"$REPORT" export --format torch-snapshot -o "$work/snapshot.pickle" "$work/out.gmt"
+	python3 - "$work/snapshot.pickle" "$address" "$other" <<-'END'
+		import pickle, sys
+		snapshot = pickle.load(open(sys.argv[1], "rb"))
+		address, other, MIB = int(sys.argv[2], 16), int(sys.argv[3], 16), 1 << 20
+		segments = {s["address"]: s for s in snapshot["segments"]}
+		assert {a: s["total_size"] for a, s in segments.items()} == {address: 2 * MIB, other: 64 * MIB}
+		for s in segments.values():
+		    assert s["allocated_size"] == s["active_size"] == s["total_size"] and s["device"] == 0
+		    assert [(b["address"], b["size"], b["state"]) for b in s["blocks"]] == [(s["address"], s["total_size"], "active_allocated")]
+		assert any(f["name"] == "second_owner" for f in segments[address]["blocks"][0]["frames"])
+		trace = [(e["action"], e["addr"], e["size"]) for e in snapshot["device_traces"][0]]
+		came = lambda a, n: [("segment_alloc", a, n), ("alloc", a, n)]
+		went = lambda a, n: [(action, a, n) for action in ("free_requested", "free_completed", "segment_free")]
+		assert trace == (came(other, 64 * MIB) + came(address, 4 * MIB) + went(address, 4 * MIB) + came(address, 2 * MIB)), trace
+	END
+	"$REPORT" summary --json "$work/snapshot.pickle" > "$work/document"
+	is '.torch[0] | [.reserved_bytes, .allocated_bytes]' "[$((66 << 20)),$((66 << 20))]"
+}

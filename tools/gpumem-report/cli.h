@@ -41,7 +41,13 @@ enum gm_command {
 	GM_WHATIF = 8192,
 	GM_HOLDERS = 16384,
 	GM_BLOCKS = 32768,
-	GM_EVERY = 65535
+	GM_WATCH = 65536,
+	GM_EVERY = 131071, /* that reads files */
+	GM_START = 131072,
+	GM_STOP = 262144,
+	GM_ATTACH = 524288,
+	GM_DETACH = 1048576,
+	GM_PROCESS = GM_WATCH | GM_START | GM_STOP | GM_ATTACH | GM_DETACH /* that changes one */
 };
 
 struct gm_cli {
@@ -51,6 +57,9 @@ struct gm_cli {
 	struct gm_whatif_options whatif;
 	bool gates_given; /* run: --check */
 	bool once;	  /* top */
+	bool interrupt;	  /* attach, detach: --interrupt */
+	uint64_t wait_ms; /* start, stop, attach, detach, watch: --wait */
+	uint64_t for_ms;  /* watch: --for */
 	int copy_pid;	  /* holders: the shim's copy of a process; 0: none */
 	const char *moment; /* at which it was made */
 	uint64_t least_bytes, most_bytes; /* blocks */
@@ -122,6 +131,22 @@ void gm_cli_complain(const char *sentence);
 /* Standard output as --color, --top and --full want it. */
 struct gm_out gm_cli_out(const struct gm_cli *cli);
 
+/*
+ * The file that an argument means: the one that the process of this number has mapped, or the name
+ * itself. *pid is 0 for a name. NULL after a sentence in `error`; the caller frees the path.
+ */
+char *gm_cli_find_file(const char *word, int *pid, char *error, size_t error_bytes);
+
+/*
+ * The path of the shim beside this tool: installed, in the portable folder, whose tool is run by the
+ * loader beside it, or in the build tree. Static storage; NULL if it is in none of these places, or if
+ * others can write to it. (find_shim.c, as the next.)
+ */
+char *gm_cli_find_shim(void);
+
+/* A name that is meant in our own working directory, wherever another process goes. */
+char *gm_cli_absolute(struct gm_cli *cli, const char *name);
+
 /* Replaces directories among the words by the files in them. */
 void gm_cli_find_inputs(struct gm_cli *cli);
 
@@ -168,6 +193,11 @@ int gm_cmd_top(struct gm_cli *cli);
 int gm_cmd_html(struct gm_cli *cli);
 int gm_cmd_blocks(struct gm_cli *cli);
 int gm_cmd_plan(struct gm_cli *cli);
+int gm_cmd_start(struct gm_cli *cli);
+int gm_cmd_stop(struct gm_cli *cli);
+int gm_cmd_attach(struct gm_cli *cli);
+int gm_cmd_detach(struct gm_cli *cli);
+int gm_cmd_watch(struct gm_cli *cli);
 int gm_cmd_whatif(struct gm_cli *cli);
 
 #endif

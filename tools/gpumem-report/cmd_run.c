@@ -16,7 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BUILT "../../src/interpose/libgpumemtrace.so"
 #define DEFAULT_OUT "gpumemtrace.%p.gmt"
 
 static volatile sig_atomic_t child_pid;
@@ -29,76 +28,6 @@ static void forward(int number, siginfo_t *info, void *context)
 	(void)context;
 	if (child_pid > 0 && info->si_code != SI_KERNEL)
 		kill(child_pid, number);
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), tail = strlen(end);
-
-	return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
-/*
- * Whether a library is nobody else's: its code is to run in the user's program. It and its folder
- * belong to the user, to root or to whom the tool belongs, and others cannot write to them.
- */
-static bool is_trusted(const char *path, const char *tool)
-{
-	char *folder = strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
-	const char *const parts[] = {path, folder};
-	struct stat self, st;
-	bool trusted = slash && stat(tool, &self) == 0;
-
-	if (slash)
-		slash[slash == folder] = '\0';
-	for (size_t i = 0; i < 2 && trusted; i++)
-		trusted = stat(parts[i], &st) == 0 && !(st.st_mode & S_IWOTH) &&
-			  (st.st_uid == 0 || st.st_uid == geteuid() || st.st_uid == self.st_uid);
-	free(folder);
-	return trusted;
-}
-
-/*
- * The shim beside this tool: installed, in the portable folder, whose tool is run by the loader
- * beside it, or in the build tree. NULL if it is in none of these places.
- */
-static char *find_shim(void)
-{
-	static const char *const places[] = {
-		"../lib/libgpumemtrace.so",
-		"../" GM_LIBDIR "/libgpumemtrace.so",
-		"libgpumemtrace.so",
-		"../libgpumemtrace.so",
-		BUILT,
-	};
-	static char found[PATH_MAX];
-	char self[PATH_MAX], *slash, path[2 * PATH_MAX];
-	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (length <= 0)
-		return NULL;
-	self[length] = '\0';
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (strcmp(places[i], BUILT) == 0 && !ends_with(self, "/tools/gpumem-report"))
-			continue; /* only the build tree has that place */
-		snprintf(path, sizeof(path), "%s/%s", self, places[i]);
-		if (realpath(path, found) && is_trusted(found, "/proc/self/exe"))
-			return found;
-	}
-	return NULL;
-}
-
-/* Our own working directory is meant by a relative name, wherever the program goes. */
-static char *absolute(struct gm_cli *cli, const char *pattern)
-{
-	char here[PATH_MAX];
-
-	if (pattern[0] == '/' || !getcwd(here, sizeof(here)))
-		return gm_zone_strdup(&cli->texts, pattern);
-	return gm_zone_printf(&cli->texts, "%s/%s", here, pattern);
 }
 
 /*
@@ -211,7 +140,7 @@ static const char *unusable(struct gm_zone *zone, const char *shim)
 int gm_cmd_run(struct gm_cli *cli)
 {
 	const char *pattern = cli->out_path ? cli->out_path : getenv("GPUMEMTRACE_OUT");
-	char *shim = find_shim(), *out = absolute(cli, pattern && *pattern ? pattern : DEFAULT_OUT);
+	char *shim = gm_cli_find_shim(), *out = gm_cli_absolute(cli, pattern && *pattern ? pattern : DEFAULT_OUT);
 	const char *problem = unusable(&cli->texts, shim), *no_output, *token;
 	struct gm_program_check program;
 	int status, own, rc;

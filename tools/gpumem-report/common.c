@@ -42,14 +42,12 @@ void gm_cli_find_inputs(struct gm_cli *cli)
 	cli->input_failed = cli->inputs.failed;
 }
 
-/* The file that the argument means: a process's, or itself. NULL after a sentence in `error`. */
-static char *find_file(const char *word, char *error, size_t error_bytes)
+char *gm_cli_find_file(const char *word, int *pid, char *error, size_t error_bytes)
 {
 	bool digits = *word && strspn(word, "0123456789") == strlen(word) && strlen(word) < 10;
 
-	if (digits && access(word, F_OK) != 0)
-		return gm_find_process_file(atoi(word), error, error_bytes);
-	return strdup(word);
+	*pid = digits && access(word, F_OK) != 0 ? atoi(word) : 0;
+	return *pid ? gm_find_process_file(*pid, error, error_bytes) : strdup(word);
 }
 
 bool gm_cli_find_processes(struct gm_cli *cli)
@@ -58,7 +56,8 @@ bool gm_cli_find_processes(struct gm_cli *cli)
 	unsigned found = 0, asked = cli->words_count;
 
 	for (unsigned i = 0; i < asked; i++) {
-		char *path = find_file(cli->words[i], error, sizeof(error));
+		int pid;
+		char *path = gm_cli_find_file(cli->words[i], &pid, error, sizeof(error));
 
 		if (path)
 			cli->words[found++] = gm_zone_strdup(&cli->texts, path);

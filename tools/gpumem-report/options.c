@@ -196,24 +196,30 @@ static const char *once(struct gm_cli *cli, const char *text)
 	return NULL;
 }
 
-/* Seconds since the first event, with a unit or without. */
-static const char *at_time(struct gm_cli *cli, const char *text)
+/* Reads a time, in seconds or with a unit. */
+static bool read_time(const char *text, uint64_t *ns)
 {
 	static const struct {
 		const char *name;
 		double ns;
 	} units[] = {{"", 1e9}, {"s", 1e9},    {"ms", 1e6},  {"us", 1e3},
-		     {"ns", 1}, {"min", 60e9}, {"h", 3600e9}};
+		     {"ns", 1}, {"min", 60e9}, {"m", 60e9}, {"h", 3600e9}};
 	char *end;
 	double number = strtod(text, &end);
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && end != text; i++)
 		if (strcmp(end, units[i].name) == 0 && number >= 0 && number * units[i].ns < 1e18) {
-			cli->options.at = true;
-			cli->options.at_ns = (uint64_t)(number * units[i].ns + 0.5);
-			return NULL;
+			*ns = (uint64_t)(number * units[i].ns + 0.5);
+			return true;
 		}
-	return "a time since the first event, like 12.5 or 300ms";
+	return false;
+}
+
+/* Since the first event. */
+static const char *at_time(struct gm_cli *cli, const char *text)
+{
+	cli->options.at = read_time(text, &cli->options.at_ns);
+	return cli->options.at ? NULL : "a time since the first event, like 12.5 or 300ms";
 }
 
 static const char *at(struct gm_cli *cli, const char *text)
@@ -244,6 +250,33 @@ static const char *run_check(struct gm_cli *cli, const char *text)
 	return gm_cli_parse_gates(cli, text) ? "" : NULL;
 }
 
+static const char *wait_time(struct gm_cli *cli, const char *text)
+{
+	uint64_t ns;
+
+	if (!read_time(text, &ns) || ns > 86400000000000u)
+		return "a time up to a day, like 10 or 500ms";
+	cli->wait_ms = ns / 1000000;
+	return NULL;
+}
+
+static const char *for_time(struct gm_cli *cli, const char *text)
+{
+	uint64_t ns;
+
+	if (!read_time(text, &ns) || ns < 1000000)
+		return "a time, like 10m or 90s";
+	cli->for_ms = ns / 1000000;
+	return NULL;
+}
+
+static const char *interrupt(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->interrupt = true;
+	return NULL;
+}
+
 static const char *least_bytes(struct gm_cli *cli, const char *text)
 {
 	return gm_parse_size(text, &cli->least_bytes) ? NULL : "a size, like 1MiB";
@@ -270,6 +303,11 @@ static const char *address(struct gm_cli *cli, const char *text)
 }
 
 static const struct gm_option options[] = {
+	{"--for", "TIME", GM_WATCH, false, for_time, "how long to watch, like 10m or 90s (1m)"},
+	{"--wait", "TIME", GM_PROCESS, false, wait_time,
+	 "how long to wait for the process (10s)"},
+	{"--interrupt", NULL, GM_ATTACH | GM_DETACH | GM_WATCH, false, interrupt,
+	 "also stop threads in calls that then return EINTR, such as epoll_wait"},
 	{"--address", "ADDRESS", GM_BLOCKS, false, address,
 	 "what this address belonged to: who owned it when, and who freed it"},
 	{"--min-bytes", "SIZE", GM_BLOCKS, false, least_bytes, "only blocks of this size and more"},
@@ -286,11 +324,12 @@ static const struct gm_option options[] = {
 	{"--moment", "NAME", GM_HOLDERS, false, moment, "for the shim: when the copy was made"},
 	{"--at", "TIME", GM_SITES | GM_EXPORT, false, at,
 	 "as it was at that time, like 12.5 or 300ms; peak: the make-up of the peak"},
-	{"--at", "TIME", GM_EVERY & ~(GM_SITES | GM_EXPORT | GM_RUN | GM_TOP | GM_HOLDERS), false, at_time,
+	{"--at", "TIME",
+	 GM_EVERY & ~(GM_SITES | GM_EXPORT | GM_RUN | GM_TOP | GM_HOLDERS | GM_WATCH), false, at_time,
 	 "as it was at that time since the first event, like 12.5 or 300ms"},
-	{"--check", "GATES", GM_RUN, false, run_check,
+	{"--check", "GATES", GM_RUN | GM_WATCH, false, run_check,
 	 "options of the command check in one word: --check \"--leaks exit\""},
-	{"-o", "OUT", GM_RUN | GM_EXPORT | GM_HTML, false, out_path,
+	{"-o", "OUT", GM_RUN | GM_EXPORT | GM_HTML | GM_ATTACH | GM_WATCH, false, out_path,
 	 "the file to write (also --output)", "--output"},
 	{"--format", "FORMAT", GM_EXPORT, false, format, "one of the formats below"},
 	{"--json", NULL, GM_EVERY & ~(GM_EXPORT | GM_HTML), false, json,
@@ -311,7 +350,7 @@ static const struct gm_option options[] = {
 	 "look them up anew, keep none for the next time"},
 	{"--full", NULL, GM_EVERY, false, full, "whole stacks and names"},
 	{"--color", "WHEN", GM_EVERY, false, color, "auto, always or never"},
-	{"-q", NULL, GM_EVERY, false, quiet, "less: only the answer (also --quiet)",
+	{"-q", NULL, GM_EVERY | GM_PROCESS, false, quiet, "less: only the answer (also --quiet)",
 	 "--quiet"},
 };
 
@@ -409,6 +448,8 @@ static void defaults(struct gm_cli *cli)
 	};
 	cli->most_bytes = UINT64_MAX;
 	cli->plan.margin_percent = 15;
+	cli->wait_ms = 10000;
+	cli->for_ms = 60000;
 	cli->gates = gm_gate_defaults();
 	cli->gates.warmup = GM_WARMUP_WINDOWS;
 }
@@ -446,7 +487,10 @@ int gm_cli_parse(struct gm_cli *cli, const struct gm_command_row *command, int a
 	if (!cli->words_count && command->bit != GM_PLAN)
 		return gm_usage_error(
 			"%s needs %s; gpumem-report %s --help says more", command->name,
-			command->bit == GM_RUN ? "a program to run" : "a file", command->name);
+			command->bit == GM_RUN		 ? "a program to run"
+			: command->bit & GM_PROCESS ? "a process"
+						    : "a file",
+			command->name);
 	if (gm_gates_lack_baseline(cli))
 		return gm_usage_error("--max-peak-growth compares with an earlier run: name its "
 				      "file with --baseline FILE");
@@ -505,7 +549,7 @@ static void print_options(const struct gm_command_row *command)
 		char name[64];
 
 		if (command ? !(option->commands & command->bit)
-			    : (option->commands | GM_EXPORT | GM_HTML | GM_TOP) != GM_EVERY)
+			    : ((option->commands | GM_EXPORT | GM_HTML | GM_TOP) & GM_EVERY) != GM_EVERY)
 			continue;
 		snprintf(name, sizeof(name), "%s%s%s", option->name, option->argument ? " " : "",
 			 option->argument ? option->argument : "");

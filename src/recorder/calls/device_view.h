@@ -19,7 +19,8 @@ enum gm_sample {
 	GM_SAMPLE_OOM,
 	GM_SAMPLE_MARK,
 	GM_SAMPLE_TIME,
-	GM_SAMPLE_TAKEN
+	GM_SAMPLE_TAKEN,
+	GM_SAMPLE_PERIOD /* a period of recording began (sleep.h) */
 };
 
 /*

@@ -8,14 +8,36 @@
 
 #include "recorder/calls/code_seen.h"
 #include "recorder/calls/roles.h"
+#include "recorder/calls/sleep.h"
 #include "recorder/process/signals.h"
-#include "recorder/process/start.h"
 #include "recorder/state/thread.h"
 #include "track/pools.h"
 #include "track/work.h"
 
 /* One launch in so many is looked at for the time. */
 #define GM_TIMED_LAUNCHES 64u
+
+/*
+ * True while the shim sleeps for a call that is recorded even then: contexts, so that what they
+ * cost is known on waking, and captures, which are counted from their beginning to their end.
+ */
+static inline bool gm_counts_asleep(enum gm_role role)
+{
+	switch (role) {
+	case GM_ROLE_CTX_CREATE:
+	case GM_ROLE_CTX_RETAIN:
+	case GM_ROLE_CTX_RELEASE:
+	case GM_ROLE_CTX_DESTROY:
+	case GM_ROLE_GREEN_CREATE:
+	case GM_ROLE_GREEN_DESTROY:
+	case GM_ROLE_DEVICE_RESET:
+	case GM_ROLE_CAPTURE_BEGIN:
+	case GM_ROLE_CAPTURE_END:
+		return __atomic_load_n(&gm_readiness, __ATOMIC_RELAXED) == GM_ASLEEP;
+	default:
+		return false;
+	}
+}
 
 /*
  * Returns true for a call of a driver's row with this role (a constant) and key that is only to be
@@ -25,7 +47,7 @@
 static inline bool gm_passes(enum gm_role role, uint64_t key)
 {
 	if (gm_off())
-		return true;
+		return !gm_counts_asleep(role);
 	if (role != GM_ROLE_SYNC && !gm_role_nests(role))
 		return gm_is_nested((uintptr_t)__builtin_frame_address(0)) && !gm_thread.busy &&
 		       !gm_thread.refusing;

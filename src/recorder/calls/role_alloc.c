@@ -20,6 +20,7 @@
 #include "track/contexts.h"
 #include "track/driver_allocs.h"
 #include "track/graphs.h"
+#include "track/track.h"
 
 #include <errno.h>
 #include <string.h>
@@ -291,6 +292,23 @@ void gm_end_register(struct gm_call *call, const struct gm_row *row, int result)
 
 /* ---- frees ---- */
 
+/*
+ * A free of memory that is not known, in a period: the driver confirms the size beforehand, because
+ * afterwards the address may be another's. cuMemGetAddressRange changes nothing and makes no error
+ * that stays; it refuses memory of the host [doc].
+ */
+static GM_COLD void confirm_unknown(struct gm_call *call, const struct gm_row *row)
+{
+	int saved = errno;
+
+	if (!call->key || row->kind == GM_KIND_ASYNC || gm_space_of(call, row) != GM_SPACE_POINTER)
+		return;
+	call->bytes = gm_query_pointer_bytes(call->key);
+	if (call->bytes)
+		call->device = gm_query_pointer_device(call->key);
+	errno = saved;
+}
+
 void gm_begin_free(struct gm_call *call, const struct gm_row *row)
 {
 	if (row->kind == GM_KIND_ASYNC && gm_track_graph_nodes() && captured(call, row)) {
@@ -299,6 +317,8 @@ void gm_begin_free(struct gm_call *call, const struct gm_row *row)
 		return;
 	}
 	call->ticket = gm_track_free_begin(gm_space_of(call, row), call->key);
+	if (__builtin_expect(call->ticket.record == GM_NONE, 0) && gm_file->periods)
+		confirm_unknown(call, row);
 }
 
 GM_HOT_CODE void gm_begin_free_fast(struct gm_call *call, const struct gm_row *row)
@@ -340,6 +360,9 @@ GM_HOT_CODE void gm_end_free(struct gm_call *call, const struct gm_row *row, int
 	event.stack = gm_call_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
 	if (gm_track_free_end(call->ticket, &event))
 		gm_sample_pool(call->ticket.owner, false);
+	if (__builtin_expect(call->ticket.record == GM_NONE, 0) && call->bytes &&
+	    result == GM_CUDA_SUCCESS)
+		gm_track_before_freed(call->device, call->bytes);
 	*error = saved;
 }
 

@@ -7,6 +7,7 @@
 #include "recorder/calls/role_steps.h"
 #include "recorder/query/query.h"
 #include "store/hot.h"
+#include "track/devices.h"
 #include "track/pools.h"
 
 #define DEVICES 64
@@ -103,6 +104,21 @@ static void sample_pools(bool now)
 void gm_sample_pools(void)
 {
 	sample_pools(true);
+}
+
+void gm_sample_current_pools(void)
+{
+	int device, owner, devices = gm_track_devices();
+
+	for (device = 0; device < devices; device++) {
+		if (!gm_query_primary_active(device, false))
+			continue;
+		owner = device;
+		gm_sample_pool(gm_pool_of(gm_query_default_pool(device), &owner), true);
+		owner = device;
+		gm_sample_pool(gm_pool_of(0, &owner), true);
+		gm_sample_pool(gm_graph_pool_of(device), true);
+	}
 }
 
 void gm_sample_idle_pools_slow(void)

@@ -25,6 +25,12 @@ void gm_sample_pool(uint32_t pool, bool now);
 void gm_sample_pools(void);
 
 /*
+ * Enters and queries the default and the current pool and the graph memory of each device that has
+ * a context: they may have been in use before the recording began.
+ */
+void gm_sample_current_pools(void);
+
+/*
  * Queries those that are due if a pool holds idle bytes, some of which other allocations may have
  * taken.
  */

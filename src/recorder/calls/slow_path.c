@@ -11,10 +11,10 @@
 #include "recorder/calls/refuse.h"
 #include "recorder/calls/role_cost.h"
 #include "recorder/calls/roles.h"
+#include "recorder/calls/sleep.h"
 #include "recorder/state/settings.h"
 #include "recorder/process/held_copy.h"
 #include "recorder/process/signals.h"
-#include "recorder/process/start.h"
 #include "track/clock.h"
 #include "track/pools.h"
 #include "track/recording.h"
@@ -128,6 +128,8 @@ void gm_call_leave(struct gm_call *call, int result)
 		gm_sample_at_launch();
 	if (call->outermost)
 		gm_call_over();
+	if (call->recorded && gm_owns_file())
+		gm_sleep_if_asked();
 	gm_signals_serve_waiting();
 	gm_holders_moment(GM_HOLDERS_GROW);
 }

@@ -98,6 +98,14 @@ void gm_describe_backend(void)
 		gm_file->features &= ~GM_FEATURE_CUPTI;
 }
 
+void gm_describe_settings(void)
+{
+	char text[4096];
+
+	gm_settings_print(text, sizeof(text));
+	gm_file->settings_string = gm_store_string(text, sizeof(text));
+}
+
 void gm_describe_process(void)
 {
 	struct gm_header *header = gm_file;
@@ -123,8 +131,7 @@ void gm_describe_process(void)
 	gethostname(text, sizeof(text) - 1);
 	header->host_string = gm_store_string(text, 255);
 	header->program_string = gm_store_string(program_invocation_short_name, 255);
-	gm_settings_print(text, sizeof(text));
-	header->settings_string = gm_store_string(text, sizeof(text));
+	gm_describe_settings();
 	header->environment_string = environment_string(advice);
 	header->tracer_version_string = gm_store_string(GM_VERSION, 64);
 	gm_describe_backend();

@@ -17,4 +17,7 @@ void gm_describe_stacks(void);
 /* Says which backend is in use; again when that changed. Does nothing while there is no file. */
 void gm_describe_backend(void);
 
+/* Describes the settings in force, which an attach changes. A file is open. */
+void gm_describe_settings(void);
+
 #endif

@@ -58,7 +58,8 @@ static void report_unfinished(int error)
 }
 
 /*
- * The state goes from open to closing to closed and never back. While it is open, threads can be
+ * The state goes from open to closing to closed, and back only where a process that was detached is
+ * attached to again. While it is open, threads can be
  * in calls of exec, which `execs` of the fork page counts: the first of them writes the end "exec"
  * into the file, and the last one that fails removes it. The file itself stays as it is until the
  * state is closing, and only the thread that set that state changes the file.
@@ -116,12 +117,16 @@ static void wait_until_closed(struct gm_fork_page *page)
 	}
 }
 
-static void complete_file(int status, bool print)
+static void complete_file(enum gm_end end, int status, bool print)
 {
 	int error;
 
 	gm_signals_finish();
-	gm_track_end(GM_END_EXIT, status);
+	gm_track_end(end, status);
+	if (gm_file->recording == GM_SLEEPS && !gm_file->periods) {
+		gm_store_discard(); /* it slept to the end, and nobody woke it */
+		return;
+	}
 	error = gm_store_finish();
 	if (print && !gm_settings.quiet) {
 		print_peaks();
@@ -133,7 +138,7 @@ static void complete_file(int status, bool print)
 		report_unfinished(error);
 }
 
-static void close_file(struct gm_fork_page *page, int status, bool print)
+static void close_file(struct gm_fork_page *page, enum gm_end end, int status, bool print)
 {
 	struct ending ending = lock_end();
 	bool first = page->end_state == OPEN;
@@ -147,7 +152,7 @@ static void close_file(struct gm_fork_page *page, int status, bool print)
 		wait_until_closed(page);
 		return;
 	}
-	complete_file(status, print);
+	complete_file(end, status, print);
 	__atomic_store_n(&page->end_state, CLOSED, __ATOMIC_RELEASE);
 	syscall(SYS_futex, &page->end_state, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
@@ -159,8 +164,25 @@ void gm_finish(int status, bool print)
 	if (!own_open_file())
 		return;
 	gm_syscall_guard_enter(&guard);
-	close_file(gm_fork_page(), status, print);
+	close_file(gm_fork_page(), GM_END_EXIT, status, print);
 	gm_syscall_guard_leave(&guard);
+}
+
+void gm_finish_detached(void)
+{
+	struct gm_syscall_guard guard;
+
+	if (!own_open_file())
+		return;
+	gm_syscall_guard_enter(&guard);
+	close_file(gm_fork_page(), GM_END_DETACHED, -1, false);
+	gm_store_release();
+	gm_syscall_guard_leave(&guard);
+}
+
+void gm_finish_reopen(void)
+{
+	__atomic_store_n(&gm_fork_page()->end_state, OPEN, __ATOMIC_RELEASE);
 }
 
 bool gm_exec_begin(void)

@@ -15,6 +15,12 @@
  */
 void gm_finish(int status, bool print);
 
+/* The same when the recording ends before the process (gpumem-report detach). Prints nothing. */
+void gm_finish_detached(void);
+
+/* The file was completed, and another has taken its place. Under the start lock. */
+void gm_finish_reopen(void);
+
 /*
  * An exec is about to be tried: the file says from now on that the process ended by exec. Nothing
  * else changes, and other threads go on recording, because the exec may fail. Returns whether

@@ -32,6 +32,7 @@ static struct {
 	bool started;	 /* a file was asked for, here or in an ancestor */
 	bool disabled;
 	bool linked;	 /* libcuda came with the program, after the shim */
+	bool late;	 /* the shim came when the program was at work */
 } self;
 
 static void load(void);
@@ -44,7 +45,7 @@ bool gm_find_disabled(void)
 	return self.disabled;
 }
 
-static void open_history(void)
+void gm_start_history(void)
 {
 	int error = gm_journal_open(gm_file, gm_store_output_path(), gm_settings.max_events_bytes);
 
@@ -75,8 +76,8 @@ static bool open_file(void)
 	}
 	gm_track_start(gm_settings.events != GM_EVENTS_OFF);
 	gm_describe_process();
-	if (gm_settings.events == GM_EVENTS_ALL)
-		open_history();
+	if (gm_settings.events == GM_EVENTS_ALL && gm_readiness == GM_READY)
+		gm_start_history();
 	return true;
 }
 
@@ -103,6 +104,9 @@ static bool start_locked(struct gm_fork_page *page)
 	self.started = true;
 	open = open_file();
 	if (open) {
+		gm_file->features |= GM_FEATURE_STARTS;
+		gm_file->wanted = gm_settings.asleep ? GM_WANT_SLEEP : GM_WANT_RECORDING;
+		gm_file->recording = gm_readiness == GM_READY ? GM_RECORDS : GM_SLEEPS;
 		page->pid = getpid();
 		__atomic_store_n(&page->mine, 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&page->fast_path, may_take_fast_path(), __ATOMIC_RELEASE);
@@ -141,7 +145,7 @@ bool gm_start(void)
  */
 static bool was_bypassed(void)
 {
-	return !self.disabled && !self.started && !self.linked && !gm_query_ready() &&
+	return !self.disabled && !self.started && !self.linked && !self.late && !gm_query_ready() &&
 	       gm_libcuda_loaded();
 }
 
@@ -180,9 +184,14 @@ static void __attribute__((constructor)) load(void)
 	gm_fork_init();
 	if (!self.disabled) {
 		self.linked = gm_libcuda_linked();
+		self.late = gm_loaded_late();
 		__cxa_atexit(at_exit, NULL, NULL);
 		gm_injection_init();
 	}
-	__atomic_store_n(&gm_readiness, self.disabled ? GM_OFF : GM_READY, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_readiness,
+			 self.disabled	    ? GM_OFF
+			 : gm_settings.asleep ? GM_ASLEEP
+					      : GM_READY,
+			 __ATOMIC_RELEASE);
 	errno = error;
 }

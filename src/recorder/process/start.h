@@ -34,7 +34,8 @@
 enum gm_readiness {
 	GM_UNREAD, /* the environment was not read yet, or is being read */
 	GM_READY,
-	GM_OFF	   /* nothing is to be recorded */
+	GM_OFF,	   /* nothing is to be recorded */
+	GM_ASLEEP  /* nothing but contexts, until gpumem-report asks for more (sleep.h) */
 };
 extern uint32_t gm_readiness __attribute__((visibility("hidden")));
 
@@ -53,13 +54,10 @@ static inline bool gm_disabled(void)
 }
 
 /*
- * The same without reading anything: false where the environment is yet to be read.
- * Async-signal-safe.
+ * Begins the complete history (GPUMEMTRACE_EVENTS=all) of the file, which is open. Under the start
+ * lock.
  */
-static inline bool gm_off(void)
-{
-	return __builtin_expect(__atomic_load_n(&gm_readiness, __ATOMIC_RELAXED) == GM_OFF, 0);
-}
+void gm_start_history(void);
 
 /* Opens the file; the slow path of gm_recording. */
 bool gm_start(void);

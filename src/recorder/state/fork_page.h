@@ -23,6 +23,7 @@ struct gm_fork_page {
 	struct gm_lock ending;	/* guards the end of the file (finish.c) */
 	struct gm_lock start;	/* guards the opening of the file (start.c) */
 	struct gm_lock resolve; /* guards the tables of real functions (interpose/resolve_*.c) */
+	struct gm_lock slots;	/* guards the relocation slots (interpose/slots.c) */
 	struct gm_lock early;	/* guards the marks made before there is a file (early_marks.c) */
 };
 

@@ -128,6 +128,22 @@ bool gm_libcuda_linked(void)
 	return gm_objects_each(find_libcuda_after, &passed_own) != 0;
 }
 
+static int find_libc_or_own(const struct gm_object *object, void *data)
+{
+	(void)data;
+	if (gm_is_own(object->start))
+		return 1;
+	return strncmp(gm_object_basename(object), "libc.so.", 8) == 0 ||
+			       strncmp(gm_object_basename(object), "libc-2.", 7) == 0
+		       ? 2
+		       : 0;
+}
+
+bool gm_loaded_late(void)
+{
+	return gm_objects_each(find_libc_or_own, NULL) == 2;
+}
+
 void *gm_libcuda_symbol(const char *name)
 {
 	struct gm_object object;

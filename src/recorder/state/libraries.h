@@ -36,6 +36,9 @@ bool gm_libcuda_loaded(void);
  */
 bool gm_libcuda_linked(void);
 
+/* True if the shim was loaded after the C library, and so by dlopen in a program at work. */
+bool gm_loaded_late(void);
+
 /* A symbol of the loaded libcuda, or NULL. */
 void *gm_libcuda_symbol(const char *name);
 

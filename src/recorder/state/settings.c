@@ -101,6 +101,16 @@ static bool set_depth(const char *v)
 	return true;
 }
 
+static bool set_start(const char *v)
+{
+	static const char *const words[] = {"now", "asleep", NULL};
+	unsigned index = gm_settings.asleep;
+	bool good = read_word(v, words, &index);
+
+	gm_settings.asleep = index;
+	return good;
+}
+
 static bool set_torch(const char *v)
 {
 	static const char *const words[] = {"off", "auto", NULL};
@@ -264,6 +274,7 @@ static const struct setting {
 } table[] = {
 	{"DISABLE", NULL, set_disable, "1 or nothing"},
 	{"OUT", "gpumemtrace.%p.gmt", set_out, "a file name"},
+	{"START", "now", set_start, "now or asleep"},
 	{"BACKEND", "preload", set_backend, "preload or cupti"},
 	{"STACKS", "full", set_stacks, "full, native, python or off"},
 	{"DEPTH", "64", set_depth, "a number from 1 to 256"},
@@ -340,6 +351,25 @@ void gm_settings_read(void)
 		}
 	gm_settings.refuses = gm_settings.capacity_bytes != UINT64_MAX || gm_settings.fail_from ||
 			      gm_settings.fail_share > 0;
+}
+
+bool gm_settings_apply(const char *lines)
+{
+	static char text[KEPT_BYTES];
+	char *line, *next;
+
+	if (strlen(lines) >= sizeof(text))
+		return false;
+	strcpy(text, lines);
+	for (line = text; *line; line = next) {
+		next = strchr(line, '\n');
+		next = next ? next : line + strlen(line);
+		if (*next)
+			*next++ = '\0';
+		if (!strncmp(line, PREFIX, strlen(PREFIX)))
+			read_entry(line);
+	}
+	return true;
 }
 
 void gm_settings_report(void)

@@ -17,6 +17,7 @@ enum gm_holders_moment { GM_HOLDERS_OOM, GM_HOLDERS_MARK, GM_HOLDERS_SIGNAL, GM_
 
 struct gm_settings {
 	bool disable, quiet, torch, no_stack_cache;
+	bool asleep; /* record only when gpumem-report start says so (process/sleep.h) */
 	bool refuses; /* a capacity, or failures: some allocations are to be refused */
 	const char *out;	/* pattern, unexpanded */
 	enum gm_backend backend;
@@ -39,6 +40,12 @@ extern struct gm_settings gm_settings __attribute__((visibility("hidden")));
 
 /* Reads the environment. Bad values are kept for gm_settings_report. Single thread; no malloc. */
 void gm_settings_read(void);
+
+/*
+ * Applies "GPUMEMTRACE_NAME=value\n" lines on top of what is in force. They are copied, in the place
+ * of those of the call before. False if they are too long. Single thread; no malloc.
+ */
+bool gm_settings_apply(const char *lines);
 
 /* Reports on stderr, once, what was wrong with the environment. */
 void gm_settings_report(void);

@@ -99,6 +99,7 @@ const char *gm_books_gap(struct gm_doc *doc, uint64_t tables)
 const char *gm_exit_unknown(const struct gm_doc *doc)
 {
 	return doc->clean_exit			  ? "the file is damaged"
+	       : doc->header->period_ended_ns	  ? "the recording ended before the process"
 	       : strcmp(doc->end, "running") == 0 ? "the process still runs"
 						  : "the process was killed";
 }

@@ -136,7 +136,7 @@ static void add_managed_row(struct gm_doc *doc, struct gm_ledger *ledger)
 {
 	const struct gm_ledger_record *record = &ledger->record;
 	uint64_t rows = known(record->context_bytes) + known(record->code_bytes) +
-			known(record->tracked_physical_bytes);
+			known(record->tracked_physical_bytes) + record->before_bytes;
 	uint64_t rest = record->process_used_bytes > rows ? record->process_used_bytes - rows : 0;
 
 	if (record->unexplained_bytes >= 0 && rest > (uint64_t)record->unexplained_bytes)
@@ -162,8 +162,14 @@ static void add_tracked_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 
 static void fill_rows(struct gm_doc *doc, struct gm_ledger *ledger)
 {
+	const char *before = known(ledger->record.context_bytes)
+				     ? "from before the recording"
+				     : "from before the recording, with the contexts";
+
 	if (known(ledger->record.context_bytes))
 		add_row(doc, ledger, "context", NULL, ledger->record.context_bytes);
+	if (ledger->record.before_bytes)
+		add_row(doc, ledger, before, NULL, ledger->record.before_bytes);
 	add_code_rows(doc, ledger);
 	add_tracked_rows(doc, ledger);
 	add_managed_row(doc, ledger);

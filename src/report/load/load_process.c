@@ -95,7 +95,7 @@ static double duration(const struct gm_doc *doc)
 	struct timespec now;
 	uint64_t now_ns;
 
-	if (doc->clean_exit && header->ended_ns > header->last_event_ns)
+	if (header->end != GM_END_NONE && header->ended_ns > header->last_event_ns)
 		return gm_seconds(header->ended_ns);
 	clock_gettime(CLOCK_REALTIME, &now);
 	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -109,6 +109,7 @@ void gm_load_process(struct gm_doc *doc)
 {
 	const struct gm_header *header = doc->header;
 	const char *environment = gm_reader_string(doc->reader, header->environment_string);
+	bool exited;
 
 	doc->path = gm_reader_path(doc->reader);
 	doc->complete = gm_reader_complete(doc->reader);
@@ -132,8 +133,11 @@ void gm_load_process(struct gm_doc *doc)
 	if (!doc->allocator_settings)
 		doc->allocator_settings = gm_doc_variable(doc, environment, "PYTORCH_ALLOC_CONF");
 	doc->started_at = iso_time(doc, header->started_realtime_ns);
-	doc->clean_exit = header->end == GM_END_EXIT || header->end == GM_END_EXEC;
-	doc->end = doc->clean_exit		     ? "exit"
+	exited = header->end == GM_END_EXIT || header->end == GM_END_EXEC;
+	/* What was freed after the period is not known, so nothing is known to be left at the end. */
+	doc->clean_exit = exited && !header->period_ended_ns;
+	doc->end = exited			     ? "exit"
+		   : header->end == GM_END_DETACHED  ? "detached"
 		   : is_copy(doc) || still_runs(doc) ? "running"
 						     : "killed";
 	doc->duration_s = duration(doc);

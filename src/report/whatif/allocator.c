@@ -740,6 +740,11 @@ void gm_model_free_block(struct gm_model *model, uint32_t number)
 	make_free(model, number);
 }
 
+uint64_t gm_model_block_address(const struct gm_model *model, uint32_t block)
+{
+	return model->blocks[block].address;
+}
+
 uint64_t gm_model_set_limit(struct gm_model *model, uint64_t bytes)
 {
 	uint64_t before = model->device_bytes;

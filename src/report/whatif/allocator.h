@@ -97,6 +97,9 @@ void gm_model_empty_cache(struct gm_model *model);
 /* From now on the driver can give PyTorch so much; returns what held before. */
 uint64_t gm_model_set_limit(struct gm_model *model, uint64_t bytes);
 
+/* Where a block lies; with `recorded` as in the recorded run, but in expandable segments. */
+uint64_t gm_model_block_address(const struct gm_model *model, uint32_t block);
+
 /* ---- a state to begin with ---- */
 
 struct gm_model_found {

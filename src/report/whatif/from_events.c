@@ -65,7 +65,7 @@ static void add_segment(struct reading *reading, uint64_t address, uint64_t byte
 
 static struct gm_request_origin origin_of(const struct gm_event_record *event)
 {
-	return (struct gm_request_origin){event->time_ns, event->stack, event->site};
+	return (struct gm_request_origin){event->time_ns, event->stack, event->site, event->key};
 }
 
 /* The segments at an address and after it are given back, to `bytes` behind it. */

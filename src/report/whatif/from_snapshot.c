@@ -232,7 +232,7 @@ static struct gm_request_origin origin_of(const struct reading *reading,
 {
 	uint64_t us = event->time_us > reading->first_us ? event->time_us - reading->first_us : 0;
 
-	return (struct gm_request_origin){us * 1000, event->stack, GM_NONE};
+	return (struct gm_request_origin){us * 1000, event->stack, GM_NONE, event->start};
 }
 
 static void add(struct reading *reading, const struct gm_snapshot_event *event,

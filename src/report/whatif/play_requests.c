@@ -114,8 +114,11 @@ static void play(struct playing *playing, const struct gm_request *request, uint
 	switch (request->op) {
 	case GM_REQUEST_ALLOC:
 		*block = gm_model_alloc(playing->model, request->pool, bytes_of(playing, request));
-		if (*block != GM_NO_BLOCK)
+		if (*block != GM_NO_BLOCK) {
+			playing->run.misplaced += gm_model_block_address(playing->model, *block) !=
+						  playing->requests->origins[number].address;
 			return;
+		}
 		if (playing->run.first_oom == UINT32_MAX)
 			playing->run.first_oom = number;
 		playing->run.ended = true;

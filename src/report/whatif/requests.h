@@ -28,8 +28,9 @@ struct gm_request {
 /* Where and when, for those that are shown. */
 struct gm_request_origin {
 	uint64_t time_ns;
-	uint32_t stack; /* GM_TABLE_STACKS; GM_NONE */
-	uint32_t site;	/* of the document; GM_NONE: that of the stack */
+	uint32_t stack;	  /* GM_TABLE_STACKS; GM_NONE */
+	uint32_t site;	  /* of the document; GM_NONE: that of the stack */
+	uint64_t address; /* of a block that is handed out */
 };
 
 /* What could be reserved at most when a request was refused, as far as is known. */

@@ -105,7 +105,7 @@ static bool same_changes(const struct gm_requests *requests, const struct gm_rep
 	}
 }
 
-static bool reproduces(const struct asking *asking, bool no_assumed)
+static bool reproduces(struct asking *asking, bool no_assumed)
 {
 	struct gm_model_options options = asking->base;
 	struct gm_replay_ways own = {
@@ -126,6 +126,7 @@ static bool reproduces(const struct asking *asking, bool no_assumed)
 	same = !run.ended && same_changes(requests, &run) &&
 	       run.figures.reserved_peak_bytes == requests->reserved_peak_bytes;
 	free(run.changes);
+	asking->whatif->misplaced = asking->recorded.expandable ? GM_NO_BYTES : run.misplaced;
 	return same;
 }
 

@@ -37,6 +37,7 @@ struct gm_whatif {
 	const char *recorded_conf; /* NULL not known */
 	bool complete;		   /* the history begins with the run */
 	bool reproduced;	   /* under its own setting the model did what the run did */
+	uint64_t misplaced; /* blocks that it put elsewhere; GM_NO_BYTES of expandable segments */
 	uint64_t recorded_reserved_peak_bytes;
 	uint64_t other_bytes; /* of the device that PyTorch does not manage, as far as is known */
 	uint64_t lower_bound_bytes; /* no allocator reserves less: the allocated peak, unrounded */

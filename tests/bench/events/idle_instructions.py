@@ -14,6 +14,9 @@ MOST = {
     "block, disabled": 30,
     "device, disabled": 90,
     "launch, disabled": 70,
+    "block, asleep": 30,
+    "device, asleep": 130,
+    "launch, asleep": 90,
     "CPU block": 30,
     "launch": 80,
 }

@@ -20,18 +20,23 @@ import tempfile
 FEW, MANY = 2000, 6000
 STACKS_OFF = {"GPUMEMTRACE_STACKS": "off"}
 DISABLED = {"GPUMEMTRACE_DISABLE": "1"}
+ASLEEP = {"GPUMEMTRACE_START": "asleep"}
 CASES = {
     "block": ("block", {}),
     "block, no stacks": ("block", STACKS_OFF),
     "block, disabled": ("block", DISABLED),
+    "block, asleep": ("block", ASLEEP),
     "device": ("device", {}),
     "device, no stacks": ("device", STACKS_OFF),
     "device, disabled": ("device", DISABLED),
+    "device, asleep": ("device", ASLEEP),
     "async": ("async", {}),
     "async, no stacks": ("async", STACKS_OFF),
     "async, disabled": ("async", DISABLED),
+    "async, asleep": ("async", ASLEEP),
     "launch": ("launch", {}),
     "launch, disabled": ("launch", DISABLED),
+    "launch, asleep": ("launch", ASLEEP),
     "CPU block": ("hook", {}),
 }
 HALVES = ("allocate", "release")  # functions of EVENTS

@@ -112,3 +112,16 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 	run -3 "$REPORT" whatif "$work/out.gmt"
 	[[ $output == *GPUMEMTRACE_EVENTS=all* ]]
 }
+
+@test "snapshots that PyTorch wrote: every block at its address, and the statistics of the run" {
+	for mode in native expandable; do
+		local figures=$SNAPSHOTS/torch-2.11-$mode.json
+		file=$SNAPSHOTS/torch-2.11-$mode.pickle whatif \
+			"$(jq -r 'if .conf == "" then "default" else .conf end' "$figures")" --torch 2.11
+		is '.whatif_run | [.reproduced, .torch, .misplaced_blocks == 0 or .conf != "default"]' \
+			'[true,"2.11",true]'
+		is '.whatif[0] | [.reserved_peak_bytes, .allocated_peak_bytes, .retries, .ooms, .exact]' \
+			"$(jq -c '.marks[-1] | [."reserved_bytes.all.peak", ."allocated_bytes.all.peak",
+				.num_alloc_retries, .num_ooms, true]' "$figures")"
+	done
+}

@@ -3,7 +3,11 @@
  * blocks, and each device's history, complete or from the ring of events. Facts that only PyTorch
  * knows are as it would write them without them: requested sizes are the blocks' sizes, and the
  * stream of what the shim recorded is 0.
+ *
+ * Of a program without PyTorch each allocation of the driver is a segment with one block, so that
+ * the viewers show any program.
  */
+#include "account/kinds.h"
 #include "account/torch_record.h"
 #include "report/doc/options.h"
 #include "report/history/events.h"
@@ -116,14 +120,15 @@ static bool is_small(const struct gm_alloc_record *memory)
 	return memory->bytes == GM_TORCH_SMALL_SEGMENT_BYTES;
 }
 
-static void put_segment(struct snapshot *snapshot, const struct gm_extents *extents,
-			const struct gm_segment *segment, int device)
+static const struct gm_stack *stack_of(const struct gm_doc *doc,
+				       const struct gm_alloc_record *record)
 {
-	struct gm_doc *doc = snapshot->doc;
-	const struct gm_alloc_record *memory =
-		&doc->blocks[extents->list[segment->first].number].record;
-	struct sums sums;
+	return record->site < doc->sites_count ? doc->sites[record->site].stack : NULL;
+}
 
+static void begin_segment(struct snapshot *snapshot, const struct gm_alloc_record *memory,
+			  const struct gm_segment *segment, int device)
+{
 	gm_pickle_dict(&snapshot->pickle);
 	put_number(snapshot, "device", (uint64_t)device);
 	put_number(snapshot, "address", segment->start);
@@ -134,13 +139,54 @@ static void put_segment(struct snapshot *snapshot, const struct gm_extents *exte
 	gm_pickle_pair(&snapshot->pickle, 0, 0);
 	gm_pickle_text(&snapshot->pickle, "is_expandable");
 	gm_pickle_bool(&snapshot->pickle, segment->expandable);
-	put_frames(snapshot,
-		   memory->site < doc->sites_count ? doc->sites[memory->site].stack : NULL);
-	sums = put_blocks(snapshot, extents, segment);
+	put_frames(snapshot, stack_of(snapshot->doc, memory));
+}
+
+static void end_segment(struct snapshot *snapshot, struct sums sums)
+{
 	put_number(snapshot, "allocated_size", sums.allocated);
 	put_number(snapshot, "active_size", sums.active);
 	put_number(snapshot, "requested_size", sums.active);
 	gm_pickle_dict_end(&snapshot->pickle);
+}
+
+static void put_segment(struct snapshot *snapshot, const struct gm_extents *extents,
+			const struct gm_segment *segment, int device)
+{
+	const struct gm_alloc_record *memory =
+		&snapshot->doc->blocks[extents->list[segment->first].number].record;
+
+	begin_segment(snapshot, memory, segment, device);
+	end_segment(snapshot, put_blocks(snapshot, extents, segment));
+}
+
+/* True for memory of a device that has an address: it is shown of programs without PyTorch. */
+static bool is_plain(int level, int kind, int space)
+{
+	return level == GM_LEVEL_DRIVER && space == GM_SPACE_POINTER && gm_kind_owned(kind) &&
+	       kind != GM_KIND_PINNED;
+}
+
+static void put_plain_segments(struct snapshot *snapshot, int device)
+{
+	struct gm_doc *doc = snapshot->doc;
+
+	for (unsigned i = 0; i < doc->blocks_count; i++) {
+		const struct gm_alloc_record *memory = &doc->blocks[i].record;
+		const struct gm_segment segment = {.start = memory->key,
+						   .end = memory->key + memory->bytes};
+		bool pending = memory->state == GM_STATE_PENDING;
+
+		if (memory->device != device || !memory->bytes ||
+		    !is_plain(memory->level, memory->kind, memory->space))
+			continue;
+		begin_segment(snapshot, memory, &segment, device);
+		gm_pickle_text(&snapshot->pickle, "blocks");
+		gm_pickle_list(&snapshot->pickle);
+		put_block(snapshot, memory->key, memory->bytes, memory);
+		gm_pickle_list_end(&snapshot->pickle);
+		end_segment(snapshot, (struct sums){pending ? 0 : memory->bytes, memory->bytes});
+	}
 }
 
 static void put_segments(struct snapshot *snapshot)
@@ -151,9 +197,14 @@ static void put_segments(struct snapshot *snapshot)
 	gm_pickle_list(&snapshot->pickle);
 	for (unsigned d = 0; d < doc->devices_count; d++) {
 		int device = doc->devices[d].index;
-		struct gm_extents extents = gm_extents_now(doc, device, GM_HOLES_TORCH);
 		struct gm_segment segment = {0};
+		struct gm_extents extents;
 
+		if (!doc->torch) {
+			put_plain_segments(snapshot, device);
+			continue;
+		}
+		extents = gm_extents_now(doc, device, GM_HOLES_TORCH);
 		while (gm_segment_next(extents.list, extents.count, &segment))
 			if (segment.owned)
 				put_segment(snapshot, &extents, &segment, device);
@@ -186,6 +237,23 @@ static bool of_segment(const struct gm_doc *doc, const struct gm_event_record *e
 	return event->level == GM_LEVEL_DRIVER && event->site < doc->sites_count &&
 	       ((doc->sites[event->site].record.flags & GM_SITE_TORCH) ||
 		doc->sites[event->site].torch_segments || gm_by_torch(doc, &taken));
+}
+
+/* An allocation of the driver is a segment and its block at once. */
+static void put_plain_event(struct snapshot *snapshot, const struct gm_event_record *event)
+{
+	bool freed = event->op == GM_OP_FREE || event->op == GM_OP_IMPLICIT_FREE;
+
+	if (!is_plain(event->level, event->kind, event->space) || !event->bytes)
+		return;
+	if (event->op == GM_OP_ALLOC) {
+		put_event(snapshot, "segment_alloc", event);
+		put_event(snapshot, "alloc", event);
+	} else if (freed) {
+		put_event(snapshot, "free_requested", event);
+		put_event(snapshot, "free_completed", event);
+		put_event(snapshot, "segment_free", event);
+	}
 }
 
 /* Blocks, segments and mappings; a free is requested and completed at once, as far as we can see.
@@ -282,6 +350,10 @@ static void put_next(const struct gm_event_record *event, void *data)
 	put_ooms(trace, event->time_ns);
 	if (event->device != trace->device)
 		return;
+	if (!trace->snapshot->doc->torch) {
+		put_plain_event(trace->snapshot, event);
+		return;
+	}
 	if ((event->op == GM_OP_MAP || event->op == GM_OP_UNMAP) &&
 	    of_segment(trace->snapshot->doc, event)) {
 		add_mapping(trace, event);

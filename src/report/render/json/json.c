@@ -91,12 +91,40 @@ static json_t *unwinder_check(const struct gm_header *header)
 			 gm_json_bytes(header->walks_not_compared));
 }
 
+static const char *recording(const struct gm_header *header)
+{
+	if (header->end != GM_END_NONE)
+		return "ended";
+	return header->recording == GM_SLEEPS ? "asleep" : "recording";
+}
+
+/* The latest stretch of a process that was not recorded from its start; null of one that was. */
+static json_t *period(const struct gm_header *header)
+{
+	bool attached = header->features & GM_FEATURE_ATTACHED;
+
+	if (!header->periods)
+		return json_null();
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "number",
+		json_integer(header->periods), "started_s",
+		gm_json_seconds(header->period_started_ns), "ended_s",
+		header->period_ended_ns ? gm_json_seconds(header->period_ended_ns) : json_null(),
+		"attached", json_boolean(attached), "process_age_s",
+		attached ? gm_json_seconds(header->process_age_ns) : json_null(), "before_frees",
+		gm_json_bytes(header->before_frees), "before_freed_bytes",
+		gm_json_bytes(header->before_freed_bytes), "slots",
+		attached ? gm_json_bytes(header->slots) : json_null(), "table_words",
+		attached ? gm_json_bytes(header->tables_words) : json_null());
+}
+
 static json_t *tracer(struct gm_doc *doc)
 {
 	const struct gm_header *header = doc->header;
 	const char *names = gm_reader_string(doc->reader, header->settings_string);
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+			 "s:s, s:o}",
 			 "version", gm_json_string(doc->version), "backend",
 			 gm_json_string(doc->backend), "events", gm_json_bytes(header->events),
 			 "file_bytes", gm_json_bytes(gm_reader_bytes(doc->reader)), "own_bytes",
@@ -108,7 +136,8 @@ static json_t *tracer(struct gm_doc *doc)
 			 gm_json_bytes(header->unknown_frees), "teardown_frees",
 			 gm_json_bytes(header->teardown_frees), "lost_stacks",
 			 gm_json_bytes(header->lost_stacks), "passed_calls",
-			 gm_json_bytes(header->passed_calls), "history", history(doc));
+			 gm_json_bytes(header->passed_calls), "history", history(doc), "recording",
+			 recording(header), "period", period(header));
 }
 
 static json_t *devices(struct gm_doc *doc)
@@ -360,7 +389,7 @@ static json_t *implicit(struct gm_doc *doc)
 static const char *sample_reason(const struct gm_ledger_record *record)
 {
 	static const char *const reasons[] = {"context", "peak",     "oom",
-					      "mark",	 "periodic", "cost"};
+					      "mark",	 "periodic", "cost", "period"};
 
 	return record->reason < sizeof(reasons) / sizeof(reasons[0]) ? reasons[record->reason]
 								      : "other";
@@ -411,6 +440,14 @@ static json_t *ledger_history(const struct gm_ledger *ledger)
 	return list;
 }
 
+/* PyTorch's blocks from before the period, by its own total; GM_NO_BYTES where it told nothing. */
+static uint64_t before_torch_bytes(const struct gm_doc *doc, int index)
+{
+	const struct gm_device *device = gm_doc_device(doc, index);
+
+	return doc->header->periods && device ? device->record.before_torch_bytes : GM_NO_BYTES;
+}
+
 static json_t *ledger(struct gm_doc *doc)
 {
 	json_t *list = json_array();
@@ -426,8 +463,13 @@ static json_t *ledger(struct gm_doc *doc)
 						"bytes", gm_json_bytes(ledger->rows[k].bytes)));
 		json_array_append_new(
 			list,
-			json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "device",
-				  gm_json_device(ledger->record.device), "process_used_bytes",
+			json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "device",
+				  gm_json_device(ledger->record.device), "before_bytes",
+				  gm_json_bytes(doc->header->periods ? ledger->record.before_bytes
+								     : GM_NO_BYTES),
+				  "before_torch_bytes",
+				  gm_json_bytes(before_torch_bytes(doc, ledger->record.device)),
+				  "process_used_bytes",
 				  gm_json_bytes(ledger->record.process_used_bytes), "source",
 				  ledger->record.source == GM_LEDGER_NVML_PROCESS ? "nvml-process"
 										  : "device-delta",

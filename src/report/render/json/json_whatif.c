@@ -48,6 +48,7 @@ static json_t *run_object(const struct gm_whatif *whatif, const char *gpu)
 	json_object_set_new(object, "events", gm_json_bytes(whatif->events));
 	json_object_set_new(object, "complete", json_boolean(whatif->complete));
 	json_object_set_new(object, "reproduced", json_boolean(whatif->reproduced));
+	json_object_set_new(object, "misplaced_blocks", gm_json_bytes(whatif->misplaced));
 	json_object_set_new(object, "reserved_peak_bytes",
 			    gm_json_bytes(whatif->recorded_reserved_peak_bytes));
 	json_object_set_new(object, "lower_bound_bytes", gm_json_bytes(whatif->lower_bound_bytes));

@@ -11,11 +11,13 @@
 #include "report/support/format.h"
 #include "report/support/print.h"
 #include "account/kinds.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MAKEUP_PARTS 3
+#define LEAST_NAME   16 /* columns of a part of the peak */
 
 /* The labels of the first three lines. */
 #define SEEN "Seen: "
@@ -138,7 +140,11 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 		worst->device,
 		worst->source == GM_LEDGER_NVML_PROCESS ? "NVML, this process"
 							: "device, since before the first context",
-		when, gap[0]);
+		worst->before_bytes
+			? gm_doc_printf(doc, "%s, %s of it from before the recording", when,
+					gm_size(doc, worst->before_bytes))
+			: when,
+		gap[0]);
 	texts[1] = gm_doc_printf(doc, "%s of the %s that the driver reports on device %d%s%s", percent,
 				 used, worst->device, when, gap[0]);
 	texts[2] = gm_doc_printf(doc, "%s of the driver's %s on device %d%s%s", percent, used,
@@ -267,7 +273,16 @@ static void peak_line(struct gm_out *out, struct gm_doc *doc)
 	parts = peak_parts(doc, level->device, level->level, &count);
 	for (unsigned shown = MAKEUP_PARTS; shown > 0; shown--)
 		texts[variants++] = peak_text(doc, level, parts, count, shown);
-	texts[variants++] = peak_text(doc, level, parts, count ? 1 : 0, 1);
+	if (count) {
+		unsigned room = out->width - (unsigned)strlen(PEAK), used;
+		struct part first = parts[0];
+
+		first.name = "";
+		used = gm_text_columns(peak_text(doc, level, &first, 1, 1));
+		first.name = gm_text_shorten(&doc->zone, parts[0].name,
+					     room > used + LEAST_NAME ? room - used : LEAST_NAME);
+		texts[variants++] = peak_text(doc, level, &first, 1, 1);
+	}
 	answer(out, doc, PEAK, texts, variants);
 }
 
@@ -369,6 +384,36 @@ static const char *command_text(struct gm_doc *doc)
 	return text;
 }
 
+/* What the file covers, of a process that was not recorded from its start to its end. */
+static void print_period(struct gm_out *out, struct gm_doc *doc)
+{
+	const struct gm_header *header = doc->header;
+	char from[GM_FORMAT_BYTES], to[GM_FORMAT_BYTES], age[GM_FORMAT_BYTES];
+
+	if (!header->periods) {
+		if (header->recording == GM_SLEEPS)
+			gm_printf(out->file, "  asleep: only contexts are recorded until "
+					   "gpumem-report start\n");
+		return;
+	}
+	gm_printf(out->file, "  covers a period, from %s",
+		gm_format_time(from, gm_seconds(header->period_started_ns)));
+	if (header->period_ended_ns)
+		gm_printf(out->file, " to %s",
+			gm_format_time(to, gm_seconds(header->period_ended_ns)));
+	else
+		gm_printf(out->file, " on");
+	if (header->periods > 1)
+		gm_printf(out->file, " (period %u)", header->periods);
+	if (header->features & GM_FEATURE_ATTACHED)
+		gm_printf(out->file,
+			"; attached %s after the process began, by %" PRIu64
+			" relocation slots and %" PRIu64 " words of driver tables",
+			gm_format_time(age, gm_seconds(header->process_age_ns)), header->slots,
+			header->tables_words);
+	fputc('\n', out->file);
+}
+
 static void print_process(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_header *header = doc->header;
@@ -393,10 +438,13 @@ static void print_process(struct gm_out *out, struct gm_doc *doc)
 	gm_printf(out->file, ", %s after %s",
 		strcmp(doc->end, "exit") == 0	   ? "ended"
 		: strcmp(doc->end, "running") == 0 ? "still running"
-						   : "killed",
+		: strcmp(doc->end, "detached") == 0
+			? "detached"
+			: "killed",
 		gm_format_time(time, doc->duration_s));
 	gm_printf(out->file, "; %s calls recorded", gm_format_count(count, header->events));
 	gm_printf(out->file, ", file %s\n", gm_format_size(size, gm_reader_bytes(doc->reader)));
+	print_period(out, doc);
 	for (unsigned i = 0; i < doc->devices_count && i < out->top; i++)
 		gm_printf(out->file, "  device %d: %s, %s%s\n", doc->devices[i].index,
 			doc->devices[i].name ? doc->devices[i].name : "unnamed",

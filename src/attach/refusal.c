@@ -1,0 +1,211 @@
+/*
+ * Why a process cannot be attached to (refusal.h).
+ *
+ * The kernel answers every refused PTRACE_SEIZE by EPERM. Which rule refused it follows from
+ * TracerPid, the users, the capabilities and yama's level [ptrace(2), "Ptrace access mode
+ * checking"]. Opening /proc/PID/mem for writing needs the same permission and does nothing.
+ */
+#include "attach/refusal.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CAP_SYS_PTRACE 19
+
+/* What /proc/PID/status says. */
+struct status {
+	int tracer;
+	unsigned uid; /* effective */
+	uint64_t capabilities;
+	char state;
+	bool shadow_stack;
+};
+
+static bool read_status(pid_t pid, struct status *status)
+{
+	char path[64], line[512];
+	unsigned real;
+	FILE *file;
+
+	*status = (struct status){0};
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	while (fgets(line, sizeof(line), file)) {
+		sscanf(line, "TracerPid: %d", &status->tracer);
+		sscanf(line, "State: %c", &status->state);
+		sscanf(line, "Uid: %u %u", &real, &status->uid);
+		sscanf(line, "CapEff: %lx", &status->capabilities);
+		if (strncmp(line, "x86_Thread_features:", 20) == 0)
+			status->shadow_stack = strstr(line, "shstk") != NULL;
+	}
+	fclose(file);
+	return true;
+}
+
+static int yama_level(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	int level = 0;
+
+	if (file && fscanf(file, "%d", &level) != 1)
+		level = 0;
+	if (file)
+		fclose(file);
+	return level;
+}
+
+static void explain_yama(int level, pid_t pid, char *error, size_t bytes)
+{
+	if (level >= 3)
+		snprintf(error, bytes,
+			 "kernel.yama.ptrace_scope is 3: nobody may attach to a process until the "
+			 "machine is started anew");
+	else if (level == 2)
+		snprintf(error, bytes,
+			 "kernel.yama.ptrace_scope is 2: attaching to process %d takes "
+			 "CAP_SYS_PTRACE; use sudo, in a container --cap-add SYS_PTRACE",
+			 pid);
+	else
+		snprintf(error, bytes,
+			 "kernel.yama.ptrace_scope is 1: process %d may be attached to by its "
+			 "parents and with CAP_SYS_PTRACE; use sudo, in a container --cap-add "
+			 "SYS_PTRACE, or set it to 0",
+			 pid);
+}
+
+/* /proc/PID/mem could not be opened for writing. */
+static void explain_permission(pid_t pid, const struct status *target, char *error, size_t bytes)
+{
+	struct status own;
+	int level = yama_level();
+
+	read_status(getpid(), &own);
+	if (level >= 3) {
+		explain_yama(level, pid, error, bytes);
+	} else if (own.capabilities & 1ull << CAP_SYS_PTRACE) {
+		snprintf(error, bytes,
+			 "process %d may not be attached to, although CAP_SYS_PTRACE is there: it "
+			 "belongs to another user namespace, or a security module refuses it",
+			 pid);
+	} else if (target->uid != own.uid) {
+		snprintf(error, bytes,
+			 "process %d belongs to user %u and this one is user %u: run gpumem-report "
+			 "as that user, or with CAP_SYS_PTRACE (sudo)",
+			 pid, target->uid, own.uid);
+	} else if (target->capabilities & ~own.capabilities) {
+		snprintf(error, bytes,
+			 "process %d has capabilities that this one lacks: attaching takes "
+			 "CAP_SYS_PTRACE; use sudo, in a container --cap-add SYS_PTRACE",
+			 pid);
+	} else if (level) {
+		explain_yama(level, pid, error, bytes);
+	} else {
+		snprintf(error, bytes,
+			 "process %d may not be attached to: it is not dumpable "
+			 "(prctl(PR_SET_DUMPABLE), a setuid program), which takes CAP_SYS_PTRACE",
+			 pid);
+	}
+}
+
+static bool has_permission(pid_t pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* The program's ELF header is of another kind than ours. */
+static bool is_foreign(const struct gm_target *target, char *error, size_t bytes)
+{
+	Elf64_Ehdr header = {0};
+	char path[64];
+	bool read_it;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", target->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	read_it = fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header);
+	if (fd >= 0)
+		close(fd);
+	if (!read_it || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+		return false; /* what follows finds out more */
+#ifndef __x86_64__
+	snprintf(error, bytes,
+		 "attaching is possible on x86-64 only; start the program with "
+		 "GPUMEMTRACE_START=asleep instead");
+	return true;
+#else
+	if (header.e_machine == EM_X86_64 && header.e_ident[EI_CLASS] == ELFCLASS64)
+		return false;
+	snprintf(error, bytes, "process %d is no 64-bit x86 program", target->pid);
+	return true;
+#endif
+}
+
+static bool has_no_loader(const struct gm_target *target, char *error, size_t bytes)
+{
+	if (gm_target_find(target, "libc.so.6") || gm_target_find(target, "libc-2."))
+		return false;
+	if (gm_target_find(target, "ld-musl") || gm_target_find(target, "libc.musl"))
+		snprintf(error, bytes,
+			 "process %d uses musl, and the shim needs glibc as its C library",
+			 target->pid);
+	else
+		snprintf(error, bytes,
+			 "process %d is a static program: it has no loader that could load the "
+			 "shim",
+			 target->pid);
+	return true;
+}
+
+bool gm_may_attach(pid_t pid, char *error, size_t error_bytes)
+{
+	struct status status;
+
+	if (pid == getpid() || !read_status(pid, &status)) {
+		snprintf(error, error_bytes, "there is no process %d to attach to", pid);
+		return false;
+	}
+	if (status.state == 'Z' || status.state == 'X') {
+		snprintf(error, error_bytes, "process %d has ended", pid);
+		return false;
+	}
+	if (status.tracer) {
+		snprintf(error, error_bytes,
+			 "process %d is traced by process %d, a debugger or strace: it has to be "
+			 "detached first",
+			 pid, status.tracer);
+		return false;
+	}
+	if (has_permission(pid))
+		return true;
+	explain_permission(pid, &status, error, error_bytes);
+	return false;
+}
+
+bool gm_can_load(const struct gm_target *target, char *error, size_t error_bytes)
+{
+	struct status status;
+
+	if (is_foreign(target, error, error_bytes) || has_no_loader(target, error, error_bytes))
+		return false;
+	if (!read_status(target->pid, &status) || !status.shadow_stack)
+		return true;
+	snprintf(error, error_bytes,
+		 "process %d has a shadow stack (CET), which a call from outside would break; "
+		 "start it with GPUMEMTRACE_START=asleep instead",
+		 target->pid);
+	return false;
+}

@@ -1,0 +1,21 @@
+/*
+ * Why a process cannot be attached to, as a sentence with what to do about it.
+ */
+#ifndef GM_ATTACH_REFUSAL_H
+#define GM_ATTACH_REFUSAL_H
+
+#include "attach/target.h"
+
+/*
+ * Looks for what forbids to attach: no such process, another tracer, no permission. Changes
+ * nothing. Returns false after a sentence in `error`.
+ */
+bool gm_may_attach(pid_t pid, char *error, size_t error_bytes);
+
+/*
+ * The same for what makes it impossible: another architecture, a static program, a C library that
+ * is not glibc, shadow stacks.
+ */
+bool gm_can_load(const struct gm_target *target, char *error, size_t error_bytes);
+
+#endif

@@ -1,0 +1,429 @@
+/*
+ * Calls a function in a thread of another process (remote_call.h). x86-64.
+ */
+#include "attach/remote_call.h"
+
+#include <stdio.h>
+
+#ifdef __x86_64__
+
+#include <cpuid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define NT_X86_XSTATE	0x202
+#define GETSIGMASK	0x420a /* PTRACE_GETSIGMASK */
+#define RED_ZONE	128
+#define MOST_XSTATE	16384u
+#define SOFTWARE_BYTES	464 /* where the frame describes its extended state [sigcontext.h] */
+#define LEGACY_XSTATE	576 /* 512 bytes and a header of 64 */
+#define XSTATE_MAGIC1	0x46505853u
+#define XSTATE_MAGIC2	0x46505845u
+#define AMX_FEATURES	(3ull << 17) /* larger than what a stack may have */
+#define ERESTARTSYS	512
+#define ERESTARTNOHAND	514
+#define ERESTART_BLOCK	516
+#define NO_ALTERNATE	0x1234 /* no valid flags: the thread's alternate stack stays as it is */
+#define KERNEL_UCONTEXT 304    /* bytes of it that the kernel reads */
+#define TEXT_OFFSET	1024
+#define TEXT_BYTES	3072u
+#define MOST_THREADS	4096
+#define STOP_MS		2000
+#define LOOKS		12 /* at all threads, before one is chosen */
+#define LOOK_US		700
+
+/* Calls that return EINTR when a thread is stopped, although no signal came [signal(7)]. */
+static bool shows_stop(long call)
+{
+	switch (call) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+#ifdef SYS_epoll_pwait2
+	case SYS_epoll_pwait2:
+#endif
+	case SYS_rt_sigtimedwait:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_msgrcv:
+	case SYS_msgsnd:
+	case SYS_io_getevents:
+	case SYS_recvfrom: /* with SO_RCVTIMEO; likewise those that follow */
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+	case SYS_pause:
+	case SYS_rt_sigsuspend:
+#ifdef SYS_io_uring_enter
+	case SYS_io_uring_enter:
+#endif
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Calls after which only the kernel can go on. */
+static bool is_sleep(long call)
+{
+	return call == SYS_nanosleep || call == SYS_poll || call == SYS_restart_syscall;
+}
+
+static double now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static void sleep_us(unsigned us)
+{
+	const struct timespec time = {.tv_nsec = us * 1000L};
+
+	nanosleep(&time, NULL);
+}
+
+/* Looks at a thread without disturbing it; what is wrong with it, or NULL. */
+static const char *look_before(const struct gm_injector *injector, pid_t thread)
+{
+	char path[64], text[128] = "";
+	long call;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", injector->target->pid, thread);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? "it has ended" : NULL;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	if (sscanf(text, "%ld", &call) != 1 || call < 0)
+		return NULL; /* it runs */
+	if (is_sleep(call))
+		return "it sleeps in a call that only the kernel can resume";
+	return shows_stop(call) && !injector->interrupt
+		       ? "it waits in a call that a stop would end with EINTR (--interrupt allows "
+			 "that)"
+		       : NULL;
+}
+
+/* ---- stopping one thread ---- */
+
+static bool wait_for_stop(pid_t thread, int *status)
+{
+	unsigned waited;
+
+	for (waited = 0; waited < STOP_MS * 10; waited++) {
+		pid_t got = waitpid(thread, status, __WALL | WNOHANG);
+
+		if (got == thread)
+			return WIFSTOPPED(*status);
+		if (got < 0 && errno != EINTR)
+			return false;
+		sleep_us(waited < 100 ? 20 : 100);
+	}
+	return false;
+}
+
+/* Stops a thread by no signal that the program could see. NULL, or why it could not be done. */
+static const char *stop(pid_t thread)
+{
+	int status;
+
+	if (ptrace(PTRACE_SEIZE, thread, NULL, NULL))
+		return errno == ESRCH ? "it has ended" : "another tracer has it";
+	ptrace(PTRACE_INTERRUPT, thread, NULL, NULL);
+	while (wait_for_stop(thread, &status)) {
+		if (status >> 16 == PTRACE_EVENT_STOP)
+			return NULL;
+		/* a signal of the program's own came first */
+		ptrace(PTRACE_CONT, thread, NULL, (void *)(uintptr_t)WSTOPSIG(status));
+	}
+	return "it does not stop";
+}
+
+/* ---- the call ---- */
+
+/* Bytes of extended state with these features, in the layout of the processor's manual. */
+static uint32_t xstate_bytes(uint64_t features)
+{
+	uint32_t bytes = LEGACY_XSTATE, size, offset, c, d;
+
+	for (unsigned i = 2; i < 63; i++) {
+		if (!(features >> i & 1))
+			continue;
+		__cpuid_count(13, i, size, offset, c, d);
+		if (offset + size > bytes)
+			bytes = offset + size;
+	}
+	return bytes;
+}
+
+/* Makes of the thread's extended state one that the kernel takes back. Its bytes, 0 if too many. */
+static uint32_t frame_xstate(uint8_t *state)
+{
+	const uint32_t magic1 = XSTATE_MAGIC1, magic2 = XSTATE_MAGIC2;
+	uint32_t bytes, extended;
+	uint64_t features;
+
+	memcpy(&features, state + SOFTWARE_BYTES, sizeof(features));
+	features &= ~AMX_FEATURES;
+	bytes = xstate_bytes(features);
+	if (bytes + sizeof(magic2) > MOST_XSTATE)
+		return 0;
+	extended = bytes + (uint32_t)sizeof(magic2);
+	memset(state + SOFTWARE_BYTES, 0, 48);
+	memcpy(state + SOFTWARE_BYTES, &magic1, sizeof(magic1));
+	memcpy(state + SOFTWARE_BYTES + 4, &extended, sizeof(extended));
+	memcpy(state + SOFTWARE_BYTES + 8, &features, sizeof(features));
+	memcpy(state + SOFTWARE_BYTES + 16, &bytes, sizeof(bytes));
+	memcpy(state + bytes, &magic2, sizeof(magic2));
+	return extended;
+}
+
+/* The registers as a handler's frame holds them, in the order of REG_R8 and what follows. */
+static void fill_context(ucontext_t *context, const struct user_regs_struct *r)
+{
+	const long long registers[] = {(long long)r->r8,
+				       (long long)r->r9,
+				       (long long)r->r10,
+				       (long long)r->r11,
+				       (long long)r->r12,
+				       (long long)r->r13,
+				       (long long)r->r14,
+				       (long long)r->r15,
+				       (long long)r->rdi,
+				       (long long)r->rsi,
+				       (long long)r->rbp,
+				       (long long)r->rbx,
+				       (long long)r->rdx,
+				       (long long)r->rax,
+				       (long long)r->rcx,
+				       (long long)r->rsp,
+				       (long long)r->rip,
+				       (long long)r->eflags,
+				       (long long)(r->cs | r->ss << 48)};
+
+	memcpy(context->uc_mcontext.gregs, registers, sizeof(registers));
+}
+
+struct call {
+	uint64_t function, number, argument;
+	const char *text;
+};
+
+/* Lays the frame and sets the registers. NULL, or why nothing was called. */
+static const char *make_call(struct gm_injector *injector, pid_t thread, struct user_regs_struct *r,
+			     const struct call *call)
+{
+	static uint8_t state[MOST_XSTATE] __attribute__((aligned(64)));
+	struct iovec vector = {state, sizeof(state)};
+	ucontext_t context = {.uc_flags = 7, .uc_stack.ss_flags = NO_ALTERNATE};
+	uint64_t fp, frame;
+	uint32_t bytes;
+
+	if (ptrace(PTRACE_GETREGSET, thread, NT_X86_XSTATE, &vector) ||
+	    ptrace(GETSIGMASK, thread, sizeof(uint64_t), &context.uc_sigmask))
+		return "its state cannot be read";
+	bytes = frame_xstate(state);
+	if (!bytes)
+		return "its extended state is too large";
+	if ((long)r->orig_rax >= 0 && (long)r->rax <= -ERESTARTSYS &&
+	    (long)r->rax >= -ERESTARTNOHAND) { /* the call is made again afterwards */
+		r->rip -= 2;
+		r->rax = r->orig_rax;
+	}
+	fp = (r->rsp - RED_ZONE - bytes) & ~63ull;
+	frame = ((fp - sizeof(context) - TEXT_OFFSET - TEXT_BYTES) & ~15ull) - 8;
+	fill_context(&context, r);
+	context.uc_mcontext.fpregs = (void *)(uintptr_t)fp;
+	if (call->text && !gm_target_write(injector->target, frame + 8 + TEXT_OFFSET, call->text,
+					   strlen(call->text) + 1))
+		return "its stack cannot be written";
+	if (!gm_target_write(injector->target, fp, state, bytes) ||
+	    !gm_target_write(injector->target, frame + 8, &context, KERNEL_UCONTEXT) ||
+	    !gm_target_write(injector->target, frame, &injector->end, sizeof(injector->end)))
+		return "its stack cannot be written";
+	r->rsp = frame;
+	r->rip = call->function;
+	r->orig_rax = (unsigned long long)-1; /* else the kernel would make a call again here */
+	r->rax = 0;
+	r->rdi = call->text ? frame + 8 + TEXT_OFFSET : call->number;
+	r->rsi = call->argument;
+	return ptrace(PTRACE_SETREGS, thread, NULL, r) ? "its registers cannot be set" : NULL;
+}
+
+/* Stops a thread, makes the call if it can be made there, and lets it go. NULL: it was made. */
+static const char *try_thread(struct gm_injector *injector, pid_t thread, const struct call *call)
+{
+	double began = now_us();
+	struct user_regs_struct r;
+	const char *why = stop(thread);
+
+	injector->stops++;
+	if (why)
+		return why;
+	if (ptrace(PTRACE_GETREGS, thread, NULL, &r))
+		why = "its registers cannot be read";
+	else if ((long)r.orig_rax >= 0 && (long)r.rax == -ERESTART_BLOCK)
+		why = "it sleeps in a call that only the kernel can resume";
+	else
+		why = gm_unsafe(injector->place, thread, r.rip, r.rsp);
+	if (!why)
+		why = make_call(injector, thread, &r, call);
+	ptrace(PTRACE_DETACH, thread, NULL, NULL);
+	injector->paused_us = now_us() - began;
+	injector->thread = thread;
+	return why;
+}
+
+/*
+ * Threads that were seen in calls that show a stop. Between the look at a thread and its stop it
+ * may enter such a call, which one that makes them over and over is likely to do.
+ */
+struct wary {
+	pid_t threads[MOST_THREADS];
+	unsigned count;
+};
+
+static bool is_wary(const struct wary *wary, pid_t thread)
+{
+	for (unsigned i = 0; i < wary->count; i++)
+		if (wary->threads[i] == thread)
+			return true;
+	return false;
+}
+
+/* Watches all threads for a few milliseconds without touching them. */
+static void find_wary(struct gm_injector *injector, struct wary *wary)
+{
+	static pid_t threads[MOST_THREADS];
+
+	wary->count = 0;
+	for (unsigned round = 0; round < LOOKS && !injector->interrupt; round++) {
+		unsigned count = gm_target_threads(injector->target, threads, MOST_THREADS);
+
+		for (unsigned i = 0; i < count; i++)
+			if (look_before(injector, threads[i]) && !is_wary(wary, threads[i]) &&
+			    wary->count < MOST_THREADS)
+				wary->threads[wary->count++] = threads[i];
+		sleep_us(LOOK_US);
+	}
+}
+
+bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text, uint64_t number,
+	       uint64_t argument, unsigned wait_ms, char *error, size_t error_bytes)
+{
+	const struct call call = {function, number, argument, text};
+	double until = now_us() + 1e3 * wait_ms;
+	double patient = now_us() + 5e2 * wait_ms; /* then wary threads will do */
+	static pid_t threads[MOST_THREADS];
+	static struct wary wary;
+	unsigned count, i;
+
+	injector->why = "it has no thread";
+	if (text && strlen(text) >= TEXT_BYTES) {
+		snprintf(error, error_bytes, "the path %s is too long", text);
+		return false;
+	}
+	find_wary(injector, &wary);
+	do {
+		count = gm_target_threads(injector->target, threads, MOST_THREADS);
+		for (i = 0; i < count; i++) {
+			if (is_wary(&wary, threads[i]) && now_us() < patient)
+				continue;
+			injector->why = look_before(injector, threads[i]);
+			if (!injector->why)
+				injector->why = try_thread(injector, threads[i], &call);
+			if (!injector->why)
+				return true;
+		}
+		sleep_us(1000);
+	} while (count && now_us() < until);
+	snprintf(error, error_bytes,
+		 "no thread of process %d came to a place where a call can be made, within %.1f s; "
+		 "of the last one: %s",
+		 injector->target->pid, (double)wait_ms / 1000, injector->why);
+	return false;
+}
+
+/* libc's end of signal handlers, by its code: it has no symbol. */
+static uint64_t find_end(const struct gm_target *target, const struct gm_target_object *libc)
+{
+	static const uint8_t code[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+	size_t bytes = libc->end - libc->start, at;
+	uint8_t *text = malloc(bytes), *found = NULL;
+
+	for (at = 0; text && at < bytes; at += 4096)
+		if (!gm_target_read(target, libc->start + at, text + at, 4096))
+			memset(text + at, 0, 4096);
+	if (text)
+		found = memmem(text, bytes, code, sizeof(code));
+	at = found ? (size_t)(found - text) : 0;
+	free(text);
+	return found ? libc->start + at : 0;
+}
+
+bool gm_injector_open(struct gm_injector *injector, const struct gm_target *target, char *error,
+		      size_t error_bytes)
+{
+	const struct gm_target_object *libc = gm_target_find(target, "libc.so.6");
+
+	if (!libc)
+		libc = gm_target_find(target, "libc-2.");
+	*injector = (struct gm_injector){.target = target};
+	injector->end = libc ? find_end(target, libc) : 0;
+	if (!injector->end) {
+		snprintf(error, error_bytes,
+			 "the C library of process %d is of a kind that is not known", target->pid);
+		return false;
+	}
+	injector->place = gm_safe_place_open(target, error, error_bytes);
+	return injector->place != NULL;
+}
+
+void gm_injector_close(struct gm_injector *injector)
+{
+	gm_safe_place_close(injector->place);
+	injector->place = NULL;
+}
+
+#else
+
+bool gm_injector_open(struct gm_injector *injector, const struct gm_target *target, char *error,
+		      size_t error_bytes)
+{
+	*injector = (struct gm_injector){.target = target};
+	snprintf(error, error_bytes, "attaching is possible on x86-64 only");
+	return false;
+}
+
+void gm_injector_close(struct gm_injector *injector)
+{
+	(void)injector;
+}
+
+bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text, uint64_t number,
+	       uint64_t argument, unsigned wait_ms, char *error, size_t error_bytes)
+{
+	(void)injector, (void)function, (void)text, (void)number, (void)argument, (void)wait_ms;
+	snprintf(error, error_bytes, "attaching is possible on x86-64 only");
+	return false;
+}
+
+#endif

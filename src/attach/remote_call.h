@@ -1,0 +1,42 @@
+/*
+ * Calls a function in a thread of another process.
+ *
+ * The call ends by itself: under it lies a signal's frame, to which the function returns, and the
+ * kernel restores all registers of the thread from that frame. The thread is detached at once, so
+ * it does not matter whether this process still exists when the function returns. One thread is
+ * stopped and never several, because the function may wait for a lock that another one holds.
+ *
+ * A stop shows in some system calls: epoll_wait, sigtimedwait and a few more return EINTR to the
+ * program. Threads in such calls are passed over, and those in calls that only the kernel can
+ * resume (ERESTART_RESTARTBLOCK: nanosleep, poll with a timeout).
+ */
+#ifndef GM_ATTACH_REMOTE_CALL_H
+#define GM_ATTACH_REMOTE_CALL_H
+
+#include "attach/safe_place.h"
+
+struct gm_injector {
+	const struct gm_target *target;
+	struct gm_safe_place *place;
+	uint64_t end;	  /* libc's own end of a signal handler: mov $15, %rax; syscall */
+	bool interrupt;	  /* also threads in calls that then return EINTR */
+	unsigned stops;	  /* threads stopped so far */
+	double paused_us; /* how long the thread of the last call was stopped */
+	const char *why;  /* why the last thread that was looked at would not do */
+	pid_t thread;	  /* in which the last call was made */
+};
+
+/* Returns false after a sentence in `error`. */
+bool gm_injector_open(struct gm_injector *injector, const struct gm_target *target, char *error,
+		      size_t error_bytes);
+void gm_injector_close(struct gm_injector *injector);
+
+/*
+ * Has a thread call function(text, argument), or function(number, argument) if `text` is NULL.
+ * Tries threads for up to `wait_ms`. The call is under way, or over, when this returns true; false,
+ * after a sentence in `error`, means that nothing was called.
+ */
+bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text, uint64_t number,
+	       uint64_t argument, unsigned wait_ms, char *error, size_t error_bytes);
+
+#endif

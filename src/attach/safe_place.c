@@ -1,0 +1,233 @@
+/*
+ * Whether a stopped thread stands where a call may be made in it (safe_place.h).
+ */
+#include "attach/safe_place.h"
+
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <unistd.h>
+
+#define MOST_RANGES	  32
+#define LEAST_STACK	  (192u << 10) /* dlopen and the shim's constructor take a third of it */
+#define RSEQ_CRITICAL	  8	       /* offset of rseq_cs in struct rseq */
+#define R_STATE		  24	       /* offset of r_state in struct r_debug */
+#define STATICS_OF_MALLOC 0x4000 /* malloc.c's static functions lie before its exported ones */
+#ifndef PTRACE_GET_RSEQ_CONFIGURATION
+#define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
+#endif
+
+struct range {
+	uint64_t start, end;
+	const char *what;
+};
+
+struct gm_safe_place {
+	const struct gm_target *target;
+	struct range ranges[MOST_RANGES];
+	unsigned count;
+	uint64_t r_state; /* address of the loader's r_debug.r_state */
+	Dwfl *dwfl;
+	const char *why; /* of the frames that are being looked at */
+};
+
+static void add(struct gm_safe_place *place, uint64_t start, uint64_t end, const char *what)
+{
+	if (place->count < MOST_RANGES && start < end)
+		place->ranges[place->count++] = (struct range){start, end, what};
+}
+
+/*
+ * libc has no symbols for malloc's inner functions. malloc.c is one translation unit, so they lie
+ * between the exported ones and shortly before.
+ */
+static void add_malloc_of_libc(struct gm_safe_place *place, const struct gm_target_object *libc)
+{
+	static const char *const names[] = {"malloc",	"free",	       "calloc",       "realloc",
+					    "memalign", "malloc_trim", "malloc_stats", "mallopt",
+					    "mallinfo", "malloc_info"};
+	uint64_t lowest = UINT64_MAX, highest = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		uint64_t size = 0,
+			 at = gm_target_symbol(place->target, libc, NULL, names[i], &size);
+
+		if (at && at < lowest)
+			lowest = at;
+		if (at && at + size > highest)
+			highest = at + size;
+	}
+	if (highest)
+		add(place, lowest > STATICS_OF_MALLOC ? lowest - STATICS_OF_MALLOC : 0, highest,
+		    "it is in malloc");
+}
+
+/* Every object with a malloc of its own, such as jemalloc, counts as a whole. */
+static void add_mallocs(struct gm_safe_place *place, const struct gm_target_object *libc)
+{
+	for (unsigned i = 0; i < place->target->count; i++) {
+		const struct gm_target_object *object = &place->target->objects[i];
+		const char *slash = strrchr(object->path, '/');
+
+		if (!object->code || object == libc || strncmp(slash + 1, "ld-linux", 8) == 0)
+			continue;
+		if (gm_target_symbol(place->target, object, NULL, "malloc", NULL))
+			add(place, object->start, object->end, "it is in malloc");
+	}
+}
+
+/* ---- the unwinder's callbacks ---- */
+
+/* The file as the process sees it; what cannot be opened is read from its memory. */
+static int find_elf(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+		    char **file_name, Elf **elf)
+{
+	const struct gm_safe_place *place = *data;
+	int fd = *name == '/' ? gm_target_open_object(place->target, name) : -1;
+
+	if (fd < 0)
+		return dwfl_linux_proc_find_elf(module, data, name, base, file_name, elf);
+	*file_name = strdup(name);
+	return fd;
+}
+
+/* Unwind tables are enough: files with debug information would take long to find and to read. */
+static int find_no_debuginfo(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+			     const char *file, const char *link, GElf_Word crc, char **debug_file)
+{
+	(void)module, (void)data, (void)name, (void)base;
+	(void)file, (void)link, (void)crc, (void)debug_file;
+	return -1;
+}
+
+static int remember_place(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+			  void *place)
+{
+	(void)module, (void)name, (void)base;
+	*data = place;
+	return DWARF_CB_OK;
+}
+
+static bool prepare_unwinder(struct gm_safe_place *place, char *error, size_t bytes)
+{
+	static const Dwfl_Callbacks callbacks = {.find_elf = find_elf,
+						 .find_debuginfo = find_no_debuginfo};
+	pid_t pid = place->target->pid;
+
+	place->dwfl = dwfl_begin(&callbacks);
+	if (place->dwfl && dwfl_linux_proc_report(place->dwfl, pid) == 0 &&
+	    dwfl_report_end(place->dwfl, NULL, NULL) == 0) {
+		dwfl_getmodules(place->dwfl, remember_place, place, 0);
+		if (dwfl_linux_proc_attach(place->dwfl, pid, true) == 0)
+			return true;
+	}
+	snprintf(error, bytes, "the stacks of process %d cannot be unwound: %s", pid,
+		 dwfl_errmsg(-1));
+	return false;
+}
+
+struct gm_safe_place *gm_safe_place_open(const struct gm_target *target, char *error,
+					 size_t error_bytes)
+{
+	struct gm_safe_place *place = calloc(1, sizeof(*place));
+	const struct gm_target_object *libc, *loader, *shim;
+
+	if (!place) {
+		snprintf(error, error_bytes, "out of memory");
+		return NULL;
+	}
+	place->target = target;
+	libc = gm_target_find(target, "libc.so.6");
+	if (!libc)
+		libc = gm_target_find(target, "libc-2.");
+	loader = gm_target_find(target, "ld-linux");
+	if (!loader)
+		loader = gm_target_find(target, "ld-2.");
+	shim = gm_target_find(target, "libgpumemtrace");
+	if (!libc || !loader) {
+		snprintf(error, error_bytes, "process %d has no loader", target->pid);
+		free(place);
+		return NULL;
+	}
+	place->r_state = gm_target_symbol(target, loader, NULL, "_r_debug", NULL);
+	place->r_state += place->r_state ? R_STATE : 0;
+	add(place, loader->start, loader->end, "it is in the loader");
+	if (shim)
+		add(place, shim->start, shim->end, "it is in the shim");
+	add_malloc_of_libc(place, libc);
+	add_mallocs(place, libc);
+	if (prepare_unwinder(place, error, error_bytes))
+		return place;
+	gm_safe_place_close(place);
+	return NULL;
+}
+
+void gm_safe_place_close(struct gm_safe_place *place)
+{
+	if (place && place->dwfl)
+		dwfl_end(place->dwfl);
+	free(place);
+}
+
+/* ---- one thread ---- */
+
+static const char *bad_place(const struct gm_safe_place *place, uint64_t pc)
+{
+	for (unsigned i = 0; i < place->count; i++)
+		if (pc >= place->ranges[i].start && pc < place->ranges[i].end)
+			return place->ranges[i].what;
+	return NULL;
+}
+
+static int look_at_frame(Dwfl_Frame *frame, void *data)
+{
+	struct gm_safe_place *place = data;
+	bool exact;
+	Dwarf_Addr pc;
+
+	if (!dwfl_frame_pc(frame, &pc, &exact)) {
+		place->why = "its stack cannot be unwound";
+		return DWARF_CB_ABORT;
+	}
+	place->why = bad_place(place, exact ? pc : pc - 1);
+	return place->why ? DWARF_CB_ABORT : DWARF_CB_OK;
+}
+
+/* In a restartable sequence the kernel would resume the thread elsewhere. */
+static bool in_restartable_sequence(const struct gm_safe_place *place, pid_t thread)
+{
+	struct {
+		uint64_t address;
+		uint32_t size, signature, flags, padding;
+	} rseq = {0};
+	uint64_t critical = 0;
+
+	if (ptrace(PTRACE_GET_RSEQ_CONFIGURATION, thread, sizeof(rseq), &rseq) <= 0 ||
+	    !rseq.address)
+		return false;
+	return !gm_target_read(place->target, rseq.address + RSEQ_CRITICAL, &critical,
+			       sizeof(critical)) ||
+	       critical;
+}
+
+const char *gm_unsafe(struct gm_safe_place *place, pid_t thread, uint64_t pc, uint64_t sp)
+{
+	uint32_t state = 0;
+
+	place->why = bad_place(place, pc);
+	if (place->why)
+		return place->why;
+	if (in_restartable_sequence(place, thread))
+		return "it is in a restartable sequence";
+	if (place->r_state &&
+	    (!gm_target_read(place->target, place->r_state, &state, sizeof(state)) || state))
+		return "the loader's list is changing";
+	if (gm_target_stack_room(place->target, sp) < LEAST_STACK)
+		return "its stack is small";
+	if (dwfl_getthread_frames(place->dwfl, thread, look_at_frame, place) && !place->why)
+		place->why = "its stack cannot be unwound to its end";
+	return place->why;
+}

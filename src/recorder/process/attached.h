@@ -1,0 +1,30 @@
+/*
+ * The recorder's life in a process that gpumem-report attach loaded the shim into.
+ */
+#ifndef GM_RECORDER_ATTACHED_H
+#define GM_RECORDER_ATTACHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * The process is to be recorded from its next CUDA call on, with these settings, "NAME=value\n" of
+ * each, which are kept. `age_ns`: how long it has run. Returns NULL, or why it is not to be
+ * recorded. Calls neither CUDA nor malloc.
+ */
+const char *gm_attached_begin(const char *settings, uint64_t age_ns);
+
+/* How many words lead to the shim, for the file. */
+void gm_attached_counts(uint32_t slots, uint32_t table_words);
+
+/* Forwards from now on, and closes the file if one is open. */
+void gm_attached_end(void);
+
+/*
+ * Describes an attached process in the file that is open; in a file of its own if that is one that
+ * an earlier attach closed. Returns false if there can be none. Nothing in a process that is not
+ * attached. Under the start lock.
+ */
+bool gm_attached_describe(void);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * Where gpumem-report attach and the shim meet in a process that was started without the shim: a
+ * structure that the shim exports, and one function. The tool writes into the structure and has a
+ * thread of the process call the function; the function answers in the structure. Nothing is
+ * returned, because the tool may have ended by then.
+ */
+#ifndef GM_STORE_ATTACH_POINT_H
+#define GM_STORE_ATTACH_POINT_H
+
+#include <stdint.h>
+
+#define GM_ATTACH_POINT	  "gpumemtrace_attach_point" /* the structure's symbol */
+#define GM_ATTACH_SERVE	  "gpumemtrace_attach_serve" /* the function's, void (void) */
+#define GM_ATTACH_MAGIC	  "GMATTCH"		     /* 8 bytes with the NUL */
+#define GM_ATTACH_VERSION 1u
+#define GM_ATTACH_TEXT	  8192u
+
+enum gm_attach_state {
+	GM_ATTACH_NOT_ATTACHED, /* preloaded, or loaded and not asked yet */
+	GM_ATTACH_ATTACHED,	/* slots lead to the shim */
+	GM_ATTACH_DETACHED	/* they lead to the program's own functions again */
+};
+
+enum gm_attach_asked { GM_ATTACH_NOTHING, GM_ATTACH_ATTACH, GM_ATTACH_DETACH };
+
+struct gm_attach_point {
+	char magic[8];
+	uint32_t version;
+	uint32_t loaded;      /* 1: the constructor has run (release) */
+	uint32_t late;	      /* 1: loaded by dlopen, after the program started */
+	uint32_t state;	      /* enum gm_attach_state */
+	uint32_t asked;	      /* enum gm_attach_asked, by the tool */
+	uint32_t served;      /* calls of the function that have ended (release) */
+	uint32_t refused;     /* 1: the last call did not do what was asked: `text` says why */
+	uint32_t slots;	      /* relocation slots that lead to the shim, or led, when detached */
+	uint32_t table_words; /* and words of verified tables of driver functions */
+	uint32_t failed;      /* words that could not be written */
+	uint32_t lost;	      /* of detach: words that could not be written and lead here still */
+	uint64_t age_ns;      /* how long the process had run, by the tool */
+	char text[GM_ATTACH_TEXT]; /* settings, "NAME=value\n", by the tool; or the shim's reason */
+};
+
+#endif

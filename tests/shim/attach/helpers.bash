@@ -1,0 +1,51 @@
+# Shared by the tests of sleep and of attaching, beside ../helpers.bash.
+
+setup() {
+	work=$(mktemp -d)
+	export LD_LIBRARY_PATH=$SIM GPUMEMTRACE_OUT=$work/out.gmt GPUMEMTRACE_QUIET=1
+	pid=
+}
+
+teardown() {
+	[ -z "$pid" ] || kill -KILL "$pid" 2> /dev/null || true
+	rm -rf "$work"
+}
+
+# begin [BEFORE_MIB]: the busy program in the background, as `pid`; it is at work when this returns.
+begin() {
+	mkdir "$work/run"
+	"$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" "$@" > "$work/said" 2> "$work/stderr" 3>&- &
+	pid=$!
+	until [ -e "$work/run/ready" ]; do kill -0 $pid; done
+}
+
+# begin_under SHIM [BEFORE_MIB]: the same under a preload; its file is there when this returns.
+begin_under() {
+	local shim=$1
+	shift
+	LD_PRELOAD=$shim begin "$@"
+	until [ -s "$work/out.gmt" ]; do kill -0 $pid; done
+}
+
+# The busy program ends, and its results are those of a run without us.
+end() {
+	touch "$work/run/stop"
+	wait $pid
+	pid=
+	[ "$(jq -c '[.failed, .wrong, .interrupted, .result]' "$work/said")" = "[0,0,0,\"0x1.1d0f4b70ee222p+5\"]" ] ||
+		{ cat "$work/said"; return 1; }
+}
+
+# look: the document of the file as it is now, in $work/document.
+look() {
+	"$REPORT" summary --json "${1:-$work/out.gmt}" > "$work/document"
+}
+
+# until_true EXPRESSION: looks until the jq EXPRESSION is true on the document.
+until_true() {
+	look
+	until jq -e "$1" "$work/document" > "$work/answer"; do
+		kill -0 $pid
+		look
+	done
+}

@@ -1,0 +1,8 @@
+/* A static program, which has no loader. */
+#include <unistd.h>
+
+int main(void)
+{
+	for (;;)
+		pause();
+}
