@@ -19,10 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_NODES    (1u << 26)
-#define MOST_HOLDINGS 8u /* of a block */
-#define MOST_THREADS  10000u
-#define MOST_FRAMES   20000u
+#define MOST_NODES   (1u << 26)
+#define MOST_THREADS 10000u
+#define MOST_FRAMES  20000u
 
 static const struct gm_type pseudo_types[] = {
 	{.kind = GM_IS_ROOTS}, {.kind = GM_IS_THREAD}, {.kind = GM_IS_RUNNING}};
@@ -176,8 +175,47 @@ static bool index_blocks(struct gm_graph *graph)
 	return true;
 }
 
+/* True if the dict that is being walked is its parent's __dict__. */
+static bool is_own_dict(const struct search *search, const struct gm_type *owner)
+{
+	const struct gm_node *dict = &search->graph->nodes[search->node];
+	uint64_t address = search->graph->nodes[dict->parent].address, word = 0;
+
+	if (owner->flags & GM_TYPE_MANAGED_DICT && search->graph->python->minor >= 11)
+		address -= 24;
+	else if (owner->dictoffset > 0)
+		address += (uint64_t)owner->dictoffset;
+	else
+		return false;
+	return gm_cpython_word(search->graph->python, address, &word) && word == dict->address;
+}
+
+/*
+ * An int can be what owns the memory, or a note that somebody made of its address: an attribute of
+ * an object is taken to own it before a variable is, and a variable before an element of a
+ * container.
+ */
+static uint32_t rank_of_int(const struct search *search, const struct gm_edge *edge)
+{
+	const struct gm_graph *graph = search->graph;
+	const struct gm_type *type = gm_graph_type(graph, search->node), *owner;
+
+	if (edge->how == GM_BY_STR || edge->how == GM_BY_MEMBER)
+		return 0;
+	if (edge->how == GM_BY_LOCAL || edge->how == GM_BY_NAME)
+		return 1;
+	if (edge->how != GM_BY_KEY || type->kind != GM_IS_DICT ||
+	    graph->nodes[search->node].parent == GM_NO_NODE)
+		return 2;
+	owner = gm_graph_type(graph, graph->nodes[search->node].parent);
+	if (owner->kind == GM_IS_MODULE)
+		return 1;
+	return is_own_dict(search, owner) ? 0 : 2;
+}
+
 /* Adds to the end of a block's list, so that the first one found stays the first. */
-static void add_holding(struct search *search, uint32_t block, uint64_t leaf, uint64_t slot)
+static void add_holding(struct search *search, uint32_t block, uint64_t leaf, uint64_t slot,
+			uint32_t rank)
 {
 	struct gm_graph *graph = search->graph;
 	uint32_t *link = &graph->first_holding[block], length = 0;
@@ -186,7 +224,7 @@ static void add_holding(struct search *search, uint32_t block, uint64_t leaf, ui
 		const struct gm_holding *known = &graph->holdings[*link - 1];
 
 		if ((known->leaf == leaf && known->slot == slot && known->node == search->node) ||
-		    ++length == MOST_HOLDINGS)
+		    ++length == GM_MOST_HOLDINGS)
 			return;
 	}
 	if (!gm_array_grow(&graph->holdings, graph->holdings_count, &graph->holdings_room,
@@ -198,8 +236,9 @@ static void add_holding(struct search *search, uint32_t block, uint64_t leaf, ui
 	link = &graph->first_holding[block];
 	while (*link)
 		link = &graph->holdings[*link - 1].next;
-	graph->holdings[graph->holdings_count] =
-		(struct gm_holding){block, search->node, leaf, slot, search->stage, 0};
+	graph->holdings[graph->holdings_count] = (struct gm_holding){
+		block, search->node, leaf, slot, rank * GM_STAGES + search->stage, search->stage,
+		0};
 	*link = ++graph->holdings_count;
 }
 
@@ -221,7 +260,7 @@ static bool search_bytes(struct gm_object_walk *walk, uint64_t address, uint64_t
 			uint32_t block = gm_graph_block(search->graph, batch[i]);
 
 			if (block != GM_NO_NODE)
-				add_holding(search, block, 0, address + i * 8);
+				add_holding(search, block, 0, address + i * 8, 0);
 		}
 		address += piece;
 		bytes -= piece;
@@ -331,7 +370,7 @@ static bool search_edge(struct gm_object_walk *walk, const struct gm_edge *edge)
 	if (type->kind == GM_IS_INT && gm_cpython_int(graph->python, edge->child, &value)) {
 		block = gm_graph_block(graph, value);
 		if (block != GM_NO_NODE && edge->sure)
-			add_holding(search, block, edge->child, 0);
+			add_holding(search, block, edge->child, 0, rank_of_int(search, edge));
 	}
 	if (is_leaf(type) || (type->kind == GM_IS_FRAME && is_running(search, edge->child)) ||
 	    !may_take(search, edge->child))

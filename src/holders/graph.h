@@ -7,7 +7,8 @@
 
 #include "holders/internal.h"
 
-#define GM_NO_NODE UINT32_MAX
+#define GM_NO_NODE	 UINT32_MAX
+#define GM_MOST_HOLDINGS 32u /* of a block */
 
 /* How an object was reached, the surest first. */
 enum gm_stage {
@@ -32,6 +33,7 @@ struct gm_holding {
 	uint32_t block, node;
 	uint64_t leaf; /* an int; 0: the memory at `slot` holds the address */
 	uint64_t slot;
+	uint32_t rank; /* the smaller, the more likely it is what keeps the block */
 	uint32_t stage;
 	uint32_t next; /* of the same block, + 1 */
 };

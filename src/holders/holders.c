@@ -45,18 +45,22 @@ static void end_look(struct look *look)
 	free(look);
 }
 
-/* The surest holding of a block that has not been tried; NULL. */
+/* The holding of a block that comes after `tried` better ones; NULL. */
 static const struct gm_holding *choose(const struct gm_graph *graph, uint32_t block, unsigned tried)
 {
-	const struct gm_holding *best = NULL;
-	uint32_t at = graph->first_holding[block];
+	const struct gm_holding *list[GM_MOST_HOLDINGS];
+	unsigned count = 0;
 
-	while (tried-- && at)
-		at = graph->holdings[at - 1].next;
-	for (; at; at = graph->holdings[at - 1].next)
-		if (!best || graph->holdings[at - 1].stage < best->stage)
-			best = &graph->holdings[at - 1];
-	return best;
+	for (uint32_t at = graph->first_holding[block]; at && count < GM_MOST_HOLDINGS;
+	     at = graph->holdings[at - 1].next) {
+		unsigned k = count++;
+
+		/* of equal ones the first that was found stays the first */
+		for (; k && list[k - 1]->rank > graph->holdings[at - 1].rank; k--)
+			list[k] = list[k - 1];
+		list[k] = &graph->holdings[at - 1];
+	}
+	return tried < count ? list[tried] : NULL;
 }
 
 static bool want(struct look *look, uint32_t block, unsigned tried)

@@ -545,6 +545,9 @@ static const char *thread_text(struct gm_links *links, uint64_t thread)
 		if (search.name)
 			gm_cpython_text(python, search.name, name, sizeof(name));
 	}
+	if (!name[0] && search.ident &&
+	    search.ident == word_at(links, python->runtime + python->offsets->main_thread))
+		strcpy(name, "MainThread"); /* as it is called once `threading` is loaded */
 	return name[0] ? print(links, "thread %s", name) : copy_text(links, "thread");
 }
 

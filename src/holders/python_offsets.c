@@ -1,5 +1,5 @@
 /*
- * The table of python_offsets.h. tests/unit/holders/offsets.py holds it against the debug
+ * The table of python_offsets.h. tests/holders/offsets.py holds it against the debug
  * information of every CPython that the build machine has.
  *
  * Sources: Include/internal/pycore_runtime.h and pycore_interp.h (in 3.8 pycore_pystate.h),
@@ -14,6 +14,7 @@
 
 static const struct gm_python_offsets rows[] = {
 	{.minor = 8,
+	 .main_thread = 72,
 	 .first_interpreter = 32,
 	 .next = 0,
 	 .threads = 8,
@@ -71,6 +72,7 @@ static const struct gm_python_offsets rows[] = {
 	 .exception_bytes = 64,
 	 .type_bytes = 880},
 	{.minor = 9,
+	 .main_thread = 72,
 	 .first_interpreter = 32,
 	 .next = 0,
 	 .threads = 8,
@@ -129,6 +131,7 @@ static const struct gm_python_offsets rows[] = {
 	 .exception_bytes = 64,
 	 .type_bytes = 880},
 	{.minor = 10,
+	 .main_thread = 72,
 	 .first_interpreter = 32,
 	 .next = 0,
 	 .threads = 8,
@@ -189,6 +192,7 @@ static const struct gm_python_offsets rows[] = {
 	 .exception_bytes = 64,
 	 .type_bytes = 888},
 	{.minor = 11,
+	 .main_thread = 80,
 	 .first_interpreter = 40,
 	 .next = 0,
 	 .threads = 16,
@@ -251,6 +255,7 @@ static const struct gm_python_offsets rows[] = {
 	 .exception_bytes = 72,
 	 .type_bytes = 904},
 	{.minor = 12,
+	 .main_thread = 64,
 	 .first_interpreter = 40,
 	 .next = 0,
 	 .threads = 72,
@@ -313,6 +318,7 @@ static const struct gm_python_offsets rows[] = {
 	 .exception_bytes = 72,
 	 .type_bytes = 920},
 	{.minor = 13,
+	 .main_thread = 656,
 	 .first_interpreter = 632,
 	 .next = 7264,
 	 .threads = 7344,

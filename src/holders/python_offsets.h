@@ -9,7 +9,8 @@
 
 struct gm_python_offsets {
 	uint8_t minor;
-	uint16_t first_interpreter; /* _PyRuntimeState.interpreters.head */
+	/* _PyRuntimeState: its id is that of a PyThreadState, and interpreters.head */
+	uint16_t main_thread, first_interpreter;
 	/* PyInterpreterState */
 	uint16_t next, threads, modules, sysdict, builtins, dict, generations, forkers, atexit;
 	/* PyThreadState */

@@ -57,7 +57,7 @@ def change(seed):
         if action == 0:
             in_list.append(Buffer(2))
         elif action == 1 and len(in_list) > 50:
-            del in_list[choice.randrange(len(in_list))]
+            in_list.pop(choice.randrange(40))
         elif action == 2:
             in_dict[choice.randrange(100)] = Buffer(3)
         elif action == 3:

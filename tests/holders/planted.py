@@ -533,6 +533,32 @@ def cycle_of_frame():
     failing()
 
 
+@kind("module __main__", "owner_of", "Owner.inner", "Buffer.pointer")
+def noted_address():
+    global owner_of
+    class Owner:
+        def __init__(self):
+            self.inner = Buffer()
+    owner_of = Owner()
+    notes[owner_of.inner.pointer.value] = "noted"
+    note_list.append(owner_of.inner.pointer.value)
+
+
+@kind("module __main__", "owner_of_int", "Handle.pointer", "int")
+def noted_int():
+    global owner_of_int
+    class Handle:
+        def __init__(self, pointer):
+            self.pointer = pointer
+    pointer = ctypes.c_uint64()
+    driver.alloc(pointer)
+    count_block()
+    owner_of_int = {"handles": [[Handle(pointer.value)]]}
+    note_list.append(pointer.value)
+
+
+notes = {}
+note_list = []
 forever = threading.Event()
 
 
