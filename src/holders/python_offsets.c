@@ -1,5 +1,5 @@
 /*
- * The table of python_offsets.h. tests/unit/holders/offsets.py holds it against the debug
+ * The table of python_offsets.h. tests/holders/offsets.py holds it against the debug
  * information of every CPython that the build machine has.
  *
  * Sources: Include/internal/pycore_runtime.h and pycore_interp.h (in 3.8 pycore_pystate.h),

@@ -14,6 +14,7 @@
 #define MOST_BINS	16
 #define MOST_CANDIDATES 16 /* the history is looked through for each of them */
 #define PEER_PART	4  /* of the worker's allocations: as many make a thread a peer */
+#define LEAST_PEERS	2  /* of two threads neither is "most" */
 
 /* A site whose survivors are to be judged by the work of one thread. */
 struct candidate {
@@ -56,7 +57,7 @@ static unsigned find_candidates(const struct gm_doc *doc, unsigned warmup,
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[i];
 
-		if (site->verdict != GM_HELD && site->verdict != GM_RELEASED)
+		if ((site->verdict != GM_HELD && site->verdict != GM_RELEASED) || site->one_pass)
 			continue;
 		if (blocks[i] >= GM_GROWTH_LEAST_WINDOWS + warmup && freed_nothing(site))
 			candidates[count++] =
@@ -100,26 +101,30 @@ static unsigned number_of(struct threads *threads, uint32_t thread)
 static bool has_peers(const struct gm_doc *doc, const struct gm_history *history,
 		      const struct candidate *candidate, unsigned *peers)
 {
-	bool *works = gm_realloc(NULL, (size_t)doc->sites_count + 1);
+	enum { ALLOCATES = 1, FREES };
+	unsigned char *works = gm_realloc(NULL, (size_t)doc->sites_count + 1);
 	struct threads threads = {.allocations = NULL};
 	unsigned worker, number, owners = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++)
-		works[i] = false;
+		works[i] = 0;
 	for (unsigned i = 0; i < history->count; i++) {
 		const struct gm_event_record *event = &history->events[i];
 		uint32_t site = site_of(doc, event);
 
-		if (event->op == GM_OP_FREE && event->thread == candidate->thread &&
-		    site != GM_NONE)
-			works[site] = true;
+		if (event->thread != candidate->thread || site == GM_NONE)
+			continue;
+		/* What another thread made, as a forward pass for the backward one, is not its work. */
+		if (event->op == GM_OP_ALLOC || event->op == GM_OP_FREE)
+			works[site] |= event->op == GM_OP_ALLOC ? ALLOCATES : FREES;
 	}
 	worker = number_of(&threads, candidate->thread);
 	for (unsigned i = 0; i < history->count; i++) {
 		const struct gm_event_record *event = &history->events[i];
 		uint32_t site = site_of(doc, event);
 
-		if (event->op != GM_OP_ALLOC || site == GM_NONE || !works[site])
+		if (event->op != GM_OP_ALLOC || site == GM_NONE ||
+		    works[site] != (ALLOCATES | FREES))
 			continue;
 		number = number_of(&threads, event->thread);
 		threads.allocations[number]++;
@@ -140,7 +145,7 @@ static bool has_peers(const struct gm_doc *doc, const struct gm_history *history
 	free(threads.allocations);
 	free(threads.owners);
 	free(works);
-	return 2 * owners <= *peers + 1;
+	return *peers >= LEAST_PEERS && 2 * owners <= *peers + 1;
 }
 
 /* Frees of the worker before each block that it kept, ascending, and before its last allocation. */
