@@ -54,7 +54,8 @@ def read_limit(item, name: str) -> Optional[Limit]:
             raise ValueError(f"warmups={warmups!r} is no number of runs")
         return Limit(str(marker.args[0]), parse_size(marker.args[0]), warmups)
     except ValueError as error:
-        raise pytest.UsageError(f"{item.nodeid}: {name}: {error}") from None
+        item.stash[BAD_MARKER] = f"{name}: {error}"
+        return None
 
 
 class Measure:
@@ -99,6 +100,11 @@ class Plugin:
         for item in items:
             item.stash[LIMIT] = read_limit(item, "limit_gpu_memory")
             item.stash[LEAKS] = read_limit(item, "limit_gpu_leaks")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item) -> None:
+        if BAD_MARKER in item.stash:
+            pytest.fail(item.stash[BAD_MARKER], pytrace=False)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item):
@@ -181,7 +187,7 @@ class Plugin:
             terminalreporter.line(f"and {len(rows) - top} more, --gpumem-top shows them")
 
 
-LIMIT, LEAKS, MEASURE = pytest.StashKey(), pytest.StashKey(), pytest.StashKey()
+LIMIT, LEAKS, MEASURE, BAD_MARKER = pytest.StashKey(), pytest.StashKey(), pytest.StashKey(), pytest.StashKey()
 
 
 def pytest_addoption(parser) -> None:

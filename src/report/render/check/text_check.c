@@ -216,7 +216,7 @@ static const struct {
 	[GM_MEASURE_AT_PEAK] = {"at the peak", gm_format_size},
 	[GM_MEASURE_ALLOCATED] = {"allocated", gm_format_size},
 	[GM_MEASURE_ALLOCATIONS] = {"allocations", gm_format_count},
-	[GM_MEASURE_TIME] = {"time allocating", format_ns},
+	[GM_MEASURE_TIME] = {"allocating for", format_ns},
 };
 
 static void add_change(struct gm_table *table, const struct gm_change *change, unsigned measure)
