@@ -310,7 +310,7 @@ oom("oom-pinned", "refused", "pinned", "host", "2 GiB of host memory are to be p
 oom("oom-pinned-leak", "refused", "pinned-leak", "host", "a loader pins 16 MiB in each step and unpins none",
     "grows('pin_batch', least=600 * MiB) and blames('pin_batch')", beside={"growth"}, environment="GPUSIM_PINNED=1GiB")
 oom("oom-pending", "refused", "pending", "pending-frees", "6 GiB are freed on streams that nobody waited for",
-    also="fragmentation")
+    label="advised('freed on stream', 'take_and_drop')", also="fragmentation")
 add("oom", "oom-graph-reserve", "refused", "graph-reserve",
     "len(verdicts()) == 1 and verdicts() != ['exhausted'] and told('graph', ids='oom')",
     "4 GiB lie idle in the reserve of a graph, which cudaDeviceGraphMemTrim would give back",
