@@ -494,6 +494,15 @@ enum gm_oom_verdict {
 	GM_OOM_HOST
 };
 
+#define GM_OOM_PENDING 4u
+
+/* What was freed on a stream that nobody has waited for since. */
+struct gm_oom_pending {
+	uint64_t stream, bytes; /* 0 bytes: no more of them */
+	uint32_t stack;		/* of the latest free, GM_NONE */
+	uint32_t reserved;
+};
+
 struct gm_oom_record {
 	uint64_t time_ns;
 	uint64_t requested_bytes;
@@ -520,6 +529,7 @@ struct gm_oom_record {
 	uint32_t reserved;
 	uint64_t slab_reserved_bytes, slab_used_bytes;
 	uint64_t pool_max_bytes, pool_live_bytes; /* of the pool that was asked: 0 if it has no maximum */
+	struct gm_oom_pending pending[GM_OOM_PENDING]; /* frees that streams had not reached, most first */
 	uint64_t driver_bytes; /* what the refused call asked the driver for: a segment is larger than its block; 0:
 				  the driver was not asked */
 	uint64_t torch_private_idle_bytes; /* idle in private pools of PyTorch's, as a snapshot

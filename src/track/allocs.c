@@ -144,7 +144,7 @@ static void end_freed(struct gm_alloc_record *record, uint32_t index, const stru
 		gm_torch_count_release(record, event->stack);
 	gm_remove_alloc(record, index);
 	if (was.kind == GM_KIND_ASYNC && event->kind == GM_KIND_ASYNC)
-		gm_pool_add_pending(&was, event->stream);
+		gm_pool_add_pending(&was, event->stream, event->stack);
 }
 
 void gm_record_free(struct gm_ticket ticket, struct gm_alloc_record *record,

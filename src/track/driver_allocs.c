@@ -387,7 +387,7 @@ static inline bool end_fast(uint32_t offset, const struct gm_event *event)
 	gm_count_if_collected(&counters, record);
 	if (pool) {
 		gm_pool_count_free(pool, bytes);
-		gm_pool_count_pending(cache->owner, pool, bytes, event->stream);
+		gm_pool_count_pending(cache->owner, pool, bytes, event->stream, event->stack);
 	} else if (bytes <= GM_SLAB_LIMIT_BYTES) {
 		gm_level_physical(level, -gm_slab_remove(device, record));
 	} else {

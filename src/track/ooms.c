@@ -7,6 +7,7 @@
 #include "track/event_log.h"
 #include "track/levels.h"
 #include "track/live.h"
+#include "track/pools.h"
 #include "track/slabs.h"
 #include "track/thread_id.h"
 #include "track/torch_memory.h"
@@ -169,6 +170,29 @@ static void fill_slabs(struct gm_oom_record *oom)
 	oom->slab_used_bytes = sums.used_bytes;
 }
 
+/* Puts the streams on which most was freed and not waited for since first. */
+static void fill_pending(struct gm_oom_record *oom)
+{
+	unsigned i, k;
+
+	memset(oom->pending, 0, sizeof(oom->pending));
+	for (i = 0; i < gm_pools.count; i++) {
+		const struct gm_pending *from = &gm_pools.pending[i];
+		const struct gm_pool_record *pool = gm_pool_at(from->pool);
+
+		if (!pool || pool->device != oom->device)
+			continue;
+		for (k = 0; k < GM_OOM_PENDING && oom->pending[k].bytes >= from->bytes; k++)
+			;
+		if (k == GM_OOM_PENDING)
+			continue;
+		memmove(&oom->pending[k + 1], &oom->pending[k],
+			(GM_OOM_PENDING - 1 - k) * sizeof(oom->pending[0]));
+		oom->pending[k] = (struct gm_oom_pending){
+			.stream = from->stream, .bytes = from->bytes, .stack = from->stack};
+	}
+}
+
 static void fill_pools(struct gm_oom_record *oom)
 {
 	uint32_t index, count = gm_file->tables[GM_TABLE_POOLS].count;
@@ -233,6 +257,7 @@ static void fill(struct gm_oom_record *oom, uint32_t index, const struct gm_even
 	fill_view(oom, event->view);
 	fill_levels(oom);
 	fill_pools(oom);
+	fill_pending(oom);
 	fill_slabs(oom);
 	fill_pool(oom, event->kind == GM_KIND_ASYNC ? event->owner : GM_NONE);
 	oom->mark_delta_bytes = mark_delta(oom);

@@ -324,7 +324,7 @@ bool gm_track_pool_handle(uint32_t index, uint64_t *handle, int *device, unsigne
 	return true;
 }
 
-void gm_pool_add_pending_bytes(uint32_t index, uint64_t stream, uint64_t bytes)
+void gm_pool_add_pending_bytes(uint32_t index, uint64_t stream, uint64_t bytes, uint32_t stack)
 {
 	struct gm_pending *entry;
 	unsigned i;
@@ -340,6 +340,7 @@ void gm_pool_add_pending_bytes(uint32_t index, uint64_t stream, uint64_t bytes)
 		*entry = (struct gm_pending){.stream = stream, .pool = index};
 	}
 	entry->bytes += bytes;
+	entry->stack = stack;
 	__atomic_store_n(&gm_pools_waiting, 1, __ATOMIC_RELAXED);
 }
 
@@ -362,10 +363,10 @@ void gm_pool_remove(const struct gm_alloc_record *alloc)
 		end_pool(pool);
 }
 
-void gm_pool_add_pending(const struct gm_alloc_record *alloc, uint64_t stream)
+void gm_pool_add_pending(const struct gm_alloc_record *alloc, uint64_t stream, uint32_t stack)
 {
 	struct gm_pool_record *pool = pool_at(alloc->owner);
 
 	if (pool && pool->type != GM_POOL_GRAPH)
-		gm_pool_count_pending(alloc->owner, pool, alloc->bytes, stream);
+		gm_pool_count_pending(alloc->owner, pool, alloc->bytes, stream, stack);
 }

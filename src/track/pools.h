@@ -104,6 +104,7 @@ bool gm_track_pool_handle(uint32_t index, uint64_t *handle, int *device, unsigne
 struct gm_pending {
 	uint64_t stream, bytes;
 	uint32_t pool;
+	uint32_t stack; /* of the latest free */
 };
 
 /* The sums over a device's pools. */
@@ -126,7 +127,7 @@ void gm_pool_add(const struct gm_alloc_record *alloc);
 void gm_pool_remove(const struct gm_alloc_record *alloc);
 
 /* An allocation was freed on a stream, so that its bytes stay in the pool's reserve for now. */
-void gm_pool_add_pending(const struct gm_alloc_record *alloc, uint64_t stream);
+void gm_pool_add_pending(const struct gm_alloc_record *alloc, uint64_t stream, uint32_t stack);
 
 /* Sets what a pool holds in reserve. */
 void gm_pool_set_reserved(struct gm_pool_record *pool, uint64_t bytes);
@@ -134,7 +135,7 @@ void gm_pool_set_reserved(struct gm_pool_record *pool, uint64_t bytes);
 /* ---- the steps of the above, for the fast path ---- */
 
 /* The slow path of gm_pool_count_pending. */
-void gm_pool_add_pending_bytes(uint32_t index, uint64_t stream, uint64_t bytes);
+void gm_pool_add_pending_bytes(uint32_t index, uint64_t stream, uint64_t bytes, uint32_t stack);
 
 /*
  * Returns a pool's record, NULL if there never was one of that index. Needs no lock: records stay
@@ -222,14 +223,14 @@ static inline void gm_pool_update_pending(uint32_t index, struct gm_pool_record 
 
 /* Counts bytes that were freed on a stream which was not waited for yet. */
 static inline void gm_pool_count_pending(uint32_t index, struct gm_pool_record *pool,
-					 uint64_t bytes, uint64_t stream)
+					 uint64_t bytes, uint64_t stream, uint32_t stack)
 {
 	struct gm_pending *first = &gm_pools.pending[0];
 
 	if (gm_pools.count && first->pool == index && first->stream == stream)
-		first->bytes += bytes;
+		first->bytes += bytes, first->stack = stack;
 	else
-		gm_pool_add_pending_bytes(index, stream, bytes);
+		gm_pool_add_pending_bytes(index, stream, bytes, stack);
 	gm_pool_update_pending(index, pool);
 }
 

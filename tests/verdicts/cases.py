@@ -124,6 +124,14 @@ leak("per-thread", "threads", "per-thread",
 healthy("per-thread-freed", "threads", "per-thread-freed", "each thread frees its workspace")
 leak("one-thread-of-four", "threads", "one-of-four free", "grows('keep_result', least=120 * MiB)",
      "of four equal workers one keeps its results")
+leak("two-threads-of-eight", "threads", "two-of-eight free", "grows('keep_result', least=240 * MiB)",
+     "of eight equal workers two keep their results", repetitions=3)
+leak("first-thread-of-four", "threads", "first-of-four-in-turn free", "grows('keep_result', least=120 * MiB)",
+     "four threads do the same work one after the other, and the first one keeps its results")
+healthy("one-loader", "threads", "one-loader", "a thread converts a model and ends; then four workers serve",
+        repetitions=3)
+healthy("four-loaders", "threads", "four-loaders", "each of four threads converts its part; then four workers serve",
+        repetitions=3)
 healthy("four-workers", "threads", "four-workers", "four workers hold a workspace each for the whole run")
 healthy("pipeline", "threads", "pipeline", "one thread allocates and another frees, eight batches deep")
 leak("plug-in-reloaded", "reload", "{programs}/verdict_plugin_forgets.so",
@@ -131,6 +139,58 @@ leak("plug-in-reloaded", "reload", "{programs}/verdict_plugin_forgets.so",
      "a plug-in at 150 addresses is one place, and it forgets 512 KiB per job")
 healthy("plug-in-reloaded-freed", "reload", "{programs}/verdict_plugin_returns.so",
         "a plug-in at 150 addresses frees what it takes")
+
+leak("list-segv", "leaks", "list segv", LIST, "the program crashes after its last step", ended=-11)
+
+# ---- stores: caches, pools, sessions, queues, arenas ----
+
+for name, place, least, why in (
+        ("cache-of-users", "insert_entry", 60, "each new user's entry stays in the cache"),
+        ("evicts-too-little", "insert_entry", 120, "two entries come for each that is evicted"),
+        ("pool-of-forgetful-users", "add_chunk", 120, "one user in three never gives its block back to the pool"),
+        ("sessions-without-timer", "begin_session", 40, "of one session in ten the timer was never set"),
+        ("expiry-breaks", "begin_session", 200, "from the middle of the run on no session expires"),
+        ("tiny-blocks", "forget_event", 1.4, "256 bytes in each of 8,000 steps"),
+        ("slow-in-noise", "forget_event", 2.5, "4 KiB in each step below random working memory of up to 512 MiB"),
+        ("rare-errors", "forget_event", 40, "one request in a hundred forgets 4 MiB"),
+        ("bursts", "forget_event", 80, "ten blocks at the end of each of twelve epochs"),
+        ("larger-each-time", "forget_event", 200, "what is forgotten is a little larger each time"),
+        ("queue-outruns-its-consumer", "enqueue", 150, "four batches come for each three that are served"),
+        ("endless-conversation", "lengthen_cache", 200, "the cache of a conversation that never ends"),
+        ("arena-without-limit", "extend_arena", 400, "2 MiB more are mapped in each step and none is unmapped"),
+        ("streams-forget", "stage_on_stream", 120, "one step in five forgets stream-ordered memory")):
+    leak(f"store-{name}", "stores", f"{name} free", f"grows({place!r}, least={least} * MiB)", why,
+         about={"growth", "unstable"} if name == "slow-in-noise" else "growth", repetitions=2)
+for name, why in (
+        ("least-recently-used", "32 entries, the least recently used one goes"),
+        ("plans-by-shape", "plans for 24 shapes, all of which have come soon"),
+        ("pool-with-high-water-mark", "the pool has its three chunks soon"),
+        ("sessions-that-expire", "sessions last up to 60 of 600 steps"),
+        ("bounded-queue", "at most 16 batches wait, sometimes none"),
+        ("preload", "a data set is converted and preloaded, then epochs over it"),
+        ("stages", "a model gets five more stages in the first half of its training"),
+        ("hot-swap", "a new version is loaded ten times before the old one goes"),
+        ("last-three", "the last three checkpoints are kept"),
+        ("warm-up", "large scratch memory in the first steps only"),
+        ("conversations", "the cache of each of twenty conversations grows and goes"),
+        ("arena-of-working-set", "the arena is extended until it has its working set"),
+        ("streams-return", "stream-ordered memory of four streams goes back in each step")):
+    healthy(f"store-{name}", "stores", name, why, repetitions=2)
+for name, place, why in (
+        ("deque-without-pop", "Recorder::record", "nobody pops from the deque of recent results"),
+        ("closures", "Bus::subscribe", "stored closures hold their buffers"),
+        ("throwing-constructor", "Matrix::Matrix|Matrix", "a raw pointer is lost when its constructor throws"),
+        ("base-without-destructor", "Dense::Dense|Dense", "a derived class's memory is not released with its base"),
+        ("kept-futures", "start_task", "futures that are kept hold their results"),
+        ("holds-itself", "Tracked::pin", "each object holds a shared pointer to itself")):
+    leak(f"cpp-{name}", "containers", name, f"grows({place!r}, least=100 * MiB)", why)
+for name, why in (
+        ("bounded-cache", "list and map of 24 entries, the least recently used one goes"),
+        ("weak-cache", "a cache of weak pointers and eight objects in use"),
+        ("reset-each-step", "a unique pointer is reset in each step"),
+        ("priorities", "at most 12 requests wait in a priority queue"),
+        ("futures-taken", "each future's result is taken and dropped")):
+    healthy(f"cpp-{name}", "containers", name, why)
 
 # ---- what rises beside the allocations ----
 
@@ -230,6 +290,12 @@ oom("oom-pool-maximum", "refused", "pool-maximum", "limit", "the pool was made w
 oom("oom-mps-limit", "refused", "refused-early", "limit",
     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT is 1 GiB and 1 GiB is taken",
     environment="CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G GPUSIM_FAIL=cuMemAlloc_v2:6+=2")
+add("oom", "oom-mps-limit-elsewhere", "refused", "refused-early", "verdicts() == ['refused']",
+    "the limit of CUDA_MPS_PINNED_DEVICE_MEM_LIMIT is another device's: no known limit refused it",
+    environment="CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=1=1G GPUSIM_FAIL=cuMemAlloc_v2:6+=2")
+add("oom", "oom-mps-limit-not-reached", "refused", "refused-early", "verdicts() == ['refused']",
+    "1.5 of 6 GiB are taken when the request is refused: not by that limit",
+    environment="CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=6G GPUSIM_FAIL=cuMemAlloc_v2:6+=2")
 add("oom", "oom-no-reason", "refused", "refused-early",
     "len(verdicts()) == 1 and not set(verdicts()) & {'exhausted', 'fragmented', 'other-processes', 'host', "
     "'limit', 'pending-frees'} and told('free', ids='oom') and not told('memory.fraction', ids='oom')",
@@ -244,7 +310,7 @@ oom("oom-pinned", "refused", "pinned", "host", "2 GiB of host memory are to be p
 oom("oom-pinned-leak", "refused", "pinned-leak", "host", "a loader pins 16 MiB in each step and unpins none",
     "grows('pin_batch', least=600 * MiB) and blames('pin_batch')", beside={"growth"}, environment="GPUSIM_PINNED=1GiB")
 oom("oom-pending", "refused", "pending", "pending-frees", "6 GiB are freed on streams that nobody waited for",
-    also="fragmentation")
+    label="advised('freed on stream', 'take_and_drop')", also="fragmentation")
 add("oom", "oom-graph-reserve", "refused", "graph-reserve",
     "len(verdicts()) == 1 and verdicts() != ['exhausted'] and told('graph', ids='oom')",
     "4 GiB lie idle in the reserve of a graph, which cudaDeviceGraphMemTrim would give back",
@@ -306,6 +372,29 @@ for name, why in (
     healthy(f"python-{name}", "plain.py", name, why)
 healthy("python-fixed-set-raise", "plain.py", "fixed-set raise", "an exception ends a healthy run", ended=1)
 healthy("python-load-and-exit-kill", "plain.py", "load-and-exit kill", "killed right after loading", ended=-9)
+
+for name, place, least, why in (
+        ("default-argument", "append_row", 200, "a default argument that each call appends to"),
+        ("cached-method", "Document.embedding", 200, "functools.cache on a method keeps each object"),
+        ("lagging-tee", "read_ahead", 200, "one of two iterators of a tee is never read"),
+        ("slow-consumer", "accept_request", 150, "a queue without a limit, of which one item in four is served"),
+        ("kept-futures", "submit", 200, "a thread pool's futures are kept, and each holds its result"),
+        ("exit-stack", "open_stack", 200, "an ExitStack around the run collects a buffer per step"),
+        ("parent-chain", "Node.__init__|Node", 200, "each state refers to the one before it"),
+        ("finalizer-holds-it", "track", 200, "owners are kept, so that their finalizers do not run"),
+        ("one-of-four-threads", "keep_result", 90, "of four equal threads one keeps its results")):
+    leak(f"python-{name}", "stores.py", name, f"grows({place!r}, least={least} * MiB)", why,
+         repetitions=3 if "thread" in name else 1)
+for name, why in (
+        ("ordered-dictionary", "a cache of 16 entries, the one used longest ago goes"),
+        ("time-to-live", "entries live for 20 of 480 steps"),
+        ("closed-generators", "a generator per request, which is closed"),
+        ("thread-pool", "four threads map over batches, and results are consumed"),
+        ("gathered-tasks", "eight tasks at a time are gathered and dropped"),
+        ("cached-properties", "each of 24 objects computes a property when it is first asked"),
+        ("preload-then-epochs", "300 batches are preloaded and read over and over"),
+        ("backlog-that-drains", "a backlog builds up and drains three times")):
+    healthy(f"python-{name}", "stores.py", name, why)
 
 # ---- growth in PyTorch scripts ----
 
@@ -390,6 +479,28 @@ healthy("torch-generation-category", "torch_healthy.py", "generation",
 healthy("torch-convolutions", "torch_healthy.py", "convolutions", "the search's 768 MiB are most of the peak, and "
         "workspace", "quiet('leak.*', 'usage.*') and any(c['category'] == 'workspace' and "
         "c['bytes_at_peak'] >= 300 * MiB for c in doc['categories'])", also="fragmentation")
+
+TORCH_STORES = (
+    ("metrics-on-device", "log_metric", 100, "a metric per sample is kept on the device"),
+    ("vector-index", "add_documents", 60, "an index is lengthened by torch.cat in each step"),
+    ("prefix-cache", "remember_prefix", 250, "keys and values of every prefix that was seen"),
+    ("attention-maps", "save_attention", 120, "attention maps are saved for a figure"),
+    ("search-rates", "try_rate", 150, "a search over 24 learning rates keeps each model"),
+    ("summed-losses", "add_up_loss", 200, "a running loss is summed with its graph"))
+TORCH_BOUNDED = (
+    ("bounded-prefix-cache", "keys and values of the 16 prefixes used last"),
+    ("curriculum", "sequences become longer in four stages, up to the middle"),
+    ("evaluation-now-and-then", "an evaluation with a larger batch after each twentieth step"),
+    ("teacher-and-student", "a fixed teacher and a student"),
+    ("gradual-unfreezing", "a layer more is trained from each tenth on, up to the middle"),
+    ("fixed-index", "24 entries, replaced in turn"), ("running-mean", "a mean of numbers without graphs"),
+    ("requests-in-flight", "between 1 and 8 requests, each with its cache"))
+for way, before in (("shim", "torch"), ("snapshot", "history")):
+    for name, place, least, why in TORCH_STORES:
+        leak(f"{before}-{name}", "torch_stores.py", name, f"grows({place!r}, least={least} * MiB)", why, way=way,
+             also="fragmentation" if name == "vector-index" else ())
+    for name, why in TORCH_BOUNDED:
+        healthy(f"{before}-{name}", "torch_stores.py", name, why, way=way)
 
 # ---- PyTorch scripts that are refused memory, or nearly ----
 

@@ -161,8 +161,11 @@ def write_page(path, results, total):
     body = [markdown(rows_of(total)), "", markdown(claims_of(total)), ""]
     if total["varies"]:
         body += ["Verdicts that varied between repetitions: " + ", ".join(total["varies"]) + ".", ""]
-    body += ["Cases whose verdict is not yet right:", "",
-             markdown([("case", "kind", "the label's reason"), *((r["name"], r["kind"], r["why"]) for r in wrong)])]
+    if wrong:
+        body += ["Cases whose verdict is not yet right:", "",
+                 markdown([("case", "kind", "the label's reason"), *((r["name"], r["kind"], r["why"]) for r in wrong)])]
+    else:
+        body += ["No verdict is wrong."]
     head, rest = text.split(begin)
     page.write_text(head + begin + "\n".join(body) + "\n" + end + rest.split(end)[1], encoding="utf-8")
     (HERE / "floor").write_text("".join(f"{kind} {row['right']}\n" for kind, row in total["kinds"].items()),
@@ -197,7 +200,7 @@ def main():
               if not options.patterns or any(fnmatch.fnmatch(case.name, p) for p in options.patterns)]
     if not (corpus.programs / "verdict_buffers").exists():
         print("skipped, for want of a C++ compiler: programs in C++")
-        chosen = [case for case in chosen if case.program != "buffers" and case.arguments != "convolutions"]
+        chosen = [case for case in chosen if case.program not in ("buffers", "containers") and case.arguments != "convolutions"]
     if not chosen:
         sys.exit("no such case")
     with concurrent.futures.ThreadPoolExecutor(options.j) as pool:

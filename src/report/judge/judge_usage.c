@@ -126,7 +126,21 @@ static bool is_mark_of_program(const struct gm_doc *doc, const struct gm_event_r
 	return source == GM_MARK_PROGRAM || source == GM_MARK_NVTX;
 }
 
-/* The level's total from event to event of the ring, up to the end of the work. */
+/* Leaves what comes and goes: the curve above the lowest value that it ever returns to. */
+static void subtract_floor(struct curve *curve, int64_t least)
+{
+	uint64_t floor = UINT64_MAX;
+
+	for (unsigned i = curve->count; i--;) {
+		/* what was live before the first event of the ring is the same for all */
+		uint64_t bytes = (uint64_t)((int64_t)curve->bytes[i] - least);
+
+		floor = bytes < floor ? bytes : floor;
+		curve->bytes[i] = bytes - floor;
+	}
+}
+
+/* What comes and goes of the level, from event to event of the ring, up to the end of the work. */
 static struct curve curve_of(struct gm_doc *doc, const struct gm_history *history, int device)
 {
 	struct curve curve = {
@@ -158,9 +172,7 @@ static struct curve curve_of(struct gm_doc *doc, const struct gm_history *histor
 		curve.marked |= mark;
 		mark = false;
 	}
-	/* What was live before the first event of the ring is the same for all. */
-	for (unsigned i = 0; i < curve.count; i++)
-		curve.bytes[i] = (uint64_t)((int64_t)curve.bytes[i] - least);
+	subtract_floor(&curve, least);
 	return curve;
 }
 
@@ -190,25 +202,18 @@ static struct steps steps_between_marks(const struct curve *curve)
 	return steps;
 }
 
-/* A step ends where the level is back in the lowest tenth above the lowest value that it ever
- * returns to. */
+/* A step ends where no more than a tenth of the most is left above what stays. */
 static struct steps steps_between_lows(const struct curve *curve)
 {
-	uint64_t high = 0, low,
-		 *floor = gm_realloc(NULL, ((size_t)curve->count + 1) * sizeof(*floor));
+	uint64_t high = 0, peak = 0;
 	struct steps steps = {0};
-	uint64_t peak = 0;
 	bool refused = false;
 
-	floor[curve->count] = UINT64_MAX;
-	for (unsigned i = curve->count; i--;) {
-		floor[i] = curve->bytes[i] < floor[i + 1] ? curve->bytes[i] : floor[i + 1];
+	for (unsigned i = 0; i < curve->count; i++)
 		high = curve->bytes[i] > high ? curve->bytes[i] : high;
-	}
 	for (unsigned i = 0; i < curve->count; i++) {
-		low = floor[i] + (high - floor[i]) / 10;
 		refused |= curve->refusals[i];
-		if (curve->bytes[i] > low) {
+		if (curve->bytes[i] > high / 10) {
 			peak = curve->bytes[i] > peak ? curve->bytes[i] : peak;
 			continue;
 		}
@@ -217,22 +222,22 @@ static struct steps steps_between_lows(const struct curve *curve)
 		peak = 0;
 		refused = false;
 	}
-	free(floor);
 	return steps;
 }
 
-static bool alike(uint64_t a, uint64_t b)
+/* Alike are those that differ by `slack` or by little of themselves. */
+static bool alike(uint64_t a, uint64_t b, uint64_t slack)
 {
 	uint64_t more = a > b ? a : b, less = a > b ? b : a;
 
-	return more - less <= more / 100 * LIKE_PERCENT;
+	return more - less <= more / 100 * LIKE_PERCENT || more - less <= slack;
 }
 
 /*
  * The share of steps, in percent, that differ from the step one period before, for the period that
  * fits best: forward and backward passes, accumulation and evaluation return in the same order.
  */
-static unsigned irregular_percent(const uint64_t *peaks, unsigned count)
+static unsigned irregular_percent(const uint64_t *peaks, unsigned count, uint64_t slack)
 {
 	unsigned best = 100, period = count / 2 < MOST_PERIOD ? count / 2 : MOST_PERIOD;
 
@@ -240,7 +245,7 @@ static unsigned irregular_percent(const uint64_t *peaks, unsigned count)
 		unsigned differ = 0, percent;
 
 		for (unsigned i = k; i < count; i++)
-			differ += !alike(peaks[i], peaks[i - k]);
+			differ += !alike(peaks[i], peaks[i - k], slack);
 		percent = 100 * differ / (count - k);
 		best = percent < best ? percent : best;
 	}
@@ -255,13 +260,15 @@ static int compare_bytes(const void *a, const void *b)
 }
 
 /* How often the peaks turn from rising to falling or back: growth does not. */
-static unsigned turns_of(const uint64_t *peaks, unsigned count)
+static unsigned turns_of(const uint64_t *peaks, unsigned count, uint64_t slack)
 {
 	unsigned turns = 0;
 	int before = 0;
 
 	for (unsigned i = 1; i < count; i++) {
-		int now = alike(peaks[i], peaks[i - 1]) ? 0 : peaks[i] > peaks[i - 1] ? 1 : -1;
+		int now = alike(peaks[i], peaks[i - 1], slack) ? 0
+			  : peaks[i] > peaks[i - 1]	       ? 1
+							       : -1;
 
 		turns += now && before && now != before;
 		before = now ? now : before;
@@ -281,7 +288,7 @@ static uint32_t varying_site(const struct gm_doc *doc, int device)
 
 		if (!is_told_by(doc, record, device) || record->frees < LEAST_STEPS / 2 ||
 		    record->min_alloc_bytes > record->max_alloc_bytes ||
-		    alike(record->min_alloc_bytes, record->max_alloc_bytes))
+		    alike(record->min_alloc_bytes, record->max_alloc_bytes, 0))
 			continue;
 		width = record->max_alloc_bytes - record->min_alloc_bytes;
 		if (width > widest) {
@@ -292,14 +299,16 @@ static uint32_t varying_site(const struct gm_doc *doc, int device)
 	return most;
 }
 
-/* Whether the steps' peaks differ throughout: not in a few of them, and not in a period. */
-static bool differ(const struct steps *steps)
+/* Whether the steps' peaks differ throughout, by a fair part of their range: not in a few of them,
+ * and not in a period. */
+static bool differ(const struct steps *steps, uint64_t range)
 {
 	unsigned late = steps->count / 3;
 
-	return irregular_percent(steps->peaks, steps->count) >= UNSTABLE_PERCENT &&
-	       irregular_percent(steps->peaks + steps->count - late, late) >= UNSTABLE_PERCENT &&
-	       turns_of(steps->peaks, steps->count) >= steps->count / 8;
+	return irregular_percent(steps->peaks, steps->count, range / 10) >= UNSTABLE_PERCENT &&
+	       irregular_percent(steps->peaks + steps->count - late, late, range / 10) >=
+		       UNSTABLE_PERCENT &&
+	       turns_of(steps->peaks, steps->count, range / 10) >= steps->count / 8;
 }
 
 static bool much_higher(uint64_t high, uint64_t low)
@@ -326,7 +335,7 @@ static unsigned rare_peaks(const struct steps *steps, uint64_t usual)
 		thirds |= 1u << (3 * i / steps->count);
 	}
 	irregular =
-		count > LEAST_RARE && irregular_percent(gaps + 1, count - 1) >= UNSTABLE_PERCENT;
+		count > LEAST_RARE && irregular_percent(gaps + 1, count - 1, 0) >= UNSTABLE_PERCENT;
 	free(gaps);
 	return irregular && thirds == 7 ? count : 0;
 }
@@ -343,6 +352,11 @@ static void judge_steps(struct gm_doc *doc, int device, struct steps steps)
 		return;
 	steps.peaks += GM_WARMUP_WINDOWS;
 	steps.count -= GM_WARMUP_WINDOWS;
+	/* A rise to the end is one step that did not end, or growth. */
+	while (steps.count > 1 && steps.peaks[steps.count - 1] > steps.peaks[steps.count - 2])
+		steps.count--;
+	if (steps.count < LEAST_STEPS)
+		return;
 	sorted = gm_realloc(NULL, steps.count * sizeof(*sorted));
 	memcpy(sorted, steps.peaks, steps.count * sizeof(*sorted));
 	qsort(sorted, steps.count, sizeof(*sorted), compare_bytes);
@@ -350,7 +364,7 @@ static void judge_steps(struct gm_doc *doc, int device, struct steps steps)
 	high = sorted[steps.count - 1 - steps.count / 10];
 	most = sorted[steps.count - 1];
 	free(sorted);
-	if (!much_higher(high, low) || !differ(&steps)) {
+	if (!much_higher(high, low) || !differ(&steps, high - low)) {
 		rare = rare_peaks(&steps, high);
 		if (!rare)
 			return;

@@ -8,6 +8,7 @@
 #include "report/judge/internal.h"
 #include "report/judge/setting_advice.h"
 #include "report/stacks/labels.h"
+#include "report/stacks/stacks.h"
 #include <string.h>
 
 #define SHARE_PERCENT 5 /* categories under it are not worth advice */
@@ -204,6 +205,22 @@ static void advise_others(struct gm_doc *doc, struct gm_oom *oom)
 			  gone, gone == 1 ? "is" : "are");
 }
 
+/* Which streams have not reached which frees. */
+static void advise_pending(struct gm_doc *doc, struct gm_oom *oom)
+{
+	gm_advise(doc, oom,
+		  "%s are freed on streams that have not reached the free: "
+		  "synchronize those streams before the request, or order them by events",
+		  gm_size(doc, oom->record.pending_free_bytes));
+	for (unsigned i = 0; i < GM_OOM_PENDING && oom->record.pending[i].bytes; i++) {
+		const struct gm_oom_pending *pending = &oom->record.pending[i];
+
+		gm_advise(doc, oom, "%s were freed on stream 0x%llx, last at %s",
+			  gm_size(doc, pending->bytes), (unsigned long long)pending->stream,
+			  gm_stack_label(doc, gm_doc_stack(doc, pending->stack)));
+	}
+}
+
 static void advise_verdict(struct gm_doc *doc, struct gm_oom *oom)
 {
 	uint64_t mps_limit = gm_oom_mps_limit(doc, oom->record.device);
@@ -213,10 +230,7 @@ static void advise_verdict(struct gm_doc *doc, struct gm_oom *oom)
 	else if (strcmp(oom->verdict, "exhausted") == 0)
 		advise_exhausted(doc, oom);
 	else if (strcmp(oom->verdict, "pending-frees") == 0)
-		gm_advise(doc, oom,
-			  "%s are freed on streams that have not reached the free: "
-			  "synchronize those streams before the request, or order them by events",
-			  gm_size(doc, oom->record.pending_free_bytes));
+		advise_pending(doc, oom);
 	else if (strcmp(oom->verdict, "other-processes") == 0)
 		advise_others(doc, oom);
 	else if (strcmp(oom->verdict, "limit") == 0 && oom->record.injected)

@@ -33,11 +33,12 @@ struct order {
 /* How what a site left is spread over the work. */
 struct spread {
 	uint64_t survivors, bursts;	    /* bursts: stretches of them without work in between */
-	uint64_t latest_work;		    /* of the survivor met last */
+	uint64_t first_work, latest_work;   /* of the first survivor, and of the one met last */
 	uint64_t start, end;		    /* of the work that the site is judged in */
 	uint64_t first_ns, last_ns;	    /* when the survivors were allocated */
 	unsigned bins;			    /* 0: too few bursts */
 	struct gm_survivors bin[MOST_BINS]; /* in equal stretches of the work */
+	struct gm_survivors late[MOST_BINS];	 /* of the work since the first survivor */
 	struct gm_survivors windows[GM_WINDOWS]; /* in the shim's windows */
 };
 
@@ -143,16 +144,24 @@ static uint64_t work_start(const struct gm_doc *doc, const struct order *order,
 	return work_at(order, record->first_serial > mark ? record->first_serial : mark);
 }
 
-static void survive_in_order(struct spread *spread, const struct survivor *survivor, uint64_t bytes)
+/* The one of `bins` equal stretches of the work from `start` to the end that it came in. */
+static unsigned stretch_of(const struct survivor *survivor, uint64_t start, uint64_t end,
+			   unsigned bins)
 {
-	uint64_t start = spread->start, end = spread->end;
 	uint64_t work = survivor->work < end ? survivor->work : end; /* beyond: damage */
 	unsigned bin = 0;
 
 	if (work > start)
-		bin = (unsigned)((double)(work - start) / ((double)(end - start) + 1) *
-				 spread->bins);
-	survive(&spread->bin[bin < spread->bins ? bin : spread->bins - 1], bytes);
+		bin = (unsigned)((double)(work - start) / ((double)(end - start) + 1) * bins);
+	return bin < bins ? bin : bins - 1;
+}
+
+static void survive_in_order(struct spread *spread, const struct survivor *survivor, uint64_t bytes)
+{
+	survive(&spread->bin[stretch_of(survivor, spread->start, spread->end, spread->bins)],
+		bytes);
+	survive(&spread->late[stretch_of(survivor, spread->first_work, spread->end, MOST_BINS)],
+		bytes);
 }
 
 /* In how many bins a site's survivors are judged; 0: too few of them are apart. */
@@ -203,8 +212,10 @@ static struct spread *find_spreads(struct gm_doc *doc, const struct order *order
 		if (!spread->survivors++ || survivor->work > spread->latest_work)
 			spread->bursts++;
 		spread->latest_work = survivor->work;
-		if (spread->survivors == 1)
+		if (spread->survivors == 1) {
 			spread->first_ns = block->time_ns;
+			spread->first_work = survivor->work;
+		}
 		spread->last_ns = block->time_ns;
 		survive(&spread->windows[window_at(doc->header, block->time_ns)], block->bytes);
 	}
@@ -408,6 +419,28 @@ static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *s
 				gm_growth_steady(windows + first, open - first + 1));
 }
 
+/*
+ * A place that gave its memory back and does not any more: since some moment blocks have stayed in
+ * every stretch of the work, as many in each, and it holds twice what it ever had before. A store
+ * that gathers for a while and is emptied had as much before, as had one whose blocks live long.
+ */
+static bool broke(const struct gm_doc *doc, const struct gm_site *site, const struct spread *spread)
+{
+	uint64_t mean = spread->survivors / MOST_BINS, most = 0;
+	unsigned since = window_at(doc->header, spread->first_ns);
+
+	if (!work_frees(site) || spread->bursts < 2 * MOST_BINS || !since ||
+	    (spread->end - spread->first_work) * 4 < spread->end - spread->start)
+		return false;
+	for (unsigned i = 0; i < MOST_BINS; i++)
+		if (spread->late[i].count < mean / 2 || spread->late[i].count > 2 * mean + 1)
+			return false;
+	for (unsigned i = 0; i < since; i++)
+		most = site->record.windows[i].max_bytes > most ? site->record.windows[i].max_bytes
+								: most;
+	return site->work_bytes / 2 >= most;
+}
+
 static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 		  unsigned warmup)
 {
@@ -435,6 +468,14 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 			windows.rises, windows.windows - 1,
 			doc->header->window_marks ? "marks" : "windows",
 			gm_size(doc, windows.first_bytes), gm_size(doc, windows.last_bytes));
+		return true;
+	}
+	if (!site->one_pass && broke(doc, site, spread)) {
+		site->why = gm_doc_printf(doc,
+					  "%llu of %llu allocations are still live: it gave memory "
+					  "back at first, and does not any more",
+					  (unsigned long long)site->work_count,
+					  (unsigned long long)site->record.allocations);
 		return true;
 	}
 	site->why = windows.growth == GM_GROWTH_TOO_FEW ? "not enough windows to judge growth"

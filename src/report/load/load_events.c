@@ -93,6 +93,8 @@ static void load_ooms(struct gm_doc *doc)
 			continue;
 		oom->api = gm_doc_function(doc, oom->record.function);
 		oom->stack = gm_doc_stack(doc, oom->record.stack);
+		for (unsigned k = 0; k < GM_OOM_PENDING && oom->record.pending[k].bytes; k++)
+			gm_doc_stack(doc, oom->record.pending[k].stack);
 		load_top(doc, oom);
 		gm_load_oom_levels(doc, oom);
 		doc->ooms_count++;

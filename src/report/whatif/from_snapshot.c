@@ -22,6 +22,7 @@ struct reading {
 	unsigned final_count;
 	uint32_t last_pool; /* of the latest block */
 	int device;
+	uint64_t until_ns;
 	bool found;
 };
 
@@ -429,6 +430,8 @@ static void follow(struct reading *reading)
 	for (unsigned i = 0; i < reading->trace->count; i++) {
 		unsigned number = i;
 
+		if (origin_of(reading, &reading->trace->events[i]).time_ns > reading->until_ns)
+			return;
 		if (follow_event(reading, &i, &releasing))
 			continue;
 		reading->requests->gap = gm_zone_printf(
@@ -479,9 +482,10 @@ static void use(const struct gm_snapshot *snapshot, uint64_t first_us, void *dat
 }
 
 bool gm_requests_from_snapshot(struct gm_requests *requests, struct gm_zone *zone, const char *path,
-			       int device)
+			       int device, uint64_t until_ns)
 {
-	struct reading reading = {.requests = requests, .zone = zone, .device = device};
+	struct reading reading = {
+		.requests = requests, .zone = zone, .device = device, .until_ns = until_ns};
 
 	*requests = (struct gm_requests){.most_limit_bytes = UINT64_MAX};
 	return gm_import_visit(path, use, &reading) && reading.found;

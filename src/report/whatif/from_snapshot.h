@@ -10,9 +10,10 @@
 
 /*
  * Fills `requests`, which is empty, from the snapshot at `path`; texts live in the zone. `device`
- * is the one to take, -1 for the one with most events. False if there is no history.
+ * is the one to take, -1 for the one with most events. Events after `until_ns` are left out. False
+ * if there is no history.
  */
 bool gm_requests_from_snapshot(struct gm_requests *requests, struct gm_zone *zone, const char *path,
-			       int device);
+			       int device, uint64_t until_ns);
 
 #endif

@@ -519,11 +519,21 @@ static void find_best(struct gm_whatif *whatif)
 static bool load(struct asking *asking, const struct gm_whatif_options *options)
 {
 	struct gm_doc *doc = asking->doc;
-	bool loaded = doc->imported_count
-			      ? gm_requests_from_snapshot(&asking->requests, &doc->zone, doc->path,
-							  options->device)
-			      : gm_requests_from_events(&asking->requests, doc, options->device);
+	bool loaded;
 
+	if (doc->pluggables_count) {
+		snprintf(
+			asking->error, asking->error_bytes,
+			"%s: the program gave PyTorch an allocator of its own, whose rules are not "
+			"known",
+			doc->path);
+		return false;
+	}
+	if (doc->imported_count)
+		loaded = gm_requests_from_snapshot(&asking->requests, &doc->zone, doc->path,
+						   options->device, doc->at_ns);
+	else
+		loaded = gm_requests_from_events(&asking->requests, doc, options->device);
 	if (loaded && asking->requests.count)
 		return true;
 	snprintf(

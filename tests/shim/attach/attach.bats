@@ -146,3 +146,22 @@ words() {
 	is .tracer.period.attached false
 	end
 }
+
+@test "a process in another mount namespace, which does not see the shim's file, gets its bytes" {
+	unshare -m true 2> "$work/denied" || skip "this machine makes no mount namespaces"
+	may_attach
+	mkdir "$work/run"
+	unshare -m sh -c "mount -t tmpfs none '$(dirname "$SHIM")' && exec \"\$@\"" sh \
+		"$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" > "$work/said" 2> "$work/stderr" 3>&- &
+	pid=$!
+	until [ -e "$work/run/ready" ]; do kill -0 $pid; done
+	"$REPORT" attach -o "$work/out.gmt" $pid > "$work/attached"
+	grep -q "the shim copied into its memory" "$work/attached"
+	until_true "($allocations) > 1000"
+	"$REPORT" detach -q $pid
+	"$REPORT" attach -q -o "$work/second.gmt" $pid
+	"$REPORT" detach -q $pid
+	find /proc/$pid/fd -lname '/memfd:*' > "$work/descriptors"
+	[ ! -s "$work/descriptors" ]
+	end
+}

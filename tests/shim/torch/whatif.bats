@@ -125,3 +125,11 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 				.num_alloc_retries, .num_ooms, true]' "$figures")"
 	done
 }
+
+@test "a moment: what was recorded until then" {
+	"$REPORT" whatif --conf default --at 5.29 "$SNAPSHOTS/torch-2.11-native.pickle" > "$work/said"
+	[ "$(jq '.marks[0]."reserved_bytes.all.peak"' "$SNAPSHOTS/torch-2.11-native.json")" = \
+		$((110 << 20)) ]
+	grep -q '^Result: default with 110.0 MiB' "$work/said"
+	! grep -q 'out of memory' "$work/said"
+}

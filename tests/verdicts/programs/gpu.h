@@ -130,7 +130,11 @@ static inline void end_program(void)
 	static const struct {
 		const char *name;
 		int signal;
-	} signals[] = {{"abort", SIGABRT}, {"kill", SIGKILL}, {"term", SIGTERM}, {"int", SIGINT}};
+	} signals[] = {{"abort", SIGABRT},
+		       {"kill", SIGKILL},
+		       {"term", SIGTERM},
+		       {"int", SIGINT},
+		       {"segv", SIGSEGV}};
 
 	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		if (!strcmp(end_name, signals[i].name))

@@ -79,24 +79,72 @@ PLACE static void *worker(void *leaks)
 	return workspace;
 }
 
-static void workers(bool leaking)
+static void workers(unsigned count, unsigned leaking)
 {
-	pthread_t threads[4];
+	pthread_t threads[8];
 
-	for (unsigned i = 0; i < 4; i++)
-		MUST(pthread_create(&threads[i], NULL, worker, leaking && i == 2 ? &lock : NULL));
-	for (unsigned i = 0; i < 4; i++)
+	for (unsigned i = 0; i < count; i++)
+		MUST(pthread_create(&threads[i], NULL, worker, i < leaking ? &lock : NULL));
+	for (unsigned i = 0; i < count; i++)
 		MUST(pthread_join(threads[i], NULL));
 }
 
 static void one_of_four(void)
 {
-	workers(true);
+	workers(4, 1);
+}
+
+static void two_of_eight(void)
+{
+	workers(8, 2);
 }
 
 static void four_workers(void)
 {
-	workers(false);
+	workers(4, 0);
+}
+
+/* The same worker's steps, one thread after the other: the first of four keeps its results. */
+static void first_of_four_in_turn(void)
+{
+	for (volatile unsigned i = 0; i < 4; i++)
+		in_thread(worker, i ? NULL : &lock);
+}
+
+/* Loaders convert their part of a model and end; then four workers serve. */
+PLACE static void *load_shard(void *unused)
+{
+	for (volatile int i = 0; i < 40; i++) {
+		void *stored = device_memory(8 * MIB), *converted = device_memory(4 * MIB);
+
+		pthread_mutex_lock(&lock);
+		keep(converted);
+		work(4);
+		pthread_mutex_unlock(&lock);
+		MUST(cudaFree(stored));
+	}
+	return unused;
+}
+
+static void loaders(unsigned count)
+{
+	pthread_t threads[4];
+
+	for (unsigned i = 0; i < count; i++)
+		MUST(pthread_create(&threads[i], NULL, load_shard, NULL));
+	for (unsigned i = 0; i < count; i++)
+		MUST(pthread_join(threads[i], NULL));
+	workers(4, 0);
+}
+
+static void one_loader(void)
+{
+	loaders(1);
+}
+
+static void four_loaders(void)
+{
+	loaders(4);
 }
 
 /* One thread allocates, another works and frees: a pipeline, eight deep. */
@@ -143,8 +191,10 @@ static void pipeline(void)
 }
 
 static const struct behaviour behaviours[] = {
-	{"per-thread", per_thread},   {"per-thread-freed", per_thread_freed},
-	{"one-of-four", one_of_four}, {"four-workers", four_workers},
+	{"per-thread", per_thread},	{"per-thread-freed", per_thread_freed},
+	{"one-of-four", one_of_four},	{"two-of-eight", two_of_eight},
+	{"four-workers", four_workers}, {"first-of-four-in-turn", first_of_four_in_turn},
+	{"one-loader", one_loader},	{"four-loaders", four_loaders},
 	{"pipeline", pipeline},
 };
 

@@ -3,6 +3,7 @@
  * holes, the other processes, what changed since the last mark, the library that hides the error.
  */
 #include "report/render/json/internal.h"
+#include "report/stacks/stacks.h"
 
 static json_t *tops(struct gm_doc *doc, const struct gm_oom_top *top, unsigned count, bool stacks)
 {
@@ -71,6 +72,23 @@ static json_t *holes(const struct gm_oom *oom)
 	return list;
 }
 
+/* What was freed on streams that nobody had waited for since: by stream, most first. */
+static json_t *pending(struct gm_doc *doc, const struct gm_oom_record *record)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < GM_OOM_PENDING && record->pending[i].bytes; i++) {
+		const struct gm_oom_pending *of = &record->pending[i];
+
+		json_array_append_new(list,
+				      json_pack("{s:o, s:o, s:o}", "stream",
+						gm_json_bytes(of->stream), "bytes",
+						gm_json_bytes(of->bytes), "stack",
+						gm_json_stack(gm_doc_stack(doc, of->stack))));
+	}
+	return list;
+}
+
 static json_t *event(struct gm_doc *doc, const struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
@@ -89,14 +107,15 @@ static json_t *event(struct gm_doc *doc, const struct gm_oom *oom)
 
 	json_object_update_new(
 		object,
-		json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempts",
+		json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempts",
 			  gm_json_bytes(record->attempts), "driver_bytes",
 			  record->driver_bytes ? gm_json_bytes(record->driver_bytes) : json_null(),
 			  "injected", record->injected != 0,
 			  "library", gm_json_string(oom->library), "categories", categories(oom),
 			  "fragmentation", fragmentation(record), "holes", holes(oom), "processes",
 			  processes(oom), "mark", gm_json_string(oom->mark), "changes",
-			  tops(doc, oom->changes, oom->changes_count, false)));
+			  tops(doc, oom->changes, oom->changes_count, false), "pending",
+			  pending(doc, record)));
 	return object;
 }
 
