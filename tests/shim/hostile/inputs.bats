@@ -56,7 +56,7 @@ bounded() {
 	GPUMEMTRACE_OUT=$work/small.gmt traced "$HOSTILE/wide" 1
 	GPUMEMTRACE_OUT=$work/large.gmt traced "$HOSTILE/wide" 6000000
 	# 5.72 TiB more for one more of the batch: 10,000,000 of them below zero
-	"$REPORT" plan --batch 10000000,10000001 "$work/small.gmt" "$work/large.gmt" > "$work/texts"
+	COLUMNS=200 "$REPORT" plan --batch 10000000,10000001 "$work/small.gmt" "$work/large.gmt" > "$work/texts"
 	grep -q 'measured in 2 runs: -54.57 EiB, and 5.72 TiB a unit of batch' "$work/texts"
 	"$REPORT" plan --json --batch 10000000,10000001 "$work/small.gmt" "$work/large.gmt" | jq . > "$work/document"
 }
