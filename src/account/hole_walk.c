@@ -25,7 +25,8 @@ static bool torch_role(const struct gm_alloc_record *alloc, uint8_t *role)
 	return true;
 }
 
-/* What a program's own pool sees in an allocation; memory counts where a block of the pool lies in it. */
+/* What a program's own pool sees in an allocation; memory counts where a block of the pool lies in
+ * it. */
 static bool custom_role(const struct gm_alloc_record *alloc, uint8_t *role)
 {
 	if (alloc->level == GM_LEVEL_CUSTOM)
@@ -105,7 +106,8 @@ static bool goes_on(const struct gm_segment *segment, const struct gm_extent *ex
 	       extent->start == segment->end && extent->start != border;
 }
 
-/* Extends the segment at `first` over the mappings that go on from it, and finds what lies in it.
+/*
+ * Extends the segment at `first` over the mappings that go on from it, and finds what lies in it.
  */
 static void gather(const struct gm_extent *extents, unsigned count, struct gm_segment *segment)
 {

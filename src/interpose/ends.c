@@ -1,7 +1,7 @@
 /*
  * The ways out of a process that run no exit handlers: _exit, _Exit, quick_exit, daemon, and exec.
- * Each completes the file, or says how it ended, and goes on to the real function. A child of vfork shares its parent's memory,
- * which is why gm_finish compares pids.
+ * Each completes the file, or says how it ended, and goes on to the real function. A child of vfork
+ * shares its parent's memory, which is why gm_finish compares pids.
  */
 #include "recorder/process/finish.h"
 #include "recorder/state/libc_functions.h"
@@ -51,8 +51,8 @@ EXPORT void quick_exit(int status)
 }
 
 /*
- * The C library's daemon() leaves the parent by an _exit of its own, which no wrapper sees. This one
- * does the same steps with the exported functions.
+ * The C library's daemon() leaves the parent by an _exit of its own, which no wrapper sees. This
+ * one does the same steps with the exported functions.
  */
 EXPORT int daemon(int nochdir, int noclose)
 {

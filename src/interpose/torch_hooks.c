@@ -191,7 +191,7 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 /* ---- the names: PyTorch 2.x's, then those of 1.10 to 1.13, then those of one source tree ---- */
 
 #define MEMORY_HOOK(place, code, symbol)                                                           \
-	EXPORT code void symbol(void *, int64_t, uint64_t, uint64_t, struct device); \
+	EXPORT code void symbol(void *, int64_t, uint64_t, uint64_t, struct device);               \
 	EXPORT void symbol(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,      \
 			   struct device device)                                                   \
 	{                                                                                          \
@@ -199,9 +199,9 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 		const struct called called = {GM_ENTRY_HERE(), (memory_hook *)known(&hook)};       \
                                                                                                    \
 		if (!called.real)                                                                  \
-			on_memory_slow(&hook, #symbol, block, bytes, allocated, reserved,        \
-					 device, &called.caller);                                  \
-		else if (device.type != DEVICE_TYPE_CUDA || gm_idle() || !hook.wanted)              \
+			on_memory_slow(&hook, #symbol, block, bytes, allocated, reserved, device,  \
+				       &called.caller);                                            \
+		else if (device.type != DEVICE_TYPE_CUDA || gm_idle() || !hook.wanted)             \
 			called.real(block, bytes, allocated, reserved, device);                    \
 		else                                                                               \
 			record_and_forward(block, bytes, allocated, reserved, device, &called);    \

@@ -20,8 +20,8 @@ struct gm_backing {
 };
 
 /*
- * Sets the length of the new, empty file `fd` to `bytes` and maps it shared, in the place of what is
- * mapped at `at` if that is not NULL. Returns 0 or -errno.
+ * Sets the length of the new, empty file `fd` to `bytes` and maps it shared, in the place of what
+ * is mapped at `at` if that is not NULL. Returns 0 or -errno.
  */
 int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes, void *at);
 

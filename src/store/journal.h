@@ -35,8 +35,8 @@ void gm_journal_resize(uint32_t index, uint64_t bytes, uint64_t time_ns, uint32_
 void gm_journal_call(const struct gm_event_record *event);
 
 /*
- * Ends the history where it stands, of a file whose tables are about to be emptied: the caller takes
- * GM_FEATURE_JOURNAL from the file. Nothing if none is kept. Under the tracker's lock.
+ * Ends the history where it stands, of a file whose tables are about to be emptied: the caller
+ * takes GM_FEATURE_JOURNAL from the file. Nothing if none is kept. Under the tracker's lock.
  */
 void gm_journal_stop(void);
 

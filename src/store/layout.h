@@ -1,6 +1,6 @@
 /*
- * The format of the output file. The file is the tracker's memory: the shim maps it shared and keeps
- * everything it knows in it, so what a reader finds after a kill is what the tracker knew.
+ * The format of the output file. The file is the tracker's memory: the shim maps it shared and
+ * keeps everything it knows in it, so what a reader finds after a kill is what the tracker knew.
  *
  * Included by the shim (writer) and by the report (reader). Defines structures only; calls nothing.
  * Everything is in the byte order of the machine that wrote it; `byte_order` tells a reader.
@@ -8,18 +8,20 @@
  * The file:   header (one page) | chunk directory | chunk 0 | chunk 1 | ...
  *
  * A table is a sequence of fixed-size records, numbered from 0. Its records lie in chunks of
- * GM_CHUNK_BYTES; a record never crosses a chunk. Record i of a table lies in the table's chunk number
- * i / (GM_CHUNK_BYTES / record_bytes). The directory lists the chunks in file order, each with its
- * table and its number within the table. Records point at each other by index; GM_NONE is "no record".
+ * GM_CHUNK_BYTES; a record never crosses a chunk. Record i of a table lies in the table's chunk
+ * number i / (GM_CHUNK_BYTES / record_bytes). The directory lists the chunks in file order, each
+ * with its table and its number within the table. Records point at each other by index; GM_NONE is
+ * "no record".
  *
  * Visibility: a record is filled first, then counted in `tables[].count` (release). Records whose
- * first member is `state` are reused: state goes to GM_STATE_EMPTY before a change of owner and to its
- * new value last. Counters that belong together change while `sequence` is odd.
+ * first member is `state` are reused: state goes to GM_STATE_EMPTY before a change of owner and to
+ * its new value last. Counters that belong together change while `sequence` is odd.
  *
- * The end of the work: an allocation record that was emptied keeps its content until an allocation uses it
- * again. Records are used again in the reverse order of their emptying, so all that was freed after the last
- * allocation is still there: the chain of empty records from `emptied` up to `emptied_at_work`. A reader adds
- * these to the live ones to see the memory as it was at the end of the work (load_sites.c).
+ * The end of the work: an allocation record that was emptied keeps its content until an allocation
+ * uses it again. Records are used again in the reverse order of their emptying, so all that was
+ * freed after the last allocation is still there: the chain of empty records from `emptied` up to
+ * `emptied_at_work`. A reader adds these to the live ones to see the memory as it was at the end of
+ * the work (load_sites.c).
  */
 #ifndef GM_STORE_LAYOUT_H
 #define GM_STORE_LAYOUT_H
@@ -30,7 +32,7 @@
 #define GM_MAGIC	   "GMTRACE"	/* 8 bytes with the NUL */
 #define GM_BYTE_ORDER	   0x01020304u
 #define GM_FORMAT_VERSION  1u		/* written into every file */
-#define GM_FORMAT_OLDEST   1u		/* a reader of at least this version can read what we write */
+#define GM_FORMAT_OLDEST   1u /* a reader of at least this version can read what we write */
 #define GM_HEADER_BYTES	   4096u
 #define GM_CHUNK_BYTES	   65536u
 #define GM_MIN_FILE_BYTES  (1ull << 20) /* the least cap that leaves room for figures */
@@ -43,9 +45,10 @@
 #define GM_TIMELINE_POINTS 256
 #define GM_SHALLOW_FRAMES  8		/* frames of a free's stack */
 
-/* A file that says where the live file is, on one line after this one (contract.md, GPUMEMTRACE_OUT). */
+/* A file that says where the live file is, on one line after this one (contract.md,
+ * GPUMEMTRACE_OUT). */
 #define GM_POINTER_MAGIC   "gpumemtrace-pointer 1\n"
-#define GM_HISTORY_SUFFIX  ".events"	/* the complete history lies beside its file (journal_code.h) */
+#define GM_HISTORY_SUFFIX  ".events" /* of the complete history beside it (journal_code.h) */
 
 /* Feature bits of `features`: what this file may hold. A reader ignores bits it does not know. */
 #define GM_FEATURE_PYTHON (1ull << 0) /* Python frames */
@@ -60,43 +63,46 @@
 #define GM_FEATURE_ATTACHED (1ull << 9) /* gpumem-report attach loaded the shim */
 
 enum gm_table_id {
-	GM_TABLE_STRINGS,	/* bytes: NUL-terminated UTF-8; a string's number is its first byte's */
-	GM_TABLE_MODULES,	/* struct gm_module_record */
-	GM_TABLE_FRAMES,	/* struct gm_frame_record */
-	GM_TABLE_STACK_FRAMES,	/* uint32_t: frame numbers, innermost first; stacks are runs of them */
-	GM_TABLE_STACKS,	/* struct gm_stack_record */
-	GM_TABLE_SITES,		/* struct gm_site_record */
-	GM_TABLE_ALLOCS,	/* struct gm_alloc_record */
-	GM_TABLE_DEVICES,	/* struct gm_device_record: record number = CUDA's device ordinal */
-	GM_TABLE_LEVELS,	/* struct gm_level_record */
-	GM_TABLE_USAGE,		/* struct gm_usage_record */
-	GM_TABLE_POOLS,		/* struct gm_pool_record */
-	GM_TABLE_ERRORS,	/* struct gm_error_record */
-	GM_TABLE_OOMS,		/* struct gm_oom_record */
-	GM_TABLE_OOM_SITES,	/* struct gm_oom_site_record: runs, one per OOM */
-	GM_TABLE_OOM_BLOCKS,	/* struct gm_oom_block_record: runs, one per OOM */
-	GM_TABLE_IMPLICIT,	/* struct gm_implicit_record */
-	GM_TABLE_MARKS,		/* struct gm_mark_record */
-	GM_TABLE_TIMELINE,	/* struct gm_timeline_record */
-	GM_TABLE_EVENTS,	/* struct gm_event_record */
-	GM_TABLE_LEDGER,	/* struct gm_ledger_record: one per device, the latest sample */
-	GM_TABLE_COSTS,		/* struct gm_cost_record */
-	GM_TABLE_RETRIES,	/* struct gm_retry_record: one per device */
-	GM_TABLE_TORCH,		/* struct gm_torch_record: one per device */
-	GM_TABLE_VMM,		/* struct gm_vmm_record: one per device */
-	GM_TABLE_CONTEXTS,	/* struct gm_context_record */
+	GM_TABLE_STRINGS, /* bytes: NUL-terminated UTF-8; a string's number is its first byte's */
+	GM_TABLE_MODULES, /* struct gm_module_record */
+	GM_TABLE_FRAMES,  /* struct gm_frame_record */
+	GM_TABLE_STACK_FRAMES, /* uint32_t: frame numbers, innermost first; stacks are runs of them
+				*/
+	GM_TABLE_STACKS,       /* struct gm_stack_record */
+	GM_TABLE_SITES,	       /* struct gm_site_record */
+	GM_TABLE_ALLOCS,       /* struct gm_alloc_record */
+	GM_TABLE_DEVICES,      /* struct gm_device_record: record number = CUDA's device ordinal */
+	GM_TABLE_LEVELS,       /* struct gm_level_record */
+	GM_TABLE_USAGE,	       /* struct gm_usage_record */
+	GM_TABLE_POOLS,	       /* struct gm_pool_record */
+	GM_TABLE_ERRORS,       /* struct gm_error_record */
+	GM_TABLE_OOMS,	       /* struct gm_oom_record */
+	GM_TABLE_OOM_SITES,    /* struct gm_oom_site_record: runs, one per OOM */
+	GM_TABLE_OOM_BLOCKS,   /* struct gm_oom_block_record: runs, one per OOM */
+	GM_TABLE_IMPLICIT,     /* struct gm_implicit_record */
+	GM_TABLE_MARKS,	       /* struct gm_mark_record */
+	GM_TABLE_TIMELINE,     /* struct gm_timeline_record */
+	GM_TABLE_EVENTS,       /* struct gm_event_record */
+	GM_TABLE_LEDGER,       /* struct gm_ledger_record: one per device, the latest sample */
+	GM_TABLE_COSTS,	       /* struct gm_cost_record */
+	GM_TABLE_RETRIES,      /* struct gm_retry_record: one per device */
+	GM_TABLE_TORCH,	       /* struct gm_torch_record: one per device */
+	GM_TABLE_VMM,	       /* struct gm_vmm_record: one per device */
+	GM_TABLE_CONTEXTS,     /* struct gm_context_record */
 	GM_TABLE_LEDGER_HISTORY, /* struct gm_ledger_record: bounded samples over time */
-	GM_TABLE_FUNCTIONS,	/* struct gm_function_record: CUDA functions that appear in the file */
-	GM_TABLE_PEAKS,		/* struct gm_peak_record: one per device and level of holes */
-	GM_TABLE_PEAK_BLOCKS,	/* struct gm_peak_block_record */
-	GM_TABLES_NOW,		/* one past the last table of this version */
-	GM_TABLES = 40		/* room in the header */
+	GM_TABLE_FUNCTIONS, /* struct gm_function_record: CUDA functions that appear in the file */
+	GM_TABLE_PEAKS,	    /* struct gm_peak_record: one per device and level of holes */
+	GM_TABLE_PEAK_BLOCKS, /* struct gm_peak_block_record */
+	GM_TABLES_NOW,	      /* one past the last table of this version */
+	GM_TABLES = 40	      /* room in the header */
 };
 
 /* Where memory was taken from; sites and allocations of the three are kept apart. */
 enum gm_level { GM_LEVEL_DRIVER, GM_LEVEL_TORCH, GM_LEVEL_CUSTOM, GM_LEVELS };
 
-/* What kind of memory (contract.md, section 4). GM_KIND_NONE: no memory (a mapping, a reservation). */
+/*
+ * What kind of memory (contract.md, section 4). GM_KIND_NONE: no memory (a mapping, a reservation).
+ */
 enum gm_kind {
 	GM_KIND_NONE,
 	GM_KIND_DEVICE,
@@ -111,38 +117,42 @@ enum gm_kind {
 	GM_KINDS
 };
 
-/* Name spaces of an allocation's key: the same number may be a pointer in one and a handle in another. */
+/* Name spaces of an allocation's key: the same number may be a pointer in one and a handle in
+ * another. */
 enum gm_space {
-	GM_SPACE_POINTER,	/* address of memory CUDA handed out; freed by any of its free calls */
-	GM_SPACE_ARRAY,		/* CUarray = cudaArray_t */
-	GM_SPACE_MIPMAP,	/* CUmipmappedArray */
-	GM_SPACE_HANDLE,	/* CUmemGenericAllocationHandle */
-	GM_SPACE_RESERVATION,	/* address of a cuMemAddressReserve range */
-	GM_SPACE_MAPPING,	/* address of a cuMemMap range */
-	GM_SPACE_REGISTERED,	/* address of a registered host range */
-	GM_SPACE_EXTERNAL,	/* CUexternalMemory */
-	GM_SPACE_MULTICAST,	/* multicast object */
-	GM_SPACE_TORCH,		/* address of a PyTorch block */
-	GM_SPACE_CUSTOM,	/* address of a block of a program's own pool */
+	GM_SPACE_POINTER, /* address of memory CUDA handed out; freed by any of its free calls */
+	GM_SPACE_ARRAY,	  /* CUarray = cudaArray_t */
+	GM_SPACE_MIPMAP,  /* CUmipmappedArray */
+	GM_SPACE_HANDLE,  /* CUmemGenericAllocationHandle */
+	GM_SPACE_RESERVATION, /* address of a cuMemAddressReserve range */
+	GM_SPACE_MAPPING,     /* address of a cuMemMap range */
+	GM_SPACE_REGISTERED,  /* address of a registered host range */
+	GM_SPACE_EXTERNAL,    /* CUexternalMemory */
+	GM_SPACE_MULTICAST,   /* multicast object */
+	GM_SPACE_TORCH,	      /* address of a PyTorch block */
+	GM_SPACE_CUSTOM,      /* address of a block of a program's own pool */
 	GM_SPACES
 };
 
 /*
- * The bits above GM_STATE_BITS of an allocation record's `state` are 0 unless the record is empty. Then they
- * lead to the record that was emptied before it and not used again (its offset in GM_OFFSET_UNIT_BYTES; 0: none).
+ * The bits above GM_STATE_BITS of an allocation record's `state` are 0 unless the record is empty.
+ * Then they lead to the record that was emptied before it and not used again (its offset in
+ * GM_OFFSET_UNIT_BYTES; 0: none).
  */
 #define GM_OFFSET_UNIT_BYTES 32u
 #define GM_STATE_BITS 3
 #define GM_STATE_MASK ((1u << GM_STATE_BITS) - 1)
 
 enum gm_state {
-	GM_STATE_EMPTY,		/* not in use */
+	GM_STATE_EMPTY, /* not in use */
 	GM_STATE_LIVE,
-	GM_STATE_FREEING,	/* a free call is under way; live if the file ends here */
-	GM_STATE_PENDING	/* freed by the program, memory still held (references or mappings left) */
+	GM_STATE_FREEING, /* a free call is under way; live if the file ends here */
+	GM_STATE_PENDING /* freed by the program, memory still held (references or mappings left) */
 };
 
-/* How the process ended, `end`. GM_END_DETACHED: it did not, gpumem-report detach closed the file. */
+/*
+ * How the process ended, `end`. GM_END_DETACHED: it did not, gpumem-report detach closed the file.
+ */
 enum gm_end { GM_END_NONE, GM_END_EXIT, GM_END_EXEC, GM_END_DETACHED };
 
 /* `wanted`: 0 in files of older shims, which always record. */
@@ -181,12 +191,13 @@ struct gm_header {
 	uint32_t end;			/* enum gm_end; GM_END_NONE in a killed process's file */
 	int32_t exit_status;		/* of _exit and exit where known, else -1 */
 	int32_t rank, local_rank, world_size; /* -1: not in the environment */
-	uint32_t command_string;	/* arguments, each ended by '\n' with '\\' and '\n' escaped by '\\' */
+	uint32_t command_string; /* arguments, each ended by '\n' with '\\' and '\n' escaped by '\\'
+				  */
 	uint32_t cwd_string, host_string, program_string;
 	uint32_t settings_string;	/* "NAME=value\n" of every setting in force */
 	uint32_t environment_string;	/* "NAME=value\n" of the few variables that advice needs */
 	uint32_t tracer_version_string, backend_string, unwinder_string;
-	uint32_t python_string;		/* CPython's version, or the reason why there are no frames */
+	uint32_t python_string; /* CPython's version, or the reason why there are no frames */
 	uint32_t job_string;		/* "NAME=value\n": job ids of launchers */
 	uint64_t machine;		/* a number for the host that pid belongs to; 0 unknown */
 	uint32_t reserved1[4];
@@ -195,14 +206,15 @@ struct gm_header {
 	uint64_t last_event_ns;		/* since time 0 */
 	uint64_t serial;		/* of the last allocation recorded */
 	uint64_t events;		/* calls recorded, successful or not */
-	uint64_t event_head;		/* events ever written to the ring; record = head % capacity */
-	uint64_t first_mark_serial;	/* `serial` at the program's first mark, 0: no mark. For leaks at exit */
-	uint64_t freed;			/* allocation records that were emptied so far: the clock of the windows */
+	uint64_t event_head;	    /* events ever written to the ring; record = head % capacity */
+	uint64_t first_mark_serial; /* `serial` at the program's first mark, 0: no mark. For leaks
+				       at exit */
+	uint64_t freed; /* allocation records that were emptied so far: the clock of the windows */
 	uint32_t sequence;		/* odd: counters here and in the tables are being changed */
-	uint32_t emptied;		/* the allocation record emptied last (GM_OFFSET_UNIT_BYTES), 0: none */
+	uint32_t emptied; /* the allocation record emptied last (GM_OFFSET_UNIT_BYTES), 0: none */
 	uint32_t emptied_at_work;	/* the same when an allocation was last recorded */
-	uint16_t worked;		/* 1: a launch or a refused allocation came after the last free */
-	uint16_t wanted;		/* enum gm_wanted: written by gpumem-report, read at each event (atomic) */
+	uint16_t worked; /* 1: a launch or a refused allocation came after the last free */
+	uint16_t wanted; /* enum gm_wanted: written by gpumem-report, read at each event (atomic) */
 
 	uint64_t event_capacity;	/* records of the ring */
 	uint64_t own_bytes;		/* private memory of the tracker */
@@ -214,15 +226,17 @@ struct gm_header {
 	uint64_t overhead_ns;		/* estimate: time spent in the tracker (sampled) */
 	uint64_t teardown_frees;	/* frees answered "unloading" at the end of the process */
 	uint64_t oom_events;		/* also those that are not kept */
-	uint64_t passed_calls;		/* calls the tracker let through unrecorded (disabled, in a fork) */
+	uint64_t passed_calls; /* calls the tracker let through unrecorded (disabled, in a fork) */
 	uint64_t heap_limit_bytes;	/* cudaLimitMallocHeapSize last set, GM_NO_BYTES if never */
 	uint64_t stack_limit_bytes;
 
 	/* windows: stretches of equal work or between marks; every site keeps GM_WINDOWS of them */
 	uint32_t window_current;	/* index of the window that is open */
-	uint32_t window_merges;		/* how often neighbours were merged: window i covers 2^merges firsts */
+	uint32_t window_merges; /* how often neighbours were merged: window i covers 2^merges firsts
+				 */
 	uint32_t window_marks;		/* 1: windows are marks' (see gm_site_record) */
-	uint32_t window_resets;		/* 1 after the first mark made the windows before it into window 0 */
+	uint32_t
+		window_resets; /* 1 after the first mark made the windows before it into window 0 */
 	uint64_t window_width;		/* in frees, of windows of equal work */
 	uint64_t window_start_ns[GM_WINDOWS];
 	uint32_t window_mark[GM_WINDOWS]; /* the mark that opened it; GM_NONE */
@@ -233,17 +247,22 @@ struct gm_header {
 	uint64_t walks_compared, walks_differing;
 	uint64_t walks_not_compared;	/* one of the two did not find the frames to compare */
 
-	/* a recording of a part of the run (GPUMEMTRACE_START=asleep, gpumem-report stop, attach) */
+	/*
+	 * a recording of a part of the run (GPUMEMTRACE_START=asleep, gpumem-report stop, attach)
+	 */
 	uint32_t recording;		/* enum gm_recording: what the shim does now (release) */
-	uint32_t periods;		/* times that recording began in a process at work; 0: the whole run */
+	uint32_t periods; /* times that recording began in a process at work; 0: the whole run */
 	uint64_t period_started_ns;	/* of the latest period, since time 0 */
 	uint64_t period_ended_ns;	/* 0: it goes on */
-	uint64_t process_age_ns;	/* of an attached process at time 0; 0: recorded from its start */
-	uint64_t before_frees, before_freed_bytes; /* freed in the period, allocated before, size confirmed */
-	uint64_t slots, tables_words;	/* attached: relocation slots, words of driver tables that lead here */
+	uint64_t process_age_ns; /* of an attached process at time 0; 0: recorded from its start */
+	uint64_t before_frees,
+		before_freed_bytes;   /* freed in the period, allocated before, size confirmed */
+	uint64_t slots, tables_words; /* attached: relocation slots, words of driver tables that
+					 lead here */
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
-_Static_assert(offsetof(struct gm_header, last_event_ns) % 64 == 0, "what an event changes is one line");
+_Static_assert(offsetof(struct gm_header, last_event_ns) % 64 == 0,
+	       "what an event changes is one line");
 
 struct gm_directory_entry {
 	uint32_t table;		/* enum gm_table_id */
@@ -269,7 +288,8 @@ struct gm_frame_record {
 	union {
 		struct {
 			uint32_t module;	/* GM_NONE: no object covers the address */
-			uint64_t offset;	/* address - bias; of the return address, so look up offset - 1 */
+			uint64_t offset; /* address - bias; of the return address, so look up offset
+					    - 1 */
 		} native;
 		struct {
 			uint32_t function_string; /* qualified name where CPython has one */
@@ -311,11 +331,11 @@ struct gm_window {
  * is older than its level's, bytes_at_peak is to be read as live_bytes.
  */
 #define GM_SITE_TORCH	      1u /* its memory is PyTorch's segments: divided into blocks */
-#define GM_SITE_OVERFLOW      4u /* of all places for which the file had no room: no stack, no function */
+#define GM_SITE_OVERFLOW      4u /* of the places for which no room was left */
 #define GM_SITE_COLLECTOR_OFF 2u /* a collector that was switched off freed some at Python's end */
 
-/* In an order that saves time: a free changes the first 64 bytes and a window, an allocation the second
- * 64 too; the third are for seldom events. Records start at cache lines. */
+/* In an order that saves time: a free changes the first 64 bytes and a window, an allocation the
+ * second 64 too; the third are for seldom events. Records start at cache lines. */
 struct gm_site_record {
 	uint32_t stack;		/* GM_NONE: stacks are off */
 	uint8_t kind, level;
@@ -329,12 +349,13 @@ struct gm_site_record {
 	uint64_t peak_bytes;
 	uint64_t allocated_bytes, allocations;
 	uint64_t last_ns;		/* of the latest allocation */
-	uint64_t level_max_bytes;	/* the level's highest total right after one of its allocations */
+	uint64_t level_max_bytes; /* the level's highest total right after one of its allocations */
 	uint64_t min_alloc_bytes, max_alloc_bytes;
 	uint64_t failures;
 
 	uint64_t first_ns;
-	uint64_t stray_bytes, stray_count; /* live and allocated before the first mark (not leaks at exit) */
+	uint64_t stray_bytes,
+		stray_count; /* live and allocated before the first mark (not leaks at exit) */
 	uint64_t first_serial;		/* of its first allocation */
 	uint32_t failed_frees, retries;	/* frees CUDA refused; retry chains begun here */
 	uint32_t caller_module;		/* innermost module outside CUDA and the shim, GM_NONE */
@@ -353,7 +374,8 @@ _Static_assert(sizeof(struct gm_site_record) % 64 == 0, "a record starts at a ca
 #define GM_ALLOC_TORCH	     8u	/* taken by PyTorch's allocator: a segment, or a mapping of one */
 #define GM_ALLOC_PLUGGABLE  16u	/* taken by an allocator that the program gave to PyTorch */
 
-/* A free of a block needs the first 32 bytes alone, which lie in one cache line; 96 bytes lie in two. */
+/* A free of a block needs the first 32 bytes alone, which lie in one cache line; 96 bytes lie in
+ * two. */
 struct gm_alloc_record {
 	uint32_t state;		/* enum gm_state, and the chain of empty ones (release) */
 	uint32_t site;
@@ -361,7 +383,8 @@ struct gm_alloc_record {
 	uint64_t bytes;		/* asked for */
 	uint64_t serial;	/* counts allocations; unique */
 
-	uint64_t physical_bytes; /* what the driver must hold for it (page or 512 B rounding); of a block 0 */
+	uint64_t physical_bytes; /* what the driver must hold for it (page or 512 B rounding); of a
+				    block 0 */
 	uint16_t flags;		/* GM_ALLOC_... */
 	uint8_t space, kind;
 	int16_t device;
@@ -369,13 +392,13 @@ struct gm_alloc_record {
 	uint8_t reserved;
 	uint64_t time_ns;	/* of the call */
 	uint64_t stream;	/* handle the caller gave, 0 default */
-	uint32_t owner;		/* pool (GM_TABLE_POOLS) or, of a mapping, the handle's record; GM_NONE */
-	uint32_t references;	/* of a handle: those the program holds; 0 and mapped is GM_STATE_PENDING.
-				   Of an import: how often it was opened */
+	uint32_t owner; /* pool (GM_TABLE_POOLS) or, of a mapping, the handle's record; GM_NONE */
+	uint32_t references;	/* of a handle: those the program holds; 0 and mapped is
+				   GM_STATE_PENDING.    Of an import: how often it was opened */
 	uint32_t thread;	/* tid */
-	uint32_t mappings;	/* of a handle: mappings, tiles and multicast bindings that hold it */
+	uint32_t mappings; /* of a handle: mappings, tiles and multicast bindings that hold it */
 	uint32_t context;	/* GM_TABLE_CONTEXTS: the one it goes with; GM_NONE */
-	uint32_t ipc;		/* of an exported or imported one: its IPC handle's number, 0 none */
+	uint32_t ipc; /* of an exported or imported one: its IPC handle's number, 0 none */
 	uint64_t reserved1;
 };
 _Static_assert(sizeof(struct gm_alloc_record) == 96, "a record lies in two cache lines");
@@ -391,15 +414,16 @@ struct gm_device_record {
 	uint32_t context_stack;	/* the call that made the first context, GM_NONE */
 	uint32_t pci_domain, pci_bus, pci_device;
 	/*
-	 * In use when the period began and not freed since (gm_header's `periods`), GM_NO_BYTES: not
-	 * measured yet. If no context's cost is known, the contexts are part of it.
+	 * In use when the period began and not freed since (gm_header's `periods`), GM_NO_BYTES:
+	 * not measured yet. If no context's cost is known, the contexts are part of it.
 	 */
 	uint64_t before_bytes;
-	uint64_t before_torch_bytes; /* PyTorch's blocks among it when it first told, GM_NO_BYTES: not yet */
+	uint64_t before_torch_bytes; /* PyTorch's blocks among it when it first told, GM_NO_BYTES:
+					not yet */
 };
 
-/* Totals of a level on a device. Driver level: the owned device kinds; device GM_HOST: pinned. A block
- * changes the first 64 bytes alone. */
+/* Totals of a level on a device. Driver level: the owned device kinds; device GM_HOST: pinned. A
+ * block changes the first 64 bytes alone. */
 struct gm_level_record {
 	uint64_t current_bytes, current_count;
 	uint64_t peak_bytes;
@@ -434,14 +458,14 @@ struct gm_usage_record {
 enum gm_pool_type { GM_POOL_DEFAULT, GM_POOL_EXPLICIT, GM_POOL_GRAPH, GM_POOL_IMPORTED };
 
 struct gm_pool_record {
-	uint32_t state;			/* GM_STATE_LIVE; destroyed: GM_STATE_PENDING while memory of it is
-					   allocated, then GM_STATE_EMPTY */
+	uint32_t state; /* GM_STATE_LIVE; destroyed: GM_STATE_PENDING while memory of it is
+			   allocated, then GM_STATE_EMPTY */
 	int16_t device;
 	uint8_t type;			/* enum gm_pool_type */
 	uint8_t configured;		/* 1: release_threshold_bytes was asked */
 	uint64_t handle;
 	uint64_t reserved_bytes;	/* by the pool's attributes when last asked */
-	uint64_t used_bytes;		/* live_bytes; of a graph pool: by its attributes (pools.c) */
+	uint64_t used_bytes; /* live_bytes; of a graph pool: by its attributes (pools.c) */
 	uint64_t reserved_peak_bytes, used_peak_bytes;
 	uint64_t pending_free_bytes;	/* freed on a stream, still in the pool's reserve */
 	uint64_t allocations;
@@ -450,7 +474,8 @@ struct gm_pool_record {
 	uint32_t samples;		/* times its attributes were asked */
 	uint64_t live_bytes;		/* allocated from it and not freed, by our own books */
 	uint64_t release_threshold_bytes; /* what it keeps at waits, when last asked */
-	uint64_t trims, trimmed_bytes;	/* calls that trimmed it, by how much they lowered its reserve */
+	uint64_t trims,
+		trimmed_bytes; /* calls that trimmed it, by how much they lowered its reserve */
 	uint64_t max_bytes;		/* that it was made with; 0: no maximum */
 };
 
@@ -465,12 +490,13 @@ enum gm_error_type {
 	GM_ERROR_FREED_WHILE_MAPPED,
 	GM_ERROR_FREED_WHILE_EXPORTED,
 	GM_ERROR_TYPES,
-	GM_ERROR_ALLOC_FAILED = 64 /* no bad free: an allocation failed, and not for want of memory */
+	GM_ERROR_ALLOC_FAILED =
+		64 /* no bad free: an allocation failed, and not for want of memory */
 };
 
 /*
- * Bad frees and failed allocations, one record for the same type, function, error and stack. Of a failed
- * allocation `victim_site` is its own site, `bytes` what was asked for in all.
+ * Bad frees and failed allocations, one record for the same type, function, error and stack. Of a
+ * failed allocation `victim_site` is its own site, `bytes` what was asked for in all.
  */
 struct gm_error_record {
 	uint32_t type;
@@ -478,7 +504,7 @@ struct gm_error_record {
 	int32_t error;		/* CUDA's code */
 	uint32_t stack;
 	uint32_t first_free_stack;
-	uint32_t victim_site;	/* where the memory was allocated that the first free took, GM_NONE */
+	uint32_t victim_site; /* where the memory was allocated that the first free took, GM_NONE */
 	uint64_t pointer;	/* of the latest */
 	uint64_t count, bytes;
 	uint64_t time_ns;	/* of the first */
@@ -506,7 +532,7 @@ struct gm_oom_pending {
 struct gm_oom_record {
 	uint64_t time_ns;
 	uint64_t requested_bytes;
-	uint64_t free_bytes, total_bytes;	/* by the driver; GM_NO_BYTES if it could not be asked */
+	uint64_t free_bytes, total_bytes; /* by the driver; GM_NO_BYTES if it could not be asked */
 	uint64_t tracked_bytes, tracked_physical_bytes;
 	uint64_t others_bytes;			/* other processes, by NVML; GM_NO_BYTES */
 	uint64_t own_bytes;			/* this process, by NVML; GM_NO_BYTES */
@@ -514,7 +540,7 @@ struct gm_oom_record {
 	uint64_t torch_largest_hole_bytes;	/* GM_NO_BYTES: not computed by the shim */
 	uint64_t pool_reserved_bytes, pool_used_bytes, pending_free_bytes;
 	uint64_t mark_delta_bytes;		/* growth of the level since the last mark */
-	uint32_t function;			/* GM_TABLE_FUNCTIONS; GM_NONE: reported by a framework alone */
+	uint32_t function; /* GM_TABLE_FUNCTIONS; GM_NONE: reported by a framework alone */
 	int32_t error;
 	int16_t device;
 	uint8_t verdict;			/* enum gm_oom_verdict */
@@ -528,10 +554,12 @@ struct gm_oom_record {
 	uint32_t withdrawn;			/* 1: the request was served after all, no OOM */
 	uint32_t reserved;
 	uint64_t slab_reserved_bytes, slab_used_bytes;
-	uint64_t pool_max_bytes, pool_live_bytes; /* of the pool that was asked: 0 if it has no maximum */
-	struct gm_oom_pending pending[GM_OOM_PENDING]; /* frees that streams had not reached, most first */
-	uint64_t driver_bytes; /* what the refused call asked the driver for: a segment is larger than its block; 0:
-				  the driver was not asked */
+	uint64_t pool_max_bytes,
+		pool_live_bytes; /* of the pool that was asked: 0 if it has no maximum */
+	struct gm_oom_pending
+		pending[GM_OOM_PENDING]; /* frees that streams had not reached, most first */
+	uint64_t driver_bytes; /* what the refused call asked the driver for: a segment is larger
+				  than its block; 0: the driver was not asked */
 	uint64_t torch_private_idle_bytes; /* idle in private pools of PyTorch's, as a snapshot
 					      tells */
 };
@@ -542,8 +570,7 @@ struct gm_oom_site_record {
 	uint64_t bytes;
 };
 
-#define GM_OOM_BLOCK_TORCH                                                                         \
-	1u /* taken by PyTorch's allocator (GM_ALLOC_TORCH): a segment, also an empty one */
+#define GM_OOM_BLOCK_TORCH 1u /* taken by PyTorch's allocator: a segment, also an empty one */
 
 /*
  * What was live on an OOM's device and has an address (as much as fits), for holes: blocks, driver
@@ -646,7 +673,8 @@ enum gm_ledger_source { GM_LEDGER_NONE, GM_LEDGER_NVML_PROCESS, GM_LEDGER_DEVICE
 struct gm_ledger_record {
 	int16_t device;
 	uint8_t source;		/* enum gm_ledger_source */
-	uint8_t reason;		/* 0 context, 1 peak, 2 oom, 3 mark, 4 periodic, 5 a call that took memory, 6 a period began */
+	uint8_t reason; /* 0 context, 1 peak, 2 oom, 3 mark, 4 periodic, 5 a call that took memory,
+			   6 a period began */
 	uint32_t samples;
 	uint64_t time_ns;
 	uint64_t process_used_bytes;
@@ -660,7 +688,8 @@ struct gm_ledger_record {
 	uint64_t launch_bytes, stream_bytes; /* of code_bytes: kernels' first launches, streams */
 	uint64_t graph_bytes;	/* of code_bytes: executable graphs */
 	uint64_t later_calls;	/* calls that may have taken memory since, and were not sampled */
-	uint64_t before_bytes;	/* from before the period (gm_device_record), as far as not freed since */
+	uint64_t before_bytes;	/* from before the period (gm_device_record), as far as not freed
+				   since */
 };
 
 /* Memory that calls cost beside allocations: how it is measured says recorder/calls/role_cost.c. */
@@ -693,16 +722,23 @@ struct gm_retry_record {
 	uint64_t stall_ns, flushed_bytes;
 };
 
-enum gm_torch_allocator { GM_TORCH_NATIVE, GM_TORCH_EXPANDABLE, GM_TORCH_ASYNC, GM_TORCH_PLUGGABLE };
+enum gm_torch_allocator {
+	GM_TORCH_NATIVE,
+	GM_TORCH_EXPANDABLE,
+	GM_TORCH_ASYNC,
+	GM_TORCH_PLUGGABLE
+};
 
 /*
- * While `by_level` is 1 the level GM_LEVEL_TORCH of the device says what there is to say of blocks, in a file
- * that ends so too: allocated_bytes is its current_bytes and beyond_bytes, the counts and totals are its own,
- * and the timeline's last_bytes is its current_bytes. What is kept here then may be older.
+ * While `by_level` is 1 the level GM_LEVEL_TORCH of the device says what there is to say of blocks,
+ * in a file that ends so too: allocated_bytes is its current_bytes and beyond_bytes, the counts and
+ * totals are its own, and the timeline's last_bytes is its current_bytes. What is kept here then
+ * may be older.
  */
 struct gm_torch_record {
 	int16_t device;
-	uint8_t allocator;	/* enum gm_torch_allocator; of a pluggable one only the reserve is known */
+	uint8_t allocator; /* enum gm_torch_allocator; of a pluggable one only the reserve is known
+			    */
 	uint8_t by_level;	/* (release) */
 	uint8_t reserved[4];
 	uint64_t allocated_bytes, allocated_peak_bytes;
@@ -721,7 +757,8 @@ struct gm_torch_record {
 	uint32_t release_stack;	/* gave back more than half of what was, if any one did; GM_NONE */
 	uint8_t releasing;	/* 1: given back since memory was last taken */
 	uint8_t reserved1[3];
-	uint64_t beyond_bytes;	/* what PyTorch once counted beyond our blocks; wraps around below 0 */
+	uint64_t beyond_bytes; /* what PyTorch once counted beyond our blocks; wraps around below 0
+				*/
 	uint8_t reserved2[24];
 };
 _Static_assert(sizeof(struct gm_torch_record) == 192, "a record starts at a cache line");
@@ -736,8 +773,9 @@ enum gm_holes_level {
 };
 
 /*
- * The moment at which what is used of a device's level last stood at its highest. What was allocated
- * then: the live records whose serial is at most this one's, and the peak blocks that name it.
+ * The moment at which what is used of a device's level last stood at its highest. What was
+ * allocated then: the live records whose serial is at most this one's, and the peak blocks that
+ * name it.
  */
 struct gm_peak_record {
 	int16_t device;

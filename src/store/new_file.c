@@ -121,7 +121,9 @@ static bool path_beside(char *out, const char *path, const char *name)
 
 /* ---- new files ---- */
 
-/* Its name comes by way of /proc; without that, only a process with CAP_DAC_READ_SEARCH gives one. */
+/*
+ * Its name comes by way of /proc; without that, only a process with CAP_DAC_READ_SEARCH gives one.
+ */
 static int begin_unnamed(const char *path)
 {
 	files.temporary[0] = '\0';
@@ -172,7 +174,8 @@ static int publish_named(const char *path)
 {
 	struct stat st;
 
-	if (syscall(SYS_renameat2, AT_FDCWD, files.temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+	if (syscall(SYS_renameat2, AT_FDCWD, files.temporary, AT_FDCWD, path, RENAME_NOREPLACE) ==
+	    0)
 		return 0;
 	if (errno == EEXIST)
 		return -EEXIST;

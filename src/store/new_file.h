@@ -26,7 +26,8 @@
 struct gm_content {
 	const void *data;
 	size_t bytes;
-	struct gm_header *header; /* `data` if that is one: told whether the file is locked; or NULL */
+	struct gm_header
+		*header; /* `data` if that is one: told whether the file is locked; or NULL */
 };
 
 enum gm_found { GM_FOUND_LIVE, GM_FOUND_OLD, GM_FOUND_FOREIGN };
@@ -74,9 +75,9 @@ bool gm_file_is_locked(int fd);
 enum gm_found gm_file_found(const char *path, bool follow);
 
 /*
- * Renames an earlier file of ours to the first free NAME.oldN, and the history beside it. Returns 0,
- * also where there is nothing, or -errno: -EBUSY for a live process's file, -EEXIST for one that is
- * not ours.
+ * Renames an earlier file of ours to the first free NAME.oldN, and the history beside it. Returns
+ * 0, also where there is nothing, or -errno: -EBUSY for a live process's file, -EEXIST for one that
+ * is not ours.
  */
 int gm_file_keep_old(const char *path);
 

@@ -183,8 +183,8 @@ static int create_local_in(struct gm_output_path *output, const char *directory,
 }
 
 /*
- * Closes a pointer file. Its lock lasts as long as a mapping of it, which is never used, as the live
- * file's does (new_file.h).
+ * Closes a pointer file. Its lock lasts as long as a mapping of it, which is never used, as the
+ * live file's does (new_file.h).
  */
 static void close_pointer(int fd)
 {
@@ -207,7 +207,8 @@ static int create_local(struct gm_output_path *output, const struct gm_content *
 		fd = create_local_in(output, "/tmp", content);
 	if (fd < 0)
 		return fd;
-	pointer = claim(output->wanted, &(struct gm_content){scratch.pointer, pointer_text(output), NULL});
+	pointer = claim(output->wanted,
+			&(struct gm_content){scratch.pointer, pointer_text(output), NULL});
 	if (pointer < 0) {
 		close(fd);
 		unlink(output->path);

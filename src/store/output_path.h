@@ -16,9 +16,10 @@ struct gm_output_path {
 /*
  * Creates the file for `path`, with mode 0600 and without following links. Missing directories are
  * made (0700). An existing finished file is kept as NAME.old1 and so on. If a live process owns the
- * name, .PID is appended, and if one owns that as well, .PID-1 and so on. On a network filesystem, or one that copies on write if a local disk
- * takes the file, the live file lies in $TMPDIR or /tmp, and a pointer file at `path` leads to it.
- * Returns a descriptor open for reading and writing, or -errno.
+ * name, .PID is appended, and if one owns that as well, .PID-1 and so on. On a network filesystem,
+ * or one that copies on write if a local disk takes the file, the live file lies in $TMPDIR or
+ * /tmp, and a pointer file at `path` leads to it. Returns a descriptor open for reading and
+ * writing, or -errno.
  */
 int gm_output_create(struct gm_output_path *output, const char *path);
 

@@ -410,7 +410,9 @@ static int open_target(struct gm_reader *reader, const char *path, uint64_t *fil
 			errno = fd < 0 ? errno : EINVAL;
 		} else {
 			fd = -1;
-			errno = lstat(name, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+			errno = lstat(name, &st) < 0  ? errno
+				: S_ISDIR(st.st_mode) ? EISDIR
+						      : EINVAL;
 		}
 		if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
 			int error = errno;

@@ -72,9 +72,10 @@ bool gm_reader_get(const struct gm_reader *reader, enum gm_table_id table, uint3
 		   void *record, size_t bytes);
 
 /*
- * The allocation records that were emptied after the last work (layout.h, "The end of the work"), the one
- * emptied last first: copies at most `most` of them to `records`, with the state GM_STATE_EMPTY. Returns how
- * many there are, however large `most` is; 0 where a damaged chain does not lead to its end.
+ * The allocation records that were emptied after the last work (layout.h, "The end of the work"),
+ * the one emptied last first: copies at most `most` of them to `records`, with the state
+ * GM_STATE_EMPTY. Returns how many there are, however large `most` is; 0 where a damaged chain does
+ * not lead to its end.
  */
 uint32_t gm_reader_freed_after_work(const struct gm_reader *reader, struct gm_alloc_record *records,
 				    uint32_t most);

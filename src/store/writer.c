@@ -507,9 +507,9 @@ static bool left_out(enum gm_table_id id)
 }
 
 /*
- * Returns how many chunks may be in use before a table gets another one. Tables that grow with the places
- * and the events of a program leave an eighth of the file to the live allocations, without which no free
- * is known, and these leave some chunks to the tables of figures.
+ * Returns how many chunks may be in use before a table gets another one. Tables that grow with the
+ * places and the events of a program leave an eighth of the file to the live allocations, without
+ * which no free is known, and these leave some chunks to the tables of figures.
  */
 static uint32_t limit_of(enum gm_table_id id)
 {

@@ -91,8 +91,8 @@ void gm_store_in_child(void);
 void *gm_store_append(enum gm_table_id table, uint32_t count, uint32_t *index);
 
 /*
- * Makes sure that `count` records can be appended to a table. Returns false, and counts nothing, if the file
- * is full. The caller holds the lock that guards the table.
+ * Makes sure that `count` records can be appended to a table. Returns false, and counts nothing, if
+ * the file is full. The caller holds the lock that guards the table.
  */
 bool gm_store_ensure(enum gm_table_id table, uint32_t count);
 

@@ -185,7 +185,9 @@ void gm_record_failed_free(struct gm_alloc_record *record, const struct gm_event
 
 #define IMPLICIT_PLACES 256u /* beyond them one record of a device and cause has to do */
 
-/* Returns the record of a device, cause and place, made at its first use; NULL if the file is full. */
+/*
+ * Returns the record of a device, cause and place, made at its first use; NULL if the file is full.
+ */
 static struct gm_implicit_record *implicit_record(int device, enum gm_implicit_cause cause,
 						  uint32_t stack)
 {

@@ -27,9 +27,9 @@ uint32_t gm_track_context_made(uint64_t handle, int device, bool primary, bool g
 			       uint64_t bytes, uint32_t stack);
 
 /*
- * A context is gone, and with it everything that was allocated in it, for `cause`; `stack` is that of the
- * call, or GM_NONE. Without a handle these are all primary contexts of the device, and memory whose context is not known. A handle
- * that is not known changes nothing.
+ * A context is gone, and with it everything that was allocated in it, for `cause`; `stack` is that
+ * of the call, or GM_NONE. Without a handle these are all primary contexts of the device, and
+ * memory whose context is not known. A handle that is not known changes nothing.
  */
 void gm_track_context_gone(uint64_t handle, int device, enum gm_implicit_cause cause,
 			   uint32_t stack);

@@ -103,7 +103,9 @@ static void forget_object(struct object *object)
 	gm_arena_free(&gm_track_arena, object, sizeof(*object));
 }
 
-/* Without memory for it, the end of the object is counted in the record of the call that ends it. */
+/*
+ * Without memory for it, the end of the object is counted in the record of the call that ends it.
+ */
 static void remember_object(const struct gm_cost_event *event, uint32_t record)
 {
 	struct object *object = find_object(event);
@@ -123,8 +125,8 @@ static void remember_object(const struct gm_cost_event *event, uint32_t record)
 /* ---- records ---- */
 
 /*
- * Objects have a record for each stack that made some, so that the report can name the line; other costs
- * one for each library that called.
+ * Objects have a record for each stack that made some, so that the report can name the line; other
+ * costs one for each library that called.
  */
 static bool same_record(const struct gm_cost_record *record, const struct gm_cost_event *event)
 {

@@ -73,7 +73,8 @@ static __attribute__((noinline)) bool too_soon(unsigned slot, unsigned reason)
 
 bool gm_track_ledger_schedule(uint64_t now_ns, uint64_t cost_ns)
 {
-	uint64_t due = __atomic_load_n(&gm_ledger_next_ns, __ATOMIC_RELAXED), wait = now_ns / AGE_SHARE;
+	uint64_t due = __atomic_load_n(&gm_ledger_next_ns, __ATOMIC_RELAXED),
+		 wait = now_ns / AGE_SHARE;
 
 	uint64_t spent = __atomic_add_fetch(&spent_ns, cost_ns, __ATOMIC_RELAXED);
 

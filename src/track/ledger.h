@@ -27,8 +27,8 @@ bool gm_track_ledger_due(int device, unsigned reason);
 int gm_track_ledger_peak(int device);
 
 /*
- * A call of the device may have taken memory, and no sample was made after it: the report counts such
- * calls since the latest sample.
+ * A call of the device may have taken memory, and no sample was made after it: the report counts
+ * such calls since the latest sample.
  */
 void gm_track_ledger_missed(int device);
 
@@ -44,9 +44,9 @@ static inline bool gm_track_ledger_by_time(uint64_t now_ns)
 }
 
 /*
- * Sets when the next sample is due by time: `cost_ns` is what the last one took. A run has some sixteen
- * of them by the time that it is 2.7 times as old, and one each ten seconds later on; they take 20 ms and
- * a hundredth of the time at most. Returns false if another thread was quicker.
+ * Sets when the next sample is due by time: `cost_ns` is what the last one took. A run has some
+ * sixteen of them by the time that it is 2.7 times as old, and one each ten seconds later on; they
+ * take 20 ms and a hundredth of the time at most. Returns false if another thread was quicker.
  */
 bool gm_track_ledger_schedule(uint64_t now_ns, uint64_t cost_ns);
 

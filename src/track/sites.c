@@ -63,8 +63,9 @@ static uint32_t append_site(const struct gm_event *event)
 }
 
 /*
- * The site of all places of a device, kind and level for which the file has no room, so that totals, peaks
- * and counts stay what they are. RESERVED records of the table are kept for these sites.
+ * The site of all places of a device, kind and level for which the file has no room, so that
+ * totals, peaks and counts stay what they are. RESERVED records of the table are kept for these
+ * sites.
  */
 static uint32_t overflow_site(const struct gm_event *event)
 {

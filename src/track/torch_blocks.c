@@ -271,7 +271,8 @@ static void begin_record(struct gm_torch_record *torch)
 /* What PyTorch had allocated when the period began: what it counts now beyond our blocks. */
 static void note_before(const struct gm_torch_record *torch, const struct gm_torch_totals *totals)
 {
-	const struct gm_level_record *level = gm_totals.levels[gm_slot(torch->device)][GM_LEVEL_TORCH];
+	const struct gm_level_record *level =
+		gm_totals.levels[gm_slot(torch->device)][GM_LEVEL_TORCH];
 	struct gm_device_record *device =
 		gm_store_record(GM_TABLE_DEVICES, (uint32_t)torch->device);
 	uint64_t own = level ? level->current_bytes : 0;

@@ -15,11 +15,11 @@
 void gm_track_start(bool history);
 
 /*
- * Begins a period of a process that is at work already: the tables are emptied, because nobody knows
- * what was freed since they were filled. What is in use on the devices now is measured by the next
- * sample of their ledgers (gm_device_record's `before_bytes`). Other threads may be recording: what
- * they remember of the tables, the indices of records and the addresses of cached counters, leads
- * to memory that is mapped and empty. `history` as in gm_track_start.
+ * Begins a period of a process that is at work already: the tables are emptied, because nobody
+ * knows what was freed since they were filled. What is in use on the devices now is measured by the
+ * next sample of their ledgers (gm_device_record's `before_bytes`). Other threads may be recording:
+ * what they remember of the tables, the indices of records and the addresses of cached counters,
+ * leads to memory that is mapped and empty. `history` as in gm_track_start.
  */
 void gm_track_period_begin(bool history);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """form.py lines | commits: what .clang-format and git do not refuse by themselves.
 
-lines: no line of C is longer than 100 columns, a tab counting to the next multiple of eight.
+lines: no line of C of the product is longer than 100 columns, a tab counting to the next multiple of eight.
 commits: since the rule was made, a subject is at most 72 characters, names its area, and a body says why.
 Prints what breaks the rule; exit status 1 if anything does, 77 if there is no history to look at.
 """
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FOLDERS = ('include', 'src', 'tests', 'tools')
+FOLDERS = ('include', 'src', 'tools')
 COLUMNS, SUBJECT = 100, 72
 SINCE = 'ebc36a8'
 AREA = re.compile(r'[^\s:][^:]*: \S|Merge |Revert ')

@@ -138,9 +138,9 @@ struct gm_out gm_cli_out(const struct gm_cli *cli);
 char *gm_cli_find_file(const char *word, int *pid, char *error, size_t error_bytes);
 
 /*
- * The path of the shim beside this tool: installed, in the portable folder, whose tool is run by the
- * loader beside it, or in the build tree. Static storage; NULL if it is in none of these places, or if
- * others can write to it. (find_shim.c, as the next.)
+ * The path of the shim beside this tool: installed, in the portable folder, whose tool is run by
+ * the loader beside it, or in the build tree. Static storage; NULL if it is in none of these
+ * places, or if others can write to it. (find_shim.c, as the next.)
  */
 char *gm_cli_find_shim(void);
 

@@ -193,9 +193,10 @@ int gm_cmd_export(struct gm_cli *cli)
 	if (format->write_path && to_stdout)
 		return gm_usage_error("--format %s needs -o OUT", format->name);
 	if (format->binary && to_stdout && isatty(STDOUT_FILENO))
-		return gm_usage_error("--format %s is binary and is not written to a terminal: name "
-				      "a file with -o OUT, or redirect the output",
-				      format->name);
+		return gm_usage_error(
+			"--format %s is binary and is not written to a terminal: name "
+			"a file with -o OUT, or redirect the output",
+			format->name);
 	gm_cli_find_inputs(cli);
 	if (cli->words_count > 1 && !format->write_path && !format->write_job && to_stdout)
 		return gm_usage_error(

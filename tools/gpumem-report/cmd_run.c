@@ -140,7 +140,8 @@ static const char *unusable(struct gm_zone *zone, const char *shim)
 int gm_cmd_run(struct gm_cli *cli)
 {
 	const char *pattern = cli->out_path ? cli->out_path : getenv("GPUMEMTRACE_OUT");
-	char *shim = gm_cli_find_shim(), *out = gm_cli_absolute(cli, pattern && *pattern ? pattern : DEFAULT_OUT);
+	char *shim = gm_cli_find_shim(),
+	     *out = gm_cli_absolute(cli, pattern && *pattern ? pattern : DEFAULT_OUT);
 	const char *problem = unusable(&cli->texts, shim), *no_output, *token;
 	struct gm_program_check program;
 	int status, own, rc;

@@ -11,7 +11,8 @@ struct gm_nearest {
 
 /*
  * Takes `name` if it is nearer to the word than the candidates before: by letters that are missing,
- * too many, wrong or exchanged, of which a third of the word may be; the beginning of a name is near.
+ * too many, wrong or exchanged, of which a third of the word may be; the beginning of a name is
+ * near.
  */
 void gm_nearest_try(struct gm_nearest *nearest, const char *name);
 

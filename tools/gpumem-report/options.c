@@ -304,8 +304,7 @@ static const char *address(struct gm_cli *cli, const char *text)
 
 static const struct gm_option options[] = {
 	{"--for", "TIME", GM_WATCH, false, for_time, "how long to watch, like 10m or 90s (1m)"},
-	{"--wait", "TIME", GM_PROCESS, false, wait_time,
-	 "how long to wait for the process (10s)"},
+	{"--wait", "TIME", GM_PROCESS, false, wait_time, "how long to wait for the process (10s)"},
 	{"--interrupt", NULL, GM_ATTACH | GM_DETACH | GM_WATCH, false, interrupt,
 	 "also stop threads in calls that then return EINTR, such as epoll_wait"},
 	{"--address", "ADDRESS", GM_BLOCKS, false, address,
@@ -325,8 +324,8 @@ static const struct gm_option options[] = {
 	{"--at", "TIME", GM_SITES | GM_EXPORT, false, at,
 	 "as it was at that time, like 12.5 or 300ms; peak: the make-up of the peak"},
 	{"--at", "TIME",
-	 GM_EVERY & ~(GM_SITES | GM_EXPORT | GM_RUN | GM_TOP | GM_HOLDERS | GM_WATCH), false, at_time,
-	 "as it was at that time since the first event, like 12.5 or 300ms"},
+	 GM_EVERY & ~(GM_SITES | GM_EXPORT | GM_RUN | GM_TOP | GM_HOLDERS | GM_WATCH), false,
+	 at_time, "as it was at that time since the first event, like 12.5 or 300ms"},
 	{"--check", "GATES", GM_RUN | GM_WATCH, false, run_check,
 	 "options of the command check in one word: --check \"--leaks exit\""},
 	{"-o", "OUT", GM_RUN | GM_EXPORT | GM_HTML | GM_ATTACH | GM_WATCH, false, out_path,
@@ -549,7 +548,8 @@ static void print_options(const struct gm_command_row *command)
 		char name[64];
 
 		if (command ? !(option->commands & command->bit)
-			    : ((option->commands | GM_EXPORT | GM_HTML | GM_TOP) & GM_EVERY) != GM_EVERY)
+			    : ((option->commands | GM_EXPORT | GM_HTML | GM_TOP) & GM_EVERY) !=
+				      GM_EVERY)
 			continue;
 		snprintf(name, sizeof(name), "%s%s%s", option->name, option->argument ? " " : "",
 			 option->argument ? option->argument : "");
@@ -576,6 +576,8 @@ void gm_cli_help(const struct gm_command_row *command)
 	for (unsigned i = 0; command && command->bit == GM_EXPORT && i < gm_export_formats_count;
 	     i++)
 		printf("  %-28s %s\n", gm_export_formats[i].name, gm_export_formats[i].help);
-	printf("\nExit status: 0 fine, 1 a leak gate failed, 2 bad usage, 3 an input cannot be read\n"
-	       "or a gate was not measured, 4 an out-of-memory gate failed, 5 another gate failed.\n");
+	printf("\nExit status: 0 fine, 1 a leak gate failed, 2 bad usage, 3 an input cannot be "
+	       "read\n"
+	       "or a gate was not measured, 4 an out-of-memory gate failed, 5 another gate "
+	       "failed.\n");
 }

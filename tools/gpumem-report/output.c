@@ -49,7 +49,8 @@ static bool begin_beside(struct gm_output *output, const struct gm_cli *cli)
 	const char *slash = strrchr(output->target, '/');
 	int directory = slash ? (int)(slash + 1 - output->target) : 0, fd;
 
-	if (asprintf(&output->temporary, "%.*s.gpumem-report-XXXXXX", directory, output->target) < 0)
+	if (asprintf(&output->temporary, "%.*s.gpumem-report-XXXXXX", directory, output->target) <
+	    0)
 		output->temporary = NULL;
 	fd = output->temporary ? mkostemp(output->temporary, O_CLOEXEC) : -1;
 	if (fd < 0) {

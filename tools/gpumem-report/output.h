@@ -21,8 +21,8 @@ struct gm_output {
 bool gm_output_begin(struct gm_output *output, const struct gm_cli *cli, const char *path);
 
 /*
- * Puts the file in its place, or removes it if `failed` or if it could not be written whole. Returns
- * false after a sentence, except about standard output, where main says it.
+ * Puts the file in its place, or removes it if `failed` or if it could not be written whole.
+ * Returns false after a sentence, except about standard output, where main says it.
  */
 bool gm_output_end(struct gm_output *output, bool failed);
 

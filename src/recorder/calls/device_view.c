@@ -1,8 +1,8 @@
 /*
  * A device as the driver and NVML see it (device_view.h). The ledger is sampled at each context, at
  * OOMs, at marks, at new peaks that are worth it, after each call whose cost was measured
- * (role_cost.c), and by time at allocations and launches. So the latest sample describes the end of the
- * work. None is made at frees or at exit, where libraries have already released what they held.
+ * (role_cost.c), and by time at allocations and launches. So the latest sample describes the end of
+ * the work. None is made at frees or at exit, where libraries have already released what they held.
  */
 #include "recorder/process/held_copy.h"
 #include "recorder/calls/device_view.h"

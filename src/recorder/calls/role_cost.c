@@ -85,11 +85,13 @@ static bool try_reading(int device, struct reading *now)
 	now->explained_bytes = gm_track_explained_bytes(device);
 	now->physical_bytes = gm_track_physical_bytes(device);
 	now->own_bytes = own_bytes(device);
-	return gm_query_mem_info(&now->free_bytes, &now->total_bytes) && gm_in_flight_none(&begun) &&
-	       begun == now->begun && gm_track_explained_bytes(device) == now->explained_bytes;
+	return gm_query_mem_info(&now->free_bytes, &now->total_bytes) &&
+	       gm_in_flight_none(&begun) && begun == now->begun &&
+	       gm_track_explained_bytes(device) == now->explained_bytes;
 }
 
-/* By how much the device lost more than the records explain, by the process's figure where there is one. */
+/* By how much the device lost more than the records explain, by the process's figure where there is
+ * one. */
 static int64_t lost_between(const struct reading *before, const struct reading *now)
 {
 	int64_t bytes = before->own_bytes != GM_NO_BYTES && now->own_bytes != GM_NO_BYTES
@@ -102,13 +104,14 @@ static int64_t lost_between(const struct reading *before, const struct reading *
 static uint64_t spent_ns; /* by readings so far (atomic) */
 
 /*
- * A program that makes thousands of streams or modules a second is not to wait for readings: these may
- * take a 64th of its time, and 100 ms in all at its start. The costs of calls between two readings are told
- * together, see below.
+ * A program that makes thousands of streams or modules a second is not to wait for readings: these
+ * may take a 64th of its time, and 100 ms in all at its start. The costs of calls between two
+ * readings are told together, see below.
  */
 static bool is_affordable(void)
 {
-	return __atomic_load_n(&spent_ns, __ATOMIC_RELAXED) <= BURST_NS + gm_track_now() / TIME_SHARE;
+	return __atomic_load_n(&spent_ns, __ATOMIC_RELAXED) <=
+	       BURST_NS + gm_track_now() / TIME_SHARE;
 }
 
 /* False while other threads change what the device holds. */
@@ -129,8 +132,8 @@ static bool take_reading(int device, struct reading *now)
 /* ---- calls that were not measured ---- */
 
 /*
- * Calls since the latest valid reading, `base`, that were not measured. If all were of one sort, what the
- * device lost until the next reading is theirs.
+ * Calls since the latest valid reading, `base`, that were not measured. If all were of one sort,
+ * what the device lost until the next reading is theirs.
  */
 static struct {
 	struct gm_lock lock;
@@ -164,7 +167,9 @@ static void count_unmeasured(const struct gm_cost_event *event)
 	gm_lock_release(&unmeasured.lock);
 }
 
-/* Books what unmeasured calls took, now that there is a reading, before another call is measured. */
+/*
+ * Books what unmeasured calls took, now that there is a reading, before another call is measured.
+ */
 static void settle_unmeasured(struct reading *now)
 {
 	struct gm_cost_event event;
@@ -290,8 +295,8 @@ static void name_object(const struct gm_call *call, const struct gm_row *row,
 }
 
 /*
- * The reading after the call is a sample of the ledger that takes no more queries, if NVML tells the
- * process's figure. `event`: what was recorded of the call.
+ * The reading after the call is a sample of the ledger that takes no more queries, if NVML tells
+ * the process's figure. `event`: what was recorded of the call.
  */
 static void sample_after(const struct gm_cost_event *event)
 {

@@ -136,8 +136,8 @@ void gm_end_pool_create(struct gm_call *call, const struct gm_row *row, int resu
 	(void)row;
 	if (result != GM_CUDA_SUCCESS)
 		return;
-	pool = gm_track_pool(gm_read_out(call), on_device ? location->id : GM_HOST, GM_POOL_EXPLICIT,
-			     gm_call_stack(call, 0, NULL));
+	pool = gm_track_pool(gm_read_out(call), on_device ? location->id : GM_HOST,
+			     GM_POOL_EXPLICIT, gm_call_stack(call, 0, NULL));
 	if (call->bytes)
 		gm_track_pool_max(pool, call->bytes);
 }

@@ -16,6 +16,7 @@
 
 const struct gm_role_info gm_role_table[GM_ROLES] = {
 #define GM_ROLE(name, class, nesting, memory, entry, source, cost, begin, end, meaning)            \
-	[GM_ROLE_##name] = {nesting, memory, GM_ENTRY_##entry, GM_SOURCE_##source, cost, begin, end},
+	[GM_ROLE_##name] = {nesting, memory, GM_ENTRY_##entry, GM_SOURCE_##source,             \
+			    cost,    begin,  end},
 #include "api/roles.def"
 };

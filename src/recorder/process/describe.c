@@ -119,7 +119,8 @@ void gm_describe_process(void)
 	char text[4096];
 	struct timespec now;
 
-	syscall(SYS_clock_gettime, CLOCK_REALTIME, &now); /* as gm_monotonic_ns, which may have to */
+	syscall(SYS_clock_gettime, CLOCK_REALTIME,
+		&now); /* as gm_monotonic_ns, which may have to */
 	header->started_realtime_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	header->pid = (uint32_t)getpid();
 	header->ppid = (uint32_t)getppid();

@@ -28,7 +28,9 @@ void gm_finish_reopen(void);
  */
 bool gm_exec_begin(void);
 
-/* The exec failed. The file no longer says that the process ended, unless another thread ends it. */
+/*
+ * The exec failed. The file no longer says that the process ended, unless another thread ends it.
+ */
 void gm_exec_failed(void);
 
 #endif

@@ -115,7 +115,8 @@ static bool start_locked(struct gm_fork_page *page)
 		__atomic_store_n(&page->fast_path, may_take_fast_path(), __ATOMIC_RELEASE);
 		gm_query_forget_devices();
 		gm_early_marks_record();
-		for (passed = __atomic_exchange_n(&self.passed, 0, __ATOMIC_RELAXED); passed; passed--)
+		for (passed = __atomic_exchange_n(&self.passed, 0, __ATOMIC_RELAXED); passed;
+		     passed--)
 			gm_track_passed_call();
 		gm_signals_start();
 		gm_injection_report();

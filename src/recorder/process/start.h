@@ -60,7 +60,8 @@ static inline bool gm_disabled(void)
 void gm_start_history(void);
 
 /*
- * Counts a call that a signal handler made while its thread was opening the file. Async-signal-safe.
+ * Counts a call that a signal handler made while its thread was opening the file.
+ * Async-signal-safe.
  */
 void gm_passed_early(void);
 

@@ -18,7 +18,7 @@ struct gm_fork_page {
 	uint32_t fast_path; /* it did, and the fast path is open, see gm_fast_path_open (atomic) */
 	pid_t pid;		/* the process that opened the file */
 	uint32_t end_state;	/* enum end_state of finish.c (atomic) */
-	uint32_t execs;		/* calls of exec that have begun and not failed yet; under `ending` */
+	uint32_t execs; /* calls of exec that have begun and not failed yet; under `ending` */
 	pid_t closer;		/* the thread that completes the file; under `ending` */
 	struct gm_lock ending;	/* guards the end of the file (finish.c) */
 	struct gm_lock start;	/* guards the opening of the file (start.c) */

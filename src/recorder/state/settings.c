@@ -133,7 +133,8 @@ static bool set_stack_cache(const char *v)
 
 static bool set_unwinder(const char *v)
 {
-	static const char *const words[] = {"auto", "tables", "libunwind", "libgcc", "fp", "check", NULL};
+	static const char *const words[] = {"auto", "tables", "libunwind", "libgcc",
+					    "fp",   "check",  NULL};
 
 	return read_word(v, words, &gm_settings.unwinder);
 }

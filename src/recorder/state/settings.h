@@ -42,8 +42,8 @@ extern struct gm_settings gm_settings __attribute__((visibility("hidden")));
 void gm_settings_read(void);
 
 /*
- * Applies "GPUMEMTRACE_NAME=value\n" lines on top of what is in force. They are copied, in the place
- * of those of the call before. False if they are too long. Single thread; no malloc.
+ * Applies "GPUMEMTRACE_NAME=value\n" lines on top of what is in force. They are copied, in the
+ * place of those of the call before. False if they are too long. Single thread; no malloc.
  */
 bool gm_settings_apply(const char *lines);
 

@@ -69,8 +69,8 @@ static inline void gm_leave_tracker(void)
 #define GM_MOST_NESTED_BYTES (1u << 20)
 
 /*
- * True if the thread's outermost call is on another stack than `here`: a signal handler with a stack
- * of its own interrupted it, and it goes on afterwards.
+ * True if the thread's outermost call is on another stack than `here`: a signal handler with a
+ * stack of its own interrupted it, and it goes on afterwards.
  */
 static inline bool gm_is_interrupted(uintptr_t here)
 {

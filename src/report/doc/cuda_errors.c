@@ -1,5 +1,6 @@
 /*
- * CUDA's error codes (cuda.h, driver_types.h of CUDA 13.0), those that an allocation call can answer.
+ * CUDA's error codes (cuda.h, driver_types.h of CUDA 13.0), those that an allocation call can
+ * answer.
  */
 #include "report/doc/cuda_errors.h"
 #include <stddef.h>

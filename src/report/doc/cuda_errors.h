@@ -4,10 +4,14 @@
 #ifndef GM_REPORT_DOC_CUDA_ERRORS_H
 #define GM_REPORT_DOC_CUDA_ERRORS_H
 
-/* Name of an error as the layer of function `api` spells it (NULL: the driver); NULL if not known. */
+/*
+ * Name of an error as the layer of function `api` spells it (NULL: the driver); NULL if not known.
+ */
 const char *gm_cuda_error_name(int error, const char *api);
 
-/* Why a call that allocates answers this, and what to do about it: a sentence without a full stop. */
+/*
+ * Why a call that allocates answers this, and what to do about it: a sentence without a full stop.
+ */
 const char *gm_cuda_error_why(int error);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * The document in memory: what contract.md, section 4, calls by the same names, loaded from one
  * file (load/) and then filled by stacks/, holes/, history/ and judge/; renderers read it and
- * nothing else. Everything in it lives in its zone. Figures that are not known are GM_NO_BYTES, times that are not known
- * NAN.
+ * nothing else. Everything in it lives in its zone. Figures that are not known are GM_NO_BYTES,
+ * times that are not known NAN.
  */
 #ifndef GM_REPORT_DOC_DOC_H
 #define GM_REPORT_DOC_DOC_H
@@ -36,7 +36,8 @@ struct gm_frame {
 	const char *module; /* path; NULL for Python frames and addresses outside any module */
 	uint32_t line;	    /* 0 if not known */
 	uint64_t offset;    /* in the module, of native frames */
-	struct gm_frame_memo *memo; /* of all copies of it; NULL of a frame that has one stack only */
+	struct gm_frame_memo
+		*memo; /* of all copies of it; NULL of a frame that has one stack only */
 };
 
 /* Innermost first. */
@@ -242,7 +243,7 @@ struct gm_doc {
 	struct gm_symbols *symbols; /* NULL with --no-symbols */
 
 	struct gm_journal_file *journal; /* the complete history; NULL */
-	struct gm_whatif *whatif;	 /* it under other settings, once advice asked for it; NULL */
+	struct gm_whatif *whatif; /* it under other settings, once advice asked for it; NULL */
 	bool whatif_asked;
 	bool archive;			 /* read from the zstd form */
 	uint64_t at_ns;			 /* --at; GM_NO_BYTES: the end of the file */
@@ -275,7 +276,8 @@ struct gm_doc {
 	struct gm_stack *stacks;      /* by number in GM_TABLE_STACKS */
 	struct gm_site *sites;
 	struct gm_block *blocks;
-	struct gm_block *work_blocks; /* at the end of the work: `blocks` and what was freed after it */
+	struct gm_block
+		*work_blocks; /* at the end of the work: `blocks` and what was freed after it */
 	struct gm_device *devices;
 	struct gm_level_record *levels;
 	struct gm_usage_record *usage;
@@ -301,9 +303,10 @@ struct gm_doc {
 	struct gm_gate *gates;
 	struct gm_suppressed *suppressed;
 	const char **unused_suppressions;
-	unsigned frames_count, stacks_count, sites_count, blocks_count, work_blocks_count, devices_count, levels_count,
-		usage_count, pools_count, vmm_count, torches_count, pluggables_count, imported_count, fragmentation_count,
-		retries_count, ooms_count, errors_count, failures_count, implicit_count, ledger_count, costs_count,
+	unsigned frames_count, stacks_count, sites_count, blocks_count, work_blocks_count,
+		devices_count, levels_count, usage_count, pools_count, vmm_count, torches_count,
+		pluggables_count, imported_count, fragmentation_count, retries_count, ooms_count,
+		errors_count, failures_count, implicit_count, ledger_count, costs_count,
 		contexts_count, phases_count, categories_count, marks_count, timeline_count,
 		findings_count, gates_count, suppressed_count, unused_suppressions_count;
 
@@ -354,7 +357,8 @@ const struct gm_level_record *gm_doc_level(const struct gm_doc *doc, int device,
 const struct gm_device *gm_doc_device(const struct gm_doc *doc, int device);
 
 /* The level at the end of the work. */
-static inline const struct gm_fragmentation *gm_holes_at_work_end(const struct gm_fragmentation *row)
+static inline const struct gm_fragmentation *
+gm_holes_at_work_end(const struct gm_fragmentation *row)
 {
 	return row->work ? row->work : row;
 }

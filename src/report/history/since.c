@@ -93,8 +93,8 @@ void gm_since_gate_marks(struct gm_doc *doc, uint64_t least_bytes, unsigned warm
 		struct gm_gate *slot;
 
 		/*
-		 * What another mark's work outlived and only the program's end freed was not freed. Of the
-		 * last mark nothing tells its own end from the program's.
+		 * What another mark's work outlived and only the program's end freed was not freed.
+		 * Of the last mark nothing tells its own end from the program's.
 		 */
 		bool last = m + 1 == doc->marks_count;
 		const struct gm_block *blocks = last ? doc->blocks : doc->work_blocks;

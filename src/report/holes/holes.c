@@ -45,8 +45,9 @@ void gm_holes_fill(struct gm_doc *doc, const struct gm_extents *extents, enum gm
 		   struct gm_fragmentation *row)
 {
 	size_t bytes = (doc->sites_count + 1) * sizeof(struct gm_pinner);
-	struct gm_pinner *pinners =
-		level == GM_HOLES_TORCH || level == GM_HOLES_CUSTOM ? memset(gm_realloc(NULL, bytes), 0, bytes) : NULL;
+	struct gm_pinner *pinners = level == GM_HOLES_TORCH || level == GM_HOLES_CUSTOM
+					    ? memset(gm_realloc(NULL, bytes), 0, bytes)
+					    : NULL;
 	struct gm_holes holes = gm_holes_of(extents->list, extents->count, pinners);
 
 	row->segments = holes.segments;

@@ -21,8 +21,8 @@ struct gm_reader *gm_import_open(struct gm_zone *zone, const char *path,
 
 /*
  * Reads a snapshot again and calls `use` with its typed records, which do not outlive the call.
- * Numbers of stacks are those of the reader that gm_import_open returns. `first_us` is the time that
- * figures of seconds count from. False if the file cannot be read (any more).
+ * Numbers of stacks are those of the reader that gm_import_open returns. `first_us` is the time
+ * that figures of seconds count from. False if the file cannot be read (any more).
  */
 bool gm_import_visit(const char *path,
 		     void (*use)(const struct gm_snapshot *snapshot, uint64_t first_us, void *data),

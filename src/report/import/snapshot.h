@@ -25,7 +25,8 @@ struct gm_snapshot_segment {
 	uint64_t start, bytes, stream;
 	bool expandable;
 	bool small;	/* of the pool for small blocks */
-	uint64_t pool;	/* a private one: of a graph if even, of the program's if odd; 0 the allocator's own */
+	uint64_t pool;	/* a private one: of a graph if even, of the program's if odd; 0 the
+			   allocator's own */
 	uint32_t stack;
 	struct gm_snapshot_block *blocks; /* in order of address, within the segment */
 	unsigned blocks_count;

@@ -20,7 +20,8 @@ struct gm_finding *gm_finding_new(struct gm_doc *doc, const char *id, enum gm_se
 	return finding;
 }
 
-void gm_advice_add(struct gm_doc *doc, const char ***advice, unsigned *count, const char *format, ...)
+void gm_advice_add(struct gm_doc *doc, const char ***advice, unsigned *count, const char *format,
+		   ...)
 {
 	const char **slot;
 	va_list args;

@@ -10,12 +10,13 @@
 void gm_sort_findings(struct gm_finding *findings, unsigned count);
 
 /*
- * That order: most severe first; of one severity an OOM, which outranks a leak as in the exit status
- * however little was asked for; then the largest. 0 where the order of the judges decides.
+ * That order: most severe first; of one severity an OOM, which outranks a leak as in the exit
+ * status however little was asked for; then the largest. 0 where the order of the judges decides.
  */
 int gm_compare_findings(const struct gm_finding *a, const struct gm_finding *b);
 
-/* A new finding; `device` GM_HOST and `site` GM_NO_SITE for none. Texts must outlive the document.
+/*
+ * A new finding; `device` GM_HOST and `site` GM_NO_SITE for none. Texts must outlive the document.
  */
 struct gm_finding *gm_finding_new(struct gm_doc *doc, const char *id, enum gm_severity severity,
 				  int device, uint64_t bytes, uint32_t site);

@@ -1,7 +1,7 @@
 /*
- * What a program makes that takes memory of the device beside allocations: streams, modules, executable
- * graphs, contexts. cost.grow: one line makes ever more of them. graphs.cost: what captured graphs
- * hold. context.several: a device with more than one context.
+ * What a program makes that takes memory of the device beside allocations: streams, modules,
+ * executable graphs, contexts. cost.grow: one line makes ever more of them. graphs.cost: what
+ * captured graphs hold. context.several: a device with more than one context.
  */
 #include "report/judge/findings.h"
 #include "report/judge/internal.h"
@@ -17,16 +17,19 @@
 static const struct {
 	const char *name, *made, *advice;
 } sorts[GM_COST_KINDS] = {
-	[GM_COST_MODULE] = {"modules", "loaded",
-			    "unload what is no longer used (cuModuleUnload, cuLibraryUnload), and keep "
-			    "compiled kernels by their source instead of compiling them again"},
-	[GM_COST_STREAM] = {"streams", "made",
-			    "make the streams once and use them again: each takes some 0.5 MiB, and "
-			    "the driver keeps it for later streams when one is destroyed"},
-	[GM_COST_GRAPH] = {"executable graphs", "instantiated",
-			   "keep one executable for each shape and update it (cudaGraphExecUpdate) "
-			   "instead of instantiating it again; a destroyed one's memory is used for "
-			   "later graphs, and does not go back to the device"},
+	[GM_COST_MODULE] =
+		{"modules", "loaded",
+		 "unload what is no longer used (cuModuleUnload, cuLibraryUnload), and keep "
+		 "compiled kernels by their source instead of compiling them again"},
+	[GM_COST_STREAM] =
+		{"streams", "made",
+		 "make the streams once and use them again: each takes some 0.5 MiB, and "
+		 "the driver keeps it for later streams when one is destroyed"},
+	[GM_COST_GRAPH] =
+		{"executable graphs", "instantiated",
+		 "keep one executable for each shape and update it (cudaGraphExecUpdate) "
+		 "instead of instantiating it again; a destroyed one's memory is used for "
+		 "later graphs, and does not go back to the device"},
 };
 
 /* What a kind of cost took on a device in all. Code that is loaded lazily is taken by launches. */
@@ -102,8 +105,8 @@ static void judge_graphs(struct gm_doc *doc, const struct gm_cost_record *record
 	finding = gm_finding_new(doc, "graphs.cost", GM_NOTE, record->device, bytes, GM_NO_SITE);
 	finding->title = gm_doc_printf(
 		doc, "%llu executable graph%s of %s hold %s of the device, without their pools",
-		(unsigned long long)record->calls, gm_s(record->calls), place_of(doc, record->stack),
-		gm_size(doc, bytes));
+		(unsigned long long)record->calls, gm_s(record->calls),
+		place_of(doc, record->stack), gm_size(doc, bytes));
 	finding->evidence = gm_doc_printf(
 		doc, "%s; %s for each, %.0f B a node", how_many(doc, record),
 		gm_size(doc, bytes / record->calls),
@@ -111,9 +114,10 @@ static void judge_graphs(struct gm_doc *doc, const struct gm_cost_record *record
 	if (record->calls > 2)
 		gm_advise(doc, finding, "ten more graphs of this size would take about %s",
 			  gm_size(doc, bytes / record->calls * 10));
-	gm_advise(doc, finding,
-		  "fewer nodes take less (fused kernels, fewer captured batch sizes); destroying an "
-		  "executable keeps its memory for later graphs of the process");
+	gm_advise(
+		doc, finding,
+		"fewer nodes take less (fused kernels, fewer captured batch sizes); destroying an "
+		"executable keeps its memory for later graphs of the process");
 }
 
 static void judge_contexts(struct gm_doc *doc, int device)
@@ -140,11 +144,13 @@ static void judge_contexts(struct gm_doc *doc, int device)
 	finding = gm_finding_new(doc, "context.several", GM_WARNING, device, bytes, GM_NO_SITE);
 	finding->title = gm_doc_printf(doc, "%u contexts on device %d hold %s by themselves", live,
 				       device, gm_size(doc, bytes));
-	finding->evidence = gm_doc_printf(doc, "made at %s%s", places, live > 4 ? "; and more" : "");
-	gm_advise(doc, finding,
-		  "one context for each process and device is enough: use the primary one "
-		  "(cuDevicePrimaryCtxRetain), as the runtime does; memory of one context cannot be "
-		  "used in another's streams without care");
+	finding->evidence =
+		gm_doc_printf(doc, "made at %s%s", places, live > 4 ? "; and more" : "");
+	gm_advise(
+		doc, finding,
+		"one context for each process and device is enough: use the primary one "
+		"(cuDevicePrimaryCtxRetain), as the runtime does; memory of one context cannot be "
+		"used in another's streams without care");
 }
 
 void gm_judge_costs(struct gm_doc *doc)

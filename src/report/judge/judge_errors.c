@@ -45,8 +45,8 @@ static const char *error_text(struct gm_doc *doc, const struct gm_error *error)
 }
 
 /*
- * Libraries try what a device may lack, register what is registered, and free and allocate while a process
- * ends: such failures are notes.
+ * Libraries try what a device may lack, register what is registered, and free and allocate while a
+ * process ends: such failures are notes.
  */
 static enum gm_severity severity_of(const struct gm_doc *doc, const struct gm_error *failure)
 {
@@ -74,9 +74,9 @@ static void judge_failure(struct gm_doc *doc, const struct gm_error *failure)
 				       failure->api ? failure->api : "an allocation",
 				       error_text(doc, failure),
 				       gm_stack_label(doc, failure->stack));
-	finding->evidence =
-		gm_doc_printf(doc, "%llu time%s, %s asked for in all", (unsigned long long)record->count,
-			      gm_s(record->count), gm_size(doc, record->bytes));
+	finding->evidence = gm_doc_printf(doc, "%llu time%s, %s asked for in all",
+					  (unsigned long long)record->count, gm_s(record->count),
+					  gm_size(doc, record->bytes));
 	gm_advise(doc, finding, "%s", gm_cuda_error_why(record->error));
 }
 

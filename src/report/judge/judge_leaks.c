@@ -19,7 +19,8 @@ static bool is_host(const struct gm_site *site)
 	return gm_kind_on_host(site->record.kind);
 }
 
-/* A device's memory is told once: by PyTorch's blocks where there are some, else by the driver's level. */
+/* A device's memory is told once: by PyTorch's blocks where there are some, else by the driver's
+ * level. */
 static bool is_told(const struct gm_doc *doc, const struct gm_site *site)
 {
 	if (site->record.level != GM_LEVEL_DRIVER)

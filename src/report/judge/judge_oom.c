@@ -30,8 +30,8 @@ static bool is_fair(uint64_t idle, uint64_t reserved)
 #define LEAST_NEED (2ull << 20) /* of a call whose need is not known: a page */
 
 /*
- * What the driver would have had to find: for a block of PyTorch's that of its segment. Of a call that
- * allocates nothing by name it is not known; a context takes as much as the first did.
+ * What the driver would have had to find: for a block of PyTorch's that of its segment. Of a call
+ * that allocates nothing by name it is not known; a context takes as much as the first did.
  */
 static uint64_t driver_need(const struct gm_doc *doc, const struct gm_oom *oom)
 {

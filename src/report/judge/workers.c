@@ -114,7 +114,8 @@ static bool has_peers(const struct gm_doc *doc, const struct gm_history *history
 
 		if (event->thread != candidate->thread || site == GM_NONE)
 			continue;
-		/* What another thread made, as a forward pass for the backward one, is not its work. */
+		/* What another thread made, as a forward pass for the backward one, is not its
+		 * work. */
 		if (event->op == GM_OP_ALLOC || event->op == GM_OP_FREE)
 			works[site] |= event->op == GM_OP_ALLOC ? ALLOCATES : FREES;
 	}

@@ -65,8 +65,8 @@ static uint64_t idle_in_pools(const struct gm_doc *doc, const struct gm_ledger *
 
 /*
  * Splits the tracked bytes by library, from live figures or those at the peak. What the driver
- * holds beyond what was asked for (pools' idle reserve; pages, slabs) are rows of their own, so that the
- * rows add up.
+ * holds beyond what was asked for (pools' idle reserve; pages, slabs) are rows of their own, so
+ * that the rows add up.
  */
 static void split_tracked(struct gm_doc *doc, struct gm_ledger *ledger, bool peak)
 {

@@ -71,7 +71,8 @@ static const char *iso_time(struct gm_doc *doc, uint64_t realtime_ns)
 			      (unsigned)(realtime_ns % 1000000000u / 1000));
 }
 
-/* A copy, ours or PyTorch's snapshot, was taken by a process that ran on: it says how it was then.
+/*
+ * A copy, ours or PyTorch's snapshot, was taken by a process that ran on: it says how it was then.
  */
 static bool is_copy(const struct gm_doc *doc)
 {
@@ -81,8 +82,9 @@ static bool is_copy(const struct gm_doc *doc)
 /* The last event, or what was opened for one that a kill cut short. */
 static uint64_t last_event_ns(const struct gm_header *header)
 {
-	uint64_t window_ns =
-		header->window_current < GM_WINDOWS ? header->window_start_ns[header->window_current] : 0;
+	uint64_t window_ns = header->window_current < GM_WINDOWS
+				     ? header->window_start_ns[header->window_current]
+				     : 0;
 
 	return window_ns > header->last_event_ns ? window_ns : header->last_event_ns;
 }
@@ -134,7 +136,9 @@ void gm_load_process(struct gm_doc *doc)
 		doc->allocator_settings = gm_doc_variable(doc, environment, "PYTORCH_ALLOC_CONF");
 	doc->started_at = iso_time(doc, header->started_realtime_ns);
 	exited = header->end == GM_END_EXIT || header->end == GM_END_EXEC;
-	/* What was freed after the period is not known, so nothing is known to be left at the end. */
+	/*
+	 * What was freed after the period is not known, so nothing is known to be left at the end.
+	 */
 	doc->clean_exit = exited && !header->period_ended_ns;
 	doc->end = exited			     ? "exit"
 		   : header->end == GM_END_DETACHED  ? "detached"
@@ -157,7 +161,8 @@ void gm_load_process(struct gm_doc *doc)
 			    header->marks_dropped, header->marks_dropped == 1 ? " was" : "s were");
 	if (header->walks_differing)
 		gm_doc_warn(doc,
-			    "%llu of %llu stacks that two unwinders walked differ; the traced program's stderr "
+			    "%llu of %llu stacks that two unwinders walked differ; the traced "
+			    "program's stderr "
 			    "has both",
 			    (unsigned long long)header->walks_differing,
 			    (unsigned long long)header->walks_compared);

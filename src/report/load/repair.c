@@ -148,8 +148,10 @@ static void sum_totals(struct gm_doc *doc)
 	for_each(doc, zero_totals);
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site_record *site = &doc->sites[i].record;
-		const struct gm_alloc_record any = {
-			.site = i, .level = site->level, .kind = site->kind, .device = site->device};
+		const struct gm_alloc_record any = {.site = i,
+						    .level = site->level,
+						    .kind = site->kind,
+						    .device = site->device};
 		const struct gm_counters in = counters_of(doc, &any);
 
 		if (in.usage) {

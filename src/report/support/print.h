@@ -15,9 +15,9 @@
 /*
  * Writes a name for one line of a text: controls (C0, DEL, C1), line and paragraph separators, and
  * marks of text direction are written as "\n", "\x1b" or "\u202e", bytes that are no UTF-8 as
- * "\x9b". A backslash is put into "##[" and the like ("##vso["), and before "::" where a word begins,
- * because CI hosts take such lines for commands. At most `bytes` bytes of `name` are read, less a character that
- * would be cut in two.
+ * "\x9b". A backslash is put into "##[" and the like ("##vso["), and before "::" where a word
+ * begins, because CI hosts take such lines for commands. At most `bytes` bytes of `name` are read,
+ * less a character that would be cut in two.
  */
 void gm_print_name(FILE *file, const char *name, size_t bytes);
 

@@ -35,8 +35,9 @@ static bool has_rust_hash(const char *text)
 
 /*
  * A mangled name of some hundred bytes can stand for gigabytes of text, and take minutes without
- * any. libiberty's demanglers hand out the text in pieces and keep nothing but what is on the stack,
- * so that they can be left at any point: after MOST_TEXT bytes, and after MOST_S of processor time.
+ * any. libiberty's demanglers hand out the text in pieces and keep nothing but what is on the
+ * stack, so that they can be left at any point: after MOST_TEXT bytes, and after MOST_S of
+ * processor time.
  */
 static struct {
 	sigjmp_buf out;
@@ -68,7 +69,8 @@ static void set_timer(time_t seconds)
 	setitimer(ITIMER_VIRTUAL, &timer, NULL);
 }
 
-typedef int callback_demangler(const char *name, int options, demangle_callbackref piece, void *data);
+typedef int callback_demangler(const char *name, int options, demangle_callbackref piece,
+			       void *data);
 
 /* The text in storage that the next call uses again; NULL if there is none, or it is too long. */
 static char *demangle_bounded(callback_demangler *demangle, const char *name, int options)

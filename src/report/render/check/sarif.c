@@ -203,12 +203,14 @@ static void add_gate(json_t *results, struct gm_doc *doc, const struct gm_gate *
 		const struct gm_site *site = &doc->sites[gate->sites[i]];
 
 		add_result(results, doc, gate, site->stack,
-			   gm_doc_printf(doc,
-					 "%s (%s): %s of %s memory live in %llu of %llu allocations; %s.",
-					 gate->note, figures, gm_size(doc, gm_gate_site_bytes(gate, site)),
-					 gm_kind_name(site->record.kind),
-					 (unsigned long long)gm_gate_site_count(gate, site),
-					 (unsigned long long)site->record.allocations, site->why),
+			   gm_doc_printf(
+				   doc,
+				   "%s (%s): %s of %s memory live in %llu of %llu allocations; %s.",
+				   gate->note, figures,
+				   gm_size(doc, gm_gate_site_bytes(gate, site)),
+				   gm_kind_name(site->record.kind),
+				   (unsigned long long)gm_gate_site_count(gate, site),
+				   (unsigned long long)site->record.allocations, site->why),
 			   site->id);
 	}
 	if (!oom && !errors && !gate->sites_count)

@@ -125,8 +125,8 @@ void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet)
 		gm_gate_figure(limit, gate, gate->limit);
 		gm_printf(out->file, "  ");
 		if (strcmp(gate->gate, "leaks") != 0)
-			gm_wrapf(out, DETAILS, "%-18s %s, at most %s (%s)", gate->gate, value, limit,
-				 gate->note);
+			gm_wrapf(out, DETAILS, "%-18s %s, at most %s (%s)", gate->gate, value,
+				 limit, gate->note);
 		else if (gate->limit)
 			gm_wrapf(out, DETAILS, "%-18s %s, sites of %s and more (%s)", gate->gate,
 				 value, limit, gate->note);
@@ -150,7 +150,8 @@ void gm_text_gates(struct gm_out *out, struct gm_doc *doc, bool quiet)
 			gm_format_size(value, doc->suppressed[i].bytes),
 			(unsigned long long)doc->suppressed[i].count, doc->suppressed[i].pattern);
 	for (unsigned i = 0; i < doc->unused_suppressions_count && i < out->top && !quiet; i++)
-		gm_printf(out->file, "  unused suppression: leak:%s\n", doc->unused_suppressions[i]);
+		gm_printf(out->file, "  unused suppression: leak:%s\n",
+			  doc->unused_suppressions[i]);
 }
 
 static void print_change(struct gm_out *out, const struct gm_change *change)
@@ -198,7 +199,8 @@ void gm_text_changes(struct gm_out *out, const struct gm_change *changes, unsign
 	if (shown > out->top)
 		gm_printf(out->file, "\n  %u more (--top)\n", shown - out->top);
 	if (same)
-		gm_printf(out->file, "\n  %u site%s as before\n", same, same == 1 ? " is" : "s are");
+		gm_printf(out->file, "\n  %u site%s as before\n", same,
+			  same == 1 ? " is" : "s are");
 	if (!count)
 		gm_printf(out->file, "\n  neither run has an allocation site\n");
 }

@@ -86,12 +86,12 @@ static void write_site(FILE *file, struct gm_doc *doc, const struct gm_site *sit
 		gm_kind_name(record->kind));
 	if (record->device >= 0)
 		fprintf(file, "%d", record->device);
-	fprintf(file, ",%s,%" PRIu64 ",%" PRIu64 ",", gm_verdict_name(site->verdict), record->live_bytes,
-		record->live_count);
+	fprintf(file, ",%s,%" PRIu64 ",%" PRIu64 ",", gm_verdict_name(site->verdict),
+		record->live_bytes, record->live_count);
 	write_bytes(file, record->peak_bytes);
 	write_bytes(file, record->bytes_at_peak);
-	fprintf(file, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", record->allocated_bytes, record->allocations,
-		record->frees);
+	fprintf(file, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", record->allocated_bytes,
+		record->allocations, record->frees);
 	write_seconds(file, record->first_ns);
 	write_seconds(file, record->last_ns);
 	write_cell(file, site->library);

@@ -1,7 +1,7 @@
 /*
- * Metrics as text, in two formats: OpenMetrics, ended by "# EOF", and Prometheus' own (0.0.4), which
- * node_exporter's textfile collector reads: it knows no units, and a counter's family has the name of
- * its samples. Names follow the Prometheus conventions: base units, `_total` for counters.
+ * Metrics as text, in two formats: OpenMetrics, ended by "# EOF", and Prometheus' own (0.0.4),
+ * which node_exporter's textfile collector reads: it knows no units, and a counter's family has the
+ * name of its samples. Names follow the Prometheus conventions: base units, `_total` for counters.
  */
 #include "report/doc/enum_names.h"
 #include "report/doc/options.h"

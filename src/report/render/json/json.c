@@ -123,21 +123,21 @@ static json_t *tracer(struct gm_doc *doc)
 	const struct gm_header *header = doc->header;
 	const char *names = gm_reader_string(doc->reader, header->settings_string);
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-			 "s:s, s:o}",
-			 "version", gm_json_string(doc->version), "backend",
-			 gm_json_string(doc->backend), "events", gm_json_bytes(header->events),
-			 "file_bytes", gm_json_bytes(gm_reader_bytes(doc->reader)), "own_bytes",
-			 gm_json_bytes(header->own_bytes), "overhead_s",
-			 gm_json_seconds(header->overhead_ns), "settings", settings(names),
-			 "unwinder", gm_json_string(doc->unwinder), "python",
-			 gm_json_string(doc->python), "unwinder_check", unwinder_check(header),
-			 "unknown_frees",
-			 gm_json_bytes(header->unknown_frees), "teardown_frees",
-			 gm_json_bytes(header->teardown_frees), "lost_stacks",
-			 gm_json_bytes(header->lost_stacks), "passed_calls",
-			 gm_json_bytes(header->passed_calls), "history", history(doc), "recording",
-			 recording(header), "period", period(header));
+	return json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+		"s:s, s:o}",
+		"version", gm_json_string(doc->version), "backend", gm_json_string(doc->backend),
+		"events", gm_json_bytes(header->events), "file_bytes",
+		gm_json_bytes(gm_reader_bytes(doc->reader)), "own_bytes",
+		gm_json_bytes(header->own_bytes), "overhead_s",
+		gm_json_seconds(header->overhead_ns), "settings", settings(names), "unwinder",
+		gm_json_string(doc->unwinder), "python", gm_json_string(doc->python),
+		"unwinder_check", unwinder_check(header), "unknown_frees",
+		gm_json_bytes(header->unknown_frees), "teardown_frees",
+		gm_json_bytes(header->teardown_frees), "lost_stacks",
+		gm_json_bytes(header->lost_stacks), "passed_calls",
+		gm_json_bytes(header->passed_calls), "history", history(doc), "recording",
+		recording(header), "period", period(header));
 }
 
 static json_t *devices(struct gm_doc *doc)
@@ -398,8 +398,9 @@ static const char *sample_reason(const struct gm_ledger_record *record)
 /* What was made that takes memory beside allocations, by the line that made it. */
 static json_t *cost_objects(struct gm_doc *doc, int device)
 {
-	static const char *const names[GM_COST_KINDS] = {
-		[GM_COST_MODULE] = "modules", [GM_COST_STREAM] = "streams", [GM_COST_GRAPH] = "graphs"};
+	static const char *const names[GM_COST_KINDS] = {[GM_COST_MODULE] = "modules",
+							 [GM_COST_STREAM] = "streams",
+							 [GM_COST_GRAPH] = "graphs"};
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < doc->costs_count; i++) {
@@ -463,25 +464,26 @@ static json_t *ledger(struct gm_doc *doc)
 						"bytes", gm_json_bytes(ledger->rows[k].bytes)));
 		json_array_append_new(
 			list,
-			json_pack("{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "device",
-				  gm_json_device(ledger->record.device), "before_bytes",
-				  gm_json_bytes(doc->header->periods ? ledger->record.before_bytes
-								     : GM_NO_BYTES),
-				  "before_torch_bytes",
-				  gm_json_bytes(before_torch_bytes(doc, ledger->record.device)),
-				  "process_used_bytes",
-				  gm_json_bytes(ledger->record.process_used_bytes), "source",
-				  ledger->record.source == GM_LEDGER_NVML_PROCESS ? "nvml-process"
-										  : "device-delta",
-				  "rows", rows, "unexplained_bytes",
-				  json_integer(ledger->record.unexplained_bytes),
-				  "unexplained_growth_bytes",
-				  gm_json_bytes(ledger->unexplained_growth_bytes), "time_s",
-				  gm_json_seconds(ledger->record.time_ns), "reason",
-				  sample_reason(&ledger->record), "later_calls",
-				  gm_json_bytes(ledger->record.later_calls), "objects",
-				  cost_objects(doc, ledger->record.device), "history",
-				  ledger_history(ledger)));
+			json_pack(
+				"{s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o}",
+				"device", gm_json_device(ledger->record.device), "before_bytes",
+				gm_json_bytes(doc->header->periods ? ledger->record.before_bytes
+								   : GM_NO_BYTES),
+				"before_torch_bytes",
+				gm_json_bytes(before_torch_bytes(doc, ledger->record.device)),
+				"process_used_bytes",
+				gm_json_bytes(ledger->record.process_used_bytes), "source",
+				ledger->record.source == GM_LEDGER_NVML_PROCESS ? "nvml-process"
+										: "device-delta",
+				"rows", rows, "unexplained_bytes",
+				json_integer(ledger->record.unexplained_bytes),
+				"unexplained_growth_bytes",
+				gm_json_bytes(ledger->unexplained_growth_bytes), "time_s",
+				gm_json_seconds(ledger->record.time_ns), "reason",
+				sample_reason(&ledger->record), "later_calls",
+				gm_json_bytes(ledger->record.later_calls), "objects",
+				cost_objects(doc, ledger->record.device), "history",
+				ledger_history(ledger)));
 	}
 	return list;
 }

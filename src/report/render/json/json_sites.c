@@ -121,8 +121,9 @@ static json_t *site_object(const struct gm_site *site)
 		"function", gm_json_string(site->function), "failures",
 		gm_json_bytes(record->failures), "failed_frees",
 		gm_json_bytes(record->failed_frees), "collected_bytes",
-		gm_json_bytes(record->collected_bytes), "work_bytes", gm_json_bytes(site->work_bytes),
-		"work_count", gm_json_bytes(site->work_count), "why", gm_json_string(site->why));
+		gm_json_bytes(record->collected_bytes), "work_bytes",
+		gm_json_bytes(site->work_bytes), "work_count", gm_json_bytes(site->work_count),
+		"why", gm_json_string(site->why));
 }
 
 /* A site without any allocation is one whose calls all failed: it is no memory. */
@@ -240,7 +241,8 @@ json_t *gm_json_fragmentation(struct gm_doc *doc)
 		json_object_update_new(object, gm_json_holes(row));
 		json_object_set_new(object, "pinned_by", pinned_by(doc, row));
 		json_object_set_new(object, "at_peak", at_peak(doc, row->peak));
-		json_object_set_new(object, "at_work_end", gm_json_holes(gm_holes_at_work_end(row)));
+		json_object_set_new(object, "at_work_end",
+				    gm_json_holes(gm_holes_at_work_end(row)));
 		json_array_append_new(list, object);
 	}
 	return list;

@@ -292,7 +292,8 @@ static struct layout lay_out(struct gm_table *table, unsigned rows, unsigned wid
 		return layout;
 	whole = layout;
 	wrap_last(table, &layout, line_of(table, &layout) - 2 - layout.widths[last], width);
-	while (line_of(table, &layout) > width && (c = widest_text(table, &layout)) < table->columns)
+	while (line_of(table, &layout) > width &&
+	       (c = widest_text(table, &layout)) < table->columns)
 		layout.widths[c]--;
 	if (line_of(table, &layout) <= width)
 		return layout;

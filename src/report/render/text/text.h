@@ -47,7 +47,9 @@ unsigned gm_text_columns(const char *text);
 /* The text in at most `columns` columns; a long one loses its middle. In the zone. */
 const char *gm_text_shorten(struct gm_zone *zone, const char *text, unsigned columns);
 
-/* The line behind a list of which only the first `out->top` entries were shown; none if all were. */
+/*
+ * The line behind a list of which only the first `out->top` entries were shown; none if all were.
+ */
 void gm_print_more(struct gm_out *out, const char *indent, unsigned count, const char *what);
 
 #define GM_COLUMNS 14

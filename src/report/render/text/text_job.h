@@ -14,8 +14,8 @@
 void gm_text_job(struct gm_out *out, struct gm_job *job);
 
 /*
- * The documents in the order in which they are shown, in the job's zone: by rank, or the worst first
- * where there are more than `out->top`. Returns how many are shown.
+ * The documents in the order in which they are shown, in the job's zone: by rank, or the worst
+ * first where there are more than `out->top`. Returns how many are shown.
  */
 unsigned gm_text_order(struct gm_out *out, struct gm_job *job, struct gm_doc ***docs);
 

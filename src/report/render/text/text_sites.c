@@ -152,7 +152,8 @@ static void print_site(struct gm_out *out, const struct gm_site *site, const str
 	if (record->failed_frees)
 		snprintf(failed, sizeof(failed), ", %u free%s failed", record->failed_frees,
 			 record->failed_frees == 1 ? "" : "s");
-	gm_wrapf(out, FIGURES, "live %s in %llu, peak %s, allocated %s in %llu call%s, %llu freed%s%s%s  [%s]",
+	gm_wrapf(out, FIGURES,
+		 "live %s in %llu, peak %s, allocated %s in %llu call%s, %llu freed%s%s%s  [%s]",
 		 gm_format_size(live, record->live_bytes), (unsigned long long)record->live_count,
 		 gm_format_size(peak, record->peak_bytes),
 		 gm_format_size(text, record->allocated_bytes),

@@ -98,7 +98,8 @@ static void seen_gap(struct gm_doc *doc, const struct gm_ledger_record *worst, c
 					 missing);
 		texts[1] = gm_doc_printf(doc, "; the rows are %s more", missing);
 	} else if (missed(worst) > 0.05) {
-		texts[0] = gm_doc_printf(doc, "; %s are missing, see the finding coverage", missing);
+		texts[0] =
+			gm_doc_printf(doc, "; %s are missing, see the finding coverage", missing);
 		texts[1] = gm_doc_printf(doc, "; %s missing (coverage)", missing);
 	}
 }
@@ -112,8 +113,9 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 	uint64_t explained;
 
 	if (doc->imported) {
-		texts[0] = "PyTorch's allocator, by its own snapshot; what libraries and the driver "
-			   "take is not in it";
+		texts[0] =
+			"PyTorch's allocator, by its own snapshot; what libraries and the driver "
+			"take is not in it";
 		texts[1] = "PyTorch's allocator, by its own snapshot, and nothing beside it";
 		answer(out, doc, SEEN, texts, 2);
 		return;
@@ -145,8 +147,8 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 					gm_size(doc, worst->before_bytes))
 			: when,
 		gap[0]);
-	texts[1] = gm_doc_printf(doc, "%s of the %s that the driver reports on device %d%s%s", percent,
-				 used, worst->device, when, gap[0]);
+	texts[1] = gm_doc_printf(doc, "%s of the %s that the driver reports on device %d%s%s",
+				 percent, used, worst->device, when, gap[0]);
 	texts[2] = gm_doc_printf(doc, "%s of the driver's %s on device %d%s%s", percent, used,
 				 worst->device, when, gap[1]);
 	texts[3] = gm_doc_printf(doc, "%s of %s at %s (device %d)%s", percent, used,
@@ -353,25 +355,28 @@ static void next_line(struct gm_out *out, struct gm_doc *doc)
 		return;
 	}
 	if (doc->exit_bytes == GM_NO_BYTES)
-		texts[0] = gm_doc_printf(doc, "%s: nothing is wrong %s, leaks at exit are not judged",
-					 gm_exit_unknown(doc),
-					 doc->lacking ? "in what can be read of it"
-					 : gap	      ? "in what was recorded"
-						      : "so far");
+		texts[0] =
+			gm_doc_printf(doc, "%s: nothing is wrong %s, leaks at exit are not judged",
+				      gm_exit_unknown(doc),
+				      doc->lacking ? "in what can be read of it"
+				      : gap	   ? "in what was recorded"
+						   : "so far");
 	else if (gap)
 		texts[0] = gm_doc_printf(doc, "%s: nothing is wrong in what %s", gap,
 					 doc->lacking ? "can be read of it" : "was recorded");
 	else if (!failed)
 		texts[0] = "nothing to do: no leak, no failed allocation, no bad free";
 	else
-		texts[0] = gm_doc_printf(doc,
-					 "nothing to do: no leak, no bad free; %llu call%s for memory "
-					 "failed, and the program went on",
-					 (unsigned long long)failed, failed == 1 ? "" : "s");
-	texts[1] = failed && !gap && doc->exit_bytes != GM_NO_BYTES
-			   ? gm_doc_printf(doc, "no leak, no bad free; %llu call%s for memory failed",
-						  (unsigned long long)failed, failed == 1 ? "" : "s")
-				  : texts[0];
+		texts[0] =
+			gm_doc_printf(doc,
+				      "nothing to do: no leak, no bad free; %llu call%s for memory "
+				      "failed, and the program went on",
+				      (unsigned long long)failed, failed == 1 ? "" : "s");
+	texts[1] =
+		failed && !gap && doc->exit_bytes != GM_NO_BYTES
+			? gm_doc_printf(doc, "no leak, no bad free; %llu call%s for memory failed",
+					(unsigned long long)failed, failed == 1 ? "" : "s")
+			: texts[0];
 	answer(out, doc, NEXT, texts, 2);
 }
 
@@ -715,12 +720,13 @@ static void print_implicit(struct gm_out *out, struct gm_doc *doc)
 
 	for (unsigned i = 0; i < doc->implicit_count; i++)
 		if (doc->implicit[i].count)
-			gm_printf(out->file, "  %s in %llu allocation%s went with %s on device %d%s\n",
-				gm_format_size(size, doc->implicit[i].bytes),
-				(unsigned long long)doc->implicit[i].count,
-				doc->implicit[i].count == 1 ? "" : "s",
-				causes[doc->implicit[i].cause], doc->implicit[i].device,
-				who(doc, doc->implicit[i].stack));
+			gm_printf(out->file,
+				  "  %s in %llu allocation%s went with %s on device %d%s\n",
+				  gm_format_size(size, doc->implicit[i].bytes),
+				  (unsigned long long)doc->implicit[i].count,
+				  doc->implicit[i].count == 1 ? "" : "s",
+				  causes[doc->implicit[i].cause], doc->implicit[i].device,
+				  who(doc, doc->implicit[i].stack));
 }
 
 /* The place that holds most physical handles of a device; NULL. */
@@ -751,7 +757,8 @@ static void print_unmapped(struct gm_out *out, struct gm_doc *doc)
 		if (record->created_bytes <= record->mapped_bytes)
 			continue;
 		gm_printf(out->file,
-			  "  %s of physical memory (cuMemCreate) on device %d is mapped nowhere%s%s\n",
+			  "  %s of physical memory (cuMemCreate) on device %d is mapped "
+			  "nowhere%s%s\n",
 			  gm_format_size(size, record->created_bytes - record->mapped_bytes),
 			  record->device, most ? "; most handles are of " : "",
 			  most ? gm_stack_label(doc, most->stack) : "");
