@@ -12,7 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL_MS 1
+#define POLL_MS	 1
+#define YOUNG_MS 200
 
 static void sleep_ms(unsigned ms)
 {
@@ -45,6 +46,19 @@ bool gm_control_alive(const struct gm_control *control)
 {
 	return control->header->end == GM_END_NONE &&
 	       (kill(control->pid, 0) == 0 || errno != ESRCH);
+}
+
+/* A file that has just been made gets its first words within milliseconds. */
+static void await_header(const struct gm_control *control)
+{
+	unsigned waited;
+
+	for (waited = 0; waited < YOUNG_MS; waited += POLL_MS) {
+		if (__atomic_load_n(&control->header->features, __ATOMIC_ACQUIRE) &
+		    GM_FEATURE_STARTS)
+			return;
+		sleep_ms(POLL_MS);
+	}
 }
 
 static bool can_ask(const struct gm_control *control, char *error, size_t bytes)
@@ -99,6 +113,7 @@ bool gm_control_open(struct gm_control *control, const char *path, int pid, char
 		return false;
 	}
 	control->header = mapped;
+	await_header(control);
 	control->pid = pid ? pid : (int)control->header->pid;
 	if (can_ask(control, error, error_bytes))
 		return true;

@@ -107,7 +107,9 @@ C
 		sed -n "/^.It Ev GPUMEMTRACE_$name /,/^.It/p" "$page" | grep -q "^\.Pq $fallback\b"
 	done < <(sed -n '/^} table\[\] = {/,/^};/p' "$SOURCE/src/recorder/state/settings.c" | grep '^	{"[A-Z_]*", "')
 	grep -o 'Fn "[^"]*gpumemtrace_[a-z_]*"' "$page" | grep -o 'gpumemtrace_[a-z_]*' | sort > "$work/described"
-	nm -D --defined-only "$at/$libdir/libgpumemtrace.so" | grep -o '\bgpumemtrace_[a-z_]*' | sort > "$work/exported"
+	# what attach calls is its own
+	nm -D --defined-only "$at/$libdir/libgpumemtrace.so" | grep -o '\bgpumemtrace_[a-z_]*' |
+		grep -v '^gpumemtrace_attach_' | sort > "$work/exported"
 	diff "$work/exported" "$work/described"
 }
 
@@ -125,7 +127,7 @@ complete_words() {
 @test "completion: commands, options, values, formats, files" {
 	cd "$work"
 	touch one.gmt
-	[ "$(complete_words gpumem-report s)" = "sites summary" ]
+	[ "$(complete_words gpumem-report s)" = "sites start stop summary" ]
 	[ "$(complete_words gpumem-report o)" = "one.gmt oom" ]
 	[ "$(complete_words gpumem-report sites --so)" = "--sort" ]
 	[ "$(complete_words gpumem-report sites --sort '')" = "churn count live peak total" ]
@@ -158,7 +160,7 @@ zsh_words() {
 @test "completion of zsh" {
 	command -v zsh > /dev/null || skip "no zsh here"
 	cd "$work"
-	[ "$(zsh_words gpumem-report s)" = "FILES sites summary" ]
+	[ "$(zsh_words gpumem-report s)" = "FILES sites start stop summary" ]
 	[ "$(zsh_words gpumem-report sites --so)" = "--sort" ]
 	[ "$(zsh_words gpumem-report sites --sort '')" = "churn count live peak total" ]
 	[ "$(zsh_words gpumem-report check --leaks '')" = "exit grow off" ]

@@ -76,6 +76,10 @@ static bool open_file(void)
 		       "GPUMEMTRACE_OUT to a writable place", strerror(-error));
 		return false;
 	}
+	/* first of all: whoever finds the file may ask for a start at once */
+	gm_file->wanted = gm_settings.asleep ? GM_WANT_SLEEP : GM_WANT_RECORDING;
+	gm_file->recording = gm_readiness == GM_READY ? GM_RECORDS : GM_SLEEPS;
+	gm_file->features |= GM_FEATURE_STARTS;
 	gm_track_start(gm_settings.events != GM_EVENTS_OFF);
 	gm_describe_process();
 	if (gm_settings.events == GM_EVENTS_ALL && gm_readiness == GM_READY)
@@ -107,9 +111,6 @@ static bool start_locked(struct gm_fork_page *page)
 	self.started = true;
 	open = open_file();
 	if (open) {
-		gm_file->features |= GM_FEATURE_STARTS;
-		gm_file->wanted = gm_settings.asleep ? GM_WANT_SLEEP : GM_WANT_RECORDING;
-		gm_file->recording = gm_readiness == GM_READY ? GM_RECORDS : GM_SLEEPS;
 		page->pid = getpid();
 		__atomic_store_n(&page->mine, 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&page->fast_path, may_take_fast_path(), __ATOMIC_RELEASE);

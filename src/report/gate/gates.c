@@ -132,7 +132,8 @@ static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options
 	if (mode == GM_LEAKS_OFF)
 		return false;
 	if (mode == GM_LEAKS_DEFAULT)
-		mode = doc->framework || doc->header->periods ? GM_LEAKS_GROW : GM_LEAKS_EXIT;
+		mode = doc->framework || (doc->header && doc->header->periods) ? GM_LEAKS_GROW
+									   : GM_LEAKS_EXIT;
 	if (least == GM_NO_BYTES)
 		least = mode == GM_LEAKS_GROW ? GROW_MIN_BYTES : 0;
 	gate->gate = "leaks";
