@@ -6,6 +6,7 @@
 #include "interpose/public.h"
 #include "recorder/process/held_copy.h"
 #include "recorder/calls/device_view.h"
+#include "recorder/calls/role_cost.h"
 #include "recorder/process/early_marks.h"
 #include "recorder/calls/sleep.h"
 #include "recorder/state/thread.h"
@@ -44,6 +45,7 @@ void gm_public_mark(const char *name, enum gm_mark_source source)
 		return;
 	if (gm_owns_file()) {
 		gm_track_mark(name, source);
+		gm_settle_costs();
 		gm_sample_ledgers(GM_SAMPLE_MARK);
 		gm_holders_moment(GM_HOLDERS_MARK);
 	} else {
@@ -105,6 +107,7 @@ EXPORT int gpumemtrace_snapshot(const char *path)
 	if (!gm_enter_tracker())
 		return -EBUSY;
 	gm_track_mark("snapshot", GM_MARK_SNAPSHOT);
+	gm_settle_costs();
 	gm_sample_ledgers(GM_SAMPLE_MARK);
 	error = gm_track_copy(path);
 	gm_leave_tracker();

@@ -88,16 +88,20 @@ bool gm_track_ledger_schedule(uint64_t now_ns, uint64_t cost_ns)
 					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+void gm_ledger_missed(int device)
+{
+	struct gm_ledger_record *record = ledgers[gm_slot(device)].record;
+
+	if (record)
+		record->later_calls++;
+}
+
 void gm_track_ledger_missed(int device)
 {
-	struct gm_ledger_record *record;
-
 	if (!gm_file)
 		return;
 	gm_update_begin();
-	record = ledgers[gm_slot(device)].record;
-	if (record)
-		record->later_calls++;
+	gm_ledger_missed(device);
 	gm_update_end();
 }
 

@@ -11,6 +11,7 @@
  * the driver's figure is taken for it.
  */
 #include "track/pools.h"
+#include "track/ledger.h"
 #include "track/levels.h"
 #include "track/recording.h"
 #include "track/timeline.h"
@@ -64,6 +65,14 @@ void gm_pool_set_reserved(struct gm_pool_record *pool, uint64_t bytes)
 	if (pool->type != GM_POOL_IMPORTED)
 		gm_add_physical_bytes(pool->device, change);
 	update_timeline(pool->device);
+}
+
+/* The ledger's latest sample is older than the growth, unless one follows. */
+GM_COLD void gm_pool_grow(struct gm_pool_record *pool, uint64_t bytes)
+{
+	gm_pool_set_reserved(pool, bytes);
+	if (pool->type != GM_POOL_IMPORTED)
+		gm_ledger_missed(pool->device);
 }
 
 static uint32_t find(uint64_t handle, int device, unsigned type)

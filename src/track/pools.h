@@ -132,6 +132,9 @@ void gm_pool_add_pending(const struct gm_alloc_record *alloc, uint64_t stream, u
 /* Sets what a pool holds in reserve. */
 void gm_pool_set_reserved(struct gm_pool_record *pool, uint64_t bytes);
 
+/* An allocation needs more than the reserve, which is `bytes` until the pool is queried. */
+void gm_pool_grow(struct gm_pool_record *pool, uint64_t bytes);
+
 /* ---- the steps of the above, for the fast path ---- */
 
 /* The slow path of gm_pool_count_pending. */
@@ -192,7 +195,7 @@ static inline void gm_pool_count_alloc(struct gm_pool_record *pool, uint64_t byt
 	if (used_bytes > pool->used_peak_bytes)
 		pool->used_peak_bytes = used_bytes;
 	if (__builtin_expect(used_bytes > pool->reserved_bytes, 0))
-		gm_pool_set_reserved(pool, used_bytes); /* until the pool is queried */
+		gm_pool_grow(pool, used_bytes);
 	gm_peak_raise(device, GM_HOLES_POOL, sums->used_bytes, sums->reserved_bytes);
 }
 

@@ -275,9 +275,12 @@ static size_t processes(int index, struct process *list, size_t room)
 
 static nvmlReturn_t answer(nvmlDevice_t device, unsigned int *count, struct process *out)
 {
+	const char *wait = getenv("GPUSIM_LISTING");
 	size_t found;
 
 	STARTED();
+	if (wait)
+		usleep((useconds_t)atoi(wait));
 	if (index_of(device) < 0 || !count || (*count && !out))
 		return NVML_ERROR_INVALID_ARGUMENT;
 	found = processes(index_of(device), out, *count);

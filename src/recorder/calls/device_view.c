@@ -1,13 +1,12 @@
 /*
  * A device as the driver and NVML see it (device_view.h). The ledger is sampled at each context, at
- * OOMs, at marks, at new peaks that are worth it, after each call whose cost was measured
- * (role_cost.c), and by time at allocations and launches. So the latest sample describes the end of
- * the work. None is made at frees or at exit, where libraries have already released what they held.
+ * OOMs, at marks, and by role_cost.c at new peaks that are worth it, after each call whose cost was
+ * measured, and by time at allocations and launches. So the latest sample describes the end of the
+ * work. None is made at frees or at exit, where libraries have already released what they held.
  */
 #include "recorder/process/held_copy.h"
 #include "recorder/calls/device_view.h"
 #include "recorder/calls/call.h"
-#include "recorder/calls/captures.h"
 #include "recorder/query/nvml.h"
 #include "recorder/calls/role_pool.h"
 #include "recorder/calls/role_steps.h"
@@ -132,33 +131,4 @@ void gm_record_refused_launch(uint32_t function, struct gm_entry caller)
 	gm_record_refusal(&call, &gm_rows[function]);
 	gm_leave_tracker();
 	*error = saved;
-}
-
-void gm_sample_by_time(void)
-{
-	uint64_t began = gm_track_now();
-
-	/* A capture could be disturbed by the queries. */
-	if (!gm_track_ledger_schedule(began, 0) || gm_captures_under_way())
-		return;
-	gm_sample_ledgers(GM_SAMPLE_TIME);
-	gm_track_ledger_schedule(gm_track_now(), gm_track_now() - began);
-}
-
-void gm_sample_at_launch(void)
-{
-	int *error = &errno, saved = *error;
-
-	if (!gm_owns_file() || !gm_enter_tracker())
-		return;
-	if (gm_track_ledger_by_time(gm_track_now()))
-		gm_sample_by_time();
-	gm_leave_tracker();
-	*error = saved;
-}
-
-void gm_sample_peaks_from(int device)
-{
-	for (; device >= 0; device = gm_track_ledger_peak(device + 1))
-		gm_sample_ledger(device, GM_SAMPLE_PEAK);
 }

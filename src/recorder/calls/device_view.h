@@ -51,25 +51,4 @@ void gm_record_refusal(const struct gm_call *call, const struct gm_row *row);
  */
 void gm_record_refused_launch(uint32_t function, struct gm_entry caller);
 
-/* Samples the ledgers of all devices in use because that is due by time. Not during a capture. */
-void gm_sample_by_time(void);
-
-/* The same outside of the tracker, after a launch that was only forwarded. */
-void gm_sample_at_launch(void);
-
-/* Samples the ledgers of the devices at a new peak that is worth it, from `device` on. */
-void gm_sample_peaks_from(int device);
-
-/* After a successful allocation: the same for all devices. */
-static inline void gm_sample_peaks(void)
-{
-	int device = gm_track_ledger_peak(0);
-
-	if (__builtin_expect(gm_track_ledger_by_time(gm_file->last_event_ns), 0))
-		gm_sample_by_time();
-
-	if (__builtin_expect(device >= 0, 0))
-		gm_sample_peaks_from(device);
-}
-
 #endif

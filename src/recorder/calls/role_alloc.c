@@ -8,6 +8,7 @@
 #include "recorder/calls/device_view.h"
 #include "recorder/calls/internal.h"
 #include "recorder/calls/role_context.h"
+#include "recorder/calls/role_cost.h"
 #include "recorder/calls/role_graph.h"
 #include "recorder/calls/role_pool.h"
 #include "recorder/calls/role_steps.h"
@@ -127,6 +128,7 @@ static void alloc_failed(struct gm_call *call, const struct gm_row *row, int res
 		return;
 	}
 	gm_sample_pools(); /* before it fails, the driver takes what is idle in them */
+	gm_settle_costs();
 	gm_record_oom(call, &event);
 }
 

@@ -10,6 +10,7 @@
  * ledger's unexplained part.
  */
 #include "recorder/calls/role_cost.h"
+#include "recorder/calls/captures.h"
 #include "recorder/calls/code_seen.h"
 #include "recorder/calls/device_view.h"
 #include "recorder/calls/internal.h"
@@ -17,6 +18,7 @@
 #include "recorder/calls/role_steps.h"
 #include "recorder/query/query.h"
 #include "recorder/query/query_layout.h"
+#include "recorder/state/fork_page.h"
 #include "recorder/state/in_flight.h"
 #include "track/contexts.h"
 #include "track/costs.h"
@@ -25,6 +27,7 @@
 #include "track/pools.h"
 #include "track/recording.h"
 
+#include <errno.h>
 #include <string.h>
 
 /*
@@ -42,6 +45,7 @@ struct reading {
 	uint64_t own_bytes; /* this process's bytes by NVML, GM_NO_BYTES: not known */
 	uint64_t physical_bytes; /* gm_track_physical_bytes */
 	uint64_t begun;	    /* calls so far (in_flight.h) */
+	uint64_t period;    /* between two periods the tracker sees nothing */
 	uint64_t time_ns;   /* 0: the reading is not valid */
 	int64_t explained_bytes;
 	uint32_t contexts; /* gm_track_context_changes */
@@ -81,6 +85,7 @@ static bool try_reading(int device, struct reading *now)
 	if (!gm_in_flight_none(&now->begun))
 		return false;
 	now->device = device;
+	now->period = gm_file->periods;
 	now->contexts = gm_track_context_changes();
 	now->explained_bytes = gm_track_explained_bytes(device);
 	now->physical_bytes = gm_track_physical_bytes(device);
@@ -99,6 +104,17 @@ static int64_t lost_between(const struct reading *before, const struct reading *
 				: (int64_t)(before->free_bytes - now->free_bytes);
 
 	return bytes - (now->explained_bytes - before->explained_bytes);
+}
+
+/*
+ * Managed memory that a kernel touched cannot be separated from what calls took, so as much as there
+ * is of it is left out.
+ */
+static int64_t without_managed(int device, int64_t bytes)
+{
+	int64_t managed = (int64_t)gm_track_managed_bytes(device);
+
+	return bytes > managed ? bytes - managed : 0;
 }
 
 static uint64_t spent_ns; /* by readings so far (atomic) */
@@ -168,7 +184,8 @@ static void count_unmeasured(const struct gm_cost_event *event)
 }
 
 /*
- * Books what unmeasured calls took, now that there is a reading, before another call is measured.
+ * Records what unmeasured calls took, now that there is a reading, before another call is measured
+ * or the ledger is sampled.
  */
 static void settle_unmeasured(struct reading *now)
 {
@@ -181,7 +198,8 @@ static void settle_unmeasured(struct reading *now)
 	event = unmeasured.sort;
 	base = unmeasured.base;
 	calls = unmeasured.mixed || event.device != now->device || base.device != now->device ||
-				base.contexts != now->contexts || !base.time_ns
+				base.contexts != now->contexts ||
+				base.period != now->period || !base.time_ns
 			? 0
 			: unmeasured.calls;
 	gm_lock_release(&unmeasured.lock);
@@ -190,13 +208,24 @@ static void settle_unmeasured(struct reading *now)
 	event.object = 0;
 	event.of_objects = true;
 	event.explained_bytes = now->explained_bytes;
-	event.bytes = lost_between(&base, now);
+	event.bytes = without_managed(now->device, lost_between(&base, now));
 	if (event.bytes > 0 && gm_track_cost(&event))
 		now->explained_bytes += event.bytes;
 }
 
-/* ---- around a call ---- */
+void gm_settle_costs(void)
+{
+	int device = unmeasured.calls && !last.measuring ? gm_query_current_device() : -1;
+	struct reading now;
 
+	if (device < 0 || device != unmeasured.sort.device || !take_reading(device, &now))
+		return;
+	now.time_ns = gm_track_now();
+	settle_unmeasured(&now);
+	set_base(&now);
+}
+
+/* ---- around a call ---- */
 
 static bool is_fresh(int device)
 {
@@ -241,17 +270,14 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 	call->contexts = last.reading.contexts;
 }
 
-/*
- * The cost of the call, 0 where it is not known. Managed memory that a kernel touched cannot be
- * separated from what the launch itself took, so as much as there is of it is left out.
- */
+/* The cost of the call, 0 where it is not known. */
 static int64_t measure(const struct gm_call *call, const struct gm_row *row,
 		       const struct gm_role_cost *cost, struct reading *now)
 {
 	const struct reading before = {.free_bytes = call->free_before,
 				       .own_bytes = call->own_before,
 				       .explained_bytes = call->explained_before};
-	int64_t bytes, managed = (int64_t)gm_track_managed_bytes(call->device);
+	int64_t bytes;
 
 	now->time_ns = 0;
 	if (call->free_before == GM_NO_BYTES || !take_reading(call->device, now) ||
@@ -261,8 +287,7 @@ static int64_t measure(const struct gm_call *call, const struct gm_row *row,
 	bytes = lost_between(&before, now);
 	if (bytes <= 0)
 		return cost->gives ? bytes : 0; /* else other calls gave it back */
-	return row->role == GM_ROLE_LAUNCH && managed ? bytes > managed ? bytes - managed : 0
-						      : bytes;
+	return row->role == GM_ROLE_LAUNCH ? without_managed(call->device, bytes) : bytes;
 }
 
 static void note_limit(const struct gm_call *call)
@@ -356,4 +381,37 @@ void gm_end_cost(struct gm_call *call, const struct gm_row *row, const struct gm
 		sample_after(&event);
 	if (result == GM_CUDA_SUCCESS && row->role == GM_ROLE_LIMIT)
 		note_limit(call);
+}
+
+/* ---- samples that follow other calls ---- */
+
+void gm_sample_by_time(void)
+{
+	uint64_t began = gm_track_now();
+
+	/* A capture could be disturbed by the queries. */
+	if (!gm_track_ledger_schedule(began, 0) || gm_captures_under_way())
+		return;
+	gm_settle_costs();
+	gm_sample_ledgers(GM_SAMPLE_TIME);
+	gm_track_ledger_schedule(gm_track_now(), gm_track_now() - began);
+}
+
+void gm_sample_at_launch(void)
+{
+	int *error = &errno, saved = *error;
+
+	if (!gm_owns_file() || !gm_enter_tracker())
+		return;
+	if (gm_track_ledger_by_time(gm_track_now()))
+		gm_sample_by_time();
+	gm_leave_tracker();
+	*error = saved;
+}
+
+void gm_sample_peaks_from(int device)
+{
+	gm_settle_costs();
+	for (; device >= 0; device = gm_track_ledger_peak(device + 1))
+		gm_sample_ledger(device, GM_SAMPLE_PEAK);
 }

@@ -5,6 +5,8 @@
 #define GM_RECORDER_ROLE_COST_H
 
 #include "recorder/calls/roles.h"
+#include "store/writer.h"
+#include "track/ledger.h"
 
 /*
  * Before and after the real call, inside the tracker: the device is read, and what the call took is
@@ -13,5 +15,32 @@
 void gm_begin_cost(struct gm_call *call, const struct gm_row *row);
 void gm_end_cost(struct gm_call *call, const struct gm_row *row, const struct gm_role_cost *cost,
 		 int result);
+
+/*
+ * Records what calls took that readings could not be afforded for, so that a sample of the ledger
+ * that follows does not show it as unexplained. Inside the tracker, of the current device.
+ */
+void gm_settle_costs(void);
+
+/* Samples the ledgers of all devices in use because that is due by time. Not during a capture. */
+void gm_sample_by_time(void);
+
+/* The same outside of the tracker, after a launch that was only forwarded. */
+void gm_sample_at_launch(void);
+
+/* Samples the ledgers of the devices at a new peak that is worth it, from `device` on. */
+void gm_sample_peaks_from(int device);
+
+/* After a successful allocation: the same for all devices. */
+static inline void gm_sample_peaks(void)
+{
+	int device = gm_track_ledger_peak(0);
+
+	if (__builtin_expect(gm_track_ledger_by_time(gm_file->last_event_ns), 0))
+		gm_sample_by_time();
+
+	if (__builtin_expect(device >= 0, 0))
+		gm_sample_peaks_from(device);
+}
 
 #endif

@@ -2,9 +2,9 @@
  * Roles of graphs: memory nodes, what an executable graph will allocate and free, launches.
  */
 #include "recorder/calls/role_graph.h"
-#include "recorder/calls/device_view.h"
 #include "recorder/calls/internal.h"
 #include "recorder/calls/role_context.h"
+#include "recorder/calls/role_cost.h"
 #include "recorder/calls/role_pool.h"
 #include "recorder/calls/role_steps.h"
 #include "recorder/query/query.h"

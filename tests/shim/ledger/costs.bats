@@ -32,6 +32,13 @@ quiet() {
 	is '[.ledger[0].objects[] | select(.what == "streams") | [.made, .bytes]]' '[[200,52428800]]'
 }
 
+@test "streams made faster than readings can be afforded" {
+	GPUSIM_LISTING=10000 GPUSIM_STREAM=256KiB traced "$PROGRAMS/costs" burst 1000
+	described
+	row streams
+	is '[.ledger[0].objects[] | select(.what == "streams") | [.made, .bytes]]' '[[1000,262144000]]'
+}
+
 @test "a module compiled for each request" {
 	GPUSIM_MEMORY=16GiB traced "$PROGRAMS/costs" modules
 	described

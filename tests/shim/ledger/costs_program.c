@@ -35,18 +35,24 @@ static void open_device(void)
 	cuModuleGetFunction(&kernel, module, "k");
 }
 
+static void spend(long ns)
+{
+	struct timespec begun, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - begun.tv_sec) * 1000000000l + now.tv_nsec - begun.tv_nsec < ns);
+}
+
 /* A request of half a millisecond that leaves nothing behind. */
 static void request(void)
 {
-	struct timespec begun, now;
 	CUdeviceptr memory;
 
-	clock_gettime(CLOCK_MONOTONIC, &begun);
 	cuMemAlloc_v2(&memory, 4 * MIB);
 	cuMemFree_v2(memory);
-	do
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	while ((now.tv_sec - begun.tv_sec) * 1000000000l + now.tv_nsec - begun.tv_nsec < 500000);
+	spend(500000);
 }
 
 PLACE static void open_stream(void)
@@ -142,7 +148,11 @@ int main(int count, char **arguments)
 	launch();
 	before = used();
 	for (volatile unsigned i = 0; i < times; i++) {
-		if (strcmp(what, "streams") == 0)
+		if (strcmp(what, "burst") == 0) {
+			open_stream();
+			spend(200000);
+			continue;
+		} else if (strcmp(what, "streams") == 0)
 			open_stream();
 		else if (strcmp(what, "modules") == 0)
 			compile();
@@ -157,6 +167,8 @@ int main(int count, char **arguments)
 			launch();
 		request();
 	}
+	if (strcmp(what, "burst") == 0)
+		request();
 	printf("{\"used\": %zu, \"rise\": %zu}\n", used(), used() - before);
 	return 0;
 }

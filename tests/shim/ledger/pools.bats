@@ -22,3 +22,9 @@ load ../helpers
 	"$REPORT" summary "$work/out.gmt" |
 		grep -q '4.00 MiB of physical memory (cuMemCreate) on device 0 is mapped nowhere; most handles are of create_handle'
 }
+
+@test "pools that grow after the latest sample are counted" {
+	GPUSIM_MEMORY=16GiB traced "$PROGRAMS/pools" fast
+	report
+	same used '.ledger[0] | .process_used_bytes + .later_calls * 32 * 1048576'
+}

@@ -1,9 +1,11 @@
 /*
- * Memory that is held and not in use: pools own|idle|handles.
+ * Memory that is held and not in use: pools own|idle|handles. And pools that grow one after another without a
+ * pause: pools fast, which prints what the process uses then.
  */
 #include "gpumemtrace.h"
 #include "sim_api.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MIB 1048576ul
@@ -30,6 +32,23 @@ static void idle(void)
 	cudaMallocAsync(&memory, MIB, NULL);
 	cudaDeviceSynchronize();
 	gpumemtrace_mark("sampled");
+}
+
+/* 200 pools, each of which takes 32 MiB at its first allocation. */
+static void fast(void)
+{
+	struct cudaMemPoolProps props = {.allocType = cudaMemAllocationTypePinned,
+				  .location = {.type = cudaMemLocationTypeDevice}};
+	size_t free_bytes, total;
+	cudaMemPool_t pool;
+	void *memory;
+
+	for (int i = 0; i < 200; i++) {
+		cudaMemPoolCreate(&pool, &props);
+		cudaMallocFromPoolAsync(&memory, 32 * MIB, pool, NULL);
+	}
+	cudaMemGetInfo(&free_bytes, &total);
+	printf("{\"used\": %zu}\n", total - free_bytes);
 }
 
 PLACE static CUmemGenericAllocationHandle create_handle(void)
@@ -68,6 +87,8 @@ int main(int count, char **arguments)
 		own();
 	else if (strcmp(what, "idle") == 0)
 		idle();
+	else if (strcmp(what, "fast") == 0)
+		fast();
 	else
 		handles();
 	return 0;
