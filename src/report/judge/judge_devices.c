@@ -27,7 +27,7 @@ static void judge_utilization(struct gm_doc *doc, const struct gm_level_record *
 		gm_doc_printf(doc, "at most %s of %s are used",
 			      gm_size(doc, level->physical_peak_bytes), gm_size(doc, limit));
 	finding->evidence =
-		gm_doc_printf(doc, "%.1f %% at the peak",
+		gm_doc_printf(doc, "%.1f %% at the physical peak, in pages of the driver",
 			      100.0 * (double)level->physical_peak_bytes / (double)limit);
 	gm_advise(doc, finding,
 		  "%s are free at the peak: there is room for a larger batch, or a smaller "
