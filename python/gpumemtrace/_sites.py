@@ -49,12 +49,24 @@ def _frame(frame: Dict) -> str:
     return f"    {frame['function'] or '?'}" + (f" ({place})" if place else "")
 
 
-def _stack(site: Dict) -> List[str]:
-    lines: List[str] = []
+def _frames(site: Dict) -> List[Dict]:
+    """The frames of the test, innermost first, without pytest's own."""
+    frames: List[Dict] = []
     for frame in site["stack"]:
         if any(runner in (frame["file"] or "") for runner in RUNNERS):
             break
-        lines.append(_frame(frame))
+        frames.append(frame)
+    return frames
+
+
+def _folded(site: Dict, count: int) -> str:
+    """The stack in one line, outermost first, and the bytes, as flame graph tools read it."""
+    names = [(frame["function"] or "?").replace(";", ",") for frame in reversed(_frames(site))]
+    return f"    {';'.join(names)} {count}"
+
+
+def _stack(site: Dict) -> List[str]:
+    lines = [_frame(frame) for frame in _frames(site)]
     more = len(lines) - FRAMES
     return lines[:FRAMES] + ([f"    ... {more} more"] if more > 0 else [])
 
@@ -77,6 +89,9 @@ def _listed(mark: str, device: int, size: Callable[[int], str], bytes_of: Callab
         lines += [f"  {size(count)}, {site['kind']} memory:"] + _stack(site)
     if len(rows) > SITES:
         lines.append(f"  and {len(rows) - SITES} more sites")
+    if rows:
+        lines.append("  Folded, with bytes:")
+        lines += [_folded(site, count) for count, site in rows[:SITES]]
     return "\n".join(lines)
 
 

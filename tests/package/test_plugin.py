@@ -63,6 +63,9 @@ def test_limit_of_memory_is_of_the_highest_moment(suite):
         "*allocate (*test_suite.py:*)",
         "*test_over (*test_suite.py:*)",
         "  1.0 MiB, device memory:",
+        "  Folded, with bytes:",
+        "    test_over;allocate;* 2097152",
+        "    test_over;allocate;* 1048576",
     ])
     assert "_pytest" not in result.stdout.str()
 
