@@ -6,7 +6,7 @@ Runs every program that the tests build, or those named, with the arguments that
 memcheck  Each once under valgrind: an access outside what was allocated, or a decision that depends on
           memory that nobody wrote, fails.
 poisoned  Each in unusual surroundings: stacks and the heap hold a pattern (dirty.c and GLIBC_TUNABLES), the
-          environment is large, and the user, umask, locale, time zone, width of the terminal and number of
+          environment is large, and the user, umask, locale, time zone and number of
           CPUs are not those of other tests. What the suite asserts must hold.
 
 Which programs there are and which test runs which is asked of meson. Of a bats file only as many cases are
@@ -37,12 +37,13 @@ LEFT_OUT = {
     "idle": "a benchmark",
     "kill_anywhere_program": "its test steps through it by ptrace",
     "load": "a benchmark",
+    "words": "reads another process's memory for its test",
 }
 
 # Cases of tests that have a table of hundreds: one for each program.
 OF_ITS_TABLE = {
     "verdicts": ["list-return", "kind-managed", "per-thread", "plug-in-reloaded", "cpp-vector-of-main", "fixed-set",
-                 "oom-weights"],
+                 "oom-weights", "store-tiny-blocks", "cpp-closures", "beside-streams"],
 }
 
 # Programs that the build runs, not a test: their arguments.
@@ -61,6 +62,7 @@ NOT_UNDER_MEMCHECK = {
     "guest_handlers": "valgrind cannot deliver a signal to a stack that is to grow",
     "hosts": "thousands of threads, timers and tracers",
     "growth_study": "judges thousands of traces by what test_growth_cases runs",
+    "holders_native": "its test looks into the process, which is valgrind's",
     "stack_hostile": "reads words of the stack whatever they hold",
     "test_stack_other_stacks": "reads words of other stacks whatever they hold",
 }
@@ -230,7 +232,7 @@ class Surroundings:
         if self.way == "poisoned":
             environment |= {
                 "GLIBC_TUNABLES": "glibc.malloc.perturb=165", "MALLOC_PERTURB_": "165", "PAD": "x" * 12345,
-                "LC_ALL": "C", "LANG": "C", "TZ": "Pacific/Chatham", "COLUMNS": "37", "HOME": "/nonexistent",
+                "LC_ALL": "C", "LANG": "C", "TZ": "Pacific/Chatham", "HOME": "/nonexistent",
                 "PATH": ":".join(filter(anyone_may_enter, os.environ["PATH"].split(":"))),
             }
         return environment
