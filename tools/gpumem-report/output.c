@@ -48,17 +48,22 @@ static bool begin_beside(struct gm_output *output, const struct gm_cli *cli)
 {
 	const char *slash = strrchr(output->target, '/');
 	int directory = slash ? (int)(slash + 1 - output->target) : 0, fd;
+	sigset_t all, mask;
 
 	if (asprintf(&output->temporary, "%.*s.gpumem-report-XXXXXX", directory, output->target) <
 	    0)
 		output->temporary = NULL;
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &mask); /* until the file can be removed by its name */
 	fd = output->temporary ? mkostemp(output->temporary, O_CLOEXEC) : -1;
+	if (fd >= 0)
+		guard(output->temporary);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (fd < 0) {
 		free(output->temporary);
 		output->temporary = NULL;
 		return false;
 	}
-	guard(output->temporary);
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit fails instead */
 	fchmod(fd, mode_of_inputs(cli));
 	output->file = fdopen(fd, "w");

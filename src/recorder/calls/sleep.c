@@ -15,16 +15,25 @@
 
 #include <errno.h>
 
+/*
+ * A thread that read the wish to stop may come here after another stopped and a third began the next
+ * period, so the wish is read again under the lock. Without the lock the next call tries again.
+ */
 void gm_fall_asleep(void)
 {
+	struct gm_fork_page *page = gm_fork_page();
 	uint32_t awake = GM_READY;
 
-	if (!__atomic_compare_exchange_n(&gm_readiness, &awake, GM_ASLEEP, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_RELAXED))
+	if (!gm_lock_try(&page->start))
 		return;
-	gm_settings.asleep = true; /* a child of fork begins as its parent is */
-	gm_file->period_ended_ns = gm_track_now();
-	__atomic_store_n(&gm_file->recording, GM_SLEEPS, __ATOMIC_RELEASE);
+	if (__atomic_load_n(&gm_file->wanted, __ATOMIC_ACQUIRE) == GM_WANT_SLEEP &&
+	    __atomic_compare_exchange_n(&gm_readiness, &awake, GM_ASLEEP, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED)) {
+		gm_settings.asleep = true; /* a child of fork begins as its parent is */
+		gm_file->period_ended_ns = gm_track_now();
+		__atomic_store_n(&gm_file->recording, GM_SLEEPS, __ATOMIC_RELEASE);
+	}
+	gm_lock_release(&page->start);
 }
 
 /* Devices that have a context, which may be older than the shim. */

@@ -33,7 +33,9 @@ host() { exact "$HOSTILE/hosts" "$@"; }
 @test "a stack of 8,000 frames" { host deep; }
 @test "5,000 timer signals a second" { host storm; }
 @test "the same, whose handler calls CUDA: what could not be recorded is counted" {
-	traced timeout 100 "$HOSTILE/hosts" handler || [ $? -eq 42 ]
+	# a handler that interrupts malloc and calls it again may end the program, with the shim or without
+	traced timeout 100 "$HOSTILE/hosts" handler 2> "$work/ended" || [ $? -eq 42 ] ||
+		{ grep -q 'Fatal glibc error: malloc' "$work/ended" && skip "the handler interrupted malloc"; }
 	report
 	is .process.end '"exit"'
 	same allocations '[.usage[] | select(.kind == "device") | .allocations] | add'
