@@ -107,8 +107,8 @@ static int64_t lost_between(const struct reading *before, const struct reading *
 }
 
 /*
- * Managed memory that a kernel touched cannot be separated from what calls took, so as much as there
- * is of it is left out.
+ * Managed memory that a kernel touched cannot be separated from what calls took, so as much as
+ * there is of it is left out.
  */
 static int64_t without_managed(int device, int64_t bytes)
 {

@@ -16,8 +16,9 @@
 #include <errno.h>
 
 /*
- * A thread that read the wish to stop may come here after another stopped and a third began the next
- * period, so the wish is read again under the lock. Without the lock the next call tries again.
+ * A thread that read the wish to stop may come here after another stopped and a third began the
+ * next period, so the wish is read again under the lock. Without the lock the next call tries
+ * again.
  */
 void gm_fall_asleep(void)
 {
