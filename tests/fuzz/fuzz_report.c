@@ -60,13 +60,17 @@ static void export(struct gm_doc *doc, const struct gm_options *options, FILE *n
 	}
 }
 
-static void page(struct gm_doc *doc)
+static void page(struct gm_doc *doc, FILE *nowhere)
 {
+	static struct gm_json_out out;
 	int *numbers = gm_json_site_numbers(doc);
+
+	out = (struct gm_json_out){.write = gm_json_to_file, .data = nowhere};
 
 	json_decref(gm_page_sites(doc, numbers));
 	json_decref(gm_page_memory_map(doc, numbers));
-	json_decref(gm_page_history(doc, numbers));
+	gm_page_put_history(&out, doc, numbers);
+	gm_json_out_end(&out);
 }
 
 static void halfway(char **paths, struct gm_options options, const struct gm_doc *doc, FILE *nowhere)
@@ -82,7 +86,7 @@ static void halfway(char **paths, struct gm_options options, const struct gm_doc
 		return;
 	print(job, job->docs[0], nowhere);
 	export(job->docs[0], &options, nowhere);
-	page(job->docs[0]);
+	page(job->docs[0], nowhere);
 	gm_job_close(job);
 }
 
@@ -106,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		gm_run_gates(job->docs[0], &gates, job->docs[0]);
 		print(job, job->docs[0], nowhere);
 		export(job->docs[0], &options, nowhere);
-		page(job->docs[0]);
+		page(job->docs[0], nowhere);
 		halfway(paths, options, job->docs[0], nowhere);
 		gm_job_close(job);
 	}

@@ -2,6 +2,7 @@
 import { runAll } from "./harness.mjs";
 import "./overview.mjs";
 import "./timeline.mjs";
+import "./stack.mjs";
 import "./flame.mjs";
 import "./map.mjs";
 import "./sites.mjs";

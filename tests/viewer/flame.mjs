@@ -1,6 +1,6 @@
 import { bytesIn, documentOf, holds, open, same, sum, test } from "./harness.mjs";
 
-const METRICS = { live: "live_bytes", peak: "bytes_at_peak", total: "allocated_bytes" };
+const MOMENTS = { end: "live_bytes", peak: "bytes_at_peak", work: "work_bytes" };
 const view = (page) => page.locator(".view-flame");
 const label = (page, name) => page.locator(`.flame g.frame[name="${name}"]`);
 
@@ -16,10 +16,12 @@ test("flame graph: the root holds every site's bytes, by each figure", async () 
     const page = await open(name, "flame");
     const { sites } = documentOf(name);
     const level = sites.some((site) => site.level === "torch") ? "torch" : "driver";
-    for (const [metric, key] of Object.entries(METRICS)) {
-      await view(page).getByLabel("Show", { exact: true }).selectOption(metric);
-      same(await whole(page), sum(sites.filter((site) => site.level === level), (site) => site[key]), `${name} ${metric}`);
+    for (const [moment, key] of Object.entries(MOMENTS)) {
+      await view(page).getByLabel("Moment", { exact: true }).selectOption(moment);
+      same(await whole(page), sum(sites.filter((site) => site.level === level), (site) => site[key]), `${name} at ${moment}`);
     }
+    await view(page).getByLabel("Show", { exact: true }).selectOption("total");
+    same(await whole(page), sum(sites.filter((site) => site.level === level), (site) => site.allocated_bytes), `${name} total`);
     await view(page).getByLabel("Show", { exact: true }).selectOption("count");
     const count = sum(sites.filter((site) => site.level === level), (site) => site.allocations);
     holds((await view(page).textContent()).includes(`In all: ${count.toLocaleString("en")} from`), `${name} count`);
@@ -60,7 +62,7 @@ test("flame graph: Python or native frames alone, plumbing on demand", async () 
 });
 
 test("flame graph: filters leave the sites that they name", async () => {
-  const page = await open("leaks", "flame");
+  const page = await open("leaks", "flame?at=end");
   const sites = documentOf("leaks").sites.filter((site) => site.level === "driver");
   for (const [field, key] of [["Kind", "kind"], ["Category", "category"], ["Device", "device"], ["Library", "library"]]) {
     const control = view(page).getByLabel(field, { exact: true });

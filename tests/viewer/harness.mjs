@@ -41,7 +41,7 @@ export async function blank() {
   return page;
 }
 
-/** Opens a page at a view; whatever it asks of a network, or throws, fails the test at its end. */
+/** Opens a page at a view, of which the name may go on as in an address ("timeline?at=peak"); whatever it asks of a network, or throws, fails the test at its end. */
 export async function open(name, view = "overview", options = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", ...options });
   const page = await context.newPage();
@@ -51,7 +51,7 @@ export async function open(name, view = "overview", options = {}) {
   page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || page.troubles.push(`asked for ${request.url()}`));
   opened.push(page);
   await page.goto(`${pathToFileURL(pathOf(`${name}.html`))}#${view}`);
-  await page.locator(`.view-${view} h1`).waitFor();
+  await page.locator(`.view-${view.split("?")[0]} h1`).waitFor();
   await drawn(page);
   return page;
 }
@@ -61,7 +61,7 @@ export const drawn = (page) => page.evaluate(() => new Promise((done) => request
 
 /** Goes to another view of an open page. */
 export async function go(page, view) {
-  await page.getByRole("navigation", { name: "Views" }).locator(`a[href="#${view}"]`).click();
+  await page.getByRole("navigation", { name: "Views" }).locator(`a[data-view="${view}"]`).click();
   await page.locator(`.view-${view} h1`).waitFor();
   await drawn(page);
 }

@@ -17,11 +17,11 @@ test("large: more than 10 MB of data, and every view opens", async () => {
 test("large: the make-up at a mark, at the peak and at the end is what the report says", async () => {
   const page = await open("large", "timeline");
   const [whole, half] = [documentOf("large"), documentOf("large-half")];
-  await makeUp(page).getByLabel("Level").selectOption("torch");
+  await page.getByLabel("Moment", { exact: true }).selectOption("peak");
   same(await total(page), whole.torch[0].allocated_peak_bytes, "peak");
-  await page.getByRole("button", { name: "End" }).click();
+  await page.getByLabel("Moment", { exact: true }).selectOption("end");
   same(await total(page), whole.torch[0].allocated_bytes, "end");
-  await page.getByLabel("Mark").selectOption("0");
+  await page.getByLabel("Moment", { exact: true }).selectOption(String(whole.marks[0].time_s));
   same(await total(page), half.torch[0].allocated_bytes, "mark, by --at its time");
   same(sum(await bytesIn(makeUp(page).locator("tbody"))), half.torch[0].allocated_bytes, "its rows");
   holds((await makeUp(page).textContent()).includes("To the byte"), "said to be exact");
@@ -29,8 +29,7 @@ test("large: the make-up at a mark, at the peak and at the end is what the repor
 
 test("large: the slider and the zoom answer", async () => {
   const page = await open("large", "timeline");
-  await makeUp(page).getByLabel("Level").selectOption("torch");
-  const slider = page.getByLabel("Moment", { exact: true });
+  const slider = page.getByLabel("Position");
   const seen = new Set();
   for (const part of [1000, 4000, 7000]) {
     await slider.fill(String(part));

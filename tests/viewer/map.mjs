@@ -5,7 +5,7 @@ const note = (page) => bytesIn(view(page).locator("p.note[role=status]"));
 
 test("memory map: PyTorch's segments hold what PyTorch reserved, their blocks what it allocated", async () => {
   for (const name of ["replay", "torch"]) {
-    const page = await open(name, "map");
+    const page = await open(name, "map?at=end");
     const document = documentOf(name);
     const type = view(page).getByLabel("Type");
     if (await type.count()) await type.selectOption("segment");
@@ -20,7 +20,7 @@ test("memory map: PyTorch's segments hold what PyTorch reserved, their blocks wh
 
 test("memory map: without a framework every live byte is a block", async () => {
   for (const name of ["train", "many"]) {
-    const page = await open(name, "map");
+    const page = await open(name, "map?at=end");
     const document = documentOf(name);
     const [reserved, used, holes] = await note(page);
     const slab = document.fragmentation.find((row) => row.level === "slab"); // all of it is in slabs
@@ -32,7 +32,7 @@ test("memory map: without a framework every live byte is a block", async () => {
 });
 
 test("memory map: who pins the holes", async () => {
-  const page = await open("replay", "map");
+  const page = await open("replay", "map?at=end");
   const pinned = documentOf("replay").fragmentation.flatMap((row) => row.pinned_by);
   holds(pinned.length > 0, "the file has pinned segments");
   const rows = await page.getByRole("table", { name: "Sites whose blocks pin holes" }).locator("tbody tr:not(.spacer)").evaluateAll((list) =>
@@ -50,7 +50,7 @@ const colorsOf = (page, line) => page.locator(".map-box canvas").evaluate((canva
 }, line);
 
 test("memory map: blocks are drawn where they lie, holes between them", async () => {
-  const page = await open("replay", "map");
+  const page = await open("replay", "map?at=end");
   await view(page).getByLabel("A line is").selectOption("0");
   // The first segment in order of address: 20 MiB, blocks in its first 60 %, a hole to 80 %, a block.
   const table = page.getByRole("table", { name: "Segments" });
@@ -64,7 +64,7 @@ test("memory map: blocks are drawn where they lie, holes between them", async ()
 });
 
 test("memory map: hover and keys tell the block and its stack, Enter opens its site", async () => {
-  const page = await open("train", "map");
+  const page = await open("train", "map?at=end");
   const box = await page.locator(".map-box").boundingBox();
   await page.mouse.move(box.x + 400, box.y + 13);
   const tip = page.getByRole("tooltip");
@@ -84,7 +84,7 @@ test("memory map: hover and keys tell the block and its stack, Enter opens its s
 });
 
 test("memory map: colours by age and library, orders, one scale", async () => {
-  const page = await open("replay", "map");
+  const page = await open("replay", "map?at=end");
   const picture = () => page.locator(".map-box canvas").evaluate((canvas) => canvas.toDataURL());
   const seen = new Set([await picture()]);
   for (const [control, value] of [["Colour", "age"], ["Order", "size"], ["Scale", "1"], ["Colour", "site"]]) {

@@ -1,4 +1,4 @@
-import { bytesIn, documentOf, holds, open, same, sum, test } from "./harness.mjs";
+import { bytesIn, documentOf, go, holds, open, same, sum, test } from "./harness.mjs";
 
 const rowsOf = async (table) => {
   const list = [];
@@ -70,6 +70,48 @@ test("overview: the peak's categories add up to the peak", async () => {
   const mine = document.categories.filter((one) => one.device === document.categories[0].device && one.level === document.categories[0].level);
   same(rows, mine.map((one) => one.bytes_at_peak), "categories");
   same(total, sum(rows), "sum");
+});
+
+test("overview: a leak of one function is one entry, with its call paths", async () => {
+  const page = await open("many");
+  const findings = documentOf("many").findings.filter((one) => one.id === "leak.exit");
+  holds(findings.length > 10, "the document has one for each of many stacks");
+  const entries = page.locator(".finding", { has: page.locator(".finding-id", { hasText: "leak.exit" }) });
+  same(await entries.count(), 1, "entries");
+  holds((await entries.locator("h3").textContent()).endsWith(`is not freed at the end at allocate (many_sites.py:17), by ${findings.length} call paths`), await entries.locator("h3").textContent());
+  same(await bytesIn(entries), findings.map((one) => one.bytes), "its call paths");
+});
+
+test("overview: the chart, and the moment that the first finding is about", async () => {
+  const oom = documentOf("replay").ooms[0];
+  const page = await open("replay");
+  const pinned = page.locator("section[aria-labelledby=memory] > p[role=status]");
+  holds((await pinned.textContent()).includes(documentOf("replay").findings[0].title), await pinned.textContent());
+  await page.locator("section[aria-labelledby=memory]").getByRole("link", { name: "flame graph" }).click();
+  await page.locator(".view-flame h1").waitFor();
+  same(await page.getByLabel("Moment", { exact: true }).inputValue(), String(oom.time_s), "the refusal");
+  await page.getByLabel("Level").selectOption("driver");
+  const [shown] = await bytesIn(page.locator(".view-flame p.note[role=status]").last());
+  same(shown, oom.tracked_bytes, "what was live at the refusal, as the event has it");
+  const leak = documentOf("train").findings[0];
+  const other = await open("train");
+  const stack = other.locator("section[aria-labelledby=memory] details");
+  holds((await stack.textContent()).includes("Tensor.__init__"), "the leak's site is open");
+  await go(other, "sites");
+  const work = documentOf("train").sites.find((site) => site.id === leak.site);
+  same((await bytesIn(other.locator("tr.about")))[0], work.work_bytes, "it is marked, with what it held at the end of the work");
+});
+
+test("overview: PyTorch's figures first, absent ones as absent", async () => {
+  const page = await open("replay");
+  const [torch] = documentOf("replay").torch;
+  const tiles = await bytesIn(page.locator(".tiles"));
+  same(tiles.slice(0, 7), [torch.reserved_peak_bytes, torch.reserved_bytes, torch.allocated_peak_bytes, torch.allocated_bytes,
+    torch.reserved_bytes - torch.allocated_bytes, torch.releasable_bytes, torch.inactive_split_bytes], "tiles");
+  const killed = await open("killed");
+  same(documentOf("killed").leaks.exit_bytes, null, "a killed run has no leaks at exit");
+  const tile = killed.locator(".tile", { hasText: "not freed at exit" });
+  same(await tile.locator(".tile-value").textContent(), "not recorded", "and the page does not say 0");
 });
 
 test("overview: exact bytes instead of units", async () => {

@@ -6,7 +6,7 @@ const rows = (page) => table(page).locator("tbody tr:not(.spacer)");
 
 test("sites: every site of the document, with its figures, in the order asked for", async () => {
   for (const name of ["train", "leaks", "replay"]) {
-    const page = await open(name, "sites");
+    const page = await open(name, "sites?at=end");
     const { sites } = documentOf(name);
     same(await table(page).getAttribute("aria-rowcount"), String(sites.length + 1), "rows");
     for (const [title, key, at] of [["Live", "live_bytes", 0], ["Total", "allocated_bytes", 3], ["Own peak", "peak_bytes", 2]]) {
@@ -21,8 +21,34 @@ test("sites: every site of the document, with its figures, in the order asked fo
   }
 });
 
+test("sites: what keeps a site's blocks alive, as the document has it", async () => {
+  const document = documentOf("held");
+  holds(document.holders.length > 0 && document.holders[0].chain.length > 2, "somebody looked");
+  const mine = document.holders.filter((holder) => holder.site === document.holders[0].site);
+  const page = await open("held", `sites?site=${mine[0].site}`);
+  const dialog = page.getByRole("dialog");
+  same(await dialog.locator(".holder").evaluateAll((list) => list.map((one) => [...one.querySelectorAll(".chain code")].map((step) => step.textContent))),
+    mine.map((holder) => holder.chain), "chains, from a root to the block");
+  same(await bytesIn(dialog.locator(".holder")), mine.map((holder) => holder.bytes), "bytes");
+  const overview = await open("held");
+  same(await bytesIn(overview.locator("section[aria-labelledby=holders]")), document.holders.slice(0, 8).map((holder) => holder.bytes), "the largest first");
+});
+
+test("sites: a level column where levels mix, none where there is one", async () => {
+  for (const name of ["replay", "train"]) {
+    const page = await open(name, "sites?at=end");
+    const levels = new Set(documentOf(name).sites.map((site) => site.level));
+    const column = table(page).getByRole("columnheader", { name: "Level" });
+    same(await column.count(), levels.size > 1 ? 1 : 0, `${name} has ${[...levels]}`);
+    if (levels.size < 2) continue;
+    const shown = await rows(page).evaluateAll((list) => list.map((row) => row.cells[1].textContent));
+    const expected = [...documentOf(name).sites].sort((a, b) => b.live_bytes - a.live_bytes).slice(0, shown.length);
+    same([...shown].sort(), expected.map((site) => site.level).sort(), "levels");
+  }
+});
+
 test("sites: filters and search", async () => {
-  const page = await open("leaks", "sites");
+  const page = await open("leaks", "sites?at=end");
   const { sites } = documentOf("leaks");
   const live = async () => (await bytesIn(view(page).locator("p.note[role=status]")))[0];
   await view(page).getByLabel("Verdict").selectOption("grow");
@@ -36,7 +62,7 @@ test("sites: filters and search", async () => {
 });
 
 test("sites: thousands are in the table, few in the page", async () => {
-  const page = await open("many", "sites");
+  const page = await open("many", "sites?at=end");
   const { sites } = documentOf("many");
   holds(sites.length >= 2000, "there are thousands");
   same(await table(page).getAttribute("aria-rowcount"), String(sites.length + 1), "rows");
@@ -54,7 +80,7 @@ test("sites: thousands are in the table, few in the page", async () => {
 });
 
 test("sites: one in full, by keyboard, and back", async () => {
-  const page = await open("train", "sites");
+  const page = await open("train", "sites?at=end");
   const site = [...documentOf("train").sites].sort((a, b) => b.live_bytes - a.live_bytes)[0];
   const button = rows(page).first().getByRole("button");
   await button.focus();

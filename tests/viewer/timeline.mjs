@@ -24,7 +24,7 @@ test("timeline: one line for each series, with the figures of each stretch", asy
 test("timeline: readings at a moment are those of the stretch that holds it", async () => {
   const page = await open("train", "timeline");
   const document = documentOf("train");
-  const slider = page.getByLabel("Moment", { exact: true });
+  const slider = page.getByLabel("Position");
   for (const part of [2500, 5000, 9000]) {
     await slider.fill(String(part));
     const moment = (endOf(document) * part) / 10000;
@@ -39,22 +39,23 @@ test("timeline: readings at a moment are those of the stretch that holds it", as
 test("timeline: what memory was made of, at the peak, the end and each mark", async () => {
   const page = await open("replay", "timeline");
   const document = documentOf("replay");
-  await makeUp(page).getByLabel("Level").selectOption("driver");
+  await page.getByLabel("Level").selectOption("driver");
+  await page.getByLabel("Moment", { exact: true }).selectOption("peak");
   same(await total(page), document.totals[0].peak_bytes, "peak");
   same(await rows(page), document.totals[0].peak_bytes, "its rows");
-  await page.getByRole("button", { name: "End" }).click();
+  await page.getByLabel("Moment", { exact: true }).selectOption("end");
   same(await total(page), document.totals[0].current_bytes, "end");
   holds(document.marks.length > 4, "the run has marks");
-  for (const [i, mark] of document.marks.entries()) {
-    await page.getByLabel("Mark").selectOption(String(i));
+  for (const mark of document.marks) {
+    await page.getByLabel("Moment", { exact: true }).selectOption(String(mark.time_s));
     same(await total(page), mark.current_bytes, `mark ${mark.name}, whose bytes the shim wrote down at that moment`);
     holds((await makeUp(page).textContent()).includes("To the byte"), "said to be exact");
   }
 });
 
 test("timeline: without the events it is said, and windows are shown", async () => {
-  const page = await open("forgetful", "timeline");
-  await page.getByLabel("Moment", { exact: true }).fill("5000");
+  const page = await open("forgetful", "timeline?by=category");
+  await page.getByLabel("Position").fill("5000");
   await makeUp(page).getByRole("columnheader", { name: "lowest" }).waitFor();
   holds((await makeUp(page).textContent()).includes("Not to the byte, since the file keeps no events"), "it is said");
   const { sites } = documentOf("forgetful");
@@ -87,6 +88,6 @@ test("timeline: zooming in and out, hiding a series", async () => {
   holds((await axis()) !== whole, "a line less");
   const box = await page.locator(".time-chart .u-over").boundingBox();
   await page.mouse.click(box.x + box.width * 0.5, box.y + box.height * 0.5);
-  const moment = Number(await page.getByLabel("Moment", { exact: true }).inputValue());
+  const moment = Number(await page.getByLabel("Position").inputValue());
   holds(moment > 4000 && moment < 6000, `a click in the middle chose ${moment}`);
 });

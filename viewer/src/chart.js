@@ -1,4 +1,4 @@
-// The timeline's chart: uPlot, with steps from minimum to maximum for each stretch of time, and lines
+// The chart of totals: uPlot, with steps from minimum to maximum for each stretch of time, and lines
 // for what happened.
 
 import uPlot from "uplot";
@@ -128,17 +128,9 @@ export class TimeChart {
     this.chart?.redraw(false);
   }
 
-  /** Shows `factor` times the stretch that is shown, around the chosen moment or the middle. */
-  zoom(factor) {
-    const { min, max } = this.range;
-    const inside = this.moment !== null && this.moment > min && this.moment < max;
-    const middle = inside ? this.moment : (min + max) / 2;
-    const half = Math.min(this.end, (max - min) * factor) / 2;
-    const low = Math.max(0, Math.min(middle - half, this.end - 2 * half));
-    this.chart.setScale("x", { min: low, max: low + 2 * half });
-  }
-
-  zoomOut() {
-    this.chart.setScale("x", { min: 0, max: this.end });
+  /** Shows a stretch of time; null: all. */
+  setRange(range) {
+    const [min, max] = range ?? [0, this.end];
+    this.chart?.setScale("x", { min, max });
   }
 }

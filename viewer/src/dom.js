@@ -37,12 +37,12 @@ function sizeText({ bytes, signed }) {
 
 /** A size in units, with its exact bytes on hover; `signed` for differences. */
 export function size(bytes, { signed = false } = {}) {
-  if (!format.known(bytes)) return h("span", { class: "absent", title: "not known" }, "–");
+  if (!format.known(bytes)) return h("span", { class: "absent" }, format.ABSENT);
   const data = signed ? { bytes, signed: "1" } : { bytes };
   return h("span", { class: "size", title: format.exactSize(bytes), data }, sizeText(data));
 }
 
-export const number = (value) => h("span", { class: "number" }, format.count(value));
+export const number = (value) => h("span", { class: format.known(value) ? "number" : "absent" }, format.count(value));
 
 /** A plain table: `columns` are {title, cell(row), numeric}. */
 export function table(caption, columns, rows, { hideCaption = false, rowHeader = 0 } = {}) {
@@ -77,8 +77,8 @@ export function checkbox(label, checked, onchange, help) {
   return h("label", { class: "check", title: help }, element, h("span", {}, label));
 }
 
-export function searchField(label, oninput, placeholder) {
-  const element = h("input", { type: "search", placeholder, autocomplete: "off", spellcheck: "false",
+export function searchField(label, oninput, placeholder, value = "") {
+  const element = h("input", { type: "search", placeholder, value, autocomplete: "off", spellcheck: "false",
     oninput: () => oninput(element.value.trim()) });
   return field(label, element, true);
 }

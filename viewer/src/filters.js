@@ -2,6 +2,7 @@
 
 import { h, searchField, select, settled } from "./dom.js";
 import { deviceName } from "./format.js";
+import { state } from "./state.js";
 
 const FIELDS = [
   ["device", "Device", (site) => String(site.device), (value) => deviceName(value === "null" ? null : Number(value))],
@@ -28,19 +29,27 @@ export class Filters {
   /** `fields`: ids of FIELDS; `level`: "one" keeps levels apart, since blocks lie in driver memory. */
   constructor(run, { fields = ["device", "kind", "library", "category"], level = "any", search = true, onchange }) {
     this.run = run;
-    this.values = {};
-    this.text = "";
     this.fields = FIELDS.filter(([id]) => fields.includes(id));
-    this.level = level === "one" ? (run.levels.includes("torch") ? "torch" : run.levels[0] ?? "driver") : "";
+    this.values = Object.fromEntries(this.fields.map(([id]) => [id, state.get(id)]));
+    this.text = search ? state.get("q").toLowerCase() : "";
+    this.mainLevel = level === "one" ? run.mainLevel : "";
+    this.level = run.levels.includes(state.get("level")) ? state.get("level") : this.mainLevel;
     this.onchange = onchange;
     this.element = h("div", { class: "controls", role: "group", "aria-label": "Filter" },
       this.levelControl(level), this.fields.map((field) => this.control(field)),
-      search ? searchField("Search", settled((text) => this.set("text", text.toLowerCase())), "function, file, library …") : null);
+      search ? searchField("Search", settled((text) => this.search(text)), "function, file, library …", state.get("q")) : null);
   }
 
   set(name, value) {
-    if (name === "text" || name === "level") this[name] = value;
+    if (name === "level") this.level = value;
     else this.values[name] = value;
+    state.put(name, value, name === "level" ? this.mainLevel : "");
+    this.onchange();
+  }
+
+  search(text) {
+    this.text = text.toLowerCase();
+    state.put("q", text);
     this.onchange();
   }
 
@@ -55,7 +64,7 @@ export class Filters {
   control([id, title, read, show = (value) => value]) {
     const options = [...new Set(this.run.sites.map(read))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
     if (options.length < 2) return null;
-    return select(title, [["", "all"], ...options.map((value) => [value, show(value)])], "", (value) => this.set(id, value));
+    return select(title, [["", "all"], ...options.map((value) => [value, show(value)])], this.values[id], (value) => this.set(id, value));
   }
 
   matches(site) {

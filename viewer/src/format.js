@@ -4,8 +4,11 @@ const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 export const known = (value) => value !== null && value !== undefined;
 
+/** What stands in the place of a fact that the file does not have. */
+export const ABSENT = "not recorded";
+
 export function size(bytes) {
-  if (!known(bytes)) return "–";
+  if (!known(bytes)) return ABSENT;
   let value = Math.abs(bytes);
   let unit = 0;
   while (value >= 1023.995 && unit < 5) {
@@ -17,16 +20,16 @@ export function size(bytes) {
 }
 
 export function count(value) {
-  return known(value) ? Math.round(value).toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",") : "–";
+  return known(value) ? Math.round(value).toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",") : ABSENT;
 }
 
-export const exactSize = (bytes) => (known(bytes) ? `${count(bytes)} ${bytes === 1 ? "byte" : "bytes"}` : "not known");
+export const exactSize = (bytes) => `${count(bytes)} ${bytes === 1 ? "byte" : "bytes"}`;
 
 /** A difference: with its sign, "0 B" without. */
 export const change = (bytes) => (bytes > 0 ? "+" : "") + size(bytes);
 
 export function time(seconds) {
-  if (!known(seconds)) return "–";
+  if (!known(seconds)) return ABSENT;
   if (seconds < 1e-3) return `${Math.round(seconds * 1e6)} µs`;
   if (seconds < 1) return `${(seconds * 1e3).toFixed(1)} ms`;
   if (seconds < 120) return `${seconds.toFixed(2)} s`;
@@ -35,7 +38,7 @@ export function time(seconds) {
 }
 
 export function percent(value) {
-  if (!known(value) || !Number.isFinite(value)) return "–";
+  if (!known(value) || !Number.isFinite(value)) return ABSENT;
   return `${value !== 0 && Math.abs(value) < 10 ? value.toFixed(1) : Math.round(value)} %`;
 }
 

@@ -7,6 +7,8 @@ import { checkbox, h, select, showExact, exactShown } from "./dom.js";
 import { givenOrder, runsOf } from "./model.js";
 import { ownPayload } from "./payload.js";
 import { applyTheme, theme } from "./prefs.js";
+import { closeSite, showSite } from "./site.js";
+import { state } from "./state.js";
 import { hideTip } from "./tip.js";
 import { compare } from "./views/compare.js";
 import { flame } from "./views/flame.js";
@@ -17,7 +19,7 @@ import { sites } from "./views/sites.js";
 import { timeline } from "./views/timeline.js";
 
 const VIEWS = {
-  overview: ["Overview", (run, runs, job) => [...overview(run).slice(0, 3), ...jobPart(runs, job), ...overview(run).slice(3)]],
+  overview: ["Overview", (run, runs, job) => overview(run, jobPart(runs, job))],
   timeline: ["Timeline", timeline],
   flame: ["Flame graph", flame],
   map: ["Memory map", map],
@@ -30,30 +32,36 @@ class Page {
     this.runs = runsOf(payload);
     this.job = payload.document.job;
     this.given = givenOrder(payload, this.runs);
-    this.run = this.runs[0];
-    this.made = new Map();
     this.main = h("main", { id: "view", tabindex: "-1" });
     this.links = Object.entries(VIEWS).map(([id, [title]]) => h("a", { href: `#${id}`, data: { view: id } }, title));
+    this.brand = h("div", { class: "brand" });
     app.replaceChildren(
       h("a", { class: "skip", href: "#view", onclick: (event) => this.skip(event) }, "Skip to the content"),
-      h("header", { class: "top" },
-        h("div", { class: "brand" }, h("span", { class: "brand-name" }, "gpumemtrace"), this.runPicker()),
+      h("header", { class: "top" }, this.brand,
         h("nav", { "aria-label": "Views" }, this.links),
         h("div", { class: "settings" },
           checkbox("Exact bytes", exactShown(), (on) => showExact(on), "show every size in bytes"),
           select("Theme", [["auto", "as the system"], ["light", "light"], ["dark", "dark"]], theme(), (value) => applyTheme(value)))),
       this.main,
-      h("footer", {}, `gpumem-report ${this.run.document.tracer?.version ?? ""} · ${this.runs.map((run) => run.document.file?.path).join(", ")}`),
+      h("footer", {}, `gpumem-report ${this.runs[0].document.tracer?.version ?? ""} · ${this.runs.map((run) => run.document.file?.path).join(", ")}`),
       h("div", { id: "announcer", class: "visually-hidden", "aria-live": "polite" }));
-    addEventListener("hashchange", () => this.show());
+    state.onmove = () => this.show();
+    state.onwrite = () => {
+      this.drawn = state.address({ site: null });
+      this.link();
+    };
     addEventListener("scroll", hideTip, { passive: true });
+  }
+
+  get run() {
+    return this.runs[Number(state.get("run", 0))] ?? this.runs[0];
   }
 
   runPicker() {
     if (this.runs.length < 2) return h("span", { class: "file-name" }, this.run.file);
-    return select("File", this.runs.map((run, i) => [i, run.name]), 0, (value) => {
-      this.run = this.runs[value];
-      this.show();
+    return select("File", this.runs.map((run, i) => [i, run.name]), this.runs.indexOf(this.run), (value) => {
+      state.putAll({ run: value === "0" ? null : value, at: null, zoom: null, frame: null, level: null, device: null });
+      this.draw(this.view, this.run);
     });
   }
 
@@ -63,27 +71,42 @@ class Page {
   }
 
   get view() {
-    const id = location.hash.slice(1);
-    return VIEWS[id] ? id : "overview";
+    return VIEWS[state.get("view")] ? state.get("view") : "overview";
+  }
+
+  /* The links to the other views keep the moment and everything else. */
+  link() {
+    for (const link of this.links) link.href = state.address({ view: link.dataset.view, site: null });
   }
 
   show() {
     hideTip();
+    closeSite();
     const { view, run } = this;
-    const key = `${view} ${this.runs.indexOf(run)}`;
     for (const link of this.links) {
       if (link.dataset.view === view) {
         link.setAttribute("aria-current", "page");
         link.parentElement.scrollTo({ left: link.offsetLeft - link.parentElement.offsetLeft - 40 });
       } else link.removeAttribute("aria-current");
     }
-    if (!this.made.has(key)) this.made.set(key, h("div", { class: `view view-${view}` }));
-    const element = this.made.get(key);
+    this.link();
+    if (this.drawn !== state.address({ site: null })) this.draw(view, run);
+    const site = run.byId.get(state.get("site"));
+    if (site) showSite(site, run);
+  }
+
+  draw(view, run) {
+    this.brand.replaceChildren(h("span", { class: "brand-name" }, "gpumemtrace"), this.runPicker());
+    // The comparison keeps the files that were opened in it.
+    const element = view === "compare" && this.comparison ? this.comparison : h("div", { class: `view view-${view}` });
     const fresh = !element.firstChild;
+    if (view === "compare") this.comparison = element;
     this.main.replaceChildren(element);
     if (fresh) element.append(...VIEWS[view][1](run, this.runs, this.job, this.given).flat(3).filter(Boolean));
     document.title = `${VIEWS[view][0]} · ${run.title} · GPU memory`;
-    scrollTo(0, 0);
+    if (view !== this.shown) scrollTo(0, 0);
+    this.shown = view;
+    this.drawn = state.address({ site: null });
     showExact(exactShown());
   }
 }

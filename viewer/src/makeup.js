@@ -1,36 +1,16 @@
-// Who held memory at a moment: exactly where the file keeps the events since, else by the windows
-// that every site keeps.
+// Who held memory at a moment: exactly where the page has what came and went since, else by the
+// windows that every site keeps. A moment is "peak", "work" (the end of the work), "end", or seconds.
 
-/* The history's events with absolute times, made once. */
-function eventsOf(run) {
-  if (run.events === undefined) {
-    const { history } = run;
-    run.events = null;
-    if (history?.dt_ns.length) {
-      const times = new Float64Array(history.dt_ns.length);
-      let now = 0;
-      history.dt_ns.forEach((step, i) => {
-        now += step;
-        times[i] = now / 1e9;
-      });
-      run.events = { times, site: history.site, bytes: history.bytes };
-    }
-  }
-  return run.events;
-}
+import { known, time } from "./format.js";
 
-/** True when the make-up at that moment is known to the byte. */
-export const exactFrom = (run) => (run.history && run.history.from_s !== null ? run.history.from_s : Infinity);
+/** The moment from which on the make-up is known to the byte. */
+export const exactFrom = (run) => (known(run.history?.from_s) ? run.history.from_s : Infinity);
 
-function exactAt(run, sites, moment) {
-  const live = new Map(sites.map((site) => [site.index, site.live_bytes]));
-  const events = eventsOf(run);
-  for (let i = (events?.times.length ?? 0) - 1; i >= 0 && events.times[i] > moment; i--) {
-    const index = events.site[i];
-    if (live.has(index)) live.set(index, live.get(index) - events.bytes[i]);
-  }
-  return sites.map((site) => ({ site, low: live.get(site.index), high: live.get(site.index) }));
-}
+const NAMED = {
+  peak: [(site) => site.bytes_at_peak, () => null],
+  work: [(site) => site.work_bytes ?? site.live_bytes, (site) => site.work_count ?? site.live_count],
+  end: [(site) => site.live_bytes, (site) => site.live_count],
+};
 
 function windowAt(site, moment) {
   let found = null;
@@ -45,16 +25,38 @@ function windowSpan(run, sites, moment) {
 }
 
 /**
- * {rows: [{site, low, high}], how: "exact"|"peak"|"windows"|"none", span}. `moment` is in seconds, or
- * "peak". `sites` are those of the level and device that are asked for.
+ * {rows: [{site, low, high, count}], how: "exact"|"peak"|"work"|"end"|"windows"|"none", span}; `count`
+ * is null where it is not known. `sites` are those that are asked for.
  */
 export function makeUpAt(run, sites, moment) {
-  if (moment === "peak")
-    return { how: "peak", rows: sites.map((site) => ({ site, low: site.bytes_at_peak, high: site.bytes_at_peak })) };
-  if (moment >= exactFrom(run) || moment >= run.end) return { how: "exact", rows: exactAt(run, sites, moment) };
+  if (NAMED[moment]) {
+    const [bytes, count] = NAMED[moment];
+    if (sites.length && sites.every((site) => !known(bytes(site)))) return { how: "none", rows: [] };
+    return { how: moment, rows: sites.map((site) => ({ site, low: bytes(site), high: bytes(site), count: count(site) })) };
+  }
+  if (moment >= exactFrom(run)) {
+    const { live, counts } = run.past.sitesAfter(run.past.until(moment));
+    return { how: "exact", rows: sites.map((site) => ({ site, low: live[site.index], high: live[site.index], count: counts[site.index] })) };
+  }
   const rows = sites.map((site) => [site, windowAt(site, moment)]).filter(([, window]) => window)
-    .map(([site, window]) => ({ site, low: window.min_bytes, high: window.max_bytes }));
+    .map(([site, window]) => ({ site, low: window.min_bytes, high: window.max_bytes, count: null }));
   return rows.length ? { how: "windows", rows, span: windowSpan(run, sites, moment) } : { how: "none", rows: [] };
+}
+
+const HOW = {
+  exact: "To the byte.",
+  peak: "To the byte: what each site held when its level last stood at its peak.",
+  work: "To the byte: what was live when the work ended, before the frees of the program's end.",
+  end: "To the byte: what is live at the end of the recording.",
+};
+
+/** How good the figures of makeUpAt are, in words. */
+export function makeUpNote({ how, span }, run, moment) {
+  if (HOW[how]) return HOW[how];
+  if (how === "none") return `Not recorded: ${moment === "peak" ? "what was live at the peak" : "the file has no windows of its sites"}.`;
+  const since = exactFrom(run);
+  const why = run.history?.reason ?? "a document opened as JSON has no events";
+  return `Not to the byte, since ${why}${Number.isFinite(since) ? ` (from ${time(since)} on it is)` : ""}: the lowest and the highest of each site between ${time(span[0])} and ${time(span[1])}, which need not be of one moment.`;
 }
 
 /** Rows of sites summed by what `read` says of a site, largest first. */

@@ -1,6 +1,8 @@
 // A file's document as the views want it: sites with their places, looked up by id.
 
-import { baseName } from "./format.js";
+import { baseName, known } from "./format.js";
+import { History } from "./history.js";
+import { openingOf } from "./moment.js";
 
 /** One frame in words: "forward (model.py:12)", "libcublas.so.13+0x5b45ee". */
 export function frameName(frame) {
@@ -52,6 +54,29 @@ class Run {
     this.title = (document.process?.command ?? []).map((word, i) => (i === 0 ? baseName(word) : word)).join(" ") ||
       `process ${pid ?? "?"}`;
     this.levels = ["driver", "torch", "custom"].filter((level) => this.sites.some((site) => site.level === level));
+  }
+
+  /** The history, unpacked when it is asked for first; null without one. */
+  get past() {
+    if (this.unpacked === undefined) this.unpacked = known(this.history?.from_s) ? new History(this.history, this.sites) : null;
+    return this.unpacked;
+  }
+
+  /** What the first finding is about, which the page opens with. */
+  get opening() {
+    this.opened ??= openingOf(this);
+    return this.opened;
+  }
+
+  /** The level that the run is about: PyTorch's, if it is there. */
+  get mainLevel() {
+    return this.levels.includes("torch") ? "torch" : this.levels[0] ?? "driver";
+  }
+
+  /** True where a site's memory belongs to the process and counts in totals. */
+  get owned() {
+    const foreign = new Set(this.document.usage.filter((row) => !row.owned).map((row) => row.kind));
+    return (site) => site.level !== "driver" || !foreign.has(site.kind);
   }
 
   /** Devices that have sites or figures; null for host memory. */

@@ -1,9 +1,11 @@
 // A site in full, in a dialog: its figures, its stack, how it went over the run.
 
 import { h, size, number } from "./dom.js";
-import { deviceName, time, plural, size as sizeText } from "./format.js";
+import { ABSENT, deviceName, known, time, plural, size as sizeText } from "./format.js";
 import { framePlace, frameName } from "./model.js";
+import { chainsOf } from "./holders.js";
 import { colorOf } from "./palette.js";
+import { state } from "./state.js";
 
 export const VERDICTS = {
   grow: "keeps growing",
@@ -50,7 +52,8 @@ function windowBars(site, end) {
 
 function facts(site) {
   const rows = [
-    ["live", [size(site.live_bytes), ` in ${plural(site.live_count, "allocation")}`]],
+    ["live at the end", [size(site.live_bytes), ` in ${plural(site.live_count, "allocation")}`]],
+    ["at the end of the work", known(site.work_bytes) && site.work_bytes !== site.live_bytes ? [size(site.work_bytes), ` in ${plural(site.work_count, "allocation")}`] : null],
     ["at the device's peak", size(site.bytes_at_peak)],
     ["its own peak", size(site.peak_bytes)],
     ["allocated in all", [size(site.allocated_bytes), ` in ${plural(site.allocations, "allocation")}`]],
@@ -62,33 +65,49 @@ function facts(site) {
     ["category", categoryTag(site.category)],
     ["phase", site.phase],
   ];
+  if (site.collected_bytes) rows.push(["freed by Python's collector", [size(site.collected_bytes), " that only cycles kept"]]);
   if (site.failures) rows.push(["failed allocations", number(site.failures)]);
   if (site.failed_frees) rows.push(["failed frees", number(site.failed_frees)]);
   return h("dl", { class: "facts" }, rows.filter(([, value]) => value !== null && value !== undefined)
     .map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 }
 
+/** The column for a table of sites of several levels; none where all are of one. */
+export const levelColumn = (runs, siteOf = (row) => row) => (new Set(runs.flatMap((run) => run.levels)).size < 2 ? []
+  : [{ id: "level", title: "Level", width: "5.5rem", help: "who handed the memory out: blocks of PyTorch lie in the driver's memory",
+    key: (row) => siteOf(row)?.level, cell: (row) => siteOf(row)?.level ?? ABSENT }]);
+
 let dialog;
 
-export function showSite(site, run) {
+/** Closes the dialog without a trace in the address. */
+export function closeSite() {
   dialog?.remove();
+  dialog = undefined;
+}
+
+/** Opens a site in a dialog, which the address keeps. */
+export function showSite(site, run) {
+  closeSite();
   const close = h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => dialog.close() }, "✕");
-  dialog = h("dialog", { class: "site", "aria-labelledby": "site-title" },
+  const mine = h("dialog", { class: "site", "aria-labelledby": "site-title" },
     h("header", {}, h("h2", { id: "site-title" }, site.place), close),
     h("p", { class: "site-line" }, verdictTag(site.verdict), " ", site.why ?? "", h("span", { class: "site-id" }, `site ${site.id}`)),
-    facts(site), windowBars(site, run.end),
+    facts(site), windowBars(site, run.end), chainsOf(run, site),
     h("h3", {}, "Stack, innermost first"), stackList(site.stack, site),
     site.stack_truncated ? h("p", { class: "note" }, "The stack was deeper than what was kept (GPUMEMTRACE_DEPTH).") : null);
   const before = document.activeElement;
-  dialog.addEventListener("close", () => {
-    dialog.remove();
+  mine.addEventListener("close", () => {
+    closeSite();
+    state.put("site", "");
     if (before?.isConnected) before.focus();
   });
-  dialog.addEventListener("click", (event) => {
-    if (event.target === dialog) dialog.close();
+  mine.addEventListener("click", (event) => {
+    if (event.target === mine) mine.close();
   });
-  document.body.append(dialog);
-  dialog.showModal();
+  dialog = mine;
+  document.body.append(mine);
+  mine.showModal();
+  state.put("site", site.id);
 }
 
 /** A button with the site's place that opens it. */

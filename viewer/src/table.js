@@ -24,8 +24,8 @@ function comparison(column, descending) {
  * `onchoose(row)` is called for a click on a row (the first column should hold a button for keys).
  */
 export class BigTable {
-  constructor({ label, columns, sort, descending = true, height = 520, onchoose, rowClass }) {
-    Object.assign(this, { label, columns, sort, descending, onchoose, rowClass });
+  constructor({ label, columns, sort, descending = true, height = 520, onchoose, onsort, rowClass }) {
+    Object.assign(this, { label, columns, sort, descending, onchoose, onsort, rowClass });
     this.rows = [];
     this.shown = new Map();
     this.heads = columns.map((column) => this.head(column));
@@ -51,6 +51,7 @@ export class BigTable {
   sortBy(id) {
     this.descending = this.sort === id ? !this.descending : Boolean(this.columns.find((c) => c.id === id).numeric);
     this.sort = id;
+    this.onsort?.(id, this.descending);
     this.update(this.rows);
     announce(`sorted by ${this.columns.find((c) => c.id === id).title}, ${this.descending ? "descending" : "ascending"}`);
   }

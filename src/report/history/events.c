@@ -160,41 +160,6 @@ const char *gm_history_gap(struct gm_doc *doc)
 	return NULL;
 }
 
-/* The last of many events, in a ring of their own. */
-struct last {
-	struct gm_event_record *events;
-	unsigned most;
-	uint64_t seen;
-};
-
-static void keep(const struct gm_event_record *event, void *data)
-{
-	struct last *last = data;
-
-	last->events[last->seen++ % last->most] = *event;
-}
-
-struct gm_history gm_load_last_history(struct gm_doc *doc, unsigned most)
-{
-	struct gm_history history = {.complete = true};
-	struct last last = {.most = most};
-	unsigned first;
-
-	if (!doc->journal)
-		return gm_load_history(doc);
-	last.events = gm_realloc(NULL, most * sizeof(*last.events));
-	gm_history_each(doc, keep, &last);
-	history.count = last.seen < most ? (unsigned)last.seen : most;
-	history.complete = last.seen <= most && doc->complete && !gm_journal_damage(doc->journal) &&
-			   !gm_journal_header(doc->journal)->lost;
-	history.events = gm_zone_alloc(&doc->zone, history.count, sizeof(*history.events));
-	first = last.seen > most ? (unsigned)(last.seen % most) : 0;
-	for (unsigned i = 0; i < history.count; i++)
-		history.events[i] = last.events[(first + i) % most];
-	free(last.events);
-	return history;
-}
-
 int64_t gm_event_change(const struct gm_event_record *event)
 {
 	bool counts = gm_in_level(event->level, event->kind);

@@ -17,9 +17,6 @@ struct gm_history {
 /* The events of the ring, in the document's zone; with --at those up to the moment. */
 struct gm_history gm_load_history(struct gm_doc *doc);
 
-/* The last `most` events of the complete history, or the ring's. */
-struct gm_history gm_load_last_history(struct gm_doc *doc, unsigned most);
-
 /* Calls for each event of the complete history, or of the ring, in order; up to the moment of --at.
  */
 void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),

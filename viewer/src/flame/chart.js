@@ -87,8 +87,22 @@ export class FlameChart {
     }
   }
 
+  /* Where a node is: the number of each of its ancestors and itself among their siblings. */
+  pathOf(d) {
+    const numbers = [];
+    for (let at = d; at.parent; at = at.parent) numbers.unshift(at.parent.children.indexOf(at));
+    return numbers.join(".");
+  }
+
+  /** Magnifies the node at a path as `onselect` gave it; one that is not there is passed over. */
+  open(path) {
+    let at = select(this.box.querySelector("svg")).datum();
+    for (const number of path.split(".")) at = at?.children?.[Number(number)];
+    if (at) this.chart.zoomTo(at);
+  }
+
   clicked(d) {
-    this.onselect?.(d.data);
+    this.onselect?.(d.data, this.pathOf(d));
     this.dress();
     announce(`shown whole: ${this.describe(d)}`);
   }

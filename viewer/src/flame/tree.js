@@ -2,9 +2,9 @@
 
 import { frameName } from "../model.js";
 
+/** What the flame graph can show; `live` is of a moment, and null in its place of a function. */
 export const METRICS = {
-  live: ["live", (site) => site.live_bytes],
-  peak: ["at peak", (site) => site.bytes_at_peak],
+  live: ["live at the moment", null],
   total: ["total allocated", (site) => site.allocated_bytes],
   count: ["allocations (count)", (site) => site.allocations],
 };

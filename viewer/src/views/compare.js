@@ -1,16 +1,16 @@
 // Two files side by side: totals, sites that changed, and a flame graph of the difference.
 
 import { announce, field, h, number, searchField, select, settled, size, table } from "../dom.js";
-import { change as changeText, deviceName, size as sizeText, count } from "../format.js";
+import { change as changeText, deviceName, known, size as sizeText, count } from "../format.js";
 import { changesOf } from "../changes.js";
 import { FlameChart } from "../flame/chart.js";
 import { buildTree } from "../flame/tree.js";
 import { changeColor } from "../palette.js";
 import { payloadOf } from "../payload.js";
 import { givenOrder, runsOf } from "../model.js";
-import { showSite, siteButton } from "../site.js";
+import { levelColumn, showSite, siteButton } from "../site.js";
 import { BigTable, rowsNote } from "../table.js";
-import { shapeControls } from "./flame.js";
+import { shapeControls, shapeOf } from "./flame.js";
 
 const METRICS = { live: "live", at_peak: "at peak", total: "total allocated", count: "allocations (count)" };
 const WIDTHS = { larger: "the larger of the two", after: "the newer", before: "the older" };
@@ -18,10 +18,12 @@ const WIDTHS = { larger: "the larger of the two", after: "the newer", before: "t
 function totals(before, after) {
   const devices = [...new Set([...before.devices, ...after.devices])];
   const rows = devices.map((device) => [device, before.total(device), after.total(device)]).filter(([, x, y]) => x || y);
+  const value = (total, key) => (total ? total[key] : 0); // a device without a row was not used
+  const both = (was, now, key) => (known(value(was, key)) && known(value(now, key)) ? value(now, key) - value(was, key) : null);
   const cells = (title, key) => [
-    { title, numeric: true, cell: ([, , now]) => size(now?.[key] ?? 0) },
-    { title: "before", numeric: true, cell: ([, was]) => size(was?.[key] ?? 0) },
-    { title: "change", numeric: true, cell: ([, was, now]) => size((now?.[key] ?? 0) - (was?.[key] ?? 0), { signed: true }) }];
+    { title, numeric: true, cell: ([, , now]) => size(value(now, key)) },
+    { title: "before", numeric: true, cell: ([, was]) => size(value(was, key)) },
+    { title: "change", numeric: true, cell: ([, was, now]) => size(both(was, now, key), { signed: true }) }];
   return table("Totals of both files", [{ title: "where", cell: ([device]) => deviceName(device) },
     ...cells("current", "current_bytes"), ...cells("peak", "peak_bytes")], rows, { hideCaption: true });
 }
@@ -32,6 +34,7 @@ function changeTable(runs) {
   const signed = (id, title, read) => ({ id, title, numeric: true, width: "9rem", key: (row) => Math.abs(read(row)), cell: (row) => size(read(row), { signed: true }) });
   return new BigTable({ label: "Sites of both files", sort: "difference", height: 560, onchoose: (row) => showSite(row.site, runOf(row)), columns: [
     { id: "place", title: "Site", width: "21rem", key: (row) => row.site.place, cell: (row) => siteButton(row.site, runOf(row)) },
+    ...levelColumn([runs.before, runs.after], (row) => row.site),
     { id: "change", title: "Change", width: "7rem", key: (row) => row.change, cell: (row) => h("span", { class: `tag change-${row.change}` }, row.change) },
     signed("difference", "Live change", (row) => row.after.live - row.before.live),
     bytes("live", "Live", (row) => row.after.live), bytes("live_before", "before", (row) => row.before.live),
@@ -39,7 +42,6 @@ function changeTable(runs) {
     bytes("peak", "Own peak", (row) => row.after.peak), bytes("peak_before", "before", (row) => row.before.peak),
     { id: "count", title: "Allocations", numeric: true, key: (row) => row.after.count, cell: (row) => number(row.after.count) },
     { id: "count_before", title: "before", numeric: true, key: (row) => row.before.count, cell: (row) => number(row.before.count) },
-    { id: "level", title: "Level", width: "5rem", key: (row) => row.site.level, cell: (row) => row.site.level },
     { id: "kind", title: "Kind", width: "6rem", key: (row) => row.site.kind, cell: (row) => row.site.kind }] });
 }
 
@@ -71,8 +73,7 @@ function entriesOf(changes, { metric, width, level }) {
 function comparison(before, after) {
   const changes = changesOf(before, after);
   const levels = [...new Set(changes.map((one) => one.site.level))];
-  const options = { metric: "live", width: "larger", level: levels.includes("torch") ? "torch" : levels[0], frames: "all", callers: false,
-    upward: false, plumbing: false, text: "", only: true };
+  const options = { metric: "live", width: "larger", level: levels.includes("torch") ? "torch" : levels[0], ...shapeOf(), text: "", only: true };
   const show = (value) => (options.metric === "count" ? count(value) : sizeText(value));
   const difference = (value) => (options.metric === "count" ? (value > 0 ? "+" : "") + count(value) : changeText(value));
   const chart = new FlameChart({ label: "Flame graph of the difference",

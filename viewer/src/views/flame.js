@@ -5,15 +5,24 @@ import { count, share, size as sizeText } from "../format.js";
 import { Filters } from "../filters.js";
 import { FlameChart } from "../flame/chart.js";
 import { METRICS, buildTree, functionRows } from "../flame/tree.js";
+import { makeUpAt, makeUpNote } from "../makeup.js";
 import { framePlace } from "../model.js";
+import { momentControl, momentName, momentOf } from "../moment.js";
 import { frameColor } from "../palette.js";
 import { siteButton } from "../site.js";
+import { state } from "../state.js";
 import { BigTable } from "../table.js";
+
+/* How stacks are drawn, as the address has it. */
+const SHAPE = { frames: "all", callers: false, upward: false, plumbing: false };
+
+export const shapeOf = () => Object.fromEntries(Object.entries(SHAPE).map(([name, value]) => [name, value === false ? state.get(name) === "true" : state.get(name, value)]));
 
 /** The controls that say how stacks are drawn; shared with the comparison. */
 export function shapeControls(options, onchange) {
   const set = (name) => (value) => {
     options[name] = value;
+    state.put(name, value, SHAPE[name]);
     onchange();
   };
   return [
@@ -44,38 +53,65 @@ function chosen(node, run, show, whole) {
 }
 
 export function flame(run) {
-  const options = { metric: "live", frames: "all", callers: false, upward: false, plumbing: false };
+  const options = { metric: METRICS[state.get("metric")] ? state.get("metric") : "live", ...shapeOf() };
+  let moment = momentOf(run);
   const text = (value) => (options.metric === "count" ? `${count(value)} allocations` : sizeText(value));
   const chart = new FlameChart({ label: "Flame graph", show: (node) => text(node.value),
     color: (node) => frameColor(node.frame, node.name),
-    onselect: (node) => details.replaceChildren(...chosen(node, run, (one) => text(one.value), chart.tree.value)) });
+    onselect: (node, path) => {
+      details.replaceChildren(...chosen(node, run, (one) => text(one.value), chart.tree.value));
+      state.put("frame", path);
+    } });
   const details = h("div", { class: "chosen", "aria-live": "polite" });
   const whole = h("p", { class: "note", role: "status" });
-  const filters = new Filters(run, { level: "one", search: false, onchange: draw });
+  const source = h("p", { class: "note" });
+  const filters = new Filters(run, { level: "one", search: false, onchange: () => draw() });
   const table = new BigTable({ label: "Functions of the flame graph", columns: functionColumns(options), sort: "total", height: 420 });
 
-  function draw() {
+  function entriesNow() {
     const read = METRICS[options.metric][1];
-    const entries = filters.sites.map((site) => ({ site, value: read(site) })).filter((entry) => entry.value > 0);
+    source.textContent = "";
+    if (read) return filters.sites.map((site) => ({ site, value: read(site) }));
+    const made = makeUpAt(run, filters.sites, moment);
+    source.textContent = makeUpNote(made, run, moment);
+    return made.rows.map(({ site, high }) => ({ site, value: high }));
+  }
+
+  function draw(path = "") {
+    const entries = entriesNow().filter((entry) => entry.value > 0);
     const tree = buildTree(entries, "all", options);
     chart.update(tree, !options.upward);
     table.update(functionRows(entries, options));
     details.replaceChildren();
-    whole.replaceChildren("In all: ", options.metric === "count" ? number(tree.value) : size(tree.value), ` from ${count(entries.length)} sites`);
+    if (path) chart.open(path);
+    else state.put("frame", "");
+    const when = options.metric === "live" ? ` live at ${momentName(moment)}` : "";
+    whole.replaceChildren("In all: ", options.metric === "count" ? number(tree.value) : size(tree.value), `${when} from ${count(entries.length)} sites`);
   }
 
   const metrics = Object.entries(METRICS).map(([id, [title]]) => [id, title]);
   const element = [h("h1", {}, "Flame graph"),
     h("div", { class: "controls", role: "group", "aria-label": "How it is drawn" },
+      momentControl(run, (chosenMoment) => {
+        moment = chosenMoment;
+        draw();
+      }),
       select("Show", metrics, options.metric, (value) => {
         options.metric = value;
+        state.put("metric", value, "live");
         draw();
-      }), shapeControls(options, draw)),
+      }), shapeControls(options, () => draw())),
     filters.element,
-    h("div", { class: "controls" }, searchField("Find frames", settled((term) => chart.search(term)), "part of a function's name"),
+    h("div", { class: "controls" }, searchField("Find frames", settled((term) => {
+      state.put("find", term);
+      chart.search(term);
+    }), "part of a function's name", state.get("find")),
       h("button", { type: "button", onclick: () => chart.zoomOut() }, "Show all"), chart.found),
-    whole, chart.element, details,
+    whole, source, chart.element, details,
     h("h2", {}, "As a table"), table.element];
-  queueMicrotask(draw);
+  queueMicrotask(() => {
+    draw(state.get("frame"));
+    if (state.get("find")) chart.search(state.get("find"));
+  });
   return element;
 }

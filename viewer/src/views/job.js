@@ -1,15 +1,10 @@
 // Several files of one job: a row for each, then what differs between them.
 
 import { h, number, size, table } from "../dom.js";
-import { time } from "../format.js";
+import { known, time } from "../format.js";
 
-function peak(run) {
-  return run.document.totals.reduce((sum, total) => sum + total.peak_bytes, 0);
-}
-
-function current(run) {
-  return run.document.totals.reduce((sum, total) => sum + total.current_bytes, 0);
-}
+/* The sum over a run's devices; null where one of them is not known. */
+const sumOf = (run, key) => run.document.totals.reduce((sum, total) => (known(sum) && known(total[key]) ? sum + total[key] : null), 0);
 
 export function jobPart(runs, job) {
   if (runs.length < 2) return [];
@@ -17,8 +12,8 @@ export function jobPart(runs, job) {
   return [h("section", { "aria-labelledby": "job" }, h("h2", { id: "job" }, "Files on this page"),
     table("Files on this page", [
       { title: "file", cell: (run) => run.name },
-      { title: "peak", numeric: true, cell: (run) => size(peak(run)) },
-      { title: "current", numeric: true, cell: (run) => size(current(run)) },
+      { title: "peak", numeric: true, cell: (run) => size(sumOf(run, "peak_bytes")) },
+      { title: "current", numeric: true, cell: (run) => size(sumOf(run, "current_bytes")) },
       { title: "recorded", numeric: true, cell: (run) => time(run.document.process?.duration_s) },
       { title: "findings", numeric: true, cell: (run) => number(run.document.findings.length) },
       { title: "OOMs", numeric: true, cell: (run) => number(run.document.ooms.length + (run.document.retries?.ooms_not_kept ?? 0)) },

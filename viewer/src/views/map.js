@@ -1,12 +1,15 @@
-// The memory map: what lies where in the device's memory at the end, and the holes between.
+// The memory map: what lies where in the device's memory at a moment, and the holes between.
 
 import { announce, h, onResize, select, size } from "../dom.js";
-import { address, count, deviceName, plural, share, size as sizeText, time } from "../format.js";
+import { ABSENT, address, count, deviceName, plural, share, size as sizeText, time } from "../format.js";
 import { LINE, drawLines } from "../map/draw.js";
 import { TYPES, blockAfter, lineLength, linesOf, segmentsOf } from "../map/lines.js";
+import { changesUntil, mapAfter } from "../map/past.js";
+import { momentControl, momentName, momentOf } from "../moment.js";
 import { ageColor, colorOf } from "../palette.js";
 import { frameName } from "../model.js";
 import { showSite, siteButton, swatch } from "../site.js";
+import { state } from "../state.js";
 import { BigTable, rowsNote } from "../table.js";
 import { hideTip, showTip } from "../tip.js";
 
@@ -24,7 +27,7 @@ const SORTS = {
 
 class Picture {
   constructor(run, onchange) {
-    Object.assign(this, { run, onchange, blocks: run.map.blocks, lines: [], chosen: null });
+    Object.assign(this, { run, onchange, blocks: null, lines: [], chosen: null });
     this.canvas = h("canvas", { "aria-hidden": "true" });
     this.space = h("div", { class: "map-space" });
     this.box = h("div", { class: "map-box", tabindex: "0", role: "application", "aria-roledescription": "memory map",
@@ -39,7 +42,8 @@ class Picture {
     return this.box.clientWidth < 560 ? 132 : 300;
   }
 
-  update(segments, { color, length, common }) {
+  update(segments, blocks, { color, length, common }) {
+    this.blocks = blocks;
     this.lines = linesOf(segments, this.blocks, length);
     this.longest = common ? Math.max(1, ...this.lines.filter((line) => !line.folded).map((line) => line.to - line.from)) : 0;
     this.colors = this.colorsBy(color);
@@ -58,6 +62,7 @@ class Picture {
   }
 
   draw() {
+    if (!this.blocks) return;
     const first = Math.floor(this.box.scrollTop / LINE);
     this.canvas.style.transform = `translateY(${first * LINE - this.box.scrollTop}px)`;
     this.canvas.style.height = `${this.box.clientHeight + LINE}px`;
@@ -160,19 +165,19 @@ function segmentTable(run) {
     { id: "type", title: "Type", width: "15rem", key: (row) => row.type, cell: (row) => TYPES[row.type] ?? row.type },
     bytes("bytes", "Size"), bytes("used", "Used"), bytes("free", "Free"), bytes("largest", "Largest hole"),
     { id: "blocks", title: "Blocks", numeric: true, width: "6rem", key: (row) => row.last - row.first, cell: (row) => count(row.last - row.first) },
-    { id: "pinned", title: "Pinned", width: "6rem", key: (row) => (row.pinned ? 1 : 0), cell: (row) => (row.pinned ? "pinned" : "–") },
-    { id: "site", title: "Taken by", width: "20rem", key: (row) => run.sites[row.site]?.place, cell: (row) => (run.sites[row.site] ? siteButton(run.sites[row.site], run) : "–") },
+    { id: "pinned", title: "Pinned", width: "6rem", key: (row) => (row.pinned ? 1 : 0), cell: (row) => (row.pinned ? "pinned" : "no") },
+    { id: "site", title: "Taken by", width: "20rem", key: (row) => run.sites[row.site]?.place, cell: (row) => (run.sites[row.site] ? siteButton(run.sites[row.site], run) : ABSENT) },
   ] });
 }
 
-const percent = (value) => (value === null ? "–" : `${value.toFixed(1)} %`);
+const percent = (value) => (value === null ? ABSENT : `${value.toFixed(1)} %`);
 
 function fragmentation(run) {
   const rows = run.document.fragmentation;
   if (!rows.length) return null;
   const pinners = rows.flatMap((row) => row.pinned_by.map((pin) => ({ ...pin, row, known: run.byId.get(pin.site) })));
   const table = new BigTable({ label: "Sites whose blocks pin holes", sort: "hole_bytes", height: 320, columns: [
-    { id: "site", title: "Site", width: "22rem", key: (pin) => pin.known?.place, cell: (pin) => (pin.known ? siteButton(pin.known, run) : pin.site ?? "–") },
+    { id: "site", title: "Site", width: "22rem", key: (pin) => pin.known?.place, cell: (pin) => (pin.known ? siteButton(pin.known, run) : pin.site ?? ABSENT) },
     { id: "device", title: "Where", width: "10rem", key: (pin) => pin.row.device, cell: (pin) => `${deviceName(pin.row.device)}, ${pin.row.level}` },
     { id: "blocks", title: "Blocks", numeric: true, width: "6rem", key: (pin) => pin.blocks, cell: (pin) => count(pin.blocks) },
     { id: "bytes", title: "Bytes", numeric: true, key: (pin) => pin.bytes, cell: (pin) => size(pin.bytes) },
@@ -197,48 +202,74 @@ function legend(run, blocks, color) {
   return h("ul", { class: "map-legend" }, [...sums].sort((a, b) => b[1] - a[1]).map(([name, bytes]) => h("li", {}, swatch(colorOf(name)), `${name} `, size(bytes))));
 }
 
+/* {map, note}: what the page has of a moment; else the end, and a note that says so. */
+function mapOf(run, moment) {
+  const devices = run.devices.filter((device) => device !== null);
+  const count = moment === "end" ? -1 : changesUntil(run, moment, devices[0] ?? 0);
+  if (moment === "end") return { map: run.map, note: "", name: momentName(moment) };
+  if (count >= 0) return { map: mapAfter(run, count), note: "", name: momentName(moment) };
+  return { map: run.map, name: momentName("end"),
+    note: `Which blocks lay where at ${momentName(moment)} is not recorded (${run.history?.reason ?? "there is no history of events"}), so the map shows the end. GPUMEMTRACE_EVENTS=all keeps every event.` };
+}
+
+/* How the map is drawn, as the address has it. */
+const DRAWN = { color: "category", order: "address", device: "", type: "", line: "auto", scale: "" };
+
 export function map(run) {
   const title = h("h1", {}, "Memory map");
-  if (!run.map?.segments.address.length)
-    return [title, h("p", { class: "note" }, run.map ? "No memory with an address was live at the end." : "A document opened as JSON has no blocks; a page of gpumem-report html has."), fragmentation(run)];
-  const all = segmentsOf(run.map);
-  const options = { color: "category", sort: "address", device: "", type: "", length: "auto", common: false };
+  if (!run.map) return [title, h("p", { class: "note" }, "A document opened as JSON has no blocks; a page of gpumem-report html has."), fragmentation(run)];
+  const options = Object.fromEntries(Object.entries(DRAWN).map(([name, value]) => [name, state.get(name, value)]));
   const picture = new Picture(run);
   const table = segmentTable(run);
+  const lead = h("p", { class: "lead" });
+  const source = h("p", { class: "note" });
   const note = h("p", { class: "note", role: "status" });
   const legendBox = h("div", {});
+  const controls = h("div", { class: "controls", role: "group", "aria-label": "How it is drawn" });
+  const content = h("div", {}, note, legendBox, picture.box, h("h2", {}, "As a table"), table.element);
+  const empty = h("p", { class: "note" });
   const set = (name) => (value) => {
     options[name] = value;
+    state.put(name, value, DRAWN[name]);
     draw();
   };
 
+  function drawControls(all) {
+    const devices = [...new Set(all.map((segment) => String(segment.device)))];
+    const types = [...new Set(all.map((segment) => segment.type))];
+    const lengths = [["auto", "automatic"], [0, "the whole segment"], ...[2, 32, 256, 2048].map((mib) => [mib * 2 ** 20, sizeText(mib * 2 ** 20)])];
+    controls.replaceChildren(momentControl(run, () => draw()),
+      select("Colour", [...Object.entries(COLORS).map(([id, [name]]) => [id, name]), ["age", "age"]], options.color, set("color")),
+      select("Order", Object.entries(SORTS).map(([id, [name]]) => [id, name]), options.order, set("order")),
+      devices.length > 1 ? select("Device", [["", "all"], ...devices.map((device) => [device, deviceName(device === "null" ? null : Number(device))])], options.device, set("device")) : "",
+      types.length > 1 ? select("Type", [["", "all"], ...types.map((type) => [type, TYPES[type] ?? type])], options.type, set("type")) : "",
+      select("A line is", lengths, options.line, set("line")),
+      select("Scale", [["", "each line full width"], ["1", "one for all"]], options.scale, set("scale")));
+  }
+
   function draw() {
+    const shown = mapOf(run, momentOf(run));
+    const all = segmentsOf(shown.map);
+    const { blocks } = shown.map;
+    lead.textContent = `Live memory at ${shown.name}, in order of address. Hatched is free; ▪ marks segments that live blocks keep from being given back.`;
+    source.textContent = shown.note;
+    drawControls(all);
+    content.hidden = all.length === 0;
+    empty.textContent = all.length ? "" : `No memory with an address was live at ${shown.name}.`;
+    if (!all.length) return;
     const rows = all.filter((segment) => (!options.device || String(segment.device) === options.device) && (!options.type || segment.type === options.type))
-      .sort(SORTS[options.sort][1]);
-    const length = options.length === "auto" ? lineLength(rows) : Number(options.length);
-    picture.update(rows, { ...options, length });
+      .sort((SORTS[options.order] ?? SORTS.address)[1]);
+    const length = options.line === "auto" ? lineLength(rows) : Number(options.line);
+    picture.update(rows, blocks, { color: options.color, common: options.scale === "1", length });
     table.update(rows);
     const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
     note.replaceChildren(rowsNote(rows.length, all.length, "segments"), ", ", size(sum("bytes")), ", used ", size(sum("used")), ", holes ", size(sum("free")),
       ` (`, size(rows.reduce((total, row) => total + (row.pinned ? row.free : 0), 0)), ` in ${plural(rows.filter((row) => row.pinned).length, "pinned segment")})`,
-      run.map.omitted_blocks ? [`; ${count(run.map.omitted_blocks)} smaller blocks (`, size(run.map.omitted_bytes), ") are not drawn"] : "",
-      run.map.unplaced_bytes ? ["; ", size(run.map.unplaced_bytes), " more have no address (arrays, handles that are not mapped)"] : "");
-    legendBox.replaceChildren(...[legend(run, run.map.blocks, options.color)].filter(Boolean));
+      shown.map.omitted_blocks ? h("span", {}, `; ${count(shown.map.omitted_blocks)} smaller blocks (`, size(shown.map.omitted_bytes), ") are not drawn") : "",
+      shown.map.unplaced_bytes ? h("span", {}, "; ", size(shown.map.unplaced_bytes), " more have no address (arrays, handles that are not mapped)") : "");
+    legendBox.replaceChildren(...[legend(run, blocks, options.color)].filter(Boolean));
   }
 
-  const devices = [...new Set(all.map((segment) => String(segment.device)))];
-  const types = [...new Set(all.map((segment) => segment.type))];
-  const lengths = [["auto", "automatic"], [0, "the whole segment"], ...[2, 32, 256, 2048].map((mib) => [mib * 2 ** 20, sizeText(mib * 2 ** 20)])];
   queueMicrotask(draw);
-  return [title,
-    h("p", { class: "lead" }, "Live memory at the end of the recording, in order of address. Hatched is free; ▪ marks segments that live blocks keep from being given back."),
-    h("div", { class: "controls", role: "group", "aria-label": "How it is drawn" },
-      select("Colour", [...Object.entries(COLORS).map(([id, [name]]) => [id, name]), ["age", "age"]], options.color, set("color")),
-      select("Order", Object.entries(SORTS).map(([id, [name]]) => [id, name]), options.sort, set("sort")),
-      devices.length > 1 ? select("Device", [["", "all"], ...devices.map((device) => [device, deviceName(device === "null" ? null : Number(device))])], "", set("device")) : null,
-      types.length > 1 ? select("Type", [["", "all"], ...types.map((type) => [type, TYPES[type] ?? type])], "", set("type")) : null,
-      select("A line is", lengths, options.length, set("length")),
-      select("Scale", [["", "each line full width"], ["1", "one for all"]], "", (value) => set("common")(Boolean(value)))),
-    note, legendBox, picture.box,
-    h("h2", {}, "As a table"), table.element, fragmentation(run)];
+  return [title, lead, controls, source, empty, content, fragmentation(run)];
 }

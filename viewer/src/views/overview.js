@@ -1,10 +1,16 @@
 // What was used, what it is made of, what is wrong and what to do.
 
 import { h, size, number, table } from "../dom.js";
-import { deviceName, known, percent, plural, share, time, size as sizeText } from "../format.js";
+import { ABSENT, deviceName, known, percent, plural, share, time, size as sizeText } from "../format.js";
+import { holdersPart } from "../holders.js";
+import { frameName } from "../model.js";
+import { momentName, momentOf, setMoment } from "../moment.js";
 import { colorOf, ledgerColors } from "../palette.js";
 import { siteButton, stackList, swatch } from "../site.js";
 import { stackedBar } from "../bars.js";
+import { StackChart, sourceNote } from "../stack/chart.js";
+import { state } from "../state.js";
+import { stackOf, stackOptions } from "./timeline.js";
 
 const SEVERITY = { error: ["✕", "error"], warning: ["!", "warning"], note: ["i", "note"] };
 
@@ -13,37 +19,110 @@ function tile(title, value, detail) {
     detail ? h("span", { class: "tile-detail" }, detail) : null));
 }
 
+/* PyTorch's own figures, as torch.cuda.memory_stats() names them. */
+function torchTiles(row) {
+  const where = deviceName(row.device);
+  const active = row.active_bytes ?? row.allocated_bytes;
+  const inactive = known(row.reserved_bytes) && known(active) ? row.reserved_bytes - active : null;
+  return [tile(`PyTorch reserved, peak, ${where}`, size(row.reserved_peak_bytes), ["at the end ", size(row.reserved_bytes)]),
+    tile(`PyTorch allocated, peak, ${where}`, size(row.allocated_peak_bytes), ["at the end ", size(row.allocated_bytes)]),
+    tile(`PyTorch inactive at the end, ${where}`, size(inactive),
+      ["releasable ", size(row.releasable_bytes), ", inactive split ", size(row.inactive_split_bytes)])];
+}
+
 function tiles(run) {
   const { document } = run;
-  const list = document.totals.map((total) => {
+  const list = document.torch.flatMap(torchTiles);
+  list.push(...document.totals.flatMap((total) => {
     const limit = document.devices.find((device) => device.index === total.device);
     const capacity = limit?.capacity_bytes ?? limit?.total_bytes;
-    return [tile(`peak, ${deviceName(total.device)}`, size(total.peak_bytes),
+    return [tile(`${document.torch.length ? "driver's " : ""}peak, ${deviceName(total.device)}`, size(total.peak_bytes),
       [`at ${time(total.peak_at_s)}`, known(capacity) ? [", ", percent(total.utilization_percent), " of ", size(capacity)] : null]),
     tile(`at the end, ${deviceName(total.device)}`, size(total.current_bytes), plural(total.current_count, "allocation"))];
-  });
-  list.push(tile("not freed at exit", known(document.leaks?.exit_bytes) ? size(document.leaks.exit_bytes) : "–",
+  }));
+  list.push(tile("not freed at exit", size(document.leaks?.exit_bytes),
     known(document.leaks?.exit_count) ? plural(document.leaks.exit_count, "allocation") : "the run did not end by itself"));
-  list.push(tile("out of memory", number(document.ooms.length + (document.retries?.ooms_not_kept ?? 0)), plural(document.retries?.attempts ?? 0, "retry", "retries")));
+  list.push(tile("out of memory", number(document.ooms.length + (document.retries?.ooms_not_kept ?? 0)),
+    document.retries ? plural(document.retries.attempts, "retry", "retries") : "retries were not recorded"));
   return h("dl", { class: "tiles" }, list);
 }
 
-function finding(one, run) {
+/* The frames of a site that somebody looks for, from its own on. */
+function shortStack(site) {
+  const kept = site.stack.map((_, i) => i).filter((i) => i >= site.own && (site.plumbing[i] !== "1" || i === site.own)).slice(0, 6);
+  return [kept.map((i) => site.stack[i]), { own: kept.indexOf(site.own) }];
+}
+
+/* The moment that the first finding is about, and its chart. */
+function chart(run) {
+  const options = stackOptions(run);
+  const stack = stackOf(run, options);
+  const { finding, site } = run.opening;
+  const legend = h("ul", { class: "map-legend" });
+  const pinned = h("p", { class: "note", role: "status" });
+  const picture = new StackChart({ run, height: 250, still: true, label: "Live memory in bands over time. Left and right arrows pin a moment, which every view then shows.",
+    onmoment: (moment) => {
+      setMoment(run, moment);
+      show();
+    } });
+  function show() {
+    const moment = momentOf(run);
+    const about = finding && moment === run.opening.moment ? `, which the first finding is about: ${finding.title}` : "";
+    pinned.replaceChildren(`Pinned: ${momentName(moment)}${about}. `, h("a", { href: state.address({ view: "timeline" }) }, "Timeline"), ", ",
+      h("a", { href: state.address({ view: "flame" }) }, "flame graph"), ", ", h("a", { href: state.address({ view: "map" }) }, "map"), " and ",
+      h("a", { href: state.address({ view: "sites" }) }, "sites"), " show this moment.");
+  }
+  queueMicrotask(() => {
+    picture.update({ ...stack, axis: "time", zoom: null, moment: momentOf(run) });
+    show();
+  });
+  const { bands } = stack;
+  legend.append(...bands.names.map((name, i) => h("li", {}, swatch(bands.colors[i]), bands.sites[i] ? siteButton(bands.sites[i], run) : name)).reverse().slice(0, 12));
+  return h("section", { "aria-labelledby": "memory" },
+    h("h2", { id: "memory" }, `Live memory, ${deviceName(options.device)}, ${{ torch: "PyTorch's blocks", driver: "driver's allocations", custom: "program's own pools" }[options.level]}`),
+    run.sites.length ? [pinned, picture.element, legend, h("p", { class: "note" }, sourceNote(run, stack.lane)),
+      site ? h("details", { class: "event", open: true }, h("summary", {}, "The finding's site: ", siteButton(site, run)), stackList(...shortStack(site))) : null]
+      : h("p", { class: "note" }, "No allocation was recorded."));
+}
+
+/* Findings of one id and one function are one entry: a leak that many call paths lead to. */
+function entriesOf(run) {
+  const entries = new Map();
+  run.document.findings.forEach((one, i) => {
+    const site = run.byId.get(one.site);
+    const frame = site?.stack[Math.max(0, site.own)];
+    const key = one.id.startsWith("leak.") && frame ? `${one.id} ${one.device} ${site.kind} ${frameName(frame)}` : i;
+    if (!entries.has(key)) entries.set(key, []);
+    entries.get(key).push(one);
+  });
+  return [...entries.values()];
+}
+
+function entryTitle([first, ...more]) {
+  if (!more.length) return first.title;
+  const bytes = [first, ...more].reduce((sum, one) => sum + (one.bytes ?? 0), 0);
+  return `${first.title.replace(/^[\d.,]+ [KMGTP]?i?B /, `${sizeText(bytes)} `).replace(/ from .*$/, "")}, by ${plural(more.length + 1, "call path")}`;
+}
+
+function finding(all, run) {
+  const [one, ...more] = all;
   const [icon, word] = SEVERITY[one.severity];
-  const site = run.byId.get(one.site);
+  const places = all.map((each) => [each, run.byId.get(each.site)]).filter(([, site]) => site);
   return h("li", { class: `finding ${one.severity}` },
     h("span", { class: "icon", "aria-hidden": "true" }, icon),
     h("div", {},
-      h("h3", {}, h("span", { class: "visually-hidden" }, `${word}: `), one.title),
-      h("p", { class: "evidence" }, one.evidence, " ", h("code", { class: "finding-id" }, one.id)),
+      h("h3", {}, h("span", { class: "visually-hidden" }, `${word}: `), entryTitle(all)),
+      h("p", { class: "evidence" }, more.length ? `the largest: ${one.evidence}` : one.evidence, " ", h("code", { class: "finding-id" }, one.id)),
       one.advice.length ? h("ul", { class: "advice" }, one.advice.map((line) => h("li", {}, line))) : null,
-      site ? h("p", {}, "Site: ", siteButton(site, run)) : null));
+      more.length ? h("details", {}, h("summary", {}, plural(all.length, "call path")),
+        h("ul", { class: "plain-list" }, places.map(([each, site]) => h("li", {}, size(each.bytes), " ", siteButton(site, run)))))
+        : places.map(([, site]) => h("p", {}, "Site: ", siteButton(site, run)))));
 }
 
 function findings(run) {
-  const list = run.document.findings;
+  const list = entriesOf(run);
   return h("section", { "aria-labelledby": "findings" }, h("h2", { id: "findings" }, "Findings"),
-    list.length ? h("ol", { class: "findings" }, list.map((one) => finding(one, run)))
+    list.length ? h("ol", { class: "findings" }, list.map((all) => finding(all, run)))
       : h("p", { class: "note" }, "Nothing stands out."));
 }
 
@@ -132,6 +211,7 @@ function oom(one, i, run) {
     one.advice.length ? h("ul", { class: "advice" }, one.advice.map((line) => h("li", {}, line))) : null,
     holders.length ? table("Who held the memory", [
       { title: "site", cell: (row) => (row.known ? siteButton(row.known, run) : row.site ?? "unknown") },
+      ...(new Set(holders.map((row) => row.known?.level)).size > 1 ? [{ title: "level", cell: (row) => row.known?.level ?? ABSENT }] : []),
       { title: "bytes", numeric: true, cell: (row) => size(row.bytes) },
       { title: "share", numeric: true, cell: (row) => share(row.bytes, one.tracked_bytes) },
       { title: "allocations", numeric: true, cell: (row) => number(row.count) },
@@ -174,7 +254,8 @@ function processLine(run) {
   return h("p", { class: "process" }, words.filter(Boolean).join(" · "));
 }
 
-export function overview(run) {
-  return [h("h1", {}, run.title), processLine(run), tiles(run), findings(run), ledger(run), makeUp(run), usage(run),
-    torch(run), ooms(run), errors(run), phases(run), warnings(run)];
+/** `job`: what the files of the page have in common, where there are several. */
+export function overview(run, job) {
+  return [h("h1", {}, run.title), processLine(run), tiles(run), chart(run), findings(run), job, holdersPart(run, siteButton), ledger(run), makeUp(run),
+    usage(run), torch(run), ooms(run), errors(run), phases(run), warnings(run)];
 }

@@ -1,14 +1,19 @@
-// Usage over time, what happened on it, and what memory was made of at a moment.
+// Live memory over time, in bands; what happened on it; what memory was made of at a moment.
 
-import { checkbox, field, h, number, select, size } from "../dom.js";
+import { field, h, select, size, checkbox } from "../dom.js";
 import { TimeChart } from "../chart.js";
-import { deviceName, known, plural, share, time } from "../format.js";
-import { exactFrom, groupRows, makeUpAt } from "../makeup.js";
-import { colorOf, seriesStyle } from "../palette.js";
+import { ABSENT, deviceName, known, plural, share, time } from "../format.js";
+import { upper } from "../history.js";
+import { exactFrom, groupRows, makeUpAt, makeUpNote } from "../makeup.js";
+import { momentControl, momentName, momentOf, setMoment } from "../moment.js";
+import { seriesStyle } from "../palette.js";
 import { siteButton, swatch } from "../site.js";
+import { GROUPS, bandsOf } from "../stack/bands.js";
+import { StackChart, sourceNote } from "../stack/chart.js";
+import { state } from "../state.js";
 import { BigTable } from "../table.js";
 
-const SHOWN = 12;
+const SHOWN = 16;
 
 export function eventsOf(run, device) {
   const { document, history } = run;
@@ -28,61 +33,71 @@ export function valueAt(line, moment) {
   return i < 0 ? null : { min: line.min[i], max: line.max[i], last: line.last[i] };
 }
 
-const GROUPS = {
-  category: ["category", (site) => site.category ?? "other"],
-  library: ["library", (site) => site.library ?? "unknown"],
-  phase: ["phase", (site) => site.phase ?? "other"],
-  site: ["site", (site) => site.place],
-};
+const WHOLES = { driver: "tracked", torch: "torch_allocated", custom: "custom" };
 
-const HOW = {
-  exact: "To the byte: the file keeps every event from this moment to the end.",
-  peak: "To the byte: what each site held when its level last stood at its peak.",
-};
+/** What a stacked chart of a level and device is drawn from. */
+export function stackOf(run, { level, device, by }) {
+  const sites = run.sites.filter((site) => site.level === level && site.device === device && run.owned(site));
+  const lane = run.past?.lane(level, device, run.owned) ?? null;
+  const used = lane && (lane.length || run.history.complete) ? lane : null;
+  const series = level === "driver" && device === null ? "pinned" : WHOLES[level];
+  const holes = run.document.fragmentation.find((row) => row.level === level && row.device === device);
+  return { sites, lane: used, bands: bandsOf(run, { by: by === "segment" && !used ? "category" : by, sites, lane: used, focus: run.opening.site }),
+    total: run.document.timeline.find((line) => line.series === series && line.device === device && line.max.length) ?? null,
+    peakAt: level === "driver" ? run.total(device)?.peak_at_s : holes?.at_peak?.time_s, events: eventsOf(run, device) };
+}
 
-function makeUpNote({ how, span }, run) {
-  if (HOW[how]) return HOW[how];
-  if (how === "none") return "The file has no make-up for this moment: its sites kept no windows.";
-  const since = exactFrom(run);
-  const why = run.history?.reason ?? "a document opened as JSON has no events";
-  return `Not to the byte, since ${why}${Number.isFinite(since) ? ` (from ${time(since)} on it is)` : ""}: the lowest and the highest of each site between ${time(span[0])} and ${time(span[1])}, which need not be of one moment.`;
+/** The level, device and bands that the address asks for. */
+export function stackOptions(run) {
+  const level = run.levels.includes(state.get("level")) ? state.get("level") : run.mainLevel;
+  const devices = [...new Set(run.sites.filter((site) => site.level === level && run.owned(site)).map((site) => site.device))].sort((a, b) => (a ?? 1e9) - (b ?? 1e9));
+  const asked = state.get("device") === "null" ? null : Number(state.get("device", "NaN"));
+  return { level, devices, device: devices.includes(asked) ? asked : devices[0] ?? 0, by: GROUPS[state.get("by")] ? state.get("by") : run.opening.by };
+}
+
+/* The make-up of a moment by the segments in which blocks lie: {name, high, band} of each. */
+function segmentRows(run, { lane, bands }, moment) {
+  const values = new Float64Array(bands.count);
+  const until = moment === "peak" ? lane.peak + 1 : moment === "end" ? lane.length
+    : moment === "work" ? upper(lane.at, run.past.workEnd - 1) : lane.until(moment);
+  for (let i = 0; i < until; i++) values[bands.of[i]] += lane.history.bytes[lane.at[i]];
+  return bands.names.map((name, band) => ({ name, low: values[band], high: values[band], band })).filter((row) => row.high > 0).sort((a, b) => b.high - a.high);
 }
 
 class MakeUp {
   constructor(run) {
-    Object.assign(this, { run, group: "category", level: run.levels.includes("torch") ? "torch" : "driver", device: null, moment: "peak" });
+    this.run = run;
     this.body = h("div", { "aria-live": "polite" });
-    const levels = run.levels.map((level) => [level, level]);
     this.element = h("section", { class: "makeup", "aria-labelledby": "makeup-title" },
-      h("h2", { id: "makeup-title" }, "Make-up at the chosen moment"),
-      h("div", { class: "controls" },
-        select("By", Object.entries(GROUPS).map(([id, [title]]) => [id, title]), this.group, (value) => this.set({ group: value })),
-        levels.length > 1 ? select("Level", levels, this.level, (value) => this.set({ level: value })) : null),
-      this.body);
+      h("h2", { id: "makeup-title" }, "Make-up at the chosen moment"), this.body);
   }
 
-  set(values) {
-    Object.assign(this, values);
-    const sites = this.run.sites.filter((site) => site.level === this.level && site.device === this.device);
-    const made = makeUpAt(this.run, sites, this.moment);
-    const rows = groupRows(made.rows, GROUPS[this.group][1]);
+  rowsOf(stack, made, moment) {
+    const { bands } = stack;
+    if (bands.by === "segment")
+      return moment === "peak" || moment === "end" || moment === "work" || moment >= exactFrom(this.run) ? segmentRows(this.run, stack, moment) : [];
+    const read = GROUPS[bands.by][1];
+    return groupRows(made.rows, read).map((row) => ({ ...row, band: bands.ofSite(row.site) }));
+  }
+
+  update(stack, { level, device }, moment) {
+    const made = makeUpAt(this.run, stack.sites, moment);
+    const rows = this.rowsOf(stack, made, moment);
     const ranged = made.how === "windows";
     const sum = rows.reduce((total, row) => total + row.high, 0);
     const rest = rows.slice(SHOWN).reduce((one, row) => ({ low: one.low + row.low, high: one.high + row.high }), { low: 0, high: 0 });
     const shown = rows.length > SHOWN ? [...rows.slice(0, SHOWN), { name: `${rows.length - SHOWN} more`, ...rest }] : rows;
-    const where = this.moment === "peak" ? "its peak" : time(this.moment);
     this.body.replaceChildren(
-      h("p", {}, `${deviceName(this.device)}, ${this.level} level, at ${where}`, ranged || !rows.length ? "" : [": ", size(sum)]),
-      h("p", { class: "note" }, makeUpNote(made, this.run)),
-      rows.length ? this.table(shown, ranged, sum) : h("p", { class: "note" }, "Nothing was live."));
+      h("p", {}, `${deviceName(device)}, ${level} level, at ${momentName(moment)}`, ranged || !rows.length ? "" : [": ", size(sum)]),
+      h("p", { class: "note" }, makeUpNote(made, this.run, moment)),
+      rows.length ? this.table(shown, stack.bands, ranged, sum) : h("p", { class: "note" }, made.how === "none" ? "" : "Nothing was live."));
   }
 
-  table(rows, ranged, sum) {
-    const name = (row) => (this.group === "site" && row.site ? siteButton(row.site, this.run)
-      : [this.group === "category" && row.site ? swatch(colorOf(row.name)) : null, row.name]);
+  table(rows, bands, ranged, sum) {
+    const name = (row) => [bands.colors[row.band] ? swatch(bands.colors[row.band]) : null, bands.by === "site" && row.site ? siteButton(row.site, this.run) : row.name];
     const bar = (row) => h("span", { class: "inline-bar", style: { width: `${(100 * row.high) / (rows[0].high || 1)}%` } });
     return h("table", { class: "plain make-up-table" }, h("caption", { class: "visually-hidden" }, "Make-up"),
-      h("thead", {}, h("tr", {}, [GROUPS[this.group][0], ...(ranged ? ["lowest", "highest"] : ["bytes", "share"])]
+      h("thead", {}, h("tr", {}, [GROUPS[bands.by][0], ...(ranged ? ["lowest", "highest"] : ["bytes", "share"])]
         .map((title, i) => h("th", { scope: "col", class: i ? "num" : null }, title)), h("td", { "aria-hidden": "true" }))),
       h("tbody", {}, rows.map((row) => h("tr", {}, h("th", { scope: "row" }, name(row)),
         ranged ? [h("td", { class: "num" }, size(row.low)), h("td", { class: "num" }, size(row.high))]
@@ -103,7 +118,7 @@ function tableOf(lines, events, run) {
     { id: "time", title: "When", numeric: true, width: "8rem", key: (row) => row.time, cell: (row) => time(row.time) },
     { id: "label", title: "What", width: "14rem", key: (row) => row.label, cell: (row) => row.label },
     bytes("bytes", "Bytes"),
-    { id: "site", title: "Site", width: "24rem", key: (row) => row.site?.place, cell: (row) => (row.site ? siteButton(row.site, run) : "–") }] });
+    { id: "site", title: "Site", width: "24rem", key: (row) => row.site?.place, cell: (row) => (row.site ? siteButton(row.site, run) : ABSENT) }] });
   lineTable.update(rows);
   eventTable.update(events);
   return [h("h2", {}, "What happened"), events.length ? eventTable.element : h("p", { class: "note" }, "No marks, no failed allocations."),
@@ -118,73 +133,129 @@ function retryNote(run) {
     `${time(retries.stall_s)} lost. `, seen ? "Failed allocations are the short red lines at the bottom." : "When they happened is no longer in the file.");
 }
 
-export function timeline(run) {
-  const devices = [...new Set([...run.devices.filter(known), ...run.document.timeline.map((line) => line.device)])];
-  let device = devices.find(known) ?? devices[0] ?? null;
-  const hidden = new Set();
-  const makeUp = new MakeUp(run);
-  const box = h("div", { class: "time-chart" });
-  const legend = h("div", { class: "series", role: "group", "aria-label": "Series" });
-  const at = h("output", { class: "at" });
-  const tables = h("div", {});
-  const slider = h("input", { type: "range", min: 0, max: 10000, value: 10000, class: "moment",
-    oninput: () => choose((run.end * slider.value) / 10000) });
-  const chart = new TimeChart(box, { onmoment: (moment) => choose(moment), onhover: (moment) => readings(moment ?? chart?.moment ?? null) });
-
-  const linesHere = () => run.document.timeline.filter((line) => (line.device === device || line.device === null) && line.max.length);
-  const shownLines = () => linesHere().filter((line) => !hidden.has(line.series));
-
-  function readings(moment) {
-    for (const output of legend.querySelectorAll("output")) {
-      const line = linesHere().find((one) => one.series === output.dataset.series);
-      const value = moment === null ? null : valueAt(line, moment);
-      output.replaceChildren(value && known(value.max) ? (value.min === value.max ? size(value.max) : h("span", {}, size(value.min), " – ", size(value.max))) : "");
-    }
-    at.textContent = moment === null ? "" : `at ${time(moment)}`;
+/* The document's lines: totals of every level, with what the driver says. */
+class Totals {
+  constructor(run, onmoment) {
+    Object.assign(this, { run, hidden: new Set() });
+    this.box = h("div", { class: "time-chart" });
+    this.legend = h("div", { class: "series", role: "group", "aria-label": "Series" });
+    this.tables = h("div", {});
+    this.chart = new TimeChart(this.box, { onmoment, onhover: (moment) => this.readings(moment ?? this.chart?.moment ?? null) });
   }
 
-  function choose(moment) {
-    const peak = moment === "peak";
-    const seconds = peak ? run.total(device)?.peak_at_s ?? run.end : Math.max(0, Math.min(run.end, moment));
-    slider.value = Math.round((10000 * seconds) / (run.end || 1));
-    slider.setAttribute("aria-valuetext", time(seconds));
-    chart.setMoment(seconds);
-    makeUp.set({ device, moment: peak ? "peak" : seconds });
-    readings(seconds);
-  }
-
-  function draw() {
-    const lines = linesHere();
-    const events = eventsOf(run, device);
-    legend.replaceChildren(...lines.map((line) => {
+  update(device) {
+    this.lines = this.run.document.timeline.filter((line) => (line.device === device || line.device === null) && line.max.length);
+    this.events = eventsOf(this.run, device);
+    this.legend.replaceChildren(...this.lines.map((line) => {
       const { color, name } = seriesStyle(line.series);
-      const toggle = checkbox(name, !hidden.has(line.series), (on) => {
-        if (on) hidden.delete(line.series);
-        else hidden.add(line.series);
-        chart.update(shownLines(), events, run.end);
+      const toggle = checkbox(name, !this.hidden.has(line.series), (on) => {
+        if (on) this.hidden.delete(line.series);
+        else this.hidden.add(line.series);
+        this.draw();
       });
       toggle.insertBefore(swatch(color), toggle.lastChild);
       return h("div", { class: "series-one" }, toggle, h("output", { data: { series: line.series } }));
     }));
-    chart.update(shownLines(), events, run.end);
-    tables.replaceChildren(...tableOf(lines, events, run));
-    choose("peak");
+    this.draw();
+    this.tables.replaceChildren(...tableOf(this.lines, this.events, this.run));
   }
 
+  draw() {
+    this.chart.update(this.lines.filter((line) => !this.hidden.has(line.series)), this.events, this.run.end);
+  }
+
+  readings(moment) {
+    for (const output of this.legend.querySelectorAll("output")) {
+      const value = moment === null ? null : valueAt(this.lines.find((one) => one.series === output.dataset.series), moment);
+      output.replaceChildren(value && known(value.max) ? (value.min === value.max ? size(value.max) : h("span", {}, size(value.min), " – ", size(value.max))) : "");
+    }
+  }
+
+  setMoment(seconds) {
+    this.chart.setMoment(seconds);
+    this.readings(seconds);
+  }
+}
+
+const zoomText = (zoom) => (zoom ? zoom.map((one) => Number(one.toPrecision(12))).join(",") : "");
+
+function zoomIn(text) {
+  const zoom = text.split(",").map(Number);
+  return zoom.length === 2 && zoom.every(Number.isFinite) && zoom[0] < zoom[1] ? zoom : null;
+}
+
+export function timeline(run) {
+  let options = stackOptions(run);
+  let stack;
+  const makeUp = new MakeUp(run);
+  const totals = new Totals(run, (moment) => choose(moment));
+  const slider = h("input", { type: "range", min: 0, max: 10000, value: 10000, class: "moment", oninput: () => choose((run.end * slider.value) / 10000) });
+  const chart = new StackChart({ run, height: 380, label: "Live memory in bands. Left and right arrows go from event to event, page up and down further; plus and minus zoom, Escape shows all. The make-up below holds the figures.",
+    onmoment: (moment) => choose(moment), onzoom: (zoom) => {
+      state.put("zoom", zoomText(zoom));
+      showRange();
+    } });
+  const controls = h("div", { class: "controls", role: "group", "aria-label": "What is shown" });
+  const moments = h("div", { class: "moment-control" });
+  const note = h("p", { class: "note" });
   const button = (text, action) => h("button", { type: "button", onclick: action }, text);
-  const marks = run.document.marks.map((mark, i) => [i, `${mark.name ?? "mark"}, ${time(mark.time_s)}`]);
+
+  function choose(moment) {
+    setMoment(run, moment);
+    moments.replaceChildren(momentControl(run, () => show()));
+    show();
+  }
+
+  function show() {
+    const moment = momentOf(run);
+    const place = chart.placeOf(moment);
+    const seconds = typeof moment === "number" ? moment : chart.axis === "time" ? place : stack.lane?.times[place];
+    chart.moment = moment;
+    chart.place(chart.pin, place);
+    makeUp.update(stack, options, moment);
+    totals.setMoment(seconds ?? run.end);
+    slider.value = Math.round((10000 * (seconds ?? run.end)) / (run.end || 1));
+    slider.setAttribute("aria-valuetext", momentName(moment));
+  }
+
+  /* The totals show the same time as the bands. */
+  function showRange() {
+    totals.chart.setRange(chart.axis === "time" ? chart.zoom : null);
+  }
+
+  const set = (name, otherwise) => (value) => {
+    state.putAll({ [name]: String(value) === String(otherwise) ? null : value, ...(name === "by" ? {} : { zoom: null }) });
+    draw();
+  };
+
+  function drawControls() {
+    const { level, devices, device, by } = options;
+    const bands = Object.entries(GROUPS).filter(([id]) => id !== "segment" || stack.lane).map(([id, [name]]) => [id, name]);
+    controls.replaceChildren(
+      run.levels.length > 1 ? select("Level", run.levels.map((one) => [one, one]), level, set("level", run.mainLevel)) : "",
+      devices.length > 1 ? select("Device", devices.map((one) => [String(one), deviceName(one)]), String(device), set("device", String(devices[0]))) : "",
+      select("Bands", bands, stack.bands.by, set("by", run.opening.by)),
+      stack.lane ? select("Across", [["time", "time"], ["event", "events"]], state.get("axis", "time"), set("axis", "time")) : "",
+      button("Zoom in", () => chart.zoomBy(0.5)), button("Zoom out", () => chart.zoomBy(2)), button("Show all", () => chart.setZoom(null)));
+  }
+
+  function draw() {
+    options = stackOptions(run);
+    stack = stackOf(run, options);
+    drawControls();
+    moments.replaceChildren(momentControl(run, () => show()));
+    note.textContent = sourceNote(run, stack.lane);
+    chart.update({ ...stack, axis: state.get("axis", "time"), zoom: zoomIn(state.get("zoom")), moment: momentOf(run) });
+    totals.update(options.device);
+    showRange();
+    show();
+  }
+
   queueMicrotask(draw);
   return [h("h1", {}, "Timeline"),
-    h("p", { class: "lead" }, "Each stretch of time from its lowest to its highest bytes. Drag over the chart to zoom in, click to choose a moment."),
-    h("div", { class: "controls" },
-      devices.length > 1 ? select("Device", devices.map((one) => [String(one), deviceName(one)]), String(device), (value) => {
-        device = value === "null" ? null : Number(value);
-        draw();
-      }) : null,
-      button("Zoom in", () => chart.zoom(0.5)), button("Zoom out", () => chart.zoom(2)), button("Show all", () => chart.zoomOut())),
-    legend, box,
-    h("div", { class: "controls moments" }, field("Moment", slider, true), at,
-      button("Peak", () => choose("peak")), button("End", () => choose(run.end)),
-      marks.length ? select("Mark", [["", "choose"], ...marks], "", (value) => value !== "" && choose(run.document.marks[value].time_s)) : null),
-    retryNote(run), makeUp.element, tables];
+    h("p", { class: "lead" }, "Drag over the chart to zoom in (or Ctrl and the wheel), double-click for all of it; a click pins a moment, which the flame graph, the map and the table of sites then show."),
+    controls, chart.element, note,
+    h("div", { class: "controls moments" }, moments, field("Position", slider, true)),
+    retryNote(run), makeUp.element,
+    h("h2", {}, "Totals"), h("p", { class: "note" }, "Each stretch of time from its lowest to its highest bytes."), totals.legend, totals.box, totals.tables];
 }

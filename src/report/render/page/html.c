@@ -22,13 +22,16 @@ const char *gm_html_lacks(void)
 	return template_lacks;
 }
 
-static json_t *parts(struct gm_doc *doc)
+static void put_part(struct gm_json_out *out, struct gm_doc *doc)
 {
 	int *numbers = gm_json_site_numbers(doc);
 
-	return json_pack("{s:o, s:o, s:o}", "sites", gm_page_sites(doc, numbers), "memory_map",
-			 gm_page_memory_map(doc, numbers), "history",
-			 gm_page_history(doc, numbers));
+	gm_json_put_text(out, "{\"sites\": ");
+	gm_json_put_value(out, gm_page_sites(doc, numbers));
+	gm_json_put_key(out, "memory_map", gm_page_memory_map(doc, numbers));
+	gm_json_put_name(out, "history");
+	gm_page_put_history(out, doc, numbers);
+	gm_json_put_text(out, "}");
 }
 
 /* The files' numbers in the job, in the order in which they were given. */
@@ -67,7 +70,7 @@ static void put_payload(struct gm_json_out *out, struct gm_job *job, char *const
 	for (unsigned i = 0; i < job->count; i++) {
 		if (i)
 			gm_json_put_text(out, ",");
-		gm_json_put_value(out, parts(job->docs[i]));
+		put_part(out, job->docs[i]);
 	}
 	gm_json_put_text(out, "]");
 	gm_json_put_key(out, "order", given_order(job, paths, count));

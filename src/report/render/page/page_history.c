@@ -1,226 +1,286 @@
 /*
- * The history of the page: what each event did to its site, so that the page can go
- * back from the end to any moment that the ring reaches.
+ * Writing what came and went into the page, see internal.h.
  */
-#include "report/history/events.h"
+#include "account/kinds.h"
+#include "account/sizes.h"
 #include "report/render/json/json_values.h"
 #include "report/render/page/internal.h"
 #include "report/support/memory.h"
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-struct step {
-	uint64_t time_ns;
-	uint32_t site;
-	int64_t change; /* of the site's live bytes */
+/* Where memory lies: what came and what went are of the same place. */
+struct place {
+	uint64_t address; /* or another key, of memory without an address */
+	uint32_t class;	  /* space, level, device */
 };
 
-struct steps {
-	struct step *list;
-	unsigned count;
-	uint64_t from_ns;   /* the figures can be told from here on */
-	const char *reason; /* why not from the start; NULL: they can */
+struct shape {
+	uint64_t bytes;
+	int32_t site;
+	int16_t device;
+	uint8_t role, torch;
 };
 
-static bool frees(const struct gm_event_record *event)
-{
-	return event->op == GM_OP_FREE || event->op == GM_OP_IMPLICIT_FREE;
-}
-
-/* The change of a site by an event; sites also count what is not owned. */
-static int64_t change_of(const struct gm_event_record *event)
-{
-	if (event->bytes > INT64_MAX)
-		return 0;
-	return event->op == GM_OP_ALLOC		    ? (int64_t)event->bytes
-	       : frees(event) && event->serial != 0 ? -(int64_t)event->bytes
-						    : 0;
-}
-
-/* Goes back from the live figures: a step that does not fit them, or of which the size is not
- * known, is as far as it goes. */
-static unsigned reach(const struct gm_doc *doc, const struct steps *steps)
-{
-	uint64_t *live = gm_realloc(NULL, (doc->sites_count + 1) * sizeof(*live));
-	unsigned first = steps->count;
-
-	for (unsigned i = 0; i < doc->sites_count; i++)
-		live[i] = doc->sites[i].record.live_bytes;
-	for (; first > 0; first--) {
-		const struct step *step = &steps->list[first - 1];
-
-		if (step->change == 0 ||
-		    (step->change > 0 && live[step->site] < (uint64_t)step->change))
-			break;
-		live[step->site] -= (uint64_t)step->change;
-	}
-	free(live);
-	return first;
-}
-
-/* True when nothing was live before the first event, as it must be if none is missing. */
-static bool begins_empty(const struct gm_doc *doc, const struct steps *steps)
-{
-	int64_t *sum = calloc(doc->sites_count + 1, sizeof(*sum));
-	bool empty = sum != NULL;
-
-	for (unsigned i = 0; empty && i < steps->count; i++)
-		sum[steps->list[i].site] += steps->list[i].change;
-	for (unsigned i = 0; empty && i < doc->sites_count; i++)
-		empty = sum[i] == (int64_t)doc->sites[i].record.live_bytes;
-	free(sum);
-	return empty;
-}
-
-/* A mapping of physical memory: from which event to which. */
-struct mapped {
-	uint64_t key, serial; /* of the mapping; of the memory behind it */
-	unsigned from, to;
+/* What the changes that are written refer to, each once and in order. */
+struct tables {
+	const struct gm_page_changes *changes;
+	struct place *places;
+	struct shape *shapes;
+	unsigned places_count, shapes_count;
 };
 
-static int compare_mapped(const void *a, const void *b)
+/* Blocks of PyTorch and of programs' pools have an address, whatever their name space is. */
+static bool placed(const struct gm_page_change *change)
 {
-	const struct mapped *x = a, *y = b;
-
-	if (x->serial != y->serial)
-		return x->serial < y->serial ? -1 : 1;
-	return x->from < y->from ? -1 : x->from > y->from;
+	return (change->level != GM_LEVEL_DRIVER || change->space == GM_SPACE_POINTER ||
+		change->space == GM_SPACE_MAPPING) &&
+	       change->bytes > 0 && change->bytes <= UINT64_MAX - change->address;
 }
 
-static int compare_keys(const void *a, const void *b)
+static enum gm_page_role role_of(const struct gm_page_change *change)
 {
-	const struct mapped *x = a, *y = b;
+	const struct gm_alloc_record alloc = {.bytes = change->bytes,
+					      .space = change->space,
+					      .kind = change->kind,
+					      .level = change->level};
 
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	return x->from < y->from ? -1 : x->from > y->from;
+	if (!placed(change))
+		return GM_PAGE_NO_ADDRESS;
+	if (change->level != GM_LEVEL_DRIVER)
+		return GM_PAGE_BLOCK;
+	if (change->space == GM_SPACE_MAPPING)
+		return GM_PAGE_MAPPING;
+	if (gm_in_slab(&alloc))
+		return GM_PAGE_SLAB;
+	if (gm_is_divisible(&alloc))
+		return GM_PAGE_DIVISIBLE;
+	return gm_kind_owned(change->kind) ? GM_PAGE_ALLOCATION : GM_PAGE_NO_ADDRESS;
 }
 
-/* The mappings of a history by the memory behind them. An unmapping ends the mapping of its address
- * that came before it. The caller frees the list. */
-static struct mapped *find_mappings(const struct gm_history *history, unsigned *count)
+static struct place place_of(const struct gm_page_change *change)
 {
-	struct mapped *list = gm_realloc(NULL, (history->count + 1) * sizeof(*list));
-	unsigned events = 0;
-
-	*count = 0;
-	for (unsigned i = 0; i < history->count; i++)
-		if (history->events[i].op == GM_OP_MAP || history->events[i].op == GM_OP_UNMAP)
-			list[events++] =
-				(struct mapped){history->events[i].key, history->events[i].serial,
-						i, history->count};
-	if (events)
-		qsort(list, events, sizeof(*list), compare_keys);
-	for (unsigned i = 0; i < events; i++) {
-		if (history->events[list[i].from].op == GM_OP_MAP)
-			list[(*count)++] = list[i];
-		else if (*count && list[*count - 1].key == list[i].key)
-			list[*count - 1].to = list[i].from;
-	}
-	if (*count)
-		qsort(list, *count, sizeof(*list), compare_mapped);
-	return list;
+	return (struct place){change->address,
+			      (placed(change) ? 0u : 1u << 31) | (uint32_t)change->space << 24 |
+				      (uint32_t)change->level << 16 | (uint16_t)change->device};
 }
 
-/* True when physical memory was released while it was mapped: it is then held until it is unmapped,
- * which no event of its own says. */
-static bool released_while_mapped(const struct gm_history *history)
+static struct shape shape_of(const struct gm_doc *doc, const int *numbers,
+			     const struct gm_page_change *change)
 {
-	unsigned count, low, high;
-	struct mapped *list = find_mappings(history, &count);
-	bool found = false;
+	bool known = change->site < doc->sites_count;
 
-	for (unsigned i = 0; i < history->count && !found; i++) {
-		const struct gm_event_record *event = &history->events[i];
+	return (struct shape){.bytes = change->bytes,
+			      .site = known ? numbers[change->site] : -1,
+			      .device = change->device,
+			      .role = (uint8_t)role_of(change),
+			      .torch = known &&
+				       doc->sites[change->site].record.flags & GM_SITE_TORCH};
+}
 
-		if (event->op != GM_OP_FREE || event->kind != GM_KIND_VMM || !event->serial)
+/* --device, --kind and --level leave sites out; a mapping needs none. */
+static bool written(const struct gm_doc *doc, const int *numbers,
+		    const struct gm_page_change *change)
+{
+	if (change->site < doc->sites_count)
+		return numbers[change->site] >= 0;
+	return change->space == GM_SPACE_MAPPING;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->class != y->class)
+		return x->class < y->class ? -1 : 1;
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static int compare_shapes(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct shape));
+}
+
+/* Sorts and drops what is there twice; returns how many are left. */
+static unsigned unique(void *list, unsigned count, size_t size,
+		       int (*compare)(const void *, const void *))
+{
+	char *bytes = list;
+	unsigned kept = 0;
+
+	if (count)
+		qsort(list, count, size, compare);
+	for (unsigned i = 0; i < count; i++) {
+		if (kept && compare(bytes + (kept - 1) * size, bytes + i * size) == 0)
 			continue;
-		for (low = 0, high = count; low < high;) {
-			unsigned middle = low + (high - low) / 2;
-
-			if (list[middle].serial < event->serial)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		for (; low < count && list[low].serial == event->serial && !found; low++)
-			found = list[low].from < i && i < list[low].to;
+		memmove(bytes + kept++ * size, bytes + i * size, size);
 	}
-	free(list);
-	return found;
+	return kept;
 }
 
-static struct steps find_steps(struct gm_doc *doc, const struct gm_history *history)
+static struct tables make_tables(const struct gm_doc *doc, const int *numbers,
+				 const struct gm_page_changes *changes)
 {
-	struct steps steps = {
-		.list = gm_zone_alloc(&doc->zone, history->count, sizeof(*steps.list))};
-	unsigned first;
+	struct tables tables = {.changes = changes};
+	unsigned count = 0;
 
-	for (unsigned i = 0; i < history->count; i++) {
-		const struct gm_event_record *event = &history->events[i];
+	tables.places = gm_realloc(NULL, (changes->count + 1) * sizeof(*tables.places));
+	tables.shapes = gm_realloc(NULL, (changes->count + 1) * sizeof(*tables.shapes));
+	for (unsigned i = 0; i < changes->count; i++) {
+		const struct gm_page_change *change = &changes->list[i];
 
-		if (event->site < doc->sites_count &&
-		    (event->op == GM_OP_ALLOC || (frees(event) && event->serial)))
-			steps.list[steps.count++] =
-				(struct step){event->time_ns, event->site, change_of(event)};
+		if (change->came != GM_NONE || !written(doc, numbers, change))
+			continue;
+		tables.places[count] = place_of(change);
+		tables.shapes[count++] = shape_of(doc, numbers, change);
 	}
-	first = reach(doc, &steps);
-	if (!history->count)
-		steps.reason = "the file keeps no events";
-	else if (released_while_mapped(history))
-		steps.reason = "memory was released while it was mapped, and held on";
-	else if (!history->complete)
-		steps.reason = doc->journal
-				       ? "the page holds the last events only; --at tells of others"
-				       : "older events have left the ring";
-	else if (first > 0 || !begins_empty(doc, &steps))
-		steps.reason = "some events and figures do not agree";
-	if (steps.reason)
-		steps.from_ns = first ? steps.list[first - 1].time_ns
-				      : (steps.count ? steps.list[0].time_ns : GM_NO_BYTES);
-	if (steps.reason && (history->complete || released_while_mapped(history)))
-		steps.from_ns = GM_NO_BYTES; /* not known which of them is wrong */
-	steps.list += first;
-	steps.count -= first;
-	return steps;
+	tables.places_count = unique(tables.places, count, sizeof(struct place), compare_places);
+	tables.shapes_count = unique(tables.shapes, count, sizeof(struct shape), compare_shapes);
+	return tables;
 }
 
-static json_t *failures(struct gm_doc *doc, const int *numbers, const struct gm_history *history)
+/* ---- writing ---- */
+
+static void put_number(struct gm_json_out *out, bool first, int64_t value)
+{
+	char text[32];
+	int bytes = snprintf(text, sizeof(text), "%s%" PRId64, first ? "" : ",", value);
+
+	gm_json_put(out, text, (size_t)bytes);
+}
+
+enum column { TIMES, PLACES, SHAPES };
+
+static int64_t number_in(const struct tables *tables, const struct gm_doc *doc, const int *numbers,
+			 const struct gm_page_change *change, enum column column)
+{
+	const struct place place = place_of(change);
+	const struct shape shape = shape_of(doc, numbers, change);
+
+	if (column == PLACES)
+		return (struct place *)bsearch(&place, tables->places, tables->places_count,
+					       sizeof(place), compare_places) -
+		       tables->places;
+	if (change->came != GM_NONE)
+		return -1;
+	return (struct shape *)bsearch(&shape, tables->shapes, tables->shapes_count, sizeof(shape),
+				       compare_shapes) -
+	       tables->shapes;
+}
+
+static void put_column(struct gm_json_out *out, const char *name, const struct tables *tables,
+		       const struct gm_doc *doc, const int *numbers, enum column column)
+{
+	uint64_t before = 0;
+	bool first = true;
+
+	gm_json_put_name(out, name);
+	gm_json_put_text(out, "[");
+	for (unsigned i = 0; i < tables->changes->count; i++) {
+		const struct gm_page_change *change = &tables->changes->list[i];
+		uint64_t now = change->time_ns > before ? change->time_ns : before;
+
+		if (!written(doc, numbers, change))
+			continue;
+		put_number(out, first,
+			   column == TIMES ? (int64_t)(now - before)
+					   : number_in(tables, doc, numbers, change, column));
+		before = now;
+		first = false;
+	}
+	gm_json_put_text(out, "]");
+}
+
+static void put_addresses(struct gm_json_out *out, const struct tables *tables)
+{
+	uint64_t before = 0;
+
+	gm_json_put_name(out, "address");
+	gm_json_put_text(out, "[");
+	for (unsigned i = 0; i < tables->places_count; i++) {
+		bool known = !(tables->places[i].class >> 31);
+		uint64_t now = known ? tables->places[i].address : before;
+
+		put_number(out, i == 0, (int64_t)(now - before));
+		before = now;
+	}
+	gm_json_put_text(out, "]");
+}
+
+static void put_shapes(struct gm_json_out *out, const struct tables *tables)
+{
+	static const char *const names[] = {"{\"site\": [", "],\"bytes\": [", "],\"role\": [",
+					    "],\"device\": [", "],\"torch\": ["};
+
+	gm_json_put_name(out, "shapes");
+	for (unsigned column = 0; column < 5; column++) {
+		gm_json_put_text(out, names[column]);
+		for (unsigned i = 0; i < tables->shapes_count; i++) {
+			const struct shape *shape = &tables->shapes[i];
+			const int64_t values[] = {shape->site, (int64_t)shape->bytes, shape->role,
+						  shape->device, shape->torch};
+
+			put_number(out, i == 0, values[column]);
+		}
+	}
+	gm_json_put_text(out, "]}");
+}
+
+static json_t *failures(const struct gm_doc *doc, const int *numbers,
+			const struct gm_page_changes *changes)
 {
 	json_t *times = json_array(), *sites = json_array(), *bytes = json_array();
 
-	for (unsigned i = 0; i < history->count; i++) {
-		const struct gm_event_record *event = &history->events[i];
+	for (unsigned i = 0; i < changes->failures_count; i++) {
+		const struct gm_page_failure *failure = &changes->failures[i];
+		bool known = failure->site < doc->sites_count;
 
-		if (event->op != GM_OP_ALLOC_FAILED)
-			continue;
-		json_array_append_new(times, json_real((double)event->time_ns / 1e9));
+		json_array_append_new(times, json_real((double)failure->time_ns / 1e9));
 		json_array_append_new(
 			sites,
-			json_integer(event->site < doc->sites_count ? numbers[event->site] : -1));
-		json_array_append_new(bytes, gm_json_bytes(event->bytes));
+			json_integer(known ? numbers[doc->sites[failure->site].merged] : -1));
+		json_array_append_new(bytes, gm_json_bytes(failure->bytes));
 	}
 	return json_pack("{s:o, s:o, s:o}", "time_s", times, "site", sites, "bytes", bytes);
 }
 
-json_t *gm_page_history(struct gm_doc *doc, const int *numbers)
+/* How many of the changes that are written were live at `from_ns`. */
+static unsigned start_of(const struct gm_doc *doc, const int *numbers,
+			 const struct gm_page_changes *changes)
 {
-	struct gm_history history = gm_load_last_history(doc, GM_PAGE_EVENTS);
-	struct steps steps = find_steps(doc, &history);
-	json_t *times = json_array(), *sites = json_array(), *bytes = json_array();
-	uint64_t before = 0;
+	unsigned start = 0;
 
-	for (unsigned i = 0; i < steps.count && steps.from_ns != GM_NO_BYTES; i++) {
-		const struct step *step = &steps.list[i];
-		uint64_t now = step->time_ns > before ? step->time_ns : before;
+	for (unsigned i = 0; i < changes->start; i++)
+		start += written(doc, numbers, &changes->list[i]);
+	return start;
+}
 
-		json_array_append_new(times, gm_json_bytes(now - before));
-		json_array_append_new(sites, json_integer(numbers[step->site]));
-		json_array_append_new(bytes, json_integer(step->change));
-		before = now;
-	}
-	return json_pack(
-		"{s:o, s:b, s:o, s:o, s:o, s:o, s:o}", "from_s",
-		steps.from_ns == GM_NO_BYTES ? json_null() : json_real((double)steps.from_ns / 1e9),
-		"complete", steps.reason == NULL, "reason", gm_json_string(steps.reason), "dt_ns",
-		times, "site", sites, "bytes", bytes, "failures", failures(doc, numbers, &history));
+void gm_page_put_history(struct gm_json_out *out, struct gm_doc *doc, const int *numbers)
+{
+	struct gm_page_changes changes = gm_page_find_changes(doc);
+	bool known = changes.from_ns != GM_NO_BYTES;
+	struct tables tables;
+
+	if (!known)
+		changes.count = changes.start = 0;
+	tables = make_tables(doc, numbers, &changes);
+	gm_json_put_text(out, "{\"from_s\": ");
+	gm_json_put_value(out, known ? json_real((double)changes.from_ns / 1e9) : json_null());
+	gm_json_put_key(out, "complete", json_boolean(!changes.reason));
+	gm_json_put_key(out, "reason", gm_json_string(changes.reason));
+	gm_json_put_key(out, "thinned", json_boolean(changes.thinned));
+	gm_json_put_key(out, "changes", gm_json_bytes(changes.seen));
+	gm_json_put_key(out, "start", json_integer(start_of(doc, numbers, &changes)));
+	put_column(out, "dt_ns", &tables, doc, numbers, TIMES);
+	put_column(out, "place", &tables, doc, numbers, PLACES);
+	put_column(out, "shape", &tables, doc, numbers, SHAPES);
+	put_addresses(out, &tables);
+	put_shapes(out, &tables);
+	gm_json_put_key(out, "slab_bytes", gm_json_bytes(GM_SLAB_BYTES));
+	gm_json_put_key(out, "failures", failures(doc, numbers, &changes));
+	gm_json_put_text(out, "}");
+	free(tables.places);
+	free(tables.shapes);
+	gm_page_changes_free(&changes);
 }
