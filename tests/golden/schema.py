@@ -266,13 +266,16 @@ def plan():
     assert rows["weights"] == rows["gradients"] == 2 * params
     assert rows["optimizer state"] == 8 * params and rows["master weights"] == 4 * params
     assert made["parameters"] == params and made["batch"] == 4 and made["measured"] is False
-    # 34sh + 5as^2 bytes for each of 32 layers and 4 sequences; 4sv for the logits
-    assert rows["activations"] == 4 * 32 * (34 * 2048 * 4096 + 5 * 32 * 2048 ** 2)
+    # 34sh bytes for each of 32 layers and 4 sequences, eager attention 5as^2 more; 4sv for the logits
+    assert rows["activations"] == 4 * 32 * 34 * 2048 * 4096
+    eager = valid("plan", "--json", "--params", "7B", "--precision", "bf16", "--attention", "eager", "--batch", "4")
+    assert {row["what"]: row["bytes"] for row in eager["plan"]["rows"]}["activations"] == \
+        4 * 32 * (34 * 2048 * 4096 + 5 * 32 * 2048 ** 2)
     assert rows["logits"] == 4 * 4 * 2048 * 32000
     assert made["total_bytes"] == sum(rows.values()) == made["fixed_bytes"] + 4 * made["per_batch_bytes"]
     limit = made["capacity_bytes"]
-    assert made["max_batch"] == (limit - made["fixed_bytes"]) // made["per_batch_bytes"] == 1
-    assert made["accumulation"] == 64 and made["safe_batch"] <= made["max_batch"]
+    assert made["max_batch"] == (limit - made["fixed_bytes"]) // made["per_batch_bytes"] == 3
+    assert made["kv_cache"] is None and made["accumulation"] == 22 and made["safe_batch"] <= made["max_batch"]
     for fit in made["fits"]:
         left = 100 * (fit["total_bytes"] - made["total_bytes"]) / fit["total_bytes"]
         assert abs(fit["margin_percent"] - left) < 0.01 and fit["fits"] == (left >= 15), fit
@@ -290,6 +293,13 @@ def plan():
     rows = {row["what"]: row["bytes"] for row in cached["rows"]}
     assert rows["KV cache"] == 16 * 2 * 32 * 8 * 128 * 2 * 8192 and rows["weights"] == 16_000_000_000
     assert "optimizer state" not in rows and cached["max_batch"] is None
+    token = 2 * 32 * 8 * 128 * 2
+    assert cached["kv_cache"] == {"token_bytes": token, "tokens": 8192, "request_bytes": 8192 * token}
+    # training's row of inference and the plan of inference are the same plan
+    trained = valid("plan", "--json", "--params", "7B", "--precision", "bf16")["plan"]
+    served = valid("plan", "--json", "--params", "7B", "--precision", "int8", "--inference")["plan"]
+    assert {row["what"]: row["total_bytes"] for row in trained["variants"]}["inference with 8-bit weights"] \
+        == served["total_bytes"]
     lora = valid("plan", "--json", "--params", "8B", "--precision", "4bit", "--trainable", "0.01")["plan"]
     rows = {row["what"]: row["bytes"] for row in lora["rows"]}
     assert rows["weights"] == round(8e9 * 4.127 / 8) and rows["adapters"] == 160_000_000
