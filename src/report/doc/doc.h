@@ -8,6 +8,7 @@
 #define GM_REPORT_DOC_DOC_H
 
 #include "account/hole_walk.h"
+#include "report/doc/options.h"
 #include "report/support/memory.h"
 #include "store/reader.h"
 
@@ -246,6 +247,7 @@ struct gm_doc {
 	struct gm_whatif *whatif; /* it under other settings, once advice asked for it; NULL */
 	bool whatif_asked;
 	bool archive;			 /* read from the zstd form */
+	struct gm_options options;	 /* what the command asked for */
 	uint64_t at_ns;			 /* --at; GM_NO_BYTES: the end of the file */
 	int only_device;		 /* --device: the lists are of this one; -1: of all */
 	bool peaks_unknown;		 /* counted back to `at_ns`: peaks before it are 0 */
@@ -402,6 +404,18 @@ const char *gm_doc_function(const struct gm_doc *doc, uint32_t function);
 
 /* A figure of the file for the document, in seconds; NAN for GM_NO_BYTES. */
 double gm_seconds(uint64_t ns);
+
+/* The figure of a site that --sort or --at peak names; live bytes if neither is given. */
+uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options);
+
+/*
+ * Whether lists have the site. A site without any allocation is one whose calls all failed: it is
+ * no memory.
+ */
+static inline bool gm_site_is_shown(const struct gm_site *site)
+{
+	return !site->hidden && (site->record.allocations || site->record.failures);
+}
 
 /* Sorts allocations by device, key and serial number. */
 void gm_sort_blocks(struct gm_block *blocks, unsigned count);
