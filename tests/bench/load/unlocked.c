@@ -9,6 +9,11 @@
 #define ADDRESSES  (1ull << 32) /* of a thread */
 #define POOL_BYTES (1ull << 30) /* that the default pool holds in reserve, more than is in use */
 
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
+CUresult cuMemAllocAsync(CUdeviceptr *memory, size_t bytes, CUstream stream);
+CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream stream);
+
 static uint64_t threads;
 static __thread uint64_t address;
 
