@@ -154,11 +154,35 @@ static void end_freed(struct gm_alloc_record *record, uint32_t index, const stru
 		gm_pool_add_pending(&was, event->stream, event->stack);
 }
 
+/* The driver answered an allocation of this thread that it is unloading. */
+static __thread bool refused_at_end __attribute__((tls_model("initial-exec")));
+
+void gm_note_refused_at_end(void)
+{
+	refused_at_end = true;
+}
+
+/*
+ * Returns whether a free that was answered "unloading" is taken for a stale one. CUDA's runtime
+ * leaves the pointer of the program as it was when it answers an allocation like that [sim], so a
+ * thread that goes on frees the address of its block before, which it freed itself. Meanwhile the
+ * address may belong to another thread's block, which nobody has freed.
+ */
+static bool is_stale_free(const struct gm_alloc_record *record)
+{
+	return refused_at_end && record->thread != gm_calling_thread() &&
+	       gm_freed_find(record->space, record->key);
+}
+
 void gm_record_free(struct gm_ticket ticket, struct gm_alloc_record *record,
 		    const struct gm_event *event)
 {
 	uint32_t index = record ? gm_store_index(GM_TABLE_ALLOCS, record) : GM_NONE;
 
+	if (record && event->error && is_stale_free(record)) {
+		__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
+		record = NULL;
+	}
 	log_free(event, record);
 	if (record && event->error) { /* the memory ends with the process */
 		gm_file->teardown_frees++;

@@ -33,6 +33,12 @@ struct gm_alloc_record *gm_record_alloc(const struct gm_event *event);
 void gm_record_free(struct gm_ticket ticket, struct gm_alloc_record *record,
 		    const struct gm_event *event);
 
+/*
+ * The driver answered an allocation of the calling thread that it is unloading
+ * (GM_ERROR_TEARDOWN). gm_record_free tells stale frees by it.
+ */
+void gm_note_refused_at_end(void);
+
 /* Records a free that CUDA refused: the allocation is live again. */
 void gm_record_failed_free(struct gm_alloc_record *record, const struct gm_event *event);
 
