@@ -27,9 +27,10 @@ traced hostile python3 "$root/tests/viewer/many_sites.py" 8 3 '</script><script>
 mkdir "$work/marks" "$work/golden" "$work/expandable-marks"
 GPUSIM_MEMORY=$((148245577728 + 1077018624 + (512 << 20))) \
 	traced replay "$REPLAY" "$TRACES/native.trace" 0 "$work/marks"
-# The same device; what fails first is the fabric handle that PyTorch tries.
+# The same device; what fails first is the fabric handle that PyTorch tries. The complete history tells
+# neighbouring expandable segments apart, which the ring does not.
 GPUSIM_MEMORY=$((148245577728 + 1077018624 + (512 << 20))) GPUSIM_FAIL=cuMemCreate:1=800 \
-	traced expandable "$REPLAY" "$TRACES/expandable.trace" 0 "$work/expandable-marks"
+	GPUMEMTRACE_EVENTS=all traced expandable "$REPLAY" "$TRACES/expandable.trace" 0 "$work/expandable-marks"
 "$GOLDEN" "$work/golden"
 
 cd "$work"

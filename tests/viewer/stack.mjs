@@ -130,8 +130,11 @@ test("stacked timeline: without events it is drawn from the windows, and says so
   holds(starts.length > 4, "windows");
   const i = starts.length - 1;
   const middle = (starts[i] + end) / 2;
-  const [, last] = await hover(page, middle / end);
-  same(last, sum(document.sites, (site) => site.windows.filter((window) => window.start_s <= middle).at(-1)?.last_bytes ?? 0), "what was live at the last window's end");
+  const [least, most, whole] = await hover(page, middle / end);
+  const windows = document.sites.map((site) => site.windows.filter((window) => window.start_s <= middle).at(-1)).filter(Boolean);
+  same(whole, sum(windows, (window) => window.min_bytes), "what was held at least in the last window");
+  holds(windows.some((window) => window.min_bytes === least && window.max_bytes === most), `the band's window has ${least} to ${most}`);
+  holds(windows.some((window) => window.max_bytes > window.min_bytes), "the window has a range");
   await go(page, "map");
   await page.getByLabel("Moment", { exact: true }).selectOption("peak");
   holds((await page.locator(".view-map").textContent()).includes("is not recorded (the file keeps no events), so the map shows the end"), "the map says so too");

@@ -1,4 +1,4 @@
-// How long a page takes: medians in milliseconds, for docs/evidence/page.md. Not a test.
+// How long a page takes, as medians in milliseconds. Not a test.
 // timings.mjs NODE_MODULES PAGE.html [RUNS]
 
 import { statSync } from "node:fs";

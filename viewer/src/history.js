@@ -61,6 +61,10 @@ export function upper(array, value) {
 }
 
 const MAPPING = 3; // enum gm_page_role
+const RESERVATION = 6;
+
+/* Physical memory is counted as a handle, wherever it is mapped. */
+const counted = (role) => role !== MAPPING && role !== RESERVATION;
 
 export class History {
   constructor(part, sites) {
@@ -93,7 +97,7 @@ export class History {
       if (!this.came[i]) shape[i] = live[place[i]];
       live[place[i]] = this.came[i] ? shape[i] : -1;
       this.site[i] = shapes.site[shape[i]];
-      if (shapes.role[shape[i]] !== MAPPING) this.bytes[i] = this.came[i] ? shapes.bytes[shape[i]] : -shapes.bytes[shape[i]];
+      if (counted(shapes.role[shape[i]])) this.bytes[i] = this.came[i] ? shapes.bytes[shape[i]] : -shapes.bytes[shape[i]];
     }
   }
 
@@ -117,7 +121,7 @@ export class History {
     const live = new Float64Array(this.sites.length);
     const counts = new Int32Array(this.sites.length);
     for (let i = 0; i < count; i++) {
-      if (this.bytes[i] === 0 && this.shapes.role[this.shape[i]] === MAPPING) continue;
+      if (!counted(this.shapes.role[this.shape[i]])) continue;
       live[this.site[i]] += this.bytes[i];
       counts[this.site[i]] += this.came[i] ? 1 : -1;
     }

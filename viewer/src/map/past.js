@@ -7,6 +7,7 @@ const BLOCK = 0; // enum gm_page_role
 const SLAB = 2;
 const MAPPING = 3;
 const ALLOCATION = 4;
+const RESERVATION = 6;
 
 /** After how many changes a moment is; -1 where the page does not have it. */
 export function changesUntil(run, moment, device) {
@@ -28,17 +29,18 @@ function rangesOf(past, count) {
     return { start, end: start + shapes.bytes[shape], role: shapes.role[shape], device: shapes.device[shape], site: shapes.site[shape],
       torch: shapes.torch[shape] === 1, level: past.sites[shapes.site[shape]]?.level, time: past.times[change] };
   });
-  return ranges.filter((range) => range.role <= ALLOCATION)
+  return ranges.filter((range) => range.role <= ALLOCATION || range.role === RESERVATION)
     .sort((a, b) => a.device - b.device || a.start - b.start || b.end - a.end || (a.role === BLOCK) - (b.role === BLOCK));
 }
 
-/* The driver's memory: one range each, mappings that touch are one. */
+/* The driver's memory: one range each, mappings that touch are one, unless other addresses begin there. */
 function segmentsIn(ranges) {
   const segments = [];
+  const begins = new Set(ranges.filter((range) => range.role === RESERVATION).map((range) => range.start));
   for (const range of ranges) {
-    if (range.role === BLOCK) continue;
+    if (range.role === BLOCK || range.role === RESERVATION) continue;
     const last = segments[segments.length - 1];
-    if (last && range.role === MAPPING && last.role === MAPPING && last.end === range.start && last.device === range.device) {
+    if (last && range.role === MAPPING && last.role === MAPPING && last.end === range.start && !begins.has(range.start) && last.device === range.device) {
       last.end = range.end;
       last.torch ||= range.torch;
       last.parts.push(range);

@@ -19,7 +19,7 @@ export const GROUPS = {
 
 const BLOCK = 0;
 const MAPPING = 3;
-const NO_ADDRESS = 5;
+const NO_ADDRESS = 5; // and those beyond: enum gm_page_role
 
 /* Stretches of the driver's memory in order of address: allocations, and mappings that touch, merged. */
 function regionsOf(past) {
@@ -27,7 +27,7 @@ function regionsOf(past) {
   for (let i = 0; i < past.length; i++) {
     const shape = past.shape[i];
     const role = past.shapes.role[shape];
-    if (!past.came[i] || role === BLOCK || role === NO_ADDRESS) continue;
+    if (!past.came[i] || role === BLOCK || role >= NO_ADDRESS) continue;
     const low = past.address[past.place[i]];
     const bytes = past.shapes.bytes[shape];
     seen.set(`${low} ${bytes}`, { low, high: low + bytes, mapping: role === MAPPING, device: past.shapes.device[shape], live: 0 });
@@ -71,7 +71,7 @@ function regionsByChange(past) {
   for (let i = 0; i < past.length; i++) {
     const place = past.place[i];
     const role = past.shapes.role[past.shape[i]];
-    if (past.came[i]) at[place] = role === NO_ADDRESS ? -1 : regionAt(regions, past.address[place]);
+    if (past.came[i]) at[place] = role >= NO_ADDRESS ? -1 : regionAt(regions, past.address[place]);
     past.regionOf[i] = at[place];
     if (role !== BLOCK && at[place] >= 0) regions[at[place]].live += past.came[i] ? 1 : -1;
   }

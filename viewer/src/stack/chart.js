@@ -316,7 +316,7 @@ export class StackChart {
   /* The moment that a column shows. */
   momentOf(column, x) {
     const at = this.columns.at[column];
-    if (this.columns.sample[column]) return this.columns.sample[column].moment;
+    if (this.columns.sample[column] && this.columns.sample[column] === this.windows.peak) return "peak";
     if (at >= 0 && this.columns.changes[column]) return this.lane.times[at];
     if (this.axis === "event") return this.lane.times[Math.max(0, at)];
     const [from, to] = this.span;
@@ -341,12 +341,22 @@ export class StackChart {
     const bytes = band < 0 ? null : columns.values[column * bands.count + band];
     const sample = columns.sample[column];
     const changes = columns.changes[column];
+    const moment = this.momentOf(column, x);
+    if (sample && sample !== this.windows.peak) return this.windowWords(sample, band);
     return [band < 0 ? null : h("strong", {}, h("span", { class: "swatch", style: { background: bands.colors[band] } }), bands.names[band]),
       band < 0 ? null : h("span", {}, size(bytes), ` · ${share(bytes, total)}`),
       h("span", {}, "all bands: ", size(total)),
-      h("span", { class: "muted" }, `at ${time(this.momentOf(column, x))}`, columns.at[column] >= 0 && !sample ? `, event ${count(columns.at[column])}` : "",
-        changes > 1 ? `: the highest of ${count(changes)} events here` : ""),
-      sample ? h("span", { class: "muted" }, sample === this.windows.peak ? "at the peak" : "at the end of this window; between windows only the whole (the line) is known") : null];
+      h("span", { class: "muted" }, moment === "peak" ? "at the peak" : `at ${time(moment)}`, columns.at[column] >= 0 && !sample ? `, event ${count(columns.at[column])}` : "",
+        changes > 1 ? `: the highest of ${count(changes)} events here` : "")];
+  }
+
+  /* Of a window only the least and the most of each site are known. */
+  windowWords({ from, to, values, tops }, band) {
+    const { bands } = this;
+    return [band < 0 ? null : h("strong", {}, h("span", { class: "swatch", style: { background: bands.colors[band] } }), bands.names[band]),
+      band < 0 ? null : h("span", {}, size(values[band]), " to ", size(tops[band])),
+      h("span", {}, "all bands: at least ", size(values.reduce((sum, one) => sum + one, 0))),
+      h("span", { class: "muted" }, `between ${time(from)} and ${time(to)}, the window that the file keeps`)];
   }
 
   moved(event) {
@@ -435,8 +445,8 @@ export class StackChart {
 /** What the picture of a run's level is drawn from, in words. */
 export function sourceNote(run, lane) {
   const { history } = run;
-  if (!lane) return `No history of events (${history?.reason ?? "a document opened as JSON has none"}), so the bands are drawn from the ${plural(Math.max(0, ...run.sites.map((site) => site.windows?.length ?? 0)), "window")} that each site keeps: what was live at the end of each, and at the peak. In between only the whole is known, which is the line. GPUMEMTRACE_EVENTS=all keeps every event.`;
+  if (!lane) return `No history of events (${history?.reason ?? "a document opened as JSON has none"}), so the bands are drawn from the ${plural(Math.max(0, ...run.sites.map((site) => site.windows?.length ?? 0)), "window")} that each site keeps: what it held at least in each, and at the peak. What lies between them and the line is known as a whole only. GPUMEMTRACE_EVENTS=all keeps every event.`;
   if (history.complete && history.thinned) return `${count(history.changes)} events, of which the page holds ${count(history.dt_ns.length)}: the moments at which each stretch was highest and lowest, with all that lived from one to the next. gpumem-report html --at TIME shows any other.`;
   if (history.complete) return `From every event: each pixel shows its highest moment.`;
-  return `Complete from ${time(history.from_s)} on; before that (${history.reason}) the bands are drawn from the sites' windows, which is hatched: what was live at the end of each, and at the peak. In between only the whole is known, which is the line. GPUMEMTRACE_EVENTS=all keeps every event.`;
+  return `Complete from ${time(history.from_s)} on; before that (${history.reason}) the bands are drawn from the sites' windows, which is hatched: what each held at least, and at the peak. What lies between them and the line is known as a whole only. GPUMEMTRACE_EVENTS=all keeps every event.`;
 }

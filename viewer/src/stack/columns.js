@@ -49,8 +49,8 @@ export function columnsOf({ lane, bands, from, to, width, axis }) {
 }
 
 /**
- * What the sites' windows know: {from, to, moment, values} for each stretch, in order of time. The
- * values are those at the stretch's end, all of one moment; that of the peak is a moment of its own.
+ * What the sites' windows know: {from, to, values, tops} for each stretch, in order of time: what each
+ * band held at least, and at most. The peak is a moment of its own, where the two are one.
  */
 export function windowSamples(sites, bands, end, peakAt) {
   const starts = [...new Set(sites.flatMap((site) => (site.windows ?? []).map((window) => window.start_s)))].sort((a, b) => a - b);
@@ -59,12 +59,9 @@ export function windowSamples(sites, bands, end, peakAt) {
     for (const site of sites) values[bands.ofSite(site)] += read(site);
     return values;
   };
-  const lastIn = (site, from) => {
-    let found = 0;
-    for (const window of site.windows ?? []) if (window.start_s <= from) found = window.last_bytes;
-    return found;
-  };
-  const samples = starts.map((from, i) => ({ from, to: starts[i + 1] ?? end, moment: starts[i + 1] ?? end, values: sampleOf((site) => lastIn(site, from)) }));
-  const peak = peakAt === null || peakAt === undefined ? null : { moment: peakAt, values: sampleOf((site) => site.bytes_at_peak) };
-  return { samples, peak };
+  const windowOf = (site, from) => (site.windows ?? []).filter((window) => window.start_s <= from).pop();
+  const samples = starts.map((from, i) => ({ from, to: starts[i + 1] ?? end, values: sampleOf((site) => windowOf(site, from)?.min_bytes ?? 0),
+    tops: sampleOf((site) => windowOf(site, from)?.max_bytes ?? 0) }));
+  const held = sampleOf((site) => site.bytes_at_peak);
+  return { samples, peak: peakAt === null || peakAt === undefined ? null : { moment: peakAt, values: held, tops: held } };
 }

@@ -94,7 +94,8 @@ enum gm_page_role {
 	GM_PAGE_SLAB,	    /* the same, else a part of a slab */
 	GM_PAGE_MAPPING,    /* of physical memory, which is counted as a handle */
 	GM_PAGE_ALLOCATION, /* memory that nobody divides */
-	GM_PAGE_NO_ADDRESS  /* not on the map */
+	GM_PAGE_NO_ADDRESS, /* not on the map */
+	GM_PAGE_RESERVATION /* of addresses: no segment goes on where one begins */
 };
 
 /*

@@ -137,7 +137,7 @@ static void come(struct player *player, const struct gm_alloc_record *record, ui
 {
 	struct gm_alloc_record told = *record;
 
-	if (record->space == GM_SPACE_RESERVATION || record->level >= GM_LEVELS)
+	if (record->level >= GM_LEVELS)
 		return;
 	if (record->space == GM_SPACE_MAPPING && record->site == GM_NONE &&
 	    record->owner < player->replay.count)
@@ -219,7 +219,7 @@ static unsigned first_told(const struct gm_history *history)
 	return first;
 }
 
-/* Live memory by serial number, mappings by address: numbers of changes. */
+/* Live memory by serial number, mappings and reservations by address: numbers of changes. */
 struct ring {
 	struct gm_doc *doc;
 	struct gm_page_changes *changes;
@@ -228,11 +228,25 @@ struct ring {
 	unsigned room;
 };
 
-static uint32_t *ring_came(struct ring *ring, bool mapping, uint64_t which)
+/* By what a record is known in the ring. */
+struct ring_key {
+	uint64_t space; /* 0: `which` is a serial number, else an address */
+	uint64_t which;
+};
+
+static struct ring_key ring_key_of(const struct gm_alloc_record *record)
 {
-	const uint64_t key[2] = {mapping, which};
+	bool numbered = record->space != GM_SPACE_MAPPING && record->space != GM_SPACE_RESERVATION;
+
+	return (struct ring_key){numbered ? 0 : record->space,
+				 numbered ? record->serial : record->key};
+}
+
+static uint32_t *ring_came(struct ring *ring, const struct gm_alloc_record *record)
+{
+	const struct ring_key key = ring_key_of(record);
 	bool added;
-	unsigned number = gm_number_of(&ring->keys, key, sizeof(key), &added);
+	unsigned number = gm_number_of(&ring->keys, &key, sizeof(key), &added);
 
 	if (number >= ring->room) {
 		ring->room = 2 * number + 1024;
@@ -260,11 +274,9 @@ static struct gm_alloc_record record_of(const struct gm_event_record *event)
 
 static void ring_comes(struct ring *ring, const struct gm_alloc_record *record, uint64_t time_ns)
 {
-	bool mapping = record->space == GM_SPACE_MAPPING;
-
-	if (record->space == GM_SPACE_RESERVATION || record->level >= GM_LEVELS)
+	if (record->level >= GM_LEVELS)
 		return;
-	*ring_came(ring, mapping, mapping ? record->key : record->serial) = ring->changes->count;
+	*ring_came(ring, record) = ring->changes->count;
 	add_came(ring->changes, ring->doc, record, time_ns);
 }
 
@@ -295,7 +307,7 @@ static void ring_plays(struct ring *ring, const struct gm_event_record *event)
 	} else if (event->op == GM_OP_UNMAP) {
 		ring_unmaps(ring, event);
 	} else if (frees(event) && event->serial) {
-		came = ring_came(ring, false, event->serial);
+		came = ring_came(ring, &record);
 		if (*came != GM_NONE)
 			add_went(ring->changes, *came, event->time_ns);
 		*came = GM_NONE;
@@ -312,27 +324,25 @@ static void ring_starts(struct ring *ring, const struct gm_history *history, uns
 
 	for (unsigned i = first; i < history->count; i++) {
 		const struct gm_event_record *event = &history->events[i];
-		bool mapping = event->op == GM_OP_MAP || event->op == GM_OP_UNMAP;
-		const uint64_t key[2] = {mapping, mapping ? event->key : event->serial};
 		struct gm_alloc_record record = record_of(event);
+		const struct ring_key key = ring_key_of(&record);
 
 		if (!tells(event))
 			continue;
-		gm_number_of(&later, key, sizeof(key), &added);
+		gm_number_of(&later, &key, sizeof(key), &added);
 		if (added && event->op != GM_OP_ALLOC && event->op != GM_OP_MAP)
 			ring_comes(ring, &record, from_ns);
 	}
 	for (unsigned i = 0; i < ring->doc->blocks_count; i++) {
 		struct gm_alloc_record record = ring->doc->blocks[i].record;
-		bool mapping = record.space == GM_SPACE_MAPPING;
-		const uint64_t key[2] = {mapping, mapping ? record.key : record.serial};
+		const struct ring_key key = ring_key_of(&record);
 		struct gm_alloc_record handle;
 
-		gm_number_of(&later, key, sizeof(key), &added);
+		gm_number_of(&later, &key, sizeof(key), &added);
 		if (!added)
 			continue;
-		if (mapping && record.site == GM_NONE && record.owner != GM_NONE &&
-		    gm_doc_record(ring->doc, record.owner, &handle))
+		if (record.space == GM_SPACE_MAPPING && record.site == GM_NONE &&
+		    record.owner != GM_NONE && gm_doc_record(ring->doc, record.owner, &handle))
 			record.site = handle.site;
 		ring_comes(ring, &record, from_ns);
 	}

@@ -35,7 +35,7 @@ struct tables {
 static bool placed(const struct gm_page_change *change)
 {
 	return (change->level != GM_LEVEL_DRIVER || change->space == GM_SPACE_POINTER ||
-		change->space == GM_SPACE_MAPPING) &&
+		change->space == GM_SPACE_MAPPING || change->space == GM_SPACE_RESERVATION) &&
 	       change->bytes > 0 && change->bytes <= UINT64_MAX - change->address;
 }
 
@@ -52,6 +52,8 @@ static enum gm_page_role role_of(const struct gm_page_change *change)
 		return GM_PAGE_BLOCK;
 	if (change->space == GM_SPACE_MAPPING)
 		return GM_PAGE_MAPPING;
+	if (change->space == GM_SPACE_RESERVATION)
+		return GM_PAGE_RESERVATION;
 	if (gm_in_slab(&alloc))
 		return GM_PAGE_SLAB;
 	if (gm_is_divisible(&alloc))
@@ -79,13 +81,13 @@ static struct shape shape_of(const struct gm_doc *doc, const int *numbers,
 				       doc->sites[change->site].record.flags & GM_SITE_TORCH};
 }
 
-/* --device, --kind and --level leave sites out; a mapping needs none. */
+/* --device, --kind and --level leave sites out; mappings and reservations need none. */
 static bool written(const struct gm_doc *doc, const int *numbers,
 		    const struct gm_page_change *change)
 {
 	if (change->site < doc->sites_count)
 		return numbers[change->site] >= 0;
-	return change->space == GM_SPACE_MAPPING;
+	return change->space == GM_SPACE_MAPPING || change->space == GM_SPACE_RESERVATION;
 }
 
 static int compare_places(const void *a, const void *b)
