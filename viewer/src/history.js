@@ -71,8 +71,8 @@ export class History {
     const { dt_ns: steps, place, shape, shapes, address, ...rest } = part;
     const length = steps.length;
     Object.assign(this, rest, { length, shapes, sites, lanes: new Map() });
-    this.place = Int32Array.from(place);
-    this.shape = Int32Array.from(shape); // of what came; of what went that of what came
+    this.place = new Int32Array(place);
+    this.shape = new Int32Array(shape); // of what came; of what went that of what came
     this.came = new Uint8Array(length);
     this.times = new Float64Array(length);
     this.site = new Int32Array(length);

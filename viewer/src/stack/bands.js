@@ -138,7 +138,7 @@ function figuresOfSites(sites, groups, peak, area) {
 export function bandsOf(run, { by, sites, lane, focus }) {
   const groups = groupsOf(run, by);
   const count = groups.names.length;
-  const byChange = lane ? Int32Array.from(lane.at, (change) => groups.of(change)) : null;
+  const byChange = lane ? lane.at.map((change) => groups.of(change)) : null;
   const { peak, area } = lane ? figuresOf(lane, byChange, count) : { peak: new Float64Array(count), area: new Float64Array(count) };
   if (groups.bySite && !(lane && run.history.complete)) figuresOfSites(sites, groups, peak, area);
   const first = focus && groups.bySite ? groups.bySite[focus.index] : -1;

@@ -35,8 +35,18 @@ export function valueAt(line, moment) {
 
 const WHOLES = { driver: "tracked", torch: "torch_allocated", custom: "custom" };
 
-/** What a stacked chart of a level and device is drawn from. */
-export function stackOf(run, { level, device, by }) {
+const stacks = new WeakMap();
+
+/** What a stacked chart of a level and device is drawn from; made once. */
+export function stackOf(run, options) {
+  const key = `${options.level} ${options.device} ${options.by}`;
+  if (!stacks.has(run)) stacks.set(run, new Map());
+  const made = stacks.get(run);
+  if (!made.has(key)) made.set(key, makeStack(run, options));
+  return made.get(key);
+}
+
+function makeStack(run, { level, device, by }) {
   const sites = run.sites.filter((site) => site.level === level && site.device === device && run.owned(site));
   const lane = run.past?.lane(level, device, run.owned) ?? null;
   const used = lane && (lane.length || run.history.complete) ? lane : null;
