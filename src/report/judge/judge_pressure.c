@@ -34,9 +34,10 @@ static void judge_retries(struct gm_doc *doc, const struct gm_retry_record *retr
 		return;
 	finding = gm_finding_new(doc, "memory-pressure", GM_WARNING, retry->device,
 				 retry->flushed_bytes, site);
-	finding->title =
-		gm_doc_printf(doc, "%llu allocation%s found no memory at first and had to be retried",
-			      (unsigned long long)retry->attempts, gm_s(retry->attempts));
+	finding->title = gm_doc_printf(doc,
+				       "%llu allocation%s found no memory at first and had to "
+				       "be retried",
+				       (unsigned long long)retry->attempts, gm_s(retry->attempts));
 	finding->evidence = gm_doc_printf(
 		doc,
 		"%llu recovered, %llu failed for good; %s lost, %s given back to "

@@ -121,10 +121,11 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 		return;
 	}
 	if (!worst) {
-		texts[0] = gm_doc_lacks(doc, GM_TABLE_LEDGER)
-				   ? "not known, the file is damaged (see below)"
-				   : "every call that reached the shim; the file has no figure of the "
-				     "driver's to compare with";
+		texts[0] =
+			gm_doc_lacks(doc, GM_TABLE_LEDGER)
+				? "not known, the file is damaged (see below)"
+				: "every call that reached the shim; the file has no figure of the "
+				  "driver's to compare with";
 		texts[1] = "every call that reached the shim; the driver's figure is not known";
 		answer(out, doc, SEEN, texts, 2);
 		return;
