@@ -260,6 +260,8 @@ struct gm_header {
 		before_freed_bytes;   /* freed in the period, allocated before, size confirmed */
 	uint64_t slots, tables_words; /* attached: relocation slots, words of driver tables that
 					 lead here */
+	uint64_t dropped_tables; /* bit i: records of table i were dropped. Of GM_TABLE_LEVELS: an
+				    allocation is in no total. 0 in files of older shims */
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
 _Static_assert(offsetof(struct gm_header, last_event_ns) % 64 == 0,

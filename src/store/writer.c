@@ -561,11 +561,13 @@ static bool add_chunk(enum gm_table_id id)
 	return true;
 }
 
-/* Counts a record that was dropped, but not of threads that still run while the process ends. */
-static void count_dropped(void)
+/* Threads that still run while the process ends lose nothing that counts. */
+void gm_store_dropped(enum gm_table_id id)
 {
-	if (gm_file->end != GM_END_EXIT)
-		__atomic_fetch_add(&gm_file->dropped_records, 1, __ATOMIC_RELAXED);
+	if (gm_file->end == GM_END_EXIT)
+		return;
+	__atomic_fetch_add(&gm_file->dropped_records, 1, __ATOMIC_RELAXED);
+	gm_store_incomplete(id);
 }
 
 static __attribute__((noinline)) bool grow_to(enum gm_table_id id, uint64_t end)
@@ -634,7 +636,7 @@ void *gm_store_append(enum gm_table_id id, uint32_t count, uint32_t *index)
 	uint32_t number;
 
 	if (!ensure_capacity(id, (uint64_t)table->next + count)) {
-		count_dropped();
+		gm_store_dropped(id);
 		return NULL;
 	}
 	*index = table->next;
@@ -717,6 +719,6 @@ uint32_t gm_store_string(const char *text, size_t max)
 	}
 	gm_lock_release(&store.lock);
 	if (!fits)
-		count_dropped();
+		gm_store_dropped(GM_TABLE_STRINGS);
 	return at;
 }

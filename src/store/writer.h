@@ -91,6 +91,18 @@ void gm_store_in_child(void);
 void *gm_store_append(enum gm_table_id table, uint32_t count, uint32_t *index);
 
 /*
+ * Counts a record of a table that could not be kept, for another reason than gm_store_append, which
+ * counts what it refuses. Safe from any thread, and in signal handlers.
+ */
+void gm_store_dropped(enum gm_table_id id);
+
+/* Says that the figures of a table are incomplete, without counting a record. As safe. */
+static inline void gm_store_incomplete(enum gm_table_id id)
+{
+	__atomic_fetch_or(&gm_file->dropped_tables, 1ull << id, __ATOMIC_RELAXED);
+}
+
+/*
  * Makes sure that `count` records can be appended to a table. Returns false, and counts nothing, if
  * the file is full. The caller holds the lock that guards the table.
  */

@@ -119,6 +119,8 @@ struct gm_alloc_record *gm_record_alloc(const struct gm_event *event)
 			gm_torch_add(record);
 		gm_in_use_raise(record->device);
 		gm_log_event(GM_OP_ALLOC, event, record->serial, site_index);
+	} else {
+		gm_store_incomplete(GM_TABLE_LEVELS);
 	}
 	return record;
 }

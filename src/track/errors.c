@@ -29,7 +29,7 @@ void gm_record_error(enum gm_error_type type, const struct gm_event *event, uint
 	}
 	if (!record) {
 		if (count >= ERRORS_KEPT) {
-			gm_file->dropped_records++;
+			gm_store_dropped(GM_TABLE_ERRORS);
 			return;
 		}
 		record = gm_store_append(GM_TABLE_ERRORS, 1, &index);

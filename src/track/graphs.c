@@ -94,7 +94,7 @@ void gm_track_graph_define(const struct gm_event *event)
 		HASH_ADD(hh, graphs.definitions, address, sizeof(definition->address), definition);
 		__atomic_fetch_add(&graphs.count, 1, __ATOMIC_RELAXED);
 	} else {
-		gm_file->dropped_records++;
+		gm_store_dropped(GM_TABLE_ALLOCS);
 	}
 	gm_update_end();
 }
@@ -131,7 +131,7 @@ static void add_executable(uint64_t handle, bool auto_free, const struct gm_grap
 	uint32_t i;
 
 	if (!executable || !copy) {
-		gm_file->dropped_records++;
+		gm_store_dropped(GM_TABLE_ALLOCS);
 		return;
 	}
 	memcpy(copy, nodes, count * sizeof(*nodes));

@@ -66,7 +66,7 @@ struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
 		return NULL;
 	gm_live_fill(record, event, site, gm_calling_thread());
 	if (!gm_live_add_to_index(record)) {
-		gm_file->dropped_records++;
+		gm_store_dropped(GM_TABLE_ALLOCS);
 		gm_live_release(record);
 		return NULL;
 	}

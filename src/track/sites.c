@@ -74,7 +74,7 @@ static uint32_t overflow_site(const struct gm_event *event)
 	struct gm_site_record *site;
 
 	if (gm_file->end == GM_END_NONE)
-		gm_file->dropped_records++;
+		gm_store_dropped(GM_TABLE_SITES);
 	if (*known)
 		return *known - 1;
 	nowhere.stack = GM_NONE;

@@ -91,6 +91,7 @@ static void clear_header(struct gm_header *header)
 	header->emptied = header->emptied_at_work = 0;
 	header->worked = 0;
 	header->dropped_records = header->unknown_frees = header->lost_stacks = 0;
+	header->dropped_tables = 0;
 	header->overhead_ns = header->teardown_frees = header->oom_events = 0;
 	header->passed_calls = 0;
 	header->window_current = header->window_merges = header->window_marks = 0;

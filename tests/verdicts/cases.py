@@ -197,6 +197,7 @@ for name, why in (
 for name, word, place, row, least, setting, why in (
         ("streams", "stream", "open_channel", "streams", 79, "GPUSIM_STREAM=512KiB", "each of 160 steps makes a stream of 0.5 MiB and drops it"),
         ("modules", "module", "compile_formula", "modules and limits", 150, "", "80 modules of 2 MiB are loaded and never unloaded"),
+        ("modules-of-compiler", "module", "formula_load", "modules and limits", 150, "", "a library compiles 80 modules of 2 MiB and never unloads them"),
         ("graphs", "graph", "record_shape", "CUDA graphs", 140, "GPUSIM_GRAPH=2307", "160 executables of 400 nodes are never destroyed")):
     leak(f"beside-{name}", "costs", f"{name} free",
          f"told({word!r}, {place!r}, ids='cost.grow') and calm() and "
@@ -207,6 +208,8 @@ leak("beside-contexts", "costs", "contexts free", "told('context', 'open_worker'
 healthy("beside-stream-pool", "costs", "stream-pool free", "sixteen streams are made at the start and used to the end",
         environment="GPUSIM_STREAM=512KiB")
 healthy("beside-modules-unloaded", "costs", "modules-unloaded free", "each step's module is unloaded after it")
+healthy("beside-modules-of-library", "costs", "modules-of-library free",
+        "a library of precompiled kernels loads one of its modules for each new shape")
 healthy("beside-graphs-at-start", "costs", "graphs-at-start free", "a server records 40 shapes and then serves them",
         environment="GPUSIM_GRAPH=2307")
 healthy("beside-graphs-destroyed", "costs", "graphs-destroyed free", "each step's executable is destroyed after it",

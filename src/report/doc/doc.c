@@ -106,10 +106,12 @@ const char *gm_doc_variable(struct gm_doc *doc, const char *text, const char *na
 const char *gm_books_gap(struct gm_doc *doc, uint64_t tables)
 {
 	uint64_t dropped = doc->header ? doc->header->dropped_records : 0;
+	uint64_t of = dropped && doc->header->dropped_tables ? doc->header->dropped_tables
+							     : GM_ALL_TABLES;
 
 	if (doc->lacking & tables)
 		return "the file is damaged";
-	if (!dropped || !tables)
+	if (!dropped || !(of & tables))
 		return NULL;
 	return gm_doc_printf(doc, "%llu record%s dropped", (unsigned long long)dropped,
 			     dropped == 1 ? " was" : "s were");

@@ -222,6 +222,7 @@ struct gm_gate {
 	const char *note;      /* a sentence, NULL */
 	uint32_t *sites;
 	unsigned sites_count;
+	bool by_totals; /* of the sites that were dropped nothing counts: the totals decide */
 	bool of_work;  /* it is about the end of the work, not about the end of the file */
 	int exit_code; /* if it failed */
 };
@@ -360,7 +361,8 @@ static inline const struct gm_alloc_record *gm_work_block(const struct gm_doc *d
 /*
  * Whether the books are complete: NULL if no record is missing of the tables (a bit for each), else
  * the reason as a clause, "3 records were dropped". A file can be cut or damaged (a table lacks
- * records), or its process could not store everything (records were dropped, of whichever table).
+ * records), or its process could not store everything (records of these tables were dropped; in
+ * files of older shims, of whichever table).
  * Gates, the first lines of the summary and what it says to do next all ask this function.
  */
 const char *gm_books_gap(struct gm_doc *doc, uint64_t tables);

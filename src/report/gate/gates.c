@@ -123,6 +123,16 @@ static void blame_left(struct gm_doc *doc, struct gm_doc *baseline, struct gm_ga
 	}
 }
 
+/* Whether something is left of the places for which the file had no room, whose sites are one. */
+static bool left_in_overflow(const struct gm_doc *doc)
+{
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		if (doc->sites[i].record.flags & GM_SITE_OVERFLOW &&
+		    doc->sites[i].record.live_count)
+			return true;
+	return false;
+}
+
 static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options,
 		       struct gm_doc *baseline, struct gm_gate *gate)
 {
@@ -152,6 +162,7 @@ static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options
 	gate->note =
 		mode == GM_LEAKS_GROW ? "memory that keeps growing" : "memory not freed at the end";
 	gate->passed = gate->sites_count == 0;
+	gate->by_totals = mode == GM_LEAKS_EXIT && !left_in_overflow(doc);
 	if (mode == GM_LEAKS_EXIT && !doc->clean_exit)
 		not_measured(gate, gm_exit_unknown(doc));
 	return true;
@@ -454,7 +465,11 @@ static const char *nothing_used(struct gm_doc *doc)
 static void finish_gate(struct gm_doc *doc, const struct gm_gate_options *options,
 			struct gm_gate *gate, uint64_t tables)
 {
-	const char *why = gate->passed ? gm_books_gap(doc, tables) : NULL;
+	const char *why;
+
+	if (gate->by_totals && !(doc->lacking & tables))
+		tables = 1ull << GM_TABLE_LEVELS;
+	why = gate->passed ? gm_books_gap(doc, tables) : NULL;
 
 	if (gate->passed && !why) {
 		why = nothing_used(doc);

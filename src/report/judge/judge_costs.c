@@ -8,6 +8,7 @@
 #include "report/stacks/labels.h"
 #include "report/stacks/stacks.h"
 #include "report/support/format.h"
+#include <string.h>
 
 #define LEAST_BYTES  (4ull << 20) /* two pages: less is rounding */
 #define LEAST_MADE   8
@@ -63,6 +64,28 @@ static bool rises(const struct gm_doc *doc, const struct gm_cost_record *record)
 	return half <= record->last_ns && record->last_ns - half >= end / SPREAD_SHARE;
 }
 
+/*
+ * Libraries of NVIDIA's whose kernels are compiled in advance. They load each of their modules at
+ * its first use and keep it, so the modules are as many as the library has. cuFFT, cuSPARSE,
+ * cuTENSOR and TensorRT compile or link code at run time, and their modules have no such end.
+ */
+static const char *const precompiled[] = {"libcublas", "libcusolver", "libcurand", "libcudnn"};
+
+/* Modules that a library loads lazily, each once. */
+static bool is_lazy(struct gm_doc *doc, const struct gm_cost_record *record)
+{
+	const char *library = record->cost == GM_COST_MODULE
+				      ? gm_stack_toolkit(gm_doc_stack(doc, record->stack))
+				      : NULL;
+
+	if (!library || strstr(library, "runtime_compiled"))
+		return false;
+	for (unsigned i = 0; i < sizeof(precompiled) / sizeof(precompiled[0]); i++)
+		if (strncmp(library, precompiled[i], strlen(precompiled[i])) == 0)
+			return true;
+	return false;
+}
+
 /* "3 made at step (train.py:12), all of them still there" */
 static const char *how_many(struct gm_doc *doc, const struct gm_cost_record *record)
 {
@@ -80,7 +103,8 @@ static void judge_growth(struct gm_doc *doc, const struct gm_cost_record *record
 	uint64_t all = taken_by(doc, record->device, record->cost), bytes = all;
 	struct gm_finding *finding;
 
-	if (!sorts[record->cost].name || all < LEAST_BYTES || !rises(doc, record))
+	if (!sorts[record->cost].name || all < LEAST_BYTES || !rises(doc, record) ||
+	    is_lazy(doc, record))
 		return;
 	if (record->bytes >= (int64_t)LEAST_BYTES && (uint64_t)record->bytes < all)
 		bytes = (uint64_t)record->bytes;

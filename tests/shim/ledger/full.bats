@@ -16,8 +16,16 @@ figures() { # the totals are the program's own, and the file says that it is not
 	figures
 	run "$REPORT" check --leaks exit "$work/out.gmt"
 	[ "$status" -ne 0 ]
-	run "$REPORT" check --leaks off --max-peak 100MiB "$work/out.gmt"
+	is '.file.totals_exact' true
+	# a total is measured, what is judged by places is not
+	"$REPORT" check --json --leaks off --max-peak 100MiB "$work/out.gmt" > "$work/document"
+	same peak '.gates[] | select(.gate == "max-peak") | .value'
+	run "$REPORT" check --leaks off --max-peak 1MiB "$work/out.gmt"
+	[ "$status" -eq 5 ]
+	run "$REPORT" check --leaks grow --max-peak 100MiB "$work/out.gmt"
 	[ "$status" -eq 3 ]
+	"$REPORT" check --json --allow-unmeasured --leaks grow "$work/out.gmt" > "$work/document"
+	is '.gates[] | select(.gate == "leaks") | [.passed, .value]' '[null,null]'
 	"$REPORT" summary "$work/out.gmt" > "$work/text"
 	! grep 'nothing to do' "$work/text"
 }
@@ -26,6 +34,24 @@ figures() { # the totals are the program's own, and the file says that it is not
 	GPUMEMTRACE_MAX_FILE=8MiB traced "$PROGRAMS/full" 40000
 	figures
 	is '[.usage[] | .current_count] | add' 0
+	"$REPORT" check --leaks exit "$work/out.gmt"
+}
+
+@test "the smallest file" {
+	GPUMEMTRACE_MAX_FILE=1MiB traced "$PROGRAMS/full" 40000
+	figures
+	is '.file.totals_exact' true
+	"$REPORT" check --leaks exit --max-peak 1MiB "$work/out.gmt"
+}
+
+@test "more live memory than the file can hold is in no total, and no gate about totals is measured" {
+	GPUMEMTRACE_MAX_FILE=1MiB traced "$PROGRAMS/full" 40000 10
+	report
+	is '.file.totals_exact' false
+	run "$REPORT" check --leaks off --max-peak 100MiB "$work/out.gmt"
+	[ "$status" -eq 3 ]
+	"$REPORT" check --json --allow-unmeasured --leaks off --max-peak 100MiB "$work/out.gmt" > "$work/document"
+	is '.gates[] | select(.gate == "max-peak") | [.passed, .value]' '[null,null]'
 }
 
 @test "a disk that fills up" {

@@ -8,6 +8,9 @@ CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
 CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after,
 			     size_t count);
 
+int lt_load(void);	/* libcublasLt.so.13 */
+int formula_load(void); /* libformula.so.13 */
+
 static const char image[] = ".version 7.0\n.target sm_80\n.entry scale(){}";
 
 PLACE static CUstream open_channel(void)
@@ -90,6 +93,40 @@ static void modules_unloaded(void)
 	}
 }
 
+PLACE static void multiply(void)
+{
+	lt_load();
+	__asm__ volatile("" ::: "memory");
+}
+
+/* A library loads one of its own modules whenever a product has a new shape. */
+static void modules_of_library(void)
+{
+	begin();
+	for (volatile unsigned i = 0; i < 160; i++) {
+		if (i % 2)
+			multiply();
+		clean_step(4 * MIB);
+	}
+}
+
+PLACE static void evaluate(void)
+{
+	formula_load();
+	__asm__ volatile("" ::: "memory");
+}
+
+/* A library compiles a formula in each second step and never unloads it. */
+static void modules_of_compiler(void)
+{
+	begin();
+	for (volatile unsigned i = 0; i < 160; i++) {
+		if (i % 2)
+			evaluate();
+		clean_step(4 * MIB);
+	}
+}
+
 /* Each request records its shape anew, and the executable is never destroyed. */
 static void graphs(void)
 {
@@ -146,6 +183,8 @@ static const struct behaviour behaviours[] = {
 	{"stream-pool", stream_pool},
 	{"modules", modules},
 	{"modules-unloaded", modules_unloaded},
+	{"modules-of-library", modules_of_library},
+	{"modules-of-compiler", modules_of_compiler},
 	{"graphs", graphs},
 	{"graphs-at-start", graphs_at_start},
 	{"graphs-destroyed", graphs_destroyed},

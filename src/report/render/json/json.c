@@ -43,8 +43,9 @@ static json_t *settings(const char *text)
 
 static json_t *file(struct gm_doc *doc)
 {
-	return json_pack("{s:o, s:b, s:b, s:o, s:o}", "path", gm_json_string(doc->path), "complete",
-			 doc->complete, "clean_exit", doc->clean_exit, "dropped_events",
+	return json_pack("{s:o, s:b, s:b, s:b, s:o, s:o}", "path", gm_json_string(doc->path),
+			 "complete", doc->complete, "clean_exit", doc->clean_exit, "totals_exact",
+			 !gm_books_gap(doc, 1ull << GM_TABLE_LEVELS), "dropped_events",
 			 gm_json_bytes(doc->header->dropped_records), "warnings",
 			 gm_json_strings(doc->warnings, doc->warnings_count));
 }
