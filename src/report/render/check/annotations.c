@@ -31,7 +31,7 @@ static void write_stack(FILE *file, const struct gm_stack *stack)
 {
 	for (unsigned i = 0; stack && i < stack->count && i < STACK_FRAMES; i++) {
 		fputs("%0A  ", file);
-		escape(file, gm_format_frame_short(&stack->frames[i]), false);
+		escape(file, gm_format_frame_short(stack->frames[i]), false);
 	}
 	if (stack && stack->count > STACK_FRAMES)
 		fprintf(file, "%%0A  ... %u more", stack->count - STACK_FRAMES);
