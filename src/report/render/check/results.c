@@ -76,7 +76,9 @@ static const struct gm_rule *rule_of(const struct gm_gate *gate)
 static void add(const struct results *results, const struct gm_doc *doc, const struct gm_gate *gate,
 		const struct gm_stack *stack, const char *message, const char *id)
 {
-	const struct gm_result result = {doc, gate, rule_of(gate), stack, place(stack), message, id};
+	const struct gm_result result = {.doc = doc, .gate = gate, .rule = rule_of(gate),
+					 .stack = stack, .place = place(stack),
+					 .message = message, .id = id};
 
 	results->each(results->context, &result);
 }
