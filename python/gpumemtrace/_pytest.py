@@ -24,6 +24,14 @@ from gpumemtrace._size import format_size, parse_size
 STARTED = "_GPUMEMTRACE_PYTEST_STARTED"
 
 
+def folder_of_files(config) -> Optional[str]:
+    """Where pytest keeps the files of plugins: .pytest_cache/d/gpumem. None without its cache."""
+    if not config.pluginmanager.hasplugin("cacheprovider"):
+        return None
+    cache = os.path.expandvars(os.path.expanduser(config.getini("cache_dir")))
+    return os.path.join(str(config.rootpath), cache, "d", "gpumem")
+
+
 class Limit(NamedTuple):
     text: str  # as it was written
     limit_bytes: int
@@ -168,12 +176,15 @@ class Plugin:
         terminalreporter.section("GPU memory of tests")
         if not rows:
             terminalreporter.line("no test allocated GPU memory")
-            return
-        terminalreporter.line(f"{'took':>12} {'left':>12}  test")
+        else:
+            terminalreporter.line(f"{'took':>12} {'left':>12}  test")
         for peak, left, nodeid in rows[:top]:
             terminalreporter.line(f"{format_size(peak):>12} {format_size(left):>12}  {nodeid}")
         if len(rows) > top:
             terminalreporter.line(f"and {len(rows) - top} more, --gpumem-top shows them")
+        path = os.environ.get("GPUMEMTRACE_OUT", "").replace("%p", str(os.getpid()))
+        if os.path.exists(path):
+            terminalreporter.line("recorded in " + os.path.relpath(path, str(self.config.invocation_params.dir)))
 
 
 LIMIT, LEAKS, MEASURE, BAD_MARKER = pytest.StashKey(), pytest.StashKey(), pytest.StashKey(), pytest.StashKey()
@@ -184,7 +195,8 @@ def pytest_addoption(parser) -> None:
     group.addoption("--gpumem", action="store_true", help="measure GPU memory of each test, check its limits")
     group.addoption("--gpumem-allow-unmeasured", action="store_true",
                     help="a limit does not fail where no GPU was used")
-    group.addoption("--gpumem-out", metavar="FILE", help="the tracer's file (gpumemtrace.PID.gmt)")
+    group.addoption("--gpumem-out", metavar="FILE",
+                    help="the tracer's file (gpumemtrace.PID.gmt in pytest's cache, .pytest_cache/d/gpumem)")
     group.addoption("--gpumem-top", metavar="N", type=int, default=10, help="rows of the table at the end (10)")
 
 
@@ -194,6 +206,8 @@ def pytest_configure(config) -> None:
     config.addinivalue_line("markers", "limit_gpu_leaks(size, warmups=0): fail a test that retains more GPU memory, "
                                        "after so many runs that do not count (with --gpumem)")
     if config.getoption("gpumem") and gpumemtrace.is_active():
+        if folder_of_files(config) and not hasattr(config, "workerinput"):
+            config.cache.set("gpumem/folder", folder_of_files(config))  # makes the cache with its .gitignore first
         config.pluginmanager.register(Plugin(config), "gpumem")
 
 
@@ -218,8 +232,11 @@ def pytest_cmdline_main(config) -> None:
                                 "LD_PRELOAD is taken away on the way here")
     command = _own_command()
     environment = {**os.environ, STARTED: "1"}
+    folder = folder_of_files(config)
     if config.getoption("gpumem_out"):
         environment["GPUMEMTRACE_OUT"] = os.path.abspath(config.getoption("gpumem_out"))
+    elif folder:
+        environment.setdefault("GPUMEMTRACE_OUT", os.path.join(folder.replace("%", "%%"), "gpumemtrace.%p.gmt"))
     try:
         _files.preload(environment)
     except ValueError as error:

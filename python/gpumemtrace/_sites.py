@@ -3,12 +3,12 @@ import json
 import os
 import subprocess
 import tempfile
-from typing import Callable, Dict, List, Tuple
+from typing import Callable, Dict, List, Optional, Tuple
 
 import gpumemtrace
 from gpumemtrace import _files
 
-SITES, FRAMES = 5, 20
+SITES, FRAMES, HOLDERS = 5, 20, 3
 RUNNERS = ("/_pytest/", "/pluggy/", "/pytest/__main__.py")  # frames of these and below say nothing
 KEPT_NAME = 255
 
@@ -19,11 +19,11 @@ def mark_name(name: str, number: int) -> str:
     return f"{kept}#{number}"
 
 
-def read(path: str, *options: str) -> Dict:
-    """The document of a file, as the report's tool writes it. RuntimeError in a sentence."""
+def read(path: str, *options: str, command: str = "leaks") -> Dict:
+    """The document of a file or process, as the report's tool writes it. RuntimeError in a sentence."""
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     try:
-        done = subprocess.run(_files.report_command() + ["leaks", "--json", *options, path],
+        done = subprocess.run(_files.report_command() + [command, "--json", *options, path],
                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         return json.loads(done.stdout)
     except OSError as error:
@@ -84,6 +84,26 @@ def _folded(site: Dict, count: int) -> str:
     return f"    {';'.join(names)} {count}"
 
 
+def _holders() -> Tuple[Dict[str, List[str]], Optional[str]]:
+    """What keeps the memory of sites alive, by their ids: now, else what GPUMEMTRACE_HOLDERS found; or why not."""
+    reason = None
+    for command in "holders", "leaks":
+        try:
+            rows = read(str(os.getpid()), command=command)["holders"]
+        except RuntimeError as error:
+            reason = reason or str(error)
+            continue
+        found: Dict[str, List[str]] = {}
+        for row in rows:
+            if row["chain"]:
+                unsure = "" if row["complete"] else f" ({row['note']})"
+                found.setdefault(row["site"], []).append(
+                    ("unreachable cycle: " if row["garbage"] else "") + " → ".join(row["chain"]) + unsure)
+        if found:
+            return found, None
+    return {}, reason
+
+
 def _stack(site: Dict) -> List[str]:
     lines = ["    " + frame_text(frame) for frame in own_frames(site["stack"], RUNNERS)]
     more = len(lines) - FRAMES
@@ -91,7 +111,7 @@ def _stack(site: Dict) -> List[str]:
 
 
 def _listed(mark: str, device: int, size: Callable[[int], str], bytes_of: Callable[[Dict, Dict], int],
-            title: str) -> str:
+            title: str, holders: bool = False) -> str:
     try:
         document = _document("--since", mark)
     except (OSError, RuntimeError) as error:
@@ -99,8 +119,12 @@ def _listed(mark: str, device: int, size: Callable[[int], str], bytes_of: Callab
     rows = [(bytes_of(site, document), site) for site in in_use(document) if site["device"] == device]
     rows = sorted((row for row in rows if row[0] > 0), key=lambda row: -row[0])
     lines = [title]
+    held, reason = _holders() if holders and rows else ({}, None)
     for count, site in rows[:SITES]:
         lines += [f"  {size(count)}, {site['kind']} memory:"] + _stack(site)
+        lines += [f"    kept alive by {chain}" for chain in held.get(site["id"], [])[:HOLDERS]]
+    if reason:
+        lines.append(f"  What keeps it alive is not known: {reason}")
     if len(rows) > SITES:
         lines.append(f"  and {len(rows) - SITES} more sites")
     if rows:
@@ -112,7 +136,7 @@ def _listed(mark: str, device: int, size: Callable[[int], str], bytes_of: Callab
 def left(mark: str, device: int, size: Callable[[int], str]) -> str:
     """What was allocated since the mark and is still there."""
     return _listed(mark, device, size, lambda site, document: site.get("since_bytes") or 0,
-                   "Allocated in the test and still there:")
+                   "Allocated in the test and still there:", holders=True)
 
 
 def taken(mark: str, device: int, size: Callable[[int], str]) -> str:

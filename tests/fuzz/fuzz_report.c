@@ -13,7 +13,9 @@
 #include "report/render/check/text_check.h"
 #include "report/doc/options.h"
 #include "report/job/job_open.h"
+#include "report/render/check/annotations.h"
 #include "report/render/check/junit.h"
+#include "report/render/check/markdown.h"
 #include "report/render/check/sarif.h"
 #include "report/render/json/json_sites.h"
 #include "report/render/text/text_events.h"
@@ -44,6 +46,9 @@ static void print(struct gm_job *job, struct gm_doc *doc, FILE *nowhere)
 	gm_json_write_job(job, NULL, NULL, nowhere);
 	gm_junit_write(job, nowhere);
 	gm_sarif_write(job, nowhere);
+	gm_markdown_write(job, nowhere);
+	gm_github_write(job, nowhere);
+	gm_gitlab_write(job, nowhere);
 }
 
 static void export(struct gm_doc *doc, const struct gm_options *options, FILE *nowhere)

@@ -29,7 +29,8 @@ def suite(pytester, monkeypatch):
 
     def run(text, *options):
         pytester.makepyfile(test_suite=HEADER + text)
-        return pytester.runpytest_subprocess("-p", "no:cacheprovider", "--rootdir=.", *options)
+        cache = [] if "cacheprovider" in options else ["-p", "no:cacheprovider"]
+        return pytester.runpytest_subprocess(*cache, "--rootdir=.", *(word for word in options if word != "cacheprovider"))
 
     return run
 
@@ -224,6 +225,35 @@ def test_the_file_is_where_it_was_asked_for_and_has_a_mark_for_each_test(suite, 
     suite("def test_a():\n    allocate(1)\n", "--gpumem", "--gpumem-out=kept.gmt")
     data = (pytester.path / "kept.gmt").read_bytes()
     assert b"test_suite.py::test_a" in data
+
+
+def test_files_lie_in_the_cache_of_pytest(suite, pytester, monkeypatch):
+    monkeypatch.delenv("GPUMEMTRACE_OUT", raising=False)
+    result = suite("def test_a():\n    allocate(1)\n", "--gpumem", "cacheprovider")
+    found = list(pytester.path.rglob("*.gmt"))
+    assert [path.parent.relative_to(pytester.path).as_posix() for path in found] == [".pytest_cache/d/gpumem"], found
+    result.stdout.fnmatch_lines([f"recorded in {found[0].relative_to(pytester.path)}"])
+    assert (pytester.path / ".pytest_cache" / ".gitignore").exists(), "the cache is not as pytest makes it"
+    suite("def test_a():\n    allocate(1)\n", "--gpumem")
+    assert list(pytester.path.glob("gpumemtrace.*.gmt")), "without a cache the file lies in the working folder"
+
+
+def test_a_failure_names_what_keeps_the_memory_alive(suite, pytester):
+    result = suite("""
+class Trainer:
+    pass
+
+trainer = Trainer()
+
+@pytest.mark.limit_gpu_leaks("0")
+def test_leaks():
+    trainer.losses = [allocate(MIB), allocate(MIB)]
+""", "--gpumem")
+    result.assert_outcomes(failed=1)
+    lines = [line.strip() for line in result.stdout.lines if "kept alive by" in line or "is not known" in line]
+    may_look = "is not known: " not in lines[0]
+    assert not may_look or lines == [
+        "kept alive by module test_suite → trainer → Trainer.losses → list (2 entries) → c_void_p → block"], lines
 
 
 WITHOUT_GPU = """

@@ -50,6 +50,9 @@ enum gm_command {
 	GM_PROCESS = GM_WATCH | GM_START | GM_STOP | GM_ATTACH | GM_DETACH /* that changes one */
 };
 
+/* Files for those who review a change (cmd_check.c has their writers). */
+enum gm_check_file { GM_JUNIT, GM_SARIF, GM_MARKDOWN, GM_GITHUB, GM_GITLAB, GM_CHECK_FILES };
+
 struct gm_cli {
 	struct gm_options options;
 	struct gm_gate_options gates;
@@ -65,7 +68,8 @@ struct gm_cli {
 	uint64_t least_bytes, most_bytes; /* blocks */
 	bool address_given;		  /* blocks --address: */
 	uint64_t address;
-	const char *out_path, *format, *junit, *sarif, *baseline;
+	const char *out_path, *format, *baseline;
+	const char *check_files[GM_CHECK_FILES]; /* what check writes beside its text; NULL */
 	struct gm_zone texts; /* that options point into, beside the command line's own */
 	char **words;	      /* files, or run's program and its arguments */
 	unsigned words_count;

@@ -8,14 +8,24 @@
 #include "report/render/check/text_check.h"
 #include "report/render/json/json.h"
 #include "report/job/job_open.h"
+#include "report/render/check/annotations.h"
 #include "report/render/check/junit.h"
+#include "report/render/check/markdown.h"
 #include "report/render/check/sarif.h"
 #include "report/support/print.h"
 #include <string.h>
 
-/* Writes --junit or --sarif; false after a sentence. */
+typedef int write_fn(const struct gm_job *job, FILE *file);
+
+static write_fn *const writers[GM_CHECK_FILES] = {
+	[GM_JUNIT] = gm_junit_write,	 [GM_SARIF] = gm_sarif_write,
+	[GM_MARKDOWN] = gm_markdown_write, [GM_GITHUB] = gm_github_write,
+	[GM_GITLAB] = gm_gitlab_write,
+};
+
+/* Writes --junit and the like; false after a sentence. */
 static bool write_file(const struct gm_cli *cli, const struct gm_job *job, const char *path,
-		       int (*write)(const struct gm_job *job, FILE *file))
+		       write_fn *write)
 {
 	struct gm_output output;
 
@@ -96,10 +106,9 @@ int gm_cli_check(struct gm_cli *cli, struct gm_job *job, const char *why)
 	gm_gather_gates(job);
 	if (!job->count)
 		gm_gates_without_file(job, &cli->gates, baseline, why);
-	if (cli->junit)
-		written = write_file(cli, job, cli->junit, gm_junit_write) && written;
-	if (cli->sarif)
-		written = write_file(cli, job, cli->sarif, gm_sarif_write) && written;
+	for (unsigned i = 0; i < GM_CHECK_FILES; i++)
+		if (cli->check_files[i])
+			written = write_file(cli, job, cli->check_files[i], writers[i]) && written;
 	if (cli->options.json)
 		gm_json_write_job(job, baseline ? "baseline" : NULL,
 				  baseline ? baseline_list(job, baseline) : NULL, stdout);

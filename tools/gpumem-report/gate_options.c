@@ -150,13 +150,31 @@ static const char *baseline(struct gm_cli *cli, const char *text)
 
 static const char *junit(struct gm_cli *cli, const char *text)
 {
-	cli->junit = text;
+	cli->check_files[GM_JUNIT] = text;
 	return NULL;
 }
 
 static const char *sarif(struct gm_cli *cli, const char *text)
 {
-	cli->sarif = text;
+	cli->check_files[GM_SARIF] = text;
+	return NULL;
+}
+
+static const char *markdown(struct gm_cli *cli, const char *text)
+{
+	cli->check_files[GM_MARKDOWN] = text;
+	return NULL;
+}
+
+static const char *github_annotations(struct gm_cli *cli, const char *text)
+{
+	cli->check_files[GM_GITHUB] = text;
+	return NULL;
+}
+
+static const char *gitlab_code_quality(struct gm_cli *cli, const char *text)
+{
+	cli->check_files[GM_GITLAB] = text;
 	return NULL;
 }
 
@@ -191,6 +209,12 @@ const struct gm_option gm_gate_option_rows[] = {
 	{"--baseline", "FILE", GM_CHECK, true, baseline, "fail only on what is worse than there"},
 	{"--junit", "FILE", GM_CHECK, true, junit, "also write the gates as JUnit XML"},
 	{"--sarif", "FILE", GM_CHECK, true, sarif, "also write them as SARIF 2.1.0"},
+	{"--markdown", "FILE", GM_CHECK, true, markdown,
+	 "also write them as Markdown, for a job's summary (- is standard output)"},
+	{"--github-annotations", "FILE", GM_CHECK, true, github_annotations,
+	 "also write GitHub's ::error commands, which - prints to the job's log"},
+	{"--gitlab-code-quality", "FILE", GM_CHECK, true, gitlab_code_quality,
+	 "also write GitLab's code quality report"},
 };
 
 const unsigned gm_gate_option_rows_count =

@@ -37,14 +37,17 @@ job() {
 	prepare
 	export GITHUB_STEP_SUMMARY=$work/summary
 	job github-actions.yml > job.sh
-	[ "$(wc -l < job.sh)" -eq 4 ]
+	[ "$(wc -l < job.sh)" -eq 3 ]
 	bash -e job.sh
-	grep -q 'Nothing was left at the end' "$work/summary"
+	grep -q '^## GPU memory: 3 of 3 gates passed$' "$work/summary"
 	[ -s gpu-memory.sarif ] && [ -s gpu-memory.xml ]
 	rm gpu-memory.gmt
 	sed -i 's,-- ./train,-- ./train leaky,' job.sh
 	run bash -e job.sh
 	[ "$status" -eq 1 ]
+	[[ $output == *"::error title=GPU memory leaks.,file=project/train.c,line="* ]]
+	grep -q '^## GPU memory: 1 of 3 gates failed$' "$work/summary"
+	grep -q '<summary><b>project/train.c:[0-9]*</b> ' "$work/summary"
 	grep -q '"ruleId": *"leaks"' gpu-memory.sarif
 	grep -q 'train.c' gpu-memory.sarif
 }
@@ -58,6 +61,7 @@ job() {
 	sed -i 's,-- ./train,-- ./train leaky,' job.sh
 	run bash -e job.sh
 	[ "$status" -eq 1 ]
+	[ "$(jq -c '.[].location.path' gpu-memory.json)" = '"project/train.c"' ]
 }
 
 @test "make check-gpu-memory" {

@@ -14,7 +14,8 @@ import xml.dom.minidom
 REPORT, FILE, FOLDER = sys.argv[1:]
 VIEWS = [
     "summary", "leaks", "sites", "sites --full --top 100", "timeline", "fragmentation", "oom", "top --once",
-    "check --leaks exit", "check --leaks exit --junit FOLDER/junit", "check --per-mark", "leaks --since step", "diff FILE",
+    "check --leaks exit", "check --leaks exit --junit FOLDER/junit", "check --per-mark",
+    "check --per-mark --max-peak 1 --markdown FOLDER/markdown --github-annotations FOLDER/github", "leaks --since step", "diff FILE",
     "sites --sort count --color always", "leaks --color always", "check --leaks exit --color always",
 ]
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -46,6 +47,11 @@ with open(f"{FOLDER}/junit", encoding="utf-8") as junit:
     text = junit.read()
 judge("junit", text)
 xml.dom.minidom.parseString(text)
+with open(f"{FOLDER}/markdown", encoding="utf-8") as markdown:
+    judge("markdown", markdown.read())
+with open(f"{FOLDER}/github", encoding="utf-8") as github:
+    for line in github.read().splitlines():
+        judge("GitHub's annotations", line.removeprefix("::error "))
 collapsed = run("export", "--format", "collapsed", FILE)
 judge("collapsed", collapsed)
 wrong += [f"collapsed: {line!r}" for line in collapsed.splitlines() if not re.search(r" \d+$", line)]
