@@ -155,6 +155,37 @@ def torch_tensor_attribute():
     tagged.extra = make()
 
 
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, saved, noted):
+        if saved is not None:
+            ctx.save_for_backward(x, saved)
+        ctx.noted = noted
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None, None
+
+
+@kind("module __main__", "scaled", "Tensor", "grad_fn", "ScaleBackward.saved_tensors")
+def torch_saved_for_backward():
+    global scaled
+    scaled = Scale.apply(torch.ones(2, requires_grad=True), make(), None)
+
+
+@kind("module __main__", "noted_result", "Tensor", "grad_fn", "ScaleBackward.noted", "Tensor")
+def torch_context_attribute():
+    global noted_result
+    noted_result = Scale.apply(torch.ones(2, requires_grad=True), None, make())
+
+
+@kind("module __main__", "summed", "Tensor", "grad_fn", "SumBackward0.next_functions", "ScaleBackward.saved_tensors")
+def torch_saved_below():
+    global summed
+    summed = Scale.apply(torch.ones(2, requires_grad=True), make(), None).sum()
+
+
 gc.collect()
 gc.disable()
 for planted in kinds.values():
