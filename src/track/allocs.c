@@ -7,6 +7,7 @@
 #include "track/accounting.h"
 #include "track/errors.h"
 #include "track/event_log.h"
+#include "track/exports.h"
 #include "track/freed.h"
 #include "track/holds.h"
 #include "track/in_use.h"
@@ -63,8 +64,13 @@ void gm_remove_alloc(struct gm_alloc_record *record, uint32_t index)
 
 void gm_end_unheld_handle(struct gm_alloc_record *handle, uint32_t index)
 {
-	if (!handle->references && !handle->mappings)
-		gm_remove_alloc(handle, index);
+	const struct gm_freed *released;
+
+	if (handle->references || handle->mappings)
+		return;
+	released = gm_freed_find(GM_SPACE_HANDLE, handle->key);
+	gm_export_freed(handle, released ? released->stack : GM_NONE);
+	gm_remove_alloc(handle, index);
 }
 
 void gm_release_mapping(uint32_t index)
@@ -140,6 +146,7 @@ static void end_freed(struct gm_alloc_record *record, uint32_t index, const stru
 		gm_record_error(GM_ERROR_FREED_WHILE_EXPORTED, event, record->bytes, GM_NONE,
 				record->site);
 	gm_freed_remember(record, event->stack, 0);
+	gm_export_freed(record, event->stack);
 	if (record->flags & GM_ALLOC_TORCH)
 		gm_torch_count_release(record, event->stack);
 	gm_remove_alloc(record, index);
@@ -147,11 +154,35 @@ static void end_freed(struct gm_alloc_record *record, uint32_t index, const stru
 		gm_pool_add_pending(&was, event->stream, event->stack);
 }
 
+/* The driver answered an allocation of this thread that it is unloading. */
+static __thread bool refused_at_end __attribute__((tls_model("initial-exec")));
+
+void gm_note_refused_at_end(void)
+{
+	refused_at_end = true;
+}
+
+/*
+ * Returns whether a free that was answered "unloading" is taken for a stale one. CUDA's runtime
+ * leaves the pointer of the program as it was when it answers an allocation like that [sim], so a
+ * thread that goes on frees the address of its block before, which it freed itself. Meanwhile the
+ * address may belong to another thread's block, which nobody has freed.
+ */
+static bool is_stale_free(const struct gm_alloc_record *record)
+{
+	return refused_at_end && record->thread != gm_calling_thread() &&
+	       gm_freed_find(record->space, record->key);
+}
+
 void gm_record_free(struct gm_ticket ticket, struct gm_alloc_record *record,
 		    const struct gm_event *event)
 {
 	uint32_t index = record ? gm_store_index(GM_TABLE_ALLOCS, record) : GM_NONE;
 
+	if (record && event->error && is_stale_free(record)) {
+		__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
+		record = NULL;
+	}
 	log_free(event, record);
 	if (record && event->error) { /* the memory ends with the process */
 		gm_file->teardown_frees++;
@@ -248,6 +279,7 @@ static bool free_implicitly(struct gm_alloc_record *record, uint32_t index, void
 	if (!request->matches(record, request->data))
 		return true;
 	gm_record_implicit_free(record, request->cause, request->stack);
+	gm_export_freed(record, request->stack);
 	gm_remove_alloc(record, index);
 	return true;
 }
@@ -266,24 +298,6 @@ void gm_track_implicit_free(enum gm_implicit_cause cause, uint32_t stack,
 }
 
 /* ---- other entry points ---- */
-
-void gm_track_exported(uint8_t space, uint64_t key, uint32_t ipc)
-{
-	struct gm_alloc_record *record;
-	uint32_t index;
-
-	if (!gm_file)
-		return;
-	gm_update_begin();
-	record = gm_live_find(space, key, &index);
-	if (!record && space == GM_SPACE_POINTER)
-		record = gm_live_find_containing(space, key); /* IPC takes any address inside */
-	if (record) {
-		record->flags |= GM_ALLOC_EXPORTED;
-		record->ipc = ipc ? ipc : record->ipc;
-	}
-	gm_update_end();
-}
 
 bool gm_track_find(uint8_t space, uint64_t key, struct gm_alloc_record *out)
 {

@@ -285,6 +285,8 @@ void gm_track_alloc_failed(const struct gm_event *event)
 	if (event->error == GM_ERROR_OUT_OF_MEMORY) {
 		gm_retry_out_of_memory(event, site);
 	} else {
+		if (event->error == GM_ERROR_TEARDOWN)
+			gm_note_refused_at_end();
 		gm_retry_failed_otherwise();
 		gm_record_error(GM_ERROR_ALLOC_FAILED, event, event->bytes, GM_NONE, site);
 	}

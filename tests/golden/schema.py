@@ -174,6 +174,49 @@ def collapsed():
     assert any(line.startswith("<module> (train.py:80);step (train.py:43);remember") for line in lines)
 
 
+def bounded():
+    for name in sorted(os.listdir(".")):
+        if not name.endswith(".gmt") or subprocess.run([tool, name], capture_output=True, check=False).returncode:
+            continue
+        whole = valid("summary", "--json", name)
+        by_live = sorted((-site["live_bytes"], -site["peak_bytes"], site["id"]) for site in whole["sites"])
+        for most in range(4):
+            document = valid("summary", "--json", f"--top={most}", name)
+            kept = [site["id"] for site in document["sites"]]
+            assert {site[2] for site in by_live[:most]} <= set(kept), name
+            assert kept == [site["id"] for site in whole["sites"] if site["id"] in kept], name
+            for key in "marks", "findings", "errors", "failures", "ooms", "phases", "categories", "implicit_frees":
+                if key != "ooms":
+                    assert document[key] == whole[key][:most], (name, key)
+                assert len(document[key]) == min(most, len(whole[key])), (name, key)
+            for key in "totals", "usage", "devices", "process", "holders_taken":
+                assert document[key] == whole[key], (name, key)
+            for line, long in zip(document["timeline"], whole["timeline"], strict=True):
+                if most and long["max"]:
+                    assert max(line["max"]) == max(long["max"]) and min(line["min"]) == min(long["min"]), name
+                    assert line["last"][-1] == long["last"][-1] and len(line["last"]) <= most, name
+        assert valid("summary", "--json", "--top", "1000000", name) == dict(
+            whole, leaks=dict(whole["leaks"], **{
+                verdict: [site[2] for site in by_live if site[2] in whole["leaks"][verdict]] for verdict in ("grow", "held")})), name
+
+
+def bounded_by_sort():
+    whole = valid("sites", "--json", "leaks.gmt")
+    for sort, figure in ("peak", "peak_bytes"), ("count", "allocations"), ("total", "allocated_bytes"):
+        named = {name for name in json.dumps({key: whole[key] for key in ("leaks", "findings")}).split('"')}
+        document = valid("sites", "--json", "--top", "1", "--sort", sort, "leaks.gmt")
+        most = max(site[figure] for site in whole["sites"])
+        assert [site for site in document["sites"] if site[figure] == most], sort
+        assert all(site["id"] in named or site[figure] == most for site in document["sites"]), sort
+    lines = said("export", "--format", "jsonl", "--top", "2", "leaks.gmt", "clean.gmt").splitlines()
+    assert all(len(json.loads(line)["findings"]) <= 2 for line in lines) and len(lines) == 2
+    several = valid("summary", "--json", "--top", "1", "rank1.gmt", "rank0.gmt")
+    assert len(several["runs"]) == 2 and len(several["job"]["findings"]) == 1
+    blocks = valid("blocks", "--json", "--top", "2", "leaks.gmt")
+    assert len(blocks["blocks"]) == 2
+    assert {block["site"] for block in blocks["blocks"]} <= {site["id"] for site in blocks["sites"]}
+
+
 def exported():
     assert json.loads(said("export", "--format", "json", "leaks.gmt")) == valid("summary", "--json", "leaks.gmt")
     said("export", "--format", "json", "-o", "out.json", "leaks.gmt")
@@ -223,13 +266,16 @@ def plan():
     assert rows["weights"] == rows["gradients"] == 2 * params
     assert rows["optimizer state"] == 8 * params and rows["master weights"] == 4 * params
     assert made["parameters"] == params and made["batch"] == 4 and made["measured"] is False
-    # 34sh + 5as^2 bytes for each of 32 layers and 4 sequences; 4sv for the logits
-    assert rows["activations"] == 4 * 32 * (34 * 2048 * 4096 + 5 * 32 * 2048 ** 2)
+    # 34sh bytes for each of 32 layers and 4 sequences, eager attention 5as^2 more; 4sv for the logits
+    assert rows["activations"] == 4 * 32 * 34 * 2048 * 4096
+    eager = valid("plan", "--json", "--params", "7B", "--precision", "bf16", "--attention", "eager", "--batch", "4")
+    assert {row["what"]: row["bytes"] for row in eager["plan"]["rows"]}["activations"] == \
+        4 * 32 * (34 * 2048 * 4096 + 5 * 32 * 2048 ** 2)
     assert rows["logits"] == 4 * 4 * 2048 * 32000
     assert made["total_bytes"] == sum(rows.values()) == made["fixed_bytes"] + 4 * made["per_batch_bytes"]
     limit = made["capacity_bytes"]
-    assert made["max_batch"] == (limit - made["fixed_bytes"]) // made["per_batch_bytes"] == 1
-    assert made["accumulation"] == 64 and made["safe_batch"] <= made["max_batch"]
+    assert made["max_batch"] == (limit - made["fixed_bytes"]) // made["per_batch_bytes"] == 3
+    assert made["kv_cache"] is None and made["accumulation"] == 22 and made["safe_batch"] <= made["max_batch"]
     for fit in made["fits"]:
         left = 100 * (fit["total_bytes"] - made["total_bytes"]) / fit["total_bytes"]
         assert abs(fit["margin_percent"] - left) < 0.01 and fit["fits"] == (left >= 15), fit
@@ -247,6 +293,13 @@ def plan():
     rows = {row["what"]: row["bytes"] for row in cached["rows"]}
     assert rows["KV cache"] == 16 * 2 * 32 * 8 * 128 * 2 * 8192 and rows["weights"] == 16_000_000_000
     assert "optimizer state" not in rows and cached["max_batch"] is None
+    token = 2 * 32 * 8 * 128 * 2
+    assert cached["kv_cache"] == {"token_bytes": token, "tokens": 8192, "request_bytes": 8192 * token}
+    # training's row of inference and the plan of inference are the same plan
+    trained = valid("plan", "--json", "--params", "7B", "--precision", "bf16")["plan"]
+    served = valid("plan", "--json", "--params", "7B", "--precision", "int8", "--inference")["plan"]
+    assert {row["what"]: row["total_bytes"] for row in trained["variants"]}["inference with 8-bit weights"] \
+        == served["total_bytes"]
     lora = valid("plan", "--json", "--params", "8B", "--precision", "4bit", "--trainable", "0.01")["plan"]
     rows = {row["what"]: row["bytes"] for row in lora["rows"]}
     assert rows["weights"] == round(8e9 * 4.127 / 8) and rows["adapters"] == 160_000_000
@@ -278,7 +331,7 @@ with tempfile.TemporaryDirectory() as work:
         for name in ["leaks", "clean", "killed", "torch", "timeline", "cut"]:
             test(f"{command} {name}", lambda c=command, n=name: valid(c, "--json", n + ".gmt"))
     for body in [no_null_bytes_as_zero, leaks, over, torch, several, cut, filters, gates, suppressed, junit, sarif,
-                 csv_lines, collapsed, exported, differences, against_baseline, plan,
+                 csv_lines, collapsed, exported, bounded, bounded_by_sort, differences, against_baseline, plan,
                  name_without_encoding]:
         test(body.__name__, body)
     os.chdir("/")

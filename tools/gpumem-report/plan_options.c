@@ -91,6 +91,17 @@ static const char *checkpointing(struct gm_cli *cli, const char *text)
 	return NULL;
 }
 
+static const char *attention(struct gm_cli *cli, const char *text)
+{
+	static const char *const names[] = {"sdpa", "eager"};
+	int number = strcmp(text, "flash") == 0 ? GM_ATTENTION_SDPA : name_of(names, 2, text);
+
+	if (number < 0)
+		return "sdpa, flash or eager";
+	cli->plan.attention = (enum gm_attention)number;
+	return NULL;
+}
+
 static const char *small(const char *text, uint64_t least, unsigned *number)
 {
 	uint64_t value;
@@ -240,6 +251,8 @@ const struct gm_option gm_plan_option_rows[] = {
 	 "LoRA: adapters of so many of the parameters, the rest is frozen"},
 	{"--checkpointing", "MODE", GM_PLAN, false, checkpointing,
 	 "none, selective or full (none)"},
+	{"--attention", "KIND", GM_PLAN, false, attention,
+	 "sdpa, flash (neither stores scores) or eager, which does (sdpa)"},
 	{"--inference", NULL, GM_PLAN, false, inference,
 	 "weights and KV cache instead of training"},
 	{"--seq", "N", GM_PLAN, false, sequence, "tokens of a sequence (2048)"},

@@ -4,6 +4,7 @@
  */
 #include "report/plan/estimate.h"
 #include "report/plan/plan.h"
+#include "report/support/format.h"
 #include <math.h>
 #include <string.h>
 
@@ -98,7 +99,7 @@ static void complete_shape(struct gm_zone *zone, struct gm_plan *plan,
 				       options->layers, options->hidden, options->heads,
 				       options->kv_heads));
 	if (!options->sequence) {
-		options->sequence = 2048;
+		options->sequence = GM_PLAN_SEQUENCE;
 		gm_plan_note(zone, plan, "the sequence length was not given: 2048 (--seq)");
 	}
 }
@@ -121,7 +122,8 @@ static void add_weights(struct gm_zone *zone, struct gm_plan *plan,
 			const struct gm_plan_options *options)
 {
 	double bytes = gm_precision_bytes(options->precision);
-	const char *rule = gm_zone_printf(zone, "%g bytes a parameter (%s)", bytes,
+	const char *rule = gm_zone_printf(zone, "%g byte%s a parameter (%s)", bytes,
+					  bytes > 1 || bytes < 1 ? "s" : "",
 					  gm_precision_names[options->precision]);
 	double weights = options->parameters * bytes * share_of(options, 3);
 
@@ -188,7 +190,8 @@ static void add_activations(struct gm_zone *zone, struct gm_plan *plan,
 {
 	double s = options->sequence, h = options->hidden, a = options->heads;
 	double wide = gm_compute_bytes(options->precision) / 2;
-	double linear = 34 * s * h * wide, squares = 5 * a * s * s * wide, bytes;
+	bool eager = options->attention == GM_ATTENTION_EAGER;
+	double linear = 34 * s * h * wide, squares = eager ? 5 * a * s * s * wide : 0, bytes;
 	const char *rule;
 
 	switch (options->checkpointing) {
@@ -198,18 +201,20 @@ static void add_activations(struct gm_zone *zone, struct gm_plan *plan,
 		break;
 	case GM_CHECKPOINT_SELECTIVE:
 		bytes = options->layers * linear;
-		rule = "34sh bytes a layer: attention is computed again (or is FlashAttention)";
+		rule = "34sh bytes a layer: attention is computed again";
 		break;
 	default:
 		bytes = options->layers * (linear + squares);
-		rule = "34sh + 5as² bytes a layer at 16 bit";
+		rule = eager ? "34sh + 5as² bytes a layer at 16 bit"
+			     : "34sh bytes a layer at 16 bit: SDPA and FlashAttention store no "
+			       "scores (--attention eager does)";
 		break;
 	}
 	gm_plan_add(zone, plan, GM_PART_ACTIVATIONS, 0, bytes,
 		    gm_zone_printf(zone, "%s; s %u, h %u, %u layers, for each sequence", rule,
 				   options->sequence, options->hidden, options->layers));
 	if (options->vocabulary)
-		gm_plan_add(zone, plan, "logits", 0, 4.0 * s * options->vocabulary,
+		gm_plan_add(zone, plan, GM_PART_LOGITS, 0, 4.0 * s * options->vocabulary,
 			    gm_zone_printf(zone, "4sv bytes: fp32 logits of %u words",
 					   options->vocabulary));
 }
@@ -217,14 +222,16 @@ static void add_activations(struct gm_zone *zone, struct gm_plan *plan,
 static void add_inference(struct gm_zone *zone, struct gm_plan *plan,
 			  const struct gm_plan_options *options)
 {
-	double bytes = 2.0 * options->layers * options->kv_heads * options->head_dim *
-		       options->kv_bytes * options->sequence;
+	double token = 2.0 * options->layers * options->kv_heads * options->head_dim *
+		       options->kv_bytes;
 
+	plan->kv_tokens = options->sequence;
+	plan->kv_token_bytes = gm_whole_bytes(token);
 	gm_plan_add(
-		zone, plan, GM_PART_KV_CACHE, 0, bytes,
+		zone, plan, GM_PART_KV_CACHE, 0, token * options->sequence,
 		gm_zone_printf(zone,
 			       "2 (keys and values) x %u layers x %u heads x %u x %u bytes x %u "
-			       "tokens, for each sequence",
+			       "tokens, for each request",
 			       options->layers, options->kv_heads, options->head_dim,
 			       options->kv_bytes, options->sequence));
 }

@@ -4,8 +4,10 @@
  */
 #include "report/plan/measure.h"
 #include "report/plan/plan.h"
+#include "report/stacks/labels.h"
 #include "report/support/format.h"
 #include "account/kinds.h"
+#include "account/sizes.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +18,11 @@
 
 /* What a run holds at its peak on its fullest device, by purpose. */
 struct sample {
+	struct gm_doc *doc;
 	double batch;
 	double bytes[MOST_PARTS]; /* by number in `names` */
+	double leaked;		  /* left out of `bytes` */
+	uint32_t leak;		  /* the site that leaks most; GM_NO_SITE */
 	double used, idle;	  /* the framework's blocks, and what it reserved beside them */
 	uint64_t allocations;
 };
@@ -91,11 +96,44 @@ static const char *part_name(const struct gm_site *site)
 	return follows_batch(site) ? "other, given back" : "other, kept";
 }
 
+/*
+ * What of a growing site's bytes at the peak is its leak: what is beyond the most that the site
+ * held above the floor of a window, and the first window's floor.
+ */
+static double leaked_bytes(const struct gm_site *site)
+{
+	const struct gm_site_record *record = &site->record;
+	uint64_t swing = 0, first = 0, needed;
+
+	if (site->verdict != GM_GROW)
+		return 0;
+	for (unsigned i = 0; i <= record->window_current && i < GM_WINDOWS; i++) {
+		const struct gm_window *window = &record->windows[i];
+
+		if (!first && window->max_bytes)
+			first = window->min_bytes ? window->min_bytes : record->max_alloc_bytes;
+		if (window->max_bytes - window->min_bytes > swing)
+			swing = window->max_bytes - window->min_bytes;
+	}
+	needed = swing > first ? swing : first;
+	return record->bytes_at_peak > needed ? (double)(record->bytes_at_peak - needed) : 0;
+}
+
+static void leave_out(struct sample *sample, uint32_t number, double leaked, double *most)
+{
+	sample->leaked += leaked;
+	if (leaked > *most) {
+		*most = leaked;
+		sample->leak = number;
+	}
+}
+
 /* Parts by category, of PyTorch's blocks or of the driver's allocations. */
 static void add_sites(struct study *study, struct sample *sample, const struct gm_doc *doc,
 		      int device)
 {
 	unsigned level = doc->torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER;
+	double most = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[i];
@@ -110,7 +148,9 @@ static void add_sites(struct study *study, struct sample *sample, const struct g
 			add(study, sample, "libraries' own", (double)record->bytes_at_peak);
 			continue;
 		}
-		add(study, sample, part_name(site), (double)record->bytes_at_peak);
+		leave_out(sample, i, leaked_bytes(site), &most);
+		add(study, sample, part_name(site),
+		    (double)record->bytes_at_peak - leaked_bytes(site));
 		study->follows[number_of(study, part_name(site))] = follows_batch(site);
 	}
 }
@@ -138,7 +178,7 @@ static void add_levels(struct study *study, struct sample *sample, const struct 
 	}
 }
 
-static bool take_sample(struct study *study, const struct gm_doc *doc, uint64_t batch)
+static bool take_sample(struct study *study, struct gm_doc *doc, uint64_t batch)
 {
 	struct sample *sample = &study->samples[study->count];
 	int device = fullest_device(doc);
@@ -147,7 +187,9 @@ static bool take_sample(struct study *study, const struct gm_doc *doc, uint64_t 
 	if (device == GM_HOST)
 		return false;
 	of = gm_doc_device(doc, device);
+	sample->doc = doc;
 	sample->batch = (double)batch;
+	sample->leak = GM_NO_SITE;
 	if (of && of->record.context_bytes != GM_NO_BYTES)
 		add(study, sample, GM_PART_CONTEXT, (double)of->record.context_bytes);
 	add(study, sample, "modules and limits", code_bytes(doc, device));
@@ -270,6 +312,24 @@ static bool check_samples(const struct study *study, char *error, size_t bytes)
 	return true;
 }
 
+/* A leak would fill any memory in the end, whatever the batch: it is no part of the need. */
+static void note_leak(struct gm_zone *zone, struct gm_plan *plan, const struct sample *sample)
+{
+	char bytes[GM_FORMAT_BYTES];
+
+	if (sample->leak == GM_NO_SITE)
+		return;
+	gm_plan_note(
+		zone, plan,
+		gm_zone_printf(zone,
+			       "a leak is left out: %s that %s and the like had retained at "
+			       "the peak of batch %.0f and that goes on growing (gpumem-report "
+			       "leaks); the plan holds once it is mended",
+			       gm_format_size(bytes, gm_whole_bytes(sample->leaked)),
+			       gm_stack_label(sample->doc, sample->doc->sites[sample->leak].stack),
+			       sample->batch));
+}
+
 struct gm_plan *gm_plan_measure(struct gm_zone *zone, struct gm_doc **docs, const uint64_t *batches,
 				unsigned count, const struct gm_plan_options *options, char *error,
 				size_t error_bytes)
@@ -299,9 +359,11 @@ struct gm_plan *gm_plan_measure(struct gm_zone *zone, struct gm_doc **docs, cons
 	plan->fragmentation = last->used > 0 && last->idle > 0 ? last->idle / last->used : 0;
 	add_measured(study, plan);
 	plan->fit_error = study->count > 2 ? largest_deviation(study, plan) : 0;
+	plan->rounding_bytes = GM_PAGE_BYTES + plan->fit_error;
 	device = gm_doc_device(docs[0], fullest_device(docs[0]));
 	plan->limit_bytes = gm_device_limit(device);
 	plan->device_name = device ? device->name : NULL;
+	note_leak(zone, plan, last);
 	if (study->count == 1)
 		gm_plan_note(
 			zone, plan,

@@ -47,6 +47,9 @@ static bool begins(const char *name, const char *with)
 
 const struct gm_gpu *gm_gpu_find(const char *name)
 {
+	for (unsigned i = 0; i < gm_gpus_count; i++) /* "L4" is not the start of "L40S" */
+		if (begins(gm_gpus[i].name, name) && begins(name, gm_gpus[i].name))
+			return &gm_gpus[i];
 	for (unsigned i = 0; i < gm_gpus_count; i++)
 		if (*skip(name) &&
 		    (begins(gm_gpus[i].name, name) || (strncmp(gm_gpus[i].name, "RTX ", 4) == 0 &&
@@ -121,14 +124,20 @@ static void find_limit(struct gm_plan *plan, const struct gm_plan_options *optio
 	}
 }
 
-/* With the measured fragmentation, and `margin` percent of the device left over. */
+uint64_t gm_plan_largest_safe(const struct gm_plan *plan, double fixed, double per_batch,
+			      double limit)
+{
+	double held = 1 + plan->fragmentation, within = limit * (100 - plan->margin_percent) / 100;
+
+	if (within > limit - plan->rounding_bytes)
+		within = limit - plan->rounding_bytes;
+	return gm_plan_largest(fixed * held, per_batch * held, within);
+}
+
 static uint64_t safe_batch(const struct gm_plan *plan, double limit)
 {
-	double held = 1 + plan->fragmentation;
-
-	return gm_plan_largest((double)plan->fixed_bytes * held,
-			       (double)plan->per_batch_bytes * held,
-			       limit * (100 - plan->margin_percent) / 100);
+	return gm_plan_largest_safe(plan, (double)plan->fixed_bytes, (double)plan->per_batch_bytes,
+				    limit);
 }
 
 static void add_fits(struct gm_zone *zone, struct gm_plan *plan)
@@ -162,7 +171,7 @@ void gm_plan_finish(struct gm_zone *zone, struct gm_plan *plan,
 	if (plan->limit_bytes != GM_NO_BYTES) {
 		plan->max_batch =
 			gm_plan_largest((double)plan->fixed_bytes, (double)plan->per_batch_bytes,
-					(double)plan->limit_bytes);
+					(double)plan->limit_bytes - plan->rounding_bytes);
 		plan->safe_batch = safe_batch(plan, (double)plan->limit_bytes);
 	}
 	plan->target_batch = options->target_batch ? options->target_batch : plan->batch;

@@ -20,6 +20,7 @@ enum gm_optimizer {
 	GM_OPTIMIZERS
 };
 enum gm_offload { GM_OFFLOAD_NONE, GM_OFFLOAD_OPTIMIZER, GM_OFFLOAD_PAGED, GM_OFFLOAD_PARAMETERS };
+enum gm_attention { GM_ATTENTION_SDPA, GM_ATTENTION_EAGER };
 enum gm_checkpointing { GM_CHECKPOINT_NONE, GM_CHECKPOINT_SELECTIVE, GM_CHECKPOINT_FULL };
 
 /* What was asked. Numbers are 0 where they were not given. */
@@ -32,6 +33,7 @@ struct gm_plan_options {
 	unsigned zero, world_size;
 	enum gm_offload offload;
 	enum gm_checkpointing checkpointing;
+	enum gm_attention attention; /* eager: the scores of all pairs of tokens are stored */
 	double trainable_share; /* LoRA: of the parameters, in adapters beside frozen weights */
 	bool inference;
 	unsigned layers, hidden, heads, kv_heads, head_dim, sequence, vocabulary;
@@ -43,6 +45,8 @@ struct gm_plan_options {
 	const char *gpu;
 	unsigned margin_percent;
 };
+
+#define GM_PLAN_SEQUENCE 2048u /* tokens, where they were not given */
 
 /* What is held for a purpose: `fixed_bytes`, and `per_batch_bytes` for each of the batch. */
 struct gm_plan_part {
@@ -58,6 +62,7 @@ struct gm_plan_part {
 #define GM_PART_OPTIMIZER   "optimizer state"
 #define GM_PART_MASTER	    "master weights"
 #define GM_PART_ACTIVATIONS "activations"
+#define GM_PART_LOGITS	    "logits"
 #define GM_PART_KV_CACHE    "KV cache"
 #define GM_PART_WORKSPACE   "workspace"
 #define GM_PART_ADAPTERS    "adapters"
@@ -67,7 +72,7 @@ struct gm_plan_part {
 struct gm_plan_variant {
 	const char *what, *rule;
 	uint64_t total_bytes; /* at the plan's batch */
-	uint64_t max_batch;   /* GM_NO_BYTES: not known, or without limit */
+	uint64_t max_batch;   /* as safe_batch; GM_NO_BYTES: not known, or without limit */
 };
 
 struct gm_plan_fit {
@@ -86,6 +91,7 @@ struct gm_plan {
 	double fragmentation; /* measured: reserved and not used, as a share of what is used */
 	uint64_t fixed_bytes, per_batch_bytes, total_bytes;
 	double fit_error; /* of more than two runs: the largest deviation from the line, in bytes */
+	double rounding_bytes; /* by which the next larger need may be rounded up further */
 	unsigned runs;
 	const char *device_name;		      /* whose memory `limit_bytes` is; NULL */
 	uint64_t limit_bytes;			      /* GM_NO_BYTES: not known */
@@ -94,6 +100,8 @@ struct gm_plan {
 	unsigned margin_percent;
 	struct gm_plan_fit *fits;
 	unsigned fits_count;
+	unsigned kv_tokens;	 /* of a request, in its key/value cache; 0: no inference */
+	uint64_t kv_token_bytes; /* of that cache, for each token */
 	struct gm_plan_variant *variants;
 	unsigned variants_count;
 	const char **notes; /* sentences: what was assumed */
@@ -123,6 +131,10 @@ void gm_plan_finish(struct gm_zone *zone, struct gm_plan *plan,
 
 /* The largest batch whose need stays within `limit`; GM_NO_BYTES if none bounds it. */
 uint64_t gm_plan_largest(double fixed, double per_batch, double limit);
+
+/* The same with the plan's fragmentation, and its margin of `limit` left over. */
+uint64_t gm_plan_largest_safe(const struct gm_plan *plan, double fixed, double per_batch,
+			      double limit);
 
 /* Bytes of a part at the plan's batch. */
 double gm_part_bytes(const struct gm_plan *plan, const struct gm_plan_part *part);

@@ -15,7 +15,7 @@
 
 /* By what each part is multiplied; the rest stays. */
 struct factors {
-	double weights, gradients, optimizer, master, activations;
+	double weights, gradients, optimizer, master, activations, logits;
 };
 
 static double factor_of(const struct factors *factors, const char *what)
@@ -28,13 +28,31 @@ static double factor_of(const struct factors *factors, const char *what)
 		return factors->optimizer;
 	if (strcmp(what, GM_PART_MASTER) == 0)
 		return factors->master;
+	if (strcmp(what, GM_PART_LOGITS) == 0)
+		return factors->logits;
 	return strcmp(what, GM_PART_ACTIVATIONS) == 0 ? factors->activations : 1;
+}
+
+static void add_variant(struct gm_zone *zone, struct gm_plan *plan, const char *what,
+			const char *rule, double fixed, double per_batch, double total)
+{
+	struct gm_plan_variant *variant;
+
+	if (llround(total) == (long long)plan->total_bytes)
+		return; /* nothing of it is there */
+	variant = gm_zone_push(zone, &plan->variants, &plan->variants_count, sizeof(*variant));
+	variant->what = what;
+	variant->rule = rule;
+	variant->total_bytes = gm_whole_bytes(total);
+	variant->max_batch = plan->limit_bytes == GM_NO_BYTES
+				     ? GM_NO_BYTES
+				     : gm_plan_largest_safe(plan, fixed, per_batch,
+							    (double)plan->limit_bytes);
 }
 
 static void add(struct gm_zone *zone, struct gm_plan *plan, const char *what,
 		struct factors factors, const char *rule)
 {
-	struct gm_plan_variant *variant;
 	double fixed = 0, per_batch = 0, total = 0;
 
 	for (unsigned i = 0; i < plan->parts_count; i++) {
@@ -44,21 +62,42 @@ static void add(struct gm_zone *zone, struct gm_plan *plan, const char *what,
 		per_batch += plan->parts[i].per_batch_bytes * factor;
 		total += gm_part_bytes(plan, &plan->parts[i]) * factor;
 	}
-	if (llround(total) == (long long)plan->total_bytes)
-		return; /* nothing of it is there */
-	variant = gm_zone_push(zone, &plan->variants, &plan->variants_count, sizeof(*variant));
-	variant->what = what;
-	variant->rule = rule;
-	variant->total_bytes = gm_whole_bytes(total);
-	variant->max_batch = plan->limit_bytes == GM_NO_BYTES
-				     ? GM_NO_BYTES
-				     : gm_plan_largest(fixed, per_batch, (double)plan->limit_bytes);
+	add_variant(zone, plan, what, rule, fixed, per_batch, total);
 }
 
-#define KEEP                                                                                       \
-	{                                                                                          \
-		1, 1, 1, 1, 1                                                                      \
+/* The same model planned by rules with other options. */
+static void add_planned(struct gm_zone *zone, struct gm_plan *plan, const char *what,
+			const struct gm_plan_options *options, const char *rule)
+{
+	const struct gm_plan *other = gm_plan_estimate(zone, options);
+	double fixed = 0, per_batch = 0, total = 0;
+
+	for (unsigned i = 0; i < other->parts_count; i++) {
+		fixed += other->parts[i].fixed_bytes;
+		per_batch += other->parts[i].per_batch_bytes;
+		total += gm_part_bytes(other, &other->parts[i]);
 	}
+	add_variant(zone, plan, what, rule, fixed, per_batch, total);
+}
+
+/* Nothing is trained or kept for a backward pass, and requests have a key/value cache. */
+static void vary_inference(struct gm_zone *zone, struct gm_plan *plan,
+			   const struct gm_plan_options *options)
+{
+	struct gm_plan_options other = *options;
+
+	if (plan->measured) {
+		add(zone, plan, "inference with 8-bit weights",
+		    (struct factors){1 / gm_precision_bytes(options->precision), 0, 0, 0, 0, 0},
+		    "1 byte a parameter, no training; without a key/value cache, which follows "
+		    "the model's shape (--params, --inference)");
+		return;
+	}
+	other.inference = true;
+	other.precision = GM_INT8;
+	add_planned(zone, plan, "inference with 8-bit weights", &other,
+		    "1 byte a parameter, no training; a key/value cache for each request");
+}
 
 static void vary_precision(struct gm_zone *zone, struct gm_plan *plan,
 			   const struct gm_plan_options *options)
@@ -66,18 +105,16 @@ static void vary_precision(struct gm_zone *zone, struct gm_plan *plan,
 	double now = gm_precision_bytes(options->precision);
 
 	if (options->precision == GM_FP32) {
-		add(zone, plan, "bf16, no master copy", (struct factors){0.5, 0.5, 0.5, 1, 0.5},
+		add(zone, plan, "bf16, no master copy", (struct factors){0.5, 0.5, 0.5, 1, 0.5, 1},
 		    "2 bytes instead of 4 for weights, gradients, states and activations");
-		add(zone, plan, "autocast to bf16", (struct factors){1, 1, 1, 1, 0.5},
+		add(zone, plan, "autocast to bf16", (struct factors){1, 1, 1, 1, 0.5, 1},
 		    "weights and states stay fp32, activations take 2 bytes instead of 4");
 	} else if (options->precision == GM_FP16 || options->precision == GM_BF16) {
-		add(zone, plan, "fp32", (struct factors){2, 2, 1, 0, 2},
+		add(zone, plan, "fp32", (struct factors){2, 2, 1, 0, 2, 1},
 		    "4 bytes instead of 2; the master copy is the weights");
 	}
 	if (now > 1)
-		add(zone, plan, "8-bit weights, frozen (inference)",
-		    (struct factors){1 / now, 0, 0, 0, 1},
-		    "1 byte a parameter; nothing is trained");
+		vary_inference(zone, plan, options);
 }
 
 static void vary_sharding(struct gm_zone *zone, struct gm_plan *plan,
@@ -89,12 +126,30 @@ static void vary_sharding(struct gm_zone *zone, struct gm_plan *plan,
 	if (options->zero)
 		return;
 	add(zone, plan, gm_zone_printf(zone, "ZeRO-1 on %u ranks", ranks),
-	    (struct factors){1, 1, one, one, 1}, "optimizer state divided by the ranks");
+	    (struct factors){1, 1, one, one, 1, 1}, "optimizer state divided by the ranks");
 	add(zone, plan, gm_zone_printf(zone, "ZeRO-2 on %u ranks", ranks),
-	    (struct factors){1, one, one, one, 1}, "gradients too");
+	    (struct factors){1, one, one, one, 1, 1}, "gradients too");
 	add(zone, plan, gm_zone_printf(zone, "ZeRO-3 on %u ranks", ranks),
-	    (struct factors){one, one, one, one, 1},
+	    (struct factors){one, one, one, one, 1, 1},
 	    "weights too; the layer at work is gathered whole (not counted here)");
+}
+
+/* By rules the part of eager attention follows the square; of a run that is not known. */
+static void vary_sequence(struct gm_zone *zone, struct gm_plan *plan,
+			  const struct gm_plan_options *options)
+{
+	struct gm_plan_options other = *options;
+	const char *what = "half the sequence length",
+		   *rule = "activations and logits follow the tokens; scores of eager attention "
+			   "their square";
+
+	if (plan->measured) {
+		add(zone, plan, what, (struct factors){1, 1, 1, 1, 0.5, 0.5}, rule);
+		return;
+	}
+	other.sequence = (options->sequence ? options->sequence : GM_PLAN_SEQUENCE) / 2;
+	if (other.sequence)
+		add_planned(zone, plan, what, &other, rule);
 }
 
 void gm_plan_vary(struct gm_zone *zone, struct gm_plan *plan, const struct gm_plan_options *options)
@@ -108,13 +163,13 @@ void gm_plan_vary(struct gm_zone *zone, struct gm_plan *plan, const struct gm_pl
 			"is compared with it (--precision)");
 	if (options->inference) {
 		add(zone, plan, "4-bit weights",
-		    (struct factors){gm_precision_bytes(GM_4BIT) / now, 1, 1, 1, 1},
+		    (struct factors){gm_precision_bytes(GM_4BIT) / now, 1, 1, 1, 1, 1},
 		    "0.516 bytes a parameter (NF4)");
 		return;
 	}
 	vary_precision(zone, plan, options);
 	if (options->checkpointing == GM_CHECKPOINT_NONE)
-		add(zone, plan, "full checkpointing", (struct factors){1, 1, 1, 1, FULL_REMAINS},
+		add(zone, plan, "full checkpointing", (struct factors){1, 1, 1, 1, FULL_REMAINS, 1},
 		    "2 of 34 bytes of each layer's activations are kept; one layer is whole while "
 		    "it "
 		    "is computed again (not counted here)");
@@ -122,20 +177,19 @@ void gm_plan_vary(struct gm_zone *zone, struct gm_plan *plan, const struct gm_pl
 		double states = gm_optimizer_bytes(GM_ADAM, options->pure);
 
 		add(zone, plan, "8-bit Adam",
-		    (struct factors){1, 1, gm_optimizer_bytes(GM_ADAM8, false) / states, 1, 1},
+		    (struct factors){1, 1, gm_optimizer_bytes(GM_ADAM8, false) / states, 1, 1, 1},
 		    "2.03 bytes of states instead of 8 (4 without fp32)");
 	}
 	vary_sharding(zone, plan, options);
-	add(zone, plan, "optimizer in host memory (CPU offload)", (struct factors){1, 1, 0, 0, 1},
+	add(zone, plan, "optimizer in host memory (CPU offload)",
+	    (struct factors){1, 1, 0, 0, 1, 1},
 	    "states and master copy leave the device; gradients travel each step");
-	add(zone, plan, "paged optimizer", (struct factors){1, 1, 0, 1, 1},
+	add(zone, plan, "paged optimizer", (struct factors){1, 1, 0, 1, 1, 1},
 	    "states move to host memory when the device is short: this is the least");
 	if (options->trainable_share <= 0)
 		add(zone, plan, "4-bit weights with LoRA, 1 % trainable",
 		    (struct factors){gm_precision_bytes(GM_4BIT) / now, LORA_SHARE, LORA_SHARE,
-				     LORA_SHARE, 1},
+				     LORA_SHARE, 1, 1},
 		    "QLoRA: 0.516 bytes a parameter; gradients and states of the adapters only");
-	add(zone, plan, "half the sequence length", (struct factors){1, 1, 1, 1, 0.5},
-	    "activations follow the tokens; more than half is saved where attention is stored "
-	    "whole");
+	vary_sequence(zone, plan, options);
 }

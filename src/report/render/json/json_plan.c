@@ -54,6 +54,16 @@ static json_t *variants(const struct gm_plan *plan)
 	return list;
 }
 
+/* The key/value cache of a request; how many fit is the plan's batch. */
+static json_t *kv_cache(const struct gm_plan *plan)
+{
+	if (!plan->kv_tokens)
+		return json_null();
+	return json_pack("{s:o, s:i, s:o}", "token_bytes", gm_json_bytes(plan->kv_token_bytes),
+			 "tokens", (int)plan->kv_tokens, "request_bytes",
+			 gm_json_bytes(plan->kv_token_bytes * plan->kv_tokens));
+}
+
 json_t *gm_json_plan(const struct gm_plan *plan)
 {
 	json_t *parameters =
@@ -74,6 +84,7 @@ json_t *gm_json_plan(const struct gm_plan *plan)
 	json_object_set_new(object, "safety_percent", json_integer(plan->margin_percent));
 	json_object_set_new(object, "fragmentation_percent",
 			    plan->measured ? json_real(100 * plan->fragmentation) : json_null());
+	json_object_set_new(object, "kv_cache", kv_cache(plan));
 	json_object_set_new(object, "variants", variants(plan));
 	json_object_set_new(object, "notes", gm_json_strings(plan->notes, plan->notes_count));
 	json_object_set_new(object, "estimate",

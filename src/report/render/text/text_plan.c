@@ -77,23 +77,24 @@ static void print_line(struct gm_out *out, const struct gm_plan *plan)
 
 static void print_batches(struct gm_out *out, const struct gm_plan *plan)
 {
-	char limit[GM_FORMAT_BYTES], largest[64], safe[128] = "", device[160] = "";
+	char limit[GM_FORMAT_BYTES], most[64], device[160] = "";
 
 	if (plan->limit_bytes == GM_NO_BYTES)
 		return;
-	snprintf(largest, sizeof(largest), "%llu", (unsigned long long)plan->max_batch);
-	if (plan->safe_batch != GM_NO_BYTES)
-		snprintf(safe, sizeof(safe), "; %llu with %s%u %% to spare",
-			 (unsigned long long)plan->safe_batch,
-			 plan->fragmentation > 0 ? "the measured fragmentation and " : "",
-			 plan->margin_percent);
 	if (plan->device_name)
 		snprintf(device, sizeof(device), " (%s)", plan->device_name);
 	gm_print(out, GM_BOLD, "Largest batch: ");
-	gm_wrapf(out, 15, "%s in %s%s%s",
-		 plan->max_batch == GM_NO_BYTES ? "nothing follows the batch, so nothing bounds it"
-						: largest,
-		 gm_format_size(limit, plan->limit_bytes), device, safe);
+	gm_format_size(limit, plan->limit_bytes);
+	snprintf(most, sizeof(most), "; %llu without a margin",
+		 (unsigned long long)plan->max_batch);
+	if (plan->safe_batch == GM_NO_BYTES)
+		gm_wrapf(out, 15, "nothing follows the batch, so nothing bounds it in %s%s", limit,
+			 device);
+	else
+		gm_wrapf(out, 15, "%llu in %s%s with %s%u %% to spare%s",
+			 (unsigned long long)plan->safe_batch, limit, device,
+			 plan->fragmentation > 0 ? "the measured fragmentation and " : "",
+			 plan->margin_percent, most);
 	if (plan->accumulation == GM_NO_BYTES)
 		return;
 	gm_print(out, GM_BOLD, "Effective batch %llu: ", (unsigned long long)plan->target_batch);
@@ -104,6 +105,19 @@ static void print_batches(struct gm_out *out, const struct gm_plan *plan)
 			(unsigned long long)plan->accumulation,
 			(unsigned long long)((plan->target_batch + plan->accumulation - 1) /
 					     plan->accumulation));
+}
+
+static void print_kv_cache(struct gm_out *out, const struct gm_plan *plan)
+{
+	char token[GM_FORMAT_BYTES], request[GM_FORMAT_BYTES];
+
+	if (!plan->kv_tokens)
+		return;
+	gm_print(out, GM_BOLD, "Key/value cache: ");
+	gm_wrapf(out, 17, "%s for each token, %s for a request of %u tokens; the batch is the "
+			  "requests held at once",
+		 gm_format_size(token, plan->kv_token_bytes),
+		 gm_format_size(request, plan->kv_token_bytes * plan->kv_tokens), plan->kv_tokens);
 }
 
 static void batch_cell(struct gm_table *table, uint64_t batch)
@@ -150,7 +164,8 @@ static void print_variants(struct gm_out *out, const struct gm_plan *plan)
 
 	if (!plan->variants_count)
 		return;
-	gm_heading(out, "What would change it");
+	gm_heading(out, "What would change it, largest batches with %u %% to spare",
+		   plan->margin_percent);
 	gm_table_begin(&table, titles);
 	for (unsigned i = 0; i < plan->variants_count; i++) {
 		const struct gm_plan_variant *variant = &plan->variants[i];
@@ -169,6 +184,7 @@ void gm_text_plan(struct gm_out *out, const struct gm_plan *plan)
 {
 	print_line(out, plan);
 	print_batches(out, plan);
+	print_kv_cache(out, plan);
 	gm_heading(out, plan->measured ? "Measured" : "Estimated by rules (docs/plan.md), no run");
 	print_parts(out, plan);
 	print_fits(out, plan);
