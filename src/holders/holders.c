@@ -213,7 +213,7 @@ static bool take_native(struct gm_holders *holders, uint32_t block, struct gm_na
 		copy[i] = copy[i + native->count] = native->steps[i];
 	if (!copy)
 		return false;
-	*chain = (struct gm_chain){.end = GM_CHAIN_COMPLETE,
+	*chain = (struct gm_chain){.end = native->cpp ? GM_CHAIN_CPP : GM_CHAIN_COMPLETE,
 				   .steps = copy,
 				   .exact = copy + native->count,
 				   .count = native->count,

@@ -10,6 +10,7 @@
  * torch/csrc/autograd/variable.h, function.h, saved_variable.h, python_cpp_function.h,
  * python_function.h of PyTorch 1.13 to 2.11.
  */
+#include "holders/cpp_class.h"
 #include "holders/internal.h"
 
 #include <stdio.h>
@@ -42,23 +43,6 @@ static enum gm_object_kind kind_of(const char *name)
 		if (strcmp(rows[i].name, name) == 0)
 			return rows[i].kind;
 	return GM_IS_CPP;
-}
-
-/* The last part of a nested name: "N5torch8autograd9generated12ExpBackward0E" is ExpBackward0. */
-static void last_part(const char *mangled, char *text, size_t bytes)
-{
-	const char *at = mangled + (*mangled == 'N');
-
-	snprintf(text, bytes, "%s", mangled);
-	while (*at >= '0' && *at <= '9') {
-		char *end;
-		unsigned long length = strtoul(at, &end, 10);
-
-		if (length > strlen(end))
-			return;
-		snprintf(text, bytes, "%.*s", (int)length, end);
-		at = end + length;
-	}
 }
 
 static bool is_torch(struct gm_cpython *python, uint64_t address)
@@ -94,7 +78,7 @@ static const struct gm_type *read_class(struct gm_cpython *python, uint64_t vtab
 		    !gm_cpython_string(python, text, name, sizeof(name)))
 			break;
 		if (!i)
-			last_part(name, own, sizeof(own));
+			gm_cpp_last_part(name, own, sizeof(own));
 		type.kind = kind_of(name);
 		if (!base_of(python, &info))
 			break;

@@ -36,7 +36,7 @@ def make(**options):
 def kind(*words, **options):
     def add(function):
         kinds[function.__name__] = dict(words=words, function=function, blocks=options.get("blocks", 1),
-                                        garbage=options.get("garbage", False))
+                                        garbage=options.get("garbage", False), weak=not options.get("complete", True))
         return function
     return add
 
@@ -186,12 +186,25 @@ def torch_saved_below():
     summed = Scale.apply(torch.ones(2, requires_grad=True), make(), None).sum()
 
 
+@kind("C++ object", "StorageImpl", complete=False)
+def torch_held_by_cpp():
+    global scripted
+    class Weights(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("weights", make())
+
+        def forward(self, x: int):
+            return self.weights[x]
+    scripted = torch.jit.script(Weights())
+
+
 gc.collect()
 gc.disable()
 for planted in kinds.values():
     planted["function"]()
 print(json.dumps({"bytes": ELEMENTS * 4, "kinds": {
-    name: {"blocks": kind["blocks"], "words": kind["words"], "any": (), "garbage": kind["garbage"], "weak": False,
+    name: {"blocks": kind["blocks"], "words": kind["words"], "any": (), "garbage": kind["garbage"], "weak": kind["weak"],
            "made_in": name} for name, kind in kinds.items()}}), flush=True)
 sys.stdin.read()
 os._exit(0)
