@@ -213,6 +213,7 @@ static bool take_native(struct gm_holders *holders, uint32_t block, struct gm_na
 		copy[i] = copy[i + native->count] = native->steps[i];
 	if (!copy)
 		return false;
+	free((void *)chain->steps);
 	*chain = (struct gm_chain){.end = native->cpp ? GM_CHAIN_CPP : GM_CHAIN_COMPLETE,
 				   .steps = copy,
 				   .exact = copy + native->count,
@@ -222,7 +223,7 @@ static bool take_native(struct gm_holders *holders, uint32_t block, struct gm_na
 	return true;
 }
 
-/* Of addresses that no Python object has, global variables of native code. */
+/* Of addresses that no Python object is known to keep, global variables and objects of C++. */
 static bool look_native(struct gm_holders *holders, struct gm_memory *memory,
 			const uint64_t *addresses)
 {
@@ -232,7 +233,8 @@ static bool look_native(struct gm_holders *holders, struct gm_memory *memory,
 	bool enough = left && blocks && chains;
 
 	for (uint32_t i = 0; enough && i < holders->count; i++)
-		if (holders->chains[i].end == GM_CHAIN_NONE) {
+		if (holders->chains[i].end == GM_CHAIN_NONE ||
+		    holders->chains[i].end == GM_CHAIN_UNKNOWN) {
 			blocks[count] = i;
 			left[count++] = addresses[i];
 		}

@@ -5,6 +5,7 @@ import collections
 import ctypes
 import functools
 import gc
+import io
 import json
 import os
 import sys
@@ -192,11 +193,15 @@ def torch_held_by_cpp():
     class Weights(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.register_buffer("weights", make())
+            self.register_buffer("weights", torch.ones(ELEMENTS))
 
         def forward(self, x: int):
             return self.weights[x]
-    scripted = torch.jit.script(Weights())
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(Weights()), file)
+    file.seek(0)
+    scripted = torch.jit.load(file)
+    pool_alloc(scripted.weights)
 
 
 gc.collect()
