@@ -254,6 +254,7 @@ def captured(moment, setting):
         done = run(program.file, command="oom")
         assert done.returncode == 0 and "module __main__ \u2192 kept" in " ".join(done.stdout.split()), done.stdout
     assert "module __main__ \u2192 kept" in " ".join(run(program.file, command="leaks").stdout.split())
+    assert "held by module __main__ \u2192 kept" in run("--once", program.file, command="top").stdout
 
 
 def not_captured():
