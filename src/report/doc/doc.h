@@ -37,13 +37,12 @@ struct gm_frame {
 	const char *module; /* path; NULL for Python frames and addresses outside any module */
 	uint32_t line;	    /* 0 if not known */
 	uint64_t offset;    /* in the module, of native frames */
-	struct gm_frame_memo
-		*memo; /* of all copies of it; NULL of a frame that has one stack only */
+	struct gm_frame_memo *memo; /* NULL of a frame that no document has */
 };
 
 /* Innermost first. */
 struct gm_stack {
-	struct gm_frame *frames; /* NULL until first asked for */
+	struct gm_frame **frames; /* of doc->frames; NULL until first asked for */
 	unsigned count;
 	unsigned flags;	   /* GM_STACK_... */
 	const char *label; /* of stacks of sites, see labels.h */
@@ -70,6 +69,7 @@ struct gm_site {
 	uint64_t since_bytes, since_count; /* live, of --since and --until */
 	uint64_t physical_bytes;	 /* of its live allocations */
 	uint64_t work_bytes, work_count; /* live at the end of the work */
+	bool from_c10;	     /* a frame of its stack is of libc10_cuda */
 	bool torch_segments; /* driver memory that PyTorch's allocator divides into blocks */
 	bool divided;	     /* the same, or by a pool that reports its blocks */
 	bool caching;	     /* its stack passes through a caching framework's allocator */
@@ -278,8 +278,7 @@ struct gm_doc {
 	struct gm_stack *stacks;      /* by number in GM_TABLE_STACKS */
 	struct gm_site *sites;
 	struct gm_block *blocks;
-	struct gm_block
-		*work_blocks; /* at the end of the work: `blocks` and what was freed after it */
+	struct gm_block *freed_blocks; /* freed after the end of the work: see gm_work_block */
 	struct gm_device *devices;
 	struct gm_level_record *levels;
 	struct gm_usage_record *usage;
@@ -305,7 +304,7 @@ struct gm_doc {
 	struct gm_gate *gates;
 	struct gm_suppressed *suppressed;
 	const char **unused_suppressions;
-	unsigned frames_count, stacks_count, sites_count, blocks_count, work_blocks_count,
+	unsigned frames_count, stacks_count, sites_count, blocks_count, freed_blocks_count,
 		devices_count, levels_count, usage_count, pools_count, vmm_count, torches_count,
 		pluggables_count, imported_count, fragmentation_count, retries_count, ooms_count,
 		errors_count, failures_count, implicit_count, ledger_count, costs_count,
@@ -339,6 +338,19 @@ uint64_t gm_doc_failed_calls(const struct gm_doc *doc);
 static inline bool gm_doc_lacks(const struct gm_doc *doc, enum gm_table_id table)
 {
 	return doc->lacking >> table & 1;
+}
+
+/* The blocks that were live at the end of the work: `blocks`, and those freed after it. */
+static inline unsigned gm_work_blocks(const struct gm_doc *doc)
+{
+	return doc->blocks_count + doc->freed_blocks_count;
+}
+
+/* One of them; those that are still live come first. */
+static inline const struct gm_alloc_record *gm_work_block(const struct gm_doc *doc, unsigned index)
+{
+	return index < doc->blocks_count ? &doc->blocks[index].record
+					 : &doc->freed_blocks[index - doc->blocks_count].record;
 }
 
 #define GM_ALL_TABLES UINT64_MAX
