@@ -296,6 +296,7 @@ struct gm_doc {
 	struct gm_ledger *ledger;
 	struct gm_cost_record *costs;
 	struct gm_context_record *contexts;
+	struct gm_freed_export_record *freed_exports;
 	struct gm_phase *phases;
 	struct gm_category *categories;
 	struct gm_mark *marks;
@@ -308,8 +309,9 @@ struct gm_doc {
 		devices_count, levels_count, usage_count, pools_count, vmm_count, torches_count,
 		pluggables_count, imported_count, fragmentation_count, retries_count, ooms_count,
 		errors_count, failures_count, implicit_count, ledger_count, costs_count,
-		contexts_count, phases_count, categories_count, marks_count, timeline_count,
-		findings_count, gates_count, suppressed_count, unused_suppressions_count;
+		contexts_count, freed_exports_count, phases_count, categories_count, marks_count,
+		timeline_count, findings_count, gates_count, suppressed_count,
+		unused_suppressions_count;
 
 	struct gm_holder *holders; /* the largest first */
 	unsigned holders_count;

@@ -644,14 +644,45 @@ static json_t *job_findings(const struct gm_job *job)
 	return list;
 }
 
+static json_t *process_of(const struct gm_doc *doc)
+{
+	return json_pack("{s:I, s:o, s:o}", "pid", (json_int_t)doc->header->pid, "rank",
+			 number_or_null(doc->header->rank), "host", gm_json_string(doc->host));
+}
+
+/* Memory that a process freed and others had open. */
+static json_t *freed_shares(const struct gm_job *job)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < job->freed_shares_count; i++) {
+		const struct gm_freed_share *row = &job->freed_shares[i];
+
+		json_array_append_new(
+			list,
+			json_pack("{s:o, s:s, s:o, s:I, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o}",
+				  "device", gm_json_device(row->device), "kind",
+				  gm_kind_name(row->kind), "bytes", gm_json_bytes(row->bytes),
+				  "blocks", (json_int_t)row->blocks, "first_freed_s",
+				  gm_json_seconds(row->first_freed_ns), "matched",
+				  row->by_size ? "size" : "handle", "while_working",
+				  row->while_working, "owner", process_of(row->owner), "opener",
+				  process_of(row->opener), "allocated_at",
+				  gm_json_string(row->allocated_at), "freed_at",
+				  gm_json_string(row->freed_at), "opened_at",
+				  gm_json_string(row->opened_at)));
+	}
+	return list;
+}
+
 static json_t *job_object(const struct gm_job *job, const struct gm_json_bound *bound)
 {
 	json_t *sums = json_array(), *object;
 
 	for (unsigned i = 0; i < job->totals_count; i++)
 		json_array_append_new(sums, job_total(&job->totals[i]));
-	object = json_pack("{s:i, s:o, s:o}", "ranks", (int)job->ranks, "totals", sums, "findings",
-			   job_findings(job));
+	object = json_pack("{s:i, s:o, s:o, s:o}", "ranks", (int)job->ranks, "totals", sums,
+			   "findings", job_findings(job), "freed_shares", freed_shares(job));
 	if (bound)
 		gm_json_bound(bound, "job", object);
 	return object;
