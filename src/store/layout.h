@@ -147,7 +147,7 @@ enum gm_space {
 enum gm_state {
 	GM_STATE_EMPTY, /* not in use */
 	GM_STATE_LIVE,
-	GM_STATE_FREEING, /* a free call is under way; live if the file ends here */
+	GM_STATE_FREEING, /* live; written by earlier shims during a free call */
 	GM_STATE_PENDING /* freed by the program, memory still held (references or mappings left) */
 };
 

@@ -21,6 +21,8 @@
 #include "track/update.h"
 #include "track/vmm_totals.h"
 
+#include <string.h>
+
 /* ---- the end ---- */
 
 struct held_by {
@@ -93,6 +95,47 @@ void gm_resize_alloc(struct gm_alloc_record *record, uint32_t index, uint64_t by
 	gm_account_resize(record, gm_store_record(GM_TABLE_SITES, record->site), more_bytes);
 }
 
+/* ---- frees that another thread's allocation overtook ---- */
+
+#define OVERTAKEN 64u
+
+/*
+ * The keys of allocations that ended because their key was allocated anew: the free call is not
+ * over yet, or it was missed. When the call is over, its allocation is no longer found.
+ */
+static struct {
+	uint64_t key[OVERTAKEN]; /* 0: none */
+	uint8_t space[OVERTAKEN];
+	unsigned next; /* to be replaced */
+} overtaken;
+
+void gm_allocs_reset(void)
+{
+	memset(&overtaken, 0, sizeof(overtaken));
+}
+
+static void overtake(const struct gm_alloc_record *record)
+{
+	unsigned i = overtaken.next++ % OVERTAKEN;
+
+	overtaken.key[i] = record->key;
+	overtaken.space[i] = record->space;
+}
+
+/* Returns whether an allocation of the event's key was overtaken, and forgets it. */
+static bool was_overtaken(const struct gm_event *event)
+{
+	unsigned i;
+
+	for (i = 0; i < OVERTAKEN; i++) {
+		if (overtaken.key[i] != event->key || overtaken.space[i] != event->space)
+			continue;
+		overtaken.key[i] = 0;
+		return true;
+	}
+	return false;
+}
+
 /* ---- allocations and frees ---- */
 
 struct gm_alloc_record *gm_record_alloc(const struct gm_event *event)
@@ -106,8 +149,10 @@ struct gm_alloc_record *gm_record_alloc(const struct gm_event *event)
 		old->references++; /* opened again: CUDA returns the same address */
 		return old;
 	}
-	if (old)
+	if (old) {
+		overtake(old);
 		gm_remove_alloc(old, index);
+	}
 	site_index = gm_find_or_make_site(event);
 	site = gm_store_record(GM_TABLE_SITES, site_index);
 	record = site ? gm_live_add(event, site_index) : NULL;
@@ -176,27 +221,23 @@ static bool is_stale_free(const struct gm_alloc_record *record)
 	       gm_freed_find(record->space, record->key);
 }
 
-void gm_record_free(struct gm_ticket ticket, struct gm_alloc_record *record,
-		    const struct gm_event *event)
+void gm_record_free(struct gm_alloc_record *record, const struct gm_event *event)
 {
 	uint32_t index = record ? gm_store_index(GM_TABLE_ALLOCS, record) : GM_NONE;
 
-	if (record && event->error && is_stale_free(record)) {
-		__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
+	if (record && event->error && is_stale_free(record))
 		record = NULL;
-	}
 	log_free(event, record);
 	if (record && event->error) { /* the memory ends with the process */
 		gm_file->teardown_frees++;
 		gm_remove_alloc(record, index);
 	} else if (record && record->kind == GM_KIND_IMPORTED && record->references > 1) {
 		record->references--;
-		__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
 	} else if (record) {
 		end_freed(record, index, event);
 	} else if (event->error) {
 		gm_file->teardown_frees++;
-	} else if (ticket.record == GM_NONE) {
+	} else if (!was_overtaken(event)) {
 		gm_file->unknown_frees++;
 	}
 }
@@ -205,8 +246,6 @@ void gm_record_failed_free(struct gm_alloc_record *record, const struct gm_event
 {
 	struct gm_site_record *site = record ? gm_store_record(GM_TABLE_SITES, record->site) : NULL;
 
-	if (record)
-		__atomic_store_n(&record->state, GM_STATE_LIVE, __ATOMIC_RELEASE);
 	if (site)
 		site->failed_frees++;
 	gm_record_free_error(event, record);

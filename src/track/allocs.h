@@ -20,6 +20,8 @@ bool gm_track_find(uint8_t space, uint64_t key, struct gm_alloc_record *out);
 
 /* ---- for track/, under the lock ---- */
 
+void gm_allocs_reset(void);
+
 /*
  * Records an allocation, after ending an older one of the same key, whose free was missed. Returns
  * its record, NULL if the file is full.
@@ -28,10 +30,10 @@ struct gm_alloc_record *gm_record_alloc(const struct gm_event *event);
 
 /*
  * Records a free that CUDA accepted, or that failed because the process ends (event->error).
- * `record` is the ticket's if it is still that allocation, else NULL.
+ * `record` is the allocation's; NULL if it is not known, or if another thread was given its address
+ * during the call.
  */
-void gm_record_free(struct gm_ticket ticket, struct gm_alloc_record *record,
-		    const struct gm_event *event);
+void gm_record_free(struct gm_alloc_record *record, const struct gm_event *event);
 
 /*
  * The driver answered an allocation of the calling thread that it is unloading
@@ -39,7 +41,7 @@ void gm_record_free(struct gm_ticket ticket, struct gm_alloc_record *record,
  */
 void gm_note_refused_at_end(void);
 
-/* Records a free that CUDA refused: the allocation is live again. */
+/* Records a free that CUDA refused; `record` as above. */
 void gm_record_failed_free(struct gm_alloc_record *record, const struct gm_event *event);
 
 /* Logs and counts an allocation that ends without a free call; the caller then ends it. */

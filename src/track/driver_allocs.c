@@ -306,52 +306,13 @@ void gm_track_refused(const struct gm_event *event)
 
 /* ---- frees ---- */
 
-/* Prefetches what the end of the allocation will need, while CUDA frees it. */
-static inline void prefetch(const struct gm_index_slot *entry, unsigned space, uint64_t key)
+GM_HOT_CODE uint64_t gm_track_free_begin(uint8_t space, uint64_t key)
 {
-	const struct gm_site_record *site = gm_store_at(entry->site);
-
-	gm_prefetch(site);
-	gm_prefetch(&site->windows[gm_track.window[0]]);
-	gm_prefetch(gm_event_ring.next);
-	gm_freed_prefetch(space, key);
-}
-
-GM_HOT_CODE struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key)
-{
-	struct gm_ticket ticket = {.record = GM_NONE, .owner = GM_NONE};
-	const struct gm_index_slot *entry;
-	struct gm_alloc_record *record;
-
 	if (!gm_file || !key)
-		return ticket;
-	gm_track_lock();
-	entry = gm_index_find(&gm_live.index, space, key);
-	if (entry) {
-		prefetch(entry, space, key);
-		ticket.record = gm_index_value(entry);
-		record = gm_store_at(ticket.record);
-		ticket.serial = record->serial;
-		if (gm_kind_in_pool(record->kind))
-			ticket.owner = record->owner;
-		__atomic_store_n(&record->state, GM_STATE_FREEING, __ATOMIC_RELEASE);
-	}
-	gm_track_unlock();
-	return ticket;
-}
-
-/*
- * Returns the ticket's record if it is still the same allocation. Another thread may have been
- * given its address as soon as CUDA had freed it.
- */
-static inline struct gm_alloc_record *redeem(struct gm_ticket ticket)
-{
-	struct gm_alloc_record *record = gm_store_at(ticket.record);
-
-	if (ticket.record == GM_NONE || (record->state & GM_STATE_MASK) == GM_STATE_EMPTY ||
-	    record->serial != ticket.serial)
-		return NULL;
-	return record;
+		return 0;
+	gm_index_prefetch(&gm_live.index, space, key);
+	gm_freed_prefetch(space, key);
+	return __atomic_load_n(&gm_file->serial, __ATOMIC_RELAXED);
 }
 
 /* Returns the site of an allocation. The index does not have it if the slow path entered it. */
@@ -362,19 +323,18 @@ static inline struct gm_site_record *site_of(const struct gm_index_slot *entry,
 				   : gm_store_record(GM_TABLE_SITES, record->site);
 }
 
-static inline bool end_fast(uint32_t offset, const struct gm_event *event)
+static inline bool end_fast(struct gm_index_slot *entry, struct gm_alloc_record *record,
+			    const struct gm_event *event)
 {
-	struct gm_alloc_record *record = gm_store_at(offset);
 	uint64_t bytes = record->bytes;
 	int device = record->device;
-	struct gm_index_slot *entry = gm_index_find(&gm_live.index, GM_SPACE_POINTER, record->key);
 	struct gm_level_record *level;
 	struct gm_site_record *site;
 	struct gm_pool_record *pool;
 	struct gm_counters counters;
 	struct cache *cache;
 
-	if (unlikely(record->kind != event->kind || !entry || gm_index_value(entry) != offset))
+	if (unlikely(record->kind != event->kind))
 		return false;
 	cache = cache_of(class_at(&record->flags), device, record->kind, record->owner);
 	if (unlikely(!cache))
@@ -402,20 +362,28 @@ static inline bool end_fast(uint32_t offset, const struct gm_event *event)
 	return true;
 }
 
-GM_HOT_CODE bool gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event)
+GM_HOT_CODE uint32_t gm_track_free_end(uint64_t latest, const struct gm_event *event)
 {
-	struct gm_alloc_record *record;
-	bool due;
+	struct gm_alloc_record *record = NULL;
+	struct gm_index_slot *entry;
+	uint32_t pool = GM_NONE;
 
 	if (!gm_file || !event->key)
-		return false;
+		return GM_NONE;
 	begin(event);
-	record = redeem(ticket);
-	if (event->error && event->error != GM_ERROR_TEARDOWN)
+	entry = gm_index_find(&gm_live.index, event->space, event->key);
+	if (likely(entry != NULL))
+		record = gm_store_at(gm_index_value(entry));
+	if (record && unlikely(record->serial > latest))
+		record = NULL;
+	if (record && gm_kind_in_pool(record->kind))
+		pool = record->owner;
+	if (unlikely(event->error && event->error != GM_ERROR_TEARDOWN))
 		gm_record_failed_free(record, event);
-	else if (event->error || !record || !end_fast(ticket.record, event))
-		gm_record_free(ticket, record, event);
-	due = event->error == 0 && is_due(ticket.owner);
+	else if (unlikely(event->error || !record) || unlikely(!end_fast(entry, record, event)))
+		gm_record_free(record, event);
+	if (event->error || !is_due(pool))
+		pool = GM_NONE;
 	gm_update_end_inline();
-	return due;
+	return pool;
 }

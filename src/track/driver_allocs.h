@@ -21,17 +21,19 @@ void gm_track_alloc_failed(const struct gm_event *event);
 void gm_track_refused(const struct gm_event *event);
 
 /*
- * To be called before a free call: marks the record as being freed, because another thread may be
- * given the address before the call returns. Allocates nothing.
+ * To be called before a free call: returns the serial number of the latest allocation, for
+ * gm_track_free_end. Another thread may be given the address before the call returns; its
+ * allocation then has a higher number. Prefetches what the end of the allocation will change. Any
+ * thread, without the lock.
  */
-struct gm_ticket gm_track_free_begin(uint8_t space, uint64_t key);
+uint64_t gm_track_free_begin(uint8_t space, uint64_t key);
 
 /*
- * To be called after the free call. On success the allocation ends, unless another thread was given
- * its address meanwhile. On failure it is live again, and if the call was an error of contract.md
- * that is recorded. The event has key, space, kind (the family of the free call), stack (shallow),
- * function and error. Returns whether the pool ticket.owner should be queried now.
+ * To be called after the free call. On success the allocation of this key ends, unless its serial
+ * number is above `latest`: it is then another one. If the call was an error of contract.md, that
+ * is recorded. The event has key, space, kind (the family of the free call), stack (shallow),
+ * function and error. Returns the index of the pool that should be queried now, or GM_NONE.
  */
-bool gm_track_free_end(struct gm_ticket ticket, const struct gm_event *event);
+uint32_t gm_track_free_end(uint64_t latest, const struct gm_event *event);
 
 #endif

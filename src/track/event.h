@@ -43,16 +43,6 @@ struct gm_event {
 	const struct gm_device_view *view; /* at an out-of-memory error; NULL: not queried */
 };
 
-/*
- * A free under way: the record that it is about, and what tells whether the record is still that
- * allocation's.
- */
-struct gm_ticket {
-	uint32_t record; /* gm_store_offset; GM_NONE: the key is unknown */
-	uint32_t owner;	 /* index of its pool; GM_NONE */
-	uint64_t serial;
-};
-
 /* A device as the driver and NVML report it; GM_NO_BYTES where they do not say. */
 struct gm_device_view {
 	uint64_t free_bytes,

@@ -79,7 +79,9 @@ static inline void gm_live_describe(struct gm_alloc_record *record, const struct
 	record->bytes = event->bytes;
 	record->time_ns = gm_track.now_ns;
 	record->stream = event->stream;
-	record->serial = ++gm_file->serial;
+	record->serial = gm_file->serial + 1;
+	/* atomic, because gm_track_free_begin reads it without the lock */
+	__atomic_store_n(&gm_file->serial, record->serial, __ATOMIC_RELAXED);
 	record->owner = event->owner;
 	record->references = 1;
 	record->mappings = 0;

@@ -3,6 +3,7 @@
  */
 #include "track/track.h"
 #include "store/journal.h"
+#include "track/allocs.h"
 #include "track/clock.h"
 #include "track/contexts.h"
 #include "track/costs.h"
@@ -35,6 +36,7 @@ static void forget_records(bool history)
 {
 	gm_levels_reset();
 	gm_live_reset();
+	gm_allocs_reset();
 	gm_slabs_reset();
 	gm_sites_reset();
 	gm_freed_reset();

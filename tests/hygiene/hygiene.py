@@ -37,6 +37,7 @@ LEFT_OUT = {
     "idle": "a benchmark",
     "kill_anywhere_program": "its test steps through it by ptrace",
     "load": "a benchmark",
+    "threads": "a benchmark",
     "words": "reads another process's memory for its test",
 }
 

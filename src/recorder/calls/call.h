@@ -43,7 +43,7 @@ struct gm_call {
 		const void *ipc_out; /* EXPORT: where a handle of GM_HANDLE_BYTES is written */
 		const void *node;	       /* GRAPH_NODE: graph node parameters */
 		/* the recorder's own */
-		struct gm_ticket ticket; /* of a free */
+		uint64_t latest; /* of a free: gm_track_free_begin */
 		struct {
 			uint64_t free_before; /* free bytes, or used ones if there is no context */
 			uint64_t own_before;  /* this process's bytes by NVML, or a pool's */

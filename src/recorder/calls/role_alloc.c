@@ -302,9 +302,12 @@ void gm_end_register(struct gm_call *call, const struct gm_row *row, int result)
  */
 static GM_COLD void confirm_unknown(struct gm_call *call, const struct gm_row *row)
 {
+	struct gm_alloc_record known;
 	int saved = errno;
 
-	if (!call->key || row->kind == GM_KIND_ASYNC || gm_space_of(call, row) != GM_SPACE_POINTER)
+	if (!call->key || row->kind == GM_KIND_ASYNC ||
+	    gm_space_of(call, row) != GM_SPACE_POINTER ||
+	    gm_track_find(GM_SPACE_POINTER, call->key, &known))
 		return;
 	call->bytes = gm_query_pointer_bytes(call->key);
 	if (call->bytes)
@@ -316,11 +319,11 @@ void gm_begin_free(struct gm_call *call, const struct gm_row *row)
 {
 	if (row->kind == GM_KIND_ASYNC && gm_track_graph_nodes() && captured(call, row)) {
 		call->captured = 1; /* it makes a node, which frees when its graph is launched */
-		call->ticket = (struct gm_ticket){.record = GM_NONE, .owner = GM_NONE};
+		call->latest = 0;
 		return;
 	}
-	call->ticket = gm_track_free_begin(gm_space_of(call, row), call->key);
-	if (__builtin_expect(call->ticket.record == GM_NONE, 0) && gm_file->periods)
+	call->latest = gm_track_free_begin(gm_space_of(call, row), call->key);
+	if (__builtin_expect(gm_file->periods != 0, 0))
 		confirm_unknown(call, row);
 }
 
@@ -336,6 +339,7 @@ GM_HOT_CODE void gm_end_free(struct gm_call *call, const struct gm_row *row, int
 {
 	int *error = &errno, saved = *error;
 	struct gm_event event;
+	uint32_t pool;
 
 	if (!call->key || (call->captured && result == GM_CUDA_SUCCESS))
 		return; /* every function accepts NULL */
@@ -361,10 +365,10 @@ GM_HOT_CODE void gm_end_free(struct gm_call *call, const struct gm_row *row, int
 		.view = NULL,
 	};
 	event.stack = gm_call_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
-	if (gm_track_free_end(call->ticket, &event))
-		gm_sample_pool(call->ticket.owner, false);
-	if (__builtin_expect(call->ticket.record == GM_NONE, 0) && call->bytes &&
-	    result == GM_CUDA_SUCCESS)
+	pool = gm_track_free_end(call->latest, &event);
+	if (pool != GM_NONE)
+		gm_sample_pool(pool, false);
+	if (__builtin_expect(call->bytes != 0, 0) && result == GM_CUDA_SUCCESS)
 		gm_track_before_freed(call->device, call->bytes);
 	*error = saved;
 }

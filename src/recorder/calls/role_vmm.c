@@ -51,7 +51,7 @@ void gm_end_vmm_unmap(struct gm_call *call, const struct gm_row *row, int result
 		return;
 	}
 	event.stack = gm_call_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
-	gm_track_free_end((struct gm_ticket){.record = GM_NONE, .owner = GM_NONE}, &event);
+	gm_track_free_end(0, &event);
 }
 
 void gm_end_vmm_retain(struct gm_call *call, const struct gm_row *row, int result)

@@ -19,9 +19,9 @@ MOST = {
     "launch, asleep": 90,
     "CPU block": 30,
     "launch": 80,
-    "block": (1610, 525),
-    "device": (1920, 1290),
-    "async": (2010, 1315),
+    "block": (1285, 520),
+    "device": (1600, 1190),
+    "async": (1700, 1205),
 }
 
 

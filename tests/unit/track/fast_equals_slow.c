@@ -117,7 +117,7 @@ static void allocate(unsigned slot, bool odd)
 static void release(unsigned slot, bool odd)
 {
 	struct gm_event event = event_of(slot);
-	struct gm_ticket ticket = gm_track_free_begin(event.space, event.key);
+	uint64_t latest = gm_track_free_begin(event.space, event.key);
 	bool again = odd && pick(40) == 0;
 
 	tell(GM_OP_FREE, &event, bytes_of[slot]);
@@ -128,7 +128,7 @@ static void release(unsigned slot, bool odd)
 	if (odd && pick(30) == 0)
 		event.kind = event.kind == GM_KIND_ASYNC ? GM_KIND_DEVICE : GM_KIND_ASYNC;
 	event.error = odd && !again && pick(60) == 0;
-	gm_track_free_end(ticket, &event);
+	gm_track_free_end(latest, &event);
 	if (!event.error && !again)
 		bytes_of[slot] = 0;
 }

@@ -63,11 +63,11 @@ static void allocate(unsigned kind, uint64_t key, uint64_t bytes)
 static void release(unsigned kind, uint64_t key)
 {
 	struct gm_event event = event_of(kind, key);
-	struct gm_ticket ticket = gm_track_free_begin(event.space, event.key);
+	uint64_t latest = gm_track_free_begin(event.space, event.key);
 
 	event.owner = GM_NONE;
 	event.bytes = 0;
-	gm_track_free_end(ticket, &event);
+	gm_track_free_end(latest, &event);
 }
 
 /* The call is repeated soon, so it seems: blocks do not go straight through until it was. */
