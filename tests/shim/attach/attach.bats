@@ -77,7 +77,7 @@ words() {
 	cp "$work/first.gmt" "$work/copy"
 	"$REPORT" attach -o "$work/out.gmt" $pid
 	until_true "($allocations) > 1000"
-	is "$leak | map(.live_count) | add // 0 | . <= 1" true
+	is "$leak | map(.live_count) | add // 0 | . <= 3" true # of each thread that was about to
 	"$REPORT" detach $pid
 	cmp "$work/first.gmt" "$work/copy"
 	end
