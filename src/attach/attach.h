@@ -13,7 +13,7 @@ struct gm_attach_request {
 	pid_t pid;
 	const char *shim;     /* path of libgpumemtrace.so, as this process sees it */
 	const char *settings; /* "NAME=value\n" of each, without GPUMEMTRACE_; detach: not read */
-	bool interrupt;	      /* also stop threads in calls that then return EINTR */
+	bool interrupt;	      /* at once also threads in waits whose time then begins anew */
 	unsigned wait_ms;     /* for a thread in a safe place, and for an answer */
 };
 

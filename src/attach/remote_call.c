@@ -39,11 +39,16 @@
 #define TEXT_BYTES	3072u
 #define MOST_THREADS	4096
 #define STOP_MS		2000
-#define LOOKS		12 /* at all threads, before one is chosen */
-#define LOOK_US		700
+#define PATIENT_MS	1000u /* then a thread will do whose wait begins anew */
+#define ONLY_KERNEL	"it waits in a call that only the kernel can resume"
+#define BEGINS_ANEW                                                                                \
+	"it waits in a call whose time would begin anew (--interrupt allows that at once)"
 
-/* Calls that return EINTR when a thread is stopped, although no signal came [signal(7)]. */
-static bool shows_stop(long call)
+/*
+ * Calls that return EINTR when a thread is stopped, although no signal came [signal(7)], and that
+ * can be made again then, because they did nothing.
+ */
+static bool ends_by_stop(long call)
 {
 	switch (call) {
 	case SYS_epoll_wait:
@@ -77,10 +82,30 @@ static bool shows_stop(long call)
 	}
 }
 
-/* Calls after which only the kernel can go on. */
-static bool is_sleep(long call)
+/* Calls whose time begins anew where they are made again. */
+static bool is_timed(long call)
 {
-	return call == SYS_nanosleep || call == SYS_poll || call == SYS_restart_syscall;
+	return call == SYS_nanosleep || call == SYS_clock_nanosleep || call == SYS_poll ||
+	       ends_by_stop(call);
+}
+
+/* The thread was stopped in a system call, which returned this. */
+static bool returned(const struct user_regs_struct *r, long least, long most)
+{
+	return (long)r->orig_rax >= 0 && (long)r->rax >= -most && (long)r->rax <= -least;
+}
+
+/* The stop ended the call by EINTR. */
+static bool was_ended(const struct user_regs_struct *r)
+{
+	return returned(r, EINTR, EINTR) && ends_by_stop((long)r->orig_rax);
+}
+
+/* Has the thread make its system call again: the instruction has two bytes. */
+static void make_again(struct user_regs_struct *r)
+{
+	r->rip -= 2;
+	r->rax = r->orig_rax;
 }
 
 static double now_us(void)
@@ -98,28 +123,59 @@ static void sleep_us(unsigned us)
 	nanosleep(&time, NULL);
 }
 
-/* Looks at a thread without disturbing it; what is wrong with it, or NULL. */
-static const char *look_before(const struct gm_injector *injector, pid_t thread)
+/* Reads a file of /proc/PID/task/THREAD. Returns 0, or an error. */
+static int read_task(const struct gm_injector *injector, pid_t thread, const char *file, char *text,
+		     size_t bytes)
 {
-	char path[64], text[128] = "";
-	long call;
+	char path[64];
+	ssize_t got;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", injector->target->pid, thread);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", injector->target->pid, thread, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENOENT ? "it has ended" : NULL;
-	if (read(fd, text, sizeof(text) - 1) < 0)
-		text[0] = '\0';
+		return errno;
+	got = read(fd, text, bytes - 1);
+	text[got > 0 ? got : 0] = '\0';
 	close(fd);
+	return 0;
+}
+
+/*
+ * Looks at a thread without disturbing it; what is wrong with it, or NULL. `anew`: a wait whose time
+ * begins anew will do.
+ */
+static const char *look_before(const struct gm_injector *injector, pid_t thread, bool anew)
+{
+	char text[128];
+	int error = read_task(injector, thread, "syscall", text, sizeof(text));
+	long call;
+
+	if (error)
+		return error == ENOENT ? "it has ended" : NULL;
 	if (sscanf(text, "%ld", &call) != 1 || call < 0)
 		return NULL; /* it runs */
-	if (is_sleep(call))
-		return "it sleeps in a call that only the kernel can resume";
-	return shows_stop(call) && !injector->interrupt
-		       ? "it waits in a call that a stop would end with EINTR (--interrupt allows "
-			 "that)"
-		       : NULL;
+	if (call == SYS_restart_syscall)
+		return ONLY_KERNEL;
+	return is_timed(call) && !anew ? BEGINS_ANEW : NULL;
+}
+
+/* A signal of the program's own is about to be delivered to the thread, and ends its call. */
+static bool awaits_signal(const struct gm_injector *injector, pid_t thread)
+{
+	static const char *const names[] = {"\nSigPnd:", "\nShdPnd:", "\nSigBlk:"};
+	uint64_t masks[3] = {0};
+	char text[4096];
+
+	if (read_task(injector, thread, "status", text, sizeof(text)))
+		return true;
+	for (unsigned i = 0; i < 3; i++) {
+		const char *at = strstr(text, names[i]);
+
+		if (!at || sscanf(at + strlen(names[i]), "%lx", &masks[i]) != 1)
+			return true;
+	}
+	return ((masks[0] | masks[1]) & ~masks[2]) != 0;
 }
 
 /* ---- stopping one thread ---- */
@@ -243,11 +299,9 @@ static const char *make_call(struct gm_injector *injector, pid_t thread, struct 
 	bytes = frame_xstate(state);
 	if (!bytes)
 		return "its extended state is too large";
-	if ((long)r->orig_rax >= 0 && (long)r->rax <= -ERESTARTSYS &&
-	    (long)r->rax >= -ERESTARTNOHAND) { /* the call is made again afterwards */
-		r->rip -= 2;
-		r->rax = r->orig_rax;
-	}
+	if (was_ended(r) || returned(r, ERESTARTSYS, ERESTARTNOHAND) ||
+	    returned(r, ERESTART_BLOCK, ERESTART_BLOCK))
+		make_again(r); /* afterwards */
 	fp = (r->rsp - RED_ZONE - bytes) & ~63ull;
 	frame = ((fp - sizeof(context) - TEXT_OFFSET - TEXT_BYTES) & ~15ull) - 8;
 	fill_context(&context, r);
@@ -268,88 +322,80 @@ static const char *make_call(struct gm_injector *injector, pid_t thread, struct 
 	return ptrace(PTRACE_SETREGS, thread, NULL, r) ? "its registers cannot be set" : NULL;
 }
 
+/* Why no call may be made in the stopped thread, or NULL. */
+static const char *unfit(const struct gm_injector *injector, pid_t thread,
+			 const struct user_regs_struct *r, bool anew)
+{
+	if (returned(r, ERESTART_BLOCK, ERESTART_BLOCK) && r->orig_rax == SYS_restart_syscall)
+		return ONLY_KERNEL;
+	if (returned(r, ERESTART_BLOCK, ERESTART_BLOCK) && !anew)
+		return BEGINS_ANEW;
+	if (returned(r, EINTR, EINTR) && (!was_ended(r) || awaits_signal(injector, thread)))
+		return "a signal ends its call";
+	return gm_unsafe(injector->place, thread, r->rip, r->rsp);
+}
+
+/*
+ * Lets a thread go in which no call is made. The kernel resumes its system call, unless the stop
+ * ended that: then it is made again.
+ */
+static void let_go(const struct gm_injector *injector, pid_t thread, struct user_regs_struct *r)
+{
+	if (!was_ended(r) || awaits_signal(injector, thread))
+		return;
+	make_again(r);
+	ptrace(PTRACE_SETREGS, thread, NULL, r);
+}
+
 /* Stops a thread, makes the call if it can be made there, and lets it go. NULL: it was made. */
-static const char *try_thread(struct gm_injector *injector, pid_t thread, const struct call *call)
+static const char *try_thread(struct gm_injector *injector, pid_t thread, const struct call *call,
+			      bool anew)
 {
 	double began = now_us();
-	struct user_regs_struct r;
+	struct user_regs_struct r, changed;
 	const char *why = stop(thread);
 
 	injector->stops++;
 	if (why)
 		return why;
-	if (ptrace(PTRACE_GETREGS, thread, NULL, &r))
+	if (ptrace(PTRACE_GETREGS, thread, NULL, &r)) {
 		why = "its registers cannot be read";
-	else if ((long)r.orig_rax >= 0 && (long)r.rax == -ERESTART_BLOCK)
-		why = "it sleeps in a call that only the kernel can resume";
-	else
-		why = gm_unsafe(injector->place, thread, r.rip, r.rsp);
-	if (!why)
-		why = make_call(injector, thread, &r, call);
+	} else {
+		why = unfit(injector, thread, &r, anew);
+		changed = r;
+		if (!why)
+			why = make_call(injector, thread, &changed, call);
+		if (why)
+			let_go(injector, thread, &r);
+	}
 	ptrace(PTRACE_DETACH, thread, NULL, NULL);
 	injector->paused_us = now_us() - began;
 	injector->thread = thread;
 	return why;
 }
 
-/*
- * Threads that were seen in calls that show a stop. Between the look at a thread and its stop it
- * may enter such a call, which one that makes them over and over is likely to do.
- */
-struct wary {
-	pid_t threads[MOST_THREADS];
-	unsigned count;
-};
-
-static bool is_wary(const struct wary *wary, pid_t thread)
-{
-	for (unsigned i = 0; i < wary->count; i++)
-		if (wary->threads[i] == thread)
-			return true;
-	return false;
-}
-
-/* Watches all threads for a few milliseconds without touching them. */
-static void find_wary(struct gm_injector *injector, struct wary *wary)
-{
-	static pid_t threads[MOST_THREADS];
-
-	wary->count = 0;
-	for (unsigned round = 0; round < LOOKS && !injector->interrupt; round++) {
-		unsigned count = gm_target_threads(injector->target, threads, MOST_THREADS);
-
-		for (unsigned i = 0; i < count; i++)
-			if (look_before(injector, threads[i]) && !is_wary(wary, threads[i]) &&
-			    wary->count < MOST_THREADS)
-				wary->threads[wary->count++] = threads[i];
-		sleep_us(LOOK_US);
-	}
-}
-
 bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text, uint64_t number,
 	       uint64_t argument, unsigned wait_ms, char *error, size_t error_bytes)
 {
 	const struct call call = {function, number, argument, text};
-	double until = now_us() + 1e3 * wait_ms;
-	double patient = now_us() + 5e2 * wait_ms; /* then wary threads will do */
+	unsigned patient_ms = wait_ms / 2 < PATIENT_MS ? wait_ms / 2 : PATIENT_MS;
+	double began = now_us(), until = began + 1e3 * wait_ms;
 	static pid_t threads[MOST_THREADS];
-	static struct wary wary;
 	unsigned count, i;
+	bool anew;
 
 	injector->why = "it has no thread";
 	if (text && strlen(text) >= TEXT_BYTES) {
 		snprintf(error, error_bytes, "the path %s is too long", text);
 		return false;
 	}
-	find_wary(injector, &wary);
 	do {
+		anew = injector->interrupt || now_us() > began + 1e3 * patient_ms;
 		count = gm_target_threads(injector->target, threads, MOST_THREADS);
 		for (i = 0; i < count; i++) {
-			if (is_wary(&wary, threads[i]) && now_us() < patient)
-				continue;
-			injector->why = look_before(injector, threads[i]);
+			injector->why = look_before(injector, threads[i], anew);
 			if (!injector->why)
-				injector->why = try_thread(injector, threads[i], &call);
+				injector->why = try_thread(injector, threads[i], &call, anew);
 			if (!injector->why)
 				return true;
 		}

@@ -6,9 +6,10 @@
  * it does not matter whether this process still exists when the function returns. One thread is
  * stopped and never several, because the function may wait for a lock that another one holds.
  *
- * A stop shows in some system calls: epoll_wait, sigtimedwait and a few more return EINTR to the
- * program. Threads in such calls are passed over, and those in calls that only the kernel can
- * resume (ERESTART_RESTARTBLOCK: nanosleep, poll with a timeout).
+ * A stop ends some system calls by EINTR (epoll_wait, sigtimedwait and a few more), and after a call
+ * from outside the kernel cannot resume those whose remaining time it keeps (nanosleep, poll with a
+ * timeout). The thread makes such a call again, so the program sees no error; but the time of its
+ * wait begins anew. So other threads are tried first, for a second.
  */
 #ifndef GM_ATTACH_REMOTE_CALL_H
 #define GM_ATTACH_REMOTE_CALL_H
@@ -19,7 +20,7 @@ struct gm_injector {
 	const struct gm_target *target;
 	struct gm_safe_place *place;
 	uint64_t end;	  /* libc's own end of a signal handler: mov $15, %rax; syscall */
-	bool interrupt;	  /* also threads in calls that then return EINTR */
+	bool interrupt;	  /* at once also threads in calls whose time begins anew */
 	unsigned stops;	  /* threads stopped so far */
 	double paused_us; /* how long the thread of the last call was stopped */
 	const char *why;  /* why the last thread that was looked at would not do */

@@ -111,6 +111,20 @@ static int remember_place(Dwfl_Module *module, void **data, const char *name, Dw
 	return DWARF_CB_OK;
 }
 
+/*
+ * Reads a module's unwind table now: the unwinder would do it at the first frame in the module,
+ * while a thread is stopped.
+ */
+static int read_unwind_table(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+			     void *unused)
+{
+	Dwarf_Addr bias;
+
+	(void)data, (void)name, (void)base, (void)unused;
+	dwfl_module_eh_cfi(module, &bias);
+	return DWARF_CB_OK;
+}
+
 static bool prepare_unwinder(struct gm_safe_place *place, char *error, size_t bytes)
 {
 	static const Dwfl_Callbacks callbacks = {.find_elf = find_elf,
@@ -121,6 +135,7 @@ static bool prepare_unwinder(struct gm_safe_place *place, char *error, size_t by
 	if (place->dwfl && dwfl_linux_proc_report(place->dwfl, pid) == 0 &&
 	    dwfl_report_end(place->dwfl, NULL, NULL) == 0) {
 		dwfl_getmodules(place->dwfl, remember_place, place, 0);
+		dwfl_getmodules(place->dwfl, read_unwind_table, NULL, 0);
 		if (dwfl_linux_proc_attach(place->dwfl, pid, true) == 0)
 			return true;
 	}

@@ -7,6 +7,7 @@
  */
 #include "interpose/slots.h"
 #include "recorder/process/attached.h"
+#include "recorder/process/start.h"
 #include "recorder/state/libraries.h"
 #include "store/attach_point.h"
 #include "store/syscall_guard.h"
@@ -87,8 +88,14 @@ void gpumemtrace_attach_serve(void)
 	errno = error;
 }
 
+/*
+ * Runs before or after the recorder's constructor, in the same thread. The tool may have another
+ * thread call gpumemtrace_attach_serve as soon as `loaded` is set, so that constructor has to be
+ * over by then: it sets whether the process is recorded, as attach() does.
+ */
 static void __attribute__((constructor)) loaded(void)
 {
+	gm_find_disabled(); /* the recorder's constructor runs now, unless it has run */
 	gpumemtrace_attach_point.late = gm_loaded_late();
 	__atomic_store_n(&gpumemtrace_attach_point.loaded, 1, __ATOMIC_RELEASE);
 }

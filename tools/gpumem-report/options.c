@@ -307,7 +307,7 @@ static const struct gm_option options[] = {
 	{"--for", "TIME", GM_WATCH, false, for_time, "how long to watch, like 10m or 90s (1m)"},
 	{"--wait", "TIME", GM_PROCESS, false, wait_time, "how long to wait for the process (10s)"},
 	{"--interrupt", NULL, GM_ATTACH | GM_DETACH | GM_WATCH, false, interrupt,
-	 "also stop threads in calls that then return EINTR, such as epoll_wait"},
+	 "at once also a thread whose wait then begins anew, such as one in epoll_wait"},
 	{"--address", "ADDRESS", GM_BLOCKS, false, address,
 	 "what this address belonged to: who owned it when, and who freed it"},
 	{"--min-bytes", "SIZE", GM_BLOCKS, false, least_bytes, "only blocks of this size and more"},

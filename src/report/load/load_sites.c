@@ -98,6 +98,16 @@ static bool is_sound(const struct gm_alloc_record *record)
 	return record->kind < GM_KINDS && record->level < GM_LEVELS && record->space < GM_SPACES;
 }
 
+/*
+ * A running process's file that could not be copied between two updates is copied from its
+ * beginning, so a block may be newer than the list of sites. It came after the moment that the
+ * figures are of.
+ */
+static bool is_newer(const struct gm_doc *doc, const struct gm_alloc_record *record)
+{
+	return gm_reader_torn(doc->reader) && record->site >= doc->sites_count;
+}
+
 static void put_block(const struct gm_doc *doc, struct gm_block *block,
 		      const struct gm_alloc_record *record)
 {
@@ -122,7 +132,7 @@ static void load_blocks(struct gm_doc *doc)
 		struct gm_block *block = &doc->blocks[doc->blocks_count];
 
 		if (!gm_reader_get(doc->reader, GM_TABLE_ALLOCS, i, &record, sizeof(record)) ||
-		    !is_live(&record) || !is_sound(&record))
+		    !is_live(&record) || !is_sound(&record) || is_newer(doc, &record))
 			continue;
 		put_block(doc, block, &record);
 		doc->blocks_count++;

@@ -29,7 +29,7 @@ words() {
 	until_true "($leak | map(.live_count) | add // 0) >= 100 and ($allocations) > 1000"
 	is .tracer.period.attached true
 	is '.tracer.period | .slots > 0 and .table_words > 0 and .process_age_s > 0' true
-	is '.ledger[0].before_bytes >= 576 * 1048576 and .ledger[0].before_bytes < 584 * 1048576' true
+	is '.ledger[0].before_bytes >= 568 * 1048576 and .ledger[0].before_bytes < 584 * 1048576' true
 	# That thread calls by addresses which it looked up itself before: attach says that it sees none of these.
 	is '.sites | map(.stack | map(.function) | index("driver_thread")) | map(select(. != null))' '[]'
 	is '.sites | map(.stack | map(.module) | map(select(endswith("plugin13.so")))) | flatten | length > 0' true
@@ -77,7 +77,7 @@ words() {
 	cp "$work/first.gmt" "$work/copy"
 	"$REPORT" attach -o "$work/out.gmt" $pid
 	until_true "($allocations) > 1000"
-	is "$leak | map(.live_count) | add // 0 | . <= 1" true
+	is "$leak | map(.live_count) | add // 0 | . <= 3" true # of each thread that was about to
 	"$REPORT" detach $pid
 	cmp "$work/first.gmt" "$work/copy"
 	end
@@ -87,7 +87,7 @@ words() {
 	begin 64
 	may_attach
 	"$REPORT" attach -o "$work/out.gmt" $pid
-	until_true ".ledger[0].before_bytes >= 64 * 1048576"
+	until_true ".ledger[0].before_bytes >= 56 * 1048576"
 	touch "$work/run/free"
 	until_done [ -e "$work/run/freed" ]
 	look

@@ -5,9 +5,10 @@
  *
  * Threads allocate and free device memory, by the runtime and by function pointers of the driver
  * (from LIBRARY, libcuda), compute in floating point, open and close PLUGIN, fork, wait in several
- * calls, and allocate from the heap. It runs until FOLDER/stop exists; FOLDER/leak makes every
- * sixteenth round of one thread leak 1 MiB, and FOLDER/free frees the BEFORE_MIB that were
- * allocated at the start. At the end it prints its books as JSON.
+ * calls, and allocate from the heap. It runs until FOLDER/stop exists; FOLDER/leak makes 1 MiB leak
+ * in every 32nd round of all threads that a recording sees, so that the leak goes on evenly however
+ * the threads are scheduled; FOLDER/free frees the BEFORE_MIB that were allocated at the start. At
+ * the end it prints its books as JSON.
  */
 #include "cuda_calls.h"
 
@@ -70,14 +71,22 @@ __attribute__((noinline)) void leak_here(void)
 		count(&leaked, 1);
 }
 
+/* The end of a round of runtime_thread or of loader_thread. */
+static void end_round(void)
+{
+	static unsigned long rounds_of_both;
+
+	if (__atomic_fetch_add(&rounds_of_both, 1, __ATOMIC_RELAXED) % 32 == 0 && wants("leak"))
+		leak_here();
+}
+
 static void *runtime_thread(void *seed)
 {
 	void *held[HELD] = {NULL};
 	uint64_t state = (uintptr_t)seed;
 	double first = compute();
-	bool leaks = (uintptr_t)seed == 1;
 
-	for (unsigned long round = 0; !stop; round++) {
+	while (!stop) {
 		unsigned slot = next(&state) % HELD;
 
 		if (held[slot])
@@ -87,8 +96,7 @@ static void *runtime_thread(void *seed)
 		count(&calls, 2);
 		count(&wrong, compute() != first);
 		count(&rounds, 1);
-		if (leaks && round % 16 == 0 && wants("leak"))
-			leak_here();
+		end_round();
 	}
 	for (unsigned i = 0; i < HELD; i++)
 		if (held[i])
@@ -135,6 +143,7 @@ static void *loader_thread(void *unused)
 		count(&failed, release(memory) != 0);
 		count(&opens, 1);
 		dlclose(handle);
+		end_round();
 	}
 	return NULL;
 }
