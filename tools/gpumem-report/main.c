@@ -27,6 +27,8 @@ const struct gm_command_row gm_commands[] = {
 	 "what keeps memory alive: chains of Python objects, of a running process or a core file",
 	 gm_cmd_holders},
 	{GM_TIMELINE, "timeline", "FILE...", "usage over time", gm_cmd_timeline},
+	{GM_RANGES, "ranges", "FILE...",
+	 "steps, requests and other named ranges: peaks, and what each retained", gm_cmd_ranges},
 	{GM_TOP, "top", "PID|FILE...", "live view of traced processes, or of files", gm_cmd_top},
 	{GM_DIFF, "diff", "OLD NEW", "sites that grew, shrank, appeared, vanished", gm_cmd_diff},
 	{GM_CHECK, "check", "FILE...",
