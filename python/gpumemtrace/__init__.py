@@ -3,6 +3,9 @@
 Everything here does nothing, at the cost of a function call, where the tracer is not in the process; so it
 can stay in a program. Start one under the tracer with ``gpumemtrace run SCRIPT``.
 
+``with watch() as block: ...`` measures a block of code, ``%load_ext gpumemtrace`` brings ``%%gpumem`` for cells of
+notebooks.
+
 Bytes in use are all that was allocated from CUDA and not freed; of what PyTorch's caching allocator reserved,
 only the blocks that it handed out. Devices are CUDA's ordinals in this process; -1 is pinned host memory.
 """
@@ -12,9 +15,10 @@ import inspect
 import os
 from typing import Any, Callable, Optional, TypeVar, Union
 
-from gpumemtrace import _shim
+from gpumemtrace import _peaks, _shim
 
-__all__ = ["is_active", "start", "stop", "mark", "region", "snapshot", "live_bytes", "peak_bytes", "reset_peak"]
+__all__ = ["is_active", "start", "stop", "mark", "region", "snapshot", "live_bytes", "peak_bytes", "reset_peak",
+           "watch", "Figures", "SiteFigures"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -100,9 +104,18 @@ def live_bytes(device: Optional[int] = None) -> int:
 
 def peak_bytes(device: int = 0) -> int:
     """The most that was in use on a device since the start or the last ``reset_peak``; never a sample."""
-    return _shim.peak_bytes(device)
+    return _peaks.peak_bytes(device)
 
 
 def reset_peak(device: int = 0) -> None:
     """``peak_bytes`` of the device begins anew at what is in use now. The report's peaks are not touched."""
-    _shim.reset_peak(device)
+    _peaks.reset_peak(device)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What ``%load_ext gpumemtrace`` calls."""
+    from gpumemtrace import _magic
+    _magic.load(shell)
+
+
+from gpumemtrace._watch import Figures, SiteFigures, watch  # noqa: E402, it uses the functions above

@@ -1,6 +1,11 @@
-"""The commands: ``gpumemtrace run`` starts a Python program under the tracer, ``gpumem-report`` is the tool."""
+"""The commands: ``gpumemtrace run`` starts a Python program under the tracer, ``gpumem-report`` is the tool.
+
+``gpumemtrace report``, ``html``, ``leaks`` and ``top`` start the tool, too. It takes the place of this process, so its
+exit status is the command's.
+"""
 import argparse
 import os
+import subprocess
 import sys
 from typing import List, Optional
 
@@ -21,9 +26,27 @@ SETTINGS = {
     "fail": "let allocations fail: N, N+ or p=0.01,seed=7",
 }
 
+# What is the tool's own: the command here, the tool's, and what it does.
+TOOL = {
+    "report": ("summary", "print where the memory went, from a recorded file"),
+    "html": ("html", "make the page of a recorded file"),
+    "leaks": ("leaks", "print what leaks, with stacks"),
+    "top": ("top", "watch a running process that is traced"),
+}
+
+
+class _Version(argparse.Action):
+    """The tool's: the package, the tracer and the tool are of one version."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        done = subprocess.run(_report_command() + ["--version"], stdout=subprocess.PIPE, universal_newlines=True)
+        print("gpumemtrace", done.stdout.split()[-1])
+        sys.exit(done.returncode)
+
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gpumemtrace", description="Records GPU memory of a Python program.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     run = commands.add_parser(
         "run", usage="gpumemtrace run [options] SCRIPT|-m MODULE [args]",
@@ -39,6 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-m", dest="module", action="store_true", help="run a module, as python -m does")
     run.add_argument("program", metavar="SCRIPT|MODULE", help="the program")
     run.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+    for name, (_, text) in TOOL.items():
+        commands.add_parser(name, help=text, add_help=False)
     return parser
 
 
@@ -54,19 +79,26 @@ def _join_check(argv: List[str]) -> List[str]:
     return argv
 
 
-def _start(words: List[str]) -> int:
+def _report_command() -> List[str]:
     try:
-        command = _files.report_command() + words
+        return _files.report_command()
     except FileNotFoundError as error:
         print(f"gpumemtrace: {error}", file=sys.stderr)
-        return 2
+        sys.exit(2)
+
+
+def _start(words: List[str]) -> int:
+    command = _report_command() + words
     sys.stdout.flush()
     os.execv(command[0], command)
 
 
 def main(argv: Optional[List[str]] = None) -> int:
+    words = sys.argv[1:] if argv is None else argv
+    if words and words[0] in TOOL:
+        return _start([TOOL[words[0]][0], *words[1:]])
     parser = _parser()
-    asked = parser.parse_args(_join_check(sys.argv[1:] if argv is None else argv))
+    asked = parser.parse_args(_join_check(words))
     if asked.command is None:
         parser.print_help()
         return 2

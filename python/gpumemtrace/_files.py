@@ -7,14 +7,27 @@ BUNDLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundle")
 SHIM = os.path.join(BUNDLE, "lib", "libgpumemtrace.so")
 
 
+def _installed() -> List[str]:
+    """The gpumem-report in PATH that is a program: the package's own command of that name is a script."""
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(folder, "gpumem-report")
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            with open(path, "rb") as file:
+                if file.read(4) == b"\x7fELF":
+                    return [path]
+    return []
+
+
 def report_command() -> List[str]:
-    """The words that start gpumem-report: its own loader, its libraries, the tool."""
+    """The words that start gpumem-report: of the wheel its own loader, its libraries, the tool; else the installed one."""
     folder = os.path.join(BUNDLE, "lib", "gpumemtrace")
     loaders = glob.glob(os.path.join(glob.escape(folder), "ld-linux*.so.*"))
-    if not loaders:
-        raise FileNotFoundError(
-            "gpumemtrace was not installed from its wheel: there is no report tool in " + folder)
-    return [loaders[0], "--library-path", folder, os.path.join(folder, "gpumem-report")]
+    if loaders:
+        return [loaders[0], "--library-path", folder, os.path.join(folder, "gpumem-report")]
+    installed = _installed()
+    if not installed:
+        raise FileNotFoundError("gpumem-report is neither in PATH nor in " + folder + ", where the wheel has it")
+    return installed
 
 
 def preload(environment: dict) -> None:

@@ -19,20 +19,9 @@ import pytest
 
 import gpumemtrace
 from gpumemtrace import _files, _shim, _sites
-from gpumemtrace._size import parse_size
+from gpumemtrace._size import format_size, parse_size
 
 STARTED = "_GPUMEMTRACE_PYTEST_STARTED"
-
-
-def format_size(count: int) -> str:
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(size) < 1024:
-            break
-        size /= 1024
-    else:
-        unit = "TiB"
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
 
 
 class Limit(NamedTuple):

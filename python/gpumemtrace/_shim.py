@@ -18,6 +18,7 @@ def _find(name, result, arguments, absent):
     return function
 
 
+present = hasattr(_process, "gpumemtrace_start")
 start: Callable[[], int] = _find("start", ctypes.c_int, [], -errno.ENOSYS)
 stop: Callable[[], int] = _find("stop", ctypes.c_int, [], -errno.ENOSYS)
 active: Callable[[], int] = _find("active", ctypes.c_int, [], 0)

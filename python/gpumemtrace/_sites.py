@@ -3,7 +3,7 @@ import json
 import os
 import subprocess
 import tempfile
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Tuple
 
 import gpumemtrace
 from gpumemtrace import _files
@@ -19,19 +19,38 @@ def mark_name(name: str, number: int) -> str:
     return f"{kept}#{number}"
 
 
+def read(path: str, *options: str) -> Dict:
+    """The document of a file, as the report's tool writes it. RuntimeError in a sentence."""
+    environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    try:
+        done = subprocess.run(_files.report_command() + ["leaks", "--json", *options, path],
+                              env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return json.loads(done.stdout)
+    except OSError as error:
+        raise RuntimeError(f"the report's tool cannot be started: {error}") from None
+    except ValueError:
+        raise RuntimeError(done.stderr.decode(errors="replace").strip() or "the report is empty") from None
+
+
 def _document(*options: str) -> Dict:
-    """The report's document on this process up to now. RuntimeError in a sentence."""
+    """The report's document on this process up to now. OSError, RuntimeError in a sentence."""
     with tempfile.TemporaryDirectory(prefix="gpumem-") as folder:
         path = os.path.join(folder, "copy.gmt")
         if not gpumemtrace.snapshot(path):
             raise RuntimeError("there was no CUDA call yet")
-        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-        done = subprocess.run(_files.report_command() + ["leaks", "--json", *options, path],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
-    try:
-        return json.loads(done.stdout)
-    except ValueError:
-        raise RuntimeError(done.stderr.decode(errors="replace").strip() or "the report is empty") from None
+        return read(path, *options)
+
+
+def _reserves(site: Dict) -> bool:
+    """Whether PyTorch's allocator took the memory of the driver to divide it into blocks."""
+    return site["level"] == "driver" and (site["verdict"] == "cached" or any(
+        os.path.basename(frame["module"] or "").startswith("libc10_cuda") for frame in site["stack"]))
+
+
+def in_use(document: Dict) -> List[Dict]:
+    """The sites whose memory the program uses: where PyTorch's blocks are known, these in the place of its reserve."""
+    divided = {site["device"] for site in document["sites"] if site["level"] == "torch"}
+    return [site for site in document["sites"] if not (site["device"] in divided and _reserves(site))]
 
 
 def gpu_used() -> bool:
@@ -42,31 +61,31 @@ def gpu_used() -> bool:
         return False
 
 
-def _frame(frame: Dict) -> str:
+def frame_text(frame: Dict) -> str:
     place = frame["file"] or frame["module"] or ""
     if frame["line"]:
         place += f":{frame['line']}"
-    return f"    {frame['function'] or '?'}" + (f" ({place})" if place else "")
+    return (frame["function"] or "?") + (f" ({place})" if place else "")
 
 
-def _frames(site: Dict) -> List[Dict]:
-    """The frames of the test, innermost first, without pytest's own."""
-    frames: List[Dict] = []
-    for frame in site["stack"]:
-        if any(runner in (frame["file"] or "") for runner in RUNNERS):
+def own_frames(frames: List[Dict], runners: Tuple[str, ...]) -> List[Dict]:
+    """The frames of the test or cell, innermost first, without those of what runs it."""
+    own: List[Dict] = []
+    for frame in frames:
+        if any(runner in (frame["file"] or "") for runner in runners):
             break
-        frames.append(frame)
-    return frames
+        own.append(frame)
+    return own
 
 
 def _folded(site: Dict, count: int) -> str:
     """The stack in one line, outermost first, and the bytes, as flame graph tools read it."""
-    names = [(frame["function"] or "?").replace(";", ",") for frame in reversed(_frames(site))]
+    names = [(frame["function"] or "?").replace(";", ",") for frame in reversed(own_frames(site["stack"], RUNNERS))]
     return f"    {';'.join(names)} {count}"
 
 
 def _stack(site: Dict) -> List[str]:
-    lines = [_frame(frame) for frame in _frames(site)]
+    lines = ["    " + frame_text(frame) for frame in own_frames(site["stack"], RUNNERS)]
     more = len(lines) - FRAMES
     return lines[:FRAMES] + ([f"    ... {more} more"] if more > 0 else [])
 
@@ -77,12 +96,7 @@ def _listed(mark: str, device: int, size: Callable[[int], str], bytes_of: Callab
         document = _document("--since", mark)
     except (OSError, RuntimeError) as error:
         return f"Its allocation sites cannot be shown: {error}"
-    framework = any(site["level"] == "torch" for site in document["sites"])
-    rows = []
-    for site in document["sites"]:
-        # what a framework reserved for its blocks is not what the test took
-        if site["device"] == device and not (framework and site["verdict"] == "cached"):
-            rows.append((bytes_of(site, document), site))
+    rows = [(bytes_of(site, document), site) for site in in_use(document) if site["device"] == device]
     rows = sorted((row for row in rows if row[0] > 0), key=lambda row: -row[0])
     lines = [title]
     for count, site in rows[:SITES]:

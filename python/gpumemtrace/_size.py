@@ -17,3 +17,15 @@ def parse_size(text: object) -> int:
         if size < 2**64 - 1:
             return size
     raise ValueError(f'"{text}" is no size: it should be like "2 GiB" or "500 MB"')
+
+
+def format_size(count: int) -> str:
+    """Bytes as people read them: 1.5 MiB."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(size) < 1024:
+            break
+        size /= 1024
+    else:
+        unit = "TiB"
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

@@ -62,12 +62,12 @@ unsigned gm_extents_of(const struct gm_alloc_record *alloc, enum gm_holes_level 
 	if (level == GM_HOLES_SLAB && gm_in_slab(alloc) && alloc->bytes) {
 		extent.end = alloc->key + gm_round_units(alloc->bytes);
 		extent.role = GM_EXTENT_BLOCK;
-		extents[0] = extent;
-		extents[1] = (struct gm_extent){.start = gm_slab_of(alloc->key),
+		extents[0] = (struct gm_extent){.start = gm_slab_of(alloc->key),
 						.end = gm_slab_of(alloc->key) + GM_SLAB_BYTES,
 						.site = GM_NONE,
 						.role = GM_EXTENT_SEGMENT,
 						.owned = true};
+		extents[1] = extent;
 		return 2;
 	}
 	return 0;
@@ -86,7 +86,11 @@ static int compare(const void *a, const void *b)
 
 void gm_extents_sort(struct gm_extent *extents, unsigned count)
 {
-	if (count)
+	unsigned i = 1;
+
+	while (i < count && compare(&extents[i - 1], &extents[i]) <= 0)
+		i++;
+	if (i < count)
 		qsort(extents, count, sizeof(*extents), compare);
 }
 

@@ -43,16 +43,23 @@ struct gm_row {
 
 extern const struct gm_row gm_rows[GM_FUNCTIONS] __attribute__((visibility("hidden")));
 
+/* The bytes of a CUipcMemHandle, a CUmemFabricHandle and a CUmemPoolPtrExportData. */
+#define GM_HANDLE_BYTES 64u
+_Static_assert(sizeof(CUipcMemHandle) == GM_HANDLE_BYTES, "all handles have the same size");
+
 /*
- * A number for an IPC handle, never 0: equal for equal handles, so that the report can tell which
- * process's memory another one opened. FNV-1a over the handle, which is opaque. Pure.
+ * A number for a handle that one process gives to another, never 0: equal for equal handles, so
+ * that the report can tell which process's memory another one opened. 0 for NULL. FNV-1a over the
+ * handle, which is opaque. Pure.
  */
-static inline uint32_t gm_ipc_number(const CUipcMemHandle *handle)
+static inline uint32_t gm_handle_number(const void *handle)
 {
-	const unsigned char *at = (const unsigned char *)handle;
+	const unsigned char *at = handle;
 	uint32_t hash = 2166136261u;
 
-	for (unsigned i = 0; i < sizeof(*handle); i++)
+	if (!handle)
+		return 0;
+	for (unsigned i = 0; i < GM_HANDLE_BYTES; i++)
 		hash = (hash ^ at[i]) * 16777619u;
 	return hash ? hash : 1;
 }

@@ -94,6 +94,9 @@ typedef struct {
 
 typedef CUipcMemHandle cudaIpcMemHandle_t;
 
+/* CUmemAllocationHandleType of a handle of 64 bytes; others are file descriptors. */
+#define GM_MEM_HANDLE_TYPE_FABRIC 8
+
 typedef struct CUmemLocation_st {
 	unsigned int type;
 	int id;

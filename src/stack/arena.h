@@ -28,7 +28,7 @@ void *gm_arena_alloc(struct gm_arena *arena, size_t bytes);
 /* Gives memory back; `bytes` as it was asked for. NULL is allowed. */
 void gm_arena_free(struct gm_arena *arena, void *memory, size_t bytes);
 
-/* What the arena has mapped, in use or not. */
+/* The bytes that the arena has mapped, in use or not. */
 uint64_t gm_arena_bytes(const struct gm_arena *arena);
 
 /* Unmaps everything. */

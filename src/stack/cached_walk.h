@@ -15,7 +15,7 @@
 #define GM_NO_WORD	  UINT16_MAX
 #define GM_WORDS_AT_ONCE  4u /* words compared in one step */
 
-/* How a walk ended. Walks that end by the last two are not kept. */
+/* The end of a walk. Walks that end by the last two are not kept. */
 enum gm_walk_end {
 	GM_WALK_END,	 /* at the first frame of a thread */
 	GM_WALK_STOPPED, /* where the walk was to stop */

@@ -23,7 +23,7 @@
 #define MOST_CHANGES 64u
 #define MOST_PLACES  16u /* of a stack */
 
-/* Where in their code objects the frames of a stack stood: calls in one line make one stack. */
+/* The frames' positions in their code objects: all calls in one line make one stack. */
 struct places {
 	struct places *next;
 	struct gm_python_place place[]; /* of each Python frame */

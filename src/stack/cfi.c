@@ -61,7 +61,9 @@ void gm_cfi_forget(void)
 
 #define PLAIN (1ull << 6)
 
-/* What compilers mostly emit: the frame is of one size, and rbp saved in it if at all. */
+/*
+ * The rule that compilers emit most: the frame has one size, and rbp is saved in it or not at all.
+ */
 static bool is_plain(const struct gm_cfi_rule *rule)
 {
 	int32_t size = rule->cfa_offset, saved = size + rule->bp_offset;
@@ -178,7 +180,7 @@ static inline uintptr_t word_at(uintptr_t address)
 	return *(const uintptr_t *)address;
 }
 
-/* Where a walk stands. */
+/* The frame that a walk has reached. */
 struct place {
 	uintptr_t pc, sp, bp;
 };

@@ -1,6 +1,6 @@
 /*
- * What an object's unwind tables (.eh_frame, found through .eh_frame_hdr) say about one address:
- * how to get from a frame to its caller's. Only what compilers emit at calls is understood;
+ * An object's unwind tables (.eh_frame, found through .eh_frame_hdr), read for one address: the
+ * rules that lead from a frame to its caller's. Only what compilers emit at calls is understood;
  * anything else is "unknown" and left to a full unwinder. x86-64.
  */
 #ifndef GM_STACK_CFI_RULES_H
@@ -8,7 +8,7 @@
 
 #include "stack/elf_symbols.h"
 
-/* How the caller's stack pointer (the CFA) is found. */
+/* The rule that gives the caller's stack pointer (the CFA). */
 enum gm_cfi_kind {
 	GM_CFI_UNKNOWN,
 	GM_CFI_SP,	/* stack pointer + cfa_offset */
@@ -18,7 +18,7 @@ enum gm_cfi_kind {
 	GM_CFI_REGISTER /* the register cfa_register + cfa_offset: between two calls only */
 };
 
-/* How the caller's rbp is found. */
+/* The rule that gives the caller's rbp. */
 enum gm_cfi_bp { GM_CFI_BP_SAME, GM_CFI_BP_AT_CFA, GM_CFI_BP_AT_BP };
 
 struct gm_cfi_rule {
@@ -28,7 +28,7 @@ struct gm_cfi_rule {
 	int32_t cfa_offset, bp_offset;
 };
 
-/* Which row of a table an address stands for. */
+/* The row of a table that an address stands for. */
 enum gm_cfi_at {
 	GM_CFI_RETURN_ADDRESS, /* the call before it */
 	GM_CFI_INSTRUCTION     /* itself: where a signal interrupted */

@@ -112,7 +112,7 @@ static void note_table(const struct gm_object *object, struct dynamic *dyn, cons
 	}
 }
 
-/* Where the symbols end, for those who look through all of them. */
+/* Finds the end of the symbols, for searches that look through all of them. */
 static void find_next_table(const struct gm_object *object, struct dynamic *dyn)
 {
 	for (const ElfW(Dyn) *entry = object->dynamic; entry->d_tag != DT_NULL; entry++)
@@ -316,7 +316,8 @@ static const char *defined_version(const struct dynamic *dyn, unsigned index)
 	return NULL;
 }
 
-/* What is being looked for, and the best symbol so far: a hidden version only if nothing else is.
+/*
+ * A search: the name, and the best symbol so far. A hidden version is taken if there is no other.
  */
 struct match {
 	const char *name, *version;
@@ -524,8 +525,8 @@ const char *gm_object_needed(const struct gm_object *object, unsigned index)
 }
 
 /*
- * How many symbols there are at most. Undefined ones are not in the GNU hash table and the dynamic
- * section has no count, but every linker puts another table right after the symbols.
+ * An upper bound of the number of symbols. Undefined ones are not in the GNU hash table and the
+ * dynamic section has no count, but every linker puts another table right after the symbols.
  */
 static size_t symbol_bound(const struct gm_object *object, const struct dynamic *dyn)
 {

@@ -65,7 +65,7 @@ void *gm_object_symbol(const struct gm_object *object, const char *name, const c
 unsigned gm_object_symbols(const struct gm_object *object, const char *const *names,
 			   void **addresses, unsigned count);
 
-/* Where a function lies that the object defines, `end` the first address after it. */
+/* The addresses of a function that the object defines; `end` is the first one after it. */
 bool gm_object_function(const struct gm_object *object, const char *name, uintptr_t *start,
 			uintptr_t *end);
 

@@ -12,7 +12,7 @@
 #define LOWEST_CODE   4096u
 #define LARGEST_FRAME (8u << 20)
 
-/* What a frame pointer points at. */
+/* The two words that a frame pointer points at. */
 struct frame_record {
 	uintptr_t caller, pc;
 };

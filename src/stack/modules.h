@@ -1,6 +1,6 @@
 /*
- * Which loaded object an address belongs to, kept in a sorted table of our own so that the loader
- * is asked only when something changed, and the records of those objects that stacks refer to.
+ * The loaded objects by address, in a sorted table of our own so that the loader is asked only when
+ * something changed, and the records of those objects that stacks refer to.
  */
 #ifndef GM_STACK_MODULES_H
 #define GM_STACK_MODULES_H
@@ -29,7 +29,7 @@ struct gm_range {
 	uintptr_t start, end;
 };
 
-/* What the loader had at one moment; taken without any lock of ours held. */
+/* The loader's objects at one moment; taken without any lock of ours held. */
 struct gm_modules_snapshot {
 	char *memory; /* NULL: nothing changed since `adds` and `subs` */
 	size_t bytes;

@@ -34,7 +34,7 @@ void gm_native_in_child(void);
 
 const char *gm_native_name(void);
 
-/* Whether walks make use of earlier ones, where the unwinder can; at first they do. */
+/* Turns the cache of walks on or off, for unwinders that can use it; at first it is on. */
 void gm_native_use_cache(bool keep);
 
 /* They do, and it can. */

@@ -35,7 +35,7 @@
 typedef void *thread_state_fn(void);
 typedef int finalizing_fn(void);
 
-/* What was found in the process. What every walk needs comes first. */
+/* The interpreter of this process. The fields that every walk needs come first. */
 struct interpreter {
 	thread_state_fn *thread_state; /* PyGILState_GetThisThreadState */
 	finalizing_fn *finalizing;     /* _Py_IsFinalizing, Py_IsFinalizing from 3.13 */
@@ -49,7 +49,7 @@ struct interpreter {
 
 enum readiness { ABSENT, REFUSED, UNCHECKED, READY };
 
-/* What a frame was found to say; never changes once it is in the map. */
+/* The text of a frame; an entry never changes once it is in the map. */
 struct known_frame {
 	uint64_t code, position; /* as they stand in the frame */
 	uint32_t frame;		 /* in GM_TABLE_FRAMES */
@@ -373,7 +373,7 @@ static uint32_t record_frame(const struct frame *frame)
 	return gm_intern_frame(&record);
 }
 
-/* Where a frame's words lie: what tells one place in one code object from another. */
+/* The words of a frame that tell one place in one code object from another. */
 struct place {
 	uint64_t code, position;
 };
@@ -476,7 +476,7 @@ static inline uint32_t number_recent(const struct interpreter *in, uintptr_t at,
 	return known->frame;
 }
 
-/* Where frames were not read yet: whether they are to be. */
+/* The state of a thread whose frames were not read yet; 0 if they are not to be read. */
 static __attribute__((noinline, cold)) uintptr_t checked_state(uintptr_t state, uint16_t *flags)
 {
 	if (__atomic_load_n(&cpython.readiness, __ATOMIC_ACQUIRE) == UNCHECKED &&
@@ -637,8 +637,8 @@ GM_HOT_CODE bool gm_python_same(const struct gm_python_place *place, unsigned co
 /* ---- the collector ---- */
 
 /*
- * Whether the state of an interpreter's collector is as expected: from 3.8 to 3.13 it has a
- * pointer into itself. 3.13 and later publish where it is.
+ * True if the state of an interpreter's collector is as expected: from 3.8 to 3.13 it has a
+ * pointer into itself. 3.13 and later publish its offset.
  */
 static bool collector_checks(const struct interpreter *in, uintptr_t collecting)
 {
@@ -661,7 +661,7 @@ static __attribute__((noinline, cold)) bool check_collector(const struct interpr
 	return checks;
 }
 
-/* Where the state of the thread's collector is, 0 if it is not to be read. */
+/* The address of the state of the thread's collector, 0 if it is not to be read. */
 static inline uintptr_t collector_of_thread(void)
 {
 	const struct interpreter *in = &cpython.interpreter;

@@ -8,19 +8,20 @@
 #include "stack/python_layout.h"
 
 /*
- * What tells a code object from another that lies at the same address later. 3.12 on number their
- * code objects: [0] is that and the first line. Before, and should the numbers run out, it is all
- * that the object points at and what that says: the names by their hashes, the file's also by its
- * end, the line table by its size and four samples (the whole of a table up to 32 bytes). A longer
- * one that took another's place, with the same names and lines at the ends and different lines
- * between, would be taken for it. From 3.13 on each interpreter of a process numbers its own: code
- * of a subinterpreter at the address of one's that is gone, with the same number, line and name,
- * too.
+ * The words that tell a code object from another that lies at the same address later. 3.12 on
+ * number their code objects: [0] is that and the first line. Before, and should the numbers run
+ * out, it is all that the object points at and what that says: the names by their hashes, the
+ * file's also by its end, the line table by its size and four samples (the whole of a table up to
+ * 32 bytes). A longer one that took another's place, with the same names and lines at the ends and
+ * different lines between, would be taken for it. From 3.13 on each interpreter of a process
+ * numbers its own: code of a subinterpreter at the address of one's that is gone, with the same
+ * number, line and name, too.
  */
 #define GM_PY_IDENTITY_WORDS 10
 
 /*
- * What is compared with a number comes first: it shares a cache line with the frame that it is of.
+ * The word that is compared with a number comes first: it shares a cache line with the frame that
+ * it is of.
  */
 struct gm_python_identity {
 	bool numbered;
@@ -95,8 +96,8 @@ static inline void gm_python_identify(const struct gm_python_layout *l, uintptr_
 }
 
 /*
- * Whether it is the identity of the code object. What it points at is read once the pointers were
- * found to be the same, the samples once the table's size was.
+ * True if it is the identity of the code object. The texts that it points at are read once the
+ * pointers were found to be the same, the samples once the table's size was.
  */
 static inline bool gm_python_identity_is(const struct gm_python_identity *identity,
 					 const struct gm_python_layout *l, uintptr_t code)

@@ -114,10 +114,10 @@ const struct gm_python_layout *gm_python_layout(unsigned minor)
 }
 
 /*
- * Which 64-bit word of _Py_DebugOffsets holds what. 3.13: Include/internal/pycore_runtime.h; 3.14:
- * Include/internal/pycore_debug_offsets.h, which has three members more in the interpreter's part,
- * two more in the frame's, one in the code object's, and a set's part. The collector's part follows
- * the text's in both.
+ * The numbers of the 64-bit words of _Py_DebugOffsets. 3.13: Include/internal/pycore_runtime.h;
+ * 3.14: Include/internal/pycore_debug_offsets.h, which has three members more in the interpreter's
+ * part, two more in the frame's, one in the code object's, and a set's part. The collector's part
+ * follows the text's in both.
  */
 struct published {
 	uint8_t minor, state_shift;
@@ -188,8 +188,8 @@ static bool plausible(const uint64_t *word, const struct published *at)
 	       word[at->linetable] < 1024 && word[at->firstlineno] < 1024 && word[at->code] < 1024;
 }
 
-/* Where the collector's state is, if what is published of it is plausible. Frames are read either
- * way. */
+/* Adds the offset of the collector's state if the published figures are plausible. Frames are read
+ * either way. */
 static void add_collector(struct gm_python_layout *layout, const uint64_t *word,
 			  const struct published *at)
 {

@@ -1,8 +1,7 @@
 /*
- * Where things lie in CPython's structures: one row per minor version that publishes nothing about
- * itself (3.8 to 3.12), and the reader of `_PyRuntime.debug_offsets` for those that do
- * (3.13, 3.14). Pure tables and checks; touches no running interpreter but for the offsets it
- * publishes.
+ * The offsets of fields in CPython's structures: one row per minor version that publishes nothing
+ * about itself (3.8 to 3.12), and the reader of `_PyRuntime.debug_offsets` for those that do (3.13,
+ * 3.14). Pure tables and checks; touches no running interpreter but for the offsets it publishes.
  */
 #ifndef GM_STACK_PYTHON_LAYOUT_H
 #define GM_STACK_PYTHON_LAYOUT_H
@@ -10,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How a code object tells lines. */
+/* The form of a code object's table of lines. */
 enum gm_python_lines {
 	GM_LINES_LNOTAB,   /* to 3.9: pairs of address and line steps */
 	GM_LINES_PAIRS,	   /* 3.10: ranges, a line step of -128 is "no line" */

@@ -50,7 +50,7 @@ static size_t put(uint32_t c, char *to, size_t room)
 	return bytes;
 }
 
-/* Where the characters are: after the header, or (a class of the program's own) where it points. */
+/* The characters: after the header, or (of a class of the program's own) where it points. */
 static const char *characters(const struct gm_python_layout *layout, const char *text,
 			      struct text_state state)
 {

@@ -221,7 +221,9 @@ uint32_t gm_stack_intern(const struct gm_raw_stack *raw, uint32_t *caller_module
 	return result.stack;
 }
 
-/* Where to begin; 0 where the stack does not show a call from there: then from inside, as ever. */
+/*
+ * The stack pointer to begin at; 0 if the stack shows no call there: the walk begins inside then.
+ */
 static inline uintptr_t sp_of(const struct gm_entry *entry)
 {
 	return entry->sp && ((const uintptr_t *)entry->sp)[-1] == entry->pc ? entry->sp : 0;

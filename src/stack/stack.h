@@ -11,7 +11,7 @@
 #include "store/writer.h"
 #include <stdbool.h>
 
-/* What a stack holds, GPUMEMTRACE_STACKS. */
+/* The frames that a stack holds: GPUMEMTRACE_STACKS. */
 enum gm_stack_mode { GM_STACKS_FULL, GM_STACKS_NATIVE, GM_STACKS_PYTHON, GM_STACKS_OFF };
 
 /*
@@ -26,7 +26,7 @@ struct gm_raw_stack {
 	uint32_t python[GM_MAX_DEPTH];
 };
 
-/* Which unwinder is asked for, GPUMEMTRACE_UNWINDER. */
+/* The unwinder that is asked for: GPUMEMTRACE_UNWINDER. */
 enum gm_stack_unwinder {
 	GM_UNWINDER_AUTO, /* the tables, and what is registered with libgcc; else what works */
 	GM_UNWINDER_TABLES,	    /* the loaded objects' tables alone */
@@ -81,7 +81,7 @@ void gm_stack_capture(struct gm_raw_stack *raw, uintptr_t caller, unsigned limit
  */
 uint32_t gm_stack_intern(const struct gm_raw_stack *raw, uint32_t *caller_module);
 
-/* Where the program called a wrapper: what its frame was then. */
+/* The caller's frame at the moment when the program called a wrapper. */
 struct gm_entry {
 	uintptr_t pc;	  /* return address */
 	uintptr_t sp, bp; /* as they are after the return; sp 0: not known */
@@ -143,8 +143,8 @@ void gm_stack_reset(void);
 void gm_stack_modules_changed(void);
 
 /*
- * How many modules the stacks of the open file have led through. While it stays the same, no stack
- * leads through a module that none led through before. Any thread; a file must be open.
+ * The number of modules that the stacks of the open file have led through. While it stays the same,
+ * no stack leads through a module that none led through before. Any thread; a file must be open.
  */
 static inline uint32_t gm_stack_modules(void)
 {

@@ -36,8 +36,8 @@ struct gm_thread_stack {
 	 */
 	uintptr_t low, end;
 	/*
-	 * What was found to be another stack: readable, but a page above it is not or is not of
-	 * this thread.
+	 * The bounds of another stack: it is readable, but a page above it is not or is not of this
+	 * thread.
 	 */
 	uintptr_t other_low, other_end;
 };
@@ -55,7 +55,7 @@ extern GM_HIDDEN uintptr_t gm_first_thread;
 void gm_thread_stack_init(void);
 
 /*
- * Where the thread's own stack ends if `sp` is in the part that is known to be readable up to
+ * The end of the thread's own stack if `sp` is in the part that is known to be readable up to
  * there, else 0.
  */
 static inline uintptr_t gm_thread_stack_end(uintptr_t sp)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is asked of an unwinder, and what it found. */
+/* A request to an unwinder, and its answer. */
 struct gm_walk {
 	uintptr_t *pc; /* return addresses go here, innermost first, beginning inside the shim */
 	unsigned max;  /* room for so many */
@@ -16,9 +16,9 @@ struct gm_walk {
 		stop_bytes; /* ends at the first one in this range, which it includes */
 
 	/*
-	 * Where to begin, if sp is not 0: in the frame that returns to `caller`, as it stood when
-	 * it called. Else, and by unwinders that can only begin where they are, inside the shim,
-	 * whose `spare` frames come on top of `max`.
+	 * The place to begin at, if sp is not 0: the frame that returns to `caller`, as it stood
+	 * when it called. Else, and by unwinders that can only begin where they are, inside the
+	 * shim, whose `spare` frames come on top of `max`.
 	 */
 	uintptr_t sp, bp;
 	unsigned spare;

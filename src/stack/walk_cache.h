@@ -78,7 +78,7 @@ void gm_walk_cache_init(void);
 uint64_t gm_pcs_hash_part(uint64_t from, uint64_t after, unsigned count);
 
 /*
- * What a walk found by its rules: the inner frames. `tail` is the cached walk that the walk went on
+ * The inner frames that a walk found by its rules. `tail` is the cached walk that the walk went on
  * with.
  */
 struct gm_new_walk {

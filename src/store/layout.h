@@ -92,10 +92,11 @@ enum gm_table_id {
 	GM_TABLE_LEDGER_HISTORY, /* struct gm_ledger_record: bounded samples over time */
 	GM_TABLE_FUNCTIONS, /* struct gm_function_record: CUDA functions that appear in the file */
 	GM_TABLE_PEAKS,	    /* struct gm_peak_record: one per device and level of holes */
-	GM_TABLE_PEAK_BLOCKS, /* struct gm_peak_block_record */
-	GM_TABLE_RANGES,      /* struct gm_range_record */
-	GM_TABLES_NOW,	      /* one past the last table of this version */
-	GM_TABLES = 40	      /* room in the header */
+	GM_TABLE_PEAK_BLOCKS,	/* struct gm_peak_block_record */
+	GM_TABLE_FREED_EXPORTS, /* struct gm_freed_export_record */
+	GM_TABLE_RANGES,	/* struct gm_range_record */
+	GM_TABLES_NOW,		/* one past the last table of this version */
+	GM_TABLES = 40		/* room in the header */
 };
 
 /* Where memory was taken from; sites and allocations of the three are kept apart. */
@@ -400,8 +401,9 @@ struct gm_alloc_record {
 	uint32_t thread;	/* tid */
 	uint32_t mappings; /* of a handle: mappings, tiles and multicast bindings that hold it */
 	uint32_t context;	/* GM_TABLE_CONTEXTS: the one it goes with; GM_NONE */
-	uint32_t ipc; /* of an exported or imported one: its IPC handle's number, 0 none */
-	uint32_t range;		/* GM_TABLE_RANGES plus 1: the thread's innermost one; 0 none */
+	uint32_t ipc; /* of an exported or imported one: its handle's number, 0 none (a descriptor)
+		       */
+	uint32_t range; /* GM_TABLE_RANGES plus 1: the thread's innermost one; 0 none */
 	uint32_t reserved1;
 };
 _Static_assert(sizeof(struct gm_alloc_record) == 96, "a record lies in two cache lines");
@@ -571,6 +573,20 @@ struct gm_oom_site_record {
 	uint32_t site;
 	uint32_t count;
 	uint64_t bytes;
+};
+
+#define GM_FREED_EXPORTS_KEPT 4096u /* the latest */
+
+/*
+ * Memory that was freed after a handle for other processes was taken. Another process that has it
+ * open keeps it on the device.
+ */
+struct gm_freed_export_record {
+	struct gm_alloc_record block; /* as it was before the free */
+	uint64_t freed_ns;
+	uint64_t serial; /* of the file's latest allocation then */
+	uint32_t stack;	 /* of the free, GM_NONE */
+	uint32_t reserved;
 };
 
 #define GM_OOM_BLOCK_TORCH 1u /* taken by PyTorch's allocator: a segment, also an empty one */

@@ -1,26 +1,26 @@
 /*
- * A lock on a futex. It needs no libpthread, its state is plain memory that the child of a fork can
- * reset, and trying to take it is safe in a signal handler.
+ * A lock for short updates that needs no libpthread. Its state is plain memory that the child of a
+ * fork can reset, and trying to take it is safe in a signal handler.
  *
  * PROTOCOL
  *
  * `word` is 1 while the lock is held. A thread takes the lock by a compare-and-swap from 0 to 1 and
- * releases it by a plain store of 0 with release order. The release is a plain store because an
- * event releases the lock as often as it takes it, and a locked instruction costs more than most of
- * what is done under the lock.
+ * releases it by a plain store of 0 with release order: an event releases the lock as often as it
+ * takes it, and a locked instruction costs more than most of what is done under the lock. A release
+ * wakes nobody.
  *
- * A thread that finds the lock held tries again for a while, and then adds GM_LOCK_SLEEPER to
- * `sleepers` and sleeps on `word` until it gets the lock. A thread that has released the lock reads
- * `sleepers`, and if any thread sleeps it wakes one. GM_LOCK_WOKEN is set from that wake-up until
- * the woken thread has run, so that the releases in between, of which there can be thousands, do
- * not wake further threads.
+ * A thread that finds the lock held tries a few more times, each after twice the pause of the one
+ * before, for about as long as a few events hold the lock. If all tries fail, other threads take
+ * the lock again and again, and the thread goes to sleep, so that they do so without it. What an
+ * event changes then stays in the caches of a processor or two. The alternative, to hand the lock
+ * over at each event, costs several times the event itself, because a dozen cache lines move with
+ * the lock.
  *
- * THE RACE
- *
- * A processor may execute the load of `sleepers` before other processors see its store to `word`. A
- * thread that begins to sleep within these nanoseconds still sees the lock held, and the releasing
- * thread does not see the sleeper. Such a wake-up is missed. Therefore no thread sleeps longer than
- * a millisecond before it looks again: a missed wake-up delays a thread and is not lost.
+ * `queue` makes one of the sleeping threads the heir, which tries again after each of its sleeps.
+ * The others sleep in the queue until the heir has the lock and wakes one of them, which becomes
+ * the heir. Thus one thread at most wakes up now and then, however many wait. The queue holds up no
+ * thread for good: a thread that waited GM_LOCK_QUEUE_NS in it tries by itself. This matters when
+ * an heir is gone, because a signal handler of the program left its wait by a jump.
  */
 #ifndef GM_STORE_LOCK_H
 #define GM_STORE_LOCK_H
@@ -37,15 +37,14 @@
 
 /* A zero-initialised lock is free. */
 struct gm_lock {
-	uint32_t word;	   /* 0 free, 1 held */
-	uint32_t sleepers; /* GM_LOCK_SLEEPER for each thread that sleeps or is about to, and
-			      GM_LOCK_WOKEN */
+	uint32_t word;	/* 0 free, 1 held */
+	uint32_t queue; /* 0 no heir, 1 an heir, 2 an heir and perhaps others that wait to be it */
 };
 
-#define GM_LOCK_WOKEN	 1u
-#define GM_LOCK_SLEEPER	 2u
-#define GM_LOCK_SPINS	 100 /* a few times as long as an event holds the lock */
-#define GM_LOCK_SLEEP_NS 1000000
+#define GM_LOCK_PAUSES	 8	 /* before the last try of a spin, which began with one */
+#define GM_LOCK_SLEEP_NS 50000	 /* the heir's first sleep; each is twice the one before */
+#define GM_LOCK_LONG_NS	 1000000 /* but not more than twice this */
+#define GM_LOCK_QUEUE_NS 10000000
 
 /* Takes the lock if it is free, and returns whether it did. Safe in a signal handler. */
 static inline bool gm_lock_try(struct gm_lock *lock)
@@ -56,52 +55,69 @@ static inline bool gm_lock_try(struct gm_lock *lock)
 					   __ATOMIC_RELAXED);
 }
 
-/* Tries GM_LOCK_SPINS times, and returns whether the lock was taken. */
+/* Tries a few times, and returns whether the lock was taken. */
 static inline bool gm_lock_spin(struct gm_lock *lock)
 {
-	unsigned i;
+	unsigned pauses, i;
 
-	for (i = 0; i < GM_LOCK_SPINS; i++) {
+	for (pauses = 1; pauses <= GM_LOCK_PAUSES; pauses *= 2) {
+#ifdef __x86_64__
+		for (i = 0; i < pauses; i++)
+			__builtin_ia32_pause();
+#else
+		for (i = 0; i < pauses; i++)
+			__asm__ volatile("" ::: "memory");
+#endif
 		if (!__atomic_load_n(&lock->word, __ATOMIC_RELAXED) && gm_lock_try(lock))
 			return true;
-#ifdef __x86_64__
-		__builtin_ia32_pause();
-#endif
 	}
 	return false;
+}
+
+/* Sleeps for `ns` or until it is woken, if the word has this value. Returns false after `ns`. */
+static inline bool gm_lock_sleep(uint32_t *word, uint32_t value, long ns)
+{
+	const struct timespec time = {.tv_nsec = ns};
+
+	return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &time, NULL, 0) == 0 ||
+	       errno != ETIMEDOUT;
+}
+
+/* Waits until the calling thread is the heir, or has waited for GM_LOCK_QUEUE_NS. */
+static inline void gm_lock_enter_queue(struct gm_lock *lock)
+{
+	uint32_t nobody = 0;
+
+	if (__atomic_compare_exchange_n(&lock->queue, &nobody, 1, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED))
+		return;
+	while (__atomic_exchange_n(&lock->queue, 2, __ATOMIC_RELAXED) &&
+	       gm_lock_sleep(&lock->queue, 2, GM_LOCK_QUEUE_NS))
+		;
+}
+
+static inline void gm_lock_leave_queue(struct gm_lock *lock)
+{
+	if (__atomic_exchange_n(&lock->queue, 0, __ATOMIC_RELAXED) == 2)
+		syscall(SYS_futex, &lock->queue, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 /* The slow path of gm_lock_acquire. Keeps errno. */
 static GM_COLD __attribute__((unused)) void gm_lock_wait(struct gm_lock *lock)
 {
-	const struct timespec sleep = {.tv_nsec = GM_LOCK_SLEEP_NS};
-	int saved = errno;
+	long sleep_ns = GM_LOCK_SLEEP_NS;
+	int saved;
 
 	if (gm_lock_spin(lock))
 		return;
-	__atomic_fetch_add(&lock->sleepers, GM_LOCK_SLEEPER, __ATOMIC_SEQ_CST);
-	while (!gm_lock_try(lock)) {
-		syscall(SYS_futex, &lock->word, FUTEX_WAIT_PRIVATE, 1, &sleep, NULL, 0);
-		__atomic_fetch_and(&lock->sleepers, ~GM_LOCK_WOKEN, __ATOMIC_SEQ_CST);
+	saved = errno;
+	gm_lock_enter_queue(lock);
+	while (!gm_lock_spin(lock)) {
+		gm_lock_sleep(&lock->word, 1, sleep_ns);
+		if (sleep_ns < GM_LOCK_LONG_NS)
+			sleep_ns *= 2;
 	}
-	__atomic_fetch_sub(&lock->sleepers, GM_LOCK_SLEEPER, __ATOMIC_RELAXED);
-	errno = saved;
-}
-
-/*
- * The slow path of gm_lock_release: wakes one thread unless one was woken and has not run yet.
- * Keeps errno.
- */
-static GM_COLD __attribute__((unused)) void gm_lock_wake(struct gm_lock *lock)
-{
-	int saved = errno;
-
-	if (__atomic_load_n(&lock->sleepers, __ATOMIC_RELAXED) & GM_LOCK_WOKEN ||
-	    __atomic_fetch_or(&lock->sleepers, GM_LOCK_WOKEN, __ATOMIC_SEQ_CST) & GM_LOCK_WOKEN)
-		return;
-	if (syscall(SYS_futex, &lock->word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0) <
-	    1) /* none sleeps yet */
-		__atomic_fetch_and(&lock->sleepers, ~GM_LOCK_WOKEN, __ATOMIC_SEQ_CST);
+	gm_lock_leave_queue(lock);
 	errno = saved;
 }
 
@@ -118,8 +134,6 @@ static inline void gm_lock_acquire(struct gm_lock *lock)
 static inline void gm_lock_release(struct gm_lock *lock)
 {
 	__atomic_store_n(&lock->word, 0, __ATOMIC_RELEASE);
-	if (__builtin_expect(__atomic_load_n(&lock->sleepers, __ATOMIC_RELAXED) != 0, 0))
-		gm_lock_wake(lock);
 }
 
 /* Frees the lock in the child of a fork, where the thread that held it does not exist. */

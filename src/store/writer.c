@@ -54,6 +54,7 @@ static const uint32_t record_bytes[GM_TABLES_NOW] = {
 	[GM_TABLE_CONTEXTS] = sizeof(struct gm_context_record),
 	[GM_TABLE_LEDGER_HISTORY] = sizeof(struct gm_ledger_record),
 	[GM_TABLE_FUNCTIONS] = sizeof(struct gm_function_record),
+	[GM_TABLE_FREED_EXPORTS] = sizeof(struct gm_freed_export_record),
 	[GM_TABLE_PEAKS] = sizeof(struct gm_peak_record),
 	[GM_TABLE_PEAK_BLOCKS] = sizeof(struct gm_peak_block_record),
 	[GM_TABLE_RANGES] = sizeof(struct gm_range_record),
@@ -527,6 +528,7 @@ static uint32_t limit_of(enum gm_table_id id)
 	case GM_TABLE_STACKS:
 	case GM_TABLE_SITES:
 	case GM_TABLE_ERRORS:
+	case GM_TABLE_FREED_EXPORTS:
 	case GM_TABLE_EVENTS:
 	case GM_TABLE_OOM_SITES:
 	case GM_TABLE_OOM_BLOCKS:

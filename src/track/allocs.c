@@ -7,6 +7,7 @@
 #include "track/accounting.h"
 #include "track/errors.h"
 #include "track/event_log.h"
+#include "track/exports.h"
 #include "track/freed.h"
 #include "track/holds.h"
 #include "track/in_use.h"
@@ -63,8 +64,13 @@ void gm_remove_alloc(struct gm_alloc_record *record, uint32_t index)
 
 void gm_end_unheld_handle(struct gm_alloc_record *handle, uint32_t index)
 {
-	if (!handle->references && !handle->mappings)
-		gm_remove_alloc(handle, index);
+	const struct gm_freed *released;
+
+	if (handle->references || handle->mappings)
+		return;
+	released = gm_freed_find(GM_SPACE_HANDLE, handle->key);
+	gm_export_freed(handle, released ? released->stack : GM_NONE);
+	gm_remove_alloc(handle, index);
 }
 
 void gm_release_mapping(uint32_t index)
@@ -140,6 +146,7 @@ static void end_freed(struct gm_alloc_record *record, uint32_t index, const stru
 		gm_record_error(GM_ERROR_FREED_WHILE_EXPORTED, event, record->bytes, GM_NONE,
 				record->site);
 	gm_freed_remember(record, event->stack, 0);
+	gm_export_freed(record, event->stack);
 	if (record->flags & GM_ALLOC_TORCH)
 		gm_torch_count_release(record, event->stack);
 	gm_remove_alloc(record, index);
@@ -272,6 +279,7 @@ static bool free_implicitly(struct gm_alloc_record *record, uint32_t index, void
 	if (!request->matches(record, request->data))
 		return true;
 	gm_record_implicit_free(record, request->cause, request->stack);
+	gm_export_freed(record, request->stack);
 	gm_remove_alloc(record, index);
 	return true;
 }
@@ -290,24 +298,6 @@ void gm_track_implicit_free(enum gm_implicit_cause cause, uint32_t stack,
 }
 
 /* ---- other entry points ---- */
-
-void gm_track_exported(uint8_t space, uint64_t key, uint32_t ipc)
-{
-	struct gm_alloc_record *record;
-	uint32_t index;
-
-	if (!gm_file)
-		return;
-	gm_update_begin();
-	record = gm_live_find(space, key, &index);
-	if (!record && space == GM_SPACE_POINTER)
-		record = gm_live_find_containing(space, key); /* IPC takes any address inside */
-	if (record) {
-		record->flags |= GM_ALLOC_EXPORTED;
-		record->ipc = ipc ? ipc : record->ipc;
-	}
-	gm_update_end();
-}
 
 bool gm_track_find(uint8_t space, uint64_t key, struct gm_alloc_record *out)
 {

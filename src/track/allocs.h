@@ -15,12 +15,6 @@ void gm_track_implicit_free(enum gm_implicit_cause cause, uint32_t stack,
 			    bool (*matches)(const struct gm_alloc_record *, const void *),
 			    const void *data);
 
-/*
- * The memory was exported to other processes (GM_ALLOC_EXPORTED). `ipc` is the number of its IPC
- * handle, 0 if it has none.
- */
-void gm_track_exported(uint8_t space, uint64_t key, uint32_t ipc);
-
 /* Copies the live record of a key; returns false if there is none. */
 bool gm_track_find(uint8_t space, uint64_t key, struct gm_alloc_record *out);
 

@@ -9,6 +9,7 @@ disabled, scale, threads, history, report, directory, start. Nothing is asserted
 import argparse
 import datetime
 import json
+import math
 import os
 import pathlib
 import re
@@ -30,6 +31,7 @@ class Bench:
         self.shim = build / "src/interpose/libgpumemtrace.so"
         self.report = build / "tools/gpumem-report/gpumem-report"
         self.load = build / "tests/bench/load/load"
+        self.threads = build / "tests/bench/load/threads"
         self.plain = {**os.environ, "LD_LIBRARY_PATH": str(build / "tests/sim")}
         self.plain.pop("LD_PRELOAD", None)
         self.plain["GPUSIM_MEMORY"] = "1TiB"  # a million allocations take a page of 2 MiB each at most
@@ -42,8 +44,8 @@ class Bench:
         return {**self.plain, "LD_PRELOAD": str(self.shim), "GPUMEMTRACE_OUT": str(path),
                 "GPUMEMTRACE_QUIET": "1", **settings}
 
-    def run_load(self, environment, *options, before=()):
-        done = subprocess.run([*before, str(self.load), *map(str, options)], env=environment,
+    def run_load(self, environment, *options, before=(), program=None):
+        done = subprocess.run([*before, str(program or self.load), *map(str, options)], env=environment,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
         if done.returncode or not lines:
@@ -153,21 +155,50 @@ def scale(bench):
     return table
 
 
+def interval(values):
+    """The median, and between which values that of all runs lies with 95 % (by the order of the values)."""
+    values, count = sorted(values), len(values)
+    below = [sum(math.comb(count, j) for j in range(i + 1)) / 2 ** count for i in range(count)]
+    outside = sum(1 for part in below if part <= 0.025)  # on either side
+    return statistics.median(values), values[max(outside - 1, 0)], values[min(count - outside, count - 1)]
+
+
+def interval_text(values, digits=0):
+    return "%.*f (%.*f to %.*f)" % tuple(part for value in interval(values) for part in (digits, value))
+
+
+THREADS = (1, 2, 4, 16, 64)
+PAIRED = 15  # runs with and without the shim, in turn
+
+
+def thread_costs(bench, api, work):
+    """What the shim adds to a call, in ns of CPU time and of wall-clock time, by the number of threads."""
+    cpu, wall = ({count: [] for count in THREADS} for _ in range(2))
+    for _ in range(PAIRED):
+        for count in THREADS:
+            shape = ("--api", api, "--threads", count, "--pairs", max(200000 // count, 5000), "--sites", 16,
+                     "--work", work)
+            plain = bench.run_load(bench.plain, *shape, program=bench.threads)
+            ours = bench.run_load(bench.traced(), *shape, program=bench.threads)
+            cpu[count].append((ours["pair_cpu_ns"] - plain["pair_cpu_ns"]) / 2)
+            wall[count].append((ours["pair_ns"] - plain["pair_ns"]) / 2)
+    return cpu, wall
+
+
 def threads(bench):
-    """Target 4: threads that allocate at once."""
-    table = Table("Threads that allocate and free at once, two of them running at a time at most",
-                  "threads", "plain, ns a call", "added, ns a call of CPU time", "of one thread's")
-    one = None
-    for count in (1, 2, 4, 16, 64):
-        shape = ("--threads", count, "--pairs", max(400000 // count, 20000), "--sites", 16)
-        results = bench.in_turn({
-            "plain": lambda: bench.run_load(bench.plain, *shape),
-            "ours": lambda: bench.run_load(bench.traced(), *shape),
-        })
-        extra = [value / 2 for value in added(results, "ours", "plain", "pair_cpu_ns")]
-        one = one or statistics.median(extra)
-        table.add(count, "%.0f" % (statistics.median(figures(results, "plain", "pair_cpu_ns")) / 2),
-                  spread(extra), "%.2f" % (statistics.median(extra) / one))
+    """Target 4: threads that record at once, of a CUDA whose threads share nothing."""
+    table = Table("Threads that record at once, medians of %d pairs of runs with their 95 %% intervals" % PAIRED,
+                  "calls", "threads", "added, ns a call of CPU time", "of one thread's",
+                  "added, ns a call of wall-clock time")
+    for api, name in (("device", "cudaMalloc, cudaFree"), ("async", "cudaMallocAsync, cudaFreeAsync"),
+                      ("block", "PyTorch's blocks")):
+        for work, between in ((0, "nothing else"), (4000, "1 us of other work between two")):
+            cpu, wall = thread_costs(bench, api, work)
+            for count in THREADS:
+                ratios = [value / one for value, one in zip(cpu[count], cpu[1])]
+                table.add("%s, %s" % (name, between), count, interval_text(cpu[count]),
+                          interval_text(ratios, digits=2),
+                          interval_text(wall[count]) if count <= os.cpu_count() else "")
     return table
 
 

@@ -174,6 +174,49 @@ def collapsed():
     assert any(line.startswith("<module> (train.py:80);step (train.py:43);remember") for line in lines)
 
 
+def bounded():
+    for name in sorted(os.listdir(".")):
+        if not name.endswith(".gmt") or subprocess.run([tool, name], capture_output=True, check=False).returncode:
+            continue
+        whole = valid("summary", "--json", name)
+        by_live = sorted((-site["live_bytes"], -site["peak_bytes"], site["id"]) for site in whole["sites"])
+        for most in range(4):
+            document = valid("summary", "--json", f"--top={most}", name)
+            kept = [site["id"] for site in document["sites"]]
+            assert {site[2] for site in by_live[:most]} <= set(kept), name
+            assert kept == [site["id"] for site in whole["sites"] if site["id"] in kept], name
+            for key in "marks", "findings", "errors", "failures", "ooms", "phases", "categories", "implicit_frees":
+                if key != "ooms":
+                    assert document[key] == whole[key][:most], (name, key)
+                assert len(document[key]) == min(most, len(whole[key])), (name, key)
+            for key in "totals", "usage", "devices", "process", "holders_taken":
+                assert document[key] == whole[key], (name, key)
+            for line, long in zip(document["timeline"], whole["timeline"], strict=True):
+                if most and long["max"]:
+                    assert max(line["max"]) == max(long["max"]) and min(line["min"]) == min(long["min"]), name
+                    assert line["last"][-1] == long["last"][-1] and len(line["last"]) <= most, name
+        assert valid("summary", "--json", "--top", "1000000", name) == dict(
+            whole, leaks=dict(whole["leaks"], **{
+                verdict: [site[2] for site in by_live if site[2] in whole["leaks"][verdict]] for verdict in ("grow", "held")})), name
+
+
+def bounded_by_sort():
+    whole = valid("sites", "--json", "leaks.gmt")
+    for sort, figure in ("peak", "peak_bytes"), ("count", "allocations"), ("total", "allocated_bytes"):
+        named = {name for name in json.dumps({key: whole[key] for key in ("leaks", "findings")}).split('"')}
+        document = valid("sites", "--json", "--top", "1", "--sort", sort, "leaks.gmt")
+        most = max(site[figure] for site in whole["sites"])
+        assert [site for site in document["sites"] if site[figure] == most], sort
+        assert all(site["id"] in named or site[figure] == most for site in document["sites"]), sort
+    lines = said("export", "--format", "jsonl", "--top", "2", "leaks.gmt", "clean.gmt").splitlines()
+    assert all(len(json.loads(line)["findings"]) <= 2 for line in lines) and len(lines) == 2
+    several = valid("summary", "--json", "--top", "1", "rank1.gmt", "rank0.gmt")
+    assert len(several["runs"]) == 2 and len(several["job"]["findings"]) == 1
+    blocks = valid("blocks", "--json", "--top", "2", "leaks.gmt")
+    assert len(blocks["blocks"]) == 2
+    assert {block["site"] for block in blocks["blocks"]} <= {site["id"] for site in blocks["sites"]}
+
+
 def exported():
     assert json.loads(said("export", "--format", "json", "leaks.gmt")) == valid("summary", "--json", "leaks.gmt")
     said("export", "--format", "json", "-o", "out.json", "leaks.gmt")
@@ -288,7 +331,7 @@ with tempfile.TemporaryDirectory() as work:
         for name in ["leaks", "clean", "killed", "torch", "timeline", "cut"]:
             test(f"{command} {name}", lambda c=command, n=name: valid(c, "--json", n + ".gmt"))
     for body in [no_null_bytes_as_zero, leaks, over, torch, several, cut, filters, gates, suppressed, junit, sarif,
-                 csv_lines, collapsed, exported, differences, against_baseline, plan,
+                 csv_lines, collapsed, exported, bounded, bounded_by_sort, differences, against_baseline, plan,
                  name_without_encoding]:
         test(body.__name__, body)
     os.chdir("/")

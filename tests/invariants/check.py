@@ -6,6 +6,8 @@ places are equal, counts agree, times lie within the run. Prints a line for each
 if there is one. The words are the command that wrote the document, for the message. Several lines may hold a
 document each.
 
+Of a document whose lists `--top` bounds, those are as short as it says, and each site that it names is there.
+
 Figures that are null are not known and are not compared. Of a file that is cut or damaged, or that dropped
 events, sums are not compared either: parts of them are missing.
 """
@@ -21,6 +23,10 @@ SERIES = {
 DEVICE_KINDS = ("device", "managed", "array", "async", "vmm", "graph")
 SLACK_S = 1e-3  # times are rounded to microseconds, durations are taken a moment earlier or later
 PERCENT = 0.01
+# What --top leaves whole: rows for each device, level, gate or file, and lists that are one thing each.
+WHOLE = {"devices", "totals", "usage", "pools", "vmm", "torch", "fragmentation", "holes", "ledger", "rows", "gates", "timeline",
+         "runs", "baseline", "stack", "first_free_stack", "chain", "command", "ranks", "advice"}
+NAMES_SITES = {"site", "sites", "grow", "held", "old_site", "new_site", "oom_site"}
 
 
 class Checker:
@@ -31,8 +37,17 @@ class Checker:
         self.whole = bool(file.get("complete")) and not file.get("dropped_events")
         # An update that a kill cut short is missing from the peak's holes.
         self.ended = (document.get("process") or {}).get("end") == "exit"
-        self.has_all_sites = self.whole and not options & {"--device", "--kind", "--level", "--since", "--until", "--min-bytes"}
+        self.has_all_sites = self.whole and not options & {"--device", "--kind", "--level", "--since", "--until", "--min-bytes", "--top"}
+        self.most = self.bound(words)
         self.of_a_moment = "--at" in options  # its timeline is that of the run until then, in points of some width
+
+    @staticmethod
+    def bound(words):
+        """The N of --top N, None without it."""
+        for word, following in zip(words, (*words[1:], "")):
+            if word == "--top" or word.startswith("--top="):
+                return int(word[6:] or following)
+        return None
 
     def fail(self, where, what):
         self.broken.append(f"{where}: {what}")
@@ -225,7 +240,7 @@ class Checker:
             self.at_most("retries", retries["recovered"], retries["attempts"], ("recovered", "attempts"))
             for failed in retries.get("failed", []):
                 self.moment("retries.failed", failed["time_s"])
-            if self.whole and retries.get("exhausted") is not None:
+            if self.whole and self.most is None and retries.get("exhausted") is not None:
                 self.equal("retries", retries["exhausted"],
                            len(self.document["ooms"]) + (retries.get("ooms_not_kept") or 0),
                            ("exhausted", "ooms[] and those not kept"))
@@ -301,7 +316,7 @@ class Checker:
 
     def categories(self, level, device, current, peak):
         rows = [row for row in self.document.get("categories", []) if row["device"] == device and row["level"] == level]
-        if rows and self.whole:
+        if rows and self.whole and self.most is None:
             where = f"categories {device} {level}"
             self.adds_up(where, "current_bytes", [row["current_bytes"] for row in rows], current)
             self.adds_up(where, "bytes_at_peak", [row["bytes_at_peak"] for row in rows], peak)
@@ -374,6 +389,37 @@ class Checker:
             if finding["site"] is not None and sites and finding["site"] not in sites:
                 self.fail(f"finding {finding['id']}", f"there is no site {finding['site']}")
 
+    def lists(self):
+        """What --top bounds."""
+        document = {key: value for key, value in self.document.items() if key not in ("plan", "runs", "whatif", "whatif_run")}
+        if self.most is not None:
+            named = {name for _, name in self.named(document)}
+            there = {site["id"] for site in document.get("sites", [])}
+            if len(there - named) > self.most:
+                self.fail("sites", f"{len(there)} of which {len(there & named)} are named, with --top {self.most}")
+            for name in named - there if there or self.most else ():
+                self.fail("sites", f"there is no site {name}")
+            self.short("", {key: value for key, value in document.items() if key != "sites"})
+            for site in document.get("sites", []):
+                self.short("sites", {"windows": site["windows"]})
+
+    def named(self, value, key=""):
+        if isinstance(value, str) and key in NAMES_SITES:
+            yield key, value
+        for inner, part in value.items() if isinstance(value, dict) else ((key, part) for part in value) \
+                if isinstance(value, list) else ():
+            yield from self.named(part, inner)
+
+    def short(self, where, value, key=""):
+        if isinstance(value, list):
+            if key not in WHOLE and len(value) > self.most:
+                self.fail(f"{where}.{key}", f"{len(value)} entries with --top {self.most}")
+            for part in value:
+                self.short(where, part, key)
+        elif isinstance(value, dict):
+            for name, part in value.items():
+                self.short(f"{where}.{key}", part, name)
+
     def gates(self):
         for gate in self.document.get("gates", []):
             if self.known(gate["limit"], gate["value"]) and gate["passed"] != (gate["value"] <= gate["limit"]):
@@ -404,7 +450,7 @@ class Checker:
             return self.broken
         for part in (self.usage, self.totals, self.pools, self.vmm, self.torch, self.fragmentation, self.ooms,
                      self.sites, self.levels, self.leaks, self.ledger, self.phases, self.marks, self.timeline, self.findings,
-                     self.gates, self.plan, self.job):
+                     self.lists, self.gates, self.plan, self.job):
             part()
         for number, run in enumerate(self.document.get("runs", [])):
             self.broken += [f"runs[{number}] {line}" for line in Checker(run, self.words).check()]

@@ -105,6 +105,16 @@ def main():
     cut = with_change(originals["leaks"], ["file", "complete"], False)
     found = check.Checker(with_change(cut, ["totals", 0, "current_count"], more)).check()
     result(not found, "what a damaged file lacks is no contradiction", found)
+    words = "summary", "--json", "--top", "2"
+    bounded = json.loads(subprocess.check_output([plain, *words, "leaks.gmt"]))
+    found = check.Checker(bounded, words).check()
+    result(not found, "a bounded document holds together", found)
+    for path, value, said in (["findings"], originals["leaks"]["findings"], "with --top 2"), \
+            (["sites"], bounded["sites"][:1], "there is no site"), (["sites", 0, "windows"], [{}] * 3, "with --top 2"), \
+            (["sites"], originals["leaks"]["sites"] + [dict(bounded["sites"][0], id=name) for name in "abc"], "named"):
+        checker = check.Checker(with_change(bounded, path, value), words)
+        checker.lists()
+        result(any(said in line for line in checker.broken), f"bounded: {'.'.join(map(str, path))}", checker.broken)
     with open("broken", "w", encoding="utf-8") as file:
         json.dump(with_change(originals["leaks"], ["usage", 0, "frees"], more), file)
     with open("tool", "w", encoding="utf-8") as file:

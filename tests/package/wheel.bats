@@ -159,7 +159,7 @@ PYTHON
 @test "types: mypy finds the functions typed" {
 	python=/usr/bin/python3
 	"$python" -c 'import mypy' 2> /dev/null || skip "no mypy here"
-	"$python" -m mypy --strict --follow-imports=silent "$SOURCE/python/gpumemtrace/__init__.py"
+	"$python" -m mypy --strict --follow-imports=silent "$SOURCE/python/gpumemtrace/"{__init__,_watch,_peaks,_magic}.py
 }
 
 @test "the pytest plugin: limits, leaks, warm-ups, stacks, the table" {

@@ -54,6 +54,7 @@ static const char *top(struct gm_cli *cli, const char *text)
 	if (!gm_read_number(text, 0, 1000000, &number))
 		return "a number";
 	cli->options.top = (unsigned)number;
+	cli->options.top_given = true;
 	return NULL;
 }
 
@@ -333,7 +334,7 @@ static const struct gm_option options[] = {
 	{"--format", "FORMAT", GM_EXPORT, false, format, "one of the formats below"},
 	{"--json", NULL, GM_EVERY & ~(GM_EXPORT | GM_HTML), false, json,
 	 "the whole document as JSON"},
-	{"--top", "N", GM_EVERY, false, top, "entries of each list (20)"},
+	{"--top", "N", GM_EVERY, false, top, "entries of each list (20; of JSON all)"},
 	{"--device", "N", GM_EVERY, false, device, "this device only"},
 	{"--kind", "KIND", GM_EVERY, false, kind,
 	 "this kind only: device, managed, array, async, vmm, graph, pinned, registered, imported"},

@@ -40,7 +40,7 @@ struct gm_call {
 		struct { /* MEM_INFO */
 			void *free_out, *total_out;
 		};
-		const CUipcMemHandle *ipc_out; /* EXPORT: where an IPC handle is written */
+		const void *ipc_out; /* EXPORT: where a handle of GM_HANDLE_BYTES is written */
 		const void *node;	       /* GRAPH_NODE: graph node parameters */
 		/* the recorder's own */
 		struct gm_ticket ticket; /* of a free */
@@ -56,7 +56,7 @@ struct gm_call {
 	uint64_t flags;		/* of an array, or of a graph's instantiation */
 	union {
 		uint32_t count, limit;
-		uint32_t ipc;	/* gm_ipc_number of the handle that is opened */
+		uint32_t ipc; /* gm_handle_number of the handle that is opened */
 	};
 	uint8_t space;		/* enum gm_space; 0: the row's */
 	uint8_t narrow;		/* the out-parameters are 32 bits wide (first driver API) */

@@ -20,6 +20,7 @@
 #include "track/allocs.h"
 #include "track/contexts.h"
 #include "track/driver_allocs.h"
+#include "track/exports.h"
 #include "track/graphs.h"
 #include "track/track.h"
 
@@ -372,6 +373,5 @@ void gm_end_export(struct gm_call *call, const struct gm_row *row, int result)
 {
 	(void)row;
 	if (result == GM_CUDA_SUCCESS)
-		gm_track_exported(call->space, call->key,
-				  call->ipc_out ? gm_ipc_number(call->ipc_out) : 0);
+		gm_track_exported(call->space, call->key, gm_handle_number(call->ipc_out));
 }

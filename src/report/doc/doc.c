@@ -27,6 +27,25 @@ void gm_doc_warn(struct gm_doc *doc, const char *format, ...)
 	*slot = gm_zone_strdup(&doc->zone, text);
 }
 
+uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options)
+{
+	const struct gm_site_record *record = &site->record;
+	const char *sort = options->sort ? options->sort : "live";
+
+	if (options->at_peak)
+		return record->bytes_at_peak;
+	if (strcmp(sort, "peak") == 0)
+		return record->peak_bytes;
+	if (strcmp(sort, "total") == 0)
+		return record->allocated_bytes;
+	if (strcmp(sort, "count") == 0)
+		return record->allocations;
+	if (strcmp(sort, "churn") == 0)
+		return record->allocated_bytes < record->freed_bytes ? record->allocated_bytes
+								     : record->freed_bytes;
+	return record->live_bytes;
+}
+
 const struct gm_level_record *gm_doc_level(const struct gm_doc *doc, int device, unsigned level)
 {
 	for (unsigned i = 0; i < doc->levels_count; i++)
@@ -125,7 +144,12 @@ static int compare_blocks(const void *a, const void *b)
 
 void gm_sort_blocks(struct gm_block *blocks, unsigned count)
 {
-	if (count)
+	unsigned i = 1;
+
+	/* An allocator that gives out rising addresses leaves nothing to do. */
+	while (i < count && compare_blocks(&blocks[i - 1], &blocks[i]) < 0)
+		i++;
+	if (i < count)
 		qsort(blocks, count, sizeof(*blocks), compare_blocks);
 }
 

@@ -8,6 +8,7 @@
 #define GM_REPORT_DOC_DOC_H
 
 #include "account/hole_walk.h"
+#include "report/doc/options.h"
 #include "report/support/memory.h"
 #include "store/reader.h"
 
@@ -36,13 +37,12 @@ struct gm_frame {
 	const char *module; /* path; NULL for Python frames and addresses outside any module */
 	uint32_t line;	    /* 0 if not known */
 	uint64_t offset;    /* in the module, of native frames */
-	struct gm_frame_memo
-		*memo; /* of all copies of it; NULL of a frame that has one stack only */
+	struct gm_frame_memo *memo; /* NULL of a frame that no document has */
 };
 
 /* Innermost first. */
 struct gm_stack {
-	struct gm_frame *frames; /* NULL until first asked for */
+	struct gm_frame **frames; /* of doc->frames; NULL until first asked for */
 	unsigned count;
 	unsigned flags;	   /* GM_STACK_... */
 	const char *label; /* of stacks of sites, see labels.h */
@@ -69,6 +69,7 @@ struct gm_site {
 	uint64_t since_bytes, since_count; /* live, of --since and --until */
 	uint64_t physical_bytes;	 /* of its live allocations */
 	uint64_t work_bytes, work_count; /* live at the end of the work */
+	bool from_c10;	     /* a frame of its stack is of libc10_cuda */
 	bool torch_segments; /* driver memory that PyTorch's allocator divides into blocks */
 	bool divided;	     /* the same, or by a pool that reports its blocks */
 	bool caching;	     /* its stack passes through a caching framework's allocator */
@@ -271,6 +272,7 @@ struct gm_doc {
 	struct gm_whatif *whatif; /* it under other settings, once advice asked for it; NULL */
 	bool whatif_asked;
 	bool archive;			 /* read from the zstd form */
+	struct gm_options options;	 /* what the command asked for */
 	uint64_t at_ns;			 /* --at; GM_NO_BYTES: the end of the file */
 	int only_device;		 /* --device: the lists are of this one; -1: of all */
 	bool peaks_unknown;		 /* counted back to `at_ns`: peaks before it are 0 */
@@ -301,8 +303,7 @@ struct gm_doc {
 	struct gm_stack *stacks;      /* by number in GM_TABLE_STACKS */
 	struct gm_site *sites;
 	struct gm_block *blocks;
-	struct gm_block
-		*work_blocks; /* at the end of the work: `blocks` and what was freed after it */
+	struct gm_block *freed_blocks; /* freed after the end of the work: see gm_work_block */
 	struct gm_device *devices;
 	struct gm_level_record *levels;
 	struct gm_usage_record *usage;
@@ -320,6 +321,7 @@ struct gm_doc {
 	struct gm_ledger *ledger;
 	struct gm_cost_record *costs;
 	struct gm_context_record *contexts;
+	struct gm_freed_export_record *freed_exports;
 	struct gm_phase *phases;
 	struct gm_category *categories;
 	struct gm_mark *marks;
@@ -329,12 +331,13 @@ struct gm_doc {
 	struct gm_gate *gates;
 	struct gm_suppressed *suppressed;
 	const char **unused_suppressions;
-	unsigned frames_count, stacks_count, sites_count, blocks_count, work_blocks_count,
+	unsigned frames_count, stacks_count, sites_count, blocks_count, freed_blocks_count,
 		devices_count, levels_count, usage_count, pools_count, vmm_count, torches_count,
 		pluggables_count, imported_count, fragmentation_count, retries_count, ooms_count,
 		errors_count, failures_count, implicit_count, ledger_count, costs_count,
-		contexts_count, phases_count, categories_count, marks_count, ranges_count, timeline_count,
-		findings_count, gates_count, suppressed_count, unused_suppressions_count;
+		contexts_count, freed_exports_count, phases_count, categories_count, marks_count,
+		ranges_count, timeline_count, findings_count, gates_count, suppressed_count,
+		unused_suppressions_count;
 
 	struct gm_holder *holders; /* the largest first */
 	unsigned holders_count;
@@ -363,6 +366,19 @@ uint64_t gm_doc_failed_calls(const struct gm_doc *doc);
 static inline bool gm_doc_lacks(const struct gm_doc *doc, enum gm_table_id table)
 {
 	return doc->lacking >> table & 1;
+}
+
+/* The blocks that were live at the end of the work: `blocks`, and those freed after it. */
+static inline unsigned gm_work_blocks(const struct gm_doc *doc)
+{
+	return doc->blocks_count + doc->freed_blocks_count;
+}
+
+/* One of them; those that are still live come first. */
+static inline const struct gm_alloc_record *gm_work_block(const struct gm_doc *doc, unsigned index)
+{
+	return index < doc->blocks_count ? &doc->blocks[index].record
+					 : &doc->freed_blocks[index - doc->blocks_count].record;
 }
 
 #define GM_ALL_TABLES UINT64_MAX
@@ -416,6 +432,18 @@ const char *gm_doc_function(const struct gm_doc *doc, uint32_t function);
 
 /* A figure of the file for the document, in seconds; NAN for GM_NO_BYTES. */
 double gm_seconds(uint64_t ns);
+
+/* The figure of a site that --sort or --at peak names; live bytes if neither is given. */
+uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options);
+
+/*
+ * Whether lists have the site. A site without any allocation is one whose calls all failed: it is
+ * no memory.
+ */
+static inline bool gm_site_is_shown(const struct gm_site *site)
+{
+	return !site->hidden && (site->record.allocations || site->record.failures);
+}
 
 /* Sorts allocations by device, key and serial number. */
 void gm_sort_blocks(struct gm_block *blocks, unsigned count);

@@ -20,6 +20,7 @@ struct gm_options {
 	uint64_t min_site_bytes;   /* sites whose figure is less are left out of the lists */
 	bool min_is_peak;	   /* that figure is the most they held, else what is live */
 	unsigned top;
+	bool top_given; /* it bounds the lists of JSON, too */
 	bool json, quiet, full, all, at_peak;
 	bool at; /* --at TIME, in nanoseconds: */
 	uint64_t at_ns;

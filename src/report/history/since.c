@@ -97,12 +97,11 @@ void gm_since_gate_marks(struct gm_doc *doc, uint64_t least_bytes, unsigned warm
 		 * Of the last mark nothing tells its own end from the program's.
 		 */
 		bool last = m + 1 == doc->marks_count;
-		const struct gm_block *blocks = last ? doc->blocks : doc->work_blocks;
-		unsigned count = last ? doc->blocks_count : doc->work_blocks_count;
+		unsigned count = last ? doc->blocks_count : gm_work_blocks(doc);
 
 		memset(bytes, 0, (doc->sites_count + 1) * sizeof(*bytes));
 		for (unsigned i = 0; i < count; i++) {
-			const struct gm_alloc_record *block = &blocks[i].record;
+			const struct gm_alloc_record *block = gm_work_block(doc, i);
 			bool counts = framework ? block->site != GM_NONE &&
 							  block->level != GM_LEVEL_DRIVER
 						: owned(block);

@@ -7,24 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool from_c10(const struct gm_stack *stack)
-{
-	for (unsigned i = 0; stack && i < stack->count; i++) {
-		const char *module = stack->frames[i].module;
-		const char *slash = module ? strrchr(module, '/') : NULL;
-
-		if (module && strncmp(slash ? slash + 1 : module, "libc10_cuda", 11) == 0)
-			return true;
-	}
-	return false;
-}
-
 bool gm_by_torch(const struct gm_doc *doc, const struct gm_alloc_record *alloc)
 {
 	if (doc->uncached_torch || alloc->kind == GM_KIND_ASYNC)
 		return false;
 	return alloc->flags & GM_ALLOC_TORCH ||
-	       (alloc->site != GM_NONE && from_c10(doc->sites[alloc->site].stack));
+	       (alloc->site != GM_NONE && doc->sites[alloc->site].from_c10);
 }
 
 void gm_extents_add(struct gm_extents *extents, const struct gm_doc *doc,
@@ -38,6 +26,11 @@ void gm_extents_add(struct gm_extents *extents, const struct gm_doc *doc,
 		extents->list = gm_realloc(extents->list, extents->room * sizeof(*extents->list));
 	}
 	for (unsigned i = 0; i < count; i++) {
+		if (level == GM_HOLES_SLAB && of[i].owned) {
+			if (of[i].start == extents->slab && extents->count)
+				continue;
+			extents->slab = of[i].start;
+		}
 		if (level == GM_HOLES_TORCH && gm_is_divisible(alloc))
 			of[i].owned = gm_by_torch(doc, alloc);
 		of[i].number = number;
@@ -47,13 +40,31 @@ void gm_extents_add(struct gm_extents *extents, const struct gm_doc *doc,
 
 struct gm_extents gm_extents_now(const struct gm_doc *doc, int device, enum gm_holes_level level)
 {
+	return gm_extents_first(doc, doc->blocks_count, device, level);
+}
+
+struct gm_extents gm_extents_first(const struct gm_doc *doc, unsigned count, int device,
+				   enum gm_holes_level level)
+{
 	struct gm_extents extents = {0};
 
-	for (unsigned i = 0; i < doc->blocks_count; i++)
-		if (doc->blocks[i].record.device == device)
-			gm_extents_add(&extents, doc, &doc->blocks[i].record, level, i);
+	for (unsigned i = 0; i < count; i++)
+		if (gm_work_block(doc, i)->device == device)
+			gm_extents_add(&extents, doc, gm_work_block(doc, i), level, i);
 	gm_extents_sort(extents.list, extents.count);
 	return extents;
+}
+
+bool gm_extents_count(const struct gm_doc *doc, const struct gm_alloc_record *alloc,
+		      enum gm_holes_level level)
+{
+	struct gm_extent of[2];
+	unsigned count = gm_extents_of(alloc, level, of);
+
+	return count && (of[0].owned || of[0].role == GM_EXTENT_BLOCK ||
+			 of[0].role == GM_EXTENT_POOL_BLOCK ||
+			 (level == GM_HOLES_TORCH && gm_is_divisible(alloc) &&
+			  gm_by_torch(doc, alloc)));
 }
 
 void gm_extents_free(struct gm_extents *extents)

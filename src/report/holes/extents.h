@@ -11,6 +11,7 @@
 struct gm_extents {
 	struct gm_extent *list;
 	unsigned count, room;
+	uint64_t slab; /* the one added last: blocks in order of address add each slab once */
 };
 
 /*
@@ -24,6 +25,17 @@ void gm_extents_add(struct gm_extents *extents, const struct gm_doc *doc,
 /* The live allocations of a device at the document's moment, sorted; numbers are those of
  * `doc->blocks`. */
 struct gm_extents gm_extents_now(const struct gm_doc *doc, int device, enum gm_holes_level level);
+
+/* The same of the first `count` of the allocations that gm_work_block numbers. */
+struct gm_extents gm_extents_first(const struct gm_doc *doc, unsigned count, int device,
+				   enum gm_holes_level level);
+
+/*
+ * True if a segment that holds this allocation counts: it is a block, or the level's allocator took
+ * it. Where no allocation does, the level has no segments.
+ */
+bool gm_extents_count(const struct gm_doc *doc, const struct gm_alloc_record *alloc,
+		      enum gm_holes_level level);
 
 void gm_extents_free(struct gm_extents *extents);
 

@@ -12,7 +12,7 @@ static void add_row(struct gm_doc *doc, struct gm_fragmentation *row,
 		    const struct gm_fragmentation *work)
 {
 	row->peak = gm_holes_at_peak(doc, row);
-	if (doc->work_blocks != doc->blocks) {
+	if (doc->freed_blocks_count) {
 		struct gm_fragmentation *kept = gm_zone_alloc(&doc->zone, 1, sizeof(*kept));
 
 		*kept = *work;
@@ -24,26 +24,14 @@ static void add_row(struct gm_doc *doc, struct gm_fragmentation *row,
 			*row;
 }
 
-/* The document's blocks are those of the end of the work until this is called again. */
-static void exchange_blocks(struct gm_doc *doc)
-{
-	struct gm_block *blocks = doc->blocks;
-	unsigned count = doc->blocks_count;
-
-	doc->blocks = doc->work_blocks;
-	doc->blocks_count = doc->work_blocks_count;
-	doc->work_blocks = blocks;
-	doc->work_blocks_count = count;
-}
-
 /* The sites whose memory a pool divides into blocks: their verdict is `cached`. */
-static void mark_divided_sites(struct gm_doc *doc, int device, struct gm_segment *segments,
-			       unsigned count)
+static void mark_divided_sites(struct gm_doc *doc, unsigned blocks, int device,
+			       struct gm_segment *segments, unsigned count)
 {
 	bool mapped = false;
 
-	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+	for (unsigned i = 0; i < blocks; i++) {
+		const struct gm_alloc_record *block = gm_work_block(doc, i);
 		struct gm_segment *segment;
 
 		if (block->device != device || !gm_is_divisible(block))
@@ -59,8 +47,8 @@ static void mark_divided_sites(struct gm_doc *doc, int device, struct gm_segment
 		doc->sites[block->site].divided = true;
 	}
 	/* The memory behind mappings belongs to the handles' sites. */
-	for (unsigned i = 0; mapped && i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+	for (unsigned i = 0; mapped && i < blocks; i++) {
+		const struct gm_alloc_record *block = gm_work_block(doc, i);
 
 		if (block->device == device && block->space == GM_SPACE_HANDLE &&
 		    block->site != GM_NONE && gm_by_torch(doc, block))
@@ -69,17 +57,18 @@ static void mark_divided_sites(struct gm_doc *doc, int device, struct gm_segment
 	}
 }
 
-/* PyTorch's segments or the driver's slabs, by what is live. */
-static struct gm_fragmentation lay_out(struct gm_doc *doc, int device, enum gm_holes_level level)
+/* PyTorch's segments or the driver's slabs, by the first `blocks` of what was live. */
+static struct gm_fragmentation lay_out(struct gm_doc *doc, unsigned blocks, int device,
+				       enum gm_holes_level level)
 {
-	struct gm_extents extents = gm_extents_now(doc, device, level);
+	struct gm_extents extents = gm_extents_first(doc, blocks, device, level);
 	struct gm_fragmentation row;
 	unsigned count;
 
 	if (level == GM_HOLES_TORCH) {
 		struct gm_segment *segments = gm_find_segments(doc, &extents, &count);
 
-		mark_divided_sites(doc, device, segments, count);
+		mark_divided_sites(doc, blocks, device, segments, count);
 	}
 	gm_holes_begin(&row, device, level);
 	gm_holes_fill(doc, &extents, level, &row);
@@ -87,31 +76,52 @@ static struct gm_fragmentation lay_out(struct gm_doc *doc, int device, enum gm_h
 	return row;
 }
 
+static bool has_segments(const struct gm_doc *doc, int device, enum gm_holes_level level)
+{
+	for (unsigned i = 0; i < gm_work_blocks(doc); i++)
+		if (gm_work_block(doc, i)->device == device &&
+		    gm_extents_count(doc, gm_work_block(doc, i), level))
+			return true;
+	return false;
+}
+
+static bool changed_after_work(const struct gm_doc *doc, int device, enum gm_holes_level level)
+{
+	struct gm_extent of[2];
+
+	for (unsigned i = 0; i < doc->freed_blocks_count; i++)
+		if (doc->freed_blocks[i].record.device == device &&
+		    gm_extents_of(&doc->freed_blocks[i].record, level, of))
+			return true;
+	return false;
+}
+
+/* Most programs have nothing at most levels: that costs one look at each block, and no memory. */
 static void laid_out_level(struct gm_doc *doc, int device, enum gm_holes_level level)
 {
 	struct gm_fragmentation row, work;
 
-	exchange_blocks(doc);
-	work = lay_out(doc, device, level);
-	exchange_blocks(doc);
-	row = lay_out(doc, device, level);
+	gm_holes_begin(&row, device, level);
+	work = row;
+	if (has_segments(doc, device, level)) {
+		row = lay_out(doc, doc->blocks_count, device, level);
+		work = changed_after_work(doc, device, level)
+			       ? lay_out(doc, gm_work_blocks(doc), device, level)
+			       : row;
+	}
 	add_row(doc, &row, &work);
 }
 
 /* Bytes that were in use in the device's pools at the end of the work and are not now. */
 static uint64_t pools_freed_after(const struct gm_doc *doc, int device)
 {
-	uint64_t before = 0, now = 0;
+	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < doc->work_blocks_count; i++)
-		if (doc->work_blocks[i].record.device == device &&
-		    doc->work_blocks[i].record.kind == GM_KIND_ASYNC)
-			before += doc->work_blocks[i].record.bytes;
-	for (unsigned i = 0; i < doc->blocks_count; i++)
-		if (doc->blocks[i].record.device == device &&
-		    doc->blocks[i].record.kind == GM_KIND_ASYNC)
-			now += doc->blocks[i].record.bytes;
-	return before - now;
+	for (unsigned i = 0; i < doc->freed_blocks_count; i++)
+		if (doc->freed_blocks[i].record.device == device &&
+		    doc->freed_blocks[i].record.kind == GM_KIND_ASYNC)
+			bytes += doc->freed_blocks[i].record.bytes;
+	return bytes;
 }
 
 /* A pool's figures are those of its last sample: of the end of the work what is in use is known. */

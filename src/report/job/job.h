@@ -14,6 +14,22 @@ struct gm_job_total {
 	unsigned processes;
 };
 
+/*
+ * Memory that its owner freed while another process had it open, so that the device did not get it
+ * back: what was allocated, freed and opened at the same places, in one pair of processes.
+ */
+struct gm_freed_share {
+	struct gm_doc *owner, *opener;
+	const char *allocated_at, *freed_at, *opened_at; /* labels of the places, NULL */
+	uint64_t bytes, distinct_bytes; /* the latter without what an earlier row has, too */
+	uint64_t first_freed_ns;	/* of the owner's time */
+	unsigned blocks;
+	int device; /* the owner's number */
+	uint8_t kind;
+	bool by_size;	    /* the handle has no number: matched by device and size */
+	bool while_working; /* the owner went on working after the free */
+};
+
 struct gm_job {
 	struct gm_zone zone;
 	const char *id; /* of the launcher; NULL: none, or not the same for all files */
@@ -27,6 +43,8 @@ struct gm_job {
 	unsigned ranks; /* processes that count: those that are not superseded */
 	struct gm_job_total *totals;
 	unsigned totals_count;
+	struct gm_freed_share *freed_shares; /* by owner and device, the largest first */
+	unsigned freed_shares_count;
 	struct gm_finding *findings;
 	unsigned findings_count;
 	struct gm_gate *gates; /* of all files together, from check */

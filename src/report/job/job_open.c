@@ -134,13 +134,18 @@ static void judge_parts(struct gm_job *job)
 		judge(&job->parts[i]);
 	}
 	qsort(job->parts, job->parts_count, sizeof(*job->parts), compare_parts);
-	for (unsigned i = 0; i < job->parts_count; i++)
+	for (unsigned i = 0; i < job->parts_count; i++) {
+		for (unsigned k = 0; k < job->parts[i].freed_shares_count; k++)
+			*(struct gm_freed_share *)gm_zone_push(
+				&job->zone, &job->freed_shares, &job->freed_shares_count,
+				sizeof(struct gm_freed_share)) = job->parts[i].freed_shares[k];
 		for (unsigned k = 0; k < job->parts[i].findings_count; k++) {
 			job->parts[i].findings[k].job = job->parts[i].id;
 			slot = gm_zone_push(&job->zone, &job->findings, &job->findings_count,
 					    sizeof(*slot));
 			*slot = job->parts[i].findings[k];
 		}
+	}
 	gm_sort_findings(job->findings, job->findings_count);
 }
 

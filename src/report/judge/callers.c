@@ -82,7 +82,7 @@ static unsigned list_calls(const struct gm_doc *doc, struct call *calls)
 		const struct gm_stack *stack = doc->sites[i].stack;
 
 		for (unsigned k = 0; is_candidate(&doc->sites[i]) && k < stack->count; k++) {
-			const struct gm_frame *frame = &stack->frames[k];
+			const struct gm_frame *frame = stack->frames[k];
 
 			if (!frame->plumbing && !frame->toolkit) {
 				if (calls)

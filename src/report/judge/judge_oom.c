@@ -181,6 +181,7 @@ static bool same_text(const char *a, const char *b)
 static bool same_lines(const struct gm_stack *a, const struct gm_stack *b)
 {
 	const struct gm_frame *x = gm_stack_label_frame(a), *y = gm_stack_label_frame(b);
+	unsigned i = gm_stack_label_index(a), k = gm_stack_label_index(b);
 
 	if (a == b)
 		return true;
@@ -191,8 +192,8 @@ static bool same_lines(const struct gm_stack *a, const struct gm_stack *b)
 		    !same_text(x->module, y->module) || x->line != y->line ||
 		    (!x->line && x->offset != y->offset))
 			return false;
-		x = gm_stack_next_own(a, x);
-		y = gm_stack_next_own(b, y);
+		x = gm_stack_next_own(a, &i);
+		y = gm_stack_next_own(b, &k);
 	}
 	return !x && !y;
 }

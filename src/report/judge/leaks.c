@@ -43,7 +43,8 @@ static struct member member_of(const struct gm_site *site, uint32_t index)
 {
 	const struct gm_site_record *record = &site->record;
 	const struct gm_frame *frame = gm_stack_label_frame(site->stack);
-	const struct gm_frame *caller = frame ? gm_stack_next_own(site->stack, frame) : NULL;
+	unsigned at = gm_stack_label_index(site->stack);
+	const struct gm_frame *caller = frame ? gm_stack_next_own(site->stack, &at) : NULL;
 	struct member member = {.bytes = site->work_bytes, .site = index};
 	uint64_t class = hash_number(hash_number(record->level, record->kind),
 				     (uint64_t)(int64_t)record->device);
@@ -54,7 +55,7 @@ static struct member member_of(const struct gm_site *site, uint32_t index)
 	}
 	if (!frame->function && caller) {
 		frame = caller;
-		caller = gm_stack_next_own(site->stack, frame);
+		caller = gm_stack_next_own(site->stack, &at);
 	}
 	member.function = hash_number(function_of(frame), class);
 	member.caller = caller ? function_of(caller) : 0;
@@ -174,8 +175,8 @@ static void trace(const struct gm_doc *doc, struct gm_leak *leak, const uint32_t
 	uint64_t *streams = gm_realloc(NULL, ((size_t)leak->blocks + 1) * sizeof(*streams));
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < doc->work_blocks_count && count < leak->blocks; i++) {
-		const struct gm_alloc_record *block = &doc->work_blocks[i].record;
+	for (unsigned i = 0; i < gm_work_blocks(doc) && count < leak->blocks; i++) {
+		const struct gm_alloc_record *block = gm_work_block(doc, i);
 
 		if (block->site == GM_NONE || leak_of[block->site] != number)
 			continue;

@@ -298,8 +298,8 @@ static const char *library_error(const char *library)
 /* The label, and the function that called: the line itself is often in a helper of all callers. */
 static const char *with_caller(struct gm_doc *doc, const struct gm_stack *stack)
 {
-	const struct gm_frame *frame = gm_stack_label_frame(stack);
-	const struct gm_frame *caller = frame ? gm_stack_next_own(stack, frame) : NULL;
+	unsigned index = gm_stack_label_index(stack);
+	const struct gm_frame *caller = stack ? gm_stack_next_own(stack, &index) : NULL;
 	const char *label = gm_stack_label(doc, stack);
 
 	return caller && caller->function && !strstr(label, caller->function)

@@ -229,8 +229,8 @@ static void find_kept(struct gm_doc *doc, struct gm_oom *oom)
 	oom->kept_site = GM_NO_SITE;
 	if (!went_on(doc, oom))
 		return;
-	for (unsigned i = 0; i < doc->work_blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->work_blocks[i].record;
+	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
+		const struct gm_alloc_record *block = gm_work_block(doc, i);
 
 		if (block->site == GM_NONE || block->level != level ||
 		    block->device != oom->record.device || block->time_ns > oom->record.time_ns ||

@@ -191,52 +191,84 @@ static const char *base_name(const char *path)
 }
 
 /*
- * A shipped pattern is about the library that allocated, not about who called it: the plumbing
- * below its frames counts and these themselves, nothing above them. It is about memory of the
- * driver: blocks of a framework's allocator are the program's. And about what is bounded: what a
- * library keeps on purpose does not grow.
+ * How many of a site's innermost frames shipped patterns are about: the library that allocated, not
+ * who called it. The plumbing below its frames counts and these themselves, nothing above them. It
+ * is about memory of the driver: blocks of a framework's allocator are the program's. And about
+ * what is bounded: what a library keeps on purpose does not grow.
  */
-static bool matches_library(const struct wanted *wanted, const struct gm_site *site)
+static unsigned library_frames(const struct gm_site *site)
 {
 	bool reached = false;
+	unsigned count = 0;
 
 	if (site->verdict == GM_GROW || site->record.level != GM_LEVEL_DRIVER)
-		return false;
-	for (unsigned i = 0; site->stack && i < site->stack->count; i++) {
-		const struct gm_frame *frame = &site->stack->frames[i];
+		return 0;
+	for (; site->stack && count < site->stack->count; count++) {
+		const struct gm_frame *frame = site->stack->frames[count];
 		bool own = site->library && frame->module &&
 			   strcmp(base_name(frame->module), site->library) == 0;
 
 		if (!own && (reached || !frame->plumbing))
-			return false;
-		if (matches_frame(wanted, frame))
-			return true;
+			break;
 		reached = own;
 	}
+	return count;
+}
+
+static bool matches_inner(const struct wanted *wanted, const struct gm_site *site, unsigned frames)
+{
+	for (unsigned i = 0; i < frames; i++)
+		if (matches_frame(wanted, site->stack->frames[i]))
+			return true;
 	return false;
 }
 
 static bool matches_site(const struct wanted *wanted, const struct gm_site *site)
 {
-	for (unsigned i = 0; site->stack && i < site->stack->count; i++)
-		if (matches_frame(wanted, &site->stack->frames[i]))
-			return true;
-	return (site->function && gm_suppression_matches(wanted->pattern, site->function)) ||
+	return matches_inner(wanted, site, site->stack ? site->stack->count : 0) ||
+	       (site->function && gm_suppression_matches(wanted->pattern, site->function)) ||
 	       (site->library && gm_suppression_matches(wanted->pattern, site->library));
+}
+
+/* A site that a pattern may match. */
+struct candidate {
+	struct gm_site *site;
+	unsigned frames; /* see library_frames */
+};
+
+static unsigned list_candidates(struct gm_doc *doc, const struct gm_suppressions *suppressions,
+				struct candidate *candidates)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		struct gm_site *site = &doc->sites[i];
+		unsigned frames = suppressions->shipped ? library_frames(site) : 0;
+
+		if (site->verdict >= GM_HELD && !site->suppressed &&
+		    (frames || !suppressions->shipped))
+			candidates[count++] = (struct candidate){site, frames};
+	}
+	return count;
 }
 
 void gm_suppress(struct gm_doc *doc, const struct gm_suppressions *suppressions)
 {
+	struct candidate *candidates =
+		gm_realloc(NULL, (doc->sites_count + 1) * sizeof(*candidates));
+	unsigned count = list_candidates(doc, suppressions, candidates);
+
 	for (unsigned p = 0; p < suppressions->count; p++) {
 		struct gm_suppressed used = {.pattern = suppressions->patterns[p]};
 		struct wanted wanted = {used.pattern, p, suppressions->shipped};
 
-		for (unsigned i = 0; i < doc->sites_count; i++) {
-			struct gm_site *site = &doc->sites[i];
+		for (unsigned i = 0; i < count; i++) {
+			struct gm_site *site = candidates[i].site;
 
-			if (site->suppressed || site->verdict < GM_HELD ||
-			    !(suppressions->shipped ? matches_library(&wanted, site)
-						    : matches_site(&wanted, site)))
+			if (site->suppressed ||
+			    !(suppressions->shipped
+				      ? matches_inner(&wanted, site, candidates[i].frames)
+				      : matches_site(&wanted, site)))
 				continue;
 			site->suppressed = used.pattern;
 			used.sites++;
@@ -255,4 +287,5 @@ void gm_suppress(struct gm_doc *doc, const struct gm_suppressions *suppressions)
 			*slot = used.pattern;
 		}
 	}
+	free(candidates);
 }

@@ -19,7 +19,7 @@
 /* An allocation that is live at the end of the work, of one of the judged sites. */
 struct survivor {
 	uint64_t serial, work;
-	uint32_t block; /* in the document's work_blocks */
+	uint32_t block; /* see gm_work_block */
 };
 
 /* All of them in order of their serial numbers, and the marks of the program that count as work. */
@@ -115,15 +115,15 @@ static uint64_t work_at(const struct order *order, uint64_t serial)
 static struct order make_order(struct gm_doc *doc)
 {
 	struct order order = {
-		.survivors = gm_zone_alloc(&doc->zone, (size_t)doc->work_blocks_count + 1,
+		.survivors = gm_zone_alloc(&doc->zone, (size_t)gm_work_blocks(doc) + 1,
 					   sizeof(*order.survivors)),
 		.marks = gm_zone_alloc(&doc->zone, (size_t)doc->marks_count + 1,
 				       sizeof(*order.marks)),
 	};
 
-	for (unsigned i = 0; i < doc->work_blocks_count; i++)
+	for (unsigned i = 0; i < gm_work_blocks(doc); i++)
 		order.survivors[order.count++] =
-			(struct survivor){.serial = doc->work_blocks[i].record.serial, .block = i};
+			(struct survivor){.serial = gm_work_block(doc, i)->serial, .block = i};
 	if (order.count)
 		qsort(order.survivors, order.count, sizeof(*order.survivors), compare_survivors);
 	for (unsigned i = 0; i < doc->marks_count; i++)
@@ -203,7 +203,7 @@ static struct spread *find_spreads(struct gm_doc *doc, const struct order *order
 
 	for (unsigned i = 0; i < order->count; i++) {
 		const struct survivor *survivor = &order->survivors[i];
-		const struct gm_alloc_record *block = &doc->work_blocks[survivor->block].record;
+		const struct gm_alloc_record *block = gm_work_block(doc, survivor->block);
 		struct spread *spread;
 
 		if (!counts(doc, block))
@@ -230,7 +230,7 @@ static struct spread *find_spreads(struct gm_doc *doc, const struct order *order
 	}
 	for (unsigned i = 0; i < order->count; i++) {
 		const struct survivor *survivor = &order->survivors[i];
-		const struct gm_alloc_record *block = &doc->work_blocks[survivor->block].record;
+		const struct gm_alloc_record *block = gm_work_block(doc, survivor->block);
 
 		if (counts(doc, block) && spreads[block->site].bins)
 			survive_in_order(&spreads[block->site], survivor, block->bytes);

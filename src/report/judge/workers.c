@@ -45,8 +45,8 @@ static unsigned find_candidates(const struct gm_doc *doc, unsigned warmup,
 
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		blocks[i] = 0;
-	for (unsigned i = 0; i < doc->work_blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->work_blocks[i].record;
+	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
+		const struct gm_alloc_record *block = gm_work_block(doc, i);
 
 		if (block->site == GM_NONE)
 			continue;
@@ -130,10 +130,10 @@ static bool has_peers(const struct gm_doc *doc, const struct gm_history *history
 		number = number_of(&threads, event->thread);
 		threads.allocations[number]++;
 	}
-	for (unsigned i = 0; i < doc->work_blocks_count; i++) {
-		if (doc->work_blocks[i].record.site != candidate->site)
+	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
+		if (gm_work_block(doc, i)->site != candidate->site)
 			continue;
-		number = number_of(&threads, doc->work_blocks[i].record.thread);
+		number = number_of(&threads, gm_work_block(doc, i)->thread);
 		threads.owners[number] = true;
 	}
 	*peers = 0;

@@ -117,4 +117,6 @@ void gm_load_events(struct gm_doc *doc)
 		gm_doc_stack(doc, doc->costs[i].stack);
 	for (unsigned i = 0; i < doc->implicit_count; i++)
 		gm_doc_stack(doc, doc->implicit[i].stack);
+	for (unsigned i = 0; i < doc->freed_exports_count; i++)
+		gm_doc_stack(doc, doc->freed_exports[i].stack);
 }

@@ -35,7 +35,7 @@ static uint64_t site_hash(const struct gm_site *site, bool with_device)
 	if (with_device)
 		hash = hash_bytes(hash, &record->device, sizeof(record->device));
 	for (unsigned i = 0; site->stack && i < site->stack->count; i++) {
-		const struct gm_frame *frame = &site->stack->frames[i];
+		const struct gm_frame *frame = site->stack->frames[i];
 		const char *slash = frame->module ? strrchr(frame->module, '/') : NULL;
 
 		hash = hash_text(hash, frame->function);
@@ -140,8 +140,6 @@ void gm_load_work(struct gm_doc *doc)
 	struct gm_alloc_record *records;
 	struct gm_site *site;
 
-	doc->work_blocks = doc->blocks;
-	doc->work_blocks_count = doc->blocks_count;
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		site = &doc->sites[i];
 		site->work_bytes = site->record.live_bytes;
@@ -151,17 +149,14 @@ void gm_load_work(struct gm_doc *doc)
 		return;
 	records = gm_realloc(NULL, freed * sizeof(*records));
 	gm_reader_freed_after_work(doc->reader, records, freed);
-	doc->work_blocks = gm_zone_alloc(&doc->zone, (size_t)doc->blocks_count + freed,
-					 sizeof(*doc->work_blocks));
-	if (doc->blocks_count)
-		memcpy(doc->work_blocks, doc->blocks, doc->blocks_count * sizeof(*doc->blocks));
+	doc->freed_blocks = gm_zone_alloc(&doc->zone, freed, sizeof(*doc->freed_blocks));
 	for (uint32_t i = 0; i < freed; i++) {
-		struct gm_block *block = &doc->work_blocks[doc->work_blocks_count];
+		struct gm_block *block = &doc->freed_blocks[doc->freed_blocks_count];
 
 		if (!is_sound(&records[i]))
 			continue;
 		put_block(doc, block, &records[i]);
-		doc->work_blocks_count++;
+		doc->freed_blocks_count++;
 		if (block->record.site == GM_NONE)
 			continue;
 		site = &doc->sites[block->record.site];
@@ -169,7 +164,7 @@ void gm_load_work(struct gm_doc *doc)
 		site->work_count++;
 	}
 	free(records);
-	gm_sort_blocks(doc->work_blocks, doc->work_blocks_count);
+	gm_sort_blocks(doc->freed_blocks, doc->freed_blocks_count);
 }
 
 void gm_load_sites(struct gm_doc *doc)

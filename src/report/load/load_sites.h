@@ -9,7 +9,7 @@
 /* Fills the sites' bytes at the peak, leaks at exit and physical bytes. */
 void gm_finish_sites(struct gm_doc *doc);
 
-/* Fills `work_blocks` and the sites' figures at the end of the work, once the moment is settled. */
+/* Fills `freed_blocks` and the sites' figures at the work's end, once the moment is settled. */
 void gm_load_work(struct gm_doc *doc);
 
 #endif

@@ -175,8 +175,7 @@ void gm_merge_sites(struct gm_doc *doc)
 		if (doc->sites[i].records > 1)
 			raise_peak(&doc->sites[i]);
 	redirect_blocks(doc, doc->blocks, doc->blocks_count);
-	if (doc->work_blocks != doc->blocks)
-		redirect_blocks(doc, doc->work_blocks, doc->work_blocks_count);
+	redirect_blocks(doc, doc->freed_blocks, doc->freed_blocks_count);
 	for (unsigned i = 0; i < doc->ooms_count; i++)
 		redirect_oom(doc, &doc->ooms[i]);
 	redirect_errors(doc, doc->errors, doc->errors_count);

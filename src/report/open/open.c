@@ -190,6 +190,7 @@ struct gm_doc *gm_doc_open(const char *path, const struct gm_options *options, c
 	struct gm_doc *doc = gm_realloc(NULL, sizeof(*doc));
 
 	memset(doc, 0, sizeof(*doc));
+	doc->options = *options;
 	doc->at_ns = GM_NO_BYTES;
 	doc->only_device = -1;
 	if (fill(doc, path, options, error, error_bytes))

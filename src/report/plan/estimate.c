@@ -122,7 +122,8 @@ static void add_weights(struct gm_zone *zone, struct gm_plan *plan,
 			const struct gm_plan_options *options)
 {
 	double bytes = gm_precision_bytes(options->precision);
-	const char *rule = gm_zone_printf(zone, "%g byte%s a parameter (%s)", bytes, bytes > 1 || bytes < 1 ? "s" : "",
+	const char *rule = gm_zone_printf(zone, "%g byte%s a parameter (%s)", bytes,
+					  bytes > 1 || bytes < 1 ? "s" : "",
 					  gm_precision_names[options->precision]);
 	double weights = options->parameters * bytes * share_of(options, 3);
 

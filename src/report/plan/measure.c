@@ -319,15 +319,15 @@ static void note_leak(struct gm_zone *zone, struct gm_plan *plan, const struct s
 
 	if (sample->leak == GM_NO_SITE)
 		return;
-	gm_plan_note(zone, plan,
-		     gm_zone_printf(zone,
-				    "a leak is left out: %s that %s and the like had retained at "
-				    "the peak of batch %.0f and that goes on growing (gpumem-report "
-				    "leaks); the plan holds once it is mended",
-				    gm_format_size(bytes, gm_whole_bytes(sample->leaked)),
-				    gm_stack_label(sample->doc,
-						   sample->doc->sites[sample->leak].stack),
-				    sample->batch));
+	gm_plan_note(
+		zone, plan,
+		gm_zone_printf(zone,
+			       "a leak is left out: %s that %s and the like had retained at "
+			       "the peak of batch %.0f and that goes on growing (gpumem-report "
+			       "leaks); the plan holds once it is mended",
+			       gm_format_size(bytes, gm_whole_bytes(sample->leaked)),
+			       gm_stack_label(sample->doc, sample->doc->sites[sample->leak].stack),
+			       sample->batch));
 }
 
 struct gm_plan *gm_plan_measure(struct gm_zone *zone, struct gm_doc **docs, const uint64_t *batches,

@@ -181,7 +181,8 @@ void gm_plan_vary(struct gm_zone *zone, struct gm_plan *plan, const struct gm_pl
 		    "2.03 bytes of states instead of 8 (4 without fp32)");
 	}
 	vary_sharding(zone, plan, options);
-	add(zone, plan, "optimizer in host memory (CPU offload)", (struct factors){1, 1, 0, 0, 1, 1},
+	add(zone, plan, "optimizer in host memory (CPU offload)",
+	    (struct factors){1, 1, 0, 0, 1, 1},
 	    "states and master copy leave the device; gradients travel each step");
 	add(zone, plan, "paged optimizer", (struct factors){1, 1, 0, 1, 1, 1},
 	    "states move to host memory when the device is short: this is the least");

@@ -15,8 +15,8 @@ const char *gm_phase_of(const struct gm_stack *stack)
 	unsigned first = GM_NO_RULE;
 
 	for (unsigned i = 0; stack && i < stack->count; i++)
-		if (stack->frames[i].phase_rule < first)
-			first = stack->frames[i].phase_rule;
+		if (stack->frames[i]->phase_rule < first)
+			first = stack->frames[i]->phase_rule;
 	return gm_rule_name(first);
 }
 
@@ -25,16 +25,16 @@ static const char *category_of(const struct gm_stack *stack)
 	unsigned first = GM_NO_RULE;
 
 	for (unsigned i = 0; stack && i < stack->count; i++)
-		if (stack->frames[i].category_rule < first)
-			first = stack->frames[i].category_rule;
+		if (stack->frames[i]->category_rule < first)
+			first = stack->frames[i]->category_rule;
 	return gm_rule_name(first);
 }
 
 static const struct gm_frame *asking_frame(const struct gm_stack *stack)
 {
 	for (unsigned i = 0; stack && i < stack->count; i++)
-		if (!stack->frames[i].plumbing)
-			return &stack->frames[i];
+		if (!stack->frames[i]->plumbing)
+			return stack->frames[i];
 	return NULL;
 }
 
@@ -148,21 +148,29 @@ static int compare_categories(const void *a, const void *b)
 	return strcmp(x->category, y->category);
 }
 
+static bool is_c10(const struct gm_frame *frame)
+{
+	const char *name = gm_module_name(frame);
+
+	return name && strncmp(name, "libc10_cuda", 11) == 0;
+}
+
 /* Whether a caching framework is in the program, and whether it took this memory for its cache. */
 static void find_caches(struct gm_doc *doc, struct gm_site *site)
 {
 	const struct gm_stack *stack = site->stack;
 
 	for (unsigned k = 0; stack && k < stack->count; k++) {
-		const struct gm_frame *frame = &stack->frames[k];
+		const struct gm_frame *frame = stack->frames[k];
 
 		site->caching = site->caching || frame->caching || frame->opaque;
 		site->opaque = site->opaque || frame->opaque;
+		site->from_c10 = site->from_c10 || is_c10(frame);
 		doc->framework = doc->framework || frame->framework;
 	}
 	/* Without symbols: what a framework's own object asks for is for its pool. */
-	if (stack && stack->count && stack->frames[0].framework && !stack->frames[0].function &&
-	    !stack->frames[0].caching)
+	if (stack && stack->count && stack->frames[0]->framework && !stack->frames[0]->function &&
+	    !stack->frames[0]->caching)
 		site->caching = site->opaque = true;
 	doc->framework = doc->framework || site->caching || site->record.level != GM_LEVEL_DRIVER;
 }

@@ -83,15 +83,15 @@ static bool is_above_cudart(const struct gm_frame *frame, const struct gm_frame 
 	       strncmp(inner->function, CUDART_STATIC, sizeof(CUDART_STATIC) - 1) == 0;
 }
 
-unsigned gm_entry_frames(const struct gm_frame *frames, unsigned count)
+unsigned gm_entry_frames(struct gm_frame *const *frames, unsigned count)
 {
 	unsigned drop = 0;
 
-	for (unsigned i = 0; i < count && i < drop + MOST_INNER && !frames[i].python; i++) {
-		if (is_cuda(&frames[i]) || is_entry(frames[i].function) ||
-		    (i && is_above_cudart(&frames[i], &frames[i - 1])))
+	for (unsigned i = 0; i < count && i < drop + MOST_INNER && !frames[i]->python; i++) {
+		if (is_cuda(frames[i]) || is_entry(frames[i]->function) ||
+		    (i && is_above_cudart(frames[i], frames[i - 1])))
 			drop = i + 1;
-		else if (!is_inner(&frames[i]))
+		else if (!is_inner(frames[i]))
 			break;
 	}
 	return drop < count ? drop : 0;

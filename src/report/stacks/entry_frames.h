@@ -10,6 +10,6 @@
  * How many of a stack's innermost frames are CUDA's entry points and what lies below them in the
  * same object: allocation-shim frames, which no stack shows. 0 if nothing would be left.
  */
-unsigned gm_entry_frames(const struct gm_frame *frames, unsigned count);
+unsigned gm_entry_frames(struct gm_frame *const *frames, unsigned count);
 
 #endif

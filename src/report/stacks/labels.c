@@ -14,11 +14,11 @@ bool gm_frame_own(const struct gm_frame *frame)
 	return !frame->plumbing && !frame->installed && !frame->toolkit;
 }
 
-const struct gm_frame *gm_stack_next_own(const struct gm_stack *stack, const struct gm_frame *frame)
+const struct gm_frame *gm_stack_next_own(const struct gm_stack *stack, unsigned *index)
 {
-	for (frame++; frame < stack->frames + stack->count; frame++)
-		if (gm_frame_own(frame))
-			return frame;
+	while (++*index < stack->count)
+		if (gm_frame_own(stack->frames[*index]))
+			return stack->frames[*index];
 	return NULL;
 }
 
@@ -36,20 +36,25 @@ static enum rank rank_of(const struct gm_frame *frame)
 	return frame->installed ? ANY_NAMED : OWN_NAMED;
 }
 
+unsigned gm_stack_label_index(const struct gm_stack *stack)
+{
+	unsigned best = 0;
+
+	for (unsigned i = 1; stack && i < stack->count; i++)
+		if (rank_of(stack->frames[i]) < rank_of(stack->frames[best]))
+			best = i;
+	return best;
+}
+
 const struct gm_frame *gm_stack_label_frame(const struct gm_stack *stack)
 {
-	const struct gm_frame *best = NULL;
-
-	for (unsigned i = 0; stack && i < stack->count; i++)
-		if (!best || rank_of(&stack->frames[i]) < rank_of(best))
-			best = &stack->frames[i];
-	return best;
+	return stack && stack->count ? stack->frames[gm_stack_label_index(stack)] : NULL;
 }
 
 static const struct gm_frame *toolkit_frame(const struct gm_stack *stack)
 {
 	for (unsigned i = 0; stack && i < stack->count; i++) {
-		const struct gm_frame *frame = &stack->frames[i];
+		const struct gm_frame *frame = stack->frames[i];
 
 		if (frame->toolkit)
 			return frame;
@@ -67,16 +72,16 @@ const char *gm_stack_toolkit(const struct gm_stack *stack)
 	return slash ? slash + 1 : frame ? frame->module : NULL;
 }
 
-/* The next frame outside `from` that says who called; NULL if there is none. */
-static const struct gm_frame *next_caller(const struct gm_stack *stack, const struct gm_frame *from)
+/* Moves `index` outwards to the next frame that says who called; NULL if there is none. */
+static const struct gm_frame *next_caller(const struct gm_stack *stack, unsigned *index)
 {
-	enum rank rank = rank_of(from);
+	enum rank rank = rank_of(stack->frames[*index]);
 
 	if (rank >= NAMELESS)
 		return NULL;
-	for (const struct gm_frame *frame = from + 1; frame < stack->frames + stack->count; frame++)
-		if (rank_of(frame) == rank)
-			return frame;
+	while (++*index < stack->count)
+		if (rank_of(stack->frames[*index]) == rank)
+			return stack->frames[*index];
 	return NULL;
 }
 
@@ -98,6 +103,7 @@ static const char *base_label(struct gm_doc *doc, const struct gm_stack *stack)
 struct entry {
 	struct gm_stack *stack;
 	const struct gm_frame *caller; /* the outermost frame that the label names; NULL: no more */
+	unsigned index;		       /* where it is in the stack */
 	const char *label;
 	unsigned level;
 	bool distinct;
@@ -146,7 +152,7 @@ static void name_callers(struct gm_doc *doc, struct entry *entries, unsigned cou
 
 		if (entry->distinct || !entry->caller)
 			continue;
-		entry->caller = next_caller(entry->stack, entry->caller);
+		entry->caller = next_caller(entry->stack, &entry->index);
 		if (entry->caller)
 			entry->label = gm_zone_printf(&doc->zone, "%s from %s", entry->label,
 						      gm_format_frame_short(entry->caller));
@@ -166,8 +172,11 @@ void gm_label_stacks(struct gm_doc *doc)
 			continue;
 		stack = &doc->stacks[number];
 		stack->label = base_label(doc, stack);
-		entries[count++] = (struct entry){stack, gm_stack_label_frame(stack), stack->label,
-						  doc->sites[i].record.level, false};
+		entries[count++] = (struct entry){.stack = stack,
+						  .caller = gm_stack_label_frame(stack),
+						  .index = gm_stack_label_index(stack),
+						  .label = stack->label,
+						  .level = doc->sites[i].record.level};
 	}
 	for (unsigned i = 0; i < MOST_CALLERS && count && mark_distinct(entries, count, i == 0);
 	     i++)

@@ -16,9 +16,11 @@ bool gm_frame_own(const struct gm_frame *frame);
  */
 const struct gm_frame *gm_stack_label_frame(const struct gm_stack *stack);
 
-/* The next own frame after `frame`, outwards; NULL if there is none. */
-const struct gm_frame *gm_stack_next_own(const struct gm_stack *stack,
-					 const struct gm_frame *frame);
+/* The same as a position in the stack, which may hold a frame more than once; 0 if it is empty. */
+unsigned gm_stack_label_index(const struct gm_stack *stack);
+
+/* Moves `index` outwards to the next own frame and returns it; NULL if there is none. */
+const struct gm_frame *gm_stack_next_own(const struct gm_stack *stack, unsigned *index);
 
 /* The CUDA library that asked on somebody's behalf: "libcublas.so.13". NULL if none did. */
 const char *gm_stack_toolkit(const struct gm_stack *stack);

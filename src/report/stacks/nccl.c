@@ -5,6 +5,7 @@
 #include "report/doc/frames.h"
 #include "report/stacks/labels.h"
 #include "account/kinds.h"
+#include <limits.h>
 #include <string.h>
 
 static bool is_nccl(const struct gm_frame *frame)
@@ -14,38 +15,41 @@ static bool is_nccl(const struct gm_frame *frame)
 	return name && strncmp(name, "libnccl", 7) == 0 && strstr(name, ".so");
 }
 
-/* The innermost frame of NCCL with nothing but plumbing (CUDA) below it. */
-static const struct gm_frame *innermost(const struct gm_stack *stack)
+#define NOWHERE UINT_MAX
+
+/* Where in the stack NCCL's innermost frame is, with nothing but plumbing (CUDA) below it. */
+static unsigned innermost(const struct gm_stack *stack)
 {
 	for (unsigned i = 0; stack && i < stack->count; i++) {
-		if (is_nccl(&stack->frames[i]))
-			return &stack->frames[i];
-		if (!stack->frames[i].plumbing)
-			return NULL;
+		if (is_nccl(stack->frames[i]))
+			return i;
+		if (!stack->frames[i]->plumbing)
+			return NOWHERE;
 	}
-	return NULL;
+	return NOWHERE;
 }
 
 bool gm_nccl_owns(const struct gm_site *site)
 {
 	return site->record.level == GM_LEVEL_DRIVER && gm_kind_owned(site->record.kind) &&
-	       innermost(site->stack);
+	       innermost(site->stack) != NOWHERE;
 }
 
 const char *gm_nccl_call(struct gm_doc *doc, const struct gm_site *site)
 {
 	const struct gm_stack *stack = site->stack;
-	const struct gm_frame *entry = innermost(stack), *end, *caller;
+	unsigned at = innermost(stack);
+	const struct gm_frame *entry, *caller;
 	struct gm_stack above;
 	const char *function = "a call";
 
-	if (!entry)
+	if (at == NOWHERE)
 		return "a call that is not known";
-	end = stack->frames + stack->count;
-	while (entry + 1 < end && is_nccl(entry + 1))
-		entry++;
-	above = (struct gm_stack){.frames = (struct gm_frame *)entry + 1,
-				  .count = (unsigned)(end - entry - 1)};
+	while (at + 1 < stack->count && is_nccl(stack->frames[at + 1]))
+		at++;
+	entry = stack->frames[at];
+	above = (struct gm_stack){.frames = stack->frames + at + 1,
+				  .count = stack->count - at - 1};
 	if (entry->function && strncmp(entry->function, "nccl", 4) == 0)
 		function = entry->function;
 	caller = gm_stack_label_frame(&above);

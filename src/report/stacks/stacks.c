@@ -92,12 +92,9 @@ static void expand_stack(struct gm_doc *doc, uint32_t number, struct gm_stack *s
 	}
 	stack->frames = gm_zone_alloc(&doc->zone, count + 1, sizeof(*stack->frames));
 	stack->flags = record.flags;
-	for (unsigned i = 0; i < used; i++) {
-		if (lists[i]->count)
-			memcpy(stack->frames + stack->count, lists[i]->frames,
-			       lists[i]->count * sizeof(*stack->frames));
-		stack->count += lists[i]->count;
-	}
+	for (unsigned i = 0; i < used; i++)
+		for (unsigned k = 0; k < lists[i]->count; k++)
+			stack->frames[stack->count++] = &lists[i]->frames[k];
 	count = gm_entry_frames(stack->frames, stack->count);
 	stack->frames += count;
 	stack->count -= count;

@@ -2,13 +2,18 @@
  * Allocates and frees from a given depth of calls, and prints as JSON what a pair took. The same
  * shape for malloc (what heaptrack is measured on) and for CUDA (what the shim is measured on):
  *
- *   load [--api malloc|device|async] [--depth FRAMES] [--inner FRAMES] [--sites N] [--threads N]
- *        [--pairs N] [--live N] [--bytes N]
+ *   load [--api malloc|device|async|block] [--depth FRAMES] [--inner FRAMES] [--sites N]
+ *        [--threads N] [--pairs N] [--live N] [--bytes N] [--work STEPS]
  *
  * The frames from main to `depth - inner` stay as they are, the `inner` ones below are entered anew
  * for each pair, through `sites` different paths in turn: so many call stacks there are. `live`
  * allocations are made first, by the same paths, and stay; what one more takes among them is
  * measured on places that were used before: some are freed and made again, round after round.
+ * After each allocation and after each free the thread computes for so many STEPS, each of which
+ * takes a nanosecond or two.
+ *
+ * Built with LOAD_BLOCKS, it also knows PyTorch's blocks: its hook is told of a block and of its
+ * return, with the mutex of the block's device held, as PyTorch does. Thread i has device i % 16.
  */
 #ifdef LOAD_REAL
 #include <cuda_runtime_api.h>
@@ -17,8 +22,13 @@
 #define cudaStreamPerThread ((cudaStream_t)2)
 #endif
 
+#ifdef LOAD_BLOCKS
+#include "../../sim/torch/c10.h"
+#endif
+
 #include <getopt.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +39,11 @@
 #define BARRIER()    __asm__ volatile("" ::: "memory")
 #define MOST_THREADS 256
 
-enum api { API_MALLOC, API_DEVICE, API_ASYNC };
+enum api { API_MALLOC, API_DEVICE, API_ASYNC, API_BLOCK };
 
 static enum api api = API_DEVICE;
 static unsigned depth = 36, inner = 8, threads = 1;
-static size_t sites = 16, pairs = 100000, live, bytes = 64;
+static size_t sites = 16, pairs = 100000, live, bytes = 64, steps;
 
 struct work {
 	size_t path;
@@ -41,10 +51,47 @@ struct work {
 	int failed;
 };
 
+#ifdef LOAD_BLOCKS
+#define DEVICES 16
+
+static struct allocator {
+	pthread_mutex_t lock;
+	uint64_t allocated;
+} __attribute__((aligned(64))) allocators[DEVICES];
+
+static __thread unsigned thread; /* its number */
+
+/* Tells the hook of a block that comes, or goes if `change` is negative. */
+static void report_block(void *block, int64_t change)
+{
+	struct c10_device device = {1, (int8_t)(thread % DEVICES)};
+	struct allocator *allocator = &allocators[thread % DEVICES];
+
+	pthread_mutex_lock(&allocator->lock);
+	allocator->allocated += (uint64_t)change;
+	_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(block, change, allocator->allocated,
+							      1u << 30, device);
+	pthread_mutex_unlock(&allocator->lock);
+}
+
+static void *make_block(void)
+{
+	void *block = (void *)(((uintptr_t)thread + 1) << 32);
+
+	report_block(block, (int64_t)bytes);
+	return block;
+}
+#else
+#define make_block()		    NULL
+#define report_block(block, change) ((void)0)
+#endif
+
 static void *allocate(void)
 {
 	void *memory = NULL;
 
+	if (api == API_BLOCK)
+		return make_block();
 	if (api == API_MALLOC)
 		return malloc(bytes);
 	if (api == API_ASYNC)
@@ -54,7 +101,9 @@ static void *allocate(void)
 
 static void release(void *memory)
 {
-	if (api == API_MALLOC)
+	if (api == API_BLOCK)
+		report_block(memory, -(int64_t)bytes);
+	else if (api == API_MALLOC)
 		free(memory);
 	else if (api == API_ASYNC)
 		cudaFreeAsync(memory, cudaStreamPerThread);
@@ -62,17 +111,27 @@ static void release(void *memory)
 		cudaFree(memory);
 }
 
+/* What a program does between two calls, without memory. */
+static void compute(void)
+{
+	size_t product = 1;
+
+	for (size_t i = 0; i < steps; i++)
+		__asm__ volatile("" : "+r"(product) : "r"(product *= 3));
+}
+
 static __attribute__((noinline)) void leaf(struct work *work)
 {
 	void *memory = allocate();
 
-	BARRIER();
+	compute();
 	if (!memory)
 		work->failed = 1;
 	else if (work->keep)
 		*work->keep = memory;
 	else
 		release(memory);
+	compute();
 }
 
 typedef void (*level_fn)(unsigned left, struct work *work);
@@ -116,7 +175,8 @@ static double seconds(clockid_t clock)
 }
 
 struct result {
-	double insert; /* ns an allocation among `live` others, in the quietest round */
+	unsigned number; /* of the thread */
+	double insert;	 /* ns an allocation among `live` others, in the quietest round */
 	int failed;
 };
 
@@ -168,6 +228,9 @@ static void *run(void *argument)
 	struct work work = {0};
 	void **kept = calloc(live ? live : 1, sizeof(*kept));
 
+#ifdef LOAD_BLOCKS
+	thread = result->number;
+#endif
 	keep_live(&work, result, kept);
 	for (size_t i = 0; i < sites && i < pairs; i++) {
 		work.path = i;
@@ -211,10 +274,11 @@ static size_t number(const char *text)
 
 static void read_options(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"api", 1, 0, 'a'},	{"depth", 1, 0, 'd'}, {"inner", 1, 0, 'i'},
-		{"sites", 1, 0, 's'},	{"pairs", 1, 0, 'p'}, {"live", 1, 0, 'l'},
-		{"threads", 1, 0, 't'}, {"bytes", 1, 0, 'b'}, {0}};
+	static const struct option options[] = {{"api", 1, 0, 'a'},	{"depth", 1, 0, 'd'},
+						{"inner", 1, 0, 'i'},	{"sites", 1, 0, 's'},
+						{"pairs", 1, 0, 'p'},	{"live", 1, 0, 'l'},
+						{"threads", 1, 0, 't'}, {"bytes", 1, 0, 'b'},
+						{"work", 1, 0, 'w'},	{0}};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -222,6 +286,7 @@ static void read_options(int argc, char **argv)
 		case 'a':
 			api = !strcmp(optarg, "malloc")	 ? API_MALLOC
 			      : !strcmp(optarg, "async") ? API_ASYNC
+			      : !strcmp(optarg, "block") ? API_BLOCK
 							 : API_DEVICE;
 			break;
 		case 'd':
@@ -245,6 +310,9 @@ static void read_options(int argc, char **argv)
 		case 'b':
 			bytes = number(optarg);
 			break;
+		case 'w':
+			steps = number(optarg);
+			break;
 		default:
 			exit(2);
 		}
@@ -266,8 +334,10 @@ int main(int argc, char **argv)
 	if (api != API_MALLOC)
 		cudaFree(NULL);
 	pthread_barrier_init(&ready, NULL, threads + 1);
-	for (unsigned i = 0; i < threads; i++)
+	for (unsigned i = 0; i < threads; i++) {
+		results[i].number = i;
 		pthread_create(&ids[i], NULL, start, &results[i]);
+	}
 	pthread_barrier_wait(&ready);
 	wall = seconds(CLOCK_MONOTONIC);
 	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);

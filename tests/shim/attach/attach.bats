@@ -25,7 +25,8 @@ words() {
 	grep -q "is recorded into $work/out.gmt" "$work/attached"
 	[ "$(words $pid)" -gt 0 ]
 	touch "$work/run/leak"
-	until_true "($leak | length > 0) and ($allocations) > 1000"
+	# The verdict takes survivors all along the period: a leak of one block is none.
+	until_true "($leak | map(.live_count) | add // 0) >= 100 and ($allocations) > 1000"
 	is .tracer.period.attached true
 	is '.tracer.period | .slots > 0 and .table_words > 0 and .process_age_s > 0' true
 	is '.ledger[0].before_bytes >= 576 * 1048576 and .ledger[0].before_bytes < 584 * 1048576' true
@@ -54,10 +55,8 @@ words() {
 @test "200 attaches and detaches under load change no result and leave no word" {
 	begin 8
 	may_attach
-	for ((i = 1; i <= 200; i++)); do
-		"$REPORT" attach -q -o "$work/out.gmt" $pid
-		"$REPORT" detach -q $pid
-	done
+	"$PROGRAMS/cycles" attach $pid 200 "$SHIM" "GPUMEMTRACE_OUT=$work/out.gmt" "$work/out.gmt" > "$work/pauses"
+	[ "$(jq length "$work/pauses")" = 400 ]
 	[ "$(words $pid)" = 0 ]
 	look
 	is .process.end '"detached"'
@@ -72,8 +71,7 @@ words() {
 	may_attach
 	"$REPORT" attach -o "$work/first.gmt" $pid
 	touch "$work/run/leak"
-	look "$work/first.gmt"
-	until jq -e "$leak | length > 0" "$work/document" > "$work/answer"; do look "$work/first.gmt"; done
+	until_true "$leak | length > 0" "$work/first.gmt"
 	rm "$work/run/leak"
 	"$REPORT" detach $pid
 	cp "$work/first.gmt" "$work/copy"
@@ -91,7 +89,7 @@ words() {
 	"$REPORT" attach -o "$work/out.gmt" $pid
 	until_true ".ledger[0].before_bytes >= 64 * 1048576"
 	touch "$work/run/free"
-	until [ -e "$work/run/freed" ]; do kill -0 $pid; done
+	until_done [ -e "$work/run/freed" ]
 	look
 	is '.tracer.period.before_freed_bytes >= 64 * 1048576' true
 	is .errors '[]'
@@ -154,7 +152,7 @@ words() {
 	unshare -m sh -c "mount -t tmpfs none '$(dirname "$SHIM")' && exec \"\$@\"" sh \
 		"$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" > "$work/said" 2> "$work/stderr" 3>&- &
 	pid=$!
-	until [ -e "$work/run/ready" ]; do kill -0 $pid; done
+	until_done [ -e "$work/run/ready" ]
 	"$REPORT" attach -o "$work/out.gmt" $pid > "$work/attached"
 	grep -q "the shim copied into its memory" "$work/attached"
 	until_true "($allocations) > 1000"

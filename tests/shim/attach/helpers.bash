@@ -16,7 +16,7 @@ begin() {
 	mkdir "$work/run"
 	"$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" "$@" > "$work/said" 2> "$work/stderr" 3>&- &
 	pid=$!
-	until [ -e "$work/run/ready" ]; do kill -0 $pid; done
+	until_done [ -e "$work/run/ready" ]
 }
 
 # begin_under SHIM [BEFORE_MIB]: the same under a preload; its file is there when this returns.
@@ -24,7 +24,7 @@ begin_under() {
 	local shim=$1
 	shift
 	LD_PRELOAD=$shim begin "$@"
-	until [ -s "$work/out.gmt" ]; do kill -0 $pid; done
+	until_done [ -s "$work/out.gmt" ]
 }
 
 # The busy program ends, and its results are those of a run without us.
@@ -36,16 +36,27 @@ end() {
 		{ cat "$work/said"; return 1; }
 }
 
+# until_done COMMAND ARG...: waits until the command succeeds, as long as the program lives. A busy loop of looks would
+# take the processor from the program.
+until_done() {
+	until "$@"; do
+		kill -0 $pid
+		sleep 0.02
+	done
+}
+
 # look: the document of the file as it is now, in $work/document.
 look() {
 	"$REPORT" summary --json "${1:-$work/out.gmt}" > "$work/document"
 }
 
-# until_true EXPRESSION: looks until the jq EXPRESSION is true on the document.
+# is_true EXPRESSION [FILE]: the jq EXPRESSION is true on the document of the file as it is now.
+is_true() {
+	look "${2:-}"
+	jq -e "$1" "$work/document" > "$work/answer"
+}
+
+# until_true EXPRESSION [FILE]: looks until is_true.
 until_true() {
-	look
-	until jq -e "$1" "$work/document" > "$work/answer"; do
-		kill -0 $pid
-		look
-	done
+	until_done is_true "$@"
 }

@@ -6,8 +6,8 @@
  * Threads allocate and free device memory, by the runtime and by function pointers of the driver
  * (from LIBRARY, libcuda), compute in floating point, open and close PLUGIN, fork, wait in several
  * calls, and allocate from the heap. It runs until FOLDER/stop exists; FOLDER/leak makes every
- * round of one thread leak 1 MiB, and FOLDER/free frees the BEFORE_MIB that were allocated at the
- * start. At the end it prints its books as JSON.
+ * sixteenth round of one thread leak 1 MiB, and FOLDER/free frees the BEFORE_MIB that were
+ * allocated at the start. At the end it prints its books as JSON.
  */
 #include "cuda_calls.h"
 
@@ -77,7 +77,7 @@ static void *runtime_thread(void *seed)
 	double first = compute();
 	bool leaks = (uintptr_t)seed == 1;
 
-	while (!stop) {
+	for (unsigned long round = 0; !stop; round++) {
 		unsigned slot = next(&state) % HELD;
 
 		if (held[slot])
@@ -87,7 +87,7 @@ static void *runtime_thread(void *seed)
 		count(&calls, 2);
 		count(&wrong, compute() != first);
 		count(&rounds, 1);
-		if (leaks && rounds % 64 == 0 && wants("leak"))
+		if (leaks && round % 16 == 0 && wants("leak"))
 			leak_here();
 	}
 	for (unsigned i = 0; i < HELD; i++)

@@ -41,7 +41,7 @@ sleeper() {
 		    sum(range(1000))
 	PY
 	sleeper python3 "$work/busy.py"
-	until [ -s "$work/said" ]; do kill -0 $pid; done
+	until_done [ -s "$work/said" ]
 	refuses "nothing is recorded yet" attach --wait 500ms $pid
 	refuses "is attached already" attach $pid
 	"$REPORT" detach $pid > "$work/answer"
@@ -56,7 +56,7 @@ sleeper() {
 		select.epoll().poll(1000)
 	PY
 	sleeper python3 "$work/waits.py"
-	until [ -s "$work/said" ]; do kill -0 $pid; done
+	until_done [ -s "$work/said" ]
 	refuses "a stop would end with EINTR" attach --wait 300ms $pid
 	refuses "nothing is recorded yet" attach --interrupt --wait 300ms $pid
 	kill -0 $pid

@@ -44,7 +44,7 @@ allocations='[.usage[].allocations] | add // 0'
 	"$REPORT" start $pid
 	until_true '.ledger[0].before_bytes >= 64 * 1048576'
 	touch "$work/run/free"
-	until [ -e "$work/run/freed" ]; do kill -0 $pid; done
+	until_done [ -e "$work/run/freed" ]
 	look
 	is '.tracer.period | .before_frees >= 64 and .before_freed_bytes >= 64 * 1048576' true
 	touch "$work/run/leak" # a new peak has the ledger sampled again
@@ -100,10 +100,7 @@ allocations='[.usage[].allocations] | add // 0'
 
 @test "1,000 starts and stops under load change no result" {
 	asleep 8
-	for ((i = 0; i < 1000; i++)); do
-		"$REPORT" start -q $pid
-		"$REPORT" stop -q $pid
-	done
+	"$PROGRAMS/cycles" start "$work/out.gmt" 1000
 	look
 	is .tracer.period.number 1000
 	is .file.dropped_events 0
@@ -204,7 +201,7 @@ allocations='[.usage[].allocations] | add // 0'
 	GPUMEMTRACE_START=asleep LD_PRELOAD=$SHIM python3 "$work/idle.py" < "$work/in" > "$work/said" 3>&- &
 	pid=$!
 	exec 4> "$work/in"
-	until [ -s "$work/said" ]; do kill -0 $pid; done
+	until_done [ -s "$work/said" ]
 	run "$REPORT" start --wait 100ms $pid
 	[ "$status" = 3 ]
 	[[ "$output" == *"it will begin to record at its next one"* ]]

@@ -153,6 +153,51 @@ found() {
 	found ipc.shared '.evidence | contains("2 opened handles have an owner that is not among these files")' true
 }
 
+# shared MODE: the document of three processes, one of which frees what the others have open.
+shared() {
+	GPUMEMTRACE_OUT=$work/job/%p.gmt GPUSIM_DEVICES=1 LD_PRELOAD="$SHIM" "$JOBS/job_share" "$1" > "$work/books"
+	job summary
+}
+
+# book KEY: what the program itself says.
+book() {
+	jq ".$1" "$work/books"
+}
+
+@test "memory that its owner freed while others had it open" {
+	shared working
+	local rows='[.job.freed_shares[] | select(.kind == $kind)]'
+	is "${rows/\$kind/\"device\"} | map([.opener.pid, .bytes, .blocks, .matched]) | sort" \
+		"$(jq -c '[[.all, .device, 1, "handle"], [.one, .device, 1, "handle"]] | sort' "$work/books")"
+	is "${rows/\$kind/\"vmm\"} | map([.opener.pid, .bytes, .blocks, .matched])" \
+		"$(jq -c '[[.all, .vmm, 2, "size"]]' "$work/books")"
+	is "${rows/\$kind/\"async\"} | map([.opener.pid, .bytes, .blocks, .matched])" \
+		"$(jq -c '[[.all, .async, 1, "handle"]]' "$work/books")"
+	is '.job.freed_shares | map(.owner.pid) | unique | .[0]' "$(book owner)"
+	is '.job.freed_shares | map(.while_working) | unique' '[true]'
+	is "${rows/\$kind/\"device\"} | .[0] | [.allocated_at, .freed_at, .opened_at] | map(split(\" \")[0])" \
+		'["allocate","let_go","open_handle"]'
+	found ipc.freed-open .bytes "$(jq '.device + .vmm + .async' "$work/books")"
+	found ipc.freed-open .severity '"warning"'
+	found ipc.freed-open .device 0
+	found ipc.freed-open ".title | contains(\"84.00 MiB that process $(book owner) freed stayed on the device\")" true
+	# what is still its owner's is shared, and one handle of three
+	found ipc.shared .bytes $(((8 << 20) + (2 << 20)))
+	found ipc.shared '.evidence | contains("1 passed by descriptor, matched by device and size")' true
+	"$REPORT" "$work/job" > "$work/said"
+	grep -q "ipc.freed-open" "$work/said"
+	# without the openers' files nothing is known to be open
+	"$REPORT" summary --json "$work/job/$(book owner).gmt" "$work/job/$(book owner).gmt" > "$work/document"
+	is '.job.freed_shares' '[]'
+}
+
+@test "memory that its owner freed at its end is a note" {
+	shared ending
+	found ipc.freed-open .severity '"note"'
+	found ipc.freed-open .bytes "$(jq '.device + .vmm + .async' "$work/books")"
+	is '.job.freed_shares | map(.while_working) | unique' '[false]'
+}
+
 @test "the first rank to fail, with its out-of-memory event" {
 	rank 0 device 0 keep 1000
 	rank 2 device 0 keep 1000 oom $((1 << 50))

@@ -21,8 +21,6 @@ static void load(struct gm_doc *doc)
 	for (uint32_t i = 0; i < books.blocks_count; i++)
 		if (books.blocks[i].state == GM_STATE_LIVE)
 			doc->blocks[doc->blocks_count++].record = books.blocks[i];
-	doc->work_blocks = doc->blocks;
-	doc->work_blocks_count = doc->blocks_count;
 	for (uint32_t i = 0; i < books.sites_count; i++) {
 		doc->sites[i].phase = "other";
 		doc->sites[i].work_bytes = books.sites[i].live_bytes;

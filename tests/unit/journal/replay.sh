@@ -21,13 +21,14 @@ for file in long.gmt long.zst; do
 	"$2" summary --json --no-symbols --at "$time" "$work/$file" > "$work/then"
 	python3 "$3" "$work/then" "$work/end"
 done
-# from a ring that has lost its beginning, as from the complete history; peaks aside
-late=$(python3 -c 'import sys; print(float(sys.argv[1]) * 0.95)' "$time")
-"$2" summary --json --no-symbols --at "$late" "$work/long.gmt" > "$work/end"
-rm "$work/long.gmt.events"
-"$2" summary --json --no-symbols --at "$late" "$work/long.gmt" > "$work/then"
-python3 "$3" "$work/then" "$work/end" ring no-peaks
+# From a ring that has lost its beginning, as from the complete history; peaks aside. How far back it reaches is told.
+mv "$work/long.gmt.events" "$work/events"
 if "$2" summary --at 0.001 "$work/long.gmt" 2> "$work/said"; then
 	exit 1
 fi
-grep -q 'reaches back to .* s only' "$work/said"
+reach=$(sed -n 's/.* reaches back to \([0-9.]*\) s only.*/\1/p' "$work/said")
+late=$(python3 -c 'import sys; print((float(sys.argv[1]) + float(sys.argv[2])) / 2)' "$reach" "$time")
+"$2" summary --json --no-symbols --at "$late" "$work/long.gmt" > "$work/then"
+mv "$work/events" "$work/long.gmt.events"
+"$2" summary --json --no-symbols --at "$late" "$work/long.gmt" > "$work/end"
+python3 "$3" "$work/then" "$work/end" ring no-peaks

@@ -68,8 +68,8 @@ static void finish_site(struct gm_stack *stack, uint64_t peak, uint64_t live)
 	unsigned category = GM_NO_RULE;
 
 	for (unsigned i = 0; i < stack->count; i++)
-		if (stack->frames[i].category_rule < category)
-			category = stack->frames[i].category_rule;
+		if (stack->frames[i]->category_rule < category)
+			category = stack->frames[i]->category_rule;
 	add(&run.categories, gm_rule_name(category), peak, live);
 	add(&run.phases, gm_phase_of(stack), peak, live);
 	run.sites++;
@@ -78,8 +78,8 @@ static void finish_site(struct gm_stack *stack, uint64_t peak, uint64_t live)
 
 static int read_run(void **state)
 {
-	static struct gm_frame frames[FRAMES];
-	struct gm_stack stack = {.frames = frames};
+	static struct gm_frame frames[FRAMES], *list[FRAMES];
+	struct gm_stack stack = {.frames = list};
 	unsigned long long peak = 0, live = 0;
 	FILE *file = fopen(TORCH_STACKS, "re");
 	char line[512];
@@ -95,7 +95,9 @@ static int read_run(void **state)
 			if (sscanf(line, "site %llu %llu", &peak, &live) != 2)
 				return -1;
 		} else if (stack.count < FRAMES) {
-			frames[stack.count++] = frame_of(line);
+			frames[stack.count] = frame_of(line);
+			list[stack.count] = &frames[stack.count];
+			stack.count++;
 		}
 	}
 	finish_site(&stack, peak, live);

@@ -40,6 +40,21 @@ static struct gm_frame python(const char *function, const char *file, unsigned l
 	return frame;
 }
 
+/* The stack of these frames. */
+static struct gm_stack stack_of(const struct gm_frame *frames, unsigned count)
+{
+	static struct gm_frame *list[16];
+
+	for (unsigned i = 0; i < count; i++)
+		list[i] = (struct gm_frame *)&frames[i];
+	return (struct gm_stack){.frames = list, .count = count};
+}
+
+static unsigned entries(const struct gm_frame *frames, unsigned count)
+{
+	return gm_entry_frames(stack_of(frames, count).frames, count);
+}
+
 /* The stacks of a program and of a library with a static cudart, as an H200's run recorded them. */
 static void entry_points_leave_the_stack(void **state)
 {
@@ -70,20 +85,20 @@ static void entry_points_leave_the_stack(void **state)
 					       native("main", program)};
 
 	(void)state;
-	assert_int_equal(gm_entry_frames(in_program, 5), 3);
-	assert_int_equal(gm_entry_frames(nameless, 4), 3);
-	assert_int_equal(gm_entry_frames(wrapper, 2), 1);
-	assert_int_equal(gm_entry_frames(cublas, 3), 0);
-	assert_int_equal(gm_entry_frames(driver, 3), 2);
-	assert_int_equal(gm_entry_frames(only, 1), 0);
-	assert_int_equal(gm_entry_frames(not_in_the_table, 3), 2);
-	assert_int_equal(gm_entry_frames(own_name, 2), 0);
-	assert_int_equal(gm_entry_frames(called_back, 3), 0);
+	assert_int_equal(entries(in_program, 5), 3);
+	assert_int_equal(entries(nameless, 4), 3);
+	assert_int_equal(entries(wrapper, 2), 1);
+	assert_int_equal(entries(cublas, 3), 0);
+	assert_int_equal(entries(driver, 3), 2);
+	assert_int_equal(entries(only, 1), 0);
+	assert_int_equal(entries(not_in_the_table, 3), 2);
+	assert_int_equal(entries(own_name, 2), 0);
+	assert_int_equal(entries(called_back, 3), 0);
 }
 
 static const struct gm_frame *named(struct gm_frame *frames, unsigned count)
 {
-	struct gm_stack stack = {.frames = frames, .count = count};
+	struct gm_stack stack = stack_of(frames, count);
 
 	return gm_stack_label_frame(&stack);
 }

@@ -109,7 +109,7 @@ static json_t *stack_list(const struct gm_doc *doc, const struct gm_stack *stack
 	json_t *frames = json_array();
 
 	for (unsigned i = 0; stack && i < stack->count; i++) {
-		const struct gm_frame *frame = &stack->frames[i];
+		const struct gm_frame *frame = stack->frames[i];
 		json_t *at = frame->file ? location(doc, frame) : json_object();
 
 		json_object_set_new(
@@ -126,11 +126,11 @@ static const struct gm_frame *place(const struct gm_stack *stack)
 	const struct gm_frame *any = NULL;
 
 	for (unsigned i = 0; stack && i < stack->count; i++) {
-		if (!stack->frames[i].file)
+		if (!stack->frames[i]->file)
 			continue;
-		if (!stack->frames[i].plumbing)
-			return &stack->frames[i];
-		any = any ? any : &stack->frames[i];
+		if (!stack->frames[i]->plumbing)
+			return stack->frames[i];
+		any = any ? any : stack->frames[i];
 	}
 	return any;
 }

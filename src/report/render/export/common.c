@@ -24,25 +24,6 @@ uint64_t gm_export_job_start(const struct gm_job *job)
 	return first;
 }
 
-uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options)
-{
-	const struct gm_site_record *record = &site->record;
-	const char *sort = options->sort ? options->sort : "live";
-
-	if (options->at_peak)
-		return record->bytes_at_peak;
-	if (strcmp(sort, "peak") == 0)
-		return record->peak_bytes;
-	if (strcmp(sort, "total") == 0)
-		return record->allocated_bytes;
-	if (strcmp(sort, "count") == 0)
-		return record->allocations;
-	if (strcmp(sort, "churn") == 0)
-		return record->allocated_bytes < record->freed_bytes ? record->allocated_bytes
-								     : record->freed_bytes;
-	return record->live_bytes;
-}
-
 unsigned gm_export_level(const struct gm_options *options)
 {
 	return options->level < 0 ? GM_LEVEL_DRIVER : (unsigned)options->level;

@@ -41,9 +41,6 @@ int gm_export_sqlite(struct gm_doc *doc, const struct gm_options *options, const
 int gm_export_zst(struct gm_doc *doc, const struct gm_options *options, const char *path,
 		  char *error, size_t error_bytes);
 
-/* The figure of a site that --sort or --at peak names; live bytes if neither is given. */
-uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options);
-
 /* When the first process of a job that counts began, in nanoseconds since 1970; 0: no file says. */
 uint64_t gm_export_job_start(const struct gm_job *job);
 

@@ -7,6 +7,7 @@
 #include "report/job/job.h"
 #include "report/journal/journal_file.h"
 #include "report/render/json/internal.h"
+#include "report/render/json/json_bound.h"
 #include "report/stacks/stacks.h"
 #include "account/kinds.h"
 #include <errno.h>
@@ -538,6 +539,8 @@ static const struct {
 	{"plan", plan, true},
 };
 
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+
 static void put_sites(struct gm_json_out *out, struct gm_doc *doc)
 {
 	gm_json_put_name(out, "sites");
@@ -561,16 +564,17 @@ static void put_members(struct gm_json_out *out, json_t *object)
 	json_decref(object);
 }
 
-void gm_json_put_doc(struct gm_json_out *out, struct gm_doc *doc, const char *more, json_t *value)
+static void put_doc(struct gm_json_out *out, struct gm_doc *doc, const char *more, json_t *value,
+		    json_t *const *made)
 {
 	gm_json_put_text(out, "{\"schema_version\": 1");
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+	for (size_t i = 0; i < KEYS; i++)
 		if (more && !strcmp(keys[i].key, more))
 			continue;
 		else if (!doc)
 			gm_json_put_key(out, keys[i].key, nothing(i));
 		else if (keys[i].make)
-			gm_json_put_key(out, keys[i].key, keys[i].make(doc));
+			gm_json_put_key(out, keys[i].key, made ? made[i] : keys[i].make(doc));
 		else
 			put_sites(out, doc);
 	if (more)
@@ -578,6 +582,36 @@ void gm_json_put_doc(struct gm_json_out *out, struct gm_doc *doc, const char *mo
 	else if (value)
 		put_members(out, value);
 	gm_json_put_text(out, "}");
+}
+
+/* All keys are made first, because they tell which sites are named. */
+static void put_bounded(struct gm_json_out *out, struct gm_doc *doc, const char *more,
+			json_t *value)
+{
+	const struct gm_json_bound *whole = out->bound;
+	struct gm_json_bound bound = {whole->most, json_copy(whole->named)};
+	json_t *made[KEYS] = {0};
+
+	out->bound = &bound;
+	for (size_t i = 0; i < KEYS; i++) {
+		if (!keys[i].make || (more && !strcmp(keys[i].key, more)))
+			continue;
+		made[i] = keys[i].make(doc);
+		gm_json_bound(&bound, keys[i].key, made[i]);
+	}
+	if (value)
+		gm_json_bound(&bound, more ? more : "", value);
+	put_doc(out, doc, more, value, made);
+	json_decref(bound.named);
+	out->bound = whole;
+}
+
+void gm_json_put_doc(struct gm_json_out *out, struct gm_doc *doc, const char *more, json_t *value)
+{
+	if (doc && out->bound)
+		put_bounded(out, doc, more, value);
+	else
+		put_doc(out, doc, more, value, NULL);
 }
 
 /* A device of the job. Beside what a process has of it: which one it is, and how many use it. */
@@ -611,14 +645,48 @@ static json_t *job_findings(const struct gm_job *job)
 	return list;
 }
 
-static json_t *job_object(const struct gm_job *job)
+static json_t *process_of(const struct gm_doc *doc)
 {
-	json_t *sums = json_array();
+	return json_pack("{s:I, s:o, s:o}", "pid", (json_int_t)doc->header->pid, "rank",
+			 number_or_null(doc->header->rank), "host", gm_json_string(doc->host));
+}
+
+/* Memory that a process freed and others had open. */
+static json_t *freed_shares(const struct gm_job *job)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < job->freed_shares_count; i++) {
+		const struct gm_freed_share *row = &job->freed_shares[i];
+
+		json_array_append_new(
+			list,
+			json_pack("{s:o, s:s, s:o, s:I, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o}",
+				  "device", gm_json_device(row->device), "kind",
+				  gm_kind_name(row->kind), "bytes", gm_json_bytes(row->bytes),
+				  "blocks", (json_int_t)row->blocks, "first_freed_s",
+				  gm_json_seconds(row->first_freed_ns), "matched",
+				  row->by_size ? "size" : "handle", "while_working",
+				  row->while_working, "owner", process_of(row->owner), "opener",
+				  process_of(row->opener), "allocated_at",
+				  gm_json_string(row->allocated_at), "freed_at",
+				  gm_json_string(row->freed_at), "opened_at",
+				  gm_json_string(row->opened_at)));
+	}
+	return list;
+}
+
+static json_t *job_object(const struct gm_job *job, const struct gm_json_bound *bound)
+{
+	json_t *sums = json_array(), *object;
 
 	for (unsigned i = 0; i < job->totals_count; i++)
 		json_array_append_new(sums, job_total(&job->totals[i]));
-	return json_pack("{s:i, s:o, s:o}", "ranks", (int)job->ranks, "totals", sums, "findings",
-			 job_findings(job));
+	object = json_pack("{s:i, s:o, s:o, s:o}", "ranks", (int)job->ranks, "totals", sums,
+			   "findings", job_findings(job), "freed_shares", freed_shares(job));
+	if (bound)
+		gm_json_bound(bound, "job", object);
+	return object;
 }
 
 static void put_runs(struct gm_json_out *out, const struct gm_job *job)
@@ -633,6 +701,18 @@ static void put_runs(struct gm_json_out *out, const struct gm_job *job)
 	gm_json_put_text(out, "]");
 }
 
+/* A list with a value for each file stays whole; those values are bounded. */
+static void bound_files(const struct gm_json_bound *bound, const char *key, json_t *value)
+{
+	json_t *of_file;
+	size_t i;
+
+	if (!json_is_array(value))
+		gm_json_bound(bound, key, value);
+	json_array_foreach(value, i, of_file)
+		gm_json_bound(bound, key, of_file);
+}
+
 void gm_json_put_job(struct gm_json_out *out, struct gm_job *job, const char *more, json_t *value)
 {
 	if (!job->several) {
@@ -640,13 +720,15 @@ void gm_json_put_job(struct gm_json_out *out, struct gm_job *job, const char *mo
 		return;
 	}
 	gm_json_put_text(out, "{\"schema_version\": 1");
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+	if (out->bound && value)
+		bound_files(out->bound, more, value);
+	for (size_t i = 0; i < KEYS; i++) {
 		const char *key = keys[i].key;
 
 		if (!strcmp(key, "runs"))
 			put_runs(out, job);
 		else if (!strcmp(key, "job"))
-			gm_json_put_key(out, key, job_object(job));
+			gm_json_put_key(out, key, job_object(job, out->bound));
 		else if (!strcmp(key, "gates"))
 			gm_json_put_key(out, key,
 					gm_json_gate_list(NULL, job->gates, job->gates_count));
@@ -666,26 +748,43 @@ static int finish(struct gm_json_out *out, FILE *file)
 	return errno ? -errno : -EIO;
 }
 
+/* Writes the job, or the document if there is no job. */
+static int write_all(struct gm_json_out *out, struct gm_job *job, struct gm_doc *doc,
+		     const char *more, json_t *value)
+{
+	struct gm_json_bound bound = {0};
+	int rc;
+
+	if (doc && doc->options.top_given) {
+		bound = (struct gm_json_bound){doc->options.top, json_object()};
+		out->bound = &bound;
+	}
+	if (job)
+		gm_json_put_job(out, job, more, value);
+	else
+		gm_json_put_doc(out, doc, more, value);
+	rc = finish(out, out->data);
+	json_decref(bound.named);
+	return rc;
+}
+
 int gm_json_write_doc(struct gm_doc *doc, const char *more, json_t *value, FILE *file)
 {
 	struct gm_json_out out = {.write = gm_json_to_file, .data = file};
 
-	gm_json_put_doc(&out, doc, more, value);
-	return finish(&out, file);
+	return write_all(&out, NULL, doc, more, value);
 }
 
 int gm_json_write_line(struct gm_doc *doc, FILE *file)
 {
 	struct gm_json_out out = {.write = gm_json_to_file, .data = file, .one_line = true};
 
-	gm_json_put_doc(&out, doc, NULL, NULL);
-	return finish(&out, file);
+	return write_all(&out, NULL, doc, NULL, NULL);
 }
 
 int gm_json_write_job(struct gm_job *job, const char *more, json_t *value, FILE *file)
 {
 	struct gm_json_out out = {.write = gm_json_to_file, .data = file};
 
-	gm_json_put_job(&out, job, more, value);
-	return finish(&out, file);
+	return write_all(&out, job, job->count ? job->docs[0] : NULL, more, value);
 }

@@ -15,11 +15,14 @@ struct gm_json_frames {
 	unsigned count, room;
 };
 
+struct gm_json_bound;
+
 struct gm_json_out {
 	json_dump_callback_t write; /* where the text goes, with `data` */
 	void *data;
 	/* Stacks name frames by their place in this list, if there is one. */
 	struct gm_json_frames *frames;
+	const struct gm_json_bound *bound; /* --top; NULL: lists are complete */
 	bool one_line;
 	bool failed;
 	size_t used;

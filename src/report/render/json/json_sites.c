@@ -7,6 +7,7 @@
 #include "report/doc/enum_names.h"
 #include "report/history/events.h"
 #include "report/render/json/internal.h"
+#include "report/render/json/json_bound.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static void put_stack(struct gm_json_out *out, struct gm_doc *doc, const struct 
 	for (unsigned i = 0; stack && i < stack->count; i++) {
 		if (i)
 			gm_json_put(out, ",", 1);
-		put_frame(out, doc, &stack->frames[i]);
+		put_frame(out, doc, stack->frames[i]);
 	}
 	gm_json_put_text(out, "]");
 }
@@ -73,24 +74,53 @@ static const char *bytes_text(uint64_t bytes, char text[24])
 	return text;
 }
 
+static void put_window(struct gm_json_out *out, const struct gm_window *window, uint64_t start_ns,
+		       bool first)
+{
+	char text[200], least[24], most[24], last[24];
+	int bytes = snprintf(text, sizeof(text),
+			     "%s{\"start_s\":%.9f,\"min_bytes\":%s,\"max_bytes\":%s,"
+			     "\"last_bytes\":%s}",
+			     first ? "" : ",", (double)start_ns / 1e9,
+			     bytes_text(window->min_bytes, least),
+			     bytes_text(window->max_bytes, most),
+			     bytes_text(window->last_bytes, last));
+
+	gm_json_put(out, text, (size_t)bytes);
+}
+
+/* Windows from `first` on, `count` of them, as one. */
+static struct gm_window merged(const struct gm_site *site, unsigned first, unsigned count)
+{
+	struct gm_window window = site->record.windows[first];
+
+	for (unsigned i = first + 1; i < first + count; i++) {
+		const struct gm_window *next = &site->record.windows[i];
+
+		window.last_bytes = next->last_bytes;
+		if (next->min_bytes < window.min_bytes)
+			window.min_bytes = next->min_bytes;
+		if (next->max_bytes > window.max_bytes)
+			window.max_bytes = next->max_bytes;
+	}
+	return window;
+}
+
 /* Sixteen of them for each site: printed, not built. */
 static void put_windows(struct gm_json_out *out, const struct gm_site *site,
 			const struct gm_header *header)
 {
-	char text[200], least[24], most[24], last[24];
+	unsigned current = site->record.window_current;
+	unsigned count = current < GM_WINDOWS ? current + 1 : GM_WINDOWS;
+	unsigned most = out->bound ? out->bound->most : count;
+	unsigned step = most ? (count + most - 1) / most : 1;
 
 	gm_json_put_text(out, ",\"windows\": [");
-	for (unsigned i = 0; i <= site->record.window_current && i < GM_WINDOWS; i++) {
-		const struct gm_window *window = &site->record.windows[i];
-		int bytes = snprintf(text, sizeof(text),
-				     "%s{\"start_s\":%.9f,\"min_bytes\":%s,\"max_bytes\":%s,"
-				     "\"last_bytes\":%s}",
-				     i ? "," : "", (double)header->window_start_ns[i] / 1e9,
-				     bytes_text(window->min_bytes, least),
-				     bytes_text(window->max_bytes, most),
-				     bytes_text(window->last_bytes, last));
+	for (unsigned i = 0; most && i < count; i += step) {
+		struct gm_window window =
+			merged(site, i, i + step < count ? step : count - i);
 
-		gm_json_put(out, text, (size_t)bytes);
+		put_window(out, &window, header->window_start_ns[i], !i);
 	}
 	gm_json_put_text(out, "]");
 }
@@ -126,19 +156,13 @@ static json_t *site_object(const struct gm_site *site)
 		"why", gm_json_string(site->why));
 }
 
-/* A site without any allocation is one whose calls all failed: it is no memory. */
-static bool shown(const struct gm_site *site)
-{
-	return !site->hidden && (site->record.allocations || site->record.failures);
-}
-
 int *gm_json_site_numbers(struct gm_doc *doc)
 {
 	int *numbers = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*numbers));
 	int count = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++)
-		numbers[i] = shown(&doc->sites[i]) ? count++ : -1;
+		numbers[i] = gm_site_is_shown(&doc->sites[i]) ? count++ : -1;
 	return numbers;
 }
 
@@ -160,9 +184,10 @@ static void put_site(struct gm_json_out *out, struct gm_doc *doc, const struct g
 void gm_json_put_sites(struct gm_json_out *out, struct gm_doc *doc)
 {
 	const char *between = out->one_line ? "[" : "[\n";
+	const bool *kept = out->bound ? gm_json_bounded_sites(out->bound, doc) : NULL;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		if (!shown(&doc->sites[i]))
+		if (!gm_site_is_shown(&doc->sites[i]) || (kept && !kept[i]))
 			continue;
 		gm_json_put_text(out, between);
 		put_site(out, doc, &doc->sites[i]);
@@ -171,14 +196,20 @@ void gm_json_put_sites(struct gm_json_out *out, struct gm_doc *doc)
 	gm_json_put_text(out, *between == '[' ? "[]" : "]");
 }
 
+/* In the document's order; of a list that is bounded the first that `--sort` names. */
 static json_t *sites_by_verdict(struct gm_doc *doc, enum gm_verdict verdict)
 {
+	unsigned count = doc->sites_count;
+	const unsigned *ranked =
+		doc->options.top_given ? gm_json_ranked_sites(doc, &count) : NULL;
 	json_t *list = json_array();
 
-	for (unsigned i = 0; i < doc->sites_count; i++)
-		if (shown(&doc->sites[i]) && !doc->sites[i].suppressed &&
-		    doc->sites[i].verdict == verdict)
-			json_array_append_new(list, json_string(doc->sites[i].id));
+	for (unsigned i = 0; i < count; i++) {
+		const struct gm_site *site = &doc->sites[ranked ? ranked[i] : i];
+
+		if (gm_site_is_shown(site) && !site->suppressed && site->verdict == verdict)
+			json_array_append_new(list, json_string(site->id));
+	}
 	return list;
 }
 
