@@ -195,11 +195,11 @@ static void add_share(const struct gm_doc *doc, struct share *shares, unsigned *
 static void find_own(struct gm_doc *doc)
 {
 	struct share *shares =
-		gm_realloc(NULL, (2 * (size_t)doc->work_blocks_count + 1) * sizeof(*shares));
+		gm_realloc(NULL, (2 * (size_t)gm_work_blocks(doc) + 1) * sizeof(*shares));
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < doc->work_blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->work_blocks[i].record;
+	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
+		const struct gm_alloc_record *block = gm_work_block(doc, i);
 		uint32_t base = block->range - 1;
 
 		if (base >= doc->ranges_count || !is_in_use(block))
@@ -262,11 +262,11 @@ static void find_retained_of(struct gm_doc *doc, struct gm_named_range *range,
 static void find_retained(struct gm_doc *doc)
 {
 	struct share *shares =
-		gm_realloc(NULL, ((size_t)doc->work_blocks_count + 1) * sizeof(*shares));
+		gm_realloc(NULL, ((size_t)gm_work_blocks(doc) + 1) * sizeof(*shares));
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < doc->work_blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->work_blocks[i].record;
+	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
+		const struct gm_alloc_record *block = gm_work_block(doc, i);
 
 		if (is_in_use(block))
 			shares[count++] = (struct share){(uint32_t)block->device, block->site,
