@@ -66,7 +66,7 @@ EXPORT void gpumemtrace_mark(const char *name)
 
 static bool records(void)
 {
-	return gm_owns_file() && !gm_idle();
+	return gm_owns_file() && !gm_idle() && !gm_settings.no_ranges;
 }
 
 int gm_public_range_push(const struct gm_range_name *name)

@@ -60,14 +60,11 @@ struct gm_in_use_most gm_in_use_take_most(int device)
 	return most.bytes >= now.bytes ? most : now;
 }
 
-void gm_in_use_measure_most(bool on)
+void gm_in_use_measure_most(void)
 {
-	unsigned devices = on ? GM_RANGE_DEVICES : 0;
-
-	for (; in_use.measured < devices; in_use.measured++)
+	for (; in_use.measured < GM_RANGE_DEVICES; in_use.measured++)
 		in_use.most[in_use.measured] = (struct gm_in_use_most){
 			gm_in_use_now((int)in_use.measured), gm_track.now_ns};
-	in_use.measured = devices;
 }
 
 /* Below this nothing is to be raised. */

@@ -95,14 +95,6 @@ static void share_out(void)
 	}
 }
 
-/* While no range is open nothing is measured, and blocks need not look out for it. */
-static void update_measuring(void)
-{
-	bool any = __atomic_load_n(&ranges.active, __ATOMIC_RELAXED) | ranges.started_active;
-
-	gm_in_use_measure_most(any);
-}
-
 /* ---- beginning and end of a range, under the lock ---- */
 
 static void begin(struct open_range *open, uint32_t parent)
@@ -259,7 +251,7 @@ int gm_track_range_push(const struct gm_range_name *name, bool recording)
 		return level;
 	}
 	gm_update_begin();
-	update_measuring();
+	gm_in_use_measure_most();
 	begin_unknown();
 	share_out();
 	begin(open, parent_of(stack->depth));
@@ -325,10 +317,8 @@ int gm_track_range_pop(uint16_t domain_number, bool recording, bool *marked)
 	set_depth(own->depth - 1);
 	if (!own->depth)
 		give_stack();
-	if (recording) {
-		update_measuring();
+	if (recording)
 		gm_update_end();
-	}
 	return level;
 }
 
@@ -356,6 +346,7 @@ uint64_t gm_track_range_start(const struct gm_range_name *name, bool recording)
 	if (!recording || !name->recorded)
 		return id;
 	gm_update_begin();
+	gm_in_use_measure_most();
 	begin_unknown();
 	share_out();
 	open = take_started();
@@ -366,7 +357,6 @@ uint64_t gm_track_range_start(const struct gm_range_name *name, bool recording)
 	} else {
 		gm_file->ranges_dropped++;
 	}
-	update_measuring();
 	gm_update_end();
 	return id;
 }
@@ -385,7 +375,6 @@ bool gm_track_range_end(uint64_t id, bool recording)
 		finish(open);
 		open->id = 0;
 		ranges.started_active &= ~(left & -left);
-		update_measuring();
 		break;
 	}
 	gm_update_end();
@@ -400,13 +389,13 @@ void gm_ranges_mark(const char *name)
 					      .recorded = true};
 	struct open_range *open = &ranges.started[0];
 
+	gm_in_use_measure_most();
 	share_out();
 	if (ranges.started_active & 1)
 		finish(open);
 	fill(open, &stretch);
 	begin(open, GM_NONE);
 	ranges.started_active |= 1;
-	update_measuring();
 }
 
 /* ---- the start ---- */
@@ -431,7 +420,8 @@ void gm_ranges_reset(void)
 		if (ranges.active >> i & 1)
 			ranges.stacks[i].current = 0;
 	begin_unknown();
-	if (own)
+	if (own) {
+		gm_in_use_measure_most();
 		set_depth(own->depth);
-	update_measuring();
+	}
 }
