@@ -29,7 +29,8 @@ reserved() {
 		predicted $batch default
 		recorded $batch
 		is '.whatif_run.target_batch' $batch
-		is "$(reserved $batch) as \$r | .whatif[0] | .reserved_peak_low_bytes <= \$r and \$r <= .reserved_peak_high_bytes" true
+		# within 2 %: a recorded block may hold up to 1 MiB more than was asked for
+		is "$(reserved $batch) as \$r | .whatif[0].reserved_peak_bytes / \$r | . >= 0.98 and . <= 1.02" true
 		is '.whatif[0].exact' false
 		[[ "$(jq -r '.whatif[0].why' "$work/document")" == *"batch $batch lie on lines"* ]]
 	done
