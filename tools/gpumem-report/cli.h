@@ -55,6 +55,7 @@ struct gm_cli {
 	struct gm_options options;
 	struct gm_gate_options gates;
 	struct gm_plan_options plan;
+	bool plan_search; /* plan --search */
 	struct gm_whatif_options whatif;
 	bool gates_given; /* run: --check */
 	bool once;	  /* top */

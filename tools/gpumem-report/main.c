@@ -48,7 +48,7 @@ const struct gm_command_row gm_commands[] = {
 	{GM_HTML, "html", "[-o OUT] FILE...",
 	 "one page with everything, to open in a browser; of two files also what changed",
 	 gm_cmd_html},
-	{GM_PLAN, "plan", "[--batch N] [--params N] [FILE...]",
+	{GM_PLAN, "plan", "[--batch N] [--params N] [FILE...|--search -- PROGRAM ARG...]",
 	 "what a run or a model needs: the largest batch, the GPUs it fits, what would change it",
 	 gm_cmd_plan},
 	{GM_WHATIF, "whatif", "[--conf A;B;...] [--capacity SIZE] [--fraction X] FILE...",
