@@ -2,7 +2,8 @@
  * NVTX ranges. NVTX consists of headers that each library compiles in; at its first call it opens
  * the library that NVTX_INJECTION64_PATH names (recorder/process/injection.c sets it) and lets it
  * register its own functions. Ours look only at ranges, which the tracker records
- * (track/named_ranges.h); each end of a range that has the name in GPUMEMTRACE_MARK, in any domain, is a mark.
+ * (track/named_ranges.h). Each end of a range that has the name in GPUMEMTRACE_MARK, in any domain,
+ * is a mark.
  *
  * Nothing is allocated.
  */

@@ -671,7 +671,7 @@ struct gm_range_sample {
 struct gm_range_record {
 	uint32_t hash;
 	uint32_t name_string, domain_string; /* GM_NONE: no domain */
-	uint32_t parent;	/* a group's or a name's without numbers; GM_NONE: it lies in none */
+	uint32_t parent;	/* a record without `group`; GM_NONE: it lies in no range */
 	uint32_t group;		/* that it belongs to; GM_NONE: it is one, or has no numbers */
 	uint32_t names;		/* of a group, that have records */
 	uint16_t domain_number;
@@ -681,7 +681,8 @@ struct gm_range_record {
 	uint16_t samples_count;
 	uint32_t other_device;	/* the record of the same on another device; GM_NONE */
 	uint64_t opened, closed, measured; /* on this device; `opened` on any */
-	uint64_t lowest_peak_bytes, most_added_bytes; /* the highest rise above an instance's start */
+	uint64_t lowest_peak_bytes;
+	uint64_t most_added_bytes; /* the highest rise above an instance's start */
 	int64_t retained_bytes;	/* of all instances together */
 	struct gm_range_instance highest, most_retained;
 	uint64_t stride;	/* every so manieth instance is in `samples` */

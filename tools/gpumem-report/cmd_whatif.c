@@ -141,7 +141,8 @@ static struct gm_doc *for_batch(struct gm_cli *cli, struct gm_job *job)
 	}
 	if (!doc || !cli->whatif.other) {
 		gm_usage_error("whatif: --target-batch needs two files of runs with different "
-			       "batches: whatif --batch 8,16 --target-batch 32 small.gmt large.gmt");
+			       "batches: whatif --batch 8,16 --target-batch 32 small.gmt "
+			       "large.gmt");
 		return NULL;
 	}
 	cli->whatif.batch = (double)plan->batches[second];

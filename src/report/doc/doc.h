@@ -186,7 +186,7 @@ struct gm_named_range {
 	const char *name, *domain; /* NULL: none */
 	const char *path;	   /* the names of the ranges around it, and its own */
 	unsigned depth;
-	uint32_t base; /* of the records of one range on several devices the first: itself, mostly */
+	uint32_t base; /* the first of the records of its devices: itself, mostly */
 	bool hidden;   /* by --device, or of names without a figure */
 	const char *highest_name, *most_retained_name;
 	uint64_t median_peak_bytes;  /* GM_NO_BYTES without an instance */

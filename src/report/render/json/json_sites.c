@@ -241,7 +241,8 @@ static json_t *pinned_by(struct gm_doc *doc, const struct gm_fragmentation *row)
 	for (unsigned k = 0; k < row->pinners_count; k++)
 		json_array_append_new(list,
 				      json_pack("{s:o, s:o, s:o, s:o}", "site",
-						gm_json_site_id(doc, row->pinners[k].site), "blocks",
+						gm_json_site_id(doc, row->pinners[k].site),
+						"blocks",
 						gm_json_bytes(row->pinners[k].blocks), "bytes",
 						gm_json_bytes(row->pinners[k].bytes), "hole_bytes",
 						gm_json_bytes(row->pinners[k].hole_bytes)));
