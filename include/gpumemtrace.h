@@ -19,6 +19,8 @@ int gpumemtrace_active(void);
 int gpumemtrace_start(void);
 int gpumemtrace_stop(void);
 void gpumemtrace_mark(const char *name);
+void gpumemtrace_range_push(const char *name);
+void gpumemtrace_range_pop(void);
 void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device);
 void gpumemtrace_pool_free(const void *ptr);
 int gpumemtrace_snapshot(const char *path);
@@ -107,6 +109,31 @@ static __inline__ void gpumemtrace_mark(const char *name)
 
 	if (function)
 		function(name);
+}
+
+/*
+ * Open a range of the calling thread with a name (copied, at most 95 bytes), such as "forward",
+ * "layer 3" or "request 4711", and close the one that was opened last. Ranges nest; for each name
+ * the report has the peaks, what was retained and where. Ranges of NVTX are recorded as well.
+ */
+static __inline__ void gpumemtrace_range_push(const char *name)
+{
+	static void *cache;
+	void (*function)(const char *) = __extension__(void (*)(const char *))
+		gpumemtrace_find_(&cache, "gpumemtrace_range_push");
+
+	if (function)
+		function(name);
+}
+
+static __inline__ void gpumemtrace_range_pop(void)
+{
+	static void *cache;
+	void (*function)(void) =
+		__extension__(void (*)(void)) gpumemtrace_find_(&cache, "gpumemtrace_range_pop");
+
+	if (function)
+		function();
 }
 
 /*

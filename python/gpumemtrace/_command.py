@@ -20,6 +20,7 @@ SETTINGS = {
     "events": "history: ring, off or all",
     "max-file": "the most that the file may take, like 256MiB",
     "signal": "make a mark and a copy at this signal, like USR1",
+    "ranges": "record named ranges: on or off",
     "mark": "each end of an NVTX range of this name is a mark",
     "capacity": "pretend that each device has only this much memory, like 16GiB",
     "fail": "let allocations fail: N, N+ or p=0.01,seed=7",

@@ -1,11 +1,11 @@
 /*
- * Marks by NVTX ranges. NVTX consists of headers that each library compiles in; at its first call
- * it opens the library that NVTX_INJECTION64_PATH names (recorder/process/injection.c sets it) and
- * lets it register its own functions. Ours look only at ranges: each end of a range that has the
- * name in GPUMEMTRACE_MARK, in any domain, is a mark.
+ * NVTX ranges. NVTX consists of headers that each library compiles in; at its first call it opens
+ * the library that NVTX_INJECTION64_PATH names (recorder/process/injection.c sets it) and lets it
+ * register its own functions. Ours look only at ranges, which the tracker records
+ * (track/named_ranges.h). Each end of a range that has the name in GPUMEMTRACE_MARK, in any domain,
+ * is a mark.
  *
- * Nothing is allocated. Whether a range has the name is known when it begins, and kept as one bit
- * of a per-thread stack for push and pop, and as the lowest bit of the id for start and end.
+ * Nothing is allocated.
  */
 #include "interpose/public.h"
 #include "recorder/state/settings.h"
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <wchar.h>
 
@@ -42,6 +43,8 @@ enum {
 	CORE2_CREATE_A = 12,
 	CORE2_CREATE_W
 };
+#define WIDE_BYTES 256 /* names are cut to 255 bytes, as marks' names are */
+
 enum { MESSAGE_ASCII = 1, MESSAGE_UNICODE, MESSAGE_REGISTERED };
 
 struct event_attributes {
@@ -62,177 +65,183 @@ struct callbacks {
 
 typedef const void *(*export_table)(uint32_t id);
 
-/* A thread's pushed ranges of one domain. Bit i of `named` is set if range i has the name. */
-struct ranges {
-	uint64_t named;
-	uint16_t depth, domain;
-};
+#define DOMAINS	     64	   /* of more the last number stands for all */
+#define STRING_BYTES 65536 /* of registered strings */
 
-#define DOMAINS_PER_THREAD 4
-#define MOST_NESTED	   64 /* deeper ranges make no marks */
-
-static __thread struct ranges pushed[DOMAINS_PER_THREAD] __attribute__((tls_model("initial-exec")));
-
+/*
+ * What NVTX's clients register lives as long as the process. Of strings beyond STRING_BYTES the
+ * handle is `other_string`.
+ */
 static struct {
-	uint64_t last_id;
-	uint32_t domains; /* made so far; handles are their numbers from 1 */
+	uint32_t domains; /* made so far; handles are their numbers from 1 (atomic) */
+	char domain_names[DOMAINS][GM_RANGE_NAME_BYTES];
+	uint32_t string_bytes; /* in use (atomic) */
+	char strings[STRING_BYTES];
 } nvtx;
 
-/* Handles of registered strings, of which one is the name and all others are not. */
-static char named_string, other_string;
+static const char other_string[] = "(registered string)";
 
-static bool is_name(const char *text)
+/* ---- names ---- */
+
+/* Converts wide characters, which are UTF-32 on Linux, to UTF-8, as many as there is room for. */
+static const char *narrow(const wchar_t *text, char *to, size_t bytes)
+{
+	size_t at = 0;
+
+	for (; text && *text && at + 4 < bytes; text++) {
+		uint32_t code = (uint32_t)*text;
+		unsigned more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+		static const unsigned char first[] = {0, 0xc0, 0xe0, 0xf0};
+
+		to[at++] = (char)(first[more] | code >> 6 * more);
+		while (more--)
+			to[at++] = (char)(0x80 | (code >> 6 * more & 0x3f));
+	}
+	to[at] = '\0';
+	return to;
+}
+
+static bool is_marked(const char *text)
 {
 	return text && gm_settings.mark_range && strcmp(text, gm_settings.mark_range) == 0;
 }
 
-/* Compares wide characters with the name in gm_settings, which is UTF-8. */
-static bool is_wide_name(const wchar_t *text)
+static const char *registered(const void *handle)
 {
-	const unsigned char *at = (const unsigned char *)gm_settings.mark_range;
+	const char *text = handle;
 
-	if (!text || !at)
-		return false;
-	while (*at) {
-		uint32_t code = *at++;
-		int more = code >= 0xf0 ? 3 : code >= 0xe0 ? 2 : code >= 0xc0 ? 1 : 0;
-
-		if (more)
-			code &= 0x3fu >> more;
-		while (more-- && (*at & 0xc0) == 0x80)
-			code = code << 6 | (*at++ & 0x3f);
-		if ((uint32_t)*text++ != code)
-			return false;
-	}
-	return *text == L'\0';
+	return text >= nvtx.strings && text < nvtx.strings + STRING_BYTES ? text : other_string;
 }
 
-static bool is_named_event(const struct event_attributes *event)
+static const char *text_of(const struct event_attributes *event, char *wide, size_t bytes)
 {
 	if (!event || event->size < offsetof(struct event_attributes, message) + sizeof(void *))
-		return false;
+		return NULL;
 	switch (event->message_type) {
 	case MESSAGE_ASCII:
-		return is_name(event->message);
+		return event->message;
 	case MESSAGE_UNICODE:
-		return is_wide_name(event->message);
+		return narrow(event->message, wide, bytes);
 	case MESSAGE_REGISTERED:
-		return event->message == &named_string;
+		return registered(event->message);
 	default:
-		return false;
+		return NULL;
 	}
 }
 
-static void mark(void)
+static uint16_t number_of(const void *domain)
 {
-	gm_public_mark(gm_settings.mark_range, GM_MARK_NVTX);
+	uintptr_t number = (uintptr_t)domain;
+
+	return number < DOMAINS ? (uint16_t)number : DOMAINS - 1;
+}
+
+static struct gm_range_name named(const void *domain, const char *text)
+{
+	uint16_t number = number_of(domain);
+
+	return (struct gm_range_name){.text = text ? text : "(no name)",
+				      .domain = number ? nvtx.domain_names[number] : NULL,
+				      .domain_number = number,
+				      .source = GM_RANGE_NVTX,
+				      .marked = is_marked(text),
+				      .recorded = !gm_settings.no_ranges};
 }
 
 /* ---- push and pop ---- */
 
-/* The thread's ranges of a domain; NULL if it has ranges open in too many domains at once. */
-static struct ranges *ranges_of(uint16_t domain, bool push)
+static int push(const void *domain, const char *text)
 {
-	struct ranges *unused = NULL;
+	struct gm_range_name name = named(domain, text);
 
-	for (unsigned i = 0; i < DOMAINS_PER_THREAD; i++) {
-		if (pushed[i].depth && pushed[i].domain == domain)
-			return &pushed[i];
-		if (!pushed[i].depth && !unused)
-			unused = &pushed[i];
-	}
-	if (push && unused)
-		unused->domain = domain;
-	return push ? unused : NULL;
+	return gm_public_range_push(&name);
 }
 
-static int push(uint16_t domain, bool named)
+static int pop(const void *domain)
 {
-	struct ranges *ranges = ranges_of(domain, true);
+	bool marked;
+	int level = gm_public_range_pop(number_of(domain), &marked);
 
-	if (!ranges)
-		return -1;
-	if (ranges->depth < MOST_NESTED) {
-		ranges->named &= ~(1ull << ranges->depth);
-		ranges->named |= (uint64_t)named << ranges->depth;
-	}
-	return ranges->depth++;
-}
-
-static int pop(uint16_t domain)
-{
-	struct ranges *ranges = ranges_of(domain, false);
-
-	if (!ranges)
-		return -1;
-	ranges->depth--;
-	if (ranges->depth < MOST_NESTED && ranges->named >> ranges->depth & 1)
-		mark();
-	return ranges->depth;
+	if (marked)
+		gm_public_mark(gm_settings.mark_range, GM_MARK_NVTX);
+	return level;
 }
 
 static int push_ex(const struct event_attributes *event)
 {
-	return push(0, is_named_event(event));
+	char wide[WIDE_BYTES];
+
+	return push(NULL, text_of(event, wide, sizeof(wide)));
 }
 
-static int push_a(const char *name)
+static int push_a(const char *text)
 {
-	return push(0, is_name(name));
+	return push(NULL, text);
 }
 
-static int push_w(const wchar_t *name)
+static int push_w(const wchar_t *text)
 {
-	return push(0, is_wide_name(name));
+	char wide[WIDE_BYTES];
+
+	return push(NULL, narrow(text, wide, sizeof(wide)));
 }
 
 static int pop_default(void)
 {
-	return pop(0);
+	return pop(NULL);
 }
 
 static int domain_push_ex(void *domain, const struct event_attributes *event)
 {
-	return push((uint16_t)(uintptr_t)domain, is_named_event(event));
+	char wide[WIDE_BYTES];
+
+	return push(domain, text_of(event, wide, sizeof(wide)));
 }
 
 static int domain_pop(void *domain)
 {
-	return pop((uint16_t)(uintptr_t)domain);
+	return pop(domain);
 }
 
 /* ---- start and end, which may be in different threads ---- */
 
-static uint64_t start(bool named)
+static uint64_t start(const void *domain, const char *text)
 {
-	return __atomic_add_fetch(&nvtx.last_id, 2, __ATOMIC_RELAXED) | named;
+	struct gm_range_name name = named(domain, text);
+
+	return gm_public_range_start(&name);
 }
 
 static uint64_t start_ex(const struct event_attributes *event)
 {
-	return start(is_named_event(event));
+	char wide[WIDE_BYTES];
+
+	return start(NULL, text_of(event, wide, sizeof(wide)));
 }
 
-static uint64_t start_a(const char *name)
+static uint64_t start_a(const char *text)
 {
-	return start(is_name(name));
+	return start(NULL, text);
 }
 
-static uint64_t start_w(const wchar_t *name)
+static uint64_t start_w(const wchar_t *text)
 {
-	return start(is_wide_name(name));
+	char wide[WIDE_BYTES];
+
+	return start(NULL, narrow(text, wide, sizeof(wide)));
 }
 
 static void end(uint64_t id)
 {
-	if (id & 1)
-		mark();
+	if (gm_public_range_end(id))
+		gm_public_mark(gm_settings.mark_range, GM_MARK_NVTX);
 }
 
 static uint64_t domain_start_ex(void *domain, const struct event_attributes *event)
 {
-	(void)domain;
-	return start_ex(event);
+	char wide[WIDE_BYTES];
+
+	return start(domain, text_of(event, wide, sizeof(wide)));
 }
 
 static void domain_end(void *domain, uint64_t id)
@@ -243,22 +252,41 @@ static void domain_end(void *domain, uint64_t id)
 
 /* ---- domains and registered strings ---- */
 
-static void *domain_create(const void *name)
+static void *domain_create(const char *text)
 {
-	(void)name;
-	return (void *)(uintptr_t)__atomic_add_fetch(&nvtx.domains, 1, __ATOMIC_RELAXED);
+	uint32_t number = __atomic_add_fetch(&nvtx.domains, 1, __ATOMIC_RELAXED);
+
+	if (number < DOMAINS && text)
+		snprintf(nvtx.domain_names[number], GM_RANGE_NAME_BYTES, "%s", text);
+	return (void *)(uintptr_t)number;
+}
+
+static void *domain_create_w(const wchar_t *text)
+{
+	char wide[WIDE_BYTES];
+
+	return domain_create(narrow(text, wide, sizeof(wide)));
 }
 
 static void *register_a(void *domain, const char *text)
 {
+	size_t bytes = text ? strnlen(text, WIDE_BYTES - 1) + 1 : 0;
+	uint32_t at = __atomic_fetch_add(&nvtx.string_bytes, bytes, __ATOMIC_RELAXED);
+
 	(void)domain;
-	return is_name(text) ? &named_string : &other_string;
+	if (!bytes || at + bytes > STRING_BYTES) {
+		__atomic_fetch_sub(&nvtx.string_bytes, bytes, __ATOMIC_RELAXED);
+		return (void *)(uintptr_t)other_string;
+	}
+	memcpy(nvtx.strings + at, text, bytes - 1);
+	return nvtx.strings + at;
 }
 
 static void *register_w(void *domain, const wchar_t *text)
 {
-	(void)domain;
-	return is_wide_name(text) ? &named_string : &other_string;
+	char wide[WIDE_BYTES];
+
+	return register_a(domain, narrow(text, wide, sizeof(wide)));
 }
 
 /* ---- injection ---- */
@@ -282,7 +310,7 @@ static const struct slot {
 	{MODULE_CORE2, CORE2_REGISTER_STRING_A, (void (*)(void))register_a},
 	{MODULE_CORE2, CORE2_REGISTER_STRING_W, (void (*)(void))register_w},
 	{MODULE_CORE2, CORE2_CREATE_A, (void (*)(void))domain_create},
-	{MODULE_CORE2, CORE2_CREATE_W, (void (*)(void))domain_create},
+	{MODULE_CORE2, CORE2_CREATE_W, (void (*)(void))domain_create_w},
 };
 
 /*
@@ -295,7 +323,7 @@ EXPORT int InitializeInjectionNvtx2(export_table get)
 {
 	const struct callbacks *callbacks = get ? get(ETID_CALLBACKS) : NULL;
 
-	if (gm_disabled() || !gm_settings.mark_range || !callbacks ||
+	if (gm_disabled() || !(!gm_settings.no_ranges || gm_settings.mark_range) || !callbacks ||
 	    callbacks->bytes < sizeof(*callbacks) || !callbacks->module_table)
 		return 0;
 	for (size_t i = 0; i < sizeof(slots) / sizeof(slots[0]); i++) {

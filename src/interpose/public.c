@@ -9,6 +9,7 @@
 #include "recorder/calls/role_cost.h"
 #include "recorder/process/early_marks.h"
 #include "recorder/calls/sleep.h"
+#include "recorder/state/settings.h"
 #include "recorder/state/thread.h"
 #include "stack/stack.h"
 #include "track/clock.h"
@@ -57,6 +58,77 @@ void gm_public_mark(const char *name, enum gm_mark_source source)
 EXPORT void gpumemtrace_mark(const char *name)
 {
 	gm_public_mark(name, GM_MARK_PROGRAM);
+}
+
+/* ---- ranges ---- */
+
+#define HEADER_DOMAIN (UINT16_MAX - 1) /* of gpumemtrace_range_push: apart from NVTX's */
+
+static bool records(void)
+{
+	return gm_owns_file() && !gm_idle() && !gm_settings.no_ranges;
+}
+
+int gm_public_range_push(const struct gm_range_name *name)
+{
+	int level;
+
+	if (gm_disabled() || !gm_enter_tracker())
+		return -1;
+	level = gm_track_range_push(name, records());
+	gm_leave_tracker();
+	return level;
+}
+
+int gm_public_range_pop(uint16_t domain_number, bool *marked)
+{
+	int level;
+
+	*marked = false;
+	if (gm_disabled() || !gm_enter_tracker())
+		return -1;
+	level = gm_track_range_pop(domain_number, records(), marked);
+	gm_leave_tracker();
+	return level;
+}
+
+uint64_t gm_public_range_start(const struct gm_range_name *name)
+{
+	uint64_t id;
+
+	if (gm_disabled() || !gm_enter_tracker())
+		return 0;
+	id = gm_track_range_start(name, records());
+	gm_leave_tracker();
+	return id;
+}
+
+bool gm_public_range_end(uint64_t id)
+{
+	bool marked;
+
+	if (gm_disabled() || !gm_enter_tracker())
+		return false;
+	marked = gm_track_range_end(id, records());
+	gm_leave_tracker();
+	return marked;
+}
+
+EXPORT void gpumemtrace_range_push(const char *name)
+{
+	const struct gm_range_name range = {.text = name ? name : "(no name)",
+					    .domain_number = HEADER_DOMAIN,
+					    .source = GM_RANGE_PROGRAM,
+					    .recorded = !gm_settings.no_ranges};
+
+	gm_public_range_push(&range);
+}
+
+EXPORT void gpumemtrace_range_pop(void)
+{
+	bool marked;
+
+	gm_public_range_pop(HEADER_DOMAIN, &marked);
 }
 
 EXPORT void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)

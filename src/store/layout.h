@@ -94,6 +94,7 @@ enum gm_table_id {
 	GM_TABLE_PEAKS,	    /* struct gm_peak_record: one per device and level of holes */
 	GM_TABLE_PEAK_BLOCKS,	/* struct gm_peak_block_record */
 	GM_TABLE_FREED_EXPORTS, /* struct gm_freed_export_record */
+	GM_TABLE_RANGES,	/* struct gm_range_record */
 	GM_TABLES_NOW,		/* one past the last table of this version */
 	GM_TABLES = 40		/* room in the header */
 };
@@ -262,6 +263,7 @@ struct gm_header {
 					 lead here */
 	uint64_t dropped_tables; /* bit i: records of table i were dropped. Of GM_TABLE_LEVELS: an
 				    allocation is in no total. 0 in files of older shims */
+	uint64_t ranges_dropped; /* that were not recorded: too many open, too many names */
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
 _Static_assert(offsetof(struct gm_header, last_event_ns) % 64 == 0,
@@ -403,7 +405,8 @@ struct gm_alloc_record {
 	uint32_t context;	/* GM_TABLE_CONTEXTS: the one it goes with; GM_NONE */
 	uint32_t ipc; /* of an exported or imported one: its handle's number, 0 none (a descriptor)
 		       */
-	uint64_t reserved1;
+	uint32_t range; /* GM_TABLE_RANGES plus 1: the thread's innermost one; 0 none */
+	uint32_t reserved1;
 };
 _Static_assert(sizeof(struct gm_alloc_record) == 96, "a record lies in two cache lines");
 
@@ -628,6 +631,64 @@ struct gm_mark_record {
 	uint64_t current_bytes;	/* owned bytes of all devices, driver level */
 	uint64_t torch_bytes;	/* PyTorch's allocated bytes of all devices */
 	uint64_t serial;	/* `serial` at that moment */
+};
+
+/*
+ * Ranges: named stretches of work. A range that was closed is an instance; what it counts is of one
+ * device. Peaks and starts are bytes in use there, as gpumemtrace_live_bytes tells them.
+ */
+#define GM_RANGE_NAME_BYTES 96u	 /* with the NUL; longer names are cut */
+#define GM_RANGE_RECORDS    2048u
+#define GM_RANGE_NAMES	    128u /* of a group that have a record of their own */
+#define GM_RANGE_DEVICES    8u	 /* what is in use on others is not measured */
+#define GM_RANGE_SAMPLES    64u
+
+enum gm_range_source {
+	GM_RANGE_NVTX,
+	GM_RANGE_PROGRAM, /* gpumemtrace_range_push */
+	GM_RANGE_MARKS	  /* from one mark of the program to the next, named by the first */
+};
+
+struct gm_range_instance {
+	uint64_t start_ns, end_ns;
+	uint64_t peak_ns;	/* when the peak was reached */
+	uint64_t peak_bytes, start_bytes;
+	int64_t retained_bytes;	/* in use at the end less at the start */
+	uint64_t first_serial, last_serial; /* of the allocations in between, of all threads */
+	uint32_t thread;
+	uint32_t reserved;
+	char name[GM_RANGE_NAME_BYTES];
+};
+
+struct gm_range_sample {
+	uint64_t start_bytes, peak_bytes;
+	int64_t retained_bytes;
+};
+
+/*
+ * The ranges of one name inside another one, or of a group: all names that differ only in numbers,
+ * which are '#' in the group's. The first GM_RANGE_NAMES names of a group have records of their own
+ * as well; of the others the group alone knows.
+ */
+struct gm_range_record {
+	uint32_t hash;
+	uint32_t name_string, domain_string; /* GM_NONE: no domain */
+	uint32_t parent;	/* a record without `group`; GM_NONE: it lies in no range */
+	uint32_t group;		/* that it belongs to; GM_NONE: it is one, or has no numbers */
+	uint32_t names;		/* of a group, that have records */
+	uint16_t domain_number;
+	uint8_t source;		/* enum gm_range_source */
+	uint8_t overflowed;	/* 1: it has instances of names without a record */
+	int16_t device;		/* GM_HOST: nothing was in use on any */
+	uint16_t samples_count;
+	uint32_t other_device;	/* the record of the same on another device; GM_NONE */
+	uint64_t opened, closed, measured; /* on this device; `opened` on any */
+	uint64_t lowest_peak_bytes;
+	uint64_t most_added_bytes; /* the highest rise above an instance's start */
+	int64_t retained_bytes;	/* of all instances together */
+	struct gm_range_instance highest, most_retained;
+	uint64_t stride;	/* every so manieth instance is in `samples` */
+	struct gm_range_sample samples[GM_RANGE_SAMPLES];
 };
 
 enum gm_series {

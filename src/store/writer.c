@@ -57,6 +57,7 @@ static const uint32_t record_bytes[GM_TABLES_NOW] = {
 	[GM_TABLE_FREED_EXPORTS] = sizeof(struct gm_freed_export_record),
 	[GM_TABLE_PEAKS] = sizeof(struct gm_peak_record),
 	[GM_TABLE_PEAK_BLOCKS] = sizeof(struct gm_peak_block_record),
+	[GM_TABLE_RANGES] = sizeof(struct gm_range_record),
 };
 
 #define FIRST_CHUNKS 4u
@@ -503,7 +504,7 @@ static bool left_out(enum gm_table_id id)
 {
 	return store.capacity < FEW_CHUNKS &&
 	       (id == GM_TABLE_EVENTS || id == GM_TABLE_TIMELINE || id == GM_TABLE_LEDGER_HISTORY ||
-		id == GM_TABLE_PEAKS || id == GM_TABLE_PEAK_BLOCKS);
+		id == GM_TABLE_PEAKS || id == GM_TABLE_PEAK_BLOCKS || id == GM_TABLE_RANGES);
 }
 
 /*
@@ -531,6 +532,7 @@ static uint32_t limit_of(enum gm_table_id id)
 	case GM_TABLE_OOM_SITES:
 	case GM_TABLE_OOM_BLOCKS:
 	case GM_TABLE_PEAK_BLOCKS:
+	case GM_TABLE_RANGES:
 		return store.capacity - figures - store.capacity / 8;
 	case GM_TABLE_ALLOCS:
 		return store.capacity - figures;

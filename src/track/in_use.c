@@ -9,6 +9,8 @@
 
 static struct {
 	uint64_t peak_bytes[GM_SLOTS]; /* under the tracker's lock */
+	struct gm_in_use_most most[GM_RANGE_DEVICES];
+	unsigned measured; /* so many devices have `most` */
 } in_use;
 
 static uint64_t level_bytes(int device, unsigned level)
@@ -19,7 +21,7 @@ static uint64_t level_bytes(int device, unsigned level)
 	return record ? record->current_bytes : 0;
 }
 
-static inline uint64_t in_use_now(int device)
+uint64_t gm_in_use_now(int device)
 {
 	bool blocks = gm_track_torch_seen();
 	const struct gm_torch_record *torch = blocks ? gm_known_torch(device) : NULL;
@@ -31,25 +33,60 @@ static inline uint64_t in_use_now(int device)
 	return bytes + level_bytes(device, GM_LEVEL_TORCH);
 }
 
+/* The host's device is negative. */
+static bool is_measured(int device)
+{
+	return (unsigned)device < in_use.measured;
+}
+
 void gm_in_use_raise(int device)
 {
-	uint64_t *peak = &in_use.peak_bytes[gm_slot(device)], now = in_use_now(device);
+	uint64_t *peak = &in_use.peak_bytes[gm_slot(device)], now = gm_in_use_now(device);
 
 	if (now > *peak)
 		*peak = now;
+	if (is_measured(device) && now > in_use.most[device].bytes)
+		in_use.most[device] = (struct gm_in_use_most){now, gm_track.now_ns};
+}
+
+struct gm_in_use_most gm_in_use_take_most(int device)
+{
+	struct gm_in_use_most most = {0}, now = {gm_in_use_now(device), gm_track.now_ns};
+
+	if (is_measured(device)) {
+		most = in_use.most[device];
+		in_use.most[device] = now;
+	}
+	return most.bytes >= now.bytes ? most : now;
+}
+
+void gm_in_use_measure_most(void)
+{
+	for (; in_use.measured < GM_RANGE_DEVICES; in_use.measured++)
+		in_use.most[in_use.measured] = (struct gm_in_use_most){
+			gm_in_use_now((int)in_use.measured), gm_track.now_ns};
+}
+
+/* Below this nothing is to be raised. */
+static uint64_t lowest_peak(int device)
+{
+	uint64_t peak = in_use.peak_bytes[gm_slot(device)];
+
+	return is_measured(device) && in_use.most[device].bytes < peak ? in_use.most[device].bytes
+								       : peak;
 }
 
 uint64_t gm_in_use_block_headroom(int device)
 {
-	uint64_t others = in_use_now(device) - level_bytes(device, GM_LEVEL_TORCH);
-	uint64_t peak = in_use.peak_bytes[gm_slot(device)];
+	uint64_t others = gm_in_use_now(device) - level_bytes(device, GM_LEVEL_TORCH);
+	uint64_t peak = lowest_peak(device);
 
 	return peak > others ? peak - others : 0;
 }
 
 uint64_t gm_in_use_driver_headroom(int device)
 {
-	return gm_torch_state.seen ? 0 : in_use.peak_bytes[gm_slot(device)];
+	return gm_torch_state.seen ? 0 : lowest_peak(device);
 }
 
 void gm_in_use_reset(void)
@@ -64,7 +101,7 @@ uint64_t gm_track_in_use(int device, bool peak)
 	if (!gm_file)
 		return 0;
 	gm_track_lock();
-	bytes = peak ? in_use.peak_bytes[gm_slot(device)] : in_use_now(device);
+	bytes = peak ? in_use.peak_bytes[gm_slot(device)] : gm_in_use_now(device);
 	gm_track_unlock();
 	return bytes;
 }
@@ -74,7 +111,7 @@ void gm_track_reset_peak(int device)
 	if (!gm_file)
 		return;
 	gm_track_lock();
-	in_use.peak_bytes[gm_slot(device)] = in_use_now(device);
+	in_use.peak_bytes[gm_slot(device)] = gm_in_use_now(device);
 	gm_invalidate_cached_counters();
 	gm_track_unlock();
 }

@@ -23,6 +23,21 @@ void gm_track_reset_peak(int device);
 
 void gm_in_use_reset(void);
 
+/* Returns the bytes in use on a device right now. */
+uint64_t gm_in_use_now(int device);
+
+/*
+ * The most that was in use on a device in a stretch of time, and when. Stretches are measured from
+ * gm_in_use_measure_most on, which the first range of a program calls, on the first
+ * GM_RANGE_DEVICES devices; gm_in_use_take_most ends one and begins the next. Cached counters are
+ * invalid then.
+ */
+struct gm_in_use_most {
+	uint64_t bytes, time_ns;
+};
+void gm_in_use_measure_most(void);
+struct gm_in_use_most gm_in_use_take_most(int device);
+
 /* Raises the peak after an allocation. */
 void gm_in_use_raise(int device);
 

@@ -8,6 +8,7 @@
 #include "account/sizes.h"
 #include "track/event.h"
 #include "track/index.h"
+#include "track/named_ranges.h"
 #include "track/state.h"
 #include "track/windows.h"
 
@@ -88,6 +89,7 @@ static inline void gm_live_describe(struct gm_alloc_record *record, const struct
 	record->context = event->context - 1; /* 0, unknown, becomes GM_NONE */
 	record->ipc = event->ipc;
 	record->thread = thread;
+	record->range = *gm_thread_range;
 }
 
 /*

@@ -4,6 +4,7 @@
 #include "track/marks.h"
 #include "track/levels.h"
 #include "track/live.h"
+#include "track/named_ranges.h"
 #include "track/update.h"
 #include "track/work.h"
 
@@ -105,6 +106,8 @@ void gm_track_mark(const char *name, enum gm_mark_source source)
 	if (by_program(source)) {
 		gm_track_worked(); /* what a test frees before the next mark is its own */
 		gm_windows_open_at_mark();
+		if (source == GM_MARK_PROGRAM)
+			gm_ranges_mark(name);
 	}
 	gm_update_end();
 }

@@ -19,6 +19,7 @@
 #include "track/ooms.h"
 #include "track/peaks.h"
 #include "track/pools.h"
+#include "track/named_ranges.h"
 #include "track/recording.h"
 #include "track/retries.h"
 #include "track/sites.h"
@@ -51,6 +52,7 @@ static void forget_records(bool history)
 	gm_in_use_reset();
 	gm_peaks_reset();
 	gm_timeline_reset();
+	gm_ranges_reset();
 	gm_windows_start();
 	gm_event_log_start(history);
 }
@@ -99,7 +101,7 @@ static void clear_header(struct gm_header *header)
 	header->window_current = header->window_merges = header->window_marks = 0;
 	header->window_resets = header->window_filled = header->marks_dropped = 0;
 	memset(header->window_start_ns, 0, sizeof(header->window_start_ns));
-	header->before_frees = header->before_freed_bytes = 0;
+	header->before_frees = header->before_freed_bytes = header->ranges_dropped = 0;
 	header->features &= ~(uint64_t)(GM_FEATURE_TORCH | GM_FEATURE_JOURNAL);
 }
 

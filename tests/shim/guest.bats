@@ -78,6 +78,8 @@ load helpers
 		int main(void)
 		{
 			gpumemtrace_mark("a");
+			gpumemtrace_range_push("b");
+			gpumemtrace_range_pop();
 			gpumemtrace_pool_alloc((void *)0, 1, 0);
 			gpumemtrace_pool_free((void *)0);
 			gpumemtrace_reset_peak(0);

@@ -42,11 +42,12 @@ enum gm_command {
 	GM_HOLDERS = 16384,
 	GM_BLOCKS = 32768,
 	GM_WATCH = 65536,
-	GM_EVERY = 131071, /* that reads files */
-	GM_START = 131072,
-	GM_STOP = 262144,
-	GM_ATTACH = 524288,
-	GM_DETACH = 1048576,
+	GM_RANGES = 131072,
+	GM_EVERY = 262143, /* that reads files */
+	GM_START = 262144,
+	GM_STOP = 524288,
+	GM_ATTACH = 1048576,
+	GM_DETACH = 2097152,
 	GM_PROCESS = GM_WATCH | GM_START | GM_STOP | GM_ATTACH | GM_DETACH /* that changes one */
 };
 
@@ -57,6 +58,7 @@ struct gm_cli {
 	struct gm_options options;
 	struct gm_gate_options gates;
 	struct gm_plan_options plan;
+	bool plan_search; /* plan --search */
 	struct gm_whatif_options whatif;
 	bool gates_given; /* run: --check */
 	bool once;	  /* top */
@@ -197,6 +199,7 @@ int gm_cmd_top(struct gm_cli *cli);
 int gm_cmd_html(struct gm_cli *cli);
 int gm_cmd_blocks(struct gm_cli *cli);
 int gm_cmd_plan(struct gm_cli *cli);
+int gm_cmd_ranges(struct gm_cli *cli);
 int gm_cmd_start(struct gm_cli *cli);
 int gm_cmd_stop(struct gm_cli *cli);
 int gm_cmd_attach(struct gm_cli *cli);

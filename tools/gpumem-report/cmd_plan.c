@@ -2,6 +2,7 @@
  * plan: what a run needs, the largest batch and the GPUs it fits; from runs, from rules, or both.
  */
 #include "cli.h"
+#include "plan_search.h"
 #include "report/plan/plan.h"
 #include "report/render/json/json.h"
 #include "report/render/text/text_plan.h"
@@ -10,6 +11,7 @@
 #include "report/plan/measure.h"
 #include "report/plan/vary.h"
 #include "report/render/json/json_plan.h"
+#include "report/support/format.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,6 +186,24 @@ static bool refuse(const struct gm_plan_options *plan, unsigned files)
 	return why != NULL;
 }
 
+static int search(struct gm_cli *cli)
+{
+	const struct gm_gpu *gpu = cli->plan.gpu ? gm_gpu_find(cli->plan.gpu) : NULL;
+	uint64_t capacity = gpu ? gm_whole_bytes(gpu->gib * 1024 * 1024 * 1024)
+				: cli->plan.capacity_bytes;
+	bool placed = false;
+
+	for (unsigned i = 0; i < cli->words_count; i++)
+		placed |= strstr(cli->words[i], "{}") != NULL;
+	if (!placed)
+		return gm_usage_error("plan --search needs a program with {} where the batch "
+				      "belongs: plan --search --capacity 24GiB -- python train.py "
+				      "--batch {}");
+	if (!capacity)
+		return gm_usage_error("plan --search needs a limit: --capacity SIZE or --gpu NAME");
+	return gm_plan_search(cli, capacity);
+}
+
 int gm_cmd_plan(struct gm_cli *cli)
 {
 	struct gm_zone zone = {0};
@@ -192,6 +212,8 @@ int gm_cmd_plan(struct gm_cli *cli)
 
 	if (refuse(&cli->plan, cli->words_count))
 		return GM_EXIT_USAGE;
+	if (cli->plan_search)
+		return search(cli);
 	if (!cli->words_count) {
 		rc = plan_by_rules(cli, &zone);
 	} else {

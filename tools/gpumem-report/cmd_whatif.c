@@ -116,6 +116,41 @@ static struct gm_doc *fullest(struct gm_job *job)
 	return most;
 }
 
+static struct gm_doc *doc_of(const struct gm_job *job, const char *path)
+{
+	for (unsigned i = 0; i < job->count; i++)
+		if (strcmp(job->docs[i]->path, path) == 0)
+			return job->docs[i];
+	return NULL;
+}
+
+/*
+ * The recording with the larger batch is replayed with other sizes, which the other one tells;
+ * NULL after a sentence.
+ */
+static struct gm_doc *for_batch(struct gm_cli *cli, struct gm_job *job)
+{
+	const struct gm_plan_options *plan = &cli->plan;
+	bool second = plan->batches_count == 2 && plan->batches[1] > plan->batches[0];
+	struct gm_doc *doc = NULL;
+
+	if (cli->words_count == 2 && plan->batches_count == 2 &&
+	    plan->batches[0] != plan->batches[1]) {
+		doc = doc_of(job, cli->words[second]);
+		cli->whatif.other = doc_of(job, cli->words[!second]);
+	}
+	if (!doc || !cli->whatif.other) {
+		gm_usage_error("whatif: --target-batch needs two files of runs with different "
+			       "batches: whatif --batch 8,16 --target-batch 32 small.gmt "
+			       "large.gmt");
+		return NULL;
+	}
+	cli->whatif.batch = (double)plan->batches[second];
+	cli->whatif.other_batch = (double)plan->batches[!second];
+	cli->whatif.target_batch = (double)plan->target_batch;
+	return doc;
+}
+
 int gm_cmd_whatif(struct gm_cli *cli)
 {
 	struct gm_job *job = gm_cli_open(cli);
@@ -127,7 +162,11 @@ int gm_cmd_whatif(struct gm_cli *cli)
 
 	if (!job)
 		return GM_EXIT_INPUT;
-	doc = fullest(job);
+	doc = cli->plan.target_batch ? for_batch(cli, job) : fullest(job);
+	if (!doc) {
+		gm_job_close(job);
+		return GM_EXIT_USAGE;
+	}
 	cli->whatif.device = cli->options.device;
 	whatif = gm_whatif_make(doc, &cli->whatif, &fault, error, sizeof(error));
 	if (!whatif) {
@@ -136,7 +175,10 @@ int gm_cmd_whatif(struct gm_cli *cli)
 		gm_json_write_doc(doc, NULL, gm_json_whatif(doc, whatif, smallest_gpu(whatif)),
 				  stdout);
 	} else {
-		if (job->count > 1)
+		if (cli->plan.target_batch)
+			gm_printf(stdout, "The run of %s with the batch %.0f\n", doc->path,
+				  cli->whatif.target_batch);
+		else if (job->count > 1)
 			gm_printf(stdout, "%s, which reserved most of %u files\n", doc->path,
 				  job->count);
 		gm_text_whatif(&out, doc, whatif, smallest_gpu(whatif));

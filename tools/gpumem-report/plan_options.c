@@ -222,6 +222,13 @@ static const char *inference(struct gm_cli *cli, const char *text)
 	return NULL;
 }
 
+static const char *search(struct gm_cli *cli, const char *text)
+{
+	(void)text;
+	cli->plan_search = true;
+	return NULL;
+}
+
 static const char *pure(struct gm_cli *cli, const char *text)
 {
 	(void)text;
@@ -230,14 +237,18 @@ static const char *pure(struct gm_cli *cli, const char *text)
 }
 
 const struct gm_option gm_plan_option_rows[] = {
-	{"--batch", "N,...", GM_PLAN, false, batch,
+	{"--batch", "N,...", GM_PLAN | GM_WHATIF, false, batch,
 	 "the batch of each file, or of the estimate; of two files the slope is measured"},
 	{"--target-batch", "N", GM_PLAN, false, target_batch,
 	 "the effective batch to keep by accumulation (the batch of the run)"},
+	{"--target-batch", "N", GM_WHATIF, false, target_batch,
+	 "replay a run with this batch, from two files that --batch has the batches of"},
 	{"--capacity", "SIZE", GM_PLAN, false, capacity,
 	 "the memory to plan for (the run's device)"},
 	{"--gpu", "NAME", GM_PLAN, false, gpu, "the same by a GPU's name"},
 	{"--margin", "PERCENT", GM_PLAN, false, margin, "to leave free on a GPU that fits (15)"},
+	{"--search", NULL, GM_PLAN, false, search,
+	 "run -- PROGRAM ARG... with {} as the batch, to find the largest that fits --capacity"},
 	{"--params", "N", GM_PLAN, false, params, "parameters of the model, like 7B: an estimate"},
 	{"--precision", "P", GM_PLAN, false, precision,
 	 "of the weights: fp32, fp16, bf16, fp8, int8 or 4bit (fp32)"},

@@ -39,7 +39,7 @@ void gm_injection_init(void)
 
 	if (!gm_object_at((uintptr_t)gm_injection_init, &own) || !*own.path)
 		return;
-	if (gm_settings.mark_range)
+	if (gm_settings.mark_range || !gm_settings.no_ranges)
 		inject_into_nvtx(own.path);
 	if (GM_HAVE_CUPTI && gm_settings.backend == GM_BACKEND_CUPTI)
 		inject_into_cuda(own.path);
@@ -47,7 +47,7 @@ void gm_injection_init(void)
 
 void gm_injection_report(void)
 {
-	if (nvtx_taken)
+	if (nvtx_taken && gm_settings.mark_range)
 		gm_log(GM_LOG_WARN,
 		       "GPUMEMTRACE_MARK has no effect: " NVTX_INJECTION " is set already, to "
 		       "another tool's library; unset it, or mark by gpumemtrace_mark()");

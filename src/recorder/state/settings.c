@@ -195,6 +195,16 @@ static bool set_signal(const char *v)
 	return false;
 }
 
+static bool set_ranges(const char *v)
+{
+	static const char *const words[] = {"on", "off", NULL};
+	unsigned index = gm_settings.no_ranges;
+	bool good = read_word(v, words, &index);
+
+	gm_settings.no_ranges = index;
+	return good;
+}
+
 static bool set_mark(const char *v)
 {
 	gm_settings.mark_range = *v ? v : NULL;
@@ -287,6 +297,7 @@ static const struct setting {
 	{"MAX_EVENTS", "4GiB", set_max_events, "a size such as 1GiB"},
 	{"SIGNAL", NULL, set_signal, "a signal name such as USR1"},
 	{"MARK", NULL, set_mark, "the name of an NVTX range"},
+	{"RANGES", NULL, set_ranges, "on or off"},
 	{"HOLDERS", NULL, set_holders, "oom, mark, signal or grow:SIZE"},
 	{"CAPACITY", NULL, set_capacity, "a size such as 16GiB"},
 	{"FAIL", NULL, set_fail, "N, N+ or p=0.01,seed=7"},

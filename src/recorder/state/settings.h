@@ -28,6 +28,7 @@ struct gm_settings {
 	uint64_t max_file_bytes, max_events_bytes;
 	int signal;		/* 0: none */
 	const char *mark_range; /* NVTX range name, NULL: none */
+	bool no_ranges;		/* names of ranges are not recorded */
 	unsigned holders; /* a bit for each moment at which holders are looked for */
 	uint64_t holders_grow_bytes;
 	uint64_t capacity_bytes; /* UINT64_MAX: unset */

@@ -174,6 +174,31 @@ struct gm_mark {
 	const char *name;
 };
 
+/* Live blocks of a range that one site allocated. */
+struct gm_range_site {
+	uint32_t site;
+	uint64_t bytes, count;
+};
+
+/* A record of GM_TABLE_RANGES, whose members that are indices lead into the document's list. */
+struct gm_named_range {
+	struct gm_range_record record;
+	const char *name, *domain; /* NULL: none */
+	const char *path;	   /* the names of the ranges around it, and its own */
+	unsigned depth;
+	uint32_t base; /* the first of the records of its devices: itself, mostly */
+	bool hidden;   /* by --device, or of names without a figure */
+	const char *highest_name, *most_retained_name;
+	uint64_t median_peak_bytes;  /* GM_NO_BYTES without an instance */
+	int64_t median_retained_bytes;
+	/* live at the end of the work and allocated in it by its own thread */
+	uint64_t work_bytes, work_count;
+	struct gm_range_site *sites; /* of these, the largest first */
+	/* allocated while the instance that retained most was open, and live then still */
+	struct gm_range_site *retained_sites;
+	unsigned sites_count, retained_sites_count;
+};
+
 struct gm_device {
 	struct gm_device_record record;
 	int index;
@@ -301,6 +326,7 @@ struct gm_doc {
 	struct gm_phase *phases;
 	struct gm_category *categories;
 	struct gm_mark *marks;
+	struct gm_named_range *ranges; /* all records, by their numbers in the file */
 	struct gm_timeline_record *timeline;
 	struct gm_finding *findings;
 	struct gm_gate *gates;
@@ -311,7 +337,7 @@ struct gm_doc {
 		pluggables_count, imported_count, fragmentation_count, retries_count, ooms_count,
 		errors_count, failures_count, implicit_count, ledger_count, costs_count,
 		contexts_count, freed_exports_count, phases_count, categories_count, marks_count,
-		timeline_count, findings_count, gates_count, suppressed_count,
+		ranges_count, timeline_count, findings_count, gates_count, suppressed_count,
 		unused_suppressions_count;
 
 	struct gm_holder *holders; /* the largest first */

@@ -159,6 +159,12 @@ void gm_load_process(struct gm_doc *doc)
 			    "%u mark%s not kept; the windows and the baseline of leaks follow them "
 			    "all the same",
 			    header->marks_dropped, header->marks_dropped == 1 ? " was" : "s were");
+	if (header->ranges_dropped)
+		gm_doc_warn(doc,
+			    "%llu range%s not recorded: more than 64 threads had ranges open, or "
+			    "there were too many names",
+			    (unsigned long long)header->ranges_dropped,
+			    header->ranges_dropped == 1 ? " was" : "s were");
 	if (header->walks_differing)
 		gm_doc_warn(doc,
 			    "%llu of %llu stacks that two unwinders walked differ; the traced "

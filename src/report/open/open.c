@@ -14,6 +14,7 @@
 #include "report/load/files.h"
 #include "report/load/load.h"
 #include "report/load/load_ledger.h"
+#include "report/load/load_ranges.h"
 #include "report/load/load_sites.h"
 #include "report/load/merge_sites.h"
 #include "report/stacks/classify.h"
@@ -138,6 +139,7 @@ static bool load(struct gm_doc *doc, const struct gm_options *options, char *err
 		return false;
 	gm_classify(doc);
 	gm_load_fragmentation(doc);
+	gm_load_ranges(doc, options->device);
 	if (doc->at_ns == GM_NO_BYTES)
 		gm_load_ledger(doc);
 	return true;

@@ -8,6 +8,7 @@
 #include "report/whatif/from_events.h"
 #include "report/whatif/from_snapshot.h"
 #include "report/whatif/offline.h"
+#include "report/whatif/other_batch.h"
 #include "report/whatif/play_requests.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -65,10 +66,10 @@ struct asking {
 	const struct gm_torch_rules *rules;
 	struct gm_torch_settings recorded;
 	bool recorded_known, limited;
+	const char *scaled; /* why no row is exact, of another batch; NULL */
 	bool no_assumed; /* captures did not empty the cache */
 	struct gm_whatif *whatif;
 	unsigned seeds; /* scattered placements that are tried */
-	unsigned done, all;
 	char *error;
 	size_t error_bytes;
 };
@@ -148,56 +149,99 @@ struct variation {
 	struct gm_replayed_run run;
 };
 
-/* Several variations at once: the history is only read. */
+/* A setting, and what is run for it. */
+struct question {
+	const char *conf;
+	struct gm_torch_settings settings;
+	bool own; /* the recorded one */
+	struct variation all[MOST_WAYS];
+	unsigned count;
+};
+
+struct job {
+	struct question *question;
+	struct variation *variation;
+};
+
+/* Replays that go on at the same time: the history is only read. */
 struct running {
-	const struct gm_requests *requests;
-	struct gm_model_options options;
-	struct variation *all;
+	struct asking *asking;
+	struct job *jobs;
 	unsigned count;
 	atomic_uint next;
 };
 
+static bool run_next(struct running *running)
+{
+	unsigned number = atomic_fetch_add(&running->next, 1);
+	struct gm_model_options options = running->asking->base;
+	struct job *job;
+
+	if (number >= running->count)
+		return false;
+	job = &running->jobs[number];
+	options.settings = job->question->settings;
+	options.device_bytes = job->variation->device_bytes;
+	job->variation->run =
+		gm_requests_replay(&running->asking->requests, &options, job->variation->ways);
+	job->variation->done = true;
+	return true;
+}
+
 static void *run_some(void *data)
 {
-	struct running *running = data;
-	unsigned i;
-
-	while ((i = atomic_fetch_add(&running->next, 1)) < running->count) {
-		struct gm_model_options options = running->options;
-
-		options.device_bytes = running->all[i].device_bytes;
-		running->all[i].run =
-			gm_requests_replay(running->requests, &options, running->all[i].ways);
-		running->all[i].done = true;
-	}
+	while (run_next(data))
+		;
 	return NULL;
 }
 
-/* Runs the first, then the others; those that differ in addresses only if one decided anything. */
-static struct gm_replayed_run run_all(const struct asking *asking,
-				      const struct gm_torch_settings *settings,
-				      struct variation *all, unsigned count)
+/* Runs all jobs, on as many processors as there are. `first` is how many were run before. */
+static void run_jobs(struct asking *asking, struct job *jobs, unsigned count, unsigned first,
+		     unsigned all)
 {
-	struct running running = {
-		.requests = &asking->requests, .options = asking->base, .all = all, .count = 1};
+	struct running running = {.asking = asking, .jobs = jobs, .count = count};
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	pthread_t threads[MOST_THREADS];
-	unsigned started = 0;
+	unsigned started = 0, begun;
 
-	running.options.settings = *settings;
-	run_some(&running);
-	while (count > 1 && all[count - 1].ways.placement != GM_PLACE_AS_DRIVER &&
-	       !all[0].run.figures.ties)
-		count--;
-	running.count = count;
-	atomic_store(&running.next, 1);
 	while (started < MOST_THREADS && started + 1 < count && started + 1 < processors &&
 	       pthread_create(&threads[started], NULL, run_some, &running) == 0)
 		started++;
-	run_some(&running);
+	while (run_next(&running)) {
+		begun = atomic_load(&running.next);
+		gm_progress("replaying settings", first + (begun < count ? begun : count), all);
+	}
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
-	return all[0].run;
+}
+
+/* Placements decide nothing where no two free blocks were of one size. */
+static unsigned needed(const struct question *question)
+{
+	unsigned count = question->count;
+
+	while (count > 1 && question->all[count - 1].ways.placement != GM_PLACE_AS_DRIVER &&
+	       !question->all[0].run.figures.ties)
+		count--;
+	return count;
+}
+
+/* Runs what is most likely of each setting, then the rest of what can make a difference. */
+static void run_all(struct asking *asking, struct question *questions, unsigned count)
+{
+	struct job *jobs = gm_realloc(NULL, (size_t)count * MOST_WAYS * sizeof(*jobs));
+	unsigned rest = 0, most = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		jobs[i] = (struct job){&questions[i], &questions[i].all[0]};
+		most += questions[i].count;
+	}
+	run_jobs(asking, jobs, count, 0, most);
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned k = 1; k < needed(&questions[i]); k++)
+			jobs[rest++] = (struct job){&questions[i], &questions[i].all[k]};
+	run_jobs(asking, jobs, rest, count, count + rest);
+	free(jobs);
 }
 
 /* What is to be run for a setting: what is most likely, then what else is possible. */
@@ -211,6 +255,10 @@ static unsigned variations(const struct asking *asking, bool own, struct variati
 				  .device_bytes = asking->base.device_bytes};
 	unsigned count = 0;
 
+	if (asking->scaled && requests->uncertain_sizes) {
+		all[count++] = first;
+		all[0].ways.sizes = GM_SIZES_HALF; /* the recorded sizes are the most */
+	}
 	all[count++] = first;
 	for (unsigned streams = GM_STREAMS_AT_ONCE;
 	     requests->pending && !own && streams <= GM_STREAMS_LATE; streams++) {
@@ -286,6 +334,8 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 
 	if (requests->gap)
 		return requests->gap;
+	if (asking->scaled)
+		return asking->scaled;
 	if (!asking->whatif->reproduced)
 		return requests->streams_unknown
 			       ? "the recording does not name streams and pools, and those that "
@@ -342,26 +392,20 @@ static enum gm_whatif_fits fits(const struct asking *asking, const struct gm_wha
 										: GM_FITS_UNKNOWN;
 }
 
-static void add_row(struct asking *asking, const char *conf,
-		    const struct gm_torch_settings *settings)
+static void add_row(struct asking *asking, const struct question *question)
 {
 	struct gm_whatif_row *row = gm_zone_push(&asking->doc->zone, &asking->whatif->rows,
 						 &asking->whatif->rows_count, sizeof(*row));
-	bool own = !asking->limited && asking->recorded_known &&
-		   same_settings(settings, &asking->recorded);
-	struct variation all[MOST_WAYS];
-	unsigned count = variations(asking, own, all);
-	struct gm_replayed_run first;
-	bool varies = false;
+	struct gm_replayed_run first = question->all[0].run;
+	bool own = question->own, varies = false;
 
-	row->conf = conf;
-	first = run_all(asking, settings, all, count);
+	row->conf = question->conf;
 	row->reserved_low_bytes = row->reserved_high_bytes = first.figures.reserved_peak_bytes;
-	for (unsigned i = 1; i < count; i++) {
-		const struct gm_model_figures *figures = &all[i].run.figures;
+	for (unsigned i = 1; i < question->count; i++) {
+		const struct gm_model_figures *figures = &question->all[i].run.figures;
 		uint64_t peak = figures->reserved_peak_bytes;
 
-		if (!all[i].done)
+		if (!question->all[i].done)
 			continue;
 		row->reserved_low_bytes =
 			peak < row->reserved_low_bytes ? peak : row->reserved_low_bytes;
@@ -388,7 +432,6 @@ static void add_row(struct asking *asking, const char *conf,
 	row->fits = fits(asking, row, &first, varies);
 	if (!row->why && first.ended)
 		row->why = "the run would end there with PyTorch's out-of-memory error";
-	gm_progress("replaying settings", ++asking->done, asking->all);
 }
 
 /* ---- limits ---- */
@@ -465,20 +508,47 @@ static bool read_setting(struct asking *asking, const char *conf,
 	return true;
 }
 
-static bool add_rows(struct asking *asking, const char *const *confs, unsigned count)
+/* ---- all settings ---- */
+
+struct questions {
+	struct question *list;
+	unsigned count, room;
+};
+
+static void add_question(struct asking *asking, struct questions *questions, const char *conf,
+			 const struct gm_torch_settings *settings)
+{
+	struct question *question;
+
+	if (questions->count == questions->room) {
+		questions->room = questions->room ? 2 * questions->room : 32;
+		questions->list =
+			gm_realloc(questions->list, questions->room * sizeof(*questions->list));
+	}
+	question = &questions->list[questions->count++];
+	memset(question, 0, sizeof(*question));
+	question->conf = conf;
+	question->settings = *settings;
+	question->own = !asking->limited && !asking->scaled && asking->recorded_known &&
+			same_settings(settings, &asking->recorded);
+	question->count = variations(asking, question->own, question->all);
+}
+
+static bool add_questions(struct asking *asking, struct questions *questions,
+			  const char *const *confs, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		struct gm_torch_settings settings;
 
 		if (!read_setting(asking, confs[i], &settings))
 			return false;
-		add_row(asking, confs[i], &settings);
+		add_question(asking, questions, confs[i], &settings);
 	}
 	return true;
 }
 
 /* The run's own setting first, then the list. */
-static bool search(struct asking *asking)
+static bool add_search(struct asking *asking, struct questions *questions)
 {
 	bool listed = !asking->recorded_known;
 
@@ -489,11 +559,27 @@ static bool search(struct asking *asking)
 			 same_settings(&settings, &asking->recorded);
 	}
 	if (!listed)
-		add_row(asking, asking->whatif->recorded_conf, &asking->recorded);
-	if (!add_rows(asking, gm_whatif_list, gm_whatif_list_count))
+		add_question(asking, questions, asking->whatif->recorded_conf, &asking->recorded);
+	if (!add_questions(asking, questions, gm_whatif_list, gm_whatif_list_count))
 		return false;
 	return !(asking->base.fraction > 0) ||
-	       add_rows(asking, with_fraction, sizeof(with_fraction) / sizeof(with_fraction[0]));
+	       add_questions(asking, questions, with_fraction,
+			     sizeof(with_fraction) / sizeof(with_fraction[0]));
+}
+
+static bool answer(struct asking *asking, const struct gm_whatif_options *options)
+{
+	struct questions questions = {0};
+	bool known = options->confs_count ? add_questions(asking, &questions, options->confs,
+							  options->confs_count)
+					  : add_search(asking, &questions);
+
+	if (known)
+		run_all(asking, questions.list, questions.count);
+	for (unsigned i = 0; known && i < questions.count; i++)
+		add_row(asking, &questions.list[i]);
+	free(questions.list);
+	return known;
 }
 
 /* Who fits is better than who does not; then who reserves less, or who gets further. */
@@ -516,9 +602,9 @@ static void find_best(struct gm_whatif *whatif)
 
 /* ---- all ---- */
 
-static bool load(struct asking *asking, const struct gm_whatif_options *options)
+static bool load(struct asking *asking, struct gm_doc *doc, struct gm_requests *requests,
+		 const struct gm_whatif_options *options)
 {
-	struct gm_doc *doc = asking->doc;
 	bool loaded;
 
 	if (doc->pluggables_count) {
@@ -530,11 +616,11 @@ static bool load(struct asking *asking, const struct gm_whatif_options *options)
 		return false;
 	}
 	if (doc->imported_count)
-		loaded = gm_requests_from_snapshot(&asking->requests, &doc->zone, doc->path,
+		loaded = gm_requests_from_snapshot(requests, &doc->zone, doc->path,
 						   options->device, doc->at_ns);
 	else
-		loaded = gm_requests_from_events(&asking->requests, doc, options->device);
-	if (loaded && asking->requests.count)
+		loaded = gm_requests_from_events(requests, doc, options->device);
+	if (loaded && requests->count)
 		return true;
 	snprintf(
 		asking->error, asking->error_bytes,
@@ -563,9 +649,29 @@ static bool read_recorded(struct asking *asking)
 	return false;
 }
 
+/* The recorded requests become those of another batch. */
+static bool scale(struct asking *asking, const struct gm_whatif_options *options)
+{
+	struct gm_requests other = {0};
+	bool scaled = load(asking, options->other, &other, options) &&
+		      gm_requests_other_batch(&asking->requests, options->batch, &other,
+					      options->other_batch, options->target_batch,
+					      asking->error, asking->error_bytes);
+
+	gm_requests_free(&other);
+	asking->whatif->target_batch = options->target_batch;
+	asking->scaled = gm_zone_printf(&asking->doc->zone,
+					"sizes for the batch %.0f lie on lines through those of "
+					"the batches %.0f and %.0f",
+					options->target_batch, options->batch,
+					options->other_batch);
+	return scaled;
+}
+
 static enum gm_whatif_fault ask(struct asking *asking, const struct gm_whatif_options *options)
 {
 	struct gm_whatif *whatif = asking->whatif;
+	uint64_t settings;
 
 	asking->rules = gm_torch_rules(options->version ? options->version : GM_TORCH_LAST);
 	if (!asking->rules) {
@@ -574,7 +680,7 @@ static enum gm_whatif_fault ask(struct asking *asking, const struct gm_whatif_op
 			 options->version / 100, options->version % 100);
 		return GM_WHATIF_BAD_SETTING;
 	}
-	if (!load(asking, options) || !read_recorded(asking))
+	if (!load(asking, asking->doc, &asking->requests, options) || !read_recorded(asking))
 		return GM_WHATIF_NO_HISTORY;
 	whatif->device = asking->requests.device;
 	whatif->version = options->version;
@@ -589,11 +695,11 @@ static enum gm_whatif_fault ask(struct asking *asking, const struct gm_whatif_op
 		return GM_WHATIF_BAD_SETTING;
 	}
 	reproduce(asking);
-	asking->all = options->confs_count ? options->confs_count : gm_whatif_list_count;
-	asking->seeds = (uint64_t)asking->all * asking->requests.count > MANY_EVENTS ? LEAST_SEEDS
-										     : MOST_SEEDS;
-	if (!(options->confs_count ? add_rows(asking, options->confs, options->confs_count)
-				   : search(asking)))
+	if (options->target_batch > 0 && !scale(asking, options))
+		return GM_WHATIF_NO_HISTORY;
+	settings = options->confs_count ? options->confs_count : gm_whatif_list_count;
+	asking->seeds = settings * asking->requests.count > MANY_EVENTS ? LEAST_SEEDS : MOST_SEEDS;
+	if (!answer(asking, options))
 		return GM_WHATIF_BAD_SETTING;
 	whatif->plan_peak_bytes = gm_offline_peak(&asking->requests, &whatif->lower_bound_bytes);
 	find_best(whatif);

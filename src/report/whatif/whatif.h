@@ -29,6 +29,9 @@ struct gm_whatif_options {
 	double fraction;	 /* 0: as in the run */
 	unsigned version;	 /* of PyTorch, 211 for 2.11; 0: not known */
 	int device;		 /* -1: the one with most events */
+	/* a run with the batch `target_batch`, from this one and `other`; 0: as it was recorded */
+	double batch, other_batch, target_batch;
+	struct gm_doc *other;
 };
 
 struct gm_whatif {
@@ -43,6 +46,7 @@ struct gm_whatif {
 	uint64_t lower_bound_bytes; /* no allocator reserves less: the allocated peak, unrounded */
 	uint64_t plan_peak_bytes;   /* of a plan that knows the future; GM_NO_BYTES not made */
 	uint64_t events;
+	double target_batch; /* 0: the recorded one */
 	struct gm_whatif_row *rows;
 	unsigned rows_count;
 	unsigned best;	    /* the row that reserves least and fits */

@@ -73,8 +73,8 @@ load ../helpers
 	same steps '.marks | length'
 }
 
-@test "NVTX: nothing is injected without GPUMEMTRACE_MARK, and another tool's injection stays" {
-	traced "$PROGRAMS/nvtx"
+@test "NVTX: nothing is injected with GPUMEMTRACE_RANGES=off, and another tool's injection stays" {
+	GPUMEMTRACE_RANGES=off traced "$PROGRAMS/nvtx"
 	[ "$(jq .injected "$work/said")" = 0 ]
 	rm -f "$work"/out.gmt*
 	GPUMEMTRACE_MARK=step NVTX_INJECTION64_PATH=/nowhere/tool.so traced "$PROGRAMS/nvtx" 2> "$work/error"

@@ -127,6 +127,26 @@ leaking() {
 	"$REPORT" plan --batch 4 --params 75M "$work/4.gmt" | grep -q '^  what .* measured *estimated'
 }
 
+@test "--search runs the program: the largest batch, as bisection finds it" {
+	cat > "$work/model" <<- END
+		#!/bin/sh
+		echo a line of the program
+		exec "$JOBS/job_rank" keep $weights use \$((\$1 * 12345678))
+	END
+	chmod +x "$work/model"
+	"$REPORT" plan --search --capacity $capacity --json -- "$work/model" {} > "$work/document" 2> "$work/error"
+	is .plan_search.largest_batch "$(largest one_block)"
+	is '[.plan_search.runs[] | select(.outcome == "failed")]' '[]'
+	is '[.plan_search.runs[] | select((.outcome == "fits") != (.batch <= '"$(jq .plan_search.largest_batch "$work/document")"'))]' '[]'
+	grep -q 'a line of the program' "$work/error"
+	"$REPORT" plan --search --capacity $capacity --batch 64 -- "$work/model" {} 2> /dev/null | \
+		grep -q "^Largest batch: $(jq .plan_search.largest_batch "$work/document") in 4.00 GiB"
+	run "$REPORT" plan --search --capacity $capacity -- /bin/sh -c 'exit 7' {}
+	[ "$status" -eq 3 ]
+	[[ "$output" == *'ended with status 7 at batch 1'* ]]
+	[ -z "$(ls -d "${TMPDIR:-/tmp}"/gpumem-search-* 2> /dev/null)" ]
+}
+
 @test "bad input: a sentence and the exit status" {
 	run_batch one_block 4
 	check() {
@@ -137,6 +157,8 @@ leaking() {
 		[[ "$output" == *"$sentence"* ]] || { echo "$output"; return 1; }
 	}
 	check 2 'needs a run or a model'
+	check 2 'needs a program with {}' --search -- true
+	check 2 'needs a limit' --search -- true {}
 	check 2 'all runs have the batch 4' --batch 4 --batch 4 "$work/4.gmt" "$work/4.gmt"
 	check 2 '3 batches and 1 files' --batch 1,2,3 "$work/4.gmt"
 	check 2 'should be a batch' --batch 0 "$work/4.gmt"

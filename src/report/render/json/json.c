@@ -529,6 +529,7 @@ static const struct {
 	{"phases", gm_json_phases, false},
 	{"categories", gm_json_categories, false},
 	{"marks", marks, false},
+	{"ranges", gm_json_ranges, false},
 	{"timeline", timeline, false},
 	{"findings", gm_json_findings, false},
 	{"gates", gm_json_gates, false},

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static json_t *site_id(const struct gm_doc *doc, uint32_t site)
+json_t *gm_json_site_id(const struct gm_doc *doc, uint32_t site)
 {
 	return doc && site < doc->sites_count ? json_string(doc->sites[site].id) : json_null();
 }
@@ -241,7 +241,8 @@ static json_t *pinned_by(struct gm_doc *doc, const struct gm_fragmentation *row)
 	for (unsigned k = 0; k < row->pinners_count; k++)
 		json_array_append_new(list,
 				      json_pack("{s:o, s:o, s:o, s:o}", "site",
-						site_id(doc, row->pinners[k].site), "blocks",
+						gm_json_site_id(doc, row->pinners[k].site),
+						"blocks",
 						gm_json_bytes(row->pinners[k].blocks), "bytes",
 						gm_json_bytes(row->pinners[k].bytes), "hole_bytes",
 						gm_json_bytes(row->pinners[k].hole_bytes)));
@@ -355,7 +356,7 @@ json_t *gm_json_errors(struct gm_doc *doc)
 					gm_json_bytes(error->record.bytes), "stack",
 					gm_json_stack(error->stack), "first_free_stack",
 					gm_json_stack(error->first_free_stack), "victim_site",
-					site_id(doc, error->record.victim_site), "time_s",
+					gm_json_site_id(doc, error->record.victim_site), "time_s",
 					gm_json_seconds(error->record.time_ns)));
 	}
 	return list;
@@ -377,7 +378,7 @@ json_t *gm_json_failures(struct gm_doc *doc)
 									  failure->api)),
 					"count", gm_json_bytes(record->count), "bytes",
 					gm_json_bytes(record->bytes), "site",
-					site_id(doc, record->victim_site), "stack",
+					gm_json_site_id(doc, record->victim_site), "stack",
 					gm_json_stack(failure->stack), "time_s",
 					gm_json_seconds(record->time_ns)));
 	}
@@ -427,7 +428,7 @@ json_t *gm_json_finding_list(const struct gm_doc *doc, const struct gm_finding *
 				  gm_json_string(findings[i].title), "device",
 				  gm_json_device(findings[i].device), "bytes",
 				  gm_json_bytes(findings[i].bytes), "site",
-				  site_id(doc, findings[i].site), "evidence",
+				  gm_json_site_id(doc, findings[i].site), "evidence",
 				  gm_json_string(findings[i].evidence), "advice",
 				  gm_json_strings(findings[i].advice, findings[i].advice_count)));
 	return list;
@@ -446,7 +447,7 @@ json_t *gm_json_gate_list(const struct gm_doc *doc, const struct gm_gate *gates,
 		json_t *sites = json_array(), *gate;
 
 		for (unsigned k = 0; k < gates[i].sites_count; k++)
-			json_array_append_new(sites, site_id(doc, gates[i].sites[k]));
+			json_array_append_new(sites, gm_json_site_id(doc, gates[i].sites[k]));
 		gate = json_pack("{s:s, s:o, s:o, s:o, s:o}", "gate", gates[i].gate, "passed",
 				 gates[i].unmeasured ? json_null()
 						     : json_boolean(gates[i].passed),

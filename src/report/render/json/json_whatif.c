@@ -46,6 +46,10 @@ static json_t *run_object(const struct gm_whatif *whatif, const char *gpu)
 					    : json_null());
 	json_object_set_new(object, "conf", gm_json_string(whatif->recorded_conf));
 	json_object_set_new(object, "events", gm_json_bytes(whatif->events));
+	json_object_set_new(object, "target_batch",
+			    whatif->target_batch > 0
+				    ? json_integer((json_int_t)whatif->target_batch)
+				    : json_null());
 	json_object_set_new(object, "complete", json_boolean(whatif->complete));
 	json_object_set_new(object, "reproduced", json_boolean(whatif->reproduced));
 	json_object_set_new(object, "misplaced_blocks", gm_json_bytes(whatif->misplaced));

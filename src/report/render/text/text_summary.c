@@ -6,6 +6,7 @@
 #include "report/doc/enum_names.h"
 #include "report/render/text/text.h"
 #include "report/render/text/text_holes.h"
+#include "report/render/text/text_ranges.h"
 #include "report/stacks/labels.h"
 #include "report/stacks/stacks.h"
 #include "report/support/format.h"
@@ -793,6 +794,7 @@ void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
 	gm_text_holes(out, doc);
 	print_ledger(out, doc);
 	print_phases(out, doc);
+	gm_text_range_table(out, doc);
 	print_categories(out, doc);
 	gm_text_findings(out, doc->findings, doc->findings_count);
 	if (doc->warnings_count)
