@@ -9,7 +9,7 @@
  * recorded. LIVE blocks are there at any time, the oldest goes first. They come from SITES
  * different stacks, DEPTH frames deep. COLD_KIB of memory are written between events, as the
  * program itself would do: then what the tracker keeps is in no near cache. Prints the nanoseconds
- * of an event.
+ * of an event. Callgrind, told to wait for that, counts the PAIRS alone and not what precedes them.
  */
 #include "../../sim/torch/c10.h"
 #include "cuda_calls.h"
@@ -18,6 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_START_INSTRUMENTATION
+#define CALLGRIND_STOP_INSTRUMENTATION
+#endif
 
 #define MOST_LIVE  32768u
 #define WARM_UP	   (2 * MOST_LIVE) /* every ring and table is filled */
@@ -185,7 +191,9 @@ int main(int argc, char **argv)
 	if (!live || !sites || !cold || cudaFree(NULL))
 		return 3;
 	run(0, WARM_UP, 0);
+	CALLGRIND_START_INSTRUMENTATION;
 	spent = run(WARM_UP, pairs, cold_kib);
+	CALLGRIND_STOP_INSTRUMENTATION;
 	printf("%.1f\n", spent / (double)pairs / 2);
 	return failed ? 4 : 0;
 }

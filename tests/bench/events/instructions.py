@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What recording costs in instructions, by where they go. Needs valgrind; no GPU, no quiet machine.
 
-instructions.py EVENTS SHIM LIBRARIES [CASE...]
+instructions.py EVENTS SHIM LIBRARIES CLOCK [CASE...]
 
-EVENTS is the built program `events`, LIBRARIES the folder of the simulated CUDA. Each case runs twice
-under callgrind, once with more events: the difference is what the events alone took. For each source
+EVENTS is the built program `events`, LIBRARIES the folder of the simulated CUDA, CLOCK the built preload
+`steady_clock`, with which the same instructions are executed in every run. For each source
 folder of the shim, and for the rest (simulator, libc, unwinder), the instructions of an event; then, of an
 allocation and of a free, the shim's instructions, the cache lines of data that it touches (the misses in a
 first cache of 32 KiB that the program overwrites before each event) and the lines of code: what it executes
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-FEW, MANY = 2000, 6000
+PAIRS = 4000
 STACKS_OFF = {"GPUMEMTRACE_STACKS": "off"}
 DISABLED = {"GPUMEMTRACE_DISABLE": "1"}
 ASLEEP = {"GPUMEMTRACE_START": "asleep"}
@@ -77,7 +77,8 @@ def costs(path):
 def counted(arguments, environment, options):
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "out")
-        subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}", *PLAIN, *options,
+        subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}",
+                        "--instr-atstart=no", *PLAIN, *options,
                         *map(str, arguments)],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        env=dict(os.environ, **environment, GPUMEMTRACE_QUIET="1",
@@ -87,27 +88,27 @@ def counted(arguments, environment, options):
 
 def of_a_half(program, environment, half):
     """What an allocation or a free takes: instructions and misses by (part, function, in the shim), code lines."""
-    options = [*CACHES, f"--toggle-collect={half}"]
-    (few, code), (many, more_code) = (
-        counted([*program, count, LIVE, SITES, DEPTH, COLD_KIB], environment, options) for count in (FEW, MANY))
-    more_code.subtract(code)
-    lines = {address // LINE for address, times in more_code.items() if times > (MANY - FEW) / 2}
-    figures = {}
-    for what in ("instructions", "data"):
-        many[what].subtract(few[what])
-        figures[what] = {key: value / (MANY - FEW) for key, value in many[what].items() if value}
-    return figures["instructions"], figures["data"], len(lines)
+    sums, executed = counted([*program, PAIRS, LIVE, SITES, DEPTH, COLD_KIB], environment,
+                             [*CACHES, f"--toggle-collect={half}"])
+    lines = {address // LINE for address, times in executed.items() if times > PAIRS / 2}
+    instructions, data = ({key: value / PAIRS for key, value in sums[what].items()}
+                          for what in ("instructions", "data"))
+    return instructions, data, len(lines)
 
 
 def of_the_shim(figures):
     return sum(value for (_, _, ours), value in figures.items() if ours)
 
 
-def of_an_event(program, environment):
-    """The shim's instructions alone, for an event of either kind: much quicker to count."""
-    few, many = (of_the_shim(counted([*program, count, LIVE, SITES, DEPTH], environment, [])[0]["instructions"])
-                 for count in (FEW, MANY))
-    return (many - few) / (MANY - FEW) / 2
+def of_an_event(program, environment, half=None):
+    """The shim's instructions alone, for an event of either kind or of one: much quicker to count."""
+    options = [f"--toggle-collect={half}"] if half else []
+    sums, _ = counted([*program, PAIRS, LIVE, SITES, DEPTH], environment, options)
+    return of_the_shim(sums["instructions"]) / PAIRS / (1 if half else 2)
+
+
+def preloads(settings, shim, libraries, clock):
+    return dict(settings, LD_PRELOAD=f"{shim}:{clock}", LD_LIBRARY_PATH=libraries)
 
 
 def by_part(figures):
@@ -118,10 +119,10 @@ def by_part(figures):
 
 
 def main():
-    events, shim, libraries, *wanted = sys.argv[1:]
+    events, shim, libraries, clock, *wanted = sys.argv[1:]
     for case in wanted or CASES:
         what, settings = CASES[case]
-        environment = dict(settings, LD_PRELOAD=shim, LD_LIBRARY_PATH=libraries)
+        environment = preloads(settings, shim, libraries, clock)
         for half in HALVES:
             traced, data, code = of_a_half((events, what), environment, half)
             print(f"{case}, {half}: {of_the_shim(traced):.0f} instructions ("

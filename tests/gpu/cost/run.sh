@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # What an allocation and its free take: cudaMalloc and cudaMallocAsync loops, plain, with the shim (full
 # stacks), with its CUPTI backend, and under compute-sanitizer's leak check, in turn; plain and with the shim
-# within one process; then PyTorch, in processes beside each other and with the recording switched on and off
-# within one.
-#   run.sh BUNDLE OUT [ROUNDS [TORCH_ROUNDS]]      3 and 1; a round is about 20 s, one of PyTorch 60 s and 100 s once
+# within one process; then PyTorch, in processes beside each other, with the recording of blocks switched on and
+# off within one, and with the shim awake and asleep within one.
+#   run.sh BUNDLE OUT [ROUNDS [TORCH_ROUNDS]]      3 and 1; a round is about 20 s, one of PyTorch 60 s and 160 s once
 # OUT gets load.jsonl and torch_cost.jsonl, a line a run; the medians are printed.
 # shellcheck source-path=SCRIPTDIR source=../lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -40,6 +40,11 @@ switched() { # STEP
 		"$python" "$here/switched.py" "$bundle/switch.so" 30 "$1"
 }
 
+asleep() { # STEP
+	judged asleep 60 env LD_PRELOAD="$shim" GPUMEMTRACE_START=asleep GPUMEMTRACE_OUT="$out/asleep.$1.gmt" \
+		"$python" "$here/asleep.py" 20 "$1"
+}
+
 turns() { # API ROUNDS
 	cp "$shim" "$out/again.so" # a library is loaded once
 	TMPDIR=$out judged turns 60 "$bundle/turns" "$1" "$2" "$shim" "$out/again.so,GPUMEMTRACE_STACKS=off"
@@ -66,6 +71,8 @@ rm -f "$out/load.jsonl" "$out/torch_cost.jsonl"
 		echo "FAIL torch_cost.py: ended with $?"
 	[ "$torch_rounds" = 0 ] || switched train
 	[ "$torch_rounds" = 0 ] || switched inference
+	[ "$torch_rounds" = 0 ] || asleep train
+	[ "$torch_rounds" = 0 ] || asleep inference
 } | tee "$out/lines.txt"
 echo "cost: $(grep -c '^FAIL ' "$out/lines.txt") failed, ${SECONDS} s"
 ! grep -q '^FAIL ' "$out/lines.txt"
