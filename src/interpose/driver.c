@@ -6,7 +6,7 @@
 #include "interpose/driver.h"
 #include "interpose/resolve_driver.h"
 #include "interpose/wrap.h"
-#include "recorder/calls/device_view.h"
+#include "recorder/calls/oom.h"
 #include "recorder/calls/pass.h"
 #include "recorder/calls/refuse.h"
 

@@ -5,12 +5,7 @@
 #ifndef GM_RECORDER_DEVICE_VIEW_H
 #define GM_RECORDER_DEVICE_VIEW_H
 
-#include "stack/stack.h"
-
 #include "track/ledger.h"
-
-struct gm_call;
-struct gm_row;
 
 /* Why the ledger is sampled: `reason` of gm_ledger_record. */
 enum gm_sample {
@@ -35,20 +30,5 @@ void gm_sample_ledger(int device, enum gm_sample reason);
 
 /* Samples the ledgers of all devices in use. */
 void gm_sample_ledgers(enum gm_sample reason);
-
-/* Records an allocation call that failed for want of memory, with what the device held then. */
-void gm_record_oom(const struct gm_call *call, struct gm_event *event);
-
-/*
- * The same of any other call, whose need for memory is not known: `row` is the call's. Called
- * inside the tracker.
- */
-void gm_record_refusal(const struct gm_call *call, const struct gm_row *row);
-
-/*
- * The same of a launch that was only forwarded, made where `caller` says. Outside of the tracker;
- * keeps errno.
- */
-void gm_record_refused_launch(uint32_t function, struct gm_entry caller);
 
 #endif

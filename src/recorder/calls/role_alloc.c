@@ -7,6 +7,7 @@
 #include "recorder/calls/captures.h"
 #include "recorder/calls/device_view.h"
 #include "recorder/calls/internal.h"
+#include "recorder/calls/oom.h"
 #include "recorder/calls/role_context.h"
 #include "recorder/calls/role_cost.h"
 #include "recorder/calls/role_graph.h"
@@ -128,8 +129,6 @@ static void alloc_failed(struct gm_call *call, const struct gm_row *row, int res
 		gm_track_alloc_failed(&event);
 		return;
 	}
-	gm_sample_pools(); /* before it fails, the driver takes what is idle in them */
-	gm_settle_costs();
 	gm_record_oom(call, &event);
 }
 

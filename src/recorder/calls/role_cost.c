@@ -258,9 +258,13 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 	if (call->device < 0)
 		return;
 	last.measuring = call;
+	if (!is_affordable()) { /* a reading follows the call, too */
+		last.reading.time_ns = 0;
+		return;
+	}
 	if (!is_fresh(call->device)) {
 		last.reading.time_ns = 0;
-		if (!is_affordable() || !take_reading(call->device, &last.reading))
+		if (!take_reading(call->device, &last.reading))
 			return;
 		settle_unmeasured(&last.reading);
 	}

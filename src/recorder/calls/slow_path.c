@@ -6,7 +6,7 @@
 #include "recorder/calls/call.h"
 #include "recorder/calls/captures.h"
 #include "recorder/calls/code_seen.h"
-#include "recorder/calls/device_view.h"
+#include "recorder/calls/oom.h"
 #include "recorder/state/fork_page.h"
 #include "recorder/calls/refuse.h"
 #include "recorder/calls/role_cost.h"

@@ -6,7 +6,6 @@ Of each program PROGRAM.plain.said holds its steps without the shim, PROGRAM.sai
 import glob
 import json
 import os
-import statistics
 import sys
 
 MIB = 1 << 20
@@ -76,24 +75,9 @@ def compare(name, out):
         print(f"differs nothing {name}: {tags(plain)['nothing'] / MIB:.1f} MiB were taken where nothing is said to be")
 
 
-def costs(out):
-    for name, figure in (("graph-loop", "round_us"), ("torch-steps", "step_us"), ("torch-steps", "graph_us")):
-        pairs = []
-        for plain in sorted(glob.glob(f"{out}/{name}.plain*.said")):
-            traced = plain.replace(".plain", ".shim")
-            values = [[float(line[1]) for line in lines(path) if line[0] == figure] for path in (plain, traced)]
-            if values[0] and values[1]:
-                pairs.append((values[0][0], values[1][0]))
-        if pairs:
-            print(f"ok cost {name} {figure}: {statistics.median(p for p, _ in pairs):.1f} plain, "
-                  f"{statistics.median(t for _, t in pairs):.1f} with the shim, median difference "
-                  f"{statistics.median(t - p for p, t in pairs):+.1f} us in {len(pairs)} pairs")
-
-
 folder = sys.argv[1]
 for path in sorted(glob.glob(f"{folder}/*.json")):
     try:
         compare(os.path.basename(path)[:-5], folder)
     except (KeyError, ValueError, IndexError) as error:
         print(f"FAIL ledger {path}: {type(error).__name__} {error}")
-costs(folder)

@@ -4,7 +4,8 @@
 # driver's free bytes at each step, without the shim and with it, beside the ledger's rows; and what recording
 # costs in a loop of graph launches and in a training step.
 #   [PLAIN=1] run.sh BUNDLE OUT [SUITE...]      all of them: about 3 min, and 2 more with PLAIN=1, without the shim first
-# OUT gets PROGRAM.said, PROGRAM.plain.said, PROGRAM.json and PROGRAM.txt of each; steps.tsv has all steps.
+#   run.sh BUNDLE OUT turns                     what recording costs, in pairs of turns: about 45 s
+# OUT gets PROGRAM.said, PROGRAM.plain.said, PROGRAM.json and PROGRAM.txt of each; steps.tsv has all steps, turns.tsv all pairs.
 # shellcheck source-path=SCRIPTDIR source=../lib.sh
 . "$(dirname "$0")/../lib.sh"
 shift 2
@@ -28,25 +29,13 @@ suite() {
 	ran "$name" 90 "$@" && document "$name" && rm -f "$out/$name.gmt"
 }
 
-# paired NAME ROUNDS COMMAND...: so many times plain and with the shim in turn
-paired() {
-	local name=$1 rounds=$2 round
-	shift 2
-	wanted "$name" || return
-	for round in $(seq "$rounds"); do
-		timeout -k 5 60 "$@" > "$out/$name.plain$round.said" 2> /dev/null
-		traced "$name.shim$round" 60 "$@"
-	done
-}
-
 echo "driver $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2> /dev/null)"
 for name in $("$steps"); do
 	[ "$name" = graph-loop ] || suite "$name" "$steps" "$name"
 done
 suite torch-captures "$python" "$here/torch_captures.py" captures
 suite torch-handles "$python" "$here/torch_captures.py" handles
-paired graph-loop 4 "$steps" graph-loop
-paired torch-steps 2 "$python" "$here/torch_captures.py" steps
+wanted turns && judged turns 120 "$python" "$here/turns.py" "$bundle" "$out"
 compare "$here/compare.py" "$out"
 for said in "$out"/*.said; do
 	sed "s/^/$(basename "$said" .said)\t/" "$said"

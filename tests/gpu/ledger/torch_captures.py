@@ -1,13 +1,13 @@
-"""Graphs captured by PyTorch, as a server captures its batch sizes: torch_captures.py captures|handles|steps [ROUNDS]
+"""Graphs captured by PyTorch, as a server captures its batch sizes: torch_captures.py captures|handles|turns
 
 captures  70 graphs of a model in one shared pool; after each NVML's rise for this process
 handles   100 handles of cuBLAS; after every tenth NVML's rise
-steps     a training step and a captured step in turn: medians of their times in microseconds, `step_us` and `graph_us`
+turns     says `ready`; then for each line `step N` or `graph N` it does so many training steps, or captured ones, and prints
+          how many microseconds one took (turns.py)
 Lines as those of ledger_steps.c.
 """
 import ctypes
 import os
-import statistics
 import sys
 import time
 
@@ -81,16 +81,15 @@ def handles():
 
 
 def timed(run, rounds):
-    times = []
+    torch.cuda.synchronize()
+    began = time.perf_counter()
     for _ in range(rounds):
-        began = time.perf_counter()
         run()
-        torch.cuda.synchronize()
-        times.append((time.perf_counter() - began) * 1e6)
-    return statistics.median(times)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - began) * 1e6 / rounds
 
 
-def training(rounds):
+def turns():
     net = model().float()
     optimizer = torch.optim.Adam(net.parameters(), capturable=True)
     inputs = torch.randn(256, 1024, device="cuda")
@@ -105,13 +104,16 @@ def training(rounds):
         for _ in range(5):
             one()
     torch.cuda.current_stream().wait_stream(stream)
-    print(f"step_us\t{timed(one, rounds):.1f}")
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         one()
-    graph.replay()
-    print(f"graph_us\t{timed(graph.replay, rounds):.1f}")
-    print(f"end\t{own_bytes()}", flush=True)
+    works = {"step": one, "graph": graph.replay}
+    for work in works.values():
+        timed(work, 5)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        work, rounds = line.split()
+        print(f"{timed(works[work], int(rounds)):.3f}", flush=True)
 
 
 if sys.argv[1] == "captures":
@@ -119,4 +121,4 @@ if sys.argv[1] == "captures":
 elif sys.argv[1] == "handles":
     handles()
 else:
-    training(int(sys.argv[2]) if len(sys.argv) > 2 else 200)
+    turns()

@@ -39,6 +39,13 @@ quiet() {
 	is '[.ledger[0].objects[] | select(.what == "streams") | [.made, .bytes]]' '[[1000,262144000]]'
 }
 
+@test "a refused stream after many that were not measured" {
+	GPUSIM_FAIL=cuStreamCreate:1000=2 GPUSIM_LISTING=10000 GPUSIM_STREAM=256KiB traced "$PROGRAMS/costs" burst 1000
+	report
+	same used '.ledger[0].history[] | select(.reason == "oom") | .process_used_bytes'
+	is '.ledger[0].history[] | select(.reason == "oom") | .unexplained_bytes' 0
+}
+
 @test "a module compiled for each request" {
 	GPUSIM_MEMORY=16GiB traced "$PROGRAMS/costs" modules
 	described
