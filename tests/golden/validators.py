@@ -152,17 +152,17 @@ def markdown():
     if not shutil.which("cmark-gfm"):
         return "cmark-gfm is not here"
     for name, status in FILES:
-        run(tool, "check", *GATES, "--markdown", "summary.md", name + ".gmt", status=status)
+        run(tool, "check", *GATES, "--markdown", "summary.markdown", name + ".gmt", status=status)
         gates = json.loads(run(tool, "check", *GATES, "--json", name + ".gmt", status=status))["gates"]
-        html = run("cmark-gfm", "--unsafe", "-e", "table", "-e", "strikethrough", "-e", "autolink", "summary.md")
+        html = run("cmark-gfm", "--unsafe", "-e", "table", "-e", "strikethrough", "-e", "autolink", "summary.markdown")
         assert re.match(r"<h2>GPU memory: \d of \d gates failed", html), html
         rows = re.findall(r"<tr>\n<td>(.*?)</td>\n<td>(.*?)</td>", html)
         shown = {None: "not measured", True: "passed", False: "<strong>failed</strong>"}
         assert rows == [(gate["gate"], shown[gate["passed"]]) for gate in gates], (rows, gates)
         assert html.count("<details>") == html.count("</details>")
         assert html.count("<details>") == html.count("<pre><code>"), html
-    run(tool, "check", "--leaks", "exit", "--markdown", "summary.md", "leaks.gmt", status=1)
-    html = run("cmark-gfm", "--unsafe", "-e", "table", "summary.md")
+    run(tool, "check", "--leaks", "exit", "--markdown", "summary.markdown", "leaks.gmt", status=1)
+    html = run("cmark-gfm", "--unsafe", "-e", "table", "summary.markdown")
     assert "<pre><code>load_weights (model.py:12)\nbuild (model.py:40)\n&lt;module&gt; (train.py:80)\n</code></pre>" in html, html
     return None
 

@@ -15,7 +15,7 @@ REPORT, FILE, FOLDER = sys.argv[1:]
 VIEWS = [
     "summary", "leaks", "sites", "sites --full --top 100", "timeline", "fragmentation", "oom", "top --once",
     "check --leaks exit", "check --leaks exit --junit FOLDER/junit", "check --per-mark",
-    "check --per-mark --max-peak 1 --markdown FOLDER/markdown --github-annotations FOLDER/github", "leaks --since step", "diff FILE",
+    "check --leaks exit --per-mark --markdown FOLDER/markdown --github-annotations FOLDER/github", "leaks --since step", "diff FILE",
     "sites --sort count --color always", "leaks --color always", "check --leaks exit --color always",
 ]
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -29,12 +29,16 @@ static void escape(FILE *file, const char *text, bool property)
 
 static void write_stack(FILE *file, const struct gm_stack *stack)
 {
-	for (unsigned i = 0; stack && i < stack->count && i < STACK_FRAMES; i++) {
+	unsigned shown = 0;
+
+	for (unsigned i = 0; stack && i < stack->count; i++) {
+		if (stack->frames[i]->plumbing || shown++ >= STACK_FRAMES)
+			continue;
 		fputs("%0A  ", file);
 		escape(file, gm_format_frame_short(stack->frames[i]), false);
 	}
-	if (stack && stack->count > STACK_FRAMES)
-		fprintf(file, "%%0A  ... %u more", stack->count - STACK_FRAMES);
+	if (shown > STACK_FRAMES)
+		fprintf(file, "%%0A  ... %u more", shown - STACK_FRAMES);
 }
 
 static void write_command(void *context, const struct gm_result *result)

@@ -90,8 +90,12 @@ static void put_place(void *context, const struct gm_result *result)
 	fputs("</b> ", places->file);
 	put_html(places->file, result->message);
 	fputs("</summary>\n\n", places->file);
-	for (unsigned i = 0; i < stack->count; i++) /* indented: code, whatever is in it */
-		gm_printf(places->file, "    %s\n", gm_format_frame_short(stack->frames[i]));
+	for (unsigned i = 0; i < stack->count; i++) { /* indented: code, whatever is in it */
+		const struct gm_frame *frame = stack->frames[i];
+
+		if (!frame->plumbing)
+			gm_printf(places->file, "    %s\n", gm_format_frame_short(frame));
+	}
 	fputs("\n</details>\n", places->file);
 }
 
