@@ -327,15 +327,15 @@ static void size_tables(struct gm_reader *reader)
 		table->count = info->count;
 		if (info->count > room) {
 			table->count = (uint32_t)room;
-			damage(reader, "the table of %s should have %u records, %u can be read",
-			       names[i], info->count, table->count);
+			damage(reader, "table %s: %u of its %u records can be read", names[i],
+			       table->count, info->count);
 		}
 		while (table->count > 0 && !locate(reader, table, table->count - 1))
 			table->count--;
 		table->lacks = table->count < info->count;
 		if (table->lacks && info->count <= room)
-			damage(reader, "the table of %s should have %u records, %u can be read",
-			       names[i], info->count, table->count);
+			damage(reader, "table %s: %u of its %u records can be read", names[i],
+			       table->count, info->count);
 	}
 }
 

@@ -24,7 +24,7 @@ static void judge_utilization(struct gm_doc *doc, const struct gm_level_record *
 	finding = gm_finding_new(doc, "utilization.low", GM_NOTE, level->device,
 				 limit - level->physical_peak_bytes, GM_NO_SITE);
 	finding->title =
-		gm_doc_printf(doc, "at most %s of %s are used",
+		gm_doc_printf(doc, "the peak was %s of %s",
 			      gm_size(doc, level->physical_peak_bytes), gm_size(doc, limit));
 	finding->evidence =
 		gm_doc_printf(doc, "%.1f %% at the physical peak, in pages of the driver",

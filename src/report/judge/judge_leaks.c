@@ -255,7 +255,7 @@ static void find_left(struct gm_doc *doc, const struct order *order)
 		gm_finding_new(doc, is_host(site) ? "leak.pinned" : "leak.exit", GM_WARNING,
 			       site->record.device, order->bytes, order->site);
 
-	finding->title = gm_doc_printf(doc, "%s of %s memory is not freed at the end at %s",
+	finding->title = gm_doc_printf(doc, "%s of %s memory from %s was not freed at exit",
 				       gm_size(doc, order->bytes), memory_name(&site->record),
 				       gm_stack_label(doc, site->stack));
 	finding->brief = gm_doc_printf(doc, "%s not freed at %s", gm_size(doc, order->bytes),

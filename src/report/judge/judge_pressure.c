@@ -34,13 +34,14 @@ static void judge_retries(struct gm_doc *doc, const struct gm_retry_record *retr
 		return;
 	finding = gm_finding_new(doc, "memory-pressure", GM_WARNING, retry->device,
 				 retry->flushed_bytes, site);
-	finding->title =
-		gm_doc_printf(doc, "%llu allocation%s had to be repeated for want of memory",
-			      (unsigned long long)retry->attempts, gm_s(retry->attempts));
+	finding->title = gm_doc_printf(doc,
+				       "%llu allocation%s found no memory at first and had to "
+				       "be retried",
+				       (unsigned long long)retry->attempts, gm_s(retry->attempts));
 	finding->evidence = gm_doc_printf(
 		doc,
-		"%llu recovered, %llu gave up, %s lost, %s given back to the "
-		"driver meanwhile",
+		"%llu recovered, %llu failed for good; %s lost, %s given back to "
+		"the driver meanwhile",
 		(unsigned long long)retry->recovered, (unsigned long long)retry->exhausted,
 		gm_format_time(stall, (double)retry->stall_ns / 1e9),
 		gm_size(doc, retry->flushed_bytes));

@@ -453,7 +453,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 		return true;
 	if (!marks && work_frees(site) == 0) { /* the order of its allocations has told it all */
 		site->why = spread->bins ? "never freed, and not growing at the end"
-					 : "not enough windows to judge growth";
+					 : "the run was too short to judge growth";
 		return false;
 	}
 	if (replaced_by_larger(doc, site, warmup)) {
@@ -478,7 +478,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 					  (unsigned long long)site->record.allocations);
 		return true;
 	}
-	site->why = windows.growth == GM_GROWTH_TOO_FEW ? "not enough windows to judge growth"
+	site->why = windows.growth == GM_GROWTH_TOO_FEW ? "the run was too short to judge growth"
 							: "live bytes stay bounded";
 	return false;
 }

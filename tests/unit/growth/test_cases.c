@@ -218,10 +218,10 @@ static void too_few_windows_are_no_verdict(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		trace_alloc(0, MIB);
 	is(0, GM_HELD);
-	assert_string_equal(trace_why(), "not enough windows to judge growth");
+	assert_string_equal(trace_why(), "the run was too short to judge growth");
 	loop(4, 1, 512, true); /* the first two are warm-up */
 	is(0, GM_HELD);
-	assert_string_equal(trace_why(), "not enough windows to judge growth");
+	assert_string_equal(trace_why(), "the run was too short to judge growth");
 	loop(9, 1, 512, true);
 	is(0, GM_GROW);
 }

@@ -99,7 +99,7 @@ static void few_allocations_are_no_growth(void **state)
 	test_sum(&file);
 	doc = judge(&file);
 	assert_int_equal(doc->sites[0].verdict, GM_HELD);
-	assert_string_equal(doc->sites[0].why, "not enough windows to judge growth");
+	assert_string_equal(doc->sites[0].why, "the run was too short to judge growth");
 	gm_doc_close(doc);
 }
 

@@ -138,8 +138,8 @@ void gm_text_ooms(struct gm_out *out, struct gm_doc *doc)
 		if (!retry->attempts)
 			continue;
 		gm_wrapf(out, 2,
-			 "device %d: %llu retried, %llu recovered, %llu gave up, %s lost, %s given "
-			 "back meanwhile",
+			 "device %d: %llu retried, %llu recovered, %llu failed for good, %s lost, "
+			 "%s given back meanwhile",
 			 retry->device, (unsigned long long)retry->attempts,
 			 (unsigned long long)retry->recovered, (unsigned long long)retry->exhausted,
 			 gm_format_time(time, (double)retry->stall_ns / 1e9),

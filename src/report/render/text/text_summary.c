@@ -96,7 +96,7 @@ static void seen_gap(struct gm_doc *doc, const struct gm_ledger_record *worst, c
 	} else if (worst->unexplained_bytes < 0) {
 		texts[0] = gm_doc_printf(doc, "; the ledger's rows add up to %s more than that",
 					 missing);
-		texts[1] = gm_doc_printf(doc, "; the rows are %s more", missing);
+		texts[1] = gm_doc_printf(doc, "; the rows add up to %s more", missing);
 	} else if (missed(worst) > 0.05) {
 		texts[0] =
 			gm_doc_printf(doc, "; %s are missing, see the finding coverage", missing);
@@ -121,10 +121,11 @@ static void seen_line(struct gm_out *out, struct gm_doc *doc)
 		return;
 	}
 	if (!worst) {
-		texts[0] = gm_doc_lacks(doc, GM_TABLE_LEDGER)
-				   ? "not known, the file is damaged (see below)"
-				   : "every call that reached the shim; the driver's own figure is "
-				     "not in the file to compare with";
+		texts[0] =
+			gm_doc_lacks(doc, GM_TABLE_LEDGER)
+				? "not known, the file is damaged (see below)"
+				: "every call that reached the shim; the file has no figure of the "
+				  "driver's to compare with";
 		texts[1] = "every call that reached the shim; the driver's figure is not known";
 		answer(out, doc, SEEN, texts, 2);
 		return;
