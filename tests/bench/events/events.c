@@ -2,18 +2,21 @@
  * Events in a loop, for measuring what recording one costs. Run alone, under the shim, or under
  * callgrind (instructions.py):
  *
- *   events block|device|async|launch|hook PAIRS [LIVE] [SITES] [DEPTH] [COLD_KIB]
+ *   events block|device|async|map|launch|hook PAIRS [LIVE] [SITES] [DEPTH] [COLD_KIB]
  *
  * block: PyTorch's hook tells of a block and of its return; device, async: an allocation and a
- * free; launch: two launches of one kernel; hook: two blocks of the CPU's allocator, which are not
- * recorded. LIVE blocks are there at any time, the oldest goes first. They come from SITES
- * different stacks, DEPTH frames deep. COLD_KIB of memory are written between events, as the
- * program itself would do: then what the tracker keeps is in no near cache. Prints the nanoseconds
- * of an event. Callgrind, told to wait for that, counts the PAIRS alone and not what precedes them.
+ * free; map: a piece of memory that is made and mapped, as an expandable segment grows by, and that
+ * is unmapped and released; launch: two launches of one kernel; hook: two blocks of the CPU's
+ * allocator, which are not recorded. LIVE blocks are there at any time, the oldest goes first. They
+ * come from SITES different stacks, DEPTH frames deep. COLD_KIB of memory are written between
+ * events, as the program itself would do: then what the tracker keeps is in no near cache. Prints
+ * the nanoseconds of an event. Callgrind, told to wait for that, counts the PAIRS alone and not
+ * what precedes them.
  */
 #include "../../sim/torch/c10.h"
 #include "cuda_calls.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,9 +34,9 @@
 #define PATH_BITS  12u
 #define BARRIER()  __asm__ volatile("" ::: "memory")
 
-enum what { BLOCK, DEVICE, ASYNC, LAUNCH, HOOK };
+enum what { BLOCK, DEVICE, ASYNC, MAP, LAUNCH, HOOK };
 
-static const char *const names[] = {"block", "device", "async", "launch", "hook"};
+static const char *const names[] = {"block", "device", "async", "map", "launch", "hook"};
 
 static enum what what;
 static unsigned long pairs, live = 512, sites = 64, depth = 36;
@@ -56,6 +59,30 @@ static void launch(void)
 				 NULL) == 999;
 }
 
+#define PIECE_BYTES (2ul << 20)
+
+static CUmemGenericAllocationHandle pieces[MOST_LIVE];
+static CUdeviceptr segment; /* where they are mapped */
+
+static bool reserve(void)
+{
+	return !cuMemAddressReserve(&segment, live * PIECE_BYTES, 0, 0, 0);
+}
+
+static void map(unsigned long place)
+{
+	const CUmemAllocationProp prop = {.type = 1, .location = {.type = 1}};
+
+	failed |= cuMemCreate(&pieces[place], PIECE_BYTES, &prop, 0) ||
+		  cuMemMap(segment + place * PIECE_BYTES, PIECE_BYTES, 0, pieces[place], 0);
+}
+
+static void unmap(unsigned long place)
+{
+	failed |= cuMemUnmap(segment + place * PIECE_BYTES, PIECE_BYTES) ||
+		  cuMemRelease(pieces[place]);
+}
+
 /* Sizes of a training step: powers of two and between. */
 static uint64_t bytes_of(unsigned long number)
 {
@@ -70,6 +97,8 @@ __attribute__((noinline)) static void allocate(unsigned long number)
 		failed |= cudaMalloc(block, 512) != 0;
 	else if (what == ASYNC)
 		failed |= cudaMallocAsync(block, 512, NULL) != 0;
+	else if (what == MAP)
+		map(number % live);
 	if (what == BLOCK || what == HOOK) {
 		*block = (void *)(0x7f0000000000 + (uintptr_t)(number % live) * 0x200000);
 		allocated += bytes_of(number);
@@ -88,6 +117,8 @@ __attribute__((noinline)) static void release(unsigned long number)
 		failed |= cudaFree(block) != 0;
 	else if (what == ASYNC)
 		failed |= cudaFreeAsync(block, NULL) != 0;
+	else if (what == MAP)
+		unmap(number % live);
 	if (what == BLOCK || what == HOOK) {
 		allocated -= bytes_of(number - live);
 		report(block, -(int64_t)bytes_of(number - live), what == BLOCK);
@@ -180,9 +211,9 @@ int main(int argc, char **argv)
 	while (argc > 1 && what <= HOOK && strcmp(argv[1], names[what]))
 		what++;
 	if (argc < 3 || what > HOOK) {
-		fprintf(stderr,
-			"usage: events block|device|async|launch|hook PAIRS [LIVE] [SITES] [DEPTH] "
-			"[COLD_KIB]\n");
+		fprintf(stderr, "usage: events block|device|async|map|launch|hook PAIRS [LIVE] "
+				"[SITES] [DEPTH] "
+				"[COLD_KIB]\n");
 		return 2;
 	}
 	pairs = argument(argc, argv, 2, 0, ~0ul);
@@ -191,7 +222,7 @@ int main(int argc, char **argv)
 	depth = argument(argc, argv, 5, depth, 200);
 	cold_kib = argument(argc, argv, 6, 0, 1 << 20);
 	cold = calloc(cold_kib + 1, 1024);
-	if (!live || !sites || !cold || cudaFree(NULL))
+	if (!live || !sites || !cold || cudaFree(NULL) || !reserve())
 		return 3;
 	/* One call, so that the stacks of the events that count were met before. */
 	for (phase = 0; phase < phases; phase++) {

@@ -34,6 +34,7 @@ CASES = {
     "async, no stacks": ("async", STACKS_OFF),
     "async, disabled": ("async", DISABLED),
     "async, asleep": ("async", ASLEEP),
+    "map": ("map", {}),
     "launch": ("launch", {}),
     "launch, disabled": ("launch", DISABLED),
     "launch, asleep": ("launch", ASLEEP),
