@@ -31,6 +31,7 @@ NOBODY = 65534
 LEFT_OUT = {
     "bench_stack": "a benchmark",
     "bench_stack_instructions": "a benchmark",
+    "cycles": "stops threads of another process for its test",
     "events": "its test counts its instructions",
     "families_shared": "needs a GPU",
     "families_static": "needs a GPU",
@@ -38,6 +39,7 @@ LEFT_OUT = {
     "kill_anywhere_program": "its test steps through it by ptrace",
     "load": "a benchmark",
     "threads": "a benchmark",
+    "waits": "its test stops it, which would be valgrind",
     "words": "reads another process's memory for its test",
 }
 

@@ -87,7 +87,8 @@ static void print_attached(const struct gm_cli *cli, int pid, const char *path,
 	       result->slots, result->table_words,
 	       result->by_memory ? ", the shim copied into its memory" : "",
 	       result->paused_us / 1e3);
-	printf("  not seen: calls by addresses that the program had looked up itself before\n");
+	printf("  not seen: calls by addresses that the program had looked up itself before, and "
+	       "what a pool other than PyTorch's hands out of memory that it holds\n");
 	if (result->failed)
 		printf("  %u words could not be changed: calls by them are not seen either\n",
 		       result->failed);
