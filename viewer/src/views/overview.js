@@ -98,10 +98,11 @@ function entriesOf(run) {
   return [...entries.values()];
 }
 
-function entryTitle([first, ...more]) {
+/* The title of several findings: their sum, and of their places what all have in common. */
+function entryTitle([first, ...more], place) {
   if (!more.length) return first.title;
   const bytes = [first, ...more].reduce((sum, one) => sum + (one.bytes ?? 0), 0);
-  return `${first.title.replace(/^[\d.,]+ [KMGTP]?i?B /, `${sizeText(bytes)} `).replace(/ from .*$/, "")}, by ${plural(more.length + 1, "call path")}`;
+  return `${first.title.replace(sizeText(first.bytes), sizeText(bytes)).replace(place, place.split(" from ")[0])}, by ${plural(more.length + 1, "call path")}`;
 }
 
 function finding(all, run) {
@@ -111,7 +112,7 @@ function finding(all, run) {
   return h("li", { class: `finding ${one.severity}` },
     h("span", { class: "icon", "aria-hidden": "true" }, icon),
     h("div", {},
-      h("h3", {}, h("span", { class: "visually-hidden" }, `${word}: `), entryTitle(all)),
+      h("h3", {}, h("span", { class: "visually-hidden" }, `${word}: `), entryTitle(all, places[0]?.[1].place ?? "")),
       h("p", { class: "evidence" }, more.length ? `the largest: ${one.evidence}` : one.evidence, " ", h("code", { class: "finding-id" }, one.id)),
       one.advice.length ? h("ul", { class: "advice" }, one.advice.map((line) => h("li", {}, line))) : null,
       more.length ? h("details", {}, h("summary", {}, plural(all.length, "call path")),
