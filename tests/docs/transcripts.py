@@ -14,6 +14,7 @@ import tempfile
 source, build = (os.path.abspath(path) for path in sys.argv[1:3])
 here = os.path.dirname(os.path.abspath(__file__))
 DURATION = re.compile(r"\d (us|ms|s|min)\b")
+VARIES = re.compile(r"^((?:Seen: \S+|Peak: .*) %).*|\s*\S*….*")  # ends of lines that are cut to fit behind a time
 MOST_LINES = 45  # of a command's output
 
 JOURNEYS = [
@@ -39,7 +40,7 @@ def paragraphs(lines):
             inside = None
         if inside is None and DURATION.search(line) and not re.match(r"(Seen|Peak|Next): ", line):
             inside = indent
-        text = re.sub(r"^(Seen: \S+ %).*|\s*\S*….*", lambda cut: (cut[1] or "") + "...", line) if inside is None else "..."
+        text = VARIES.sub(lambda cut: (cut[1] or "") + "...", line) if inside is None else "..."
         if text != "..." or shown[-1:] != ["..."]:
             shown.append(text)
     return shown
