@@ -14,7 +14,7 @@
 #define MOST_BASES   64u
 #define MOST_NAME    512u
 #define MOST_MEMBERS 256u
-#define ALL	     8, 13
+#define ALL	     8, 14
 #define FUTURE                                                                                     \
 	{"_loop", 16}, {"callback0", 24}, {"context0", 32},                                        \
 	{                                                                                          \
@@ -41,10 +41,10 @@ static const struct gm_fields_row field_rows[] = {
 	{"method", ALL, 48, {{"__func__", 16}, {"__self__", 24}}},
 	{"instancemethod", ALL, 24, {{"__func__", 16}}},
 	{"builtin_function_or_method", ALL, 56, {{"__self__", 24}, {"__module__", 32}}},
-	{"builtin_method", 9, 13, 64, {{"__self__", 24}, {"__module__", 32}, {"mm_class", 56}}},
+	{"builtin_method", 9, 14, 64, {{"__self__", 24}, {"__module__", 32}, {"mm_class", 56}}},
 	{"method-wrapper", ALL, 32, {{"descr", 16}, {"__self__", 24}}},
 	{"property", 8, 9, 56, {{"fget", 16}, {"fset", 24}, {"fdel", 32}, {"__doc__", 40}}},
-	{"property", 10, 13, 64, {{"fget", 16}, {"fset", 24}, {"fdel", 32}, {"__doc__", 40}}},
+	{"property", 10, 14, 64, {{"fget", 16}, {"fset", 24}, {"fdel", 32}, {"__doc__", 40}}},
 	{"classmethod", ALL, 32, {{"__func__", 16}, {"__dict__", 24}}},
 	{"staticmethod", ALL, 32, {{"__func__", 16}, {"__dict__", 24}}},
 	{"mappingproxy", ALL, 24, {{"mapping", 16}}},
@@ -64,9 +64,10 @@ static const struct gm_fields_row field_rows[] = {
 	{"dict_values", ALL, 24, {{"dv_dict", 16}}},
 	{"dict_items", ALL, 24, {{"dv_dict", 16}}},
 	{"enumerate", 8, 9, 48, {{"en_sit", 24}, {"en_result", 32}, {"en_longindex", 40}}},
-	{"enumerate", 10, 13, 56, {{"en_sit", 24}, {"en_result", 32}, {"en_longindex", 40}}},
+	{"enumerate", 10, 14, 56, {{"en_sit", 24}, {"en_result", 32}, {"en_longindex", 40}}},
 	{"reversed", ALL, 32, {{"seq", 24}}},
-	{"map", ALL, 32, {{"iters", 16}, {"func", 24}}},
+	{"map", 8, 13, 32, {{"iters", 16}, {"func", 24}}},
+	{"map", 14, 14, 40, {{"iters", 16}, {"func", 24}}},
 	{"filter", ALL, 32, {{"func", 16}, {"it", 24}}},
 	{"coroutine_wrapper", ALL, 24, {{"cw_coroutine", 16}}},
 	{"async_generator_asend", ALL, 40, {{"ags_gen", 16}, {"ags_sendval", 24}}},
@@ -80,8 +81,14 @@ static const struct gm_fields_row field_rows[] = {
 	{"_contextvars.Token", ALL, 48, {{"tok_ctx", 16}, {"var", 24}, {"old_value", 32}}},
 	{"hamt", ALL, 40, {{"h_root", 16}}},
 	{"functools.partial",
-	 ALL,
+	 8,
+	 13,
 	 64,
+	 {{"func", 16}, {"args", 24}, {"keywords", 32}, {"__dict__", 40}}},
+	{"functools.partial",
+	 14,
+	 14,
+	 80,
 	 {{"func", 16}, {"args", 24}, {"keywords", 32}, {"__dict__", 40}}},
 	{"functools._lru_list_elem", ALL, 56, {{"key", 40}, {"result", 48}}},
 	{"functools.KeyWrapper", ALL, 32, {{"cmp", 16}, {"obj", 24}}},
@@ -91,13 +98,13 @@ static const struct gm_fields_row field_rows[] = {
 	{"_thread._local", 8, 12, 64, {{"args", 24}, {"kw", 32}, {"dummies", 48}}},
 	{"_thread._local",
 	 13,
-	 13,
+	 14,
 	 56,
 	 {{"args", 16}, {"kw", 24}, {"localdicts", 40}, {"thread_watchdogs", 48}}},
 	{"_queue.SimpleQueue", 8, 12, 56, {{"queue", 32}}},
 	{"types.SimpleNamespace", ALL, 24, {{"__dict__", 16}}},
 	{"zip", 8, 9, 40, {{"ittuple", 24}, {"result", 32}}},
-	{"zip", 10, 13, 48, {{"ittuple", 24}, {"result", 32}}},
+	{"zip", 10, 14, 48, {{"ittuple", 24}, {"result", 32}}},
 	{"TaskStepMethWrapper", ALL, 32, {{"task", 16}, {"arg", 24}}},
 	{"TaskWakeupMethWrapper", ALL, 24, {{"task", 16}}},
 	{"_asyncio.Future",
@@ -151,6 +158,18 @@ static const struct gm_fields_row field_rows[] = {
 	  {"source_traceback", 72},
 	  {"_cancel_message", 80},
 	  {"cancelled", 88}}},
+	{"_asyncio.Future",
+	 14,
+	 14,
+	 112,
+	 {FUTURE,
+	  {"_exception", 48},
+	  {"exception_tb", 56},
+	  {"_result", 64},
+	  {"source_traceback", 72},
+	  {"_cancel_message", 80},
+	  {"cancelled", 88},
+	  {"awaited_by", 96}}},
 };
 
 /* What C types add to the base whose kind they have. */
@@ -162,6 +181,7 @@ static const struct gm_fields_row extra_rows[] = {
 	{"_asyncio.Task", 10, 10, 192, {{"waiter", 152}, {"coro", 160}, {"context", 176}}},
 	{"_asyncio.Task", 11, 12, 176, {{"waiter", 128}, {"coro", 136}, {"context", 152}}},
 	{"_asyncio.Task", 13, 13, 144, {{"waiter", 112}, {"coro", 120}, {"context", 136}}},
+	{"_asyncio.Task", 14, 14, 168, {{"waiter", 120}, {"coro", 128}, {"context", 144}}},
 };
 
 /* C types that are walked by code of their own, by tp_name and size; 0: the size follows below. */
@@ -195,6 +215,7 @@ static const struct {
 	{"torch._C.TensorBase", GM_IS_TENSOR, 0},
 	{"torch._C.StorageBase", GM_IS_TORCH_STORAGE, 0},
 	{"torch._C._StorageBase", GM_IS_TORCH_STORAGE, 0},
+	{"torch._C._FunctionBase", GM_IS_TORCH_CONTEXT, 0},
 	{"hamt_bitmap_node", GM_IS_HAMT, 0},
 	{"hamt_array_node", GM_IS_HAMT, 0},
 	{"hamt_collision_node", GM_IS_HAMT, 0},
@@ -275,10 +296,11 @@ bool gm_cpython_text(struct gm_cpython *python, uint64_t object, char *text, siz
 	    !gm_memory_read(python->memory, object + 16, &length, 8) ||
 	    !gm_memory_read(python->memory, object + 32, &state, 4))
 		return false;
-	kind = state >> 2 & 7;
-	if (!(state >> 5 & 1) || (kind != 1 && kind != 2 && kind != 4)) /* compact only */
+	state = gm_python_text_state(&python->layout, state);
+	kind = state & 7;
+	if (!(state >> 3 & 1) || (kind != 1 && kind != 2 && kind != 4)) /* compact only */
 		return false;
-	data = object + (state >> 6 & 1 ? (late ? 40 : 48) : (late ? 56 : 72));
+	data = object + (state >> 4 & 1 ? (late ? 40 : 48) : (late ? 56 : 72));
 	for (uint64_t i = 0; i < length && used + 5 < bytes; i++) {
 		uint32_t point = 0;
 
@@ -309,23 +331,6 @@ bool gm_cpython_int(struct gm_cpython *python, uint64_t object, uint64_t *value)
 		return false;
 	*value = (uint64_t)digits[0] | (uint64_t)digits[1] << 30 | (uint64_t)digits[2] << 60;
 	return true;
-}
-
-void gm_cpython_code_text(struct gm_cpython *python, uint64_t code, char *text, size_t bytes)
-{
-	const struct gm_python_offsets *at = python->offsets;
-	char name[MOST_NAME] = "?", file[MOST_NAME] = "?";
-	uint64_t word = 0;
-	const char *slash;
-	uint32_t line = 0;
-
-	if (gm_cpython_word(python, code + at->code_name, &word))
-		gm_cpython_text(python, word, name, sizeof(name));
-	if (gm_cpython_word(python, code + at->code_filename, &word))
-		gm_cpython_text(python, word, file, sizeof(file));
-	gm_memory_read(python->memory, code + at->code_firstline, &line, sizeof(line));
-	slash = strrchr(file, '/');
-	snprintf(text, bytes, "%.200s (%.200s:%u)", name, slash ? slash + 1 : file, line);
 }
 
 /* ---- types ---- */
@@ -448,7 +453,8 @@ static bool find_kind(const struct gm_cpython *python, struct gm_type *type, uin
 		type->kind = GM_IS_INT;
 	else if (flags & FLAG_LIST && strcmp(name, "list") == 0 && bytes == 40)
 		type->kind = GM_IS_LIST;
-	else if (flags & FLAG_TUPLE && strcmp(name, "tuple") == 0 && bytes == 24)
+	else if (flags & FLAG_TUPLE && strcmp(name, "tuple") == 0 &&
+		 bytes == python->offsets->tuple_items)
 		type->kind = GM_IS_TUPLE;
 	else if (flags & FLAG_DICT && strcmp(name, "dict") == 0 && bytes == 48)
 		type->kind = GM_IS_DICT;

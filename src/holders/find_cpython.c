@@ -81,7 +81,10 @@ static bool find_symbols(struct gm_memory *memory, struct gm_exported *symbols)
 static const char *check_published(struct gm_cpython *python)
 {
 	const struct gm_python_offsets *at = python->offsets;
-	uint64_t word[34];
+	/* the word of the collector's state, a thread's current frame, a frame's size */
+	unsigned gc = python->minor == 13 ? 10 : 11, current = python->minor == 13 ? 23 : 26;
+	unsigned frame = python->minor == 13 ? 28 : 31;
+	uint64_t word[38];
 
 	if (python->minor < 13)
 		return NULL;
@@ -90,14 +93,30 @@ static const char *check_published(struct gm_cpython *python)
 		return "it does not publish its structures";
 	if (word[2])
 		return "it is a free-threaded build, whose objects are laid out differently";
-	/* Words of _Py_DebugOffsets, Include/internal/pycore_runtime.h of 3.13. */
+	/*
+	 * Words of _Py_DebugOffsets: Include/internal/pycore_runtime.h of 3.13,
+	 * pycore_debug_offsets.h of 3.14, which has more of the interpreter.
+	 */
 	if (word[5] != at->first_interpreter || word[8] != at->next || word[9] != at->threads ||
-	    word[10] + 24 != at->generations || word[11] != at->modules ||
-	    word[12] != at->sysdict || word[13] != at->builtins || word[23] != at->frame ||
-	    word[29] != at->frame_previous || word[30] != at->frame_code ||
-	    word[32] != at->frame_local_slots || word[33] != at->frame_owner)
-		return "the structures that it publishes are not those of CPython 3.13";
+	    word[gc] + 24 != at->generations || word[gc + 1] != at->modules ||
+	    word[gc + 2] != at->sysdict || word[gc + 3] != at->builtins ||
+	    word[current] != at->frame || word[frame + 1] != at->frame_previous ||
+	    word[frame + 2] != at->frame_code || word[frame + 4] != at->frame_local_slots ||
+	    word[frame + 5] != at->frame_owner)
+		return "the structures that it publishes are not those of its version";
 	return NULL;
+}
+
+/* Where texts and lines are; without it frames have no lines. */
+static void find_layout(struct gm_cpython *python)
+{
+	uint64_t published[128] = {0};
+
+	if (python->minor <= 12)
+		python->layout = *gm_python_layout(python->minor);
+	else if (!gm_memory_read(python->memory, python->runtime, published, sizeof(published)) ||
+		 gm_python_published_layout(published, python->minor, &python->layout))
+		python->layout = (struct gm_python_layout){.state_shift = 2};
 }
 
 /* A class of importlib, which is Python code: its tp_dealloc is subtype_dealloc. */
@@ -126,6 +145,7 @@ static const char *examine(struct gm_cpython *python, const struct gm_exported *
 	reason = check_published(python);
 	if (reason)
 		return reason;
+	find_layout(python);
 	if (!gm_cpython_word(python, python->runtime + python->offsets->first_interpreter,
 			     &interpreter) ||
 	    !interpreter)

@@ -5,7 +5,8 @@
  *   modules, threads, the rest of the interpreter's state: certain references only;
  *   garbage: of the objects that the collector tracks and that were not reached, those whose
  *     references all come from such objects, as the collector computes it (Modules/gcmodule.c:
- *     update_refs, subtract_refs, move_unreachable);
+ *     update_refs, subtract_refs, move_unreachable); a running process has to show the same counts
+ *     and references in two searches, one after the other (holders.c);
  *   of the rest, what an uncertain reference leads to, then what a weak one leads to, and at last
  *     what has references from nowhere that is known.
  *
@@ -29,9 +30,10 @@ static const struct gm_type pseudo_types[] = {
 enum { ROOTS, THREAD, RUNNING, PSEUDO_TYPES };
 
 /* Objects that the collector tracks and that were not reached. */
-struct unreached {
+struct gm_unreached {
 	struct gm_node *nodes;
 	int64_t *refs;
+	uint64_t *seen; /* what was read of each: its count and references as one number */
 	uint32_t count, room, *index, index_room;
 	unsigned char *held; /* 1: reachable from outside of these objects */
 };
@@ -39,7 +41,6 @@ struct unreached {
 struct search {
 	struct gm_object_walk walk; /* first: the callbacks' argument */
 	struct gm_graph *graph;
-	struct unreached *unreached;
 	uint32_t node;
 	enum gm_stage stage;
 	uint64_t *frames; /* of threads, sorted */
@@ -134,12 +135,13 @@ enum gm_stage gm_graph_stage(const struct gm_graph *graph, uint32_t node)
 {
 	/* The garbage is found before what is less sure. */
 	static const enum gm_stage order[] = {GM_STAGE_MODULES, GM_STAGE_THREADS, GM_STAGE_REST,
-					      GM_STAGE_GARBAGE, GM_STAGE_UNSURE,  GM_STAGE_WEAK};
+					      GM_STAGE_GARBAGE, GM_STAGE_UNSURE,  GM_STAGE_WEAK,
+					      GM_STAGE_UNKNOWN};
 
 	for (unsigned i = 0; i < sizeof(order) / sizeof(*order); i++)
 		if (node < graph->stage_end[order[i]])
 			return order[i];
-	return GM_STAGE_UNKNOWN;
+	return GM_STAGE_CHANGED;
 }
 
 /* ---- blocks ---- */
@@ -295,11 +297,9 @@ static bool is_leaf(const struct gm_type *type)
 /* Of what the collector tracks and was not reached: whether this stage may take it. */
 static bool may_take(const struct search *search, uint64_t object)
 {
-	const struct unreached *unreached = search->unreached;
+	const struct gm_unreached *unreached = search->graph->unreached;
 	uint32_t number;
 
-	if (!unreached)
-		return true;
 	number = find(unreached->nodes, unreached->index, unreached->index_room, object);
 	if (number == GM_NO_NODE)
 		return true;
@@ -532,7 +532,7 @@ static void each_thread(struct search *search, bool adding)
 static bool read_generation(struct search *search, uint64_t head)
 {
 	struct gm_graph *graph = search->graph;
-	struct unreached *unreached = search->unreached;
+	struct gm_unreached *unreached = graph->unreached;
 	uint64_t at = head, link[2];
 
 	if (!gm_memory_read(graph->python->memory, head, link, sizeof(link)))
@@ -571,11 +571,13 @@ static void read_tracked(struct search *search)
 	for (unsigned i = 0; interpreter && i < MOST_THREADS; i++) {
 		uint64_t generations = (python->minor == 8 ? python->runtime : interpreter) +
 				       python->offsets->generations;
+		unsigned permanent = python->minor <= 13 ? 80 : 72;
 
 		/* A list that changes meanwhile is read again, as far as it goes. */
 		for (unsigned k = 0; k < 4; k++)
 			for (unsigned attempt = 0; attempt < 3; attempt++) {
-				if (read_generation(search, generations + (k < 3 ? k * 24 : 80)))
+				if (read_generation(search,
+						    generations + (k < 3 ? k * 24 : permanent)))
 					break;
 				gm_memory_forget(python->memory);
 			}
@@ -586,7 +588,8 @@ static void read_tracked(struct search *search)
 
 struct counting {
 	struct gm_object_walk walk;
-	struct unreached *unreached;
+	struct gm_unreached *unreached;
+	const struct gm_unreached *earlier; /* of a search before this one; may be NULL */
 	uint32_t *queue, queued; /* marking: what is held and not walked yet */
 	uint32_t *degree;	 /* trimming: references to garbage */
 	uint32_t from;
@@ -597,19 +600,27 @@ struct counting {
 
 static uint32_t counted(struct counting *counting, const struct gm_edge *edge)
 {
-	struct unreached *unreached = counting->unreached;
+	struct gm_unreached *unreached = counting->unreached;
 
 	return edge->weak ? GM_NO_NODE
 			  : find(unreached->nodes, unreached->index, unreached->index_room,
 				 edge->child);
 }
 
+static uint64_t mix(uint64_t seen, uint64_t value)
+{
+	return (seen ^ value) * 0x9E3779B97F4A7C15u + (seen >> 29);
+}
+
 static bool subtract(struct gm_object_walk *walk, const struct gm_edge *edge)
 {
 	struct counting *counting = walk->data;
+	uint64_t *seen = &counting->unreached->seen[counting->from];
 	uint32_t number = counted(counting, edge);
 
-	if (number != GM_NO_NODE)
+	if (!edge->weak)
+		*seen = mix(*seen, edge->child);
+	if (number != GM_NO_NODE && edge->tag != GM_TAG_BORROWED)
 		counting->unreached->refs[number]--;
 	return true;
 }
@@ -652,20 +663,45 @@ static void walk_unreached(struct counting *counting, struct gm_cpython *python,
 	gm_walk_object(&counting->walk, node->address, &type);
 }
 
+/*
+ * True if an object may be garbage: all its references come from objects that were not reached. Of
+ * a process that runs, counts and references are read at different moments, and a reference that
+ * moves meanwhile can be missed. What was read twice, and was the same both times, was so at the
+ * moment between the two searches (the double collect of Afek et al., "Atomic Snapshots of Shared
+ * Memory", 1993); an object whose count or references differ counts as held, as does all that it
+ * leads to.
+ */
+static bool is_unheld(const struct counting *counting, uint32_t number)
+{
+	const struct gm_unreached *unreached = counting->unreached, *earlier = counting->earlier;
+	uint32_t before;
+
+	if (unreached->refs[number] || !earlier)
+		return !unreached->refs[number];
+	before = find(earlier->nodes, earlier->index, earlier->index_room,
+		      unreached->nodes[number].address);
+	return before != GM_NO_NODE && !earlier->held[before] &&
+	       earlier->seen[before] == unreached->seen[number];
+}
+
 /* Which of them are held from outside: update_refs, subtract_refs, move_unreachable. */
 static bool find_held(struct counting *counting, struct gm_cpython *python)
 {
-	struct unreached *unreached = counting->unreached;
+	struct gm_unreached *unreached = counting->unreached;
 
-	for (uint32_t i = 0; i < unreached->count; i++)
+	for (uint32_t i = 0; i < unreached->count; i++) {
 		if (!gm_memory_read(python->memory, unreached->nodes[i].address,
 				    &unreached->refs[i], 8))
 			unreached->refs[i] = INT64_MAX;
+		unreached->refs[i] =
+			(int64_t)gm_cpython_count(python, (uint64_t)unreached->refs[i]);
+		unreached->seen[i] = (uint64_t)unreached->refs[i];
+	}
 	counting->walk.edge = subtract;
 	for (uint32_t i = 0; i < unreached->count; i++)
 		walk_unreached(counting, python, i);
 	for (uint32_t i = 0; i < unreached->count; i++)
-		if (unreached->refs[i]) {
+		if (!is_unheld(counting, i)) {
 			unreached->held[i] = 1;
 			counting->queue[counting->queued++] = i;
 		}
@@ -681,7 +717,7 @@ static bool find_held(struct counting *counting, struct gm_cpython *python)
  */
 static bool trim(struct counting *counting, struct gm_cpython *python)
 {
-	struct unreached *unreached = counting->unreached;
+	struct gm_unreached *unreached = counting->unreached;
 	uint32_t *first = calloc(unreached->count + 1ul, sizeof(*first)), *by_child, queued = 0;
 
 	counting->walk.edge = pair;
@@ -720,36 +756,44 @@ static bool trim(struct counting *counting, struct gm_cpython *python)
 	return true;
 }
 
-static bool allocate(struct unreached *unreached, struct counting *counting)
+static bool allocate(struct gm_unreached *unreached, struct counting *counting)
 {
 	size_t count = unreached->count + 1ul;
 
 	unreached->refs = calloc(count, sizeof(*unreached->refs));
+	unreached->seen = calloc(count, sizeof(*unreached->seen));
 	unreached->held = calloc(count, 1);
 	counting->queue = calloc(count, sizeof(*counting->queue));
 	counting->degree = calloc(count, sizeof(*counting->degree));
-	return unreached->refs && unreached->held && counting->queue && counting->degree;
+	return unreached->refs && unreached->seen && unreached->held && counting->queue &&
+	       counting->degree;
 }
 
-/* Takes the unreached objects at which a chain may begin, those that `from_cycles` says. */
-static void take_roots(struct search *search, const struct counting *counting, bool garbage)
+/* True of the unreached objects at which chains of the stage begin; of garbage, cycles first. */
+static bool begins_chain(const struct gm_unreached *unreached, const struct counting *counting,
+			 enum gm_stage stage, uint32_t number, bool cycles)
 {
-	struct unreached *unreached = search->unreached;
+	if (stage == GM_STAGE_GARBAGE)
+		return !unreached->held[number] && (counting->degree[number] > 0) == cycles;
+	return unreached->held[number] && (stage == GM_STAGE_CHANGED) == !unreached->refs[number];
+}
+
+static void take_roots(struct search *search, const struct counting *counting, bool cycles)
+{
 	struct gm_graph *graph = search->graph;
+	struct gm_unreached *unreached = graph->unreached;
 
-	for (unsigned pass = 0; pass < 2; pass++)
-		for (uint32_t i = 0; i < unreached->count; i++) {
-			const struct gm_node *node = &unreached->nodes[i];
-			uint32_t from = graph->count;
-			bool first = garbage ? counting->degree[i] > 0 : unreached->refs[i] > 0;
+	for (uint32_t i = 0; i < unreached->count; i++) {
+		const struct gm_node *node = &unreached->nodes[i];
+		uint32_t from = graph->count;
 
-			if (garbage == unreached->held[i] || first == (pass > 0) ||
-			    find_node(graph, node->address) != GM_NO_NODE)
-				continue;
-			if (!add_node(graph, node->address, GM_NO_NODE, node->type))
-				return;
-			breadth_first(search, from);
-		}
+		if (!begins_chain(unreached, counting, search->stage, i, cycles) ||
+		    find_node(graph, node->address) != GM_NO_NODE)
+			continue;
+		if (!add_node(graph, node->address, GM_NO_NODE, node->type))
+			return;
+		breadth_first(search, from);
+	}
 }
 
 /* ---- all stages ---- */
@@ -847,21 +891,21 @@ static void search_weak(struct search *search)
 	breadth_first(search, from);
 }
 
-static void search_unreached(struct search *search)
+static void search_unreached(struct search *search, const struct gm_unreached *earlier)
 {
 	struct gm_graph *graph = search->graph;
-	struct unreached unreached = {0};
-	struct counting counting = {.unreached = &unreached};
+	struct gm_unreached *unreached = graph->unreached;
+	struct counting counting = {.unreached = unreached, .earlier = earlier};
 	bool enough;
 
 	counting.walk = (struct gm_object_walk){.python = graph->python, .data = &counting};
-	search->unreached = &unreached;
 	read_tracked(search);
-	enough = allocate(&unreached, &counting) && find_held(&counting, graph->python) &&
+	enough = allocate(unreached, &counting) && find_held(&counting, graph->python) &&
 		 trim(&counting, graph->python);
+	graph->full |= !enough;
 	search->stage = GM_STAGE_GARBAGE;
-	if (enough)
-		take_roots(search, &counting, true);
+	for (unsigned pass = 0; enough && pass < 2; pass++)
+		take_roots(search, &counting, pass == 0);
 	end_stage(search);
 	search->stage = GM_STAGE_UNSURE;
 	search_unsure(search);
@@ -869,30 +913,31 @@ static void search_unreached(struct search *search)
 	search->stage = GM_STAGE_WEAK;
 	search_weak(search);
 	end_stage(search);
-	search->stage = GM_STAGE_UNKNOWN;
-	if (enough)
-		take_roots(search, &counting, false);
-	else
-		graph->full = true;
-	end_stage(search);
-	free(unreached.nodes);
-	free(unreached.index);
-	free(unreached.refs);
-	free(unreached.held);
+	for (unsigned pass = 0; pass < 2; pass++) {
+		search->stage = pass ? GM_STAGE_CHANGED : GM_STAGE_UNKNOWN;
+		if (enough)
+			take_roots(search, &counting, false);
+		end_stage(search);
+	}
+	free(unreached->refs);
+	unreached->refs = NULL;
 	free(counting.queue);
 	free(counting.degree);
 	free(counting.pairs);
 }
 
 bool gm_graph_build(struct gm_graph *graph, struct gm_cpython *python, const uint64_t *blocks,
-		    uint32_t count)
+		    uint32_t count, const struct gm_graph *earlier)
 {
 	struct search search = {.graph = graph};
 
-	*graph = (struct gm_graph){.python = python, .blocks = blocks, .blocks_count = count};
+	*graph = (struct gm_graph){.python = python,
+				   .blocks = blocks,
+				   .blocks_count = count,
+				   .unreached = calloc(1, sizeof(*graph->unreached))};
 	search.walk = (struct gm_object_walk){
 		.python = python, .edge = search_edge, .bytes = search_bytes, .data = &search};
-	if (!index_blocks(graph))
+	if (!graph->unreached || !index_blocks(graph))
 		return false;
 	each_thread(&search, false);
 	if (search.frames_count)
@@ -907,7 +952,7 @@ bool gm_graph_build(struct gm_graph *graph, struct gm_cpython *python, const uin
 	search.stage = GM_STAGE_REST;
 	search_rest(&search);
 	end_stage(&search);
-	search_unreached(&search);
+	search_unreached(&search, earlier ? earlier->unreached : NULL);
 	free(search.frames);
 	free(search.weak);
 	free(search.keyed);
@@ -916,6 +961,13 @@ bool gm_graph_build(struct gm_graph *graph, struct gm_cpython *python, const uin
 
 void gm_graph_free(struct gm_graph *graph)
 {
+	if (graph->unreached) {
+		free(graph->unreached->nodes);
+		free(graph->unreached->index);
+		free(graph->unreached->seen);
+		free(graph->unreached->held);
+	}
+	free(graph->unreached);
 	free(graph->nodes);
 	free(graph->index);
 	free(graph->block_index);

@@ -19,6 +19,7 @@ enum gm_stage {
 	GM_STAGE_WEAK,	  /* only through a weak reference, but not garbage */
 	GM_STAGE_UNKNOWN, /* referred to by something that is not a known object */
 	GM_STAGE_GARBAGE, /* unreachable: gc.collect() frees it */
+	GM_STAGE_CHANGED, /* unreachable, but not the same as in the search before */
 	GM_STAGES
 };
 
@@ -38,6 +39,8 @@ struct gm_holding {
 	uint32_t next; /* of the same block, + 1 */
 };
 
+struct gm_unreached;
+
 struct gm_graph {
 	struct gm_cpython *python;
 	struct gm_node *nodes;
@@ -51,16 +54,18 @@ struct gm_graph {
 	struct gm_holding *holdings;
 	uint32_t holdings_count, holdings_room;
 	uint32_t *first_holding; /* of each block, + 1 */
+	struct gm_unreached *unreached; /* what a later search compares */
 	uint64_t tracked, references;
 	bool full; /* memory ran out or a bound was met: not everything was seen */
 };
 
 /*
  * Looks for the addresses, which lie in `blocks` and stay there. False if memory ran out. The
- * caller frees it.
+ * caller frees it. With an `earlier` search of the same process, which may be NULL, only that is
+ * garbage which was garbage then, with the same counts and references.
  */
 bool gm_graph_build(struct gm_graph *graph, struct gm_cpython *python, const uint64_t *blocks,
-		    uint32_t count);
+		    uint32_t count, const struct gm_graph *earlier);
 void gm_graph_free(struct gm_graph *graph);
 
 /* The type that a node is walked by. */

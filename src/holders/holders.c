@@ -97,7 +97,8 @@ static void settle(struct look *look)
 	}
 }
 
-static struct look *begin_look(struct gm_cpython *python, const uint64_t *addresses, uint32_t count)
+static struct look *begin_look(struct gm_cpython *python, const uint64_t *addresses, uint32_t count,
+			       const struct look *earlier)
 {
 	struct look *look = calloc(1, sizeof(*look));
 
@@ -106,7 +107,8 @@ static struct look *begin_look(struct gm_cpython *python, const uint64_t *addres
 	look->last = calloc(count + 1ul, sizeof(*look->last));
 	look->stage = calloc(count + 1ul, sizeof(*look->stage));
 	if (!look->last || !look->stage ||
-	    !gm_graph_build(&look->graph, python, addresses, count) ||
+	    !gm_graph_build(&look->graph, python, addresses, count,
+			    earlier ? &earlier->graph : NULL) ||
 	    !gm_links_init(&look->links, &look->graph)) {
 		end_look(look);
 		return NULL;
@@ -123,7 +125,8 @@ static enum gm_chain_end end_of(const struct look *look, uint32_t block)
 	static const enum gm_chain_end ends[GM_STAGES] = {[GM_STAGE_UNSURE] = GM_CHAIN_UNSURE,
 							  [GM_STAGE_WEAK] = GM_CHAIN_WEAK,
 							  [GM_STAGE_UNKNOWN] = GM_CHAIN_UNKNOWN,
-							  [GM_STAGE_GARBAGE] = GM_CHAIN_GARBAGE};
+							  [GM_STAGE_GARBAGE] = GM_CHAIN_GARBAGE,
+							  [GM_STAGE_CHANGED] = GM_CHAIN_CHANGED};
 
 	if (!look->graph.first_holding[block])
 		return GM_CHAIN_NONE;
@@ -147,27 +150,24 @@ static bool write_steps(struct look *look, uint32_t block, struct gm_chain *chai
 }
 
 /*
- * The better of two looks. Garbage has to be garbage in both, since a reference that moves while a
- * process runs can be missed once.
+ * The better of two looks. The first knows no garbage for sure, since a reference that moves while
+ * a process runs can be missed; what it calls garbage is what the second says of it.
  */
 static void join(struct gm_holders *holders, uint32_t block)
 {
-	enum gm_chain_end first = end_of(holders->looks[0], block), end = first;
 	struct look *look = holders->looks[0];
 	struct gm_chain *chain = &holders->chains[block];
 
+	chain->end = end_of(look, block);
 	if (holders->looks[1]) {
 		enum gm_chain_end second = end_of(holders->looks[1], block);
 
-		if (second < first || (first == GM_CHAIN_GARBAGE && second != first)) {
-			end = second == GM_CHAIN_GARBAGE ? GM_CHAIN_CHANGED : second;
+		if (second < chain->end || chain->end == GM_CHAIN_GARBAGE) {
+			chain->end = second;
 			look = holders->looks[1];
-		} else if (first == GM_CHAIN_GARBAGE) {
-			end = second;
 		}
 	}
-	chain->end = end;
-	if (end < GM_CHAIN_CHANGED && !write_steps(look, block, chain))
+	if (chain->end < GM_CHAIN_CHANGED && !write_steps(look, block, chain))
 		chain->end = GM_CHAIN_NONE;
 }
 
@@ -183,7 +183,7 @@ static bool is_doubtful(const struct gm_holders *holders)
 static bool look_at(struct gm_holders *holders, struct gm_cpython *python,
 		    const uint64_t *addresses)
 {
-	struct look *look = begin_look(python, addresses, holders->count);
+	struct look *look = begin_look(python, addresses, holders->count, NULL);
 
 	if (!look)
 		return false;
@@ -194,7 +194,9 @@ static bool look_at(struct gm_holders *holders, struct gm_cpython *python,
 						       .whole = !look->graph.full};
 	if (!gm_memory_still(python->memory) && is_doubtful(holders)) {
 		gm_memory_forget(python->memory);
-		holders->looks[1] = begin_look(python, addresses, holders->count);
+		holders->looks[1] = begin_look(python, addresses, holders->count, look);
+		if (!holders->looks[1])
+			return false;
 	}
 	for (uint32_t i = 0; i < holders->count; i++)
 		join(holders, i);
@@ -211,7 +213,8 @@ static bool take_native(struct gm_holders *holders, uint32_t block, struct gm_na
 		copy[i] = copy[i + native->count] = native->steps[i];
 	if (!copy)
 		return false;
-	*chain = (struct gm_chain){.end = GM_CHAIN_COMPLETE,
+	free((void *)chain->steps);
+	*chain = (struct gm_chain){.end = native->cpp ? GM_CHAIN_CPP : GM_CHAIN_COMPLETE,
 				   .steps = copy,
 				   .exact = copy + native->count,
 				   .count = native->count,
@@ -220,7 +223,7 @@ static bool take_native(struct gm_holders *holders, uint32_t block, struct gm_na
 	return true;
 }
 
-/* Of addresses that no Python object has, global variables of native code. */
+/* Of addresses that no Python object is known to keep, global variables and objects of C++. */
 static bool look_native(struct gm_holders *holders, struct gm_memory *memory,
 			const uint64_t *addresses)
 {
@@ -230,7 +233,8 @@ static bool look_native(struct gm_holders *holders, struct gm_memory *memory,
 	bool enough = left && blocks && chains;
 
 	for (uint32_t i = 0; enough && i < holders->count; i++)
-		if (holders->chains[i].end == GM_CHAIN_NONE) {
+		if (holders->chains[i].end == GM_CHAIN_NONE ||
+		    holders->chains[i].end == GM_CHAIN_UNKNOWN) {
 			blocks[count] = i;
 			left[count++] = addresses[i];
 		}

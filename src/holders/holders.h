@@ -16,7 +16,8 @@ enum gm_chain_end {
 	GM_CHAIN_UNKNOWN,  /* what refers to the chain's first object is not a known object */
 	GM_CHAIN_GARBAGE,  /* unreachable: gc.collect() frees it */
 	GM_CHAIN_CHANGED,  /* it changed again and again while it was read */
-	GM_CHAIN_NONE	   /* no reference was found */
+	GM_CHAIN_NONE,	   /* no reference was found */
+	GM_CHAIN_CPP	   /* from an object of C++, whose own holder is not known */
 };
 
 struct gm_chain {

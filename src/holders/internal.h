@@ -7,6 +7,7 @@
 
 #include "holders/process_memory.h"
 #include "holders/python_offsets.h"
+#include "stack/python_layout.h"
 
 #define GM_TYPE_HEAP	     (1u << 9)
 #define GM_TYPE_GC	     (1u << 14)
@@ -44,6 +45,7 @@ enum gm_object_kind {
 	GM_IS_HAMT,
 	GM_IS_TENSOR,	     /* PyTorch's THPVariable, a Python object */
 	GM_IS_TORCH_STORAGE, /* THPStorage, a Python object */
+	GM_IS_TORCH_CONTEXT, /* THPFunction, a Python object: the ctx of an autograd.Function */
 	GM_IS_TENSOR_IMPL,   /* from here on objects of C++, whose type is their vtable */
 	GM_IS_STORAGE_IMPL,
 	GM_IS_AUTOGRAD_META,
@@ -84,6 +86,7 @@ struct gm_type {
 struct gm_cpython {
 	struct gm_memory *memory;
 	const struct gm_python_offsets *offsets;
+	struct gm_python_layout layout; /* of texts and lines */
 	unsigned minor;
 	uint64_t runtime, type_type, object_type;
 	uint64_t subtype_dealloc;
@@ -111,13 +114,22 @@ enum gm_how {
 	GM_BY_WORD    /* a word of an unknown structure, at `index` */
 };
 
+/*
+ * Slots of frames have tags from 3.14 on (Include/internal/pycore_stackref.h): a reference that
+ * does not count, because another one outlives it or because the object is immortal; no object but
+ * a number.
+ */
+#define GM_TAG_BORROWED 1u
+#define GM_TAG_NUMBER	3u
+
 struct gm_edge {
 	uint64_t child, slot, key, index, size;
 	uint64_t size_at; /* a word that has to stay above `index`; 0: none */
 	const char *name;
 	enum gm_how how;
 	bool sure, weak;
-	bool cpp; /* the child is an object of C++ */
+	bool cpp;    /* the child is an object of C++ */
+	uint8_t tag; /* bits that the slot has beside the address; GM_TAG_BORROWED */
 };
 
 /* A word that an edge depends on. */
@@ -141,6 +153,20 @@ struct gm_object_walk {
 	struct gm_need needs[GM_NEEDS]; /* of the edge that is being reported, but its slot */
 	unsigned needs_count;
 };
+
+/* The address of the object in a slot of a frame; 0: none. */
+static inline uint64_t gm_cpython_untag(const struct gm_cpython *python, uint64_t word)
+{
+	if (python->minor <= 13)
+		return word;
+	return (word & GM_TAG_NUMBER) == GM_TAG_NUMBER ? 0 : word & ~(uint64_t)GM_TAG_NUMBER;
+}
+
+/* The number of references in an object's first word, which has flags above it from 3.14 on. */
+static inline uint64_t gm_cpython_count(const struct gm_cpython *python, uint64_t word)
+{
+	return python->minor <= 13 ? word : word & ~(0xffffull << 48);
+}
 
 /* Walks what an object of a type refers to; false if a callback ended the walk. */
 bool gm_walk_object(struct gm_object_walk *walk, uint64_t object, const struct gm_type *type);
@@ -203,8 +229,12 @@ bool gm_cpython_entries(struct gm_object_walk *walk, uint64_t dict,
 /* The value of a text key in a dict; 0. */
 uint64_t gm_cpython_lookup(struct gm_cpython *python, uint64_t dict, const char *key);
 
-/* A code object's file, name and first line, as "name (file:line)". */
-void gm_cpython_code_text(struct gm_cpython *python, uint64_t code, char *text, size_t bytes);
+/*
+ * What a frame runs, as "name (file:line)"; without the line if `line` is false or the frame has
+ * not begun. `frame` is a PyFrameObject to 3.10, later a _PyInterpreterFrame.
+ */
+void gm_cpython_frame_text(struct gm_cpython *python, uint64_t frame, bool line, char *text,
+			   size_t bytes);
 
 /*
  * Finds the CPython in a process. NULL and a sentence in `error` where there is none that can be

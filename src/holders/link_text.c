@@ -159,8 +159,10 @@ static void name_in(const struct gm_links *links, uint64_t tuple, uint64_t index
 
 	snprintf(text, bytes, "?");
 	if (index < count)
-		gm_cpython_text(python_of(links),
-				word_at(links, tuple + GM_TUPLE_ITEMS + index * 8), text, bytes);
+		gm_cpython_text(
+			python_of(links),
+			word_at(links, tuple + python_of(links)->offsets->tuple_items + index * 8),
+			text, bytes);
 }
 
 /* Free variables come last among the names of locals from 3.11 on. */
@@ -236,29 +238,44 @@ static bool is_part(const struct gm_links *links, const struct gm_link *link)
 
 /* ---- frames ---- */
 
-static const char *local_text(struct gm_links *links, const struct gm_link *link)
+/* The frame whose variable a link is: of a frame object from 3.11 on what it points at. */
+static uint64_t frame_of(const struct gm_links *links, const struct gm_link *link,
+			 const char **what)
 {
-	const struct gm_python_offsets *at = python_of(links)->offsets;
 	const struct gm_type *owner = type_of(links, link->parent);
+	const struct gm_link *before = link_to(links, link->parent);
 	uint64_t frame = address_of(links, link->parent);
-	const char *what = "frame";
+
+	*what = "frame";
+	if (owner->kind == GM_IS_GENERATOR) {
+		*what = owner->name;
+		return frame + python_of(links)->offsets->generator_frame;
+	}
+	if (owner->kind == GM_IS_FRAME && python_of(links)->minor >= 11)
+		return word_at(links, frame + 24);
+	if (owner->kind == GM_IS_FRAME && before &&
+	    type_of(links, before->parent)->kind == GM_IS_GENERATOR)
+		*what = type_of(links, before->parent)->name;
+	return frame;
+}
+
+/* Frames of one function are counted together; the line is shown where it is the same. */
+static void local_text(struct gm_links *links, struct gm_link *link)
+{
+	const char *what;
+	uint64_t frame = frame_of(links, link, &what);
 	char code[480], name[200] = "?";
 
-	if (owner->kind == GM_IS_GENERATOR) {
-		frame += at->generator_frame;
-		what = owner->name;
-	} else if (owner->kind == GM_IS_FRAME && python_of(links)->minor >= 11) {
-		frame = word_at(links, frame + 24);
-	} else if (owner->kind == GM_IS_FRAME && link_to(links, link->parent) &&
-		   type_of(links, link_to(links, link->parent)->parent)->kind == GM_IS_GENERATOR) {
-		what = type_of(links, link_to(links, link->parent)->parent)->name;
+	if (link->edge.how != GM_BY_STACK)
+		gm_cpython_text(python_of(links), link->edge.key, name, sizeof(name));
+	for (unsigned exact = 0; exact < 2; exact++) {
+		const char **text = exact ? &link->exact : &link->step;
+
+		gm_cpython_frame_text(python_of(links), frame, exact, code, sizeof(code));
+		*text = link->edge.how == GM_BY_STACK
+				? print(links, "%s %s, evaluation stack", what, code)
+				: print(links, "%s %s, local %s", what, code, name);
 	}
-	gm_cpython_code_text(python_of(links), word_at(links, frame + at->frame_code), code,
-			     sizeof(code));
-	if (link->edge.how == GM_BY_STACK)
-		return print(links, "%s %s, evaluation stack", what, code);
-	gm_cpython_text(python_of(links), link->edge.key, name, sizeof(name));
-	return print(links, "%s %s, local %s", what, code, name);
 }
 
 /* ---- links ---- */
@@ -333,7 +350,7 @@ static bool torch_text(struct gm_links *links, struct gm_link *link)
 
 	if (type->kind == GM_IS_AUTOGRAD_META)
 		set_text(link, copy_text(links, link->edge.name));
-	else if (type->kind == GM_IS_AUTOGRAD_NODE)
+	else if (type->kind == GM_IS_AUTOGRAD_NODE && strcmp(link->edge.name, "ctx") != 0)
 		set_text(link, print(links, "%s.%s", type->name, link->edge.name));
 	return true;
 }
@@ -405,7 +422,7 @@ static void link_text(struct gm_links *links, struct gm_link *link)
 		break;
 	case GM_BY_LOCAL:
 	case GM_BY_STACK:
-		set_text(link, local_text(links, link));
+		local_text(links, link);
 		break;
 	case GM_BY_ROOT:
 		if (strcmp(link->edge.name, "sys.modules") != 0)

@@ -283,12 +283,13 @@ static bool is_object(const struct gm_graph *graph, uint32_t node)
  * A count of references is above 0 while an object lives. Memory that was freed holds 0 there, or a
  * pointer to other free memory, which is larger than any count.
  */
-static bool fulfilled(uint64_t word, const struct gm_need *need)
+static bool fulfilled(const struct gm_cpython *python, uint64_t word, const struct gm_need *need)
 {
 	switch (need->how) {
 	case GM_ABOVE:
 		return (int64_t)word > (int64_t)need->value;
 	case GM_REFERENCED:
+		word = gm_cpython_count(python, word);
 		return word && word < 1ull << 40;
 	default:
 		return word == need->value;
@@ -313,7 +314,7 @@ bool gm_links_hold(const struct gm_links *links, uint32_t last)
 		if (link->child == GM_NO_NODE && link->target)
 			claim_int(&claims, link->target, graph->blocks[link->block]);
 		if (link->edge.slot)
-			claim(&claims, link->edge.slot, value, GM_EQUAL);
+			claim(&claims, link->edge.slot, value | link->edge.tag, GM_EQUAL);
 		if (link->edge.size_at)
 			claim(&claims, link->edge.size_at, link->edge.index, GM_ABOVE);
 		for (uint32_t k = 0; k < link->needs_count; k++)
@@ -324,7 +325,7 @@ bool gm_links_hold(const struct gm_links *links, uint32_t last)
 	    !gm_memory_words(graph->python->memory, claims.address, claims.word, claims.count))
 		return false;
 	for (unsigned i = 0; i < claims.count; i++)
-		if (!fulfilled(claims.word[i], &claims.need[i]))
+		if (!fulfilled(graph->python, claims.word[i], &claims.need[i]))
 			return false;
 	return true;
 }

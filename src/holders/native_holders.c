@@ -2,8 +2,9 @@
  * Searching a process's writable memory for words that equal an address (native_holders.h). A word
  * in a library's or program's data is a global variable; a word in an object of the main heap makes
  * the search go on for the address of that object. Only a chain that begins at a global variable is
- * shown: a word elsewhere may be left over from something that is gone. Data of CUDA's libraries
- * and of the shim, which note every address, hold nothing.
+ * shown, or of a process with Python one that begins with an object of C++, which has a class by
+ * its vtable: a word elsewhere may be left over from something that is gone. Data of CUDA's
+ * libraries and of the shim, which note every address, hold nothing.
  *
  * Objects of the heap are those of glibc's malloc: chunks that follow each other from the beginning
  * of the [heap] mapping, each with its size in the second word, and a bit of the next one's size
@@ -12,6 +13,7 @@
 #include "holders/native_holders.h"
 
 #include "holders/array.h"
+#include "holders/cpp_class.h"
 #include "holders/elf_dynamic.h"
 
 #include <stdio.h>
@@ -20,6 +22,7 @@
 
 #define BATCH	    (1u << 15) /* words */
 #define MOST_WANTED (1u << 20)
+#define MOST_CHUNKS (1u << 22)
 #define IN_USE	    1u
 
 /* What is looked for: a block, or an object of the heap on the way to one. */
@@ -29,6 +32,7 @@ struct wanted {
 	uint32_t next;	/* what this object holds; UINT32_MAX of a block */
 	uint64_t slot;	/* in this object, the word that does */
 	uint32_t bytes; /* of the object */
+	uint64_t vtable; /* its first word if that is one; 0 */
 };
 
 struct chunk {
@@ -44,7 +48,7 @@ struct search {
 	uint32_t chunks_count, chunks_room;
 	uint64_t heap_start, heap_end;
 	struct gm_native_chain *chains;
-	bool failed;
+	bool cpp, failed;
 };
 
 static uint32_t hash(uint64_t address)
@@ -97,7 +101,7 @@ static void read_heap(struct search *search)
 	while (at + 16 < end && gm_memory_read(search->memory, at + 8, &size, sizeof(size))) {
 		uint64_t bytes = size & ~15ull;
 
-		if (bytes < 32 || bytes > end - at ||
+		if (bytes < 32 || bytes > end - at || search->chunks_count == MOST_CHUNKS ||
 		    !gm_array_grow(&search->chunks, search->chunks_count, &search->chunks_room,
 				   sizeof(*search->chunks)))
 			break;
@@ -155,26 +159,33 @@ static const char *object_of(const struct gm_mapping *mappings, unsigned number)
 	return NULL;
 }
 
-/* True if every word of a chain that begins at `slot` is as it was. */
+/*
+ * True if every word of a chain is as it was: the one at `slot`, of a global variable or 0, and of
+ * each object its vtable and the word that holds the next.
+ */
 static bool holds(const struct search *search, uint32_t number, uint64_t slot)
 {
-	uint64_t addresses[GM_NATIVE_STEPS], words[GM_NATIVE_STEPS];
+	uint64_t addresses[GM_NATIVE_STEPS * 2], words[GM_NATIVE_STEPS * 2],
+		values[GM_NATIVE_STEPS * 2];
+	const struct wanted *at = &search->wanted[number];
 	unsigned count = 0;
-	uint32_t at = number;
 
 	if (gm_memory_still(search->memory))
 		return true;
-	addresses[count++] = slot;
-	for (; search->wanted[at].next != UINT32_MAX && count < GM_NATIVE_STEPS;
-	     at = search->wanted[at].next)
-		addresses[count++] = search->wanted[at].slot;
-	if (!gm_memory_words(search->memory, addresses, words, count))
-		return false;
-	at = number;
-	for (unsigned i = 0; i < count; i++, at = search->wanted[at].next)
-		if (words[i] != search->wanted[at].address)
-			return false;
-	return true;
+	if (slot) {
+		addresses[count] = slot;
+		values[count++] = at->address;
+	}
+	for (; at->next != UINT32_MAX && count + 2 <= GM_NATIVE_STEPS * 2;
+	     at = &search->wanted[at->next]) {
+		addresses[count] = at->slot;
+		values[count++] = search->wanted[at->next].address;
+		addresses[count] = at->address;
+		values[count] = at->vtable;
+		count += at->vtable != 0;
+	}
+	return gm_memory_words(search->memory, addresses, words, count) &&
+	       memcmp(words, values, count * sizeof(*words)) == 0;
 }
 
 static void add_step(struct search *search, struct gm_native_chain *chain, const char *text)
@@ -187,6 +198,27 @@ static void add_step(struct search *search, struct gm_native_chain *chain, const
 		search->failed = true;
 }
 
+/* The objects of the heap from one to its block. */
+static void add_objects(struct search *search, uint32_t number, struct gm_native_chain *chain)
+{
+	char text[512], name[450];
+
+	for (uint32_t at = number; search->wanted[at].next != UINT32_MAX;
+	     at = search->wanted[at].next) {
+		const struct wanted *object = &search->wanted[at];
+
+		if (object->vtable &&
+		    gm_cpp_class(search->memory, object->vtable, name, sizeof(name)))
+			snprintf(text, sizeof(text), "C++ object %s", name);
+		else
+			snprintf(text, sizeof(text), "heap object of %u bytes, word at +%llu",
+				 object->bytes,
+				 (unsigned long long)(object->slot - object->address));
+		add_step(search, chain, text);
+	}
+	add_step(search, chain, "block");
+}
+
 static void make_chain(struct search *search, uint32_t number, uint64_t slot, const char *path)
 {
 	struct gm_native_chain *chain = &search->chains[search->wanted[number].block];
@@ -194,7 +226,7 @@ static void make_chain(struct search *search, uint32_t number, uint64_t slot, co
 	char text[512], name[256];
 	uint64_t into;
 
-	if (chain->count || !holds(search, number, slot))
+	if (!holds(search, number, slot))
 		return;
 	if (gm_variable_at(search->memory, path, slot, name, sizeof(name), &into) && into)
 		snprintf(text, sizeof(text), "global %s+%llu (%.200s)", name,
@@ -204,23 +236,37 @@ static void make_chain(struct search *search, uint32_t number, uint64_t slot, co
 	else
 		snprintf(text, sizeof(text), "global variable of %.200s", slash + 1);
 	add_step(search, chain, text);
-	for (uint32_t at = number; search->wanted[at].next != UINT32_MAX;
-	     at = search->wanted[at].next) {
-		snprintf(
-			text, sizeof(text), "heap object of %u bytes, word at +%llu",
-			search->wanted[at].bytes,
-			(unsigned long long)(search->wanted[at].slot - search->wanted[at].address));
-		add_step(search, chain, text);
+	add_objects(search, number, chain);
+}
+
+/* Of blocks that no global variable leads to: the outermost object of C++. */
+static void make_cpp_chains(struct search *search)
+{
+	for (uint32_t i = search->count; i && !search->failed; i--) {
+		struct gm_native_chain *chain = &search->chains[search->wanted[i - 1].block];
+
+		if (chain->count || !search->wanted[i - 1].vtable || !holds(search, i - 1, 0))
+			continue;
+		chain->cpp = true;
+		add_objects(search, i - 1, chain);
 	}
-	add_step(search, chain, "block");
 }
 
 /* An object of the heap that holds something wanted is wanted in the next round. */
 static void want_chunk(struct search *search, uint32_t number, uint64_t slot)
 {
 	const struct chunk *chunk = chunk_of(search, slot);
+	const struct wanted *held = &search->wanted[number];
+	uint64_t vtable = 0;
+	char name[16];
 
-	if (!chunk || !chunk->bytes || search->count >= MOST_WANTED)
+	if (!chunk || !chunk->bytes || search->count >= MOST_WANTED ||
+	    !gm_memory_fresh(search->memory, chunk->address + 16, &vtable, sizeof(vtable)))
+		return;
+	if (!gm_cpp_class(search->memory, vtable, name, sizeof(name)))
+		vtable = 0;
+	/* A list of pointers may lie between two objects of C++. */
+	if (search->cpp && !vtable && (held->next == UINT32_MAX || !held->vtable))
 		return;
 	for (uint32_t at = number; at != UINT32_MAX; at = search->wanted[at].next)
 		if (search->wanted[at].address == chunk->address + 16)
@@ -234,7 +280,8 @@ static void want_chunk(struct search *search, uint32_t number, uint64_t slot)
 							  .block = search->wanted[number].block,
 							  .next = number,
 							  .slot = slot,
-							  .bytes = (uint32_t)(chunk->bytes - 8)};
+							  .bytes = (uint32_t)(chunk->bytes - 8),
+							  .vtable = vtable};
 }
 
 static void search_mapping(struct search *search, const struct gm_mapping *mappings,
@@ -277,10 +324,10 @@ static void search_round(struct search *search, uint64_t *batch)
 	search->from = end;
 }
 
-bool gm_native_find(struct gm_memory *memory, const uint64_t *addresses, uint32_t count,
-		    bool direct, struct gm_native_chain *chains)
+bool gm_native_find(struct gm_memory *memory, const uint64_t *addresses, uint32_t count, bool cpp,
+		    struct gm_native_chain *chains)
 {
-	struct search search = {.memory = memory, .chains = chains};
+	struct search search = {.memory = memory, .chains = chains, .cpp = cpp};
 	uint64_t *batch = malloc(BATCH * sizeof(*batch));
 
 	search.failed = !batch;
@@ -291,14 +338,15 @@ bool gm_native_find(struct gm_memory *memory, const uint64_t *addresses, uint32_
 			search.wanted[search.count++] = (struct wanted){
 				.address = addresses[i], .block = i, .next = UINT32_MAX};
 	}
-	if (!direct)
-		read_heap(&search);
+	read_heap(&search);
 	for (unsigned round = 0;
 	     round < GM_NATIVE_STEPS - 2 && !search.failed && search.from < search.count; round++)
 		if (index_wanted(&search))
 			search_round(&search, batch);
 		else
 			search.failed = true;
+	if (cpp)
+		make_cpp_chains(&search);
 	free(batch);
 	free(search.wanted);
 	free(search.index);

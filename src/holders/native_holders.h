@@ -12,14 +12,16 @@
 struct gm_native_chain {
 	char *steps[GM_NATIVE_STEPS]; /* from malloc */
 	unsigned count;		      /* 0: nothing was found */
+	bool cpp;		      /* it begins with an object of C++, held by nothing known */
 };
 
 /*
- * Fills a chain for each address, of which none may be there twice. `direct`: not through objects
- * of the heap. Of a running process every word of a chain was read again at the end. False if
- * memory ran out. The caller frees the steps.
+ * Fills a chain for each address, of which none may be there twice. `cpp`: through objects of C++
+ * that their vtable tells and what holds those, not through any object of the heap. Of a running
+ * process every word of a chain was read again at the end. False if memory ran out. The caller
+ * frees the steps.
  */
-bool gm_native_find(struct gm_memory *memory, const uint64_t *addresses, uint32_t count,
-		    bool direct, struct gm_native_chain *chains);
+bool gm_native_find(struct gm_memory *memory, const uint64_t *addresses, uint32_t count, bool cpp,
+		    struct gm_native_chain *chains);
 
 #endif

@@ -8,6 +8,8 @@
 #endif
 #include "holders/process_memory.h"
 
+#include "holders/read_refusal.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -361,31 +363,16 @@ static int ptrace_scope(void)
 
 static void say_refused(int pid, int reason, char *error, size_t error_bytes)
 {
+	struct gm_read_refusal refusal = {.pid = pid, .reason = reason, .scope = ptrace_scope()};
 	char path[64];
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
-	if (reason == ESRCH || stat(path, &st) != 0)
-		snprintf(error, error_bytes, "there is no process %d any more", pid);
-	else if (reason == ENOSYS)
-		snprintf(error, error_bytes,
-			 "the system does not have process_vm_readv, which reads another process");
-	else if (geteuid() && st.st_uid != geteuid())
-		snprintf(error, error_bytes,
-			 "process %d belongs to another user: only that user or root may read its "
-			 "memory",
-			 pid);
-	else if (ptrace_scope())
-		snprintf(error, error_bytes,
-			 "the system does not let this user read the memory of process %d: "
-			 "kernel.yama.ptrace_scope is %d; run as root, or set it to 0 for the "
-			 "time being",
-			 pid, ptrace_scope());
+	if (stat(path, &st) != 0)
+		refusal.reason = ESRCH;
 	else
-		snprintf(error, error_bytes,
-			 "the system does not let this user read the memory of process %d: it has "
-			 "more privileges, or the container lacks CAP_SYS_PTRACE",
-			 pid);
+		refusal.other_user = geteuid() && st.st_uid != geteuid();
+	gm_read_refusal_text(&refusal, error, error_bytes);
 }
 
 struct gm_memory *gm_memory_of_process(int pid, char *error, size_t error_bytes)

@@ -23,12 +23,14 @@ struct gm_python_offsets {
 	/* PyFunctionObject */
 	uint16_t function_code, function_globals, function_builtins, function_defaults,
 		function_kwdefaults, function_closure, function_doc, function_dict, function_module,
-		function_annotations, function_qualname, function_typeparams;
+		function_annotations, function_annotate, function_qualname, function_typeparams;
 	/* PyCodeObject: names of locals, as one tuple from 3.11, as three to 3.10 */
 	uint16_t code_names, code_freevars, code_cellvars, code_locals, code_stacksize,
 		code_filename, code_name, code_firstline, code_argcount, code_kwonlyargcount;
 	/* PyHeapTypeObject */
 	uint16_t type_keys, type_module;
+	/* PyTupleObject: its items, from 3.14 on behind its hash */
+	uint16_t tuple_items;
 	/* PyBaseExceptionObject */
 	uint16_t exc_notes, exc_traceback;
 	/* lru_cache_object, dequeobject, localobject */
@@ -44,7 +46,6 @@ const struct gm_python_offsets *gm_python_offsets(unsigned minor);
 #define GM_OBJECT_TYPE	   8u
 #define GM_VAR_SIZE	   16u
 #define GM_LIST_ITEMS	   24u
-#define GM_TUPLE_ITEMS	   24u
 #define GM_DICT_KEYS	   32u
 #define GM_DICT_VALUES	   40u
 #define GM_MODULE_DICT	   16u

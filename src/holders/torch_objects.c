@@ -7,9 +7,10 @@
  * needed; a member that points at something else is not followed.
  *
  * Sources: torch/csrc/autograd/python_variable.h, c10/core/TensorImpl.h, c10/core/StorageImpl.h,
- * torch/csrc/autograd/variable.h, function.h, saved_variable.h, python_cpp_function.h of PyTorch
- * 1.13 to 2.11.
+ * torch/csrc/autograd/variable.h, function.h, saved_variable.h, python_cpp_function.h,
+ * python_function.h of PyTorch 1.13 to 2.11.
  */
+#include "holders/cpp_class.h"
 #include "holders/internal.h"
 
 #include <stdio.h>
@@ -42,23 +43,6 @@ static enum gm_object_kind kind_of(const char *name)
 		if (strcmp(rows[i].name, name) == 0)
 			return rows[i].kind;
 	return GM_IS_CPP;
-}
-
-/* The last part of a nested name: "N5torch8autograd9generated12ExpBackward0E" is ExpBackward0. */
-static void last_part(const char *mangled, char *text, size_t bytes)
-{
-	const char *at = mangled + (*mangled == 'N');
-
-	snprintf(text, bytes, "%s", mangled);
-	while (*at >= '0' && *at <= '9') {
-		char *end;
-		unsigned long length = strtoul(at, &end, 10);
-
-		if (length > strlen(end))
-			return;
-		snprintf(text, bytes, "%.*s", (int)length, end);
-		at = end + length;
-	}
 }
 
 static bool is_torch(struct gm_cpython *python, uint64_t address)
@@ -94,7 +78,7 @@ static const struct gm_type *read_class(struct gm_cpython *python, uint64_t vtab
 		    !gm_cpython_string(python, text, name, sizeof(name)))
 			break;
 		if (!i)
-			last_part(name, own, sizeof(own));
+			gm_cpp_last_part(name, own, sizeof(own));
 		type.kind = kind_of(name);
 		if (!base_of(python, &info))
 			break;
@@ -233,6 +217,84 @@ static bool is_saved(struct gm_cpython *python, const uint64_t *at)
 		       : at[5] >> 32 < 1024 && (at[6] & 0xff) == 0;
 }
 
+/* Tensors that were saved, among the words of an object or of an array that it has. */
+static bool saved_in(struct gm_object_walk *walk, uint64_t address, const uint64_t *words,
+		     uint64_t first, uint64_t count, const char *name, bool sure)
+{
+	for (uint64_t i = first; i < count; i++) {
+		struct gm_edge edge = {.child = words[i],
+				       .slot = address + i * 8,
+				       .name = name,
+				       .how = GM_BY_NAME,
+				       .cpp = true};
+
+		if (!is_a(walk->python, words[i], GM_IS_TENSOR_IMPL))
+			continue;
+		edge.sure = sure || is_saved(walk->python, &words[i]);
+		if (!gm_walk_report(walk, &edge))
+			return false;
+	}
+	return true;
+}
+
+/* Words of the process with six more behind them that are no SavedVariable's; NULL. Freed by the
+ * caller. */
+static uint64_t *copy_words(struct gm_cpython *python, uint64_t address, uint64_t bytes)
+{
+	uint64_t *words = malloc(bytes + 56);
+
+	if (!words || !gm_memory_read(python->memory, address, words, bytes)) {
+		free(words);
+		return NULL;
+	}
+	memset((char *)words + bytes, 0xff, 56);
+	return words;
+}
+
+/*
+ * THPFunction: four tuples, then vectors, of which one is std::vector<SavedVariable>, with what
+ * save_for_backward was given. Attributes that the program sets on it are in its dictionary.
+ */
+static bool context(struct gm_object_walk *walk, uint64_t object, const struct gm_type *type)
+{
+	static const char *const tuples[] = {"needs_input_grad", "to_save", "non_differentiable",
+					     "dirty_tensors"};
+	uint64_t end = type->opaque_from < 512 ? type->opaque_from : 512, vector[3], *words;
+	bool more = true;
+
+	for (unsigned i = 0; i < 4; i++)
+		if (!object_at(walk, object + 16 + i * 8, tuples[i]))
+			return false;
+	for (uint64_t at = 48; at + 24 <= end && more; at += 8) {
+		if (!gm_memory_read(walk->python->memory, object + at, vector, sizeof(vector)) ||
+		    vector[0] < 4096 || vector[0] >= vector[1] || vector[1] > vector[2] ||
+		    (vector[0] | vector[1] | vector[2]) % 8 || vector[1] - vector[0] > MOST_NODE)
+			continue;
+		words = copy_words(walk->python, vector[0], vector[1] - vector[0]);
+		if (!words)
+			continue;
+		gm_walk_need(walk, object + at, vector[0]);
+		more = saved_in(walk, vector[0], words, 0, (vector[1] - vector[0]) / 8,
+				"saved_tensors", false);
+		walk->needs_count--;
+		free(words);
+	}
+	return more;
+}
+
+/* PyNode: the ctx of a Function of the program's, behind what every node has. */
+static bool context_of_node(struct gm_object_walk *walk, uint64_t object, const uint64_t *words,
+			    uint64_t first, uint64_t count)
+{
+	for (uint64_t i = first; i < count; i++) {
+		const struct gm_type *type = gm_cpython_type_of(walk->python, words[i]);
+
+		if (type && type->kind == GM_IS_TORCH_CONTEXT)
+			return object_at(walk, object + i * 8, "ctx");
+	}
+	return true;
+}
+
 /*
  * What a node's class adds lies behind the base's part, up to the end of its memory: a node is
  * allocated by itself, and glibc's malloc keeps its size in the word before (malloc/malloc.c).
@@ -241,32 +303,21 @@ static bool node(struct gm_object_walk *walk, uint64_t object, const struct gm_t
 {
 	bool accumulates = strcmp(type->name, "AccumulateGrad") == 0;
 	struct gm_cpython *python = walk->python;
-	uint64_t bytes, *words;
-	bool more = true;
+	uint64_t bytes, *words, first = NODE_BYTES / 8 + 3;
+	bool more;
 
 	if (!next_edges(walk, object) || !word(python, object - 8, &bytes))
 		return true;
 	bytes = (bytes & ~7ull) - 8;
 	if (bytes < NODE_BYTES + 24 || bytes > MOST_NODE)
 		return true;
-	words = malloc(bytes + 56);
-	if (!words || !gm_memory_read(python->memory, object, words, bytes)) {
-		free(words);
+	words = copy_words(python, object, bytes);
+	if (!words)
 		return true;
-	}
-	memset((char *)words + bytes, 0xff, 56);
-	for (uint64_t i = NODE_BYTES / 8 + 3; i < bytes / 8 && more; i++) {
-		struct gm_edge edge = {.child = words[i],
-				       .slot = object + i * 8,
-				       .name = accumulates ? "variable" : "SavedVariable",
-				       .how = GM_BY_NAME,
-				       .cpp = true};
-
-		if (!is_a(python, words[i], GM_IS_TENSOR_IMPL))
-			continue;
-		edge.sure = accumulates || is_saved(python, &words[i]);
-		more = gm_walk_report(walk, &edge);
-	}
+	more = strcmp(type->name, "PyNode") != 0 ||
+	       context_of_node(walk, object, words, first, bytes / 8);
+	more = more && saved_in(walk, object, words, first, bytes / 8,
+				accumulates ? "variable" : "SavedVariable", accumulates);
 	free(words);
 	return more;
 }
@@ -281,6 +332,8 @@ bool gm_walk_torch(struct gm_object_walk *walk, uint64_t object, const struct gm
 	case GM_IS_TORCH_STORAGE:
 		return points(walk, object + 16, GM_IS_STORAGE_IMPL, "storage") &&
 		       points(walk, object + 24, GM_IS_STORAGE_IMPL, "storage");
+	case GM_IS_TORCH_CONTEXT:
+		return context(walk, object, type);
 	case GM_IS_TENSOR_IMPL:
 		return tensor_impl(walk, object);
 	case GM_IS_STORAGE_IMPL:

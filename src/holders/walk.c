@@ -2,7 +2,7 @@
  * What an object of CPython refers to (internal.h), as its type's tp_traverse would say: the same
  * references, each once. References that CPython does not visit but owns are reported too where
  * that cannot make an object look unreachable (a frame that runs). Sources: the tp_traverse
- * functions of Objects/ and Modules/ of CPython 3.8 to 3.13.
+ * functions of Objects/ and Modules/ of CPython 3.8 to 3.14.
  */
 #include "holders/internal.h"
 
@@ -50,6 +50,27 @@ static bool field(struct gm_object_walk *walk, uint64_t object, unsigned offset,
 	return gm_walk_report(walk, &edge);
 }
 
+/* Takes the object from a word of a frame; false if it is a number. */
+static void take_slot(const struct gm_object_walk *walk, struct gm_edge *edge, uint64_t word)
+{
+	edge->child = gm_cpython_untag(walk->python, word);
+	edge->tag = (uint8_t)(word - edge->child) & GM_TAG_NUMBER;
+}
+
+/* The reference at `offset` of a frame. */
+static bool frame_field(struct gm_object_walk *walk, uint64_t frame, unsigned offset,
+			const char *name)
+{
+	struct gm_edge edge = {
+		.slot = frame + offset, .name = name, .how = GM_BY_NAME, .sure = true};
+	uint64_t value;
+
+	if (!word(walk, edge.slot, &value))
+		return true;
+	take_slot(walk, &edge, value);
+	return gm_walk_report(walk, &edge);
+}
+
 /* An array of references, of which `edge` describes the first. */
 static bool items(struct gm_object_walk *walk, struct gm_edge edge, uint64_t count)
 {
@@ -64,6 +85,8 @@ static bool items(struct gm_object_walk *walk, struct gm_edge edge, uint64_t cou
 			return true;
 		for (unsigned i = 0; i < piece; i++) {
 			edge.child = batch[i];
+			if (edge.how == GM_BY_STACK)
+				take_slot(walk, &edge, batch[i]);
 			if (!gm_walk_report(walk, &edge))
 				return false;
 			edge.slot += 8;
@@ -267,9 +290,10 @@ static bool managed(struct gm_object_walk *walk, uint64_t object, const struct g
 	uint64_t values;
 
 	if (minor >= 13) {
+		values = object + (minor == 13 ? 16 : type->basicsize);
 		if (type->flags & GM_TYPE_INLINE && type->keys &&
-		    gm_memory_read(walk->python->memory, object + 16, head, sizeof(head)) &&
-		    head[3] && !entries(walk, type->keys, object + 24, head[0], 0, attribute, NULL))
+		    gm_memory_read(walk->python->memory, values, head, sizeof(head)) && head[3] &&
+		    !entries(walk, type->keys, values + 8, head[0], 0, attribute, NULL))
 			return false;
 		return dict_at(walk, object - 24);
 	}
@@ -342,7 +366,7 @@ static uint64_t local_name(struct gm_object_walk *walk, uint64_t code, uint64_t 
 		    !word(walk, tuple + GM_VAR_SIZE, &count))
 			return 0;
 		if (index < count) {
-			word(walk, tuple + GM_TUPLE_ITEMS + index * 8, &name);
+			word(walk, tuple + at->tuple_items + index * 8, &name);
 			return name;
 		}
 		index -= count;
@@ -361,9 +385,12 @@ static bool slots(struct gm_object_walk *walk, uint64_t code, uint64_t start, ui
 	if (locals > 1 << 16)
 		return true;
 	for (uint64_t i = 0; i < locals; i++, edge.slot += 8) {
+		uint64_t value;
+
 		edge.index = i;
-		if (!word(walk, edge.slot, &edge.child))
+		if (!word(walk, edge.slot, &value))
 			return true;
+		take_slot(walk, &edge, value);
 		edge.key = edge.child ? local_name(walk, code, i) : 0;
 		if (!gm_walk_report(walk, &edge))
 			return false;
@@ -380,23 +407,43 @@ static bool slots(struct gm_object_walk *walk, uint64_t code, uint64_t start, ui
 	return items(walk, edge, deepest);
 }
 
-/* _PyInterpreterFrame, from 3.11 on. While it runs its stack's height is in a register. */
+/*
+ * How many slots of a frame are in use, its locals included. While it runs the number is in a
+ * register: 0. From 3.14 on a running frame has it whenever it called something.
+ */
+static int64_t stack_top(struct gm_object_walk *walk, uint64_t frame)
+{
+	const struct gm_python_offsets *at = walk->python->offsets;
+	uint64_t slots = frame + at->frame_local_slots, pointer = 0;
+	int32_t top = 0;
+
+	if (walk->python->minor <= 13) {
+		gm_memory_read(walk->python->memory, frame + at->frame_stack, &top, sizeof(top));
+		return top < 0 ? 0 : top;
+	}
+	if (!needed(walk, frame + at->frame_stack, &pointer) || pointer < slots ||
+	    pointer - slots > MOST_BYTES)
+		return 0;
+	return (int64_t)((pointer - slots) / 8);
+}
+
+/* _PyInterpreterFrame, from 3.11 on. */
 static bool inner_frame(struct gm_object_walk *walk, uint64_t frame)
 {
 	const struct gm_python_offsets *at = walk->python->offsets;
 	uint32_t locals = 0;
-	int32_t top = 0;
 	uint64_t code;
 
-	if (!needed(walk, frame + at->frame_code, &code) ||
-	    !number(walk, code + at->code_locals, &locals) ||
-	    !gm_memory_read(walk->python->memory, frame + at->frame_stack, &top, sizeof(top)))
+	if (!needed(walk, frame + at->frame_code, &code))
 		return true;
-	return field(walk, frame, at->frame_function, "function") &&
-	       field(walk, frame, at->frame_code, "code") &&
+	code = gm_cpython_untag(walk->python, code);
+	if (!number(walk, code + at->code_locals, &locals))
+		return true;
+	return frame_field(walk, frame, at->frame_function, "function") &&
+	       frame_field(walk, frame, at->frame_code, "code") &&
 	       field(walk, frame, at->frame_locals, "f_locals") &&
 	       field(walk, frame, at->frame_object, "frame") &&
-	       slots(walk, code, frame + at->frame_local_slots, locals, top < 0 ? 0 : top);
+	       slots(walk, code, frame + at->frame_local_slots, locals, stack_top(walk, frame));
 }
 
 static bool old_frame(struct gm_object_walk *walk, uint64_t frame)
@@ -438,8 +485,9 @@ static bool frame(struct gm_object_walk *walk, uint64_t object)
 	if (walk->python->minor <= 10)
 		return old_frame(walk, object);
 	if (!field(walk, object, 16, "f_back") || !field(walk, object, 32, "f_trace") ||
-	    (walk->python->minor >= 13 &&
-	     (!field(walk, object, 48, "f_extra_locals") || !field(walk, object, 56, "f_locals"))))
+	    (walk->python->minor >= 13 && (!field(walk, object, 48, "f_extra_locals") ||
+					   !field(walk, object, 56, "f_locals"))) ||
+	    (walk->python->minor >= 14 && !field(walk, object, 64, "f_overwritten_fast_locals")))
 		return false;
 	if (!needed(walk, object + 24, &inner) ||
 	    !gm_memory_read(walk->python->memory, inner + at->frame_owner, &owner, 1) ||
@@ -457,14 +505,16 @@ static bool exc_item(struct gm_object_walk *walk, uint64_t item)
 	       field(walk, item, 16, "exception traceback");
 }
 
-static bool generator(struct gm_object_walk *walk, uint64_t object)
+/* A plain generator has no origin: nothing sets the word, or the object ends before it. */
+static bool generator(struct gm_object_walk *walk, uint64_t object, const struct gm_type *type)
 {
 	const struct gm_python_offsets *at = walk->python->offsets;
 	bool old = walk->python->minor <= 10;
 	signed char state = 0;
 
 	if (!exc_item(walk, object + at->generator_exc) ||
-	    !field(walk, object, at->generator_exc + (old ? 32 : 16), "origin"))
+	    (strcmp(type->name, "generator") != 0 &&
+	     !field(walk, object, at->generator_exc + (old ? 32 : 16), "origin")))
 		return false;
 	if (at->generator_code && !field(walk, object, at->generator_code, "code"))
 		return false;
@@ -491,6 +541,8 @@ static bool function(struct gm_object_walk *walk, uint64_t object)
 	       field(walk, object, at->function_dict, "__dict__") &&
 	       field(walk, object, at->function_module, "__module__") &&
 	       field(walk, object, at->function_annotations, "__annotations__") &&
+	       (!at->function_annotate ||
+		field(walk, object, at->function_annotate, "__annotate__")) &&
 	       (!at->function_typeparams ||
 		field(walk, object, at->function_typeparams, "__type_params__"));
 }
@@ -697,7 +749,9 @@ static bool list(struct gm_object_walk *walk, uint64_t object)
 
 static bool tuple(struct gm_object_walk *walk, uint64_t object)
 {
-	struct gm_edge edge = {.how = GM_BY_ITEM, .slot = object + GM_TUPLE_ITEMS, .sure = true};
+	struct gm_edge edge = {.how = GM_BY_ITEM,
+			       .slot = object + walk->python->offsets->tuple_items,
+			       .sure = true};
 
 	return !word(walk, object + GM_VAR_SIZE, &edge.size) || items(walk, edge, edge.size);
 }
@@ -711,20 +765,30 @@ static bool root(struct gm_object_walk *walk, uint64_t slot, const char *name)
 	return !word(walk, slot, &edge.child) || gm_walk_report(walk, &edge);
 }
 
-/* Functions that atexit calls: pointers to {func, args, kwargs}. */
+/* Functions that atexit calls: pointers to {func, args, kwargs}; from 3.14 on a list of tuples. */
 static bool atexit_calls(struct gm_object_walk *walk, uint64_t state)
 {
-	uint64_t calls, call;
+	uint64_t calls, call, list;
 	uint32_t count = 0;
 
-	if (!word(walk, state, &calls) || !number(walk, state + 8, &count) || count > 1 << 16)
+	if (walk->python->minor <= 13) {
+		if (!word(walk, state, &calls) || !number(walk, state + 8, &count))
+			return true;
+	} else if (!word(walk, state, &list) || !list ||
+		   !word(walk, list + GM_LIST_ITEMS, &calls) ||
+		   !number(walk, list + GM_VAR_SIZE, &count)) {
 		return true;
-	for (uint32_t i = 0; calls && i < count; i++)
-		if (word(walk, calls + i * 8, &call) && call &&
-		    (!root(walk, call, "atexit function") ||
-		     !root(walk, call + 8, "atexit arguments") ||
-		     !root(walk, call + 16, "atexit arguments")))
+	}
+	for (uint32_t i = 0; calls && i < count && count <= 1 << 16; i++) {
+		if (!word(walk, calls + i * 8, &call) || !call)
+			continue;
+		if (walk->python->minor >= 14)
+			call += walk->python->offsets->tuple_items;
+		if (!root(walk, call, "atexit function") ||
+		    !root(walk, call + 8, "atexit arguments") ||
+		    !root(walk, call + 16, "atexit arguments"))
 			return false;
+	}
 	return true;
 }
 
@@ -733,12 +797,13 @@ static bool interpreter(struct gm_object_walk *walk, uint64_t state)
 	const struct gm_python_offsets *at = walk->python->offsets;
 	uint64_t modules = 0, module, module_state = 0, gc;
 
-	gc = (walk->python->minor == 8 ? walk->python->runtime : state) + at->generations;
+	gc = (walk->python->minor == 8 ? walk->python->runtime : state) + at->generations +
+	     (walk->python->minor <= 13 ? 184 : 176);
 	if (!root(walk, state + at->modules, "sys.modules") ||
 	    !root(walk, state + at->sysdict, "sys") ||
 	    !root(walk, state + at->builtins, "builtins") ||
-	    !root(walk, state + at->dict, "interpreter's dict") ||
-	    !root(walk, gc + 184, "gc.garbage") || !root(walk, gc + 192, "gc.callbacks") ||
+	    !root(walk, state + at->dict, "interpreter's dict") || !root(walk, gc, "gc.garbage") ||
+	    !root(walk, gc + 8, "gc.callbacks") ||
 	    !root(walk, state + at->forkers, "os.register_at_fork") ||
 	    !root(walk, state + at->forkers + 8, "os.register_at_fork") ||
 	    !root(walk, state + at->forkers + 16, "os.register_at_fork"))
@@ -832,7 +897,7 @@ static bool by_kind(struct gm_object_walk *walk, uint64_t object, const struct g
 	case GM_IS_ROOTS:
 		return interpreter(walk, object);
 	case GM_IS_GENERATOR:
-		return generator(walk, object);
+		return generator(walk, object, type);
 	case GM_IS_TYPE:
 		return type_object(walk, object);
 	case GM_IS_EXCEPTION:

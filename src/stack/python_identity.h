@@ -62,7 +62,7 @@ static inline uint64_t gm_py_number(const struct gm_python_layout *l, uintptr_t 
 static inline uint64_t gm_py_file(const struct gm_python_layout *l, uintptr_t file)
 {
 	uint64_t length = gm_py_word(file + GM_PY_TEXT_LENGTH), end = 0;
-	bool compact = gm_py_u32(file + GM_PY_TEXT_STATE) >> l->state_shift >> 3 & 1;
+	bool compact = gm_python_text_state(l, gm_py_u32(file + GM_PY_TEXT_STATE)) >> 3 & 1;
 
 	if (compact)
 		end = gm_py_word(file + l->ascii_bytes + (length > 8 ? length - 8 : 0));

@@ -21,7 +21,7 @@ enum gm_python_lines {
 struct gm_python_layout {
 	uint8_t minor;
 	uint8_t lines;	       /* enum gm_python_lines */
-	uint8_t state_shift;   /* bits of PyASCIIObject.state below `kind` */
+	uint8_t state_shift;   /* most bits of PyASCIIObject.state below `kind` */
 	bool has_cframe;       /* 3.11, 3.12: the frame is reached through tstate->cframe */
 	uint16_t tstate_frame; /* PyThreadState: frame, cframe or current_frame */
 	uint16_t cframe_frame; /* _PyCFrame.current_frame */
@@ -54,6 +54,16 @@ struct gm_python_layout {
 #define GM_PY_GC_GENERATION0 104u
 #define GM_PY_GC_GENERATIONS 176u
 #define GM_PY_GC_ENABLED     188u
+
+/*
+ * PyASCIIObject.state with `kind` (1, 2 or 4) in its lowest bits. Of 3.14 there are two: `interned`
+ * before it has 16 bits, of which two are used, or, as in the versions before and in 3.14.10, two
+ * (Include/cpython/unicodeobject.h). A kind is never 0, and says which.
+ */
+static inline uint32_t gm_python_text_state(const struct gm_python_layout *layout, uint32_t state)
+{
+	return state >> (state & 0x1c ? 2 : layout->state_shift);
+}
 
 /* The row of a minor version, NULL if there is none. */
 const struct gm_python_layout *gm_python_layout(unsigned minor);

@@ -16,7 +16,7 @@ static struct text_state state_of(const struct gm_python_layout *layout, const c
 	uint32_t state;
 
 	memcpy(&state, text + GM_PY_TEXT_STATE, sizeof(state));
-	state >>= layout->state_shift;
+	state = gm_python_text_state(layout, state);
 	return (struct text_state){state & 7, state >> 3 & 1, state >> 4 & 1};
 }
 

@@ -30,7 +30,7 @@ MEMBERS = {
     "frame": ("_ts", "frame", "current_frame", "cframe"), "exc_info": ("_ts", "exc_info"), "thread_dict": ("_ts", "dict"),
     "async_exc": ("_ts", "async_exc"), "thread_context": ("_ts", "context"), "profile_object": ("_ts", "c_profileobj"),
     "frame_code": (FRAME, "f_code", "f_executable"), "frame_locals": (FRAME, "f_locals"),
-    "frame_local_slots": (FRAME, "f_localsplus", "localsplus"), "frame_stack": (FRAME, "f_stacktop", "f_stackdepth", "stacktop"),
+    "frame_local_slots": (FRAME, "f_localsplus", "localsplus"), "frame_stack": (FRAME, "f_stacktop", "f_stackdepth", "stacktop", "stackpointer"),
     "frame_trace": ("_frame", "f_trace"), "frame_previous": (FRAME, "f_back", "previous"),
     "generator_frame": ("PyGenObject", "gi_frame", "gi_iframe"), "generator_code": ("PyGenObject", "gi_code"),
     "generator_exc": ("PyGenObject", "gi_exc_state"), "generator_name": ("PyGenObject", "gi_name"),
@@ -38,7 +38,7 @@ MEMBERS = {
     "code_filename": ("PyCodeObject", "co_filename"), "code_name": ("PyCodeObject", "co_name"),
     "code_firstline": ("PyCodeObject", "co_firstlineno"), "code_argcount": ("PyCodeObject", "co_argcount"),
     "code_kwonlyargcount": ("PyCodeObject", "co_kwonlyargcount"), "type_keys": ("PyHeapTypeObject", "ht_cached_keys"),
-    "type_module": ("PyHeapTypeObject", "ht_module"), "exc_notes": ("PyBaseExceptionObject", "notes"),
+    "tuple_items": ("PyTupleObject", "ob_item"), "type_module": ("PyHeapTypeObject", "ht_module"), "exc_notes": ("PyBaseExceptionObject", "notes"),
     "exc_traceback": ("PyBaseExceptionObject", "traceback"), "lru_bytes": ("lru_cache_object", ""),
     "deque_bytes": ("dequeobject", ""), "function_bytes": ("PyFunctionObject", ""),
     "exception_bytes": ("PyBaseExceptionObject", ""), "type_bytes": ("PyHeapTypeObject", ""),
@@ -49,7 +49,7 @@ MEMBERS = {
         "generator_state": ("PyGenObject", "gi_frame_state")}),
     **{"function_" + name: ("PyFunctionObject", "func_" + name) for name in (
         "code", "globals", "builtins", "defaults", "kwdefaults", "closure", "doc", "dict", "module", "annotations",
-        "qualname", "typeparams")},
+        "annotate", "qualname", "typeparams")},
 }
 if minor == 10:     # it has a cframe, which leads to no frame
     MEMBERS["frame"] = ("_ts", "frame")

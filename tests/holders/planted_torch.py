@@ -5,6 +5,7 @@ import collections
 import ctypes
 import functools
 import gc
+import io
 import json
 import os
 import sys
@@ -36,7 +37,7 @@ def make(**options):
 def kind(*words, **options):
     def add(function):
         kinds[function.__name__] = dict(words=words, function=function, blocks=options.get("blocks", 1),
-                                        garbage=options.get("garbage", False))
+                                        garbage=options.get("garbage", False), weak=not options.get("complete", True))
         return function
     return add
 
@@ -155,12 +156,60 @@ def torch_tensor_attribute():
     tagged.extra = make()
 
 
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, saved, noted):
+        if saved is not None:
+            ctx.save_for_backward(x, saved)
+        ctx.noted = noted
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None, None
+
+
+@kind("module __main__", "scaled", "Tensor", "grad_fn", "ScaleBackward.saved_tensors")
+def torch_saved_for_backward():
+    global scaled
+    scaled = Scale.apply(torch.ones(2, requires_grad=True), make(), None)
+
+
+@kind("module __main__", "noted_result", "Tensor", "grad_fn", "ScaleBackward.noted", "Tensor")
+def torch_context_attribute():
+    global noted_result
+    noted_result = Scale.apply(torch.ones(2, requires_grad=True), None, make())
+
+
+@kind("module __main__", "summed", "Tensor", "grad_fn", "SumBackward0.next_functions", "ScaleBackward.saved_tensors")
+def torch_saved_below():
+    global summed
+    summed = Scale.apply(torch.ones(2, requires_grad=True), make(), None).sum()
+
+
+@kind("C++ object", "StorageImpl", complete=False)
+def torch_held_by_cpp():
+    global scripted
+    class Weights(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("weights", torch.ones(ELEMENTS))
+
+        def forward(self, x: int):
+            return self.weights[x]
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(Weights()), file)
+    file.seek(0)
+    scripted = torch.jit.load(file)
+    pool_alloc(scripted.weights)
+
+
 gc.collect()
 gc.disable()
 for planted in kinds.values():
     planted["function"]()
 print(json.dumps({"bytes": ELEMENTS * 4, "kinds": {
-    name: {"blocks": kind["blocks"], "words": kind["words"], "any": (), "garbage": kind["garbage"], "weak": False,
+    name: {"blocks": kind["blocks"], "words": kind["words"], "any": (), "garbage": kind["garbage"], "weak": kind["weak"],
            "made_in": name} for name, kind in kinds.items()}}), flush=True)
 sys.stdin.read()
 os._exit(0)

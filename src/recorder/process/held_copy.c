@@ -12,6 +12,7 @@
  * the tool replaces by its result.
  */
 #include "recorder/process/held_copy.h"
+#include "recorder/process/copy_refusal.h"
 #include "recorder/state/fork_page.h"
 #include "recorder/state/log.h"
 #include "store/lock.h"
@@ -38,9 +39,7 @@
 
 #define MOST_COPIES   8u
 #define MOST_SECONDS  60
-#define MOST_RESIDENT (64ull << 30)
 #define TOOL_BYTES    (2ull << 30) /* of the tool's address space */
-#define SPARE_BYTES   (300ull << 20)
 #define STEP_NS	      10000000
 
 #ifndef SYS_close_range
@@ -121,45 +120,24 @@ static uint64_t group_headroom(void)
 							: 0;
 }
 
-/* Before 5.12 a fork made pages that a device reads writable for one side only. */
-static bool is_old_kernel(void)
-{
-	struct utsname name;
-	unsigned long major, minor = 0;
-	char *end;
-
-	if (uname(&name) != 0)
-		return true;
-	major = strtoul(name.release, &end, 10);
-	if (*end == '.')
-		minor = strtoul(end + 1, NULL, 10);
-	return major < 5 || (major == 5 && minor < 12);
-}
-
-/*
- * Why no copy is made; NULL. A copy costs the pages that the program writes while it lives, here
- * taken to be at most an eighth of what is resident.
- */
+/* Why no copy is made; NULL. */
 static const char *refusal(void)
 {
+	struct gm_copy_surroundings now = {
+		.available_bytes = read_number("/proc/meminfo", "MemAvailable:"),
+		.group_bytes = group_headroom(),
+		.overcommit = read_number("/proc/sys/vm/overcommit_memory", NULL)};
+	struct utsname name;
 	char text[128], *at;
-	uint64_t resident, free_bytes = read_number("/proc/meminfo", "MemAvailable:"), group;
 
-	if (is_old_kernel())
-		return "the kernel is older than 5.12, where a copy can break pinned memory";
-	if (!read_text("/proc/self/statm", text, sizeof(text)) || !(at = strchr(text, ' ')))
-		return "its size cannot be read";
-	resident = strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
-	if (resident > MOST_RESIDENT)
-		return "it has more than 64 GiB resident";
-	if (read_number("/proc/sys/vm/overcommit_memory", NULL) == 2)
-		return "the system does not overcommit memory (vm.overcommit_memory is 2)";
-	group = group_headroom();
-	if (free_bytes != UINT64_MAX)
-		free_bytes *= 1024;
-	if (group < free_bytes)
-		free_bytes = group;
-	return free_bytes < resident / 8 + SPARE_BYTES ? "too little memory is free for one" : NULL;
+	if (uname(&name) == 0)
+		now.release = name.release;
+	if (now.available_bytes != UINT64_MAX)
+		now.available_bytes *= 1024;
+	now.resident_bytes = UINT64_MAX;
+	if (read_text("/proc/self/statm", text, sizeof(text)) && (at = strchr(text, ' ')))
+		now.resident_bytes = strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+	return gm_copy_refusal(&now);
 }
 
 /* ---- the tool ---- */

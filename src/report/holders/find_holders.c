@@ -127,7 +127,8 @@ static const char *note_of(enum gm_chain_end end)
 		[GM_CHAIN_CHANGED] = "the references changed while they were read",
 		[GM_CHAIN_NONE] =
 			"neither a Python object nor a global variable of native code was found "
-			"to have its address"};
+			"to have its address",
+		[GM_CHAIN_CPP] = "it is held by C++; what holds the first object was not found"};
 
 	return end < sizeof(notes) / sizeof(*notes) ? notes[end] : NULL;
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HELD_ROWS    5u /* leading rows that say what keeps the memory */
 #define LINE_BYTES   1024
 #define PLACE_WIDTH  24 /* columns that the place gets before another column is shown */
 #define NUMBER_WIDTH 11
@@ -329,6 +330,26 @@ static const char *cell(char text[GM_FORMAT_BYTES], const struct gm_site_record 
 	}
 }
 
+/* The chain that keeps most of a site's memory, where holders were looked for. */
+static void holder_of(struct screen *screen, unsigned site)
+{
+	const struct gm_doc *doc = screen->doc;
+	char text[LINE_BYTES] = "";
+
+	for (unsigned i = 0; i < doc->holders_count; i++) {
+		const struct gm_holder *holder = &doc->holders[i];
+
+		if (holder->site != site || !holder->chain_count)
+			continue;
+		for (unsigned k = 0; k < holder->chain_count; k++)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
+				 k ? " \u2192 " : "", holder->chain[k]);
+		gm_top_line(&screen->out, GM_PLAIN, "    held by %s%s", text,
+			    holder->complete ? "" : " (not complete)");
+		return;
+	}
+}
+
 static void sites(struct screen *screen)
 {
 	size_t columns = screen->out.width > PLACE_WIDTH
@@ -357,6 +378,8 @@ static void sites(struct screen *screen)
 				      rows[i].growth, c));
 		gm_top_line(&screen->out, rows[i].growth > 0 ? GM_YELLOW : GM_PLAIN, "%s %s", text,
 			    screen->top->places[rows[i].site]);
+		if (i < HELD_ROWS)
+			holder_of(screen, rows[i].site);
 	}
 	if (!count)
 		gm_top_line(&screen->out, GM_PLAIN, "no site");
