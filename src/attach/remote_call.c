@@ -142,8 +142,8 @@ static int read_task(const struct gm_injector *injector, pid_t thread, const cha
 }
 
 /*
- * Looks at a thread without disturbing it; what is wrong with it, or NULL. `anew`: a wait whose time
- * begins anew will do.
+ * Looks at a thread without disturbing it; what is wrong with it, or NULL. `anew`: a wait whose
+ * time begins anew will do.
  */
 static const char *look_before(const struct gm_injector *injector, pid_t thread, bool anew)
 {

@@ -6,10 +6,10 @@
  * it does not matter whether this process still exists when the function returns. One thread is
  * stopped and never several, because the function may wait for a lock that another one holds.
  *
- * A stop ends some system calls by EINTR (epoll_wait, sigtimedwait and a few more), and after a call
- * from outside the kernel cannot resume those whose remaining time it keeps (nanosleep, poll with a
- * timeout). The thread makes such a call again, so the program sees no error; but the time of its
- * wait begins anew. So other threads are tried first, for a second.
+ * A stop ends some system calls by EINTR (epoll_wait, sigtimedwait and a few more), and after a
+ * call from outside the kernel cannot resume those whose remaining time it keeps (nanosleep, poll
+ * with a timeout). The thread makes such a call again, so the program sees no error; but the time
+ * of its wait begins anew. So other threads are tried first, for a second.
  */
 #ifndef GM_ATTACH_REMOTE_CALL_H
 #define GM_ATTACH_REMOTE_CALL_H
