@@ -339,8 +339,7 @@ static struct gm_cfi_rule registered_rule(uintptr_t pc, enum gm_cfi_at at)
 	const void *entry = NULL;
 	void *bases[3];
 
-	if (cfi.find_registered) {
-		gm_objects_enter();
+	if (cfi.find_registered && gm_objects_enter()) {
 		entry = cfi.find_registered((void *)target, bases);
 		gm_objects_leave();
 	}

@@ -3,6 +3,7 @@
  * mapped it; nothing is kept, so nothing can go stale.
  */
 #include "stack/elf_symbols.h"
+#include "stack/safe_read.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -161,10 +162,21 @@ static int each_object(struct dl_phdr_info *info, size_t bytes, void *data)
 	return each->found(&object, each->data);
 }
 
-/* Threads inside dl_iterate_phdr, and forks under way. */
+/*
+ * The loader's list. In the child of a raw clone its lock may be held by a thread that the child
+ * does not have, and no handler of fork() has kept threads out of it.
+ */
 static struct {
-	uint32_t inside, forks;
+	uint32_t inside, forks;	      /* threads inside dl_iterate_phdr, and forks under way */
+	uint32_t *lockable;	      /* 0: by a raw clone; NULL: not known */
+	bool lost;		      /* that was so when the fork began */
+	const struct r_debug *loader; /* what debuggers read the list from */
 } list;
+
+static bool may_be_locked_for_ever(void)
+{
+	return list.lockable && !*list.lockable;
+}
 
 static __thread uint32_t depth __attribute__((tls_model("initial-exec")));
 
@@ -189,16 +201,19 @@ static void wait_for_zero(const uint32_t *word, uint32_t zero)
 	errno = saved;
 }
 
-void gm_objects_enter(void)
+bool gm_objects_enter(void)
 {
+	if (may_be_locked_for_ever())
+		return false;
 	if (depth++)
-		return;
+		return true;
 	__atomic_add_fetch(&list.inside, 1, __ATOMIC_SEQ_CST);
 	if (__builtin_expect(__atomic_load_n(&list.forks, __ATOMIC_SEQ_CST) == 0, 1))
-		return;
+		return true;
 	__atomic_sub_fetch(&list.inside, 1, __ATOMIC_SEQ_CST);
 	wait_for_zero(&list.forks, 0);
 	__atomic_add_fetch(&list.inside, 1, __ATOMIC_SEQ_CST);
+	return true;
 }
 
 void gm_objects_leave(void)
@@ -210,7 +225,9 @@ void gm_objects_leave(void)
 void gm_objects_pause(void)
 {
 	__atomic_add_fetch(&list.forks, 1, __ATOMIC_SEQ_CST);
-	wait_for_zero(&list.inside, depth ? 1 : 0);
+	list.lost = may_be_locked_for_ever();
+	if (!list.lost)
+		wait_for_zero(&list.inside, depth ? 1 : 0);
 }
 
 void gm_objects_go_on(void)
@@ -222,6 +239,37 @@ void gm_objects_in_child(void)
 {
 	list.forks = 0;
 	list.inside = depth ? 1 : 0;
+	if (list.lockable)
+		*list.lockable = !list.lost;
+}
+
+/* As dl_iterate_phdr, without its lock: a list of this process's one thread, as debuggers read it.
+ */
+static int each_link(struct each *each)
+{
+	const struct link_map *map = list.loader ? list.loader->r_map : NULL;
+	struct dl_phdr_info info = {.dlpi_subs = UINT64_MAX};
+	int result = 0;
+
+	for (const struct link_map *next = map; next; next = next->l_next)
+		info.dlpi_adds++;
+	for (bool program = true; map && !result; map = map->l_next, program = false) {
+		ElfW(Ehdr) header;
+
+		info.dlpi_addr = map->l_addr;
+		info.dlpi_name = map->l_name;
+		info.dlpi_phdr = (const void *)getauxval(AT_PHDR);
+		info.dlpi_phnum = (ElfW(Half))getauxval(AT_PHNUM);
+		if (!program) {
+			if (!gm_safe_read(&header, map->l_addr, sizeof(header)) ||
+			    memcmp(header.e_ident, ELFMAG, SELFMAG))
+				continue;
+			info.dlpi_phdr = (const void *)(map->l_addr + header.e_phoff);
+			info.dlpi_phnum = header.e_phnum;
+		}
+		result = each_object(&info, sizeof(info), each);
+	}
+	return result;
 }
 
 int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data)
@@ -229,10 +277,18 @@ int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data)
 	struct each each = {found, data};
 	int result;
 
-	gm_objects_enter();
+	if (!gm_objects_enter())
+		return each_link(&each);
 	result = dl_iterate_phdr(each_object, &each);
 	gm_objects_leave();
 	return result;
+}
+
+void gm_objects_init(uint32_t *lockable)
+{
+	list.loader = gm_objects_symbol("_r_debug", NULL);
+	list.lockable = lockable;
+	*lockable = 1;
 }
 
 struct wanted {

@@ -26,15 +26,23 @@ struct gm_object {
 /*
  * Calls `found` for each loaded object in load order (the program first) until it returns non-zero,
  * and returns that value. Takes the loader's list lock, which no constructor runs under; `found`
- * must not load or unload anything.
+ * must not load or unload anything. In the child of a raw clone it takes no lock, and does not find
+ * what dlmopen loaded.
  */
 int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data);
 
 /*
- * Around calls of unwinders of other libraries, which go through the loader's list themselves: a
- * fork waits for these too.
+ * `lockable` is a word that the kernel zeroes in the child of a fork, however it was made. Called
+ * once.
  */
-void gm_objects_enter(void);
+void gm_objects_init(uint32_t *lockable);
+
+/*
+ * Around calls of unwinders of other libraries, which go through the loader's list themselves: a
+ * fork waits for these too. Where this returns false they would wait for ever and must not be
+ * called, nor gm_objects_leave.
+ */
+bool gm_objects_enter(void);
 void gm_objects_leave(void);
 
 /*

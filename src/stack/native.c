@@ -344,7 +344,10 @@ static void walk_from_inside(const struct gm_unwinder *unwinder, struct gm_walk 
 	if (walk->sp)
 		walk->max += walk->spare;
 	walk->sp = 0;
-	gm_objects_enter();
+	if (!gm_objects_enter()) {
+		walk->incomplete = true;
+		return;
+	}
 	unwinder->walk(walk);
 	gm_objects_leave();
 }

@@ -15,6 +15,21 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
+void *gm_map_unlocked(uint64_t bytes, int flags, int fd)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *first = mmap(NULL, page, PROT_READ | PROT_WRITE, flags, fd, 0), *all;
+
+	if (first == MAP_FAILED)
+		return first;
+	munlock(first, page);
+	all = mremap(first, page, bytes, MREMAP_MAYMOVE);
+	if (all != MAP_FAILED)
+		return all;
+	munmap(first, page);
+	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+}
+
 int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes, void *at)
 {
 	struct stat st;
@@ -23,8 +38,8 @@ int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes, void *at)
 		return -errno;
 	backing->device = st.st_dev;
 	backing->inode = st.st_ino;
-	backing->base = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0),
-			     fd, 0);
+	backing->base = at ? mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0)
+			   : gm_map_unlocked(bytes, MAP_SHARED, fd);
 	if (backing->base != MAP_FAILED)
 		return 0;
 	backing->base = at;

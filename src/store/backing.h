@@ -20,6 +20,14 @@ struct gm_backing {
 };
 
 /*
+ * Maps `bytes` bytes, which are more than will be used, to be read and written, as mmap does. After
+ * mlockall(MCL_FUTURE) mmap brings all of them into memory, or fails by the limit of locked memory.
+ * Therefore one page is mapped and unlocked, and grows: what grows from unlocked memory is not
+ * locked.
+ */
+void *gm_map_unlocked(uint64_t bytes, int flags, int fd);
+
+/*
  * Sets the length of the new, empty file `fd` to `bytes` and maps it shared, in the place of what
  * is mapped at `at` if that is not NULL. Returns 0 or -errno.
  */

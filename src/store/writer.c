@@ -132,8 +132,8 @@ static int map_file(uint64_t bytes)
 
 static int map_private(uint64_t bytes)
 {
-	store.backing.base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	store.backing.base =
+		gm_map_unlocked(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	if (store.backing.base == MAP_FAILED) {
 		store.backing.base = NULL;
 		return -errno;
@@ -145,8 +145,7 @@ static int map_private(uint64_t bytes)
 static int set_up_tables(void)
 {
 	size_t bytes = (size_t)GM_TABLES_NOW * store.capacity * sizeof(char *);
-	char **addresses = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char **addresses = gm_map_unlocked(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	int i;
 
 	if (addresses == MAP_FAILED)

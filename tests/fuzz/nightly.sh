@@ -27,6 +27,7 @@ start() {
 	processes+=($!)
 }
 start reader "$build/tests/fuzz/seed.gmt"
+start commands "$build"/tests/fuzz/{seed,torch,leaks,over,killed}.gmt
 start report "$build"/tests/fuzz/{seed,torch,leaks,over,killed}.gmt ../golden/torch-2.11/*.pickle
 start pickle ../golden/torch-2.11/*.pickle
 start journal "$build/tests/fuzz/history.gmt.events"

@@ -19,7 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TEXT_BYTES 16384
+/*
+ * Where texts are made, under the start lock. The first call of a program may come on a coroutine's
+ * stack of 16 KiB.
+ */
+static struct {
+	char raw[4096], text[8192];
+} scratch;
 
 static uint32_t read_proc(const char *path, char *text, size_t bytes)
 {
@@ -37,10 +43,10 @@ static uint32_t read_proc(const char *path, char *text, size_t bytes)
 /* The arguments as one string, each ended by a line feed. */
 static uint32_t command_string(void)
 {
-	char raw[TEXT_BYTES / 4], text[TEXT_BYTES / 2];
-	uint32_t got = read_proc("/proc/self/cmdline", raw, sizeof(raw)), i, used = 0;
+	char *raw = scratch.raw, *text = scratch.text;
+	uint32_t got = read_proc("/proc/self/cmdline", raw, sizeof(scratch.raw)), i, used = 0;
 
-	for (i = 0; i < got && used + 2 < sizeof(text); i++) {
+	for (i = 0; i < got && used + 2 < sizeof(scratch.text); i++) {
 		if (raw[i] == '\0') {
 			text[used++] = '\n';
 			continue;
@@ -51,23 +57,23 @@ static uint32_t command_string(void)
 	}
 	text[used] = '\0';
 	if (!used) /* without /proc the program's name is all there is */
-		snprintf(text, sizeof(text), "%s\n", program_invocation_name);
-	return gm_store_string(text, sizeof(text));
+		snprintf(text, sizeof(scratch.text), "%s\n", program_invocation_name);
+	return gm_store_string(text, sizeof(scratch.text));
 }
 
 static uint32_t environment_string(const char *const *names)
 {
-	char text[2048];
-	size_t used = 0;
+	char *text = scratch.raw;
+	size_t used = 0, room = sizeof(scratch.raw) / 2;
 
 	for (; *names; names++) {
 		const char *value = getenv(*names);
 
-		if (value && used < sizeof(text) - 1)
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s=%s\n",
-						 *names, value);
+		if (value && used < room - 1)
+			used += (size_t)snprintf(text + used, room - used, "%s=%s\n", *names,
+						 value);
 	}
-	return used ? gm_store_string(text, sizeof(text)) : GM_NONE;
+	return used ? gm_store_string(text, (uint32_t)room) : GM_NONE;
 }
 
 static void describe_job(struct gm_header *header)
@@ -116,7 +122,7 @@ void gm_describe_process(void)
 		"XLA_PYTHON_CLIENT_PREALLOCATE",    "XLA_PYTHON_CLIENT_MEM_FRACTION",
 		"TF_FORCE_GPU_ALLOW_GROWTH",	    "CUDA_MODULE_LOADING",
 		"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", NULL};
-	char text[4096];
+	char *text = scratch.raw;
 	struct timespec now;
 
 	syscall(SYS_clock_gettime, CLOCK_REALTIME,
@@ -128,9 +134,10 @@ void gm_describe_process(void)
 	header->exit_status = -1;
 	header->command_string = command_string();
 	header->cwd_string =
-		getcwd(text, sizeof(text)) ? gm_store_string(text, sizeof(text)) : GM_NONE;
+		getcwd(text, sizeof(scratch.raw)) ? gm_store_string(text, sizeof(scratch.raw))
+						  : GM_NONE;
 	text[0] = '\0';
-	gethostname(text, sizeof(text) - 1);
+	gethostname(text, sizeof(scratch.raw) - 1);
 	header->host_string = gm_store_string(text, 255);
 	header->program_string = gm_store_string(program_invocation_short_name, 255);
 	gm_describe_settings();

@@ -45,5 +45,6 @@ static void in_child(void)
 
 void gm_fork_init(void)
 {
+	gm_objects_init(&gm_fork_page()->lockable);
 	__register_atfork(before_fork, in_parent, in_child, NULL);
 }

@@ -61,7 +61,7 @@ void gm_start_history(void)
 
 static bool open_file(void)
 {
-	char path[GM_PATH_BYTES];
+	static char path[GM_PATH_BYTES]; /* under the start lock; the stack may be small */
 	int error = gm_settings_expand_out(path, sizeof(path));
 
 	if (error == 0)

@@ -102,6 +102,7 @@ static void put_block(const struct gm_doc *doc, struct gm_block *block,
 		      const struct gm_alloc_record *record)
 {
 	block->record = *record;
+	block->record.state &= GM_STATE_MASK;
 	if (record->site >= doc->sites_count)
 		block->record.site = GM_NONE;
 }

@@ -169,8 +169,21 @@ static void sum_totals(struct gm_doc *doc)
 	}
 }
 
+/* The time of the last event is written after what the event changed. */
+static void follow_last_allocation(struct gm_doc *doc)
+{
+	uint64_t last_ns = 0;
+
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		if (doc->sites[i].record.allocations && doc->sites[i].record.last_ns > last_ns)
+			last_ns = doc->sites[i].record.last_ns;
+	if (last_ns != GM_NO_BYTES && gm_seconds(last_ns) > doc->duration_s)
+		doc->duration_s = gm_seconds(last_ns);
+}
+
 static void recompute(struct gm_doc *doc)
 {
+	follow_last_allocation(doc);
 	for_each(doc, gm_recount_begin);
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
 		const struct gm_counters in = counters_of(doc, &doc->blocks[i].record);

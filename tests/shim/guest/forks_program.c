@@ -8,6 +8,7 @@
 #include "gpumemtrace.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -121,6 +122,40 @@ static pid_t fork_inside(void)
 	return *child;
 }
 
+/* The loader's list is locked at the moment of the clone, by a thread that the child does not have. */
+static int hold_list(struct dl_phdr_info *info, size_t bytes, void *moment)
+{
+	(void)info;
+	(void)bytes;
+	pthread_barrier_wait(moment); /* locked */
+	pthread_barrier_wait(moment); /* cloned */
+	return 1;
+}
+
+static void *hold(void *moment)
+{
+	dl_iterate_phdr(hold_list, moment);
+	return NULL;
+}
+
+static pid_t clone_locked(void)
+{
+	pthread_barrier_t moment;
+	pthread_t holder;
+	pid_t child;
+
+	pthread_barrier_init(&moment, NULL, 2);
+	if (pthread_create(&holder, NULL, hold, &moment))
+		return -1;
+	pthread_barrier_wait(&moment);
+	child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (child == 0)
+		return 0;
+	pthread_barrier_wait(&moment);
+	pthread_join(holder, NULL);
+	return child;
+}
+
 static pid_t make_child(const char *way)
 {
 	char *const arguments[] = {(char *)program, (char *)"child", NULL};
@@ -138,6 +173,8 @@ static pid_t make_child(const char *way)
 	}
 	if (!strcmp(way, "inside"))
 		child = fork_inside();
+	else if (!strcmp(way, "clone-locked"))
+		child = clone_locked();
 	else if (!strncmp(way, "clone", 5))
 		child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 	else
@@ -169,7 +206,8 @@ int main(int argc, char **argv)
 
 	program = argv[0];
 	loading = strcmp(way, "record") && strcmp(way, "inside") && strcmp(way, "exit") &&
-		  strcmp(way, "clone-record") && strcmp(way, "threads");
+		  strcmp(way, "clone-record") && strcmp(way, "clone-locked") &&
+		  strcmp(way, "threads");
 	if (!strcmp(way, "child"))
 		return 7;
 	if (cudaMalloc(&kept, KEPT_BYTES))

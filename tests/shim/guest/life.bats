@@ -85,6 +85,15 @@ for thread, in sqlite3.connect(sys.argv[1]).execute("SELECT DISTINCT thread FROM
 	[ "$(ls "$work"/out.gmt.* | wc -l)" -eq 50 ]
 }
 
+@test "a raw clone while the loader's list is locked: 20 that record, with whole stacks" {
+	children clone-locked 20
+	[ "$(ls "$work"/out.gmt.* | wc -l)" -eq 20 ]
+	for file in "$work"/out.gmt.*; do
+		"$REPORT" summary --json "$file" > "$work/document"
+		is '[.sites[] | select([.stack[].function] | contains(["use_tracker", "child_by", "main"])) | .live_count] | add' 1
+	done
+}
+
 @test "fork in the middle of a CUDA call, 50 children that return from it and record" {
 	SHIM=$SHIM:$GUEST/hook_fork.so
 	children inside 50

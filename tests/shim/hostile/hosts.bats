@@ -103,6 +103,60 @@ host() { exact "$HOSTILE/hosts" "$@"; }
 	counted
 }
 
+# ---- surroundings that a program makes for itself ----
+
+around() { exact "$HOSTILE/surroundings" "$@"; }
+
+# unfiled WAY: where no file may be longer than nothing, not even that of its output.
+unfiled() {
+	local statuses
+	rm -f "$work"/out.gmt*
+	LD_PRELOAD=$SHIM "$HOSTILE/surroundings" "$1" 2>&1 | cat > "$work/all"
+	statuses=("${PIPESTATUS[@]}")
+	[ "${statuses[0]}" -eq 42 ] || { echo "ended with ${statuses[0]}"; return 1; }
+	grep allocations "$work/all" > "$work/said"
+}
+
+@test "no file may be written, from the start: recorded in memory, no SIGXFSZ" {
+	unset GPUMEMTRACE_QUIET
+	unfiled fsize
+	grep -q 'recording in memory' "$work/all"
+	[ ! -s "$work/out.gmt" ]
+}
+@test "no file may grow any more: the one that is there has all" {
+	unfiled fsize-later
+	counted
+}
+@test "no more address space, no more descriptors" {
+	around as-later
+	around nofile-later
+}
+@test "all memory locked from now on, with and without a limit" {
+	chmod 777 "$work"
+	around mlock
+	around mlock-all
+}
+@test "a stack of 64 KiB, and threads of that size" {
+	exact bash -c 'ulimit -s 64; exec "$0" threads' "$HOSTILE/surroundings"
+}
+@test "an empty root folder, after the first call" {
+	chmod 777 "$work"
+	around chroot
+}
+@test "no /proc" { around no-proc; }
+@test "user, mount and process namespaces of its own" {
+	unshare -Urmpf --mount-proc true 2> /dev/null || skip "no namespaces here"
+	exact unshare -Urmpf --mount-proc "$HOSTILE/surroundings" plain
+}
+@test "posix_spawn and vfork in four threads" { around spawn; }
+@test "the program's text moved away and a copy in its place" { around text; }
+@test "callers written by hand: no unwind tables, a frame pointer to nowhere" { around assembly; }
+@test "a handler on a stack of its own before a guard page" { around sigaltstack; }
+@test "tunables of glibc" {
+	GLIBC_TUNABLES=glibc.malloc.perturb=165:glibc.malloc.arena_max=1:glibc.pthread.rseq=0:glibc.rtld.optional_static_tls=0 \
+		around threads
+}
+
 # ---- language runtimes, of which each has stacks and signals of its own ----
 
 # needs COMMAND: skips where it is missing.
@@ -396,4 +450,77 @@ runtime() {
 	gnatmake -q tasks.adb -largs -L"$SIM" -l:libcudart.so.13 2> "$work/error" || return 0
 	rm -f out.gmt*
 	runtime 400 ./tasks
+}
+@test "D: fibers, which have 16 KiB of stack" {
+	needs gdc
+	cd "$work"
+	cat > host.d <<-'D'
+		import core.thread, core.stdc.stdlib, core.memory;
+		extern (C) int cudaMalloc(void** memory, size_t bytes);
+		extern (C) int cudaFree(void* memory);
+		void work() {
+			foreach (i; 0 .. 50) {
+				void* memory;
+				if (cudaMalloc(&memory, 512) || cudaFree(memory)) exit(1);
+				if (i % 10 == 0) GC.collect();
+				Fiber.yield();
+			}
+		}
+		void main() {
+			Thread[] threads;
+			foreach (i; 0 .. 8) {
+				auto thread = new Thread({
+					Fiber[4] fibers;
+					bool any = true;
+					foreach (ref fiber; fibers) fiber = new Fiber(&work);
+					while (any) {
+						any = false;
+						foreach (fiber; fibers) if (fiber.state != Fiber.State.TERM) { fiber.call(); any = true; }
+					}
+				});
+				thread.start();
+				threads ~= thread;
+			}
+			foreach (thread; threads) thread.join();
+			exit(42);
+		}
+	D
+	gdc -o program host.d -L"$SIM" -l:libcudart.so.13
+	runtime 1600 ./program
+}
+@test "Erlang: functions in C on its schedulers, usual and dirty" {
+	needs erlc
+	local include
+	for include in /usr/lib/erlang/usr/include /usr/lib/erlang/erts-*/include; do [ -e "$include/erl_nif.h" ] && break; done
+	[ -e "$include/erl_nif.h" ] || skip "no headers of Erlang here"
+	cd "$work"
+	cat > host_nif.c <<-'C'
+		#include <erl_nif.h>
+		int cudaMalloc(void **memory, unsigned long bytes);
+		int cudaFree(void *memory);
+		static ERL_NIF_TERM both(ErlNifEnv *env, int count, const ERL_NIF_TERM words[])
+		{ void *memory; return enif_make_int(env, count || !words || cudaMalloc(&memory, 512) || cudaFree(memory)); }
+		static ErlNifFunc functions[] = {{"dirty", 0, both, ERL_NIF_DIRTY_JOB_CPU_BOUND}, {"usual", 0, both, 0}};
+		ERL_NIF_INIT(host, functions, NULL, NULL, NULL, NULL)
+	C
+	cat > host.erl <<-'ERL'
+		-module(host).
+		-export([load/0, dirty/0, usual/0, main/0]).
+		-on_load(load/0).
+		load() -> erlang:load_nif("./host_nif", 0).
+		dirty() -> erlang:nif_error(none).
+		usual() -> erlang:nif_error(none).
+		work(Parent) ->
+			[0 = F() || _ <- lists:seq(1, 25), F <- [fun dirty/0, fun usual/0]],
+			erlang:garbage_collect(),
+			Parent ! done.
+		main() ->
+			Self = self(),
+			[spawn(fun() -> work(Self) end) || _ <- lists:seq(1, 32)],
+			[receive done -> ok end || _ <- lists:seq(1, 32)],
+			halt(42).
+	ERL
+	cc -shared -fPIC -I"$include" -o host_nif.so host_nif.c -L "$SIM" -l:libcudart.so.13
+	erlc host.erl
+	runtime 1600 erl -noshell -s host main
 }

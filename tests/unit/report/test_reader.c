@@ -169,6 +169,52 @@ static void whole_file(void **state)
 	test_end(&file);
 }
 
+/* Of a state only the low bits are the state; what is above them in a damaged file is nothing. */
+static void odd_states(void **state)
+{
+	struct gm_alloc_record *records;
+	struct test_file file;
+	struct gm_doc *doc;
+	char error[256];
+
+	(void)state;
+	fill(&file);
+	records = (struct gm_alloc_record *)file.tables[GM_TABLE_ALLOCS].bytes;
+	records[0].state = GM_STATE_LIVE | ~0u << GM_STATE_BITS;
+	records[1].state = GM_STATE_PENDING | 1u << 31;
+	assert_int_equal(test_write(&file, path), 0);
+	doc = gm_doc_open(path, &options, error, sizeof(error));
+	assert_non_null(doc);
+	assert_int_equal(doc->blocks_count, 5);
+	for (unsigned i = 0; i < doc->blocks_count; i++)
+		assert_true(doc->blocks[i].record.state == GM_STATE_LIVE ||
+			    doc->blocks[i].record.state == GM_STATE_PENDING);
+	gm_doc_close(doc);
+	test_end(&file);
+}
+
+/* Killed after an allocation was counted, and before the header has its time. */
+static void killed_before_the_time(void **state)
+{
+	struct test_file file;
+	struct gm_doc *doc;
+	char error[256];
+
+	(void)state;
+	fill(&file);
+	file.header.sequence |= 1;
+	file.header.end = GM_END_NONE;
+	file.header.last_event_ns = file.header.ended_ns = 1000;
+	test_site(&file, 0)->last_ns = 3000000000;
+	assert_int_equal(test_write(&file, path), 0);
+	doc = gm_doc_open(path, &options, error, sizeof(error));
+	assert_non_null(doc);
+	assert_string_equal(doc->end, "killed");
+	assert_true(doc->duration_s == 3.0);
+	gm_doc_close(doc);
+	test_end(&file);
+}
+
 static void pointer_file(void **state)
 {
 	struct test_file file;
@@ -655,6 +701,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_file),
+		cmocka_unit_test(odd_states),
+		cmocka_unit_test(killed_before_the_time),
 		cmocka_unit_test(pointer_file),
 		cmocka_unit_test(foreign_files),
 		cmocka_unit_test(cut_files),
