@@ -57,12 +57,6 @@ void gm_store_publish(enum gm_table_id table)
 	trace.header.tables[table].count++;
 }
 
-void gm_store_dropped(enum gm_table_id table)
-{
-	abort(); /* there is room for all sites of a trace */
-	(void)table;
-}
-
 void *gm_store_record(enum gm_table_id table, uint32_t index)
 {
 	return table == GM_TABLE_SITES && index < TRACE_SITES ? &trace.sites[index] : NULL;
