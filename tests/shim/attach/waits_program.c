@@ -1,11 +1,11 @@
 /*
  * Waits in one system call and says how that ended:
  *
- *   waits epoll|poll|nanosleep|sigtimedwait|recv
+ *   waits epoll|poll|sigtimedwait|recv
  *
  * It prints "ready" and waits for a minute at most: until standard input can be read (epoll, poll,
- * recv, whose sender is a child), until SIGUSR1 comes (sigtimedwait), or for 3 s (nanosleep). The
- * second line is what the call returned and its errno, for nanosleep with whether 3 s had passed.
+ * recv, whose sender is a child), or until SIGUSR1 comes (sigtimedwait). The second line is what
+ * the call returned and its errno.
  */
 #include <errno.h>
 #include <poll.h>
@@ -47,23 +47,6 @@ static int wait_in_poll(void)
 	return poll(&input, 1, MINUTE_MS);
 }
 
-static int wait_in_nanosleep(void)
-{
-	const struct timespec time = {.tv_sec = 3};
-	struct timespec began, ended;
-	int result;
-
-	say_ready();
-	clock_gettime(CLOCK_MONOTONIC, &began);
-	result = nanosleep(&time, NULL);
-	clock_gettime(CLOCK_MONOTONIC, &ended);
-	ended.tv_sec -= 3;
-	if (ended.tv_sec < began.tv_sec ||
-	    (ended.tv_sec == began.tv_sec && ended.tv_nsec < began.tv_nsec))
-		return -3;
-	return result;
-}
-
 static int wait_in_sigtimedwait(void)
 {
 	const struct timespec time = {.tv_sec = MINUTE_MS / 1000};
@@ -100,7 +83,6 @@ int main(int argc, char **argv)
 		int (*wait)(void);
 	} ways[] = {{"epoll", wait_in_epoll},
 		    {"poll", wait_in_poll},
-		    {"nanosleep", wait_in_nanosleep},
 		    {"sigtimedwait", wait_in_sigtimedwait},
 		    {"recv", wait_in_recv}};
 
