@@ -293,33 +293,35 @@ class Checker:
             device = total["device"]
             owned = [s for s in sites if s["level"] == "driver" and s["device"] == device and s["kind"] in DEVICE_KINDS]
             if sites:
-                self.adds_up(f"totals {device}", "sites' bytes_at_peak", [s["bytes_at_peak"] for s in owned],
-                             total["peak_bytes"])
+                self.peak_adds_up(f"totals {device}", "sites' bytes_at_peak", owned, total["peak_bytes"])
             self.categories("driver", device, total["current_bytes"], total["peak_bytes"])
         pinned = [s for s in sites if s["level"] == "driver" and s["kind"] == "pinned"]
         for row in self.document.get("usage", []):
             if row["kind"] == "pinned" and pinned:
-                self.adds_up("usage pinned", "sites' bytes_at_peak", [s["bytes_at_peak"] for s in pinned],
-                             row["peak_bytes"])
+                self.peak_adds_up("usage pinned", "sites' bytes_at_peak", pinned, row["peak_bytes"])
         for row in self.document.get("torch", []):
             device, where = row["device"], f"torch {row['device']}"
             blocks = [s for s in sites if s["level"] == "torch" and s["device"] == device]
             if blocks:
                 self.adds_up(where, "sites' live_bytes", [s["live_bytes"] for s in blocks], row["allocated_bytes"])
-                self.adds_up(where, "sites' bytes_at_peak", [s["bytes_at_peak"] for s in blocks],
-                             row["allocated_peak_bytes"])
+                self.peak_adds_up(where, "sites' bytes_at_peak", blocks, row["allocated_peak_bytes"])
                 self.adds_up(where, "sites' allocations", [s["allocations"] for s in blocks], row["allocations"])
                 self.adds_up(where, "sites' frees", [s["frees"] for s in blocks], row["frees"])
                 self.adds_up(where, "sites' allocated_bytes", [s["allocated_bytes"] for s in blocks],
                              row["allocated_total_bytes"])
             self.categories("torch", device, row["allocated_bytes"], row["allocated_peak_bytes"])
 
+    def peak_adds_up(self, where, what, rows, peak):
+        """A running process's file is not copied at one instant, and a peak cannot be counted again as what is live can."""
+        if (self.document.get("process") or {}).get("end") != "running":
+            self.adds_up(where, what, [row["bytes_at_peak"] for row in rows], peak)
+
     def categories(self, level, device, current, peak):
         rows = [row for row in self.document.get("categories", []) if row["device"] == device and row["level"] == level]
         if rows and self.whole and self.most is None:
             where = f"categories {device} {level}"
             self.adds_up(where, "current_bytes", [row["current_bytes"] for row in rows], current)
-            self.adds_up(where, "bytes_at_peak", [row["bytes_at_peak"] for row in rows], peak)
+            self.peak_adds_up(where, "bytes_at_peak", rows, peak)
 
     def leaks(self):
         leaks = self.document.get("leaks")

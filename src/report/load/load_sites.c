@@ -105,7 +105,8 @@ static bool is_sound(const struct gm_alloc_record *record)
  */
 static bool is_newer(const struct gm_doc *doc, const struct gm_alloc_record *record)
 {
-	return gm_reader_torn(doc->reader) && record->site >= doc->sites_count;
+	return gm_reader_torn(doc->reader) && record->site != GM_NONE &&
+	       record->site >= doc->sites_count;
 }
 
 static void put_block(const struct gm_doc *doc, struct gm_block *block,
