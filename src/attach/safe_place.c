@@ -65,6 +65,23 @@ static void add_malloc_of_libc(struct gm_safe_place *place, const struct gm_targ
 		    "it is in malloc");
 }
 
+/*
+ * fork() holds malloc's lock and that of stdio while the kernel copies the process, and the locks
+ * that handlers of pthread_atfork took before it [glibc 2.41, posix/fork.c, __libc_fork].
+ */
+static void add_fork(struct gm_safe_place *place, const struct gm_target_object *libc)
+{
+	static const char *const names[] = {"fork", "_Fork"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		uint64_t size = 0,
+			 at = gm_target_symbol(place->target, libc, NULL, names[i], &size);
+
+		if (at)
+			add(place, at, at + size, "it is in fork, which holds malloc's lock");
+	}
+}
+
 /* Every object with a malloc of its own, such as jemalloc, counts as a whole. */
 static void add_mallocs(struct gm_safe_place *place, const struct gm_target_object *libc)
 {
@@ -173,6 +190,7 @@ struct gm_safe_place *gm_safe_place_open(const struct gm_target *target, char *e
 	if (shim)
 		add(place, shim->start, shim->end, "it is in the shim");
 	add_malloc_of_libc(place, libc);
+	add_fork(place, libc);
 	add_mallocs(place, libc);
 	if (prepare_unwinder(place, error, error_bytes))
 		return place;

@@ -1,7 +1,7 @@
 /*
  * Whether a stopped thread stands where a call may be made in it: it must hold neither the loader's
  * lock nor malloc's, because what is called takes both. That is found by unwinding its stack: no
- * frame may lie in the loader, in malloc or in the shim.
+ * frame may lie in the loader, in malloc, in fork or in the shim.
  */
 #ifndef GM_ATTACH_SAFE_PLACE_H
 #define GM_ATTACH_SAFE_PLACE_H

@@ -89,6 +89,20 @@ call_of() {
 	[ "$(tail -n 1 "$work/said")" = "1 good" ]
 }
 
+@test "a thread in fork holds malloc's lock, and is left alone" {
+	mkfifo "$work/in"
+	"$PROGRAMS/waits" fork < "$work/in" > "$work/said" 3>&- &
+	pid=$!
+	exec 4> "$work/in"
+	until_done grep -q ready "$work/said"
+	refuses "it is in fork, which holds malloc's lock" attach --interrupt --wait 100ms $pid
+	echo go >&4
+	exec 4>&-
+	wait $pid
+	pid=
+	[ "$(tail -n 1 "$work/said")" = "1 good" ]
+}
+
 @test "another tracer" {
 	sleeper sleep 100
 	"$WORDS" trace $pid > "$work/traced" 3>&- &

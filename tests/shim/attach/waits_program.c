@@ -1,14 +1,16 @@
 /*
  * Waits in one system call and says how that ended:
  *
- *   waits epoll|poll|sigtimedwait|recv
+ *   waits epoll|poll|sigtimedwait|recv|fork
  *
  * It prints "ready" and waits for a minute at most: until standard input can be read (epoll, poll,
- * recv, whose sender is a child), or until SIGUSR1 comes (sigtimedwait). The second line is what
- * the call returned and its errno.
+ * recv, whose sender is a child), or until SIGUSR1 comes (sigtimedwait); or without an end in a
+ * handler that fork calls before the child exists. The second line is what the call returned and
+ * its errno.
  */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -76,6 +78,25 @@ static int wait_in_recv(void)
 	return (int)recv(ends[0], &byte, 1, 0);
 }
 
+static int bytes_read;
+
+static void wait_before_fork(void)
+{
+	char byte;
+
+	say_ready();
+	bytes_read = (int)read(STDIN_FILENO, &byte, 1);
+}
+
+static int wait_in_fork(void)
+{
+	if (pthread_atfork(wait_before_fork, NULL, NULL))
+		return -2;
+	if (fork() == 0)
+		_exit(0);
+	return bytes_read;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -84,7 +105,8 @@ int main(int argc, char **argv)
 	} ways[] = {{"epoll", wait_in_epoll},
 		    {"poll", wait_in_poll},
 		    {"sigtimedwait", wait_in_sigtimedwait},
-		    {"recv", wait_in_recv}};
+		    {"recv", wait_in_recv},
+		    {"fork", wait_in_fork}};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(ways) / sizeof(ways[0]); i++)
 		if (strcmp(argv[1], ways[i].name) == 0) {
