@@ -214,24 +214,70 @@ static bool variable_in(const struct file *file, uint64_t start, uint64_t addres
 	return false;
 }
 
-bool gm_variable_at(const struct gm_memory *memory, const char *path, uint64_t address, char *name,
-		    size_t name_bytes, uint64_t *into)
+/* Maps the file of that path; `start` is where its beginning is in the process. */
+static bool map_path(const struct gm_memory *memory, const char *path, struct file *file,
+		     uint64_t *start)
 {
 	unsigned count;
 	const struct gm_mapping *mappings = gm_memory_mappings(memory, &count);
-	struct file file;
-	bool found = false;
 
-	name[0] = '\0';
-	*into = 0;
 	for (unsigned i = 0; i < count; i++) {
 		if (mappings[i].offset || strcmp(mappings[i].path, path) != 0)
 			continue;
-		if (!map_file(memory, &mappings[i], &file))
-			return false;
-		found = variable_in(&file, mappings[i].start, address, name, name_bytes, into);
-		munmap((void *)file.bytes, file.size);
-		return found;
+		*start = mappings[i].start;
+		return map_file(memory, &mappings[i], file);
 	}
 	return false;
+}
+
+bool gm_variable_at(const struct gm_memory *memory, const char *path, uint64_t address, char *name,
+		    size_t name_bytes, uint64_t *into)
+{
+	struct file file;
+	uint64_t start;
+	bool found;
+
+	name[0] = '\0';
+	*into = 0;
+	if (!map_path(memory, path, &file, &start))
+		return false;
+	found = variable_in(&file, start, address, name, name_bytes, into);
+	munmap((void *)file.bytes, file.size);
+	return found;
+}
+
+static uint64_t end_of(const struct file *file, uint64_t start)
+{
+	uint64_t bias = 0, end = 0;
+	Elf64_Phdr segment;
+	Elf64_Ehdr head;
+
+	if (!inside(file, 0, sizeof(head)))
+		return 0;
+	memcpy(&head, file->bytes, sizeof(head));
+	if (memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    !find_bias(file, &head, start, &bias))
+		return 0;
+	for (unsigned i = 0; i < head.e_phnum; i++) {
+		uint64_t at = head.e_phoff + i * sizeof(segment);
+
+		if (!inside(file, at, sizeof(segment)))
+			return 0;
+		memcpy(&segment, file->bytes + at, sizeof(segment));
+		if (segment.p_type == PT_LOAD && bias + segment.p_vaddr + segment.p_memsz > end)
+			end = bias + segment.p_vaddr + segment.p_memsz;
+	}
+	return end;
+}
+
+uint64_t gm_object_end(const struct gm_memory *memory, const char *path)
+{
+	struct file file;
+	uint64_t start, end;
+
+	if (!map_path(memory, path, &file, &start))
+		return 0;
+	end = end_of(&file, start);
+	munmap((void *)file.bytes, file.size);
+	return end;
 }

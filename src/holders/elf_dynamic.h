@@ -26,4 +26,10 @@ unsigned gm_exported_symbols(const struct gm_memory *memory, const struct gm_map
 bool gm_variable_at(const struct gm_memory *memory, const char *path, uint64_t address, char *name,
 		    size_t name_bytes, uint64_t *into);
 
+/*
+ * The first address after the segments of a mapped file, 0 if the file cannot be read. The kernel
+ * merges the mapping of its zeroed data with an anonymous one that begins there.
+ */
+uint64_t gm_object_end(const struct gm_memory *memory, const char *path);
+
 #endif

@@ -284,6 +284,13 @@ static void want_chunk(struct search *search, uint32_t number, uint64_t slot)
 							  .vtable = vtable};
 }
 
+/* Of anonymous memory after an object's data only its zeroed data is the object's. */
+static bool is_of(const struct search *search, const struct gm_mapping *mapping, const char *object,
+		  uint64_t slot)
+{
+	return mapping->path[0] || slot + 8 <= gm_object_end(search->memory, object);
+}
+
 static void search_mapping(struct search *search, const struct gm_mapping *mappings,
 			   unsigned number, uint64_t *batch)
 {
@@ -304,8 +311,10 @@ static void search_mapping(struct search *search, const struct gm_mapping *mappi
 			if (found == UINT32_MAX ||
 			    search->chains[search->wanted[found].block].count)
 				continue;
-			if (object)
+			if (object && is_of(search, mapping, object, at + i * 8))
 				make_chain(search, found, at + i * 8, object);
+			else if (object)
+				continue;
 			else if (at >= search->heap_start && at < search->heap_end)
 				want_chunk(search, found, at + i * 8);
 		}

@@ -228,10 +228,12 @@ def native_program():
     with Program("native") as program:
         doc = document(program.process.pid)
         chains = {holder["bytes"] >> 10: holder for holder in doc["holders"]}
-        assert doc["holders_taken"]["python"] is None and sorted(chains) == [1, 2, 3, 4, 5, 6], doc["holders"]
+        assert doc["holders_taken"]["python"] is None and sorted(chains) == [1, 2, 3, 4, 5, 6, 7], doc["holders"]
         for kib, steps in expected.items():
             assert tuple(chains[kib]["chain"]) == (*steps, "block") and chains[kib]["complete"], chains[kib]
-        assert chains[6]["chain"] == [] and not chains[6]["complete"], chains[6]
+        # 7 is held by a page beside the program's data, which the kernel shows as one mapping
+        for kib in 6, 7:
+            assert chains[kib]["chain"] == [] and not chains[kib]["complete"], chains[kib]
 
 
 def captured(moment, setting):

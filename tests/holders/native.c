@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 typedef uint64_t address;
 int cuInit(unsigned flags);
@@ -12,7 +13,8 @@ int cuDevicePrimaryCtxRetain(void **context, int device);
 int cuCtxSetCurrent(void *context);
 int cuMemAlloc_v2(address *pointer, size_t bytes);
 
-#define KIB 1024
+#define KIB  1024
+#define PAGE 4096
 
 struct node {
 	struct node *next;
@@ -26,6 +28,8 @@ struct table {
 } table_of_four;
 struct node *list_head;
 address *array_on_heap;
+char zeroed[4 * PAGE];
+extern char _end[]; /* after the zeroed data: the linker's */
 
 static address block(size_t kib)
 {
@@ -43,8 +47,19 @@ static struct node *push(struct node *next, size_t kib)
 	return node;
 }
 
+/* A page that the kernel shows as one mapping with the program's zeroed data. */
+static address *page_after_data(void)
+{
+	uintptr_t after = ((uintptr_t)_end + PAGE - 1) / PAGE * PAGE;
+	void *page = mmap((void *)after, PAGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
 int main(void)
 {
+	address *neighbour = page_after_data();
 	void *context;
 
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
@@ -57,6 +72,9 @@ int main(void)
 		return 1;
 	array_on_heap[50] = block(5);
 	block(6); /* lost: its address is nowhere */
+	if (!neighbour)
+		return 1;
+	neighbour[9] = block(7); /* held by what is no variable of the program */
 	puts("ready");
 	fflush(stdout);
 	return getchar() == 'x';

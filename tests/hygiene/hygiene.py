@@ -66,6 +66,7 @@ NOT_UNDER_MEMCHECK = {
     "hosts": "thousands of threads, timers and tracers",
     "growth_study": "judges thousands of traces by what test_growth_cases runs",
     "holders_native": "its test looks into the process, which is valgrind's",
+    "size_is_bounded": "compares resident sizes, which are valgrind's",
     "stack_hostile": "reads words of the stack whatever they hold",
     "test_stack_other_stacks": "reads words of other stacks whatever they hold",
 }

@@ -247,7 +247,11 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr ptr)
 
 	SIM_VALUE(out && mem && mem->kind == SIM_MEM_POOL && mem->addr == ptr &&
 		  mem->pool->props.handleTypes);
-	shared = (struct shared_pointer){POINTER_MAGIC, mem->addr, mem->size, mem->dev};
+	memset(&shared, 0, sizeof(shared)); /* its padding is copied, too */
+	shared.magic = POINTER_MAGIC;
+	shared.addr = mem->addr;
+	shared.size = mem->size;
+	shared.dev = mem->dev;
 	memset(out, 0, sizeof(*out));
 	memcpy(out, &shared, sizeof(shared));
 	return CUDA_SUCCESS;

@@ -153,9 +153,9 @@ found() {
 	found ipc.shared '.evidence | contains("2 opened handles have an owner that is not among these files")' true
 }
 
-# shared MODE: the document of three processes, one of which frees what the others have open.
+# shared PROGRAM MODE: the document of three processes, one of which frees what the others have open.
 shared() {
-	GPUMEMTRACE_OUT=$work/job/%p.gmt GPUSIM_DEVICES=1 LD_PRELOAD="$SHIM" "$JOBS/job_share" "$1" > "$work/books"
+	GPUMEMTRACE_OUT=$work/job/%p.gmt GPUSIM_DEVICES=1 LD_PRELOAD="$SHIM" "$1" "$2" > "$work/books"
 	job summary
 }
 
@@ -165,7 +165,7 @@ book() {
 }
 
 @test "memory that its owner freed while others had it open" {
-	shared working
+	shared "$JOBS/job_share" working
 	local rows='[.job.freed_shares[] | select(.kind == $kind)]'
 	is "${rows/\$kind/\"device\"} | map([.opener.pid, .bytes, .blocks, .matched]) | sort" \
 		"$(jq -c '[[.all, .device, 1, "handle"], [.one, .device, 1, "handle"]] | sort' "$work/books")"
@@ -192,7 +192,7 @@ book() {
 }
 
 @test "memory that its owner freed at its end is a note" {
-	shared ending
+	shared "$JOBS/job_share" ending
 	found ipc.freed-open .severity '"note"'
 	found ipc.freed-open .bytes "$(jq '.device + .vmm + .async' "$work/books")"
 	is '.job.freed_shares | map(.while_working) | unique' '[false]'
