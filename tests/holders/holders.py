@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 python, tool, shim, sim, native = sys.argv[1], *map(os.path.abspath, sys.argv[2:6])
 here = os.path.dirname(os.path.abspath(__file__))
@@ -172,7 +173,7 @@ with Program("planted") as planted:
 def core_of_debugger(program):
     done = subprocess.run(["gcore", "-o", os.path.join(work.name, "core"), str(program.process.pid)],
                           capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"gcore: {done.returncode} {done.stdout} {done.stderr}"
     return os.path.join(work.name, f"core.{program.process.pid}")
 
 
@@ -184,13 +185,29 @@ def core_of_kernel(program):
                 if os.path.exists(path))
 
 
+def waits_for_input(program):
+    """Until the main thread reads its standard input: before, the line that its frame is at changes yet."""
+    call = f"/proc/{program.process.pid}/task/{program.process.pid}/syscall"
+    for _ in range(3000):
+        with open(call, encoding="ascii") as file:
+            number, *arguments = file.read().split()
+        if number in ("0", "63") and arguments[0] == "0x0":  # read, on x86-64 and aarch64
+            return
+        time.sleep(0.01)
+    raise AssertionError("the program does not wait for its input")
+
+
 def core_file(make):
     with Program("planted") as program:
         told = json.loads(program.said)
+        waits_for_input(program)
         live = document(program.process.pid)
         core = make(program)
     doc = document(core, program.file)
-    assert doc["holders"] == live["holders"] and doc["holders_taken"]["when"] == "core"
+    assert doc["holders_taken"]["when"] == "core"
+    differ = [holder for pair in ((live, doc), (doc, live)) for holder in pair[0]["holders"]
+              if holder not in pair[1]["holders"]]
+    assert doc["holders"] == live["holders"], differ
     assert sum(holder["blocks"] for holder in live["holders"]) == sum(
         kind["blocks"] for kind in told["kinds"].values())
     refused("does not say which addresses", core, status=2)
