@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 python, tool, shim, sim, native = sys.argv[1], *map(os.path.abspath, sys.argv[2:6])
 here = os.path.dirname(os.path.abspath(__file__))
@@ -185,23 +184,21 @@ def core_of_kernel(program):
                 if os.path.exists(path))
 
 
-def waits_for_input(program):
-    """Until the main thread reads its standard input: before, the line that its frame is at changes yet."""
-    call = f"/proc/{program.process.pid}/task/{program.process.pid}/syscall"
-    for _ in range(3000):
-        with open(call, encoding="ascii") as file:
-            number, *arguments = file.read().split()
-        if number in ("0", "63") and arguments[0] == "0x0":  # read, on x86-64 and aarch64
-            return
-        time.sleep(0.01)
-    raise AssertionError("the program does not wait for its input")
+def settled(program):
+    """The document of a program whose threads have all come to where they wait: two in a row are equal."""
+    before = document(program.process.pid)
+    for _ in range(100):
+        now = document(program.process.pid)
+        if now["holders"] == before["holders"]:
+            return now
+        before = now
+    raise AssertionError("the program's holders go on changing")
 
 
 def core_file(make):
     with Program("planted") as program:
         told = json.loads(program.said)
-        waits_for_input(program)
-        live = document(program.process.pid)
+        live = settled(program)
         core = make(program)
     doc = document(core, program.file)
     assert doc["holders_taken"]["when"] == "core"
