@@ -1,48 +1,42 @@
 /*
- * Numbered keys (numbering.h): libc's balanced tree.
+ * Numbered keys (numbering.h): a hash table of uthash.
  */
 #include "report/support/numbering.h"
 #include "report/support/memory.h"
-#include <search.h>
+#define uthash_fatal(message) gm_no_memory() /* its only error */
 #include <stdlib.h>
 #include <string.h>
+#include <uthash.h>
 
-struct interned {
+struct gm_numbered {
+	UT_hash_handle hh;
 	unsigned number;
-	size_t count;
-	const void *key;       /* while looked for: the caller's bytes */
-	unsigned char bytes[]; /* kept */
+	unsigned char bytes[];
 };
-
-static int compare(const void *a, const void *b)
-{
-	const struct interned *x = a, *y = b;
-
-	if (x->count != y->count)
-		return x->count < y->count ? -1 : 1;
-	return memcmp(x->key, y->key, x->count);
-}
 
 unsigned gm_number_of(struct gm_numbering *table, const void *bytes, size_t count, bool *added)
 {
-	struct interned wanted = {.count = count, .key = bytes}, *entry;
-	struct interned **found = tfind(&wanted, &table->root, compare);
+	struct gm_numbered *entry;
 
-	*added = !found;
-	if (found)
-		return (*found)->number;
+	HASH_FIND(hh, table->head, bytes, count, entry);
+	*added = !entry;
+	if (entry)
+		return entry->number;
 	entry = gm_realloc(NULL, sizeof(*entry) + count);
-	entry->count = count;
 	entry->number = table->count++;
 	memcpy(entry->bytes, bytes, count);
-	entry->key = entry->bytes;
-	if (!tsearch(entry, &table->root, compare))
-		abort(); /* as gm_realloc: no memory */
+	HASH_ADD_KEYPTR(hh, table->head, entry->bytes, count, entry);
 	return entry->number;
 }
 
 void gm_numbering_free(struct gm_numbering *table)
 {
-	tdestroy(table->root, free);
+	struct gm_numbered *entry = table->head, *next;
+
+	HASH_CLEAR(hh, table->head);
+	for (; entry; entry = next) {
+		next = entry->hh.next;
+		free(entry);
+	}
 	*table = (struct gm_numbering){0};
 }

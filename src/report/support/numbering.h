@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 struct gm_numbering {
-	void *root;
+	struct gm_numbered *head;
 	unsigned count;
 };
 
