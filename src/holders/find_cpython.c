@@ -66,7 +66,7 @@ static bool find_symbols(struct gm_memory *memory, struct gm_exported *symbols)
 
 			if (!slash || mappings[i].offset || !mappings[i].inode ||
 			    named != (pass == 0) ||
-			    (i && mappings[i].inode == mappings[i - 1].inode))
+			    (i && strcmp(mappings[i].path, mappings[i - 1].path) == 0))
 				continue;
 			gm_exported_symbols(memory, &mappings[i], symbols, SYMBOLS);
 			if (symbols[RUNTIME].address && symbols[TYPE].address &&

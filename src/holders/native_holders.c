@@ -284,11 +284,16 @@ static void want_chunk(struct search *search, uint32_t number, uint64_t slot)
 							  .vtable = vtable};
 }
 
-/* Of anonymous memory after an object's data only its zeroed data is the object's. */
+/*
+ * Of anonymous memory after an object's data only its zeroed data is the object's. A file that is
+ * no object, such as the recorder's own in a core, has no variables.
+ */
 static bool is_of(const struct search *search, const struct gm_mapping *mapping, const char *object,
 		  uint64_t slot)
 {
-	return mapping->path[0] || slot + 8 <= gm_object_end(search->memory, object);
+	uint64_t end = gm_object_end(search->memory, object);
+
+	return end && (mapping->path[0] || slot + 8 <= end);
 }
 
 static void search_mapping(struct search *search, const struct gm_mapping *mappings,
