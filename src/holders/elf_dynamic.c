@@ -68,6 +68,16 @@ static bool find_bias(const struct file *file, const Elf64_Ehdr *head, uint64_t 
 	return false;
 }
 
+/* The header of a 64-bit object, and what is added to its addresses; false if it is none. */
+static bool read_head(const struct file *file, uint64_t start, Elf64_Ehdr *head, uint64_t *bias)
+{
+	if (!inside(file, 0, sizeof(*head)))
+		return false;
+	memcpy(head, file->bytes, sizeof(*head));
+	return !memcmp(head->e_ident, ELFMAG, SELFMAG) && head->e_ident[EI_CLASS] == ELFCLASS64 &&
+	       find_bias(file, head, start, bias);
+}
+
 static unsigned look_up(const struct file *file, const Elf64_Shdr *symbols, const Elf64_Shdr *texts,
 			uint64_t bias, struct gm_exported *names, unsigned count)
 {
@@ -100,11 +110,7 @@ static unsigned search(const struct file *file, uint64_t start, struct gm_export
 	uint64_t bias = 0;
 	Elf64_Ehdr head;
 
-	if (!inside(file, 0, sizeof(head)))
-		return 0;
-	memcpy(&head, file->bytes, sizeof(head));
-	if (memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    !find_bias(file, &head, start, &bias))
+	if (!read_head(file, start, &head, &bias))
 		return 0;
 	for (unsigned i = 0; i < head.e_shnum; i++) {
 		uint64_t at = head.e_shoff + i * sizeof(Elf64_Shdr), link;
@@ -185,11 +191,7 @@ static bool variable_in(const struct file *file, uint64_t start, uint64_t addres
 	uint64_t bias = 0;
 	Elf64_Ehdr head;
 
-	if (!inside(file, 0, sizeof(head)))
-		return false;
-	memcpy(&head, file->bytes, sizeof(head));
-	if (memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    !find_bias(file, &head, start, &bias))
+	if (!read_head(file, start, &head, &bias))
 		return false;
 	for (unsigned k = 0; k < 2; k++) {
 		Elf64_Shdr symbols, texts;
@@ -252,11 +254,7 @@ static uint64_t end_of(const struct file *file, uint64_t start)
 	Elf64_Phdr segment;
 	Elf64_Ehdr head;
 
-	if (!inside(file, 0, sizeof(head)))
-		return 0;
-	memcpy(&head, file->bytes, sizeof(head));
-	if (memcmp(head.e_ident, ELFMAG, SELFMAG) || head.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    !find_bias(file, &head, start, &bias))
+	if (!read_head(file, start, &head, &bias))
 		return 0;
 	for (unsigned i = 0; i < head.e_phnum; i++) {
 		uint64_t at = head.e_phoff + i * sizeof(segment);
