@@ -20,7 +20,8 @@
 struct gm_frame_memo {
 	void *rendered;		       /* a renderer's form of it, see gm_doc.release */
 	unsigned number;	       /* in a list that a renderer made, from 1 */
-	uint64_t asked[2], matched[2]; /* suppressions of the user and ours: suppress.c */
+	uint64_t matched[2];	       /* suppressions of the user and ours: suppress.c */
+	bool asked[2];
 };
 
 struct gm_frame {

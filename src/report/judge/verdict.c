@@ -9,6 +9,8 @@
 #include "report/judge/verdict.h"
 #include "report/judge/growth.h"
 #include "report/judge/internal.h"
+#include "report/support/memory.h"
+#include "report/support/sort.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +28,8 @@ struct survivor {
 struct order {
 	struct survivor *survivors;
 	unsigned count;
+	struct gm_keyed *by_site; /* sites and their survivors that count, each site's in order */
+	unsigned by_site_count;
 	uint64_t *marks; /* serial numbers, ascending */
 	unsigned marks_count;
 };
@@ -65,13 +69,6 @@ static void survive(struct gm_survivors *survivors, uint64_t bytes)
 	survivors->bytes += bytes;
 }
 
-static int compare_survivors(const void *a, const void *b)
-{
-	const struct survivor *x = a, *y = b;
-
-	return x->serial < y->serial ? -1 : x->serial > y->serial;
-}
-
 /* How many of `count` ascending numbers are at most `serial`. */
 static unsigned rank_of_mark(const struct order *order, uint64_t serial)
 {
@@ -104,35 +101,62 @@ static unsigned rank_of(const struct order *order, uint64_t serial)
 	return low;
 }
 
-/* The work clock right before the allocation with that serial number. */
-static uint64_t work_at(const struct order *order, uint64_t serial)
+/* The work clock right before the allocation with that serial number, whose rank that is. */
+static uint64_t work_before(const struct order *order, uint64_t serial, uint64_t survived)
 {
-	uint64_t before = serial ? serial - 1 : 0, survived = rank_of(order, serial);
+	uint64_t before = serial ? serial - 1 : 0;
 
 	return (before > survived ? before - survived : 0) + rank_of_mark(order, before);
 }
 
-static struct order make_order(struct gm_doc *doc)
+static uint64_t work_at(const struct order *order, uint64_t serial)
 {
-	struct order order = {
-		.survivors = gm_zone_alloc(&doc->zone, (size_t)gm_work_blocks(doc) + 1,
-					   sizeof(*order.survivors)),
-		.marks = gm_zone_alloc(&doc->zone, (size_t)doc->marks_count + 1,
-				       sizeof(*order.marks)),
-	};
+	return work_before(order, serial, rank_of(order, serial));
+}
 
-	for (unsigned i = 0; i < gm_work_blocks(doc); i++)
-		order.survivors[order.count++] =
-			(struct survivor){.serial = gm_work_block(doc, i)->serial, .block = i};
-	if (order.count)
-		qsort(order.survivors, order.count, sizeof(*order.survivors), compare_survivors);
+static void order_marks(const struct gm_doc *doc, struct order *order)
+{
+	order->marks = gm_realloc(NULL, ((size_t)doc->marks_count + 1) * sizeof(*order->marks));
 	for (unsigned i = 0; i < doc->marks_count; i++)
 		if (doc->marks[i].record.source == GM_MARK_PROGRAM ||
 		    doc->marks[i].record.source == GM_MARK_NVTX)
-			order.marks[order.marks_count++] = doc->marks[i].record.serial;
-	for (unsigned i = 0; i < order.count; i++)
-		order.survivors[i].work = work_at(&order, order.survivors[i].serial);
+			order->marks[order->marks_count++] = doc->marks[i].record.serial;
+}
+
+static struct order make_order(const struct gm_doc *doc)
+{
+	unsigned count = gm_work_blocks(doc), rank = 0;
+	struct gm_keyed *sorted = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*sorted));
+	struct order order = {.count = count, .by_site = sorted};
+
+	order_marks(doc, &order);
+	for (unsigned i = 0; i < count; i++)
+		sorted[i] = (struct gm_keyed){gm_work_block(doc, i)->serial, i};
+	gm_sort_keyed(sorted, count);
+	order.survivors = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*order.survivors));
+	for (unsigned i = 0; i < count; i++) {
+		struct survivor *survivor = &order.survivors[i];
+
+		*survivor = (struct survivor){.serial = sorted[i].key, .block = sorted[i].number};
+		if (i && survivor->serial != order.survivors[i - 1].serial)
+			rank = i;
+		survivor->work = work_before(&order, survivor->serial, rank);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		const struct gm_alloc_record *block = gm_work_block(doc, sorted[i].number);
+
+		if (counts(doc, block))
+			sorted[order.by_site_count++] = (struct gm_keyed){block->site, i};
+	}
+	gm_sort_keyed(sorted, order.by_site_count);
 	return order;
+}
+
+static void free_order(struct order *order)
+{
+	free(order->survivors);
+	free(order->by_site);
+	free(order->marks);
 }
 
 /* Where the work that a site is judged in begins: at its first allocation or the first mark. */
@@ -197,45 +221,38 @@ static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
 	return work_at(order, end);
 }
 
-static struct spread *find_spreads(struct gm_doc *doc, const struct order *order, unsigned warmup)
+/* The spread of a site whose survivors are `count` entries of by_site. */
+static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
+				 const struct gm_site_record *record, const struct gm_keyed *entries,
+				 unsigned count, unsigned warmup)
 {
-	struct spread *spreads = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*spreads));
+	struct spread spread = {.survivors = count};
 
-	for (unsigned i = 0; i < order->count; i++) {
-		const struct survivor *survivor = &order->survivors[i];
+	for (unsigned i = 0; i < count; i++) {
+		const struct survivor *survivor = &order->survivors[entries[i].number];
 		const struct gm_alloc_record *block = gm_work_block(doc, survivor->block);
-		struct spread *spread;
 
-		if (!counts(doc, block))
-			continue;
-		spread = &spreads[block->site];
-		if (!spread->survivors++ || survivor->work > spread->latest_work)
-			spread->bursts++;
-		spread->latest_work = survivor->work;
-		if (spread->survivors == 1) {
-			spread->first_ns = block->time_ns;
-			spread->first_work = survivor->work;
+		if (!i) {
+			spread.first_ns = block->time_ns;
+			spread.first_work = survivor->work;
 		}
-		spread->last_ns = block->time_ns;
-		survive(&spread->windows[window_at(doc->header, block->time_ns)], block->bytes);
+		if (!i || survivor->work > spread.latest_work)
+			spread.bursts++;
+		spread.latest_work = survivor->work;
+		spread.last_ns = block->time_ns;
+		survive(&spread.windows[window_at(doc->header, block->time_ns)], block->bytes);
 	}
-	for (unsigned i = 0; i < doc->sites_count; i++) {
-		struct spread *spread = &spreads[i];
+	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
+		return spread;
+	spread.start = work_start(doc, order, record);
+	spread.end = work_end(doc, order, record);
+	spread.bins = bins_for(&spread, warmup);
+	for (unsigned i = 0; spread.bins && i < count; i++) {
+		const struct survivor *survivor = &order->survivors[entries[i].number];
 
-		if (spread->bursts < GM_GROWTH_LEAST_WINDOWS)
-			continue;
-		spread->start = work_start(doc, order, &doc->sites[i].record);
-		spread->end = work_end(doc, order, &doc->sites[i].record);
-		spread->bins = bins_for(spread, warmup);
+		survive_in_order(&spread, survivor, gm_work_block(doc, survivor->block)->bytes);
 	}
-	for (unsigned i = 0; i < order->count; i++) {
-		const struct survivor *survivor = &order->survivors[i];
-		const struct gm_alloc_record *block = gm_work_block(doc, survivor->block);
-
-		if (counts(doc, block) && spreads[block->site].bins)
-			survive_in_order(&spreads[block->site], survivor, block->bytes);
-	}
-	return spreads;
+	return spread;
 }
 
 /*
@@ -528,9 +545,18 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 void gm_judge_sites(struct gm_doc *doc, unsigned warmup)
 {
 	struct order order = make_order(doc);
-	struct spread *spreads = find_spreads(doc, &order, warmup);
+	unsigned at = 0;
 
-	for (unsigned i = 0; i < doc->sites_count; i++)
-		judge_site(doc, &doc->sites[i], &spreads[i], warmup);
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_keyed *entries = order.by_site + at;
+		struct spread spread;
+		unsigned count = 0;
+
+		for (; at < order.by_site_count && order.by_site[at].key == i; at++)
+			count++;
+		spread = find_spread(doc, &order, &doc->sites[i].record, entries, count, warmup);
+		judge_site(doc, &doc->sites[i], &spread, warmup);
+	}
+	free_order(&order);
 	gm_judge_callers(doc, warmup);
 }
