@@ -223,8 +223,8 @@ static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
 
 /* The spread of a site whose survivors are `count` entries of by_site. */
 static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
-				 const struct gm_site_record *record, const struct gm_keyed *entries,
-				 unsigned count, unsigned warmup)
+				 const struct gm_site_record *record,
+				 const struct gm_keyed *entries, unsigned count, unsigned warmup)
 {
 	struct spread spread = {.survivors = count};
 

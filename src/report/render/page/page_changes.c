@@ -338,13 +338,13 @@ static void ring_starts(struct ring *ring, const struct gm_history *history, uns
 		const struct ring_key key = ring_key_of(&record);
 		struct gm_alloc_record handle;
 
-		gm_number_of(&later, &key, sizeof(key), &added);
-		if (!added)
+		if (record.level >= GM_LEVELS || gm_is_numbered(&later, &key, sizeof(key)))
 			continue;
 		if (record.space == GM_SPACE_MAPPING && record.site == GM_NONE &&
 		    record.owner != GM_NONE && gm_doc_record(ring->doc, record.owner, &handle))
 			record.site = handle.site;
-		ring_comes(ring, &record, from_ns);
+		/* No event frees it, so none will look for it by its key. */
+		add_came(ring->changes, ring->doc, &record, from_ns);
 	}
 	ring->changes->start = ring->changes->count;
 	gm_numbering_free(&later);
