@@ -188,10 +188,11 @@ static const char *base_name(const char *path)
 }
 
 /*
- * How many of a site's innermost frames shipped patterns are about: the library that allocated, not
- * who called it. The plumbing below its frames counts and these themselves, nothing above them. It
- * is about memory of the driver: blocks of a framework's allocator are the program's. And about
- * what is bounded: what a library keeps on purpose does not grow.
+ * Returns the number of a site's innermost frames that shipped patterns are about: the library that
+ * allocated, not its callers. The library's own frames and the plumbing below them count, frames
+ * above them do not. Shipped patterns are about memory of the driver, because blocks of a
+ * framework's allocator are the program's, and about memory that is bounded, because memory that a
+ * library keeps on purpose does not grow.
  */
 static unsigned library_frames(const struct gm_site *site)
 {

@@ -34,7 +34,7 @@ struct order {
 	unsigned marks_count;
 };
 
-/* How what a site left is spread over the work. */
+/* The spread of a site's leftovers over the work. */
 struct spread {
 	uint64_t survivors, bursts;	    /* bursts: stretches of them without work in between */
 	uint64_t first_work, latest_work;   /* of the first survivor, and of the one met last */
@@ -46,7 +46,9 @@ struct spread {
 	struct gm_survivors windows[GM_WINDOWS]; /* in the shim's windows */
 };
 
-/* Whether a survivor counts: with marks of the program, what came before the first does not. */
+/*
+ * True if a survivor counts: with marks of the program, allocations before the first mark do not.
+ */
 static bool counts(const struct gm_doc *doc, const struct gm_alloc_record *block)
 {
 	return block->site != GM_NONE &&
@@ -69,7 +71,7 @@ static void survive(struct gm_survivors *survivors, uint64_t bytes)
 	survivors->bytes += bytes;
 }
 
-/* How many of `count` ascending numbers are at most `serial`. */
+/* Returns how many marks have at most this serial number; the marks ascend. */
 static unsigned rank_of_mark(const struct order *order, uint64_t serial)
 {
 	unsigned low = 0, high = order->marks_count;
@@ -85,7 +87,7 @@ static unsigned rank_of_mark(const struct order *order, uint64_t serial)
 	return low;
 }
 
-/* How many survivors are before that serial number. */
+/* Returns the number of survivors before that serial number. */
 static unsigned rank_of(const struct order *order, uint64_t serial)
 {
 	unsigned low = 0, high = order->count;
@@ -159,7 +161,10 @@ static void free_order(struct order *order)
 	free(order->marks);
 }
 
-/* Where the work that a site is judged in begins: at its first allocation or the first mark. */
+/*
+ * Returns the beginning of the work in which a site is judged: its first allocation or the first
+ * mark.
+ */
 static uint64_t work_start(const struct gm_doc *doc, const struct order *order,
 			   const struct gm_site_record *record)
 {
@@ -206,8 +211,8 @@ static unsigned bins_for(const struct spread *spread, unsigned warmup)
 }
 
 /*
- * Where the work that a site is judged in ends. The devices of an imported snapshot were replayed
- * one after the other: there it is before the first allocation of the next device.
+ * Returns the end of the work in which a site is judged. The devices of an imported snapshot were
+ * replayed one after the other: there the work ends before the first allocation of the next device.
  */
 static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
 			 const struct gm_site_record *record)
@@ -265,7 +270,7 @@ static void windows_of(const struct gm_site *site, struct gm_window *windows)
 								 : GM_WINDOWS - 1;
 
 	memcpy(windows, site->record.windows, sizeof(site->record.windows));
-	/* Of several records only what they had together at a window's end is known. */
+	/* Only the sum at a window's end is known of several records. */
 	for (unsigned i = 0; site->records > 1 && i < GM_WINDOWS; i++)
 		windows[i].min_bytes = windows[i].max_bytes = windows[i].last_bytes;
 	if (site->work_bytes == site->record.live_bytes)
@@ -292,7 +297,7 @@ static struct gm_growth_result judge_windows(const struct gm_site *site,
 	if (result.growth == GM_GROWTH_TOO_FEW)
 		result = gm_judge_growth(windows, spread->windows, site->record.window_current + 1,
 					 warmup);
-	/* What rose must still be there. */
+	/* Bytes that rose must still be there. */
 	if (result.growth == GM_GROWTH_RISES &&
 	    site->work_bytes < result.first_bytes + (result.last_bytes - result.first_bytes) / 2)
 		result.growth = GM_GROWTH_NONE;
@@ -307,7 +312,9 @@ static uint64_t work_frees(const struct gm_site *site)
 	return site->record.frees > after ? site->record.frees - after : 0;
 }
 
-/* Whether the site allocated or freed in that window, as far as what it held there tells. */
+/*
+ * True if the site allocated or freed in that window, as far as the bytes that it held there tell.
+ */
 static bool active_in(const struct gm_site *site, unsigned window)
 {
 	const struct gm_window *at = &site->record.windows[window];
@@ -317,7 +324,7 @@ static bool active_in(const struct gm_site *site, unsigned window)
 }
 
 /*
- * Whether the site was active in most windows between two times. One that was active before and
+ * True if the site was active in most windows between two times. A site that was active before and
  * after them, and not between, is an optimizer's around a pass.
  */
 static bool active_between(const struct gm_doc *doc, const struct gm_site *site, uint64_t from_ns,
@@ -332,9 +339,9 @@ static bool active_between(const struct gm_doc *doc, const struct gm_site *site,
 }
 
 /*
- * Whether other work of the program recurred while the site's survivors came. Within one pass of a
- * model, one backward pass or one step of an optimizer, layer after layer keeps its part, and what
- * each layer needs meanwhile comes and goes: that repeats, but the program's steps do not. In a
+ * True if other work of the program recurred while the site's survivors came. Within one pass of a
+ * model, one backward pass or one step of an optimizer, layer after layer keeps its part, and the
+ * temporary memory of each layer comes and goes: that repeats, but the program's steps do not. In a
  * loop of steps something outside the pass is allocated again and again, too.
  */
 static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
@@ -359,9 +366,8 @@ static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
 }
 
 /*
- * Whether the site left blocks behind all along. Only for sites that freed nothing, whose every
- * block is one that was left, and those whose working memory was replaced often enough to be told
- * apart.
+ * True if the site left blocks behind all along. Only for sites that freed nothing, whose every
+ * block was left, and sites whose working memory was replaced often enough to be told apart.
  */
 static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 			  unsigned warmup)
@@ -500,7 +506,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 	return false;
 }
 
-/* One allocation of most of the device: a pool's preallocation. */
+/* True for one allocation of most of the device: a pool's preallocation. */
 static bool preallocated(const struct gm_doc *doc, const struct gm_site_record *record)
 {
 	uint64_t limit = gm_device_limit(gm_doc_device(doc, record->device));

@@ -153,7 +153,7 @@ static void load_blocks(struct gm_doc *doc)
 }
 
 /*
- * What was freed after the work comes to the blocks that are live. In a program that runs, and at
+ * Adds the blocks that were freed after the work to the live ones. In a program that runs, and at
  * the moment of --at, the work went on, so there is nothing to add.
  */
 void gm_load_work(struct gm_doc *doc)

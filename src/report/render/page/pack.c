@@ -23,7 +23,7 @@ static void put_group(const unsigned char bytes[3], unsigned count, char text[4]
 	text[3] = count > 2 ? digits[bits & 63] : '=';
 }
 
-#define PIECE 16384 /* what deflate gives at a time */
+#define PIECE 16384 /* bytes that deflate gives at a time */
 
 static void encode(struct gm_pack *pack, const unsigned char *bytes, size_t count)
 {

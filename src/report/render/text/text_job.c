@@ -89,7 +89,7 @@ static uint64_t peak_of(const struct gm_doc *doc)
 	return peak;
 }
 
-/* How bad it stands about a process: out of memory, killed, growing, in this order. */
+/* Ranks the state of a process: out of memory is worst, then killed, then growing. */
 static unsigned badness(const struct gm_doc *doc)
 {
 	if (doc->superseded)
