@@ -8,7 +8,9 @@
 
 /*
  * Three groups of small variables: those that hardly ever change, those of them that taking a stack
- * needs, and the counters that an event changes under the tracker's lock.
+ * needs, and the counters that an event changes under the tracker's lock. The alignment of the
+ * macro takes precedence over that of the variable's type with clang: a variable that needs more
+ * than the macro says names its alignment after it.
  */
 #define GM_HOT		__attribute__((section("gm_hot"), aligned(8)))
 #define GM_HOT_STACK	__attribute__((section("gm_hot_stack"), aligned(8)))
@@ -27,9 +29,8 @@
 #define GM_COLD __attribute__((noinline, cold))
 
 /*
- * Prefetches the cache line at an address for writing, even if another processor has it. This is
- * not
- * __builtin_prefetch on x86, because gcc takes a function that does nothing else for one without
+ * Prefetches the cache line at an address for writing, even if another processor has it. On x86
+ * this is not __builtin_prefetch: gcc takes a function that does nothing else for one without
  * effect and removes the calls.
  */
 static inline void gm_prefetch(const void *address)

@@ -154,7 +154,8 @@ void *gm_store_record(enum gm_table_id table, uint32_t index);
 
 /*
  * Copies a string into the string table, cut after at most `max` bytes at a character boundary of
- * UTF-8. Returns its offset in the table, or GM_NONE. The string is not interned: the caller
+ * UTF-8. The text ends with a zero byte or has more than `max` bytes: the one after them is read.
+ * Returns its offset in the table, or GM_NONE. The string is not interned: the caller
  * remembers the offset. Thread-safe.
  */
 uint32_t gm_store_string(const char *text, size_t max);

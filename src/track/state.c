@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-GM_HOT_COUNTERS struct gm_track gm_track;
+GM_HOT_COUNTERS __attribute__((aligned(64))) struct gm_track gm_track;
 struct gm_arena gm_track_arena;
 
 void gm_state_reset(void)

@@ -45,7 +45,7 @@ struct cache {
 #define CACHES                                                                                     \
 	17u /* by device slot; blocks of other devices, and the host's slot, take the slow path */
 
-GM_HOT_COUNTERS static struct cache caches[CACHES];
+GM_HOT_COUNTERS __attribute__((aligned(64))) static struct cache caches[CACHES];
 
 static inline uint64_t bit(unsigned slot)
 {

@@ -240,9 +240,15 @@ static void check_made_up_return_addresses(void)
 	free(heap);
 }
 
+/*
+ * Of a made-up address inside a function that the address sanitizer has instrumented, the walk goes
+ * on by that function's rules into words of the stack that the sanitizer changes between two walks.
+ */
 static void test_made_up_return_addresses(void **state)
 {
 	(void)state;
+	if (SANITIZED)
+		skip();
 	probe_start(GM_STACKS_NATIVE, 64);
 	on_main_and_thread(check_made_up_return_addresses);
 }

@@ -54,7 +54,7 @@ static NOINLINE unsigned walk_with_change(unsigned at, uintptr_t pc)
 	struct gm_walk walk = {.pc = pcs, .max = MOST};
 
 	gm_native_walk(&walk);
-	while (gm_native_is_own(*walk.pc) || *walk.pc - (uintptr_t)walk_with_change < 200) {
+	while (*walk.pc != (uintptr_t)__builtin_return_address(0)) {
 		walk.pc++;
 		walk.frames--;
 	}

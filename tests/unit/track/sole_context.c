@@ -75,9 +75,9 @@ static int at_once(void)
 static int without_room(void)
 {
 	uint64_t handle = OTHERS + rounds + 1;
-	char text[2000];
+	char text[2000] = "";
 
-	memset(text, 'x', sizeof(text));
+	memset(text, 'x', sizeof(text) - 1);
 	while (gm_store_string(text, sizeof(text)) != GM_NONE)
 		;
 	for (; make(handle, false) != GM_NONE; handle++)
