@@ -15,6 +15,14 @@
 #define MOST_NAME    512u
 #define MOST_MEMBERS 256u
 #define ALL	     8, 14
+#define GROUPBY                                                                                    \
+	{                                                                                          \
+		{"it", 16}, {"keyfunc", 24}, {"tgtkey", 32}, {"currkey", 40}, {"currvalue", 48}    \
+	}
+#define ACCUMULATE                                                                                 \
+	{                                                                                          \
+		{"total", 16}, {"it", 24}, {"binop", 32}, {"initial", 40}                          \
+	}
 #define FUTURE                                                                                     \
 	{"_loop", 16}, {"callback0", 24}, {"context0", 32},                                        \
 	{                                                                                          \
@@ -34,7 +42,8 @@
 /*
  * Names are tp_name as the type has it. The references are those that the type's tp_traverse visits
  * (its source: the files of Objects, Python/context.c, Modules/_functoolsmodule.c,
- * Modules/_asynciomodule.c, Modules/_threadmodule.c, Modules/_queuemodule.c).
+ * Modules/_asynciomodule.c, Modules/_threadmodule.c, Modules/_queuemodule.c,
+ * Modules/itertoolsmodule.c, Modules/_operator.c, Modules/_csv.c, Modules/_io/bufferedio.c).
  */
 static const struct gm_fields_row field_rows[] = {
 	{"cell", ALL, 24, {{"cell_contents", 16}}},
@@ -60,15 +69,62 @@ static const struct gm_fields_row field_rows[] = {
 	{"dict_keyiterator", ALL, 56, {{"di_dict", 16}, {"di_result", 40}}},
 	{"dict_valueiterator", ALL, 56, {{"di_dict", 16}, {"di_result", 40}}},
 	{"dict_itemiterator", ALL, 56, {{"di_dict", 16}, {"di_result", 40}}},
+	{"dict_reversekeyiterator", ALL, 56, {{"di_dict", 16}, {"di_result", 40}}},
+	{"dict_reversevalueiterator", ALL, 56, {{"di_dict", 16}, {"di_result", 40}}},
+	{"dict_reverseitemiterator", ALL, 56, {{"di_dict", 16}, {"di_result", 40}}},
+	{"odict_iterator", ALL, 64, {{"di_odict", 24}, {"di_current", 48}, {"di_result", 56}}},
 	{"dict_keys", ALL, 24, {{"dv_dict", 16}}},
 	{"dict_values", ALL, 24, {{"dv_dict", 16}}},
 	{"dict_items", ALL, 24, {{"dv_dict", 16}}},
-	{"enumerate", 8, 9, 48, {{"en_sit", 24}, {"en_result", 32}, {"en_longindex", 40}}},
-	{"enumerate", 10, 14, 56, {{"en_sit", 24}, {"en_result", 32}, {"en_longindex", 40}}},
+	{"enumerate", ALL, 48, {{"en_sit", 24}, {"en_result", 32}, {"en_longindex", 40}}},
+	{"enumerate", ALL, 56, {{"en_sit", 24}, {"en_result", 32}, {"en_longindex", 40}}},
 	{"reversed", ALL, 32, {{"seq", 24}}},
 	{"map", 8, 13, 32, {{"iters", 16}, {"func", 24}}},
 	{"map", 14, 14, 40, {{"iters", 16}, {"func", 24}}},
 	{"filter", ALL, 32, {{"func", 16}, {"it", 24}}},
+	{"itertools.cycle", ALL, 48, {{"it", 16}, {"saved", 24}}},
+	{"itertools.chain", ALL, 32, {{"source", 16}, {"active", 24}}},
+	{"itertools.groupby", ALL, 64, GROUPBY},
+	{"itertools.groupby", ALL, 72, GROUPBY},
+	{"itertools._grouper", ALL, 32, {{"parent", 16}, {"tgtkey", 24}}},
+	{"itertools.islice", ALL, 56, {{"it", 16}}},
+	{"itertools.product", ALL, 48, {{"pools", 16}, {"result", 32}}},
+	{"itertools.permutations", ALL, 64, {{"pool", 16}, {"result", 40}}},
+	{"itertools.combinations", ALL, 56, {{"pool", 16}, {"result", 32}}},
+	{"itertools.combinations_with_replacement", ALL, 56, {{"pool", 16}, {"result", 32}}},
+	{"itertools.accumulate", ALL, 48, ACCUMULATE},
+	{"itertools.accumulate", ALL, 56, ACCUMULATE},
+	{"itertools.compress", ALL, 32, {{"data", 16}, {"selectors", 24}}},
+	{"itertools.filterfalse", ALL, 32, {{"func", 16}, {"it", 24}}},
+	{"itertools.takewhile", ALL, 40, {{"func", 16}, {"it", 24}}},
+	{"itertools.dropwhile", ALL, 40, {{"func", 16}, {"it", 24}}},
+	{"itertools.starmap", ALL, 32, {{"func", 16}, {"it", 24}}},
+	{"itertools.count", ALL, 40, {{"cnt", 24}, {"step", 32}}},
+	{"itertools.repeat", ALL, 32, {{"element", 16}}},
+	{"itertools.zip_longest", ALL, 56, {{"ittuple", 32}, {"result", 40}, {"fillvalue", 48}}},
+	{"itertools.pairwise", 10, 12, 32, {{"it", 16}, {"old", 24}}},
+	{"itertools.pairwise", 13, 14, 40, {{"it", 16}, {"old", 24}, {"result", 32}}},
+	{"itertools.batched", 12, 12, 32, {{"it", 16}}},
+	{"itertools.batched", 13, 14, 40, {{"it", 16}}},
+	{"itertools._tee", ALL, 40, {{"dataobj", 16}}},
+	{"itertools._tee", ALL, 48, {{"dataobj", 16}}},
+	{"operator.itemgetter", ALL, 40, {{"item", 24}, {"index", 32}}},
+	{"operator.itemgetter", ALL, 48, {{"item", 24}}},
+	{"operator.attrgetter", ALL, 32, {{"attr", 24}}},
+	{"operator.attrgetter", ALL, 40, {{"attr", 24}}},
+	{"operator.methodcaller", ALL, 40, {{"name", 16}, {"args", 24}, {"kwds", 32}}},
+	{"operator.methodcaller", 13, 14, 64, {{"name", 16}, {"args", 24}, {"kwds", 32}}},
+	{"memoryview", ALL, 144, {{"mbuf", 24}}},
+	{"managedbuffer", ALL, 112, {{"obj", 40}}},
+	{"getset_descriptor", ALL, 48, {{"__objclass__", 16}}},
+	{"member_descriptor", ALL, 48, {{"__objclass__", 16}}},
+	{"wrapper_descriptor", ALL, 56, {{"__objclass__", 16}}},
+	{"method_descriptor", ALL, 56, {{"__objclass__", 16}}},
+	{"classmethod_descriptor", ALL, 56, {{"__objclass__", 16}}},
+	{"_io.BufferedRWPair", ALL, 48, {{"reader", 16}, {"writer", 24}, {"__dict__", 32}}},
+	{"_csv.reader", ALL, 88, {{"input_iter", 16}, {"dialect", 24}, {"fields", 32}}},
+	{"_csv.writer", ALL, 64, {{"write", 16}, {"dialect", 24}}},
+	{"_csv.writer", ALL, 72, {{"write", 16}, {"dialect", 24}, {"error_obj", 64}}},
 	{"coroutine_wrapper", ALL, 24, {{"cw_coroutine", 16}}},
 	{"async_generator_asend", ALL, 40, {{"ags_gen", 16}, {"ags_sendval", 24}}},
 	{"async_generator_athrow", ALL, 40, {{"agt_gen", 16}, {"agt_args", 24}}},
@@ -94,6 +150,8 @@ static const struct gm_fields_row field_rows[] = {
 	{"functools.KeyWrapper", ALL, 32, {{"cmp", 16}, {"obj", 24}}},
 	{"_collections._deque_iterator", ALL, 56, {{"deque", 32}}},
 	{"_collections._deque_reverse_iterator", ALL, 56, {{"deque", 32}}},
+	{"collections._deque_iterator", ALL, 56, {{"deque", 32}}},
+	{"collections._deque_reverse_iterator", ALL, 56, {{"deque", 32}}},
 	{"_thread._localdummy", ALL, 32, {{"localdict", 16}}},
 	{"_thread._local", 8, 12, 64, {{"args", 24}, {"kw", 32}, {"dummies", 48}}},
 	{"_thread._local",
@@ -206,6 +264,8 @@ static const struct {
 	{"weakref.CallableProxyType", GM_IS_WEAKREF, 0},
 	{"collections.deque", GM_IS_DEQUE, 0},
 	{"functools._lru_cache_wrapper", GM_IS_LRU, 0},
+	{"_queue.SimpleQueue", GM_IS_RING, 72},
+	{"itertools._tee_dataobject", GM_IS_TEE, 496},
 	{"_ctypes._CData", GM_IS_CTYPES, 96},
 	{"_ctypes.PyCFuncPtr", GM_IS_CTYPES, 160},
 	{"_ctypes.CFuncPtr", GM_IS_CTYPES, 160},
@@ -227,11 +287,6 @@ static const struct {
 	{"code", GM_IS_LEAF, 0},
 	{"bytearray", GM_IS_LEAF, 0},
 	{"range", GM_IS_LEAF, 0},
-	{"member_descriptor", GM_IS_LEAF, 0},
-	{"getset_descriptor", GM_IS_LEAF, 0},
-	{"wrapper_descriptor", GM_IS_LEAF, 0},
-	{"method_descriptor", GM_IS_LEAF, 0},
-	{"classmethod_descriptor", GM_IS_LEAF, 0},
 	{"_thread.lock", GM_IS_LEAF, 0},
 	{"_thread.RLock", GM_IS_LEAF, 0},
 	{"_ctypes.CField", GM_IS_LEAF, 0},

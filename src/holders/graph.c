@@ -901,7 +901,8 @@ static void search_unreached(struct search *search, const struct gm_unreached *e
 	struct counting counting = {.unreached = unreached, .earlier = earlier};
 	bool enough;
 
-	counting.walk = (struct gm_object_walk){.python = graph->python, .data = &counting};
+	counting.walk = (struct gm_object_walk){
+		.python = graph->python, .collecting = true, .data = &counting};
 	read_tracked(search);
 	enough = allocate(unreached, &counting) && find_held(&counting, graph->python) &&
 		 trim(&counting, graph->python);

@@ -38,6 +38,8 @@ enum gm_object_kind {
 	GM_IS_WEAKREF,
 	GM_IS_FIELDS, /* references at fixed offsets: `row` */
 	GM_IS_DEQUE,
+	GM_IS_RING, /* queue.SimpleQueue from 3.13 on */
+	GM_IS_TEE,  /* what itertools.tee's iterators share */
 	GM_IS_LRU,
 	GM_IS_CTYPES,
 	GM_IS_ARRAY,
@@ -149,6 +151,11 @@ struct gm_object_walk {
 	/* Called for memory of the object that may hold an address; may be NULL. */
 	bool (*bytes)(struct gm_object_walk *walk, uint64_t address, uint64_t bytes, bool certain);
 	bool unsure; /* also references that are not certain, and only those */
+	/*
+	 * As the collector sees it: what an object's tp_traverse visits of objects that are not
+	 * tracked, and of no other's, is reported as the object's own.
+	 */
+	bool collecting;
 	void *data;
 	struct gm_need needs[GM_NEEDS]; /* of the edge that is being reported, but its slot */
 	unsigned needs_count;

@@ -88,6 +88,13 @@ static uint64_t word_at(const struct gm_links *links, uint64_t address)
 	return word;
 }
 
+/* A function of C: PyMethodDef, at the beginning of PyCFunctionObject, begins with its name. */
+static bool is_builtin(const struct gm_type *type)
+{
+	return strcmp(type->name, "builtin_function_or_method") == 0 ||
+	       strcmp(type->name, "builtin_method") == 0;
+}
+
 /* The name of what can be called: a function, a method, a partial, a class; else its type's. */
 static void callable_name(const struct gm_links *links, uint64_t object, char *text, size_t bytes)
 {
@@ -105,6 +112,11 @@ static void callable_name(const struct gm_links *links, uint64_t object, char *t
 		}
 		if (type && type->kind == GM_IS_TYPE) {
 			gm_cpython_string(python, word_at(links, object + GM_TYPE_NAME), text,
+					  bytes);
+			return;
+		}
+		if (type && is_builtin(type)) {
+			gm_cpython_string(python, word_at(links, word_at(links, object + 16)), text,
 					  bytes);
 			return;
 		}
@@ -300,13 +312,26 @@ static void set_text(struct gm_link *link, const char *text)
 	link->step = link->exact = text;
 }
 
+/* The dictionary in which a threading.local has those of its threads. */
+static bool is_table_of_threads(const struct gm_link *link)
+{
+	return is_named(link, "dummies") || is_named(link, "localdicts");
+}
+
 /* An element of a container: its index or key is in the exact text alone. */
 static void element_text(struct gm_links *links, struct gm_link *link)
 {
 	const struct gm_type *type = type_of(links, link->parent);
 	const struct gm_link *container = link_to(links, link->parent);
+	const struct gm_link *around = container ? link_to(links, container->parent) : NULL;
 	char key[120];
 
+	if (is_table_of_threads(container))
+		return;
+	if (is_table_of_threads(around) && link->edge.how == GM_BY_KEY) {
+		set_text(link, attribute_text(links, around->parent, link->edge.key));
+		return;
+	}
 	if (is_part(links, container)) {
 		set_text(link, element_of_part(links, link, container));
 		return;
@@ -316,7 +341,8 @@ static void element_text(struct gm_links *links, struct gm_link *link)
 		return;
 	}
 	if (is_named(container, "__globals__") && link->edge.how == GM_BY_KEY) {
-		key_text(links, link->edge.key, key, sizeof(key));
+		if (!gm_cpython_text(python_of(links), link->edge.key, key, sizeof(key)))
+			key_text(links, link->edge.key, key, sizeof(key));
 		set_text(link, print(links, "global %s", key));
 		return;
 	}
@@ -384,11 +410,27 @@ static void field_text(struct gm_links *links, struct gm_link *link)
 		set_text(link, print(links, "functools.lru_cache of %s", text));
 		return;
 	}
-	if (strcmp(type->name, "method") == 0) {
+	if (strcmp(type->name, "memoryview") == 0 || is_table_of_threads(link))
+		return;
+	if (strcmp(type->name, "managedbuffer") == 0) {
+		set_text(link, "memoryview.obj");
+		return;
+	}
+	if (strcmp(type->name, "method") == 0 || is_builtin(type)) {
 		callable_name(links, address_of(links, link->parent), text, sizeof(text));
 		set_text(link, print(links, "bound method %s%s%s", text,
 				     strcmp(name, "__self__") == 0 ? "" : ".",
 				     strcmp(name, "__self__") == 0 ? "" : name));
+		return;
+	}
+	if (type->kind == GM_IS_GENERATOR && strncmp(name, "exception", 9) == 0) {
+		uint64_t frame = address_of(links, link->parent) +
+				 python_of(links)->offsets->generator_frame;
+
+		if (python_of(links)->minor <= 10)
+			frame = word_at(links, frame);
+		gm_cpython_frame_text(python_of(links), frame, true, text, sizeof(text));
+		set_text(link, print(links, "%s %s, exception being handled", type->name, text));
 		return;
 	}
 	if (type->kind == GM_IS_WEAKREF && strcmp(name, "referent") == 0) {
@@ -450,36 +492,64 @@ static void link_text(struct gm_links *links, struct gm_link *link)
 /* The field of a ctypes structure at an offset: a CField of its class has it. */
 struct field_search {
 	struct gm_object_walk walk;
-	uint64_t offset;
-	char name[200];
+	uint64_t offset; /* in the structure, then in the field */
+	uint64_t type;	 /* of the field that was found; 0: none was */
+	char name[100];
 };
 
+/* CFieldObject: offset, size, index, proto. A field of bits has a size of more than 2^16. */
 static bool compare_field(struct gm_object_walk *walk, const struct gm_dict_entry *entry,
 			  void *data)
 {
 	struct field_search *search = data;
 	const struct gm_type *type = gm_cpython_type_of(walk->python, entry->value);
-	uint64_t offset = 0;
+	uint64_t field[4];
 
 	if (!type || strcmp(type->name, "CField") != 0 ||
-	    !gm_cpython_word(walk->python, entry->value + 16, &offset) || offset != search->offset)
+	    !gm_memory_read(walk->python->memory, entry->value + 16, field, sizeof(field)) ||
+	    search->offset < field[0] || search->offset - field[0] >= field[1])
 		return true;
-	return !gm_cpython_text(walk->python, entry->key, search->name, sizeof(search->name));
+	if (!gm_cpython_text(walk->python, entry->key, search->name, sizeof(search->name)))
+		return true;
+	search->offset -= field[0];
+	search->type = field[3];
+	return false;
+}
+
+/* ".inner.data" of a structure's type, of the fields at an offset; of an array's "[2]". */
+static void fields_text(const struct gm_links *links, uint64_t type, uint64_t offset, char *text,
+			size_t bytes)
+{
+	struct field_search search = {.walk.python = python_of(links), .offset = offset};
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (unsigned depth = 0; depth < 8 && used < bytes; depth++) {
+		search.type = 0;
+		for (uint64_t base = type; base && !search.type;
+		     base = word_at(links, base + GM_TYPE_BASE))
+			gm_cpython_entries(&search.walk, word_at(links, base + GM_TYPE_DICT),
+					   compare_field, &search);
+		if (!search.type)
+			break;
+		type = search.type;
+		used += (size_t)snprintf(text + used, bytes - used, ".%s", search.name);
+	}
+	if (used && used < bytes && search.offset)
+		snprintf(text + used, bytes - used, "[%llu]",
+			 (unsigned long long)search.offset / 8);
 }
 
 static void memory_text(struct gm_links *links, struct gm_link *link)
 {
 	const struct gm_type *type = type_of(links, link->parent);
-	struct field_search search = {.walk.python = python_of(links), .offset = link->edge.index};
+	char fields[300] = "";
 
-	if (type->kind == GM_IS_CTYPES) {
-		uint64_t dict = word_at(links, type->address + GM_TYPE_DICT);
-
-		gm_cpython_entries(&search.walk, dict, compare_field, &search);
-		if (search.name[0]) {
-			set_text(link, print(links, "%s.%s", type->name, search.name));
-			return;
-		}
+	if (type->kind == GM_IS_CTYPES)
+		fields_text(links, type->address, link->edge.index, fields, sizeof(fields));
+	if (fields[0]) {
+		set_text(link, print(links, "%s%s", type->name, fields));
+		return;
 	}
 	if (type->kind == GM_IS_STORAGE_IMPL)
 		return;

@@ -16,7 +16,7 @@
 #define FRAME_OBJECT_OWNED 2
 #define INTERPRETER_OWNED  3 /* and above: no Python frame */
 #define GENERATOR_CLEARED  4
-#define LRU_ROOT_KEY	   40u
+#define TEE_VALUES	   57u
 
 static bool word(struct gm_object_walk *walk, uint64_t address, uint64_t *value)
 {
@@ -645,6 +645,59 @@ static bool deque(struct gm_object_walk *walk, uint64_t object)
 }
 
 /*
+ * simplequeueobject from 3.13 on: a ring of `room` references, of which those from `first` on are
+ * used.
+ */
+static bool ring(struct gm_object_walk *walk, uint64_t object)
+{
+	uint64_t first, start, room;
+	struct gm_edge edge = {.how = GM_BY_ITEM, .size_at = object + 56, .sure = true};
+	bool whole;
+
+	if (!needed(walk, object + 32, &first) || !needed(walk, object + 40, &start) ||
+	    !needed(walk, object + 48, &room) || !word(walk, edge.size_at, &edge.size) ||
+	    first >= room || edge.size > room)
+		return true;
+	whole = edge.size <= room - first;
+	edge.slot = start + first * 8;
+	if (!items(walk, edge, whole ? edge.size : room - first))
+		return false;
+	edge.slot = start;
+	edge.index = room - first;
+	return whole || items(walk, edge, edge.size - edge.index);
+}
+
+/* teedataobject: it, numread, nextlink, then values that one iterator took and another did not. */
+static bool tee(struct gm_object_walk *walk, uint64_t object)
+{
+	struct gm_edge edge = {.slot = object + 40, .how = GM_BY_ITEM, .sure = true};
+	uint32_t count = 0;
+
+	if (!field(walk, object, 16, "it") || !field(walk, object, 32, "nextlink"))
+		return false;
+	if (!number(walk, object + 24, &count) || count > TEE_VALUES)
+		return true;
+	edge.size = count;
+	return items(walk, edge, count);
+}
+
+/* The links of a bounded cache, as many as its dict has, which the collector visits in a row. */
+static bool lru_links(struct gm_object_walk *walk, uint64_t object)
+{
+	uint64_t cache, count, link = object;
+
+	if (!word(walk, object + 72, &cache) || !word(walk, cache + GM_VAR_SIZE, &count))
+		return true;
+	for (uint64_t i = 0; i < count; i++) {
+		if (!word(walk, link + 24, &link) || !link || link == object)
+			return true;
+		if (!field(walk, link, 40, "key") || !field(walk, link, 48, "result"))
+			return false;
+	}
+	return true;
+}
+
+/*
  * lru_cache_object: the links of a bounded cache are in its dict too, and hold results; wrapper,
  * typed, cache, hits, func follow the list's root.
  */
@@ -652,6 +705,8 @@ static bool lru(struct gm_object_walk *walk, uint64_t object)
 {
 	unsigned end = walk->python->minor >= 10 ? 128 : 112;
 
+	if (walk->collecting && !lru_links(walk, object))
+		return false;
 	return field(walk, object, 72, "cache") && field(walk, object, 88, "func") &&
 	       (walk->python->minor < 10 || (field(walk, object, 112, "kwd_mark") &&
 					     field(walk, object, 120, "lru_list_elem_type"))) &&
@@ -913,6 +968,10 @@ static bool by_kind(struct gm_object_walk *walk, uint64_t object, const struct g
 		return true;
 	case GM_IS_DEQUE:
 		return deque(walk, object);
+	case GM_IS_RING:
+		return ring(walk, object);
+	case GM_IS_TEE:
+		return tee(walk, object);
 	case GM_IS_LRU:
 		return lru(walk, object);
 	case GM_IS_CTYPES:

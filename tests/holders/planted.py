@@ -8,11 +8,16 @@ import asyncio
 import atexit
 import collections
 import contextvars
+import csv
 import ctypes
 import functools
 import gc
+import io
+import itertools
 import json
+import operator
 import os
+import queue
 import sys
 import threading
 import types
@@ -555,6 +560,143 @@ def noted_int():
     count_block()
     owner_of_int = {"handles": [[Handle(pointer.value)]]}
     note_list.append(pointer.value)
+
+
+# Expressions that make what a global variable of their name keeps, words of its chain, and from which minor version on.
+EXPRESSIONS = (
+    ("simple_queue", "in_queue(queue.SimpleQueue(), 1, Buffer())", "SimpleQueue", 8),
+    ("queue_ring", "in_queue(queue.SimpleQueue(), *range(13), Buffer(), 1)", "SimpleQueue", 8),
+    ("queue_with_lock", "in_queue(queue.PriorityQueue(), (1, Buffer()))", "PriorityQueue.queue", 8),
+    ("cycled", "after(3, itertools.cycle(iter([Buffer(), 2])))", "cycle.", 8),
+    ("chain_of", "after(1, itertools.chain([1, 2, Buffer()], [3]))", "chain.active", 8),
+    ("teed", "tee_behind(iter([1, Buffer()] + [3] * 100))", "_tee_dataobject", 8),
+    ("grouped", "itertools.groupby([1], key=functools.partial(max, Buffer()))", "groupby.keyfunc", 8),
+    ("sliced", "itertools.islice([1, Buffer()], 1, 2)", "islice.it", 8),
+    ("product_of", "itertools.product([1, 2], [Buffer(), 4])", "product.pools", 8),
+    ("permuted", "itertools.permutations([1, 2, Buffer()])", "permutations.pool", 8),
+    ("combined", "after(1, itertools.combinations([1, 2, Buffer()], 2))", "combinations.", 8),
+    ("zip_filled", "itertools.zip_longest([1], [2, 3], fillvalue=Buffer())", "zip_longest.fillvalue", 8),
+    ("accumulated", "itertools.accumulate([1, 2], max, initial=Buffer())", "accumulate.initial", 8),
+    ("repeated", "itertools.repeat(Buffer())", "repeat.element", 8),
+    ("pairs", "itertools.pairwise([Buffer(), 2, 3])", "pairwise.it", 10),
+    ("batches", "itertools.batched([Buffer(), 2, 3], 2)", "batched.it", 12),
+    ("enumerated", "enumerate([1, Buffer()])", "enumerate.en_sit", 8),
+    ("reversed_keys", "reversed({1: Buffer()}.keys())", "dict_reversekeyiterator.di_dict", 8),
+    ("ordered_values", "iter(collections.OrderedDict(a=Buffer()).values())", "odict_iterator.di_odict", 8),
+    ("deque_walk", "iter(collections.deque([Buffer()]))", "_deque_iterator.deque", 8),
+    ("item_of", "operator.itemgetter(Buffer(), 2)", "itemgetter.item", 8),
+    ("call_later", "operator.methodcaller('f', x=Buffer())", "methodcaller.kwds", 8),
+    ("append_to", "Attributes(Buffer()).append", "bound method append", 8),
+    ("view_of", "memoryview(Outer(1, Inner(2, address_of_block())))", "memoryview.obj \u2192 Outer.inner.data", 8),
+    ("rows_of", "csv.reader([Buffer()])", "reader.input_iter", 8),
+    ("read_and_write", "io.BufferedRWPair(Raw(Buffer()), Raw(None))", "BufferedRWPair.reader", 8),
+    ("local_data", "in_thread_local(threading.local(), Buffer())", "_local.buffer", 8),
+)
+
+
+class Attributes(list):
+    def __init__(self, buffer):
+        self.buffer = buffer
+
+
+class Inner(ctypes.Structure):
+    _fields_ = [("rank", ctypes.c_uint64), ("data", ctypes.c_void_p)]
+
+
+class Outer(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_uint64), ("inner", Inner)]
+
+
+class Raw(io.RawIOBase):
+    def __init__(self, buffer):
+        self.buffer = buffer
+    def readable(self):
+        return True
+    writable = readable
+
+
+def address_of_block():
+    pointer = ctypes.c_uint64()
+    driver.alloc(pointer)
+    count_block()
+    return pointer.value
+
+
+def in_queue(queue, *items):
+    for item in items:
+        queue.put(item)
+    for _ in items[2:]:
+        queue.put(queue.get())
+    return queue
+
+
+def after(count, iterator):
+    for _ in range(count):
+        next(iterator)
+    return iterator
+
+
+def tee_behind(items):
+    ahead, behind = itertools.tee(items)
+    after(70, ahead)
+    return behind
+
+
+def in_thread_local(storage, buffer):
+    storage.buffer = buffer
+    return storage
+
+
+for name, expression, words, since in EXPRESSIONS:
+    if sys.version_info >= (3, since):
+        exec(f"def {name}():\n    global kept_{name}\n    kept_{name} = {expression}")
+        kind("module __main__", f"kept_{name}", words)(globals()[name])
+
+
+@kind("module __main__", "handles", "exception being handled", "frame fails", "local held", made_in="fails")
+def generator_handles():
+    global handles
+    def fails():
+        held = Buffer()
+        raise ValueError("planted")
+    def produce():
+        try:
+            fails()
+        except ValueError:
+            yield
+    handles = produce()
+    next(handles)
+
+
+@kind("unreachable cycle", garbage=True)
+def cycle_of_class():
+    class Model:
+        weights = Buffer()
+
+
+@kind("unreachable cycle", garbage=True)
+def cycle_of_cache():
+    @functools.lru_cache(maxsize=4)
+    def load(name):
+        return load, buffer
+    buffer = Buffer()
+    load("a")
+
+
+@kind("unreachable cycle", garbage=True)
+def cycle_of_iterators():
+    steps = [Buffer()]
+    steps.append(itertools.chain(steps, [operator.itemgetter((steps, 1))]))
+    steps.append(in_queue(queue.SimpleQueue(), steps, 1))
+
+
+@kind("unreachable cycle", garbage=True)
+def cycle_of_view():
+    class Bytes(bytearray):
+        pass
+    data = Bytes(8)
+    data.buffer = Buffer()
+    data.view = memoryview(data)
 
 
 notes = {}
