@@ -10,13 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BIT(signal) (1ull << ((signal)-1))
-
 /*
  * The signals of a failed write. The kernel sends both to the thread that wrote, never to the
  * process.
  */
-#define WRITE_SIGNALS (BIT(SIGPIPE) | BIT(SIGXFSZ))
+#define WRITE_SIGNALS (GM_SIGNAL_BIT(SIGPIPE) | GM_SIGNAL_BIT(SIGXFSZ))
 
 static uint64_t pending_now(void)
 {

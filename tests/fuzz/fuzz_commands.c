@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-#define MOST_WORDS 16
+#define MOST_WORDS 24
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 FILE *__wrap_fopen(const char *path, const char *mode);
@@ -72,7 +72,7 @@ int __wrap_mkostemp(char *pattern, int flags)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	char text[128], *rest = text, *argv[MOST_WORDS + 1] = {"gpumem-report"};
+	char text[256], *rest = text, *argv[MOST_WORDS + 1] = {"gpumem-report"};
 	int argc = 1, fd;
 
 	if (bytes == 0)

@@ -70,27 +70,37 @@ enum end_state { OPEN, CLOSING, CLOSED };
 #define WAIT_STEPS   200
 
 /*
- * Holds the lock `ending` with all signals blocked: a handler that ends the process or calls exec
- * can never find the lock held by the thread that it interrupted.
+ * Holds the lock `ending` with GM_ALL_SIGNALS blocked. A handler of one of the signals that are
+ * left may end the process or call exec while the thread that it interrupted has the lock; it uses
+ * the lock that its thread has.
  */
 struct ending {
 	struct gm_fork_page *page;
 	uint64_t mask;
+	bool held_before;
 };
 
 static struct ending lock_end(void)
 {
 	struct ending ending = {.page = gm_fork_page()};
-	uint64_t all = ~UINT64_C(0);
+	uint64_t all = GM_ALL_SIGNALS;
+	pid_t self = (pid_t)syscall(SYS_gettid);
 
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &ending.mask, sizeof(all));
-	gm_lock_acquire(&ending.page->ending);
+	ending.held_before = __atomic_load_n(&ending.page->ending_owner, __ATOMIC_RELAXED) == self;
+	if (!ending.held_before) {
+		gm_lock_acquire(&ending.page->ending);
+		__atomic_store_n(&ending.page->ending_owner, self, __ATOMIC_RELAXED);
+	}
 	return ending;
 }
 
 static void unlock_end(const struct ending *ending)
 {
-	gm_lock_release(&ending->page->ending);
+	if (!ending->held_before) {
+		__atomic_store_n(&ending->page->ending_owner, 0, __ATOMIC_RELAXED);
+		gm_lock_release(&ending->page->ending);
+	}
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &ending->mask, NULL, sizeof(ending->mask));
 }
 

@@ -17,6 +17,7 @@
 #include "recorder/state/log.h"
 #include "store/lock.h"
 #include "store/output_path.h"
+#include "store/syscall_guard.h"
 #include "store/writer.h"
 #include "track/marks.h"
 #include "track/sites.h"
@@ -296,7 +297,7 @@ static bool is_busy(void)
 
 static int clone_process(enum gm_holders_moment moment)
 {
-	uint64_t all = ~0ull, mask;
+	uint64_t all = GM_ALL_SIGNALS, mask;
 	long pid;
 
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(all));

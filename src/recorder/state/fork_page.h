@@ -20,6 +20,7 @@ struct gm_fork_page {
 	uint32_t end_state;	/* enum end_state of finish.c (atomic) */
 	uint32_t execs; /* calls of exec that have begun and not failed yet; under `ending` */
 	pid_t closer;		/* the thread that completes the file; under `ending` */
+	pid_t ending_owner;	/* the thread that holds `ending`, or 0 (atomic) */
 	uint32_t lockable; /* the loader's list may be locked: no raw clone (elf_symbols.h) */
 	struct gm_lock ending;	/* guards the end of the file (finish.c) */
 	struct gm_lock start;	/* guards the opening of the file (start.c) */

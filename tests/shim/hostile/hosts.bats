@@ -144,6 +144,15 @@ unfiled() {
 	around chroot
 }
 @test "no /proc" { around no-proc; }
+@test "another root, from which the file cannot be reached" { around root; }
+@test "every descriptor becomes a file of the program's, which stays empty" { around dup2; }
+@test "system calls served by a handler of SIGSYS, as in sandboxes and emulators; one that ends the process" {
+	around seccomp-trap
+	around seccomp-exec
+	GPUMEMTRACE_EVENTS=all around seccomp-trap
+}
+@test "destructors of threads that call CUDA, four times each" { around keys; }
+@test "200 timers with a thread each" { around timers; }
 @test "user, mount and process namespaces of its own" {
 	unshare -Urmpf --mount-proc true 2> /dev/null || skip "no namespaces here"
 	exact unshare -Urmpf --mount-proc "$HOSTILE/surroundings" plain

@@ -12,13 +12,46 @@ calls() {
 	[ -s "$work/$name" ]
 }
 
+# listed: the names of the system calls that the documents list.
+listed() {
+	sed -n '/^\* Programs under a seccomp filter/,/(the rest)/p' "$DOCS/evidence/reliability.md" \
+		| grep -oE '`[a-z_0-9]+`' | tr -d '`' | sort -u
+}
+
+# filtered WAY [CALL...]: the program, whose filter allows these calls, ends as it should.
+filtered() {
+	local status=0
+	rm -f "$work"/out.gmt*
+	traced "$HOSTILE/surroundings" "$@" || status=$?
+	[ "$status" -eq 42 ] || { echo "$1 ended with $status"; return 1; }
+}
+
+@test "a filter that kills at every call beside the list, set at the start and after the first call" {
+	[ "$(uname -m)" = x86_64 ] || skip "the filter is for x86-64"
+	local way
+	for way in seccomp seccomp-later; do
+		filtered $way $(listed)
+		report
+		is .process.end '"exit"'
+		same allocations '[.usage[] | select(.kind == "device") | .allocations] | add'
+	done
+}
+
+@test "a filter by which every other call fails: the program goes on, and what is missing is said" {
+	[ "$(uname -m)" = x86_64 ] || skip "the filter is for x86-64"
+	filtered seccomp-errno
+	filtered seccomp-errno-later
+	report
+	is .process.end '"killed"' # the end cannot be completed
+	is '.file.complete, .file.dropped_events > 0' $'false\ntrue'
+}
+
 @test "the system calls that a sandbox must allow are those of the list" {
 	command -v strace > /dev/null || skip "no strace here"
 	calls alone "$HOSTILE/files" copy
 	calls traced env GPUMEMTRACE_SIGNAL=USR1 GPUMEMTRACE_EVENTS=all LD_PRELOAD="$SHIM" \
 		"$HOSTILE/files" signal "$work/copy.gmt"
-	sed -n '/^\* Programs under a seccomp filter/,/(the rest)/p' "$DOCS/evidence/reliability.md" \
-		| grep -oE '`[a-z_0-9]+`' | tr -d '`' | sort -u > "$work/listed"
+	listed > "$work/listed"
 	[ "$(wc -l < "$work/listed")" -gt 30 ]
 	comm -23 "$work/traced" "$work/alone" > "$work/added"
 	[ -s "$work/added" ] # beside these, what the program itself makes of its signal:

@@ -1,24 +1,33 @@
 /*
- * Host programs that change what surrounds them: limits, the root folder, their own text, their
- * stacks. One by the argument. Each prints how many allocations it made, and ends with 42.
+ * Host programs that change what surrounds them: limits, the root folder, sandboxes, their own
+ * text, their stacks. One by the argument. Each prints how many allocations it made, and ends
+ * with 42.
  */
 #include "cuda_calls.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define FEW  200
@@ -27,6 +36,7 @@
 extern char **environ;
 
 static const char *program;
+static char **named; /* the arguments after the name of the way */
 static long allocations;
 
 /* Blocks of which every other one stays. */
@@ -157,6 +167,249 @@ static int without_proc(void)
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		return 1;
 	return mount("none", "/proc", "tmpfs", 0, NULL) || run(FEW);
+}
+
+/* The root is exchanged, and the one with the output file is gone from the process's view. */
+static int other_root(void)
+{
+	char folder[] = "/tmp/root-XXXXXX", old[64];
+
+	if (run(1) || !mkdtemp(folder) || unshare(CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
+		return 1;
+	snprintf(old, sizeof(old), "%s/old", folder);
+	if (mount("none", folder, "tmpfs", 0, NULL) || mkdir(old, 0755) ||
+	    syscall(SYS_pivot_root, folder, old) || chdir("/") || umount2("/old", MNT_DETACH))
+		return 1;
+	return run(MANY);
+}
+
+/* All descriptors that are open become the program's own file, which nobody else may write. */
+static int descriptors_taken(void)
+{
+	FILE *file = tmpfile();
+	struct stat status;
+	int i;
+
+	if (!file || run(1))
+		return 1;
+	for (i = 3; i < 256; i++)
+		dup2(fileno(file), i);
+	return run(MANY) || fstat(255, &status) || status.st_size != 0;
+}
+
+/* ---- sandboxes ---- */
+
+#ifdef __x86_64__
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define CALL(name)                                                                                 \
+	{                                                                                          \
+#name, SYS_##name                                                                  \
+	}
+
+static const struct {
+	const char *name;
+	uint32_t number;
+} calls[] = {
+	CALL(access),	     CALL(clock_gettime),  CALL(close),
+	CALL(fallocate),     CALL(fcntl),	   CALL(flock),
+	CALL(fstat),	     CALL(ftruncate),	   CALL(futex),
+	CALL(getcwd),	     CALL(getpid),	   CALL(getppid),
+	CALL(gettid),	     CALL(kill),	   CALL(link),
+	CALL(linkat),	     CALL(lseek),	   CALL(lstat),
+	CALL(madvise),	     CALL(mkdir),	   CALL(mmap),
+	CALL(mprotect),	     CALL(mremap),	   CALL(munlock),
+	CALL(munmap),	     CALL(nanosleep),	   CALL(newfstatat),
+	CALL(openat),	     CALL(poll),	   CALL(prctl),
+	CALL(pread64),	     CALL(prlimit64),	   CALL(process_vm_readv),
+	CALL(pwrite64),	     CALL(read),	   CALL(readlink),
+	CALL(rename),	     CALL(renameat2),	   CALL(rt_sigaction),
+	CALL(rt_sigpending), CALL(rt_sigprocmask), CALL(rt_sigtimedwait),
+	CALL(sched_yield),   CALL(sendfile),	   CALL(stat),
+	CALL(statfs),	     CALL(uname),	   CALL(unlink),
+	CALL(write),
+};
+
+/* Calls of the program, of the simulated driver and of the loader, also after the filter is set. */
+static const uint32_t own_calls[] = {SYS_brk,	    SYS_close,	SYS_exit_group, SYS_fstat,
+				     SYS_futex,	    SYS_mmap,	SYS_mprotect,	SYS_munmap,
+				     SYS_getrandom, SYS_openat, SYS_read,	SYS_newfstatat,
+				     SYS_write};
+
+static struct sock_filter filter[2 * (COUNT(calls) + COUNT(own_calls)) + 8];
+static unsigned short filter_length;
+
+static void add(uint16_t code, uint32_t value, uint8_t otherwise)
+{
+	filter[filter_length++] = (struct sock_filter)BPF_JUMP(code, value, 0, otherwise);
+}
+
+static void allow_if(uint32_t value)
+{
+	add(BPF_JMP | BPF_JEQ | BPF_K, value, 1);
+	add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0);
+}
+
+static int set_filter(uint32_t rest)
+{
+	struct sock_fprog all = {.filter = filter};
+
+	add(BPF_RET | BPF_K, rest, 0);
+	all.len = filter_length;
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all);
+}
+
+/* Only the program's own calls and those that the arguments name are allowed. */
+static int only_named_calls(uint32_t rest)
+{
+	add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0);
+	for (size_t i = 0; i < COUNT(own_calls); i++)
+		allow_if(own_calls[i]);
+	for (char **word = named; *word; word++) {
+		size_t i = 0;
+
+		while (i < COUNT(calls) && strcmp(calls[i].name, *word))
+			i++;
+		if (i == COUNT(calls))
+			return 1;
+		allow_if(calls[i].number);
+	}
+	return set_filter(rest);
+}
+
+static int named_calls_from_the_start(void)
+{
+	return only_named_calls(SECCOMP_RET_KILL_PROCESS) || run(MANY);
+}
+
+static int named_calls_later(void)
+{
+	return run(1) || only_named_calls(SECCOMP_RET_KILL_PROCESS) || run(MANY);
+}
+
+static int other_calls_fail(void)
+{
+	return only_named_calls(SECCOMP_RET_ERRNO | EPERM) || run(MANY);
+}
+
+static int other_calls_fail_later(void)
+{
+	return run(1) || only_named_calls(SECCOMP_RET_ERRNO | EPERM) || run(MANY);
+}
+
+#define SERVED 0x1badc0de /* a sixth argument that the filter lets pass */
+
+static int ends_when; /* the system call at which the handler ends the process; -1: none */
+
+/* Makes the call that was trapped, as the broker of a sandbox or an emulator does. */
+static void serve(int number, siginfo_t *info, void *context)
+{
+	ucontext_t *at = context;
+	greg_t *registers = at->uc_mcontext.gregs;
+
+	(void)number;
+	(void)info;
+	if (ends_when == registers[REG_RAX]) {
+		printf("{\"allocations\": %ld}\n", allocations);
+		fflush(stdout);
+		_exit(42);
+	}
+	registers[REG_RAX] =
+		syscall(registers[REG_RAX], registers[REG_RDI], registers[REG_RSI],
+			registers[REG_RDX], registers[REG_R10], registers[REG_R8], SERVED);
+	if (registers[REG_RAX] < 0)
+		registers[REG_RAX] = -errno;
+}
+
+/* All calls but a few that need their thread or six arguments are served by a handler of SIGSYS. */
+static int calls_served(void)
+{
+	static const uint32_t direct[] = {
+		SYS_exit_group,	      SYS_futex,	  SYS_mmap,	   SYS_mremap,
+		SYS_process_vm_readv, SYS_rt_sigprocmask, SYS_rt_sigreturn};
+	struct sigaction action = {.sa_sigaction = serve, .sa_flags = SA_SIGINFO | SA_NODEFER};
+
+	add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[5]), 0);
+	allow_if(SERVED);
+	add(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0);
+	for (size_t i = 0; i < COUNT(direct); i++)
+		allow_if(direct[i]);
+	ends_when = *named ? atoi(*named) : -1;
+	return run(1) || sigaction(SIGSYS, &action, NULL) || set_filter(SECCOMP_RET_TRAP) ||
+	       run(MANY);
+}
+
+/* An exec whose system calls are served, and that a handler ends when it comes to it. */
+static int exec_served(void)
+{
+	char number[16], *const none[] = {NULL};
+
+	snprintf(number, sizeof(number), "%d", SYS_execve);
+	named = (char *[]){number, NULL};
+	return calls_served() || execve("/nowhere", none, none);
+}
+#endif
+
+/* ---- threads' ends and timers ---- */
+
+static pthread_key_t keys[2];
+
+/* A destructor that calls CUDA, and asks to be called again. */
+static void at_thread_end(void *round)
+{
+	if (run(2))
+		_exit(1);
+	if ((intptr_t)round < 4)
+		pthread_setspecific(keys[(intptr_t)round % 2], (char *)round + 1);
+}
+
+static void *set_key(void *none)
+{
+	pthread_setspecific(keys[0], (void *)1);
+	pthread_exit(none);
+}
+
+static int ends_of_threads(void)
+{
+	pthread_t thread;
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (pthread_key_create(&keys[i], at_thread_end))
+			return 1;
+	for (i = 0; i < FEW; i++)
+		if (pthread_create(&thread, NULL, set_key, NULL) || pthread_join(thread, NULL))
+			return 1;
+	return 0;
+}
+
+static void at_timer(union sigval fired)
+{
+	if (run(2))
+		_exit(1);
+	__atomic_fetch_add((int *)fired.sival_ptr, 1, __ATOMIC_RELEASE);
+}
+
+/* Each expiration has a thread of its own. Timers that fire once: all of them are waited for. */
+static int threads_of_timers(void)
+{
+	struct itimerspec soon = {.it_value = {.tv_nsec = 1}};
+	int fired = 0, i;
+
+	for (i = 0; i < FEW; i++) {
+		struct sigevent event = {.sigev_notify = SIGEV_THREAD,
+					 .sigev_notify_function = at_timer,
+					 .sigev_value = {.sival_ptr = &fired}};
+		timer_t timer;
+
+		if (timer_create(CLOCK_MONOTONIC, &event, &timer) ||
+		    timer_settime(timer, 0, &soon, NULL) || run(2))
+			return 1;
+	}
+	while (__atomic_load_n(&fired, __ATOMIC_ACQUIRE) < FEW)
+		sched_yield();
+	return 0;
 }
 
 /* ---- processes ---- */
@@ -309,6 +562,18 @@ static const struct {
 	{"threads", threads_of_that_size},
 	{"chroot", empty_root},
 	{"no-proc", without_proc},
+	{"root", other_root},
+	{"dup2", descriptors_taken},
+#ifdef __x86_64__
+	{"seccomp", named_calls_from_the_start},
+	{"seccomp-later", named_calls_later},
+	{"seccomp-errno", other_calls_fail},
+	{"seccomp-errno-later", other_calls_fail_later},
+	{"seccomp-trap", calls_served},
+	{"seccomp-exec", exec_served},
+#endif
+	{"keys", ends_of_threads},
+	{"timers", threads_of_timers},
 	{"spawn", children_of_threads},
 	{"text", own_text_moved},
 	{"assembly", through_assembly},
@@ -320,6 +585,7 @@ int main(int argc, char **argv)
 	size_t i;
 
 	program = argv[0];
+	named = argv + (argc > 1 ? 2 : 1);
 	if (argc > 1 && !strcmp(argv[1], "nothing"))
 		return 42;
 	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
