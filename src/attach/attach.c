@@ -21,6 +21,7 @@
 #define SHIM_NAME "libgpumemtrace.so"
 #define POLL_US	  500
 #define LOAD_MS	  10000u
+#define JOIN_MS	  2000u /* for a thread that is outside of CUDA */
 
 /* The process, and where the shim is in it. */
 struct session {
@@ -103,17 +104,23 @@ static bool read_point(const struct session *session, struct gm_attach_point *po
 	       point->version == GM_ATTACH_VERSION;
 }
 
-static bool inject(struct session *session, uint64_t function, const char *text, uint64_t number,
-		   uint64_t argument)
+static bool inject_within(struct session *session, unsigned wait_ms, uint64_t function,
+			  const char *text, uint64_t number, uint64_t argument)
 {
 	struct gm_attach_result *result = session->result;
-	bool made = gm_inject(&session->injector, function, text, number, argument,
-			      session->request->wait_ms, result->text, sizeof(result->text));
+	bool made = gm_inject(&session->injector, function, text, number, argument, wait_ms,
+			      result->text, sizeof(result->text));
 
 	result->stops = session->injector.stops;
 	if (made && session->injector.paused_us > result->paused_us)
 		result->paused_us = session->injector.paused_us;
 	return made;
+}
+
+static bool inject(struct session *session, uint64_t function, const char *text, uint64_t number,
+		   uint64_t argument)
+{
+	return inject_within(session, session->request->wait_ms, function, text, number, argument);
 }
 
 static uint64_t symbol_in(const struct session *session, const char *object, const char *name)
@@ -301,7 +308,8 @@ static uint64_t age_ns(pid_t pid)
 
 static bool write_request(struct session *session, enum gm_attach_asked asked)
 {
-	const char *settings = asked == GM_ATTACH_ATTACH ? session->request->settings : "";
+	bool begins = asked == GM_ATTACH_ATTACH || asked == GM_ATTACH_JOIN;
+	const char *settings = begins ? session->request->settings : "";
 	uint64_t age = age_ns(session->request->pid);
 	uint32_t word = asked;
 
@@ -331,26 +339,45 @@ static bool await_served(struct session *session, uint32_t before, struct gm_att
 	return false;
 }
 
+enum answer { SERVED, NOT_CALLED, NO_ANSWER }; /* but for SERVED there is a sentence */
+
+static enum answer have_served(struct session *session, enum gm_attach_asked asked,
+			       unsigned wait_ms, struct gm_attach_point *point)
+{
+	uint32_t before;
+
+	if (!read_point(session, point)) {
+		refuse(session, "process %d has another version of the shim",
+		       session->request->pid);
+		return NOT_CALLED;
+	}
+	before = point->served;
+	if (!write_request(session, asked)) {
+		refuse(session, "the shim in process %d cannot be written to",
+		       session->request->pid);
+		return NOT_CALLED;
+	}
+	session->injector.outside_cuda = asked == GM_ATTACH_JOIN || asked == GM_ATTACH_LEAVE;
+	if (!inject_within(session, wait_ms, session->serve, NULL, 0, 0))
+		return NOT_CALLED;
+	if (await_served(session, before, point))
+		return SERVED;
+	refuse(session,
+	       "process %d did not answer within %u s; whether it did what was asked is not known",
+	       session->request->pid, LOAD_MS / 1000);
+	return NO_ANSWER;
+}
+
 static enum gm_attach_outcome ask(struct session *session, enum gm_attach_asked asked)
 {
 	struct gm_attach_result *result = session->result;
 	struct gm_attach_point point;
-	uint32_t before;
 
-	if (!read_point(session, &point))
-		return refuse(session, "process %d has another version of the shim",
-			      session->request->pid);
-	before = point.served;
-	if (!write_request(session, asked))
-		return refuse(session, "the shim in process %d cannot be written to",
-			      session->request->pid);
-	if (!inject(session, session->serve, NULL, 0, 0))
+	if (have_served(session, asked, session->request->wait_ms, &point) != SERVED)
 		return GM_ATTACH_REFUSED;
-	if (!await_served(session, before, &point))
-		return refuse(session,
-			      "process %d did not answer within %u s; whether it did what was "
-			      "asked is not known",
-			      session->request->pid, LOAD_MS / 1000);
+	result->cupti = point.cupti;
+	memcpy(result->why, point.why, sizeof(result->why));
+	result->why[point.cupti ? 0 : sizeof(result->why) - 1] = '\0';
 	result->slots = point.slots;
 	result->table_words = point.table_words;
 	result->failed = point.failed;
@@ -391,6 +418,46 @@ static void close_session(struct session *session)
 	gm_target_close(&session->target);
 }
 
+static void write_why(const struct session *session, const char *why)
+{
+	char text[GM_ATTACH_WHY] = "";
+
+	snprintf(text, sizeof(text), "%.*s", (int)sizeof(text) - 1, why);
+	gm_target_write(&session->target, session->point + offsetof(struct gm_attach_point, why),
+			text, sizeof(text));
+}
+
+/*
+ * Has the shim subscribe to CUPTI, if it can be had. False, after a sentence, where the process did
+ * not answer: then a second call might meet the first.
+ */
+static bool join_cupti(struct session *session)
+{
+	const struct gm_attach_request *request = session->request;
+	unsigned wait_ms = request->wait_ms < JOIN_MS ? request->wait_ms : JOIN_MS;
+	struct gm_attach_point point;
+	enum answer answer;
+
+	if (!request->cupti) {
+		write_why(session, "GPUMEMTRACE_BACKEND=preload was asked for");
+		return true;
+	}
+	write_why(session, "");
+	answer = have_served(session, GM_ATTACH_JOIN, wait_ms, &point);
+	if (answer == NOT_CALLED)
+		write_why(session, session->result->text);
+	return answer != NO_ANSWER;
+}
+
+/*
+ * Leaves CUPTI first, which may have to be tried again. A tool that was killed while it attached
+ * may have left a subscription without slots.
+ */
+static bool leave_cupti(struct session *session, const struct gm_attach_point *point)
+{
+	return !point->cupti || ask(session, GM_ATTACH_LEAVE) == GM_ATTACH_DONE;
+}
+
 static enum gm_attach_outcome attach(struct session *session)
 {
 	pid_t pid = session->request->pid;
@@ -406,6 +473,8 @@ static enum gm_attach_outcome attach(struct session *session)
 	} else if (point.state == GM_ATTACH_ATTACHED) {
 		return refuse(session, "process %d is attached already", pid);
 	}
+	if (!join_cupti(session))
+		return GM_ATTACH_REFUSED;
 	return ask(session, GM_ATTACH_ATTACH);
 }
 
@@ -431,6 +500,8 @@ static enum gm_attach_outcome detach(struct session *session)
 		return refuse(session, "process %d has another version of the shim", pid);
 	if (!point.late)
 		return GM_ATTACH_PRELOADED;
+	if (!leave_cupti(session, &point))
+		return GM_ATTACH_REFUSED;
 	if (point.state != GM_ATTACH_ATTACHED)
 		return refuse(session, "process %d is not attached", pid);
 	return ask(session, GM_ATTACH_DETACH);

@@ -13,6 +13,7 @@ struct gm_attach_request {
 	pid_t pid;
 	const char *shim;     /* path of libgpumemtrace.so, as this process sees it */
 	const char *settings; /* "NAME=value\n" of each, without GPUMEMTRACE_; detach: not read */
+	bool cupti;	      /* attach: CUPTI is to report what comes by no slot and no table */
 	bool interrupt;	      /* at once also threads in waits whose time then begins anew */
 	unsigned wait_ms;     /* for a thread in a safe place, and for an answer */
 };
@@ -26,6 +27,8 @@ enum gm_attach_outcome {
 
 struct gm_attach_result {
 	uint32_t slots, table_words, failed, lost; /* as in struct gm_attach_point */
+	uint32_t cupti;	  /* functions whose calls CUPTI reports */
+	char why[512];	  /* it reports none: why, "" if it does */
 	bool by_memory;	  /* the process cannot see the shim's file and got its bytes */
 	unsigned stops;	  /* threads that were stopped */
 	double paused_us; /* duration of the longest call */

@@ -332,7 +332,7 @@ static const char *unfit(const struct gm_injector *injector, pid_t thread,
 		return BEGINS_ANEW;
 	if (returned(r, EINTR, EINTR) && (!was_ended(r) || awaits_signal(injector, thread)))
 		return "a signal ends its call";
-	return gm_unsafe(injector->place, thread, r->rip, r->rsp);
+	return gm_unsafe(injector->place, thread, r->rip, r->rsp, injector->outside_cuda);
 }
 
 /*

@@ -21,6 +21,7 @@ struct gm_injector {
 	struct gm_safe_place *place;
 	uint64_t end;	  /* libc's own end of a signal handler: mov $15, %rax; syscall */
 	bool interrupt;	  /* at once also threads in calls whose time begins anew */
+	bool outside_cuda; /* the calls call the driver: the thread may not be in CUDA */
 	unsigned stops;	  /* threads stopped so far */
 	double paused_us; /* time for which the thread of the last call was stopped */
 	const char *why;  /* reason why the last thread that was looked at would not do */

@@ -11,8 +11,9 @@
 #include <sys/ptrace.h>
 #include <unistd.h>
 
-#define MOST_RANGES	  32
+#define MOST_RANGES	  64
 #define LEAST_STACK	  (192u << 10) /* dlopen and the shim's constructor take a third of it */
+#define LEAST_FOR_CUDA	  (512u << 10) /* what CUPTI takes is not known */
 #define RSEQ_CRITICAL	  8	       /* offset of rseq_cs in struct rseq */
 #define R_STATE		  24	       /* offset of r_state in struct r_debug */
 #define STATICS_OF_MALLOC 0x4000 /* malloc.c's static functions lie before its exported ones */
@@ -23,6 +24,7 @@
 struct range {
 	uint64_t start, end;
 	const char *what;
+	bool cuda; /* in the way of calls that call the driver, and of no others */
 };
 
 struct gm_safe_place {
@@ -31,13 +33,31 @@ struct gm_safe_place {
 	unsigned count;
 	uint64_t r_state; /* address of the loader's r_debug.r_state */
 	Dwfl *dwfl;
-	const char *why; /* of the frames that are being looked at */
+	const char *why;   /* of the frames that are being looked at */
+	bool outside_cuda; /* they may not lie in CUDA */
 };
 
 static void add(struct gm_safe_place *place, uint64_t start, uint64_t end, const char *what)
 {
 	if (place->count < MOST_RANGES && start < end)
-		place->ranges[place->count++] = (struct range){start, end, what};
+		place->ranges[place->count++] = (struct range){start, end, what, false};
+}
+
+/* The driver, its companions, the runtime and CUPTI, whose locks a thread may hold. */
+static void add_cuda(struct gm_safe_place *place)
+{
+	static const char *const names[] = {"libcuda.so", "libcudart", "libcupti", "libnvidia-"};
+
+	for (unsigned i = 0; i < place->target->count; i++) {
+		const struct gm_target_object *object = &place->target->objects[i];
+		const char *slash = strrchr(object->path, '/');
+
+		for (size_t k = 0; slash && k < sizeof(names) / sizeof(names[0]); k++)
+			if (strncmp(slash + 1, names[k], strlen(names[k])) == 0 &&
+			    place->count < MOST_RANGES)
+				place->ranges[place->count++] = (struct range){
+					object->start, object->end, "it is in CUDA", true};
+	}
 }
 
 /*
@@ -192,6 +212,7 @@ struct gm_safe_place *gm_safe_place_open(const struct gm_target *target, char *e
 	add_malloc_of_libc(place, libc);
 	add_fork(place, libc);
 	add_mallocs(place, libc);
+	add_cuda(place);
 	if (prepare_unwinder(place, error, error_bytes))
 		return place;
 	gm_safe_place_close(place);
@@ -210,7 +231,8 @@ void gm_safe_place_close(struct gm_safe_place *place)
 static const char *bad_place(const struct gm_safe_place *place, uint64_t pc)
 {
 	for (unsigned i = 0; i < place->count; i++)
-		if (pc >= place->ranges[i].start && pc < place->ranges[i].end)
+		if (pc >= place->ranges[i].start && pc < place->ranges[i].end &&
+		    (place->outside_cuda || !place->ranges[i].cuda))
 			return place->ranges[i].what;
 	return NULL;
 }
@@ -246,10 +268,12 @@ static bool in_restartable_sequence(const struct gm_safe_place *place, pid_t thr
 	       critical;
 }
 
-const char *gm_unsafe(struct gm_safe_place *place, pid_t thread, uint64_t pc, uint64_t sp)
+const char *gm_unsafe(struct gm_safe_place *place, pid_t thread, uint64_t pc, uint64_t sp,
+		      bool outside_cuda)
 {
 	uint32_t state = 0;
 
+	place->outside_cuda = outside_cuda;
 	place->why = bad_place(place, pc);
 	if (place->why)
 		return place->why;
@@ -258,7 +282,7 @@ const char *gm_unsafe(struct gm_safe_place *place, pid_t thread, uint64_t pc, ui
 	if (place->r_state &&
 	    (!gm_target_read(place->target, place->r_state, &state, sizeof(state)) || state))
 		return "the loader's list is changing";
-	if (gm_target_stack_room(place->target, sp) < LEAST_STACK)
+	if (gm_target_stack_room(place->target, sp) < (outside_cuda ? LEAST_FOR_CUDA : LEAST_STACK))
 		return "its stack is small";
 	if (dwfl_getthread_frames(place->dwfl, thread, look_at_frame, place) && !place->why)
 		place->why = "its stack cannot be unwound to its end";

@@ -17,8 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The beginning of each message that gives CUPTI up. */
-#define NOT_USED "CUPTI is not used: "
+#define MOST_TRIES 3 /* to leave CUPTI while a call is under way */
 
 static bool subscribed; /* CUPTI is the source (atomic) */
 
@@ -57,27 +56,27 @@ static void name_holder(const struct gm_cupti_answer *answer, char *text, size_t
 		snprintf(text, bytes, "another tool (torch.profiler, Nsight, cuda-gdb?)");
 }
 
-static void report_refusal(const struct gm_cupti_answer *answer, const char *path)
+/* Why CUPTI is not used. */
+static void describe_refusal(const struct gm_cupti_answer *answer, const char *path, char *why,
+			     size_t bytes)
 {
 	char holder[256];
 
 	switch (answer->outcome) {
 	case GM_CUPTI_TAKEN:
 		name_holder(answer, holder, sizeof(holder));
-		gm_log(GM_LOG_WARN, NOT_USED "it has room for one subscriber, and %s is it; %s",
-		       holder, instead());
+		snprintf(why, bytes, "it has room for one subscriber, and %s is it", holder);
 		break;
 	case GM_CUPTI_UNKNOWN_VERSION:
-		gm_log(GM_LOG_WARN,
-		       NOT_USED "%s has API version %u, known are 18 (CUDA 11.8) to those "
-				"of CUDA 13; %s",
-		       path, answer->version, instead());
+		snprintf(why, bytes,
+			 "%s has API version %u, known are 18 (CUDA 11.8) to those of CUDA 13",
+			 path, answer->version);
 		break;
 	case GM_CUPTI_INCOMPLETE:
-		gm_log(GM_LOG_WARN, NOT_USED "%s lacks %s; %s", path, answer->text, instead());
+		snprintf(why, bytes, "%s lacks %s", path, answer->text);
 		break;
 	default:
-		gm_log(GM_LOG_WARN, NOT_USED "%s says %s; %s", path, answer->text, instead());
+		snprintf(why, bytes, "%s says %s", path, answer->text);
 		break;
 	}
 }
@@ -115,22 +114,31 @@ static void drop_refusals(void)
 	gm_settings.fail_share = 0;
 }
 
-static bool subscribe(void)
+/* Becomes CUPTI's subscriber; false after a sentence without its end in `why`. */
+static bool subscribe(struct gm_object *library, struct gm_cupti_answer *answer, bool contexts,
+		      char *why, size_t bytes)
+{
+	if (!gm_cupti_calls_start() || !gm_cupti_find(driver_major(), library)) {
+		snprintf(why, bytes,
+			 "there is no libcupti (it comes with the CUDA toolkit and with pip's "
+			 "nvidia-cuda-cupti; LD_LIBRARY_PATH or CUDA_HOME may lead to it)");
+		return false;
+	}
+	gm_cupti_subscribe(library, contexts, answer);
+	if (answer->outcome == GM_CUPTI_SUBSCRIBED)
+		return true;
+	describe_refusal(answer, library->path, why, bytes);
+	return false;
+}
+
+static bool become_source(void)
 {
 	struct gm_cupti_answer answer;
 	struct gm_object library;
+	char why[PATH_MAX + 256];
 
-	if (!gm_cupti_calls_start() || !gm_cupti_find(driver_major(), &library)) {
-		gm_log(GM_LOG_WARN,
-		       NOT_USED "there is no libcupti (it comes with the CUDA toolkit and "
-				"with pip's nvidia-cuda-cupti; LD_LIBRARY_PATH or CUDA_HOME may "
-				"lead to it); %s",
-		       instead());
-		return false;
-	}
-	gm_cupti_subscribe(&library, &answer);
-	if (answer.outcome != GM_CUPTI_SUBSCRIBED) {
-		report_refusal(&answer, library.path);
+	if (!subscribe(&library, &answer, true, why, sizeof(why))) {
+		gm_log(GM_LOG_WARN, "CUPTI is not used: %s; %s", why, instead());
 		return false;
 	}
 	report_subscription(&answer, library.path);
@@ -148,7 +156,7 @@ void gm_cupti_start(void)
 	if (gm_settings.backend != GM_BACKEND_CUPTI ||
 	    __atomic_exchange_n(&started, 1, __ATOMIC_RELAXED))
 		return;
-	if (subscribe()) {
+	if (become_source()) {
 		drop_refusals();
 		__atomic_store_n(&subscribed, true, __ATOMIC_RELEASE);
 		return;
@@ -172,4 +180,45 @@ bool gm_cupti_reports(unsigned layer)
 	    cuda_started())
 		gm_cupti_start();
 	return gm_settings.backend == GM_BACKEND_CUPTI;
+}
+
+/* ---- beside the wrappers, in a process that was attached to ---- */
+
+static uint32_t joined; /* functions whose calls CUPTI reports, 0: CUPTI is not joined */
+
+unsigned gm_cupti_join(char *why, size_t bytes)
+{
+	struct gm_cupti_answer answer;
+	struct gm_object library;
+
+	if (joined)
+		return joined;
+	if (__atomic_load_n(&subscribed, __ATOMIC_ACQUIRE)) {
+		snprintf(why, bytes, "the shim is its subscriber already");
+		return 0;
+	}
+	if (!cuda_started()) {
+		snprintf(why, bytes, "the process has not initialised CUDA");
+		return 0;
+	}
+	gm_cupti_listen(false);
+	if (subscribe(&library, &answer, false, why, bytes))
+		joined = answer.enabled;
+	return joined;
+}
+
+bool gm_cupti_leave(void)
+{
+	static unsigned tried;
+
+	if (!joined)
+		return true;
+	/* A call whose thread was cancelled inside CUDA never ends. */
+	if (!gm_cupti_calls_drain() && ++tried < MOST_TRIES)
+		return false;
+	gm_cupti_listen(false);
+	gm_cupti_unsubscribe();
+	joined = 0;
+	tried = 0;
+	return true;
 }

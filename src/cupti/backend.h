@@ -14,6 +14,7 @@
 #define GM_CUPTI_BACKEND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /*
  * Finds libcupti, becomes its subscriber and enables the callbacks of the table's functions;
@@ -27,5 +28,22 @@ void gm_cupti_start(void);
  * call. Starts CUPTI if libcuda did not call InitializeInjection. Any thread.
  */
 bool gm_cupti_reports(unsigned layer);
+
+/*
+ * In a process that was attached to, CUPTI stands beside the wrappers and reports what does not
+ * come by them: calls by addresses that the program looked up before. gm_cupti_listen
+ * (driver_calls.h) has it begin. Returns the number of functions whose calls CUPTI reports from now
+ * on; 0 after a sentence without its end in `why`. Loads libcupti and calls the driver, so it is
+ * called on a thread that is outside of the loader, malloc, CUDA and the shim, where CUDA was
+ * initialised before. One thread at a time.
+ */
+unsigned gm_cupti_join(char *why, size_t bytes);
+
+/*
+ * Ends the subscription of gm_cupti_join, if there is one. False where calls that CUPTI reported
+ * the begin of do not end within 200 ms: then everything is as before. The third time it is ended
+ * all the same. On a thread as above.
+ */
+bool gm_cupti_leave(void);
 
 #endif

@@ -18,10 +18,12 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define MOST_NESTED	8     /* driver calls inside each other */
 #define MOST_THREADS	1024  /* threads inside CUDA at one time */
 #define UNCERTAIN_BYTES 4096u /* the callbacks of one call may lie so far apart on the stack */
+#define DRAIN_MS	200
 
 /*
  * The outermost call comes last and those inside it lie lower, as they would on a stack, because
@@ -34,7 +36,15 @@ struct block {
 	uint32_t used; /* a thread has it (atomic) */
 };
 
+/* What CUPTI's callbacks are for. */
+enum listening {
+	SOLE_SOURCE,	/* every call of the table */
+	BESIDE_WRAPPERS, /* calls that no wrapper sees */
+	NOTHING
+};
+
 static struct block *blocks;
+static uint32_t listening; /* enum listening (atomic) */
 static uint32_t exiting; /* exit handlers run, and CUDA tears itself down (atomic) */
 
 static __thread struct {
@@ -44,9 +54,12 @@ static __thread struct {
 
 bool gm_cupti_calls_start(void)
 {
-	void *memory = mmap(NULL, MOST_THREADS * sizeof(*blocks), PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory;
 
+	if (blocks)
+		return true;
+	memory = mmap(NULL, MOST_THREADS * sizeof(*blocks), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (memory == MAP_FAILED)
 		return false;
 	blocks = memory;
@@ -70,7 +83,7 @@ static struct block *acquire_block(void)
 	for (i = 0; i < MOST_THREADS; i++) {
 		struct block *block = &blocks[(thread.last + i) % MOST_THREADS];
 
-		if (__atomic_exchange_n(&block->used, 1, __ATOMIC_ACQUIRE))
+		if (__atomic_exchange_n(&block->used, 1, __ATOMIC_SEQ_CST))
 			continue;
 		thread.last = (uint32_t)(block - blocks);
 		thread.mine = block;
@@ -128,17 +141,80 @@ static bool drop_to(struct block *block, const struct gm_call *call)
 	return depth != 0;
 }
 
+/* Ends the innermost call of the block. */
+static void pop(struct block *block)
+{
+	if (--block->depth == 0)
+		release_block(block);
+}
+
+/* ---- beside the wrappers ---- */
+
+/*
+ * True for a call that lies in one that a wrapper is about: the wrapper has marked the thread's
+ * outermost call (gm_thread.outermost), on the same stack and above this frame, and records what
+ * belongs to it. So each call is recorded once. Calls of the recorder itself, which is then busy,
+ * are nobody's.
+ */
+static bool wrapper_has(uintptr_t frame)
+{
+	bool by_callback =
+		gm_thread.outermost - (uintptr_t)blocks < MOST_THREADS * sizeof(*blocks);
+
+	return gm_thread.busy || (!by_callback && gm_is_nested(frame));
+}
+
+void gm_cupti_listen(bool on)
+{
+	__atomic_store_n(&listening, on ? BESIDE_WRAPPERS : NOTHING, __ATOMIC_SEQ_CST);
+}
+
+static bool under_way(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < MOST_THREADS; i++)
+		if (__atomic_load_n(&blocks[i].used, __ATOMIC_SEQ_CST))
+			return true;
+	return false;
+}
+
+bool gm_cupti_calls_drain(void)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	uint32_t before = __atomic_exchange_n(&listening, NOTHING, __ATOMIC_SEQ_CST);
+	unsigned waited;
+
+	for (waited = 0; under_way(); waited++) {
+		if (waited == DRAIN_MS) {
+			__atomic_store_n(&listening, before, __ATOMIC_SEQ_CST);
+			return false;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
 /* ---- calls ---- */
 
 void gm_cupti_call_begins(unsigned function, const void *params, uint64_t *correlation)
 {
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+	uint32_t wanted = __atomic_load_n(&listening, __ATOMIC_RELAXED);
 	struct gm_call *call;
 	int saved = errno;
 
 	*correlation = 0;
+	if (wanted != SOLE_SOURCE && (wanted == NOTHING || wrapper_has(frame)))
+		return;
 	if (gm_off() && !gm_counts_asleep((enum gm_role)gm_rows[function].role))
 		return;
-	call = push((uintptr_t)__builtin_frame_address(0));
+	call = push(frame);
+	/* Whoever drains has either seen the block, or is seen here. */
+	if (call && __atomic_load_n(&listening, __ATOMIC_SEQ_CST) == NOTHING) {
+		pop(thread.mine);
+		return;
+	}
 	*correlation = (uintptr_t)call;
 	if (!call) {
 		if (gm_owns_file())
@@ -147,6 +223,11 @@ void gm_cupti_call_begins(unsigned function, const void *params, uint64_t *corre
 	}
 	gm_cupti_decode(function, params, call);
 	gm_call_enter(call);
+	/* A wait may be long, and who leaves CUPTI would have to wait for its end too. */
+	if (wanted != SOLE_SOURCE && !call->outermost && !call->recorded) {
+		*correlation = 0;
+		pop(thread.mine);
+	}
 	errno = saved;
 }
 
@@ -175,8 +256,7 @@ void gm_cupti_call_ends(int result, const uint64_t *correlation)
 	if (call->recorded)
 		set_callers(block);
 	gm_call_leave(call, result);
-	if (--block->depth == 0)
-		release_block(block);
+	pop(block);
 	errno = saved;
 }
 

@@ -21,6 +21,18 @@ bool gm_cupti_calls_start(void);
 void gm_cupti_call_begins(unsigned function, const void *params, uint64_t *correlation);
 void gm_cupti_call_ends(int result, const uint64_t *correlation);
 
+/*
+ * CUPTI stands beside the wrappers from now on (gm_cupti_join): it reports the calls that none of
+ * them sees; with `on` false, none at all.
+ */
+void gm_cupti_listen(bool on);
+
+/*
+ * Reports no call that begins from now on, and waits up to 200 ms for the end of those that have
+ * begun. If they do not end, reports calls again and returns false.
+ */
+bool gm_cupti_calls_drain(void);
+
 /* A context was made; a context is about to be destroyed, by the program or by CUDA. */
 void gm_cupti_context_created(void);
 void gm_cupti_context_ends(uint64_t context);

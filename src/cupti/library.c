@@ -102,9 +102,9 @@ bool gm_cupti_find(unsigned major, struct gm_object *library)
 	for (major = major > 13 ? 13 : major; major >= 11; major--)
 		if (open_of_toolkit(getenv("CUDA_HOME"), major, library) ||
 		    open_of_toolkit(getenv("CUDA_PATH"), major, library) ||
+		    open_of_wheel(major, library) ||
 		    gm_library_open(soname_of(major), library) ||
-		    open_of_toolkit("/usr/local/cuda", major, library) ||
-		    open_of_wheel(major, library))
+		    open_of_toolkit("/usr/local/cuda", major, library))
 			return true;
 	return false;
 }

@@ -1,6 +1,6 @@
 /*
  * Finding libcupti at run time: the copy that is loaded already, else the one of the toolkit that
- * CUDA_HOME or CUDA_PATH names, the loader's, the installed toolkit's, or a Python wheel's.
+ * CUDA_HOME or CUDA_PATH names, a Python wheel's, the loader's, or the installed toolkit's.
  */
 #ifndef GM_CUPTI_LIBRARY_H
 #define GM_CUPTI_LIBRARY_H

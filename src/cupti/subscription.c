@@ -180,7 +180,7 @@ static uint32_t id_of(unsigned function, const char *name)
 	return 0;
 }
 
-static bool enable_all(struct gm_cupti_answer *answer)
+static bool enable_all(bool contexts, struct gm_cupti_answer *answer)
 {
 	static const CUpti_CallbackId resources[] = {CUPTI_CBID_RESOURCE_CONTEXT_CREATED,
 						     CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING};
@@ -200,7 +200,7 @@ static bool enable_all(struct gm_cupti_answer *answer)
 			return fail(answer, error);
 		answer->enabled++;
 	}
-	for (i = 0; i < sizeof(resources) / sizeof(*resources); i++) {
+	for (i = 0; contexts && i < sizeof(resources) / sizeof(*resources); i++) {
 		error = cupti.enable_callback(1, cupti.subscriber, CUPTI_CB_DOMAIN_RESOURCE,
 					      resources[i]);
 		if (error != CUPTI_SUCCESS)
@@ -209,7 +209,8 @@ static bool enable_all(struct gm_cupti_answer *answer)
 	return true;
 }
 
-void gm_cupti_subscribe(const struct gm_object *library, struct gm_cupti_answer *answer)
+void gm_cupti_subscribe(const struct gm_object *library, bool contexts,
+			struct gm_cupti_answer *answer)
 {
 	*answer = (struct gm_cupti_answer){.outcome = GM_CUPTI_SUBSCRIBED};
 	if (!find_functions(library, answer))
@@ -219,6 +220,11 @@ void gm_cupti_subscribe(const struct gm_object *library, struct gm_cupti_answer 
 		answer->outcome = GM_CUPTI_UNKNOWN_VERSION;
 		return;
 	}
-	if (subscribe(answer) && !enable_all(answer))
+	if (subscribe(answer) && !enable_all(contexts, answer))
 		cupti.unsubscribe(cupti.subscriber);
+}
+
+void gm_cupti_unsubscribe(void)
+{
+	cupti.unsubscribe(cupti.subscriber);
 }

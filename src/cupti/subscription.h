@@ -6,6 +6,7 @@
 #define GM_CUPTI_SUBSCRIPTION_H
 
 #include "stack/elf_symbols.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 enum gm_cupti_outcome {
@@ -24,7 +25,14 @@ struct gm_cupti_answer {
 	char text[128];
 };
 
-/* Subscribes and enables the callbacks. Undoes both on any outcome but GM_CUPTI_SUBSCRIBED. */
-void gm_cupti_subscribe(const struct gm_object *library, struct gm_cupti_answer *answer);
+/*
+ * Subscribes and enables the callbacks of the table's functions and, if `contexts`, those of
+ * contexts. Undoes all of it on any outcome but GM_CUPTI_SUBSCRIBED.
+ */
+void gm_cupti_subscribe(const struct gm_object *library, bool contexts,
+			struct gm_cupti_answer *answer);
+
+/* Ends a subscription that succeeded: no callback begins any more. */
+void gm_cupti_unsubscribe(void);
 
 #endif

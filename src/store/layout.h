@@ -265,6 +265,8 @@ struct gm_header {
 	uint64_t dropped_tables; /* bit i: records of table i were dropped. Of GM_TABLE_LEVELS: an
 				    allocation is in no total. 0 in files of older shims */
 	uint64_t ranges_dropped; /* that were not recorded: too many open, too many names */
+	uint32_t cupti_functions; /* attached: functions whose calls CUPTI reports */
+	uint32_t cupti_string;	  /* if none: why; 0 in files of older shims */
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
 _Static_assert(offsetof(struct gm_header, last_event_ns) % 64 == 0,

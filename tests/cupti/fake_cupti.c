@@ -96,8 +96,10 @@ EXPORT CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t id
 
 static void tell(CUpti_CallbackDomain domain, uint32_t id, const void *data)
 {
-	if (fake.callback && fake.enabled[domain][id])
-		fake.callback(fake.user, domain, id, data);
+	CUpti_CallbackFunc callback = __atomic_load_n(&fake.callback, __ATOMIC_ACQUIRE);
+
+	if (callback && fake.enabled[domain][id])
+		callback(fake.user, domain, id, data);
 }
 
 /* Each name is one literal of the driver's, so its address will do. */
@@ -157,12 +159,13 @@ static void told_context(int created, void *context)
 
 static CUptiResult listen(bool on)
 {
+	static const struct traced told = {told_call, told_context};
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 	gpusim_trace_fn *trace = driver ? (gpusim_trace_fn *)dlsym(driver, "gpusim_trace") : NULL;
 
 	if (!trace)
 		return CUPTI_ERROR_NOT_INITIALIZED;
-	trace(on ? &(struct traced){told_call, told_context} : &(struct traced){NULL, NULL});
+	trace(on ? &told : NULL);
 	return CUPTI_SUCCESS;
 }
 

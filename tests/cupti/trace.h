@@ -14,7 +14,7 @@ struct traced {
 	void (*context)(int created, void *context);
 };
 
-/* Exported by the traced driver: NULL in both to hear no more. */
+/* Exported by the traced driver. The structure stays; NULL to hear no more. */
 typedef void gpusim_trace_fn(const struct traced *traced);
 
 #endif

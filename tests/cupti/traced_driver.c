@@ -15,19 +15,21 @@
 #define EXPORT	      __attribute__((visibility("default")))
 #define MOST_CONTEXTS 16
 
-static struct traced traced;
+static const struct traced *volatile traced; /* NULL: nobody listens */
 static void *contexts[MOST_CONTEXTS];
 
 EXPORT void gpusim_trace(const struct traced *to);
 EXPORT void gpusim_trace(const struct traced *to)
 {
-	traced = *to;
+	traced = to;
 }
 
 static void tell(const char *name, const void *params, const void *result, uint64_t *correlation)
 {
-	if (traced.call)
-		traced.call(name, params, result, correlation);
+	const struct traced *to = traced; /* another thread may end the listening meanwhile */
+
+	if (to)
+		to->call(name, params, result, correlation);
 }
 
 static void tell_context(int created, void *context)
@@ -45,8 +47,8 @@ static void tell_context(int created, void *context)
 	if (i == MOST_CONTEXTS)
 		abort();
 	contexts[i] = created ? context : NULL;
-	if (traced.context)
-		traced.context(created, context);
+	if (traced)
+		traced->context(created, context);
 }
 
 static void before(const struct gm_call *call, unsigned role)

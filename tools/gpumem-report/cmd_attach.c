@@ -51,9 +51,18 @@ static char *settings_for(struct gm_cli *cli, int pid)
 		if (strncmp(*entry, "GPUMEMTRACE_", 12) == 0 && !strchr(*entry, '\n') &&
 		    strncmp(*entry, "GPUMEMTRACE_OUT=", 16) != 0 &&
 		    strncmp(*entry, "GPUMEMTRACE_DISABLE=", 20) != 0 &&
+		    strncmp(*entry, "GPUMEMTRACE_BACKEND=", 20) != 0 &&
 		    strncmp(*entry, "GPUMEMTRACE_START=", 18) != 0)
 			text = gm_zone_printf(&cli->texts, "%s%s\n", text, *entry);
 	return gm_zone_printf(&cli->texts, "%sGPUMEMTRACE_OUT=%s\n", text, out_for(cli, pid));
+}
+
+/* CUPTI serves one subscriber in a process: GPUMEMTRACE_BACKEND=preload leaves it to others. */
+static bool uses_cupti(void)
+{
+	const char *backend = getenv("GPUMEMTRACE_BACKEND");
+
+	return !backend || strcmp(backend, "preload") != 0;
 }
 
 /* Waits until the process has a file of ours that records; NULL if it does not in time. */
@@ -78,20 +87,35 @@ static char *await_file(struct gm_cli *cli, int pid)
 	return NULL;
 }
 
+static const char *describe_routes(const struct gm_attach_result *result, char *text, size_t bytes)
+{
+	int used = snprintf(text, bytes, "%u relocation slots, %u words of driver tables",
+			    result->slots, result->table_words);
+
+	if (result->cupti)
+		snprintf(text + used, bytes - (size_t)used, " and CUPTI (%u functions)",
+			 result->cupti);
+	else
+		snprintf(text + used, bytes - (size_t)used, ", not by CUPTI: %s", result->why);
+	return text;
+}
+
 static void print_attached(const struct gm_cli *cli, int pid, const char *path,
 			   const struct gm_attach_result *result)
 {
+	char routes[1024];
+
 	if (cli->options.quiet)
 		return;
 	printf("process %d is recorded into %s\n", pid, path);
-	printf("  by %u relocation slots and %u words of driver tables%s; one thread was stopped "
-	       "for "
-	       "%.1f ms\n",
-	       result->slots, result->table_words,
+	printf("  by %s%s; one thread was stopped for %.1f ms\n",
+	       describe_routes(result, routes, sizeof(routes)),
 	       result->by_memory ? ", the shim copied into its memory" : "",
 	       result->paused_us / 1e3);
-	printf("  not seen: calls by addresses that the program had looked up itself before, and "
-	       "what a pool other than PyTorch's hands out of memory that it holds\n");
+	if (!result->cupti)
+		printf("  not seen: calls by addresses that the program had looked up itself "
+		       "before\n");
+	printf("  not seen: what a pool other than PyTorch's hands out of memory that it holds\n");
 	if (result->failed)
 		printf("  %u words could not be changed: calls by them are not seen either\n",
 		       result->failed);
@@ -113,9 +137,11 @@ int gm_attach_process(struct gm_cli *cli, int pid, char **path, bool *attached)
 {
 	struct gm_attach_request request = {.pid = pid,
 					    .shim = gm_cli_find_shim(),
+					    .cupti = uses_cupti(),
 					    .interrupt = cli->interrupt,
 					    .wait_ms = (unsigned)cli->wait_ms};
 	struct gm_attach_result result;
+	char routes[1024];
 
 	*path = NULL;
 	*attached = false;
@@ -138,11 +164,9 @@ int gm_attach_process(struct gm_cli *cli, int pid, char **path, bool *attached)
 		return GM_EXIT_FINE;
 	}
 	fprintf(stderr,
-		"gpumem-report: process %d is attached (%u relocation slots, %u words of driver "
-		"tables) and nothing is recorded yet: it made no CUDA call within %.1f s, or "
-		"cannot "
-		"write %s\n",
-		pid, result.slots, result.table_words, (double)cli->wait_ms / 1000,
+		"gpumem-report: process %d is attached (by %s) and nothing is recorded yet: it "
+		"made no CUDA call that is seen so within %.1f s, or cannot write %s\n",
+		pid, describe_routes(&result, routes, sizeof(routes)), (double)cli->wait_ms / 1000,
 		out_for(cli, pid));
 	return GM_EXIT_INPUT;
 }

@@ -10,17 +10,17 @@
 
 #include <stdbool.h>
 
-/* At least as many captures as are under way (atomic). */
+/* At least as many captures as are under way (atomic), but for those that nobody saw begin. */
 extern uint32_t gm_captures __attribute__((visibility("hidden")));
 
 /*
- * False when no stream of the process is being captured. Always true with CUPTI as the backend,
- * because the count may then lack some. Any context.
+ * False when no stream of the process is being captured. Always true with CUPTI as the backend, and
+ * in a process that was attached to, because the count may then lack some. Any context.
  */
 static inline bool gm_captures_under_way(void)
 {
 	return __atomic_load_n(&gm_captures, __ATOMIC_RELAXED) ||
-	       gm_settings.backend == GM_BACKEND_CUPTI;
+	       gm_settings.backend == GM_BACKEND_CUPTI || gm_settings.attached;
 }
 
 /*

@@ -4,9 +4,13 @@
 #include "recorder/process/attached.h"
 #include "recorder/process/describe.h"
 #include "recorder/process/finish.h"
+#include "recorder/process/open_libraries.h"
 #include "recorder/process/start.h"
+#include "recorder/query/query.h"
+#include "recorder/state/fork_page.h"
 #include "recorder/state/log.h"
 #include "recorder/state/settings.h"
+#include "store/attach_point.h"
 #include "store/writer.h"
 #include "track/recording.h"
 #include "track/track.h"
@@ -18,6 +22,8 @@ static struct {
 	bool on;
 	uint64_t age_ns; /* at the first attach, which is about time 0 of the file */
 	uint32_t slots, table_words;
+	uint32_t cupti; /* functions whose calls CUPTI reports */
+	const char *why; /* not used, if that is 0 */
 } attached;
 
 const char *gm_attached_begin(const char *settings, uint64_t age_ns)
@@ -28,19 +34,37 @@ const char *gm_attached_begin(const char *settings, uint64_t age_ns)
 	if (!gm_settings_apply(settings))
 		return "the settings are too long";
 	gm_settings.asleep = false;
+	gm_settings.attached = true;
 	if (!attached.age_ns)
 		attached.age_ns = age_ns;
 	attached.on = true;
 	if (gm_owns_file())
 		__atomic_store_n(&gm_file->wanted, GM_WANT_RECORDING, __ATOMIC_RELEASE);
-	__atomic_store_n(&gm_readiness, GM_ASLEEP, __ATOMIC_RELEASE);
+	/* It was ready in a shim that is loaded, and off in one that an attach has left. */
+	__atomic_store_n(&gm_readiness, GM_OFF, __ATOMIC_RELEASE);
 	return NULL;
 }
 
-void gm_attached_counts(uint32_t slots, uint32_t table_words)
+void gm_attached_routes(uint32_t slots, uint32_t table_words, uint32_t cupti, const char *why)
 {
 	attached.slots = slots;
 	attached.table_words = table_words;
+	attached.cupti = cupti;
+	attached.why = why;
+	__atomic_store_n(&gm_readiness, GM_ASLEEP, __ATOMIC_RELEASE);
+}
+
+bool gm_attached_prepare(const char *settings)
+{
+	struct gm_fork_page *page = gm_fork_page();
+
+	if (gm_find_disabled() || !gm_settings_apply(settings))
+		return false;
+	gm_lock_acquire(&page->start);
+	if (!gm_query_ready())
+		gm_open_libraries();
+	gm_lock_release(&page->start);
+	return true;
 }
 
 void gm_attached_end(void)
@@ -84,5 +108,7 @@ bool gm_attached_describe(void)
 	gm_file->process_age_ns = attached.age_ns;
 	gm_file->slots = attached.slots;
 	gm_file->tables_words = attached.table_words;
+	gm_file->cupti_functions = attached.cupti;
+	gm_file->cupti_string = attached.cupti ? 0 : gm_store_string(attached.why, GM_ATTACH_WHY);
 	return true;
 }

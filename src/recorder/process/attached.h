@@ -8,14 +8,23 @@
 #include <stdint.h>
 
 /*
- * The process is to be recorded from its next CUDA call on, with these settings, "NAME=value\n" of
- * each, which are kept. `age_ns`: how long it has run. Returns NULL, or why it is not to be
- * recorded. Calls neither CUDA nor malloc.
+ * The process is to be recorded with these settings, "NAME=value\n" of each, which are kept. Until
+ * gm_attached_routes its calls are forwarded. `age_ns`: how long it has run. Returns NULL, or why
+ * it is not to be recorded. Calls neither CUDA nor malloc.
  */
 const char *gm_attached_begin(const char *settings, uint64_t age_ns);
 
-/* Records in the file how many words of the process lead to the shim. */
-void gm_attached_counts(uint32_t slots, uint32_t table_words);
+/*
+ * The next CUDA call begins the recording. Records in its file how many words lead to the shim, and
+ * of how many functions CUPTI reports the calls; if of none, `why`, which is kept as an address.
+ */
+void gm_attached_routes(uint32_t slots, uint32_t table_words, uint32_t cupti, const char *why);
+
+/*
+ * Applies the settings and opens the libraries that the recorder needs. False where the process is
+ * not to be recorded. On a thread that is outside of the loader, malloc and the shim.
+ */
+bool gm_attached_prepare(const char *settings);
 
 /* Forwards from now on, and closes the file if one is open. */
 void gm_attached_end(void);

@@ -342,6 +342,12 @@ static void read_entry(const char *entry)
 	note_bad(entry, NULL);
 }
 
+static void find_refuses(void)
+{
+	gm_settings.refuses = gm_settings.capacity_bytes != UINT64_MAX || gm_settings.fail_from ||
+			      gm_settings.fail_share > 0;
+}
+
 void gm_settings_read(void)
 {
 	char **entry;
@@ -361,8 +367,7 @@ void gm_settings_read(void)
 			if (copy)
 				read_entry(copy);
 		}
-	gm_settings.refuses = gm_settings.capacity_bytes != UINT64_MAX || gm_settings.fail_from ||
-			      gm_settings.fail_share > 0;
+	find_refuses();
 }
 
 bool gm_settings_apply(const char *lines)
@@ -381,6 +386,7 @@ bool gm_settings_apply(const char *lines)
 		if (!strncmp(line, PREFIX, strlen(PREFIX)))
 			read_entry(line);
 	}
+	find_refuses();
 	return true;
 }
 

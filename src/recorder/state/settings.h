@@ -18,6 +18,7 @@ enum gm_holders_moment { GM_HOLDERS_OOM, GM_HOLDERS_MARK, GM_HOLDERS_SIGNAL, GM_
 struct gm_settings {
 	bool disable, quiet, torch, no_stack_cache;
 	bool asleep; /* record only when gpumem-report start says so (process/sleep.h) */
+	bool attached; /* by gpumem-report attach: calls came before, and some are not seen */
 	bool refuses; /* a capacity, or failures: some allocations are to be refused */
 	const char *out;	/* pattern, unexpanded */
 	enum gm_backend backend;

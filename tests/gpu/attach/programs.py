@@ -2,7 +2,8 @@
 
 programs.py KIND STEPS FOLDER
 
-KIND is train or generate (PyTorch), cupy or jax. The program makes STEPS steps, each of which prints nothing and
+KIND is train or generate (PyTorch), cupy, cupy_pool or jax; a hyphen and what follows it are left out. Blocks of
+cupy_pool come from CuPy's pool, which calls CUDA only when it grows; those of cupy are CUDA's own. The program makes STEPS steps, each of which prints nothing and
 depends on nothing but its number. It creates FOLDER/ready when it is at work, waits at step STEPS / 3 until
 FOLDER/attached exists and at 2 STEPS / 3 until FOLDER/detached exists, and between the two, leaks 1 MiB a step
 in `planted`. At the end it prints a digest of all losses or results."""
@@ -66,16 +67,18 @@ def torch_generate():
         lambda count: torch.empty(count, dtype=torch.uint8, device="cuda")
 
 
-def with_cupy():
+def with_cupy(pool=False):
     import cupy
 
+    if not pool:
+        cupy.cuda.set_allocator(None)
     generator = cupy.random.default_rng(7)
     matrix = generator.standard_normal((512, 512))
 
     def step(number):
         digest.update(cupy.asnumpy((matrix * (number % 7 + 1)).sum(axis=0)).tobytes())
 
-    return step, lambda: float(cupy.zeros(64).sum()), lambda count: cupy.cuda.alloc(count + 512 * len(kept))
+    return step, lambda: float(cupy.zeros(64).sum()), lambda count: cupy.cuda.alloc(count)
 
 
 def with_jax():
@@ -90,13 +93,16 @@ def with_jax():
     def step(number):
         digest.update(numpy.asarray(double(array, number % 7 + 1)).tobytes())
 
-    return step, lambda: numpy.asarray(double(array, 1)), \
-        lambda count: jax.device_put(numpy.zeros(count, dtype=numpy.uint8)).block_until_ready()
+    def zeros(count):  # its buffer is taken in the calling thread; device_put may leave that to another
+        return jax.numpy.zeros(count, dtype=jax.numpy.uint8).block_until_ready()
+
+    zeros(1 << 20)
+    return step, lambda: numpy.asarray(double(array, 1)), zeros
 
 
 def main():
     step, idle, allocate = {"train": torch_train, "generate": torch_generate, "cupy": with_cupy,
-                            "jax": with_jax}[kind]()
+                            "cupy_pool": lambda: with_cupy(pool=True), "jax": with_jax}[kind.partition("-")[0]]()
     for number in range(3):
         step(number)
     (folder / "ready").touch()

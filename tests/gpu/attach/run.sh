@@ -37,12 +37,20 @@ on() { # KIND
 	report summary "$folder/out.gmt" > "$folder/text" 2>&1
 	report leaks "$folder/out.gmt" >> "$folder/text" 2>&1
 	echo "ok $kind attach: $(sed -n 2p "$folder/attach")"
+	[ ! -s "$folder/err" ] || echo "   $kind stderr: $(tail -n 1 "$folder/err")"
 	compare "$here/check.py" "$kind" "$folder/alone" "$folder/said" "$folder/document" "$folder/nvml"
 }
 
+# The routes that are there without CUPTI, which another tool may hold.
+slots() {
+	GPUMEMTRACE_BACKEND=preload on "$1-slots"
+}
+
 piece train on train
+piece train-slots slots train
 piece generate on generate
 piece cupy on cupy
+piece cupy_pool on cupy_pool
 piece jax on jax
 together
 finish attach

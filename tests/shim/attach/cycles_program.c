@@ -5,7 +5,7 @@
  *   cycles start FILE NUMBER                        of the process that writes FILE
  *   cycles attach PID NUMBER SHIM SETTINGS FILE     of a process that SETTINGS have write FILE
  *
- * `attach` prints how long a thread was stopped in each cycle, in microseconds, as JSON.
+ * With WITH_CUPTI set, CUPTI is to report too. `attach` prints how long a thread was stopped in each cycle, in microseconds, as JSON.
  */
 #include "attach/attach.h"
 #include "attach/control.h"
@@ -84,6 +84,7 @@ int main(int argc, char **argv)
 		const struct gm_attach_request request = {.pid = atoi(argv[2]),
 							  .shim = argv[4],
 							  .settings = argv[5],
+							  .cupti = getenv("WITH_CUPTI") != NULL,
 							  .wait_ms = WAIT_MS};
 
 		return attach(&request, argv[6], (unsigned)atoi(argv[3]));

@@ -2,7 +2,8 @@
 
 setup() {
 	work=$(mktemp -d)
-	export LD_LIBRARY_PATH=$SIM GPUMEMTRACE_OUT=$work/out.gmt GPUMEMTRACE_QUIET=1
+	# The simulated driver has no CUPTI, and NVIDIA's own is not to be loaded before it: tests/cupti/attached.bats.
+	export LD_LIBRARY_PATH=$SIM GPUMEMTRACE_OUT=$work/out.gmt GPUMEMTRACE_QUIET=1 GPUMEMTRACE_BACKEND=preload
 	pid=
 }
 
@@ -14,7 +15,7 @@ teardown() {
 # begin [BEFORE_MIB]: the busy program in the background, as `pid`; it is at work when this returns.
 begin() {
 	mkdir "$work/run"
-	"$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" "$@" > "$work/said" 2> "$work/stderr" 3>&- &
+	"$PROGRAMS/load" "$work/run" "$PLUGIN" "${DRIVER:-$SIM/libcuda.so.1}" "$@" > "$work/said" 2> "$work/stderr" 3>&- &
 	pid=$!
 	until_done [ -e "$work/run/ready" ]
 }

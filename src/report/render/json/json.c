@@ -100,15 +100,29 @@ static const char *recording(const struct gm_header *header)
 	return header->recording == GM_SLEEPS ? "asleep" : "recording";
 }
 
-/* The latest stretch of a process that was not recorded from its start; null of one that was. */
-static json_t *period(const struct gm_header *header)
+/* What a recording by attach does not see, in words. */
+static json_t *not_seen(const struct gm_header *header)
 {
+	json_t *list = json_array();
+
+	if (!header->cupti_functions)
+		json_array_append_new(list, json_string("calls by addresses that the program had "
+							"looked up itself before"));
+	json_array_append_new(list, json_string("what a pool other than PyTorch's hands out of "
+						"memory that it holds"));
+	return list;
+}
+
+/* The latest stretch of a process that was not recorded from its start; null of one that was. */
+static json_t *period(struct gm_doc *doc)
+{
+	const struct gm_header *header = doc->header;
 	bool attached = header->features & GM_FEATURE_ATTACHED;
 
 	if (!header->periods)
 		return json_null();
 	return json_pack(
-		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "number",
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "number",
 		json_integer(header->periods), "started_s",
 		gm_json_seconds(header->period_started_ns), "ended_s",
 		header->period_ended_ns ? gm_json_seconds(header->period_ended_ns) : json_null(),
@@ -117,7 +131,12 @@ static json_t *period(const struct gm_header *header)
 		gm_json_bytes(header->before_frees), "before_freed_bytes",
 		gm_json_bytes(header->before_freed_bytes), "slots",
 		attached ? gm_json_bytes(header->slots) : json_null(), "table_words",
-		attached ? gm_json_bytes(header->tables_words) : json_null());
+		attached ? gm_json_bytes(header->tables_words) : json_null(), "cupti_functions",
+		attached ? json_integer(header->cupti_functions) : json_null(), "cupti_reason",
+		attached && header->cupti_string
+			? gm_json_string(gm_reader_string(doc->reader, header->cupti_string))
+			: json_null(),
+		"not_seen", attached ? not_seen(header) : json_null());
 }
 
 static json_t *tracer(struct gm_doc *doc)
@@ -139,7 +158,7 @@ static json_t *tracer(struct gm_doc *doc)
 		gm_json_bytes(header->teardown_frees), "lost_stacks",
 		gm_json_bytes(header->lost_stacks), "passed_calls",
 		gm_json_bytes(header->passed_calls), "history", history(doc), "recording",
-		recording(header), "period", period(header));
+		recording(header), "period", period(doc));
 }
 
 static json_t *devices(struct gm_doc *doc)

@@ -418,9 +418,9 @@ static void print_period(struct gm_out *out, struct gm_doc *doc)
 	if (header->features & GM_FEATURE_ATTACHED)
 		gm_printf(out->file,
 			"; attached %s after the process began, by %" PRIu64
-			" relocation slots and %" PRIu64 " words of driver tables",
+			" relocation slots, %" PRIu64 " words of driver tables%s",
 			gm_format_time(age, gm_seconds(header->process_age_ns)), header->slots,
-			header->tables_words);
+			header->tables_words, header->cupti_functions ? " and CUPTI" : "");
 	fputc('\n', out->file);
 }
 
