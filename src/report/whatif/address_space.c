@@ -3,14 +3,58 @@
  */
 #include "report/whatif/address_space.h"
 #include "report/support/memory.h"
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define REGION_BYTES (32ull << 20)
 #define MIB	     (1ull << 20)
 #define CONTEXT	     (1ull << 46) /* the hole that the context left is around here */
-#define LIBRARIES    (CONTEXT - 488 * MIB)
-#define OPENS_AFTER  5 /* segments: then the libraries of the first kernels are loaded */
+#define LIBRARIES_AT (488 * MIB)  /* so far below it the libraries' hole begins */
+#define LIBRARIES    (412 * MIB)
+#define GAP	     (5000 * MIB) /* so far above it host memory leaves gaps */
+#define SMALL_HOLE   (74 * MIB)	  /* so far below it a hole of 4 MiB lies */
+#define CONTEXT_HOLE (24 * MIB)
+
+const struct gm_usual_regions gm_usual_regions[] = {
+	{3, 6}, {UINT_MAX, 5}, {0, 3}, {UINT_MAX, UINT_MAX}};
+const unsigned gm_usual_regions_count = sizeof(gm_usual_regions) / sizeof(gm_usual_regions[0]);
+
+static uint64_t region_of(uint64_t bytes)
+{
+	return (bytes + REGION_BYTES - 1) / REGION_BYTES * REGION_BYTES;
+}
+
+/* ---- the places of a recorded run ---- */
+
+/* The context's address by the first segment, which the rules below put somewhere around it. */
+static uint64_t context_of(uint64_t address, uint64_t bytes)
+{
+	if (bytes <= 4 * MIB)
+		return address + SMALL_HOLE;
+	return bytes <= CONTEXT_HOLE ? address : address + region_of(bytes) + LIBRARIES_AT;
+}
+
+void gm_regions_learn(struct gm_recorded_regions *regions, uint64_t address, uint64_t bytes,
+		      uint32_t number)
+{
+	if (!regions->known) {
+		*regions = (struct gm_recorded_regions){.known = true,
+							.context = context_of(address, bytes),
+							.above_at = UINT32_MAX,
+							.opened_at = UINT32_MAX};
+		return;
+	}
+	if (regions->opened_at != UINT32_MAX)
+		return;
+	if (address >= regions->context + LIBRARIES_AT && regions->above_at == UINT32_MAX)
+		regions->above_at = number;
+	if (address + LIBRARIES_AT >= regions->context &&
+	    address + LIBRARIES_AT + bytes <= regions->context + LIBRARIES)
+		regions->opened_at = number;
+}
+
+/* ---- holes and regions ---- */
 
 static void insert(struct gm_address_space *space, unsigned at, struct gm_hole hole)
 {
@@ -31,34 +75,55 @@ static void drop(struct gm_address_space *space, unsigned at)
 		(space->count - at) * sizeof(*space->holes));
 }
 
-void gm_address_space_begin(struct gm_address_space *space)
+void gm_address_space_begin(struct gm_address_space *space, const struct gm_usual_regions *usual)
 {
-	*space = (struct gm_address_space){.lowest = LIBRARIES};
-	gm_address_space_give(space, CONTEXT, 24 * MIB);
-	gm_address_space_give(space, CONTEXT - 74 * MIB, 4 * MIB);
+	*space = (struct gm_address_space){
+		.lowest = CONTEXT - LIBRARIES_AT, .highest = CONTEXT + GAP, .usual = usual};
+	gm_address_space_give(space, CONTEXT, CONTEXT_HOLE);
+	gm_address_space_give(space, CONTEXT - SMALL_HOLE, 4 * MIB);
 }
 
-uint64_t gm_address_space_take(struct gm_address_space *space, uint64_t bytes)
+void gm_address_space_change(struct gm_address_space *space, enum gm_regions regions)
 {
-	uint64_t region = (bytes + REGION_BYTES - 1) / REGION_BYTES * REGION_BYTES, start;
+	if (regions == GM_REGIONS_OPENED && space->regions != regions)
+		gm_address_space_give(space, CONTEXT - LIBRARIES_AT, LIBRARIES);
+	space->regions = regions;
+}
 
-	if (space->taken++ == OPENS_AFTER)
-		gm_address_space_give(space, LIBRARIES, 412 * MIB);
+/* The lowest hole that has room; 0 without one. */
+static uint64_t take_hole(struct gm_address_space *space, uint64_t bytes)
+{
 	for (unsigned i = 0; i < space->count; i++) {
 		struct gm_hole *hole = &space->holes[i];
+		uint64_t start = hole->start;
 
-		if (hole->end - hole->start < bytes)
+		if (hole->end - start < bytes)
 			continue;
-		start = hole->start;
 		hole->start += bytes;
 		if (hole->start == hole->end)
 			drop(space, i);
 		return start;
 	}
-	space->lowest -= region;
+	return 0;
+}
+
+uint64_t gm_address_space_take(struct gm_address_space *space, uint64_t bytes)
+{
+	uint64_t region = region_of(bytes), start, *place;
+
+	if (space->usual && space->taken == space->usual->above_after)
+		gm_address_space_change(space, GM_REGIONS_ABOVE);
+	if (space->usual && space->taken == space->usual->opened_after)
+		gm_address_space_change(space, GM_REGIONS_OPENED);
+	space->taken++;
+	start = take_hole(space, bytes);
+	if (start)
+		return start;
+	place = space->regions == GM_REGIONS_ABOVE ? &space->highest : &space->lowest;
+	*place -= region;
 	if (region > bytes)
-		gm_address_space_give(space, space->lowest + bytes, region - bytes);
-	return space->lowest;
+		gm_address_space_give(space, *place + bytes, region - bytes);
+	return *place;
 }
 
 void gm_address_space_give(struct gm_address_space *space, uint64_t start, uint64_t bytes)

@@ -745,6 +745,11 @@ uint64_t gm_model_block_address(const struct gm_model *model, uint32_t block)
 	return model->blocks[block].address;
 }
 
+void gm_model_regions(struct gm_model *model, enum gm_regions regions)
+{
+	gm_address_space_change(&model->space, regions);
+}
+
 uint64_t gm_model_set_limit(struct gm_model *model, uint64_t bytes)
 {
 	uint64_t before = model->device_bytes;
@@ -789,7 +794,7 @@ struct gm_model *gm_model_new(const struct gm_model_options *options)
 				   .device_bytes = options->device_bytes,
 				   .next_address = FIRST_ADDRESS,
 				   .next_range = EXPANDABLE_ADDRESS};
-	gm_address_space_begin(&model->space);
+	gm_address_space_begin(&model->space, options->regions);
 	model->lists = gm_realloc(NULL, model->lists_count * sizeof(*model->lists));
 	memset(model->lists, 0, model->lists_count * sizeof(*model->lists));
 	model->searches = gm_realloc(NULL, model->lists_count * sizeof(*model->searches));

@@ -47,6 +47,7 @@ struct gm_model_options {
 	unsigned pools_count;
 	enum gm_model_placement placement;
 	unsigned seed;				/* of a scattered placement */
+	const struct gm_usual_regions *regions; /* of the driver's; NULL: see gm_model_regions() */
 	const struct gm_model_change *recorded; /* addresses of the segments to come, or NULL */
 	unsigned recorded_count;
 	bool log; /* keep changes[] */
@@ -96,6 +97,11 @@ void gm_model_empty_cache(struct gm_model *model);
 
 /* From now on the driver can give PyTorch so much; returns what held before. */
 uint64_t gm_model_set_limit(struct gm_model *model, uint64_t bytes);
+
+/*
+ * With the driver's placement and without `regions`: from now on new regions lie there.
+ */
+void gm_model_regions(struct gm_model *model, enum gm_regions regions);
 
 /*
  * Returns the address of a block; with `recorded` as in the recorded run, but in expandable

@@ -164,6 +164,7 @@ struct gm_replayed_run gm_requests_replay(const struct gm_requests *requests,
 	options.pools_count = requests->pools_count;
 	options.placement = ways.placement;
 	options.seed = ways.seed;
+	options.regions = ways.regions ? &gm_usual_regions[ways.regions - 1] : NULL;
 	options.recorded = ways.recorded ? requests->changes : NULL;
 	options.recorded_count = ways.recorded ? requests->changes_count : 0;
 	playing.run.first_oom = UINT32_MAX;
@@ -175,8 +176,13 @@ struct gm_replayed_run gm_requests_replay(const struct gm_requests *requests,
 		playing.run.first_oom = 0;
 		playing.run.ended = true;
 	}
-	for (uint32_t i = 0; i < requests->count && !playing.run.ended; i++)
+	for (uint32_t i = 0; i < requests->count && !playing.run.ended; i++) {
+		if (!ways.regions && i == requests->regions.above_at)
+			gm_model_regions(playing.model, GM_REGIONS_ABOVE);
+		if (!ways.regions && i == requests->regions.opened_at)
+			gm_model_regions(playing.model, GM_REGIONS_OPENED);
 		play(&playing, &requests->events[i], i);
+	}
 	playing.run.figures = *gm_model_figures(playing.model);
 	changes = gm_model_changes(playing.model, &playing.run.changes_count);
 	if (playing.run.changes_count) {

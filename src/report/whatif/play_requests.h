@@ -10,6 +10,7 @@
 struct gm_replay_ways {
 	enum gm_model_placement placement;
 	unsigned seed;
+	unsigned regions; /* from 1 in gm_usual_regions[]; 0: as the recorded run shows */
 	enum { GM_STREAMS_AS_RECORDED, GM_STREAMS_AT_ONCE, GM_STREAMS_LATE } streams;
 	/* bytes by which a request was smaller than its block, where that is not known */
 	enum { GM_SIZES_AS_GIVEN, GM_SIZES_LEAST, GM_SIZES_HALF, GM_SIZES_RANDOM } sizes;

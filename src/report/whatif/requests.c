@@ -63,6 +63,8 @@ void gm_requests_change(struct gm_requests *requests, uint64_t address, int64_t 
 	else
 		requests->changes[requests->changes_count++] =
 			(struct gm_model_change){address, bytes};
+	if (bytes > 0)
+		gm_regions_learn(&requests->regions, address, (uint64_t)bytes, requests->count);
 	requests->changed_at = requests->count;
 	requests->reserved_bytes += (uint64_t)bytes;
 	if (bytes > 0 && requests->reserved_bytes > requests->reserved_peak_bytes)

@@ -68,6 +68,7 @@ struct gm_requests {
 	struct gm_model_change *changes;
 	unsigned changes_count, changes_room;
 	unsigned changed_at; /* number of events at the last change */
+	struct gm_recorded_regions regions; /* without expandable segments */
 	uint64_t reserved_bytes, reserved_peak_bytes;
 	const char *conf;	    /* its settings; "" default; NULL not known */
 	uint64_t least_limit_bytes; /* bounds of the driver's supply, by retries: 0 and */

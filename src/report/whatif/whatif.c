@@ -17,9 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_WAYS    20
+#define MOST_WAYS    24
 #define MOST_SEEDS   6
-#define LEAST_SEEDS  2
+#define LEAST_SEEDS  1
 #define MANY_EVENTS  2000000u /* times settings: fewer placements are tried */
 #define MOST_THREADS 8
 
@@ -69,7 +69,7 @@ struct asking {
 	const char *scaled; /* reason why no row is exact, of another batch; NULL */
 	bool no_assumed; /* captures did not empty the cache */
 	struct gm_whatif *whatif;
-	unsigned seeds; /* scattered placements that are tried */
+	unsigned seeds; /* placements of each kind that are tried */
 	char *error;
 	size_t error_bytes;
 };
@@ -155,7 +155,7 @@ struct question {
 	struct gm_torch_settings settings;
 	bool own; /* the recorded one */
 	struct variation all[MOST_WAYS];
-	unsigned count;
+	unsigned count, placements_at; /* from there on only segments lie elsewhere */
 };
 
 struct job {
@@ -218,12 +218,7 @@ static void run_jobs(struct asking *asking, struct job *jobs, unsigned count, un
 /* Placements decide nothing where no two free blocks were of one size. */
 static unsigned needed(const struct question *question)
 {
-	unsigned count = question->count;
-
-	while (count > 1 && question->all[count - 1].ways.placement != GM_PLACE_AS_DRIVER &&
-	       !question->all[0].run.figures.ties)
-		count--;
-	return count;
+	return question->all[0].run.figures.ties ? question->count : question->placements_at;
 }
 
 /* Runs what is most likely of each setting, then the rest of what can make a difference. */
@@ -245,11 +240,14 @@ static void run_all(struct asking *asking, struct question *questions, unsigned 
 }
 
 /* Lists the runs to make for a setting: the most likely one, then the other possible ones. */
-static unsigned variations(const struct asking *asking, bool own, struct variation *all)
+static void add_variations(const struct asking *asking, struct question *question)
 {
+	struct variation *all = question->all;
+	bool own = question->own, known = asking->requests.regions.known;
 	const struct gm_requests *requests = &asking->requests;
 	struct variation first = {.ways = {.keep_found = own,
 					   .recorded = own,
+					   .regions = !known,
 					   .limited = asking->limited,
 					   .no_assumed = asking->no_assumed},
 				  .device_bytes = asking->base.device_bytes};
@@ -260,8 +258,8 @@ static unsigned variations(const struct asking *asking, bool own, struct variati
 		all[0].ways.sizes = GM_SIZES_HALF; /* the recorded sizes are the most */
 	}
 	all[count++] = first;
-	for (unsigned streams = GM_STREAMS_AT_ONCE;
-	     requests->pending && !own && streams <= GM_STREAMS_LATE; streams++) {
+	for (unsigned streams = GM_STREAMS_AT_ONCE; requests->pending && streams <= GM_STREAMS_LATE;
+	     streams++) {
 		all[count] = first;
 		all[count++].ways.streams = streams;
 	}
@@ -287,8 +285,13 @@ static unsigned variations(const struct asking *asking, bool own, struct variati
 		all[count] = first;
 		all[count++].device_bytes = requests->least_limit_bytes;
 	}
-	if (own)
-		return count;
+	question->placements_at = count;
+	first.ways.recorded = false; /* another run of the program has other addresses */
+	for (unsigned usual = !known; usual < gm_usual_regions_count && usual <= asking->seeds;
+	     usual++) {
+		all[count] = first;
+		all[count++].ways.regions = usual + 1;
+	}
 	for (unsigned placement = GM_PLACE_UPWARDS; placement <= GM_PLACE_DOWNWARDS; placement++) {
 		all[count] = first;
 		all[count++].ways.placement = placement;
@@ -298,7 +301,7 @@ static unsigned variations(const struct asking *asking, bool own, struct variati
 		all[count].ways.placement = GM_PLACE_SCATTERED;
 		all[count++].ways.seed = seed;
 	}
-	return count;
+	question->count = count;
 }
 
 static bool same_settings(const struct gm_torch_settings *a, const struct gm_torch_settings *b)
@@ -354,7 +357,7 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 	if (requests->middle && !own)
 		return "the history begins in the middle of the run: how what was there before "
 		       "would have been laid out is not known";
-	if (requests->other_streams && !own)
+	if (requests->other_streams)
 		return "the run used several streams: which frees waited for another stream, and "
 		       "whether a graph was captured, is not recorded";
 	if (requests->uncertain_sizes && !own)
@@ -363,13 +366,16 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 			"the sizes that were asked for are not recorded: %u blocks may "
 			"hold up to 1 MiB more than that",
 			requests->uncertain_sizes);
-	if (requests->pending && !own)
+	if (requests->pending)
 		return gm_zone_printf(zone,
 				      "%u freed block%s waited for streams, which depends on time",
 				      requests->pending, requests->pending == 1 ? "" : "s");
 	if (requests->unclear && !own)
 		return "the run may have called empty_cache() or have retried: without stacks it "
 		       "cannot be told";
+	if (own && (varies || row->reserved_low_bytes != row->reserved_high_bytes))
+		return "the run itself reserved so much; another one may not, because it depends "
+		       "on where the driver puts segments";
 	if (varies || row->reserved_low_bytes != row->reserved_high_bytes)
 		return requests->retried && asking->base.device_bytes != UINT64_MAX
 			       ? "it depends on what the driver can give at most, and on where it "
@@ -429,7 +435,7 @@ static void add_row(struct asking *asking, const struct question *question)
 	}
 	row->why = reason(asking, row, &first, own, varies);
 	row->exact = !row->why;
-	row->fits = fits(asking, row, &first, varies);
+	row->fits = fits(asking, row, &first, varies && !own);
 	if (!row->why && first.ended)
 		row->why = "the run would end there with PyTorch's out-of-memory error";
 }
@@ -531,7 +537,7 @@ static void add_question(struct asking *asking, struct questions *questions, con
 	question->settings = *settings;
 	question->own = !asking->limited && !asking->scaled && asking->recorded_known &&
 			same_settings(settings, &asking->recorded);
-	question->count = variations(asking, question->own, question->all);
+	add_variations(asking, question);
 }
 
 static bool add_questions(struct asking *asking, struct questions *questions,
@@ -645,6 +651,9 @@ static bool read_recorded(struct asking *asking)
 	asking->recorded = gm_torch_settings_default();
 	asking->recorded_known = !conf || gm_torch_settings_read(&asking->recorded, conf,
 								 asking->rules, why, sizeof(why));
+	if (asking->recorded.expandable || asking->requests.middle)
+		asking->requests.regions = (struct gm_recorded_regions){.above_at = UINT32_MAX,
+									.opened_at = UINT32_MAX};
 	if (asking->recorded_known)
 		return true;
 	snprintf(asking->error, asking->error_bytes,

@@ -99,6 +99,17 @@ def figures(name):
             jsonschema.Draft202012Validator(json.load(file)).validate(found)
 
 
+def whatif(name):
+    """The document of whatif is as the schema says, whatever the settings."""
+    for arguments in (), ("--conf", "default", "--torch", "2.7"), ("--capacity", "100MiB"):
+        found = json.loads(run("whatif", "--json", *arguments, path(name)))
+        assert found["whatif_run"]["best"] in [row["conf"] for row in found["whatif"]], found["whatif_run"]
+        if jsonschema:
+            with open(schema, encoding="utf-8") as file:
+                jsonschema.Draft202012Validator(json.load(file)).validate(found)
+        assert "whatif" not in document(path(name))
+
+
 def ooms():
     found = document(path("native"))["ooms"]
     assert [(o["requested_bytes"], o["free_bytes"], o["verdict"]) for o in found] == [
@@ -296,6 +307,7 @@ with tempfile.TemporaryDirectory() as directory:
     for name in NAMES:
         test(f"figures, {name}", lambda name=name: figures(name))
         test(f"round_trip, {name}", lambda name=name: round_trip(name))
+        test(f"whatif, {name}", lambda name=name: whatif(name))
     for body in (ooms, protocols, of_2023, pending_free, history_cut, history_wrong, two_devices,
                  everywhere, no_code, not_a_snapshot, hostile, cut_anywhere):
         test(body.__name__, body)

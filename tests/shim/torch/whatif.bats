@@ -126,6 +126,15 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 	done
 }
 
+@test "a run whose frees waited for streams is told as it was, and not called exact for another one" {
+	local figures=$SNAPSHOTS/torch-2.11-streams.json
+	file=$SNAPSHOTS/torch-2.11-streams.pickle whatif default
+	is '.whatif_run.reproduced' true
+	is '.whatif[0] | [.reserved_peak_bytes, .exact]' \
+		"$(jq -c '.marks[-1] | [."reserved_bytes.all.peak", false]' "$figures")"
+	is '.whatif[0].why | test("waited for streams")' true
+}
+
 @test "a moment: what was recorded until then" {
 	"$REPORT" whatif --conf default --at 5.29 "$SNAPSHOTS/torch-2.11-native.pickle" > "$work/said"
 	[ "$(jq '.marks[0]."reserved_bytes.all.peak"' "$SNAPSHOTS/torch-2.11-native.json")" = \

@@ -311,9 +311,59 @@ static void requests_at_random_never_overlap(void **state)
 	}
 }
 
+/* Offsets from the context's address, as in the recordings of `requests` and `churn_large`. */
+static void segments_show_where_regions_lie(void **state)
+{
+	struct gm_recorded_regions regions = {0};
+	uint64_t context = 1ull << 46;
+
+	(void)state;
+	gm_regions_learn(&regions, context, 20 * MIB, 0);
+	gm_regions_learn(&regions, context - 520 * MIB, 20 * MIB, 5);
+	assert_true(regions.known);
+	assert_int_equal(regions.context, context);
+	gm_regions_learn(&regions, context + 5624 * MIB, 20 * MIB, 6);
+	gm_regions_learn(&regions, context + 5496 * MIB, 20 * MIB, 7);
+	assert_int_equal(regions.above_at, 6);
+	assert_int_equal(regions.opened_at, UINT32_MAX);
+	gm_regions_learn(&regions, context - 488 * MIB, 20 * MIB, 9);
+	gm_regions_learn(&regions, context - 468 * MIB, 20 * MIB, 10);
+	assert_int_equal(regions.opened_at, 9);
+	regions = (struct gm_recorded_regions){0};
+	gm_regions_learn(&regions, context - 584 * MIB, 70 * MIB, 0); /* the first is a region */
+	assert_int_equal(regions.context, context);
+	gm_regions_learn(&regions, context, 12 * MIB, 1);
+	gm_regions_learn(&regions, context - 1256 * MIB, 502 * MIB, 2);
+	assert_int_equal(regions.opened_at, UINT32_MAX);
+	assert_int_equal(regions.above_at, UINT32_MAX);
+}
+
+static void the_driver_takes_the_lowest_hole_or_a_new_region(void **state)
+{
+	struct gm_address_space space;
+	uint64_t context;
+
+	(void)state;
+	gm_address_space_begin(&space, NULL);
+	context = gm_address_space_take(&space, 20 * MIB);
+	assert_int_equal(gm_address_space_take(&space, 70 * MIB), context - 584 * MIB);
+	assert_int_equal(gm_address_space_take(&space, 26 * MIB), context - 514 * MIB);
+	gm_address_space_change(&space, GM_REGIONS_ABOVE);
+	assert_true(gm_address_space_take(&space, 40 * MIB) > context + 488 * MIB);
+	gm_address_space_change(&space, GM_REGIONS_OPENED);
+	assert_int_equal(gm_address_space_take(&space, 400 * MIB), context - 488 * MIB);
+	assert_int_equal(gm_address_space_take(&space, 12 * MIB), context - 88 * MIB);
+	assert_int_equal(gm_address_space_take(&space, 64 * MIB), context - 648 * MIB);
+	gm_address_space_give(&space, context - 584 * MIB, 70 * MIB);
+	assert_int_equal(gm_address_space_take(&space, 70 * MIB), context - 584 * MIB);
+	gm_address_space_free(&space);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(segments_show_where_regions_lie),
+		cmocka_unit_test(the_driver_takes_the_lowest_hole_or_a_new_region),
 		cmocka_unit_test(segments_hold_small_medium_and_large_blocks),
 		cmocka_unit_test(streams_and_pools_do_not_share_blocks),
 		cmocka_unit_test(the_smallest_block_that_is_large_enough_is_taken),
