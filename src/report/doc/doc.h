@@ -41,10 +41,12 @@ struct gm_frame {
 };
 
 /* Innermost first. */
+#define GM_STACK_NO_ROOM (1u << 31) /* no stack: those of many places, for which the file had no room */
+
 struct gm_stack {
 	struct gm_frame **frames; /* of doc->frames; NULL until first asked for */
 	unsigned count;
-	unsigned flags;	   /* GM_STACK_... */
+	unsigned flags;	   /* GM_STACK_... of layout.h, and GM_STACK_NO_ROOM */
 	const char *label; /* of stacks of sites, see labels.h */
 };
 
@@ -81,6 +83,12 @@ struct gm_site {
 	uint32_t merged;  /* the site that this one is part of: itself, mostly */
 	uint32_t records; /* of the file's sites that it is made of */
 };
+
+/* Whether a site is of many places whose stacks did not fit into the file. */
+static inline bool gm_site_is_overflow(const struct gm_site *site)
+{
+	return site->stack && site->stack->flags & GM_STACK_NO_ROOM;
+}
 
 /* A live allocation. Sorted by device and key. */
 struct gm_block {
@@ -383,6 +391,9 @@ static inline const struct gm_alloc_record *gm_work_block(const struct gm_doc *d
 }
 
 #define GM_ALL_TABLES UINT64_MAX
+#define GM_STACK_TABLES                                                                            \
+	(1ull << GM_TABLE_STACKS | 1ull << GM_TABLE_STACK_FRAMES | 1ull << GM_TABLE_FRAMES)
+#define GM_PLACE_TABLES (1ull << GM_TABLE_SITES | GM_STACK_TABLES) /* of what is judged by places */
 
 /*
  * Whether the books are complete: NULL if no record is missing of the tables (a bit for each), else
