@@ -62,12 +62,27 @@ void gm_live_remove_from_index(struct gm_alloc_record *record)
 	gm_index_remove(&gm_live.index, record->space, record->key, gm_store_offset(record));
 }
 
+/*
+ * For a full file. Handles of memory have to be in it, because mappings name them by the index of
+ * their record, and so have mappings and reservations, which count in no site.
+ */
+static struct gm_alloc_record *add_surplus(const struct gm_event *event, uint32_t site)
+{
+	struct gm_alloc_record *record = NULL;
+
+	if (event->space != GM_SPACE_HANDLE && site != GM_NONE)
+		record = gm_surplus_add(event->space, event->key);
+	if (record)
+		gm_live_fill(record, event, site, gm_calling_thread());
+	return record;
+}
+
 struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
 {
 	struct gm_alloc_record *record = take_empty();
 
 	if (!record)
-		return gm_surplus_add(event, site, gm_calling_thread());
+		return add_surplus(event, site);
 	gm_live_fill(record, event, site, gm_calling_thread());
 	if (!gm_live_add_to_index(record)) {
 		gm_store_dropped(GM_TABLE_ALLOCS);

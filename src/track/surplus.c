@@ -2,7 +2,7 @@
  * Live allocations for which the file has no room.
  */
 #include "track/surplus.h"
-#include "track/live.h"
+#include "track/state.h"
 
 #include <string.h>
 
@@ -40,19 +40,15 @@ struct gm_alloc_record *gm_surplus_find(unsigned space, uint64_t key)
 	return found ? &found->record : NULL;
 }
 
-struct gm_alloc_record *gm_surplus_add(const struct gm_event *event, uint32_t site, uint32_t thread)
+struct gm_alloc_record *gm_surplus_add(unsigned space, uint64_t key)
 {
-	struct surplus *added;
+	struct surplus *added = gm_arena_alloc(&gm_track_arena, sizeof(*added));
 
-	if (event->space == GM_SPACE_HANDLE || site == GM_NONE)
-		return NULL;
-	added = gm_arena_alloc(&gm_track_arena, sizeof(*added));
 	if (!added)
 		return NULL;
 	memset(added, 0, sizeof(*added));
-	added->key[0] = event->key;
-	added->key[1] = event->space;
-	gm_live_fill(&added->record, event, site, thread);
+	added->key[0] = key;
+	added->key[1] = space;
 	HASH_ADD(hh, surplus, key, sizeof(added->key), added);
 	if (!added->hh.tbl) { /* there was no memory for the table */
 		gm_arena_free(&gm_track_arena, added, sizeof(*added));

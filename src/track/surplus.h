@@ -6,18 +6,15 @@
 #ifndef GM_TRACK_SURPLUS_H
 #define GM_TRACK_SURPLUS_H
 
-#include "track/event.h"
+#include "store/layout.h"
+
+#include <stdbool.h>
 
 /* Forgets all records when a file was opened. */
 void gm_surplus_reset(void);
 
-/*
- * Adds a record. Returns NULL if there is no memory for it, and for what has to be in the file:
- * handles of memory, because mappings name them by the index of their record, and mappings and
- * reservations, which have no site.
- */
-struct gm_alloc_record *gm_surplus_add(const struct gm_event *event, uint32_t site,
-				       uint32_t thread);
+/* Adds an empty record, which the caller fills; NULL if there is no memory for it. */
+struct gm_alloc_record *gm_surplus_add(unsigned space, uint64_t key);
 
 /* Returns the record of a key, NULL if it is not here. */
 struct gm_alloc_record *gm_surplus_find(unsigned space, uint64_t key);

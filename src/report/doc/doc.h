@@ -41,7 +41,7 @@ struct gm_frame {
 };
 
 /* Innermost first. */
-#define GM_STACK_NO_ROOM (1u << 31) /* no stack: those of many places, for which the file had no room */
+#define GM_STACK_NO_ROOM (1u << 31) /* not a stack: those of many places, which found no room */
 
 struct gm_stack {
 	struct gm_frame **frames; /* of doc->frames; NULL until first asked for */
@@ -93,6 +93,23 @@ static inline bool gm_site_is_overflow(const struct gm_site *site)
 /* A live allocation. Sorted by device and key. */
 struct gm_block {
 	struct gm_alloc_record record;
+};
+
+/*
+ * The captures of streams into graphs that share a private pool of PyTorch's, or those of one line
+ * that have none. Memory that graphs share counts once.
+ */
+struct gm_graph_pool {
+	uint32_t root; /* the first of its captures; GM_NONE: they took no memory */
+	uint32_t stack; /* of that one's beginning, GM_NONE */
+	int device;
+	uint32_t *list; /* of doc->captures */
+	unsigned list_count;
+	uint64_t captures, graphs, live_graphs; /* graphs: executables made, and those there are */
+	uint64_t nodes, executable_bytes;
+	uint64_t taken_bytes; /* from the device, over the run */
+	uint64_t segments, reserved_bytes, used_bytes;
+	uint64_t next_bytes; /* what one more capture would take; GM_NO_BYTES: too few to tell */
 };
 
 /* A level of a device at one moment. */
@@ -329,6 +346,8 @@ struct gm_doc {
 	struct gm_implicit_record *implicit;
 	struct gm_ledger *ledger;
 	struct gm_cost_record *costs;
+	struct gm_capture_record *captures;
+	struct gm_graph_pool *graph_pools;
 	struct gm_context_record *contexts;
 	struct gm_freed_export_record *freed_exports;
 	struct gm_phase *phases;
@@ -344,6 +363,7 @@ struct gm_doc {
 		devices_count, levels_count, usage_count, pools_count, vmm_count, torches_count,
 		pluggables_count, imported_count, fragmentation_count, retries_count, ooms_count,
 		errors_count, failures_count, implicit_count, ledger_count, costs_count,
+		captures_count, graph_pools_count,
 		contexts_count, freed_exports_count, phases_count, categories_count, marks_count,
 		ranges_count, timeline_count, findings_count, gates_count, suppressed_count,
 		unused_suppressions_count;
