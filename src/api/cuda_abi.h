@@ -70,6 +70,8 @@ enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0 };
 #define GM_SUBRESOURCE_MIPTAIL	  1u
 #define GM_RESOURCE_MIPMAP	  1u
 #define GM_GRAPH_AUTO_FREE	  1u	/* ..._AUTO_FREE_ON_LAUNCH */
+#define GM_CAPTURE_GLOBAL	  0u /* modes of captures and of threads */
+#define GM_CAPTURE_RELAXED	  2u
 #define GM_LIMIT_STACK_SIZE	  0u
 #define GM_LIMIT_MALLOC_HEAP_SIZE 2u
 #define GM_MEM_LOCATION_DEVICE	  1u

@@ -95,6 +95,7 @@ enum gm_table_id {
 	GM_TABLE_PEAK_BLOCKS,	/* struct gm_peak_block_record */
 	GM_TABLE_FREED_EXPORTS, /* struct gm_freed_export_record */
 	GM_TABLE_RANGES,	/* struct gm_range_record */
+	GM_TABLE_CAPTURES,	/* struct gm_capture_record */
 	GM_TABLES_NOW,		/* one past the last table of this version */
 	GM_TABLES = 40		/* room in the header */
 };
@@ -381,6 +382,7 @@ _Static_assert(sizeof(struct gm_site_record) % 64 == 0, "a record starts at a ca
 #define GM_ALLOC_AUTO_FREE   4u	/* graph memory that auto-free-on-launch handles */
 #define GM_ALLOC_TORCH	     8u	/* taken by PyTorch's allocator: a segment, or a mapping of one */
 #define GM_ALLOC_PLUGGABLE  16u	/* taken by an allocator that the program gave to PyTorch */
+#define GM_ALLOC_RELAXED    32u /* by a thread that allows itself what captures forbid */
 
 /* A free of a block needs the first 32 bytes alone, which lie in one cache line; 96 bytes lie in
  * two. */
@@ -408,7 +410,7 @@ struct gm_alloc_record {
 	uint32_t ipc; /* of an exported or imported one: its handle's number, 0 none (a descriptor)
 		       */
 	uint32_t range; /* GM_TABLE_RANGES plus 1: the thread's innermost one; 0 none */
-	uint32_t reserved1;
+	uint32_t capture; /* GM_TABLE_CAPTURES plus 1: the one that PyTorch took it for; 0 none */
 };
 _Static_assert(sizeof(struct gm_alloc_record) == 96, "a record lies in two cache lines");
 
@@ -797,6 +799,27 @@ struct gm_cost_record {
 	uint64_t nodes;		/* of executable graphs: nodes of all of them */
 	uint64_t last_ns;	/* of the latest object that was made */
 	uint64_t times_ns[GM_COST_TIMES]; /* of the object number 2^i */
+};
+
+#define GM_CAPTURES_KEPT 1024u /* the last record stands for all later ones */
+
+/*
+ * A capture of a stream into a graph. What PyTorch takes from the device meanwhile belongs to a
+ * private pool, which captures share if one uses memory of another. Blocks that a capture uses
+ * again cost nothing: `taken_bytes` is what came anew.
+ */
+struct gm_capture_record {
+	int16_t device;
+	uint8_t reserved[6];
+	uint32_t stack;		/* of the first one's beginning, GM_NONE */
+	uint32_t pool;		/* the first capture of its pool: itself, unless it shares one */
+	uint64_t captures;	/* begun; 1, but of the last record */
+	uint64_t graphs;	/* that came of them */
+	uint64_t made, live;	/* executables of these graphs, and those there are */
+	uint64_t nodes;		/* of all executables made */
+	int64_t executable_bytes; /* what the driver took to instantiate them, as far as measured */
+	uint64_t taken_bytes;	/* segments */
+	uint64_t time_ns;	/* of the beginning, of several the latest */
 };
 
 struct gm_retry_record {

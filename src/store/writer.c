@@ -58,6 +58,7 @@ static const uint32_t record_bytes[GM_TABLES_NOW] = {
 	[GM_TABLE_PEAKS] = sizeof(struct gm_peak_record),
 	[GM_TABLE_PEAK_BLOCKS] = sizeof(struct gm_peak_block_record),
 	[GM_TABLE_RANGES] = sizeof(struct gm_range_record),
+	[GM_TABLE_CAPTURES] = sizeof(struct gm_capture_record),
 };
 
 #define FIRST_CHUNKS 4u
@@ -533,6 +534,7 @@ static uint32_t limit_of(enum gm_table_id id)
 	case GM_TABLE_OOM_BLOCKS:
 	case GM_TABLE_PEAK_BLOCKS:
 	case GM_TABLE_RANGES:
+	case GM_TABLE_CAPTURES:
 		return store.capacity - figures - store.capacity / 8;
 	case GM_TABLE_ALLOCS:
 		return store.capacity - figures;

@@ -223,8 +223,10 @@ static bool is_stale_free(const struct gm_alloc_record *record)
 
 void gm_record_free(struct gm_alloc_record *record, const struct gm_event *event)
 {
-	uint32_t index = record ? gm_store_index(GM_TABLE_ALLOCS, record) : GM_NONE;
+	uint32_t index = GM_NONE;
 
+	if (record)
+		gm_live_find(record->space, record->key, &index);
 	if (record && event->error && is_stale_free(record))
 		record = NULL;
 	log_free(event, record);

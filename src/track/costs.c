@@ -3,6 +3,7 @@
  * or calling library.
  */
 #include "track/costs.h"
+#include "track/capture_pools.h"
 #include "track/levels.h"
 #include "track/update.h"
 
@@ -85,6 +86,7 @@ int64_t gm_cost_bytes(int device, enum gm_cost cost)
 struct object {
 	uint64_t key[2]; /* handle and kind of cost */
 	uint32_t record;
+	uint32_t capture; /* that the graph came of; GM_NONE */
 	UT_hash_handle hh;
 };
 
@@ -106,7 +108,7 @@ static void forget_object(struct object *object)
 /*
  * Without memory for it, the end of the object is counted in the record of the call that ends it.
  */
-static void remember_object(const struct gm_cost_event *event, uint32_t record)
+static void remember_object(const struct gm_cost_event *event, uint32_t record, uint32_t capture)
 {
 	struct object *object = find_object(event);
 
@@ -119,6 +121,7 @@ static void remember_object(const struct gm_cost_event *event, uint32_t record)
 	object->key[0] = event->handle;
 	object->key[1] = event->cost;
 	object->record = record;
+	object->capture = capture;
 	HASH_ADD(hh, objects, key, sizeof(object->key), object);
 }
 
@@ -201,16 +204,17 @@ static void count(struct gm_cost_record *record, const struct gm_cost_event *eve
 
 static void record_cost(const struct gm_cost_event *event)
 {
-	struct object *object;
-	uint32_t index;
+	struct object *object = event->object < 0 && event->handle ? find_object(event) : NULL;
+	uint32_t capture = object ? object->capture : gm_capture_of_graph(event->graph), index;
 	struct gm_cost_record *record = cost_record(event, &index);
 
 	if (!record)
 		return;
 	count(record, event);
+	if (capture != GM_NONE)
+		gm_capture_executable(capture, event->object, event->nodes, event->bytes);
 	if (event->object > 0 && event->handle)
-		remember_object(event, index);
-	object = event->object < 0 && event->handle ? find_object(event) : NULL;
+		remember_object(event, index, capture);
 	if (object)
 		forget_object(object);
 }

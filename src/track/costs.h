@@ -13,7 +13,7 @@ struct gm_cost_event {
 	enum gm_cost cost;
 	int object; /* 1: an object was made, -1: one is gone, whose maker's record is changed */
 	uint64_t handle; /* of the object, 0: not known */
-	uint64_t nodes;	 /* of a graph */
+	uint64_t graph, nodes; /* that was instantiated, and how large it is */
 	bool of_objects; /* `object` is 0: the bytes are of objects that were recorded before */
 	uint32_t module, stack;
 	int64_t bytes;		 /* negative: given back */

@@ -24,6 +24,7 @@
 #include "track/pools.h"
 #include "track/sites.h"
 #include "track/slabs.h"
+#include "track/surplus.h"
 #include "track/thread_id.h"
 #include "track/timeline.h"
 #include "track/update.h"
@@ -374,13 +375,16 @@ GM_HOT_CODE uint32_t gm_track_free_end(uint64_t latest, const struct gm_event *e
 	entry = gm_index_find(&gm_live.index, event->space, event->key);
 	if (likely(entry != NULL))
 		record = gm_store_at(gm_index_value(entry));
+	else
+		record = gm_surplus_find(event->space, event->key);
 	if (record && unlikely(record->serial > latest))
 		record = NULL;
 	if (record && gm_kind_in_pool(record->kind))
 		pool = record->owner;
 	if (unlikely(event->error && event->error != GM_ERROR_TEARDOWN))
 		gm_record_failed_free(record, event);
-	else if (unlikely(event->error || !record) || unlikely(!end_fast(entry, record, event)))
+	else if (unlikely(event->error || !record || !entry) ||
+		 unlikely(!end_fast(entry, record, event)))
 		gm_record_free(record, event);
 	if (event->error || !is_due(pool))
 		pool = GM_NONE;

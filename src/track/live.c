@@ -3,6 +3,7 @@
  */
 #include "track/live.h"
 #include "store/journal.h"
+#include "track/surplus.h"
 #include "track/thread_id.h"
 #include "track/work.h"
 
@@ -11,6 +12,7 @@ GM_HOT_COUNTERS struct gm_live gm_live;
 void gm_live_reset(void)
 {
 	gm_live = (struct gm_live){0}; /* the arena was freed as a whole */
+	gm_surplus_reset();
 }
 
 struct gm_alloc_record *gm_live_find(unsigned space, uint64_t key, uint32_t *index)
@@ -18,8 +20,10 @@ struct gm_alloc_record *gm_live_find(unsigned space, uint64_t key, uint32_t *ind
 	const struct gm_index_slot *slot = gm_index_find(&gm_live.index, space, key);
 	struct gm_alloc_record *record;
 
-	if (!slot)
-		return NULL;
+	if (!slot) {
+		*index = GM_NONE;
+		return gm_surplus_find(space, key);
+	}
 	record = gm_store_at(gm_index_value(slot));
 	*index = gm_store_index(GM_TABLE_ALLOCS, record);
 	return record;
@@ -58,12 +62,27 @@ void gm_live_remove_from_index(struct gm_alloc_record *record)
 	gm_index_remove(&gm_live.index, record->space, record->key, gm_store_offset(record));
 }
 
+/*
+ * For a full file. Handles of memory have to be in it, because mappings name them by the index of
+ * their record, and so have mappings and reservations, which count in no site.
+ */
+static struct gm_alloc_record *add_surplus(const struct gm_event *event, uint32_t site)
+{
+	struct gm_alloc_record *record = NULL;
+
+	if (event->space != GM_SPACE_HANDLE && site != GM_NONE)
+		record = gm_surplus_add(event->space, event->key);
+	if (record)
+		gm_live_fill(record, event, site, gm_calling_thread());
+	return record;
+}
+
 struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
 {
 	struct gm_alloc_record *record = take_empty();
 
 	if (!record)
-		return NULL;
+		return add_surplus(event, site);
 	gm_live_fill(record, event, site, gm_calling_thread());
 	if (!gm_live_add_to_index(record)) {
 		gm_store_dropped(GM_TABLE_ALLOCS);
@@ -78,6 +97,10 @@ struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site)
 
 void gm_live_remove(struct gm_alloc_record *record, uint32_t index)
 {
+	if (index == GM_NONE) {
+		gm_surplus_remove(record);
+		return;
+	}
 	if (gm_journal_on)
 		gm_journal_drop(index, gm_track.now_ns, gm_calling_thread());
 	gm_live_remove_from_index(record);
@@ -109,6 +132,7 @@ void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t, void *), voi
 		    !visit(record, index, data))
 			return;
 	}
+	gm_surplus_each(visit, data);
 }
 
 struct containing {

@@ -23,7 +23,10 @@ extern struct gm_live gm_live __attribute__((visibility("hidden")));
 
 void gm_live_reset(void);
 
-/* Returns the live record of a key and stores its index; NULL if there is none. */
+/*
+ * Returns the live record of a key and stores its index, GM_NONE if the record is not in the file
+ * (surplus.h); NULL if there is none.
+ */
 struct gm_alloc_record *gm_live_find(unsigned space, uint64_t key, uint32_t *index);
 
 /*
@@ -41,14 +44,15 @@ struct gm_alloc_record *gm_live_find_containing(unsigned space, uint64_t address
 
 /*
  * Calls `visit` for each record until it returns false. Memory that is being freed is live until
- * the call returned, and a pending handle until the driver gives its memory back.
+ * the call returned, and a pending handle until the driver gives its memory back. The index is
+ * GM_NONE of a record that is not in the file.
  */
 void gm_live_each(bool (*visit)(struct gm_alloc_record *, uint32_t index, void *), void *data);
 
-/* Adds a record; NULL if the file is full or there is no memory for the index. */
+/* Adds a record; NULL if there is no room for it, in the file and beside it (surplus.h). */
 struct gm_alloc_record *gm_live_add(const struct gm_event *event, uint32_t site);
 
-/* Removes a record, which is empty from now on. */
+/* Removes a record, which is empty from now on. The index is the one that gm_live_find stored. */
 void gm_live_remove(struct gm_alloc_record *record, uint32_t index);
 
 /* Add a record to the index and remove it from there, without a change of the record. */
@@ -90,6 +94,7 @@ static inline void gm_live_describe(struct gm_alloc_record *record, const struct
 	record->ipc = event->ipc;
 	record->thread = thread;
 	record->range = *gm_thread_range;
+	record->capture = 0;
 }
 
 /*

@@ -27,6 +27,7 @@ struct gm_track {
 	struct gm_lock lock;
 	uint8_t window[4];	/* current, merges and resets as in the header; see windows.h */
 	uint32_t cached_allocs; /* bit i: entry i of driver_allocs.c is valid */
+	uint32_t captures;	/* under way, see capture_pools.h */
 	uint64_t now_ns;	/* the time of the present event */
 	uint64_t window_end; /* with so many frees the next window begins; UINT64_MAX: at a mark */
 	uint64_t cached_blocks; /* bit i: the entry of device slot i of torch_blocks.c is valid */

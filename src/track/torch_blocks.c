@@ -20,6 +20,7 @@
  * and functions that are rarely called lie apart.
  */
 #include "track/torch_blocks.h"
+#include "track/capture_pools.h"
 #include "track/allocs.h"
 #include "track/collected.h"
 #include "track/fast_path.h"
@@ -458,6 +459,8 @@ GM_HOT_CODE void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where 
 	if (unlikely(!gm_file || !block))
 		return;
 	begin(where);
+	if (unlikely(gm_track.captures))
+		gm_capture_block(block);
 	if (unlikely(!add_fast(block, bytes, where, origin.stack, totals)))
 		add_slow(block, bytes, where.device, origin, totals);
 	gm_update_end_inline();

@@ -2,6 +2,7 @@
  * PyTorch's memory on each device.
  */
 #include "track/torch_memory.h"
+#include "track/capture_pools.h"
 
 struct gm_torch_state gm_torch_state;
 
@@ -32,19 +33,21 @@ struct gm_torch_record *gm_add_torch(int device)
 	return *known;
 }
 
-void gm_torch_add(const struct gm_alloc_record *alloc)
+void gm_torch_add(struct gm_alloc_record *alloc)
 {
 	struct gm_torch_record *record =
 		gm_torch_part(alloc) != GM_TORCH_NO_PART ? gm_torch_of(alloc->device) : NULL;
 
 	if (record && gm_torch_reserves(gm_torch_add_driver(record, alloc, gm_torch_state.seen)))
 		gm_timeline_set(alloc->device, GM_SERIES_TORCH_RESERVED, record->reserved_bytes);
+	gm_capture_take(alloc);
 }
 
 void gm_torch_remove(const struct gm_alloc_record *alloc)
 {
 	struct gm_torch_record *record = gm_known_torch(alloc->device);
 
+	gm_capture_give(alloc);
 	if (!record || !gm_torch_reserves(gm_torch_remove_driver(record, alloc)))
 		return;
 	gm_peak_freed(alloc->device, GM_HOLES_TORCH, alloc);

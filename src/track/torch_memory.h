@@ -58,7 +58,7 @@ static inline struct gm_torch_record *gm_torch_of(int device)
 }
 
 /* Driver memory of PyTorch's allocator came or goes: a segment, or a mapping of one. */
-void gm_torch_add(const struct gm_alloc_record *alloc);
+void gm_torch_add(struct gm_alloc_record *alloc);
 void gm_torch_remove(const struct gm_alloc_record *alloc);
 
 /* Counts memory that is about to be given back by a call with this stack. */

@@ -6,6 +6,7 @@
 #include "track/allocs.h"
 #include "track/clock.h"
 #include "track/contexts.h"
+#include "track/capture_pools.h"
 #include "track/costs.h"
 #include "track/event_log.h"
 #include "track/freed.h"
@@ -48,6 +49,7 @@ static void forget_records(bool history)
 	gm_pools_reset();
 	gm_graphs_reset();
 	gm_costs_reset();
+	gm_capture_pools_reset();
 	gm_holds_reset();
 	gm_in_use_reset();
 	gm_peaks_reset();

@@ -53,7 +53,7 @@ struct gm_call {
 		uint64_t graph, exec, address;
 		const void *list;	  /* CUarrayMapInfo[count] */
 	};
-	uint64_t flags;		/* of an array, or of a graph's instantiation */
+	uint64_t flags; /* of an array or a graph's instantiation; a capture's mode */
 	union {
 		uint32_t count, limit;
 		uint32_t ipc; /* gm_handle_number of the handle that is opened */

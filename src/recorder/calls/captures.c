@@ -8,12 +8,6 @@
 #include "recorder/calls/captures.h"
 #include "store/lock.h"
 
-/*
- * The result of a capture's end that took place without a valid graph
- * (cudaErrorStreamCaptureInvalidated).
- */
-#define INVALIDATED 901
-
 GM_HOT uint32_t gm_captures;
 
 static void end_one(void)
@@ -33,8 +27,6 @@ void gm_capture_enters(unsigned role)
 
 void gm_capture_leaves(unsigned role, int result)
 {
-	bool ended = result == GM_CUDA_SUCCESS || result == INVALIDATED;
-
-	if (role == GM_ROLE_CAPTURE_BEGIN ? result != GM_CUDA_SUCCESS : ended)
+	if (role == GM_ROLE_CAPTURE_BEGIN ? result != GM_CUDA_SUCCESS : gm_capture_is_over(result))
 		end_one();
 }

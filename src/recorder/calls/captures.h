@@ -24,6 +24,15 @@ static inline bool gm_captures_under_way(void)
 }
 
 /*
+ * Whether the call of a capture's end ended it. With cudaErrorStreamCaptureInvalidated it did, and
+ * there is no graph.
+ */
+static inline bool gm_capture_is_over(int result)
+{
+	return result == GM_CUDA_SUCCESS || result == 901;
+}
+
+/*
  * Around a call of the role CAPTURE_BEGIN or CAPTURE_END. Any context; calls of signal handlers
  * count too.
  */

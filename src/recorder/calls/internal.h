@@ -42,6 +42,8 @@ void gm_end_pool_trim(struct gm_call *call, const struct gm_row *row, int result
 void gm_end_pool_set(struct gm_call *call, const struct gm_row *row, int result);
 void gm_end_sync(struct gm_call *call, const struct gm_row *row, int result);
 
+void gm_end_capture_begin(struct gm_call *call, const struct gm_row *row, int result);
+void gm_end_capture_end(struct gm_call *call, const struct gm_row *row, int result);
 void gm_end_graph_node(struct gm_call *call, const struct gm_row *row, int result);
 void gm_end_graph_instantiate(struct gm_call *call, const struct gm_row *row, int result);
 void gm_end_graph_upload(struct gm_call *call, const struct gm_row *row, int result);

@@ -162,6 +162,19 @@ static uint64_t bytes_of(const struct gm_call *call, const struct gm_row *row, u
 	return requested_bytes(call);
 }
 
+/*
+ * PyTorch takes a segment while streams are captured: whether the thread allows itself what
+ * captures forbid is known as long as the call lasts.
+ */
+static GM_COLD void note_relaxed(struct gm_event *event)
+{
+	int saved = errno;
+
+	if (event->flags & GM_ALLOC_TORCH && gm_query_capture_relaxed())
+		event->flags |= GM_ALLOC_RELAXED;
+	errno = saved;
+}
+
 /* Records an allocation whose event is complete but for its stack and its pool. */
 static inline void record_alloc(struct gm_call *call, struct gm_event *event)
 {
@@ -170,6 +183,8 @@ static inline void record_alloc(struct gm_call *call, struct gm_event *event)
 
 	gm_note_device(event->device);
 	capture_stack(call, event);
+	if (__builtin_expect(gm_captures_under_way(), 0))
+		note_relaxed(event);
 	if (event->kind == GM_KIND_ASYNC) {
 		device = event->device;
 		pool = gm_pool_of(call->pool, &device);

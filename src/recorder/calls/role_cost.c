@@ -319,8 +319,10 @@ static void name_object(const struct gm_call *call, const struct gm_row *row,
 	event->handle = event->object > 0 ? gm_read_out(call) : call->key;
 	if (row->role == GM_ROLE_GRAPH_EXEC_DESTROY)
 		event->handle = call->exec;
-	if (row->role == GM_ROLE_GRAPH_INSTANTIATE)
+	if (row->role == GM_ROLE_GRAPH_INSTANTIATE) {
+		event->graph = call->graph;
 		event->nodes = gm_query_graph_size(call->graph);
+	}
 }
 
 /*

@@ -2,6 +2,7 @@
  * Roles of graphs: memory nodes, what an executable graph will allocate and free, launches.
  */
 #include "recorder/calls/role_graph.h"
+#include "recorder/calls/captures.h"
 #include "recorder/calls/internal.h"
 #include "recorder/calls/role_context.h"
 #include "recorder/calls/role_cost.h"
@@ -9,6 +10,7 @@
 #include "recorder/calls/role_steps.h"
 #include "recorder/query/query.h"
 #include "recorder/query/query_layout.h"
+#include "track/capture_pools.h"
 #include "track/driver_allocs.h"
 #include "track/graphs.h"
 #include "track/recording.h"
@@ -39,6 +41,26 @@ void gm_end_graph_node(struct gm_call *call, const struct gm_row *row, int resul
 	event.key = node->alloc.dptr;
 	gm_note_device(event.device);
 	gm_graph_node_made(&event);
+}
+
+void gm_end_capture_begin(struct gm_call *call, const struct gm_row *row, int result)
+{
+	struct gm_event event;
+
+	if (result != GM_CUDA_SUCCESS)
+		return;
+	event = gm_event_of(call, row, result);
+	event.device = (int16_t)gm_context_device();
+	event.stack = gm_outer_call_stack(call, &event.caller_module);
+	gm_track_capture_begin(&event, call->flags == GM_CAPTURE_GLOBAL);
+}
+
+void gm_end_capture_end(struct gm_call *call, const struct gm_row *row, int result)
+{
+	(void)row;
+	if (gm_capture_is_over(result))
+		gm_track_capture_end(call->stream,
+				     result == GM_CUDA_SUCCESS ? gm_read_out(call) : 0);
 }
 
 /* The driver is asked for the graph's nodes, so that it does not matter how they were made. */
@@ -98,6 +120,7 @@ void gm_begin_graph_destroy(struct gm_call *call, const struct gm_row *row)
 	struct gm_graph_nodes nodes;
 
 	(void)row;
+	gm_track_capture_graph_destroyed(call->graph);
 	if (!call->graph || !gm_track_graph_nodes())
 		return;
 	gm_query_graph_nodes(call->graph, &nodes);

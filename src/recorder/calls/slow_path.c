@@ -29,6 +29,7 @@ static bool enter_special(struct gm_call *call, const struct gm_role_info *role)
 {
 	if (role->entry == GM_ENTRY_CAPTURE) {
 		gm_capture_enters(gm_rows[call->function].role);
+		call->recorded = !gm_disabled() && !gm_thread.busy && gm_owns_file();
 		return true;
 	}
 	/* Launches are frequent, and all but a kernel's first need this look-up alone. */

@@ -28,6 +28,7 @@ static struct {
 	CUresult (*mem_info)(size_t *, size_t *);
 	CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *);
 	CUresult (*is_capturing_ptsz)(CUstream, CUstreamCaptureStatus *);
+	CUresult (*exchange_capture_mode)(CUstreamCaptureMode *);
 	CUresult (*pool_attribute)(CUmemoryPool, int, void *);
 	CUresult (*graph_attribute)(CUdevice, int, void *);
 	CUresult (*default_pool)(CUmemoryPool *, CUdevice);
@@ -60,6 +61,7 @@ void gm_query_init(void)
 	query.mem_info = gm_libcuda_symbol("cuMemGetInfo_v2");
 	query.is_capturing = gm_libcuda_symbol("cuStreamIsCapturing");
 	query.is_capturing_ptsz = gm_libcuda_symbol("cuStreamIsCapturing_ptsz");
+	query.exchange_capture_mode = gm_libcuda_symbol("cuThreadExchangeStreamCaptureMode");
 	query.pool_attribute = gm_libcuda_symbol("cuMemPoolGetAttribute");
 	query.graph_attribute = gm_libcuda_symbol("cuDeviceGetGraphMemAttribute");
 	query.default_pool = gm_libcuda_symbol("cuDeviceGetDefaultMemPool");
@@ -136,6 +138,18 @@ bool gm_query_capturing(uint64_t stream, bool per_thread)
 	/* For the legacy stream the driver returns an error while another stream is captured. */
 	return is_capturing &&
 	       is_capturing((CUstream)(uintptr_t)stream, &status) == GM_CUDA_SUCCESS && status == 1;
+}
+
+/* The driver tells the mode only by exchanging it, so it is exchanged back at once. */
+bool gm_query_capture_relaxed(void)
+{
+	CUstreamCaptureMode mode = GM_CAPTURE_RELAXED, own;
+
+	if (!query.exchange_capture_mode || query.exchange_capture_mode(&mode) != GM_CUDA_SUCCESS)
+		return false;
+	own = mode;
+	query.exchange_capture_mode(&mode);
+	return own == GM_CAPTURE_RELAXED;
 }
 
 bool gm_query_pool_figures(uint64_t pool, struct gm_pool_figures *figures)

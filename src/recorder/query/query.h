@@ -41,6 +41,9 @@ bool gm_query_mem_info(uint64_t *free_bytes, uint64_t *total_bytes);
  */
 bool gm_query_capturing(uint64_t stream, bool per_thread);
 
+/* True if the calling thread may make calls that captures forbid (capture mode relaxed). */
+bool gm_query_capture_relaxed(void);
+
 /* Handle of the calling thread's context, 0 without a context. */
 extern CUresult (*gm_ctx_get_current)(CUcontext *) /* NULL: the driver lacks it */
 	__attribute__((visibility("hidden")));

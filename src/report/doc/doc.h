@@ -42,10 +42,12 @@ struct gm_frame {
 };
 
 /* Innermost first. */
+#define GM_STACK_NO_ROOM (1u << 31) /* not a stack: those of many places, which found no room */
+
 struct gm_stack {
 	struct gm_frame **frames; /* of doc->frames; NULL until first asked for */
 	unsigned count;
-	unsigned flags;	   /* GM_STACK_... */
+	unsigned flags;	   /* GM_STACK_... of layout.h, and GM_STACK_NO_ROOM */
 	const char *label; /* of stacks of sites, see labels.h */
 };
 
@@ -85,9 +87,32 @@ struct gm_site {
 	uint32_t records; /* of the file's sites that it is made of */
 };
 
+/* Whether a site is of many places whose stacks did not fit into the file. */
+static inline bool gm_site_is_overflow(const struct gm_site *site)
+{
+	return site->stack && site->stack->flags & GM_STACK_NO_ROOM;
+}
+
 /* A live allocation. Sorted by device and key. */
 struct gm_block {
 	struct gm_alloc_record record;
+};
+
+/*
+ * The captures of streams into graphs that share a private pool of PyTorch's, or those of one line
+ * that have none. Memory that graphs share counts once.
+ */
+struct gm_graph_pool {
+	uint32_t root; /* the first of its captures; GM_NONE: they took no memory */
+	uint32_t stack; /* of that one's beginning, GM_NONE */
+	int device;
+	uint32_t *list; /* of doc->captures */
+	unsigned list_count;
+	uint64_t captures, graphs, live_graphs; /* graphs: executables made, and those there are */
+	uint64_t nodes, executable_bytes;
+	uint64_t taken_bytes; /* from the device, over the run */
+	uint64_t segments, reserved_bytes, used_bytes;
+	uint64_t next_bytes; /* what one more capture would take; GM_NO_BYTES: too few to tell */
 };
 
 /* A level of a device at one moment. */
@@ -324,6 +349,8 @@ struct gm_doc {
 	struct gm_implicit_record *implicit;
 	struct gm_ledger *ledger;
 	struct gm_cost_record *costs;
+	struct gm_capture_record *captures;
+	struct gm_graph_pool *graph_pools;
 	struct gm_context_record *contexts;
 	struct gm_freed_export_record *freed_exports;
 	struct gm_phase *phases;
@@ -339,6 +366,7 @@ struct gm_doc {
 		devices_count, levels_count, usage_count, pools_count, vmm_count, torches_count,
 		pluggables_count, imported_count, fragmentation_count, retries_count, ooms_count,
 		errors_count, failures_count, implicit_count, ledger_count, costs_count,
+		captures_count, graph_pools_count,
 		contexts_count, freed_exports_count, phases_count, categories_count, marks_count,
 		ranges_count, timeline_count, findings_count, gates_count, suppressed_count,
 		unused_suppressions_count;
@@ -386,6 +414,9 @@ static inline const struct gm_alloc_record *gm_work_block(const struct gm_doc *d
 }
 
 #define GM_ALL_TABLES UINT64_MAX
+#define GM_STACK_TABLES                                                                            \
+	(1ull << GM_TABLE_STACKS | 1ull << GM_TABLE_STACK_FRAMES | 1ull << GM_TABLE_FRAMES)
+#define GM_PLACE_TABLES (1ull << GM_TABLE_SITES | GM_STACK_TABLES) /* of what is judged by places */
 
 /*
  * Returns NULL if the accounting is complete, with no record missing of the tables (a bit for

@@ -28,7 +28,7 @@ const char *gm_site_key(struct gm_doc *doc, const struct gm_site *site)
 			fprintf(stream, "|%s+%llx", module ? module : "",
 				(unsigned long long)frame->offset);
 	}
-	if (!site->stack)
+	if (!site->stack || !site->stack->count)
 		fprintf(stream, "|%s", site->function ? site->function : "");
 	fclose(stream);
 	key = gm_zone_strndup(&doc->zone, text, bytes);

@@ -114,7 +114,9 @@ static void blame_left(struct gm_doc *doc, struct gm_doc *baseline, struct gm_ga
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		uint64_t bytes = leaked(&doc->sites[i], GM_LEAKS_EXIT, doc->since != NULL);
 
+		/* the limit is a place's, which the sum of many does not tell */
 		if (!bytes || bytes < gate->limit ||
+		    (gate->limit && gm_site_is_overflow(&doc->sites[i])) ||
 		    (baseline && bytes <= leaked_before(baseline, gm_site_key(doc, &doc->sites[i]),
 							GM_LEAKS_EXIT)))
 			continue;
@@ -130,8 +132,7 @@ static void blame_left(struct gm_doc *doc, struct gm_doc *baseline, struct gm_ga
 static bool left_in_overflow(const struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->sites_count; i++)
-		if (doc->sites[i].record.flags & GM_SITE_OVERFLOW &&
-		    doc->sites[i].record.live_count)
+		if (gm_site_is_overflow(&doc->sites[i]) && doc->sites[i].record.live_count)
 			return true;
 	return false;
 }
@@ -437,8 +438,8 @@ static const struct {
 	uint64_t tables;
 } gates[] = {
 	{gate_oom, 0}, /* the header counts them too */
-	{gate_leaks, 1ull << GM_TABLE_SITES},
-	{gate_growth, 1ull << GM_TABLE_SITES},
+	{gate_leaks, GM_PLACE_TABLES},
+	{gate_growth, GM_PLACE_TABLES},
 	{gate_peak, 1ull << GM_TABLE_LEVELS},
 	{gate_peak_growth, 1ull << GM_TABLE_LEVELS},
 	{gate_fragmentation,

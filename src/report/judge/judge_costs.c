@@ -121,13 +121,72 @@ static void judge_growth(struct gm_doc *doc, const struct gm_cost_record *record
 	gm_advise(doc, finding, "%s", sorts[record->cost].advice);
 }
 
-/* The bill of graphs: by line, for each executable and node, and what more of them would take. */
+/*
+ * The bill of graphs that were captured: by pool, whose memory the graphs share, what each further
+ * capture would take.
+ */
+static void judge_pool(struct gm_doc *doc, const struct gm_graph_pool *pool)
+{
+	uint64_t bytes = pool->reserved_bytes + pool->executable_bytes;
+	const struct gm_capture_record *first = &doc->captures[pool->list[0]];
+	struct gm_finding *finding;
+
+	if (pool->root == GM_NONE || bytes < LEAST_BYTES || !pool->captures)
+		return;
+	finding = gm_finding_new(doc, "graphs.cost", GM_NOTE, pool->device, bytes, GM_NO_SITE);
+	finding->title = gm_doc_printf(
+		doc,
+		"%llu capture%s at %s hold %s of the device: %s in %s private pool, %s as "
+		"executables",
+		(unsigned long long)pool->captures, gm_s(pool->captures),
+		place_of(doc, pool->stack), gm_size(doc, bytes),
+		gm_size(doc, pool->reserved_bytes), pool->captures == 1 ? "its" : "one shared",
+		gm_size(doc, pool->executable_bytes));
+	finding->evidence = gm_doc_printf(
+		doc,
+		"%llu executables of %llu nodes, %llu destroyed; %s of the pool in use; the first "
+		"capture took %s for the pool, the others %s together",
+		(unsigned long long)pool->graphs, (unsigned long long)pool->nodes,
+		(unsigned long long)(pool->graphs - pool->live_graphs),
+		gm_size(doc, pool->used_bytes), gm_size(doc, first->taken_bytes),
+		gm_size(doc, pool->taken_bytes - first->taken_bytes));
+	if (pool->next_bytes != GM_NO_BYTES)
+		gm_advise(doc, finding,
+			  "each further capture would take about %s, ten about %s, as those after "
+			  "the first did",
+			  gm_size(doc, pool->next_bytes), gm_size(doc, pool->next_bytes * 10));
+	if (!pool->live_graphs && pool->reserved_bytes)
+		gm_advise(doc, finding,
+			  "none of its graphs is left: torch.cuda.empty_cache() gives the pool's "
+			  "idle memory back");
+	else if (pool->captures > 1)
+		gm_advise(doc, finding,
+			  "capture the largest batch first: smaller ones then use its memory "
+			  "again; fewer batch sizes take less");
+}
+
+/* How many executables a private pool's captures became: their bill is the pool's. */
+static uint64_t told_by_pools(const struct gm_doc *doc, int device)
+{
+	uint64_t graphs = 0;
+
+	for (unsigned i = 0; i < doc->graph_pools_count; i++)
+		if (doc->graph_pools[i].root != GM_NONE && doc->graph_pools[i].device == device)
+			graphs += doc->graph_pools[i].graphs;
+	return graphs;
+}
+
+/*
+ * The bill of other graphs: by line, for each executable and node, and what more of them would
+ * take.
+ */
 static void judge_graphs(struct gm_doc *doc, const struct gm_cost_record *record)
 {
 	uint64_t bytes = record->bytes > 0 ? (uint64_t)record->bytes : 0;
 	struct gm_finding *finding;
 
-	if (record->cost != GM_COST_GRAPH || bytes < LEAST_BYTES || !record->calls)
+	if (record->cost != GM_COST_GRAPH || bytes < LEAST_BYTES || !record->calls ||
+	    record->calls <= told_by_pools(doc, record->device))
 		return;
 	finding = gm_finding_new(doc, "graphs.cost", GM_NOTE, record->device, bytes, GM_NO_SITE);
 	finding->title = gm_doc_printf(
@@ -188,6 +247,8 @@ void gm_judge_costs(struct gm_doc *doc)
 		judge_growth(doc, &doc->costs[i]);
 		judge_graphs(doc, &doc->costs[i]);
 	}
+	for (unsigned i = 0; i < doc->graph_pools_count; i++)
+		judge_pool(doc, &doc->graph_pools[i]);
 	for (unsigned i = 0; i < doc->devices_count; i++)
 		judge_contexts(doc, doc->devices[i].index);
 }

@@ -65,6 +65,12 @@ static void advise_leak(struct gm_doc *doc, struct gm_finding *finding, const st
 {
 	const struct gm_site_record *record = &site->record;
 
+	if (gm_site_is_overflow(site)) {
+		gm_advise(doc, finding,
+			  "raise GPUMEMTRACE_MAX_FILE, or free disk space, and run it again: then "
+			  "the file names each place");
+		return;
+	}
 	if (record->failed_frees)
 		gm_advise(doc, finding,
 			  "%u free%s of this memory failed and %s not looked at; see errors",

@@ -527,6 +527,9 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 		site->verdict = GM_CACHED;
 		site->why = site->torch_segments ? "PyTorch's allocator divides it into blocks"
 						 : "a pool divides it into blocks";
+	} else if (gm_site_is_overflow(site)) {
+		site->verdict = GM_HELD;
+		site->why = "the sum of many places, whose growth cannot be judged";
 	} else if (grows(doc, site, spread, warmup)) {
 		site->verdict = GM_GROW;
 	} else if (record->live_count == 0 && record->live_bytes == 0) {

@@ -115,6 +115,8 @@ void gm_load_events(struct gm_doc *doc)
 		gm_doc_stack(doc, doc->contexts[i].stack);
 	for (unsigned i = 0; i < doc->costs_count; i++)
 		gm_doc_stack(doc, doc->costs[i].stack);
+	for (unsigned i = 0; i < doc->captures_count; i++)
+		gm_doc_stack(doc, doc->captures[i].stack);
 	for (unsigned i = 0; i < doc->implicit_count; i++)
 		gm_doc_stack(doc, doc->implicit[i].stack);
 	for (unsigned i = 0; i < doc->freed_exports_count; i++)

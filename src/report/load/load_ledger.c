@@ -63,6 +63,17 @@ static uint64_t idle_in_pools(const struct gm_doc *doc, const struct gm_ledger *
 	return idle;
 }
 
+/* What a site's memory has in private pools of PyTorch's, by the graphs that were captured. */
+static uint64_t in_graph_pools(const struct gm_doc *doc, unsigned site)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; doc->captures_count && i < doc->blocks_count; i++)
+		if (doc->blocks[i].record.site == site && doc->blocks[i].record.capture)
+			bytes += doc->blocks[i].record.bytes;
+	return bytes;
+}
+
 /*
  * Splits the tracked bytes by library, from live figures or those at the peak. What the driver
  * holds beyond what was asked for (pools' idle reserve; pages, slabs) are rows of their own, so
@@ -75,14 +86,19 @@ static void split_tracked(struct gm_doc *doc, struct gm_ledger *ledger, bool pea
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[i];
-		uint64_t bytes = peak ? site->record.bytes_at_peak : site->record.live_bytes;
+		uint64_t bytes = peak ? site->record.bytes_at_peak : site->record.live_bytes, pools;
 
 		if (site->record.level != GM_LEVEL_DRIVER || !bytes ||
 		    site->record.device != ledger->record.device ||
 		    !gm_kind_owned(site->record.kind) || site->record.kind == GM_KIND_MANAGED)
 			continue;
-		add_row(doc, ledger, what_of(doc, site), site->library ? site->library : "unknown",
-			bytes);
+		pools = !peak && site->torch_segments ? in_graph_pools(doc, i) : 0;
+		pools = pools < bytes ? pools : bytes;
+		if (pools)
+			add_row(doc, ledger, "private pools of graphs", site->library, pools);
+		if (bytes > pools)
+			add_row(doc, ledger, what_of(doc, site),
+				site->library ? site->library : "unknown", bytes - pools);
 		sum += bytes;
 	}
 	if (ledger->rows_count > first)

@@ -55,7 +55,7 @@ static void hash_site(struct gm_site *site)
 		if (!frame->function)
 			hash_bytes(&hashes, &frame->offset, sizeof(frame->offset));
 	}
-	if (!site->stack)
+	if (!site->stack || !site->stack->count)
 		hash_text(&hashes, site->function);
 	site->place = hashes.place;
 	site->key = hashes.key;
@@ -95,6 +95,39 @@ static void name_sites(struct gm_doc *doc)
 			      : gm_zone_printf(&doc->zone, "%012llx", hash);
 	}
 	free(order);
+}
+
+/* What stands for the stacks of a site of many places: what a reader is told instead. */
+static struct gm_stack *no_room(struct gm_doc *doc)
+{
+	struct gm_stack *stack = gm_zone_alloc(&doc->zone, 1, sizeof(*stack));
+
+	stack->frames = gm_zone_alloc(&doc->zone, 1, sizeof(struct gm_frame *));
+	stack->flags = GM_STACK_NO_ROOM;
+	stack->label =
+		gm_doc_printf(doc, "places that did not fit into the file of %s",
+			      gm_size(doc, doc->header->cap_bytes));
+	return stack;
+}
+
+/*
+ * A site without a stack is of many places if the shim says so, or if stacks were dropped: before
+ * the file is full for sites, it can be full for stacks.
+ */
+static void tell_overflow(struct gm_doc *doc)
+{
+	bool dropped = doc->header->dropped_tables & GM_STACK_TABLES;
+	const struct gm_stack *stack = NULL;
+
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		struct gm_site *site = &doc->sites[i];
+
+		if (site->stack || !(site->record.flags & GM_SITE_OVERFLOW ||
+				     (dropped && site->record.allocations)))
+			continue;
+		stack = stack ? stack : no_room(doc);
+		site->stack = stack;
+	}
 }
 
 static bool is_live(const struct gm_alloc_record *record)
@@ -224,6 +257,7 @@ void gm_load_sites(struct gm_doc *doc)
 		doc->lacking |= 1ull << GM_TABLE_SITES;
 		gm_doc_warn(doc, "%u of %u sites are damaged and were left out", odd, records);
 	}
+	tell_overflow(doc);
 	name_sites(doc);
 	load_blocks(doc);
 }

@@ -29,6 +29,7 @@ static const struct plain plains[] = {
 	PLAIN(GM_TABLE_RETRIES, gm_retry_record, retries),
 	PLAIN(GM_TABLE_IMPLICIT, gm_implicit_record, implicit),
 	PLAIN(GM_TABLE_COSTS, gm_cost_record, costs),
+	PLAIN(GM_TABLE_CAPTURES, gm_capture_record, captures),
 	PLAIN(GM_TABLE_FREED_EXPORTS, gm_freed_export_record, freed_exports),
 	PLAIN(GM_TABLE_CONTEXTS, gm_context_record, contexts),
 	PLAIN(GM_TABLE_TIMELINE, gm_timeline_record, timeline),

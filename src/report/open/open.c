@@ -13,6 +13,7 @@
 #include "report/judge/workers.h"
 #include "report/load/files.h"
 #include "report/load/load.h"
+#include "report/load/load_captures.h"
 #include "report/load/load_ledger.h"
 #include "report/load/load_ranges.h"
 #include "report/load/load_sites.h"
@@ -143,8 +144,10 @@ static bool load(struct gm_doc *doc, const struct gm_options *options, char *err
 	gm_classify(doc);
 	gm_load_fragmentation(doc);
 	gm_load_ranges(doc, options->device);
-	if (doc->at_ns == GM_NO_BYTES)
+	if (doc->at_ns == GM_NO_BYTES) {
+		gm_load_captures(doc);
 		gm_load_ledger(doc);
+	}
 	return true;
 }
 

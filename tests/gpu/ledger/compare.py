@@ -36,6 +36,19 @@ def tags(said):
     return sums
 
 
+def compare_pool(name, document, captures, reserved, used):
+    """The private pool of captures, by PyTorch's own snapshot, and what three captures told of the rest."""
+    pools = [pool for pool in document["graph_pools"] if pool["private"]]
+    found = [(pool["captures"], pool["reserved_bytes"], pool["used_bytes"]) for pool in pools]
+    good = found == [(captures, reserved, used)]
+    print(f"{'ok' if good else 'FAIL'} pool {name}: {captures} captures with {reserved} B, {used} B in use, by PyTorch; {found} in the report")
+    for pool in pools:
+        costs = [entry["taken_bytes"] + entry["executable_bytes"] for entry in pool["each"]]
+        if len(costs) > 3:
+            predicted = sum(costs[:3]) + (len(costs) - 3) * sum(costs[1:3]) / 2
+            print(f"   {name} after three captures {predicted / MIB:.1f} MiB were to be expected of {len(costs)}, {sum(costs) / MIB:.1f} MiB they took")
+
+
 def compare(name, out):
     said, plain = lines(f"{out}/{name}.said"), lines(f"{out}/{name}.plain.said")
     document = json.load(open(f"{out}/{name}.json"))
@@ -58,6 +71,8 @@ def compare(name, out):
     good = abs(missed) <= TOLERANCE and abs(unexplained) <= TOLERANCE
     print(f"{'ok' if good else 'FAIL'} ledger {name}: {end / MIB:.1f} MiB at the end by NVML, {missed / MIB:+.1f} more than the last "
           f"sample, unexplained {unexplained / MIB:.1f}; rows in MiB: {figures}")
+    for line in (line for line in said if line[0] == "pool"):
+        compare_pool(name, document, *map(int, line[1:]))
     wanted = {}
     for tag, bytes in tags(said).items():
         if tag in ROWS:

@@ -60,6 +60,8 @@ def captures():
             steps.step("mixed", "replayed")
             kept.append((graph, inputs, outputs))
     print(f"reserved\t{torch.cuda.memory_reserved()}")
+    private = [segment for segment in torch.cuda.memory_snapshot() if tuple(segment["segment_pool_id"]) != (0, 0)]
+    print(f"pool\t{len(kept)}\t{sum(segment['total_size'] for segment in private)}\t{sum(s['allocated_size'] for s in private)}")
     print(f"end\t{own_bytes()}", flush=True)
 
 

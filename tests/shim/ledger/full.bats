@@ -23,6 +23,19 @@ figures() { # the totals are the program's own, and the file says that it is not
 	[ "$status" -eq 5 ]
 	"$REPORT" summary "$work/out.gmt" > "$work/text"
 	! grep 'nothing to do' "$work/text"
+	grep -q 'places that did not fit into the file of 16.00 MiB' "$work/text"
+	is '[.sites[] | select(.overflow) | [.verdict, (.stack | length)]] | unique' '[["held",0]]'
+}
+
+@test "places that did not fit are not judged as if they were one" {
+	GPUMEMTRACE_MAX_FILE=8MiB traced "$PROGRAMS/full" 60000 4
+	figures
+	is '[.findings[] | select(.id == "leak.grow")] | length' 0
+	run "$REPORT" check --leaks grow "$work/out.gmt"
+	[ "$status" -eq 3 ]
+	# each place leaves 1 KiB, all those without a place of their own far more
+	run "$REPORT" check --leaks exit --min-bytes 10KiB "$work/out.gmt"
+	[ "$status" -eq 3 ]
 }
 
 @test "who frees everything leaves nothing, also in a full file" {
@@ -44,13 +57,22 @@ figures() { # the totals are the program's own, and the file says that it is not
 	"$REPORT" check --leaks exit --max-peak 1MiB "$work/out.gmt"
 }
 
-@test "more live memory than the file can hold is in no total, and no gate about totals is measured" {
-	GPUMEMTRACE_MAX_FILE=1MiB traced "$PROGRAMS/full" 40000 10
+@test "more live allocations than the file can hold" {
+	GPUMEMTRACE_MAX_FILE=1MiB traced "$PROGRAMS/full" 40000 3
+	figures
+	is '.file.totals_exact' true
+	[ "$("$REPORT" blocks --json "$work/out.gmt" | jq '.blocks | length')" -lt 13000 ]
+	"$REPORT" check --json --leaks off --max-peak 100MiB "$work/out.gmt" > "$work/document"
+	same peak '.gates[] | select(.gate == "max-peak") | .value'
+}
+
+@test "handles have to be in the file: more of them are in no total, and no gate about totals is measured" {
+	GPUSIM_MEMORY=64GiB GPUMEMTRACE_MAX_FILE=1MiB traced "$PROGRAMS/full" 12000 0 handles
 	report
 	is '.file.totals_exact' false
-	run "$REPORT" check --leaks off --max-peak 100MiB "$work/out.gmt"
+	run "$REPORT" check --leaks off --max-peak 100GiB "$work/out.gmt"
 	[ "$status" -eq 3 ]
-	"$REPORT" check --json --allow-unmeasured --leaks off --max-peak 100MiB "$work/out.gmt" > "$work/document"
+	"$REPORT" check --json --allow-unmeasured --leaks off --max-peak 100GiB "$work/out.gmt" > "$work/document"
 	is '.gates[] | select(.gate == "max-peak") | [.passed, .value]' '[null,null]'
 }
 

@@ -1,6 +1,7 @@
 /*
  * More places than a file has room for: full PLACES KEEP. Allocation number i comes by its own call stack, of
- * which there are 16^5, and is kept if KEEP divides i. It prints its own books.
+ * which there are 16^5, and is kept if KEEP divides i. It prints its own books. Of full HANDLES 0 handles all are
+ * handles of physical memory, kept to the end.
  */
 #include "sim_api.h"
 
@@ -47,9 +48,24 @@ STEP(8) STEP(9) STEP(10) STEP(11) STEP(12) STEP(13) STEP(14) STEP(15)
 static step *const steps[16] = {step_0, step_1, step_2,  step_3,  step_4,  step_5,  step_6,  step_7,
 				step_8, step_9, step_10, step_11, step_12, step_13, step_14, step_15};
 
+static int make_handles(unsigned handles)
+{
+	const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	CUmemGenericAllocationHandle handle;
+
+	for (unsigned i = 0; i < handles; i++)
+		if (cuMemCreate(&handle, 2ul << 20, &prop, 0))
+			return 3;
+	return 0;
+}
+
 int main(int count, char **arguments)
 {
 	unsigned places = count > 1 ? (unsigned)atoi(arguments[1]) : 0;
+
+	if (count > 3)
+		return cudaFree(NULL) || make_handles(places);
 
 	keep = count > 2 ? (unsigned)atoi(arguments[2]) : 0;
 	for (unsigned i = 0; i < places; i++)

@@ -17,6 +17,7 @@
 #define MOST_HANDLES	 16384
 #define OUT_OF_MEMORY	 2
 #define NOT_PERMITTED	 800
+#define RELAXED		 2 /* of the modes of captures */
 #define DEVICE_TYPE_CPU	 0
 #define DEVICE_TYPE_CUDA 1
 
@@ -46,9 +47,17 @@ static struct {
 	int (*access)(uint64_t address, size_t bytes, const struct access *, size_t count);
 	int (*unmap)(uint64_t address, size_t bytes);
 	int (*release)(uint64_t handle);
+	int (*stream)(void **stream, unsigned flags);
+	int (*begin)(void *stream, unsigned mode);
+	int (*end)(void *stream, void **graph);
+	int (*exchange)(unsigned *mode);
+	int (*set)(uint64_t address, unsigned char value, size_t bytes, void *stream);
+	int (*instantiate)(void **exec, void *graph, unsigned long long flags);
+	int (*destroy)(void *graph);
+	int (*destroy_exec)(void *exec);
 } driver;
 
-/* A segment, a range of address space, or a block. */
+/* A segment, a range of address space, a block or an executable graph. */
 struct thing {
 	uint64_t address, bytes, handle_bytes;
 	uint64_t *handles;
@@ -59,6 +68,8 @@ struct replay {
 	unsigned variant;
 	int device;
 	struct thing things[IDS];
+	void *stream; /* that is captured into graphs; NULL: none was yet */
+	bool captures;
 	void (*mark)(const char *name);
 	unsigned line;
 };
@@ -90,6 +101,16 @@ static int open_driver(void)
 	driver.access = (__typeof__(driver.access))dlsym(library, "cuMemSetAccess");
 	driver.unmap = (__typeof__(driver.unmap))dlsym(library, "cuMemUnmap");
 	driver.release = (__typeof__(driver.release))dlsym(library, "cuMemRelease");
+	driver.stream = (__typeof__(driver.stream))dlsym(library, "cuStreamCreate");
+	driver.begin = (__typeof__(driver.begin))dlsym(library, "cuStreamBeginCapture_v2");
+	driver.end = (__typeof__(driver.end))dlsym(library, "cuStreamEndCapture");
+	driver.exchange = (__typeof__(driver.exchange))dlsym(library,
+							     "cuThreadExchangeStreamCaptureMode");
+	driver.set = (__typeof__(driver.set))dlsym(library, "cuMemsetD8Async");
+	driver.instantiate =
+		(__typeof__(driver.instantiate))dlsym(library, "cuGraphInstantiateWithFlags");
+	driver.destroy = (__typeof__(driver.destroy))dlsym(library, "cuGraphDestroy");
+	driver.destroy_exec = (__typeof__(driver.destroy_exec))dlsym(library, "cuGraphExecDestroy");
 	return 0;
 }
 
@@ -171,17 +192,63 @@ static int give_to_mempool(struct replay *replay, const struct thing *segment)
 	return 0;
 }
 
-static int take_segment(struct replay *replay, struct thing *segment, uint64_t bytes)
+/* As PyTorch, which allows itself what a capture forbids for the time of the call. */
+static int take_segment_for(struct replay *replay, struct thing *segment, uint64_t bytes,
+			    bool capture)
 {
+	unsigned mode = RELAXED;
 	void *pointer = NULL;
-	int error = cudaMalloc(&pointer, bytes);
+	int error;
 
+	if (capture)
+		driver.exchange(&mode);
+	error = cudaMalloc(&pointer, bytes);
+	if (capture)
+		driver.exchange(&mode);
 	if (error)
 		return fail(replay, "cudaMalloc", error);
 	segment->address = (uintptr_t)pointer;
 	segment->bytes = bytes;
 	allocator.totals[replay->device].reserved += bytes;
 	return 0;
+}
+
+static int take_segment(struct replay *replay, struct thing *segment, uint64_t bytes)
+{
+	return take_segment_for(replay, segment, bytes, replay->captures);
+}
+
+struct request {
+	struct replay *replay;
+	struct thing *segment;
+	uint64_t bytes;
+	bool eager;
+	int error;
+};
+
+static void *take_apart(void *data)
+{
+	struct request *request = data;
+
+	request->error = cudaSetDevice(request->replay->device);
+	if (!request->error)
+		request->error =
+			take_segment_for(request->replay, request->segment, request->bytes,
+					 request->replay->captures && !request->eager);
+	return NULL;
+}
+
+/* The same by a thread of autograd's, or by one whose stream is not captured. */
+static int take_segment_apart(struct replay *replay, struct thing *segment, uint64_t bytes,
+			      bool eager)
+{
+	struct request request = {replay, segment, bytes, eager, 0};
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, take_apart, &request))
+		return fail(replay, "pthread_create", 1);
+	pthread_join(thread, NULL);
+	return request.error;
 }
 
 static int drop_segment(struct replay *replay, struct thing *segment)
@@ -282,6 +349,49 @@ static int fail_handles(struct replay *replay, uint64_t bytes, uint64_t handle_b
 	return error == OUT_OF_MEMORY ? 0 : fail(replay, "a cuMemCreate that was to fail", error);
 }
 
+/* ---- captures ---- */
+
+static int begin_capture(struct replay *replay, unsigned mode)
+{
+	int error = replay->stream ? 0 : driver.stream(&replay->stream, 1);
+
+	if (!error)
+		error = driver.begin(replay->stream, mode);
+	replay->captures = !error;
+	return error ? fail(replay, "a capture", error) : 0;
+}
+
+/* The work that is captured: so many nodes, on a block. */
+static int capture_work(struct replay *replay, const struct thing *block, uint64_t nodes)
+{
+	int error = 0;
+
+	while (nodes-- && !error)
+		error = driver.set(block->address, 0, 512, replay->stream);
+	return error ? fail(replay, "captured work", error) : 0;
+}
+
+static int end_capture(struct replay *replay, struct thing *executable)
+{
+	void *graph, *exec;
+	int error = driver.end(replay->stream, &graph);
+
+	if (!error)
+		error = driver.instantiate(&exec, graph, 0);
+	if (!error)
+		error = driver.destroy(graph);
+	replay->captures = false;
+	executable->address = (uintptr_t)exec;
+	return error ? fail(replay, "the end of a capture", error) : 0;
+}
+
+static int drop_executable(struct replay *replay, const struct thing *executable)
+{
+	int error = driver.destroy_exec((void *)(uintptr_t)executable->address);
+
+	return error ? fail(replay, "cuGraphExecDestroy", error) : 0;
+}
+
 /* ---- blocks ---- */
 
 static void hand_out(struct replay *replay, struct thing *block, const struct thing *segment,
@@ -335,6 +445,16 @@ static int play(struct replay *replay, char what, uint64_t number[5])
 		return reserve(replay, first, number[1], number[2]);
 	case 'S':
 		return take_segment(replay, first, number[1]);
+	case 'T':
+		return take_segment_apart(replay, first, number[1], number[2]);
+	case 'G':
+		return begin_capture(replay, (unsigned)number[0]);
+	case 'J':
+		return capture_work(replay, first, number[1]);
+	case 'V':
+		return end_capture(replay, first);
+	case 'W':
+		return drop_executable(replay, first);
 	case 'B':
 		return take_from_mempool(replay, first, number[1]);
 	case 'E':

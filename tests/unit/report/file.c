@@ -41,6 +41,7 @@ static const uint32_t record_bytes[GM_TABLES_NOW] = {
 	[GM_TABLE_PEAKS] = sizeof(struct gm_peak_record),
 	[GM_TABLE_PEAK_BLOCKS] = sizeof(struct gm_peak_block_record),
 	[GM_TABLE_RANGES] = sizeof(struct gm_range_record),
+	[GM_TABLE_CAPTURES] = sizeof(struct gm_capture_record),
 };
 
 void test_begin(struct test_file *file)

@@ -445,6 +445,54 @@ static json_t *cost_objects(struct gm_doc *doc, int device)
 	return list;
 }
 
+static json_t *captures_of(struct gm_doc *doc, const struct gm_graph_pool *pool)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < pool->list_count; i++) {
+		const struct gm_capture_record *record = &doc->captures[pool->list[i]];
+
+		json_array_append_new(
+			list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "time_s",
+					gm_json_seconds(record->time_ns), "captures",
+					gm_json_bytes(record->captures), "graphs",
+					gm_json_bytes(record->made), "live_graphs",
+					gm_json_bytes(record->live), "nodes",
+					gm_json_bytes(record->nodes), "taken_bytes",
+					gm_json_bytes(record->taken_bytes), "executable_bytes",
+					(json_int_t)record->executable_bytes, "stack",
+					gm_json_stack(gm_doc_stack(doc, record->stack))));
+	}
+	return list;
+}
+
+static json_t *graph_pools(struct gm_doc *doc)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < doc->graph_pools_count; i++) {
+		const struct gm_graph_pool *pool = &doc->graph_pools[i];
+
+		json_array_append_new(
+			list,
+			json_pack("{s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
+				  "s:o}",
+				  "device", gm_json_device(pool->device), "private",
+				  pool->root != GM_NONE, "captures", gm_json_bytes(pool->captures),
+				  "graphs", gm_json_bytes(pool->graphs), "live_graphs",
+				  gm_json_bytes(pool->live_graphs), "nodes",
+				  gm_json_bytes(pool->nodes), "segments",
+				  gm_json_bytes(pool->segments), "reserved_bytes",
+				  gm_json_bytes(pool->reserved_bytes), "used_bytes",
+				  gm_json_bytes(pool->used_bytes), "taken_bytes",
+				  gm_json_bytes(pool->taken_bytes), "executable_bytes",
+				  gm_json_bytes(pool->executable_bytes), "next_bytes",
+				  gm_json_bytes(pool->next_bytes), "each",
+				  captures_of(doc, pool)));
+	}
+	return list;
+}
+
 /* Samples over time: what the driver said, and what of it was not explained. */
 static json_t *ledger_history(const struct gm_ledger *ledger)
 {
@@ -537,6 +585,7 @@ static const struct {
 	{"totals", totals, false},
 	{"usage", usage, false},
 	{"pools", pools, false},
+	{"graph_pools", graph_pools, false},
 	{"vmm", vmm, false},
 	{"torch", torch, false},
 	{"fragmentation", gm_json_fragmentation, false},

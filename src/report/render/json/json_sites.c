@@ -133,7 +133,7 @@ static json_t *site_object(const struct gm_site *site)
 
 	return json_pack(
 		"{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+		"s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 		"id", site->id, "level", gm_level_name(record->level), "kind",
 		gm_kind_name(record->kind), "device", gm_json_device(record->device), "verdict",
 		gm_verdict_name(site->verdict), "live_bytes", gm_json_bytes(record->live_bytes),
@@ -148,7 +148,8 @@ static json_t *site_object(const struct gm_site *site)
 		gm_json_string(site->phase), "stack_truncated",
 		site->stack &&
 			(site->stack->flags & (GM_STACK_TRUNCATED | GM_STACK_PYTHON_TRUNCATED)),
-		"function", gm_json_string(site->function), "failures",
+		"overflow", gm_site_is_overflow(site), "function", gm_json_string(site->function),
+		"failures",
 		gm_json_bytes(record->failures), "failed_frees",
 		gm_json_bytes(record->failed_frees), "collected_bytes",
 		gm_json_bytes(record->collected_bytes), "work_bytes",

@@ -201,6 +201,11 @@ void gm_print_stack(struct gm_out *out, const struct gm_stack *stack, unsigned i
 {
 	unsigned left = 0;
 
+	if (stack && stack->flags & GM_STACK_NO_ROOM) {
+		gm_print(out, GM_DIM, "%*s%s; raise GPUMEMTRACE_MAX_FILE or free disk space\n",
+			 (int)indent, "", stack->label);
+		return;
+	}
 	if (!stack || !stack->count) {
 		gm_print(out, GM_DIM, "%*sno stack was recorded\n", (int)indent, "");
 		return;

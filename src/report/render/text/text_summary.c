@@ -596,6 +596,34 @@ static void print_ledger(struct gm_out *out, struct gm_doc *doc)
 	}
 }
 
+/* What graphs hold, by the pools of their captures. */
+static void print_graphs(struct gm_out *out, struct gm_doc *doc)
+{
+	static const char *const titles[] = {"device",	 "<captured at", "captures",
+					     "graphs",	 "private pool", "in use",
+					     "executables", "next",	 NULL};
+	struct gm_table table;
+
+	if (!doc->graph_pools_count)
+		return;
+	gm_heading(out, "CUDA graphs");
+	gm_table_begin(&table, titles);
+	for (unsigned i = 0; i < doc->graph_pools_count && i < out->top; i++) {
+		const struct gm_graph_pool *pool = &doc->graph_pools[i];
+
+		gm_table_cell(&table, "%d", pool->device);
+		gm_table_cell(&table, "%s", gm_stack_label(doc, gm_doc_stack(doc, pool->stack)));
+		gm_table_cell(&table, "%llu", (unsigned long long)pool->captures);
+		gm_table_cell(&table, "%llu", (unsigned long long)pool->live_graphs);
+		gm_table_size(&table, pool->reserved_bytes);
+		gm_table_size(&table, pool->used_bytes);
+		gm_table_size(&table, pool->executable_bytes);
+		gm_table_size(&table, pool->next_bytes);
+	}
+	gm_table_end(out, &table);
+	gm_print_more(out, "  ", doc->graph_pools_count, "line");
+}
+
 static void print_phases(struct gm_out *out, struct gm_doc *doc)
 {
 	static const char *const titles[] = {"<device", "<phase", "peak", "retained", NULL};
@@ -799,6 +827,7 @@ void gm_text_summary(struct gm_out *out, struct gm_doc *doc, bool quiet)
 	print_teardown(out, doc);
 	gm_text_holes(out, doc);
 	print_ledger(out, doc);
+	print_graphs(out, doc);
 	print_phases(out, doc);
 	gm_text_range_table(out, doc);
 	print_categories(out, doc);

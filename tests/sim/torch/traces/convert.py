@@ -14,6 +14,9 @@ by PyTorch 2.11 on an H200; the traces are what the repository keeps.
 Hand-written traces also have
   N device              the current device              C id bytes         a block of the CPU's
   P id bytes            a cudaMallocAsync               Q id               its cudaFreeAsync
+  G mode                a capture begins                V id               it ends, as an executable graph
+  J block nodes         work that is captured           W id               an executable is destroyed
+  T id bytes eager      a segment, by another thread, whose stream is captured unless eager is 1
 """
 import json
 import pickle
