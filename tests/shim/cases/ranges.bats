@@ -42,9 +42,23 @@ has() {
 	has 'step # / forward / layer #' '[.closed, .lowest_peak_bytes]' "[30,$((28 * mib))]"
 	is '[.ranges[] | select(.opened != .closed)]' '[]'
 	"$REPORT" ranges "$work/out.gmt" > "$work/said"
-	grep -q 'highest peak: step 4: 120.0 MiB' "$work/said"
-	grep -q 'retained most: step 7: .* 3.00 MiB retained' "$work/said"
+	grep -q 'highest peak: step 4, 120.0 MiB' "$work/said"
+	grep -q 'retained most: step 7, 3.00 MiB' "$work/said"
 	grep -q '3.00 MiB  1 block  keep (ranges_program.c:[0-9]*) from steps (ranges_program.c:[0-9]*)' "$work/said"
+}
+
+@test "PyTorch's numbers of operators are left out of the text, and places that read alike are one" {
+	traced "$PROGRAMS/ranges" operators
+	report
+	has 'evaluation, op_id = # / aten::addmm, seq = #, op_id = #' '[.closed, .names, .retained_bytes]' "[3,3,$((9 * mib))]"
+	has 'evaluation, op_id = # / aten::addmm, seq = #, op_id = #' '[.sites[].bytes]' "[$((6 * mib)),$((3 * mib))]"
+	"$REPORT" ranges "$work/out.gmt" > "$work/said"
+	[ "$(grep -c op_id "$work/said")" = 0 ]
+	grep -q '^  evaluation  *1 ' "$work/said"
+	[ "$(grep -c '^    aten::addmm  *3 ' "$work/said")" = 1 ]
+	grep -q '^evaluation / aten::addmm$' "$work/said"
+	grep -q '^  highest peak: 9.00 MiB at ' "$work/said"
+	[ "$(grep -c '^ *9.00 MiB  6 blocks  keep .* from keep_deeper ' "$work/said")" = 2 ]
 }
 
 @test "a million names that differ in a number: a group, its worst by name, in bounded memory" {
