@@ -61,6 +61,18 @@ has() {
 	[ "$(grep -c '^ *9.00 MiB  6 blocks  keep .* from keep_deeper ' "$work/said")" = 2 ]
 }
 
+@test "an out-of-memory event names the ranges that its thread was in" {
+	traced "$PROGRAMS/ranges" oom
+	report
+	is '[.ooms[].ranges]' '[["step 3","forward"]]'
+	"$REPORT" oom "$work/out.gmt" | grep -q '^  in the range  *step 3 / forward$'
+	rm "$work/out.gmt"
+	GPUMEMTRACE_RANGES=off traced "$PROGRAMS/ranges" oom
+	report
+	is '[.ooms[].ranges]' '[[]]'
+	[ "$("$REPORT" oom "$work/out.gmt" | grep -c 'in the range')" = 0 ]
+}
+
 @test "a million names that differ in a number: a group, its worst by name, in bounded memory" {
 	traced "$PROGRAMS/ranges" requests 1000000
 	report

@@ -5,6 +5,7 @@
  *   threads   eight threads with a range each, at the same time
  *   operators three operators as PyTorch's emit_nvtx names them; each keeps 1 and 2 MiB by stacks
  *             whose three innermost functions are the same
+ *   oom       a request of 1 TiB fails in "step 3 / forward"; the ranges before are closed
  *   early     a range is opened before the first CUDA call
  *   unclosed  a thread leaves ranges open and pops more than it pushed
  *   pairs     N empty ranges, for counting instructions
@@ -104,6 +105,24 @@ static int operators(void)
 	return 0;
 }
 
+static int oom(void)
+{
+	void *memory = NULL;
+
+	keep(MIB);
+	for (int i = 0; i < 4; i++) {
+		push_number("step", i);
+		gpumemtrace_range_push("load");
+		gpumemtrace_range_pop();
+		gpumemtrace_range_push("forward");
+		if (i == 3 && cudaMalloc(&memory, MIB << 20) == 0)
+			return 1;
+		gpumemtrace_range_pop();
+		gpumemtrace_range_pop();
+	}
+	return 0;
+}
+
 static int requests(int count)
 {
 	keep(16 * MIB);
@@ -188,6 +207,8 @@ int main(int argc, char **argv)
 		return threads();
 	if (strcmp(way, "operators") == 0)
 		return operators();
+	if (strcmp(way, "oom") == 0)
+		return oom();
 	if (strcmp(way, "early") == 0)
 		return early();
 	if (strcmp(way, "unclosed") == 0)
