@@ -41,6 +41,16 @@ has() {
 	has 'step # / forward / layer 2' '[.closed, .lowest_peak_bytes, .retained_bytes]' "[10,$((36 * mib)),0]"
 	has 'step # / forward / layer #' '[.closed, .lowest_peak_bytes]' "[30,$((28 * mib))]"
 	is '[.ranges[] | select(.opened != .closed)]' '[]'
+	"$REPORT" export --format sqlite -o "$work/runs.db" "$work/out.gmt"
+	python3 - "$work/runs.db" "$work/document" <<- 'END'
+		import json, sqlite3, sys
+		rows = sqlite3.connect(sys.argv[1]).execute("SELECT name, path, parent, grouped_in, times, lowest_peak_bytes, median_peak_bytes,"
+		    "peak_bytes, retained_bytes, peak_name, most_retained_name, most_retained_bytes, live_bytes FROM ranges ORDER BY number").fetchall()
+		wanted = [(r["name"], r["path"], r["parent"], r["group"], r["closed"], r["lowest_peak_bytes"], r["median_peak_bytes"],
+		           r["peak_bytes"], r["retained_bytes"], r["highest"]["name"], r["most_retained"]["name"], r["most_retained"]["retained_bytes"],
+		           r["work_bytes"]) for r in json.load(open(sys.argv[2]))["ranges"]]
+		assert rows == wanted, (rows, wanted)
+	END
 	"$REPORT" ranges "$work/out.gmt" > "$work/said"
 	grep -q 'highest peak: step 4, 120.0 MiB' "$work/said"
 	grep -q 'retained most: step 7, 3.00 MiB' "$work/said"
