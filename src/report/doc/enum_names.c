@@ -59,8 +59,9 @@ const char *gm_severity_name(enum gm_severity severity)
 
 const char *gm_range_source_name(unsigned source)
 {
-	static const char *const names[] = {
-		[GM_RANGE_NVTX] = "nvtx", [GM_RANGE_PROGRAM] = "header", [GM_RANGE_MARKS] = "marks"};
+	static const char *const names[] = {[GM_RANGE_NVTX] = "nvtx",
+					    [GM_RANGE_PROGRAM] = "header",
+					    [GM_RANGE_MARKS] = "marks"};
 
 	return source < sizeof(names) / sizeof(names[0]) ? names[source] : "?";
 }

@@ -77,7 +77,8 @@ static void load_range(struct gm_doc *doc, uint32_t index, uint32_t count, int d
 	range->name = range->name ? range->name : "";
 	range->domain = gm_reader_string(doc->reader, record->domain_string);
 	range->highest_name = gm_doc_text(doc, record->highest.name, GM_RANGE_NAME_BYTES);
-	range->most_retained_name = gm_doc_text(doc, record->most_retained.name, GM_RANGE_NAME_BYTES);
+	range->most_retained_name =
+		gm_doc_text(doc, record->most_retained.name, GM_RANGE_NAME_BYTES);
 	range->hidden = !record->closed || (device >= 0 && record->device != device);
 	if (record->parent != GM_NONE) {
 		around = doc->ranges[record->parent].path;

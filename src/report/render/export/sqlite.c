@@ -59,9 +59,9 @@ static const char schema[] =
 	"CREATE TABLE IF NOT EXISTS findings(run INTEGER, id TEXT, severity TEXT, device INTEGER, "
 	"bytes INTEGER, site TEXT, title TEXT, evidence TEXT);";
 
-static const char *const tables[] = {"devices", "totals", "usage",    "sites", "frames",  "blocks",
-				     "events",	"marks",  "ranges",   "timeline", "ooms",
-				     "findings"};
+static const char *const tables[] = {"devices", "totals",   "usage",  "sites",
+				     "frames",	"blocks",   "events", "marks",
+				     "ranges",	"timeline", "ooms",   "findings"};
 
 struct database {
 	sqlite3 *handle;

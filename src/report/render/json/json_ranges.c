@@ -40,9 +40,8 @@ static json_t *range(const struct gm_doc *doc, const struct gm_named_range *rang
 	json_t *object = json_pack(
 		"{s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "name", gm_json_string(range->name), "path",
 		gm_json_string(range->path), "domain", gm_json_string(range->domain), "source",
-		gm_range_source_name(record->source), "device",
-		gm_json_device(record->device), "parent", number_or_null(record->parent), "group",
-		number_or_null(record->group));
+		gm_range_source_name(record->source), "device", gm_json_device(record->device),
+		"parent", number_or_null(record->parent), "group", number_or_null(record->group));
 	json_t *most = instance(range, range->most_retained_name, &record->most_retained);
 
 	json_object_set_new(object, "names", json_integer(record->names));

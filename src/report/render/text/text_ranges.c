@@ -97,9 +97,9 @@ static bool has_devices(const struct listing *listing)
 
 static void print_table(struct gm_out *out, const struct listing *listing)
 {
-	static const char *const titles[] = {"<range",	 "<device", "times",	"lowest",
-					     "median",	 "highest", "retained", "live at end",
-					     NULL};
+	static const char *const titles[] = {"<range",	 "<device",	"times",
+					     "lowest",	 "median",	"highest",
+					     "retained", "live at end", NULL};
 	char device[24];
 	struct gm_table table;
 
@@ -157,9 +157,9 @@ static struct place *find_places(struct gm_doc *doc, const struct gm_range_site 
 
 	*places_count = 0;
 	for (unsigned i = 0; i < count; i++) {
-		const char *label = gm_stack_label(
-			doc, sites[i].site < doc->sites_count ? doc->sites[sites[i].site].stack
-							      : NULL);
+		const char *label = gm_stack_label(doc, sites[i].site < doc->sites_count
+								? doc->sites[sites[i].site].stack
+								: NULL);
 		unsigned k = 0;
 
 		while (k < *places_count && strcmp(places[k].label, label) != 0)
