@@ -6,6 +6,7 @@
 
 #include "stack/elf_symbols.h"
 #include "stack/map.h"
+#include "stack/mapped_file.h"
 #include "stack/native.h"
 #include "store/writer.h"
 
@@ -134,17 +135,21 @@ static void classify(struct gm_module *module)
 }
 
 /*
- * The file a module came from. The loader has no name for the program, and names as the program
- * gave them for others; a relative one is made absolute while the working directory is likely still
- * right.
+ * The file a module came from. The loader has no name for the program, whose file is the one that
+ * is mapped (of a program without a free descriptor, the one that was executed), and has names as
+ * the program gave them for others; a relative one is made absolute while the working directory is
+ * likely still right.
  */
-static const char *file_path(const char *name, bool program, char *buffer, size_t room)
+static const char *file_path(const struct loaded *loaded, const char *name, char *buffer,
+			     size_t room)
 {
 	size_t length;
-	ssize_t got;
 
-	if (program) {
-		got = readlink("/proc/self/exe", buffer, room - 1);
+	if (loaded->program && gm_mapped_file(loaded->start, buffer, room))
+		return buffer;
+	if (loaded->program) {
+		ssize_t got = readlink("/proc/self/exe", buffer, room - 1);
+
 		if (got <= 0)
 			return *name ? name : "[program]";
 		buffer[got] = '\0';
@@ -204,7 +209,7 @@ static struct gm_module *add(const struct loaded *loaded, uint64_t identity, con
 {
 	struct gm_module *module = &modules.sorted[modules.count];
 	char buffer[PATH_MAX];
-	const char *path = file_path(name, loaded->program, buffer, sizeof(buffer));
+	const char *path = file_path(loaded, name, buffer, sizeof(buffer));
 	char *copy = gm_arena_alloc(arena, strlen(path) + 1);
 
 	if (!copy)

@@ -524,6 +524,7 @@ struct gm_error_record {
 /* An OOM carries a copy of the live table, so only the first and the latest are kept. */
 #define GM_OOMS_FIRST 32u
 #define GM_OOMS_KEPT  64u
+#define GM_OOM_RANGES_BYTES 256u
 
 enum gm_oom_verdict {
 	GM_OOM_UNDECIDED,	/* the report decides from the figures */
@@ -573,6 +574,8 @@ struct gm_oom_record {
 				  block; 0: the driver was not asked */
 	uint64_t torch_private_idle_bytes; /* idle in private pools of PyTorch's, as a snapshot
 					      tells */
+	char ranges[GM_OOM_RANGES_BYTES];  /* names of the thread's open ranges, outermost first,
+					      a line each; innermost ones without room left out */
 };
 
 struct gm_oom_site_record {

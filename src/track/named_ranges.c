@@ -324,6 +324,28 @@ int gm_track_range_pop(uint16_t domain_number, bool recording, bool *marked)
 	return level;
 }
 
+void gm_ranges_open_names(char *names, size_t bytes)
+{
+	uint32_t depth = own ? own->depth : 0;
+	size_t used = 0;
+
+	memset(names, 0, bytes);
+	for (uint32_t i = 0; i < depth && i < DEPTH; i++) {
+		const struct open_range *open = &own->open[i];
+		size_t length = strnlen(open->text, GM_RANGE_NAME_BYTES);
+
+		if (open->record == GM_NONE || open->period != ranges.period)
+			continue;
+		if (used + length + 2 > bytes)
+			break;
+		memcpy(names + used, open->text, length);
+		for (size_t k = used; k < used + length; k++)
+			names[k] = names[k] == '\n' ? ' ' : names[k];
+		used += length;
+		names[used++] = '\n';
+	}
+}
+
 /* ---- ranges that any thread may end ---- */
 
 /* Marks have the first place. */

@@ -54,6 +54,12 @@ extern __thread const uint32_t *gm_thread_range
 
 /* ---- for track/, under the lock ---- */
 
+/*
+ * Writes the names of the calling thread's open ranges, the outermost first, a line each, and fills
+ * the rest with NULs. Names that find no room are left out.
+ */
+void gm_ranges_open_names(char *names, size_t bytes);
+
 /* Forgets what was recorded. Ranges that are open stay open, and are recorded from now on. */
 void gm_ranges_reset(void);
 

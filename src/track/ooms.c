@@ -7,6 +7,7 @@
 #include "track/event_log.h"
 #include "track/levels.h"
 #include "track/live.h"
+#include "track/named_ranges.h"
 #include "track/pools.h"
 #include "track/slabs.h"
 #include "track/thread_id.h"
@@ -264,6 +265,7 @@ static void fill(struct gm_oom_record *oom, uint32_t index, const struct gm_even
 	fill_slabs(oom);
 	fill_pool(oom, event->kind == GM_KIND_ASYNC ? event->owner : GM_NONE);
 	oom->mark_delta_bytes = mark_delta(oom);
+	gm_ranges_open_names(oom->ranges, sizeof(oom->ranges));
 	copy_sites(oom, &kept[index].sites);
 	copy_blocks(oom, &kept[index].blocks);
 }

@@ -68,6 +68,52 @@ needed() {
 		"$folder/lib/libgpumemtrace.so" ]
 }
 
+@test "plan --search, which runs programs itself: the largest batch fits, and the next does not" {
+	cd "$work"
+	export LD_LIBRARY_PATH=$SIM
+	fits() {
+		GPUMEMTRACE_CAPACITY=640MiB "$folder/bin/gpumem-report" run -q -o "$work/fits.gmt" -- \
+			python3 "$SOURCE/examples/train.py" 2 "$1" > /dev/null 2>&1
+	}
+	"$folder/bin/gpumem-report" plan --search --json --capacity 640MiB -- \
+		python3 "$SOURCE/examples/train.py" 2 {} > document 2> said
+	jq -e '.plan_search.runs | map(.outcome) | unique == ["fits", "out-of-memory"]' document || { cat said; return 1; }
+	largest=$(jq .plan_search.largest_batch document)
+	[ "$largest" -gt 1 ]
+	fits "$largest"
+	! fits $((largest + 1))
+}
+
+@test "whatif and html say what the tool of the build folder says" {
+	cd "$work"
+	for tool in "$folder/bin/gpumem-report" "$BUILD/tools/gpumem-report/gpumem-report"; do
+		"$tool" whatif --json "$SOURCE/tests/golden/torch-2.11/torch-2.11-native.pickle" > whatif.json
+		"$tool" html -o page.html "$SOURCE/tests/golden/torch-2.11/torch-2.11-native.pickle"
+		cat whatif.json page.html > "said.$(basename "$(dirname "$tool")")"
+	done
+	cmp said.bin said.gpumem-report
+	jq -e ".whatif | length > 10" whatif.json
+}
+
+@test "attach and detach load the folder's shim into a process" {
+	"$ATTACH/words" mappings $$ > "$work/mappings" 2>&1 || skip "this machine does not let a process be attached to"
+	mkdir "$work/run"
+	cd "$work"
+	LD_LIBRARY_PATH=$SIM "$ATTACH/load" run "$PLUGIN" "$SIM/libcuda.so.1" > said 3>&- &
+	until [ -e run/ready ]; do kill -0 $!; sleep 0.02; done
+	"$folder/bin/gpumem-report" attach -o "$work/out.gmt" $!
+	until "$folder/bin/gpumem-report" summary --json out.gmt > document &&
+		jq -e '[.usage[].allocations] | add > 100' document > answer; do
+		kill -0 $!
+		sleep 0.02
+	done
+	"$folder/bin/gpumem-report" detach $!
+	[ "$("$ATTACH/words" words $!)" = 0 ]
+	touch run/stop
+	wait $!
+	[ "$(jq -c '[.failed, .wrong]' said)" = "[0,0]" ]
+}
+
 @test "a build folder with another libdir gives the same folder" {
 	mkdir "$work/path"
 	cat > "$work/path/meson" <<- 'END'

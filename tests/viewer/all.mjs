@@ -3,6 +3,7 @@ import { runAll } from "./harness.mjs";
 import "./overview.mjs";
 import "./timeline.mjs";
 import "./stack.mjs";
+import "./ranges.mjs";
 import "./flame.mjs";
 import "./map.mjs";
 import "./sites.mjs";

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the files that the tests look at, and of each its page and its document. SHIM, SIM, REPORT,
-# GOLDEN, HISTORY, REPLAY and TRACES come from meson. make_pages.sh FOLDER
+# GOLDEN, HISTORY, RANGES, REPLAY and TRACES come from meson. make_pages.sh FOLDER
 set -eu
 work=$1 root=$(cd "$(dirname "$0")/../.." && pwd)
 export GPUMEMTRACE_QUIET=1
@@ -15,6 +15,7 @@ traced train python3 "$root/examples/train.py" 60
 traced forgetful env GPUMEMTRACE_EVENTS=off python3 "$root/examples/train.py" 60
 traced longer python3 "$root/examples/train.py" 90
 traced held env GPUMEMTRACE_HOLDERS=grow:40MiB python3 "$root/examples/train.py" 60
+traced ranges "$RANGES" steps
 # The copy of the process that looks for holders may outlive the process.
 for _ in $(seq 600); do
 	[ -e "$work/held.gmt.holders1" ] && break
@@ -35,7 +36,7 @@ GPUSIM_MEMORY=$((148245577728 + 1077018624 + (512 << 20))) GPUSIM_FAIL=cuMemCrea
 
 cd "$work"
 cp golden/{leaks,killed,clean,torch,timeline,rank0,rank1}.gmt .
-for name in train forgetful many hostile replay expandable held leaks killed clean torch timeline; do
+for name in train ranges forgetful many hostile replay expandable held leaks killed clean torch timeline; do
 	"$REPORT" html -o "$name.html" "$name.gmt"
 	"$REPORT" export --format json -o "$name.json" "$name.gmt"
 done

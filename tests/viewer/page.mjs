@@ -1,10 +1,10 @@
 import { readFileSync, statSync } from "node:fs";
 import { documentOf, drawn, go, holds, open, pathOf, same, test } from "./harness.mjs";
 
-const VIEWS = ["overview", "timeline", "flame", "map", "sites", "compare"];
+const VIEWS = ["overview", "timeline", "ranges", "flame", "map", "sites", "compare"];
 
 test("every view of every page opens without an error or a request", async () => {
-  for (const name of ["train", "replay", "hostile", "leaks", "killed", "clean", "torch", "timeline", "ranks", "compare"]) {
+  for (const name of ["train", "replay", "hostile", "leaks", "killed", "clean", "torch", "timeline", "ranges", "ranks", "compare"]) {
     const page = await open(name);
     for (const view of VIEWS) {
       await go(page, view);
@@ -90,7 +90,7 @@ function wider() {
 }
 
 test("at 360, 800, 1440 and 2560 pixels, nothing is wider than the window", async () => {
-  for (const [i, name] of ["replay", "leaks", "held", "compare"].entries()) {
+  for (const [i, name] of ["replay", "leaks", "held", "ranges", "compare"].entries()) {
     const page = await open(name, "overview", { colorScheme: i % 2 ? "dark" : "light" });
     for (const view of [...VIEWS, "a site"]) {
       if (view !== "a site") await go(page, view);

@@ -50,28 +50,30 @@ static char *with_batch(struct gm_zone *zone, const char *word, uint64_t batch)
 	return gm_zone_printf(zone, "%s%s", text, word);
 }
 
-/* Runs in the child: never returns. The program's output goes to our standard error. */
+/*
+ * Runs in the child: never returns. The command `run` is called and not started anew: the file that
+ * this process executes may be the loader (of the portable folder) and not the tool. The program's
+ * output goes to our standard error.
+ */
 static void start_run(struct search *search, uint64_t batch)
 {
-	struct gm_cli *cli = search->cli;
-	struct gm_zone *zone = &cli->texts;
-	char **words = gm_zone_alloc(zone, cli->words_count + 7, sizeof(*words));
-	unsigned count = 0;
+	struct gm_cli *cli = search->cli, run = {.options = cli->options};
+	int status;
 
-	words[count++] = (char *)"gpumem-report";
-	words[count++] = (char *)"run";
-	words[count++] = (char *)"-q";
-	words[count++] = (char *)"-o";
-	words[count++] = gm_zone_printf(zone, "%s/%%p.gmt", search->folder);
-	words[count++] = (char *)"--";
-	for (unsigned i = 0; i < cli->words_count; i++)
-		words[count++] = with_batch(zone, cli->words[i], batch);
-	words[count] = NULL;
+	run.options.quiet = true;
+	run.options.json = false;
+	run.out_path = gm_zone_printf(&run.texts, "%s/%%p.gmt", search->folder);
+	run.words = gm_realloc(NULL, (cli->words_count + 1) * sizeof(*run.words));
+	for (; run.words_count < cli->words_count; run.words_count++)
+		run.words[run.words_count] =
+			with_batch(&run.texts, cli->words[run.words_count], batch);
+	run.words[run.words_count] = NULL;
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	setenv("GPUMEMTRACE_CAPACITY",
-	       gm_zone_printf(zone, "%llu", (unsigned long long)search->capacity_bytes), 1);
-	execv("/proc/self/exe", words);
-	_exit(126);
+	       gm_zone_printf(&run.texts, "%llu", (unsigned long long)search->capacity_bytes), 1);
+	status = gm_cmd_run(&run);
+	fflush(NULL);
+	_exit(status);
 }
 
 /* Reads and removes what the run recorded: refused requests, and the highest peak of a device. */

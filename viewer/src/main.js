@@ -15,12 +15,14 @@ import { flame } from "./views/flame.js";
 import { jobPart } from "./views/job.js";
 import { map } from "./views/map.js";
 import { overview } from "./views/overview.js";
+import { ranges } from "./views/ranges.js";
 import { sites } from "./views/sites.js";
 import { timeline } from "./views/timeline.js";
 
 const VIEWS = {
   overview: ["Overview", (run, runs, job) => overview(run, jobPart(runs, job))],
   timeline: ["Timeline", timeline],
+  ranges: ["Ranges", ranges],
   flame: ["Flame graph", flame],
   map: ["Memory map", map],
   sites: ["Sites", sites],
@@ -60,7 +62,7 @@ class Page {
   runPicker() {
     if (this.runs.length < 2) return h("span", { class: "file-name" }, this.run.file);
     return select("File", this.runs.map((run, i) => [i, run.name]), this.runs.indexOf(this.run), (value) => {
-      state.putAll({ run: value === "0" ? null : value, at: null, zoom: null, frame: null, level: null, device: null });
+      state.putAll({ run: value === "0" ? null : value, at: null, zoom: null, range: null, frame: null, level: null, device: null });
       this.draw(this.view, this.run);
     });
   }

@@ -2,7 +2,7 @@
 // the back button goes through it.
 
 /* What one goes back from; the rest replaces the address in its place. */
-const STEPS = new Set(["view", "run", "at", "zoom", "site", "frame"]);
+const STEPS = new Set(["view", "run", "at", "zoom", "site", "frame", "range"]);
 
 function parse(hash) {
   const [view, rest = ""] = hash.replace(/^#/, "").split("?");

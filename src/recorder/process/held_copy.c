@@ -15,6 +15,7 @@
 #include "recorder/process/copy_refusal.h"
 #include "recorder/state/fork_page.h"
 #include "recorder/state/log.h"
+#include "stack/mapped_file.h"
 #include "store/lock.h"
 #include "store/output_path.h"
 #include "store/syscall_guard.h"
@@ -146,42 +147,6 @@ static const char *refusal(void)
 
 /* ---- the tool ---- */
 
-/* The shim's own path, by what is mapped where this function lies. */
-static bool own_path(char *path, size_t bytes)
-{
-	static char text[1 << 16];
-	uintptr_t here = (uintptr_t)moment_names;
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	size_t used = 0;
-	ssize_t n;
-	bool found = false;
-
-	while (fd >= 0 && !found && (n = read(fd, text + used, sizeof(text) - 1 - used)) > 0) {
-		char *line = text, *end;
-
-		used += (size_t)n;
-		text[used] = '\0';
-		while (!found && (end = strchr(line, '\n'))) {
-			char *at, *slash;
-			uintptr_t from = strtoull(line, &at, 16),
-				  to = *at == '-' ? strtoull(at + 1, NULL, 16) : 0;
-
-			*end = '\0';
-			slash = strchr(line, '/');
-			if (from <= here && here < to && slash && strlen(slash) < bytes) {
-				strcpy(path, slash);
-				found = true;
-			}
-			line = end + 1;
-		}
-		used -= (size_t)(line - text);
-		memmove(text, line, used);
-	}
-	if (fd >= 0)
-		close(fd);
-	return found;
-}
-
 static bool try_tool(const char *directory, size_t length, const char *rest)
 {
 	if (length + strlen(rest) + 1 > sizeof(held.tool))
@@ -202,7 +167,7 @@ static bool find_tool(void)
 
 	if (held.tool[0])
 		return true;
-	if (own_path(path, sizeof(path)))
+	if (gm_mapped_file((uintptr_t)moment_names, path, sizeof(path)))
 		for (unsigned i = 0; i < sizeof(places) / sizeof(*places); i++)
 			if (try_tool(path, (size_t)(strrchr(path, '/') - path), places[i]))
 				return true;

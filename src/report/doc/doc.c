@@ -127,6 +127,20 @@ const char *gm_exit_unknown(const struct gm_doc *doc)
 						  : "the process was killed";
 }
 
+const char *gm_doc_text(struct gm_doc *doc, const char *text, size_t bytes)
+{
+	char *copy = gm_zone_strndup(&doc->zone, text, strnlen(text, bytes));
+
+	for (char *at = copy; *at;) {
+		unsigned length = gm_utf8_length((const unsigned char *)at, strlen(at));
+
+		if (!length)
+			*at = '?';
+		at += length ? length : 1;
+	}
+	return copy;
+}
+
 const char *gm_size(struct gm_doc *doc, uint64_t bytes)
 {
 	char text[GM_FORMAT_BYTES];

@@ -150,6 +150,8 @@ struct gm_oom {
 	const char *api, *verdict, *phase;
 	const char *library; /* CUDA library that made the call and hides its error; NULL */
 	const char *mark;    /* the last one before it; NULL */
+	const char **ranges; /* open in the thread that asked, the outermost first */
+	unsigned ranges_count;
 	const struct gm_stack *stack;
 	struct gm_oom_top *top;	    /* holders of the memory */
 	struct gm_oom_top *changes; /* holders of more than at the mark, with the difference */
@@ -494,6 +496,9 @@ void gm_sort_blocks(struct gm_block *blocks, unsigned count);
 
 /* Text in the document's zone, as printf. */
 #define gm_doc_printf(doc, ...) gm_zone_printf(&(doc)->zone, __VA_ARGS__)
+
+/* Text of a file that may be damaged or cut inside a character: valid UTF-8 in the zone. */
+const char *gm_doc_text(struct gm_doc *doc, const char *text, size_t bytes);
 
 /* A size as people read it, "1.50 GiB", in the document's zone. */
 const char *gm_size(struct gm_doc *doc, uint64_t bytes);

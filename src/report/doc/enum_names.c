@@ -57,6 +57,15 @@ const char *gm_severity_name(enum gm_severity severity)
 	return severity_names[severity];
 }
 
+const char *gm_range_source_name(unsigned source)
+{
+	static const char *const names[] = {[GM_RANGE_NVTX] = "nvtx",
+					    [GM_RANGE_PROGRAM] = "header",
+					    [GM_RANGE_MARKS] = "marks"};
+
+	return source < sizeof(names) / sizeof(names[0]) ? names[source] : "?";
+}
+
 static int number_of(const char *const *names, int count, const char *name)
 {
 	for (int i = 0; i < count; i++)

@@ -6,6 +6,7 @@
 #include "report/load/internal.h"
 #include "report/stacks/stacks.h"
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const error_names[GM_ERROR_TYPES] = {
 	"double-free",	  "unknown-pointer",	"interior-pointer",
@@ -76,6 +77,16 @@ static int compare_time(const void *a, const void *b)
 	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
+static void load_open_ranges(struct gm_doc *doc, struct gm_oom *oom)
+{
+	char *rest = (char *)gm_doc_text(doc, oom->record.ranges, sizeof(oom->record.ranges));
+
+	for (char *name; (name = strsep(&rest, "\n"));)
+		if (*name)
+			*(const char **)gm_zone_push(&doc->zone, &oom->ranges, &oom->ranges_count,
+						     sizeof(*oom->ranges)) = name;
+}
+
 /* In order of time: in the file a late one can lie in an early one's place. */
 static void load_ooms(struct gm_doc *doc)
 {
@@ -96,6 +107,7 @@ static void load_ooms(struct gm_doc *doc)
 		for (unsigned k = 0; k < GM_OOM_PENDING && oom->record.pending[k].bytes; k++)
 			gm_doc_stack(doc, oom->record.pending[k].stack);
 		load_top(doc, oom);
+		load_open_ranges(doc, oom);
 		gm_load_oom_levels(doc, oom);
 		doc->ooms_count++;
 	}

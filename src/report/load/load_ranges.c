@@ -17,21 +17,6 @@ struct share {
 
 /* ---- records ---- */
 
-/* Text of a damaged file, or cut inside a character: valid UTF-8 in the zone. */
-static const char *clean(struct gm_doc *doc, const char *text, size_t bytes)
-{
-	char *copy = gm_zone_strndup(&doc->zone, text, strnlen(text, bytes));
-
-	for (char *at = copy; *at;) {
-		unsigned length = gm_utf8_length((const unsigned char *)at, strlen(at));
-
-		if (!length)
-			*at = '?';
-		at += length ? length : 1;
-	}
-	return copy;
-}
-
 static int compare_bytes(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -91,8 +76,9 @@ static void load_range(struct gm_doc *doc, uint32_t index, uint32_t count, int d
 	range->name = gm_reader_string(doc->reader, record->name_string);
 	range->name = range->name ? range->name : "";
 	range->domain = gm_reader_string(doc->reader, record->domain_string);
-	range->highest_name = clean(doc, record->highest.name, GM_RANGE_NAME_BYTES);
-	range->most_retained_name = clean(doc, record->most_retained.name, GM_RANGE_NAME_BYTES);
+	range->highest_name = gm_doc_text(doc, record->highest.name, GM_RANGE_NAME_BYTES);
+	range->most_retained_name =
+		gm_doc_text(doc, record->most_retained.name, GM_RANGE_NAME_BYTES);
 	range->hidden = !record->closed || (device >= 0 && record->device != device);
 	if (record->parent != GM_NONE) {
 		around = doc->ranges[record->parent].path;

@@ -41,10 +41,46 @@ has() {
 	has 'step # / forward / layer 2' '[.closed, .lowest_peak_bytes, .retained_bytes]' "[10,$((36 * mib)),0]"
 	has 'step # / forward / layer #' '[.closed, .lowest_peak_bytes]' "[30,$((28 * mib))]"
 	is '[.ranges[] | select(.opened != .closed)]' '[]'
+	"$REPORT" export --format sqlite -o "$work/runs.db" "$work/out.gmt"
+	python3 - "$work/runs.db" "$work/document" <<- 'END'
+		import json, sqlite3, sys
+		rows = sqlite3.connect(sys.argv[1]).execute("SELECT name, path, parent, grouped_in, times, lowest_peak_bytes, median_peak_bytes,"
+		    "peak_bytes, retained_bytes, peak_name, most_retained_name, most_retained_bytes, live_bytes FROM ranges ORDER BY number").fetchall()
+		wanted = [(r["name"], r["path"], r["parent"], r["group"], r["closed"], r["lowest_peak_bytes"], r["median_peak_bytes"],
+		           r["peak_bytes"], r["retained_bytes"], r["highest"]["name"], r["most_retained"]["name"], r["most_retained"]["retained_bytes"],
+		           r["work_bytes"]) for r in json.load(open(sys.argv[2]))["ranges"]]
+		assert rows == wanted, (rows, wanted)
+	END
 	"$REPORT" ranges "$work/out.gmt" > "$work/said"
-	grep -q 'highest peak: step 4: 120.0 MiB' "$work/said"
-	grep -q 'retained most: step 7: .* 3.00 MiB retained' "$work/said"
+	grep -q 'highest peak: step 4, 120.0 MiB' "$work/said"
+	grep -q 'retained most: step 7, 3.00 MiB' "$work/said"
 	grep -q '3.00 MiB  1 block  keep (ranges_program.c:[0-9]*) from steps (ranges_program.c:[0-9]*)' "$work/said"
+}
+
+@test "PyTorch's numbers of operators are left out of the text, and places that read alike are one" {
+	traced "$PROGRAMS/ranges" operators
+	report
+	has 'evaluation, op_id = # / aten::addmm, seq = #, op_id = #' '[.closed, .names, .retained_bytes]' "[3,3,$((9 * mib))]"
+	has 'evaluation, op_id = # / aten::addmm, seq = #, op_id = #' '[.sites[].bytes]' "[$((6 * mib)),$((3 * mib))]"
+	"$REPORT" ranges "$work/out.gmt" > "$work/said"
+	[ "$(grep -c op_id "$work/said")" = 0 ]
+	grep -q '^  evaluation  *1 ' "$work/said"
+	[ "$(grep -c '^    aten::addmm  *3 ' "$work/said")" = 1 ]
+	grep -q '^evaluation / aten::addmm$' "$work/said"
+	grep -q '^  highest peak: 9.00 MiB at ' "$work/said"
+	[ "$(grep -c '^ *9.00 MiB  6 blocks  keep .* from keep_deeper ' "$work/said")" = 2 ]
+}
+
+@test "an out-of-memory event names the ranges that its thread was in" {
+	traced "$PROGRAMS/ranges" oom
+	report
+	is '[.ooms[].ranges]' '[["step 3","forward"]]'
+	"$REPORT" oom "$work/out.gmt" | grep -q '^  in the range  *step 3 / forward$'
+	rm "$work/out.gmt"
+	GPUMEMTRACE_RANGES=off traced "$PROGRAMS/ranges" oom
+	report
+	is '[.ooms[].ranges]' '[[]]'
+	[ "$("$REPORT" oom "$work/out.gmt" | grep -c 'in the range')" = 0 ]
 }
 
 @test "a million names that differ in a number: a group, its worst by name, in bounded memory" {

@@ -3,6 +3,9 @@
  *   steps     ten steps with two passes each; step 7 keeps 3 MiB, step 4 needs 96 MiB
  *   requests  N requests of one name each (second argument); request 471 keeps 5 MiB
  *   threads   eight threads with a range each, at the same time
+ *   operators three operators as PyTorch's emit_nvtx names them; each keeps 1 and 2 MiB by stacks
+ *             whose three innermost functions are the same
+ *   oom       a request of 1 TiB fails in "step 3 / forward"; the ranges before are closed
  *   early     a range is opened before the first CUDA call
  *   unclosed  a thread leaves ranges open and pops more than it pushed
  *   pairs     N empty ranges, for counting instructions
@@ -65,6 +68,56 @@ static int steps(void)
 		gpumemtrace_range_pop();
 		if (i == 7)
 			keep(3 * MIB);
+		gpumemtrace_range_pop();
+	}
+	return 0;
+}
+
+static __attribute__((noinline)) void *keep_deeper(size_t bytes)
+{
+	void *memory = keep(bytes);
+
+	check(!memory);
+	return memory;
+}
+
+static __attribute__((noinline)) void *keep_deepest(size_t bytes)
+{
+	void *memory = keep_deeper(bytes);
+
+	check(!memory);
+	return memory;
+}
+
+static int operators(void)
+{
+	gpumemtrace_range_push("evaluation, op_id = 1");
+	for (int i = 0; i < 3; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "aten::addmm, seq = %d, op_id = %d", 168 + i, 2 + i);
+		gpumemtrace_range_push(text);
+		keep_deepest(MIB);
+		keep_deepest(2 * MIB);
+		gpumemtrace_range_pop();
+	}
+	gpumemtrace_range_pop();
+	return 0;
+}
+
+static int oom(void)
+{
+	void *memory = NULL;
+
+	keep(MIB);
+	for (int i = 0; i < 4; i++) {
+		push_number("step", i);
+		gpumemtrace_range_push("load");
+		gpumemtrace_range_pop();
+		gpumemtrace_range_push("forward");
+		if (i == 3 && cudaMalloc(&memory, MIB << 20) == 0)
+			return 1;
+		gpumemtrace_range_pop();
 		gpumemtrace_range_pop();
 	}
 	return 0;
@@ -152,6 +205,10 @@ int main(int argc, char **argv)
 		return requests(count);
 	if (strcmp(way, "threads") == 0)
 		return threads();
+	if (strcmp(way, "operators") == 0)
+		return operators();
+	if (strcmp(way, "oom") == 0)
+		return oom();
 	if (strcmp(way, "early") == 0)
 		return early();
 	if (strcmp(way, "unclosed") == 0)

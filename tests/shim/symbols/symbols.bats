@@ -31,6 +31,14 @@ first_two='[.stack[:2][] | [.function, (.file // "" | sub(".*/"; "")), .line]]'
 	[ "$(site .library)" = '"keep"' ]
 }
 
+@test "a program that the loader was asked to start is known by its own file" {
+	loader=$(readelf -l "$PROGRAMS/keep" | sed -n 's/.*interpreter: \(.*\)\]/\1/p')
+	LD_PRELOAD=$SHIM "$loader" "$PROGRAMS/keep" > "$work/said"
+	report
+	[ "$(site "$first_two")" = "$named" ]
+	[ "$(site '.stack[0].module')" = "\"$PROGRAMS/keep\"" ]
+}
+
 @test "a separate debug file by its link" {
 	cp "$PROGRAMS/keep" "$work/keep"
 	mkdir "$work/.debug"

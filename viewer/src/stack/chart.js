@@ -55,10 +55,11 @@ export class StackChart {
 
   /**
    * Shows the `bands` of `sites`: those of `lane`, null without a history; `total` is the document's
-   * line of the same sum, or null; `peakAt` its peak in seconds; `events` what else happened.
+   * line of the same sum, or null; `peakAt` its peak in seconds; `events` what else happened; `spans`
+   * stretches of time to be marked, {from, to, label}.
    */
-  update({ lane, bands, sites, total, peakAt, events, axis, zoom, moment, sampleName }) {
-    Object.assign(this, { lane, bands, sites, total, peakAt, events, axis: lane ? axis : "time", zoom, moment, sampleName });
+  update({ lane, bands, sites, total, peakAt, events, spans = [], axis, zoom, moment, sampleName }) {
+    Object.assign(this, { lane, bands, sites, total, peakAt, events, spans, axis: lane ? axis : "time", zoom, moment, sampleName });
     this.windows = this.exactFrom > 0 && bands.ofSite ? windowSamples(sites, bands, this.run.end, peakAt) : { samples: [], peak: null };
     this.draw();
   }
@@ -124,6 +125,7 @@ export class StackChart {
     this.paint(ratio);
     this.drawAxes(ratio);
     this.drawTotal(ratio);
+    this.drawSpans(ratio);
     this.drawEvents(ratio);
     this.place(this.pin, this.placeOf(this.moment));
   }
@@ -252,6 +254,25 @@ export class StackChart {
       context.lineTo(left + this.x(begin + total.width_s), y);
     });
     context.stroke();
+    context.restore();
+  }
+
+  drawSpans(ratio) {
+    const { context, inset: left, top, width, tall } = this;
+    context.save();
+    context.scale(ratio, ratio);
+    context.font = "11px system-ui, sans-serif";
+    context.fillStyle = context.strokeStyle = cssColor("--accent");
+    this.spans.forEach(({ from, to, label }, i) => {
+      const begin = Math.max(0, this.x(this.placeOf(from)));
+      const end = Math.min(width, Math.max(begin + 2, this.x(this.placeOf(to))));
+      if (end <= 0 || begin >= width) return;
+      context.globalAlpha = 0.16;
+      context.fillRect(left + begin, top, end - begin, tall);
+      context.globalAlpha = 1;
+      context.strokeRect(left + begin + 0.5, top + 0.5, Math.max(0, end - begin - 1), tall - 1);
+      context.fillText(label, Math.min(left + begin + 4, left + width - context.measureText(label).width), top + 14 + 14 * i);
+    });
     context.restore();
   }
 

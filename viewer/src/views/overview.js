@@ -9,6 +9,7 @@ import { colorOf, ledgerColors } from "../palette.js";
 import { siteButton, stackList, swatch } from "../site.js";
 import { stackedBar } from "../bars.js";
 import { StackChart, sourceNote } from "../stack/chart.js";
+import { rangeTitle } from "../ranges.js";
 import { state } from "../state.js";
 import { stackOf, stackOptions } from "./timeline.js";
 
@@ -208,7 +209,8 @@ function oom(one, i, run) {
     h("summary", {}, `${i + 1}. ${time(one.time_s)}: ${one.api ?? "the framework"} asked for `, size(one.requested_bytes),
       ` on ${deviceName(one.device)} `, h("span", { class: "tag verdict-grow" }, one.verdict)),
     h("p", {}, "Free ", size(one.free_bytes), " of ", size(one.total_bytes), "; tracked ", size(one.tracked_bytes),
-      "; other processes ", size(one.others_bytes), one.phase ? `; phase ${one.phase}` : "", one.injected ? "; injected" : ""),
+      "; other processes ", size(one.others_bytes), one.phase ? `; phase ${one.phase}` : "",
+      one.ranges?.length ? `; in the range ${rangeTitle(one.ranges.join(" / "))}` : "", one.injected ? "; injected" : ""),
     one.advice.length ? h("ul", { class: "advice" }, one.advice.map((line) => h("li", {}, line))) : null,
     holders.length ? table("Who held the memory", [
       { title: "site", cell: (row) => (row.known ? siteButton(row.known, run) : row.site ?? "unknown") },

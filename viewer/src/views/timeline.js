@@ -7,6 +7,7 @@ import { upper } from "../history.js";
 import { exactFrom, groupRows, makeUpAt, makeUpNote } from "../makeup.js";
 import { momentControl, momentName, momentOf, setMoment } from "../moment.js";
 import { seriesStyle } from "../palette.js";
+import { rangeSpans, rangeTitle } from "../ranges.js";
 import { siteButton, swatch } from "../site.js";
 import { GROUPS, bandsOf } from "../stack/bands.js";
 import { StackChart, sourceNote } from "../stack/chart.js";
@@ -187,6 +188,23 @@ class Totals {
   }
 }
 
+/* The worst times of the range that was chosen in the view of ranges. */
+function chosenRange(run) {
+  return run.document.ranges?.[state.get("range", "-1")] ?? null;
+}
+
+function chosenSpans(run) {
+  const range = chosenRange(run);
+  return range ? rangeSpans(range).map(({ what, name, from, to }) => ({ from, to, label: `${name}: ${what}` })) : [];
+}
+
+function rangeNote(run) {
+  const range = chosenRange(run);
+  if (!range) return [];
+  return [`Marked: the range ${rangeTitle(range.path)}, `, rangeSpans(range).map(({ what, name, from, to }) => `${what} (${name}) ${time(from)} to ${time(to)}`).join("; "), ". ",
+    h("a", { href: state.address({ view: "ranges" }) }, "All ranges"), ", ", h("a", { href: state.address({ range: null }) }, "remove the mark")];
+}
+
 const zoomText = (zoom) => (zoom ? zoom.map((one) => Number(one.toPrecision(12))).join(",") : "");
 
 function zoomIn(text) {
@@ -208,6 +226,7 @@ export function timeline(run) {
   const controls = h("div", { class: "controls", role: "group", "aria-label": "What is shown" });
   const moments = h("div", { class: "moment-control" });
   const note = h("p", { class: "note" });
+  const spanNote = h("p", { class: "note" });
   const button = (text, action) => h("button", { type: "button", onclick: action }, text);
 
   function choose(moment) {
@@ -255,7 +274,8 @@ export function timeline(run) {
     drawControls();
     moments.replaceChildren(momentControl(run, () => show()));
     note.textContent = sourceNote(run, stack.lane);
-    chart.update({ ...stack, axis: state.get("axis", "time"), zoom: zoomIn(state.get("zoom")), moment: momentOf(run) });
+    spanNote.replaceChildren(...rangeNote(run));
+    chart.update({ ...stack, spans: chosenSpans(run), axis: state.get("axis", "time"), zoom: zoomIn(state.get("zoom")), moment: momentOf(run) });
     totals.update(options.device);
     showRange();
     show();
@@ -264,7 +284,7 @@ export function timeline(run) {
   queueMicrotask(draw);
   return [h("h1", {}, "Timeline"),
     h("p", { class: "lead" }, "Drag over the chart to zoom in (or Ctrl and the wheel), double-click for all of it; a click pins a moment, which the flame graph, the map and the table of sites then show."),
-    controls, chart.element, note,
+    controls, chart.element, spanNote, note,
     h("div", { class: "controls moments" }, moments, field("Position", slider, true)),
     retryNote(run), makeUp.element,
     h("h2", {}, "Totals"), h("p", { class: "note" }, "Each stretch of time from its lowest to its highest bytes."), totals.legend, totals.box, totals.tables];

@@ -44,6 +44,13 @@ static const char schema[] =
 	"thread INTEGER, error INTEGER, PRIMARY KEY(run, number));"
 	"CREATE TABLE IF NOT EXISTS marks(run INTEGER, name TEXT, time_s REAL, "
 	"current_bytes INTEGER, torch_bytes INTEGER);"
+	"CREATE TABLE IF NOT EXISTS ranges(run INTEGER, number INTEGER, name TEXT, path TEXT, "
+	"source TEXT, device INTEGER, parent INTEGER, grouped_in INTEGER, times INTEGER, "
+	"lowest_peak_bytes INTEGER, median_peak_bytes INTEGER, peak_bytes INTEGER, "
+	"peak_name TEXT, peak_start_s REAL, peak_end_s REAL, retained_bytes INTEGER, "
+	"median_retained_bytes INTEGER, most_retained_bytes INTEGER, most_retained_name TEXT, "
+	"most_retained_start_s REAL, most_retained_end_s REAL, live_bytes INTEGER, "
+	"PRIMARY KEY(run, number));"
 	"CREATE TABLE IF NOT EXISTS timeline(run INTEGER, device INTEGER, level TEXT, series TEXT, "
 	"start_s REAL, width_s REAL, min_bytes INTEGER, max_bytes INTEGER, last_bytes INTEGER);"
 	"CREATE TABLE IF NOT EXISTS ooms(run INTEGER, time_s REAL, device INTEGER, "
@@ -52,8 +59,9 @@ static const char schema[] =
 	"CREATE TABLE IF NOT EXISTS findings(run INTEGER, id TEXT, severity TEXT, device INTEGER, "
 	"bytes INTEGER, site TEXT, title TEXT, evidence TEXT);";
 
-static const char *const tables[] = {"devices", "totals", "usage",    "sites", "frames",  "blocks",
-				     "events",	"marks",  "timeline", "ooms",  "findings"};
+static const char *const tables[] = {"devices", "totals",   "usage",  "sites",
+				     "frames",	"blocks",   "events", "marks",
+				     "ranges",	"timeline", "ooms",   "findings"};
 
 struct database {
 	sqlite3 *handle;
@@ -349,6 +357,58 @@ static void fill_marks(struct database *db, const struct gm_doc *doc)
 	}
 }
 
+static void index_number(struct database *db, uint32_t index)
+{
+	number(db, index == GM_NONE ? GM_NO_BYTES : index);
+}
+
+static void signed_number(struct database *db, int64_t value)
+{
+	if (!db->failed)
+		sqlite3_bind_int64(db->statement, db->column, value);
+	db->column++;
+}
+
+/* When it was, of an instance that was measured. */
+static void instance(struct database *db, const char *name, const struct gm_range_instance *of,
+		     bool measured)
+{
+	text(db, measured ? name : NULL);
+	seconds(db, measured ? of->start_ns : GM_NO_BYTES);
+	seconds(db, measured ? of->end_ns : GM_NO_BYTES);
+}
+
+static void fill_ranges(struct database *db, const struct gm_doc *doc)
+{
+	for (unsigned i = 0; i < doc->ranges_count; i++) {
+		const struct gm_named_range *range = &doc->ranges[i];
+		const struct gm_range_record *record = &range->record;
+		bool measured = record->measured != 0;
+
+		if (range->hidden)
+			continue;
+		row(db, "INSERT INTO ranges VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+		number(db, i);
+		text(db, range->name);
+		text(db, range->path);
+		text(db, gm_range_source_name(record->source));
+		device_number(db, record->device);
+		index_number(db, record->parent);
+		index_number(db, record->group);
+		number(db, record->closed);
+		number(db, measured ? record->lowest_peak_bytes : GM_NO_BYTES);
+		number(db, range->median_peak_bytes);
+		number(db, measured ? record->highest.peak_bytes : GM_NO_BYTES);
+		instance(db, range->highest_name, &record->highest, measured);
+		signed_number(db, record->retained_bytes);
+		signed_number(db, range->median_retained_bytes);
+		signed_number(db, record->most_retained.retained_bytes);
+		instance(db, range->most_retained_name, &record->most_retained, measured);
+		number(db, range->work_bytes);
+		row_end(db);
+	}
+}
+
 static void fill_timeline(struct database *db, const struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->timeline_count; i++) {
@@ -432,6 +492,7 @@ static void fill(struct database *db, struct gm_doc *doc, int version)
 	fill_blocks(db, doc);
 	fill_events(db, doc);
 	fill_marks(db, doc);
+	fill_ranges(db, doc);
 	fill_timeline(db, doc);
 	fill_judgements(db, doc);
 }

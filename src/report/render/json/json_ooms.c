@@ -110,13 +110,14 @@ static json_t *event(struct gm_doc *doc, const struct gm_oom *oom)
 
 	json_object_update_new(
 		object,
-		json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "attempts",
-			  gm_json_bytes(record->attempts), "driver_bytes",
+		json_pack("{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			  "attempts", gm_json_bytes(record->attempts), "driver_bytes",
 			  record->driver_bytes ? gm_json_bytes(record->driver_bytes) : json_null(),
-			  "injected", record->injected != 0,
-			  "library", gm_json_string(oom->library), "categories", categories(oom),
+			  "injected", record->injected != 0, "library",
+			  gm_json_string(oom->library), "categories", categories(oom),
 			  "fragmentation", fragmentation(record), "holes", holes(oom), "processes",
-			  processes(oom), "mark", gm_json_string(oom->mark), "changes",
+			  processes(oom), "mark", gm_json_string(oom->mark), "ranges",
+			  gm_json_strings(oom->ranges, oom->ranges_count), "changes",
 			  tops(doc, oom->changes, oom->changes_count, false), "pending",
 			  pending(doc, record)));
 	return object;

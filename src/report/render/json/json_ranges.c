@@ -1,6 +1,7 @@
 /*
  * The document's key `ranges` (contract.md, section 4).
  */
+#include "report/doc/enum_names.h"
 #include "report/render/json/internal.h"
 
 static json_t *number_or_null(uint32_t index)
@@ -35,14 +36,12 @@ static json_t *instance(const struct gm_named_range *range, const char *name,
 
 static json_t *range(const struct gm_doc *doc, const struct gm_named_range *range)
 {
-	static const char *const sources[] = {"nvtx", "header", "marks"};
 	const struct gm_range_record *record = &range->record;
 	json_t *object = json_pack(
 		"{s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "name", gm_json_string(range->name), "path",
 		gm_json_string(range->path), "domain", gm_json_string(range->domain), "source",
-		sources[record->source <= GM_RANGE_MARKS ? record->source : 0], "device",
-		gm_json_device(record->device), "parent", number_or_null(record->parent), "group",
-		number_or_null(record->group));
+		gm_range_source_name(record->source), "device", gm_json_device(record->device),
+		"parent", number_or_null(record->parent), "group", number_or_null(record->group));
 	json_t *most = instance(range, range->most_retained_name, &record->most_retained);
 
 	json_object_set_new(object, "names", json_integer(record->names));

@@ -4,6 +4,7 @@
 #include "report/render/text/text_events.h"
 #include "report/render/text/text_holders.h"
 #include "report/doc/enum_names.h"
+#include "report/doc/range_title.h"
 #include "report/render/text/text.h"
 #include "report/render/text/text_stack.h"
 #include "report/stacks/labels.h"
@@ -82,6 +83,19 @@ static void print_slabs(struct gm_out *out, const struct gm_oom *oom)
 	}
 }
 
+/* The ranges that the thread was in: "step 7 / forward". */
+static void print_ranges(struct gm_out *out, struct gm_doc *doc, const struct gm_oom *oom)
+{
+	const char *path = oom->ranges_count ? oom->ranges[0] : NULL;
+
+	for (unsigned i = 1; i < oom->ranges_count; i++)
+		path = gm_doc_printf(doc, "%s / %s", path, oom->ranges[i]);
+	if (!path)
+		return;
+	gm_printf(out->file, "  %-24s ", "in the range");
+	gm_wrap(out, 27, gm_range_title(doc, path));
+}
+
 static void print_oom(struct gm_out *out, struct gm_doc *doc, const struct gm_oom *oom)
 {
 	const struct gm_oom_record *record = &oom->record;
@@ -111,6 +125,7 @@ static void print_oom(struct gm_out *out, struct gm_doc *doc, const struct gm_oo
 		gm_printf(out->file, "  %-24s %12s\n", "phase", oom->phase);
 	if (oom->library)
 		gm_printf(out->file, "  %-24s %s\n", "asked by", oom->library);
+	print_ranges(out, doc, oom);
 	print_categories(out, oom);
 	print_holders(out, doc, oom);
 	print_changes(out, doc, oom);

@@ -2,6 +2,7 @@
  * Named ranges as text.
  */
 #include "report/render/text/text_ranges.h"
+#include "report/doc/range_title.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
 #include "report/support/print.h"
@@ -18,18 +19,23 @@ struct listing {
 	unsigned count;
 };
 
-/* Names of a group are listed where they are few and all known; else the group stands for them. */
+/*
+ * Names of a group are listed where they are few, all known and not read like the group's; else the
+ * group stands for them.
+ */
 static bool is_listed(const struct listing *listing, const struct gm_named_range *range)
 {
-	const struct gm_range_record *group;
+	struct gm_doc *doc = listing->doc;
+	const struct gm_named_range *group;
 
 	if (range->hidden)
 		return false;
 	if (range->record.group == GM_NONE)
 		return true;
-	group = &listing->doc->ranges[range->record.group].record;
-	return !listing->groups && !group->overflowed && group->names > 1 &&
-	       group->names <= MOST_NAMES;
+	group = &doc->ranges[range->record.group];
+	return !listing->groups && !group->record.overflowed && group->record.names > 1 &&
+	       group->record.names <= MOST_NAMES &&
+	       strcmp(gm_range_title(doc, range->name), gm_range_title(doc, group->name)) != 0;
 }
 
 /* A range, its names, its records on other devices, and then what lies in it. */
@@ -68,26 +74,36 @@ static const char *title(struct gm_doc *doc, const struct gm_named_range *range)
 	return gm_doc_printf(doc, "%*s%s%s%s%s", (int)(2 * (depth < 16 ? depth : 16)), "",
 			     range->record.source == GM_RANGE_MARKS ? "after the mark " : "",
 			     range->domain ? range->domain : "", range->domain ? ": " : "",
-			     range->name);
+			     gm_range_title(doc, range->name));
 }
 
-static void signed_cell(struct gm_table *table, int64_t bytes)
+static const char *signed_size(struct gm_doc *doc, int64_t bytes)
 {
-	char size[GM_FORMAT_BYTES];
+	return gm_doc_printf(doc, "%s%s", bytes < 0 ? "-" : "",
+			     gm_size(doc, bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes));
+}
 
-	gm_table_cell(table, "%s%s", bytes < 0 ? "-" : "",
-		      gm_format_size(size, bytes < 0 ? 0 - (uint64_t)bytes : (uint64_t)bytes));
+/* True if the rows are not all of one device. */
+static bool has_devices(const struct listing *listing)
+{
+	const struct gm_named_range *ranges = listing->doc->ranges;
+	int first = ranges[listing->rows[0]].record.device;
+
+	for (unsigned i = 1; i < listing->count; i++)
+		if (ranges[listing->rows[i]].record.device != first)
+			return true;
+	return false;
 }
 
 static void print_table(struct gm_out *out, const struct listing *listing)
 {
-	static const char *const titles[] = {"<range",	    "<device",	   "times",
-					     "lowest peak", "median peak", "highest",
-					     "retained",    "live at end", NULL};
+	static const char *const titles[] = {"<range",	 "<device",	"times",
+					     "lowest",	 "median",	"highest",
+					     "retained", "live at end", NULL};
 	char device[24];
 	struct gm_table table;
 
-	gm_heading(out, "Ranges: bytes in use while each was open");
+	gm_heading(out, "Ranges: lowest, median and highest peak of bytes in use, bytes retained");
 	gm_table_begin(&table, titles);
 	for (unsigned i = 0; i < listing->count; i++) {
 		const struct gm_named_range *range = &listing->doc->ranges[listing->rows[i]];
@@ -101,9 +117,11 @@ static void print_table(struct gm_out *out, const struct listing *listing)
 		gm_table_size(&table, measured ? record->lowest_peak_bytes : GM_NO_BYTES);
 		gm_table_size(&table, range->median_peak_bytes);
 		gm_table_size(&table, measured ? record->highest.peak_bytes : GM_NO_BYTES);
-		signed_cell(&table, record->retained_bytes);
+		gm_table_cell(&table, "%s", signed_size(listing->doc, record->retained_bytes));
 		gm_table_size(&table, range->work_bytes);
 	}
+	if (!has_devices(listing))
+		gm_table_drop(&table, 1);
 	gm_table_end(out, &table);
 }
 
@@ -117,55 +135,118 @@ void gm_text_range_table(struct gm_out *out, struct gm_doc *doc)
 
 /* ---- each range ---- */
 
+/* Blocks of places that read alike. */
+struct place {
+	const char *label;
+	uint64_t bytes, count;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return strcmp(x->label, y->label);
+}
+
+static struct place *find_places(struct gm_doc *doc, const struct gm_range_site *sites,
+				 unsigned count, unsigned *places_count)
+{
+	struct place *places = gm_zone_alloc(&doc->zone, count + 1, sizeof(*places));
+
+	*places_count = 0;
+	for (unsigned i = 0; i < count; i++) {
+		const char *label = gm_stack_label(doc, sites[i].site < doc->sites_count
+								? doc->sites[sites[i].site].stack
+								: NULL);
+		unsigned k = 0;
+
+		while (k < *places_count && strcmp(places[k].label, label) != 0)
+			k++;
+		*places_count += k == *places_count;
+		places[k].label = label;
+		places[k].bytes += sites[i].bytes;
+		places[k].count += sites[i].count;
+	}
+	qsort(places, *places_count, sizeof(*places), compare_places);
+	return places;
+}
+
 static void print_sites(struct gm_out *out, struct gm_doc *doc, const struct gm_range_site *sites,
-			unsigned count)
+			unsigned sites_count)
 {
 	char size[GM_FORMAT_BYTES];
+	unsigned count;
+	const struct place *places = find_places(doc, sites, sites_count, &count);
 
 	for (unsigned i = 0; i < count && i < out->top; i++) {
-		const struct gm_stack *stack =
-			sites[i].site < doc->sites_count ? doc->sites[sites[i].site].stack : NULL;
-
-		gm_printf(out->file, "    %12s  %" PRIu64 " block%s  %s\n",
-			  gm_format_size(size, sites[i].bytes), sites[i].count,
-			  sites[i].count == 1 ? "" : "s", gm_stack_label(doc, stack));
+		gm_printf(out->file, "    %12s  ", gm_format_size(size, places[i].bytes));
+		gm_wrapf(out, 18, "%" PRIu64 " block%s  %s", places[i].count,
+			 places[i].count == 1 ? "" : "s", places[i].label);
 	}
 }
 
-static void print_instance(struct gm_out *out, const char *what, const char *name,
-			   const struct gm_range_instance *of)
+/* The name of an instance and a comma, where the range is a group and so does not name it. */
+static const char *instance_name(struct gm_doc *doc, const struct gm_named_range *range,
+				 const char *name)
 {
-	char peak[GM_FORMAT_BYTES], at[GM_FORMAT_BYTES], start[GM_FORMAT_BYTES];
-	char retained[GM_FORMAT_BYTES];
+	const char *read = gm_range_title(doc, name);
 
-	gm_printf(out->file, "  %s", what);
-	gm_wrapf(out, 4, "%s: %s at %s, %s at its start, %s%s retained, thread %u", name,
-		 gm_format_size(peak, of->peak_bytes),
-		 gm_format_time(at, (double)of->peak_ns / 1e9),
-		 gm_format_size(start, of->start_bytes), of->retained_bytes < 0 ? "-" : "",
-		 gm_format_size(retained, of->retained_bytes < 0 ? 0 - (uint64_t)of->retained_bytes
-								 : (uint64_t)of->retained_bytes),
-		 of->thread);
+	return strcmp(read, gm_range_title(doc, range->name)) ? gm_doc_printf(doc, "%s, ", read)
+							      : "";
+}
+
+static void print_highest(struct gm_out *out, struct gm_doc *doc,
+			  const struct gm_named_range *range)
+{
+	const struct gm_range_instance *of = &range->record.highest;
+	char at[GM_FORMAT_BYTES];
+
+	gm_wrap_from(out, 0, 4,
+		     gm_doc_printf(doc,
+				   "  highest peak: %s%s at %s (%s at its start, %s retained; "
+				   "thread %u)",
+				   instance_name(doc, range, range->highest_name),
+				   gm_size(doc, of->peak_bytes),
+				   gm_format_time(at, (double)of->peak_ns / 1e9),
+				   gm_size(doc, of->start_bytes),
+				   signed_size(doc, of->retained_bytes), of->thread));
+}
+
+static void print_most_retained(struct gm_out *out, struct gm_doc *doc,
+				const struct gm_named_range *range)
+{
+	const struct gm_range_instance *of = &range->record.most_retained;
+	char at[GM_FORMAT_BYTES];
+
+	if (of->retained_bytes <= 0)
+		return;
+	gm_wrap_from(out, 0, 4,
+		     gm_doc_printf(doc,
+				   "  retained most: %s%s (%s at its start, peak %s at %s; "
+				   "thread %u)",
+				   instance_name(doc, range, range->most_retained_name),
+				   signed_size(doc, of->retained_bytes),
+				   gm_size(doc, of->start_bytes), gm_size(doc, of->peak_bytes),
+				   gm_format_time(at, (double)of->peak_ns / 1e9), of->thread));
+	print_sites(out, doc, range->retained_sites, range->retained_sites_count);
 }
 
 static void print_range(struct gm_out *out, struct gm_doc *doc, const struct gm_named_range *range)
 {
-	const struct gm_range_record *record = &range->record;
-	char size[GM_FORMAT_BYTES];
-
-	if (!record->measured)
+	if (!range->record.measured)
 		return;
-	gm_heading(out, "%s", range->path);
-	print_instance(out, "highest peak: ", range->highest_name, &record->highest);
-	if (record->most_retained.retained_bytes > 0) {
-		print_instance(out, "retained most: ", range->most_retained_name,
-			       &record->most_retained);
-		print_sites(out, doc, range->retained_sites, range->retained_sites_count);
-	}
+	gm_heading(out, "%s", gm_range_title(doc, range->path));
+	print_highest(out, doc, range);
+	print_most_retained(out, doc, range);
 	if (!range->work_bytes)
 		return;
-	gm_printf(out->file, "  live at the end of the work, of its own thread's allocations: %s\n",
-		  gm_format_size(size, range->work_bytes));
+	gm_wrap_from(out, 0, 4,
+		     gm_doc_printf(doc,
+				   "  allocated in it by its own thread and live at the end of the "
+				   "work: %s",
+				   gm_size(doc, range->work_bytes)));
 	print_sites(out, doc, range->sites, range->sites_count);
 }
 
