@@ -64,6 +64,14 @@ static struct {
 
 _Static_assert(offsetof(typeof(cpython), interpreter.layout.ascii_bytes) <= 64, "one line");
 
+GM_HOT_STACK bool gm_python_present;
+
+static void set_readiness(enum readiness readiness)
+{
+	__atomic_store_n(&cpython.readiness, readiness, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_python_present, readiness != ABSENT, __ATOMIC_RELEASE);
+}
+
 /* The interpreter whose collector was looked at last (atomic); bit 0: its state can be read. */
 static uintptr_t checked_collector;
 
@@ -192,13 +200,13 @@ void gm_python_find(void)
 		readiness = examine(&object, &found, status, sizeof(status));
 	if (!gm_intern_enter())
 		return;
-	__atomic_store_n(&cpython.readiness, ABSENT, __ATOMIC_RELEASE);
+	set_readiness(ABSENT);
 	gm_intern_forget_results(); /* they take the interpreter to be where it was */
 	__atomic_store_n(&checked_collector, 0, __ATOMIC_RELAXED);
 	cpython.interpreter = found;
 	memcpy(python.status, status, sizeof(status));
 	gm_modules_set_interpreter(found.start, found.end);
-	__atomic_store_n(&cpython.readiness, readiness, __ATOMIC_RELEASE);
+	set_readiness(readiness);
 	gm_intern_leave();
 }
 
@@ -208,7 +216,7 @@ void gm_python_unloaded(void)
 	thread_state_fn *known = cpython.interpreter.thread_state;
 
 	if (known && gm_objects_symbol("PyGILState_GetThisThreadState", NULL) != (void *)known)
-		__atomic_store_n(&cpython.readiness, ABSENT, __ATOMIC_RELEASE);
+		set_readiness(ABSENT);
 }
 
 /* ---- the chain ---- */
@@ -335,7 +343,7 @@ static bool check_interpreter(uintptr_t state)
 			 "as expected",
 			 in->layout.minor, in->micro);
 	if (cpython.readiness == UNCHECKED)
-		__atomic_store_n(&cpython.readiness, checks ? READY : REFUSED, __ATOMIC_RELEASE);
+		set_readiness(checks ? READY : REFUSED);
 	gm_intern_leave();
 	return checks;
 }

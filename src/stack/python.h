@@ -25,6 +25,9 @@ void gm_python_unloaded(void);
 /* gm_stack_python(). */
 const char *gm_python_status(void);
 
+/* There is an interpreter: without one no thread has Python frames (atomic). */
+extern bool gm_python_present;
+
 /*
  * The calling thread's Python frames, innermost first, as numbers in GM_TABLE_FRAMES. Writes at
  * most `max`; the frames that follow are only noted in `*flags` (GM_STACK_PYTHON_TRUNCATED), as are

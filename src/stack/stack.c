@@ -229,7 +229,7 @@ static inline uintptr_t sp_of(const struct gm_entry *entry)
 	return entry->sp && ((const uintptr_t *)entry->sp)[-1] == entry->pc ? entry->sp : 0;
 }
 
-/* Looks for the predicted walk, and prefetches what is compared of it. */
+/* Looks for the predicted walk. */
 static inline void predict(struct gm_stack_taking *taking, struct gm_walk_cache *cache)
 {
 	const struct gm_prediction *prediction;
@@ -245,15 +245,25 @@ static inline void predict(struct gm_stack_taking *taking, struct gm_walk_cache 
 	taking->prediction = prediction;
 	taking->words = cached->word;
 	taking->expected = prediction->result.stack;
-	for (unsigned line = 0; line < FETCHED_LINES; line++)
-		__builtin_prefetch((const char *)cached->word + 64 * line);
-	if (prediction->result.places)
-		for (unsigned line = 0; line < FETCHED_PLACES; line++)
-			__builtin_prefetch((const char *)prediction->result.places + 64 * line);
 }
 
-static inline void begin(struct gm_stack_taking *taking, const struct gm_entry *entry,
-			 unsigned limit)
+/* Prefetches what will be compared of the predicted walk. */
+static inline void prefetch_predicted(const struct gm_stack_taking *taking)
+{
+	const struct gm_python_place *places;
+
+	if (unlikely(!taking->prediction))
+		return;
+	places = taking->prediction->result.places;
+	for (unsigned line = 0; line < FETCHED_LINES; line++)
+		__builtin_prefetch((const char *)taking->words + 64 * line);
+	if (places)
+		for (unsigned line = 0; line < FETCHED_PLACES; line++)
+			__builtin_prefetch((const char *)places + 64 * line);
+}
+
+static inline __attribute__((always_inline)) void
+begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit)
 {
 	unsigned depth = depth_of(limit);
 
@@ -284,7 +294,8 @@ static inline bool has_same_python(const struct gm_cached_result *result, unsign
 {
 	unsigned pythons = gm_result_pythons(result), flags = gm_result_flags(result);
 
-	if (unlikely(settings.mode == GM_STACKS_NATIVE))
+	if (settings.mode == GM_STACKS_NATIVE ||
+	    !__atomic_load_n(&gm_python_present, __ATOMIC_ACQUIRE))
 		return !pythons && !flags;
 	if (likely(!flags) && likely(result->places || !pythons) &&
 	    likely(gm_python_same(result->places, pythons)))
@@ -358,6 +369,7 @@ GM_HOT_CODE void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_
 				unsigned limit)
 {
 	begin(taking, entry, limit);
+	prefetch_predicted(taking);
 }
 
 GM_HOT_CODE uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module)

@@ -25,7 +25,7 @@ static void note_level(const struct gm_alloc_record *alloc, struct gm_level_reco
 		       int64_t physical_change)
 {
 	if (alloc->level == GM_LEVEL_DRIVER)
-		gm_level_physical(level, (uint64_t)physical_change);
+		gm_add_physical_bytes(alloc->device, physical_change);
 	gm_timeline_set(alloc->device, gm_level_series(alloc->level, alloc->device),
 			level->current_bytes);
 }

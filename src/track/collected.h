@@ -18,7 +18,8 @@ void gm_count_collection(const struct gm_counters *in, const struct gm_alloc_rec
 static inline void gm_count_if_collected(const struct gm_counters *in,
 					 const struct gm_alloc_record *alloc)
 {
-	if (__builtin_expect(gm_python_collecting(), 0))
+	if (__atomic_load_n(&gm_python_present, __ATOMIC_RELAXED) &&
+	    __builtin_expect(gm_python_collecting(), 0))
 		gm_count_collection(in, alloc);
 }
 

@@ -245,6 +245,7 @@ static inline bool add_fast(const struct gm_event *event)
 		gm_level_physical(level, gm_slab_add(device, key, record->physical_bytes));
 	else
 		gm_level_physical(level, record->physical_bytes);
+	gm_note_growth(device, level);
 	log_call(GM_OP_ALLOC, event, record, thread);
 	return true;
 }

@@ -39,8 +39,6 @@ static struct {
 	uint32_t all_samples;
 } ledgers[GM_SLOTS];
 
-static uint64_t next_peak_bytes[GM_SLOTS]; /* a peak from here on is worth a sample; apart, because
-					      each allocation reads it */
 uint64_t gm_ledger_next_ns;
 static uint64_t spent_ns; /* by samples by time (atomic) */
 
@@ -53,7 +51,7 @@ void gm_ledger_reset(void)
 	memset(ledgers, 0, sizeof(ledgers));
 	for (i = 0; i < GM_SLOTS; i++) {
 		ledgers[i].baseline_bytes = GM_NO_BYTES;
-		next_peak_bytes[i] = PEAK_STEP_BYTES;
+		gm_physical_watch.limit_bytes[i] = PEAK_STEP_BYTES;
 	}
 	history = 0;
 	gm_ledger_next_ns = LEAST_NS;
@@ -116,7 +114,7 @@ static void set_sampled_peak(unsigned slot, uint64_t bytes)
 	uint64_t step = bytes / 32 > PEAK_STEP_BYTES ? bytes / 32 : PEAK_STEP_BYTES;
 
 	ledgers[slot].sampled_peak_bytes = bytes;
-	next_peak_bytes[slot] = bytes + step;
+	gm_physical_watch.limit_bytes[slot] = bytes + step;
 }
 
 static inline bool at_peak(unsigned slot)
@@ -124,7 +122,7 @@ static inline bool at_peak(unsigned slot)
 	const struct gm_level_record *level =
 		__atomic_load_n(&gm_totals.levels[slot][GM_LEVEL_DRIVER], __ATOMIC_ACQUIRE);
 
-	return level && level->physical_bytes >= next_peak_bytes[slot];
+	return level && level->physical_bytes >= gm_physical_watch.limit_bytes[slot];
 }
 
 /*
@@ -136,13 +134,18 @@ static GM_COLD int worth_a_sample(int device)
 	return too_soon(gm_slot(device), PEAK) ? gm_track_ledger_peak(device + 1) : device;
 }
 
-GM_HOT_CODE int gm_track_ledger_peak(int device)
+int gm_track_ledger_peak(int device)
 {
 	unsigned i, count = gm_file->tables[GM_TABLE_DEVICES].count;
 
-	for (i = (unsigned)device; i < count; i++)
-		if (__builtin_expect(at_peak(i < GM_DEVICES ? i + 1 : GM_DEVICES), 0))
-			return worth_a_sample((int)i);
+	if (!device)
+		__atomic_store_n(&gm_physical_watch.reached, false, __ATOMIC_RELAXED);
+	for (i = (unsigned)device; i < count; i++) {
+		if (!at_peak(i < GM_DEVICES ? i + 1 : GM_DEVICES))
+			continue;
+		__atomic_store_n(&gm_physical_watch.reached, true, __ATOMIC_RELAXED);
+		return worth_a_sample((int)i);
+	}
 	return -1;
 }
 

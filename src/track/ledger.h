@@ -6,6 +6,7 @@
 #define GM_TRACK_LEDGER_H
 
 #include "track/event.h"
+#include "track/levels.h"
 
 /*
  * Records a sample: `view` was queried just now, and `physical_bytes` were tracked before. Returns
@@ -25,6 +26,12 @@ bool gm_track_ledger_due(int device, unsigned reason);
  * -1 if there is none. Without the lock.
  */
 int gm_track_ledger_peak(int device);
+
+/* Returns whether gm_track_ledger_peak(0) may find a device. Without the lock. */
+static inline bool gm_track_ledger_may_peak(void)
+{
+	return __atomic_load_n(&gm_physical_watch.reached, __ATOMIC_RELAXED);
+}
 
 /*
  * A call of the device may have taken memory, and no sample was made after it: the report counts
@@ -50,10 +57,12 @@ static inline bool gm_track_ledger_by_time(uint64_t now_ns)
  */
 bool gm_track_ledger_schedule(uint64_t now_ns, uint64_t cost_ns);
 
-/* Does as gm_track_ledger_missed, under the lock. For track/. */
+/* ---- for track/, under the lock ---- */
+
+/* Does as gm_track_ledger_missed. */
 void gm_ledger_missed(int device);
 
-/* Forgets all samples when a file was opened. For track/. */
+/* Forgets all samples when a file was opened. */
 void gm_ledger_reset(void);
 
 #endif

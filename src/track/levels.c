@@ -7,6 +7,7 @@
 #include <string.h>
 
 struct gm_totals gm_totals;
+struct gm_physical_watch gm_physical_watch;
 
 void gm_levels_reset(void)
 {
@@ -45,8 +46,10 @@ void gm_add_physical_bytes(int device, int64_t change)
 {
 	struct gm_level_record *level = gm_level_of(device, GM_LEVEL_DRIVER);
 
-	if (level)
-		gm_level_physical(level, (uint64_t)change);
+	if (!level)
+		return;
+	gm_level_physical(level, (uint64_t)change);
+	gm_note_growth(device, level);
 }
 
 uint64_t gm_track_physical_bytes(int device)

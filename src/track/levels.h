@@ -6,6 +6,8 @@
 
 #include "account/counters.h"
 
+#include <stdbool.h>
+
 /*
  * Return the bytes that a device's driver level holds right now, as the driver lays them out and
  * without managed memory; and the bytes of managed memory. Any thread, without the lock.
@@ -43,6 +45,22 @@ static inline struct gm_usage_record *gm_usage_of(int device, unsigned kind)
 	struct gm_usage_record *record = gm_totals.usage[gm_slot(device)][kind];
 
 	return __builtin_expect(record != NULL, 1) ? record : gm_add_usage(device, kind);
+}
+
+/* For the ledger, which sets the limits. */
+struct gm_physical_watch {
+	bool reached; /* a device may have reached its limit (atomic) */
+	uint64_t limit_bytes[GM_SLOTS];
+};
+extern struct gm_physical_watch gm_physical_watch __attribute__((visibility("hidden")));
+
+/* To be called after what the driver holds for its level has become more. */
+static inline void gm_note_growth(int device, const struct gm_level_record *level)
+{
+	uint64_t limit_bytes = gm_physical_watch.limit_bytes[gm_slot(device)];
+
+	if (__builtin_expect(level->physical_bytes >= limit_bytes, 0))
+		__atomic_store_n(&gm_physical_watch.reached, true, __ATOMIC_RELAXED);
 }
 
 /*

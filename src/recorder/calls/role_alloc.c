@@ -236,24 +236,15 @@ static inline bool is_plain(const struct gm_call *call, const struct gm_row *row
 }
 
 /*
- * The context of plain memory. None can be allocated without a context, so the driver is asked only
- * where there may be several.
- */
-static inline uint32_t context_of_plain(const struct gm_call *call)
-{
-	uint32_t sole = gm_track_sole_context();
-
-	return __builtin_expect(sole && gm_query_device_count() == 1, 1) ? sole
-									 : gm_current_context(call);
-}
-
-/*
  * Does as end_alloc_slow, for plain memory. All fields are named, so that the compiler clears none
  * first.
  */
 static inline void end_alloc_fast(struct gm_call *call, const struct gm_row *row, uint64_t key)
 {
-	uint32_t context = context_of_plain(call);
+	bool one_device = gm_query_device_count() == 1;
+	uint32_t sole = one_device ? gm_track_sole_context() : 0;
+	/* There is no memory without a context: the driver is asked where there may be several. */
+	uint32_t context = sole ? sole : gm_current_context(call);
 	struct gm_event event = {
 		.key = key,
 		.bytes = call->bytes,
@@ -267,8 +258,7 @@ static inline void end_alloc_fast(struct gm_call *call, const struct gm_row *row
 		.context = context,
 		.ipc = 0,
 		.error = GM_CUDA_SUCCESS,
-		.device = gm_query_device_count() == 1 ?
-				  0 : (int16_t)device_of(call, row->kind, key, context),
+		.device = one_device ? 0 : (int16_t)device_of(call, row->kind, key, context),
 		.space = GM_SPACE_POINTER,
 		.kind = row->kind,
 		.level = GM_LEVEL_DRIVER,

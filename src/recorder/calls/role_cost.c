@@ -415,9 +415,12 @@ void gm_sample_at_launch(void)
 	*error = saved;
 }
 
-void gm_sample_peaks_from(int device)
+void gm_sample_peaks_of_all(void)
 {
-	gm_settle_costs();
+	int device = gm_track_ledger_peak(0);
+
+	if (device >= 0)
+		gm_settle_costs();
 	for (; device >= 0; device = gm_track_ledger_peak(device + 1))
 		gm_sample_ledger(device, GM_SAMPLE_PEAK);
 }

@@ -28,19 +28,16 @@ void gm_sample_by_time(void);
 /* Samples the ledgers by time outside of the tracker, after a launch that was only forwarded. */
 void gm_sample_at_launch(void);
 
-/* Samples the ledgers of the devices at a new peak that is worth it, from `device` on. */
-void gm_sample_peaks_from(int device);
+/* Samples the ledgers of the devices at a new peak that is worth it. */
+void gm_sample_peaks_of_all(void);
 
-/* After a successful allocation: the same for all devices. */
+/* After a successful allocation: samples the ledgers that are due. */
 static inline void gm_sample_peaks(void)
 {
-	int device = gm_track_ledger_peak(0);
-
 	if (__builtin_expect(gm_track_ledger_by_time(gm_file->last_event_ns), 0))
 		gm_sample_by_time();
-
-	if (__builtin_expect(device >= 0, 0))
-		gm_sample_peaks_from(device);
+	if (__builtin_expect(gm_track_ledger_may_peak(), 0))
+		gm_sample_peaks_of_all();
 }
 
 #endif

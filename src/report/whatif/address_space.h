@@ -1,6 +1,6 @@
 /*
- * The addresses that the driver gives to memory that is taken with cudaMalloc. Seen on an H200 with driver 580:
- * in the lowest hole that is large enough; without one in a new region, a multiple of 32 MiB. The
+ * The addresses that the driver gives to memory that is taken with cudaMalloc. Seen on an H200 with
+ * driver 580: in the lowest hole that is large enough; without one in a new region, a multiple of 32 MiB. The
  * kernel chooses its place: right below the lowest region, or in a gap far above, which freed host
  * memory has left. When the libraries of the first kernels are loaded, a hole of 412 MiB opens
  * between the regions and the context (docs/evidence/whatif.md).
@@ -33,8 +33,8 @@ struct gm_address_space {
 };
 
 /*
- * The events of a recorded run at which its regions changed their place, by number; UINT32_MAX where
- * they never did.
+ * The events of a recorded run at which its regions changed their place, by number; UINT32_MAX
+ * where they never did.
  */
 struct gm_recorded_regions {
 	bool known;

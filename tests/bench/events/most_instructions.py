@@ -20,9 +20,9 @@ MOST = {
     "launch, asleep": 90,
     "CPU block": 30,
     "launch": 80,
-    "block": (1285, 530),
-    "device": (1600, 1190),
-    "async": (1700, 1205),
+    "block": (1250, 520),
+    "device": (1500, 1107),
+    "async": (1590, 1125),
     "map": (3400, 2610),
 }
 

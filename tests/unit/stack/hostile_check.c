@@ -50,6 +50,8 @@ static __thread struct {
 	uintptr_t stop; /* the interpreter's code */
 } python;
 
+bool gm_python_present = true;
+
 static uint32_t python_frame(unsigned at)
 {
 	return 100 + at + (at == python.odd ? python.number : 0);
