@@ -1,9 +1,9 @@
 /*
  * The addresses that the driver gives to memory that is taken with cudaMalloc. Seen on an H200 with
- * driver 580: in the lowest hole that is large enough; without one in a new region, a multiple of 32 MiB. The
- * kernel chooses its place: right below the lowest region, or in a gap far above, which freed host
- * memory has left. When the libraries of the first kernels are loaded, a hole of 412 MiB opens
- * between the regions and the context (docs/evidence/whatif.md).
+ * driver 580: in the lowest hole that is large enough; without one in a new region, a multiple of
+ * 32 MiB. The kernel chooses its place: right below the lowest region, or in a gap far above, which
+ * freed host memory has left. When the libraries of the first kernels are loaded, a hole of 412 MiB
+ * opens between the regions and the context (docs/evidence/whatif.md).
  */
 #ifndef GM_REPORT_WHATIF_ADDRESS_SPACE_H
 #define GM_REPORT_WHATIF_ADDRESS_SPACE_H
