@@ -2,6 +2,7 @@
  * A native program that keeps device memory in a few ways, and waits until its standard input ends:
  * the test holders.py has what it says of each size.
  */
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +28,8 @@ struct table {
 	address entries[4];
 } table_of_four;
 struct node *list_head;
-address *array_on_heap;
+address *array_on_heap, *mapped_by_malloc;
+struct node *of_thread;
 char zeroed[4 * PAGE];
 extern char _end[]; /* after the zeroed data: the linker's */
 
@@ -57,20 +59,33 @@ static address *page_after_data(void)
 	return page == MAP_FAILED ? NULL : page;
 }
 
+/* The node lies in the thread's own arena. */
+static void *in_thread(void *context)
+{
+	if (cuCtxSetCurrent(context) == 0)
+		of_thread = push(NULL, 10);
+	return NULL;
+}
+
 int main(void)
 {
 	address *neighbour = page_after_data();
+	pthread_t thread;
 	void *context;
 
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
 		return 1;
 	one_global = block(1);
 	table_of_four.entries[2] = block(2);
-	list_head = push(push(NULL, 4), 3);
+	list_head = push(push(push(NULL, 11), 4), 3);
 	array_on_heap = calloc(100, sizeof(*array_on_heap));
-	if (!array_on_heap || !list_head)
+	mapped_by_malloc = calloc(1 << 20, sizeof(*mapped_by_malloc));
+	if (!array_on_heap || !mapped_by_malloc || !list_head ||
+	    pthread_create(&thread, NULL, in_thread, context) || pthread_join(thread, NULL))
 		return 1;
 	array_on_heap[50] = block(5);
+	array_on_heap[51] = block(8);
+	mapped_by_malloc[1000] = block(9);
 	block(6); /* lost: its address is nowhere */
 	if (!neighbour)
 		return 1;
