@@ -16,7 +16,7 @@
 #define ATTEMPTS    3u
 #define MOST_RENEWS 20000u
 
-/* One look at the process. */
+/* The state of one look at the process. */
 struct look {
 	struct gm_graph graph;
 	struct gm_links links;
@@ -295,7 +295,10 @@ static bool take_all(struct gm_holders *holders, const struct native_search *sea
 	return enough;
 }
 
-/* Of addresses that no Python object is known to keep, global variables and objects of C++. */
+/*
+ * Looks for the global variables and the objects of C++ that hold addresses which no Python object
+ * is known to keep.
+ */
 static bool look_native(struct gm_holders *holders, struct gm_memory *memory,
 			const uint64_t *addresses)
 {

@@ -303,8 +303,9 @@ static bool keeps_books(const char *path)
 }
 
 /*
- * Of anonymous memory after an object's data only its zeroed data is the object's. A file that is
- * no object, such as the recorder's own in a core, has no variables.
+ * True if the mapping belongs to the object. Of anonymous memory after an object's data only its
+ * zeroed data does. A file that is no object, such as the recorder's own in a core, has no
+ * variables.
  */
 static bool is_of(const struct search *search, const struct gm_mapping *mapping, const char *object,
 		  uint64_t slot)
