@@ -239,7 +239,7 @@ static bool take_native(struct gm_holders *holders, uint32_t block,
 	return enough;
 }
 
-/* What native code may be asked for: blocks, and Python objects that something unknown holds. */
+/* The addresses asked of native code: blocks, and Python objects that something unknown holds. */
 struct native_search {
 	uint64_t *addresses;
 	struct gm_native_chain *chains;

@@ -451,7 +451,9 @@ static unsigned way_from_cpp(const struct search *search, uint32_t block, uint32
 	while (count < MOST_ROUNDS + 1) {
 		uint32_t at = search->nodes[node].holders;
 
-		while (at && !is_sure(search, &search->edges[at - 1]))
+		/* a global variable that led here does not hold it any more */
+		while (at && (search->edges[at - 1].holder == NONE ||
+			      !is_sure(search, &search->edges[at - 1])))
 			at = search->edges[at - 1].next_holder;
 		if (!at)
 			break;

@@ -1,7 +1,9 @@
 /*
  * A native program that keeps device memory in a few ways, and waits until its standard input ends:
- * the test holders.py has what it says of each size.
+ * the test holders.py has what is said of each size. An argument is a path, which gets a copy of
+ * the output file.
  */
+#include <gpumemtrace.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -67,7 +69,7 @@ static void *in_thread(void *context)
 	return NULL;
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
 	address *neighbour = page_after_data();
 	pthread_t thread;
@@ -90,6 +92,8 @@ int main(void)
 	if (!neighbour)
 		return 1;
 	neighbour[9] = block(7); /* held by what is no variable of the program */
+	if (count > 1 && gpumemtrace_snapshot(arguments[1]) != 0)
+		return 1;
 	puts("ready");
 	fflush(stdout);
 	return getchar() == 'x';
