@@ -17,6 +17,7 @@ enum symbol {
 	DICT,
 	VERSION,
 	DEBUG_BUILD,
+	IN_3_8,
 	IN_3_9,
 	IN_3_10,
 	IN_3_11,
@@ -28,12 +29,19 @@ enum symbol {
 
 /* Functions that a version of CPython was the first to export tell the versions before 3.11. */
 static const char *const symbol_names[SYMBOLS] = {
-	[RUNTIME] = "_PyRuntime",	 [TYPE] = "PyType_Type",
-	[OBJECT] = "PyBaseObject_Type",	 [DICT] = "PyDict_Type",
-	[VERSION] = "Py_Version",	 [DEBUG_BUILD] = "_Py_NegativeRefcount",
-	[IN_3_9] = "PyType_GetModule",	 [IN_3_10] = "PyModule_AddObjectRef",
-	[IN_3_11] = "PyType_GetName",	 [IN_3_12] = "PyType_FromMetaclass",
-	[IN_3_13] = "PyDict_GetItemRef", [IN_3_14] = "PyLong_AsInt64",
+	[RUNTIME] = "_PyRuntime",
+	[TYPE] = "PyType_Type",
+	[OBJECT] = "PyBaseObject_Type",
+	[DICT] = "PyDict_Type",
+	[VERSION] = "Py_Version",
+	[DEBUG_BUILD] = "_Py_NegativeRefcount",
+	[IN_3_8] = "PyCode_NewWithPosOnlyArgs",
+	[IN_3_9] = "PyType_GetModule",
+	[IN_3_10] = "PyModule_AddObjectRef",
+	[IN_3_11] = "PyType_GetName",
+	[IN_3_12] = "PyType_FromMetaclass",
+	[IN_3_13] = "PyDict_GetItemRef",
+	[IN_3_14] = "PyLong_AsInt64",
 };
 
 static unsigned read_minor(struct gm_memory *memory, const struct gm_exported *symbols)
@@ -45,10 +53,10 @@ static unsigned read_minor(struct gm_memory *memory, const struct gm_exported *s
 				       version >> 24 == 3
 			       ? version >> 16 & 0xff
 			       : 0;
-	for (unsigned i = IN_3_14; i >= IN_3_9; i--)
+	for (unsigned i = IN_3_14; i >= IN_3_8; i--)
 		if (symbols[i].address)
-			return 9 + i - IN_3_9;
-	return 8;
+			return 8 + i - IN_3_8;
+	return 7;
 }
 
 /* The first mapping of a file that exports a CPython's symbols; its own files are tried first. */

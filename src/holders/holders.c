@@ -169,6 +169,8 @@ static void join(struct gm_holders *holders, uint32_t block)
 	}
 	if (chain->end < GM_CHAIN_CHANGED && !write_steps(look, block, chain))
 		chain->end = GM_CHAIN_NONE;
+	if (chain->end == GM_CHAIN_UNKNOWN)
+		chain->root = gm_links_root(&look->links, look->last[block]);
 }
 
 /* True if what was found of a running process is worth another look. */
@@ -203,24 +205,94 @@ static bool look_at(struct gm_holders *holders, struct gm_cpython *python,
 	return true;
 }
 
-/* The steps of a native chain as one of ours; they belong to the holders from now on. */
-static bool take_native(struct gm_holders *holders, uint32_t block, struct gm_native_chain *native)
+static enum gm_chain_end end_of_native(const struct gm_native_chain *native)
 {
-	struct gm_chain *chain = &holders->chains[block];
-	const char **copy = malloc(native->count * 2ul * sizeof(*copy));
+	return native->cpp ? GM_CHAIN_CPP : native->loose ? GM_CHAIN_LOOSE : GM_CHAIN_COMPLETE;
+}
 
-	for (unsigned i = 0; copy && i < native->count; i++)
-		copy[i] = copy[i + native->count] = native->steps[i];
-	if (!copy)
-		return false;
-	free((void *)chain->steps);
-	*chain = (struct gm_chain){.end = native->cpp ? GM_CHAIN_CPP : GM_CHAIN_COMPLETE,
+/*
+ * The steps of a native chain before those of ours from `from` on, both of which say the same of
+ * where they meet. They belong to the holders from now on.
+ */
+static bool take_native(struct gm_holders *holders, uint32_t block,
+			const struct gm_native_chain *native, enum gm_chain_end end, unsigned from)
+{
+	struct gm_chain *chain = &holders->chains[block], old = *chain;
+	unsigned rest = old.count - from, count = native->count - (rest > 0);
+	const char **copy = calloc((count + rest) * 2ul + 1, sizeof(*copy));
+	bool enough = copy != NULL;
+
+	for (unsigned i = 0; enough && i < count; i++) {
+		copy[i] = copy[i + count + rest] = strdup(native->steps[i]);
+		enough = copy[i] != NULL;
+	}
+	for (unsigned i = 0; enough && i < rest; i++) {
+		copy[count + i] = old.steps[from + i];
+		copy[count + rest + count + i] = old.exact[from + i];
+	}
+	*chain = (struct gm_chain){.end = end,
 				   .steps = copy,
-				   .exact = copy + native->count,
-				   .count = native->count,
-				   .native = true};
-	native->count = 0;
-	return true;
+				   .exact = copy + count + rest,
+				   .count = count + rest,
+				   .native = count};
+	free((void *)old.steps);
+	return enough;
+}
+
+/* The addresses asked of native code: blocks, and Python objects that something unknown holds. */
+struct native_search {
+	uint64_t *addresses;
+	struct gm_native_chain *chains;
+	uint32_t *of_block, *of_root; /* of each block, numbers of addresses, + 1 */
+	uint32_t count;
+};
+
+static int by_root(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (x[0] > y[0]) - (x[0] < y[0]);
+}
+
+/* The objects at which chains begin that nothing known holds, each once. */
+static bool want_roots(struct gm_holders *holders, struct native_search *search)
+{
+	uint64_t(*roots)[2] = calloc(holders->count + 1ul, sizeof(*roots));
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; roots && i < holders->count; i++)
+		if (holders->chains[i].end == GM_CHAIN_UNKNOWN && holders->chains[i].root) {
+			roots[count][0] = holders->chains[i].root;
+			roots[count++][1] = i;
+		}
+	if (count)
+		qsort(roots, count, sizeof(*roots), by_root);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!i || roots[i][0] != roots[i - 1][0])
+			search->addresses[search->count++] = roots[i][0];
+		search->of_root[roots[i][1]] = search->count;
+	}
+	free(roots);
+	return roots != NULL;
+}
+
+static bool take_all(struct gm_holders *holders, const struct native_search *search)
+{
+	bool enough = true;
+
+	for (uint32_t i = 0; enough && i < holders->count; i++) {
+		const struct gm_native_chain
+			*block = search->of_block[i] ? &search->chains[search->of_block[i] - 1]
+						     : NULL,
+			*root = search->of_root[i] ? &search->chains[search->of_root[i] - 1] : NULL;
+
+		if (block && block->count && (!block->loose || !root))
+			enough = take_native(holders, i, block, end_of_native(block),
+					     holders->chains[i].count);
+		else if (root && root->count)
+			enough = take_native(holders, i, root, GM_CHAIN_NOTED, 1);
+	}
+	return enough;
 }
 
 /*
@@ -230,28 +302,31 @@ static bool take_native(struct gm_holders *holders, uint32_t block, struct gm_na
 static bool look_native(struct gm_holders *holders, struct gm_memory *memory,
 			const uint64_t *addresses)
 {
-	uint64_t *left = calloc(holders->count + 1ul, sizeof(*left));
-	uint32_t *blocks = calloc(holders->count + 1ul, sizeof(*blocks)), count = 0;
-	struct gm_native_chain *chains = calloc(holders->count + 1ul, sizeof(*chains));
-	bool enough = left && blocks && chains;
+	size_t room = holders->count * 2ul + 1;
+	struct native_search search = {.addresses = calloc(room, sizeof(*search.addresses)),
+				       .chains = calloc(room, sizeof(*search.chains)),
+				       .of_block = calloc(room, sizeof(*search.of_block)),
+				       .of_root = calloc(room, sizeof(*search.of_root))};
+	bool enough = search.addresses && search.chains && search.of_block && search.of_root;
 
 	for (uint32_t i = 0; enough && i < holders->count; i++)
 		if (holders->chains[i].end == GM_CHAIN_NONE ||
 		    holders->chains[i].end == GM_CHAIN_UNKNOWN) {
-			blocks[count] = i;
-			left[count++] = addresses[i];
+			search.addresses[search.count++] = addresses[i];
+			search.of_block[i] = search.count;
 		}
-	enough = enough && (!count || gm_native_find(memory, left, count,
-						     holders->figures.minor > 0, chains));
-	for (uint32_t i = 0; chains && i < count; i++) {
-		if (enough && chains[i].count)
-			enough = take_native(holders, blocks[i], &chains[i]);
-		for (unsigned k = 0; k < chains[i].count; k++)
-			free(chains[i].steps[k]);
-	}
-	free(left);
-	free(blocks);
-	free(chains);
+	enough = enough && want_roots(holders, &search);
+	enough = enough &&
+		 (!search.count || gm_native_find(memory, search.addresses, search.count,
+						  holders->figures.minor > 0, search.chains));
+	enough = enough && take_all(holders, &search);
+	for (uint32_t i = 0; search.chains && i < search.count; i++)
+		for (unsigned k = 0; k < search.chains[i].count; k++)
+			free(search.chains[i].steps[k]);
+	free(search.addresses);
+	free(search.chains);
+	free(search.of_block);
+	free(search.of_root);
 	return enough;
 }
 
@@ -289,7 +364,7 @@ void gm_holders_free(struct gm_holders *holders)
 	for (uint32_t i = 0; holders->chains && i < holders->count; i++) {
 		const struct gm_chain *chain = &holders->chains[i];
 
-		for (unsigned k = 0; chain->native && k < chain->count; k++)
+		for (unsigned k = 0; k < chain->native; k++)
 			free((void *)chain->steps[k]);
 		free((void *)chain->steps);
 	}

@@ -17,7 +17,9 @@ enum gm_chain_end {
 	GM_CHAIN_GARBAGE,  /* unreachable: gc.collect() frees it */
 	GM_CHAIN_CHANGED,  /* it changed again and again while it was read */
 	GM_CHAIN_NONE,	   /* no reference was found */
-	GM_CHAIN_CPP	   /* from an object of C++, whose own holder is not known */
+	GM_CHAIN_CPP,	   /* from an object of C++, whose own holder is not known */
+	GM_CHAIN_LOOSE,	   /* from a global variable by objects of the heap that have no class */
+	GM_CHAIN_NOTED	   /* native code's memory has the address of the Python object */
 };
 
 struct gm_chain {
@@ -25,7 +27,8 @@ struct gm_chain {
 	const char *const *steps; /* without indices and keys: equal of all elements of a list */
 	const char *const *exact; /* with them */
 	unsigned count;
-	bool native; /* from a global variable of native code */
+	unsigned native; /* steps at the beginning that are native code's */
+	uint64_t root;	 /* of GM_CHAIN_UNKNOWN, the first object */
 };
 
 struct gm_holders;

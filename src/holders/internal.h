@@ -39,7 +39,7 @@ enum gm_object_kind {
 	GM_IS_FIELDS, /* references at fixed offsets: `row` */
 	GM_IS_DEQUE,
 	GM_IS_RING, /* queue.SimpleQueue from 3.13 on */
-	GM_IS_TEE,  /* what itertools.tee's iterators share */
+	GM_IS_TEE,  /* the values that itertools.tee's iterators share */
 	GM_IS_LRU,
 	GM_IS_CTYPES,
 	GM_IS_ARRAY,

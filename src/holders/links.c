@@ -235,6 +235,15 @@ static uint32_t path_of(const struct gm_links *links, uint32_t last, uint32_t pa
 	return count;
 }
 
+uint64_t gm_links_root(const struct gm_links *links, uint32_t last)
+{
+	uint32_t path[MOST_LINKS];
+
+	return path_of(links, last, path)
+		       ? links->graph->nodes[links->links[path[0]].parent].address
+		       : 0;
+}
+
 void gm_links_renew(struct gm_links *links, uint32_t last)
 {
 	uint32_t path[MOST_LINKS], sorted[MOST_LINKS], count = path_of(links, last, path);

@@ -42,6 +42,9 @@ void gm_links_find(struct gm_links *links);
 /* Looks again for the links that end with `last`. */
 void gm_links_renew(struct gm_links *links, uint32_t last);
 
+/* The address of the object at which the links begin that end with `last`. */
+uint64_t gm_links_root(const struct gm_links *links, uint32_t last);
+
 /* True if all links that end with `last` were found and are as they were, all at once. */
 bool gm_links_hold(const struct gm_links *links, uint32_t last);
 

@@ -1,4 +1,4 @@
-"""Looks for planted holders with `gpumem-report holders` and prints TAP: holders.py PYTHON TOOL SHIM SIM NATIVE.
+"""Looks for planted holders with `gpumem-report holders` and prints TAP: holders.py PYTHON TOOL SHIM SIM NATIVE KEEPER.
 
 PYTHON is the CPython that the planted programs run with. What each block is held by is known from the program,
 never from the tool: planted.py and changing.py say it.
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-python, tool, shim, sim, native = sys.argv[1], *map(os.path.abspath, sys.argv[2:6])
+python, tool, shim, sim, native, keeper = sys.argv[1], *map(os.path.abspath, sys.argv[2:7])
 here = os.path.dirname(os.path.abspath(__file__))
 work = tempfile.TemporaryDirectory(prefix="gm-holders-")
 number = failures = 0
@@ -43,7 +43,7 @@ class Program:
     def __init__(self, name, *arguments, **settings):
         self.file = os.path.join(work.name, f"{name}-{number}.gmt")
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUMEMTRACE_")}
-        environment.update(LD_PRELOAD=shim, LD_LIBRARY_PATH=sim, GPUMEMTRACE_OUT=self.file, GPUMEMTRACE_QUIET="1",
+        environment.update(LD_PRELOAD=shim, LD_LIBRARY_PATH=sim, GPUMEMTRACE_OUT=self.file, GPUMEMTRACE_QUIET="1", KEEPER=keeper,
                            **{"GPUMEMTRACE_" + key: value for key, value in settings.items()})
         command = [native] if name == "native" else [python, "-B", os.path.join(here, name + ".py")]
         self.process = subprocess.Popen([*command, *arguments],
@@ -106,10 +106,11 @@ def check_kind(name, kind):
     for holder in found:
         chain = holder["chain"]
         assert holder["garbage"] == kind["garbage"], holder
-        assert holder["complete"] == (not kind["weak"]), holder
+        assert holder["complete"] == (not kind["note"]), holder
+        assert not kind["note"] or kind["note"] in holder["note"], holder
         assert in_order(kind["words"], chain), holder
         assert not kind["any"] or any(word in " ".join(chain) for word in kind["any"]), holder
-        assert chain[-1] == "block", holder
+        assert chain[-1] == "block" if kind["words"] else not chain, holder
 
 
 def live_bytes(program):
@@ -207,9 +208,6 @@ def core_file(make):
     assert doc["holders"] == live["holders"], differ
     assert sum(holder["blocks"] for holder in live["holders"]) == sum(
         kind["blocks"] for kind in told["kinds"].values())
-    refused("does not say which addresses", core, status=2)
-    with Program("planted", "global_variable") as other:
-        refused("is of process", core, other.file)
     with open(core, "r+b") as file:
         file.truncate(1 << 16)
     run(core, program.file)     # whatever it says, it ends
@@ -238,11 +236,17 @@ def native_program():
                 3: ("global list_head (holders_native)", "heap object of 24 bytes, word at +8"),
                 4: ("global list_head (holders_native)", "heap object of 24 bytes, word at +0",
                     "heap object of 24 bytes, word at +8"),
-                5: ("global array_on_heap (holders_native)", "heap object of 808 bytes, word at +400")}
+                5: ("global array_on_heap (holders_native)", "heap object of 808 bytes, word at +400"),
+                8: ("global array_on_heap (holders_native)", "heap object of 808 bytes, word at +408"),
+                # its own mapping: 8 MiB and a page, less two words
+                9: ("global mapped_by_malloc (holders_native)", "heap object of 8392688 bytes, word at +8000"),
+                10: ("global of_thread (holders_native)", "heap object of 24 bytes, word at +8"),
+                11: ("global list_head (holders_native)", "heap objects of 24 bytes, word at +0 of each",
+                     "heap object of 24 bytes, word at +8")}
     with Program("native") as program:
         doc = document(program.process.pid)
         chains = {holder["bytes"] >> 10: holder for holder in doc["holders"]}
-        assert doc["holders_taken"]["python"] is None and sorted(chains) == [1, 2, 3, 4, 5, 6, 7], doc["holders"]
+        assert doc["holders_taken"]["python"] is None and sorted(chains) == list(range(1, 12)), doc["holders"]
         for kib, steps in expected.items():
             assert tuple(chains[kib]["chain"]) == (*steps, "block") and chains[kib]["complete"], chains[kib]
         # 7 is held by a page beside the program's data, which the kernel shows as one mapping
@@ -288,51 +292,10 @@ test("without the setting the report says how to find holders", not_captured)
 test("a process that changes everything meanwhile: the right chain or none", heavy_change)
 
 
-def refused(said, *arguments, status=3):
-    done = run(*arguments)
-    assert done.returncode == status and said in done.stderr and not done.stdout, (done.returncode, done.stderr)
-
-
-def ended():
-    with Program("planted", "global_variable") as program:
-        file, pid = program.file, program.process.pid
-    refused("does not run any more", file)
-    refused(f"there is no process {pid}", pid)
-
-
-def killed():
-    with Program("planted", "global_variable") as program:
-        os.kill(program.process.pid, signal.SIGKILL)
-        program.process.wait()
-        refused("does not run any more", program.file)
-
-
-def not_traced():
-    with subprocess.Popen(["sleep", "100"]) as sleeper:
-        try:
-            refused("is not traced", sleeper.pid)
-        finally:
-            sleeper.kill()
-
-
-def another_user():
-    with Program("planted", "global_variable") as program:
-        os.chmod(work.name, 0o755)
-        os.chmod(program.file, 0o644)
-        done = subprocess.run([tool, "holders", program.file], capture_output=True, text=True, check=False,
-                              user=65534, group=65534, extra_groups=[])
-        assert done.returncode == 3 and "belongs to another user" in done.stderr, (done.returncode, done.stderr)
-
-
-test("refused: the process has ended", ended)
-test("refused: the process was killed", killed)
-test("refused: the process is not traced", not_traced)
 if shutil.which("gcore"):
     test("a core file of the debugger", lambda: core_file(core_of_debugger))
 with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as pattern:
     if pattern.read().strip() == "core":
         test("a core file of the kernel", lambda: core_file(core_of_kernel))
-if os.geteuid() == 0:
-    test("refused: another user's process", another_user)
 print(f"1..{number}")
 sys.exit(failures > 0)

@@ -1,7 +1,10 @@
 /*
  * A native program that keeps device memory in a few ways, and waits until its standard input ends:
- * the test holders.py has what it says of each size.
+ * the test holders.py has what is said of each size. An argument is a path, which gets a copy of
+ * the output file.
  */
+#include <gpumemtrace.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +30,8 @@ struct table {
 	address entries[4];
 } table_of_four;
 struct node *list_head;
-address *array_on_heap;
+address *array_on_heap, *mapped_by_malloc;
+struct node *of_thread;
 char zeroed[4 * PAGE];
 extern char _end[]; /* after the zeroed data: the linker's */
 
@@ -57,24 +61,39 @@ static address *page_after_data(void)
 	return page == MAP_FAILED ? NULL : page;
 }
 
-int main(void)
+/* The node lies in the thread's own arena. */
+static void *in_thread(void *context)
+{
+	if (cuCtxSetCurrent(context) == 0)
+		of_thread = push(NULL, 10);
+	return NULL;
+}
+
+int main(int count, char **arguments)
 {
 	address *neighbour = page_after_data();
+	pthread_t thread;
 	void *context;
 
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
 		return 1;
 	one_global = block(1);
 	table_of_four.entries[2] = block(2);
-	list_head = push(push(NULL, 4), 3);
+	list_head = push(push(push(NULL, 11), 4), 3);
 	array_on_heap = calloc(100, sizeof(*array_on_heap));
-	if (!array_on_heap || !list_head)
+	mapped_by_malloc = calloc(1 << 20, sizeof(*mapped_by_malloc));
+	if (!array_on_heap || !mapped_by_malloc || !list_head ||
+	    pthread_create(&thread, NULL, in_thread, context) || pthread_join(thread, NULL))
 		return 1;
 	array_on_heap[50] = block(5);
+	array_on_heap[51] = block(8);
+	mapped_by_malloc[1000] = block(9);
 	block(6); /* lost: its address is nowhere */
 	if (!neighbour)
 		return 1;
 	neighbour[9] = block(7); /* held by what is no variable of the program */
+	if (count > 1 && gpumemtrace_snapshot(arguments[1]) != 0)
+		return 1;
 	puts("ready");
 	fflush(stdout);
 	return getchar() == 'x';

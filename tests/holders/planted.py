@@ -18,6 +18,7 @@ import json
 import operator
 import os
 import queue
+import signal
 import sys
 import threading
 import types
@@ -257,7 +258,7 @@ def slots():
     slotted.tensor = Buffer()
 
 
-@kind("weak", weak=True)
+@kind("weak", note="only a weak reference")
 def weak_only():
     global weak_table
     buffer = Buffer()
@@ -699,6 +700,38 @@ def cycle_of_view():
     data.view = memoryview(data)
 
 
+@kind("global kept_global (libcublas.so.13)")
+def global_of_library():
+    count_block()
+    keeper.keep_in_global(size)
+
+
+@kind("global kept_table (libcublas.so.13)", "heap object of 24 bytes, word at +16", note="have no class")
+def heap_of_library():
+    count_block()
+    keeper.keep_in_table(size)
+
+
+@kind(note="the library libcublas.so.13, which allocated it, holds it: no other reference was found")
+def hidden_in_library():
+    count_block()
+    keeper.keep_hidden(size)
+
+
+@kind("global kept_object (libcublas.so.13)", "Buffer.pointer", note="native code has the address of the Python object")
+def object_of_library():
+    buffer = ctypes.py_object(Buffer())
+    ctypes.pythonapi.Py_IncRef(buffer)
+    keeper.keep_object(buffer)
+
+
+@kind("global", "functools.partial of print, argument 0", note="native code has the address of the Python object")
+def signal_handler():
+    signal.signal(signal.SIGUSR2, functools.partial(print, Buffer()))
+
+
+keeper = ctypes.CDLL(os.environ["KEEPER"])
+size = ctypes.c_size_t(BLOCK)
 notes = {}
 note_list = []
 forever = threading.Event()
@@ -717,7 +750,7 @@ def main():
     print(json.dumps({
         "bytes": BLOCK,
         "kinds": {name: {"blocks": blocks.get(name, 0), "words": words, "any": options.get("words_any", ()),
-                         "garbage": options.get("garbage", False), "weak": options.get("weak", False),
+                         "garbage": options.get("garbage", False), "note": options.get("note", ""),
                          "made_in": options.get("made_in", name)}
                   for name, function, words, options in kinds if not wanted or name in wanted}}), flush=True)
     while True:

@@ -37,7 +37,7 @@ def make(**options):
 def kind(*words, **options):
     def add(function):
         kinds[function.__name__] = dict(words=words, function=function, blocks=options.get("blocks", 1),
-                                        garbage=options.get("garbage", False), weak=not options.get("complete", True))
+                                        garbage=options.get("garbage", False), note=options.get("note", ""))
         return function
     return add
 
@@ -187,7 +187,7 @@ def torch_saved_below():
     summed = Scale.apply(torch.ones(2, requires_grad=True), make(), None).sum()
 
 
-@kind("C++ object", "StorageImpl", complete=False)
+@kind("C++ object", "StorageImpl", note="it is held by C++")
 def torch_held_by_cpp():
     global scripted
     class Weights(torch.nn.Module):
@@ -209,7 +209,7 @@ gc.disable()
 for planted in kinds.values():
     planted["function"]()
 print(json.dumps({"bytes": ELEMENTS * 4, "kinds": {
-    name: {"blocks": kind["blocks"], "words": kind["words"], "any": (), "garbage": kind["garbage"], "weak": kind["weak"],
+    name: {"blocks": kind["blocks"], "words": kind["words"], "any": (), "garbage": kind["garbage"], "note": kind["note"],
            "made_in": name} for name, kind in kinds.items()}}), flush=True)
 sys.stdin.read()
 os._exit(0)

@@ -6,6 +6,7 @@
 #include "report/holders/find_holders.h"
 
 #include "holders/holders.h"
+#include "report/stacks/labels.h"
 #include "report/support/format.h"
 
 #include <errno.h>
@@ -116,7 +117,15 @@ static void find_living(const struct gm_doc *doc, struct sought *sought, uint32_
 		gm_reader_close(reader);
 }
 
-static const char *note_of(enum gm_chain_end end)
+/* The library that allocates for itself, and keeps the address in memory of its own. */
+static const char *keeper_of(const struct gm_site *site)
+{
+	const char *toolkit = gm_stack_toolkit(site->stack);
+
+	return toolkit ? toolkit : strcmp(site->category, "workspace") == 0 ? site->library : NULL;
+}
+
+static const char *note_of(struct gm_doc *doc, const struct gm_site *site, enum gm_chain_end end)
 {
 	static const char *const notes[] = {
 		[GM_CHAIN_UNSURE] = "one link is a word of a structure that is not known, or on a "
@@ -128,8 +137,18 @@ static const char *note_of(enum gm_chain_end end)
 		[GM_CHAIN_NONE] =
 			"neither a Python object nor a global variable of native code was found "
 			"to have its address",
-		[GM_CHAIN_CPP] = "it is held by C++; what holds the first object was not found"};
+		[GM_CHAIN_CPP] = "it is held by C++; what holds the first object was not found",
+		[GM_CHAIN_LOOSE] = "objects of the heap on the way have no class that tells what "
+				   "they are",
+		[GM_CHAIN_NOTED] = "native code has the address of the Python object, which may "
+				   "be a note of it"};
+	const char *keeper = end == GM_CHAIN_NONE ? keeper_of(site) : NULL;
 
+	if (keeper)
+		return gm_doc_printf(doc,
+				     "the library %s, which allocated it, holds it: no other "
+				     "reference was found",
+				     keeper);
 	return end < sizeof(notes) / sizeof(*notes) ? notes[end] : NULL;
 }
 
@@ -203,7 +222,7 @@ static void add_holder(struct gm_doc *doc, const struct sought *first, uint32_t 
 		holder->bytes += first[i].bytes;
 	holder->garbage = end == GM_CHAIN_GARBAGE;
 	holder->complete = end == GM_CHAIN_COMPLETE || end == GM_CHAIN_GARBAGE;
-	holder->note = note_of(end);
+	holder->note = note_of(doc, &doc->sites[holder->site], end);
 	add_steps(doc, holder, first, count);
 }
 

@@ -26,7 +26,9 @@ static void print_holder(struct gm_out *out, struct gm_doc *doc, const struct gm
 	}
 	if (!holder->complete) {
 		gm_printf(out->file, "      ");
-		gm_wrap(out, 8, gm_doc_printf(doc, "not complete: %s", holder->note));
+		gm_wrap(out, 8,
+			gm_doc_printf(doc, "%s%s", holder->chain_count ? "not complete: " : "",
+				      holder->note));
 	}
 }
 
