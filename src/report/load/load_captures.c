@@ -143,10 +143,13 @@ static void add_block(struct gm_doc *doc, const struct piece *pieces, unsigned c
 
 void gm_load_captures(struct gm_doc *doc)
 {
-	uint64_t *taken = gm_zone_alloc(&doc->zone, doc->captures_count + 1, sizeof(*taken));
 	struct piece *pieces;
+	uint64_t *taken;
 	unsigned count;
 
+	if (doc->captures_count > GM_CAPTURES_KEPT) /* more than the shim writes */
+		doc->captures_count = GM_CAPTURES_KEPT;
+	taken = gm_zone_alloc(&doc->zone, doc->captures_count + 1, sizeof(*taken));
 	for (unsigned i = 0; i < doc->captures_count; i++)
 		taken[root_of(doc, i)] = plus(taken[root_of(doc, i)], doc->captures[i].taken_bytes);
 	for (unsigned i = 0; i < doc->captures_count; i++) {
