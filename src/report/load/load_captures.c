@@ -1,5 +1,5 @@
 /*
- * What graphs hold, by the private pools of their captures. Numbers of a file are anybody's: an
+ * The memory of graphs, by the private pools of their captures. Numbers of a file are anybody's: an
  * index that leads nowhere is left out.
  */
 #include "report/load/load_captures.h"
@@ -62,7 +62,7 @@ static void add_capture(struct gm_doc *doc, struct gm_graph_pool *pool, uint32_t
 		plus(pool->executable_bytes, cost_of(record) - record->taken_bytes);
 }
 
-/* What came after the first capture, which finds an empty pool, by capture. */
+/* Returns the mean cost of the captures after the first, which finds an empty pool. */
 static uint64_t next_bytes(const struct gm_doc *doc, const struct gm_graph_pool *pool)
 {
 	uint64_t bytes = 0;

@@ -48,7 +48,7 @@ static const char *what_of(struct gm_doc *doc, const struct gm_site *site)
 		       : "allocations";
 }
 
-/* What the device's pools hold in reserve and is allocated to nobody. */
+/* Returns the bytes that the device's pools hold in reserve and that are allocated to nobody. */
 static uint64_t idle_in_pools(const struct gm_doc *doc, const struct gm_ledger *ledger)
 {
 	uint64_t idle = 0;
@@ -63,7 +63,7 @@ static uint64_t idle_in_pools(const struct gm_doc *doc, const struct gm_ledger *
 	return idle;
 }
 
-/* How much of each site's memory is in private pools of PyTorch's, for graphs. */
+/* Returns the bytes of each site that lie in private pools of PyTorch's, for graphs. */
 static uint64_t *sum_graph_pools(struct gm_doc *doc)
 {
 	uint64_t *bytes = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*bytes));

@@ -59,8 +59,8 @@ PLACE static void make_context(void)
 {
 	CUcontext made;
 
-	cuCtxCreate_v2(&made, 0, 0);
-	cuCtxSetCurrent(context);
+	if (cuCtxCreate_v2(&made, 0, 0) || cuCtxPopCurrent_v2(&made))
+		exit(3);
 }
 
 PLACE static void open_stream(void)
