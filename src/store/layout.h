@@ -820,7 +820,7 @@ struct gm_capture_record {
 	uint64_t graphs;	/* that came of them */
 	uint64_t made, live;	/* executables of these graphs, and those there are */
 	uint64_t nodes;		/* of all executables made */
-	int64_t executable_bytes; /* what the driver took to instantiate them, as far as measured */
+	int64_t executable_bytes; /* taken by the driver to instantiate them, as far as measured */
 	uint64_t taken_bytes;	/* segments */
 	uint64_t time_ns;	/* of the beginning, of several the latest */
 };

@@ -29,7 +29,7 @@ void gm_capture_pools_reset(void);
 /* PyTorch took driver memory, a segment or what lies behind one: sets `capture` of its record. */
 void gm_capture_take(struct gm_alloc_record *record);
 
-/* What a record with `capture` says is given back. */
+/* Memory whose record has `capture` is given back. */
 void gm_capture_give(const struct gm_alloc_record *record);
 
 /* PyTorch handed out a block while there are captures (gm_track.captures). */

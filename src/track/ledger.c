@@ -20,7 +20,8 @@
 #define FREE_SAMPLES	64u	      /* so many samples for a reason are made at once */
 #define SAMPLE_EVERY_NS 1000000000ull /* later ones at most this often */
 #define REASONS		8u
-#define PEAK		1u /* `reason` of gm_ledger_record */
+#define CONTEXT	0u /* `reason` of gm_ledger_record */
+#define PEAK		1u
 #define TIME		4u
 #define TAKEN		5u
 #define MOST_SHARE	100u		/* of the time that samples by time may take */
@@ -103,9 +104,10 @@ void gm_track_ledger_missed(int device)
 	gm_update_end();
 }
 
+/* A context takes the driver longer than the sample, which may be the last of the run. */
 bool gm_track_ledger_due(int device, unsigned reason)
 {
-	return !too_soon(gm_slot(device), reason % REASONS);
+	return reason == CONTEXT || !too_soon(gm_slot(device), reason % REASONS);
 }
 
 /* The next peak that is worth a sample is higher by a 32nd, and by 32 MiB at least. */
@@ -294,7 +296,7 @@ static void keep(unsigned slot, struct gm_ledger_record *now)
 					     : last->unexplained_min_bytes;
 	*last = *now;
 	gm_store_publish(GM_TABLE_LEDGER);
-	if (now->reason != TAKEN || !too_soon(slot, TAKEN)) {
+	if ((now->reason != TAKEN && now->reason != CONTEXT) || !too_soon(slot, now->reason)) {
 		keep_history(now);
 		ledgers[slot].sampled_ns[now->reason % REASONS] = gm_track.now_ns;
 		ledgers[slot].samples[now->reason % REASONS]++;

@@ -16,6 +16,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev);
 CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice dev);
 CUresult cuCtxDestroy_v2(CUcontext ctx);
 CUresult cuCtxSetCurrent(CUcontext ctx);
+CUresult cuCtxPopCurrent_v2(CUcontext *ctx);
 CUresult cuCtxGetCurrent(CUcontext *ctx);
 CUresult cuCtxSynchronize(void);
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total);

@@ -24,8 +24,8 @@ static inline bool gm_captures_under_way(void)
 }
 
 /*
- * Whether the call of a capture's end ended it. With cudaErrorStreamCaptureInvalidated it did, and
- * there is no graph.
+ * Returns whether the call of a capture's end ended the capture. With
+ * cudaErrorStreamCaptureInvalidated it did, and there is no graph.
  */
 static inline bool gm_capture_is_over(int result)
 {

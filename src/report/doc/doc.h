@@ -87,7 +87,7 @@ struct gm_site {
 	uint32_t records; /* of the file's sites that it is made of */
 };
 
-/* Whether a site is of many places whose stacks did not fit into the file. */
+/* Returns whether a site is of many places whose stacks did not fit into the file. */
 static inline bool gm_site_is_overflow(const struct gm_site *site)
 {
 	return site->stack && site->stack->flags & GM_STACK_NO_ROOM;
@@ -112,7 +112,7 @@ struct gm_graph_pool {
 	uint64_t nodes, executable_bytes;
 	uint64_t taken_bytes; /* from the device, over the run */
 	uint64_t segments, reserved_bytes, used_bytes;
-	uint64_t next_bytes; /* what one more capture would take; GM_NO_BYTES: too few to tell */
+	uint64_t next_bytes; /* of one more capture; GM_NO_BYTES: too few to tell */
 };
 
 /* A level of a device at one moment. */

@@ -14,10 +14,15 @@
 #define LEAST_MADE   8
 #define LATE_SHARE   4 /* the last was made in the last quarter of the run */
 #define SPREAD_SHARE 8 /* and the later half over an eighth of the run at least */
+#define MOST_CONTEXTS 1024u
 
 static const struct {
 	const char *name, *made, *advice;
 } sorts[GM_COST_KINDS] = {
+	[GM_COST_CONTEXT] =
+		{"contexts", "made",
+		 "use the device's primary context (cuDevicePrimaryCtxRetain, which the runtime "
+		 "does by itself), or destroy each context when its work is done"},
 	[GM_COST_MODULE] =
 		{"modules", "loaded",
 		 "unload what is no longer used (cuModuleUnload, cuLibraryUnload), and keep "
@@ -103,14 +108,18 @@ static const char *place_of(struct gm_doc *doc, uint32_t stack)
 
 static void judge_growth(struct gm_doc *doc, const struct gm_cost_record *record)
 {
-	uint64_t all = taken_by(doc, record->device, record->cost), bytes = all;
+	uint64_t own = record->bytes > 0 ? (uint64_t)record->bytes : 0;
+	uint64_t all = record->cost == GM_COST_CONTEXT
+			       ? own
+			       : taken_by(doc, record->device, record->cost);
+	uint64_t bytes = all;
 	struct gm_finding *finding;
 
 	if (!sorts[record->cost].name || all < LEAST_BYTES || !rises(doc, record) ||
 	    is_lazy(doc, record))
 		return;
-	if (record->bytes >= (int64_t)LEAST_BYTES && (uint64_t)record->bytes < all)
-		bytes = (uint64_t)record->bytes;
+	if (own >= LEAST_BYTES && own < all)
+		bytes = own;
 	finding = gm_finding_new(doc, "cost.grow", GM_WARNING, record->device, bytes, GM_NO_SITE);
 	finding->title = gm_doc_printf(doc, "ever more %s are %s at %s: they hold %s of the device",
 				       sorts[record->cost].name, sorts[record->cost].made,
@@ -165,7 +174,7 @@ static void judge_pool(struct gm_doc *doc, const struct gm_graph_pool *pool)
 			  "again; fewer batch sizes take less");
 }
 
-/* How many executables a private pool's captures became: their bill is the pool's. */
+/* Returns the number of executables of private pools' captures, whose bill is the pools'. */
 static uint64_t told_by_pools(const struct gm_doc *doc, int device)
 {
 	uint64_t graphs = 0;
@@ -206,23 +215,69 @@ static void judge_graphs(struct gm_doc *doc, const struct gm_cost_record *record
 		"executable keeps its memory for later graphs of the process");
 }
 
+static unsigned contexts_of(const struct gm_doc *doc)
+{
+	return doc->contexts_count < MOST_CONTEXTS ? doc->contexts_count : MOST_CONTEXTS;
+}
+
+/* The contexts of one line as the record of an object, of which this is the first. */
+static struct gm_cost_record contexts_of_line(const struct gm_doc *doc, unsigned first)
+{
+	struct gm_cost_record sum = {.device = doc->contexts[first].device,
+				     .cost = GM_COST_CONTEXT,
+				     .stack = doc->contexts[first].stack};
+
+	for (unsigned i = first; i < contexts_of(doc); i++) {
+		const struct gm_context_record *context = &doc->contexts[i];
+		unsigned power;
+
+		if (context->device != sum.device || context->stack != sum.stack || context->green)
+			continue;
+		power = 63 - (unsigned)__builtin_clzll(++sum.calls);
+		if (power < GM_COST_TIMES && sum.calls == 1ull << power)
+			sum.times_ns[power] = context->time_ns;
+		sum.last_ns = context->time_ns;
+		sum.live += context->state == GM_STATE_LIVE;
+		sum.ends += context->state != GM_STATE_LIVE;
+		if (context->state == GM_STATE_LIVE && context->bytes != GM_NO_BYTES)
+			sum.bytes += (int64_t)(context->bytes & INT64_MAX);
+	}
+	return sum;
+}
+
+static bool is_first_of_line(const struct gm_doc *doc, unsigned index)
+{
+	const struct gm_context_record *context = &doc->contexts[index];
+
+	for (unsigned i = 0; i < index; i++)
+		if (doc->contexts[i].device == context->device && !doc->contexts[i].green &&
+		    doc->contexts[i].stack == context->stack)
+			return false;
+	return !context->green;
+}
+
 static void judge_contexts(struct gm_doc *doc, int device)
 {
 	struct gm_finding *finding;
 	const char *places = NULL;
-	unsigned live = 0;
+	unsigned live = 0, lines = 0;
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < doc->contexts_count; i++) {
-		const struct gm_context_record *context = &doc->contexts[i];
+	for (unsigned i = 0; i < contexts_of(doc); i++) {
+		struct gm_cost_record sum;
 		const char *place;
 
-		if (context->device != device || context->green || context->state != GM_STATE_LIVE)
+		if (doc->contexts[i].device != device || !is_first_of_line(doc, i))
 			continue;
-		live++;
-		bytes += context->bytes == GM_NO_BYTES ? 0 : context->bytes;
-		place = place_of(doc, context->stack);
-		if (live <= 4)
+		sum = contexts_of_line(doc, i);
+		judge_growth(doc, &sum);
+		if (!sum.live)
+			continue;
+		live += (unsigned)sum.live;
+		bytes += sum.bytes > 0 ? (uint64_t)sum.bytes : 0;
+		place = gm_doc_printf(doc, "%llu at %s", (unsigned long long)sum.live,
+				      place_of(doc, sum.stack));
+		if (++lines <= 4)
 			places = places ? gm_doc_printf(doc, "%s; %s", places, place) : place;
 	}
 	if (live < 2)
@@ -231,7 +286,7 @@ static void judge_contexts(struct gm_doc *doc, int device)
 	finding->title = gm_doc_printf(doc, "%u contexts on device %d hold %s by themselves", live,
 				       device, gm_size(doc, bytes));
 	finding->evidence =
-		gm_doc_printf(doc, "made at %s%s", places, live > 4 ? "; and more" : "");
+		gm_doc_printf(doc, "made: %s%s", places, lines > 4 ? "; and more" : "");
 	gm_advise(
 		doc, finding,
 		"one context for each process and device is enough: use the primary one "

@@ -1,5 +1,5 @@
 /*
- * What graphs hold, by the private pools of their captures. Numbers of a file are anybody's: an
+ * The memory of graphs, by the private pools of their captures. Numbers of a file are anybody's: an
  * index that leads nowhere is left out.
  */
 #include "report/load/load_captures.h"
@@ -62,7 +62,7 @@ static void add_capture(struct gm_doc *doc, struct gm_graph_pool *pool, uint32_t
 		plus(pool->executable_bytes, cost_of(record) - record->taken_bytes);
 }
 
-/* What came after the first capture, which finds an empty pool, by capture. */
+/* Returns the mean cost of the captures after the first, which finds an empty pool. */
 static uint64_t next_bytes(const struct gm_doc *doc, const struct gm_graph_pool *pool)
 {
 	uint64_t bytes = 0;
@@ -143,10 +143,13 @@ static void add_block(struct gm_doc *doc, const struct piece *pieces, unsigned c
 
 void gm_load_captures(struct gm_doc *doc)
 {
-	uint64_t *taken = gm_zone_alloc(&doc->zone, doc->captures_count + 1, sizeof(*taken));
 	struct piece *pieces;
+	uint64_t *taken;
 	unsigned count;
 
+	if (doc->captures_count > GM_CAPTURES_KEPT) /* more than the shim writes */
+		doc->captures_count = GM_CAPTURES_KEPT;
+	taken = gm_zone_alloc(&doc->zone, doc->captures_count + 1, sizeof(*taken));
 	for (unsigned i = 0; i < doc->captures_count; i++)
 		taken[root_of(doc, i)] = plus(taken[root_of(doc, i)], doc->captures[i].taken_bytes);
 	for (unsigned i = 0; i < doc->captures_count; i++) {

@@ -63,14 +63,17 @@ static uint64_t idle_in_pools(const struct gm_doc *doc, const struct gm_ledger *
 	return idle;
 }
 
-/* What a site's memory has in private pools of PyTorch's, by the graphs that were captured. */
-static uint64_t in_graph_pools(const struct gm_doc *doc, unsigned site)
+/* Returns the bytes of each site that lie in private pools of PyTorch's, for graphs. */
+static uint64_t *sum_graph_pools(struct gm_doc *doc)
 {
-	uint64_t bytes = 0;
+	uint64_t *bytes = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*bytes));
 
-	for (unsigned i = 0; doc->captures_count && i < doc->blocks_count; i++)
-		if (doc->blocks[i].record.site == site && doc->blocks[i].record.capture)
-			bytes += doc->blocks[i].record.bytes;
+	for (unsigned i = 0; doc->captures_count && i < doc->blocks_count; i++) {
+		const struct gm_alloc_record *block = &doc->blocks[i].record;
+
+		if (block->capture && block->site < doc->sites_count)
+			bytes[block->site] += block->bytes;
+	}
 	return bytes;
 }
 
@@ -82,6 +85,7 @@ static uint64_t in_graph_pools(const struct gm_doc *doc, unsigned site)
 static void split_tracked(struct gm_doc *doc, struct gm_ledger *ledger, bool peak)
 {
 	uint64_t tracked = ledger->record.tracked_physical_bytes, sum = 0;
+	const uint64_t *in_graph_pools = sum_graph_pools(doc);
 	unsigned first = ledger->rows_count;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
@@ -92,7 +96,7 @@ static void split_tracked(struct gm_doc *doc, struct gm_ledger *ledger, bool pea
 		    site->record.device != ledger->record.device ||
 		    !gm_kind_owned(site->record.kind) || site->record.kind == GM_KIND_MANAGED)
 			continue;
-		pools = !peak && site->torch_segments ? in_graph_pools(doc, i) : 0;
+		pools = !peak && site->torch_segments ? in_graph_pools[i] : 0;
 		pools = pools < bytes ? pools : bytes;
 		if (pools)
 			add_row(doc, ledger, "private pools of graphs", site->library, pools);

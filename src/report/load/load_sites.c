@@ -97,7 +97,7 @@ static void name_sites(struct gm_doc *doc)
 	free(order);
 }
 
-/* What stands for the stacks of a site of many places: what a reader is told instead. */
+/* Returns the stack that stands for those of a site of many places: its label says so. */
 static struct gm_stack *no_room(struct gm_doc *doc)
 {
 	struct gm_stack *stack = gm_zone_alloc(&doc->zone, 1, sizeof(*stack));

@@ -46,6 +46,15 @@ quiet() {
 	is '.ledger[0].history[] | select(.reason == "oom") | .unexplained_bytes' 0
 }
 
+@test "a context for each request" {
+	GPUSIM_CONTEXT=8MiB traced "$PROGRAMS/costs" contexts 100
+	described
+	grows make_context
+	is '[.ledger[0].rows[] | select(.what == "context") | .bytes]' "[$((101 * 8 << 20))]"
+	is '[.findings[] | select(.id == "context.several") | [.bytes, (.evidence | test("100 at make_context"))]]' \
+		"[[$((101 * 8 << 20)),true]]"
+}
+
 @test "a module compiled for each request" {
 	GPUSIM_MEMORY=16GiB traced "$PROGRAMS/costs" modules
 	described

@@ -55,6 +55,14 @@ static void request(void)
 	spend(500000);
 }
 
+PLACE static void make_context(void)
+{
+	CUcontext made;
+
+	if (cuCtxCreate_v2(&made, 0, 0) || cuCtxPopCurrent_v2(&made))
+		exit(3);
+}
+
 PLACE static void open_stream(void)
 {
 	CUstream stream;
@@ -152,7 +160,9 @@ int main(int count, char **arguments)
 			open_stream();
 			spend(200000);
 			continue;
-		} else if (strcmp(what, "streams") == 0)
+		} else if (strcmp(what, "contexts") == 0)
+			make_context();
+		else if (strcmp(what, "streams") == 0)
 			open_stream();
 		else if (strcmp(what, "modules") == 0)
 			compile();

@@ -596,21 +596,24 @@ static void print_ledger(struct gm_out *out, struct gm_doc *doc)
 	}
 }
 
-/* What graphs hold, by the pools of their captures. */
+/* Prints the memory of graphs, by the pools of their captures. */
 static void print_graphs(struct gm_out *out, struct gm_doc *doc)
 {
 	static const char *const titles[] = {"device",	 "<captured at", "captures",
-					     "graphs",	 "private pool", "in use",
+					     "live",	 "private pool", "in use",
 					     "executables", "next",	 NULL};
 	struct gm_table table;
+	unsigned shown = 0;
 
-	if (!doc->graph_pools_count)
-		return;
-	gm_heading(out, "CUDA graphs");
-	gm_table_begin(&table, titles);
-	for (unsigned i = 0; i < doc->graph_pools_count && i < out->top; i++) {
+	for (unsigned i = 0; i < doc->graph_pools_count; i++) {
 		const struct gm_graph_pool *pool = &doc->graph_pools[i];
 
+		if ((!pool->graphs && !pool->taken_bytes) || shown++ >= out->top)
+			continue;
+		if (shown == 1) {
+			gm_heading(out, "CUDA graphs");
+			gm_table_begin(&table, titles);
+		}
 		gm_table_cell(&table, "%d", pool->device);
 		gm_table_cell(&table, "%s", gm_stack_label(doc, gm_doc_stack(doc, pool->stack)));
 		gm_table_cell(&table, "%llu", (unsigned long long)pool->captures);
@@ -620,8 +623,10 @@ static void print_graphs(struct gm_out *out, struct gm_doc *doc)
 		gm_table_size(&table, pool->executable_bytes);
 		gm_table_size(&table, pool->next_bytes);
 	}
+	if (!shown)
+		return;
 	gm_table_end(out, &table);
-	gm_print_more(out, "  ", doc->graph_pools_count, "line");
+	gm_print_more(out, "  ", shown, "line");
 }
 
 static void print_phases(struct gm_out *out, struct gm_doc *doc)
