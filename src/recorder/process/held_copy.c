@@ -16,6 +16,7 @@
 #include "recorder/state/fork_page.h"
 #include "recorder/state/log.h"
 #include "stack/mapped_file.h"
+#include "store/descriptor.h"
 #include "store/lock.h"
 #include "store/output_path.h"
 #include "store/syscall_guard.h"
@@ -66,7 +67,7 @@ static const char *const moment_names[] = {"oom", "mark", "signal", "grow"};
 
 static size_t read_text(const char *path, char *text, size_t bytes)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = gm_open(path, O_RDONLY, 0);
 	ssize_t n = fd >= 0 ? read(fd, text, bytes - 1) : -1;
 
 	if (fd >= 0)
@@ -94,35 +95,61 @@ static uint64_t read_number(const char *path, const char *word)
 }
 
 /*
- * Returns the bytes that the control group may still use; its own files lie at the root in a
- * container.
+ * The memory control group of the process, by the kernel's two interfaces
+ * [Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst]: `line` comes before the group's
+ * path in /proc/self/cgroup.
  */
+static const struct group_interface {
+	const char *line, *folder, *most, *used;
+} group_interfaces[] = {
+	{"0::", "/sys/fs/cgroup", "/memory.max", "/memory.current"},
+	{":memory:", "/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes"},
+};
+
+static uint64_t read_group(const char *folder, const char *group, size_t length, const char *file)
+{
+	char path[4200];
+
+	if (strlen(folder) + length + strlen(file) >= sizeof(path))
+		return UINT64_MAX;
+	strcpy(path, folder);
+	strncat(path, group, length);
+	strcat(path, file);
+	return read_number(path, NULL);
+}
+
+/*
+ * Returns the bytes that the control group may still use by this interface; UINT64_MAX if it sets
+ * no limit. In a container the group's own files lie at the root.
+ */
+static uint64_t headroom_by(const struct group_interface *by, const char *groups)
+{
+	const char *line = strstr(groups, by->line), *group = line ? line + strlen(by->line) : "";
+	size_t length = strcspn(group, "\n");
+	uint64_t most = read_group(by->folder, group, length, by->most), used;
+
+	if (most == UINT64_MAX) {
+		length = 0;
+		most = read_group(by->folder, group, length, by->most);
+	}
+	used = read_group(by->folder, group, length, by->used);
+	if (most == UINT64_MAX || used == UINT64_MAX)
+		return UINT64_MAX;
+	return used < most ? most - used : 0;
+}
+
 static uint64_t group_headroom(void)
 {
-	char text[4096], path[4200] = "/sys/fs/cgroup", *at, *end;
-	size_t base = strlen(path), length;
-	uint64_t most, used;
+	uint64_t least = UINT64_MAX;
+	char groups[4096];
 
-	if (read_text("/proc/self/cgroup", text, sizeof(text)) && (at = strstr(text, "0::"))) {
-		end = strchr(at, '\n');
-		length = end ? (size_t)(end - at) - 3 : strlen(at) - 3;
-		if (base + length + 32 < sizeof(path)) {
-			memcpy(path + base, at + 3, length);
-			path[base + length] = '\0';
-		}
+	read_text("/proc/self/cgroup", groups, sizeof(groups));
+	for (size_t i = 0; i < sizeof(group_interfaces) / sizeof(group_interfaces[0]); i++) {
+		uint64_t headroom = headroom_by(&group_interfaces[i], groups);
+
+		least = headroom < least ? headroom : least;
 	}
-	length = strlen(path);
-	strcpy(path + length, "/memory.max");
-	most = read_number(path, NULL);
-	strcpy(path + length, "/memory.current");
-	used = read_number(path, NULL);
-	if (most == UINT64_MAX) {
-		most = read_number("/sys/fs/cgroup/memory.max", NULL);
-		used = read_number("/sys/fs/cgroup/memory.current", NULL);
-	}
-	return most == UINT64_MAX || used == UINT64_MAX ? UINT64_MAX
-	       : used < most				? most - used
-							: 0;
+	return least;
 }
 
 /* Returns the reason why no copy is made; NULL if a copy may be made. */

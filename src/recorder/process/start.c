@@ -41,8 +41,15 @@ static void load(void);
 
 GM_HOT uint32_t gm_readiness;
 
+/*
+ * The C library has no environment before it has started: a call that comes so early, from a
+ * resolver of an indirect function, is only forwarded, because the C library's functions cannot be
+ * used yet.
+ */
 bool gm_find_disabled(void)
 {
+	if (!__atomic_load_n(&self.loaded, __ATOMIC_ACQUIRE) && !environ)
+		return true;
 	load();
 	return self.disabled;
 }

@@ -151,6 +151,20 @@ unfiled() {
 	around seccomp-exec
 	GPUMEMTRACE_EVENTS=all around seccomp-trap
 }
+@test "the resolver of an indirect function calls CUDA, before the C library has started" {
+	cd "$work"
+	cat > host.c <<-'C'
+		int cudaMalloc(void **memory, unsigned long bytes);
+		int chosen(void) __attribute__((ifunc("resolve")));
+		static int status(void) { return 42; }
+		static void *resolve(void) { void *memory; return cudaMalloc(&memory, 512) ? 0 : status; }
+		int main(void) { void *memory; return cudaMalloc(&memory, 512) ? 1 : chosen(); }
+	C
+	cc -w -o program host.c -L "$SIM" -l:libcudart.so.13
+	run ./program
+	[ "$status" -eq 42 ] || skip "the program itself ends with $status here"
+	traced ./program || [ $? -eq 42 ]
+}
 @test "destructors of threads that call CUDA, four times each" { around keys; }
 @test "200 timers with a thread each" { around timers; }
 @test "user, mount and process namespaces of its own" {

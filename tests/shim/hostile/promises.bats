@@ -71,3 +71,16 @@ filtered() {
 	report
 	is '.totals[0].current_bytes' $((11 << 20))
 }
+
+@test "a memory cgroup, of either version, with less room than a copy of the process may take: none is made" {
+	local group=/sys/fs/cgroup/memory/gpumemtrace-test.$$ limit=memory.limit_in_bytes
+	[ -d /sys/fs/cgroup/memory ] || { group=/sys/fs/cgroup/gpumemtrace-test.$$; limit=memory.max; }
+	mkdir "$group" 2> /dev/null && echo 200M > "$group/$limit" 2> /dev/null ||
+		{ rmdir "$group" 2> /dev/null || true; skip "no memory cgroup that this user may make"; }
+	unset GPUMEMTRACE_QUIET
+	run env PATH="$(dirname "$TOOL"):$PATH" bash -c "echo \$\$ > '$group/cgroup.procs'
+		GPUMEMTRACE_HOLDERS=mark LD_PRELOAD='$SHIM' exec '$HOSTILE/surroundings' mark"
+	rmdir "$group"
+	[ "$status" -eq 42 ]
+	grep -q 'no copy of the process is made: too little memory is free for one' <<< "$output"
+}

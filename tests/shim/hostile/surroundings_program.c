@@ -4,6 +4,7 @@
  * with 42.
  */
 #include "cuda_calls.h"
+#include "gpumemtrace.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -55,6 +56,14 @@ static __attribute__((noinline)) int run(long count)
 
 static int plain(void)
 {
+	return run(FEW);
+}
+
+static int marked(void)
+{
+	if (run(FEW))
+		return 1;
+	gpumemtrace_mark("here");
 	return run(FEW);
 }
 
@@ -553,6 +562,7 @@ static const struct {
 	int (*run)(void);
 } ways[] = {
 	{"plain", plain},
+	{"mark", marked},
 	{"fsize", no_file_at_all},
 	{"fsize-later", no_longer_file},
 	{"as-later", no_more_address_space},
