@@ -653,7 +653,8 @@ struct gm_mark_record {
 enum gm_range_source {
 	GM_RANGE_NVTX,
 	GM_RANGE_PROGRAM, /* gpumemtrace_range_push */
-	GM_RANGE_MARKS	  /* from one mark of the program to the next, named by the first */
+	GM_RANGE_MARKS,	  /* from one mark of the program to the next, named by the first */
+	GM_RANGE_ANNOTATION /* of PyTorch's, in an imported snapshot */
 };
 
 struct gm_range_instance {

@@ -235,8 +235,17 @@ struct gm_device {
 	const char *name, *uuid;
 };
 
+/* Segments of a private pool of PyTorch's: of CUDA graphs, or of a torch.cuda.MemPool. */
+struct gm_private_pool {
+	const char *name; /* "graph 1", "program 2" */
+	unsigned segments;
+	uint64_t reserved_bytes, allocated_bytes;
+};
+
 /* Figures of one device that a snapshot has and an output file has not. */
 struct gm_imported {
+	struct gm_private_pool *pools; /* in order of their first segments */
+	unsigned pools_count;
 	int device;
 	uint64_t
 		requested_bytes; /* of the blocks that are active; GM_NO_BYTES: not in the schema */

@@ -61,7 +61,8 @@ const char *gm_range_source_name(unsigned source)
 {
 	static const char *const names[] = {[GM_RANGE_NVTX] = "nvtx",
 					    [GM_RANGE_PROGRAM] = "header",
-					    [GM_RANGE_MARKS] = "marks"};
+					    [GM_RANGE_MARKS] = "marks",
+					    [GM_RANGE_ANNOTATION] = "annotation"};
 
 	return source < sizeof(names) / sizeof(names[0]) ? names[source] : "?";
 }

@@ -20,7 +20,7 @@ const char *gm_severity_name(enum gm_severity severity);
 const char *gm_series_name(unsigned series);
 const char *gm_series_level(unsigned series);
 
-/* The origin of a range: "nvtx", "header", "marks"; "?" for numbers out of range. */
+/* The origin of a range: "nvtx", "header", "marks", "annotation"; "?" for numbers out of range. */
 const char *gm_range_source_name(unsigned source);
 
 /* The number of a kind's or level's name, -1 if there is none. */

@@ -2,6 +2,7 @@
  * From a pickle file to a reader (import.h): read, understood, replayed, laid out.
  */
 #include "report/import/import.h"
+#include "report/import/annotated_ranges.h"
 #include "report/import/snapshot_replay.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -87,13 +88,44 @@ static void add_devices(struct gm_image *image, const bool *used, unsigned count
 	}
 }
 
-static struct gm_imported figures_of(const struct gm_snapshot *snapshot, int device)
+static struct gm_private_pool *find_pool(struct gm_zone *zone, struct gm_imported *figures,
+					 uint64_t pool)
+{
+	const char *name = gm_zone_printf(zone, "%s %llu", pool % 2 ? "program" : "graph",
+					  (unsigned long long)(pool / 2));
+	struct gm_private_pool *found;
+
+	for (unsigned i = 0; i < figures->pools_count; i++)
+		if (strcmp(figures->pools[i].name, name) == 0)
+			return &figures->pools[i];
+	found = gm_zone_push(zone, &figures->pools, &figures->pools_count, sizeof(*found));
+	*found = (struct gm_private_pool){.name = name};
+	return found;
+}
+
+/* Counts a segment in its private pool. */
+static void add_to_pool(struct gm_zone *zone, struct gm_imported *figures,
+			const struct gm_snapshot_segment *segment)
+{
+	struct gm_private_pool *pool = find_pool(zone, figures, segment->pool);
+
+	pool->segments++;
+	pool->reserved_bytes += segment->bytes;
+	for (unsigned i = 0; i < segment->blocks_count; i++)
+		if (segment->blocks[i].state == GM_BLOCK_ALLOCATED)
+			pool->allocated_bytes += segment->blocks[i].bytes;
+}
+
+static struct gm_imported figures_of(const struct gm_snapshot *snapshot, struct gm_zone *zone,
+				     int device)
 {
 	struct gm_imported figures = {.device = device};
 
 	for (unsigned i = 0; i < snapshot->segments_count; i++) {
 		const struct gm_snapshot_segment *segment = &snapshot->segments[i];
 
+		if (segment->device == device && segment->pool)
+			add_to_pool(zone, &figures, segment);
 		for (unsigned b = 0; segment->device == device && b < segment->blocks_count; b++) {
 			const struct gm_snapshot_block *block = &segment->blocks[b];
 
@@ -222,12 +254,13 @@ static uint64_t *work_times(const struct gm_snapshot *snapshot, uint64_t base_us
 	return times;
 }
 
-static struct gm_reader *build(struct gm_snapshot *snapshot, const char *path,
-			       struct gm_imported **devices, unsigned *count, char *error,
-			       size_t error_bytes)
+static struct gm_reader *build(struct gm_snapshot *snapshot, struct gm_zone *zone,
+			       const char *path, struct gm_imported **devices,
+			       unsigned *count, char *error, size_t error_bytes)
 {
 	bool used[GM_SNAPSHOT_DEVICES] = {false};
 	enum gm_replayed replayed[GM_SNAPSHOT_DEVICES];
+	bool followed[GM_SNAPSHOT_DEVICES] = {false};
 	struct gm_image *image = snapshot->image;
 	struct gm_reader *reader;
 	struct gm_import_books books;
@@ -250,15 +283,17 @@ static struct gm_reader *build(struct gm_snapshot *snapshot, const char *path,
 		if (!used[d])
 			continue;
 		replayed[d] = gm_import_replay(snapshot, &books, (int)d, base_us);
+		followed[d] = replayed[d] != GM_REPLAY_NONE;
 		*(struct gm_imported *)gm_zone_push(snapshot->zone, devices, count,
 						    sizeof(**devices)) =
-			figures_of(snapshot, (int)d);
+			figures_of(snapshot, zone, (int)d);
 	}
 	image->header.serial = books.serial;
 	gm_import_books_end(&books);
 	add_devices(image, used, all);
 	add_settings(image, snapshot);
 	sort_events(image);
+	gm_import_annotations(snapshot, followed, base_us);
 	image->header.backend_string = gm_image_string(image, "PyTorch's snapshot", 18);
 	bytes = gm_image_bytes(image, &size);
 	reader = gm_reader_from_image(path, bytes, size, error, error_bytes);
@@ -290,7 +325,7 @@ struct gm_reader *gm_import_bytes(struct gm_zone *zone, const char *path, const 
 	if (values) {
 		if (gm_snapshot_read(&snapshot, &values_zone, &image, values, size, fault,
 				     sizeof(fault)))
-			reader = build(&snapshot, path, &found, count, error, error_bytes);
+			reader = build(&snapshot, zone, path, &found, count, error, error_bytes);
 		gm_snapshot_end(&snapshot);
 	}
 	if (*count) {

@@ -245,6 +245,61 @@ static void read_traces(struct gm_snapshot *snapshot, struct gm_value **items, u
 	}
 }
 
+static int compare_annotations(const void *a, const void *b)
+{
+	const struct gm_snapshot_annotation *const *x = a, *const *y = b;
+
+	if ((*x)->time_us != (*y)->time_us)
+		return (*x)->time_us < (*y)->time_us ? -1 : 1;
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Annotations of several threads may be out of order by microseconds. */
+static void sort_annotations(struct gm_snapshot *snapshot)
+{
+	unsigned count = snapshot->annotations_count;
+	struct gm_snapshot_annotation *sorted =
+		gm_zone_alloc(snapshot->zone, count, sizeof(*sorted));
+	struct gm_snapshot_annotation **order = gm_realloc(NULL, (count + 1) * sizeof(*order));
+
+	for (unsigned i = 0; i < count; i++)
+		order[i] = &snapshot->annotations[i];
+	if (count)
+		qsort(order, count, sizeof(*order), compare_annotations);
+	for (unsigned i = 0; i < count; i++)
+		sorted[i] = *order[i];
+	free(order);
+	snapshot->annotations = sorted;
+}
+
+static void read_annotations(struct gm_snapshot *snapshot, struct gm_value **items, unsigned count)
+{
+	count = allow(snapshot, count);
+	snapshot->annotations =
+		gm_zone_alloc(snapshot->zone, count, sizeof(*snapshot->annotations));
+	for (unsigned i = 0; i < count; i++) {
+		struct gm_snapshot_annotation *annotation =
+			&snapshot->annotations[snapshot->annotations_count];
+		const struct gm_value *name = gm_value_get(items[i], "name");
+		const struct gm_value *stage = gm_value_get(items[i], "stage");
+		uint64_t device = gm_value_number(items[i], "device", 0);
+		size_t bytes;
+
+		if (!name || name->type != GM_VALUE_TEXT || device >= GM_SNAPSHOT_DEVICES ||
+		    (!gm_value_is(stage, "START") && !gm_value_is(stage, "END"))) {
+			snapshot->odd++;
+			continue;
+		}
+		bytes = name->count < GM_RANGE_NAME_BYTES ? name->count : GM_RANGE_NAME_BYTES - 1;
+		memcpy(annotation->name, name->text, bytes);
+		annotation->ends = gm_value_is(stage, "END");
+		annotation->device = (int)device;
+		annotation->time_us = gm_value_number(items[i], "time_us", 0);
+		snapshot->annotations_count++;
+	}
+	sort_annotations(snapshot);
+}
+
 bool gm_snapshot_read(struct gm_snapshot *snapshot, struct gm_zone *zone, struct gm_image *image,
 		      const struct gm_value *values, uint64_t pickle_bytes, char *error,
 		      size_t error_bytes)
@@ -268,6 +323,8 @@ bool gm_snapshot_read(struct gm_snapshot *snapshot, struct gm_zone *zone, struct
 	read_segments(snapshot, segments->items, segments->count);
 	traces = gm_value_list(values, "device_traces", &count);
 	read_traces(snapshot, traces, count);
+	traces = gm_value_list(values, "external_annotations", &count);
+	read_annotations(snapshot, traces, count);
 	snapshot->settings = gm_value_get(values, "allocator_settings");
 	if (!snapshot->segments_count && segments->count) {
 		snprintf(error, error_bytes,

@@ -56,6 +56,14 @@ struct gm_snapshot_trace {
 	unsigned count;
 };
 
+/* The begin or the end of an annotation. */
+struct gm_snapshot_annotation {
+	uint64_t time_us;
+	int device;
+	bool ends;
+	char name[GM_RANGE_NAME_BYTES]; /* cut to what a range has */
+};
+
 struct gm_snapshot {
 	struct gm_zone *zone;
 	struct gm_image *image;
@@ -63,6 +71,8 @@ struct gm_snapshot {
 	unsigned segments_count;
 	struct gm_snapshot_trace *traces; /* by device */
 	unsigned traces_count;
+	struct gm_snapshot_annotation *annotations; /* in order of time */
+	unsigned annotations_count;
 	const struct gm_value *settings; /* allocator_settings, NULL */
 	unsigned odd;			 /* entries that made no sense and were left out */
 	uint64_t budget; /* entries that may still be read: a list may be met again and again */

@@ -117,7 +117,7 @@ static void judge_imbalance(struct gm_job *job)
 	finding->title = gm_job_printf(job, "%s reaches %s more than %s", gm_job_who(job, high),
 				       gm_job_size(job, difference), gm_job_who(job, low));
 	finding->evidence = gm_job_printf(
-		job, "peaks of %s and %s, of most %s%s", gm_job_size(job, peak_of(high)),
+		job, "peaks of %s and %s, median %s%s", gm_job_size(job, peak_of(high)),
 		gm_job_size(job, peak_of(low)), gm_job_size(job, median_peak(job)),
 		differing_category(job, high, low));
 	gm_job_advise(

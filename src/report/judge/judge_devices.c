@@ -27,10 +27,10 @@ static void judge_utilization(struct gm_doc *doc, const struct gm_level_record *
 		gm_doc_printf(doc, "the peak was %s of %s",
 			      gm_size(doc, level->physical_peak_bytes), gm_size(doc, limit));
 	finding->evidence =
-		gm_doc_printf(doc, "%.1f %% at the physical peak, in pages of the driver",
+		gm_doc_printf(doc, "%.1f %% of the device, in the driver's pages",
 			      100.0 * (double)level->physical_peak_bytes / (double)limit);
 	gm_advise(doc, finding,
-		  "%s are free at the peak: there is room for a larger batch, or a smaller "
+		  "%s were free at the peak: there is room for a larger batch, or a smaller "
 		  "device would do",
 		  gm_size(doc, limit - level->physical_peak_bytes));
 }

@@ -143,7 +143,7 @@ static uint64_t room_on(const struct gm_doc *doc, int device)
 	return limit - level->physical_peak_bytes;
 }
 
-/* "+1.00 MiB each time, every 2.0 ms; the device is full in about 2,900 more (6.1 s)" */
+/* "+1.00 MiB each time, every 2.0 ms; the device is full after about 2,900 more (6.1 s)" */
 static const char *rate_of(struct gm_doc *doc, const struct gm_leak *leak)
 {
 	uint64_t each = leak->blocks ? leak->bytes / leak->blocks : 0;
@@ -160,7 +160,7 @@ static const char *rate_of(struct gm_doc *doc, const struct gm_leak *leak)
 	if (room == GM_NO_BYTES)
 		return text;
 	more = room / each;
-	return gm_doc_printf(doc, "%s; the device is full in about %s more (%s)", text,
+	return gm_doc_printf(doc, "%s; the device is full after about %s more (%s)", text,
 			     gm_format_count(count, more),
 			     gm_format_time(left, (double)more * interval_s));
 }

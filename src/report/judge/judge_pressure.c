@@ -49,8 +49,8 @@ static void judge_retries(struct gm_doc *doc, const struct gm_retry_record *retr
 		gm_advise(doc, finding, "most begin at %s",
 			  gm_stack_label(doc, doc->sites[site].stack));
 	gm_advise(doc, finding,
-		  "the run works at the edge of the device: a slightly smaller batch avoids "
-		  "the flushes, and they are slower than the work they make room for");
+		  "the run uses all of the device: a slightly smaller batch avoids the flushes, "
+		  "which take longer than the work that they make room for");
 }
 
 /*

@@ -110,6 +110,51 @@ def whatif(name):
         assert "whatif" not in document(path(name))
 
 
+def annotations():
+    """By hand: a segment of 20 MiB, blocks of whole MiB; step 0 keeps A, fwd has B, step 1 has C in the place of B."""
+    mib, at = 1 << 20, 0x7F0000000000
+    frames = [{"name": "train", "filename": "train.py", "line": 7}]
+    block = {"address": at, "size": 2 * mib, "requested_size": 2 * mib, "state": "active_allocated", "frames": frames}
+    rest = {"address": at + 2 * mib, "size": 18 * mib, "requested_size": 0, "state": "inactive", "frames": []}
+    segment = {"device": 0, "address": at, "total_size": 20 * mib, "allocated_size": 2 * mib, "active_size": 2 * mib,
+               "requested_size": 2 * mib, "stream": 0, "segment_type": "large", "segment_pool_id": (0, 3),
+               "is_expandable": False, "frames": frames, "blocks": [block, rest]}
+
+    def event(action, offset, size, time):
+        return {"action": action, "addr": at + offset * mib, "size": size * mib, "stream": 0, "time_us": time,
+                "frames": frames, "compile_context": "N/A", "user_metadata": "", "pool_id": (0, 3)}
+
+    def edge(stage, name, time):
+        return {"stage": stage, "name": name, "device": 0, "time_us": time}
+    trace = [event("segment_alloc", 0, 20, 100), event("alloc", 0, 2, 200), event("alloc", 2, 4, 300),
+             event("free_requested", 2, 4, 400), event("free_completed", 2, 4, 400),
+             event("alloc", 2, 6, 500), event("free_requested", 2, 6, 600), event("free_completed", 2, 6, 600)]
+    made = {"segments": [segment], "device_traces": [trace], "allocator_settings": {}, "host_segments": [{"new": 1}],
+            "external_annotations": [edge("START", "step 0", 150), edge("START", "fwd", 250), edge("END", "fwd", 350),
+                                     edge("END", "step 0", 450), edge("START", "step 1", 480), edge("END", "step 1", 650),
+                                     edge("END", "never begun", 660), edge("START", "never ended", 670)]}
+    found = document(write(made))
+    ranges = {one["path"]: one for one in found["ranges"] if one["closed"]}
+    assert set(ranges) == {"step #", "step 0", "step 1", "step # / fwd"}, set(ranges)
+    steps, forward = ranges["step #"], ranges["step # / fwd"]
+    assert (steps["closed"], steps["lowest_peak_bytes"], steps["peak_bytes"]) == (2, 6 * mib, 8 * mib), steps
+    assert (steps["highest"]["name"], steps["most_retained"]["name"]) == ("step 1", "step 0"), steps
+    assert steps["retained_bytes"] == steps["work_bytes"] == 2 * mib and steps["highest"]["thread"] is None, steps
+    assert [one["bytes"] for one in steps["most_retained"]["sites"]] == [2 * mib], steps
+    assert (forward["peak_bytes"], forward["highest"]["start_bytes"], forward["retained_bytes"]) == (6 * mib, 2 * mib, 4 * mib)
+    assert (steps["source"], steps["highest"]["peak_at_s"]) == ("annotation", 0.0004), steps
+    assert found["torch"][0]["private_pools"] == [
+        {"pool": "program 3", "segments": 1, "reserved_bytes": 20 * mib, "allocated_bytes": 2 * mib}], found["torch"]
+    assert not [line for line in found["file"]["warnings"] if "make no sense" in line], found["file"]["warnings"]
+    for name in NAMES:
+        whole = snapshot(name)
+        starts = [one["name"] for one in whole["external_annotations"] if one["stage"] == "START"]
+        assert {one["name"]: one["closed"] for one in document(path(name))["ranges"]} == {
+            one: starts.count(one) for one in set(starts)}
+        pools = {segment["segment_pool_id"] for segment in whole["segments"]} - {(0, 0)}
+        assert len(document(path(name))["torch"][0]["private_pools"]) == len(pools)
+
+
 def ooms():
     found = document(path("native"))["ooms"]
     assert [(o["requested_bytes"], o["free_bytes"], o["verdict"]) for o in found] == [
@@ -308,7 +353,7 @@ with tempfile.TemporaryDirectory() as directory:
         test(f"figures, {name}", lambda name=name: figures(name))
         test(f"round_trip, {name}", lambda name=name: round_trip(name))
         test(f"whatif, {name}", lambda name=name: whatif(name))
-    for body in (ooms, protocols, of_2023, pending_free, history_cut, history_wrong, two_devices,
+    for body in (annotations, ooms, protocols, of_2023, pending_free, history_cut, history_wrong, two_devices,
                  everywhere, no_code, not_a_snapshot, hostile, cut_anywhere):
         test(body.__name__, body)
     os.chdir("/")

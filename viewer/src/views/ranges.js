@@ -23,7 +23,7 @@ function spanPart(row, span, run) {
   const { instance } = span;
   return h("section", {}, h("h3", {}, `${span.what[0].toUpperCase()}${span.what.slice(1)}: ${span.name}`),
     h("p", {}, "peak ", size(instance.peak_bytes), ` at ${time(instance.peak_at_s)}, `, size(instance.start_bytes), " at its start, retained ",
-      size(instance.retained_bytes, { signed: true }), ` · ${time(span.from)} to ${time(span.to)}, thread ${instance.thread} · `,
+      size(instance.retained_bytes, { signed: true }), ` · ${time(span.from)} to ${time(span.to)}${instance.thread === null ? "" : `, thread ${instance.thread}`} · `,
       h("a", { href: timelineOf(row.index, span, run) }, "show in the timeline")),
     instance.sites?.length ? [h("p", {}, "Live of what was allocated meanwhile:"), siteTable(instance.sites, run)] : null);
 }

@@ -284,7 +284,7 @@ export function timeline(run) {
   queueMicrotask(draw);
   return [h("h1", {}, "Timeline"),
     h("p", { class: "lead" }, "Drag over the chart to zoom in (or Ctrl and the wheel), double-click for all of it; a click pins a moment, which the flame graph, the map and the table of sites then show."),
-    controls, chart.element, spanNote, note,
+    controls, chart.element, note, spanNote,
     h("div", { class: "controls moments" }, moments, field("Position", slider, true)),
     retryNote(run), makeUp.element,
     h("h2", {}, "Totals"), h("p", { class: "note" }, "Each stretch of time from its lowest to its highest bytes."), totals.legend, totals.box, totals.tables];

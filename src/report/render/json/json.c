@@ -286,7 +286,8 @@ static json_t *pluggable(const struct gm_doc *doc, const struct gm_torch_record 
 					      "requested_bytes",   "allocated_total_bytes",
 					      "freed_total_bytes", "inactive_split_bytes",
 					      "releasable_bytes",  "largest_free_bytes",
-					      "alloc_retries",	   "ooms"};
+					      "alloc_retries",	   "ooms",
+					      "private_pools"};
 	bool now = doc->at_ns == GM_NO_BYTES; /* the history does not tell whose memory it was */
 	json_t *row = json_pack(
 		"{s:o, s:s, s:o, s:o, s:o}", "device", gm_json_device(torch->device), "allocator",
@@ -299,6 +300,24 @@ static json_t *pluggable(const struct gm_doc *doc, const struct gm_torch_record 
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
 		json_object_set_new(row, unknown[i], json_null());
 	return row;
+}
+
+/* Null where the file does not tell private pools apart: only snapshots do. */
+static json_t *private_pools(const struct gm_imported *known)
+{
+	json_t *list = known ? json_array() : json_null();
+
+	for (unsigned i = 0; known && i < known->pools_count; i++) {
+		const struct gm_private_pool *pool = &known->pools[i];
+
+		json_array_append_new(list, json_pack("{s:s, s:i, s:o, s:o}", "pool", pool->name,
+						      "segments", (int)pool->segments,
+						      "reserved_bytes",
+						      gm_json_bytes(pool->reserved_bytes),
+						      "allocated_bytes",
+						      gm_json_bytes(pool->allocated_bytes)));
+	}
+	return list;
 }
 
 static json_t *torch(struct gm_doc *doc)
@@ -318,7 +337,7 @@ static json_t *torch(struct gm_doc *doc)
 			json_pack(
 				"{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
 				"s:o, s:o, "
-				"s:o, s:o, s:o, s:o}",
+				"s:o, s:o, s:o, s:o, s:o}",
 				"device", gm_json_device(torch->device), "allocator",
 				torch->allocator < 4 ? allocators[torch->allocator] : "native",
 				"reserved_bytes", gm_json_bytes(torch->reserved_bytes),
@@ -340,7 +359,8 @@ static json_t *torch(struct gm_doc *doc)
 				gm_json_bytes(holes ? holes->releasable_bytes : GM_NO_BYTES),
 				"largest_free_bytes", gm_json_bytes(largest), "alloc_retries",
 				gm_json_bytes(torch->alloc_retries), "ooms",
-				gm_json_bytes(torch->ooms)));
+				gm_json_bytes(torch->ooms), "private_pools",
+				private_pools(known)));
 	}
 	for (unsigned i = 0; i < doc->pluggables_count; i++)
 		json_array_append_new(list, pluggable(doc, &doc->pluggables[i]));

@@ -26,12 +26,13 @@ static json_t *instance(const struct gm_named_range *range, const char *name,
 {
 	if (!range->record.measured)
 		return json_null();
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:i}", "name", gm_json_string(name),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "name", gm_json_string(name),
 			 "start_s", gm_json_seconds(of->start_ns), "end_s",
 			 gm_json_seconds(of->end_ns), "peak_at_s", gm_json_seconds(of->peak_ns),
 			 "start_bytes", gm_json_bytes(of->start_bytes), "peak_bytes",
 			 gm_json_bytes(of->peak_bytes), "retained_bytes",
-			 (json_int_t)of->retained_bytes, "thread", (int)of->thread);
+			 (json_int_t)of->retained_bytes, "thread",
+			 of->thread ? json_integer(of->thread) : json_null());
 }
 
 static json_t *range(const struct gm_doc *doc, const struct gm_named_range *range)

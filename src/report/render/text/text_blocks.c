@@ -110,7 +110,7 @@ void gm_text_address(struct gm_out *out, struct gm_doc *doc,
 			 "GPUMEMTRACE_EVENTS=all it is kept from the start.",
 			 gm_format_time(time, (double)history->from_ns / 1e9));
 	if (!history->count)
-		fprintf(out->file, "No event of the history is about it.\n");
+		fprintf(out->file, "The history has no event of it.\n");
 	if (from)
 		fprintf(out->file, "\n  %u earlier event%s (--top)\n", from, from == 1 ? "" : "s");
 	for (unsigned i = from; i < history->count; i++)

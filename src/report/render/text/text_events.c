@@ -34,7 +34,8 @@ static void print_holders(struct gm_out *out, struct gm_doc *doc, const struct g
 		const struct gm_site *site = &doc->sites[oom->top[i].site];
 
 		gm_print(out, GM_BOLD, "  %12s", gm_format_size(size, oom->top[i].bytes));
-		gm_printf(out->file, "  in %llu, %s\n", (unsigned long long)oom->top[i].count,
+		gm_printf(out->file, "  in %llu allocation%s, %s\n",
+			(unsigned long long)oom->top[i].count, oom->top[i].count == 1 ? "" : "s",
 			site->record.level == GM_LEVEL_DRIVER ? gm_kind_name(site->record.kind)
 							      : gm_level_title(site->record.level));
 		gm_print_stack(out, site->stack, 16);

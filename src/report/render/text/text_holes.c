@@ -23,7 +23,7 @@ static void print_pinners(struct gm_out *out, struct gm_doc *doc,
 		const struct gm_pinner *pinner = &row->pinners[i];
 
 		gm_print(out, GM_BOLD, "\n  %12s", gm_format_size(holes, pinner->hole_bytes));
-		gm_printf(out->file, "  of holes beside %llu block%s of %s in all, from\n",
+		gm_printf(out->file, "  of holes beside %llu block%s, %s in all, from\n",
 			(unsigned long long)pinner->blocks, pinner->blocks == 1 ? "" : "s",
 			gm_format_size(bytes, pinner->bytes));
 		gm_print_stack(out, doc->sites[pinner->site].stack, 16);
@@ -60,7 +60,7 @@ static void print_now(struct gm_out *out, struct gm_doc *doc)
 {
 	static const char *const titles[] = {
 		"<device", "<level", "reserved",     "used",
-		"free",	   "of it",  "largest hole", "given back by emptying",
+		"free",	   "idle",  "largest hole", "freed by empty_cache",
 		NULL};
 	struct gm_table table;
 
@@ -81,7 +81,7 @@ static void print_now(struct gm_out *out, struct gm_doc *doc)
 static void print_peaks(struct gm_out *out, struct gm_doc *doc)
 {
 	static const char *const titles[] = {"<device",	 "<level", "at",    "reserved",
-					     "used",	 "free",   "of it", "largest hole",
+					     "used",	 "free",   "idle", "largest hole",
 					     "external", NULL};
 	struct gm_table table;
 	char time[GM_FORMAT_BYTES];
@@ -151,7 +151,7 @@ static void summary_row(struct gm_table *table, const struct gm_fragmentation *r
 void gm_text_holes(struct gm_out *out, struct gm_doc *doc)
 {
 	static const char *const titles[] = {"<where", "<level", "<when",	 "reserved", "used",
-					     "free",   "of it",	 "largest hole", "external", NULL};
+					     "free",   "idle",	 "largest hole", "external", NULL};
 	struct gm_table table;
 	uint64_t reserved = 0;
 

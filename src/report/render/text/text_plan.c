@@ -70,7 +70,7 @@ static void print_line(struct gm_out *out, const struct gm_plan *plan)
 		snprintf(error, sizeof(error), ", at most %s off the line",
 			 gm_format_size(text, gm_whole_bytes(plan->fit_error)));
 	gm_print(out, GM_BOLD, "Needs: ");
-	gm_wrapf(out, 7, "%s, and %s for each of the batch%s%s",
+	gm_wrapf(out, 7, "%s, and %s for each sample%s%s",
 		 gm_format_size(fixed, plan->fixed_bytes),
 		 gm_format_size(slope, plan->per_batch_bytes), runs, error);
 }

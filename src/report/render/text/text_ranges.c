@@ -187,6 +187,12 @@ static void print_sites(struct gm_out *out, struct gm_doc *doc, const struct gm_
 	}
 }
 
+/* "; thread 4711", where the thread is known: a snapshot does not tell it. */
+static const char *thread_text(struct gm_doc *doc, const struct gm_range_instance *of)
+{
+	return of->thread ? gm_doc_printf(doc, "; thread %u", of->thread) : "";
+}
+
 /* The name of an instance and a comma, where the range is a group and so does not name it. */
 static const char *instance_name(struct gm_doc *doc, const struct gm_named_range *range,
 				 const char *name)
@@ -205,13 +211,12 @@ static void print_highest(struct gm_out *out, struct gm_doc *doc,
 
 	gm_wrap_from(out, 0, 4,
 		     gm_doc_printf(doc,
-				   "  highest peak: %s%s at %s (%s at its start, %s retained; "
-				   "thread %u)",
+				   "  highest peak: %s%s at %s (%s at its start, %s retained%s)",
 				   instance_name(doc, range, range->highest_name),
 				   gm_size(doc, of->peak_bytes),
 				   gm_format_time(at, (double)of->peak_ns / 1e9),
 				   gm_size(doc, of->start_bytes),
-				   signed_size(doc, of->retained_bytes), of->thread));
+				   signed_size(doc, of->retained_bytes), thread_text(doc, of)));
 }
 
 static void print_most_retained(struct gm_out *out, struct gm_doc *doc,
@@ -224,12 +229,12 @@ static void print_most_retained(struct gm_out *out, struct gm_doc *doc,
 		return;
 	gm_wrap_from(out, 0, 4,
 		     gm_doc_printf(doc,
-				   "  retained most: %s%s (%s at its start, peak %s at %s; "
-				   "thread %u)",
+				   "  retained most: %s%s (%s at its start, peak %s at %s%s)",
 				   instance_name(doc, range, range->most_retained_name),
 				   signed_size(doc, of->retained_bytes),
 				   gm_size(doc, of->start_bytes), gm_size(doc, of->peak_bytes),
-				   gm_format_time(at, (double)of->peak_ns / 1e9), of->thread));
+				   gm_format_time(at, (double)of->peak_ns / 1e9),
+				   thread_text(doc, of)));
 	print_sites(out, doc, range->retained_sites, range->retained_sites_count);
 }
 
@@ -244,8 +249,10 @@ static void print_range(struct gm_out *out, struct gm_doc *doc, const struct gm_
 		return;
 	gm_wrap_from(out, 0, 4,
 		     gm_doc_printf(doc,
-				   "  allocated in it by its own thread and live at the end of the "
-				   "work: %s",
+				   "  allocated in it%s and live at the end of the work: %s",
+				   range->record.source == GM_RANGE_ANNOTATION
+					   ? ""
+					   : " by its own thread",
 				   gm_size(doc, range->work_bytes)));
 	print_sites(out, doc, range->sites, range->sites_count);
 }

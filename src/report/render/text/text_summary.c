@@ -97,7 +97,7 @@ static void seen_gap(struct gm_doc *doc, const struct gm_ledger_record *worst, c
 	} else if (worst->unexplained_bytes < 0) {
 		texts[0] = gm_doc_printf(doc, "; the ledger's rows add up to %s more than that",
 					 missing);
-		texts[1] = gm_doc_printf(doc, "; the rows add up to %s more", missing);
+		texts[1] = gm_doc_printf(doc, "; the rows exceed it by %s", missing);
 	} else if (missed(worst) > 0.05) {
 		texts[0] =
 			gm_doc_printf(doc, "; %s are missing, see the finding coverage", missing);
@@ -375,7 +375,9 @@ static void next_line(struct gm_out *out, struct gm_doc *doc)
 				      "failed, and the program went on",
 				      (unsigned long long)failed, failed == 1 ? "" : "s");
 	texts[1] =
-		failed && !gap && doc->exit_bytes != GM_NO_BYTES
+		doc->exit_bytes == GM_NO_BYTES && !gap && !doc->lacking
+			? gm_doc_printf(doc, "%s: nothing is wrong so far", gm_exit_unknown(doc))
+		: failed && !gap && doc->exit_bytes != GM_NO_BYTES
 			? gm_doc_printf(doc, "no leak, no bad free; %llu call%s for memory failed",
 					(unsigned long long)failed, failed == 1 ? "" : "s")
 			: texts[0];
@@ -466,8 +468,8 @@ static void print_process(struct gm_out *out, struct gm_doc *doc)
 }
 
 /*
- * Prints the figures that only PyTorch itself knows: bytes asked for, and frees that wait for a
- * stream.
+ * Prints the figures that only PyTorch itself knows: bytes asked for, frees that wait for a stream,
+ * and what its private pools reserve, in how many segments.
  */
 static void print_known(struct gm_table *table, const struct gm_imported *known,
 			const struct gm_torch_record *torch)
@@ -482,6 +484,14 @@ static void print_known(struct gm_table *table, const struct gm_imported *known,
 		gm_table_size(table, row ? known->active_bytes - torch->allocated_bytes
 					 : known->requested_bytes);
 		for (int k = 0; k < 7; k++)
+			gm_table_cell(table, "-");
+	}
+	for (unsigned i = 0; i < known->pools_count; i++) {
+		gm_table_cell(table, "%s", gm_device_name(device, torch->device));
+		gm_table_cell(table, "PyTorch pool %s", known->pools[i].name);
+		gm_table_size(table, known->pools[i].reserved_bytes);
+		gm_table_count(table, known->pools[i].segments);
+		for (int k = 0; k < 6; k++)
 			gm_table_cell(table, "-");
 	}
 }

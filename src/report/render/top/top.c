@@ -221,8 +221,9 @@ static void troubles(struct screen *screen)
 	}
 	if (attempts)
 		gm_top_line(&screen->out, GM_YELLOW,
-			    "retries: %llu attempts, %llu recovered, %llu exhausted",
-			    (unsigned long long)attempts, (unsigned long long)recovered,
+			    "retries: %llu attempt%s, %llu recovered, %llu exhausted",
+			    (unsigned long long)attempts, attempts == 1 ? "" : "s",
+			    (unsigned long long)recovered,
 			    (unsigned long long)exhausted);
 	for (unsigned i = 0; i < doc->ooms_count; i++)
 		if (wanted_device(screen, doc->ooms[i].record.device) &&
