@@ -17,11 +17,12 @@ enum gm_request_op {
 	GM_REQUEST_EMPTY_ASSUMED /* a capture begins: torch.cuda.graph() empties the cache */
 };
 
+#define GM_MOST_POOLS 4096
+
 struct gm_request {
 	uint64_t bytes;
 	uint32_t block; /* numbered by allocation from 0; of a refusal its number in refusals[] */
-	uint16_t pool;
-	uint8_t op;
+	uint16_t pool : 12, op : 4;
 	uint16_t slack; /* it may have asked for up to so many times 512 bytes less */
 };
 
