@@ -38,6 +38,7 @@ void gm_requests_add(struct gm_requests *requests, struct gm_request request,
 		grown(requests->events, requests->count, &room, sizeof(*requests->events));
 	requests->origins = grown(requests->origins, requests->count, &requests->events_room,
 				  sizeof(*requests->origins));
+	requests->emptied += request.op == GM_REQUEST_EMPTY_CACHE;
 	requests->events[requests->count] = request;
 	requests->origins[requests->count++] = origin;
 }

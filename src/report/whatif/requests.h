@@ -79,6 +79,7 @@ struct gm_requests {
 	/* what is not known */
 	unsigned pending; /* frees that waited for streams */
 	unsigned uncertain_sizes;
+	unsigned emptied;     /* calls of empty_cache() that gave something back */
 	unsigned unclear;     /* groups of frees that may have been empty_cache or a retry */
 	bool streams_unknown; /* they are inferred from segments */
 	bool other_streams;   /* and there are more than one, so that frees and captures are unknown

@@ -65,6 +65,7 @@ struct asking {
 	struct gm_model_options base;
 	const struct gm_torch_rules *rules;
 	struct gm_torch_settings recorded;
+	uint64_t recorded_total_bytes; /* of the device that the run had; UINT64_MAX unknown */
 	bool recorded_known, limited;
 	const char *scaled; /* why no row is exact, of another batch; NULL */
 	bool no_assumed; /* captures did not empty the cache */
@@ -119,6 +120,7 @@ static bool reproduces(struct asking *asking, bool no_assumed)
 	options.log = true;
 	options.fraction = 0;
 	options.device_bytes = UINT64_MAX;
+	options.total_bytes = asking->recorded_total_bytes;
 	if (requests->retried || requests->most_limit_bytes != UINT64_MAX)
 		options.device_bytes = requests->most_limit_bytes > requests->least_limit_bytes
 					       ? requests->most_limit_bytes
@@ -377,6 +379,9 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 		return "the run itself reserved so much; another one may not, because it depends "
 		       "on where the driver puts segments";
 	if (varies || row->reserved_low_bytes != row->reserved_high_bytes)
+	if (requests->emptied && !own)
+		return "the run calls empty_cache(): calls that gave nothing back then are not "
+		       "recorded, and may give something back here";
 		return requests->retried && asking->base.device_bytes != UINT64_MAX
 			       ? "it depends on what the driver can give at most, and on where it "
 				 "puts segments"
@@ -386,9 +391,9 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 }
 
 static enum gm_whatif_fits fits(const struct asking *asking, const struct gm_whatif_row *row,
-				const struct gm_replayed_run *run, bool varies)
+				const struct gm_replayed_run *run, bool ooms_vary)
 {
-	if (run->unsure || (varies && !run->ended))
+	if (run->unsure || ooms_vary)
 		return GM_FITS_UNKNOWN;
 	if (row->ooms)
 		return GM_FITS_NOT;
@@ -403,7 +408,7 @@ static void add_row(struct asking *asking, const struct question *question)
 	struct gm_whatif_row *row = gm_zone_push(&asking->doc->zone, &asking->whatif->rows,
 						 &asking->whatif->rows_count, sizeof(*row));
 	struct gm_replayed_run first = question->all[0].run;
-	bool own = question->own, varies = false;
+	bool own = question->own, varies = false, ooms_vary = false;
 
 	row->conf = question->conf;
 	row->reserved_low_bytes = row->reserved_high_bytes = first.figures.reserved_peak_bytes;
@@ -417,8 +422,9 @@ static void add_row(struct asking *asking, const struct question *question)
 			peak < row->reserved_low_bytes ? peak : row->reserved_low_bytes;
 		row->reserved_high_bytes =
 			peak > row->reserved_high_bytes ? peak : row->reserved_high_bytes;
-		varies |= figures->ooms != first.figures.ooms ||
-			  figures->retries != first.figures.retries;
+		ooms_vary |= figures->ooms != first.figures.ooms;
+		varies |= ooms_vary || figures->retries != first.figures.retries ||
+			  figures->allocated_peak_bytes != first.figures.allocated_peak_bytes;
 	}
 	row->allocated_peak_bytes = first.figures.allocated_peak_bytes;
 	row->reserved_peak_bytes = first.figures.reserved_peak_bytes;
@@ -435,7 +441,7 @@ static void add_row(struct asking *asking, const struct question *question)
 	}
 	row->why = reason(asking, row, &first, own, varies);
 	row->exact = !row->why;
-	row->fits = fits(asking, row, &first, varies && !own);
+	row->fits = fits(asking, row, &first, ooms_vary && !own);
 	if (!row->why && first.ended)
 		row->why = "the run would end there with PyTorch's out-of-memory error";
 }
@@ -471,6 +477,7 @@ static void set_limits(struct asking *asking, const struct gm_whatif_options *op
 	others = asking->whatif->other_bytes = other_bytes(asking);
 	asking->base.rules = asking->rules;
 	asking->base.total_bytes = total == GM_NO_BYTES || !total ? UINT64_MAX : total;
+	asking->recorded_total_bytes = total == GM_NO_BYTES || !total ? UINT64_MAX : total;
 	asking->base.device_bytes = UINT64_MAX;
 	asking->base.fraction = options->fraction;
 	asking->limited = options->capacity_bytes || options->fraction > 0;
