@@ -10,6 +10,7 @@
 #include "report/whatif/offline.h"
 #include "report/whatif/other_batch.h"
 #include "report/whatif/play_requests.h"
+#include "report/whatif/unmodelled.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -623,6 +624,7 @@ static bool load(struct asking *asking, struct gm_doc *doc, struct gm_requests *
 	if (doc->pluggables_count) {
 		snprintf(
 			asking->error, asking->error_bytes,
+	const char *unmodelled;
 			"%s: the program gave PyTorch an allocator of its own, whose rules are not "
 			"known",
 			doc->path);
@@ -635,14 +637,18 @@ static bool load(struct asking *asking, struct gm_doc *doc, struct gm_requests *
 		loaded = gm_requests_from_events(requests, doc, options->device);
 	if (loaded && requests->count)
 		return true;
-	snprintf(
-		asking->error, asking->error_bytes,
-		doc->imported_count
-			? "%s has no history of the allocator that can be followed; record it with "
-			  "torch.cuda.memory._record_memory_history(), then _dump_snapshot()"
-			: "%s has no complete history of PyTorch's blocks; record it with "
-			  "GPUMEMTRACE_EVENTS=all",
-		doc->path);
+	unmodelled = gm_whatif_unmodelled(doc, options->device);
+	if (unmodelled)
+		snprintf(asking->error, asking->error_bytes, "%s", unmodelled);
+	else
+		snprintf(asking->error, asking->error_bytes,
+			 doc->imported_count
+				 ? "%s has no history of the allocator that can be followed; "
+				   "record it with torch.cuda.memory._record_memory_history(), "
+				   "then _dump_snapshot()"
+				 : "%s has no complete history of PyTorch's blocks; record it with "
+				   "GPUMEMTRACE_EVENTS=all",
+			 doc->path);
 	return false;
 }
 
