@@ -67,7 +67,7 @@ struct asking {
 	const struct gm_torch_rules *rules;
 	struct gm_torch_settings recorded;
 	uint64_t recorded_total_bytes; /* of the device that the run had; UINT64_MAX unknown */
-	bool recorded_known, limited;
+	bool recorded_known, limited, quick;
 	const char *scaled; /* why no row is exact, of another batch; NULL */
 	bool no_assumed; /* captures did not empty the cache */
 	struct gm_whatif *whatif;
@@ -120,8 +120,8 @@ static bool reproduces(struct asking *asking, bool no_assumed)
 	options.settings = asking->recorded;
 	options.log = true;
 	options.fraction = 0;
-	options.device_bytes = UINT64_MAX;
 	options.total_bytes = asking->recorded_total_bytes;
+	options.device_bytes = UINT64_MAX;
 	if (requests->retried || requests->most_limit_bytes != UINT64_MAX)
 		options.device_bytes = requests->most_limit_bytes > requests->least_limit_bytes
 					       ? requests->most_limit_bytes
@@ -261,6 +261,9 @@ static void add_variations(const struct asking *asking, struct question *questio
 		all[0].ways.sizes = GM_SIZES_HALF; /* the recorded sizes are the most */
 	}
 	all[count++] = first;
+	question->placements_at = question->count = count;
+	if (asking->quick)
+		return;
 	for (unsigned streams = GM_STREAMS_AT_ONCE; requests->pending && streams <= GM_STREAMS_LATE;
 	     streams++) {
 		all[count] = first;
@@ -376,13 +379,15 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 	if (requests->unclear && !own)
 		return "the run may have called empty_cache() or have retried: without stacks it "
 		       "cannot be told";
+	if (requests->emptied && !own)
+		return "the run calls empty_cache(): calls that gave nothing back then are not "
+		       "recorded, and may give something back here";
+	if (asking->quick)
+		return "only the most likely course was replayed";
 	if (own && (varies || row->reserved_low_bytes != row->reserved_high_bytes))
 		return "the run itself reserved so much; another one may not, because it depends "
 		       "on where the driver puts segments";
 	if (varies || row->reserved_low_bytes != row->reserved_high_bytes)
-	if (requests->emptied && !own)
-		return "the run calls empty_cache(): calls that gave nothing back then are not "
-		       "recorded, and may give something back here";
 		return requests->retried && asking->base.device_bytes != UINT64_MAX
 			       ? "it depends on what the driver can give at most, and on where it "
 				 "puts segments"
@@ -474,11 +479,11 @@ static void set_limits(struct asking *asking, const struct gm_whatif_options *op
 	const struct gm_requests *requests = &asking->requests;
 	uint64_t total = device ? gm_device_limit(device) : GM_NO_BYTES, others;
 
+	asking->recorded_total_bytes = total == GM_NO_BYTES || !total ? UINT64_MAX : total;
 	total = options->capacity_bytes ? options->capacity_bytes : total;
 	others = asking->whatif->other_bytes = other_bytes(asking);
 	asking->base.rules = asking->rules;
 	asking->base.total_bytes = total == GM_NO_BYTES || !total ? UINT64_MAX : total;
-	asking->recorded_total_bytes = total == GM_NO_BYTES || !total ? UINT64_MAX : total;
 	asking->base.device_bytes = UINT64_MAX;
 	asking->base.fraction = options->fraction;
 	asking->limited = options->capacity_bytes || options->fraction > 0;
@@ -619,12 +624,12 @@ static void find_best(struct gm_whatif *whatif)
 static bool load(struct asking *asking, struct gm_doc *doc, struct gm_requests *requests,
 		 const struct gm_whatif_options *options)
 {
+	const char *unmodelled;
 	bool loaded;
 
 	if (doc->pluggables_count) {
 		snprintf(
 			asking->error, asking->error_bytes,
-	const char *unmodelled;
 			"%s: the program gave PyTorch an allocator of its own, whose rules are not "
 			"known",
 			doc->path);
@@ -695,6 +700,7 @@ static enum gm_whatif_fault ask(struct asking *asking, const struct gm_whatif_op
 	struct gm_whatif *whatif = asking->whatif;
 	uint64_t settings;
 
+	asking->quick = options->quick;
 	asking->rules = gm_torch_rules(options->version ? options->version : GM_TORCH_LAST);
 	if (!asking->rules) {
 		snprintf(asking->error, asking->error_bytes,
