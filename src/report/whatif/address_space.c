@@ -9,7 +9,7 @@
 
 #define REGION_BYTES (32ull << 20)
 #define MIB	     (1ull << 20)
-#define CONTEXT	     (1ull << 46) /* what the context left free is around here */
+#define CONTEXT	     (1ull << 46) /* the hole that the context left is around here */
 #define LIBRARIES_AT (488 * MIB)  /* so far below it the libraries' hole begins */
 #define LIBRARIES    (412 * MIB)
 #define GAP	     (5000 * MIB) /* so far above it host memory leaves gaps */
@@ -25,9 +25,9 @@ static uint64_t region_of(uint64_t bytes)
 	return (bytes + REGION_BYTES - 1) / REGION_BYTES * REGION_BYTES;
 }
 
-/* ---- what a recorded run shows ---- */
+/* ---- the regions of a recorded run ---- */
 
-/* The context's address by the first segment, which the rules below put somewhere around it. */
+/* Returns the context's address, by the first segment, which lies around it by the rules below. */
 static uint64_t context_of(uint64_t address, uint64_t bytes)
 {
 	if (bytes <= 4 * MIB)
@@ -90,7 +90,7 @@ void gm_address_space_change(struct gm_address_space *space, enum gm_regions reg
 	space->regions = regions;
 }
 
-/* The lowest hole that has room; 0 without one. */
+/* Takes the lowest hole that is large enough; 0 without one. */
 static uint64_t take_hole(struct gm_address_space *space, uint64_t bytes)
 {
 	for (unsigned i = 0; i < space->count; i++) {

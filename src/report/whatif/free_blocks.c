@@ -23,8 +23,8 @@ static unsigned bin_of(uint64_t bytes)
 }
 
 /*
- * Where a block of this size and address stands in its bin, or would. Without branches on what is
- * compared: the outcome cannot be predicted.
+ * Returns the index of a block of this size and address in its bin, or the index that it would
+ * have. The search has no branches on the keys, whose outcome could not be predicted.
  */
 static unsigned place_of(const struct gm_free_bin *bin, uint64_t bytes, uint64_t address)
 {

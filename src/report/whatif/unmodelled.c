@@ -7,7 +7,7 @@
 
 /*
  * `part` is in the function, the file or the module of a frame that the rules call a cache.
- * What the sentences say of settings is in the documentation of CuPy, RMM and JAX.
+ * The settings in the sentences are from the documentation of CuPy, RMM and JAX.
  */
 static const struct allocator {
 	const char *part, *name, *instead;
