@@ -71,7 +71,7 @@ struct asking {
 	const char *scaled; /* reason why no row is exact, of another batch; NULL */
 	bool no_assumed; /* captures did not empty the cache */
 	struct gm_whatif *whatif;
-	unsigned seeds; /* how many placements of each kind are tried */
+	unsigned seeds; /* number of placements of each kind that are tried */
 	char *error;
 	size_t error_bytes;
 };
