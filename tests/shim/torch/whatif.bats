@@ -151,22 +151,6 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 	is '.whatif[0].why | test("waited for streams")' true
 }
 
-@test "advice from a long history replays each setting once, and says so" {
-	local trace=$OWN_TRACES/fragmented.trace
-	sed '/^D 2$/,$d' "$trace" > "$work/long.trace"
-	echo "D 2" >> "$work/long.trace"
-	awk 'BEGIN { for (i = 0; i < 100001; i++) printf "A 99 1 0 314572800 0\nD 99\n" }' >> "$work/long.trace"
-	sed '1,/^D 2$/d' "$trace" >> "$work/long.trace"
-	for name in "$trace" "$work/long.trace"; do
-		GPUMEMTRACE_EVENTS=all GPUSIM_MEMORY=2GiB traced "$PROGRAMS/replay" "$name" 0 "$work"
-		"$REPORT" oom --json "$work/out.gmt" > "$work/document"
-		is '[.ooms[].advice[] | select(test("expandable_segments:True: reserved .* would have fitted"))] |
-			length > 0' true
-		is '[.ooms[].advice[] | select(test("one replay each; gpumem-report whatif"))] | length > 0' \
-			"$([ "$name" = "$trace" ] && echo false || echo true)"
-	done
-}
-
 @test "a moment: what was recorded until then" {
 	"$REPORT" whatif --conf default --at 5.29 "$SNAPSHOTS/torch-2.11-native.pickle" > "$work/said"
 	[ "$(jq '.marks[0]."reserved_bytes.all.peak"' "$SNAPSHOTS/torch-2.11-native.json")" = \
