@@ -108,6 +108,19 @@ static bool same_changes(const struct gm_requests *requests, const struct gm_rep
 	}
 }
 
+/*
+ * Returns the least that the driver can have given the recorded run: with it the run's own requests
+ * are served and refused as they were, whatever the driver had beyond.
+ */
+static uint64_t own_limit(const struct gm_requests *requests)
+{
+	if (!requests->retried && requests->most_limit_bytes == UINT64_MAX)
+		return UINT64_MAX;
+	return requests->least_limit_bytes > requests->reserved_peak_bytes
+		       ? requests->least_limit_bytes
+		       : requests->reserved_peak_bytes;
+}
+
 static bool reproduces(struct asking *asking, bool no_assumed)
 {
 	struct gm_model_options options = asking->base;
@@ -121,11 +134,7 @@ static bool reproduces(struct asking *asking, bool no_assumed)
 	options.log = true;
 	options.fraction = 0;
 	options.total_bytes = asking->recorded_total_bytes;
-	options.device_bytes = UINT64_MAX;
-	if (requests->retried || requests->most_limit_bytes != UINT64_MAX)
-		options.device_bytes = requests->most_limit_bytes > requests->least_limit_bytes
-					       ? requests->most_limit_bytes
-					       : requests->least_limit_bytes;
+	options.device_bytes = own_limit(requests);
 	run = gm_requests_replay(requests, &options, own);
 	same = !run.ended && same_changes(requests, &run) &&
 	       run.figures.reserved_peak_bytes == requests->reserved_peak_bytes;
@@ -253,7 +262,8 @@ static void add_variations(const struct asking *asking, struct question *questio
 					   .regions = !known,
 					   .limited = asking->limited,
 					   .no_assumed = asking->no_assumed},
-				  .device_bytes = asking->base.device_bytes};
+				  .device_bytes =
+					  own ? own_limit(requests) : asking->base.device_bytes};
 	unsigned count = 0;
 
 	if (asking->scaled && requests->uncertain_sizes) {
@@ -286,7 +296,7 @@ static void add_variations(const struct asking *asking, struct question *questio
 		all[count] = first;
 		all[count++].ways.keep_found = true;
 	}
-	if (!asking->limited && requests->least_limit_bytes < requests->most_limit_bytes &&
+	if (!own && !asking->limited && requests->least_limit_bytes < requests->most_limit_bytes &&
 	    requests->retried && requests->least_limit_bytes) {
 		all[count] = first;
 		all[count++].device_bytes = requests->least_limit_bytes;
