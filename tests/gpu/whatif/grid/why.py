@@ -56,4 +56,4 @@ def why(bundle, recorded, path, measured, setting):
         return "requests"
     if waited(first) != waited(second):
         return "streams"
-    return "placement" if measured and replays(bundle, path, measured, setting) else "model"
+    return "placement" if replays(bundle, path, measured, setting) else "model"
