@@ -4,10 +4,15 @@
 #include "report/judge/setting_advice.h"
 #include "report/judge/alloc_conf.h"
 #include "report/judge/findings.h"
+#include "report/whatif/from_events.h"
 #include "report/whatif/whatif.h"
 #include <string.h>
 
 #define LEAST_GAIN 50 /* less than a fiftieth is no reason to change a setting */
+
+/* Requests and frees that are replayed once for each setting, and several times: about a second. */
+#define MOST_EVENTS 2000000
+#define MANY_EVENTS 200000
 
 /* The first is what PyTorch's own message recommends; it is told of in any case. */
 static const char *const settings[] = {
@@ -17,9 +22,22 @@ static const char *const settings[] = {
 
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 
+/* Requests and frees of the device's history, as far as they are counted. */
+static uint64_t events_of(const struct gm_doc *doc, int device)
+{
+	uint64_t events = 0;
+
+	for (unsigned i = 0; i < doc->torches_count; i++)
+		if (doc->torches[i].device == device && doc->torches[i].allocations != GM_NO_BYTES)
+			events += doc->torches[i].allocations + doc->torches[i].frees;
+	return events;
+}
+
 static const struct gm_whatif *replayed(struct gm_doc *doc, int device)
 {
-	struct gm_whatif_options options = {.confs_count = SETTINGS, .device = -1};
+	struct gm_whatif_options options = {.confs_count = SETTINGS,
+					    .device = -1,
+					    .quick = events_of(doc, device) > MANY_EVENTS};
 	enum gm_whatif_fault fault;
 	char error[512];
 
@@ -76,9 +94,18 @@ static const struct gm_whatif_row *best(const struct gm_whatif *whatif, bool ref
 bool gm_advise_settings(struct gm_doc *doc, const char ***advice, unsigned *count, int device,
 			bool refused)
 {
-	const struct gm_whatif *whatif = replayed(doc, device);
 	const struct gm_whatif_row *first, *chosen;
+	const struct gm_whatif *whatif;
+	bool history = !doc->pluggables_count && (doc->imported_count || gm_has_requests(doc));
 
+	if (history && events_of(doc, device) > MOST_EVENTS) {
+		gm_advice_add(doc, advice, count,
+			      "whether another setting of the allocator would help takes longer to "
+			      "replay than a report should: gpumem-report whatif %s",
+			      doc->path);
+		return true;
+	}
+	whatif = replayed(doc, device);
 	if (!whatif)
 		return false;
 	first = &whatif->rows[0];
@@ -91,6 +118,11 @@ bool gm_advise_settings(struct gm_doc *doc, const char ***advice, unsigned *coun
 		gm_advice_add(doc, advice, count, "%s would not help%s: %s%s", first->conf,
 			      chosen ? " as much" : "", change(doc, whatif, first, true),
 			      chosen ? "" : "; nor would max_split_size_mb of 64 to 512");
+	if (events_of(doc, device) > MANY_EVENTS)
+		gm_advice_add(doc, advice, count,
+			      "these are figures of one replay each; gpumem-report whatif %s has "
+			      "the range that is possible, and more settings",
+			      doc->path);
 	return true;
 }
 

@@ -25,9 +25,9 @@ static uint64_t region_of(uint64_t bytes)
 	return (bytes + REGION_BYTES - 1) / REGION_BYTES * REGION_BYTES;
 }
 
-/* ---- the places of a recorded run ---- */
+/* ---- the regions of a recorded run ---- */
 
-/* The context's address by the first segment, which the rules below put somewhere around it. */
+/* Returns the context's address, by the first segment, which lies around it by the rules below. */
 static uint64_t context_of(uint64_t address, uint64_t bytes)
 {
 	if (bytes <= 4 * MIB)
@@ -90,7 +90,7 @@ void gm_address_space_change(struct gm_address_space *space, enum gm_regions reg
 	space->regions = regions;
 }
 
-/* The lowest hole that has room; 0 without one. */
+/* Takes the lowest hole that is large enough; 0 without one. */
 static uint64_t take_hole(struct gm_address_space *space, uint64_t bytes)
 {
 	for (unsigned i = 0; i < space->count; i++) {

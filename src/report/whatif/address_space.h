@@ -1,9 +1,9 @@
 /*
  * The addresses that the driver gives to memory that is taken with cudaMalloc. Seen on an H200 with
  * driver 580: in the lowest hole that is large enough; without one in a new region, a multiple of
- * 32 MiB. The kernel chooses its place: right below the lowest region, or in a gap far above, which
- * freed host memory has left. When the libraries of the first kernels are loaded, a hole of 412 MiB
- * opens between the regions and the context (docs/evidence/whatif.md).
+ * 32 MiB. The kernel chooses the region's place: right below the lowest region, or in a gap far
+ * above, which freed host memory has left. When the libraries of the first kernels are loaded, a
+ * hole of 412 MiB opens between the regions and the context (docs/evidence/whatif.md).
  */
 #ifndef GM_REPORT_WHATIF_ADDRESS_SPACE_H
 #define GM_REPORT_WHATIF_ADDRESS_SPACE_H
@@ -15,7 +15,7 @@ struct gm_hole {
 	uint64_t start, end;
 };
 
-/* Where new regions lie. */
+/* The place of new regions. */
 enum gm_regions {
 	GM_REGIONS_BELOW,
 	GM_REGIONS_ABOVE,
@@ -26,15 +26,15 @@ struct gm_address_space {
 	struct gm_hole *holes; /* in order of address, none touches another */
 	unsigned count, room;
 	uint64_t lowest;  /* start of the lowest region */
-	uint64_t highest; /* and of the lowest one above */
+	uint64_t highest; /* start of the lowest of those above */
 	enum gm_regions regions;
 	const struct gm_usual_regions *usual; /* NULL: the caller says when regions change */
 	unsigned taken;			      /* number of times that memory was taken */
 };
 
 /*
- * The events of a recorded run at which its regions changed their place, by number; UINT32_MAX
- * where they never did.
+ * The events of a recorded run from which on its regions had another place, by number; UINT32_MAX
+ * if they never had.
  */
 struct gm_recorded_regions {
 	bool known;
@@ -49,7 +49,8 @@ struct gm_recorded_regions {
 void gm_regions_learn(struct gm_recorded_regions *regions, uint64_t address, uint64_t bytes,
 		      uint32_t number);
 
-/* Segments after which regions change their place, where no recording tells; UINT_MAX never. */
+/* Numbers of segments after which regions change their place, without a recording; UINT_MAX never.
+ */
 struct gm_usual_regions {
 	unsigned above_after, opened_after;
 };

@@ -604,12 +604,15 @@ static const struct gm_free_block *prefer_inner(const struct gm_model *model,
 						const struct gm_free_block *block,
 						struct gm_free_place *place)
 {
+	struct gm_free_place behind = *place;
 	const struct gm_free_block *next;
 
 	while (model->blocks[block->block].expandable &&
-	       (next = gm_free_blocks_next(free_blocks, place)) &&
-	       could_grow_to(model, next->block) < could_grow_to(model, block->block))
+	       (next = gm_free_blocks_next(free_blocks, &behind)) &&
+	       could_grow_to(model, next->block) < could_grow_to(model, block->block)) {
 		block = next;
+		*place = behind;
+	}
 	return block;
 }
 
@@ -646,7 +649,7 @@ static uint32_t find_free(struct gm_model *model, struct list *list, uint64_t by
 		return GM_NO_BLOCK;
 	number = block->block;
 	model->figures.ties += tied(model, list, place);
-	take_free(model, number);
+	gm_free_blocks_remove_at(&list->free, place);
 	return number;
 }
 

@@ -98,9 +98,7 @@ void gm_model_empty_cache(struct gm_model *model);
 /* From now on the driver can give PyTorch so much; returns what held before. */
 uint64_t gm_model_set_limit(struct gm_model *model, uint64_t bytes);
 
-/*
- * With the driver's placement and without `regions`: from now on new regions lie there.
- */
+/* With the driver's placement and without `regions`: puts new regions there from now on. */
 void gm_model_regions(struct gm_model *model, enum gm_regions regions);
 
 /*

@@ -24,20 +24,20 @@ static unsigned bin_of(uint64_t bytes)
 
 /*
  * Returns the index of a block of this size and address in its bin, or the index that it would
- * have.
+ * have. The search has no branches on the keys, whose outcome could not be predicted.
  */
 static unsigned place_of(const struct gm_free_bin *bin, uint64_t bytes, uint64_t address)
 {
-	unsigned low = 0, high = bin->count;
+	unsigned low = 0, count = bin->count;
 
-	while (low < high) {
-		unsigned middle = (low + high) / 2;
-		const struct gm_free_block *block = &bin->blocks[middle];
+	while (count) {
+		unsigned half = count / 2;
+		const struct gm_free_block *block = &bin->blocks[low + half];
+		bool before = (block->bytes < bytes) |
+			      ((block->bytes == bytes) & (block->address < address));
 
-		if (block->bytes < bytes || (block->bytes == bytes && block->address < address))
-			low = middle + 1;
-		else
-			high = middle;
+		low += before ? half + 1 : 0;
+		count = before ? count - half - 1 : half;
 	}
 	return low;
 }
@@ -58,16 +58,23 @@ void gm_free_blocks_add(struct gm_free_blocks *set, struct gm_free_block block)
 	set->filled[number / 64] |= 1ull << number % 64;
 }
 
+void gm_free_blocks_remove_at(struct gm_free_blocks *set, struct gm_free_place place)
+{
+	struct gm_free_bin *bin = &set->bins[place.bin];
+	struct gm_free_block *block = &bin->blocks[place.at];
+
+	bin->count--;
+	memmove(block, block + 1, (bin->count - place.at) * sizeof(*block));
+	if (!bin->count)
+		set->filled[place.bin / 64] &= ~(1ull << place.bin % 64);
+}
+
 void gm_free_blocks_remove(struct gm_free_blocks *set, uint64_t bytes, uint64_t address)
 {
-	unsigned number = bin_of(bytes), at;
-	struct gm_free_bin *bin = &set->bins[number];
+	unsigned bin = bin_of(bytes);
 
-	at = place_of(bin, bytes, address);
-	bin->count--;
-	memmove(&bin->blocks[at], &bin->blocks[at + 1], (bin->count - at) * sizeof(*bin->blocks));
-	if (!bin->count)
-		set->filled[number / 64] &= ~(1ull << number % 64);
+	gm_free_blocks_remove_at(
+		set, (struct gm_free_place){bin, place_of(&set->bins[bin], bytes, address)});
 }
 
 /* The first block of the bins from `number` on. */

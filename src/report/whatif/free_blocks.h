@@ -36,6 +36,9 @@ void gm_free_blocks_add(struct gm_free_blocks *set, struct gm_free_block block);
 /* Takes out a block that is there. */
 void gm_free_blocks_remove(struct gm_free_blocks *set, uint64_t bytes, uint64_t address);
 
+/* Takes out the block at a place. */
+void gm_free_blocks_remove_at(struct gm_free_blocks *set, struct gm_free_place place);
+
 /* The first block of at least `bytes`; NULL without one. */
 const struct gm_free_block *gm_free_blocks_fit(const struct gm_free_blocks *set, uint64_t bytes,
 					       struct gm_free_place *place);

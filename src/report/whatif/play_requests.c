@@ -109,6 +109,12 @@ static void refused(struct playing *playing, const struct gm_request *request, u
 		refusal->most_bytes != refusal->least_bytes;
 }
 
+static bool misplaced(const struct playing *playing, uint32_t block, uint32_t number)
+{
+	return gm_model_block_address(playing->model, block) !=
+	       playing->requests->origins[number].address;
+}
+
 static void play(struct playing *playing, const struct gm_request *request, uint32_t number)
 {
 	uint32_t *block = &playing->blocks[request->block];
@@ -118,8 +124,8 @@ static void play(struct playing *playing, const struct gm_request *request, uint
 	case GM_REQUEST_ALLOC:
 		*block = gm_model_alloc(playing->model, request->pool, bytes_of(playing, request));
 		if (*block != GM_NO_BLOCK) {
-			playing->run.misplaced += gm_model_block_address(playing->model, *block) !=
-						  playing->requests->origins[number].address;
+			if (playing->ways.recorded)
+				playing->run.misplaced += misplaced(playing, *block, number);
 			return;
 		}
 		if (playing->run.first_oom == UINT32_MAX)

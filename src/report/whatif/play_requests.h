@@ -26,7 +26,7 @@ struct gm_replayed_run {
 	unsigned changes_count;
 	uint32_t first_oom; /* number of the event; UINT32_MAX none */
 	bool ended;	    /* at it: the recorded run was served there */
-	unsigned misplaced; /* blocks that are not where the recorded run had them */
+	unsigned misplaced; /* with `recorded`: blocks that are not where that run had them */
 	unsigned served;    /* requests that the recorded run was refused */
 	unsigned unsure;    /* refusals by a limit that is not known to refuse them here */
 };

@@ -5,8 +5,6 @@
 #include "report/support/memory.h"
 #include <stdlib.h>
 
-#define MOST_POOLS 4096
-
 /* Room for one more element. */
 static void *grown(void *array, unsigned count, unsigned *room, size_t size)
 {
@@ -21,9 +19,9 @@ unsigned gm_requests_pool(struct gm_requests *requests, uint32_t pool, uint64_t 
 	for (unsigned i = 0; i < requests->pools_count; i++)
 		if (requests->pools[i].pool == pool && requests->pools[i].stream == stream)
 			return i;
-	if (requests->pools_count == MOST_POOLS) {
+	if (requests->pools_count == GM_MOST_POOLS) {
 		requests->gap = "the run used more than 4096 streams, which are not told apart";
-		return MOST_POOLS - 1;
+		return GM_MOST_POOLS - 1;
 	}
 	requests->pools = grown(requests->pools, requests->pools_count, &requests->pools_room,
 				sizeof(*requests->pools));
@@ -40,6 +38,7 @@ void gm_requests_add(struct gm_requests *requests, struct gm_request request,
 		grown(requests->events, requests->count, &room, sizeof(*requests->events));
 	requests->origins = grown(requests->origins, requests->count, &requests->events_room,
 				  sizeof(*requests->origins));
+	requests->emptied += request.op == GM_REQUEST_EMPTY_CACHE;
 	requests->events[requests->count] = request;
 	requests->origins[requests->count++] = origin;
 }

@@ -17,11 +17,12 @@ enum gm_request_op {
 	GM_REQUEST_EMPTY_ASSUMED /* a capture begins: torch.cuda.graph() empties the cache */
 };
 
+#define GM_MOST_POOLS 4096
+
 struct gm_request {
 	uint64_t bytes;
 	uint32_t block; /* numbered by allocation from 0; of a refusal its number in refusals[] */
-	uint16_t pool;
-	uint8_t op;
+	uint16_t pool : 12, op : 4;
 	uint16_t slack; /* it may have asked for up to so many times 512 bytes less */
 };
 
@@ -78,6 +79,7 @@ struct gm_requests {
 	/* facts that are not known */
 	unsigned pending; /* frees that waited for streams */
 	unsigned uncertain_sizes;
+	unsigned emptied;     /* calls of empty_cache() that gave something back */
 	unsigned unclear;     /* groups of frees that may have been empty_cache or a retry */
 	bool streams_unknown; /* they are inferred from segments */
 	bool other_streams;   /* and there are more than one, so that frees and captures are unknown

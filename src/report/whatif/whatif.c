@@ -10,6 +10,7 @@
 #include "report/whatif/offline.h"
 #include "report/whatif/other_batch.h"
 #include "report/whatif/play_requests.h"
+#include "report/whatif/unmodelled.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -65,11 +66,12 @@ struct asking {
 	struct gm_model_options base;
 	const struct gm_torch_rules *rules;
 	struct gm_torch_settings recorded;
-	bool recorded_known, limited;
+	uint64_t recorded_total_bytes; /* of the device that the run had; UINT64_MAX unknown */
+	bool recorded_known, limited, quick;
 	const char *scaled; /* reason why no row is exact, of another batch; NULL */
 	bool no_assumed; /* captures did not empty the cache */
 	struct gm_whatif *whatif;
-	unsigned seeds; /* placements of each kind that are tried */
+	unsigned seeds; /* number of placements of each kind that are tried */
 	char *error;
 	size_t error_bytes;
 };
@@ -106,6 +108,19 @@ static bool same_changes(const struct gm_requests *requests, const struct gm_rep
 	}
 }
 
+/*
+ * Returns the least that the driver can have given the recorded run: with it the run's own requests
+ * are served and refused as they were, whatever the driver had beyond.
+ */
+static uint64_t own_limit(const struct gm_requests *requests)
+{
+	if (!requests->retried && requests->most_limit_bytes == UINT64_MAX)
+		return UINT64_MAX;
+	return requests->least_limit_bytes > requests->reserved_peak_bytes
+		       ? requests->least_limit_bytes
+		       : requests->reserved_peak_bytes;
+}
+
 static bool reproduces(struct asking *asking, bool no_assumed)
 {
 	struct gm_model_options options = asking->base;
@@ -118,11 +133,8 @@ static bool reproduces(struct asking *asking, bool no_assumed)
 	options.settings = asking->recorded;
 	options.log = true;
 	options.fraction = 0;
-	options.device_bytes = UINT64_MAX;
-	if (requests->retried || requests->most_limit_bytes != UINT64_MAX)
-		options.device_bytes = requests->most_limit_bytes > requests->least_limit_bytes
-					       ? requests->most_limit_bytes
-					       : requests->least_limit_bytes;
+	options.total_bytes = asking->recorded_total_bytes;
+	options.device_bytes = own_limit(requests);
 	run = gm_requests_replay(requests, &options, own);
 	same = !run.ended && same_changes(requests, &run) &&
 	       run.figures.reserved_peak_bytes == requests->reserved_peak_bytes;
@@ -250,7 +262,8 @@ static void add_variations(const struct asking *asking, struct question *questio
 					   .regions = !known,
 					   .limited = asking->limited,
 					   .no_assumed = asking->no_assumed},
-				  .device_bytes = asking->base.device_bytes};
+				  .device_bytes =
+					  own ? own_limit(requests) : asking->base.device_bytes};
 	unsigned count = 0;
 
 	if (asking->scaled && requests->uncertain_sizes) {
@@ -258,6 +271,9 @@ static void add_variations(const struct asking *asking, struct question *questio
 		all[0].ways.sizes = GM_SIZES_HALF; /* the recorded sizes are the most */
 	}
 	all[count++] = first;
+	question->placements_at = question->count = count;
+	if (asking->quick)
+		return;
 	for (unsigned streams = GM_STREAMS_AT_ONCE; requests->pending && streams <= GM_STREAMS_LATE;
 	     streams++) {
 		all[count] = first;
@@ -280,7 +296,7 @@ static void add_variations(const struct asking *asking, struct question *questio
 		all[count] = first;
 		all[count++].ways.keep_found = true;
 	}
-	if (!asking->limited && requests->least_limit_bytes < requests->most_limit_bytes &&
+	if (!own && !asking->limited && requests->least_limit_bytes < requests->most_limit_bytes &&
 	    requests->retried && requests->least_limit_bytes) {
 		all[count] = first;
 		all[count++].device_bytes = requests->least_limit_bytes;
@@ -373,6 +389,11 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 	if (requests->unclear && !own)
 		return "the run may have called empty_cache() or have retried: without stacks it "
 		       "cannot be told";
+	if (requests->emptied && !own)
+		return "the run calls empty_cache(): calls that gave nothing back then are not "
+		       "recorded, and may give something back here";
+	if (asking->quick)
+		return "only the most likely course was replayed";
 	if (own && (varies || row->reserved_low_bytes != row->reserved_high_bytes))
 		return "the run itself reserved so much; another one may not, because it depends "
 		       "on where the driver puts segments";
@@ -386,9 +407,9 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 }
 
 static enum gm_whatif_fits fits(const struct asking *asking, const struct gm_whatif_row *row,
-				const struct gm_replayed_run *run, bool varies)
+				const struct gm_replayed_run *run, bool ooms_vary)
 {
-	if (run->unsure || (varies && !run->ended))
+	if (run->unsure || ooms_vary)
 		return GM_FITS_UNKNOWN;
 	if (row->ooms)
 		return GM_FITS_NOT;
@@ -403,7 +424,7 @@ static void add_row(struct asking *asking, const struct question *question)
 	struct gm_whatif_row *row = gm_zone_push(&asking->doc->zone, &asking->whatif->rows,
 						 &asking->whatif->rows_count, sizeof(*row));
 	struct gm_replayed_run first = question->all[0].run;
-	bool own = question->own, varies = false;
+	bool own = question->own, varies = false, ooms_vary = false;
 
 	row->conf = question->conf;
 	row->reserved_low_bytes = row->reserved_high_bytes = first.figures.reserved_peak_bytes;
@@ -417,8 +438,9 @@ static void add_row(struct asking *asking, const struct question *question)
 			peak < row->reserved_low_bytes ? peak : row->reserved_low_bytes;
 		row->reserved_high_bytes =
 			peak > row->reserved_high_bytes ? peak : row->reserved_high_bytes;
-		varies |= figures->ooms != first.figures.ooms ||
-			  figures->retries != first.figures.retries;
+		ooms_vary |= figures->ooms != first.figures.ooms;
+		varies |= ooms_vary || figures->retries != first.figures.retries ||
+			  figures->allocated_peak_bytes != first.figures.allocated_peak_bytes;
 	}
 	row->allocated_peak_bytes = first.figures.allocated_peak_bytes;
 	row->reserved_peak_bytes = first.figures.reserved_peak_bytes;
@@ -435,7 +457,7 @@ static void add_row(struct asking *asking, const struct question *question)
 	}
 	row->why = reason(asking, row, &first, own, varies);
 	row->exact = !row->why;
-	row->fits = fits(asking, row, &first, varies && !own);
+	row->fits = fits(asking, row, &first, ooms_vary && !own);
 	if (!row->why && first.ended)
 		row->why = "the run would end there with PyTorch's out-of-memory error";
 }
@@ -467,6 +489,7 @@ static void set_limits(struct asking *asking, const struct gm_whatif_options *op
 	const struct gm_requests *requests = &asking->requests;
 	uint64_t total = device ? gm_device_limit(device) : GM_NO_BYTES, others;
 
+	asking->recorded_total_bytes = total == GM_NO_BYTES || !total ? UINT64_MAX : total;
 	total = options->capacity_bytes ? options->capacity_bytes : total;
 	others = asking->whatif->other_bytes = other_bytes(asking);
 	asking->base.rules = asking->rules;
@@ -614,6 +637,7 @@ static void find_best(struct gm_whatif *whatif)
 static bool load(struct asking *asking, struct gm_doc *doc, struct gm_requests *requests,
 		 const struct gm_whatif_options *options)
 {
+	const char *unmodelled;
 	bool loaded;
 
 	if (doc->pluggables_count) {
@@ -631,14 +655,18 @@ static bool load(struct asking *asking, struct gm_doc *doc, struct gm_requests *
 		loaded = gm_requests_from_events(requests, doc, options->device);
 	if (loaded && requests->count)
 		return true;
-	snprintf(
-		asking->error, asking->error_bytes,
-		doc->imported_count
-			? "%s has no history of the allocator that can be followed; record it with "
-			  "torch.cuda.memory._record_memory_history(), then _dump_snapshot()"
-			: "%s has no complete history of PyTorch's blocks; record it with "
-			  "GPUMEMTRACE_EVENTS=all",
-		doc->path);
+	unmodelled = gm_whatif_unmodelled(doc, options->device);
+	if (unmodelled)
+		snprintf(asking->error, asking->error_bytes, "%s", unmodelled);
+	else
+		snprintf(asking->error, asking->error_bytes,
+			 doc->imported_count
+				 ? "%s has no history of the allocator that can be followed; "
+				   "record it with torch.cuda.memory._record_memory_history(), "
+				   "then _dump_snapshot()"
+				 : "%s has no complete history of PyTorch's blocks; record it with "
+				   "GPUMEMTRACE_EVENTS=all",
+			 doc->path);
 	return false;
 }
 
@@ -685,6 +713,7 @@ static enum gm_whatif_fault ask(struct asking *asking, const struct gm_whatif_op
 	struct gm_whatif *whatif = asking->whatif;
 	uint64_t settings;
 
+	asking->quick = options->quick;
 	asking->rules = gm_torch_rules(options->version ? options->version : GM_TORCH_LAST);
 	if (!asking->rules) {
 		snprintf(asking->error, asking->error_bytes,

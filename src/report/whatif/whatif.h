@@ -29,6 +29,7 @@ struct gm_whatif_options {
 	double fraction;	 /* 0: as in the run */
 	unsigned version;	 /* of PyTorch, 211 for 2.11; 0: not known */
 	int device;		 /* -1: the one with most events */
+	bool quick;		 /* one replay for each setting: no row is exact */
 	/* a run with the batch `target_batch`, from this one and `other`; 0: as it was recorded */
 	double batch, other_batch, target_batch;
 	struct gm_doc *other;

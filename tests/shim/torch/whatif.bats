@@ -113,6 +113,22 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 	[[ $output == *GPUMEMTRACE_EVENTS=all* ]]
 }
 
+@test "memory that another allocator took is refused with that allocator's name, and what to do" {
+	local name said
+	while read -r name said; do
+		GPUMEMTRACE_EVENTS=all traced "$PROGRAMS/allocators" "$name"
+		run -3 "$REPORT" whatif "$work/out.gmt"
+		[[ $output == *"$said"* ]] || { echo "$name: $output"; return 1; }
+		[[ $output != *"no complete history"* ]]
+	done <<- 'END'
+		cupy CuPy's memory pool
+		rmm RMM's pool or arena
+		bfc a BFC allocator
+		async cudaMemPoolAttrReleaseThreshold
+		plain no settings to replay
+	END
+}
+
 @test "snapshots that PyTorch wrote: every block at its address, and the statistics of the run" {
 	for mode in native expandable; do
 		local figures=$SNAPSHOTS/torch-2.11-$mode.json

@@ -3,7 +3,7 @@
 Each program of programs.py is recorded once, half of them under PyTorch's default and half under
 expandable_segments:True, as a snapshot and by the shim. From both `gpumem-report whatif` predicts every
 setting, and then every setting is run. A pair whose prediction from the snapshot is not exact, or is not what
-was measured, is run three times more, the last time with a snapshot of its own: whether the runs agree shows what
+was measured, is run twice more, the last time with a snapshot of its own: whether the runs agree shows what
 depends on time or on addresses, and why.py tells why a prediction missed. OUT gets `results.tsv`, a line for
 each pair, and the recordings. --predict predicts again from the recordings and measurements that are in OUT,
 without a GPU.
@@ -35,7 +35,7 @@ SETTINGS = (
     "expandable_segments:True,roundup_power2_divisions:8",
 )
 KEYS = ("reserved_peak", "retries", "ooms")
-AGAIN = 3
+AGAIN = 2
 
 
 def names():
@@ -130,15 +130,19 @@ def repeat(words, found):
                     continue
                 path = os.path.join(words.out, f"again-{name}-{number}.pickle")
                 for again in range(AGAIN):
-                    more = ("--cap", "--snapshot", path) if again == AGAIN - 1 else ("--cap",)
-                    tasks.append((name, setting, path, pool.submit(run, words, name, setting, *more)))
+                    last = again == AGAIN - 1
+                    more = ("--cap", "--snapshot", path) if last else ("--cap",)
+                    tasks.append((name, setting, path if last else None,
+                                  pool.submit(run, words, name, setting, *more)))
         for name, setting, path, task in tasks:
-            if task.result():
-                found[name]["measured"][setting].append(task.result())
-            if os.path.exists(path):
+            measured = task.result()
+            if measured:
+                found[name]["measured"][setting].append(measured)
+            if measured and path:
                 found[name]["why"][setting] = why.why(words.bundle, os.path.join(words.out, f"{name}.pickle"),
-                                                      path, task.result(), setting)
-                os.unlink(path)
+                                                      path, measured, setting)
+                if found[name]["why"][setting] != "model":
+                    os.unlink(path)
             save(words, found)
 
 
@@ -209,7 +213,7 @@ def main():
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     words.add_argument("bundle")
     words.add_argument("out")
-    words.add_argument("--jobs", type=int, default=10)
+    words.add_argument("--jobs", type=int, default=14)
     words.add_argument("--only")
     words.add_argument("--predict", action="store_true")
     words = words.parse_args()
@@ -224,6 +228,7 @@ def main():
         found = measure(words)
         print(f"measured after {time.monotonic() - start:.0f} s", flush=True)
         repeat(words, found)
+        print(f"repeated after {time.monotonic() - start:.0f} s", flush=True)
     for source, pairs in compare(words, found).items():
         print(sums(source, pairs))
     print(f"{time.monotonic() - start:.0f} s in all")
