@@ -264,6 +264,12 @@ struct gm_header {
 	uint64_t dropped_tables; /* bit i: records of table i were dropped. Of GM_TABLE_LEVELS: an
 				    allocation is in no total. 0 in files of older shims */
 	uint64_t ranges_dropped; /* that were not recorded: too many open, too many names */
+	/*
+	 * GPUMEMTRACE_SAMPLE, 0: every allocation is recorded in full. Else the mean distance of
+	 * samples in bytes: sites have estimates, PyTorch's blocks that are not sampled have no
+	 * record, other allocations that are not sampled have one whose site has no stack.
+	 */
+	uint64_t sample_bytes;
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
 _Static_assert(offsetof(struct gm_header, last_event_ns) % 64 == 0,
@@ -406,7 +412,9 @@ struct gm_alloc_record {
 	uint32_t ipc; /* of an exported or imported one: its handle's number, 0 none (a descriptor)
 		       */
 	uint32_t range; /* GM_TABLE_RANGES plus 1: the thread's innermost one; 0 none */
-	uint32_t reserved1;
+	/* So many allocations like it count in its site beyond itself: 0, unless `sample_bytes` of
+	 * the header is set; -1: it counts in no site's figures (account/sampling.h). */
+	int32_t extra;
 };
 _Static_assert(sizeof(struct gm_alloc_record) == 96, "a record lies in two cache lines");
 

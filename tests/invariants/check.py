@@ -38,6 +38,8 @@ class Checker:
         # An update that a kill cut short is missing from the peak's holes.
         self.ended = (document.get("process") or {}).get("end") == "exit"
         self.has_all_sites = self.whole and not options & {"--device", "--kind", "--level", "--since", "--until", "--min-bytes", "--top"}
+        if (document.get("tracer") or {}).get("sample_bytes"):
+            self.has_all_sites = False  # their figures are estimates
         self.most = self.bound(words)
         self.of_a_moment = "--at" in options  # its timeline is that of the run until then, in points of some width
 

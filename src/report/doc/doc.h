@@ -7,6 +7,7 @@
 #ifndef GM_REPORT_DOC_DOC_H
 #define GM_REPORT_DOC_DOC_H
 
+#include "account/counters.h"
 #include "account/hole_walk.h"
 #include "report/doc/options.h"
 #include "report/support/memory.h"
@@ -356,6 +357,20 @@ struct gm_doc {
 
 	void (*release)(void *rendered); /* called for each frame's, as the document is freed */
 };
+
+/* What an allocation counts in the figures of its site: of a sampled recording an estimate. */
+static inline uint64_t gm_site_share(const struct gm_alloc_record *record)
+{
+	return record->bytes * gm_copies(record->extra);
+}
+
+/* Why figures of sites or blocks are not exact in a sampled recording, a clause; else NULL. */
+const char *gm_sampled(struct gm_doc *doc);
+
+/*
+ * The standard error of an estimate of a site, of at most this size; 0 in a full recording.
+ */
+uint64_t gm_site_error(const struct gm_doc *doc, const struct gm_site *site, uint64_t bytes);
 
 /* Adds a warning of the file, a sentence. */
 void gm_doc_warn(struct gm_doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -21,6 +21,7 @@ MOST = {
     "CPU block": 30,
     "launch": 80,
     "block": (1250, 520),
+    "block, sampled": (220, 220),
     "device": (1500, 1107),
     "async": (1590, 1125),
     "map": (3400, 2610),
