@@ -154,8 +154,10 @@ static inline void gm_level_remove(struct gm_level_record *level, uint64_t bytes
 	level->frees += frees;
 }
 
-/* What the driver holds for the level changes by `change`, modulo 2^64: it may be less than
- * nothing. */
+/*
+ * Changes the bytes that the driver holds for the level by `change`, modulo 2^64: the change may be
+ * negative.
+ */
 static inline void gm_level_physical(struct gm_level_record *level, uint64_t change)
 {
 	level->physical_bytes += change;
@@ -225,8 +227,10 @@ static inline struct gm_site_record *gm_counted_site(const struct gm_counters *i
 	return in->extra < 0 ? NULL : in->site;
 }
 
-/* The same where the site and the level are known to be there and the allocation counts in the
- * level, without a look at them: for the tracker's fast paths. */
+/*
+ * Returns the records of an allocation whose site and level are known to be there and which counts
+ * in the level, without a look at them: for the tracker's fast paths.
+ */
 static inline struct gm_counters gm_counters_known(struct gm_site_record *site,
 						   struct gm_level_record *level,
 						   struct gm_usage_record *usage)

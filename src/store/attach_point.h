@@ -1,7 +1,7 @@
 /*
- * Where gpumem-report attach and the shim meet in a process that was started without the shim: a
- * structure that the shim exports, and one function. The tool writes into the structure and has a
- * thread of the process call the function; the function answers in the structure. Nothing is
+ * The meeting point of gpumem-report attach and the shim in a process that was started without the
+ * shim: a structure that the shim exports, and one function. The tool writes into the structure and
+ * has a thread of the process call the function; the function answers in the structure. Nothing is
  * returned, because the tool may have ended by then.
  */
 #ifndef GM_STORE_ATTACH_POINT_H
@@ -36,7 +36,7 @@ struct gm_attach_point {
 	uint32_t table_words; /* and words of verified tables of driver functions */
 	uint32_t failed;      /* words that could not be written */
 	uint32_t lost;	      /* of detach: words that could not be written and lead here still */
-	uint64_t age_ns;      /* how long the process had run, by the tool */
+	uint64_t age_ns;      /* age of the process, by the tool */
 	char text[GM_ATTACH_TEXT]; /* settings, "NAME=value\n", by the tool; or the shim's reason */
 };
 

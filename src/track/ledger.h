@@ -59,7 +59,7 @@ bool gm_track_ledger_schedule(uint64_t now_ns, uint64_t cost_ns);
 
 /* ---- for track/, under the lock ---- */
 
-/* The same as gm_track_ledger_missed. */
+/* Does as gm_track_ledger_missed. */
 void gm_ledger_missed(int device);
 
 /* Forgets all samples when a file was opened. */

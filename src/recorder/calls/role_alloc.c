@@ -166,7 +166,8 @@ static uint64_t bytes_of(const struct gm_call *call, const struct gm_row *row, u
 	return requested_bytes(call);
 }
 
-/* What a stack alone tells, PyTorch's other allocators and graphs, is told of each. */
+/* Draws whether an allocation is sampled. PyTorch's other allocators and graphs are known by stacks
+ * alone, so the stacks of these are taken always. */
 static GM_COLD void sample(struct gm_event *event)
 {
 	if (!gm_pluggable_known() && event->kind != GM_KIND_GRAPH)
@@ -234,7 +235,7 @@ static inline bool is_plain(const struct gm_call *call, const struct gm_row *row
 }
 
 /*
- * As end_alloc_slow, for plain memory. All fields are named, so that the compiler clears none
+ * Does as end_alloc_slow, for plain memory. All fields are named, so that the compiler clears none
  * first.
  */
 static inline void end_alloc_fast(struct gm_call *call, const struct gm_row *row, uint64_t key)

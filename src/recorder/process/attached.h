@@ -14,7 +14,7 @@
  */
 const char *gm_attached_begin(const char *settings, uint64_t age_ns);
 
-/* How many words lead to the shim, for the file. */
+/* Records in the file how many words of the process lead to the shim. */
 void gm_attached_counts(uint32_t slots, uint32_t table_words);
 
 /* Forwards from now on, and closes the file if one is open. */

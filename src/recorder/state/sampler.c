@@ -1,5 +1,5 @@
 /*
- * Which allocations are sampled.
+ * The choice of the allocations that are sampled.
  */
 #include "recorder/state/sampler.h"
 #include "account/sampling.h"

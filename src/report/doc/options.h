@@ -1,5 +1,5 @@
 /*
- * What a command asks of loading, judging and rendering.
+ * The options of a command for loading, judging and rendering.
  */
 #ifndef GM_REPORT_DOC_OPTIONS_H
 #define GM_REPORT_DOC_OPTIONS_H
@@ -9,7 +9,7 @@
 
 #define GM_MOST_SUPPRESSIONS 8 /* files */
 
-/* What a command asks of loading and judging; the common options of contract.md. */
+/* The options of a command for loading and judging; the common options of contract.md. */
 struct gm_options {
 	bool symbols;
 	bool symbol_cache; /* names are kept in the user's cache and taken from there */
@@ -29,7 +29,7 @@ struct gm_options {
 	const char *suppressions[GM_MOST_SUPPRESSIONS];
 	unsigned suppressions_count;
 	bool no_shipped_suppressions;
-	const char *needs_blocks; /* what is asked for, which needs every block; NULL */
+	const char *needs_blocks; /* a name for an output that needs every block; NULL */
 	bool keep_records; /* the renderer reads the files' tables too; else a job drops them */
 	struct gm_symbols *shared_symbols; /* of a job's documents; NULL: each has its own */
 	int color;			   /* 0 never, 1 always, 2 auto */
