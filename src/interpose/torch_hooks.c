@@ -96,7 +96,13 @@ static inline void record_block(void *block, int64_t bytes, struct gm_torch_tota
 	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, origin, totals);
 }
 
-/* The same in a sampled recording, where most blocks need no clock, no stack and no record. */
+static GM_COLD void record_sample(void *block, int64_t bytes, struct gm_torch_totals totals,
+				  int device, int32_t extra, const struct gm_entry *caller)
+{
+	record_block(block, bytes, totals, device, gm_clock_ticks(), extra, caller);
+}
+
+/* Does the same in a sampled recording, where most blocks need no clock, no stack and no record. */
 static inline void record_sampled(void *block, int64_t bytes, struct gm_torch_totals totals,
 				  int device, const struct gm_entry *caller)
 {
@@ -110,7 +116,7 @@ static inline void record_sampled(void *block, int64_t bytes, struct gm_torch_to
 	if (__builtin_expect(extra < 0, 1))
 		gm_track_unsampled_block((uint64_t)bytes, device, totals);
 	else
-		record_block(block, bytes, totals, device, gm_clock_ticks(), extra, caller);
+		record_sample(block, bytes, totals, device, extra, caller);
 }
 
 static GM_HOT_CODE __attribute__((noinline)) void

@@ -539,21 +539,22 @@ static GM_COLD void read_clock(void)
 }
 
 /*
- * Counts a block that came in its level, or with negative bytes one that went. Returns false for
- * one that came before the recording.
+ * Counts a block that came (`came`) or went in its level. Returns false for one that went and had
+ * come before the recording.
  */
-static inline bool count_unsampled(struct gm_level_record *level, int64_t bytes)
+static inline bool count_unsampled(struct gm_level_record *level, uint64_t bytes, bool came)
 {
-	if (bytes > 0)
-		gm_level_add(level, (uint64_t)bytes, gm_track.now_ns);
-	else if (unlikely(level->current_bytes < (uint64_t)-bytes || !level->current_count))
+	if (came)
+		gm_level_add(level, bytes, gm_track.now_ns);
+	else if (unlikely(level->current_bytes < bytes))
 		return false;
 	else
-		gm_level_remove(level, (uint64_t)-bytes, 1);
+		gm_level_remove(level, bytes, 1);
 	return true;
 }
 
-static GM_COLD void change_slow(int64_t bytes, int device, struct gm_torch_totals totals)
+static GM_COLD void change_slow(uint64_t bytes, bool came, int device,
+				struct gm_torch_totals totals)
 {
 	struct gm_level_record *level;
 	struct gm_torch_record *torch;
@@ -567,24 +568,25 @@ static GM_COLD void change_slow(int64_t bytes, int device, struct gm_torch_total
 	level = gm_level_of(device, GM_LEVEL_TORCH);
 	if (torch)
 		begin_record(torch);
-	if (level && count_unsampled(level, bytes)) {
+	if (level && count_unsampled(level, bytes, came)) {
 		gm_timeline_set(device, GM_SERIES_TORCH_ALLOCATED, level->current_bytes);
-		if (torch && bytes > 0)
-			gm_torch_block_add(torch, (uint64_t)bytes);
+		if (torch && came)
+			gm_torch_block_add(torch, bytes);
 		else if (torch)
-			gm_torch_block_remove(torch, (uint64_t)-bytes);
+			gm_torch_block_remove(torch, bytes);
 		gm_in_use_raise(device);
 	}
 	if (torch)
 		end_record(torch, &totals);
-	if (torch && bytes > 0)
+	if (torch && came)
 		gm_torch_raise_holes(torch);
-	if (gm_open_chains && bytes > 0)
+	if (gm_open_chains && came)
 		gm_retry_block_allocated();
 	errno = saved;
 }
 
-static inline bool change_fast(int64_t bytes, int device, struct gm_torch_totals totals)
+static inline __attribute__((always_inline)) bool
+change_fast(uint64_t bytes, bool came, int device, struct gm_torch_totals totals)
 {
 	unsigned slot = slot_of(device);
 	struct cache *cache = gm_in_register(&caches[slot]);
@@ -593,13 +595,12 @@ static inline bool change_fast(int64_t bytes, int device, struct gm_torch_totals
 	if (unlikely(!is_cached(cache, device, slot)))
 		return false;
 	level = cache->level;
-	if (unlikely(!count_unsampled(level, bytes)))
+	if (unlikely(!count_unsampled(level, bytes, came)))
 		return false;
 	update_point(cache, slot, level->current_bytes);
 	if (unlikely(totals_differ(cache, level, totals)))
-		bytes > 0 ? take_over_after_alloc(device, slot, totals) :
-			    (void)take_over(slot, totals);
-	else if (bytes > 0 && unlikely(level->current_bytes > cache->headroom_bytes))
+		came ? take_over_after_alloc(device, slot, totals) : (void)take_over(slot, totals);
+	else if (came && unlikely(level->current_bytes > cache->headroom_bytes))
 		raise_peaks(device, slot);
 	return true;
 }
@@ -626,10 +627,11 @@ static inline void end_unsampled(void)
 	gm_track_unlock();
 }
 
-static inline void change_unsampled(int64_t bytes, int device, struct gm_torch_totals totals)
+static inline __attribute__((always_inline)) void
+change_unsampled(uint64_t bytes, bool came, int device, struct gm_torch_totals totals)
 {
-	if (unlikely(!change_fast(bytes, device, totals)))
-		change_slow(bytes, device, totals);
+	if (unlikely(!change_fast(bytes, came, device, totals)))
+		change_slow(bytes, came, device, totals);
 }
 
 GM_HOT_CODE void gm_track_unsampled_block(uint64_t bytes, int device,
@@ -639,7 +641,7 @@ GM_HOT_CODE void gm_track_unsampled_block(uint64_t bytes, int device,
 		return;
 	begin_unsampled();
 	gm_track_worked();
-	change_unsampled((int64_t)bytes, device, totals);
+	change_unsampled(bytes, true, device, totals);
 	end_unsampled();
 }
 
@@ -658,6 +660,6 @@ GM_HOT_CODE void gm_track_sampled_block_free(uint64_t block, uint64_t bytes, int
 	if (unlikely(gm_index_find(&gm_live.index, GM_SPACE_TORCH, block) != NULL))
 		end_sampled(block, device, totals);
 	else
-		change_unsampled(-(int64_t)bytes, device, totals);
+		change_unsampled(bytes, false, device, totals);
 	end_unsampled();
 }

@@ -1,6 +1,6 @@
 /*
- * The choice of the allocations that are sampled (GPUMEMTRACE_SAMPLE). Each thread has points of its own on the
- * bytes that it allocates (account/sampling.h), so no thread waits for another.
+ * The choice of the allocations that are sampled (GPUMEMTRACE_SAMPLE). Each thread has points of
+ * its own on the bytes that it allocates (account/sampling.h), so no thread waits for another.
  */
 #ifndef GM_RECORDER_SAMPLER_H
 #define GM_RECORDER_SAMPLER_H

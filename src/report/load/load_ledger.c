@@ -99,7 +99,10 @@ static void split_tracked(struct gm_doc *doc, struct gm_ledger *ledger, bool pea
 		if (idle)
 			add_row(doc, ledger, "idle in pools", NULL, idle);
 		if (rest > idle)
-			add_row(doc, ledger, "rounding to pages", NULL, rest - idle);
+			add_row(doc, ledger,
+				doc->header->sample_bytes ? "rounding to pages, not sampled"
+							  : "rounding to pages",
+				NULL, rest - idle);
 	}
 }
 

@@ -214,9 +214,12 @@ static void recompute(struct gm_doc *doc)
 
 void gm_repair(struct gm_doc *doc)
 {
-	/* In a sampled recording the records do not add up to the totals. */
-	if (!doc->header->sample_bytes &&
-	    (doc->header->sequence & 1 || gm_reader_torn(doc->reader)))
+	bool cut_short = doc->header->sequence & 1 || gm_reader_torn(doc->reader);
+
+	/* In a sampled recording the records do not add up to the totals: these are made to fit. */
+	if (cut_short && doc->header->sample_bytes)
+		for_each(doc, gm_recount_end);
+	else if (cut_short)
 		recompute(doc);
 	follow_levels(doc);
 }
