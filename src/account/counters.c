@@ -10,12 +10,14 @@ void gm_count_shift(const struct gm_counters *in, uint64_t bytes, int live, int 
 		 frees = (uint64_t)freed;
 
 	if (in->site) {
-		in->site->live_bytes += live_count * bytes;
-		in->site->live_count += live_count;
-		in->site->allocated_bytes += allocations * bytes;
-		in->site->allocations += allocations;
-		in->site->freed_bytes += frees * bytes;
-		in->site->frees += frees;
+		uint64_t copies = gm_copies(in->extra);
+
+		in->site->live_bytes += live_count * bytes * copies;
+		in->site->live_count += live_count * copies;
+		in->site->allocated_bytes += allocations * bytes * copies;
+		in->site->allocations += allocations * copies;
+		in->site->freed_bytes += frees * bytes * copies;
+		in->site->frees += frees * copies;
 	}
 	if (in->usage) {
 		in->usage->current_bytes += live_count * bytes;

@@ -63,17 +63,19 @@ static inline void gm_site_note_window(struct gm_site_record *site)
 		window->max_bytes = site->live_bytes;
 }
 
-/* An allocation of the site. Its windows are up to date (site_windows.h); `level` as in
- * gm_site_settle. */
-static inline void gm_site_add(struct gm_site_record *site, uint64_t bytes, uint64_t serial,
-			       uint64_t now_ns, const struct gm_level_record *level)
+/* `count` allocations of the site, of `bytes` each. Its windows are up to date (site_windows.h);
+ * `level` as in gm_site_settle. */
+static inline void gm_site_add(struct gm_site_record *site, uint64_t bytes, uint64_t count,
+			       uint64_t serial, uint64_t now_ns,
+			       const struct gm_level_record *level)
 {
 	gm_site_settle(site, level);
-	site->live_bytes += bytes;
-	site->live_count++;
-	site->allocated_bytes += bytes;
-	if (__builtin_expect(!site->allocations++, 0))
+	site->live_bytes += bytes * count;
+	site->live_count += count;
+	site->allocated_bytes += bytes * count;
+	if (__builtin_expect(!site->allocations, 0))
 		site->first_serial = serial;
+	site->allocations += count;
 	site->last_ns = now_ns;
 	if (site->live_bytes > site->peak_bytes)
 		site->peak_bytes = site->live_bytes;
@@ -84,11 +86,12 @@ static inline void gm_site_add(struct gm_site_record *site, uint64_t bytes, uint
 	gm_site_note_window(site);
 }
 
-/* A live allocation of the site was made before the first mark (GM_ALLOC_BEFORE_MARK). */
-static inline void gm_site_add_stray(struct gm_site_record *site, uint64_t bytes)
+/* `count` live allocations of the site, of `bytes` each, were made before the first mark
+ * (GM_ALLOC_BEFORE_MARK). */
+static inline void gm_site_add_stray(struct gm_site_record *site, uint64_t bytes, uint64_t count)
 {
-	site->stray_bytes += bytes;
-	site->stray_count++;
+	site->stray_bytes += bytes * count;
+	site->stray_count += count;
 }
 
 /*
@@ -209,7 +212,20 @@ struct gm_counters {
 	struct gm_level_record *level; /* of its device and level; NULL: there is none */
 	struct gm_usage_record *usage; /* of its device and kind; NULL: in none (gm_in_usage) */
 	bool in_level;		       /* counts in the level (gm_in_level), too */
+	int32_t extra;		       /* of the allocation's record */
 };
+
+/* Returns how many allocations an allocation's record stands for in the figures of its site. */
+static inline uint64_t gm_copies(int32_t extra)
+{
+	return (uint64_t)(1 + (int64_t)extra);
+}
+
+/* Returns the site if the allocation counts in its figures, else NULL. */
+static inline struct gm_site_record *gm_counted_site(const struct gm_counters *in)
+{
+	return in->extra < 0 ? NULL : in->site;
+}
 
 /*
  * Returns the records of an allocation whose site and level are known to be there and which counts
@@ -228,23 +244,28 @@ static inline struct gm_counters gm_counters_known(struct gm_site_record *site,
 static inline void gm_count_alloc(const struct gm_counters *in, uint64_t bytes, uint64_t serial,
 				  uint64_t now_ns)
 {
-	if (in->site)
-		gm_site_add(in->site, bytes, serial, now_ns, in->level);
+	struct gm_site_record *site = gm_counted_site(in);
+
+	if (site)
+		gm_site_add(site, bytes, gm_copies(in->extra), serial, now_ns, in->level);
 	if (in->usage)
 		gm_usage_add(in->usage, bytes);
 	if (!in->level || !in->in_level)
 		return;
 	gm_level_add(in->level, bytes, now_ns);
-	if (in->site && in->level->current_bytes > in->site->level_max_bytes)
-		in->site->level_max_bytes = in->level->current_bytes;
+	if (site && in->level->current_bytes > site->level_max_bytes)
+		site->level_max_bytes = in->level->current_bytes;
 }
 
 /* A free; `frees` and `stray` as in gm_site_remove. The site's windows are up to date. */
 static inline void gm_count_free(const struct gm_counters *in, uint64_t bytes, uint64_t frees,
 				 bool stray)
 {
-	if (in->site)
-		gm_site_remove(in->site, bytes, frees, stray, in->level);
+	struct gm_site_record *site = gm_counted_site(in);
+	uint64_t copies = gm_copies(in->extra);
+
+	if (site)
+		gm_site_remove(site, bytes * copies, frees * copies, stray, in->level);
 	if (in->usage)
 		gm_usage_remove(in->usage, bytes, frees);
 	if (in->level && in->in_level)
@@ -258,9 +279,10 @@ static inline void gm_count_collected(const struct gm_counters *in, uint64_t byt
 {
 	struct gm_level_record *level = in->level;
 
+	bytes *= gm_copies(in->extra);
 	if (in->site) {
 		in->site->collected_bytes += bytes;
-		in->site->collected_count++;
+		in->site->collected_count += gm_copies(in->extra);
 	}
 	if (!level || !in->in_level || since_ns > level->peak_at_ns)
 		return;
@@ -277,8 +299,10 @@ static inline void gm_count_collected(const struct gm_counters *in, uint64_t byt
 static inline void gm_count_resize(const struct gm_counters *in, uint64_t more_bytes,
 				   uint64_t now_ns)
 {
-	if (in->site)
-		gm_site_resize(in->site, more_bytes, in->level);
+	struct gm_site_record *site = gm_counted_site(in);
+
+	if (site)
+		gm_site_resize(site, more_bytes * gm_copies(in->extra), in->level);
 	if (in->usage)
 		gm_usage_resize(in->usage, more_bytes);
 	if (!in->level || !in->in_level)

@@ -9,6 +9,7 @@
 #include "recorder/calls/role_cost.h"
 #include "recorder/process/early_marks.h"
 #include "recorder/calls/sleep.h"
+#include "recorder/state/sampler.h"
 #include "recorder/state/settings.h"
 #include "recorder/state/thread.h"
 #include "stack/stack.h"
@@ -144,7 +145,9 @@ EXPORT void gpumemtrace_pool_alloc(const void *ptr, size_t bytes, int device)
 	if (!ptr || !gpumemtrace_active() || !gm_enter_tracker())
 		return;
 	if (gm_recording()) {
-		event.stack = gm_stack_take(&entry, 0, &event.caller_module);
+		event.extra = gm_sample(bytes);
+		if (event.extra >= 0)
+			event.stack = gm_stack_take(&entry, 0, &event.caller_module);
 		gm_track_alloc(&event);
 	}
 	gm_leave_tracker();

@@ -12,6 +12,7 @@
 #include "recorder/calls/device_view.h"
 #include "recorder/calls/sleep.h"
 #include "recorder/state/libraries.h"
+#include "recorder/state/sampler.h"
 #include "recorder/state/settings.h"
 #include "recorder/state/thread.h"
 #include "stack/stack.h"
@@ -77,11 +78,12 @@ static bool recorded(struct device device)
 }
 
 static inline void record_block(void *block, int64_t bytes, struct gm_torch_totals totals,
-				int device, uint64_t ticks, const struct gm_entry *caller)
+				int device, uint64_t ticks, int32_t extra,
+				const struct gm_entry *caller)
 {
 	struct gm_where where = {device, gm_calling_thread(), ticks};
 	struct gm_stack_taking taking;
-	uint32_t stack, module;
+	struct gm_origin origin = {.extra = extra};
 
 	if (bytes < 0) {
 		gm_track_block_free((uintptr_t)block, where, totals);
@@ -90,9 +92,46 @@ static inline void record_block(void *block, int64_t bytes, struct gm_torch_tota
 	gm_stack_begin(&taking, caller, 0);
 	gm_track_block_prefetch((uintptr_t)block, device);
 	gm_track_site_prefetch(taking.expected);
-	stack = gm_stack_end(&taking, &module);
-	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, (struct gm_origin){stack, module},
-		       totals);
+	origin.stack = gm_stack_end(&taking, &origin.module);
+	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, origin, totals);
+}
+
+static GM_COLD void record_sample(void *block, int64_t bytes, struct gm_torch_totals totals,
+				  int device, int32_t extra, const struct gm_entry *caller)
+{
+	record_block(block, bytes, totals, device, gm_clock_ticks(), extra, caller);
+}
+
+/* Does the same in a sampled recording, where most blocks need no clock, no stack and no record. */
+static inline void record_sampled(void *block, int64_t bytes, struct gm_torch_totals totals,
+				  int device, const struct gm_entry *caller)
+{
+	int32_t extra;
+
+	if (bytes < 0) {
+		gm_track_sampled_block_free((uintptr_t)block, (uint64_t)-bytes, device, totals);
+		return;
+	}
+	extra = gm_sample((uint64_t)bytes);
+	if (__builtin_expect(extra < 0, 1))
+		gm_track_unsampled_block((uint64_t)bytes, device, totals);
+	else
+		record_sample(block, bytes, totals, device, extra, caller);
+}
+
+static GM_HOT_CODE __attribute__((noinline)) void
+sample_and_forward(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,
+		   struct device device, const struct called *called)
+{
+	if (__builtin_expect(bytes && gm_enter_tracker(), 1)) {
+		if (gm_recording()) {
+			record_sampled(block, bytes, (struct gm_torch_totals){allocated, reserved},
+				       device.index, &called->caller);
+			gm_sleep_if_asked();
+		}
+		gm_leave_tracker();
+	}
+	called->real(block, bytes, allocated, reserved, device);
 }
 
 static GM_HOT_CODE __attribute__((noinline)) void
@@ -105,7 +144,7 @@ record_and_forward(void *block, int64_t bytes, uint64_t allocated, uint64_t rese
 	if (__builtin_expect(bytes && gm_enter_tracker(), 1)) {
 		if (gm_recording()) {
 			record_block(block, bytes, (struct gm_torch_totals){allocated, reserved},
-				     device.index, ticks, &called->caller);
+				     device.index, ticks, 0, &called->caller);
 			gm_sleep_if_asked();
 		}
 		gm_leave_tracker();
@@ -203,6 +242,8 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 				       &called.caller);                                            \
 		else if (device.type != DEVICE_TYPE_CUDA || gm_idle() || !hook.wanted)             \
 			called.real(block, bytes, allocated, reserved, device);                    \
+		else if (gm_sample_bytes)                                                          \
+			sample_and_forward(block, bytes, allocated, reserved, device, &called);    \
 		else                                                                               \
 			record_and_forward(block, bytes, allocated, reserved, device, &called);    \
 	}

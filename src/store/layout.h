@@ -268,6 +268,12 @@ struct gm_header {
 	uint64_t ranges_dropped; /* that were not recorded: too many open, too many names */
 	uint32_t cupti_functions; /* attached: functions whose calls CUPTI reports */
 	uint32_t cupti_string;	  /* if none: why; 0 in files of older shims */
+	/*
+	 * GPUMEMTRACE_SAMPLE, 0: every allocation is recorded in full. Else the mean distance of
+	 * samples in bytes: sites have estimates, PyTorch's blocks that are not sampled have no
+	 * record, other allocations that are not sampled have one whose site has no stack.
+	 */
+	uint64_t sample_bytes;
 };
 _Static_assert(sizeof(struct gm_header) <= GM_HEADER_BYTES, "header fits its page");
 _Static_assert(offsetof(struct gm_header, last_event_ns) % 64 == 0,
@@ -405,12 +411,18 @@ struct gm_alloc_record {
 	uint32_t references;	/* of a handle: those the program holds; 0 and mapped is
 				   GM_STATE_PENDING.    Of an import: how often it was opened */
 	uint32_t thread;	/* tid */
-	uint32_t mappings; /* of a handle: mappings, tiles and multicast bindings that hold it */
+	union {
+		uint32_t mappings; /* of a handle: mappings, tiles and bindings that hold it */
+		uint32_t capture;  /* else GM_TABLE_CAPTURES plus 1: the one that PyTorch took it
+				      for; 0 none. See gm_capture_number. */
+	};
 	uint32_t context;	/* GM_TABLE_CONTEXTS: the one it goes with; GM_NONE */
 	uint32_t ipc; /* of an exported or imported one: its handle's number, 0 none (a descriptor)
 		       */
 	uint32_t range; /* GM_TABLE_RANGES plus 1: the thread's innermost one; 0 none */
-	uint32_t capture; /* GM_TABLE_CAPTURES plus 1: the one that PyTorch took it for; 0 none */
+	/* So many allocations like it count in its site beyond itself: 0, unless `sample_bytes` of
+	 * the header is set; -1: it counts in no site's figures (account/sampling.h). */
+	int32_t extra;
 };
 _Static_assert(sizeof(struct gm_alloc_record) == 96, "a record lies in two cache lines");
 

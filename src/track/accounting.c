@@ -10,10 +10,11 @@
 #include "track/windows.h"
 
 static struct gm_counters counters_of(int device, unsigned level, unsigned kind,
-				      struct gm_site_record *site)
+				      struct gm_site_record *site, int32_t extra)
 {
 	return (struct gm_counters){
 		.site = site,
+		.extra = extra,
 		.level = gm_level_of(device, level),
 		.usage = gm_in_usage(level, kind) ? gm_usage_of(device, kind) : NULL,
 		.in_level = gm_in_level(level, kind),
@@ -32,7 +33,8 @@ static void note_level(const struct gm_alloc_record *alloc, struct gm_level_reco
 
 void gm_account_alloc(const struct gm_alloc_record *alloc, struct gm_site_record *site)
 {
-	const struct gm_counters in = counters_of(alloc->device, alloc->level, alloc->kind, site);
+	const struct gm_counters in = counters_of(alloc->device, alloc->level, alloc->kind, site,
+						  alloc->extra);
 
 	if (site)
 		gm_site_catch_up(site);
@@ -45,7 +47,8 @@ void gm_account_alloc(const struct gm_alloc_record *alloc, struct gm_site_record
 
 void gm_account_free(const struct gm_alloc_record *alloc, struct gm_site_record *site)
 {
-	const struct gm_counters in = counters_of(alloc->device, alloc->level, alloc->kind, site);
+	const struct gm_counters in = counters_of(alloc->device, alloc->level, alloc->kind, site,
+						  alloc->extra);
 
 	if (site)
 		gm_site_catch_up(site);
@@ -60,7 +63,8 @@ void gm_account_free(const struct gm_alloc_record *alloc, struct gm_site_record 
 void gm_account_resize(const struct gm_alloc_record *alloc, struct gm_site_record *site,
 		       uint64_t more_bytes)
 {
-	const struct gm_counters in = counters_of(alloc->device, alloc->level, alloc->kind, site);
+	const struct gm_counters in = counters_of(alloc->device, alloc->level, alloc->kind, site,
+						  alloc->extra);
 
 	if (site)
 		gm_site_catch_up(site);
@@ -69,7 +73,7 @@ void gm_account_resize(const struct gm_alloc_record *alloc, struct gm_site_recor
 
 void gm_account_failure(int device, unsigned level, unsigned kind, struct gm_site_record *site)
 {
-	const struct gm_counters in = counters_of(device, level, kind, site);
+	const struct gm_counters in = counters_of(device, level, kind, site, 0);
 
 	gm_count_failure(&in);
 }

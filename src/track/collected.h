@@ -18,9 +18,12 @@ void gm_count_collection(const struct gm_counters *in, const struct gm_alloc_rec
 static inline void gm_count_if_collected(const struct gm_counters *in,
 					 const struct gm_alloc_record *alloc)
 {
+	/* A copy, so that the caller's counters need not lie in memory. */
+	const struct gm_counters copy = *in;
+
 	if (__atomic_load_n(&gm_python_present, __ATOMIC_RELAXED) &&
 	    __builtin_expect(gm_python_collecting(), 0))
-		gm_count_collection(in, alloc);
+		gm_count_collection(&copy, alloc);
 }
 
 #endif

@@ -160,6 +160,8 @@ static inline void log_call(enum gm_event_op op, const struct gm_event *event,
 {
 	struct gm_event_record *logged = gm_fast_path_log();
 
+	if (unlikely(!logged))
+		return;
 	gm_event_log_describe(logged, event, alloc->bytes, alloc->serial, alloc->site, thread);
 	/*
 	 * Kind, device and level lie in the same order in both; the space is 0, the rest follows
@@ -236,6 +238,7 @@ static inline bool add_fast(const struct gm_event *event)
 	gm_index_fill(&gm_live.index, empty, GM_SPACE_POINTER, key, offset, known.offset);
 	level = gm_store_at(cache->level);
 	counters = counters_of(cache, site, level);
+	counters.extra = event->extra;
 	gm_site_catch_up(site);
 	gm_count_alloc(&counters, bytes, record->serial, gm_track.now_ns);
 	update_timeline(cache, device, level->current_bytes, true);
@@ -346,6 +349,7 @@ static inline bool end_fast(struct gm_index_slot *entry, struct gm_alloc_record 
 	level = gm_store_at(cache->level);
 	site = site_of(entry, record);
 	counters = counters_of(cache, site, level);
+	counters.extra = record->extra;
 	gm_site_catch_up(site);
 	gm_count_free(&counters, bytes, 1, false);
 	gm_count_if_collected(&counters, record);

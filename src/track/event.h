@@ -34,6 +34,7 @@ struct gm_event {
 	uint32_t context;	/* index in GM_TABLE_CONTEXTS plus 1; 0: unknown */
 	uint32_t ipc;		/* number of the IPC handle of imported memory; 0: none */
 	int32_t error;		/* CUDA's code; 0: success */
+	int32_t extra;		/* as in struct gm_alloc_record */
 	/* in the order of struct gm_alloc_record, which driver_allocs.c relies on */
 	uint16_t flags; /* GM_ALLOC_... */
 	uint8_t space, kind;

@@ -36,6 +36,12 @@ static inline bool gm_event_ring_is_complete(void)
 	return gm_file->event_head >= GM_EVENT_RING_RECORDS;
 }
 
+/* True once the length of the ring changes no more: it is complete, or there is none. */
+static inline bool gm_event_ring_is_settled(void)
+{
+	return gm_event_ring_is_complete() || !gm_event_ring.on;
+}
+
 /*
  * Sets gm_event_ring.next when none is left. Returns false if there is no ring.
  */

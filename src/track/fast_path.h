@@ -30,21 +30,22 @@ static inline void *gm_in_register(void *address)
 
 /*
  * Returns whether counters may be cached: nothing but totals need be kept up to date, and the ring
- * of events has its full length. An event that would change this invalidates what is cached.
+ * of events has its full length, or there is none. An event that would change this invalidates what
+ * is cached.
  */
 static inline bool gm_fast_path_is_allowed(void)
 {
-	return !gm_open_chains && !gm_journal_on && gm_event_ring_is_complete();
+	return !gm_open_chains && !gm_journal_on && gm_event_ring_is_settled();
 }
 
 /*
- * Takes the next record of the ring, which exists while counters are cached. It counts once the
- * caller has filled it in and raised gm_file->event_head.
+ * Takes the next record of the ring; NULL if there is no ring. It counts once the caller has filled
+ * it in and raised gm_file->event_head.
  */
 static inline struct gm_event_record *gm_fast_path_log(void)
 {
-	if (unlikely(!gm_event_ring.left))
-		gm_event_ring_advance();
+	if (unlikely(!gm_event_ring.left) && !gm_event_ring_advance())
+		return NULL;
 	return gm_event_ring_take();
 }
 

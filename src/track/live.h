@@ -94,7 +94,7 @@ static inline void gm_live_describe(struct gm_alloc_record *record, const struct
 	record->ipc = event->ipc;
 	record->thread = thread;
 	record->range = *gm_thread_range;
-	record->capture = 0;
+	record->extra = event->extra;
 }
 
 /*

@@ -30,6 +30,7 @@
 #include "track/sites.h"
 #include "track/torch_memory.h"
 #include "track/update.h"
+#include "track/work.h"
 
 #include <errno.h>
 
@@ -204,7 +205,11 @@ static inline void log_block(enum gm_event_op op, struct gm_where where, uint64_
 				       .kind = GM_KIND_DEVICE,
 				       .level = GM_LEVEL_TORCH};
 
-	gm_event_log_fill(gm_fast_path_log(), op, &event, serial, site, where.thread);
+	struct gm_event_record *logged = gm_fast_path_log();
+
+	if (unlikely(!logged))
+		return;
+	gm_event_log_fill(logged, op, &event, serial, site, where.thread);
 	gm_file->event_head++;
 }
 
@@ -339,7 +344,8 @@ static GM_COLD void add_slow(uint64_t block, uint64_t bytes, int device, struct 
 				       .owner = GM_NONE,
 				       .function = GM_NONE,
 				       .stack = origin.stack,
-				       .caller_module = origin.module};
+				       .caller_module = origin.module,
+				       .extra = origin.extra};
 	int saved = errno;
 
 	gm_settle_blocks();
@@ -461,7 +467,7 @@ GM_HOT_CODE void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where 
 	begin(where);
 	if (unlikely(gm_track.captures))
 		gm_capture_block(block);
-	if (unlikely(!add_fast(block, bytes, where, origin.stack, totals)))
+	if (unlikely(origin.extra || !add_fast(block, bytes, where, origin.stack, totals)))
 		add_slow(block, bytes, where.device, origin, totals);
 	gm_update_end_inline();
 }
@@ -522,4 +528,141 @@ GM_HOT_CODE void gm_track_block_free(uint64_t block, struct gm_where where,
 	if (unlikely(!end_fast(block, where, totals)))
 		end_slow(block, where.device, totals);
 	gm_update_end_inline();
+}
+
+/* ---- a sampled recording ---- */
+
+static GM_COLD void read_clock(void)
+{
+	uint64_t now_ns = gm_clock_ns(&gm_clock);
+
+	if (now_ns > gm_track.now_ns)
+		gm_track.now_ns = now_ns;
+	gm_file->last_event_ns = gm_track.now_ns;
+}
+
+/*
+ * Counts a block that came (`came`) or went in its level. Returns false for one that went and had
+ * come before the recording.
+ */
+static inline bool count_unsampled(struct gm_level_record *level, uint64_t bytes, bool came)
+{
+	if (came)
+		gm_level_add(level, bytes, gm_track.now_ns);
+	else if (unlikely(level->current_bytes < bytes))
+		return false;
+	else
+		gm_level_remove(level, bytes, 1);
+	return true;
+}
+
+static GM_COLD void change_slow(uint64_t bytes, bool came, int device,
+				struct gm_torch_totals totals)
+{
+	struct gm_level_record *level;
+	struct gm_torch_record *torch;
+	int saved = errno;
+
+	gm_settle_blocks();
+	read_clock();
+	if (!gm_torch_state.seen)
+		first_block(device);
+	torch = gm_torch_of(device);
+	level = gm_level_of(device, GM_LEVEL_TORCH);
+	if (torch)
+		begin_record(torch);
+	if (level && count_unsampled(level, bytes, came)) {
+		gm_timeline_set(device, GM_SERIES_TORCH_ALLOCATED, level->current_bytes);
+		if (torch && came)
+			gm_torch_block_add(torch, bytes);
+		else if (torch)
+			gm_torch_block_remove(torch, bytes);
+		gm_in_use_raise(device);
+	}
+	if (torch)
+		end_record(torch, &totals);
+	if (torch && came)
+		gm_torch_raise_holes(torch);
+	if (gm_open_chains && came)
+		gm_retry_block_allocated();
+	errno = saved;
+}
+
+static inline __attribute__((always_inline)) bool
+change_fast(uint64_t bytes, bool came, int device, struct gm_torch_totals totals)
+{
+	unsigned slot = slot_of(device);
+	struct cache *cache = gm_in_register(&caches[slot]);
+	struct gm_level_record *level;
+
+	if (unlikely(!is_cached(cache, device, slot)))
+		return false;
+	level = cache->level;
+	if (unlikely(!count_unsampled(level, bytes, came)))
+		return false;
+	update_point(cache, slot, level->current_bytes);
+	if (unlikely(totals_differ(cache, level, totals)))
+		came ? take_over_after_alloc(device, slot, totals) : (void)take_over(slot, totals);
+	else if (came && unlikely(level->current_bytes > cache->headroom_bytes))
+		raise_peaks(device, slot);
+	return true;
+}
+
+#define CLOCK_INTERVAL 64u /* the clock is read for one of so many events, which others follow */
+
+/*
+ * Begin and end an update at the time of a recent event: most blocks change their level's totals
+ * alone, and need no time but for the timeline.
+ */
+static inline void begin_unsampled(void)
+{
+	gm_track_lock();
+	gm_seqlock_begin();
+	if (unlikely(++gm_file->events % CLOCK_INTERVAL == 0)) {
+		read_clock();
+		gm_update_own_bytes();
+	}
+}
+
+static inline void end_unsampled(void)
+{
+	gm_seqlock_end();
+	gm_track_unlock();
+}
+
+static inline __attribute__((always_inline)) void
+change_unsampled(uint64_t bytes, bool came, int device, struct gm_torch_totals totals)
+{
+	if (unlikely(!change_fast(bytes, came, device, totals)))
+		change_slow(bytes, came, device, totals);
+}
+
+GM_HOT_CODE void gm_track_unsampled_block(uint64_t bytes, int device,
+					  struct gm_torch_totals totals)
+{
+	if (unlikely(!gm_file))
+		return;
+	begin_unsampled();
+	gm_track_worked();
+	change_unsampled(bytes, true, device, totals);
+	end_unsampled();
+}
+
+static GM_COLD void end_sampled(uint64_t block, int device, struct gm_torch_totals totals)
+{
+	read_clock();
+	end_slow(block, device, totals);
+}
+
+GM_HOT_CODE void gm_track_sampled_block_free(uint64_t block, uint64_t bytes, int device,
+					     struct gm_torch_totals totals)
+{
+	if (unlikely(!gm_file || !block))
+		return;
+	begin_unsampled();
+	if (unlikely(gm_index_find(&gm_live.index, GM_SPACE_TORCH, block) != NULL))
+		end_sampled(block, device, totals);
+	else
+		change_unsampled(bytes, false, device, totals);
+	end_unsampled();
 }

@@ -106,6 +106,7 @@ static void clear_header(struct gm_header *header)
 	header->window_current = header->window_merges = header->window_marks = 0;
 	header->window_resets = header->window_filled = header->marks_dropped = 0;
 	memset(header->window_start_ns, 0, sizeof(header->window_start_ns));
+	header->sample_bytes = 0;
 	header->before_frees = header->before_freed_bytes = header->ranges_dropped = 0;
 	header->features &= ~(uint64_t)(GM_FEATURE_TORCH | GM_FEATURE_JOURNAL);
 }

@@ -38,6 +38,8 @@ class Checker:
         # An update that a kill cut short is missing from the peak's holes.
         self.ended = (document.get("process") or {}).get("end") == "exit"
         self.has_all_sites = self.whole and not options & {"--device", "--kind", "--level", "--since", "--until", "--min-bytes", "--top"}
+        self.sampled = bool((document.get("tracer") or {}).get("sample_bytes"))  # figures of sites are estimates
+        self.has_all_sites = self.has_all_sites and not self.sampled
         self.most = self.bound(words)
         self.of_a_moment = "--at" in options  # its timeline is that of the run until then, in points of some width
 
@@ -141,7 +143,7 @@ class Checker:
     def torch(self):
         for row in self.document.get("torch", []):
             where = f"torch {row['device']}"
-            if row["segments"] == 0 and row["reserved_bytes"]:  # PyTorch's word alone: the driver was not seen
+            if (row["segments"] == 0 or self.sampled) and row["reserved_bytes"]:  # PyTorch's word alone: the driver was not seen
                 continue
             self.ordered(where, row, "allocated_bytes", "reserved_bytes", "reserved_peak_bytes")
             self.ordered(where, row, "allocated_bytes", "active_bytes", "reserved_bytes")
@@ -321,7 +323,7 @@ class Checker:
 
     def categories(self, level, device, current, peak):
         rows = [row for row in self.document.get("categories", []) if row["device"] == device and row["level"] == level]
-        if rows and self.whole and self.most is None:
+        if rows and self.whole and not self.sampled and self.most is None:
             where = f"categories {device} {level}"
             self.adds_up(where, "current_bytes", [row["current_bytes"] for row in rows], current)
             self.peak_adds_up(where, "bytes_at_peak", rows, peak)

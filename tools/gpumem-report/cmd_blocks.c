@@ -42,6 +42,7 @@ int gm_cmd_blocks(struct gm_cli *cli)
 	json_t *value;
 
 	cli->options.keep_records = true;
+	cli->options.needs_blocks = "the list of blocks";
 	job = gm_cli_open(cli);
 	if (!job)
 		return GM_EXIT_INPUT;

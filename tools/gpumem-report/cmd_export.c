@@ -197,6 +197,7 @@ int gm_cmd_export(struct gm_cli *cli)
 			"--format %s is binary and is not written to a terminal: name "
 			"a file with -o OUT, or redirect the output",
 			format->name);
+	cli->options.needs_blocks = format->needs_blocks;
 	gm_cli_find_inputs(cli);
 	if (cli->words_count > 1 && !format->write_path && !format->write_job && to_stdout)
 		return gm_usage_error(

@@ -30,6 +30,8 @@ static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cl
 	gm_text_holders(out, doc);
 }
 
+#define HOLDERS "a search for holders"
+
 /*
  * For the shim: `words[0]` is its copy of the output file, OUT.holders<n>.new, which the result
  * replaces.
@@ -38,9 +40,11 @@ static int of_copy(struct gm_cli *cli)
 {
 	char error[1024] = "", *path = cli->words[0];
 	size_t length = strlen(path);
-	struct gm_job *job = gm_cli_open(cli);
+	struct gm_job *job;
 	int rc = GM_EXIT_INPUT;
 
+	cli->options.needs_blocks = HOLDERS;
+	job = gm_cli_open(cli);
 	if (job && length > strlen(".new") &&
 	    gm_find_holders_of_copy(job->docs[0], cli->copy_pid, cli->moment, error,
 				    sizeof(error))) {
@@ -67,6 +71,7 @@ int gm_cmd_holders(struct gm_cli *cli)
 			"%s is a core file, which does not say which addresses are live "
 			"blocks: name the output file of the process after it",
 			core);
+	cli->options.needs_blocks = HOLDERS;
 	if (core)
 		cli->words[0] = cli->words[--cli->words_count];
 	if (!gm_cli_find_processes(cli) || !(job = gm_cli_open(cli)))

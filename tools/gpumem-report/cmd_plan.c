@@ -217,6 +217,7 @@ int gm_cmd_plan(struct gm_cli *cli)
 	if (!cli->words_count) {
 		rc = plan_by_rules(cli, &zone);
 	} else {
+		cli->options.needs_blocks = "plan";
 		job = gm_cli_open(cli);
 		if (!job)
 			return GM_EXIT_INPUT;

@@ -153,13 +153,15 @@ static struct gm_doc *for_batch(struct gm_cli *cli, struct gm_job *job)
 
 int gm_cmd_whatif(struct gm_cli *cli)
 {
-	struct gm_job *job = gm_cli_open(cli);
 	enum gm_whatif_fault fault;
 	struct gm_whatif *whatif;
 	struct gm_out out = gm_cli_out(cli);
 	struct gm_doc *doc;
+	struct gm_job *job;
 	char error[1024];
 
+	cli->options.needs_blocks = "what-if";
+	job = gm_cli_open(cli);
 	if (!job)
 		return GM_EXIT_INPUT;
 	doc = cli->plan.target_batch ? for_batch(cli, job) : fullest(job);

@@ -97,6 +97,16 @@ struct gm_job *gm_cli_open(struct gm_cli *cli)
 	return job;
 }
 
+static void print_one(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli,
+		      gm_cli_body body)
+{
+	const char *sampled = gm_sampled(doc);
+
+	if (sampled)
+		gm_printf(out->file, "%s: figures of sites are estimates\n", sampled);
+	body(out, doc, cli);
+}
+
 void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body)
 {
 	struct gm_out out = gm_cli_out(cli);
@@ -104,7 +114,7 @@ void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body)
 	unsigned shown, more;
 
 	if (job->count == 1) {
-		body(&out, job->docs[0], cli);
+		print_one(&out, job->docs[0], cli, body);
 		return;
 	}
 	gm_text_job(&out, job);
@@ -112,7 +122,7 @@ void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body)
 	more = job->count - shown;
 	for (unsigned i = 0; i < shown; i++) {
 		gm_heading(&out, "=== %s", docs[i]->path);
-		body(&out, docs[i], cli);
+		print_one(&out, docs[i], cli, body);
 	}
 	if (more)
 		gm_heading(&out, "=== %u more file%s (--top, or name %s)", more,

@@ -15,6 +15,7 @@
 #include "recorder/calls/role_steps.h"
 #include "recorder/query/query.h"
 #include "recorder/query/query_layout.h"
+#include "recorder/state/sampler.h"
 #include "recorder/torch/pluggable.h"
 #include "recorder/torch/torch_callers.h"
 #include "store/hot.h"
@@ -29,7 +30,8 @@
 #include <string.h>
 
 /*
- * Captures the stack of an allocation and sets the flags that follow from it. The flags are written
+ * Captures the stack of an allocation, unless it is not sampled, and sets the flags that follow
+ * from it. The flags are written
  * only if they change: they are read soon after by a wider load, which would have to wait for the
  * narrow store.
  */
@@ -37,6 +39,8 @@ static inline void capture_stack(const struct gm_call *call, struct gm_event *ev
 {
 	uint16_t flags;
 
+	if (__builtin_expect(event->extra < 0, 0))
+		return;
 	event->stack = gm_call_stack(call, 0, &event->caller_module);
 	flags = gm_pluggable_flags(event->stack, call->caller.pc);
 	if (__builtin_expect(flags != 0, 0))
@@ -175,6 +179,14 @@ static GM_COLD void note_relaxed(struct gm_event *event)
 	errno = saved;
 }
 
+/* Draws whether an allocation is sampled. PyTorch's other allocators and graphs are known by stacks
+ * alone, so the stacks of these are taken always. */
+static GM_COLD void sample(struct gm_event *event)
+{
+	if (!gm_pluggable_known() && event->kind != GM_KIND_GRAPH)
+		event->extra = gm_sample(event->bytes);
+}
+
 /* Records an allocation whose event is complete but for its stack and its pool. */
 static inline void record_alloc(struct gm_call *call, struct gm_event *event)
 {
@@ -182,6 +194,8 @@ static inline void record_alloc(struct gm_call *call, struct gm_event *event)
 	int device;
 
 	gm_note_device(event->device);
+	if (__builtin_expect(gm_sample_bytes != 0, 0))
+		sample(event);
 	capture_stack(call, event);
 	if (__builtin_expect(gm_captures_under_way(), 0))
 		note_relaxed(event);
@@ -258,6 +272,7 @@ static inline void end_alloc_fast(struct gm_call *call, const struct gm_row *row
 		.context = context,
 		.ipc = 0,
 		.error = GM_CUDA_SUCCESS,
+		.extra = 0,
 		.device = one_device ? 0 : (int16_t)device_of(call, row->kind, key, context),
 		.space = GM_SPACE_POINTER,
 		.kind = row->kind,
@@ -360,6 +375,7 @@ GM_HOT_CODE void gm_end_free(struct gm_call *call, const struct gm_row *row, int
 		.context = 0,
 		.ipc = 0,
 		.error = result,
+		.extra = 0,
 		.device = GM_HOST,
 		.space = gm_space_of(call, row),
 		.kind = row->kind,

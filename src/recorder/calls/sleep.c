@@ -7,6 +7,7 @@
 #include "recorder/calls/device_view.h"
 #include "recorder/calls/role_pool.h"
 #include "recorder/query/query.h"
+#include "recorder/state/sampler.h"
 #include "recorder/state/settings.h"
 #include "recorder/state/thread.h"
 #include "store/syscall_guard.h"
@@ -62,6 +63,7 @@ static void begin_period(void)
 		gm_open_libraries();
 	gm_settings.asleep = false;
 	note_devices();
+	gm_sampling_start(0, 0);
 	gm_track_period_begin(gm_settings.events != GM_EVENTS_OFF);
 	if (gm_settings.events == GM_EVENTS_ALL && gm_file->periods == 1)
 		gm_start_history();

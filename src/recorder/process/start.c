@@ -11,6 +11,7 @@
 #include "recorder/state/libc_functions.h"
 #include "recorder/state/libraries.h"
 #include "recorder/state/log.h"
+#include "recorder/state/sampler.h"
 #include "recorder/query/nvml.h"
 #include "recorder/torch/pluggable.h"
 #include "recorder/query/query.h"
@@ -20,6 +21,7 @@
 #include "store/syscall_guard.h"
 #include "store/journal.h"
 #include "store/writer.h"
+#include "track/clock.h"
 #include "track/track.h"
 #include "track/recording.h"
 
@@ -66,6 +68,22 @@ void gm_start_history(void)
 		       error == -EROFS ? "the file itself is in memory" : strerror(-error));
 }
 
+/* Only a recording that begins with the process tells a free from one of what it did not see. */
+static void start_sampling(void)
+{
+	uint64_t seed = gm_settings.sample_seed;
+
+	if (gm_settings.sample_bytes && gm_readiness != GM_READY)
+		gm_log(GM_LOG_WARN, "GPUMEMTRACE_SAMPLE applies to a recording from the start "
+				    "alone: everything is recorded");
+	else if (gm_settings.sample_bytes && gm_settings.events == GM_EVENTS_ALL)
+		gm_log(GM_LOG_WARN, "GPUMEMTRACE_EVENTS=all needs every allocation: with "
+				    "GPUMEMTRACE_SAMPLE no history is kept");
+	if (!seed)
+		seed = gm_monotonic_ns() ^ (uint64_t)getpid() << 40;
+	gm_sampling_start(gm_readiness == GM_READY ? gm_settings.sample_bytes : 0, seed);
+}
+
 static bool open_file(void)
 {
 	static char path[GM_PATH_BYTES]; /* under the start lock; the stack may be small */
@@ -87,9 +105,11 @@ static bool open_file(void)
 	gm_file->wanted = gm_settings.asleep ? GM_WANT_SLEEP : GM_WANT_RECORDING;
 	gm_file->recording = gm_readiness == GM_READY ? GM_RECORDS : GM_SLEEPS;
 	gm_file->features |= GM_FEATURE_STARTS;
-	gm_track_start(gm_settings.events != GM_EVENTS_OFF);
+	start_sampling();
+	gm_track_start(gm_settings.events != GM_EVENTS_OFF && !gm_sample_bytes);
+	gm_file->sample_bytes = gm_sample_bytes;
 	gm_describe_process();
-	if (gm_settings.events == GM_EVENTS_ALL && gm_readiness == GM_READY)
+	if (gm_settings.events == GM_EVENTS_ALL && gm_readiness == GM_READY && !gm_sample_bytes)
 		gm_start_history();
 	return true;
 }

@@ -3,6 +3,7 @@
  * is reported at the first CUDA event, so that programs without CUDA print nothing.
  */
 #include "recorder/state/settings.h"
+#include "account/sampling.h"
 #include "base/size_text.h"
 #include "recorder/state/launcher.h"
 #include "recorder/state/log.h"
@@ -166,6 +167,38 @@ static bool set_max_events(const char *v)
 	return true;
 }
 
+/* Reads decimal digits that fit into 64 bits; *end is what follows them. */
+static bool read_count(const char *v, uint64_t *count, char **end)
+{
+	if (*v < '0' || *v > '9')
+		return false;
+	errno = 0;
+	*count = strtoull(v, end, 10);
+	return errno == 0;
+}
+
+/* Reads "SIZE" or "SIZE,seed=7". */
+static bool set_sample(const char *v)
+{
+	char size[32];
+	size_t bytes = strcspn(v, ",");
+	uint64_t seed = 0, mean;
+	char *end = NULL;
+
+	if (bytes >= sizeof(size))
+		return false;
+	memcpy(size, v, bytes);
+	size[bytes] = '\0';
+	if (v[bytes] && (strncmp(v + bytes, ",seed=", 6) != 0 ||
+			 !read_count(v + bytes + 6, &seed, &end) || *end))
+		return false;
+	if (!gm_parse_size(size, &mean) || !mean || mean > GM_MOST_SAMPLE_BYTES)
+		return false;
+	gm_settings.sample_bytes = mean;
+	gm_settings.sample_seed = seed;
+	return true;
+}
+
 static bool set_signal(const char *v)
 {
 	static const struct {
@@ -236,16 +269,6 @@ static bool set_capacity(const char *v)
 	return true;
 }
 
-/* Reads decimal digits that fit into 64 bits; *end is what follows them. */
-static bool read_count(const char *v, uint64_t *count, char **end)
-{
-	if (*v < '0' || *v > '9')
-		return false;
-	errno = 0;
-	*count = strtoull(v, end, 10);
-	return errno == 0;
-}
-
 /* Reads "N", "N+" or "p=0.01,seed=7". */
 static bool set_fail(const char *v)
 {
@@ -295,6 +318,7 @@ static const struct setting {
 	{"EVENTS", "ring", set_events, "ring, off or all"},
 	{"MAX_FILE", "256MiB", set_max_file, "a size of 1MiB and more, such as 64MiB"},
 	{"MAX_EVENTS", "4GiB", set_max_events, "a size such as 1GiB"},
+	{"SAMPLE", NULL, set_sample, "a size up to 1GiB such as 4MiB, or 4MiB,seed=7"},
 	{"SIGNAL", NULL, set_signal, "a signal name such as USR1"},
 	{"MARK", NULL, set_mark, "the name of an NVTX range"},
 	{"RANGES", NULL, set_ranges, "on or off"},

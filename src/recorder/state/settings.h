@@ -27,6 +27,7 @@ struct gm_settings {
 	unsigned depth;
 	enum gm_events events;
 	uint64_t max_file_bytes, max_events_bytes;
+	uint64_t sample_bytes, sample_seed; /* 0: no sampling; drawn at the start */
 	int signal;		/* 0: none */
 	const char *mark_range; /* NVTX range name, NULL: none */
 	bool no_ranges;		/* names of ranges are not recorded */

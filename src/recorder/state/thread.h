@@ -17,6 +17,8 @@ struct gm_thread {
 	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
 	uintptr_t interrupted; /* the outermost call whose thread runs a signal handler on another
 				  stack, which is in a call of its own; 0: none */
+	int64_t sample_left;   /* bytes up to the next point (sampler.h) */
+	uint64_t sample_state; /* of the points' random numbers */
 	struct gm_in_flight *in_flight; /* the thread's own counters (in_flight.h), NULL: none */
 	uint8_t refusing;  /* the call under way is to be refused by the driver's wrapper (refuse.h)
 			    */
@@ -24,6 +26,7 @@ struct gm_thread {
 	uint8_t shares; /* all counters of in_flight.h are taken: the thread uses the shared ones */
 	uint8_t in_shared; /* a call of this thread is counted in those */
 	uint8_t launches;  /* so far, modulo 256 */
+	uint32_t sample_start; /* that the points are of; 0: there are none yet */
 };
 extern __thread struct gm_thread gm_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));

@@ -24,10 +24,16 @@ struct gm_pluggable_state {
 };
 extern struct gm_pluggable_state gm_pluggable __attribute__((visibility("hidden")));
 
+/* Returns whether PyTorch's part of such allocators was found: the stacks are then looked at. */
+static inline bool gm_pluggable_known(void)
+{
+	return __atomic_load_n(&gm_pluggable.known, __ATOMIC_RELAXED) != 0;
+}
+
 /* A stack through a library that no stack led through before may be the first through PyTorch's. */
 static inline uint16_t gm_pluggable_flags(uint32_t stack, uintptr_t caller)
 {
-	if (!__atomic_load_n(&gm_pluggable.known, __ATOMIC_RELAXED) &&
+	if (!gm_pluggable_known() &&
 	    gm_stack_modules() == __atomic_load_n(&gm_pluggable.modules, __ATOMIC_RELAXED))
 		return 0;
 	return gm_pluggable_flags_slow(stack, caller);

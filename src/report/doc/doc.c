@@ -2,6 +2,7 @@
  * Questions that the tables of a document answer, see doc.h.
  */
 #include "report/doc/doc.h"
+#include "account/sampling.h"
 #include "report/support/format.h"
 #include "report/support/memory.h"
 #include "report/support/sort.h"
@@ -117,6 +118,21 @@ const char *gm_books_gap(struct gm_doc *doc, uint64_t tables)
 		return NULL;
 	return gm_doc_printf(doc, "%llu record%s dropped", (unsigned long long)dropped,
 			     dropped == 1 ? " was" : "s were");
+}
+
+const char *gm_sampled(struct gm_doc *doc)
+{
+	if (!doc->header || !doc->header->sample_bytes)
+		return NULL;
+	return gm_doc_printf(doc, "the recording is sampled (GPUMEMTRACE_SAMPLE=%llu)",
+			     (unsigned long long)doc->header->sample_bytes);
+}
+
+uint64_t gm_site_error(const struct gm_doc *doc, const struct gm_site *site, uint64_t bytes)
+{
+	if (!doc->header->sample_bytes || !bytes)
+		return 0;
+	return gm_sample_error(bytes, site->record.min_alloc_bytes, doc->header->sample_bytes);
 }
 
 const char *gm_exit_unknown(const struct gm_doc *doc)

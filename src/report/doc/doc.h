@@ -7,6 +7,7 @@
 #ifndef GM_REPORT_DOC_DOC_H
 #define GM_REPORT_DOC_DOC_H
 
+#include "account/counters.h"
 #include "account/hole_walk.h"
 #include "report/doc/options.h"
 #include "report/support/memory.h"
@@ -398,6 +399,18 @@ struct gm_doc {
 
 	void (*release)(void *rendered); /* called for each frame's, as the document is freed */
 };
+
+/* Returns the bytes that an allocation counts in its site: of a sampled recording an estimate. */
+static inline uint64_t gm_site_share(const struct gm_alloc_record *record)
+{
+	return record->bytes * gm_copies(record->extra);
+}
+
+/* Returns a clause that says how the recording is sampled; NULL of a full recording. */
+const char *gm_sampled(struct gm_doc *doc);
+
+/* Returns the standard error of so many bytes of a site; 0 in a full recording. */
+uint64_t gm_site_error(const struct gm_doc *doc, const struct gm_site *site, uint64_t bytes);
 
 /* Adds a warning of the file, a sentence. */
 void gm_doc_warn(struct gm_doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));

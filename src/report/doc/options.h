@@ -29,6 +29,7 @@ struct gm_options {
 	const char *suppressions[GM_MOST_SUPPRESSIONS];
 	unsigned suppressions_count;
 	bool no_shipped_suppressions;
+	const char *needs_blocks; /* a name for an output that needs every block; NULL */
 	bool keep_records; /* the renderer reads the files' tables too; else a job drops them */
 	struct gm_symbols *shared_symbols; /* of a job's documents; NULL: each has its own */
 	int color;			   /* 0 never, 1 always, 2 auto */

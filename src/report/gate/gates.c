@@ -472,8 +472,14 @@ static const char *nothing_used(struct gm_doc *doc)
 static void finish_gate(struct gm_doc *doc, const struct gm_gate_options *options,
 			struct gm_gate *gate, uint64_t tables)
 {
-	const char *why;
+	const char *why = gm_sampled(doc);
 
+	if (why && tables & (1ull << GM_TABLE_SITES | 1ull << GM_TABLE_ALLOCS)) {
+		not_measured(gate, why);
+		gate->sites_count = 0;
+		gate->excused = options->allow_unmeasured;
+		return;
+	}
 	if (gate->by_totals && !(doc->lacking & tables))
 		tables = 1ull << GM_TABLE_LEVELS;
 	why = gate->passed ? gm_books_gap(doc, tables) : NULL;

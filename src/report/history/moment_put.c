@@ -139,7 +139,8 @@ static void put_blocks(struct gm_doc *doc)
 		if (before_mark(doc, record)) {
 			record->flags |= GM_ALLOC_BEFORE_MARK;
 			if (record->site != GM_NONE)
-				gm_site_add_stray(&doc->sites[record->site].record, record->bytes);
+				gm_site_add_stray(&doc->sites[record->site].record,
+						  record->bytes, 1);
 		}
 		doc->blocks_count++;
 	}

@@ -62,8 +62,8 @@ bool gm_since_apply(struct gm_doc *doc, const struct gm_options *options, char *
 
 		if (block->site == GM_NONE || block->serial <= after || block->serial > until)
 			continue;
-		doc->sites[block->site].since_bytes += block->bytes;
-		doc->sites[block->site].since_count++;
+		doc->sites[block->site].since_bytes += gm_site_share(block);
+		doc->sites[block->site].since_count += gm_copies(block->extra);
 	}
 	return true;
 }
@@ -109,7 +109,7 @@ void gm_since_gate_marks(struct gm_doc *doc, uint64_t least_bytes, unsigned warm
 
 			if (counts && block->serial > after && block->serial <= until &&
 			    !doc->sites[block->site].suppressed && !doc->sites[block->site].hidden)
-				bytes[block->site] += block->bytes;
+				bytes[block->site] += gm_site_share(block);
 		}
 		for (unsigned i = 0; i < doc->sites_count; i++) {
 			uint32_t *site;

@@ -109,7 +109,9 @@ static void laid_out_level(struct gm_doc *doc, int device, enum gm_holes_level l
 			       ? lay_out(doc, gm_work_blocks(doc), device, level)
 			       : row;
 	}
-	add_row(doc, &row, &work);
+	/* The blocks that are not sampled would be taken for holes. */
+	if (level != GM_HOLES_TORCH || !doc->header->sample_bytes)
+		add_row(doc, &row, &work);
 }
 
 /* Bytes that were in use in the device's pools at the end of the work and are not now. */

@@ -177,7 +177,7 @@ void gm_load_oom_levels(struct gm_doc *doc, struct gm_oom *oom)
 
 	row = add(doc, oom, GM_HOLES_TORCH, record->torch_reserved_bytes,
 		  record->torch_allocated_bytes);
-	if (row)
+	if (row && !doc->header->sample_bytes)
 		load_torch(doc, oom, row);
 	add(doc, oom, GM_HOLES_POOL, record->pool_reserved_bytes, record->pool_used_bytes);
 	row = add(doc, oom, GM_HOLES_SLAB, record->slab_reserved_bytes, record->slab_used_bytes);

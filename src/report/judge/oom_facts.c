@@ -236,8 +236,8 @@ static void find_kept(struct gm_doc *doc, struct gm_oom *oom)
 		    block->device != oom->record.device || block->time_ns > oom->record.time_ns ||
 		    strcmp(doc->sites[block->site].category, "activations") != 0)
 			continue;
-		bytes[block->site] += block->bytes;
-		oom->kept_bytes += block->bytes;
+		bytes[block->site] += gm_site_share(block);
+		oom->kept_bytes += gm_site_share(block);
 		if (bytes[block->site] > most) {
 			most = bytes[block->site];
 			oom->kept_site = block->site;

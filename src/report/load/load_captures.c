@@ -3,6 +3,7 @@
  * index that leads nowhere is left out.
  */
 #include "report/load/load_captures.h"
+#include "account/kinds.h"
 #include "account/torch_record.h"
 #include <stdlib.h>
 #include <string.h>
@@ -104,12 +105,12 @@ static struct piece *list_pieces(struct gm_doc *doc, unsigned *count)
 	*count = 0;
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
 		const struct gm_alloc_record *record = &doc->blocks[i].record;
-		uint32_t pool;
+		uint32_t capture = gm_capture_number(record), pool;
 
-		if (!record->capture || record->capture > doc->captures_count ||
+		if (!capture || capture > doc->captures_count ||
 		    !gm_torch_reserves(gm_torch_part(record)))
 			continue;
-		pool = pool_of_capture(doc, record->capture - 1);
+		pool = pool_of_capture(doc, capture - 1);
 		if (pool == GM_NONE)
 			continue;
 		doc->graph_pools[pool].segments++;

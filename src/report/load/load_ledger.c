@@ -71,7 +71,7 @@ static uint64_t *sum_graph_pools(struct gm_doc *doc)
 	for (unsigned i = 0; doc->captures_count && i < doc->blocks_count; i++) {
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
 
-		if (block->capture && block->site < doc->sites_count)
+		if (gm_capture_number(block) && block->site < doc->sites_count)
 			bytes[block->site] += block->bytes;
 	}
 	return bytes;
@@ -119,7 +119,10 @@ static void split_tracked(struct gm_doc *doc, struct gm_ledger *ledger, bool pea
 		if (idle)
 			add_row(doc, ledger, "idle in pools", NULL, idle);
 		if (rest > idle)
-			add_row(doc, ledger, "rounding to pages", NULL, rest - idle);
+			add_row(doc, ledger,
+				doc->header->sample_bytes ? "rounding to pages, not sampled"
+							  : "rounding to pages",
+				NULL, rest - idle);
 	}
 }
 

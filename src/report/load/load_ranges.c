@@ -279,6 +279,8 @@ void gm_load_ranges(struct gm_doc *doc, int device)
 	for (uint32_t i = 0; i < count; i++)
 		load_range(doc, i, count, device);
 	find_bases(doc);
+	if (doc->header->sample_bytes)
+		return; /* most blocks have no record that tells their range */
 	find_own(doc);
 	find_retained(doc);
 }

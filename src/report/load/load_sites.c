@@ -216,8 +216,8 @@ void gm_load_work(struct gm_doc *doc)
 		if (block->record.site == GM_NONE)
 			continue;
 		site = &doc->sites[block->record.site];
-		site->work_bytes += block->record.bytes;
-		site->work_count++;
+		site->work_bytes += gm_site_share(&block->record);
+		site->work_count += gm_copies(block->record.extra);
 	}
 	free(records);
 	gm_sort_blocks(doc->freed_blocks, doc->freed_blocks_count);
@@ -287,6 +287,7 @@ void gm_finish_sites(struct gm_doc *doc)
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
 
 		if (block->site != GM_NONE && block->physical_bytes != GM_NO_BYTES)
-			doc->sites[block->site].physical_bytes += block->physical_bytes;
+			doc->sites[block->site].physical_bytes +=
+				block->physical_bytes * gm_copies(block->extra);
 	}
 }

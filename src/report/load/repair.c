@@ -35,7 +35,8 @@ static void add_reserves(struct gm_doc *doc)
 /* The records of the document that an allocation counts in. */
 static struct gm_counters counters_of(struct gm_doc *doc, const struct gm_alloc_record *block)
 {
-	struct gm_counters in = {.in_level = gm_in_level(block->level, block->kind)};
+	struct gm_counters in = {.in_level = gm_in_level(block->level, block->kind),
+				 .extra = block->extra};
 	bool in_usage = gm_in_usage(block->level, block->kind);
 
 	if (block->site != GM_NONE)
@@ -213,7 +214,12 @@ static void recompute(struct gm_doc *doc)
 
 void gm_repair(struct gm_doc *doc)
 {
-	if (doc->header->sequence & 1 || gm_reader_torn(doc->reader))
+	bool cut_short = doc->header->sequence & 1 || gm_reader_torn(doc->reader);
+
+	/* In a sampled recording the records do not add up to the totals: these are made to fit. */
+	if (cut_short && doc->header->sample_bytes)
+		for_each(doc, gm_recount_end);
+	else if (cut_short)
 		recompute(doc);
 	follow_levels(doc);
 }

@@ -20,6 +20,7 @@
 #include "report/load/merge_sites.h"
 #include "report/stacks/classify.h"
 #include "report/symbols/symbolize.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +133,11 @@ static bool load(struct gm_doc *doc, const struct gm_options *options, char *err
 		 size_t error_bytes)
 {
 	gm_load(doc);
+	if (options->needs_blocks && gm_sampled(doc)) {
+		snprintf(error, error_bytes, "%s: %s: %s needs every block", doc->path,
+			 gm_sampled(doc), options->needs_blocks);
+		return false;
+	}
 	if (!gm_moment_apply(doc, options, error, error_bytes))
 		return false;
 	if (options->fine_timeline)

@@ -20,12 +20,14 @@ import tempfile
 PAIRS = 4000
 STACKS_OFF = {"GPUMEMTRACE_STACKS": "off"}
 DISABLED = {"GPUMEMTRACE_DISABLE": "1"}
+SAMPLED = {"GPUMEMTRACE_SAMPLE": "1GiB,seed=1"}  # so few that what is counted is not sampled
 ASLEEP = {"GPUMEMTRACE_START": "asleep"}
 CASES = {
     "block": ("block", {}),
     "block, no stacks": ("block", STACKS_OFF),
     "block, disabled": ("block", DISABLED),
     "block, asleep": ("block", ASLEEP),
+    "block, sampled": ("block", SAMPLED),
     "device": ("device", {}),
     "device, no stacks": ("device", STACKS_OFF),
     "device, disabled": ("device", DISABLED),

@@ -20,9 +20,10 @@ MOST = {
     "launch, asleep": 90,
     "CPU block": 30,
     "launch": 80,
-    "block": (1250, 520),
-    "device": (1500, 1107),
-    "async": (1590, 1125),
+    "block": (1250, 525),
+    "block, sampled": (215, 230),
+    "device": (1540, 1107),
+    "async": (1630, 1125),
     "map": (3400, 2610),
 }
 

@@ -2,8 +2,8 @@
 # What an allocation and its free take: cudaMalloc and cudaMallocAsync loops, plain, with the shim (full
 # stacks), with its CUPTI backend, and under compute-sanitizer's leak check, in turn; plain and with the shim
 # within one process; then PyTorch, in processes beside each other, with the recording of blocks switched on and
-# off within one, and with the shim awake and asleep within one.
-#   run.sh BUNDLE OUT [ROUNDS [TORCH_ROUNDS]]      3 and 1; a round is about 20 s, one of PyTorch 60 s and 160 s once
+# off within one, all of them and a sample, and with the shim awake and asleep within one.
+#   run.sh BUNDLE OUT [ROUNDS [TORCH_ROUNDS]]      3 and 1; a round is about 20 s, one of PyTorch 60 s and 240 s once
 # OUT gets load.jsonl and torch_cost.jsonl, a line a run; the medians are printed.
 # shellcheck source-path=SCRIPTDIR source=../lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -35,9 +35,12 @@ load() {
 	echo "{\"round\": $round, \"api\": \"$api\", \"mode\": \"$mode\", ${line#\{}" | tee -a "$out/load.jsonl"
 }
 
-switched() { # STEP
-	judged switched 120 env LD_PRELOAD="$bundle/switch.so $shim" GPUMEMTRACE_OUT="$out/switched.$1.gmt" \
-		"$python" "$here/switched.py" "$bundle/switch.so" 30 "$1"
+switched() { # STEP [SETTING=VALUE...]
+	local step=$1
+	shift
+	[ $# = 0 ] || echo "the next with $*:"
+	judged switched 120 env LD_PRELOAD="$bundle/switch.so $shim" GPUMEMTRACE_OUT="$out/switched.$step.gmt" "$@" \
+		"$python" "$here/switched.py" "$bundle/switch.so" 30 "$step"
 }
 
 asleep() { # STEP
@@ -71,6 +74,8 @@ rm -f "$out/load.jsonl" "$out/torch_cost.jsonl"
 		echo "FAIL torch_cost.py: ended with $?"
 	[ "$torch_rounds" = 0 ] || switched train
 	[ "$torch_rounds" = 0 ] || switched inference
+	[ "$torch_rounds" = 0 ] || switched train GPUMEMTRACE_SAMPLE=16MiB
+	[ "$torch_rounds" = 0 ] || switched inference GPUMEMTRACE_SAMPLE=16MiB
 	[ "$torch_rounds" = 0 ] || asleep train
 	[ "$torch_rounds" = 0 ] || asleep inference
 } | tee "$out/lines.txt"

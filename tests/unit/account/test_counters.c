@@ -74,7 +74,7 @@ static void a_site(void **unused)
 	(void)unused;
 	add(0, 100, 5);
 	add(0, 40, 6);
-	gm_site_add_stray(&sites[0], 40);
+	gm_site_add_stray(&sites[0], 40, 1);
 	gm_count_free(&(struct gm_counters){.site = &sites[0]}, 40, 1, true);
 	gm_count_free(&(struct gm_counters){.site = &sites[0]}, 30, 0, false); /* a part of 100 */
 	gm_count_resize(&(struct gm_counters){.site = &sites[0]}, 200, 0);

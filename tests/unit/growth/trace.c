@@ -125,7 +125,7 @@ uint32_t trace_alloc(unsigned site, uint64_t bytes)
 	block->serial = ++trace.header.serial;
 	block->kind = GM_KIND_DEVICE;
 	gm_site_catch_up(&trace.sites[block->site]);
-	gm_site_add(&trace.sites[block->site], bytes, block->serial, gm_track.now_ns, NULL);
+	gm_site_add(&trace.sites[block->site], bytes, 1, block->serial, gm_track.now_ns, NULL);
 	return number;
 }
 
@@ -151,7 +151,7 @@ void trace_mark(void)
 			if (trace.blocks[i].state == GM_STATE_LIVE) {
 				trace.blocks[i].flags |= GM_ALLOC_BEFORE_MARK;
 				gm_site_add_stray(&trace.sites[trace.blocks[i].site],
-						  trace.blocks[i].bytes);
+						  trace.blocks[i].bytes, 1);
 			}
 		trace.header.first_mark_serial = trace.header.serial + 1;
 	}

@@ -47,7 +47,7 @@ const struct gm_export_format gm_export_formats[] = {
 	 gm_export_pprof, NULL, gm_export_pprof_job, true, false},
 	{"torch-snapshot",
 	 "pickle for pytorch.org/memory_viz and torch.cuda._memory_viz; one per rank",
-	 gm_export_torch_snapshot, NULL, NULL, true, false},
+	 gm_export_torch_snapshot, NULL, NULL, true, false, "a snapshot"},
 	{"sqlite", "tables for SQL, added to those of other runs in OUT (docs/sql.md)", NULL,
 	 gm_export_sqlite, NULL, true, true},
 	{"zst",

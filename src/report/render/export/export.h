@@ -20,6 +20,7 @@ struct gm_export_format {
 	int (*write_job)(struct gm_job *job, const struct gm_options *options, FILE *file);
 	bool binary; /* not for a terminal */
 	bool adds; /* write_path adds to what is there, so several files may follow each other */
+	const char *needs_blocks; /* as in struct gm_options */
 };
 
 extern const struct gm_export_format gm_export_formats[];

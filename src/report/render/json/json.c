@@ -143,8 +143,9 @@ static json_t *tracer(struct gm_doc *doc)
 {
 	const struct gm_header *header = doc->header;
 	const char *names = gm_reader_string(doc->reader, header->settings_string);
+	json_t *object;
 
-	return json_pack(
+	object = json_pack(
 		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
 		"s:s, s:o}",
 		"version", gm_json_string(doc->version), "backend", gm_json_string(doc->backend),
@@ -159,6 +160,9 @@ static json_t *tracer(struct gm_doc *doc)
 		gm_json_bytes(header->lost_stacks), "passed_calls",
 		gm_json_bytes(header->passed_calls), "history", history(doc), "recording",
 		recording(header), "period", period(doc));
+	if (header->sample_bytes)
+		json_object_set_new(object, "sample_bytes", gm_json_bytes(header->sample_bytes));
+	return object;
 }
 
 static json_t *devices(struct gm_doc *doc)

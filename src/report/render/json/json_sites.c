@@ -157,6 +157,19 @@ static json_t *site_object(const struct gm_site *site)
 		"why", gm_json_string(site->why));
 }
 
+/* The standard errors of a sampled recording's figures. */
+static json_t *estimated(const struct gm_doc *doc, const struct gm_site *site)
+{
+	const struct gm_site_record *record = &site->record;
+
+	return json_pack("{s:o, s:o, s:o}", "live_error_bytes",
+			 gm_json_bytes(gm_site_error(doc, site, record->live_bytes)),
+			 "at_peak_error_bytes",
+			 gm_json_bytes(gm_site_error(doc, site, record->bytes_at_peak)),
+			 "allocated_error_bytes",
+			 gm_json_bytes(gm_site_error(doc, site, record->allocated_bytes)));
+}
+
 int *gm_json_site_numbers(struct gm_doc *doc)
 {
 	int *numbers = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*numbers));
@@ -175,6 +188,8 @@ static void put_site(struct gm_json_out *out, struct gm_doc *doc, const struct g
 		json_object_set_new(object, "since_bytes", gm_json_bytes(site->since_bytes));
 		json_object_set_new(object, "since_count", gm_json_bytes(site->since_count));
 	}
+	if (doc->header->sample_bytes)
+		json_object_set_new(object, "estimated", estimated(doc, site));
 	gm_json_put_text(out, "{");
 	put_stack(out, doc, site->stack);
 	put_windows(out, site, doc->header);

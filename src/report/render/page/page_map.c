@@ -201,11 +201,13 @@ json_t *gm_page_memory_map(struct gm_doc *doc, const int *numbers)
 	struct map map = {.doc = doc, .numbers = numbers, .smallest = smallest_kept(doc)};
 	json_t **columns = (json_t **)&map.to;
 	struct gm_extents extents;
+	/* The blocks that are not sampled would be taken for holes. */
+	unsigned count = doc->header->sample_bytes ? 0 : doc->blocks_count;
 	int device = GM_HOST - 1;
 
 	for (size_t i = 0; i < sizeof(map.to) / sizeof(*columns); i++)
 		columns[i] = json_array();
-	for (unsigned i = 0; i < doc->blocks_count; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
 
 		if (block->device != device) {

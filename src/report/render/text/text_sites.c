@@ -128,11 +128,12 @@ static enum gm_style verdict_style(enum gm_verdict verdict)
 }
 
 /* "12.0 KiB  device 0  device  held  12 of 20 allocations live, ..." */
-static void print_site(struct gm_out *out, const struct gm_site *site, const struct key *key)
+static void print_site(struct gm_out *out, const struct gm_doc *doc, const struct gm_site *site,
+		       const struct key *key)
 {
 	const struct gm_site_record *record = &site->record;
 	char text[GM_FORMAT_BYTES], live[GM_FORMAT_BYTES], peak[GM_FORMAT_BYTES], device[24];
-	char failed[48] = "", why[512];
+	char failed[48] = "", why[512], error[GM_FORMAT_BYTES + 24] = "";
 	unsigned column = 12;
 	bool category = strcmp(site->category, "other") != 0;
 
@@ -149,12 +150,16 @@ static void print_site(struct gm_out *out, const struct gm_site *site, const str
 	snprintf(why, sizeof(why), " (%s)", site->why ? site->why : "");
 	gm_wrap_from(out, column, FIGURES, site->verdict != GM_RELEASED ? why : "");
 	gm_printf(out->file, "%*s", FIGURES, "");
+	if (doc->header->sample_bytes)
+		snprintf(error, sizeof(error), " (an estimate, \302\261 %s)",
+			 gm_format_size(text, gm_site_error(doc, site, record->live_bytes)));
 	if (record->failed_frees)
 		snprintf(failed, sizeof(failed), ", %u free%s failed", record->failed_frees,
 			 record->failed_frees == 1 ? "" : "s");
 	gm_wrapf(out, FIGURES,
-		 "live %s in %llu, peak %s, allocated %s in %llu call%s, %llu freed%s%s%s  [%s]",
-		 gm_format_size(live, record->live_bytes), (unsigned long long)record->live_count,
+		 "live %s%s in %llu, peak %s, allocated %s in %llu call%s, %llu freed%s%s%s  [%s]",
+		 gm_format_size(live, record->live_bytes), error,
+		 (unsigned long long)record->live_count,
 		 gm_format_size(peak, record->peak_bytes),
 		 gm_format_size(text, record->allocated_bytes),
 		 (unsigned long long)record->allocations, record->allocations == 1 ? "" : "s",
@@ -165,14 +170,14 @@ static void print_site(struct gm_out *out, const struct gm_site *site, const str
 	gm_print_stack(out, site->stack, FIGURES);
 }
 
-static void print_entries(struct gm_out *out, const struct entry *entries, unsigned count,
-			  const struct key *key)
+static void print_entries(struct gm_out *out, const struct gm_doc *doc,
+			  const struct entry *entries, unsigned count, const struct key *key)
 {
 	uint64_t rest = 0;
 	char text[GM_FORMAT_BYTES];
 
 	for (unsigned i = 0; i < count && i < out->top; i++)
-		print_site(out, entries[i].site, key);
+		print_site(out, doc, entries[i].site, key);
 	for (unsigned i = out->top; i < count; i++)
 		rest += entries[i].value;
 	if (count > out->top)
@@ -195,7 +200,7 @@ bool gm_text_sites(struct gm_out *out, struct gm_doc *doc, const char *sort, boo
 	entries = sorted(doc, key, at_peak ? at_the_peak : any_site, &count);
 	gm_print(out, GM_BOLD, "%u site%s%s, by %s\n", count, count == 1 ? "" : "s",
 		 at_peak ? " had memory at the peak" : "", key->title);
-	print_entries(out, entries, count, key);
+	print_entries(out, doc, entries, count, key);
 	free(entries);
 	return true;
 }
@@ -296,7 +301,7 @@ static void print_since(struct gm_out *out, struct gm_doc *doc)
 	gm_printf(out->file, " allocated after %s%s%s still live, from %u site%s.\n", doc->since,
 		doc->until ? ", before " : "", doc->until ? doc->until : "", count,
 		count == 1 ? "" : "s");
-	print_entries(out, entries, count, &since_key);
+	print_entries(out, doc, entries, count, &since_key);
 	free(entries);
 }
 
@@ -316,7 +321,7 @@ void gm_text_leaks(struct gm_out *out, struct gm_doc *doc, bool all)
 		if (count && (all || !sections[i].all)) {
 			gm_heading(out, "%s: %u site%s", sections[i].title, count,
 				   count == 1 ? "" : "s");
-			print_entries(out, entries, count, &keys[0]);
+			print_entries(out, doc, entries, count, &keys[0]);
 		} else {
 			left_out += count;
 		}
