@@ -362,8 +362,11 @@ enum gm_found gm_file_found(const char *path, bool follow)
 	if (got == 0) /* its process was killed before it wrote anything */
 		return locked ? GM_FOUND_LIVE : GM_FOUND_OLD;
 	if (got >= (ssize_t)sizeof(files.file.header) &&
-	    !memcmp(text, GM_MAGIC, sizeof(files.file.header.magic)))
+	    !memcmp(text, GM_MAGIC, sizeof(files.file.header.magic))) {
+		/* A child that the process forked may hold the lock of a file that has ended. */
+		locked = locked && files.file.header.end == GM_END_NONE;
 		return locked || is_live(&files.file.header) ? GM_FOUND_LIVE : GM_FOUND_OLD;
+	}
 	if (got >= (ssize_t)sizeof(GM_JOURNAL_MAGIC) &&
 	    !memcmp(text, GM_JOURNAL_MAGIC, sizeof(GM_JOURNAL_MAGIC)))
 		return locked ? GM_FOUND_LIVE : GM_FOUND_OLD;
