@@ -35,6 +35,8 @@ LEFT_OUT = {
     "events": "its test counts its instructions",
     "families_shared": "needs a GPU",
     "families_static": "needs a GPU",
+    "holders_fake_debug": "looks like a CPython that cannot be read",
+    "holders_fake_python": "looks like a CPython that cannot be read",
     "idle": "a benchmark",
     "kill_anywhere_program": "its test steps through it by ptrace",
     "load": "a benchmark",

@@ -94,6 +94,8 @@ def planted(run):
     print(f"   not complete: {sum(holder['bytes'] for holder in unknown) / MIB:.1f} MiB in {len(unknown)} chains")
     for holder in unknown[:10]:
         print("     ", holder["bytes"], holder["note"], " -> ".join(holder["chain"]))
+    nowhere = sum(holder["bytes"] for holder in unknown if holder["note"].startswith("neither"))
+    say(nowhere < MIB, "libraries", f"{nowhere} bytes have neither a chain nor a library that keeps them")
     garbage = sum(holder["bytes"] for holder in doc["holders"] if holder["garbage"])
     before, _ = run.document("before", "summary", run.file)
     program.stdin.write("collect\n")

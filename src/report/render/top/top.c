@@ -331,21 +331,32 @@ static const char *cell(char text[GM_FORMAT_BYTES], const struct gm_site_record 
 	}
 }
 
-/* The chain that keeps most of a site's memory, where holders were looked for. */
+/* The chain that keeps most of a site's memory, if holders were looked for, in as many lines as
+ * it takes. */
 static void holder_of(struct screen *screen, unsigned site)
 {
 	const struct gm_doc *doc = screen->doc;
-	char text[LINE_BYTES] = "";
+	char text[LINE_BYTES] = "    held by ";
+	size_t columns = strlen(text);
 
 	for (unsigned i = 0; i < doc->holders_count; i++) {
 		const struct gm_holder *holder = &doc->holders[i];
 
 		if (holder->site != site || !holder->chain_count)
 			continue;
-		for (unsigned k = 0; k < holder->chain_count; k++)
+		for (unsigned k = 0; k < holder->chain_count; k++) {
+			size_t more = strlen(holder->chain[k]) + strlen(" ->");
+
+			if (k && columns + more > screen->out.width) {
+				gm_top_line(&screen->out, GM_PLAIN, "%s", text);
+				strcpy(text, "      ");
+				columns = strlen(text);
+			}
 			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
-				 k ? " \u2192 " : "", holder->chain[k]);
-		gm_top_line(&screen->out, GM_PLAIN, "    held by %s%s", text,
+				 holder->chain[k], k + 1 < holder->chain_count ? " \u2192 " : "");
+			columns += more + 1;
+		}
+		gm_top_line(&screen->out, GM_PLAIN, "%s%s", text,
 			    holder->complete ? "" : " (not complete)");
 		return;
 	}
