@@ -61,6 +61,7 @@ struct gm_cli {
 	bool plan_search; /* plan --search */
 	struct gm_whatif_options whatif;
 	bool gates_given; /* run: --check */
+	bool no_report;	  /* run: the caller reads the files, plan --search */
 	bool once;	  /* top */
 	bool interrupt;	  /* attach, detach: --interrupt */
 	uint64_t wait_ms; /* start, stop, attach, detach, watch: --wait */

@@ -163,7 +163,9 @@ int gm_cmd_run(struct gm_cli *cli)
 		return GM_EXIT_USAGE;
 	own = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	gm_run_find_files(cli, out, token);
-	if (cli->words_count)
+	if (cli->words_count && cli->no_report)
+		rc = GM_EXIT_FINE;
+	else if (cli->words_count)
 		rc = cli->gates_given ? show_and_check(cli) : gm_cmd_summary(cli);
 	else if (own == 126 || own == 127)
 		rc = own;

@@ -60,8 +60,7 @@ static void start_run(struct search *search, uint64_t batch)
 	struct gm_cli *cli = search->cli, run = {.options = cli->options};
 	int status;
 
-	run.options.quiet = true;
-	run.options.json = false;
+	run.no_report = true;
 	run.out_path = gm_zone_printf(&run.texts, "%s/%%p.gmt", search->folder);
 	run.words = gm_realloc(NULL, (cli->words_count + 1) * sizeof(*run.words));
 	for (; run.words_count < cli->words_count; run.words_count++)
@@ -80,14 +79,16 @@ static void start_run(struct search *search, uint64_t batch)
 static uint64_t read_files(struct search *search, struct attempt *attempt)
 {
 	char *pattern = gm_zone_printf(&search->cli->texts, "%s/*", search->folder), error[1024];
+	struct gm_options options = search->cli->options;
 	uint64_t refused = 0;
 	glob_t files;
 
+	options.symbols = false; /* no name is asked for */
 	if (glob(pattern, 0, NULL, &files) != 0)
 		return 0;
 	for (size_t i = 0; i < files.gl_pathc; i++) {
 		struct gm_doc *doc =
-			gm_doc_open(files.gl_pathv[i], &search->cli->options, error, sizeof(error));
+			gm_doc_open(files.gl_pathv[i], &options, error, sizeof(error));
 
 		refused += doc ? doc->header->oom_events : 0;
 		for (unsigned k = 0; doc && k < doc->levels_count; k++)
