@@ -11,6 +11,9 @@
 
 struct gm_safe_place;
 
+/* What gm_unsafe returns of a process that has begun another program since it was looked at. */
+extern const char gm_other_program[];
+
 /* Prepares the unwinder; takes a while. NULL after a sentence in `error`. */
 struct gm_safe_place *gm_safe_place_open(const struct gm_target *target, char *error,
 					 size_t error_bytes);
