@@ -151,8 +151,10 @@ static inline void gm_level_remove(struct gm_level_record *level, uint64_t bytes
 	level->frees += frees;
 }
 
-/* What the driver holds for the level changes by `change`, modulo 2^64: it may be less than
- * nothing. */
+/*
+ * Changes the bytes that the driver holds for the level by `change`, modulo 2^64: the change may be
+ * negative.
+ */
 static inline void gm_level_physical(struct gm_level_record *level, uint64_t change)
 {
 	level->physical_bytes += change;
@@ -209,8 +211,10 @@ struct gm_counters {
 	bool in_level;		       /* counts in the level (gm_in_level), too */
 };
 
-/* The same where the site and the level are known to be there and the allocation counts in the
- * level, without a look at them: for the tracker's fast paths. */
+/*
+ * Returns the records of an allocation whose site and level are known to be there and which counts
+ * in the level, without a look at them: for the tracker's fast paths.
+ */
 static inline struct gm_counters gm_counters_known(struct gm_site_record *site,
 						   struct gm_level_record *level,
 						   struct gm_usage_record *usage)

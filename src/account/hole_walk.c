@@ -9,7 +9,7 @@
 
 /* ---- extents ---- */
 
-/* What PyTorch's level sees in an allocation; false: nothing. */
+/* Finds the role of an allocation in the holes of PyTorch's level; false if it has none. */
 static bool torch_role(const struct gm_alloc_record *alloc, uint8_t *role)
 {
 	if (alloc->level == GM_LEVEL_CUSTOM)
@@ -25,8 +25,10 @@ static bool torch_role(const struct gm_alloc_record *alloc, uint8_t *role)
 	return true;
 }
 
-/* What a program's own pool sees in an allocation; memory counts where a block of the pool lies in
- * it. */
+/*
+ * Finds the role of an allocation in the holes of a program's own pool; false if it has none.
+ * Memory counts where a block of the pool lies in it.
+ */
 static bool custom_role(const struct gm_alloc_record *alloc, uint8_t *role)
 {
 	if (alloc->level == GM_LEVEL_CUSTOM)

@@ -15,8 +15,10 @@
 
 #include <stdbool.h>
 
-/* What an extent is. Of extents that start at the same address the one that holds the others comes
- * first. */
+/*
+ * The role of an extent. Of extents that start at the same address the one that holds the others
+ * comes first.
+ */
 enum gm_extent_role {
 	GM_EXTENT_RESERVATION, /* reserved addresses: no segment goes on beyond where another range
 				  starts */
@@ -36,8 +38,11 @@ struct gm_extent {
 		       it too. */
 };
 
-/* What an allocation is when a level of holes is looked at. Of PyTorch's level one extent at most;
- * of slabs two, the slab and what is in use of it. Returns how many. */
+/*
+ * Lists the extents of an allocation as a level of holes sees it, and returns their number.
+ * PyTorch's level has one extent at most; slabs have two, the slab and the part of it that is in
+ * use.
+ */
 unsigned gm_extents_of(const struct gm_alloc_record *alloc, enum gm_holes_level level,
 		       struct gm_extent extents[2]);
 

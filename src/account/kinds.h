@@ -55,7 +55,7 @@ GM_KIND_TABLE(GM_KIND_ROW)
 _Static_assert((int)GM_KIND_ROWS == (int)GM_KINDS && GM_KINDS <= 32,
 	       "every kind has a row and a bit");
 
-/* One set of kinds for each attribute: bit i stands for kind i. */
+/* Each attribute has a set of kinds: bit i stands for kind i. */
 #define GM_IN_OWNED(kind, name, owned, usage, host, pool, divided, torch, slab, size)              \
 	| (owned) << GM_KIND_##kind
 #define GM_IN_USAGE(kind, name, owned, usage, host, pool, divided, torch, slab, size)              \

@@ -23,9 +23,10 @@ void gm_recount_add(const struct gm_counters *in, const struct gm_alloc_record *
 }
 
 /*
- * What came in less what went out is what is live. Totals only rise: where more is live than they
- * say, an allocation was not counted yet, where less is, a free. So parts and wholes, each of which
- * may or may not have counted the update that was cut short, are equal afterwards.
+ * Makes a total of additions less a total of removals equal the live amount. Totals only rise:
+ * where more is live than they say, an allocation was not counted yet, where less is, a free. So
+ * parts and wholes, each of which may or may not have counted the update that was cut short, are
+ * equal afterwards.
  */
 static void fit(uint64_t live, uint64_t *in, uint64_t *out)
 {

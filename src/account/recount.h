@@ -26,9 +26,9 @@ void gm_torch_recount(struct gm_torch_record *record, uint64_t reserved_bytes);
 void gm_vmm_recount_begin(struct gm_vmm_record *vmm);
 
 /*
- * What the driver holds for the live allocations of one device, which are counted in the order of
- * their addresses: small requests share slabs. Pools are left out, for their reserves are held as a
- * whole. Zero-initialised.
+ * The sum of the bytes that the driver holds for the live allocations of one device, which are
+ * counted in the order of their addresses: small requests share slabs. Pools are left out, for
+ * their reserves are held as a whole. Zero-initialised.
  */
 struct gm_physical_sum {
 	uint64_t bytes;

@@ -18,8 +18,9 @@ void gm_site_follow_windows(struct gm_site_record *site, uint32_t current, uint3
 			    uint32_t resets);
 
 /*
- * The same for a record that was read from the file with this header, either of which may be
- * damaged: afterwards windows 0 to `window_current`, which is the header's, can be looked at.
+ * Brings the windows of a record up to date that was read from the file with this header, either of
+ * which may be damaged: afterwards windows 0 to `window_current`, which is the header's, can be
+ * looked at.
  */
 void gm_site_complete_windows(struct gm_site_record *site, const struct gm_header *header);
 

@@ -1,8 +1,8 @@
 /*
- * What the driver must hold for a request of so many bytes (facts of an H100 and H200, CUDA 13;
- * docs/evidence/facts.md, granularity): requests of at most 1 MiB are rounded up to 512 B and cut
- * from slabs of 2 MiB that are aligned to 2 MiB, larger ones take whole pages of 2 MiB; pinned
- * memory takes whole pages of the host.
+ * The bytes that the driver must hold for a request of a given size (facts of an H100 and H200,
+ * CUDA 13; docs/evidence/facts.md, granularity): requests of at most 1 MiB are rounded up to 512 B
+ * and cut from slabs of 2 MiB that are aligned to 2 MiB, larger ones take whole pages of 2 MiB;
+ * pinned memory takes whole pages of the host.
  *
  * All functions are pure: they need no lock and are safe in signal handlers. Sizes are bytes.
  */
@@ -78,7 +78,7 @@ static inline bool gm_in_slab(const struct gm_alloc_record *alloc)
 	       alloc->bytes <= GM_SLAB_LIMIT_BYTES;
 }
 
-/* Where the slab that holds an address begins. */
+/* Returns the address at which the slab that holds `address` begins. */
 static inline uint64_t gm_slab_of(uint64_t address)
 {
 	return address & ~(GM_SLAB_BYTES - 1);

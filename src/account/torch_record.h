@@ -1,7 +1,7 @@
 /*
- * What allocations do to PyTorch's record of a device (struct gm_torch_record), and what counts as
- * a segment of PyTorch's caching allocator. Used by the tracker, the replay of histories and the
- * importer of snapshots.
+ * The effect of allocations on PyTorch's record of a device (struct gm_torch_record), and the rule
+ * that says what counts as a segment of PyTorch's caching allocator. Used by the tracker, the
+ * replay of histories and the importer of snapshots.
  *
  * Who calls these functions has exclusive access to the records that they change; on that condition
  * they are safe on any thread and in signal handlers. Sizes are bytes.
@@ -18,7 +18,7 @@
 #define GM_TORCH_SMALL_BYTES	     (1ull << 20)
 #define GM_TORCH_SMALL_SEGMENT_BYTES (2ull << 20)
 
-/* What an allocation is to PyTorch's record. */
+/* The part that an allocation has in PyTorch's record. */
 enum gm_torch_part {
 	GM_TORCH_NO_PART,
 	GM_TORCH_BLOCK,	  /* a block that PyTorch handed out */
@@ -48,7 +48,7 @@ static inline enum gm_torch_part gm_torch_part(const struct gm_alloc_record *all
 	return gm_kind_in_pool(alloc->kind) ? GM_TORCH_TENSOR : GM_TORCH_NO_PART;
 }
 
-/* What is reserved changes with it. */
+/* True if an allocation of this part changes the reserved bytes. */
 static inline bool gm_torch_reserves(enum gm_torch_part part)
 {
 	return part == GM_TORCH_SEGMENT || part == GM_TORCH_FOREIGN;
@@ -128,7 +128,10 @@ static inline enum gm_torch_part gm_torch_add_driver(struct gm_torch_record *rec
 	return part;
 }
 
-/* The same memory goes. */
+/*
+ * Takes a removed allocation of the driver out of the record; the counterpart of
+ * gm_torch_add_driver.
+ */
 static inline enum gm_torch_part gm_torch_remove_driver(struct gm_torch_record *record,
 							const struct gm_alloc_record *alloc)
 {

@@ -1,7 +1,7 @@
 /*
- * What allocations do to the record of a device's virtual memory (struct gm_vmm_record): handles
- * (cuMemCreate), reserved address space and mappings. Who calls has exclusive access to the record.
- * Sizes are bytes.
+ * The effect of allocations on the record of a device's virtual memory (struct gm_vmm_record):
+ * handles (cuMemCreate), reserved address space and mappings. The caller has exclusive access to
+ * the record. Sizes are bytes.
  */
 #ifndef GM_ACCOUNT_VMM_RECORD_H
 #define GM_ACCOUNT_VMM_RECORD_H

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a function does to memory: the rows of roles.def. */
+/* The effect of a function on memory: the rows of roles.def. */
 enum gm_role {
 #define GM_ROLE(name, ...) GM_ROLE_##name,
 #include "api/roles.def"

@@ -273,7 +273,7 @@ typedef struct CUmulticastObjectProp_st {
 	unsigned long long handleTypes, flags;
 } CUmulticastObjectProp;
 
-/* One tile, mip tail or whole level of a sparse array, to be mapped or unmapped. */
+/* A tile, a mip tail or a whole level of a sparse array, to be mapped or unmapped. */
 typedef struct CUarrayMapInfo_st {
 	unsigned int resourceType;
 	union {

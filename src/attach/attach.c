@@ -275,7 +275,7 @@ static bool load(struct session *session)
 	if (close_at) {
 		char text[sizeof(session->result->text)];
 
-		memcpy(text, session->result->text, sizeof(text)); /* what was refused, if it was */
+		memcpy(text, session->result->text, sizeof(text)); /* the refusal, if any */
 		inject(session, close_at, NULL, (uint64_t)number, 0);
 		memcpy(session->result->text, text, sizeof(text));
 	}

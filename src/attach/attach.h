@@ -31,7 +31,7 @@ struct gm_attach_result {
 	char why[512];	  /* it reports none: why, "" if it does */
 	bool by_memory;	  /* the process cannot see the shim's file and got its bytes */
 	unsigned stops;	  /* threads that were stopped */
-	double paused_us; /* how long, the longest of the calls */
+	double paused_us; /* duration of the longest call */
 	char text[2048];
 };
 

@@ -1,5 +1,5 @@
 /*
- * Why a process cannot be attached to (refusal.h).
+ * The reason why a process cannot be attached to (refusal.h).
  *
  * The kernel answers every refused PTRACE_SEIZE by EPERM. Which rule refused it follows from
  * TracerPid, the users, the capabilities and yama's level [ptrace(2), "Ptrace access mode
@@ -18,7 +18,7 @@
 
 #define CAP_SYS_PTRACE 19
 
-/* What /proc/PID/status says. */
+/* The facts of /proc/PID/status that decide. */
 struct status {
 	int tracer;
 	unsigned uid; /* effective */
@@ -145,7 +145,7 @@ static bool is_foreign(const char *proc, const struct gm_target *target, char *e
 	if (fd >= 0)
 		close(fd);
 	if (!read_it || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-		return false; /* what follows finds out more */
+		return false; /* the checks that follow find out more */
 #ifndef __x86_64__
 	snprintf(error, bytes,
 		 "attaching is possible on x86-64 only; start the program with "

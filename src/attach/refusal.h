@@ -1,5 +1,5 @@
 /*
- * Why a process cannot be attached to, as a sentence with what to do about it.
+ * The reason why a process cannot be attached to, as a sentence with the remedy.
  */
 #ifndef GM_ATTACH_REFUSAL_H
 #define GM_ATTACH_REFUSAL_H
@@ -13,8 +13,8 @@
 bool gm_may_attach(const char *proc, pid_t pid, char *error, size_t error_bytes);
 
 /*
- * The same for what makes it impossible: another architecture, a static program, a C library that
- * is not glibc, shadow stacks.
+ * Looks for what makes attaching impossible: another architecture, a static program, a C library
+ * that is not glibc, shadow stacks. Returns false after a sentence in `error`.
  */
 bool gm_can_load(const char *proc, const struct gm_target *target, char *error, size_t error_bytes);
 

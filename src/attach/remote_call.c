@@ -25,7 +25,7 @@
 #define GETSIGMASK	0x420a /* PTRACE_GETSIGMASK */
 #define RED_ZONE	128
 #define MOST_XSTATE	16384u
-#define SOFTWARE_BYTES	464 /* where the frame describes its extended state [sigcontext.h] */
+#define SOFTWARE_BYTES	464 /* offset of the extended state's description [sigcontext.h] */
 #define LEGACY_XSTATE	576 /* 512 bytes and a header of 64 */
 #define XSTATE_MAGIC1	0x46505853u
 #define XSTATE_MAGIC2	0x46505845u
@@ -322,7 +322,7 @@ static const char *make_call(struct gm_injector *injector, pid_t thread, struct 
 	return ptrace(PTRACE_SETREGS, thread, NULL, r) ? "its registers cannot be set" : NULL;
 }
 
-/* Why no call may be made in the stopped thread, or NULL. */
+/* Returns the reason why no call may be made in the stopped thread, or NULL if one may. */
 static const char *unfit(const struct gm_injector *injector, pid_t thread,
 			 const struct user_regs_struct *r, bool anew)
 {

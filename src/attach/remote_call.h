@@ -23,8 +23,8 @@ struct gm_injector {
 	bool interrupt;	  /* at once also threads in calls whose time begins anew */
 	bool outside_cuda; /* the calls call the driver: the thread may not be in CUDA */
 	unsigned stops;	  /* threads stopped so far */
-	double paused_us; /* how long the thread of the last call was stopped */
-	const char *why;  /* why the last thread that was looked at would not do */
+	double paused_us; /* time for which the thread of the last call was stopped */
+	const char *why;  /* reason why the last thread that was looked at would not do */
 	pid_t thread;	  /* in which the last call was made */
 };
 

@@ -1,5 +1,5 @@
 /*
- * Whether a stopped thread stands where a call may be made in it (safe_place.h).
+ * Tells whether a stopped thread stands where a call may be made in it (safe_place.h).
  */
 #include "attach/safe_place.h"
 

@@ -1,8 +1,9 @@
 /*
- * Whether a stopped thread stands where a call may be made in it: it must hold neither the loader's
- * lock nor malloc's, because what is called takes both. That is found by unwinding its stack: no
- * frame may lie in the loader, in malloc, in fork or in the shim. What calls the driver takes the
- * driver's locks too, and no frame may lie in CUDA then.
+ * Tells whether a stopped thread stands where a call may be made in it: the thread must hold
+ * neither the loader's lock nor malloc's, because the called code takes both. The answer is found
+ * by unwinding the thread's stack: no frame may lie in the loader, in malloc, in fork or in the
+ * shim. Called code that calls the driver takes the driver's locks too, and no frame may lie in
+ * CUDA then.
  */
 #ifndef GM_ATTACH_SAFE_PLACE_H
 #define GM_ATTACH_SAFE_PLACE_H
@@ -20,8 +21,9 @@ struct gm_safe_place *gm_safe_place_open(const struct gm_target *target, char *e
 void gm_safe_place_close(struct gm_safe_place *place);
 
 /*
- * Why no call may be made in the thread, which this process has stopped; NULL if one may.
- * `pc` and `sp` are its registers. `outside_cuda`: the call is one that calls the driver.
+ * Returns the reason why no call may be made in the thread, which this process has stopped; NULL if
+ * a call may be made. `pc` and `sp` are the thread's registers. `outside_cuda`: the called code
+ * calls the driver.
  */
 const char *gm_unsafe(struct gm_safe_place *place, pid_t thread, uint64_t pc, uint64_t sp,
 		      bool outside_cuda);

@@ -42,7 +42,10 @@ uint64_t gm_target_symbol(const struct gm_target *target, const struct gm_target
 bool gm_target_read(const struct gm_target *target, uint64_t from, void *to, size_t bytes);
 bool gm_target_write(const struct gm_target *target, uint64_t to, const void *from, size_t bytes);
 
-/* How many bytes the stack that `sp` lies in has below it; a main thread's stack can grow. */
+/*
+ * Returns the number of bytes below `sp` in the stack that `sp` lies in; a main thread's stack can
+ * grow.
+ */
 uint64_t gm_target_stack_room(const struct gm_target *target, uint64_t sp);
 
 /* A descriptor of the object's file as the process sees it, or -1. */

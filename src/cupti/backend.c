@@ -22,8 +22,8 @@
 static bool subscribed; /* CUPTI is the source (atomic) */
 
 /*
- * What happens without CUPTI: if only CUDA_INJECTION64_PATH loaded the library, there are no
- * wrappers.
+ * Says which source of calls is used if CUPTI cannot be: if only CUDA_INJECTION64_PATH loaded the
+ * library, there are no wrappers.
  */
 static const char *instead(void)
 {

@@ -1,5 +1,5 @@
 /*
- * One decoder for each driver row (decode.h). CUPTI passes a function's arguments as a structure
+ * The decoders of the driver's rows (decode.h). CUPTI passes a function's arguments as a structure
  * with the parameters in their order, so the row's own list gives its layout. tests/cupti compares
  * each with generated_cuda_meta.h.
  */

@@ -1,6 +1,6 @@
 /*
- * What CUPTI reports about calls and contexts, in the table's terms. Every function may be called
- * from any thread, inside CUDA; none calls CUDA.
+ * CUPTI's reports about calls and contexts, in the table's terms. Every function may be called from
+ * any thread, inside CUDA; none calls CUDA.
  */
 #ifndef GM_CUPTI_DRIVER_CALLS_H
 #define GM_CUPTI_DRIVER_CALLS_H

@@ -1,5 +1,5 @@
 /*
- * Where libcupti is looked for (library.h).
+ * The search for libcupti (library.h).
  */
 #include "cupti/library.h"
 #include "stack/native.h"

@@ -172,7 +172,7 @@ static const struct gm_fields_row field_rows[] = {
 	  {"awaited_by", 96}}},
 };
 
-/* What C types add to the base whose kind they have. */
+/* Fields that C types add to the base whose kind they have. */
 static const struct gm_fields_row extra_rows[] = {
 	{"collections.defaultdict", ALL, 56, {{"default_factory", 48}}},
 	{"collections.OrderedDict", ALL, 112, {{NULL, 0}}},
@@ -504,7 +504,7 @@ static void add_members(struct gm_cpython *python, struct gm_type *type, uint64_
 	}
 }
 
-/* What a type object says of itself, or of one of its bases. */
+/* The fields of a type object or of one of its bases that decide how it is walked. */
 struct type_head {
 	uint64_t name, basicsize, itemsize, dealloc, base, members;
 	int64_t dictoffset;
@@ -557,7 +557,7 @@ static void classify(struct gm_cpython *python, struct gm_type *type, struct typ
 					 head.basicsize);
 		for (unsigned k = 0; extra && k < GM_FIELDS && extra->field[k].name; k++)
 			add_member(type, 0, extra->field[k].name, extra->field[k].offset);
-		/* Of exceptions all references are members. */
+		/* All references of exceptions are members. */
 		if (!made && !extra && head.basicsize > 16 && !(head.flags & FLAG_EXCEPTION) &&
 		    !type->opaque_to)
 			type->opaque_to = (uint32_t)head.basicsize;

@@ -49,7 +49,10 @@ static bool inside(const struct file *file, uint64_t at, uint64_t bytes)
 	return at <= file->size && bytes <= file->size - at;
 }
 
-/* Where the first byte of the file lies, less the address that the file has for it. */
+/*
+ * Finds the address of the file's first byte in the process, less the address that the file has for
+ * it.
+ */
 static bool find_bias(const struct file *file, const Elf64_Ehdr *head, uint64_t start,
 		      uint64_t *bias)
 {

@@ -1,6 +1,6 @@
 /*
- * Where the CPython of a process is, and which version (internal.h). Its structures are believed
- * only if what the interpreter says of itself agrees with the table.
+ * Finds the CPython of a process and its version (internal.h). The interpreter's structures are
+ * believed only if their own contents agree with the table.
  */
 #include "holders/internal.h"
 
@@ -77,7 +77,7 @@ static bool find_symbols(struct gm_memory *memory, struct gm_exported *symbols)
 	return false;
 }
 
-/* What is published of the structures from 3.13 on has to agree with the table. */
+/* Checks that the offsets that CPython publishes from 3.13 on agree with the table. */
 static const char *check_published(struct gm_cpython *python)
 {
 	const struct gm_python_offsets *at = python->offsets;
@@ -107,7 +107,7 @@ static const char *check_published(struct gm_cpython *python)
 	return NULL;
 }
 
-/* Where texts and lines are; without it frames have no lines. */
+/* Finds the layout of texts and of line tables; without it frames have no lines. */
 static void find_layout(struct gm_cpython *python)
 {
 	uint64_t published[128] = {0};

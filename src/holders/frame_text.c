@@ -1,5 +1,5 @@
 /*
- * What a frame runs: the function and the line that it is at (internal.h). A frame notes its
+ * The text of a frame: the function that it runs and its line (internal.h). A frame notes its
  * instruction, to 3.10 as an index, later as an address; the code object has a table of lines,
  * which src/stack reads for the frames of recorded stacks.
  */

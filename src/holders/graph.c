@@ -33,7 +33,7 @@ enum { ROOTS, THREAD, RUNNING, PSEUDO_TYPES };
 struct gm_unreached {
 	struct gm_node *nodes;
 	int64_t *refs;
-	uint64_t *seen; /* what was read of each: its count and references as one number */
+	uint64_t *seen; /* the count and the references of each object, as one number */
 	uint32_t count, room, *index, index_room;
 	unsigned char *held; /* 1: reachable from outside of these objects */
 };
@@ -294,7 +294,7 @@ static bool is_leaf(const struct gm_type *type)
 	       !type->members_count && !(type->flags & GM_TYPE_MANAGED_DICT);
 }
 
-/* Of what the collector tracks and was not reached: whether this stage may take it. */
+/* True if this stage may take an object that the collector tracks and that was not reached. */
 static bool may_take(const struct search *search, uint64_t object)
 {
 	const struct gm_unreached *unreached = search->graph->unreached;
@@ -409,7 +409,7 @@ static void walk_from(struct search *search, uint32_t from)
 	}
 }
 
-/* The same, and then the keys that were put off, until there are no more. */
+/* Walks all nodes from `from` on, and then the keys that were put off, until there are no more. */
 static void breadth_first(struct search *search, uint32_t from)
 {
 	struct gm_graph *graph = search->graph;
@@ -528,7 +528,10 @@ static void each_thread(struct search *search, bool adding)
 
 /* ---- garbage ---- */
 
-/* One of the collector's lists, linked both ways; what does not link back ends it. */
+/*
+ * Reads a list of the collector, which is linked both ways; an object that does not link back ends
+ * it.
+ */
 static bool read_generation(struct search *search, uint64_t head)
 {
 	struct gm_graph *graph = search->graph;
@@ -684,7 +687,7 @@ static bool is_unheld(const struct counting *counting, uint32_t number)
 	       earlier->seen[before] == unreached->seen[number];
 }
 
-/* Which of them are held from outside: update_refs, subtract_refs, move_unreachable. */
+/* Finds the objects that are held from outside: update_refs, subtract_refs, move_unreachable. */
 static bool find_held(struct counting *counting, struct gm_cpython *python)
 {
 	struct gm_unreached *unreached = counting->unreached;

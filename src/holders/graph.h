@@ -1,6 +1,6 @@
 /*
- * Which objects of a CPython are reachable from where, and which of them hold the addresses that
- * are asked for. internal.h has what it is made of.
+ * The graph of a CPython's objects: the objects that can be reached from each root, and those of
+ * them that hold the addresses that are asked for. internal.h has the types that it is made of.
  */
 #ifndef GM_HOLDERS_GRAPH_H
 #define GM_HOLDERS_GRAPH_H
@@ -10,7 +10,7 @@
 #define GM_NO_NODE	 UINT32_MAX
 #define GM_MOST_HOLDINGS 32u /* of a block */
 
-/* How an object was reached, the surest first. */
+/* The ways in which an object was reached, the surest first. */
 enum gm_stage {
 	GM_STAGE_MODULES, /* from sys.modules */
 	GM_STAGE_THREADS, /* from a thread's frames and state */
@@ -54,7 +54,7 @@ struct gm_graph {
 	struct gm_holding *holdings;
 	uint32_t holdings_count, holdings_room;
 	uint32_t *first_holding; /* of each block, + 1 */
-	struct gm_unreached *unreached; /* what a later search compares */
+	struct gm_unreached *unreached; /* for a later search to compare */
 	uint64_t tracked, references;
 	bool full; /* memory ran out or a bound was met: not everything was seen */
 };

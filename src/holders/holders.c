@@ -16,7 +16,7 @@
 #define ATTEMPTS    3u
 #define MOST_RENEWS 20000u
 
-/* One look at the process. */
+/* The state of one look at the process. */
 struct look {
 	struct gm_graph graph;
 	struct gm_links links;
@@ -223,7 +223,10 @@ static bool take_native(struct gm_holders *holders, uint32_t block, struct gm_na
 	return true;
 }
 
-/* Of addresses that no Python object is known to keep, global variables and objects of C++. */
+/*
+ * Looks for the global variables and the objects of C++ that hold addresses which no Python object
+ * is known to keep.
+ */
 static bool look_native(struct gm_holders *holders, struct gm_memory *memory,
 			const uint64_t *addresses)
 {

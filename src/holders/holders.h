@@ -1,19 +1,19 @@
 /*
- * Which objects of a CPython hold addresses: for each address a chain of references from a root, a
- * module or a thread, to the object that has it. Every link was read forwards, and again at the
- * end; what had changed is not shown.
+ * The objects of a CPython that hold addresses: for each address a chain of references from a root,
+ * a module or a thread, to the object that has it. Every link was read forwards, and again at the
+ * end; a chain that had changed is not shown.
  */
 #ifndef GM_HOLDERS_HOLDERS_H
 #define GM_HOLDERS_HOLDERS_H
 
 #include "holders/process_memory.h"
 
-/* How certain and of what kind a chain is. */
+/* The certainty and the kind of a chain. */
 enum gm_chain_end {
 	GM_CHAIN_COMPLETE, /* from a root to the address */
 	GM_CHAIN_UNSURE,   /* one link is a word of an unknown structure, or on a frame's stack */
 	GM_CHAIN_WEAK,	   /* only a weak reference is known */
-	GM_CHAIN_UNKNOWN,  /* what refers to the chain's first object is not a known object */
+	GM_CHAIN_UNKNOWN,  /* the chain's first object is referred to by no known object */
 	GM_CHAIN_GARBAGE,  /* unreachable: gc.collect() frees it */
 	GM_CHAIN_CHANGED,  /* it changed again and again while it was read */
 	GM_CHAIN_NONE,	   /* no reference was found */

@@ -1,6 +1,6 @@
 /*
- * What the files of this folder share: a CPython in another process, its types, and how an object's
- * references are walked.
+ * Types and functions that the files of this folder share: a CPython in another process, its types,
+ * and the walk over an object's references.
  */
 #ifndef GM_HOLDERS_INTERNAL_H
 #define GM_HOLDERS_INTERNAL_H
@@ -16,7 +16,7 @@
 #define GM_FIELDS	     11u
 #define GM_NEEDS	     12u
 
-/* What an object is, for walking it. */
+/* The kind of an object, which decides how its references are walked. */
 enum gm_object_kind {
 	GM_IS_OPAQUE, /* a C type whose structure is not known */
 	GM_IS_LEAF,   /* refers to nothing that could hold memory */
@@ -97,7 +97,7 @@ struct gm_cpython {
 	unsigned torch_base; /* bytes of c10::intrusive_ptr_target; 0: not known yet */
 };
 
-/* How an object refers to another. */
+/* The kind of a reference from one object to another. */
 enum gm_how {
 	GM_BY_NAME,   /* a C attribute: `name` */
 	GM_BY_MEMBER, /* a slot, whose name is the C string at `key` */
@@ -202,7 +202,7 @@ const struct gm_type *gm_cpython_known_type(const struct gm_cpython *python, uin
 /* The class of an object of PyTorch's C++ by its vtable; NULL if it has none. */
 const struct gm_type *gm_torch_type_of(struct gm_cpython *python, uint64_t object);
 
-/* What PyTorch's objects refer to; true for those of other kinds. */
+/* Walks the references of PyTorch's objects; true for objects of other kinds. */
 bool gm_walk_torch(struct gm_object_walk *walk, uint64_t object, const struct gm_type *type);
 
 /* Forgets all types, which are classified again when they are met. */
@@ -230,8 +230,8 @@ bool gm_cpython_entries(struct gm_object_walk *walk, uint64_t dict,
 uint64_t gm_cpython_lookup(struct gm_cpython *python, uint64_t dict, const char *key);
 
 /*
- * What a frame runs, as "name (file:line)"; without the line if `line` is false or the frame has
- * not begun. `frame` is a PyFrameObject to 3.10, later a _PyInterpreterFrame.
+ * Writes the function that a frame runs, as "name (file:line)"; without the line if `line` is false
+ * or the frame has not begun. `frame` is a PyFrameObject to 3.10, later a _PyInterpreterFrame.
  */
 void gm_cpython_frame_text(struct gm_cpython *python, uint64_t frame, bool line, char *text,
 			   size_t bytes);

@@ -118,7 +118,9 @@ static void callable_name(const struct gm_links *links, uint64_t object, char *t
 	}
 }
 
-/* What an owner's attributes are called with: "class Model", "function f", "Trainer". */
+/*
+ * Writes the name that stands before an owner's attributes: "class Model", "function f", "Trainer".
+ */
 static void owner_name(const struct gm_links *links, uint32_t node, char *text, size_t bytes)
 {
 	const struct gm_type *type = type_of(links, node);

@@ -25,11 +25,11 @@
 #define MOST_CHUNKS (1u << 22)
 #define IN_USE	    1u
 
-/* What is looked for: a block, or an object of the heap on the way to one. */
+/* The target of a search: a block, or an object of the heap on the way to one. */
 struct wanted {
 	uint64_t address;
 	uint32_t block;
-	uint32_t next;	/* what this object holds; UINT32_MAX of a block */
+	uint32_t next;	/* index of the object that this one holds; UINT32_MAX of a block */
 	uint64_t slot;	/* in this object, the word that does */
 	uint32_t bytes; /* of the object */
 	uint64_t vtable; /* its first word if that is one; 0 */
@@ -239,7 +239,10 @@ static void make_chain(struct search *search, uint32_t number, uint64_t slot, co
 	add_objects(search, number, chain);
 }
 
-/* Of blocks that no global variable leads to: the outermost object of C++. */
+/*
+ * Makes chains that begin at the outermost object of C++, for blocks that no global variable leads
+ * to.
+ */
 static void make_cpp_chains(struct search *search)
 {
 	for (uint32_t i = search->count; i && !search->failed; i--) {
@@ -285,8 +288,9 @@ static void want_chunk(struct search *search, uint32_t number, uint64_t slot)
 }
 
 /*
- * Of anonymous memory after an object's data only its zeroed data is the object's. A file that is
- * no object, such as the recorder's own in a core, has no variables.
+ * True if the mapping belongs to the object. Of anonymous memory after an object's data only its
+ * zeroed data does. A file that is no object, such as the recorder's own in a core, has no
+ * variables.
  */
 static bool is_of(const struct search *search, const struct gm_mapping *mapping, const char *object,
 		  uint64_t slot)

@@ -450,8 +450,9 @@ static bool add_segment(struct gm_memory *memory, const Elf64_Phdr *segment)
 }
 
 /*
- * Which file lies where: NT_FILE, the number of mappings and the unit of offsets, three words for
- * each, and then their names. A mapping of which the core holds nothing has no segment.
+ * Reads which file is mapped where from NT_FILE: the number of mappings and the unit of offsets,
+ * three words for each, and then their names. A mapping of which the core holds nothing has no
+ * segment.
  */
 static bool name_segments(struct gm_memory *memory, const unsigned char *note, size_t bytes)
 {

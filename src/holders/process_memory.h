@@ -29,7 +29,7 @@ struct gm_memory;
  */
 struct gm_memory *gm_memory_of_process(int pid, char *error, size_t error_bytes);
 
-/* The same of an ELF core file of this machine's architecture. */
+/* Opens an ELF core file of this machine's architecture in the same way. */
 struct gm_memory *gm_memory_of_core(const char *path, char *error, size_t error_bytes);
 
 void gm_memory_close(struct gm_memory *memory);

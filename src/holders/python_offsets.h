@@ -1,6 +1,6 @@
 /*
- * Where things lie in CPython's structures, for reading another process: one row for each minor
- * version, in bytes. 64-bit CPython without Py_TRACE_REFS, Py_DEBUG and free threading only.
+ * The offsets of fields in CPython's structures, for reading another process: one row for each
+ * minor version, in bytes. 64-bit CPython without Py_TRACE_REFS, Py_DEBUG and free threading only.
  */
 #ifndef GM_HOLDERS_PYTHON_OFFSETS_H
 #define GM_HOLDERS_PYTHON_OFFSETS_H
@@ -42,7 +42,7 @@ struct gm_python_offsets {
 /* The row of a minor version of CPython 3; NULL if there is none. */
 const struct gm_python_offsets *gm_python_offsets(unsigned minor);
 
-/* The same in all these versions. */
+/* These offsets are the same in all these versions. */
 #define GM_OBJECT_TYPE	   8u
 #define GM_VAR_SIZE	   16u
 #define GM_LIST_ITEMS	   24u

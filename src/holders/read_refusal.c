@@ -1,6 +1,6 @@
 /*
- * Why another process's memory cannot be read (read_refusal.h). Sources: man 2 ptrace, "Ptrace
- * access mode checking"; the kernel's Documentation/admin-guide/LSM/Yama.rst.
+ * The reason why another process's memory cannot be read (read_refusal.h). Sources: man 2 ptrace,
+ * "Ptrace access mode checking"; the kernel's Documentation/admin-guide/LSM/Yama.rst.
  */
 #include "holders/read_refusal.h"
 

@@ -1,5 +1,5 @@
 /*
- * What is said when the system does not let this user read a process, as a pure function.
+ * The message for a process that the system does not let this user read, as a pure function.
  */
 #ifndef GM_HOLDERS_READ_REFUSAL_H
 #define GM_HOLDERS_READ_REFUSAL_H

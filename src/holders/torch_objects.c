@@ -296,8 +296,9 @@ static bool context_of_node(struct gm_object_walk *walk, uint64_t object, const 
 }
 
 /*
- * What a node's class adds lies behind the base's part, up to the end of its memory: a node is
- * allocated by itself, and glibc's malloc keeps its size in the word before (malloc/malloc.c).
+ * Walks a node of autograd. The members of its class lie behind the base's part, up to the end of
+ * the node's memory: a node is allocated by itself, and glibc's malloc keeps its size in the word
+ * before (malloc/malloc.c).
  */
 static bool node(struct gm_object_walk *walk, uint64_t object, const struct gm_type *type)
 {

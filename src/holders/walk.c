@@ -1,7 +1,7 @@
 /*
- * What an object of CPython refers to (internal.h), as its type's tp_traverse would say: the same
- * references, each once. References that CPython does not visit but owns are reported too where
- * that cannot make an object look unreachable (a frame that runs). Sources: the tp_traverse
+ * The references of an object of CPython (internal.h), as its type's tp_traverse would report them:
+ * the same references, each once. References that CPython does not visit but owns are reported too
+ * where that cannot make an object look unreachable (a frame that runs). Sources: the tp_traverse
  * functions of Objects/ and Modules/ of CPython 3.8 to 3.14.
  */
 #include "holders/internal.h"
@@ -181,8 +181,8 @@ static bool entries(struct gm_object_walk *walk, uint64_t keys_at, uint64_t valu
 }
 
 /*
- * Where a dict's values lie: 0 in its entries. From 3.13 on values may be embedded in the instance
- * whose dict this is, and are reported there.
+ * Finds the values of a dict; 0 if they are in its entries. From 3.13 on values may be embedded in
+ * the instance whose dict this is, and are reported there.
  */
 static bool dict_parts(struct gm_object_walk *walk, uint64_t dict, uint64_t *keys, uint64_t *values,
 		       uint64_t *size, uint64_t *most)
@@ -408,8 +408,9 @@ static bool slots(struct gm_object_walk *walk, uint64_t code, uint64_t start, ui
 }
 
 /*
- * How many slots of a frame are in use, its locals included. While it runs the number is in a
- * register: 0. From 3.14 on a running frame has it whenever it called something.
+ * Returns the number of slots of a frame that are in use, its locals included. While the frame
+ * runs, the number is in a register: 0. From 3.14 on a running frame has the number whenever it
+ * called something.
  */
 static int64_t stack_top(struct gm_object_walk *walk, uint64_t frame)
 {

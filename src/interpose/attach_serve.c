@@ -1,5 +1,5 @@
 /*
- * What gpumem-report attach calls in a process that was started without the shim
+ * The function that gpumem-report attach calls in a process that was started without the shim
  * (store/attach_point.h). The calling thread was stopped anywhere in the program, but for the
  * loader, malloc and the shim: it may hold any lock of the program's, of libcuda's or of PyTorch's
  * allocator. So nothing here calls CUDA, opens a library or allocates, but for joining and leaving

@@ -24,7 +24,7 @@
 #endif
 
 /*
- * It is weak and has its first version, because before glibc 2.34 it was in libdl, which may be
+ * dlvsym is weak and has its first version, because before glibc 2.34 it was in libdl, which may be
  * missing.
  */
 extern void *first_dlvsym(void *handle, const char *name, const char *version)

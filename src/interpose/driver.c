@@ -15,7 +15,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* What records a call is a function of its own, so that forwarding takes no stack for it. */
+/*
+ * The code that records a call is a function of its own, so that forwarding takes no stack for it.
+ */
 #define GM_RUNTIME(...)
 #define GM_DRIVER(name, params, role_, kind_, ...)                                                \
 	static __attribute__((noinline)) CUresult record_##name(                                   \

@@ -1,7 +1,7 @@
 /*
- * What the files share that find the real functions behind the wrappers: the lock of their tables,
- * rows by name (names.c), and the tables' functions (resolve_driver.c, resolve_runtime.c). Safe
- * from any thread.
+ * Functions shared by the files that find the real functions behind the wrappers: the lock of their
+ * tables, rows by name (names.c), and the tables' functions (resolve_driver.c, resolve_runtime.c).
+ * Safe from any thread.
  */
 #ifndef GM_INTERPOSE_INTERNAL_H
 #define GM_INTERPOSE_INTERNAL_H
@@ -33,7 +33,7 @@ enum gm_function gm_row_named(const char *name, unsigned majors);
  */
 bool gm_ready_driver(void);
 
-/* The same without opening anything, for a call from outside the program. */
+/* Finds every driver row without opening anything, for a call from outside the program. */
 bool gm_find_driver(void);
 
 /* True once a look-up or a call of the driver's reached the shim. */

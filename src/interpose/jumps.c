@@ -14,7 +14,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /*
- * They are declared here, because <setjmp.h> redirects the names where the compiler is to fortify.
+ * The jumps are declared here, because <setjmp.h> redirects the names where the compiler is to
+ * fortify.
  */
 #define NAMES(X) X(longjmp) X(_longjmp) X(siglongjmp) X(__longjmp_chk)
 
@@ -39,7 +40,7 @@ jump_by(enum gm_libc_function function, void *buffer, int value)
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), outermost = gm_thread.outermost;
 	jump_fn *real = (jump_fn *)gm_libc_find(function);
 
-	/* It leaves the call if it leads from below the call to above it. */
+	/* A jump leaves the call if it leads from below the call to above it. */
 	if (outermost && here < outermost && outermost < target_of(buffer))
 		gm_call_over();
 	if (!real)

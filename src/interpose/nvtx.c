@@ -69,8 +69,8 @@ typedef const void *(*export_table)(uint32_t id);
 #define STRING_BYTES 65536 /* of registered strings */
 
 /*
- * What NVTX's clients register lives as long as the process. Of strings beyond STRING_BYTES the
- * handle is `other_string`.
+ * The domains and strings that NVTX's clients register, which live as long as the process. Strings
+ * beyond STRING_BYTES have the handle `other_string`.
  */
 static struct {
 	uint32_t domains; /* made so far; handles are their numbers from 1 (atomic) */

@@ -12,7 +12,10 @@
  */
 void gm_public_mark(const char *name, enum gm_mark_source source);
 
-/* As the functions of track/named_ranges.h. Any thread; a signal handler may record nothing. */
+/*
+ * These do as the functions of track/named_ranges.h. Any thread; a signal handler may record
+ * nothing.
+ */
 int gm_public_range_push(const struct gm_range_name *name);
 int gm_public_range_pop(uint16_t domain_number, bool *marked);
 uint64_t gm_public_range_start(const struct gm_range_name *name);

@@ -14,8 +14,8 @@
 #define SITE_SLOTS (1u << SITE_BITS)
 
 /*
- * What a call site reaches. A seqlock: `sequence` is odd while it changes, and readers hold no
- * lock.
+ * The function that a call site reaches. A seqlock: `sequence` is odd while the entry changes, and
+ * readers hold no lock.
  */
 struct call_site {
 	uint32_t sequence;
@@ -172,7 +172,8 @@ static void write_site(struct call_site *site, uint64_t key, uint32_t now, void 
 	if (!gm_lock_resolve())
 		return;
 	/*
-	 * It is odd already if a fork came between and the writing thread is not in this process.
+	 * `sequence` is odd already if a fork came between and the writing thread is not in this
+	 * process.
 	 */
 	__atomic_store_n(&site->sequence, site->sequence | 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);

@@ -12,7 +12,10 @@
  */
 void *gm_wrapper_of(void *real, const char *symbol, uint64_t flags);
 
-/* The same of a function that dlsym found for the driver's row `function`. */
+/*
+ * Returns the wrapper of a function that dlsym found for the driver's row `function`, else the
+ * function itself.
+ */
 void *gm_driver_wrapper_of(enum gm_function function, void *real);
 
 #endif

@@ -135,7 +135,7 @@ static bool read_tables(const struct gm_object *object, struct tables *tables)
 			break;
 		}
 	}
-	/* What the loader protects is rounded down to pages at both ends. */
+	/* The loader rounds the range that it protects down to pages at both ends. */
 	for (unsigned i = 0; i < object->phdrs; i++)
 		if (object->phdr[i].p_type == PT_GNU_RELRO) {
 			tables->read_only = (object->base + object->phdr[i].p_vaddr) & ~page;
@@ -292,7 +292,7 @@ static void look_at_data(const struct gm_object *object, uint32_t number,
 	}
 }
 
-/* How many dynamic symbols an object has, by its hash table [System V ABI, GNU's]. */
+/* Returns the number of an object's dynamic symbols, by its hash table [System V ABI, GNU's]. */
 static uint32_t count_symbols(const struct gm_object *object)
 {
 	const uint32_t *hash = NULL, *buckets, *chains;

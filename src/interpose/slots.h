@@ -31,8 +31,8 @@ struct gm_slot_counts {
 void gm_slots_redirect(int anew, struct gm_slot_counts *counts);
 
 /*
- * The same if objects were loaded or unloaded since. For dlclose, and for dlsym, which follows most
- * loads. Any thread.
+ * Redirects as gm_slots_redirect if objects were loaded or unloaded since. For dlclose, and for
+ * dlsym, which follows most loads. Any thread.
  */
 void gm_slots_refresh(void);
 

@@ -65,7 +65,7 @@ static void *real_of(struct hook *hook, const char *name)
 
 /* ---- recording ---- */
 
-/* What a hook passes on beside its arguments. */
+/* The facts about a call that a hook passes on beside its arguments. */
 struct called {
 	struct gm_entry caller;
 	memory_hook *real;

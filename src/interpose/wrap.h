@@ -1,5 +1,5 @@
 /*
- * What a wrapper does around the real function (driver.c, runtime.c).
+ * The steps of a wrapper around the real function (driver.c, runtime.c).
  */
 #ifndef GM_INTERPOSE_WRAP_H
 #define GM_INTERPOSE_WRAP_H
@@ -21,7 +21,7 @@ void gm_call_end(struct gm_call *call, int result);
  */
 #define GM_WATCH_UNWINDING() __asm__ volatile(".cfi_personality 0x1b, gm_unwinding")
 
-/* That personality routine, for the unwinder. */
+/* The personality routine that GM_WATCH_UNWINDING names, for the unwinder. */
 int gm_unwinding(int version, int actions, uint64_t class, void *exception, void *context);
 
 #endif

@@ -15,7 +15,7 @@
 struct gm_arena {
 	void *free[GM_ARENA_CLASSES]; /* freed pieces by class, linked through their first word */
 	struct gm_arena_map *maps;    /* every mapping, newest first */
-	char *next, *end;	      /* what is left of the current chunk */
+	char *next, *end;	      /* the rest of the current chunk */
 	uint64_t mapped_bytes;
 };
 

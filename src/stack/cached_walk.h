@@ -18,7 +18,7 @@
 /* The end of a walk. Walks that end by the last two are not kept. */
 enum gm_walk_end {
 	GM_WALK_END,	 /* at the first frame of a thread */
-	GM_WALK_STOPPED, /* where the walk was to stop */
+	GM_WALK_STOPPED, /* at the frame where the walk was to stop */
 	GM_WALK_FULL,	 /* no more frames were wanted */
 	GM_WALK_NULL,	 /* at a return address of 0 */
 	GM_WALK_STUCK	 /* at a frame whose caller the rules do not find */
@@ -59,7 +59,7 @@ struct gm_cached_walk {
 	uintptr_t stop_start;	   /* as in struct gm_walk, and so is stop_bytes */
 	uint32_t stop_bytes;
 	unsigned frames : 10, words : 12;
-	unsigned given : 3;   /* how often the given word is repeated */
+	unsigned given : 3;   /* repetitions of the given word */
 	unsigned end : 4;     /* enum gm_walk_end */
 	unsigned live_bp : 1; /* the innermost frame's GM_CACHED_LIVE_BP */
 	/* the words; then the return addresses, then the frames, both innermost first */

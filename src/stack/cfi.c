@@ -202,7 +202,7 @@ struct walker {
 	unsigned keeps;	    /* all ones; 0: now.frame is one frame for all */
 	struct gm_new_walk now;
 	struct gm_cfi_rule interrupted; /* of the present frame, if a signal interrupted it */
-	uintptr_t copied;		/* where the words in `copy` lie; 0: there are none */
+	uintptr_t copied;		/* address of the words in `copy`; 0: there are none */
 	uintptr_t *copy;		/* CHUNK bytes */
 };
 
@@ -485,7 +485,7 @@ static void stand_at(struct walker *w, const struct gm_cached_walk *cached, unsi
 
 	for (unsigned i = from; i < at; i++) {
 		*frame = old[i];
-		frame++->bp = w->place.bp; /* what nothing depended on was not compared */
+		frame++->bp = w->place.bp; /* a value that nothing depended on was not compared */
 		if (old[i].saves != GM_NO_WORD)
 			w->place.bp = word_at(old[i].sp + old[i].saves * 8ul);
 	}

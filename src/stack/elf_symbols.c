@@ -170,7 +170,7 @@ static struct {
 	uint32_t inside, forks;	      /* threads inside dl_iterate_phdr, and forks under way */
 	uint32_t *lockable;	      /* 0: by a raw clone; NULL: not known */
 	bool lost;		      /* that was so when the fork began */
-	const struct r_debug *loader; /* what debuggers read the list from */
+	const struct r_debug *loader; /* debuggers read the list from it */
 } list;
 
 static bool may_be_locked_for_ever(void)

@@ -36,7 +36,7 @@ struct loaded {
 
 struct listing {
 	struct gm_modules_snapshot *snapshot;
-	size_t strings; /* where the paths begin */
+	size_t strings; /* offset of the paths */
 	bool first;
 };
 

@@ -21,7 +21,7 @@ struct gm_module {
 	bool ours;	  /* the shim */
 	bool interpreter; /* CPython's own code */
 	bool program;	  /* the executable */
-	bool libc;	  /* where threads begin: libc, libpthread */
+	bool libc;	  /* threads begin in it: libc, libpthread */
 	bool seen;	  /* during a refresh */
 };
 

@@ -25,7 +25,7 @@
  */
 struct gm_python_identity {
 	bool numbered;
-	uint32_t sample[3]; /* where they are, but for the first; not used with a number */
+	uint32_t sample[3]; /* offsets of all but the first; not used with a number */
 	uint64_t word[GM_PY_IDENTITY_WORDS];
 	uint64_t mask; /* of the samples, for a table under eight bytes */
 };

@@ -26,7 +26,7 @@
 GM_HOT_STACK static struct {
 	enum gm_stack_mode mode;
 	unsigned depth;
-	unsigned own_frames; /* how many there were last time: a guess that saves unwinding */
+	unsigned own_frames; /* their number last time: a guess that saves unwinding */
 	bool native_done;
 } settings = {.depth = 64, .own_frames = 4};
 
@@ -140,7 +140,7 @@ static unsigned walk_from(struct gm_walk *walk, unsigned want)
 
 static void capture_native(struct gm_raw_stack *raw, struct gm_walk *walk, unsigned depth)
 {
-	/* where both kinds are many, each gets half */
+	/* if both kinds are many, each gets half */
 	unsigned pythons = raw->pythons < depth / 2 ? raw->pythons : depth / 2;
 	unsigned want = depth - pythons, own, kept;
 	uintptr_t pc[GM_MAX_DEPTH + MOST_OWN_FRAMES + 2], caller = walk->caller;

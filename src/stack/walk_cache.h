@@ -57,7 +57,7 @@ struct gm_walk_cache {
 	uint32_t generation;	     /* of the rules, its low 32 bits */
 	uint16_t current;	     /* index of the prediction that was met last */
 	uint16_t expected;	     /* index of the prediction that is to be met next */
-	uint64_t head;		     /* where the next cached walk goes */
+	uint64_t head;		     /* position of the next cached walk */
 	uint64_t last;		     /* the last walk that is not brief */
 	uint64_t last_hash;	     /* of the results of that walk and of the three before it */
 	uint64_t brief_hash;	     /* of the result of the brief walk since then, or 0 */

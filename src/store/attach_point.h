@@ -1,7 +1,7 @@
 /*
- * Where gpumem-report attach and the shim meet in a process that was started without the shim: a
- * structure that the shim exports, and one function. The tool writes into the structure and has a
- * thread of the process call the function; the function answers in the structure. Nothing is
+ * The meeting point of gpumem-report attach and the shim in a process that was started without the
+ * shim: a structure that the shim exports, and one function. The tool writes into the structure and
+ * has a thread of the process call the function; the function answers in the structure. Nothing is
  * returned, because the tool may have ended by then.
  */
 #ifndef GM_STORE_ATTACH_POINT_H
@@ -49,8 +49,8 @@ struct gm_attach_point {
 	uint32_t lost;	      /* of detach: words that could not be written and lead here still */
 	uint32_t cupti;	      /* functions whose calls CUPTI reports; 0: it was not joined */
 	uint32_t reserved;
-	uint64_t age_ns;      /* how long the process had run, by the tool */
-	char why[GM_ATTACH_WHY]; /* why CUPTI was not joined, by the shim or the tool */
+	uint64_t age_ns;      /* age of the process, by the tool */
+	char why[GM_ATTACH_WHY]; /* the reason why CUPTI was not joined, by the shim or the tool */
 	char text[GM_ATTACH_TEXT]; /* settings, "NAME=value\n", by the tool; or the shim's reason */
 };
 

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 struct gm_backing {
-	char *base;	  /* where the file is mapped */
+	char *base;	  /* address of the mapped file */
 	const char *path; /* the file's present name, in the owner's storage */
 	dev_t device;
 	ino_t inode;

@@ -1,7 +1,7 @@
 /*
- * Where the code and the variables lie that every event uses. The program uses the caches for its
- * own purposes between two events, so each line and each page that an event touches is usually a
- * miss: what events use together lies side by side.
+ * The placement of the code and the variables that every event uses. The program uses the caches
+ * for its own purposes between two events, so each line and each page that an event touches is
+ * usually a miss: data that events use together lie side by side.
  */
 #ifndef GM_STORE_HOT_H
 #define GM_STORE_HOT_H

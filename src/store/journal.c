@@ -31,7 +31,7 @@ static struct {
 	bool replaced;
 	struct gm_journal_chunk
 		*chunk;	  /* the open chunk; NULL before the first and after the last */
-	uint8_t *at;	  /* where the next entry goes */
+	uint8_t *at;	  /* position of the next entry */
 	uint64_t entries; /* in the open chunk */
 	enum gm_journal_loss loss;
 	struct gm_journal_state state;
@@ -178,7 +178,7 @@ static void count_lost(uint64_t time_ns)
 	}
 }
 
-/* Returns where the next entry goes, or NULL after counting it as lost. */
+/* Returns the position of the next entry, or NULL after counting it as lost. */
 static uint8_t *reserve(uint64_t time_ns)
 {
 	const uint8_t *start = (const uint8_t *)journal.chunk;

@@ -194,7 +194,7 @@ uint8_t *gm_journal_put_call(struct gm_journal_state *state, uint8_t *to,
 
 /* ---- reading ---- */
 
-/* Where the next byte is; NULL once the bytes have run out or are no entry. */
+/* The position of the next byte; NULL once the bytes have run out or are no entry. */
 struct bytes {
 	const uint8_t *at, *end;
 };

@@ -37,7 +37,7 @@
 #define GM_JOURNAL_CHUNK_BYTES GM_CHUNK_BYTES
 #define GM_JOURNAL_ENTRY_BYTES 128u /* no entry is longer */
 
-/* Why a journal ends before the recording does. */
+/* The reasons why a journal ends before the recording does. */
 enum gm_journal_loss { GM_JOURNAL_WHOLE, GM_JOURNAL_CAP, GM_JOURNAL_DISK };
 
 struct gm_journal_header {
@@ -64,7 +64,7 @@ struct gm_journal_chunk {
 	uint32_t magic;
 	uint32_t number;
 	uint64_t filled;      /* entries << 32 | bytes of entries (release) */
-	uint64_t base_ns;     /* what the first entry's time is counted from */
+	uint64_t base_ns;     /* start of the first entry's time */
 	uint64_t base_serial; /* `serial` before the first entry */
 };
 
@@ -84,7 +84,7 @@ enum gm_journal_what { GM_JOURNAL_ADD, GM_JOURNAL_DROP, GM_JOURNAL_RESIZE, GM_JO
 /* Fields of a call that are not 0 (site, stack: not GM_NONE; function: not UINT16_MAX). */
 #define GM_CALL_KEY	 1u
 #define GM_CALL_BYTES	 2u
-#define GM_CALL_SERIAL	 4u /* how many allocations ago */
+#define GM_CALL_SERIAL	 4u /* distance in allocations */
 #define GM_CALL_SITE	 8u
 #define GM_CALL_STACK	 16u
 #define GM_CALL_FUNCTION 32u
@@ -94,8 +94,8 @@ enum gm_journal_what { GM_JOURNAL_ADD, GM_JOURNAL_DROP, GM_JOURNAL_RESIZE, GM_JO
 #define GM_CALL_BITS	 511u
 
 /*
- * One entry. An addition has all of `alloc` but references, mappings and the state, with
- * `physical_bytes` as the difference (modulo 2^64) from what the caller expects.
+ * An entry of a journal. An addition has all of `alloc` but references, mappings and the state,
+ * with `physical_bytes` as the difference (modulo 2^64) from what the caller expects.
  */
 struct gm_journal_entry {
 	enum gm_journal_what what;
@@ -106,7 +106,8 @@ struct gm_journal_entry {
 };
 
 /*
- * What the next entry's differences are taken from. It is set by gm_journal_begin for each chunk.
+ * The values from which the next entry's differences are taken. They are set by gm_journal_begin
+ * for each chunk.
  */
 struct gm_journal_state {
 	uint64_t time_ns, serial, call_key;

@@ -99,11 +99,11 @@ enum gm_table_id {
 	GM_TABLES = 40		/* room in the header */
 };
 
-/* Where memory was taken from; sites and allocations of the three are kept apart. */
+/* The level that handed out the memory; sites and allocations of the three are kept apart. */
 enum gm_level { GM_LEVEL_DRIVER, GM_LEVEL_TORCH, GM_LEVEL_CUSTOM, GM_LEVELS };
 
 /*
- * What kind of memory (contract.md, section 4). GM_KIND_NONE: no memory (a mapping, a reservation).
+ * The kind of memory (contract.md, section 4). GM_KIND_NONE: no memory (a mapping, a reservation).
  */
 enum gm_kind {
 	GM_KIND_NONE,
@@ -153,7 +153,8 @@ enum gm_state {
 };
 
 /*
- * How the process ended, `end`. GM_END_DETACHED: it did not, gpumem-report detach closed the file.
+ * The end of the process, `end`. GM_END_DETACHED: the process did not end, gpumem-report detach
+ * closed the file.
  */
 enum gm_end { GM_END_NONE, GM_END_EXIT, GM_END_EXEC, GM_END_DETACHED };
 
@@ -204,7 +205,7 @@ struct gm_header {
 	uint64_t machine;		/* a number for the host that pid belongs to; 0 unknown */
 	uint32_t reserved1[4];
 
-	/* what every event changes or asks: 64 bytes, one cache line */
+	/* fields that every event changes or reads: 64 bytes, one cache line */
 	uint64_t last_event_ns;		/* since time 0 */
 	uint64_t serial;		/* of the last allocation recorded */
 	uint64_t events;		/* calls recorded, successful or not */
@@ -234,7 +235,7 @@ struct gm_header {
 
 	/* windows: stretches of equal work or between marks; every site keeps GM_WINDOWS of them */
 	uint32_t window_current;	/* index of the window that is open */
-	uint32_t window_merges; /* how often neighbours were merged: window i covers 2^merges firsts
+	uint32_t window_merges; /* merges of neighbours so far: window i covers 2^merges firsts
 				 */
 	uint32_t window_marks;		/* 1: windows are marks' (see gm_site_record) */
 	uint32_t
@@ -390,8 +391,7 @@ struct gm_alloc_record {
 	uint64_t bytes;		/* asked for */
 	uint64_t serial;	/* counts allocations; unique */
 
-	uint64_t physical_bytes; /* what the driver must hold for it (page or 512 B rounding); of a
-				    block 0 */
+	uint64_t physical_bytes; /* held by the driver, rounded to pages or 512 B; 0 of a block */
 	uint16_t flags;		/* GM_ALLOC_... */
 	uint8_t space, kind;
 	int16_t device;
@@ -482,7 +482,7 @@ struct gm_pool_record {
 	uint32_t stack;			/* of its creation, GM_NONE */
 	uint32_t samples;		/* times its attributes were asked */
 	uint64_t live_bytes;		/* allocated from it and not freed, by our own books */
-	uint64_t release_threshold_bytes; /* what it keeps at waits, when last asked */
+	uint64_t release_threshold_bytes; /* bytes that it keeps at waits, when last asked */
 	uint64_t trims,
 		trimmed_bytes; /* calls that trimmed it, by how much they lowered its reserve */
 	uint64_t max_bytes;		/* that it was made with; 0: no maximum */
@@ -513,7 +513,7 @@ struct gm_error_record {
 	int32_t error;		/* CUDA's code */
 	uint32_t stack;
 	uint32_t first_free_stack;
-	uint32_t victim_site; /* where the memory was allocated that the first free took, GM_NONE */
+	uint32_t victim_site;	/* site of the memory that the first free took, GM_NONE */
 	uint64_t pointer;	/* of the latest */
 	uint64_t count, bytes;
 	uint64_t time_ns;	/* of the first */
@@ -531,7 +531,7 @@ enum gm_oom_verdict {
 
 #define GM_OOM_PENDING 4u
 
-/* What was freed on a stream that nobody has waited for since. */
+/* The bytes that were freed on a stream that nobody has waited for since. */
 struct gm_oom_pending {
 	uint64_t stream, bytes; /* 0 bytes: no more of them */
 	uint32_t stack;		/* of the latest free, GM_NONE */
@@ -553,7 +553,7 @@ struct gm_oom_record {
 	int32_t error;
 	int16_t device;
 	uint8_t verdict;			/* enum gm_oom_verdict */
-	uint8_t level;				/* who gave up: driver or torch */
+	uint8_t level;				/* level that gave up: driver or torch */
 	uint32_t stack, thread;
 	uint32_t first_site, sites;		/* run in GM_TABLE_OOM_SITES */
 	uint32_t first_block, blocks;		/* run in GM_TABLE_OOM_BLOCKS */
@@ -567,8 +567,8 @@ struct gm_oom_record {
 		pool_live_bytes; /* of the pool that was asked: 0 if it has no maximum */
 	struct gm_oom_pending
 		pending[GM_OOM_PENDING]; /* frees that streams had not reached, most first */
-	uint64_t driver_bytes; /* what the refused call asked the driver for: a segment is larger
-				  than its block; 0: the driver was not asked */
+	uint64_t driver_bytes; /* the refused request to the driver: a segment is larger than its
+				  block; 0: the driver was not asked */
 	uint64_t torch_private_idle_bytes; /* idle in private pools of PyTorch's, as a snapshot
 					      tells */
 };
@@ -596,8 +596,8 @@ struct gm_freed_export_record {
 #define GM_OOM_BLOCK_TORCH 1u /* taken by PyTorch's allocator: a segment, also an empty one */
 
 /*
- * What was live on an OOM's device and has an address (as much as fits), for holes: blocks, driver
- * memory that can be divided into blocks, mappings, and reserved addresses, at whose starts
+ * A block that was live on an OOM's device and has an address (as many as fit), for holes: blocks,
+ * driver memory that can be divided into blocks, mappings, and reserved addresses, at whose starts
  * expandable segments end.
  */
 struct gm_oom_block_record {
@@ -615,7 +615,7 @@ enum gm_implicit_cause {
 	GM_IMPLICIT_CAUSES
 };
 
-/* One for each device, cause and place that caused it. */
+/* A record for each device, cause and place that caused it. */
 struct gm_implicit_record {
 	int16_t device;
 	uint8_t cause;
@@ -642,7 +642,7 @@ struct gm_mark_record {
 #define GM_RANGE_NAME_BYTES 96u	 /* with the NUL; longer names are cut */
 #define GM_RANGE_RECORDS    2048u
 #define GM_RANGE_NAMES	    128u /* of a group that have a record of their own */
-#define GM_RANGE_DEVICES    8u	 /* what is in use on others is not measured */
+#define GM_RANGE_DEVICES    8u	 /* use of others is not measured */
 #define GM_RANGE_SAMPLES    64u
 
 enum gm_range_source {
@@ -731,7 +731,7 @@ enum gm_event_op {
 	GM_OP_LAUNCH
 };
 
-/* One event of the history ring. */
+/* An event of the history ring. */
 struct gm_event_record {
 	uint64_t time_ns;
 	uint64_t key;		/* pointer or handle; of a mark its record */
@@ -748,7 +748,10 @@ struct gm_event_record {
 	uint64_t stream;
 };
 
-/* What the driver says this process uses, beside what was tracked at that moment. */
+/*
+ * The source of the driver's figure for this process, which is kept beside the bytes that were
+ * tracked at that moment.
+ */
 enum gm_ledger_source { GM_LEDGER_NONE, GM_LEDGER_NVML_PROCESS, GM_LEDGER_DEVICE_DELTA };
 
 struct gm_ledger_record {
@@ -838,13 +841,13 @@ struct gm_torch_record {
 	uint32_t release_stack;	/* gave back more than half of what was, if any one did; GM_NONE */
 	uint8_t releasing;	/* 1: given back since memory was last taken */
 	uint8_t reserved1[3];
-	uint64_t beyond_bytes; /* what PyTorch once counted beyond our blocks; wraps around below 0
+	uint64_t beyond_bytes; /* PyTorch's count once, less our blocks; wraps around below 0
 				*/
 	uint8_t reserved2[24];
 };
 _Static_assert(sizeof(struct gm_torch_record) == 192, "a record starts at a cache line");
 
-/* Where memory is reserved beyond what is used. */
+/* The levels at which memory is reserved beyond what is used. */
 enum gm_holes_level {
 	GM_HOLES_TORCH,
 	GM_HOLES_POOL,

@@ -122,7 +122,8 @@ static bool path_beside(char *out, const char *path, const char *name)
 /* ---- new files ---- */
 
 /*
- * Its name comes by way of /proc; without that, only a process with CAP_DAC_READ_SEARCH gives one.
+ * Begins a file without a name. The name comes later by way of /proc; without that, only a process
+ * with CAP_DAC_READ_SEARCH can give one.
  */
 static int begin_unnamed(const char *path)
 {
@@ -233,7 +234,7 @@ int gm_file_create(const char *path, const struct gm_content *content)
 {
 	int fd = create_by(path, content, false);
 
-	/* what has no name may not be given one, by what a sandbox allows */
+	/* a sandbox may not allow to name a file that has no name */
 	return fd < 0 && fd != -EEXIST ? create_by(path, content, true) : fd;
 }
 

@@ -22,7 +22,7 @@
 
 #define GM_PATH_BYTES 4096
 
-/* What is written before the file has its name. */
+/* The content that is written before the file has its name. */
 struct gm_content {
 	const void *data;
 	size_t bytes;
@@ -53,7 +53,7 @@ int gm_file_begin(const char *path, bool named);
 /* Gives the file the name `path`. Returns 0 or -errno: -EEXIST if the name is taken. */
 int gm_file_publish(int fd, const char *path);
 
-/* The same for a named one, which takes the place of a file at `path`. */
+/* Puts a file that has a name of its own in the place of a file at `path`. */
 int gm_file_replace(const char *path);
 
 /* Removes a file that was begun and neither published nor put in another's place. */

@@ -9,8 +9,7 @@
 
 struct gm_output_path {
 	char path[GM_PATH_BYTES];   /* of the live file */
-	char wanted[GM_PATH_BYTES]; /* where the file is moved at a clean exit; "" if it is there
-				       already */
+	char wanted[GM_PATH_BYTES]; /* path at a clean exit; "" if the file is there already */
 };
 
 /*

@@ -19,9 +19,7 @@
 #define MAX_POINTERS 4 /* pointer files that lead to pointer files */
 #define MAX_COPIES   5 /* tries to copy a live file between two of its updates */
 
-/*
- * Where the chunks of a table lie; `chunks[i]` is a byte offset into the copy, 0 if there is none.
- */
+/* The chunks of a table; `chunks[i]` is a byte offset into the copy, 0 if there is none. */
 struct table {
 	uint32_t record_bytes;
 	uint32_t count;
@@ -120,7 +118,7 @@ static uint64_t directory_end(const struct gm_header *header)
 	       (uint64_t)header->directory_capacity * sizeof(struct gm_directory_entry);
 }
 
-/* What is wrong with the header's fixed part, or NULL. */
+/* Returns the fault of the header's fixed part, or NULL. */
 static const char *header_fault(const struct gm_header *header)
 {
 	static char text[160];
@@ -199,7 +197,7 @@ static int copy_file(struct gm_reader *reader, int fd, uint64_t file_bytes)
 	return 0;
 }
 
-/* Where the chunks of each table are, by the directory. */
+/* Finds the chunks of each table by the directory. */
 static void index_chunks(struct gm_reader *reader)
 {
 	const struct gm_header *header = &reader->header;

@@ -23,8 +23,8 @@ void gm_reader_close(struct gm_reader *reader);
 void gm_reader_drop_records(struct gm_reader *reader);
 
 /*
- * The same for a file that is in memory: takes `bytes` (from malloc), also when it fails. `path` is
- * what it is called.
+ * Opens a file that is in memory: takes `bytes` (from malloc), also when it fails. `path` is the
+ * file's name.
  */
 struct gm_reader *gm_reader_from_image(const char *path, void *bytes, uint64_t size, char *error,
 				       size_t error_bytes);

@@ -30,7 +30,7 @@ struct gm_clock {
 
 extern GM_HIDDEN struct gm_clock gm_clock; /* the clock of events */
 
-/* Whether the counter may be read and agrees with CLOCK_MONOTONIC. */
+/* True if the counter may be read and agrees with CLOCK_MONOTONIC. */
 extern GM_HIDDEN bool gm_clock_counts;
 
 /* Returns CLOCK_MONOTONIC in nanoseconds. Safe in signal handlers. */

@@ -219,7 +219,8 @@ static bool has_context(int device)
 }
 
 /*
- * What calls cost is not known for each context: all costs of a device end with its last context.
+ * Ends all costs of a device with its last context, for the costs of calls are not known for each
+ * context.
  */
 static void end_costs(int device)
 {

@@ -31,7 +31,7 @@
 
 /* The cached counters of a device's memory of one kind. */
 struct cache {
-	uint64_t class; /* what an event or a record of this memory has from `flags` on: class_at()
+	uint64_t class; /* bytes from `flags` on of an event or a record of this memory: class_at()
 			 */
 	struct gm_usage_record *usage;
 	struct gm_pool_record *pool;	  /* of stream-ordered memory, else NULL */

@@ -1,6 +1,6 @@
 /*
- * What the tracker records: an event, which is the same whether it came from an interposed call,
- * from CUPTI or from a framework's own hook. The functions that record events are in the headers of
+ * The tracker's input: an event, which is the same whether it came from an interposed call, from
+ * CUPTI or from a framework's own hook. The functions that record events are in the headers of
  * their subjects (driver_allocs.h, torch_blocks.h, vmm.h, pools.h, graphs.h, contexts.h, costs.h,
  * marks.h). track/ knows allocations and tables; it calls no CUDA function, takes no stack and
  * waits for nothing but its own lock.

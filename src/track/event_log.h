@@ -13,7 +13,7 @@
 struct gm_event_ring {
 	struct gm_event_record
 		*next; /* the record to use (atomic: read without the lock for a prefetch) */
-	uint32_t left; /* how many records follow in memory, `next` included */
+	uint32_t left; /* number of records that follow in memory, `next` included */
 	bool on;
 };
 extern struct gm_event_ring gm_event_ring __attribute__((visibility("hidden")));

@@ -1,6 +1,6 @@
 /*
- * What the fast paths of torch_blocks.c and driver_allocs.c have in common. For them alone, under
- * the lock.
+ * The steps that the fast paths of torch_blocks.c and driver_allocs.c have in common. For them
+ * alone, under the lock.
  *
  * Both take the same steps, and share the steps themselves (live.h, index.h, sites.h, event_log.h,
  * account/counters.h). They stay two, because what they remember of a device and what can

@@ -1,5 +1,5 @@
 /*
- * What holds a handle's memory beside its mappings.
+ * The holders of a handle's memory beside its mappings.
  */
 #include "track/holds.h"
 #include "track/state.h"

@@ -1,7 +1,7 @@
 /*
- * What holds a handle's memory beside its mappings to addresses: the bindings of multicast objects
- * and the tiles of sparse arrays, neither of which has memory of its own. For track/, under the
- * lock.
+ * The holders of a handle's memory beside its mappings to addresses: the bindings of multicast
+ * objects and the tiles of sparse arrays, neither of which has memory of its own. For track/, under
+ * the lock.
  */
 #ifndef GM_TRACK_HOLDS_H
 #define GM_TRACK_HOLDS_H

@@ -162,7 +162,10 @@ static uint64_t context_bytes(int device)
 
 		if (context->device != device)
 			continue;
-		/* What a green context took, the process keeps until the primary one's end. */
+		/*
+		 * The process keeps the memory that a green context took until the primary
+		 * context's end.
+		 */
 		ended += context->state != GM_STATE_LIVE && !context->green;
 		live += context->state == GM_STATE_LIVE;
 		if ((context->state == GM_STATE_LIVE || context->green) &&
@@ -241,7 +244,10 @@ static void explain(struct gm_ledger_record *now)
 	}
 	known += now->context_bytes;
 	now->unexplained_bytes = (int64_t)(now->process_used_bytes - known);
-	/* How much managed memory is resident is not known: as much as would explain the rest. */
+	/*
+	 * The resident part of managed memory is not known: it is taken to be as much as would
+	 * explain the rest.
+	 */
 	if (now->unexplained_bytes > 0)
 		now->unexplained_bytes -= now->unexplained_bytes < (int64_t)now->managed_bytes
 						  ? now->unexplained_bytes

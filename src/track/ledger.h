@@ -50,7 +50,7 @@ static inline bool gm_track_ledger_by_time(uint64_t now_ns)
  */
 bool gm_track_ledger_schedule(uint64_t now_ns, uint64_t cost_ns);
 
-/* The same as gm_track_ledger_missed, under the lock. For track/. */
+/* Does as gm_track_ledger_missed, under the lock. For track/. */
 void gm_ledger_missed(int device);
 
 /* Forgets all samples when a file was opened. For track/. */

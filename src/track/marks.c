@@ -104,7 +104,7 @@ void gm_track_mark(const char *name, enum gm_mark_source source)
 	if (by_program(source) && !gm_file->first_mark_serial)
 		first_program_mark();
 	if (by_program(source)) {
-		gm_track_worked(); /* what a test frees before the next mark is its own */
+		gm_track_worked(); /* memory that a test frees before the next mark is its own */
 		gm_windows_open_at_mark();
 		if (source == GM_MARK_PROGRAM)
 			gm_ranges_mark(name);

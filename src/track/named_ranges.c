@@ -269,8 +269,10 @@ static uint32_t innermost(uint16_t domain)
 	return GM_NONE;
 }
 
-/* Its end: what ranges inside it have reached, it has reached, and what it reached the one around
- * it. */
+/*
+ * Ends a range: a peak that ranges inside it have reached, it has reached, and the range around it
+ * has reached its peak.
+ */
 static void finish_at(uint32_t at)
 {
 	struct open_range *open = &own->open[at];
@@ -400,7 +402,10 @@ void gm_ranges_mark(const char *name)
 
 /* ---- the start ---- */
 
-/* Of the threads of the process that was forked only the calling one may go on here. */
+/*
+ * Forgets the threads of the process that was forked but the calling one, which alone may go on
+ * here.
+ */
 static void forget_other_threads(void)
 {
 	__atomic_store_n(&ranges.active, own ? 1ull << (own - ranges.stacks) : 0, __ATOMIC_RELEASE);

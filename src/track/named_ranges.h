@@ -25,7 +25,7 @@ struct gm_range_name {
 	const char *domain;	/* NULL: NVTX's default domain, or none; lives on */
 	uint16_t domain_number; /* tells domains apart, also in gm_track_range_pop */
 	uint8_t source;		/* enum gm_range_source */
-	bool marked;		/* what gm_track_range_pop returns in `marked` */
+	bool marked;		/* gm_track_range_pop returns it in `marked` */
 	bool recorded;		/* false: it is only kept for `marked` */
 };
 
@@ -46,8 +46,8 @@ uint64_t gm_track_range_start(const struct gm_range_name *name, bool recording);
 bool gm_track_range_end(uint64_t id, bool recording);
 
 /*
- * Where the calling thread finds the number of its innermost range plus 1, which an allocation
- * gets; 0: none.
+ * Points to the number of the calling thread's innermost range plus 1, which an allocation gets; 0:
+ * none.
  */
 extern __thread const uint32_t *gm_thread_range
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));

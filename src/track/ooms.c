@@ -204,7 +204,10 @@ static void fill_pools(struct gm_oom_record *oom)
 		if (pool->state == GM_STATE_EMPTY || pool->device != oom->device)
 			continue;
 		oom->pool_reserved_bytes += pool->reserved_bytes;
-		/* What graphs have freed stays used by the driver's figure until it is trimmed. */
+		/*
+		 * Memory that graphs have freed stays used by the driver's figure until it is
+		 * trimmed.
+		 */
 		oom->pool_used_bytes +=
 			pool->type == GM_POOL_GRAPH && pool->live_bytes < pool->used_bytes
 				? pool->live_bytes

@@ -13,7 +13,9 @@ void gm_ooms_reset(void);
 /* Records an out-of-memory event. Returns its ticket, 0 if the file is full. */
 uint32_t gm_oom_open(const struct gm_event *event);
 
-/* The same request failed again: the record describes the present moment from now on. */
+/*
+ * Records that the same request failed again: the record describes the present moment from now on.
+ */
 void gm_oom_again(uint32_t ticket, const struct gm_event *event);
 
 /* PyTorch gave up: the request is the one that PyTorch was asked for. `limit`: by its own limit. */

@@ -15,7 +15,7 @@
 #define GM_PEAK_RUN  1024u /* records are appended in runs of so many */
 #define GM_PEAK_RUNS 64u
 
-/* Where the next allocation that is freed will be kept. */
+/* The place at which the next allocation that is freed will be kept. */
 struct gm_peak_cursor {
 	struct gm_peak_block_record *next;
 	uint32_t left;	/* records that follow in the run, `next` included */
@@ -25,8 +25,7 @@ struct gm_peak_cursor {
 struct gm_peak {
 	uint64_t serial; /* as in the record; 0: there was no peak yet */
 	struct gm_peak_cursor cursor;
-	struct gm_peak_cursor
-		start; /* what the cursor is set to at a peak: the start of the first run */
+	struct gm_peak_cursor start; /* value of the cursor at a peak: the start of the first run */
 	struct gm_peak_record *record;
 	uint32_t runs;		      /* appended */
 	uint32_t first[GM_PEAK_RUNS]; /* index of each run's first record; runs are used again */

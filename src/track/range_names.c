@@ -218,7 +218,9 @@ static struct gm_range_record *on_device(uint32_t index, int device)
 	return record;
 }
 
-/* Of many ranges every second, fourth, … one is kept. */
+/*
+ * Adds an instance to the samples, of which there is every second, fourth, … where there are many.
+ */
 static void sample(struct gm_range_record *record, const struct gm_range_instance *instance)
 {
 	if ((record->measured - 1) % record->stride)

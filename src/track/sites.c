@@ -149,7 +149,8 @@ static bool grow_to(uint32_t stack)
 }
 
 /*
- * What is read without the lock may be outdated: the prefetch is then of no use, and does no harm.
+ * Fields that are read without the lock may be outdated: the prefetch is then of no use, and does
+ * no harm.
  */
 GM_HOT_CODE void gm_track_site_prefetch(uint32_t stack)
 {

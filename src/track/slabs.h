@@ -19,7 +19,7 @@
 int64_t gm_physical_add(const struct gm_alloc_record *alloc);
 int64_t gm_physical_remove(const struct gm_alloc_record *alloc);
 
-/* What the small allocations of a device hold: their slabs, and their own shares. */
+/* The sums over the small allocations of a device: their slabs, and their own shares. */
 struct gm_slab_sums {
 	uint64_t reserved_bytes, used_bytes;
 };

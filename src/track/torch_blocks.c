@@ -268,7 +268,10 @@ static void begin_record(struct gm_torch_record *torch)
 	__atomic_store_n(&torch->by_level, 1, __ATOMIC_RELEASE);
 }
 
-/* What PyTorch had allocated when the period began: what it counts now beyond our blocks. */
+/*
+ * Notes the bytes that PyTorch had allocated when the period began: its present count beyond our
+ * blocks.
+ */
 static void note_before(const struct gm_torch_record *torch, const struct gm_torch_totals *totals)
 {
 	const struct gm_level_record *level =

@@ -61,7 +61,7 @@ static inline struct gm_torch_record *gm_torch_of(int device)
 void gm_torch_add(const struct gm_alloc_record *alloc);
 void gm_torch_remove(const struct gm_alloc_record *alloc);
 
-/* The same memory is about to be given back by a call with this stack. */
+/* Counts memory that is about to be given back by a call with this stack. */
 void gm_torch_count_release(const struct gm_alloc_record *alloc, uint32_t stack);
 
 /* The default pool was queried: with backend:cudaMallocAsync it is what PyTorch holds. */

@@ -70,7 +70,10 @@ void gm_track_start(bool history)
 
 /* ---- periods ---- */
 
-/* What outlives a period: names for what threads may be about to record, devices, contexts. */
+/*
+ * True for tables that outlive a period: names for events that threads may be about to record,
+ * devices, contexts.
+ */
 static bool outlives(enum gm_table_id table)
 {
 	switch (table) {
@@ -105,7 +108,7 @@ static void clear_header(struct gm_header *header)
 	header->features &= ~(uint64_t)(GM_FEATURE_TORCH | GM_FEATURE_JOURNAL);
 }
 
-/* What was there before is to be measured again, by the next sample of the ledger. */
+/* Forgets the bytes that were there before, which the ledger's next sample measures again. */
 static void forget_before(void)
 {
 	uint32_t device, count = gm_file->tables[GM_TABLE_DEVICES].count;

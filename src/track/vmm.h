@@ -17,7 +17,7 @@ void gm_track_map(const struct gm_event *event, uint64_t handle, uint64_t offset
 /* Every mapping that begins in the range was unmapped. */
 void gm_track_unmap(const struct gm_event *event);
 
-/* One more reference to the handle that event->key is. */
+/* Counts another reference to the handle that event->key is. */
 void gm_track_retain(const struct gm_event *event);
 
 /* A handle was released. Its memory ends when references and mappings are both gone. */

@@ -1,5 +1,5 @@
 /*
- * Which window is open.
+ * Finds the open window.
  */
 #include "track/windows.h"
 

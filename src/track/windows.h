@@ -1,8 +1,8 @@
 /*
- * Which window is open. A run has at most sixteen windows: stretches of equal work, or those
- * between marks once the program has made one. Work is measured by the frees that an allocation
- * followed: the steps of a loop allocate and free, a set-up only allocates, and what is freed at
- * the end is followed by nothing. Neither pauses nor the speed of the machine change the windows.
+ * The open window. A run has at most sixteen windows: stretches of equal work, or those between
+ * marks once the program has made one. Work is measured by the frees that an allocation followed:
+ * the steps of a loop allocate and free, a set-up only allocates, and frees at the end are followed
+ * by nothing. Neither pauses nor the speed of the machine change the windows.
  *
  * With n the number of frees, or of marks, the open window is n >> merges; when that would be the
  * seventeenth, neighbours are merged. Sites catch up when they change. For track/, under the lock.

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """What recording and reporting cost, as ratios of things that ran in turn.
 
-bench.py --build BUILD [--rounds N] [--write FILE] [TARGET...]
+bench.py --build BUILD [--rounds N] [--against BUILD] [--write FILE] [TARGET...]
 
 Each target prints a table; --write puts them between the marks of a Markdown file. Targets: pair,
-disabled, scale, threads, history, report, directory, start. Nothing is asserted: machines are noisy.
+disabled, scale, threads, history, report, directory, start. A round runs each variant once, in an order
+drawn anew; from six rounds on a median has its 95 % interval (by the order of the rounds), before that the
+least and the most. --against adds the shim of another build to `pair`, and what this one costs more. Nothing
+is asserted: machines are noisy.
 """
 import argparse
 import datetime
@@ -12,6 +15,7 @@ import json
 import math
 import os
 import pathlib
+import random
 import re
 import shutil
 import statistics
@@ -26,8 +30,8 @@ BEGIN, END = "<!-- figures: written by ./bench -->", "<!-- end of figures -->"
 class Bench:
     """Where things are, and how a program is run with and without us."""
 
-    def __init__(self, build, rounds, folder):
-        self.rounds, self.folder = rounds, pathlib.Path(folder)
+    def __init__(self, build, rounds, folder, against=None):
+        self.rounds, self.folder, self.against = rounds, pathlib.Path(folder), against
         self.shim = build / "src/interpose/libgpumemtrace.so"
         self.report = build / "tools/gpumem-report/gpumem-report"
         self.load = build / "tests/bench/load/load"
@@ -57,8 +61,8 @@ class Bench:
         """Runs each of the variants in every round; a list of results for each name."""
         results = {name: [] for name in variants}
         for _ in range(self.rounds):
-            for name, variant in variants.items():
-                results[name].append(variant())
+            for name in random.sample(list(variants), len(variants)):
+                results[name].append(variants[name]())
         return results
 
 
@@ -70,9 +74,18 @@ def added(results, name, base, figure):
     return [a[figure] - b[figure] for a, b in zip(results[name], results[base])]
 
 
+def interval(values):
+    """The median, and between which values that of all rounds lies with 95 % (by the order of the values); of fewer
+    than six values, the least and the most."""
+    values, count = sorted(values), len(values)
+    below = [sum(math.comb(count, j) for j in range(i + 1)) / 2 ** count for i in range(count)]
+    outside = sum(1 for part in below if part <= 0.025)  # on either side
+    return statistics.median(values), values[max(outside - 1, 0)], values[min(count - outside, count - 1)]
+
+
 def spread(values, unit="", digits=0):
-    return "%.*f%s (%.*f to %.*f)" % (digits, statistics.median(values), unit, digits, min(values),
-                                      digits, max(values))
+    median, low, high = interval(values)
+    return "%.*f%s (%.*f to %.*f)" % (digits, median, unit, digits, low, digits, high)
 
 
 class Table:
@@ -104,6 +117,9 @@ def pair(bench):
         variants["heaptrack"] = lambda: bench.run_load(
             bench.plain, "--api", "malloc", *shape,
             before=(heaptrack, "--raw", "-o", str(recorded)))
+    if bench.against:
+        other = str(bench.against / "src/interpose/libgpumemtrace.so")
+        variants["the other build"] = lambda: bench.run_load(bench.traced(LD_PRELOAD=other), *shape)
     results = bench.in_turn(variants)
     base = {"heaptrack": "malloc"}
     table = Table("A pair of allocate and free, 36 frames, 64 sites, one thread",
@@ -115,6 +131,8 @@ def pair(bench):
         extra = added(results, name, base.get(name, "simulated"), "pair_ns")
         ratio = spread([a / b for a, b in zip(extra, reference)], digits=2) if reference else "?"
         table.add(name, spread(extra), ratio)
+    if bench.against:
+        table.add("ours less the other build", spread(added(results, "ours", "the other build", "pair_ns"), digits=1))
     return table
 
 
@@ -155,18 +173,6 @@ def scale(bench):
     return table
 
 
-def interval(values):
-    """The median, and between which values that of all runs lies with 95 % (by the order of the values)."""
-    values, count = sorted(values), len(values)
-    below = [sum(math.comb(count, j) for j in range(i + 1)) / 2 ** count for i in range(count)]
-    outside = sum(1 for part in below if part <= 0.025)  # on either side
-    return statistics.median(values), values[max(outside - 1, 0)], values[min(count - outside, count - 1)]
-
-
-def interval_text(values, digits=0):
-    return "%.*f (%.*f to %.*f)" % tuple(part for value in interval(values) for part in (digits, value))
-
-
 THREADS = (1, 2, 4, 16, 64)
 PAIRED = 15  # runs with and without the shim, in turn
 
@@ -196,9 +202,9 @@ def threads(bench):
             cpu, wall = thread_costs(bench, api, work)
             for count in THREADS:
                 ratios = [value / one for value, one in zip(cpu[count], cpu[1])]
-                table.add("%s, %s" % (name, between), count, interval_text(cpu[count]),
-                          interval_text(ratios, digits=2),
-                          interval_text(wall[count]) if count <= os.cpu_count() else "")
+                table.add("%s, %s" % (name, between), count, spread(cpu[count]),
+                          spread(ratios, digits=2),
+                          spread(wall[count]) if count <= os.cpu_count() else "")
     return table
 
 
@@ -383,17 +389,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", type=pathlib.Path, default="build")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--against", type=pathlib.Path, metavar="BUILD")
     parser.add_argument("--write", metavar="FILE")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=", ".join(TARGETS))
     options = parser.parse_args()
     unknown = set(options.targets) - set(TARGETS)
     if unknown:
         parser.error("no target %s: %s" % (", ".join(sorted(unknown)), ", ".join(TARGETS)))
-    text = "%s. %s. Medians of %d rounds (least to most).\n\n" % (
-        build_text(options.build.resolve()), machine(), options.rounds)
+    text = "%s. %s. Medians of %d rounds (%s).\n\n" % (
+        build_text(options.build.resolve()), machine(), options.rounds,
+        "95 %" if options.rounds >= 6 else "least to most")
     print(text, end="")
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(options.build.resolve(), options.rounds, folder)
+        bench = Bench(options.build.resolve(), options.rounds, folder, options.against and options.against.resolve())
         for name in options.targets or TARGETS:
             table = TARGETS[name](bench).markdown()
             print(table, flush=True)

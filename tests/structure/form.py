@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""form.py lines | commits: what .clang-format and git do not refuse by themselves.
+"""form.py lines | comments | commits: what .clang-format and git do not refuse by themselves.
 
 lines: no line of C of the product is longer than 100 columns, a tab counting to the next multiple of eight.
+comments: no comment of the product begins with a clause ("Where the block begins.") in the place of a name
+("The address at which the block begins.") or of a sentence ("Returns the address ...").
 commits: since the rule was made, a subject is at most 72 characters, names its area, and a body says why.
 Prints what breaks the rule; exit status 1 if anything does, 77 if there is no history to look at.
 """
@@ -14,12 +16,24 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 FOLDERS = ('include', 'src', 'tools')
 COLUMNS, SUBJECT = 100, 72
 SINCE = 'ebc36a8'
+COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+CLAUSE = re.compile(r'[/*\s]*(what|where|which|who|whose|how|whether|why)\b', re.I)
 AREA = re.compile(r'[^\s:][^:]*: \S|Merge |Revert ')
 
 
 def long_lines(text):
     """The numbers of the lines that are too long, from 1."""
     return [number for number, line in enumerate(text.split('\n'), 1) if len(line.expandtabs(8)) > COLUMNS]
+
+
+def clauses(text):
+    """The lines, from 1, at which comments begin that name their subject by a clause, and its first word."""
+    found = []
+    for match in COMMENT_OR_TEXT.finditer(text):
+        clause = match[0].startswith('/') and CLAUSE.match(match[0])
+        if clause:
+            found.append((text.count('\n', 0, match.start()) + 1, clause[1]))
+    return found
 
 
 def broken_commit(subject, body):
@@ -31,8 +45,8 @@ def broken_commit(subject, body):
     return None if body.strip() else 'it has no body'
 
 
-def lines():
-    broken = []
+def sources():
+    """The files of C of the product: each file's name and text."""
     for folder in FOLDERS:
         for path, folders, names in os.walk(os.path.join(ROOT, folder)):
             folders.sort()
@@ -40,9 +54,17 @@ def lines():
                 if name.endswith(('.c', '.h', '.def')):
                     file = os.path.join(path, name)
                     with open(file, encoding='utf-8', errors='replace') as text:
-                        broken += [f'{os.path.relpath(file, ROOT)}:{number}: longer than {COLUMNS} columns'
-                                   for number in long_lines(text.read())]
-    return broken
+                        yield os.path.relpath(file, ROOT), text.read()
+
+
+def lines():
+    return [f'{name}:{number}: longer than {COLUMNS} columns'
+            for name, text in sources() for number in long_lines(text)]
+
+
+def comments():
+    return [f'{name}:{number}: a comment begins with "{word}": name the thing, or say it in a sentence'
+            for name, text in sources() for number, word in clauses(text)]
 
 
 def git(*words):
@@ -65,6 +87,6 @@ def commits():
 
 
 if __name__ == '__main__':
-    found = {'lines': lines, 'commits': commits}[sys.argv[1]]()
+    found = {'lines': lines, 'comments': comments, 'commits': commits}[sys.argv[1]]()
     print('\n'.join(found) or 'no rule is broken')
     sys.exit(bool(found))

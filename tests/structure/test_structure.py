@@ -164,6 +164,11 @@ class FormTest(unittest.TestCase):
     def test_a_tab_counts_to_the_next_multiple_of_eight(self):
         self.assertEqual(form.long_lines('a\tb' + 'c' * 91 + '\n' + 'a\tb' + 'c' * 92), [2])
 
+    def test_comments_that_begin_with_a_clause(self):
+        text = ('/*\n * Where it begins.\n */\nint a; /* how many */\n/* The number of them, and why. */\n'
+                '/* Wherever it is. */\nchar *b = "/* what */", c = \'"\';\n/* Whether c is. */\n')
+        self.assertEqual(form.clauses(text), [(1, 'Where'), (4, 'how'), (8, 'Whether')])
+
     def test_subjects_and_bodies(self):
         self.assertIsNone(form.broken_commit('judge: ' + 'a' * 65, 'Why.'))
         self.assertEqual(form.broken_commit('judge: ' + 'a' * 66, 'Why.'), 'its subject has 73 characters')

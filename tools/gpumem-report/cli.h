@@ -71,11 +71,11 @@ struct gm_cli {
 	bool address_given;		  /* blocks --address: */
 	uint64_t address;
 	const char *out_path, *format, *baseline;
-	const char *check_files[GM_CHECK_FILES]; /* what check writes beside its text; NULL */
+	const char *check_files[GM_CHECK_FILES]; /* files that check writes beside its text; NULL */
 	struct gm_zone texts; /* that options point into, beside the command line's own */
 	char **words;	      /* files, or run's program and its arguments */
 	unsigned words_count;
-	struct gm_inputs inputs; /* what `words` became: the files in directories */
+	struct gm_inputs inputs; /* the files of `words`, also those in directories */
 	bool input_failed;	 /* a file could not be read */
 };
 
@@ -97,7 +97,7 @@ extern const unsigned gm_whatif_option_rows_count;
 extern const struct gm_option gm_gate_option_rows[];
 extern const unsigned gm_gate_option_rows_count;
 
-/* Which leaks fail: "exit", "grow" or "off"; NULL, or what it should have been. */
+/* Reads which leaks fail: "exit", "grow" or "off". Returns NULL, or the values that are allowed. */
 const char *gm_read_leak_gate(struct gm_cli *cli, const char *text);
 
 /* True if --max-peak-growth was given and --baseline was not. */
@@ -162,13 +162,13 @@ bool gm_cli_find_processes(struct gm_cli *cli);
 /* Opens the files given; NULL after a sentence where none can be read. */
 struct gm_job *gm_cli_open(struct gm_cli *cli);
 
-/* What a command prints of one document. */
+/* A command's function that prints one document. */
 typedef void (*gm_cli_body)(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli);
 
 /* Prints a body for each document; of several the whole and the rows of all before. */
 void gm_cli_print(struct gm_cli *cli, struct gm_job *job, gm_cli_body body);
 
-/* The same of the files given, or their JSON if asked for. */
+/* Prints a body for each of the files given, or their JSON if asked for. */
 int gm_cli_show(struct gm_cli *cli, gm_cli_body body);
 
 /* Prints the summary of open files. */

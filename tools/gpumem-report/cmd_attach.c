@@ -28,7 +28,10 @@ static bool read_pid(const struct gm_cli *cli, int *pid)
 	return true;
 }
 
-/* Where the process is to write: as asked, else in our folder if it sees that. */
+/*
+ * Returns the path to which the process is to write: as asked, else in our folder if the process
+ * sees that.
+ */
 static const char *out_for(struct gm_cli *cli, int pid)
 {
 	const char *here = gm_cli_absolute(cli, ".");

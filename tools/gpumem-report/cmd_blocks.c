@@ -22,7 +22,7 @@ static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cl
 	gm_text_blocks(out, doc, &list);
 }
 
-/* Of several files a list of one value for each. */
+/* Returns the value; of several files a list with one value for each. */
 static json_t *value_of(const struct gm_cli *cli, struct gm_doc *doc)
 {
 	struct gm_address_history history;

@@ -21,7 +21,7 @@ static struct gm_job *open_side(struct gm_cli *cli, char *word)
 	return job;
 }
 
-/* What a side is called: its file, or the directory. */
+/* Returns the name of a side: its file, or the directory. */
 static const char *name_of(const struct gm_job *job, const char *word)
 {
 	return job->count == 1 ? job->docs[0]->path : word;
@@ -42,7 +42,7 @@ static struct gm_doc *partner(const struct gm_job *job, const struct gm_doc *doc
 	return doc->header->rank < 0 && position < job->count ? job->docs[position] : NULL;
 }
 
-/* What a device had after and before; NULL: it was not used. */
+/* Adds a row with a device's figures after and before; NULL: the device was not used. */
 static void add_row(struct gm_table *table, int device, const struct gm_level_record *now,
 		    const struct gm_level_record *before)
 {

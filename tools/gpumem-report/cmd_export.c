@@ -29,7 +29,7 @@ static int refuse(const struct gm_cli *cli)
 		cli->format ? "that format is not known" : "export needs --format FORMAT", names);
 }
 
-/* What of a complete history did not get into the export. */
+/* Says which part of a complete history is missing from the export. */
 static void say_gap(struct gm_doc *doc)
 {
 	const char *gap = gm_history_gap(doc);
@@ -54,9 +54,9 @@ static int write_to_file(struct gm_cli *cli, const struct gm_export_format *form
 }
 
 /*
- * Where a process's own output goes: OUT with the rank before its suffix, train.rank3.pickle, or
- * with the pid where there is no rank; what has that name already, as an earlier attempt of the
- * rank, gets a number.
+ * Returns the path of a process's own output: OUT with the rank before its suffix,
+ * train.rank3.pickle, or with the pid where there is no rank; a name that is taken already, as by
+ * an earlier attempt of the rank, gets a number.
  */
 static const char *own_path(struct gm_zone *zone, struct gm_numbering *taken, const char *out,
 			    const struct gm_header *header)
@@ -98,7 +98,7 @@ static bool add_one(struct gm_cli *cli, const struct gm_export_format *format, s
 	return false;
 }
 
-/* One process to one file; false after a sentence. */
+/* Writes one process to one file; false after a sentence. */
 static bool write_one(struct gm_cli *cli, const struct gm_export_format *format,
 		      struct gm_doc *doc, const struct gm_options *options, const char *path)
 {
@@ -119,7 +119,7 @@ static bool write_one(struct gm_cli *cli, const struct gm_export_format *format,
 	return gm_output_end(&output, rc != 0);
 }
 
-/* What the files of a command line become, one after the other. */
+/* The state of exporting the files of a command line, one after the other. */
 struct outputs {
 	struct gm_cli *cli;
 	const struct gm_export_format *format;
@@ -156,7 +156,7 @@ static void write_next(struct outputs *outputs, const char *input)
 	gm_doc_close(doc);
 }
 
-/* One file after the other, so that a week of them needs the memory of one. */
+/* Writes one file after the other, so that a week of them needs the memory of one. */
 static int write_each(struct gm_cli *cli, const struct gm_export_format *format)
 {
 	struct outputs outputs = {.cli = cli,
@@ -167,7 +167,7 @@ static int write_each(struct gm_cli *cli, const struct gm_export_format *format)
 	if (outputs.options.symbols)
 		outputs.options.shared_symbols =
 			gm_symbols_new(&outputs.zone, outputs.options.symbol_cache);
-	/* What one output cannot take, others of their own may. */
+	/* An output that fails does not stop the others where each file has its own. */
 	for (unsigned i = 0; i < cli->words_count && (outputs.own || !outputs.rc); i++) {
 		gm_progress("writing runs", i, cli->words_count);
 		write_next(&outputs, cli->words[i]);

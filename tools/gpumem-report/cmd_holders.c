@@ -74,7 +74,7 @@ int gm_cmd_holders(struct gm_cli *cli)
 	for (unsigned i = 0; i < job->count; i++) {
 		char error[1024] = "";
 
-		/* What the shim had looked for is shown of a process that does not run any more. */
+		/* The shim's own result is shown of a process that does not run any more. */
 		if (gm_find_holders(job->docs[i], core, error, sizeof(error)) ||
 		    (!core && job->docs[i]->holders_when &&
 		     strcmp(job->docs[i]->end, "running") != 0))

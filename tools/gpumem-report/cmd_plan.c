@@ -46,7 +46,7 @@ static uint64_t batch_in_command(const struct gm_doc *doc)
 	return 0;
 }
 
-/* Of each document its batch: as given, in the order of the files, or by its command. */
+/* Finds the batch of each document: as given, in the order of the files, or by its command. */
 static bool find_batches(const struct gm_cli *cli, const struct gm_job *job, uint64_t *batches)
 {
 	const struct gm_plan_options *plan = &cli->plan;
@@ -168,7 +168,7 @@ static int plan_by_rules(struct gm_cli *cli, struct gm_zone *zone)
 	return GM_EXIT_FINE;
 }
 
-/* What contradicts itself; a sentence and true. */
+/* Refuses options that contradict each other, with a sentence; true if there are any. */
 static bool refuse(const struct gm_plan_options *plan, unsigned files)
 {
 	const char *why = NULL;

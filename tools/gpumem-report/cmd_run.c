@@ -22,7 +22,10 @@ static volatile sig_atomic_t child_pid;
 
 static const int forwarded[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-/* What a terminal sends, it sends to the program too: only what was meant for us is passed on. */
+/*
+ * A terminal sends its signals to the program too, so only those that were meant for us are passed
+ * on.
+ */
 static void forward(int number, siginfo_t *info, void *context)
 {
 	(void)context;

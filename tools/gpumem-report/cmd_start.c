@@ -5,7 +5,7 @@
 #include "process_control.h"
 #include <stdlib.h>
 
-/* What came of it, in a sentence; the exit status. */
+/* Prints the result as a sentence; returns the exit status. */
 static int report(const struct gm_cli *cli, const struct gm_control *control, enum gm_wanted wanted,
 		  enum gm_control_answer answer)
 {

@@ -6,7 +6,7 @@
 
 static void body(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli)
 {
-	/* Of several processes three lines each are enough. */
+	/* Three lines each are enough of several processes. */
 	gm_text_summary(out, doc, cli->options.quiet || cli->words_count > 1);
 }
 

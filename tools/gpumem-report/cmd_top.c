@@ -23,7 +23,7 @@ static void print_line(void *data, enum gm_style style, const char *line)
 	fputc('\n', out->file);
 }
 
-/* One screen: the head, and as many sites as --top asks for. */
+/* Prints one screen: the head, and as many sites as --top asks for. */
 static void print_screen(struct gm_out *out, struct gm_doc *doc, const struct gm_cli *cli)
 {
 	struct gm_top top;

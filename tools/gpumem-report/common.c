@@ -1,5 +1,6 @@
 /*
- * What commands share: opening the files, choosing the output, showing one document or several.
+ * Functions that commands share: opening the files, choosing the output, showing one document or
+ * several.
  */
 #include "cli.h"
 #include "report/support/progress.h"

@@ -1,5 +1,5 @@
 /*
- * Where the shim is, and where its file goes, for the commands that hand them to a process.
+ * Finds the shim, and the path of its file, for the commands that hand them to a process.
  */
 #include "cli.h"
 #include <limits.h>
@@ -18,8 +18,8 @@ static bool ends_with(const char *text, const char *end)
 }
 
 /*
- * Whether a library is nobody else's: its code is to run in the user's program. It and its folder
- * belong to the user, to root or to whom the tool belongs, and others cannot write to them.
+ * True if a library can be trusted: its code is to run in the user's program. It and its folder
+ * belong to the user, to root or to the owner of the tool, and others cannot write to them.
  */
 static bool is_trusted(const char *path, const char *tool)
 {

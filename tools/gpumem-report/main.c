@@ -86,7 +86,9 @@ static bool is_file_name(const char *word)
 	return strpbrk(word, "./") || access(word, F_OK) == 0;
 }
 
-/* What was printed may not have arrived: a full disk, a closed pipe. True after a sentence. */
+/*
+ * True if standard output did not arrive, for a full disk or a closed pipe; says so in a sentence.
+ */
 static bool output_failed(void)
 {
 	if (!ferror(stdout) && fflush(stdout) == 0)
@@ -132,6 +134,9 @@ int main(int argc, char **argv)
 	gm_inputs_free(&cli.inputs);
 	if (output_failed() && rc == GM_EXIT_FINE && command->bit != GM_RUN)
 		rc = GM_EXIT_USAGE;
-	/* What could not be read outranks a result over the rest, but not a gate that failed. */
+	/*
+	 * An input that could not be read outranks a result over the rest, but not a gate that
+	 * failed.
+	 */
 	return rc == GM_EXIT_FINE && cli.input_failed ? GM_EXIT_INPUT : rc;
 }

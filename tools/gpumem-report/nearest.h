@@ -1,11 +1,11 @@
 /*
- * What a mistyped word may mean.
+ * The words that a mistyped word may mean.
  */
 #ifndef GPUMEM_REPORT_NEAREST_H
 #define GPUMEM_REPORT_NEAREST_H
 
 struct gm_nearest {
-	const char *word, *name; /* what was typed; the best candidate so far, NULL */
+	const char *word, *name; /* the typed word; the best candidate so far, NULL */
 	unsigned distance;	 /* of that one */
 };
 

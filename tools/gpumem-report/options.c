@@ -540,7 +540,7 @@ int gm_cli_parse_gates(struct gm_cli *cli, const char *text)
 	return rc;
 }
 
-/* Those of a command, or without one those of all. */
+/* Prints the options of a command, or without one those of all commands. */
 static void print_options(const struct gm_command_row *command)
 {
 	const struct gm_option *option;

@@ -31,7 +31,7 @@ static void guard(const char *path)
 			signal(ends[i], SIG_IGN);
 }
 
-/* What the owner, the group and others may do with all of the inputs. */
+/* Returns the permissions that the owner, the group and others have for all of the inputs. */
 static mode_t mode_of_inputs(const struct gm_cli *cli)
 {
 	mode_t mode = 0666, mask = umask(0);

@@ -1,5 +1,5 @@
 /*
- * What start, stop, attach, detach and watch share. Each function prints what came of it and
+ * Functions that start, stop, attach, detach and watch share. Each function prints its result and
  * returns an exit status.
  */
 #ifndef GPUMEM_REPORT_PROCESS_CONTROL_H

@@ -1,7 +1,7 @@
 /*
- * Whether a program can be traced, see program_check.h. What a preload reaches is said by ld.so(8):
- * programs that are linked dynamically, of the loader's own class and C library, and that are not
- * run in secure-execution mode.
+ * Tells whether a program can be traced, see program_check.h. The reach of a preload is documented
+ * in ld.so(8): programs that are linked dynamically, of the loader's own class and C library, and
+ * that are not run in secure-execution mode.
  */
 #include "program_check.h"
 #include <elf.h>

@@ -1,5 +1,5 @@
 /*
- * Whether a program can be traced, asked before it is started.
+ * Tells whether a program can be traced, before it is started.
  */
 #ifndef GPUMEM_REPORT_PROGRAM_CHECK_H
 #define GPUMEM_REPORT_PROGRAM_CHECK_H
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 struct gm_program_check {
-	const char *untraceable; /* why the preload does not reach it, a sentence; NULL: it does */
+	const char *untraceable; /* reason why no preload reaches it; NULL: one does */
 	bool breaks;		 /* and it would not start with the preload */
 };
 
@@ -20,8 +20,8 @@ struct gm_program_check {
 struct gm_program_check gm_check_program(struct gm_zone *zone, char *const *words);
 
 /*
- * Why no file can be written where the pattern of GPUMEMTRACE_OUT says, a clause in the zone; NULL
- * if one can. The shim makes missing directories.
+ * Returns the reason why no file can be written where the pattern of GPUMEMTRACE_OUT says, a clause
+ * in the zone; NULL if one can. The shim makes missing directories.
  */
 const char *gm_check_output(struct gm_zone *zone, const char *pattern);
 

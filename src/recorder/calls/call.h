@@ -20,8 +20,8 @@
 struct gm_call {
 	uint32_t function;	/* enum gm_function */
 	int device;
-	struct gm_entry caller; /* where the program made the call */
-	void *out;		/* where the new pointer or handle is written */
+	struct gm_entry caller; /* the place of the call in the program */
+	void *out;		/* the new pointer or handle is written here */
 	uint64_t bytes;
 	uint64_t key;		/* the pointer, handle or address that is given */
 	uint64_t stream, pool;
@@ -31,7 +31,7 @@ struct gm_call {
 	};
 	union {
 		struct { /* allocations */
-			void *pitch; /* where the pitch is written; `bytes` is then a row's width */
+			void *pitch; /* the pitch is written here; `bytes` is then a row's width */
 			uint64_t rows;
 		};
 		struct { /* virtual memory, green contexts */

@@ -13,7 +13,7 @@ uint64_t gm_launches[GM_LAUNCH_SLOTS];
 /* The code asked for last, by sets, the latest first in each (atomic). */
 static uint64_t uses[USE_SETS][USE_WAYS];
 
-/* How often code was unloaded (atomic). The keys of `uses` depend on it. */
+/* The number of times that code was unloaded (atomic). The keys of `uses` depend on it. */
 static uint64_t unloads;
 
 bool gm_first_launch(uint64_t function)

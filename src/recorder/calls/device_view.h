@@ -7,7 +7,7 @@
 
 #include "track/ledger.h"
 
-/* Why the ledger is sampled: `reason` of gm_ledger_record. */
+/* The reason for a sample of the ledger: `reason` of gm_ledger_record. */
 enum gm_sample {
 	GM_SAMPLE_CONTEXT,
 	GM_SAMPLE_PEAK,

@@ -14,14 +14,14 @@ struct gm_row;
 void gm_record_oom(const struct gm_call *call, struct gm_event *event);
 
 /*
- * The same of any other call, whose need for memory is not known: `row` is the call's. Called
- * inside the tracker.
+ * Records any other call that failed for want of memory, whose need is not known: `row` is the
+ * call's. Called inside the tracker.
  */
 void gm_record_refusal(const struct gm_call *call, const struct gm_row *row);
 
 /*
- * The same of a launch that was only forwarded, made where `caller` says. Outside of the tracker;
- * keeps errno.
+ * Records a launch that failed for want of memory and was only forwarded, made where `caller` says.
+ * Outside of the tracker; keeps errno.
  */
 void gm_record_refused_launch(uint32_t function, struct gm_entry caller);
 

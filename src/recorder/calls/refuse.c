@@ -1,7 +1,7 @@
 /*
- * Which allocation calls are answered out of memory (refuse.h). The decision is made where the
- * program calls; the answer is given by the driver's wrapper inside, so that cudart sets its own
- * error state and out-pointer as it would.
+ * Decides which allocation calls are answered out of memory (refuse.h). The decision is made where
+ * the program calls; the answer is given by the driver's wrapper inside, so that cudart sets its
+ * own error state and out-pointer as it would.
  */
 #include "recorder/calls/refuse.h"
 #include "account/kinds.h"

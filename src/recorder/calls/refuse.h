@@ -1,6 +1,6 @@
 /*
- * What-if capacity and fault injection (GPUMEMTRACE_CAPACITY, GPUMEMTRACE_FAIL): decided for the
- * outermost call, answered in the driver's wrapper inside it.
+ * Refusal of allocation calls by a pretended capacity or by fault injection (GPUMEMTRACE_CAPACITY,
+ * GPUMEMTRACE_FAIL): decided for the outermost call, answered in the driver's wrapper inside it.
  */
 #ifndef GM_RECORDER_REFUSE_H
 #define GM_RECORDER_REFUSE_H

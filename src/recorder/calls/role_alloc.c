@@ -233,7 +233,7 @@ static inline uint32_t context_of_plain(const struct gm_call *call)
 }
 
 /*
- * As end_alloc_slow, for plain memory. All fields are named, so that the compiler clears none
+ * Does as end_alloc_slow, for plain memory. All fields are named, so that the compiler clears none
  * first.
  */
 static inline void end_alloc_fast(struct gm_call *call, const struct gm_row *row, uint64_t key)

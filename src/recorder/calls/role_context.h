@@ -17,7 +17,7 @@ extern __thread struct gm_last_context gm_last_context
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /*
- * The same of any context, which is entered if it is not known; the slow path of
+ * Returns the number of any context plus 1, which is entered if it is not known; the slow path of
  * gm_current_context.
  */
 uint32_t gm_find_context(const struct gm_call *call, uint64_t handle);

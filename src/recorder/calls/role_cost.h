@@ -1,5 +1,5 @@
 /*
- * What calls of a MEASURED role (api/roles.def) take of the device beside allocations.
+ * The device memory that calls of a MEASURED role (api/roles.def) take beside allocations.
  */
 #ifndef GM_RECORDER_ROLE_COST_H
 #define GM_RECORDER_ROLE_COST_H
@@ -25,7 +25,7 @@ void gm_settle_costs(void);
 /* Samples the ledgers of all devices in use because that is due by time. Not during a capture. */
 void gm_sample_by_time(void);
 
-/* The same outside of the tracker, after a launch that was only forwarded. */
+/* Samples the ledgers by time outside of the tracker, after a launch that was only forwarded. */
 void gm_sample_at_launch(void);
 
 /* Samples the ledgers of the devices at a new peak that is worth it, from `device` on. */

@@ -71,7 +71,7 @@ static void begin_period(void)
 	__atomic_store_n(&gm_file->recording, GM_RECORDS, __ATOMIC_RELEASE);
 }
 
-/* Of several threads one wakes the shim, and the others forward their calls until it has. */
+/* Wakes the shim in one of several threads; the others forward their calls until it is awake. */
 static GM_COLD __attribute__((noinline)) bool wake(void)
 {
 	struct gm_fork_page *page = gm_fork_page();

@@ -28,7 +28,9 @@ static inline bool gm_off(void)
 	       gm_stays_off();
 }
 
-/* The same without waking anything, for hooks that run under a lock of the program's. */
+/*
+ * True when gm_off would be, but wakes nothing: for hooks that run under a lock of the program's.
+ */
 static inline bool gm_idle(void)
 {
 	return __builtin_expect(__atomic_load_n(&gm_readiness, __ATOMIC_RELAXED) >= GM_OFF, 0);
@@ -43,7 +45,7 @@ void gm_fall_asleep(void);
  */
 int gm_want(enum gm_wanted wanted);
 
-/* The same if the tool asked for it. For the end of each event. A file is open. */
+/* Falls asleep if the tool asked for it. For the end of each event. A file is open. */
 static inline void gm_sleep_if_asked(void)
 {
 	if (__builtin_expect(__atomic_load_n(&gm_file->wanted, __ATOMIC_RELAXED) == GM_WANT_SLEEP,

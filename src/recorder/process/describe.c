@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 /*
- * Where texts are made, under the start lock. The first call of a program may come on a coroutine's
- * stack of 16 KiB.
+ * Buffers in which texts are made, under the start lock. The first call of a program may come on a
+ * coroutine's stack of 16 KiB.
  */
 static struct {
 	char raw[4096], text[8192];

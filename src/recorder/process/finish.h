@@ -15,7 +15,10 @@
  */
 void gm_finish(int status, bool print);
 
-/* The same when the recording ends before the process (gpumem-report detach). Prints nothing. */
+/*
+ * Completes the file when the recording ends before the process (gpumem-report detach). Prints
+ * nothing.
+ */
 void gm_finish_detached(void);
 
 /* The file was completed, and another has taken its place. Under the start lock. */

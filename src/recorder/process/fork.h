@@ -1,5 +1,5 @@
 /*
- * What the child of a fork() needs before any code of the program's runs in it.
+ * Steps that the child of a fork() needs before any code of the program's runs in it.
  */
 #ifndef GM_RECORDER_FORK_H
 #define GM_RECORDER_FORK_H

@@ -91,7 +91,10 @@ static uint64_t read_number(const char *path, const char *word)
 	return end == at ? UINT64_MAX : number;
 }
 
-/* What the control group may still use; its own files lie at the root in a container. */
+/*
+ * Returns the bytes that the control group may still use; its own files lie at the root in a
+ * container.
+ */
 static uint64_t group_headroom(void)
 {
 	char text[4096], path[4200] = "/sys/fs/cgroup", *at, *end;
@@ -120,7 +123,7 @@ static uint64_t group_headroom(void)
 							: 0;
 }
 
-/* Why no copy is made; NULL. */
+/* Returns the reason why no copy is made; NULL if a copy may be made. */
 static const char *refusal(void)
 {
 	struct gm_copy_surroundings now = {

@@ -15,7 +15,7 @@
  */
 void gm_copy_for_holders(enum gm_holders_moment moment);
 
-/* The same, where nothing is to be done as a rule. */
+/* Makes the copy if it is due at this moment; as a rule nothing is to be done. */
 static inline void gm_holders_moment(enum gm_holders_moment moment)
 {
 	if (__builtin_expect(gm_settings.holders >> moment & 1, 0))

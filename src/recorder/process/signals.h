@@ -12,7 +12,7 @@ extern uint32_t gm_signals_waiting __attribute__((visibility("hidden")));
 /* Serves them, if it can be done without waiting. Async-signal-safe. */
 void gm_signals_serve(void);
 
-/* The same after a call, where there are hardly ever any. */
+/* Serves waiting signals after a call; there are hardly ever any. */
 static inline void gm_signals_serve_waiting(void)
 {
 	if (__builtin_expect(__atomic_load_n(&gm_signals_waiting, __ATOMIC_RELAXED) != 0, 0))

@@ -87,7 +87,7 @@ static bool open_file(void)
 	return true;
 }
 
-/* Whether gm_fast_path_open() is to be true from now on. */
+/* Returns the value that gm_fast_path_open() is to have from now on. */
 static bool may_take_fast_path(void)
 {
 	return gm_fork_pages.wiped && !gm_settings.refuses && !gm_settings.holders_grow_bytes &&

@@ -1,6 +1,6 @@
 /*
- * Whether this process records, and the start of it: settings when the shim is loaded, the file at
- * the first CUDA event.
+ * The start of recording in this process, and whether the process records at all: settings when the
+ * shim is loaded, the file at the first CUDA event.
  *
  * The code of the shim runs in somebody else's process, at any moment: inside an allocator's lock,
  * in a constructor, in a signal handler, between fork and exec, after main has returned. All of

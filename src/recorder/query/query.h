@@ -71,7 +71,8 @@ enum gm_nvml_answer gm_query_process_used(int device, uint64_t *used_bytes);
 bool gm_query_pool_figures(uint64_t pool, struct gm_pool_figures *figures);
 
 /*
- * What the pool keeps at waits; GM_NO_BYTES - 1: everything, GM_NO_BYTES: the driver does not say.
+ * Returns the bytes that the pool keeps at waits; GM_NO_BYTES - 1: everything, GM_NO_BYTES: the
+ * driver does not say.
  */
 uint64_t gm_query_pool_threshold(uint64_t pool);
 

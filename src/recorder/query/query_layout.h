@@ -29,7 +29,9 @@ struct gm_graph_nodes {
 void gm_query_graph_nodes(uint64_t graph, struct gm_graph_nodes *nodes);
 void gm_release_graph_nodes(struct gm_graph_nodes *nodes);
 
-/* How many nodes a graph has, without those of graphs inside it; 0 where that is not known. */
+/*
+ * Returns the number of a graph's nodes, without those of graphs inside it; 0 if it is not known.
+ */
 uint64_t gm_query_graph_size(uint64_t graph);
 
 #endif

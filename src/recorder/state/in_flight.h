@@ -21,7 +21,7 @@ struct gm_in_flight {
 	uint32_t owner;	       /* thread id of the owner, 0: the counters are free (atomic) */
 } __attribute__((aligned(64)));
 
-/* These do the same as the functions below, for a thread without counters of its own. */
+/* The functions for a thread without counters of its own, which do as the functions below. */
 void gm_in_flight_begin_shared(void);
 void gm_in_flight_end_shared(void);
 

@@ -39,7 +39,7 @@ const char *const gm_launcher_variables[] = {
 	"SLURM_JOB_ID",
 	"TORCHELASTIC_RUN_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "PALS_APID", "RAY_JOB_ID",
 	"JOB_NAME", "POD_NAME", "PMIX_NAMESPACE",
-	/* which attempt at it, and on which node */
+	/* the attempt at it, and the node */
 	"SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT", "SLURM_NODEID", "GROUP_RANK",
 	"JOB_COMPLETION_INDEX",
 	/* the call of gpumem-report run that the process descends from */

@@ -1,6 +1,6 @@
 /*
- * What the launcher of a job sets in the environment: which rank this process is, of how many, in
- * which job. The functions call getenv only.
+ * The variables that the launcher of a job sets in the environment: this process's rank, the number
+ * of ranks and the job's name. The functions call getenv only.
  */
 #ifndef GM_RECORDER_LAUNCHER_H
 #define GM_RECORDER_LAUNCHER_H

@@ -1,6 +1,6 @@
 /*
- * Which of the loaded objects is libcuda, a cudart or the shim itself, and what stands behind it
- * (libraries.h).
+ * Finds libcuda, the cudarts and the shim among the loaded objects, and the functions behind their
+ * names (libraries.h).
  */
 #include "recorder/state/libraries.h"
 

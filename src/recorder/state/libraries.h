@@ -45,12 +45,12 @@ void *gm_libcuda_symbol(const char *name);
 /* The definition of a function that callers would reach without the shim. NULL if there is none. */
 void *gm_next_symbol(const char *name);
 
-/* The same for those of several names whose element of `found` is NULL. */
+/* Finds the definitions for those of several names whose element of `found` is NULL. */
 void gm_next_symbols(const char *const *names, void **found, unsigned count);
 
 /*
- * How often something was unloaded so far (atomic): what was remembered of addresses before is to
- * be looked up again.
+ * The number of objects that were unloaded so far (atomic): facts that were remembered of addresses
+ * before are to be looked up again.
  */
 extern uint32_t gm_unload_count __attribute__((visibility("hidden")));
 

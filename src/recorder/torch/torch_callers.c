@@ -1,5 +1,5 @@
 /*
- * Which calls PyTorch's caching allocator makes (torch_callers.h).
+ * Recognises the calls that PyTorch's caching allocator makes (torch_callers.h).
  */
 #include "recorder/torch/torch_callers.h"
 #include "recorder/torch/pluggable.h"

@@ -1,5 +1,6 @@
 /*
- * Which calls PyTorch's caching allocator makes; interpose/torch_hooks.c has its hooks.
+ * Recognises the calls that PyTorch's caching allocator makes; interpose/torch_hooks.c has its
+ * hooks.
  */
 #ifndef GM_RECORDER_TORCH_H
 #define GM_RECORDER_TORCH_H

@@ -10,7 +10,8 @@
 const char *gm_cuda_error_name(int error, const char *api);
 
 /*
- * Why a call that allocates answers this, and what to do about it: a sentence without a full stop.
+ * Returns the usual reason for this error of an allocating call and its remedy: a sentence without
+ * a full stop.
  */
 const char *gm_cuda_error_why(int error);
 

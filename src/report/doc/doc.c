@@ -3,6 +3,8 @@
  */
 #include "report/doc/doc.h"
 #include "report/support/format.h"
+#include "report/support/memory.h"
+#include "report/support/sort.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -146,13 +148,31 @@ static int compare_blocks(const void *a, const void *b)
 
 void gm_sort_blocks(struct gm_block *blocks, unsigned count)
 {
+	struct gm_block *unsorted;
+	struct gm_keyed *order;
 	unsigned i = 1;
 
 	/* An allocator that gives out rising addresses leaves nothing to do. */
 	while (i < count && compare_blocks(&blocks[i - 1], &blocks[i]) < 0)
 		i++;
-	if (i < count)
-		qsort(blocks, count, sizeof(*blocks), compare_blocks);
+	if (i >= count)
+		return;
+	unsorted = gm_realloc(NULL, count * sizeof(*unsorted));
+	order = gm_realloc(NULL, count * sizeof(*order));
+	memcpy(unsorted, blocks, count * sizeof(*unsorted));
+	for (i = 0; i < count; i++)
+		order[i] = (struct gm_keyed){blocks[i].record.serial, i};
+	gm_sort_keyed(order, count);
+	for (i = 0; i < count; i++)
+		order[i].key = unsorted[order[i].number].record.key;
+	gm_sort_keyed(order, count);
+	for (i = 0; i < count; i++)
+		order[i].key = (uint32_t)unsorted[order[i].number].record.device ^ 1u << 31;
+	gm_sort_keyed(order, count);
+	for (i = 0; i < count; i++)
+		blocks[i] = unsorted[order[i].number];
+	free(order);
+	free(unsorted);
 }
 
 uint64_t gm_doc_failed_calls(const struct gm_doc *doc)

@@ -16,11 +16,12 @@
 #define GM_PINNERS	  20 /* sites listed as pinning holes */
 #define GM_WARMUP_WINDOWS 2  /* contract.md: --warmup */
 
-/* What was found out once about a frame that is part of many stacks. */
+/* Facts about a frame that is part of many stacks, found out once. */
 struct gm_frame_memo {
 	void *rendered;		       /* a renderer's form of it, see gm_doc.release */
 	unsigned number;	       /* in a list that a renderer made, from 1 */
-	uint64_t asked[2], matched[2]; /* suppressions of the user and ours: suppress.c */
+	uint64_t matched[2];	       /* suppressions of the user and ours: suppress.c */
+	bool asked[2];
 };
 
 struct gm_frame {
@@ -48,7 +49,9 @@ struct gm_stack {
 	const char *label; /* of stacks of sites, see labels.h */
 };
 
-/* What one record of GM_TABLE_FRAMES became: more than one frame where functions are inlined. */
+/*
+ * The frames that one record of GM_TABLE_FRAMES became: more than one where functions are inlined.
+ */
 struct gm_frame_list {
 	struct gm_frame *frames;
 	unsigned count;
@@ -123,8 +126,8 @@ struct gm_oom {
 	const char *library; /* CUDA library that made the call and hides its error; NULL */
 	const char *mark;    /* the last one before it; NULL */
 	const struct gm_stack *stack;
-	struct gm_oom_top *top;	    /* who held the memory */
-	struct gm_oom_top *changes; /* who held more than at the mark, and by how much */
+	struct gm_oom_top *top;	    /* holders of the memory */
+	struct gm_oom_top *changes; /* holders of more than at the mark, with the difference */
 	struct gm_oom_total *categories;
 	struct gm_oom_process *processes; /* others on the device */
 	unsigned top_count, changes_count, categories_count, processes_count;
@@ -205,7 +208,7 @@ struct gm_device {
 	const char *name, *uuid;
 };
 
-/* What a snapshot knows beyond what an output file holds, of one device. */
+/* Figures of one device that a snapshot has and an output file has not. */
 struct gm_imported {
 	int device;
 	uint64_t
@@ -239,7 +242,7 @@ struct gm_suppressed {
 struct gm_gate {
 	const char *gate;
 	bool passed;
-	const char *unmeasured; /* why its figure is not known, a clause; NULL: it was measured */
+	const char *unmeasured; /* reason why the figure is unknown, a clause; NULL: measured */
 	bool absent;   /* it was not measured because there is nothing here that it measures */
 	bool excused;  /* that it was not measured is allowed */
 	uint64_t limit, value; /* bytes, percent or counts; GM_NO_BYTES: none */
@@ -260,7 +263,7 @@ struct gm_holder {
 	unsigned chain_count;
 	bool garbage;	  /* unreachable: Python's collector would free it */
 	bool complete;	  /* every link is certain */
-	const char *note; /* why it is not complete, a clause; NULL */
+	const char *note; /* reason why it is not complete, a clause; NULL */
 };
 
 struct gm_doc {
@@ -273,7 +276,7 @@ struct gm_doc {
 	struct gm_whatif *whatif; /* it under other settings, once advice asked for it; NULL */
 	bool whatif_asked;
 	bool archive;			 /* read from the zstd form */
-	struct gm_options options;	 /* what the command asked for */
+	struct gm_options options;	 /* the options of the command */
 	uint64_t at_ns;			 /* --at; GM_NO_BYTES: the end of the file */
 	int only_device;		 /* --device: the lists are of this one; -1: of all */
 	bool peaks_unknown;		 /* counted back to `at_ns`: peaks before it are 0 */
@@ -292,7 +295,7 @@ struct gm_doc {
 	const char *cwd, *host, *program, *end, *started_at;
 	const char *version, *backend, *unwinder, *python;
 	const char *job, *attempt, *revision; /* by the launcher's variables; NULL */
-	const char *superseded; /* why a job does not count it (job.h); NULL */
+	const char *superseded;		      /* reason why a job does not count it (job.h); NULL */
 	double duration_s;
 	const char *since, *until;	/* marks that `since_bytes` are between; NULL */
 	const char *allocator_settings; /* PYTORCH_CUDA_ALLOC_CONF, PYTORCH_ALLOC_CONF; NULL */
@@ -375,7 +378,7 @@ static inline unsigned gm_work_blocks(const struct gm_doc *doc)
 	return doc->blocks_count + doc->freed_blocks_count;
 }
 
-/* One of them; those that are still live come first. */
+/* Returns a block of those; blocks that are still live come first. */
 static inline const struct gm_alloc_record *gm_work_block(const struct gm_doc *doc, unsigned index)
 {
 	return index < doc->blocks_count ? &doc->blocks[index].record
@@ -385,15 +388,18 @@ static inline const struct gm_alloc_record *gm_work_block(const struct gm_doc *d
 #define GM_ALL_TABLES UINT64_MAX
 
 /*
- * Whether the books are complete: NULL if no record is missing of the tables (a bit for each), else
- * the reason as a clause, "3 records were dropped". A file can be cut or damaged (a table lacks
- * records), or its process could not store everything (records of these tables were dropped; in
- * files of older shims, of whichever table).
- * Gates, the first lines of the summary and what it says to do next all ask this function.
+ * Returns NULL if the accounting is complete, with no record missing of the tables (a bit for
+ * each), else the reason as a clause, "3 records were dropped". A file can be cut or damaged (a
+ * table lacks records), or its process could not store everything (records of these tables were
+ * dropped; in files of older shims, of whichever table). Gates, the first lines of the summary and
+ * its line of next steps all ask this function.
  */
 const char *gm_books_gap(struct gm_doc *doc, uint64_t tables);
 
-/* Why what was left at the end is not known, as the beginning of a sentence. */
+/*
+ * Returns the reason why the allocations left at the end are not known, as the beginning of a
+ * sentence.
+ */
 const char *gm_exit_unknown(const struct gm_doc *doc);
 
 /* The level record of a device (GM_HOST: host memory), NULL if it was not used. */
@@ -407,13 +413,16 @@ gm_holes_at_work_end(const struct gm_fragmentation *row)
 	return row->work ? row->work : row;
 }
 
-/* What a level reserves beyond what is used. */
+/* Returns the bytes that a level reserves beyond those that are used. */
 static inline uint64_t gm_unused_bytes(const struct gm_fragmentation *row)
 {
 	return row->used_bytes < row->reserved_bytes ? row->reserved_bytes - row->used_bytes : 0;
 }
 
-/* How much of that lies outside the largest hole; GM_NO_BYTES: not known, or nothing is free. */
+/*
+ * Returns the unused bytes that lie outside the largest hole; GM_NO_BYTES: not known, or nothing is
+ * free.
+ */
 static inline uint64_t gm_scattered_bytes(const struct gm_fragmentation *row)
 {
 	uint64_t unused = gm_unused_bytes(row), largest = row->largest_free_bytes;
@@ -423,7 +432,10 @@ static inline uint64_t gm_scattered_bytes(const struct gm_fragmentation *row)
 	return largest < unused ? unused - largest : 0;
 }
 
-/* What a snapshot of PyTorch knows beyond an output file; NULL if the file is none. */
+/*
+ * Returns the figures that a snapshot of PyTorch has beyond an output file; NULL if the file is
+ * none.
+ */
 const struct gm_imported *gm_doc_imported(const struct gm_doc *doc, int device);
 
 /* Memory of the device: what GPUMEMTRACE_CAPACITY pretends, else the total; GM_NO_BYTES unknown. */
@@ -439,8 +451,7 @@ double gm_seconds(uint64_t ns);
 uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options);
 
 /*
- * Whether lists have the site. A site without any allocation is one whose calls all failed: it is
- * no memory.
+ * True if lists have the site. All calls of a site without any allocation failed: it is no memory.
  */
 static inline bool gm_site_is_shown(const struct gm_site *site)
 {

@@ -1,5 +1,5 @@
 /*
- * What a command asks of loading, judging and rendering.
+ * The options of a command for loading, judging and rendering.
  */
 #ifndef GM_REPORT_DOC_OPTIONS_H
 #define GM_REPORT_DOC_OPTIONS_H
@@ -9,7 +9,7 @@
 
 #define GM_MOST_SUPPRESSIONS 8 /* files */
 
-/* What a command asks of loading and judging; the common options of contract.md. */
+/* The options of a command for loading and judging; the common options of contract.md. */
 struct gm_options {
 	bool symbols;
 	bool symbol_cache; /* names are kept in the user's cache and taken from there */

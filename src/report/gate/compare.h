@@ -6,7 +6,7 @@
 
 #include "report/job/job.h"
 
-/* What is compared of a site. */
+/* The figure of a site that is compared. */
 enum gm_measure {
 	GM_MEASURE_LIVE,	/* bytes */
 	GM_MEASURE_PEAK,	/* bytes, the most that the site held at a time */
@@ -27,8 +27,9 @@ struct gm_change {
 };
 
 /*
- * What a site reads like: kind, level, device and the functions of its stack without lines and
- * addresses, so that the same place is found again in another build. In the document's zone.
+ * Returns the text by which a site is found again: kind, level, device and the functions of its
+ * stack without lines and addresses, so that the same place is found in another build. In the
+ * document's zone.
  */
 const char *gm_site_key(struct gm_doc *doc, const struct gm_site *site);
 
@@ -38,7 +39,10 @@ const char *gm_site_key(struct gm_doc *doc, const struct gm_site *site);
  */
 struct gm_change *gm_compare_jobs(struct gm_job *old_job, struct gm_job *new_job, unsigned *count);
 
-/* The same of two files; the list lives in the new one's zone and points into both. */
+/*
+ * Returns the changes from one file to another; the list lives in the new one's zone and points
+ * into both.
+ */
 struct gm_change *gm_compare_docs(struct gm_doc *old_doc, struct gm_doc *new_doc, unsigned *count);
 
 /* Sorts changes: the largest difference of that measure first. */

@@ -40,7 +40,7 @@ static void not_measured(struct gm_gate *gate, const char *why)
 	gate->unmeasured = why;
 }
 
-/* What a site leaks by the gate's mode. */
+/* Returns the bytes that a site leaks by the gate's mode. */
 static uint64_t leaked(const struct gm_site *site, enum gm_leak_gate mode, bool since)
 {
 	if (site->hidden || site->suppressed)
@@ -52,7 +52,7 @@ static uint64_t leaked(const struct gm_site *site, enum gm_leak_gate mode, bool 
 	return site->verdict == GM_GROW ? site->work_bytes : 0;
 }
 
-/* The same of the baseline's sites that read alike. */
+/* Returns the bytes that the baseline's sites leak that have this key. */
 static uint64_t leaked_before(struct gm_doc *baseline, const char *key, enum gm_leak_gate mode)
 {
 	uint64_t bytes = 0;
@@ -64,7 +64,7 @@ static uint64_t leaked_before(struct gm_doc *baseline, const char *key, enum gm_
 	return bytes;
 }
 
-/* Those that hold most first. */
+/* Puts the sites that hold most first. */
 static int compare_culprits(const void *a, const void *b, void *sites)
 {
 	const struct gm_site *x = (struct gm_site *)sites + *(const uint32_t *)a;
@@ -75,7 +75,7 @@ static int compare_culprits(const void *a, const void *b, void *sites)
 	return x < y ? -1 : x > y;
 }
 
-/* What the baseline's sites leak that read like those of a leak. */
+/* Returns the bytes that sites of the baseline leak whose keys are those of a leak's sites. */
 static uint64_t grown_before(struct gm_doc *doc, struct gm_doc *baseline,
 			     const struct gm_leak *leak)
 {
@@ -123,7 +123,10 @@ static void blame_left(struct gm_doc *doc, struct gm_doc *baseline, struct gm_ga
 	}
 }
 
-/* Whether something is left of the places for which the file had no room, whose sites are one. */
+/*
+ * True if something is left of the places for which the file had no capacity and which share one
+ * site.
+ */
 static bool left_in_overflow(const struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->sites_count; i++)
@@ -168,7 +171,7 @@ static bool gate_leaks(struct gm_doc *doc, const struct gm_gate_options *options
 	return true;
 }
 
-/* What all growing sites hold; with a gate, they are blamed. */
+/* Returns the bytes that all growing sites hold; with a gate, the sites are blamed. */
 static uint64_t growth_of(struct gm_doc *doc, struct gm_gate *gate)
 {
 	uint64_t bytes = 0;
@@ -444,7 +447,10 @@ static const struct {
 	{gate_errors, 1ull << GM_TABLE_ERRORS},
 };
 
-/* Why the process has nothing that gates measure: no device was in use. NULL if it has. */
+/*
+ * Returns the reason why the process has nothing that gates measure, which is that no device was in
+ * use; NULL if it has something.
+ */
 static const char *nothing_used(struct gm_doc *doc)
 {
 	if (doc->devices_count ||
@@ -503,7 +509,10 @@ void gm_run_gates(struct gm_doc *doc, const struct gm_gate_options *options,
 	}
 }
 
-/* Which of two results for the same gate of different files says more about all files. */
+/*
+ * Returns the weight of a result among the results of the same gate for different files: the
+ * heaviest says most about all files.
+ */
 static int weight(const struct gm_gate *gate)
 {
 	return gm_gate_failed(gate) ? 3 : gate->passed ? 1 : gate->absent ? 0 : 2;

@@ -1,5 +1,6 @@
 /*
- * What an address belonged to over time: for illegal accesses and for pointers in a core file.
+ * The allocations that an address belonged to over time: for illegal accesses and for pointers in a
+ * core file.
  */
 #ifndef GM_REPORT_HISTORY_ADDRESS_H
 #define GM_REPORT_HISTORY_ADDRESS_H

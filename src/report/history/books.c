@@ -28,7 +28,7 @@ struct gm_counters gm_books_counters(struct gm_books *books, uint32_t site, int 
 	};
 }
 
-/* The same for a change, whose records are in use from now on. */
+/* Returns the records that a change counts in, which are in use from now on. */
 static struct gm_counters use_counters(struct gm_books *books, uint32_t site, int device,
 				       unsigned level, unsigned kind)
 {

@@ -9,7 +9,7 @@
 #include "account/kinds.h"
 #include <stdlib.h>
 
-/* Where the allocation of a serial number stands, for the join. */
+/* The record of the allocation with a serial number, for the join. */
 struct origin {
 	uint64_t serial;
 	const struct gm_event_record *event;

@@ -22,8 +22,10 @@ struct gm_history gm_load_history(struct gm_doc *doc);
 void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
 		     void *data);
 
-/* What gm_history_each cannot reach, once it has been called: a sentence in the zone; NULL:
- * nothing. */
+/*
+ * Returns the part of the history that gm_history_each cannot reach, once it has been called, as a
+ * sentence in the zone; NULL if it reaches all.
+ */
 const char *gm_history_gap(struct gm_doc *doc);
 
 /*

@@ -11,7 +11,7 @@
 void gm_moment_put(struct gm_doc *doc, const struct gm_books *books, const struct gm_replay *replay,
 		   const struct gm_options *options);
 
-/* Where the window that the moment lies in begins. */
+/* Returns the beginning of the window that the moment lies in. */
 uint64_t gm_moment_window(const struct gm_doc *doc, uint64_t at_ns);
 
 /* The moment from the ring: played from the start if all events are in it, else counted back. */

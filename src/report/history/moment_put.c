@@ -82,8 +82,10 @@ uint64_t gm_moment_window(const struct gm_doc *doc, uint64_t at_ns)
 	return doc->header->window_start_ns[window_at(doc->header, at_ns)];
 }
 
-/* What is the site's own stays; its figures are the books'. Windows that had ended are as they
- * were. */
+/*
+ * Puts the accounted figures into the site, whose identity stays. Windows that had ended are as
+ * they were.
+ */
 static void put_site(struct gm_site_record *site, const struct gm_site_record *then,
 		     uint32_t window)
 {

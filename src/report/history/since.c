@@ -1,6 +1,7 @@
 /*
- * What was allocated after a mark and is still live: by the serial numbers of live blocks, which
- * every file has, however long ago the mark was. Memory that was freed since is not in it.
+ * The allocations that were made after a mark and are still live: by the serial numbers of live
+ * blocks, which every file has, however long ago the mark was. Memory that was freed since is not
+ * among them.
  */
 #include "report/history/since.h"
 #include "report/doc/options.h"
@@ -93,8 +94,8 @@ void gm_since_gate_marks(struct gm_doc *doc, uint64_t least_bytes, unsigned warm
 		struct gm_gate *slot;
 
 		/*
-		 * What another mark's work outlived and only the program's end freed was not freed.
-		 * Of the last mark nothing tells its own end from the program's.
+		 * Memory that outlived another mark's work and that only the program's end freed
+		 * counts as not freed. The last mark's own end cannot be told from the program's.
 		 */
 		bool last = m + 1 == doc->marks_count;
 		unsigned count = last ? doc->blocks_count : gm_work_blocks(doc);

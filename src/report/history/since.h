@@ -1,5 +1,5 @@
 /*
- * What was allocated after a mark and is still live.
+ * The allocations that were made after a mark and are still live.
  */
 #ifndef GM_REPORT_HISTORY_SINCE_H
 #define GM_REPORT_HISTORY_SINCE_H

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 /*
- * The same in process `pid`, a copy of the document's process that was made when the document was,
- * at a moment that `moment` names.
+ * Looks for holders in process `pid`, a copy of the document's process that was made when the
+ * document was, at a moment that `moment` names.
  */
 bool gm_find_holders_of_copy(struct gm_doc *doc, int pid, const char *moment, char *error,
 			     size_t error_bytes);

@@ -26,7 +26,7 @@ void gm_extents_add(struct gm_extents *extents, const struct gm_doc *doc,
  * `doc->blocks`. */
 struct gm_extents gm_extents_now(const struct gm_doc *doc, int device, enum gm_holes_level level);
 
-/* The same of the first `count` of the allocations that gm_work_block numbers. */
+/* The extents of the first `count` of the allocations that gm_work_block numbers, sorted. */
 struct gm_extents gm_extents_first(const struct gm_doc *doc, unsigned count, int device,
 				   enum gm_holes_level level);
 

@@ -7,7 +7,7 @@
 #include "report/holes/holes_then.h"
 #include "report/holes/segments.h"
 
-/* What reserves nothing now, and never did, has no row. */
+/* A level that reserves nothing now, and never did, has no row. */
 static void add_row(struct gm_doc *doc, struct gm_fragmentation *row,
 		    const struct gm_fragmentation *work)
 {

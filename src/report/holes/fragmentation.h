@@ -1,5 +1,5 @@
 /*
- * Where memory is reserved beyond what is used, for each device and level of a document.
+ * The memory that is reserved beyond what is used, for each device and level of a document.
  */
 #ifndef GM_REPORT_HOLES_FRAGMENTATION_H
 #define GM_REPORT_HOLES_FRAGMENTATION_H

@@ -38,7 +38,7 @@ static bool find_peak(const struct gm_doc *doc, int device, enum gm_holes_level 
 	return false;
 }
 
-/* What was freed since, as the allocation it was. */
+/* Adds the memory that was freed since, as the allocation that it was. */
 static void add_freed(const struct gm_doc *doc, const struct gm_peak_record *peak,
 		      struct gm_extents *extents)
 {

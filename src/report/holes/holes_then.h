@@ -7,8 +7,8 @@
 #include "report/doc/doc.h"
 
 /*
- * The same level when most of it was used; NULL if that is not known, as of a moment of the past
- * (--at). In the zone.
+ * Returns the row of the same level when most of the level was used; NULL if that is not known, as
+ * of a moment of the past (--at). In the zone.
  */
 const struct gm_fragmentation *gm_holes_at_peak(struct gm_doc *doc,
 						const struct gm_fragmentation *now);

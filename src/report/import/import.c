@@ -159,7 +159,7 @@ static void sort_events(struct gm_image *image)
 	image->header.features |= GM_FEATURE_TORCH | GM_FEATURE_RING | GM_FEATURE_IMPORTED;
 }
 
-/* What a reader of the report must know about the figures of a device. */
+/* Warns of the limits of a device's figures that a reader of the report must know. */
 static void warn(struct gm_reader *reader, int device, enum gm_replayed replayed)
 {
 	if (replayed == GM_REPLAY_PARTIAL)

@@ -28,7 +28,7 @@ bool gm_import_visit(const char *path,
 		     void (*use)(const struct gm_snapshot *snapshot, uint64_t first_us, void *data),
 		     void *data);
 
-/* As gm_import_open, for a file's content; `path` is what it is called. */
+/* Does as gm_import_open, for a file's content; `path` is the file's name. */
 struct gm_reader *gm_import_bytes(struct gm_zone *zone, const char *path, const void *bytes,
 				  size_t size, struct gm_imported **devices, unsigned *count,
 				  char *error, size_t error_bytes);

@@ -105,7 +105,7 @@ static struct gm_value *push_new(struct reader *reader, enum gm_value_type type)
 	return value;
 }
 
-/* Where the open group begins: no value below the last mark may be taken. */
+/* Returns the depth at which the open group begins: no value below the last mark may be taken. */
 static unsigned floor_of(const struct reader *reader)
 {
 	return reader->marks_count ? reader->marks[reader->marks_count - 1] : 0;
@@ -313,7 +313,7 @@ static void containers(struct reader *reader, unsigned char opcode)
 	}
 }
 
-/* One opcode and its argument. */
+/* Executes an opcode with its argument. */
 static void step(struct reader *reader, unsigned char opcode)
 {
 	switch (opcode) {

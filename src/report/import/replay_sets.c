@@ -128,7 +128,10 @@ bool gm_sets_undo(struct gm_sets *sets, const struct gm_snapshot_event *event)
 	}
 }
 
-/* Where the segment that holds range `at` ends: mappings of an expandable one follow each other. */
+/*
+ * Returns the end of the segment that holds range `at`: mappings of an expandable one follow each
+ * other.
+ */
 static uint64_t segment_end(const struct gm_sets *sets, unsigned at)
 {
 	const struct gm_tagged_range *ranges = sets->segments.ranges;

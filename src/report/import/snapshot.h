@@ -67,7 +67,7 @@ struct gm_snapshot {
 	unsigned odd;			 /* entries that made no sense and were left out */
 	uint64_t budget; /* entries that may still be read: a list may be met again and again */
 
-	/* what was put into the image already */
+	/* the records that were put into the image already */
 	struct gm_numbering lists, stacks, frames, texts;
 	uint32_t *stack_of_list, *string_of_text;
 };

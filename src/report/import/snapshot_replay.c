@@ -311,7 +311,7 @@ static bool backward(struct replay *replay, const struct gm_snapshot_trace *trac
 
 /* ---- the beginning and the end ---- */
 
-/* What is there when the books are opened. */
+/* Begins the accounting with the memory that is there before the first event. */
 static void open_books(struct replay *replay)
 {
 	struct gm_sets *sets = &replay->sets;
@@ -398,7 +398,7 @@ static void close_books(struct replay *replay)
 	*torch = replay->torch;
 }
 
-/* What cannot be known from a part of the history. */
+/* Marks totals that cannot be known from a part of the history as unknown. */
 static void forget_totals(struct gm_torch_record *torch)
 {
 	uint64_t *totals[] = {&torch->allocated_peak_bytes,  &torch->reserved_peak_bytes,

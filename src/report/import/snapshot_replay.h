@@ -10,7 +10,7 @@
 #include "report/import/snapshot.h"
 #include "report/import/snapshot_books.h"
 
-/* What became of a device's history. */
+/* The result of replaying a device's history. */
 enum gm_replayed {
 	GM_REPLAY_WHOLE,   /* from the first allocation on */
 	GM_REPLAY_PARTIAL, /* it begins in the middle */

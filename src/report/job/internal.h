@@ -1,5 +1,6 @@
 /*
- * What the judges of a job share: adding a finding, naming processes. Texts live in the job's zone.
+ * Functions that the judges of a job share: adding a finding, naming processes. Texts live in the
+ * job's zone.
  */
 #ifndef GM_REPORT_JOB_INTERNAL_H
 #define GM_REPORT_JOB_INTERNAL_H

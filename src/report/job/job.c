@@ -42,7 +42,10 @@ static uint64_t ended_realtime(const struct gm_doc *doc)
 						      : header->last_event_ns);
 }
 
-/* Of the same process: a copy counts neither beside the file itself nor beside a later copy. */
+/*
+ * True if a document is a copy that does not count: a copy counts neither beside the file of its
+ * process nor beside a later copy.
+ */
 static bool is_copy_of(const struct gm_doc *doc, const struct gm_doc *other)
 {
 	if (!(doc->header->features & GM_FEATURE_COPY))
@@ -54,7 +57,7 @@ static bool is_copy_of(const struct gm_doc *doc, const struct gm_doc *other)
 	return other->header->last_event_ns > doc->header->last_event_ns;
 }
 
-/* Why `doc` does not count beside `other`; NULL if it does. */
+/* Returns the reason why `doc` does not count beside `other`; NULL if it does count. */
 static const char *superseded_by(const struct gm_doc *doc, const struct gm_doc *other)
 {
 	bool same_process = doc->header->pid == other->header->pid &&

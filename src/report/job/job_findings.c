@@ -84,10 +84,10 @@ const char *gm_job_name_ranks(struct gm_job *job, struct gm_finding *finding,
 		       : text;
 }
 
-/* One finding and the processes that have it. */
+/* A finding and the processes that have it. */
 struct told {
 	const char *id;
-	uint64_t key; /* where it is, or what it says */
+	uint64_t key; /* its place, or its text */
 	const struct gm_finding *worst;
 	const struct gm_doc *worst_doc;
 	const struct gm_doc **docs;
@@ -146,7 +146,10 @@ static struct told *find_told(struct gm_job *job, struct list *list, const struc
 	return told;
 }
 
-/* What was asked for in vain is not held by anybody. */
+/*
+ * True if the bytes of findings of this kind add up: nobody holds memory that was asked for in
+ * vain.
+ */
 static bool adds_up(const struct gm_finding *finding)
 {
 	return strncmp(finding->id, "oom", 3) != 0;

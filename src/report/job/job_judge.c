@@ -136,7 +136,7 @@ struct stray {
 	const struct gm_doc **guests;
 	unsigned guests_count;
 	uint64_t bytes, most;
-	const struct gm_stack *stack; /* where the largest was made */
+	const struct gm_stack *stack; /* stack at which the largest was made */
 	const struct gm_doc *most_doc;
 };
 

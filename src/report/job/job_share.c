@@ -75,7 +75,7 @@ static uint64_t monotonic(const struct gm_doc *doc, uint64_t ns)
 	return doc->header->started_monotonic_ns + ns;
 }
 
-/* Whether the handle can be one of that memory: by host and by time. */
+/* True if the handle can belong to that memory: by host and by time. */
 static bool is_possible(const struct piece *export, const struct piece *import)
 {
 	const struct gm_doc *owner = export->doc, *opener = import->doc;
@@ -91,7 +91,7 @@ static bool is_possible(const struct piece *export, const struct piece *import)
 	       (!opener->header->ended_ns || monotonic(opener, opener->header->ended_ns) > freed);
 }
 
-/* Whether a handle without a number can be one of that memory and is not matched with it yet. */
+/* True if a handle without a number can belong to that memory and is not matched with it yet. */
 static bool is_possible_by_size(const struct piece *export, const struct piece *import)
 {
 	return export->block->space == GM_SPACE_HANDLE && import->block->space == GM_SPACE_HANDLE &&
@@ -127,7 +127,7 @@ static struct piece *owner_of(struct pieces *exports, const struct piece *import
 	return found;
 }
 
-/* What was found out. */
+/* The sums over the memory that processes share. */
 struct sums {
 	uint64_t owned, opened, unmatched;
 	unsigned owners, openings, by_size, unmatched_count;

@@ -84,7 +84,7 @@ unsigned char *gm_archive_unpack(struct gm_archive *archive, uint64_t *bytes)
 	size_t got;
 
 	*bytes = 0;
-	do { /* what the head says is not believed before it has come */
+	do { /* the head's size is not believed before so much has come */
 		if (*bytes == room) {
 			unsigned char *grown;
 

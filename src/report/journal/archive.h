@@ -19,7 +19,7 @@ struct gm_archive_head {
 		frame_bytes; /* zstd's: GM_ARCHIVE_FRAME, and the size of what follows here */
 	char magic[8];
 	uint32_t byte_order, version;
-	uint64_t file_offset, file_bytes; /* where the frame begins; what is in it, uncompressed */
+	uint64_t file_offset, file_bytes; /* of the frame; of its contents, uncompressed */
 	uint64_t journal_offset, journal_bytes;
 	uint64_t reserved;
 };

@@ -8,9 +8,7 @@
 #include <unistd.h>
 
 #define BUFFER_BYTES (128u << 10)
-#define WINDOW_LOG                                                                                 \
-	27 /* what zstd itself asks for at most, unless told: memory for hostile files             \
-	    */
+#define WINDOW_LOG   27 /* the most that zstd itself takes, unless told: memory for hostile files */
 
 struct gm_source gm_source_plain(int fd)
 {

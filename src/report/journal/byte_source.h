@@ -18,7 +18,7 @@ struct gm_source {
 	ZSTD_inBuffer in;
 };
 
-/* Both take the descriptor. Of a compressed one at most `bytes` plain bytes are handed out. */
+/* Both functions take the descriptor. A compressed source hands out at most `bytes` plain bytes. */
 struct gm_source gm_source_plain(int fd);
 struct gm_source gm_source_compressed(int fd, uint64_t offset, uint64_t bytes);
 void gm_source_close(struct gm_source *source);

@@ -34,7 +34,7 @@ struct gm_journal_file {
 	} chunk;
 };
 
-/* What makes a header unusable, NULL. */
+/* Returns the reason why a header is unusable; NULL if it is usable. */
 static const char *header_fault(const struct gm_journal_header *header)
 {
 	if (gm_header_predates_versions(header->magic))
@@ -108,7 +108,9 @@ struct gm_journal_file *gm_journal_from(int fd, const struct gm_header *header, 
 	return begin(gm_source_plain(fd), header, name, why, why_bytes);
 }
 
-/* Where a pointer file leads, in `target`; false if it is none. */
+/*
+ * Reads the path that a pointer file leads to into `target`; false if the file is no pointer file.
+ */
 static bool follow(int fd, char target[GM_PATH_BYTES])
 {
 	size_t magic = strlen(GM_POINTER_MAGIC);

@@ -15,7 +15,7 @@ struct gm_replay {
 	uint64_t told; /* serial of the allocation whose free was a call of its own */
 };
 
-/* What an entry did to the table. The records stay as they are until the next entry. */
+/* The effect of an entry on the table. The records stay as they are until the next entry. */
 struct gm_replay_step {
 	const struct gm_alloc_record *added, *removed, *resized;
 	uint64_t more_bytes; /* of the resized one */

@@ -1,6 +1,6 @@
 /*
- * How the program set up its framework's allocator, from its environment: advice must not name what
- * is set already.
+ * The program's settings of its framework's allocator, from its environment: advice must not name a
+ * setting that is made already.
  */
 #ifndef GM_REPORT_JUDGE_ALLOC_CONF_H
 #define GM_REPORT_JUDGE_ALLOC_CONF_H

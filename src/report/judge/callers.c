@@ -15,7 +15,7 @@
 #define MOST_BLOCKS 8 /* a buffer that is replaced; a loop's working memory has many */
 #define MOST_SITES  16
 
-/* That a function is in the stack of a site. */
+/* The fact that a function is in the stack of a site. */
 struct call {
 	uint64_t function;
 	uint32_t site;
@@ -47,7 +47,10 @@ static int compare_calls(const void *a, const void *b)
 	return x->site < y->site ? -1 : x->site > y->site;
 }
 
-/* What it held at the windows' ends, where it held anything, never fell and rose at least once. */
+/*
+ * True if the site's bytes at the windows' ends, where it held anything, never fell and rose at
+ * least once.
+ */
 static bool rises_where_held(const struct gm_site_record *record)
 {
 	uint64_t before = 0;

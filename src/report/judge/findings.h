@@ -10,8 +10,9 @@
 void gm_sort_findings(struct gm_finding *findings, unsigned count);
 
 /*
- * That order: most severe first; of one severity an OOM, which outranks a leak as in the exit
- * status however little was asked for; then the largest. 0 where the order of the judges decides.
+ * Compares findings in the order of gm_sort_findings: most severe first; of one severity an OOM,
+ * which outranks a leak as in the exit status however little was asked for; then the largest. 0
+ * where the order of the judges decides.
  */
 int gm_compare_findings(const struct gm_finding *a, const struct gm_finding *b);
 

@@ -10,7 +10,7 @@
 
 #define GM_GROWTH_LEAST_WINDOWS 4 /* needed after the warm-up */
 
-/* What is live now of what was allocated in a window. */
+/* The allocations of one window that are live now. */
 struct gm_survivors {
 	uint64_t count, bytes;
 };
@@ -46,9 +46,9 @@ struct gm_growth_result gm_judge_growth(const struct gm_window *windows,
 bool gm_growth_steady(const struct gm_window *windows, unsigned count);
 
 /*
- * The same from survivors alone, in `count` equal stretches of whatever order: true if blocks were
- * left behind over the whole run. `all`: nothing was ever freed, so that there is no working memory
- * among them and the end counts as well.
+ * Judges growth from survivors alone, in `count` equal stretches of whatever order: true if blocks
+ * were left behind over the whole run. `all`: nothing was ever freed, so that there is no working
+ * memory among them and the end counts as well.
  */
 bool gm_judge_survivors(const struct gm_survivors *survivors, unsigned count, bool all);
 

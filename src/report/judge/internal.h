@@ -43,10 +43,13 @@ uint64_t gm_oom_mps_limit(struct gm_doc *doc, int device);
 /* True for the functions of the driver that make a context; `api` may be NULL. */
 bool gm_makes_context(const char *api);
 
-/* What `whole` holds beyond `part`; 0 if one of them is not known. */
+/* Returns the bytes that `whole` holds beyond `part`; 0 if one of them is not known. */
 uint64_t gm_oom_idle(uint64_t whole, uint64_t part);
 
-/* What PyTorch keeps idle and can hand out to any request: not what private pools keep. */
+/*
+ * Returns the bytes that PyTorch keeps idle and can hand out to any request: private pools' are
+ * left out.
+ */
 uint64_t gm_oom_common_idle(const struct gm_oom_record *record);
 
 /* The growing site that held most at the event, and what it held, if that was a fair part of all;

@@ -1,7 +1,7 @@
 /*
- * What a program makes that takes memory of the device beside allocations: streams, modules,
- * executable graphs, contexts. cost.grow: one line makes ever more of them. graphs.cost: what
- * captured graphs hold. context.several: a device with more than one context.
+ * Judges of the objects that take memory of the device beside allocations: streams, modules,
+ * executable graphs, contexts. cost.grow: one line makes ever more of them. graphs.cost: the memory
+ * that captured graphs hold. context.several: a device with more than one context.
  */
 #include "report/judge/findings.h"
 #include "report/judge/internal.h"
@@ -33,7 +33,10 @@ static const struct {
 		 "later graphs, and does not go back to the device"},
 };
 
-/* What a kind of cost took on a device in all. Code that is loaded lazily is taken by launches. */
+/*
+ * Returns the bytes that a kind of cost took on a device in all. Code that is loaded lazily is
+ * taken by launches.
+ */
 static uint64_t taken_by(const struct gm_doc *doc, int device, unsigned cost)
 {
 	int64_t bytes = 0;

@@ -19,7 +19,7 @@ static const char *const cost_names[GM_COST_KINDS] = {"contexts",
 						      "streams",
 						      "executable graphs"};
 
-/* What else was looked at, in words. */
+/* Names, in words, the other costs that were measured. */
 static const char *costs(struct gm_doc *doc, int device)
 {
 	const char *text = NULL;
@@ -107,7 +107,10 @@ static const char *signed_size(struct gm_doc *doc, int64_t bytes)
 			 : gm_size(doc, (uint64_t)bytes);
 }
 
-/* How much it rises from one mark to the next, in words; "" if marks do not tell. */
+/*
+ * Says, in words, by how much the unexplained part rises from one mark to the next; "" if marks do
+ * not tell.
+ */
 static const char *pace(struct gm_doc *doc, const struct gm_ledger *ledger)
 {
 	const struct gm_ledger_record *first = NULL, *last = NULL;

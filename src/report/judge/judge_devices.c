@@ -106,7 +106,10 @@ static void judge_imbalance(struct gm_doc *doc)
 		high->device);
 }
 
-/* Of what the process had: a small program's few bytes are all that it has. */
+/*
+ * True if a peak is next to nothing beside what the process had: a small program's few bytes are
+ * all that it has.
+ */
 static bool almost_none(const struct gm_doc *doc, uint64_t peak_bytes)
 {
 	uint64_t all = 0;

@@ -9,7 +9,7 @@
 #include "report/support/format.h"
 #include "account/kinds.h"
 
-/* One row per type, in the order of enum gm_error_type. */
+/* The table of the types of errors, one row each, in the order of enum gm_error_type. */
 static const struct {
 	const char *id, *title, *advice;
 	enum gm_severity severity;

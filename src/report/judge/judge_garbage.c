@@ -10,13 +10,16 @@
 #define LEAST_BYTES (16ull << 20)
 #define LEAST_SHARE 10 /* one part in so many of the peak */
 
-/* What the collector freed at sites of one level and device. */
+/* The memory that the collector freed at sites of one level and device. */
 struct garbage {
 	uint64_t bytes, count;
 	uint32_t site; /* that with most bytes; GM_NO_SITE: none */
 };
 
-/* What grows has a finding of its own, and its memory is not kept by cycles alone. */
+/*
+ * Sites that grow are left out: they have a finding of their own, and not only cycles keep their
+ * memory.
+ */
 static struct garbage sum_garbage(const struct gm_doc *doc, const struct gm_level_record *level)
 {
 	struct garbage sum = {.site = GM_NO_SITE};

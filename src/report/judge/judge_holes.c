@@ -30,7 +30,7 @@ static void advise_torch(struct gm_doc *doc, struct gm_finding *finding,
 			  "empty_cache() would give back only %s: the rest is pinned by "
 			  "live blocks",
 			  gm_size(doc, row->releasable_bytes));
-	/* What empty_cache gives back is no hole: other settings would not change it. */
+	/* Memory that empty_cache gives back is no hole: other settings would not change it. */
 	if (unused - row->releasable_bytes < LEAST_BYTES)
 		return;
 	if (gm_torch_enabled(doc, "expandable_segments") || gm_torch_async_backend(doc) ||
@@ -106,9 +106,9 @@ static const struct gm_fragmentation *at_oom(const struct gm_doc *doc,
 }
 
 /*
- * Where it hurts: at an out-of-memory event; at the peak, where the reserve is as large as it has
- * to be; or at the end of the work, if nearly all of it is pinned. At other times idle memory waits
- * for its next use.
+ * Finds the moment at which fragmentation hurts: at an out-of-memory event; at the peak, where the
+ * reserve is as large as it has to be; or at the end of the work, if nearly all of it is pinned. At
+ * other times idle memory waits for its next use.
  */
 static const struct gm_fragmentation *
 where_it_hurts(const struct gm_doc *doc, const struct gm_fragmentation *row, const char **when)

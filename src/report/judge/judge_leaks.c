@@ -48,7 +48,7 @@ static void sum_leaks(struct gm_doc *doc)
 			doc->exit_count += site->exit_count;
 		}
 	}
-	/* What can be read of a damaged file tells of leaks; that it tells of none says nothing. */
+	/* The readable part of a damaged file can show leaks; that it shows none says nothing. */
 	if (gm_doc_lacks(doc, GM_TABLE_SITES) && !doc->exit_count)
 		doc->exit_bytes = doc->exit_count = GM_NO_BYTES;
 }

@@ -30,8 +30,9 @@ static bool is_fair(uint64_t idle, uint64_t reserved)
 #define LEAST_NEED (2ull << 20) /* of a call whose need is not known: a page */
 
 /*
- * What the driver would have had to find: for a block of PyTorch's that of its segment. Of a call
- * that allocates nothing by name it is not known; a context takes as much as the first did.
+ * Returns the bytes that the driver would have had to find: for a block of PyTorch's those of its
+ * segment. For a call that allocates nothing by name they are not known; a context takes as much as
+ * the first did.
  */
 static uint64_t driver_need(const struct gm_doc *doc, const struct gm_oom *oom)
 {
@@ -66,7 +67,10 @@ static bool is_fragmented(const struct gm_doc *doc, const struct gm_oom *oom, ui
 	       !(gm_oom_leak(doc, oom, &leaked) != GM_NO_SITE && leaked > idle);
 }
 
-/* What other processes hold: by their list, or what is in use and not this process's. */
+/*
+ * Returns the bytes that other processes hold: by their list, or the bytes that are in use and are
+ * not this process's.
+ */
 static uint64_t others_of(const struct gm_oom_record *record)
 {
 	uint64_t listed = gm_oom_idle(record->others_bytes, 0);
@@ -76,7 +80,10 @@ static uint64_t others_of(const struct gm_oom_record *record)
 	return listed > rest ? listed : rest;
 }
 
-/* What CUDA itself needs for a context counts as well, as far as it is known. */
+/*
+ * True if the request exceeds the limit that MPS sets. The memory that CUDA itself needs for a
+ * context counts as well, as far as it is known.
+ */
 static bool exceeds_mps_limit(struct gm_doc *doc, const struct gm_oom_record *record, uint64_t need)
 {
 	uint64_t limit = gm_oom_mps_limit(doc, record->device);
@@ -94,8 +101,10 @@ static const char *verdict(struct gm_doc *doc, const struct gm_oom *oom)
 
 	if (record->verdict == GM_OOM_HOST || record->device == GM_HOST)
 		return "host";
-	/* What GPUMEMTRACE_FAIL refuses, CUDA would have served; a pretended capacity is a
-	 * device's. */
+	/*
+	 * CUDA would have served a call that GPUMEMTRACE_FAIL refuses; a pretended capacity is a
+	 * device's.
+	 */
 	if (record->verdict == GM_OOM_LIMIT || (record->injected && unused >= need) ||
 	    (record->pool_max_bytes &&
 	     add(record->pool_live_bytes, need) > record->pool_max_bytes) ||
@@ -175,7 +184,7 @@ static bool same_text(const char *a, const char *b)
 }
 
 /*
- * Whether two stacks pass the same lines of the program: whatever a package or a library did in
+ * True if two stacks pass the same lines of the program, whatever a package or a library did in
  * between, and by whichever names labels tell them from others.
  */
 static bool same_lines(const struct gm_stack *a, const struct gm_stack *b)

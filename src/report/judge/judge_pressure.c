@@ -53,7 +53,10 @@ static void judge_retries(struct gm_doc *doc, const struct gm_retry_record *retr
 		  "the flushes, and they are slower than the work they make room for");
 }
 
-/* Of the whole run, by the shim's own counters; files of older shims have the sums alone. */
+/*
+ * True if PyTorch gives back and takes again too much over the whole run, by the shim's own
+ * counters; files of older shims have the sums alone.
+ */
 static bool thrashes(const struct gm_torch_record *torch)
 {
 	if (torch->released_total_bytes == GM_NO_BYTES ||

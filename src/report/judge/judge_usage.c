@@ -36,7 +36,10 @@ static bool is_set_up(const struct gm_site *site)
 	return site->one_pass || site->record.frees <= site->work_count - site->record.live_count;
 }
 
-/* What the device held at the windows' ends; the open window's is that of the end of the work. */
+/*
+ * Fills in the bytes that the device held at the windows' ends; the open window's are those of the
+ * end of the work.
+ */
 static unsigned device_windows(const struct gm_doc *doc, int device, struct gm_window *windows)
 {
 	unsigned last = doc->header->window_current < GM_WINDOWS ? doc->header->window_current
@@ -80,7 +83,7 @@ static void judge_creep(struct gm_doc *doc, int device)
 		return;
 	first = windows[GM_WARMUP_WINDOWS].last_bytes;
 	last = windows[count - 1].last_bytes;
-	/* One leak, one finding. */
+	/* Each leak has one finding. */
 	if (last - first < LEAST_BYTES || leaking_on(doc, device) >= (last - first) / 2)
 		return;
 	finding =
@@ -132,7 +135,7 @@ static void subtract_floor(struct curve *curve, int64_t least)
 	uint64_t floor = UINT64_MAX;
 
 	for (unsigned i = curve->count; i--;) {
-		/* what was live before the first event of the ring is the same for all */
+		/* memory that was live before the first event of the ring is the same for all */
 		uint64_t bytes = (uint64_t)((int64_t)curve->bytes[i] - least);
 
 		floor = bytes < floor ? bytes : floor;
@@ -140,7 +143,10 @@ static void subtract_floor(struct curve *curve, int64_t least)
 	}
 }
 
-/* What comes and goes of the level, from event to event of the ring, up to the end of the work. */
+/*
+ * Returns the curve of the level's live bytes, from event to event of the ring, up to the end of
+ * the work.
+ */
 static struct curve curve_of(struct gm_doc *doc, const struct gm_history *history, int device)
 {
 	struct curve curve = {
@@ -259,7 +265,7 @@ static int compare_bytes(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* How often the peaks turn from rising to falling or back: growth does not. */
+/* Counts the turns of the peaks from rising to falling or back: growth has none. */
 static unsigned turns_of(const uint64_t *peaks, unsigned count, uint64_t slack)
 {
 	unsigned turns = 0;
@@ -299,8 +305,10 @@ static uint32_t varying_site(const struct gm_doc *doc, int device)
 	return most;
 }
 
-/* Whether the steps' peaks differ throughout, by a fair part of their range: not in a few of them,
- * and not in a period. */
+/*
+ * True if the steps' peaks differ throughout, by a fair part of their range: not in a few of them,
+ * and not in a period.
+ */
 static bool differ(const struct steps *steps, uint64_t range)
 {
 	unsigned late = steps->count / 3;
@@ -317,9 +325,9 @@ static bool much_higher(uint64_t high, uint64_t low)
 }
 
 /*
- * How many steps need much more than `usual` bytes, where they come now and then over the whole run
- * and in no period: long inputs among short ones. Else 0: an evaluation comes in a period, and an
- * algorithm is searched for once or twice.
+ * Counts the steps that need much more than `usual` bytes, where they come now and then over the
+ * whole run and in no period: long inputs among short ones. Else 0: an evaluation comes in a
+ * period, and an algorithm is searched for once or twice.
  */
 static unsigned rare_peaks(const struct steps *steps, uint64_t usual)
 {

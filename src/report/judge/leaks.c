@@ -11,7 +11,7 @@
 
 struct member {
 	uint64_t function, caller; /* 0: none */
-	uint64_t leak;		   /* what tells leaks apart */
+	uint64_t leak;		   /* key that tells leaks apart */
 	uint64_t bytes;
 	uint32_t site;
 };
@@ -167,7 +167,7 @@ static uint64_t distinct(uint64_t *numbers, unsigned count)
 	return found;
 }
 
-/* Where and when the blocks of a leak were allocated. */
+/* Finds the place and time at which the blocks of a leak were allocated. */
 static void trace(const struct gm_doc *doc, struct gm_leak *leak, const uint32_t *leak_of,
 		  uint32_t number)
 {

@@ -1,6 +1,6 @@
 /*
- * One leak, one finding: the growing sites of one function are one leak, by whatever lines, callers
- * or copies of a loop's body they are told apart.
+ * The leaks, each of which has one finding: the growing sites of one function are one leak, by
+ * whatever lines, callers or copies of a loop's body they are told apart.
  */
 #ifndef GM_REPORT_JUDGE_LEAKS_H
 #define GM_REPORT_JUDGE_LEAKS_H

@@ -1,7 +1,7 @@
 /*
- * What to do about an out-of-memory event: by its verdict, by what held the memory and by the
- * phase, with the measured figures, and never what the environment shows to be set already. See
- * internal.h.
+ * Advice about an out-of-memory event: by its verdict, by the holders of the memory and by the
+ * phase, with the measured figures, and never a setting that the environment shows to be made
+ * already. See internal.h.
  */
 #include "report/judge/alloc_conf.h"
 #include "report/judge/findings.h"
@@ -60,7 +60,7 @@ static void advise_torch_holes(struct gm_doc *doc, struct gm_oom *oom, uint64_t 
 	gm_advise_history(doc, &oom->advice, &oom->advice_count);
 }
 
-/* Whether the device has memory of graphs. */
+/* True if the device has memory of graphs. */
 static bool graph_memory(const struct gm_doc *doc, int device)
 {
 	for (unsigned i = 0; i < doc->pools_count; i++)
@@ -205,7 +205,7 @@ static void advise_others(struct gm_doc *doc, struct gm_oom *oom)
 			  gone, gone == 1 ? "is" : "are");
 }
 
-/* Which streams have not reached which frees. */
+/* Names the streams that have not reached their frees. */
 static void advise_pending(struct gm_doc *doc, struct gm_oom *oom)
 {
 	gm_advise(doc, oom,

@@ -218,8 +218,8 @@ static bool went_on(const struct gm_doc *doc, const struct gm_oom *oom)
 }
 
 /*
- * What a step had taken before it failed and did not give back, though the program went on: an
- * exception's traceback keeps the frames, and they the tensors (pytorch#27600).
+ * Finds the memory that a step had taken before it failed and did not give back, though the program
+ * went on: an exception's traceback keeps the frames, and they the tensors (pytorch#27600).
  */
 static void find_kept(struct gm_doc *doc, struct gm_oom *oom)
 {

@@ -61,7 +61,7 @@ static const char *change(struct gm_doc *doc, const struct gm_whatif *whatif,
 	return text;
 }
 
-/* Of those that help the one that reserves least; NULL. */
+/* Returns the setting that helps and reserves least; NULL if none helps. */
 static const struct gm_whatif_row *best(const struct gm_whatif *whatif, bool refused)
 {
 	const struct gm_whatif_row *found = NULL;

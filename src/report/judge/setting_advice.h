@@ -16,7 +16,7 @@
 bool gm_advise_settings(struct gm_doc *doc, const char ***advice, unsigned *count, int device,
 			bool refused);
 
-/* How to find out whether a setting that was recommended without a history helps. */
+/* Advises how to find out whether a setting that was recommended without a history helps. */
 void gm_advise_history(struct gm_doc *doc, const char ***advice, unsigned *count);
 
 #endif

@@ -126,17 +126,13 @@ bool gm_suppression_matches(const char *pattern, const char *text)
 	return true;
 }
 
-/*
- * A pattern of the list, and its number there. A frame is part of many stacks: what the first 64
- * patterns say of it is asked once.
- */
+/* Patterns whose matches with a frame are kept with the frame, which is part of many stacks. */
+#define REMEMBERED 64
+
 struct wanted {
 	const char *pattern;
-	unsigned number;
-	unsigned list; /* 1: the shipped one */
+	bool shipped;
 };
-
-#define REMEMBERED 64
 
 /* The end of a path that has as many '/' as the pattern; NULL if there are fewer. */
 static const char *path_end(const char *pattern, const char *path)
@@ -156,7 +152,7 @@ static const char *path_end(const char *pattern, const char *path)
  */
 static bool matches_path(const struct wanted *wanted, const char *path)
 {
-	if (wanted->list && *wanted->pattern == '/')
+	if (wanted->shipped && *wanted->pattern == '/')
 		path = path_end(wanted->pattern, path);
 	return path && gm_suppression_matches(wanted->pattern, path);
 }
@@ -168,19 +164,20 @@ static bool matches_texts(const struct wanted *wanted, const struct gm_frame *fr
 	       (frame->file && matches_path(wanted, frame->file));
 }
 
-static bool matches_frame(const struct wanted *wanted, const struct gm_frame *frame)
+/* The bits of the remembered patterns that match the frame. */
+static uint64_t frame_matches(const struct gm_suppressions *suppressions,
+			      const struct gm_frame *frame)
 {
-	struct gm_frame_memo *memo = wanted->number < REMEMBERED ? frame->memo : NULL;
-	uint64_t bit = 1ull << (wanted->number % REMEMBERED);
+	struct gm_frame_memo unknown = {0}, *memo = frame->memo ? frame->memo : &unknown;
+	unsigned list = suppressions->shipped;
 
-	if (!memo)
-		return matches_texts(wanted, frame);
-	if (!(memo->asked[wanted->list] & bit)) {
-		memo->asked[wanted->list] |= bit;
-		if (matches_texts(wanted, frame))
-			memo->matched[wanted->list] |= bit;
-	}
-	return memo->matched[wanted->list] & bit;
+	if (memo->asked[list])
+		return memo->matched[list];
+	memo->asked[list] = true;
+	for (unsigned p = 0; p < suppressions->count && p < REMEMBERED; p++)
+		if (matches_texts(&(struct wanted){suppressions->patterns[p], list}, frame))
+			memo->matched[list] |= 1ull << p;
+	return memo->matched[list];
 }
 
 static const char *base_name(const char *path)
@@ -191,10 +188,11 @@ static const char *base_name(const char *path)
 }
 
 /*
- * How many of a site's innermost frames shipped patterns are about: the library that allocated, not
- * who called it. The plumbing below its frames counts and these themselves, nothing above them. It
- * is about memory of the driver: blocks of a framework's allocator are the program's. And about
- * what is bounded: what a library keeps on purpose does not grow.
+ * Returns the number of a site's innermost frames that shipped patterns are about: the library that
+ * allocated, not its callers. The library's own frames and the plumbing below them count, frames
+ * above them do not. Shipped patterns are about memory of the driver, because blocks of a
+ * framework's allocator are the program's, and about memory that is bounded, because memory that a
+ * library keeps on purpose does not grow.
  */
 static unsigned library_frames(const struct gm_site *site)
 {
@@ -215,26 +213,28 @@ static unsigned library_frames(const struct gm_site *site)
 	return count;
 }
 
-static bool matches_inner(const struct wanted *wanted, const struct gm_site *site, unsigned frames)
-{
-	for (unsigned i = 0; i < frames; i++)
-		if (matches_frame(wanted, site->stack->frames[i]))
-			return true;
-	return false;
-}
-
-static bool matches_site(const struct wanted *wanted, const struct gm_site *site)
-{
-	return matches_inner(wanted, site, site->stack ? site->stack->count : 0) ||
-	       (site->function && gm_suppression_matches(wanted->pattern, site->function)) ||
-	       (site->library && gm_suppression_matches(wanted->pattern, site->library));
-}
-
 /* A site that a pattern may match. */
 struct candidate {
 	struct gm_site *site;
-	unsigned frames; /* see library_frames */
+	unsigned frames;  /* the innermost ones that the list is about, see library_frames */
+	uint64_t matched; /* bits of the remembered patterns that match one of these frames */
 };
+
+static bool matches(const struct gm_suppressions *suppressions, unsigned p,
+		    const struct candidate *candidate)
+{
+	struct wanted wanted = {suppressions->patterns[p], suppressions->shipped};
+	const struct gm_site *site = candidate->site;
+
+	if (p < REMEMBERED && candidate->matched >> p & 1)
+		return true;
+	for (unsigned i = 0; p >= REMEMBERED && i < candidate->frames; i++)
+		if (matches_texts(&wanted, site->stack->frames[i]))
+			return true;
+	return !wanted.shipped &&
+	       ((site->function && gm_suppression_matches(wanted.pattern, site->function)) ||
+		(site->library && gm_suppression_matches(wanted.pattern, site->library)));
+}
 
 static unsigned list_candidates(struct gm_doc *doc, const struct gm_suppressions *suppressions,
 				struct candidate *candidates)
@@ -242,12 +242,18 @@ static unsigned list_candidates(struct gm_doc *doc, const struct gm_suppressions
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		struct gm_site *site = &doc->sites[i];
-		unsigned frames = suppressions->shipped ? library_frames(site) : 0;
+		struct candidate one = {.site = &doc->sites[i]};
 
-		if (site->verdict >= GM_HELD && !site->suppressed &&
-		    (frames || !suppressions->shipped))
-			candidates[count++] = (struct candidate){site, frames};
+		if (one.site->verdict < GM_HELD || one.site->suppressed)
+			continue;
+		if (suppressions->shipped)
+			one.frames = library_frames(one.site);
+		else if (one.site->stack)
+			one.frames = one.site->stack->count;
+		for (unsigned k = 0; k < one.frames; k++)
+			one.matched |= frame_matches(suppressions, one.site->stack->frames[k]);
+		if (one.frames || !suppressions->shipped)
+			candidates[count++] = one;
 	}
 	return count;
 }
@@ -260,15 +266,11 @@ void gm_suppress(struct gm_doc *doc, const struct gm_suppressions *suppressions)
 
 	for (unsigned p = 0; p < suppressions->count; p++) {
 		struct gm_suppressed used = {.pattern = suppressions->patterns[p]};
-		struct wanted wanted = {used.pattern, p, suppressions->shipped};
 
 		for (unsigned i = 0; i < count; i++) {
 			struct gm_site *site = candidates[i].site;
 
-			if (site->suppressed ||
-			    !(suppressions->shipped
-				      ? matches_inner(&wanted, site, candidates[i].frames)
-				      : matches_site(&wanted, site)))
+			if (site->suppressed || !matches(suppressions, p, &candidates[i]))
 				continue;
 			site->suppressed = used.pattern;
 			used.sites++;

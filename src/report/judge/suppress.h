@@ -17,7 +17,10 @@ struct gm_suppressions;
 struct gm_suppressions *gm_suppressions_read(struct gm_zone *zone, struct gm_suppressions *list,
 					     const char *path, char *error, size_t error_bytes);
 
-/* Those that are built in (suppressions.txt): what libraries keep on purpose. */
+/*
+ * Returns the suppressions that are built in (suppressions.txt): memory that libraries keep on
+ * purpose.
+ */
 struct gm_suppressions *gm_suppressions_shipped(struct gm_zone *zone);
 
 /* True if `text` matches a pattern. */

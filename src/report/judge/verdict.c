@@ -9,6 +9,8 @@
 #include "report/judge/verdict.h"
 #include "report/judge/growth.h"
 #include "report/judge/internal.h"
+#include "report/support/memory.h"
+#include "report/support/sort.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,11 +28,13 @@ struct survivor {
 struct order {
 	struct survivor *survivors;
 	unsigned count;
+	struct gm_keyed *by_site; /* sites and their survivors that count, each site's in order */
+	unsigned by_site_count;
 	uint64_t *marks; /* serial numbers, ascending */
 	unsigned marks_count;
 };
 
-/* How what a site left is spread over the work. */
+/* The spread of a site's leftovers over the work. */
 struct spread {
 	uint64_t survivors, bursts;	    /* bursts: stretches of them without work in between */
 	uint64_t first_work, latest_work;   /* of the first survivor, and of the one met last */
@@ -42,7 +46,9 @@ struct spread {
 	struct gm_survivors windows[GM_WINDOWS]; /* in the shim's windows */
 };
 
-/* Whether a survivor counts: with marks of the program, what came before the first does not. */
+/*
+ * True if a survivor counts: with marks of the program, allocations before the first mark do not.
+ */
 static bool counts(const struct gm_doc *doc, const struct gm_alloc_record *block)
 {
 	return block->site != GM_NONE &&
@@ -65,14 +71,7 @@ static void survive(struct gm_survivors *survivors, uint64_t bytes)
 	survivors->bytes += bytes;
 }
 
-static int compare_survivors(const void *a, const void *b)
-{
-	const struct survivor *x = a, *y = b;
-
-	return x->serial < y->serial ? -1 : x->serial > y->serial;
-}
-
-/* How many of `count` ascending numbers are at most `serial`. */
+/* Returns how many marks have at most this serial number; the marks ascend. */
 static unsigned rank_of_mark(const struct order *order, uint64_t serial)
 {
 	unsigned low = 0, high = order->marks_count;
@@ -88,7 +87,7 @@ static unsigned rank_of_mark(const struct order *order, uint64_t serial)
 	return low;
 }
 
-/* How many survivors are before that serial number. */
+/* Returns the number of survivors before that serial number. */
 static unsigned rank_of(const struct order *order, uint64_t serial)
 {
 	unsigned low = 0, high = order->count;
@@ -104,38 +103,68 @@ static unsigned rank_of(const struct order *order, uint64_t serial)
 	return low;
 }
 
-/* The work clock right before the allocation with that serial number. */
-static uint64_t work_at(const struct order *order, uint64_t serial)
+/* The work clock right before the allocation with that serial number, whose rank that is. */
+static uint64_t work_before(const struct order *order, uint64_t serial, uint64_t survived)
 {
-	uint64_t before = serial ? serial - 1 : 0, survived = rank_of(order, serial);
+	uint64_t before = serial ? serial - 1 : 0;
 
 	return (before > survived ? before - survived : 0) + rank_of_mark(order, before);
 }
 
-static struct order make_order(struct gm_doc *doc)
+static uint64_t work_at(const struct order *order, uint64_t serial)
 {
-	struct order order = {
-		.survivors = gm_zone_alloc(&doc->zone, (size_t)gm_work_blocks(doc) + 1,
-					   sizeof(*order.survivors)),
-		.marks = gm_zone_alloc(&doc->zone, (size_t)doc->marks_count + 1,
-				       sizeof(*order.marks)),
-	};
+	return work_before(order, serial, rank_of(order, serial));
+}
 
-	for (unsigned i = 0; i < gm_work_blocks(doc); i++)
-		order.survivors[order.count++] =
-			(struct survivor){.serial = gm_work_block(doc, i)->serial, .block = i};
-	if (order.count)
-		qsort(order.survivors, order.count, sizeof(*order.survivors), compare_survivors);
+static void order_marks(const struct gm_doc *doc, struct order *order)
+{
+	order->marks = gm_realloc(NULL, ((size_t)doc->marks_count + 1) * sizeof(*order->marks));
 	for (unsigned i = 0; i < doc->marks_count; i++)
 		if (doc->marks[i].record.source == GM_MARK_PROGRAM ||
 		    doc->marks[i].record.source == GM_MARK_NVTX)
-			order.marks[order.marks_count++] = doc->marks[i].record.serial;
-	for (unsigned i = 0; i < order.count; i++)
-		order.survivors[i].work = work_at(&order, order.survivors[i].serial);
+			order->marks[order->marks_count++] = doc->marks[i].record.serial;
+}
+
+static struct order make_order(const struct gm_doc *doc)
+{
+	unsigned count = gm_work_blocks(doc), rank = 0;
+	struct gm_keyed *sorted = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*sorted));
+	struct order order = {.count = count, .by_site = sorted};
+
+	order_marks(doc, &order);
+	for (unsigned i = 0; i < count; i++)
+		sorted[i] = (struct gm_keyed){gm_work_block(doc, i)->serial, i};
+	gm_sort_keyed(sorted, count);
+	order.survivors = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*order.survivors));
+	for (unsigned i = 0; i < count; i++) {
+		struct survivor *survivor = &order.survivors[i];
+
+		*survivor = (struct survivor){.serial = sorted[i].key, .block = sorted[i].number};
+		if (i && survivor->serial != order.survivors[i - 1].serial)
+			rank = i;
+		survivor->work = work_before(&order, survivor->serial, rank);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		const struct gm_alloc_record *block = gm_work_block(doc, sorted[i].number);
+
+		if (counts(doc, block))
+			sorted[order.by_site_count++] = (struct gm_keyed){block->site, i};
+	}
+	gm_sort_keyed(sorted, order.by_site_count);
 	return order;
 }
 
-/* Where the work that a site is judged in begins: at its first allocation or the first mark. */
+static void free_order(struct order *order)
+{
+	free(order->survivors);
+	free(order->by_site);
+	free(order->marks);
+}
+
+/*
+ * Returns the beginning of the work in which a site is judged: its first allocation or the first
+ * mark.
+ */
 static uint64_t work_start(const struct gm_doc *doc, const struct order *order,
 			   const struct gm_site_record *record)
 {
@@ -182,8 +211,8 @@ static unsigned bins_for(const struct spread *spread, unsigned warmup)
 }
 
 /*
- * Where the work that a site is judged in ends. The devices of an imported snapshot were replayed
- * one after the other: there it is before the first allocation of the next device.
+ * Returns the end of the work in which a site is judged. The devices of an imported snapshot were
+ * replayed one after the other: there the work ends before the first allocation of the next device.
  */
 static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
 			 const struct gm_site_record *record)
@@ -197,45 +226,38 @@ static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
 	return work_at(order, end);
 }
 
-static struct spread *find_spreads(struct gm_doc *doc, const struct order *order, unsigned warmup)
+/* The spread of a site whose survivors are `count` entries of by_site. */
+static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
+				 const struct gm_site_record *record,
+				 const struct gm_keyed *entries, unsigned count, unsigned warmup)
 {
-	struct spread *spreads = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*spreads));
+	struct spread spread = {.survivors = count};
 
-	for (unsigned i = 0; i < order->count; i++) {
-		const struct survivor *survivor = &order->survivors[i];
+	for (unsigned i = 0; i < count; i++) {
+		const struct survivor *survivor = &order->survivors[entries[i].number];
 		const struct gm_alloc_record *block = gm_work_block(doc, survivor->block);
-		struct spread *spread;
 
-		if (!counts(doc, block))
-			continue;
-		spread = &spreads[block->site];
-		if (!spread->survivors++ || survivor->work > spread->latest_work)
-			spread->bursts++;
-		spread->latest_work = survivor->work;
-		if (spread->survivors == 1) {
-			spread->first_ns = block->time_ns;
-			spread->first_work = survivor->work;
+		if (!i) {
+			spread.first_ns = block->time_ns;
+			spread.first_work = survivor->work;
 		}
-		spread->last_ns = block->time_ns;
-		survive(&spread->windows[window_at(doc->header, block->time_ns)], block->bytes);
+		if (!i || survivor->work > spread.latest_work)
+			spread.bursts++;
+		spread.latest_work = survivor->work;
+		spread.last_ns = block->time_ns;
+		survive(&spread.windows[window_at(doc->header, block->time_ns)], block->bytes);
 	}
-	for (unsigned i = 0; i < doc->sites_count; i++) {
-		struct spread *spread = &spreads[i];
+	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
+		return spread;
+	spread.start = work_start(doc, order, record);
+	spread.end = work_end(doc, order, record);
+	spread.bins = bins_for(&spread, warmup);
+	for (unsigned i = 0; spread.bins && i < count; i++) {
+		const struct survivor *survivor = &order->survivors[entries[i].number];
 
-		if (spread->bursts < GM_GROWTH_LEAST_WINDOWS)
-			continue;
-		spread->start = work_start(doc, order, &doc->sites[i].record);
-		spread->end = work_end(doc, order, &doc->sites[i].record);
-		spread->bins = bins_for(spread, warmup);
+		survive_in_order(&spread, survivor, gm_work_block(doc, survivor->block)->bytes);
 	}
-	for (unsigned i = 0; i < order->count; i++) {
-		const struct survivor *survivor = &order->survivors[i];
-		const struct gm_alloc_record *block = gm_work_block(doc, survivor->block);
-
-		if (counts(doc, block) && spreads[block->site].bins)
-			survive_in_order(&spreads[block->site], survivor, block->bytes);
-	}
-	return spreads;
+	return spread;
 }
 
 /*
@@ -248,7 +270,7 @@ static void windows_of(const struct gm_site *site, struct gm_window *windows)
 								 : GM_WINDOWS - 1;
 
 	memcpy(windows, site->record.windows, sizeof(site->record.windows));
-	/* Of several records only what they had together at a window's end is known. */
+	/* Only the sum at a window's end is known of several records. */
 	for (unsigned i = 0; site->records > 1 && i < GM_WINDOWS; i++)
 		windows[i].min_bytes = windows[i].max_bytes = windows[i].last_bytes;
 	if (site->work_bytes == site->record.live_bytes)
@@ -275,7 +297,7 @@ static struct gm_growth_result judge_windows(const struct gm_site *site,
 	if (result.growth == GM_GROWTH_TOO_FEW)
 		result = gm_judge_growth(windows, spread->windows, site->record.window_current + 1,
 					 warmup);
-	/* What rose must still be there. */
+	/* Bytes that rose must still be there. */
 	if (result.growth == GM_GROWTH_RISES &&
 	    site->work_bytes < result.first_bytes + (result.last_bytes - result.first_bytes) / 2)
 		result.growth = GM_GROWTH_NONE;
@@ -290,7 +312,9 @@ static uint64_t work_frees(const struct gm_site *site)
 	return site->record.frees > after ? site->record.frees - after : 0;
 }
 
-/* Whether the site allocated or freed in that window, as far as what it held there tells. */
+/*
+ * True if the site allocated or freed in that window, as far as the bytes that it held there tell.
+ */
 static bool active_in(const struct gm_site *site, unsigned window)
 {
 	const struct gm_window *at = &site->record.windows[window];
@@ -300,7 +324,7 @@ static bool active_in(const struct gm_site *site, unsigned window)
 }
 
 /*
- * Whether the site was active in most windows between two times. One that was active before and
+ * True if the site was active in most windows between two times. A site that was active before and
  * after them, and not between, is an optimizer's around a pass.
  */
 static bool active_between(const struct gm_doc *doc, const struct gm_site *site, uint64_t from_ns,
@@ -315,9 +339,9 @@ static bool active_between(const struct gm_doc *doc, const struct gm_site *site,
 }
 
 /*
- * Whether other work of the program recurred while the site's survivors came. Within one pass of a
- * model, one backward pass or one step of an optimizer, layer after layer keeps its part, and what
- * each layer needs meanwhile comes and goes: that repeats, but the program's steps do not. In a
+ * True if other work of the program recurred while the site's survivors came. Within one pass of a
+ * model, one backward pass or one step of an optimizer, layer after layer keeps its part, and the
+ * temporary memory of each layer comes and goes: that repeats, but the program's steps do not. In a
  * loop of steps something outside the pass is allocated again and again, too.
  */
 static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
@@ -342,9 +366,8 @@ static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
 }
 
 /*
- * Whether the site left blocks behind all along. Only for sites that freed nothing, whose every
- * block is one that was left, and those whose working memory was replaced often enough to be told
- * apart.
+ * True if the site left blocks behind all along. Only for sites that freed nothing, whose every
+ * block was left, and sites whose working memory was replaced often enough to be told apart.
  */
 static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 			  unsigned warmup)
@@ -483,7 +506,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 	return false;
 }
 
-/* One allocation of most of the device: a pool's preallocation. */
+/* True for one allocation of most of the device: a pool's preallocation. */
 static bool preallocated(const struct gm_doc *doc, const struct gm_site_record *record)
 {
 	uint64_t limit = gm_device_limit(gm_doc_device(doc, record->device));
@@ -528,9 +551,18 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 void gm_judge_sites(struct gm_doc *doc, unsigned warmup)
 {
 	struct order order = make_order(doc);
-	struct spread *spreads = find_spreads(doc, &order, warmup);
+	unsigned at = 0;
 
-	for (unsigned i = 0; i < doc->sites_count; i++)
-		judge_site(doc, &doc->sites[i], &spreads[i], warmup);
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_keyed *entries = order.by_site + at;
+		struct spread spread;
+		unsigned count = 0;
+
+		for (; at < order.by_site_count && order.by_site[at].key == i; at++)
+			count++;
+		spread = find_spread(doc, &order, &doc->sites[i].record, entries, count, warmup);
+		judge_site(doc, &doc->sites[i], &spread, warmup);
+	}
+	free_order(&order);
 	gm_judge_callers(doc, warmup);
 }

@@ -1,5 +1,5 @@
 /*
- * Whether a site leaks.
+ * The verdict whether a site leaks.
  */
 #ifndef GM_REPORT_JUDGE_VERDICT_H
 #define GM_REPORT_JUDGE_VERDICT_H

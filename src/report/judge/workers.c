@@ -74,7 +74,7 @@ static uint32_t site_of(const struct gm_doc *doc, const struct gm_event_record *
 	return event->site < doc->sites_count ? doc->sites[event->site].merged : GM_NONE;
 }
 
-/* What the threads have to do with a candidate: by the thread's number. */
+/* The part that each thread has in a candidate's work, by the thread's number. */
 struct threads {
 	struct gm_numbering numbers;
 	uint64_t *allocations; /* at the sites where the worker's memory comes and goes */
@@ -97,7 +97,10 @@ static unsigned number_of(struct threads *threads, uint32_t thread)
 	return number;
 }
 
-/* Whether others do the worker's work, and at most half of all keep blocks at the site. */
+/*
+ * True if other threads do the worker's work, and at most half of all threads keep blocks at the
+ * site.
+ */
 static bool has_peers(const struct gm_doc *doc, const struct gm_history *history,
 		      const struct candidate *candidate, unsigned *peers)
 {
@@ -114,8 +117,10 @@ static bool has_peers(const struct gm_doc *doc, const struct gm_history *history
 
 		if (event->thread != candidate->thread || site == GM_NONE)
 			continue;
-		/* What another thread made, as a forward pass for the backward one, is not its
-		 * work. */
+		/*
+		 * Memory that another thread made, as a forward pass for the backward one, is not
+		 * the worker's work.
+		 */
 		if (event->op == GM_OP_ALLOC || event->op == GM_OP_FREE)
 			works[site] |= event->op == GM_OP_ALLOC ? ALLOCATES : FREES;
 	}

@@ -13,7 +13,7 @@ void gm_load_process(struct gm_doc *doc);
 /* Adds a warning where the complete history lacks events (files.c). */
 void gm_warn_history(struct gm_doc *doc);
 
-/* What the launcher's variables say of the job. */
+/* Loads the launcher's variables that describe the job. */
 void gm_load_launch(struct gm_doc *doc);
 
 /* Every table that is a plain list of figures. */

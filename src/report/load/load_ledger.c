@@ -48,7 +48,7 @@ static const char *what_of(struct gm_doc *doc, const struct gm_site *site)
 		       : "allocations";
 }
 
-/* What the device's pools hold in reserve and is allocated to nobody. */
+/* Returns the bytes that the device's pools hold in reserve and that are allocated to nobody. */
 static uint64_t idle_in_pools(const struct gm_doc *doc, const struct gm_ledger *ledger)
 {
 	uint64_t idle = 0;

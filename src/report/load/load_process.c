@@ -136,9 +136,7 @@ void gm_load_process(struct gm_doc *doc)
 		doc->allocator_settings = gm_doc_variable(doc, environment, "PYTORCH_ALLOC_CONF");
 	doc->started_at = iso_time(doc, header->started_realtime_ns);
 	exited = header->end == GM_END_EXIT || header->end == GM_END_EXEC;
-	/*
-	 * What was freed after the period is not known, so nothing is known to be left at the end.
-	 */
+	/* Frees after the period are not known, so nothing is known to be left at the end. */
 	doc->clean_exit = exited && !header->period_ended_ns;
 	doc->end = exited			     ? "exit"
 		   : header->end == GM_END_DETACHED  ? "detached"

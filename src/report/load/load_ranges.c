@@ -191,7 +191,10 @@ static void add_share(const struct gm_doc *doc, struct share *shares, unsigned *
 		shares[(*count)++] = (struct share){range, block->site, block->bytes, 0};
 }
 
-/* What each range's own thread allocated in it counts in its record and in its group's. */
+/*
+ * Adds up the live bytes that each range's own thread allocated in it, in the range's record and in
+ * its group's.
+ */
 static void find_own(struct gm_doc *doc)
 {
 	struct share *shares =
@@ -258,7 +261,7 @@ static void find_retained_of(struct gm_doc *doc, struct gm_named_range *range,
 	free(own);
 }
 
-/* What is live of the allocations while an instance was open is told by their serial numbers. */
+/* Finds the live allocations that were made while an instance was open, by their serial numbers. */
 static void find_retained(struct gm_doc *doc)
 {
 	struct share *shares =

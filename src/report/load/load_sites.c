@@ -9,44 +9,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
-{
-	const unsigned char *at = bytes;
+/* FNV-1a of the same bytes, continued from two values. */
+struct hashes {
+	uint64_t place, key;
+};
 
-	/* FNV-1a */
-	while (count--)
-		hash = (hash ^ *at++) * 1099511628211u;
-	return hash;
+static void hash_bytes(struct hashes *hashes, const void *bytes, size_t count)
+{
+	struct hashes to = *hashes;
+
+	for (const unsigned char *at = bytes; count--; at++) {
+		to.place = (to.place ^ *at) * 1099511628211u;
+		to.key = (to.key ^ *at) * 1099511628211u;
+	}
+	*hashes = to;
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text)
+static void hash_text(struct hashes *hashes, const char *text)
 {
-	return text ? hash_bytes(hash, text, strlen(text) + 1) : hash_bytes(hash, "\1", 1);
+	hash_bytes(hashes, text ? text : "\1", text ? strlen(text) + 1 : 1);
 }
 
-/* A name for a site that two runs of the same program share, whatever addresses they had. */
-static uint64_t site_hash(const struct gm_site *site, bool with_device)
+/*
+ * Names for a site that two runs of the same program share, whatever addresses they had: its place,
+ * which is the same on all devices, and its key.
+ */
+static void hash_site(struct gm_site *site)
 {
 	const struct gm_site_record *record = &site->record;
-	uint64_t hash = 14695981039346656037u;
+	struct hashes hashes = {14695981039346656037u, 14695981039346656037u};
+	uint64_t place;
 
-	hash = hash_bytes(hash, &record->kind, sizeof(record->kind));
-	hash = hash_bytes(hash, &record->level, sizeof(record->level));
-	if (with_device)
-		hash = hash_bytes(hash, &record->device, sizeof(record->device));
+	hash_bytes(&hashes, &record->kind, sizeof(record->kind));
+	hash_bytes(&hashes, &record->level, sizeof(record->level));
+	place = hashes.place;
+	hash_bytes(&hashes, &record->device, sizeof(record->device));
+	hashes.place = place;
 	for (unsigned i = 0; site->stack && i < site->stack->count; i++) {
 		const struct gm_frame *frame = site->stack->frames[i];
 		const char *slash = frame->module ? strrchr(frame->module, '/') : NULL;
 
-		hash = hash_text(hash, frame->function);
-		hash = hash_bytes(hash, &frame->line, sizeof(frame->line));
-		hash = hash_text(hash, slash ? slash + 1 : frame->module);
+		hash_text(&hashes, frame->function);
+		hash_bytes(&hashes, &frame->line, sizeof(frame->line));
+		hash_text(&hashes, slash ? slash + 1 : frame->module);
 		if (!frame->function)
-			hash = hash_bytes(hash, &frame->offset, sizeof(frame->offset));
+			hash_bytes(&hashes, &frame->offset, sizeof(frame->offset));
 	}
 	if (!site->stack)
-		hash = hash_text(hash, site->function);
-	return hash;
+		hash_text(&hashes, site->function);
+	site->place = hashes.place;
+	site->key = hashes.key;
 }
 
 struct id_order {
@@ -69,8 +81,7 @@ static void name_sites(struct gm_doc *doc)
 	unsigned twins = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		doc->sites[i].place = site_hash(&doc->sites[i], false);
-		doc->sites[i].key = site_hash(&doc->sites[i], true);
+		hash_site(&doc->sites[i]);
 		order[i] = (struct id_order){doc->sites[i].key >> 16, i};
 	}
 	if (doc->sites_count)
@@ -142,7 +153,7 @@ static void load_blocks(struct gm_doc *doc)
 }
 
 /*
- * What was freed after the work comes to the blocks that are live. In a program that runs, and at
+ * Adds the blocks that were freed after the work to the live ones. In a program that runs, and at
  * the moment of --at, the work went on, so there is nothing to add.
  */
 void gm_load_work(struct gm_doc *doc)

@@ -1,5 +1,5 @@
 /*
- * What follows from the figures of sites once they are right.
+ * Figures that follow from those of sites once they are right.
  */
 #ifndef GM_REPORT_LOAD_LOAD_SITES_H
 #define GM_REPORT_LOAD_LOAD_SITES_H

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One row per plain table: where it goes and how large its records are. */
+/* The table of plain tables, one row each: the destination and the size of the records. */
 struct plain {
 	enum gm_table_id table;
 	size_t record_bytes, array, count;
@@ -151,7 +151,10 @@ static void drop_impossible(struct gm_doc *doc)
 	doc->implicit_count = n;
 }
 
-/* Where the program's own allocator stands in the place of PyTorch's, no block is known. */
+/*
+ * Separates the records in which the program's own allocator stands in the place of PyTorch's: no
+ * block of theirs is known.
+ */
 static void split_torches(struct gm_doc *doc)
 {
 	unsigned n = 0;

@@ -92,7 +92,10 @@ static void follow_levels(struct gm_doc *doc)
 	}
 }
 
-/* What the driver holds for a level: its live allocations, and the reserves of pools as a whole. */
+/*
+ * Sums the bytes that the driver holds for each level: its live allocations, and the reserves of
+ * pools as a whole.
+ */
 static void recompute_physical(struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->levels_count; i++)
@@ -103,8 +106,10 @@ static void recompute_physical(struct gm_doc *doc)
 		gm_level_physical(&doc->levels[i], 0);
 }
 
-/* Where PyTorch counted otherwise than the tracker its own totals were taken over, and the records
- * do not tell. */
+/*
+ * Sums PyTorch's figures from its blocks. Where PyTorch counted otherwise than the tracker its own
+ * totals were taken over, and the records cannot give them.
+ */
 static void recompute_torch(struct gm_doc *doc, struct gm_torch_record *torch)
 {
 	uint64_t reserved_bytes = 0;

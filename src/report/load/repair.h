@@ -6,7 +6,10 @@
 
 #include "report/doc/doc.h"
 
-/* What the driver must hold for the live allocations of a device, pools' reserves left out. */
+/*
+ * Returns the bytes that the driver must hold for the live allocations of a device, pools' reserves
+ * left out.
+ */
 uint64_t gm_sum_physical(const struct gm_doc *doc, int device);
 
 #endif

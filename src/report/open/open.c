@@ -86,7 +86,10 @@ static void filter(struct gm_doc *doc, const struct gm_options *options)
 #undef KEEP
 }
 
-/* One line per reason, with the first names: a PyTorch process can have forty such libraries. */
+/*
+ * Warns with one line per reason and the first names: a PyTorch process can have forty such
+ * libraries.
+ */
 static void warn_missing(struct gm_doc *doc)
 {
 	static const char *const reasons[GM_MISSING_REASONS] = {
@@ -123,7 +126,7 @@ static void begin_symbols(struct gm_doc *doc, const struct gm_options *options)
 	gm_symbols_begin(doc->symbols);
 }
 
-/* What the files hold, at the moment and of the stretch that the options ask for. */
+/* Loads the contents of the files, at the moment and for the stretch that the options ask for. */
 static bool load(struct gm_doc *doc, const struct gm_options *options, char *error,
 		 size_t error_bytes)
 {

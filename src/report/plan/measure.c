@@ -16,7 +16,7 @@
 #define MOST_RUNS  16
 #define MOST_PARTS 32
 
-/* What a run holds at its peak on its fullest device, by purpose. */
+/* The bytes that a run holds at its peak on its fullest device, by purpose. */
 struct sample {
 	struct gm_doc *doc;
 	double batch;
@@ -78,8 +78,8 @@ static double code_bytes(const struct gm_doc *doc, int device)
 }
 
 /*
- * Whether memory of a place follows the batch, where one run has to tell: activations do, and so
- * does what no rule knows and the program gave back; the rest is there once.
+ * True if memory of a place follows the batch, where one run has to tell: activations do, and so
+ * does memory that no rule knows and that the program gave back; the rest is there once.
  */
 static bool follows_batch(const struct gm_site *site)
 {
@@ -97,8 +97,8 @@ static const char *part_name(const struct gm_site *site)
 }
 
 /*
- * What of a growing site's bytes at the peak is its leak: what is beyond the most that the site
- * held above the floor of a window, and the first window's floor.
+ * Returns the part of a growing site's bytes at the peak that is its leak: the bytes beyond the
+ * most that the site held above the floor of a window, and beyond the first window's floor.
  */
 static double leaked_bytes(const struct gm_site *site)
 {
@@ -155,7 +155,10 @@ static void add_sites(struct study *study, struct sample *sample, const struct g
 	}
 }
 
-/* What a framework has reserved beside its blocks, and what the driver rounds up. */
+/*
+ * Adds the bytes that a framework has reserved beside its blocks, and those that the driver's
+ * rounding adds.
+ */
 static void add_levels(struct study *study, struct sample *sample, const struct gm_doc *doc,
 		       int device)
 {
@@ -237,8 +240,8 @@ static bool is_rounding(const struct study *study, unsigned part)
 }
 
 /*
- * As many allocations in every run, so what differs is their size: each is rounded up by about the
- * same, and rounding does not follow the batch though two runs may look like it.
+ * True if runs have equally many allocations, so that only their sizes differ: each is rounded up
+ * by about the same, and rounding does not follow the batch though two runs may look like it.
  */
 static bool sizes_differ(const struct study *study)
 {
@@ -282,7 +285,7 @@ static int compare_samples(const void *a, const void *b)
 	return x->batch < y->batch ? -1 : x->batch > y->batch;
 }
 
-/* How far the runs' own sums are from the line. */
+/* Returns the largest distance of the runs' own sums from the line. */
 static double largest_deviation(const struct study *study, const struct gm_plan *plan)
 {
 	double most = 0;

@@ -1,5 +1,5 @@
 /*
- * What follows from a plan's parts, see plan.h: sums, fits, largest batches.
+ * Figures that follow from a plan's parts, see plan.h: sums, fits, largest batches.
  */
 #include "report/plan/plan.h"
 #include "report/support/format.h"

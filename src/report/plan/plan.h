@@ -23,7 +23,7 @@ enum gm_offload { GM_OFFLOAD_NONE, GM_OFFLOAD_OPTIMIZER, GM_OFFLOAD_PAGED, GM_OF
 enum gm_attention { GM_ATTENTION_SDPA, GM_ATTENTION_EAGER };
 enum gm_checkpointing { GM_CHECKPOINT_NONE, GM_CHECKPOINT_SELECTIVE, GM_CHECKPOINT_FULL };
 
-/* What was asked. Numbers are 0 where they were not given. */
+/* The options of a plan. Numbers are 0 where they were not given. */
 struct gm_plan_options {
 	double parameters;
 	enum gm_precision precision;
@@ -48,7 +48,10 @@ struct gm_plan_options {
 
 #define GM_PLAN_SEQUENCE 2048u /* tokens, where they were not given */
 
-/* What is held for a purpose: `fixed_bytes`, and `per_batch_bytes` for each of the batch. */
+/*
+ * The bytes that are held for a purpose: `fixed_bytes`, and `per_batch_bytes` for each of the
+ * batch.
+ */
 struct gm_plan_part {
 	const char *what;
 	double fixed_bytes, per_batch_bytes;
@@ -68,7 +71,7 @@ struct gm_plan_part {
 #define GM_PART_ADAPTERS    "adapters"
 #define GM_PART_GATHERED    "gathered layer"
 
-/* The same with something changed. */
+/* The plan with one thing changed. */
 struct gm_plan_variant {
 	const char *what, *rule;
 	uint64_t total_bytes; /* at the plan's batch */
@@ -93,7 +96,7 @@ struct gm_plan {
 	double fit_error; /* of more than two runs: the largest deviation from the line, in bytes */
 	double rounding_bytes; /* by which the next larger need may be rounded up further */
 	unsigned runs;
-	const char *device_name;		      /* whose memory `limit_bytes` is; NULL */
+	const char *device_name;		      /* of the device of `limit_bytes`; NULL */
 	uint64_t limit_bytes;			      /* GM_NO_BYTES: not known */
 	uint64_t max_batch, safe_batch, accumulation; /* GM_NO_BYTES: not known */
 	uint64_t target_batch;
@@ -132,7 +135,7 @@ void gm_plan_finish(struct gm_zone *zone, struct gm_plan *plan,
 /* The largest batch whose need stays within `limit`; GM_NO_BYTES if none bounds it. */
 uint64_t gm_plan_largest(double fixed, double per_batch, double limit);
 
-/* The same with the plan's fragmentation, and its margin of `limit` left over. */
+/* Returns the largest batch with the plan's fragmentation, and its margin of `limit` left over. */
 uint64_t gm_plan_largest_safe(const struct gm_plan *plan, double fixed, double per_batch,
 			      double limit);
 

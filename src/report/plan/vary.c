@@ -1,6 +1,6 @@
 /*
- * What another way to train or run would change, computed from a plan's parts: of a measured plan
- * from what was measured, of an estimate by the same rules.
+ * Computes the change that another way to train or run would bring, from a plan's parts: for a
+ * measured plan from the measurements, for an estimate by the same rules.
  */
 #include "report/plan/vary.h"
 #include "report/plan/estimate.h"
@@ -65,7 +65,7 @@ static void add(struct gm_zone *zone, struct gm_plan *plan, const char *what,
 	add_variant(zone, plan, what, rule, fixed, per_batch, total);
 }
 
-/* The same model planned by rules with other options. */
+/* Adds the same model planned by rules with other options. */
 static void add_planned(struct gm_zone *zone, struct gm_plan *plan, const char *what,
 			const struct gm_plan_options *options, const char *rule)
 {

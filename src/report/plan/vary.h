@@ -6,7 +6,7 @@
 
 #include "report/plan/plan.h"
 
-/* What each other way to train or run would change. */
+/* Computes the change that each other way to train or run would bring. */
 void gm_plan_vary(struct gm_zone *zone, struct gm_plan *plan,
 		  const struct gm_plan_options *options);
 

@@ -70,7 +70,7 @@ static const char *native_library(struct gm_doc *doc, const struct gm_frame *fra
 	return package ? package : name;
 }
 
-/* Who asked: the innermost object or Python file that is no plumbing. */
+/* Returns the library that asked: the innermost object or Python file that is no plumbing. */
 static const char *library_of(struct gm_doc *doc, const struct gm_site *site)
 {
 	const struct gm_frame *frame = asking_frame(site->stack);
@@ -155,7 +155,10 @@ static bool is_c10(const struct gm_frame *frame)
 	return name && strncmp(name, "libc10_cuda", 11) == 0;
 }
 
-/* Whether a caching framework is in the program, and whether it took this memory for its cache. */
+/*
+ * Finds out whether a caching framework is in the program, and whether it took this memory for its
+ * cache.
+ */
 static void find_caches(struct gm_doc *doc, struct gm_site *site)
 {
 	const struct gm_stack *stack = site->stack;

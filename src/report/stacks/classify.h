@@ -1,6 +1,6 @@
 /*
- * What memory is for (category), what the program was doing (phase) and which library asked, by the
- * rules of rules.txt over stacks.
+ * The purpose of memory (category), the activity of the program (phase) and the library that asked,
+ * by the rules of rules.txt over stacks.
  */
 #ifndef GM_REPORT_STACKS_CLASSIFY_H
 #define GM_REPORT_STACKS_CLASSIFY_H

@@ -66,7 +66,7 @@ static bool is_cuda(const struct gm_frame *frame)
 		strncmp(name, "libgpumemtrace.so", 17) == 0);
 }
 
-/* What cudart has below its entry points; without symbols, anything. */
+/* True for a frame that cudart has below its entry points; without symbols, for any frame. */
 static bool is_inner(const struct gm_frame *frame)
 {
 	return !frame->function ||

@@ -7,8 +7,8 @@
 #include "report/doc/doc.h"
 
 /*
- * How many of a stack's innermost frames are CUDA's entry points and what lies below them in the
- * same object: allocation-shim frames, which no stack shows. 0 if nothing would be left.
+ * Returns the number of a stack's innermost frames that are CUDA's entry points or lie below them
+ * in the same object: allocation-shim frames, which no stack shows. 0 if nothing would be left.
  */
 unsigned gm_entry_frames(struct gm_frame *const *frames, unsigned count);
 

@@ -22,7 +22,7 @@ const struct gm_frame *gm_stack_next_own(const struct gm_stack *stack, unsigned 
 	return NULL;
 }
 
-/* How well a frame names a stack, from 0: the innermost of the best rank does. */
+/* The ranks of frames as the name of a stack, from 0: the innermost of the best rank names it. */
 enum rank { OWN_PYTHON, ANY_PYTHON, OWN_NAMED, ANY_NAMED, NAMELESS, CUDA_OR_PLUMBING };
 
 static enum rank rank_of(const struct gm_frame *frame)
@@ -103,7 +103,7 @@ static const char *base_label(struct gm_doc *doc, const struct gm_stack *stack)
 struct entry {
 	struct gm_stack *stack;
 	const struct gm_frame *caller; /* the outermost frame that the label names; NULL: no more */
-	unsigned index;		       /* where it is in the stack */
+	unsigned index;		       /* its position in the stack */
 	const char *label;
 	unsigned level;
 	bool distinct;

@@ -1,6 +1,6 @@
 /*
- * Where memory comes from, in one phrase: the user's own line where there is one. Labels of sites
- * that would read the same are told apart by who called.
+ * The origin of memory in one phrase: the user's own line where there is one. Labels of sites that
+ * would read the same are told apart by their callers.
  */
 #ifndef GM_REPORT_STACKS_LABELS_H
 #define GM_REPORT_STACKS_LABELS_H
@@ -16,7 +16,10 @@ bool gm_frame_own(const struct gm_frame *frame);
  */
 const struct gm_frame *gm_stack_label_frame(const struct gm_stack *stack);
 
-/* The same as a position in the stack, which may hold a frame more than once; 0 if it is empty. */
+/*
+ * Returns the position of gm_stack_label_frame in the stack, which may hold a frame more than once;
+ * 0 if the stack is empty.
+ */
 unsigned gm_stack_label_index(const struct gm_stack *stack);
 
 /* Moves `index` outwards to the next own frame and returns it; NULL if there is none. */

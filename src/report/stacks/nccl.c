@@ -17,7 +17,10 @@ static bool is_nccl(const struct gm_frame *frame)
 
 #define NOWHERE UINT_MAX
 
-/* Where in the stack NCCL's innermost frame is, with nothing but plumbing (CUDA) below it. */
+/*
+ * Returns the index of NCCL's innermost frame in the stack, with nothing but plumbing (CUDA) below
+ * it.
+ */
 static unsigned innermost(const struct gm_stack *stack)
 {
 	for (unsigned i = 0; stack && i < stack->count; i++) {

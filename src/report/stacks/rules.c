@@ -224,7 +224,7 @@ void gm_rules_apply(struct gm_frame *frame)
 		const struct rule *rule = &rules.rule[i];
 		const char *text = fields[rule->field];
 
-		/* Of categories and phases the first counts. */
+		/* The first category and the first phase count. */
 		if (!text ||
 		    (rule->verb == GM_RULE_CATEGORY && frame->category_rule != GM_NO_RULE) ||
 		    (rule->verb == GM_RULE_PHASE && frame->phase_rule != GM_NO_RULE))

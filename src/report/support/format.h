@@ -14,7 +14,7 @@
 /* "512 B", "1.50 GiB"; "-" for GM_NO_BYTES. */
 const char *gm_format_size(char text[GM_FORMAT_BYTES], uint64_t bytes);
 
-/* The same of a computed figure of any size and sign: "-52.0 EiB". */
+/* Formats a computed figure of any size and sign: "-52.0 EiB". */
 const char *gm_format_amount(char text[GM_FORMAT_BYTES], double bytes);
 
 /* A computed figure as bytes: 0 if it is negative, GM_NO_BYTES if it does not fit. */

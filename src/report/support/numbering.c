@@ -29,6 +29,14 @@ unsigned gm_number_of(struct gm_numbering *table, const void *bytes, size_t coun
 	return entry->number;
 }
 
+bool gm_is_numbered(const struct gm_numbering *table, const void *bytes, size_t count)
+{
+	const struct gm_numbered *entry;
+
+	HASH_FIND(hh, table->head, bytes, count, entry);
+	return entry;
+}
+
 void gm_numbering_free(struct gm_numbering *table)
 {
 	struct gm_numbered *entry = table->head, *next;

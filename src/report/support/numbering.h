@@ -16,6 +16,9 @@ struct gm_numbering {
 /* The number of these bytes, from 0; `*added` tells that they were not there before. */
 unsigned gm_number_of(struct gm_numbering *table, const void *bytes, size_t count, bool *added);
 
+/* Whether the key has a number already. */
+bool gm_is_numbered(const struct gm_numbering *table, const void *bytes, size_t count);
+
 void gm_numbering_free(struct gm_numbering *table);
 
 #endif

@@ -25,13 +25,13 @@ void gm_print_name(FILE *file, const char *name, size_t bytes);
 char *gm_harmless(const char *name);
 
 /*
- * As vfprintf, with each %s and %.*s as gm_print_name writes it. Conversions: d i u o x X c s p f e
- * g and their sizes. Returns the bytes that were written.
+ * Prints as vfprintf, with each %s and %.*s as gm_print_name writes it. Conversions: d i u o x X c
+ * s p f e g and their sizes. Returns the bytes that were written.
  */
 int gm_vprintf(FILE *file, const char *format, va_list args);
 int gm_printf(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same into a buffer, cut at the end of a character. */
+/* Prints in the same way into a buffer, cut at the end of a character. */
 void gm_vsnprintf(char *text, size_t bytes, const char *format, va_list args);
 
 #endif

@@ -20,7 +20,7 @@
 #define MOST_TIMEOUTS	3 /* later names stay as they are */
 #define MOST_REFERENCES 24
 
-#define HASH "::h0123456789abcdef" /* what ends a legacy Rust name, by its length */
+#define HASH "::h0123456789abcdef" /* the end of a legacy Rust name, for its length */
 
 /* "core::f::h0123456789abcdef", as a C++ demangler leaves a legacy Rust name. */
 static bool has_rust_hash(const char *text)

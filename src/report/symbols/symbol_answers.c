@@ -22,7 +22,7 @@ struct answer_record {
 };
 
 struct frame_record {
-	uint32_t function, file; /* where the text begins; NO_TEXT: not known */
+	uint32_t function, file; /* offset of the text; NO_TEXT: not known */
 	uint32_t line, inlined;
 };
 

@@ -1,7 +1,7 @@
 /*
- * What was found out about addresses of one build of an object: the functions and lines at each
- * offset, as bytes that a file keeps. The format is this tool's own and may change with it; what is
- * not understood is refused whole.
+ * The answers that were found about addresses of one build of an object: the functions and lines at
+ * each offset, as bytes that a file keeps. The format is this tool's own and may change with it; an
+ * answer that is not understood is refused whole.
  */
 #ifndef GM_REPORT_SYMBOLS_SYMBOL_ANSWERS_H
 #define GM_REPORT_SYMBOLS_SYMBOL_ANSWERS_H
@@ -43,7 +43,7 @@ unsigned char *gm_symbol_answers_encode(const struct gm_symbol_answers *answers,
 bool gm_symbol_answers_decode(struct gm_zone *zone, const unsigned char *data, size_t bytes,
 			      const char *source, struct gm_symbol_answers *answers);
 
-/* The same without the check sum, for bytes that have none (fuzzing). */
+/* Reads answers without the check sum, for bytes that have none (fuzzing). */
 bool gm_symbol_answers_parse(struct gm_zone *zone, const unsigned char *data, size_t bytes,
 			     const char *source, struct gm_symbol_answers *answers);
 

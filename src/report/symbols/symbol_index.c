@@ -19,7 +19,7 @@ struct gm_symbol_index {
 	int first_global;
 	size_t count;
 	struct symbol *symbols; /* by start, then by number */
-	GElf_Addr *reach;	/* where the furthest of the symbols up to this one ends */
+	GElf_Addr *reach;	/* end of the furthest of the symbols up to this one */
 };
 
 static bool covers_code_or_data(const char *name, const GElf_Sym *symbol)
@@ -98,7 +98,7 @@ void gm_symbol_index_free(struct gm_symbol_index *index)
 	free(index);
 }
 
-/* How many symbols begin at or before an address. */
+/* Counts the symbols that begin at or before an address. */
 static size_t count_up_to(const struct gm_symbol_index *index, GElf_Addr address)
 {
 	size_t low = 0, high = index->count;
@@ -129,8 +129,8 @@ static int strength(const GElf_Sym *symbol)
 }
 
 /*
- * Which of two symbols over an address libdwfl gives: the table's globals are asked before its
- * locals, in order; a later one wins by beginning nearer or binding stronger, and of those that
+ * Decides which of two symbols over an address libdwfl gives: the table's globals are asked before
+ * its locals, in order; a later one wins by beginning nearer or binding stronger, and of those that
  * begin at the same place by being smaller.
  */
 static bool replaces(const struct gm_symbol_index *index, const struct symbol *candidate,

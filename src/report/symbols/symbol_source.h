@@ -1,5 +1,5 @@
 /*
- * Which files the answers about a module come from: its own, and the separate file with debug
+ * The files from which the answers about a module come: its own, and the separate file with debug
  * information that libdwfl finds for it. Answers are kept for the very same files only: symbols
  * that are installed later must be seen.
  */

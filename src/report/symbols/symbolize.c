@@ -24,9 +24,9 @@ struct module {
 	unsigned build_id_bytes;
 	Dwfl *session;
 	Dwfl_Module *dwfl;	       /* NULL: cannot be used */
-	enum gm_missing reason;	       /* why; GM_MISSING_REASONS if it can be */
+	enum gm_missing reason;	       /* GM_MISSING_REASONS if it can be */
 	struct gm_symbol_index *index; /* once enough was asked */
-	unsigned asked;		       /* how often its symbols were */
+	unsigned asked;		       /* queries of its symbols */
 	struct gm_symbol_source source;
 	struct gm_symbol_answers answers;
 	unsigned document; /* the latest that asked for it */
@@ -122,7 +122,10 @@ static enum gm_missing try_file(struct module *module, const char *path, int fd)
 	return GM_MISSING_BUILD;
 }
 
-/* As try_file; what earlier runs found out about a module that can be used is taken in. */
+/*
+ * Tries a file as try_file does, and takes in the answers of earlier runs about a module that can
+ * be used.
+ */
 static enum gm_missing use_file(struct gm_symbols *symbols, struct module *module, const char *path,
 				int fd)
 {
@@ -278,7 +281,7 @@ static const char *die_name(struct gm_zone *zone, Dwarf_Die *unit, Dwarf_Die *di
 	return name && is_cxx(unit) ? qualified_name(zone, die, name) : name;
 }
 
-/* Where an inlined function was called: file and line. */
+/* Returns the file and the line at which an inlined function was called. */
 static const char *call_site(Dwarf_Die *unit, Dwarf_Die *die, uint32_t *line)
 {
 	Dwarf_Attribute attribute;
@@ -362,8 +365,8 @@ static const char *tidy_path(struct gm_zone *zone, const char *path)
 }
 
 /*
- * What the module's files say about an offset: names as they stand there. Returns how many frames,
- * at least 1; `*whole` tells that it is all that will ever be said by these files.
+ * Looks an offset up in the module's files: names as they stand there. Returns the number of
+ * frames, at least 1; `*whole` tells that these files will never say more.
  */
 static unsigned ask_files(struct gm_symbols *symbols, struct module *module, uint64_t offset,
 			  struct gm_frame *frames, unsigned most, bool *whole)
@@ -394,7 +397,7 @@ static unsigned ask_files(struct gm_symbols *symbols, struct module *module, uin
 	return filled;
 }
 
-/* The same from what was asked at another time, if it was. */
+/* Finds the frames of an offset, from an earlier answer if there is one. */
 static unsigned find_frames(struct gm_symbols *symbols, struct module *module, uint64_t offset,
 			    struct gm_frame *frames, unsigned most)
 {

@@ -29,7 +29,7 @@ unsigned gm_symbols_look_up(struct gm_symbols *symbols, const struct gm_module_r
 			    const char *path, uint64_t offset, struct gm_frame *frames,
 			    unsigned most);
 
-/* Why a module's functions have no names. */
+/* The reasons why a module's functions have no names. */
 enum gm_missing {
 	GM_MISSING_FILE,   /* it is not on this machine */
 	GM_MISSING_BUILD,  /* another build of it is */
@@ -38,8 +38,8 @@ enum gm_missing {
 };
 
 /*
- * How many modules of the present document could not be used for a reason; the paths of the first
- * `most` are filled in.
+ * Returns the number of modules of the present document that could not be used for a reason; the
+ * paths of the first `most` are filled in.
  */
 unsigned gm_symbols_missing(const struct gm_symbols *symbols, enum gm_missing reason,
 			    const char **paths, unsigned most);

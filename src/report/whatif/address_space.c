@@ -8,7 +8,7 @@
 
 #define REGION_BYTES (32ull << 20)
 #define MIB	     (1ull << 20)
-#define CONTEXT	     (1ull << 46) /* what the context left free is around here */
+#define CONTEXT	     (1ull << 46) /* the hole that the context left is around here */
 #define LIBRARIES    (CONTEXT - 488 * MIB)
 #define OPENS_AFTER  5 /* segments: then the libraries of the first kernels are loaded */
 

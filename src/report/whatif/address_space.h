@@ -1,8 +1,8 @@
 /*
- * Where the driver puts the memory that is taken with cudaMalloc. Seen on an H200 with driver 580:
- * in the lowest hole that is large enough; without one in a new region, a multiple of 32 MiB that
- * lies right below the lowest one. A process of PyTorch has a hole of some 400 MiB above them when
- * it begins to allocate (docs/evidence/whatif.md).
+ * The addresses that the driver gives to memory that is taken with cudaMalloc. Seen on an H200 with
+ * driver 580: in the lowest hole that is large enough; without one in a new region, a multiple of
+ * 32 MiB that lies right below the lowest one. A process of PyTorch has a hole of some 400 MiB
+ * above them when it begins to allocate (docs/evidence/whatif.md).
  */
 #ifndef GM_REPORT_WHATIF_ADDRESS_SPACE_H
 #define GM_REPORT_WHATIF_ADDRESS_SPACE_H
@@ -16,8 +16,8 @@ struct gm_hole {
 struct gm_address_space {
 	struct gm_hole *holes; /* in order of address, none touches another */
 	unsigned count, room;
-	uint64_t lowest; /* where the lowest region begins */
-	unsigned taken;	 /* how often memory was taken */
+	uint64_t lowest; /* start of the lowest region */
+	unsigned taken;	 /* number of times that memory was taken */
 };
 
 void gm_address_space_begin(struct gm_address_space *space);

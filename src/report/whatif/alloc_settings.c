@@ -175,7 +175,7 @@ static bool read_backend(struct reading *reading)
 	       FAIL(reading, "backend:%s is another allocator, which is not modelled", word);
 }
 
-/* What changes neither segments nor blocks: pinned memory, locks. */
+/* Skips settings that change neither segments nor blocks: pinned memory, locks. */
 static bool read_ignored(struct reading *reading)
 {
 	next(reading);

@@ -12,7 +12,7 @@
 #define GM_ROUNDUP_INTERVALS 16
 
 /*
- * What differs between versions of c10/cuda/CUDACachingAllocator.cpp and its settings. One row
+ * The differences between versions of c10/cuda/CUDACachingAllocator.cpp and its settings. One row
  * covers the versions from `first` to the one before the next row's; the last row covers one.
  */
 struct gm_torch_rules {

@@ -375,7 +375,7 @@ void gm_model_empty_cache(struct gm_model *model)
 				release_list(model, &model->lists[i]);
 }
 
-/* Of max_split_size_mb: gives back one block that is large enough, or several large ones. */
+/* Gives back, for max_split_size_mb, one block that is large enough, or several large ones. */
 static bool release_available(struct gm_model *model, struct list *list, uint64_t bytes)
 {
 	uint64_t split = model->options->settings.max_split_bytes, released = 0;

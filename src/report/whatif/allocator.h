@@ -14,7 +14,7 @@
 
 #define GM_NO_BLOCK UINT32_MAX
 
-/* Where the driver puts new segments. */
+/* The rule by which the driver places new segments. */
 enum gm_model_placement {
 	GM_PLACE_AS_DRIVER,
 	GM_PLACE_UPWARDS,
@@ -31,7 +31,7 @@ struct gm_model_pool {
 	uint64_t stream;
 };
 
-/* One change of what is taken from the driver. */
+/* A change of the memory that is taken from the driver. */
 struct gm_model_change {
 	uint64_t address;
 	int64_t bytes; /* taken, or given back if negative */
@@ -40,7 +40,7 @@ struct gm_model_change {
 struct gm_model_options {
 	struct gm_torch_settings settings;
 	const struct gm_torch_rules *rules;
-	uint64_t device_bytes; /* what the driver can give PyTorch; UINT64_MAX: no limit */
+	uint64_t device_bytes; /* the most that the driver can give PyTorch; UINT64_MAX: no limit */
 	uint64_t total_bytes;  /* the device's memory, which fractions are of; UINT64_MAX unknown */
 	double fraction;       /* of set_per_process_memory_fraction; 0: not called */
 	const struct gm_model_pool *pools;
@@ -88,7 +88,7 @@ uint32_t gm_model_free_requested(struct gm_model *model, uint32_t block);
 /* The streams are done. Does nothing if a retry has waited for them already. */
 void gm_model_free_completed(struct gm_model *model, uint32_t request);
 
-/* Both at once, for a block that no stream uses any more. */
+/* Requests and completes the free at once, for a block that no stream uses any more. */
 void gm_model_free_block(struct gm_model *model, uint32_t block);
 
 /* torch.cuda.empty_cache() */
@@ -97,7 +97,10 @@ void gm_model_empty_cache(struct gm_model *model);
 /* From now on the driver can give PyTorch so much; returns what held before. */
 uint64_t gm_model_set_limit(struct gm_model *model, uint64_t bytes);
 
-/* Where a block lies; with `recorded` as in the recorded run, but in expandable segments. */
+/*
+ * Returns the address of a block; with `recorded` as in the recorded run, but in expandable
+ * segments.
+ */
 uint64_t gm_model_block_address(const struct gm_model *model, uint32_t block);
 
 /* ---- a state to begin with ---- */

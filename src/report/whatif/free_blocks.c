@@ -22,7 +22,10 @@ static unsigned bin_of(uint64_t bytes)
 	return FINE + (power - 4) * 8 + (unsigned)(units >> (power - 3) & 7);
 }
 
-/* Where a block of this size and address stands in its bin, or would. */
+/*
+ * Returns the index of a block of this size and address in its bin, or the index that it would
+ * have.
+ */
 static unsigned place_of(const struct gm_free_bin *bin, uint64_t bytes, uint64_t address)
 {
 	unsigned low = 0, high = bin->count;

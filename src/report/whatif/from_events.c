@@ -30,7 +30,7 @@ struct reading {
 	uint32_t groups;
 	uint32_t first_group[2]; /* of the large pool, of the small one */
 	uint32_t last_group;	 /* the highest but those */
-	uint64_t *ranges;	 /* where address ranges of expandable segments begin; by group */
+	uint64_t *ranges;	 /* starts of the address ranges of expandable segments; by group */
 	unsigned ranges_count, ranges_room;
 	uint64_t range_bytes;
 	bool expandable;	/* memory was mapped */
@@ -173,8 +173,8 @@ static uint32_t range_of(struct reading *reading, uint64_t address)
 /* ---- blocks ---- */
 
 /*
- * How much less a block may have been asked for: in segments of the large pool a rest of up to 1
- * MiB is not split off, which shows where nothing is left behind the block.
+ * Returns by how much less a block may have been asked for: in segments of the large pool a rest of
+ * up to 1 MiB is not split off, which shows where nothing is left behind the block.
  */
 static uint16_t slack_of(const struct reading *reading, const struct gm_tagged_range *segment,
 			 uint64_t end, uint64_t bytes)

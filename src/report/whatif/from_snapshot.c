@@ -91,7 +91,7 @@ static struct place place_of(struct reading *reading, uint64_t start, uint64_t b
 	return place;
 }
 
-/* The same of a block, by the segment it lies in. */
+/* Returns the pool of a block, by the segment that the block lies in. */
 static unsigned pool_of_block(struct reading *reading, uint64_t address, uint64_t stream)
 {
 	const struct gm_ranges *segments = &reading->sets.segments;
@@ -141,8 +141,9 @@ static void add_found(struct gm_requests *requests, struct gm_model_found found,
 }
 
 /*
- * How much a block found at the beginning takes. The history says what it was asked for; a rest of
- * up to 1 MiB behind it is its own, for the large pool leaves no such rest free.
+ * Returns the bytes of a block that was there at the beginning. The history says how much was asked
+ * for; a rest of up to 1 MiB behind the block is its own, for the large pool leaves no such rest
+ * free.
  */
 static uint64_t found_bytes(struct gm_tagged_range *block, uint64_t next, bool fine)
 {
@@ -263,7 +264,7 @@ static bool follow_alloc(struct reading *reading, const struct gm_snapshot_event
 	uint64_t bytes = gm_sets_block_bytes(sets, event->start, event->bytes);
 	uint64_t tag = gm_sets_new(sets, event->stack, event->stream, false);
 
-	/* where PyTorch rounds otherwise the block ends elsewhere; its beginning is what counts */
+	/* the block ends elsewhere if PyTorch rounds otherwise; only its beginning counts */
 	if (!bytes || !gm_ranges_add(&sets->blocks, event->start, event->start + bytes, tag))
 		return false;
 	name_block(reading, tag, reading->requests->blocks);
@@ -345,9 +346,9 @@ static bool takes(const struct gm_snapshot_event *event)
 }
 
 /*
- * Why segments from event `i` on were given back: because a request found no memory, which then
- * goes on with the same stack, or because the program called empty_cache(). Without stacks, a
- * request that the run had room for before cannot have been the reason.
+ * Finds the reason why segments from event `i` on were given back: because a request found no
+ * memory, which then goes on with the same stack, or because the program called empty_cache().
+ * Without stacks, a request that the run had headroom for before cannot have been the reason.
  */
 static bool by_request(struct reading *reading, unsigned i,
 		       const struct gm_snapshot_event **request)

@@ -1,6 +1,6 @@
 /*
- * How little memory would do if the future were known: a plan that gives each block of a history an
- * address before the run begins.
+ * The least memory that would suffice if the future were known: a plan that gives each block of a
+ * history an address before the run begins.
  */
 #ifndef GM_REPORT_WHATIF_OFFLINE_H
 #define GM_REPORT_WHATIF_OFFLINE_H

@@ -1,5 +1,5 @@
 /*
- * One run of the model (play_requests.h).
+ * Runs the model once (play_requests.h).
  */
 #include "report/whatif/play_requests.h"
 #include "account/torch_record.h"
@@ -39,7 +39,10 @@ static void put_found(struct playing *playing)
 	}
 }
 
-/* What was live at the beginning, as requests in order of address; false if one is refused. */
+/*
+ * Requests the memory that was live at the beginning, in order of address; false if a request is
+ * refused.
+ */
 static bool request_found(struct playing *playing)
 {
 	const struct gm_requests *requests = playing->requests;

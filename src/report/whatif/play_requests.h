@@ -6,14 +6,14 @@
 
 #include "report/whatif/requests.h"
 
-/* What is not known is varied, to see whether it matters. */
+/* Assumptions about facts that are not known, which are varied to see whether they matter. */
 struct gm_replay_ways {
 	enum gm_model_placement placement;
 	unsigned seed;
 	enum { GM_STREAMS_AS_RECORDED, GM_STREAMS_AT_ONCE, GM_STREAMS_LATE } streams;
-	/* how much less than the block a request asked for, where that is not known */
+	/* bytes by which a request was smaller than its block, where that is not known */
 	enum { GM_SIZES_AS_GIVEN, GM_SIZES_LEAST, GM_SIZES_HALF, GM_SIZES_RANDOM } sizes;
-	bool keep_found; /* what was there before the first event stays as it was */
+	bool keep_found; /* blocks from before the first event stay as they were */
 	bool no_assumed; /* of the cache's emptying at captures */
 	bool recorded;	 /* segments have their recorded addresses */
 	bool limited;	 /* the options' limits alone refuse requests, not what refused them then */

@@ -1,6 +1,6 @@
 /*
- * What the model replays: the requests and frees of one device, whatever file they come from, and
- * what the recorded run did with them.
+ * The input of the model: the requests and frees of one device, whatever file they come from, and
+ * the recorded run's answers to them.
  */
 #ifndef GM_REPORT_WHATIF_REQUESTS_H
 #define GM_REPORT_WHATIF_REQUESTS_H
@@ -25,7 +25,7 @@ struct gm_request {
 	uint16_t slack; /* it may have asked for up to so many times 512 bytes less */
 };
 
-/* Where and when, for those that are shown. */
+/* The place and time of a request, for those that are shown. */
 struct gm_request_origin {
 	uint64_t time_ns;
 	uint32_t stack;	  /* GM_TABLE_STACKS; GM_NONE */
@@ -33,7 +33,7 @@ struct gm_request_origin {
 	uint64_t address; /* of a block that is handed out */
 };
 
-/* What could be reserved at most when a request was refused, as far as is known. */
+/* The bounds of what could be reserved when a request was refused, as far as is known. */
 struct gm_refusal {
 	uint64_t least_bytes, most_bytes;
 };
@@ -51,7 +51,7 @@ struct gm_requests {
 	struct gm_request *events;
 	struct gm_request_origin *origins;
 	unsigned count, events_room;
-	uint32_t blocks; /* how many numbers there are */
+	uint32_t blocks; /* the number of blocks' numbers */
 
 	struct gm_model_pool *pools;
 	unsigned pools_count, pools_room;
@@ -67,14 +67,14 @@ struct gm_requests {
 	/* the recorded run */
 	struct gm_model_change *changes;
 	unsigned changes_count, changes_room;
-	unsigned changed_at; /* how many events there were at the last change */
+	unsigned changed_at; /* number of events at the last change */
 	uint64_t reserved_bytes, reserved_peak_bytes;
 	const char *conf;	    /* its settings; "" default; NULL not known */
-	uint64_t least_limit_bytes; /* what the driver could give, as retries show: 0 and */
+	uint64_t least_limit_bytes; /* bounds of the driver's supply, by retries: 0 and */
 	uint64_t most_limit_bytes;  /* UINT64_MAX where they do not */
 	bool retried;		    /* memory was given back because a request found none */
 
-	/* what is not known */
+	/* facts that are not known */
 	unsigned pending; /* frees that waited for streams */
 	unsigned uncertain_sizes;
 	unsigned unclear;     /* groups of frees that may have been empty_cache or a retry */

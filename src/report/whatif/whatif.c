@@ -52,7 +52,7 @@ const char *const gm_whatif_list[] = {
 
 const unsigned gm_whatif_list_count = sizeof(gm_whatif_list) / sizeof(gm_whatif_list[0]);
 
-/* Of a device with a memory fraction also those that collect garbage. */
+/* The settings that are tried beside for a device with a memory fraction, which collect garbage. */
 static const char *const with_fraction[] = {
 	"garbage_collection_threshold:0.6",
 	"garbage_collection_threshold:0.8",
@@ -66,7 +66,7 @@ struct asking {
 	const struct gm_torch_rules *rules;
 	struct gm_torch_settings recorded;
 	bool recorded_known, limited;
-	const char *scaled; /* why no row is exact, of another batch; NULL */
+	const char *scaled; /* reason why no row is exact, of another batch; NULL */
 	bool no_assumed; /* captures did not empty the cache */
 	struct gm_whatif *whatif;
 	unsigned seeds; /* scattered placements that are tried */
@@ -131,7 +131,7 @@ static bool reproduces(struct asking *asking, bool no_assumed)
 	return same;
 }
 
-/* What was assumed of captures must not contradict what the run took from the driver. */
+/* Drops the assumption about captures if it contradicts what the run took from the driver. */
 static void reproduce(struct asking *asking)
 {
 	bool assumed = !asking->requests.streams_unknown && reproduces(asking, false);
@@ -244,7 +244,7 @@ static void run_all(struct asking *asking, struct question *questions, unsigned 
 	free(jobs);
 }
 
-/* What is to be run for a setting: what is most likely, then what else is possible. */
+/* Lists the runs to make for a setting: the most likely one, then the other possible ones. */
 static unsigned variations(const struct asking *asking, bool own, struct variation *all)
 {
 	const struct gm_requests *requests = &asking->requests;
@@ -582,7 +582,10 @@ static bool answer(struct asking *asking, const struct gm_whatif_options *option
 	return known;
 }
 
-/* Who fits is better than who does not; then who reserves less, or who gets further. */
+/*
+ * A setting that fits is better than one that does not; then the one that reserves less, or that
+ * gets further.
+ */
 static bool better(const struct gm_whatif_row *row, const struct gm_whatif_row *than)
 {
 	bool fits = row->fits != GM_FITS_NOT, others_fit = than->fits != GM_FITS_NOT;

@@ -1,5 +1,5 @@
 /*
- * What PyTorch's allocator would have done under other settings: the recorded history of one device
+ * The behaviour of PyTorch's allocator under other settings: the recorded history of one device
  * through the model, once for each setting.
  */
 #ifndef GM_REPORT_WHATIF_WHATIF_H
@@ -19,7 +19,7 @@ struct gm_whatif_row {
 	uint32_t oom_site; /* GM_NO_SITE */
 	enum gm_whatif_fits fits;
 	bool exact;
-	const char *why; /* what keeps it from being exact, or ends the run; NULL */
+	const char *why; /* reason why it is not exact, or why the run ends; NULL */
 };
 
 struct gm_whatif_options {
@@ -54,7 +54,7 @@ struct gm_whatif {
 	unsigned notes_count;
 };
 
-/* Why a run cannot be replayed, or a setting cannot be used. */
+/* The reasons why a run cannot be replayed, or a setting cannot be used. */
 enum gm_whatif_fault { GM_WHATIF_FINE, GM_WHATIF_NO_HISTORY, GM_WHATIF_BAD_SETTING };
 
 /*

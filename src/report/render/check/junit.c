@@ -46,7 +46,7 @@ static void escape(FILE *file, const char *text)
 	}
 }
 
-/* The same for a name, which stays on its line. */
+/* Escapes a name, which stays on its line. */
 static void escape_name(FILE *file, const char *text)
 {
 	char *harmless = gm_harmless(text);

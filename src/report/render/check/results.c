@@ -1,5 +1,5 @@
 /*
- * What made a check fail (results.h).
+ * The entries that made a check fail (results.h).
  */
 #include "report/render/check/results.h"
 #include "report/doc/enum_names.h"

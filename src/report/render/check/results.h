@@ -1,6 +1,6 @@
 /*
- * What made a check fail, an entry for each place: the rows of SARIF, of GitHub's annotations and
- * of GitLab's code quality.
+ * The entries that made a check fail, one for each place: the rows of SARIF, of GitHub's
+ * annotations and of GitLab's code quality.
  */
 #ifndef GM_REPORT_RENDER_CHECK_RESULTS_H
 #define GM_REPORT_RENDER_CHECK_RESULTS_H
@@ -35,7 +35,7 @@ void gm_each_result(const struct gm_job *job,
  */
 const char *gm_repository_path(const struct gm_doc *doc, const char *path);
 
-/* What is left of `path` below `folder`; NULL where it is not below it. */
+/* Returns the part of `path` below `folder`; NULL if the path is not below it. */
 const char *gm_path_below(const char *path, const char *folder);
 
 #endif

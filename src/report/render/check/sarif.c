@@ -41,7 +41,7 @@ static json_t *uri(const char *path)
 	return json_stringn(text, (size_t)(to - text));
 }
 
-/* What is below the run's directory is named from there, as readers of a repository want it. */
+/* Names a path below the run's directory from there, as readers of a repository want it. */
 static json_t *artifact(const struct gm_doc *doc, const char *path)
 {
 	const char *below = gm_path_below(path, doc->cwd);

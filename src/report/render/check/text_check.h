@@ -1,5 +1,5 @@
 /*
- * What `check` and `diff` print, and figures of gates as JUnit and SARIF also name them.
+ * The output of `check` and `diff`, and figures of gates as JUnit and SARIF also name them.
  */
 #ifndef GM_REPORT_RENDER_CHECK_TEXT_CHECK_H
 #define GM_REPORT_RENDER_CHECK_TEXT_CHECK_H
@@ -11,7 +11,7 @@
 /* A gate's value or limit in its unit. */
 const char *gm_gate_figure(char text[GM_FORMAT_BYTES], const struct gm_gate *gate, uint64_t value);
 
-/* What a site that broke a gate held, at the end that the gate is about. */
+/* Returns the bytes that a site that broke a gate held, at the end that the gate is about. */
 uint64_t gm_gate_site_bytes(const struct gm_gate *gate, const struct gm_site *site);
 uint64_t gm_gate_site_count(const struct gm_gate *gate, const struct gm_site *site);
 

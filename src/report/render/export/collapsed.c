@@ -48,7 +48,7 @@ static void write_stacks(struct gm_doc *doc, const struct gm_options *options, c
 		const struct gm_site *site = &doc->sites[i];
 		unsigned count = site->stack ? site->stack->count : 0;
 
-		/* One level, or the same bytes would be counted twice. */
+		/* Only one level is written, or the same bytes would be counted twice. */
 		if (site->hidden || !gm_site_value(site, options) ||
 		    (options->level < 0 && site->record.level != GM_LEVEL_DRIVER))
 			continue;

@@ -1,5 +1,5 @@
 /*
- * What several export formats share, see internal.h.
+ * Functions that several export formats share, see internal.h.
  */
 #include "report/render/export/internal.h"
 #include <errno.h>

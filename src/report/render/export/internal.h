@@ -30,14 +30,16 @@ int gm_export_perfetto_job(struct gm_job *job, const struct gm_options *options,
 int gm_export_pprof(struct gm_doc *doc, const struct gm_options *options, FILE *file);
 int gm_export_pprof_job(struct gm_job *job, const struct gm_options *options, FILE *file);
 
-/* What torch.cuda.memory._dump_snapshot writes: segments, blocks and the history of both. */
+/*
+ * Writes the format of torch.cuda.memory._dump_snapshot: segments, blocks and the history of both.
+ */
 int gm_export_torch_snapshot(struct gm_doc *doc, const struct gm_options *options, FILE *file);
 
 /* Tables of docs/sql.md; a run that is there already is replaced. */
 int gm_export_sqlite(struct gm_doc *doc, const struct gm_options *options, const char *path,
 		     char *error, size_t error_bytes);
 
-/* As gm_export_format.write_path: the zstd form of the file and its complete history. */
+/* Writes, as gm_export_format.write_path, the zstd form of the file and its complete history. */
 int gm_export_zst(struct gm_doc *doc, const struct gm_options *options, const char *path,
 		  char *error, size_t error_bytes);
 

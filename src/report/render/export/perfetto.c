@@ -83,7 +83,9 @@ static void name_tracks(struct trace *trace)
 		add(trace, "M", "thread_name", i, NAN, NAN, json_pack("{s:s}", "name", names[i]));
 }
 
-/* What tells a process from the others of a job, beside its name. */
+/*
+ * Labels a process with its host, which tells it from others of a job, and puts it in its place.
+ */
 static void label_process(struct trace *trace, unsigned order)
 {
 	const char *host = trace->doc->host ? trace->doc->host : "";
@@ -133,7 +135,7 @@ static int level_of(const struct gm_doc *doc, const struct gm_event_record *even
 	return -1;
 }
 
-/* What the levels had before the first event of the ring: counted back from what they have now. */
+/* Counts back from the levels' present bytes to those before the first event of the ring. */
 static void count_back(struct passing *passing)
 {
 	struct gm_doc *doc = passing->trace->doc;

@@ -184,7 +184,9 @@ static const char *const types[][2] = {{"inuse_objects", "count"},
 				       {"alloc_objects", "count"},
 				       {"alloc_space", "bytes"}};
 
-/* Which process a sample is of: several, also of different hosts, need more than their ranks. */
+/*
+ * Labels a sample with its process: several, also of different hosts, need more than their ranks.
+ */
 static void label_process(struct profile *profile, struct buffer *sample, const struct gm_doc *doc)
 {
 	char number[16];
@@ -304,7 +306,7 @@ int gm_export_pprof(struct gm_doc *doc, const struct gm_options *options, FILE *
 	return end(&profile, doc->header->started_realtime_ns, doc->header->last_event_ns, file);
 }
 
-/* One profile: what the processes have in common is written once. */
+/* Writes one profile of a job: facts that the processes have in common are written once. */
 int gm_export_pprof_job(struct gm_job *job, const struct gm_options *options, FILE *file)
 {
 	uint64_t start_ns = gm_export_job_start(job), duration_ns = 0;

@@ -413,7 +413,7 @@ static int version_of(struct database *db)
 	return version;
 }
 
-/* What version 1 lacks. */
+/* The changes that make a database of version 1 one of this version. */
 static const char since_1[] = "ALTER TABLE runs ADD COLUMN job TEXT;"
 			      "ALTER TABLE runs ADD COLUMN attempt TEXT;"
 			      "ALTER TABLE runs ADD COLUMN local_rank INTEGER;"
@@ -462,6 +462,6 @@ int gm_export_sqlite(struct gm_doc *doc, const struct gm_options *options, const
 	else if (db.failed)
 		snprintf(error, error_bytes, "%s: %s", path,
 			 db.handle ? sqlite3_errmsg(db.handle) : "out of memory");
-	sqlite3_close(db.handle); /* what was not committed is undone */
+	sqlite3_close(db.handle); /* a transaction that was not committed is undone */
 	return db.failed ? -EIO : too_new ? -EINVAL : 0;
 }

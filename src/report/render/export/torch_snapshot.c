@@ -1,8 +1,8 @@
 /*
- * What torch.cuda.memory._dump_snapshot writes, for PyTorch's own viewers: segments with their
+ * The format of torch.cuda.memory._dump_snapshot, for PyTorch's own viewers: segments with their
  * blocks, and each device's history, complete or from the ring of events. Facts that only PyTorch
- * knows are as it would write them without them: requested sizes are the blocks' sizes, and the
- * stream of what the shim recorded is 0.
+ * knows are written as PyTorch would write them without them: requested sizes are the blocks'
+ * sizes, and the stream of blocks that the shim recorded is 0.
  *
  * Of a program without PyTorch each allocation of the driver is a segment with one block, so that
  * the viewers show any program.
@@ -85,7 +85,7 @@ static void put_block(struct snapshot *snapshot, uint64_t address, uint64_t byte
 	gm_pickle_dict_end(&snapshot->pickle);
 }
 
-/* What the blocks of a segment add up to. */
+/* The sums over the blocks of a segment. */
 struct sums {
 	uint64_t allocated, active;
 };
@@ -300,7 +300,7 @@ static void put_oom(struct snapshot *snapshot, const struct gm_oom *oom)
 	put_event(snapshot, "oom", &event);
 }
 
-/* One device's trace in the making. */
+/* The trace of one device in the making. */
 struct device_trace {
 	struct snapshot *snapshot;
 	int device;

@@ -1,5 +1,5 @@
 /*
- * What the files of the JSON renderer share. Each function returns a new reference.
+ * Functions that the files of the JSON renderer share. Each function returns a new reference.
  */
 #ifndef GM_REPORT_RENDER_JSON_INTERNAL_H
 #define GM_REPORT_RENDER_JSON_INTERNAL_H

@@ -274,7 +274,10 @@ static const struct gm_fragmentation *torch_holes(const struct gm_doc *doc, int 
 	return NULL;
 }
 
-/* What it holds of the driver; how it divides that, nobody tells. */
+/*
+ * Writes the bytes that a pluggable allocator holds of the driver; nobody tells how it divides
+ * them.
+ */
 static json_t *pluggable(const struct gm_doc *doc, const struct gm_torch_record *torch)
 {
 	static const char *const unknown[] = {"allocated_bytes",   "allocated_peak_bytes",
@@ -416,7 +419,7 @@ static const char *sample_reason(const struct gm_ledger_record *record)
 								      : "other";
 }
 
-/* What was made that takes memory beside allocations, by the line that made it. */
+/* Lists the objects that take memory beside allocations, by the line that made them. */
 static json_t *cost_objects(struct gm_doc *doc, int device)
 {
 	static const char *const names[GM_COST_KINDS] = {[GM_COST_MODULE] = "modules",

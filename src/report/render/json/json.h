@@ -17,7 +17,7 @@ void gm_json_put_doc(struct gm_json_out *out, struct gm_doc *doc, const char *mo
 /* The document of several files: `runs[]` and `job`; of one file, its document. */
 void gm_json_put_job(struct gm_json_out *out, struct gm_job *job, const char *more, json_t *value);
 
-/* The same to a file, with a newline; 0 or -errno. */
+/* These write the documents to a file, with a newline; 0 or -errno. */
 int gm_json_write_doc(struct gm_doc *doc, const char *more, json_t *value, FILE *file);
 int gm_json_write_job(struct gm_job *job, const char *more, json_t *value, FILE *file);
 int gm_json_write_line(struct gm_doc *doc, FILE *file);

@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* As debuggers print it: a number of JSON need not hold 64 bits. */
+/* Formats an address as debuggers print it: a number of JSON need not hold 64 bits. */
 static json_t *address(uint64_t key)
 {
 	char text[24];

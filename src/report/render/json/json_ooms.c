@@ -72,7 +72,10 @@ static json_t *holes(const struct gm_oom *oom)
 	return list;
 }
 
-/* What was freed on streams that nobody had waited for since: by stream, most first. */
+/*
+ * Lists the bytes that were freed on streams that nobody had waited for since: by stream, most
+ * first.
+ */
 static json_t *pending(struct gm_doc *doc, const struct gm_oom_record *record)
 {
 	json_t *list = json_array();

@@ -18,7 +18,7 @@ struct gm_json_frames {
 struct gm_json_bound;
 
 struct gm_json_out {
-	json_dump_callback_t write; /* where the text goes, with `data` */
+	json_dump_callback_t write; /* takes the text, with `data` */
 	void *data;
 	/* Stacks name frames by their place in this list, if there is one. */
 	struct gm_json_frames *frames;
@@ -36,7 +36,7 @@ void gm_json_put_text(struct gm_json_out *out, const char *text);
 /* A key of the document, with the comma before it. */
 void gm_json_put_name(struct gm_json_out *out, const char *key);
 
-/* Both drop the reference. */
+/* Both functions drop the reference. */
 void gm_json_put_value(struct gm_json_out *out, json_t *value);
 void gm_json_put_key(struct gm_json_out *out, const char *key, json_t *value);
 

@@ -65,7 +65,7 @@ static void put_stack(struct gm_json_out *out, struct gm_doc *doc, const struct 
 	gm_json_put_text(out, "]");
 }
 
-/* As gm_json_bytes has it, printed. */
+/* Prints bytes as gm_json_bytes has them. */
 static const char *bytes_text(uint64_t bytes, char text[24])
 {
 	if (bytes == GM_NO_BYTES)

@@ -6,7 +6,9 @@
 
 #include "report/doc/doc.h"
 
-/* Of each site its place in the list `sites[]` of the document, -1 if it is not there. In the zone.
+/*
+ * Returns each site's place in the list `sites[]` of the document, -1 if it is not there. In the
+ * zone.
  */
 int *gm_json_site_numbers(struct gm_doc *doc);
 

@@ -13,7 +13,7 @@ json_t *gm_json_string(const char *text);
 json_t *gm_json_strings(const char *const *texts, unsigned count);
 json_t *gm_json_seconds(uint64_t ns);
 json_t *gm_json_device(int device);
-/* Both percentages of a level's figures, null where they are not known. */
+/* Returns both percentages of a level's figures, null where they are not known. */
 json_t *gm_json_holes(const struct gm_fragmentation *row);
 json_t *gm_json_percent(uint64_t part, uint64_t whole);
 json_t *gm_json_total(const struct gm_level_record *level, uint64_t limit);

@@ -1,5 +1,5 @@
 /*
- * What the page holds beside the document of --json: facts of the file that only a picture needs.
+ * The parts of the page beside the document of --json: facts of the file that only a picture needs.
  * Sites are given by their place in the document's `sites[]`, -1 where there is none.
  */
 #ifndef GM_REPORT_RENDER_PAGE_INTERNAL_H
@@ -43,7 +43,7 @@ struct gm_page_changes {
 	unsigned count, room, start;
 	uint64_t seen;	    /* changes of the history, before it was thinned */
 	uint64_t from_ns;   /* The changes are known from here on; GM_NO_BYTES: they are not */
-	const char *reason; /* why they are not known from the start; NULL: they are */
+	const char *reason; /* reason why they are not known from the start; NULL: they are */
 	bool thinned;	    /* Only the states after the last change of each time are true ones. */
 	struct gm_page_failure *failures;
 	unsigned failures_count, failures_room;
@@ -87,7 +87,7 @@ bool gm_page_thin(struct gm_page_thinning *thinning, struct gm_page_changes *cha
  */
 json_t *gm_page_memory_map(struct gm_doc *doc, const int *numbers);
 
-/* What a shape of gm_page_put_history is on the memory map. */
+/* The role of a shape of gm_page_put_history on the memory map. */
 enum gm_page_role {
 	GM_PAGE_BLOCK,	    /* of PyTorch or of a program's own pool */
 	GM_PAGE_DIVISIBLE,  /* driver memory: a segment where blocks lie in it */
@@ -112,9 +112,9 @@ enum gm_page_role {
 void gm_page_put_history(struct gm_json_out *out, struct gm_doc *doc, const int *numbers);
 
 /*
- * Of each of the document's sites {place, own_frame, plumbing}: its place in words, the number of
- * the frame that a person looks for (-1), and a string with a "1" for each frame that nobody looks
- * for. Returns a new reference.
+ * Returns for each of the document's sites {place, own_frame, plumbing}: its place in words, the
+ * number of the frame that a person looks for (-1), and a string with a "1" for each frame that
+ * nobody looks for. Returns a new reference.
  */
 json_t *gm_page_sites(struct gm_doc *doc, const int *numbers);
 

@@ -1,6 +1,6 @@
 /*
- * What came and went, for the page: from the complete history, else from the ring as far back as
- * its events tell everything.
+ * The allocations and frees over time, for the page: from the complete history, else from the ring
+ * as far back as its events tell everything.
  */
 #include "report/history/events.h"
 #include "report/history/moment.h"
@@ -50,7 +50,10 @@ static uint32_t merged(const struct gm_doc *doc, uint32_t site)
 	return site < doc->sites_count ? doc->sites[site].merged : GM_NONE;
 }
 
-/* What counts in its site's live bytes: every allocation, but neither mappings nor reservations. */
+/*
+ * True if a change counts in its site's live bytes: every allocation does, but neither mappings nor
+ * reservations.
+ */
 static bool counted(const struct gm_page_change *change)
 {
 	return change->space != GM_SPACE_MAPPING && change->space != GM_SPACE_RESERVATION;
@@ -280,7 +283,7 @@ static void ring_comes(struct ring *ring, const struct gm_alloc_record *record, 
 	add_came(ring->changes, ring->doc, record, time_ns);
 }
 
-/* One call can unmap several mappings. */
+/* Ends the mappings that one call unmaps, which can be several. */
 static void ring_unmaps(struct ring *ring, const struct gm_event_record *event)
 {
 	unsigned count = ring->keys.count;
@@ -314,8 +317,10 @@ static void ring_plays(struct ring *ring, const struct gm_event_record *event)
 	}
 }
 
-/* What was live before event `first`: what is freed or unmapped after it without having come after
- * it, and what is live at the end in the same way. */
+/*
+ * Adds the memory that was live before event `first`: memory that is freed or unmapped after it
+ * without having come after it, and memory that is live at the end in the same way.
+ */
 static void ring_starts(struct ring *ring, const struct gm_history *history, unsigned first,
 			uint64_t from_ns)
 {
@@ -338,13 +343,13 @@ static void ring_starts(struct ring *ring, const struct gm_history *history, uns
 		const struct ring_key key = ring_key_of(&record);
 		struct gm_alloc_record handle;
 
-		gm_number_of(&later, &key, sizeof(key), &added);
-		if (!added)
+		if (record.level >= GM_LEVELS || gm_is_numbered(&later, &key, sizeof(key)))
 			continue;
 		if (record.space == GM_SPACE_MAPPING && record.site == GM_NONE &&
 		    record.owner != GM_NONE && gm_doc_record(ring->doc, record.owner, &handle))
 			record.site = handle.site;
-		ring_comes(ring, &record, from_ns);
+		/* No event frees it, so none will look for it by its key. */
+		add_came(ring->changes, ring->doc, &record, from_ns);
 	}
 	ring->changes->start = ring->changes->count;
 	gm_numbering_free(&later);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where memory lies: what came and what went are of the same place. */
+/* The place of memory: an allocation and its free have the same place. */
 struct place {
 	uint64_t address; /* or another key, of memory without an address */
 	uint32_t class;	  /* space, level, device */
@@ -23,7 +23,7 @@ struct shape {
 	uint8_t role, torch;
 };
 
-/* What the changes that are written refer to, each once and in order. */
+/* The places and shapes that the written changes refer to, each once and in order. */
 struct tables {
 	const struct gm_page_changes *changes;
 	struct place *places;
@@ -247,7 +247,7 @@ static json_t *failures(const struct gm_doc *doc, const int *numbers,
 	return json_pack("{s:o, s:o, s:o}", "time_s", times, "site", sites, "bytes", bytes);
 }
 
-/* How many of the changes that are written were live at `from_ns`. */
+/* Counts the written changes that were live at `from_ns`. */
 static unsigned start_of(const struct gm_doc *doc, const int *numbers,
 			 const struct gm_page_changes *changes)
 {

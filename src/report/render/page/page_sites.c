@@ -1,6 +1,6 @@
 /*
- * What the page says about a site beside the document: where it is in words, and which of its
- * frames matter.
+ * The page's facts about a site beside the document: its place in words, and the frames that
+ * matter.
  */
 #include "report/render/json/json_values.h"
 #include "report/render/page/internal.h"

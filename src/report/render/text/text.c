@@ -142,7 +142,7 @@ unsigned gm_text_columns(const char *text)
 	return width;
 }
 
-/* Where the character number `columns` of UTF-8 text begins. */
+/* Returns the beginning of character number `columns` of UTF-8 text. */
 static const char *character(const char *text, unsigned columns)
 {
 	while (*text && columns--)
@@ -208,7 +208,7 @@ void gm_table_count(struct gm_table *table, uint64_t count)
 	gm_table_cell(table, "%s", gm_format_count(text, count));
 }
 
-/* How a table is laid out on the screen. */
+/* The layout of a table on the screen. */
 struct layout {
 	unsigned widths[GM_COLUMNS];
 	unsigned keys; /* first columns that stand before each part of a table in several parts */
@@ -328,7 +328,10 @@ static void print_last(struct gm_out *out, const struct layout *layout, unsigned
 	wrap(&cell, indent + 2, indent + 2, text);
 }
 
-/* One line, or several where the last column wraps: the keys, then columns `from` to `to`. */
+/*
+ * Prints a row, on several lines where the last column wraps: the keys, then columns `from` to
+ * `to`.
+ */
 static void print_row(struct gm_out *out, struct gm_table *table, const struct layout *layout,
 		      const char *const *cells, unsigned from, unsigned to, enum gm_style style)
 {

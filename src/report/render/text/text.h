@@ -36,7 +36,7 @@ void gm_heading(struct gm_out *out, const char *format, ...) __attribute__((form
  */
 void gm_wrap(struct gm_out *out, unsigned indent, const char *text);
 
-/* The same where the cursor is in another column than the indent. */
+/* Wraps text where the cursor is in another column than the indent. */
 void gm_wrap_from(struct gm_out *out, unsigned column, unsigned indent, const char *text);
 void gm_wrapf(struct gm_out *out, unsigned indent, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -1,5 +1,5 @@
 /*
- * What `oom` prints.
+ * The output of `oom`.
  */
 #ifndef GM_REPORT_RENDER_TEXT_TEXT_EVENTS_H
 #define GM_REPORT_RENDER_TEXT_TEXT_EVENTS_H

@@ -1,5 +1,5 @@
 /*
- * What `holders` prints.
+ * The output of `holders`.
  */
 #ifndef GM_REPORT_RENDER_TEXT_TEXT_HOLDERS_H
 #define GM_REPORT_RENDER_TEXT_TEXT_HOLDERS_H
@@ -10,7 +10,7 @@
 void gm_text_holders(struct gm_out *out, struct gm_doc *doc);
 
 /*
- * The same if the shim had looked for holders; else, of a Python program with a leak or an
+ * Prints the holders if the shim had looked for them; else, of a Python program with a leak or an
  * out-of-memory event, how to find them.
  */
 void gm_text_stored_holders(struct gm_out *out, struct gm_doc *doc);

@@ -31,7 +31,7 @@ static void print_pinners(struct gm_out *out, struct gm_doc *doc,
 	gm_print_more(out, "\n  ", row->pinners_count, "site");
 }
 
-/* How much of what is free lies outside the largest hole. */
+/* Writes the share of the free bytes that lies outside the largest hole. */
 static void external_cell(struct gm_table *table, const struct gm_fragmentation *row)
 {
 	uint64_t scattered = gm_scattered_bytes(row);

@@ -1,5 +1,5 @@
 /*
- * What `fragmentation` prints.
+ * The output of `fragmentation`.
  */
 #ifndef GM_REPORT_RENDER_TEXT_TEXT_HOLES_H
 #define GM_REPORT_RENDER_TEXT_TEXT_HOLES_H
@@ -9,7 +9,7 @@
 
 void gm_text_fragmentation(struct gm_out *out, struct gm_doc *doc);
 
-/* Its part of the summary. */
+/* Prints the part of the summary that is about holes. */
 void gm_text_holes(struct gm_out *out, struct gm_doc *doc);
 
 #endif

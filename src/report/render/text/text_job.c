@@ -89,7 +89,7 @@ static uint64_t peak_of(const struct gm_doc *doc)
 	return peak;
 }
 
-/* How bad it stands about a process: out of memory, killed, growing, in this order. */
+/* Ranks the state of a process: out of memory is worst, then killed, then growing. */
 static unsigned badness(const struct gm_doc *doc)
 {
 	if (doc->superseded)
@@ -203,8 +203,8 @@ static void print_job(struct gm_out *out, struct gm_job *job, const char *name)
 
 	gm_print(out, GM_BOLD, "%s%u process%s", name, job->ranks, job->ranks == 1 ? "" : "es");
 	if (left_out)
-		gm_print(out, GM_BOLD, ", without %u earlier attempt%s and snapshots", left_out,
-			 left_out == 1 ? "" : "s");
+		gm_print(out, GM_BOLD, "; %u other file%s of earlier moments not counted", left_out,
+			 left_out == 1 ? " is" : "s are");
 	fputc('\n', out->file);
 	print_totals(out, job);
 	gm_text_findings(out, job->findings, job->findings_count);

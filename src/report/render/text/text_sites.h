@@ -1,5 +1,5 @@
 /*
- * What `sites` and `leaks` print.
+ * The output of `sites` and `leaks`.
  */
 #ifndef GM_REPORT_RENDER_TEXT_TEXT_SITES_H
 #define GM_REPORT_RENDER_TEXT_TEXT_SITES_H

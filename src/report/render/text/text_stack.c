@@ -27,7 +27,10 @@ static void print_name(struct gm_out *out, enum gm_style style, const char *name
 		gm_print(out, style, "%.*s...", (int)room - 3, name);
 }
 
-/* Where a long path goes on after what is left out: at its package, else as early as fits. */
+/*
+ * Returns the part of a long path that follows the omitted middle: from its package on, else as
+ * early as fits.
+ */
 static const char *path_tail(const char *path, size_t room)
 {
 	const char *tail = NULL, *slash;
@@ -56,7 +59,10 @@ static void print_path(struct gm_out *out, const char *path, size_t room)
 	gm_print(out, GM_PLAIN, "  %.*s…%s", (int)head, path, path_tail(path, room - head - 1));
 }
 
-/* One line; `times` over one are calls of the same function that are told together. */
+/*
+ * Prints a frame on one line; `times` over one are calls of the same function that are told
+ * together.
+ */
 static void print_frame(struct gm_out *out, const struct gm_frame *frame, unsigned indent,
 			enum gm_style style, unsigned times)
 {
@@ -120,7 +126,7 @@ static enum part part_of(const struct gm_frame *frame)
 	return frame->python ? PYTHON : frame->function ? NATIVE : NAMELESS;
 }
 
-/* How many frames of the same function and part there are in all; 0 if one of them came before. */
+/* Counts all frames of the same function and part; 0 if one of them came before. */
 static unsigned count_same(const struct gm_stack *stack, unsigned index, enum part part)
 {
 	unsigned count = 0;

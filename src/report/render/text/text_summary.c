@@ -36,7 +36,7 @@ static double missed(const struct gm_ledger_record *record)
 	return (double)magnitude(record->unexplained_bytes) / (double)record->process_used_bytes;
 }
 
-/* Which moment the figures are of, and what was not looked at since. */
+/* Says of which moment the figures are, and how many calls were not sampled since. */
 static const char *moment(struct gm_doc *doc, const struct gm_ledger_record *record)
 {
 	char time[GM_FORMAT_BYTES], end[GM_FORMAT_BYTES];
@@ -84,7 +84,7 @@ static const struct gm_ledger_record *worst_ledger(const struct gm_doc *doc)
 	return worst;
 }
 
-/* What is not as it should be, in full and briefly; empty if nothing is. */
+/* Describes the gap in the figures, in full and briefly; empty if there is none. */
 static void seen_gap(struct gm_doc *doc, const struct gm_ledger_record *worst, const char *texts[2])
 {
 	const char *gap = gm_books_gap(doc, 1ull << GM_TABLE_LEVELS | 1ull << GM_TABLE_SITES);
@@ -260,7 +260,7 @@ static const char *peak_text(struct gm_doc *doc, const struct gm_level_record *l
 			     count - shown == 1 ? "" : "s");
 }
 
-/* As many of the largest parts as fit. */
+/* Prints as many of the largest parts as fit. */
 static void peak_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_level_record *level = main_level(doc);
@@ -290,7 +290,7 @@ static void peak_line(struct gm_out *out, struct gm_doc *doc)
 	answer(out, doc, PEAK, texts, variants);
 }
 
-/* Which command tells more about a finding. */
+/* Returns the command that tells more about a finding. */
 static const char *command_for(const char *id)
 {
 	static const struct {
@@ -323,7 +323,7 @@ static const char *near_path(const char *path)
 	return strncmp(path, here, length) == 0 && path[length] == '/' ? path + length + 1 : path;
 }
 
-/* What the first finding says, and the command that tells more: as many words of both as fit. */
+/* Prints the first finding, and the command that tells more: as many words of both as fit. */
 static void next_finding(struct gm_out *out, struct gm_doc *doc, const struct gm_finding *first)
 {
 	const char *command = command_for(first->id), *path = near_path(doc->path);
@@ -391,7 +391,10 @@ static const char *command_text(struct gm_doc *doc)
 	return text;
 }
 
-/* What the file covers, of a process that was not recorded from its start to its end. */
+/*
+ * Prints the period that the file covers, of a process that was not recorded from its start to its
+ * end.
+ */
 static void print_period(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_header *header = doc->header;
@@ -462,7 +465,10 @@ static void print_process(struct gm_out *out, struct gm_doc *doc)
 				: "");
 }
 
-/* What only PyTorch itself knows: what was asked for, and frees that wait for a stream. */
+/*
+ * Prints the figures that only PyTorch itself knows: bytes asked for, and frees that wait for a
+ * stream.
+ */
 static void print_known(struct gm_table *table, const struct gm_imported *known,
 			const struct gm_torch_record *torch)
 {
@@ -658,7 +664,7 @@ static bool repeats(const struct gm_finding *findings, unsigned index)
 	return false;
 }
 
-/* The same advice for every leak is read once. */
+/* True if an earlier finding gave this advice: advice that all leaks share is read once. */
 static bool said_before(const struct gm_finding *findings, unsigned index, const char *advice)
 {
 	for (unsigned i = 0; i < index; i++)

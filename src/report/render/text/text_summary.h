@@ -1,5 +1,5 @@
 /*
- * What `summary` prints, and findings.
+ * The output of `summary`, and findings.
  */
 #ifndef GM_REPORT_RENDER_TEXT_TEXT_SUMMARY_H
 #define GM_REPORT_RENDER_TEXT_TEXT_SUMMARY_H

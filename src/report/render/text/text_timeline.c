@@ -32,7 +32,10 @@ static unsigned gather(const struct gm_timeline_record *line, unsigned most, uin
 	return columns;
 }
 
-/* One cell of a column: how much of the row from `floor` to `floor + 1` (in rows) it fills. */
+/*
+ * Returns one cell of a column: the part of the row from `floor` to `floor + 1` (in rows) that the
+ * column fills.
+ */
 static const char *cell(double height, int floor, bool blocks)
 {
 	static const char *const eighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};

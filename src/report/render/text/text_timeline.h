@@ -1,5 +1,5 @@
 /*
- * What `timeline` prints.
+ * The output of `timeline`.
  */
 #ifndef GM_REPORT_RENDER_TEXT_TEXT_TIMELINE_H
 #define GM_REPORT_RENDER_TEXT_TEXT_TIMELINE_H

@@ -1,6 +1,6 @@
 /*
- * What other settings would have done, for people: the best one, a row for each, and why figures
- * are not certain.
+ * The results of other settings, for people: the best one, a row for each, and the reasons why
+ * figures are not certain.
  */
 #include "report/render/text/text_whatif.h"
 #include "report/stacks/labels.h"
@@ -72,7 +72,10 @@ static void print_rows(struct gm_out *out, const struct gm_whatif *whatif)
 	gm_table_end(out, &table);
 }
 
-/* Where settings run out of memory: those that do so at the same request together. */
+/*
+ * Prints the requests at which settings run out of memory: settings that do so at the same request
+ * together.
+ */
 static void print_ooms(struct gm_out *out, struct gm_doc *doc, const struct gm_whatif *whatif)
 {
 	char when[GM_FORMAT_BYTES];

@@ -20,7 +20,7 @@
 
 static const char *const sort_names[GM_TOP_SORTS] = {"live", "growth", "peak", "total", "count"};
 
-/* Where lines go. */
+/* The state of drawing one screen. */
 struct screen {
 	const struct gm_top *top;
 	struct gm_doc *doc;

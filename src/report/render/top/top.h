@@ -17,7 +17,10 @@ enum gm_top_sort {
 	GM_TOP_SORTS
 };
 
-/* What is shown, and what is kept from sample to sample. Zero it, then gm_top_init. */
+/*
+ * The contents of the screen, with the figures that are kept from sample to sample. Zero it, then
+ * gm_top_init.
+ */
 struct gm_top {
 	enum gm_top_sort sort;
 	int device, level, kind; /* -1: all */
@@ -36,7 +39,7 @@ struct gm_top {
 	double calls_per_s, allocated_per_s, freed_per_s;
 };
 
-/* One of several processes: its file as it was last read, and what is kept of it. */
+/* A process of several: its file as it was last read, and the figures that are kept of it. */
 struct gm_top_process {
 	const char *path;
 	struct gm_doc *doc;

@@ -22,7 +22,7 @@ static bool counts(const struct gm_top_process *process)
 	return !process->doc->superseded;
 }
 
-/* Of the driver level, and of a device that is shown: a row. */
+/* True if a level gets a row: the driver level of a device that is shown. */
 static bool wanted(const struct screen *screen, const struct gm_level_record *level)
 {
 	return level->level == GM_LEVEL_DRIVER && level->device >= 0 &&
@@ -104,7 +104,7 @@ static bool is_first(const struct screen *screen, unsigned process, int device)
 	return true;
 }
 
-/* What all processes have of a device, which `process` is the first to use. */
+/* Prints the bytes that all processes have of a device, which `process` is the first to use. */
 static void device(struct screen *screen, unsigned process, int number)
 {
 	const struct gm_doc *first = screen->processes[process].doc;

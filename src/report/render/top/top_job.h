@@ -7,8 +7,8 @@
 #include "report/render/top/top.h"
 
 /*
- * As gm_top_lines, for several processes: the whole, then a row for each process and device. `like`
- * says what is shown, and has no sites here.
+ * Prints as gm_top_lines, for several processes: the whole, then a row for each process and device.
+ * `like` has the choice of what is shown, and no sites here.
  */
 void gm_top_job_lines(const struct gm_top_process *processes, unsigned count,
 		      const struct gm_top *like, unsigned width, unsigned height,

@@ -1,12 +1,12 @@
 /*
- * What the screens of `top` are made of: lines of a width, as many as fit, and bars.
+ * The parts of which the screens of `top` are made: lines of a width, as many as fit, and bars.
  */
 #ifndef GM_REPORT_RENDER_TOP_TOP_LINES_H
 #define GM_REPORT_RENDER_TOP_TOP_LINES_H
 
 #include "report/render/text/text.h"
 
-/* Where lines go. */
+/* The destination of lines. */
 struct gm_top_out {
 	unsigned width, left; /* lines that still fit */
 	void (*emit)(void *data, enum gm_style style, const char *line);
