@@ -206,13 +206,15 @@ bool gm_may_attach(const char *proc, pid_t pid, char *error, size_t error_bytes)
 	return false;
 }
 
-bool gm_can_load(const char *proc, const struct gm_target *target, char *error, size_t error_bytes)
+bool gm_can_load(const char *proc, const struct gm_target *target, char *error,
+		 size_t error_bytes)
 {
 	struct status status;
 	char process[16];
 
 	snprintf(process, sizeof(process), "%d", target->pid);
-	if (is_foreign(proc, target, error, error_bytes) || has_no_loader(target, error, error_bytes))
+	if (is_foreign(proc, target, error, error_bytes) ||
+	    has_no_loader(target, error, error_bytes))
 		return false;
 	if (!read_status(proc, process, &status) || !status.shadow_stack)
 		return true;

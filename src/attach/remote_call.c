@@ -374,7 +374,7 @@ static const char *try_thread(struct gm_injector *injector, pid_t thread, const 
 	return why;
 }
 
-/* Why no call was made. */
+/* Writes the reason why no call was made. */
 static void explain(const struct gm_injector *injector, unsigned threads, unsigned wait_ms,
 		    char *error, size_t bytes)
 {

@@ -14,7 +14,7 @@
 
 #define MOST_RANGES	  64
 #define LEAST_STACK	  (192u << 10) /* dlopen and the shim's constructor take a third of it */
-#define LEAST_FOR_CUDA	  (512u << 10) /* what CUPTI takes is not known */
+#define LEAST_FOR_CUDA	  (512u << 10) /* the stack that CUPTI takes is not known */
 #define RSEQ_CRITICAL	  8	       /* offset of rseq_cs in struct rseq */
 #define R_STATE		  24	       /* offset of r_state in struct r_debug */
 #define STATICS_OF_MALLOC 0x4000 /* malloc.c's static functions lie before its exported ones */

@@ -12,7 +12,7 @@
 
 struct gm_safe_place;
 
-/* What gm_unsafe returns of a process that has begun another program since it was looked at. */
+/* The answer of gm_unsafe for a process that has begun another program since it was opened. */
 extern const char gm_other_program[];
 
 /* Prepares the unwinder; takes a while. NULL after a sentence in `error`. */

@@ -56,7 +56,7 @@ static void name_holder(const struct gm_cupti_answer *answer, char *text, size_t
 		snprintf(text, bytes, "another tool (torch.profiler, Nsight, cuda-gdb?)");
 }
 
-/* Why CUPTI is not used. */
+/* Writes the reason why CUPTI is not used. */
 static void describe_refusal(const struct gm_cupti_answer *answer, const char *path, char *why,
 			     size_t bytes)
 {

@@ -36,7 +36,7 @@ struct block {
 	uint32_t used; /* a thread has it (atomic) */
 };
 
-/* What CUPTI's callbacks are for. */
+/* The purpose of CUPTI's callbacks. */
 enum listening {
 	SOLE_SOURCE,	/* every call of the table */
 	BESIDE_WRAPPERS, /* calls that no wrapper sees */
