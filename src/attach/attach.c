@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ struct session {
 	struct gm_target target;
 	struct gm_injector injector;
 	uint64_t point, serve; /* addresses of the two symbols; 0: the shim is not loaded */
+	int claim;	       /* the process's folder in /proc, locked against other tools; -1 */
 };
 
 static enum gm_attach_outcome refuse(struct session *session, const char *format, ...)
@@ -394,15 +396,31 @@ static enum gm_attach_outcome ask(struct session *session, enum gm_attach_asked 
 
 /* ---- the two commands ---- */
 
+/* Two tools would overwrite each other's requests. The kernel ends the claim of a killed one. */
+static bool claim(struct session *session)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", session->request->pid);
+	session->claim = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (session->claim < 0 || flock(session->claim, LOCK_EX | LOCK_NB) == 0 ||
+	    errno != EWOULDBLOCK)
+		return true;
+	refuse(session, "another gpumem-report is attaching to process %d or detaching from it",
+	       session->request->pid);
+	return false;
+}
+
 static bool open_session(struct session *session)
 {
 	struct gm_attach_result *result = session->result;
 	pid_t pid = session->request->pid;
 
 	*result = (struct gm_attach_result){0};
-	if (!gm_may_attach(pid, result->text, sizeof(result->text)) ||
+	session->claim = -1;
+	if (!gm_may_attach("/proc", pid, result->text, sizeof(result->text)) || !claim(session) ||
 	    !gm_target_open(&session->target, pid, result->text, sizeof(result->text)) ||
-	    !gm_can_load(&session->target, result->text, sizeof(result->text)))
+	    !gm_can_load("/proc", &session->target, result->text, sizeof(result->text)))
 		return false;
 	find_shim(session);
 	if (!gm_injector_open(&session->injector, &session->target, result->text,
@@ -416,6 +434,8 @@ static void close_session(struct session *session)
 {
 	gm_injector_close(&session->injector);
 	gm_target_close(&session->target);
+	if (session->claim >= 0)
+		close(session->claim);
 }
 
 static void write_why(const struct session *session, const char *why)

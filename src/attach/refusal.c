@@ -10,6 +10,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,14 +27,14 @@ struct status {
 	bool shadow_stack;
 };
 
-static bool read_status(pid_t pid, struct status *status)
+static bool read_status(const char *proc, const char *process, struct status *status)
 {
-	char path[64], line[512];
+	char path[PATH_MAX], line[512];
 	unsigned real;
 	FILE *file;
 
 	*status = (struct status){0};
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	snprintf(path, sizeof(path), "%s/%s/status", proc, process);
 	file = fopen(path, "re");
 	if (!file)
 		return false;
@@ -49,11 +50,14 @@ static bool read_status(pid_t pid, struct status *status)
 	return true;
 }
 
-static int yama_level(void)
+static int yama_level(const char *proc)
 {
-	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	char path[PATH_MAX];
 	int level = 0;
+	FILE *file;
 
+	snprintf(path, sizeof(path), "%s/sys/kernel/yama/ptrace_scope", proc);
+	file = fopen(path, "re");
 	if (file && fscanf(file, "%d", &level) != 1)
 		level = 0;
 	if (file)
@@ -81,12 +85,13 @@ static void explain_yama(int level, pid_t pid, char *error, size_t bytes)
 }
 
 /* /proc/PID/mem could not be opened for writing. */
-static void explain_permission(pid_t pid, const struct status *target, char *error, size_t bytes)
+static void explain_permission(const char *proc, pid_t pid, const struct status *target,
+			       char *error, size_t bytes)
 {
 	struct status own;
-	int level = yama_level();
+	int level = yama_level(proc);
 
-	read_status(getpid(), &own);
+	read_status(proc, "self", &own);
 	if (level >= 3) {
 		explain_yama(level, pid, error, bytes);
 	} else if (own.capabilities & 1ull << CAP_SYS_PTRACE) {
@@ -114,12 +119,12 @@ static void explain_permission(pid_t pid, const struct status *target, char *err
 	}
 }
 
-static bool has_permission(pid_t pid)
+static bool has_permission(const char *proc, pid_t pid)
 {
-	char path[64];
+	char path[PATH_MAX];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	snprintf(path, sizeof(path), "%s/%d/mem", proc, pid);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd >= 0)
 		close(fd);
@@ -127,14 +132,14 @@ static bool has_permission(pid_t pid)
 }
 
 /* The program's ELF header is of another kind than ours. */
-static bool is_foreign(const struct gm_target *target, char *error, size_t bytes)
+static bool is_foreign(const char *proc, const struct gm_target *target, char *error, size_t bytes)
 {
 	Elf64_Ehdr header = {0};
-	char path[64];
+	char path[PATH_MAX];
 	bool read_it;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", target->pid);
+	snprintf(path, sizeof(path), "%s/%d/exe", proc, target->pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	read_it = fd >= 0 && read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header);
 	if (fd >= 0)
@@ -158,7 +163,11 @@ static bool has_no_loader(const struct gm_target *target, char *error, size_t by
 {
 	if (gm_target_find(target, "libc.so.6") || gm_target_find(target, "libc-2."))
 		return false;
-	if (gm_target_find(target, "ld-musl") || gm_target_find(target, "libc.musl"))
+	if (gm_target_find(target, "ld-linux") || gm_target_find(target, "ld-2."))
+		snprintf(error, bytes,
+			 "process %d is starting: its C library is not loaded yet; try again",
+			 target->pid);
+	else if (gm_target_find(target, "ld-musl") || gm_target_find(target, "libc.musl"))
 		snprintf(error, bytes,
 			 "process %d uses musl, and the shim needs glibc as its C library",
 			 target->pid);
@@ -170,11 +179,13 @@ static bool has_no_loader(const struct gm_target *target, char *error, size_t by
 	return true;
 }
 
-bool gm_may_attach(pid_t pid, char *error, size_t error_bytes)
+bool gm_may_attach(const char *proc, pid_t pid, char *error, size_t error_bytes)
 {
 	struct status status;
+	char process[16];
 
-	if (pid == getpid() || !read_status(pid, &status)) {
+	snprintf(process, sizeof(process), "%d", pid);
+	if (pid == getpid() || !read_status(proc, process, &status)) {
 		snprintf(error, error_bytes, "there is no process %d to attach to", pid);
 		return false;
 	}
@@ -189,19 +200,23 @@ bool gm_may_attach(pid_t pid, char *error, size_t error_bytes)
 			 pid, status.tracer);
 		return false;
 	}
-	if (has_permission(pid))
+	if (has_permission(proc, pid))
 		return true;
-	explain_permission(pid, &status, error, error_bytes);
+	explain_permission(proc, pid, &status, error, error_bytes);
 	return false;
 }
 
-bool gm_can_load(const struct gm_target *target, char *error, size_t error_bytes)
+bool gm_can_load(const char *proc, const struct gm_target *target, char *error,
+		 size_t error_bytes)
 {
 	struct status status;
+	char process[16];
 
-	if (is_foreign(target, error, error_bytes) || has_no_loader(target, error, error_bytes))
+	snprintf(process, sizeof(process), "%d", target->pid);
+	if (is_foreign(proc, target, error, error_bytes) ||
+	    has_no_loader(target, error, error_bytes))
 		return false;
-	if (!read_status(target->pid, &status) || !status.shadow_stack)
+	if (!read_status(proc, process, &status) || !status.shadow_stack)
 		return true;
 	snprintf(error, error_bytes,
 		 "process %d has a shadow stack (CET), which a call from outside would break; "

@@ -374,6 +374,24 @@ static const char *try_thread(struct gm_injector *injector, pid_t thread, const 
 	return why;
 }
 
+/* Writes the reason why no call was made. */
+static void explain(const struct gm_injector *injector, unsigned threads, unsigned wait_ms,
+		    char *error, size_t bytes)
+{
+	pid_t pid = injector->target->pid;
+
+	if (!threads)
+		snprintf(error, bytes, "process %d has ended", pid);
+	else if (injector->why == gm_other_program)
+		snprintf(error, bytes, "process %d has begun another program (exec) meanwhile",
+			 pid);
+	else
+		snprintf(error, bytes,
+			 "no thread of process %d came to a place where a call can be made, within "
+			 "%.1f s; of the last one: %s",
+			 pid, (double)wait_ms / 1000, injector->why);
+}
+
 bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text, uint64_t number,
 	       uint64_t argument, unsigned wait_ms, char *error, size_t error_bytes)
 {
@@ -398,13 +416,12 @@ bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text
 				injector->why = try_thread(injector, threads[i], &call, anew);
 			if (!injector->why)
 				return true;
+			if (injector->why == gm_other_program)
+				break;
 		}
 		sleep_us(1000);
-	} while (count && now_us() < until);
-	snprintf(error, error_bytes,
-		 "no thread of process %d came to a place where a call can be made, within %.1f s; "
-		 "of the last one: %s",
-		 injector->target->pid, (double)wait_ms / 1000, injector->why);
+	} while (count && injector->why != gm_other_program && now_us() < until);
+	explain(injector, count, wait_ms, error, error_bytes);
 	return false;
 }
 

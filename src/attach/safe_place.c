@@ -3,6 +3,7 @@
  */
 #include "attach/safe_place.h"
 
+#include <elf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 
 #define MOST_RANGES	  64
 #define LEAST_STACK	  (192u << 10) /* dlopen and the shim's constructor take a third of it */
-#define LEAST_FOR_CUDA	  (512u << 10) /* CUPTI's need is not known */
+#define LEAST_FOR_CUDA	  (512u << 10) /* the stack that CUPTI takes is not known */
 #define RSEQ_CRITICAL	  8	       /* offset of rseq_cs in struct rseq */
 #define R_STATE		  24	       /* offset of r_state in struct r_debug */
 #define STATICS_OF_MALLOC 0x4000 /* malloc.c's static functions lie before its exported ones */
@@ -31,11 +32,14 @@ struct gm_safe_place {
 	const struct gm_target *target;
 	struct range ranges[MOST_RANGES];
 	unsigned count;
+	uint64_t libc_start, loader_start;
 	uint64_t r_state; /* address of the loader's r_debug.r_state */
 	Dwfl *dwfl;
 	const char *why;   /* of the frames that are being looked at */
 	bool outside_cuda; /* they may not lie in CUDA */
 };
+
+const char gm_other_program[] = "it has begun another program";
 
 static void add(struct gm_safe_place *place, uint64_t start, uint64_t end, const char *what)
 {
@@ -204,6 +208,8 @@ struct gm_safe_place *gm_safe_place_open(const struct gm_target *target, char *e
 		free(place);
 		return NULL;
 	}
+	place->libc_start = libc->start;
+	place->loader_start = loader->start;
 	place->r_state = gm_target_symbol(target, loader, NULL, "_r_debug", NULL);
 	place->r_state += place->r_state ? R_STATE : 0;
 	add(place, loader->start, loader->end, "it is in the loader");
@@ -268,11 +274,23 @@ static bool in_restartable_sequence(const struct gm_safe_place *place, pid_t thr
 	       critical;
 }
 
+/* After exec other objects lie where these did, if any. */
+static bool is_object(const struct gm_target *target, uint64_t start)
+{
+	char magic[SELFMAG];
+
+	return gm_target_read(target, start, magic, sizeof(magic)) &&
+	       memcmp(magic, ELFMAG, SELFMAG) == 0;
+}
+
 const char *gm_unsafe(struct gm_safe_place *place, pid_t thread, uint64_t pc, uint64_t sp,
 		      bool outside_cuda)
 {
 	uint32_t state = 0;
 
+	if (!is_object(place->target, place->loader_start) ||
+	    !is_object(place->target, place->libc_start))
+		return gm_other_program;
 	place->outside_cuda = outside_cuda;
 	place->why = bad_place(place, pc);
 	if (place->why)

@@ -30,12 +30,12 @@ void gm_cupti_start(void);
 bool gm_cupti_reports(unsigned layer);
 
 /*
- * In a process that was attached to, CUPTI stands beside the wrappers and reports what does not
- * come by them: calls by addresses that the program looked up before. gm_cupti_listen
- * (driver_calls.h) has it begin. Returns the number of functions whose calls CUPTI reports from now
- * on; 0 after a sentence without its end in `why`. Loads libcupti and calls the driver, so it is
- * called on a thread that is outside of the loader, malloc, CUDA and the shim, where CUDA was
- * initialised before. One thread at a time.
+ * Subscribes to CUPTI in a process that was attached to, where CUPTI stands beside the wrappers and
+ * reports what does not come by them: calls by addresses that the program looked up before.
+ * gm_cupti_listen (driver_calls.h) has it begin. Returns the number of functions whose calls CUPTI
+ * reports from now on; 0 after a sentence without its end in `why`. Loads libcupti and calls the
+ * driver, so it is called on a thread that is outside of the loader, malloc, CUDA and the shim,
+ * where CUDA was initialised before. One thread at a time.
  */
 unsigned gm_cupti_join(char *why, size_t bytes);
 

@@ -22,8 +22,8 @@ void gm_cupti_call_begins(unsigned function, const void *params, uint64_t *corre
 void gm_cupti_call_ends(int result, const uint64_t *correlation);
 
 /*
- * CUPTI stands beside the wrappers from now on (gm_cupti_join): it reports the calls that none of
- * them sees; with `on` false, none at all.
+ * Puts CUPTI beside the wrappers (gm_cupti_join): it reports the calls that none of them sees; with
+ * `on` false, none at all.
  */
 void gm_cupti_listen(bool on);
 

@@ -49,8 +49,8 @@ struct gm_attach_point {
 	uint32_t lost;	      /* of detach: words that could not be written and lead here still */
 	uint32_t cupti;	      /* functions whose calls CUPTI reports; 0: it was not joined */
 	uint32_t reserved;
-	uint64_t age_ns;	 /* age of the process, by the tool */
-	char why[GM_ATTACH_WHY]; /* reason why CUPTI was not joined, by the shim or the tool */
+	uint64_t age_ns;      /* age of the process, by the tool */
+	char why[GM_ATTACH_WHY]; /* the reason why CUPTI was not joined, by the shim or the tool */
 	char text[GM_ATTACH_TEXT]; /* settings, "NAME=value\n", by the tool; or the shim's reason */
 };
 

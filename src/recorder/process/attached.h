@@ -15,14 +15,15 @@
 const char *gm_attached_begin(const char *settings, uint64_t age_ns);
 
 /*
- * The next CUDA call begins the recording. Records in its file how many words lead to the shim, and
- * of how many functions CUPTI reports the calls; if of none, `why`, which is kept as an address.
+ * Has the next CUDA call begin the recording. Records in the file how many words of the process
+ * lead to the shim, and of how many functions CUPTI reports the calls; if of none, the reason
+ * `why`, whose address is kept.
  */
 void gm_attached_routes(uint32_t slots, uint32_t table_words, uint32_t cupti, const char *why);
 
 /*
- * Applies the settings and opens the libraries that the recorder needs. False where the process is
- * not to be recorded. On a thread that is outside of the loader, malloc and the shim.
+ * Applies the settings and opens the libraries that the recorder needs. Returns false where the
+ * process is not to be recorded. For a thread outside of the loader, malloc and the shim.
  */
 bool gm_attached_prepare(const char *settings);
 

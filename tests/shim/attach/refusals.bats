@@ -10,7 +10,16 @@ refuses() {
 	shift
 	run "$REPORT" "$@"
 	[ "$status" = 3 ] && [[ "$output" == *"$sentence"* ]] || { echo "$status: $output"; false; }
+	is_documented "$sentence"
 }
+
+# is_documented SENTENCE: docs/attach.md has it, with N for the process and M for its tracer.
+is_documented() {
+	local sentence=${1//"process ${tracer:-none}"/process M}
+	sentence=${sentence//"process ${pid:-none}"/process N}
+	grep -qF -- "${sentence//"process 999999999"/process N}" "$DOCUMENT" || { echo "docs/attach.md lacks: $sentence"; false; }
+}
+
 
 sleeper() {
 	"$@" > "$work/said" 3>&- &
@@ -96,6 +105,78 @@ call_of() {
 	exec 4> "$work/in"
 	until_done grep -q ready "$work/said"
 	refuses "it is in fork, which holds malloc's lock" attach --interrupt --wait 100ms $pid
+	echo go >&4
+	exec 4>&-
+	wait $pid
+	pid=
+	[ "$(tail -n 1 "$work/said")" = "1 good" ]
+}
+
+@test "a shim that the process's loader refuses, and one of another version" {
+	local sentence
+	sleeper python3 -c 'print("ready", flush=True); [sum(range(1000)) for _ in iter(int, 1)]'
+	until_done [ -s "$work/said" ]
+	echo "no library" > "$work/libgpumemtrace.so"
+	run "$PROGRAMS/cycles" attach $pid 1 "$work/libgpumemtrace.so" "GPUMEMTRACE_OUT=$work/out.gmt" "$work/out.gmt"
+	sentence="process $pid could not load the shim: its loader refused "
+	[ "$status" = 1 ] && [[ "$output" == *"$sentence$work"* ]] || { echo "$status: $output"; false; }
+	is_documented "$sentence"
+	grep -q '^TracerPid:	0$' /proc/$pid/status
+	kill $pid
+	sleeper python3 -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1]); print("ready", flush=True); [sum(range(1000)) for _ in iter(int, 1)]' \
+		"$PROGRAMS/libgpumemtrace.so"
+	until_done [ -s "$work/said" ]
+	refuses "process $pid has another version of the shim" attach $pid
+	refuses "process $pid has another version of the shim" detach $pid
+}
+
+# tries WAY: an attach in the background, as `tool`, that tries again and again to stop a thread in fork, where no call can
+# be made; its words are in $work/refused. The program waits for a line to descriptor 4.
+tries() {
+	local switches
+	mkfifo "$work/in"
+	"$PROGRAMS/waits" $1 < "$work/in" > "$work/said" 3>&- &
+	pid=$!
+	exec 4> "$work/in"
+	until_done grep -q ready "$work/said"
+	switches=$(switches)
+	"$REPORT" attach --interrupt --wait 100s $pid 2> "$work/refused" 3>&- 4>&- &
+	tool=$!
+	until [ "$(switches)" -gt $((switches + 3)) ]; do kill -0 $tool; done
+}
+
+# switches: how often the process gave the processor away, which each stop makes it do.
+switches() {
+	sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' /proc/$pid/status
+}
+
+@test "the process begins another program meanwhile" {
+	tries exec
+	printf g >&4 # a second byte would end the wait of the other program
+	! wait $tool
+	grep -q "process $pid has begun another program (exec) meanwhile" "$work/refused" || { cat "$work/refused"; false; }
+	is_documented "process $pid has begun another program (exec) meanwhile"
+	echo go >&4
+	exec 4>&-
+	wait $pid
+	pid=
+	[ "$(tail -n 1 "$work/said")" = "1 good" ]
+}
+
+@test "the process ends meanwhile" {
+	tries fork
+	kill -KILL $pid
+	! wait $tool
+	exec 4>&-
+	grep -q "process $pid has ended" "$work/refused" || { cat "$work/refused"; false; }
+	is_documented "process $pid has ended"
+}
+
+@test "two tools at once: the second is refused, and the first goes on" {
+	tries fork
+	refuses "another gpumem-report is attaching to process $pid or detaching from it" attach $pid
+	kill -0 $tool
+	kill $tool
 	echo go >&4
 	exec 4>&-
 	wait $pid

@@ -51,7 +51,8 @@ allocations='[.usage[].allocations] | add // 0'
 	touch "$work/run/leak" # a new peak has the ledger sampled again
 	until_true '.ledger[0].before_bytes < 8 * 1048576'
 	is '.errors' '[]'
-	is '.ledger[0].unexplained_bytes | (. < 0 and . > -8 * 1048576) or . == 0' true
+	# Small allocations from before and from the period share pages of 2 MiB, in the row as in what is tracked.
+	is '.ledger[0].unexplained_bytes | . > -8 * 1048576 and . < 8 * 1048576' true
 	end
 }
 
@@ -67,7 +68,8 @@ allocations='[.usage[].allocations] | add // 0'
 	touch "$work/run/leak"
 	end
 	look
-	[ "$before" = "$(jq "$allocations" "$work/document")" ]
+	# A call that had begun is recorded at its end: one of each of the four threads that call CUDA.
+	is "($allocations) - $before | . >= 0 and . <= 4" true
 	is .file.clean_exit false
 	is .leaks.exit_bytes null
 	is .process.end '"exit"'

@@ -1,11 +1,12 @@
 /*
  * Waits in one system call and says how that ended:
  *
- *   waits epoll|poll|sigtimedwait|recv|fork
+ *   waits epoll|poll|sigtimedwait|recv|fork|exec
  *
  * It prints "ready" and waits for a minute at most: until standard input can be read (epoll, poll,
  * recv, whose sender is a child), or until SIGUSR1 comes (sigtimedwait); or without an end in a
- * handler that fork calls before the child exists. The second line is what the call returned and
+ * handler that fork calls before the child exists, which in `exec` becomes `waits epoll` then. The
+ * second line is what the call returned and
  * its errno.
  */
 #include <errno.h>
@@ -97,6 +98,18 @@ static int wait_in_fork(void)
 	return bytes_read;
 }
 
+static void exec_before_fork(void)
+{
+	wait_before_fork();
+	execl("/proc/self/exe", "waits", "epoll", NULL);
+	_exit(3);
+}
+
+static int wait_in_exec(void)
+{
+	return pthread_atfork(exec_before_fork, NULL, NULL) ? -2 : fork();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -106,7 +119,8 @@ int main(int argc, char **argv)
 		    {"poll", wait_in_poll},
 		    {"sigtimedwait", wait_in_sigtimedwait},
 		    {"recv", wait_in_recv},
-		    {"fork", wait_in_fork}};
+		    {"fork", wait_in_fork},
+		    {"exec", wait_in_exec}};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(ways) / sizeof(ways[0]); i++)
 		if (strcmp(argv[1], ways[i].name) == 0) {

@@ -100,7 +100,7 @@ static const char *recording(const struct gm_header *header)
 	return header->recording == GM_SLEEPS ? "asleep" : "recording";
 }
 
-/* Lists, in words, the events that a recording by attach does not see. */
+/* Describes the calls and the memory that a recording by attach does not see. */
 static json_t *not_seen(const struct gm_header *header)
 {
 	json_t *list = json_array();
