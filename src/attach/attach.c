@@ -418,7 +418,9 @@ static bool open_session(struct session *session)
 
 	*result = (struct gm_attach_result){0};
 	session->claim = -1;
-	if (!gm_may_attach("/proc", pid, result->text, sizeof(result->text)) || !claim(session) ||
+	/* First of all, because the other tool's stops make it the tracer of a thread at times. */
+	if (!claim(session) ||
+	    !gm_may_attach("/proc", pid, result->text, sizeof(result->text)) ||
 	    !gm_target_open(&session->target, pid, result->text, sizeof(result->text)) ||
 	    !gm_can_load("/proc", &session->target, result->text, sizeof(result->text)))
 		return false;
