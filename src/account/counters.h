@@ -13,6 +13,7 @@
 #define GM_ACCOUNT_COUNTERS_H
 
 #include "account/kinds.h"
+#include "account/sampling.h"
 
 /* ---- devices ---- */
 
@@ -214,12 +215,6 @@ struct gm_counters {
 	bool in_level;		       /* counts in the level (gm_in_level), too */
 	int32_t extra;		       /* of the allocation's record */
 };
-
-/* Returns how many allocations an allocation's record stands for in the figures of its site. */
-static inline uint64_t gm_copies(int32_t extra)
-{
-	return (uint64_t)(1 + (int64_t)extra);
-}
 
 /* Returns the site if the allocation counts in its figures, else NULL. */
 static inline struct gm_site_record *gm_counted_site(const struct gm_counters *in)

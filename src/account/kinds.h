@@ -144,13 +144,4 @@ static inline bool gm_is_divisible(const struct gm_alloc_record *alloc)
 		(alloc->space == GM_SPACE_POINTER && gm_kind_in(GM_KINDS_DIVIDED, alloc->kind)));
 }
 
-/*
- * Returns the number plus 1 of the capture (GM_TABLE_CAPTURES) that PyTorch took the memory for; 0
- * none. A handle's memory has none: its mapping does.
- */
-static inline uint32_t gm_capture_number(const struct gm_alloc_record *alloc)
-{
-	return alloc->space == GM_SPACE_HANDLE ? 0 : alloc->capture;
-}
-
 #endif

@@ -5,7 +5,9 @@
 
 #include <string.h>
 
-#define LN_2 0.69314718055994530942
+#define LN_2	  0.69314718055994530942
+#define MOST_CODE INT8_MAX
+#define ROUNDING  1.01 /* see gm_sample_error */
 
 /* SplitMix64. */
 uint64_t gm_random(uint64_t *state)
@@ -78,10 +80,20 @@ double gm_sample_weight(uint64_t bytes, uint64_t mean_bytes)
 
 int32_t gm_sample_extra(uint64_t bytes, uint64_t mean_bytes, uint64_t *state)
 {
-	double extra = gm_sample_weight(bytes, mean_bytes) - 1;
-	int32_t whole = (int32_t)extra;
+	double extra = gm_sample_weight(bytes, mean_bytes) - 1, below, above;
+	int low = 0, high = MOST_CODE;
 
-	return whole + (uniform(state) < extra - whole);
+	while (low + 1 < high) {
+		int middle = (low + high) / 2;
+
+		if ((double)gm_sample_number(middle) <= extra)
+			low = middle;
+		else
+			high = middle;
+	}
+	below = (double)gm_sample_number(low);
+	above = (double)gm_sample_number(high);
+	return uniform(state) * (above - below) < extra - below ? high : low;
 }
 
 static double square_root(double x)
@@ -98,7 +110,8 @@ uint64_t gm_sample_error(uint64_t estimate_bytes, uint64_t least_bytes, uint64_t
 {
 	double least = (double)(least_bytes ? least_bytes : 1);
 
-	return (uint64_t)(square_root((double)estimate_bytes * least *
-				      (gm_sample_weight((uint64_t)least, mean_bytes) - 1)) +
+	return (uint64_t)(ROUNDING * square_root((double)estimate_bytes * least *
+						 (gm_sample_weight((uint64_t)least, mean_bytes) -
+						  1)) +
 			  0.5);
 }

@@ -48,9 +48,21 @@ static bool next_character(struct maps_line *line, char c, uintptr_t address, ch
 	return false;
 }
 
+/* Returns a descriptor of 3 or above: the numbers below are the program's (store/descriptor.h). */
+static long open_maps(void)
+{
+	long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC), low = fd;
+
+	if (fd >= 0 && fd < 3) {
+		fd = syscall(SYS_fcntl, low, F_DUPFD_CLOEXEC, 3);
+		syscall(SYS_close, low);
+	}
+	return fd;
+}
+
 bool gm_mapped_file(uintptr_t address, char *path, size_t bytes)
 {
-	long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC), count;
+	long fd = open_maps(), count;
 	struct maps_line line = {0};
 	bool found = false;
 	char text[1024];

@@ -404,25 +404,21 @@ struct gm_alloc_record {
 	uint8_t space, kind;
 	int16_t device;
 	uint8_t level;
-	uint8_t reserved;
+	int8_t extra; /* allocations like it that count in its site beyond itself, as a code of
+			 gm_copies: 0, unless `sample_bytes` of the header is set; -1: it counts in
+			 no site's figures (account/sampling.h) */
 	uint64_t time_ns;	/* of the call */
 	uint64_t stream;	/* handle the caller gave, 0 default */
 	uint32_t owner; /* pool (GM_TABLE_POOLS) or, of a mapping, the handle's record; GM_NONE */
 	uint32_t references;	/* of a handle: those the program holds; 0 and mapped is
 				   GM_STATE_PENDING.    Of an import: how often it was opened */
 	uint32_t thread;	/* tid */
-	union {
-		uint32_t mappings; /* of a handle: mappings, tiles and bindings that hold it */
-		uint32_t capture;  /* else GM_TABLE_CAPTURES plus 1: the one that PyTorch took it
-				      for; 0 none. See gm_capture_number. */
-	};
+	uint32_t mappings; /* of a handle: mappings, tiles and multicast bindings that hold it */
 	uint32_t context;	/* GM_TABLE_CONTEXTS: the one it goes with; GM_NONE */
 	uint32_t ipc; /* of an exported or imported one: its handle's number, 0 none (a descriptor)
 		       */
 	uint32_t range; /* GM_TABLE_RANGES plus 1: the thread's innermost one; 0 none */
-	/* So many allocations like it count in its site beyond itself: 0, unless `sample_bytes` of
-	 * the header is set; -1: it counts in no site's figures (account/sampling.h). */
-	int32_t extra;
+	uint32_t capture; /* GM_TABLE_CAPTURES plus 1: the one that PyTorch took it for; 0 none */
 };
 _Static_assert(sizeof(struct gm_alloc_record) == 96, "a record lies in two cache lines");
 

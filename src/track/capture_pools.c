@@ -209,7 +209,7 @@ void gm_capture_take(struct gm_alloc_record *record)
 				   ? capture_of_thread(record->flags & GM_ALLOC_RELAXED)
 				   : GM_NONE;
 
-	if (capture == GM_NONE || record->space == GM_SPACE_HANDLE)
+	if (capture == GM_NONE)
 		return;
 	record->capture = capture + 1;
 	if (!gm_torch_reserves(gm_torch_part(record)))
@@ -223,7 +223,7 @@ void gm_capture_give(const struct gm_alloc_record *record)
 {
 	uint32_t i;
 
-	for (i = 0; gm_capture_number(record) && i < pools.count; i++)
+	for (i = 0; record->capture && i < pools.count; i++)
 		if (pools.segments[i].address == record->key) {
 			pools.segments[i] = pools.segments[--pools.count];
 			return;

@@ -94,7 +94,8 @@ static inline void gm_live_describe(struct gm_alloc_record *record, const struct
 	record->ipc = event->ipc;
 	record->thread = thread;
 	record->range = *gm_thread_range;
-	record->extra = event->extra;
+	record->extra = (int8_t)event->extra;
+	record->capture = 0;
 }
 
 /*

@@ -438,8 +438,8 @@ static const struct {
 	uint64_t tables;
 } gates[] = {
 	{gate_oom, 0}, /* the header counts them too */
-	{gate_leaks, GM_PLACE_TABLES},
-	{gate_growth, GM_PLACE_TABLES},
+	{gate_leaks, GM_PLACE_TABLES | 1ull << GM_TABLE_ALLOCS},
+	{gate_growth, GM_PLACE_TABLES | 1ull << GM_TABLE_ALLOCS},
 	{gate_peak, 1ull << GM_TABLE_LEVELS},
 	{gate_peak_growth, 1ull << GM_TABLE_LEVELS},
 	{gate_fragmentation,

@@ -464,12 +464,25 @@ static bool broke(const struct gm_doc *doc, const struct gm_site *site, const st
 	return site->work_bytes / 2 >= most;
 }
 
+/* True if some of what the site left has no record, for which the file had no capacity. */
+static bool lacks_survivors(const struct gm_doc *doc, const struct gm_site *site,
+			    const struct spread *spread)
+{
+	return doc->header->dropped_tables & 1ull << GM_TABLE_ALLOCS &&
+	       !doc->header->first_mark_serial && spread->survivors < site->work_count;
+}
+
 static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 		  unsigned warmup)
 {
 	struct gm_growth_result windows = judge_windows(site, spread, warmup);
 	bool marks = doc->header->window_marks && windows.growth != GM_GROWTH_TOO_FEW;
 
+	if (lacks_survivors(doc, site, spread)) {
+		site->why = "not all of its live allocations are in the file, so its growth is not "
+			    "judged";
+		return false;
+	}
 	/* Marks tell when a site allocates, which the order of allocations does not. */
 	if ((marks ? work_frees(site) && (windows.rose || windows.left_behind) : true) &&
 	    leaves_behind(doc, site, spread, warmup))

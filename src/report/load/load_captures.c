@@ -105,7 +105,7 @@ static struct piece *list_pieces(struct gm_doc *doc, unsigned *count)
 	*count = 0;
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
 		const struct gm_alloc_record *record = &doc->blocks[i].record;
-		uint32_t capture = gm_capture_number(record), pool;
+		uint32_t capture = record->capture, pool;
 
 		if (!capture || capture > doc->captures_count ||
 		    !gm_torch_reserves(gm_torch_part(record)))

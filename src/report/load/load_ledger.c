@@ -71,7 +71,7 @@ static uint64_t *sum_graph_pools(struct gm_doc *doc)
 	for (unsigned i = 0; doc->captures_count && i < doc->blocks_count; i++) {
 		const struct gm_alloc_record *block = &doc->blocks[i].record;
 
-		if (gm_capture_number(block) && block->site < doc->sites_count)
+		if (block->capture && block->site < doc->sites_count)
 			bytes[block->site] += block->bytes;
 	}
 	return bytes;

@@ -737,7 +737,6 @@ static void green(unsigned long most, unsigned before_primary, const char *what)
 	}
 	told("free of memory of a green context that is gone", cuMemFree(block));
 	step("allocations", "freed", 0);
-	told("set a destroyed green context current", cuCtxSetCurrent(inside[0]));
 	cuCtxSetCurrent(context);
 }
 #endif

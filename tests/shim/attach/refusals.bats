@@ -21,10 +21,17 @@ is_documented() {
 }
 
 
+# sleeper COMMAND ARG...: in the background, as `pid`; the shell that was forked for it has run it.
 sleeper() {
 	"$@" > "$work/said" 3>&- &
 	pid=$!
-	until grep -q . /proc/$pid/cmdline; do kill -0 $pid; done
+	until_done runs "${1##*/}"
+}
+
+# runs NAME: the program that the process runs now has that name.
+runs() {
+	local first
+	IFS= read -r -d '' first < /proc/$pid/cmdline && [ "${first##*/}" = "$1" ]
 }
 
 @test "no such process, one that is not attached, one that has ended" {
