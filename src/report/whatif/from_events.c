@@ -217,13 +217,16 @@ static void begin_block(struct reading *reading, const struct gm_event_record *e
 	struct gm_requests *requests = reading->requests;
 	unsigned at = gm_ranges_at(&reading->segments, event->key);
 	uint64_t bytes = event->bytes, end = event->key + bytes;
-	struct gm_tagged_range *segment = &reading->segments.ranges[at];
+	struct gm_tagged_range *segment;
 	struct seen_segment *seen;
 	struct gm_request request = {.op = GM_REQUEST_ALLOC, .bytes = bytes};
 
 	judge_release(reading, event, 0);
 	reading->failing = false;
-	if (at == reading->segments.count || segment->start > event->key)
+	if (at == reading->segments.count)
+		return;
+	segment = &reading->segments.ranges[at];
+	if (segment->start > event->key)
 		return; /* of an allocator whose memory is not seen */
 	seen = &reading->seen[segment->tag];
 	if (seen->group == UNASSIGNED) {
