@@ -51,12 +51,17 @@ static bool next_character(struct maps_line *line, char c, uintptr_t address, ch
 /* Returns a descriptor of 3 or above: the numbers below are the program's (store/descriptor.h). */
 static long open_maps(void)
 {
-	long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC), low = fd;
+	bool taken[3] = {false};
+	long fd;
 
-	if (fd >= 0 && fd < 3) {
-		fd = syscall(SYS_fcntl, low, F_DUPFD_CLOEXEC, 3);
-		syscall(SYS_close, low);
-	}
+	while ((fd = syscall(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC)) >= 0 && fd < 3)
+		taken[fd] = true;
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	for (int low = 0; low < 3; low++)
+		if (taken[low])
+			syscall(SYS_close, low);
 	return fd;
 }
 

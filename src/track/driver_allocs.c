@@ -32,8 +32,7 @@
 
 /* The cached counters of a device's memory of one kind. */
 struct cache {
-	uint64_t class; /* bytes from `flags` on of an event or a record of this memory: class_at()
-			 */
+	uint64_t class; /* from `flags` on of an event or a record of this memory: class_at() */
 	struct gm_usage_record *usage;
 	struct gm_pool_record *pool;	  /* of stream-ordered memory, else NULL */
 	uint32_t owner;			  /* the pool's index, else GM_NONE */
@@ -53,15 +52,15 @@ static inline unsigned index_of(unsigned device, unsigned kind)
 }
 
 /*
- * Returns flags, space, kind, device, level and the byte after it of an event or an allocation's
- * record, whose first member is at `flags`, as one number.
+ * Returns flags, space, kind, device and level of an event or an allocation's record, whose first
+ * member is at `flags`, as one number.
  */
 static inline uint64_t class_at(const void *flags)
 {
 	uint64_t class;
 
 	memcpy(&class, flags, sizeof(class));
-	return class;
+	return class & ~(UINT64_C(0xff) << 56); /* the byte after the level is another thing */
 }
 
 /* ---- filling the cached counters ---- */
@@ -234,6 +233,7 @@ static inline bool add_fast(const struct gm_event *event)
 	gm_live_describe(record, event, known.index - 1, thread);
 	record->physical_bytes = physical_bytes_of(cache, gm_laid_out_bytes(event));
 	memcpy(&record->flags, &class, sizeof(class));
+	record->extra = (int8_t)event->extra;
 	gm_live_publish(record);
 	gm_index_fill(&gm_live.index, empty, GM_SPACE_POINTER, key, offset, known.offset);
 	level = gm_store_at(cache->level);

@@ -64,13 +64,15 @@ void gm_live_remove_from_index(struct gm_alloc_record *record)
 
 /*
  * For a full file. Handles of memory have to be in it, because mappings name them by the index of
- * their record, and so have mappings and reservations, which count in no site.
+ * their record, and so have mappings and reservations, which count in no site. Of a file that has
+ * ended and grows no more nothing is added: the reader of an update that the end of the process cut
+ * off counts the file's records again.
  */
 static struct gm_alloc_record *add_surplus(const struct gm_event *event, uint32_t site)
 {
 	struct gm_alloc_record *record = NULL;
 
-	if (event->space != GM_SPACE_HANDLE && site != GM_NONE)
+	if (event->space != GM_SPACE_HANDLE && site != GM_NONE && gm_file->end == GM_END_NONE)
 		record = gm_surplus_add(event->space, event->key);
 	if (record)
 		gm_live_fill(record, event, site, gm_calling_thread());

@@ -216,8 +216,14 @@ void gm_repair(struct gm_doc *doc)
 {
 	bool cut_short = doc->header->sequence & 1 || gm_reader_torn(doc->reader);
 
-	/* In a sampled recording the records do not add up to the totals: these are made to fit. */
-	if (cut_short && doc->header->sample_bytes)
+	/*
+	 * In a sampled recording, and where the file had no room for all that was live, the records
+	 * do not add up to the totals: these are made to fit.
+	 */
+	bool part = doc->header->sample_bytes ||
+		    doc->header->dropped_tables & 1ull << GM_TABLE_ALLOCS;
+
+	if (cut_short && part)
 		for_each(doc, gm_recount_end);
 	else if (cut_short)
 		recompute(doc);
