@@ -40,6 +40,7 @@ LEFT_OUT = {
     "idle": "a benchmark",
     "kill_anywhere_program": "its test steps through it by ptrace",
     "load": "a benchmark",
+    "static": "a preload does not reach it, and its test would look into valgrind",
     "threads": "a benchmark",
     "waits": "its test stops it, which would be valgrind",
     "words": "reads another process's memory for its test",

@@ -21,17 +21,11 @@ is_documented() {
 }
 
 
-# sleeper COMMAND ARG...: in the background, as `pid`; the shell that was forked for it has run it.
+# sleeper COMMAND ARG...: in the background, as `pid`; the shell that was forked for it runs something else now.
 sleeper() {
 	"$@" > "$work/said" 3>&- &
 	pid=$!
-	until_done runs "${1##*/}"
-}
-
-# runs NAME: the program that the process runs now has that name.
-runs() {
-	local first
-	IFS= read -r -d '' first < /proc/$pid/cmdline && [ "${first##*/}" = "$1" ]
+	until_done eval '[ "$(readlink /proc/$pid/exe)" != "$(readlink /proc/$$/exe)" ]'
 }
 
 @test "no such process, one that is not attached, one that has ended" {
