@@ -227,8 +227,9 @@ static void too_few_windows_are_no_verdict(void **state)
 }
 
 /*
- * Blocks of one site that are never freed, and nothing else comes or goes: a set-up as far as anyone can
- * tell, however many they are and however long it takes. With work in between they are a leak.
+ * Blocks of one site that are never freed, and nothing else comes or goes: a set-up as far as
+ * anyone can tell, however many they are and however long it takes. With work in between they are a
+ * leak.
  */
 static void never_freed(void **state)
 {
@@ -293,7 +294,8 @@ static void leaking_requests_then_shutdown(void **state)
 	}
 }
 
-/* A cache that filled in the first quarter of a minute; then only hits, and at last nothing at all. */
+/* A cache that filled in the first quarter of a minute; then only hits, and at last nothing at all.
+ */
 static void cache_that_filled_then_idle(void **state)
 {
 	(void)state;
