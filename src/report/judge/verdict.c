@@ -17,6 +17,7 @@
 #define MOST_BINS	 16
 #define TURNOVERS	 4  /* a bounded store has replaced its content by then */
 #define SURVIVORS_A_STEP 16 /* more to each allocation that came and went are a set-up */
+#define MARKS_OF_STEPS	 (GM_GROWTH_LEAST_WINDOWS + GM_WARMUP_WINDOWS) /* fewer are phases */
 
 /* An allocation that is live at the end of the work, of one of the judged sites. */
 struct survivor {
@@ -32,6 +33,7 @@ struct order {
 	unsigned by_site_count;
 	uint64_t *marks; /* serial numbers, ascending */
 	unsigned marks_count;
+	uint64_t baseline; /* serial number of the mark that ends the set-up; 0: none does */
 };
 
 /* The spread of a site's leftovers over the work. */
@@ -44,15 +46,14 @@ struct spread {
 	struct gm_survivors bin[MOST_BINS]; /* in equal stretches of the work */
 	struct gm_survivors late[MOST_BINS];	 /* of the work since the first survivor */
 	struct gm_survivors windows[GM_WINDOWS]; /* in the shim's windows */
+	unsigned marks;				 /* of the program, in the whole run */
 };
 
-/*
- * True if a survivor counts: with marks of the program, allocations before the first mark do not.
- */
-static bool counts(const struct gm_doc *doc, const struct gm_alloc_record *block)
+/* True if a survivor counts: allocations before a mark that ends the set-up do not. */
+static bool counts(const struct order *order, const struct gm_alloc_record *block)
 {
 	return block->site != GM_NONE &&
-	       !(doc->header->first_mark_serial && (block->flags & GM_ALLOC_BEFORE_MARK));
+	       !(order->baseline && (block->flags & GM_ALLOC_BEFORE_MARK));
 }
 
 /* The window in which something of that time lies. */
@@ -125,6 +126,20 @@ static void order_marks(const struct gm_doc *doc, struct order *order)
 			order->marks[order->marks_count++] = doc->marks[i].record.serial;
 }
 
+/*
+ * Returns the serial number of the mark that ends the set-up: the first one, if marks divide the
+ * run into steps, or if most of the work follows it. The only mark of a run, made at its end, does
+ * not turn the whole run into a set-up.
+ */
+static uint64_t find_baseline(const struct gm_doc *doc, const struct order *order)
+{
+	uint64_t first = doc->header->first_mark_serial;
+
+	if (order->marks_count >= MARKS_OF_STEPS)
+		return first;
+	return 2 * work_at(order, first) <= work_at(order, doc->header->serial + 1) ? first : 0;
+}
+
 static struct order make_order(const struct gm_doc *doc)
 {
 	unsigned count = gm_work_blocks(doc), rank = 0;
@@ -144,10 +159,11 @@ static struct order make_order(const struct gm_doc *doc)
 			rank = i;
 		survivor->work = work_before(&order, survivor->serial, rank);
 	}
+	order.baseline = find_baseline(doc, &order);
 	for (unsigned i = 0; i < count; i++) {
 		const struct gm_alloc_record *block = gm_work_block(doc, sorted[i].number);
 
-		if (counts(doc, block))
+		if (counts(&order, block))
 			sorted[order.by_site_count++] = (struct gm_keyed){block->site, i};
 	}
 	gm_sort_keyed(sorted, order.by_site_count);
@@ -162,15 +178,13 @@ static void free_order(struct order *order)
 }
 
 /*
- * Returns the beginning of the work in which a site is judged: its first allocation or the first
- * mark.
+ * Returns the beginning of the work in which a site is judged: its first allocation or the end of
+ * the set-up.
  */
-static uint64_t work_start(const struct gm_doc *doc, const struct order *order,
-			   const struct gm_site_record *record)
+static uint64_t work_start(const struct order *order, const struct gm_site_record *record)
 {
-	uint64_t mark = doc->header->first_mark_serial;
-
-	return work_at(order, record->first_serial > mark ? record->first_serial : mark);
+	return work_at(order, record->first_serial > order->baseline ? record->first_serial
+								     : order->baseline);
 }
 
 /* The one of `bins` equal stretches of the work from `start` to the end that it came in. */
@@ -231,7 +245,7 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 				 const struct gm_site_record *record,
 				 const struct gm_keyed *entries, unsigned count, unsigned warmup)
 {
-	struct spread spread = {.survivors = count};
+	struct spread spread = {.survivors = count, .marks = order->marks_count};
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct survivor *survivor = &order->survivors[entries[i].number];
@@ -249,7 +263,7 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	}
 	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
 		return spread;
-	spread.start = work_start(doc, order, record);
+	spread.start = work_start(order, record);
 	spread.end = work_end(doc, order, record);
 	spread.bins = bins_for(&spread, warmup);
 	for (unsigned i = 0; spread.bins && i < count; i++) {
@@ -472,6 +486,16 @@ static bool lacks_survivors(const struct gm_doc *doc, const struct gm_site *site
 	       !doc->header->first_mark_serial && spread->survivors < site->work_count;
 }
 
+/* The reason where the windows are too few to tell growth: a few marks leave few windows. */
+static const char *too_short(struct gm_doc *doc, const struct spread *spread)
+{
+	if (!spread->marks || spread->marks >= MARKS_OF_STEPS)
+		return "the run was too short to judge growth";
+	return gm_doc_printf(doc,
+			     "%u mark%s too few to judge growth by: make none, or %u and more",
+			     spread->marks, spread->marks == 1 ? " is" : "s are", MARKS_OF_STEPS);
+}
+
 static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 		  unsigned warmup)
 {
@@ -514,7 +538,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 					  (unsigned long long)site->record.allocations);
 		return true;
 	}
-	site->why = windows.growth == GM_GROWTH_TOO_FEW ? "the run was too short to judge growth"
+	site->why = windows.growth == GM_GROWTH_TOO_FEW ? too_short(doc, spread)
 							: "live bytes stay bounded";
 	return false;
 }
