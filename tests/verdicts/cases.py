@@ -86,6 +86,7 @@ leak("evaluation-marked", "leaks", "evaluation-marked free", "grows('evaluate_lo
 for name, why in (("mark-at-end", "results are kept in every step; the only mark is at the end"),
                   ("phase-marks", "results are kept in every step of two of three phases")):
     leak(name, "leaks", name + " free", "grows('keep_results', least=150 * MiB)", why)
+leak("half-marked", "leaks", "half-marked free", "grows('keep_half', least=150 * MiB)", "every second result is kept; two marks")
 leak("at-marks", "leaks", "at-marks free", "grows('archive_epoch', least=85 * MiB)",
      "6 MiB more at the end of each of 24 epochs")
 leak("one-buffer-longer", "leaks", "longer free", "grows('enlarge', least=120 * MiB)",

@@ -1,6 +1,6 @@
 /*
  * The verdict of each site: released, cached, held or grow, as of the end of the work (layout.h).
- * Growth is judged by the windows that the shim kept (marks or equal work), and, where those cannot
+ * Growth is judged by windows (marks or equal work, judged_windows.h), and, where those cannot
  * tell, by what survived, on the work clock: a position between two allocations is how many
  * allocations before it had been freed again by the end of the work, plus the program's marks. A
  * set-up stands still on this clock, however long it takes: nothing comes and goes while a model is
@@ -9,6 +9,7 @@
 #include "report/judge/verdict.h"
 #include "report/judge/growth.h"
 #include "report/judge/internal.h"
+#include "report/judge/judged_windows.h"
 #include "report/support/memory.h"
 #include "report/support/sort.h"
 #include <stdlib.h>
@@ -34,6 +35,7 @@ struct order {
 	uint64_t *marks; /* serial numbers, ascending */
 	unsigned marks_count;
 	uint64_t baseline; /* serial number of the mark that ends the set-up; 0: none does */
+	struct gm_judged_windows windows;
 };
 
 /* The spread of a site's leftovers over the work. */
@@ -45,7 +47,8 @@ struct spread {
 	unsigned bins;			    /* 0: too few bursts */
 	struct gm_survivors bin[MOST_BINS]; /* in equal stretches of the work */
 	struct gm_survivors late[MOST_BINS];	 /* of the work since the first survivor */
-	struct gm_survivors windows[GM_WINDOWS]; /* in the shim's windows */
+	struct gm_survivors windows[GM_WINDOWS]; /* in `judged` */
+	const struct gm_judged_windows *judged;
 	unsigned marks;				 /* of the program, in the whole run */
 };
 
@@ -54,16 +57,6 @@ static bool counts(const struct order *order, const struct gm_alloc_record *bloc
 {
 	return block->site != GM_NONE &&
 	       !(order->baseline && (block->flags & GM_ALLOC_BEFORE_MARK));
-}
-
-/* The window in which something of that time lies. */
-static unsigned window_at(const struct gm_header *header, uint64_t time_ns)
-{
-	unsigned i = header->window_current < GM_WINDOWS ? header->window_current : GM_WINDOWS - 1;
-
-	while (i && header->window_start_ns[i] > time_ns)
-		i--;
-	return i;
 }
 
 static void survive(struct gm_survivors *survivors, uint64_t bytes)
@@ -140,7 +133,7 @@ static uint64_t find_baseline(const struct gm_doc *doc, const struct order *orde
 	return 2 * work_at(order, first) <= work_at(order, doc->header->serial + 1) ? first : 0;
 }
 
-static struct order make_order(const struct gm_doc *doc)
+static struct order make_order(struct gm_doc *doc)
 {
 	unsigned count = gm_work_blocks(doc), rank = 0;
 	struct gm_keyed *sorted = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*sorted));
@@ -160,6 +153,7 @@ static struct order make_order(const struct gm_doc *doc)
 		survivor->work = work_before(&order, survivor->serial, rank);
 	}
 	order.baseline = find_baseline(doc, &order);
+	order.windows = gm_find_judged_windows(doc, order.marks_count < MARKS_OF_STEPS);
 	for (unsigned i = 0; i < count; i++) {
 		const struct gm_alloc_record *block = gm_work_block(doc, sorted[i].number);
 
@@ -245,7 +239,8 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 				 const struct gm_site_record *record,
 				 const struct gm_keyed *entries, unsigned count, unsigned warmup)
 {
-	struct spread spread = {.survivors = count, .marks = order->marks_count};
+	struct spread spread = {
+		.survivors = count, .judged = &order->windows, .marks = order->marks_count};
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct survivor *survivor = &order->survivors[entries[i].number];
@@ -259,7 +254,8 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 			spread.bursts++;
 		spread.latest_work = survivor->work;
 		spread.last_ns = block->time_ns;
-		survive(&spread.windows[window_at(doc->header, block->time_ns)], block->bytes);
+		survive(&spread.windows[gm_window_at(&order->windows, block->time_ns)],
+			block->bytes);
 	}
 	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
 		return spread;
@@ -275,42 +271,18 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 }
 
 /*
- * The site's windows as they were at the end of the work. What was freed after it has lowered the
- * open one: there the floor is taken for the lower of the two values that are known.
- */
-static void windows_of(const struct gm_site *site, struct gm_window *windows)
-{
-	unsigned open = site->record.window_current < GM_WINDOWS ? site->record.window_current
-								 : GM_WINDOWS - 1;
-
-	memcpy(windows, site->record.windows, sizeof(site->record.windows));
-	/* Only the sum at a window's end is known of several records. */
-	for (unsigned i = 0; site->records > 1 && i < GM_WINDOWS; i++)
-		windows[i].min_bytes = windows[i].max_bytes = windows[i].last_bytes;
-	if (site->work_bytes == site->record.live_bytes)
-		return;
-	windows[open].last_bytes = windows[open].min_bytes = site->work_bytes;
-	if (open && windows[open - 1].last_bytes < site->work_bytes)
-		windows[open].min_bytes = windows[open - 1].last_bytes;
-	if (windows[open].max_bytes < site->work_bytes)
-		windows[open].max_bytes = site->work_bytes;
-}
-
-/*
  * The windows that can be judged: the open one is left out where enough remain, since it is shorter
  * than the others.
  */
-static struct gm_growth_result judge_windows(const struct gm_site *site,
+static struct gm_growth_result judge_windows(const struct gm_doc *doc, const struct gm_site *site,
 					     const struct spread *spread, unsigned warmup)
 {
 	struct gm_window windows[GM_WINDOWS];
-	struct gm_growth_result result;
+	unsigned open = gm_windows_of(spread->judged, doc, site, windows);
+	struct gm_growth_result result = gm_judge_growth(windows, spread->windows, open, warmup);
 
-	windows_of(site, windows);
-	result = gm_judge_growth(windows, spread->windows, site->record.window_current, warmup);
 	if (result.growth == GM_GROWTH_TOO_FEW)
-		result = gm_judge_growth(windows, spread->windows, site->record.window_current + 1,
-					 warmup);
+		result = gm_judge_growth(windows, spread->windows, open + 1, warmup);
 	/* Bytes that rose must still be there. */
 	if (result.growth == GM_GROWTH_RISES &&
 	    site->work_bytes < result.first_bytes + (result.last_bytes - result.first_bytes) / 2)
@@ -327,28 +299,30 @@ static uint64_t work_frees(const struct gm_site *site)
 }
 
 /*
- * True if the site allocated or freed in that window, as far as the bytes that it held there tell.
+ * True if a site with these windows allocated or freed in one of them, as far as the bytes that it
+ * held there tell.
  */
-static bool active_in(const struct gm_site *site, unsigned window)
+static bool active_in(const struct gm_window *windows, unsigned window)
 {
-	const struct gm_window *at = &site->record.windows[window];
+	const struct gm_window *at = &windows[window];
 
 	return at->min_bytes != at->max_bytes ||
-	       (window && at->last_bytes != site->record.windows[window - 1].last_bytes);
+	       (window && at->last_bytes != windows[window - 1].last_bytes);
 }
 
 /*
  * True if the site was active in most windows between two times. A site that was active before and
  * after them, and not between, is an optimizer's around a pass.
  */
-static bool active_between(const struct gm_doc *doc, const struct gm_site *site, uint64_t from_ns,
-			   uint64_t to_ns)
+static bool active_between(const struct gm_doc *doc, const struct gm_judged_windows *judged,
+			   const struct gm_site *site, uint64_t from_ns, uint64_t to_ns)
 {
-	unsigned first = window_at(doc->header, from_ns), last = window_at(doc->header, to_ns);
+	unsigned first = gm_window_at(judged, from_ns), last = gm_window_at(judged, to_ns);
+	const struct gm_window *windows = gm_recorded_windows(judged, doc, site);
 	unsigned active = 0;
 
 	for (unsigned i = first; i <= last; i++)
-		active += active_in(site, i);
+		active += active_in(windows, i);
 	return 2 * active > last - first + 1;
 }
 
@@ -372,7 +346,7 @@ static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
 		    strcmp(other->phase, site->phase) != 0 &&
 		    other->record.first_ns <= spread->first_ns + life_ns / 2 &&
 		    other->record.last_ns >= spread->first_ns + life_ns / 4 * 3 &&
-		    active_between(doc, other, spread->first_ns + life_ns / 4,
+		    active_between(doc, spread->judged, other, spread->first_ns + life_ns / 4,
 				   spread->first_ns + life_ns / 4 * 3))
 			return true;
 	}
@@ -411,8 +385,9 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
  * as long: its replacements are few, all of them together are little more than the last one, and
  * the last one lies in the later half of the work.
  */
-static bool grows_by_factors(const struct gm_doc *doc, const struct gm_site_record *record,
-			     const struct gm_window *windows, unsigned open)
+static bool grows_by_factors(const struct gm_judged_windows *judged,
+			     const struct gm_site_record *record, const struct gm_window *windows,
+			     unsigned open)
 {
 	if (record->allocations < FEW_REPLACEMENTS ||
 	    record->max_alloc_bytes / 8 < record->min_alloc_bytes ||
@@ -421,7 +396,7 @@ static bool grows_by_factors(const struct gm_doc *doc, const struct gm_site_reco
 	for (unsigned i = 1; i <= open; i++)
 		if (windows[i].last_bytes < windows[i - 1].last_bytes)
 			return false;
-	return open && 5 * window_at(doc->header, record->last_ns) >= 2 * open;
+	return open && 5 * gm_window_at(judged, record->last_ns) >= 2 * open;
 }
 
 /*
@@ -430,17 +405,15 @@ static bool grows_by_factors(const struct gm_doc *doc, const struct gm_site_reco
  * chance.
  */
 static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *site,
-			       unsigned warmup)
+			       const struct spread *spread, unsigned warmup)
 {
 	struct gm_window windows[GM_WINDOWS];
-	unsigned open = site->record.window_current < GM_WINDOWS ? site->record.window_current
-								 : GM_WINDOWS - 1;
-	unsigned first = 0;
+	unsigned open, first = 0;
 
 	if (site->work_count != 1 || !work_frees(site) ||
 	    site->work_bytes != site->record.max_alloc_bytes || !site->stack)
 		return false; /* without a stack it is not one buffer's place */
-	windows_of(site, windows);
+	open = gm_windows_of(spread->judged, doc, site, windows);
 	for (unsigned i = 0; i < GM_WINDOWS; i++)
 		windows[i].min_bytes = windows[i].max_bytes = windows[i].last_bytes;
 	while (first < open && !windows[first].last_bytes)
@@ -449,7 +422,7 @@ static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *s
 	for (unsigned i = 0; i < open; i++)
 		if (windows[i].last_bytes > site->work_bytes)
 			return false;
-	if (grows_by_factors(doc, &site->record, windows, open))
+	if (grows_by_factors(spread->judged, &site->record, windows, open))
 		return true;
 	/* The open window may be over before the next replacement. */
 	return open > first && (gm_growth_steady(windows + first, open - first) ||
@@ -464,7 +437,8 @@ static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *s
 static bool broke(const struct gm_doc *doc, const struct gm_site *site, const struct spread *spread)
 {
 	uint64_t mean = spread->survivors / MOST_BINS, most = 0;
-	unsigned since = window_at(doc->header, spread->first_ns);
+	unsigned since = gm_window_at(spread->judged, spread->first_ns);
+	const struct gm_window *windows = gm_recorded_windows(spread->judged, doc, site);
 
 	if (!work_frees(site) || spread->bursts < 2 * MOST_BINS || !since ||
 	    (spread->end - spread->first_work) * 4 < spread->end - spread->start)
@@ -473,8 +447,7 @@ static bool broke(const struct gm_doc *doc, const struct gm_site *site, const st
 		if (spread->late[i].count < mean / 2 || spread->late[i].count > 2 * mean + 1)
 			return false;
 	for (unsigned i = 0; i < since; i++)
-		most = site->record.windows[i].max_bytes > most ? site->record.windows[i].max_bytes
-								: most;
+		most = windows[i].max_bytes > most ? windows[i].max_bytes : most;
 	return site->work_bytes / 2 >= most;
 }
 
@@ -489,7 +462,7 @@ static bool lacks_survivors(const struct gm_doc *doc, const struct gm_site *site
 /* The reason where the windows are too few to tell growth: a few marks leave few windows. */
 static const char *too_short(struct gm_doc *doc, const struct spread *spread)
 {
-	if (!spread->marks || spread->marks >= MARKS_OF_STEPS)
+	if (!spread->judged->marks || spread->marks >= MARKS_OF_STEPS)
 		return "the run was too short to judge growth";
 	return gm_doc_printf(doc,
 			     "%u mark%s too few to judge growth by: make none, or %u and more",
@@ -499,8 +472,8 @@ static const char *too_short(struct gm_doc *doc, const struct spread *spread)
 static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 		  unsigned warmup)
 {
-	struct gm_growth_result windows = judge_windows(site, spread, warmup);
-	bool marks = doc->header->window_marks && windows.growth != GM_GROWTH_TOO_FEW;
+	struct gm_growth_result windows = judge_windows(doc, site, spread, warmup);
+	bool marks = spread->judged->marks && windows.growth != GM_GROWTH_TOO_FEW;
 
 	if (lacks_survivors(doc, site, spread)) {
 		site->why = "not all of its live allocations are in the file, so its growth is not "
@@ -516,7 +489,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 					 : "the run was too short to judge growth";
 		return false;
 	}
-	if (replaced_by_larger(doc, site, warmup)) {
+	if (replaced_by_larger(doc, site, spread, warmup)) {
 		site->why = gm_doc_printf(
 			doc, "its buffer was replaced by a larger one again and again, up to %s",
 			gm_size(doc, site->work_bytes));
@@ -526,7 +499,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 		site->why = gm_doc_printf(
 			doc, "baseline usage rose in %u of %u steps between %s, from %s to %s",
 			windows.rises, windows.windows - 1,
-			doc->header->window_marks ? "marks" : "windows",
+			spread->judged->marks ? "marks" : "windows",
 			gm_size(doc, windows.first_bytes), gm_size(doc, windows.last_bytes));
 		return true;
 	}

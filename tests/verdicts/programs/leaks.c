@@ -221,6 +221,27 @@ static void phase_marks(void)
 	gpumemtrace_mark("evaluated");
 }
 
+/* Every second result is given back. */
+PLACE static void keep_half(int step)
+{
+	void *result = device_memory(2 * MIB);
+
+	if (step % 2)
+		keep(result);
+	else
+		cudaFree(result);
+}
+
+static void half_marked(void)
+{
+	for (volatile int i = 0; i < 200; i++) {
+		clean_step(32 * MIB);
+		keep_half(i);
+		if (i % 70 == 60)
+			gpumemtrace_mark("phase");
+	}
+}
+
 /* ---- one buffer, again and again larger ---- */
 
 PLACE static void *enlarge(void *old, size_t bytes)
@@ -419,6 +440,7 @@ static const struct behaviour behaviours[] = {
 	{"at-marks", at_marks},
 	{"mark-at-end", mark_at_end},
 	{"phase-marks", phase_marks},
+	{"half-marked", half_marked},
 	{"longer", longer},
 	{"alternating", alternating},
 	{"doubling", doubling},
