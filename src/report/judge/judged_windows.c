@@ -69,7 +69,9 @@ static void count_event(const struct gm_event_record *event, void *data)
 
 static bool is_complete(struct gm_doc *doc)
 {
-	return doc->journal ? !gm_history_gap(doc) : gm_load_history(doc).complete;
+	if (doc->journal)
+		return !gm_history_gap(doc);
+	return doc->complete && gm_load_history(doc).complete;
 }
 
 /* False if the history does not reach back to the start of the run. */
@@ -138,8 +140,8 @@ unsigned gm_windows_of(const struct gm_judged_windows *windows, const struct gm_
 	if (site->work_bytes == site->record.live_bytes)
 		return open;
 	/*
-	 * What was freed after the end of the work has lowered the open window: the floor is taken
-	 * for the lower of the two values that are known.
+	 * Frees after the end of the work have lowered the open window: the floor is taken for the
+	 * lower of the two values that are known.
 	 */
 	found[open].last_bytes = found[open].min_bytes = site->work_bytes;
 	if (open && found[open - 1].last_bytes < site->work_bytes)

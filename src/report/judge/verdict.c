@@ -12,6 +12,7 @@
 #include "report/judge/judged_windows.h"
 #include "report/support/memory.h"
 #include "report/support/sort.h"
+#include "account/kinds.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ struct order {
 	unsigned by_site_count;
 	uint64_t *marks; /* serial numbers, ascending */
 	unsigned marks_count;
+	unsigned marks_made; /* also those that are not kept */
 	uint64_t baseline; /* serial number of the mark that ends the set-up; 0: none does */
 	struct gm_judged_windows windows;
 };
@@ -114,8 +116,7 @@ static void order_marks(const struct gm_doc *doc, struct order *order)
 {
 	order->marks = gm_realloc(NULL, ((size_t)doc->marks_count + 1) * sizeof(*order->marks));
 	for (unsigned i = 0; i < doc->marks_count; i++)
-		if (doc->marks[i].record.source == GM_MARK_PROGRAM ||
-		    doc->marks[i].record.source == GM_MARK_NVTX)
+		if (gm_mark_by_program(doc->marks[i].record.source))
 			order->marks[order->marks_count++] = doc->marks[i].record.serial;
 }
 
@@ -128,7 +129,7 @@ static uint64_t find_baseline(const struct gm_doc *doc, const struct order *orde
 {
 	uint64_t first = doc->header->first_mark_serial;
 
-	if (order->marks_count >= MARKS_OF_STEPS)
+	if (order->marks_made >= MARKS_OF_STEPS)
 		return first;
 	return 2 * work_at(order, first) <= work_at(order, doc->header->serial + 1) ? first : 0;
 }
@@ -138,6 +139,8 @@ static struct order make_order(struct gm_doc *doc)
 	unsigned count = gm_work_blocks(doc), rank = 0;
 	struct gm_keyed *sorted = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*sorted));
 	struct order order = {.count = count, .by_site = sorted};
+
+	order.marks_made = doc->header->window_marks ? doc->header->window_filled : 0;
 
 	order_marks(doc, &order);
 	for (unsigned i = 0; i < count; i++)
@@ -153,7 +156,7 @@ static struct order make_order(struct gm_doc *doc)
 		survivor->work = work_before(&order, survivor->serial, rank);
 	}
 	order.baseline = find_baseline(doc, &order);
-	order.windows = gm_find_judged_windows(doc, order.marks_count < MARKS_OF_STEPS);
+	order.windows = gm_find_judged_windows(doc, order.marks_made < MARKS_OF_STEPS);
 	for (unsigned i = 0; i < count; i++) {
 		const struct gm_alloc_record *block = gm_work_block(doc, sorted[i].number);
 
@@ -240,7 +243,7 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 				 const struct gm_keyed *entries, unsigned count, unsigned warmup)
 {
 	struct spread spread = {
-		.survivors = count, .judged = &order->windows, .marks = order->marks_count};
+		.survivors = count, .judged = &order->windows, .marks = order->marks_made};
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct survivor *survivor = &order->survivors[entries[i].number];
@@ -257,10 +260,10 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 		survive(&spread.windows[gm_window_at(&order->windows, block->time_ns)],
 			block->bytes);
 	}
-	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
-		return spread;
 	spread.start = work_start(order, record);
 	spread.end = work_end(doc, order, record);
+	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
+		return spread;
 	spread.bins = bins_for(&spread, warmup);
 	for (unsigned i = 0; spread.bins && i < count; i++) {
 		const struct survivor *survivor = &order->survivors[entries[i].number];
@@ -459,14 +462,28 @@ static bool lacks_survivors(const struct gm_doc *doc, const struct gm_site *site
 	       !doc->header->first_mark_serial && spread->survivors < site->work_count;
 }
 
+#define TOO_SHORT "the run was too short to judge growth"
+
 /* The reason where the windows are too few to tell growth: a few marks leave few windows. */
-static const char *too_short(struct gm_doc *doc, const struct spread *spread)
+static const char *too_few_windows(struct gm_doc *doc, const struct spread *spread)
 {
 	if (!spread->judged->marks || spread->marks >= MARKS_OF_STEPS)
-		return "the run was too short to judge growth";
+		return TOO_SHORT;
 	return gm_doc_printf(doc,
 			     "%u mark%s too few to judge growth by: make none, or %u and more",
 			     spread->marks, spread->marks == 1 ? " is" : "s are", MARKS_OF_STEPS);
+}
+
+/* The reason where a site that never freed has too few bursts to tell growth. */
+static const char *too_few_bursts(struct gm_doc *doc, const struct spread *spread)
+{
+	if (!spread->bursts || spread->end - spread->start < GM_GROWTH_LEAST_WINDOWS)
+		return TOO_SHORT;
+	if (spread->bursts == 1)
+		return spread->survivors == 1 ? "allocated once, and kept"
+					      : "allocated at one moment, and kept";
+	return gm_doc_printf(doc, "allocated at %llu moments, too few to judge growth",
+			     (unsigned long long)spread->bursts);
 }
 
 static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
@@ -486,7 +503,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 		return true;
 	if (!marks && work_frees(site) == 0) { /* the order of its allocations has told it all */
 		site->why = spread->bins ? "never freed, and not growing at the end"
-					 : "the run was too short to judge growth";
+					 : too_few_bursts(doc, spread);
 		return false;
 	}
 	if (replaced_by_larger(doc, site, spread, warmup)) {
@@ -511,7 +528,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 					  (unsigned long long)site->record.allocations);
 		return true;
 	}
-	site->why = windows.growth == GM_GROWTH_TOO_FEW ? too_short(doc, spread)
+	site->why = windows.growth == GM_GROWTH_TOO_FEW ? too_few_windows(doc, spread)
 							: "live bytes stay bounded";
 	return false;
 }
