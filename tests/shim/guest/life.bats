@@ -196,7 +196,7 @@ for thread, in sqlite3.connect(sys.argv[1]).execute("SELECT DISTINCT thread FROM
 }
 
 @test "signal handlers that come between marks and copies" {
-	traced timeout 60 "$GUEST/guest_handlers" marks "$work/copy.gmt"
+	traced timeout 300 "$GUEST/guest_handlers" marks "$work/copy.gmt"
 	report
 	is '.totals[0].current_bytes' 0
 	"$REPORT" summary --json "$work/copy.gmt" > "$work/document"
