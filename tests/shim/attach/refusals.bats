@@ -52,7 +52,7 @@ sleeper() {
 	PY
 	sleeper python3 "$work/busy.py"
 	until_done [ -s "$work/said" ]
-	refuses "nothing is recorded yet" attach --wait 500ms $pid
+	refuses "nothing is recorded yet" attach --wait 3s $pid # each of the calls into the process has that long
 	refuses "is attached already" attach $pid
 	"$REPORT" detach $pid > "$work/answer"
 	grep -q "made no call that was recorded" "$work/answer"
@@ -69,15 +69,18 @@ sleeper() {
 		exec 4> "$work/in"
 		until_done grep -q ready "$work/said"
 		until_done grep -q "$(printf '^%d ' "$(call_of $way)")" /proc/$pid/syscall
-		# Without CUDA nothing is recorded; the calls into the thread are made all the same.
-		refuses "nothing is recorded yet" attach --interrupt --wait 100ms $pid
-		"$REPORT" detach -q --interrupt $pid
+		INTERRUPT=1 attached_and_left
 		if [ $way = sigtimedwait ]; then kill -USR1 $pid; else echo go >&4; fi
 		exec 4>&-
 		wait $pid
 		pid=
 		[ "$(tail -n 1 "$work/said")" = "1 good" ] || { echo "$way: $(cat "$work/said")"; false; }
 	done
+}
+
+# attached_and_left: without CUDA nothing is recorded; the calls into the thread are made all the same.
+attached_and_left() {
+	"$PROGRAMS/cycles" attach $pid 1 "$SHIM" "GPUMEMTRACE_OUT=$work/out.gmt" > "$work/pauses"
 }
 
 # call_of WAY: the number of the system call [arch/x86/entry/syscalls/syscall_64.tbl].
@@ -91,7 +94,7 @@ call_of() {
 	pid=$!
 	exec 4> "$work/in"
 	until_done grep -q ready "$work/said"
-	refuses "nothing is recorded yet" attach --wait 2s $pid
+	attached_and_left
 	echo go >&4
 	exec 4>&-
 	wait $pid
