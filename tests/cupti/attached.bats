@@ -47,7 +47,7 @@ begin_python() {
 		    idle()
 		print("done")
 	PY
-	python3 "$work/looked_up.py" "$work" "$PLUGIN" "$@" > "$work/said" 2> "$work/stderr" 3>&- &
+	"$WORDS" allow python3 "$work/looked_up.py" "$work" "$PLUGIN" "$@" > "$work/said" 2> "$work/stderr" 3>&- &
 	pid=$!
 	until_done [ -e "$work/ready" ]
 }

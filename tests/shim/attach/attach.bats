@@ -167,7 +167,7 @@ words() {
 	may_attach
 	mkdir "$work/run"
 	unshare -m sh -c "mount -t tmpfs none '$(dirname "$SHIM")' && exec \"\$@\"" sh \
-		"$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" > "$work/said" 2> "$work/stderr" 3>&- &
+		"$WORDS" allow "$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" > "$work/said" 2> "$work/stderr" 3>&- &
 	pid=$!
 	until_done [ -e "$work/run/ready" ]
 	"$REPORT" attach -o "$work/out.gmt" $pid > "$work/attached"

@@ -15,7 +15,7 @@ teardown() {
 # begin [BEFORE_MIB]: the busy program in the background, as `pid`; it is at work when this returns.
 begin() {
 	mkdir "$work/run"
-	"$PROGRAMS/load" "$work/run" "$PLUGIN" "${DRIVER:-$SIM/libcuda.so.1}" "$@" > "$work/said" 2> "$work/stderr" 3>&- &
+	"$WORDS" allow "$PROGRAMS/load" "$work/run" "$PLUGIN" "${DRIVER:-$SIM/libcuda.so.1}" "$@" > "$work/said" 2> "$work/stderr" 3>&- &
 	pid=$!
 	until_done [ -e "$work/run/ready" ]
 }

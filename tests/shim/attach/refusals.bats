@@ -21,11 +21,16 @@ is_documented() {
 }
 
 
-# sleeper COMMAND ARG...: in the background, as `pid`; the shell that was forked for it runs something else now.
+# sleeper COMMAND ARG...: in the background, as `pid`; the shell that was forked for it runs the command now.
 sleeper() {
-	"$@" > "$work/said" 3>&- &
+	"$WORDS" allow "$@" > "$work/said" 3>&- &
 	pid=$!
-	until_done eval '[ "$(readlink /proc/$pid/exe)" != "$(readlink /proc/$$/exe)" ]'
+	until_done runs_neither "$WORDS" /proc/$$/exe
+}
+
+# runs_neither PROGRAM PROGRAM: the process `pid` has become something else.
+runs_neither() {
+	[ ! /proc/$pid/exe -ef "$1" ] && [ ! /proc/$pid/exe -ef "$2" ]
 }
 
 @test "no such process, one that is not attached, one that has ended" {
@@ -64,7 +69,7 @@ sleeper() {
 	for way in epoll poll sigtimedwait recv; do
 		rm -f "$work/in" "$work/said"
 		mkfifo "$work/in"
-		"$PROGRAMS/waits" $way < "$work/in" > "$work/said" 3>&- &
+		"$WORDS" allow "$PROGRAMS/waits" $way < "$work/in" > "$work/said" 3>&- &
 		pid=$!
 		exec 4> "$work/in"
 		until_done grep -q ready "$work/said"
@@ -90,7 +95,7 @@ call_of() {
 
 @test "threads in waits are passed over at first, and will do before the time is up" {
 	mkfifo "$work/in"
-	"$PROGRAMS/waits" epoll < "$work/in" > "$work/said" 3>&- &
+	"$WORDS" allow "$PROGRAMS/waits" epoll < "$work/in" > "$work/said" 3>&- &
 	pid=$!
 	exec 4> "$work/in"
 	until_done grep -q ready "$work/said"
@@ -104,7 +109,7 @@ call_of() {
 
 @test "a thread in fork holds malloc's lock, and is left alone" {
 	mkfifo "$work/in"
-	"$PROGRAMS/waits" fork < "$work/in" > "$work/said" 3>&- &
+	"$WORDS" allow "$PROGRAMS/waits" fork < "$work/in" > "$work/said" 3>&- &
 	pid=$!
 	exec 4> "$work/in"
 	until_done grep -q ready "$work/said"
@@ -139,7 +144,7 @@ call_of() {
 tries() {
 	local switches
 	mkfifo "$work/in"
-	"$PROGRAMS/waits" $1 < "$work/in" > "$work/said" 3>&- &
+	"$WORDS" allow "$PROGRAMS/waits" $1 < "$work/in" > "$work/said" 3>&- &
 	pid=$!
 	exec 4> "$work/in"
 	until_done grep -q ready "$work/said"
