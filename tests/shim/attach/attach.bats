@@ -6,6 +6,7 @@ load helpers
 
 allocations='[.usage[].allocations] | add // 0'
 leak='[.sites[] | select(.stack | map(.function) | index("leak_here"))]'
+survivors="($leak | map(.live_count) | add // 0)"
 
 # may_attach: skips where this machine forbids to attach to one's own processes.
 may_attach() {
@@ -26,7 +27,7 @@ words() {
 	[ "$(words $pid)" -gt 0 ]
 	touch "$work/run/leak"
 	# The verdict takes survivors all along the period: a leak of one block is none.
-	until_true "($leak | map(.live_count) | add // 0) >= 100 and ($allocations) > 1000"
+	until_true "$survivors >= 100 and ($allocations) > 1000"
 	is .tracer.period.attached true
 	is '.tracer.period | .slots > 0 and .table_words > 0 and .process_age_s > 0' true
 	is '.ledger[0].before_bytes >= 568 * 1048576 and .ledger[0].before_bytes < 584 * 1048576' true
@@ -126,9 +127,15 @@ words() {
 	begin
 	may_attach
 	touch "$work/run/leak"
-	run "$REPORT" watch --for 2s --check "--leaks grow" -o "$work/out.gmt" $pid
-	[ "$status" = 1 ] || { echo "$status $output"; false; }
-	[[ "$output" == *"leak_here"* && "$output" == *"covers a period"* ]]
+	"$REPORT" watch --for 1h --check "--leaks grow" -o "$work/out.gmt" $pid > "$work/watched" 3>&- &
+	tool=$!
+	until [ -s "$work/out.gmt" ]; do kill -0 $tool; sleep 0.02; done
+	until_true "$survivors >= 100 and ($allocations) > 1000"
+	kill -TERM $tool # as Ctrl-C, which bash has a program in the background ignore
+	wait $tool || status=$?
+	[ "$status" = 1 ] || { echo "$status $(cat "$work/watched")"; false; }
+	grep -q leak_here "$work/watched"
+	grep -q "covers a period" "$work/watched"
 	[ "$(words $pid)" = 0 ]
 	rm "$work/run/leak"
 	run "$REPORT" watch --for 500ms --check "--leaks grow" -o "$work/second.gmt" $pid
@@ -160,7 +167,7 @@ words() {
 	may_attach
 	mkdir "$work/run"
 	unshare -m sh -c "mount -t tmpfs none '$(dirname "$SHIM")' && exec \"\$@\"" sh \
-		"$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" > "$work/said" 2> "$work/stderr" 3>&- &
+		"$WORDS" allow "$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" > "$work/said" 2> "$work/stderr" 3>&- &
 	pid=$!
 	until_done [ -e "$work/run/ready" ]
 	"$REPORT" attach -o "$work/out.gmt" $pid > "$work/attached"

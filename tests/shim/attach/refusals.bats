@@ -21,11 +21,16 @@ is_documented() {
 }
 
 
-# sleeper COMMAND ARG...: in the background, as `pid`; the shell that was forked for it runs something else now.
+# sleeper COMMAND ARG...: in the background, as `pid`; the shell that was forked for it runs the command now.
 sleeper() {
-	"$@" > "$work/said" 3>&- &
+	"$WORDS" allow "$@" > "$work/said" 3>&- &
 	pid=$!
-	until_done eval '[ "$(readlink /proc/$pid/exe)" != "$(readlink /proc/$$/exe)" ]'
+	until_done runs_neither "$WORDS" /proc/$$/exe
+}
+
+# runs_neither PROGRAM PROGRAM: the process `pid` has become something else.
+runs_neither() {
+	[ ! /proc/$pid/exe -ef "$1" ] && [ ! /proc/$pid/exe -ef "$2" ]
 }
 
 @test "no such process, one that is not attached, one that has ended" {
@@ -52,7 +57,7 @@ sleeper() {
 	PY
 	sleeper python3 "$work/busy.py"
 	until_done [ -s "$work/said" ]
-	refuses "nothing is recorded yet" attach --wait 500ms $pid
+	refuses "nothing is recorded yet" attach --wait 3s $pid # each of the calls into the process has that long
 	refuses "is attached already" attach $pid
 	"$REPORT" detach $pid > "$work/answer"
 	grep -q "made no call that was recorded" "$work/answer"
@@ -64,20 +69,23 @@ sleeper() {
 	for way in epoll poll sigtimedwait recv; do
 		rm -f "$work/in" "$work/said"
 		mkfifo "$work/in"
-		"$PROGRAMS/waits" $way < "$work/in" > "$work/said" 3>&- &
+		"$WORDS" allow "$PROGRAMS/waits" $way < "$work/in" > "$work/said" 3>&- &
 		pid=$!
 		exec 4> "$work/in"
 		until_done grep -q ready "$work/said"
 		until_done grep -q "$(printf '^%d ' "$(call_of $way)")" /proc/$pid/syscall
-		# Without CUDA nothing is recorded; the calls into the thread are made all the same.
-		refuses "nothing is recorded yet" attach --interrupt --wait 100ms $pid
-		"$REPORT" detach -q --interrupt $pid
+		INTERRUPT=1 attached_and_left
 		if [ $way = sigtimedwait ]; then kill -USR1 $pid; else echo go >&4; fi
 		exec 4>&-
 		wait $pid
 		pid=
 		[ "$(tail -n 1 "$work/said")" = "1 good" ] || { echo "$way: $(cat "$work/said")"; false; }
 	done
+}
+
+# attached_and_left: without CUDA nothing is recorded; the calls into the thread are made all the same.
+attached_and_left() {
+	"$PROGRAMS/cycles" attach $pid 1 "$SHIM" "GPUMEMTRACE_OUT=$work/out.gmt" > "$work/pauses"
 }
 
 # call_of WAY: the number of the system call [arch/x86/entry/syscalls/syscall_64.tbl].
@@ -87,11 +95,11 @@ call_of() {
 
 @test "threads in waits are passed over at first, and will do before the time is up" {
 	mkfifo "$work/in"
-	"$PROGRAMS/waits" epoll < "$work/in" > "$work/said" 3>&- &
+	"$WORDS" allow "$PROGRAMS/waits" epoll < "$work/in" > "$work/said" 3>&- &
 	pid=$!
 	exec 4> "$work/in"
 	until_done grep -q ready "$work/said"
-	refuses "nothing is recorded yet" attach --wait 2s $pid
+	attached_and_left
 	echo go >&4
 	exec 4>&-
 	wait $pid
@@ -101,7 +109,7 @@ call_of() {
 
 @test "a thread in fork holds malloc's lock, and is left alone" {
 	mkfifo "$work/in"
-	"$PROGRAMS/waits" fork < "$work/in" > "$work/said" 3>&- &
+	"$WORDS" allow "$PROGRAMS/waits" fork < "$work/in" > "$work/said" 3>&- &
 	pid=$!
 	exec 4> "$work/in"
 	until_done grep -q ready "$work/said"
@@ -136,7 +144,7 @@ call_of() {
 tries() {
 	local switches
 	mkfifo "$work/in"
-	"$PROGRAMS/waits" $1 < "$work/in" > "$work/said" 3>&- &
+	"$WORDS" allow "$PROGRAMS/waits" $1 < "$work/in" > "$work/said" 3>&- &
 	pid=$!
 	exec 4> "$work/in"
 	until_done grep -q ready "$work/said"
