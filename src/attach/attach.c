@@ -308,22 +308,10 @@ static bool load(struct session *session)
 
 static uint64_t age_ns(pid_t pid)
 {
-	char path[64], text[1024] = "", *at;
-	unsigned long long ticks = 0;
+	uint64_t ticks = gm_process_started(pid);
 	struct timespec now;
-	int fd, field;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		if (read(fd, text, sizeof(text) - 1) < 0)
-			text[0] = '\0';
-		close(fd);
-	}
-	at = strrchr(text, ')'); /* the end of field 2; field 22 is the start */
-	for (field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	if (!at || sscanf(at, "%llu", &ticks) != 1)
+	if (!ticks)
 		return 0;
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec -

@@ -265,13 +265,6 @@ blocked() {
 	done
 }
 
-@test "many short-lived threads are no obstacle" {
-	in_state threads
-	refuses "nothing is recorded yet" attach --wait 100ms $pid
-	"$REPORT" detach -q $pid
-	loaded=yes goes_on
-}
-
 @test "nothing in the program leads to the shim" {
 	sleeper "$PROGRAMS/pausing"
 	refuses "no loaded object calls CUDA by a name or a table that can be led to the shim: CUDA is linked privately, or not loaded yet" \
