@@ -2,10 +2,10 @@
  * Asking a recorded process to sleep and to wake (control.h).
  */
 #include "attach/control.h"
+#include "attach/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,8 +44,8 @@ static bool follow(struct gm_control *control, const char *path)
 
 bool gm_control_alive(const struct gm_control *control)
 {
-	return control->header->end == GM_END_NONE &&
-	       (kill(control->pid, 0) == 0 || errno != ESRCH);
+	return control->header->end == GM_END_NONE && control->started &&
+	       gm_process_started(control->pid) == control->started;
 }
 
 static bool has_magic(const struct gm_header *header)
@@ -120,6 +120,7 @@ bool gm_control_open(struct gm_control *control, const char *path, int pid, char
 	control->header = mapped;
 	await_header(control);
 	control->pid = pid ? pid : (int)control->header->pid;
+	control->started = gm_process_started(control->pid);
 	if (can_ask(control, error, error_bytes))
 		return true;
 	gm_control_close(control);

@@ -143,6 +143,25 @@ words() {
 	end
 }
 
+@test "watch ends with the process, also if its parent does not wait for it" {
+	mkdir "$work/run"
+	# The shell becomes a program that waits for no child.
+	WORK=$work sh -c '"$@" > "$WORK/said" & echo $! > "$WORK/number"; exec sleep 1000' sh \
+		"$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" 2> "$work/stderr" 3>&- &
+	parent=$!
+	until [ -e "$work/run/ready" ]; do kill -0 $parent; sleep 0.02; done
+	pid=$(cat "$work/number")
+	may_attach
+	"$REPORT" watch --for 1000s -o "$work/out.gmt" $pid > "$work/watched" 3>&- &
+	tool=$!
+	until_done [ -s "$work/out.gmt" ]
+	until_true "($allocations) > 10"
+	kill -KILL $pid
+	wait $tool
+	grep -q '^State:	Z' /proc/$pid/status
+	kill $parent
+}
+
 @test "watch wakes a process that sleeps under the shim, and puts it back to sleep" {
 	GPUMEMTRACE_START=asleep begin_under "$SHIM"
 	run "$REPORT" watch --for 300ms --check "--leaks grow" $pid
