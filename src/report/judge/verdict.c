@@ -18,18 +18,15 @@
 #define TURNOVERS	 4  /* a bounded store has replaced its content by then */
 #define SURVIVORS_A_STEP 16 /* more to each allocation that came and went are a set-up */
 
-/* An allocation that is live at the end of the work, of one of the judged sites. */
-struct survivor {
-	uint64_t serial, work;
-	uint32_t block; /* see gm_work_block */
-};
-
-/* All of them in order of their serial numbers, and the marks of the program that count as work. */
+/*
+ * The survivors, which are the allocations that are live at the end of the work, in order of their
+ * serial numbers, and the marks of the program that count as work.
+ */
 struct order {
-	struct survivor *survivors;
+	struct gm_keyed *survivors; /* serial number, and number for gm_work_block */
 	unsigned count;
-	struct gm_keyed *by_site; /* sites and their survivors that count, each site's in order */
-	unsigned by_site_count;
+	uint32_t *by_site; /* of `survivors` those that count, each site's in order */
+	uint32_t *starts;  /* where each site's begin in by_site; the end of the last one's too */
 	uint64_t *marks; /* serial numbers, ascending */
 	unsigned marks_count;
 };
@@ -95,7 +92,7 @@ static unsigned rank_of(const struct order *order, uint64_t serial)
 	while (low < high) {
 		unsigned middle = (low + high) / 2;
 
-		if (order->survivors[middle].serial < serial)
+		if (order->survivors[middle].key < serial)
 			low = middle + 1;
 		else
 			high = middle;
@@ -125,32 +122,42 @@ static void order_marks(const struct gm_doc *doc, struct order *order)
 			order->marks[order->marks_count++] = doc->marks[i].record.serial;
 }
 
-static struct order make_order(const struct gm_doc *doc)
+/* Groups the survivors that count by their sites. */
+static void order_by_site(const struct gm_doc *doc, struct order *order)
 {
-	unsigned count = gm_work_blocks(doc), rank = 0;
-	struct gm_keyed *sorted = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*sorted));
-	struct order order = {.count = count, .by_site = sorted};
+	uint32_t *next = gm_realloc(NULL, ((size_t)doc->sites_count + 2) * sizeof(*next));
 
-	order_marks(doc, &order);
-	for (unsigned i = 0; i < count; i++)
-		sorted[i] = (struct gm_keyed){gm_work_block(doc, i)->serial, i};
-	gm_sort_keyed(sorted, count);
-	order.survivors = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*order.survivors));
-	for (unsigned i = 0; i < count; i++) {
-		struct survivor *survivor = &order.survivors[i];
-
-		*survivor = (struct survivor){.serial = sorted[i].key, .block = sorted[i].number};
-		if (i && survivor->serial != order.survivors[i - 1].serial)
-			rank = i;
-		survivor->work = work_before(&order, survivor->serial, rank);
-	}
-	for (unsigned i = 0; i < count; i++) {
-		const struct gm_alloc_record *block = gm_work_block(doc, sorted[i].number);
+	memset(next, 0, ((size_t)doc->sites_count + 2) * sizeof(*next));
+	for (unsigned i = 0; i < order->count; i++) {
+		const struct gm_alloc_record *block =
+			gm_work_block(doc, order->survivors[i].number);
 
 		if (counts(doc, block))
-			sorted[order.by_site_count++] = (struct gm_keyed){block->site, i};
+			next[block->site + 2]++;
 	}
-	gm_sort_keyed(sorted, order.by_site_count);
+	for (unsigned i = 2; i < doc->sites_count + 2; i++)
+		next[i] += next[i - 1];
+	order->by_site = gm_realloc(NULL, ((size_t)order->count + 1) * sizeof(*order->by_site));
+	for (unsigned i = 0; i < order->count; i++) {
+		const struct gm_alloc_record *block =
+			gm_work_block(doc, order->survivors[i].number);
+
+		if (counts(doc, block))
+			order->by_site[next[block->site + 1]++] = i;
+	}
+	order->starts = next;
+}
+
+static struct order make_order(const struct gm_doc *doc)
+{
+	struct order order = {.count = gm_work_blocks(doc)};
+
+	order_marks(doc, &order);
+	order.survivors = gm_realloc(NULL, ((size_t)order.count + 1) * sizeof(*order.survivors));
+	for (unsigned i = 0; i < order.count; i++)
+		order.survivors[i] = (struct gm_keyed){gm_work_block(doc, i)->serial, i};
+	gm_sort_keyed(order.survivors, order.count);
+	order_by_site(doc, &order);
 	return order;
 }
 
@@ -158,7 +165,18 @@ static void free_order(struct order *order)
 {
 	free(order->survivors);
 	free(order->by_site);
+	free(order->starts);
 	free(order->marks);
+}
+
+/* The work clock right before a survivor; the serial numbers of a damaged file may be equal. */
+static uint64_t work_of(const struct order *order, uint32_t survivor)
+{
+	uint64_t serial = order->survivors[survivor].key;
+
+	if (survivor && order->survivors[survivor - 1].key == serial)
+		return work_at(order, serial);
+	return work_before(order, serial, survivor);
 }
 
 /*
@@ -173,24 +191,21 @@ static uint64_t work_start(const struct gm_doc *doc, const struct order *order,
 	return work_at(order, record->first_serial > mark ? record->first_serial : mark);
 }
 
-/* The one of `bins` equal stretches of the work from `start` to the end that it came in. */
-static unsigned stretch_of(const struct survivor *survivor, uint64_t start, uint64_t end,
-			   unsigned bins)
+/* The one of `bins` equal stretches of the work from `start` to the end that `work` lies in. */
+static unsigned stretch_of(uint64_t work, uint64_t start, uint64_t end, unsigned bins)
 {
-	uint64_t work = survivor->work < end ? survivor->work : end; /* beyond: damage */
 	unsigned bin = 0;
 
+	work = work < end ? work : end; /* beyond: damage */
 	if (work > start)
 		bin = (unsigned)((double)(work - start) / ((double)(end - start) + 1) * bins);
 	return bin < bins ? bin : bins - 1;
 }
 
-static void survive_in_order(struct spread *spread, const struct survivor *survivor, uint64_t bytes)
+static void survive_in_order(struct spread *spread, uint64_t work, uint64_t bytes)
 {
-	survive(&spread->bin[stretch_of(survivor, spread->start, spread->end, spread->bins)],
-		bytes);
-	survive(&spread->late[stretch_of(survivor, spread->first_work, spread->end, MOST_BINS)],
-		bytes);
+	survive(&spread->bin[stretch_of(work, spread->start, spread->end, spread->bins)], bytes);
+	survive(&spread->late[stretch_of(work, spread->first_work, spread->end, MOST_BINS)], bytes);
 }
 
 /* In how many bins a site's survivors are judged; 0: too few of them are apart. */
@@ -229,21 +244,22 @@ static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
 /* The spread of a site whose survivors are `count` entries of by_site. */
 static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
 				 const struct gm_site_record *record,
-				 const struct gm_keyed *entries, unsigned count, unsigned warmup)
+				 const uint32_t *entries, unsigned count, unsigned warmup)
 {
 	struct spread spread = {.survivors = count};
 
 	for (unsigned i = 0; i < count; i++) {
-		const struct survivor *survivor = &order->survivors[entries[i].number];
-		const struct gm_alloc_record *block = gm_work_block(doc, survivor->block);
+		const struct gm_alloc_record *block =
+			gm_work_block(doc, order->survivors[entries[i]].number);
+		uint64_t work = work_of(order, entries[i]);
 
 		if (!i) {
 			spread.first_ns = block->time_ns;
-			spread.first_work = survivor->work;
+			spread.first_work = work;
 		}
-		if (!i || survivor->work > spread.latest_work)
+		if (!i || work > spread.latest_work)
 			spread.bursts++;
-		spread.latest_work = survivor->work;
+		spread.latest_work = work;
 		spread.last_ns = block->time_ns;
 		survive(&spread.windows[window_at(doc->header, block->time_ns)], block->bytes);
 	}
@@ -252,11 +268,10 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	spread.start = work_start(doc, order, record);
 	spread.end = work_end(doc, order, record);
 	spread.bins = bins_for(&spread, warmup);
-	for (unsigned i = 0; spread.bins && i < count; i++) {
-		const struct survivor *survivor = &order->survivors[entries[i].number];
-
-		survive_in_order(&spread, survivor, gm_work_block(doc, survivor->block)->bytes);
-	}
+	for (unsigned i = 0; spread.bins && i < count; i++)
+		survive_in_order(
+			&spread, work_of(order, entries[i]),
+			gm_work_block(doc, order->survivors[entries[i]].number)->bytes);
 	return spread;
 }
 
@@ -567,16 +582,12 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 void gm_judge_sites(struct gm_doc *doc, unsigned warmup)
 {
 	struct order order = make_order(doc);
-	unsigned at = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		const struct gm_keyed *entries = order.by_site + at;
-		struct spread spread;
-		unsigned count = 0;
+		struct spread spread = find_spread(doc, &order, &doc->sites[i].record,
+						   order.by_site + order.starts[i],
+						   order.starts[i + 1] - order.starts[i], warmup);
 
-		for (; at < order.by_site_count && order.by_site[at].key == i; at++)
-			count++;
-		spread = find_spread(doc, &order, &doc->sites[i].record, entries, count, warmup);
 		judge_site(doc, &doc->sites[i], &spread, warmup);
 	}
 	free_order(&order);
