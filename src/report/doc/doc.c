@@ -135,6 +135,17 @@ uint64_t gm_site_error(const struct gm_doc *doc, const struct gm_site *site, uin
 	return gm_sample_error(bytes, site->record.min_alloc_bytes, doc->header->sample_bytes);
 }
 
+struct gm_site_errors gm_site_errors(const struct gm_doc *doc, const struct gm_site *site)
+{
+	const struct gm_site_record *record = &site->record;
+
+	if (!doc->header->sample_bytes)
+		return (struct gm_site_errors){GM_NO_BYTES, GM_NO_BYTES, GM_NO_BYTES};
+	return (struct gm_site_errors){gm_site_error(doc, site, record->live_bytes),
+				       gm_site_error(doc, site, record->bytes_at_peak),
+				       gm_site_error(doc, site, record->allocated_bytes)};
+}
+
 const char *gm_exit_unknown(const struct gm_doc *doc)
 {
 	return doc->clean_exit			  ? "the file is damaged"
