@@ -175,7 +175,8 @@ static int copy_file(struct gm_reader *reader, int fd, uint64_t file_bytes)
 		if (want > GM_MAX_FILE_BYTES)
 			return -EFBIG;
 		free(reader->bytes);
-		reader->bytes = aligned_alloc(ALIGNMENT, (want + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+		reader->bytes =
+			aligned_alloc(ALIGNMENT, (want + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
 		if (!reader->bytes)
 			return -ENOMEM;
 		got = read_fully(fd, reader->bytes, want, 0);

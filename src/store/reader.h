@@ -39,7 +39,10 @@ const char *gm_reader_path(const struct gm_reader *reader);
 /* The header's copy; fields that a shorter header lacks are zero. */
 const struct gm_header *gm_reader_header(const struct gm_reader *reader);
 
-/* The copy of the file (see gm_reader_release), and how many bytes of it are in use. Lives as long as the reader. */
+/*
+ * The copy of the file (see gm_reader_release), and how many bytes of it are in use. Lives as long
+ * as the reader.
+ */
 const void *gm_reader_image(const struct gm_reader *reader);
 uint64_t gm_reader_bytes(const struct gm_reader *reader);
 

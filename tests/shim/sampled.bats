@@ -76,7 +76,7 @@ within() {
 	done
 	"$REPORT" sites "$work/out.gmt" > "$work/text"
 	grep -q 'live .* (an estimate, ± ' "$work/text"
-	grep -q '^the recording is sampled (GPUMEMTRACE_SAMPLE=102400): figures of sites are estimates$' "$work/text"
+	grep -q '^Figures of sites are estimates: the recording is sampled (GPUMEMTRACE_SAMPLE=102400)$' "$work/text"
 	"$REPORT" summary "$work/out.gmt" > "$work/text"
 	grep -q 'recording is sampled' "$work/text"
 }

@@ -28,7 +28,7 @@ struct gm_states {
 	int directory;	  /* of the cache; -1: there is none */
 	uint64_t entries; /* played since the last state */
 	bool kept;
-	char name[96]; /* what the files' names begin with */
+	char name[96]; /* the beginning of the files' names */
 };
 
 void gm_states_open(struct gm_states *states, struct gm_doc *doc);

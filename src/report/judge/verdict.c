@@ -26,7 +26,7 @@ struct order {
 	struct gm_keyed *survivors; /* serial number, and number for gm_work_block */
 	unsigned count;
 	uint32_t *by_site; /* of `survivors` those that count, each site's in order */
-	uint32_t *starts;  /* where each site's begin in by_site; the end of the last one's too */
+	uint32_t *starts;  /* the first of each site in by_site, and the end of the last one's */
 	uint64_t *marks; /* serial numbers, ascending */
 	unsigned marks_count;
 };
@@ -393,15 +393,17 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	if (!spread->bins || (!all && record->allocated_bytes / TURNOVERS < site->work_bytes) ||
 	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) || site->one_pass)
 		return false;
-	site->why =
-		all ? gm_doc_printf(doc,
-				    "none of the %llu allocations was freed; it was still "
-				    "allocating when the run ended",
-				    (unsigned long long)record->allocations)
-		    : gm_doc_printf(doc,
-				    "%llu of %llu allocations are still live, from the whole run",
-				    (unsigned long long)site->work_count,
-				    (unsigned long long)record->allocations);
+	if (!all)
+		site->why = gm_doc_printf(
+			doc, "%llu of %llu allocations are still live, from the whole run",
+			(unsigned long long)site->work_count,
+			(unsigned long long)record->allocations);
+	else
+		site->why = gm_doc_printf(
+			doc, "none of the %llu allocations was freed%s; it was still allocating %s",
+			(unsigned long long)record->allocations,
+			record->frees ? " before the program ended" : "",
+			record->frees ? "then" : "when the run ended");
 	return true;
 }
 

@@ -1,5 +1,6 @@
 /*
- * A line per site, or per named range, by RFC 4180, for spreadsheets and for engines that read CSV (docs/fleet.md).
+ * A line per site, or per named range, by RFC 4180, for spreadsheets and for engines that read CSV
+ * (docs/fleet.md).
  */
 #include "report/doc/enum_names.h"
 #include "report/doc/options.h"

@@ -1,9 +1,9 @@
 /*
  * A trace for ui.perfetto.dev and chrome://tracing (the JSON form of trace events): counters of
  * each level of each device, slices of the phases of training, between marks and of named ranges,
- * instants at marks and out-of-memory events. Over the whole run the counters have the timeline's resolution; where
- * the history reaches, they are exact. Several processes share one axis of time, by the wall clocks
- * of their machines.
+ * instants at marks and out-of-memory events. Over the whole run the counters have the timeline's
+ * resolution; where the history reaches, they are exact. Several processes share one axis of time,
+ * by the wall clocks of their machines.
  */
 #include "report/doc/enum_names.h"
 #include "report/doc/options.h"
