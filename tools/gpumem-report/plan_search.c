@@ -143,8 +143,7 @@ static enum outcome run_once(struct search *search, uint64_t batch)
 /* True if the batch has been doubled many times and the peak is that of the first run. */
 static bool peak_stays(const struct search *search)
 {
-	return search->count > SAME_PEAKS &&
-	       search->attempts[search->count - 1].outcome == FITS &&
+	return search->count > SAME_PEAKS && search->attempts[search->count - 1].outcome == FITS &&
 	       search->attempts[search->count - 1].peak_bytes == search->attempts[0].peak_bytes;
 }
 
@@ -205,8 +204,8 @@ static void print_result(const struct search *search, uint64_t largest)
 			 gm_format_size(limit, search->capacity_bytes));
 	else
 		gm_wrapf(&out, 15, "%llu in %s, found by %u runs under that capacity",
-			 (unsigned long long)largest,
-			 gm_format_size(limit, search->capacity_bytes), search->count);
+			 (unsigned long long)largest, gm_format_size(limit, search->capacity_bytes),
+			 search->count);
 }
 
 /* Says why no batch was found. */

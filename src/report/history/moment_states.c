@@ -18,7 +18,7 @@
 #define SUFFIX	      ".state"
 #define MAGIC	      "GMSTATE" /* 8 bytes with the NUL */
 #define VERSION	      1u	/* of the accounting that a state is the result of */
-#define BYTES_A_ENTRY 8u	 /* of a large state, so that keeping takes a part of the playing */
+#define BYTES_A_ENTRY 8u	/* of a large state, so that keeping takes a part of the playing */
 #define MOST_BYTES    (512ull << 20) /* of a state, unpacked */
 #define FILE_BYTES    (128u << 20)
 #define ALL_BYTES     (256ull << 20)
@@ -27,7 +27,7 @@
 /* A state's file is a zstd frame: this head, the records, the sites' records, struct gm_books. */
 struct head {
 	char magic[8];
-	uint32_t version, layout[3]; /* sizes of the three kinds of record that follow */
+	uint32_t version, layout[3];   /* sizes of the three kinds of record that follow */
 	struct gm_journal_chunk chunk; /* the head of the chunk that comes next */
 	uint64_t last_ns;	       /* of the last entry before it */
 	uint32_t records_count, sites_count;
@@ -259,8 +259,8 @@ static bool resume(const struct gm_states *states, uint64_t number, struct gm_re
 	bool fine = false;
 
 	name_of(states, number, name);
-	unpacking.in.src = gm_user_cache_read(&zone, states->directory, name, FILE_BYTES,
-					      &unpacking.in.size);
+	unpacking.in.src =
+		gm_user_cache_read(&zone, states->directory, name, FILE_BYTES, &unpacking.in.size);
 	if (unpacking.in.src && gm_journal_chunk(states->doc->journal, number, &chunk)) {
 		unpacking.zstd = ZSTD_createDCtx();
 		fine = unpacking.zstd && read_state(states, &unpacking, &chunk, replay, books);

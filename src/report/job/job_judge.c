@@ -117,10 +117,10 @@ static void judge_imbalance(struct gm_job *job)
 	gm_job_name_ranks(job, finding, (const struct gm_doc *[]){high}, 1);
 	finding->title = gm_job_printf(job, "%s reaches %s more than %s", gm_job_who(job, high),
 				       gm_job_size(job, difference), gm_job_who(job, low));
-	finding->evidence = gm_job_printf(
-		job, "peaks of %s and %s%s%s", gm_job_size(job, peak_of(high)),
-		gm_job_size(job, peak_of(low)), median_peak(job),
-		differing_category(job, high, low));
+	finding->evidence =
+		gm_job_printf(job, "peaks of %s and %s%s%s", gm_job_size(job, peak_of(high)),
+			      gm_job_size(job, peak_of(low)), median_peak(job),
+			      differing_category(job, high, low));
 	gm_job_advise(
 		job, finding,
 		gm_job_printf(job,

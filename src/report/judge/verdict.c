@@ -243,8 +243,8 @@ static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
 
 /* The spread of a site whose survivors are `count` entries of by_site. */
 static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
-				 const struct gm_site_record *record,
-				 const uint32_t *entries, unsigned count, unsigned warmup)
+				 const struct gm_site_record *record, const uint32_t *entries,
+				 unsigned count, unsigned warmup)
 {
 	struct spread spread = {.survivors = count};
 
@@ -269,9 +269,8 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	spread.end = work_end(doc, order, record);
 	spread.bins = bins_for(&spread, warmup);
 	for (unsigned i = 0; spread.bins && i < count; i++)
-		survive_in_order(
-			&spread, work_of(order, entries[i]),
-			gm_work_block(doc, order->survivors[entries[i]].number)->bytes);
+		survive_in_order(&spread, work_of(order, entries[i]),
+				 gm_work_block(doc, order->survivors[entries[i]].number)->bytes);
 	return spread;
 }
 

@@ -193,8 +193,8 @@ static void load_blocks(struct gm_doc *doc)
 			gm_reader_get(doc->reader, GM_TABLE_ALLOCS, i, &record, sizeof(record)) &&
 			is_live(&record);
 
-		asked_later |= !found || (record.space != GM_SPACE_POINTER &&
-					  record.space != GM_SPACE_TORCH);
+		asked_later |= !found ||
+			       (record.space != GM_SPACE_POINTER && record.space != GM_SPACE_TORCH);
 		if (found && is_sound(&record) && !is_newer(doc, &record)) {
 			put_block(doc, block, &record);
 			doc->blocks_count++;

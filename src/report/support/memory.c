@@ -107,8 +107,7 @@ void *gm_zone_push(struct gm_zone *zone, void *array, unsigned *count, size_t si
 
 	/* Powers of two are where the array is full. */
 	if ((*count & (*count - 1)) == 0) {
-		void *grown =
-			grow_block(zone, *slot, *count * size, 2 * (size_t)*count * size);
+		void *grown = grow_block(zone, *slot, *count * size, 2 * (size_t)*count * size);
 
 		if (!grown) {
 			grown = gm_zone_alloc(zone, *count ? 2 * (size_t)*count : 1, size);

@@ -138,15 +138,15 @@ static struct tables make_tables(const struct gm_doc *doc, const int *numbers,
 	for (unsigned i = 0; i < changes->count; i++)
 		if (is_shown(doc, numbers, &changes->list[i]))
 			tables.places[tables.places_count++] = place_of(&changes->list[i]);
-	tables.places = unique(tables.places, &tables.places_count, sizeof(struct place),
-			       compare_places);
+	tables.places =
+		unique(tables.places, &tables.places_count, sizeof(struct place), compare_places);
 	tables.shapes = gm_realloc(NULL, (changes->count + 1) * sizeof(*tables.shapes));
 	for (unsigned i = 0; i < changes->count; i++)
 		if (is_shown(doc, numbers, &changes->list[i]))
 			tables.shapes[tables.shapes_count++] =
 				shape_of(doc, numbers, &changes->list[i]);
-	tables.shapes = unique(tables.shapes, &tables.shapes_count, sizeof(struct shape),
-			       compare_shapes);
+	tables.shapes =
+		unique(tables.shapes, &tables.shapes_count, sizeof(struct shape), compare_shapes);
 	return tables;
 }
 
