@@ -20,7 +20,7 @@ const char *gm_format_size(char text[GM_FORMAT_BYTES], uint64_t bytes)
 	if (bytes == GM_NO_BYTES)
 		return strcpy(text, "-");
 	/* 1023.96 KiB would be rounded to "1024.0 KiB" */
-	while (value >= 1023.95 && unit < 6) {
+	while (value >= 1023.95 && unit < 5) {
 		value /= 1024;
 		unit++;
 	}
