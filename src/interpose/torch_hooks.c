@@ -90,8 +90,7 @@ static inline void record_block(void *block, int64_t bytes, struct gm_torch_tota
 		return;
 	}
 	gm_stack_begin(&taking, caller, 0);
-	gm_track_block_prefetch((uintptr_t)block, device);
-	gm_track_site_prefetch(taking.expected);
+	gm_track_block_prefetch((uintptr_t)block, device, taking.expected);
 	origin.stack = gm_stack_end(&taking, &origin.module);
 	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, origin, totals);
 }
