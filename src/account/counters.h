@@ -95,6 +95,13 @@ static inline void gm_site_add_stray(struct gm_site_record *site, uint64_t bytes
 	site->stray_count += count;
 }
 
+/* `frees` such allocations, of `bytes` in all, were freed. */
+static inline void gm_site_remove_stray(struct gm_site_record *site, uint64_t bytes, uint64_t frees)
+{
+	site->stray_bytes -= bytes;
+	site->stray_count -= frees;
+}
+
 /*
  * A free of the site. `frees` is 1, or 0 where `bytes` are only a part of an allocation that goes
  * on; `stray`: the allocation has GM_ALLOC_BEFORE_MARK.
@@ -107,10 +114,8 @@ static inline void gm_site_remove(struct gm_site_record *site, uint64_t bytes, u
 	site->live_count -= frees;
 	site->freed_bytes += bytes;
 	site->frees += frees;
-	if (__builtin_expect(stray, 0)) {
-		site->stray_bytes -= bytes;
-		site->stray_count -= frees;
-	}
+	if (__builtin_expect(stray, 0))
+		gm_site_remove_stray(site, bytes, frees);
 	gm_site_note_window(site);
 }
 

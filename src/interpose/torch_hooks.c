@@ -66,10 +66,17 @@ static void *real_of(struct hook *hook, const char *name)
 
 /* ---- recording ---- */
 
-/* The facts about a call that a hook passes on beside its arguments. */
-struct called {
+/*
+ * What PyTorch reported of a block: it was handed out or, if `bytes` is negative, given back. The
+ * hook keeps its arguments here while it records, and passes them on from here: in registers each
+ * would be saved and restored by every function on the way.
+ */
+struct report {
+	void *block;
+	int64_t bytes;
+	struct gm_torch_totals totals;
+	struct device device;
 	struct gm_entry caller;
-	memory_hook *real;
 };
 
 static bool recorded(struct device device)
@@ -77,79 +84,69 @@ static bool recorded(struct device device)
 	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled() && !gm_idle();
 }
 
-static inline void record_block(void *block, int64_t bytes, struct gm_torch_totals totals,
-				int device, uint64_t ticks, int32_t extra,
-				const struct gm_entry *caller)
+static inline void record_block(const struct report *report, uint64_t ticks, int32_t extra)
 {
-	struct gm_where where = {device, gm_calling_thread(), ticks};
+	struct gm_where where = {report->device.index, gm_calling_thread(), ticks};
+	uint64_t block = (uintptr_t)report->block;
 	struct gm_stack_taking taking;
 	struct gm_origin origin = {.extra = extra};
 
-	if (bytes < 0) {
-		gm_track_block_free((uintptr_t)block, where, totals);
+	if (report->bytes < 0) {
+		gm_track_block_free(block, where, report->totals);
 		return;
 	}
-	gm_stack_begin(&taking, caller, 0);
-	gm_track_block_prefetch((uintptr_t)block, device);
-	gm_track_site_prefetch(taking.expected);
+	gm_stack_begin(&taking, &report->caller, 0);
+	gm_track_block_prefetch(block, where.device, taking.expected);
 	origin.stack = gm_stack_end(&taking, &origin.module);
-	gm_track_block((uintptr_t)block, (uint64_t)bytes, where, origin, totals);
+	gm_track_block(block, (uint64_t)report->bytes, where, origin, report->totals);
 }
 
-static GM_COLD void record_sample(void *block, int64_t bytes, struct gm_torch_totals totals,
-				  int device, int32_t extra, const struct gm_entry *caller)
+static GM_COLD void record_sample(const struct report *report, int32_t extra)
 {
-	record_block(block, bytes, totals, device, gm_clock_ticks(), extra, caller);
+	record_block(report, gm_clock_ticks(), extra);
 }
 
 /* Does the same in a sampled recording, where most blocks need no clock, no stack and no record. */
-static inline void record_sampled(void *block, int64_t bytes, struct gm_torch_totals totals,
-				  int device, const struct gm_entry *caller)
+static inline void record_sampled(const struct report *report)
 {
+	int device = report->device.index;
+	int64_t bytes = report->bytes;
 	int32_t extra;
 
 	if (bytes < 0) {
-		gm_track_sampled_block_free((uintptr_t)block, (uint64_t)-bytes, device, totals);
+		gm_track_sampled_block_free((uintptr_t)report->block, (uint64_t)-bytes, device,
+					    report->totals);
 		return;
 	}
 	extra = gm_sample((uint64_t)bytes);
 	if (__builtin_expect(extra < 0, 1))
-		gm_track_unsampled_block((uint64_t)bytes, device, totals);
+		gm_track_unsampled_block((uint64_t)bytes, device, report->totals);
 	else
-		record_sample(block, bytes, totals, device, extra, caller);
+		record_sample(report, extra);
 }
 
-static GM_HOT_CODE __attribute__((noinline)) void
-sample_and_forward(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,
-		   struct device device, const struct called *called)
+static GM_HOT_CODE __attribute__((noinline)) void sample(const struct report *report)
 {
-	if (__builtin_expect(bytes && gm_enter_tracker(), 1)) {
-		if (gm_recording()) {
-			record_sampled(block, bytes, (struct gm_torch_totals){allocated, reserved},
-				       device.index, &called->caller);
-			gm_sleep_if_asked();
-		}
-		gm_leave_tracker();
+	if (__builtin_expect(!report->bytes || !gm_enter_tracker(), 0))
+		return;
+	if (gm_recording()) {
+		record_sampled(report);
+		gm_sleep_if_asked();
 	}
-	called->real(block, bytes, allocated, reserved, device);
+	gm_leave_tracker();
 }
 
-static GM_HOT_CODE __attribute__((noinline)) void
-record_and_forward(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,
-		   struct device device, const struct called *called)
+static GM_HOT_CODE __attribute__((noinline)) void record(const struct report *report)
 {
-	memory_hook *real = called->real;
 	uint64_t ticks = gm_clock_ticks();
 
-	if (__builtin_expect(bytes && gm_enter_tracker(), 1)) {
-		if (gm_recording()) {
-			record_block(block, bytes, (struct gm_torch_totals){allocated, reserved},
-				     device.index, ticks, 0, &called->caller);
-			gm_sleep_if_asked();
-		}
-		gm_leave_tracker();
+	if (__builtin_expect(!report->bytes || !gm_enter_tracker(), 0))
+		return;
+	if (gm_recording()) {
+		record_block(report, ticks, 0);
+		gm_sleep_if_asked();
 	}
-	real(block, bytes, allocated, reserved, device);
+	gm_leave_tracker();
 }
 
 static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, struct device device,
@@ -187,27 +184,23 @@ static void no_hook(void *block, int64_t bytes, uint64_t allocated, uint64_t res
 }
 
 /*
- * The slow path: at first, after something was unloaded, and where blocks are not to be recorded.
+ * The slow path: at first, and after something was unloaded. Records the block if blocks are to be
+ * recorded, and returns the real function.
  */
-static __attribute__((noinline, cold)) void
-on_memory_slow(struct hook *hook, const char *name, void *block, int64_t bytes, uint64_t allocated,
-	       uint64_t reserved, struct device device, const struct gm_entry *caller)
+static __attribute__((noinline, cold)) memory_hook *
+on_memory_slow(struct hook *hook, const char *name, const struct report *report)
 {
-	struct called called = {.caller = *caller};
 	bool disabled = gm_disabled();
+	void *real;
 
 	__atomic_store_n(&hook->wanted, gm_settings.torch, __ATOMIC_RELAXED);
 	if (disabled || __atomic_load_n(&gm_readiness, __ATOMIC_ACQUIRE) != GM_UNREAD)
-		called.real = (memory_hook *)real_of(hook, name);
+		real = real_of(hook, name);
 	else /* the settings are still being read, so the look-up is not kept */
-		called.real = (memory_hook *)gm_next_symbol(name);
-
-	if (!called.real)
-		called.real = no_hook;
-	if (recorded(device))
-		record_and_forward(block, bytes, allocated, reserved, device, &called);
-	else
-		called.real(block, bytes, allocated, reserved, device);
+		real = gm_next_symbol(name);
+	if (recorded(report->device))
+		record(report);
+	return real ? (memory_hook *)real : no_hook;
 }
 
 static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t allocated,
@@ -235,17 +228,23 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 			   struct device device)                                                   \
 	{                                                                                          \
 		static place struct hook hook;                                                     \
-		const struct called called = {GM_ENTRY_HERE(), (memory_hook *)known(&hook)};       \
+		memory_hook *real = (memory_hook *)known(&hook);                                   \
                                                                                                    \
-		if (!called.real)                                                                  \
-			on_memory_slow(&hook, #symbol, block, bytes, allocated, reserved, device,  \
-				       &called.caller);                                            \
-		else if (device.type != DEVICE_TYPE_CUDA || gm_idle() || !hook.wanted)             \
-			called.real(block, bytes, allocated, reserved, device);                    \
-		else if (gm_sample_bytes)                                                          \
-			sample_and_forward(block, bytes, allocated, reserved, device, &called);    \
-		else                                                                               \
-			record_and_forward(block, bytes, allocated, reserved, device, &called);    \
+		if (!real || (device.type == DEVICE_TYPE_CUDA && !gm_idle() && hook.wanted)) {     \
+			struct report report = {                                                   \
+				block, bytes, {allocated, reserved}, device, GM_ENTRY_HERE()};     \
+                                                                                                   \
+			if (!real)                                                                 \
+				real = on_memory_slow(&hook, #symbol, &report);                    \
+			else if (gm_sample_bytes)                                                  \
+				sample(&report);                                                   \
+			else                                                                       \
+				record(&report);                                                   \
+			real(report.block, report.bytes, report.totals.allocated_bytes,            \
+			     report.totals.reserved_bytes, report.device);                         \
+			return;                                                                    \
+		}                                                                                  \
+		real(block, bytes, allocated, reserved, device);                                   \
 	}
 
 #define OOM_HOOK(symbol)                                                                           \

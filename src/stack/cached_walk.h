@@ -13,7 +13,7 @@
 
 #define GM_CACHED_FRAMES  300u /* the longest walk that is kept */
 #define GM_NO_WORD	  UINT16_MAX
-#define GM_WORDS_AT_ONCE  4u /* words compared in one step */
+#define GM_WORDS_AT_ONCE  8u /* words compared in one step */
 
 /* The end of a walk. Walks that end by the last two are not kept. */
 enum gm_walk_end {
@@ -25,12 +25,16 @@ enum gm_walk_end {
 };
 
 /*
- * A word of the stack that a walk read: value << 16 | offset, in words from the word below the
- * innermost frame's sp. Addresses have 48 bits at most.
+ * A word of the stack that a walk read. The offset is in words, from the word below the innermost
+ * frame's sp.
  */
 struct gm_cached_word {
-	uint64_t packed;
+	uint64_t value;
+	uint32_t offset;
 };
+
+/* Two words in one register, where the processor has such registers. */
+typedef uint64_t gm_two_words __attribute__((vector_size(16)));
 
 enum gm_cached_flags {
 	GM_CACHED_USES_BP = 1, /* the step to the caller uses rbp */
@@ -48,9 +52,10 @@ struct gm_cached_frame {
 };
 
 /*
- * The words are in the order in which the walk read them. Before them stands the innermost frame's
- * return address, which the wrapper gave and which lies where each call leaves it; it is repeated
- * until all words together are a multiple of GM_WORDS_AT_ONCE.
+ * The words are in the order in which the walk read them, and lie between the innermost and the
+ * outermost frame's sp. Before them stands the innermost frame's return address, which the wrapper
+ * gave and which lies where each call leaves it; it is repeated until all words together are a
+ * multiple of GM_WORDS_AT_ONCE.
  */
 struct gm_cached_walk {
 	uint64_t position;	   /* in the ring, in lines */
@@ -59,16 +64,28 @@ struct gm_cached_walk {
 	uintptr_t stop_start;	   /* as in struct gm_walk, and so is stop_bytes */
 	uint32_t stop_bytes;
 	unsigned frames : 10, words : 12;
-	unsigned given : 3;   /* repetitions of the given word */
+	unsigned given : 4;   /* repetitions of the given word */
 	unsigned end : 4;     /* enum gm_walk_end */
 	unsigned live_bp : 1; /* the innermost frame's GM_CACHED_LIVE_BP */
-	/* the words; then the return addresses, then the frames, both innermost first */
-	struct gm_cached_word word[];
+	/*
+	 * The values of the words, then their offsets, of 16 bits; then the return addresses and
+	 * the frames, both innermost first. An offset apart from its value needs not be taken out
+	 * of it.
+	 */
+	uint64_t value[];
 } __attribute__((aligned(64)));
+
+_Static_assert(sizeof(struct gm_cached_walk) % sizeof(gm_two_words) == 0, "values in pairs");
+
+/* Returns the offsets of so many words, which follow their values. */
+static inline uint16_t *gm_cached_offsets(const uint64_t *value, unsigned words)
+{
+	return (uint16_t *)(value + words);
+}
 
 static inline uintptr_t *gm_cached_pcs(const struct gm_cached_walk *cached)
 {
-	return (uintptr_t *)(cached->word + cached->words);
+	return (uintptr_t *)(gm_cached_offsets(cached->value, cached->words) + cached->words);
 }
 
 static inline struct gm_cached_frame *gm_cached_frames(const struct gm_cached_walk *cached)
@@ -85,12 +102,27 @@ static inline unsigned gm_cached_words_left(const struct gm_cached_walk *cached,
 }
 
 /*
- * Returns whether the stack holds another value than a cached word; `below` points to the word
- * below the innermost frame's sp.
+ * Returns whether the stack holds the values of all words; `below` points to the word below the
+ * innermost frame's sp, and the stack up to the outermost frame's sp must be readable. No result
+ * decides whether the next word is read, so that the processor waits for none of them.
  */
-static inline bool gm_cached_word_changed(const uintptr_t *below, struct gm_cached_word word)
+static inline bool gm_cached_words_hold(const uintptr_t *below, const uint64_t *value,
+					unsigned words)
 {
-	return below[word.packed & UINT16_MAX] != word.packed >> 16;
+	const uint16_t *offset = gm_cached_offsets(value, words);
+	gm_two_words changed = {0, 0};
+
+	_Static_assert(GM_WORDS_AT_ONCE == 8, "the loop compares so many");
+	for (unsigned long i = 0; i < words; i += 8) {
+		const gm_two_words *expected = (const gm_two_words *)(value + i);
+		const uint16_t *at = offset + i;
+
+		changed |= (gm_two_words){below[at[0]], below[at[1]]} ^ expected[0];
+		changed |= (gm_two_words){below[at[2]], below[at[3]]} ^ expected[1];
+		changed |= (gm_two_words){below[at[4]], below[at[5]]} ^ expected[2];
+		changed |= (gm_two_words){below[at[6]], below[at[7]]} ^ expected[3];
+	}
+	return !(changed[0] | changed[1]);
 }
 
 /*
@@ -140,6 +172,12 @@ static inline bool gm_result_is_for(const struct gm_cached_result *result, uint3
 				    unsigned depth)
 {
 	return result->key >> 20 == ((uint64_t)epoch << 12 | depth);
+}
+
+/* Returns whether the stack of a result has Python frames, or flags. */
+static inline bool gm_result_is_native(const struct gm_cached_result *result)
+{
+	return !(result->key & 0xfffff);
 }
 
 static inline unsigned gm_result_pythons(const struct gm_cached_result *result)

@@ -465,13 +465,14 @@ static inline bool stands_at(const struct place *place, const struct gm_cached_w
 	       (frame->bp == place->bp || !(frame->flags & GM_CACHED_LIVE_BP));
 }
 
-static inline const struct gm_cached_word *first_changed(const struct gm_cached_walk *cached,
-							const struct gm_cached_word *word,
-							const struct gm_cached_word *end)
+/* Returns the first of the words from `word` up to `end` that has changed, `end` if none has. */
+static inline unsigned first_changed(const struct gm_cached_walk *cached, unsigned word,
+				     unsigned end)
 {
 	const uintptr_t *below = (const uintptr_t *)cached->sp - 1;
+	const uint16_t *offset = gm_cached_offsets(cached->value, cached->words);
 
-	while (word < end && !gm_cached_word_changed(below, *word))
+	while (word < end && below[offset[word]] == cached->value[word])
 		word++;
 	return word;
 }
@@ -503,7 +504,7 @@ enum followed { TO_THE_END, PART_OF_THE_WAY };
 static inline enum followed follow(struct walker *w, const struct gm_cached_walk *cached,
 				   unsigned *at)
 {
-	const struct gm_cached_word *words = cached->word + cached->words, *end, *other;
+	unsigned words = cached->words, end, other;
 	unsigned room = w->walk->max - w->now.frames - 1, from = *at, last = cached->frames - 1u;
 	unsigned to = last - from < room ? last : from + room;
 	const uintptr_t *pc = gm_cached_pcs(cached);

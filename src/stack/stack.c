@@ -19,7 +19,7 @@
 #define likely(condition)   __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
-#define FETCHED_LINES	5u  /* of a walk's words; the processor fetches the next ones itself */
+#define FETCHED_LINES	6u /* of a walk's words; the processor fetches the next ones itself */
 #define FETCHED_PLACES	3u  /* lines of Python's places: of some seven frames */
 #define MOST_OWN_FRAMES 32u /* of the shim, between its entry and the unwinder */
 
@@ -243,7 +243,7 @@ static inline void predict(struct gm_stack_taking *taking, struct gm_walk_cache 
 	if (unlikely(!cached))
 		return;
 	taking->prediction = prediction;
-	taking->words = cached->word;
+	taking->values = cached->value;
 	taking->expected = prediction->result.stack;
 }
 
@@ -256,7 +256,7 @@ static inline void prefetch_predicted(const struct gm_stack_taking *taking)
 		return;
 	places = taking->prediction->result.places;
 	for (unsigned line = 0; line < FETCHED_LINES; line++)
-		__builtin_prefetch((const char *)taking->words + 64 * line);
+		__builtin_prefetch((const char *)taking->values + 64 * line);
 	if (places)
 		for (unsigned line = 0; line < FETCHED_PLACES; line++)
 			__builtin_prefetch((const char *)places + 64 * line);
@@ -290,13 +290,11 @@ has_same_python_frames(const struct gm_cached_result *result, unsigned depth)
 }
 
 /* Returns whether the Python frames are those of the result, and the flags that they give. */
-static inline bool has_same_python(const struct gm_cached_result *result, unsigned depth)
+static __attribute__((noinline)) bool has_same_python(const struct gm_cached_result *result,
+						      unsigned depth)
 {
 	unsigned pythons = gm_result_pythons(result), flags = gm_result_flags(result);
 
-	if (settings.mode == GM_STACKS_NATIVE ||
-	    !__atomic_load_n(&gm_python_present, __ATOMIC_ACQUIRE))
-		return !pythons && !flags;
 	if (likely(!flags) && likely(result->places || !pythons) &&
 	    likely(gm_python_same(result->places, pythons)))
 		return true;
@@ -304,19 +302,24 @@ static inline bool has_same_python(const struct gm_cached_result *result, unsign
 }
 
 /*
- * Returns whether the predicted result holds: the same epoch and depth, the same Python frames, and
- * the same words of the stack. The walk then also stops where it stopped: at the interpreter, which
- * is in the same place, if there are Python frames.
+ * Returns whether the predicted result holds: the same epoch and depth, the same words of the
+ * stack, and the same Python frames. The walk then also stops where it stopped: at the interpreter,
+ * which is in the same place, if there are Python frames. These are asked for last, so that no
+ * value need be kept across the call.
  */
-static inline bool is_hit(const struct gm_stack_taking *taking)
+static GM_HOT_CODE __attribute__((noinline)) bool is_hit(const struct gm_stack_taking *taking)
 {
 	const struct gm_prediction *prediction = taking->prediction;
 	const struct gm_entry *entry = taking->entry;
 
-	return likely(prediction) &&
-	       likely(gm_result_is_for(&prediction->result, gm_intern_epoch(), taking->depth)) &&
-	       likely(has_same_python(&prediction->result, taking->depth)) &&
-	       likely(gm_prediction_holds(prediction, taking->words, entry->sp, entry->bp));
+	if (unlikely(!prediction) ||
+	    unlikely(!gm_result_is_for(&prediction->result, gm_intern_epoch(), taking->depth)) ||
+	    unlikely(!gm_prediction_holds(prediction, taking->values, entry->sp, entry->bp)))
+		return false;
+	if (settings.mode == GM_STACKS_NATIVE ||
+	    !__atomic_load_n(&gm_python_present, __ATOMIC_ACQUIRE))
+		return gm_result_is_native(&prediction->result);
+	return has_same_python(&prediction->result, taking->depth);
 }
 
 /* Captures and interns the stack, keeps the result, and releases the cache. */

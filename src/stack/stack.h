@@ -116,7 +116,6 @@ uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit, uint32_t *c
 
 struct gm_walk_cache;
 struct gm_prediction;
-struct gm_cached_word;
 
 /*
  * The same in two steps. After the first, `expected` is the number that the second will probably
@@ -130,7 +129,7 @@ struct gm_stack_taking {
 	bool brief; /* fewer frames than others have */
 	struct gm_walk_cache *cache;		/* taken; NULL: none */
 	const struct gm_prediction *prediction; /* or NULL */
-	const struct gm_cached_word *words;	/* of the predicted walk */
+	const uint64_t *values;			/* of the predicted walk's words */
 };
 
 void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit);

@@ -12,6 +12,7 @@
 
 #include "store/hot.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GM_LARGEST_STACK (1ull << 30)
@@ -63,6 +64,12 @@ static inline uintptr_t gm_thread_stack_end(uintptr_t sp)
 	uintptr_t end = gm_thread_stack.end;
 
 	return sp >= gm_thread_stack.low && sp < end ? end : 0;
+}
+
+/* Returns whether so many bytes from `sp` upwards are in that part. */
+static inline bool gm_thread_stack_has(uintptr_t sp, uintptr_t bytes)
+{
+	return sp >= gm_thread_stack.low && sp + bytes <= gm_thread_stack.end;
 }
 
 /*

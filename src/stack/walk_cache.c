@@ -14,7 +14,7 @@
 
 #define LINE_BYTES	 sizeof(struct gm_walk_cache_line)
 #define MOST_STACK	 (8u * UINT16_MAX)  /* that a cached walk spans */
-#define LARGEST_VALUE	 ((1ull << 48) - 1) /* of a cached word */
+#define LARGEST_SP	 ((1ull << 48) - 1) /* of a prediction */
 #define LARGEST_POSITION ((1ull << GM_POSITION_BITS) - 1)
 
 struct gm_walk_cache gm_walk_caches[GM_WALK_CACHES];
@@ -97,7 +97,7 @@ static void predict(struct gm_prediction *prediction, const struct gm_cached_wal
 	prediction->result.key = 0;
 	prediction->position = cached->position & LARGEST_POSITION;
 	prediction->words = cached->words;
-	prediction->sp = cached->sp & LARGEST_VALUE;
+	prediction->sp = cached->sp & LARGEST_SP;
 	prediction->span = (cached->top - cached->sp) / 8 & UINT16_MAX;
 	prediction->bp = cached->bp;
 	prediction->live_bp = cached->live_bp;
@@ -127,24 +127,11 @@ void gm_walk_cache_set_result(struct gm_walk_cache *cache, uintptr_t sp, bool br
 	gm_walk_cache_add_context(cache, brief, gm_cached_result_hash(result, sp));
 }
 
-/*
- * Lists a word before `word` that was read in `frame`. If the word cannot be packed, each
- * comparison must end there: the return address below, which was read before it, is listed with two
- * values, of which one is wrong.
- */
-static struct gm_cached_word *list_word(struct gm_cached_word *word, uintptr_t base,
-					const struct gm_cached_frame *frame, uintptr_t at,
+/* Lists a word before `word`. `base` is the address that offsets count from. */
+static struct gm_cached_word *list_word(struct gm_cached_word *word, uintptr_t base, uintptr_t at,
 					uintptr_t value)
 {
-	uint64_t words = (at - base) / 8;
-
-	if (words <= UINT16_MAX && value <= LARGEST_VALUE) {
-		*--word = (struct gm_cached_word){value << 16 | words};
-	} else {
-		words = (frame->sp - 8 - base) / 8;
-		*--word = (struct gm_cached_word){0 << 16 | words};
-		*--word = (struct gm_cached_word){1 << 16 | words};
-	}
+	*--word = (struct gm_cached_word){value, (uint32_t)((at - base) / 8)};
 	return word;
 }
 
@@ -179,14 +166,13 @@ static struct gm_cached_word *list_words(const struct gm_new_walk *walk,
 
 		if (frame->saves != GM_NO_WORD) {
 			if (live)
-				word = list_word(word, base, frame, frame->sp + frame->saves * 8ul,
+				word = list_word(word, base, frame->sp + frame->saves * 8ul,
 						 caller->bp);
 			live = 0;
 		}
-		word = list_word(word, base, frame, caller->sp - 8, caller_pc);
+		word = list_word(word, base, caller->sp - 8, caller_pc);
 		if (frame->loads != GM_NO_WORD)
-			word = list_word(word, base, frame, frame->sp + frame->loads * 8ul,
-					 caller->sp);
+			word = list_word(word, base, frame->sp + frame->loads * 8ul, caller->sp);
 		frame->flags &= (uint16_t)~GM_CACHED_LIVE_BP;
 		if (live || frame->flags & GM_CACHED_USES_BP)
 			frame->flags |= GM_CACHED_LIVE_BP;
@@ -199,19 +185,47 @@ static struct gm_cached_word *list_words(const struct gm_new_walk *walk,
 	return word;
 }
 
+static bool are_within(const struct gm_cached_word *word, unsigned count, uint64_t largest_offset)
+{
+	while (count--)
+		if (word++->offset > largest_offset)
+			return false;
+	return true;
+}
+
+/* The words of a cached walk, and where the next one goes. */
+struct word_places {
+	uint64_t *value;
+	uint16_t *offset;
+};
+
+static void put_words(struct word_places *to, const struct gm_cached_word *word, unsigned count)
+{
+	for (; count; count--, word++) {
+		*to->value++ = word->value;
+		*to->offset++ = (uint16_t)word->offset;
+	}
+}
+
 /*
- * Copies words of a cached walk whose innermost sp is `further` words above that of the new walk.
+ * Copies the last words of a cached walk whose innermost sp is `further` words above that of the
+ * new walk.
  */
-static void copy_words(struct gm_cached_word *to, const struct gm_cached_word *from, unsigned count,
+static void copy_words(struct word_places *to, const struct gm_cached_walk *from, unsigned count,
 		       int64_t further)
 {
-	for (unsigned i = 0; i < count; i++)
-		to[i].packed = from[i].packed + (uint64_t)further;
+	const uint16_t *offset = gm_cached_offsets(from->value, from->words);
+
+	for (unsigned i = from->words - count; i < from->words; i++) {
+		*to->value++ = from->value[i];
+		*to->offset++ = (uint16_t)(offset[i] + further);
+	}
 }
 
 static uint64_t lines_for(unsigned frames, unsigned words)
 {
-	uint64_t bytes = sizeof(struct gm_cached_walk) + words * sizeof(struct gm_cached_word) +
+	uint64_t bytes = sizeof(struct gm_cached_walk) +
+			 words * (sizeof(uint64_t) + sizeof(uint16_t)) +
 			 frames * (sizeof(uintptr_t) + sizeof(struct gm_cached_frame));
 
 	return (bytes + LINE_BYTES - 1) / LINE_BYTES;
@@ -258,6 +272,7 @@ const struct gm_cached_walk *gm_walk_cache_add(struct gm_walk_cache *cache, uint
 	const struct gm_cached_frame *tail_frame, *first, *last;
 	struct gm_cached_walk *cached;
 	struct gm_cached_word *word;
+	struct word_places places;
 	uintptr_t pc;
 
 	if (frames > GM_CACHED_FRAMES || walk->stop_bytes > UINT32_MAX)
@@ -266,29 +281,32 @@ const struct gm_cached_walk *gm_walk_cache_add(struct gm_walk_cache *cache, uint
 	last = tail ? tail_frame + tail_frames - 1 : walk->frame + walk->frames - 1;
 	first = walk->frames ? walk->frame : tail_frame;
 	pc = walk->frames ? *walk->pc : gm_cached_pcs(tail)[walk->tail_frame];
-	if (last->sp - first->sp > MOST_STACK || first->sp > LARGEST_VALUE || pc > LARGEST_VALUE)
+	if (last->sp - first->sp > MOST_STACK || first->sp > LARGEST_SP)
 		return NULL;
 	word = walk->frames ? list_words(walk, word_end) : word_end;
 	own_words = (unsigned)(word_end - word);
+	if (!are_within(word, own_words, (last->sp - first->sp) / 8))
+		return NULL;
 	tail_words = tail ? gm_cached_words_left(tail, walk->tail_frame) : 0;
 	given = GM_WORDS_AT_ONCE - (own_words + tail_words) % GM_WORDS_AT_ONCE;
 	cached = make_room(cache, lines_for(frames, given + own_words + tail_words), tail);
 	cached->frames = frames & 0x3ff;
 	cached->words = (given + own_words + tail_words) & 0xfff;
-	cached->given = given & 7;
+	cached->given = given & 15;
 	cached->end = (tail ? tail->end : (unsigned)walk->end) & 0xf;
 	cached->stop_start = walk->stop_start;
 	cached->stop_bytes = (uint32_t)walk->stop_bytes;
 	memcpy(gm_cached_pcs(cached), walk->pc, walk->frames * sizeof(*walk->pc));
+	places = (struct word_places){cached->value,
+				      gm_cached_offsets(cached->value, cached->words)};
 	for (unsigned i = 0; i < given; i++)
-		cached->word[i].packed = pc << 16 | 0;
-	memcpy(cached->word + given, word, own_words * sizeof(*word));
+		put_words(&places, &(struct gm_cached_word){pc, 0}, 1);
+	put_words(&places, word, own_words);
 	memcpy(gm_cached_frames(cached), walk->frame, walk->frames * sizeof(*tail_frame));
 	if (tail) {
 		memcpy(gm_cached_pcs(cached) + walk->frames, gm_cached_pcs(tail) + walk->tail_frame,
 		       tail_frames * sizeof(*walk->pc));
-		copy_words(cached->word + given + own_words, tail->word + tail->words - tail_words,
-			   tail_words, (int64_t)(tail->sp - first->sp) / 8);
+		copy_words(&places, tail, tail_words, (int64_t)(tail->sp - first->sp) / 8);
 		memcpy(gm_cached_frames(cached) + walk->frames, tail_frame,
 		       tail_frames * sizeof(*tail_frame));
 	}

@@ -19,7 +19,7 @@
 #define GM_PREDICTIONS	    (1u << GM_PREDICTION_BITS)
 #define GM_WALK_CACHE_LINES (1u << 15) /* of the ring: 2 MiB */
 #define GM_POSITION_BITS    38u
-#define GM_FRAME_MOST_WORDS 8u	/* of one frame; a word that cannot be packed takes two */
+#define GM_FRAME_MOST_WORDS 3u	/* of one frame */
 #define GM_CONTEXT_BITS	    16u /* for each of the last four stacks: a line often makes one twice */
 
 /*
@@ -189,26 +189,15 @@ static inline struct gm_prediction *gm_walk_cache_find(const struct gm_walk_cach
 
 /*
  * Returns whether a walk that begins at `sp`, where a call was made, with this rbp, would be the
- * predicted walk, whose words are `word`.
+ * predicted walk, whose words have the values `value`.
  */
 static inline bool gm_prediction_holds(const struct gm_prediction *prediction,
-				       const struct gm_cached_word *word, uintptr_t sp,
-				       uintptr_t bp)
+				       const uint64_t *value, uintptr_t sp, uintptr_t bp)
 {
-	const struct gm_cached_word *const end = word + prediction->words;
-	const uintptr_t *const below = (const uintptr_t *)sp - 1;
-
 	if (prediction->sp != sp || (prediction->bp != bp && prediction->live_bp) ||
-	    sp + prediction->span * 8ul > gm_thread_stack_end(sp))
+	    !gm_thread_stack_has(sp, prediction->span * 8ul))
 		return false;
-	_Static_assert(GM_WORDS_AT_ONCE == 4, "the loop compares so many");
-	for (; word < end; word += GM_WORDS_AT_ONCE)
-		if (gm_cached_word_changed(below, word[0]) ||
-		    gm_cached_word_changed(below, word[1]) ||
-		    gm_cached_word_changed(below, word[2]) ||
-		    gm_cached_word_changed(below, word[3]))
-			return false;
-	return true;
+	return gm_cached_words_hold((const uintptr_t *)sp - 1, value, prediction->words);
 }
 
 /* Makes a walk's result part of the context of the walks that follow. */

@@ -18,24 +18,31 @@
 GM_HOT_COUNTERS struct gm_clock gm_clock;
 GM_HOT bool gm_clock_counts;
 
+#ifdef __x86_64__
+static GM_COLD bool ask_whether_allowed(int *known)
+{
+	int mode = 0;
+	bool allowed = prctl(PR_GET_TSC, &mode) != 0 || mode != PR_TSC_SIGSEGV;
+
+	__atomic_store_n(known, allowed ? 1 : -1, __ATOMIC_RELAXED);
+	return allowed;
+}
+#endif
+
 /*
  * Returns whether the time stamp counter may be read: a program can have its threads killed for
  * that, and for calls of clock_gettime, which the C library answers by the counter.
  */
-static int is_allowed(void)
+static inline bool is_allowed(void)
 {
+#ifdef __x86_64__
 	static int known; /* 0: not asked yet, 1: allowed, -1: forbidden (atomic) */
 	int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
-#ifdef __x86_64__
-	int mode = 0;
 
-	if (!answer)
-		answer = prctl(PR_GET_TSC, &mode) == 0 && mode == PR_TSC_SIGSEGV ? -1 : 1;
+	return __builtin_expect(answer > 0, 1) || (!answer && ask_whether_allowed(&known));
 #else
-	answer = 1;
+	return true;
 #endif
-	__atomic_store_n(&known, answer, __ATOMIC_RELAXED);
-	return answer > 0;
 }
 
 uint64_t gm_monotonic_ns(void)

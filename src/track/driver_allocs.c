@@ -209,7 +209,7 @@ static inline uint64_t physical_bytes_of(const struct cache *cache, uint64_t byt
 static inline bool add_fast(const struct gm_event *event)
 {
 	uint64_t class = class_at(&event->flags), key = event->key, bytes = event->bytes;
-	struct gm_index_slot *empty = gm_index_find_empty(&gm_live.index, GM_SPACE_POINTER, key);
+	struct gm_index_slot *empty = gm_index_find_empty(&gm_track.live, GM_SPACE_POINTER, key);
 	struct gm_latest_site known = gm_known_site(event);
 	uint32_t offset = gm_file->emptied, thread;
 	int device = event->device;
@@ -235,7 +235,7 @@ static inline bool add_fast(const struct gm_event *event)
 	memcpy(&record->flags, &class, sizeof(class));
 	record->extra = (int8_t)event->extra;
 	gm_live_publish(record);
-	gm_index_fill(&gm_live.index, empty, GM_SPACE_POINTER, key, offset, known.offset);
+	gm_index_fill(&gm_track.live, empty, GM_SPACE_POINTER, key, offset, known.offset);
 	level = gm_store_at(cache->level);
 	counters = counters_of(cache, site, level);
 	counters.extra = event->extra;
@@ -315,7 +315,7 @@ GM_HOT_CODE uint64_t gm_track_free_begin(uint8_t space, uint64_t key)
 {
 	if (!gm_file || !key)
 		return 0;
-	gm_index_prefetch(&gm_live.index, space, key);
+	gm_index_prefetch(&gm_track.live, space, key);
 	gm_freed_prefetch(space, key);
 	return __atomic_load_n(&gm_file->serial, __ATOMIC_RELAXED);
 }
@@ -362,7 +362,7 @@ static inline bool end_fast(struct gm_index_slot *entry, struct gm_alloc_record 
 		gm_level_physical(level, -record->physical_bytes);
 	}
 	update_timeline(cache, device, level->current_bytes, false);
-	gm_index_clear(&gm_live.index, entry);
+	gm_index_clear(&gm_track.live, entry);
 	gm_freed_remember(record, event->stack, 0);
 	gm_live_release(record);
 	return true;
@@ -377,7 +377,7 @@ GM_HOT_CODE uint32_t gm_track_free_end(uint64_t latest, const struct gm_event *e
 	if (!gm_file || !event->key)
 		return GM_NONE;
 	begin(event);
-	entry = gm_index_find(&gm_live.index, event->space, event->key);
+	entry = gm_index_find(&gm_track.live, event->space, event->key);
 	if (likely(entry != NULL))
 		record = gm_store_at(gm_index_value(entry));
 	else

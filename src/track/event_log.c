@@ -7,13 +7,10 @@
 
 #define PER_CHUNK (GM_CHUNK_BYTES / (uint32_t)sizeof(struct gm_event_record))
 
-/* The ring is the first of its section; gm_live lies in the same cache line. */
-GM_HOT_COUNTERS __attribute__((aligned(64))) struct gm_event_ring gm_event_ring;
-
 void gm_event_log_start(bool on)
 {
-	gm_event_ring.on = on;
-	gm_event_ring.left = 0;
+	gm_track.ring.on = on;
+	gm_track.ring.left = 0;
 	gm_file->event_capacity = on ? GM_EVENT_RING_RECORDS : 0;
 	if (on)
 		gm_file->features |= GM_FEATURE_RING;
@@ -21,8 +18,8 @@ void gm_event_log_start(bool on)
 
 static void set_next(struct gm_event_record *record, uint32_t left)
 {
-	__atomic_store_n(&gm_event_ring.next, record, __ATOMIC_RELAXED);
-	gm_event_ring.left = left;
+	__atomic_store_n(&gm_track.ring.next, record, __ATOMIC_RELAXED);
+	gm_track.ring.left = left;
 }
 
 /*
@@ -33,7 +30,7 @@ __attribute__((noinline)) bool gm_event_ring_advance(void)
 	uint32_t index = (uint32_t)(gm_file->event_head % GM_EVENT_RING_RECORDS);
 	struct gm_event_record *record;
 
-	if (!gm_event_ring.on)
+	if (!gm_track.ring.on)
 		return false;
 	if (gm_event_ring_is_complete()) {
 		set_next(gm_store_record(GM_TABLE_EVENTS, index), PER_CHUNK - index % PER_CHUNK);
@@ -41,8 +38,8 @@ __attribute__((noinline)) bool gm_event_ring_advance(void)
 	}
 	record = gm_store_append(GM_TABLE_EVENTS, 1, &index);
 	set_next(record, record != NULL);
-	gm_event_ring.on = record != NULL;
-	return gm_event_ring.on;
+	gm_track.ring.on = record != NULL;
+	return gm_track.ring.on;
 }
 
 /*
@@ -65,7 +62,7 @@ static __attribute__((noinline)) void log_slow(enum gm_event_op op, const struct
 		gm_event_log_fill(&call, op, event, serial, site, gm_calling_thread());
 		gm_journal_call(&call);
 	}
-	if (!gm_event_ring.left && !gm_event_ring_advance())
+	if (!gm_track.ring.left && !gm_event_ring_advance())
 		return;
 	gm_event_log_fill(gm_event_ring_take(), op, event, serial, site, gm_calling_thread());
 	gm_file->event_head++;
@@ -81,7 +78,7 @@ void gm_log_event(enum gm_event_op op, const struct gm_event *event, uint64_t se
 {
 	uint32_t thread = gm_thread_id;
 
-	if (__builtin_expect(!gm_event_ring.left || !gm_event_ring_is_complete() || gm_journal_on ||
+	if (__builtin_expect(!gm_track.ring.left || !gm_event_ring_is_complete() || gm_journal_on ||
 				     !thread,
 			     0)) {
 		log_slow(op, event, serial, site);

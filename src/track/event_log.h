@@ -10,14 +10,6 @@
 
 #define GM_EVENT_RING_RECORDS 65536u
 
-struct gm_event_ring {
-	struct gm_event_record
-		*next; /* the record to use (atomic: read without the lock for a prefetch) */
-	uint32_t left; /* number of records that follow in memory, `next` included */
-	bool on;
-};
-extern struct gm_event_ring gm_event_ring __attribute__((visibility("hidden")));
-
 /* Prepares the log when a file was opened. `on`: the ring is kept. */
 void gm_event_log_start(bool on);
 
@@ -39,21 +31,23 @@ static inline bool gm_event_ring_is_complete(void)
 /* True once the length of the ring changes no more: it is complete, or there is none. */
 static inline bool gm_event_ring_is_settled(void)
 {
-	return gm_event_ring_is_complete() || !gm_event_ring.on;
+	return gm_event_ring_is_complete() || !gm_track.ring.on;
 }
 
 /*
- * Sets gm_event_ring.next when none is left. Returns false if there is no ring.
+ * Sets gm_track.ring.next when none is left. Returns false if there is no ring.
  */
 bool gm_event_ring_advance(void);
 
 /* Takes the next record, of which one is left. */
 static inline struct gm_event_record *gm_event_ring_take(void)
 {
-	struct gm_event_record *record = gm_event_ring.next;
+	struct gm_event_record *record = gm_track.ring.next;
 
-	gm_event_ring.left--;
-	__atomic_store_n(&gm_event_ring.next, record + 1, __ATOMIC_RELAXED);
+	if (!record)
+		__builtin_unreachable();
+	gm_track.ring.left--;
+	__atomic_store_n(&gm_track.ring.next, record + 1, __ATOMIC_RELAXED);
 	return record;
 }
 

@@ -44,7 +44,7 @@ static inline bool gm_fast_path_is_allowed(void)
  */
 static inline struct gm_event_record *gm_fast_path_log(void)
 {
-	if (unlikely(!gm_event_ring.left) && !gm_event_ring_advance())
+	if (unlikely(!gm_track.ring.left) && !gm_event_ring_advance())
 		return NULL;
 	return gm_event_ring_take();
 }

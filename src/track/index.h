@@ -132,11 +132,11 @@ static inline void gm_index_clear(struct gm_index *index, struct gm_index_slot *
  */
 static inline void gm_index_prefetch(const struct gm_index *index, unsigned space, uint64_t key)
 {
-	const struct gm_index_slot *slots = __atomic_load_n(&index->slots, __ATOMIC_RELAXED);
+	uintptr_t slots = (uintptr_t)__atomic_load_n(&index->slots, __ATOMIC_RELAXED);
 	unsigned shift = __atomic_load_n(&index->shift, __ATOMIC_RELAXED);
+	uint64_t slot = gm_index_hash(space, key) >> (shift & 63);
 
-	if (slots)
-		__builtin_prefetch(slots + (gm_index_hash(space, key) >> (shift & 63)), 1);
+	__builtin_prefetch((const void *)(slots + slot * sizeof(struct gm_index_slot)), 1);
 }
 
 /*

@@ -7,17 +7,15 @@
 #include "track/thread_id.h"
 #include "track/work.h"
 
-GM_HOT_COUNTERS struct gm_live gm_live;
-
 void gm_live_reset(void)
 {
-	gm_live = (struct gm_live){0}; /* the arena was freed as a whole */
+	gm_track.live = (struct gm_index){0}; /* the arena was freed as a whole */
 	gm_surplus_reset();
 }
 
 struct gm_alloc_record *gm_live_find(unsigned space, uint64_t key, uint32_t *index)
 {
-	const struct gm_index_slot *slot = gm_index_find(&gm_live.index, space, key);
+	const struct gm_index_slot *slot = gm_index_find(&gm_track.live, space, key);
 	struct gm_alloc_record *record;
 
 	if (!slot) {
@@ -53,13 +51,13 @@ bool gm_live_add_to_index(struct gm_alloc_record *record)
 
 	if (record->space == GM_SPACE_TORCH)
 		site = gm_store_record(GM_TABLE_SITES, record->site);
-	return gm_index_add(&gm_live.index, &gm_track_arena, record->space, record->key,
+	return gm_index_add(&gm_track.live, &gm_track_arena, record->space, record->key,
 			    gm_store_offset(record), site ? gm_store_offset(site) : 0);
 }
 
 void gm_live_remove_from_index(struct gm_alloc_record *record)
 {
-	gm_index_remove(&gm_live.index, record->space, record->key, gm_store_offset(record));
+	gm_index_remove(&gm_track.live, record->space, record->key, gm_store_offset(record));
 }
 
 /*

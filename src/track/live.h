@@ -1,6 +1,8 @@
 /*
  * The live table: a record in the file for each allocation that was not freed, and an index in
- * private memory that finds it by its key. For track/, under the lock.
+ * private memory that finds it by its key (gm_track.live), whose values are the offsets of records
+ * (gm_store_offset). Empty records form a chain, which begins at `emptied` of the file's header
+ * (layout.h, "The end of the work"). For track/, under the lock.
  */
 #ifndef GM_TRACK_LIVE_H
 #define GM_TRACK_LIVE_H
@@ -11,15 +13,6 @@
 #include "track/named_ranges.h"
 #include "track/state.h"
 #include "track/windows.h"
-
-/*
- * The values of the index are the offsets of records (gm_store_offset). Empty records form a chain,
- * which begins at `emptied` of the file's header (layout.h, "The end of the work").
- */
-struct gm_live {
-	struct gm_index index;
-};
-extern struct gm_live gm_live __attribute__((visibility("hidden")));
 
 void gm_live_reset(void);
 

@@ -140,7 +140,7 @@ static bool grow_to(uint32_t stack)
 	if (gm_latest_sites.capacity)
 		memcpy(larger, gm_latest_sites.site, gm_latest_sites.capacity * sizeof(*larger));
 	/*
-	 * gm_track_site_prefetch takes no lock. So the array is stored before its capacity, and the
+	 * gm_site_prefetch takes no lock. So the array is stored before its capacity, and the
 	 * smaller arrays are not freed; all of them together are no larger than this one.
 	 */
 	__atomic_store_n(&gm_latest_sites.site, larger, __ATOMIC_RELEASE);
@@ -148,38 +148,24 @@ static bool grow_to(uint32_t stack)
 	return true;
 }
 
-/*
- * Fields that are read without the lock may be outdated: the prefetch is then of no use, and does
- * no harm.
- */
-GM_HOT_CODE void gm_track_site_prefetch(uint32_t stack)
-{
-	uint32_t capacity = __atomic_load_n(&gm_latest_sites.capacity, __ATOMIC_ACQUIRE);
-	const struct gm_latest_site *latest =
-		__atomic_load_n(&gm_latest_sites.site, __ATOMIC_RELAXED);
-	const struct gm_site_record *site;
-
-	if (stack >= capacity || !gm_file)
-		return;
-	site = gm_store_at(__atomic_load_n(&latest[stack].offset, __ATOMIC_RELAXED));
-	__builtin_prefetch(site, 1);
-	__builtin_prefetch(&site->peak_bytes, 1);
-	__builtin_prefetch(&site->windows[gm_file->window_current], 1);
-}
-
 /* Finds the site in the hash table, and remembers it as the latest of its stack. */
 static __attribute__((noinline)) uint32_t find_slow(const struct gm_event *event)
 {
 	uint32_t index = find_or_make(event);
-	struct gm_latest_site found = {.index = index + 1};
+	struct gm_latest_site *latest = NULL;
 
 	if (index == GM_NONE)
 		return index;
-	found.offset = gm_store_offset(gm_store_record(GM_TABLE_SITES, index));
 	if (event->stack == GM_NONE)
-		gm_latest_sites.stackless = found;
+		latest = &gm_latest_sites.stackless;
 	else if (event->stack < gm_latest_sites.capacity || grow_to(event->stack))
-		gm_latest_sites.site[event->stack] = found;
+		latest = &gm_latest_sites.site[event->stack];
+	if (latest) {
+		latest->index = index + 1;
+		__atomic_store_n(&latest->offset,
+				 gm_store_offset(gm_store_record(GM_TABLE_SITES, index)),
+				 __ATOMIC_RELAXED);
+	}
 	return index;
 }
 

@@ -134,7 +134,7 @@ static inline unsigned slot_of(int device)
 /* Returns whether the cached counters are valid, after filling them if need be. */
 static inline bool is_cached(const struct cache *cache, int device, unsigned slot)
 {
-	if (likely(gm_track.cached_blocks & bit(slot) && gm_track.now_ns < cache->end_ns))
+	if (likely(gm_track.cached_blocks >> slot & 1 && gm_track.now_ns < cache->end_ns))
 		return true;
 	return fill_cache(device, slot);
 }
@@ -220,10 +220,11 @@ static inline void log_block(enum gm_event_op op, struct gm_where where, uint64_
 static inline void prefetch(uint64_t block, const struct cache *cache)
 {
 	gm_prefetch(&gm_track);
+	__builtin_prefetch(&gm_track.window);
 	gm_prefetch(&gm_clock);
-	gm_index_prefetch(&gm_live.index, GM_SPACE_TORCH, block);
+	gm_index_prefetch(&gm_track.live, GM_SPACE_TORCH, block);
 	gm_prefetch(&gm_file->last_event_ns);
-	gm_prefetch(__atomic_load_n(&gm_event_ring.next, __ATOMIC_RELAXED));
+	gm_prefetch(__atomic_load_n(&gm_track.ring.next, __ATOMIC_RELAXED));
 	gm_prefetch(__atomic_load_n(&cache->level, __ATOMIC_RELAXED));
 }
 
@@ -391,7 +392,7 @@ static GM_COLD void end_slow(uint64_t block, int device, struct gm_torch_totals 
 
 /* ---- allocations ---- */
 
-GM_HOT_CODE void gm_track_block_prefetch(uint64_t block, int device)
+GM_HOT_CODE void gm_track_block_prefetch(uint64_t block, int device, uint32_t stack)
 {
 	const char *record;
 
@@ -401,6 +402,7 @@ GM_HOT_CODE void gm_track_block_prefetch(uint64_t block, int device)
 	record = gm_store_at(__atomic_load_n(&gm_file->emptied, __ATOMIC_RELAXED));
 	gm_prefetch(record);
 	gm_prefetch(record + 64);
+	gm_site_prefetch(stack);
 }
 
 /* Returns whether a site is that of a block with this stack on this device. */
@@ -428,7 +430,7 @@ static inline void fill_record(struct gm_alloc_record *record, uint64_t block, u
 static inline bool add_fast(uint64_t block, uint64_t bytes, struct gm_where where, uint32_t stack,
 			    struct gm_torch_totals totals)
 {
-	struct gm_index_slot *empty = gm_index_find_empty(&gm_live.index, GM_SPACE_TORCH, block);
+	struct gm_index_slot *empty = gm_index_find_empty(&gm_track.live, GM_SPACE_TORCH, block);
 	struct gm_latest_site known = gm_latest_site_of(stack);
 	struct gm_site_record *site = gm_store_at(known.offset);
 	uint32_t offset = gm_file->emptied, site_index = known.index - 1;
@@ -445,7 +447,7 @@ static inline bool add_fast(uint64_t block, uint64_t bytes, struct gm_where wher
 		return false;
 	gm_live_reuse(record);
 	fill_record(record, block, bytes, where, site_index);
-	gm_index_fill(&gm_live.index, empty, GM_SPACE_TORCH, block, offset, known.offset);
+	gm_index_fill(&gm_track.live, empty, GM_SPACE_TORCH, block, offset, known.offset);
 	level = cache->level;
 	counters = gm_counters_known(site, level, NULL);
 	gm_site_catch_up(site);
@@ -474,15 +476,17 @@ GM_HOT_CODE void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where 
 
 /* ---- frees ---- */
 
-/* Blocks from before the first mark soon become rare. */
-static GM_COLD bool is_before_mark(const struct gm_alloc_record *record)
+/* The block may be from before the first mark. Such blocks soon become rare. */
+static GM_COLD void remove_if_stray(struct gm_site_record *site,
+				    const struct gm_alloc_record *record)
 {
-	return record->flags & GM_ALLOC_BEFORE_MARK;
+	if (record->flags & GM_ALLOC_BEFORE_MARK)
+		gm_site_remove_stray(site, record->bytes, 1);
 }
 
 static inline bool end_fast(uint64_t block, struct gm_where where, struct gm_torch_totals totals)
 {
-	struct gm_index_slot *entry = gm_index_find(&gm_live.index, GM_SPACE_TORCH, block);
+	struct gm_index_slot *entry = gm_index_find(&gm_track.live, GM_SPACE_TORCH, block);
 	int device = where.device;
 	unsigned slot = slot_of(device);
 	struct cache *cache = gm_in_register(&caches[slot]);
@@ -506,12 +510,12 @@ static inline bool end_fast(uint64_t block, struct gm_where where, struct gm_tor
 	level = cache->level;
 	counters = gm_counters_known(site, level, NULL);
 	gm_site_catch_up(site);
-	gm_count_free(&counters, bytes, 1,
-		      unlikely(record->serial < gm_file->first_mark_serial) &&
-			      is_before_mark(record));
+	gm_count_free(&counters, bytes, 1, false);
+	if (unlikely(record->serial < gm_file->first_mark_serial))
+		remove_if_stray(site, record);
 	gm_count_if_collected(&counters, record);
 	update_point(cache, slot, level->current_bytes);
-	gm_index_clear(&gm_live.index, entry);
+	gm_index_clear(&gm_track.live, entry);
 	gm_live_release(record);
 	if (unlikely(totals_differ(cache, level, totals)))
 		take_over(slot, totals);
@@ -660,7 +664,7 @@ GM_HOT_CODE void gm_track_sampled_block_free(uint64_t block, uint64_t bytes, int
 	if (unlikely(!gm_file || !block))
 		return;
 	begin_unsampled();
-	if (unlikely(gm_index_find(&gm_live.index, GM_SPACE_TORCH, block) != NULL))
+	if (unlikely(gm_index_find(&gm_track.live, GM_SPACE_TORCH, block) != NULL))
 		end_sampled(block, device, totals);
 	else
 		change_unsampled(bytes, false, device, totals);

@@ -23,9 +23,9 @@ struct gm_origin {
 
 /*
  * PyTorch is about to report a block that it handed out: prefetches what will be recorded of it,
- * while a stack is taken. Changes nothing.
+ * probably with this stack (GM_NONE: not known), while the stack is taken. Changes nothing.
  */
-void gm_track_block_prefetch(uint64_t block, int device);
+void gm_track_block_prefetch(uint64_t block, int device, uint32_t stack);
 
 /* PyTorch handed out a block at that address. Ends the thread's chain of retries. Keeps errno. */
 void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where where, struct gm_origin origin,

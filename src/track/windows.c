@@ -8,7 +8,8 @@ static void set_open_window(void)
 {
 	uint64_t next = (uint64_t)(gm_file->window_current + 1) << gm_file->window_merges;
 
-	gm_track.window[0] = (uint8_t)gm_file->window_current;
+	/* atomic, because gm_site_prefetch reads it without the lock */
+	__atomic_store_n(gm_track.window, (uint8_t)gm_file->window_current, __ATOMIC_RELAXED);
 	gm_track.window[1] = (uint8_t)gm_file->window_merges;
 	gm_track.window[2] = (uint8_t)gm_file->window_resets;
 	gm_track.window_end = gm_file->window_marks ? UINT64_MAX : next * gm_file->window_width;

@@ -20,10 +20,10 @@ MOST = {
     "launch, asleep": 90,
     "CPU block": 30,
     "launch": 80,
-    "block": (1250, 525),
+    "block": (1035, 485),
     "block, sampled": (215, 230),
-    "device": (1540, 1107),
-    "async": (1630, 1125),
+    "device": (1335, 1060),
+    "async": (1425, 1080),
     "map": (3400, 2610),
 }
 

@@ -163,8 +163,7 @@ static void give(unsigned slot, struct gm_where where, uint64_t bytes, bool odd)
 	struct gm_origin origin = {pick(200) ? pick(40) : GM_NONE, GM_NONE};
 
 	tell(GM_OP_ALLOC, &event, bytes);
-	gm_track_block_prefetch(event.key, where.device);
-	gm_track_site_prefetch(origin.stack);
+	gm_track_block_prefetch(event.key, where.device, origin.stack);
 	gm_track_block(event.key, bytes, where, origin, totals(where.device, (int64_t)bytes, odd));
 	block_bytes[slot] = bytes;
 }

@@ -76,7 +76,7 @@ static void give(uint64_t block, unsigned device, uint64_t bytes)
 	struct gm_where where = {(int)device, gm_calling_thread()};
 
 	pthread_mutex_lock(&allocator->lock);
-	gm_track_block_prefetch(block, (int)device);
+	gm_track_block_prefetch(block, (int)device, (uint32_t)bytes % 4);
 	allocator->totals.allocated_bytes += bytes;
 	gm_track_block(block, bytes, where, (struct gm_origin){(uint32_t)bytes % 4, GM_NONE},
 		       allocator->totals);

@@ -6,7 +6,7 @@
 #include "drive.h"
 #include "track/allocs.h"
 #include "track/driver_allocs.h"
-#include "track/sites.h"
+#include "track/torch_blocks.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static void *look(void *unused)
 	uint32_t stack = 0;
 
 	while (!__atomic_load_n(&done, __ATOMIC_RELAXED))
-		gm_track_site_prefetch(stack++ % 4096);
+		gm_track_block_prefetch(0x1000, 0, stack++ % 4096);
 	return unused;
 }
 
