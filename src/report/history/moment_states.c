@@ -19,7 +19,7 @@
 #define MAGIC	      "GMSTATE" /* 8 bytes with the NUL */
 #define VERSION	      1u	/* of the accounting that a state is the result of */
 #define LEAST_ENTRIES (1u << 20) /* between two states: 30 to 50 ms of playing */
-#define BYTES_A_ENTRY 8u	/* of a large state, so that keeping takes a part of the playing */
+#define BYTES_A_ENTRY 16u /* of a large state, so that keeping takes a part of the playing */
 #define MOST_BYTES    (512ull << 20) /* of a state, unpacked */
 #define FILE_BYTES    (128u << 20)
 #define ALL_BYTES     (256ull << 20)
