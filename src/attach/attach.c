@@ -23,6 +23,7 @@
 #define POLL_US	  500
 #define LOAD_MS	  10000u
 #define JOIN_MS	  2000u /* for a thread that is outside of CUDA */
+#define CLAIM_MS  2000u /* for another tool, which may be about to end */
 
 /* The process, and where the shim is in it. */
 struct session {
@@ -396,16 +397,25 @@ static enum gm_attach_outcome ask(struct session *session, enum gm_attach_asked 
 
 /* ---- the two commands ---- */
 
-/* Two tools would overwrite each other's requests. The kernel ends the claim of a killed one. */
+/*
+ * Two tools would overwrite each other's requests. The kernel drops the claim of a tool that was
+ * killed, but only some time after its parent has gone on: therefore a claim is waited for.
+ */
 static bool claim(struct session *session)
 {
+	uint64_t wait_ms = session->request->wait_ms;
+	uint64_t polls = 1 + (wait_ms < CLAIM_MS ? wait_ms : CLAIM_MS) * 1000 / POLL_US;
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d", session->request->pid);
 	session->claim = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (session->claim < 0 || flock(session->claim, LOCK_EX | LOCK_NB) == 0 ||
-	    errno != EWOULDBLOCK)
+	if (session->claim < 0)
 		return true;
+	while (polls--) {
+		if (flock(session->claim, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			return true;
+		pause_us(POLL_US);
+	}
 	refuse(session, "another gpumem-report is attaching to process %d or detaching from it",
 	       session->request->pid);
 	return false;

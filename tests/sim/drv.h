@@ -169,7 +169,8 @@ struct CUgreenCtx_st {
 };
 
 CUcontext sim_ctx_current(void);
-CUcontext sim_memory_ctx(CUcontext ctx); /* whose memory it is: of a green context the primary one */
+CUcontext
+sim_memory_ctx(CUcontext ctx); /* whose memory it is: of a green context the primary one */
 CUresult sim_ctx_new(CUcontext *ctx, int dev, unsigned flags, bool primary, uint64_t cost);
 void sim_ctx_kill(CUcontext ctx);
 CUresult sim_primary_retain(CUcontext *ctx, int dev);

@@ -112,6 +112,16 @@ words() {
 	end
 }
 
+@test "a tool waits for another one that is about to end" {
+	begin 8
+	may_attach
+	flock "/proc/$pid" bash -c 'touch "$1"; sleep 0.5' - "$work/claimed" &
+	until_done [ -e "$work/claimed" ]
+	"$REPORT" attach -q -o "$work/out.gmt" $pid
+	"$REPORT" detach -q $pid
+	end
+}
+
 @test "watch records for a while, judges the period, and leaves the program" {
 	begin
 	may_attach

@@ -5,7 +5,8 @@
  *   cycles start FILE NUMBER                        of the process that writes FILE
  *   cycles attach PID NUMBER SHIM SETTINGS FILE     of a process that SETTINGS have write FILE
  *
- * With WITH_CUPTI set, CUPTI is to report too. `attach` prints how long a thread was stopped in each cycle, in microseconds, as JSON.
+ * With WITH_CUPTI set, CUPTI is to report too. `attach` prints how long a thread was stopped in
+ * each cycle, in microseconds, as JSON.
  */
 #include "attach/attach.h"
 #include "attach/control.h"

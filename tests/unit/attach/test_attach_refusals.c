@@ -150,7 +150,8 @@ static void test_processes(void **state)
 	put_target((struct process){'Z', 0, USER, NONE, false});
 	may_not("process 4711 has ended");
 	put_target((struct process){'S', TRACER, USER, NONE, false});
-	may_not("process 4711 is traced by process 4712, a debugger or strace: it has to be detached "
+	may_not("process 4711 is traced by process 4712, a debugger or strace: it has to be "
+		"detached "
 		"first");
 	take("4711/status");
 	may_not("there is no process 4711 to attach to");
@@ -172,10 +173,12 @@ static void test_yama(void **state)
 		"with CAP_SYS_PTRACE; use sudo, in a container --cap-add SYS_PTRACE, or set it to "
 		"0");
 	put_yama("2\n");
-	may_not("kernel.yama.ptrace_scope is 2: attaching to process 4711 takes CAP_SYS_PTRACE; use "
+	may_not("kernel.yama.ptrace_scope is 2: attaching to process 4711 takes CAP_SYS_PTRACE; "
+		"use "
 		"sudo, in a container --cap-add SYS_PTRACE");
 	put_yama("3\n");
-	may_not("kernel.yama.ptrace_scope is 3: nobody may attach to a process until the machine is "
+	may_not("kernel.yama.ptrace_scope is 3: nobody may attach to a process until the machine "
+		"is "
 		"started anew");
 	put("4711/mem", "", 0);
 	assert_true(gm_may_attach(proc, PID, error, sizeof(error)));
@@ -201,7 +204,8 @@ static void test_users_and_capabilities(void **state)
 			"belongs to another user namespace, or a security module refuses it");
 	}
 	put_yama("3\n");
-	may_not("kernel.yama.ptrace_scope is 3: nobody may attach to a process until the machine is "
+	may_not("kernel.yama.ptrace_scope is 3: nobody may attach to a process until the machine "
+		"is "
 		"started anew");
 }
 
@@ -244,7 +248,8 @@ static void test_programs(void **state)
 	assert_true(gm_can_load(proc, &good, error, sizeof(error)));
 	put_target((struct process){'S', 0, USER, NONE, true});
 	cannot(&with_glibc, 1,
-	       "process 4711 has a shadow stack (CET), which a call from outside would break; start "
+	       "process 4711 has a shadow stack (CET), which a call from outside would break; "
+	       "start "
 	       "it with GPUMEMTRACE_START=asleep instead");
 	header.e_machine = EM_386;
 	header.e_ident[EI_CLASS] = ELFCLASS32;

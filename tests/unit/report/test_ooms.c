@@ -136,7 +136,8 @@ static void what_it_was_for(void **state)
 	gm_doc_close(doc);
 }
 
-/* The same run with another request, and 4 GiB less allocated of the same reserve; `settings` is the program's environment. */
+/* The same run with another request, and 4 GiB less allocated of the same reserve; `settings` is
+ * the program's environment. */
 static bool says(uint64_t requested_bytes, const char *settings, const char *part)
 {
 	struct test_file file;
@@ -163,7 +164,8 @@ static void more_than_the_device_has(void **state)
 	assert_false(says(26 * GIB, NULL, "is more than the whole device has"));
 }
 
-/* 0.5 GiB free and 4.25 GiB of 24.25 in holes: 0.7 GiB would fit, and a sixth of the reserve is idle. */
+/* 0.5 GiB free and 4.25 GiB of 24.25 in holes: 0.7 GiB would fit, and a sixth of the reserve is
+ * idle. */
 static void advice_reads_the_settings(void **state)
 {
 	const uint64_t fits = 700 * MIB;
