@@ -5,7 +5,6 @@
 #include "report/render/top/top.h"
 #include "report/doc/enum_names.h"
 #include "report/doc/options.h"
-#include "report/render/text/text.h"
 #include "report/render/top/top_lines.h"
 #include "report/stacks/labels.h"
 #include "report/support/format.h"
@@ -369,7 +368,7 @@ static void sites(struct screen *screen)
 				 ? (screen->out.width - PLACE_WIDTH) / (NUMBER_WIDTH + 1)
 				 : 1;
 	char text[LINE_BYTES], value[GM_FORMAT_BYTES];
-	unsigned count, used;
+	unsigned count;
 	struct row *rows = gather(screen, &count);
 
 	columns = columns < 1 ? 1 : columns > COLUMNS ? COLUMNS : columns;
@@ -389,12 +388,8 @@ static void sites(struct screen *screen)
 				 NUMBER_WIDTH,
 				 cell(value, &screen->doc->sites[rows[i].site].record,
 				      rows[i].growth, c));
-		used = (unsigned)strlen(text) + 1;
 		gm_top_line(&screen->out, rows[i].growth > 0 ? GM_YELLOW : GM_PLAIN, "%s %s", text,
-			    gm_text_shorten(&screen->doc->zone, screen->top->places[rows[i].site],
-					    screen->out.width > used + PLACE_WIDTH
-						    ? screen->out.width - used
-						    : PLACE_WIDTH));
+			    screen->top->places[rows[i].site]);
 		if (i < HELD_ROWS)
 			holder_of(screen, rows[i].site);
 	}
