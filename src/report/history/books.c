@@ -15,8 +15,8 @@ struct gm_books *gm_books_new(struct gm_doc *doc)
 	return books;
 }
 
-struct gm_counters gm_books_counters(struct gm_books *books, uint32_t site, int device,
-				     unsigned level, unsigned kind)
+static inline struct gm_counters find_counters(struct gm_books *books, uint32_t site, int device,
+					       unsigned level, unsigned kind)
 {
 	unsigned slot = gm_slot(device);
 
@@ -28,11 +28,17 @@ struct gm_counters gm_books_counters(struct gm_books *books, uint32_t site, int 
 	};
 }
 
-/* Returns the records that a change counts in, which are in use from now on. */
-static struct gm_counters use_counters(struct gm_books *books, uint32_t site, int device,
-				       unsigned level, unsigned kind)
+struct gm_counters gm_books_counters(struct gm_books *books, uint32_t site, int device,
+				     unsigned level, unsigned kind)
 {
-	struct gm_counters in = gm_books_counters(books, site, device, level, kind);
+	return find_counters(books, site, device, level, kind);
+}
+
+/* Returns the records that a change counts in, which are in use from now on. */
+static inline struct gm_counters use_counters(struct gm_books *books, uint32_t site, int device,
+					      unsigned level, unsigned kind)
+{
+	struct gm_counters in = find_counters(books, site, device, level, kind);
 
 	books->levels_used[gm_slot(device)][level] = true;
 	in.level->device = (int16_t)device;

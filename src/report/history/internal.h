@@ -27,6 +27,7 @@ struct gm_states {
 	struct gm_doc *doc;
 	int directory;	  /* of the cache; -1: there is none */
 	uint64_t entries; /* played since the last state */
+	uint64_t due;	  /* gm_states_entry is to be called once they are so many */
 	bool kept;
 	char name[96]; /* the beginning of the files' names */
 };
@@ -41,11 +42,9 @@ void gm_states_close(struct gm_states *states);
 struct gm_books *gm_states_resume(struct gm_states *states, struct gm_replay *replay,
 				  uint64_t at_ns);
 
-#define GM_STATES_ENTRIES (1u << 20) /* between two states at least: 30 to 50 ms of playing */
-
 /*
  * Keeps the state after an entry of that time, if a chunk of the journal ends there and enough
- * entries were played. To be called once `entries` has reached GM_STATES_ENTRIES.
+ * entries were played.
  */
 void gm_states_entry(struct gm_states *states, const struct gm_replay *replay,
 		     const struct gm_books *books, uint64_t time_ns);

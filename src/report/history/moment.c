@@ -50,7 +50,7 @@ static struct gm_books *play_until(struct gm_doc *doc, struct gm_replay *replay,
 			gm_books_call(books, &entry.event);
 		else
 			gm_books_step(books, &step, entry.event.time_ns);
-		if (++states.entries >= GM_STATES_ENTRIES)
+		if (++states.entries >= states.due)
 			gm_states_entry(&states, replay, books, entry.event.time_ns);
 	}
 	open_windows(doc->header, books, at_ns);

@@ -18,7 +18,8 @@
 #define SUFFIX	      ".state"
 #define MAGIC	      "GMSTATE" /* 8 bytes with the NUL */
 #define VERSION	      1u	/* of the accounting that a state is the result of */
-#define BYTES_A_ENTRY 8u	/* of a large state, so that keeping takes a part of the playing */
+#define LEAST_ENTRIES (1u << 20) /* between two states: 30 to 50 ms of playing */
+#define BYTES_A_ENTRY 16u /* of a large state, so that keeping takes a part of the playing */
 #define MOST_BYTES    (512ull << 20) /* of a state, unpacked */
 #define FILE_BYTES    (128u << 20)
 #define ALL_BYTES     (256ull << 20)
@@ -45,6 +46,7 @@ void gm_states_open(struct gm_states *states, struct gm_doc *doc)
 	*states = (struct gm_states){.doc = doc, .directory = -1};
 	if (doc->options.symbol_cache && gm_journal_chunk(doc->journal, 0, NULL))
 		states->directory = gm_user_cache_open();
+	states->due = states->directory < 0 ? UINT64_MAX : LEAST_ENTRIES;
 	snprintf(states->name, sizeof(states->name), "history-%x-%llx-%llx-%llx.", header->pid,
 		 (unsigned long long)header->pid_start_ticks,
 		 (unsigned long long)header->started_realtime_ns,
@@ -139,12 +141,16 @@ void gm_states_entry(struct gm_states *states, const struct gm_replay *replay,
 	uint64_t bytes = state_bytes(replay->count, books->sites_count);
 	struct gm_journal_chunk chunk;
 
-	if (states->directory < 0 || states->entries < bytes / BYTES_A_ENTRY ||
-	    !gm_journal_between(states->doc->journal, &chunk))
+	if (states->entries < bytes / BYTES_A_ENTRY) {
+		states->due = bytes / BYTES_A_ENTRY;
 		return;
-	states->entries = 0;
+	}
+	if (!gm_journal_between(states->doc->journal, &chunk))
+		return;
 	if (bytes <= MOST_BYTES)
 		keep(states, replay, books, &chunk, time_ns);
+	states->entries = 0;
+	states->due = LEAST_ENTRIES;
 }
 
 /* ---- resuming ---- */

@@ -6,6 +6,7 @@
 #include "report/holes/holes.h"
 #include "report/holes/holes_then.h"
 #include "report/holes/segments.h"
+#include <stdlib.h>
 
 /* A level that reserves nothing now, and never did, has no row. */
 static void add_row(struct gm_doc *doc, struct gm_fragmentation *row,
@@ -66,9 +67,10 @@ static struct gm_fragmentation lay_out(struct gm_doc *doc, unsigned blocks, int 
 	unsigned count;
 
 	if (level == GM_HOLES_TORCH) {
-		struct gm_segment *segments = gm_find_segments(doc, &extents, &count);
+		struct gm_segment *segments = gm_find_segments(&extents, &count);
 
 		mark_divided_sites(doc, blocks, device, segments, count);
+		free(segments);
 	}
 	gm_holes_begin(&row, device, level);
 	gm_holes_fill(doc, &extents, level, &row);

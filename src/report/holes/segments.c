@@ -2,16 +2,21 @@
  * See segments.h.
  */
 #include "report/holes/segments.h"
+#include "report/support/memory.h"
 
-struct gm_segment *gm_find_segments(struct gm_doc *doc, const struct gm_extents *extents,
-				    unsigned *count)
+struct gm_segment *gm_find_segments(const struct gm_extents *extents, unsigned *count)
 {
 	struct gm_segment *segments = NULL, segment = {0};
+	unsigned room = 0;
 
 	*count = 0;
-	while (gm_segment_next(extents->list, extents->count, &segment))
-		*(struct gm_segment *)gm_zone_push(&doc->zone, &segments, count, sizeof(segment)) =
-			segment;
+	while (gm_segment_next(extents->list, extents->count, &segment)) {
+		if (*count == room) {
+			room = room ? 2 * room : 64;
+			segments = gm_realloc(segments, room * sizeof(*segments));
+		}
+		segments[(*count)++] = segment;
+	}
 	return segments;
 }
 

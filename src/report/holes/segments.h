@@ -7,10 +7,11 @@
 
 #include "report/holes/extents.h"
 
-/* The segments in a list of extents of PyTorch's level, in order of address, in the document's
- * zone. */
-struct gm_segment *gm_find_segments(struct gm_doc *doc, const struct gm_extents *extents,
-				    unsigned *count);
+/*
+ * Returns the segments in a list of extents of PyTorch's level, in order of address. The caller
+ * frees the list, which may be as long as the blocks of a device are many.
+ */
+struct gm_segment *gm_find_segments(const struct gm_extents *extents, unsigned *count);
 
 /* The segment that holds an address, NULL. */
 struct gm_segment *gm_segment_at(struct gm_segment *segments, unsigned count, uint64_t address);

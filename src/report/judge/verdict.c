@@ -164,6 +164,7 @@ static struct order make_order(struct gm_doc *doc)
 		.marks_made = doc->header->window_marks ? doc->header->window_filled : 0,
 	};
 
+	order.marks_made = doc->header->window_marks ? doc->header->window_filled : 0;
 	order_marks(doc, &order);
 	order.survivors = gm_realloc(NULL, ((size_t)order.count + 1) * sizeof(*order.survivors));
 	for (unsigned i = 0; i < order.count; i++)

@@ -34,6 +34,7 @@ mv "$work/events" "$work/long.gmt.events"
 python3 "$3" "$work/then" "$work/end" ring no-peaks
 # A moment from a state in the cache is the moment played from the start, whatever has become of the state's file.
 export XDG_CACHE_HOME=$work/cache
+mkdir "$XDG_CACHE_HOME"
 "$1" "$work/states.gmt" 2600000 1000000000
 moment() {
 	"$2" summary --json --no-symbols --at "$1" "${@:3}" "$work/states.gmt"

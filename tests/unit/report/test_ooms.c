@@ -159,8 +159,8 @@ static bool says(uint64_t requested_bytes, const char *settings, const char *par
 static void more_than_the_device_has(void **state)
 {
 	(void)state;
-	assert_true(
-		says(27 * GIB, NULL, "27.00 GiB is more than the whole device has (26.00 GiB)"));
+	assert_true(says(27 * GIB, NULL,
+			 "27.00 GiB is more than the whole device has (26.00 GiB)"));
 	assert_false(says(27 * GIB, NULL, "more is needed"));
 	assert_false(says(26 * GIB, NULL, "is more than the whole device has"));
 }

@@ -50,10 +50,14 @@ static void print_culprits(struct gm_out *out, struct gm_doc *doc, const struct 
 		} else {
 			gm_print(out, GM_BOLD, "      %s",
 				 gm_format_size(size, gm_gate_site_bytes(gate, site)));
-			snprintf(text, sizeof(text), " live in %llu of %llu allocations, %s, %s",
-				 (unsigned long long)gm_gate_site_count(gate, site),
-				 (unsigned long long)site->record.allocations,
-				 gm_kind_name(site->record.kind), site->why);
+			if (site->record.allocations)
+				snprintf(text, sizeof(text),
+					 " live in %llu of %llu allocations, %s, %s",
+					 (unsigned long long)gm_gate_site_count(gate, site),
+					 (unsigned long long)site->record.allocations,
+					 gm_kind_name(site->record.kind), site->why);
+			else
+				snprintf(text, sizeof(text), " live: no allocation succeeded here");
 			gm_wrap_from(out, 6 + (unsigned)strlen(size), DETAILS, text);
 		}
 		gm_print_stack(out, site->stack, 10);

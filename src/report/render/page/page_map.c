@@ -8,6 +8,7 @@
 #include "report/render/page/internal.h"
 #include "account/kinds.h"
 #include "account/sizes.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* The lists of internal.h, one JSON array per column. */
@@ -214,11 +215,13 @@ json_t *gm_page_memory_map(struct gm_doc *doc, const int *numbers)
 			close_row(&map);
 			device = block->device;
 			extents = gm_extents_now(doc, device, GM_HOLES_TORCH);
-			map.segments = gm_find_segments(doc, &extents, &map.segments_count);
+			free(map.segments);
+			map.segments = gm_find_segments(&extents, &map.segments_count);
 			gm_extents_free(&extents);
 		}
 		add(&map, block);
 	}
 	close_row(&map);
+	free(map.segments);
 	return finish(&map);
 }

@@ -8,6 +8,7 @@
 #include "report/stacks/stacks.h"
 #include "report/support/format.h"
 #include <inttypes.h>
+#include <string.h>
 
 static const struct gm_stack *stack_of(const struct gm_doc *doc, uint32_t site)
 {
@@ -65,11 +66,12 @@ static void print_event(struct gm_out *out, struct gm_doc *doc, const struct gm_
 
 	gm_print(out, GM_BOLD, "\n  %12s  %s", gm_format_time(time, (double)event->time_ns / 1e9),
 		 action(event));
-	fprintf(out->file, "  %s at 0x%" PRIx64 ", %s%s%s, thread %u\n",
-		event->bytes && event->bytes != GM_NO_BYTES ? gm_format_size(size, event->bytes)
-							    : "memory",
-		event->key, gm_level_title(event->level), function ? ", by " : "",
-		function ? function : "", event->thread);
+	gm_wrapf(out, 16 + (unsigned)strlen(action(event)),
+		 "  %s at 0x%" PRIx64 ", %s%s%s, thread %u",
+		 event->bytes && event->bytes != GM_NO_BYTES ? gm_format_size(size, event->bytes)
+							     : "memory",
+		 event->key, gm_level_title(event->level), function ? ", by " : "",
+		 function ? function : "", event->thread);
 	gm_print_stack(out,
 		       event->op == GM_OP_ALLOC || event->op == GM_OP_MAP
 			       ? gm_event_stack(doc, event)

@@ -142,7 +142,10 @@ void gm_text_ooms(struct gm_out *out, struct gm_doc *doc)
 	unsigned long long lost = doc->ooms_lost, seen = doc->ooms_count + lost;
 	char time[GM_FORMAT_BYTES], size[GM_FORMAT_BYTES];
 
-	gm_print(out, GM_BOLD, "%llu out-of-memory event%s\n", seen, seen == 1 ? "" : "s");
+	if (seen)
+		gm_print(out, GM_BOLD, "%llu out-of-memory event%s\n", seen, gm_s(seen));
+	else
+		gm_print(out, GM_BOLD, "No out-of-memory event\n");
 	if (lost)
 		gm_printf(out->file,
 			"the first %u and the latest are described, %llu between them only "

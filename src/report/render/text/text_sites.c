@@ -202,8 +202,9 @@ bool gm_text_sites(struct gm_out *out, struct gm_doc *doc, const char *sort, boo
 	if (!key)
 		return false;
 	entries = sorted(doc, key, at_peak ? at_the_peak : any_site, &count);
-	gm_print(out, GM_BOLD, "%u site%s%s, by %s\n", count, count == 1 ? "" : "s",
-		 at_peak ? " had memory at the peak" : "", key->title);
+	gm_print(out, GM_BOLD, "%u site%s%s%s\n", count, gm_s(count),
+		 at_peak ? " had memory at the peak, the largest first" : ", by ",
+		 at_peak ? "" : key->title);
 	print_entries(out, doc, entries, count, key);
 	free(entries);
 	return true;

@@ -11,42 +11,41 @@
 static void print_run(struct gm_out *out, const struct gm_whatif *whatif)
 {
 	char reserved[GM_FORMAT_BYTES], bound[GM_FORMAT_BYTES], plan[GM_FORMAT_BYTES];
+	bool planned = whatif->plan_peak_bytes != GM_NO_BYTES;
 
 	gm_print(out, GM_BOLD, "Recorded: ");
-	gm_printf(out->file, "%s reserved under %s; the model %s\n",
-		  gm_format_size(reserved, whatif->recorded_reserved_peak_bytes),
-		  whatif->recorded_conf ? whatif->recorded_conf : "a setting that is not recorded",
-		  whatif->reproduced ? "took the same segments from the driver"
-				     : "did not take the same segments from the driver");
+	gm_wrapf(out, 10, "%s reserved under %s; the model %s",
+		 gm_format_size(reserved, whatif->recorded_reserved_peak_bytes),
+		 whatif->recorded_conf ? whatif->recorded_conf : "a setting that is not recorded",
+		 whatif->reproduced ? "took the same segments from the driver"
+				    : "did not take the same segments from the driver");
 	gm_print(out, GM_BOLD, "No less than: ");
-	gm_printf(out->file, "%s were live at once",
-		  gm_format_size(bound, whatif->lower_bound_bytes));
-	if (whatif->plan_peak_bytes != GM_NO_BYTES)
-		gm_printf(out->file, "; a plan that knows the future needs %s",
-			  gm_format_size(plan, whatif->plan_peak_bytes));
-	fputc('\n', out->file);
+	gm_wrapf(out, 14, "%s were live at once%s%s",
+		 gm_format_size(bound, whatif->lower_bound_bytes),
+		 planned ? "; a plan that knows the future needs " : "",
+		 planned ? gm_format_size(plan, whatif->plan_peak_bytes) : "");
 }
 
 static void print_best(struct gm_out *out, const struct gm_whatif *whatif, const char *gpu)
 {
 	const struct gm_whatif_row *best = &whatif->rows[whatif->best];
 	uint64_t recorded = whatif->recorded_reserved_peak_bytes;
-	char reserved[GM_FORMAT_BYTES], idle[GM_FORMAT_BYTES];
+	const char *label = whatif->rows_count > 1 ? "Best: " : "Result: ";
+	char reserved[GM_FORMAT_BYTES], idle[GM_FORMAT_BYTES], change[32] = "";
+	bool fits = best->fits != GM_FITS_NOT;
 
-	gm_print(out, GM_BOLD, whatif->rows_count > 1 ? "Best: " : "Result: ");
-	gm_printf(out->file, "%s with %s", best->conf,
-		  gm_format_size(reserved, best->reserved_peak_bytes));
 	if (recorded)
-		gm_printf(out->file, " (%+.1f %%)",
-			  100.0 * ((double)best->reserved_peak_bytes - (double)recorded) /
-				  (double)recorded);
-	gm_printf(out->file, ", %s of it idle at the peak",
-		  gm_format_size(idle, best->idle_at_peak_bytes));
-	if (best->fits == GM_FITS_NOT)
-		gm_printf(out->file, "; it does not fit");
-	else if (gpu)
-		gm_printf(out->file, "; %s would do", gpu);
-	fputc('\n', out->file);
+		snprintf(change, sizeof(change), " (%+.1f %%)",
+			 100.0 * ((double)best->reserved_peak_bytes - (double)recorded) /
+				 (double)recorded);
+	gm_print(out, GM_BOLD, "%s", label);
+	gm_wrapf(out, (unsigned)strlen(label), "%s with %s%s, %s of it idle at the peak%s%s%s",
+		 best->conf, gm_format_size(reserved, best->reserved_peak_bytes), change,
+		 gm_format_size(idle, best->idle_at_peak_bytes),
+		 !fits ? "; it does not fit"
+		 : gpu ? "; "
+		       : "",
+		 fits && gpu ? gpu : "", fits && gpu ? " would do" : "");
 }
 
 static void print_rows(struct gm_out *out, const struct gm_whatif *whatif)
