@@ -17,6 +17,8 @@
 #define LEAST_FOR_CUDA	  (512u << 10) /* the stack that CUPTI takes is not known */
 #define RSEQ_CRITICAL	  8	       /* offset of rseq_cs in struct rseq */
 #define R_STATE		  24	       /* offset of r_state in struct r_debug */
+#define STACK_LOCK	  48	       /* offset of _dl_stack_cache_lock from _dl_stack_user */
+#define MOST_LOCK	  2	       /* of a lock's word: taken, and waited for */
 #define STATICS_OF_MALLOC 0x4000 /* malloc.c's static functions lie before its exported ones */
 #ifndef PTRACE_GET_RSEQ_CONFIGURATION
 #define PTRACE_GET_RSEQ_CONFIGURATION 0x420f
@@ -34,6 +36,7 @@ struct gm_safe_place {
 	unsigned count;
 	uint64_t libc_start, loader_start;
 	uint64_t r_state; /* address of the loader's r_debug.r_state */
+	uint64_t stack_lock; /* address of the word of the lock of thread stacks; 0: not known */
 	Dwfl *dwfl;
 	const char *why;   /* of the frames that are being looked at */
 	bool outside_cuda; /* they may not lie in CUDA */
@@ -89,21 +92,60 @@ static void add_malloc_of_libc(struct gm_safe_place *place, const struct gm_targ
 		    "it is in malloc");
 }
 
-/*
- * fork() holds malloc's lock and that of stdio while the kernel copies the process, and the locks
- * that handlers of pthread_atfork took before it [glibc 2.41, posix/fork.c, __libc_fork].
- */
-static void add_fork(struct gm_safe_place *place, const struct gm_target_object *libc)
+/* Adds functions of libc that hold a lock which a call takes too. */
+static void add_functions(struct gm_safe_place *place, const struct gm_target_object *libc,
+			  const char *const *names, size_t count, const char *what)
 {
-	static const char *const names[] = {"fork", "_Fork"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < count; i++) {
 		uint64_t size = 0,
 			 at = gm_target_symbol(place->target, libc, NULL, names[i], &size);
 
 		if (at)
-			add(place, at, at + size, "it is in fork, which holds malloc's lock");
+			add(place, at, at + size, what);
 	}
+}
+
+/*
+ * fork() holds malloc's lock and that of stdio while the kernel copies the process, and the locks
+ * that handlers of pthread_atfork took before it [glibc 2.41, posix/fork.c, __libc_fork]. The shim
+ * adds handlers of exit and fork, whose lists have a lock each.
+ */
+static void add_lists_of_libc(struct gm_safe_place *place, const struct gm_target_object *libc)
+{
+	static const char *const forks[] = {"fork", "_Fork"};
+	static const char *const lists[] = {"exit", "on_exit", "__cxa_atexit", "__cxa_finalize",
+					    "__register_atfork"};
+
+	add_functions(place, libc, forks, 2, "it is in fork, which holds malloc's lock");
+	add_functions(place, libc, lists, sizeof(lists) / sizeof(lists[0]),
+		      "it is in exit, or changes the handlers of exit or fork");
+}
+
+/*
+ * dlopen makes room for the shim's thread-local storage in all threads, and takes the lock of the
+ * lists of their stacks for that. Threads hold it while they create or free others, and wait for
+ * the end of others in the same functions without it, so the word of the lock is read. Debuggers
+ * are told where the second of the lists is; the lock comes after the third, a size and an address
+ * [glibc 2.34 to 2.43, sysdeps/generic/ldsodefs.h, struct rtld_global]. Before, it was a static
+ * variable of libpthread, whose symbols are kept for debuggers.
+ */
+static uint64_t find_stack_lock(const struct gm_target *target, const struct gm_target_object *libc,
+				const struct gm_target_object *loader)
+{
+	const struct gm_target_object *threads = gm_target_find(target, "libpthread");
+	uint64_t globals = gm_target_symbol(target, loader, NULL, "_rtld_global", NULL);
+	uint64_t described =
+		gm_target_symbol(target, libc, NULL, "_thread_db_rtld_global__dl_stack_user", NULL);
+	uint32_t field[3], word; /* bits, elements, offset [glibc, nptl_db/db_info.c] */
+	uint64_t lock = 0;
+
+	if (globals && described && gm_target_read(target, described, field, sizeof(field)))
+		lock = globals + field[2] + STACK_LOCK;
+	else if (threads)
+		lock = gm_target_static_symbol(target, threads, "stack_cache_lock");
+	/* A word that is no lock's lies in a C library that is not known. */
+	return lock && gm_target_read(target, lock, &word, sizeof(word)) && word <= MOST_LOCK ? lock
+											      : 0;
 }
 
 /* Every object with a malloc of its own, such as jemalloc, counts as a whole. */
@@ -212,11 +254,12 @@ struct gm_safe_place *gm_safe_place_open(const struct gm_target *target, char *e
 	place->loader_start = loader->start;
 	place->r_state = gm_target_symbol(target, loader, NULL, "_r_debug", NULL);
 	place->r_state += place->r_state ? R_STATE : 0;
+	place->stack_lock = find_stack_lock(target, libc, loader);
 	add(place, loader->start, loader->end, "it is in the loader");
 	if (shim)
 		add(place, shim->start, shim->end, "it is in the shim");
 	add_malloc_of_libc(place, libc);
-	add_fork(place, libc);
+	add_lists_of_libc(place, libc);
 	add_mallocs(place, libc);
 	add_cuda(place);
 	if (prepare_unwinder(place, error, error_bytes))
@@ -297,6 +340,9 @@ const char *gm_unsafe(struct gm_safe_place *place, pid_t thread, uint64_t pc, ui
 		return place->why;
 	if (in_restartable_sequence(place, thread))
 		return "it is in a restartable sequence";
+	if (place->stack_lock &&
+	    (!gm_target_read(place->target, place->stack_lock, &state, sizeof(state)) || state))
+		return "the list of the threads' stacks is changing";
 	if (place->r_state &&
 	    (!gm_target_read(place->target, place->r_state, &state, sizeof(state)) || state))
 		return "the loader's list is changing";

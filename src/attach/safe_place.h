@@ -2,8 +2,8 @@
  * Tells whether a stopped thread stands where a call may be made in it: the thread must hold
  * neither the loader's lock nor malloc's, because the called code takes both. The answer is found
  * by unwinding the thread's stack: no frame may lie in the loader, in malloc, in fork or in the
- * shim. Called code that calls the driver takes the driver's locks too, and no frame may lie in
- * CUDA then.
+ * shim; and by the word of the lock of the threads' stacks. Called code that calls the driver takes
+ * the driver's locks too, and no frame may lie in CUDA then.
  */
 #ifndef GM_ATTACH_SAFE_PLACE_H
 #define GM_ATTACH_SAFE_PLACE_H

@@ -134,14 +134,14 @@ static uint64_t bias_of(Elf *elf, const struct gm_target_object *object)
 	return 0;
 }
 
-static uint64_t symbol_of(Elf *elf, const char *wanted, uint64_t *size)
+static uint64_t symbol_of(Elf *elf, GElf_Word table, const char *wanted, uint64_t *size)
 {
 	for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
 		GElf_Shdr header;
 		Elf_Data *data;
 		GElf_Sym symbol;
 
-		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNSYM ||
+		if (!gelf_getshdr(section, &header) || header.sh_type != table ||
 		    !header.sh_entsize || !(data = elf_getdata(section, NULL)))
 			continue;
 		for (size_t i = 0; i < header.sh_size / header.sh_entsize; i++) {
@@ -161,13 +161,13 @@ static uint64_t symbol_of(Elf *elf, const char *wanted, uint64_t *size)
 	return 0;
 }
 
-uint64_t gm_target_symbol(const struct gm_target *target, const struct gm_target_object *object,
-			  const char *file, const char *name, uint64_t *size)
+static uint64_t symbol_in(const struct gm_target *target, const struct gm_target_object *object,
+			  const char *file, GElf_Word table, const char *name, uint64_t *size)
 {
 	int fd = file ? open(file, O_RDONLY | O_CLOEXEC)
 		      : gm_target_open_object(target, object->path);
 	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	uint64_t at = elf ? symbol_of(elf, name, size) : 0;
+	uint64_t at = elf ? symbol_of(elf, table, name, size) : 0;
 
 	if (at)
 		at += bias_of(elf, object);
@@ -175,6 +175,18 @@ uint64_t gm_target_symbol(const struct gm_target *target, const struct gm_target
 	if (fd >= 0)
 		close(fd);
 	return at;
+}
+
+uint64_t gm_target_symbol(const struct gm_target *target, const struct gm_target_object *object,
+			  const char *file, const char *name, uint64_t *size)
+{
+	return symbol_in(target, object, file, SHT_DYNSYM, name, size);
+}
+
+uint64_t gm_target_static_symbol(const struct gm_target *target,
+				 const struct gm_target_object *object, const char *name)
+{
+	return symbol_in(target, object, NULL, SHT_SYMTAB, name, NULL);
 }
 
 bool gm_target_read(const struct gm_target *target, uint64_t from, void *to, size_t bytes)

@@ -39,6 +39,10 @@ const struct gm_target_object *gm_target_find(const struct gm_target *target, co
 uint64_t gm_target_symbol(const struct gm_target *target, const struct gm_target_object *object,
 			  const char *file, const char *name, uint64_t *size);
 
+/* The address of a symbol that an object does not export; 0 if its table was stripped. */
+uint64_t gm_target_static_symbol(const struct gm_target *target,
+				 const struct gm_target_object *object, const char *name);
+
 bool gm_target_read(const struct gm_target *target, uint64_t from, void *to, size_t bytes);
 bool gm_target_write(const struct gm_target *target, uint64_t to, const void *from, size_t bytes);
 

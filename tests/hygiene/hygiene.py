@@ -40,6 +40,8 @@ LEFT_OUT = {
     "idle": "a benchmark",
     "kill_anywhere_program": "its test steps through it by ptrace",
     "load": "a benchmark",
+    "pausing": "its test stops it, which would be valgrind",
+    "states": "its test stops it, which would be valgrind",
     "static": "a preload does not reach it, and its test would look into valgrind",
     "threads": "a benchmark",
     "waits": "its test stops it, which would be valgrind",

@@ -1,10 +1,12 @@
 /*
  * Brings itself into a state in which a process cannot be attached to, or not at once:
  *
- *   states vfork|leader|small|loader|malloc|seccomp|memory|threads [LIBRARY]
+ *   states vfork|leader|small|jit|stacks|loader|malloc|seccomp|memory|threads [LIBRARY]
  *
  * vfork: its only thread waits for the child of a vfork; leader: its main thread has ended; small:
- * it runs on a stack of 64 KiB; loader, malloc: it is in the constructor, or in the malloc, of
+ * it runs on a stack of 64 KiB; jit: it runs code that has no unwind tables and keeps no frame
+ * pointer; stacks: it holds glibc's lock of thread stacks ("none" where there is no such lock);
+ * loader, malloc: it is in the constructor, or in the malloc, of
  * LIBRARY; seccomp: it may open no file; memory: its address space is at its limit; threads: it
  * starts and ends threads without a pause. It prints "ready", waits until standard input has a byte
  * or ends, and prints "good".
@@ -16,6 +18,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +93,44 @@ static bool on_small_stack(void)
 	there.uc_link = &here;
 	makecontext(&there, wait_for_input, 0);
 	return swapcontext(&here, &there) == 0;
+}
+
+static bool in_code_without_tables(void)
+{
+	/* push %rbp; xor %ebp,%ebp; xor %eax,%eax; syscall (read); pop %rbp; ret */
+	static const unsigned char code[] = {0x55, 0x31, 0xed, 0x31, 0xc0, 0x0f, 0x05, 0x5d, 0xc3};
+	char byte, *made = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+				0);
+	long (*read_it)(int, void *, size_t) = (long (*)(int, void *, size_t))(void *)made;
+
+	if (made == MAP_FAILED)
+		return false;
+	memcpy(made, code, sizeof(code));
+	if (mprotect(made, 4096, PROT_READ | PROT_EXEC))
+		return false;
+	say("ready");
+	return read_it(STDIN_FILENO, &byte, 1) >= 0;
+}
+
+/* glibc 2.34 and later: the loader's variables, and where debuggers find a list in them. */
+extern char _rtld_global[] __attribute__((weak));
+extern const uint32_t _thread_db_rtld_global__dl_stack_user[3] __attribute__((weak));
+
+static bool with_lock_of_stacks(void)
+{
+	/* The second of three lists, then a size and an address. */
+	const size_t between = 2 * 2 * sizeof(void *) + sizeof(size_t) + sizeof(uintptr_t);
+	int *lock;
+
+	if (!_rtld_global || !_thread_db_rtld_global__dl_stack_user) {
+		say("none");
+		return true;
+	}
+	lock = (int *)(void *)(_rtld_global + _thread_db_rtld_global__dl_stack_user[2] + between);
+	*lock = 1;
+	wait_for_input();
+	*lock = 0;
+	return true;
 }
 
 static bool in_loader(void)
@@ -168,10 +209,16 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		bool (*enter)(void);
-	} states[] = {{"vfork", in_vfork},	  {"leader", without_leader},
-		      {"small", on_small_stack},  {"loader", in_loader},
-		      {"malloc", in_malloc},	  {"seccomp", under_seccomp},
-		      {"memory", without_memory}, {"threads", with_short_threads}};
+	} states[] = {{"vfork", in_vfork},
+		      {"leader", without_leader},
+		      {"small", on_small_stack},
+		      {"jit", in_code_without_tables},
+		      {"stacks", with_lock_of_stacks},
+		      {"loader", in_loader},
+		      {"malloc", in_malloc},
+		      {"seccomp", under_seccomp},
+		      {"memory", without_memory},
+		      {"threads", with_short_threads}};
 
 	library = argc > 2 ? argv[2] : NULL;
 	for (size_t i = 0; argc > 1 && i < sizeof(states) / sizeof(states[0]); i++)
