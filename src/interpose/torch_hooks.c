@@ -67,9 +67,9 @@ static void *real_of(struct hook *hook, const char *name)
 /* ---- recording ---- */
 
 /*
- * What PyTorch reported of a block: it was handed out or, if `bytes` is negative, given back. The
- * hook keeps its arguments here while it records, and passes them on from here: in registers each
- * would be saved and restored by every function on the way.
+ * The report that PyTorch gave of a block: it was handed out or, if `bytes` is negative, given
+ * back. The hook keeps its arguments here while it records, and passes them on from here: in
+ * registers each would be saved and restored by every function on the way.
  */
 struct report {
 	void *block;

@@ -44,7 +44,7 @@ struct gm_track {
 	struct gm_event_ring ring;
 	struct gm_index live; /* of the live table (live.h) */
 
-	__attribute__((aligned(64))) /* what events read and few of them change */
+	__attribute__((aligned(64))) /* events read these, and few change them */
 	uint8_t window[4];	/* current, merges and resets as in the header; see windows.h */
 	uint32_t cached_allocs; /* bit i: entry i of driver_allocs.c is valid */
 	uint32_t captures;	/* under way, see capture_pools.h */
