@@ -412,54 +412,77 @@ static uint32_t most_chunks(void)
 	return (uint32_t)((store.mapped_bytes - store.data_offset) / GM_CHUNK_BYTES);
 }
 
+/*
+ * Copies what is mapped into a file, which is mapped in its place. Under the lock: a chunk that was
+ * handed out after the copy began would be in neither the directory nor the number of chunks.
+ */
+static int map_copy(int fd)
+{
+	int error = write_all(fd, store.backing.base, used_bytes());
+
+	if (!error)
+		error = gm_backing_map(&store.backing, fd, store.mapped_bytes, store.backing.base);
+	if (!error)
+		store.capacity = most_chunks();
+	return error;
+}
+
 int gm_store_move(const char *path)
 {
 	struct gm_output_path output = {0};
 	uint64_t features;
-	int fd, error;
+	int fd, error = -EIO;
 
 	if (strlen(path) >= sizeof(store.asked))
 		return -ENAMETOOLONG;
 	fd = gm_output_create(&output, path);
 	if (fd < 0)
 		return fd;
-	error = pread(fd, &features, sizeof(features), offsetof(struct gm_header, features)) ==
-				      (ssize_t)sizeof(features) &&
-				lseek(fd, 0, SEEK_SET) == 0
-			? write_all(fd, store.backing.base, used_bytes())
-			: -EIO;
-	if (!error)
-		error = gm_backing_map(&store.backing, fd, store.mapped_bytes, store.backing.base);
+	if (pread(fd, &features, sizeof(features), offsetof(struct gm_header, features)) ==
+		    (ssize_t)sizeof(features) &&
+	    lseek(fd, 0, SEEK_SET) == 0) {
+		gm_lock_acquire(&store.lock);
+		error = map_copy(fd);
+		if (!error) {
+			strcpy(store.asked, path);
+			store.output = output;
+			store.backing.path = store.output.path;
+			store.private_memory = false;
+		}
+		gm_lock_release(&store.lock);
+	}
 	close(fd);
 	if (error) {
 		gm_output_remove(&output);
 		return error;
 	}
 	madvise(store.backing.base, store.mapped_bytes, MADV_DONTFORK);
-	strcpy(store.asked, path);
-	store.output = output;
-	store.backing.path = store.output.path;
-	store.private_memory = false;
-	store.capacity = most_chunks();
 	gm_file->features = (gm_file->features & ~(uint64_t)GM_FEATURE_LOCKED) |
 			    (features & GM_FEATURE_LOCKED);
 	return 0;
 }
 
-void gm_store_release(void)
+/* Maps a private copy in the place of the file. Under the lock, as map_copy. */
+static void map_private_copy(void)
 {
 	uint64_t used = used_bytes();
-	void *copy;
+	void *copy = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (store.private_memory)
-		return;
-	copy = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (copy == MAP_FAILED)
 		return;
 	memcpy(copy, store.backing.base, used);
 	if (mremap(copy, used, used, MREMAP_MAYMOVE | MREMAP_FIXED, store.backing.base) ==
 	    MAP_FAILED)
 		munmap(copy, used);
+}
+
+void gm_store_release(void)
+{
+	if (store.private_memory)
+		return;
+	gm_lock_acquire(&store.lock);
+	map_private_copy();
+	gm_lock_release(&store.lock);
 }
 
 void gm_store_discard(void)

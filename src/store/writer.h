@@ -43,7 +43,8 @@ int gm_store_finish(void);
 
 /*
  * Lets go of a file that was completed while the process goes on: private memory with the same
- * content takes its place, so that addresses in it stay valid, and its lock ends.
+ * content takes its place, so that addresses in it stay valid, and its lock ends. Other threads may
+ * go on recording, of which some may be lost. Not for signal handlers.
  */
 void gm_store_release(void);
 
@@ -60,8 +61,8 @@ int gm_store_before_exec(void);
 /*
  * Goes on in a new file at `path`, where the present one was completed (gm_store_finish): it begins
  * as a copy and is mapped in the place of the present one, so that whatever addresses and indices
- * other threads remember stay valid. Returns 0 or -errno, and then nothing has changed. Under the
- * start lock.
+ * other threads remember stay valid; some of what they record meanwhile may be lost. Returns 0 or
+ * -errno, and then nothing has changed. Under the start lock. Not for signal handlers.
  */
 int gm_store_move(const char *path);
 
