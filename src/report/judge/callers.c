@@ -48,16 +48,22 @@ static int compare_calls(const void *a, const void *b)
 }
 
 /*
- * True if the site's bytes at the windows' ends, where it held anything, never fell and rose at
- * least once.
+ * Returns what a site held at a window's end, or, with `most`, the most that it held in the window:
+ * of a buffer that is freed before its successor is allocated nothing may be there at any end.
  */
-static bool rises_where_held(const struct gm_site_record *record)
+static uint64_t held_in(const struct gm_site_record *record, unsigned window, bool most)
+{
+	return most ? record->windows[window].max_bytes : record->windows[window].last_bytes;
+}
+
+/* True if the site's bytes, where it held anything, never fell and rose at least once. */
+static bool rises_where_held(const struct gm_site_record *record, bool most)
 {
 	uint64_t before = 0;
 	unsigned rises = 0;
 
 	for (unsigned w = 0; w <= record->window_current && w < GM_WINDOWS; w++) {
-		uint64_t now = record->windows[w].last_bytes;
+		uint64_t now = held_in(record, w, most);
 
 		if (!now)
 			continue;
@@ -70,21 +76,21 @@ static bool rises_where_held(const struct gm_site_record *record)
 }
 
 /* Memory that comes and goes, of few blocks, and does not grow by itself. */
-static bool is_candidate(const struct gm_site *site)
+static bool is_candidate(const struct gm_site *site, bool most)
 {
 	return site->stack && site->verdict != GM_GROW && site->verdict != GM_CACHED &&
 	       site->record.frees && site->work_count <= MOST_BLOCKS &&
-	       rises_where_held(&site->record);
+	       rises_where_held(&site->record, most);
 }
 
-static unsigned list_calls(const struct gm_doc *doc, struct call *calls)
+static unsigned list_calls(const struct gm_doc *doc, struct call *calls, bool most)
 {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_stack *stack = doc->sites[i].stack;
 
-		for (unsigned k = 0; is_candidate(&doc->sites[i]) && k < stack->count; k++) {
+		for (unsigned k = 0; is_candidate(&doc->sites[i], most) && k < stack->count; k++) {
 			const struct gm_frame *frame = stack->frames[k];
 
 			if (!frame->plumbing && !frame->toolkit) {
@@ -126,7 +132,7 @@ static struct group group_from(const struct gm_doc *doc, const struct call *call
 	return group;
 }
 
-static bool group_grows(const struct gm_doc *doc, const struct group *group, unsigned warmup,
+static bool group_grows(struct gm_doc *doc, const struct group *group, unsigned warmup, bool most,
 			uint64_t *bytes)
 {
 	struct gm_window windows[GM_WINDOWS] = {{0}};
@@ -138,17 +144,24 @@ static bool group_grows(const struct gm_doc *doc, const struct group *group, uns
 	for (unsigned i = 0; i < group->count; i++) {
 		const struct gm_site *site = &doc->sites[group->sites[i]];
 
-		for (unsigned w = 0; w < last; w++)
-			windows[w].last_bytes += site->record.windows[w].last_bytes;
+		for (unsigned w = 0; w < last; w++) {
+			uint64_t held = held_in(&site->record, w, most);
+
+			if (!most)
+				windows[w].last_bytes += held;
+			else if (held > windows[w].last_bytes)
+				windows[w].last_bytes = held;
+		}
 		*bytes += site->work_bytes;
 		blocks += site->work_count;
 	}
 	windows[last].last_bytes = *bytes;
 	for (unsigned w = 0; w <= last; w++)
 		windows[w].min_bytes = windows[w].max_bytes = windows[w].last_bytes;
-	return blocks <= MOST_BLOCKS && last + 1 > warmup &&
+	return blocks <= (most ? 1 : MOST_BLOCKS) && last + 1 > warmup &&
 	       gm_growth_steady(windows + warmup, last + 1 - warmup) &&
-	       windows[last].last_bytes - windows[warmup].last_bytes >= LEAST_BYTES;
+	       windows[last].last_bytes - windows[warmup].last_bytes >= LEAST_BYTES &&
+	       (!most || gm_replaced_at_once(doc, group->sites, group->count));
 }
 
 static void mark(struct gm_doc *doc, const struct group *group, uint64_t bytes)
@@ -163,13 +176,13 @@ static void mark(struct gm_doc *doc, const struct group *group, uint64_t bytes)
 	}
 }
 
-void gm_judge_callers(struct gm_doc *doc, unsigned warmup)
+static void judge_groups(struct gm_doc *doc, unsigned warmup, bool most)
 {
-	unsigned count = list_calls(doc, NULL), first = 0;
+	unsigned count = list_calls(doc, NULL, most), first = 0;
 	struct call *calls = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*calls));
 	uint64_t bytes;
 
-	list_calls(doc, calls);
+	list_calls(doc, calls, most);
 	if (count)
 		qsort(calls, count, sizeof(*calls), compare_calls);
 	for (unsigned i = 1; i <= count; i++) {
@@ -179,9 +192,15 @@ void gm_judge_callers(struct gm_doc *doc, unsigned warmup)
 			continue;
 		group = group_from(doc, calls + first, i - first);
 		if (group.count > 1 && doc->sites[group.sites[0]].verdict != GM_GROW &&
-		    group_grows(doc, &group, warmup, &bytes))
+		    group_grows(doc, &group, warmup, most, &bytes))
 			mark(doc, &group, bytes);
 		first = i;
 	}
 	free(calls);
+}
+
+void gm_judge_callers(struct gm_doc *doc, unsigned warmup)
+{
+	judge_groups(doc, warmup, false);
+	judge_groups(doc, warmup, true);
 }

@@ -16,6 +16,13 @@
 
 #define MANY_WINDOWS 9 /* in order by chance in 1 of 362,880 cases */
 #define FEW_WINDOWS  6 /* fewer in order say nothing, however regular */
+/*
+ * Survivors that come at random instants of the whole run lie at 0.5 of it on average, those of a
+ * cache that fills at random lie at 0.28 where it has three times as long as it takes to be full
+ * but for 1/e. Of few survivors the mean tells the two apart far more often than the share of a
+ * half or a quarter of the run does.
+ */
+#define CENTRE 0.38
 
 /* Mean floor of windows [from, to). */
 static double mean_floor(const struct gm_window *windows, unsigned from, unsigned to)
@@ -38,28 +45,41 @@ static unsigned old_windows(unsigned count)
 	return count - (count / 4 > 2 ? count / 4 : 2);
 }
 
+/*
+ * True if `sum` survivors come over the whole run without slowing down: `early` of them in the
+ * first half, `latest` in the last quarter. Those of a place that freed nothing (`all`) may also
+ * lie at `centre` (0 to 1) on average; among others may be those of a store that replaces its
+ * blocks.
+ */
+static bool evenly(uint64_t sum, uint64_t early, uint64_t latest, double centre, bool all)
+{
+	if (4 * early >= sum && 3 * (sum - early) >= sum && 8 * latest + 4 >= sum)
+		return true;
+	return all && 4 * early + 4 >= sum && 8 * latest + 8 >= sum && centre >= CENTRE;
+}
+
 bool gm_judge_survivors(const struct gm_survivors *survivors, unsigned count, bool all)
 {
 	unsigned old = all ? count : old_windows(count), filled = 0;
-	uint64_t early = 0, late = 0, latest = 0, most = 0;
+	uint64_t sum = 0, early = 0, latest = 0, most = 0;
+	double places = 0;
 
 	if (count < GM_GROWTH_LEAST_WINDOWS)
 		return false;
 	for (unsigned i = 0; i < old; i++) {
 		filled += survivors[i].count > 0;
+		sum += survivors[i].count;
+		places += (double)survivors[i].count * (i + 0.5) / old;
 		if (2 * i + 1 < old)
 			early += survivors[i].count;
-		else
-			late += survivors[i].count;
 		if (4 * (i + 1) > 3 * old)
 			latest += survivors[i].count;
 		if (survivors[i].count > most)
 			most = survivors[i].count;
 	}
-	return filled >= 3 && 5 * filled >= 2 * old &&			/* over the whole run */
-	       4 * early >= early + late && 3 * late >= early + late && /* without slowing down */
-	       8 * latest + 4 >= early + late && /* to its end, rounded: there may be few */
-	       2 * most <= early + late;	 /* not at one moment */
+	return filled >= 3 && 5 * filled >= 2 * old && /* over the whole run */
+	       2 * most <= sum &&		       /* not at one moment */
+	       evenly(sum, early, latest, places / (double)sum, all);
 }
 
 /* The floor rose about as much as was left behind. */
@@ -137,6 +157,30 @@ bool gm_growth_steady(const struct gm_window *windows, unsigned count)
 	return rises == count - 1 && (most <= 3 * least || doubles(windows, count));
 }
 
+#define STILL_WINDOWS 2
+
+/*
+ * True if nothing changed in a fifth of the windows or more, the last, and the floor rose in every
+ * step before: a store has reached its limit. Over working memory, which comes and goes, that
+ * cannot be seen.
+ */
+static bool stalled(const struct gm_window *windows, unsigned count)
+{
+	uint64_t level = windows[count - 1].last_bytes, slack;
+	unsigned rising = count;
+
+	if (count < FEW_WINDOWS || level <= windows[0].min_bytes)
+		return false;
+	slack = (level - windows[0].min_bytes) / count / 8;
+	while (rising && windows[rising - 1].min_bytes + slack >= level &&
+	       windows[rising - 1].max_bytes <= level + slack)
+		rising--;
+	for (unsigned i = 1; i < rising; i++)
+		if (windows[i].min_bytes <= windows[i - 1].min_bytes)
+			return false;
+	return count - rising >= STILL_WINDOWS && 5 * (count - rising) >= count;
+}
+
 struct gm_growth_result gm_judge_growth(const struct gm_window *windows,
 					const struct gm_survivors *survivors, unsigned count,
 					unsigned warmup)
@@ -163,8 +207,9 @@ struct gm_growth_result gm_judge_growth(const struct gm_window *windows,
 	for (unsigned i = 1; i < count; i++)
 		result.rises += windows[i].min_bytes > windows[i - 1].min_bytes;
 	result.left_behind = survivors && gm_judge_survivors(survivors, count, false);
-	if (gm_growth_steady(windows, count) ||
-	    (result.left_behind && floor_follows(windows, survivors, count)))
+	if ((gm_growth_steady(windows, count) ||
+	     (result.left_behind && floor_follows(windows, survivors, count))) &&
+	    !stalled(windows, count))
 		result.growth = GM_GROWTH_RISES;
 	else if (count >= FEW_WINDOWS || steady_rises(windows, count) < count - 1)
 		result.growth = GM_GROWTH_NONE;

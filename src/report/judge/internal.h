@@ -9,6 +9,12 @@
 /* Growth of several sites together: see callers.c. After the sites have their own verdicts. */
 void gm_judge_callers(struct gm_doc *doc, unsigned warmup);
 
+/*
+ * True if the history shows one buffer of these sites that lives while other memory comes and goes,
+ * and whose every free is followed by the allocation of its successor: see buffers.c.
+ */
+bool gm_replaced_at_once(struct gm_doc *doc, const uint32_t *sites, unsigned count);
+
 /* Drops findings that another one contradicts: see contradictions.c. After all judges. */
 void gm_remove_contradictions(struct gm_doc *doc);
 

@@ -27,6 +27,9 @@ static bool is_fair(uint64_t idle, uint64_t reserved)
 	return idle && reserved != GM_NO_BYTES && idle / FAIR_PERCENT >= reserved / 100;
 }
 
+/* A driver does not hand out the last part of what it says is free: page tables take of it. */
+#define MARGIN 64
+
 #define LEAST_NEED (2ull << 20) /* of a call whose need is not known: a page */
 
 /*
@@ -117,7 +120,68 @@ static const char *verdict(struct gm_doc *doc, const struct gm_oom *oom)
 		return "fragmented";
 	if (add(unused, others_of(record)) >= need && unused < need)
 		return "other-processes";
-	return unused >= need && record->free_bytes != GM_NO_BYTES ? "refused" : "exhausted";
+	return record->free_bytes != GM_NO_BYTES && unused >= add(need, need / MARGIN)
+		       ? "refused"
+		       : "exhausted";
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same_line(const struct gm_frame *x, const struct gm_frame *y)
+{
+	return same_text(x->function, y->function) && same_text(x->file, y->file) &&
+	       same_text(x->module, y->module) && x->line == y->line &&
+	       (x->line || x->offset == y->offset);
+}
+
+#define LEAST_TRIES 3 /* of a search */
+
+/*
+ * Returns how many events from `first` on are one search for the largest batch: at one line,
+ * whoever called it, each for no more than the one before it. 0: they are none.
+ */
+static unsigned tries_from(const struct gm_doc *doc, unsigned first)
+{
+	const struct gm_oom *from = &doc->ooms[first];
+	const struct gm_frame *line = gm_stack_label_frame(from->stack), *other;
+	unsigned i = first + 1;
+
+	for (; i < doc->ooms_count; i++) {
+		const struct gm_oom *oom = &doc->ooms[i];
+
+		other = gm_stack_label_frame(oom->stack);
+		if (oom->record.device != from->record.device || !oom->record.requested_bytes ||
+		    oom->record.requested_bytes > oom[-1].record.requested_bytes || !line ||
+		    !other || !same_line(line, other))
+			break;
+	}
+	return i - first >= LEAST_TRIES && doc->ooms[i - 1].record.requested_bytes <
+						   from->record.requested_bytes
+		       ? i - first
+		       : 0;
+}
+
+/*
+ * In a search the batch is too large. Smaller tries find the blocks of larger ones in their way and
+ * may fail where idle memory would have served this one request, but the step that asked needs more
+ * than that.
+ */
+static void judge_searches(struct gm_doc *doc)
+{
+	unsigned tries;
+
+	for (unsigned i = 0; i < doc->ooms_count; i += tries ? tries : 1) {
+		tries = tries_from(doc, i);
+		if (strcmp(doc->ooms[i].verdict, "exhausted") != 0)
+			continue;
+		for (unsigned k = i; k < i + tries; k++)
+			if (strcmp(doc->ooms[k].verdict, "fragmented") == 0 ||
+			    strcmp(doc->ooms[k].verdict, "refused") == 0)
+				doc->ooms[k].verdict = "exhausted";
+	}
 }
 
 static const char *torch_reasons(struct gm_doc *doc, const struct gm_oom_record *record,
@@ -178,11 +242,6 @@ struct story {
 	unsigned events;
 };
 
-static bool same_text(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
 /*
  * True if two stacks pass the same lines of the program, whatever a package or a library did in
  * between, and by whichever names labels tell them from others.
@@ -197,9 +256,7 @@ static bool same_lines(const struct gm_stack *a, const struct gm_stack *b)
 	if (!x || !y)
 		return false;
 	while (x && y) {
-		if (!same_text(x->function, y->function) || !same_text(x->file, y->file) ||
-		    !same_text(x->module, y->module) || x->line != y->line ||
-		    (!x->line && x->offset != y->offset))
+		if (!same_line(x, y))
 			return false;
 		x = gm_stack_next_own(a, &i);
 		y = gm_stack_next_own(b, &k);
@@ -318,8 +375,11 @@ void gm_judge_ooms(struct gm_doc *doc)
 		gm_oom_facts(doc, oom);
 		oom->verdict = verdict(doc, oom);
 		oom->phase = gm_phase_of(oom->stack);
-		gm_oom_advise(doc, oom);
-		add_to_story(doc, &stories, &count, oom);
+	}
+	judge_searches(doc);
+	for (unsigned i = 0; i < doc->ooms_count; i++) {
+		gm_oom_advise(doc, &doc->ooms[i]);
+		add_to_story(doc, &stories, &count, &doc->ooms[i]);
 	}
 	for (unsigned i = 0; i < count; i++)
 		tell(doc, &stories[i]);

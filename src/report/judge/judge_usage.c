@@ -37,6 +37,15 @@ static bool is_set_up(const struct gm_site *site)
 }
 
 /*
+ * Returns what the site held at the end of the work, as it counts beside the earlier windows' ends:
+ * working memory that was not live when the last window ended is not there at this moment either.
+ */
+static uint64_t last_bytes(const struct gm_site *site, unsigned open)
+{
+	return open && !site->record.windows[open - 1].last_bytes ? 0 : site->work_bytes;
+}
+
+/*
  * Fills in the bytes that the device held at the windows' ends; the open window's are those of the
  * end of the work.
  */
@@ -53,7 +62,7 @@ static unsigned device_windows(const struct gm_doc *doc, int device, struct gm_w
 			continue;
 		for (unsigned w = 0; w < last; w++)
 			windows[w].last_bytes += site->record.windows[w].last_bytes;
-		windows[last].last_bytes += site->work_bytes;
+		windows[last].last_bytes += last_bytes(site, last);
 	}
 	for (unsigned w = 0; w <= last; w++)
 		windows[w].min_bytes = windows[w].max_bytes = windows[w].last_bytes;

@@ -39,16 +39,18 @@ struct order {
 
 /* The spread of a site's leftovers over the work. */
 struct spread {
-	uint64_t survivors, bursts;	    /* bursts: stretches of them without work in between */
-	uint64_t first_work, latest_work;   /* of the first survivor, and of the one met last */
-	uint64_t start, end;		    /* of the work that the site is judged in */
-	uint64_t first_ns, last_ns;	    /* when the survivors were allocated */
-	unsigned bins;			    /* 0: too few bursts */
-	struct gm_survivors bin[MOST_BINS]; /* in equal stretches of the work */
-	struct gm_survivors late[MOST_BINS];	 /* of the work since the first survivor */
+	uint64_t survivors, bursts;	     /* bursts: stretches of them without work in between */
+	uint64_t first_work, latest_work;    /* of the first survivor, and of the one met last */
+	uint64_t widest_gap;		     /* the most work between two bursts */
+	uint64_t widest_pause, pause;	     /* allocations between two, and after the last */
+	uint64_t start, end;		     /* of the work that the site is judged in */
+	uint64_t first_ns, last_ns;	     /* when the survivors were allocated */
+	unsigned bins;			     /* 0: too few bursts */
+	struct gm_survivors bin[MOST_BINS];  /* in equal stretches of the work */
+	struct gm_survivors late[MOST_BINS]; /* of the work since the first survivor */
 	struct gm_survivors windows[GM_WINDOWS]; /* in `judged` */
 	const struct gm_judged_windows *judged;
-	unsigned marks;				 /* of the program, in the whole run */
+	unsigned marks; /* of the program, in the whole run */
 };
 
 /* True if a survivor counts: allocations before a mark that ends the set-up do not. */
@@ -261,6 +263,7 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 {
 	struct spread spread = {
 		.survivors = count, .judged = &order->windows, .marks = order->marks_made};
+	uint64_t serial = 0;
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct gm_alloc_record *block =
@@ -273,6 +276,12 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 		}
 		if (!i || work > spread.latest_work)
 			spread.bursts++;
+		if (i && work - spread.latest_work > spread.widest_gap)
+			spread.widest_gap = work - spread.latest_work;
+		if (i && order->survivors[entries[i]].key - serial > spread.widest_pause)
+			spread.widest_pause = order->survivors[entries[i]].key - serial;
+		serial = order->survivors[entries[i]].key;
+		spread.pause = doc->header->serial - serial;
 		spread.latest_work = work;
 		spread.last_ns = block->time_ns;
 		survive(&spread.windows[gm_window_at(&order->windows, block->time_ns)],
@@ -345,22 +354,29 @@ static bool active_between(const struct gm_doc *doc, const struct gm_judged_wind
 	return 2 * active > last - first + 1;
 }
 
+#define MOST_OF_A_LAYER 32 /* a layer of one pass does not allocate more often at one place */
+
 /*
  * True if other work of the program recurred while the site's survivors came. Within one pass of a
- * model, one backward pass or one step of an optimizer, layer after layer keeps its part, and the
- * temporary memory of each layer comes and goes: that repeats, but the program's steps do not. In a
- * loop of steps something outside the pass is allocated again and again, too.
+ * model, one backward pass, one step of an optimizer, or while a model is loaded, layer after layer
+ * keeps its part, and the temporary memory of each layer comes and goes: that repeats, but the
+ * program's steps do not. In a loop of steps something outside the pass is allocated again and
+ * again, too, or the passes give back what they took much more often than something stays.
  */
 static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
 			const struct spread *spread)
 {
 	uint64_t life_ns = spread->last_ns - spread->first_ns;
 
-	if (strcmp(site->phase, "other") == 0 || strcmp(site->phase, "loading") == 0)
+	if (strcmp(site->phase, "other") == 0)
 		return true;
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *other = &doc->sites[i];
 
+		if (strcmp(other->phase, site->phase) == 0 &&
+		    other->record.device == site->record.device &&
+		    work_frees(other) / MOST_OF_A_LAYER > spread->bursts)
+			return true;
 		if (other->record.allocations >= GM_GROWTH_LEAST_WINDOWS + GM_WARMUP_WINDOWS &&
 		    strcmp(other->phase, site->phase) != 0 &&
 		    other->record.first_ns <= spread->first_ns + life_ns / 2 &&
@@ -373,6 +389,73 @@ static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
 }
 
 /*
+ * True if all work of the process came before the first or after the last of the site's survivors,
+ * by the shim's windows: those are equal numbers of frees. A set-up whose temporary memory is given
+ * back all at once, when it is made, has work between its allocations only by the serial numbers of
+ * what was freed later.
+ */
+static bool at_one_moment(const struct spread *spread)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < GM_WINDOWS; i++)
+		most = spread->windows[i].count > most ? spread->windows[i].count : most;
+	return !spread->judged->marks && spread->judged->open && 10 * most > 9 * spread->survivors;
+}
+
+#define STOPPED	    3	/* times the widest gap between its survivors: it has stopped */
+#define MANY_BURSTS 20	/* of fewer the gaps differ too much to tell */
+#define SHORT_USE   20	/* a twentieth of the work follows */
+#define LAST_PIECE  8	/* an eighth of the work or less is one last piece, */
+#define LAST_STEPS  256 /* unless it retains something in more steps than these */
+
+/*
+ * True if memory that came and went while the site's survivors came goes on to do so long after the
+ * last of them: the loop goes on, and the site has what it needs.
+ */
+static bool loop_goes_on(const struct gm_doc *doc, const struct gm_site *site,
+			 const struct spread *spread)
+{
+	uint64_t life_ns = spread->last_ns - spread->first_ns, end_ns = spread->last_ns;
+
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		if (doc->sites[i].record.last_ns > end_ns)
+			end_ns = doc->sites[i].record.last_ns;
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		const struct gm_site *other = &doc->sites[i];
+
+		if (other != site && work_frees(other) >= spread->bursts / 2 &&
+		    other->record.first_ns <= spread->first_ns + life_ns / 2 &&
+		    other->record.last_ns > end_ns - (end_ns - spread->last_ns) / 2)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * True for a set that was made in one piece of work, of which the run does not show that it is made
+ * again and again: by loading, or before anything else came and went, or in a loop that goes on
+ * without it, and then used for a while; or at the very end, as the results of a last evaluation.
+ */
+static bool made_once(const struct gm_doc *doc, const struct gm_site *site,
+		      const struct spread *spread)
+{
+	uint64_t some = STOPPED * (spread->widest_gap + 1);
+	uint64_t rest = spread->end - spread->latest_work;
+
+	if (spread->judged->marks)
+		return false;
+	if (strcmp(site->phase, "loading") == 0 &&
+	    spread->pause > STOPPED * (spread->widest_pause + 1))
+		return true;
+	if (spread->bursts >= MANY_BURSTS && rest > some && rest >= spread->end / SHORT_USE &&
+	    (spread->start <= some || loop_goes_on(doc, site, spread)))
+		return true;
+	return spread->end - spread->start < spread->end / LAST_PIECE &&
+	       spread->bursts <= LAST_STEPS;
+}
+
+/*
  * True if the site left blocks behind all along. Only for sites that freed nothing, whose every
  * block was left, and sites whose working memory was replaced often enough to be told apart.
  */
@@ -382,7 +465,8 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	const struct gm_site_record *record = &site->record;
 	bool all = work_frees(site) == 0;
 
-	if (!spread->bins || (!all && record->allocated_bytes / TURNOVERS < site->work_bytes) ||
+	if (!spread->bins || (all && (at_one_moment(spread) || made_once(doc, site, spread))) ||
+	    (!all && record->allocated_bytes / TURNOVERS < site->work_bytes) ||
 	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) || site->one_pass)
 		return false;
 	if (!all)
@@ -422,11 +506,11 @@ static bool grows_by_factors(const struct gm_judged_windows *judged,
 
 /*
  * A buffer that is freed before its larger successor is taken has no floor: what is held at the
- * windows' ends tells. Of a loop's working memory, taken and freed many times in a window, that is
- * chance.
+ * windows' ends tells, or, with `most`, the most that each window held. Of a loop's working memory,
+ * taken and freed many times in a window, that is chance.
  */
-static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *site,
-			       const struct spread *spread, unsigned warmup)
+static bool larger_by_windows(const struct gm_doc *doc, const struct gm_site *site,
+			      const struct spread *spread, unsigned warmup, bool most)
 {
 	struct gm_window windows[GM_WINDOWS];
 	unsigned open, first = 0;
@@ -435,8 +519,10 @@ static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *s
 	    site->work_bytes != site->record.max_alloc_bytes || !site->stack)
 		return false; /* without a stack it is not one buffer's place */
 	open = gm_windows_of(spread->judged, doc, site, windows);
-	for (unsigned i = 0; i < GM_WINDOWS; i++)
+	for (unsigned i = 0; i < GM_WINDOWS; i++) {
+		windows[i].last_bytes = most ? windows[i].max_bytes : windows[i].last_bytes;
 		windows[i].min_bytes = windows[i].max_bytes = windows[i].last_bytes;
+	}
 	while (first < open && !windows[first].last_bytes)
 		first++;
 	first = first > warmup ? first : warmup;
@@ -451,9 +537,25 @@ static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *s
 }
 
 /*
+ * A window that ends between a free and the successor's allocation holds nothing at its end. The
+ * most that each window held tells as well, if the history shows that the place is never empty
+ * longer.
+ */
+static bool replaced_by_larger(struct gm_doc *doc, const struct gm_site *site,
+			       const struct spread *spread, unsigned warmup)
+{
+	uint32_t number = (uint32_t)(site - doc->sites);
+
+	return larger_by_windows(doc, site, spread, warmup, false) ||
+	       (larger_by_windows(doc, site, spread, warmup, true) &&
+		gm_replaced_at_once(doc, &number, 1));
+}
+
+/*
  * A place that gave its memory back and does not any more: since some moment blocks have stayed in
- * every stretch of the work, as many in each, and it holds twice what it ever had before. A store
- * that gathers for a while and is emptied had as much before, as had one whose blocks live long.
+ * every stretch of the work, as many in each, and it holds twice what it ever had before, which it
+ * had replaced twice. A store that gathers for a while and is emptied had as much before, as had
+ * one whose blocks live long.
  */
 static bool broke(const struct gm_doc *doc, const struct gm_site *site, const struct spread *spread)
 {
@@ -469,7 +571,8 @@ static bool broke(const struct gm_doc *doc, const struct gm_site *site, const st
 			return false;
 	for (unsigned i = 0; i < since; i++)
 		most = windows[i].max_bytes > most ? windows[i].max_bytes : most;
-	return site->work_bytes / 2 >= most;
+	return site->work_bytes / 2 >= most &&
+	       (site->record.allocated_bytes - site->work_bytes) / 2 >= most;
 }
 
 /* True if some of what the site left has no record, for which the file had no capacity. */

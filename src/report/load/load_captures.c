@@ -63,16 +63,28 @@ static void add_capture(struct gm_doc *doc, struct gm_graph_pool *pool, uint32_t
 		plus(pool->executable_bytes, cost_of(record) - record->taken_bytes);
 }
 
-/* Returns the mean cost of the captures after the first, which finds an empty pool. */
+/*
+ * Returns the mean cost of the captures after the first, which finds an empty pool. Of captures
+ * that take more and more, as from the smallest batch up, it is the latest cost and one more of the
+ * mean steps between them.
+ */
 static uint64_t next_bytes(const struct gm_doc *doc, const struct gm_graph_pool *pool)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, cost = 0, second = 0;
+	bool rises = pool->list_count == pool->captures;
 
 	if (pool->captures < LEAST_CAPTURES)
 		return GM_NO_BYTES;
-	for (unsigned i = 1; i < pool->list_count; i++)
-		bytes = plus(bytes, cost_of(&doc->captures[pool->list[i]]));
-	return bytes / (pool->captures - 1);
+	for (unsigned i = 1; i < pool->list_count; i++) {
+		uint64_t before = cost;
+
+		cost = cost_of(&doc->captures[pool->list[i]]);
+		second = i == 1 ? cost : second;
+		rises &= cost >= before;
+		bytes = plus(bytes, cost);
+	}
+	return rises && cost > second ? plus(cost, (cost - second) / (pool->captures - 2))
+				      : bytes / (pool->captures - 1);
 }
 
 struct piece {

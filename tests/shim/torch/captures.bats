@@ -88,3 +88,20 @@ replay() {
 	is '[.graph_pools[] | [.captures, .segments, .reserved_bytes, .used_bytes]]' "[[2,4,$((8 * MIB)),$((6 * MIB))]]"
 	is '[.ledger[0].rows[] | select(.what == "private pools of graphs") | .bytes] | add' $((8 * MIB))
 }
+
+@test "captures from the smallest up: the next one takes more than the latest" {
+	awk -v M=$MIB 'BEGIN {
+		print "S 1 " 40 * M; print "A 2 1 0 " 30 * M " 0"
+		for (i = 1; i <= 4; i++) {
+			print "G 0"; print "S " 10 * i " " (2 + 4 * i) * M
+			print "A " 10 * i + 1 " " 10 * i " 0 " M " 2"
+			if (i > 1) print "A " 10 * i + 2 " 10 " i * M " " M " 2"
+			print "J " 10 * i + 1 " 1000"; print "V " 10 * i + 3
+		}
+	}' > "$work/trace"
+	replay
+	report
+	is '.graph_pools[0].captures' 4
+	is '[.graph_pools[0].each[].taken_bytes]' "[$((6 * MIB)),$((10 * MIB)),$((14 * MIB)),$((18 * MIB))]"
+	is ".graph_pools[0] | .next_bytes >= $((22 * MIB)) and .next_bytes <= $((26 * MIB))" true
+}

@@ -138,6 +138,52 @@ static void cache_that_rises_and_stays(void **state)
 	}
 }
 
+/* Fills over `fill` of 1,000 steps of work elsewhere, and then replaces its oldest or stays. */
+static void late_store(unsigned fill, bool replaces)
+{
+	uint32_t kept[1000];
+
+	trace_begin(3);
+	for (unsigned i = 0; i < 1000; i++) {
+		work(1, 8 * MIB);
+		if (i >= fill && replaces)
+			trace_free(kept[i % fill]);
+		if (i < fill || replaces)
+			kept[i % fill] = trace_alloc(0, MIB);
+	}
+}
+
+static void store_that_is_full_late(void **state)
+{
+	(void)state;
+	for (unsigned fill = 600; fill <= 900; fill += 50) {
+		late_store(fill, false);
+		is(0, GM_HELD);
+	}
+	for (unsigned fill = 500; fill <= 700; fill += 50) {
+		late_store(fill, true);
+		is(0, GM_HELD);
+	}
+}
+
+/* Some two dozen of 1,200 requests fail and forget a block, in a hundred runs. */
+static void errors_at_random_instants(void **state)
+{
+	unsigned found = 0;
+
+	(void)state;
+	for (unsigned run = 1; run <= 100; run++) {
+		trace_begin(run);
+		for (unsigned i = 0; i < 1200; i++) {
+			work(1, 8 * MIB);
+			if (trace_random(50) == 0)
+				trace_alloc(0, MIB);
+		}
+		found += trace_verdict(0) == GM_GROW;
+	}
+	assert_in_range(found, 95, 100);
+}
+
 /* Optimizer state at the first step, a workspace at a third, a plan at two thirds. */
 static void one_time_rises(void **state)
 {
@@ -408,6 +454,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(fixed_set_then_work_elsewhere),
 		cmocka_unit_test(warm_up_and_tests),
 		cmocka_unit_test(pauses_do_not_matter),
+		cmocka_unit_test(store_that_is_full_late),
+		cmocka_unit_test(errors_at_random_instants),
 		cmocka_unit_test(hundred_million_events),
 	};
 

@@ -385,6 +385,134 @@ static void ensemble(void)
 	train(STEPS);
 }
 
+/* Each tensor is read in full precision, converted, and what was read goes. */
+PLACE static void convert_weights(unsigned tensors, size_t bytes)
+{
+	for (volatile unsigned i = 0; i < tensors; i++) {
+		void *read = device_memory(2 * bytes);
+
+		keep(device_memory(bytes));
+		work(1);
+		MUST(cudaFree(read));
+	}
+}
+
+static void converted_and_tried(void)
+{
+	convert_weights(200, 2 * MIB);
+	train(20);
+}
+
+/* A search index is built item by item, each with scratch memory, and asked a few questions. */
+PLACE static void insert_item(void)
+{
+	void *scratch = device_memory(4 * MIB);
+
+	work(1);
+	keep(device_memory(MIB));
+	MUST(cudaFree(scratch));
+}
+
+static void index_and_questions(void)
+{
+	for (volatile int i = 0; i < 400; i++)
+		insert_item();
+	train(40);
+}
+
+/* After the training an evaluation gathers its predictions, with working memory between them. */
+static void last_evaluation(void)
+{
+	load_weights(24, 2 * MIB, 0);
+	train(2 * STEPS);
+	for (volatile int i = 0; i < 40; i++) {
+		clean_step(32 * MIB);
+		keep(device_memory(MIB));
+	}
+}
+
+/*
+ * Groups of blocks are made at once, and all but one block of each group go together when the set
+ * is whole.
+ */
+static void made_and_thinned(void)
+{
+	void *scratch[60];
+
+	for (volatile int i = 0; i < 60; i++) {
+		scratch[i] = device_memory(6 * MIB);
+		keep(device_memory(2 * MIB));
+	}
+	for (volatile int i = 0; i < 60; i++)
+		MUST(cudaFree(scratch[i]));
+	train(2);
+}
+
+/* The batch grows in six stages, each with its workspace and its scratch memory; the last is long.
+ */
+static void larger_batches(void)
+{
+	for (volatile int stage = 1; stage <= 6; stage++) {
+		void *workspace = device_memory((size_t)stage * 16 * MIB);
+
+		for (volatile int i = 0; i < (stage == 6 ? 400 : 60); i++) {
+			void *parts[4];
+
+			for (volatile int k = 0; k < 4; k++)
+				parts[k] = device_memory((size_t)stage * 4 * MIB);
+			work(4);
+			for (volatile int k = 0; k < 4; k++)
+				MUST(cudaFree(parts[k]));
+		}
+		MUST(cudaFree(workspace));
+	}
+}
+
+/* A cache without eviction has all of its entries after 85 of 100 steps. */
+static void late_cache(void)
+{
+	for (volatile int i = 0; i < 4 * STEPS; i++) {
+		clean_step(16 * MIB);
+		if (i < 4 * STEPS * 85 / 100)
+			keep(device_memory(768 * KIB));
+	}
+}
+
+/* A replay memory is full after 70 of 100 steps, and then the oldest entry goes for each new one.
+ */
+static void late_ring(void)
+{
+	enum { SLOTS = 4 * STEPS * 70 / 100 };
+	static void *slots[SLOTS];
+
+	for (volatile int i = 0; i < 4 * STEPS; i++) {
+		MUST(cudaFree(slots[i % SLOTS]));
+		slots[i % SLOTS] = device_memory(640 * KIB);
+		clean_step(16 * MIB);
+	}
+	for (volatile int i = 0; i < SLOTS; i++)
+		keep(slots[i]);
+}
+
+/* A workspace is as large as the largest request so far, and goes before its successor comes. */
+static void largest_so_far(void)
+{
+	size_t largest = 0;
+	void *workspace = NULL;
+
+	for (volatile int i = 0; i < 4 * STEPS; i++) {
+		size_t bytes = (1 + noise(1000)) * 64 * KIB;
+
+		if (bytes > largest) {
+			MUST(cudaFree(workspace));
+			workspace = device_memory(bytes);
+			largest = bytes;
+		}
+		clean_step(4 * MIB);
+	}
+	MUST(cudaFree(workspace));
+}
+
 static const struct behaviour behaviours[] = {
 	{"fixed-set", fixed_set},
 	{"one-step", one_step},
@@ -413,6 +541,14 @@ static const struct behaviour behaviours[] = {
 	{"launches-only", launches_only},
 	{"models-in-turn", models_in_turn},
 	{"ensemble", ensemble},
+	{"converted-and-tried", converted_and_tried},
+	{"index-and-questions", index_and_questions},
+	{"last-evaluation", last_evaluation},
+	{"made-and-thinned", made_and_thinned},
+	{"larger-batches", larger_batches},
+	{"largest-so-far", largest_so_far},
+	{"late-cache", late_cache},
+	{"late-ring", late_ring},
 };
 
 BEHAVIOURS(behaviours)

@@ -266,6 +266,107 @@ static void longer(void)
 	keep(log);
 }
 
+/* The old buffer goes before its successor is taken, every `period` steps. */
+PLACE static void *renew(void *old, size_t bytes)
+{
+	MUST(cudaFree(old));
+	return device_memory(bytes);
+}
+
+static void renewed(int period, size_t bytes)
+{
+	void *log = NULL;
+
+	for (volatile int i = 0; i < STEPS; i++) {
+		if (i % period == 0)
+			log = renew(log, (size_t)(i / period + 1) * bytes);
+		clean_step(16 * MIB);
+		clean_step(8 * MIB);
+	}
+	keep(log);
+}
+
+static void renewed_each_step(void)
+{
+	renewed(1, 256 * KIB);
+}
+
+static void renewed_rarely(void)
+{
+	renewed(STEPS / 12, 4 * MIB);
+}
+
+PLACE static void *renew_even(void *old, size_t bytes)
+{
+	return renew(old, bytes);
+}
+
+PLACE static void *renew_odd(void *old, size_t bytes)
+{
+	void *larger = renew(old, bytes);
+
+	clean_step(4 * MIB);
+	return larger;
+}
+
+/* Two places take turns, and each frees what the other one made before it allocates. */
+static void renewed_in_turn(void)
+{
+	void *log = NULL;
+
+	for (volatile int i = 1; i <= STEPS; i++) {
+		log = i % 2 ? renew_odd(log, (size_t)i * 512 * KIB)
+			    : renew_even(log, (size_t)i * 512 * KIB);
+		clean_step(16 * MIB);
+	}
+	keep(log);
+}
+
+/* An error at a random instant forgets its request: two dozen in all. */
+PLACE static void forget_request(void)
+{
+	keep(device_memory(1536 * KIB));
+}
+
+static void random_instants(unsigned one_in, unsigned skip)
+{
+	while (skip--) /* another sequence */
+		noise(2);
+	for (volatile int i = 0; i < 5 * STEPS; i++) {
+		clean_step(16 * MIB);
+		if (noise(one_in) == 0)
+			forget_request();
+	}
+}
+
+static void random_errors(void)
+{
+	random_instants(50, 0);
+}
+
+static void random_errors_again(void)
+{
+	random_instants(50, 7919);
+}
+
+static void random_errors_fewer(void)
+{
+	random_instants(80, 0);
+}
+
+/* The requests leak; in the end the server is measured for a while by clean ones. */
+static void then_measured(void)
+{
+	for (volatile int i = 0; i < 20; i++) /* a warm-up */
+		clean_step(32 * MIB);
+	for (volatile int i = 0; i < STEPS; i++) {
+		clean_step(16 * MIB);
+		forget_request();
+	}
+	for (volatile int i = 0; i < STEPS / 10; i++)
+		clean_step(16 * MIB);
+}
+
 PLACE static void *enlarge_even(void *old, size_t bytes)
 {
 	return enlarge(old, bytes);
@@ -442,6 +543,13 @@ static const struct behaviour behaviours[] = {
 	{"phase-marks", phase_marks},
 	{"half-marked", half_marked},
 	{"longer", longer},
+	{"renewed-each-step", renewed_each_step},
+	{"renewed-rarely", renewed_rarely},
+	{"renewed-in-turn", renewed_in_turn},
+	{"random-errors", random_errors},
+	{"random-errors-again", random_errors_again},
+	{"random-errors-fewer", random_errors_fewer},
+	{"then-measured", then_measured},
 	{"alternating", alternating},
 	{"doubling", doubling},
 	{"handlers", handlers},

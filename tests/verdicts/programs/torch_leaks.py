@@ -191,6 +191,30 @@ def tracebacks():
         clean_step(model, optimizer)
 
 
+class Encoder(nn.Module):
+    """Makes its input in its own forward(): nothing outside of passes allocates anything."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = make_model(4)
+
+    def forward(self, number):
+        features = self.body(torch.randn(256, WIDTH))
+        if number % 17 == 16:
+            raise ValueError(f"text {number} is empty")
+        return features.shape
+
+
+def errors_in_forward():
+    """Errors of an inference server are kept: their tracebacks hold the features, with the graph."""
+    model = world["model"] = Encoder()
+    for i in range(4 * STEPS):
+        try:
+            model(i)
+        except ValueError as error:
+            keep("errors", error)
+
+
 def log_statistics(log, model):
     log.info("norms %s", torch.randn(len(list(model.parameters())), 4096))
 
