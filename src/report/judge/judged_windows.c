@@ -5,6 +5,8 @@
 #include "report/history/events.h"
 #include <string.h>
 
+#define MOST_EVENTS (1u << 22) /* gone through twice: a longer history takes seconds */
+
 /* ---- windows from the history ---- */
 
 /* The history, as it is gone through. */
@@ -67,14 +69,17 @@ static void count_event(const struct gm_event_record *event, void *data)
 		window->max_bytes = window->last_bytes;
 }
 
+/* Returns whether the history reaches back to the start of the run, and is short enough. */
 static bool is_complete(struct gm_doc *doc)
 {
+	if (doc->header->events > MOST_EVENTS)
+		return false;
 	if (doc->journal)
 		return !gm_history_gap(doc);
 	return doc->complete && gm_load_history(doc).complete;
 }
 
-/* False if the history does not reach back to the start of the run. */
+/* False if the history does not serve. */
 static bool count_windows(struct gm_doc *doc, struct gm_judged_windows *windows)
 {
 	size_t sites = (size_t)doc->sites_count + 1;
