@@ -179,10 +179,11 @@ in_system_call() {
 	exec 4>&-
 	wait $pid
 	pid=
+	remove_group
 	[ "$(tail -n 1 "$work/said")" = "1 good" ] || { cat "$work/said"; false; }
 }
 
-# freeze: the process is in a frozen control group of its own, `group`.
+# freeze: the process is in a frozen control group of its own, `group`; remove_group, when it has ended.
 freeze() {
 	local base
 	for base in /sys/fs/cgroup /sys/fs/cgroup/unified "$work/groups" /sys/fs/cgroup/freezer; do
@@ -190,29 +191,31 @@ freeze() {
 			mkdir "$base" && mount -t cgroup2 none "$base" 2> "$work/denied" || continue
 		fi
 		group=$base/attach_test_$pid
-		if [ -e "$base/cgroup.procs" ] && mkdir "$group" 2> "$work/denied"; then
-			echo $pid > "$group/cgroup.procs"
-			if [ -e "$group/cgroup.freeze" ]; then
-				echo 1 > "$group/cgroup.freeze"
-				until_done grep -q '^frozen 1' "$group/cgroup.events"
-				return 0
-			elif [ -e "$group/freezer.state" ]; then
-				echo FROZEN > "$group/freezer.state"
-				until_done grep -q '^FROZEN' "$group/freezer.state"
-				return 0
-			fi
-			echo $pid > "$base/cgroup.procs"
-			rmdir "$group"
+		[ -e "$base/cgroup.procs" ] && mkdir "$group" 2> "$work/denied" || continue
+		if [ -e "$group/cgroup.freeze" ] && enters_group; then
+			echo 1 > "$group/cgroup.freeze"
+			until_done grep -q '^frozen 1' "$group/cgroup.events"
+			return 0
+		elif [ -e "$group/freezer.state" ] && enters_group; then
+			echo FROZEN > "$group/freezer.state"
+			until_done grep -q '^FROZEN' "$group/freezer.state"
+			return 0
 		fi
+		rmdir "$group"
 	done
 	return 1
 }
 
-# thaw: it runs again, in the group above.
+enters_group() {
+	sh -c 'echo $1 > "$2/cgroup.procs"' sh $pid "$group" 2> "$work/denied"
+}
+
 thaw() {
 	if [ -e "$group/cgroup.freeze" ]; then echo 0 > "$group/cgroup.freeze"; else echo THAWED > "$group/freezer.state"; fi
-	echo $pid > "$(dirname "$group")/cgroup.procs"
-	rmdir "$group"
+}
+
+remove_group() {
+	until rmdir "$group" 2> "$work/denied"; do sleep 0.02; done
 	if [ "$(dirname "$group")" = "$work/groups" ]; then umount "$work/groups"; fi
 }
 
