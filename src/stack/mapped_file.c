@@ -1,9 +1,11 @@
 /*
  * See mapped_file.h. Lines read "FROM-TO PERMISSIONS OFFSET DEVICE INODE   PATH". The system calls
- * are made directly: the C library's functions of their names are points where a thread may be
- * cancelled (pthreads(7)).
+ * behind read() and close() are made directly: the C library's functions are points where a thread
+ * may be cancelled (pthreads(7)).
  */
 #include "stack/mapped_file.h"
+#include "store/descriptor.h"
+
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,26 +50,10 @@ static bool next_character(struct maps_line *line, char c, uintptr_t address, ch
 	return false;
 }
 
-/* Returns a descriptor of 3 or above: the numbers below are the program's (store/descriptor.h). */
-static long open_maps(void)
-{
-	bool taken[3] = {false};
-	long fd;
-
-	while ((fd = syscall(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC)) >= 0 && fd < 3)
-		taken[fd] = true;
-	if (fd >= 0)
-		syscall(SYS_close, fd);
-	fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	for (int low = 0; low < 3; low++)
-		if (taken[low])
-			syscall(SYS_close, low);
-	return fd;
-}
-
 bool gm_mapped_file(uintptr_t address, char *path, size_t bytes)
 {
-	long fd = open_maps(), count;
+	int fd = gm_open("/proc/self/maps", O_RDONLY, 0);
+	long count;
 	struct maps_line line = {0};
 	bool found = false;
 	char text[1024];

@@ -24,7 +24,8 @@ void gm_low_numbers_give_back(const struct gm_low_numbers *numbers);
 
 /*
  * Opens a file as open(2), close-on-exec, with a descriptor of 3 or above. Returns the descriptor
- * or -errno. `mode` counts where `flags` has O_CREAT or O_TMPFILE. Any thread; async-signal-safe.
+ * or -errno. `mode` counts where `flags` has O_CREAT or O_TMPFILE. Any thread; async-signal-safe;
+ * no cancellation point.
  */
 int gm_open(const char *path, int flags, mode_t mode);
 

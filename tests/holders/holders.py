@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import readable
+
 python, tool, shim, sim, native, keeper = sys.argv[1], *map(os.path.abspath, sys.argv[2:7])
 here = os.path.dirname(os.path.abspath(__file__))
 work = tempfile.TemporaryDirectory(prefix="gm-holders-")
@@ -49,7 +51,7 @@ class Program:
         command = [native] if name == "native" else [python, "-B", os.path.join(here, name + ".py")]
         self.process = subprocess.Popen([*command, *arguments],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=environment, cwd=work.name)
+                                        env=environment, cwd=work.name, preexec_fn=readable.by_all)
         self.said = self.process.stdout.readline()
         assert self.said, f"{name} ended before it was ready"
 

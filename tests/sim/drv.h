@@ -362,6 +362,7 @@ struct sim_vmm {
 };
 
 void sim_vmm_put(struct sim_vmm *vmm);
+void sim_range(const struct sim_mem *mem, uint64_t *start, uint64_t *size); /* may be NULL */
 struct sim_vmm *sim_vmm_get(CUmemGenericAllocationHandle handle);
 
 struct CUarray_st {

@@ -104,8 +104,38 @@ static void unlock_end(const struct ending *ending)
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &ending->mask, NULL, sizeof(ending->mask));
 }
 
+/*
+ * Waits until another thread of this process has opened the file, since the caller is about to end
+ * that thread. Not for a child of vfork, which shares the page with its parent.
+ */
+static void wait_until_opened(struct gm_fork_page *page)
+{
+	const struct timespec step = {.tv_nsec = WAIT_STEP_NS};
+	uint32_t opener, self = (uint32_t)syscall(SYS_gettid);
+	unsigned i;
+
+	for (i = 0; i < WAIT_STEPS; i++) {
+		opener = __atomic_load_n(&page->opener, __ATOMIC_ACQUIRE);
+		if (!opener || opener == self || syscall(SYS_tgkill, getpid(), opener, 0) < 0)
+			return;
+		syscall(SYS_futex, &page->opener, FUTEX_WAIT_PRIVATE, opener, &step, NULL, 0);
+	}
+}
+
+void gm_finish_opened(void)
+{
+	struct gm_fork_page *page = gm_fork_page();
+
+	__atomic_store_n(&page->opener, 0, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &page->opener, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
 static bool own_open_file(void)
 {
+	int saved = errno;
+
+	wait_until_opened(gm_fork_page());
+	errno = saved;
 	return gm_owns_file() && gm_fork_page()->pid == getpid() && gm_file;
 }
 

@@ -21,6 +21,12 @@ void gm_finish(int status, bool print);
  */
 void gm_finish_detached(void);
 
+/*
+ * The thread that opened the file, or failed to, says so: others that end the process wait for it,
+ * for two seconds at most. Under the start lock.
+ */
+void gm_finish_opened(void);
+
 /* The file was completed, and another has taken its place. Under the start lock. */
 void gm_finish_reopen(void);
 

@@ -28,6 +28,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct {
@@ -171,8 +172,11 @@ bool gm_start(void)
 	gm_syscall_guard_enter(&guard);
 	gm_lock_acquire(&page->start);
 	open = page->mine && page->pid == getpid();
-	if (!open && !self.disabled)
+	if (!open && !self.disabled) {
+		__atomic_store_n(&page->opener, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 		open = start_locked(page);
+		gm_finish_opened();
+	}
 	gm_lock_release(&page->start);
 	gm_syscall_guard_leave(&guard);
 	return open;

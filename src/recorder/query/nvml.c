@@ -7,6 +7,7 @@
 #include "store/lock.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -102,19 +103,39 @@ static void *device_of(const uint8_t uuid[16])
 	return handle;
 }
 
+/*
+ * Begins a query unless another thread makes one. NVML opens files, at which a thread may be
+ * cancelled (pthreads(7)): it would leave NVML's locks held, and end in a call that is no
+ * cancellation point. `cancel` is the state for end_query.
+ */
+static bool begin_query(int *cancel)
+{
+	if (!gm_lock_try(&nvml.lock))
+		return false;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
+	return true;
+}
+
+static void end_query(int cancel)
+{
+	pthread_setcancelstate(cancel, NULL);
+	gm_lock_release(&nvml.lock);
+}
+
 bool gm_nvml_used(const uint8_t uuid[16], uint64_t *used_bytes)
 {
 	struct memory memory;
 	void *device;
 	bool answered = false;
+	int cancel;
 
-	if (!gm_lock_try(&nvml.lock))
+	if (!begin_query(&cancel))
 		return false;
 	if (nvml.handle_by_uuid && nvml.memory_info) {
 		device = device_of(uuid);
 		answered = device && nvml.memory_info(device, &memory) == 0;
 	}
-	gm_lock_release(&nvml.lock);
+	end_query(cancel);
 	if (answered)
 		*used_bytes = memory.used;
 	return answered;
@@ -149,14 +170,15 @@ bool gm_nvml_processes(const uint8_t uuid[16], unsigned own_pid, struct gm_nvml_
 	unsigned int count = MOST_PROCESSES, i;
 	size_t used = 0;
 	bool answered;
+	int cancel;
 
 	if (others)
 		others[0] = '\0';
 	*out = (struct gm_nvml_processes){0};
-	if (!gm_lock_try(&nvml.lock))
+	if (!begin_query(&cancel))
 		return false;
 	answered = list_processes(uuid, list, &count);
-	gm_lock_release(&nvml.lock);
+	end_query(cancel);
 	if (!answered)
 		return false;
 	out->count = count;

@@ -17,6 +17,7 @@ struct gm_fork_page {
 	uint32_t mine;		/* this process opened the file (atomic) */
 	uint32_t fast_path; /* it did, and the fast path is open, see gm_fast_path_open (atomic) */
 	pid_t pid;		/* the process that opened the file */
+	uint32_t opener;	/* the thread that opens the file, or 0 (atomic) */
 	uint32_t end_state;	/* enum end_state of finish.c (atomic) */
 	uint32_t execs; /* calls of exec that have begun and not failed yet; under `ending` */
 	pid_t closer;		/* the thread that completes the file; under `ending` */

@@ -21,18 +21,15 @@
 #define SURVIVORS_A_STEP 16 /* more to each allocation that came and went are a set-up */
 #define MARKS_OF_STEPS	 (GM_GROWTH_LEAST_WINDOWS + GM_WARMUP_WINDOWS) /* fewer are phases */
 
-/* An allocation that is live at the end of the work, of one of the judged sites. */
-struct survivor {
-	uint64_t serial, work;
-	uint32_t block; /* see gm_work_block */
-};
-
-/* All of them in order of their serial numbers, and the marks of the program that count as work. */
+/*
+ * The survivors, which are the allocations that are live at the end of the work, in order of their
+ * serial numbers, and the marks of the program that count as work.
+ */
 struct order {
-	struct survivor *survivors;
+	struct gm_keyed *survivors; /* serial number, and number for gm_work_block */
 	unsigned count;
-	struct gm_keyed *by_site; /* sites and their survivors that count, each site's in order */
-	unsigned by_site_count;
+	uint32_t *by_site; /* of `survivors` those that count, each site's in order */
+	uint32_t *starts;  /* the first of each site in by_site, and the end of the last one's */
 	uint64_t *marks; /* serial numbers, ascending */
 	unsigned marks_count;
 	unsigned marks_made; /* also those that are not kept */
@@ -93,7 +90,7 @@ static unsigned rank_of(const struct order *order, uint64_t serial)
 	while (low < high) {
 		unsigned middle = (low + high) / 2;
 
-		if (order->survivors[middle].serial < serial)
+		if (order->survivors[middle].key < serial)
 			low = middle + 1;
 		else
 			high = middle;
@@ -136,36 +133,47 @@ static uint64_t find_baseline(const struct gm_doc *doc, const struct order *orde
 	return 2 * work_at(order, first) <= work_at(order, doc->header->serial + 1) ? first : 0;
 }
 
+/* Groups the survivors that count by their sites. */
+static void order_by_site(const struct gm_doc *doc, struct order *order)
+{
+	uint32_t *next = gm_realloc(NULL, ((size_t)doc->sites_count + 2) * sizeof(*next));
+
+	memset(next, 0, ((size_t)doc->sites_count + 2) * sizeof(*next));
+	for (unsigned i = 0; i < order->count; i++) {
+		const struct gm_alloc_record *block =
+			gm_work_block(doc, order->survivors[i].number);
+
+		if (counts(order, block))
+			next[block->site + 2]++;
+	}
+	for (unsigned i = 2; i < doc->sites_count + 2; i++)
+		next[i] += next[i - 1];
+	order->by_site = gm_realloc(NULL, ((size_t)order->count + 1) * sizeof(*order->by_site));
+	for (unsigned i = 0; i < order->count; i++) {
+		const struct gm_alloc_record *block =
+			gm_work_block(doc, order->survivors[i].number);
+
+		if (counts(order, block))
+			order->by_site[next[block->site + 1]++] = i;
+	}
+	order->starts = next;
+}
+
 static struct order make_order(struct gm_doc *doc)
 {
-	unsigned count = gm_work_blocks(doc), rank = 0;
-	struct gm_keyed *sorted = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*sorted));
-	struct order order = {.count = count, .by_site = sorted};
-
-	order.marks_made = doc->header->window_marks ? doc->header->window_filled : 0;
+	struct order order = {
+		.count = gm_work_blocks(doc),
+		.marks_made = doc->header->window_marks ? doc->header->window_filled : 0,
+	};
 
 	order_marks(doc, &order);
-	for (unsigned i = 0; i < count; i++)
-		sorted[i] = (struct gm_keyed){gm_work_block(doc, i)->serial, i};
-	gm_sort_keyed(sorted, count);
-	order.survivors = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*order.survivors));
-	for (unsigned i = 0; i < count; i++) {
-		struct survivor *survivor = &order.survivors[i];
-
-		*survivor = (struct survivor){.serial = sorted[i].key, .block = sorted[i].number};
-		if (i && survivor->serial != order.survivors[i - 1].serial)
-			rank = i;
-		survivor->work = work_before(&order, survivor->serial, rank);
-	}
+	order.survivors = gm_realloc(NULL, ((size_t)order.count + 1) * sizeof(*order.survivors));
+	for (unsigned i = 0; i < order.count; i++)
+		order.survivors[i] = (struct gm_keyed){gm_work_block(doc, i)->serial, i};
+	gm_sort_keyed(order.survivors, order.count);
 	order.baseline = find_baseline(doc, &order);
 	order.windows = gm_find_judged_windows(doc, order.marks_made < MARKS_OF_STEPS);
-	for (unsigned i = 0; i < count; i++) {
-		const struct gm_alloc_record *block = gm_work_block(doc, sorted[i].number);
-
-		if (counts(&order, block))
-			sorted[order.by_site_count++] = (struct gm_keyed){block->site, i};
-	}
-	gm_sort_keyed(sorted, order.by_site_count);
+	order_by_site(doc, &order);
 	return order;
 }
 
@@ -173,7 +181,18 @@ static void free_order(struct order *order)
 {
 	free(order->survivors);
 	free(order->by_site);
+	free(order->starts);
 	free(order->marks);
+}
+
+/* The work clock right before a survivor; the serial numbers of a damaged file may be equal. */
+static uint64_t work_of(const struct order *order, uint32_t survivor)
+{
+	uint64_t serial = order->survivors[survivor].key;
+
+	if (survivor && order->survivors[survivor - 1].key == serial)
+		return work_at(order, serial);
+	return work_before(order, serial, survivor);
 }
 
 /*
@@ -186,24 +205,21 @@ static uint64_t work_start(const struct order *order, const struct gm_site_recor
 								     : order->baseline);
 }
 
-/* The one of `bins` equal stretches of the work from `start` to the end that it came in. */
-static unsigned stretch_of(const struct survivor *survivor, uint64_t start, uint64_t end,
-			   unsigned bins)
+/* The one of `bins` equal stretches of the work from `start` to the end that `work` lies in. */
+static unsigned stretch_of(uint64_t work, uint64_t start, uint64_t end, unsigned bins)
 {
-	uint64_t work = survivor->work < end ? survivor->work : end; /* beyond: damage */
 	unsigned bin = 0;
 
+	work = work < end ? work : end; /* beyond: damage */
 	if (work > start)
 		bin = (unsigned)((double)(work - start) / ((double)(end - start) + 1) * bins);
 	return bin < bins ? bin : bins - 1;
 }
 
-static void survive_in_order(struct spread *spread, const struct survivor *survivor, uint64_t bytes)
+static void survive_in_order(struct spread *spread, uint64_t work, uint64_t bytes)
 {
-	survive(&spread->bin[stretch_of(survivor, spread->start, spread->end, spread->bins)],
-		bytes);
-	survive(&spread->late[stretch_of(survivor, spread->first_work, spread->end, MOST_BINS)],
-		bytes);
+	survive(&spread->bin[stretch_of(work, spread->start, spread->end, spread->bins)], bytes);
+	survive(&spread->late[stretch_of(work, spread->first_work, spread->end, MOST_BINS)], bytes);
 }
 
 /* In how many bins a site's survivors are judged; 0: too few of them are apart. */
@@ -241,30 +257,31 @@ static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
 
 /* The spread of a site whose survivors are `count` entries of by_site. */
 static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
-				 const struct gm_site_record *record,
-				 const struct gm_keyed *entries, unsigned count, unsigned warmup)
+				 const struct gm_site_record *record, const uint32_t *entries,
+				 unsigned count, unsigned warmup)
 {
 	struct spread spread = {
 		.survivors = count, .judged = &order->windows, .marks = order->marks_made};
 	uint64_t serial = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		const struct survivor *survivor = &order->survivors[entries[i].number];
-		const struct gm_alloc_record *block = gm_work_block(doc, survivor->block);
+		const struct gm_alloc_record *block =
+			gm_work_block(doc, order->survivors[entries[i]].number);
+		uint64_t work = work_of(order, entries[i]);
 
 		if (!i) {
 			spread.first_ns = block->time_ns;
-			spread.first_work = survivor->work;
+			spread.first_work = work;
 		}
-		if (!i || survivor->work > spread.latest_work)
+		if (!i || work > spread.latest_work)
 			spread.bursts++;
-		if (i && survivor->work - spread.latest_work > spread.widest_gap)
-			spread.widest_gap = survivor->work - spread.latest_work;
-		if (i && survivor->serial - serial > spread.widest_pause)
-			spread.widest_pause = survivor->serial - serial;
-		serial = survivor->serial;
-		spread.pause = doc->header->serial - serial;
-		spread.latest_work = survivor->work;
+		if (i && work > spread.latest_work + spread.widest_gap)
+			spread.widest_gap = work - spread.latest_work;
+		if (i && block->serial > serial + spread.widest_pause)
+			spread.widest_pause = block->serial - serial;
+		serial = block->serial;
+		spread.pause = doc->header->serial > serial ? doc->header->serial - serial : 0;
+		spread.latest_work = work;
 		spread.last_ns = block->time_ns;
 		survive(&spread.windows[gm_window_at(&order->windows, block->time_ns)],
 			block->bytes);
@@ -274,11 +291,9 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
 		return spread;
 	spread.bins = bins_for(&spread, warmup);
-	for (unsigned i = 0; spread.bins && i < count; i++) {
-		const struct survivor *survivor = &order->survivors[entries[i].number];
-
-		survive_in_order(&spread, survivor, gm_work_block(doc, survivor->block)->bytes);
-	}
+	for (unsigned i = 0; spread.bins && i < count; i++)
+		survive_in_order(&spread, work_of(order, entries[i]),
+				 gm_work_block(doc, order->survivors[entries[i]].number)->bytes);
 	return spread;
 }
 
@@ -453,15 +468,17 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	    (!all && record->allocated_bytes / TURNOVERS < site->work_bytes) ||
 	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) || site->one_pass)
 		return false;
-	site->why =
-		all ? gm_doc_printf(doc,
-				    "none of the %llu allocations was freed; it was still "
-				    "allocating when the run ended",
-				    (unsigned long long)record->allocations)
-		    : gm_doc_printf(doc,
-				    "%llu of %llu allocations are still live, from the whole run",
-				    (unsigned long long)site->work_count,
-				    (unsigned long long)record->allocations);
+	if (!all)
+		site->why = gm_doc_printf(
+			doc, "%llu of %llu allocations are still live, from the whole run",
+			(unsigned long long)site->work_count,
+			(unsigned long long)record->allocations);
+	else
+		site->why = gm_doc_printf(
+			doc, "none of the %llu allocations was freed%s; it was still allocating %s",
+			(unsigned long long)record->allocations,
+			record->frees ? " before the program ended" : "",
+			record->frees ? "then" : "when the run ended");
 	return true;
 }
 
@@ -684,16 +701,12 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 void gm_judge_sites(struct gm_doc *doc, unsigned warmup)
 {
 	struct order order = make_order(doc);
-	unsigned at = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		const struct gm_keyed *entries = order.by_site + at;
-		struct spread spread;
-		unsigned count = 0;
+		struct spread spread = find_spread(doc, &order, &doc->sites[i].record,
+						   order.by_site + order.starts[i],
+						   order.starts[i + 1] - order.starts[i], warmup);
 
-		for (; at < order.by_site_count && order.by_site[at].key == i; at++)
-			count++;
-		spread = find_spread(doc, &order, &doc->sites[i].record, entries, count, warmup);
 		judge_site(doc, &doc->sites[i], &spread, warmup);
 	}
 	free_order(&order);

@@ -3,11 +3,11 @@
 
 load ../helpers
 
-# ends WAY: the program ends with 42 under the shim, and its file says that it ended in order.
+# ends WAY [FILE]: the program ends with 42 under the shim, and its file says that it ended in order.
 ends() {
 	local status=0
 	rm -f "$work"/out.gmt*
-	traced "$HOSTILE/ends_at_once" "$1" 2> "$work/error" || status=$?
+	traced "$HOSTILE/ends_at_once" "$@" 2> "$work/error" || status=$?
 	[ "$status" -eq 42 ] || { echo "ended with $status: $(cat "$work/error")"; return 1; }
 	report
 	is .process.end '"exit"'
@@ -70,4 +70,11 @@ at_the_end() {
 	report
 	is .process.end '"exit"'
 	is '[.sites[] | .live_bytes] | add' 12345
+}
+
+@test "exec and _exit while another thread opens the file: they wait until it is open" {
+	for i in $(seq 10); do
+		ends early-exec "$work/out.gmt"
+		ends early-end "$work/out.gmt"
+	done
 }

@@ -5,6 +5,7 @@
 #include "cuda_calls.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,30 @@ static int join(const pthread_t *threads, int count)
 	return wrong;
 }
 
+static void *first_call(void *unused)
+{
+	void *memory;
+
+	cudaMalloc(&memory, 512);
+	return unused;
+}
+
+/* Ends the process, or has another take its place, as soon as the file that a thread opens has its
+ * name. */
+static int end_while_file_opens(const char *file, bool by_exec)
+{
+	char *const arguments[] = {(char *)"sh", (char *)"-c", (char *)"exit 42", NULL};
+	pthread_t thread;
+
+	start(&thread, 1, first_call);
+	while (access(file, F_OK))
+		;
+	if (!by_exec)
+		_exit(42);
+	execv("/bin/sh", arguments);
+	return 3;
+}
+
 int main(int argc, char **argv)
 {
 	const char *way = argc > 1 ? argv[1] : "";
@@ -103,6 +128,8 @@ int main(int argc, char **argv)
 	void *memory;
 	int i;
 
+	if (argc > 2)
+		return end_while_file_opens(argv[2], !strcmp(way, "early-exec"));
 	if (cudaMalloc(&memory, 12345))
 		return 2;
 	allocations = 1;

@@ -156,6 +156,15 @@ static bool says(uint64_t requested_bytes, const char *settings, const char *par
 	return said;
 }
 
+static void more_than_the_device_has(void **state)
+{
+	(void)state;
+	assert_true(
+		says(27 * GIB, NULL, "27.00 GiB is more than the whole device has (26.00 GiB)"));
+	assert_false(says(27 * GIB, NULL, "more is needed"));
+	assert_false(says(26 * GIB, NULL, "is more than the whole device has"));
+}
+
 /* 0.5 GiB free and 4.25 GiB of 24.25 in holes: 0.7 GiB would fit, and a sixth of the reserve is
  * idle. */
 static void advice_reads_the_settings(void **state)
@@ -265,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_it_was_for),
+		cmocka_unit_test(more_than_the_device_has),
 		cmocka_unit_test(advice_reads_the_settings),
 		cmocka_unit_test(behind_a_library),
 		cmocka_unit_test(kept_by_a_traceback),
