@@ -276,12 +276,12 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 		}
 		if (!i || work > spread.latest_work)
 			spread.bursts++;
-		if (i && work - spread.latest_work > spread.widest_gap)
+		if (i && work > spread.latest_work + spread.widest_gap)
 			spread.widest_gap = work - spread.latest_work;
-		if (i && order->survivors[entries[i]].key - serial > spread.widest_pause)
-			spread.widest_pause = order->survivors[entries[i]].key - serial;
-		serial = order->survivors[entries[i]].key;
-		spread.pause = doc->header->serial - serial;
+		if (i && block->serial > serial + spread.widest_pause)
+			spread.widest_pause = block->serial - serial;
+		serial = block->serial;
+		spread.pause = doc->header->serial > serial ? doc->header->serial - serial : 0;
 		spread.latest_work = work;
 		spread.last_ns = block->time_ns;
 		survive(&spread.windows[gm_window_at(&order->windows, block->time_ns)],
