@@ -298,14 +298,15 @@ def directory(bench):
     return table
 
 
-def cpu_seconds(command, environment):
-    """What a command takes of a processor: waiting, for it or for the disk, is not the shim's."""
+def taken(command, environment):
+    """What a command takes of a processor, in seconds (waiting, for it or for the disk, is not the shim's), and its
+    page faults."""
     child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = status
     if status:
         sys.exit("bench: %s ended with status %d" % (" ".join(command), status))
-    return usage.ru_utime + usage.ru_stime
+    return usage.ru_utime + usage.ru_stime, usage.ru_minflt + usage.ru_majflt
 
 
 def instructions(command, environment):
@@ -338,8 +339,12 @@ def more(count, command, plain, ours):
     return "%d, %.4f" % (whole - base, whole / base) if whole else "?"
 
 
-def starts():
-    """Programs that use no CUDA: of the first Python here that has PyTorch, `import torch` too."""
+HELLO = "hello world of CUDA, simulated"
+
+
+def starts(bench):
+    """Programs that use no CUDA, of the first Python here that has PyTorch `import torch` too, and one that
+    allocates once and frees it."""
     commands = {"python3 -c 1": ([sys.executable, "-c", "1"], 40)}  # and how often in a round
     for python in (sys.executable, "/usr/bin/python3"):
         found = pathlib.Path(python).exists() and subprocess.run(
@@ -347,6 +352,7 @@ def starts():
         if found and found.returncode == 0:
             commands["import torch"] = ([python, "-c", "import torch"], 6)
             break
+    commands[HELLO] = ([str(bench.load), "--pairs", "1"], 40)
     return commands
 
 
@@ -357,31 +363,40 @@ def quick(times):
 
 def start(bench):
     """Target 7: programs that never use CUDA. In turn on one processor; plain twice, for the noise."""
-    table = Table("Starting a program that uses no CUDA", "", "plain, ms of CPU time",
-                  "with the shim, ratio", "plain again, ratio", "instructions: added, ratio",
-                  "system calls: added, ratio")
+    table = Table("Starting a program that uses no CUDA, and one that hardly does", "", "plain, ms of CPU time",
+                  "added, ms", "with the shim, ratio", "plain again, ratio", "page faults: plain, added",
+                  "instructions: added, ratio", "system calls: added, ratio")
     before = os.sched_getaffinity(0)
     plain = {**bench.plain, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-    ours = {**plain, **bench.traced()}
-    for name, (command, repeat) in starts().items():
+    ours = {**plain, **bench.traced("bench.%p.gmt")}
+    for name, (command, repeat) in starts(bench).items():
         took = {"plain": [], "ours": [], "again": []}
+        faults = {which: [] for which in took}
         os.sched_setaffinity(0, {max(before)})
         for _ in range(bench.rounds):
             times = {which: [] for which in took}
             for i in range(repeat):
                 for which in list(took)[i % 3:] + list(took)[:i % 3]:
-                    times[which].append(cpu_seconds(command, ours if which == "ours" else plain))
+                    seconds, missed = taken(command, ours if which == "ours" else plain)
+                    times[which].append(seconds)
+                    faults[which].append(missed)
             for which in took:
                 took[which].append(quick(times[which]))
         os.sched_setaffinity(0, before)
         # callgrind takes minutes for import torch
         counted = more(instructions, command, plain, ours) if repeat > 10 else "not counted"
         table.add(name, spread([1000 * value for value in took["plain"]], digits=1),
+                  spread([1000 * (b - a) for a, b in zip(took["plain"], took["ours"])], digits=2),
                   *(spread([b / a for a, b in zip(took["plain"], took[which])], digits=3)
-                    for which in ("ours", "again")), counted,
-                  more(system_calls, command, plain, ours))
-        if list(bench.folder.glob("bench.gmt*")):
+                    for which in ("ours", "again")),
+                  "%d, %s" % (statistics.median(faults["plain"]),
+                              spread([b - a for a, b in zip(faults["plain"], faults["ours"])])),
+                  counted, more(system_calls, command, plain, ours))
+        files = list(bench.folder.glob("bench.*.gmt"))
+        if files and name != HELLO:
             sys.exit("bench: %s left a file, though it used no CUDA" % name)
+        for file in files:
+            file.unlink()
     return table
 
 
