@@ -1,5 +1,5 @@
-// A small server loop with two mistakes, on the CUDA runtime: a cache that is never emptied, and a buffer
-// that is freed twice. Declares what it uses, so that it builds without a CUDA toolkit.
+// A small server loop with two mistakes, on the CUDA runtime: a cache that is never emptied, and a
+// buffer that is freed twice. Declares what it uses, so that it builds without a CUDA toolkit.
 #include "gpumemtrace.h"
 
 #include <cstddef>

@@ -144,4 +144,13 @@ static inline bool gm_is_divisible(const struct gm_alloc_record *alloc)
 		(alloc->space == GM_SPACE_POINTER && gm_kind_in(GM_KINDS_DIVIDED, alloc->kind)));
 }
 
+/*
+ * Returns whether a mark is the program's. Ranges that GPUMEMTRACE_MARK names are: the program made
+ * them, and the user asked for these. Signals and snapshots come from outside at any moment.
+ */
+static inline bool gm_mark_by_program(uint32_t source)
+{
+	return source == GM_MARK_PROGRAM || source == GM_MARK_NVTX;
+}
+
 #endif

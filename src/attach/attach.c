@@ -23,6 +23,7 @@
 #define POLL_US	  500
 #define LOAD_MS	  10000u
 #define JOIN_MS	  2000u /* for a thread that is outside of CUDA */
+#define CLAIM_MS  2000u /* for another tool, which may be about to end */
 
 /* The process, and where the shim is in it. */
 struct session {
@@ -45,6 +46,18 @@ static enum gm_attach_outcome refuse(struct session *session, const char *format
 	vsnprintf(session->result->text, sizeof(session->result->text), format, arguments);
 	va_end(arguments);
 	return GM_ATTACH_REFUSED;
+}
+
+/* Refuses and returns true if the process did nothing of the latest call, which is taken back. */
+static bool stands_still(struct session *session)
+{
+	if (!gm_withdraw(&session->injector))
+		return false;
+	refuse(session,
+	       "process %d does not run: it is stopped or frozen (docker pause, cgroup.freeze) and "
+	       "has to go on first",
+	       session->request->pid);
+	return true;
 }
 
 static double now_ms(void)
@@ -219,6 +232,8 @@ static int give_bytes(struct session *session)
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", session->request->pid, number);
 	if (number >= 0 && copy_bytes(session->request->shim, path) == 0)
 		return number;
+	if (number < 0 && stands_still(session))
+		return -1;
 	refuse(session, "the shim could not be written into process %d: %s", session->request->pid,
 	       strerror(errno));
 	return -1;
@@ -239,6 +254,17 @@ static bool await_loaded(struct session *session)
 		pause_us(POLL_US);
 	}
 	return false;
+}
+
+static void not_loaded(struct session *session, const char *path)
+{
+	refuse(session,
+	       "process %d could not load the shim: its loader refused %s. Most often its static "
+	       "thread-local storage is exhausted (start it with "
+	       "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096), its memory is limited "
+	       "(RLIMIT_AS, mlockall), its C library is older than 2.17, or a security module or "
+	       "seccomp forbids it",
+	       session->request->pid, path);
 }
 
 static bool load(struct session *session)
@@ -263,13 +289,9 @@ static bool load(struct session *session)
 	}
 	called = inject(session, dlopen_at, path, 0, RTLD_NOW);
 	if (called && !await_loaded(session)) {
-		refuse(session,
-		       "process %d could not load the shim: its loader refused %s. Most often its "
-		       "static thread-local storage is exhausted (start it with "
-		       "GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096), its C library is "
-		       "older than 2.17, or a security module forbids it",
-		       session->request->pid, path);
 		called = false;
+		if (!stands_still(session))
+			not_loaded(session, path);
 	}
 	close_at = number >= 0 ? in_libc(session, "close") : 0;
 	if (close_at) {
@@ -286,22 +308,10 @@ static bool load(struct session *session)
 
 static uint64_t age_ns(pid_t pid)
 {
-	char path[64], text[1024] = "", *at;
-	unsigned long long ticks = 0;
+	uint64_t ticks = gm_process_started(pid);
 	struct timespec now;
-	int fd, field;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		if (read(fd, text, sizeof(text) - 1) < 0)
-			text[0] = '\0';
-		close(fd);
-	}
-	at = strrchr(text, ')'); /* the end of field 2; field 22 is the start */
-	for (field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	if (!at || sscanf(at, "%llu", &ticks) != 1)
+	if (!ticks)
 		return 0;
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec -
@@ -364,6 +374,8 @@ static enum answer have_served(struct session *session, enum gm_attach_asked ask
 		return NOT_CALLED;
 	if (await_served(session, before, point))
 		return SERVED;
+	if (stands_still(session))
+		return NOT_CALLED;
 	refuse(session,
 	       "process %d did not answer within %u s; whether it did what was asked is not known",
 	       session->request->pid, LOAD_MS / 1000);
@@ -396,16 +408,25 @@ static enum gm_attach_outcome ask(struct session *session, enum gm_attach_asked 
 
 /* ---- the two commands ---- */
 
-/* Two tools would overwrite each other's requests. The kernel ends the claim of a killed one. */
+/*
+ * Two tools would overwrite each other's requests. The kernel drops the claim of a tool that was
+ * killed, but only some time after its parent has gone on: therefore a claim is waited for.
+ */
 static bool claim(struct session *session)
 {
+	uint64_t wait_ms = session->request->wait_ms;
+	uint64_t polls = 1 + (wait_ms < CLAIM_MS ? wait_ms : CLAIM_MS) * 1000 / POLL_US;
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d", session->request->pid);
 	session->claim = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (session->claim < 0 || flock(session->claim, LOCK_EX | LOCK_NB) == 0 ||
-	    errno != EWOULDBLOCK)
+	if (session->claim < 0)
 		return true;
+	while (polls--) {
+		if (flock(session->claim, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+			return true;
+		pause_us(POLL_US);
+	}
 	refuse(session, "another gpumem-report is attaching to process %d or detaching from it",
 	       session->request->pid);
 	return false;

@@ -2,10 +2,10 @@
  * Asking a recorded process to sleep and to wake (control.h).
  */
 #include "attach/control.h"
+#include "attach/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define POLL_MS	 1
-#define YOUNG_MS 200
+#define YOUNG_MS 5000
 
 static void sleep_ms(unsigned ms)
 {
@@ -44,18 +44,24 @@ static bool follow(struct gm_control *control, const char *path)
 
 bool gm_control_alive(const struct gm_control *control)
 {
-	return control->header->end == GM_END_NONE &&
-	       (kill(control->pid, 0) == 0 || errno != ESRCH);
+	return control->header->end == GM_END_NONE && control->started &&
+	       gm_process_started(control->pid) == control->started;
 }
 
-/* A file that has just been made gets its first words within milliseconds. */
+static bool has_magic(const struct gm_header *header)
+{
+	return memcmp(header->magic, GM_MAGIC, sizeof(header->magic)) == 0;
+}
+
+/* A file that has just been made gets its first words once its process has the processor again. */
 static void await_header(const struct gm_control *control)
 {
+	const struct gm_header *header = control->header;
 	unsigned waited;
 
 	for (waited = 0; waited < YOUNG_MS; waited += POLL_MS) {
-		if (__atomic_load_n(&control->header->features, __ATOMIC_ACQUIRE) &
-		    GM_FEATURE_STARTS)
+		if (__atomic_load_n(&header->features, __ATOMIC_ACQUIRE) & GM_FEATURE_STARTS ||
+		    (header->magic[0] && !has_magic(header)))
 			return;
 		sleep_ms(POLL_MS);
 	}
@@ -65,8 +71,7 @@ static bool can_ask(const struct gm_control *control, char *error, size_t bytes)
 {
 	const struct gm_header *header = control->header;
 
-	if (memcmp(header->magic, GM_MAGIC, sizeof(header->magic)) != 0 ||
-	    header->byte_order != GM_BYTE_ORDER)
+	if (!has_magic(header) || header->byte_order != GM_BYTE_ORDER)
 		snprintf(error, bytes, "%s is no file of gpumemtrace on this machine",
 			 control->path);
 	else if (!(header->features & GM_FEATURE_STARTS))
@@ -115,6 +120,7 @@ bool gm_control_open(struct gm_control *control, const char *path, int pid, char
 	control->header = mapped;
 	await_header(control);
 	control->pid = pid ? pid : (int)control->header->pid;
+	control->started = gm_process_started(control->pid);
 	if (can_ask(control, error, error_bytes))
 		return true;
 	gm_control_close(control);

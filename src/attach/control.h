@@ -14,6 +14,7 @@ struct gm_control {
 	struct gm_header *header; /* mapped shared */
 	char path[4096];	  /* of the live file */
 	int pid;		  /* of the process, as this one sees it */
+	uint64_t started;	  /* gm_process_started of it; 0: it has ended */
 };
 
 /*
@@ -40,7 +41,7 @@ enum gm_control_answer gm_control_ask(struct gm_control *control, enum gm_wanted
 enum gm_control_answer gm_control_await(struct gm_control *control, enum gm_recording recording,
 					unsigned wait_ms);
 
-/* True while the process that writes the file exists. */
+/* True while the process that writes the file runs; a zombie does not. */
 bool gm_control_alive(const struct gm_control *control);
 
 #endif

@@ -21,6 +21,7 @@
 /* The facts of /proc/PID/status that decide. */
 struct status {
 	int tracer;
+	unsigned threads;
 	unsigned uid; /* effective */
 	uint64_t capabilities;
 	char state;
@@ -41,6 +42,7 @@ static bool read_status(const char *proc, const char *process, struct status *st
 	while (fgets(line, sizeof(line), file)) {
 		sscanf(line, "TracerPid: %d", &status->tracer);
 		sscanf(line, "State: %c", &status->state);
+		sscanf(line, "Threads: %u", &status->threads);
 		sscanf(line, "Uid: %u %u", &real, &status->uid);
 		sscanf(line, "CapEff: %lx", &status->capabilities);
 		if (strncmp(line, "x86_Thread_features:", 20) == 0)
@@ -190,7 +192,12 @@ bool gm_may_attach(const char *proc, pid_t pid, char *error, size_t error_bytes)
 		return false;
 	}
 	if (status.state == 'Z' || status.state == 'X') {
-		snprintf(error, error_bytes, "process %d has ended", pid);
+		snprintf(error, error_bytes,
+			 status.threads > 1
+				 ? "the main thread of process %d has ended, and with it "
+				   "what /proc shows of the process"
+				 : "process %d has ended",
+			 pid);
 		return false;
 	}
 	if (status.tracer) {
@@ -198,6 +205,11 @@ bool gm_may_attach(const char *proc, pid_t pid, char *error, size_t error_bytes)
 			 "process %d is traced by process %d, a debugger or strace: it has to be "
 			 "detached first",
 			 pid, status.tracer);
+		return false;
+	}
+	if (status.state == 'T') {
+		snprintf(error, error_bytes,
+			 "process %d is stopped (SIGSTOP, Ctrl-Z) and has to go on first", pid);
 		return false;
 	}
 	if (has_permission(proc, pid))

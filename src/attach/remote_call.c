@@ -10,6 +10,7 @@
 #include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -41,6 +42,9 @@
 #define STOP_MS		2000
 #define PATIENT_MS	1000u /* then a thread will do whose wait begins anew */
 #define ONLY_KERNEL	"it waits in a call that only the kernel can resume"
+#define CANNOT_STOP                                                                                \
+	"it waits in the kernel and cannot be stopped (state D: vfork, a frozen container, a "     \
+	"device)"
 #define BEGINS_ANEW                                                                                \
 	"it waits in a call whose time would begin anew (--interrupt allows that at once)"
 
@@ -141,6 +145,18 @@ static int read_task(const struct gm_injector *injector, pid_t thread, const cha
 	return 0;
 }
 
+/* A wait in the kernel that neither a signal nor a tracer ends [proc(5), stat]. */
+static bool waits_uninterrupted(const struct gm_injector *injector, pid_t thread)
+{
+	char text[512];
+	const char *name_end;
+
+	if (read_task(injector, thread, "stat", text, sizeof(text)))
+		return false;
+	name_end = strrchr(text, ')');
+	return name_end && strncmp(name_end, ") D", 3) == 0;
+}
+
 /*
  * Looks at a thread without disturbing it; what is wrong with it, or NULL. `anew`: a wait whose
  * time begins anew will do.
@@ -151,6 +167,8 @@ static const char *look_before(const struct gm_injector *injector, pid_t thread,
 	int error = read_task(injector, thread, "syscall", text, sizeof(text));
 	long call;
 
+	if (waits_uninterrupted(injector, thread))
+		return CANNOT_STOP;
 	if (error)
 		return error == ENOENT ? "it has ended" : NULL;
 	if (sscanf(text, "%ld", &call) != 1 || call < 0)
@@ -210,7 +228,7 @@ static const char *stop(pid_t thread)
 		/* a signal of the program's own came first */
 		ptrace(PTRACE_CONT, thread, NULL, (void *)(uintptr_t)WSTOPSIG(status));
 	}
-	return "it does not stop";
+	return CANNOT_STOP;
 }
 
 /* ---- the call ---- */
@@ -283,6 +301,12 @@ struct call {
 	const char *text;
 };
 
+/* The latest call that was made: the thread's registers before it, and as they were set for it. */
+static struct {
+	pid_t thread; /* 0: none was made */
+	struct user_regs_struct before, set;
+} latest;
+
 /* Lays the frame and sets the registers. NULL, or why nothing was called. */
 static const char *make_call(struct gm_injector *injector, pid_t thread, struct user_regs_struct *r,
 			     const struct call *call)
@@ -347,10 +371,20 @@ static void let_go(const struct gm_injector *injector, pid_t thread, struct user
 	ptrace(PTRACE_SETREGS, thread, NULL, r);
 }
 
+/* An attempt at one thread: to make a call in it, or to withdraw the latest. */
+struct attempt {
+	struct gm_injector *injector;
+	pid_t thread;
+	const struct call *call; /* NULL: the latest call is to be withdrawn */
+	bool anew;
+	const char *why; /* NULL: it was done */
+};
+
 /* Stops a thread, makes the call if it can be made there, and lets it go. NULL: it was made. */
-static const char *try_thread(struct gm_injector *injector, pid_t thread, const struct call *call,
-			      bool anew)
+static const char *try_thread(const struct attempt *attempt)
 {
+	struct gm_injector *injector = attempt->injector;
+	pid_t thread = attempt->thread;
 	double began = now_us();
 	struct user_regs_struct r, changed;
 	const char *why = stop(thread);
@@ -361,17 +395,68 @@ static const char *try_thread(struct gm_injector *injector, pid_t thread, const 
 	if (ptrace(PTRACE_GETREGS, thread, NULL, &r)) {
 		why = "its registers cannot be read";
 	} else {
-		why = unfit(injector, thread, &r, anew);
+		why = unfit(injector, thread, &r, attempt->anew);
 		changed = r;
 		if (!why)
-			why = make_call(injector, thread, &changed, call);
-		if (why)
+			why = make_call(injector, thread, &changed, attempt->call);
+		if (why) {
 			let_go(injector, thread, &r);
+		} else {
+			latest.thread = thread;
+			latest.before = r;
+			latest.set = changed;
+		}
 	}
 	ptrace(PTRACE_DETACH, thread, NULL, NULL);
 	injector->paused_us = now_us() - began;
 	injector->thread = thread;
 	return why;
+}
+
+/*
+ * Gives a thread its own registers back if it has executed nothing of the latest call. The kernel
+ * then resumes or makes again the system call in which the thread was, as at any stop.
+ */
+static const char *withdraw(const struct attempt *attempt)
+{
+	pid_t thread = attempt->thread;
+	struct user_regs_struct now;
+	const char *why = stop(thread);
+
+	if (why)
+		return why;
+	if (ptrace(PTRACE_GETREGS, thread, NULL, &now) || now.rip != latest.set.rip ||
+	    now.rsp != latest.set.rsp)
+		why = "it has begun the call";
+	else if (ptrace(PTRACE_SETREGS, thread, NULL, &latest.before))
+		why = "its registers cannot be set";
+	else
+		let_go(attempt->injector, thread, &latest.before);
+	ptrace(PTRACE_DETACH, thread, NULL, NULL);
+	return why;
+}
+
+static void *run_attempt(void *data)
+{
+	struct attempt *attempt = data;
+
+	attempt->why = attempt->call ? try_thread(attempt) : withdraw(attempt);
+	return NULL;
+}
+
+/*
+ * Has a thread of this process make the attempt. The tracer is that thread and not the process: at
+ * its end the kernel detaches a thread that did not stop in time, which would otherwise stand still
+ * from its stop until the end of this process [ptrace(2)].
+ */
+static const char *attempt_in_own_thread(struct attempt *attempt)
+{
+	pthread_t tracer;
+
+	if (pthread_create(&tracer, NULL, run_attempt, attempt))
+		return "there is no thread to trace it";
+	pthread_join(tracer, NULL);
+	return attempt->why;
 }
 
 /* Writes the reason why no call was made. */
@@ -403,6 +488,7 @@ bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text
 	bool anew;
 
 	injector->why = "it has no thread";
+	latest.thread = 0;
 	if (text && strlen(text) >= TEXT_BYTES) {
 		snprintf(error, error_bytes, "the path %s is too long", text);
 		return false;
@@ -413,7 +499,8 @@ bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text
 		for (i = 0; i < count; i++) {
 			injector->why = look_before(injector, threads[i], anew);
 			if (!injector->why)
-				injector->why = try_thread(injector, threads[i], &call, anew);
+				injector->why = attempt_in_own_thread(
+					&(struct attempt){injector, threads[i], &call, anew, NULL});
 			if (!injector->why)
 				return true;
 			if (injector->why == gm_other_program)
@@ -423,6 +510,15 @@ bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text
 	} while (count && injector->why != gm_other_program && now_us() < until);
 	explain(injector, count, wait_ms, error, error_bytes);
 	return false;
+}
+
+bool gm_withdraw(struct gm_injector *injector)
+{
+	struct attempt attempt = {.injector = injector, .thread = latest.thread};
+	bool withdrawn = latest.thread && !attempt_in_own_thread(&attempt);
+
+	latest.thread = 0;
+	return withdrawn;
 }
 
 /* libc's end of signal handlers, by its code: it has no symbol. */
@@ -486,6 +582,12 @@ bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text
 {
 	(void)injector, (void)function, (void)text, (void)number, (void)argument, (void)wait_ms;
 	snprintf(error, error_bytes, "attaching is possible on x86-64 only");
+	return false;
+}
+
+bool gm_withdraw(struct gm_injector *injector)
+{
+	(void)injector;
 	return false;
 }
 

@@ -41,4 +41,10 @@ void gm_injector_close(struct gm_injector *injector);
 bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text, uint64_t number,
 	       uint64_t argument, unsigned wait_ms, char *error, size_t error_bytes);
 
+/*
+ * Takes the latest call back, of which nothing has been executed although gm_inject returned true:
+ * the thread does not run, because it is stopped or frozen. False if the call has begun.
+ */
+bool gm_withdraw(struct gm_injector *injector);
+
 #endif

@@ -229,3 +229,24 @@ unsigned gm_target_threads(const struct gm_target *target, pid_t *threads, unsig
 		closedir(tasks);
 	return count;
 }
+
+uint64_t gm_process_started(pid_t pid)
+{
+	char path[64], text[1024] = "", *at;
+	unsigned long long ticks = 0;
+	int fd, field;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = '\0';
+	close(fd);
+	at = strrchr(text, ')'); /* the end of field 2; field 3 is the state, field 22 the start */
+	if (!at || strncmp(at, ") Z", 3) == 0 || strncmp(at, ") X", 3) == 0)
+		return 0;
+	for (field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at && sscanf(at, "%llu", &ticks) == 1 ? ticks : 0;
+}

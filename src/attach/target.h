@@ -51,6 +51,13 @@ uint64_t gm_target_stack_room(const struct gm_target *target, uint64_t sp);
 /* A descriptor of the object's file as the process sees it, or -1. */
 int gm_target_open_object(const struct gm_target *target, const char *path);
 
+/*
+ * When a process started, in clock ticks since the machine did [proc(5), stat]; 0 if there is none,
+ * or if it has ended and its parent has not waited for it. Tells a process from a later one that
+ * was given the same number.
+ */
+uint64_t gm_process_started(pid_t pid);
+
 /* Stores the ids of up to `most` threads; returns how many. */
 unsigned gm_target_threads(const struct gm_target *target, pid_t *threads, unsigned most);
 

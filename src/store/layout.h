@@ -244,7 +244,7 @@ struct gm_header {
 	uint64_t window_width;		/* in frees, of windows of equal work */
 	uint64_t window_start_ns[GM_WINDOWS];
 	uint32_t window_mark[GM_WINDOWS]; /* the mark that opened it; GM_NONE */
-	uint32_t window_filled;		/* firsts (unmerged windows) in the open window so far */
+	uint32_t window_filled;		  /* marks of the program so far, if window_marks */
 	uint32_t marks_dropped;		/* marks beyond those that are kept */
 
 	/* GPUMEMTRACE_UNWINDER=check: walks by the unwind tables and by libunwind; else 0 */

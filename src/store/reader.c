@@ -12,11 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_WARNINGS 16
 #define MAX_POINTERS 4 /* pointer files that lead to pointer files */
+#define ALIGNMENT    4096u /* so that chunks of the copy are whole pages */
 #define MAX_COPIES   5 /* tries to copy a live file between two of its updates */
 
 /* The chunks of a table; `chunks[i]` is a byte offset into the copy, 0 if there is none. */
@@ -173,7 +175,8 @@ static int copy_file(struct gm_reader *reader, int fd, uint64_t file_bytes)
 		if (want > GM_MAX_FILE_BYTES)
 			return -EFBIG;
 		free(reader->bytes);
-		reader->bytes = malloc(want ? want : 1);
+		reader->bytes =
+			aligned_alloc(ALIGNMENT, (want + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
 		if (!reader->bytes)
 			return -ENOMEM;
 		got = read_fully(fd, reader->bytes, want, 0);
@@ -604,6 +607,32 @@ bool gm_reader_get(const struct gm_reader *reader, enum gm_table_id table, uint3
 	have = from->record_bytes < bytes ? from->record_bytes : bytes;
 	memcpy(record, at, have);
 	return true;
+}
+
+uint32_t gm_reader_chunk_records(const struct gm_reader *reader, enum gm_table_id table)
+{
+	uint32_t bytes = reader->tables[table].record_bytes;
+
+	return bytes ? reader->header.chunk_bytes / bytes : 1;
+}
+
+void gm_reader_release(struct gm_reader *reader, enum gm_table_id table, uint32_t index)
+{
+	uint32_t number = index / gm_reader_chunk_records(reader, table);
+	struct table *from = &reader->tables[table];
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start, end;
+
+	if (number >= from->chunk_slots || !from->chunks[number])
+		return;
+	start = (uintptr_t)reader->bytes + from->chunks[number];
+	end = start + reader->header.chunk_bytes;
+	if (from->chunks[number] + reader->header.chunk_bytes > reader->size)
+		return;
+	from->chunks[number] = 0;
+	start = (start + page - 1) / page * page;
+	end = end / page * page;
+	if (start < end)
+		madvise((void *)start, end - start, MADV_DONTNEED);
 }
 
 /* The number of the allocation record at an offset of the file, GM_NONE if there is none. */

@@ -39,7 +39,10 @@ const char *gm_reader_path(const struct gm_reader *reader);
 /* The header's copy; fields that a shorter header lacks are zero. */
 const struct gm_header *gm_reader_header(const struct gm_reader *reader);
 
-/* The copy of the file, and how many bytes of it are in use. Lives as long as the reader. */
+/*
+ * The copy of the file (see gm_reader_release), and how many bytes of it are in use. Lives as long
+ * as the reader.
+ */
 const void *gm_reader_image(const struct gm_reader *reader);
 uint64_t gm_reader_bytes(const struct gm_reader *reader);
 
@@ -70,6 +73,15 @@ bool gm_reader_lacks(const struct gm_reader *reader, enum gm_table_id table);
  */
 bool gm_reader_get(const struct gm_reader *reader, enum gm_table_id table, uint32_t index,
 		   void *record, size_t bytes);
+
+/* Returns how many records lie in a chunk, the unit of gm_reader_release; at least 1. */
+uint32_t gm_reader_chunk_records(const struct gm_reader *reader, enum gm_table_id table);
+
+/*
+ * Gives back the memory of the chunk that a record lies in, of which the image is zeros from then
+ * on: gm_reader_get finds none of its records. The counts stay.
+ */
+void gm_reader_release(struct gm_reader *reader, enum gm_table_id table, uint32_t index);
 
 /*
  * The allocation records that were emptied after the last work (layout.h, "The end of the work"),

@@ -2,6 +2,7 @@
  * Marks and copies of the file.
  */
 #include "track/marks.h"
+#include "account/kinds.h"
 #include "track/levels.h"
 #include "track/live.h"
 #include "track/named_ranges.h"
@@ -37,17 +38,7 @@ static bool set_before_mark(struct gm_alloc_record *record, uint32_t index, void
 	return true;
 }
 
-/*
- * Returns whether a mark is the program's. What was allocated before the first of them is no leak
- * at exit. Ranges that GPUMEMTRACE_MARK names are the program's marks: it made them, and the user
- * asked for these. Signals and snapshots come from outside at any moment and change neither this
- * baseline nor the windows.
- */
-static bool by_program(enum gm_mark_source source)
-{
-	return source == GM_MARK_PROGRAM || source == GM_MARK_NVTX;
-}
-
+/* Allocations from before the first mark of the program are no leaks at exit. */
 static void first_program_mark(void)
 {
 	gm_live_each(set_before_mark, NULL);
@@ -101,9 +92,9 @@ void gm_track_mark(const char *name, enum gm_mark_source source)
 	name_string = string_of(name ? name : "");
 	gm_update_begin();
 	add_mark(name_string, source);
-	if (by_program(source) && !gm_file->first_mark_serial)
+	if (gm_mark_by_program(source) && !gm_file->first_mark_serial)
 		first_program_mark();
-	if (by_program(source)) {
+	if (gm_mark_by_program(source)) {
 		gm_track_worked(); /* memory that a test frees before the next mark is its own */
 		gm_windows_open_at_mark();
 		if (source == GM_MARK_PROGRAM)

@@ -4,6 +4,7 @@
 #include "track/track.h"
 #include "store/journal.h"
 #include "track/allocs.h"
+#include "track/before.h"
 #include "track/clock.h"
 #include "track/contexts.h"
 #include "track/capture_pools.h"
@@ -55,6 +56,7 @@ static void forget_records(bool history)
 	gm_peaks_reset();
 	gm_timeline_reset();
 	gm_ranges_reset();
+	gm_before_reset();
 	gm_windows_start();
 	gm_event_log_start(history);
 }
@@ -139,23 +141,6 @@ void gm_track_period_begin(bool history)
 	gm_file->window_start_ns[0] = gm_file->period_started_ns = gm_track.now_ns;
 	gm_file->period_ended_ns = 0;
 	gm_file->periods++;
-	gm_update_end();
-}
-
-void gm_track_before_freed(int device, uint64_t bytes)
-{
-	struct gm_device_record *record;
-
-	if (!gm_file || device < 0)
-		return;
-	gm_update_begin();
-	record = gm_store_record(GM_TABLE_DEVICES, (uint32_t)device);
-	if (record && record->before_bytes != GM_NO_BYTES) {
-		record->before_bytes -=
-			bytes < record->before_bytes ? bytes : record->before_bytes;
-		gm_file->before_frees++;
-		gm_file->before_freed_bytes += bytes;
-	}
 	gm_update_end();
 }
 

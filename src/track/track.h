@@ -23,12 +23,6 @@ void gm_track_start(bool history);
  */
 void gm_track_period_begin(bool history);
 
-/*
- * Memory from before the period was freed, whose size the driver had confirmed: it counts no more
- * as memory from before.
- */
-void gm_track_before_freed(int device, uint64_t bytes);
-
 /* Closes the records when the process ends (`end`: enum gm_end). Safe in signal handlers. */
 void gm_track_end(unsigned end, int status);
 

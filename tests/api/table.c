@@ -1,7 +1,7 @@
 /*
  * Prints the tables of CUDA functions and of their roles for coverage.py. The lines are
- * "role NAME CLASS MEANING" and "row NAME LAYER ROLE KIND MAJORS", with tabs between the columns; MAJORS
- * are those of libcudart as bits.
+ * "role NAME CLASS MEANING" and "row NAME LAYER ROLE KIND MAJORS", with tabs between the columns;
+ * MAJORS are those of libcudart as bits.
  */
 #include "api/api.h"
 
@@ -16,7 +16,8 @@ static const struct {
 };
 
 static const char *const kinds[GM_KINDS] = {
-	"", "device", "managed", "array", "async", "vmm", "graph", "pinned", "registered", "imported",
+	"",    "device", "managed", "array",	  "async",
+	"vmm", "graph",	 "pinned",  "registered", "imported",
 };
 
 int main(void)

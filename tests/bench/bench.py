@@ -223,8 +223,9 @@ def report(bench):
     bench.run_load(bench.traced("big.gmt", GPUMEMTRACE_MAX_FILE="2GiB"), "--live", 1000000, "--sites",
                    100000, "--pairs", 1, "--depth", 20, "--inner", 8)
     big = str(bench.folder / "big.gmt")
-    table = Table("The report on 10^6 live allocations from 10^5 sites", "command", "seconds", "MiB",
-                  "target")
+    file_mib = os.stat(big).st_size / 2**20
+    table = Table("The report on 10^6 live allocations from 10^5 sites, a file of %.0f MiB" % file_mib, "command", "seconds",
+                  "MiB", "of the file's size", "target")
     results = bench.in_turn({
         name: lambda arguments=arguments: timed([str(bench.report), *arguments])
         for name, arguments in {
@@ -232,21 +233,52 @@ def report(bench):
             "html": ["html", "-o", str(bench.folder / "big.html"), big]}.items()})
     for name, target in (("summary", "1.5 s, 1024 MiB"), ("summary --json", "3 s"), ("html", "5 s")):
         failed = [r["status"] for r in results[name] if r["status"]]
+        most = max(figures(results, name, "mib"))
         table.add(name + (" (failed)" if failed else ""), spread(figures(results, name, "s"), digits=2),
-                  "%.0f" % max(figures(results, name, "mib")), target)
+                  "%.0f" % most, "%.2f" % (most / file_mib), target)
     return table
 
 
 def history(bench):
-    """Target 5: reading a complete history."""
+    """Target 5: writing and reading a complete history."""
+    shape = ("--sites", 64, "--pairs")
+    written = bench.in_turn({
+        "ring": lambda: bench.run_load(bench.traced(), *shape, 1000000),
+        "all": lambda: bench.run_load(bench.traced(GPUMEMTRACE_EVENTS="all"), *shape, 1000000)})
     pairs = 5000000
-    bench.run_load(bench.traced("all.gmt", GPUMEMTRACE_EVENTS="all", GPUMEMTRACE_MAX_FILE="8GiB"),
-                   "--pairs", pairs, "--sites", 64)
+    bench.run_load(bench.traced("all.gmt", GPUMEMTRACE_EVENTS="all", GPUMEMTRACE_MAX_FILE="8GiB"), *shape, pairs)
     path = bench.folder / "all.gmt"
-    results = bench.in_turn({"timeline": lambda: timed([str(bench.report), "timeline", str(path)])})
+    end = json.loads(subprocess.run([str(bench.report), "summary", "--json", "--no-symbols", str(path)], check=True,
+                                    stdout=subprocess.PIPE).stdout)["process"]["duration_s"]
+    caches = [0]
+
+    def at(*options):
+        return timed([str(bench.report), "summary", "--at", repr(end * 0.999), *options, str(path)])
+
+    def anew():
+        caches[0] += 1
+        os.environ["XDG_CACHE_HOME"] = str(bench.folder / f"cache{caches[0]}")
+        return at()
+
+    def again():
+        os.environ["XDG_CACHE_HOME"] = str(bench.folder / "cache")
+        at()
+        return at()
+    before = os.environ.get("XDG_CACHE_HOME")
+    results = bench.in_turn({"timeline": lambda: timed([str(bench.report), "timeline", str(path)]),
+                             "anew": anew, "again": again})
+    if before is None:
+        del os.environ["XDG_CACHE_HOME"]
+    else:
+        os.environ["XDG_CACHE_HOME"] = before
     table = Table("A complete history of 10^7 events", "", "figure")
+    table.add("added to an event by GPUMEMTRACE_EVENTS=all, ns of CPU time", spread(
+        [(a["pair_cpu_ns"] - b["pair_cpu_ns"]) / 2 for a, b in zip(written["all"], written["ring"])]))
+    table.add("bytes of an event", "%.1f" % (os.stat(str(path) + ".events").st_size / (2 * pairs)))
     table.add("timeline, million events a second", spread(
         [2 * pairs / 1e6 / result["s"] for result in results["timeline"]], digits=1))
+    table.add("summary --at the end, the first time, s", spread(figures(results, "anew", "s"), digits=2))
+    table.add("the same, again, s", spread(figures(results, "again", "s"), digits=2))
     return table
 
 
@@ -377,6 +409,14 @@ def build_text(build):
         "of no commit", options["buildtype"])
 
 
+def peers():
+    """Which other recorders run beside us."""
+    found = shutil.which("heaptrack") and subprocess.run(["heaptrack", "--version"], stdout=subprocess.PIPE,
+                                                         stderr=subprocess.DEVNULL, text=True).stdout.split()
+    return ("Beside it: %s; memray, which Debian does not have, is not run."
+            % (" ".join(found) if found else "heaptrack is not installed and was not run"))
+
+
 def write(path, text):
     whole = pathlib.Path(path).read_text()
     if BEGIN not in whole or END not in whole:
@@ -396,9 +436,9 @@ def main():
     unknown = set(options.targets) - set(TARGETS)
     if unknown:
         parser.error("no target %s: %s" % (", ".join(sorted(unknown)), ", ".join(TARGETS)))
-    text = "%s. %s. Medians of %d rounds (%s).\n\n" % (
-        build_text(options.build.resolve()), machine(), options.rounds,
-        "95 %" if options.rounds >= 6 else "least to most")
+    text = "%s. %s. %s Medians of %d rounds (%s).\n\n" % (
+        build_text(options.build.resolve()), machine(), peers(), options.rounds,
+        "their 95 % intervals" if options.rounds >= 6 else "least to most")
     print(text, end="")
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options.build.resolve(), options.rounds, folder, options.against and options.against.resolve())

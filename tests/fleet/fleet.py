@@ -72,6 +72,8 @@ def older_database():
     with sqlite3.connect("old.db") as database:
         for column in ["job", "attempt", "local_rank", "revision"]:
             database.execute(f"ALTER TABLE runs DROP COLUMN {column}")
+        for column in ["live_error_bytes", "at_peak_error_bytes", "allocated_error_bytes"]:  # since version 2
+            database.execute(f"ALTER TABLE sites DROP COLUMN {column}")
         database.execute("PRAGMA user_version = 1")
     export("sqlite", "-o", "old.db", "12")
     with sqlite3.connect("old.db") as database:

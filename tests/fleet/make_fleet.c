@@ -75,7 +75,8 @@ static void add_oom(struct test_file *file, int rank, uint32_t stack)
 				    .other_pids_string = GM_NONE};
 
 	TEST_ADD(file, GM_TABLE_OOMS, &oom);
-	TEST_ADD(file, GM_TABLE_RETRIES, (&(struct gm_retry_record){.device = (int16_t)rank, .exhausted = 1}));
+	TEST_ADD(file, GM_TABLE_RETRIES,
+		 (&(struct gm_retry_record){.device = (int16_t)rank, .exhausted = 1}));
 }
 
 static void add_rank(const struct job *job, int rank)

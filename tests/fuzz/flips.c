@@ -1,7 +1,7 @@
 /*
- * The reader's harness without libFuzzer: a real file cut at every page and around the header's and the
- * directory's edges, three bits of every byte of its header flipped, one of the directory's, and one
- * bit in so many bytes of the rest. Argument: the file.
+ * The reader's harness without libFuzzer: a real file cut at every page and around the header's and
+ * the directory's edges, three bits of every byte of its header flipped, one of the directory's,
+ * and one bit in so many bytes of the rest. Argument: the file.
  */
 #include "harness.h"
 #include "store/layout.h"

@@ -1,7 +1,8 @@
 /*
  * Any lines as the words of a command line, the whole tool run on them: over a real file, file.gmt,
  * in a folder of their own. Words cannot leave that folder (no '/'), nothing is written (fopen and
- * mkostemp are wrapped), no program is started and no screen opened: `run` and `top` are parsed only.
+ * mkostemp are wrapped), no program is started and no screen opened: `run` and `top` are parsed
+ * only.
  */
 #include "../../tools/gpumem-report/cli.h"
 #include "harness.h"

@@ -28,7 +28,8 @@ static const char *const commands[] = {
 	"html -o page file.gmt new.gmt",
 	"html -o page new.gmt",
 	"check --leaks grow --baseline file.gmt --max-growth 5 new.gmt",
-	"check --leaks exit --baseline new.gmt --max-peak-growth 1MiB --junit out --sarif out --markdown out --github-annotations out "
+	"check --leaks exit --baseline new.gmt --max-peak-growth 1MiB --junit out --sarif out "
+	"--markdown out --github-annotations out "
 	"--gitlab-code-quality out file.gmt",
 	"check --per-mark --no-errors --json new.gmt",
 	"summary new.gmt",

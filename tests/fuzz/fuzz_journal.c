@@ -1,6 +1,6 @@
 /*
- * Any bytes as a complete history: played to its end, with the events that come of it. The file that it
- * belongs to is made to fit, so that more than its identity is looked at.
+ * Any bytes as a complete history: played to its end, with the events that come of it. The file
+ * that it belongs to is made to fit, so that more than its identity is looked at.
  */
 #include "harness.h"
 #include "report/journal/journal_file.h"

@@ -1,6 +1,7 @@
 /*
  * Any bytes as an output file or as a snapshot of PyTorch's, through the whole report: loading,
- * verdicts and findings, the gates against themselves, every way to print them, and a moment halfway.
+ * verdicts and findings, the gates against themselves, every way to print them, and a moment
+ * halfway.
  */
 #include "harness.h"
 #include "report/gate/compare.h"
@@ -78,7 +79,8 @@ static void page(struct gm_doc *doc, FILE *nowhere)
 	gm_json_out_end(&out);
 }
 
-static void halfway(char **paths, struct gm_options options, const struct gm_doc *doc, FILE *nowhere)
+static void halfway(char **paths, struct gm_options options, const struct gm_doc *doc,
+		    FILE *nowhere)
 {
 	struct gm_job *job;
 

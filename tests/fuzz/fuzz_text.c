@@ -1,5 +1,6 @@
 /*
- * Any bytes as a file of suppressions and as a file of rules, and as patterns held against themselves.
+ * Any bytes as a file of suppressions and as a file of rules, and as patterns held against
+ * themselves.
  */
 #include "harness.h"
 #include "report/support/memory.h"

@@ -15,8 +15,9 @@ int main(int argc, char **argv)
 		return 2;
 	for (i = 1; i < 40; i++) {
 		unsigned kind = 1 + (unsigned)i % (GM_KINDS - 1);
-		struct gm_event event = drive_event(i << 20, kind, i % 3 ? GM_SPACE_POINTER : GM_SPACE_HANDLE,
-						    i % 5 ? GM_LEVEL_DRIVER : GM_LEVEL_CUSTOM);
+		struct gm_event event =
+			drive_event(i << 20, kind, i % 3 ? GM_SPACE_POINTER : GM_SPACE_HANDLE,
+				    i % 5 ? GM_LEVEL_DRIVER : GM_LEVEL_CUSTOM);
 
 		gm_track_alloc(&event);
 		if (i % 4 == 0)

@@ -1,7 +1,7 @@
 /*
- * An output file is mostly empty, and bytes changed anywhere seldom meet a number. For the harnesses of such
- * files: of four mutations three change a few words that are not zero, to numbers that are wrong by much,
- * by little, or by a bit.
+ * An output file is mostly empty, and bytes changed anywhere seldom meet a number. For the
+ * harnesses of such files: of four mutations three change a few words that are not zero, to numbers
+ * that are wrong by much, by little, or by a bit.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
-"""Keeps buffers in a list, and meets a moment at which holders are captured: captured.py oom|mark|signal|grow.
+"""Keeps buffers in a list, and meets a moment at which holders are captured: captured.py oom|mark|signal|grow|leak.
 
-At that moment the list `kept` holds six buffers of 1 MiB; right after it, it is emptied. While the process runs on it
+At that moment the list `kept` holds six buffers of 1 MiB (46 with `leak`, which takes and frees working memory in
+between, and has its mark at the end); right after it, it is emptied, but not with `leak`. While the process runs on it
 waits for children of its own, of which there are none, and says what it saw.
 """
 import ctypes
@@ -42,11 +43,17 @@ if sys.argv[1] == "oom":
         Buffer(1 << 50)
     except MemoryError:
         pass
+elif sys.argv[1] == "leak":
+    for _ in range(40):
+        step()
+        Buffer(2 * MIB)
+    tracer.gpumemtrace_mark(b"end")
 elif sys.argv[1] == "mark":
     tracer.gpumemtrace_mark(b"here")
 elif sys.argv[1] == "signal":
     os.kill(os.getpid(), signal.SIGUSR1)
-kept.clear()
+if sys.argv[1] != "leak":
+    kept.clear()
 try:
     os.wait()
     children.append("wait")

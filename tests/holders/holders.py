@@ -6,12 +6,15 @@ never from the tool: planted.py and changing.py say it.
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+
+import readable
 
 python, tool, shim, sim, native, keeper = sys.argv[1], *map(os.path.abspath, sys.argv[2:7])
 here = os.path.dirname(os.path.abspath(__file__))
@@ -48,7 +51,7 @@ class Program:
         command = [native] if name == "native" else [python, "-B", os.path.join(here, name + ".py")]
         self.process = subprocess.Popen([*command, *arguments],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=environment, cwd=work.name)
+                                        env=environment, cwd=work.name, preexec_fn=readable.by_all)
         self.said = self.process.stdout.readline()
         assert self.said, f"{name} ended before it was ready"
 
@@ -277,6 +280,15 @@ def captured(moment, setting):
     assert "held by module __main__ \u2192 kept" in run("--once", program.file, command="top").stdout
 
 
+def advice_about_leak():
+    for settings, expected in (({"HOLDERS": "mark"}, "what kept .* in 40 blocks at .*: module __main__ \u2192 kept \u2192 list"),
+                               ({}, "look for what keeps a reference to it")):
+        with Program("captured", "leak", "wait", **settings) as program:
+            pass
+        [leak] = [finding for finding in document(program.file, command="summary")["findings"] if finding["id"] == "leak.grow"]
+        assert re.match(expected, leak["advice"][0]), leak
+
+
 def not_captured():
     with Program("captured", "oom", "wait") as program:
         doc = document(program.file, command="summary")
@@ -288,6 +300,7 @@ def not_captured():
 for moment, setting in (("oom", "oom"), ("mark", "mark"), ("signal", "signal"), ("grow", "grow:6MiB")):
     test(f"captured inside: {setting}", lambda: captured(moment, setting))
 test("global variables of a native program", native_program)
+test("a leak's advice names the holder that was found", advice_about_leak)
 test("without the setting the report says how to find holders", not_captured)
 test("a process that changes everything meanwhile: the right chain or none", heavy_change)
 

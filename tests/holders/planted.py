@@ -101,6 +101,12 @@ def session_table():
     sessions = {number: Session() for number in range(3)}
 
 
+@kind("module __main__", "tables", "dict (4 entries)", "list (2 to 5 entries)")
+def lists_of_several_sizes():
+    global tables
+    tables = {user: [Buffer() for _ in range(2 + user)] for user in range(4)}
+
+
 @kind("module __main__", "Registry", "class", "Registry.cache")
 def class_attribute():
     global Registry

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+import readable
+
 tool, shim, sim, programs, source = map(os.path.abspath, sys.argv[1:6])
 work = tempfile.TemporaryDirectory(prefix="gm-refusals-")
 said = set()
@@ -37,7 +39,8 @@ class Program:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("GPUMEMTRACE_")}
         environment.update(LD_PRELOAD=preload, LD_LIBRARY_PATH=sim, GPUMEMTRACE_OUT=self.file, **settings)
         self.process = subprocess.Popen([os.path.join(programs, name), *arguments], env=environment, cwd=work.name, text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                        preexec_fn=readable.by_all, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
         self.pid = self.process.pid
         assert self.process.stdout.readline(), self.process.stderr.read()
 

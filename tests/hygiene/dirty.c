@@ -1,7 +1,7 @@
 /*
- * Preloaded into each test program by hygiene.py: the stacks of main and of threads hold no zeros where
- * nothing was written yet. A program that reads a variable before it is set, or more of a structure than
- * the kernel filled, then reads what is different in every word.
+ * Preloaded into each test program by hygiene.py: the stacks of main and of threads hold no zeros
+ * where nothing was written yet. A program that reads a variable before it is set, or more of a
+ * structure than the kernel filled, then reads what is different in every word.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -10,15 +10,16 @@
 
 #define MAIN_BYTES   (512u << 10)
 #define THREAD_BYTES (64u << 10)
-#define MARGIN_BYTES (4u << 10) /* left of a thread's stack: guest programs have threads with little */
+#define MARGIN_BYTES                                                                               \
+	(4u << 10) /* left of a thread's stack: guest programs have threads with little */
 
 typedef int main_function(int, char **, char **);
 typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void),
 			   void (*)(void), void *);
 typedef int create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-int __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
-		      void (*loader_fini)(void), void *stack_end);
+int __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void),
+		      void (*fini)(void), void (*loader_fini)(void), void *stack_end);
 
 static main_function *program;
 
@@ -58,8 +59,8 @@ static int dirty_main(int argc, char **argv, char **environment)
 	return program(argc, argv, environment);
 }
 
-int __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void), void (*fini)(void),
-		      void (*loader_fini)(void), void *stack_end)
+int __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void),
+		      void (*fini)(void), void (*loader_fini)(void), void *stack_end)
 {
 	start_function *start = (start_function *)next("__libc_start_main");
 
@@ -93,7 +94,8 @@ static void *dirty_thread(void *data)
 	return thread.start(thread.argument);
 }
 
-int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *), void *argument)
+int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *),
+		   void *argument)
 {
 	create_function *create = (create_function *)next("pthread_create");
 	struct thread *thread = malloc(sizeof(*thread));

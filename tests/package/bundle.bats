@@ -99,7 +99,7 @@ needed() {
 	"$ATTACH/words" mappings $$ > "$work/mappings" 2>&1 || skip "this machine does not let a process be attached to"
 	mkdir "$work/run"
 	cd "$work"
-	LD_LIBRARY_PATH=$SIM "$ATTACH/load" run "$PLUGIN" "$SIM/libcuda.so.1" > said 3>&- &
+	LD_LIBRARY_PATH=$SIM "$ATTACH/words" allow "$ATTACH/load" run "$PLUGIN" "$SIM/libcuda.so.1" > said 3>&- &
 	until [ -e run/ready ]; do kill -0 $!; sleep 0.02; done
 	"$folder/bin/gpumem-report" attach -o "$work/out.gmt" $!
 	until "$folder/bin/gpumem-report" summary --json out.gmt > document &&

@@ -1,6 +1,6 @@
 /*
- * Put before every source of the simulated driver for the test on an old system: names that moved into
- * libc with glibc 2.32 to 2.34 under the versions they had in libpthread.
+ * Put before every source of the simulated driver for the test on an old system: names that moved
+ * into libc with glibc 2.32 to 2.34 under the versions they had in libpthread.
  */
 #include "interpose/glibc_floor.h"
 

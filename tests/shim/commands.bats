@@ -149,3 +149,14 @@ setup_file() {
 	"$REPORT" export --format csv --output "$work/sites.csv" "$work/out.gmt"
 	[ -s "$work/sites.csv" ]
 }
+
+@test "plan --search says at once that a program takes no device memory, or does not use the batch" {
+	run "$REPORT" plan --search --capacity 1GiB --json -- true {}
+	[ "$status" -eq 3 ]
+	[[ $output == *"took no device memory at batch 1 "* ]]
+	[ "$("$REPORT" plan --search --capacity 1GiB --json -- true {} 2> /dev/null | jq -c '.plan_search | [.largest_batch, .runs[].outcome]')" = \
+		'[null,"no-memory"]' ]
+	run "$REPORT" plan --search --capacity 1GiB -- sh -c 'exec python3 "$0" 2' "$BATS_TEST_DIRNAME/../../examples/train.py" {}
+	[ "$status" -eq 3 ]
+	[[ $output == *"at batch 1 and at batch 1024: the program does not use the batch"* ]]
+}

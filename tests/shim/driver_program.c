@@ -13,7 +13,8 @@
 #ifdef BY_GETPROCADDRESS
 static void *ask(const char *name, int version)
 {
-	static CUresult (*get)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+	static CUresult (*get)(const char *, void **, int, cuuint64_t,
+			       CUdriverProcAddressQueryResult *);
 	void *found = NULL;
 
 	if (!get) {
@@ -31,8 +32,8 @@ static void *ask(const char *name, int version)
 #define cuInit(...)		    DRIVER(cuInit, 12000)(__VA_ARGS__)
 #define cuDevicePrimaryCtxRetain(...) DRIVER(cuDevicePrimaryCtxRetain, 12000)(__VA_ARGS__)
 #define cuCtxSetCurrent(...)	    DRIVER(cuCtxSetCurrent, 12000)(__VA_ARGS__)
-#define cuMemAlloc_v2(...)	    ((__typeof__(&cuMemAlloc_v2))ask("cuMemAlloc", 12000))(__VA_ARGS__)
-#define cuMemFree_v2(...)	    ((__typeof__(&cuMemFree_v2))ask("cuMemFree", 12000))(__VA_ARGS__)
+#define cuMemAlloc_v2(...) ((__typeof__(&cuMemAlloc_v2))ask("cuMemAlloc", 12000))(__VA_ARGS__)
+#define cuMemFree_v2(...)  ((__typeof__(&cuMemFree_v2))ask("cuMemFree", 12000))(__VA_ARGS__)
 #define cuMemHostAlloc(...)	    DRIVER(cuMemHostAlloc, 12000)(__VA_ARGS__)
 #define cuMemCreate(...)	    DRIVER(cuMemCreate, 12000)(__VA_ARGS__)
 #define cuMemAddressReserve(...)    DRIVER(cuMemAddressReserve, 12000)(__VA_ARGS__)

@@ -3,9 +3,9 @@
 
 load helpers
 
-@test "25 kills of four allocating threads" {
+@test "kills (KILLS of them, 30) of four allocating threads" {
 	local i
-	for i in $(seq 25); do
+	for i in $(seq ${KILLS:-30}); do
 		killed
 		report
 		/usr/bin/env python3 "$BATS_TEST_DIRNAME/killed.py" "$work/books" "$work/document"

@@ -1,7 +1,7 @@
 /*
  * Allocates and frees for ever in several threads and, before each call returns to the next, writes
- * into a shared file how many of each thread's calls had returned. Killed from outside at any moment:
- * what the file says had returned must be in the report.
+ * into a shared file how many of each thread's calls had returned. Killed from outside at any
+ * moment: what the file says had returned must be in the report.
  */
 #include "cuda_calls.h"
 

@@ -1,6 +1,6 @@
 /*
- * A program of the runtime API that leaks, frees, fails and peaks, and prints what it knows of itself
- * as JSON, to be compared with the report. Compiled against each cudart, at -O0 and -O2.
+ * A program of the runtime API that leaks, frees, fails and peaks, and prints what it knows of
+ * itself as JSON, to be compared with the report. Compiled against each cudart, at -O0 and -O2.
  */
 #include "cuda_calls.h"
 

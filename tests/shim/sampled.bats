@@ -76,7 +76,7 @@ within() {
 	done
 	"$REPORT" sites "$work/out.gmt" > "$work/text"
 	grep -q 'live .* (an estimate, ± ' "$work/text"
-	grep -q '^the recording is sampled (GPUMEMTRACE_SAMPLE=102400): figures of sites are estimates$' "$work/text"
+	grep -q '^Figures of sites are estimates: the recording is sampled (GPUMEMTRACE_SAMPLE=102400)$' "$work/text"
 	"$REPORT" summary "$work/out.gmt" > "$work/text"
 	grep -q 'recording is sampled' "$work/text"
 }
@@ -150,4 +150,31 @@ within() {
 	grep -q 'applies to a recording from the start' "$work/errors"
 	GPUMEMTRACE_SAMPLE=2GiB LD_PRELOAD=$SHIM "$PROGRAMS/runtime13_O2" 2> "$work/errors" > "$work/said"
 	grep -q 'GPUMEMTRACE_SAMPLE=2GiB: not understood' "$work/errors"
+}
+
+@test "sampled: CSV, SQLite, pprof and the metrics have the standard errors of the document" {
+	blocks 100KiB,seed=4 3000
+	for format in csv sqlite pprof openmetrics; do
+		"$REPORT" export --format $format --level torch -o "$work/as.$format" "$work/out.gmt"
+	done
+	python3 - "$work" <<- 'END'
+		import csv, gzip, json, sqlite3, sys
+		work = sys.argv[1]
+		names = "live_error_bytes", "at_peak_error_bytes", "allocated_error_bytes"
+		sites = {s["id"]: tuple(s["estimated"][n] for n in names) for s in json.load(open(work + "/document"))["sites"] if s["allocations"]}
+		assert any(errors[2] for errors in sites.values())
+		rows = {r["id"]: tuple(int(r[n]) for n in names) for r in csv.DictReader(open(work + "/as.csv", newline=""))}
+		assert rows == sites, (rows, sites)
+		rows = {r[0]: r[1:] for r in sqlite3.connect(work + "/as.sqlite").execute(f"SELECT site, {', '.join(names)} FROM sites")}
+		assert rows == sites, (rows, sites)
+		profile = gzip.open(work + "/as.pprof").read()
+		assert all(name in profile for name in (b"inuse_space_error", b"peak_space_error", b"alloc_space_error"))
+		metrics = open(work + "/as.openmetrics").read()
+		assert "# UNIT gpumemtrace_live_error_bytes bytes" in metrics, metrics
+	END
+	GPUMEMTRACE_SAMPLE='' GPUMEMTRACE_OUT=$work/full.gmt LD_PRELOAD=$SHIM "$PROGRAMS/runtime13_O2" > /dev/null
+	"$REPORT" export --format csv "$work/full.gmt" | tr -d '\r' | sed 1d > "$work/rows"
+	[ -s "$work/rows" ]
+	[ "$(grep -vc ',,,$' "$work/rows")" = 0 ]
+	[ "$("$REPORT" export --format openmetrics "$work/full.gmt" | grep -c error_bytes)" = 0 ]
 }

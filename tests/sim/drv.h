@@ -169,7 +169,8 @@ struct CUgreenCtx_st {
 };
 
 CUcontext sim_ctx_current(void);
-CUcontext sim_memory_ctx(CUcontext ctx); /* whose memory it is: of a green context the primary one */
+CUcontext
+sim_memory_ctx(CUcontext ctx); /* whose memory it is: of a green context the primary one */
 CUresult sim_ctx_new(CUcontext *ctx, int dev, unsigned flags, bool primary, uint64_t cost);
 void sim_ctx_kill(CUcontext ctx);
 CUresult sim_primary_retain(CUcontext *ctx, int dev);
@@ -361,6 +362,7 @@ struct sim_vmm {
 };
 
 void sim_vmm_put(struct sim_vmm *vmm);
+void sim_range(const struct sim_mem *mem, uint64_t *start, uint64_t *size); /* may be NULL */
 struct sim_vmm *sim_vmm_get(CUmemGenericAllocationHandle handle);
 
 struct CUarray_st {

@@ -177,8 +177,8 @@ static bool instantiated(CUgraph graph)
 }
 
 /*
- * Executable graphs take memory of the context, some bytes a node in whole pages. A destroyed one's is used
- * for later ones and never given back.
+ * Executable graphs take memory of the context, some bytes a node in whole pages. A destroyed one's
+ * is used for later ones and never given back.
  */
 static CUresult exec_needs(CUcontext ctx, uint64_t bytes)
 {

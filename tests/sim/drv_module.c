@@ -94,7 +94,8 @@ void sim_hidden_growth(CUcontext ctx, uint64_t bytes)
 	ctx->cost += bytes;
 }
 
-/* A driver's own caches grow; local memory is one for all streams, held until a stack limit is set. */
+/* A driver's own caches grow; local memory is one for all streams, held until a stack limit is set.
+ */
 void sim_launch_grows(CUcontext ctx)
 {
 	sim_hidden_growth(ctx, sim.launch_growth);

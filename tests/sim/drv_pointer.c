@@ -52,10 +52,10 @@ static CUresult attribute_of(struct sim_mem *mem, CUpointer_attribute attribute,
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 		return boolean(data, mem->kind == SIM_MEM_DEVICE);
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-		*(CUdeviceptr *)data = mem->addr;
+		sim_range(mem, (uint64_t *)data, NULL);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-		*(size_t *)data = mem->size;
+		sim_range(mem, NULL, (uint64_t *)data);
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
 		return boolean(data, true);

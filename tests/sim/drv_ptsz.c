@@ -26,8 +26,9 @@ PER_THREAD(cuGraphInstantiateWithParams, _ptsz, (CUgraphExec *exec, CUgraph grap
 PER_THREAD(cuGraphLaunch, _ptsz, (CUgraphExec exec, CUstream handle), (exec, handle))
 PER_THREAD(cuGraphUpload, _ptsz, (CUgraphExec exec, CUstream handle), (exec, handle))
 PER_THREAD(cuLaunchCooperativeKernel, _ptsz, (CUfunction function, unsigned int gx, unsigned int
-	   gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
-	   CUstream stream, void **params), (function, gx, gy, gz, bx, by, bz, shared, stream, params))
+	   gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int
+	   shared, CUstream stream, void **params), (function, gx, gy, gz, bx, by, bz, shared,
+	   stream, params))
 PER_THREAD(cuLaunchHostFunc, _ptsz, (CUstream handle, CUhostFn fn, void *arg), (handle, fn, arg))
 PER_THREAD(cuLaunchKernel, _ptsz, (CUfunction function, unsigned int gx, unsigned int gy, unsigned
 	   int gz, unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, CUstream
@@ -66,7 +67,8 @@ PER_THREAD(cuMemcpyHtoD_v2, _ptds, (CUdeviceptr dst, const void *src, size_t siz
 PER_THREAD(cuMemcpyPeer, _ptds, (CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext
 	   src_ctx, size_t size), (dst, dst_ctx, src, src_ctx, size))
 PER_THREAD(cuMemcpyPeerAsync, _ptsz, (CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src,
-	   CUcontext src_ctx, size_t size, CUstream stream), (dst, dst_ctx, src, src_ctx, size, stream))
+	   CUcontext src_ctx, size_t size, CUstream stream), (dst, dst_ctx, src, src_ctx, size,
+	   stream))
 PER_THREAD(cuMemsetD16Async, _ptsz, (CUdeviceptr dst, unsigned short value, size_t count, CUstream
 	   stream), (dst, value, count, stream))
 PER_THREAD(cuMemsetD16_v2, _ptds, (CUdeviceptr dst, unsigned short value, size_t count), (dst,
@@ -96,17 +98,17 @@ PER_THREAD(cuStreamAddCallback, _ptsz, (CUstream handle, CUstreamCallback callba
 PER_THREAD(cuStreamAttachMemAsync, _ptsz, (CUstream handle, CUdeviceptr ptr, size_t length,
 	   unsigned int flags), (handle, ptr, length, flags))
 PER_THREAD(cuStreamBeginCapture, _ptsz, (CUstream handle), (handle))
-PER_THREAD(cuStreamBeginCaptureToGraph, _ptsz, (CUstream handle, CUgraph graph, const CUgraphNode
-	   *deps, const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode mode), (handle, graph,
-	   deps, data, count, mode))
+PER_THREAD(cuStreamBeginCaptureToGraph, _ptsz, (CUstream handle, CUgraph graph, const
+	   CUgraphNode *deps, const CUgraphEdgeData *data, size_t count, CUstreamCaptureMode
+	   mode), (handle, graph, deps, data, count, mode))
 PER_THREAD(cuStreamBeginCapture_v2, _ptsz, (CUstream handle, CUstreamCaptureMode mode), (handle,
 	   mode))
 PER_THREAD(cuStreamEndCapture, _ptsz, (CUstream handle, CUgraph *graph), (handle, graph))
 PER_THREAD(cuStreamGetCaptureInfo, _ptsz, (CUstream handle, CUstreamCaptureStatus *out, cuuint64_t
 	   *id), (handle, out, id))
 PER_THREAD(cuStreamGetCaptureInfo_v2, _ptsz, (CUstream handle, CUstreamCaptureStatus *out,
-	   cuuint64_t *id, CUgraph *graph, const CUgraphNode **deps, size_t *count), (handle, out, id,
-	   graph, deps, count))
+	   cuuint64_t *id, CUgraph *graph, const CUgraphNode **deps, size_t *count), (handle,
+	   out, id, graph, deps, count))
 PER_THREAD(cuStreamGetCaptureInfo_v3, _ptsz, (CUstream handle, CUstreamCaptureStatus *out,
 	   cuuint64_t *id, CUgraph *graph, const CUgraphNode **deps, const CUgraphEdgeData **edges,
 	   size_t *count), (handle, out, id, graph, deps, edges, count))

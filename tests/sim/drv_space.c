@@ -28,9 +28,9 @@ static void *mem_tree; /* of struct sim_mem, by address range */
 #define UNRESERVED ((void *)(1ull << 45))
 
 /*
- * Reserved, so that no memory of the host has the addresses. Where the address space is limited, as under
- * valgrind or ulimit -v, nothing is mapped at UNRESERVED either. Leaves errno alone, as a call into NVIDIA's
- * driver does: programs of the tests look at what the shim does to it.
+ * Reserved, so that no memory of the host has the addresses. Where the address space is limited, as
+ * under valgrind or ulimit -v, nothing is mapped at UNRESERVED either. Leaves errno alone, as a
+ * call into NVIDIA's driver does: programs of the tests look at what the shim does to it.
  */
 int sim_arena_init(struct sim_arena *arena, bool low)
 {

@@ -190,6 +190,23 @@ static bool reserved(uint64_t addr, uint64_t size)
 	return false;
 }
 
+/*
+ * Documentation: of virtual memory a pointer's range is the reserved one, and its mapping is what
+ * cuMemGetAddressRange returns.
+ */
+void sim_range(const struct sim_mem *mem, uint64_t *start, uint64_t *size)
+{
+	const struct reservation *r = reservations;
+
+	while (mem->kind == SIM_MEM_MAPPED && r &&
+	       (mem->addr < r->addr || mem->addr - r->addr >= r->size))
+		r = r->next;
+	if (start)
+		*start = mem->kind == SIM_MEM_MAPPED && r ? r->addr : mem->addr;
+	if (size)
+		*size = mem->kind == SIM_MEM_MAPPED && r ? r->size : mem->size;
+}
+
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
 		  unsigned long long flags)
 {

@@ -51,7 +51,8 @@ static void test_vmm(void)
 				  CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemGenericAllocationHandle handle, again;
 	size_t granularity, before = free_bytes();
-	CUdeviceptr p;
+	CUdeviceptr p, start;
+	size_t size;
 
 	CHECK(cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
 	      0);
@@ -68,6 +69,10 @@ static void test_vmm(void)
 	CHECK(cuMemUnmap(p, 8 * MIB), 0); /* reserved but unmapped */
 	CHECK(cuMemMap(p, 4 * MIB, 0, handle, 0), 0);
 	CHECK(cuMemSetAccess(p, 4 * MIB, &access, 1), 0);
+	CHECK(cuMemGetAddressRange_v2(&start, &size, p + 1), 0);
+	CHECK(start == p && size == 4 * MIB, 1); /* the mapping */
+	CHECK(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, p + 1), 0);
+	CHECK(size, 8 * MIB); /* what is reserved */
 	CHECK(cuMemFree_v2(p), 1);
 	CHECK(cuMemRelease(handle), 0);
 	CHECK(before - free_bytes(), 4 * MIB);

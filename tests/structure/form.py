@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """form.py lines | comments | commits: what .clang-format and git do not refuse by themselves.
 
-lines: no line of C of the product is longer than 100 columns, a tab counting to the next multiple of eight.
+lines: no line of C or C++, tests included, is longer than 100 columns, a tab counting to the next multiple of eight.
 comments: no comment of the product begins with a clause ("Where the block begins.") in the place of a name
 ("The address at which the block begins.") or of a sentence ("Returns the address ...").
 commits: since the rule was made, a subject is at most 72 characters, names its area, and a body says why.
@@ -14,6 +14,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDERS = ('include', 'src', 'tools')
+TESTS = ('tests', 'examples')
 COLUMNS, SUBJECT = 100, 72
 SINCE = 'ebc36a8'
 COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
@@ -45,13 +46,13 @@ def broken_commit(subject, body):
     return None if body.strip() else 'it has no body'
 
 
-def sources():
-    """The files of C of the product: each file's name and text."""
-    for folder in FOLDERS:
+def sources(wanted):
+    """The files of C and C++ in the wanted folders: each file's name and text."""
+    for folder in wanted:
         for path, folders, names in os.walk(os.path.join(ROOT, folder)):
             folders.sort()
             for name in sorted(names):
-                if name.endswith(('.c', '.h', '.def')):
+                if name.endswith(('.c', '.h', '.def', '.cpp', '.cu')):
                     file = os.path.join(path, name)
                     with open(file, encoding='utf-8', errors='replace') as text:
                         yield os.path.relpath(file, ROOT), text.read()
@@ -59,12 +60,12 @@ def sources():
 
 def lines():
     return [f'{name}:{number}: longer than {COLUMNS} columns'
-            for name, text in sources() for number in long_lines(text)]
+            for name, text in sources(FOLDERS + TESTS) for number in long_lines(text)]
 
 
 def comments():
     return [f'{name}:{number}: a comment begins with "{word}": name the thing, or say it in a sentence'
-            for name, text in sources() for number, word in clauses(text)]
+            for name, text in sources(FOLDERS) for number, word in clauses(text)]
 
 
 def git(*words):

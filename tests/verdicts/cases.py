@@ -83,6 +83,10 @@ leak("evaluation", "leaks", "evaluation free", "grows('evaluate_logits', least=5
      "memory rises only in the evaluations between epochs, in every one of them", repetitions=3)
 leak("evaluation-marked", "leaks", "evaluation-marked free", "grows('evaluate_logits', least=50 * MiB)",
      "the same with marks around the phases")
+for name, why in (("mark-at-end", "results are kept in every step; the only mark is at the end"),
+                  ("phase-marks", "results are kept in every step of two of three phases")):
+    leak(name, "leaks", name + " free", "grows('keep_results', least=150 * MiB)", why)
+leak("half-marked", "leaks", "half-marked free", "grows('keep_half', least=150 * MiB)", "every second result is kept; two marks")
 leak("at-marks", "leaks", "at-marks free", "grows('archive_epoch', least=85 * MiB)",
      "6 MiB more at the end of each of 24 epochs")
 leak("one-buffer-longer", "leaks", "longer free", "grows('enlarge', least=120 * MiB)",
@@ -259,6 +263,8 @@ for name, why in (
         ("first-step", "the optimizer's state comes with the first step"),
         ("epochs", "training and evaluation take turns, each with its own constant peak"),
         ("epochs-marked", "the same with marks"),
+        ("loaded-mark", "weights come through staging buffers, then a mark, then requests"),
+        ("end-mark", "one mark, at the end"),
         ("shrinking", "weights are pruned away"),
         ("last-checkpoint", "one large buffer right before the end"),
         ("launches-only", "warm-up, then launches without an allocation"),

@@ -31,9 +31,9 @@ export const bytesIn = (locator) => locator.locator("[data-bytes]").evaluateAll(
 
 let browser;
 
-/** A page with nothing in it yet, closed at the test's end. */
-export async function blank() {
-  const context = await browser.newContext();
+async function newPage(options = {}) {
+  const context = await browser.newContext(options);
+  context.setDefaultTimeout(MOST_MS);
   const page = await context.newPage();
   page.troubles = [];
   page.on("pageerror", (error) => page.troubles.push(`threw ${error.message}`));
@@ -41,15 +41,16 @@ export async function blank() {
   return page;
 }
 
+/** A page with nothing in it yet, closed at the test's end. */
+export async function blank() {
+  return newPage();
+}
+
 /** Opens a page at a view, of which the name may go on as in an address ("timeline?at=peak"); whatever it asks of a network, or throws, fails the test at its end. */
 export async function open(name, view = "overview", options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", ...options });
-  const page = await context.newPage();
-  page.troubles = [];
-  page.on("pageerror", (error) => page.troubles.push(`threw ${error.message}`));
+  const page = await newPage({ viewport: { width: 1280, height: 900 }, reducedMotion: "reduce", ...options });
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && page.troubles.push(`console: ${message.text()}`));
   page.on("request", (request) => /^(file|data|blob):/.test(request.url()) || page.troubles.push(`asked for ${request.url()}`));
-  opened.push(page);
   await page.goto(`${pathToFileURL(pathOf(`${name}.html`))}#${view}`);
   await page.locator(`.view-${view.split("?")[0]} h1`).waitFor();
   await drawn(page);
@@ -68,6 +69,8 @@ export async function go(page, view) {
 
 let opened = [];
 
+const MOST_MS = 240_000; // for one step: a machine with other work takes many times what this takes alone
+
 async function runOne({ name, body }, number) {
   let error = null;
   try {
@@ -84,7 +87,7 @@ async function runOne({ name, body }, number) {
 }
 
 export async function runAll() {
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ARGUMENTS });
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ARGUMENTS, timeout: MOST_MS });
   let failed = 0;
   for (const [i, one] of tests.entries()) if (!(await runOne(one, i + 1))) failed++;
   console.log(`1..${tests.length}`);

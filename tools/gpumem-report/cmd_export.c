@@ -198,6 +198,7 @@ int gm_cmd_export(struct gm_cli *cli)
 			"a file with -o OUT, or redirect the output",
 			format->name);
 	cli->options.needs_blocks = format->needs_blocks;
+	cli->options.keep_image = format->write_path;
 	gm_cli_find_inputs(cli);
 	if (cli->words_count > 1 && !format->write_path && !format->write_job && to_stdout)
 		return gm_usage_error(

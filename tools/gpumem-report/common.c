@@ -7,6 +7,7 @@
 #include "report/render/json/json.h"
 #include "report/job/job_open.h"
 #include "report/open/find_process.h"
+#include "report/render/text/text.h"
 #include "report/render/text/text_job.h"
 #include "report/support/print.h"
 #include <errno.h>
@@ -103,7 +104,7 @@ static void print_one(struct gm_out *out, struct gm_doc *doc, const struct gm_cl
 	const char *sampled = gm_sampled(doc);
 
 	if (sampled)
-		gm_printf(out->file, "%s: figures of sites are estimates\n", sampled);
+		gm_wrapf(out, 0, "Figures of sites are estimates: %s", sampled);
 	body(out, doc, cli);
 }
 

@@ -347,7 +347,7 @@ static const struct gm_option options[] = {
 	 "more rules of what frames mean, before the built-in ones"},
 	{"--no-symbols", NULL, GM_EVERY, false, no_symbols, "do not look up functions and lines"},
 	{"--no-symbol-cache", NULL, GM_EVERY, false, no_symbol_cache,
-	 "look them up anew, keep none for the next time"},
+	 "look them up anew; neither use nor keep a cache"},
 	{"--full", NULL, GM_EVERY, false, full, "whole stacks and names"},
 	{"--color", "WHEN", GM_EVERY, false, color, "auto, always or never"},
 	{"-q", NULL, GM_EVERY | GM_PROCESS, false, quiet, "less: only the answer (also --quiet)",

@@ -19,8 +19,9 @@
 #define PLACE	   "{}"
 #define MOST_BATCH (1u << 24)
 #define MOST_RUNS  64
+#define SAME_PEAKS 10 /* doublings after which a peak that stayed as it was is not the batch's */
 
-enum outcome { FITS, OUT_OF_MEMORY, FAILED };
+enum outcome { FITS, OUT_OF_MEMORY, FAILED, NO_MEMORY };
 
 struct attempt {
 	uint64_t batch, peak_bytes;
@@ -122,12 +123,16 @@ static enum outcome run_once(struct search *search, uint64_t batch)
 			  : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
 						: WEXITSTATUS(status);
 	refused = read_files(search, attempt);
-	attempt->outcome = refused ? OUT_OF_MEMORY : attempt->status ? FAILED : FITS;
+	attempt->outcome = refused		 ? OUT_OF_MEMORY
+			   : attempt->status	 ? FAILED
+			   : attempt->peak_bytes ? FITS
+						 : NO_MEMORY;
 	if (!search->cli->options.quiet)
 		gm_printf(stderr, "gpumem-report: batch %llu %s, peak %s\n",
 			  (unsigned long long)batch,
 			  attempt->outcome == FITS	      ? "fits"
 			  : attempt->outcome == OUT_OF_MEMORY ? "does not fit"
+			  : attempt->outcome == NO_MEMORY     ? "took no device memory"
 							      : "failed",
 			  gm_format_size(peak, attempt->peak_bytes));
 	return attempt->outcome;
@@ -135,9 +140,17 @@ static enum outcome run_once(struct search *search, uint64_t batch)
 
 /* ---- the search ---- */
 
+/* True if the batch has been doubled many times and the peak is that of the first run. */
+static bool peak_stays(const struct search *search)
+{
+	return search->count > SAME_PEAKS && search->attempts[search->count - 1].outcome == FITS &&
+	       search->attempts[search->count - 1].peak_bytes == search->attempts[0].peak_bytes;
+}
+
 /*
  * Doubles from `first` until a batch does not fit, then halves the interval. Returns the largest
- * that ran; GM_NO_BYTES if the program failed for another reason than memory.
+ * that ran; GM_NO_BYTES if the program failed for another reason than memory, took none, or takes
+ * as much whatever the batch is.
  */
 static uint64_t find_largest(struct search *search, uint64_t first)
 {
@@ -146,7 +159,7 @@ static uint64_t find_largest(struct search *search, uint64_t first)
 	while (search->count < MOST_RUNS && (!fails || fails - fits > 1)) {
 		enum outcome outcome = run_once(search, batch);
 
-		if (outcome == FAILED)
+		if (outcome == FAILED || outcome == NO_MEMORY || (!fails && peak_stays(search)))
 			return GM_NO_BYTES;
 		if (outcome == FITS)
 			fits = batch;
@@ -161,7 +174,7 @@ static uint64_t find_largest(struct search *search, uint64_t first)
 
 static json_t *as_json(const struct search *search, uint64_t largest)
 {
-	static const char *const names[] = {"fits", "out-of-memory", "failed"};
+	static const char *const names[] = {"fits", "out-of-memory", "failed", "no-memory"};
 	json_t *runs = json_array();
 
 	for (unsigned i = 0; i < search->count; i++) {
@@ -185,9 +198,38 @@ static void print_result(const struct search *search, uint64_t largest)
 	struct gm_out out = gm_cli_out(search->cli);
 
 	gm_print(&out, GM_BOLD, "Largest batch: ");
-	gm_wrapf(&out, 15, "%llu in %s, found by %u runs under that capacity",
-		 (unsigned long long)largest, gm_format_size(limit, search->capacity_bytes),
-		 search->count);
+	if (largest >= MOST_BATCH)
+		gm_wrapf(&out, 15, "%llu or more in %s; the search ends there",
+			 (unsigned long long)largest,
+			 gm_format_size(limit, search->capacity_bytes));
+	else
+		gm_wrapf(&out, 15, "%llu in %s, found by %u runs under that capacity",
+			 (unsigned long long)largest, gm_format_size(limit, search->capacity_bytes),
+			 search->count);
+}
+
+/* Says why no batch was found. */
+static void refuse(const struct search *search)
+{
+	const struct attempt *last = &search->attempts[search->count - 1];
+	char peak[GM_FORMAT_BYTES];
+
+	if (last->outcome == NO_MEMORY)
+		gm_usage_error("plan --search: the program took no device memory at batch %llu (it "
+			       "made no CUDA call that was recorded); check that it uses the GPU, "
+			       "by gpumem-report run",
+			       (unsigned long long)last->batch);
+	else if (last->outcome == FITS)
+		gm_usage_error("plan --search: the peak is %s at batch %llu and at batch %llu: "
+			       "the program does not use the batch, or its memory does not "
+			       "depend on it",
+			       gm_format_size(peak, last->peak_bytes),
+			       (unsigned long long)search->attempts[0].batch,
+			       (unsigned long long)last->batch);
+	else
+		gm_usage_error("plan --search: the program ended with status %d at batch %llu, and "
+			       "no request for memory was refused",
+			       last->status, (unsigned long long)last->batch);
 }
 
 int gm_plan_search(struct gm_cli *cli, uint64_t capacity_bytes)
@@ -209,9 +251,6 @@ int gm_plan_search(struct gm_cli *cli, uint64_t capacity_bytes)
 		print_result(&search, largest);
 	if (largest != GM_NO_BYTES)
 		return GM_EXIT_FINE;
-	gm_usage_error("plan --search: the program ended with status %d at batch %llu, and no "
-		       "request for memory was refused",
-		       search.attempts[search.count - 1].status,
-		       (unsigned long long)search.attempts[search.count - 1].batch);
+	refuse(&search);
 	return GM_EXIT_INPUT;
 }

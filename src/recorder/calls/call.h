@@ -48,9 +48,14 @@ struct gm_call {
 			uint64_t free_before; /* free bytes, or used ones if there is no context */
 			uint64_t own_before;  /* this process's bytes by NVML, or a pool's */
 		};
+		struct {		       /* VMM_UNMAP, VMM_RELEASE */
+			uint64_t free_then;    /* free bytes, GM_NO_BYTES: not known */
+			uint64_t before_bytes; /* memory from before the period that it may end */
+		};
 	};
 	union {
 		uint64_t graph, exec, address;
+		uint64_t begun;		  /* VMM_UNMAP, VMM_RELEASE: calls so far (in_flight.h) */
 		const void *list;	  /* CUarrayMapInfo[count] */
 	};
 	uint64_t flags; /* of an array or a graph's instantiation; a capture's mode */

@@ -20,6 +20,7 @@
 #include "recorder/torch/torch_callers.h"
 #include "store/hot.h"
 #include "track/allocs.h"
+#include "track/before.h"
 #include "track/contexts.h"
 #include "track/driver_allocs.h"
 #include "track/exports.h"

@@ -2,9 +2,14 @@
  * Roles of virtual memory: reservations, mappings, handles, tiles of sparse arrays, multicast
  * bindings.
  */
+#include "account/sizes.h"
 #include "recorder/calls/internal.h"
 #include "recorder/calls/role_steps.h"
+#include "recorder/query/query.h"
+#include "recorder/state/fork_page.h"
 #include "recorder/torch/torch_callers.h"
+#include "track/allocs.h"
+#include "track/before.h"
 #include "track/driver_allocs.h"
 #include "track/vmm.h"
 
@@ -41,6 +46,92 @@ void gm_end_vmm_map(struct gm_call *call, const struct gm_row *row, int result)
 		gm_track_map(&event, call->handle, call->offset);
 }
 
+/* ---- memory from before the period ---- */
+
+/*
+ * A handle's memory ends with its last reference and its last mapping. The driver tells the size of
+ * a mapping and its handle, but neither how many references and mappings are left nor whether the
+ * memory is another process's. So the memory counts as ended when the device's free bytes rise by
+ * its size during the call. Where they cannot be compared, because of other calls in flight or
+ * because the memory is on another device than the thread's context, a release counts as the end:
+ * programs keep one reference and release it after the mapping [PyTorch 2.11,
+ * c10/cuda/CUDACachingAllocator.cpp, unmapHandles; NCCL 2.28, src/include/alloc.h, ncclCuMemFree].
+ */
+
+/* Reads the free bytes before a call that may end memory of a device. */
+static void read_free_bytes(struct gm_call *call, int device)
+{
+	uint64_t total;
+
+	call->device = device;
+	if (device != gm_query_current_device() || !gm_in_flight_none(&call->begun) ||
+	    !gm_query_mem_info(&call->free_then, &total))
+		call->free_then = GM_NO_BYTES;
+}
+
+/* Tells after the call whether its memory has ended; `otherwise` where that cannot be seen. */
+static bool has_ended(const struct gm_call *call, bool otherwise)
+{
+	uint64_t free_now, total, begun;
+
+	if (call->free_then == GM_NO_BYTES || !gm_query_mem_info(&free_now, &total) ||
+	    !gm_in_flight_none(&begun) || begun != call->begun)
+		return otherwise;
+	return free_now >= call->free_then + call->before_bytes;
+}
+
+/* Adds the mapping at an address to what the call may end, and returns the mapping's size. */
+static uint64_t note_mapping(struct gm_call *call, uint64_t address, int *device)
+{
+	uint64_t bytes = gm_query_pointer_bytes(address);
+	uint64_t handle = bytes ? gm_query_mapped_handle(address) : 0;
+	int lies_on = handle ? gm_query_pointer_device(address) : -1;
+
+	if (lies_on < 0)
+		return bytes ? bytes : GM_PAGE_BYTES;
+	*device = call->before_bytes && lies_on != *device ? -1 : lies_on;
+	call->before_bytes += bytes;
+	gm_track_before_handle(handle, bytes, lies_on);
+	return bytes;
+}
+
+static GM_COLD void note_unknown_mappings(struct gm_call *call)
+{
+	uint64_t address = call->key, end = call->key + call->bytes;
+	struct gm_alloc_record known;
+	int device = -1;
+
+	while (address < end)
+		address += gm_track_find(GM_SPACE_MAPPING, address, &known)
+				   ? known.bytes
+				   : note_mapping(call, address, &device);
+	if (call->before_bytes)
+		read_free_bytes(call, device);
+}
+
+void gm_begin_vmm_unmap(struct gm_call *call, const struct gm_row *row)
+{
+	(void)row;
+	call->before_bytes = 0;
+	if (__builtin_expect(gm_file->periods != 0, 0))
+		note_unknown_mappings(call);
+}
+
+void gm_begin_vmm_release(struct gm_call *call, const struct gm_row *row)
+{
+	int device;
+
+	(void)row;
+	call->before_bytes = 0;
+	if (__builtin_expect(gm_file->periods == 0, 1))
+		return;
+	call->before_bytes = gm_track_before_handle_bytes(call->key, &device);
+	if (call->before_bytes)
+		read_free_bytes(call, device);
+}
+
+/* ---- mappings and handles ---- */
+
 void gm_end_vmm_unmap(struct gm_call *call, const struct gm_row *row, int result)
 {
 	struct gm_event event = gm_event_of(call, row, result);
@@ -48,6 +139,8 @@ void gm_end_vmm_unmap(struct gm_call *call, const struct gm_row *row, int result
 	event.space = GM_SPACE_MAPPING;
 	if (result == GM_CUDA_SUCCESS) {
 		gm_track_unmap(&event);
+		if (call->before_bytes && has_ended(call, false))
+			gm_track_before_freed(call->device, call->before_bytes);
 		return;
 	}
 	event.stack = gm_call_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
@@ -71,6 +164,10 @@ void gm_end_vmm_release(struct gm_call *call, const struct gm_row *row, int resu
 	event.space = GM_SPACE_HANDLE;
 	event.stack = gm_call_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
 	gm_track_release(&event);
+	if (result == GM_CUDA_SUCCESS && call->before_bytes && has_ended(call, true)) {
+		gm_track_before_freed(call->device, call->before_bytes);
+		gm_track_before_handle_ended(call->key);
+	}
 }
 
 static uint64_t mix(uint64_t hash, uint64_t value)

@@ -25,6 +25,8 @@ static struct {
 	CUresult (*device_total_mem)(size_t *, CUdevice);
 	CUresult (*pointer_attribute)(void *, int, CUdeviceptr);
 	CUresult (*address_range)(CUdeviceptr *, size_t *, CUdeviceptr);
+	CUresult (*retain_handle)(CUmemGenericAllocationHandle *, void *);
+	CUresult (*release_handle)(CUmemGenericAllocationHandle);
 	CUresult (*mem_info)(size_t *, size_t *);
 	CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus *);
 	CUresult (*is_capturing_ptsz)(CUstream, CUstreamCaptureStatus *);
@@ -58,6 +60,8 @@ void gm_query_init(void)
 	query.device_total_mem = gm_libcuda_symbol("cuDeviceTotalMem_v2");
 	query.pointer_attribute = gm_libcuda_symbol("cuPointerGetAttribute");
 	query.address_range = gm_libcuda_symbol("cuMemGetAddressRange_v2");
+	query.retain_handle = gm_libcuda_symbol("cuMemRetainAllocationHandle");
+	query.release_handle = gm_libcuda_symbol("cuMemRelease");
 	query.mem_info = gm_libcuda_symbol("cuMemGetInfo_v2");
 	query.is_capturing = gm_libcuda_symbol("cuStreamIsCapturing");
 	query.is_capturing_ptsz = gm_libcuda_symbol("cuStreamIsCapturing_ptsz");
@@ -115,6 +119,17 @@ uint64_t gm_query_pointer_bytes(uint64_t pointer)
 	if (!query.address_range || query.address_range(&base, &bytes, pointer) != GM_CUDA_SUCCESS)
 		return 0;
 	return bytes;
+}
+
+uint64_t gm_query_mapped_handle(uint64_t address)
+{
+	CUmemGenericAllocationHandle handle;
+
+	if (!query.retain_handle || !query.release_handle ||
+	    query.retain_handle(&handle, (void *)(uintptr_t)address) != GM_CUDA_SUCCESS)
+		return 0;
+	query.release_handle(handle);
+	return handle;
 }
 
 bool gm_query_mem_info(uint64_t *free_bytes, uint64_t *total_bytes)

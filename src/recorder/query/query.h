@@ -30,8 +30,19 @@ int gm_query_current_device(void);
 /* Device that a pointer's memory lies on, -1 if the driver does not say. */
 int gm_query_pointer_device(uint64_t pointer);
 
-/* Whole size of the allocation that a device pointer belongs to, 0 if the driver does not say. */
+/*
+ * Whole size of the allocation that a device pointer belongs to, 0 if the driver does not say. Of
+ * virtual memory it is the mapping's size, while CU_POINTER_ATTRIBUTE_RANGE_SIZE is that of the
+ * reserved range [CUDA 13.0 driver API, cuPointerGetAttribute].
+ */
 uint64_t gm_query_pointer_bytes(uint64_t pointer);
+
+/*
+ * The handle that is mapped at an address, 0 if there is none. The driver returns the value that
+ * the program mapped, and takes a reference for the caller [CUDA 13.0 driver API,
+ * cuMemRetainAllocationHandle], which is given back at once.
+ */
+uint64_t gm_query_mapped_handle(uint64_t address);
 
 /* The driver's free and total bytes of the current context's device. */
 bool gm_query_mem_info(uint64_t *free_bytes, uint64_t *total_bytes);

@@ -135,6 +135,17 @@ uint64_t gm_site_error(const struct gm_doc *doc, const struct gm_site *site, uin
 	return gm_sample_error(bytes, site->record.min_alloc_bytes, doc->header->sample_bytes);
 }
 
+struct gm_site_errors gm_site_errors(const struct gm_doc *doc, const struct gm_site *site)
+{
+	const struct gm_site_record *record = &site->record;
+
+	if (!doc->header->sample_bytes)
+		return (struct gm_site_errors){GM_NO_BYTES, GM_NO_BYTES, GM_NO_BYTES};
+	return (struct gm_site_errors){gm_site_error(doc, site, record->live_bytes),
+				       gm_site_error(doc, site, record->bytes_at_peak),
+				       gm_site_error(doc, site, record->allocated_bytes)};
+}
+
 const char *gm_exit_unknown(const struct gm_doc *doc)
 {
 	return doc->clean_exit			  ? "the file is damaged"
@@ -176,9 +187,24 @@ static int compare_blocks(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
+/* Moves each block to its place: at i comes the block that was at order[i].number. */
+static void permute(struct gm_block *blocks, struct gm_keyed *order, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		struct gm_block first = blocks[i];
+		unsigned at = i, next;
+
+		for (; (next = order[at].number) != i; at = next) {
+			blocks[at] = blocks[next];
+			order[at].number = at;
+		}
+		blocks[at] = first;
+		order[at].number = at;
+	}
+}
+
 void gm_sort_blocks(struct gm_block *blocks, unsigned count)
 {
-	struct gm_block *unsorted;
 	struct gm_keyed *order;
 	unsigned i = 1;
 
@@ -187,22 +213,18 @@ void gm_sort_blocks(struct gm_block *blocks, unsigned count)
 		i++;
 	if (i >= count)
 		return;
-	unsorted = gm_realloc(NULL, count * sizeof(*unsorted));
 	order = gm_realloc(NULL, count * sizeof(*order));
-	memcpy(unsorted, blocks, count * sizeof(*unsorted));
 	for (i = 0; i < count; i++)
 		order[i] = (struct gm_keyed){blocks[i].record.serial, i};
 	gm_sort_keyed(order, count);
 	for (i = 0; i < count; i++)
-		order[i].key = unsorted[order[i].number].record.key;
+		order[i].key = blocks[order[i].number].record.key;
 	gm_sort_keyed(order, count);
 	for (i = 0; i < count; i++)
-		order[i].key = (uint32_t)unsorted[order[i].number].record.device ^ 1u << 31;
+		order[i].key = (uint32_t)blocks[order[i].number].record.device ^ 1u << 31;
 	gm_sort_keyed(order, count);
-	for (i = 0; i < count; i++)
-		blocks[i] = unsorted[order[i].number];
+	permute(blocks, order, count);
 	free(order);
-	free(unsorted);
 }
 
 uint64_t gm_doc_failed_calls(const struct gm_doc *doc)

@@ -412,6 +412,13 @@ const char *gm_sampled(struct gm_doc *doc);
 /* Returns the standard error of so many bytes of a site; 0 in a full recording. */
 uint64_t gm_site_error(const struct gm_doc *doc, const struct gm_site *site, uint64_t bytes);
 
+/* The same errors for exports, which leave them out where nothing was sampled. */
+struct gm_site_errors {
+	uint64_t live_bytes, at_peak_bytes, allocated_bytes; /* GM_NO_BYTES in a full recording */
+};
+
+struct gm_site_errors gm_site_errors(const struct gm_doc *doc, const struct gm_site *site);
+
 /* Adds a warning of the file, a sentence. */
 void gm_doc_warn(struct gm_doc *doc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

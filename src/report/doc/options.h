@@ -12,7 +12,7 @@
 /* The options of a command for loading and judging; the common options of contract.md. */
 struct gm_options {
 	bool symbols;
-	bool symbol_cache; /* names are kept in the user's cache and taken from there */
+	bool symbol_cache; /* names, and states of histories, are kept in the user's cache */
 	int device;	   /* -1: all */
 	int kind, level;   /* -1: all */
 	unsigned warmup;
@@ -30,6 +30,7 @@ struct gm_options {
 	unsigned suppressions_count;
 	bool no_shipped_suppressions;
 	const char *needs_blocks; /* a name for an output that needs every block; NULL */
+	bool keep_image;   /* the renderer copies the file: nothing of it is given back meanwhile */
 	bool keep_records; /* the renderer reads the files' tables too; else a job drops them */
 	struct gm_symbols *shared_symbols; /* of a job's documents; NULL: each has its own */
 	int color;			   /* 0 never, 1 always, 2 auto */

@@ -59,6 +59,14 @@ static void open_window(const struct gm_books *books, struct gm_site_record *sit
 	site->window_resets = 1; /* here: that the window was touched */
 }
 
+void gm_books_next_window(struct gm_books *books, uint64_t from_ns)
+{
+	books->window++;
+	books->window_from_ns = from_ns;
+	for (uint32_t i = 0; i < books->sites_count; i++)
+		books->sites[i].window_resets = 0;
+}
+
 static void begin_site(struct gm_site_record *site, uint64_t time_ns)
 {
 	if (site && !site->allocations && !site->failures)

@@ -20,6 +20,7 @@ struct gm_books {
 	struct gm_vmm_record vmm[GM_SLOTS];
 	bool torch_seen;
 	uint64_t serial;	 /* of the last allocation */
+	uint32_t window;	 /* number of the open one */
 	uint64_t window_from_ns; /* sites' windows[0] are those of the time from here on;
 				    window_resets: touched */
 };
@@ -30,6 +31,9 @@ struct gm_books *gm_books_new(struct gm_doc *doc);
 /* The records that an allocation of this site (GM_NONE: none), device, level and kind counts in. */
 struct gm_counters gm_books_counters(struct gm_books *books, uint32_t site, int device,
 				     unsigned level, unsigned kind);
+
+/* Opens the next window of all sites, which begins at that time. */
+void gm_books_next_window(struct gm_books *books, uint64_t from_ns);
 
 /* Counts a step, or what is known from a call; `time_ns` is the entry's. */
 void gm_books_step(struct gm_books *books, const struct gm_replay_step *step, uint64_t time_ns);

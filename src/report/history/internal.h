@@ -18,4 +18,36 @@ uint64_t gm_moment_window(const struct gm_doc *doc, uint64_t at_ns);
 bool gm_moment_from_ring(struct gm_doc *doc, const struct gm_options *options, char *error,
 			 size_t error_bytes);
 
+/*
+ * States of the complete history of `doc` in the user's cache. They hold what gm_moment_put needs
+ * and save time alone; there are none of a compressed history, or where the cache is not to be
+ * used.
+ */
+struct gm_states {
+	struct gm_doc *doc;
+	int directory;	  /* of the cache; -1: there is none */
+	uint64_t entries; /* played since the last state */
+	bool kept;
+	char name[96]; /* the beginning of the files' names */
+};
+
+void gm_states_open(struct gm_states *states, struct gm_doc *doc);
+void gm_states_close(struct gm_states *states);
+
+/*
+ * Fills `replay` from the latest state that is not after the moment and returns its books, in the
+ * document's zone; empty ones if there is no state. The journal goes on behind it.
+ */
+struct gm_books *gm_states_resume(struct gm_states *states, struct gm_replay *replay,
+				  uint64_t at_ns);
+
+#define GM_STATES_ENTRIES (1u << 20) /* between two states at least: 30 to 50 ms of playing */
+
+/*
+ * Keeps the state after an entry of that time, if a chunk of the journal ends there and enough
+ * entries were played. To be called once `entries` has reached GM_STATES_ENTRIES.
+ */
+void gm_states_entry(struct gm_states *states, const struct gm_replay *replay,
+		     const struct gm_books *books, uint64_t time_ns);
+
 #endif

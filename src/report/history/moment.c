@@ -17,20 +17,45 @@ bool gm_doc_record(const struct gm_doc *doc, uint32_t number, struct gm_alloc_re
 	return true;
 }
 
-static void play_until(struct gm_doc *doc, struct gm_replay *replay, struct gm_books *books,
-		       uint64_t at_ns)
+/* Opens the windows that have begun by then; returns the time at which the next one does. */
+static uint64_t open_windows(const struct gm_header *header, struct gm_books *books,
+			     uint64_t time_ns)
+{
+	for (;;) {
+		uint32_t next = books->window + 1;
+
+		if (next > header->window_current || next >= GM_WINDOWS)
+			return GM_NO_BYTES;
+		if (header->window_start_ns[next] > time_ns)
+			return header->window_start_ns[next];
+		gm_books_next_window(books, header->window_start_ns[next]);
+	}
+}
+
+static struct gm_books *play_until(struct gm_doc *doc, struct gm_replay *replay, uint64_t at_ns)
 {
 	static struct gm_journal_entry entry;
+	uint64_t next_window_ns = 0;
+	struct gm_states states;
+	struct gm_books *books;
 
-	gm_journal_rewind(doc->journal);
+	gm_states_open(&states, doc);
+	books = gm_states_resume(&states, replay, at_ns);
 	while (gm_journal_next(doc->journal, &entry) && entry.event.time_ns <= at_ns) {
 		struct gm_replay_step step = gm_replay_apply(replay, &entry);
 
+		if (entry.event.time_ns >= next_window_ns)
+			next_window_ns = open_windows(doc->header, books, entry.event.time_ns);
 		if (entry.what == GM_JOURNAL_CALL)
 			gm_books_call(books, &entry.event);
 		else
 			gm_books_step(books, &step, entry.event.time_ns);
+		if (++states.entries >= GM_STATES_ENTRIES)
+			gm_states_entry(&states, replay, books, entry.event.time_ns);
 	}
+	open_windows(doc->header, books, at_ns);
+	gm_states_close(&states);
+	return books;
 }
 
 /* Up to where the history goes if it ends early; GM_NO_BYTES if it does not. */
@@ -45,11 +70,9 @@ static bool from_journal(struct gm_doc *doc, const struct gm_options *options, c
 			 size_t error_bytes)
 {
 	struct gm_replay replay = {0};
-	struct gm_books *books = gm_books_new(doc);
+	struct gm_books *books = play_until(doc, &replay, options->at_ns);
 	bool fine;
 
-	books->window_from_ns = gm_moment_window(doc, options->at_ns);
-	play_until(doc, &replay, books, options->at_ns);
 	fine = !gm_journal_damage(doc->journal);
 	if (!fine)
 		snprintf(error, error_bytes,

@@ -4,6 +4,7 @@
  */
 #include "report/history/internal.h"
 #include "report/load/repair.h"
+#include "account/kinds.h"
 #include <string.h>
 
 static void put_levels(struct gm_doc *doc, const struct gm_books *books)
@@ -194,6 +195,17 @@ static void cut_lists(struct gm_doc *doc, uint64_t at_ns)
 	doc->contexts_count = doc->ledger_count = 0;
 }
 
+/* Returns the number of marks that the program had made by then. */
+static uint32_t marks_until(const struct gm_doc *doc, uint64_t at_ns)
+{
+	uint32_t count = 0;
+
+	for (unsigned i = 0; i < doc->marks_count; i++)
+		count += doc->marks[i].record.time_ns <= at_ns &&
+			 gm_mark_by_program(doc->marks[i].record.source);
+	return count;
+}
+
 static void put_header(struct gm_doc *doc, const struct gm_options *options, uint64_t serial)
 {
 	struct gm_header *header = gm_zone_alloc(&doc->zone, 1, sizeof(*header));
@@ -205,6 +217,7 @@ static void put_header(struct gm_doc *doc, const struct gm_options *options, uin
 	header->sequence = 0;
 	header->serial = serial;
 	header->window_current = window_at(doc->header, options->at_ns);
+	header->window_filled = marks_until(doc, options->at_ns);
 	if (header->first_mark_serial > serial)
 		header->first_mark_serial = 0;
 	doc->header = header;

@@ -152,7 +152,25 @@ static const char *note_of(struct gm_doc *doc, const struct gm_site *site, enum 
 	return end < sizeof(notes) / sizeof(*notes) ? notes[end] : NULL;
 }
 
-/* The steps as one text, by which chains are compared. */
+/*
+ * Returns the number in "list (412 entries)", and what follows that bracket in `rest`. NULL for a
+ * step without.
+ */
+static const char *size_in(const char *step, uint64_t *size, const char **rest)
+{
+	for (const char *at = strstr(step, " ("); at; at = strstr(at + 1, " (")) {
+		char *end;
+
+		*size = strtoull(at + 2, &end, 10);
+		if (end > at + 2 && strncmp(end, " entr", 5) == 0 && strchr(end, ')')) {
+			*rest = strchr(end, ')') + 1;
+			return at + 2;
+		}
+	}
+	return NULL;
+}
+
+/* The steps as one text, by which chains are compared: without the sizes of containers. */
 static const char *join(struct gm_doc *doc, const struct gm_chain *chain)
 {
 	size_t bytes = 16;
@@ -164,11 +182,13 @@ static const char *join(struct gm_doc *doc, const struct gm_chain *chain)
 	text[0] = (char)('A' + chain->end);
 	bytes = 1;
 	for (unsigned i = 0; i < chain->count; i++) {
-		size_t length = strlen(chain->steps[i]);
+		const char *step = chain->steps[i], *rest, *number;
+		uint64_t size;
 
-		memcpy(text + bytes, chain->steps[i], length);
-		bytes += length;
-		text[bytes++] = '\n';
+		number = size_in(step, &size, &rest);
+		bytes += (size_t)sprintf(text + bytes, "%.*s%s\n",
+					 (int)(number ? number - step : (long)strlen(step)), step,
+					 number ? rest : "");
 	}
 	return text;
 }
@@ -192,6 +212,28 @@ static int by_most(const void *a, const void *b)
 	return x->site < y->site ? -1 : x->site > y->site;
 }
 
+/* Returns the step of `count` chains that differ in its container's size: "list (2 to 6 entries)".
+ */
+static const char *step_of_sizes(struct gm_doc *doc, const struct sought *first, uint32_t count,
+				 unsigned step)
+{
+	const char *text = first->chain->steps[step], *rest = "", *number = NULL;
+	uint64_t size, least = UINT64_MAX, most = 0;
+
+	for (uint32_t k = 0; k < count; k++) {
+		number = size_in(first[k].chain->steps[step], &size, &rest);
+		if (!number)
+			return text;
+		text = first[k].chain->steps[step];
+		least = size < least ? size : least;
+		most = size > most ? size : most;
+	}
+	return least == most ? text
+			     : gm_doc_printf(doc, "%.*s%llu to %llu entries)%s",
+					     (int)(number - text), text, (unsigned long long)least,
+					     (unsigned long long)most, rest);
+}
+
 /* Indices and keys are shown where all blocks of the chain have the same. */
 static void add_steps(struct gm_doc *doc, struct gm_holder *holder, const struct sought *first,
 		      uint32_t count)
@@ -205,8 +247,8 @@ static void add_steps(struct gm_doc *doc, struct gm_holder *holder, const struct
 
 		for (uint32_t k = 1; k < count && same; k++)
 			same = strcmp(first[k].chain->exact[i], chain->exact[i]) == 0;
-		holder->chain[i] =
-			gm_zone_strdup(&doc->zone, same ? chain->exact[i] : chain->steps[i]);
+		holder->chain[i] = gm_zone_strdup(
+			&doc->zone, same ? chain->exact[i] : step_of_sizes(doc, first, count, i));
 	}
 }
 

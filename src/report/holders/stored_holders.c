@@ -51,8 +51,10 @@ int gm_store_holders(struct gm_doc *doc, const char *path)
 						      holder->complete, "note",
 						      text_or_null(holder->note)));
 	}
-	all = json_pack("{s:s, s:I, s:o, s:I, s:b, s:o}", "when", doc->holders_when, "time_ns",
-			(json_int_t)doc->header->last_event_ns, "python",
+	all = json_pack("{s:I, s:I, s:s, s:I, s:o, s:I, s:b, s:o}", "pid",
+			(json_int_t)doc->header->pid, "started_ns",
+			(json_int_t)doc->header->started_realtime_ns, "when", doc->holders_when,
+			"time_ns", (json_int_t)doc->header->last_event_ns, "python",
 			text_or_null(doc->holders_python), "objects",
 			(json_int_t)doc->holders_objects, "whole", doc->holders_whole, "holders",
 			list);
@@ -98,11 +100,24 @@ static void add_holder(struct gm_doc *doc, json_t *value)
 	}
 }
 
+/* An earlier run of the same output file, which wrote more of them, may have left its own. */
+static bool is_of_run(const struct gm_header *header, json_t *all)
+{
+	return json_integer_value(json_object_get(all, "pid")) == header->pid &&
+	       json_integer_value(json_object_get(all, "started_ns")) ==
+		       (json_int_t)header->started_realtime_ns;
+}
+
+/* False if the holders are of another run, or cannot be read. */
 static bool load_file(struct gm_doc *doc, const char *path)
 {
 	json_t *all = json_load_file(path, 0, NULL), *list = json_object_get(all, "holders");
 	const char *when = copy_text(doc, json_object_get(all, "when"));
 
+	if (all && !is_of_run(doc->header, all)) {
+		json_decref(all);
+		return false;
+	}
 	if (!when || !json_is_array(list)) {
 		gm_doc_warn(doc, "%s cannot be read; what it says of holders is not shown", path);
 		json_decref(all);

@@ -46,7 +46,8 @@ static int compare_sizes(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static uint64_t median_peak(const struct gm_job *job)
+/* ", median ..." of the workers' peaks; of two workers there is nothing between. */
+static const char *median_peak(struct gm_job *job)
 {
 	uint64_t *peaks = gm_realloc(NULL, job->count * sizeof(*peaks)), median;
 	unsigned count = 0;
@@ -57,7 +58,7 @@ static uint64_t median_peak(const struct gm_job *job)
 	qsort(peaks, count, sizeof(*peaks), compare_sizes);
 	median = count ? peaks[count / 2] : 0;
 	free(peaks);
-	return median;
+	return count > 2 ? gm_job_printf(job, ", median %s", gm_job_size(job, median)) : "";
 }
 
 static uint64_t category_at_peak(const struct gm_doc *doc, const char *category)
@@ -116,10 +117,10 @@ static void judge_imbalance(struct gm_job *job)
 	gm_job_name_ranks(job, finding, (const struct gm_doc *[]){high}, 1);
 	finding->title = gm_job_printf(job, "%s reaches %s more than %s", gm_job_who(job, high),
 				       gm_job_size(job, difference), gm_job_who(job, low));
-	finding->evidence = gm_job_printf(
-		job, "peaks of %s and %s, median %s%s", gm_job_size(job, peak_of(high)),
-		gm_job_size(job, peak_of(low)), gm_job_size(job, median_peak(job)),
-		differing_category(job, high, low));
+	finding->evidence =
+		gm_job_printf(job, "peaks of %s and %s%s%s", gm_job_size(job, peak_of(high)),
+			      gm_job_size(job, peak_of(low)), median_peak(job),
+			      differing_category(job, high, low));
 	gm_job_advise(
 		job, finding,
 		gm_job_printf(job,

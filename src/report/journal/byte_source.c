@@ -43,6 +43,16 @@ void gm_source_rewind(struct gm_source *source)
 		ZSTD_DCtx_reset(source->zstd, ZSTD_reset_session_only);
 }
 
+bool gm_source_packed(const struct gm_source *source)
+{
+	return source->buffer;
+}
+
+void gm_source_seek(struct gm_source *source, uint64_t offset)
+{
+	source->at = offset;
+}
+
 size_t gm_source_raw(const struct gm_source *source, void *to, size_t bytes, uint64_t offset)
 {
 	size_t done = 0;
@@ -88,7 +98,7 @@ size_t gm_source_read(struct gm_source *source, void *to, size_t bytes)
 {
 	size_t got;
 
-	if (source->buffer)
+	if (gm_source_packed(source))
 		return read_compressed(source, to, bytes);
 	got = gm_source_raw(source, to, bytes, source->at);
 	source->at += got;

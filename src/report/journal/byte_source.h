@@ -5,6 +5,7 @@
 #ifndef GM_REPORT_JOURNAL_BYTE_SOURCE_H
 #define GM_REPORT_JOURNAL_BYTE_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <zstd.h>
@@ -26,6 +27,12 @@ void gm_source_rewind(struct gm_source *source);
 
 /* Up to `bytes`; fewer at the end, or where it cannot be read on. */
 size_t gm_source_read(struct gm_source *source, void *to, size_t bytes);
+
+/* True for a compressed one. */
+bool gm_source_packed(const struct gm_source *source);
+
+/* Goes on at that offset of the file, of a plain one. */
+void gm_source_seek(struct gm_source *source, uint64_t offset);
 
 /* From any place of a plain one; does not move the stream. */
 size_t gm_source_raw(const struct gm_source *source, void *to, size_t bytes, uint64_t offset);

@@ -249,6 +249,42 @@ bool gm_journal_next(struct gm_journal_file *file, struct gm_journal_entry *entr
 	return true;
 }
 
+static uint64_t chunk_offset(const struct gm_journal_file *file, uint64_t number)
+{
+	return file->header.header_bytes + number * GM_JOURNAL_CHUNK_BYTES;
+}
+
+bool gm_journal_chunk(const struct gm_journal_file *file, uint64_t number,
+		      struct gm_journal_chunk *head)
+{
+	struct gm_journal_chunk read;
+
+	if (gm_source_packed(&file->source) || number >= file->header.chunk_count ||
+	    gm_source_raw(&file->source, &read, sizeof(read), chunk_offset(file, number)) !=
+		    sizeof(read) ||
+	    read.magic != GM_JOURNAL_CHUNK_MAGIC || read.number != (uint32_t)number)
+		return false;
+	if (head)
+		*head = read;
+	return true;
+}
+
+bool gm_journal_between(const struct gm_journal_file *file, struct gm_journal_chunk *next)
+{
+	return !file->left && file->at == file->end &&
+	       gm_journal_chunk(file, file->chunk_number, next);
+}
+
+bool gm_journal_seek(struct gm_journal_file *file, uint64_t number)
+{
+	gm_journal_rewind(file);
+	if (!gm_journal_chunk(file, number, NULL))
+		return false;
+	gm_source_seek(&file->source, chunk_offset(file, number));
+	file->chunk_number = number;
+	return true;
+}
+
 const struct gm_journal_header *gm_journal_header(const struct gm_journal_file *file)
 {
 	return &file->header;
@@ -256,7 +292,7 @@ const struct gm_journal_header *gm_journal_header(const struct gm_journal_file *
 
 uint64_t gm_journal_bytes(const struct gm_journal_file *file)
 {
-	return file->header.header_bytes + file->header.chunk_count * GM_JOURNAL_CHUNK_BYTES;
+	return chunk_offset(file, file->header.chunk_count);
 }
 
 const char *gm_journal_damage(const struct gm_journal_file *file)

@@ -61,6 +61,49 @@ static bool has_python(const struct gm_stack *stack)
 	return false;
 }
 
+/*
+ * Names what kept most of the site's memory when holders were looked for. False if nobody looked,
+ * or nothing was found.
+ */
+static bool name_holder(struct gm_doc *doc, struct gm_finding *finding, uint32_t site)
+{
+	const struct gm_holder *holder = NULL;
+	const char *chain = "", *when = "";
+	char count[GM_FORMAT_BYTES], at[GM_FORMAT_BYTES];
+
+	for (unsigned i = 0; i < doc->holders_count && !holder; i++)
+		if (doc->holders[i].site == site && doc->holders[i].chain_count > 1)
+			holder = &doc->holders[i]; /* the largest comes first */
+	if (!holder)
+		return false;
+	for (unsigned i = 0; i + 1 < holder->chain_count; i++) /* the last link is the block */
+		chain = gm_doc_printf(doc, "%s%s%s", chain, i ? " \u2192 " : "", holder->chain[i]);
+	if (doc->holders_ns != GM_NO_BYTES)
+		when = gm_doc_printf(doc, " at %s",
+				     gm_format_time(at, gm_seconds(doc->holders_ns)));
+	gm_advise(doc, finding, "%s %s in %s block%s%s: %s%s",
+		  holder->garbage ? "gc.collect() would have freed" : "what kept",
+		  gm_size(doc, holder->bytes), gm_format_count(count, holder->blocks),
+		  gm_s(holder->blocks), when, chain,
+		  holder->complete ? "" : " (not complete: see holders)");
+	return true;
+}
+
+/* Advice where nobody looked for holders. */
+static const char *how_to_search(const struct gm_site *site)
+{
+	if (site->record.level == GM_LEVEL_TORCH)
+		return "look for what keeps a reference to it: a list of losses or outputs "
+		       "that still hold their graph (append loss.item() or .detach()), a cache "
+		       "without a limit, an exception's traceback, a closure";
+	if (has_python(site->stack))
+		return "look for what keeps a reference to it: a list or dictionary that is "
+		       "only added to, a cache without a limit, an exception's traceback, a "
+		       "closure";
+	return "free it when its owner goes; look for a pointer that is overwritten "
+	       "or a release callback that is not set";
+}
+
 static void advise_leak(struct gm_doc *doc, struct gm_finding *finding, const struct gm_site *site)
 {
 	const struct gm_site_record *record = &site->record;
@@ -84,20 +127,8 @@ static void advise_leak(struct gm_doc *doc, struct gm_finding *finding, const st
 			  "pinned host memory: give a queue of buffers a limit and use them again, "
 			  "or "
 			  "free them when the copy is done");
-	else if (record->level == GM_LEVEL_TORCH)
-		gm_advise(doc, finding,
-			  "look for what keeps a reference to it: a list of losses or outputs "
-			  "that still hold their graph (append loss.item() or .detach()), a cache "
-			  "without a limit, an exception's traceback, a closure");
-	else if (has_python(site->stack))
-		gm_advise(doc, finding,
-			  "look for what keeps a reference to it: a list or dictionary that is "
-			  "only added to, a cache without a limit, an exception's traceback, a "
-			  "closure");
-	else
-		gm_advise(doc, finding,
-			  "free it when its owner goes; look for a pointer that is overwritten "
-			  "or a release callback that is not set");
+	else if (!name_holder(doc, finding, (uint32_t)(site - doc->sites)))
+		gm_advise(doc, finding, "%s", how_to_search(site));
 	if (record->frees == 0 && record->allocations > 1 && !record->failed_frees &&
 	    site->verdict != GM_GROW)
 		gm_advise(doc, finding,

@@ -30,7 +30,8 @@ static void judge_retries(struct gm_doc *doc, const struct gm_retry_record *retr
 	char stall[GM_FORMAT_BYTES];
 	struct gm_finding *finding;
 
-	if (!retry->attempts)
+	/* A request that no flush was made for, as one beyond a limit, is told as out of memory. */
+	if (!retry->attempts || !(retry->recovered || retry->flushed_bytes || retry->stall_ns))
 		return;
 	finding = gm_finding_new(doc, "memory-pressure", GM_WARNING, retry->device,
 				 retry->flushed_bytes, site);

@@ -121,12 +121,8 @@ struct curve {
 
 static bool is_mark_of_program(const struct gm_doc *doc, const struct gm_event_record *event)
 {
-	unsigned source;
-
-	if (event->op != GM_OP_MARK || event->key >= doc->marks_count)
-		return false;
-	source = doc->marks[event->key].record.source;
-	return source == GM_MARK_PROGRAM || source == GM_MARK_NVTX;
+	return event->op == GM_OP_MARK && event->key < doc->marks_count &&
+	       gm_mark_by_program(doc->marks[event->key].record.source);
 }
 
 /* Leaves what comes and goes: the curve above the lowest value that it ever returns to. */

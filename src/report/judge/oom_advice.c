@@ -155,11 +155,27 @@ static void advise_unnamed(struct gm_doc *doc, struct gm_oom *oom)
 			  "taken; the ledger shows what they hold");
 }
 
+/* True, with the advice, of a request that no state of the device could have served. */
+static bool advise_impossible(struct gm_doc *doc, struct gm_oom *oom)
+{
+	uint64_t total = oom->record.total_bytes;
+
+	if (!total || total == GM_NO_BYTES || oom->record.requested_bytes <= total)
+		return false;
+	gm_advise(doc, oom,
+		  "%s is more than the whole device has (%s): check how the size is computed, or "
+		  "divide the work",
+		  gm_size(doc, oom->record.requested_bytes), gm_size(doc, total));
+	return true;
+}
+
 static void advise_exhausted(struct gm_doc *doc, struct gm_oom *oom)
 {
 	uint64_t missing =
 		gm_oom_idle(oom->record.requested_bytes, gm_oom_free_bytes(doc, &oom->record));
 
+	if (advise_impossible(doc, oom))
+		return;
 	if (oom->record.torch_private_idle_bytes >= missing && missing)
 		gm_advise(
 			doc, oom,

@@ -2,6 +2,7 @@
  * Facts about an out-of-memory event that follow from its records, see internal.h.
  */
 #include "report/judge/internal.h"
+#include "account/kinds.h"
 #include "base/size_text.h"
 #include "report/stacks/labels.h"
 #include <stdio.h>
@@ -125,8 +126,7 @@ static int last_mark(const struct gm_doc *doc, const struct gm_oom *oom, int *wi
 	for (unsigned i = 0; i < doc->marks_count; i++) {
 		const struct gm_mark_record *record = &doc->marks[i].record;
 
-		if ((record->source == GM_MARK_PROGRAM || record->source == GM_MARK_NVTX) &&
-		    record->time_ns <= oom->record.time_ns)
+		if (gm_mark_by_program(record->source) && record->time_ns <= oom->record.time_ns)
 			mark = (int)i;
 	}
 	for (unsigned w = 0; mark >= 0 && w <= header->window_current && w < GM_WINDOWS; w++)

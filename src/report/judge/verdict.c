@@ -1,6 +1,6 @@
 /*
  * The verdict of each site: released, cached, held or grow, as of the end of the work (layout.h).
- * Growth is judged by the windows that the shim kept (marks or equal work), and, where those cannot
+ * Growth is judged by windows (marks or equal work, judged_windows.h), and, where those cannot
  * tell, by what survived, on the work clock: a position between two allocations is how many
  * allocations before it had been freed again by the end of the work, plus the program's marks. A
  * set-up stands still on this clock, however long it takes: nothing comes and goes while a model is
@@ -9,29 +9,32 @@
 #include "report/judge/verdict.h"
 #include "report/judge/growth.h"
 #include "report/judge/internal.h"
+#include "report/judge/judged_windows.h"
 #include "report/support/memory.h"
 #include "report/support/sort.h"
+#include "account/kinds.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_BINS	 16
 #define TURNOVERS	 4  /* a bounded store has replaced its content by then */
 #define SURVIVORS_A_STEP 16 /* more to each allocation that came and went are a set-up */
+#define MARKS_OF_STEPS	 (GM_GROWTH_LEAST_WINDOWS + GM_WARMUP_WINDOWS) /* fewer are phases */
 
-/* An allocation that is live at the end of the work, of one of the judged sites. */
-struct survivor {
-	uint64_t serial, work;
-	uint32_t block; /* see gm_work_block */
-};
-
-/* All of them in order of their serial numbers, and the marks of the program that count as work. */
+/*
+ * The survivors, which are the allocations that are live at the end of the work, in order of their
+ * serial numbers, and the marks of the program that count as work.
+ */
 struct order {
-	struct survivor *survivors;
+	struct gm_keyed *survivors; /* serial number, and number for gm_work_block */
 	unsigned count;
-	struct gm_keyed *by_site; /* sites and their survivors that count, each site's in order */
-	unsigned by_site_count;
+	uint32_t *by_site; /* of `survivors` those that count, each site's in order */
+	uint32_t *starts;  /* the first of each site in by_site, and the end of the last one's */
 	uint64_t *marks; /* serial numbers, ascending */
 	unsigned marks_count;
+	unsigned marks_made; /* also those that are not kept */
+	uint64_t baseline; /* serial number of the mark that ends the set-up; 0: none does */
+	struct gm_judged_windows windows;
 };
 
 /* The spread of a site's leftovers over the work. */
@@ -43,26 +46,16 @@ struct spread {
 	unsigned bins;			    /* 0: too few bursts */
 	struct gm_survivors bin[MOST_BINS]; /* in equal stretches of the work */
 	struct gm_survivors late[MOST_BINS];	 /* of the work since the first survivor */
-	struct gm_survivors windows[GM_WINDOWS]; /* in the shim's windows */
+	struct gm_survivors windows[GM_WINDOWS]; /* in `judged` */
+	const struct gm_judged_windows *judged;
+	unsigned marks;				 /* of the program, in the whole run */
 };
 
-/*
- * True if a survivor counts: with marks of the program, allocations before the first mark do not.
- */
-static bool counts(const struct gm_doc *doc, const struct gm_alloc_record *block)
+/* True if a survivor counts: allocations before a mark that ends the set-up do not. */
+static bool counts(const struct order *order, const struct gm_alloc_record *block)
 {
 	return block->site != GM_NONE &&
-	       !(doc->header->first_mark_serial && (block->flags & GM_ALLOC_BEFORE_MARK));
-}
-
-/* The window in which something of that time lies. */
-static unsigned window_at(const struct gm_header *header, uint64_t time_ns)
-{
-	unsigned i = header->window_current < GM_WINDOWS ? header->window_current : GM_WINDOWS - 1;
-
-	while (i && header->window_start_ns[i] > time_ns)
-		i--;
-	return i;
+	       !(order->baseline && (block->flags & GM_ALLOC_BEFORE_MARK));
 }
 
 static void survive(struct gm_survivors *survivors, uint64_t bytes)
@@ -95,7 +88,7 @@ static unsigned rank_of(const struct order *order, uint64_t serial)
 	while (low < high) {
 		unsigned middle = (low + high) / 2;
 
-		if (order->survivors[middle].serial < serial)
+		if (order->survivors[middle].key < serial)
 			low = middle + 1;
 		else
 			high = middle;
@@ -120,37 +113,65 @@ static void order_marks(const struct gm_doc *doc, struct order *order)
 {
 	order->marks = gm_realloc(NULL, ((size_t)doc->marks_count + 1) * sizeof(*order->marks));
 	for (unsigned i = 0; i < doc->marks_count; i++)
-		if (doc->marks[i].record.source == GM_MARK_PROGRAM ||
-		    doc->marks[i].record.source == GM_MARK_NVTX)
+		if (gm_mark_by_program(doc->marks[i].record.source))
 			order->marks[order->marks_count++] = doc->marks[i].record.serial;
 }
 
-static struct order make_order(const struct gm_doc *doc)
+/*
+ * Returns the serial number of the mark that ends the set-up: the first one, if marks divide the
+ * run into steps, or if most of the work follows it. The only mark of a run, made at its end, does
+ * not turn the whole run into a set-up.
+ */
+static uint64_t find_baseline(const struct gm_doc *doc, const struct order *order)
 {
-	unsigned count = gm_work_blocks(doc), rank = 0;
-	struct gm_keyed *sorted = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*sorted));
-	struct order order = {.count = count, .by_site = sorted};
+	uint64_t first = doc->header->first_mark_serial;
+
+	if (order->marks_made >= MARKS_OF_STEPS)
+		return first;
+	return 2 * work_at(order, first) <= work_at(order, doc->header->serial + 1) ? first : 0;
+}
+
+/* Groups the survivors that count by their sites. */
+static void order_by_site(const struct gm_doc *doc, struct order *order)
+{
+	uint32_t *next = gm_realloc(NULL, ((size_t)doc->sites_count + 2) * sizeof(*next));
+
+	memset(next, 0, ((size_t)doc->sites_count + 2) * sizeof(*next));
+	for (unsigned i = 0; i < order->count; i++) {
+		const struct gm_alloc_record *block =
+			gm_work_block(doc, order->survivors[i].number);
+
+		if (counts(order, block))
+			next[block->site + 2]++;
+	}
+	for (unsigned i = 2; i < doc->sites_count + 2; i++)
+		next[i] += next[i - 1];
+	order->by_site = gm_realloc(NULL, ((size_t)order->count + 1) * sizeof(*order->by_site));
+	for (unsigned i = 0; i < order->count; i++) {
+		const struct gm_alloc_record *block =
+			gm_work_block(doc, order->survivors[i].number);
+
+		if (counts(order, block))
+			order->by_site[next[block->site + 1]++] = i;
+	}
+	order->starts = next;
+}
+
+static struct order make_order(struct gm_doc *doc)
+{
+	struct order order = {
+		.count = gm_work_blocks(doc),
+		.marks_made = doc->header->window_marks ? doc->header->window_filled : 0,
+	};
 
 	order_marks(doc, &order);
-	for (unsigned i = 0; i < count; i++)
-		sorted[i] = (struct gm_keyed){gm_work_block(doc, i)->serial, i};
-	gm_sort_keyed(sorted, count);
-	order.survivors = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*order.survivors));
-	for (unsigned i = 0; i < count; i++) {
-		struct survivor *survivor = &order.survivors[i];
-
-		*survivor = (struct survivor){.serial = sorted[i].key, .block = sorted[i].number};
-		if (i && survivor->serial != order.survivors[i - 1].serial)
-			rank = i;
-		survivor->work = work_before(&order, survivor->serial, rank);
-	}
-	for (unsigned i = 0; i < count; i++) {
-		const struct gm_alloc_record *block = gm_work_block(doc, sorted[i].number);
-
-		if (counts(doc, block))
-			sorted[order.by_site_count++] = (struct gm_keyed){block->site, i};
-	}
-	gm_sort_keyed(sorted, order.by_site_count);
+	order.survivors = gm_realloc(NULL, ((size_t)order.count + 1) * sizeof(*order.survivors));
+	for (unsigned i = 0; i < order.count; i++)
+		order.survivors[i] = (struct gm_keyed){gm_work_block(doc, i)->serial, i};
+	gm_sort_keyed(order.survivors, order.count);
+	order.baseline = find_baseline(doc, &order);
+	order.windows = gm_find_judged_windows(doc, order.marks_made < MARKS_OF_STEPS);
+	order_by_site(doc, &order);
 	return order;
 }
 
@@ -158,39 +179,45 @@ static void free_order(struct order *order)
 {
 	free(order->survivors);
 	free(order->by_site);
+	free(order->starts);
 	free(order->marks);
 }
 
-/*
- * Returns the beginning of the work in which a site is judged: its first allocation or the first
- * mark.
- */
-static uint64_t work_start(const struct gm_doc *doc, const struct order *order,
-			   const struct gm_site_record *record)
+/* The work clock right before a survivor; the serial numbers of a damaged file may be equal. */
+static uint64_t work_of(const struct order *order, uint32_t survivor)
 {
-	uint64_t mark = doc->header->first_mark_serial;
+	uint64_t serial = order->survivors[survivor].key;
 
-	return work_at(order, record->first_serial > mark ? record->first_serial : mark);
+	if (survivor && order->survivors[survivor - 1].key == serial)
+		return work_at(order, serial);
+	return work_before(order, serial, survivor);
 }
 
-/* The one of `bins` equal stretches of the work from `start` to the end that it came in. */
-static unsigned stretch_of(const struct survivor *survivor, uint64_t start, uint64_t end,
-			   unsigned bins)
+/*
+ * Returns the beginning of the work in which a site is judged: its first allocation or the end of
+ * the set-up.
+ */
+static uint64_t work_start(const struct order *order, const struct gm_site_record *record)
 {
-	uint64_t work = survivor->work < end ? survivor->work : end; /* beyond: damage */
+	return work_at(order, record->first_serial > order->baseline ? record->first_serial
+								     : order->baseline);
+}
+
+/* The one of `bins` equal stretches of the work from `start` to the end that `work` lies in. */
+static unsigned stretch_of(uint64_t work, uint64_t start, uint64_t end, unsigned bins)
+{
 	unsigned bin = 0;
 
+	work = work < end ? work : end; /* beyond: damage */
 	if (work > start)
 		bin = (unsigned)((double)(work - start) / ((double)(end - start) + 1) * bins);
 	return bin < bins ? bin : bins - 1;
 }
 
-static void survive_in_order(struct spread *spread, const struct survivor *survivor, uint64_t bytes)
+static void survive_in_order(struct spread *spread, uint64_t work, uint64_t bytes)
 {
-	survive(&spread->bin[stretch_of(survivor, spread->start, spread->end, spread->bins)],
-		bytes);
-	survive(&spread->late[stretch_of(survivor, spread->first_work, spread->end, MOST_BINS)],
-		bytes);
+	survive(&spread->bin[stretch_of(work, spread->start, spread->end, spread->bins)], bytes);
+	survive(&spread->late[stretch_of(work, spread->first_work, spread->end, MOST_BINS)], bytes);
 }
 
 /* In how many bins a site's survivors are judged; 0: too few of them are apart. */
@@ -228,75 +255,52 @@ static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
 
 /* The spread of a site whose survivors are `count` entries of by_site. */
 static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
-				 const struct gm_site_record *record,
-				 const struct gm_keyed *entries, unsigned count, unsigned warmup)
+				 const struct gm_site_record *record, const uint32_t *entries,
+				 unsigned count, unsigned warmup)
 {
-	struct spread spread = {.survivors = count};
+	struct spread spread = {
+		.survivors = count, .judged = &order->windows, .marks = order->marks_made};
 
 	for (unsigned i = 0; i < count; i++) {
-		const struct survivor *survivor = &order->survivors[entries[i].number];
-		const struct gm_alloc_record *block = gm_work_block(doc, survivor->block);
+		const struct gm_alloc_record *block =
+			gm_work_block(doc, order->survivors[entries[i]].number);
+		uint64_t work = work_of(order, entries[i]);
 
 		if (!i) {
 			spread.first_ns = block->time_ns;
-			spread.first_work = survivor->work;
+			spread.first_work = work;
 		}
-		if (!i || survivor->work > spread.latest_work)
+		if (!i || work > spread.latest_work)
 			spread.bursts++;
-		spread.latest_work = survivor->work;
+		spread.latest_work = work;
 		spread.last_ns = block->time_ns;
-		survive(&spread.windows[window_at(doc->header, block->time_ns)], block->bytes);
+		survive(&spread.windows[gm_window_at(&order->windows, block->time_ns)],
+			block->bytes);
 	}
+	spread.start = work_start(order, record);
+	spread.end = work_end(doc, order, record);
 	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
 		return spread;
-	spread.start = work_start(doc, order, record);
-	spread.end = work_end(doc, order, record);
 	spread.bins = bins_for(&spread, warmup);
-	for (unsigned i = 0; spread.bins && i < count; i++) {
-		const struct survivor *survivor = &order->survivors[entries[i].number];
-
-		survive_in_order(&spread, survivor, gm_work_block(doc, survivor->block)->bytes);
-	}
+	for (unsigned i = 0; spread.bins && i < count; i++)
+		survive_in_order(&spread, work_of(order, entries[i]),
+				 gm_work_block(doc, order->survivors[entries[i]].number)->bytes);
 	return spread;
-}
-
-/*
- * The site's windows as they were at the end of the work. What was freed after it has lowered the
- * open one: there the floor is taken for the lower of the two values that are known.
- */
-static void windows_of(const struct gm_site *site, struct gm_window *windows)
-{
-	unsigned open = site->record.window_current < GM_WINDOWS ? site->record.window_current
-								 : GM_WINDOWS - 1;
-
-	memcpy(windows, site->record.windows, sizeof(site->record.windows));
-	/* Only the sum at a window's end is known of several records. */
-	for (unsigned i = 0; site->records > 1 && i < GM_WINDOWS; i++)
-		windows[i].min_bytes = windows[i].max_bytes = windows[i].last_bytes;
-	if (site->work_bytes == site->record.live_bytes)
-		return;
-	windows[open].last_bytes = windows[open].min_bytes = site->work_bytes;
-	if (open && windows[open - 1].last_bytes < site->work_bytes)
-		windows[open].min_bytes = windows[open - 1].last_bytes;
-	if (windows[open].max_bytes < site->work_bytes)
-		windows[open].max_bytes = site->work_bytes;
 }
 
 /*
  * The windows that can be judged: the open one is left out where enough remain, since it is shorter
  * than the others.
  */
-static struct gm_growth_result judge_windows(const struct gm_site *site,
+static struct gm_growth_result judge_windows(const struct gm_doc *doc, const struct gm_site *site,
 					     const struct spread *spread, unsigned warmup)
 {
 	struct gm_window windows[GM_WINDOWS];
-	struct gm_growth_result result;
+	unsigned open = gm_windows_of(spread->judged, doc, site, windows);
+	struct gm_growth_result result = gm_judge_growth(windows, spread->windows, open, warmup);
 
-	windows_of(site, windows);
-	result = gm_judge_growth(windows, spread->windows, site->record.window_current, warmup);
 	if (result.growth == GM_GROWTH_TOO_FEW)
-		result = gm_judge_growth(windows, spread->windows, site->record.window_current + 1,
-					 warmup);
+		result = gm_judge_growth(windows, spread->windows, open + 1, warmup);
 	/* Bytes that rose must still be there. */
 	if (result.growth == GM_GROWTH_RISES &&
 	    site->work_bytes < result.first_bytes + (result.last_bytes - result.first_bytes) / 2)
@@ -313,28 +317,30 @@ static uint64_t work_frees(const struct gm_site *site)
 }
 
 /*
- * True if the site allocated or freed in that window, as far as the bytes that it held there tell.
+ * True if a site with these windows allocated or freed in one of them, as far as the bytes that it
+ * held there tell.
  */
-static bool active_in(const struct gm_site *site, unsigned window)
+static bool active_in(const struct gm_window *windows, unsigned window)
 {
-	const struct gm_window *at = &site->record.windows[window];
+	const struct gm_window *at = &windows[window];
 
 	return at->min_bytes != at->max_bytes ||
-	       (window && at->last_bytes != site->record.windows[window - 1].last_bytes);
+	       (window && at->last_bytes != windows[window - 1].last_bytes);
 }
 
 /*
  * True if the site was active in most windows between two times. A site that was active before and
  * after them, and not between, is an optimizer's around a pass.
  */
-static bool active_between(const struct gm_doc *doc, const struct gm_site *site, uint64_t from_ns,
-			   uint64_t to_ns)
+static bool active_between(const struct gm_doc *doc, const struct gm_judged_windows *judged,
+			   const struct gm_site *site, uint64_t from_ns, uint64_t to_ns)
 {
-	unsigned first = window_at(doc->header, from_ns), last = window_at(doc->header, to_ns);
+	unsigned first = gm_window_at(judged, from_ns), last = gm_window_at(judged, to_ns);
+	const struct gm_window *windows = gm_recorded_windows(judged, doc, site);
 	unsigned active = 0;
 
 	for (unsigned i = first; i <= last; i++)
-		active += active_in(site, i);
+		active += active_in(windows, i);
 	return 2 * active > last - first + 1;
 }
 
@@ -358,7 +364,7 @@ static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
 		    strcmp(other->phase, site->phase) != 0 &&
 		    other->record.first_ns <= spread->first_ns + life_ns / 2 &&
 		    other->record.last_ns >= spread->first_ns + life_ns / 4 * 3 &&
-		    active_between(doc, other, spread->first_ns + life_ns / 4,
+		    active_between(doc, spread->judged, other, spread->first_ns + life_ns / 4,
 				   spread->first_ns + life_ns / 4 * 3))
 			return true;
 	}
@@ -378,15 +384,17 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	if (!spread->bins || (!all && record->allocated_bytes / TURNOVERS < site->work_bytes) ||
 	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) || site->one_pass)
 		return false;
-	site->why =
-		all ? gm_doc_printf(doc,
-				    "none of the %llu allocations was freed; it was still "
-				    "allocating when the run ended",
-				    (unsigned long long)record->allocations)
-		    : gm_doc_printf(doc,
-				    "%llu of %llu allocations are still live, from the whole run",
-				    (unsigned long long)site->work_count,
-				    (unsigned long long)record->allocations);
+	if (!all)
+		site->why = gm_doc_printf(
+			doc, "%llu of %llu allocations are still live, from the whole run",
+			(unsigned long long)site->work_count,
+			(unsigned long long)record->allocations);
+	else
+		site->why = gm_doc_printf(
+			doc, "none of the %llu allocations was freed%s; it was still allocating %s",
+			(unsigned long long)record->allocations,
+			record->frees ? " before the program ended" : "",
+			record->frees ? "then" : "when the run ended");
 	return true;
 }
 
@@ -397,8 +405,9 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
  * as long: its replacements are few, all of them together are little more than the last one, and
  * the last one lies in the later half of the work.
  */
-static bool grows_by_factors(const struct gm_doc *doc, const struct gm_site_record *record,
-			     const struct gm_window *windows, unsigned open)
+static bool grows_by_factors(const struct gm_judged_windows *judged,
+			     const struct gm_site_record *record, const struct gm_window *windows,
+			     unsigned open)
 {
 	if (record->allocations < FEW_REPLACEMENTS ||
 	    record->max_alloc_bytes / 8 < record->min_alloc_bytes ||
@@ -407,7 +416,7 @@ static bool grows_by_factors(const struct gm_doc *doc, const struct gm_site_reco
 	for (unsigned i = 1; i <= open; i++)
 		if (windows[i].last_bytes < windows[i - 1].last_bytes)
 			return false;
-	return open && 5 * window_at(doc->header, record->last_ns) >= 2 * open;
+	return open && 5 * gm_window_at(judged, record->last_ns) >= 2 * open;
 }
 
 /*
@@ -416,17 +425,15 @@ static bool grows_by_factors(const struct gm_doc *doc, const struct gm_site_reco
  * chance.
  */
 static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *site,
-			       unsigned warmup)
+			       const struct spread *spread, unsigned warmup)
 {
 	struct gm_window windows[GM_WINDOWS];
-	unsigned open = site->record.window_current < GM_WINDOWS ? site->record.window_current
-								 : GM_WINDOWS - 1;
-	unsigned first = 0;
+	unsigned open, first = 0;
 
 	if (site->work_count != 1 || !work_frees(site) ||
 	    site->work_bytes != site->record.max_alloc_bytes || !site->stack)
 		return false; /* without a stack it is not one buffer's place */
-	windows_of(site, windows);
+	open = gm_windows_of(spread->judged, doc, site, windows);
 	for (unsigned i = 0; i < GM_WINDOWS; i++)
 		windows[i].min_bytes = windows[i].max_bytes = windows[i].last_bytes;
 	while (first < open && !windows[first].last_bytes)
@@ -435,7 +442,7 @@ static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *s
 	for (unsigned i = 0; i < open; i++)
 		if (windows[i].last_bytes > site->work_bytes)
 			return false;
-	if (grows_by_factors(doc, &site->record, windows, open))
+	if (grows_by_factors(spread->judged, &site->record, windows, open))
 		return true;
 	/* The open window may be over before the next replacement. */
 	return open > first && (gm_growth_steady(windows + first, open - first) ||
@@ -450,7 +457,8 @@ static bool replaced_by_larger(const struct gm_doc *doc, const struct gm_site *s
 static bool broke(const struct gm_doc *doc, const struct gm_site *site, const struct spread *spread)
 {
 	uint64_t mean = spread->survivors / MOST_BINS, most = 0;
-	unsigned since = window_at(doc->header, spread->first_ns);
+	unsigned since = gm_window_at(spread->judged, spread->first_ns);
+	const struct gm_window *windows = gm_recorded_windows(spread->judged, doc, site);
 
 	if (!work_frees(site) || spread->bursts < 2 * MOST_BINS || !since ||
 	    (spread->end - spread->first_work) * 4 < spread->end - spread->start)
@@ -459,8 +467,7 @@ static bool broke(const struct gm_doc *doc, const struct gm_site *site, const st
 		if (spread->late[i].count < mean / 2 || spread->late[i].count > 2 * mean + 1)
 			return false;
 	for (unsigned i = 0; i < since; i++)
-		most = site->record.windows[i].max_bytes > most ? site->record.windows[i].max_bytes
-								: most;
+		most = windows[i].max_bytes > most ? windows[i].max_bytes : most;
 	return site->work_bytes / 2 >= most;
 }
 
@@ -472,11 +479,35 @@ static bool lacks_survivors(const struct gm_doc *doc, const struct gm_site *site
 	       !doc->header->first_mark_serial && spread->survivors < site->work_count;
 }
 
+#define TOO_SHORT "the run was too short to judge growth"
+
+/* The reason where the windows are too few to tell growth: a few marks leave few windows. */
+static const char *too_few_windows(struct gm_doc *doc, const struct spread *spread)
+{
+	if (!spread->judged->marks || spread->marks >= MARKS_OF_STEPS)
+		return TOO_SHORT;
+	return gm_doc_printf(doc,
+			     "%u mark%s too few to judge growth by: make none, or %u and more",
+			     spread->marks, spread->marks == 1 ? " is" : "s are", MARKS_OF_STEPS);
+}
+
+/* The reason where a site that never freed has too few bursts to tell growth. */
+static const char *too_few_bursts(struct gm_doc *doc, const struct spread *spread)
+{
+	if (!spread->bursts || spread->end - spread->start < GM_GROWTH_LEAST_WINDOWS)
+		return TOO_SHORT;
+	if (spread->bursts == 1)
+		return spread->survivors == 1 ? "allocated once, and kept"
+					      : "allocated at one moment, and kept";
+	return gm_doc_printf(doc, "allocated at %llu moments, too few to judge growth",
+			     (unsigned long long)spread->bursts);
+}
+
 static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 		  unsigned warmup)
 {
-	struct gm_growth_result windows = judge_windows(site, spread, warmup);
-	bool marks = doc->header->window_marks && windows.growth != GM_GROWTH_TOO_FEW;
+	struct gm_growth_result windows = judge_windows(doc, site, spread, warmup);
+	bool marks = spread->judged->marks && windows.growth != GM_GROWTH_TOO_FEW;
 
 	if (lacks_survivors(doc, site, spread)) {
 		site->why = "not all of its live allocations are in the file, so its growth is not "
@@ -489,10 +520,10 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 		return true;
 	if (!marks && work_frees(site) == 0) { /* the order of its allocations has told it all */
 		site->why = spread->bins ? "never freed, and not growing at the end"
-					 : "the run was too short to judge growth";
+					 : too_few_bursts(doc, spread);
 		return false;
 	}
-	if (replaced_by_larger(doc, site, warmup)) {
+	if (replaced_by_larger(doc, site, spread, warmup)) {
 		site->why = gm_doc_printf(
 			doc, "its buffer was replaced by a larger one again and again, up to %s",
 			gm_size(doc, site->work_bytes));
@@ -502,7 +533,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 		site->why = gm_doc_printf(
 			doc, "baseline usage rose in %u of %u steps between %s, from %s to %s",
 			windows.rises, windows.windows - 1,
-			doc->header->window_marks ? "marks" : "windows",
+			spread->judged->marks ? "marks" : "windows",
 			gm_size(doc, windows.first_bytes), gm_size(doc, windows.last_bytes));
 		return true;
 	}
@@ -514,7 +545,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 					  (unsigned long long)site->record.allocations);
 		return true;
 	}
-	site->why = windows.growth == GM_GROWTH_TOO_FEW ? "the run was too short to judge growth"
+	site->why = windows.growth == GM_GROWTH_TOO_FEW ? too_few_windows(doc, spread)
 							: "live bytes stay bounded";
 	return false;
 }
@@ -567,16 +598,12 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 void gm_judge_sites(struct gm_doc *doc, unsigned warmup)
 {
 	struct order order = make_order(doc);
-	unsigned at = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		const struct gm_keyed *entries = order.by_site + at;
-		struct spread spread;
-		unsigned count = 0;
+		struct spread spread = find_spread(doc, &order, &doc->sites[i].record,
+						   order.by_site + order.starts[i],
+						   order.starts[i + 1] - order.starts[i], warmup);
 
-		for (; at < order.by_site_count && order.by_site[at].key == i; at++)
-			count++;
-		spread = find_spread(doc, &order, &doc->sites[i].record, entries, count, warmup);
 		judge_site(doc, &doc->sites[i], &spread, warmup);
 	}
 	free_order(&order);

@@ -165,11 +165,11 @@ void gm_load_process(struct gm_doc *doc)
 			    header->ranges_dropped == 1 ? " was" : "s were");
 	if (header->sample_bytes)
 		gm_doc_warn(doc,
-			    "the recording is sampled (GPUMEMTRACE_SAMPLE, on average each %llu "
-			    "bytes): totals and peaks are exact, figures of sites are estimates, "
-			    "and what needs every block is left out: PyTorch's holes, the live "
-			    "blocks of ranges, the history",
-			    (unsigned long long)header->sample_bytes);
+			    "the recording is sampled (GPUMEMTRACE_SAMPLE, on average once in %s): "
+			    "totals and peaks are exact, figures of sites are estimates, and what "
+			    "needs every block is left out: PyTorch's holes, the live blocks of "
+			    "ranges, the history",
+			    gm_size(doc, header->sample_bytes));
 	if (header->walks_differing)
 		gm_doc_warn(doc,
 			    "%llu of %llu stacks that two unwinders walked differ; the traced "

@@ -162,10 +162,24 @@ static void put_block(const struct gm_doc *doc, struct gm_block *block,
 		block->record.site = GM_NONE;
 }
 
+/*
+ * Gives back the chunk of the file that ends before record `next`, unless some of its records are
+ * asked for later: those freed after the work (gm_load_work), and handles, by their mappings.
+ */
+static void release_chunk(struct gm_doc *doc, uint32_t next, bool *asked_later)
+{
+	if (next % gm_reader_chunk_records(doc->reader, GM_TABLE_ALLOCS))
+		return;
+	if (!*asked_later && !doc->options.keep_image)
+		gm_reader_release(doc->reader, GM_TABLE_ALLOCS, next - 1);
+	*asked_later = false;
+}
+
 static void load_blocks(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_ALLOCS);
 	uint32_t live = 0;
+	bool asked_later = false;
 	struct gm_alloc_record record;
 
 	for (uint32_t i = 0; i < records; i++)
@@ -175,12 +189,17 @@ static void load_blocks(struct gm_doc *doc)
 	doc->blocks = gm_zone_alloc(&doc->zone, live, sizeof(*doc->blocks));
 	for (uint32_t i = 0; i < records && doc->blocks_count < live; i++) {
 		struct gm_block *block = &doc->blocks[doc->blocks_count];
+		bool found =
+			gm_reader_get(doc->reader, GM_TABLE_ALLOCS, i, &record, sizeof(record)) &&
+			is_live(&record);
 
-		if (!gm_reader_get(doc->reader, GM_TABLE_ALLOCS, i, &record, sizeof(record)) ||
-		    !is_live(&record) || !is_sound(&record) || is_newer(doc, &record))
-			continue;
-		put_block(doc, block, &record);
-		doc->blocks_count++;
+		asked_later |= !found ||
+			       (record.space != GM_SPACE_POINTER && record.space != GM_SPACE_TORCH);
+		if (found && is_sound(&record) && !is_newer(doc, &record)) {
+			put_block(doc, block, &record);
+			doc->blocks_count++;
+		}
+		release_chunk(doc, i + 1, &asked_later);
 	}
 	gm_sort_blocks(doc->blocks, doc->blocks_count);
 }
@@ -226,8 +245,12 @@ void gm_load_work(struct gm_doc *doc)
 void gm_load_sites(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_SITES);
+	uint32_t in_chunk = gm_reader_chunk_records(doc->reader, GM_TABLE_SITES);
 	unsigned odd = 0;
 
+	/* First, for when the list is made the file's part that it is made of is given back. */
+	doc->sites_count = records;
+	load_blocks(doc);
 	doc->frames_count = gm_reader_count(doc->reader, GM_TABLE_FRAMES);
 	doc->frames = gm_zone_alloc(&doc->zone, doc->frames_count, sizeof(*doc->frames));
 	doc->stacks_count = gm_reader_count(doc->reader, GM_TABLE_STACKS);
@@ -235,7 +258,6 @@ void gm_load_sites(struct gm_doc *doc)
 	/* Numbers of sites are used by other tables: a bad one keeps its place, empty and hidden.
 	 */
 	doc->sites = gm_zone_alloc(&doc->zone, records, sizeof(*doc->sites));
-	doc->sites_count = records;
 	for (uint32_t i = 0; i < records; i++) {
 		struct gm_site *site = &doc->sites[i];
 
@@ -251,6 +273,8 @@ void gm_load_sites(struct gm_doc *doc)
 		}
 		site->stack = gm_doc_stack(doc, site->record.stack);
 		site->function = gm_doc_function(doc, site->record.function);
+		if ((i + 1) % in_chunk == 0 && !doc->options.keep_image)
+			gm_reader_release(doc->reader, GM_TABLE_SITES, i);
 	}
 	if (odd) {
 		doc->complete = false;
@@ -259,7 +283,6 @@ void gm_load_sites(struct gm_doc *doc)
 	}
 	tell_overflow(doc);
 	name_sites(doc);
-	load_blocks(doc);
 }
 
 void gm_finish_sites(struct gm_doc *doc)

@@ -167,6 +167,8 @@ static void judge(struct gm_doc *doc, const struct gm_options *options,
 	if (!options->no_shipped_suppressions)
 		gm_suppress(doc, gm_suppressions_shipped(&doc->zone));
 	filter(doc, options);
+	if (doc->at_ns == GM_NO_BYTES)
+		gm_load_holders(doc); /* hidden sites have none, and findings name them */
 	gm_judge(doc);
 	gm_moment_finish(doc);
 }
@@ -191,8 +193,6 @@ static bool fill(struct gm_doc *doc, const char *path, const struct gm_options *
 	judge(doc, options, suppressions);
 	if (doc->symbols)
 		warn_missing(doc);
-	if (doc->at_ns == GM_NO_BYTES)
-		gm_load_holders(doc);
 	return true;
 }
 

@@ -19,8 +19,8 @@ const char *gm_format_size(char text[GM_FORMAT_BYTES], uint64_t bytes)
 
 	if (bytes == GM_NO_BYTES)
 		return strcpy(text, "-");
-	/* 1023.996 KiB would be rounded to "1024.00 KiB" */
-	while (value >= 1023.995 && unit < 5) {
+	/* 1023.96 KiB would be rounded to "1024.0 KiB" */
+	while (value >= 1023.95 && unit < 5) {
 		value /= 1024;
 		unit++;
 	}
@@ -37,7 +37,7 @@ const char *gm_format_amount(char text[GM_FORMAT_BYTES], double bytes)
 	double value = fabs(bytes);
 	unsigned unit = 0;
 
-	while (value >= 1023.995 && unit < 6) {
+	while (value >= 1023.95 && unit < 6) {
 		value /= 1024;
 		unit++;
 	}

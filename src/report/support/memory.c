@@ -84,19 +84,40 @@ char *gm_zone_printf(struct gm_zone *zone, const char *format, ...)
 	return copy;
 }
 
+/* Grows an array that has a block to itself; NULL if it has not. */
+static void *grow_block(struct gm_zone *zone, const void *array, size_t bytes, size_t grown_bytes)
+{
+	struct gm_zone_block **link = &zone->blocks, *block;
+
+	if (bytes <= BLOCK_BYTES)
+		return NULL;
+	while (*link && (*link)->bytes != array)
+		link = &(*link)->next;
+	if (!*link || (*link)->used != (*link)->size)
+		return NULL;
+	block = gm_realloc(*link, sizeof(*block) + grown_bytes);
+	block->used = block->size = grown_bytes;
+	*link = block;
+	return block->bytes;
+}
+
 void *gm_zone_push(struct gm_zone *zone, void *array, unsigned *count, size_t size)
 {
-	void **slot = array;
+	void **slot = array, *element;
 
 	/* Powers of two are where the array is full. */
 	if ((*count & (*count - 1)) == 0) {
-		void *grown = gm_zone_alloc(zone, *count ? 2 * (size_t)*count : 1, size);
+		void *grown = grow_block(zone, *slot, *count * size, 2 * (size_t)*count * size);
 
-		if (*count)
-			memcpy(grown, *slot, *count * size);
+		if (!grown) {
+			grown = gm_zone_alloc(zone, *count ? 2 * (size_t)*count : 1, size);
+			if (*count)
+				memcpy(grown, *slot, *count * size);
+		}
 		*slot = grown;
 	}
-	return (char *)*slot + (size_t)(*count)++ * size;
+	element = (char *)*slot + (size_t)(*count)++ * size;
+	return memset(element, 0, size);
 }
 
 void gm_zone_free(struct gm_zone *zone)

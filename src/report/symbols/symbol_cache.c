@@ -1,75 +1,14 @@
 /*
- * Files of symbol_cache.h: BUILD-ID.symbols, made under a name of their own and renamed. A file's
- * time of change is when it was last used. Calls libc only.
+ * Files of symbol_cache.h: BUILD-ID.symbols.
  */
 #include "report/symbols/symbol_cache.h"
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
+#include "report/support/user_cache.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define SUFFIX	   ".symbols"
-#define NAME_BYTES (2 * 64 + sizeof(SUFFIX))
-
-/* This user's own, and nobody else can write to it. */
-static bool is_ours(const struct stat *status)
-{
-	return status->st_uid == geteuid() && (status->st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-/* The directory `name` in another, made if it is not there. */
-static int make_directory(int parent, const char *name)
-{
-	if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST)
-		return -1;
-	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-}
-
-/* The user's directory of caches, by the XDG Base Directory Specification. */
-static int open_parent(void)
-{
-	const char *path = secure_getenv("XDG_CACHE_HOME");
-	struct stat status;
-	int home, fd = -1;
-
-	/* A relative path is to be ignored. */
-	if (path && *path == '/') {
-		mkdir(path, 0700);
-		return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	}
-	path = secure_getenv("HOME");
-	if (!path || *path != '/')
-		return -1;
-	home = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* Another user's, as sudo may leave it: what root makes there its owner could not use. */
-	if (home >= 0 && fstat(home, &status) == 0 && status.st_uid == geteuid()) {
-		mkdirat(home, ".cache", 0700);
-		fd = openat(home, ".cache", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	}
-	if (home >= 0)
-		close(home);
-	return fd;
-}
-
-int gm_symbol_cache_open(void)
-{
-	int parent = open_parent(), fd = -1;
-	struct stat status;
-
-	if (parent < 0)
-		return -1;
-	fd = make_directory(parent, "gpumemtrace");
-	close(parent);
-	if (fd >= 0 && fstat(fd, &status) == 0 && is_ours(&status))
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
+#define NAME_BYTES (2 * 64 + sizeof(GM_SYMBOL_CACHE_SUFFIX))
+_Static_assert(NAME_BYTES <= GM_USER_CACHE_NAME_BYTES, "the cache takes the names");
 
 static bool name_of(const unsigned char *build_id, unsigned bytes, char name[NAME_BYTES])
 {
@@ -77,30 +16,8 @@ static bool name_of(const unsigned char *build_id, unsigned bytes, char name[NAM
 		return false;
 	for (unsigned i = 0; i < bytes; i++)
 		sprintf(name + 2 * i, "%02x", build_id[i]);
-	strcpy(name + 2 * bytes, SUFFIX);
+	strcpy(name + 2 * bytes, GM_SYMBOL_CACHE_SUFFIX);
 	return true;
-}
-
-/* The whole of an opened file in the zone; NULL if it is not one that this tool left. */
-static unsigned char *read_file(struct gm_zone *zone, int fd, size_t *bytes)
-{
-	struct stat status;
-	unsigned char *data;
-	size_t done = 0;
-
-	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !is_ours(&status) ||
-	    status.st_size > GM_SYMBOL_CACHE_FILE_BYTES)
-		return NULL;
-	*bytes = (size_t)status.st_size;
-	data = gm_zone_alloc(zone, *bytes, 1);
-	while (done < *bytes) {
-		ssize_t got = read(fd, data + done, *bytes - done);
-
-		if (got <= 0)
-			return NULL;
-		done += (size_t)got;
-	}
-	return data;
 }
 
 void gm_symbol_cache_read(struct gm_zone *zone, int directory, const unsigned char *build_id,
@@ -110,50 +27,13 @@ void gm_symbol_cache_read(struct gm_zone *zone, int directory, const unsigned ch
 	char name[NAME_BYTES];
 	unsigned char *data;
 	size_t bytes;
-	int fd;
 
 	memset(answers, 0, sizeof(*answers));
 	if (!name_of(build_id, build_id_bytes, name))
 		return;
-	fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return;
-	data = read_file(zone, fd, &bytes);
-	if (data && gm_symbol_answers_decode(zone, data, bytes, source, answers))
-		futimens(fd, NULL);
-	close(fd);
-}
-
-static bool write_all(int fd, const unsigned char *data, size_t bytes)
-{
-	while (bytes) {
-		ssize_t put = write(fd, data, bytes);
-
-		if (put <= 0)
-			return false;
-		data += put;
-		bytes -= (size_t)put;
-	}
-	return true;
-}
-
-/* Writes under a name that no other process uses, then takes the right one. */
-static void replace_file(int directory, const char *name, const unsigned char *data, size_t bytes)
-{
-	char temporary[NAME_BYTES + 24];
-	unsigned long long number;
-	bool written;
-	int fd;
-
-	if (getentropy(&number, sizeof(number)) != 0)
-		return;
-	snprintf(temporary, sizeof(temporary), "%s.%016llx", name, number);
-	fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return;
-	written = write_all(fd, data, bytes);
-	if (close(fd) != 0 || !written || renameat(directory, temporary, directory, name) != 0)
-		unlinkat(directory, temporary, 0);
+	data = gm_user_cache_read(zone, directory, name, GM_SYMBOL_CACHE_FILE_BYTES, &bytes);
+	if (data)
+		gm_symbol_answers_decode(zone, data, bytes, source, answers);
 }
 
 void gm_symbol_cache_write(int directory, const unsigned char *build_id, unsigned build_id_bytes,
@@ -167,72 +47,6 @@ void gm_symbol_cache_write(int directory, const unsigned char *build_id, unsigne
 		return;
 	data = gm_symbol_answers_encode(answers, source, &bytes);
 	if (bytes <= GM_SYMBOL_CACHE_FILE_BYTES)
-		replace_file(directory, name, data, bytes);
+		gm_user_cache_write(directory, name, data, bytes);
 	free(data);
-}
-
-struct file {
-	char name[256];
-	struct timespec used;
-	uint64_t bytes;
-};
-
-static int compare_files(const void *a, const void *b)
-{
-	const struct timespec *x = &((const struct file *)a)->used;
-	const struct timespec *y = &((const struct file *)b)->used;
-
-	if (x->tv_sec != y->tv_sec)
-		return x->tv_sec < y->tv_sec ? -1 : 1;
-	return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
-}
-
-/* This tool's files in a directory, those left half written among them; from malloc. */
-static struct file *list_files(DIR *list, int directory, size_t *count, uint64_t *all_bytes)
-{
-	struct file *files = NULL;
-	size_t room = 0;
-	struct dirent *entry;
-	struct stat status;
-
-	*count = 0;
-	*all_bytes = 0;
-	while ((entry = readdir(list))) {
-		if (!strstr(entry->d_name, SUFFIX) ||
-		    fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-		    !S_ISREG(status.st_mode))
-			continue;
-		if (*count == room) {
-			room = room ? 2 * room : 64;
-			files = gm_realloc(files, room * sizeof(*files));
-		}
-		snprintf(files[*count].name, sizeof(files->name), "%s", entry->d_name);
-		files[*count].used = status.st_mtim;
-		files[*count].bytes = (uint64_t)status.st_size;
-		*all_bytes += files[(*count)++].bytes;
-	}
-	return files;
-}
-
-void gm_symbol_cache_trim(int directory, uint64_t most_bytes)
-{
-	int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
-	struct file *files;
-	uint64_t bytes;
-	size_t count;
-
-	if (!list) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	files = list_files(list, directory, &count, &bytes);
-	if (bytes > most_bytes)
-		qsort(files, count, sizeof(*files), compare_files);
-	for (size_t i = 0; i < count && bytes > most_bytes; i++)
-		if (unlinkat(directory, files[i].name, 0) == 0)
-			bytes -= files[i].bytes;
-	free(files);
-	closedir(list);
 }

@@ -7,6 +7,7 @@
 #include "report/symbols/symbolize.h"
 #include "report/symbols/debug_files.h"
 #include "report/symbols/demangle.h"
+#include "report/support/user_cache.h"
 #include "report/symbols/symbol_cache.h"
 #include "report/symbols/symbol_index.h"
 #include "report/symbols/symbol_source.h"
@@ -45,7 +46,7 @@ struct gm_symbols *gm_symbols_new(struct gm_zone *zone, bool use_cache)
 	struct gm_symbols *symbols = gm_zone_alloc(zone, 1, sizeof(*symbols));
 
 	symbols->zone = zone;
-	symbols->cache = use_cache ? gm_symbol_cache_open() : -1;
+	symbols->cache = use_cache ? gm_user_cache_open() : -1;
 	return symbols;
 }
 
@@ -60,7 +61,7 @@ static void keep_answers(const struct gm_symbols *symbols)
 			any = true;
 		}
 	if (any)
-		gm_symbol_cache_trim(symbols->cache, GM_SYMBOL_CACHE_BYTES);
+		gm_user_cache_trim(symbols->cache, GM_SYMBOL_CACHE_SUFFIX, GM_SYMBOL_CACHE_BYTES);
 	if (symbols->cache >= 0)
 		close(symbols->cache);
 }

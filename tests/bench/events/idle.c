@@ -2,11 +2,11 @@
  * What a call takes, as the least of many short runs: whatever else the machine does only makes
  * some of them longer. Run alone, then under the shim (idle.py):
  *
- *   idle block|device|launch|hook [RUNS]
+ *   idle block|device|async|launch|hook [RUNS]
  *
  * block: PyTorch's hook tells of a block and of its return; device: an allocation and a free;
- * launch: two launches of one kernel; hook: two blocks of the CPU's allocator. Prints the
- * nanoseconds of a call.
+ * async: the same in the order of a stream; launch: two launches of one kernel; hook: two blocks
+ * of the CPU's allocator. Prints the nanoseconds of a call.
  */
 #include "../../sim/torch/c10.h"
 #include "cuda_calls.h"
@@ -48,6 +48,14 @@ static void device(void)
 	failed |= cudaFree(memory) != 0;
 }
 
+static void async(void)
+{
+	void *memory;
+
+	failed |= cudaMallocAsync(&memory, 512, NULL) != 0;
+	failed |= cudaFreeAsync(memory, NULL) != 0;
+}
+
 static void launch(void)
 {
 	for (int i = 0; i < 2; i++)
@@ -58,7 +66,8 @@ static void launch(void)
 static const struct {
 	const char *name;
 	void (*pair)(void);
-} ways[] = {{"block", block}, {"device", device}, {"launch", launch}, {"hook", hook}};
+} ways[] = {
+	{"block", block}, {"device", device}, {"async", async}, {"launch", launch}, {"hook", hook}};
 
 static double now_ns(void)
 {
@@ -95,6 +104,6 @@ int main(int argc, char **argv)
 			printf("%.2f\n", least(ways[i].pair, runs));
 			return failed ? 4 : 0;
 		}
-	fprintf(stderr, "usage: idle block|device|launch|hook [RUNS]\n");
+	fprintf(stderr, "usage: idle block|device|async|launch|hook [RUNS]\n");
 	return 2;
 }

@@ -327,7 +327,7 @@ def comma_separated():
 def unknown():
     said = run("export", "--format", "pdf", "events.gmt", status=2)
     listed = run("export", "--help").decode()
-    for form in ("json", "collapsed", "perfetto", "pprof", "torch-snapshot", "sqlite", "csv",
+    for form in ("json", "collapsed", "perfetto", "pprof", "torch-snapshot", "sqlite", "csv", "csv-ranges",
                  "openmetrics"):
         assert form in said and f"\n  {form} " in listed, form
 

@@ -112,8 +112,8 @@ static void marks(void)
 	TEST_ADD(&file, GM_TABLE_MARKS, &second);
 }
 
-/* A job of three ranks with the same pid, as three containers give it; rank 1 began 2 ms after rank 0,
- * whose earlier attempt is there too, and rank 2 does not say when it began. */
+/* A job of three ranks with the same pid, as three containers give it; rank 1 began 2 ms after rank
+ * 0, whose earlier attempt is there too, and rank 2 does not say when it began. */
 static bool job(void)
 {
 	uint64_t start = file.header.started_realtime_ns;

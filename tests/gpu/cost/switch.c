@@ -1,8 +1,9 @@
 /*
- * Stands between PyTorch and the shim and switches the shim's recording of blocks off and on within one
- * process: LD_PRELOAD="switch.so libgpumemtrace.so". While it is on, PyTorch's hook goes to the shim, which
- * goes on to PyTorch's own; else straight to PyTorch's own. Either way the processor's ticks are counted.
- * For switched.py; reads and writes without a lock: what two threads lose of a sum does not matter.
+ * Stands between PyTorch and the shim and switches the shim's recording of blocks off and on within
+ * one process: LD_PRELOAD="switch.so libgpumemtrace.so". While it is on, PyTorch's hook goes to the
+ * shim, which goes on to PyTorch's own; else straight to PyTorch's own. Either way the processor's
+ * ticks are counted. For switched.py; reads and writes without a lock: what two threads lose of a
+ * sum does not matter.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -40,7 +41,8 @@ static memory_hook *look_up(int on)
 	hooks[1] = (memory_hook *)dlsym(RTLD_NEXT, NAME(HOOK));
 	hooks[0] = own ? (memory_hook *)dlsym(own, NAME(HOOK)) : NULL;
 	if (!hooks[0] || !hooks[1] || hooks[0] == hooks[1]) {
-		fputs("switch.so: libc10.so and the shim are to be there, the shim after switch.so in LD_PRELOAD\n",
+		fputs("switch.so: libc10.so and the shim are to be there, the shim after switch.so "
+		      "in LD_PRELOAD\n",
 		      stderr);
 		abort();
 	}

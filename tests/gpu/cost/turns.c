@@ -1,12 +1,13 @@
 /*
- * What an allocation and its free take with each of several builds of the shim, in one process, where
- * neighbours, the clock rate and the layout of memory are the same for all:
+ * What an allocation and its free take with each of several builds of the shim, in one process,
+ * where neighbours, the clock rate and the layout of memory are the same for all:
  *
  *   turns async|device ROUNDS SHIM[,NAME=VALUE]...
  *
- * Each shim is loaded by itself, preloaded or found by nobody, with the setting that follows it, and keeps a
- * file of its own in TMPDIR or /tmp. Pairs are made by the driver itself and through each one's wrappers,
- * a thousand at a time, in an order drawn anew each round, 32 calls deep from 16 places. Prints the medians.
+ * Each shim is loaded by itself, preloaded or found by nobody, with the setting that follows it,
+ * and keeps a file of its own in TMPDIR or /tmp. Pairs are made by the driver itself and through
+ * each one's wrappers, a thousand at a time, in an order drawn anew each round, 32 calls deep from
+ * 16 places. Prints the medians.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -149,8 +150,8 @@ static void print(void)
 		qsort(ns, rounds, sizeof(*ns), compare);
 		plain = i ? plain : ns[rounds / 2];
 		printf("%s, %s: %.0f ns a pair (quartiles %.0f to %.0f), +%.0f ns, %.3f of plain\n",
-		       async ? "async" : "device", ways[i].name, ns[rounds / 2], ns[rounds / 4], ns[rounds * 3 / 4],
-		       ns[rounds / 2] - plain, ns[rounds / 2] / plain);
+		       async ? "async" : "device", ways[i].name, ns[rounds / 2], ns[rounds / 4],
+		       ns[rounds * 3 / 4], ns[rounds / 2] - plain, ns[rounds / 2] / plain);
 	}
 }
 
@@ -192,7 +193,8 @@ static void add_shim(char *shim, void *driver)
 		*setting++ = 0;
 		putenv(strdup(setting));
 	}
-	snprintf(out, sizeof(out), "%s/turns.%d.%u.gmt", folder ? folder : "/tmp", (int)getpid(), count);
+	snprintf(out, sizeof(out), "%s/turns.%d.%u.gmt", folder ? folder : "/tmp", (int)getpid(),
+		 count);
 	setenv("GPUMEMTRACE_OUT", out, 1);
 	setenv("GPUMEMTRACE_QUIET", "1", 1);
 	library = dlopen(shim, RTLD_NOW | RTLD_LOCAL);
@@ -212,8 +214,12 @@ int main(int argc, char **argv)
 	int (*init)(unsigned), i;
 
 	rounds = argc > 3 ? (unsigned)atoi(argv[2]) : 0;
-	if (!rounds || rounds > MOST_ROUNDS || (strcmp(argv[1], "async") && strcmp(argv[1], "device"))) {
-		fprintf(stderr, "usage: turns async|device ROUNDS SHIM[,NAME=VALUE]...   at most %d rounds\n", MOST_ROUNDS);
+	if (!rounds || rounds > MOST_ROUNDS ||
+	    (strcmp(argv[1], "async") && strcmp(argv[1], "device"))) {
+		fprintf(stderr,
+			"usage: turns async|device ROUNDS SHIM[,NAME=VALUE]...   at most %d "
+			"rounds\n",
+			MOST_ROUNDS);
 		return 2;
 	}
 	async = !strcmp(argv[1], "async");

@@ -1,6 +1,6 @@
 /*
- * Arrays of all shapes. Their bytes are the descriptor's; what the driver holds for them is compared
- * with its free memory.
+ * Arrays of all shapes. Their bytes are the descriptor's; what the driver holds for them is
+ * compared with its free memory.
  */
 #include "family.h"
 
@@ -54,8 +54,8 @@ int main(void)
 	cube(&four, 64);
 	cube(&one, 100);
 	mipmap(5);
-	live = 1024 * 1024 * 4 + 100 * 4 + 1001 * 777 * 4 + 64 * 64 * 64 * 16 + 100 * 100 * 100 * 4 +
-	       mipmap_bytes(5);
+	live = 1024 * 1024 * 4 + 100 * 4 + 1001 * 777 * 4 + 64 * 64 * 64 * 16 +
+	       100 * 100 * 100 * 4 + mipmap_bytes(5);
 	expect_physical(before, 6);
 	array = plane(64, 64);
 	OK(cudaFreeArray(array));

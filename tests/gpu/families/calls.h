@@ -1,6 +1,6 @@
 /*
- * The functions that the family programs call beyond the simulator's own sim_api.h, for builds without
- * NVIDIA's headers.
+ * The functions that the family programs call beyond the simulator's own sim_api.h, for builds
+ * without NVIDIA's headers.
  */
 #ifndef FAMILY_CALLS_H
 #define FAMILY_CALLS_H
@@ -8,7 +8,8 @@
 #include "sim_api.h"
 
 CUresult cuMemHostUnregister(void *p);
-CUresult cuCtxCreate_v4(CUcontext *ctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev);
+CUresult cuCtxCreate_v4(CUcontext *ctx, CUctxCreateParams *params, unsigned int flags,
+			CUdevice dev);
 CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
 				      CUmemAllocationHandleType type, unsigned long long flags);
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os_handle,
@@ -18,8 +19,10 @@ CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice dev)
 CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t offset,
 			    CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
 			    unsigned long long flags);
-CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice dev, size_t offset, size_t size);
-CUresult cuImportExternalMemory(CUexternalMemory *out, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc);
+CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice dev, size_t offset,
+			   size_t size);
+CUresult cuImportExternalMemory(CUexternalMemory *out,
+				const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc);
 CUresult cuExternalMemoryGetMappedBuffer(CUdeviceptr *out, CUexternalMemory memory,
 					 const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc);
 CUresult cuDestroyExternalMemory(CUexternalMemory memory);
@@ -32,18 +35,21 @@ CUresult cuMemMapArrayAsync(CUarrayMapInfo *list, unsigned int count, CUstream s
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t size, CUmemoryPool pool, CUstream stream);
 CUresult cuMemFreeAsync(CUdeviceptr p, CUstream stream);
-CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool pool, CUmemAllocationHandleType type,
-					  unsigned long long flags);
+CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool pool,
+					  CUmemAllocationHandleType type, unsigned long long flags);
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *handle,
-					    CUmemAllocationHandleType type, unsigned long long flags);
+					    CUmemAllocationHandleType type,
+					    unsigned long long flags);
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr p);
 CUresult cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool, CUmemPoolPtrExportData *data);
 #define cuStreamBeginCapture cuStreamBeginCapture_v2
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode);
 CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *deps,
-				     const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode);
+				     const CUgraphEdgeData *edges, size_t count,
+				     CUstreamCaptureMode mode);
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
-CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
+CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice dev,
+			  unsigned int flags);
 
 cudaError_t cudaHostAlloc(void **p, size_t size, unsigned int flags);
 cudaError_t cudaStreamCreate(cudaStream_t *stream);

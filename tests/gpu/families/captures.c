@@ -1,7 +1,8 @@
 /*
- * What is allocated on a stream that is being captured is a graph's node, however the capture was begun:
- * by the runtime, by the driver, into a graph that is there, by another thread, or on another stream
- * that this one followed. What is allocated on other streams meanwhile is memory at once.
+ * What is allocated on a stream that is being captured is a graph's node, however the capture was
+ * begun: by the runtime, by the driver, into a graph that is there, by another thread, or on
+ * another stream that this one followed. What is allocated on other streams meanwhile is memory at
+ * once.
  */
 #include "family.h"
 

@@ -1,6 +1,6 @@
 /*
- * Contexts beside the primary one: destroying one frees what was allocated in it, a free afterwards is
- * refused and named so; the primary one's last release does the same.
+ * Contexts beside the primary one: destroying one frees what was allocated in it, a free afterwards
+ * is refused and named so; the primary one's last release does the same.
  */
 #include "family.h"
 

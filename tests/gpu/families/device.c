@@ -1,6 +1,6 @@
 /*
- * Device memory of all sizes: slabs and pages, pitched forms, nothing asked for, nothing to free, calls
- * that fail. Zero-byte allocations and frees of NULL are never anything (cumo, GOMC).
+ * Device memory of all sizes: slabs and pages, pitched forms, nothing asked for, nothing to free,
+ * calls that fail. Zero-byte allocations and frees of NULL are never anything (cumo, GOMC).
  */
 #include "family.h"
 

@@ -1,6 +1,6 @@
 /*
- * Bad frees, each by its name, with both stacks where two calls are involved (cuda-samples#52: a double
- * free; and one with the address reissued in between, which destroys somebody else's block).
+ * Bad frees, each by its name, with both stacks where two calls are involved (cuda-samples#52: a
+ * double free; and one with the address reissued in between, which destroys somebody else's block).
  */
 #include "family.h"
 

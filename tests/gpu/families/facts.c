@@ -1,6 +1,6 @@
 /*
- * Questions to a real GPU whose answers the tracker relies on and facts.md does not have yet. Prints
- * facts, expects nothing. Not for the simulated GPU.
+ * Questions to a real GPU whose answers the tracker relies on and facts.md does not have yet.
+ * Prints facts, expects nothing. Not for the simulated GPU.
  */
 #include "family.h"
 

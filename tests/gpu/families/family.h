@@ -1,7 +1,7 @@
 /*
- * What the family programs share. Each does known things to GPU memory and prints, from its own books,
- * what the report must say of it: lines that check.py holds against the document. One source serves
- * the simulated GPU and, with FAMILY_REAL and NVIDIA's headers, a real one.
+ * What the family programs share. Each does known things to GPU memory and prints, from its own
+ * books, what the report must say of it: lines that check.py holds against the document. One source
+ * serves the simulated GPU and, with FAMILY_REAL and NVIDIA's headers, a real one.
  *
  *   = PATH VALUE           the document's value at PATH (check.py) is VALUE
  *   ~ PATH VALUE MARGIN    it differs by MARGIN at most
@@ -49,7 +49,8 @@ static inline void expect(const char *path, unsigned long long value)
 	printf("= %s %llu\n", path, value);
 }
 
-static inline void expect_about(const char *path, unsigned long long value, unsigned long long margin)
+static inline void expect_about(const char *path, unsigned long long value,
+				unsigned long long margin)
 {
 	printf("~ %s %llu %llu\n", path, value, margin);
 }

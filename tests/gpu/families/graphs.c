@@ -1,7 +1,7 @@
 /*
- * Memory of graphs: an address from capture on, memory from the first launch. Launched twice without a
- * free fails; with auto-free each graph leaves one block (warp#1429, CUDA.jl#1230), which destroying
- * the graph does not give back; what a graph frees itself stays reserved until trimmed.
+ * Memory of graphs: an address from capture on, memory from the first launch. Launched twice
+ * without a free fails; with auto-free each graph leaves one block (warp#1429, CUDA.jl#1230), which
+ * destroying the graph does not give back; what a graph frees itself stays reserved until trimmed.
  */
 #include "family.h"
 
@@ -82,7 +82,8 @@ static void across(void)
 	OK(cudaGraphDestroy(second));
 }
 
-/* Launched, launched again (1), freed by its address, launched again; then destroyed with its block. */
+/* Launched, launched again (1), freed by its address, launched again; then destroyed with its
+ * block. */
 static void by_address(void)
 {
 	cudaGraph_t graph;
@@ -148,8 +149,8 @@ int main(void)
 	instantiate(never, 0);
 	by_address();
 	OK(cudaDeviceGraphMemTrim(0));
-	printf("fact after by_address and a trim: used %llu, reserved %llu\n", graph_attribute(GRAPH_USED),
-	       graph_attribute(GRAPH_RESERVED));
+	printf("fact after by_address and a trim: used %llu, reserved %llu\n",
+	       graph_attribute(GRAPH_USED), graph_attribute(GRAPH_RESERVED));
 	auto_freed();
 	inside();
 	across();

@@ -1,7 +1,7 @@
 /*
- * Pinned and registered host memory. Memory of cuMemAllocHost that libc's free was given instead is a
- * pinned leak (gpu-burn#17); every read-back registers and never unregisters, and a range registered
- * twice counts once (iree#23779).
+ * Pinned and registered host memory. Memory of cuMemAllocHost that libc's free was given instead is
+ * a pinned leak (gpu-burn#17); every read-back registers and never unregisters, and a range
+ * registered twice counts once (iree#23779).
  */
 #include "family.h"
 

@@ -37,8 +37,8 @@ int main(void)
 	limited = free_bytes();
 	gpumemtrace_mark("loaded"); /* the ledger is sampled at marks */
 	expect("ledger.modules_and_limits.0", before - limited);
-	printf("fact %d modules took %llu bytes, the stack limit %llu\n", MODULES - 1, before - loaded,
-	       loaded - limited);
+	printf("fact %d modules took %llu bytes, the stack limit %llu\n", MODULES - 1,
+	       before - loaded, loaded - limited);
 	expect("usage.device.0.allocations", 0);
 	expect("sites", 0);
 	expect("leaks.exit_bytes", 0);

@@ -1,6 +1,6 @@
 /*
- * 256 MiB freed on a stream, trimmed, and never waited for: used 0, reserved 256 MiB: cached, pending,
- * not a leak (executorch#22312).
+ * 256 MiB freed on a stream, trimmed, and never waited for: used 0, reserved 256 MiB: cached,
+ * pending, not a leak (executorch#22312).
  */
 #include "family.h"
 

@@ -1,6 +1,7 @@
 /*
- * cudaDeviceReset while members of an object still hold memory (alien#101): what it frees is no leak,
- * the frees that follow are free-after-reset, and allocating works again. What pools hold stays.
+ * cudaDeviceReset while members of an object still hold memory (alien#101): what it frees is no
+ * leak, the frees that follow are free-after-reset, and allocating works again. What pools hold
+ * stays.
  */
 #include "family.h"
 

@@ -1,6 +1,6 @@
 /*
- * A context on a device that holds almost none of the process's memory (pytorch/examples#969): named
- * with the call that made it.
+ * A context on a device that holds almost none of the process's memory (pytorch/examples#969):
+ * named with the call that made it.
  */
 #include "family.h"
 

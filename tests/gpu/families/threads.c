@@ -1,6 +1,6 @@
 /*
- * Threads that allocate and free at once, from a pool they share and pools of their own, plain and on
- * streams: the sums must come out to the byte.
+ * Threads that allocate and free at once, from a pool they share and pools of their own, plain and
+ * on streams: the sums must come out to the byte.
  */
 #include "family.h"
 

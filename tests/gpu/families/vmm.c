@@ -1,6 +1,6 @@
 /*
- * Virtual memory: handles, reservations and mappings as three figures; memory is held until references
- * and mappings are both gone. Mapping fails at slot k of n (pytorch#188008).
+ * Virtual memory: handles, reservations and mappings as three figures; memory is held until
+ * references and mappings are both gone. Mapping fails at slot k of n (pytorch#188008).
  */
 #include "family.h"
 

@@ -1,4 +1,5 @@
-// An nvcc program with the static cudart (nvcc's default): leaks, frees, a kernel, and its own books.
+// An nvcc program with the static cudart (nvcc's default): leaks, frees, a kernel, and its own
+// books.
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>
@@ -62,7 +63,8 @@ int main()
 	if (cudaMalloc(&refused, (size_t)1 << 50) != cudaErrorMemoryAllocation || refused)
 		return 3;
 	check(cudaMemGetInfo(&free_after, &total), "cudaMemGetInfo");
-	printf("{\"live\": %zu, \"peak\": %zu, \"pinned\": 4096, \"leaks\": 5, \"driver_delta\": %zu}\n",
+	printf("{\"live\": %zu, \"peak\": %zu, \"pinned\": 4096, \"leaks\": 5, \"driver_delta\": "
+	       "%zu}\n",
 	       live, peak, free_before - free_after);
 	return 0;
 }

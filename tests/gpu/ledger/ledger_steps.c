@@ -1,12 +1,14 @@
 /*
- * What calls take of a device's memory that no allocation names, at the scale of large programs. Each
- * suite runs in a process of its own, on a real GPU, under the shim or without it. A line a step:
+ * What calls take of a device's memory that no allocation names, at the scale of large programs.
+ * Each suite runs in a process of its own, on a real GPU, under the shim or without it. A line a
+ * step:
  *
  *   step  TAG  NVML  FREE  SECONDS  TEXT
  *
- * TAG names the row of the ledger that the step's bytes belong to; NVML is the rise of NVML's figure for
- * this process, FREE the fall of the driver's free bytes, both after a synchronisation, `-` where that
- * cannot be asked. The last line is `end NVML`, the process's figure after the last step.
+ * TAG names the row of the ledger that the step's bytes belong to; NVML is the rise of NVML's
+ * figure for this process, FREE the fall of the driver's free bytes, both after a synchronisation,
+ * `-` where that cannot be asked. The last line is `end NVML`, the process's figure after the last
+ * step.
  */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -777,7 +779,8 @@ static void graph_loop(unsigned long first, unsigned unused, const char *what)
 	}
 }
 
-/* An hour's events of a server: requests, now and then a new stream, module or graph, to the last. */
+/* An hour's events of a server: requests, now and then a new stream, module or graph, to the last.
+ */
 static void server(unsigned long requests, unsigned unused, const char *what)
 {
 	CUdeviceptr block;

@@ -1,11 +1,12 @@
 /*
- * What device memory is taken by calls that do not say so: the context, first launches, local memory,
- * streams, captures and graphs. Runs on a real GPU, under the shim or without it. A line a step:
+ * What device memory is taken by calls that do not say so: the context, first launches, local
+ * memory, streams, captures and graphs. Runs on a real GPU, under the shim or without it. A line a
+ * step:
  *
  *   step  FREE  SYNC  NVML  TEXT
  *
- * FREE: by how much the driver's free bytes fell in the step, SYNC: with a synchronisation behind it,
- * NVML: by how much NVML's figure for this process rose. `-` where that cannot be asked.
+ * FREE: by how much the driver's free bytes fell in the step, SYNC: with a synchronisation behind
+ * it, NVML: by how much NVML's figure for this process rose. `-` where that cannot be asked.
  */
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -54,7 +55,8 @@ static void open_nvml(void)
 	by_index = (int (*)(unsigned, void **))dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
 	nvml.processes = (int (*)(void *, unsigned *, struct nvml_process *))dlsym(
 		library, "nvmlDeviceGetComputeRunningProcesses_v3");
-	nvml.memory = (int (*)(void *, struct nvml_memory *))dlsym(library, "nvmlDeviceGetMemoryInfo");
+	nvml.memory =
+		(int (*)(void *, struct nvml_memory *))dlsym(library, "nvmlDeviceGetMemoryInfo");
 	if (init() || by_index(0, &nvml.device))
 		nvml.device = NULL;
 }

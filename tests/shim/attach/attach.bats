@@ -6,6 +6,7 @@ load helpers
 
 allocations='[.usage[].allocations] | add // 0'
 leak='[.sites[] | select(.stack | map(.function) | index("leak_here"))]'
+survivors="($leak | map(.live_count) | add // 0)"
 
 # may_attach: skips where this machine forbids to attach to one's own processes.
 may_attach() {
@@ -26,7 +27,7 @@ words() {
 	[ "$(words $pid)" -gt 0 ]
 	touch "$work/run/leak"
 	# The verdict takes survivors all along the period: a leak of one block is none.
-	until_true "($leak | map(.live_count) | add // 0) >= 100 and ($allocations) > 1000"
+	until_true "$survivors >= 100 and ($allocations) > 1000"
 	is .tracer.period.attached true
 	is '.tracer.period | .slots > 0 and .table_words > 0 and .process_age_s > 0' true
 	is '.ledger[0].before_bytes >= 568 * 1048576 and .ledger[0].before_bytes < 584 * 1048576' true
@@ -112,18 +113,53 @@ words() {
 	end
 }
 
+@test "a tool waits for another one that is about to end" {
+	begin 8
+	may_attach
+	flock "/proc/$pid" bash -c 'touch "$1"; sleep 0.5' - "$work/claimed" &
+	until_done [ -e "$work/claimed" ]
+	"$REPORT" attach -q -o "$work/out.gmt" $pid
+	"$REPORT" detach -q $pid
+	end
+}
+
 @test "watch records for a while, judges the period, and leaves the program" {
 	begin
 	may_attach
 	touch "$work/run/leak"
-	run "$REPORT" watch --for 2s --check "--leaks grow" -o "$work/out.gmt" $pid
-	[ "$status" = 1 ] || { echo "$status $output"; false; }
-	[[ "$output" == *"leak_here"* && "$output" == *"covers a period"* ]]
+	"$REPORT" watch --for 1h --check "--leaks grow" -o "$work/out.gmt" $pid > "$work/watched" 3>&- &
+	tool=$!
+	until [ -s "$work/out.gmt" ]; do kill -0 $tool; sleep 0.02; done
+	until_true "$survivors >= 100 and ($allocations) > 1000"
+	kill -TERM $tool # as Ctrl-C, which bash has a program in the background ignore
+	wait $tool || status=$?
+	[ "$status" = 1 ] || { echo "$status $(cat "$work/watched")"; false; }
+	grep -q leak_here "$work/watched"
+	grep -q "covers a period" "$work/watched"
 	[ "$(words $pid)" = 0 ]
 	rm "$work/run/leak"
 	run "$REPORT" watch --for 500ms --check "--leaks grow" -o "$work/second.gmt" $pid
 	[ "$status" = 0 ] || { echo "$status $output"; false; }
 	end
+}
+
+@test "watch ends with the process, also if its parent does not wait for it" {
+	mkdir "$work/run"
+	# The shell becomes a program that waits for no child.
+	WORK=$work sh -c '"$@" > "$WORK/said" & echo $! > "$WORK/number"; exec sleep 1000' sh \
+		"$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" 2> "$work/stderr" 3>&- &
+	parent=$!
+	until [ -e "$work/run/ready" ]; do kill -0 $parent; sleep 0.02; done
+	pid=$(cat "$work/number")
+	may_attach
+	"$REPORT" watch --for 1000s -o "$work/out.gmt" $pid > "$work/watched" 3>&- &
+	tool=$!
+	until_done [ -s "$work/out.gmt" ]
+	until_true "($allocations) > 10"
+	kill -KILL $pid
+	wait $tool
+	grep -q '^State:	Z' /proc/$pid/status
+	kill $parent
 }
 
 @test "watch wakes a process that sleeps under the shim, and puts it back to sleep" {
@@ -150,7 +186,7 @@ words() {
 	may_attach
 	mkdir "$work/run"
 	unshare -m sh -c "mount -t tmpfs none '$(dirname "$SHIM")' && exec \"\$@\"" sh \
-		"$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" > "$work/said" 2> "$work/stderr" 3>&- &
+		"$WORDS" allow "$PROGRAMS/load" "$work/run" "$PLUGIN" "$SIM/libcuda.so.1" > "$work/said" 2> "$work/stderr" 3>&- &
 	pid=$!
 	until_done [ -e "$work/run/ready" ]
 	"$REPORT" attach -o "$work/out.gmt" $pid > "$work/attached"

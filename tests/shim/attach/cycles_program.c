@@ -3,9 +3,11 @@
  * gpumem-report calls: a tool of its own for each of them would take most of a test's time.
  *
  *   cycles start FILE NUMBER                        of the process that writes FILE
- *   cycles attach PID NUMBER SHIM SETTINGS FILE     of a process that SETTINGS have write FILE
+ *   cycles attach PID NUMBER SHIM SETTINGS [FILE]   of a process that SETTINGS have write FILE;
+ *                                                   without FILE no call needs to be recorded
  *
- * With WITH_CUPTI set, CUPTI is to report too. `attach` prints how long a thread was stopped in each cycle, in microseconds, as JSON.
+ * With WITH_CUPTI set, CUPTI is to report too; with INTERRUPT set, waits may begin anew. `attach`
+ * prints how long a thread was stopped in each cycle, in microseconds, as JSON.
  */
 #include "attach/attach.h"
 #include "attach/control.h"
@@ -66,7 +68,7 @@ static int attach(const struct gm_attach_request *request, const char *file, uns
 		if (gm_attach(request, &result) != GM_ATTACH_DONE)
 			return complain("attach", result.text);
 		printf("%s%.1f", i ? ", " : "[", result.paused_us);
-		if (!await_recording(file, request->pid))
+		if (file && !await_recording(file, request->pid))
 			return complain(file, "nothing is recorded");
 		if (gm_detach(request, &result) != GM_ATTACH_DONE)
 			return complain("detach", result.text);
@@ -80,11 +82,12 @@ int main(int argc, char **argv)
 {
 	if (argc == 4 && strcmp(argv[1], "start") == 0)
 		return start(argv[2], (unsigned)atoi(argv[3]));
-	if (argc == 7 && strcmp(argv[1], "attach") == 0) {
+	if ((argc == 6 || argc == 7) && strcmp(argv[1], "attach") == 0) {
 		const struct gm_attach_request request = {.pid = atoi(argv[2]),
 							  .shim = argv[4],
 							  .settings = argv[5],
 							  .cupti = getenv("WITH_CUPTI") != NULL,
+							  .interrupt = getenv("INTERRUPT") != NULL,
 							  .wait_ms = WAIT_MS};
 
 		return attach(&request, argv[6], (unsigned)atoi(argv[3]));

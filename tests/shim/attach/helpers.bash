@@ -15,17 +15,19 @@ teardown() {
 # begin [BEFORE_MIB]: the busy program in the background, as `pid`; it is at work when this returns.
 begin() {
 	mkdir "$work/run"
-	"$PROGRAMS/load" "$work/run" "$PLUGIN" "${DRIVER:-$SIM/libcuda.so.1}" "$@" > "$work/said" 2> "$work/stderr" 3>&- &
+	"$WORDS" allow "$PROGRAMS/load" "$work/run" "$PLUGIN" "${DRIVER:-$SIM/libcuda.so.1}" "$@" > "$work/said" 2> "$work/stderr" 3>&- &
 	pid=$!
 	until_done [ -e "$work/run/ready" ]
 }
 
-# begin_under SHIM [BEFORE_MIB]: the same under a preload; its file is there when this returns.
+# begin_under SHIM [BEFORE_MIB]: the same under a preload; its file is there when this returns, with all that
+# describes the process.
 begin_under() {
 	local shim=$1
 	shift
 	LD_PRELOAD=$shim begin "$@"
 	until_done [ -s "$work/out.gmt" ]
+	until_true '.process.command | length > 0'
 }
 
 # The busy program ends, and its results are those of a run without us.

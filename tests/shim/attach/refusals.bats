@@ -21,11 +21,16 @@ is_documented() {
 }
 
 
-# sleeper COMMAND ARG...: in the background, as `pid`; the shell that was forked for it runs something else now.
+# sleeper COMMAND ARG...: in the background, as `pid`; the shell that was forked for it runs the command now.
 sleeper() {
-	"$@" > "$work/said" 3>&- &
+	"$WORDS" allow "$@" > "$work/said" 3>&- &
 	pid=$!
-	until_done eval '[ "$(readlink /proc/$pid/exe)" != "$(readlink /proc/$$/exe)" ]'
+	until_done runs_neither "$WORDS" /proc/$$/exe
+}
+
+# runs_neither PROGRAM PROGRAM: the process `pid` has become something else.
+runs_neither() {
+	[ ! /proc/$pid/exe -ef "$1" ] && [ ! /proc/$pid/exe -ef "$2" ]
 }
 
 @test "no such process, one that is not attached, one that has ended" {
@@ -52,7 +57,7 @@ sleeper() {
 	PY
 	sleeper python3 "$work/busy.py"
 	until_done [ -s "$work/said" ]
-	refuses "nothing is recorded yet" attach --wait 500ms $pid
+	refuses "nothing is recorded yet" attach --wait 3s $pid # each of the calls into the process has that long
 	refuses "is attached already" attach $pid
 	"$REPORT" detach $pid > "$work/answer"
 	grep -q "made no call that was recorded" "$work/answer"
@@ -64,20 +69,23 @@ sleeper() {
 	for way in epoll poll sigtimedwait recv; do
 		rm -f "$work/in" "$work/said"
 		mkfifo "$work/in"
-		"$PROGRAMS/waits" $way < "$work/in" > "$work/said" 3>&- &
+		"$WORDS" allow "$PROGRAMS/waits" $way < "$work/in" > "$work/said" 3>&- &
 		pid=$!
 		exec 4> "$work/in"
 		until_done grep -q ready "$work/said"
 		until_done grep -q "$(printf '^%d ' "$(call_of $way)")" /proc/$pid/syscall
-		# Without CUDA nothing is recorded; the calls into the thread are made all the same.
-		refuses "nothing is recorded yet" attach --interrupt --wait 100ms $pid
-		"$REPORT" detach -q --interrupt $pid
+		INTERRUPT=1 attached_and_left
 		if [ $way = sigtimedwait ]; then kill -USR1 $pid; else echo go >&4; fi
 		exec 4>&-
 		wait $pid
 		pid=
 		[ "$(tail -n 1 "$work/said")" = "1 good" ] || { echo "$way: $(cat "$work/said")"; false; }
 	done
+}
+
+# attached_and_left: without CUDA nothing is recorded; the calls into the thread are made all the same.
+attached_and_left() {
+	"$PROGRAMS/cycles" attach $pid 1 "$SHIM" "GPUMEMTRACE_OUT=$work/out.gmt" > "$work/pauses"
 }
 
 # call_of WAY: the number of the system call [arch/x86/entry/syscalls/syscall_64.tbl].
@@ -87,11 +95,11 @@ call_of() {
 
 @test "threads in waits are passed over at first, and will do before the time is up" {
 	mkfifo "$work/in"
-	"$PROGRAMS/waits" epoll < "$work/in" > "$work/said" 3>&- &
+	"$WORDS" allow "$PROGRAMS/waits" epoll < "$work/in" > "$work/said" 3>&- &
 	pid=$!
 	exec 4> "$work/in"
 	until_done grep -q ready "$work/said"
-	refuses "nothing is recorded yet" attach --wait 2s $pid
+	attached_and_left
 	echo go >&4
 	exec 4>&-
 	wait $pid
@@ -101,7 +109,7 @@ call_of() {
 
 @test "a thread in fork holds malloc's lock, and is left alone" {
 	mkfifo "$work/in"
-	"$PROGRAMS/waits" fork < "$work/in" > "$work/said" 3>&- &
+	"$WORDS" allow "$PROGRAMS/waits" fork < "$work/in" > "$work/said" 3>&- &
 	pid=$!
 	exec 4> "$work/in"
 	until_done grep -q ready "$work/said"
@@ -111,6 +119,165 @@ call_of() {
 	wait $pid
 	pid=
 	[ "$(tail -n 1 "$work/said")" = "1 good" ]
+}
+
+# in_state STATE [LIBRARY]: the program `states` in the background, as `pid`; a line to descriptor 4 ends the state.
+in_state() {
+	rm -f "$work/in" "$work/said"
+	mkfifo "$work/in"
+	"$PROGRAMS/states" "$@" < "$work/in" > "$work/said" 3>&- &
+	pid=$!
+	exec 4> "$work/in"
+	until_done grep -q ready "$work/said"
+}
+
+# goes_on: the program ends as it would have without us, and nothing was loaded into it.
+goes_on() {
+	[ -n "${loaded:-}" ] || ! grep -q libgpumemtrace /proc/$pid/maps
+	echo go >&4
+	exec 4>&-
+	wait $pid
+	pid=
+	[ "$(tail -n 1 "$work/said")" = good ] || { cat "$work/said"; false; }
+}
+
+# in_system_call CALL: the main thread waits in it.
+in_system_call() {
+	grep -q "^$1 " /proc/$pid/syscall
+}
+
+@test "a stopped process is left alone, also when it goes on" {
+	in_state small
+	kill -STOP $pid
+	until_done grep -q '^State:	T' /proc/$pid/status
+	refuses "process $pid is stopped (SIGSTOP, Ctrl-Z) and has to go on first" attach $pid
+	kill -CONT $pid
+	goes_on
+}
+
+@test "a frozen process: what was laid into it is taken back" {
+	local group=
+	mkfifo "$work/in"
+	"$PROGRAMS/waits" epoll < "$work/in" > "$work/said" 3>&- &
+	pid=$!
+	exec 4> "$work/in"
+	until_done grep -q ready "$work/said"
+	until_done in_system_call 232
+	freeze || { echo go >&4; exec 4>&-; wait $pid; pid=; skip "this machine makes no control groups"; }
+	# The second version lets tracers stop a frozen thread, the first does not.
+	if [ -e "$group/cgroup.freeze" ]; then
+		refuses "process $pid does not run: it is stopped or frozen (docker pause, cgroup.freeze) and has to go on first" \
+			attach --interrupt --wait 100ms $pid
+	else
+		refuses "it waits in the kernel and cannot be stopped (state D: vfork, a frozen container, a device)" \
+			attach --interrupt --wait 100ms $pid
+	fi
+	thaw
+	grep -q '^TracerPid:	0$' /proc/$pid/status
+	! grep -q libgpumemtrace /proc/$pid/maps
+	echo go >&4
+	exec 4>&-
+	wait $pid
+	pid=
+	[ "$(tail -n 1 "$work/said")" = "1 good" ] || { cat "$work/said"; false; }
+}
+
+# freeze: the process is in a frozen control group of its own, `group`.
+freeze() {
+	local base
+	for base in /sys/fs/cgroup /sys/fs/cgroup/unified "$work/groups" /sys/fs/cgroup/freezer; do
+		if [ "$base" = "$work/groups" ]; then
+			mkdir "$base" && mount -t cgroup2 none "$base" 2> "$work/denied" || continue
+		fi
+		group=$base/attach_test_$pid
+		if [ -e "$base/cgroup.procs" ] && mkdir "$group" 2> "$work/denied"; then
+			echo $pid > "$group/cgroup.procs"
+			if [ -e "$group/cgroup.freeze" ]; then
+				echo 1 > "$group/cgroup.freeze"
+				until_done grep -q '^frozen 1' "$group/cgroup.events"
+				return 0
+			elif [ -e "$group/freezer.state" ]; then
+				echo FROZEN > "$group/freezer.state"
+				until_done grep -q '^FROZEN' "$group/freezer.state"
+				return 0
+			fi
+			echo $pid > "$base/cgroup.procs"
+			rmdir "$group"
+		fi
+	done
+	return 1
+}
+
+# thaw: it runs again, in the group above.
+thaw() {
+	if [ -e "$group/cgroup.freeze" ]; then echo 0 > "$group/cgroup.freeze"; else echo THAWED > "$group/freezer.state"; fi
+	echo $pid > "$(dirname "$group")/cgroup.procs"
+	rmdir "$group"
+	if [ "$(dirname "$group")" = "$work/groups" ]; then umount "$work/groups"; fi
+}
+
+@test "threads in vfork, the loader, malloc and on a small stack are left alone" {
+	local state
+	local -A why=([vfork]="it waits in the kernel and cannot be stopped (state D: vfork, a frozen container, a device)"
+		[loader]="it is in the loader" [malloc]="it is in malloc" [small]="its stack is small")
+	for state in vfork loader malloc small; do
+		in_state $state "$PROGRAMS/libheld_in_$state.so"
+		until_done blocked $state
+		refuses "no thread of process $pid came to a place where a call can be made, within " attach --interrupt --wait 100ms $pid
+		[[ "$output" == *"of the last one: ${why[$state]}"* ]] || { echo "$state: $output"; false; }
+		is_documented "${why[$state]}"
+		goes_on
+	done
+}
+
+# blocked STATE: the main thread is where it is to be found.
+blocked() {
+	if [ $1 = vfork ]; then grep -q '^State:	D' /proc/$pid/status; else in_system_call 0; fi
+}
+
+@test "a wait that only the kernel can resume, after a stop by a signal" {
+	mkfifo "$work/in"
+	"$PROGRAMS/waits" poll < "$work/in" > "$work/said" 3>&- &
+	pid=$!
+	exec 4> "$work/in"
+	until_done grep -q ready "$work/said"
+	until_done in_system_call 7
+	kill -STOP $pid
+	until_done grep -q '^State:	T' /proc/$pid/status
+	kill -CONT $pid
+	until_done in_system_call 219 # restart_syscall
+	refuses "it waits in a call that only the kernel can resume" attach --interrupt --wait 100ms $pid
+	echo go >&4
+	exec 4>&-
+	wait $pid
+	pid=
+	[ "$(tail -n 1 "$work/said")" = "1 good" ]
+}
+
+@test "a process whose main thread has ended" {
+	in_state leader
+	until_done grep -q '^State:	Z' /proc/$pid/status
+	refuses "the main thread of process $pid has ended, and with it what /proc shows of the process" attach $pid
+	loaded=unknown goes_on
+}
+
+@test "a process whose seccomp filter or memory forbids to load the shim lives on" {
+	local state sentence
+	for state in seccomp memory; do
+		in_state $state
+		sentence="process $pid could not load the shim: its loader refused $SHIM. Most often its static thread-local storage is exhausted (start it with GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096), its memory is limited (RLIMIT_AS, mlockall), its C library is older than 2.17, or a security module or seccomp forbids it"
+		run "$REPORT" attach --interrupt $pid
+		[ "$status" = 3 ] && [ "$output" = "gpumem-report: $sentence" ] || { echo "$status: $output"; false; }
+		is_documented "${sentence//"$SHIM"/FILE}"
+		goes_on
+	done
+}
+
+@test "nothing in the program leads to the shim" {
+	sleeper "$PROGRAMS/pausing"
+	refuses "no loaded object calls CUDA by a name or a table that can be led to the shim: CUDA is linked privately, or not loaded yet" \
+		attach --interrupt $pid
+	kill -0 $pid
 }
 
 @test "a shim that the process's loader refuses, and one of another version" {
@@ -136,7 +303,7 @@ call_of() {
 tries() {
 	local switches
 	mkfifo "$work/in"
-	"$PROGRAMS/waits" $1 < "$work/in" > "$work/said" 3>&- &
+	"$WORDS" allow "$PROGRAMS/waits" $1 < "$work/in" > "$work/said" 3>&- &
 	pid=$!
 	exec 4> "$work/in"
 	until_done grep -q ready "$work/said"

@@ -56,6 +56,32 @@ allocations='[.usage[].allocations] | add // 0'
 	end
 }
 
+@test "virtual memory from before can be freed in each way, and the row falls when the driver has the memory back" {
+	local way free_before free_after falls number row fallen=0
+	mkfifo "$work/in"
+	GPUMEMTRACE_START=asleep LD_PRELOAD=$SHIM python3 "$PROGRAMS/before_vmm.py" "$SIM/libcuda.so.1" "$work/stated" < "$work/in" 2> "$work/stderr" 3>&- &
+	pid=$!
+	exec 4> "$work/in"
+	has_stated() { [ -e "$work/stated" ] && [ "$(wc -l < "$work/stated")" -ge $1 ]; }
+	for number in {1..13}; do
+		until_done has_stated $number
+		read -r way free_before free_after falls < <(sed -n ${number}p "$work/stated")
+		look
+		[ $number -gt 1 ] || row=$(jq '.ledger[0].before_bytes' "$work/document")
+		fallen=$((fallen + falls))
+		is '.tracer.period.before_freed_bytes' $fallen || { echo "$way"; false; }
+		[[ $way == never_mapped || $way == new_peak || $((free_after - free_before)) = "$falls" ]] || { echo "$way"; false; }
+		is '.errors' '[]'
+		is '.tracer.period.before_frees > 0' "$([ $fallen -gt 0 ] && echo true || echo false)"
+		[ $way != new_peak ] || is '.ledger[0].before_bytes' $((row - fallen))
+		echo next >&4
+	done
+	exec 4>&-
+	wait $pid
+	pid=
+	[ ! -s "$work/stderr" ]
+}
+
 @test "stop puts it to sleep: the file tells of the period, and leaks at exit are not judged" {
 	asleep
 	"$REPORT" start $pid

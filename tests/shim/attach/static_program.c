@@ -1,4 +1,7 @@
-/* A static program, which has no loader. */
+/*
+ * Does nothing: as a static program, which has no loader, and as `pausing`, in which nothing leads
+ * to the shim.
+ */
 #include <unistd.h>
 
 int main(void)

@@ -51,6 +51,25 @@ has() {
 		           r["work_bytes"]) for r in json.load(open(sys.argv[2]))["ranges"]]
 		assert rows == wanted, (rows, wanted)
 	END
+	"$REPORT" export --format csv-ranges -o "$work/ranges.csv" "$work/out.gmt"
+	"$REPORT" export --format perfetto -o "$work/trace.json" "$work/out.gmt"
+	python3 - "$work/ranges.csv" "$work/trace.json" "$work/document" <<- 'END'
+		import csv, json, sys
+		ranges = json.load(open(sys.argv[3]))["ranges"]
+		rows = [(r["path"], int(r["times"]), int(r["peak_bytes"]), r["peak_name"], int(r["retained_bytes"]), int(r["live_bytes"]))
+		        for r in csv.DictReader(open(sys.argv[1], newline=""))]
+		assert rows == [(r["path"], r["closed"], r["peak_bytes"], r["highest"]["name"], r["retained_bytes"], r["work_bytes"])
+		                for r in ranges], rows
+		events = json.load(open(sys.argv[2]))["traceEvents"]
+		tracks = {e["args"]["name"]: e["tid"] for e in events if e["name"] == "thread_name"}
+		for r in ranges:
+		    track = tracks[f"range {r['path']}, device 0"]
+		    (slice,) = [e for e in events if e["ph"] == "X" and e["tid"] == track and e["name"] in ("highest peak", "only one")]
+		    assert slice["args"]["peak_bytes"] == r["peak_bytes"], (slice, r)
+		    assert abs(slice["ts"] - 1e6 * r["highest"]["start_s"]) < 0.01, (slice, r)
+		    drawn = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X" and e["tid"] == track)
+		    assert all(a[1] <= b[0] for a, b in zip(drawn, drawn[1:])), drawn
+	END
 	"$REPORT" ranges "$work/out.gmt" > "$work/said"
 	grep -q 'highest peak: step 4, 120.0 MiB' "$work/said"
 	grep -q 'retained most: step 7, 3.00 MiB' "$work/said"

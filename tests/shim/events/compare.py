@@ -11,7 +11,7 @@ LISTS = ["usage", "totals", "torch", "vmm", "fragmentation", "sites", "categorie
 NOT_HELD = {"physical_peak_bytes", "utilization_percent", "alloc_retries", "ooms", "at_peak"}
 NOT_IN_RING = {"reserved_va_bytes"}
 PEAKS = {"peak_bytes", "peak_at_s", "bytes_at_peak", "allocated_peak_bytes", "reserved_peak_bytes", "windows", "last_s",
-         "verdict"}
+         "verdict", "why"}
 
 then, there = (json.load(open(path)) for path in sys.argv[1:3])
 left_out = NOT_HELD | (NOT_IN_RING if "ring" in sys.argv[3:] else set())

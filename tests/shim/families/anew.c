@@ -1,6 +1,7 @@
 /*
- * What calls take beside allocations goes with the context: after a reset the ledger says nothing of it, and
- * of the device's next context only what was taken in that. The same code is loaded again there.
+ * What calls take beside allocations goes with the context: after a reset the ledger says nothing
+ * of it, and of the device's next context only what was taken in that. The same code is loaded
+ * again there.
  */
 #include "family.h"
 #include "gpumemtrace.h"

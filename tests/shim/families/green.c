@@ -1,5 +1,6 @@
 /*
- * A green context shares the primary one's memory: its end frees nothing of what was allocated in it.
+ * A green context shares the primary one's memory: its end frees nothing of what was allocated in
+ * it.
  */
 #include "family.h"
 

@@ -1,6 +1,6 @@
 /*
- * More than there can be: what was asked for is told as the most that a document holds, not as what is left of
- * a product that is larger, nor as unknown.
+ * More than there can be: what was asked for is told as the most that a document holds, not as what
+ * is left of a product that is larger, nor as unknown.
  */
 #include "family.h"
 

@@ -1,7 +1,7 @@
 /*
- * Frees of an address in the middle of what they would free, in the spaces that cudaFree is not about: a
- * registered range, a mapping, a reservation. What error a real driver gives is not measured, so this
- * stays with the simulated one.
+ * Frees of an address in the middle of what they would free, in the spaces that cudaFree is not
+ * about: a registered range, a mapping, a reservation. What error a real driver gives is not
+ * measured, so this stays with the simulated one.
  */
 #include "family.h"
 

@@ -1,8 +1,8 @@
 /*
- * Jumps out of driver calls, and of runtime calls that wait for one, when the work is done: what they
- * took stands in nobody's books. What comes afterwards does, from deeper in the stack and from another
- * thread: allocations once, modules with what they cost.
- * The simulator calls back when a driver function is over, before the shim knows: from there it jumps.
+ * Jumps out of driver calls, and of runtime calls that wait for one, when the work is done: what
+ * they took stands in nobody's books. What comes afterwards does, from deeper in the stack and from
+ * another thread: allocations once, modules with what they cost. The simulator calls back when a
+ * driver function is over, before the shim knows: from there it jumps.
  */
 #include "family.h"
 #include "gpumemtrace.h"
@@ -44,7 +44,8 @@ static void allocate(void)
 	OK(cudaMalloc(&p, leaves ? LOST : BLOCK));
 }
 
-/* What the call that was left had on the stack stays as it was: of the frame one byte is written. */
+/* What the call that was left had on the stack stays as it was: of the frame one byte is written.
+ */
 static void __attribute__((noinline)) deeper(void (*step)(void))
 {
 	volatile char frame[32 << 10];

@@ -1,9 +1,8 @@
 /*
- * What a module load costs while another thread allocates, or loads one too, or another process takes
- * memory: no byte is counted twice, none of others'. And what a pool holds and has in use when another
- * thread allocates between the pool's answer and its record.
- * The simulator calls back when a driver function is over, before the shim knows: there the threads are
- * brought into order.
+ * What a module load costs while another thread allocates, or loads one too, or another process
+ * takes memory: no byte is counted twice, none of others'. And what a pool holds and has in use
+ * when another thread allocates between the pool's answer and its record. The simulator calls back
+ * when a driver function is over, before the shim knows: there the threads are brought into order.
  */
 #include "family.h"
 #include "gpumemtrace.h"

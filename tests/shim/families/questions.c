@@ -1,7 +1,7 @@
 /*
- * How often the driver is asked for an allocation and its free: whose context it is, and what else cannot
- * be known. Pools are asked now and then, by the clock, which is not counted here, and the ledger is sampled
- * now and then, by the clock too, which takes a few questions each time.
+ * How often the driver is asked for an allocation and its free: whose context it is, and what else
+ * cannot be known. Pools are asked now and then, by the clock, which is not counted here, and the
+ * ledger is sampled now and then, by the clock too, which takes a few questions each time.
  */
 #include "family.h"
 
@@ -47,7 +47,8 @@ static void device_pairs(CUstream unused, unsigned pairs)
 }
 
 /* The tracker's calls of a pair: all, less the pair's own two. */
-static void asks(const char *what, void (*pairs_of)(CUstream, unsigned), CUstream stream, unsigned questions)
+static void asks(const char *what, void (*pairs_of)(CUstream, unsigned), CUstream stream,
+		 unsigned questions)
 {
 	unsigned long before, sampled, expected = PAIRS * (2 + questions);
 
@@ -64,8 +65,8 @@ static void asks(const char *what, void (*pairs_of)(CUstream, unsigned), CUstrea
 }
 
 /*
- * `context`: whose context it is, which is asked where it can be another; `more`: a question that several
- * devices add, on a stream that may be of any.
+ * `context`: whose context it is, which is asked where it can be another; `more`: a question that
+ * several devices add, on a stream that may be of any.
  */
 static void on_devices(unsigned context, unsigned more)
 {
@@ -107,7 +108,8 @@ int main(void)
 		return 4;
 	}
 	on_devices(0, 0);
-	dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuCtxCreate_v99"); /* might make contexts, and is no row */
+	dlsym(dlopen("libcuda.so.1", RTLD_NOW),
+	      "cuCtxCreate_v99"); /* might make contexts, and is no row */
 	asks("device, with a function that is not known", device_pairs, NULL, 1);
 	expect("usage.device.0.frees", 4 * (WARM_UP + PAIRS));
 	expect("usage.async.0.frees", 5 * (WARM_UP + PAIRS));

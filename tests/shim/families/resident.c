@@ -1,6 +1,6 @@
 /*
- * Managed memory that a fill brought to the device: the driver's figure has it, a row of the ledger too, and
- * the rows add up.
+ * Managed memory that a fill brought to the device: the driver's figure has it, a row of the ledger
+ * too, and the rows add up.
  */
 #include "family.h"
 #include "gpumemtrace.h"

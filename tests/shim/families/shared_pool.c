@@ -1,6 +1,6 @@
 /*
- * A pool shared by descriptor and a pointer of it: what is imported is a figure of its own, opened twice
- * and closed once it is still there.
+ * A pool shared by descriptor and a pointer of it: what is imported is a figure of its own, opened
+ * twice and closed once it is still there.
  */
 #include "family.h"
 
@@ -17,7 +17,8 @@ int main(void)
 	OK(cudaFree(0));
 	OK(cuMemPoolCreate(&pool, &props));
 	OK(cuMemAllocFromPoolAsync(&own, 40 * MIB, pool, 0));
-	OK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	OK(cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+					    0));
 	OK(cuMemPoolImportFromShareableHandle(&imported, (void *)(uintptr_t)fd,
 					      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 	OK(cuMemPoolExportPointer(&shared, own));

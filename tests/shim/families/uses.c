@@ -1,15 +1,15 @@
 /*
- * Code that is asked for again and again, as cuBLAS does before every launch: what the first time loads
- * is measured, on each device, and the driver is not asked about its memory any more after that. Code
- * that is unloaded and loaded again may have the same handle and is measured again.
+ * Code that is asked for again and again, as cuBLAS does before every launch: what the first time
+ * loads is measured, on each device, and the driver is not asked about its memory any more after
+ * that. Code that is unloaded and loaded again may have the same handle and is measured again.
  */
 #include "family.h"
 #include "gpumemtrace.h"
 
 void gpusim_after(void (*callback)(const char *function));
-CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options, void **values,
-			   unsigned count, CUlibraryOption *library_options, void **library_values,
-			   unsigned library_count);
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options,
+			   void **values, unsigned count, CUlibraryOption *library_options,
+			   void **library_values, unsigned library_count);
 CUresult cuLibraryUnload(CUlibrary library);
 CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name);
 CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel);

@@ -1,6 +1,6 @@
 /*
- * A library whose constructor jumps and allocates, and whose destructor frees: both run outside of main,
- * the first before the shim's own constructor.
+ * A library whose constructor jumps and allocates, and whose destructor frees: both run outside of
+ * main, the first before the shim's own constructor.
  */
 #include "cuda_calls.h"
 

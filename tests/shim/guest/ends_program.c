@@ -1,6 +1,6 @@
 /*
- * Ends in the way its argument names, with one block live and threads that allocate for ever. What the
- * shell sees of the end must be what it would be without the shim.
+ * Ends in the way its argument names, with one block live and threads that allocate for ever. What
+ * the shell sees of the end must be what it would be without the shim.
  */
 #include "cuda_calls.h"
 
@@ -103,7 +103,8 @@ int main(int argc, char **argv)
 			uint64_t before = __atomic_load_n(&rounds, __ATOMIC_ACQUIRE);
 
 			execlp("/nowhere/at/all", "x", (char *)NULL);
-			while (argc < 3 && __atomic_load_n(&rounds, __ATOMIC_ACQUIRE) < before + 100)
+			while (argc < 3 &&
+			       __atomic_load_n(&rounds, __ATOMIC_ACQUIRE) < before + 100)
 				sched_yield();
 		}
 		for (i = 0; i < MORE; i++)

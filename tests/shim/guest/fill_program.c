@@ -1,6 +1,6 @@
 /*
- * Makes many live allocations from many call sites of its own making, so that the file grows, and does
- * to itself what its argument says, before or in between.
+ * Makes many live allocations from many call sites of its own making, so that the file grows, and
+ * does to itself what its argument says, before or in between.
  */
 #include "cuda_calls.h"
 #include "gpumemtrace.h"
@@ -145,7 +145,8 @@ int main(int argc, char **argv)
 	else if (!strcmp(way, "wait"))
 		wait_for(path);
 	else if (!strcmp(way, "no-descriptors") && cudaGetDeviceCount(&devices) == 0)
-		setrlimit(RLIMIT_NOFILE, &none); /* the driver is loaded, our file is not open yet */
+		setrlimit(RLIMIT_NOFILE,
+			  &none); /* the driver is loaded, our file is not open yet */
 	fill(*way ? 100 : BLOCKS);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /*
- * Makes children in every way while threads allocate, and holds each child to what it must do: end in
- * time (an alarm kills one that waits for a lock that nobody holds any more) and with its own status.
- * Arguments: the way, and how often. Prints the parent's books.
+ * Makes children in every way while threads allocate, and holds each child to what it must do: end
+ * in time (an alarm kills one that waits for a lock that nobody holds any more) and with its own
+ * status. Arguments: the way, and how often. Prints the parent's books.
  */
 #include "../../hygiene/effort.h"
 #include "cuda_calls.h"
@@ -25,7 +25,8 @@
 #define THREADS	  4
 #define MOST_S	  60 /* a child that takes longer hangs */
 #define KEPT_BYTES 1000
-#define MORE	   (20000 / (int)test_thinned()) /* blocks for which the file must still grow at the end */
+#define MORE                                                                                       \
+	(20000 / (int)test_thinned()) /* blocks for which the file must still grow at the end */
 #define MORE_BYTES 64
 
 extern char **environ;
@@ -35,8 +36,9 @@ static int stop;
 static const char *program;
 
 /*
- * The loader's lock stays held in the child of a fork made while another thread was inside dlopen or
- * dlclose; glibc's own dl_iterate_phdr waits for ever there. So no libraries where the child records.
+ * The loader's lock stays held in the child of a fork made while another thread was inside dlopen
+ * or dlclose; glibc's own dl_iterate_phdr waits for ever there. So no libraries where the child
+ * records.
  */
 static int loading;
 
@@ -50,12 +52,14 @@ static void *work(void *unused)
 			abort();
 		__atomic_fetch_add(&allocations, 1, __ATOMIC_SEQ_CST);
 		if (library)
-			dlclose(library); /* every call site is looked up again: the loader's lock */
+			dlclose(library); /* every call site is looked up again: the loader's lock
+					   */
 	}
 	return NULL;
 }
 
-/* What a child does that goes on by itself: tracker work of its own, without the (parent's) device. */
+/* What a child does that goes on by itself: tracker work of its own, without the (parent's) device.
+ */
 static void use_tracker(void)
 {
 	char block[16];
@@ -122,7 +126,8 @@ static pid_t fork_inside(void)
 	return *child;
 }
 
-/* The loader's list is locked at the moment of the clone, by a thread that the child does not have. */
+/* The loader's list is locked at the moment of the clone, by a thread that the child does not have.
+ */
 static int hold_list(struct dl_phdr_info *info, size_t bytes, void *moment)
 {
 	(void)info;
@@ -213,7 +218,8 @@ int main(int argc, char **argv)
 	if (cudaMalloc(&kept, KEPT_BYTES))
 		return 2;
 	allocations = 1;
-	/* looked up here: the child of a raw clone cannot, for a thread may hold the loader's lock */
+	/* looked up here: the child of a raw clone cannot, for a thread may hold the loader's lock
+	 */
 	gpumemtrace_reset_peak(0);
 	gpumemtrace_pool_alloc(NULL, 0, 0);
 	gpumemtrace_pool_free(NULL);

@@ -1,8 +1,9 @@
 /*
- * A signal handler that allocates and frees, in the middle of everything, hundreds of times a second of
- * processor time; a second way jumps out of the handler. With stacks of its own or the thread's.
- * What the handler does inside a CUDA call is not recorded, what it does elsewhere is. A third way
- * makes marks and copies, between which a pool's events come: those are not for handlers, but hang nobody.
+ * A signal handler that allocates and frees, in the middle of everything, hundreds of times a
+ * second of processor time; a second way jumps out of the handler. With stacks of its own or the
+ * thread's. What the handler does inside a CUDA call is not recorded, what it does elsewhere is. A
+ * third way makes marks and copies, between which a pool's events come: those are not for handlers,
+ * but hang nobody.
  */
 #include "cuda_calls.h"
 #include "gpumemtrace.h"

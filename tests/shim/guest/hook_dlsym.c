@@ -1,6 +1,7 @@
 /*
- * A preload that hooks dlsym, as profilers and fakes do: by dlvsym, since dlsym is itself. Counts what
- * comes by and passes everything on; RTLD_NEXT and RTLD_DEFAULT it can only answer from its own place.
+ * A preload that hooks dlsym, as profilers and fakes do: by dlvsym, since dlsym is itself. Counts
+ * what comes by and passes everything on; RTLD_NEXT and RTLD_DEFAULT it can only answer from its
+ * own place.
  */
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -33,7 +33,8 @@ static void jump(void)
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
-	cudaError_t (*real)(void **, size_t) = (cudaError_t(*)(void **, size_t))dlsym(RTLD_NEXT, "cudaMalloc");
+	cudaError_t (*real)(void **, size_t) =
+		(cudaError_t(*)(void **, size_t))dlsym(RTLD_NEXT, "cudaMalloc");
 	jmp_buf inside;
 
 	if (bytes == 666 && jump_to)

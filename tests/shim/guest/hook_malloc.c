@@ -1,6 +1,6 @@
 /*
- * A preload that stands in front of cudaMalloc and cudaFree and finds the real ones by RTLD_NEXT, as
- * torch_memory_saver and memory-pool shims do. Asks for 256 bytes more than its caller did.
+ * A preload that stands in front of cudaMalloc and cudaFree and finds the real ones by RTLD_NEXT,
+ * as torch_memory_saver and memory-pool shims do. Asks for 256 bytes more than its caller did.
  */
 #include "api/cuda_abi.h"
 
@@ -15,7 +15,8 @@ static unsigned long seen;
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
-	cudaError_t (*real)(void **, size_t) = (cudaError_t(*)(void **, size_t))dlsym(RTLD_NEXT, "cudaMalloc");
+	cudaError_t (*real)(void **, size_t) =
+		(cudaError_t(*)(void **, size_t))dlsym(RTLD_NEXT, "cudaMalloc");
 
 	seen++;
 	return real(memory, bytes + 256);

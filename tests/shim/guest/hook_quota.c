@@ -1,8 +1,9 @@
 /*
- * A preload under which files below $QUOTA_DIRECTORY have $QUOTA_BYTES of space each, as a user's quota
- * gives them: a page beyond is SIGBUS, asking for its blocks EDQUOT. The kernel does the first by itself
- * when the file really ends there, so ftruncate tells of more than it does. $OLD_KERNEL: one without
- * MADV_POPULATE_WRITE (before 5.14), where blocks are asked for by posix_fallocate.
+ * A preload under which files below $QUOTA_DIRECTORY have $QUOTA_BYTES of space each, as a user's
+ * quota gives them: a page beyond is SIGBUS, asking for its blocks EDQUOT. The kernel does the
+ * first by itself when the file really ends there, so ftruncate tells of more than it does.
+ * $OLD_KERNEL: one without MADV_POPULATE_WRITE (before 5.14), where blocks are asked for by
+ * posix_fallocate.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -47,7 +48,8 @@ int ftruncate64(int fd, off_t bytes)
 
 int posix_fallocate64(int fd, off_t offset, off_t bytes)
 {
-	int (*real)(int, off_t, off_t) = (int (*)(int, off_t, off_t))dlsym(RTLD_NEXT, "posix_fallocate64");
+	int (*real)(int, off_t, off_t) =
+		(int (*)(int, off_t, off_t))dlsym(RTLD_NEXT, "posix_fallocate64");
 
 	return limited(fd) && offset + bytes > limit() ? EDQUOT : real(fd, offset, bytes);
 }
@@ -70,7 +72,8 @@ ssize_t write(int fd, const void *data, size_t bytes)
 
 int madvise(void *start, size_t bytes, int advice)
 {
-	int (*real)(void *, size_t, int) = (int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "madvise");
+	int (*real)(void *, size_t, int) =
+		(int (*)(void *, size_t, int))dlsym(RTLD_NEXT, "madvise");
 
 	if (advice == POPULATE_WRITE && getenv("OLD_KERNEL")) {
 		errno = EINVAL;

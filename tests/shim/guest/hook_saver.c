@@ -1,6 +1,7 @@
 /*
- * A preload in the manner of torch_memory_saver: cudaMalloc reserves addresses and maps physical memory
- * into them, so that pausing gives the memory back and resuming puts it under the same addresses.
+ * A preload in the manner of torch_memory_saver: cudaMalloc reserves addresses and maps physical
+ * memory into them, so that pausing gives the memory back and resuming puts it under the same
+ * addresses.
  */
 #include "cuda_calls.h"
 
@@ -77,7 +78,8 @@ cudaError_t cudaFree(void *memory)
 			struct block block = blocks[i];
 
 			blocks[i].address = 0;
-			return unback(&block) || cuMemAddressFree(block.address, block.bytes) ? 1 : 0;
+			return unback(&block) || cuMemAddressFree(block.address, block.bytes) ? 1
+											      : 0;
 		}
 	return 0;
 }

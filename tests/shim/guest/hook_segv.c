@@ -1,6 +1,6 @@
 /*
- * A preload like libSegFault: on a crash it prints the stack from an alternate stack, puts the default
- * action back and lets the crash happen.
+ * A preload like libSegFault: on a crash it prints the stack from an alternate stack, puts the
+ * default action back and lets the crash happen.
  */
 #include <execinfo.h>
 #include <signal.h>

@@ -1,6 +1,7 @@
 /*
- * A preload under which directories below $NETWORK_DIRECTORY lie on NFS, or on what has the number $DISK_TYPE,
- * and no file can be made whose path, or the directory where it has none, begins with $READ_ONLY.
+ * A preload under which directories below $NETWORK_DIRECTORY lie on NFS, or on what has the number
+ * $DISK_TYPE, and no file can be made whose path, or the directory where it has none, begins with
+ * $READ_ONLY.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,7 +43,8 @@ int statfs64(const char *path, void *fs)
 static int open_as(const char *name, const char *path, int flags, unsigned mode)
 {
 	const char *read_only = getenv("READ_ONLY");
-	int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, name);
+	int (*real)(const char *, int, ...) =
+		(int (*)(const char *, int, ...))dlsym(RTLD_NEXT, name);
 
 	if (read_only && flags & CREAT && !strncmp(path, read_only, strlen(read_only))) {
 		errno = EROFS;

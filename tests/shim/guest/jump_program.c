@@ -20,7 +20,8 @@ static int __attribute__((noinline)) allocate(size_t bytes)
 	return cudaMalloc(&memory, bytes);
 }
 
-/* One byte of the frame is written: what the call that was left had on the stack stays as it was. */
+/* One byte of the frame is written: what the call that was left had on the stack stays as it was.
+ */
 static int __attribute__((noinline)) allocate_deeper(size_t bytes)
 {
 	volatile char frame[32 << 10];
@@ -44,7 +45,8 @@ int main(void)
 			allocate(666);
 		else
 			jumps++;
-		if (allocate_deeper(2000) || allocate_deeper(667) || allocate(1000) || allocate(667))
+		if (allocate_deeper(2000) || allocate_deeper(667) || allocate(1000) ||
+		    allocate(667))
 			return 3;
 	}
 	printf("{\"live\": %d, \"live_count\": %d, \"jumps\": %d}\n",

@@ -1,7 +1,7 @@
 /*
- * A program that looks at everything a guest could change: errno, the signal mask, open descriptors,
- * threads, pending signals, who answers for backtrace and the unwinder. Prints nothing, 0 when all is
- * as it was.
+ * A program that looks at everything a guest could change: errno, the signal mask, open
+ * descriptors, threads, pending signals, who answers for backtrace and the unwinder. Prints
+ * nothing, 0 when all is as it was.
  */
 #include "cuda_calls.h"
 #include "gpumemtrace.h"
@@ -63,8 +63,8 @@ static void errno_is_kept(void)
 }
 
 /*
- * Both masks block the same signals. Their bytes cannot be compared: the kernel writes 8 of the 128 that
- * a sigset_t has, the others keep what the stack held.
+ * Both masks block the same signals. Their bytes cannot be compared: the kernel writes 8 of the 128
+ * that a sigset_t has, the others keep what the stack held.
  */
 static int same_signals(const sigset_t *one, const sigset_t *other)
 {
@@ -115,7 +115,8 @@ int main(void)
 	expect(entries("/proc/self/fd") == descriptors, "the number of open descriptors");
 	expect(entries("/proc/self/task") == threads, "the number of threads");
 	expect(strstr(object_of("backtrace"), "libc.so") != NULL, "whose backtrace is called");
-	expect(!strstr(object_of("_Unwind_Backtrace"), "unwind"), "whose _Unwind_Backtrace is called");
+	expect(!strstr(object_of("_Unwind_Backtrace"), "unwind"),
+	       "whose _Unwind_Backtrace is called");
 	expect(!strstr(object_of("_Unwind_RaiseException"), "unwind"), "whose unwinder throws");
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * A program with a dlsym of its own, that everybody's look-ups go through; and one that opens a plug-in
- * RTLD_DEEPBIND (argument 2), whose calls go by the shim.
+ * A program with a dlsym of its own, that everybody's look-ups go through; and one that opens a
+ * plug-in RTLD_DEEPBIND (argument 2), whose calls go by the shim.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -22,7 +22,8 @@ void *dlsym(void *handle, const char *name)
 
 int main(int argc, char **argv)
 {
-	void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL | (argc > 2 ? RTLD_DEEPBIND : 0)), *memory;
+	void *library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL | (argc > 2 ? RTLD_DEEPBIND : 0)),
+	     *memory;
 	int (*allocate)(void **, unsigned long);
 
 	if (!library)

@@ -1,6 +1,6 @@
 /*
- * Allocates, has a memory saver pause and resume (hook_saver.c), frees all but two blocks; pauses once
- * more at the end where its argument says so.
+ * Allocates, has a memory saver pause and resume (hook_saver.c), frees all but two blocks; pauses
+ * once more at the end where its argument says so.
  */
 #include "cuda_calls.h"
 

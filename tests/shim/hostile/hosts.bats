@@ -66,7 +66,7 @@ host() { exact "$HOSTILE/hosts" "$@"; }
 	host plain $(seq 20000)
 }
 @test "an environment of 20,000 variables" {
-	for i in $(seq 20000); do export "V$i=x"; done
+	export $(seq -f 'V%.0f=x' 20000) # bats looks at each command: one is quicker than a loop
 	host plain
 }
 @test "no environment but the shim's" {

@@ -1,6 +1,6 @@
 /*
- * Host programs of unusual kinds, one by the argument. Each makes ALLOCATIONS allocations in all, or
- * as many as it prints, and ends with 42.
+ * Host programs of unusual kinds, one by the argument. Each makes ALLOCATIONS allocations in all,
+ * or as many as it prints, and ends with 42.
  */
 #include "cuda_calls.h"
 

@@ -44,9 +44,9 @@ bounded() {
 	mkfifo "$work/pipe"
 	for target in /dev/zero "$work/pipe" "$work" "$work/pointer.gmt"; do
 		printf 'gpumemtrace-pointer 1\n%s\nmachine 1\n' "$target" > "$work/pointer.gmt"
-		run timeout 20 "$REPORT" summary "$work/pointer.gmt"
+		run timeout 200 "$REPORT" summary "$work/pointer.gmt"
 		[ "$status" -eq 3 ]
-		run timeout 20 "$REPORT" summary "$work"
+		run timeout 200 "$REPORT" summary "$work"
 		[ "$status" -eq 3 ]
 	done
 }

@@ -6,7 +6,8 @@
 #include "cuda_calls.h"
 
 #define NAMED(function, symbol)                                                                    \
-	__attribute__((noinline, visibility("default"))) int function(void) __asm__("\"" symbol "\""); \
+	__attribute__((noinline, visibility("default"))) int function(void) __asm__("\"" symbol    \
+										    "\"");         \
 	__attribute__((noinline, visibility("default"))) int function(void)                        \
 	{                                                                                          \
 		void *memory;                                                                      \

@@ -56,7 +56,11 @@ writes() {
 	[ -L page ] && jq . target > document
 	writes export --format json -o /dev/null
 	[ -c /dev/null ]
-	writes export --format json -o >(jq .process.pid > pid)
+	mkfifo pipe
+	jq .process.pid < pipe > pid 3>&- &
+	writes export --format json -o pipe
+	wait $!
+	[ -p pipe ] && [ "$(cat pid)" = "$(jq .process.pid document)" ]
 	mkdir folder
 	writes export --format json -o folder && return 1
 	[ -d folder ]

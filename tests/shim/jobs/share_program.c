@@ -1,10 +1,11 @@
 /*
- * Three processes: one exports memory, two open it, and the first frees some of it while it is open.
+ * Three processes: one exports memory, two open it, and the first frees some of it while it is
+ * open.
  *
  *   share working|ending
  *
- * working: the owner allocates again after its frees. ending: it ends. Prints what is freed and open by
- * the program's own books, in bytes.
+ * working: the owner allocates again after its frees. ending: it ends. Prints what is freed and
+ * open by the program's own books, in bytes.
  */
 #include "calls.h"
 
@@ -132,7 +133,8 @@ PLACE static void *allocate(size_t bytes, cudaIpcMemHandle_t *handle)
 PLACE static CUmemGenericAllocationHandle create(int *fd)
 {
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-				    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				    .requestedHandleTypes =
+					    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 				    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	CUmemGenericAllocationHandle handle;
 
@@ -206,7 +208,8 @@ int main(int argc, char **argv)
 
 		OK(waitpid(openers[i].pid, &status, 0) < 0 || status);
 	}
-	printf("{\"owner\": %d, \"all\": %d, \"one\": %d, \"device\": %lu, \"vmm\": %lu, \"async\": %lu}\n",
+	printf("{\"owner\": %d, \"all\": %d, \"one\": %d, \"device\": %lu, \"vmm\": %lu, "
+	       "\"async\": %lu}\n",
 	       getpid(), openers[0].pid, openers[1].pid, 64 * MIB, 4 * MIB, 16 * MIB);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /*
- * What takes memory of the device beside allocations: costs WHAT [MORE]. It prints its own books: `used`, what the
- * process uses by the driver's free bytes at the end of the work, and what it knows of the parts.
+ * What takes memory of the device beside allocations: costs WHAT [MORE]. It prints its own books:
+ * `used`, what the process uses by the driver's free bytes at the end of the work, and what it
+ * knows of the parts.
  */
 #include "sim_api.h"
 
@@ -80,8 +81,13 @@ PLACE static CUmodule compile(void)
 
 PLACE static CUgraphExec capture(unsigned nodes)
 {
-	CUDA_KERNEL_NODE_PARAMS params = {.func = kernel, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
-					  .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1};
+	CUDA_KERNEL_NODE_PARAMS params = {.func = kernel,
+					  .gridDimX = 1,
+					  .gridDimY = 1,
+					  .gridDimZ = 1,
+					  .blockDimX = 1,
+					  .blockDimY = 1,
+					  .blockDimZ = 1};
 	CUgraphNode node = NULL;
 	CUgraphExec exec;
 	CUgraph graph;
@@ -138,7 +144,8 @@ static int turns(void)
 	cudaGraphLaunch(exec, stream);
 	cudaGraphLaunch(exec, stream);
 	cudaStreamSynchronize(stream);
-	cudaDeviceGetGraphMemAttribute(0, (enum cudaGraphMemAttributeType)1, &high); /* the most used */
+	cudaDeviceGetGraphMemAttribute(0, (enum cudaGraphMemAttributeType)1,
+				       &high); /* the most used */
 	printf("{\"high\": %lu}\n", high);
 	return 0;
 }

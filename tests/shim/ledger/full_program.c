@@ -1,7 +1,7 @@
 /*
- * More places than a file has room for: full PLACES KEEP. Allocation number i comes by its own call stack, of
- * which there are 16^5, and is kept if KEEP divides i. It prints its own books. Of full HANDLES 0 handles all are
- * handles of physical memory, kept to the end.
+ * More places than a file has room for: full PLACES KEEP. Allocation number i comes by its own call
+ * stack, of which there are 16^5, and is kept if KEEP divides i. It prints its own books. Of full
+ * HANDLES 0 handles all are handles of physical memory, kept to the end.
  */
 #include "sim_api.h"
 
@@ -42,11 +42,13 @@ static void last(unsigned number)
 			last(number);                                                             \
 		__asm__ volatile("" ::: "memory"); /* no tail call */                              \
 	}
-STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7)
-STEP(8) STEP(9) STEP(10) STEP(11) STEP(12) STEP(13) STEP(14) STEP(15)
+STEP(0)
+STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7) STEP(8) STEP(9) STEP(10) STEP(11) STEP(12)
+	STEP(13) STEP(14) STEP(15)
 
-static step *const steps[16] = {step_0, step_1, step_2,  step_3,  step_4,  step_5,  step_6,  step_7,
-				step_8, step_9, step_10, step_11, step_12, step_13, step_14, step_15};
+		static step *const steps[16] = {step_0,	 step_1,  step_2,  step_3, step_4,  step_5,
+						step_6,	 step_7,  step_8,  step_9, step_10, step_11,
+						step_12, step_13, step_14, step_15};
 
 static int make_handles(unsigned handles)
 {

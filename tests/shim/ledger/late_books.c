@@ -1,5 +1,6 @@
 /*
- * The calls and the books of the process late: what CUDA accepted, and what it answered "unloading".
+ * The calls and the books of the process late: what CUDA accepted, and what it answered
+ * "unloading".
  */
 #include "late.h"
 #include "sim_api.h"
@@ -51,7 +52,8 @@ void make_stream(void)
 
 void print_books(void)
 {
-	printf("{\"allocations\": %lu, \"frees\": %lu, \"unloading\": %lu, \"live\": %lu, \"streams\": %lu}\n", allocations,
-	       frees, unloading, live, streams);
+	printf("{\"allocations\": %lu, \"frees\": %lu, \"unloading\": %lu, \"live\": %lu, "
+	       "\"streams\": %lu}\n",
+	       allocations, frees, unloading, live, streams);
 	fflush(stdout);
 }

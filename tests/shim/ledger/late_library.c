@@ -1,6 +1,6 @@
 /*
- * A library whose destructor frees and allocates, and which asks in its constructor, before the shim's own, to be called at
- * exit: no handler of the process comes later.
+ * A library whose destructor frees and allocates, and which asks in its constructor, before the
+ * shim's own, to be called at exit: no handler of the process comes later.
  */
 #define _DEFAULT_SOURCE
 #include "late.h"

@@ -1,6 +1,7 @@
 /*
- * A program that works while it ends: handlers registered before and after its first call of CUDA, a static object's
- * destructor, its library's (late_library.c). Each frees a block and allocates one.
+ * A program that works while it ends: handlers registered before and after its first call of CUDA,
+ * a static object's destructor, its library's (late_library.c). Each frees a block and allocates
+ * one.
  */
 #include "late.h"
 

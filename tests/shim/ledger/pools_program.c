@@ -1,6 +1,6 @@
 /*
- * Memory that is held and not in use: pools own|idle|handles. And pools that grow one after another without a
- * pause: pools fast, which prints what the process uses then.
+ * Memory that is held and not in use: pools own|idle|handles. And pools that grow one after another
+ * without a pause: pools fast, which prints what the process uses then.
  */
 #include "gpumemtrace.h"
 #include "sim_api.h"
@@ -24,7 +24,8 @@ static void own(void)
 			gpumemtrace_pool_free(memory + i * MIB);
 }
 
-/* A block of 1 MiB of a pool, whose reserve is 32 MiB; then a mark, at which the ledger is sampled. */
+/* A block of 1 MiB of a pool, whose reserve is 32 MiB; then a mark, at which the ledger is sampled.
+ */
 static void idle(void)
 {
 	void *memory;

@@ -1,6 +1,7 @@
 /*
- * Calls that fail: refused CALL makes one call of the driver that GPUSIM_FAIL answers "out of memory", and
- * prints its result; failed CAUSE makes an allocation fail for another cause than want of memory.
+ * Calls that fail: refused CALL makes one call of the driver that GPUSIM_FAIL answers "out of
+ * memory", and prints its result; failed CAUSE makes an allocation fail for another cause than want
+ * of memory.
  */
 #include "sim_api.h"
 
@@ -61,7 +62,8 @@ PLACE static int refused_call(const char *call)
 		result = (int)cuGraphInstantiateWithFlags(&exec, graph, 0);
 		return result ? result : (int)cuGraphLaunch(exec, NULL);
 	}
-	for (volatile int i = 0; i < 5; i++) /* the fifth launch of a kernel is as good as the first */
+	for (volatile int i = 0; i < 5;
+	     i++) /* the fifth launch of a kernel is as good as the first */
 		result |= launch();
 	return result;
 }

@@ -1,6 +1,6 @@
 /*
- * Blocks of PyTorch's on two devices, more of them than the history's ring has room for: blocks EVENTS.
- * Prints what PyTorch would count, a line for each device, and is killed.
+ * Blocks of PyTorch's on two devices, more of them than the history's ring has room for: blocks
+ * EVENTS. Prints what PyTorch would count, a line for each device, and is killed.
  */
 #include "../../sim/torch/c10.h"
 
@@ -48,9 +48,9 @@ static void event(unsigned number)
 		bytes_of[number] = bytes;
 		change = (int64_t)bytes;
 	}
-	_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)(0x7f0000000000 + number * 0x1000000ull),
-							      change, count->allocated, 1u << 30,
-							      (struct c10_device){1, (int8_t)device});
+	_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
+		(void *)(0x7f0000000000 + number * 0x1000000ull), change, count->allocated,
+		1u << 30, (struct c10_device){1, (int8_t)device});
 }
 
 int main(int argc, char **argv)
@@ -60,9 +60,12 @@ int main(int argc, char **argv)
 	for (unsigned long i = 0; i < events; i++)
 		event(pick(LIVE));
 	for (int device = 0; device < DEVICES; device++)
-		printf("[%llu,%llu,%llu,%llu,%llu,%llu]\n", (unsigned long long)counts[device].allocated,
-		       (unsigned long long)counts[device].peak, (unsigned long long)counts[device].allocations,
-		       (unsigned long long)counts[device].frees, (unsigned long long)counts[device].total,
+		printf("[%llu,%llu,%llu,%llu,%llu,%llu]\n",
+		       (unsigned long long)counts[device].allocated,
+		       (unsigned long long)counts[device].peak,
+		       (unsigned long long)counts[device].allocations,
+		       (unsigned long long)counts[device].frees,
+		       (unsigned long long)counts[device].total,
 		       (unsigned long long)counts[device].freed);
 	fflush(stdout);
 	raise(SIGKILL);

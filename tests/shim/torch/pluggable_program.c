@@ -1,9 +1,9 @@
 /*
  * PyTorch with an allocator of the program's own, simulated:
  *   pluggable current        in the place of PyTorch's: every tensor is a call of it
- *   pluggable early          the same, but it was used before PyTorch was loaded, and nobody else allocates
- *   pluggable mempool TRACE  a MemPool's: PyTorch's own allocator divides what it gave
- * At the end the allocator's own counters as JSON.
+ *   pluggable early          the same, but it was used before PyTorch was loaded, and nobody else
+ * allocates pluggable mempool TRACE  a MemPool's: PyTorch's own allocator divides what it gave At
+ * the end the allocator's own counters as JSON.
  */
 #include "../../sim/torch/c10_cuda.h"
 #include "../../sim/torch/torch_cuda.h"
@@ -29,7 +29,8 @@ static int tensors(struct gpusim_pluggable *self, void *torch_cuda)
 		(void *(*)(struct gpusim_pluggable *, size_t, signed char, void *))dlsym(
 			torch_cuda, METHOD("6mallocEmaP11CUstream_st"));
 	void (*give)(struct gpusim_pluggable *, void *) =
-		(void (*)(struct gpusim_pluggable *, void *))dlsym(torch_cuda, METHOD("10raw_deleteEPv"));
+		(void (*)(struct gpusim_pluggable *, void *))dlsym(torch_cuda,
+								   METHOD("10raw_deleteEPv"));
 	void *tensor[16];
 
 	if (!take || !give)
@@ -71,8 +72,10 @@ static int with_torch(int argc, char **argv)
 		failed = cudaMalloc(&other, 8 << 20) || tensors(self, torch_cuda);
 	} else {
 		pool->self = self;
-		pool->raw_alloc = (void *(*)(void *, unsigned long))dlsym(torch_cuda, METHOD("9raw_allocEm"));
-		pool->raw_delete = (void (*)(void *, void *))dlsym(torch_cuda, METHOD("10raw_deleteEPv"));
+		pool->raw_alloc =
+			(void *(*)(void *, unsigned long))dlsym(torch_cuda, METHOD("9raw_allocEm"));
+		pool->raw_delete =
+			(void (*)(void *, void *))dlsym(torch_cuda, METHOD("10raw_deleteEPv"));
 		failed = argc < 3 || replay(argv[2], 0, no_mark);
 	}
 	printf("{\"bytes\": %lu, \"peak\": %lu, \"total\": %lu}\n", own_counters.bytes,

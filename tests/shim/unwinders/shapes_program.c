@@ -1,6 +1,7 @@
 /*
- * Allocates with all kinds of frames between the call and main. Argument: which kind. Prints how many
- * allocations it made. The shapes of x86-64 alone are skipped elsewhere: then it exits with 77.
+ * Allocates with all kinds of frames between the call and main. Argument: which kind. Prints how
+ * many allocations it made. The shapes of x86-64 alone are skipped elsewhere: then it exits
+ * with 77.
  */
 #include "cuda_calls.h"
 
@@ -157,7 +158,8 @@ static void shape_coroutines(void)
 static void use_library(const char *path, bool elsewhere)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *base;
-	void (*call)(void (*)(void)) = (void (*)(void (*)(void)))(uintptr_t)dlsym(library, "call_back");
+	void (*call)(void (*)(void)) =
+		(void (*)(void (*)(void)))(uintptr_t)dlsym(library, "call_back");
 	Dl_info info;
 
 	if (!call || !dladdr((void *)(uintptr_t)call, &info))
@@ -220,7 +222,8 @@ static void shape_instructions(void)
 
 /* ---- stacks switched by hand ---- */
 
-/* switch_by_hand(top, function): calls it on the stack that ends at `top`; tables lead back to this one. */
+/* switch_by_hand(top, function): calls it on the stack that ends at `top`; tables lead back to this
+ * one. */
 __asm__(".text\n"
 	".type switch_by_hand,@function\n"
 	"switch_by_hand:\n"
@@ -255,7 +258,8 @@ void __register_frame(const void *entries);
 static const uint8_t made_code[] = {0x48, 0x83, 0xec, 24, 0xff, 0xd7, 0x48, 0x83, 0xc4, 24, 0xc3};
 struct made_table {
 	uint32_t cie_bytes, cie_id;
-	uint8_t cie[16]; /* version 1, "zR", absolute addresses, CFA rsp + 8, return address at CFA - 8 */
+	uint8_t cie[16]; /* version 1, "zR", absolute addresses, CFA rsp + 8, return address at CFA
+			    - 8 */
 	uint32_t fde_bytes, fde_cie;
 	uint64_t start, bytes;
 	uint8_t fde[8]; /* from 4 on CFA is rsp + 32, from 10 on rsp + 8 */
@@ -267,7 +271,8 @@ static void shape_made_code(void)
 	static struct made_table table = {
 		20, 0, {1, 'z', 'R', 0, 1, 0x78, 16, 1, 0, 0x0c, 7, 8, 0x90, 1}, 28, 28, 0,
 		sizeof(made_code), {0, 0x44, 0x0e, 32, 0x46, 0x0e, 8}, 0};
-	char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	memcpy(code, made_code, sizeof(made_code));
 	table.start = (uintptr_t)code;

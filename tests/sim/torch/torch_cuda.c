@@ -1,7 +1,7 @@
 /*
- * A simulated libtorch_cuda.so: PyTorch's CUDAPluggableAllocator, which keeps the size of every pointer
- * that the program's functions gave and calls no hook. Under the names that PyTorch 2.2 and later
- * exports; a C function for each method, `self` first.
+ * A simulated libtorch_cuda.so: PyTorch's CUDAPluggableAllocator, which keeps the size of every
+ * pointer that the program's functions gave and calls no hook. Under the names that PyTorch 2.2 and
+ * later exports; a C function for each method, `self` first.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,7 +23,8 @@ struct gpusim_pluggable {
 
 #define METHOD(name) _ZN5torch4cuda22CUDAPluggableAllocator22CUDAPluggableAllocator##name
 
-struct gpusim_pluggable *gpusim_pluggable_make(gpusim_alloc_function *alloc, gpusim_free_function *release)
+struct gpusim_pluggable *gpusim_pluggable_make(gpusim_alloc_function *alloc,
+					       gpusim_free_function *release)
 {
 	struct gpusim_pluggable *self = calloc(1, sizeof(*self));
 
@@ -33,13 +34,13 @@ struct gpusim_pluggable *gpusim_pluggable_make(gpusim_alloc_function *alloc, gpu
 	return self;
 }
 
-void *METHOD(6mallocEmaP11CUstream_st)(struct gpusim_pluggable *self, size_t bytes, signed char device,
-				       void *stream);
+void *METHOD(6mallocEmaP11CUstream_st)(struct gpusim_pluggable *self, size_t bytes,
+				       signed char device, void *stream);
 void *METHOD(9raw_allocEm)(struct gpusim_pluggable *self, size_t bytes);
 void METHOD(10raw_deleteEPv)(struct gpusim_pluggable *self, void *pointer);
 
-void *METHOD(6mallocEmaP11CUstream_st)(struct gpusim_pluggable *self, size_t bytes, signed char device,
-				       void *stream)
+void *METHOD(6mallocEmaP11CUstream_st)(struct gpusim_pluggable *self, size_t bytes,
+				       signed char device, void *stream)
 {
 	void *pointer = self->alloc(bytes, device, stream);
 	unsigned i;

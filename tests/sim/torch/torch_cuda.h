@@ -8,10 +8,12 @@
 
 struct gpusim_pluggable;
 
-/* The program's functions, as torch.cuda.memory.CUDAPluggableAllocator finds them in its library. */
+/* The program's functions, as torch.cuda.memory.CUDAPluggableAllocator finds them in its library.
+ */
 typedef void *gpusim_alloc_function(size_t bytes, int device, void *stream);
 typedef void gpusim_free_function(void *pointer, size_t bytes, int device, void *stream);
 
-struct gpusim_pluggable *gpusim_pluggable_make(gpusim_alloc_function *alloc, gpusim_free_function *release);
+struct gpusim_pluggable *gpusim_pluggable_make(gpusim_alloc_function *alloc,
+					       gpusim_free_function *release);
 
 #endif

@@ -245,7 +245,8 @@ static void fail(const struct family *family, struct gm_event event)
 
 static void toggle(const struct family *family, struct slot *slot, struct gm_event *event)
 {
-	/* Its free was not seen: the next allocation ends it. Imported memory would be opened again. */
+	/* Its free was not seen: the next allocation ends it. Imported memory would be opened
+	 * again. */
 	bool missed = slot->live && family->kind != GM_KIND_IMPORTED && pick(20) == 0;
 
 	if (slot->live && !missed && pick(30) == 0) { /* refused first */

@@ -1,6 +1,6 @@
 /*
- * Sampling by bytes: its probabilities against the library of mathematics, and its estimates against
- * sums over all allocations. The seeds are fixed, so that each run is the same.
+ * Sampling by bytes: its probabilities against the library of mathematics, and its estimates
+ * against sums over all allocations. The seeds are fixed, so that each run is the same.
  */
 #include "account/counters.h"
 #include "account/sampling.h"

@@ -53,6 +53,7 @@ struct process {
 	unsigned uid;
 	const char *capabilities;
 	bool shadow_stack;
+	unsigned threads;
 };
 
 static void put_status(const char *directory, struct process process)
@@ -60,9 +61,9 @@ static void put_status(const char *directory, struct process process)
 	char name[64], text[512];
 	int used = snprintf(text, sizeof(text),
 			    "Name:\tpython3\nState:\t%c (as it is)\nTracerPid:\t%d\n"
-			    "Uid:\t%u\t%u\t%u\t%u\nCapEff:\t%s\n%s",
+			    "Uid:\t%u\t%u\t%u\t%u\nThreads:\t%u\nCapEff:\t%s\n%s",
 			    process.state, process.tracer, process.uid, process.uid, process.uid,
-			    process.uid, process.capabilities,
+			    process.uid, process.threads, process.capabilities,
 			    process.shadow_stack ? "x86_Thread_features:\tshstk wrss \n" : "");
 
 	snprintf(name, sizeof(name), "%s/status", directory);
@@ -147,10 +148,16 @@ static void may_not(const char *sentence)
 static void test_processes(void **state)
 {
 	(void)state;
-	put_target((struct process){'Z', 0, USER, NONE, false});
+	put_target((struct process){'Z', 0, USER, NONE, false, 1});
 	may_not("process 4711 has ended");
-	put_target((struct process){'S', TRACER, USER, NONE, false});
-	may_not("process 4711 is traced by process 4712, a debugger or strace: it has to be detached "
+	put_target((struct process){'Z', 0, USER, NONE, false, .threads = 3});
+	may_not("the main thread of process 4711 has ended, and with it what /proc shows of the "
+		"process");
+	put_target((struct process){'T', 0, USER, NONE, false, 1});
+	may_not("process 4711 is stopped (SIGSTOP, Ctrl-Z) and has to go on first");
+	put_target((struct process){'S', TRACER, USER, NONE, false, 1});
+	may_not("process 4711 is traced by process 4712, a debugger or strace: it has to be "
+		"detached "
 		"first");
 	take("4711/status");
 	may_not("there is no process 4711 to attach to");
@@ -172,10 +179,12 @@ static void test_yama(void **state)
 		"with CAP_SYS_PTRACE; use sudo, in a container --cap-add SYS_PTRACE, or set it to "
 		"0");
 	put_yama("2\n");
-	may_not("kernel.yama.ptrace_scope is 2: attaching to process 4711 takes CAP_SYS_PTRACE; use "
+	may_not("kernel.yama.ptrace_scope is 2: attaching to process 4711 takes CAP_SYS_PTRACE; "
+		"use "
 		"sudo, in a container --cap-add SYS_PTRACE");
 	put_yama("3\n");
-	may_not("kernel.yama.ptrace_scope is 3: nobody may attach to a process until the machine is "
+	may_not("kernel.yama.ptrace_scope is 3: nobody may attach to a process until the machine "
+		"is "
 		"started anew");
 	put("4711/mem", "", 0);
 	assert_true(gm_may_attach(proc, PID, error, sizeof(error)));
@@ -189,19 +198,20 @@ static void test_users_and_capabilities(void **state)
 	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
 		put_yama(levels[i]);
 		put_target(plain);
-		put_own((struct process){'R', 0, OWN, NONE, false});
+		put_own((struct process){'R', 0, OWN, NONE, false, 1});
 		may_not("process 4711 belongs to user 1001 and this one is user 1002: run "
 			"gpumem-report as that user, or with CAP_SYS_PTRACE (sudo)");
-		put_own((struct process){'R', 0, USER, NONE, false});
-		put_target((struct process){'S', 0, USER, PTRACE, false});
+		put_own((struct process){'R', 0, USER, NONE, false, 1});
+		put_target((struct process){'S', 0, USER, PTRACE, false, 1});
 		may_not("process 4711 has capabilities that this one lacks: attaching takes "
 			"CAP_SYS_PTRACE; use sudo, in a container --cap-add SYS_PTRACE");
-		put_own((struct process){'R', 0, OWN, PTRACE, false});
+		put_own((struct process){'R', 0, OWN, PTRACE, false, 1});
 		may_not("process 4711 may not be attached to, although CAP_SYS_PTRACE is there: it "
 			"belongs to another user namespace, or a security module refuses it");
 	}
 	put_yama("3\n");
-	may_not("kernel.yama.ptrace_scope is 3: nobody may attach to a process until the machine is "
+	may_not("kernel.yama.ptrace_scope is 3: nobody may attach to a process until the machine "
+		"is "
 		"started anew");
 }
 
@@ -242,9 +252,10 @@ static void test_programs(void **state)
 	cannot(&with_musl, 1,
 	       "process 4711 uses musl, and the shim needs glibc as its C library");
 	assert_true(gm_can_load(proc, &good, error, sizeof(error)));
-	put_target((struct process){'S', 0, USER, NONE, true});
+	put_target((struct process){'S', 0, USER, NONE, true, 1});
 	cannot(&with_glibc, 1,
-	       "process 4711 has a shadow stack (CET), which a call from outside would break; start "
+	       "process 4711 has a shadow stack (CET), which a call from outside would break; "
+	       "start "
 	       "it with GPUMEMTRACE_START=asleep instead");
 	header.e_machine = EM_386;
 	header.e_ident[EI_CLASS] = ELFCLASS32;

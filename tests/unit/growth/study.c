@@ -1,9 +1,9 @@
 /*
  * Error rates of the growth test, the same numbers in every run: stationary traces that are called
- * growing, leaks of 1 % of the churn per window that are not, and what time alone can tell. Prints a
- * table (docs/evidence/leak-error-rates.md quotes it) and fails if one verdict is wrong. `study verbose N` is the
- * same from other seeds; `study wide` measures memories that reach further back than the test is made
- * for, without judging them.
+ * growing, leaks of 1 % of the churn per window that are not, and what time alone can tell. Prints
+ * a table (docs/evidence/leak-error-rates.md quotes it) and fails if one verdict is wrong. `study
+ * verbose N` is the same from other seeds; `study wide` measures memories that reach further back
+ * than the test is made for, without judging them.
  */
 #include "families.h"
 #include "judged.h"
@@ -189,9 +189,11 @@ static uint64_t draw_step_ns(void)
 static void tell(enum story story)
 {
 	uint64_t step_ns = draw_step_ns(), took = 0, silence = 2000000000;
-	unsigned count = 10 + (unsigned)trace_random(500), more = count / 2 + 1 + (unsigned)trace_random(1000);
+	unsigned count = 10 + (unsigned)trace_random(500),
+		 more = count / 2 + 1 + (unsigned)trace_random(1000);
 	bool leak = story == LEAK_THEN_END || story == LEAK_THEN_IDLE;
-	/* others allocate and free meanwhile: beside a leak always, or nothing tells it from a set-up */
+	/* others allocate and free meanwhile: beside a leak always, or nothing tells it from a
+	 * set-up */
 	bool company = leak || (story != SET_THEN_SILENCE && trace_one_in(2));
 
 	trace_wait(trace_random(3000000000)); /* the context's creation */

@@ -221,14 +221,16 @@ static void too_few_windows_are_no_verdict(void **state)
 	assert_string_equal(trace_why(), "the run was too short to judge growth");
 	loop(4, 1, 512, true); /* the first two are warm-up */
 	is(0, GM_HELD);
-	assert_string_equal(trace_why(), "the run was too short to judge growth");
+	assert_string_equal(trace_why(),
+			    "4 marks are too few to judge growth by: make none, or 6 and more");
 	loop(9, 1, 512, true);
 	is(0, GM_GROW);
 }
 
 /*
- * Blocks of one site that are never freed, and nothing else comes or goes: a set-up as far as anyone can
- * tell, however many they are and however long it takes. With work in between they are a leak.
+ * Blocks of one site that are never freed, and nothing else comes or goes: a set-up as far as
+ * anyone can tell, however many they are and however long it takes. With work in between they are a
+ * leak.
  */
 static void never_freed(void **state)
 {
@@ -293,7 +295,8 @@ static void leaking_requests_then_shutdown(void **state)
 	}
 }
 
-/* A cache that filled in the first quarter of a minute; then only hits, and at last nothing at all. */
+/* A cache that filled in the first quarter of a minute; then only hits, and at last nothing at all.
+ */
 static void cache_that_filled_then_idle(void **state)
 {
 	(void)state;

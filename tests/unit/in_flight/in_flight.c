@@ -1,8 +1,8 @@
 /*
- * Calls under way that change memory, as threads count them (recorder/state/in_flight.h): one thread, more threads
- * than have places of their own, threads that come and go, the child of a fork, and whether two readings that
- * say "quiet" and the same count really have nothing between them.
- * Arguments: calls of each thread meanwhile.
+ * Calls under way that change memory, as threads count them (recorder/state/in_flight.h): one
+ * thread, more threads than have places of their own, threads that come and go, the child of a
+ * fork, and whether two readings that say "quiet" and the same count really have nothing between
+ * them. Arguments: calls of each thread meanwhile.
  */
 #include "recorder/state/in_flight.h"
 #include "track/thread_id.h"
@@ -51,7 +51,8 @@ static void one_thread(void)
 
 	EXPECT(gm_in_flight_none(&begun) && begun == before);
 	gm_in_flight_begin();
-	EXPECT(gm_in_flight_none(&begun) && begun == before + 1); /* its own call is not another thread's */
+	EXPECT(gm_in_flight_none(&begun) &&
+	       begun == before + 1);		      /* its own call is not another thread's */
 	gm_in_flight_begin();			      /* the first was left by a jump */
 	EXPECT(gm_in_flight_none(&begun) && begun == before + 1);
 	gm_in_flight_end();

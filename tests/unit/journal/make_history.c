@@ -1,8 +1,7 @@
 /*
  * Makes an output file with a complete history: PyTorch's blocks coming and going in segments of
- * cudaMalloc, a thousand or so live at any time, from a few dozen sites, and a mark half-way; the choices
- * are a generator's.
- * Arguments: the file, how many events, the cap in bytes.
+ * cudaMalloc, a thousand or so live at any time, from a few dozen sites, and a mark half-way; the
+ * choices are a generator's. Arguments: the file, how many events, the cap in bytes.
  */
 #include "../track/drive.h"
 #include "store/journal.h"

@@ -32,3 +32,41 @@ late=$(python3 -c 'import sys; print((float(sys.argv[1]) + float(sys.argv[2])) /
 mv "$work/events" "$work/long.gmt.events"
 "$2" summary --json --no-symbols --at "$late" "$work/long.gmt" > "$work/end"
 python3 "$3" "$work/then" "$work/end" ring no-peaks
+# A moment from a state in the cache is the moment played from the start, whatever has become of the state's file.
+export XDG_CACHE_HOME=$work/cache
+"$1" "$work/states.gmt" 2600000 1000000000
+moment() {
+	"$2" summary --json --no-symbols --at "$1" "${@:3}" "$work/states.gmt"
+}
+states() {
+	find "$work/cache" -name 'history-*.state' | wc -l
+}
+"$2" summary --json --no-symbols "$work/states.gmt" > "$work/end"
+read -r end half third < <(python3 -c 'import json, sys
+end = json.load(open(sys.argv[1]))["process"]["duration_s"]
+print(end, end / 2, end / 3)' "$work/end")
+for time in "$end" "$half" "$third"; do
+	moment "$time" "$2" --no-symbol-cache > "$work/played.$time"
+done
+[ "$(states)" = 0 ]
+moment "$half" "$2" | cmp - "$work/played.$half"
+before=$(states)
+[ "$before" -ge 1 ]
+moment "$end" "$2" | cmp - "$work/played.$end"
+[ "$(states)" -gt "$before" ]
+for time in "$end" "$half" "$third"; do
+	moment "$time" "$2" | cmp - "$work/played.$time"
+done
+python3 - "$work/cache/gpumemtrace" << 'EOP'
+import pathlib, sys
+for number, state in enumerate(sorted(pathlib.Path(sys.argv[1]).glob("*.state"))):
+    data = bytearray(state.read_bytes())
+    if number % 2:
+        data[len(data) // 2] ^= 1
+    else:
+        del data[len(data) // 2:]
+    state.write_bytes(data)
+EOP
+for time in "$end" "$half"; do
+	moment "$time" "$2" | cmp - "$work/played.$time"
+done

@@ -1,7 +1,7 @@
 /*
- * The journal's entries and files: what goes in comes out, at every edge of its numbers; what is torn,
- * cut or damaged ends the history where it begins, and is said. Files are made here from the format's
- * functions, not by the writer.
+ * The journal's entries and files: what goes in comes out, at every edge of its numbers; what is
+ * torn, cut or damaged ends the history where it begins, and is said. Files are made here from the
+ * format's functions, not by the writer.
  */
 #include "../stack/cmocka_all.h"
 #include "account/sizes.h"
@@ -25,12 +25,22 @@ static const struct gm_header owner = {
 static struct gm_alloc_record alloc_of(uint64_t i)
 {
 	return (struct gm_alloc_record){
-		.state = GM_STATE_LIVE, .site = i % 3 ? (uint32_t)i : GM_NONE, .key = i << (i % 50),
-		.bytes = 512 * i, .time_ns = 1000 * i, .stream = i % 5, .serial = i + 1,
-		.owner = i % 7 ? GM_NONE : (uint32_t)i, .references = 1, .thread = (uint32_t)(i / 10),
-		.flags = (uint16_t)(i % 2), .space = (uint8_t)(i % GM_SPACES),
-		.kind = (uint8_t)(i % GM_KINDS), .device = (int16_t)(i % 4) - 1,
-		.level = (uint8_t)(i % GM_LEVELS), .context = i % 2 ? GM_NONE : 3,
+		.state = GM_STATE_LIVE,
+		.site = i % 3 ? (uint32_t)i : GM_NONE,
+		.key = i << (i % 50),
+		.bytes = 512 * i,
+		.time_ns = 1000 * i,
+		.stream = i % 5,
+		.serial = i + 1,
+		.owner = i % 7 ? GM_NONE : (uint32_t)i,
+		.references = 1,
+		.thread = (uint32_t)(i / 10),
+		.flags = (uint16_t)(i % 2),
+		.space = (uint8_t)(i % GM_SPACES),
+		.kind = (uint8_t)(i % GM_KINDS),
+		.device = (int16_t)(i % 4) - 1,
+		.level = (uint8_t)(i % GM_LEVELS),
+		.context = i % 2 ? GM_NONE : 3,
 		.physical_bytes = i % GM_LEVELS ? 0 : 4096 * i,
 	};
 }
@@ -59,10 +69,20 @@ static void same_alloc(const struct gm_alloc_record *a, const struct gm_alloc_re
 static void largest(void **unused)
 {
 	const struct gm_alloc_record alloc = {
-		.site = UINT32_MAX - 1, .key = UINT64_MAX, .bytes = UINT64_MAX, .time_ns = UINT64_MAX,
-		.stream = UINT64_MAX, .serial = UINT64_MAX, .owner = UINT32_MAX - 1,
-		.thread = UINT32_MAX, .flags = UINT16_MAX, .space = GM_SPACES - 1,
-		.kind = GM_KINDS - 1, .device = INT16_MAX, .level = 0, .context = UINT32_MAX,
+		.site = UINT32_MAX - 1,
+		.key = UINT64_MAX,
+		.bytes = UINT64_MAX,
+		.time_ns = UINT64_MAX,
+		.stream = UINT64_MAX,
+		.serial = UINT64_MAX,
+		.owner = UINT32_MAX - 1,
+		.thread = UINT32_MAX,
+		.flags = UINT16_MAX,
+		.space = GM_SPACES - 1,
+		.kind = GM_KINDS - 1,
+		.device = INT16_MAX,
+		.level = 0,
+		.context = UINT32_MAX,
 		.physical_bytes = 1,
 	};
 	const struct gm_event_record event = {
@@ -151,8 +171,9 @@ static void make(struct file *file)
 		for (; i < last; i++) {
 			struct gm_alloc_record alloc = alloc_of(i);
 
-			to = gm_journal_put_add(&state, to, (uint32_t)i, &alloc,
-						gm_driver_bytes(alloc.level, alloc.kind, alloc.bytes));
+			to = gm_journal_put_add(
+				&state, to, (uint32_t)i, &alloc,
+				gm_driver_bytes(alloc.level, alloc.kind, alloc.bytes));
 			entries++;
 			if (i % 2) {
 				to = gm_journal_put_drop(&state, to, (uint32_t)i, alloc.time_ns, 5);
@@ -166,8 +187,8 @@ static void make(struct file *file)
 	}
 }
 
-static struct gm_journal_file *open_made(const struct file *file, size_t bytes, const struct gm_header *of,
-					 char why[256])
+static struct gm_journal_file *open_made(const struct file *file, size_t bytes,
+					 const struct gm_header *of, char why[256])
 {
 	int fd = memfd_create("journal", MFD_CLOEXEC);
 

@@ -128,10 +128,12 @@ uint32_t test_function(struct test_file *file, const char *name)
 	return TEST_ADD(file, GM_TABLE_FUNCTIONS, &record);
 }
 
-/* The union of a frame has padding: it is cleared whole, or what the stack held ends up in the file. */
+/* The union of a frame has padding: it is cleared whole, or what the stack held ends up in the
+ * file. */
 uint32_t test_native_frame(struct test_file *file, const char *module, uint64_t offset)
 {
-	struct gm_module_record record = {.path_string = test_string(file, module), .end = UINT32_MAX};
+	struct gm_module_record record = {.path_string = test_string(file, module),
+					  .end = UINT32_MAX};
 	struct gm_frame_record frame;
 
 	memset(&frame, 0, sizeof(frame));
@@ -141,7 +143,8 @@ uint32_t test_native_frame(struct test_file *file, const char *module, uint64_t 
 	return TEST_ADD(file, GM_TABLE_FRAMES, &frame);
 }
 
-uint32_t test_python_frame(struct test_file *file, const char *function, const char *path, unsigned line)
+uint32_t test_python_frame(struct test_file *file, const char *function, const char *path,
+			   unsigned line)
 {
 	struct gm_frame_record frame;
 
@@ -263,7 +266,8 @@ static struct gm_usage_record *find_usage(struct test_file *file, const struct g
 static void one_window(struct gm_site_record *site)
 {
 	if (!site->window_current && !site->windows[0].max_bytes)
-		site->windows[0] = (struct gm_window){.max_bytes = site->peak_bytes, .last_bytes = site->live_bytes};
+		site->windows[0] = (struct gm_window){.max_bytes = site->peak_bytes,
+						      .last_bytes = site->live_bytes};
 }
 
 void test_sum(struct test_file *file)
@@ -309,7 +313,8 @@ static uint32_t lay_out(const struct test_file *file, unsigned table, uint32_t f
 			unsigned char *data, struct gm_directory_entry *directory)
 {
 	uint32_t size = file->tables[table].record_bytes, count = file->tables[table].count;
-	uint32_t per_chunk = file->header.chunk_bytes / size, chunks = (count + per_chunk - 1) / per_chunk;
+	uint32_t per_chunk = file->header.chunk_bytes / size,
+		 chunks = (count + per_chunk - 1) / per_chunk;
 
 	for (uint32_t c = 0; c < chunks; c++) {
 		uint32_t records =

@@ -31,7 +31,8 @@ uint32_t test_function(struct test_file *file, const char *name);
 
 /* Adds a frame, of a module of its own or of Python, and returns its number. */
 uint32_t test_native_frame(struct test_file *file, const char *module, uint64_t offset);
-uint32_t test_python_frame(struct test_file *file, const char *function, const char *path, unsigned line);
+uint32_t test_python_frame(struct test_file *file, const char *function, const char *path,
+			   unsigned line);
 
 /* A stack of Python frames "function file line", innermost first, ended by NULL. */
 uint32_t test_stack(struct test_file *file, const char *const *frames);

@@ -186,7 +186,8 @@ static void a_pool_that_tells_nothing(void **state)
 	(void)state;
 	test_begin(&file);
 	device(&file, GM_NO_BYTES);
-	number = test_native_frame(&file, "/v/site-packages/jax_plugins/xla_cuda_plugin.so", 0x1234);
+	number =
+		test_native_frame(&file, "/v/site-packages/jax_plugins/xla_cuda_plugin.so", 0x1234);
 	stack.first = TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &number);
 	number = TEST_ADD(&file, GM_TABLE_STACKS, &stack);
 	test_add_site(&file, number, 0, GM_KIND_VMM, 0, 1, 0, 60 * GIB);

@@ -18,6 +18,9 @@ static void sizes(void **state)
 	assert_string_equal(gm_format_size(text, 0), "0 B");
 	assert_string_equal(gm_format_size(text, 1023), "1023 B");
 	assert_string_equal(gm_format_size(text, 1024), "1.00 KiB");
+	assert_string_equal(gm_format_size(text, 1024 * 1024 - 51),
+			    "1.00 MiB"); /* not 1024.0 KiB */
+	assert_string_equal(gm_format_size(text, 1024 * 1024 - 52), "1023.9 KiB");
 	assert_string_equal(gm_format_size(text, 1536), "1.50 KiB");
 	assert_string_equal(gm_format_size(text, (1 << 20) - 1), "1.00 MiB");
 	assert_string_equal(gm_format_size(text, 150ull << 20), "150.0 MiB");

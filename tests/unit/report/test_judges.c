@@ -193,7 +193,7 @@ static void windows_of_marks(void **state)
 			site->windows[w] = (struct gm_window){floor, floor + 30000, floor};
 		}
 	}
-	file.header.window_current = 9;
+	file.header.window_current = file.header.window_filled = 9;
 	file.header.window_marks = file.header.window_resets = 1;
 	test_sum(&file);
 	doc = judge(&file);

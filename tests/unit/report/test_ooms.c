@@ -136,7 +136,8 @@ static void what_it_was_for(void **state)
 	gm_doc_close(doc);
 }
 
-/* The same run with another request, and 4 GiB less allocated of the same reserve; `settings` is the program's environment. */
+/* The same run with another request, and 4 GiB less allocated of the same reserve; `settings` is
+ * the program's environment. */
 static bool says(uint64_t requested_bytes, const char *settings, const char *part)
 {
 	struct test_file file;
@@ -155,7 +156,17 @@ static bool says(uint64_t requested_bytes, const char *settings, const char *par
 	return said;
 }
 
-/* 0.5 GiB free and 4.25 GiB of 24.25 in holes: 0.7 GiB would fit, and a sixth of the reserve is idle. */
+static void more_than_the_device_has(void **state)
+{
+	(void)state;
+	assert_true(
+		says(27 * GIB, NULL, "27.00 GiB is more than the whole device has (26.00 GiB)"));
+	assert_false(says(27 * GIB, NULL, "more is needed"));
+	assert_false(says(26 * GIB, NULL, "is more than the whole device has"));
+}
+
+/* 0.5 GiB free and 4.25 GiB of 24.25 in holes: 0.7 GiB would fit, and a sixth of the reserve is
+ * idle. */
 static void advice_reads_the_settings(void **state)
 {
 	const uint64_t fits = 700 * MIB;
@@ -263,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_it_was_for),
+		cmocka_unit_test(more_than_the_device_has),
 		cmocka_unit_test(advice_reads_the_settings),
 		cmocka_unit_test(behind_a_library),
 		cmocka_unit_test(kept_by_a_traceback),

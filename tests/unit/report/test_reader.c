@@ -350,7 +350,8 @@ static void damaged_bytes(void **state)
 	test_end(&file);
 }
 
-/* A chunk of strings said to be far out in their table: no more strings than the file could hold. */
+/* A chunk of strings said to be far out in their table: no more strings than the file could hold.
+ */
 static void far_chunk(void **state)
 {
 	struct gm_directory_entry *entries;
@@ -451,9 +452,10 @@ static void modules_that_are_no_files(void **state)
 	assert_true(watch >= 0 && inotify_add_watch(watch, other, IN_OPEN) >= 0);
 	test_begin(&file);
 	number = test_native_frame(&file, other, 0x10);
-	stack = TEST_ADD(&file, GM_TABLE_STACKS,
-			 (&(struct gm_stack_record){.first = TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &number),
-						    .frames = 1}));
+	stack = TEST_ADD(
+		&file, GM_TABLE_STACKS,
+		(&(struct gm_stack_record){.first = TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &number),
+					   .frames = 1}));
 	test_add_site(&file, stack, GM_LEVEL_DRIVER, GM_KIND_DEVICE, 0, 1, 0, 1000);
 	test_sum(&file);
 	assert_int_equal(test_write(&file, path), 0);
@@ -629,11 +631,16 @@ static void torn_counters(void **state)
 	test_end(&file);
 }
 
-/* Among PyTorch's blocks their level alone is kept up to date; a kill can come before the rest followed. */
+/* Among PyTorch's blocks their level alone is kept up to date; a kill can come before the rest
+ * followed. */
 static void blocks_by_level(void **state)
 {
-	struct gm_timeline_record line = {.series = GM_SERIES_TORCH_ALLOCATED, .width_ns = 1000, .points = 2,
-					  .min_bytes = {0, 500}, .max_bytes = {0, 500}, .last_bytes = {0, 500}};
+	struct gm_timeline_record line = {.series = GM_SERIES_TORCH_ALLOCATED,
+					  .width_ns = 1000,
+					  .points = 2,
+					  .min_bytes = {0, 500},
+					  .max_bytes = {0, 500},
+					  .last_bytes = {0, 500}};
 	struct gm_level_record *level;
 	struct gm_torch_record *torch;
 	struct test_file file;
@@ -644,8 +651,12 @@ static void blocks_by_level(void **state)
 	fill(&file);
 	TEST_ADD(&file, GM_TABLE_TIMELINE, &line);
 	torch = (struct gm_torch_record *)file.tables[GM_TABLE_TORCH].bytes;
-	*torch = (struct gm_torch_record){.by_level = 1, .beyond_bytes = 100, .allocated_bytes = 500,
-					  .allocated_peak_bytes = 600, .allocations = 6, .frees = 4};
+	*torch = (struct gm_torch_record){.by_level = 1,
+					  .beyond_bytes = 100,
+					  .allocated_bytes = 500,
+					  .allocated_peak_bytes = 600,
+					  .allocations = 6,
+					  .frees = 4};
 	level = (struct gm_level_record *)file.tables[GM_TABLE_LEVELS].bytes;
 	while (level->level != GM_LEVEL_TORCH)
 		level++;

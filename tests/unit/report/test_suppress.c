@@ -1,6 +1,6 @@
 /*
- * Patterns of suppressions, by LeakSanitizer's rules; and what the shipped list can hide: each of its
- * libraries with memory of its own, and in the stacks of other people's.
+ * Patterns of suppressions, by LeakSanitizer's rules; and what the shipped list can hide: each of
+ * its libraries with memory of its own, and in the stacks of other people's.
  */
 #include "file.h"
 #include "report/doc/doc.h"
@@ -63,7 +63,8 @@ struct told {
 static const char *suppressed(const struct told *told, enum gm_verdict *verdict)
 {
 	static char pattern[200];
-	const struct gm_options options = {.device = -1, .kind = -1, .level = -1, .warmup = 2, .top = 20};
+	const struct gm_options options = {
+		.device = -1, .kind = -1, .level = -1, .warmup = 2, .top = 20};
 	struct gm_stack_record stack = {0};
 	struct test_file file;
 	struct gm_doc *doc;
@@ -79,15 +80,16 @@ static const char *suppressed(const struct told *told, enum gm_verdict *verdict)
 	number = test_python_frame(&file, "main", "/home/me/train.py", 3);
 	TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &number);
 	stack.frames++;
-	test_add_site(&file, TEST_ADD(&file, GM_TABLE_STACKS, &stack), told->level, GM_KIND_DEVICE, 0,
-		      told->live, 0, 4096);
+	test_add_site(&file, TEST_ADD(&file, GM_TABLE_STACKS, &stack), told->level, GM_KIND_DEVICE,
+		      0, told->live, 0, 4096);
 	test_sum(&file);
 	assert_int_equal(test_write(&file, path), 0);
 	test_end(&file);
 	doc = gm_doc_open(path, &options, error, sizeof(error));
 	assert_non_null(doc);
 	*verdict = doc->sites[0].verdict;
-	snprintf(pattern, sizeof(pattern), "%s", doc->sites[0].suppressed ? doc->sites[0].suppressed : "");
+	snprintf(pattern, sizeof(pattern), "%s",
+		 doc->sites[0].suppressed ? doc->sites[0].suppressed : "");
 	gm_doc_close(doc);
 	return *pattern ? pattern : NULL;
 }
@@ -105,7 +107,8 @@ static void is_not_hidden(const char *what, struct told told)
 /* One line of the list that names a library, its file as `library`. */
 static void try_library(const char *pattern, const char *library)
 {
-	struct told own = {{"/usr/lib/libcudart.so.13", library, "/home/me/prog"}, GM_LEVEL_DRIVER, 1};
+	struct told own = {
+		{"/usr/lib/libcudart.so.13", library, "/home/me/prog"}, GM_LEVEL_DRIVER, 1};
 	enum gm_verdict verdict;
 	const char *by = suppressed(&own, &verdict);
 	char folder[400];
@@ -124,7 +127,9 @@ static void try_library(const char *pattern, const char *library)
 		      (struct told){{"/usr/lib/libcudart.so.13", "/home/me/libmine.so", library,
 				     "/home/me/prog"}, GM_LEVEL_DRIVER, 1});
 	is_not_hidden("what a program's Python line takes through ctypes",
-		      (struct told){{"/usr/lib/libcudart.so.13", "/usr/lib/libffi.so.8"}, GM_LEVEL_DRIVER, 1});
+		      (struct told){{"/usr/lib/libcudart.so.13", "/usr/lib/libffi.so.8"},
+				    GM_LEVEL_DRIVER,
+				    1});
 	snprintf(folder, sizeof(folder), "/home/me%s-tests/prog", pattern);
 	is_not_hidden("a program in a folder of a library's name",
 		      (struct told){{"/usr/lib/libcudart.so.13", folder}, GM_LEVEL_DRIVER, 1});
@@ -158,13 +163,16 @@ static void tensors_without_caching(void **state)
 	is_not_hidden("a tensor",
 		      (struct told){{"/usr/lib/libcudart.so.13", "/opt/torch/lib/libc10_cuda.so",
 				     "/opt/torch/lib/libtorch_cuda.so"}, GM_LEVEL_DRIVER, 1});
-	is_not_hidden("a tensor's block",
-		      (struct told){{"/opt/torch/lib/libc10_cuda.so", "/opt/torch/lib/libtorch_cuda.so"},
-				    GM_LEVEL_TORCH, 1});
-	is_not_hidden("what an allocator plugged into PyTorch takes",
-		      (struct told){{"/usr/lib/libcudart.so.13", "/home/me/liballoc.so",
-				     "/opt/torch/lib/libc10_cuda.so", "/opt/torch/lib/libtorch_cuda.so"},
-				    GM_LEVEL_DRIVER, 1});
+	is_not_hidden("a tensor's block", (struct told){{"/opt/torch/lib/libc10_cuda.so",
+							 "/opt/torch/lib/libtorch_cuda.so"},
+							GM_LEVEL_TORCH,
+							1});
+	is_not_hidden(
+		"what an allocator plugged into PyTorch takes",
+		(struct told){{"/usr/lib/libcudart.so.13", "/home/me/liballoc.so",
+			       "/opt/torch/lib/libc10_cuda.so", "/opt/torch/lib/libtorch_cuda.so"},
+			      GM_LEVEL_DRIVER,
+			      1});
 }
 
 int main(void)

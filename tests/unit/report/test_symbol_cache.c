@@ -2,6 +2,7 @@
  * The cache of names: what goes in comes out, nothing comes out of a file that is not as it was
  * written, and a directory that is not the user's own is left alone.
  */
+#include "report/support/user_cache.h"
 #include "report/symbols/symbol_cache.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -105,7 +106,7 @@ static int open_with(const char *home, const char *cache_home)
 {
 	home ? setenv("HOME", home, 1) : unsetenv("HOME");
 	cache_home ? setenv("XDG_CACHE_HOME", cache_home, 1) : unsetenv("XDG_CACHE_HOME");
-	return gm_symbol_cache_open();
+	return gm_user_cache_open();
 }
 
 static void refused(const char *home, const char *cache_home)
@@ -268,9 +269,9 @@ static void bounded(void **state)
 	close(openat(cache, "keep.txt", O_CREAT | O_WRONLY, 0600)); /* not one of ours */
 	id[1] = 0;
 	assert_int_equal(known(cache, id, "source"), 2); /* the oldest was used just now */
-	gm_symbol_cache_trim(cache, 10 * (uint64_t)status.st_size);
+	gm_user_cache_trim(cache, GM_SYMBOL_CACHE_SUFFIX, 10 * (uint64_t)status.st_size);
 	assert_int_equal(count_files(cache), 11);
-	gm_symbol_cache_trim(cache, 3 * (uint64_t)status.st_size + 1);
+	gm_user_cache_trim(cache, GM_SYMBOL_CACHE_SUFFIX, 3 * (uint64_t)status.st_size + 1);
 	assert_int_equal(count_files(cache), 4);
 	for (unsigned i = 0; i < 10; i++) {
 		id[1] = (unsigned char)i;
@@ -308,7 +309,7 @@ static int write_and_read(int cache, unsigned writer)
 		for (unsigned i = 0; i <= writer; i++)
 			gm_symbol_answers_add(&zone, &answers, i, inlined, 2);
 		gm_symbol_cache_write(cache, build, sizeof(build), "source", &answers);
-		gm_symbol_cache_trim(cache, 1 << 20);
+		gm_user_cache_trim(cache, GM_SYMBOL_CACHE_SUFFIX, 1 << 20);
 		gm_zone_free(&zone);
 		found = known(cache, build, "source");
 		if (found < 1 || found > 8)

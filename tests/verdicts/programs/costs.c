@@ -1,6 +1,6 @@
 /*
- * What programs make that takes memory of the device without allocating any by name: costs NAME [END].
- * Steps are clean of allocations; what rises beside them, and what does not, is the point.
+ * What programs make that takes memory of the device without allocating any by name: costs NAME
+ * [END]. Steps are clean of allocations; what rises beside them, and what does not, is the point.
  */
 #include "gpu.h"
 

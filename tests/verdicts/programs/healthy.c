@@ -294,6 +294,28 @@ static void epochs_marked(void)
 	}
 }
 
+/* Weights come through a staging buffer each; the program says when they are there, and serves. */
+static void loaded_mark(void)
+{
+	for (volatile int i = 0; i < 40; i++) {
+		void *staging = device_memory(8 * MIB);
+
+		keep(device_memory(8 * MIB));
+		cudaFree(staging);
+	}
+	gpumemtrace_mark("loaded");
+	for (volatile int i = 0; i < 200; i++)
+		clean_step(40 * MIB);
+}
+
+/* A loop that keeps nothing, and one mark at its end. */
+static void end_mark(void)
+{
+	load_weights(16, 8 * MIB, 0);
+	train(200);
+	gpumemtrace_mark("done");
+}
+
 /* Weights are pruned away while the program runs. */
 static void shrinking(void)
 {
@@ -383,6 +405,8 @@ static const struct behaviour behaviours[] = {
 	{"first-step", first_step},
 	{"epochs", epochs},
 	{"epochs-marked", epochs_marked},
+	{"loaded-mark", loaded_mark},
+	{"end-mark", end_mark},
 	{"shrinking", shrinking},
 	{"last-checkpoint", last_checkpoint},
 	{"both-devices", both_devices},

@@ -191,6 +191,57 @@ static void at_marks(void)
 	}
 }
 
+/* Few marks, which name phases: they divide the run into no steps. */
+PLACE static void keep_results(void)
+{
+	keep(device_memory(2 * MIB));
+}
+
+static void results_of_phase(int steps)
+{
+	for (volatile int i = 0; i < steps; i++) {
+		clean_step(32 * MIB);
+		keep_results();
+	}
+}
+
+static void mark_at_end(void)
+{
+	results_of_phase(200);
+	gpumemtrace_mark("done");
+}
+
+static void phase_marks(void)
+{
+	clean_step(64 * MIB);
+	gpumemtrace_mark("loaded");
+	results_of_phase(120);
+	gpumemtrace_mark("trained");
+	results_of_phase(80);
+	gpumemtrace_mark("evaluated");
+}
+
+/* Every second result is given back. */
+PLACE static void keep_half(int step)
+{
+	void *result = device_memory(2 * MIB);
+
+	if (step % 2)
+		keep(result);
+	else
+		cudaFree(result);
+}
+
+static void half_marked(void)
+{
+	for (volatile int i = 0; i < 200; i++) {
+		clean_step(32 * MIB);
+		keep_half(i);
+		if (i % 70 == 60)
+			gpumemtrace_mark("phase");
+	}
+}
+
 /* ---- one buffer, again and again larger ---- */
 
 PLACE static void *enlarge(void *old, size_t bytes)
@@ -387,6 +438,9 @@ static const struct behaviour behaviours[] = {
 	{"evaluation", evaluation},
 	{"evaluation-marked", evaluation_marked},
 	{"at-marks", at_marks},
+	{"mark-at-end", mark_at_end},
+	{"phase-marks", phase_marks},
+	{"half-marked", half_marked},
 	{"longer", longer},
 	{"alternating", alternating},
 	{"doubling", doubling},

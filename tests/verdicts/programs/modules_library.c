@@ -1,6 +1,7 @@
 /*
- * A library that loads a module for each new request and keeps it. Built under the name of cuBLASLt, whose
- * modules are its own and finite, and as a compiler of formulas, whose modules have no end.
+ * A library that loads a module for each new request and keeps it. Built under the name of
+ * cuBLASLt, whose modules are its own and finite, and as a compiler of formulas, whose modules have
+ * no end.
  */
 #include "cuda_calls.h"
 

@@ -1,5 +1,6 @@
 /*
- * A line per site, by RFC 4180, for spreadsheets and for engines that read CSV (docs/fleet.md).
+ * A line per site, or per named range, by RFC 4180, for spreadsheets and for engines that read CSV
+ * (docs/fleet.md).
  */
 #include "report/doc/enum_names.h"
 #include "report/doc/options.h"
@@ -43,7 +44,8 @@ static void write_head(FILE *file)
 {
 	fprintf(file, "id,level,kind,device,verdict,live_bytes,live_count,peak_bytes,bytes_at_peak,"
 		      "allocated_bytes,allocations,frees,first_s,last_s,library,category,phase,"
-		      "place,program,revision,job,host,rank,pid,started_at\r\n");
+		      "place,program,revision,job,host,rank,pid,started_at,live_error_bytes,"
+		      "at_peak_error_bytes,allocated_error_bytes\r\n");
 }
 
 /* The cells that say which run a row is of. */
@@ -64,10 +66,15 @@ static void write_run(FILE *file, const struct gm_doc *doc)
 }
 
 /* A cell, empty where the number is not known. */
+static void write_number(FILE *file, uint64_t number)
+{
+	if (number != GM_NO_BYTES)
+		fprintf(file, "%" PRIu64, number);
+}
+
 static void write_bytes(FILE *file, uint64_t bytes)
 {
-	if (bytes != GM_NO_BYTES)
-		fprintf(file, "%" PRIu64, bytes);
+	write_number(file, bytes);
 	fputc(',', file);
 }
 
@@ -80,6 +87,7 @@ static void write_seconds(FILE *file, uint64_t ns)
 
 static void write_site(FILE *file, struct gm_doc *doc, const struct gm_site *site)
 {
+	const struct gm_site_errors errors = gm_site_errors(doc, site);
 	const struct gm_site_record *record = &site->record;
 
 	fprintf(file, "%s,%s,%s,", site->id, gm_level_name(record->level),
@@ -102,6 +110,10 @@ static void write_site(FILE *file, struct gm_doc *doc, const struct gm_site *sit
 	fputc(',', file);
 	write_cell(file, gm_stack_label(doc, site->stack));
 	write_run(file, doc);
+	fputc(',', file);
+	write_bytes(file, errors.live_bytes);
+	write_bytes(file, errors.at_peak_bytes);
+	write_number(file, errors.allocated_bytes);
 	fputs("\r\n", file);
 }
 
@@ -126,5 +138,79 @@ int gm_export_csv_job(struct gm_job *job, const struct gm_options *options, FILE
 	write_head(file);
 	for (unsigned i = 0; i < job->count; i++)
 		write_sites(file, job->docs[i]);
+	return gm_export_end(file);
+}
+
+/* ---- named ranges ---- */
+
+static void write_signed(FILE *file, int64_t number, bool known)
+{
+	if (known)
+		fprintf(file, "%" PRId64, number);
+	fputc(',', file);
+}
+
+static void write_instance(FILE *file, const char *name, const struct gm_range_instance *instance,
+			   bool measured)
+{
+	write_cell(file, measured ? name : NULL);
+	fputc(',', file);
+	write_seconds(file, measured ? instance->start_ns : GM_NO_BYTES);
+	write_seconds(file, measured ? instance->end_ns : GM_NO_BYTES);
+}
+
+static void write_range(FILE *file, const struct gm_doc *doc, const struct gm_named_range *range)
+{
+	const struct gm_range_record *record = &range->record;
+	bool measured = record->measured != 0;
+
+	write_cell(file, range->path);
+	fprintf(file, ",%s,", gm_range_source_name(record->source));
+	if (record->device >= 0)
+		fprintf(file, "%d", record->device);
+	fprintf(file, ",%" PRIu64 ",", record->closed);
+	write_bytes(file, measured ? record->lowest_peak_bytes : GM_NO_BYTES);
+	write_bytes(file, range->median_peak_bytes);
+	write_bytes(file, measured ? record->highest.peak_bytes : GM_NO_BYTES);
+	write_instance(file, range->highest_name, &record->highest, measured);
+	write_signed(file, record->retained_bytes, measured);
+	write_signed(file, range->median_retained_bytes, measured);
+	write_signed(file, record->most_retained.retained_bytes, measured);
+	write_instance(file, range->most_retained_name, &record->most_retained, measured);
+	write_number(file, range->work_bytes);
+	write_run(file, doc);
+	fputs("\r\n", file);
+}
+
+static void write_ranges(FILE *file, const struct gm_doc *doc)
+{
+	for (unsigned i = 0; i < doc->ranges_count; i++)
+		if (!doc->ranges[i].hidden)
+			write_range(file, doc, &doc->ranges[i]);
+}
+
+static void write_ranges_head(FILE *file)
+{
+	fprintf(file, "path,source,device,times,lowest_peak_bytes,median_peak_bytes,peak_bytes,"
+		      "peak_name,peak_start_s,peak_end_s,retained_bytes,median_retained_bytes,"
+		      "most_retained_bytes,most_retained_name,most_retained_start_s,"
+		      "most_retained_end_s,live_bytes,program,revision,job,host,rank,pid,"
+		      "started_at\r\n");
+}
+
+int gm_export_csv_ranges(struct gm_doc *doc, const struct gm_options *options, FILE *file)
+{
+	(void)options;
+	write_ranges_head(file);
+	write_ranges(file, doc);
+	return gm_export_end(file);
+}
+
+int gm_export_csv_ranges_job(struct gm_job *job, const struct gm_options *options, FILE *file)
+{
+	(void)options;
+	write_ranges_head(file);
+	for (unsigned i = 0; i < job->count; i++)
+		write_ranges(file, job->docs[i]);
 	return gm_export_end(file);
 }

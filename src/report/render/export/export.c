@@ -54,6 +54,8 @@ const struct gm_export_format gm_export_formats[] = {
 	 "the file and its complete history in one, compressed; read like a file; one per rank",
 	 NULL, gm_export_zst, NULL, true, false},
 	{"csv", "a line per site", gm_export_csv, NULL, gm_export_csv_job, false, false},
+	{"csv-ranges", "a line per named range (NVTX, steps of PyTorch)", gm_export_csv_ranges,
+	 NULL, gm_export_csv_ranges_job, false, false},
 	{"openmetrics", "metrics as OpenMetrics text", gm_export_openmetrics, NULL,
 	 gm_export_openmetrics_job, false, false},
 	{"prometheus", "metrics as Prometheus text, for node_exporter's textfile collector",

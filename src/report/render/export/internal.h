@@ -16,6 +16,10 @@ int gm_export_collapsed_job(struct gm_job *job, const struct gm_options *options
 int gm_export_csv(struct gm_doc *doc, const struct gm_options *options, FILE *file);
 int gm_export_csv_job(struct gm_job *job, const struct gm_options *options, FILE *file);
 
+/* A line per named range, with the same columns as the table `ranges` of docs/sql.md. */
+int gm_export_csv_ranges(struct gm_doc *doc, const struct gm_options *options, FILE *file);
+int gm_export_csv_ranges_job(struct gm_job *job, const struct gm_options *options, FILE *file);
+
 /* Gauges and counters for a Prometheus textfile collector. */
 int gm_export_openmetrics(struct gm_doc *doc, const struct gm_options *options, FILE *file);
 int gm_export_openmetrics_job(struct gm_job *job, const struct gm_options *options, FILE *file);

@@ -126,21 +126,56 @@ static void write_usage(FILE *file, const struct processes *all)
 	}
 }
 
+static void write_by_verdict(FILE *file, const struct processes *all, const struct gm_doc *doc,
+			     const char *name, const double bytes[4])
+{
+	for (unsigned v = GM_CACHED; v <= GM_GROW; v++) {
+		begin(file, all, doc, name);
+		label(file, "verdict", gm_verdict_name(v), false);
+		fprintf(file, "} %.0f\n", bytes[v]);
+	}
+}
+
 static void write_verdicts(FILE *file, const struct processes *all)
 {
 	family(file, all, "gpumemtrace_live_bytes", "gauge", "Live memory by verdict of its site.");
 	for (unsigned d = 0; d < all->count; d++) {
 		const struct gm_doc *doc = all->docs[d];
-		uint64_t bytes[4] = {0};
+		double bytes[4] = {0};
 
 		for (unsigned i = 0; i < doc->sites_count; i++)
 			if (!doc->sites[i].hidden && doc->sites[i].record.level == GM_LEVEL_DRIVER)
-				bytes[doc->sites[i].verdict] += doc->sites[i].record.live_bytes;
-		for (unsigned v = GM_CACHED; v <= GM_GROW; v++) {
-			begin(file, all, doc, "gpumemtrace_live_bytes");
-			label(file, "verdict", gm_verdict_name(v), false);
-			fprintf(file, "} %" PRIu64 "\n", bytes[v]);
+				bytes[doc->sites[i].verdict] +=
+					(double)doc->sites[i].record.live_bytes;
+		write_by_verdict(file, all, doc, "gpumemtrace_live_bytes", bytes);
+	}
+}
+
+/* Of sampled recordings. Sites are sampled independently, so their variances add up. */
+static void write_errors(FILE *file, const struct processes *all)
+{
+	bool begun = false;
+
+	for (unsigned d = 0; d < all->count; d++) {
+		const struct gm_doc *doc = all->docs[d];
+		double squares[4] = {0};
+
+		if (!doc->header->sample_bytes)
+			continue;
+		if (!begun)
+			family(file, all, "gpumemtrace_live_error_bytes", "gauge",
+			       "Standard error of gpumemtrace_live_bytes, which is an estimate.");
+		begun = true;
+		for (unsigned i = 0; i < doc->sites_count; i++) {
+			const struct gm_site *site = &doc->sites[i];
+			double error = (double)gm_site_error(doc, site, site->record.live_bytes);
+
+			if (!site->hidden && site->record.level == GM_LEVEL_DRIVER)
+				squares[site->verdict] += error * error;
 		}
+		for (unsigned v = GM_CACHED; v <= GM_GROW; v++)
+			squares[v] = sqrt(squares[v]);
+		write_by_verdict(file, all, doc, "gpumemtrace_live_error_bytes", squares);
 	}
 }
 
@@ -191,6 +226,7 @@ static int write_all(FILE *file, const struct processes *all)
 {
 	write_usage(file, all);
 	write_verdicts(file, all);
+	write_errors(file, all);
 	write_leaks(file, all);
 	write_ooms(file, all);
 	write_durations(file, all);

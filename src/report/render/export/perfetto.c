@@ -1,9 +1,9 @@
 /*
  * A trace for ui.perfetto.dev and chrome://tracing (the JSON form of trace events): counters of
- * each level of each device, slices of the phases of training and between marks, instants at marks
- * and out-of-memory events. Over the whole run the counters have the timeline's resolution; where
- * the history reaches, they are exact. Several processes share one axis of time, by the wall clocks
- * of their machines.
+ * each level of each device, slices of the phases of training, between marks and of named ranges,
+ * instants at marks and out-of-memory events. Over the whole run the counters have the timeline's
+ * resolution; where the history reaches, they are exact. Several processes share one axis of time,
+ * by the wall clocks of their machines.
  */
 #include "report/doc/enum_names.h"
 #include "report/doc/options.h"
@@ -14,7 +14,9 @@
 #include <math.h>
 #include <string.h>
 
-enum track { TRACK_MARKS = 1, TRACK_PHASES, TRACK_OOMS };
+#define MOST_RANGES 64 /* that have a track */
+
+enum track { TRACK_MARKS = 1, TRACK_PHASES, TRACK_OOMS, TRACK_RANGES };
 
 struct trace {
 	struct gm_doc *doc;
@@ -261,6 +263,49 @@ static void ooms(struct trace *trace)
 	}
 }
 
+static void range_slice(struct trace *trace, const struct gm_range_instance *instance, int track,
+			const char *why)
+{
+	add(trace, "X", why, track, trace_time(trace, instance->start_ns),
+	    span(instance->start_ns, instance->end_ns),
+	    json_pack("{s:I, s:I, s:I, s:i}", "peak_bytes", (json_int_t)instance->peak_bytes,
+		      "start_bytes", (json_int_t)instance->start_bytes, "retained_bytes",
+		      (json_int_t)instance->retained_bytes, "thread", (int)instance->thread));
+}
+
+static bool overlap(const struct gm_range_instance *a, const struct gm_range_instance *b)
+{
+	return a->start_ns < b->end_ns && b->start_ns < a->end_ns;
+}
+
+/*
+ * A track for each named range, with the two instances of it whose times the file has: that of the
+ * highest peak, and that which retained most. Instances of different threads may overlap; then the
+ * former alone is drawn, since slices of one track may not.
+ */
+static void ranges(struct trace *trace)
+{
+	const struct gm_doc *doc = trace->doc;
+	int track = TRACK_RANGES;
+
+	for (unsigned i = 0; i < doc->ranges_count && track < TRACK_RANGES + MOST_RANGES; i++) {
+		const struct gm_range_record *record = &doc->ranges[i].record;
+		char name[256], device[16];
+
+		if (doc->ranges[i].hidden || !record->measured)
+			continue;
+		snprintf(device, sizeof(device), "device %d", record->device);
+		snprintf(name, sizeof(name), "range %s, %s", doc->ranges[i].path,
+			 record->device < 0 ? "host" : device);
+		add(trace, "M", "thread_name", track, NAN, NAN, json_pack("{s:s}", "name", name));
+		range_slice(trace, &record->highest, track,
+			    record->measured > 1 ? "highest peak" : "only one");
+		if (!overlap(&record->highest, &record->most_retained))
+			range_slice(trace, &record->most_retained, track, "most retained");
+		track++;
+	}
+}
+
 static void write_process(struct trace *trace)
 {
 	const struct gm_doc *doc = trace->doc;
@@ -270,6 +315,7 @@ static void write_process(struct trace *trace)
 		timeline(trace, &doc->timeline[i]);
 	history(trace);
 	marks(trace);
+	ranges(trace);
 	ooms(trace);
 }
 

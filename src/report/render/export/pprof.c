@@ -26,7 +26,7 @@ enum {
 };
 enum { TYPE_NAME = 1, TYPE_UNIT };
 enum { SAMPLE_LOCATION = 1, SAMPLE_VALUE, SAMPLE_LABEL };
-enum { LABEL_KEY = 1, LABEL_TEXT };
+enum { LABEL_KEY = 1, LABEL_TEXT, LABEL_NUMBER, LABEL_UNIT };
 enum {
 	MAPPING_ID = 1,
 	MAPPING_FILE = 5,
@@ -177,6 +177,20 @@ static void label(struct profile *profile, struct buffer *sample, const char *ke
 	free(message.bytes);
 }
 
+static void label_bytes(struct profile *profile, struct buffer *sample, const char *key,
+			uint64_t bytes)
+{
+	struct buffer message = {0};
+
+	if (bytes != GM_NO_BYTES) {
+		put_number(&message, LABEL_KEY, text(profile, key));
+		put_number(&message, LABEL_NUMBER, bytes);
+		put_number(&message, LABEL_UNIT, text(profile, "bytes"));
+		put_message(sample, SAMPLE_LABEL, &message);
+	}
+	free(message.bytes);
+}
+
 /* Sample types in this order; Go's heap profiles have the same names for the same things. */
 static const char *const types[][2] = {{"inuse_objects", "count"},
 				       {"inuse_space", "bytes"},
@@ -203,6 +217,7 @@ static void label_process(struct profile *profile, struct buffer *sample, const 
 
 static void sample(struct profile *profile, const struct gm_doc *doc, const struct gm_site *site)
 {
+	const struct gm_site_errors errors = gm_site_errors(doc, site);
 	const struct gm_site_record *record = &site->record;
 	const uint64_t values[] = {record->live_count, record->live_bytes, record->bytes_at_peak,
 				   record->allocations, record->allocated_bytes};
@@ -227,6 +242,9 @@ static void sample(struct profile *profile, const struct gm_doc *doc, const stru
 	if (site->category)
 		label(profile, &message, "category", site->category);
 	label(profile, &message, "site", site->id);
+	label_bytes(profile, &message, "inuse_space_error", errors.live_bytes);
+	label_bytes(profile, &message, "peak_space_error", errors.at_peak_bytes);
+	label_bytes(profile, &message, "alloc_space_error", errors.allocated_bytes);
 	label_process(profile, &message, doc);
 	put_message(&profile->out, PROFILE_SAMPLE, &message);
 	free(packed.bytes);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SCHEMA_VERSION 2
+#define SCHEMA_VERSION 3
 
 static const char schema[] =
 	"CREATE TABLE IF NOT EXISTS runs(run INTEGER PRIMARY KEY, host TEXT, pid INTEGER, "
@@ -34,7 +34,8 @@ static const char schema[] =
 	"device INTEGER, verdict TEXT, live_bytes INTEGER, live_count INTEGER, "
 	"peak_bytes INTEGER, bytes_at_peak INTEGER, allocated_bytes INTEGER, "
 	"allocations INTEGER, frees INTEGER, first_s REAL, last_s REAL, library TEXT, "
-	"category TEXT, phase TEXT, place TEXT, PRIMARY KEY(run, site));"
+	"category TEXT, phase TEXT, place TEXT, live_error_bytes INTEGER, "
+	"at_peak_error_bytes INTEGER, allocated_error_bytes INTEGER, PRIMARY KEY(run, site));"
 	"CREATE TABLE IF NOT EXISTS frames(run INTEGER, site TEXT, depth INTEGER, kind TEXT, "
 	"function TEXT, file TEXT, line INTEGER, module TEXT, PRIMARY KEY(run, site, depth));"
 	"CREATE TABLE IF NOT EXISTS blocks(run INTEGER, address INTEGER, bytes INTEGER, "
@@ -255,9 +256,10 @@ static void fill_stack(struct database *db, const struct gm_site *site)
 
 static void fill_site(struct database *db, struct gm_doc *doc, const struct gm_site *site)
 {
+	const struct gm_site_errors errors = gm_site_errors(doc, site);
 	const struct gm_site_record *record = &site->record;
 
-	row(db, "INSERT INTO sites VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+	row(db, "INSERT INTO sites VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
 	text(db, site->id);
 	text(db, gm_level_name(record->level));
 	text(db, gm_kind_name(record->kind));
@@ -276,6 +278,9 @@ static void fill_site(struct database *db, struct gm_doc *doc, const struct gm_s
 	text(db, site->category);
 	text(db, site->phase);
 	text(db, gm_stack_label(doc, site->stack));
+	number(db, errors.live_bytes);
+	number(db, errors.at_peak_bytes);
+	number(db, errors.allocated_bytes);
 	row_end(db);
 }
 
@@ -479,10 +484,16 @@ static const char since_1[] = "ALTER TABLE runs ADD COLUMN job TEXT;"
 			      "ALTER TABLE runs ADD COLUMN local_rank INTEGER;"
 			      "ALTER TABLE runs ADD COLUMN revision TEXT;";
 
+static const char since_2[] = "ALTER TABLE sites ADD COLUMN live_error_bytes INTEGER;"
+			      "ALTER TABLE sites ADD COLUMN at_peak_error_bytes INTEGER;"
+			      "ALTER TABLE sites ADD COLUMN allocated_error_bytes INTEGER;";
+
 static void fill(struct database *db, struct gm_doc *doc, int version)
 {
 	if (version == 1)
 		execute(db, since_1);
+	if (version == 1 || version == 2)
+		execute(db, since_2);
 	execute(db, schema);
 	execute(db, gm_doc_printf(doc, "PRAGMA user_version = %d", SCHEMA_VERSION));
 	take_run(db, doc);

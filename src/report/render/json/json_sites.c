@@ -160,14 +160,11 @@ static json_t *site_object(const struct gm_site *site)
 /* The standard errors of a sampled recording's figures. */
 static json_t *estimated(const struct gm_doc *doc, const struct gm_site *site)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_errors errors = gm_site_errors(doc, site);
 
-	return json_pack("{s:o, s:o, s:o}", "live_error_bytes",
-			 gm_json_bytes(gm_site_error(doc, site, record->live_bytes)),
-			 "at_peak_error_bytes",
-			 gm_json_bytes(gm_site_error(doc, site, record->bytes_at_peak)),
-			 "allocated_error_bytes",
-			 gm_json_bytes(gm_site_error(doc, site, record->allocated_bytes)));
+	return json_pack("{s:o, s:o, s:o}", "live_error_bytes", gm_json_bytes(errors.live_bytes),
+			 "at_peak_error_bytes", gm_json_bytes(errors.at_peak_bytes),
+			 "allocated_error_bytes", gm_json_bytes(errors.allocated_bytes));
 }
 
 int *gm_json_site_numbers(struct gm_doc *doc)

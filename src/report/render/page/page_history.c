@@ -104,10 +104,11 @@ static int compare_shapes(const void *a, const void *b)
 	return memcmp(a, b, sizeof(struct shape));
 }
 
-/* Sorts and drops what is there twice; returns how many are left. */
-static unsigned unique(void *list, unsigned count, size_t size,
-		       int (*compare)(const void *, const void *))
+/* Sorts a list from malloc and drops what is there twice; `count` is how many are left. */
+static void *unique(void *list, unsigned *count_at, size_t size,
+		    int (*compare)(const void *, const void *))
 {
+	unsigned count = *count_at;
 	char *bytes = list;
 	unsigned kept = 0;
 
@@ -118,27 +119,34 @@ static unsigned unique(void *list, unsigned count, size_t size,
 			continue;
 		memmove(bytes + kept++ * size, bytes + i * size, size);
 	}
-	return kept;
+	*count_at = kept;
+	return gm_realloc(list, (kept + 1) * size);
+}
+
+static bool is_shown(const struct gm_doc *doc, const int *numbers,
+		     const struct gm_page_change *change)
+{
+	return change->came == GM_NONE && written(doc, numbers, change);
 }
 
 static struct tables make_tables(const struct gm_doc *doc, const int *numbers,
 				 const struct gm_page_changes *changes)
 {
 	struct tables tables = {.changes = changes};
-	unsigned count = 0;
 
 	tables.places = gm_realloc(NULL, (changes->count + 1) * sizeof(*tables.places));
+	for (unsigned i = 0; i < changes->count; i++)
+		if (is_shown(doc, numbers, &changes->list[i]))
+			tables.places[tables.places_count++] = place_of(&changes->list[i]);
+	tables.places =
+		unique(tables.places, &tables.places_count, sizeof(struct place), compare_places);
 	tables.shapes = gm_realloc(NULL, (changes->count + 1) * sizeof(*tables.shapes));
-	for (unsigned i = 0; i < changes->count; i++) {
-		const struct gm_page_change *change = &changes->list[i];
-
-		if (change->came != GM_NONE || !written(doc, numbers, change))
-			continue;
-		tables.places[count] = place_of(change);
-		tables.shapes[count++] = shape_of(doc, numbers, change);
-	}
-	tables.places_count = unique(tables.places, count, sizeof(struct place), compare_places);
-	tables.shapes_count = unique(tables.shapes, count, sizeof(struct shape), compare_shapes);
+	for (unsigned i = 0; i < changes->count; i++)
+		if (is_shown(doc, numbers, &changes->list[i]))
+			tables.shapes[tables.shapes_count++] =
+				shape_of(doc, numbers, &changes->list[i]);
+	tables.shapes =
+		unique(tables.shapes, &tables.shapes_count, sizeof(struct shape), compare_shapes);
 	return tables;
 }
 

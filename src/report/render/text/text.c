@@ -151,10 +151,26 @@ static const char *character(const char *text, unsigned columns)
 	return text;
 }
 
+/* "f from g (b.py:2)" of "f (a.py:1) from g (b.py:2)", whose second place leads to the first. */
+static const char *without_first_place(struct gm_zone *zone, const char *text)
+{
+	const char *end = strstr(text, ") from "), *start = end;
+
+	while (start && start > text && *start != '(')
+		start--;
+	if (!start || start == text || start[-1] != ' ')
+		return text;
+	return gm_zone_printf(zone, "%.*s%s", (int)(start - 1 - text), text, end + 1);
+}
+
 const char *gm_text_shorten(struct gm_zone *zone, const char *text, unsigned columns)
 {
-	unsigned all = gm_text_columns(text), head = (columns - 1) / 2;
+	unsigned head = (columns - 1) / 2, all;
 
+	if (gm_text_columns(text) <= columns)
+		return text;
+	text = without_first_place(zone, text);
+	all = gm_text_columns(text);
 	if (all <= columns)
 		return text;
 	return gm_zone_printf(zone, "%.*s\u2026%s", (int)(character(text, head) - text), text,

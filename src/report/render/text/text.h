@@ -44,7 +44,10 @@ void gm_wrapf(struct gm_out *out, unsigned indent, const char *format, ...)
 /* Columns that a text takes on the screen: its characters, not its bytes. */
 unsigned gm_text_columns(const char *text);
 
-/* The text in at most `columns` columns; a long one loses its middle. In the zone. */
+/*
+ * The text in at most `columns` columns: a long one loses the first of two places, then its middle.
+ * In the zone.
+ */
 const char *gm_text_shorten(struct gm_zone *zone, const char *text, unsigned columns);
 
 /*

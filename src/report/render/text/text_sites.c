@@ -134,6 +134,7 @@ static void print_site(struct gm_out *out, const struct gm_doc *doc, const struc
 	const struct gm_site_record *record = &site->record;
 	char text[GM_FORMAT_BYTES], live[GM_FORMAT_BYTES], peak[GM_FORMAT_BYTES], device[24];
 	char failed[48] = "", why[512], error[GM_FORMAT_BYTES + 24] = "";
+	char counts[4][GM_FORMAT_BYTES], late[GM_FORMAT_BYTES + 48] = "";
 	unsigned column = 12;
 	bool category = strcmp(site->category, "other") != 0;
 
@@ -150,20 +151,23 @@ static void print_site(struct gm_out *out, const struct gm_doc *doc, const struc
 	snprintf(why, sizeof(why), " (%s)", site->why ? site->why : "");
 	gm_wrap_from(out, column, FIGURES, site->verdict != GM_RELEASED ? why : "");
 	gm_printf(out->file, "%*s", FIGURES, "");
-	if (doc->header->sample_bytes)
+	if (doc->header->sample_bytes && record->live_bytes)
 		snprintf(error, sizeof(error), " (an estimate, \302\261 %s)",
 			 gm_format_size(text, gm_site_error(doc, site, record->live_bytes)));
 	if (record->failed_frees)
 		snprintf(failed, sizeof(failed), ", %u free%s failed", record->failed_frees,
 			 record->failed_frees == 1 ? "" : "s");
+	if (site->work_count > record->live_count)
+		snprintf(late, sizeof(late), " (%s as the program ended)",
+			 gm_format_count(counts[3], site->work_count - record->live_count));
 	gm_wrapf(out, FIGURES,
-		 "live %s%s in %llu, peak %s, allocated %s in %llu call%s, %llu freed%s%s%s  [%s]",
+		 "live %s%s in %s, peak %s, allocated %s in %s call%s, %s freed%s%s%s%s  [%s]",
 		 gm_format_size(live, record->live_bytes), error,
-		 (unsigned long long)record->live_count,
+		 gm_format_count(counts[0], record->live_count),
 		 gm_format_size(peak, record->peak_bytes),
 		 gm_format_size(text, record->allocated_bytes),
-		 (unsigned long long)record->allocations, record->allocations == 1 ? "" : "s",
-		 (unsigned long long)record->frees, failed, category ? ", " : "",
+		 gm_format_count(counts[1], record->allocations), gm_s(record->allocations),
+		 gm_format_count(counts[2], record->frees), late, failed, category ? ", " : "",
 		 category ? site->category : "", site->id);
 	if (site->suppressed)
 		gm_print(out, GM_DIM, "              suppressed by leak:%s\n", site->suppressed);

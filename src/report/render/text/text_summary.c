@@ -229,17 +229,24 @@ static const struct gm_level_record *main_level(const struct gm_doc *doc)
 	return most;
 }
 
+/* Of which device and level the peak is, and how high. */
+static const char *peak_size(struct gm_doc *doc, const struct gm_level_record *level)
+{
+	char size[GM_FORMAT_BYTES], device[24];
+
+	return gm_doc_printf(
+		doc, "%s%s on %s%s", gm_books_gap(doc, 1ull << GM_TABLE_LEVELS) ? "at least " : "",
+		gm_format_size(size, level->peak_bytes), gm_device_name(device, level->device),
+		level->level == GM_LEVEL_TORCH ? " in PyTorch's blocks" : "");
+}
+
 /* The peak with so many of its parts: "2.00 GiB on device 0 at 3.1 s: 34.2 % weights, ..." */
 static const char *peak_text(struct gm_doc *doc, const struct gm_level_record *level,
 			     const struct part *parts, unsigned count, unsigned shown)
 {
-	char size[GM_FORMAT_BYTES], time[GM_FORMAT_BYTES], percent[GM_FORMAT_BYTES], device[24];
-	const char *text = gm_doc_printf(
-		doc, "%s%s on %s%s at %s",
-		gm_books_gap(doc, 1ull << GM_TABLE_LEVELS) ? "at least " : "",
-		gm_format_size(size, level->peak_bytes), gm_device_name(device, level->device),
-		level->level == GM_LEVEL_TORCH ? " in PyTorch's blocks" : "",
-		gm_format_time(time, (double)level->peak_at_ns / 1e9));
+	char time[GM_FORMAT_BYTES], percent[GM_FORMAT_BYTES];
+	const char *text = gm_doc_printf(doc, "%s at %s", peak_size(doc, level),
+					 gm_format_time(time, (double)level->peak_at_ns / 1e9));
 	uint64_t rest = 0;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -265,6 +272,7 @@ static void peak_line(struct gm_out *out, struct gm_doc *doc)
 {
 	const struct gm_level_record *level = main_level(doc);
 	const char *texts[MAKEUP_PARTS + 1];
+	char percent[GM_FORMAT_BYTES];
 	unsigned count, variants = 0;
 	struct part *parts;
 
@@ -277,15 +285,16 @@ static void peak_line(struct gm_out *out, struct gm_doc *doc)
 	parts = peak_parts(doc, level->device, level->level, &count);
 	for (unsigned shown = MAKEUP_PARTS; shown > 0; shown--)
 		texts[variants++] = peak_text(doc, level, parts, count, shown);
-	if (count) {
-		unsigned room = out->width - (unsigned)strlen(PEAK), used;
-		struct part first = parts[0];
+	if (count) { /* without the time, and then with a part of the name */
+		const char *text = gm_doc_printf(
+			doc, "%s: %s ", peak_size(doc, level),
+			gm_format_percent(percent, parts[0].bytes, level->peak_bytes));
+		unsigned room = out->width - (unsigned)strlen(PEAK), used = gm_text_columns(text);
 
-		first.name = "";
-		used = gm_text_columns(peak_text(doc, level, &first, 1, 1));
-		first.name = gm_text_shorten(&doc->zone, parts[0].name,
-					     room > used + LEAST_NAME ? room - used : LEAST_NAME);
-		texts[variants++] = peak_text(doc, level, &first, 1, 1);
+		texts[variants++] = gm_doc_printf(
+			doc, "%s%s", text,
+			gm_text_shorten(&doc->zone, parts[0].name,
+					room > used + LEAST_NAME ? room - used : LEAST_NAME));
 	}
 	answer(out, doc, PEAK, texts, variants);
 }

@@ -3,6 +3,6 @@
 set -eu
 build=$(cd "${1:?usage: kill_storm.sh BUILD [KILLS]}" && pwd)
 cd "$(dirname "$0")"
-export KILLS=${2:-1000} SIM=$build/tests/sim PROGRAMS=$build/tests/shim GUEST=$build/tests/shim/guest
+export KILLS=${2:-1000} SIM=$build/tests/sim PROGRAMS=$build/tests/shim
 export SHIM=$build/src/interpose/libgpumemtrace.so REPORT=$build/tools/gpumem-report/gpumem-report
-exec bats --timing --filter kills life.bats
+exec bats --timing killed.bats

@@ -1,0 +1,152 @@
+/*
+ * See judged_windows.h.
+ */
+#include "report/judge/judged_windows.h"
+#include "report/history/events.h"
+#include <string.h>
+
+/* ---- windows from the history ---- */
+
+/* The history, as it is gone through. */
+struct course {
+	struct gm_doc *doc;
+	struct gm_judged_windows *windows;
+	uint64_t freed, width;	 /* in frees */
+	uint64_t freed_by_alloc; /* before the last allocation: what is freed later is no work */
+	uint64_t *live;		 /* bytes of each site */
+};
+
+static bool is_free(const struct gm_event_record *event)
+{
+	return (event->op == GM_OP_FREE || event->op == GM_OP_IMPLICIT_FREE) && event->serial;
+}
+
+static void measure(const struct gm_event_record *event, void *data)
+{
+	struct course *course = data;
+
+	if (is_free(event))
+		course->freed++;
+	else if (event->op == GM_OP_ALLOC)
+		course->freed_by_alloc = course->freed;
+}
+
+static void open_window(struct course *course, uint64_t time_ns)
+{
+	struct gm_judged_windows *windows = course->windows;
+
+	windows->start_ns[++windows->open] = time_ns;
+	for (unsigned i = 0; i < course->doc->sites_count; i++)
+		windows->of[i][windows->open] =
+			(struct gm_window){course->live[i], course->live[i], course->live[i]};
+}
+
+static void count_event(const struct gm_event_record *event, void *data)
+{
+	struct course *course = data;
+	struct gm_judged_windows *windows = course->windows;
+	uint32_t site = event->site < course->doc->sites_count
+				? course->doc->sites[event->site].merged
+				: GM_NONE;
+	struct gm_window *window;
+
+	course->freed += is_free(event);
+	if (course->freed > course->freed_by_alloc)
+		return; /* the work has ended */
+	if (windows->open + 1 < GM_WINDOWS &&
+	    course->freed >= (windows->open + 1) * course->width && event->op == GM_OP_ALLOC)
+		open_window(course, event->time_ns);
+	if (site == GM_NONE || (event->op != GM_OP_ALLOC && !is_free(event)))
+		return;
+	course->live[site] += event->op == GM_OP_ALLOC ? event->bytes : -event->bytes;
+	window = &windows->of[site][windows->open];
+	window->last_bytes = course->live[site];
+	if (window->min_bytes > window->last_bytes)
+		window->min_bytes = window->last_bytes;
+	if (window->max_bytes < window->last_bytes)
+		window->max_bytes = window->last_bytes;
+}
+
+static bool is_complete(struct gm_doc *doc)
+{
+	if (doc->journal)
+		return !gm_history_gap(doc);
+	return doc->complete && gm_load_history(doc).complete;
+}
+
+/* False if the history does not reach back to the start of the run. */
+static bool count_windows(struct gm_doc *doc, struct gm_judged_windows *windows)
+{
+	size_t sites = (size_t)doc->sites_count + 1;
+	struct course course = {.doc = doc, .windows = windows};
+
+	if (!is_complete(doc))
+		return false;
+	gm_history_each(doc, measure, &course);
+	course.freed = 0;
+	course.width = course.freed_by_alloc / GM_WINDOWS + 1;
+	course.live = gm_zone_alloc(&doc->zone, sites, sizeof(*course.live));
+	windows->of = gm_zone_alloc(&doc->zone, sites, sizeof(*windows->of));
+	windows->open = 0;
+	windows->marks = false;
+	gm_history_each(doc, count_event, &course);
+	return true;
+}
+
+/* ---- both kinds ---- */
+
+struct gm_judged_windows gm_find_judged_windows(struct gm_doc *doc, bool phases)
+{
+	const struct gm_header *header = doc->header;
+	struct gm_judged_windows windows = {
+		.marks = header->window_marks,
+		.open = header->window_current < GM_WINDOWS ? header->window_current
+							    : GM_WINDOWS - 1,
+	};
+
+	if (header->window_marks && phases && count_windows(doc, &windows))
+		return windows;
+	memcpy(windows.start_ns, header->window_start_ns, sizeof(windows.start_ns));
+	return windows;
+}
+
+unsigned gm_window_at(const struct gm_judged_windows *windows, uint64_t time_ns)
+{
+	unsigned i = windows->open;
+
+	while (i && windows->start_ns[i] > time_ns)
+		i--;
+	return i;
+}
+
+const struct gm_window *gm_recorded_windows(const struct gm_judged_windows *windows,
+					    const struct gm_doc *doc, const struct gm_site *site)
+{
+	return windows->of ? windows->of[site - doc->sites] : site->record.windows;
+}
+
+unsigned gm_windows_of(const struct gm_judged_windows *windows, const struct gm_doc *doc,
+		       const struct gm_site *site, struct gm_window found[GM_WINDOWS])
+{
+	unsigned open = site->record.window_current < GM_WINDOWS ? site->record.window_current
+								 : GM_WINDOWS - 1;
+
+	memcpy(found, gm_recorded_windows(windows, doc, site), GM_WINDOWS * sizeof(*found));
+	if (windows->of)
+		return windows->open;
+	/* Only the sum at a window's end is known of several records. */
+	for (unsigned i = 0; site->records > 1 && i < GM_WINDOWS; i++)
+		found[i].min_bytes = found[i].max_bytes = found[i].last_bytes;
+	if (site->work_bytes == site->record.live_bytes)
+		return open;
+	/*
+	 * Frees after the end of the work have lowered the open window: the floor is taken for the
+	 * lower of the two values that are known.
+	 */
+	found[open].last_bytes = found[open].min_bytes = site->work_bytes;
+	if (open && found[open - 1].last_bytes < site->work_bytes)
+		found[open].min_bytes = found[open - 1].last_bytes;
+	if (found[open].max_bytes < site->work_bytes)
+		found[open].max_bytes = site->work_bytes;
+	return open;
+}
