@@ -5,20 +5,25 @@
 # libFuzzer's harnesses: its unit tests, its simulated GPU, each harness for a minute, and its report
 # tool in every test of the whole suite that runs one, on what the plain shim of PLAIN (build-plain)
 # records. Every test that runs a program, with poisoned stacks and heap and as another user (tests/hygiene). 64 threads for a minute each, plain and under ThreadSanitizer. The report tool on all golden
-# files, and each of its commands on real ones, under valgrind. Half an hour on two cores; the exit status
-# tells whether all was clean.
+# files, and each of its commands on real ones, under valgrind. Half an hour on two cores.
+#
+# STEPS names the steps to run (all: unit harnesses tool threads surroundings valgrind), TESTS the tests of the
+# step `tool`. The last line is "clean: STEPS" or "failed: STEPS"; the exit status tells the same.
 set -u
 build_only=
 [ "${1:-}" = --build-only ] && { build_only=1; shift; }
 source=$(realpath "$(dirname "$0")/..")
 build=$(realpath -m "${1:-build-sanitized}") plain=$(realpath -m "${2:-build-plain}")
 threads_seconds=${THREADS_SECONDS:-60}
-failed=()
+steps=${STEPS:-unit harnesses tool threads surroundings valgrind} ran=() failed=()
 
+# step NAME COMMAND...: one part of a step; it is run if STEPS names the step.
 step() {
 	local name=$1 start=$SECONDS
 	shift
-	echo "=== $name"
+	[[ " $steps " == *" $name "* ]] || return 0
+	echo "=== $name: $*"
+	ran+=("$name")
 	"$@" || failed+=("$name")
 	echo "$((SECONDS - start)) s"
 }
@@ -35,20 +40,19 @@ ninja -C "$plain" || exit 1
 export ASAN_OPTIONS=exitcode=99:detect_leaks=1:detect_stack_use_after_return=1
 export LSAN_OPTIONS=suppressions=$source/tests/lsan.supp:print_suppressions=0
 export UBSAN_OPTIONS=halt_on_error=1:exitcode=99:print_stacktrace=1
-step "unit tests and simulated GPU" \
-	meson test -C "$build" --no-rebuild --print-errorlogs -t 8 --suite unit --suite sim
-step "harnesses" meson test -C "$build" --no-rebuild --print-errorlogs --suite fuzz
-step "the report tool in the whole suite" \
-	python3 "$source/tests/with_tool.py" "$plain" "$build/tools/gpumem-report/gpumem-report"
+step unit meson test -C "$build" --no-rebuild --print-errorlogs -t 8 --suite unit --suite sim
+step harnesses meson test -C "$build" --no-rebuild --print-errorlogs --suite fuzz
+read -ra tests <<< "${TESTS:-}"
+step tool python3 "$source/tests/with_tool.py" "$plain" "$build/tools/gpumem-report/gpumem-report" "${tests[@]}"
 unset ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS
-for threads in many_threads many_threads_thread; do
-	step "64 threads, $threads" "$plain/tests/unit/track/$threads" "${threads_seconds}s" "$plain"
-done
-step "unusual surroundings" python3 "$source/tests/hygiene/hygiene.py" poisoned "$plain" \
+step threads "$plain/tests/unit/track/many_threads" "${threads_seconds}s" "$plain"
+step threads "$plain/tests/unit/track/many_threads_thread" "${threads_seconds}s" "$plain"
+step surroundings python3 "$source/tests/hygiene/hygiene.py" poisoned "$plain" \
 	"$plain/tests/hygiene/dirty.so" --every-case
-GPUMEM_REPORT=$plain/tools/gpumem-report/gpumem-report step "the report tool under valgrind" \
+GPUMEM_REPORT=$plain/tools/gpumem-report/gpumem-report step valgrind \
 	python3 "$source/tests/with_tool.py" "$plain" "$source/tests/valgrind_tool.sh" golden exports import commands
-for name in "${failed[@]}"; do
-	echo "failed: $name"
-done
-[ ${#failed[@]} -eq 0 ]
+if [ ${#failed[@]} -gt 0 ] || [ ${#ran[@]} -eq 0 ]; then
+	echo "failed: ${failed[*]:-no step of that name}"
+	exit 1
+fi
+echo "clean: ${ran[*]}"

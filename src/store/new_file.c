@@ -290,6 +290,15 @@ bool gm_file_is_locked(int fd)
 	return flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
+/* Returns whether the file's process runs on this machine and is not the calling one. */
+static bool another_runs(const struct gm_header *header)
+{
+	if (kill((pid_t)header->pid, 0) < 0 && errno == ESRCH)
+		return false;
+	return (pid_t)header->pid != getpid() &&
+	       gm_process_start_ticks((int)header->pid) == header->pid_start_ticks;
+}
+
 /* Returns whether a file's process still runs, or may still run on another machine. */
 static bool is_live(const struct gm_header *header)
 {
@@ -300,10 +309,7 @@ static bool is_live(const struct gm_header *header)
 		return true;
 	if (header->features & GM_FEATURE_LOCKED)
 		return false; /* the file has no lock any more */
-	if (kill((pid_t)header->pid, 0) < 0 && errno == ESRCH)
-		return false;
-	return (pid_t)header->pid != getpid() &&
-	       gm_process_start_ticks((int)header->pid) == header->pid_start_ticks;
+	return another_runs(header);
 }
 
 /*
@@ -363,8 +369,12 @@ enum gm_found gm_file_found(const char *path, bool follow)
 		return locked ? GM_FOUND_LIVE : GM_FOUND_OLD;
 	if (got >= (ssize_t)sizeof(files.file.header) &&
 	    !memcmp(text, GM_MAGIC, sizeof(files.file.header.magic))) {
-		/* A child that the process forked may hold the lock of a file that has ended. */
-		locked = locked && files.file.header.end == GM_END_NONE;
+		/*
+		 * A child that the process forked may hold the lock of a file that has ended. A
+		 * process that is about to end still has to cut its file to its length.
+		 */
+		locked = locked &&
+			 (files.file.header.end == GM_END_NONE || another_runs(&files.file.header));
 		return locked || is_live(&files.file.header) ? GM_FOUND_LIVE : GM_FOUND_OLD;
 	}
 	if (got >= (ssize_t)sizeof(GM_JOURNAL_MAGIC) &&
@@ -414,14 +424,36 @@ static int may_be_kept(const char *path)
 	}
 }
 
+/*
+ * Locks an earlier file, so that one process alone moves it: a second could move, or remove, what
+ * a third has put in its place. Returns a descriptor; -EBUSY if another process has the file;
+ * -ENOENT if the name leads elsewhere by now. A child of this process can have the lock.
+ */
+static int hold_old(const char *path)
+{
+	int fd = gm_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0), error;
+	bool own = (pid_t)files.file.header.pid == getpid();
+	struct stat held, named;
+
+	if (fd < 0)
+		return fd;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK && !own)
+		error = -EBUSY;
+	else if (fstat(fd, &held) < 0 || lstat(path, &named) < 0 || held.st_dev != named.st_dev ||
+		 held.st_ino != named.st_ino)
+		error = -ENOENT;
+	else
+		return fd;
+	close(fd);
+	return error;
+}
+
 /* link() makes the claim on the new name atomic. */
-int gm_file_keep_old(const char *path)
+static int rename_old(const char *path)
 {
 	char *kept = files.kept, suffix[32];
-	int i, error = may_be_kept(path);
+	int i, error;
 
-	if (error)
-		return error == -ENOENT ? 0 : error;
 	for (i = 1; i <= MAX_KEPT; i++) {
 		gm_numbered(suffix, ".old", (unsigned)i);
 		if (!gm_path_with_suffix(kept, sizeof(files.kept), path, suffix))
@@ -437,6 +469,20 @@ int gm_file_keep_old(const char *path)
 		return error;
 	}
 	return -EEXIST;
+}
+
+int gm_file_keep_old(const char *path)
+{
+	int error = may_be_kept(path), fd;
+
+	if (error)
+		return error == -ENOENT ? 0 : error;
+	fd = hold_old(path);
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	error = rename_old(path);
+	close(fd);
+	return error;
 }
 
 int gm_file_publish_keeping(int fd, const char *path)

@@ -175,6 +175,14 @@ unfiled() {
 @test "the program's text moved away and a copy in its place" { around text; }
 @test "callers written by hand: no unwind tables, a frame pointer to nowhere" { around assembly; }
 @test "a handler on a stack of its own before a guard page" { around sigaltstack; }
+@test "400 children that record and end at the same time: each finishes its file" {
+	around forks
+	[ ! -s "$work/error" ]
+	[ "$(find "$work" -name 'out.gmt*' -size -4M | wc -l)" -eq 401 ]
+}
+@test "every mapping sealed after the first calls" { around sealed; }
+@test "arguments in memory that a handler of SIGSEGV makes accessible" { around guarded; }
+@test "coroutines that go from thread to thread" { around fibers; }
 @test "tunables of glibc" {
 	GLIBC_TUNABLES=glibc.malloc.perturb=165:glibc.malloc.arena_max=1:glibc.pthread.rseq=0:glibc.rtld.optional_static_tls=0 \
 		around threads

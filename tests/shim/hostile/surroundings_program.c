@@ -557,6 +557,150 @@ static int alternate_stacks(void)
 	return run(FEW);
 }
 
+/* ---- children that all end at once ---- */
+
+/* A hundred at a time, which all want one name for their file. */
+static int many_recording_children(void)
+{
+	int round, i, status, wrong = 0;
+
+	for (round = 0; round < 4; round++) {
+		for (i = 0; i < 100; i++) {
+			pid_t child = fork();
+
+			if (child == 0)
+				exit(run(2) ? 1 : 7);
+			wrong |= child < 0;
+		}
+		while (wait(&status) > 0)
+			wrong |= !WIFEXITED(status) || WEXITSTATUS(status) != 7;
+	}
+	return wrong || run(FEW);
+}
+
+/* ---- memory that is protected otherwise ---- */
+
+/* No mapping that is there now can be changed any more (Linux 6.10), those of the shim included. */
+static int all_sealed(void)
+{
+	enum { MSEAL = 462 };
+	FILE *maps = fopen("/proc/self/maps", "r");
+	struct {
+		unsigned long from, to;
+	} range[1000];
+	char line[4096];
+	int ranges = 0, i;
+
+	if (!maps || run(FEW))
+		return 1;
+	while (ranges < 1000 && fgets(line, sizeof(line), maps))
+		if (!strstr(line, "[heap]") &&
+		    sscanf(line, "%lx-%lx", &range[ranges].from, &range[ranges].to) == 2)
+			ranges++;
+	fclose(maps);
+	for (i = 0; i < ranges; i++)
+		if (syscall(MSEAL, range[i].from, range[i].to - range[i].from, 0) &&
+		    errno == ENOSYS)
+			return 1;
+	return run(MANY);
+}
+
+#define PAGES 64
+
+static char *guarded; /* pages that cannot be accessed until a handler says so, as a collector's */
+static volatile sig_atomic_t faults;
+
+static void allow_page(int number, siginfo_t *fault, void *context)
+{
+	char *page = (char *)((uintptr_t)fault->si_addr & ~4095ul);
+
+	(void)number;
+	(void)context;
+	faults++;
+	if (page < guarded || page >= guarded + PAGES * 4096)
+		_exit(9); /* a fault of another's making */
+	mprotect(page, 4096, PROT_READ | PROT_WRITE);
+}
+
+/* The address of an allocation goes to such a page, and is read from it. */
+static int arguments_guarded(void)
+{
+	struct sigaction action = {.sa_sigaction = allow_page, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+	char *memory =
+		mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack_t stack = {.ss_sp = memory, .ss_size = 65536};
+	int i;
+
+	guarded = mmap(NULL, PAGES * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (sigaltstack(&stack, NULL) || sigaction(SIGSEGV, &action, NULL))
+		return 1;
+	for (i = 0; i < PAGES; i++) {
+		void **memory_at = (void **)(guarded + i * 4096 + 8);
+
+		if (cudaMalloc(memory_at, 512))
+			return 1;
+		allocations++;
+		mprotect(guarded + i * 4096, 4096, PROT_NONE);
+		if (cudaFree(*memory_at))
+			return 1;
+	}
+	return faults != 2 * PAGES;
+}
+
+/* ---- coroutines that another thread goes on with after each switch ---- */
+
+#define FIBERS	 16
+#define CARRIERS 4
+#define TURNS	 40
+
+static struct {
+	ucontext_t own, back;
+	int turns;
+} fibers[FIBERS];
+static pthread_barrier_t round_over;
+
+static void fiber(int number)
+{
+	while (fibers[number].turns < TURNS && !run(5)) {
+		fibers[number].turns++;
+		swapcontext(&fibers[number].own, &fibers[number].back);
+	}
+}
+
+static void *carry(void *number)
+{
+	int turn, i;
+
+	for (turn = 0; turn < TURNS; turn++) {
+		for (i = (turn + (int)(intptr_t)number) % CARRIERS; i < FIBERS; i += CARRIERS)
+			swapcontext(&fibers[i].back, &fibers[i].own);
+		pthread_barrier_wait(&round_over);
+	}
+	return NULL;
+}
+
+static int fibers_of_threads(void)
+{
+	pthread_t threads[CARRIERS];
+	int i, turns = 0;
+
+	pthread_barrier_init(&round_over, NULL, CARRIERS);
+	for (i = 0; i < FIBERS; i++) {
+		getcontext(&fibers[i].own);
+		fibers[i].own.uc_stack.ss_sp = malloc(65536);
+		fibers[i].own.uc_stack.ss_size = 65536;
+		makecontext(&fibers[i].own, (void (*)(void))fiber, 1, i);
+	}
+	for (i = 0; i < CARRIERS; i++)
+		if (pthread_create(&threads[i], NULL, carry, (void *)(intptr_t)i))
+			return 1;
+	for (i = 0; i < CARRIERS; i++)
+		pthread_join(threads[i], NULL);
+	for (i = 0; i < FIBERS; i++)
+		turns += fibers[i].turns;
+	return turns != FIBERS * TURNS;
+}
+
 static const struct {
 	const char *name;
 	int (*run)(void);
@@ -588,6 +732,10 @@ static const struct {
 	{"text", own_text_moved},
 	{"assembly", through_assembly},
 	{"sigaltstack", alternate_stacks},
+	{"forks", many_recording_children},
+	{"sealed", all_sealed},
+	{"guarded", arguments_guarded},
+	{"fibers", fibers_of_threads},
 };
 
 int main(int argc, char **argv)
