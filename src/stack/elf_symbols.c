@@ -150,14 +150,35 @@ static void describe(const struct dl_phdr_info *info, struct gm_object *object)
 struct each {
 	int (*found)(const struct gm_object *, void *);
 	void *data;
+	bool hidden; /* the program's headers cannot be read */
 };
+
+/*
+ * A program may have made its own headers unreadable since it was loaded, and with them the name of
+ * its loader, which the first page has, too. Such a program is passed over. Only the program itself
+ * is looked at, because this takes a system call.
+ */
+static bool is_hidden(const struct dl_phdr_info *info)
+{
+	ElfW(Phdr) segment;
+
+	return info->dlpi_name && !*info->dlpi_name && info->dlpi_phnum &&
+	       !gm_safe_read(&segment, (uintptr_t)info->dlpi_phdr, sizeof(segment));
+}
 
 static int each_object(struct dl_phdr_info *info, size_t bytes, void *data)
 {
-	const struct each *each = data;
+	struct each *each = data;
 	struct gm_object object;
+	char first;
 
 	(void)bytes;
+	if (each->hidden && !gm_safe_read(&first, (uintptr_t)info->dlpi_name, 1))
+		info->dlpi_name = NULL;
+	if (is_hidden(info)) {
+		each->hidden = true;
+		return 0;
+	}
 	describe(info, &object);
 	return each->found(&object, each->data);
 }
@@ -274,7 +295,7 @@ static int each_link(struct each *each)
 
 int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data)
 {
-	struct each each = {found, data};
+	struct each each = {.found = found, .data = data};
 	int result;
 
 	if (!gm_objects_enter())

@@ -181,6 +181,7 @@ unfiled() {
 	[ "$(find "$work" -name 'out.gmt*' -size -4M | wc -l)" -eq 401 ]
 }
 @test "every mapping sealed after the first calls" { around sealed; }
+@test "a program whose own headers cannot be read" { LD_BIND_NOW=1 around hidden; }
 @test "arguments in memory that a handler of SIGSEGV makes accessible" { around guarded; }
 @test "coroutines that go from thread to thread" { around fibers; }
 @test "tunables of glibc" {

@@ -605,6 +605,16 @@ static int all_sealed(void)
 	return run(MANY);
 }
 
+/* With LD_BIND_NOW: the loader does not look up anything in the program's symbols any more. */
+static int headers_hidden(void)
+{
+	extern const char __ehdr_start[];
+
+	if (run(FEW) || mprotect((void *)((uintptr_t)__ehdr_start & ~4095ul), 4096, PROT_NONE))
+		return 1;
+	return run(FEW);
+}
+
 #define PAGES 64
 
 static char *guarded; /* pages that cannot be accessed until a handler says so, as a collector's */
@@ -734,6 +744,7 @@ static const struct {
 	{"sigaltstack", alternate_stacks},
 	{"forks", many_recording_children},
 	{"sealed", all_sealed},
+	{"hidden", headers_hidden},
 	{"guarded", arguments_guarded},
 	{"fibers", fibers_of_threads},
 };
