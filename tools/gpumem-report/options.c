@@ -393,6 +393,15 @@ static int unknown_option(const char *word, size_t length, unsigned commands, bo
 	struct gm_nearest nearest = {.word = gm_zone_strndup(&zone, word, length)};
 	const struct gm_option *option;
 
+	option = find_option(word, length, 0, true);
+	if (option && commands & (GM_RUN | GM_WATCH)) {
+		gm_usage_error("%s does not know the option %s, which is a gate: write --check "
+			       "\"%s%s%s\"",
+			       where, option->name, option->name, option->argument ? " " : "",
+			       option->argument ? option->argument : "");
+		gm_zone_free(&zone);
+		return GM_EXIT_USAGE;
+	}
 	for (size_t i = 0; (option = option_at(i)); i++)
 		if ((option->commands & commands) || (gates && option->gate))
 			gm_nearest_try(&nearest, option->name);
@@ -421,6 +430,10 @@ static int read_option(struct gm_cli *cli, unsigned commands, bool gates, const 
 		/* run --check -- PROGRAM: the gates that are on by default */
 		if (option->read == run_check && *i + 1 < argc && strcmp(argv[*i + 1], "--") == 0)
 			return run_check(cli, "") != NULL;
+		if (*i + 1 >= argc && !commands) /* within run --check GATES */
+			return gm_usage_error("%s needs an argument, in one word with it: "
+					      "--check \"%s %s\"",
+					      option->name, option->name, option->argument);
 		if (*i + 1 >= argc)
 			return gm_usage_error("%s needs an argument: %s", option->name,
 					      option->argument);
