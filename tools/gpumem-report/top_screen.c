@@ -289,7 +289,13 @@ static bool step(struct view *view, double *next_s)
 	bool paused = current_top(view)->paused;
 	int key;
 
-	timeout(left > 0 && !paused ? (int)(left * 1000) + 1 : paused ? -1 : 0);
+	/*
+	 * The signal of a new size of the terminal ends a wait, but not one that begins after it:
+	 * then curses tells of it at the next wait. So no wait lasts for ever.
+	 */
+	if (paused)
+		left = REFRESH_S;
+	timeout(left > 0 ? (int)(left * 1000) + 1 : 0);
 	key = getch();
 	if (key != ERR)
 		return act(view, key);
