@@ -86,6 +86,8 @@ leak("evaluation-marked", "leaks", "evaluation-marked free", "grows('evaluate_lo
 for name, why in (("mark-at-end", "results are kept in every step; the only mark is at the end"),
                   ("phase-marks", "results are kept in every step of two of three phases")):
     leak(name, "leaks", name + " free", "grows('keep_results', least=150 * MiB)", why)
+leak("last-validation", "leaks", "last-validation free", "grows('remember_loss', least=550 * MiB)",
+     "each step of training keeps a loss, then comes a validation of a tenth of the work")
 leak("half-marked", "leaks", "half-marked free", "grows('keep_half', least=150 * MiB)", "every second result is kept; two marks")
 leak("at-marks", "leaks", "at-marks free", "grows('archive_epoch', least=85 * MiB)",
      "6 MiB more at the end of each of 24 epochs")
@@ -273,6 +275,7 @@ for name, why in (
         ("epochs", "training and evaluation take turns, each with its own constant peak"),
         ("epochs-marked", "the same with marks"),
         ("loaded-mark", "weights come through staging buffers, then a mark, then requests"),
+        ("short-use-after-mark", "the same with four requests"),
         ("end-mark", "one mark, at the end"),
         ("shrinking", "weights are pruned away"),
         ("last-checkpoint", "one large buffer right before the end"),

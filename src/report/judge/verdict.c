@@ -119,18 +119,20 @@ static void order_marks(const struct gm_doc *doc, struct order *order)
 			order->marks[order->marks_count++] = doc->marks[i].record.serial;
 }
 
+#define SHORT_USE 20 /* a twentieth of the work follows */
+
 /*
- * Returns the serial number of the mark that ends the set-up: the first one, if marks divide the
- * run into steps, or if most of the work follows it. The only mark of a run, made at its end, does
- * not turn the whole run into a set-up.
+ * Returns the serial number of the mark that ends the set-up: the first one. The only mark of a
+ * run, made at its end, does not turn the whole run into a set-up; 0 then.
  */
 static uint64_t find_baseline(const struct gm_doc *doc, const struct order *order)
 {
 	uint64_t first = doc->header->first_mark_serial;
+	uint64_t end = work_at(order, doc->header->serial + 1);
 
 	if (order->marks_made >= MARKS_OF_STEPS)
 		return first;
-	return 2 * work_at(order, first) <= work_at(order, doc->header->serial + 1) ? first : 0;
+	return end - work_at(order, first) >= end / SHORT_USE + 1 ? first : 0;
 }
 
 /* Groups the survivors that count by their sites. */
@@ -405,7 +407,7 @@ static bool at_one_moment(const struct spread *spread)
 
 #define STOPPED	    3	/* times the widest gap between its survivors: it has stopped */
 #define MANY_BURSTS 20	/* of fewer the gaps differ too much to tell */
-#define SHORT_USE   20	/* a twentieth of the work follows */
+#define CONVERSION  2	/* temporary blocks for each that stays; a training step has more */
 #define LAST_PIECE  8	/* an eighth of the work or less is one last piece, */
 #define LAST_STEPS  256 /* unless it retains something in more steps than these */
 
@@ -449,7 +451,8 @@ static bool made_once(const struct gm_doc *doc, const struct gm_site *site,
 	    spread->pause > STOPPED * (spread->widest_pause + 1))
 		return true;
 	if (spread->bursts >= MANY_BURSTS && rest > some && rest >= spread->end / SHORT_USE &&
-	    (spread->start <= some || loop_goes_on(doc, site, spread)))
+	    ((spread->start <= some && spread->widest_gap <= CONVERSION) ||
+	     loop_goes_on(doc, site, spread)))
 		return true;
 	return spread->end - spread->start < spread->end / LAST_PIECE &&
 	       spread->bursts <= LAST_STEPS;

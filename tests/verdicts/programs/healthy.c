@@ -295,7 +295,7 @@ static void epochs_marked(void)
 }
 
 /* Weights come through a staging buffer each; the program says when they are there, and serves. */
-static void loaded_mark(void)
+static void load_and_mark(void)
 {
 	for (volatile int i = 0; i < 40; i++) {
 		void *staging = device_memory(8 * MIB);
@@ -304,8 +304,18 @@ static void loaded_mark(void)
 		cudaFree(staging);
 	}
 	gpumemtrace_mark("loaded");
-	for (volatile int i = 0; i < 200; i++)
-		clean_step(40 * MIB);
+}
+
+static void loaded_mark(void)
+{
+	load_and_mark();
+	train(200);
+}
+
+static void short_use_after_mark(void)
+{
+	load_and_mark();
+	train(4);
 }
 
 /* A loop that keeps nothing, and one mark at its end. */
@@ -534,6 +544,7 @@ static const struct behaviour behaviours[] = {
 	{"epochs", epochs},
 	{"epochs-marked", epochs_marked},
 	{"loaded-mark", loaded_mark},
+	{"short-use-after-mark", short_use_after_mark},
 	{"end-mark", end_mark},
 	{"shrinking", shrinking},
 	{"last-checkpoint", last_checkpoint},

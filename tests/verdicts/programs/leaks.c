@@ -221,6 +221,23 @@ static void phase_marks(void)
 	gpumemtrace_mark("evaluated");
 }
 
+/* Training leaves something behind from its first step; a validation follows it. */
+PLACE static void remember_loss(void)
+{
+	keep(device_memory(3 * MIB));
+}
+
+static void last_validation(void)
+{
+	for (volatile int step = 0; step < 200; step++) {
+		for (volatile int layer = 0; layer < 4; layer++)
+			clean_step(32 * MIB);
+		remember_loss();
+	}
+	for (volatile int batch = 0; batch < 80; batch++)
+		clean_step(24 * MIB);
+}
+
 /* Every second result is given back. */
 PLACE static void keep_half(int step)
 {
@@ -542,6 +559,7 @@ static const struct behaviour behaviours[] = {
 	{"mark-at-end", mark_at_end},
 	{"phase-marks", phase_marks},
 	{"half-marked", half_marked},
+	{"last-validation", last_validation},
 	{"longer", longer},
 	{"renewed-each-step", renewed_each_step},
 	{"renewed-rarely", renewed_rarely},
