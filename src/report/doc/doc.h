@@ -303,6 +303,8 @@ struct gm_holder {
 	const char *note; /* reason why it is not complete, a clause; NULL */
 };
 
+struct gm_history;
+
 struct gm_doc {
 	struct gm_zone zone;
 	struct gm_reader *reader;
@@ -310,6 +312,7 @@ struct gm_doc {
 	struct gm_symbols *symbols; /* NULL with --no-symbols */
 
 	struct gm_journal_file *journal; /* the complete history; NULL */
+	struct gm_history *ring; /* of events, once asked for (history/events.h); NULL */
 	struct gm_whatif *whatif; /* it under other settings, once advice asked for it; NULL */
 	bool whatif_asked;
 	bool archive;			 /* read from the zstd form */

@@ -98,24 +98,33 @@ static void join(struct gm_history *history)
 	join_mappings(history);
 }
 
-struct gm_history gm_load_history(struct gm_doc *doc)
+static void read_ring(struct gm_doc *doc, struct gm_history *history)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_EVENTS);
 	uint64_t head = doc->header->event_head;
 	uint32_t oldest = head > records && records ? (uint32_t)(head % records) : 0;
-	struct gm_history history = {.complete = head <= records && doc->complete};
 
-	history.events = gm_zone_alloc(&doc->zone, records, sizeof(*history.events));
+	*history = (struct gm_history){.complete = head <= records && doc->complete,
+				       .at_ns = doc->at_ns};
+	history->events = gm_zone_alloc(&doc->zone, records, sizeof(*history->events));
 	for (uint32_t i = 0; i < records; i++) {
-		struct gm_event_record *event = &history.events[history.count];
+		struct gm_event_record *event = &history->events[history->count];
 		uint32_t number = (uint32_t)(((uint64_t)oldest + i) % records);
 
 		if (gm_reader_get(doc->reader, GM_TABLE_EVENTS, number, event, sizeof(*event)) &&
 		    known(event) && in_time(doc, event))
-			history.count++;
+			history->count++;
 	}
-	join(&history);
-	return history;
+	join(history);
+}
+
+struct gm_history gm_load_history(struct gm_doc *doc)
+{
+	if (!doc->ring || doc->ring->at_ns != doc->at_ns) {
+		doc->ring = gm_zone_alloc(&doc->zone, 1, sizeof(*doc->ring));
+		read_ring(doc, doc->ring);
+	}
+	return *doc->ring;
 }
 
 void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),

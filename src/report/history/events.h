@@ -12,9 +12,13 @@ struct gm_history {
 	struct gm_event_record *events; /* oldest first; frees with bytes, device, kind and level */
 	unsigned count;
 	bool complete; /* nothing is missing before them */
+	uint64_t at_ns; /* as the document's when they were read */
 };
 
-/* The events of the ring, in the document's zone; with --at those up to the moment. */
+/*
+ * Returns the events of the ring, with --at those up to the moment. They are read once, and stay
+ * the document's: callers change nothing in them.
+ */
 struct gm_history gm_load_history(struct gm_doc *doc);
 
 /* Calls for each event of the complete history, or of the ring, in order; up to the moment of --at.
