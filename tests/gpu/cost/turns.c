@@ -2,14 +2,16 @@
  * What an allocation and its free take with each of several builds of the shim, in one process,
  * where neighbours, the clock rate and the layout of memory are the same for all:
  *
- *   turns async|device ROUNDS[xTHREADS] SHIM[,NAME=VALUE]...
+ *   turns async|device ROUNDS[xTHREADS[xWORK]] SHIM[,NAME=VALUE]|+NS...
  *
  * Each shim is loaded by itself, preloaded or found by nobody, with the setting that follows it,
  * and keeps a file of its own in TMPDIR or /tmp. Pairs are made by the driver itself and through
  * each one's wrappers, some two thousand at a time, in an order drawn anew each round, 32 calls
- * deep from 16 places; with THREADS by so many threads at once, each on a stream of its own. Prints
- * the medians, and the ratio to plain: the median over the rounds of a round's two turns, with its
- * 95 % interval by the order of the rounds.
+ * deep from 16 places; with THREADS by so many threads at once, each on a stream of its own, and
+ * with WORK nanoseconds of other work after each call. `+NS` stands for the driver with NS
+ * nanoseconds more of such work: what any tool costs that takes so long, where threads contend for
+ * the driver's own locks. Prints the medians, and the ratio to plain: the median over the rounds of
+ * a round's two turns, with its 95 % interval by the order of the rounds.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -36,12 +38,13 @@ struct way {
 	int (*free)(void *);
 	int (*alloc_async)(void **, size_t, void *);
 	int (*free_async)(void *, void *);
+	unsigned more_ns; /* of other work after each call */
 	double ns[MOST_ROUNDS];
 };
 
 static struct way ways[MOST_WAYS];
 static const struct way *way; /* in use */
-static unsigned count, rounds, threads = 1;
+static unsigned count, rounds, threads = 1, work_ns;
 static __thread unsigned place;
 static __thread void *stream;
 static unsigned long failed; /* (atomic) */
@@ -51,14 +54,32 @@ static int (*use_context)(void *);
 static pthread_barrier_t barrier;
 static unsigned pairs_wanted;
 
+static double now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static inline void other_work(unsigned ns)
+{
+	double end;
+
+	if (ns)
+		for (end = now_ns() + ns; now_ns() < end;)
+			;
+}
+
 static __attribute__((noinline)) void leaf(void)
 {
 	void *memory = NULL;
 	int wrong;
 
 	wrong = async ? way->alloc_async(&memory, 64, stream) : way->alloc(&memory, 64);
-	BARRIER();
+	other_work(work_ns + way->more_ns);
 	wrong |= async ? way->free_async(memory, stream) : way->free(memory);
+	other_work(work_ns + way->more_ns);
 	if (wrong)
 		__atomic_fetch_add(&failed, 1, __ATOMIC_RELAXED);
 	BARRIER();
@@ -147,14 +168,6 @@ static void start_threads(int (*create)(void **, unsigned))
 	stream = streams[0];
 	for (i = 1; i < threads; i++)
 		failed += pthread_create(&thread, NULL, thread_main, streams[i]) != 0;
-}
-
-static double now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
 static void take_turn(struct way *taken, unsigned round)
@@ -301,12 +314,13 @@ int main(int argc, char **argv)
 	int (*init)(unsigned), (*create)(void **, unsigned), i;
 
 	if (argc > 3)
-		sscanf(argv[2], "%ux%u", &rounds, &threads);
+		sscanf(argv[2], "%ux%ux%u", &rounds, &threads, &work_ns);
 	if (!rounds || rounds > MOST_ROUNDS || !threads || threads > MOST_THREADS ||
 	    (strcmp(argv[1], "async") && strcmp(argv[1], "device"))) {
 		fprintf(stderr,
-			"usage: turns async|device ROUNDS[xTHREADS] SHIM[,NAME=VALUE]...   at most "
-			"%d rounds and %d threads\n",
+			"usage: turns async|device ROUNDS[xTHREADS[xWORK]] "
+			"SHIM[,NAME=VALUE]|+NS...   "
+			"at most %d rounds and %d threads\n",
 			MOST_ROUNDS, MOST_THREADS);
 		return 2;
 	}
@@ -317,7 +331,12 @@ int main(int argc, char **argv)
 	*(void **)&create = find(driver, "cuStreamCreate");
 	failed += init(0) != 0;
 	for (i = 3; i < argc; i++)
-		add_shim(argv[i]);
+		if (argv[i][0] == '+') {
+			add_way(argv[i], driver);
+			ways[count - 1].more_ns = (unsigned)atoi(argv[i] + 1);
+		} else {
+			add_shim(argv[i]);
+		}
 	if (threads > 1)
 		start_threads(create);
 	descend(OUTER);
