@@ -195,11 +195,18 @@ static void attach(const struct gm_object *c10)
 	((void (*)(uintptr_t, struct function *))method)(self, &function);
 }
 
+/* True if all calls of the allocator so far were recorded, and it has handed out no block. */
+static bool from_the_start(void)
+{
+	return !gm_settings.attached && !gm_settings.asleep && !gm_file->periods &&
+	       !gm_track_torch_seen();
+}
+
 void gm_trace_tracker_attach(const struct gm_object *c10)
 {
 	static bool tried;
 
-	if (gm_journal_on && !gm_settings.attached && !gm_settings.sample_bytes &&
-	    !gm_track_torch_seen() && !__atomic_exchange_n(&tried, true, __ATOMIC_ACQ_REL))
+	if (gm_journal_on && from_the_start() && !gm_settings.sample_bytes &&
+	    !__atomic_exchange_n(&tried, true, __ATOMIC_ACQ_REL))
 		attach(c10);
 }
