@@ -744,7 +744,7 @@ enum gm_event_op {
 	GM_OP_UNMAP,
 	GM_OP_LAUNCH, /* the last one in the ring */
 	/*
-	 * What PyTorch's allocator itself traces of its blocks; in a complete history alone.
+	 * The trace of PyTorch's allocator of its own blocks; in a complete history alone.
 	 */
 	GM_OP_TORCH_POOL, /* the device's next blocks are of the stream and of the pool `key`: twice
 			     a graph's number, or twice a program's plus 1; 0 PyTorch's own,

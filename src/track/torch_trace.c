@@ -1,5 +1,5 @@
 /*
- * What PyTorch's allocator traces of its blocks (torch_trace.h). An entry is written only where a
+ * The trace of PyTorch's allocator of its blocks (torch_trace.h). An entry is written only where a
  * reader would assume otherwise: that as much was asked for as was handed out, in steps of 512
  * bytes, that stream and pool are those of the block before, and that a free waits for nothing.
  */
@@ -15,7 +15,7 @@
 
 static bool traced; /* (atomic) */
 
-/* What the calling thread is about to report; the blocks are 0 if there is nothing. */
+/* The block that the calling thread is about to report; the blocks are 0 if there is nothing. */
 static __thread struct {
 	struct gm_torch_request request;
 	uint64_t freed;

@@ -1,5 +1,5 @@
 /*
- * What PyTorch's allocator itself traces of its blocks, for the complete history: the bytes that
+ * The trace of PyTorch's allocator of its own blocks, for the complete history: the bytes that
  * were asked for, the stream, the pool, and frees that wait for streams. Its trace of an allocation
  * or of a free precedes the hook's report of it, in the same thread and under the allocator's lock.
  */
