@@ -44,6 +44,17 @@ load ../helpers
 	done
 }
 
+@test "a preload defines syscall(), before and after us" {
+	local shim=$SHIM
+	for SHIM in "$GUEST/hook_syscall.so:$shim" "$shim:$GUEST/hook_syscall.so"; do
+		rm -f "$work"/out.gmt
+		GPUMEMTRACE_EVENTS=all traced "$PROGRAMS/runtime13_O2"
+		report
+		is .process.end '"exit"'
+		same live '.totals[0].current_bytes'
+	done
+}
+
 @test "a preload catches crashes as libSegFault does, before and after us" {
 	local shim=$SHIM
 	for SHIM in "$GUEST/hook_segv.so:$shim" "$shim:$GUEST/hook_segv.so"; do
