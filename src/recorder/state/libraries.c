@@ -110,6 +110,18 @@ bool gm_libcuda_loaded(void)
 	return gm_find_libcuda(&object);
 }
 
+static bool is_libcuda_path(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return named(slash ? slash + 1 : path, "libcuda.so");
+}
+
+unsigned gm_libcudas_elsewhere(void)
+{
+	return gm_objects_elsewhere(is_libcuda_path);
+}
+
 static int find_libcuda_after(const struct gm_object *object, void *data)
 {
 	bool *passed_own = data;

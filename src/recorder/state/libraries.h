@@ -31,6 +31,12 @@ bool gm_find_libcuda(struct gm_object *libcuda);
 bool gm_libcuda_loaded(void);
 
 /*
+ * The number of linker namespaces other than the shim's (dlmopen) that have a libcuda of their own,
+ * which no preload reaches. Any thread, any context; no lock.
+ */
+unsigned gm_libcudas_elsewhere(void);
+
+/*
  * For the constructor: true if libcuda is loaded already and comes after the shim. A program that
  * is linked against it reaches the shim first.
  */
