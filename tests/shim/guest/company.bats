@@ -44,9 +44,9 @@ load ../helpers
 	done
 }
 
-@test "a preload defines syscall(), before and after us" {
+@test "a preload defines syscall() and clock_gettime(), before and after us" {
 	local shim=$SHIM
-	for SHIM in "$GUEST/hook_syscall.so:$shim" "$shim:$GUEST/hook_syscall.so"; do
+	for SHIM in "$GUEST/hook_libc.so:$shim" "$shim:$GUEST/hook_libc.so"; do
 		rm -f "$work"/out.gmt
 		GPUMEMTRACE_EVENTS=all traced "$PROGRAMS/runtime13_O2"
 		report
