@@ -107,6 +107,10 @@ host() { exact "$HOSTILE/hosts" "$@"; }
 	counted
 }
 @test "the environment is cleared" { host clearenv; }
+@test "arithmetic whose exceptions are signals, sampled" {
+	host floats
+	GPUMEMTRACE_SAMPLE=64K traced "$HOSTILE/hosts" floats || [ $? -eq 42 ]
+}
 @test "100 children of fork and vfork, with a status each" { host children; }
 
 @test "an environment of a megabyte, and arguments" {
