@@ -226,7 +226,7 @@ static void __attribute__((constructor)) load(void)
 	if (__atomic_exchange_n(&self.loaded, 1, __ATOMIC_ACQ_REL))
 		return;
 	gm_settings_read();
-	self.disabled = gm_settings.disable || getauxval(AT_SECURE);
+	self.disabled = gm_settings.disable || getauxval(AT_SECURE) || gm_is_second_copy();
 	gm_preloads_init();
 	gm_libc_init();
 	gm_fork_page_init();
