@@ -371,7 +371,7 @@ static void let_go(const struct gm_injector *injector, pid_t thread, struct user
 	ptrace(PTRACE_SETREGS, thread, NULL, r);
 }
 
-/* What is tried with one thread: to make a call in it, or something with the latest. */
+/* An attempt at one thread: to make a call in it, or to do something with the latest. */
 struct attempt {
 	const char *(*act)(const struct attempt *);
 	struct gm_injector *injector;
