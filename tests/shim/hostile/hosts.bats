@@ -137,7 +137,10 @@ host() { exact "$HOSTILE/hosts" "$@"; }
 	(ulimit -s unlimited; host plain)
 	(ulimit -s 128; host plain)
 }
-@test "little address space" { (ulimit -v 2000000; host plain); }
+@test "little address space" {
+	(ulimit -v 2000000; "$REPORT" --version) || skip "the report tool does not run in it" # a sanitizer's shadow
+	(ulimit -v 2000000; host plain)
+}
 @test "every library bound at once, and the loader's messages on" {
 	LD_BIND_NOW=1 host plain
 	LD_DEBUG=all LD_DEBUG_OUTPUT=$work/debug host plain
@@ -150,7 +153,7 @@ host() { exact "$HOSTILE/hosts" "$@"; }
 	command -v gdb > /dev/null || skip "no gdb here"
 	gdb -q -batch -ex "set env LD_PRELOAD $SHIM" -ex "set env LD_LIBRARY_PATH $SIM" -ex 'set startup-with-shell off' \
 		-ex 'set breakpoint pending on' -ex 'break cudaMalloc' -ex run -ex 'stepi 200' -ex 'bt 3' -ex 'delete' \
-		-ex continue -ex 'printf "ended %d\n", $_exitcode' --args "$HOSTILE/hosts" plain > "$work/gdb" 2>&1
+		-ex continue -ex 'printf "ended %d\n", $_exitcode' --args "$HOSTILE/hosts" plain > "$work/gdb" 2>&1 || true
 	grep -q 'ended 42' "$work/gdb" || { tail -n 5 "$work/gdb"; return 1; }
 	echo '{"allocations": 2000}' > "$work/said"
 	counted
