@@ -107,6 +107,8 @@ static bool open_file(void)
 	gm_file->recording = gm_readiness == GM_READY ? GM_RECORDS : GM_SLEEPS;
 	gm_file->features |= GM_FEATURE_STARTS;
 	start_sampling();
+	gm_track_count_blocks(gm_sample_bytes && gm_fork_pages.wiped ? &gm_fork_page()->counted
+									: NULL);
 	gm_track_start(gm_settings.events != GM_EVENTS_OFF && !gm_sample_bytes);
 	gm_file->sample_bytes = gm_sample_bytes;
 	gm_describe_process();

@@ -149,7 +149,7 @@ static json_t *tracer(struct gm_doc *doc)
 		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
 		"s:s, s:o, s:i}",
 		"version", gm_json_string(doc->version), "backend", gm_json_string(doc->backend),
-		"events", gm_json_bytes(header->events), "file_bytes",
+		"events", gm_json_bytes(header->events + doc->late_events), "file_bytes",
 		gm_json_bytes(gm_reader_bytes(doc->reader)), "own_bytes",
 		gm_json_bytes(header->own_bytes), "overhead_s",
 		gm_json_seconds(header->overhead_ns), "settings", settings(names), "unwinder",
