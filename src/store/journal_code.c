@@ -318,7 +318,7 @@ static void get_call(struct gm_journal_state *state, struct bytes *from,
 
 	event->op = get_byte(from);
 	bits = get_up_to(from, GM_CALL_BITS);
-	if (event->op > GM_OP_LAUNCH)
+	if (event->op >= GM_OPS)
 		from->at = NULL;
 	event->key = bits & GM_CALL_KEY ? state->call_key + (uint64_t)get_signed(from) : 0;
 	event->bytes = bits & GM_CALL_BYTES ? get(from) : 0;

@@ -742,7 +742,12 @@ enum gm_event_op {
 	GM_OP_CONTEXT,
 	GM_OP_MAP,
 	GM_OP_UNMAP,
-	GM_OP_LAUNCH
+	GM_OP_LAUNCH,
+	/* of a pool of stream-ordered memory, in the complete history alone */
+	GM_OP_WAIT,	/* a stream was waited for that had freed memory of it */
+	GM_OP_WAIT_ALL, /* all streams of a context were */
+	GM_OP_TRIM,	/* it was trimmed to so many bytes */
+	GM_OPS
 };
 
 /* An event of the history ring. */

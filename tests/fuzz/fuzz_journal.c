@@ -18,7 +18,7 @@ static void play(struct gm_journal_file *journal)
 		struct gm_replay_step step = gm_replay_apply(&replay, &entry);
 
 		if (gm_replay_event(&replay, &entry, &step, &event) &&
-		    (event.op > GM_OP_LAUNCH || event.kind >= GM_KINDS || event.level >= GM_LEVELS))
+		    (event.op >= GM_OPS || event.kind >= GM_KINDS || event.level >= GM_LEVELS))
 			abort();
 	}
 	if (replay.count > replay.additions + 4096 + 1)
