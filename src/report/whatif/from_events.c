@@ -278,7 +278,9 @@ static bool refuse(struct reading *reading, const struct gm_event_record *event)
 	if (free_bytes != GM_NO_BYTES && reading->unmapped_bytes > 0)
 		free_bytes += (uint64_t)reading->unmapped_bytes;
 	gm_requests_refuse(reading->requests, gm_requests_pool(reading->requests, 0, 0),
-			   doc->ooms[i].record.requested_bytes, free_bytes, origin_of(event));
+			   doc->ooms[i].record.requested_bytes,
+			   gm_torch_segment_size(doc->ooms[i].record.requested_bytes), free_bytes,
+			   origin_of(event));
 	return true;
 }
 
@@ -384,6 +386,7 @@ bool gm_requests_from_events(struct gm_requests *requests, struct gm_doc *doc, i
 		(struct gm_requests){.most_limit_bytes = UINT64_MAX,
 				     .device = device < 0 ? busiest(doc) : device,
 				     .conf = doc->allocator_settings ? doc->allocator_settings : "",
+				     .by_torch = true,
 				     .streams_unknown = true};
 	if (!gm_has_requests(doc))
 		return false;

@@ -101,8 +101,10 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 
 @test "what cannot be replayed is refused with a sentence" {
 	recorded native trained
-	run -2 "$REPORT" whatif --conf backend:cudaMallocAsync "$work/out.gmt"
+	run -2 "$REPORT" whatif --conf backend:own "$work/out.gmt"
 	[[ $output == *"another allocator"* ]]
+	run -2 "$REPORT" whatif --conf release_threshold:much "$work/out.gmt"
+	[[ $output == *"is a size"* ]]
 	run -2 "$REPORT" whatif --conf max_split_size_mb:3 "$work/out.gmt"
 	[[ $output == *"at least 20"* ]]
 	run -2 "$REPORT" whatif --conf no_such_setting:1 "$work/out.gmt"
@@ -124,7 +126,6 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 		cupy CuPy's memory pool
 		rmm RMM's pool or arena
 		bfc a BFC allocator
-		async cudaMemPoolAttrReleaseThreshold
 		plain no settings to replay
 	END
 }
