@@ -53,7 +53,8 @@ bool gm_walk_cache_renew(struct gm_walk_cache *cache, uint64_t generation)
 	if (cache->memory && cache->generation == (uint32_t)generation &&
 	    cache->head < LARGEST_POSITION / 2)
 		return true;
-	memset(memory->prediction, 0, sizeof(memory->prediction));
+	if (cache->memory) /* else it is zero, and most of its pages are never touched */
+		memset(memory->prediction, 0, sizeof(memory->prediction));
 	if (cache->head >= LARGEST_POSITION / 2)
 		cache->head = 0; /* nothing leads to any position now */
 	cache->head += GM_WALK_CACHE_LINES + 1; /* never the same position twice, nor 0 */

@@ -40,10 +40,13 @@ int gm_backing_map(struct gm_backing *backing, int fd, uint64_t bytes, void *at)
 	backing->inode = st.st_ino;
 	backing->base = at ? mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0)
 			   : gm_map_unlocked(bytes, MAP_SHARED, fd);
-	if (backing->base != MAP_FAILED)
-		return 0;
-	backing->base = at;
-	return -errno;
+	if (backing->base == MAP_FAILED) {
+		backing->base = at;
+		return -errno;
+	}
+	/* a page fault reads no pages around it, which are holes and would be zeroed one by one */
+	madvise(backing->base, bytes, MADV_RANDOM);
+	return 0;
 }
 
 int gm_backing_open(const struct gm_backing *backing)

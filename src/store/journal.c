@@ -53,7 +53,7 @@ static struct gm_journal_header describe(const struct gm_header *file, uint64_t 
 		.magic = GM_JOURNAL_MAGIC,
 		.byte_order = GM_BYTE_ORDER,
 		.format_version = GM_JOURNAL_VERSION,
-		.oldest_version = GM_JOURNAL_VERSION,
+		.oldest_version = GM_JOURNAL_OLDEST,
 		.header_bytes = GM_HEADER_BYTES,
 		.chunk_bytes = GM_JOURNAL_CHUNK_BYTES,
 		.pid = file->pid,
@@ -230,8 +230,11 @@ void gm_journal_call(const struct gm_event_record *event)
 {
 	uint8_t *to = reserve(event->time_ns);
 
-	if (to)
-		publish(gm_journal_put_call(&journal.state, to, event));
+	if (!to)
+		return;
+	if (event->op > GM_OP_LAUNCH)
+		header()->oldest_version = GM_JOURNAL_VERSION;
+	publish(gm_journal_put_call(&journal.state, to, event));
 }
 
 /* ---- the end, and forks ---- */

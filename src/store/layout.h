@@ -742,8 +742,17 @@ enum gm_event_op {
 	GM_OP_CONTEXT,
 	GM_OP_MAP,
 	GM_OP_UNMAP,
-	GM_OP_LAUNCH,
-	/* of a pool of stream-ordered memory, in the complete history alone */
+	GM_OP_LAUNCH, /* the last one in the ring */
+	/*
+	 * The trace of PyTorch's allocator of its own blocks; in a complete history alone.
+	 */
+	GM_OP_TORCH_POOL, /* the device's next blocks are of the stream and of the pool `key`: twice
+			     a graph's number, or twice a program's plus 1; 0 PyTorch's own,
+			     GM_NO_BYTES: neither is known */
+	GM_OP_TORCH_REQUEST,	/* `bytes` were asked for with the next block, which is at `key` */
+	GM_OP_TORCH_FREE_WAITS, /* streams still use the block at `key`, whose free is next */
+	GM_OP_TORCH_FREE_DONE,	/* streams no longer use what was the block at `key` */
+	/* Of a pool of stream-ordered memory, in a complete history alone. */
 	GM_OP_WAIT,	/* a stream was waited for that had freed memory of it */
 	GM_OP_WAIT_ALL, /* all streams of a context were */
 	GM_OP_TRIM,	/* it was trimmed to so many bytes */

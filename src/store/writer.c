@@ -25,6 +25,7 @@
 #define ADDRESS_SHARE	 16u /* of RLIMIT_AS; the program needs the rest */
 #define MOST_YIELDS	 1000u
 #define MAX_STRING_BYTES 4096u
+#define FIRST_BYTES	 8192u /* of a table's first chunk that get disk blocks at first */
 
 static const uint32_t record_bytes[GM_TABLES_NOW] = {
 	[GM_TABLE_STRINGS] = 1,
@@ -70,6 +71,7 @@ struct table {
 	uint32_t per_chunk;  /* records in a chunk */
 	uint32_t record_bytes;
 	uint32_t chunk_count;
+	uint32_t backed; /* records that the chunks have disk blocks for */
 	uint32_t next; /* records handed out; the header has the number of those published */
 	uint32_t refused; /* calls that are still told at once that the table is full */
 	char *first[FIRST_CHUNKS]; /* a copy of the first addresses, in the cache line of the fields
@@ -566,14 +568,18 @@ static uint32_t limit_of(enum gm_table_id id)
 	}
 }
 
-/* Gives the next chunk of the file to a table. The caller holds the store's lock. */
+/*
+ * Gives the next chunk of the file to a table. Most tables hardly begin their first one, of which
+ * only the beginning is backed. The caller holds the store's lock.
+ */
 static bool add_chunk(enum gm_table_id id)
 {
 	struct table *table = &store.tables[id];
 	uint32_t number = gm_file->chunk_count;
 	uint64_t offset = store.data_offset + (uint64_t)number * GM_CHUNK_BYTES;
+	uint32_t bytes = table->chunk_count ? GM_CHUNK_BYTES : FIRST_BYTES;
 
-	if (number >= limit_of(id) || left_out(id) || back(offset, GM_CHUNK_BYTES) < 0)
+	if (number >= limit_of(id) || left_out(id) || back(offset, bytes) < 0)
 		return false;
 	store.directory[number].table = id;
 	store.directory[number].ordinal = table->chunk_count;
@@ -582,8 +588,24 @@ static bool add_chunk(enum gm_table_id id)
 	if (table->chunk_count < FIRST_CHUNKS)
 		__atomic_store_n(&table->first[table->chunk_count], store.backing.base + offset,
 				 __ATOMIC_RELEASE);
+	table->backed += bytes / table->record_bytes;
 	table->chunk_count++;
 	__atomic_store_n(&gm_file->chunk_count, number + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* Backs the rest of a table's last chunk, or another one. The caller holds the store's lock. */
+static bool grow(enum gm_table_id id)
+{
+	struct table *table = &store.tables[id];
+	uint32_t most = table->chunk_count * table->per_chunk;
+
+	if (table->backed == most)
+		return add_chunk(id);
+	if (back((uint64_t)(table->chunks[table->chunk_count - 1] - store.backing.base),
+		 GM_CHUNK_BYTES) < 0)
+		return false;
+	table->backed = most;
 	return true;
 }
 
@@ -607,8 +629,8 @@ static __attribute__((noinline)) bool grow_to(enum gm_table_id id, uint64_t end)
 		return false;
 	}
 	gm_lock_acquire(&store.lock);
-	while (fits && end > (uint64_t)table->chunk_count * table->per_chunk)
-		fits = add_chunk(id);
+	while (fits && end > table->backed)
+		fits = grow(id);
 	gm_lock_release(&store.lock);
 	if (!fits)
 		table->refused = RETRY_AFTER;
@@ -618,9 +640,7 @@ static __attribute__((noinline)) bool grow_to(enum gm_table_id id, uint64_t end)
 
 static bool ensure_capacity(enum gm_table_id id, uint64_t end)
 {
-	const struct table *table = &store.tables[id];
-
-	return end <= (uint64_t)table->chunk_count * table->per_chunk || grow_to(id, end);
+	return end <= store.tables[id].backed || grow_to(id, end);
 }
 
 int gm_store_try_reserve(enum gm_table_id id)
@@ -628,11 +648,11 @@ int gm_store_try_reserve(enum gm_table_id id)
 	struct table *table = &store.tables[id];
 	bool fits;
 
-	if (table->next < (uint64_t)table->chunk_count * table->per_chunk)
+	if (table->next < table->backed)
 		return 0;
 	if (!gm_lock_try(&store.lock))
 		return -EAGAIN;
-	fits = add_chunk(id);
+	fits = grow(id);
 	gm_lock_release(&store.lock);
 	return fits ? 0 : -ENOSPC;
 }
@@ -682,8 +702,13 @@ void gm_store_clear(enum gm_table_id id)
 	uint32_t i, chunks = (table->next + table->per_chunk - 1) / table->per_chunk;
 
 	__atomic_store_n(&gm_file->tables[id].count, 0, __ATOMIC_RELEASE);
-	for (i = 0; i < chunks; i++)
-		memset(table->chunks[i], 0, GM_CHUNK_BYTES);
+	for (i = 0; i < chunks; i++) {
+		uint32_t left = table->next - i * table->per_chunk;
+
+		memset(table->chunks[i], 0,
+		       (size_t)(left < table->per_chunk ? left : table->per_chunk) *
+			       table->record_bytes);
+	}
 	table->next = 0;
 }
 
@@ -735,8 +760,8 @@ uint32_t gm_store_string(const char *text, size_t max)
 	left = GM_CHUNK_BYTES - table->next % GM_CHUNK_BYTES;
 	if (left <= bytes) /* a string does not cross a chunk */
 		table->next += left;
-	if ((uint64_t)table->next + bytes >= (uint64_t)table->chunk_count * GM_CHUNK_BYTES)
-		fits = add_chunk(GM_TABLE_STRINGS);
+	while (fits && (uint64_t)table->next + bytes >= table->backed)
+		fits = grow(GM_TABLE_STRINGS);
 	if (fits) {
 		at = table->next;
 		memcpy(table->chunks[at / GM_CHUNK_BYTES] + at % GM_CHUNK_BYTES, text, bytes);

@@ -20,6 +20,7 @@
  * and functions that are rarely called lie apart.
  */
 #include "track/torch_blocks.h"
+#include "store/journal.h"
 #include "track/capture_pools.h"
 #include "track/allocs.h"
 #include "track/collected.h"
@@ -29,6 +30,7 @@
 #include "track/live.h"
 #include "track/sites.h"
 #include "track/torch_memory.h"
+#include "track/torch_trace.h"
 #include "track/update.h"
 #include "track/work.h"
 
@@ -323,6 +325,8 @@ static void record_alloc(const struct gm_event *event, const struct gm_torch_tot
 	if (torch)
 		begin_record(torch);
 	count_missed_free(event->key);
+	if (gm_journal_on)
+		gm_torch_trace_add(event->key, event->bytes, event->device);
 	gm_record_alloc(event);
 	if (torch) {
 		gm_torch_block_add(torch, event->bytes);
@@ -365,6 +369,8 @@ static void record_free(struct gm_event *event, const struct gm_torch_totals *to
 	alloc = gm_live_find(GM_SPACE_TORCH, event->key, &index);
 	if (alloc) {
 		event->bytes = alloc->bytes;
+		if (gm_journal_on)
+			gm_torch_trace_drop(event->key, event->device);
 		gm_log_event(GM_OP_FREE, event, alloc->serial, alloc->site);
 		if (torch)
 			gm_torch_block_remove(torch, alloc->bytes);

@@ -29,6 +29,7 @@
 #include "track/thread_id.h"
 #include "track/timeline.h"
 #include "track/torch_memory.h"
+#include "track/torch_trace.h"
 #include "track/update.h"
 #include "track/windows.h"
 
@@ -44,6 +45,7 @@ static void forget_records(bool history)
 	gm_sites_reset();
 	gm_freed_reset();
 	gm_torch_reset();
+	gm_torch_trace_reset();
 	gm_retries_reset();
 	gm_ooms_reset();
 	gm_ledger_reset();

@@ -20,7 +20,7 @@ if command -v nvcc > /dev/null; then
 		-L "$(dirname "$(command -v nvcc)")/../lib64/stubs" -lcuda
 fi
 ${CC:-cc} -O2 -Wall -shared -fPIC -o "$folder/switch.so" "$here/cost/switch.c" -ldl
-${CC:-cc} -O2 -Wall -fno-optimize-sibling-calls -o "$folder/turns" "$here/cost/turns.c" -ldl
+${CC:-cc} -O2 -Wall -fno-optimize-sibling-calls -o "$folder/turns" "$here/cost/turns.c" -ldl -lm -lpthread
 if [ -e /usr/local/cuda/include/cuda.h ]; then
 	${CC:-cc} -O1 -g -fno-optimize-sibling-calls -Wall -I /usr/local/cuda/include -o "$folder/ledger_steps" \
 		"$here/ledger/ledger_steps.c" -L /usr/local/cuda/lib64/stubs -lcuda -ldl -lpthread

@@ -17,7 +17,7 @@
 #include "recorder/query/query_layout.h"
 #include "recorder/state/sampler.h"
 #include "recorder/torch/pluggable.h"
-#include "recorder/torch/torch_callers.h"
+#include "recorder/calls/torch_callers.h"
 #include "store/hot.h"
 #include "track/allocs.h"
 #include "track/before.h"

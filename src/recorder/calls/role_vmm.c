@@ -7,7 +7,7 @@
 #include "recorder/calls/role_steps.h"
 #include "recorder/query/query.h"
 #include "recorder/state/fork_page.h"
-#include "recorder/torch/torch_callers.h"
+#include "recorder/calls/torch_callers.h"
 #include "track/allocs.h"
 #include "track/before.h"
 #include "track/driver_allocs.h"

@@ -127,8 +127,8 @@ struct gm_history gm_load_history(struct gm_doc *doc)
 	return *doc->ring;
 }
 
-void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
-		     void *data)
+static void each(struct gm_doc *doc, enum gm_event_op last,
+		 void (*visit)(const struct gm_event_record *, void *), void *data)
 {
 	static struct gm_journal_entry entry;
 	struct gm_replay replay = {0};
@@ -145,10 +145,22 @@ void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_rec
 	while (gm_journal_next(doc->journal, &entry) && in_time(doc, &entry.event)) {
 		struct gm_replay_step step = gm_replay_apply(&replay, &entry);
 
-		if (gm_replay_event(&replay, &entry, &step, &event))
+		if (gm_replay_event(&replay, &entry, &step, &event) && event.op <= last)
 			visit(&event, data);
 	}
 	gm_replay_free(&replay);
+}
+
+void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
+		     void *data)
+{
+	each(doc, GM_OP_LAUNCH, visit, data);
+}
+
+void gm_history_each_traced(struct gm_doc *doc,
+			    void (*visit)(const struct gm_event_record *, void *), void *data)
+{
+	each(doc, GM_OPS, visit, data);
 }
 
 const char *gm_history_gap(struct gm_doc *doc)

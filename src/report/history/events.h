@@ -26,6 +26,10 @@ struct gm_history gm_load_history(struct gm_doc *doc);
 void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
 		     void *data);
 
+/* The same, with what the ring has not: traces of PyTorch's blocks, waits for streams. */
+void gm_history_each_traced(struct gm_doc *doc,
+			    void (*visit)(const struct gm_event_record *, void *), void *data);
+
 /*
  * Returns the part of the history that gm_history_each cannot reach, once it has been called, as a
  * sentence in the zone; NULL if it reaches all.

@@ -154,7 +154,7 @@ bool gm_requests_from_async(struct gm_requests *requests, struct gm_doc *doc, in
 				 ? "release_threshold:max"
 				 : gm_doc_printf(doc, "release_threshold:%llu",
 						 (unsigned long long)most->release_threshold_bytes);
-	gm_history_each(doc, read_event, &reading);
+	gm_history_each_traced(doc, read_event, &reading);
 	requests->gap = gm_history_gap(doc);
 	for (unsigned i = 0; i < doc->pools_count; i++)
 		if (&doc->pools[i] != most && of_streams(&doc->pools[i], most->device))

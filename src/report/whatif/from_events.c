@@ -14,6 +14,7 @@
 #define TORCH_STREAMS 32u
 #define UNASSIGNED    UINT32_MAX
 #define UNKNOWN_RANGE (32ull << 30)
+#define PENDING	      (1ull << 32) /* in the tag of a block: freed, and streams still use it */
 
 /* A segment as it is seen, by the tag of its range. */
 struct seen_segment {
@@ -25,6 +26,12 @@ struct reading {
 	struct gm_requests *requests;
 	struct gm_doc *doc;
 	struct gm_ranges segments, blocks; /* tags: in seen[], numbers of blocks */
+	bool traced;			   /* the history says what PyTorch's allocator traced: */
+	bool untold;			   /* but not of all blocks */
+	bool told;			   /* the pool of the next blocks */
+	unsigned pool;			   /* in requests->pools */
+	uint64_t asked, asked_bytes;	   /* the next block, 0 none, and what was asked for */
+	uint64_t waits;			   /* the block whose free waits for streams; 0 none */
 	struct seen_segment *seen;
 	unsigned seen_count, seen_room;
 	uint32_t groups;
@@ -212,14 +219,44 @@ static void note_group(struct reading *reading, const struct gm_event_record *ev
 			origin_of(event));
 }
 
+/* The request of a block in a segment, by what segments and blocks tell. */
+static void infer(struct reading *reading, const struct gm_event_record *event,
+		  const struct gm_tagged_range *segment, struct gm_request *request)
+{
+	struct seen_segment *seen = &reading->seen[segment->tag];
+	uint64_t bytes = event->bytes;
+
+	if (seen->group == UNASSIGNED) {
+		seen->group = seen->expandable ? range_of(reading, segment->start)
+					       : choose_group(reading, bytes);
+		note_group(reading, event, seen->group, bytes <= GM_TORCH_SMALL_BYTES);
+	}
+	request->slack = slack_of(reading, segment, event->key + bytes, bytes);
+	request->pool = (uint16_t)gm_requests_pool(reading->requests, 0, seen->group);
+	reading->requests->uncertain_sizes += request->slack > 0;
+}
+
+/* The same by what PyTorch's allocator traced. */
+static void take_trace(struct reading *reading, const struct gm_event_record *event,
+		       struct gm_request *request)
+{
+	reading->untold |= !reading->told;
+	if (!reading->told)
+		return;
+	if (reading->asked == event->key)
+		request->bytes = reading->asked_bytes;
+	reading->asked = 0;
+	request->pool = (uint16_t)reading->pool;
+	gm_requests_enter_pool(reading->requests, reading->pool, origin_of(event));
+}
+
 static void begin_block(struct reading *reading, const struct gm_event_record *event)
 {
 	struct gm_requests *requests = reading->requests;
 	unsigned at = gm_ranges_at(&reading->segments, event->key);
-	uint64_t bytes = event->bytes, end = event->key + bytes;
+	uint64_t end = event->key + event->bytes;
 	struct gm_tagged_range *segment;
-	struct seen_segment *seen;
-	struct gm_request request = {.op = GM_REQUEST_ALLOC, .bytes = bytes};
+	struct gm_request request = {.op = GM_REQUEST_ALLOC, .bytes = event->bytes};
 
 	judge_release(reading, event, 0);
 	reading->failing = false;
@@ -228,17 +265,14 @@ static void begin_block(struct reading *reading, const struct gm_event_record *e
 	segment = &reading->segments.ranges[at];
 	if (segment->start > event->key)
 		return; /* of an allocator whose memory is not seen */
-	seen = &reading->seen[segment->tag];
-	if (seen->group == UNASSIGNED) {
-		seen->group = seen->expandable ? range_of(reading, segment->start)
-					       : choose_group(reading, bytes);
-		note_group(reading, event, seen->group, bytes <= GM_TORCH_SMALL_BYTES);
-	}
-	request.slack = slack_of(reading, segment, end, bytes);
-	if (!gm_ranges_add(&reading->blocks, event->key, end, requests->blocks))
+	if (!gm_ranges_add(&reading->blocks, event->key, end, requests->blocks)) {
+		reading->untold = true;
 		return;
-	requests->uncertain_sizes += request.slack > 0;
-	request.pool = (uint16_t)gm_requests_pool(requests, 0, seen->group);
+	}
+	if (reading->traced)
+		take_trace(reading, event, &request);
+	else
+		infer(reading, event, segment, &request);
 	request.block = requests->blocks++;
 	gm_requests_add(requests, request, origin_of(event));
 }
@@ -246,14 +280,55 @@ static void begin_block(struct reading *reading, const struct gm_event_record *e
 static void end_block(struct reading *reading, const struct gm_event_record *event)
 {
 	struct gm_tagged_range *block = gm_ranges_find(&reading->blocks, event->key);
+	bool waits = reading->waits == event->key;
 
 	judge_release(reading, event, 0);
-	if (!block)
+	reading->waits = 0;
+	if (!block || block->tag & PENDING)
 		return;
 	gm_requests_add(reading->requests,
-			(struct gm_request){.op = GM_REQUEST_FREE, .block = (uint32_t)block->tag},
+			(struct gm_request){.op = waits ? GM_REQUEST_FREE_LATER : GM_REQUEST_FREE,
+					    .block = (uint32_t)block->tag},
 			origin_of(event));
+	reading->requests->pending += waits;
+	if (waits)
+		block->tag |= PENDING;
+	else
+		gm_ranges_remove(&reading->blocks, event->key);
+}
+
+/* Streams no longer use a block that was freed. */
+static void complete_free(struct reading *reading, const struct gm_event_record *event)
+{
+	struct gm_tagged_range *block = gm_ranges_find(&reading->blocks, event->key);
+
+	if (!block || !(block->tag & PENDING))
+		return;
+	gm_requests_add(
+		reading->requests,
+		(struct gm_request){.op = GM_REQUEST_FREE_DONE, .block = (uint32_t)block->tag},
+		origin_of(event));
 	gm_ranges_remove(&reading->blocks, event->key);
+}
+
+static void trace_event(struct reading *reading, const struct gm_event_record *event)
+{
+	switch (event->op) {
+	case GM_OP_TORCH_POOL:
+		reading->told = event->key != GM_NO_BYTES;
+		reading->pool =
+			gm_requests_pool(reading->requests, (uint32_t)event->key, event->stream);
+		return;
+	case GM_OP_TORCH_REQUEST:
+		reading->asked = event->key;
+		reading->asked_bytes = event->bytes;
+		return;
+	case GM_OP_TORCH_FREE_WAITS:
+		reading->waits = event->key;
+		return;
+	default:
+		complete_free(reading, event);
+	}
 }
 
 /*
@@ -277,7 +352,9 @@ static bool refuse(struct reading *reading, const struct gm_event_record *event)
 	free_bytes = doc->ooms[i].record.free_bytes;
 	if (free_bytes != GM_NO_BYTES && reading->unmapped_bytes > 0)
 		free_bytes += (uint64_t)reading->unmapped_bytes;
-	gm_requests_refuse(reading->requests, gm_requests_pool(reading->requests, 0, 0),
+	gm_requests_refuse(reading->requests,
+			   reading->told ? reading->pool
+					 : gm_requests_pool(reading->requests, 0, 0),
 			   doc->ooms[i].record.requested_bytes,
 			   gm_torch_segment_size(doc->ooms[i].record.requested_bytes), free_bytes,
 			   origin_of(event));
@@ -330,7 +407,9 @@ static void read_event(const struct gm_event_record *event, void *data)
 
 	if (event->device != reading->requests->device)
 		return;
-	if (event->level == GM_LEVEL_DRIVER && event->op != GM_OP_OOM)
+	if (event->op > GM_OP_LAUNCH)
+		trace_event(reading, event);
+	else if (event->level == GM_LEVEL_DRIVER && event->op != GM_OP_OOM)
 		driver_event(reading, event);
 	else if (event->level == GM_LEVEL_TORCH && event->op == GM_OP_ALLOC)
 		begin_block(reading, event);
@@ -375,34 +454,55 @@ static bool streams_made(const struct gm_doc *doc, int device)
 	return calls >= TORCH_STREAMS;
 }
 
-bool gm_requests_from_events(struct gm_requests *requests, struct gm_doc *doc, int device)
+/* True if the history says what PyTorch's allocator traced. */
+static bool has_trace(const struct gm_doc *doc)
 {
-	struct reading reading = {
-		.requests = requests, .doc = doc, .first_group = {UNASSIGNED, UNASSIGNED}};
-	const struct gm_device *device_record;
-	uint64_t total;
+	return doc->journal && gm_journal_header(doc->journal)->oldest_version > GM_JOURNAL_OLDEST;
+}
 
-	*requests =
-		(struct gm_requests){.most_limit_bytes = UINT64_MAX,
-				     .device = device < 0 ? busiest(doc) : device,
-				     .conf = doc->allocator_settings ? doc->allocator_settings : "",
-				     .by_torch = true,
-				     .streams_unknown = true};
-	if (!gm_has_requests(doc))
-		return false;
-	device_record = gm_doc_device(doc, requests->device);
-	total = device_record ? gm_device_limit(device_record) : GM_NO_BYTES;
+/* Reads the history; false if it was to be `traced` and does not tell of each block. */
+static bool read_history(struct gm_requests *requests, struct gm_doc *doc, bool traced)
+{
+	struct reading reading = {.requests = requests,
+				  .doc = doc,
+				  .traced = traced,
+				  .first_group = {UNASSIGNED, UNASSIGNED}};
+	const struct gm_device *device = gm_doc_device(doc, requests->device);
+	uint64_t total = device ? gm_device_limit(device) : GM_NO_BYTES;
+
 	reading.range_bytes = total == GM_NO_BYTES ? UNKNOWN_RANGE : total + total / 8;
-	gm_history_each(doc, read_event, &reading);
-	requests->other_streams |= streams_made(doc, requests->device);
-	requests->gap = gm_history_gap(doc);
-	if (doc->ooms_lost && !requests->gap)
-		requests->gap = "more requests were refused than the file tells of";
+	requests->streams_unknown = !traced;
+	(traced ? gm_history_each_traced : gm_history_each)(doc, read_event, &reading);
+	if (!traced)
+		requests->other_streams |= streams_made(doc, requests->device);
 	if (reading.expandable && !*requests->conf)
 		requests->conf = "expandable_segments:True";
 	gm_ranges_free(&reading.segments);
 	gm_ranges_free(&reading.blocks);
 	free(reading.seen);
 	free(reading.ranges);
+	return !reading.untold;
+}
+
+bool gm_requests_from_events(struct gm_requests *requests, struct gm_doc *doc, int device)
+{
+	const struct gm_requests empty = {.most_limit_bytes = UINT64_MAX,
+					  .device = device < 0 ? busiest(doc) : device,
+					  .by_torch = true,
+					  .conf = doc->allocator_settings ? doc->allocator_settings
+									  : ""};
+
+	*requests = empty;
+	if (!gm_has_requests(doc))
+		return false;
+	if (!has_trace(doc) || !read_history(requests, doc, true)) {
+		gm_requests_free(requests);
+		*requests = empty;
+		read_history(requests, doc, false);
+	}
+	if (!requests->gap)
+		requests->gap = gm_history_gap(doc);
+	if (doc->ooms_lost && !requests->gap)
+		requests->gap = "more requests were refused than the file tells of";
 	return true;
 }

@@ -20,7 +20,6 @@ struct reading {
 	unsigned blocks_room;
 	const struct gm_snapshot_segment **final; /* of the device, in order of address */
 	unsigned final_count;
-	uint32_t last_pool; /* of the latest block */
 	int device;
 	uint64_t until_ns;
 	bool found;
@@ -243,20 +242,6 @@ static void add(struct reading *reading, const struct gm_snapshot_event *event,
 	gm_requests_add(reading->requests, request, origin_of(reading, event));
 }
 
-/*
- * A graph's pool is used again after others: a capture begins, before which torch.cuda.graph()
- * empties the cache. It leaves no trace where there was nothing to give back.
- */
-static void note_capture(struct reading *reading, const struct gm_snapshot_event *event,
-			 unsigned pool)
-{
-	uint32_t number = reading->requests->pools[pool].pool;
-
-	if (number && number % 2 == 0 && number != reading->last_pool)
-		add(reading, event, (struct gm_request){.op = GM_REQUEST_EMPTY_ASSUMED});
-	reading->last_pool = number;
-}
-
 static bool follow_alloc(struct reading *reading, const struct gm_snapshot_event *event)
 {
 	struct gm_sets *sets = &reading->sets;
@@ -268,7 +253,7 @@ static bool follow_alloc(struct reading *reading, const struct gm_snapshot_event
 	if (!bytes || !gm_ranges_add(&sets->blocks, event->start, event->start + bytes, tag))
 		return false;
 	name_block(reading, tag, reading->requests->blocks);
-	note_capture(reading, event, pool);
+	gm_requests_enter_pool(reading->requests, pool, origin_of(reading, event));
 	add(reading, event,
 	    (struct gm_request){.op = GM_REQUEST_ALLOC,
 				.bytes = event->bytes,

@@ -43,6 +43,17 @@ void gm_requests_add(struct gm_requests *requests, struct gm_request request,
 	requests->origins[requests->count++] = origin;
 }
 
+void gm_requests_enter_pool(struct gm_requests *requests, unsigned pool,
+			    struct gm_request_origin origin)
+{
+	uint32_t number = requests->pools[pool].pool;
+
+	if (number && number % 2 == 0 && number != requests->last_pool)
+		gm_requests_add(requests, (struct gm_request){.op = GM_REQUEST_EMPTY_ASSUMED},
+				origin);
+	requests->last_pool = number;
+}
+
 static bool continues(const struct gm_requests *requests, uint64_t address, int64_t bytes)
 {
 	const struct gm_model_change *last = &requests->changes[requests->changes_count - 1];

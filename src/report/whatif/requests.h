@@ -93,6 +93,7 @@ struct gm_requests {
 	bool other_streams;   /* and there are more than one, so that frees and captures are unknown
 			       */
 	bool middle;	      /* something was there before the first event */
+	uint32_t last_pool;   /* of the latest block; 0 none */
 	const char *gap;      /* the history ends early or cannot be followed: a sentence; NULL */
 };
 
@@ -104,6 +105,14 @@ unsigned gm_requests_pool(struct gm_requests *requests, uint32_t pool, uint64_t 
 
 void gm_requests_add(struct gm_requests *requests, struct gm_request request,
 		     struct gm_request_origin origin);
+
+/*
+ * A block is requested from that pool of `pools`. If a graph's pool is used again after others, a
+ * capture begins, before which torch.cuda.graph() empties the cache; that leaves no trace where
+ * there was nothing to give back, and is assumed.
+ */
+void gm_requests_enter_pool(struct gm_requests *requests, unsigned pool,
+			    struct gm_request_origin origin);
 
 /*
  * The recorded run took so much from the driver, or gave it back (negative). Memory that is mapped

@@ -9,7 +9,6 @@ in all but its first seconds, and two steps are not counted. A turn is the media
 to it. Prints the median over the turns with its 95 % interval (by the order of the turns), and what that
 interval says of the goal, 1.02. Ends with 1 if the whole interval lies above it."""
 import ctypes
-import math
 import os
 import pathlib
 import random
@@ -19,6 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
 import torch_cost  # noqa: E402
+from interval import interval  # noqa: E402
 
 STEPS = {"train": 8, "inference": 24}
 EVENTS = 65536  # the ring's length
@@ -29,16 +29,6 @@ def fill_ring():
     import torch
     for _ in range(EVENTS // 2 + 1):
         torch.empty(512, device="cuda")
-
-
-def interval(values):
-    """Between which values the median of all turns lies with 95 %."""
-    values, count = sorted(values), len(values)
-    outside, below = 0, 0.5 ** count
-    while below <= 0.025:
-        outside += 1
-        below += math.comb(count, outside) / 2 ** count
-    return values[max(outside - 1, 0)], values[min(count - outside, count - 1)]
 
 
 def verdict(low, high):

@@ -4,6 +4,7 @@
 # within one process; then PyTorch, in processes beside each other, with the recording of blocks switched on and
 # off within one, all of them and a sample, and with the shim awake and asleep within one.
 #   run.sh BUNDLE OUT [ROUNDS [TORCH_ROUNDS]]      3 and 1; a round is about 20 s, one of PyTorch 60 s and 240 s once
+# EARLIER: an earlier build's shim, which takes part in the turns within one process.
 # OUT gets load.jsonl and torch_cost.jsonl, a line a run; the medians are printed.
 # shellcheck source-path=SCRIPTDIR source=../lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -40,7 +41,7 @@ switched() { # STEP [SETTING=VALUE...]
 	shift
 	[ $# = 0 ] || echo "the next with $*:"
 	judged switched 120 env LD_PRELOAD="$bundle/switch.so $shim" GPUMEMTRACE_OUT="$out/switched.$step.gmt" "$@" \
-		"$python" "$here/switched.py" "$bundle/switch.so" 30 "$step"
+		"$python" "$here/switched.py" "$bundle/switch.so" 25 "$step"
 }
 
 asleep() { # STEP
@@ -48,9 +49,11 @@ asleep() { # STEP
 		"$python" "$here/asleep.py" 20 "$1"
 }
 
-turns() { # API ROUNDS
+turns() { # API ROUNDS[xTHREADS]
 	cp "$shim" "$out/again.so" # a library is loaded once
-	TMPDIR=$out judged turns 60 "$bundle/turns" "$1" "$2" "$shim" "$out/again.so,GPUMEMTRACE_STACKS=off"
+	cp "$shim" "$out/sampled.so"
+	TMPDIR=$out judged turns 90 "$bundle/turns" "$1" "$2" "$shim" "$out/again.so,GPUMEMTRACE_STACKS=off" \
+		"$out/sampled.so,GPUMEMTRACE_SAMPLE=16MiB" ${EARLIER:+"$EARLIER"}
 }
 
 one_round() { # ROUND
@@ -69,7 +72,7 @@ rm -f "$out/load.jsonl" "$out/torch_cost.jsonl"
 	[ -n "$sanitizer" ] || echo "skip sanitizer: there is no compute-sanitizer"
 	for ((round = 0; round < rounds; round++)); do one_round "$round"; done
 	[ "$rounds" = 0 ] || compare "$here/summary.py" "$out/load.jsonl"
-	[ "$rounds" = 0 ] || turns async 301
+	[ "$rounds" = 0 ] || for turn in async,301 device,101 async,101x4 async,101x16; do turns "${turn%,*}" "${turn#*,}"; done
 	[ "$torch_rounds" = 0 ] || "$python" "$suite/torch_cost.py" pairs "$shim" "$out" "$torch_rounds" 2>&1 ||
 		echo "FAIL torch_cost.py: ended with $?"
 	[ "$torch_rounds" = 0 ] || switched train

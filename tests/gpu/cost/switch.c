@@ -31,6 +31,14 @@ typedef void memory_hook(void *block, int64_t bytes, uint64_t allocated, uint64_
 EXPORT volatile int switch_on = 1;
 EXPORT struct sum switch_sums[2][2]; /* [on][free] */
 EXPORT memory_hook HOOK;
+EXPORT uint64_t switch_ticks(void);
+
+uint64_t switch_ticks(void)
+{
+	unsigned processor;
+
+	return __rdtscp(&processor);
+}
 
 static memory_hook *hooks[2]; /* PyTorch's own, the shim's */
 

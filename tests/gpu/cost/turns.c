@@ -2,15 +2,21 @@
  * What an allocation and its free take with each of several builds of the shim, in one process,
  * where neighbours, the clock rate and the layout of memory are the same for all:
  *
- *   turns async|device ROUNDS SHIM[,NAME=VALUE]...
+ *   turns async|device ROUNDS[xTHREADS[xWORK]] SHIM[,NAME=VALUE]|+NS...
  *
  * Each shim is loaded by itself, preloaded or found by nobody, with the setting that follows it,
  * and keeps a file of its own in TMPDIR or /tmp. Pairs are made by the driver itself and through
- * each one's wrappers, a thousand at a time, in an order drawn anew each round, 32 calls deep from
- * 16 places. Prints the medians.
+ * each one's wrappers, some two thousand at a time, in an order drawn anew each round, 32 calls
+ * deep from 16 places; with THREADS by so many threads at once, each on a stream of its own, and
+ * with WORK nanoseconds of other work after each call. `+NS` stands for the driver with NS
+ * nanoseconds more of such work: what any tool costs that takes so long, where threads contend for
+ * the driver's own locks. Prints the medians, and the ratio to plain: the median over the rounds of
+ * a round's two turns, with its 95 % interval by the order of the rounds.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +27,10 @@
 #define MOST_WAYS   16
 #define MOST_ROUNDS 4001
 #define WARM_UP	    80000u /* pairs: the ring of events is full then */
-#define PAIRS	    1000u
+#define PAIRS	     1920u
 #define OUTER	    20u /* calls that stay */
 #define INNER	    8u	/* and those that are made anew for each pair */
+#define MOST_THREADS 64
 
 struct way {
 	const char *name;
@@ -31,22 +38,50 @@ struct way {
 	int (*free)(void *);
 	int (*alloc_async)(void **, size_t, void *);
 	int (*free_async)(void *, void *);
+	unsigned more_ns; /* of other work after each call */
 	double ns[MOST_ROUNDS];
 };
 
 static struct way ways[MOST_WAYS];
 static const struct way *way; /* in use */
-static unsigned count, rounds, place;
-static unsigned long failed;
+static unsigned count, rounds, threads = 1, work_ns;
+static __thread unsigned place;
+static __thread void *stream;
+static unsigned long failed; /* (atomic) */
 static int async;
+static void *context, *streams[MOST_THREADS];
+static int (*use_context)(void *);
+static pthread_barrier_t barrier;
+static unsigned pairs_wanted;
+
+static double now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static inline void other_work(unsigned ns)
+{
+	double end;
+
+	if (ns)
+		for (end = now_ns() + ns; now_ns() < end;)
+			;
+}
 
 static __attribute__((noinline)) void leaf(void)
 {
 	void *memory = NULL;
+	int wrong;
 
-	failed += (async ? way->alloc_async(&memory, 64, NULL) : way->alloc(&memory, 64)) != 0;
-	BARRIER();
-	failed += (async ? way->free_async(memory, NULL) : way->free(memory)) != 0;
+	wrong = async ? way->alloc_async(&memory, 64, stream) : way->alloc(&memory, 64);
+	other_work(work_ns + way->more_ns);
+	wrong |= async ? way->free_async(memory, stream) : way->free(memory);
+	other_work(work_ns + way->more_ns);
+	if (wrong)
+		__atomic_fetch_add(&failed, 1, __ATOMIC_RELAXED);
 	BARRIER();
 }
 
@@ -75,7 +110,7 @@ static __attribute__((noinline)) void level1(unsigned left)
 
 static void (*const levels[2])(unsigned left) = {level0, level1};
 
-static void make_pairs(unsigned pairs)
+static void make_own_pairs(unsigned pairs)
 {
 	unsigned i;
 
@@ -85,12 +120,54 @@ static void make_pairs(unsigned pairs)
 	}
 }
 
-static double now_ns(void)
+static __attribute__((noinline)) void work(unsigned left)
 {
-	struct timespec now;
+	if (left) {
+		work(left - 1);
+		BARRIER();
+		return;
+	}
+	do {
+		pthread_barrier_wait(&barrier);
+		make_own_pairs(pairs_wanted);
+		pthread_barrier_wait(&barrier);
+	} while (pairs_wanted);
+}
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+static void *thread_main(void *own_stream)
+{
+	stream = own_stream;
+	if (use_context(context))
+		__atomic_fetch_add(&failed, 1, __ATOMIC_RELAXED);
+	work(OUTER);
+	return NULL;
+}
+
+/* The threads make so many together. */
+static void make_pairs(unsigned pairs)
+{
+	pairs /= threads;
+	if (threads == 1) {
+		make_own_pairs(pairs);
+		return;
+	}
+	pairs_wanted = pairs;
+	pthread_barrier_wait(&barrier);
+	make_own_pairs(pairs);
+	pthread_barrier_wait(&barrier);
+}
+
+static void start_threads(int (*create)(void **, unsigned))
+{
+	unsigned i;
+	pthread_t thread;
+
+	pthread_barrier_init(&barrier, NULL, threads);
+	for (i = 0; i < threads; i++)
+		failed += create(&streams[i], 1) != 0;
+	stream = streams[0];
+	for (i = 1; i < threads; i++)
+		failed += pthread_create(&thread, NULL, thread_main, streams[i]) != 0;
 }
 
 static void take_turn(struct way *taken, unsigned round)
@@ -101,7 +178,7 @@ static void take_turn(struct way *taken, unsigned round)
 	make_pairs(PAIRS / 4);
 	before = now_ns();
 	make_pairs(PAIRS);
-	taken->ns[round] = (now_ns() - before) / PAIRS;
+	taken->ns[round] = (now_ns() - before) / (PAIRS / threads);
 }
 
 static void take_turns(void)
@@ -139,19 +216,43 @@ static int compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
+/*
+ * How many of the lowest and of the highest values lie outside the 95 % interval of the median: the
+ * normal approximation of the binomial distribution.
+ */
+static unsigned outside(void)
+{
+	double n = rounds, left = floor((n - 1.96 * sqrt(n)) / 2);
+
+	return left > 0 ? (unsigned)left : 0;
+}
+
 static void print(void)
 {
-	double plain = 0;
-	unsigned i;
+	static double ratios[MOST_ROUNDS], more[MOST_ROUNDS];
+	unsigned i, round, low = outside(), high = rounds - 1 - low;
 
 	for (i = 0; i < count; i++) {
 		double *ns = ways[i].ns;
 
+		for (round = 0; round < rounds; round++) {
+			ratios[round] = ns[round] / ways[0].ns[round];
+			more[round] = ns[round] - ways[0].ns[round];
+		}
+		qsort(ratios, rounds, sizeof(*ratios), compare);
+		qsort(more, rounds, sizeof(*more), compare);
+		printf("%s, %u threads, %s: +%.0f ns a pair (95 %%: %.0f to %.0f), %.3f of plain "
+		       "(%.3f to %.3f)\n",
+		       async ? "async" : "device", threads, ways[i].name, more[rounds / 2],
+		       more[low], more[high], ratios[rounds / 2], ratios[low], ratios[high]);
+	}
+	for (i = 0; i < count; i++) {
+		double *ns = ways[i].ns;
+
 		qsort(ns, rounds, sizeof(*ns), compare);
-		plain = i ? plain : ns[rounds / 2];
-		printf("%s, %s: %.0f ns a pair (quartiles %.0f to %.0f), +%.0f ns, %.3f of plain\n",
-		       async ? "async" : "device", ways[i].name, ns[rounds / 2], ns[rounds / 4],
-		       ns[rounds * 3 / 4], ns[rounds / 2] - plain, ns[rounds / 2] / plain);
+		printf("%s, %u threads, %s: %.0f ns a pair (quartiles %.0f to %.0f)\n",
+		       async ? "async" : "device", threads, ways[i].name, ns[rounds / 2],
+		       ns[rounds / 4], ns[rounds * 3 / 4]);
 	}
 }
 
@@ -182,12 +283,12 @@ static void add_way(const char *name, void *library)
 }
 
 /* Its settings are read when it is first called, which is here. */
-static void add_shim(char *shim, void *driver)
+static void add_shim(char *shim)
 {
 	const char *folder = getenv("TMPDIR");
 	char *setting = strchr(shim, ','), out[512];
-	int (*retain)(void **, int), (*use)(void *);
-	void *context = NULL, *library;
+	int (*retain)(void **, int);
+	void *library;
 
 	if (setting) {
 		*setting++ = 0;
@@ -200,10 +301,9 @@ static void add_shim(char *shim, void *driver)
 	library = dlopen(shim, RTLD_NOW | RTLD_LOCAL);
 	add_way(setting ? setting : shim, library);
 	*(void **)&retain = find(library, "cuDevicePrimaryCtxRetain");
-	*(void **)&use = find(driver, "cuCtxSetCurrent");
-	failed += retain(&context, 0) || use(context);
+	failed += retain(&context, 0) || use_context(context);
 	way = &ways[count - 1];
-	make_pairs(1);
+	make_own_pairs(1);
 	if (setting)
 		unsetenv(strndupa(setting, strcspn(setting, "=")));
 }
@@ -211,26 +311,38 @@ static void add_shim(char *shim, void *driver)
 int main(int argc, char **argv)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
-	int (*init)(unsigned), i;
+	int (*init)(unsigned), (*create)(void **, unsigned), i;
 
-	rounds = argc > 3 ? (unsigned)atoi(argv[2]) : 0;
-	if (!rounds || rounds > MOST_ROUNDS ||
+	if (argc > 3)
+		sscanf(argv[2], "%ux%ux%u", &rounds, &threads, &work_ns);
+	if (!rounds || rounds > MOST_ROUNDS || !threads || threads > MOST_THREADS ||
 	    (strcmp(argv[1], "async") && strcmp(argv[1], "device"))) {
 		fprintf(stderr,
-			"usage: turns async|device ROUNDS SHIM[,NAME=VALUE]...   at most %d "
-			"rounds\n",
-			MOST_ROUNDS);
+			"usage: turns async|device ROUNDS[xTHREADS[xWORK]] "
+			"SHIM[,NAME=VALUE]|+NS...   "
+			"at most %d rounds and %d threads\n",
+			MOST_ROUNDS, MOST_THREADS);
 		return 2;
 	}
 	async = !strcmp(argv[1], "async");
 	add_way("plain", driver);
 	*(void **)&init = find(driver, "cuInit");
+	*(void **)&use_context = find(driver, "cuCtxSetCurrent");
+	*(void **)&create = find(driver, "cuStreamCreate");
 	failed += init(0) != 0;
 	for (i = 3; i < argc; i++)
-		add_shim(argv[i], driver);
+		if (argv[i][0] == '+') {
+			add_way(argv[i], driver);
+			ways[count - 1].more_ns = (unsigned)atoi(argv[i] + 1);
+		} else {
+			add_shim(argv[i]);
+		}
+	if (threads > 1)
+		start_threads(create);
 	descend(OUTER);
 	print();
+	fflush(stdout);
 	if (failed)
 		fprintf(stderr, "turns: %lu calls failed\n", failed);
-	return failed != 0;
+	_exit(failed != 0); /* the threads wait for their next turn */
 }

@@ -6,9 +6,13 @@ interval (by the order of the ratios), and how many samples of the ledger the re
 """
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from interval import interval  # noqa: E402
 
 bundle, out = sys.argv[1], sys.argv[2]
 turns = int(sys.argv[3]) if len(sys.argv) > 3 else 40
@@ -32,17 +36,6 @@ def turn(process, work, times):
     process.stdin.write(f"{work} {times}\n")
     process.stdin.flush()
     return float(process.stdout.readline())
-
-
-def interval(values):
-    """Between which values the median lies with 95 %: of the order statistics those that a fair coin passes with 2.5 %."""
-    values, below, sum_ = sorted(values), 0, 0.0
-    share = 0.5 ** len(values)
-    while sum_ + share <= 0.025:
-        sum_ += share
-        share *= (len(values) - below) / (below + 1)
-        below += 1
-    return (values[below - 1], values[-below]) if below else (values[0], values[-1])
 
 
 def measure(name, command, works, table):

@@ -88,7 +88,7 @@ static void largest(void **unused)
 	const struct gm_event_record event = {
 		.time_ns = UINT64_MAX, .key = UINT64_MAX, .bytes = UINT64_MAX, .serial = 1,
 		.site = UINT32_MAX - 1, .stack = UINT32_MAX - 1, .thread = UINT32_MAX,
-		.function = UINT16_MAX - 1, .op = GM_OP_LAUNCH, .kind = GM_KINDS - 1,
+		.function = UINT16_MAX - 1, .op = GM_OPS - 1, .kind = GM_KINDS - 1,
 		.device = INT16_MAX, .level = GM_LEVELS - 1, .space = GM_SPACES - 1,
 		.error = INT32_MIN, .stream = UINT64_MAX,
 	};
@@ -301,7 +301,7 @@ static void refused(void **unused)
 	assert_null(open_made(file, sizeof(*file), &owner, why));
 	assert_non_null(strstr(why, "byte order"));
 	file = fresh();
-	file->header.oldest_version = 2;
+	file->header.oldest_version = GM_JOURNAL_VERSION + 1;
 	assert_null(open_made(file, sizeof(*file), &owner, why));
 	assert_non_null(strstr(why, "newer format"));
 	assert_null(open_made(file, 20, &owner, why));

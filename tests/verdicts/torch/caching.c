@@ -110,16 +110,9 @@ static uint64_t now_us(void)
 static void record(enum standin_action action, const struct segment *where, uint64_t address,
 		   uint64_t bytes, uint64_t device_free)
 {
-	if (!all.recording)
-		return;
-	if (all.count == all.room) {
-		all.room = all.room ? 2 * all.room : 4096;
-		all.entries = realloc(all.entries, all.room * sizeof(*all.entries));
-	}
-	all.entries[all.count++] = (struct standin_entry){
+	struct standin_entry entry = {
 		.address = address,
 		.bytes = bytes,
-		.time_us = now_us(),
 		.device_free = device_free,
 		.device = where->device,
 		.stream = where->stream,
@@ -127,17 +120,27 @@ static void record(enum standin_action action, const struct segment *where, uint
 		.frames = all.frames,
 		.action = action,
 	};
+
+	if (standin_trace)
+		standin_trace(&entry);
+	if (!all.recording)
+		return;
+	if (all.count == all.room) {
+		all.room = all.room ? 2 * all.room : 4096;
+		all.entries = realloc(all.entries, all.room * sizeof(*all.entries));
+	}
+	entry.time_us = now_us();
+	all.entries[all.count++] = entry;
 }
 
 /* ---- the hooks ---- */
 
-static void report(const struct block *block, int64_t bytes)
+static void report(uint64_t address, int64_t bytes, int index)
 {
-	int index = block->segment->device;
 	struct c10_device device = {DEVICE_TYPE_CUDA, (int8_t)index};
 
-	_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)(uintptr_t)block->address,
-							      bytes, all.totals[index].allocated,
+	_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)(uintptr_t)address, bytes,
+							      all.totals[index].allocated,
 							      all.totals[index].reserved, device);
 }
 
@@ -424,6 +427,13 @@ static void release_cached(void)
 
 /* ---- blocks ---- */
 
+/* The size that a block can have: at an expandable segment's end it can grow, as in PyTorch. */
+static uint64_t reach(const struct block *block)
+{
+	return block->segment->handles && !block->next ? block->bytes + EXPANDABLE_VA
+						       : block->bytes;
+}
+
 static struct block *best_fit(uint64_t bytes, int device, int stream, int pool, bool small)
 {
 	struct block *best = NULL;
@@ -434,8 +444,8 @@ static struct block *best_fit(uint64_t bytes, int device, int stream, int pool, 
 		if (block->bytes < bytes || segment->device != device ||
 		    segment->stream != stream || segment->pool != pool || segment->small != small)
 			continue;
-		if (!best || block->bytes < best->bytes ||
-		    (block->bytes == best->bytes && block->address < best->address))
+		if (!best || reach(block) < reach(best) ||
+		    (reach(block) == reach(best) && block->address < best->address))
 			best = block;
 	}
 	return best;
@@ -511,7 +521,7 @@ static struct block *allocate(uint64_t requested, int device, int stream, int po
 	block->frames = all.frames;
 	all.totals[device].allocated += block->bytes;
 	record(STANDIN_ALLOC, block->segment, block->address, requested, 0);
-	report(block, (int64_t)block->bytes);
+	report(block->address, (int64_t)block->bytes, device);
 	return block;
 }
 
@@ -534,11 +544,13 @@ struct block *standin_allocate(uint64_t bytes, int device, int stream, int pool,
 
 void standin_free(struct block *block)
 {
+	uint64_t address = block->address, bytes = block->bytes;
+	int device = block->segment->device;
+
 	pthread_mutex_lock(&all.lock);
 	block->allocated = false;
 	record(STANDIN_FREE_REQUESTED, block->segment, block->address, block->requested, 0);
-	all.totals[block->segment->device].allocated -= block->bytes;
-	report(block, -(int64_t)block->bytes);
+	all.totals[device].allocated -= bytes;
 	if (block->on_other_stream) {
 		block->pending = true;
 		block->free_next = all.pending;
@@ -546,6 +558,7 @@ void standin_free(struct block *block)
 	} else {
 		complete_free(block);
 	}
+	report(address, -(int64_t)bytes, device);
 	pthread_mutex_unlock(&all.lock);
 }
 

@@ -1,8 +1,9 @@
 /*
  * Recognises the calls that PyTorch's caching allocator makes (torch_callers.h).
  */
-#include "recorder/torch/torch_callers.h"
+#include "recorder/calls/torch_callers.h"
 #include "recorder/torch/pluggable.h"
+#include "recorder/calls/trace_tracker.h"
 #include "recorder/state/settings.h"
 #include "stack/elf_symbols.h"
 #include "track/retries.h"
@@ -12,14 +13,13 @@
 
 uint64_t gm_torch_callers[GM_TORCH_CALLERS];
 
-static bool in_libc10_cuda(uintptr_t pc)
+static bool in_libc10_cuda(uintptr_t pc, struct gm_object *object)
 {
-	struct gm_object object;
 	const char *name;
 
-	if (!gm_object_at(pc, &object))
+	if (!gm_object_at(pc, object))
 		return false;
-	name = gm_object_basename(&object);
+	name = gm_object_basename(object);
 	return !strncmp(name, "libc10_cuda", 11) && (name[11] == '.' || name[11] == '-');
 }
 
@@ -39,15 +39,17 @@ static void read_settings(void)
 bool gm_torch_call_slow(uintptr_t pc)
 {
 	uint64_t word = gm_torch_word(pc);
+	struct gm_object c10;
 
 	if (gm_settings.torch) {
 		gm_pluggable_find();
 		/*
 		 * Without its cache PyTorch divides no allocation: every tensor has one of its own.
 		 */
-		if (in_libc10_cuda(pc) && !getenv("PYTORCH_NO_CUDA_MEMORY_CACHING")) {
+		if (in_libc10_cuda(pc, &c10) && !getenv("PYTORCH_NO_CUDA_MEMORY_CACHING")) {
 			word |= 1;
 			read_settings();
+			gm_trace_tracker_attach(&c10);
 		}
 	}
 	__atomic_store_n(gm_torch_slot(pc), word, __ATOMIC_RELAXED);

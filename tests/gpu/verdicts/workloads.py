@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""The verdicts about programs as people write them, on a GPU: workloads.py BUNDLE OUT [PATTERN...]
+
+BUNDLE is the folder of bundle.sh. The programs are in workloads/, one function each; the table below says what is
+right to say of each, in the words of ../../verdicts/README.md. Prints a line `ok NAME` or `FAIL NAME: ...` for each
+program, below it the findings' titles, and a sum. OUT gets each program's report, document and output, and the
+recordings of the wrong ones as far as they are small. JOBS programs run at a time (8); none is begun after LIMIT
+seconds (900).
+"""
+import concurrent.futures
+import fnmatch
+import json
+import lzma
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+import typing
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent / "verdicts"))
+import judged  # noqa: E402, the words of labels
+
+SMALL = 1 << 20  # bytes of a compressed recording
+DEVICE = {"GPUMEMTRACE_CAPACITY": "4GiB"}  # a device of that size, so that the programs fill it side by side
+GROWING = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+PLATFORM = {**GROWING, "XLA_PYTHON_CLIENT_ALLOCATOR": "platform"}
+EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+ASYNC = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}
+
+
+class Case(typing.NamedTuple):
+    name: str
+    program: str
+    function: str
+    label: str
+    about: frozenset  # what is to be said, for precision
+    also: frozenset  # what may be said too
+    ended: int
+    environment: dict
+    gates: str = ""  # run by `gpumem-report run --check`
+
+
+ALL = []
+
+
+def add(program, functions, label, about=(), also=(), ended=0, suffix="", gates="", **environment):
+    about, also = (frozenset({some} if isinstance(some, str) else some) for some in (about, also))
+    for function in functions.split():
+        ALL.append(Case(f"{program}.{function}{suffix}", program, function, label, about, also, ended, environment, gates))
+
+
+def leak(program, function, place, least=100, also=(), **others):
+    add(program, function, f"grows({place!r}, least={least} * MiB)", "growth", also, **others)
+
+
+def healthy(program, functions, also=(), **others):
+    add(program, functions, "quiet()", (), also, **others)
+
+
+def oom(program, function, cause, label="True", about=(), ended=1, **others):
+    add(program, function, f"all_are({cause!r}) and {label}", {f"oom: {cause}", *about}, {"pressure", "unstable"}, ended, **others)
+
+
+# ---- transformers ----
+
+HF = "with_transformers"
+leak(HF, "trainer_keeps_logits", "compute_loss")
+leak(HF, "trainer_saves_copies", "on_step_end")
+leak(HF, "chat_forgets", "answer")
+leak(HF, "prefixes_unbounded", "prefill")
+leak(HF, "validation_with_graph", "validate")
+leak(HF, "log_keeps_outputs", "train_and_log")
+leak(HF, "evaluations_kept", "evaluate_all")
+leak(HF, "features_kept", "extract|remember")
+leak(HF, "reload_keeps", "load_model|gpt2")
+leak(HF, "sweep_keeps_models", "sweep|gpt2")
+healthy(HF, "trainer trainer_accumulates generate_static generate_beams prefixes_few mixed_precision checkpointing "
+        "low_rank warm_then_all validation_rightly log_keeps_items evaluations_reduced vision features_cleared "
+        "reload_replaces sweep_keeps_figures average")
+healthy(HF, "generate_requests chat_bounded", also="unstable")
+healthy(HF, "mixed_precision", suffix=".expandable", **EXPANDABLE)
+healthy(HF, "mixed_precision", suffix=".async", **ASYNC)
+leak(HF, "log_keeps_outputs", "train_and_log", suffix=".expandable", **EXPANDABLE)
+leak(HF, "log_keeps_outputs", "train_and_log", suffix=".async", **ASYNC)
+oom(HF, "oom_weights", "exhausted", "advised('weights|model')", **DEVICE)
+oom(HF, "oom_batch", "exhausted", "advised('activations')", **DEVICE)
+oom(HF, "oom_first_step", "exhausted", "advised('optimizer')", **DEVICE)
+oom(HF, "oom_cache", "exhausted", "asked_by('answer')", **DEVICE)
+oom(HF, "oom_leak", "exhausted", "blames('train_and_log') and growth()", about={"growth"}, **DEVICE)
+oom(HF, "oom_validation", "exhausted", "blames('validate') and growth()", about={"growth"}, **DEVICE)
+oom(HF, "oom_second_model", "exhausted", "asked_by('oom_second_model') and not growth()", **DEVICE)
+oom(HF, "oom_skipped", "exhausted", "calm() and len(found('oom')) == 1 and check() == 4 and check('--allow-oom') == 0",
+    ended=0, **DEVICE)
+oom(HF, "oom_largest_batch", "exhausted", "calm() and len(found('oom')) == 1", ended=0, **DEVICE)
+oom(HF, "oom_limit", "limit", "not growth()")
+
+# ---- PyTorch and its companions ----
+
+PT = "with_torch"
+for function, place, least in (
+        ("truncated_forgotten", "backpropagate", 100), ("function_attribute", "apply_function", 400),
+        ("adversarial_keeps", "adversarial", 100), ("masks_by_length", "mask", 300),
+        ("closures_kept", "closures_kept|schedule", 400), ("errors_kept", "process|errors_kept", 400),
+        ("episodes_kept", "play", 300), ("replay_unbounded", "replay", 100),
+        ("trees_uncollected", "__init__", 300), ("futures_kept", "infer", 300), ("sessions_hang_up", "handle", 100),
+        ("pinned_kept", "pinned_kept", 150), ("optimizers_kept", "fit", 200), ("metric_never_reset", "metrics", 100),
+        ("lightning_keeps", "training_step", 100)):
+    leak(PT, function, place, least)
+leak(PT, "graphs_each_size", "capture|run", also="fragmentation")
+add(PT, "norms_kept", "grows('log_norms', least=1 * MiB, gate=False) and "
+    "check('--leaks', 'grow', '--min-bytes', '256KiB') == 1", "growth")
+healthy(PT, "truncated function_saved adversarial_clears masks_by_bucket tables_extended closures_called errors_as_text "
+        "episodes_dropped replay_bounded trees_collected futures_taken graphs_few overlapped pinned_ring recorded "
+        "optimizers_renewed memory_of_lbfgs metric_reset resnet lightning_clears", also={"unstable", "cycles"})
+healthy(PT, "lengths_vary", also="unstable")
+healthy(PT, "lengths_vary", also="unstable", suffix=".expandable", **EXPANDABLE)
+leak(PT, "replay_unbounded", "replay", suffix=".expandable", **EXPANDABLE)
+oom(PT, "oom_attention", "exhausted", "asked_by('oom_attention') and not growth()", **DEVICE)
+oom(PT, "oom_holes", "fragmented", "advised('oom_holes|expandable')", **DEVICE)
+oom(PT, "oom_replay", "limit", "growth() and advised('replay')", about={"growth"})
+oom(PT, "oom_retried", "exhausted", "not growth()", **DEVICE)
+
+# ---- CuPy, Numba, JAX ----
+
+CP, JX = "with_cupy", "with_jax"
+leak(CP, "frames_kept", "simulate", 400)
+leak(CP, "without_pool_kept", "simulate", 150)
+leak(CP, "pinned_kept", "pinned_kept", 150)
+leak(CP, "dlpack_kept", "tensors", 200)
+leak(CP, "numba_kept", "numba_kept", 150)
+healthy(CP, "frames_fetched pool_emptied without_pool plans_by_length dlpack_dropped numba_dropped", also="thrash")
+oom(CP, "oom_frames", "exhausted", "blames('simulate') and growth()", about={"growth"}, **DEVICE)
+oom(CP, "oom_matrix", "exhausted", "asked_by('oom_matrix') and not growth()", **DEVICE)
+oom(CP, "oom_pinned", "host")
+leak(JX, "weights_kept", "train", suffix=".platform", **PLATFORM)
+leak(JX, "predictions_kept", "predictions_kept", suffix=".platform", **PLATFORM)
+leak(JX, "tables_kept", "table|tables_kept", suffix=".platform", **PLATFORM)
+leak(JX, "weights_kept", "", suffix=".growing", **GROWING)
+healthy(JX, "training training_donated shapes_vary", suffix=".growing", **GROWING)
+healthy(JX, "training training_donated shapes_vary", also="thrash", suffix=".platform", **PLATFORM)
+oom(JX, "oom_history", "exhausted", "blames('train') and growth()", about={"growth"}, suffix=".platform", **PLATFORM, **DEVICE)
+oom(JX, "oom_history", "exhausted", suffix=".growing", about={"growth"}, **GROWING, **DEVICE)
+oom(JX, "oom_batch", "exhausted", "asked_by('oom_batch')", suffix=".growing", **GROWING, **DEVICE)
+
+# ---- gates ----
+
+add(CP, "never_freed", "check() == 1 and check('--leaks', 'exit') == 1 and check('--leaks', 'grow') == 0 and "
+    "check('--leaks', 'off', '--max-peak', '32MiB') == 5 and check('--leaks', 'off', '--max-peak', '2GiB') == 0")
+add(CP, "pool_freed", "check('--leaks', 'exit') == 0")
+add(PT, "overlapped", "check() == 0 and check('--max-peak', '1MiB') == 5 and check('--max-peak', '8GiB', "
+    "'--max-retries', '0', '--max-fragmentation', '99') == 0 and check('--leaks', 'grow', '--max-growth', '1MiB') == 0",
+    suffix=".gates")
+add(PT, "replay_unbounded", "check() == 1 and check('--leaks', 'off', '--max-growth', '16MiB') == 5 and "
+    "check('--leaks', 'off', '--max-growth', '2GiB') == 0 and check('--leaks', 'grow', '--min-bytes', '2GiB') == 0",
+    "growth", suffix=".gates")
+for function, gates, ended in (
+        ("frames_kept", "--leaks grow", 1), ("frames_fetched", "--leaks grow", 0),
+        ("frames_fetched", "--leaks off --max-peak 1MiB", 5), ("fails", "--leaks grow", 7),
+        ("never_freed", "--leaks exit", 1), ("nothing", "--leaks grow", 3),
+        ("nothing", "--leaks grow --allow-unmeasured", 0)):
+    add(CP, function, "", ended=ended, gates=gates, suffix="." + gates.replace(" ", ""))
+add(HF, "oom_skipped", "", ended=4, gates="--leaks grow", suffix=".run", **DEVICE)
+
+
+class Suite:
+    def __init__(self, bundle, out):
+        self.bundle, self.out = bundle, out
+        self.tool = str(bundle / "gpumem-report")
+        self.begun = time.monotonic()
+
+    def run(self, case, file):
+        """The program under the shim, or by `run`; how it ended."""
+        command = [sys.executable, str(HERE / "workloads" / f"{case.program}.py"), case.function]
+        environment = {**os.environ, "GPUMEMTRACE_QUIET": "1", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "2",
+                       "HF_HUB_OFFLINE": "1", **case.environment}
+        if case.gates:
+            command = [self.tool, "run", "-q", "-o", str(file), "--check", case.gates, "--", *command]
+        else:
+            environment.update(LD_PRELOAD=str(self.bundle / "libgpumemtrace.so"), GPUMEMTRACE_OUT=str(file))
+        with open(self.out / f"{case.name}.said", "w") as said:
+            return subprocess.run(command, env=environment, stdout=said, stderr=said, timeout=150).returncode
+
+    def judge(self, case):
+        """(what is wrong, what was said)"""
+        if time.monotonic() - self.begun > float(os.environ.get("LIMIT", "900")):
+            return None, "not run"
+        file = self.out / f"{case.name}.gmt"
+        file.unlink(missing_ok=True)
+        ended = self.run(case, file)
+        last = ((self.out / f"{case.name}.said").read_text(errors="replace").splitlines() or [""])[-1]
+        wrong = [] if ended == case.ended else [f"ended with {ended}, not {case.ended}: {last[-200:]}"]
+        if case.gates:
+            return wrong, ""
+        run = judged.Judged(self.tool, str(file), ended, None)
+        (self.out / f"{case.name}.txt").write_text(run.text("summary", "--color", "never"))
+        (self.out / f"{case.name}.json").write_text(json.dumps(run.document))
+        if not eval(case.label, {"__builtins__": {}, **run.vocabulary()}):  # the table's own words
+            wrong.append(case.label)
+        if not case.gates and (false := run.claims() - case.about - case.also):
+            wrong.append(f"says {', '.join(sorted(false))}")
+        return wrong, "\n".join(f"    {f['severity']} {f['id']}: {f['title']}" for f in run.document["findings"])
+
+    def result(self, case):
+        begun = time.monotonic()
+        try:
+            wrong, said = self.judge(case)
+        except Exception as error:  # noqa: BLE001, every failure is a result
+            wrong, said = [f"{type(error).__name__}: {error}"], ""
+        return case, wrong, said, time.monotonic() - begun
+
+    def keep(self, name, wrong):
+        """Leaves a recording only if it is of a wrong verdict and small."""
+        file = self.out / f"{name}.gmt"
+        if wrong and file.exists() and file.stat().st_size < 64 << 20:
+            packed = lzma.compress(file.read_bytes(), preset=1)
+            if len(packed) < SMALL:
+                file.with_suffix(".gmt.xz").write_bytes(packed)
+        for left in self.out.glob(f"{name}.gmt*"):
+            if left.suffix != ".xz":
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
+def main(bundle, out, *patterns):
+    suite = Suite(pathlib.Path(bundle).resolve(), pathlib.Path(out).resolve())
+    suite.out.mkdir(parents=True, exist_ok=True)
+    chosen = [c for c in ALL if not patterns or any(fnmatch.fnmatch(c.name, p) for p in patterns)]
+    right = missing = 0
+    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", "8"))) as pool:
+        for case, wrong, said, seconds in pool.map(suite.result, chosen):
+            suite.keep(case.name, wrong)
+            right += wrong == []
+            missing += wrong is None
+            state = "skip" if wrong is None else "FAIL" if wrong else "ok"
+            print(f"{state} {case.name} ({seconds:.0f} s){': ' + '; '.join(wrong) if wrong else ''}", said, sep="\n", flush=True)
+    print(f"workloads: {right} of {len(chosen) - missing} right, {missing} not run")
+    return right != len(chosen)
+
+
+assert len({case.name for case in ALL}) == len(ALL), "names are unique"
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
