@@ -326,8 +326,11 @@ static void trace_event(struct reading *reading, const struct gm_event_record *e
 	case GM_OP_TORCH_FREE_WAITS:
 		reading->waits = event->key;
 		return;
-	default:
+	case GM_OP_TORCH_FREE_DONE:
 		complete_free(reading, event);
+		return;
+	default: /* of the driver's pools, from which PyTorch's allocator takes nothing */
+		return;
 	}
 }
 
