@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define OUT_OF_MEMORY 2
+#define FIRST_SAMPLES 512u /* the shim asks a pool for its reserve so often at each call */
 
 struct reading {
 	struct gm_requests *requests;
@@ -148,6 +149,7 @@ bool gm_requests_from_async(struct gm_requests *requests, struct gm_doc *doc, in
 					 .device = most->device,
 					 .driver_pool = true,
 					 .by_torch = settings,
+					 .peak_sampled = most->samples >= FIRST_SAMPLES,
 					 .reserved_peak_bytes = most->reserved_peak_bytes};
 	requests->conf = settings ? doc->allocator_settings
 			 : most->release_threshold_bytes >= GM_NO_BYTES - 1 /* as recorded */
