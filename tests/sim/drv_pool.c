@@ -297,13 +297,21 @@ static struct sim_block *find(struct CUmemPoolHandle_st *pool, uint64_t size, CU
 	return best;
 }
 
-/* Another stream's, which the asking one waits for; only whole: pending blocks are not joined. */
-static struct sim_block *find_waiting(struct CUmemPoolHandle_st *pool, uint64_t size)
+/*
+ * The best block of what other streams freed: those that have reached the free, or with `wait`
+ * those that the asking one would wait for. Only whole: what is pending on two is not joined.
+ */
+static struct sim_block *find_other(struct CUmemPoolHandle_st *pool, uint64_t size, bool wait)
 {
-	for (struct sim_block *block = pool->blocks; block && pool->reuse[2]; block = block->next)
-		if (block->state == SIM_BLOCK_PENDING && block->size >= size)
-			return block;
-	return NULL;
+	struct sim_block *best = NULL;
+
+	if (!pool->reuse[wait ? 2 : 1])
+		return NULL;
+	for (struct sim_block *block = pool->blocks; block; block = block->next)
+		if (block->state == SIM_BLOCK_PENDING && block->size >= size &&
+		    (wait || reached(block)) && better(block, best))
+			best = block;
+	return best;
 }
 
 /* The free block that the pool grows under, if there is memory for it. */
@@ -335,12 +343,14 @@ static struct sim_block *obtain(struct CUmemPoolHandle_st *pool, uint64_t size, 
 
 	if (!block)
 		block = find(pool, size, NULL, true);
+	if (!block)
+		block = find_other(pool, size, false);
 	if (!block) {
-		complete(pool, pool->reuse[1] ? NULL : stream);
+		complete(pool, stream);
 		block = grow(pool, size);
 	}
 	if (!block)
-		block = find_waiting(pool, size);
+		block = find_other(pool, size, true);
 	if (!block) {
 		sim_pools_empty();
 		block = grow(pool, size);

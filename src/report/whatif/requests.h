@@ -82,7 +82,7 @@ struct gm_requests {
 	bool retried;		    /* memory was given back because a request found none */
 
 	bool driver_pool; /* of stream-ordered memory: sizes as asked for, streams, no segments */
-	bool peak_sampled; /* its reserve was not asked at each call: at the peak it may have been more */
+	bool peak_sampled; /* the reserve was not asked at each call: its peak is a lower bound */
 	bool by_torch;	   /* PyTorch's: its own allocator would have served the same requests */
 
 	/* facts that are not known */
