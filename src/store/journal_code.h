@@ -33,7 +33,7 @@
 
 #define GM_JOURNAL_MAGIC       "GMEVENT" /* 8 bytes with the NUL */
 #define GM_JOURNAL_VERSION     2u
-#define GM_JOURNAL_OLDEST      1u /* of a history without GM_OP_TORCH_... */
+#define GM_JOURNAL_OLDEST      1u /* of a history without what the ring has not */
 #define GM_JOURNAL_CHUNK_MAGIC 0x56454d47u
 #define GM_JOURNAL_CHUNK_BYTES GM_CHUNK_BYTES
 #define GM_JOURNAL_ENTRY_BYTES 128u /* no entry is longer */

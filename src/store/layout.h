@@ -753,6 +753,10 @@ enum gm_event_op {
 	GM_OP_TORCH_REQUEST,	/* `bytes` were asked for with the next block, which is at `key` */
 	GM_OP_TORCH_FREE_WAITS, /* streams still use the block at `key`, whose free is next */
 	GM_OP_TORCH_FREE_DONE,	/* streams no longer use what was the block at `key` */
+	/* Of a pool of stream-ordered memory, in a complete history alone. */
+	GM_OP_WAIT,	/* a stream was waited for that had freed memory of it */
+	GM_OP_WAIT_ALL, /* all streams of a context were */
+	GM_OP_TRIM,	/* it was trimmed to so many bytes */
 	GM_OPS
 };
 

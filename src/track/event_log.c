@@ -53,6 +53,23 @@ static bool is_in_journal(enum gm_event_op op, const struct gm_event *event, uin
 		event->function == GM_NONE);
 }
 
+void gm_log_pool_event(enum gm_event_op op, int device, uint64_t stream, uint64_t bytes)
+{
+	struct gm_event_record record = {.time_ns = gm_track.now_ns,
+					 .bytes = bytes,
+					 .site = GM_NONE,
+					 .stack = GM_NONE,
+					 .thread = gm_calling_thread(),
+					 .function = UINT16_MAX,
+					 .op = (uint8_t)op,
+					 .kind = GM_KIND_ASYNC,
+					 .device = (int16_t)device,
+					 .stream = stream};
+
+	if (gm_journal_on)
+		gm_journal_call(&record);
+}
+
 static __attribute__((noinline)) void log_slow(enum gm_event_op op, const struct gm_event *event,
 					       uint64_t serial, uint32_t site)
 {

@@ -20,6 +20,9 @@ void gm_event_log_start(bool on);
 void gm_log_event(enum gm_event_op op, const struct gm_event *event, uint64_t serial,
 		  uint32_t site);
 
+/* Logs GM_OP_WAIT, GM_OP_WAIT_ALL or GM_OP_TRIM in the complete history, where one is kept. */
+void gm_log_pool_event(enum gm_event_op op, int device, uint64_t stream, uint64_t bytes);
+
 /* ---- the steps of the above, for the fast paths ---- */
 
 /* True once the ring has its full length, so that no record need be appended any more. */

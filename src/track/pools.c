@@ -11,6 +11,7 @@
  * the driver's figure is taken for it.
  */
 #include "track/pools.h"
+#include "track/event_log.h"
 #include "track/ledger.h"
 #include "track/levels.h"
 #include "track/recording.h"
@@ -208,7 +209,7 @@ uint64_t gm_track_pool_reserved(uint32_t index)
 	return pool ? pool->reserved_bytes : 0;
 }
 
-void gm_track_pool_trimmed(uint32_t index, uint64_t before_bytes)
+void gm_track_pool_trimmed(uint32_t index, uint64_t before_bytes, uint64_t keep_bytes)
 {
 	struct gm_pool_record *pool;
 
@@ -220,6 +221,8 @@ void gm_track_pool_trimmed(uint32_t index, uint64_t before_bytes)
 		pool->trims++;
 		if (before_bytes > pool->reserved_bytes)
 			pool->trimmed_bytes += before_bytes - pool->reserved_bytes;
+		if (pool->type != GM_POOL_GRAPH)
+			gm_log_pool_event(GM_OP_TRIM, pool->device, 0, keep_bytes);
 	}
 	gm_update_end();
 }
@@ -309,12 +312,16 @@ void gm_track_pools_waited(uint64_t stream, bool all)
 		struct gm_pending entry = gm_pools.pending[i];
 		struct gm_pool_record *pool = pool_at(entry.pool);
 
-		if (!all && entry.stream != stream)
+		if (!all && entry.stream != stream) {
 			gm_pools.pending[kept++] = entry;
-		else if (pool)
-			pool->pending_free_bytes -= entry.bytes < pool->pending_free_bytes
-							    ? entry.bytes
-							    : pool->pending_free_bytes;
+			continue;
+		}
+		if (!pool)
+			continue;
+		pool->pending_free_bytes -= entry.bytes < pool->pending_free_bytes
+						    ? entry.bytes
+						    : pool->pending_free_bytes;
+		gm_log_pool_event(all ? GM_OP_WAIT_ALL : GM_OP_WAIT, pool->device, entry.stream, 0);
 	}
 	gm_pools.count = kept;
 	__atomic_store_n(&gm_pools_waiting, kept != 0, __ATOMIC_RELAXED);

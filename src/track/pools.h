@@ -58,8 +58,11 @@ bool gm_track_pool_configured(uint32_t index);
  */
 uint64_t gm_track_pool_reserved(uint32_t index);
 
-/* The pool was trimmed, and queried since; `before_bytes` is what it held in reserve before. */
-void gm_track_pool_trimmed(uint32_t index, uint64_t before_bytes);
+/*
+ * The pool was trimmed to `keep_bytes`, and queried since; `before_bytes` is what it held in
+ * reserve before.
+ */
+void gm_track_pool_trimmed(uint32_t index, uint64_t before_bytes, uint64_t keep_bytes);
 
 /* A pool was destroyed: its handle is invalid, what is allocated from it stays. */
 void gm_track_pool_destroyed(uint64_t handle);

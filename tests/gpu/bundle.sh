@@ -22,6 +22,8 @@ fi
 ${CC:-cc} -O2 -Wall -shared -fPIC -o "$folder/switch.so" "$here/cost/switch.c" -ldl
 ${CC:-cc} -O2 -Wall -fno-optimize-sibling-calls -o "$folder/turns" "$here/cost/turns.c" -ldl -lm -lpthread
 if [ -e /usr/local/cuda/include/cuda.h ]; then
+	${CC:-cc} -O1 -g -Wall -Wno-missing-prototypes -o "$folder/pool_program" "$here/whatif/pool/pool_program.c" \
+		-L /usr/local/cuda/lib64/stubs -lcuda -lm
 	${CC:-cc} -O1 -g -fno-optimize-sibling-calls -Wall -I /usr/local/cuda/include -o "$folder/ledger_steps" \
 		"$here/ledger/ledger_steps.c" -L /usr/local/cuda/lib64/stubs -lcuda -ldl -lpthread
 fi

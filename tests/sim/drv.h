@@ -247,10 +247,13 @@ enum sim_block_state { SIM_BLOCK_FREE, SIM_BLOCK_USED, SIM_BLOCK_PENDING };
 
 struct sim_block {
 	struct sim_block *prev, *next; /* neighbours by address */
+	struct CUmemPoolHandle_st *pool;
 	uint64_t addr, size, asked;
 	enum sim_block_state state;
 	CUstream stream; /* pending: the stream that must reach the free, referenced */
 	uint64_t seq;
+	uint64_t order; /* among free blocks of its size, and what is pending */
+	uint64_t place; /* among what is pending: the latest free has the highest */
 };
 
 struct CUmemPoolHandle_st {
@@ -259,8 +262,9 @@ struct CUmemPoolHandle_st {
 	int dev; /* -1 for pools of host memory */
 	bool is_default, imported, dying;
 	uint64_t base, size;	  /* its address range */
-	unsigned char *backed;	  /* by page: has memory */
+	unsigned char *backed;	  /* by chunk: has memory */
 	struct sim_block *blocks; /* the whole range, lowest address first */
+	uint64_t orders;
 	uint64_t used, reserved, used_high, reserved_high, threshold, live;
 	int reuse[3];
 	unsigned access[SIM_DEVICES_MAX];

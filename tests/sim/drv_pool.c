@@ -1,7 +1,10 @@
 /*
- * Stream-ordered memory pools of the simulated driver. A pool's reserve grows in steps of 32 MiB.
- * A free lowers `used` at once; the block can be had again by the same stream at once, by others
- * once the stream has reached the free, and goes back to the device at a synchronisation.
+ * Stream-ordered memory pools of the simulated driver. Where a block lies and what a pool reserves
+ * are as on an H200 (docs/evidence/whatif.md): best fit, of equal blocks the one that is free for
+ * longest; first of what the stream itself freed, then of what is free for all and has memory, then
+ * of all, with memory by chunks of 32 MiB. A free lowers `used` at once; the block can be had again
+ * by the same stream at once, by others once the stream has reached the free, and goes back to the
+ * device at a synchronisation.
  */
 #include "drv.h"
 
@@ -35,20 +38,35 @@ static bool reached(const struct sim_block *block)
 	return block->stream->done >= block->seq;
 }
 
-/* Joins a free block with its free neighbours. */
+static bool joins(const struct sim_block *block, const struct sim_block *other)
+{
+	return other && other->state == block->state &&
+	       (block->state == SIM_BLOCK_FREE || other->stream == block->stream);
+}
+
+static void absorb(struct sim_block *block, struct sim_block *other)
+{
+	block->addr = other->addr < block->addr ? other->addr : block->addr;
+	block->size += other->size;
+	if (other->prev)
+		other->prev->next = other->next;
+	else
+		block->pool->blocks = other->next;
+	if (other->next)
+		other->next->prev = other->prev;
+	if (other->stream)
+		sim_stream_put(other->stream);
+	free(other);
+}
+
+/* Joins a free or pending block with its neighbours of the same kind. */
 static void merge(struct sim_block *block)
 {
-	struct sim_block *next = block->next;
-
-	if (next && next->state == SIM_BLOCK_FREE) {
-		block->size += next->size;
-		block->next = next->next;
-		if (next->next)
-			next->next->prev = block;
-		free(next);
-	}
-	if (block->prev && block->prev->state == SIM_BLOCK_FREE)
-		merge(block->prev);
+	while (joins(block, block->next))
+		absorb(block, block->next);
+	while (joins(block, block->prev))
+		absorb(block, block->prev);
+	block->order = ++block->pool->orders;
 }
 
 static void block_free(struct sim_block *block)
@@ -60,7 +78,7 @@ static void block_free(struct sim_block *block)
 	merge(block);
 }
 
-/* --- backing: which pages of the pool's address range have memory --- */
+/* --- backing: which chunks of the pool's address range have memory --- */
 
 /* The range is reserved once, larger than the device, so addresses are never what is wanting. */
 static bool range_init(struct CUmemPoolHandle_st *pool)
@@ -74,81 +92,110 @@ static bool range_init(struct CUmemPoolHandle_st *pool)
 	if (!pool->base)
 		return false;
 	pool->size = size;
-	pool->backed = calloc(size / SIM_PAGE, 1);
+	pool->backed = calloc(size / SIM_POOL_STEP, 1);
 	pool->blocks = calloc(1, sizeof(*pool->blocks));
+	pool->blocks->pool = pool;
 	pool->blocks->addr = pool->base;
 	pool->blocks->size = size;
 	return true;
 }
 
-static uint64_t unbacked(struct CUmemPoolHandle_st *pool, uint64_t from, uint64_t to)
+static uint64_t chunk_of(const struct CUmemPoolHandle_st *pool, uint64_t addr)
 {
-	uint64_t bytes = 0;
-
-	for (uint64_t at = from / SIM_PAGE * SIM_PAGE; at < to; at += SIM_PAGE)
-		bytes += pool->backed[(at - pool->base) / SIM_PAGE] ? 0 : SIM_PAGE;
-	return bytes;
+	return (addr - pool->base) / SIM_POOL_STEP;
 }
 
-static bool back_range(struct CUmemPoolHandle_st *pool, uint64_t from, uint64_t to)
+static uint64_t past_chunk(const struct CUmemPoolHandle_st *pool, uint64_t end)
 {
-	uint64_t bytes = unbacked(pool, from, to);
-	uint64_t limit = sim_round(pool->props.maxSize, SIM_POOL_STEP);
-
-	if (limit && pool->reserved + bytes > limit)
-		return false;
-	if (pool->dev >= 0 && sim_phys_take(pool->dev, bytes) != CUDA_SUCCESS)
-		return false;
-	for (uint64_t at = from / SIM_PAGE * SIM_PAGE; at < to; at += SIM_PAGE)
-		pool->backed[(at - pool->base) / SIM_PAGE] = 1;
-	count_reserved(pool, bytes);
-	return true;
+	return sim_round(end - pool->base, SIM_POOL_STEP) / SIM_POOL_STEP;
 }
 
-/* In steps of 32 MiB while there is room, at the end by the page. */
-static bool back(struct CUmemPoolHandle_st *pool, uint64_t addr, uint64_t size)
+static uint64_t unbacked(const struct CUmemPoolHandle_st *pool, uint64_t from, uint64_t to)
 {
-	uint64_t from = addr / SIM_POOL_STEP * SIM_POOL_STEP;
-	uint64_t to = sim_round(addr + size, SIM_POOL_STEP);
+	uint64_t count = 0;
 
-	return back_range(pool, from, to) || back_range(pool, addr, addr + size);
+	for (uint64_t i = chunk_of(pool, from); i < past_chunk(pool, to); i++)
+		count += !pool->backed[i];
+	return count;
 }
 
-static void unback(struct CUmemPoolHandle_st *pool, uint64_t step)
+static const struct sim_block *last_block(const struct CUmemPoolHandle_st *pool)
 {
-	uint64_t bytes = 0;
+	const struct sim_block *block = pool->blocks;
 
-	for (uint64_t at = step; at < step + SIM_POOL_STEP; at += SIM_PAGE) {
-		bytes += pool->backed[(at - pool->base) / SIM_PAGE] ? SIM_PAGE : 0;
-		pool->backed[(at - pool->base) / SIM_PAGE] = 0;
+	while (block->next)
+		block = block->next;
+	return block;
+}
+
+/* Takes the memory of the chunks of a free block from `first` to before `past`. */
+static uint64_t strip(struct CUmemPoolHandle_st *pool, const struct sim_block *block, bool down,
+		      uint64_t most)
+{
+	uint64_t first = past_chunk(pool, block->addr),
+		 past = chunk_of(pool, block->addr + block->size);
+	uint64_t taken = 0;
+
+	for (uint64_t i = first; i < past && taken < most; i++) {
+		uint64_t chunk = down ? past - 1 - (i - first) : i;
+
+		taken += pool->backed[chunk];
+		pool->backed[chunk] = 0;
 	}
-	if (pool->dev >= 0)
-		sim_phys_give(pool->dev, bytes);
-	pool->reserved -= bytes;
+	return taken;
 }
 
-/* Gives back steps that hold nothing, from the top, as long as `keep` bytes stay. */
+/* Takes the memory of `most` idle chunks, those with the highest addresses first. */
+static uint64_t steal(struct CUmemPoolHandle_st *pool, uint64_t most)
+{
+	uint64_t taken = 0;
+
+	for (const struct sim_block *block = last_block(pool); block && taken < most;
+	     block = block->prev)
+		if (block->state == SIM_BLOCK_FREE)
+			taken += strip(pool, block, true, most - taken);
+	return taken;
+}
+
+static uint64_t idle_chunks(const struct CUmemPoolHandle_st *pool)
+{
+	uint64_t count = 0;
+
+	for (const struct sim_block *block = pool->blocks; block; block = block->next)
+		for (uint64_t i = past_chunk(pool, block->addr);
+		     block->state == SIM_BLOCK_FREE &&
+		     i < chunk_of(pool, block->addr + block->size);
+		     i++)
+			count += pool->backed[i];
+	return count;
+}
+
+static void give_back(struct CUmemPoolHandle_st *pool, uint64_t chunks)
+{
+	if (pool->dev >= 0)
+		sim_phys_give(pool->dev, chunks * SIM_POOL_STEP);
+	pool->reserved -= chunks * SIM_POOL_STEP;
+}
+
+/* Gives idle chunks back until at most `keep` bytes stay: first behind what is used, from the top,
+ * then from the bottom. */
 static void trim(struct CUmemPoolHandle_st *pool, uint64_t keep)
 {
-	struct sim_block *block = pool->blocks;
+	uint64_t over = pool->reserved > keep
+				? sim_round(pool->reserved - keep, SIM_POOL_STEP) / SIM_POOL_STEP
+				: 0;
+	const struct sim_block *last;
+	uint64_t taken;
 
-	while (block && block->next)
-		block = block->next;
-	for (; block && pool->reserved > keep; block = block->prev) {
-		uint64_t first = sim_round(block->addr, SIM_POOL_STEP);
-		uint64_t step = (block->addr + block->size) / SIM_POOL_STEP * SIM_POOL_STEP;
-
-		if (block->state != SIM_BLOCK_FREE)
-			continue;
-		while (step > first && pool->reserved > keep) {
-			uint64_t held;
-
-			step -= SIM_POOL_STEP;
-			held = SIM_POOL_STEP - unbacked(pool, step, step + SIM_POOL_STEP);
-			if (held && pool->reserved - held >= keep)
-				unback(pool, step);
-		}
-	}
+	if (!over)
+		return;
+	last = last_block(pool);
+	taken = last->state == SIM_BLOCK_FREE ? strip(pool, last, true, over) : 0;
+	for (const struct sim_block *block = pool->blocks; block != last && taken < over;
+	     block = block->next)
+		if (block->state == SIM_BLOCK_FREE)
+			taken += strip(pool, block, false, over - taken);
+	give_back(pool, taken);
 }
 
 /* Nothing that is pending goes, even if its stream got there: no synchronisation has told so. */
@@ -170,22 +217,30 @@ static void each_pool(void (*fn)(struct CUmemPoolHandle_st *, CUstream), CUstrea
 	}
 }
 
+/* What was freed last is free first. True if anything was pending. */
+static bool complete(struct CUmemPoolHandle_st *pool, CUstream stream)
+{
+	struct sim_block *latest;
+	bool any = false;
+
+	do {
+		latest = NULL;
+		for (struct sim_block *block = pool->blocks; block; block = block->next)
+			if (block->state == SIM_BLOCK_PENDING && reached(block) &&
+			    (!stream || block->stream == stream) &&
+			    (!latest || block->place > latest->place))
+				latest = block;
+		if (latest)
+			block_free(latest);
+		any |= latest != NULL;
+	} while (latest);
+	return any;
+}
+
 static void settle(struct CUmemPoolHandle_st *pool, CUstream stream)
 {
-	bool again = true;
-
-	while (again) {
-		again = false;
-		for (struct sim_block *block = pool->blocks; block; block = block->next) {
-			if (block->state != SIM_BLOCK_PENDING || !reached(block) ||
-			    (stream && block->stream != stream))
-				continue;
-			block_free(block);
-			again = true; /* the list has changed */
-			break;
-		}
-	}
-	trim(pool, pool->threshold);
+	if (complete(pool, stream))
+		trim(pool, pool->threshold);
 }
 
 static void settle_plain(struct sim_mem *mem, void *stream)
@@ -221,40 +276,65 @@ void sim_pools_empty(void)
 
 /* --- allocating --- */
 
-/*
- * Another stream's pending block may be had when reached (opportunism), or, when memory is wanting,
- * by making the asking stream wait for it. Only whole: pending blocks are not joined.
- */
-static bool usable(struct CUmemPoolHandle_st *pool, struct sim_block *block, CUstream stream,
-		   bool may_wait)
+static bool better(const struct sim_block *block, const struct sim_block *than)
 {
-	if (block->state == SIM_BLOCK_FREE)
-		return true;
-	if (block->state != SIM_BLOCK_PENDING)
-		return false;
-	if (block->stream == stream)
-		return true;
-	if (reached(block))
-		return pool->reuse[1];
-	return may_wait && pool->reuse[2];
+	return !than || block->size < than->size ||
+	       (block->size == than->size && block->order < than->order);
 }
 
+/* The best block of what a stream freed, or with none of what is free for all. */
 static struct sim_block *find(struct CUmemPoolHandle_st *pool, uint64_t size, CUstream stream,
-			      bool may_wait)
+			      bool with_memory)
 {
+	struct sim_block *best = NULL;
+
 	for (struct sim_block *block = pool->blocks; block; block = block->next)
-		if (block->size >= size && usable(pool, block, stream, may_wait) &&
-		    !unbacked(pool, block->addr, block->addr + size))
-			return block;
-	return NULL;
+		if (block->size >= size &&
+		    block->state == (stream ? SIM_BLOCK_PENDING : SIM_BLOCK_FREE) &&
+		    block->stream == stream && better(block, best) &&
+		    !(with_memory && unbacked(pool, block->addr, block->addr + block->size)))
+			best = block;
+	return best;
 }
 
+/*
+ * The best block of what other streams freed: those that have reached the free, or with `wait`
+ * those that the asking one would wait for. Only whole: what is pending on two is not joined.
+ */
+static struct sim_block *find_other(struct CUmemPoolHandle_st *pool, uint64_t size, bool wait)
+{
+	struct sim_block *best = NULL;
+
+	if (!pool->reuse[wait ? 2 : 1])
+		return NULL;
+	for (struct sim_block *block = pool->blocks; block; block = block->next)
+		if (block->state == SIM_BLOCK_PENDING && block->size >= size &&
+		    (wait || reached(block)) && better(block, best))
+			best = block;
+	return best;
+}
+
+/* The free block that the pool grows under, if there is memory for it. */
 static struct sim_block *grow(struct CUmemPoolHandle_st *pool, uint64_t size)
 {
-	for (struct sim_block *block = pool->blocks; block; block = block->next)
-		if (block->state == SIM_BLOCK_FREE && block->size >= size)
-			return back(pool, block->addr, size) ? block : NULL;
-	return NULL;
+	struct sim_block *block = find(pool, size, NULL, false);
+	uint64_t limit = sim_round(pool->props.maxSize, SIM_POOL_STEP), needed, idle, own = 0, more;
+
+	if (!block)
+		return NULL;
+	needed = unbacked(pool, block->addr, block->addr + size);
+	idle = needed ? idle_chunks(pool) : 0;
+	for (uint64_t i = past_chunk(pool, block->addr);
+	     needed && i < past_chunk(pool, block->addr + size); i++)
+		own += pool->backed[i] && i < chunk_of(pool, block->addr + block->size);
+	idle -= own;
+	more = needed > idle ? (needed - idle) * SIM_POOL_STEP : 0;
+	if (limit && pool->reserved + more > limit)
+		return NULL;
+	if (more && pool->dev >= 0 && sim_phys_take(pool->dev, more) != CUDA_SUCCESS)
+		return NULL;
+	count_reserved(pool, more);
+	return block;
 }
 
 static struct sim_block *obtain(struct CUmemPoolHandle_st *pool, uint64_t size, CUstream stream)
@@ -262,14 +342,32 @@ static struct sim_block *obtain(struct CUmemPoolHandle_st *pool, uint64_t size, 
 	struct sim_block *block = find(pool, size, stream, false);
 
 	if (!block)
-		block = grow(pool, size);
+		block = find(pool, size, NULL, true);
 	if (!block)
-		block = find(pool, size, stream, true);
+		block = find_other(pool, size, false);
+	if (!block) {
+		complete(pool, stream);
+		block = grow(pool, size);
+	}
+	if (!block)
+		block = find_other(pool, size, true);
 	if (!block) {
 		sim_pools_empty();
 		block = grow(pool, size);
 	}
 	return block;
+}
+
+/* Puts the memory of idle chunks, and what the pool has grown by, under a block. */
+static void back(struct CUmemPoolHandle_st *pool, const struct sim_block *block)
+{
+	uint64_t needed = unbacked(pool, block->addr, block->addr + block->size);
+
+	if (needed)
+		steal(pool, needed);
+	for (uint64_t i = chunk_of(pool, block->addr);
+	     i < past_chunk(pool, block->addr + block->size); i++)
+		pool->backed[i] = 1;
 }
 
 static void take(struct sim_block *block, uint64_t size, CUstream stream)
@@ -286,6 +384,7 @@ static void take(struct sim_block *block, uint64_t size, CUstream stream)
 		rest->addr += size;
 		rest->size -= size;
 		rest->prev = block;
+		rest->order = ++block->pool->orders;
 		if (rest->next)
 			rest->next->prev = rest;
 		block->next = rest;
@@ -295,6 +394,7 @@ static void take(struct sim_block *block, uint64_t size, CUstream stream)
 		sim_stream_put(block->stream);
 	block->stream = NULL;
 	block->state = SIM_BLOCK_USED;
+	back(block->pool, block);
 }
 
 CUresult sim_pool_alloc(CUdeviceptr *ptr, size_t size, struct CUmemPoolHandle_st *pool,
@@ -363,6 +463,8 @@ void sim_pool_free(struct sim_mem *mem, CUstream stream)
 		block->stream = stream;
 		stream->refs++;
 		block->seq = sim_stream_effect(stream, NULL, NULL);
+		block->place = ++pool->orders;
+		merge(block);
 	} else {
 		block_free(block);
 		trim(pool, pool->threshold);

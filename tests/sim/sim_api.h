@@ -22,6 +22,14 @@ CUresult cuCtxSynchronize(void);
 CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total);
 CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size);
 CUresult cuMemFree_v2(CUdeviceptr ptr);
+CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemoryPool pool, CUstream stream);
+CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
+CUresult cuMemPoolDestroy(CUmemoryPool pool);
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep);
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value);
+CUresult cuStreamSynchronize(CUstream stream);
 CUresult cuMemAllocHost_v2(void **ptr, size_t size);
 CUresult cuMemFreeHost(void *ptr);
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,

@@ -98,21 +98,29 @@ static const char *smallest_gpu(const struct gm_whatif *whatif)
 	return smallest ? smallest->name : NULL;
 }
 
-/* The file whose PyTorch reserved most: it decides whether the job fits. */
+/* The most that PyTorch, or a pool of the driver's, reserved on a device. */
+static uint64_t reserved_of(const struct gm_doc *doc)
+{
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < doc->torches_count; i++)
+		if (doc->torches[i].reserved_peak_bytes != GM_NO_BYTES &&
+		    doc->torches[i].reserved_peak_bytes > most)
+			most = doc->torches[i].reserved_peak_bytes;
+	for (unsigned i = 0; i < doc->pools_count; i++)
+		if (doc->pools[i].reserved_peak_bytes > most)
+			most = doc->pools[i].reserved_peak_bytes;
+	return most;
+}
+
+/* The file that reserved most: it decides whether the job fits. */
 static struct gm_doc *fullest(struct gm_job *job)
 {
 	struct gm_doc *most = job->docs[0];
-	uint64_t peak = 0;
 
-	for (unsigned i = 0; i < job->count; i++)
-		for (unsigned k = 0; k < job->docs[i]->torches_count; k++) {
-			uint64_t own = job->docs[i]->torches[k].reserved_peak_bytes;
-
-			if (own != GM_NO_BYTES && own > peak) {
-				peak = own;
-				most = job->docs[i];
-			}
-		}
+	for (unsigned i = 1; i < job->count; i++)
+		if (reserved_of(job->docs[i]) > reserved_of(most))
+			most = job->docs[i];
 	return most;
 }
 

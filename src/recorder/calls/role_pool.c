@@ -170,7 +170,7 @@ static void end_trim(const struct gm_call *call, uint32_t pool, int result)
 	if (result != GM_CUDA_SUCCESS)
 		return;
 	gm_sample_pool(pool, true);
-	gm_track_pool_trimmed(pool, call->own_before);
+	gm_track_pool_trimmed(pool, call->own_before, call->bytes);
 }
 
 void gm_begin_pool_trim(struct gm_call *call, const struct gm_row *row)

@@ -24,7 +24,7 @@ static int compare_origins(const void *a, const void *b)
 
 static bool known(const struct gm_event_record *event)
 {
-	return event->op <= GM_OP_LAUNCH && event->kind < GM_KINDS && event->level < GM_LEVELS &&
+	return event->op < GM_OPS && event->kind < GM_KINDS && event->level < GM_LEVELS &&
 	       event->device >= GM_HOST;
 }
 

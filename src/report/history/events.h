@@ -26,7 +26,7 @@ struct gm_history gm_load_history(struct gm_doc *doc);
 void gm_history_each(struct gm_doc *doc, void (*visit)(const struct gm_event_record *, void *),
 		     void *data);
 
-/* The same, with what PyTorch's allocator traced of its blocks (GM_OP_TORCH_...). */
+/* The same, with what the ring has not: traces of PyTorch's blocks, waits for streams. */
 void gm_history_each_traced(struct gm_doc *doc,
 			    void (*visit)(const struct gm_event_record *, void *), void *data);
 

@@ -1,10 +1,12 @@
 /*
  * Reading PYTORCH_CUDA_ALLOC_CONF, and the sizes that follow from it (alloc_settings.h). Source of
- * the rules: c10/cuda/CUDAAllocatorConfig.cpp and c10/core/AllocatorConfig.cpp of PyTorch.
+ * the rules: c10/cuda/CUDAAllocatorConfig.cpp, c10/core/AllocatorConfig.cpp and, of its pool of
+ * stream-ordered memory, c10/cuda/CUDAMallocAsyncAllocator.cpp of PyTorch.
  */
 #include "report/whatif/alloc_settings.h"
 #include "account/sizes.h"
 #include "account/torch_record.h"
+#include "base/size_text.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,8 +173,21 @@ static bool read_backend(struct reading *reading)
 {
 	const char *word = next(reading);
 
-	return strcmp(word, "native") == 0 ||
+	reading->settings->driver_pool = strcmp(word, "cudaMallocAsync") == 0;
+	reading->settings->release_threshold_bytes = UINT64_MAX; /* lazy_init_device() sets it */
+	return reading->settings->driver_pool || strcmp(word, "native") == 0 ||
 	       FAIL(reading, "backend:%s is another allocator, which is not modelled", word);
+}
+
+static bool read_threshold(struct reading *reading)
+{
+	const char *word = next(reading);
+	uint64_t *bytes = &reading->settings->release_threshold_bytes;
+
+	reading->settings->driver_pool = true;
+	*bytes = UINT64_MAX;
+	return strcmp(word, "max") == 0 || gm_parse_size(word, bytes) ||
+	       FAIL(reading, "release_threshold is a size, like 64MiB, or max");
 }
 
 /* Skips settings that change neither segments nor blocks: pinned memory, locks. */
@@ -254,6 +269,7 @@ static const struct {
 	{"roundup_power2_divisions", read_roundup},
 	{"per_process_memory_fraction", read_fraction},
 	{"backend", read_backend},
+	{"release_threshold", read_threshold},
 	{"release_lock_on_cudamalloc", read_ignored},
 	{"release_lock_on_hipmalloc", read_ignored},
 	{"pinned_use_cuda_host_register", read_ignored},

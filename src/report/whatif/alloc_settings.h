@@ -35,15 +35,21 @@ struct gm_torch_settings {
 	double fraction;	     /* per_process_memory_fraction; 0: none */
 	uint64_t roundup_divisions[GM_ROUNDUP_INTERVALS];
 	bool rounds; /* any of them is over 1 */
+	/*
+	 * The driver's pool of stream-ordered memory instead of PyTorch's own allocator
+	 * (backend:cudaMallocAsync), and what the pool keeps when a stream is waited for.
+	 */
+	bool driver_pool;
+	uint64_t release_threshold_bytes;
 };
 
 /* PyTorch's defaults. */
 struct gm_torch_settings gm_torch_settings_default(void);
 
 /*
- * Reads a setting as PyTorch does; "" and "default" are the defaults. False if PyTorch would not
- * start with it, if it makes another allocator, or if what it asks for is not modelled: `error`
- * then says which, half a sentence.
+ * Reads a setting as PyTorch does; "" and "default" are the defaults. release_threshold:SIZE, which
+ * PyTorch does not know, is the attribute of the driver's pool. False if PyTorch would not start
+ * with it, or if what it asks for is not modelled: `error` then says which, half a sentence.
  */
 bool gm_torch_settings_read(struct gm_torch_settings *settings, const char *text,
 			    const struct gm_torch_rules *rules, char *error, size_t error_bytes);

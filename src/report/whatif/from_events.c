@@ -326,8 +326,11 @@ static void trace_event(struct reading *reading, const struct gm_event_record *e
 	case GM_OP_TORCH_FREE_WAITS:
 		reading->waits = event->key;
 		return;
-	default:
+	case GM_OP_TORCH_FREE_DONE:
 		complete_free(reading, event);
+		return;
+	default: /* of the driver's pools, from which PyTorch's allocator takes nothing */
+		return;
 	}
 }
 
@@ -355,7 +358,9 @@ static bool refuse(struct reading *reading, const struct gm_event_record *event)
 	gm_requests_refuse(reading->requests,
 			   reading->told ? reading->pool
 					 : gm_requests_pool(reading->requests, 0, 0),
-			   doc->ooms[i].record.requested_bytes, free_bytes, origin_of(event));
+			   doc->ooms[i].record.requested_bytes,
+			   gm_torch_segment_size(doc->ooms[i].record.requested_bytes), free_bytes,
+			   origin_of(event));
 	return true;
 }
 
@@ -486,6 +491,7 @@ bool gm_requests_from_events(struct gm_requests *requests, struct gm_doc *doc, i
 {
 	const struct gm_requests empty = {.most_limit_bytes = UINT64_MAX,
 					  .device = device < 0 ? busiest(doc) : device,
+					  .by_torch = true,
 					  .conf = doc->allocator_settings ? doc->allocator_settings
 									  : ""};
 

@@ -379,7 +379,8 @@ static void note_release(struct reading *reading, unsigned i)
 static void follow_oom(struct reading *reading, const struct gm_snapshot_event *event)
 {
 	gm_requests_refuse(reading->requests, gm_requests_pool(reading->requests, 0, event->stream),
-			   event->bytes, event->start == GM_NO_BYTES ? UINT64_MAX : event->start,
+			   event->bytes, gm_torch_segment_size(event->bytes),
+			   event->start == GM_NO_BYTES ? UINT64_MAX : event->start,
 			   origin_of(reading, event));
 }
 
@@ -473,6 +474,6 @@ bool gm_requests_from_snapshot(struct gm_requests *requests, struct gm_zone *zon
 	struct reading reading = {
 		.requests = requests, .zone = zone, .device = device, .until_ns = until_ns};
 
-	*requests = (struct gm_requests){.most_limit_bytes = UINT64_MAX};
+	*requests = (struct gm_requests){.most_limit_bytes = UINT64_MAX, .by_torch = true};
 	return gm_import_visit(path, use, &reading) && reading.found;
 }

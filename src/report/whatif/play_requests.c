@@ -4,6 +4,7 @@
 #include "report/whatif/play_requests.h"
 #include "account/torch_record.h"
 #include "report/support/memory.h"
+#include "report/whatif/play_pool.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,6 +153,9 @@ static void play(struct playing *playing, const struct gm_request *request, uint
 		if (!playing->ways.no_assumed)
 			gm_model_empty_cache(playing->model);
 		return;
+	case GM_REQUEST_WAIT:
+	case GM_REQUEST_WAIT_ALL:
+		return;
 	default:
 		gm_model_empty_cache(playing->model);
 		return;
@@ -166,6 +170,8 @@ struct gm_replayed_run gm_requests_replay(const struct gm_requests *requests,
 	struct playing playing = {.requests = requests, .ways = ways};
 	const struct gm_model_change *changes;
 
+	if (given->settings.driver_pool)
+		return gm_requests_replay_pool(requests, given, ways);
 	options.pools = requests->pools;
 	options.pools_count = requests->pools_count;
 	options.placement = ways.placement;

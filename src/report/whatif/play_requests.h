@@ -4,6 +4,7 @@
 #ifndef GM_REPORT_WHATIF_PLAY_REQUESTS_H
 #define GM_REPORT_WHATIF_PLAY_REQUESTS_H
 
+#include "report/whatif/driver_pool.h"
 #include "report/whatif/requests.h"
 
 /* Assumptions about facts that are not known, which are varied to see whether they matter. */
@@ -18,6 +19,12 @@ struct gm_replay_ways {
 	bool no_assumed; /* of the cache's emptying at captures */
 	bool recorded;	 /* segments have their recorded addresses */
 	bool limited;	 /* the options' limits alone refuse requests, not what refused them then */
+	/* of the driver's pool: when the device gets to frees, and whether one stream has at once
+	   what another freed */
+	struct gm_pool_timing timing;
+	bool shared;
+	/* waits for streams, which decide when the driver's pool gives memory back */
+	enum { GM_WAITS_AS_RECORDED, GM_WAITS_ALWAYS } waits;
 };
 
 struct gm_replayed_run {
@@ -29,6 +36,7 @@ struct gm_replayed_run {
 	unsigned misplaced; /* with `recorded`: blocks that are not where that run had them */
 	unsigned served;    /* requests that the recorded run was refused */
 	unsigned unsure;    /* refusals by a limit that is not known to refuse them here */
+	unsigned captured;  /* requests of graphs, whose memory the driver's pool does not hold */
 };
 
 /* `options` with settings and limits; pools, placement and addresses are set here. */

@@ -90,12 +90,12 @@ static void bound_limit(struct gm_requests *requests, uint64_t least, uint64_t m
 }
 
 void gm_requests_refuse(struct gm_requests *requests, unsigned pool, uint64_t bytes,
-			uint64_t free_bytes, struct gm_request_origin origin)
+			uint64_t taken_bytes, uint64_t free_bytes, struct gm_request_origin origin)
 {
-	uint64_t reserved = requests->reserved_bytes, segment = gm_torch_segment_size(bytes);
-	struct gm_refusal refusal = {reserved, reserved + segment - 1};
+	uint64_t reserved = requests->reserved_bytes;
+	struct gm_refusal refusal = {reserved, reserved + taken_bytes - 1};
 
-	if (free_bytes < segment) {
+	if (free_bytes < taken_bytes) {
 		refusal.least_bytes = refusal.most_bytes = reserved + free_bytes;
 		bound_limit(requests, refusal.least_bytes, refusal.most_bytes);
 	}

@@ -14,7 +14,12 @@ enum gm_request_op {
 	GM_REQUEST_FREE_LATER, /* streams still use it */
 	GM_REQUEST_FREE_DONE,
 	GM_REQUEST_EMPTY_CACHE,
-	GM_REQUEST_EMPTY_ASSUMED /* a capture begins: torch.cuda.graph() empties the cache */
+	GM_REQUEST_EMPTY_ASSUMED, /* a capture begins: torch.cuda.graph() empties the cache */
+	/* of a recorded driver's pool: the program waited for the stream of `pool`, for all of the
+	   device's, or trimmed the pool to `bytes` */
+	GM_REQUEST_WAIT,
+	GM_REQUEST_WAIT_ALL,
+	GM_REQUEST_TRIM
 };
 
 #define GM_MOST_POOLS 4096
@@ -76,6 +81,10 @@ struct gm_requests {
 	uint64_t most_limit_bytes;  /* UINT64_MAX where they do not */
 	bool retried;		    /* memory was given back because a request found none */
 
+	bool driver_pool; /* of stream-ordered memory: sizes as asked for, streams, no segments */
+	bool peak_sampled; /* the reserve was not asked at each call: its peak is a lower bound */
+	bool by_torch;	   /* PyTorch's: its own allocator would have served the same requests */
+
 	/* facts that are not known */
 	unsigned pending; /* frees that waited for streams */
 	unsigned uncertain_sizes;
@@ -112,9 +121,12 @@ void gm_requests_enter_pool(struct gm_requests *requests, unsigned pool,
  */
 void gm_requests_change(struct gm_requests *requests, uint64_t address, int64_t bytes);
 
-/* A refused request; `free_bytes` is what the device had free then, UINT64_MAX unknown. */
+/*
+ * A refused request, for which the driver would have been asked for `taken_bytes`; `free_bytes` is
+ * what the device had free then, UINT64_MAX unknown.
+ */
 void gm_requests_refuse(struct gm_requests *requests, unsigned pool, uint64_t bytes,
-			uint64_t free_bytes, struct gm_request_origin origin);
+			uint64_t taken_bytes, uint64_t free_bytes, struct gm_request_origin origin);
 
 /* A request found no memory until so much was given back: bounds of the limit. */
 void gm_requests_retried(struct gm_requests *requests, uint64_t reserved_before_bytes,

@@ -102,11 +102,9 @@ const char *gm_whatif_unmodelled(struct gm_doc *doc, int device)
 	if (taken.async_bytes)
 		return gm_doc_printf(
 			doc,
-			"%s: the device's memory was handed out by cudaMallocAsync, by the "
-			"driver's pools, whose rules are not public and depend on when streams "
-			"are done; whatif replays PyTorch's allocator only. pools[] has what they "
-			"reserved and their release threshold; to try another one, set "
-			"cudaMemPoolAttrReleaseThreshold and run again",
+			"%s: the device's memory was handed out by cudaMallocAsync; to replay it "
+			"under other release thresholds, record its complete history with "
+			"GPUMEMTRACE_EVENTS=all",
 			doc->path);
 	if (taken.direct_bytes)
 		return gm_doc_printf(

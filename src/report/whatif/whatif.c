@@ -2,9 +2,11 @@
  * Settings, what is varied for each, and what follows (whatif.h).
  */
 #include "report/whatif/whatif.h"
+#include "account/sizes.h"
 #include "report/stacks/labels.h"
 #include "report/stacks/stacks.h"
 #include "report/support/progress.h"
+#include "report/whatif/from_async.h"
 #include "report/whatif/from_events.h"
 #include "report/whatif/from_snapshot.h"
 #include "report/whatif/offline.h"
@@ -18,11 +20,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST_WAYS    24
+#define MOST_WAYS    40
 #define MOST_SEEDS   6
 #define LEAST_SEEDS  1
 #define MANY_EVENTS  2000000u /* times settings: fewer placements are tried */
 #define MOST_THREADS 8
+#define SAMPLED_SHARE 16 /* a peak between two samples of a pool is at most this part higher */
 
 const char *const gm_whatif_list[] = {
 	"default",
@@ -59,6 +62,15 @@ static const char *const with_fraction[] = {
 	"garbage_collection_threshold:0.8",
 	"max_split_size_mb:128,garbage_collection_threshold:0.8",
 };
+
+/* Those of a program that uses the driver's pool itself; the first is the driver's default. */
+static const char *const pool_list[] = {
+	"release_threshold:0",	    "release_threshold:64MiB", "release_threshold:256MiB",
+	"release_threshold:1GiB",   "release_threshold:4GiB",  "release_threshold:16GiB",
+	"release_threshold:max",
+};
+
+#define POOL_LIST_COUNT (sizeof(pool_list) / sizeof(pool_list[0]))
 
 struct asking {
 	struct gm_doc *doc;
@@ -121,7 +133,16 @@ static uint64_t own_limit(const struct gm_requests *requests)
 		       : requests->reserved_peak_bytes;
 }
 
-static bool reproduces(struct asking *asking, bool no_assumed)
+/* The recorded peak; or, of a pool that was asked now and then, a little more. */
+static bool same_peak(const struct gm_requests *requests, const struct gm_replayed_run *run)
+{
+	uint64_t most = requests->reserved_peak_bytes, peak = run->figures.reserved_peak_bytes;
+
+	return peak == most ||
+	       (requests->peak_sampled && peak > most && peak - most <= most / SAMPLED_SHARE);
+}
+
+static bool reproduces(struct asking *asking, bool no_assumed, bool shared)
 {
 	struct gm_model_options options = asking->base;
 	struct gm_replay_ways own = {
@@ -130,26 +151,31 @@ static bool reproduces(struct asking *asking, bool no_assumed)
 	struct gm_replayed_run run;
 	bool same;
 
+	own.shared = shared;
 	options.settings = asking->recorded;
 	options.log = true;
 	options.fraction = 0;
 	options.total_bytes = asking->recorded_total_bytes;
 	options.device_bytes = own_limit(requests);
 	run = gm_requests_replay(requests, &options, own);
-	same = !run.ended && same_changes(requests, &run) &&
-	       run.figures.reserved_peak_bytes == requests->reserved_peak_bytes;
+	same = !run.ended && (requests->driver_pool || same_changes(requests, &run)) &&
+	       same_peak(requests, &run);
 	free(run.changes);
-	asking->whatif->misplaced = asking->recorded.expandable ? GM_NO_BYTES : run.misplaced;
+	asking->whatif->misplaced = asking->recorded.expandable || requests->driver_pool
+					    ? GM_NO_BYTES
+					    : run.misplaced;
 	return same;
 }
 
 /* Drops the assumption about captures if it contradicts what the run took from the driver. */
 static void reproduce(struct asking *asking)
 {
-	bool assumed = !asking->requests.streams_unknown && reproduces(asking, false);
+	bool assumed = !asking->requests.streams_unknown && reproduces(asking, false, false);
 
 	asking->no_assumed = !assumed;
-	asking->whatif->reproduced = assumed || reproduces(asking, true);
+	asking->whatif->reproduced =
+		assumed || reproduces(asking, true, false) ||
+		(asking->requests.driver_pool && reproduces(asking, true, true));
 }
 
 /* ---- one setting ---- */
@@ -251,6 +277,50 @@ static void run_all(struct asking *asking, struct question *questions, unsigned 
 	free(jobs);
 }
 
+/*
+ * How far the device is behind when the driver's pool asks. The scales are those that covered what
+ * PyTorch's programs were measured to reserve (docs/evidence/whatif.md).
+ */
+static const struct gm_pool_timing timings[] = {
+	{GM_DEVICE_IDLE, 1, 0},	     {GM_DEVICE_LATE, 1, 0},	 {GM_DEVICE_BEHIND, 3, 0},
+	{GM_DEVICE_BEHIND, 10, 0},   {GM_DEVICE_BEHIND, 30, 0},	 {GM_DEVICE_BEHIND, 100, 0},
+	{GM_DEVICE_BEHIND, 400, 0},  {GM_DEVICE_BURSTS, 2, 0},	 {GM_DEVICE_BURSTS, 5, 0},
+	{GM_DEVICE_BURSTS, 20, 0},
+};
+
+#define SEEDS	4
+#define TIMINGS (SEEDS * sizeof(timings) / sizeof(timings[0]))
+
+/*
+ * The same for the driver's pool: which stream gets what another one has freed, and when PyTorch's
+ * program waits for streams, where a threshold below all makes it matter.
+ */
+static void add_pool_variations(const struct asking *asking, struct question *question)
+{
+	const struct gm_requests *requests = &asking->requests;
+	struct variation first = {.ways = {.limited = asking->limited,
+					   .no_assumed = asking->no_assumed},
+				  .device_bytes = question->own ? own_limit(requests)
+								: asking->base.device_bytes};
+	unsigned count = 0;
+
+	for (; count < TIMINGS; count++) {
+		struct gm_replay_ways *ways = &question->all[count].ways;
+
+		question->all[count] = first;
+		ways->timing = timings[count / SEEDS];
+		ways->timing.seed = count;
+		ways->shared = requests->pools_count > 1 && count % 2;
+		ways->sizes = requests->uncertain_sizes && count % 4 > 1 ? GM_SIZES_LEAST
+									   : GM_SIZES_AS_GIVEN;
+		if (requests->pending && count % 3)
+			ways->streams = count % 3 == 1 ? GM_STREAMS_AT_ONCE : GM_STREAMS_LATE;
+		if (!requests->driver_pool && count % 2)
+			ways->waits = GM_WAITS_ALWAYS;
+	}
+	question->placements_at = question->count = asking->quick ? 1 : count;
+}
+
 /* Lists the runs to make for a setting: the most likely one, then the other possible ones. */
 static void add_variations(const struct asking *asking, struct question *question)
 {
@@ -322,6 +392,9 @@ static void add_variations(const struct asking *asking, struct question *questio
 
 static bool same_settings(const struct gm_torch_settings *a, const struct gm_torch_settings *b)
 {
+	if (a->driver_pool || b->driver_pool)
+		return a->driver_pool == b->driver_pool &&
+		       a->release_threshold_bytes == b->release_threshold_bytes;
 	return a->expandable == b->expandable && a->max_split_bytes == b->max_split_bytes &&
 	       a->max_rounding_bytes == b->max_rounding_bytes &&
 	       !(a->gc_threshold < b->gc_threshold) && !(a->gc_threshold > b->gc_threshold) &&
@@ -344,19 +417,49 @@ static uint32_t site_of(const struct asking *asking, uint32_t number)
 	return GM_NO_SITE;
 }
 
-/* The first of the reasons why the figures are not certain; NULL. */
-static const char *reason(const struct asking *asking, const struct gm_whatif_row *row,
-			  const struct gm_replayed_run *run, bool own, bool varies)
+/* The reason why the figures of the driver's pool are not certain; NULL. */
+static const char *pool_reason(const struct asking *asking, const struct question *question)
 {
 	const struct gm_requests *requests = &asking->requests;
+	const struct gm_replayed_run *run = &question->all[0].run;
+
+	if (run->captured)
+		return gm_zone_printf(&asking->doc->zone,
+				      "%u blocks of captured graphs lie outside of the driver's "
+				      "pool and are not counted",
+				      run->captured);
+	if (!requests->driver_pool && question->settings.release_threshold_bytes != UINT64_MAX)
+		return "the driver's pool gives memory back when the program waits for a stream, "
+		       "which is not recorded";
+	if (requests->pending)
+		return "memory that several streams used is freed on a stream of its own, and not "
+		       "all of it is recorded as such";
+	if (requests->pools_count > 1)
+		return "which stream has what another one freed depends on time";
+	if (!requests->driver_pool || run->figures.ties)
+		return "what the driver's pool can use again depends on how far the device is "
+		       "behind the program";
+	return asking->quick ? "only the most likely course was replayed" : NULL;
+}
+
+/* The first of the reasons why the figures are not certain; NULL. */
+static const char *reason(const struct asking *asking, const struct question *question,
+			  const struct gm_whatif_row *row, bool varies)
+{
+	const struct gm_requests *requests = &asking->requests;
+	const struct gm_replayed_run *run = &question->all[0].run;
 	struct gm_zone *zone = &asking->doc->zone;
+	bool own = question->own;
 
 	if (requests->gap)
 		return requests->gap;
 	if (asking->scaled)
 		return asking->scaled;
 	if (!asking->whatif->reproduced)
-		return requests->streams_unknown
+		return requests->driver_pool
+			       ? "what the run's own pool reserved depended on how far the device "
+				 "was behind the program"
+		       : requests->streams_unknown
 			       ? "the recording does not name streams and pools, and those that "
 				 "its segments suggest do not explain what the run took from the "
 				 "driver"
@@ -370,6 +473,8 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 	if (run->unsure)
 		return "whether the limit that refused a request then would refuse it here is not "
 		       "known";
+	if (question->settings.driver_pool && !(requests->middle && !own))
+		return pool_reason(asking, question);
 	if (requests->middle && !own)
 		return "the history begins in the middle of the run: how what was there before "
 		       "would have been laid out is not known";
@@ -409,14 +514,30 @@ static const char *reason(const struct asking *asking, const struct gm_whatif_ro
 static enum gm_whatif_fits fits(const struct asking *asking, const struct gm_whatif_row *row,
 				const struct gm_replayed_run *run, bool ooms_vary)
 {
-	if (run->unsure || ooms_vary)
+	if (run->unsure || ooms_vary || run->captured)
 		return GM_FITS_UNKNOWN;
 	if (row->ooms)
 		return GM_FITS_NOT;
+	if (row->reserved_high_bytes > asking->base.device_bytes)
+		return GM_FITS_UNKNOWN;
 	if (asking->limited || asking->base.device_bytes != UINT64_MAX || run->served)
 		return GM_FITS;
 	return row->reserved_high_bytes <= asking->requests.reserved_peak_bytes ? GM_FITS
 										: GM_FITS_UNKNOWN;
+}
+
+/*
+ * The timings that are tried are some of those that are possible: a chunk more or less lies beyond
+ * them now and then (docs/evidence/whatif.md).
+ */
+static void widen(struct gm_whatif_row *row)
+{
+	uint64_t least = gm_round_up(row->allocated_peak_bytes, GM_POOL_CHUNK_BYTES);
+
+	row->reserved_high_bytes += GM_POOL_CHUNK_BYTES;
+	row->reserved_low_bytes = row->reserved_low_bytes > least + GM_POOL_CHUNK_BYTES
+					  ? row->reserved_low_bytes - GM_POOL_CHUNK_BYTES
+					  : least;
 }
 
 static void add_row(struct asking *asking, const struct question *question)
@@ -424,9 +545,10 @@ static void add_row(struct asking *asking, const struct question *question)
 	struct gm_whatif_row *row = gm_zone_push(&asking->doc->zone, &asking->whatif->rows,
 						 &asking->whatif->rows_count, sizeof(*row));
 	struct gm_replayed_run first = question->all[0].run;
-	bool own = question->own, varies = false, ooms_vary = false;
+	bool varies = false, ooms_vary = false;
 
 	row->conf = question->conf;
+	row->driver_pool = question->settings.driver_pool;
 	row->reserved_low_bytes = row->reserved_high_bytes = first.figures.reserved_peak_bytes;
 	for (unsigned i = 1; i < question->count; i++) {
 		const struct gm_model_figures *figures = &question->all[i].run.figures;
@@ -455,9 +577,11 @@ static void add_row(struct asking *asking, const struct question *question)
 		row->oom_ns = asking->requests.origins[first.first_oom].time_ns;
 		row->oom_site = site_of(asking, first.first_oom);
 	}
-	row->why = reason(asking, row, &first, own, varies);
+	row->why = reason(asking, question, row, varies);
 	row->exact = !row->why;
-	row->fits = fits(asking, row, &first, ooms_vary && !own);
+	if (question->settings.driver_pool && !row->exact)
+		widen(row);
+	row->fits = fits(asking, row, &first, ooms_vary && !question->own);
 	if (!row->why && first.ended)
 		row->why = "the run would end there with PyTorch's out-of-memory error";
 }
@@ -521,9 +645,18 @@ static bool read_setting(struct asking *asking, const char *conf,
 {
 	char why[256];
 
+	if (!asking->requests.by_torch && strcmp(conf, "default") == 0)
+		conf = pool_list[0];
 	if (!gm_torch_settings_read(settings, conf, asking->rules, why, sizeof(why))) {
 		snprintf(asking->error, asking->error_bytes, "\"%s\" cannot be used: %s", conf,
 			 why);
+		return false;
+	}
+	if (!asking->requests.by_torch && !settings->driver_pool) {
+		snprintf(asking->error, asking->error_bytes,
+			 "\"%s\" is a setting of PyTorch's allocator, which the run did not use; "
+			 "its driver's pool has release_threshold:SIZE",
+			 conf);
 		return false;
 	}
 	if (needs_total(asking, settings->fraction)) {
@@ -560,7 +693,10 @@ static void add_question(struct asking *asking, struct questions *questions, con
 	question->settings = *settings;
 	question->own = !asking->limited && !asking->scaled && asking->recorded_known &&
 			same_settings(settings, &asking->recorded);
-	add_variations(asking, question);
+	if (settings->driver_pool)
+		add_pool_variations(asking, question);
+	else
+		add_variations(asking, question);
 }
 
 static bool add_questions(struct asking *asking, struct questions *questions,
@@ -579,17 +715,19 @@ static bool add_questions(struct asking *asking, struct questions *questions,
 /* The run's own setting first, then the list. */
 static bool add_search(struct asking *asking, struct questions *questions)
 {
-	bool listed = !asking->recorded_known;
+	bool listed = !asking->recorded_known, torch = asking->requests.by_torch;
+	const char *const *list = torch ? gm_whatif_list : pool_list;
+	unsigned count = torch ? gm_whatif_list_count : POOL_LIST_COUNT;
 
-	for (unsigned i = 0; i < gm_whatif_list_count && !listed; i++) {
+	for (unsigned i = 0; i < count && !listed; i++) {
 		struct gm_torch_settings settings;
 
-		listed = read_setting(asking, gm_whatif_list[i], &settings) &&
+		listed = read_setting(asking, list[i], &settings) &&
 			 same_settings(&settings, &asking->recorded);
 	}
 	if (!listed)
 		add_question(asking, questions, asking->whatif->recorded_conf, &asking->recorded);
-	if (!add_questions(asking, questions, gm_whatif_list, gm_whatif_list_count))
+	if (!add_questions(asking, questions, list, count))
 		return false;
 	return !(asking->base.fraction > 0) ||
 	       add_questions(asking, questions, with_fraction,
@@ -654,6 +792,10 @@ static bool load(struct asking *asking, struct gm_doc *doc, struct gm_requests *
 	else
 		loaded = gm_requests_from_events(requests, doc, options->device);
 	if (loaded && requests->count)
+		return true;
+	gm_requests_free(requests);
+	if (!doc->imported_count && gm_requests_from_async(requests, doc, options->device) &&
+	    requests->count)
 		return true;
 	unmodelled = gm_whatif_unmodelled(doc, options->device);
 	if (unmodelled)
@@ -747,7 +889,14 @@ static enum gm_whatif_fault ask(struct asking *asking, const struct gm_whatif_op
 	find_best(whatif);
 	if (asking->requests.gap)
 		note(asking, asking->requests.gap);
-	if (!options->version)
+	for (unsigned i = 0; i < whatif->rows_count; i++)
+		if (whatif->rows[i].driver_pool) {
+			note(asking,
+			     "The rules of the driver's pool are not public; they are those that "
+			     "driver 580.159 showed on an H200.");
+			break;
+		}
+	if (!options->version && asking->requests.by_torch)
 		note(asking,
 		     "The version of PyTorch is not recorded; the rules are those of 2.10 to "
 		     "2.12, which differ from those of 2.6 to 2.9 only in rare settings "

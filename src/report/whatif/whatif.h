@@ -19,7 +19,8 @@ struct gm_whatif_row {
 	uint32_t oom_site; /* GM_NO_SITE */
 	enum gm_whatif_fits fits;
 	bool exact;
-	const char *why; /* reason why it is not exact, or why the run ends; NULL */
+	bool driver_pool; /* of stream-ordered memory, instead of PyTorch's own allocator */
+	const char *why;  /* reason why it is not exact, or why the run ends; NULL */
 };
 
 struct gm_whatif_options {

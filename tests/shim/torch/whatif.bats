@@ -101,8 +101,10 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 
 @test "what cannot be replayed is refused with a sentence" {
 	recorded native trained
-	run -2 "$REPORT" whatif --conf backend:cudaMallocAsync "$work/out.gmt"
+	run -2 "$REPORT" whatif --conf backend:own "$work/out.gmt"
 	[[ $output == *"another allocator"* ]]
+	run -2 "$REPORT" whatif --conf release_threshold:much "$work/out.gmt"
+	[[ $output == *"is a size"* ]]
 	run -2 "$REPORT" whatif --conf max_split_size_mb:3 "$work/out.gmt"
 	[[ $output == *"at least 20"* ]]
 	run -2 "$REPORT" whatif --conf no_such_setting:1 "$work/out.gmt"
@@ -124,7 +126,6 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 		cupy CuPy's memory pool
 		rmm RMM's pool or arena
 		bfc a BFC allocator
-		async cudaMemPoolAttrReleaseThreshold
 		plain no settings to replay
 	END
 }
@@ -157,4 +158,56 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 		$((110 << 20)) ]
 	grep -q '^Result: default with 110.0 MiB' "$work/said"
 	! grep -q 'out of memory' "$work/said"
+}
+
+# pool KIND THRESHOLD: what the driver's pool says of itself at the end of that program
+pool() {
+	GPUSIM_MEMORY=140GiB "$PROGRAMS/pool_program" "$@" | sed 's/ /,/; s/.*/[&]/'
+}
+
+@test "a program of cudaMallocAsync under other release thresholds reserves what is predicted" {
+	local kind recorded
+	for kind in 2 4 7 8 9 10; do
+		recorded=default
+		[ $kind != 7 ] || recorded=max
+		GPUMEMTRACE_EVENTS=all GPUSIM_MEMORY=140GiB traced "$PROGRAMS/pool_program" $kind $recorded
+		whatif "default;release_threshold:64MiB;release_threshold:1GiB;release_threshold:max"
+		is '.whatif_run.reproduced' true
+		[ "$(jq -c "$peaks" "$work/document")" = "$(pool $kind 0
+			pool $kind $((64 << 20))
+			pool $kind $((1 << 30))
+			pool $kind max)" ]
+		is '[.whatif[] | .reserved_peak_low_bytes <= .reserved_peak_bytes and
+			.reserved_peak_bytes <= .reserved_peak_high_bytes] | all' true
+	done
+}
+
+@test "without settings a program of cudaMallocAsync has a list of thresholds, and none of PyTorch's" {
+	GPUMEMTRACE_EVENTS=all GPUSIM_MEMORY=140GiB traced "$PROGRAMS/pool_program" 4 default
+	"$REPORT" whatif --json "$work/out.gmt" > "$work/document"
+	is '.whatif | map(.conf) | [length, .[0], .[-1]]' '[7,"release_threshold:0","release_threshold:max"]'
+	is '.whatif_run | [.conf, (.notes[0] | test("not public"))]' '["release_threshold:0",true]'
+	run -2 "$REPORT" whatif --conf expandable_segments:True "$work/out.gmt"
+	[[ $output == *"release_threshold:SIZE"* ]]
+	"$REPORT" whatif --capacity 300MiB --json --conf default "$work/out.gmt" > "$work/document"
+	is '.whatif[0] | [.fits, .ooms]' '[false,1]'
+	GPUSIM_MEMORY=140GiB traced "$PROGRAMS/pool_program" 4 default
+	run -3 "$REPORT" whatif "$work/out.gmt"
+	[[ $output == *GPUMEMTRACE_EVENTS=all* ]]
+}
+
+@test "PyTorch's cudaMallocAsync backend, as it was measured on an H200" {
+	local program figures
+	while read -r program figures; do
+		file=$SNAPSHOTS/$program.pickle whatif backend:cudaMallocAsync --torch 2.11
+		is "$peaks" "$figures"
+		is '.whatif[0] | [.exact, (.why | type)]' '[false,"string"]' # another run may keep the device busy
+	done <<- 'END'
+		flushed [2684354560,2656392533]
+		holes_under_cap [2650800128,1887436800]
+	END
+	file=$SNAPSHOTS/flushed.pickle whatif backend:cudaMallocAsync --capacity 2600MiB
+	is '.whatif[0].fits' null
+	file=$SNAPSHOTS/flushed.pickle whatif backend:cudaMallocAsync --capacity 2000MiB
+	is '.whatif[0].fits' false
 }

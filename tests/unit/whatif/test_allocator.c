@@ -261,7 +261,10 @@ static void settings_that_pytorch_refuses_are_refused(void **state)
 	assert_false(readable("max_split_size_mb:20", 209));
 	assert_true(readable("per_process_memory_fraction:0.5", 210));
 	assert_false(readable("per_process_memory_fraction:0.5", 209));
-	assert_false(readable("backend:cudaMallocAsync", 211));
+	assert_false(readable("backend:own", 211));
+	assert_true(readable("backend:cudaMallocAsync", 211));
+	assert_true(readable("release_threshold:64MiB", 211));
+	assert_false(readable("release_threshold:much", 211));
 	assert_false(readable("expandable_segments:true", 211));
 	assert_false(readable("expandable_segments", 211));
 	assert_false(readable("max_split_size_mb:64,,", 211));

@@ -329,7 +329,7 @@ def statistics(name, cap, oom):
             "total": torch.cuda.get_device_properties(0).total_memory, "cap_mib": cap,
             "reserved_peak": stats["reserved_bytes.all.peak"],
             "allocated_peak": stats["allocated_bytes.all.peak"],
-            "retries": stats["num_alloc_retries"], "ooms": stats["num_ooms"],
+            "retries": stats.get("num_alloc_retries", 0), "ooms": stats.get("num_ooms", 0),
             "segments": stats.get("num_device_alloc", 0)}
 
 
