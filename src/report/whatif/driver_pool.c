@@ -26,7 +26,7 @@ struct block {
 	uint8_t state;
 };
 
-/* What was freed on a stream and is not known to be free for others. */
+/* Memory that was freed on a stream and is not known to be free for others. */
 struct stream {
 	uint32_t number;
 	uint32_t newest;

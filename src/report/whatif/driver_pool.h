@@ -13,7 +13,7 @@
 
 #define GM_POOL_CHUNK_BYTES (32ull << 20) /* the reserve grows by so much */
 
-/* How far behind the device is when the pool asks, in requests and frees of the program. */
+/* The distance of the device behind the program when the pool asks, in requests and frees. */
 struct gm_pool_timing {
 	enum {
 		GM_DEVICE_IDLE,	  /* not at all */

@@ -278,7 +278,7 @@ static void run_all(struct asking *asking, struct question *questions, unsigned 
 }
 
 /*
- * How far the device is behind when the driver's pool asks. The scales are those that covered what
+ * The distances of the device when the driver's pool asks. The scales are those that covered what
  * PyTorch's programs were measured to reserve (docs/evidence/whatif.md).
  */
 static const struct gm_pool_timing timings[] = {
