@@ -56,6 +56,11 @@ host() { exact "$HOSTILE/hosts" "$@"; }
 @test "a file table and a working directory of its own" { host unshare; }
 @test "20,000 mappings" { host mappings; }
 @test "a library loaded and unloaded 300 times" { host plugins "$HOSTILE/names_plugin.so"; }
+@test "calls in callbacks of dl_iterate_phdr, while others call dlclose" {
+	mkdir "$work/sim" # without NVML, whose simulation loads and unloads a library in each query
+	ln -s "$SIM"/libcuda* "$work/sim"
+	LD_LIBRARY_PATH=$work/sim host iterate
+}
 @test "CUDA in a second namespace: that its calls are not seen is said, in the report or at exit" {
 	host dlmopen "$HOSTILE/names_plugin.so"
 	printf '%s\n' "$(getconf GNU_LIBC_VERSION)" 'glibc 2.34' | sort -VC && skip "the loader does not list its namespaces here"
