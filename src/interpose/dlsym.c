@@ -101,14 +101,20 @@ bool gm_dlsym_hook(void *handle, const char *name, void **result)
 
 /* ---- dlclose ---- */
 
-/* After an unloading nothing may be kept of a libcuda or cudart that is gone. */
-static void forget_unloaded(void)
+/*
+ * After an unloading nothing may be kept of a libcuda or cudart that is gone. Called for one loaded
+ * object, and so under the lock of the loader's list: a thread that calls CUDA in a callback of
+ * dl_iterate_phdr has that lock before it takes the one here.
+ */
+static int forget_unloaded(const struct gm_object *object, void *unused)
 {
-	if ((!gm_driver_seen() && !gm_has_runtime_instances()) || !gm_lock_resolve())
-		return;
+	(void)object, (void)unused;
+	if (!gm_lock_resolve())
+		return 1;
 	gm_forget_driver();
 	gm_forget_runtimes();
 	gm_unlock_resolve();
+	return 1;
 }
 
 /* After an unloading, what is remembered of call sites and modules is to be looked up again. */
@@ -123,7 +129,8 @@ __attribute__((visibility("default"))) int dlclose(void *handle)
 	error = errno;
 	gm_note_unload();
 	gm_slots_refresh();
-	forget_unloaded();
+	if (gm_driver_seen() || gm_has_runtime_instances())
+		gm_objects_each(forget_unloaded, NULL);
 	gm_stack_modules_changed();
 	errno = error;
 	return result;

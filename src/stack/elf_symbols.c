@@ -212,6 +212,9 @@ static bool may_be_locked_for_ever(void)
 
 static __thread uint32_t depth __attribute__((tls_model("initial-exec")));
 
+/* The thread forks, and is in handlers of pthread_atfork that run after the shim's before it. */
+static __thread bool forking __attribute__((tls_model("initial-exec")));
+
 #define MOST_YIELDS 1000u
 /* of 0.1 ms; a wait ends after so many, because a signal handler may fork inside a look-up */
 #define MOST_SLEEPS 3000u
@@ -240,7 +243,7 @@ bool gm_objects_enter(void)
 	if (depth++)
 		return true;
 	__atomic_add_fetch(&list.inside, 1, __ATOMIC_SEQ_CST);
-	if (__builtin_expect(__atomic_load_n(&list.forks, __ATOMIC_SEQ_CST) == 0, 1))
+	if (__builtin_expect(__atomic_load_n(&list.forks, __ATOMIC_SEQ_CST) == 0, 1) || forking)
 		return true;
 	__atomic_sub_fetch(&list.inside, 1, __ATOMIC_SEQ_CST);
 	wait_for_zero(&list.forks, 0);
@@ -260,15 +263,18 @@ void gm_objects_pause(void)
 	list.lost = may_be_locked_for_ever();
 	if (!list.lost)
 		wait_for_zero(&list.inside, depth ? 1 : 0);
+	forking = true;
 }
 
 void gm_objects_go_on(void)
 {
+	forking = false;
 	__atomic_sub_fetch(&list.forks, 1, __ATOMIC_SEQ_CST);
 }
 
 void gm_objects_in_child(void)
 {
+	forking = false;
 	list.forks = 0;
 	list.inside = depth ? 1 : 0;
 	if (list.lockable)

@@ -56,6 +56,11 @@ host() { exact "$HOSTILE/hosts" "$@"; }
 @test "a file table and a working directory of its own" { host unshare; }
 @test "20,000 mappings" { host mappings; }
 @test "a library loaded and unloaded 300 times" { host plugins "$HOSTILE/names_plugin.so"; }
+@test "calls in callbacks of dl_iterate_phdr, while others call dlclose" {
+	mkdir "$work/sim" # without NVML, whose simulation loads and unloads a library in each query
+	ln -s "$SIM"/libcuda* "$work/sim"
+	LD_LIBRARY_PATH=$work/sim host iterate
+}
 @test "CUDA in a second namespace: that its calls are not seen is said, in the report or at exit" {
 	host dlmopen "$HOSTILE/names_plugin.so"
 	printf '%s\n' "$(getconf GNU_LIBC_VERSION)" 'glibc 2.34' | sort -VC && skip "the loader does not list its namespaces here"
@@ -220,6 +225,38 @@ unfiled() {
 	run ./program
 	[ "$status" -eq 42 ] || skip "the program itself ends with $status here"
 	traced ./program || [ $? -eq 42 ]
+}
+@test "handlers of fork that were there before the shim's call CUDA, and do not wait" {
+	command -v strace > /dev/null || skip "no strace here"
+	cd "$work"
+	cat > handlers.c <<-'C'
+		#include <pthread.h>
+		#include <stdlib.h>
+		int cudaMalloc(void **memory, unsigned long bytes);
+		long allocations;
+		void allocate(void) { void *memory; if (cudaMalloc(&memory, 512)) exit(1); allocations++; }
+		__attribute__((constructor)) static void before(void) { pthread_atfork(allocate, allocate, 0); }
+	C
+	cat > host.c <<-'C'
+		#include <stdio.h>
+		#include <sys/wait.h>
+		#include <unistd.h>
+		extern long allocations;
+		extern void allocate(void);
+		int main(void) {
+			allocate();
+			for (int i = 0; i < 5; i++) { if (!fork()) _exit(0); wait(0); }
+			printf("{\"allocations\": %ld}\n", allocations);
+			return 42;
+		}
+	C
+	cc -w -shared -fPIC -o libhandlers.so handlers.c -L "$SIM" -l:libcudart.so.13
+	cc -w -o program host.c -L. -lhandlers -Wl,-rpath,"$work" -Wl,-rpath-link,"$SIM"
+	run strace -qq -e trace=nanosleep,clock_nanosleep -o calls -E LD_PRELOAD="$SHIM" ./program
+	[ "$status" -eq 42 ]
+	echo "$output" > said
+	counted
+	! grep -q nanosleep calls
 }
 @test "destructors of threads that call CUDA, four times each" { around keys; }
 @test "200 timers with a thread each" { around timers; }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -331,6 +332,50 @@ static int libraries_come_and_go(const char *library)
 	return 0;
 }
 
+static int call_for_object(struct dl_phdr_info *object, size_t bytes, void *unused)
+{
+	(void)object, (void)bytes, (void)unused;
+	return allocate((void *)1) != NULL;
+}
+
+static void *iterate(void *rounds)
+{
+	long i;
+
+	for (i = 0; i < (long)rounds; i++)
+		if (dl_iterate_phdr(call_for_object, NULL))
+			return (void *)1;
+	return NULL;
+}
+
+static void *close_again_and_again(void *stop)
+{
+	while (!__atomic_load_n((int *)stop, __ATOMIC_ACQUIRE))
+		dlclose(dlopen(NULL, RTLD_NOW));
+	return NULL;
+}
+
+/* The calls are made under the lock of the loader's list, which dlclose takes as well. */
+static int calls_in_callbacks(void)
+{
+	pthread_t iterates[2], closes[2];
+	void *wrong[2];
+	int i, stop = 0;
+
+	if (run(1))
+		return 1;
+	for (i = 0; i < 2; i++)
+		if (pthread_create(&iterates[i], NULL, iterate, (void *)200) ||
+		    pthread_create(&closes[i], NULL, close_again_and_again, &stop))
+			return 1;
+	for (i = 0; i < 2; i++)
+		pthread_join(iterates[i], &wrong[i]);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	for (i = 0; i < 2; i++)
+		pthread_join(closes[i], NULL);
+	return wrong[0] || wrong[1];
+}
+
 static int other_namespace(const char *library)
 {
 	void *handle = dlmopen(LM_ID_NEWLM, library, RTLD_NOW);
@@ -434,6 +479,8 @@ static int by_name(const char *way, const char *library)
 		return holes_everywhere();
 	if (!strcmp(way, "plugins"))
 		return libraries_come_and_go(library);
+	if (!strcmp(way, "iterate"))
+		return calls_in_callbacks();
 	if (!strcmp(way, "dlmopen"))
 		return other_namespace(library);
 	if (!strcmp(way, "floats"))
