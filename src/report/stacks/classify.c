@@ -10,6 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * True for a thread that libtorch_python started: those of autograd's engine, whose symbols are not
+ * to be had where the file is read on another machine (torch/csrc/autograd/python_engine.cpp,
+ * PythonEngine::thread_init).
+ */
+static bool is_autograd_thread(const struct gm_stack *stack)
+{
+	for (unsigned i = stack ? stack->count : 0; i-- > 0;) {
+		const char *name = gm_module_name(stack->frames[i]);
+
+		if (!name || strncmp(name, "libtorch_python", 15) == 0)
+			return name != NULL;
+		if (strncmp(name, "libc.so", 7) != 0 && strncmp(name, "libpthread", 10) != 0 &&
+		    strncmp(name, "libstdc++", 9) != 0)
+			return false;
+	}
+	return false;
+}
+
 const char *gm_phase_of(const struct gm_stack *stack)
 {
 	unsigned first = GM_NO_RULE;
@@ -17,6 +36,8 @@ const char *gm_phase_of(const struct gm_stack *stack)
 	for (unsigned i = 0; stack && i < stack->count; i++)
 		if (stack->frames[i]->phase_rule < first)
 			first = stack->frames[i]->phase_rule;
+	if (first == GM_NO_RULE && is_autograd_thread(stack))
+		return "backward";
 	return gm_rule_name(first);
 }
 

@@ -152,11 +152,40 @@ static void phases_without_python_frames(void **state)
 	assert_int_equal(sum_of(sums, sums->peak, "optimizer"), 3 * parameters());
 }
 
+/* Where a file is read without PyTorch's libraries, the engine's thread is known by its start. */
+static void phases_without_symbols(void **state)
+{
+	static const struct {
+		const char *modules[4], *phase;
+	} cases[] = {
+		{{"/t/libc10_cuda.so", "/t/libtorch_cpu.so", "/t/libtorch_python.so",
+		  "/l/libstdc++.so.6"},
+		 "backward"},
+		{{"/t/libc10_cuda.so", "/t/libtorch_python.so", "/b/python3.12", "/l/libc.so.6"},
+		 "other"},
+		{{"/t/libc10_cuda.so", "/t/libtorch_cpu.so", "/b/serve", "/l/libc.so.6"}, "other"},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct gm_frame frames[4] = {{0}}, *list[4];
+		struct gm_stack stack = {.frames = list, .count = 4};
+
+		for (unsigned k = 0; k < 4; k++) {
+			frames[k].module = cases[i].modules[k];
+			gm_rules_apply(&frames[k]);
+			list[k] = &frames[k];
+		}
+		assert_string_equal(gm_phase_of(&stack), cases[i].phase);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(weights_gradients_and_state_to_the_byte),
 		cmocka_unit_test(phases_without_python_frames),
+		cmocka_unit_test(phases_without_symbols),
 	};
 
 	return cmocka_run_group_tests(tests, read_run, free_run);
