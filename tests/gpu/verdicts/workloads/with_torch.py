@@ -200,13 +200,13 @@ def schedule(batch, result):
 
 
 def closures_kept():
-    """Reports are made at the end; each closure holds its batch and its result."""
+    """Reports of the last steps are made at the end; each closure holds its batch and its result."""
     model = perceptron()
     for _ in range(60):
         batch = torch.randn(2048, 1024, device="cuda")
         with torch.no_grad():
             schedule(batch, model(batch))
-    print(sum(callback() for callback in callbacks))
+    print(sum(callback() for callback in callbacks[-4:]))
 
 
 def closures_called():
