@@ -163,15 +163,26 @@ static const char *place_of(struct gm_doc *doc, const struct gm_leak *leak)
 			     leak->sites_count);
 }
 
-/* Memory that is left on the device beyond the most that was used of it; GM_NO_BYTES unknown. */
+/*
+ * Memory that is left on the device beyond the context and the most that was used of it;
+ * GM_NO_BYTES: it is not known, or memory ran out and none was left.
+ */
 static uint64_t room_on(const struct gm_doc *doc, int device)
 {
-	uint64_t limit = gm_device_limit(gm_doc_device(doc, device));
+	const struct gm_device *found = gm_doc_device(doc, device);
 	const struct gm_level_record *level = gm_doc_level(doc, device, GM_LEVEL_DRIVER);
+	uint64_t limit = gm_device_limit(found), used;
 
-	if (device < 0 || limit == GM_NO_BYTES || !level || level->physical_peak_bytes > limit)
+	for (unsigned i = 0; i < doc->ooms_count; i++)
+		if (doc->ooms[i].record.device == device)
+			return GM_NO_BYTES;
+	if (device < 0 || limit == GM_NO_BYTES || !level)
 		return GM_NO_BYTES;
-	return limit - level->physical_peak_bytes;
+	used = level->physical_peak_bytes;
+	if (found->record.context_bytes != GM_NO_BYTES &&
+	    __builtin_add_overflow(used, found->record.context_bytes, &used))
+		return GM_NO_BYTES;
+	return used > limit ? GM_NO_BYTES : limit - used;
 }
 
 /* "+1.00 MiB each time, every 2.0 ms; the device is full after about 2,900 more (6.1 s)" */
