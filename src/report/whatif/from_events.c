@@ -243,7 +243,7 @@ static void take_trace(struct reading *reading, const struct gm_event_record *ev
 	reading->untold |= !reading->told;
 	if (!reading->told)
 		return;
-	if (reading->asked == event->key)
+	if (reading->asked == event->key && reading->asked_bytes <= event->bytes)
 		request->bytes = reading->asked_bytes;
 	reading->asked = 0;
 	request->pool = (uint16_t)reading->pool;
