@@ -34,7 +34,7 @@ whatif() {
 			ran $program $setting
 			[ "$(cat "$work/said")" = 1 ]
 			whatif
-			is '.whatif_run.reproduced' true
+			is '.whatif_run | [.traced, .reproduced]' '[true,true]'
 			is '[.whatif[] | .reserved_peak_bytes, .exact, .why]' "[$plain,true,null,$expandable,true,null]"
 		done
 	done
@@ -56,6 +56,7 @@ whatif() {
 		ran sizes $way
 		[ "$(cat "$work/said")" = 0 ]
 		whatif
+		is '.whatif_run.traced' false
 		is '.whatif | map(.exact)' '[true,false]'
 		is '.whatif[1].why | test("sizes that were asked for are not recorded")' true
 	done
@@ -66,6 +67,7 @@ whatif() {
 		ran sizes $block
 		[ "$(cat "$work/said")" = 1 ]
 		whatif
+		is '.whatif_run.traced' false
 		is '.whatif | map(.exact)' '[true,false]'
 		is '.whatif[1].why | test("sizes that were asked for are not recorded")' true
 	done

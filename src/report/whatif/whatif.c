@@ -726,6 +726,7 @@ static enum gm_whatif_fault ask(struct asking *asking, const struct gm_whatif_op
 	whatif->device = asking->requests.device;
 	whatif->version = options->version;
 	whatif->complete = !asking->requests.middle && !asking->requests.gap;
+	whatif->traced = !asking->requests.streams_unknown;
 	whatif->recorded_reserved_peak_bytes = asking->requests.reserved_peak_bytes;
 	whatif->events = asking->requests.count;
 	set_limits(asking, options);

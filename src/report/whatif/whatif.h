@@ -40,6 +40,7 @@ struct gm_whatif {
 	unsigned version; /* the rules that were used: 0 those that all known versions share */
 	const char *recorded_conf; /* NULL not known */
 	bool complete;		   /* the history begins with the run */
+	bool traced; /* PyTorch's allocator says sizes, streams and pools; else they are inferred */
 	bool reproduced;	   /* under its own setting the model did what the run did */
 	uint64_t misplaced; /* blocks that it put elsewhere; GM_NO_BYTES of expandable segments */
 	uint64_t recorded_reserved_peak_bytes;

@@ -51,6 +51,7 @@ static json_t *run_object(const struct gm_whatif *whatif, const char *gpu)
 				    ? json_integer((json_int_t)whatif->target_batch)
 				    : json_null());
 	json_object_set_new(object, "complete", json_boolean(whatif->complete));
+	json_object_set_new(object, "traced", json_boolean(whatif->traced));
 	json_object_set_new(object, "reproduced", json_boolean(whatif->reproduced));
 	json_object_set_new(object, "misplaced_blocks", gm_json_bytes(whatif->misplaced));
 	json_object_set_new(object, "reserved_peak_bytes",
