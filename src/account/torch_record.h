@@ -171,6 +171,62 @@ static inline void gm_torch_shift(struct gm_torch_record *record,
 
 /* ---- the record and the level of its blocks ---- */
 
+/*
+ * Returns the counts that hold. Another thread may be counting: what it counts meanwhile may be in
+ * them or not.
+ */
+static inline struct gm_block_counts gm_copy_counts(const struct gm_torch_record *record)
+{
+	struct gm_block_counts copy;
+	uint64_t turn;
+
+	do {
+		const struct gm_block_counts *counts;
+
+		turn = __atomic_load_n(&record->turn, __ATOMIC_ACQUIRE);
+		counts = &record->counts[turn >> 1 & 1];
+		copy.allocated_bytes = __atomic_load_n(&counts->allocated_bytes, __ATOMIC_RELAXED);
+		copy.allocations = __atomic_load_n(&counts->allocations, __ATOMIC_RELAXED);
+		copy.frees = __atomic_load_n(&counts->frees, __ATOMIC_RELAXED);
+		copy.allocated_total_bytes =
+			__atomic_load_n(&counts->allocated_total_bytes, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (turn >> 1 != __atomic_load_n(&record->turn, __ATOMIC_RELAXED) >> 1);
+	return copy;
+}
+
+/* The extremes of the timeline's open point as the level counts. */
+static inline uint64_t gm_lower_bytes(const struct gm_torch_record *record)
+{
+	return __atomic_load_n(&record->lower_bytes, __ATOMIC_RELAXED) - record->beyond_bytes;
+}
+
+static inline uint64_t gm_upper_bytes(const struct gm_torch_record *record)
+{
+	return __atomic_load_n(&record->upper_bytes, __ATOMIC_RELAXED) - record->beyond_bytes;
+}
+
+/* Returns the events that the counts are ahead of the level. */
+static inline uint64_t gm_level_behind(const struct gm_level_record *level,
+				       const struct gm_block_counts *counts)
+{
+	return counts->allocations + counts->frees - level->allocations - level->frees;
+}
+
+/* The level's figures become what the record counted of its blocks (struct gm_torch_record,
+ * `counting`). */
+static inline void gm_level_follow(struct gm_level_record *level,
+				   const struct gm_torch_record *record,
+				   const struct gm_block_counts *counts)
+{
+	level->current_bytes = counts->allocated_bytes - record->beyond_bytes;
+	level->current_count = counts->allocations - counts->frees;
+	level->allocations = counts->allocations;
+	level->frees = counts->frees;
+	level->allocated_bytes = counts->allocated_total_bytes;
+	level->freed_bytes = level->allocated_bytes - level->current_bytes;
+}
+
 /* The record's figures of blocks become what their level says (struct gm_torch_record, `by_level`).
  */
 static inline void gm_torch_follow(struct gm_torch_record *record,

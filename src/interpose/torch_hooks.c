@@ -16,6 +16,7 @@
 #include "recorder/state/settings.h"
 #include "recorder/state/thread.h"
 #include "stack/stack.h"
+#include "track/block_counts.h"
 #include "track/clock.h"
 #include "track/ledger.h"
 #include "track/retries.h"
@@ -39,6 +40,7 @@ typedef void oom_hook(int64_t bytes, uint64_t allocated, uint64_t reserved, stru
 
 /* A mangled name's real function, looked up again after something was unloaded. */
 struct hook {
+	const char *name;
 	void *real;
 	uint32_t generation; /* gm_unloads at the look-up, plus 1 */
 	bool wanted;	     /* the settings ask for blocks */
@@ -53,12 +55,12 @@ static inline void *known(struct hook *hook)
 					      : NULL;
 }
 
-static void *real_of(struct hook *hook, const char *name)
+static void *real_of(struct hook *hook)
 {
 	uint32_t now = gm_unloads() + 1;
 
 	if (__atomic_load_n(&hook->generation, __ATOMIC_ACQUIRE) != now) {
-		__atomic_store_n(&hook->real, gm_next_symbol(name), __ATOMIC_RELAXED);
+		__atomic_store_n(&hook->real, gm_next_symbol(hook->name), __ATOMIC_RELAXED);
 		__atomic_store_n(&hook->generation, now, __ATOMIC_RELEASE);
 	}
 	return __atomic_load_n(&hook->real, __ATOMIC_RELAXED);
@@ -84,12 +86,12 @@ static bool recorded(struct device device)
 	return device.type == DEVICE_TYPE_CUDA && gm_settings.torch && !gm_disabled() && !gm_idle();
 }
 
-static inline void record_block(const struct report *report, uint64_t ticks, int32_t extra)
+static inline void record_block(const struct report *report, uint64_t ticks)
 {
 	struct gm_where where = {report->device.index, gm_calling_thread(), ticks};
 	uint64_t block = (uintptr_t)report->block;
 	struct gm_stack_taking taking;
-	struct gm_origin origin = {.extra = extra};
+	struct gm_origin origin = {0};
 
 	if (report->bytes < 0) {
 		gm_track_block_free(block, where, report->totals);
@@ -101,39 +103,24 @@ static inline void record_block(const struct report *report, uint64_t ticks, int
 	gm_track_block(block, (uint64_t)report->bytes, where, origin, report->totals);
 }
 
-static GM_COLD void record_sample(const struct report *report, int32_t extra)
+/* Does the same in a sampled recording, for blocks that gm_count_block does not count. */
+static GM_COLD void record_sampled(const struct report *report, uint64_t ticks)
 {
-	record_block(report, gm_clock_ticks(), extra);
-}
-
-/* Does the same in a sampled recording, where most blocks need no clock, no stack and no record. */
-static inline void record_sampled(const struct report *report)
-{
-	int device = report->device.index;
+	struct gm_where where = {report->device.index, gm_calling_thread(), ticks};
+	uint64_t block = (uintptr_t)report->block;
 	int64_t bytes = report->bytes;
-	int32_t extra;
+	struct gm_origin origin = {.extra = bytes < 0 ? -1 : gm_sample((uint64_t)bytes)};
+	static bool prepared; /* (atomic) */
 
-	if (bytes < 0) {
-		gm_track_sampled_block_free((uintptr_t)report->block, (uint64_t)-bytes, device,
-					    report->totals);
-		return;
-	}
-	extra = gm_sample((uint64_t)bytes);
-	if (__builtin_expect(extra < 0, 1))
-		gm_track_unsampled_block((uint64_t)bytes, device, report->totals);
+	/* A process's first stack has no Python frames yet. */
+	if (origin.extra >= 0 || !__atomic_exchange_n(&prepared, true, __ATOMIC_RELAXED))
+		origin.stack = gm_stack_take(&report->caller, 0, &origin.module);
+	if (bytes < 0)
+		gm_track_sampled_block_free(block, (uint64_t)-bytes, where, report->totals);
+	else if (origin.extra < 0)
+		gm_track_unsampled_block((uint64_t)bytes, where, report->totals);
 	else
-		record_sample(report, extra);
-}
-
-static GM_HOT_CODE __attribute__((noinline)) void sample(const struct report *report)
-{
-	if (__builtin_expect(!report->bytes || !gm_enter_tracker(), 0))
-		return;
-	if (gm_recording()) {
-		record_sampled(report);
-		gm_sleep_if_asked();
-	}
-	gm_leave_tracker();
+		gm_track_sampled_block(block, (uint64_t)bytes, where, origin, report->totals);
 }
 
 static GM_HOT_CODE __attribute__((noinline)) void record(const struct report *report)
@@ -143,10 +130,31 @@ static GM_HOT_CODE __attribute__((noinline)) void record(const struct report *re
 	if (__builtin_expect(!report->bytes || !gm_enter_tracker(), 0))
 		return;
 	if (gm_recording()) {
-		record_block(report, ticks, 0);
+		if (__builtin_expect(gm_sample_bytes != 0, 0))
+			record_sampled(report, ticks);
+		else
+			record_block(report, ticks);
 		gm_sleep_if_asked();
 	}
 	gm_leave_tracker();
+}
+
+/*
+ * Counts the block of a sampled recording without the tracker's lock. Returns false, and has
+ * changed nothing, if it is sampled or has to be recorded for another reason.
+ */
+static inline __attribute__((always_inline)) bool
+counted(const void *block, int64_t bytes, struct gm_torch_totals totals, struct device device)
+{
+	struct gm_torch_record *torch = gm_counted_torch(device.index);
+
+	if (__builtin_expect(!torch, 0) || gm_clock_is_due(torch) ||
+	    (bytes < 0 ? gm_may_be_sampled((uintptr_t)block) : !gm_may_pass_sample(bytes)) ||
+	    !gm_count_block(torch, bytes, totals))
+		return false;
+	if (bytes > 0)
+		gm_pass_sample(bytes);
+	return true;
 }
 
 static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, struct device device,
@@ -184,30 +192,68 @@ static void no_hook(void *block, int64_t bytes, uint64_t allocated, uint64_t res
 }
 
 /*
- * The slow path: at first, and after something was unloaded. Records the block if blocks are to be
- * recorded, and returns the real function.
+ * The first block, and the first after something was unloaded. Records the block if blocks are to
+ * be recorded, and returns the real function.
  */
-static __attribute__((noinline, cold)) memory_hook *
-on_memory_slow(struct hook *hook, const char *name, const struct report *report)
+static __attribute__((noinline, cold)) memory_hook *on_first(struct hook *hook,
+							      const struct report *report)
 {
 	bool disabled = gm_disabled();
 	void *real;
 
 	__atomic_store_n(&hook->wanted, gm_settings.torch, __ATOMIC_RELAXED);
 	if (disabled || __atomic_load_n(&gm_readiness, __ATOMIC_ACQUIRE) != GM_UNREAD)
-		real = real_of(hook, name);
+		real = real_of(hook);
 	else /* the settings are still being read, so the look-up is not kept */
-		real = gm_next_symbol(name);
+		real = gm_next_symbol(hook->name);
 	if (recorded(report->device))
 		record(report);
 	return real ? (memory_hook *)real : no_hook;
 }
 
-static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t allocated,
+/*
+ * The hook calls one of the following three last, so the caller of each is PyTorch. They call the
+ * real function.
+ */
+static __attribute__((noinline, cold)) void on_unknown(void *block, int64_t bytes,
+							uint64_t allocated, uint64_t reserved,
+							struct device device, struct hook *hook)
+{
+	struct report report = {block, bytes, {allocated, reserved}, device, GM_ENTRY_HERE()};
+
+	on_first(hook, &report)(block, bytes, allocated, reserved, device);
+}
+
+static GM_HOT_CODE __attribute__((noinline)) void on_memory(void *block, int64_t bytes,
+							    uint64_t allocated, uint64_t reserved,
+							    struct device device, struct hook *hook)
+{
+	struct report report = {block, bytes, {allocated, reserved}, device, GM_ENTRY_HERE()};
+	memory_hook *real = (memory_hook *)__atomic_load_n(&hook->real, __ATOMIC_RELAXED);
+
+	record(&report);
+	real(report.block, report.bytes, report.totals.allocated_bytes,
+	     report.totals.reserved_bytes, report.device);
+}
+
+static GM_HOT_CODE __attribute__((noinline)) void
+on_sampled_memory(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,
+		  struct device device, struct hook *hook)
+{
+	memory_hook *real = (memory_hook *)__atomic_load_n(&hook->real, __ATOMIC_RELAXED);
+	struct gm_torch_totals totals = {allocated, reserved};
+
+	if (counted(block, bytes, totals, device))
+		real(block, bytes, allocated, reserved, device);
+	else
+		on_memory(block, bytes, allocated, reserved, device, hook);
+}
+
+static void on_oom(struct hook *hook, int64_t bytes, uint64_t allocated,
 		   uint64_t reserved, struct device device, const struct gm_entry *caller)
 {
 	struct gm_torch_totals totals = {allocated, reserved};
-	oom_hook *real = (oom_hook *)real_of(hook, name);
+	oom_hook *real = (oom_hook *)real_of(hook);
 	int saved = errno;
 
 	if (recorded(device) && gm_enter_tracker()) {
@@ -227,24 +273,17 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 	EXPORT void symbol(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,      \
 			   struct device device)                                                   \
 	{                                                                                          \
-		static place struct hook hook;                                                     \
+		static place struct hook hook = {.name = #symbol};                                 \
 		memory_hook *real = (memory_hook *)known(&hook);                                   \
                                                                                                    \
-		if (!real || (device.type == DEVICE_TYPE_CUDA && !gm_idle() && hook.wanted)) {     \
-			struct report report = {                                                   \
-				block, bytes, {allocated, reserved}, device, GM_ENTRY_HERE()};     \
-                                                                                                   \
-			if (!real)                                                                 \
-				real = on_memory_slow(&hook, #symbol, &report);                    \
-			else if (gm_sample_bytes)                                                  \
-				sample(&report);                                                   \
-			else                                                                       \
-				record(&report);                                                   \
-			real(report.block, report.bytes, report.totals.allocated_bytes,            \
-			     report.totals.reserved_bytes, report.device);                         \
-			return;                                                                    \
-		}                                                                                  \
-		real(block, bytes, allocated, reserved, device);                                   \
+		if (!real)                                                                         \
+			on_unknown(block, bytes, allocated, reserved, device, &hook);              \
+		else if (device.type != DEVICE_TYPE_CUDA || gm_idle() || !hook.wanted)             \
+			real(block, bytes, allocated, reserved, device);                           \
+		else if (gm_counted)                                                               \
+			on_sampled_memory(block, bytes, allocated, reserved, device, &hook);       \
+		else                                                                               \
+			on_memory(block, bytes, allocated, reserved, device, &hook);               \
 	}
 
 #define OOM_HOOK(symbol)                                                                           \
@@ -252,10 +291,10 @@ static void on_oom(struct hook *hook, const char *name, int64_t bytes, uint64_t 
 	EXPORT void symbol(int64_t bytes, uint64_t allocated, uint64_t reserved,                   \
 			   struct device device)                                                   \
 	{                                                                                          \
-		static struct hook hook;                                                           \
+		static struct hook hook = {.name = #symbol};                                       \
 		const struct gm_entry caller = GM_ENTRY_HERE();                                    \
                                                                                                    \
-		on_oom(&hook, #symbol, bytes, allocated, reserved, device, &caller);               \
+		on_oom(&hook, bytes, allocated, reserved, device, &caller);               \
 	}
 
 MEMORY_HOOK(GM_HOT, GM_HOT_CODE, _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)

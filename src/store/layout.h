@@ -204,7 +204,8 @@ struct gm_header {
 	uint32_t python_string; /* CPython's version, or the reason why there are no frames */
 	uint32_t job_string;		/* "NAME=value\n": job ids of launchers */
 	uint64_t machine;		/* a number for the host that pid belongs to; 0 unknown */
-	uint32_t reserved1[4];
+	uint32_t other_libcudas; /* linker namespaces (dlmopen) with a libcuda that is not seen */
+	uint32_t reserved1[3];
 
 	/* fields that every event changes or reads: 64 bytes, one cache line */
 	uint64_t last_event_ns;		/* since time 0 */
@@ -867,13 +868,24 @@ enum gm_torch_allocator {
  * in a file that ends so too: allocated_bytes is its current_bytes and beyond_bytes, the counts and
  * totals are its own, and the timeline's last_bytes is its current_bytes. What is kept here then
  * may be older.
+ *
+ * While `counting` is 1, in a sampled recording, the level itself may be older, and so may `events`
+ * of the header: counts[turn / 2 & 1] says what there is to say of blocks. An event makes `turn`
+ * odd, fills in the other of the two and makes `turn` even again, the next number but one, so a
+ * process that is killed leaves a whole one.
  */
+struct gm_block_counts {
+	uint64_t allocated_bytes; /* the level's current_bytes and beyond_bytes */
+	uint64_t allocations, frees, allocated_total_bytes; /* as in the level */
+};
+
 struct gm_torch_record {
 	int16_t device;
 	uint8_t allocator; /* enum gm_torch_allocator; of a pluggable one only the reserve is known
 			    */
 	uint8_t by_level;	/* (release) */
-	uint8_t reserved[4];
+	uint8_t counting;	/* (release) */
+	uint8_t reserved[3];
 	uint64_t allocated_bytes, allocated_peak_bytes;
 	uint64_t reserved_bytes;
 	uint64_t allocations, frees;
@@ -893,8 +905,22 @@ struct gm_torch_record {
 	uint64_t beyond_bytes; /* PyTorch's count once, less our blocks; wraps around below 0
 				*/
 	uint8_t reserved2[24];
+
+	struct gm_block_counts counts[2];
+
+	/* In the units of counts[].allocated_bytes. All are atomic. */
+	uint64_t turn;		 /* (release) */
+	uint64_t lower_bytes;	 /* a minimum of the timeline's open point */
+	uint64_t upper_bytes;	 /* a maximum of it, below which no peak is reached */
+	uint64_t headroom_bytes; /* up to this total no peak is reached */
+	uint64_t reserved_seen_bytes; /* reserved_bytes that PyTorch is expected to pass */
+	uint32_t contended; /* two events were at once: the allocator does not call under a lock */
+	uint8_t reserved3[20];
 };
-_Static_assert(sizeof(struct gm_torch_record) == 192, "a record starts at a cache line");
+_Static_assert(sizeof(struct gm_torch_record) == 320, "a record starts at a cache line");
+_Static_assert(offsetof(struct gm_torch_record, counts) % 64 == 0 &&
+		       offsetof(struct gm_torch_record, turn) % 64 == 0,
+	       "an event changes two cache lines");
 
 /* The levels at which memory is reserved beyond what is used. */
 enum gm_holes_level {

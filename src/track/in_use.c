@@ -21,6 +21,15 @@ static uint64_t level_bytes(int device, unsigned level)
 	return record ? record->current_bytes : 0;
 }
 
+uint64_t gm_in_use_blocks(int device)
+{
+	const struct gm_torch_record *torch = gm_known_torch(device);
+
+	if (!torch || !__atomic_load_n(&torch->counting, __ATOMIC_ACQUIRE))
+		return level_bytes(device, GM_LEVEL_TORCH);
+	return gm_copy_counts(torch).allocated_bytes - torch->beyond_bytes;
+}
+
 uint64_t gm_in_use_now(int device)
 {
 	bool blocks = gm_track_torch_seen();
@@ -30,7 +39,7 @@ uint64_t gm_in_use_now(int device)
 	if (!torch)
 		return bytes;
 	bytes -= torch->reserved_bytes < bytes ? torch->reserved_bytes : bytes;
-	return bytes + level_bytes(device, GM_LEVEL_TORCH);
+	return bytes + gm_in_use_blocks(device);
 }
 
 /* The host's device is negative. */
@@ -78,7 +87,7 @@ static uint64_t lowest_peak(int device)
 
 uint64_t gm_in_use_block_headroom(int device)
 {
-	uint64_t others = gm_in_use_now(device) - level_bytes(device, GM_LEVEL_TORCH);
+	uint64_t others = gm_in_use_now(device) - gm_in_use_blocks(device);
 	uint64_t peak = lowest_peak(device);
 
 	return peak > others ? peak - others : 0;

@@ -27,6 +27,12 @@ void gm_in_use_reset(void);
 uint64_t gm_in_use_now(int device);
 
 /*
+ * Returns the bytes of PyTorch's blocks on a device, whose level may be older than their counts
+ * (struct gm_torch_record, `counting`).
+ */
+uint64_t gm_in_use_blocks(int device);
+
+/*
  * The most that was in use on a device in a stretch of time, and when. Stretches are measured from
  * gm_in_use_measure_most on, which the first range of a program calls, on the first
  * GM_RANGE_DEVICES devices; gm_in_use_take_most ends one and begins the next. Cached counters are

@@ -21,8 +21,10 @@
  */
 #include "track/torch_blocks.h"
 #include "store/journal.h"
-#include "track/capture_pools.h"
 #include "track/allocs.h"
+#include "track/block_counts.h"
+#include "track/block_samples.h"
+#include "track/capture_pools.h"
 #include "track/collected.h"
 #include "track/fast_path.h"
 #include "track/in_use.h"
@@ -64,16 +66,25 @@ static inline struct gm_open_series *series_of(unsigned slot)
 /* ---- filling and invalidating the cached counters ---- */
 
 /*
- * Brings the record and the timeline up to the level. Until both are stored, `by_level` stays set.
+ * Brings the record and the timeline up to the level, and the level up to the counts. Until both
+ * are stored, `by_level` stays set. From then on blocks are counted under the lock; one that is
+ * being counted without it at this moment is found in the counts when the next one comes
+ * (stop_counting).
  */
 static void settle_device(unsigned slot)
 {
-	const struct gm_open_series *series = series_of(slot);
+	struct gm_open_series *series = series_of(slot);
 	struct gm_torch_record *torch = gm_torch_state.devices[slot];
-	const struct cache *cache = &caches[slot];
+	const struct gm_level_record *level = gm_totals.levels[slot][GM_LEVEL_TORCH];
 
-	gm_torch_follow(torch, cache->level);
-	series->record->last_bytes[series->point] = cache->level->current_bytes;
+	if (torch->counting) {
+		__atomic_store_n(&gm_counted->torch[torch->device], NULL, __ATOMIC_RELEASE);
+		gm_torch_follow_counts(torch);
+		gm_series_set(series, gm_lower_bytes(torch));
+		gm_series_set(series, gm_upper_bytes(torch));
+	}
+	gm_torch_follow(torch, level);
+	gm_series_set(series, level->current_bytes);
 	__atomic_store_n(&torch->by_level, 0, __ATOMIC_RELEASE);
 }
 
@@ -131,6 +142,48 @@ static GM_COLD bool fill_cache(int device, unsigned slot)
 static inline unsigned slot_of(int device)
 {
 	return likely((unsigned)device < CACHES - 1) ? (unsigned)device + 1 : 0;
+}
+
+/*
+ * Begins to count the blocks of a device without the lock, if that can be done. The records say
+ * what there is to say of them.
+ */
+static void start_counting(int device)
+{
+	unsigned slot = slot_of(device);
+	struct gm_torch_record *torch = gm_torch_state.devices[slot];
+	const struct cache *cache = &caches[slot];
+	uint64_t headroom, turn;
+
+	if (!gm_counted || !torch || torch->contended || !fill_cache(device, slot))
+		return;
+	headroom = cache->headroom_bytes;
+	if (headroom >= cache->level->peak_bytes)
+		headroom = cache->level->peak_bytes ? cache->level->peak_bytes - 1 : 0;
+	torch->headroom_bytes = headroom + cache->beyond_bytes;
+	torch->lower_bytes = cache->min_bytes + cache->beyond_bytes;
+	torch->upper_bytes = (cache->max_bytes < headroom ? cache->max_bytes : headroom) +
+			     cache->beyond_bytes;
+	torch->reserved_seen_bytes = cache->reserved_bytes;
+	turn = (torch->turn >> 1) + 1;
+	torch->counts[turn & 1] =
+		(struct gm_block_counts){torch->allocated_bytes, torch->allocations, torch->frees,
+					 torch->allocated_total_bytes};
+	__atomic_store_n(&torch->turn, turn << 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&torch->counting, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_counted->torch[device], torch, __ATOMIC_RELEASE);
+}
+
+/* Ends that: the records say again what there is to say. */
+static void stop_counting(int device)
+{
+	unsigned slot = slot_of(device);
+	struct gm_torch_record *torch = gm_torch_state.devices[slot];
+
+	if (!torch || !torch->counting)
+		return;
+	settle_device(slot);
+	__atomic_store_n(&torch->counting, 0, __ATOMIC_RELEASE);
 }
 
 /* Returns whether the cached counters are valid, after filling them if need be. */
@@ -349,8 +402,7 @@ static GM_COLD void add_slow(uint64_t block, uint64_t bytes, int device, struct 
 				       .owner = GM_NONE,
 				       .function = GM_NONE,
 				       .stack = origin.stack,
-				       .caller_module = origin.module,
-				       .extra = origin.extra};
+				       .caller_module = origin.module};
 	int saved = errno;
 
 	gm_settle_blocks();
@@ -475,7 +527,7 @@ GM_HOT_CODE void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where 
 	begin(where);
 	if (unlikely(gm_track.captures))
 		gm_capture_block(block);
-	if (unlikely(origin.extra || !add_fast(block, bytes, where, origin.stack, totals)))
+	if (unlikely(!add_fast(block, bytes, where, origin.stack, totals)))
 		add_slow(block, bytes, where.device, origin, totals);
 	gm_update_end_inline();
 }
@@ -542,137 +594,108 @@ GM_HOT_CODE void gm_track_block_free(uint64_t block, struct gm_where where,
 
 /* ---- a sampled recording ---- */
 
-static GM_COLD void read_clock(void)
-{
-	uint64_t now_ns = gm_clock_ns(&gm_clock);
-
-	if (now_ns > gm_track.now_ns)
-		gm_track.now_ns = now_ns;
-	gm_file->last_event_ns = gm_track.now_ns;
-}
-
 /*
- * Counts a block that came (`came`) or went in its level. Returns false for one that went and had
- * come before the recording.
+ * Counts a block that came, or (less than 0 bytes) went, in its level. Returns false for one that
+ * went and had come before the recording.
  */
-static inline bool count_unsampled(struct gm_level_record *level, uint64_t bytes, bool came)
+static bool change_level(struct gm_level_record *level, int64_t bytes)
 {
-	if (came)
-		gm_level_add(level, bytes, gm_track.now_ns);
-	else if (unlikely(level->current_bytes < bytes))
+	if (bytes > 0)
+		gm_level_add(level, (uint64_t)bytes, gm_track.now_ns);
+	else if (level->current_bytes < (uint64_t)-bytes)
 		return false;
 	else
-		gm_level_remove(level, bytes, 1);
+		gm_level_remove(level, (uint64_t)-bytes, 1);
 	return true;
 }
 
-static GM_COLD void change_slow(uint64_t bytes, bool came, int device,
-				struct gm_torch_totals totals)
+static void change_records(int64_t bytes, int device, struct gm_torch_totals totals)
 {
-	struct gm_level_record *level;
-	struct gm_torch_record *torch;
-	int saved = errno;
+	struct gm_torch_record *torch = gm_torch_of(device);
+	struct gm_level_record *level = gm_level_of(device, GM_LEVEL_TORCH);
 
-	gm_settle_blocks();
-	read_clock();
-	if (!gm_torch_state.seen)
-		first_block(device);
-	torch = gm_torch_of(device);
-	level = gm_level_of(device, GM_LEVEL_TORCH);
 	if (torch)
 		begin_record(torch);
-	if (level && count_unsampled(level, bytes, came)) {
+	if (level && change_level(level, bytes)) {
 		gm_timeline_set(device, GM_SERIES_TORCH_ALLOCATED, level->current_bytes);
-		if (torch && came)
-			gm_torch_block_add(torch, bytes);
+		if (torch && bytes > 0)
+			gm_torch_block_add(torch, (uint64_t)bytes);
 		else if (torch)
-			gm_torch_block_remove(torch, bytes);
+			gm_torch_block_remove(torch, (uint64_t)-bytes);
 		gm_in_use_raise(device);
 	}
 	if (torch)
 		end_record(torch, &totals);
-	if (torch && came)
+	if (torch && bytes > 0)
 		gm_torch_raise_holes(torch);
-	if (gm_open_chains && came)
+	if (gm_open_chains && bytes > 0)
 		gm_retry_block_allocated();
+}
+
+/* Counts a block in every record that says something of blocks, as a full recording does. */
+static GM_COLD void change_slow(int64_t bytes, int device, struct gm_torch_totals totals)
+{
+	int saved = errno;
+
+	gm_settle_blocks();
+	stop_counting(device);
+	if (!gm_torch_state.seen)
+		first_block(device);
+	if (bytes > 0)
+		gm_track_worked();
+	gm_file->events++;
+	change_records(bytes, device, totals);
+	start_counting(device);
 	errno = saved;
 }
 
-static inline __attribute__((always_inline)) bool
-change_fast(uint64_t bytes, bool came, int device, struct gm_torch_totals totals)
+/* Counts a block, under the lock. The time of the event is known. */
+static void change(int64_t bytes, int device, struct gm_torch_totals totals)
 {
-	unsigned slot = slot_of(device);
-	struct cache *cache = gm_in_register(&caches[slot]);
-	struct gm_level_record *level;
+	struct gm_torch_record *torch = gm_counted ? gm_counted_torch(device) : NULL;
 
-	if (unlikely(!is_cached(cache, device, slot)))
-		return false;
-	level = cache->level;
-	if (unlikely(!count_unsampled(level, bytes, came)))
-		return false;
-	update_point(cache, slot, level->current_bytes);
-	if (unlikely(totals_differ(cache, level, totals)))
-		came ? take_over_after_alloc(device, slot, totals) : (void)take_over(slot, totals);
-	else if (came && unlikely(level->current_bytes > cache->headroom_bytes))
-		raise_peaks(device, slot);
-	return true;
+	if (!torch || gm_track.now_ns >= series_of(slot_of(device))->end_ns ||
+	    !gm_count_block(torch, bytes, totals))
+		change_slow(bytes, device, totals);
 }
 
-#define CLOCK_INTERVAL 64u /* the clock is read for one of so many events, which others follow */
-
-/*
- * Begin and end an update at the time of a recent event: most blocks change their level's totals
- * alone, and need no time but for the timeline.
- */
-static inline void begin_unsampled(void)
+/* Begins an update; gm_update_end_inline ends it. `events` is kept with the counts. */
+static void begin_sampled(struct gm_where where)
 {
 	gm_track_lock();
-	gm_seqlock_begin();
-	if (unlikely(++gm_file->events % CLOCK_INTERVAL == 0)) {
-		read_clock();
-		gm_update_own_bytes();
-	}
+	gm_update_begin_locked(gm_clock_ns_at(&gm_clock, where.ticks));
 }
 
-static inline void end_unsampled(void)
-{
-	gm_seqlock_end();
-	gm_track_unlock();
-}
-
-static inline __attribute__((always_inline)) void
-change_unsampled(uint64_t bytes, bool came, int device, struct gm_torch_totals totals)
-{
-	if (unlikely(!change_fast(bytes, came, device, totals)))
-		change_slow(bytes, came, device, totals);
-}
-
-GM_HOT_CODE void gm_track_unsampled_block(uint64_t bytes, int device,
-					  struct gm_torch_totals totals)
-{
-	if (unlikely(!gm_file))
-		return;
-	begin_unsampled();
-	gm_track_worked();
-	change_unsampled(bytes, true, device, totals);
-	end_unsampled();
-}
-
-static GM_COLD void end_sampled(uint64_t block, int device, struct gm_torch_totals totals)
-{
-	read_clock();
-	end_slow(block, device, totals);
-}
-
-GM_HOT_CODE void gm_track_sampled_block_free(uint64_t block, uint64_t bytes, int device,
-					     struct gm_torch_totals totals)
+void gm_track_sampled_block(uint64_t block, uint64_t bytes, struct gm_where where,
+			    struct gm_origin origin, struct gm_torch_totals totals)
 {
 	if (unlikely(!gm_file || !block))
 		return;
-	begin_unsampled();
-	if (unlikely(gm_index_find(&gm_track.live, GM_SPACE_TORCH, block) != NULL))
-		end_sampled(block, device, totals);
-	else
-		change_unsampled(bytes, false, device, totals);
-	end_unsampled();
+	begin_sampled(where);
+	if (unlikely(gm_track.captures))
+		gm_capture_block(block);
+	gm_sample_end(block); /* its free was not reported */
+	gm_sample_add(block, bytes, where.device, origin);
+	change((int64_t)bytes, where.device, totals);
+	gm_update_end_inline();
+}
+
+void gm_track_unsampled_block(uint64_t bytes, struct gm_where where, struct gm_torch_totals totals)
+{
+	if (unlikely(!gm_file))
+		return;
+	begin_sampled(where);
+	change((int64_t)bytes, where.device, totals);
+	gm_update_end_inline();
+}
+
+void gm_track_sampled_block_free(uint64_t block, uint64_t bytes, struct gm_where where,
+				 struct gm_torch_totals totals)
+{
+	if (unlikely(!gm_file || !block))
+		return;
+	begin_sampled(where);
+	gm_sample_end(block);
+	change(-(int64_t)bytes, where.device, totals);
+	gm_update_end_inline();
 }

@@ -15,7 +15,7 @@ struct gm_where {
 };
 
 /* The stack of a block's allocation and the innermost module outside CUDA and the shim; GM_NONE.
- * `extra` as in struct gm_alloc_record; -1 does not occur. */
+ * `extra` as in struct gm_alloc_record, of a sampled block; -1 does not occur. */
 struct gm_origin {
 	uint32_t stack, module;
 	int32_t extra;
@@ -35,12 +35,15 @@ void gm_track_block(uint64_t block, uint64_t bytes, struct gm_where where, struc
 void gm_track_block_free(uint64_t block, struct gm_where where, struct gm_torch_totals totals);
 
 /*
- * In a sampled recording: PyTorch handed out a block that is not sampled, which counts in the
- * totals alone; and a block was given back, whether it was sampled or not. The time of such an
- * event is that of a recent one. Keep errno.
+ * In a sampled recording: PyTorch handed out a block that is sampled; one that is not, which counts
+ * in the totals alone; and a block of so many bytes was given back, whether it was sampled or not.
+ * Most events of the second and third kind need no lock and are counted by gm_count_block instead.
+ * Keep errno.
  */
-void gm_track_unsampled_block(uint64_t bytes, int device, struct gm_torch_totals totals);
-void gm_track_sampled_block_free(uint64_t block, uint64_t bytes, int device,
+void gm_track_sampled_block(uint64_t block, uint64_t bytes, struct gm_where where,
+			    struct gm_origin origin, struct gm_torch_totals totals);
+void gm_track_unsampled_block(uint64_t bytes, struct gm_where where, struct gm_torch_totals totals);
+void gm_track_sampled_block_free(uint64_t block, uint64_t bytes, struct gm_where where,
 				 struct gm_torch_totals totals);
 
 #endif

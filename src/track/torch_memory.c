@@ -3,6 +3,8 @@
  */
 #include "track/torch_memory.h"
 #include "track/capture_pools.h"
+#include "track/levels.h"
+#include "track/work.h"
 
 struct gm_torch_state gm_torch_state;
 
@@ -82,6 +84,17 @@ void gm_torch_count_release(const struct gm_alloc_record *alloc, uint32_t stack)
 	record->last_release_ns = gm_track.now_ns;
 	record->releasing = 1;
 	vote(record, stack, alloc->bytes);
+}
+
+void gm_torch_follow_counts(const struct gm_torch_record *torch)
+{
+	struct gm_level_record *level = gm_totals.levels[gm_slot(torch->device)][GM_LEVEL_TORCH];
+	const struct gm_block_counts counts = gm_copy_counts(torch);
+
+	gm_file->events += gm_level_behind(level, &counts);
+	if (counts.allocations != level->allocations)
+		gm_track_worked();
+	gm_level_follow(level, torch, &counts);
 }
 
 void gm_torch_follow_pool(const struct gm_pool_record *pool)

@@ -64,6 +64,9 @@ void gm_torch_remove(const struct gm_alloc_record *alloc);
 /* Counts memory that is about to be given back by a call with this stack. */
 void gm_torch_count_release(const struct gm_alloc_record *alloc, uint32_t stack);
 
+/* Brings the level up to the counts of its blocks, while the record has `counting`. */
+void gm_torch_follow_counts(const struct gm_torch_record *torch);
+
 /* The default pool was queried: with backend:cudaMallocAsync it is what PyTorch holds. */
 void gm_torch_follow_pool(const struct gm_pool_record *pool);
 

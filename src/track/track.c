@@ -5,6 +5,7 @@
 #include "store/journal.h"
 #include "track/allocs.h"
 #include "track/before.h"
+#include "track/block_counts.h"
 #include "track/clock.h"
 #include "track/contexts.h"
 #include "track/capture_pools.h"
@@ -45,6 +46,7 @@ static void forget_records(bool history)
 	gm_sites_reset();
 	gm_freed_reset();
 	gm_torch_reset();
+	gm_blocks_reset();
 	gm_torch_trace_reset();
 	gm_retries_reset();
 	gm_ooms_reset();

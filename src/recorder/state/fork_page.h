@@ -8,6 +8,7 @@
 #define GM_RECORDER_FORK_PAGE_H
 
 #include "store/lock.h"
+#include "track/block_counts.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -28,6 +29,7 @@ struct gm_fork_page {
 	struct gm_lock resolve; /* guards the tables of real functions (interpose/resolve_*.c) */
 	struct gm_lock slots;	/* guards the relocation slots (interpose/slots.c) */
 	struct gm_lock early;	/* guards the marks made before there is a file (early_marks.c) */
+	struct gm_counted counted; /* by the tracker */
 };
 
 struct gm_fork_pages {

@@ -31,4 +31,18 @@ static inline int32_t gm_sample(uint64_t bytes)
 	return __builtin_expect(gm_thread.sample_left > 0, 1) ? -1 : gm_sample_point(bytes);
 }
 
+/*
+ * gm_sample for a caller that has little to do for an allocation that is not sampled: if the thread
+ * does not reach its next point with it, gm_pass_sample does what there is to do.
+ */
+static inline bool gm_may_pass_sample(int64_t bytes)
+{
+	return gm_thread.sample_left > bytes;
+}
+
+static inline void gm_pass_sample(int64_t bytes)
+{
+	gm_thread.sample_left -= bytes;
+}
+
 #endif

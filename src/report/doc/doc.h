@@ -309,6 +309,7 @@ struct gm_doc {
 	struct gm_zone zone;
 	struct gm_reader *reader;
 	const struct gm_header *header;
+	uint64_t late_events; /* that its count of events lacks (load/repair.c) */
 	struct gm_symbols *symbols; /* NULL with --no-symbols */
 
 	struct gm_journal_file *journal; /* the complete history; NULL */

@@ -61,14 +61,14 @@ static void for_each(struct gm_doc *doc, void (*step)(const struct gm_counters *
 		step(&(struct gm_counters){.usage = &doc->usage[i]});
 }
 
-/* The timeline ends with what the level has now. */
-static void follow_line(struct gm_doc *doc, const struct gm_level_record *level, unsigned series)
+/* The timeline of a device ends with this value. */
+static void follow_line(struct gm_doc *doc, int device, unsigned series, uint64_t bytes)
 {
 	for (unsigned i = 0; i < doc->timeline_count; i++) {
 		struct gm_timeline_record *line = &doc->timeline[i];
 
-		if (line->device == level->device && line->series == series && line->points)
-			gm_series_note(line, level->current_bytes);
+		if (line->device == device && line->series == series && line->points)
+			gm_series_note(line, bytes);
 	}
 }
 
@@ -77,17 +77,41 @@ static void follow_level(struct gm_doc *doc, struct gm_torch_record *torch,
 {
 	gm_torch_follow(torch, level);
 	gm_torch_raise_peaks(torch);
-	follow_line(doc, level, GM_SERIES_TORCH_ALLOCATED);
+	follow_line(doc, level->device, GM_SERIES_TORCH_ALLOCATED, level->current_bytes);
 }
 
-/* Among PyTorch's blocks their level alone is kept up to date: see struct gm_torch_record. */
+static void follow_counts(struct gm_doc *doc, struct gm_torch_record *torch,
+			  struct gm_level_record *level)
+{
+	struct gm_block_counts counts = gm_copy_counts(torch);
+
+	doc->late_events += gm_level_behind(level, &counts);
+	gm_level_follow(level, torch, &counts);
+	follow_line(doc, level->device, GM_SERIES_TORCH_ALLOCATED, gm_lower_bytes(torch));
+	follow_line(doc, level->device, GM_SERIES_TORCH_ALLOCATED, gm_upper_bytes(torch));
+	torch->by_level = 1;
+}
+
+static struct gm_level_record *level_of(struct gm_doc *doc, int device)
+{
+	for (unsigned i = 0; i < doc->levels_count; i++)
+		if (doc->levels[i].device == device && doc->levels[i].level == GM_LEVEL_TORCH)
+			return &doc->levels[i];
+	return NULL;
+}
+
+/*
+ * Among PyTorch's blocks their level alone is kept up to date, or their counts alone: see struct
+ * gm_torch_record.
+ */
 static void follow_levels(struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->torches_count; i++) {
 		struct gm_torch_record *torch = &doc->torches[i];
-		const struct gm_level_record *level =
-			gm_doc_level(doc, torch->device, GM_LEVEL_TORCH);
+		struct gm_level_record *level = level_of(doc, torch->device);
 
+		if (torch->counting && level)
+			follow_counts(doc, torch, level);
 		if (torch->by_level && level)
 			follow_level(doc, torch, level);
 	}
@@ -200,9 +224,10 @@ static void recompute(struct gm_doc *doc)
 	sum_totals(doc);
 	for (unsigned i = 0; i < doc->levels_count; i++)
 		if (doc->levels[i].level == GM_LEVEL_DRIVER)
-			follow_line(doc, &doc->levels[i],
+			follow_line(doc, doc->levels[i].device,
 				    doc->levels[i].device == GM_HOST ? GM_SERIES_PINNED
-								     : GM_SERIES_TRACKED);
+								     : GM_SERIES_TRACKED,
+				    doc->levels[i].current_bytes);
 	recompute_physical(doc);
 	for (unsigned i = 0; i < doc->torches_count; i++)
 		recompute_torch(doc, &doc->torches[i]);

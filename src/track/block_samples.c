@@ -1,0 +1,71 @@
+/*
+ * Sampled blocks.
+ */
+#include "track/block_samples.h"
+#include "track/block_counts.h"
+#include "track/collected.h"
+#include "track/in_use.h"
+#include "track/levels.h"
+#include "track/live.h"
+#include "track/peaks.h"
+#include "track/sites.h"
+#include "track/torch_memory.h"
+
+void gm_sample_add(uint64_t block, uint64_t bytes, int device, struct gm_origin origin)
+{
+	const struct gm_event event = {.key = block,
+				       .bytes = bytes,
+				       .device = (int16_t)device,
+				       .space = GM_SPACE_TORCH,
+				       .kind = GM_KIND_DEVICE,
+				       .level = GM_LEVEL_TORCH,
+				       .owner = GM_NONE,
+				       .function = GM_NONE,
+				       .stack = origin.stack,
+				       .caller_module = origin.module,
+				       .extra = origin.extra};
+	uint64_t level_bytes = gm_in_use_blocks(device) + bytes;
+	uint32_t index = gm_find_or_make_site(&event);
+	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, index);
+	struct gm_alloc_record *record = site ? gm_live_add(&event, index) : NULL;
+	const struct gm_counters in = {.site = site,
+				       .extra = origin.extra,
+				       .level = gm_level_of(device, GM_LEVEL_TORCH)};
+
+	if (!record)
+		return;
+	gm_note_sampled(block, 1);
+	gm_site_catch_up(site);
+	gm_count_alloc(&in, bytes, record->serial, gm_track.now_ns);
+	if (level_bytes > site->level_max_bytes)
+		site->level_max_bytes = level_bytes;
+}
+
+static void end(struct gm_alloc_record *record, uint32_t index)
+{
+	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, record->site);
+	struct gm_torch_record *torch = gm_known_torch(record->device);
+	struct gm_counters in = {.site = site,
+				 .extra = record->extra,
+				 .level = gm_level_of(record->device, GM_LEVEL_TORCH)};
+
+	if (torch && torch->counting)
+		gm_torch_follow_counts(torch); /* blocks since may be work (work.h) */
+	gm_site_catch_up(site);
+	gm_count_free(&in, record->bytes, 1, record->flags & GM_ALLOC_BEFORE_MARK);
+	in.in_level = true;
+	gm_count_if_collected(&in, record);
+	gm_peak_freed(record->device, GM_HOLES_TORCH, record);
+	gm_note_sampled(record->key, -1);
+	gm_live_remove(record, index);
+}
+
+void gm_sample_end(uint64_t block)
+{
+	uint32_t index;
+	struct gm_alloc_record *record =
+		gm_may_be_sampled(block) ? gm_live_find(GM_SPACE_TORCH, block, &index) : NULL;
+
+	if (record)
+		end(record, index);
+}
