@@ -14,6 +14,7 @@ checked = os.path.join(build, "tests", "invariants", "gpumem-report")  # runs th
 
 # `run` takes the shim beside the tool before any other: the plain one
 folder = tempfile.TemporaryDirectory()
+os.chmod(folder.name, 0o755)  # tests run the tool as another user, too
 if open(tool, "rb").read(4) == b"\x7fELF":
     tool = shutil.copy(tool, folder.name)
     os.symlink(os.path.join(build, "src", "interpose", "libgpumemtrace.so"),

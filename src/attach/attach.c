@@ -22,6 +22,8 @@
 #define SHIM_NAME "libgpumemtrace.so"
 #define POLL_US	  500
 #define LOAD_MS	  10000u
+#define LOOK_MS	   50u	 /* between two looks whether dlopen has returned */
+#define MOST_LOOKS 3	 /* that say so in a row: a handler of a signal can look like it */
 #define JOIN_MS	  2000u /* for a thread that is outside of CUDA */
 #define CLAIM_MS  2000u /* for another tool, which may be about to end */
 
@@ -241,13 +243,18 @@ static int give_bytes(struct session *session)
 
 /* ---- loading ---- */
 
-/* Waits until the constructor has run. */
+/* Waits until the constructor has run, or dlopen has returned without that. */
 static bool await_loaded(struct session *session)
 {
-	double until = now_ms() + LOAD_MS;
+	double until = now_ms() + LOAD_MS, look = now_ms() + LOOK_MS;
 	struct gm_attach_point point;
+	unsigned over = 0;
 
-	while (now_ms() < until) {
+	while (now_ms() < until && over < MOST_LOOKS) {
+		if (now_ms() > look) {
+			over = gm_has_returned(&session->injector) ? over + 1 : 0;
+			look = now_ms() + LOOK_MS;
+		}
 		if ((session->point || find_shim(session)) && read_point(session, &point) &&
 		    point.loaded)
 			return true;

@@ -371,11 +371,12 @@ static void let_go(const struct gm_injector *injector, pid_t thread, struct user
 	ptrace(PTRACE_SETREGS, thread, NULL, r);
 }
 
-/* An attempt at one thread: to make a call in it, or to withdraw the latest. */
+/* An attempt at one thread: to make a call in it, or to do something with the latest. */
 struct attempt {
+	const char *(*act)(const struct attempt *);
 	struct gm_injector *injector;
 	pid_t thread;
-	const struct call *call; /* NULL: the latest call is to be withdrawn */
+	const struct call *call;
 	bool anew;
 	const char *why; /* NULL: it was done */
 };
@@ -436,11 +437,30 @@ static const char *withdraw(const struct attempt *attempt)
 	return why;
 }
 
+/* NULL if the thread's stack pointer is above the frame of the latest call. */
+static const char *look_above(const struct attempt *attempt)
+{
+	struct user_regs_struct r;
+	const char *why = stop(attempt->thread);
+
+	attempt->injector->stops++;
+	if (why)
+		return why;
+	why = "it is in the call";
+	if (!ptrace(PTRACE_GETREGS, attempt->thread, NULL, &r)) {
+		if (r.rsp > latest.set.rsp)
+			why = NULL;
+		let_go(attempt->injector, attempt->thread, &r);
+	}
+	ptrace(PTRACE_DETACH, attempt->thread, NULL, NULL);
+	return why;
+}
+
 static void *run_attempt(void *data)
 {
 	struct attempt *attempt = data;
 
-	attempt->why = attempt->call ? try_thread(attempt) : withdraw(attempt);
+	attempt->why = attempt->act(attempt);
 	return NULL;
 }
 
@@ -499,8 +519,8 @@ bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text
 		for (i = 0; i < count; i++) {
 			injector->why = look_before(injector, threads[i], anew);
 			if (!injector->why)
-				injector->why = attempt_in_own_thread(
-					&(struct attempt){injector, threads[i], &call, anew, NULL});
+				injector->why = attempt_in_own_thread(&(struct attempt){
+					try_thread, injector, threads[i], &call, anew, NULL});
 			if (!injector->why)
 				return true;
 			if (injector->why == gm_other_program)
@@ -514,11 +534,43 @@ bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text
 
 bool gm_withdraw(struct gm_injector *injector)
 {
-	struct attempt attempt = {.injector = injector, .thread = latest.thread};
+	struct attempt attempt = {withdraw, injector, latest.thread, NULL, false, NULL};
 	bool withdrawn = latest.thread && !attempt_in_own_thread(&attempt);
 
 	latest.thread = 0;
 	return withdrawn;
+}
+
+/*
+ * Reads the stack pointer of a thread that waits in the kernel, after the number of its system call
+ * and, unless that is -1, six arguments [proc(5), syscall].
+ */
+static bool waiting_at(const struct gm_injector *injector, pid_t thread, uint64_t *sp)
+{
+	char text[256], *at = text;
+	long call;
+	int i;
+
+	if (read_task(injector, thread, "syscall", text, sizeof(text)))
+		return false;
+	call = strtol(text, &at, 10);
+	if (at == text)
+		return false; /* "running" */
+	for (i = call < 0 ? 6 : 0; i < 7; i++)
+		*sp = strtoull(at, &at, 16);
+	return true;
+}
+
+bool gm_has_returned(struct gm_injector *injector)
+{
+	struct attempt attempt = {look_above, injector, latest.thread, NULL, false, NULL};
+	uint64_t sp;
+
+	if (!latest.thread)
+		return false;
+	if (waiting_at(injector, latest.thread, &sp))
+		return sp > latest.set.rsp;
+	return !attempt_in_own_thread(&attempt);
 }
 
 /* libc's end of signal handlers, by its code: it has no symbol. */
@@ -586,6 +638,12 @@ bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text
 }
 
 bool gm_withdraw(struct gm_injector *injector)
+{
+	(void)injector;
+	return false;
+}
+
+bool gm_has_returned(struct gm_injector *injector)
 {
 	(void)injector;
 	return false;

@@ -47,4 +47,11 @@ bool gm_inject(struct gm_injector *injector, uint64_t function, const char *text
  */
 bool gm_withdraw(struct gm_injector *injector);
 
+/*
+ * True if the thread of the latest call seems to have returned from it: the stack pointer is above
+ * the frame to which the call returns. A handler on a signal stack that lies there looks the same
+ * while it runs. The thread is stopped for a moment if it is not waiting in the kernel.
+ */
+bool gm_has_returned(struct gm_injector *injector);
+
 #endif

@@ -82,10 +82,8 @@ static int runtime_definition(const struct gm_object *object, void *data)
 {
 	struct runtime_search *search = data;
 
-	if (gm_is_own(object->start)) {
-		search->passed_own = true;
+	if (gm_pass_shims(object, &search->passed_own))
 		return 0;
-	}
 	if (search->needed_only ? !is_needed_by(search->caller, object) : !search->passed_own)
 		return 0;
 	search->found = gm_object_symbol(object, search->name, search->version);
@@ -99,10 +97,8 @@ static int other_hook(const struct gm_object *object, void *data)
 {
 	struct runtime_search *search = data;
 
-	if (gm_is_own(object->start)) {
-		search->passed_own = true;
+	if (gm_pass_shims(object, &search->passed_own))
 		return 0;
-	}
 	/*
 	 * Other preloads stand behind the shim and before every library; one that has cudaMalloc
 	 * and is no cudart is a hook.

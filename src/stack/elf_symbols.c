@@ -14,6 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#define PAGE		 4096u
+#define MOST_OBJECTS	 65536u /* of a namespace, whose list may change while it is read */
+#define LISTS_NAMESPACES 2	/* r_version of a loader that has more than one */
+
 #ifndef NT_GNU_BUILD_ID
 #define NT_GNU_BUILD_ID 3
 #endif
@@ -183,6 +187,13 @@ static int each_object(struct dl_phdr_info *info, size_t bytes, void *data)
 	return each->found(&object, each->data);
 }
 
+/* A namespace as the loader shows it to debuggers [glibc 2.35, elf/link.h, r_debug_extended]. */
+struct namespace
+{
+	struct r_debug list;
+	const struct namespace *next;
+};
+
 /*
  * The loader's list. In the child of a raw clone its lock may be held by a thread that the child
  * does not have, and no handler of fork() has kept threads out of it.
@@ -303,6 +314,56 @@ int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data)
 	result = dl_iterate_phdr(each_object, &each);
 	gm_objects_leave();
 	return result;
+}
+
+/* Copies a text that may not be there, piece by piece up to the ends of pages; "" if it is longer.
+ */
+static void read_text(char *text, size_t room, uintptr_t from)
+{
+	size_t used = 0, bytes;
+
+	while (used < room) {
+		bytes = PAGE - (from + used) % PAGE;
+		if (bytes > room - used)
+			bytes = room - used;
+		if (!gm_safe_read(text + used, from + used, bytes))
+			break;
+		if (memchr(text + used, 0, bytes))
+			return;
+		used += bytes;
+	}
+	text[0] = '\0';
+}
+
+static bool is_elsewhere(const struct link_map *map, bool (*wanted)(const char *path))
+{
+	struct link_map link;
+	char path[1024];
+	bool found = false;
+
+	for (unsigned i = 0; map && i < MOST_OBJECTS; i++, map = link.l_next) {
+		if (!gm_safe_read(&link, (uintptr_t)map, sizeof(link)))
+			break;
+		if (link.l_ld == _DYNAMIC)
+			return false; /* the namespace that the shim is in */
+		if (found)
+			continue;
+		read_text(path, sizeof(path), (uintptr_t)link.l_name);
+		found = wanted(path);
+	}
+	return found;
+}
+
+unsigned gm_objects_elsewhere(bool (*wanted)(const char *path))
+{
+	const struct namespace *at = (const void *)list.loader;
+	unsigned count = 0;
+
+	if (!at || __atomic_load_n(&at->list.r_version, __ATOMIC_ACQUIRE) < LISTS_NAMESPACES)
+		return 0;
+	for (; at; at = __atomic_load_n(&at->next, __ATOMIC_ACQUIRE))
+		count += is_elsewhere(at->list.r_map, wanted);
+	return count;
 }
 
 void gm_objects_init(uint32_t *lockable)

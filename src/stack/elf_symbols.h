@@ -32,6 +32,14 @@ struct gm_object {
 int gm_objects_each(int (*found)(const struct gm_object *, void *), void *data);
 
 /*
+ * The number of linker namespaces, other than the shim's own, that have an object for which
+ * `wanted` is true of its path: what dlmopen loads is in no list of gm_objects_each. 0 where the
+ * loader does not list them (glibc before 2.35). Takes no lock: of a namespace that another thread
+ * loads into or unloads it may miss a part.
+ */
+unsigned gm_objects_elsewhere(bool (*wanted)(const char *path));
+
+/*
  * `lockable` is a word that the kernel zeroes in the child of a fork, however it was made. Called
  * once.
  */

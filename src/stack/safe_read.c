@@ -23,12 +23,12 @@ static bool through_pipe(void *to, uintptr_t from, size_t bytes)
 	bool whole = false;
 	int ends[2];
 
-	if (bytes > PIPE_BUF || pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+	if (bytes > PIPE_BUF || syscall(SYS_pipe2, ends, O_CLOEXEC | O_NONBLOCK))
 		return false;
-	if (write(ends[1], (const void *)from, bytes) == (ssize_t)bytes)
-		whole = read(ends[0], to, bytes) == (ssize_t)bytes;
-	close(ends[0]);
-	close(ends[1]);
+	if (syscall(SYS_write, ends[1], from, bytes) == (long)bytes)
+		whole = syscall(SYS_read, ends[0], to, bytes) == (long)bytes;
+	syscall(SYS_close, ends[0]);
+	syscall(SYS_close, ends[1]);
 	return whole;
 }
 
@@ -38,7 +38,8 @@ bool gm_safe_read(void *to, uintptr_t from, size_t bytes)
 	int saved = errno;
 	bool whole;
 
-	whole = syscall(SYS_process_vm_readv, getpid(), &here, 1, &there, 1, 0) == (long)bytes;
+	whole = syscall(SYS_process_vm_readv, (int)syscall(SYS_getpid), &here, 1, &there, 1, 0) ==
+		(long)bytes;
 	if (!whole && (errno == EPERM || errno == ENOSYS))
 		whole = through_pipe(to, from, bytes);
 	errno = saved;

@@ -204,7 +204,8 @@ struct gm_header {
 	uint32_t python_string; /* CPython's version, or the reason why there are no frames */
 	uint32_t job_string;		/* "NAME=value\n": job ids of launchers */
 	uint64_t machine;		/* a number for the host that pid belongs to; 0 unknown */
-	uint32_t reserved1[4];
+	uint32_t other_libcudas; /* linker namespaces (dlmopen) with a libcuda that is not seen */
+	uint32_t reserved1[3];
 
 	/* fields that every event changes or reads: 64 bytes, one cache line */
 	uint64_t last_event_ns;		/* since time 0 */

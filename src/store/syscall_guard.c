@@ -16,6 +16,13 @@
  */
 #define WRITE_SIGNALS (GM_SIGNAL_BIT(SIGPIPE) | GM_SIGNAL_BIT(SIGXFSZ))
 
+/*
+ * A background process that writes to a terminal with TOSTOP is stopped by SIGTTOU. While a thread
+ * blocks SIGTTOU, its writes raise none and succeed [termios(3), POSIX 11.1.4]: one that becomes
+ * pending is the program's.
+ */
+#define TERMINAL_SIGNAL GM_SIGNAL_BIT(SIGTTOU)
+
 static uint64_t pending_now(void)
 {
 	uint64_t pending = 0;
@@ -26,7 +33,7 @@ static uint64_t pending_now(void)
 
 void gm_syscall_guard_enter(struct gm_syscall_guard *guard)
 {
-	uint64_t blocked = WRITE_SIGNALS;
+	uint64_t blocked = WRITE_SIGNALS | TERMINAL_SIGNAL;
 
 	guard->error = errno;
 	guard->mask = 0;

@@ -1,8 +1,8 @@
 /*
  * A guard around the tracker's own system calls, which the program must not notice. Within it no
- * write raises SIGPIPE or SIGXFSZ and the thread is not cancelled; errno is restored at its end.
- * For signals the guard calls the kernel directly, so that no other preload's sigprocmask runs. It
- * is safe in signal handlers.
+ * write raises SIGPIPE, SIGXFSZ or SIGTTOU and the thread is not cancelled; errno is restored at
+ * its end. For signals the guard calls the kernel directly, so that no other preload's sigprocmask
+ * runs. It is safe in signal handlers.
  */
 #ifndef GM_STORE_SYSCALL_GUARD_H
 #define GM_STORE_SYSCALL_GUARD_H

@@ -50,7 +50,7 @@ static void end(struct gm_alloc_record *record, uint32_t index)
 				 .level = gm_level_of(record->device, GM_LEVEL_TORCH)};
 
 	if (torch && torch->counting)
-		gm_torch_follow_counts(torch); /* what came since may be work (work.h) */
+		gm_torch_follow_counts(torch); /* blocks since may be work (work.h) */
 	gm_site_catch_up(site);
 	gm_count_free(&in, record->bytes, 1, record->flags & GM_ALLOC_BEFORE_MARK);
 	in.in_level = true;

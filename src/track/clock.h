@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #define GM_CLOCK_BITS                                                                              \
 	28 /* the fraction's bits of ns_per_tick; a counter runs faster than 1/16 GHz */
@@ -32,6 +33,13 @@ extern GM_HIDDEN struct gm_clock gm_clock; /* the clock of events */
 
 /* True if the counter may be read and agrees with CLOCK_MONOTONIC. */
 extern GM_HIDDEN bool gm_clock_counts;
+
+/*
+ * Has the C library's own clock_gettime read the clock. The name leads to a preload's
+ * (libfaketime), which gives another time, and which may not be called any more once the
+ * destructors of that library have run. NULL changes nothing. Called once; single thread.
+ */
+void gm_clock_source(int (*own)(clockid_t, struct timespec *));
 
 /* Returns CLOCK_MONOTONIC in nanoseconds. Safe in signal handlers. */
 uint64_t gm_monotonic_ns(void);

@@ -15,6 +15,12 @@ void gm_track_passed_call(void)
 	__atomic_fetch_add(&gm_file->passed_calls, 1, __ATOMIC_RELAXED);
 }
 
+void gm_track_other_libcudas(uint32_t number)
+{
+	if (number > gm_file->other_libcudas)
+		gm_file->other_libcudas = number;
+}
+
 void gm_track_overhead(uint64_t ns)
 {
 	__atomic_fetch_add(&gm_file->overhead_ns, ns, __ATOMIC_RELAXED);

@@ -14,6 +14,10 @@ uint64_t gm_track_now(void);
 /* Counts a call that was let through unrecorded. Safe in signal handlers. */
 void gm_track_passed_call(void);
 
+/* Stores the number of linker namespaces that have a libcuda of their own, if it is the most so
+ * far. */
+void gm_track_other_libcudas(uint32_t number);
+
 /* Adds to the time that the recorder took of the program. */
 void gm_track_overhead(uint64_t ns);
 

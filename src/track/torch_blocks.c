@@ -687,7 +687,7 @@ void gm_track_sampled_block(uint64_t block, uint64_t bytes, struct gm_where wher
 	begin_sampled(where);
 	if (unlikely(gm_track.captures))
 		gm_capture_block(block);
-	gm_sample_end(block); /* whose free was not reported */
+	gm_sample_end(block); /* its free was not reported */
 	gm_sample_add(block, bytes, where.device, origin);
 	change((int64_t)bytes, where.device, totals);
 	gm_update_end_inline();

@@ -24,7 +24,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-LIMIT_S = 300  # for one test
+LIMIT_S = 900  # for one test
 NOBODY = 65534
 
 # Programs that are not run at all.

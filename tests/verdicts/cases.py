@@ -95,6 +95,8 @@ leak("one-buffer-longer", "leaks", "longer free", "grows('enlarge', least=120 * 
      "one buffer is replaced by a longer one in every step", repetitions=3)
 leak("two-places-longer", "leaks", "alternating free", "grows('enlarge_odd|enlarge_even', least=100 * MiB)",
      "two places take turns in replacing the buffer by a longer one", repetitions=3)
+leak("two-places-longer-marked", "leaks", "alternating-marked free", "grows('enlarge_odd|enlarge_even', least=100 * MiB)",
+     "the same with two marks, which name phases")
 for name, place, least, why in (
         ("renewed-each-step", "renew", 50, "a buffer goes before its longer successor is taken, in each step"),
         ("renewed-rarely", "renew", 40, "the same twelve times in the run"),
@@ -182,6 +184,8 @@ for name, why in (
         ("pool-with-high-water-mark", "the pool has its three chunks soon"),
         ("sessions-that-expire", "sessions last up to 60 of 600 steps"),
         ("bounded-queue", "at most 16 batches wait, sometimes none"),
+        ("long-window", "results of the last 400 of 450 steps are kept"),
+        ("sizes-from-the-largest", "buffers for 48 sizes are made from the largest down, then a short service"),
         ("preload", "a data set is converted and preloaded, then epochs over it"),
         ("stages", "a model gets five more stages in the first half of its training"),
         ("hot-swap", "a new version is loaded ten times before the old one goes"),

@@ -8,9 +8,11 @@
 #include "recorder/query/nvml.h"
 #include "recorder/query/query.h"
 #include "recorder/calls/refuse.h"
+#include "recorder/state/libraries.h"
 #include "track/devices.h"
 #include "track/ledger.h"
 #include "track/levels.h"
+#include "track/recording.h"
 
 #include <unistd.h>
 
@@ -56,6 +58,7 @@ void gm_sample_ledger(int device, enum gm_sample reason)
 	unsigned i;
 
 	for (i = 0; i < TRIES && gm_track_ledger_due(device, reason); i++) {
+		gm_track_other_libcudas(gm_libcudas_elsewhere());
 		tracked = gm_track_physical_bytes(device);
 		gm_view_device(device, true, &view);
 		if (gm_track_ledger(device, reason, tracked, &view))

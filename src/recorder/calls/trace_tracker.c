@@ -10,9 +10,10 @@
  * mangled name also says the type of the argument and that std::function is libstdc++'s. So nothing
  * depends on a version number, and nothing of PyTorch is changed but by its own method.
  *
- * TraceEntry begins with the same members in all versions from 2.1 on; the pool follows in those
- * whose snapshot() takes a pool, and in 2.11. What the entries say is compared with what the hook
- * reports of each block (track/torch_trace.h).
+ * TraceEntry begins with the same members in all versions from 2.1 on. The pool follows in those
+ * whose snapshot() takes a pool [PyTorch 2.8 to 2.10, c10/cuda/CUDACachingAllocator.h], and where
+ * TraceEntry is in another namespace [2.11, c10/core/CachingDeviceAllocator.h]. What the entries
+ * say is compared with what the hook reports of each block (track/torch_trace.h).
  *
  * The method takes the lock of each device's allocator in turn. The calling thread holds that of
  * its device, which is recursive. No block has been handed out yet, so others can only be held by

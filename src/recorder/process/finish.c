@@ -3,6 +3,7 @@
  */
 #include "recorder/process/finish.h"
 #include "recorder/state/fork_page.h"
+#include "recorder/state/libraries.h"
 #include "recorder/state/log.h"
 #include "recorder/state/settings.h"
 #include "recorder/process/signals.h"
@@ -162,6 +163,7 @@ static void complete_file(enum gm_end end, int status, bool print)
 	int error;
 
 	gm_signals_finish();
+	gm_track_other_libcudas(gm_libcudas_elsewhere());
 	gm_track_end(end, status);
 	if (gm_file->recording == GM_SLEEPS && !gm_file->periods) {
 		gm_store_discard(); /* it slept to the end, and nobody woke it */

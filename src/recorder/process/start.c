@@ -185,13 +185,21 @@ bool gm_start(void)
 }
 
 /*
- * True if the program used libcuda and no call came through the shim. A program that is linked
+ * Says that the program used libcuda, if no call came through the shim. A program that is linked
  * against libcuda reaches the shim first, so it just did not call it.
  */
-static bool was_bypassed(void)
+static void report_bypassed(void)
 {
-	return !self.disabled && !self.started && !self.linked && !self.late && !gm_query_ready() &&
-	       gm_libcuda_loaded();
+	if (self.disabled || self.started || self.late || gm_query_ready())
+		return;
+	if (!self.linked && gm_libcuda_loaded())
+		gm_log(GM_LOG_WARN,
+		       "libcuda was loaded but none of its calls came by here (private "
+		       "linking or RTLD_DEEPBIND); GPUMEMTRACE_BACKEND=cupti sees them");
+	else if (gm_libcudas_elsewhere())
+		gm_log(GM_LOG_WARN,
+		       "libcuda was loaded in a linker namespace of its own (dlmopen), which no "
+		       "preload reaches: its calls are not recorded");
 }
 
 /*
@@ -202,10 +210,8 @@ static bool was_bypassed(void)
 static void at_exit(void *unused)
 {
 	(void)unused;
-	if (!gm_settings.quiet && was_bypassed())
-		gm_log(GM_LOG_WARN,
-		       "libcuda was loaded but none of its calls came by here (private "
-		       "linking or RTLD_DEEPBIND); GPUMEMTRACE_BACKEND=cupti sees them");
+	if (!gm_settings.quiet)
+		report_bypassed();
 	gm_finish(-1, true);
 }
 
@@ -222,7 +228,7 @@ static void __attribute__((constructor)) load(void)
 	if (__atomic_exchange_n(&self.loaded, 1, __ATOMIC_ACQ_REL))
 		return;
 	gm_settings_read();
-	self.disabled = gm_settings.disable || getauxval(AT_SECURE);
+	self.disabled = gm_settings.disable || getauxval(AT_SECURE) || gm_is_second_copy();
 	gm_preloads_init();
 	gm_libc_init();
 	gm_fork_page_init();

@@ -3,6 +3,7 @@
  */
 #include "recorder/state/libc_functions.h"
 #include "recorder/state/libraries.h"
+#include "track/clock.h"
 
 #define NAME(name) #name,
 static const char *const names[GM_LIBC_FUNCTIONS] = {GM_LIBC_FUNCTION_LIST(NAME)};
@@ -11,7 +12,12 @@ static void *found[GM_LIBC_FUNCTIONS]; /* every thread would write the same (ato
 
 void gm_libc_init(void)
 {
+	struct gm_object libc;
+
 	gm_next_symbols(names, found, GM_LIBC_FUNCTIONS);
+	if (gm_objects_symbol("gnu_get_libc_version", &libc))
+		gm_clock_source((int (*)(clockid_t, struct timespec *))gm_object_symbol(
+			&libc, "clock_gettime", NULL));
 }
 
 void *gm_libc_known(enum gm_libc_function function)

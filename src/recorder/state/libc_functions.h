@@ -18,7 +18,9 @@ enum gm_libc_function {
 	GM_LIBC_FUNCTIONS
 };
 
-/* Finds all of them. Called once; single thread. */
+/*
+ * Finds all of them, and the C library's own clock for gm_clock_source. Called once; single thread.
+ */
 void gm_libc_init(void);
 
 /* The function if it was found so far, else NULL. Async-signal-safe. */

@@ -90,6 +90,30 @@ bool gm_preloaded(const struct gm_object *object)
 	return false;
 }
 
+bool gm_pass_shims(const struct gm_object *object, bool *passed_own)
+{
+	const char *soname;
+
+	if (gm_is_own(object->start)) {
+		*passed_own = true;
+		return true;
+	}
+	soname = gm_object_soname(object);
+	return soname && !strcmp(soname, "libgpumemtrace.so");
+}
+
+static int find_first_shim(const struct gm_object *object, void *data)
+{
+	return gm_pass_shims(object, data);
+}
+
+bool gm_is_second_copy(void)
+{
+	bool is_own = false;
+
+	return gm_objects_each(find_first_shim, &is_own) && !is_own;
+}
+
 static int find_libcuda(const struct gm_object *object, void *data)
 {
 	if (gm_is_own(object->start) || !gm_is_libcuda(object))
@@ -108,6 +132,18 @@ bool gm_libcuda_loaded(void)
 	struct gm_object object;
 
 	return gm_find_libcuda(&object);
+}
+
+static bool is_libcuda_path(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return named(slash ? slash + 1 : path, "libcuda.so");
+}
+
+unsigned gm_libcudas_elsewhere(void)
+{
+	return gm_objects_elsewhere(is_libcuda_path);
 }
 
 static int find_libcuda_after(const struct gm_object *object, void *data)
@@ -164,10 +200,8 @@ static int next_definitions(const struct gm_object *object, void *data)
 {
 	struct next_search *search = data;
 
-	if (gm_is_own(object->start)) {
-		search->passed_own = true;
+	if (gm_pass_shims(object, &search->passed_own))
 		return 0;
-	}
 	return search->passed_own && gm_object_symbols(object, search->names, search->found,
 						       search->count) == 0;
 }

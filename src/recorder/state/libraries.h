@@ -15,6 +15,16 @@
 /* True for an address of the shim. */
 bool gm_is_own(uintptr_t address);
 
+/*
+ * True for the shim and for other copies of it, from other files: a search for what stands behind
+ * the shim passes over all of them, because the wrappers of two copies would lead to each other.
+ * Sets *passed_own at the shim itself.
+ */
+bool gm_pass_shims(const struct gm_object *object, bool *passed_own);
+
+/* True if another copy of the shim was loaded before this one, and records. */
+bool gm_is_second_copy(void);
+
 bool gm_is_libcuda(const struct gm_object *object);
 bool gm_is_cudart(const struct gm_object *object);
 
@@ -29,6 +39,12 @@ bool gm_find_libcuda(struct gm_object *libcuda);
 
 /* True if libcuda is loaded in this process. */
 bool gm_libcuda_loaded(void);
+
+/*
+ * The number of linker namespaces other than the shim's (dlmopen) that have a libcuda of their own,
+ * which no preload reaches. Any thread, any context; no lock.
+ */
+unsigned gm_libcudas_elsewhere(void);
 
 /*
  * For the constructor: true if libcuda is loaded already and comes after the shim. A program that

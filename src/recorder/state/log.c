@@ -14,11 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MOST_WAIT_MS 1000 /* for a reader of stderr that does not read */
+#define MOST_WAIT_MS 1000 /* for a reader of stderr that does not read, once in a process */
 
 enum gm_log gm_log_level = GM_LOG_WARN;
 
 static struct stat stderr_at_start; /* st_ino 0: it was closed */
+static int wait_ms = MOST_WAIT_MS;
 
 void gm_log_init(void)
 {
@@ -35,13 +36,17 @@ static bool may_write(void)
 {
 	struct pollfd writable = {.fd = STDERR_FILENO, .events = POLLOUT};
 	struct stat now;
+	int ready;
 
 	if (fstat(STDERR_FILENO, &now) < 0)
 		return false;
 	if ((now.st_dev != stderr_at_start.st_dev || now.st_ino != stderr_at_start.st_ino) &&
 	    !S_ISCHR(now.st_mode) && !(fcntl(STDERR_FILENO, F_GETFL) & O_APPEND))
 		return false;
-	return poll(&writable, 1, MOST_WAIT_MS) > 0 && (writable.revents & POLLOUT);
+	ready = poll(&writable, 1, __atomic_load_n(&wait_ms, __ATOMIC_RELAXED));
+	if (ready == 0)
+		__atomic_store_n(&wait_ms, 0, __ATOMIC_RELAXED);
+	return ready > 0 && (writable.revents & POLLOUT);
 }
 
 static void write_line(const char *line, size_t bytes)

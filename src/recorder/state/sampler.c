@@ -7,6 +7,44 @@
 
 GM_HOT uint64_t gm_sample_bytes;
 
+/*
+ * The floating-point environment as functions find it by the ABI. A program may have another: one
+ * in which an exception is a signal (feenableexcept, -ffpe-trap), or other rounding. It also reads
+ * which exceptions there were.
+ */
+#if defined(__x86_64__)
+#define DEFAULT_MXCSR 0x1f80u
+
+static inline uint64_t enter_arithmetic(void)
+{
+	uint32_t mxcsr = __builtin_ia32_stmxcsr();
+
+	__builtin_ia32_ldmxcsr(DEFAULT_MXCSR);
+	return mxcsr;
+}
+
+static inline void leave_arithmetic(uint64_t environment)
+{
+	__builtin_ia32_ldmxcsr((uint32_t)environment);
+}
+#elif defined(__aarch64__)
+static inline uint64_t enter_arithmetic(void)
+{
+	uint64_t control, status;
+
+	__asm__ volatile("mrs %0, fpcr\n\tmrs %1, fpsr" : "=r"(control), "=r"(status));
+	__asm__ volatile("msr fpcr, xzr");
+	return control << 32 | (uint32_t)status;
+}
+
+static inline void leave_arithmetic(uint64_t environment)
+{
+	__asm__ volatile("msr fpcr, %0\n\tmsr fpsr, %1"
+			 :
+			 : "r"(environment >> 32), "r"(environment & UINT32_MAX));
+}
+#endif
+
 static struct {
 	uint64_t seed;
 	uint32_t starts;  /* of the sampling (atomic) */
@@ -21,6 +59,14 @@ void gm_sampling_start(uint64_t mean_bytes, uint64_t seed)
 	__atomic_store_n(&gm_sample_bytes, mean_bytes, __ATOMIC_RELEASE);
 }
 
+static void draw_point(void)
+{
+	uint64_t environment = enter_arithmetic();
+
+	gm_thread.sample_left = gm_sample_distance(gm_sample_bytes, &gm_thread.sample_state);
+	leave_arithmetic(environment);
+}
+
 /* The thread's first point. Each thread of a process has another sequence of random numbers. */
 static void begin_thread(uint32_t start)
 {
@@ -28,12 +74,14 @@ static void begin_thread(uint32_t start)
 
 	gm_thread.sample_start = start;
 	gm_thread.sample_state = sampling.seed + thread * 0xd1342543de82ef95ull;
-	gm_thread.sample_left = gm_sample_distance(gm_sample_bytes, &gm_thread.sample_state);
+	draw_point();
 }
 
 int32_t gm_sample_point(uint64_t bytes)
 {
 	uint32_t start = __atomic_load_n(&sampling.starts, __ATOMIC_RELAXED);
+	uint64_t environment;
+	int32_t extra;
 
 	if (gm_thread.sample_start != start) {
 		begin_thread(start);
@@ -42,6 +90,9 @@ int32_t gm_sample_point(uint64_t bytes)
 			return -1;
 	}
 	/* Distances have no memory: the next point lies as far behind this allocation. */
-	gm_thread.sample_left = gm_sample_distance(gm_sample_bytes, &gm_thread.sample_state);
-	return gm_sample_extra(bytes, gm_sample_bytes, &gm_thread.sample_state);
+	draw_point();
+	environment = enter_arithmetic();
+	extra = gm_sample_extra(bytes, gm_sample_bytes, &gm_thread.sample_state);
+	leave_arithmetic(environment);
+	return extra;
 }

@@ -106,10 +106,11 @@ static bool is_possible_by_size(const struct piece *export, const struct piece *
  */
 static struct piece *owner_of(struct pieces *exports, const struct piece *import)
 {
-	struct piece *found, *end = exports->pieces + exports->count, *freed = NULL;
+	struct piece *found, *end, *freed = NULL;
 
 	if (!exports->count)
 		return NULL;
+	end = exports->pieces + exports->count;
 	found = bsearch(import, exports->pieces, exports->count, sizeof(*found), compare_handles);
 	while (found && found > exports->pieces && compare_handles(found - 1, import) == 0)
 		found--;

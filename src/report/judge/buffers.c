@@ -1,6 +1,7 @@
 /*
- * One buffer that is freed before its successor is allocated, told from a loop's working memory by
- * the order of events. See internal.h.
+ * The order of events tells one buffer that is freed before its successor is allocated from a
+ * loop's working memory, and a store that was filled and then replaces its blocks from a leak. See
+ * internal.h.
  */
 #include "report/history/events.h"
 #include "report/judge/internal.h"
@@ -39,6 +40,31 @@ static bool is_of(const struct gm_doc *doc, const struct gm_event_record *event,
 		if (doc->sites[event->site].merged == sites[i])
 			return true;
 	return false;
+}
+
+bool gm_replaces_since_full(struct gm_doc *doc, const struct gm_site *site)
+{
+	struct gm_history history = gm_load_history(doc);
+	uint32_t number = (uint32_t)(site - doc->sites);
+	uint64_t live = 0, full = 0, frees = 0, replaced = 0;
+
+	for (unsigned i = 0; i < history.count; i++) {
+		const struct gm_event_record *event = &history.events[i];
+
+		if ((event->op != GM_OP_ALLOC && event->op != GM_OP_FREE) ||
+		    !is_of(doc, event, &number, 1))
+			continue;
+		if (event->op == GM_OP_FREE) {
+			full = frees++ ? full : live;
+			live -= event->bytes < live ? event->bytes : live;
+			continue;
+		}
+		live += event->bytes;
+		replaced += frees > 0;
+		if (frees && live > full)
+			return false;
+	}
+	return replaced >= LEAST_REPLACEMENTS && frees == site->record.frees;
 }
 
 bool gm_replaced_at_once(struct gm_doc *doc, const uint32_t *sites, unsigned count)

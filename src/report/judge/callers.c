@@ -51,19 +51,21 @@ static int compare_calls(const void *a, const void *b)
  * Returns what a site held at a window's end, or, with `most`, the most that it held in the window:
  * of a buffer that is freed before its successor is allocated nothing may be there at any end.
  */
-static uint64_t held_in(const struct gm_site_record *record, unsigned window, bool most)
+static uint64_t held_in(const struct gm_window *window, bool most)
 {
-	return most ? record->windows[window].max_bytes : record->windows[window].last_bytes;
+	return most ? window->max_bytes : window->last_bytes;
 }
 
 /* True if the site's bytes, where it held anything, never fell and rose at least once. */
-static bool rises_where_held(const struct gm_site_record *record, bool most)
+static bool rises_where_held(const struct gm_doc *doc, const struct gm_site *site,
+			     const struct gm_judged_windows *judged, bool most)
 {
+	const struct gm_window *windows = gm_recorded_windows(judged, doc, site);
 	uint64_t before = 0;
 	unsigned rises = 0;
 
-	for (unsigned w = 0; w <= record->window_current && w < GM_WINDOWS; w++) {
-		uint64_t now = held_in(record, w, most);
+	for (unsigned w = 0; w <= judged->open; w++) {
+		uint64_t now = held_in(&windows[w], most);
 
 		if (!now)
 			continue;
@@ -76,21 +78,25 @@ static bool rises_where_held(const struct gm_site_record *record, bool most)
 }
 
 /* Memory that comes and goes, of few blocks, and does not grow by itself. */
-static bool is_candidate(const struct gm_site *site, bool most)
+static bool is_candidate(const struct gm_doc *doc, const struct gm_site *site,
+			 const struct gm_judged_windows *judged, bool most)
 {
 	return site->stack && site->verdict != GM_GROW && site->verdict != GM_CACHED &&
 	       site->record.frees && site->work_count <= MOST_BLOCKS &&
-	       rises_where_held(&site->record, most);
+	       rises_where_held(doc, site, judged, most);
 }
 
-static unsigned list_calls(const struct gm_doc *doc, struct call *calls, bool most)
+static unsigned list_calls(const struct gm_doc *doc, const struct gm_judged_windows *judged,
+			   struct call *calls, bool most)
 {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_stack *stack = doc->sites[i].stack;
 
-		for (unsigned k = 0; is_candidate(&doc->sites[i], most) && k < stack->count; k++) {
+		if (!is_candidate(doc, &doc->sites[i], judged, most))
+			continue;
+		for (unsigned k = 0; k < stack->count; k++) {
 			const struct gm_frame *frame = stack->frames[k];
 
 			if (!frame->plumbing && !frame->toolkit) {
@@ -132,20 +138,21 @@ static struct group group_from(const struct gm_doc *doc, const struct call *call
 	return group;
 }
 
-static bool group_grows(struct gm_doc *doc, const struct group *group, unsigned warmup, bool most,
+static bool group_grows(struct gm_doc *doc, const struct group *group,
+			const struct gm_judged_windows *judged, unsigned warmup, bool most,
 			uint64_t *bytes)
 {
 	struct gm_window windows[GM_WINDOWS] = {{0}};
-	unsigned last = doc->header->window_current < GM_WINDOWS ? doc->header->window_current
-								 : GM_WINDOWS - 1;
+	unsigned last = judged->open;
 	uint64_t blocks = 0;
 
 	*bytes = 0;
 	for (unsigned i = 0; i < group->count; i++) {
 		const struct gm_site *site = &doc->sites[group->sites[i]];
+		const struct gm_window *recorded = gm_recorded_windows(judged, doc, site);
 
 		for (unsigned w = 0; w < last; w++) {
-			uint64_t held = held_in(&site->record, w, most);
+			uint64_t held = held_in(&recorded[w], most);
 
 			if (!most)
 				windows[w].last_bytes += held;
@@ -176,13 +183,14 @@ static void mark(struct gm_doc *doc, const struct group *group, uint64_t bytes)
 	}
 }
 
-static void judge_groups(struct gm_doc *doc, unsigned warmup, bool most)
+static void judge_groups(struct gm_doc *doc, const struct gm_judged_windows *judged,
+			 unsigned warmup, bool most)
 {
-	unsigned count = list_calls(doc, NULL, most), first = 0;
+	unsigned count = list_calls(doc, judged, NULL, most), first = 0;
 	struct call *calls = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*calls));
 	uint64_t bytes;
 
-	list_calls(doc, calls, most);
+	list_calls(doc, judged, calls, most);
 	if (count)
 		qsort(calls, count, sizeof(*calls), compare_calls);
 	for (unsigned i = 1; i <= count; i++) {
@@ -192,15 +200,15 @@ static void judge_groups(struct gm_doc *doc, unsigned warmup, bool most)
 			continue;
 		group = group_from(doc, calls + first, i - first);
 		if (group.count > 1 && doc->sites[group.sites[0]].verdict != GM_GROW &&
-		    group_grows(doc, &group, warmup, most, &bytes))
+		    group_grows(doc, &group, judged, warmup, most, &bytes))
 			mark(doc, &group, bytes);
 		first = i;
 	}
 	free(calls);
 }
 
-void gm_judge_callers(struct gm_doc *doc, unsigned warmup)
+void gm_judge_callers(struct gm_doc *doc, const struct gm_judged_windows *judged, unsigned warmup)
 {
-	judge_groups(doc, warmup, false);
-	judge_groups(doc, warmup, true);
+	judge_groups(doc, judged, warmup, false);
+	judge_groups(doc, judged, warmup, true);
 }

@@ -4,16 +4,25 @@
 #ifndef GM_REPORT_JUDGE_INTERNAL_H
 #define GM_REPORT_JUDGE_INTERNAL_H
 
-#include "report/doc/doc.h"
+#include "report/judge/judged_windows.h"
 
-/* Growth of several sites together: see callers.c. After the sites have their own verdicts. */
-void gm_judge_callers(struct gm_doc *doc, unsigned warmup);
+/*
+ * Growth of several sites together, in the windows in which they were judged alone: see callers.c.
+ * After the sites have their own verdicts.
+ */
+void gm_judge_callers(struct gm_doc *doc, const struct gm_judged_windows *judged, unsigned warmup);
 
 /*
  * True if the history shows one buffer of these sites that lives while other memory comes and goes,
  * and whose every free is followed by the allocation of its successor: see buffers.c.
  */
 bool gm_replaced_at_once(struct gm_doc *doc, const uint32_t *sites, unsigned count);
+
+/*
+ * True if the history has all frees of the site, and from the first of them on the site never held
+ * more than it did then, though it went on to allocate: a store that was filled, late perhaps.
+ */
+bool gm_replaces_since_full(struct gm_doc *doc, const struct gm_site *site);
 
 /* Drops findings that another one contradicts: see contradictions.c. After all judges. */
 void gm_remove_contradictions(struct gm_doc *doc);

@@ -130,48 +130,100 @@ static void judge_growth(struct gm_doc *doc, const struct gm_cost_record *record
 	gm_advise(doc, finding, "%s", sorts[record->cost].advice);
 }
 
-/*
- * The bill of graphs that were captured: by pool, whose memory the graphs share, what each further
- * capture would take.
- */
-static void judge_pool(struct gm_doc *doc, const struct gm_graph_pool *pool)
+/* The pools of one line, of which this is the first, as one; *pools is their number. */
+static struct gm_graph_pool pools_of_line(const struct gm_doc *doc, unsigned first, unsigned *pools)
 {
-	uint64_t bytes = pool->reserved_bytes + pool->executable_bytes;
-	const struct gm_capture_record *first = &doc->captures[pool->list[0]];
-	struct gm_finding *finding;
+	struct gm_graph_pool sum = doc->graph_pools[first];
 
-	if (pool->root == GM_NONE || bytes < LEAST_BYTES || !pool->captures)
-		return;
-	finding = gm_finding_new(doc, "graphs.cost", GM_NOTE, pool->device, bytes, GM_NO_SITE);
-	finding->title = gm_doc_printf(
-		doc,
-		"%llu capture%s at %s hold %s of the device: %s in %s private pool, %s as "
-		"executables",
-		(unsigned long long)pool->captures, gm_s(pool->captures),
-		place_of(doc, pool->stack), gm_size(doc, bytes),
-		gm_size(doc, pool->reserved_bytes), pool->captures == 1 ? "its" : "one shared",
-		gm_size(doc, pool->executable_bytes));
-	finding->evidence = gm_doc_printf(
-		doc,
-		"%llu executables of %llu nodes, %llu destroyed; %s of the pool in use; the first "
-		"capture took %s for the pool, the others %s together",
-		(unsigned long long)pool->graphs, (unsigned long long)pool->nodes,
-		(unsigned long long)(pool->graphs - pool->live_graphs),
-		gm_size(doc, pool->used_bytes), gm_size(doc, first->taken_bytes),
-		gm_size(doc, pool->taken_bytes - first->taken_bytes));
-	if (pool->next_bytes != GM_NO_BYTES)
+	*pools = 1;
+	for (unsigned i = first + 1; i < doc->graph_pools_count; i++) {
+		const struct gm_graph_pool *pool = &doc->graph_pools[i];
+
+		if (pool->root == GM_NONE || pool->device != sum.device || pool->stack != sum.stack)
+			continue;
+		++*pools;
+		sum.captures += pool->captures;
+		sum.graphs += pool->graphs;
+		sum.live_graphs += pool->live_graphs;
+		sum.nodes += pool->nodes;
+		sum.executable_bytes += pool->executable_bytes;
+		sum.taken_bytes += pool->taken_bytes;
+		sum.reserved_bytes += pool->reserved_bytes;
+		sum.used_bytes += pool->used_bytes;
+	}
+	return sum;
+}
+
+static bool is_first_pool(const struct gm_doc *doc, unsigned index)
+{
+	const struct gm_graph_pool *pool = &doc->graph_pools[index];
+
+	for (unsigned i = 0; i < index; i++)
+		if (doc->graph_pools[i].root != GM_NONE &&
+		    doc->graph_pools[i].device == pool->device &&
+		    doc->graph_pools[i].stack == pool->stack)
+			return false;
+	return pool->root != GM_NONE;
+}
+
+static void advise_captures(struct gm_doc *doc, struct gm_finding *finding,
+			    const struct gm_graph_pool *sum, unsigned pools)
+{
+	if (pools > 1)
+		gm_advise(doc, finding,
+			  "each capture took a pool of its own, whose memory nothing else can use: "
+			  "pass one pool to all of them (torch.cuda.graph(graph, pool=...)), or "
+			  "drop graphs that are not replayed any more");
+	else if (sum->next_bytes != GM_NO_BYTES)
 		gm_advise(doc, finding,
 			  "each further capture would take about %s, ten about %s, as those after "
 			  "the first did",
-			  gm_size(doc, pool->next_bytes), gm_size(doc, pool->next_bytes * 10));
-	if (!pool->live_graphs && pool->reserved_bytes)
+			  gm_size(doc, sum->next_bytes), gm_size(doc, sum->next_bytes * 10));
+	if (!sum->live_graphs && sum->reserved_bytes)
 		gm_advise(doc, finding,
 			  "none of its graphs is left: torch.cuda.empty_cache() gives the pool's "
 			  "idle memory back");
-	else if (pool->captures > 1)
+	else if (sum->captures > 1)
 		gm_advise(doc, finding,
 			  "capture the largest batch first: smaller ones then use its memory "
 			  "again; fewer batch sizes take less");
+}
+
+/*
+ * The bill of graphs that were captured: by the line, and of one pool, whose memory the graphs
+ * share, also what each further capture would take.
+ */
+static void judge_captures(struct gm_doc *doc, unsigned index)
+{
+	unsigned pools;
+	struct gm_graph_pool sum = pools_of_line(doc, index, &pools);
+	uint64_t bytes = sum.reserved_bytes + sum.executable_bytes;
+	const struct gm_capture_record *first = &doc->captures[sum.list[0]];
+	struct gm_finding *finding;
+
+	if (bytes < LEAST_BYTES || !sum.captures)
+		return;
+	finding = gm_finding_new(doc, "graphs.cost", GM_NOTE, sum.device, bytes, GM_NO_SITE);
+	finding->title = gm_doc_printf(
+		doc,
+		"%llu capture%s at %s hold%s %s of the device: %s in %s private pool%s, %s as "
+		"executables",
+		(unsigned long long)sum.captures, gm_s(sum.captures), place_of(doc, sum.stack),
+		sum.captures == 1 ? "s" : "", gm_size(doc, bytes),
+		gm_size(doc, sum.reserved_bytes),
+		pools > 1		? gm_doc_printf(doc, "%u", pools)
+		: sum.captures == 1	? "its"
+					: "one shared",
+		gm_s(pools), gm_size(doc, sum.executable_bytes));
+	finding->evidence = gm_doc_printf(
+		doc,
+		"%llu executables of %llu nodes, %llu destroyed; %s of the pool%s in use; the "
+		"first capture took %s for its pool, the others %s together",
+		(unsigned long long)sum.graphs, (unsigned long long)sum.nodes,
+		(unsigned long long)(sum.graphs - sum.live_graphs), gm_size(doc, sum.used_bytes),
+		gm_s(pools), gm_size(doc, first->taken_bytes),
+		gm_size(doc, sum.taken_bytes - first->taken_bytes));
+	advise_captures(doc, finding, &sum, pools);
 }
 
 /* Returns the number of executables of private pools' captures, whose bill is the pools'. */
@@ -303,7 +355,8 @@ void gm_judge_costs(struct gm_doc *doc)
 		judge_graphs(doc, &doc->costs[i]);
 	}
 	for (unsigned i = 0; i < doc->graph_pools_count; i++)
-		judge_pool(doc, &doc->graph_pools[i]);
+		if (is_first_pool(doc, i))
+			judge_captures(doc, i);
 	for (unsigned i = 0; i < doc->devices_count; i++)
 		judge_contexts(doc, doc->devices[i].index);
 }

@@ -1,5 +1,6 @@
 /*
  * coverage: the driver's figure exceeds what is tracked and the context by over 5 %.
+ * coverage.namespace: libcuda was loaded into another linker namespace.
  * ledger.unexplained: that difference rises over the run while tracked bytes do not.
  */
 #include "report/judge/findings.h"
@@ -200,8 +201,28 @@ static void judge_coverage(struct gm_doc *doc, const struct gm_ledger *ledger)
 			  "later count in it");
 }
 
+static void judge_namespaces(struct gm_doc *doc)
+{
+	uint32_t number = doc->header->other_libcudas;
+	struct gm_finding *finding;
+
+	if (!number)
+		return;
+	finding = gm_finding_new(doc, "coverage.namespace", GM_WARNING, GM_HOST, 0, GM_NO_SITE);
+	finding->title = gm_doc_printf(doc, "the calls of %u other %s of libcuda are not recorded",
+				       number, number == 1 ? "copy" : "copies");
+	finding->evidence =
+		gm_doc_printf(doc, "loaded by dlmopen, in %u linker %s which no preload reaches",
+			      number, number == 1 ? "namespace" : "namespaces");
+	gm_advise(
+		doc, finding,
+		"have the program load the library that uses CUDA by dlopen, which keeps it in the "
+		"program's namespace");
+}
+
 void gm_judge_coverage(struct gm_doc *doc)
 {
+	judge_namespaces(doc);
 	for (unsigned i = 0; i < doc->ledger_count; i++) {
 		judge_growth(doc, &doc->ledger[i]);
 		judge_coverage(doc, &doc->ledger[i]);

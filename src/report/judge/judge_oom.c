@@ -72,7 +72,7 @@ static bool is_fragmented(const struct gm_doc *doc, const struct gm_oom *oom, ui
 
 /*
  * Returns the bytes that other processes hold: by their list, or the bytes that are in use and are
- * not this process's.
+ * not this process's. A pretended device has none.
  */
 static uint64_t others_of(const struct gm_oom_record *record)
 {
@@ -80,6 +80,8 @@ static uint64_t others_of(const struct gm_oom_record *record)
 	uint64_t used = gm_oom_idle(record->total_bytes, record->free_bytes);
 	uint64_t rest = record->own_bytes ? gm_oom_idle(used, record->own_bytes) : 0;
 
+	if (record->injected)
+		return 0;
 	return listed > rest ? listed : rest;
 }
 
@@ -226,7 +228,7 @@ static const char *reasons(struct gm_doc *doc, const struct gm_oom *oom)
 	if (gm_oom_idle(record->pending_free_bytes, 0))
 		text = gm_doc_printf(doc, "%s, %s of frees pending", text,
 				     gm_size(doc, record->pending_free_bytes));
-	if (gm_oom_idle(record->others_bytes, 0))
+	if (others_of(record) && gm_oom_idle(record->others_bytes, 0))
 		text = gm_doc_printf(doc, "%s, other processes %s", text, gm_oom_others(doc, oom));
 	if (record->attempts > 1)
 		text = gm_doc_printf(doc, "%s, tried %u times", text, record->attempts);

@@ -6,44 +6,59 @@
 #include "report/judge/findings.h"
 #include "report/judge/internal.h"
 #include "report/stacks/labels.h"
+#include <string.h>
 
 #define LEAST_BYTES (64ull << 20)
+
+/* True for driver memory that a framework's allocator divides, and does not say how. */
+static bool hides(const struct gm_site *site)
+{
+	return site->record.level == GM_LEVEL_DRIVER && !site->hidden &&
+	       (site->opaque || (site->caching && !site->torch_segments && !site->divided));
+}
+
+/* The advice names the framework's own figures, and its setting that records each array. */
+static const char *ask_framework(const struct gm_site *site)
+{
+	if (site->library && strstr(site->library, "cupy"))
+		return "for what is used inside, ask CuPy: "
+		       "cupy.get_default_memory_pool().used_bytes(); after "
+		       "cupy.cuda.set_allocator(None) every array is an allocation of its own and "
+		       "is seen here, at some cost in speed";
+	return "for what is used inside, ask the framework: "
+	       "jax.local_devices()[0].memory_stats(), "
+	       "jax.profiler.save_device_memory_profile(); with "
+	       "XLA_PYTHON_CLIENT_ALLOCATOR=platform every buffer is an allocation of its own and "
+	       "is seen here, at some cost in speed";
+}
 
 static void judge_device(struct gm_doc *doc, const struct gm_level_record *level)
 {
 	uint32_t largest = GM_NO_SITE;
 	struct gm_finding *finding;
 	uint64_t bytes = 0;
-	bool at_once;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[i];
 
-		if (!site->opaque || site->hidden || site->record.level != GM_LEVEL_DRIVER ||
-		    site->record.device != level->device)
+		if (!hides(site) || site->record.device != level->device)
 			continue;
-		bytes += site->record.live_bytes;
-		if (largest == GM_NO_SITE ||
-		    site->record.live_bytes > doc->sites[largest].record.live_bytes)
+		bytes += site->work_bytes;
+		if (largest == GM_NO_SITE || site->work_bytes > doc->sites[largest].work_bytes)
 			largest = i;
 	}
 	if (bytes < LEAST_BYTES)
 		return;
-	at_once = doc->sites[largest].verdict == GM_HELD;
 	finding = gm_finding_new(doc, "pool.opaque", GM_NOTE, level->device, bytes, largest);
 	finding->title = gm_doc_printf(
 		doc, "%s are a framework's pool; utilisation inside it is not visible",
 		gm_size(doc, bytes));
-	finding->evidence =
-		gm_doc_printf(doc, "%s at %s", at_once ? "taken at once, by design," : "taken",
-			      gm_stack_label(doc, doc->sites[largest].stack));
-	gm_advise(doc, finding,
-		  "for what is used inside, ask the framework: "
-		  "jax.local_devices()[0].memory_stats(), "
-		  "jax.profiler.save_device_memory_profile()%s",
-		  at_once ? "; with XLA_PYTHON_CLIENT_ALLOCATOR=platform every buffer is an "
-			    "allocation of its own and is seen here, at some cost in speed"
-			  : "");
+	finding->evidence = gm_doc_printf(
+		doc, "%s at %s; a leak of arrays, and an out-of-memory error inside the pool, are "
+		     "not seen",
+		doc->sites[largest].verdict == GM_HELD ? "taken at once, by design," : "taken",
+		gm_stack_label(doc, doc->sites[largest].stack));
+	gm_advise(doc, finding, "%s", ask_framework(&doc->sites[largest]));
 }
 
 static void judge_pluggable(struct gm_doc *doc, const struct gm_torch_record *torch)

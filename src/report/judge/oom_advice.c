@@ -171,18 +171,19 @@ static bool advise_impossible(struct gm_doc *doc, struct gm_oom *oom)
 
 static void advise_exhausted(struct gm_doc *doc, struct gm_oom *oom)
 {
-	uint64_t missing =
-		gm_oom_idle(oom->record.requested_bytes, gm_oom_free_bytes(doc, &oom->record));
+	const struct gm_oom_record *record = &oom->record;
+	uint64_t need = record->driver_bytes ? record->driver_bytes : record->requested_bytes;
+	uint64_t missing = gm_oom_idle(need, gm_oom_free_bytes(doc, record));
 
 	if (advise_impossible(doc, oom))
 		return;
-	if (oom->record.torch_private_idle_bytes >= missing && missing)
+	if (record->torch_private_idle_bytes >= missing && missing)
 		gm_advise(
 			doc, oom,
 			"%s are idle in private pools (of CUDA graphs, or torch.cuda.MemPool), "
 			"which other requests cannot use: capture graphs with one shared pool, or "
 			"drop those that are not needed any more",
-			gm_size(doc, oom->record.torch_private_idle_bytes));
+			gm_size(doc, record->torch_private_idle_bytes));
 	if (strcmp(oom->phase, "optimizer") == 0) {
 		advise_state(doc, oom);
 		advise_activations(doc, oom);
@@ -190,7 +191,7 @@ static void advise_exhausted(struct gm_doc *doc, struct gm_oom *oom)
 		advise_activations(doc, oom);
 		advise_state(doc, oom);
 	}
-	if (!oom->record.requested_bytes)
+	if (!record->requested_bytes)
 		advise_unnamed(doc, oom);
 	else if (oom->top_count)
 		gm_advise(doc, oom, "%s more is needed; the largest holder is %s with %s",
@@ -340,7 +341,8 @@ static void advise_leak(struct gm_doc *doc, struct gm_oom *oom)
 void gm_oom_advise(struct gm_doc *doc, struct gm_oom *oom)
 {
 	if (strcmp(oom->verdict, "exhausted") == 0 || strcmp(oom->verdict, "fragmented") == 0 ||
-	    strcmp(oom->verdict, "host") == 0)
+	    strcmp(oom->verdict, "host") == 0 ||
+	    (strcmp(oom->verdict, "limit") == 0 && !oom->record.injected))
 		advise_leak(doc, oom);
 	if (oom->library)
 		gm_advise(doc, oom,

@@ -36,10 +36,8 @@ uint64_t gm_oom_free_bytes(const struct gm_doc *doc, const struct gm_oom_record 
 	uint64_t used =
 		record->tracked_physical_bytes == GM_NO_BYTES ? 0 : record->tracked_physical_bytes;
 
-	/* The driver does not know of a pretended capacity. */
-	if (record->free_bytes != GM_NO_BYTES &&
-	    (!device || !record->injected || device->record.capacity_bytes == GM_NO_BYTES ||
-	     !device->record.capacity_bytes))
+	/* The shim has recorded the free bytes of the device, or of a pretended one. */
+	if (record->free_bytes != GM_NO_BYTES)
 		return record->free_bytes;
 	if (device && device->record.context_bytes != GM_NO_BYTES &&
 	    __builtin_add_overflow(used, device->record.context_bytes, &used))

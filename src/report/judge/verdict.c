@@ -45,6 +45,8 @@ struct spread {
 	uint64_t widest_pause, pause;	     /* allocations between two, and after the last */
 	uint64_t start, end;		     /* of the work that the site is judged in */
 	uint64_t first_ns, last_ns;	     /* when the survivors were allocated */
+	uint64_t first_bytes, last_bytes;    /* of the first survivor and of the one met last */
+	unsigned rises, falls;		     /* of bytes from one survivor to the next */
 	unsigned bins;			     /* 0: too few bursts */
 	struct gm_survivors bin[MOST_BINS];  /* in equal stretches of the work */
 	struct gm_survivors late[MOST_BINS]; /* of the work since the first survivor */
@@ -275,7 +277,11 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 		if (!i) {
 			spread.first_ns = block->time_ns;
 			spread.first_work = work;
+			spread.first_bytes = block->bytes;
 		}
+		spread.rises += i && block->bytes > spread.last_bytes;
+		spread.falls += i && block->bytes < spread.last_bytes;
+		spread.last_bytes = block->bytes;
 		if (!i || work > spread.latest_work)
 			spread.bursts++;
 		if (i && work > spread.latest_work + spread.widest_gap)
@@ -410,6 +416,7 @@ static bool at_one_moment(const struct spread *spread)
 #define CONVERSION  2	/* temporary blocks for each that stays; a training step has more */
 #define LAST_PIECE  8	/* an eighth of the work or less is one last piece, */
 #define LAST_STEPS  256 /* unless it retains something in more steps than these */
+#define SHRINKS	    4	/* so often blocks get smaller; the first is so many times the last */
 
 /*
  * True if memory that came and went while the site's survivors came goes on to do so long after the
@@ -438,6 +445,8 @@ static bool loop_goes_on(const struct gm_doc *doc, const struct gm_site *site,
  * True for a set that was made in one piece of work, of which the run does not show that it is made
  * again and again: by loading, or before anything else came and went, or in a loop that goes on
  * without it, and then used for a while; or at the very end, as the results of a last evaluation.
+ * Buffers that are made from the largest down, as for captures of CUDA graphs by size of the batch,
+ * are such a set, too: they have reached the smallest.
  */
 static bool made_once(const struct gm_doc *doc, const struct gm_site *site,
 		      const struct spread *spread)
@@ -447,6 +456,9 @@ static bool made_once(const struct gm_doc *doc, const struct gm_site *site,
 
 	if (spread->judged->marks)
 		return false;
+	if (!spread->rises && spread->falls >= SHRINKS &&
+	    spread->first_bytes / SHRINKS >= spread->last_bytes)
+		return true;
 	if (strcmp(site->phase, "loading") == 0 &&
 	    spread->pause > STOPPED * (spread->widest_pause + 1))
 		return true;
@@ -636,6 +648,10 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 			gm_size(doc, site->work_bytes));
 		return true;
 	}
+	if (windows.growth == GM_GROWTH_RISES && gm_replaces_since_full(doc, site)) {
+		site->why = "it was filled, and has replaced its blocks since";
+		return false;
+	}
 	if (windows.growth == GM_GROWTH_RISES && !site->one_pass) {
 		site->why = gm_doc_printf(
 			doc, "baseline usage rose in %u of %u steps between %s, from %s to %s",
@@ -713,6 +729,6 @@ void gm_judge_sites(struct gm_doc *doc, unsigned warmup)
 
 		judge_site(doc, &doc->sites[i], &spread, warmup);
 	}
+	gm_judge_callers(doc, &order.windows, warmup);
 	free_order(&order);
-	gm_judge_callers(doc, warmup);
 }

@@ -310,10 +310,12 @@ blocked() {
 	sleeper python3 -c 'print("ready", flush=True); [sum(range(1000)) for _ in iter(int, 1)]'
 	until_done [ -s "$work/said" ]
 	echo "no library" > "$work/libgpumemtrace.so"
+	SECONDS=0
 	run "$PROGRAMS/cycles" attach $pid 1 "$work/libgpumemtrace.so" "GPUMEMTRACE_OUT=$work/out.gmt" "$work/out.gmt"
 	sentence="process $pid could not load the shim: its loader refused "
 	[ "$status" = 1 ] && [[ "$output" == *"$sentence$work"* ]] || { echo "$status: $output"; false; }
 	is_documented "$sentence"
+	[ $SECONDS -lt 9 ] # that dlopen has returned is seen: a load is waited for 10 s
 	grep -q '^TracerPid:	0$' /proc/$pid/status
 	kill $pid
 	sleeper python3 -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1]); print("ready", flush=True); [sum(range(1000)) for _ in iter(int, 1)]' \

@@ -44,6 +44,30 @@ load ../helpers
 	done
 }
 
+@test "a preload defines syscall() and clock_gettime(), before and after us" {
+	local shim=$SHIM
+	for SHIM in "$GUEST/hook_libc.so:$shim" "$shim:$GUEST/hook_libc.so"; do
+		rm -f "$work"/out.gmt
+		GPUMEMTRACE_EVENTS=all traced "$PROGRAMS/runtime13_O2"
+		report
+		is .process.end '"exit"'
+		same live '.totals[0].current_bytes'
+	done
+}
+
+@test "another copy of the shim, before and after us: the first one records" {
+	local shim=$SHIM
+	cp "$shim" "$work/libcopy.so"
+	for SHIM in "$work/libcopy.so:$shim" "$shim:$work/libcopy.so"; do
+		rm -f "$work"/out.gmt*
+		traced "$PROGRAMS/runtime13_O2"
+		report
+		is .process.end '"exit"'
+		same live '.totals[0].current_bytes'
+		[ "$(ls "$work"/out.gmt* | wc -l)" -eq 1 ]
+	done
+}
+
 @test "a preload catches crashes as libSegFault does, before and after us" {
 	local shim=$SHIM
 	for SHIM in "$GUEST/hook_segv.so:$shim" "$shim:$GUEST/hook_segv.so"; do

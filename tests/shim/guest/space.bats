@@ -274,6 +274,15 @@ held = bytearray(150 << 20)')
 	[ "$status" -eq 0 ]
 	LD_PRELOAD=$SHIM "$GUEST/guest_fill" closed-pipe
 	LD_PRELOAD=$SHIM "$GUEST/guest_fill" full-pipe
+	command -v strace > /dev/null || return 0
+	mkfifo "$work/pipe"
+	exec 4<> "$work/pipe"
+	dd if=/dev/zero of="$work/pipe" oflag=nonblock bs=4096 count=1000 2> /dev/null || true
+	# of three lines the first is waited for a second, and the others not at all
+	strace -f -qq -e trace=poll -o "$work/polls" -E LD_PRELOAD="$SHIM" "$GUEST/guest_fill" 2>&4
+	exec 4>&-
+	[ "$(grep -c ', 1000)' "$work/polls")" -eq 1 ] || { cat "$work/polls"; false; }
+	[ "$(grep -c ', 0)' "$work/polls")" -eq 2 ]
 }
 
 @test "a thread with a cancellation pending makes the first call" {

@@ -51,7 +51,8 @@ answers() {
 	mkfifo pipe
 	mkdir folder
 	LD_PRELOAD=$SHIM "$HOSTILE/files" copy other.gmt hard.gmt other.gmt.events pipe /dev/null folder nowhere/x.gmt > said
-	answers "$BUSY $BUSY $BUSY 95 95 21 $NOT_FOUND"
+	# another user than root may make no file beside the device
+	answers "$BUSY $BUSY $BUSY 95 $([ -w /dev ] && echo 95 || echo 13) 21 $NOT_FOUND"
 	done_waiting
 	whole other.gmt $((11 << 20))
 	[ -p pipe ] && [ -c /dev/null ] && [ -d folder ]

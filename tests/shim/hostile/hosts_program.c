@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fenv.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -340,6 +341,16 @@ static int other_namespace(const char *library)
 	return run(ALLOCATIONS);
 }
 
+/* No exception of the shim's arithmetic is seen: neither as a flag nor as a signal. */
+static int exceptions_are_signals(void)
+{
+	int wrong = feclearexcept(FE_ALL_EXCEPT) || run(ALLOCATIONS);
+
+	wrong |= fetestexcept(FE_ALL_EXCEPT) != 0;
+	feenableexcept(FE_ALL_EXCEPT);
+	return run(ALLOCATIONS) || wrong;
+}
+
 static int environment_is_gone(void)
 {
 	run(10);
@@ -425,6 +436,8 @@ static int by_name(const char *way, const char *library)
 		return libraries_come_and_go(library);
 	if (!strcmp(way, "dlmopen"))
 		return other_namespace(library);
+	if (!strcmp(way, "floats"))
+		return exceptions_are_signals();
 	if (!strcmp(way, "clearenv"))
 		return environment_is_gone();
 	if (!strcmp(way, "children"))

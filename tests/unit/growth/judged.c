@@ -1,5 +1,6 @@
-/* See judged.h: a document with the trace's sites and blocks in it and nothing else. */
+/* See judged.h: a document with the sites and blocks of a trace, no history, and nothing else. */
 #include "judged.h"
+#include "report/history/events.h"
 #include "report/judge/judge.h"
 #include "report/judge/verdict.h"
 
@@ -13,6 +14,7 @@ static void load(struct gm_doc *doc)
 
 	doc->header = books.header;
 	doc->clean_exit = true;
+	doc->ring = gm_zone_alloc(&doc->zone, 1, sizeof(*doc->ring));
 	doc->sites = gm_zone_alloc(&doc->zone, books.sites_count, sizeof(*doc->sites));
 	doc->sites_count = books.sites_count;
 	for (uint32_t i = 0; i < books.sites_count; i++)

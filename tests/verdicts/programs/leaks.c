@@ -398,7 +398,7 @@ PLACE static void *enlarge_odd(void *old, size_t bytes)
 }
 
 /* The same by a double buffer: two places in the code take turns. */
-static void alternating(void)
+static void alternate(int marks)
 {
 	void *log = NULL;
 
@@ -406,8 +406,20 @@ static void alternating(void)
 		log = i % 2 ? enlarge_odd(log, (size_t)i * MIB)
 			    : enlarge_even(log, (size_t)i * MIB);
 		clean_step(16 * MIB);
+		if (marks && i % 100 == 60)
+			gpumemtrace_mark("phase");
 	}
 	keep(log);
+}
+
+static void alternating(void)
+{
+	alternate(0);
+}
+
+static void alternating_marked(void)
+{
+	alternate(1);
 }
 
 /* Records are appended without end; the buffer doubles whenever it is full. */
@@ -569,6 +581,7 @@ static const struct behaviour behaviours[] = {
 	{"random-errors-fewer", random_errors_fewer},
 	{"then-measured", then_measured},
 	{"alternating", alternating},
+	{"alternating-marked", alternating_marked},
 	{"doubling", doubling},
 	{"handlers", handlers},
 	{"unrolled", unrolled},

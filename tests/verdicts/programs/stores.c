@@ -275,7 +275,29 @@ static void bounded_queue(void)
 	}
 }
 
+/* The results of the last 400 of 450 steps: full only when most of the run is over. */
+static void long_window(void)
+{
+	for (volatile unsigned i = 0; i < 450; i++) {
+		clean_step(16 * MIB);
+		drop(i % 400);
+		insert_entry(i % 400, MIB);
+	}
+}
+
 /* ---- models, data ---- */
+
+/* Buffers for 48 sizes of the batch, the largest first, as for captures; then a short service. */
+static void sizes_from_the_largest(void)
+{
+	for (volatile unsigned size = 48; size; size--) {
+		for (volatile int layer = 0; layer < 3; layer++)
+			clean_step(8 * MIB);
+		insert_entry(size, size * 256 * KIB);
+	}
+	for (volatile int i = 0; i < 20; i++)
+		clean_step(16 * MIB);
+}
 
 PLACE static void load_part(size_t bytes)
 {
@@ -472,6 +494,8 @@ static const struct behaviour behaviours[] = {
 	{"larger-each-time", larger_each_time},
 	{"queue-outruns-its-consumer", queue_outruns_its_consumer},
 	{"bounded-queue", bounded_queue},
+	{"long-window", long_window},
+	{"sizes-from-the-largest", sizes_from_the_largest},
 	{"preload", preload},
 	{"stages", stages},
 	{"hot-swap", hot_swap},

@@ -65,6 +65,8 @@ uint64_t standin_rows(struct standin_row *rows, uint64_t room);
 /* The trackers of the allocator's trace (native_allocator.cpp); none without a compiler of C++. */
 void standin_trace(const struct standin_entry *entry) __attribute__((weak));
 unsigned standin_trackers(void);
+/* The exported object is one of another class. */
+void standin_change_allocator(void);
 /* The trace leaves out the allocation with this number, counted from 1; 0 none. */
 void standin_trace_fault(unsigned entries);
 

@@ -46,6 +46,30 @@ static NativeCachingAllocator native;
 
 } // namespace Native
 
+/* An allocator of a program's, as torch.cuda.memory.change_current_allocator() puts there. */
+class OtherAllocator : public CUDAAllocator
+{
+      public:
+	void *raw_alloc(std::size_t) override
+	{
+		std::abort();
+	}
+	SnapshotInfo snapshot(MempoolId_t, bool) override
+	{
+		std::abort();
+	}
+	void attachAllocatorTraceTracker(AllocatorTraceTracker) override
+	{
+		std::abort();
+	}
+	std::string name() override
+	{
+		return "other";
+	}
+};
+
+static OtherAllocator other;
+
 std::atomic<CUDAAllocator *> allocator{&Native::native};
 
 } // namespace CUDACachingAllocator
@@ -59,6 +83,11 @@ static unsigned faults;
 void standin_trace_fault(unsigned entries)
 {
 	faults = entries;
+}
+
+void standin_change_allocator(void)
+{
+	allocator = &other;
 }
 
 unsigned standin_trackers(void)

@@ -7,9 +7,9 @@
  *   graph    blocks of a graph's private pool between others
  *   waits    blocks whose free waits for another stream
  *
- * "expandable" behind it sets expandable segments, "alone" leaves out libtorch_cuda, a number N
- * leaves block N out of the trace. Prints how many trackers the allocator has at the end. Exit
- * status 3 if memory is refused.
+ * "expandable" behind it sets expandable segments, "alone" leaves out libtorch_cuda, "changed"
+ * exports an allocator of another class, a number N leaves block N out of the trace. Prints how
+ * many trackers the allocator has at the end. Exit status 3 if memory is refused.
  */
 #include "caching.h"
 
@@ -89,6 +89,8 @@ int main(int argc, char **argv)
 			standin_set_expandable(true);
 		else if (strcmp(argv[i], "alone") == 0)
 			alone = true;
+		else if (strcmp(argv[i], "changed") == 0)
+			standin_change_allocator();
 		else
 			standin_trace_fault((unsigned)strtoul(argv[i], NULL, 10));
 	}

@@ -147,7 +147,7 @@ static json_t *tracer(struct gm_doc *doc)
 
 	object = json_pack(
 		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:s, s:o}",
+		"s:s, s:o, s:i}",
 		"version", gm_json_string(doc->version), "backend", gm_json_string(doc->backend),
 		"events", gm_json_bytes(header->events + doc->late_events), "file_bytes",
 		gm_json_bytes(gm_reader_bytes(doc->reader)), "own_bytes",
@@ -159,7 +159,8 @@ static json_t *tracer(struct gm_doc *doc)
 		gm_json_bytes(header->teardown_frees), "lost_stacks",
 		gm_json_bytes(header->lost_stacks), "passed_calls",
 		gm_json_bytes(header->passed_calls), "history", history(doc), "recording",
-		recording(header), "period", period(doc));
+		recording(header), "period", period(doc), "other_libcudas",
+		(int)header->other_libcudas);
 	if (header->sample_bytes)
 		json_object_set_new(object, "sample_bytes", gm_json_bytes(header->sample_bytes));
 	return object;

@@ -3,6 +3,7 @@
  */
 #include "report/render/json/json_out.h"
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 
 #define FORMAT (JSON_COMPACT | JSON_REAL_PRECISION(12) | JSON_ENCODE_ANY)
@@ -38,9 +39,28 @@ static int add(const char *text, size_t bytes, void *data)
 	return 0;
 }
 
+void gm_json_put_integer(struct gm_json_out *out, int64_t value)
+{
+	uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+	char text[24], *at = text + sizeof(text);
+
+	do {
+		*--at = (char)('0' + left % 10);
+		left /= 10;
+	} while (left);
+	if (value < 0)
+		*--at = '-';
+	gm_json_put(out, at, (size_t)(text + sizeof(text) - at));
+}
+
+/* The most frequent values are written directly: jansson prepares for a tree each time. */
 void gm_json_put_value(struct gm_json_out *out, json_t *value)
 {
-	if (!value || json_dump_callback(value, add, out, FORMAT) != 0)
+	if (json_is_integer(value))
+		gm_json_put_integer(out, json_integer_value(value));
+	else if (json_is_null(value))
+		gm_json_put(out, "null", 4);
+	else if (!value || json_dump_callback(value, add, out, FORMAT) != 0)
 		out->failed = true;
 	json_decref(value);
 }

@@ -8,7 +8,6 @@
 #include "report/history/events.h"
 #include "report/render/json/internal.h"
 #include "report/render/json/json_bound.h"
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +19,6 @@ json_t *gm_json_site_id(const struct gm_doc *doc, uint32_t site)
 static void put_number(struct gm_json_out *out, struct gm_frame_memo *memo)
 {
 	struct gm_json_frames *frames = out->frames;
-	char text[16];
 
 	if (!memo->number) {
 		if (frames->count == frames->room) {
@@ -31,7 +29,7 @@ static void put_number(struct gm_json_out *out, struct gm_frame_memo *memo)
 		frames->texts[frames->count++] = memo->rendered;
 		memo->number = frames->count;
 	}
-	gm_json_put(out, text, (size_t)snprintf(text, sizeof(text), "%u", memo->number - 1));
+	gm_json_put_integer(out, memo->number - 1);
 }
 
 /* A frame is part of many stacks: its text is made once. */
@@ -65,28 +63,30 @@ static void put_stack(struct gm_json_out *out, struct gm_doc *doc, const struct 
 	gm_json_put_text(out, "]");
 }
 
-/* Prints bytes as gm_json_bytes has them. */
-static const char *bytes_text(uint64_t bytes, char text[24])
+/* The starts of windows, which all sites have in common. */
+struct starts {
+	char text[GM_WINDOWS][24];
+};
+
+/* Writes bytes as gm_json_bytes has them. */
+static void put_bytes(struct gm_json_out *out, const char *name, uint64_t bytes)
 {
+	gm_json_put_text(out, name);
 	if (bytes == GM_NO_BYTES)
-		return "null";
-	snprintf(text, 24, "%" PRIu64, bytes > INT64_MAX ? (uint64_t)INT64_MAX : bytes);
-	return text;
+		gm_json_put(out, "null", 4);
+	else
+		gm_json_put_integer(out, bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes);
 }
 
-static void put_window(struct gm_json_out *out, const struct gm_window *window, uint64_t start_ns,
+static void put_window(struct gm_json_out *out, const struct gm_window *window, const char *start,
 		       bool first)
 {
-	char text[200], least[24], most[24], last[24];
-	int bytes = snprintf(text, sizeof(text),
-			     "%s{\"start_s\":%.9f,\"min_bytes\":%s,\"max_bytes\":%s,"
-			     "\"last_bytes\":%s}",
-			     first ? "" : ",", (double)start_ns / 1e9,
-			     bytes_text(window->min_bytes, least),
-			     bytes_text(window->max_bytes, most),
-			     bytes_text(window->last_bytes, last));
-
-	gm_json_put(out, text, (size_t)bytes);
+	gm_json_put_text(out, first ? "{\"start_s\":" : ",{\"start_s\":");
+	gm_json_put_text(out, start);
+	put_bytes(out, ",\"min_bytes\":", window->min_bytes);
+	put_bytes(out, ",\"max_bytes\":", window->max_bytes);
+	put_bytes(out, ",\"last_bytes\":", window->last_bytes);
+	gm_json_put(out, "}", 1);
 }
 
 /* Windows from `first` on, `count` of them, as one. */
@@ -106,9 +106,9 @@ static struct gm_window merged(const struct gm_site *site, unsigned first, unsig
 	return window;
 }
 
-/* Sixteen of them for each site: printed, not built. */
+/* Sixteen of them for each site: written, not built. */
 static void put_windows(struct gm_json_out *out, const struct gm_site *site,
-			const struct gm_header *header)
+			const struct starts *starts)
 {
 	unsigned current = site->record.window_current;
 	unsigned count = current < GM_WINDOWS ? current + 1 : GM_WINDOWS;
@@ -120,7 +120,7 @@ static void put_windows(struct gm_json_out *out, const struct gm_site *site,
 		struct gm_window window =
 			merged(site, i, i + step < count ? step : count - i);
 
-		put_window(out, &window, header->window_start_ns[i], !i);
+		put_window(out, &window, starts->text[i], !i);
 	}
 	gm_json_put_text(out, "]");
 }
@@ -177,7 +177,8 @@ int *gm_json_site_numbers(struct gm_doc *doc)
 	return numbers;
 }
 
-static void put_site(struct gm_json_out *out, struct gm_doc *doc, const struct gm_site *site)
+static void put_site(struct gm_json_out *out, struct gm_doc *doc, const struct gm_site *site,
+		     const struct starts *starts)
 {
 	json_t *object = site_object(site);
 
@@ -189,7 +190,7 @@ static void put_site(struct gm_json_out *out, struct gm_doc *doc, const struct g
 		json_object_set_new(object, "estimated", estimated(doc, site));
 	gm_json_put_text(out, "{");
 	put_stack(out, doc, site->stack);
-	put_windows(out, site, doc->header);
+	put_windows(out, site, starts);
 	gm_json_put_members(out, object);
 	gm_json_put_text(out, "}");
 }
@@ -198,12 +199,16 @@ void gm_json_put_sites(struct gm_json_out *out, struct gm_doc *doc)
 {
 	const char *between = out->one_line ? "[" : "[\n";
 	const bool *kept = out->bound ? gm_json_bounded_sites(out->bound, doc) : NULL;
+	struct starts starts;
 
+	for (unsigned i = 0; i < GM_WINDOWS; i++)
+		snprintf(starts.text[i], sizeof(starts.text[i]), "%.9f",
+			 (double)doc->header->window_start_ns[i] / 1e9);
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		if (!gm_site_is_shown(&doc->sites[i]) || (kept && !kept[i]))
 			continue;
 		gm_json_put_text(out, between);
-		put_site(out, doc, &doc->sites[i]);
+		put_site(out, doc, &doc->sites[i], &starts);
 		between = out->one_line ? "," : ",\n";
 	}
 	gm_json_put_text(out, *between == '[' ? "[]" : "]");

@@ -6,7 +6,6 @@
 #include "report/render/json/json_values.h"
 #include "report/render/page/internal.h"
 #include "report/support/memory.h"
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,10 +153,9 @@ static struct tables make_tables(const struct gm_doc *doc, const int *numbers,
 
 static void put_number(struct gm_json_out *out, bool first, int64_t value)
 {
-	char text[32];
-	int bytes = snprintf(text, sizeof(text), "%s%" PRId64, first ? "" : ",", value);
-
-	gm_json_put(out, text, (size_t)bytes);
+	if (!first)
+		gm_json_put(out, ",", 1);
+	gm_json_put_integer(out, value);
 }
 
 enum column { TIMES, PLACES, SHAPES };

@@ -355,8 +355,17 @@ static void next_finding(struct gm_out *out, struct gm_doc *doc, const struct gm
 	answer(out, doc, NEXT, texts, 4);
 }
 
+static bool has_finding(const struct gm_doc *doc, const char *id)
+{
+	for (unsigned i = 0; i < doc->findings_count; i++)
+		if (strcmp(doc->findings[i].id, id) == 0)
+			return true;
+	return false;
+}
+
 static void next_line(struct gm_out *out, struct gm_doc *doc)
 {
+	bool pool = has_finding(doc, "pool.opaque");
 	const struct gm_finding *first = doc->findings_count ? &doc->findings[0] : NULL;
 	const char *gap = gm_books_gap(doc, GM_ALL_TABLES), *texts[2];
 	uint64_t failed = gm_doc_failed_calls(doc);
@@ -375,6 +384,9 @@ static void next_line(struct gm_out *out, struct gm_doc *doc)
 	else if (gap)
 		texts[0] = gm_doc_printf(doc, "%s: nothing is wrong in what %s", gap,
 					 doc->lacking ? "can be read of it" : "was recorded");
+	else if (!failed && pool)
+		texts[0] = "no CUDA call failed or leaked; arrays in a framework's pool are not "
+			   "seen (pool.opaque)";
 	else if (!failed)
 		texts[0] = "nothing to do: no leak, no failed allocation, no bad free";
 	else

@@ -201,7 +201,7 @@ def sums(source, pairs):
     settled = [p for p in pairs if p[2]]
     equal = sum(p[0] == "equal" for p in settled)
     wrong = sum(p[1] and p[0] != "equal" for p in pairs)
-    good = pairs and not wrong and (source == "gmt" or equal >= 0.95 * len(settled))
+    good = pairs and not wrong and equal >= 0.95 * len(settled)
     return (f"{'ok' if good else 'FAIL'} grid {source}: {len(pairs)} pairs, in {len(settled)} of them all runs "
             f"agree: {equal} equal ({100 * equal / max(len(settled), 1):.1f} %); of all "
             f"{sum(p[0] == 'equal' for p in pairs)} equal, {sum(p[0] == 'within' for p in pairs)} within the "
