@@ -21,7 +21,7 @@ MOST = {
     "CPU block": 18,
     "launch": 80,
     "block": (1035, 485),
-    "block, sampled": (110, 117),
+    "block, sampled": (115, 125),
     "device": (1335, 1060),
     "async": (1425, 1080),
     "map": (3400, 2610),
