@@ -144,12 +144,10 @@ static GM_HOT_CODE __attribute__((noinline)) void record(const struct report *re
  * changed nothing, if it is sampled or has to be recorded for another reason.
  */
 static inline __attribute__((always_inline)) bool
-counted(const void *block, int64_t bytes, struct gm_torch_totals totals, struct device device)
+counted(struct gm_torch_record *torch, const void *block, int64_t bytes,
+	struct gm_torch_totals totals)
 {
-	struct gm_torch_record *torch = gm_counted_torch(device.index);
-
-	if (__builtin_expect(!torch, 0) || gm_clock_is_due(torch) ||
-	    (bytes < 0 ? gm_may_be_sampled((uintptr_t)block) : !gm_may_pass_sample(bytes)) ||
+	if ((bytes < 0 ? gm_may_be_sampled((uintptr_t)block) : !gm_may_pass_sample(bytes)) ||
 	    !gm_count_block(torch, bytes, totals))
 		return false;
 	if (bytes > 0)
@@ -212,8 +210,8 @@ static __attribute__((noinline, cold)) memory_hook *on_first(struct hook *hook,
 }
 
 /*
- * The hook calls one of the following three last, so the caller of each is PyTorch. They call the
- * real function.
+ * The hook calls one of the following functions last, so the caller of each is PyTorch. They call
+ * the real function.
  */
 static __attribute__((noinline, cold)) void on_unknown(void *block, int64_t bytes,
 							uint64_t allocated, uint64_t reserved,
@@ -236,14 +234,32 @@ static GM_HOT_CODE __attribute__((noinline)) void on_memory(void *block, int64_t
 	     report.totals.reserved_bytes, report.device);
 }
 
+/* In a sampled recording, and one of its events in so many. */
+static __attribute__((noinline)) void on_look(void *block, int64_t bytes, uint64_t allocated,
+					      uint64_t reserved, struct device device,
+					      struct hook *hook)
+{
+	memory_hook *real = (memory_hook *)__atomic_load_n(&hook->real, __ATOMIC_RELAXED);
+	struct gm_torch_record *torch = gm_counted_torch(device.index);
+	struct gm_torch_totals totals = {allocated, reserved};
+
+	if (torch && !gm_clock_is_due(torch) && counted(torch, block, bytes, totals))
+		real(block, bytes, allocated, reserved, device);
+	else
+		on_memory(block, bytes, allocated, reserved, device, hook);
+}
+
 static GM_HOT_CODE __attribute__((noinline)) void
 on_sampled_memory(void *block, int64_t bytes, uint64_t allocated, uint64_t reserved,
 		  struct device device, struct hook *hook)
 {
 	memory_hook *real = (memory_hook *)__atomic_load_n(&hook->real, __ATOMIC_RELAXED);
+	struct gm_torch_record *torch = gm_counted_torch(device.index);
 	struct gm_torch_totals totals = {allocated, reserved};
 
-	if (counted(block, bytes, totals, device))
+	if (__builtin_expect(!torch, 0) || gm_look_is_due(torch))
+		on_look(block, bytes, allocated, reserved, device, hook);
+	else if (__builtin_expect(counted(torch, block, bytes, totals), 1))
 		real(block, bytes, allocated, reserved, device);
 	else
 		on_memory(block, bytes, allocated, reserved, device, hook);

@@ -914,8 +914,9 @@ struct gm_torch_record {
 	uint64_t upper_bytes;	 /* a maximum of it, below which no peak is reached */
 	uint64_t headroom_bytes; /* up to this total no peak is reached */
 	uint64_t reserved_seen_bytes; /* reserved_bytes that PyTorch is expected to pass */
+	uint64_t due_ticks; /* of the tracker's clock: it is read under the lock again */
 	uint32_t contended; /* two events were at once: the allocator does not call under a lock */
-	uint8_t reserved3[20];
+	uint8_t reserved3[12];
 };
 _Static_assert(sizeof(struct gm_torch_record) == 320, "a record starts at a cache line");
 _Static_assert(offsetof(struct gm_torch_record, counts) % 64 == 0 &&

@@ -18,14 +18,18 @@
 #define GM_TRACK_BLOCK_COUNTS_H
 
 #include "store/hot.h"
+#include "track/clock.h"
 #include "track/event.h"
 
 #include <stdbool.h>
 
 #define GM_COUNTED_DEVICES 16u /* the blocks of devices beyond are counted under the lock */
 
-/* Of so many events one reads the clock, under the lock: the others have its time. */
-#define GM_COUNTS_PER_CLOCK 64u
+/*
+ * Of so many events one compares the clock's counter with `due_ticks`: if that is reached the event
+ * reads the clock, under the lock. The others have its time.
+ */
+#define GM_COUNTS_PER_LOOK 64u
 
 /*
  * The records in which blocks are counted without the lock, by device; NULL where they are not.
@@ -124,10 +128,15 @@ gm_count_block(struct gm_torch_record *torch, int64_t bytes, struct gm_torch_tot
 	return true;
 }
 
-/* True at an event that has to read the clock. */
+/* True if the next event has to look at the counter, and if it then has to read the clock. */
+static inline bool gm_look_is_due(const struct gm_torch_record *torch)
+{
+	return torch->turn / 2 % GM_COUNTS_PER_LOOK == 0;
+}
+
 static inline bool gm_clock_is_due(const struct gm_torch_record *torch)
 {
-	return torch->turn / 2 % GM_COUNTS_PER_CLOCK == 0;
+	return gm_clock_ticks() >= torch->due_ticks;
 }
 
 /* Counts a sampled block that comes (1) or goes (-1). For track/, under the lock. */

@@ -86,6 +86,17 @@ static inline uint64_t gm_clock_ns_at(struct gm_clock *clock, uint64_t ticks)
 	return gm_clock_ns_slow(clock, ticks);
 }
 
+/*
+ * Returns the counter's value `ns` from now; one of the past if it is not read or its rate is not
+ * known.
+ */
+static inline uint64_t gm_clock_ticks_in(const struct gm_clock *clock, uint64_t ns)
+{
+	if (!clock->valid_ticks)
+		return 0;
+	return gm_clock_ticks() + (ns << GM_CLOCK_BITS) / clock->ns_per_tick;
+}
+
 static inline uint64_t gm_clock_ns(struct gm_clock *clock)
 {
 	return gm_clock_ns_at(clock, gm_clock_ticks());

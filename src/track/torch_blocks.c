@@ -144,6 +144,16 @@ static inline unsigned slot_of(int device)
 	return likely((unsigned)device < CACHES - 1) ? (unsigned)device + 1 : 0;
 }
 
+#define MOST_AGE_NS 10000000u /* of the time of an event */
+
+/* Sets when the clock is to be read under the lock again. */
+static void set_due(struct gm_torch_record *torch)
+{
+	uint64_t left = series_of(gm_slot(torch->device))->end_ns - gm_track.now_ns;
+
+	torch->due_ticks = gm_clock_ticks_in(&gm_clock, left < MOST_AGE_NS ? left : MOST_AGE_NS);
+}
+
 /*
  * Begins to count the blocks of a device without the lock, if that can be done. The records say
  * what there is to say of them.
@@ -165,6 +175,7 @@ static void start_counting(int device)
 	torch->upper_bytes = (cache->max_bytes < headroom ? cache->max_bytes : headroom) +
 			     cache->beyond_bytes;
 	torch->reserved_seen_bytes = cache->reserved_bytes;
+	set_due(torch);
 	turn = (torch->turn >> 1) + 1;
 	torch->counts[turn & 1] =
 		(struct gm_block_counts){torch->allocated_bytes, torch->allocations, torch->frees,
@@ -657,6 +668,8 @@ static void change(int64_t bytes, int device, struct gm_torch_totals totals)
 	if (!torch || gm_track.now_ns >= series_of(slot_of(device))->end_ns ||
 	    !gm_count_block(torch, bytes, totals))
 		change_slow(bytes, device, totals);
+	else
+		set_due(torch);
 }
 
 /* Begins an update; gm_update_end_inline ends it. `events` is kept with the counts. */

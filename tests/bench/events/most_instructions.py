@@ -12,13 +12,13 @@ import sys
 import instructions
 
 MOST = {
-    "block, disabled": 30,
+    "block, disabled": 18,
     "device, disabled": 90,
     "launch, disabled": 70,
-    "block, asleep": 30,
+    "block, asleep": 18,
     "device, asleep": 130,
     "launch, asleep": 90,
-    "CPU block": 30,
+    "CPU block": 18,
     "launch": 80,
     "block": (1035, 485),
     "block, sampled": (115, 125),
