@@ -25,6 +25,7 @@
 #define LEAST_SEEDS  1
 #define MANY_EVENTS  2000000u /* times settings: fewer placements are tried */
 #define MOST_THREADS 8
+#define WIDER_BYTES  (2 * GM_POOL_CHUNK_BYTES)
 #define SAMPLED_SHARE 16 /* a peak between two samples of a pool is at most this part higher */
 
 const char *const gm_whatif_list[] = {
@@ -527,16 +528,16 @@ static enum gm_whatif_fits fits(const struct asking *asking, const struct gm_wha
 }
 
 /*
- * The timings that are tried are some of those that are possible: a chunk more or less lies beyond
- * them now and then (docs/evidence/whatif.md).
+ * The timings that are tried are some of those that are possible: up to two chunks more or less lie
+ * beyond them now and then (docs/evidence/whatif.md).
  */
 static void widen(struct gm_whatif_row *row)
 {
 	uint64_t least = gm_round_up(row->allocated_peak_bytes, GM_POOL_CHUNK_BYTES);
 
-	row->reserved_high_bytes += GM_POOL_CHUNK_BYTES;
-	row->reserved_low_bytes = row->reserved_low_bytes > least + GM_POOL_CHUNK_BYTES
-					  ? row->reserved_low_bytes - GM_POOL_CHUNK_BYTES
+	row->reserved_high_bytes += WIDER_BYTES;
+	row->reserved_low_bytes = row->reserved_low_bytes > least + WIDER_BYTES
+					  ? row->reserved_low_bytes - WIDER_BYTES
 					  : least;
 }
 
