@@ -1,10 +1,12 @@
 /*
- * 64 threads on all families at once and on blocks of PyTorch's, straight into track/, for a number
- * of rounds each; then the books are held against each other. Built plain, for ThreadSanitizer and
- * for the address sanitizer. Arguments: rounds per thread, or a time ("60s"); a directory.
+ * 64 threads on all families at once and on blocks of PyTorch's, recorded in full and sampled,
+ * straight into track/, for a number of rounds each; then the books are held against each other.
+ * Built plain, for ThreadSanitizer and for the address sanitizer. Arguments: rounds per thread, or
+ * a time ("60s"); a directory.
  */
 #include "drive.h"
 #include "track/allocs.h"
+#include "track/block_counts.h"
 #include "track/driver_allocs.h"
 #include "track/in_use.h"
 #include "track/levels.h"
@@ -39,6 +41,8 @@ static const struct family {
 };
 
 #define FAMILIES (sizeof(families) / sizeof(*families))
+
+static struct gm_counted places;
 
 static unsigned long rounds; /* 0: until `end` */
 static time_t end;
@@ -116,6 +120,74 @@ static void blocks(uint64_t base, unsigned long round)
 		abort();
 }
 
+/*
+ * The same in a sampled recording, as PyTorch's hook does it: on devices of its own, so that the
+ * lock is taken for the blocks of others meanwhile.
+ */
+#define SAMPLED ALLOCATORS /* the first of these devices */
+
+static struct allocator sampled[] = {{.lock = PTHREAD_MUTEX_INITIALIZER},
+				     {.lock = PTHREAD_MUTEX_INITIALIZER}};
+
+static unsigned long counted; /* without the lock (atomic) */
+
+static void change(uint64_t block, unsigned which, int64_t bytes, bool sample)
+{
+	struct allocator *allocator = &sampled[which];
+	struct gm_where where = {(int)(SAMPLED + which), gm_calling_thread(), 0};
+	struct gm_torch_record *torch;
+
+	pthread_mutex_lock(&allocator->lock);
+	allocator->totals.allocated_bytes += (uint64_t)bytes;
+	torch = gm_counted_torch(where.device);
+	if (torch && !gm_look_is_due(torch) &&
+	    (bytes < 0 ? !gm_may_be_sampled(block) : !sample) &&
+	    gm_count_block(torch, bytes, allocator->totals))
+		__atomic_add_fetch(&counted, 1, __ATOMIC_RELAXED);
+	else if (bytes < 0)
+		gm_track_sampled_block_free(block, (uint64_t)-bytes, where, allocator->totals);
+	else if (sample)
+		gm_track_sampled_block(block, (uint64_t)bytes, where,
+				       (struct gm_origin){(uint32_t)bytes % 4, GM_NONE, 0},
+				       allocator->totals);
+	else
+		gm_track_unsampled_block((uint64_t)bytes, where, allocator->totals);
+	pthread_mutex_unlock(&allocator->lock);
+}
+
+static void sampled_blocks(uint64_t base, unsigned long round)
+{
+	unsigned which = base / (1ull << 32) % 2;
+	int64_t bytes = 512 + (int64_t)(round % 9);
+
+	base += 64 * 4096; /* other addresses than those of blocks() */
+	for (uint64_t i = 1; i < 5; i++)
+		change(base + i * 4096, which, bytes, i == round % 8);
+	for (uint64_t i = 1; i < 5; i++)
+		change(base + i * 4096, which, -bytes, false);
+	if (round % 2 == 0)
+		change(base, which, 600, round % 16 == 0);
+	else
+		change(base, which, -600, false);
+}
+
+/* Nothing is left but the totals of what came and went, and nothing is live of what was sampled. */
+static bool samples_are_right(void)
+{
+	for (unsigned which = 0; which < 2; which++) {
+		int device = (int)(SAMPLED + which);
+		const struct gm_torch_record *torch = gm_known_torch(device);
+		uint64_t live = sampled[which].totals.allocated_bytes;
+
+		if (!torch || torch->mismatches || torch->contended ||
+		    torch->allocated_bytes != live ||
+		    gm_in_use_blocks(device) != live ||
+		    (torch->allocations - torch->frees) * 600 != live)
+			return false;
+	}
+	return counted > 0;
+}
+
 /* What the books say of blocks is what PyTorch counts, of every one. */
 static bool blocks_are_right(void)
 {
@@ -157,6 +229,7 @@ static void *work(void *argument)
 		if (i % 32 == 0)
 			release(family, &event); /* twice: refused */
 		blocks(base, i);
+		sampled_blocks(base, i);
 	}
 	for (i = 0; i < KEPT; i++) {
 		struct gm_event event = event_of(&families[0], base + (1000 + i) * 4096);
@@ -182,6 +255,7 @@ int main(int argc, char **argv)
 	if (!drive_open(path, 64 << 20))
 		return 2;
 	unlink(path);
+	gm_track_count_blocks(&places);
 	for (i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)i))
 			return 3;
@@ -198,5 +272,7 @@ int main(int argc, char **argv)
 	       (unsigned long long)gm_file->events, (unsigned long long)live);
 	if (!blocks_are_right())
 		return 6;
+	if (!samples_are_right())
+		return 7;
 	return live == (uint64_t)THREADS * KEPT * 1000 && gm_file->dropped_records == 0 ? 0 : 5;
 }
