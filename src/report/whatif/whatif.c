@@ -584,7 +584,7 @@ static void add_row(struct asking *asking, const struct question *question)
 		widen(row);
 	row->fits = fits(asking, row, &first, ooms_vary && !question->own);
 	if (!row->why && first.ended)
-		row->why = "the run would end there with PyTorch's out-of-memory error";
+		row->why = "the run would end there with an out-of-memory error";
 }
 
 /* ---- limits ---- */

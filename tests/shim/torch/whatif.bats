@@ -97,6 +97,8 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 	is '.whatif_run | .lower_bound_bytes <= .plan_peak_bytes' true
 	is '.whatif_run.lower_bound_bytes as $b | [.whatif[].allocated_peak_bytes >= $b] | all' true
 	"$REPORT" whatif "$work/out.gmt" | grep -q '^Best: '
+	"$REPORT" whatif --capacity 100MiB "$work/out.gmt" | grep -q '^None fits: .*gets furthest, out of memory after'
+	"$REPORT" whatif --conf default --capacity 100MiB "$work/out.gmt" | grep -q '^Result: default does not fit'
 }
 
 @test "what cannot be replayed is refused with a sentence" {

@@ -26,14 +26,32 @@ static void print_run(struct gm_out *out, const struct gm_whatif *whatif)
 		 planned ? gm_format_size(plan, whatif->plan_peak_bytes) : "");
 }
 
+/* Of settings none of which fits the best is that which gets furthest. */
+static void print_furthest(struct gm_out *out, const struct gm_whatif *whatif)
+{
+	const struct gm_whatif_row *best = &whatif->rows[whatif->best];
+	bool alone = whatif->rows_count == 1;
+	const char *label = alone ? "Result: " : "None fits: ";
+	bool met = best->oom_ns != GM_NO_BYTES;
+	char when[GM_FORMAT_BYTES] = "";
+
+	gm_print(out, GM_BOLD, "%s", label);
+	gm_wrapf(out, (unsigned)strlen(label), "%s %s%s%s", best->conf,
+		 alone ? "does not fit" : "gets furthest", met ? ", out of memory after " : "",
+		 met ? gm_format_time(when, gm_seconds(best->oom_ns)) : "");
+}
+
 static void print_best(struct gm_out *out, const struct gm_whatif *whatif, const char *gpu)
 {
 	const struct gm_whatif_row *best = &whatif->rows[whatif->best];
 	uint64_t recorded = whatif->recorded_reserved_peak_bytes;
 	const char *label = whatif->rows_count > 1 ? "Best: " : "Result: ";
 	char reserved[GM_FORMAT_BYTES], idle[GM_FORMAT_BYTES], change[32] = "";
-	bool fits = best->fits != GM_FITS_NOT;
 
+	if (best->fits == GM_FITS_NOT) {
+		print_furthest(out, whatif);
+		return;
+	}
 	if (recorded)
 		snprintf(change, sizeof(change), " (%+.1f %%)",
 			 100.0 * ((double)best->reserved_peak_bytes - (double)recorded) /
@@ -41,11 +59,8 @@ static void print_best(struct gm_out *out, const struct gm_whatif *whatif, const
 	gm_print(out, GM_BOLD, "%s", label);
 	gm_wrapf(out, (unsigned)strlen(label), "%s with %s%s, %s of it idle at the peak%s%s%s",
 		 best->conf, gm_format_size(reserved, best->reserved_peak_bytes), change,
-		 gm_format_size(idle, best->idle_at_peak_bytes),
-		 !fits ? "; it does not fit"
-		 : gpu ? "; "
-		       : "",
-		 fits && gpu ? gpu : "", fits && gpu ? " would do" : "");
+		 gm_format_size(idle, best->idle_at_peak_bytes), gpu ? "; " : "", gpu ? gpu : "",
+		 gpu ? " would do" : "");
 }
 
 static void print_rows(struct gm_out *out, const struct gm_whatif *whatif)
