@@ -426,6 +426,7 @@ struct sim_state {
 	void (*after)(const char *function);
 	uint64_t pinned, pinned_limit; /* host memory */
 	const char *fail;
+	const char *unsafe; /* names that captures forbid, too */
 };
 
 struct sim_thread {

@@ -74,6 +74,7 @@ static CUresult init_once(void)
 	sim.module_growth = sim_parse_size(getenv("GPUSIM_MODULE_GROWTH"), 0);
 	sim.pinned_limit = sim_parse_size(getenv("GPUSIM_PINNED"), 64ull << 30);
 	sim.fail = getenv("GPUSIM_FAIL");
+	sim.unsafe = getenv("GPUSIM_UNSAFE");
 	if (sim_arena_init(&sim.arena, false) != 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	for (int i = 0; i < sim.devices; i++) {
@@ -140,6 +141,18 @@ static CUresult injected(const char *name)
 	return CUDA_SUCCESS;
 }
 
+/* True if GPUSIM_UNSAFE has the name: several, with commas. */
+static bool named_unsafe(const char *name)
+{
+	size_t bytes = strlen(name);
+	const char *at = sim.unsafe;
+
+	for (; at && (at = strstr(at, name)); at += bytes)
+		if ((at == sim.unsafe || at[-1] == ',') && (!at[bytes] || at[bytes] == ','))
+			return true;
+	return false;
+}
+
 CUresult sim_begin(const char *name, unsigned need)
 {
 	CUcontext ctx;
@@ -161,7 +174,7 @@ CUresult sim_begin(const char *name, unsigned need)
 		if (!sim_ctx_alive(ctx))
 			return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	}
-	if (need & SIM_UNSAFE && sim.captures) {
+	if (sim.captures && (need & SIM_UNSAFE || named_unsafe(name))) {
 		CUresult rc = sim_capture_unsafe();
 
 		if (rc != CUDA_SUCCESS)

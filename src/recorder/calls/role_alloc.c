@@ -4,7 +4,7 @@
  */
 #include "recorder/calls/role_alloc.h"
 #include "account/kinds.h"
-#include "recorder/calls/captures.h"
+#include "recorder/state/captures.h"
 #include "recorder/calls/device_view.h"
 #include "recorder/calls/internal.h"
 #include "recorder/calls/oom.h"

@@ -10,7 +10,7 @@
  * ledger's unexplained part.
  */
 #include "recorder/calls/role_cost.h"
-#include "recorder/calls/captures.h"
+#include "recorder/state/captures.h"
 #include "recorder/calls/code_seen.h"
 #include "recorder/calls/device_view.h"
 #include "recorder/calls/internal.h"

@@ -2,7 +2,7 @@
  * Roles of graphs: memory nodes, what an executable graph will allocate and free, launches.
  */
 #include "recorder/calls/role_graph.h"
-#include "recorder/calls/captures.h"
+#include "recorder/state/captures.h"
 #include "recorder/calls/internal.h"
 #include "recorder/calls/role_context.h"
 #include "recorder/calls/role_cost.h"

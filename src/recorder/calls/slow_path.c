@@ -4,7 +4,7 @@
  */
 #include "recorder/calls/slow_path.h"
 #include "recorder/calls/call.h"
-#include "recorder/calls/captures.h"
+#include "recorder/state/captures.h"
 #include "recorder/calls/code_seen.h"
 #include "recorder/calls/oom.h"
 #include "recorder/state/fork_page.h"

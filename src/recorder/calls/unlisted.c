@@ -2,7 +2,7 @@
  * Names of driver functions that are no rows of the table (unlisted.h).
  */
 #include "recorder/calls/unlisted.h"
-#include "recorder/calls/captures.h"
+#include "recorder/state/captures.h"
 #include "track/contexts.h"
 
 #include <stdbool.h>

@@ -2,9 +2,10 @@
  * Queries to the driver (query.h).
  */
 #include "recorder/query/query.h"
-#include "recorder/state/libraries.h"
 #include "recorder/query/nvml.h"
 #include "recorder/query/query_layout.h"
+#include "recorder/state/captures.h"
+#include "recorder/state/libraries.h"
 #include "recorder/state/settings.h"
 #include "store/lock.h"
 #include "track/devices.h"
@@ -43,6 +44,36 @@ static struct {
 GM_HOT uint64_t gm_described_devices;
 GM_HOT int gm_device_count;
 GM_HOT CUresult (*gm_ctx_get_current)(CUcontext *);
+
+/*
+ * A capture forbids calls that may conflict with it to its thread or, in its global mode, to all
+ * threads: such a call fails and ends the capture. Which of the queries here are among them is not
+ * documented. On an H200 (driver 580.159.04) a capture of PyTorch's with cudaMallocAsync ended
+ * when code was loaded during it, for which the device's free memory and the pools are queried. So
+ * while a capture may be under way the thread allows itself, for the time of a query, all that does
+ * not conflict of necessity [CUDA Driver API, cuThreadExchangeStreamCaptureMode].
+ */
+static CUstreamCaptureMode allow(void)
+{
+	CUstreamCaptureMode mode = GM_CAPTURE_RELAXED;
+
+	if (gm_captures_under_way() && query.exchange_capture_mode &&
+	    query.exchange_capture_mode(&mode) != GM_CUDA_SUCCESS)
+		return GM_CAPTURE_RELAXED;
+	return mode;
+}
+
+static void forbid_again(const CUstreamCaptureMode *own)
+{
+	CUstreamCaptureMode mode = *own;
+
+	if (mode != GM_CAPTURE_RELAXED)
+		query.exchange_capture_mode(&mode);
+}
+
+/* At the beginning of a function that makes queries. */
+#define ALLOWED_IN_CAPTURES                                                                        \
+	__attribute__((cleanup(forbid_again), unused)) CUstreamCaptureMode own_mode = allow()
 
 static void *either(const char *name, const char *older)
 {
@@ -103,6 +134,7 @@ int gm_query_current_device(void)
 
 int gm_query_pointer_device(uint64_t pointer)
 {
+	ALLOWED_IN_CAPTURES;
 	int device = -1;
 
 	if (!query.pointer_attribute ||
@@ -113,6 +145,7 @@ int gm_query_pointer_device(uint64_t pointer)
 
 uint64_t gm_query_pointer_bytes(uint64_t pointer)
 {
+	ALLOWED_IN_CAPTURES;
 	CUdeviceptr base;
 	size_t bytes = 0;
 
@@ -123,6 +156,7 @@ uint64_t gm_query_pointer_bytes(uint64_t pointer)
 
 uint64_t gm_query_mapped_handle(uint64_t address)
 {
+	ALLOWED_IN_CAPTURES;
 	CUmemGenericAllocationHandle handle;
 
 	if (!query.retain_handle || !query.release_handle ||
@@ -134,6 +168,7 @@ uint64_t gm_query_mapped_handle(uint64_t address)
 
 bool gm_query_mem_info(uint64_t *free_bytes, uint64_t *total_bytes)
 {
+	ALLOWED_IN_CAPTURES;
 	size_t free_now, total;
 
 	if (!query.mem_info || query.mem_info(&free_now, &total) != GM_CUDA_SUCCESS)
@@ -169,6 +204,7 @@ bool gm_query_capture_relaxed(void)
 
 bool gm_query_pool_figures(uint64_t pool, struct gm_pool_figures *figures)
 {
+	ALLOWED_IN_CAPTURES;
 	uint64_t *const out[] = {&figures->reserved_bytes, &figures->reserved_high_bytes,
 				 &figures->used_bytes, &figures->used_high_bytes};
 	int i;
@@ -183,6 +219,7 @@ bool gm_query_pool_figures(uint64_t pool, struct gm_pool_figures *figures)
 
 uint64_t gm_query_pool_threshold(uint64_t pool)
 {
+	ALLOWED_IN_CAPTURES;
 	uint64_t bytes;
 
 	if (!query.pool_attribute ||
@@ -194,6 +231,7 @@ uint64_t gm_query_pool_threshold(uint64_t pool)
 
 bool gm_query_graph_figures(int device, struct gm_pool_figures *figures)
 {
+	ALLOWED_IN_CAPTURES;
 	uint64_t *const out[] = {&figures->used_bytes, &figures->used_high_bytes,
 				 &figures->reserved_bytes, &figures->reserved_high_bytes};
 	int i;
@@ -207,6 +245,7 @@ bool gm_query_graph_figures(int device, struct gm_pool_figures *figures)
 
 bool gm_query_primary_active(int device, bool otherwise)
 {
+	ALLOWED_IN_CAPTURES;
 	unsigned int flags;
 	int active;
 
@@ -247,6 +286,7 @@ enum gm_nvml_answer gm_query_process_used(int device, uint64_t *used_bytes)
 
 uint64_t gm_query_default_pool(int device)
 {
+	ALLOWED_IN_CAPTURES;
 	CUmemoryPool pool = NULL;
 
 	if (!query.default_pool || query.default_pool(&pool, device) != GM_CUDA_SUCCESS)
@@ -256,6 +296,7 @@ uint64_t gm_query_default_pool(int device)
 
 uint64_t gm_query_current_pool(int device)
 {
+	ALLOWED_IN_CAPTURES;
 	CUmemoryPool pool = NULL;
 
 	if (!query.current_pool || query.current_pool(&pool, device) != GM_CUDA_SUCCESS)

@@ -5,7 +5,7 @@
  * that allocates on a stream that is being captured comes after the beginning of that capture, in
  * the driver if not before, and so it sees the count.
  */
-#include "recorder/calls/captures.h"
+#include "recorder/state/captures.h"
 #include "store/lock.h"
 
 GM_HOT uint32_t gm_captures;
