@@ -195,7 +195,8 @@ words() {
 	"$REPORT" detach -q $pid
 	"$REPORT" attach -q -o "$work/second.gmt" $pid
 	"$REPORT" detach -q $pid
-	find /proc/$pid/fd -lname '/memfd:*' > "$work/descriptors"
+	# descriptors of the program's own come and go meanwhile
+	find /proc/$pid/fd -lname '/memfd:*' > "$work/descriptors" 2> /dev/null || true
 	[ ! -s "$work/descriptors" ]
 	end
 }
