@@ -162,8 +162,8 @@ peaks='.whatif[] | [.reserved_peak_bytes, .allocated_peak_bytes]'
 	! grep -q 'out of memory' "$work/said"
 }
 
-# pool KIND THRESHOLD: what the driver's pool says of itself at the end of that program
-pool() {
+# The driver's pool's own figures at the end of a kind of program, under a threshold.
+pool_figures() {
 	GPUSIM_MEMORY=140GiB "$PROGRAMS/pool_program" "$@" | sed 's/ /,/; s/.*/[&]/'
 }
 
@@ -175,10 +175,10 @@ pool() {
 		GPUMEMTRACE_EVENTS=all GPUSIM_MEMORY=140GiB traced "$PROGRAMS/pool_program" $kind $recorded
 		whatif "default;release_threshold:64MiB;release_threshold:1GiB;release_threshold:max"
 		is '.whatif_run.reproduced' true
-		[ "$(jq -c "$peaks" "$work/document")" = "$(pool $kind 0
-			pool $kind $((64 << 20))
-			pool $kind $((1 << 30))
-			pool $kind max)" ]
+		[ "$(jq -c "$peaks" "$work/document")" = "$(pool_figures $kind 0
+			pool_figures $kind $((64 << 20))
+			pool_figures $kind $((1 << 30))
+			pool_figures $kind max)" ]
 		is '[.whatif[] | .reserved_peak_low_bytes <= .reserved_peak_bytes and
 			.reserved_peak_bytes <= .reserved_peak_high_bytes] | all' true
 	done
