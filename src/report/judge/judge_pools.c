@@ -10,11 +10,15 @@
 
 #define LEAST_BYTES (64ull << 20)
 
-/* True for driver memory that a framework's allocator divides, and does not say how. */
+/*
+ * True for driver memory that a framework's allocator divides, and does not say how. PyTorch's says
+ * it, or takes each tensor by itself, and so does who takes memory from the driver's pool.
+ */
 static bool hides(const struct gm_site *site)
 {
 	return site->record.level == GM_LEVEL_DRIVER && !site->hidden &&
-	       (site->opaque || (site->caching && !site->torch_segments && !site->divided));
+	       (site->opaque || (site->caching && !site->from_c10 && !site->divided &&
+				 site->record.kind != GM_KIND_ASYNC));
 }
 
 /* The advice names the framework's own figures, and its setting that records each array. */

@@ -205,6 +205,40 @@ static void a_pool_that_tells_nothing(void **state)
 	gm_doc_close(doc);
 }
 
+/* A framework that takes each array from the driver's pool, or without a cache, hides nothing. */
+static void each_array_by_itself(void **state)
+{
+	static const struct {
+		const char *module;
+		uint8_t kind;
+		bool hides;
+	} cases[] = {
+		{"/v/site-packages/cupy/cuda/memory.cpython-312.so", GM_KIND_DEVICE, true},
+		{"/v/site-packages/cupy/cuda/memory.cpython-312.so", GM_KIND_ASYNC, false},
+		{"/v/site-packages/torch/lib/libc10_cuda.so", GM_KIND_DEVICE, false},
+		{"/v/site-packages/torch/lib/libc10_cuda.so", GM_KIND_ASYNC, false},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct gm_stack_record stack = {.frames = 1};
+		struct test_file file;
+		struct gm_doc *doc;
+		uint32_t number;
+
+		test_begin(&file);
+		device(&file, GM_NO_BYTES);
+		number = test_native_frame(&file, cases[i].module, 0x1234);
+		stack.first = TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &number);
+		number = TEST_ADD(&file, GM_TABLE_STACKS, &stack);
+		test_add_site(&file, number, 0, cases[i].kind, 0, 1, 0, GIB);
+		doc = doc_of(&file);
+		assert_true(doc->sites[0].caching);
+		assert_int_equal(finding(doc, "pool.opaque") != NULL, cases[i].hides);
+		gm_doc_close(doc);
+	}
+}
+
 /* 6 of 8 GiB idle: what the pool was told to keep says why, and what helps. */
 static void a_pool_that_keeps(void **state)
 {
@@ -288,6 +322,7 @@ int main(void)
 		cmocka_unit_test(others_on_the_device),
 		cmocka_unit_test(devices_that_differ),
 		cmocka_unit_test(a_pool_that_tells_nothing),
+		cmocka_unit_test(each_array_by_itself),
 		cmocka_unit_test(a_pool_that_keeps),
 		cmocka_unit_test(segments_given_back_in_a_loop),
 	};
