@@ -63,17 +63,19 @@ static CUstreamCaptureMode allow(void)
 	return mode;
 }
 
-static void forbid_again(const CUstreamCaptureMode *own)
+static CUresult forbid_again(CUstreamCaptureMode own, CUresult result)
 {
-	CUstreamCaptureMode mode = *own;
-
-	if (mode != GM_CAPTURE_RELAXED)
-		query.exchange_capture_mode(&mode);
+	if (own != GM_CAPTURE_RELAXED)
+		query.exchange_capture_mode(&own);
+	return result;
 }
 
-/* At the beginning of a function that makes queries. */
-#define ALLOWED_IN_CAPTURES                                                                        \
-	__attribute__((cleanup(forbid_again), unused)) CUstreamCaptureMode own_mode = allow()
+/* Makes one query. The mode is not restored by the attribute `cleanup`, which needs an unwinder. */
+#define ASK(made)                                                                                  \
+	({                                                                                         \
+		CUstreamCaptureMode own_mode = allow();                                            \
+		forbid_again(own_mode, made);                                                      \
+	})
 
 static void *either(const char *name, const char *older)
 {
@@ -134,44 +136,42 @@ int gm_query_current_device(void)
 
 int gm_query_pointer_device(uint64_t pointer)
 {
-	ALLOWED_IN_CAPTURES;
 	int device = -1;
 
 	if (!query.pointer_attribute ||
-	    query.pointer_attribute(&device, ATTRIBUTE_DEVICE_ORDINAL, pointer) != GM_CUDA_SUCCESS)
+	    ASK(query.pointer_attribute(&device, ATTRIBUTE_DEVICE_ORDINAL, pointer)) !=
+		    GM_CUDA_SUCCESS)
 		return -1;
 	return device;
 }
 
 uint64_t gm_query_pointer_bytes(uint64_t pointer)
 {
-	ALLOWED_IN_CAPTURES;
 	CUdeviceptr base;
 	size_t bytes = 0;
 
-	if (!query.address_range || query.address_range(&base, &bytes, pointer) != GM_CUDA_SUCCESS)
+	if (!query.address_range ||
+	    ASK(query.address_range(&base, &bytes, pointer)) != GM_CUDA_SUCCESS)
 		return 0;
 	return bytes;
 }
 
 uint64_t gm_query_mapped_handle(uint64_t address)
 {
-	ALLOWED_IN_CAPTURES;
 	CUmemGenericAllocationHandle handle;
 
 	if (!query.retain_handle || !query.release_handle ||
-	    query.retain_handle(&handle, (void *)(uintptr_t)address) != GM_CUDA_SUCCESS)
+	    ASK(query.retain_handle(&handle, (void *)(uintptr_t)address)) != GM_CUDA_SUCCESS)
 		return 0;
-	query.release_handle(handle);
+	ASK(query.release_handle(handle));
 	return handle;
 }
 
 bool gm_query_mem_info(uint64_t *free_bytes, uint64_t *total_bytes)
 {
-	ALLOWED_IN_CAPTURES;
 	size_t free_now, total;
 
-	if (!query.mem_info || query.mem_info(&free_now, &total) != GM_CUDA_SUCCESS)
+	if (!query.mem_info || ASK(query.mem_info(&free_now, &total)) != GM_CUDA_SUCCESS)
 		return false;
 	*free_bytes = free_now;
 	*total_bytes = total;
@@ -204,52 +204,49 @@ bool gm_query_capture_relaxed(void)
 
 bool gm_query_pool_figures(uint64_t pool, struct gm_pool_figures *figures)
 {
-	ALLOWED_IN_CAPTURES;
 	uint64_t *const out[] = {&figures->reserved_bytes, &figures->reserved_high_bytes,
 				 &figures->used_bytes, &figures->used_high_bytes};
 	int i;
 
 	for (i = 0; i < 4; i++)
 		if (!query.pool_attribute ||
-		    query.pool_attribute((CUmemoryPool)(uintptr_t)pool, POOL_RESERVED_CURRENT + i,
-				       out[i]) != GM_CUDA_SUCCESS)
+		    ASK(query.pool_attribute((CUmemoryPool)(uintptr_t)pool,
+					     POOL_RESERVED_CURRENT + i, out[i])) != GM_CUDA_SUCCESS)
 			return false;
 	return true;
 }
 
 uint64_t gm_query_pool_threshold(uint64_t pool)
 {
-	ALLOWED_IN_CAPTURES;
 	uint64_t bytes;
 
 	if (!query.pool_attribute ||
-	    query.pool_attribute((CUmemoryPool)(uintptr_t)pool, POOL_RELEASE_THRESHOLD, &bytes) !=
-		    GM_CUDA_SUCCESS)
+	    ASK(query.pool_attribute((CUmemoryPool)(uintptr_t)pool, POOL_RELEASE_THRESHOLD,
+				     &bytes)) != GM_CUDA_SUCCESS)
 		return GM_NO_BYTES;
 	return bytes < GM_NO_BYTES ? bytes : GM_NO_BYTES - 1;
 }
 
 bool gm_query_graph_figures(int device, struct gm_pool_figures *figures)
 {
-	ALLOWED_IN_CAPTURES;
 	uint64_t *const out[] = {&figures->used_bytes, &figures->used_high_bytes,
 				 &figures->reserved_bytes, &figures->reserved_high_bytes};
 	int i;
 
 	for (i = 0; i < 4; i++)
 		if (!query.graph_attribute ||
-		    query.graph_attribute(device, i, out[i]) != GM_CUDA_SUCCESS)
+		    ASK(query.graph_attribute(device, i, out[i])) != GM_CUDA_SUCCESS)
 			return false;
 	return true;
 }
 
 bool gm_query_primary_active(int device, bool otherwise)
 {
-	ALLOWED_IN_CAPTURES;
 	unsigned int flags;
 	int active;
 
-	if (!query.primary_state || query.primary_state(device, &flags, &active) != GM_CUDA_SUCCESS)
+	if (!query.primary_state ||
+	    ASK(query.primary_state(device, &flags, &active)) != GM_CUDA_SUCCESS)
 		return otherwise;
 	return active;
 }
@@ -286,20 +283,18 @@ enum gm_nvml_answer gm_query_process_used(int device, uint64_t *used_bytes)
 
 uint64_t gm_query_default_pool(int device)
 {
-	ALLOWED_IN_CAPTURES;
 	CUmemoryPool pool = NULL;
 
-	if (!query.default_pool || query.default_pool(&pool, device) != GM_CUDA_SUCCESS)
+	if (!query.default_pool || ASK(query.default_pool(&pool, device)) != GM_CUDA_SUCCESS)
 		return 0;
 	return (uintptr_t)pool;
 }
 
 uint64_t gm_query_current_pool(int device)
 {
-	ALLOWED_IN_CAPTURES;
 	CUmemoryPool pool = NULL;
 
-	if (!query.current_pool || query.current_pool(&pool, device) != GM_CUDA_SUCCESS)
+	if (!query.current_pool || ASK(query.current_pool(&pool, device)) != GM_CUDA_SUCCESS)
 		return 0;
 	return (uintptr_t)pool;
 }
