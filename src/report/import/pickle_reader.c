@@ -219,7 +219,7 @@ static struct gm_value **pop_group(struct reader *reader, unsigned *count)
 	from = reader->marks[--reader->marks_count];
 	*count = reader->stack_count - from;
 	reader->stack_count = from;
-	return reader->stack + from;
+	return from ? reader->stack + from : reader->stack; /* NULL if it never grew */
 }
 
 /* Puts values at the end of the container that is on top of the stack. */
