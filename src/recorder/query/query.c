@@ -49,9 +49,9 @@ GM_HOT CUresult (*gm_ctx_get_current)(CUcontext *);
  * A capture forbids calls that may conflict with it to its thread or, in its global mode, to all
  * threads: such a call fails and ends the capture. Which of the queries here are among them is not
  * documented. On an H200 (driver 580.159.04) a capture of PyTorch's with cudaMallocAsync ended
- * when code was loaded during it, for which the device's free memory and the pools are queried. So
- * while a capture may be under way the thread allows itself, for the time of a query, all that does
- * not conflict of necessity [CUDA Driver API, cuThreadExchangeStreamCaptureMode].
+ * under the shim, most likely by the queries of free memory and of pools that follow a load of
+ * code. So while a capture may be under way the thread allows itself, for the time of a query, all
+ * that does not conflict of necessity [CUDA Driver API, cuThreadExchangeStreamCaptureMode].
  */
 static CUstreamCaptureMode allow(void)
 {
