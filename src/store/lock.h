@@ -19,8 +19,9 @@
  * `queue` makes one of the sleeping threads the heir, which tries again after each of its sleeps.
  * The others sleep in the queue until the heir has the lock and wakes one of them, which becomes
  * the heir. Thus one thread at most wakes up now and then, however many wait. The queue holds up no
- * thread for good: a thread that waited GM_LOCK_QUEUE_NS in it tries by itself. This matters when
- * an heir is gone, because a signal handler of the program left its wait by a jump.
+ * thread for good: a thread that waited GM_LOCK_QUEUE_NS in it tries once before it waits again.
+ * This matters when an heir is gone, because a signal handler of the program left its wait by a
+ * jump.
  */
 #ifndef GM_STORE_LOCK_H
 #define GM_STORE_LOCK_H
@@ -44,7 +45,7 @@ struct gm_lock {
 #define GM_LOCK_PAUSES	 8	 /* before the last try of a spin, which began with one */
 #define GM_LOCK_SLEEP_NS 50000	 /* the heir's first sleep; each is twice the one before */
 #define GM_LOCK_LONG_NS	 1000000 /* but not more than twice this */
-#define GM_LOCK_QUEUE_NS 10000000
+#define GM_LOCK_QUEUE_NS 50000000
 
 /* Takes the lock if it is free, and returns whether it did. Safe in a signal handler. */
 static inline bool gm_lock_try(struct gm_lock *lock)
@@ -83,17 +84,20 @@ static inline bool gm_lock_sleep(uint32_t *word, uint32_t value, long ns)
 	       errno != ETIMEDOUT;
 }
 
-/* Waits until the calling thread is the heir, or has waited for GM_LOCK_QUEUE_NS. */
-static inline void gm_lock_enter_queue(struct gm_lock *lock)
+/*
+ * Waits until the calling thread is the heir. Returns false if it is not after GM_LOCK_QUEUE_NS.
+ */
+static inline bool gm_lock_await_turn(struct gm_lock *lock)
 {
 	uint32_t nobody = 0;
 
 	if (__atomic_compare_exchange_n(&lock->queue, &nobody, 1, false, __ATOMIC_RELAXED,
 					__ATOMIC_RELAXED))
-		return;
-	while (__atomic_exchange_n(&lock->queue, 2, __ATOMIC_RELAXED) &&
-	       gm_lock_sleep(&lock->queue, 2, GM_LOCK_QUEUE_NS))
-		;
+		return true;
+	while (__atomic_exchange_n(&lock->queue, 2, __ATOMIC_RELAXED))
+		if (!gm_lock_sleep(&lock->queue, 2, GM_LOCK_QUEUE_NS))
+			return false;
+	return true;
 }
 
 static inline void gm_lock_leave_queue(struct gm_lock *lock)
@@ -106,13 +110,18 @@ static inline void gm_lock_leave_queue(struct gm_lock *lock)
 static GM_COLD __attribute__((unused)) void gm_lock_wait(struct gm_lock *lock)
 {
 	long sleep_ns = GM_LOCK_SLEEP_NS;
+	bool is_heir;
 	int saved;
 
 	if (gm_lock_spin(lock))
 		return;
 	saved = errno;
-	gm_lock_enter_queue(lock);
+	is_heir = gm_lock_await_turn(lock);
 	while (!gm_lock_spin(lock)) {
+		if (!is_heir) {
+			is_heir = gm_lock_await_turn(lock);
+			continue;
+		}
 		gm_lock_sleep(&lock->word, 1, sleep_ns);
 		if (sleep_ns < GM_LOCK_LONG_NS)
 			sleep_ns *= 2;

@@ -182,8 +182,8 @@ def thread_costs(bench, api, work):
     cpu, wall = ({count: [] for count in THREADS} for _ in range(2))
     for _ in range(PAIRED):
         for count in THREADS:
-            shape = ("--api", api, "--threads", count, "--pairs", max(200000 // count, 5000), "--sites", 16,
-                     "--work", work)
+            shape = ("--api", api, "--threads", count, "--warm", max(50000 // count, 2000), "--pairs",
+                     max(200000 // count, 20000), "--sites", 16, "--work", work)
             plain = bench.run_load(bench.plain, *shape, program=bench.threads)
             ours = bench.run_load(bench.traced(), *shape, program=bench.threads)
             cpu[count].append((ours["pair_cpu_ns"] - plain["pair_cpu_ns"]) / 2)

@@ -24,6 +24,13 @@ bool gm_replaced_at_once(struct gm_doc *doc, const uint32_t *sites, unsigned cou
  */
 bool gm_replaces_since_full(struct gm_doc *doc, const struct gm_site *site);
 
+/*
+ * True if most of what the site allocated was freed before the end of the work: its memory is no
+ * pool's, which keeps what it has. XLA's and CuPy's allocators take each array by itself if they
+ * are told to.
+ */
+bool gm_gives_back(const struct gm_site *site);
+
 /* Drops findings that another one contradicts: see contradictions.c. After all judges. */
 void gm_remove_contradictions(struct gm_doc *doc);
 

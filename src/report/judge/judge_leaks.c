@@ -257,8 +257,9 @@ static void find_growth(struct gm_doc *doc, const struct gm_leak *leak)
 			      memory_name(&site->record), place_of(doc, leak));
 	finding->brief = gm_doc_printf(doc, "%s keeps growing at %s", gm_size(doc, leak->bytes),
 				       place_of(doc, leak));
-	finding->evidence =
-		gm_doc_printf(doc, "%llu live; %s", (unsigned long long)leak->blocks, site->why);
+	finding->evidence = gm_doc_printf(
+		doc, "%llu live; %s%s", (unsigned long long)leak->blocks,
+		leak->sites_count > 1 ? "at the site with the most bytes " : "", site->why);
 	if (origins)
 		finding->evidence = gm_doc_printf(doc, "%s; %s", finding->evidence, origins);
 	if (rate)

@@ -16,7 +16,7 @@
  */
 static bool hides(const struct gm_site *site)
 {
-	return site->record.level == GM_LEVEL_DRIVER && !site->hidden &&
+	return site->record.level == GM_LEVEL_DRIVER && !site->hidden && !gm_gives_back(site) &&
 	       (site->opaque || (site->caching && !site->from_c10 && !site->divided &&
 				 site->record.kind != GM_KIND_ASYNC));
 }

@@ -334,6 +334,11 @@ static uint64_t work_frees(const struct gm_site *site)
 	return site->record.frees > after ? site->record.frees - after : 0;
 }
 
+bool gm_gives_back(const struct gm_site *site)
+{
+	return work_frees(site) > site->record.allocations / 2;
+}
+
 /*
  * True if a site with these windows allocated or freed in one of them, as far as the bytes that it
  * held there tell.
@@ -706,7 +711,7 @@ static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct sp
 		site->verdict = GM_HELD;
 		site->why =
 			"a pool takes it at once by design; utilisation inside it is not visible";
-	} else if (record->level == GM_LEVEL_DRIVER && site->opaque) {
+	} else if (record->level == GM_LEVEL_DRIVER && site->opaque && !gm_gives_back(site)) {
 		site->verdict = GM_CACHED;
 		site->why = "a framework's allocator keeps it for reuse; utilisation inside it is "
 			    "not visible";

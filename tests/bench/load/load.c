@@ -3,12 +3,14 @@
  * shape for malloc (what heaptrack is measured on) and for CUDA (what the shim is measured on):
  *
  *   load [--api malloc|device|async|block] [--depth FRAMES] [--inner FRAMES] [--sites N]
- *        [--threads N] [--pairs N] [--live N] [--bytes N] [--work STEPS]
+ *        [--threads N] [--warm N] [--pairs N] [--live N] [--bytes N] [--work STEPS]
  *
  * The frames from main to `depth - inner` stay as they are, the `inner` ones below are entered anew
  * for each pair, through `sites` different paths in turn: so many call stacks there are. `live`
  * allocations are made first, by the same paths, and stay; what one more takes among them is
  * measured on places that were used before: some are freed and made again, round after round.
+ * Each thread makes `warm` pairs, at least one of each path, before the `pairs` that are measured:
+ * what a thread or a file takes at first is not in the figures.
  * After each allocation and after each free the thread computes for so many STEPS, each of which
  * takes a nanosecond or two.
  *
@@ -43,7 +45,7 @@ enum api { API_MALLOC, API_DEVICE, API_ASYNC, API_BLOCK };
 
 static enum api api = API_DEVICE;
 static unsigned depth = 36, inner = 8, threads = 1;
-static size_t sites = 16, pairs = 100000, live, bytes = 64, steps;
+static size_t sites = 16, pairs = 100000, live, warm, bytes = 64, steps;
 
 struct work {
 	size_t path;
@@ -232,8 +234,8 @@ static void *run(void *argument)
 	thread = result->number;
 #endif
 	keep_live(&work, result, kept);
-	for (size_t i = 0; i < sites && i < pairs; i++) {
-		work.path = i;
+	for (size_t i = 0; i < warm || (i < sites && i < pairs); i++) {
+		work.path = i % sites;
 		next(inner, &work);
 	}
 	pthread_barrier_wait(&ready);
@@ -274,11 +276,17 @@ static size_t number(const char *text)
 
 static void read_options(int argc, char **argv)
 {
-	static const struct option options[] = {{"api", 1, 0, 'a'},	{"depth", 1, 0, 'd'},
-						{"inner", 1, 0, 'i'},	{"sites", 1, 0, 's'},
-						{"pairs", 1, 0, 'p'},	{"live", 1, 0, 'l'},
-						{"threads", 1, 0, 't'}, {"bytes", 1, 0, 'b'},
-						{"work", 1, 0, 'w'},	{0}};
+	static const struct option options[] = {{"api", 1, 0, 'a'},
+						{"depth", 1, 0, 'd'},
+						{"inner", 1, 0, 'i'},
+						{"sites", 1, 0, 's'},
+						{"pairs", 1, 0, 'p'},
+						{"live", 1, 0, 'l'},
+						{"threads", 1, 0, 't'},
+						{"bytes", 1, 0, 'b'},
+						{"work", 1, 0, 'w'},
+						{"warm", 1, 0, 'm'},
+						{0}};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -312,6 +320,9 @@ static void read_options(int argc, char **argv)
 			break;
 		case 'w':
 			steps = number(optarg);
+			break;
+		case 'm':
+			warm = number(optarg);
 			break;
 		default:
 			exit(2);

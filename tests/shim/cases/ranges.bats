@@ -133,6 +133,12 @@ has() {
 	traced "$PROGRAMS/ranges" early
 	report
 	has train '[.closed, .peak_bytes, .retained_bytes]' "[1,$((48 * mib)),$((16 * mib))]"
+	# the summary leaves out ranges with nothing in use
+	"$REPORT" summary "$work/out.gmt" > "$work/text"
+	grep -q '^  train ' "$work/text"
+	! grep -E '^ +(read|sort) ' "$work/text"
+	grep -q '2 more, in which no memory was in use' "$work/text"
+	"$REPORT" ranges "$work/out.gmt" | grep -cE '^ +(read|sort) ' | grep -qx 2
 	rm "$work/out.gmt"
 	traced "$PROGRAMS/ranges" unclosed
 	report

@@ -6,7 +6,7 @@
  *   operators three operators as PyTorch's emit_nvtx names them; each keeps 1 and 2 MiB by stacks
  *             whose three innermost functions are the same
  *   oom       a request of 1 TiB fails in "step 3 / forward"; the ranges before are closed
- *   early     a range is opened before the first CUDA call
+ *   early     a range is opened before the first CUDA call; in it two with nothing in use
  *   unclosed  a thread leaves ranges open and pops more than it pushed
  *   pairs     N empty ranges, for counting instructions
  */
@@ -165,6 +165,11 @@ static int threads(void)
 static int early(void)
 {
 	gpumemtrace_range_push("train");
+	check(cudaFree(NULL));
+	gpumemtrace_range_push("read");
+	gpumemtrace_range_push("sort");
+	gpumemtrace_range_pop();
+	gpumemtrace_range_pop();
 	keep(16 * MIB);
 	use(32 * MIB);
 	gpumemtrace_range_pop();

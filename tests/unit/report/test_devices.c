@@ -211,12 +211,17 @@ static void each_array_by_itself(void **state)
 	static const struct {
 		const char *module;
 		uint8_t kind;
+		unsigned live, freed;
 		bool hides;
 	} cases[] = {
-		{"/v/site-packages/cupy/cuda/memory.cpython-312.so", GM_KIND_DEVICE, true},
-		{"/v/site-packages/cupy/cuda/memory.cpython-312.so", GM_KIND_ASYNC, false},
-		{"/v/site-packages/torch/lib/libc10_cuda.so", GM_KIND_DEVICE, false},
-		{"/v/site-packages/torch/lib/libc10_cuda.so", GM_KIND_ASYNC, false},
+		{"/v/site-packages/cupy/cuda/memory.cpython-312.so", GM_KIND_DEVICE, 1, 0, true},
+		{"/v/site-packages/cupy/cuda/memory.cpython-312.so", GM_KIND_DEVICE, 5, 4, true},
+		{"/v/site-packages/cupy/cuda/memory.cpython-312.so", GM_KIND_DEVICE, 4, 5, false},
+		{"/v/site-packages/cupy/cuda/memory.cpython-312.so", GM_KIND_ASYNC, 1, 0, false},
+		{"/v/site-packages/jax_plugins/xla_cuda_plugin.so", GM_KIND_VMM, 5, 4, true},
+		{"/v/site-packages/jax_plugins/xla_cuda_plugin.so", GM_KIND_VMM, 1, 8, false},
+		{"/v/site-packages/torch/lib/libc10_cuda.so", GM_KIND_DEVICE, 1, 0, false},
+		{"/v/site-packages/torch/lib/libc10_cuda.so", GM_KIND_ASYNC, 1, 0, false},
 	};
 
 	(void)state;
@@ -231,7 +236,8 @@ static void each_array_by_itself(void **state)
 		number = test_native_frame(&file, cases[i].module, 0x1234);
 		stack.first = TEST_ADD(&file, GM_TABLE_STACK_FRAMES, &number);
 		number = TEST_ADD(&file, GM_TABLE_STACKS, &stack);
-		test_add_site(&file, number, 0, cases[i].kind, 0, 1, 0, GIB);
+		test_add_site(&file, number, 0, cases[i].kind, 0, cases[i].live, cases[i].freed,
+			      GIB);
 		doc = doc_of(&file);
 		assert_true(doc->sites[0].caching);
 		assert_int_equal(finding(doc, "pool.opaque") != NULL, cases[i].hides);

@@ -2,6 +2,7 @@
  * The lock (store/lock.h). First in turns: it is held until one thread waits as the heir and
  * another one in the queue, which the first is to wake. There is no time-out in the queue here, so
  * a wake-up that does not come is a hang. Then a thread waits in a queue whose heir is gone. Then
+ * threads time out in the queue again and again, and one of them all the while is the heir. Then
  * several at once, with time-outs: what the lock guards is to add up, whether a holder gives it
  * back at once or lets others run meanwhile, and whether it was waited for or tried. Arguments:
  * turns, how often each thread takes it.
@@ -27,14 +28,25 @@ static unsigned long turns, times;
 static unsigned long turn,
 	done; /* the number of the turn; threads that are done with it (atomic) */
 static unsigned long guarded;
-static int endless;
+static int endless, brief; /* the time-outs in the queue */
+static unsigned heirs,
+	timeouts; /* threads that slept as the heir; ends of sleeps in the queue (atomic) */
+static __thread int is_heir;
 
 static long futex(long number, uint32_t *word, int operation, int value, const void *timeout,
 		  void *word2, int value3)
 {
-	if (endless && word == &lock.queue)
-		timeout = NULL;
-	return syscall(number, word, operation, value, timeout, word2, value3);
+	static const struct timespec brief_time = {.tv_nsec = 100000};
+	long result;
+
+	if (word == &lock.queue)
+		timeout = endless ? NULL : brief ? &brief_time : timeout;
+	else if (!is_heir && (is_heir = 1))
+		__atomic_fetch_add(&heirs, 1, __ATOMIC_RELAXED);
+	result = syscall(number, word, operation, value, timeout, word2, value3);
+	if (word == &lock.queue && result && errno == ETIMEDOUT)
+		__atomic_fetch_add(&timeouts, 1, __ATOMIC_RELAXED);
+	return result;
 }
 
 static int is_free(void)
@@ -112,6 +124,29 @@ static int without_heir(void)
 	return is_free() ? 0 : 5;
 }
 
+/* ---- time-outs in the queue ---- */
+
+static int one_heir(void)
+{
+	pthread_t threads[THREADS];
+	unsigned i, seen;
+
+	brief = 1;
+	heirs = timeouts = 0;
+	gm_lock_acquire(&lock);
+	for (i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, take_once, NULL))
+			return 2;
+	while (__atomic_load_n(&timeouts, __ATOMIC_RELAXED) < 10 * THREADS)
+		sched_yield();
+	seen = __atomic_load_n(&heirs, __ATOMIC_RELAXED);
+	gm_lock_release(&lock);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	brief = 0;
+	return seen == 1 && is_free() ? 0 : 6;
+}
+
 /* ---- all at once ---- */
 
 static void take(unsigned long i)
@@ -161,6 +196,8 @@ int main(int argc, char **argv)
 	error = in_turns();
 	if (!error)
 		error = without_heir();
+	if (!error)
+		error = one_heir();
 	if (!error)
 		error = at_once();
 	if (error)

@@ -125,12 +125,39 @@ static void print_table(struct gm_out *out, const struct listing *listing)
 	gm_table_end(out, &table);
 }
 
+/*
+ * Drops the ranges that have no figures, and around none that has: a library may open a thousand
+ * before anything is allocated. Returns how many.
+ */
+static unsigned drop_idle(struct listing *listing)
+{
+	const struct gm_doc *doc = listing->doc;
+	bool *around = gm_zone_alloc(&listing->doc->zone, doc->ranges_count + 1, sizeof(*around));
+	unsigned kept = 0, dropped;
+
+	for (uint32_t i = 0; i < doc->ranges_count; i++)
+		for (uint32_t k = i; doc->ranges[i].record.measured && k != GM_NONE && !around[k];
+		     k = doc->ranges[k].record.parent)
+			around[k] = true;
+	for (unsigned i = 0; i < listing->count; i++)
+		if (around[listing->rows[i]])
+			listing->rows[kept++] = listing->rows[i];
+	dropped = listing->count - kept;
+	listing->count = kept;
+	return dropped;
+}
+
 void gm_text_range_table(struct gm_out *out, struct gm_doc *doc)
 {
 	struct listing listing = make_listing(doc, true);
+	unsigned idle = listing.count ? drop_idle(&listing) : 0;
 
-	if (listing.count)
-		print_table(out, &listing);
+	if (!listing.count)
+		return;
+	print_table(out, &listing);
+	if (idle)
+		gm_printf(out->file,
+			  "  %u more, in which no memory was in use (ranges lists them)\n", idle);
 }
 
 /* ---- each range ---- */
@@ -228,8 +255,7 @@ static void print_most_retained(struct gm_out *out, struct gm_doc *doc,
 	if (of->retained_bytes <= 0)
 		return;
 	gm_wrap_from(out, 0, 4,
-		     gm_doc_printf(doc,
-				   "  retained most: %s%s (%s at its start, peak %s at %s%s)",
+		     gm_doc_printf(doc, "  retained most: %s%s (%s at its start, peak %s at %s%s)",
 				   instance_name(doc, range, range->most_retained_name),
 				   signed_size(doc, of->retained_bytes),
 				   gm_size(doc, of->start_bytes), gm_size(doc, of->peak_bytes),
@@ -248,8 +274,7 @@ static void print_range(struct gm_out *out, struct gm_doc *doc, const struct gm_
 	if (!range->work_bytes)
 		return;
 	gm_wrap_from(out, 0, 4,
-		     gm_doc_printf(doc,
-				   "  allocated in it%s and live at the end of the work: %s",
+		     gm_doc_printf(doc, "  allocated in it%s and live at the end of the work: %s",
 				   range->record.source == GM_RANGE_ANNOTATION
 					   ? ""
 					   : " by its own thread",
