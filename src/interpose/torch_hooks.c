@@ -111,10 +111,13 @@ static GM_COLD void record_sampled(const struct report *report, uint64_t ticks)
 	int64_t bytes = report->bytes;
 	struct gm_origin origin = {.extra = bytes < 0 ? -1 : gm_sample((uint64_t)bytes)};
 	static bool prepared; /* (atomic) */
+	struct gm_stack_taking taking;
 
 	/* A process's first stack has no Python frames yet. */
-	if (origin.extra >= 0 || !__atomic_exchange_n(&prepared, true, __ATOMIC_RELAXED))
-		origin.stack = gm_stack_take(&report->caller, 0, &origin.module);
+	if (origin.extra >= 0 || !__atomic_exchange_n(&prepared, true, __ATOMIC_RELAXED)) {
+		gm_stack_begin(&taking, &report->caller, (uint64_t)bytes);
+		origin.stack = gm_stack_end(&taking, &origin.module);
+	}
 	if (bytes < 0)
 		gm_track_sampled_block_free(block, (uint64_t)-bytes, where, report->totals);
 	else if (origin.extra < 0)
