@@ -94,7 +94,7 @@ static __attribute__((noinline)) void log_slow(enum gm_event_op op, const struct
  */
 void gm_log_event(enum gm_event_op op, const struct gm_event *event, uint64_t serial, uint32_t site)
 {
-	uint32_t thread = gm_thread_id;
+	uint32_t thread = gm_thread.id;
 
 	if (__builtin_expect(!gm_track.ring.left || !gm_event_ring_is_complete() || gm_journal_on ||
 				     !thread,

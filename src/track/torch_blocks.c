@@ -78,7 +78,7 @@ static void settle_device(unsigned slot)
 	const struct gm_level_record *level = gm_totals.levels[slot][GM_LEVEL_TORCH];
 
 	if (torch->counting) {
-		__atomic_store_n(&gm_counted->torch[torch->device], NULL, __ATOMIC_RELEASE);
+		__atomic_store_n(&gm_counted->device[torch->device].torch, NULL, __ATOMIC_RELEASE);
 		gm_torch_follow_counts(torch);
 		gm_series_set(series, gm_lower_bytes(torch));
 		gm_series_set(series, gm_upper_bytes(torch));
@@ -182,7 +182,7 @@ static void start_counting(int device)
 					 torch->allocated_total_bytes};
 	__atomic_store_n(&torch->turn, turn << 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&torch->counting, 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&gm_counted->torch[device], torch, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_counted->device[device].torch, torch, __ATOMIC_RELEASE);
 }
 
 /* Ends that: the records say again what there is to say. */
@@ -637,7 +637,8 @@ static GM_COLD void change_slow(int64_t bytes, int device, struct gm_torch_total
 /* Counts a block, under the lock. The time of the event is known. */
 static void change(int64_t bytes, int device, struct gm_torch_totals totals)
 {
-	struct gm_torch_record *torch = gm_counted ? gm_counted_torch(device) : NULL;
+	struct gm_torch_record *torch =
+		gm_counted ? gm_counted_torch(gm_counted_device(device)) : NULL;
 
 	if (!torch || gm_track.now_ns >= series_of(slot_of(device))->end_ns ||
 	    !gm_count_block(torch, bytes, totals))
