@@ -40,10 +40,10 @@ typedef void oom_hook(int64_t bytes, uint64_t allocated, uint64_t reserved, stru
 
 /* A mangled name's real function, looked up again after something was unloaded. */
 struct hook {
-	const char *name;
 	void *real;
 	uint32_t generation; /* gm_unloads at the look-up, plus 1 */
 	bool wanted;	     /* the settings ask for blocks */
+	const char *name;    /* last, because the rest of GM_HOT_HOOK leaves no room for it */
 };
 
 /* The real function if it is known, else NULL. */
@@ -109,12 +109,21 @@ static GM_COLD void record_sampled(const struct report *report, uint64_t ticks)
 	struct gm_where where = {report->device.index, gm_calling_thread(), ticks};
 	uint64_t block = (uintptr_t)report->block;
 	int64_t bytes = report->bytes;
-	struct gm_origin origin = {.extra = bytes < 0 ? -1 : gm_sample((uint64_t)bytes)};
+	struct gm_origin origin = {.extra = -1};
+	bool by_device = gm_counted && gm_counted_torch(gm_counted_device(where.device));
 	static bool prepared; /* (atomic) */
+	struct gm_stack_taking taking;
+
+	if (bytes > 0)
+		origin.extra = gm_sample_by(by_device ? &gm_counted_device(where.device)->points
+						      : &gm_thread.points,
+					    (uint64_t)bytes);
 
 	/* A process's first stack has no Python frames yet. */
-	if (origin.extra >= 0 || !__atomic_exchange_n(&prepared, true, __ATOMIC_RELAXED))
-		origin.stack = gm_stack_take(&report->caller, 0, &origin.module);
+	if (origin.extra >= 0 || !__atomic_exchange_n(&prepared, true, __ATOMIC_RELAXED)) {
+		gm_stack_begin(&taking, &report->caller, (uint64_t)bytes);
+		origin.stack = gm_stack_end(&taking, &origin.module);
+	}
 	if (bytes < 0)
 		gm_track_sampled_block_free(block, (uint64_t)-bytes, where, report->totals);
 	else if (origin.extra < 0)
@@ -144,34 +153,27 @@ static GM_HOT_CODE __attribute__((noinline)) void record(const struct report *re
  * changed nothing, if it is sampled or has to be recorded for another reason.
  */
 static inline __attribute__((always_inline)) bool
-counted(struct gm_torch_record *torch, const void *block, int64_t bytes,
-	struct gm_torch_totals totals)
+counted(struct gm_torch_record *torch, struct gm_sample_points *points, const void *block,
+	int64_t bytes, struct gm_torch_totals totals)
 {
-	if ((bytes < 0 ? gm_may_be_sampled((uintptr_t)block) : !gm_may_pass_sample(bytes)) ||
+	if ((bytes < 0 ? gm_may_be_sampled((uintptr_t)block) : points->left <= bytes) ||
 	    !gm_count_block(torch, bytes, totals))
 		return false;
 	if (bytes > 0)
-		gm_pass_sample(bytes);
+		points->left -= bytes;
 	return true;
 }
 
 static void record_oom(int64_t bytes, const struct gm_torch_totals *totals, struct device device,
 		       const struct gm_entry *caller)
 {
-	struct gm_event event = {
-		.bytes = (uint64_t)bytes,
-		.device = device.index,
-		.space = GM_SPACE_TORCH,
-		.kind = GM_KIND_DEVICE,
-		.level = GM_LEVEL_TORCH,
-		.owner = GM_NONE,
-		.function = GM_NONE,
-		.caller_module = GM_NONE,
-		.error = GM_CUDA_OUT_OF_MEMORY,
-	};
+	struct gm_origin origin = {0};
+	struct gm_event event;
 	struct gm_device_view view;
 
-	event.stack = gm_stack_take(caller, 0, &event.caller_module);
+	origin.stack = gm_stack_take(caller, 0, &origin.module);
+	event = gm_block_event(0, (uint64_t)bytes, device.index, origin);
+	event.error = GM_CUDA_OUT_OF_MEMORY;
 	gm_view_device(device.index, gm_track_ledger_due(device.index, GM_SAMPLE_OOM), &view);
 	event.view = &view;
 	gm_track_torch_oom(&event, totals);
@@ -240,10 +242,12 @@ static __attribute__((noinline)) void on_look(void *block, int64_t bytes, uint64
 					      struct hook *hook)
 {
 	memory_hook *real = (memory_hook *)__atomic_load_n(&hook->real, __ATOMIC_RELAXED);
-	struct gm_torch_record *torch = gm_counted_torch(device.index);
+	struct gm_counted_device *counts = gm_counted_device(device.index);
+	struct gm_torch_record *torch = gm_counted_torch(counts);
 	struct gm_torch_totals totals = {allocated, reserved};
 
-	if (torch && !gm_clock_is_due(torch) && counted(torch, block, bytes, totals))
+	if (torch && !gm_clock_is_due(torch) &&
+	    counted(torch, &counts->points, block, bytes, totals))
 		real(block, bytes, allocated, reserved, device);
 	else
 		on_memory(block, bytes, allocated, reserved, device, hook);
@@ -254,12 +258,13 @@ on_sampled_memory(void *block, int64_t bytes, uint64_t allocated, uint64_t reser
 		  struct device device, struct hook *hook)
 {
 	memory_hook *real = (memory_hook *)__atomic_load_n(&hook->real, __ATOMIC_RELAXED);
-	struct gm_torch_record *torch = gm_counted_torch(device.index);
+	struct gm_counted_device *counts = gm_counted_device(device.index);
+	struct gm_torch_record *torch = gm_counted_torch(counts);
 	struct gm_torch_totals totals = {allocated, reserved};
 
 	if (__builtin_expect(!torch, 0) || gm_look_is_due(torch))
 		on_look(block, bytes, allocated, reserved, device, hook);
-	else if (__builtin_expect(counted(torch, block, bytes, totals), 1))
+	else if (__builtin_expect(counted(torch, &counts->points, block, bytes, totals), 1))
 		real(block, bytes, allocated, reserved, device);
 	else
 		on_memory(block, bytes, allocated, reserved, device, hook);
@@ -313,7 +318,7 @@ static void on_oom(struct hook *hook, int64_t bytes, uint64_t allocated,
 		on_oom(&hook, bytes, allocated, reserved, device, &caller);               \
 	}
 
-MEMORY_HOOK(GM_HOT, GM_HOT_CODE, _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
+MEMORY_HOOK(GM_HOT_HOOK, GM_HOT_CODE, _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE)
 MEMORY_HOOK(, , _ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE)
 MEMORY_HOOK(, , _ZN3c1027reportMemoryUsageToProfilerEPvmmmNS_6DeviceE)
 OOM_HOOK(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE)

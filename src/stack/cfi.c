@@ -212,7 +212,7 @@ static bool enter_stack(struct walker *w, uintptr_t sp)
 	w->end = gm_thread_stack_end(sp);
 	if (!w->end)
 		w->end = gm_thread_stack_learn(sp);
-	w->low = w->end ? gm_thread_stack.low : 0;
+	w->low = w->end ? gm_thread.stack_low : 0;
 	return w->end;
 }
 

@@ -230,7 +230,8 @@ static inline uintptr_t sp_of(const struct gm_entry *entry)
 }
 
 /* Looks for the predicted walk. */
-static inline void predict(struct gm_stack_taking *taking, struct gm_walk_cache *cache)
+static inline void predict(struct gm_stack_taking *taking, struct gm_walk_cache *cache,
+			   uint64_t hint)
 {
 	const struct gm_prediction *prediction;
 	const struct gm_cached_walk *cached;
@@ -238,6 +239,8 @@ static inline void predict(struct gm_stack_taking *taking, struct gm_walk_cache 
 	taking->cache = cache;
 	if (unlikely(!cache || !cache->memory))
 		return;
+	if (unlikely(hint != 0))
+		gm_walk_cache_hint(cache, hint);
 	prediction = gm_walk_cache_find(cache, taking->entry->sp, taking->brief);
 	cached = prediction ? gm_walk_cache_at(cache, prediction->position) : NULL;
 	if (unlikely(!cached))
@@ -263,7 +266,7 @@ static inline void prefetch_predicted(const struct gm_stack_taking *taking)
 }
 
 static inline __attribute__((always_inline)) void
-begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit)
+begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit, uint64_t hint)
 {
 	unsigned depth = depth_of(limit);
 
@@ -275,7 +278,7 @@ begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned lim
 	taking->prediction = NULL;
 	if (unlikely(settings.mode > GM_STACKS_NATIVE || !gm_native_cached || !sp_of(entry)))
 		return;
-	predict(taking, gm_walk_cache_take(gm_thread_pointer()));
+	predict(taking, gm_walk_cache_take(gm_thread_pointer()), hint);
 }
 
 /* Returns whether the Python frames, read one by one, are those of the result. */
@@ -369,9 +372,9 @@ static inline uint32_t end(const struct gm_stack_taking *taking, uint32_t *calle
 }
 
 GM_HOT_CODE void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry,
-				unsigned limit)
+				uint64_t hint)
 {
-	begin(taking, entry, limit);
+	begin(taking, entry, 0, hint);
 	prefetch_predicted(taking);
 }
 
@@ -385,7 +388,7 @@ GM_HOT_CODE uint32_t gm_stack_take(const struct gm_entry *entry, unsigned limit,
 {
 	struct gm_stack_taking taking;
 
-	begin(&taking, entry, limit);
+	begin(&taking, entry, limit, 0);
 	return end(&taking, caller_module);
 }
 

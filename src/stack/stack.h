@@ -118,9 +118,13 @@ struct gm_walk_cache;
 struct gm_prediction;
 
 /*
- * The same in two steps. After the first, `expected` is the number that the second will probably
- * give: time to fetch what goes with it. Nothing in between may take a stack, and the second must
- * follow, with the entry where it was.
+ * The same in two steps, without a limit. After the first, `expected` is the number that the second
+ * will probably give: time to fetch what goes with it. Nothing in between may take a stack, and the
+ * second must follow, with the entry where it was.
+ *
+ * `hint` is 0 where each stack of the thread is taken, because the stacks before it then predict
+ * this one. Otherwise it is a number that is mostly the same when the stack is: the size of a
+ * sampled block.
  */
 struct gm_stack_taking {
 	const struct gm_entry *entry;
@@ -132,7 +136,7 @@ struct gm_stack_taking {
 	const uint64_t *values;			/* of the predicted walk's words */
 };
 
-void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry, unsigned limit);
+void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry, uint64_t hint);
 uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module);
 
 /* Forgets everything interned: the child of a fork starts its own file. Single thread. */

@@ -21,8 +21,6 @@
 #define CHUNK	   (64u * PAGE) /* asked for at a time: not far beyond the end of another stack */
 #define MOST_BYTES (4096u * PAGE) /* that one look goes through */
 
-__thread struct gm_thread_stack gm_thread_stack __attribute__((tls_model("initial-exec")));
-
 GM_HOT_STACK uintptr_t gm_first_thread;
 
 static uintptr_t program_stack_end; /* 0: not known */
@@ -69,26 +67,25 @@ static uintptr_t find_hole(uintptr_t from, uintptr_t to)
 
 uintptr_t gm_thread_stack_learn(uintptr_t sp)
 {
-	struct gm_thread_stack *stack = &gm_thread_stack;
 	uintptr_t end = is_first_thread() ? program_stack_end : gm_thread_pointer();
 	uintptr_t low = sp & -(uintptr_t)PAGE, up_to, hole;
 
 	if (end - sp >= GM_LARGEST_STACK)
 		return 0;
-	if (sp >= stack->other_low && sp < stack->other_end)
+	if (sp >= gm_thread.other_low && sp < gm_thread.other_end)
 		return 0;
-	up_to = stack->end ? stack->low : end & -(uintptr_t)PAGE;
+	up_to = gm_thread.stack_end ? gm_thread.stack_low : end & -(uintptr_t)PAGE;
 	hole = low < up_to ? find_hole(low, up_to) : up_to;
 	if (hole == up_to) {
-		stack->low = low;
+		gm_thread.stack_low = low;
 		__atomic_signal_fence(__ATOMIC_RELEASE);
-		stack->end = end;
+		gm_thread.stack_end = end;
 		return end;
 	}
-	stack->other_end = 0; /* a signal may come in between */
+	gm_thread.other_end = 0; /* a signal may come in between */
 	__atomic_signal_fence(__ATOMIC_RELEASE);
-	stack->other_low = low;
+	gm_thread.other_low = low;
 	__atomic_signal_fence(__ATOMIC_RELEASE);
-	stack->other_end = hole > low ? hole : low + PAGE;
+	gm_thread.other_end = hole > low ? hole : low + PAGE;
 	return 0;
 }

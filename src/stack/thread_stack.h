@@ -10,7 +10,7 @@
 #ifndef GM_STACK_THREAD_STACK_H
 #define GM_STACK_THREAD_STACK_H
 
-#include "store/hot.h"
+#include "store/thread_state.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,21 +30,11 @@ static inline uintptr_t gm_thread_pointer(void)
 	return thread;
 }
 
-struct gm_thread_stack {
-	/*
-	 * The thread's own stack is readable from low up to end, where it ends. end 0: not known
-	 * yet.
-	 */
-	uintptr_t low, end;
-	/*
-	 * The bounds of another stack: it is readable, but a page above it is not or is not of this
-	 * thread.
-	 */
-	uintptr_t other_low, other_end;
-};
-
-extern GM_HIDDEN __thread struct gm_thread_stack gm_thread_stack
-	__attribute__((tls_model("initial-exec")));
+/*
+ * The thread's own stack is readable from gm_thread.stack_low up to stack_end, where it ends;
+ * stack_end 0: not known yet. Between other_low and other_end it is readable too, but a page above
+ * is not or is not of this thread: that is another stack.
+ */
 
 /*
  * The process's first thread, by its gm_thread_pointer; 0 if it is not known. No other thread ever
@@ -61,15 +51,15 @@ void gm_thread_stack_init(void);
  */
 static inline uintptr_t gm_thread_stack_end(uintptr_t sp)
 {
-	uintptr_t end = gm_thread_stack.end;
+	uintptr_t end = gm_thread.stack_end;
 
-	return sp >= gm_thread_stack.low && sp < end ? end : 0;
+	return sp >= gm_thread.stack_low && sp < end ? end : 0;
 }
 
 /* Returns whether so many bytes from `sp` upwards are in that part. */
 static inline bool gm_thread_stack_has(uintptr_t sp, uintptr_t bytes)
 {
-	return sp >= gm_thread_stack.low && sp + bytes <= gm_thread_stack.end;
+	return sp >= gm_thread.stack_low && sp + bytes <= gm_thread.stack_end;
 }
 
 /*

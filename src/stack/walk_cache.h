@@ -168,6 +168,13 @@ static inline uint64_t gm_walk_cache_context(const struct gm_walk_cache *cache, 
 	return (before ^ sp) * GM_PCS_HASH_FACTOR;
 }
 
+/* Makes the next walk be predicted by `hint` in place of the stacks before it. */
+static inline void gm_walk_cache_hint(struct gm_walk_cache *cache, uint64_t hint)
+{
+	cache->last_hash = hint;
+	cache->brief_hash = 0;
+}
+
 /* Returns the two predictions that a context can have; a new one displaces the older. */
 static inline struct gm_prediction *gm_walk_cache_set(const struct gm_walk_cache *cache,
 						      uint64_t context)

@@ -7,11 +7,14 @@
 #define GM_STORE_HOT_H
 
 /*
- * Three groups of small variables: those that hardly ever change, those of them that taking a stack
- * needs, and the counters that an event changes under the tracker's lock. The alignment of the
- * macro takes precedence over that of the variable's type with clang: a variable that needs more
- * than the macro says names its alignment after it.
+ * Groups of small variables. Two are a cache line each: what the hook of PyTorch's blocks reads of
+ * every block, and what all recorded events read besides. The others are the variables that hardly
+ * ever change, those of them that taking a stack needs, and the counters that an event changes
+ * under the tracker's lock. The alignment of the macro takes precedence over that of the variable's
+ * type with clang: a variable that needs more than the macro says names its alignment after it.
  */
+#define GM_HOT_HOOK	__attribute__((section("gm_hot_hook"), aligned(8)))
+#define GM_HOT_EVENT	__attribute__((section("gm_hot_event"), aligned(8)))
 #define GM_HOT		__attribute__((section("gm_hot"), aligned(8)))
 #define GM_HOT_STACK	__attribute__((section("gm_hot_stack"), aligned(8)))
 #define GM_HOT_COUNTERS __attribute__((section("gm_hot_counters"), aligned(16)))

@@ -78,7 +78,7 @@ struct table {
 				      above */
 } __attribute__((aligned(64)));
 
-GM_HOT struct gm_header *gm_file;
+GM_HOT_EVENT struct gm_header *gm_file;
 
 static struct {
 	struct gm_lock

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-GM_HOT struct gm_counted *gm_counted;
+GM_HOT_HOOK struct gm_counted *gm_counted;
 uint16_t gm_sampled_places[GM_SAMPLED_PLACES];
 
 void gm_track_count_blocks(struct gm_counted *counted)

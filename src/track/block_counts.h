@@ -17,7 +17,7 @@
 #ifndef GM_TRACK_BLOCK_COUNTS_H
 #define GM_TRACK_BLOCK_COUNTS_H
 
-#include "store/hot.h"
+#include "store/thread_state.h"
 #include "track/clock.h"
 #include "track/event.h"
 
@@ -32,12 +32,15 @@
 #define GM_COUNTS_PER_LOOK 64u
 
 /*
- * The records in which blocks are counted without the lock, by device; NULL where they are not.
- * They lie on the recorder's wipe-on-fork page, because the child of a fork must not touch the
- * records of its parent.
+ * The records in which blocks are counted without the lock, NULL where they are not, and the points
+ * of these blocks, which the allocator's mutex guards too. They lie on the recorder's wipe-on-fork
+ * page, because the child of a fork must not touch the records of its parent.
  */
 struct gm_counted {
-	struct gm_torch_record *torch[GM_COUNTED_DEVICES]; /* (atomic) */
+	struct gm_counted_device {
+		struct gm_torch_record *torch; /* (atomic) */
+		struct gm_sample_points points;
+	} device[GM_COUNTED_DEVICES + 1]; /* the last is of the devices beyond */
 };
 
 /*
@@ -47,15 +50,20 @@ struct gm_counted {
 void gm_track_count_blocks(struct gm_counted *counted);
 extern GM_HIDDEN struct gm_counted *gm_counted;
 
+/* Returns the element of a device. gm_counted is not NULL. */
+static inline struct gm_counted_device *gm_counted_device(int device)
+{
+	return &gm_counted->device[(unsigned)device < GM_COUNTED_DEVICES ? (unsigned)device
+									 : GM_COUNTED_DEVICES];
+}
+
 /*
  * Returns the record of a device whose blocks are counted without the lock, NULL for others.
- * gm_counted is not NULL.
+ * Another thread can end that at any moment, so an event asks once.
  */
-static inline struct gm_torch_record *gm_counted_torch(int device)
+static inline struct gm_torch_record *gm_counted_torch(const struct gm_counted_device *counted)
 {
-	if (__builtin_expect((unsigned)device >= GM_COUNTED_DEVICES, 0))
-		return NULL;
-	return __atomic_load_n(&gm_counted->torch[device], __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&counted->torch, __ATOMIC_ACQUIRE);
 }
 
 /*
@@ -76,6 +84,13 @@ static inline bool gm_may_be_sampled(uint64_t block)
 	return __atomic_load_n(gm_sampled_place(block), __ATOMIC_RELAXED) != 0;
 }
 
+/* Returns the counts that hold at a turn. */
+static inline struct gm_block_counts *gm_counts_of(struct gm_torch_record *torch, uint64_t turn)
+{
+	_Static_assert(sizeof(*torch->counts) == 32, "an offset from bit 1 of the turn");
+	return (void *)((char *)torch->counts + (turn & 2) * 16);
+}
+
 /*
  * The step of gm_count_block that changes the counts. It has no branches: `freed` has all bits set
  * or none.
@@ -83,8 +98,9 @@ static inline bool gm_may_be_sampled(uint64_t block)
 static inline void gm_change_counts(struct gm_torch_record *torch, uint64_t turn, int64_t bytes,
 				    uint64_t allocated)
 {
-	const struct gm_block_counts *from = &torch->counts[turn >> 1 & 1];
-	struct gm_block_counts *to = &torch->counts[~turn >> 1 & 1];
+	const struct gm_block_counts *from = gm_counts_of(torch, turn);
+	/* the other half of their cache line */
+	struct gm_block_counts *to = (void *)((uintptr_t)from ^ sizeof(*from));
 	uint64_t freed = (uint64_t)(bytes >> 63);
 
 	__atomic_store_n(&torch->turn, turn + 1, __ATOMIC_RELAXED);
@@ -112,7 +128,7 @@ gm_count_block(struct gm_torch_record *torch, int64_t bytes, struct gm_torch_tot
 		__atomic_store_n(&torch->contended, 1, __ATOMIC_RELAXED);
 		return false;
 	}
-	if (__builtin_expect(torch->counts[turn >> 1 & 1].allocated_bytes + (uint64_t)bytes !=
+	if (__builtin_expect(gm_counts_of(torch, turn)->allocated_bytes + (uint64_t)bytes !=
 					     allocated ||
 				     totals.reserved_bytes != torch->reserved_seen_bytes,
 			     0))

@@ -13,17 +13,7 @@
 
 void gm_sample_add(uint64_t block, uint64_t bytes, int device, struct gm_origin origin)
 {
-	const struct gm_event event = {.key = block,
-				       .bytes = bytes,
-				       .device = (int16_t)device,
-				       .space = GM_SPACE_TORCH,
-				       .kind = GM_KIND_DEVICE,
-				       .level = GM_LEVEL_TORCH,
-				       .owner = GM_NONE,
-				       .function = GM_NONE,
-				       .stack = origin.stack,
-				       .caller_module = origin.module,
-				       .extra = origin.extra};
+	const struct gm_event event = gm_block_event(block, bytes, device, origin);
 	uint64_t level_bytes = gm_in_use_blocks(device) + bytes;
 	uint32_t index = gm_find_or_make_site(&event);
 	struct gm_site_record *site = gm_store_record(GM_TABLE_SITES, index);

@@ -6,7 +6,7 @@
 #ifndef GM_TRACK_BLOCK_SAMPLES_H
 #define GM_TRACK_BLOCK_SAMPLES_H
 
-#include "track/torch_blocks.h"
+#include "track/event.h"
 
 /* A sampled block came. Its bytes are not counted yet. */
 void gm_sample_add(uint64_t block, uint64_t bytes, int device, struct gm_origin origin);

@@ -14,8 +14,8 @@
 #include <sys/prctl.h>
 #endif
 
-GM_HOT_COUNTERS struct gm_clock gm_clock;
-GM_HOT bool gm_clock_counts;
+GM_HOT_EVENT struct gm_clock gm_clock;
+GM_HOT_HOOK bool gm_clock_counts;
 
 #ifdef __x86_64__
 static GM_COLD bool ask_whether_allowed(int *known)

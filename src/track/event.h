@@ -54,6 +54,32 @@ struct gm_device_view {
 	uint32_t pids_string;  /* "PID BYTES\n" of the others, GM_NONE */
 };
 
+/*
+ * The stack of a block's allocation and the innermost module outside CUDA and the shim; GM_NONE.
+ * `extra` as in struct gm_alloc_record, of a sampled block; -1 does not occur.
+ */
+struct gm_origin {
+	uint32_t stack, module;
+	int32_t extra;
+};
+
+/* Returns the event of a block of PyTorch. That of a free has no origin: GM_NONE twice. */
+static inline struct gm_event gm_block_event(uint64_t block, uint64_t bytes, int device,
+					     struct gm_origin origin)
+{
+	return (struct gm_event){.key = block,
+				 .bytes = bytes,
+				 .device = (int16_t)device,
+				 .space = GM_SPACE_TORCH,
+				 .kind = GM_KIND_DEVICE,
+				 .level = GM_LEVEL_TORCH,
+				 .owner = GM_NONE,
+				 .function = GM_NONE,
+				 .stack = origin.stack,
+				 .caller_module = origin.module,
+				 .extra = origin.extra};
+}
+
 /* PyTorch's own totals of a device, as its hooks pass them: after the block came or went. */
 struct gm_torch_totals {
 	uint64_t allocated_bytes, reserved_bytes;

@@ -53,32 +53,33 @@ static bool is_in_journal(enum gm_event_op op, const struct gm_event *event, uin
 		event->function == GM_NONE);
 }
 
+void gm_log_to_journal(enum gm_event_op op, const struct gm_event *event, uint64_t serial,
+		       uint32_t site)
+{
+	struct gm_event_record call;
+
+	gm_event_log_fill(&call, op, event, serial, site, gm_calling_thread());
+	gm_journal_call(&call);
+}
+
 void gm_log_pool_event(enum gm_event_op op, int device, uint64_t stream, uint64_t bytes)
 {
-	struct gm_event_record record = {.time_ns = gm_track.now_ns,
-					 .bytes = bytes,
-					 .site = GM_NONE,
-					 .stack = GM_NONE,
-					 .thread = gm_calling_thread(),
-					 .function = UINT16_MAX,
-					 .op = (uint8_t)op,
-					 .kind = GM_KIND_ASYNC,
-					 .device = (int16_t)device,
-					 .stream = stream};
+	const struct gm_event event = {.bytes = bytes,
+				       .stack = GM_NONE,
+				       .function = GM_NONE,
+				       .kind = GM_KIND_ASYNC,
+				       .device = (int16_t)device,
+				       .stream = stream};
 
 	if (gm_journal_on)
-		gm_journal_call(&record);
+		gm_log_to_journal(op, &event, 0, GM_NONE);
 }
 
 static __attribute__((noinline)) void log_slow(enum gm_event_op op, const struct gm_event *event,
 					       uint64_t serial, uint32_t site)
 {
-	struct gm_event_record call;
-
-	if (gm_journal_on && !is_in_journal(op, event, serial)) {
-		gm_event_log_fill(&call, op, event, serial, site, gm_calling_thread());
-		gm_journal_call(&call);
-	}
+	if (gm_journal_on && !is_in_journal(op, event, serial))
+		gm_log_to_journal(op, event, serial, site);
 	if (!gm_track.ring.left && !gm_event_ring_advance())
 		return;
 	gm_event_log_fill(gm_event_ring_take(), op, event, serial, site, gm_calling_thread());
@@ -93,7 +94,7 @@ static __attribute__((noinline)) void log_slow(enum gm_event_op op, const struct
  */
 void gm_log_event(enum gm_event_op op, const struct gm_event *event, uint64_t serial, uint32_t site)
 {
-	uint32_t thread = gm_thread_id;
+	uint32_t thread = gm_thread.id;
 
 	if (__builtin_expect(!gm_track.ring.left || !gm_event_ring_is_complete() || gm_journal_on ||
 				     !thread,

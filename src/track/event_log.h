@@ -20,6 +20,10 @@ void gm_event_log_start(bool on);
 void gm_log_event(enum gm_event_op op, const struct gm_event *event, uint64_t serial,
 		  uint32_t site);
 
+/* Logs an event in the complete history alone. There is one: gm_journal_on. */
+void gm_log_to_journal(enum gm_event_op op, const struct gm_event *event, uint64_t serial,
+		       uint32_t site);
+
 /* Logs GM_OP_WAIT, GM_OP_WAIT_ALL or GM_OP_TRIM in the complete history, where one is kept. */
 void gm_log_pool_event(enum gm_event_op op, int device, uint64_t stream, uint64_t bytes);
 

@@ -8,6 +8,7 @@
 #define GM_TRACK_LIVE_H
 
 #include "account/sizes.h"
+#include "store/thread_state.h"
 #include "track/event.h"
 #include "track/index.h"
 #include "track/named_ranges.h"
@@ -86,7 +87,7 @@ static inline void gm_live_describe(struct gm_alloc_record *record, const struct
 	record->context = event->context - 1; /* 0, unknown, becomes GM_NONE */
 	record->ipc = event->ipc;
 	record->thread = thread;
-	record->range = *gm_thread_range;
+	record->range = __builtin_expect(gm_thread.range != NULL, 0) ? *gm_thread.range : 0;
 	record->extra = (int8_t)event->extra;
 	record->capture = 0;
 }

@@ -40,8 +40,6 @@ struct stack {
 	struct open_range open[DEPTH];
 };
 
-static const uint32_t no_range;
-
 static struct {
 	uint64_t active; /* a bit for each stack that a thread has (atomic) */
 	uint64_t started_active;
@@ -53,7 +51,6 @@ static struct {
 } ranges;
 
 static __thread struct stack *own __attribute__((tls_model("initial-exec")));
-__thread const uint32_t *gm_thread_range __attribute__((tls_model("initial-exec"))) = &no_range;
 
 /* ---- measures ---- */
 
@@ -161,7 +158,7 @@ static struct stack *take_stack(void)
 					      false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 	own = &ranges.stacks[number];
 	own->current = 0;
-	gm_thread_range = &own->current;
+	gm_thread.range = &own->current;
 	return own;
 }
 
@@ -170,7 +167,7 @@ static void give_stack(void)
 	uint64_t bit = 1ull << (own - ranges.stacks);
 
 	own = NULL;
-	gm_thread_range = &no_range;
+	gm_thread.range = NULL;
 	__atomic_fetch_and(&ranges.active, ~bit, __ATOMIC_RELEASE);
 }
 

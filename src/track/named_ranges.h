@@ -45,13 +45,6 @@ int gm_track_range_pop(uint16_t domain_number, bool recording, bool *marked);
 uint64_t gm_track_range_start(const struct gm_range_name *name, bool recording);
 bool gm_track_range_end(uint64_t id, bool recording);
 
-/*
- * Points to the number of the calling thread's innermost range plus 1, which an allocation gets; 0:
- * none.
- */
-extern __thread const uint32_t *gm_thread_range
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
-
 /* ---- for track/, under the lock ---- */
 
 /*

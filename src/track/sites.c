@@ -31,7 +31,7 @@ struct site_entry {
 static struct site_entry *sites;
 static uint32_t overflow[GM_SLOTS][GM_KINDS][GM_LEVELS]; /* indices plus 1 */
 
-GM_HOT struct gm_latest_sites gm_latest_sites;
+GM_HOT_EVENT struct gm_latest_sites gm_latest_sites;
 
 void gm_sites_reset(void)
 {

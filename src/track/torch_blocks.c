@@ -78,7 +78,7 @@ static void settle_device(unsigned slot)
 	const struct gm_level_record *level = gm_totals.levels[slot][GM_LEVEL_TORCH];
 
 	if (torch->counting) {
-		__atomic_store_n(&gm_counted->torch[torch->device], NULL, __ATOMIC_RELEASE);
+		__atomic_store_n(&gm_counted->device[torch->device].torch, NULL, __ATOMIC_RELEASE);
 		gm_torch_follow_counts(torch);
 		gm_series_set(series, gm_lower_bytes(torch));
 		gm_series_set(series, gm_upper_bytes(torch));
@@ -182,7 +182,7 @@ static void start_counting(int device)
 					 torch->allocated_total_bytes};
 	__atomic_store_n(&torch->turn, turn << 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&torch->counting, 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&gm_counted->torch[device], torch, __ATOMIC_RELEASE);
+	__atomic_store_n(&gm_counted->device[device].torch, torch, __ATOMIC_RELEASE);
 }
 
 /* Ends that: the records say again what there is to say. */
@@ -262,15 +262,8 @@ static inline bool totals_differ(const struct cache *cache, const struct gm_leve
 static inline void log_block(enum gm_event_op op, struct gm_where where, uint64_t block,
 			     uint64_t bytes, uint64_t serial, uint32_t site, uint32_t stack)
 {
-	const struct gm_event event = {.key = block,
-				       .bytes = bytes,
-				       .stack = stack,
-				       .function = GM_NONE,
-				       .device = (int16_t)where.device,
-				       .space = GM_SPACE_TORCH,
-				       .kind = GM_KIND_DEVICE,
-				       .level = GM_LEVEL_TORCH};
-
+	const struct gm_event event =
+		gm_block_event(block, bytes, where.device, (struct gm_origin){.stack = stack});
 	struct gm_event_record *logged = gm_fast_path_log();
 
 	if (unlikely(!logged))
@@ -404,16 +397,7 @@ static void record_alloc(const struct gm_event *event, const struct gm_torch_tot
 static GM_COLD void add_slow(uint64_t block, uint64_t bytes, int device, struct gm_origin origin,
 			     struct gm_torch_totals totals)
 {
-	const struct gm_event event = {.key = block,
-				       .bytes = bytes,
-				       .device = (int16_t)device,
-				       .space = GM_SPACE_TORCH,
-				       .kind = GM_KIND_DEVICE,
-				       .level = GM_LEVEL_TORCH,
-				       .owner = GM_NONE,
-				       .function = GM_NONE,
-				       .stack = origin.stack,
-				       .caller_module = origin.module};
+	const struct gm_event event = gm_block_event(block, bytes, device, origin);
 	int saved = errno;
 
 	gm_settle_blocks();
@@ -445,13 +429,8 @@ static void record_free(struct gm_event *event, const struct gm_torch_totals *to
 
 static GM_COLD void end_slow(uint64_t block, int device, struct gm_torch_totals totals)
 {
-	struct gm_event event = {.key = block,
-				 .space = GM_SPACE_TORCH,
-				 .kind = GM_KIND_DEVICE,
-				 .level = GM_LEVEL_TORCH,
-				 .device = (int16_t)device,
-				 .stack = GM_NONE,
-				 .function = GM_NONE};
+	struct gm_event event =
+		gm_block_event(block, 0, device, (struct gm_origin){GM_NONE, GM_NONE, 0});
 	int saved = errno;
 
 	gm_settle_blocks();
@@ -485,13 +464,8 @@ static inline bool is_site_of(const struct gm_site_record *site, uint32_t stack,
 static inline void fill_record(struct gm_alloc_record *record, uint64_t block, uint64_t bytes,
 			       struct gm_where where, uint32_t site)
 {
-	const struct gm_event event = {.key = block,
-				       .bytes = bytes,
-				       .device = (int16_t)where.device,
-				       .space = GM_SPACE_TORCH,
-				       .kind = GM_KIND_DEVICE,
-				       .level = GM_LEVEL_TORCH,
-				       .owner = GM_NONE};
+	const struct gm_event event =
+		gm_block_event(block, bytes, where.device, (struct gm_origin){0});
 
 	gm_live_fill(record, &event, site, where.thread);
 }
@@ -663,7 +637,8 @@ static GM_COLD void change_slow(int64_t bytes, int device, struct gm_torch_total
 /* Counts a block, under the lock. The time of the event is known. */
 static void change(int64_t bytes, int device, struct gm_torch_totals totals)
 {
-	struct gm_torch_record *torch = gm_counted ? gm_counted_torch(device) : NULL;
+	struct gm_torch_record *torch =
+		gm_counted ? gm_counted_torch(gm_counted_device(device)) : NULL;
 
 	if (!torch || gm_track.now_ns >= series_of(slot_of(device))->end_ns ||
 	    !gm_count_block(torch, bytes, totals))

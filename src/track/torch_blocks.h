@@ -14,13 +14,6 @@ struct gm_where {
 	uint64_t ticks;
 };
 
-/* The stack of a block's allocation and the innermost module outside CUDA and the shim; GM_NONE.
- * `extra` as in struct gm_alloc_record, of a sampled block; -1 does not occur. */
-struct gm_origin {
-	uint32_t stack, module;
-	int32_t extra;
-};
-
 /*
  * PyTorch is about to report a block that it handed out: prefetches what will be recorded of it,
  * probably with this stack (GM_NONE: not known), while the stack is taken. Changes nothing.

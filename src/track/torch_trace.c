@@ -5,8 +5,8 @@
  */
 #include "track/torch_trace.h"
 #include "store/journal.h"
+#include "track/event_log.h"
 #include "track/levels.h"
-#include "track/thread_id.h"
 #include "track/update.h"
 
 #include <errno.h>
@@ -57,21 +57,11 @@ void gm_torch_trace_free(uint64_t block)
 
 static void put(enum gm_event_op op, uint64_t key, uint64_t bytes, uint64_t stream, int device)
 {
-	const struct gm_event_record call = {.time_ns = gm_track.now_ns,
-					     .key = key,
-					     .bytes = bytes,
-					     .site = GM_NONE,
-					     .stack = GM_NONE,
-					     .thread = gm_calling_thread(),
-					     .function = UINT16_MAX,
-					     .op = (uint8_t)op,
-					     .kind = GM_KIND_DEVICE,
-					     .device = (int16_t)device,
-					     .level = GM_LEVEL_TORCH,
-					     .space = GM_SPACE_TORCH,
-					     .stream = stream};
+	struct gm_event event =
+		gm_block_event(key, bytes, device, (struct gm_origin){GM_NONE, GM_NONE, 0});
 
-	gm_journal_call(&call);
+	event.stream = stream;
+	gm_log_to_journal(op, &event, 0, GM_NONE);
 }
 
 static void put_pool(uint64_t pool, uint64_t stream, int device)

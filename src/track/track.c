@@ -67,7 +67,7 @@ static void forget_records(bool history)
 
 void gm_track_start(bool history)
 {
-	gm_thread_id = 0; /* after a raw clone it is the parent's */
+	gm_thread.id = 0; /* after a raw clone it is the parent's */
 	gm_state_reset();
 	gm_functions_reset();
 	gm_contexts_reset();

@@ -8,7 +8,7 @@
 #include "recorder/state/in_flight.h"
 #include "stack/elf_symbols.h"
 #include "store/writer.h"
-#include "track/thread_id.h"
+#include "store/thread_state.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -38,7 +38,7 @@ static void in_child(void)
 		memset(gm_fork_page(), 0, sizeof(struct gm_fork_page));
 	if (had_file)
 		gm_store_in_child();
-	gm_thread_id = 0;
+	gm_thread.id = 0;
 	gm_in_flight_forget();
 	gm_objects_in_child();
 }

@@ -42,7 +42,7 @@ static struct {
 
 static void load(void);
 
-GM_HOT uint32_t gm_readiness;
+GM_HOT_HOOK uint32_t gm_readiness;
 
 /*
  * The C library has no environment before it has started: a call that comes so early, from a

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-GM_HOT uint32_t gm_unload_count;
+GM_HOT_HOOK uint32_t gm_unload_count;
 
 static char preloads[4096]; /* LD_PRELOAD as it was at the start */
 

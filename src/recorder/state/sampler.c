@@ -5,7 +5,8 @@
 #include "account/sampling.h"
 #include "store/hot.h"
 
-GM_HOT uint64_t gm_sample_bytes;
+/* The first variable of this section that is linked: the others follow it in its cache line. */
+GM_HOT_EVENT __attribute__((aligned(64))) uint64_t gm_sample_bytes;
 
 /*
  * The floating-point environment as functions find it by the ABI. A program may have another: one
@@ -47,52 +48,51 @@ static inline void leave_arithmetic(uint64_t environment)
 
 static struct {
 	uint64_t seed;
-	uint32_t starts;  /* of the sampling (atomic) */
-	uint32_t threads; /* that have drawn points since the start (atomic) */
+	uint32_t starts;    /* of the sampling (atomic) */
+	uint32_t sequences; /* of points that were begun since the start (atomic) */
 } sampling;
 
 void gm_sampling_start(uint64_t mean_bytes, uint64_t seed)
 {
 	sampling.seed = seed;
-	__atomic_store_n(&sampling.threads, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&sampling.sequences, 0, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&sampling.starts, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&gm_sample_bytes, mean_bytes, __ATOMIC_RELEASE);
 }
 
-static void draw_point(void)
+static void draw_point(struct gm_sample_points *points)
 {
 	uint64_t environment = enter_arithmetic();
 
-	gm_thread.sample_left = gm_sample_distance(gm_sample_bytes, &gm_thread.sample_state);
+	points->left = gm_sample_distance(gm_sample_bytes, &points->state);
 	leave_arithmetic(environment);
 }
 
-/* The thread's first point. Each thread of a process has another sequence of random numbers. */
-static void begin_thread(uint32_t start)
+/* Draws the first point. Each thread and device has another sequence of random numbers. */
+static void begin(struct gm_sample_points *points, uint32_t start)
 {
-	uint64_t thread = __atomic_add_fetch(&sampling.threads, 1, __ATOMIC_RELAXED);
+	uint64_t sequence = __atomic_add_fetch(&sampling.sequences, 1, __ATOMIC_RELAXED);
 
-	gm_thread.sample_start = start;
-	gm_thread.sample_state = sampling.seed + thread * 0xd1342543de82ef95ull;
-	draw_point();
+	points->start = start;
+	points->state = sampling.seed + sequence * 0xd1342543de82ef95ull;
+	draw_point(points);
 }
 
-int32_t gm_sample_point(uint64_t bytes)
+int32_t gm_sample_point(struct gm_sample_points *points, int64_t bytes)
 {
 	uint32_t start = __atomic_load_n(&sampling.starts, __ATOMIC_RELAXED);
 	uint64_t environment;
 	int32_t extra;
 
-	if (gm_thread.sample_start != start) {
-		begin_thread(start);
-		gm_thread.sample_left -= (int64_t)bytes;
-		if (gm_thread.sample_left > 0)
+	if (points->start != start) {
+		begin(points, start);
+		if (gm_passes_sample(points, bytes))
 			return -1;
 	}
 	/* Distances have no memory: the next point lies as far behind this allocation. */
-	draw_point();
+	draw_point(points);
 	environment = enter_arithmetic();
-	extra = gm_sample_extra(bytes, gm_sample_bytes, &gm_thread.sample_state);
+	extra = gm_sample_extra((uint64_t)bytes, gm_sample_bytes, &points->state);
 	leave_arithmetic(environment);
 	return extra;
 }

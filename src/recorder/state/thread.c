@@ -1,12 +1,10 @@
 /*
- * The state of a thread, and how its work is timed (thread.h).
+ * How the work of a thread is timed (thread.h).
  */
 #include "recorder/state/thread.h"
 #include "recorder/state/fork_page.h"
 #include "store/hot.h"
 #include "track/recording.h"
-
-__thread struct gm_thread gm_thread __attribute__((tls_model("initial-exec")));
 
 GM_COLD void gm_time_begin(void)
 {

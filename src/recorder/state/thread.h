@@ -1,35 +1,15 @@
 /*
- * The recorder's state of a thread, and the guard around its own work. A signal handler of the
- * program may interrupt a thread at work in the recorder and call CUDA. Such a call is let through
- * unrecorded, because the handler came between two steps of an update.
+ * The guard around the recorder's own work in a thread. A signal handler of the program may
+ * interrupt a thread at work in the recorder and call CUDA. Such a call is let through unrecorded,
+ * because the handler came between two steps of an update.
  */
 #ifndef GM_RECORDER_THREAD_H
 #define GM_RECORDER_THREAD_H
 
+#include "store/thread_state.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-struct gm_in_flight;
-
-struct gm_thread {
-	uint64_t works;	     /* stretches of work so far */
-	uint64_t started_ns; /* start of the stretch under way if that is timed, else 0 */
-	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
-	uintptr_t interrupted; /* the outermost call whose thread runs a signal handler on another
-				  stack, which is in a call of its own; 0: none */
-	int64_t sample_left;   /* bytes up to the next point (sampler.h) */
-	uint64_t sample_state; /* of the points' random numbers */
-	struct gm_in_flight *in_flight; /* the thread's own counters (in_flight.h), NULL: none */
-	uint8_t refusing;  /* the call under way is to be refused by the driver's wrapper (refuse.h)
-			    */
-	uint8_t busy;	   /* the thread is at work in the recorder */
-	uint8_t shares; /* all counters of in_flight.h are taken: the thread uses the shared ones */
-	uint8_t in_shared; /* a call of this thread is counted in those */
-	uint8_t launches;  /* so far, modulo 256 */
-	uint32_t sample_start; /* that the points are of; 0: there are none yet */
-};
-extern __thread struct gm_thread gm_thread
-	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* One stretch of work in so many is timed, for the report's figure of the overhead. */
 #define GM_TIMED 64

@@ -2,7 +2,7 @@
  * Events in a loop, for measuring what recording one costs. Run alone, under the shim, or under
  * callgrind (instructions.py):
  *
- *   events block|device|async|map|launch|hook PAIRS [LIVE] [SITES] [DEPTH] [COLD_KIB]
+ *   events block|device|async|map|launch|hook PAIRS [LIVE] [SITES] [DEPTH] [COLD_KIB] [SIZES]
  *
  * block: PyTorch's hook tells of a block and of its return; device, async: an allocation and a
  * free; map: a piece of memory that is made and mapped, as an expandable segment grows by, and that
@@ -39,7 +39,7 @@ enum what { BLOCK, DEVICE, ASYNC, MAP, LAUNCH, HOOK };
 static const char *const names[] = {"block", "device", "async", "map", "launch", "hook"};
 
 static enum what what;
-static unsigned long pairs, live = 512, sites = 64, depth = 36;
+static unsigned long pairs, live = 512, sites = 64, depth = 36, sizes = 4096;
 static void *blocks[MOST_LIVE];
 static uint64_t allocated;
 static char *cold;
@@ -83,10 +83,10 @@ static void unmap(unsigned long place)
 		  cuMemRelease(pieces[place]);
 }
 
-/* Sizes of a training step: powers of two and between. */
+/* Sizes of a training step: powers of two and between. Blocks of a size come from few sites. */
 static uint64_t bytes_of(unsigned long number)
 {
-	return 512 + number * 7919 % 4096 * 512;
+	return 512 + number % sizes * 7919 % 4096 * 512;
 }
 
 __attribute__((noinline)) static void allocate(unsigned long number)
@@ -212,8 +212,7 @@ int main(int argc, char **argv)
 		what++;
 	if (argc < 3 || what > HOOK) {
 		fprintf(stderr, "usage: events block|device|async|map|launch|hook PAIRS [LIVE] "
-				"[SITES] [DEPTH] "
-				"[COLD_KIB]\n");
+				"[SITES] [DEPTH] [COLD_KIB] [SIZES]\n");
 		return 2;
 	}
 	pairs = argument(argc, argv, 2, 0, ~0ul);
@@ -221,8 +220,9 @@ int main(int argc, char **argv)
 	sites = argument(argc, argv, 4, sites, MOST_SITES);
 	depth = argument(argc, argv, 5, depth, 200);
 	cold_kib = argument(argc, argv, 6, 0, 1 << 20);
+	sizes = argument(argc, argv, 7, sizes, 4096);
 	cold = calloc(cold_kib + 1, 1024);
-	if (!live || !sites || !cold || cudaFree(NULL) || !reserve())
+	if (!live || !sites || !sizes || !cold || cudaFree(NULL) || !reserve())
 		return 3;
 	/* One call, so that the stacks of the events that count were met before. */
 	for (phase = 0; phase < phases; phase++) {

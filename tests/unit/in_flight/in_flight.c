@@ -18,11 +18,10 @@
 #define WRITERS 4
 
 __thread struct gm_thread gm_thread;
-__thread uint32_t gm_thread_id;
 
 uint32_t gm_ask_thread_id(void)
 {
-	return gm_thread_id = (uint32_t)syscall(SYS_gettid);
+	return gm_thread.id = (uint32_t)syscall(SYS_gettid);
 }
 
 static unsigned failures;
@@ -86,7 +85,7 @@ static void in_child(void)
 
 	EXPECT(!gm_in_flight_none(&begun)); /* as long as the parent's threads are not forgotten */
 	gm_in_flight_forget();
-	EXPECT(gm_thread_id == (uint32_t)getpid()); /* whose place it is */
+	EXPECT(gm_thread.id == (uint32_t)getpid()); /* whose place it is */
 	EXPECT(gm_in_flight_none(&begun));
 	gm_in_flight_begin();
 	EXPECT(gm_in_flight_none(&begun));

@@ -139,7 +139,7 @@ static void change(uint64_t block, unsigned which, int64_t bytes, bool sample)
 
 	pthread_mutex_lock(&allocator->lock);
 	allocator->totals.allocated_bytes += (uint64_t)bytes;
-	torch = gm_counted_torch(where.device);
+	torch = gm_counted_torch(gm_counted_device(where.device));
 	if (torch && !gm_look_is_due(torch) &&
 	    (bytes < 0 ? !gm_may_be_sampled(block) : !sample) &&
 	    gm_count_block(torch, bytes, allocator->totals))
