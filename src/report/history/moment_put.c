@@ -130,22 +130,20 @@ static void put_blocks(struct gm_doc *doc)
 	doc->blocks = gm_zone_alloc(&doc->zone, live, sizeof(*doc->blocks));
 	doc->blocks_count = 0;
 	for (uint32_t i = 0; i < doc->records_count; i++) {
-		struct gm_alloc_record *record = &doc->blocks[doc->blocks_count].record;
+		struct gm_alloc_record record = doc->records[i];
 
-		if (doc->records[i].state == GM_STATE_EMPTY)
+		if (record.state == GM_STATE_EMPTY)
 			continue;
-		*record = doc->records[i];
-		if (record->site >= doc->sites_count)
-			record->site = GM_NONE;
-		if (before_mark(doc, record)) {
-			record->flags |= GM_ALLOC_BEFORE_MARK;
-			if (record->site != GM_NONE)
-				gm_site_add_stray(&doc->sites[record->site].record,
-						  record->bytes, 1);
+		if (record.site >= doc->sites_count)
+			record.site = GM_NONE;
+		if (before_mark(doc, &record)) {
+			record.flags |= GM_ALLOC_BEFORE_MARK;
+			if (record.site != GM_NONE)
+				gm_site_add_stray(&doc->sites[record.site].record, record.bytes, 1);
 		}
-		doc->blocks_count++;
+		gm_block_put(doc, &doc->blocks[doc->blocks_count++], &record);
 	}
-	gm_sort_blocks(doc->blocks, doc->blocks_count);
+	gm_sort_blocks(doc, doc->blocks, doc->blocks_count);
 }
 
 /* Not known where pools are in play: their reserves are not in the history. */

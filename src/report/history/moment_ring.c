@@ -255,9 +255,10 @@ static void begin_at_end(struct player *player)
 
 	player->books = final_books(doc);
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		uint32_t *number = of_serial(player, doc->blocks[i].record.serial);
+		struct gm_alloc_record record = gm_doc_block(doc, i);
+		uint32_t *number = of_serial(player, record.serial);
 
-		*number = gm_replay_put(&player->replay, &doc->blocks[i].record);
+		*number = gm_replay_put(&player->replay, &record);
 	}
 }
 

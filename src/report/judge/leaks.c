@@ -176,7 +176,7 @@ static void trace(const struct gm_doc *doc, struct gm_leak *leak, const uint32_t
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < gm_work_blocks(doc) && count < leak->blocks; i++) {
-		const struct gm_alloc_record *block = gm_work_block(doc, i);
+		const struct gm_alloc_record copy = gm_work_block(doc, i), *block = &copy;
 
 		if (block->site == GM_NONE || leak_of[block->site] != number)
 			continue;

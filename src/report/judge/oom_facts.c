@@ -228,7 +228,7 @@ static void find_kept(struct gm_doc *doc, struct gm_oom *oom)
 	if (!went_on(doc, oom))
 		return;
 	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
-		const struct gm_alloc_record *block = gm_work_block(doc, i);
+		const struct gm_alloc_record copy = gm_work_block(doc, i), *block = &copy;
 
 		if (block->site == GM_NONE || block->level != level ||
 		    block->device != oom->record.device || block->time_ns > oom->record.time_ns ||

@@ -144,21 +144,19 @@ static void order_by_site(const struct gm_doc *doc, struct order *order)
 
 	memset(next, 0, ((size_t)doc->sites_count + 2) * sizeof(*next));
 	for (unsigned i = 0; i < order->count; i++) {
-		const struct gm_alloc_record *block =
-			gm_work_block(doc, order->survivors[i].number);
+		const struct gm_alloc_record block = gm_work_block(doc, order->survivors[i].number);
 
-		if (counts(order, block))
-			next[block->site + 2]++;
+		if (counts(order, &block))
+			next[block.site + 2]++;
 	}
 	for (unsigned i = 2; i < doc->sites_count + 2; i++)
 		next[i] += next[i - 1];
 	order->by_site = gm_realloc(NULL, ((size_t)order->count + 1) * sizeof(*order->by_site));
 	for (unsigned i = 0; i < order->count; i++) {
-		const struct gm_alloc_record *block =
-			gm_work_block(doc, order->survivors[i].number);
+		const struct gm_alloc_record block = gm_work_block(doc, order->survivors[i].number);
 
-		if (counts(order, block))
-			order->by_site[next[block->site + 1]++] = i;
+		if (counts(order, &block))
+			order->by_site[next[block.site + 1]++] = i;
 	}
 	order->starts = next;
 }
@@ -174,7 +172,7 @@ static struct order make_order(struct gm_doc *doc)
 	order_marks(doc, &order);
 	order.survivors = gm_realloc(NULL, ((size_t)order.count + 1) * sizeof(*order.survivors));
 	for (unsigned i = 0; i < order.count; i++)
-		order.survivors[i] = (struct gm_keyed){gm_work_block(doc, i)->serial, i};
+		order.survivors[i] = (struct gm_keyed){gm_work_block_at(doc, i)->serial, i};
 	gm_sort_keyed(order.survivors, order.count);
 	order.baseline = find_baseline(doc, &order);
 	order.windows = gm_find_judged_windows(doc, order.marks_made < MARKS_OF_STEPS);
@@ -270,8 +268,8 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	uint64_t serial = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		const struct gm_alloc_record *block =
-			gm_work_block(doc, order->survivors[entries[i]].number);
+		const struct gm_block *block =
+			gm_work_block_at(doc, order->survivors[entries[i]].number);
 		uint64_t work = work_of(order, entries[i]);
 
 		if (!i) {
@@ -302,7 +300,7 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	spread.bins = bins_for(&spread, warmup);
 	for (unsigned i = 0; spread.bins && i < count; i++)
 		survive_in_order(&spread, work_of(order, entries[i]),
-				 gm_work_block(doc, order->survivors[entries[i]].number)->bytes);
+				 gm_work_block_at(doc, order->survivors[entries[i]].number)->bytes);
 	return spread;
 }
 

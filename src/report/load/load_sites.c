@@ -153,13 +153,15 @@ static bool is_newer(const struct gm_doc *doc, const struct gm_alloc_record *rec
 	       record->site >= doc->sites_count;
 }
 
-static void put_block(const struct gm_doc *doc, struct gm_block *block,
-		      const struct gm_alloc_record *record)
+static void put_block(struct gm_doc *doc, struct gm_block *block,
+		      const struct gm_alloc_record *read)
 {
-	block->record = *record;
-	block->record.state &= GM_STATE_MASK;
-	if (record->site >= doc->sites_count)
-		block->record.site = GM_NONE;
+	struct gm_alloc_record record = *read;
+
+	record.state &= GM_STATE_MASK;
+	if (record.site >= doc->sites_count)
+		record.site = GM_NONE;
+	gm_block_put(doc, block, &record);
 }
 
 /*
@@ -201,7 +203,7 @@ static void load_blocks(struct gm_doc *doc)
 		}
 		release_chunk(doc, i + 1, &asked_later);
 	}
-	gm_sort_blocks(doc->blocks, doc->blocks_count);
+	gm_sort_blocks(doc, doc->blocks, doc->blocks_count);
 }
 
 /*
@@ -232,14 +234,14 @@ void gm_load_work(struct gm_doc *doc)
 			continue;
 		put_block(doc, block, &records[i]);
 		doc->freed_blocks_count++;
-		if (block->record.site == GM_NONE)
+		if (block->site == GM_NONE)
 			continue;
-		site = &doc->sites[block->record.site];
-		site->work_bytes += gm_site_share(&block->record);
-		site->work_count += gm_copies(block->record.extra);
+		site = &doc->sites[block->site];
+		site->work_bytes += gm_site_share(&records[i]);
+		site->work_count += gm_copies(records[i].extra);
 	}
 	free(records);
-	gm_sort_blocks(doc->freed_blocks, doc->freed_blocks_count);
+	gm_sort_blocks(doc, doc->freed_blocks, doc->freed_blocks_count);
 }
 
 void gm_load_sites(struct gm_doc *doc)
@@ -307,7 +309,7 @@ void gm_finish_sites(struct gm_doc *doc)
 		}
 	}
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *block = &copy;
 
 		if (block->site != GM_NONE && block->physical_bytes != GM_NO_BYTES)
 			doc->sites[block->site].physical_bytes +=

@@ -112,8 +112,8 @@ static void merge(struct gm_doc *doc, unsigned into, unsigned from)
 static void redirect_blocks(const struct gm_doc *doc, struct gm_block *blocks, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (blocks[i].record.site != GM_NONE)
-			blocks[i].record.site = doc->sites[blocks[i].record.site].merged;
+		if (blocks[i].site != GM_NONE)
+			blocks[i].site = doc->sites[blocks[i].site].merged;
 }
 
 static void redirect_errors(const struct gm_doc *doc, struct gm_error *errors, unsigned count)

@@ -14,9 +14,12 @@ uint64_t gm_sum_physical(const struct gm_doc *doc, int device)
 {
 	struct gm_physical_sum sum = {0};
 
-	for (unsigned i = 0; i < doc->blocks_count; i++)
-		if (doc->blocks[i].record.device == device)
-			gm_physical_sum_add(&sum, &doc->blocks[i].record);
+	for (unsigned i = 0; i < doc->blocks_count; i++) {
+		const struct gm_alloc_record block = gm_doc_block(doc, i);
+
+		if (block.device == device)
+			gm_physical_sum_add(&sum, &block);
+	}
 	return sum.bytes;
 }
 
@@ -142,7 +145,7 @@ static void recompute_torch(struct gm_doc *doc, struct gm_torch_record *torch)
 	if (torch->mismatches || torch->allocator == GM_TORCH_ASYNC)
 		return;
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *block = &copy;
 
 		if (block->device == torch->device && gm_torch_reserves(gm_torch_part(block)))
 			reserved_bytes += block->bytes;
@@ -153,10 +156,12 @@ static void recompute_torch(struct gm_doc *doc, struct gm_torch_record *torch)
 static void recompute_vmm(struct gm_doc *doc, struct gm_vmm_record *vmm)
 {
 	gm_vmm_recount_begin(vmm);
-	for (unsigned i = 0; i < doc->blocks_count; i++)
-		if (doc->blocks[i].record.device == vmm->device &&
-		    gm_in_vmm(&doc->blocks[i].record))
-			gm_vmm_add(vmm, &doc->blocks[i].record);
+	for (unsigned i = 0; i < doc->blocks_count; i++) {
+		const struct gm_alloc_record block = gm_doc_block(doc, i);
+
+		if (block.device == vmm->device && gm_in_vmm(&block))
+			gm_vmm_add(vmm, &block);
+	}
 }
 
 static void zero_totals(const struct gm_counters *in)
@@ -216,9 +221,10 @@ static void recompute(struct gm_doc *doc)
 	follow_last_allocation(doc);
 	for_each(doc, gm_recount_begin);
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_counters in = counters_of(doc, &doc->blocks[i].record);
+		const struct gm_alloc_record block = gm_doc_block(doc, i);
+		const struct gm_counters in = counters_of(doc, &block);
 
-		gm_recount_add(&in, &doc->blocks[i].record);
+		gm_recount_add(&in, &block);
 	}
 	for_each(doc, gm_recount_end);
 	sum_totals(doc);

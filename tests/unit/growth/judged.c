@@ -22,7 +22,7 @@ static void load(struct gm_doc *doc)
 	doc->blocks = gm_zone_alloc(&doc->zone, books.blocks_count + 1, sizeof(*doc->blocks));
 	for (uint32_t i = 0; i < books.blocks_count; i++)
 		if (books.blocks[i].state == GM_STATE_LIVE)
-			doc->blocks[doc->blocks_count++].record = books.blocks[i];
+			gm_block_put(doc, &doc->blocks[doc->blocks_count++], &books.blocks[i]);
 	for (uint32_t i = 0; i < books.sites_count; i++) {
 		doc->sites[i].phase = "other";
 		doc->sites[i].work_bytes = books.sites[i].live_bytes;

@@ -187,8 +187,8 @@ static void odd_states(void **state)
 	assert_non_null(doc);
 	assert_int_equal(doc->blocks_count, 5);
 	for (unsigned i = 0; i < doc->blocks_count; i++)
-		assert_true(doc->blocks[i].record.state == GM_STATE_LIVE ||
-			    doc->blocks[i].record.state == GM_STATE_PENDING);
+		assert_true(gm_doc_block(doc, i).state == GM_STATE_LIVE ||
+			    gm_doc_block(doc, i).state == GM_STATE_PENDING);
 	gm_doc_close(doc);
 	test_end(&file);
 }
