@@ -32,7 +32,7 @@ void gm_doc_warn(struct gm_doc *doc, const char *format, ...)
 
 uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	const char *sort = options->sort ? options->sort : "live";
 
 	if (options->at_peak)
@@ -47,6 +47,44 @@ uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *opti
 		return record->allocated_bytes < record->freed_bytes ? record->allocated_bytes
 								     : record->freed_bytes;
 	return record->live_bytes;
+}
+
+struct gm_site_record gm_site_record_of(const struct gm_site *site)
+{
+	struct gm_site_record record = {.figures = site->record};
+
+	for (unsigned i = 0; i < GM_WINDOWS; i++)
+		record.windows[i] = gm_site_window(site, i);
+	return record;
+}
+
+void gm_site_put_windows(struct gm_doc *doc, struct gm_site *site,
+			 const struct gm_window windows[GM_WINDOWS])
+{
+	unsigned current = site->record.window_current, had = __builtin_popcount(site->changed);
+	struct gm_window changed[GM_WINDOWS];
+	uint64_t before = 0;
+	unsigned count = 0;
+
+	site->changed = 0;
+	for (unsigned i = 0; i < GM_WINDOWS && i <= current; i++) {
+		if (windows[i].min_bytes != before || windows[i].max_bytes != before ||
+		    windows[i].last_bytes != before) {
+			site->changed |= 1u << i;
+			changed[count++] = windows[i];
+		}
+		before = windows[i].last_bytes;
+	}
+	if (count > had)
+		site->windows = gm_zone_alloc(&doc->zone, count, sizeof(*changed));
+	if (count)
+		memcpy(site->windows, changed, count * sizeof(*changed));
+}
+
+void gm_site_put(struct gm_doc *doc, struct gm_site *site, const struct gm_site_record *record)
+{
+	site->record = record->figures;
+	gm_site_put_windows(doc, site, record->windows);
 }
 
 const struct gm_level_record *gm_doc_level(const struct gm_doc *doc, int device, unsigned level)
@@ -137,7 +175,7 @@ uint64_t gm_site_error(const struct gm_doc *doc, const struct gm_site *site, uin
 
 struct gm_site_errors gm_site_errors(const struct gm_doc *doc, const struct gm_site *site)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 
 	if (!doc->header->sample_bytes)
 		return (struct gm_site_errors){GM_NO_BYTES, GM_NO_BYTES, GM_NO_BYTES};

@@ -63,7 +63,10 @@ struct gm_frame_list {
 enum gm_verdict { GM_RELEASED, GM_CACHED, GM_HELD, GM_GROW };
 
 struct gm_site {
-	struct gm_site_record record; /* windows brought up to date */
+	struct gm_site_figures record; /* the file's */
+	/* Its windows, brought up to date, as far as its bytes changed in them: gm_site_window. */
+	struct gm_window *windows;
+	uint16_t changed;	      /* a bit for each window: `windows` has it */
 	const char *id;		      /* stable from run to run: a hash over what the stack reads */
 	const struct gm_stack *stack;
 	const char *function; /* of CUDA or the hook that allocated first; NULL */
@@ -87,6 +90,22 @@ struct gm_site {
 	uint32_t merged;  /* the site that this one is part of: itself, mostly */
 	uint32_t records; /* of the file's sites that it is made of */
 };
+
+/*
+ * Returns one of the site's windows up to its `window_current`, after which they stay as it ends.
+ */
+static inline struct gm_window gm_site_window(const struct gm_site *site, unsigned window)
+{
+	unsigned changed = site->changed & ((2u << window) - 1);
+	const struct gm_window *last;
+
+	if (!changed)
+		return (struct gm_window){0};
+	last = &site->windows[__builtin_popcount(changed) - 1];
+	return changed >> window
+		       ? *last
+		       : (struct gm_window){last->last_bytes, last->last_bytes, last->last_bytes};
+}
 
 /* Returns whether a site is of many places whose stacks did not fit into the file. */
 static inline bool gm_site_is_overflow(const struct gm_site *site)
@@ -559,6 +578,16 @@ double gm_seconds(uint64_t ns);
 
 /* The figure of a site that --sort or --at peak names; live bytes if neither is given. */
 uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options);
+
+/* Returns the site's whole record, as gm_site_put takes it. */
+struct gm_site_record gm_site_record_of(const struct gm_site *site);
+
+/* Gives the site the figures and windows of a record, whose windows are up to date. */
+void gm_site_put(struct gm_doc *doc, struct gm_site *site, const struct gm_site_record *record);
+
+/* Gives it windows alone. */
+void gm_site_put_windows(struct gm_doc *doc, struct gm_site *site,
+			 const struct gm_window windows[GM_WINDOWS]);
 
 /*
  * True if lists have the site. All calls of a site without any allocation failed: it is no memory.

@@ -112,8 +112,12 @@ static void put_site(struct gm_site_record *site, const struct gm_site_record *t
 
 static void put_sites(struct gm_doc *doc, const struct gm_books *books, uint32_t window)
 {
-	for (unsigned i = 0; i < doc->sites_count; i++)
-		put_site(&doc->sites[i].record, &books->sites[i], window);
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		struct gm_site_record record = gm_site_record_of(&doc->sites[i]);
+
+		put_site(&record, &books->sites[i], window);
+		gm_site_put(doc, &doc->sites[i], &record);
+	}
 }
 
 static bool before_mark(const struct gm_doc *doc, const struct gm_alloc_record *record)

@@ -191,7 +191,7 @@ static struct gm_books *final_books(struct gm_doc *doc)
 	struct gm_books *books = gm_books_new(doc);
 
 	for (unsigned i = 0; i < doc->sites_count; i++)
-		books->sites[i] = doc->sites[i].record;
+		books->sites[i] = gm_site_record_of(&doc->sites[i]);
 	for (unsigned i = 0; i < doc->levels_count; i++) {
 		unsigned at = gm_slot(doc->levels[i].device);
 

@@ -41,7 +41,7 @@ static uint64_t function_of(const struct gm_frame *frame)
  * lines. */
 static struct member member_of(const struct gm_site *site, uint32_t index)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	const struct gm_frame *frame = gm_stack_label_frame(site->stack);
 	unsigned at = gm_stack_label_index(site->stack);
 	const struct gm_frame *caller = frame ? gm_stack_next_own(site->stack, &at) : NULL;

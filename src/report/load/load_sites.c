@@ -36,7 +36,7 @@ static void hash_text(struct hashes *hashes, const char *text)
  */
 static void hash_site(struct gm_site *site)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	struct hashes hashes = {14695981039346656037u, 14695981039346656037u};
 	uint64_t place;
 
@@ -263,16 +263,17 @@ void gm_load_sites(struct gm_doc *doc)
 	for (uint32_t i = 0; i < records; i++) {
 		struct gm_site *site = &doc->sites[i];
 
-		if (gm_reader_get(doc->reader, GM_TABLE_SITES, i, &site->record,
-				  sizeof(site->record)))
-			gm_site_complete_windows(&site->record, doc->header);
+		struct gm_site_record record;
+
+		if (gm_reader_get(doc->reader, GM_TABLE_SITES, i, &record, sizeof(record)))
+			gm_site_complete_windows(&record, doc->header);
 		else
-			site->record.kind = GM_KINDS;
-		if (site->record.kind >= GM_KINDS || site->record.level >= GM_LEVELS) {
-			memset(&site->record, 0, sizeof(site->record));
-			site->record.stack = GM_NONE;
+			record.kind = GM_KINDS;
+		if (record.kind >= GM_KINDS || record.level >= GM_LEVELS) {
+			record = (struct gm_site_record){.stack = GM_NONE};
 			odd++;
 		}
+		gm_site_put(doc, site, &record);
 		site->stack = gm_doc_stack(doc, site->record.stack);
 		site->function = gm_doc_function(doc, site->record.function);
 		if ((i + 1) % in_chunk == 0 && !doc->options.keep_image)
@@ -291,7 +292,7 @@ void gm_finish_sites(struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		struct gm_site *site = &doc->sites[i];
-		struct gm_site_record *record = &site->record;
+		struct gm_site_figures *record = &site->record;
 		const struct gm_level_record *level =
 			gm_doc_level(doc, record->device, record->level);
 

@@ -257,7 +257,7 @@ static void fill_stack(struct database *db, const struct gm_site *site)
 static void fill_site(struct database *db, struct gm_doc *doc, const struct gm_site *site)
 {
 	const struct gm_site_errors errors = gm_site_errors(doc, site);
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 
 	row(db, "INSERT INTO sites VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
 	text(db, site->id);
