@@ -180,16 +180,12 @@ static void release_chunk(struct gm_doc *doc, uint32_t next, bool *asked_later)
 static void load_blocks(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_ALLOCS);
-	uint32_t live = 0;
 	bool asked_later = false;
 	struct gm_alloc_record record;
 
-	for (uint32_t i = 0; i < records; i++)
-		if (gm_reader_get(doc->reader, GM_TABLE_ALLOCS, i, &record, sizeof(record)) &&
-		    is_live(&record))
-			live++;
-	doc->blocks = gm_zone_alloc(&doc->zone, live, sizeof(*doc->blocks));
-	for (uint32_t i = 0; i < records && doc->blocks_count < live; i++) {
+	/* Of records that are not live pages stay untouched, which take no memory. */
+	doc->blocks = gm_zone_alloc(&doc->zone, records, sizeof(*doc->blocks));
+	for (uint32_t i = 0; i < records; i++) {
 		struct gm_block *block = &doc->blocks[doc->blocks_count];
 		bool found =
 			gm_reader_get(doc->reader, GM_TABLE_ALLOCS, i, &record, sizeof(record)) &&
@@ -284,6 +280,7 @@ void gm_load_sites(struct gm_doc *doc)
 		doc->lacking |= 1ull << GM_TABLE_SITES;
 		gm_doc_warn(doc, "%u of %u sites are damaged and were left out", odd, records);
 	}
+	gm_reader_release_settled(doc->reader);
 	tell_overflow(doc);
 	name_sites(doc);
 }
