@@ -44,7 +44,7 @@ static inline void gm_site_begin(struct gm_site_record *site, uint64_t now_ns)
  * changed, the site's bytes at the peak are those that it still has (layout.h, struct
  * gm_site_record). `level` may be NULL.
  */
-static inline void gm_site_settle(struct gm_site_record *site, const struct gm_level_record *level)
+static inline void gm_site_settle(struct gm_site_figures *site, const struct gm_level_record *level)
 {
 	if (level && site->epoch < level->epoch) {
 		site->bytes_at_peak = site->live_bytes;
@@ -70,7 +70,7 @@ static inline void gm_site_add(struct gm_site_record *site, uint64_t bytes, uint
 			       uint64_t serial, uint64_t now_ns,
 			       const struct gm_level_record *level)
 {
-	gm_site_settle(site, level);
+	gm_site_settle(&site->figures, level);
 	site->live_bytes += bytes * count;
 	site->live_count += count;
 	site->allocated_bytes += bytes * count;
@@ -89,7 +89,7 @@ static inline void gm_site_add(struct gm_site_record *site, uint64_t bytes, uint
 
 /* `count` live allocations of the site, of `bytes` each, were made before the first mark
  * (GM_ALLOC_BEFORE_MARK). */
-static inline void gm_site_add_stray(struct gm_site_record *site, uint64_t bytes, uint64_t count)
+static inline void gm_site_add_stray(struct gm_site_figures *site, uint64_t bytes, uint64_t count)
 {
 	site->stray_bytes += bytes * count;
 	site->stray_count += count;
@@ -109,7 +109,7 @@ static inline void gm_site_remove_stray(struct gm_site_record *site, uint64_t by
 static inline void gm_site_remove(struct gm_site_record *site, uint64_t bytes, uint64_t frees,
 				  bool stray, const struct gm_level_record *level)
 {
-	gm_site_settle(site, level);
+	gm_site_settle(&site->figures, level);
 	site->live_bytes -= bytes;
 	site->live_count -= frees;
 	site->freed_bytes += bytes;
@@ -123,7 +123,7 @@ static inline void gm_site_remove(struct gm_site_record *site, uint64_t bytes, u
 static inline void gm_site_resize(struct gm_site_record *site, uint64_t more_bytes,
 				  const struct gm_level_record *level)
 {
-	gm_site_settle(site, level);
+	gm_site_settle(&site->figures, level);
 	site->live_bytes += more_bytes;
 	site->allocated_bytes += more_bytes;
 	if (site->live_bytes > site->peak_bytes)

@@ -19,7 +19,7 @@ void gm_recount_add(const struct gm_counters *in, const struct gm_alloc_record *
 {
 	gm_count_shift(in, alloc->bytes, 1, 0, 0);
 	if (in->site && alloc->flags & GM_ALLOC_BEFORE_MARK)
-		gm_site_add_stray(in->site, alloc->bytes, gm_copies(alloc->extra));
+		gm_site_add_stray(&in->site->figures, alloc->bytes, gm_copies(alloc->extra));
 }
 
 /*

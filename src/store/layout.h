@@ -350,9 +350,22 @@ struct gm_window {
 #define GM_SITE_OVERFLOW      4u /* of the places for which no room was left */
 #define GM_SITE_COLLECTOR_OFF 2u /* a collector that was switched off freed some at Python's end */
 
+/* Members of a structure that are a structure, `group`, as well. */
+#define GM_GROUP(tag, group, ...)                                                                  \
+	union {                                                                                    \
+		struct {                                                                           \
+			__VA_ARGS__                                                                \
+		};                                                                                 \
+		struct tag {                                                                       \
+			__VA_ARGS__                                                                \
+		} group;                                                                           \
+	}
+
 /* In an order that saves time: a free changes the first 64 bytes and a window, an allocation the
  * second 64 too; the third are for seldom events. Records start at cache lines. */
+/* clang-format off */
 struct gm_site_record {
+	GM_GROUP(gm_site_figures, figures,
 	uint32_t stack;		/* GM_NONE: stacks are off */
 	uint8_t kind, level;
 	int16_t device;		/* GM_HOST for host memory */
@@ -380,8 +393,10 @@ struct gm_site_record {
 	/* Freed by CPython's garbage collector before the interpreter's end. 0 too where Python's
 	 * frames are not read, and in files of older shims. */
 	uint64_t collected_bytes, collected_count;
+	);
 	struct gm_window windows[GM_WINDOWS];
 };
+/* clang-format on */
 _Static_assert(sizeof(struct gm_site_record) % 64 == 0, "a record starts at a cache line");
 
 #define GM_ALLOC_EXPORTED    1u	/* an IPC or shareable handle of it was taken */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,9 +31,18 @@ struct table {
 	uint64_t *chunks;
 };
 
+/* A file that nobody changes any more: its chunks are copied when records of them are read. */
+struct settled {
+	int fd;
+	bool failed;	 /* a chunk could not be read */
+	bool *read;	 /* by number of the chunk */
+	uint32_t chunks; /* elements of `read` */
+};
+
 struct gm_reader {
 	char *path;
-	unsigned char *bytes;
+	unsigned char *bytes;	 /* the copy */
+	struct settled *settled; /* NULL: the copy has all of the file */
 	uint64_t size;
 	struct gm_header header;
 	struct table tables[GM_TABLES];
@@ -161,6 +171,112 @@ static uint64_t used_bytes(const struct gm_header *header)
 	return header->data_offset + (uint64_t)chunks * header->chunk_bytes;
 }
 
+/*
+ * Returns whether no process writes to the file any more: its process had it locked as long as it
+ * lived (store/new_file.h). A process that starts at this very moment takes the file for another's.
+ */
+static bool is_settled(int fd, const struct gm_header *header)
+{
+	if (!(header->features & GM_FEATURE_LOCKED) || flock(fd, LOCK_SH | LOCK_NB) != 0)
+		return false;
+	flock(fd, LOCK_UN);
+	return true;
+}
+
+static void settled_free(struct settled *settled)
+{
+	if (!settled)
+		return;
+	if (settled->fd >= 0)
+		close(settled->fd);
+	free(settled->read);
+	free(settled);
+}
+
+static uint64_t chunk_offset(const struct gm_reader *reader, uint32_t number)
+{
+	return reader->header.data_offset + (uint64_t)number * reader->header.chunk_bytes;
+}
+
+static uint32_t chunk_number(const struct gm_reader *reader, uint64_t offset)
+{
+	return (uint32_t)((offset - reader->header.data_offset) / reader->header.chunk_bytes);
+}
+
+/* Returns whether the copy has the chunk at an offset of the file. */
+static bool read_chunk(const struct gm_reader *reader, uint64_t offset)
+{
+	uint32_t number = chunk_number(reader, offset);
+	uint64_t start = chunk_offset(reader, number), bytes = reader->header.chunk_bytes;
+	struct settled *settled = reader->settled;
+
+	if (!settled || settled->read[number])
+		return true;
+	if (bytes > reader->size - start)
+		bytes = reader->size - start;
+	settled->read[number] =
+		read_fully(settled->fd, reader->bytes + start, bytes, start) == (int64_t)bytes;
+	settled->failed |= !settled->read[number];
+	return settled->read[number];
+}
+
+/* Gives back the memory of the whole chunk at an offset of the file; false if it is cut short. */
+static bool give_back(const struct gm_reader *reader, uint64_t offset)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = (uintptr_t)reader->bytes + offset;
+	uintptr_t end = start + reader->header.chunk_bytes;
+
+	if (offset + reader->header.chunk_bytes > reader->size)
+		return false;
+	start = (start + page - 1) / page * page;
+	end = end / page * page;
+	if (start < end)
+		madvise((void *)start, end - start, MADV_DONTNEED);
+	return true;
+}
+
+/* Gets memory for the used part of a file, without the part that it lacks; -errno. */
+static int make_room(struct gm_reader *reader, uint64_t file_bytes, uint64_t *want)
+{
+	*want = used_bytes(&reader->header);
+	if (*want > file_bytes)
+		*want = file_bytes;
+	if (*want > GM_MAX_FILE_BYTES)
+		return -EFBIG;
+	free(reader->bytes);
+	reader->bytes = aligned_alloc(ALIGNMENT, (*want + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+	return reader->bytes ? 0 : -ENOMEM;
+}
+
+/* Copies what comes before the chunks. The header that was read may be older than the file is. */
+static int begin_settled(struct gm_reader *reader, int fd)
+{
+	struct stat st;
+	uint64_t want, first;
+	int64_t got = fstat(fd, &st) < 0 ? -errno : 0;
+	int rc;
+
+	reader->settled = calloc(1, sizeof(*reader->settled));
+	if (!reader->settled)
+		return -ENOMEM;
+	reader->settled->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (reader->settled->fd < 0)
+		return -errno;
+	if (got == 0)
+		got = read_fully(fd, &reader->header, sizeof(reader->header), 0);
+	rc = got < 0 ? (int)got : make_room(reader, (uint64_t)st.st_size, &want);
+	if (rc)
+		return rc;
+	first = reader->header.data_offset < want ? reader->header.data_offset : want;
+	got = read_fully(fd, reader->bytes, first, 0);
+	if (got < 0)
+		return (int)got;
+	reader->size = (uint64_t)got == first ? want : (uint64_t)got;
+	reader->torn = reader->header.sequence & 1;
+	return reader->size < offsetof(struct gm_header, dropped_records) ? -ENODATA : 0;
+}
+
 /* Copies the used part; again while a live process changes it, a few times. */
 static int copy_file(struct gm_reader *reader, int fd, uint64_t file_bytes)
 {
@@ -169,16 +285,10 @@ static int copy_file(struct gm_reader *reader, int fd, uint64_t file_bytes)
 	int64_t got;
 
 	for (unsigned tries = 0; tries < MAX_COPIES; tries++) {
-		want = used_bytes(&reader->header);
-		if (want > file_bytes)
-			want = file_bytes;
-		if (want > GM_MAX_FILE_BYTES)
-			return -EFBIG;
-		free(reader->bytes);
-		reader->bytes =
-			aligned_alloc(ALIGNMENT, (want + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
-		if (!reader->bytes)
-			return -ENOMEM;
+		int rc = make_room(reader, file_bytes, &want);
+
+		if (rc)
+			return rc;
 		got = read_fully(fd, reader->bytes, want, 0);
 		if (got < 0)
 			return (int)got;
@@ -200,8 +310,8 @@ static int copy_file(struct gm_reader *reader, int fd, uint64_t file_bytes)
 	return 0;
 }
 
-/* Finds the chunks of each table by the directory. */
-static void index_chunks(struct gm_reader *reader)
+/* Finds the chunks of each table by the directory; -errno. */
+static int index_chunks(struct gm_reader *reader)
 {
 	const struct gm_header *header = &reader->header;
 	uint64_t base = header->data_offset;
@@ -212,6 +322,12 @@ static void index_chunks(struct gm_reader *reader)
 		damage(reader, "the header counts %u chunks and has room for %u", chunks,
 		       header->directory_capacity);
 		chunks = header->directory_capacity;
+	}
+	if (reader->settled) {
+		reader->settled->chunks = chunks;
+		reader->settled->read = calloc((size_t)chunks + 1, sizeof(bool));
+		if (!reader->settled->read)
+			return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < chunks; i++) {
 		uint64_t at =
@@ -255,25 +371,32 @@ static void index_chunks(struct gm_reader *reader)
 	if (cut)
 		damage(reader, "the file is cut short: %u of its %u chunks are not whole", cut,
 		       chunks);
+	return 0;
+}
+
+/* Offset of a record in the file, which does not hold all of it where it is 0. */
+static uint64_t offset_of(const struct gm_reader *reader, const struct table *table, uint32_t index)
+{
+	uint32_t per_chunk, chunk;
+	uint64_t offset;
+
+	if (index >= table->count)
+		return 0;
+	per_chunk = reader->header.chunk_bytes / table->record_bytes;
+	chunk = index / per_chunk;
+	if (chunk >= table->chunk_slots || !table->chunks[chunk])
+		return 0;
+	offset = table->chunks[chunk] + (uint64_t)(index % per_chunk) * table->record_bytes;
+	return offset + table->record_bytes > reader->size ? 0 : offset;
 }
 
 /* Address of a record in the copy; NULL where the file does not hold all of it. */
 static const unsigned char *locate(const struct gm_reader *reader, const struct table *table,
 				   uint32_t index)
 {
-	uint32_t per_chunk, chunk;
-	uint64_t offset;
+	uint64_t offset = offset_of(reader, table, index);
 
-	if (index >= table->count)
-		return NULL;
-	per_chunk = reader->header.chunk_bytes / table->record_bytes;
-	chunk = index / per_chunk;
-	if (chunk >= table->chunk_slots || !table->chunks[chunk])
-		return NULL;
-	offset = table->chunks[chunk] + (uint64_t)(index % per_chunk) * table->record_bytes;
-	if (offset + table->record_bytes > reader->size)
-		return NULL;
-	return reader->bytes + offset;
+	return offset && read_chunk(reader, offset) ? reader->bytes + offset : NULL;
 }
 
 /* Takes the tables' sizes from the header; counts that the chunks cannot hold are lowered. */
@@ -331,7 +454,7 @@ static void size_tables(struct gm_reader *reader)
 			damage(reader, "table %s: %u of its %u records can be read", names[i],
 			       table->count, info->count);
 		}
-		while (table->count > 0 && !locate(reader, table, table->count - 1))
+		while (table->count > 0 && !offset_of(reader, table, table->count - 1))
 			table->count--;
 		table->lacks = table->count < info->count;
 		if (table->lacks && info->count <= room)
@@ -446,18 +569,25 @@ static int open_target(struct gm_reader *reader, const char *path, uint64_t *fil
 /* Finds the tables in the copy. */
 static int index_copy(struct gm_reader *reader)
 {
+	int rc;
+
 	if (header_fault(&reader->header))
 		return -EINVAL;
 	if (reader->size < sizeof(reader->header))
 		damage(reader, "the file is cut short within its header");
-	index_chunks(reader);
+	rc = index_chunks(reader);
+	if (rc)
+		return rc;
 	size_tables(reader);
-	return gather_strings(reader);
+	rc = gather_strings(reader);
+	gm_reader_release_settled(reader);
+	return rc;
 }
 
 static int load(struct gm_reader *reader, int fd, uint64_t file_bytes)
 {
-	int rc = copy_file(reader, fd, file_bytes);
+	int rc = is_settled(fd, &reader->header) ? begin_settled(reader, fd)
+						 : copy_file(reader, fd, file_bytes);
 
 	return rc ? rc : index_copy(reader);
 }
@@ -535,6 +665,8 @@ void gm_reader_drop_records(struct gm_reader *reader)
 	}
 	free(reader->bytes);
 	reader->bytes = NULL;
+	settled_free(reader->settled);
+	reader->settled = NULL;
 }
 
 void gm_reader_close(struct gm_reader *reader)
@@ -561,6 +693,10 @@ const struct gm_header *gm_reader_header(const struct gm_reader *reader)
 
 const void *gm_reader_image(const struct gm_reader *reader)
 {
+	for (uint32_t i = 0; reader->settled && i < reader->settled->chunks; i++)
+		if (chunk_offset(reader, i) < reader->size &&
+		    !read_chunk(reader, chunk_offset(reader, i)))
+			return NULL;
 	return reader->bytes;
 }
 
@@ -620,19 +756,27 @@ void gm_reader_release(struct gm_reader *reader, enum gm_table_id table, uint32_
 {
 	uint32_t number = index / gm_reader_chunk_records(reader, table);
 	struct table *from = &reader->tables[table];
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start, end;
 
 	if (number >= from->chunk_slots || !from->chunks[number])
 		return;
-	start = (uintptr_t)reader->bytes + from->chunks[number];
-	end = start + reader->header.chunk_bytes;
-	if (from->chunks[number] + reader->header.chunk_bytes > reader->size)
+	if (!give_back(reader, from->chunks[number]))
 		return;
-	from->chunks[number] = 0;
-	start = (start + page - 1) / page * page;
-	end = end / page * page;
-	if (start < end)
-		madvise((void *)start, end - start, MADV_DONTNEED);
+	if (reader->settled)
+		reader->settled->read[chunk_number(reader, from->chunks[number])] = false;
+	else
+		from->chunks[number] = 0;
+}
+
+void gm_reader_release_settled(struct gm_reader *reader)
+{
+	for (uint32_t i = 0; reader->settled && i < reader->settled->chunks; i++)
+		if (reader->settled->read[i] && give_back(reader, chunk_offset(reader, i)))
+			reader->settled->read[i] = false;
+}
+
+bool gm_reader_failed(const struct gm_reader *reader)
+{
+	return reader->settled && reader->settled->failed;
 }
 
 /* The number of the allocation record at an offset of the file, GM_NONE if there is none. */

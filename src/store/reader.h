@@ -1,7 +1,8 @@
 /*
  * Reading an output file: of a finished, a killed or a still running process, or a damaged one. The
- * file is copied into memory and every count, offset and index in it is checked before use:
- * whatever its bytes are, nothing here reads outside the copy, loops or aborts. Calls libc only.
+ * file is copied into memory, at once while its process may change it, else a chunk when a record
+ * of it is asked for, and every count, offset and index in it is checked before use: whatever its
+ * bytes are, nothing here reads outside the copy, loops or aborts. Calls libc only.
  */
 #ifndef GM_STORE_READER_H
 #define GM_STORE_READER_H
@@ -40,8 +41,8 @@ const char *gm_reader_path(const struct gm_reader *reader);
 const struct gm_header *gm_reader_header(const struct gm_reader *reader);
 
 /*
- * The copy of the file (see gm_reader_release), and how many bytes of it are in use. Lives as long
- * as the reader.
+ * The whole copy of the file (see gm_reader_release), and how many bytes of it are in use. Lives as
+ * long as the reader. NULL: a part of the file cannot be read.
  */
 const void *gm_reader_image(const struct gm_reader *reader);
 uint64_t gm_reader_bytes(const struct gm_reader *reader);
@@ -78,10 +79,17 @@ bool gm_reader_get(const struct gm_reader *reader, enum gm_table_id table, uint3
 uint32_t gm_reader_chunk_records(const struct gm_reader *reader, enum gm_table_id table);
 
 /*
- * Gives back the memory of the chunk that a record lies in, of which the image is zeros from then
- * on: gm_reader_get finds none of its records. The counts stay.
+ * Gives back the memory of the chunk that a record lies in. Of a file that was copied at once the
+ * image has zeros there from then on, and gm_reader_get finds none of its records; of others the
+ * chunk is read again when it is asked for. The counts stay.
  */
 void gm_reader_release(struct gm_reader *reader, enum gm_table_id table, uint32_t index);
+
+/* Gives back the memory of all chunks that can be read again. */
+void gm_reader_release_settled(struct gm_reader *reader);
+
+/* True if a record was not found because the file could not be read, by an error of the system. */
+bool gm_reader_failed(const struct gm_reader *reader);
 
 /*
  * The allocation records that were emptied after the last work (layout.h, "The end of the work"),

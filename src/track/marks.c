@@ -34,7 +34,7 @@ static bool set_before_mark(struct gm_alloc_record *record, uint32_t index, void
 	(void)data;
 	record->flags |= GM_ALLOC_BEFORE_MARK;
 	if (site)
-		gm_site_add_stray(site, record->bytes, gm_copies(record->extra));
+		gm_site_add_stray(&site->figures, record->bytes, gm_copies(record->extra));
 	return true;
 }
 

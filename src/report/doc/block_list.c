@@ -9,9 +9,9 @@ static int compare_sizes(const void *a, const void *b)
 	const struct gm_block *x = *(const struct gm_block *const *)a,
 			      *y = *(const struct gm_block *const *)b;
 
-	if (x->record.bytes != y->record.bytes)
-		return x->record.bytes < y->record.bytes ? 1 : -1;
-	return x->record.serial < y->record.serial ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return x->serial < y->serial ? -1 : 1;
 }
 
 struct gm_block_list gm_list_blocks(struct gm_doc *doc, uint64_t least, uint64_t most)
@@ -19,7 +19,7 @@ struct gm_block_list gm_list_blocks(struct gm_doc *doc, uint64_t least, uint64_t
 	struct gm_block_list list = {0};
 
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *record = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *record = &copy;
 		const struct gm_block **slot;
 
 		if (record->kind == GM_KIND_NONE || record->bytes < least || record->bytes > most ||

@@ -32,7 +32,7 @@ void gm_doc_warn(struct gm_doc *doc, const char *format, ...)
 
 uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	const char *sort = options->sort ? options->sort : "live";
 
 	if (options->at_peak)
@@ -47,6 +47,44 @@ uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *opti
 		return record->allocated_bytes < record->freed_bytes ? record->allocated_bytes
 								     : record->freed_bytes;
 	return record->live_bytes;
+}
+
+struct gm_site_record gm_site_record_of(const struct gm_site *site)
+{
+	struct gm_site_record record = {.figures = site->record};
+
+	for (unsigned i = 0; i < GM_WINDOWS; i++)
+		record.windows[i] = gm_site_window(site, i);
+	return record;
+}
+
+void gm_site_put_windows(struct gm_doc *doc, struct gm_site *site,
+			 const struct gm_window windows[GM_WINDOWS])
+{
+	unsigned current = site->record.window_current, had = __builtin_popcount(site->changed);
+	struct gm_window changed[GM_WINDOWS];
+	uint64_t before = 0;
+	unsigned count = 0;
+
+	site->changed = 0;
+	for (unsigned i = 0; i < GM_WINDOWS && i <= current; i++) {
+		if (windows[i].min_bytes != before || windows[i].max_bytes != before ||
+		    windows[i].last_bytes != before) {
+			site->changed |= 1u << i;
+			changed[count++] = windows[i];
+		}
+		before = windows[i].last_bytes;
+	}
+	if (count > had)
+		site->windows = gm_zone_alloc(&doc->zone, count, sizeof(*changed));
+	if (count)
+		memcpy(site->windows, changed, count * sizeof(*changed));
+}
+
+void gm_site_put(struct gm_doc *doc, struct gm_site *site, const struct gm_site_record *record)
+{
+	site->record = record->figures;
+	gm_site_put_windows(doc, site, record->windows);
 }
 
 const struct gm_level_record *gm_doc_level(const struct gm_doc *doc, int device, unsigned level)
@@ -137,7 +175,7 @@ uint64_t gm_site_error(const struct gm_doc *doc, const struct gm_site *site, uin
 
 struct gm_site_errors gm_site_errors(const struct gm_doc *doc, const struct gm_site *site)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 
 	if (!doc->header->sample_bytes)
 		return (struct gm_site_errors){GM_NO_BYTES, GM_NO_BYTES, GM_NO_BYTES};
@@ -175,16 +213,47 @@ const char *gm_size(struct gm_doc *doc, uint64_t bytes)
 	return gm_zone_strdup(&doc->zone, gm_format_size(text, bytes));
 }
 
-static int compare_blocks(const void *a, const void *b)
+/* Returns the number in `commons` of these members. */
+static uint32_t number_of_common(struct gm_doc *doc, const struct gm_alloc_record *common)
 {
-	const struct gm_alloc_record *x = &((const struct gm_block *)a)->record;
-	const struct gm_alloc_record *y = &((const struct gm_block *)b)->record;
+	uint64_t words[sizeof(*common) / sizeof(uint64_t)], hash = 0;
+	uint32_t *latest;
 
-	if (x->device != y->device)
-		return x->device - y->device;
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	return x->serial < y->serial ? -1 : x->serial > y->serial;
+	memcpy(words, common, sizeof(words));
+	for (unsigned i = 0; i < sizeof(words) / sizeof(*words); i++)
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15u;
+	/* Members that lost their slot to others are listed again when they are met again. */
+	latest = &doc->latest_commons[(hash >> 32) % GM_COMMON_SLOTS];
+	if (!*latest || memcmp(&doc->commons[*latest - 1], common, sizeof(*common)) != 0) {
+		*(struct gm_alloc_record *)gm_zone_push(
+			&doc->zone, &doc->commons, &doc->commons_count, sizeof(*common)) = *common;
+		*latest = doc->commons_count;
+	}
+	return *latest - 1;
+}
+
+void gm_block_put(struct gm_doc *doc, struct gm_block *block, const struct gm_alloc_record *record)
+{
+	struct gm_alloc_record common = *record;
+
+	*block = (struct gm_block){.key = record->key,
+				   .bytes = record->bytes,
+				   .physical_bytes = record->physical_bytes,
+				   .serial = record->serial,
+				   .time_ns = record->time_ns,
+				   .site = record->site};
+	common.key = common.bytes = common.physical_bytes = common.serial = common.time_ns = 0;
+	common.site = 0;
+	block->common = number_of_common(doc, &common);
+}
+
+static bool in_order(const struct gm_doc *doc, const struct gm_block *x, const struct gm_block *y)
+{
+	int device = gm_block_device(doc, x), next = gm_block_device(doc, y);
+
+	if (device != next)
+		return device < next;
+	return x->key != y->key ? x->key < y->key : x->serial < y->serial;
 }
 
 /* Moves each block to its place: at i comes the block that was at order[i].number. */
@@ -203,25 +272,25 @@ static void permute(struct gm_block *blocks, struct gm_keyed *order, unsigned co
 	}
 }
 
-void gm_sort_blocks(struct gm_block *blocks, unsigned count)
+void gm_sort_blocks(const struct gm_doc *doc, struct gm_block *blocks, unsigned count)
 {
 	struct gm_keyed *order;
 	unsigned i = 1;
 
 	/* An allocator that gives out rising addresses leaves nothing to do. */
-	while (i < count && compare_blocks(&blocks[i - 1], &blocks[i]) < 0)
+	while (i < count && in_order(doc, &blocks[i - 1], &blocks[i]))
 		i++;
 	if (i >= count)
 		return;
 	order = gm_realloc(NULL, count * sizeof(*order));
 	for (i = 0; i < count; i++)
-		order[i] = (struct gm_keyed){blocks[i].record.serial, i};
+		order[i] = (struct gm_keyed){blocks[i].serial, i};
 	gm_sort_keyed(order, count);
 	for (i = 0; i < count; i++)
-		order[i].key = blocks[order[i].number].record.key;
+		order[i].key = blocks[order[i].number].key;
 	gm_sort_keyed(order, count);
 	for (i = 0; i < count; i++)
-		order[i].key = (uint32_t)blocks[order[i].number].record.device ^ 1u << 31;
+		order[i].key = (uint32_t)gm_block_device(doc, &blocks[order[i].number]) ^ 1u << 31;
 	gm_sort_keyed(order, count);
 	permute(blocks, order, count);
 	free(order);

@@ -63,7 +63,10 @@ struct gm_frame_list {
 enum gm_verdict { GM_RELEASED, GM_CACHED, GM_HELD, GM_GROW };
 
 struct gm_site {
-	struct gm_site_record record; /* windows brought up to date */
+	struct gm_site_figures record; /* the file's */
+	/* Its windows, brought up to date, as far as its bytes changed in them: gm_site_window. */
+	struct gm_window *windows;
+	uint16_t changed;	      /* a bit for each window: `windows` has it */
 	const char *id;		      /* stable from run to run: a hash over what the stack reads */
 	const struct gm_stack *stack;
 	const char *function; /* of CUDA or the hook that allocated first; NULL */
@@ -88,16 +91,39 @@ struct gm_site {
 	uint32_t records; /* of the file's sites that it is made of */
 };
 
+/*
+ * Returns one of the site's windows up to its `window_current`, after which they stay as it ends.
+ */
+static inline struct gm_window gm_site_window(const struct gm_site *site, unsigned window)
+{
+	unsigned changed = site->changed & ((2u << window) - 1);
+	const struct gm_window *last;
+
+	if (!changed)
+		return (struct gm_window){0};
+	last = &site->windows[__builtin_popcount(changed) - 1];
+	return changed >> window
+		       ? *last
+		       : (struct gm_window){last->last_bytes, last->last_bytes, last->last_bytes};
+}
+
 /* Returns whether a site is of many places whose stacks did not fit into the file. */
 static inline bool gm_site_is_overflow(const struct gm_site *site)
 {
 	return site->stack && site->stack->flags & GM_STACK_NO_ROOM;
 }
 
-/* A live allocation. Sorted by device and key. */
+/*
+ * A live allocation, in half the bytes of its record: of the other members of the record most
+ * allocations have what others have, too. Lists are sorted by device and key.
+ */
 struct gm_block {
-	struct gm_alloc_record record;
+	uint64_t key, bytes, physical_bytes, serial, time_ns;
+	uint32_t site;
+	uint32_t common; /* in doc->commons: a record with those other members, the rest zero */
 };
+
+#define GM_COMMON_SLOTS 1024u /* of doc->latest_commons */
 
 /*
  * The captures of streams into graphs that share a private pool of PyTorch's, or those of one line
@@ -349,6 +375,8 @@ struct gm_doc {
 	struct gm_site *sites;
 	struct gm_block *blocks;
 	struct gm_block *freed_blocks; /* freed after the end of the work: see gm_work_block */
+	struct gm_alloc_record *commons; /* members that blocks have in common: struct gm_block */
+	uint32_t latest_commons[GM_COMMON_SLOTS]; /* by a hash, a number in that list plus 1 */
 	struct gm_device *devices;
 	struct gm_level_record *levels;
 	struct gm_usage_record *usage;
@@ -379,13 +407,12 @@ struct gm_doc {
 	struct gm_suppressed *suppressed;
 	const char **unused_suppressions;
 	unsigned frames_count, stacks_count, sites_count, blocks_count, freed_blocks_count,
-		devices_count, levels_count, usage_count, pools_count, vmm_count, torches_count,
-		pluggables_count, imported_count, fragmentation_count, retries_count, ooms_count,
-		errors_count, failures_count, implicit_count, ledger_count, costs_count,
-		captures_count, graph_pools_count,
-		contexts_count, freed_exports_count, phases_count, categories_count, marks_count,
-		ranges_count, timeline_count, findings_count, gates_count, suppressed_count,
-		unused_suppressions_count;
+		commons_count, devices_count, levels_count, usage_count, pools_count, vmm_count,
+		torches_count, pluggables_count, imported_count, fragmentation_count, retries_count,
+		ooms_count, errors_count, failures_count, implicit_count, ledger_count, costs_count,
+		captures_count, graph_pools_count, contexts_count, freed_exports_count,
+		phases_count, categories_count, marks_count, ranges_count, timeline_count,
+		findings_count, gates_count, suppressed_count, unused_suppressions_count;
 
 	struct gm_holder *holders; /* the largest first */
 	unsigned holders_count;
@@ -441,11 +468,47 @@ static inline unsigned gm_work_blocks(const struct gm_doc *doc)
 	return doc->blocks_count + doc->freed_blocks_count;
 }
 
-/* Returns a block of those; blocks that are still live come first. */
-static inline const struct gm_alloc_record *gm_work_block(const struct gm_doc *doc, unsigned index)
+/* Returns the whole record of a block. */
+static inline struct gm_alloc_record gm_block_record(const struct gm_doc *doc,
+						     const struct gm_block *block)
 {
-	return index < doc->blocks_count ? &doc->blocks[index].record
-					 : &doc->freed_blocks[index - doc->blocks_count].record;
+	struct gm_alloc_record record = doc->commons[block->common];
+
+	record.key = block->key;
+	record.bytes = block->bytes;
+	record.physical_bytes = block->physical_bytes;
+	record.serial = block->serial;
+	record.time_ns = block->time_ns;
+	record.site = block->site;
+	return record;
+}
+
+/* The same of a number in `doc->blocks`. */
+static inline struct gm_alloc_record gm_doc_block(const struct gm_doc *doc, unsigned index)
+{
+	return gm_block_record(doc, &doc->blocks[index]);
+}
+
+/* Returns the device of a block, whose record need not be put together for it. */
+static inline int gm_block_device(const struct gm_doc *doc, const struct gm_block *block)
+{
+	return doc->commons[block->common].device;
+}
+
+/* Makes a block of a record. Blocks of a document are made in no other way. */
+void gm_block_put(struct gm_doc *doc, struct gm_block *block, const struct gm_alloc_record *record);
+
+/* Returns a block of those of the end of the work; blocks that are still live come first. */
+static inline const struct gm_block *gm_work_block_at(const struct gm_doc *doc, unsigned index)
+{
+	return index < doc->blocks_count ? &doc->blocks[index]
+					 : &doc->freed_blocks[index - doc->blocks_count];
+}
+
+/* Returns its record. */
+static inline struct gm_alloc_record gm_work_block(const struct gm_doc *doc, unsigned index)
+{
+	return gm_block_record(doc, gm_work_block_at(doc, index));
 }
 
 #define GM_ALL_TABLES UINT64_MAX
@@ -516,6 +579,16 @@ double gm_seconds(uint64_t ns);
 /* The figure of a site that --sort or --at peak names; live bytes if neither is given. */
 uint64_t gm_site_value(const struct gm_site *site, const struct gm_options *options);
 
+/* Returns the site's whole record, as gm_site_put takes it. */
+struct gm_site_record gm_site_record_of(const struct gm_site *site);
+
+/* Gives the site the figures and windows of a record, whose windows are up to date. */
+void gm_site_put(struct gm_doc *doc, struct gm_site *site, const struct gm_site_record *record);
+
+/* Gives it windows alone. */
+void gm_site_put_windows(struct gm_doc *doc, struct gm_site *site,
+			 const struct gm_window windows[GM_WINDOWS]);
+
 /*
  * True if lists have the site. All calls of a site without any allocation failed: it is no memory.
  */
@@ -524,8 +597,8 @@ static inline bool gm_site_is_shown(const struct gm_site *site)
 	return !site->hidden && (site->record.allocations || site->record.failures);
 }
 
-/* Sorts allocations by device, key and serial number. */
-void gm_sort_blocks(struct gm_block *blocks, unsigned count);
+/* Sorts allocations of the document by device, key and serial number. */
+void gm_sort_blocks(const struct gm_doc *doc, struct gm_block *blocks, unsigned count);
 
 /* Text in the document's zone, as printf. */
 #define gm_doc_printf(doc, ...) gm_zone_printf(&(doc)->zone, __VA_ARGS__)

@@ -9,7 +9,7 @@
 
 const char *gm_site_key(struct gm_doc *doc, const struct gm_site *site)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	char *text = NULL;
 	size_t bytes = 0;
 	FILE *stream = open_memstream(&text, &bytes);
@@ -103,7 +103,7 @@ static unsigned collect(struct gm_doc *doc, bool is_new, struct keyed *list)
 
 static void add(struct gm_change *change, const struct keyed *keyed)
 {
-	const struct gm_site_record *record = &keyed->site->record;
+	const struct gm_site_figures *record = &keyed->site->record;
 	const uint64_t values[GM_MEASURES] = {
 		[GM_MEASURE_LIVE] = record->live_bytes,
 		[GM_MEASURE_PEAK] = record->peak_bytes,

@@ -45,14 +45,14 @@ static void visit(const struct gm_event_record *event, void *data)
 	*slot = *event;
 }
 
-static int compare_levels(const void *a, const void *b)
+static int compare_levels(const void *a, const void *b, void *doc)
 {
-	const struct gm_block *x = *(const struct gm_block *const *)a,
-			      *y = *(const struct gm_block *const *)b;
+	const struct gm_alloc_record x = gm_block_record(doc, *(const struct gm_block *const *)a);
+	const struct gm_alloc_record y = gm_block_record(doc, *(const struct gm_block *const *)b);
 
-	if (x->record.level != y->record.level)
-		return x->record.level < y->record.level ? 1 : -1;
-	return x->record.bytes > y->record.bytes ? 1 : -1;
+	if (x.level != y.level)
+		return x.level < y.level ? 1 : -1;
+	return x.bytes > y.bytes ? 1 : -1;
 }
 
 struct gm_address_history gm_address_history(struct gm_doc *doc, uint64_t address)
@@ -65,7 +65,7 @@ struct gm_address_history gm_address_history(struct gm_doc *doc, uint64_t addres
 	if (!doc->journal && doc->header->event_head > records)
 		found.from_ns = search.first_ns;
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *record = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *record = &copy;
 		const struct gm_block **slot;
 
 		if (!has_addresses(record->space) || !covers(record->key, record->bytes, address))
@@ -74,6 +74,7 @@ struct gm_address_history gm_address_history(struct gm_doc *doc, uint64_t addres
 		*slot = &doc->blocks[i];
 	}
 	if (found.blocks_count)
-		qsort(found.blocks, found.blocks_count, sizeof(*found.blocks), compare_levels);
+		qsort_r(found.blocks, found.blocks_count, sizeof(*found.blocks), compare_levels,
+			doc);
 	return found;
 }

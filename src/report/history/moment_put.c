@@ -112,8 +112,12 @@ static void put_site(struct gm_site_record *site, const struct gm_site_record *t
 
 static void put_sites(struct gm_doc *doc, const struct gm_books *books, uint32_t window)
 {
-	for (unsigned i = 0; i < doc->sites_count; i++)
-		put_site(&doc->sites[i].record, &books->sites[i], window);
+	for (unsigned i = 0; i < doc->sites_count; i++) {
+		struct gm_site_record record = gm_site_record_of(&doc->sites[i]);
+
+		put_site(&record, &books->sites[i], window);
+		gm_site_put(doc, &doc->sites[i], &record);
+	}
 }
 
 static bool before_mark(const struct gm_doc *doc, const struct gm_alloc_record *record)
@@ -130,22 +134,20 @@ static void put_blocks(struct gm_doc *doc)
 	doc->blocks = gm_zone_alloc(&doc->zone, live, sizeof(*doc->blocks));
 	doc->blocks_count = 0;
 	for (uint32_t i = 0; i < doc->records_count; i++) {
-		struct gm_alloc_record *record = &doc->blocks[doc->blocks_count].record;
+		struct gm_alloc_record record = doc->records[i];
 
-		if (doc->records[i].state == GM_STATE_EMPTY)
+		if (record.state == GM_STATE_EMPTY)
 			continue;
-		*record = doc->records[i];
-		if (record->site >= doc->sites_count)
-			record->site = GM_NONE;
-		if (before_mark(doc, record)) {
-			record->flags |= GM_ALLOC_BEFORE_MARK;
-			if (record->site != GM_NONE)
-				gm_site_add_stray(&doc->sites[record->site].record,
-						  record->bytes, 1);
+		if (record.site >= doc->sites_count)
+			record.site = GM_NONE;
+		if (before_mark(doc, &record)) {
+			record.flags |= GM_ALLOC_BEFORE_MARK;
+			if (record.site != GM_NONE)
+				gm_site_add_stray(&doc->sites[record.site].record, record.bytes, 1);
 		}
-		doc->blocks_count++;
+		gm_block_put(doc, &doc->blocks[doc->blocks_count++], &record);
 	}
-	gm_sort_blocks(doc->blocks, doc->blocks_count);
+	gm_sort_blocks(doc, doc->blocks, doc->blocks_count);
 }
 
 /* Not known where pools are in play: their reserves are not in the history. */

@@ -191,7 +191,7 @@ static struct gm_books *final_books(struct gm_doc *doc)
 	struct gm_books *books = gm_books_new(doc);
 
 	for (unsigned i = 0; i < doc->sites_count; i++)
-		books->sites[i] = doc->sites[i].record;
+		books->sites[i] = gm_site_record_of(&doc->sites[i]);
 	for (unsigned i = 0; i < doc->levels_count; i++) {
 		unsigned at = gm_slot(doc->levels[i].device);
 
@@ -255,9 +255,10 @@ static void begin_at_end(struct player *player)
 
 	player->books = final_books(doc);
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		uint32_t *number = of_serial(player, doc->blocks[i].record.serial);
+		struct gm_alloc_record record = gm_doc_block(doc, i);
+		uint32_t *number = of_serial(player, record.serial);
 
-		*number = gm_replay_put(&player->replay, &doc->blocks[i].record);
+		*number = gm_replay_put(&player->replay, &record);
 	}
 }
 

@@ -58,7 +58,7 @@ bool gm_since_apply(struct gm_doc *doc, const struct gm_options *options, char *
 	doc->since = options->since ? options->since : "the start";
 	doc->until = options->until;
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *block = &copy;
 
 		if (block->site == GM_NONE || block->serial <= after || block->serial > until)
 			continue;
@@ -102,7 +102,7 @@ void gm_since_gate_marks(struct gm_doc *doc, uint64_t least_bytes, unsigned warm
 
 		memset(bytes, 0, (doc->sites_count + 1) * sizeof(*bytes));
 		for (unsigned i = 0; i < count; i++) {
-			const struct gm_alloc_record *block = gm_work_block(doc, i);
+			const struct gm_alloc_record copy = gm_work_block(doc, i), *block = &copy;
 			bool counts = framework ? block->site != GM_NONE &&
 							  block->level != GM_LEVEL_DRIVER
 						: owned(block);

@@ -73,7 +73,7 @@ static struct sought *collect(const struct gm_doc *doc, uint32_t *count)
 	uint32_t all = 0, kept = 0;
 
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *record = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *record = &copy;
 
 		if (is_sought(doc, record))
 			sought[all++] = (struct sought){.address = record->key,

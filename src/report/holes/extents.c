@@ -48,9 +48,12 @@ struct gm_extents gm_extents_first(const struct gm_doc *doc, unsigned count, int
 {
 	struct gm_extents extents = {0};
 
-	for (unsigned i = 0; i < count; i++)
-		if (gm_work_block(doc, i)->device == device)
-			gm_extents_add(&extents, doc, gm_work_block(doc, i), level, i);
+	for (unsigned i = 0; i < count; i++) {
+		const struct gm_alloc_record block = gm_work_block(doc, i);
+
+		if (block.device == device)
+			gm_extents_add(&extents, doc, &block, level, i);
+	}
 	gm_extents_sort(extents.list, extents.count);
 	return extents;
 }

@@ -32,7 +32,7 @@ static void mark_divided_sites(struct gm_doc *doc, unsigned blocks, int device,
 	bool mapped = false;
 
 	for (unsigned i = 0; i < blocks; i++) {
-		const struct gm_alloc_record *block = gm_work_block(doc, i);
+		const struct gm_alloc_record copy = gm_work_block(doc, i), *block = &copy;
 		struct gm_segment *segment;
 
 		if (block->device != device || !gm_is_divisible(block))
@@ -49,7 +49,7 @@ static void mark_divided_sites(struct gm_doc *doc, unsigned blocks, int device,
 	}
 	/* The memory behind mappings belongs to the handles' sites. */
 	for (unsigned i = 0; mapped && i < blocks; i++) {
-		const struct gm_alloc_record *block = gm_work_block(doc, i);
+		const struct gm_alloc_record copy = gm_work_block(doc, i), *block = &copy;
 
 		if (block->device == device && block->space == GM_SPACE_HANDLE &&
 		    block->site != GM_NONE && gm_by_torch(doc, block))
@@ -80,10 +80,12 @@ static struct gm_fragmentation lay_out(struct gm_doc *doc, unsigned blocks, int 
 
 static bool has_segments(const struct gm_doc *doc, int device, enum gm_holes_level level)
 {
-	for (unsigned i = 0; i < gm_work_blocks(doc); i++)
-		if (gm_work_block(doc, i)->device == device &&
-		    gm_extents_count(doc, gm_work_block(doc, i), level))
+	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
+		const struct gm_alloc_record block = gm_work_block(doc, i);
+
+		if (block.device == device && gm_extents_count(doc, &block, level))
 			return true;
+	}
 	return false;
 }
 
@@ -91,10 +93,12 @@ static bool changed_after_work(const struct gm_doc *doc, int device, enum gm_hol
 {
 	struct gm_extent of[2];
 
-	for (unsigned i = 0; i < doc->freed_blocks_count; i++)
-		if (doc->freed_blocks[i].record.device == device &&
-		    gm_extents_of(&doc->freed_blocks[i].record, level, of))
+	for (unsigned i = doc->blocks_count; i < gm_work_blocks(doc); i++) {
+		const struct gm_alloc_record block = gm_work_block(doc, i);
+
+		if (block.device == device && gm_extents_of(&block, level, of))
 			return true;
+	}
 	return false;
 }
 
@@ -121,10 +125,12 @@ static uint64_t pools_freed_after(const struct gm_doc *doc, int device)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < doc->freed_blocks_count; i++)
-		if (doc->freed_blocks[i].record.device == device &&
-		    doc->freed_blocks[i].record.kind == GM_KIND_ASYNC)
-			bytes += doc->freed_blocks[i].record.bytes;
+	for (unsigned i = doc->blocks_count; i < gm_work_blocks(doc); i++) {
+		const struct gm_alloc_record block = gm_work_block(doc, i);
+
+		if (block.device == device && block.kind == GM_KIND_ASYNC)
+			bytes += block.bytes;
+	}
 	return bytes;
 }
 

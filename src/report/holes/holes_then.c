@@ -73,7 +73,7 @@ static struct gm_extents extents_of_peak(const struct gm_doc *doc,
 	struct gm_extents extents = {0};
 
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *record = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *record = &copy;
 
 		if (record->device == peak->device && record->serial <= peak->serial)
 			gm_extents_add(&extents, doc, record, peak->level, 0);

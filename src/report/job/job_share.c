@@ -43,7 +43,7 @@ static void collect(struct gm_job *job, struct pieces *exports, struct pieces *i
 		if (doc->superseded)
 			continue;
 		for (unsigned k = 0; k < doc->blocks_count; k++) {
-			const struct gm_alloc_record *block = &doc->blocks[k].record;
+			const struct gm_alloc_record copy = gm_doc_block(doc, k), *block = &copy;
 
 			if (block->kind == GM_KIND_IMPORTED)
 				add(job, imports, doc, block);

@@ -51,21 +51,20 @@ static int compare_calls(const void *a, const void *b)
  * Returns what a site held at a window's end, or, with `most`, the most that it held in the window:
  * of a buffer that is freed before its successor is allocated nothing may be there at any end.
  */
-static uint64_t held_in(const struct gm_window *window, bool most)
+static uint64_t held_in(struct gm_window window, bool most)
 {
-	return most ? window->max_bytes : window->last_bytes;
+	return most ? window.max_bytes : window.last_bytes;
 }
 
 /* True if the site's bytes, where it held anything, never fell and rose at least once. */
 static bool rises_where_held(const struct gm_doc *doc, const struct gm_site *site,
 			     const struct gm_judged_windows *judged, bool most)
 {
-	const struct gm_window *windows = gm_recorded_windows(judged, doc, site);
 	uint64_t before = 0;
 	unsigned rises = 0;
 
 	for (unsigned w = 0; w <= judged->open; w++) {
-		uint64_t now = held_in(&windows[w], most);
+		uint64_t now = held_in(gm_recorded_window(judged, doc, site, w), most);
 
 		if (!now)
 			continue;
@@ -115,7 +114,7 @@ struct group {
 	unsigned count;
 };
 
-static bool alike(const struct gm_site_record *a, const struct gm_site_record *b)
+static bool alike(const struct gm_site_figures *a, const struct gm_site_figures *b)
 {
 	return a->level == b->level && a->kind == b->kind && a->device == b->device;
 }
@@ -149,10 +148,9 @@ static bool group_grows(struct gm_doc *doc, const struct group *group,
 	*bytes = 0;
 	for (unsigned i = 0; i < group->count; i++) {
 		const struct gm_site *site = &doc->sites[group->sites[i]];
-		const struct gm_window *recorded = gm_recorded_windows(judged, doc, site);
 
 		for (unsigned w = 0; w < last; w++) {
-			uint64_t held = held_in(&recorded[w], most);
+			uint64_t held = held_in(gm_recorded_window(judged, doc, site, w), most);
 
 			if (!most)
 				windows[w].last_bytes += held;

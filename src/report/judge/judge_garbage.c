@@ -25,7 +25,7 @@ static struct garbage sum_garbage(const struct gm_doc *doc, const struct gm_leve
 	struct garbage sum = {.site = GM_NO_SITE};
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		const struct gm_site_record *record = &doc->sites[i].record;
+		const struct gm_site_figures *record = &doc->sites[i].record;
 
 		if (!record->collected_bytes || record->device != level->device ||
 		    record->level != level->level || doc->sites[i].hidden ||

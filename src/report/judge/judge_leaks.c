@@ -106,7 +106,7 @@ static const char *how_to_search(const struct gm_site *site)
 
 static void advise_leak(struct gm_doc *doc, struct gm_finding *finding, const struct gm_site *site)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 
 	if (gm_site_is_overflow(site)) {
 		gm_advise(doc, finding,
@@ -137,7 +137,7 @@ static void advise_leak(struct gm_doc *doc, struct gm_finding *finding, const st
 			  (unsigned long long)record->allocations);
 }
 
-static const char *memory_name(const struct gm_site_record *record)
+static const char *memory_name(const struct gm_site_figures *record)
 {
 	return record->level == GM_LEVEL_DRIVER ? gm_kind_name(record->kind)
 						: gm_level_title(record->level);

@@ -21,7 +21,7 @@ static unsigned telling_level(const struct gm_doc *doc)
 	return doc->torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER;
 }
 
-static bool is_told_by(const struct gm_doc *doc, const struct gm_site_record *record, int device)
+static bool is_told_by(const struct gm_doc *doc, const struct gm_site_figures *record, int device)
 {
 	return record->device == device && record->level == telling_level(doc) &&
 	       (record->level != GM_LEVEL_DRIVER || gm_kind_owned(record->kind));
@@ -42,7 +42,7 @@ static bool is_set_up(const struct gm_site *site)
  */
 static uint64_t last_bytes(const struct gm_site *site, unsigned open)
 {
-	return open && !site->record.windows[open - 1].last_bytes ? 0 : site->work_bytes;
+	return open && !gm_site_window(site, open - 1).last_bytes ? 0 : site->work_bytes;
 }
 
 /*
@@ -61,7 +61,7 @@ static unsigned device_windows(const struct gm_doc *doc, int device, struct gm_w
 		if (!is_told_by(doc, &site->record, device) || is_set_up(site))
 			continue;
 		for (unsigned w = 0; w < last; w++)
-			windows[w].last_bytes += site->record.windows[w].last_bytes;
+			windows[w].last_bytes += gm_site_window(site, w).last_bytes;
 		windows[last].last_bytes += last_bytes(site, last);
 	}
 	for (unsigned w = 0; w <= last; w++)
@@ -294,7 +294,7 @@ static uint32_t varying_site(const struct gm_doc *doc, int device)
 	uint64_t widest = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		const struct gm_site_record *record = &doc->sites[i].record;
+		const struct gm_site_figures *record = &doc->sites[i].record;
 		uint64_t width;
 
 		if (!is_told_by(doc, record, device) || record->frees < LEAST_STEPS / 2 ||

@@ -124,10 +124,11 @@ unsigned gm_window_at(const struct gm_judged_windows *windows, uint64_t time_ns)
 	return i;
 }
 
-const struct gm_window *gm_recorded_windows(const struct gm_judged_windows *windows,
-					    const struct gm_doc *doc, const struct gm_site *site)
+struct gm_window gm_recorded_window(const struct gm_judged_windows *windows,
+				    const struct gm_doc *doc, const struct gm_site *site,
+				    unsigned window)
 {
-	return windows->of ? windows->of[site - doc->sites] : site->record.windows;
+	return windows->of ? windows->of[site - doc->sites][window] : gm_site_window(site, window);
 }
 
 unsigned gm_windows_of(const struct gm_judged_windows *windows, const struct gm_doc *doc,
@@ -136,7 +137,8 @@ unsigned gm_windows_of(const struct gm_judged_windows *windows, const struct gm_
 	unsigned open = site->record.window_current < GM_WINDOWS ? site->record.window_current
 								 : GM_WINDOWS - 1;
 
-	memcpy(found, gm_recorded_windows(windows, doc, site), GM_WINDOWS * sizeof(*found));
+	for (unsigned i = 0; i < GM_WINDOWS; i++)
+		found[i] = gm_recorded_window(windows, doc, site, i);
 	if (windows->of)
 		return windows->open;
 	/* Only the sum at a window's end is known of several records. */

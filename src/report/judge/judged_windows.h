@@ -11,7 +11,7 @@ struct gm_judged_windows {
 	bool marks;    /* they are stretches between marks */
 	unsigned open; /* number of the last one */
 	uint64_t start_ns[GM_WINDOWS];
-	struct gm_window (*of)[GM_WINDOWS]; /* by site; NULL: the site's record has them */
+	struct gm_window (*of)[GM_WINDOWS]; /* by site; NULL: the sites have them */
 };
 
 /*
@@ -23,9 +23,10 @@ struct gm_judged_windows gm_find_judged_windows(struct gm_doc *doc, bool phases)
 /* Returns the number of the window in which something of that time lies. */
 unsigned gm_window_at(const struct gm_judged_windows *windows, uint64_t time_ns);
 
-/* Returns the site's GM_WINDOWS windows as they are recorded. Borrowed from the document. */
-const struct gm_window *gm_recorded_windows(const struct gm_judged_windows *windows,
-					    const struct gm_doc *doc, const struct gm_site *site);
+/* Returns one of the site's windows, up to `open`, as it is recorded. */
+struct gm_window gm_recorded_window(const struct gm_judged_windows *windows,
+				    const struct gm_doc *doc, const struct gm_site *site,
+				    unsigned window);
 
 /*
  * Puts the site's windows, as they were at the end of the work, into `found`, and returns the

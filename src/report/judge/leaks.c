@@ -41,7 +41,7 @@ static uint64_t function_of(const struct gm_frame *frame)
  * lines. */
 static struct member member_of(const struct gm_site *site, uint32_t index)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	const struct gm_frame *frame = gm_stack_label_frame(site->stack);
 	unsigned at = gm_stack_label_index(site->stack);
 	const struct gm_frame *caller = frame ? gm_stack_next_own(site->stack, &at) : NULL;
@@ -176,7 +176,7 @@ static void trace(const struct gm_doc *doc, struct gm_leak *leak, const uint32_t
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < gm_work_blocks(doc) && count < leak->blocks; i++) {
-		const struct gm_alloc_record *block = gm_work_block(doc, i);
+		const struct gm_alloc_record copy = gm_work_block(doc, i), *block = &copy;
 
 		if (block->site == GM_NONE || leak_of[block->site] != number)
 			continue;

@@ -151,12 +151,10 @@ static void find_changes(struct gm_doc *doc, struct gm_oom *oom)
 		return;
 	oom->mark = doc->marks[mark].name ? doc->marks[mark].name : "unnamed";
 	for (unsigned i = 0; window > 0 && i < oom->top_count; i++) {
-		const struct gm_site_record *site = &doc->sites[oom->top[i].site].record;
-		uint64_t before = site->windows[window - 1].last_bytes;
+		const struct gm_site *site = &doc->sites[oom->top[i].site];
+		uint64_t before = gm_site_window(site, (unsigned)window - 1).last_bytes;
 		struct gm_oom_top *change;
 
-		if ((unsigned)window - 1 > site->window_current)
-			before = site->windows[site->window_current].last_bytes;
 		if (oom->top[i].bytes <= before)
 			continue;
 		change = gm_zone_push(&doc->zone, &oom->changes, &oom->changes_count,
@@ -228,7 +226,7 @@ static void find_kept(struct gm_doc *doc, struct gm_oom *oom)
 	if (!went_on(doc, oom))
 		return;
 	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
-		const struct gm_alloc_record *block = gm_work_block(doc, i);
+		const struct gm_alloc_record copy = gm_work_block(doc, i), *block = &copy;
 
 		if (block->site == GM_NONE || block->level != level ||
 		    block->device != oom->record.device || block->time_ns > oom->record.time_ns ||

@@ -144,21 +144,19 @@ static void order_by_site(const struct gm_doc *doc, struct order *order)
 
 	memset(next, 0, ((size_t)doc->sites_count + 2) * sizeof(*next));
 	for (unsigned i = 0; i < order->count; i++) {
-		const struct gm_alloc_record *block =
-			gm_work_block(doc, order->survivors[i].number);
+		const struct gm_alloc_record block = gm_work_block(doc, order->survivors[i].number);
 
-		if (counts(order, block))
-			next[block->site + 2]++;
+		if (counts(order, &block))
+			next[block.site + 2]++;
 	}
 	for (unsigned i = 2; i < doc->sites_count + 2; i++)
 		next[i] += next[i - 1];
 	order->by_site = gm_realloc(NULL, ((size_t)order->count + 1) * sizeof(*order->by_site));
 	for (unsigned i = 0; i < order->count; i++) {
-		const struct gm_alloc_record *block =
-			gm_work_block(doc, order->survivors[i].number);
+		const struct gm_alloc_record block = gm_work_block(doc, order->survivors[i].number);
 
-		if (counts(order, block))
-			order->by_site[next[block->site + 1]++] = i;
+		if (counts(order, &block))
+			order->by_site[next[block.site + 1]++] = i;
 	}
 	order->starts = next;
 }
@@ -174,7 +172,7 @@ static struct order make_order(struct gm_doc *doc)
 	order_marks(doc, &order);
 	order.survivors = gm_realloc(NULL, ((size_t)order.count + 1) * sizeof(*order.survivors));
 	for (unsigned i = 0; i < order.count; i++)
-		order.survivors[i] = (struct gm_keyed){gm_work_block(doc, i)->serial, i};
+		order.survivors[i] = (struct gm_keyed){gm_work_block_at(doc, i)->serial, i};
 	gm_sort_keyed(order.survivors, order.count);
 	order.baseline = find_baseline(doc, &order);
 	order.windows = gm_find_judged_windows(doc, order.marks_made < MARKS_OF_STEPS);
@@ -204,7 +202,7 @@ static uint64_t work_of(const struct order *order, uint32_t survivor)
  * Returns the beginning of the work in which a site is judged: its first allocation or the end of
  * the set-up.
  */
-static uint64_t work_start(const struct order *order, const struct gm_site_record *record)
+static uint64_t work_start(const struct order *order, const struct gm_site_figures *record)
 {
 	return work_at(order, record->first_serial > order->baseline ? record->first_serial
 								     : order->baseline);
@@ -249,7 +247,7 @@ static unsigned bins_for(const struct spread *spread, unsigned warmup)
  * replayed one after the other: there the work ends before the first allocation of the next device.
  */
 static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
-			 const struct gm_site_record *record)
+			 const struct gm_site_figures *record)
 {
 	uint64_t end = doc->header->serial + 1;
 
@@ -262,7 +260,7 @@ static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
 
 /* The spread of a site whose survivors are `count` entries of by_site. */
 static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
-				 const struct gm_site_record *record, const uint32_t *entries,
+				 const struct gm_site_figures *record, const uint32_t *entries,
 				 unsigned count, unsigned warmup)
 {
 	struct spread spread = {
@@ -270,8 +268,8 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	uint64_t serial = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		const struct gm_alloc_record *block =
-			gm_work_block(doc, order->survivors[entries[i]].number);
+		const struct gm_block *block =
+			gm_work_block_at(doc, order->survivors[entries[i]].number);
 		uint64_t work = work_of(order, entries[i]);
 
 		if (!i) {
@@ -302,7 +300,7 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	spread.bins = bins_for(&spread, warmup);
 	for (unsigned i = 0; spread.bins && i < count; i++)
 		survive_in_order(&spread, work_of(order, entries[i]),
-				 gm_work_block(doc, order->survivors[entries[i]].number)->bytes);
+				 gm_work_block_at(doc, order->survivors[entries[i]].number)->bytes);
 	return spread;
 }
 
@@ -340,15 +338,17 @@ bool gm_gives_back(const struct gm_site *site)
 }
 
 /*
- * True if a site with these windows allocated or freed in one of them, as far as the bytes that it
- * held there tell.
+ * True if a site allocated or freed in one of its windows, as far as the bytes that it held there
+ * tell.
  */
-static bool active_in(const struct gm_window *windows, unsigned window)
+static bool active_in(const struct gm_doc *doc, const struct gm_judged_windows *judged,
+		      const struct gm_site *site, unsigned window)
 {
-	const struct gm_window *at = &windows[window];
+	const struct gm_window at = gm_recorded_window(judged, doc, site, window);
 
-	return at->min_bytes != at->max_bytes ||
-	       (window && at->last_bytes != windows[window - 1].last_bytes);
+	return at.min_bytes != at.max_bytes ||
+	       (window &&
+		at.last_bytes != gm_recorded_window(judged, doc, site, window - 1).last_bytes);
 }
 
 /*
@@ -359,11 +359,10 @@ static bool active_between(const struct gm_doc *doc, const struct gm_judged_wind
 			   const struct gm_site *site, uint64_t from_ns, uint64_t to_ns)
 {
 	unsigned first = gm_window_at(judged, from_ns), last = gm_window_at(judged, to_ns);
-	const struct gm_window *windows = gm_recorded_windows(judged, doc, site);
 	unsigned active = 0;
 
 	for (unsigned i = first; i <= last; i++)
-		active += active_in(windows, i);
+		active += active_in(doc, judged, site, i);
 	return 2 * active > last - first + 1;
 }
 
@@ -482,7 +481,7 @@ static bool made_once(const struct gm_doc *doc, const struct gm_site *site,
 static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 			  unsigned warmup)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	bool all = work_frees(site) == 0;
 
 	if (!spread->bins || (all && (at_one_moment(spread) || made_once(doc, site, spread))) ||
@@ -511,7 +510,7 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
  * the last one lies in the later half of the work.
  */
 static bool grows_by_factors(const struct gm_judged_windows *judged,
-			     const struct gm_site_record *record, const struct gm_window *windows,
+			     const struct gm_site_figures *record, const struct gm_window *windows,
 			     unsigned open)
 {
 	if (record->allocations < FEW_REPLACEMENTS ||
@@ -581,7 +580,6 @@ static bool broke(const struct gm_doc *doc, const struct gm_site *site, const st
 {
 	uint64_t mean = spread->survivors / MOST_BINS, most = 0;
 	unsigned since = gm_window_at(spread->judged, spread->first_ns);
-	const struct gm_window *windows = gm_recorded_windows(spread->judged, doc, site);
 
 	if (!work_frees(site) || spread->bursts < 2 * MOST_BINS || !since ||
 	    (spread->end - spread->first_work) * 4 < spread->end - spread->start)
@@ -589,8 +587,11 @@ static bool broke(const struct gm_doc *doc, const struct gm_site *site, const st
 	for (unsigned i = 0; i < MOST_BINS; i++)
 		if (spread->late[i].count < mean / 2 || spread->late[i].count > 2 * mean + 1)
 			return false;
-	for (unsigned i = 0; i < since; i++)
-		most = windows[i].max_bytes > most ? windows[i].max_bytes : most;
+	for (unsigned i = 0; i < since; i++) {
+		uint64_t held = gm_recorded_window(spread->judged, doc, site, i).max_bytes;
+
+		most = held > most ? held : most;
+	}
 	return site->work_bytes / 2 >= most &&
 	       (site->record.allocated_bytes - site->work_bytes) / 2 >= most;
 }
@@ -679,7 +680,7 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 }
 
 /* True for one allocation of most of the device: a pool's preallocation. */
-static bool preallocated(const struct gm_doc *doc, const struct gm_site_record *record)
+static bool preallocated(const struct gm_doc *doc, const struct gm_site_figures *record)
 {
 	uint64_t limit = gm_device_limit(gm_doc_device(doc, record->device));
 
@@ -689,7 +690,7 @@ static bool preallocated(const struct gm_doc *doc, const struct gm_site_record *
 static void judge_site(struct gm_doc *doc, struct gm_site *site, const struct spread *spread,
 		       unsigned warmup)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 
 	site->one_pass = !steps_recur(doc, site, spread);
 	if (site->work_count == 0 && site->work_bytes == 0) {

@@ -46,7 +46,7 @@ static unsigned find_candidates(const struct gm_doc *doc, unsigned warmup,
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		blocks[i] = 0;
 	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
-		const struct gm_alloc_record *block = gm_work_block(doc, i);
+		const struct gm_alloc_record copy = gm_work_block(doc, i), *block = &copy;
 
 		if (block->site == GM_NONE)
 			continue;
@@ -136,9 +136,9 @@ static bool has_peers(const struct gm_doc *doc, const struct gm_history *history
 		threads.allocations[number]++;
 	}
 	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
-		if (gm_work_block(doc, i)->site != candidate->site)
+		if (gm_work_block_at(doc, i)->site != candidate->site)
 			continue;
-		number = number_of(&threads, gm_work_block(doc, i)->thread);
+		number = number_of(&threads, gm_work_block(doc, i).thread);
 		threads.owners[number] = true;
 	}
 	*peers = 0;

@@ -13,4 +13,9 @@ void gm_load(struct gm_doc *doc)
 	gm_load_sites(doc);
 	gm_load_events(doc);
 	gm_repair(doc);
+	if (gm_reader_failed(doc->reader)) {
+		doc->complete = false;
+		doc->lacking = GM_ALL_TABLES;
+		gm_doc_warn(doc, "a part of the file could not be read");
+	}
 }

@@ -116,7 +116,7 @@ static struct piece *list_pieces(struct gm_doc *doc, unsigned *count)
 
 	*count = 0;
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *record = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *record = &copy;
 		uint32_t capture = record->capture, pool;
 
 		if (!capture || capture > doc->captures_count ||
@@ -171,9 +171,12 @@ void gm_load_captures(struct gm_doc *doc)
 		add_capture(doc, pool_for(doc, root, taken[root] != 0), i);
 	}
 	pieces = list_pieces(doc, &count);
-	for (unsigned i = 0; i < doc->blocks_count && count; i++)
-		if (gm_torch_part(&doc->blocks[i].record) == GM_TORCH_BLOCK)
-			add_block(doc, pieces, count, &doc->blocks[i].record);
+	for (unsigned i = 0; i < doc->blocks_count && count; i++) {
+		const struct gm_alloc_record block = gm_doc_block(doc, i);
+
+		if (gm_torch_part(&block) == GM_TORCH_BLOCK)
+			add_block(doc, pieces, count, &block);
+	}
 	for (unsigned i = 0; i < doc->graph_pools_count; i++)
 		doc->graph_pools[i].next_bytes = next_bytes(doc, &doc->graph_pools[i]);
 }

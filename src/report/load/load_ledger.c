@@ -69,7 +69,7 @@ static uint64_t *sum_graph_pools(struct gm_doc *doc)
 	uint64_t *bytes = gm_zone_alloc(&doc->zone, doc->sites_count + 1, sizeof(*bytes));
 
 	for (unsigned i = 0; doc->captures_count && i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *block = &copy;
 
 		if (block->capture && block->site < doc->sites_count)
 			bytes[block->site] += block->bytes;

@@ -188,7 +188,7 @@ static void find_own(struct gm_doc *doc)
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
-		const struct gm_alloc_record *block = gm_work_block(doc, i);
+		const struct gm_alloc_record copy = gm_work_block(doc, i), *block = &copy;
 		uint32_t base = block->range - 1;
 
 		if (base >= doc->ranges_count || !is_in_use(block))
@@ -255,7 +255,7 @@ static void find_retained(struct gm_doc *doc)
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
-		const struct gm_alloc_record *block = gm_work_block(doc, i);
+		const struct gm_alloc_record copy = gm_work_block(doc, i), *block = &copy;
 
 		if (is_in_use(block))
 			shares[count++] = (struct share){(uint32_t)block->device, block->site,

@@ -36,7 +36,7 @@ static void hash_text(struct hashes *hashes, const char *text)
  */
 static void hash_site(struct gm_site *site)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	struct hashes hashes = {14695981039346656037u, 14695981039346656037u};
 	uint64_t place;
 
@@ -153,13 +153,15 @@ static bool is_newer(const struct gm_doc *doc, const struct gm_alloc_record *rec
 	       record->site >= doc->sites_count;
 }
 
-static void put_block(const struct gm_doc *doc, struct gm_block *block,
-		      const struct gm_alloc_record *record)
+static void put_block(struct gm_doc *doc, struct gm_block *block,
+		      const struct gm_alloc_record *read)
 {
-	block->record = *record;
-	block->record.state &= GM_STATE_MASK;
-	if (record->site >= doc->sites_count)
-		block->record.site = GM_NONE;
+	struct gm_alloc_record record = *read;
+
+	record.state &= GM_STATE_MASK;
+	if (record.site >= doc->sites_count)
+		record.site = GM_NONE;
+	gm_block_put(doc, block, &record);
 }
 
 /*
@@ -178,16 +180,12 @@ static void release_chunk(struct gm_doc *doc, uint32_t next, bool *asked_later)
 static void load_blocks(struct gm_doc *doc)
 {
 	uint32_t records = gm_reader_count(doc->reader, GM_TABLE_ALLOCS);
-	uint32_t live = 0;
 	bool asked_later = false;
 	struct gm_alloc_record record;
 
-	for (uint32_t i = 0; i < records; i++)
-		if (gm_reader_get(doc->reader, GM_TABLE_ALLOCS, i, &record, sizeof(record)) &&
-		    is_live(&record))
-			live++;
-	doc->blocks = gm_zone_alloc(&doc->zone, live, sizeof(*doc->blocks));
-	for (uint32_t i = 0; i < records && doc->blocks_count < live; i++) {
+	/* Of records that are not live pages stay untouched, which take no memory. */
+	doc->blocks = gm_zone_alloc(&doc->zone, records, sizeof(*doc->blocks));
+	for (uint32_t i = 0; i < records; i++) {
 		struct gm_block *block = &doc->blocks[doc->blocks_count];
 		bool found =
 			gm_reader_get(doc->reader, GM_TABLE_ALLOCS, i, &record, sizeof(record)) &&
@@ -201,7 +199,7 @@ static void load_blocks(struct gm_doc *doc)
 		}
 		release_chunk(doc, i + 1, &asked_later);
 	}
-	gm_sort_blocks(doc->blocks, doc->blocks_count);
+	gm_sort_blocks(doc, doc->blocks, doc->blocks_count);
 }
 
 /*
@@ -232,14 +230,14 @@ void gm_load_work(struct gm_doc *doc)
 			continue;
 		put_block(doc, block, &records[i]);
 		doc->freed_blocks_count++;
-		if (block->record.site == GM_NONE)
+		if (block->site == GM_NONE)
 			continue;
-		site = &doc->sites[block->record.site];
-		site->work_bytes += gm_site_share(&block->record);
-		site->work_count += gm_copies(block->record.extra);
+		site = &doc->sites[block->site];
+		site->work_bytes += gm_site_share(&records[i]);
+		site->work_count += gm_copies(records[i].extra);
 	}
 	free(records);
-	gm_sort_blocks(doc->freed_blocks, doc->freed_blocks_count);
+	gm_sort_blocks(doc, doc->freed_blocks, doc->freed_blocks_count);
 }
 
 void gm_load_sites(struct gm_doc *doc)
@@ -261,16 +259,17 @@ void gm_load_sites(struct gm_doc *doc)
 	for (uint32_t i = 0; i < records; i++) {
 		struct gm_site *site = &doc->sites[i];
 
-		if (gm_reader_get(doc->reader, GM_TABLE_SITES, i, &site->record,
-				  sizeof(site->record)))
-			gm_site_complete_windows(&site->record, doc->header);
+		struct gm_site_record record;
+
+		if (gm_reader_get(doc->reader, GM_TABLE_SITES, i, &record, sizeof(record)))
+			gm_site_complete_windows(&record, doc->header);
 		else
-			site->record.kind = GM_KINDS;
-		if (site->record.kind >= GM_KINDS || site->record.level >= GM_LEVELS) {
-			memset(&site->record, 0, sizeof(site->record));
-			site->record.stack = GM_NONE;
+			record.kind = GM_KINDS;
+		if (record.kind >= GM_KINDS || record.level >= GM_LEVELS) {
+			record = (struct gm_site_record){.stack = GM_NONE};
 			odd++;
 		}
+		gm_site_put(doc, site, &record);
 		site->stack = gm_doc_stack(doc, site->record.stack);
 		site->function = gm_doc_function(doc, site->record.function);
 		if ((i + 1) % in_chunk == 0 && !doc->options.keep_image)
@@ -281,6 +280,7 @@ void gm_load_sites(struct gm_doc *doc)
 		doc->lacking |= 1ull << GM_TABLE_SITES;
 		gm_doc_warn(doc, "%u of %u sites are damaged and were left out", odd, records);
 	}
+	gm_reader_release_settled(doc->reader);
 	tell_overflow(doc);
 	name_sites(doc);
 }
@@ -289,7 +289,7 @@ void gm_finish_sites(struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		struct gm_site *site = &doc->sites[i];
-		struct gm_site_record *record = &site->record;
+		struct gm_site_figures *record = &site->record;
 		const struct gm_level_record *level =
 			gm_doc_level(doc, record->device, record->level);
 
@@ -307,7 +307,7 @@ void gm_finish_sites(struct gm_doc *doc)
 		}
 	}
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *block = &copy;
 
 		if (block->site != GM_NONE && block->physical_bytes != GM_NO_BYTES)
 			doc->sites[block->site].physical_bytes +=

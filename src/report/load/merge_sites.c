@@ -35,16 +35,22 @@ static uint64_t most(uint64_t a, uint64_t b)
  * Their windows lie at the same times, but their lowest and highest values in a window do not: the
  * sum's are not known, only bounds of them. What all had at a window's end is exact.
  */
-static void add_windows(struct gm_site_record *into, const struct gm_site_record *from)
+static void add_windows(struct gm_doc *doc, struct gm_site *into, const struct gm_site *from)
 {
+	struct gm_window sums[GM_WINDOWS];
+
 	for (unsigned i = 0; i < GM_WINDOWS; i++) {
-		into->windows[i].min_bytes += from->windows[i].min_bytes;
-		into->windows[i].max_bytes += from->windows[i].max_bytes;
-		into->windows[i].last_bytes += from->windows[i].last_bytes;
+		const struct gm_window more = gm_site_window(from, i);
+
+		sums[i] = gm_site_window(into, i);
+		sums[i].min_bytes += more.min_bytes;
+		sums[i].max_bytes += more.max_bytes;
+		sums[i].last_bytes += more.last_bytes;
 	}
+	gm_site_put_windows(doc, into, sums);
 }
 
-static void add_record(struct gm_site_record *into, const struct gm_site_record *from)
+static void add_figures(struct gm_site_figures *into, const struct gm_site_figures *from)
 {
 	into->live_bytes += from->live_bytes;
 	into->live_count += from->live_count;
@@ -68,23 +74,23 @@ static void add_record(struct gm_site_record *into, const struct gm_site_record 
 	into->collected_bytes += from->collected_bytes;
 	into->collected_count += from->collected_count;
 	into->flags |= from->flags;
-	add_windows(into, from);
 }
 
 /*
  * The site's highest sum that is known: of a window's end, of the level's peak, of now. No window's
  * bound exceeds it.
  */
-static void raise_peak(struct gm_site *site)
+static void raise_peak(struct gm_doc *doc, struct gm_site *site)
 {
-	struct gm_site_record *record = &site->record;
-	uint64_t peak = most(record->peak_bytes, most(record->bytes_at_peak, site->work_bytes));
+	struct gm_site_record record = gm_site_record_of(site);
+	uint64_t peak = most(record.peak_bytes, most(record.bytes_at_peak, site->work_bytes));
 
-	for (unsigned i = 0; i <= record->window_current && i < GM_WINDOWS; i++)
-		peak = most(peak, record->windows[i].last_bytes);
-	record->peak_bytes = peak;
+	for (unsigned i = 0; i <= record.window_current && i < GM_WINDOWS; i++)
+		peak = most(peak, record.windows[i].last_bytes);
+	record.peak_bytes = peak;
 	for (unsigned i = 0; i < GM_WINDOWS; i++)
-		record->windows[i].max_bytes = least(record->windows[i].max_bytes, peak);
+		record.windows[i].max_bytes = least(record.windows[i].max_bytes, peak);
+	gm_site_put(doc, site, &record);
 }
 
 static void merge(struct gm_doc *doc, unsigned into, unsigned from)
@@ -92,17 +98,19 @@ static void merge(struct gm_doc *doc, unsigned into, unsigned from)
 	struct gm_site *site = &doc->sites[into], *twin = &doc->sites[from];
 	uint32_t stack = twin->record.stack;
 
-	add_record(&site->record, &twin->record);
+	add_figures(&site->record, &twin->record);
+	add_windows(doc, site, twin);
 	site->exit_bytes += twin->exit_bytes;
 	site->exit_count += twin->exit_count;
 	site->work_bytes += twin->work_bytes;
 	site->work_count += twin->work_count;
 	site->physical_bytes += twin->physical_bytes;
 	site->records++;
-	twin->record = (struct gm_site_record){.stack = stack,
-					       .kind = site->record.kind,
-					       .level = site->record.level,
-					       .device = site->record.device};
+	twin->record = (struct gm_site_figures){.stack = stack,
+						.kind = site->record.kind,
+						.level = site->record.level,
+						.device = site->record.device};
+	twin->changed = 0;
 	twin->exit_bytes = twin->exit_count = twin->work_bytes = twin->work_count = 0;
 	twin->physical_bytes = 0;
 	twin->id = site->id;
@@ -112,8 +120,8 @@ static void merge(struct gm_doc *doc, unsigned into, unsigned from)
 static void redirect_blocks(const struct gm_doc *doc, struct gm_block *blocks, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
-		if (blocks[i].record.site != GM_NONE)
-			blocks[i].record.site = doc->sites[blocks[i].record.site].merged;
+		if (blocks[i].site != GM_NONE)
+			blocks[i].site = doc->sites[blocks[i].site].merged;
 }
 
 static void redirect_errors(const struct gm_doc *doc, struct gm_error *errors, unsigned count)
@@ -173,7 +181,7 @@ void gm_merge_sites(struct gm_doc *doc)
 		return;
 	for (unsigned i = 0; i < doc->sites_count; i++)
 		if (doc->sites[i].records > 1)
-			raise_peak(&doc->sites[i]);
+			raise_peak(doc, &doc->sites[i]);
 	redirect_blocks(doc, doc->blocks, doc->blocks_count);
 	redirect_blocks(doc, doc->freed_blocks, doc->freed_blocks_count);
 	for (unsigned i = 0; i < doc->ooms_count; i++)

@@ -7,6 +7,7 @@
 #include "report/load/internal.h"
 #include "account/recount.h"
 #include "account/series.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* `blocks` are in order of address. */
@@ -14,9 +15,12 @@ uint64_t gm_sum_physical(const struct gm_doc *doc, int device)
 {
 	struct gm_physical_sum sum = {0};
 
-	for (unsigned i = 0; i < doc->blocks_count; i++)
-		if (doc->blocks[i].record.device == device)
-			gm_physical_sum_add(&sum, &doc->blocks[i].record);
+	for (unsigned i = 0; i < doc->blocks_count; i++) {
+		const struct gm_alloc_record block = gm_doc_block(doc, i);
+
+		if (block.device == device)
+			gm_physical_sum_add(&sum, &block);
+	}
 	return sum.bytes;
 }
 
@@ -32,15 +36,16 @@ static void add_reserves(struct gm_doc *doc)
 	}
 }
 
-/* The records of the document that an allocation counts in. */
-static struct gm_counters counters_of(struct gm_doc *doc, const struct gm_alloc_record *block)
+/* The records of the document that an allocation counts in; `sites` are whole ones. */
+static struct gm_counters counters_of(struct gm_doc *doc, struct gm_site_record *sites,
+				      const struct gm_alloc_record *block)
 {
 	struct gm_counters in = {.in_level = gm_in_level(block->level, block->kind),
 				 .extra = block->extra};
 	bool in_usage = gm_in_usage(block->level, block->kind);
 
 	if (block->site != GM_NONE)
-		in.site = &doc->sites[block->site].record;
+		in.site = &sites[block->site];
 	for (unsigned i = 0; i < doc->levels_count; i++)
 		if (doc->levels[i].level == block->level && doc->levels[i].device == block->device)
 			in.level = &doc->levels[i];
@@ -51,10 +56,11 @@ static struct gm_counters counters_of(struct gm_doc *doc, const struct gm_alloc_
 }
 
 /* Does the same with every record of the document. */
-static void for_each(struct gm_doc *doc, void (*step)(const struct gm_counters *))
+static void for_each(struct gm_doc *doc, struct gm_site_record *sites,
+		     void (*step)(const struct gm_counters *))
 {
 	for (unsigned i = 0; i < doc->sites_count; i++)
-		step(&(struct gm_counters){.site = &doc->sites[i].record});
+		step(&(struct gm_counters){.site = &sites[i]});
 	for (unsigned i = 0; i < doc->levels_count; i++)
 		step(&(struct gm_counters){.level = &doc->levels[i], .in_level = true});
 	for (unsigned i = 0; i < doc->usage_count; i++)
@@ -142,7 +148,7 @@ static void recompute_torch(struct gm_doc *doc, struct gm_torch_record *torch)
 	if (torch->mismatches || torch->allocator == GM_TORCH_ASYNC)
 		return;
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *block = &copy;
 
 		if (block->device == torch->device && gm_torch_reserves(gm_torch_part(block)))
 			reserved_bytes += block->bytes;
@@ -153,10 +159,12 @@ static void recompute_torch(struct gm_doc *doc, struct gm_torch_record *torch)
 static void recompute_vmm(struct gm_doc *doc, struct gm_vmm_record *vmm)
 {
 	gm_vmm_recount_begin(vmm);
-	for (unsigned i = 0; i < doc->blocks_count; i++)
-		if (doc->blocks[i].record.device == vmm->device &&
-		    gm_in_vmm(&doc->blocks[i].record))
-			gm_vmm_add(vmm, &doc->blocks[i].record);
+	for (unsigned i = 0; i < doc->blocks_count; i++) {
+		const struct gm_alloc_record block = gm_doc_block(doc, i);
+
+		if (block.device == vmm->device && gm_in_vmm(&block))
+			gm_vmm_add(vmm, &block);
+	}
 }
 
 static void zero_totals(const struct gm_counters *in)
@@ -171,18 +179,18 @@ static void zero_totals(const struct gm_counters *in)
 
 /* Totals of kinds and levels, which may have counted the update that a site did not, or the other
  * way round. Every allocation has its site unless the file was full. */
-static void sum_totals(struct gm_doc *doc)
+static void sum_totals(struct gm_doc *doc, struct gm_site_record *sites)
 {
 	if (doc->header->dropped_records)
 		return;
-	for_each(doc, zero_totals);
+	for_each(doc, sites, zero_totals);
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		const struct gm_site_record *site = &doc->sites[i].record;
+		const struct gm_site_record *site = &sites[i];
 		const struct gm_alloc_record any = {.site = i,
 						    .level = site->level,
 						    .kind = site->kind,
 						    .device = site->device};
-		const struct gm_counters in = counters_of(doc, &any);
+		const struct gm_counters in = counters_of(doc, sites, &any);
 
 		if (in.usage) {
 			in.usage->allocated_bytes += site->allocated_bytes;
@@ -211,17 +219,18 @@ static void follow_last_allocation(struct gm_doc *doc)
 		doc->duration_s = gm_seconds(last_ns);
 }
 
-static void recompute(struct gm_doc *doc)
+static void recompute(struct gm_doc *doc, struct gm_site_record *sites)
 {
 	follow_last_allocation(doc);
-	for_each(doc, gm_recount_begin);
+	for_each(doc, sites, gm_recount_begin);
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_counters in = counters_of(doc, &doc->blocks[i].record);
+		const struct gm_alloc_record block = gm_doc_block(doc, i);
+		const struct gm_counters in = counters_of(doc, sites, &block);
 
-		gm_recount_add(&in, &doc->blocks[i].record);
+		gm_recount_add(&in, &block);
 	}
-	for_each(doc, gm_recount_end);
-	sum_totals(doc);
+	for_each(doc, sites, gm_recount_end);
+	sum_totals(doc, sites);
 	for (unsigned i = 0; i < doc->levels_count; i++)
 		if (doc->levels[i].level == GM_LEVEL_DRIVER)
 			follow_line(doc, doc->levels[i].device,
@@ -237,9 +246,10 @@ static void recompute(struct gm_doc *doc)
 		recompute_vmm(doc, &doc->vmm[i]);
 }
 
-void gm_repair(struct gm_doc *doc)
+static void repair(struct gm_doc *doc)
 {
-	bool cut_short = doc->header->sequence & 1 || gm_reader_torn(doc->reader);
+	struct gm_site_record *sites =
+		gm_realloc(NULL, ((size_t)doc->sites_count + 1) * sizeof(*sites));
 
 	/*
 	 * In a sampled recording, and where the file had no room for all that was live, the records
@@ -248,9 +258,20 @@ void gm_repair(struct gm_doc *doc)
 	bool part = doc->header->sample_bytes ||
 		    doc->header->dropped_tables & 1ull << GM_TABLE_ALLOCS;
 
-	if (cut_short && part)
-		for_each(doc, gm_recount_end);
-	else if (cut_short)
-		recompute(doc);
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		sites[i] = gm_site_record_of(&doc->sites[i]);
+	if (part)
+		for_each(doc, sites, gm_recount_end);
+	else
+		recompute(doc, sites);
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		gm_site_put(doc, &doc->sites[i], &sites[i]);
+	free(sites);
+}
+
+void gm_repair(struct gm_doc *doc)
+{
+	if (doc->header->sequence & 1 || gm_reader_torn(doc->reader))
+		repair(doc);
 	follow_levels(doc);
 }

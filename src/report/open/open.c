@@ -27,7 +27,7 @@
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A site of which nothing had happened yet at the moment of --at. */
-static bool unborn(const struct gm_doc *doc, const struct gm_site_record *site)
+static bool unborn(const struct gm_doc *doc, const struct gm_site_figures *site)
 {
 	return doc->at_ns != GM_NO_BYTES && !site->allocations && !site->failures;
 }
@@ -49,7 +49,7 @@ static void filter(struct gm_doc *doc, const struct gm_options *options)
 
 	doc->only_device = device;
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		struct gm_site_record *site = &doc->sites[i].record;
+		struct gm_site_figures *site = &doc->sites[i].record;
 
 		doc->sites[i].hidden = unborn(doc, site) || too_small(&doc->sites[i], options) ||
 				       (device >= 0 && site->device != device) ||

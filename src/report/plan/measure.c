@@ -102,18 +102,18 @@ static const char *part_name(const struct gm_site *site)
  */
 static double leaked_bytes(const struct gm_site *site)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	uint64_t swing = 0, first = 0, needed;
 
 	if (site->verdict != GM_GROW)
 		return 0;
 	for (unsigned i = 0; i <= record->window_current && i < GM_WINDOWS; i++) {
-		const struct gm_window *window = &record->windows[i];
+		const struct gm_window window = gm_site_window(site, i);
 
-		if (!first && window->max_bytes)
-			first = window->min_bytes ? window->min_bytes : record->max_alloc_bytes;
-		if (window->max_bytes - window->min_bytes > swing)
-			swing = window->max_bytes - window->min_bytes;
+		if (!first && window.max_bytes)
+			first = window.min_bytes ? window.min_bytes : record->max_alloc_bytes;
+		if (window.max_bytes - window.min_bytes > swing)
+			swing = window.max_bytes - window.min_bytes;
 	}
 	needed = swing > first ? swing : first;
 	return record->bytes_at_peak > needed ? (double)(record->bytes_at_peak - needed) : 0;
@@ -137,7 +137,7 @@ static void add_sites(struct study *study, struct sample *sample, const struct g
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_site *site = &doc->sites[i];
-		const struct gm_site_record *record = &site->record;
+		const struct gm_site_figures *record = &site->record;
 		bool library =
 			doc->torch && record->level == GM_LEVEL_DRIVER && !site->torch_segments;
 

@@ -112,7 +112,7 @@ static const char *library_of(struct gm_doc *doc, const struct gm_site *site)
 
 static void add_category(struct gm_doc *doc, const struct gm_site *site)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	struct gm_category *category = NULL;
 
 	for (unsigned i = 0; i < doc->categories_count; i++)
@@ -134,7 +134,7 @@ static void add_category(struct gm_doc *doc, const struct gm_site *site)
 /* Phases are of the level that the program works with: PyTorch's blocks, else the driver's. */
 static void add_phase(struct gm_doc *doc, const struct gm_site *site)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	struct gm_phase *phase = NULL;
 
 	if (record->level != (doc->torch ? GM_LEVEL_TORCH : GM_LEVEL_DRIVER) ||

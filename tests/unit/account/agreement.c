@@ -146,32 +146,34 @@ static void check_model(const struct gm_doc *doc)
 
 /* ---- against the tracker ---- */
 
-static void same_site(const char *what, const struct gm_site_record *site,
-		      const struct gm_site_record *expected)
+static void same_site(const char *what, const struct gm_site *site, const struct gm_site *expected)
 {
-	SAME(what, site->live_bytes, expected->live_bytes);
-	SAME(what, site->live_count, expected->live_count);
-	SAME(what, site->allocated_bytes, expected->allocated_bytes);
-	SAME(what, site->allocations, expected->allocations);
-	SAME(what, site->freed_bytes, expected->freed_bytes);
-	SAME(what, site->frees, expected->frees);
-	SAME(what, site->failures, expected->failures);
-	SAME(what, site->failed_frees, expected->failed_frees);
-	SAME(what, site->peak_bytes, expected->peak_bytes);
-	SAME(what, site->bytes_at_peak, expected->bytes_at_peak);
-	SAME(what, site->level_max_bytes, expected->level_max_bytes);
-	SAME(what, site->min_alloc_bytes, expected->min_alloc_bytes);
-	SAME(what, site->max_alloc_bytes, expected->max_alloc_bytes);
-	SAME(what, site->first_serial, expected->first_serial);
-	SAME(what, site->first_ns, expected->first_ns);
-	SAME(what, site->last_ns, expected->last_ns);
-	SAME(what, site->stray_bytes, expected->stray_bytes);
-	SAME(what, site->stray_count, expected->stray_count);
-	SAME(what, site->window_current, expected->window_current);
-	for (unsigned i = 0; i <= expected->window_current; i++) {
-		SAME(what, site->windows[i].min_bytes, expected->windows[i].min_bytes);
-		SAME(what, site->windows[i].max_bytes, expected->windows[i].max_bytes);
-		SAME(what, site->windows[i].last_bytes, expected->windows[i].last_bytes);
+	SAME(what, site->record.live_bytes, expected->record.live_bytes);
+	SAME(what, site->record.live_count, expected->record.live_count);
+	SAME(what, site->record.allocated_bytes, expected->record.allocated_bytes);
+	SAME(what, site->record.allocations, expected->record.allocations);
+	SAME(what, site->record.freed_bytes, expected->record.freed_bytes);
+	SAME(what, site->record.frees, expected->record.frees);
+	SAME(what, site->record.failures, expected->record.failures);
+	SAME(what, site->record.failed_frees, expected->record.failed_frees);
+	SAME(what, site->record.peak_bytes, expected->record.peak_bytes);
+	SAME(what, site->record.bytes_at_peak, expected->record.bytes_at_peak);
+	SAME(what, site->record.level_max_bytes, expected->record.level_max_bytes);
+	SAME(what, site->record.min_alloc_bytes, expected->record.min_alloc_bytes);
+	SAME(what, site->record.max_alloc_bytes, expected->record.max_alloc_bytes);
+	SAME(what, site->record.first_serial, expected->record.first_serial);
+	SAME(what, site->record.first_ns, expected->record.first_ns);
+	SAME(what, site->record.last_ns, expected->record.last_ns);
+	SAME(what, site->record.stray_bytes, expected->record.stray_bytes);
+	SAME(what, site->record.stray_count, expected->record.stray_count);
+	SAME(what, site->record.window_current, expected->record.window_current);
+	for (unsigned i = 0; i <= expected->record.window_current; i++) {
+		SAME(what, gm_site_window(site, i).min_bytes,
+		     gm_site_window(expected, i).min_bytes);
+		SAME(what, gm_site_window(site, i).max_bytes,
+		     gm_site_window(expected, i).max_bytes);
+		SAME(what, gm_site_window(site, i).last_bytes,
+		     gm_site_window(expected, i).last_bytes);
 	}
 }
 
@@ -261,7 +263,7 @@ static void same(const char *what, struct gm_doc *doc, const struct gm_doc *expe
 	for (unsigned i = 0; i < expected->sites_count; i++) {
 		snprintf(site, sizeof(site), "%s, site %u (level %u, kind %u)", what, i,
 			 expected->sites[i].record.level, expected->sites[i].record.kind);
-		same_site(site, &doc->sites[i].record, &expected->sites[i].record);
+		same_site(site, &doc->sites[i], &expected->sites[i]);
 	}
 	gm_doc_close(doc);
 }

@@ -47,7 +47,7 @@ static void the_last_moment_at_the_peak(void **unused)
 	add(1, 50, 2);
 	take(0, 100);
 	add(1, 20, 3);
-	gm_site_settle(&sites[0], &level);
+	gm_site_settle(&sites[0].figures, &level);
 	assert_int_equal(sites[0].bytes_at_peak, 100);
 	assert_int_equal(sites[1].bytes_at_peak, 50);
 	assert_int_equal(level.peak_at_ns, 20);
@@ -74,7 +74,7 @@ static void a_site(void **unused)
 	(void)unused;
 	add(0, 100, 5);
 	add(0, 40, 6);
-	gm_site_add_stray(&sites[0], 40, 1);
+	gm_site_add_stray(&sites[0].figures, 40, 1);
 	gm_count_free(&(struct gm_counters){.site = &sites[0]}, 40, 1, true);
 	gm_count_free(&(struct gm_counters){.site = &sites[0]}, 30, 0, false); /* a part of 100 */
 	gm_count_resize(&(struct gm_counters){.site = &sites[0]}, 200, 0);

@@ -18,11 +18,11 @@ static void load(struct gm_doc *doc)
 	doc->sites = gm_zone_alloc(&doc->zone, books.sites_count, sizeof(*doc->sites));
 	doc->sites_count = books.sites_count;
 	for (uint32_t i = 0; i < books.sites_count; i++)
-		doc->sites[i].record = books.sites[i];
+		gm_site_put(doc, &doc->sites[i], &books.sites[i]);
 	doc->blocks = gm_zone_alloc(&doc->zone, books.blocks_count + 1, sizeof(*doc->blocks));
 	for (uint32_t i = 0; i < books.blocks_count; i++)
 		if (books.blocks[i].state == GM_STATE_LIVE)
-			doc->blocks[doc->blocks_count++].record = books.blocks[i];
+			gm_block_put(doc, &doc->blocks[doc->blocks_count++], &books.blocks[i]);
 	for (uint32_t i = 0; i < books.sites_count; i++) {
 		doc->sites[i].phase = "other";
 		doc->sites[i].work_bytes = books.sites[i].live_bytes;

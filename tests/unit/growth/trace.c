@@ -150,7 +150,7 @@ void trace_mark(void)
 		for (uint32_t i = 0; i < trace.blocks_count; i++)
 			if (trace.blocks[i].state == GM_STATE_LIVE) {
 				trace.blocks[i].flags |= GM_ALLOC_BEFORE_MARK;
-				gm_site_add_stray(&trace.sites[trace.blocks[i].site],
+				gm_site_add_stray(&trace.sites[trace.blocks[i].site].figures,
 						  trace.blocks[i].bytes, 1);
 			}
 		trace.header.first_mark_serial = trace.header.serial + 1;

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -87,6 +88,7 @@ static void fill(struct test_file *file)
 
 	test_begin(file);
 	file->header.chunk_bytes = SMALL_CHUNK; /* there are thousands of files to write */
+	file->header.features |= GM_FEATURE_LOCKED; /* and nobody holds the lock: it is settled */
 	stack = test_stack(file, frames);
 	test_native_frame(file, "/nowhere/libx.so", 0x1234);
 	site = test_add_site(file, stack, GM_LEVEL_DRIVER, GM_KIND_DEVICE, 0, 3, 2, 1000);
@@ -187,8 +189,8 @@ static void odd_states(void **state)
 	assert_non_null(doc);
 	assert_int_equal(doc->blocks_count, 5);
 	for (unsigned i = 0; i < doc->blocks_count; i++)
-		assert_true(doc->blocks[i].record.state == GM_STATE_LIVE ||
-			    doc->blocks[i].record.state == GM_STATE_PENDING);
+		assert_true(gm_doc_block(doc, i).state == GM_STATE_LIVE ||
+			    gm_doc_block(doc, i).state == GM_STATE_PENDING);
 	gm_doc_close(doc);
 	test_end(&file);
 }
@@ -390,6 +392,7 @@ static void damaged_words(void **state)
 
 	(void)state;
 	fill(&file);
+	file.header.features &= ~(uint64_t)GM_FEATURE_LOCKED; /* copied at once */
 	image = test_image(&file, &bytes);
 	copy = malloc(bytes);
 	assert_non_null(copy);
@@ -497,6 +500,66 @@ static void several_chunks(void **state)
 		assert_int_equal(site.allocated_bytes, 100 + i);
 	}
 	gm_reader_close(reader);
+	test_end(&file);
+}
+
+static bool has_sites(const struct gm_reader *reader, unsigned from, unsigned past)
+{
+	struct gm_site_record site;
+	bool has = true;
+
+	for (unsigned i = from; i < past; i++)
+		has &= gm_reader_get(reader, GM_TABLE_SITES, i, &site, sizeof(site)) &&
+		       site.allocated_bytes == 100 + i;
+	return has;
+}
+
+/* A file that its process had locked is read chunk by chunk once the lock is gone. */
+static void settled_file(void **state)
+{
+	struct gm_reader *reader;
+	struct test_file file;
+	unsigned in_chunk;
+	char error[256];
+	int fd;
+
+	(void)state;
+	test_begin(&file);
+	file.header.features |= GM_FEATURE_LOCKED;
+	for (unsigned i = 0; i < 400; i++)
+		test_add_site(&file, GM_NONE, GM_LEVEL_DRIVER, GM_KIND_DEVICE, 0, 0, 1, 100 + i);
+	assert_int_equal(test_write(&file, path), 0);
+	fd = open(path, O_RDWR);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	reader = gm_reader_open(path, error, sizeof(error));
+	assert_non_null(reader);
+	in_chunk = gm_reader_chunk_records(reader, GM_TABLE_SITES);
+	assert_true(has_sites(reader, 0, 400));
+	gm_reader_release_settled(reader);
+	assert_true(has_sites(reader, 0, 400));
+	gm_reader_release(reader, GM_TABLE_SITES, 0);
+	assert_false(has_sites(reader, 0, 1));
+	assert_true(has_sites(reader, in_chunk, 400));
+	assert_false(gm_reader_failed(reader));
+	gm_reader_close(reader);
+
+	assert_int_equal(flock(fd, LOCK_UN), 0);
+	reader = gm_reader_open(path, error, sizeof(error));
+	assert_non_null(reader);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0); /* the reader keeps no lock */
+	assert_true(has_sites(reader, 0, 400));
+	gm_reader_release(reader, GM_TABLE_SITES, 0);
+	assert_true(has_sites(reader, 0, 400));
+	gm_reader_release_settled(reader);
+	assert_true(has_sites(reader, 0, 400));
+	gm_reader_release_settled(reader);
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	assert_false(gm_reader_failed(reader));
+	assert_false(has_sites(reader, 0, 1));
+	assert_true(gm_reader_failed(reader));
+	assert_null(gm_reader_image(reader));
+	gm_reader_close(reader);
+	close(fd);
 	test_end(&file);
 }
 
@@ -723,6 +786,7 @@ int main(void)
 		cmocka_unit_test(hostile_names),
 		cmocka_unit_test(modules_that_are_no_files),
 		cmocka_unit_test(several_chunks),
+		cmocka_unit_test(settled_file),
 		cmocka_unit_test(windows_repeat_the_last),
 		cmocka_unit_test(windows_merge),
 		cmocka_unit_test(windows_collapse),

@@ -30,8 +30,8 @@ static struct lives live(const struct gm_doc *doc, unsigned level)
 	struct lives lives = {0, 0};
 
 	for (unsigned i = 0; i < doc->blocks_count; i++)
-		if (doc->blocks[i].record.level == level) {
-			lives.bytes += doc->blocks[i].record.bytes;
+		if (gm_doc_block(doc, i).level == level) {
+			lives.bytes += doc->blocks[i].bytes;
 			lives.count++;
 		}
 	return lives;

@@ -88,7 +88,7 @@ static void write_seconds(FILE *file, uint64_t ns)
 static void write_site(FILE *file, struct gm_doc *doc, const struct gm_site *site)
 {
 	const struct gm_site_errors errors = gm_site_errors(doc, site);
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 
 	fprintf(file, "%s,%s,%s,", site->id, gm_level_name(record->level),
 		gm_kind_name(record->kind));

@@ -218,7 +218,7 @@ static void label_process(struct profile *profile, struct buffer *sample, const 
 static void sample(struct profile *profile, const struct gm_doc *doc, const struct gm_site *site)
 {
 	const struct gm_site_errors errors = gm_site_errors(doc, site);
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	const uint64_t values[] = {record->live_count, record->live_bytes, record->bytes_at_peak,
 				   record->allocations, record->allocated_bytes};
 	struct buffer message = {0}, packed = {0};

@@ -257,7 +257,7 @@ static void fill_stack(struct database *db, const struct gm_site *site)
 static void fill_site(struct database *db, struct gm_doc *doc, const struct gm_site *site)
 {
 	const struct gm_site_errors errors = gm_site_errors(doc, site);
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 
 	row(db, "INSERT INTO sites VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
 	text(db, site->id);
@@ -299,7 +299,7 @@ static void fill_blocks(struct database *db, const struct gm_doc *doc)
 	static const char *const states[] = {"empty", "live", "freeing", "pending"};
 
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *block = &copy;
 
 		row(db, "INSERT INTO blocks VALUES(?,?,?,?,?,?,?,?,?)");
 		number(db, block->key);

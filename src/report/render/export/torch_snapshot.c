@@ -102,8 +102,9 @@ static struct sums put_blocks(struct snapshot *snapshot, const struct gm_extents
 	gm_pickle_text(&snapshot->pickle, "blocks");
 	gm_pickle_list(&snapshot->pickle);
 	while (gm_stretch_next(extents->list, segment, &walk, &stretch)) {
-		const struct gm_alloc_record *block =
-			stretch.block ? &doc->blocks[stretch.block->number].record : NULL;
+		const struct gm_alloc_record copy =
+			gm_doc_block(doc, stretch.block ? stretch.block->number : 0);
+		const struct gm_alloc_record *block = stretch.block ? &copy : NULL;
 		uint64_t bytes = stretch.end - stretch.start;
 
 		put_block(snapshot, stretch.start, bytes, block);
@@ -153,10 +154,10 @@ static void end_segment(struct snapshot *snapshot, struct sums sums)
 static void put_segment(struct snapshot *snapshot, const struct gm_extents *extents,
 			const struct gm_segment *segment, int device)
 {
-	const struct gm_alloc_record *memory =
-		&snapshot->doc->blocks[extents->list[segment->first].number].record;
+	const struct gm_alloc_record memory =
+		gm_doc_block(snapshot->doc, extents->list[segment->first].number);
 
-	begin_segment(snapshot, memory, segment, device);
+	begin_segment(snapshot, &memory, segment, device);
 	end_segment(snapshot, put_blocks(snapshot, extents, segment));
 }
 
@@ -172,7 +173,7 @@ static void put_plain_segments(struct snapshot *snapshot, int device)
 	struct gm_doc *doc = snapshot->doc;
 
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		const struct gm_alloc_record *memory = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *memory = &copy;
 		const struct gm_segment segment = {.start = memory->key,
 						   .end = memory->key + memory->bytes};
 		bool pending = memory->state == GM_STATE_PENDING;

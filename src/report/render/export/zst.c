@@ -41,8 +41,10 @@ static void pack(struct packer *packer, const void *data, size_t bytes, bool las
 static uint64_t pack_file(struct packer *packer, const struct gm_doc *doc)
 {
 	uint64_t bytes = gm_reader_bytes(doc->reader);
+	const void *image = gm_reader_image(doc->reader);
 
-	pack(packer, gm_reader_image(doc->reader), bytes, true);
+	packer->failed |= !image;
+	pack(packer, image, bytes, true);
 	return bytes;
 }
 

@@ -28,7 +28,8 @@ json_t *gm_json_blocks(const struct gm_doc *doc, const struct gm_block *const *b
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < count; i++) {
-		const struct gm_alloc_record *record = &blocks[i]->record;
+		const struct gm_alloc_record copy = gm_block_record(doc, blocks[i]),
+					     *record = &copy;
 
 		json_array_append_new(
 			list, json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:o}", "address",

@@ -92,16 +92,16 @@ static void put_window(struct gm_json_out *out, const struct gm_window *window, 
 /* Windows from `first` on, `count` of them, as one. */
 static struct gm_window merged(const struct gm_site *site, unsigned first, unsigned count)
 {
-	struct gm_window window = site->record.windows[first];
+	struct gm_window window = gm_site_window(site, first);
 
 	for (unsigned i = first + 1; i < first + count; i++) {
-		const struct gm_window *next = &site->record.windows[i];
+		const struct gm_window next = gm_site_window(site, i);
 
-		window.last_bytes = next->last_bytes;
-		if (next->min_bytes < window.min_bytes)
-			window.min_bytes = next->min_bytes;
-		if (next->max_bytes > window.max_bytes)
-			window.max_bytes = next->max_bytes;
+		window.last_bytes = next.last_bytes;
+		if (next.min_bytes < window.min_bytes)
+			window.min_bytes = next.min_bytes;
+		if (next.max_bytes > window.max_bytes)
+			window.max_bytes = next.max_bytes;
 	}
 	return window;
 }
@@ -128,7 +128,7 @@ static void put_windows(struct gm_json_out *out, const struct gm_site *site,
 /* All but stack and windows, which put_site writes. */
 static json_t *site_object(const struct gm_site *site)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	bool used = record->allocations > 0;
 
 	return json_pack(

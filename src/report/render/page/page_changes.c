@@ -339,7 +339,7 @@ static void ring_starts(struct ring *ring, const struct gm_history *history, uns
 			ring_comes(ring, &record, from_ns);
 	}
 	for (unsigned i = 0; i < ring->doc->blocks_count; i++) {
-		struct gm_alloc_record record = ring->doc->blocks[i].record;
+		struct gm_alloc_record record = gm_doc_block(ring->doc, i);
 		const struct ring_key key = ring_key_of(&record);
 		struct gm_alloc_record handle;
 

@@ -173,7 +173,7 @@ static uint64_t smallest_kept(const struct gm_doc *doc)
 	unsigned counts[65] = {0}, kept = 0, bits = 64;
 
 	for (unsigned i = 0; i < doc->blocks_count; i++) {
-		uint64_t bytes = doc->blocks[i].record.bytes;
+		uint64_t bytes = doc->blocks[i].bytes;
 
 		counts[bytes ? 64 - __builtin_clzll(bytes) : 0]++;
 	}
@@ -209,7 +209,7 @@ json_t *gm_page_memory_map(struct gm_doc *doc, const int *numbers)
 	for (size_t i = 0; i < sizeof(map.to) / sizeof(*columns); i++)
 		columns[i] = json_array();
 	for (unsigned i = 0; i < count; i++) {
-		const struct gm_alloc_record *block = &doc->blocks[i].record;
+		const struct gm_alloc_record copy = gm_doc_block(doc, i), *block = &copy;
 
 		if (block->device != device) {
 			close_row(&map);

@@ -26,7 +26,8 @@ void gm_text_blocks(struct gm_out *out, struct gm_doc *doc, const struct gm_bloc
 		 list->count == 1 ? "" : "s", gm_format_size(size, list->bytes));
 	gm_table_begin(&table, titles);
 	for (unsigned i = 0; i < list->count; i++) {
-		const struct gm_alloc_record *record = &list->blocks[i]->record;
+		const struct gm_alloc_record copy = gm_block_record(doc, list->blocks[i]),
+					     *record = &copy;
 
 		gm_table_cell(&table, "0x%" PRIx64, record->key);
 		gm_table_size(&table, record->bytes);
@@ -88,7 +89,8 @@ static void print_now(struct gm_out *out, struct gm_doc *doc,
 		gm_print(out, GM_BOLD, "0x%" PRIx64 " belongs to no live memory\n",
 			 history->address);
 	for (unsigned i = 0; i < history->blocks_count; i++) {
-		const struct gm_alloc_record *record = &history->blocks[i]->record;
+		const struct gm_alloc_record copy = gm_block_record(doc, history->blocks[i]),
+					     *record = &copy;
 
 		gm_print(out, GM_BOLD, "0x%" PRIx64 " is byte %" PRIu64 " of %s", history->address,
 			 history->address - record->key, gm_format_size(size, record->bytes));

@@ -131,7 +131,7 @@ static enum gm_style verdict_style(enum gm_verdict verdict)
 static void print_site(struct gm_out *out, const struct gm_doc *doc, const struct gm_site *site,
 		       const struct key *key)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 	char text[GM_FORMAT_BYTES], live[GM_FORMAT_BYTES], peak[GM_FORMAT_BYTES], device[24];
 	char failed[48] = "", why[512], error[GM_FORMAT_BYTES + 24] = "";
 	char counts[4][GM_FORMAT_BYTES], late[GM_FORMAT_BYTES + 48] = "";

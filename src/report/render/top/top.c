@@ -101,12 +101,10 @@ void gm_top_reset_growth(struct gm_top *top, const struct gm_doc *doc)
 void gm_top_growth_by_window(struct gm_top *top, const struct gm_doc *doc)
 {
 	for (unsigned i = 0; i < top->sites && i < doc->sites_count; i++) {
-		const struct gm_site_record *record = &doc->sites[i].record;
+		const struct gm_site *site = &doc->sites[i];
+		unsigned current = site->record.window_current;
 
-		top->base_bytes[i] =
-			record->window_current
-				? record->windows[record->window_current - 1].last_bytes
-				: 0;
+		top->base_bytes[i] = current ? gm_site_window(site, current - 1).last_bytes : 0;
 	}
 }
 
@@ -254,7 +252,7 @@ static int64_t growth_of(const struct gm_top *top, const struct gm_site *site, u
 
 static bool shown(const struct gm_top *top, const struct gm_site *site, unsigned number)
 {
-	const struct gm_site_record *record = &site->record;
+	const struct gm_site_figures *record = &site->record;
 
 	return record->allocations && (top->device < 0 || record->device == top->device) &&
 	       (top->level < 0 || record->level == top->level) &&
@@ -310,7 +308,7 @@ static struct row *gather(const struct screen *screen, unsigned *count)
 static const char *const titles[] = {"live", "growth", "peak", "count", "total", "kind"};
 #define COLUMNS (sizeof(titles) / sizeof(titles[0]))
 
-static const char *cell(char text[GM_FORMAT_BYTES], const struct gm_site_record *record,
+static const char *cell(char text[GM_FORMAT_BYTES], const struct gm_site_figures *record,
 			int64_t growth, size_t column)
 {
 	switch (column) {
