@@ -1,5 +1,5 @@
 /*
- * What the shim keeps of a thread (thread_state.h).
+ * The state that the shim keeps of a thread (thread_state.h).
  */
 #include "store/thread_state.h"
 
