@@ -19,11 +19,11 @@ MOST = {
     "device, asleep": 130,
     "launch, asleep": 90,
     "CPU block": 18,
-    "launch": 80,
+    "launch": 65,
     "block": (1035, 485),
     "block, sampled": (115, 125),
-    "device": (1335, 1060),
-    "async": (1425, 1080),
+    "device": (1290, 990),
+    "async": (1320, 990),
     "map": (3400, 2610),
 }
 
