@@ -30,6 +30,7 @@
 		if (!real)                                                                        \
 			return GM_CUDART_NOT_INITIALIZED;                                         \
 		struct gm_call call = GM_CALL(GM_FN_##name, GM_ENTRY_OF(frame), ##__VA_ARGS__);   \
+		gm_call_prepare(&call, GM_ROLE_##role_, GM_KIND_##kind_);                         \
 		gm_call_begin(&call);                                                             \
 		result = gm_call_refused(&call) ? GM_CUDA_OUT_OF_MEMORY : real(GM_NAMES(params)); \
 		gm_call_end(&call, result);                                                       \

@@ -18,7 +18,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /* A wrapper. `find` is the real function, or NULL where no CUDA runtime is behind the name. */
-#define WRAPPER(linkage, symbol, row, find, params, ...)                                          \
+#define WRAPPER(linkage, symbol, row, find, role, kind, params, ...)                              \
 	linkage cudaError_t symbol(GM_PARAMS(params));                                            \
 	linkage cudaError_t symbol(GM_PARAMS(params))                                             \
 	{                                                                                         \
@@ -32,6 +32,7 @@
 			return real(GM_NAMES(params));                                            \
 		/* it is large, so it is filled only here */                                      \
 		struct gm_call call = GM_CALL(row, GM_ENTRY_HERE(), ##__VA_ARGS__);               \
+		gm_call_prepare(&call, role, kind);                                               \
 		gm_call_begin(&call);                                                             \
 		result = real(GM_NAMES(params));                                                  \
 		gm_call_end(&call, result);                                                       \
@@ -40,38 +41,38 @@
 
 #define VERSION(symbol, name, version) __asm__(".symver " #symbol ", " name version ", remove");
 
-#define VERSIONED(major, at, name, row, params, ...)                                              \
+#define VERSIONED(major, at, name, row, ...)                                                      \
 	VERSION(gm_v##major##_##row, #name, at)                                                   \
 	WRAPPER(EXPORT, gm_v##major##_##row, GM_FN_##row,                                         \
-		gm_runtime_find(GM_FN_##row, major, CALLER), params, ##__VA_ARGS__)
+		gm_runtime_find(GM_FN_##row, major, CALLER), __VA_ARGS__)
 
-#define INSTANCE(number, row, params, ...)                                                        \
+#define INSTANCE(number, row, ...)                                                                \
 	WRAPPER(static, instance_##number##_##row, GM_FN_##row,                                   \
-		gm_runtime_instance_real(number, GM_FN_##row), params, ##__VA_ARGS__)
+		gm_runtime_instance_real(number, GM_FN_##row), __VA_ARGS__)
 
-#define INSTANCES(row, params, ...)                                                               \
-	INSTANCE(0, row, params, ##__VA_ARGS__)                                                   \
-	INSTANCE(1, row, params, ##__VA_ARGS__)                                                   \
-	INSTANCE(2, row, params, ##__VA_ARGS__)                                                   \
-	INSTANCE(3, row, params, ##__VA_ARGS__)
+#define INSTANCES(row, ...)                                                                       \
+	INSTANCE(0, row, __VA_ARGS__)                                                             \
+	INSTANCE(1, row, __VA_ARGS__)                                                             \
+	INSTANCE(2, row, __VA_ARGS__)                                                             \
+	INSTANCE(3, row, __VA_ARGS__)
 
-#define OLD(name, row, params, ...)                                                               \
-	VERSIONED(11, "@libcudart.so.11.0", name, row, params, ##__VA_ARGS__)                     \
-	VERSIONED(12, "@libcudart.so.12", name, row, params, ##__VA_ARGS__)
-#define NEW(name, row, params, ...)                                                               \
-	VERSIONED(13, "@@libcudart.so.13", name, row, params, ##__VA_ARGS__)
+#define OLD(name, row, ...)                                                                       \
+	VERSIONED(11, "@libcudart.so.11.0", name, row, __VA_ARGS__)                               \
+	VERSIONED(12, "@libcudart.so.12", name, row, __VA_ARGS__)
+#define NEW(name, row, ...)                                                                       \
+	VERSIONED(13, "@@libcudart.so.13", name, row, __VA_ARGS__)
 
 #define GM_DRIVER(...)
 #define GM_RUNTIME(name, params, role_, kind_, ...)                                               \
-	OLD(name, name, params, ##__VA_ARGS__)                                                    \
-	NEW(name, name, params, ##__VA_ARGS__)                                                    \
-	INSTANCES(name, params, ##__VA_ARGS__)
+	OLD(name, name, GM_ROLE_##role_, GM_KIND_##kind_, params, ##__VA_ARGS__)                  \
+	NEW(name, name, GM_ROLE_##role_, GM_KIND_##kind_, params, ##__VA_ARGS__)                  \
+	INSTANCES(name, GM_ROLE_##role_, GM_KIND_##kind_, params, ##__VA_ARGS__)
 #define GM_RUNTIME_UNTIL12(name, params, role_, kind_, ...)                                       \
-	OLD(name, name##_until12, params, ##__VA_ARGS__)                                          \
-	INSTANCES(name##_until12, params, ##__VA_ARGS__)
+	OLD(name, name##_until12, GM_ROLE_##role_, GM_KIND_##kind_, params, ##__VA_ARGS__)        \
+	INSTANCES(name##_until12, GM_ROLE_##role_, GM_KIND_##kind_, params, ##__VA_ARGS__)
 #define GM_RUNTIME_FROM13(name, params, role_, kind_, ...)                                        \
-	NEW(name, name, params, ##__VA_ARGS__)                                                    \
-	INSTANCES(name, params, ##__VA_ARGS__)
+	NEW(name, name, GM_ROLE_##role_, GM_KIND_##kind_, params, ##__VA_ARGS__)                  \
+	INSTANCES(name, GM_ROLE_##role_, GM_KIND_##kind_, params, ##__VA_ARGS__)
 #include "api/cuda_api.def"
 
 /* ---- routing: cudart is asked first, then its answer is mapped to the wrapper ---- */

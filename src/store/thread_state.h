@@ -1,7 +1,7 @@
 /*
- * The state that the shim keeps of a thread. It is one variable, because every event reads some of it: the
- * address of each variable of a thread lies in a cache line of the table of global offsets, and the
- * variable in another. What events of all kinds use is the first line.
+ * The state that the shim keeps of a thread. It is one variable, because every event reads some of
+ * it: the address of each variable of a thread lies in a cache line of the table of global offsets,
+ * and the variable in another. What events of all kinds use is the first line.
  */
 #ifndef GM_STORE_THREAD_STATE_H
 #define GM_STORE_THREAD_STATE_H

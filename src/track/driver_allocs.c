@@ -153,9 +153,12 @@ static inline void update_timeline(struct cache *cache, int device, uint64_t byt
 		leave_range(cache, device, bytes, more);
 }
 
-/* Logs an event about an allocation, whose size, kind, device and level the event need not have. */
+/*
+ * Logs an event about an allocation of this class, whose size, kind, device and level the event
+ * need not have.
+ */
 static inline void log_call(enum gm_event_op op, const struct gm_event *event,
-			    const struct gm_alloc_record *alloc, uint32_t thread)
+			    const struct gm_alloc_record *alloc, uint64_t class, uint32_t thread)
 {
 	struct gm_event_record *logged = gm_fast_path_log();
 
@@ -166,7 +169,7 @@ static inline void log_call(enum gm_event_op op, const struct gm_event *event,
 	 * Kind, device and level lie in the same order in both; the space is 0, the rest follows
 	 * here.
 	 */
-	memcpy(&logged->function, &alloc->flags, sizeof(uint64_t));
+	memcpy(&logged->function, &class, sizeof(class));
 	logged->function = (uint16_t)event->function;
 	logged->op = (uint8_t)op;
 	gm_file->event_head++;
@@ -200,13 +203,13 @@ static inline struct gm_counters counters_of(const struct cache *cache, struct g
 
 /* ---- allocations ---- */
 
-static inline uint64_t physical_bytes_of(const struct cache *cache, uint64_t bytes)
+static inline uint64_t physical_bytes_of(const struct gm_pool_record *pool, uint64_t bytes)
 {
-	return gm_driver_bytes(GM_LEVEL_DRIVER, cache->pool ? GM_KIND_ASYNC : GM_KIND_DEVICE,
-			       bytes);
+	return gm_driver_bytes(GM_LEVEL_DRIVER, pool ? GM_KIND_ASYNC : GM_KIND_DEVICE, bytes);
 }
 
-static inline bool add_fast(const struct gm_event *event)
+/* Stores whether the pool should be queried at the time of the event. */
+static inline bool add_fast(const struct gm_event *event, bool *due)
 {
 	uint64_t class = class_at(&event->flags), key = event->key, bytes = event->bytes;
 	struct gm_index_slot *empty = gm_index_find_empty(&gm_track.live, GM_SPACE_POINTER, key);
@@ -216,22 +219,23 @@ static inline bool add_fast(const struct gm_event *event)
 	struct gm_alloc_record *record;
 	struct gm_level_record *level;
 	struct gm_site_record *site;
+	struct gm_pool_record *pool;
 	struct gm_counters counters;
 	struct cache *cache;
 
-	if (unlikely(!known.index))
-		return false;
-	if (unlikely(!empty || !offset || offset >= GM_INDEX_VALUES))
+	if (unlikely(!known.index) || unlikely(!empty) ||
+	    unlikely(offset - 1 >= GM_INDEX_VALUES - 1))
 		return false;
 	cache = cache_of(class, device, event->kind, event->owner);
 	if (unlikely(!cache))
 		return false;
 	thread = gm_calling_thread();
+	pool = cache->pool;
 	record = gm_store_at(offset);
 	site = gm_store_at(known.offset);
 	gm_live_reuse(record);
 	gm_live_describe(record, event, known.index - 1, thread);
-	record->physical_bytes = physical_bytes_of(cache, gm_laid_out_bytes(event));
+	record->physical_bytes = physical_bytes_of(pool, bytes);
 	memcpy(&record->flags, &class, sizeof(class));
 	record->extra = (int8_t)event->extra;
 	gm_live_publish(record);
@@ -242,34 +246,36 @@ static inline bool add_fast(const struct gm_event *event)
 	gm_site_catch_up(site);
 	gm_count_alloc(&counters, bytes, record->serial, gm_track.now_ns);
 	update_timeline(cache, device, level->current_bytes, true);
-	if (cache->pool)
-		gm_pool_count_alloc(cache->pool, bytes);
-	else if (bytes <= GM_SLAB_LIMIT_BYTES)
-		gm_level_physical(level, gm_slab_add(device, key, record->physical_bytes));
-	else
-		gm_level_physical(level, record->physical_bytes);
-	gm_note_growth(device, level);
-	log_call(GM_OP_ALLOC, event, record, thread);
+	if (pool) {
+		gm_pool_count_alloc(pool, bytes);
+		*due = gm_pool_is_due(pool, gm_track.now_ns);
+	} else {
+		gm_level_physical(level, bytes <= GM_SLAB_LIMIT_BYTES
+						 ? gm_slab_add(device, key, record->physical_bytes)
+						 : record->physical_bytes);
+		gm_note_growth(device, level);
+	}
+	log_call(GM_OP_ALLOC, event, record, class, thread);
 	return true;
 }
 
-static GM_COLD void add_slow(const struct gm_event *event)
+static GM_COLD bool add_slow(const struct gm_event *event)
 {
 	gm_record_alloc(event);
 	if (event->level == GM_LEVEL_DRIVER)
 		gm_retry_succeeded(event);
+	return event->kind == GM_KIND_ASYNC && is_due(event->owner);
 }
 
 GM_HOT_CODE bool gm_track_alloc(const struct gm_event *event)
 {
-	bool due;
+	bool due = false;
 
 	if (!gm_file || !event->key)
 		return false;
 	begin(event);
-	if (unlikely(!add_fast(event)))
-		add_slow(event);
-	due = event->kind == GM_KIND_ASYNC && is_due(event->owner);
+	if (unlikely(!add_fast(event, &due)))
+		due = add_slow(event);
 	gm_update_end_inline();
 	return due;
 }
@@ -311,15 +317,6 @@ void gm_track_refused(const struct gm_event *event)
 
 /* ---- frees ---- */
 
-GM_HOT_CODE uint64_t gm_track_free_begin(uint8_t space, uint64_t key)
-{
-	if (!gm_file || !key)
-		return 0;
-	gm_index_prefetch(&gm_track.live, space, key);
-	gm_freed_prefetch(space, key);
-	return __atomic_load_n(&gm_file->serial, __ATOMIC_RELAXED);
-}
-
 /* Returns the site of an allocation. The index does not have it if the slow path entered it. */
 static inline struct gm_site_record *site_of(const struct gm_index_slot *entry,
 					     const struct gm_alloc_record *record)
@@ -328,10 +325,12 @@ static inline struct gm_site_record *site_of(const struct gm_index_slot *entry,
 				   : gm_store_record(GM_TABLE_SITES, record->site);
 }
 
-static inline bool end_fast(struct gm_index_slot *entry, struct gm_alloc_record *record,
-			    const struct gm_event *event)
+/* Stores the index of the pool that should be queried, or GM_NONE. */
+static inline bool end_fast(struct gm_index_slot *entry, uint64_t latest,
+			    const struct gm_event *event, uint32_t *due)
 {
-	uint64_t bytes = record->bytes;
+	struct gm_alloc_record *record = gm_store_at(gm_index_value(entry));
+	uint64_t class = class_at(&record->flags), bytes = record->bytes;
 	int device = record->device;
 	struct gm_level_record *level;
 	struct gm_site_record *site;
@@ -339,12 +338,12 @@ static inline bool end_fast(struct gm_index_slot *entry, struct gm_alloc_record 
 	struct gm_counters counters;
 	struct cache *cache;
 
-	if (unlikely(record->kind != event->kind))
+	if (unlikely(record->serial > latest || record->kind != event->kind))
 		return false;
-	cache = cache_of(class_at(&record->flags), device, record->kind, record->owner);
+	cache = cache_of(class, device, record->kind, record->owner);
 	if (unlikely(!cache))
 		return false;
-	log_call(GM_OP_FREE, event, record, gm_calling_thread());
+	log_call(GM_OP_FREE, event, record, class, gm_calling_thread());
 	pool = cache->pool;
 	level = gm_store_at(cache->level);
 	site = site_of(entry, record);
@@ -353,13 +352,16 @@ static inline bool end_fast(struct gm_index_slot *entry, struct gm_alloc_record 
 	gm_site_catch_up(site);
 	gm_count_free(&counters, bytes, 1, false);
 	gm_count_if_collected(&counters, record);
+	*due = GM_NONE;
 	if (pool) {
 		gm_pool_count_free(pool, bytes);
 		gm_pool_count_pending(cache->owner, pool, bytes, event->stream, event->stack);
-	} else if (bytes <= GM_SLAB_LIMIT_BYTES) {
-		gm_level_physical(level, -gm_slab_remove(device, record));
+		if (unlikely(gm_pool_is_due(pool, gm_track.now_ns)))
+			*due = cache->owner;
 	} else {
-		gm_level_physical(level, -record->physical_bytes);
+		gm_level_physical(level, -(bytes <= GM_SLAB_LIMIT_BYTES
+						   ? gm_slab_remove(device, record)
+						   : record->physical_bytes));
 	}
 	update_timeline(cache, device, level->current_bytes, false);
 	gm_index_clear(&gm_track.live, entry);
@@ -368,31 +370,35 @@ static inline bool end_fast(struct gm_index_slot *entry, struct gm_alloc_record 
 	return true;
 }
 
+static GM_COLD uint32_t end_slow(const struct gm_index_slot *entry, uint64_t latest,
+				 const struct gm_event *event)
+{
+	struct gm_alloc_record *record = entry ? gm_store_at(gm_index_value(entry))
+					       : gm_surplus_find(event->space, event->key);
+	uint32_t pool = GM_NONE;
+
+	if (record && record->serial > latest)
+		record = NULL;
+	if (record && gm_kind_in_pool(record->kind))
+		pool = record->owner;
+	if (event->error && event->error != GM_ERROR_TEARDOWN)
+		gm_record_failed_free(record, event);
+	else
+		gm_record_free(record, event);
+	return event->error || !is_due(pool) ? GM_NONE : pool;
+}
+
 GM_HOT_CODE uint32_t gm_track_free_end(uint64_t latest, const struct gm_event *event)
 {
-	struct gm_alloc_record *record = NULL;
 	struct gm_index_slot *entry;
-	uint32_t pool = GM_NONE;
+	uint32_t due;
 
 	if (!gm_file || !event->key)
 		return GM_NONE;
 	begin(event);
 	entry = gm_index_find(&gm_track.live, event->space, event->key);
-	if (likely(entry != NULL))
-		record = gm_store_at(gm_index_value(entry));
-	else
-		record = gm_surplus_find(event->space, event->key);
-	if (record && unlikely(record->serial > latest))
-		record = NULL;
-	if (record && gm_kind_in_pool(record->kind))
-		pool = record->owner;
-	if (unlikely(event->error && event->error != GM_ERROR_TEARDOWN))
-		gm_record_failed_free(record, event);
-	else if (unlikely(event->error || !record || !entry) ||
-		 unlikely(!end_fast(entry, record, event)))
-		gm_record_free(record, event);
-	if (event->error || !is_due(pool))
-		pool = GM_NONE;
+	if (unlikely(!entry || event->error || !end_fast(entry, latest, event, &due)))
+		due = end_slow(entry, latest, event);
 	gm_update_end_inline();
-	return pool;
+	return due;
 }

@@ -5,6 +5,8 @@
 #define GM_TRACK_DRIVER_ALLOCS_H
 
 #include "track/event.h"
+#include "track/freed.h"
+#include "track/state.h"
 
 /*
  * An allocation succeeded. An older live record of the same key is ended: its free was missed.
@@ -26,7 +28,14 @@ void gm_track_refused(const struct gm_event *event);
  * allocation then has a higher number. Prefetches what the end of the allocation will change. Any
  * thread, without the lock.
  */
-uint64_t gm_track_free_begin(uint8_t space, uint64_t key);
+static inline uint64_t gm_track_free_begin(uint8_t space, uint64_t key)
+{
+	if (!gm_file)
+		return 0;
+	gm_index_prefetch(&gm_track.live, space, key);
+	gm_freed_prefetch(space, key);
+	return __atomic_load_n(&gm_file->serial, __ATOMIC_RELAXED);
+}
 
 /*
  * To be called after the free call. On success the allocation of this key ends, unless its serial

@@ -32,7 +32,7 @@ static uint32_t append(const char *name, unsigned layer)
 	return index + 1;
 }
 
-uint32_t gm_add_function(unsigned id, const char *name, unsigned layer)
+GM_COLD uint32_t gm_track_function(unsigned id, const char *name, unsigned layer)
 {
 	uint32_t index;
 

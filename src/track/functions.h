@@ -11,19 +11,11 @@
 /* For each function id the index of its record plus 1; 0 if it has none yet (atomic). */
 extern uint32_t gm_function_indices[GM_MOST_FUNCTIONS] __attribute__((visibility("hidden")));
 
-/* The slow path of gm_track_function. */
-uint32_t gm_add_function(unsigned id, const char *name, unsigned layer);
-
 /*
  * Returns the index in GM_TABLE_FUNCTIONS of the function `id`, which is below GM_MOST_FUNCTIONS
  * and is entered by its name at the first call. Returns GM_NONE if the file is full. Any thread.
  */
-static inline uint32_t gm_track_function(unsigned id, const char *name, unsigned layer)
-{
-	uint32_t index = __atomic_load_n(&gm_function_indices[id], __ATOMIC_ACQUIRE);
-
-	return __builtin_expect(index != 0, 1) ? index - 1 : gm_add_function(id, name, layer);
-}
+uint32_t gm_track_function(unsigned id, const char *name, unsigned layer);
 
 /* Forgets all functions when a file was opened. For track/. */
 void gm_functions_reset(void);

@@ -43,12 +43,14 @@ struct executable {
 static struct {
 	struct definition *definitions;
 	struct executable *executables;
-	uint32_t count; /* definitions (atomic for readers without the lock) */
 } graphs;
+
+uint32_t gm_graph_nodes; /* the number of definitions */
 
 void gm_graphs_reset(void)
 {
 	memset(&graphs, 0, sizeof(graphs)); /* the arena was freed as a whole */
+	__atomic_store_n(&gm_graph_nodes, 0, __ATOMIC_RELAXED);
 }
 
 static struct definition *definition_of(uint64_t address)
@@ -71,7 +73,7 @@ static void forget(struct definition *definition)
 {
 	HASH_DEL(graphs.definitions, definition);
 	gm_arena_free(&gm_track_arena, definition, sizeof(*definition));
-	__atomic_fetch_sub(&graphs.count, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&gm_graph_nodes, 1, __ATOMIC_RELAXED);
 }
 
 void gm_track_graph_define(const struct gm_event *event)
@@ -92,16 +94,11 @@ void gm_track_graph_define(const struct gm_event *event)
 		definition->event = *event;
 		definition->graph = true;
 		HASH_ADD(hh, graphs.definitions, address, sizeof(definition->address), definition);
-		__atomic_fetch_add(&graphs.count, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&gm_graph_nodes, 1, __ATOMIC_RELAXED);
 	} else {
 		gm_store_dropped(GM_TABLE_ALLOCS);
 	}
 	gm_update_end();
-}
-
-bool gm_track_graph_nodes(void)
-{
-	return __atomic_load_n(&graphs.count, __ATOMIC_RELAXED) != 0;
 }
 
 static void drop_executable(struct executable *executable)

@@ -15,8 +15,13 @@ struct gm_graph_node {
 /* An allocation node was made: the event says what a launch will allocate, and has the stack. */
 void gm_track_graph_define(const struct gm_event *event);
 
+extern uint32_t gm_graph_nodes __attribute__((visibility("hidden"))); /* (atomic) */
+
 /* Returns whether there are allocation nodes. Without the lock. */
-bool gm_track_graph_nodes(void);
+static inline bool gm_track_graph_nodes(void)
+{
+	return __atomic_load_n(&gm_graph_nodes, __ATOMIC_RELAXED) != 0;
+}
 
 /* A graph with these memory nodes was made executable as `exec`. */
 void gm_track_graph_instantiate(uint64_t exec, bool auto_free, const struct gm_graph_node *nodes,

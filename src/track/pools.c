@@ -144,33 +144,17 @@ void gm_track_pool_max(uint32_t index, uint64_t max_bytes)
 	gm_update_end();
 }
 
-static __attribute__((noinline)) uint32_t known_from(uint32_t index, uint64_t handle, int *device)
+uint32_t gm_find_pool(uint64_t handle)
 {
-	uint32_t count = gm_file->tables[GM_TABLE_POOLS].count;
+	uint32_t index, count = gm_file && handle ? gm_file->tables[GM_TABLE_POOLS].count : 0;
 
-	for (; index < count; index++) {
+	for (index = 0; index < count; index++) {
 		const struct gm_pool_record *pool = gm_pool_at(index);
 
-		if (pool && pool->handle == handle && pool->state == GM_STATE_LIVE) {
-			*device = pool->device;
+		if (pool && pool->handle == handle && pool->state == GM_STATE_LIVE)
 			return index;
-		}
 	}
 	return GM_NONE;
-}
-
-uint32_t gm_track_pool_known(uint64_t handle, int *device)
-{
-	const struct gm_pool_record *first = gm_pool_at(0);
-
-	if (!gm_file || !handle)
-		return GM_NONE;
-	/* Only states and handles are read, which do not change while a pool exists. */
-	if (first && first->handle == handle && first->state == GM_STATE_LIVE) {
-		*device = first->device;
-		return 0;
-	}
-	return known_from(1, handle, device);
 }
 
 bool gm_track_pool_due(uint32_t index)

@@ -27,9 +27,6 @@ uint32_t gm_track_pool(uint64_t handle, int device, unsigned type, uint32_t stac
 /* Records the maximum that a pool was made with. */
 void gm_track_pool_max(uint32_t index, uint64_t max_bytes);
 
-/* Returns a pool's index and stores its device; GM_NONE if it is not known. Without the lock. */
-uint32_t gm_track_pool_known(uint64_t handle, int *device);
-
 /*
  * Returns whether the pool's attributes should be queried: always at first, later once in a while.
  * Without the lock.
@@ -153,6 +150,30 @@ static inline struct gm_pool_record *gm_pool_at(uint32_t index)
 				      : gm_store_record(GM_TABLE_POOLS, index);
 }
 
+/* The slow path of gm_track_pool_known. */
+uint32_t gm_find_pool(uint64_t handle);
+
+/*
+ * Returns a pool's index and stores its device; GM_NONE if it is not known. Without the lock: only
+ * states and handles are read, which do not change while a pool exists.
+ */
+static inline uint32_t gm_track_pool_known(uint64_t handle, int *device)
+{
+	const struct gm_pool_record *pool = gm_pool_at(0);
+	uint32_t index = 0;
+
+	if (__builtin_expect(!handle || !pool || pool->handle != handle ||
+				     pool->state != GM_STATE_LIVE,
+			     0)) {
+		index = gm_find_pool(handle);
+		if (index == GM_NONE)
+			return GM_NONE;
+		pool = gm_pool_at(index);
+	}
+	*device = pool->device;
+	return index;
+}
+
 /* Returns the record of an existing pool of stream-ordered memory, NULL for any other. */
 static inline struct gm_pool_record *gm_pool_of_streams(uint32_t index)
 {
@@ -221,7 +242,7 @@ static inline void gm_pool_update_pending(uint32_t index, struct gm_pool_record 
 	uint64_t pending = 0;
 	unsigned i;
 
-	for (i = 0; i < gm_pools.count; i++)
+	for (i = 0; i < gm_pools.count && pending < idle; i++)
 		if (gm_pools.pending[i].pool == index)
 			pending += gm_pools.pending[i].bytes;
 	pool->pending_free_bytes = pending < idle ? pending : idle;

@@ -75,7 +75,7 @@ struct gm_call {
 			uint8_t outermost; /* the program made the call; it is inside no other */
 			uint8_t recorded;  /* it is recorded at its end */
 			uint8_t injected;  /* its failure is the recorder's doing (refuse.h) */
-			uint8_t fast_role; /* its role on the fast path (interpose/wrap.c), or 0 */
+			uint8_t fast_role; /* its role on the fast path (interpose/wrap.h), or 0 */
 			uint32_t contexts; /* gm_track_context_changes before the call */
 		};
 	};

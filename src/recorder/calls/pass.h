@@ -44,13 +44,14 @@ static inline bool gm_counts_asleep(enum gm_role role)
  * forwarded: recording is off, or cudart makes the call as part of one that is recorded, or the
  * kernel was launched before, or no pool has anything to give back after the wait.
  */
-static inline bool gm_passes(enum gm_role role, uint64_t key)
+static inline __attribute__((always_inline)) bool gm_passes(enum gm_role role, uint64_t key)
 {
+	if (role != GM_ROLE_SYNC && !gm_role_nests(role) &&
+	    gm_is_nested((uintptr_t)__builtin_frame_address(0)) && !gm_thread.busy &&
+	    !gm_thread.refusing)
+		return true;
 	if (gm_off())
 		return !gm_counts_asleep(role);
-	if (role != GM_ROLE_SYNC && !gm_role_nests(role))
-		return gm_is_nested((uintptr_t)__builtin_frame_address(0)) && !gm_thread.busy &&
-		       !gm_thread.refusing;
 	if (role != GM_ROLE_LAUNCH && role != GM_ROLE_SYNC)
 		return false;
 	/* Signals that wait are served after a call that is not only forwarded. */

@@ -12,7 +12,8 @@
 #include "recorder/calls/role_cost.h"
 #include "recorder/calls/role_graph.h"
 #include "recorder/calls/role_pool.h"
-#include "recorder/calls/role_steps.h"
+#include "recorder/calls/sleep.h"
+#include "recorder/process/signals.h"
 #include "recorder/query/query.h"
 #include "recorder/query/query_layout.h"
 #include "recorder/state/sampler.h"
@@ -31,8 +32,7 @@
 #include <string.h>
 
 /*
- * Captures the stack of an allocation, unless it is not sampled, and sets the flags that follow
- * from it. The flags are written
+ * Captures the stack of an allocation and sets the flags that follow from it. The flags are written
  * only if they change: they are read soon after by a wider load, which would have to wait for the
  * narrow store.
  */
@@ -40,12 +40,31 @@ static inline void capture_stack(const struct gm_call *call, struct gm_event *ev
 {
 	uint16_t flags;
 
-	if (__builtin_expect(event->extra < 0, 0))
-		return;
 	event->stack = gm_call_stack(call, 0, &event->caller_module);
 	flags = gm_pluggable_flags(event->stack, call->caller.pc);
 	if (__builtin_expect(flags != 0, 0))
 		event->flags |= flags;
+}
+
+/*
+ * Draws whether an allocation is sampled. PyTorch's other allocators and graphs are known by stacks
+ * alone, so the stacks of these are taken always.
+ */
+static GM_COLD void capture_sampled(const struct gm_call *call, struct gm_event *event)
+{
+	if (!gm_pluggable_known() && event->kind != GM_KIND_GRAPH)
+		event->extra = gm_sample(event->bytes);
+	if (event->extra >= 0)
+		capture_stack(call, event);
+}
+
+/* Captures the stack of an allocation that succeeded, unless it is not sampled. */
+static inline void capture_if_sampled(const struct gm_call *call, struct gm_event *event)
+{
+	if (__builtin_expect(gm_sample_bytes != 0, 0))
+		capture_sampled(call, event);
+	else
+		capture_stack(call, event);
 }
 
 static bool on_host(const struct gm_call *call, unsigned kind)
@@ -180,40 +199,15 @@ static GM_COLD void note_relaxed(struct gm_event *event)
 	errno = saved;
 }
 
-/* Draws whether an allocation is sampled. PyTorch's other allocators and graphs are known by stacks
- * alone, so the stacks of these are taken always. */
-static GM_COLD void sample(struct gm_event *event)
+/* When memory is short the driver takes it from pools. */
+static inline void track_alloc(const struct gm_event *event)
 {
-	if (!gm_pluggable_known() && event->kind != GM_KIND_GRAPH)
-		event->extra = gm_sample(event->bytes);
-}
+	bool due = gm_track_alloc(event);
 
-/* Records an allocation whose event is complete but for its stack and its pool. */
-static inline void record_alloc(struct gm_call *call, struct gm_event *event)
-{
-	uint32_t pool;
-	int device;
-
-	gm_note_device(event->device);
-	if (__builtin_expect(gm_sample_bytes != 0, 0))
-		sample(event);
-	capture_stack(call, event);
-	if (__builtin_expect(gm_captures_under_way(), 0))
-		note_relaxed(event);
-	if (event->kind == GM_KIND_ASYNC) {
-		device = event->device;
-		pool = gm_pool_of(call->pool, &device);
-		event->owner = pool;
-		if (__builtin_expect(device != event->device, 0))
-			event->device = (int16_t)device;
-		if (gm_track_alloc(event))
-			gm_sample_pool(pool, false);
-	} else if (event->kind == GM_KIND_GRAPH) {
-		gm_graph_node_made(event);
-	} else {
-		gm_track_alloc(event);
-		gm_sample_idle_pools(); /* when memory is short the driver takes it from them */
-	}
+	if (event->kind != GM_KIND_ASYNC)
+		gm_sample_idle_pools();
+	else if (due)
+		gm_sample_pool(event->owner, false);
 }
 
 /* For memory of any kind, and for failures. */
@@ -221,6 +215,7 @@ static GM_COLD void end_alloc_slow(struct gm_call *call, const struct gm_row *ro
 				     int result)
 {
 	struct gm_event event;
+	int device;
 
 	if (result != GM_CUDA_SUCCESS)
 		alloc_failed(call, row, result);
@@ -238,28 +233,60 @@ static GM_COLD void end_alloc_slow(struct gm_call *call, const struct gm_row *ro
 	event.ipc = call->ipc;
 	event.stream = gm_stream_of(call, row);
 	event.context = gm_current_context(call);
-	event.device = (int16_t)device_of(call, row->kind, key, event.context);
-	record_alloc(call, &event);
+	device = device_of(call, row->kind, key, event.context);
+	gm_note_device(device);
+	capture_if_sampled(call, &event);
+	if (gm_captures_under_way())
+		note_relaxed(&event);
+	if (event.kind == GM_KIND_ASYNC)
+		event.owner = gm_pool_of(call->pool, &device);
+	event.device = (int16_t)device;
+	if (event.kind == GM_KIND_GRAPH)
+		gm_graph_node_made(&event);
+	else
+		track_alloc(&event);
 }
 
-/* True for memory that is described by its size and its stream alone. */
-static inline bool is_plain(const struct gm_call *call, const struct gm_row *row)
+void gm_end_alloc(struct gm_call *call, const struct gm_row *row, int result)
 {
-	return (row->kind == GM_KIND_DEVICE ||
-		(row->kind == GM_KIND_ASYNC && !gm_captures_under_way())) &&
-	       !call->location && !call->rows && !call->space;
+	end_alloc_slow(call, row, result == GM_CUDA_SUCCESS ? gm_read_out(call) : 0, result);
+	if (result == GM_CUDA_SUCCESS)
+		gm_sample_peaks();
+}
+
+/* ---- the fast path ---- */
+
+/* The context that memory is allocated in, as in struct gm_event, and its device. */
+struct place {
+	uint32_t context;
+	int device;
+};
+
+/* There is no memory without a context: the driver is asked where there may be several. */
+static __attribute__((noinline)) struct place find_place(const struct gm_call *call, unsigned kind,
+							 uint64_t key)
+{
+	uint32_t context = gm_current_context(call);
+
+	return (struct place){context, device_of(call, kind, key, context)};
+}
+
+static inline struct place place_of(const struct gm_call *call, unsigned kind, uint64_t key)
+{
+	struct place sole = {gm_track_sole_context(), 0};
+
+	if (__builtin_expect(sole.context && gm_query_device_count() == 1, 1))
+		return sole;
+	return find_place(call, kind, key);
 }
 
 /*
- * Does as end_alloc_slow, for plain memory. All fields are named, so that the compiler clears none
- * first.
+ * Does as end_alloc_slow, for memory that its size and its stream describe and that is no node of a
+ * graph. All fields are named, so that the compiler clears none first.
  */
-static inline void end_alloc_fast(struct gm_call *call, const struct gm_row *row, uint64_t key)
+static inline void record_plain(struct gm_call *call, const struct gm_row *row, uint64_t key)
 {
-	bool one_device = gm_query_device_count() == 1;
-	uint32_t sole = one_device ? gm_track_sole_context() : 0;
-	/* There is no memory without a context: the driver is asked where there may be several. */
-	uint32_t context = sole ? sole : gm_current_context(call);
+	struct place place = place_of(call, row->kind, key);
 	struct gm_event event = {
 		.key = key,
 		.bytes = call->bytes,
@@ -270,11 +297,11 @@ static inline void end_alloc_fast(struct gm_call *call, const struct gm_row *row
 		.caller_module = GM_NONE,
 		.function = gm_function_of(call, row),
 		.owner = GM_NONE,
-		.context = context,
+		.context = place.context,
 		.ipc = 0,
 		.error = GM_CUDA_SUCCESS,
 		.extra = 0,
-		.device = one_device ? 0 : (int16_t)device_of(call, row->kind, key, context),
+		.device = (int16_t)place.device,
 		.space = GM_SPACE_POINTER,
 		.kind = row->kind,
 		.level = GM_LEVEL_DRIVER,
@@ -283,20 +310,39 @@ static inline void end_alloc_fast(struct gm_call *call, const struct gm_row *row
 		.view = NULL,
 	};
 
-	record_alloc(call, &event);
+	gm_note_device(place.device);
+	capture_if_sampled(call, &event);
+	if (__builtin_expect(gm_captures_counted(), 0))
+		note_relaxed(&event);
+	if (row->kind == GM_KIND_ASYNC) {
+		event.owner = gm_pool_of(call->pool, &place.device);
+		if (__builtin_expect(place.device != event.device, 0))
+			event.device = (int16_t)place.device;
+	}
+	track_alloc(&event);
 }
 
-GM_HOT_CODE void gm_end_alloc(struct gm_call *call, const struct gm_row *row, int result)
+static inline void end_call(void)
+{
+	gm_leave_tracker();
+	gm_call_over();
+	gm_sleep_if_asked();
+	gm_signals_serve_waiting();
+}
+
+GM_HOT_CODE void gm_end_alloc_fast(struct gm_call *call, const struct gm_row *row, int result)
 {
 	int *error = &errno, saved = *error;
 	uint64_t key = result == GM_CUDA_SUCCESS ? gm_read_out(call) : 0;
 
-	if (__builtin_expect(key && is_plain(call, row), 1))
-		end_alloc_fast(call, row, key);
-	else
-		end_alloc_slow(call, row, key, result);
-	if (result == GM_CUDA_SUCCESS)
+	gm_begin_work();
+	if (__builtin_expect(key && (!gm_captures_counted() || row->kind == GM_KIND_DEVICE), 1)) {
+		record_plain(call, row, key);
 		gm_sample_peaks();
+	} else {
+		gm_end_alloc(call, row, result);
+	}
+	end_call();
 	*error = saved;
 }
 
@@ -347,17 +393,16 @@ void gm_begin_free(struct gm_call *call, const struct gm_row *row)
 		confirm_unknown(call, row);
 }
 
-GM_HOT_CODE void gm_begin_free_fast(struct gm_call *call, const struct gm_row *row)
+GM_COLD void gm_begin_free_slow(struct gm_call *call, const struct gm_row *row)
 {
-	gm_in_flight_begin();
 	gm_begin_work();
 	gm_begin_free(call, row);
 	gm_leave_tracker();
 }
 
-GM_HOT_CODE void gm_end_free(struct gm_call *call, const struct gm_row *row, int result)
+static inline __attribute__((always_inline)) void
+end_free(struct gm_call *call, const struct gm_row *row, int result)
 {
-	int *error = &errno, saved = *error;
 	struct gm_event event;
 	uint32_t pool;
 
@@ -391,6 +436,20 @@ GM_HOT_CODE void gm_end_free(struct gm_call *call, const struct gm_row *row, int
 		gm_sample_pool(pool, false);
 	if (__builtin_expect(call->bytes != 0, 0) && result == GM_CUDA_SUCCESS)
 		gm_track_before_freed(call->device, call->bytes);
+}
+
+GM_COLD void gm_end_free(struct gm_call *call, const struct gm_row *row, int result)
+{
+	end_free(call, row, result);
+}
+
+GM_HOT_CODE void gm_end_free_fast(struct gm_call *call, const struct gm_row *row, int result)
+{
+	int *error = &errno, saved = *error;
+
+	gm_begin_work();
+	end_free(call, row, result);
+	end_call();
 	*error = saved;
 }
 

@@ -10,56 +10,33 @@
 #include "track/devices.h"
 #include "track/pools.h"
 
-#define DEVICES 64
-#define TRIES	3 /* to query a pool while no other thread changes it */
+#define TRIES 3 /* to query a pool while no other thread changes it */
 
-/* Each device's current pool as last queried; 0: it is to be queried (atomic). */
-static uint64_t current[DEVICES];
+uint64_t gm_current_pools[GM_POOL_DEVICES];
 
 static void forget_current(void)
 {
 	unsigned i;
 
-	for (i = 0; i < DEVICES; i++)
-		__atomic_store_n(&current[i], 0, __ATOMIC_RELAXED);
+	for (i = 0; i < GM_POOL_DEVICES; i++)
+		__atomic_store_n(&gm_current_pools[i], 0, __ATOMIC_RELAXED);
 }
 
-static GM_COLD uint64_t query_current_pool(int device)
+GM_COLD uint64_t gm_find_current_pool(int device)
 {
 	uint64_t pool = gm_query_current_pool(device);
 
-	if (device >= 0 && device < DEVICES)
-		__atomic_store_n(&current[device], pool, __ATOMIC_RELAXED);
+	if (device >= 0 && device < GM_POOL_DEVICES)
+		__atomic_store_n(&gm_current_pools[device], pool, __ATOMIC_RELAXED);
 	return pool;
 }
 
-static inline uint64_t current_pool(int device)
-{
-	uint64_t pool = 0;
-
-	if (device >= 0 && device < DEVICES)
-		pool = __atomic_load_n(&current[device], __ATOMIC_RELAXED);
-	return __builtin_expect(pool != 0, 1) ? pool : query_current_pool(device);
-}
-
-static GM_COLD uint32_t enter_pool(uint64_t handle, int device)
+GM_COLD uint32_t gm_enter_pool(uint64_t handle, int device)
 {
 	unsigned type =
 		handle == gm_query_default_pool(device) ? GM_POOL_DEFAULT : GM_POOL_EXPLICIT;
 
 	return gm_track_pool(handle, device, type, GM_NONE);
-}
-
-GM_HOT_CODE uint32_t gm_pool_of(uint64_t handle, int *device)
-{
-	uint32_t pool;
-
-	if (!handle)
-		handle = current_pool(*device);
-	if (!handle)
-		return GM_NONE;
-	pool = gm_track_pool_known(handle, device);
-	return __builtin_expect(pool != GM_NONE, 1) ? pool : enter_pool(handle, *device);
 }
 
 uint32_t gm_graph_pool_of(int device)

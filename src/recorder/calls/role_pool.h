@@ -9,11 +9,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define GM_POOL_DEVICES 64
+
+/* Each device's current pool as last queried; 0: it is to be queried (atomic). */
+extern uint64_t gm_current_pools[GM_POOL_DEVICES] __attribute__((visibility("hidden")));
+
+/* The slow paths of gm_pool_of: they query the current pool, and enter one that is not known. */
+uint64_t gm_find_current_pool(int device);
+uint32_t gm_enter_pool(uint64_t handle, int device);
+
 /*
  * The pool that an allocation on *device is taken from (`handle` 0: the current one); GM_NONE where
  * it is not known. Sets *device to the pool's.
  */
-uint32_t gm_pool_of(uint64_t handle, int *device);
+static inline uint32_t gm_pool_of(uint64_t handle, int *device)
+{
+	uint32_t pool;
+
+	if (!handle && (unsigned)*device < GM_POOL_DEVICES)
+		handle = __atomic_load_n(&gm_current_pools[*device], __ATOMIC_RELAXED);
+	if (__builtin_expect(!handle, 0))
+		handle = gm_find_current_pool(*device);
+	if (__builtin_expect(!handle, 0))
+		return GM_NONE;
+	pool = gm_track_pool_known(handle, device);
+	return __builtin_expect(pool != GM_NONE, 1) ? pool : gm_enter_pool(handle, *device);
+}
 
 /* The pool that stands for a device's graph memory. */
 uint32_t gm_graph_pool_of(int device);

@@ -47,7 +47,10 @@ static inline uint8_t gm_space_of(const struct gm_call *call, const struct gm_ro
 static inline uint32_t gm_function_of(const struct gm_call *call, const struct gm_row *row)
 {
 	_Static_assert(GM_FUNCTIONS <= GM_MOST_FUNCTIONS, "each function has an id below");
-	return gm_track_function(call->function, row->name, row->layer);
+	uint32_t index = __atomic_load_n(&gm_function_indices[call->function], __ATOMIC_ACQUIRE);
+
+	return __builtin_expect(index != 0, 1) ?
+		       index - 1 : gm_track_function(call->function, row->name, row->layer);
 }
 
 /* An event with the fields that all events have. The handler fills in the device and the bytes. */

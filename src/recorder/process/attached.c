@@ -7,6 +7,7 @@
 #include "recorder/process/open_libraries.h"
 #include "recorder/process/start.h"
 #include "recorder/query/query.h"
+#include "recorder/state/captures.h"
 #include "recorder/state/fork_page.h"
 #include "recorder/state/log.h"
 #include "recorder/state/settings.h"
@@ -35,6 +36,7 @@ const char *gm_attached_begin(const char *settings, uint64_t age_ns)
 		return "the settings are too long";
 	gm_settings.asleep = false;
 	gm_settings.attached = true;
+	gm_captures_may_be_unseen();
 	if (!attached.age_ns)
 		attached.age_ns = age_ns;
 	attached.on = true;

@@ -10,12 +10,18 @@
 
 GM_HOT uint32_t gm_captures;
 
+void gm_captures_may_be_unseen(void)
+{
+	__atomic_fetch_or(&gm_captures, GM_CAPTURES_UNSEEN, __ATOMIC_RELAXED);
+}
+
 static void end_one(void)
 {
 	uint32_t count = __atomic_load_n(&gm_captures, __ATOMIC_RELAXED);
 
-	while (count && !__atomic_compare_exchange_n(&gm_captures, &count, count - 1, true,
-						     __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+	while (count & ~GM_CAPTURES_UNSEEN &&
+	       !__atomic_compare_exchange_n(&gm_captures, &count, count - 1, true,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 }
 

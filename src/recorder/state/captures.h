@@ -10,17 +10,27 @@
 
 #include <stdbool.h>
 
-/* At least as many captures as are under way (atomic), but for those that nobody saw begin. */
+/*
+ * At least as many captures as are under way, of those that were seen to begin, plus
+ * GM_CAPTURES_UNSEEN where there may be others (atomic).
+ */
 extern uint32_t gm_captures __attribute__((visibility("hidden")));
 
-/*
- * False when no stream of the process is being captured. Always true with CUPTI as the backend, and
- * in a process that was attached to, because the count may then lack some. Any context.
- */
+#define GM_CAPTURES_UNSEEN (1u << 31)
+
+/* A process was attached to, which may have begun captures before. */
+void gm_captures_may_be_unseen(void);
+
+/* False when no stream of the process is being captured. For the preload backend. Any context. */
+static inline bool gm_captures_counted(void)
+{
+	return __atomic_load_n(&gm_captures, __ATOMIC_RELAXED) != 0;
+}
+
+/* The same for any backend. Always true with CUPTI, because the count may then lack some. */
 static inline bool gm_captures_under_way(void)
 {
-	return __atomic_load_n(&gm_captures, __ATOMIC_RELAXED) ||
-	       gm_settings.backend == GM_BACKEND_CUPTI || gm_settings.attached;
+	return gm_captures_counted() || gm_settings.backend == GM_BACKEND_CUPTI;
 }
 
 /*

@@ -23,12 +23,12 @@ MOST = {
     "device, asleep": 130,
     "launch, asleep": 90,
     "CPU block": 18,
-    "launch": 80,
+    "launch": 65,
     "block": (Lines(1035, 50, 66), Lines(485, 32, 46)),
     "block, sampled": (Lines(115, 6, 10), Lines(125, 8, 11)),
     "block, one in seven sampled": (420, 260),
-    "device": (1335, 1060),
-    "async": (1425, 1080),
+    "device": (1290, 990),
+    "async": (1320, 990),
     "map": (3400, 2610),
 }
 
