@@ -18,6 +18,8 @@ if command -v nvcc > /dev/null; then
 	nvcc -O2 -g -arch=sm_90 -o "$folder/static_program" "$here/first/static_program.cu"
 	nvcc -O2 -g -arch=sm_90 -o "$folder/steps" "$here/probes/steps.cu" \
 		-L "$(dirname "$(command -v nvcc)")/../lib64/stubs" -lcuda
+	nvcc -O1 -g -arch=sm_90 -o "$folder/service" "$here/verdicts/workloads/service.cu" \
+		-L "$(dirname "$(command -v nvcc)")/../lib64/stubs" -lcublas -lcufft -lcusolver -lcuda
 fi
 ${CC:-cc} -O2 -Wall -shared -fPIC -o "$folder/switch.so" "$here/cost/switch.c" -ldl
 ${CC:-cc} -O2 -Wall -fno-optimize-sibling-calls -o "$folder/turns" "$here/cost/turns.c" -ldl -lm -lpthread

@@ -201,6 +201,7 @@ for name, place, why in (
         ("throwing-constructor", "Matrix::Matrix|Matrix", "a raw pointer is lost when its constructor throws"),
         ("base-without-destructor", "Dense::Dense|Dense", "a derived class's memory is not released with its base"),
         ("kept-futures", "start_task", "futures that are kept hold their results"),
+        ("copied-when-longer", "keep_sample", "a vector of values copies all of them whenever it gets longer"),
         ("holds-itself", "Tracked::pin", "each object holds a shared pointer to itself")):
     leak(f"cpp-{name}", "containers", name, f"grows({place!r}, least=100 * MiB)", why)
 for name, why in (
@@ -208,6 +209,8 @@ for name, why in (
         ("weak-cache", "a cache of weak pointers and eight objects in use"),
         ("reset-each-step", "a unique pointer is reset in each step"),
         ("priorities", "at most 12 requests wait in a priority queue"),
+        ("copied-in-bounds", "the oldest of 24 values goes, and the others are copied one place down"),
+        ("two-tiers", "values are copied from a fast store to a slow one; both are full soon"),
         ("futures-taken", "each future's result is taken and dropped")):
     healthy(f"cpp-{name}", "containers", name, why)
 

@@ -1,7 +1,9 @@
 /*
  * Growth that no site shows alone: one buffer that is replaced by a larger one at two places in
  * turn (double buffering) is nothing at either place half of the time. What the places have
- * together rises all the same; they are found by the function that both were called from. See
+ * together rises all the same; they are found by the function that both were called from. Likewise
+ * blocks that are copied from one place to another now and then, as the elements of a container are
+ * when it gets longer: each place is emptied again, and all together they hold ever more. See
  * internal.h.
  */
 #include "report/judge/growth.h"
@@ -11,9 +13,17 @@
 #include <string.h>
 
 #define LEAST_BYTES                                                                                \
-	(1ull << 20)  /* a smaller rise is not worth a verdict that rests on several sites */
-#define MOST_BLOCKS 8 /* a buffer that is replaced; a loop's working memory has many */
-#define MOST_SITES  16
+	(1ull << 20)   /* a smaller rise is not worth a verdict that rests on several sites */
+#define MOST_BLOCKS  8 /* a buffer that is replaced; a loop's working memory has many */
+#define MOST_SITES   16
+#define MANY_WINDOWS 9 /* of fewer, chance is not told from growth over many blocks */
+#define MOVED_PART   8 /* a place that lost an eighth of the rise has been emptied into another */
+
+enum together {
+	AT_ENDS,    /* one buffer, by what is held at the windows' ends */
+	MOST_HELD,  /* one buffer, by the most that is held in each window */
+	MANY_BLOCKS /* by the floor of what all hold: they are copied from one to another */
+};
 
 /* The fact that a function is in the stack of a site. */
 struct call {
@@ -76,24 +86,28 @@ static bool rises_where_held(const struct gm_doc *doc, const struct gm_site *sit
 	return rises > 0;
 }
 
-/* Memory that comes and goes, of few blocks, and does not grow by itself. */
+/* Memory that comes and goes, and does not grow by itself; of one buffer there are few blocks. */
 static bool is_candidate(const struct gm_doc *doc, const struct gm_site *site,
-			 const struct gm_judged_windows *judged, bool most)
+			 const struct gm_judged_windows *judged, enum together how)
 {
-	return site->stack && site->verdict != GM_GROW && site->verdict != GM_CACHED &&
-	       site->record.frees && site->work_count <= MOST_BLOCKS &&
-	       rises_where_held(doc, site, judged, most);
+	if (!site->stack || site->verdict == GM_GROW || site->verdict == GM_CACHED ||
+	    !site->record.frees)
+		return false;
+	if (how == MANY_BLOCKS)
+		return site->work_count > 0 && !site->one_pass;
+	return site->work_count <= MOST_BLOCKS &&
+	       rises_where_held(doc, site, judged, how == MOST_HELD);
 }
 
 static unsigned list_calls(const struct gm_doc *doc, const struct gm_judged_windows *judged,
-			   struct call *calls, bool most)
+			   struct call *calls, enum together how)
 {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		const struct gm_stack *stack = doc->sites[i].stack;
 
-		if (!is_candidate(doc, &doc->sites[i], judged, most))
+		if (!is_candidate(doc, &doc->sites[i], judged, how))
 			continue;
 		for (unsigned k = 0; k < stack->count; k++) {
 			const struct gm_frame *frame = stack->frames[k];
@@ -169,26 +183,90 @@ static bool group_grows(struct gm_doc *doc, const struct group *group,
 	       (!most || gm_replaced_at_once(doc, group->sites, group->count));
 }
 
-static void mark(struct gm_doc *doc, const struct group *group, uint64_t bytes)
+/* The most that a site of many blocks lost from one window's end to the next. */
+static uint64_t most_lost(const struct gm_doc *doc, const struct gm_site *site,
+			  const struct gm_judged_windows *judged)
 {
+	const struct gm_window *windows = gm_recorded_windows(judged, doc, site);
+	uint64_t most = 0;
+
+	for (unsigned w = 1; w < judged->open; w++)
+		if (windows[w].last_bytes + most < windows[w - 1].last_bytes)
+			most = windows[w - 1].last_bytes - windows[w].last_bytes;
+	return site->work_count > MOST_BLOCKS ? most : 0;
+}
+
+/*
+ * True if the sites, two of which hold many blocks, hold ever more together, though one of them was
+ * emptied for a good part of that. The floor of the sum is taken from the history, because the
+ * recorded windows have each site's alone.
+ */
+static bool moves_and_grows(struct gm_doc *doc, const struct group *group,
+			    const struct gm_judged_windows *judged, unsigned warmup,
+			    uint64_t *bytes)
+{
+	struct gm_judged_windows together;
+	struct gm_growth_result result;
+	unsigned stores = 0;
+	uint64_t lost = 0, rise;
+
+	*bytes = 0;
+	for (unsigned i = 0; i < group->count; i++) {
+		const struct gm_site *site = &doc->sites[group->sites[i]];
+		uint64_t here = most_lost(doc, site, judged);
+
+		*bytes += site->work_bytes;
+		stores += site->work_count > MOST_BLOCKS;
+		lost = here > lost ? here : lost;
+	}
+	if (stores < 2 || lost < LEAST_BYTES / MOVED_PART ||
+	    !gm_count_windows_of_all(doc, group->sites, group->count, &together))
+		return false;
+	result = gm_judge_growth(together.of[0], NULL, together.open, warmup);
+	rise = result.last_bytes - result.first_bytes;
+	return result.growth == GM_GROWTH_RISES && result.windows >= MANY_WINDOWS &&
+	       rise >= LEAST_BYTES && lost >= rise / MOVED_PART &&
+	       *bytes >= result.first_bytes + rise / 2;
+}
+
+static void mark(struct gm_doc *doc, const struct group *group, uint64_t bytes, enum together how)
+{
+	const char *why =
+		how == MANY_BLOCKS
+			? "blocks move between %u sites, which hold ever more together, up to %s"
+			: "%u sites replace one buffer by a larger one in turn, up to %s";
+
+	why = gm_doc_printf(doc, why, group->count, gm_size(doc, bytes));
 	for (unsigned i = 0; i < group->count; i++) {
 		struct gm_site *site = &doc->sites[group->sites[i]];
 
+		if (how == MANY_BLOCKS && site->work_count <= MOST_BLOCKS)
+			continue; /* working memory beside them */
 		site->verdict = GM_GROW;
-		site->why = gm_doc_printf(
-			doc, "%u sites replace one buffer by a larger one in turn, up to %s",
-			group->count, gm_size(doc, bytes));
+		site->why = why;
 	}
 }
 
-static void judge_groups(struct gm_doc *doc, const struct gm_judged_windows *judged,
-			 unsigned warmup, bool most)
+static bool grow_together(struct gm_doc *doc, const struct group *group,
+			  const struct gm_judged_windows *judged, unsigned warmup,
+			  enum together how, uint64_t *bytes)
 {
-	unsigned count = list_calls(doc, judged, NULL, most), first = 0;
+	for (unsigned i = 0; i < group->count; i++)
+		if (doc->sites[group->sites[i]].verdict == GM_GROW)
+			return false;
+	return how == MANY_BLOCKS
+		       ? moves_and_grows(doc, group, judged, warmup, bytes)
+		       : group_grows(doc, group, judged, warmup, how == MOST_HELD, bytes);
+}
+
+static void judge_groups(struct gm_doc *doc, const struct gm_judged_windows *judged,
+			 unsigned warmup, enum together how)
+{
+	unsigned count = list_calls(doc, judged, NULL, how), first = 0;
 	struct call *calls = gm_realloc(NULL, ((size_t)count + 1) * sizeof(*calls));
 	uint64_t bytes;
 
-	list_calls(doc, judged, calls, most);
+	list_calls(doc, judged, calls, how);
 	if (count)
 		qsort(calls, count, sizeof(*calls), compare_calls);
 	for (unsigned i = 1; i <= count; i++) {
@@ -197,9 +275,8 @@ static void judge_groups(struct gm_doc *doc, const struct gm_judged_windows *jud
 		if (i < count && calls[i].function == calls[first].function)
 			continue;
 		group = group_from(doc, calls + first, i - first);
-		if (group.count > 1 && doc->sites[group.sites[0]].verdict != GM_GROW &&
-		    group_grows(doc, &group, judged, warmup, most, &bytes))
-			mark(doc, &group, bytes);
+		if (group.count > 1 && grow_together(doc, &group, judged, warmup, how, &bytes))
+			mark(doc, &group, bytes, how);
 		first = i;
 	}
 	free(calls);
@@ -207,6 +284,7 @@ static void judge_groups(struct gm_doc *doc, const struct gm_judged_windows *jud
 
 void gm_judge_callers(struct gm_doc *doc, const struct gm_judged_windows *judged, unsigned warmup)
 {
-	judge_groups(doc, judged, warmup, false);
-	judge_groups(doc, judged, warmup, true);
+	judge_groups(doc, judged, warmup, AT_ENDS);
+	judge_groups(doc, judged, warmup, MOST_HELD);
+	judge_groups(doc, judged, warmup, MANY_BLOCKS);
 }

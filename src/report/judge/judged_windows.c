@@ -15,7 +15,9 @@ struct course {
 	struct gm_judged_windows *windows;
 	uint64_t freed, width;	 /* in frees */
 	uint64_t freed_by_alloc; /* before the last allocation: what is freed later is no work */
-	uint64_t *live;		 /* bytes of each site */
+	const uint32_t *place;	 /* of each site in `of` and `live`; GM_NONE: not counted */
+	unsigned places;
+	uint64_t *live; /* bytes */
 };
 
 static bool is_free(const struct gm_event_record *event)
@@ -38,7 +40,7 @@ static void open_window(struct course *course, uint64_t time_ns)
 	struct gm_judged_windows *windows = course->windows;
 
 	windows->start_ns[++windows->open] = time_ns;
-	for (unsigned i = 0; i < course->doc->sites_count; i++)
+	for (unsigned i = 0; i < course->places; i++)
 		windows->of[i][windows->open] =
 			(struct gm_window){course->live[i], course->live[i], course->live[i]};
 }
@@ -47,9 +49,9 @@ static void count_event(const struct gm_event_record *event, void *data)
 {
 	struct course *course = data;
 	struct gm_judged_windows *windows = course->windows;
-	uint32_t site = event->site < course->doc->sites_count
-				? course->doc->sites[event->site].merged
-				: GM_NONE;
+	uint32_t place = event->site < course->doc->sites_count
+				 ? course->place[course->doc->sites[event->site].merged]
+				 : GM_NONE;
 	struct gm_window *window;
 
 	course->freed += is_free(event);
@@ -58,11 +60,11 @@ static void count_event(const struct gm_event_record *event, void *data)
 	if (windows->open + 1 < GM_WINDOWS &&
 	    course->freed >= (windows->open + 1) * course->width && event->op == GM_OP_ALLOC)
 		open_window(course, event->time_ns);
-	if (site == GM_NONE || (event->op != GM_OP_ALLOC && !is_free(event)))
+	if (place == GM_NONE || (event->op != GM_OP_ALLOC && !is_free(event)))
 		return;
-	course->live[site] += event->op == GM_OP_ALLOC ? event->bytes : -event->bytes;
-	window = &windows->of[site][windows->open];
-	window->last_bytes = course->live[site];
+	course->live[place] += event->op == GM_OP_ALLOC ? event->bytes : -event->bytes;
+	window = &windows->of[place][windows->open];
+	window->last_bytes = course->live[place];
 	if (window->min_bytes > window->last_bytes)
 		window->min_bytes = window->last_bytes;
 	if (window->max_bytes < window->last_bytes)
@@ -79,23 +81,44 @@ static bool is_complete(struct gm_doc *doc)
 	return doc->complete && gm_load_history(doc).complete;
 }
 
-/* False if the history does not serve. */
-static bool count_windows(struct gm_doc *doc, struct gm_judged_windows *windows)
+/* False if the history does not serve. `place` is of each site, below `places`, or GM_NONE. */
+static bool count_windows(struct gm_doc *doc, struct gm_judged_windows *windows,
+			  const uint32_t *place, unsigned places)
 {
-	size_t sites = (size_t)doc->sites_count + 1;
-	struct course course = {.doc = doc, .windows = windows};
+	struct course course = {.doc = doc, .windows = windows, .place = place, .places = places};
 
 	if (!is_complete(doc))
 		return false;
 	gm_history_each(doc, measure, &course);
 	course.freed = 0;
 	course.width = course.freed_by_alloc / GM_WINDOWS + 1;
-	course.live = gm_zone_alloc(&doc->zone, sites, sizeof(*course.live));
-	windows->of = gm_zone_alloc(&doc->zone, sites, sizeof(*windows->of));
+	course.live = gm_zone_alloc(&doc->zone, (size_t)places + 1, sizeof(*course.live));
+	windows->of = gm_zone_alloc(&doc->zone, (size_t)places + 1, sizeof(*windows->of));
 	windows->open = 0;
 	windows->marks = false;
 	gm_history_each(doc, count_event, &course);
 	return true;
+}
+
+static bool count_windows_of_sites(struct gm_doc *doc, struct gm_judged_windows *windows)
+{
+	uint32_t *place = gm_zone_alloc(&doc->zone, (size_t)doc->sites_count + 1, sizeof(*place));
+
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		place[i] = i;
+	return count_windows(doc, windows, place, doc->sites_count);
+}
+
+bool gm_count_windows_of_all(struct gm_doc *doc, const uint32_t *sites, unsigned count,
+			     struct gm_judged_windows *windows)
+{
+	uint32_t *place = gm_zone_alloc(&doc->zone, (size_t)doc->sites_count + 1, sizeof(*place));
+
+	for (unsigned i = 0; i < doc->sites_count; i++)
+		place[i] = GM_NONE;
+	for (unsigned i = 0; i < count; i++)
+		place[sites[i]] = 0;
+	return count_windows(doc, windows, place, 1);
 }
 
 /* ---- both kinds ---- */
@@ -109,7 +132,7 @@ struct gm_judged_windows gm_find_judged_windows(struct gm_doc *doc, bool phases)
 							    : GM_WINDOWS - 1,
 	};
 
-	if (header->window_marks && phases && count_windows(doc, &windows))
+	if (header->window_marks && phases && count_windows_of_sites(doc, &windows))
 		return windows;
 	memcpy(windows.start_ns, header->window_start_ns, sizeof(windows.start_ns));
 	return windows;

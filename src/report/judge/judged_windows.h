@@ -20,6 +20,14 @@ struct gm_judged_windows {
  */
 struct gm_judged_windows gm_find_judged_windows(struct gm_doc *doc, bool phases);
 
+/*
+ * Counts anew, from the history of events, the windows of what these sites hold together: windows'
+ * `of` has one entry, in the document's zone. Returns false if the history does not reach back to
+ * the start of the run.
+ */
+bool gm_count_windows_of_all(struct gm_doc *doc, const uint32_t *sites, unsigned count,
+			     struct gm_judged_windows *windows);
+
 /* Returns the number of the window in which something of that time lies. */
 unsigned gm_window_at(const struct gm_judged_windows *windows, uint64_t time_ns);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The verdicts about programs as people write them, on a GPU: workloads.py BUNDLE OUT [PATTERN...]
 
-BUNDLE is the folder of bundle.sh. The programs are in workloads/, one function each; the table below says what is
+BUNDLE is the folder of bundle.sh. The programs are in workloads/, one function each (of service.cu, which bundle.sh builds, too); the table below says what is
 right to say of each, in the words of ../../verdicts/README.md. Prints a line `ok NAME` or `FAIL NAME: ...` for each
 program, below it the findings' titles, and a sum. OUT gets each program's report, document and output, and the
 recordings of the wrong ones as far as they are small. JOBS programs run at a time (8); none is begun after LIMIT
@@ -166,6 +166,100 @@ for function, gates, ended in (
     add(CP, function, "", ended=ended, gates=gates, suffix="." + gates.replace(" ", ""))
 add(HF, "oom_skipped", "", ended=4, gates="--leaks grow", suffix=".run", **DEVICE)
 
+# ---- trainings, services, computations and CUDA C++: the second set ----
+
+TT, TS, CS, JF, CU = "torch_training", "torch_serving", "cupy_science", "jax_flax", "service"
+for function, place, least in (
+        ("ema_backups_stay", "apply", 100), ("log_probabilities_stay", "select_action", 100),
+        ("second_order_cycles", "second_order_trial", 200), ("states_of_old_points", "densify|splatting", 400),
+        ("hooks_pile_up", "train_with_probes|forward", 400), ("crops_never_hit", "__getitem__", 100),
+        ("folds_registered", "cross_validate", 200), ("errors_logged", "checked_step|train_with_log", 400),
+        ("finalizers_wait", "reserve_region", 200)):
+    leak(TT, function, place, least, also={"fragmentation", "unstable"})
+healthy(TT, "ema_swapped q_learning log_probabilities_cleared second_order unfreezing curriculum accumulated "
+        "autocast_around_everything data_parallel sharded graphed_training crops_cached pinned_loader prefetched folds "
+        "checkpoints_in_the_loop hooks_removed finalizers_run last_errors_logged splats_until_enough progressive_resizing")
+healthy(TT, "sorted_by_length mixture_of_experts", also="unstable")
+healthy(TT, "progressive_resizing", also="unstable", suffix=".async", **ASYNC)
+leak(TT, "states_of_old_points", "densify|splatting", 400, also={"fragmentation", "unstable"}, suffix=".expandable", **EXPANDABLE)
+oom(TT, "oom_mean_of_weights", "exhausted", "asked_by('oom_mean_of_weights') and not growth()", **DEVICE)
+oom(TT, "oom_validation_at_once", "exhausted", "asked_by('whole_validation') and not growth()", **DEVICE)
+oom(TT, "oom_vocabulary", "exhausted", "asked_by('token_loss') and not growth()", **DEVICE)
+oom(TT, "oom_halved", "limit", "calm() and len(found('oom')) == 1", ended=0)
+oom(TT, "oom_small_segments", "fragmented", "not growth()", about={"fragmentation"}, **DEVICE)
+
+for function, place, least in (
+        ("pages_of_cancelled_requests", "grow|take", 100), ("context_untrimmed", "extend|transcribe", 80),
+        ("weights_before_merging_stay", "merge", 400), ("versions_held_by_workers", "deploy", 200),
+        ("retries_never_run", "retries", 100), ("answers_audited", "rank", 300), ("streams_left_open", "stream_tokens", 50),
+        ("questions_remembered", "enlarge", 200), ("latents_of_all_pictures", "sample", 150)):
+    leak(TS, function, place, least, also={"fragmentation", "unstable"})
+healthy(TS, "pages_returned prefixes_by_bytes speculative context_trimmed adapters_in_turn versions_replaced "
+        "serve_with_threads retries_limited figures_audited streams_closed sessions_expire latents_of_one_picture "
+        "worker_process", also="unstable")
+healthy(TS, "shapes_as_graphs")
+oom(TS, "oom_long_text", "exhausted", "asked_by('scores_of') and not growth()", **DEVICE)
+oom(TS, "oom_sessions_survived", "exhausted", "blames('complete|extend|oom_sessions_survived') and growth()",
+    about={"growth"}, ended=0, **DEVICE)
+add(TS, "oom_beside_a_graph", "set(verdicts()) != {'fragmented'} and told('graph|private', ids='oom') and not growth()",
+    also={"oom: exhausted", "oom: limit", "fragmentation", "pressure"}, ended=1, **DEVICE)
+
+healthy(CS, "spectra_of_records power_iterations least_squares streams_in_turn images_averaged plans_for_four_lengths "
+        "stages_in_turn")
+add(CS, "managed_pool", "calm()")
+leak(CS, "streams_kept", "on_own_stream", 300)
+leak(CS, "images_stacked", "filtered|stack_images", 200)
+leak(CS, "plans_for_each_length", "plan_for", 50)
+leak(CS, "stages_kept", "pinned_stage", 100)
+add(CS, "formulas", "any(told('module', 'compile_formula|formulas', ids='cost.grow')) and calm()")
+# the pool's own limit refuses: CUDA is not asked, so the file does not say that memory ran out
+add(CS, "limited_pool", "not doc['ooms'] and calm()", ended=1)
+oom(CS, "oom_volume", "exhausted", "asked_by('spectrum') and not growth()", **DEVICE)
+oom(CS, "oom_more_points", "exhausted", "asked_by('distances') and not growth()", **DEVICE)
+oom(CS, "oom_history", "exhausted", "blames('advance') and growth()", about={"growth"}, **DEVICE)
+
+healthy(JF, "with_mean_of_weights last_checkpoints losses_logged prefetched trajectories_dropped shards_of_a_week",
+        also="thrash", suffix=".platform", **PLATFORM)
+healthy(JF, "with_mean_of_weights last_checkpoints prefetched", suffix=".growing", **GROWING)
+leak(JF, "checkpoints_on_device", "save", 100, suffix=".platform", **PLATFORM)
+leak(JF, "trajectories_kept", "collect", 200, suffix=".platform", **PLATFORM)
+leak(JF, "shards_by_day", "on_device", 80, suffix=".platform", **PLATFORM)
+for function, place in (("checkpoints_on_device", "save"), ("shards_by_day", "on_device")):
+    add(JF, function, "any(told('not visible', ids='pool.opaque')) and calm()", suffix=".growing", **GROWING)
+oom(JF, "oom_all_pairs", "exhausted", "asked_by('oom_all_pairs') and not growth()", suffix=".platform", **PLATFORM, **DEVICE)
+oom(JF, "oom_shards", "exhausted", "blames('on_device') and growth()", about={"growth"}, suffix=".platform", **PLATFORM, **DEVICE)
+
+for function, place, least in (
+        ("plans_of_records", "make_plan|analyse_record", 50), ("handles_of_products", "multiply", 50),
+        ("singular_matrices", "factorize", 40), ("samples_remembered", "remember_samples", 150),
+        ("events_appended", "events_appended", 60), ("outputs_lost", "pipeline|outputs_lost", 80),
+        ("files_registered", "copy_file", 80), ("steps_that_throw", "Step::Step", 100)):
+    leak(CU, function, place, least)
+# nothing comes and goes in these: what is left at the end is named at its place, or is said to grow
+for function, place, least in (
+        ("arena_of_days", "extend", 400), ("frames_as_textures", "upload_frame", 300), ("heads_dropped", "append", 120),
+        ("connections_forgotten", "serve_connection", 300)):
+    add(CU, function, f"sum(f['bytes'] for f in told({place!r}, ids='leak.*')) >= {least} * MiB and check() == 1", also="growth")
+healthy(CU, "plans_destroyed plans_cached handles_destroyed solver samples pipelined graph_updated lists_freed files_copied "
+        "arena_of_requests connections_closed never_freed")
+add(CU, "graphs_of_requests", "any(told('graph', 'graphs_of_requests|record_request', ids='*cost*')) and calm()")
+add(CU, "oom_overflow", "len(found('oom')) == 1 and not growth() and asked_by('oom_overflow')", also="oom: exhausted", ended=1)
+# by factors, and each grid freed before the next: either word may be said of it
+add(CU, "oom_refinement", "all_are('exhausted') and asked_by('oom_refinement')", "oom: exhausted", "growth", ended=1, **DEVICE)
+
+add(CU, "never_freed", "check() == 1 and check('--leaks', 'exit') == 1 and check('--leaks', 'grow') == 0 and "
+    "check('--leaks', 'off', '--max-peak', '64MiB') == 5 and check('--leaks', 'off', '--max-peak', '1GiB') == 0", suffix=".gates")
+add(TS, "prefixes_by_bytes", "check() == 0 and check('--max-peak', '4GiB', '--max-growth', '256MiB', '--max-retries', '0') == 0 and "
+    "check('--max-peak', '64MiB') == 5", suffix=".gates", also="unstable")
+add(TS, "answers_audited", "check() == 1 and check('--leaks', 'grow', '--min-bytes', '64MiB') == 1 and "
+    "check('--leaks', 'grow', '--min-bytes', '4GiB') == 0 and check('--leaks', 'off', '--max-growth', '64MiB') == 5",
+    "growth", suffix=".gates")
+for program, function, gates, ended in (
+        (CU, "steps_that_throw", "--leaks grow", 1), (CU, "solver", "--leaks exit", 0),
+        (TT, "finalizers_run", "--leaks grow --max-peak 2GiB", 0), (TT, "oom_halved", "--leaks grow", 4),
+        (TT, "oom_halved", "--leaks grow --allow-oom", 0), (TS, "retries_never_run", "--leaks grow", 1)):
+    add(program, function, "", ended=ended, gates=gates, suffix="." + gates.replace(" ", ""))
+
 
 class Suite:
     def __init__(self, bundle, out):
@@ -175,7 +269,8 @@ class Suite:
 
     def run(self, case, file):
         """The program under the shim, or by `run`; how it ended."""
-        command = [sys.executable, str(HERE / "workloads" / f"{case.program}.py"), case.function]
+        script = HERE / "workloads" / f"{case.program}.py"
+        command = [*([sys.executable, str(script)] if script.exists() else [str(self.bundle / case.program)]), case.function]
         environment = {**os.environ, "GPUMEMTRACE_QUIET": "1", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "2",
                        "HF_HUB_OFFLINE": "1", **case.environment}
         if case.gates:

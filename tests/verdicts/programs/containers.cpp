@@ -12,6 +12,7 @@
 #include <queue>
 #include <stdexcept>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace
@@ -38,7 +39,47 @@ PLACE std::shared_ptr<Block> make_block(size_t bytes = MIB)
 	return std::make_shared<Block>(bytes);
 }
 
+/* Owns its memory by value: a container that gets longer copies each of its elements. */
+struct Copied {
+	explicit Copied(size_t bytes) : bytes(bytes), memory(device_memory(bytes))
+	{
+	}
+	Copied(const Copied &other) : Copied(other.bytes)
+	{
+		MUST(cudaMemcpy(memory, other.memory, bytes, 3));
+	}
+	Copied &operator=(Copied other)
+	{
+		std::swap(bytes, other.bytes);
+		std::swap(memory, other.memory);
+		return *this;
+	}
+	~Copied()
+	{
+		cudaFree(memory);
+	}
+
+	size_t bytes;
+	void *memory;
+};
+
 /* ---- what stays ---- */
+
+PLACE void keep_sample(std::vector<Copied> &samples)
+{
+	samples.push_back(Copied(MIB));
+}
+
+/* A vector of values: whenever it is full, all of its elements are copied, and the old ones go. */
+void copied_when_longer()
+{
+	std::vector<Copied> samples;
+
+	for (volatile int i = 0; i < steps; i++) {
+		clean_step(16 * MIB);
+		keep_sample(samples);
+	}
+}
 
 /* A deque is meant to hold the last 16 results; nobody pops. */
 class Recorder
@@ -274,7 +315,49 @@ void futures_taken()
 	}
 }
 
+/* The oldest of 24 values goes from the front of a vector: the others are copied one place down. */
+void copied_in_bounds()
+{
+	std::vector<Copied> samples;
+
+	for (volatile int i = 0; i < steps; i++) {
+		clean_step(16 * MIB);
+		keep_sample(samples);
+		if (samples.size() > 24)
+			samples.erase(samples.begin());
+	}
+}
+
+PLACE void demote(std::deque<Copied> &from, std::deque<Copied> &to)
+{
+	to.push_back(from.front());
+	from.pop_front();
+}
+
+PLACE void use_tiers(std::deque<Copied> &fast, std::deque<Copied> &slow)
+{
+	fast.push_back(Copied(MIB));
+	if (fast.size() > 16)
+		demote(fast, slow);
+	if (slow.size() > 48)
+		slow.pop_front();
+}
+
+/* Entries go from a fast store to a slow one, which drops the oldest: both are full soon. */
+void two_tiers()
+{
+	std::deque<Copied> fast, slow;
+
+	for (volatile int i = 0; i < steps; i++) {
+		clean_step(16 * MIB);
+		use_tiers(fast, slow);
+	}
+}
+
 const behaviour behaviours[] = {
+	{"copied-when-longer", copied_when_longer},
+	{"copied-in-bounds", copied_in_bounds},
+	{"two-tiers", two_tiers},
 	{"deque-without-pop", deque_without_pop},
 	{"closures", closures},
 	{"throwing-constructor", throwing_constructor},
