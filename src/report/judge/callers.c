@@ -187,12 +187,15 @@ static bool group_grows(struct gm_doc *doc, const struct group *group,
 static uint64_t most_lost(const struct gm_doc *doc, const struct gm_site *site,
 			  const struct gm_judged_windows *judged)
 {
-	const struct gm_window *windows = gm_recorded_windows(judged, doc, site);
-	uint64_t most = 0;
+	uint64_t most = 0, before = gm_recorded_window(judged, doc, site, 0).last_bytes;
 
-	for (unsigned w = 1; w < judged->open; w++)
-		if (windows[w].last_bytes + most < windows[w - 1].last_bytes)
-			most = windows[w - 1].last_bytes - windows[w].last_bytes;
+	for (unsigned w = 1; w < judged->open; w++) {
+		uint64_t bytes = gm_recorded_window(judged, doc, site, w).last_bytes;
+
+		if (bytes + most < before)
+			most = before - bytes;
+		before = bytes;
+	}
 	return site->work_count > MOST_BLOCKS ? most : 0;
 }
 
