@@ -1,5 +1,5 @@
 /*
- * How the work of a thread is timed (thread.h).
+ * The time of a thread's work (thread.h).
  */
 #include "recorder/state/thread.h"
 #include "recorder/state/fork_page.h"
