@@ -14,7 +14,7 @@
 /* An exported or opened piece of memory. */
 struct piece {
 	struct gm_doc *doc;
-	const struct gm_alloc_record *block;
+	const struct gm_alloc_record *block; /* a copy; the job's */
 	const struct gm_freed_export_record *freed; /* its owner freed it; NULL: it is live */
 	const struct gm_doc *taken_by; /* the process whose handle was matched by size last */
 	bool matched;
@@ -29,9 +29,11 @@ static struct piece *add(struct gm_job *job, struct pieces *to, struct gm_doc *d
 			 const struct gm_alloc_record *block)
 {
 	struct piece *piece = gm_zone_push(&job->zone, &to->pieces, &to->count, sizeof(*piece));
+	struct gm_alloc_record *copy = gm_zone_alloc(&job->zone, 1, sizeof(*copy));
 
+	*copy = *block;
 	piece->doc = doc;
-	piece->block = block;
+	piece->block = copy;
 	return piece;
 }
 
@@ -43,12 +45,12 @@ static void collect(struct gm_job *job, struct pieces *exports, struct pieces *i
 		if (doc->superseded)
 			continue;
 		for (unsigned k = 0; k < doc->blocks_count; k++) {
-			const struct gm_alloc_record copy = gm_doc_block(doc, k), *block = &copy;
+			const struct gm_alloc_record block = gm_doc_block(doc, k);
 
-			if (block->kind == GM_KIND_IMPORTED)
-				add(job, imports, doc, block);
-			else if (block->flags & GM_ALLOC_EXPORTED)
-				add(job, exports, doc, block);
+			if (block.kind == GM_KIND_IMPORTED)
+				add(job, imports, doc, &block);
+			else if (block.flags & GM_ALLOC_EXPORTED)
+				add(job, exports, doc, &block);
 		}
 		for (unsigned k = 0; k < doc->freed_exports_count; k++)
 			if (doc->freed_exports[k].freed_ns <= doc->at_ns)
