@@ -406,8 +406,10 @@ end_free(struct gm_call *call, const struct gm_row *row, int result)
 	struct gm_event event;
 	uint32_t pool;
 
-	if (!call->key || (call->captured && result == GM_CUDA_SUCCESS))
+	if (!call->key)
 		return; /* every function accepts NULL */
+	if (__builtin_expect(call->captured, 0) && result == GM_CUDA_SUCCESS)
+		return;
 	event = (struct gm_event){
 		.key = call->key,
 		.bytes = 0,

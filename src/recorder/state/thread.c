@@ -10,6 +10,7 @@ __thread struct gm_thread gm_thread __attribute__((tls_model("initial-exec")));
 
 GM_COLD void gm_time_begin(void)
 {
+	gm_thread.works = 0;
 	if (gm_owns_file())
 		gm_thread.started_ns = gm_track_now();
 }

@@ -12,7 +12,7 @@
 struct gm_in_flight;
 
 struct gm_thread {
-	uint64_t works;	     /* stretches of work so far */
+	uint64_t works;	     /* stretches of work since the last one that was timed */
 	uint64_t started_ns; /* start of the stretch under way if that is timed, else 0 */
 	uintptr_t outermost; /* stack address of the outermost call under way, 0: none */
 	uintptr_t interrupted; /* the outermost call whose thread runs a signal handler on another
@@ -31,8 +31,12 @@ struct gm_thread {
 extern __thread struct gm_thread gm_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* One stretch of work in so many is timed, for the report's figure of the overhead. */
-#define GM_TIMED 64
+/*
+ * One stretch of work in so many is timed, for the report's figure of the overhead. The number is
+ * odd: an allocation and its free are two stretches, and both are to be timed.
+ */
+#define GM_TIMED 63
+_Static_assert(GM_TIMED % 2 == 1, "allocations and frees take turns");
 
 /* Begin and end the timing of a stretch of work. The functions below call them. */
 void gm_time_begin(void);
@@ -42,7 +46,7 @@ void gm_time_end(void);
 static inline void gm_begin_work(void)
 {
 	gm_thread.busy = 1;
-	if (__builtin_expect(++gm_thread.works % GM_TIMED == 0, 0))
+	if (__builtin_expect(++gm_thread.works == GM_TIMED, 0))
 		gm_time_begin();
 }
 
