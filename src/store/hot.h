@@ -25,8 +25,11 @@
  */
 #define GM_HIDDEN __attribute__((visibility("hidden")))
 
-/* Puts a function among those that every event runs. */
-#define GM_HOT_CODE __attribute__((hot))
+/*
+ * Puts a function among those that every event runs. It begins a cache line, so that it lies in as
+ * few as it can, in every build the same.
+ */
+#define GM_HOT_CODE __attribute__((hot, aligned(64)))
 
 /* Puts a function out of line and away from the code that every event runs. */
 #define GM_COLD __attribute__((noinline, cold))

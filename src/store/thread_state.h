@@ -21,7 +21,7 @@ struct gm_sample_points {
 };
 
 struct gm_thread {
-	uint64_t works;	     /* stretches of work so far (recorder/state/thread.h) */
+	uint64_t works; /* stretches of work since the last timed one (recorder/state/thread.h) */
 	uint64_t started_ns; /* start of the stretch under way if that is timed, else 0 */
 	uint32_t id;	     /* as gettid gives it; 0: not asked yet (track/thread_id.h) */
 	uint8_t busy;	     /* the thread is at work in the recorder */

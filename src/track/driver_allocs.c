@@ -246,7 +246,7 @@ static inline bool add_fast(const struct gm_event *event, bool *due)
 	gm_site_catch_up(site);
 	gm_count_alloc(&counters, bytes, record->serial, gm_track.now_ns);
 	update_timeline(cache, device, level->current_bytes, true);
-	if (pool) {
+	if (likely(pool != NULL)) {
 		gm_pool_count_alloc(pool, bytes);
 		*due = gm_pool_is_due(pool, gm_track.now_ns);
 	} else {
@@ -353,7 +353,7 @@ static inline bool end_fast(struct gm_index_slot *entry, uint64_t latest,
 	gm_count_free(&counters, bytes, 1, false);
 	gm_count_if_collected(&counters, record);
 	*due = GM_NONE;
-	if (pool) {
+	if (likely(pool != NULL)) {
 		gm_pool_count_free(pool, bytes);
 		gm_pool_count_pending(cache->owner, pool, bytes, event->stream, event->stack);
 		if (unlikely(gm_pool_is_due(pool, gm_track.now_ns)))

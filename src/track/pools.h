@@ -184,9 +184,11 @@ static inline struct gm_pool_record *gm_pool_of_streams(uint32_t index)
 
 static inline bool gm_pool_is_due(const struct gm_pool_record *pool, uint64_t now_ns)
 {
-	return pool->type != GM_POOL_IMPORTED &&
-	       (pool->samples < GM_POOL_FIRST_QUERIES || pool->used_bytes >= pool->reserved_bytes ||
-		now_ns - pool->sampled_ns >= GM_POOL_QUERY_NS);
+	return __builtin_expect(pool->samples < GM_POOL_FIRST_QUERIES ||
+					pool->used_bytes >= pool->reserved_bytes ||
+					now_ns - pool->sampled_ns >= GM_POOL_QUERY_NS,
+				0) &&
+	       pool->type != GM_POOL_IMPORTED;
 }
 
 static inline void gm_pool_set_used(struct gm_pool_record *pool, uint64_t bytes)
@@ -227,7 +229,7 @@ static inline void gm_pool_count_alloc(struct gm_pool_record *pool, uint64_t byt
 static inline void gm_pool_count_free(struct gm_pool_record *pool, uint64_t bytes)
 {
 	pool->live_bytes -= bytes < pool->live_bytes ? bytes : pool->live_bytes;
-	if (pool->type != GM_POOL_GRAPH)
+	if (__builtin_expect(pool->type != GM_POOL_GRAPH, 1))
 		gm_pool_set_used(pool,
 				 pool->used_bytes -
 					 (bytes < pool->used_bytes ? bytes : pool->used_bytes));
@@ -254,7 +256,7 @@ static inline void gm_pool_count_pending(uint32_t index, struct gm_pool_record *
 {
 	struct gm_pending *first = &gm_pools.pending[0];
 
-	if (gm_pools.count && first->pool == index && first->stream == stream)
+	if (__builtin_expect(gm_pools.count && first->pool == index && first->stream == stream, 1))
 		first->bytes += bytes, first->stack = stack;
 	else
 		gm_pool_add_pending_bytes(index, stream, bytes, stack);

@@ -204,9 +204,9 @@ static inline void track_alloc(const struct gm_event *event)
 {
 	bool due = gm_track_alloc(event);
 
-	if (event->kind != GM_KIND_ASYNC)
+	if (__builtin_expect(event->kind != GM_KIND_ASYNC, 0))
 		gm_sample_idle_pools();
-	else if (due)
+	else if (__builtin_expect(due, 0))
 		gm_sample_pool(event->owner, false);
 }
 
@@ -314,7 +314,7 @@ static inline void record_plain(struct gm_call *call, const struct gm_row *row, 
 	capture_if_sampled(call, &event);
 	if (__builtin_expect(gm_captures_counted(), 0))
 		note_relaxed(&event);
-	if (row->kind == GM_KIND_ASYNC) {
+	if (__builtin_expect(row->kind == GM_KIND_ASYNC, 1)) {
 		event.owner = gm_pool_of(call->pool, &place.device);
 		if (__builtin_expect(place.device != event.device, 0))
 			event.device = (int16_t)place.device;
@@ -406,8 +406,10 @@ end_free(struct gm_call *call, const struct gm_row *row, int result)
 	struct gm_event event;
 	uint32_t pool;
 
-	if (!call->key || (call->captured && result == GM_CUDA_SUCCESS))
+	if (!call->key)
 		return; /* every function accepts NULL */
+	if (__builtin_expect(call->captured, 0) && result == GM_CUDA_SUCCESS)
+		return;
 	event = (struct gm_event){
 		.key = call->key,
 		.bytes = 0,
@@ -432,7 +434,7 @@ end_free(struct gm_call *call, const struct gm_row *row, int result)
 	};
 	event.stack = gm_call_stack(call, GM_SHALLOW_FRAMES, &event.caller_module);
 	pool = gm_track_free_end(call->latest, &event);
-	if (pool != GM_NONE)
+	if (__builtin_expect(pool != GM_NONE, 0))
 		gm_sample_pool(pool, false);
 	if (__builtin_expect(call->bytes != 0, 0) && result == GM_CUDA_SUCCESS)
 		gm_track_before_freed(call->device, call->bytes);

@@ -26,7 +26,7 @@ static inline uint32_t gm_pool_of(uint64_t handle, int *device)
 {
 	uint32_t pool;
 
-	if (!handle && (unsigned)*device < GM_POOL_DEVICES)
+	if (__builtin_expect(!handle && (unsigned)*device < GM_POOL_DEVICES, 1))
 		handle = __atomic_load_n(&gm_current_pools[*device], __ATOMIC_RELAXED);
 	if (__builtin_expect(!handle, 0))
 		handle = gm_find_current_pool(*device);

@@ -8,6 +8,7 @@
 
 GM_COLD void gm_time_begin(void)
 {
+	gm_thread.works = 0;
 	if (gm_owns_file())
 		gm_thread.started_ns = gm_track_now();
 }

@@ -33,8 +33,10 @@ static inline bool gm_pluggable_known(void)
 /* A stack through a library that no stack led through before may be the first through PyTorch's. */
 static inline uint16_t gm_pluggable_flags(uint32_t stack, uintptr_t caller)
 {
-	if (!gm_pluggable_known() &&
-	    gm_stack_modules() == __atomic_load_n(&gm_pluggable.modules, __ATOMIC_RELAXED))
+	if (__builtin_expect(!gm_pluggable_known() &&
+				     gm_stack_modules() == __atomic_load_n(&gm_pluggable.modules,
+									   __ATOMIC_RELAXED),
+			     1))
 		return 0;
 	return gm_pluggable_flags_slow(stack, caller);
 }
