@@ -121,13 +121,14 @@ static uint64_t spent_ns; /* by readings so far (atomic) */
 
 /*
  * A program that makes thousands of streams or modules a second is not to wait for readings: these
- * may take a 64th of its time, and 100 ms in all at its start. The costs of calls between two
- * readings are told together, see below.
+ * may take a 64th of its time, and 100 ms in all at its start; and as much again where a call is of
+ * another sort than unmeasured ones before it. The costs of calls between two readings are told
+ * together, see below.
  */
-static bool is_affordable(void)
+static bool is_affordable(bool another_sort)
 {
 	return __atomic_load_n(&spent_ns, __ATOMIC_RELAXED) <=
-	       BURST_NS + gm_track_now() / TIME_SHARE;
+	       (BURST_NS + gm_track_now() / TIME_SHARE) << another_sort;
 }
 
 /* False while other threads change what the device holds. */
@@ -149,7 +150,8 @@ static bool take_reading(int device, struct reading *now)
 
 /*
  * Calls since the latest valid reading, `base`, that were not measured. If all were of one sort,
- * what the device lost until the next reading is theirs.
+ * what the device lost until the next reading is theirs. Modules and first launches are of one
+ * sort, too, if they are counted as launches: the driver loads code when it first needs it.
  */
 static struct {
 	struct gm_lock lock;
@@ -170,16 +172,46 @@ static void set_base(const struct reading *now)
 	gm_lock_release(&unmeasured.lock);
 }
 
+static bool is_of_code(enum gm_cost cost)
+{
+	return cost == GM_COST_MODULE || cost == GM_COST_LAUNCH;
+}
+
+/* True if a call of this kind cannot be told together with the unmeasured ones. */
+static bool is_another_sort(enum gm_cost cost)
+{
+	return unmeasured.calls && unmeasured.sort.cost != cost &&
+	       !(is_of_code(cost) && is_of_code(unmeasured.sort.cost));
+}
+
+static bool is_same_sort(const struct gm_cost_event *a, const struct gm_cost_event *b)
+{
+	return a->cost == b->cost && a->stack == b->stack && a->device == b->device;
+}
+
+/* Makes one sort of an event's and those of the unmeasured calls before. */
+static void join_sorts(const struct gm_cost_event *event)
+{
+	struct gm_cost_event *sort = &unmeasured.sort;
+
+	if (!is_of_code(event->cost) || !is_of_code(sort->cost) || sort->device != event->device) {
+		unmeasured.mixed = true;
+		return;
+	}
+	sort->cost = GM_COST_LAUNCH;
+	sort->object = 0;
+	sort->stack = sort->module = GM_NONE;
+}
+
 static void count_unmeasured(const struct gm_cost_event *event)
 {
 	gm_track_ledger_missed(event->device);
 	if (!gm_lock_try(&unmeasured.lock))
 		return;
-	if (unmeasured.calls++ &&
-	    (unmeasured.sort.cost != event->cost || unmeasured.sort.stack != event->stack ||
-	     unmeasured.sort.device != event->device))
-		unmeasured.mixed = true;
-	unmeasured.sort = *event;
+	if (!unmeasured.calls++)
+		unmeasured.sort = *event;
+	else if (!is_same_sort(&unmeasured.sort, event))
+		join_sorts(event);
 	gm_lock_release(&unmeasured.lock);
 }
 
@@ -205,8 +237,8 @@ static void settle_unmeasured(struct reading *now)
 	gm_lock_release(&unmeasured.lock);
 	if (!calls)
 		return;
+	event.of_objects = event.object != 0;
 	event.object = 0;
-	event.of_objects = true;
 	event.explained_bytes = now->explained_bytes;
 	event.bytes = without_managed(now->device, lost_between(&base, now));
 	if (event.bytes > 0 && gm_track_cost(&event))
@@ -258,7 +290,8 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 	if (call->device < 0)
 		return;
 	last.measuring = call;
-	if (!is_affordable()) { /* a reading follows the call, too */
+	/* A reading follows the call, too. */
+	if (!is_affordable(is_another_sort(gm_role_table[row->role].cost.kind))) {
 		last.reading.time_ns = 0;
 		return;
 	}

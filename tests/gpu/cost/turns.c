@@ -1,12 +1,13 @@
 /*
- * What an allocation and its free take with each of several builds of the shim, in one process,
- * where neighbours, the clock rate and the layout of memory are the same for all:
+ * What an allocation and its free take with the shim and without, in one process, where neighbours,
+ * the clock rate and the layout of memory are the same for both:
  *
  *   turns async|device ROUNDS[xTHREADS[xWORK]] SHIM[,NAME=VALUE]|+NS...
  *
  * Each shim is loaded by itself, preloaded or found by nobody, with the setting that follows it,
- * and keeps a file of its own in TMPDIR or /tmp. Pairs are made by the driver itself and through
- * each one's wrappers, some two thousand at a time, in an order drawn anew each round, 32 calls
+ * and keeps a file of its own in TMPDIR or /tmp. One that finds another loaded does not record, so
+ * several have a process each, one after the other. Pairs are made by the driver itself and through
+ * the wrappers, some two thousand at a time, in an order drawn anew each round, 32 calls
  * deep from 16 places; with THREADS by so many threads at once, each on a stream of its own, and
  * with WORK nanoseconds of other work after each call. `+NS` stands for the driver with NS
  * nanoseconds more of such work: what any tool costs that takes so long, where threads contend for
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -308,10 +310,31 @@ static void add_shim(char *shim)
 		unsetenv(strndupa(setting, strcspn(setting, "=")));
 }
 
+/* Returns the shim that this process is to load, NULL without one; others have children. */
+static char *choose_shim(int argc, char **argv)
+{
+	char *chosen = NULL;
+	int i, status;
+	pid_t child;
+
+	for (i = 3; i < argc; i++) {
+		if (argv[i][0] == '+')
+			continue;
+		child = chosen ? fork() : -1;
+		if (!child)
+			return chosen;
+		if (chosen && (waitpid(child, &status, 0) != child || status))
+			failed++;
+		chosen = argv[i];
+	}
+	return chosen;
+}
+
 int main(int argc, char **argv)
 {
 	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
 	int (*init)(unsigned), (*create)(void **, unsigned), i;
+	char *shim;
 
 	if (argc > 3)
 		sscanf(argv[2], "%ux%ux%u", &rounds, &threads, &work_ns);
@@ -325,6 +348,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	async = !strcmp(argv[1], "async");
+	shim = choose_shim(argc, argv);
 	add_way("plain", driver);
 	*(void **)&init = find(driver, "cuInit");
 	*(void **)&use_context = find(driver, "cuCtxSetCurrent");
@@ -334,8 +358,8 @@ int main(int argc, char **argv)
 		if (argv[i][0] == '+') {
 			add_way(argv[i], driver);
 			ways[count - 1].more_ns = (unsigned)atoi(argv[i] + 1);
-		} else {
-			add_shim(argv[i]);
+		} else if (argv[i] == shim) {
+			add_shim(shim);
 		}
 	if (threads > 1)
 		start_threads(create);

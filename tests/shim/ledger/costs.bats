@@ -39,6 +39,14 @@ quiet() {
 	is '[.ledger[0].objects[] | select(.what == "streams") | [.made, .bytes]]' '[[1000,262144000]]'
 }
 
+@test "modules and first launches faster than readings can be afforded, and now and then a stream" {
+	GPUSIM_STREAM=256KiB GPUSIM_LISTING=10000 traced "$PROGRAMS/costs" code 1000
+	described
+	# one module was there before
+	same rise '[.ledger[0].rows[] | select(.what == "first launches of kernels" or .what == "modules and limits" or .what == "streams") | .bytes] | add - 2097152'
+	is '.ledger[0].rows[] | select(.what == "streams") | .bytes' "$((2 * 256 << 10))"
+}
+
 @test "a refused stream after many that were not measured" {
 	GPUSIM_FAIL=cuStreamCreate:1000=2 GPUSIM_LISTING=10000 GPUSIM_STREAM=256KiB traced "$PROGRAMS/costs" burst 1000
 	report

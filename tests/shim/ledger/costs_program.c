@@ -106,6 +106,13 @@ PLACE static void launch(void)
 	cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);
 }
 
+/* A module and the first launch of its kernel. */
+PLACE static void load_code(void)
+{
+	cuModuleGetFunction(&kernel, compile(), "k");
+	launch();
+}
+
 /* The library's end resets the device, and with it goes what the program has. */
 PLACE static void close_library(void)
 {
@@ -163,8 +170,13 @@ int main(int count, char **arguments)
 	launch();
 	before = used();
 	for (volatile unsigned i = 0; i < times; i++) {
-		if (strcmp(what, "burst") == 0) {
-			open_stream();
+		if (strcmp(what, "burst") == 0 || strcmp(what, "code") == 0) {
+			if (strcmp(what, "burst") == 0)
+				open_stream();
+			else
+				load_code();
+			if (strcmp(what, "code") == 0 && i % 500 == 250)
+				open_stream();
 			spend(200000);
 			continue;
 		} else if (strcmp(what, "contexts") == 0)
@@ -184,7 +196,7 @@ int main(int count, char **arguments)
 			launch();
 		request();
 	}
-	if (strcmp(what, "burst") == 0)
+	if (strcmp(what, "burst") == 0 || strcmp(what, "code") == 0)
 		request();
 	printf("{\"used\": %zu, \"rise\": %zu}\n", used(), used() - before);
 	return 0;
