@@ -121,7 +121,7 @@ static GM_COLD void record_sampled(const struct report *report, uint64_t ticks)
 
 	/* A process's first stack has no Python frames yet. */
 	if (origin.extra >= 0 || !__atomic_exchange_n(&prepared, true, __ATOMIC_RELAXED)) {
-		gm_stack_begin(&taking, &report->caller, (uint64_t)bytes);
+		gm_stack_begin(&taking, &report->caller, gm_stack_hint((uint64_t)bytes));
 		origin.stack = gm_stack_end(&taking, &origin.module);
 	}
 	if (bytes < 0)

@@ -28,6 +28,7 @@
 #define OWNED_BY_GENERATOR   1u
 #define OWNED_BY_INTERPRETER 3u	    /* and above: no Python frame (3.12 on) */
 #define MOST_SKIPPED	     10000u /* frames that are no Python frames, in one walk */
+#define HINT_FRAMES	     6u	    /* of gm_python_hint */
 #define MOST_NAME_BYTES	     1024u
 #define MOST_BASES	     100u /* of a type, one above the other */
 #define RECENT		     2048u
@@ -640,6 +641,21 @@ GM_HOT_CODE bool gm_python_same(const struct gm_python_place *place, unsigned co
 		}
 	}
 	return place == end;
+}
+
+uint64_t gm_python_hint(void)
+{
+	const struct interpreter *in = &cpython.interpreter;
+	uint16_t flags = 0;
+	uintptr_t state = readable_state(in, &flags), at;
+	unsigned left = HINT_FRAMES;
+	uint64_t hash = 0;
+
+	if (!state)
+		return 0;
+	for (at = first_frame(in, state); at && left--; at = word_at(at + in->layout.frame_back))
+		hash = gm_hash_numbers(hash, place_of(&in->layout, at).position, left);
+	return hash;
 }
 
 /* ---- the collector ---- */

@@ -80,6 +80,12 @@ bool gm_python_collector_off(void);
  */
 bool gm_python_ending(void);
 
+/*
+ * Returns a number that tells the calling thread's innermost Python frames from others; 0 without
+ * any. Different frames can have the same number.
+ */
+uint64_t gm_python_hint(void);
+
 /* The interpreter's code; 0 bytes if there is none. */
 void gm_python_interpreter(uintptr_t *start, uintptr_t *bytes);
 

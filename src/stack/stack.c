@@ -237,10 +237,10 @@ static inline void predict(struct gm_stack_taking *taking, struct gm_walk_cache 
 	const struct gm_cached_walk *cached;
 
 	taking->cache = cache;
+	if (unlikely(hint != 0) && cache)
+		gm_walk_cache_hint(cache, hint);
 	if (unlikely(!cache || !cache->memory))
 		return;
-	if (unlikely(hint != 0))
-		gm_walk_cache_hint(cache, hint);
 	prediction = gm_walk_cache_find(cache, taking->entry->sp, taking->brief);
 	cached = prediction ? gm_walk_cache_at(cache, prediction->position) : NULL;
 	if (unlikely(!cached))
@@ -369,6 +369,14 @@ static inline uint32_t end(const struct gm_stack_taking *taking, uint32_t *calle
 	if (caller_module)
 		*caller_module = prediction->result.module;
 	return prediction->result.stack;
+}
+
+uint64_t gm_stack_hint(uint64_t bytes)
+{
+	bool python = settings.mode == GM_STACKS_FULL &&
+		      __atomic_load_n(&gm_python_present, __ATOMIC_ACQUIRE);
+
+	return bytes + (python ? gm_python_hint() : 0);
 }
 
 GM_HOT_CODE void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry,

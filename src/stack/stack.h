@@ -123,8 +123,7 @@ struct gm_prediction;
  * second must follow, with the entry where it was.
  *
  * `hint` is 0 where each stack of the thread is taken, because the stacks before it then predict
- * this one. Otherwise it is a number that is mostly the same when the stack is: the size of a
- * sampled block.
+ * this one. Otherwise it is a number that is mostly the same when the stack is: gm_stack_hint.
  */
 struct gm_stack_taking {
 	const struct gm_entry *entry;
@@ -135,6 +134,9 @@ struct gm_stack_taking {
 	const struct gm_prediction *prediction; /* or NULL */
 	const uint64_t *values;			/* of the predicted walk's words */
 };
+
+/* Returns the hint for the stack of a block of so many bytes that is sampled. Any thread. */
+uint64_t gm_stack_hint(uint64_t bytes);
 
 void gm_stack_begin(struct gm_stack_taking *taking, const struct gm_entry *entry, uint64_t hint);
 uint32_t gm_stack_end(struct gm_stack_taking *taking, uint32_t *caller_module);

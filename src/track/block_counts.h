@@ -155,10 +155,18 @@ static inline bool gm_clock_is_due(const struct gm_torch_record *torch)
 	return gm_clock_ticks() >= torch->due_ticks;
 }
 
-/* Counts a sampled block that comes (1) or goes (-1). For track/, under the lock. */
-void gm_note_sampled(uint64_t block, int change);
+/* ---- the records and sites of sampled blocks; for track/, under the lock ---- */
 
-/* Forgets which blocks are sampled. For track/, under the lock. */
+/* Records a sampled block that came. The level, which counts all blocks, has not its bytes yet. */
+void gm_sample_add(uint64_t block, uint64_t bytes, int device, struct gm_origin origin);
+
+/*
+ * Ends the record of the block that went from an address, if it was sampled. The level still has
+ * its bytes.
+ */
+void gm_sample_end(uint64_t block);
+
+/* Forgets which blocks are sampled. */
 void gm_blocks_reset(void);
 
 #endif

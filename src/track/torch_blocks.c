@@ -23,7 +23,6 @@
 #include "store/journal.h"
 #include "track/allocs.h"
 #include "track/block_counts.h"
-#include "track/block_samples.h"
 #include "track/capture_pools.h"
 #include "track/collected.h"
 #include "track/fast_path.h"

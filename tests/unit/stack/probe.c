@@ -28,21 +28,28 @@ bool probe_start_with(const char *unwinder, unsigned depth)
 }
 
 /*
- * In every way there is; the last two by what the walks before left, and then by a cached result.
+ * In every way there is; the third and fifth by what the walks before left, and the ones after them
+ * by a cached result. The last two are as of a sampled block, which has all frames.
  */
 static __attribute__((noinline)) uint32_t take(const struct gm_entry *entry, unsigned limit)
 {
+	struct gm_stack_taking taking;
 	struct gm_raw_stack raw;
-	uint32_t stack[4], module[4];
+	uint32_t stack[6], module[6];
+	unsigned ways = limit ? 4 : 6;
 
 	gm_stack_capture(&raw, entry->pc, limit);
 	for (unsigned i = 0; i < 2; i++)
 		stack[i] = gm_stack_intern(&raw, &module[i]);
 	for (unsigned i = 2; i < 4; i++)
 		stack[i] = gm_stack_take(entry, limit, &module[i]);
+	for (unsigned i = 4; i < ways; i++) {
+		gm_stack_begin(&taking, entry, gm_stack_hint(512));
+		stack[i] = gm_stack_end(&taking, &module[i]);
+	}
 	BARRIER();
 	latest_module = module[0];
-	for (unsigned i = 1; i < 4; i++)
+	for (unsigned i = 1; i < ways; i++)
 		if (stack[i] != stack[0] || module[i] != module[0])
 			return (uint32_t)-2;
 	return stack[0];

@@ -202,6 +202,62 @@ static void test_brief_in_anothers_place(void **state)
 	assert_int_not_equal(first[THERE], first[DEEPER]);
 }
 
+static NOINLINE uint32_t take_sampled(uint64_t bytes)
+{
+	const struct gm_entry entry = GM_ENTRY_HERE();
+	struct gm_stack_taking taking;
+	uint32_t stack;
+
+	gm_stack_begin(&taking, &entry, gm_stack_hint(bytes));
+	stack = gm_stack_end(&taking, NULL);
+	BARRIER();
+	return stack;
+}
+
+enum { SAMPLES = 3 };
+
+static NOINLINE uint32_t take_sample_of(unsigned which)
+{
+	uint32_t stack;
+
+	if (which == 0) {
+		stack = take_sampled(512);
+		BARRIER();
+	} else if (which == 1) {
+		stack = take_sampled(1024);
+		__asm__ volatile("nop");
+	} else {
+		stack = take_sampled(1536);
+		__asm__ volatile("nop; nop");
+	}
+	return stack;
+}
+
+/* Sampled blocks come in any order, with sizes of their own: their stacks are known again. */
+static void test_samples_in_any_order(void **state)
+{
+	enum { MET = 50, ROUNDS = 250 }; /* in the first each came several times */
+	uint32_t first[SAMPLES] = {GM_NONE, GM_NONE, GM_NONE}, order = 1;
+
+	(void)state;
+	if (!probe_start_with("unwind tables", 64))
+		skip();
+	for (volatile unsigned i = 0; i < ROUNDS; i++) {
+		unsigned which = (order = order * 1103515245u + 12345u) >> 16;
+		uint32_t stack = take_sample_of(which %= SAMPLES);
+
+		if (first[which] == GM_NONE)
+			first[which] = stack;
+		assert_int_equal(stack, first[which]);
+		if (i < MET)
+			looked_at = 0;
+	}
+	assert_int_equal(looked_at, 0);
+	assert_int_not_equal(first[0], first[1]);
+	assert_int_not_equal(first[1], first[2]);
+	assert_int_not_equal(first[0], first[2]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +265,7 @@ int main(void)
 		cmocka_unit_test(test_known_again),
 		cmocka_unit_test(test_leftover_frame),
 		cmocka_unit_test(test_brief_in_anothers_place),
+		cmocka_unit_test(test_samples_in_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,8 +90,8 @@ static void test_each_event(void **state)
 	(void)state;
 	if (!start())
 		skip();
-	probe_many(100); /* each time four stacks, of which one interns twice */
-	assert_int_equal(gm_file->walks_compared, 300);
+	probe_many(100); /* each time six stacks, of which one interns twice */
+	assert_int_equal(gm_file->walks_compared, 500);
 	assert_int_equal(gm_file->walks_differing, 0);
 }
 
