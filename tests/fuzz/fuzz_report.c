@@ -72,9 +72,8 @@ static void page(struct gm_doc *doc, FILE *nowhere)
 	int *numbers = gm_json_site_numbers(doc);
 
 	out = (struct gm_json_out){.write = gm_json_to_file, .data = nowhere};
-
-	json_decref(gm_page_sites(doc, numbers));
-	json_decref(gm_page_memory_map(doc, numbers));
+	gm_page_put_sites(&out, doc, numbers);
+	gm_page_put_memory_map(&out, doc, numbers);
 	gm_page_put_history(&out, doc, numbers);
 	gm_json_out_end(&out);
 }

@@ -191,6 +191,7 @@ static bool fill(struct gm_doc *doc, const char *path, const struct gm_options *
 	if (!load(doc, options, error, error_bytes))
 		return false;
 	judge(doc, options, suppressions);
+	gm_reader_release_settled(doc->reader);
 	if (doc->symbols)
 		warn_missing(doc);
 	return true;

@@ -10,7 +10,6 @@
 #include "report/render/page/pack.h"
 #include "viewer_template.h"
 #include <errno.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,9 +27,9 @@ static void put_part(struct gm_json_out *out, struct gm_doc *doc)
 	int *numbers = gm_json_site_numbers(doc);
 
 	gm_json_put_text(out, "{\"sites\": ");
-	gm_json_put_value(out, gm_page_sites(doc, numbers));
-	gm_json_put_key(out, "memory_map", gm_page_memory_map(doc, numbers));
-	malloc_trim(0); /* the history's lists are as large as what was freed in small pieces */
+	gm_page_put_sites(out, doc, numbers);
+	gm_json_put_name(out, "memory_map");
+	gm_page_put_memory_map(out, doc, numbers);
 	gm_json_put_name(out, "history");
 	gm_page_put_history(out, doc, numbers);
 	gm_json_put_text(out, "}");

@@ -37,10 +37,18 @@ struct gm_page_failure {
 	uint32_t site; /* GM_NONE */
 };
 
-/* Changes in order, the first `start` of which are what was live at `from_ns`. */
+/*
+ * Changes in order, the first `start` of which are what was live at `from_ns`: `count` of them in
+ * `list`, and blocks of the document that came among these, which can be a million and are not
+ * copied.
+ */
 struct gm_page_changes {
+	const struct gm_doc *doc;
 	struct gm_page_change *list;
 	unsigned count, room, start;
+	uint32_t *blocks; /* numbers in doc->blocks */
+	unsigned blocks_count;
+	unsigned blocks_at; /* that many of `list` come before them */
 	uint64_t seen;	    /* changes of the history, before it was thinned */
 	uint64_t from_ns;   /* The changes are known from here on; GM_NO_BYTES: they are not */
 	const char *reason; /* reason why they are not known from the start; NULL: they are */
@@ -53,6 +61,10 @@ struct gm_page_changes {
 struct gm_page_changes gm_page_find_changes(struct gm_doc *doc);
 
 void gm_page_changes_free(struct gm_page_changes *changes);
+
+/* Returns how many there are, and one of them. */
+unsigned gm_page_changes_count(const struct gm_page_changes *changes);
+struct gm_page_change gm_page_change_at(const struct gm_page_changes *changes, unsigned number);
 
 /* Appends a change and returns it, zero but for `came`, which is GM_NONE. */
 struct gm_page_change *gm_page_add_change(struct gm_page_changes *changes);
@@ -78,14 +90,13 @@ bool gm_page_thin(struct gm_page_thinning *thinning, struct gm_page_changes *cha
 		  unsigned most);
 
 /*
- * Memory as address ranges, with the live blocks in them:
+ * Writes memory as address ranges, with the live blocks in them:
  * {segments {device[], type[], kind[], address[], bytes[], used_bytes[], site[], first_block[]},
  *  blocks {offset[], bytes[], site[], time_us[]}, omitted_blocks, omitted_bytes, unplaced_bytes}.
  * `type`: segment (PyTorch's), expandable, pool (a program's own), slab, mapping, allocation.
  * `unplaced_bytes`: live owned memory without an address (arrays, handles that are not mapped).
- * Returns a new reference.
  */
-json_t *gm_page_memory_map(struct gm_doc *doc, const int *numbers);
+void gm_page_put_memory_map(struct gm_json_out *out, struct gm_doc *doc, const int *numbers);
 
 /* The role of a shape of gm_page_put_history on the memory map. */
 enum gm_page_role {
@@ -112,10 +123,10 @@ enum gm_page_role {
 void gm_page_put_history(struct gm_json_out *out, struct gm_doc *doc, const int *numbers);
 
 /*
- * Returns for each of the document's sites {place, own_frame, plumbing}: its place in words, the
+ * Writes for each of the document's sites {place, own_frame, plumbing}: its place in words, the
  * number of the frame that a person looks for (-1), and a string with a "1" for each frame that
- * nobody looks for. Returns a new reference.
+ * nobody looks for.
  */
-json_t *gm_page_sites(struct gm_doc *doc, const int *numbers);
+void gm_page_put_sites(struct gm_json_out *out, struct gm_doc *doc, const int *numbers);
 
 #endif

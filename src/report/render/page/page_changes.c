@@ -15,6 +15,7 @@
 void gm_page_changes_free(struct gm_page_changes *changes)
 {
 	free(changes->list);
+	free(changes->blocks);
 	free(changes->failures);
 }
 
@@ -59,19 +60,26 @@ static bool counted(const struct gm_page_change *change)
 	return change->space != GM_SPACE_MAPPING && change->space != GM_SPACE_RESERVATION;
 }
 
+static struct gm_page_change came(const struct gm_doc *doc, const struct gm_alloc_record *record,
+				  uint64_t time_ns)
+{
+	return (struct gm_page_change){.time_ns = time_ns,
+				       .address = record->key,
+				       .bytes = record->bytes,
+				       .site = merged(doc, record->site),
+				       .came = GM_NONE,
+				       .device = record->device,
+				       .level = record->level,
+				       .space = record->space,
+				       .kind = record->kind};
+}
+
 static struct gm_page_change *add_came(struct gm_page_changes *changes, const struct gm_doc *doc,
 				       const struct gm_alloc_record *record, uint64_t time_ns)
 {
 	struct gm_page_change *change = gm_page_add_change(changes);
 
-	change->time_ns = time_ns;
-	change->address = record->key;
-	change->bytes = record->bytes;
-	change->site = merged(doc, record->site);
-	change->device = record->device;
-	change->level = record->level;
-	change->space = record->space;
-	change->kind = record->kind;
+	*change = came(doc, record, time_ns);
 	return change;
 }
 
@@ -324,6 +332,7 @@ static void ring_plays(struct ring *ring, const struct gm_event_record *event)
 static void ring_starts(struct ring *ring, const struct gm_history *history, unsigned first,
 			uint64_t from_ns)
 {
+	struct gm_page_changes *changes = ring->changes;
 	struct gm_numbering later = {0};
 	bool added;
 
@@ -338,21 +347,38 @@ static void ring_starts(struct ring *ring, const struct gm_history *history, uns
 		if (added && event->op != GM_OP_ALLOC && event->op != GM_OP_MAP)
 			ring_comes(ring, &record, from_ns);
 	}
+	changes->blocks_at = changes->count;
+	changes->blocks =
+		gm_realloc(NULL, ((size_t)ring->doc->blocks_count + 1) * sizeof(*changes->blocks));
 	for (unsigned i = 0; i < ring->doc->blocks_count; i++) {
-		struct gm_alloc_record record = gm_doc_block(ring->doc, i);
+		const struct gm_alloc_record record = gm_doc_block(ring->doc, i);
 		const struct ring_key key = ring_key_of(&record);
-		struct gm_alloc_record handle;
 
-		if (record.level >= GM_LEVELS || gm_is_numbered(&later, &key, sizeof(key)))
-			continue;
-		if (record.space == GM_SPACE_MAPPING && record.site == GM_NONE &&
-		    record.owner != GM_NONE && gm_doc_record(ring->doc, record.owner, &handle))
-			record.site = handle.site;
 		/* No event frees it, so none will look for it by its key. */
-		add_came(ring->changes, ring->doc, &record, from_ns);
+		if (record.level < GM_LEVELS && !gm_is_numbered(&later, &key, sizeof(key)))
+			changes->blocks[changes->blocks_count++] = i;
 	}
-	ring->changes->start = ring->changes->count;
+	changes->start = gm_page_changes_count(changes);
 	gm_numbering_free(&later);
+}
+
+unsigned gm_page_changes_count(const struct gm_page_changes *changes)
+{
+	return changes->count + changes->blocks_count;
+}
+
+struct gm_page_change gm_page_change_at(const struct gm_page_changes *changes, unsigned number)
+{
+	unsigned first = changes->blocks_at, past = first + changes->blocks_count;
+	struct gm_alloc_record record, handle;
+
+	if (number < first || number >= past)
+		return changes->list[number < first ? number : number - changes->blocks_count];
+	record = gm_doc_block(changes->doc, changes->blocks[number - first]);
+	if (record.space == GM_SPACE_MAPPING && record.site == GM_NONE && record.owner != GM_NONE &&
+	    gm_doc_record(changes->doc, record.owner, &handle))
+		record.site = handle.site;
+	return came(changes->doc, &record, changes->from_ns);
 }
 
 /* A mapping of physical memory: from which event to which. */
@@ -458,7 +484,7 @@ static void find_in_ring(struct gm_doc *doc, struct gm_page_changes *changes)
 	ring_starts(&ring, &history, first, changes->from_ns);
 	for (unsigned i = first; i < history.count; i++)
 		ring_plays(&ring, &history.events[i]);
-	changes->seen = changes->count - changes->start;
+	changes->seen = gm_page_changes_count(changes) - changes->start;
 	gm_numbering_free(&ring.keys);
 	free(ring.came);
 }
@@ -472,12 +498,11 @@ static bool agrees(const struct gm_doc *doc, const struct gm_page_changes *chang
 	bool equal = true;
 
 	memset(live, 0, (doc->sites_count + 1) * sizeof(*live));
-	for (unsigned i = 0; i < changes->count; i++) {
-		const struct gm_page_change *change = &changes->list[i];
+	for (unsigned i = 0; i < gm_page_changes_count(changes); i++) {
+		const struct gm_page_change change = gm_page_change_at(changes, i);
 
-		if (counted(change) && change->site < doc->sites_count)
-			live[change->site] +=
-				change->came == GM_NONE ? change->bytes : -change->bytes;
+		if (counted(&change) && change.site < doc->sites_count)
+			live[change.site] += change.came == GM_NONE ? change.bytes : -change.bytes;
 	}
 	for (unsigned i = 0; equal && i < doc->sites_count; i++)
 		equal = live[i] == doc->sites[i].record.live_bytes;
@@ -487,7 +512,7 @@ static bool agrees(const struct gm_doc *doc, const struct gm_page_changes *chang
 
 struct gm_page_changes gm_page_find_changes(struct gm_doc *doc)
 {
-	struct gm_page_changes changes = {0};
+	struct gm_page_changes changes = {.doc = doc};
 
 	if (doc->journal)
 		find_in_journal(doc, &changes);

@@ -13,7 +13,7 @@
 struct place {
 	uint64_t address; /* or another key, of memory without an address */
 	uint32_t class;	  /* space, level, device */
-};
+} __attribute__((packed, aligned(4)));
 
 struct shape {
 	uint64_t bytes;
@@ -22,12 +22,18 @@ struct shape {
 	uint8_t role, torch;
 };
 
-/* The places and shapes that the written changes refer to, each once and in order. */
+/* A list of which each element is kept once. */
+struct set {
+	size_t size; /* of an element */
+	int (*compare)(const void *, const void *);
+	char *list; /* after set_sort in order */
+	unsigned count, room;
+};
+
+/* The places and shapes that the written changes refer to. */
 struct tables {
 	const struct gm_page_changes *changes;
-	struct place *places;
-	struct shape *shapes;
-	unsigned places_count, shapes_count;
+	struct set places, shapes;
 };
 
 /* Blocks of PyTorch and of programs' pools have an address, whatever their name space is. */
@@ -103,49 +109,66 @@ static int compare_shapes(const void *a, const void *b)
 	return memcmp(a, b, sizeof(struct shape));
 }
 
-/* Sorts a list from malloc and drops what is there twice; `count` is how many are left. */
-static void *unique(void *list, unsigned *count_at, size_t size,
-		    int (*compare)(const void *, const void *))
+/* Sorts the elements, and drops those that are there twice. */
+static void set_sort(struct set *set)
 {
-	unsigned count = *count_at;
-	char *bytes = list;
-	unsigned kept = 0;
+	unsigned kept = 0, front = 1;
 
-	if (count)
-		qsort(list, count, size, compare);
-	for (unsigned i = 0; i < count; i++) {
-		if (kept && compare(bytes + (kept - 1) * size, bytes + i * size) == 0)
-			continue;
-		memmove(bytes + kept++ * size, bytes + i * size, size);
+	while (front < set->count &&
+	       set->compare(set->list + (front - 1) * set->size, set->list + front * set->size) < 0)
+		front++;
+	if (front >= set->count)
+		return;
+	qsort(set->list, set->count, set->size, set->compare);
+	for (unsigned i = 0; i < set->count; i++) {
+		char *last = set->list + kept * set->size, *next = set->list + i * set->size;
+
+		if (!kept || set->compare(last - set->size, next) != 0)
+			memmove(set->list + kept++ * set->size, next, set->size);
 	}
-	*count_at = kept;
-	return gm_realloc(list, (kept + 1) * size);
+	set->count = kept;
 }
 
-static bool is_shown(const struct gm_doc *doc, const int *numbers,
-		     const struct gm_page_change *change)
+/* The list grows when half of it is needed without what is there twice. */
+static void set_add(struct set *set, const void *element)
 {
-	return change->came == GM_NONE && written(doc, numbers, change);
+	if (set->count == set->room) {
+		set_sort(set);
+		if (set->count >= set->room / 2) {
+			set->room = set->room ? 2 * set->room : 4096;
+			set->list = gm_realloc(set->list, set->room * set->size);
+		}
+	}
+	memcpy(set->list + set->count++ * set->size, element, set->size);
+}
+
+/* Returns the number of an element of a sorted set. */
+static int64_t set_number(const struct set *set, const void *element)
+{
+	const char *found = bsearch(element, set->list, set->count, set->size, set->compare);
+
+	return (found - set->list) / (int64_t)set->size;
 }
 
 static struct tables make_tables(const struct gm_doc *doc, const int *numbers,
 				 const struct gm_page_changes *changes)
 {
-	struct tables tables = {.changes = changes};
+	struct tables tables = {.changes = changes,
+				.places = {sizeof(struct place), compare_places},
+				.shapes = {sizeof(struct shape), compare_shapes}};
 
-	tables.places = gm_realloc(NULL, (changes->count + 1) * sizeof(*tables.places));
-	for (unsigned i = 0; i < changes->count; i++)
-		if (is_shown(doc, numbers, &changes->list[i]))
-			tables.places[tables.places_count++] = place_of(&changes->list[i]);
-	tables.places =
-		unique(tables.places, &tables.places_count, sizeof(struct place), compare_places);
-	tables.shapes = gm_realloc(NULL, (changes->count + 1) * sizeof(*tables.shapes));
-	for (unsigned i = 0; i < changes->count; i++)
-		if (is_shown(doc, numbers, &changes->list[i]))
-			tables.shapes[tables.shapes_count++] =
-				shape_of(doc, numbers, &changes->list[i]);
-	tables.shapes =
-		unique(tables.shapes, &tables.shapes_count, sizeof(struct shape), compare_shapes);
+	for (unsigned i = 0; i < gm_page_changes_count(changes); i++) {
+		const struct gm_page_change change = gm_page_change_at(changes, i);
+		const struct place place = place_of(&change);
+		const struct shape shape = shape_of(doc, numbers, &change);
+
+		if (change.came != GM_NONE || !written(doc, numbers, &change))
+			continue;
+		set_add(&tables.places, &place);
+		set_add(&tables.shapes, &shape);
+	}
+	set_sort(&tables.places);
+	set_sort(&tables.shapes);
 	return tables;
 }
 
@@ -167,14 +190,8 @@ static int64_t number_in(const struct tables *tables, const struct gm_doc *doc, 
 	const struct shape shape = shape_of(doc, numbers, change);
 
 	if (column == PLACES)
-		return (struct place *)bsearch(&place, tables->places, tables->places_count,
-					       sizeof(place), compare_places) -
-		       tables->places;
-	if (change->came != GM_NONE)
-		return -1;
-	return (struct shape *)bsearch(&shape, tables->shapes, tables->shapes_count, sizeof(shape),
-				       compare_shapes) -
-	       tables->shapes;
+		return set_number(&tables->places, &place);
+	return change->came == GM_NONE ? set_number(&tables->shapes, &shape) : -1;
 }
 
 static void put_column(struct gm_json_out *out, const char *name, const struct tables *tables,
@@ -185,15 +202,15 @@ static void put_column(struct gm_json_out *out, const char *name, const struct t
 
 	gm_json_put_name(out, name);
 	gm_json_put_text(out, "[");
-	for (unsigned i = 0; i < tables->changes->count; i++) {
-		const struct gm_page_change *change = &tables->changes->list[i];
-		uint64_t now = change->time_ns > before ? change->time_ns : before;
+	for (unsigned i = 0; i < gm_page_changes_count(tables->changes); i++) {
+		const struct gm_page_change change = gm_page_change_at(tables->changes, i);
+		uint64_t now = change.time_ns > before ? change.time_ns : before;
 
-		if (!written(doc, numbers, change))
+		if (!written(doc, numbers, &change))
 			continue;
 		put_number(out, first,
 			   column == TIMES ? (int64_t)(now - before)
-					   : number_in(tables, doc, numbers, change, column));
+					   : number_in(tables, doc, numbers, &change, column));
 		before = now;
 		first = false;
 	}
@@ -202,13 +219,14 @@ static void put_column(struct gm_json_out *out, const char *name, const struct t
 
 static void put_addresses(struct gm_json_out *out, const struct tables *tables)
 {
+	const struct place *places = (const struct place *)tables->places.list;
 	uint64_t before = 0;
 
 	gm_json_put_name(out, "address");
 	gm_json_put_text(out, "[");
-	for (unsigned i = 0; i < tables->places_count; i++) {
-		bool known = !(tables->places[i].class >> 31);
-		uint64_t now = known ? tables->places[i].address : before;
+	for (unsigned i = 0; i < tables->places.count; i++) {
+		bool known = !(places[i].class >> 31);
+		uint64_t now = known ? places[i].address : before;
 
 		put_number(out, i == 0, (int64_t)(now - before));
 		before = now;
@@ -224,8 +242,8 @@ static void put_shapes(struct gm_json_out *out, const struct tables *tables)
 	gm_json_put_name(out, "shapes");
 	for (unsigned column = 0; column < 5; column++) {
 		gm_json_put_text(out, names[column]);
-		for (unsigned i = 0; i < tables->shapes_count; i++) {
-			const struct shape *shape = &tables->shapes[i];
+		for (unsigned i = 0; i < tables->shapes.count; i++) {
+			const struct shape *shape = (struct shape *)tables->shapes.list + i;
 			const int64_t values[] = {shape->site, (int64_t)shape->bytes, shape->role,
 						  shape->device, shape->torch};
 
@@ -259,8 +277,11 @@ static unsigned start_of(const struct gm_doc *doc, const int *numbers,
 {
 	unsigned start = 0;
 
-	for (unsigned i = 0; i < changes->start; i++)
-		start += written(doc, numbers, &changes->list[i]);
+	for (unsigned i = 0; i < changes->start; i++) {
+		const struct gm_page_change change = gm_page_change_at(changes, i);
+
+		start += written(doc, numbers, &change);
+	}
 	return start;
 }
 
@@ -271,7 +292,7 @@ void gm_page_put_history(struct gm_json_out *out, struct gm_doc *doc, const int 
 	struct tables tables;
 
 	if (!known)
-		changes.count = changes.start = 0;
+		changes.count = changes.blocks_count = changes.start = 0;
 	tables = make_tables(doc, numbers, &changes);
 	gm_json_put_text(out, "{\"from_s\": ");
 	gm_json_put_value(out, known ? json_real((double)changes.from_ns / 1e9) : json_null());
@@ -288,7 +309,7 @@ void gm_page_put_history(struct gm_json_out *out, struct gm_doc *doc, const int 
 	gm_json_put_key(out, "slab_bytes", gm_json_bytes(GM_SLAB_BYTES));
 	gm_json_put_key(out, "failures", failures(doc, numbers, &changes));
 	gm_json_put_text(out, "}");
-	free(tables.places);
-	free(tables.shapes);
+	free(tables.places.list);
+	free(tables.shapes.list);
 	gm_page_changes_free(&changes);
 }

@@ -11,16 +11,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The lists of internal.h, one JSON array per column. */
-struct columns {
-	json_t *device, *type, *kind, *address, *bytes, *used, *site, *first;
-	json_t *offset, *block_bytes, *block_site, *time;
+#define UNKNOWN INT64_MIN /* null in JSON */
+
+/* A list of internal.h: numbers, or names by number. */
+struct column {
+	const char *name;
+	const char *(*name_of)(unsigned number); /* NULL: of numbers */
+	int64_t *list;
+	unsigned count;
 };
+
+enum columns {
+	DEVICE,
+	TYPE,
+	KIND,
+	ADDRESS,
+	BYTES,
+	USED,
+	SITE,
+	FIRST,
+	SEGMENT_COLUMNS,
+	OFFSET = SEGMENT_COLUMNS,
+	BLOCK_BYTES,
+	BLOCK_SITE,
+	TIME,
+	COLUMNS
+};
+
+enum type { SEGMENT, EXPANDABLE, POOL, SLAB, MAPPING, ALLOCATION };
+
+static const char *type_name(unsigned type)
+{
+	static const char *const names[] = {"segment", "expandable", "pool",
+					    "slab",    "mapping",    "allocation"};
+
+	return names[type];
+}
 
 struct map {
 	struct gm_doc *doc;
 	const int *numbers;
-	struct columns to;
+	struct column to[COLUMNS];
 	struct gm_segment *segments; /* of the device at hand */
 	unsigned segments_count;
 	uint64_t start, end, used; /* of the open row; end 0: none is open */
@@ -28,39 +59,52 @@ struct map {
 	uint64_t omitted_blocks, omitted_bytes, unplaced_bytes;
 };
 
-static void put(json_t *column, uint64_t value)
+static void put(struct map *map, enum columns number, int64_t value)
 {
-	json_array_append_new(column, gm_json_bytes(value));
+	struct column *column = &map->to[number];
+
+	/* Powers of two are where the list is full. */
+	if ((column->count & (column->count - 1)) == 0)
+		column->list = gm_realloc(column->list,
+					  2 * ((size_t)column->count + 1) * sizeof(*column->list));
+	column->list[column->count++] = value;
 }
 
-static json_t *site_number(const struct map *map, uint32_t site)
+static void put_bytes(struct map *map, enum columns number, uint64_t bytes)
 {
-	return json_integer(site == GM_NONE ? -1 : map->numbers[site]);
+	put(map, number,
+	    bytes == GM_NO_BYTES ? UNKNOWN
+	    : bytes > INT64_MAX	 ? INT64_MAX
+				 : (int64_t)bytes);
+}
+
+static void put_site(struct map *map, enum columns number, uint32_t site)
+{
+	put(map, number, site == GM_NONE ? -1 : map->numbers[site]);
 }
 
 /* Ends the open row: only now is known how much of it is used. */
 static void close_row(struct map *map)
 {
 	if (map->end)
-		put(map->to.used, map->used);
+		put_bytes(map, USED, map->used);
 	map->end = 0;
 }
 
-static void open_row(struct map *map, const struct gm_alloc_record *block, const char *type,
+static void open_row(struct map *map, const struct gm_alloc_record *block, enum type type,
 		     uint64_t start, uint64_t end)
 {
 	close_row(map);
 	map->start = start;
 	map->end = end;
 	map->used = 0;
-	json_array_append_new(map->to.device,
-			      block->device < 0 ? json_null() : json_integer(block->device));
-	json_array_append_new(map->to.type, json_string(type));
-	json_array_append_new(map->to.kind, json_string(gm_kind_name(block->kind)));
-	put(map->to.address, start);
-	put(map->to.bytes, end - start);
-	json_array_append_new(map->to.site, site_number(map, block->site));
-	put(map->to.first, json_array_size(map->to.offset));
+	put(map, DEVICE, block->device < 0 ? UNKNOWN : block->device);
+	put(map, TYPE, type);
+	put(map, KIND, block->kind);
+	put_bytes(map, ADDRESS, start);
+	put_bytes(map, BYTES, end - start);
+	put_site(map, SITE, block->site);
+	put(map, FIRST, map->to[OFFSET].count);
 }
 
 static void add_block(struct map *map, const struct gm_alloc_record *block, uint32_t site)
@@ -77,10 +121,10 @@ static void add_block(struct map *map, const struct gm_alloc_record *block, uint
 		map->omitted_bytes += bytes;
 		return;
 	}
-	put(map->to.offset, block->key - map->start);
-	put(map->to.block_bytes, bytes);
-	json_array_append_new(map->to.block_site, site_number(map, site));
-	put(map->to.time, block->time_ns / 1000);
+	put_bytes(map, OFFSET, block->key - map->start);
+	put_bytes(map, BLOCK_BYTES, bytes);
+	put_site(map, BLOCK_SITE, site);
+	put_bytes(map, TIME, block->time_ns / 1000);
 }
 
 /* The site of the memory behind a mapping: its handle's. */
@@ -98,9 +142,9 @@ static uint32_t behind(const struct map *map, const struct gm_alloc_record *mapp
 static void open_segment(struct map *map, const struct gm_alloc_record *block,
 			 const struct gm_segment *segment)
 {
-	const char *type = segment->owned    ? (segment->expandable ? "expandable" : "segment")
-			   : segment->pooled ? "pool"
-					     : "mapping";
+	enum type type = segment->owned	   ? (segment->expandable ? EXPANDABLE : SEGMENT)
+			 : segment->pooled ? POOL
+					   : MAPPING;
 
 	if (map->end && map->start == segment->start)
 		return;
@@ -128,10 +172,10 @@ static void add_driver(struct map *map, const struct gm_alloc_record *block)
 		uint64_t slab = gm_slab_of(block->key);
 
 		if (!map->end || map->start != slab)
-			open_row(map, block, "slab", slab, slab + GM_SLAB_BYTES);
+			open_row(map, block, SLAB, slab, slab + GM_SLAB_BYTES);
 		add_block(map, block, block->site);
 	} else {
-		open_row(map, block, "allocation", block->key, block->key + block->bytes);
+		open_row(map, block, ALLOCATION, block->key, block->key + block->bytes);
 		add_block(map, block, block->site);
 	}
 }
@@ -182,46 +226,101 @@ static uint64_t smallest_kept(const struct gm_doc *doc)
 	return bits ? 1ull << (bits < 64 ? bits : 63) : 0;
 }
 
-static json_t *finish(struct map *map)
+static void put_column(struct gm_json_out *out, const struct column *column)
 {
-	struct columns *to = &map->to;
+	gm_json_put_text(out, "\"");
+	gm_json_put_text(out, column->name);
+	gm_json_put_text(out, "\":[");
+	for (unsigned i = 0; i < column->count; i++) {
+		int64_t value = column->list[i];
 
-	return json_pack("{s:{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}, s:{s:o, s:o, s:o, s:o}, "
-			 "s:o, s:o, s:o}",
-			 "segments", "device", to->device, "type", to->type, "kind", to->kind,
-			 "address", to->address, "bytes", to->bytes, "used_bytes", to->used, "site",
-			 to->site, "first_block", to->first, "blocks", "offset", to->offset,
-			 "bytes", to->block_bytes, "site", to->block_site, "time_us", to->time,
-			 "omitted_blocks", gm_json_bytes(map->omitted_blocks), "omitted_bytes",
-			 gm_json_bytes(map->omitted_bytes), "unplaced_bytes",
-			 gm_json_bytes(map->unplaced_bytes));
+		if (i)
+			gm_json_put(out, ",", 1);
+		if (column->name_of)
+			gm_json_put_value(out, json_string(column->name_of((unsigned)value)));
+		else if (value == UNKNOWN)
+			gm_json_put_text(out, "null");
+		else
+			gm_json_put_integer(out, value);
+	}
+	gm_json_put_text(out, "]");
 }
 
-json_t *gm_page_memory_map(struct gm_doc *doc, const int *numbers)
+static void finish(struct map *map, struct gm_json_out *out)
 {
-	struct map map = {.doc = doc, .numbers = numbers, .smallest = smallest_kept(doc)};
-	json_t **columns = (json_t **)&map.to;
+	gm_json_put_text(out, "{\"segments\":{");
+	for (unsigned i = 0; i < COLUMNS; i++) {
+		if (i)
+			gm_json_put_text(out, i == SEGMENT_COLUMNS ? "},\"blocks\":{" : ",");
+		put_column(out, &map->to[i]);
+		free(map->to[i].list);
+	}
+	gm_json_put_text(out, "}");
+	gm_json_put_members(out, json_pack("{s:o, s:o, s:o}", "omitted_blocks",
+					   gm_json_bytes(map->omitted_blocks), "omitted_bytes",
+					   gm_json_bytes(map->omitted_bytes), "unplaced_bytes",
+					   gm_json_bytes(map->unplaced_bytes)));
+	gm_json_put_text(out, "}");
+}
+
+/* Finds the segments of the device of block `first`, unless nothing is divided there or mapped. */
+static void find_segments(struct map *map, unsigned first)
+{
+	struct gm_doc *doc = map->doc;
+	int device = gm_block_device(doc, &doc->blocks[first]);
 	struct gm_extents extents;
+	bool found = false;
+
+	free(map->segments);
+	map->segments = NULL;
+	map->segments_count = 0;
+	for (unsigned i = first; i < doc->blocks_count && !found; i++) {
+		const struct gm_alloc_record block = gm_doc_block(doc, i);
+
+		if (block.device != device)
+			break;
+		found = block.space == GM_SPACE_MAPPING ||
+			gm_extents_count(doc, &block, GM_HOLES_TORCH);
+	}
+	if (!found)
+		return;
+	extents = gm_extents_now(doc, device, GM_HOLES_TORCH);
+	map->segments = gm_find_segments(&extents, &map->segments_count);
+	gm_extents_free(&extents);
+}
+
+void gm_page_put_memory_map(struct gm_json_out *out, struct gm_doc *doc, const int *numbers)
+{
+	struct map map = {.doc = doc,
+			  .numbers = numbers,
+			  .smallest = smallest_kept(doc),
+			  .to = {[DEVICE] = {"device"},
+				 [TYPE] = {"type", type_name},
+				 [KIND] = {"kind", gm_kind_name},
+				 [ADDRESS] = {"address"},
+				 [BYTES] = {"bytes"},
+				 [USED] = {"used_bytes"},
+				 [SITE] = {"site"},
+				 [FIRST] = {"first_block"},
+				 [OFFSET] = {"offset"},
+				 [BLOCK_BYTES] = {"bytes"},
+				 [BLOCK_SITE] = {"site"},
+				 [TIME] = {"time_us"}}};
 	/* The blocks that are not sampled would be taken for holes. */
 	unsigned count = doc->header->sample_bytes ? 0 : doc->blocks_count;
 	int device = GM_HOST - 1;
 
-	for (size_t i = 0; i < sizeof(map.to) / sizeof(*columns); i++)
-		columns[i] = json_array();
 	for (unsigned i = 0; i < count; i++) {
-		const struct gm_alloc_record copy = gm_doc_block(doc, i), *block = &copy;
+		const struct gm_alloc_record block = gm_doc_block(doc, i);
 
-		if (block->device != device) {
+		if (block.device != device) {
 			close_row(&map);
-			device = block->device;
-			extents = gm_extents_now(doc, device, GM_HOLES_TORCH);
-			free(map.segments);
-			map.segments = gm_find_segments(&extents, &map.segments_count);
-			gm_extents_free(&extents);
+			device = block.device;
+			find_segments(&map, i);
 		}
-		add(&map, block);
+		add(&map, &block);
 	}
 	close_row(&map);
 	free(map.segments);
-	return finish(&map);
+	finish(&map, out);
 }

@@ -6,31 +6,32 @@
 #include "report/render/page/internal.h"
 #include "report/stacks/labels.h"
 
-static json_t *plumbing(struct gm_doc *doc, const struct gm_stack *stack)
+static void put_site(struct gm_json_out *out, struct gm_doc *doc, const struct gm_stack *stack)
 {
-	char *marks = gm_zone_alloc(&doc->zone, stack ? stack->count + 1 : 1, 1);
+	unsigned count = stack ? stack->count : 0;
 
-	for (unsigned i = 0; stack && i < stack->count; i++)
-		marks[i] = stack->frames[i]->plumbing ? '1' : '0';
-	return json_string(marks);
+	gm_json_put_text(out, "{\"place\":");
+	gm_json_put_value(out, gm_json_string(gm_stack_label(doc, stack)));
+	gm_json_put_text(out, ",\"own_frame\":");
+	gm_json_put_integer(out, count ? (int)gm_stack_label_index(stack) : -1);
+	gm_json_put_text(out, ",\"plumbing\":\"");
+	for (unsigned i = 0; i < count; i++)
+		gm_json_put(out, stack->frames[i]->plumbing ? "1" : "0", 1);
+	gm_json_put_text(out, "\"}");
 }
 
-json_t *gm_page_sites(struct gm_doc *doc, const int *numbers)
+void gm_page_put_sites(struct gm_json_out *out, struct gm_doc *doc, const int *numbers)
 {
-	json_t *list = json_array();
+	bool first = true;
 
+	gm_json_put_text(out, "[");
 	for (unsigned i = 0; i < doc->sites_count; i++) {
-		const struct gm_stack *stack = doc->sites[i].stack;
-
 		if (numbers[i] < 0)
 			continue;
-		json_array_append_new(list,
-				      json_pack("{s:o, s:i, s:o}", "place",
-						gm_json_string(gm_stack_label(doc, stack)),
-						"own_frame", stack && stack->count
-							? (int)gm_stack_label_index(stack)
-							: -1,
-						"plumbing", plumbing(doc, stack)));
+		if (!first)
+			gm_json_put(out, ",", 1);
+		put_site(out, doc, doc->sites[i].stack);
+		first = false;
 	}
-	return list;
+	gm_json_put_text(out, "]");
 }
