@@ -188,6 +188,15 @@ static GM_COLD void sample(struct gm_event *event)
 		event->extra = gm_sample(event->bytes);
 }
 
+/* The launches since the thread's last allocation, as the flags of an allocation have them. */
+static inline uint16_t take_launches(void)
+{
+	uint32_t count = gm_launches_since();
+
+	gm_thread.launches_before = gm_thread.launches;
+	return (uint16_t)((count ? 32 - __builtin_clz(count) : 0) << GM_ALLOC_LAUNCHES_SHIFT);
+}
+
 /* Records an allocation whose event is complete but for its stack and its pool. */
 static inline void record_alloc(struct gm_call *call, struct gm_event *event)
 {
@@ -195,6 +204,7 @@ static inline void record_alloc(struct gm_call *call, struct gm_event *event)
 	int device;
 
 	gm_note_device(event->device);
+	event->flags |= take_launches();
 	if (__builtin_expect(gm_sample_bytes != 0, 0))
 		sample(event);
 	capture_stack(call, event);
@@ -218,7 +228,7 @@ static inline void record_alloc(struct gm_call *call, struct gm_event *event)
 
 /* For memory of any kind, and for failures. */
 static GM_COLD void end_alloc_slow(struct gm_call *call, const struct gm_row *row, uint64_t key,
-				     int result)
+				   int result)
 {
 	struct gm_event event;
 

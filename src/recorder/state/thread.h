@@ -25,11 +25,18 @@ struct gm_thread {
 	uint8_t busy;	   /* the thread is at work in the recorder */
 	uint8_t shares; /* all counters of in_flight.h are taken: the thread uses the shared ones */
 	uint8_t in_shared; /* a call of this thread is counted in those */
-	uint8_t launches;  /* so far, modulo 256 */
+	uint32_t launches; /* so far, modulo 2^32 */
+	uint32_t launches_before; /* the thread's latest allocation that was recorded */
 	uint32_t sample_start; /* that the points are of; 0: there are none yet */
 };
 extern __thread struct gm_thread gm_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Returns how many kernels and graphs the thread launched since it last allocated. */
+static inline uint32_t gm_launches_since(void)
+{
+	return gm_thread.launches - gm_thread.launches_before;
+}
 
 /* One stretch of work in so many is timed, for the report's figure of the overhead. */
 #define GM_TIMED 64
