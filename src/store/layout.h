@@ -205,7 +205,10 @@ struct gm_header {
 	uint32_t job_string;		/* "NAME=value\n": job ids of launchers */
 	uint64_t machine;		/* a number for the host that pid belongs to; 0 unknown */
 	uint32_t other_libcudas; /* linker namespaces (dlmopen) with a libcuda that is not seen */
-	uint32_t reserved1[3];
+	uint32_t launched; /* kernels and graphs that a thread launched since it last allocated:
+			      the most when last written, which a launch in 64 and the end do; an
+			      allocation makes it 0 */
+	uint32_t reserved1[2];
 
 	/* fields that every event changes or reads: 64 bytes, one cache line */
 	uint64_t last_event_ns;		/* since time 0 */
@@ -405,6 +408,12 @@ _Static_assert(sizeof(struct gm_site_record) % 64 == 0, "a record starts at a ca
 #define GM_ALLOC_TORCH	     8u	/* taken by PyTorch's allocator: a segment, or a mapping of one */
 #define GM_ALLOC_PLUGGABLE  16u	/* taken by an allocator that the program gave to PyTorch */
 #define GM_ALLOC_RELAXED    32u /* by a thread that allows itself what captures forbid */
+/*
+ * The bits above have the order of magnitude of the launches of the thread since its allocation
+ * before: 0 none, 1 one, 2 two or three, 3 four to seven, ... Not of PyTorch's blocks; 0 in files
+ * of older shims.
+ */
+#define GM_ALLOC_LAUNCHES_SHIFT 8
 
 /* A free of a block needs the first 32 bytes alone, which lie in one cache line; 96 bytes lie in
  * two. */

@@ -21,12 +21,12 @@ struct gm_sample_points {
 };
 
 struct gm_thread {
-	uint64_t works; /* stretches of work since the last timed one (recorder/state/thread.h) */
+	uint32_t works; /* stretches of work since the last timed one (recorder/state/thread.h) */
+	uint32_t launches;   /* so far, modulo 2^32 */
 	uint64_t started_ns; /* start of the stretch under way if that is timed, else 0 */
 	uint32_t id;	     /* as gettid gives it; 0: not asked yet (track/thread_id.h) */
 	uint8_t busy;	     /* the thread is at work in the recorder */
 	uint8_t refusing;    /* the call under way is to be refused by the driver's wrapper */
-	uint8_t launches;    /* so far, modulo 256 */
 	uint8_t shares; /* all counters of in_flight.h are taken: the thread uses the shared ones */
 	uintptr_t stack_low, stack_end; /* its own stack as far as that is known (thread_stack.h) */
 	const uint32_t *range; /* the number of the innermost range plus 1 (named_ranges.h), or NULL
@@ -36,6 +36,7 @@ struct gm_thread {
 
 	uintptr_t interrupted; /* the outermost call whose thread runs a signal handler on another
 				  stack, which is in a call of its own; 0: none */
+	uint32_t launches_before; /* the thread's latest allocation that was recorded */
 	uintptr_t other_low, other_end; /* bounds of another stack (thread_stack.h) */
 	struct gm_sample_points points;
 	uint8_t in_shared; /* a call of this thread is counted in the shared counters */

@@ -113,6 +113,7 @@ static inline void gm_live_fill(struct gm_alloc_record *record, const struct gm_
 	record->physical_bytes =
 		gm_driver_bytes(event->level, event->kind, gm_laid_out_bytes(event));
 	record->flags = event->flags;
+	__atomic_store_n(&gm_file->launched, 0, __ATOMIC_RELAXED);
 	record->space = event->space;
 	record->kind = event->kind;
 	record->device = event->device;

@@ -105,6 +105,7 @@ static void clear_header(struct gm_header *header)
 	header->events = header->event_head = header->first_mark_serial = header->freed = 0;
 	header->emptied = header->emptied_at_work = 0;
 	header->worked = 0;
+	header->launched = 0;
 	header->dropped_records = header->unknown_frees = header->lost_stacks = 0;
 	header->dropped_tables = 0;
 	header->overhead_ns = header->teardown_frees = header->oom_events = 0;

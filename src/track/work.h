@@ -22,4 +22,14 @@ static inline void gm_track_worked(void)
 		__atomic_store_n(&gm_file->worked, 1, __ATOMIC_RELAXED);
 }
 
+/*
+ * The calling thread has launched `count` kernels and graphs since it last allocated. As
+ * gm_track_worked.
+ */
+static inline void gm_track_launched(uint32_t count)
+{
+	if (gm_file && __atomic_load_n(&gm_file->launched, __ATOMIC_RELAXED) < count)
+		__atomic_store_n(&gm_file->launched, count, __ATOMIC_RELAXED);
+}
+
 #endif

@@ -106,6 +106,10 @@ for name, place, least, why in (
         ("random-errors-fewer", "forget_request", 12, "a dozen errors at random instants"),
         ("then-measured", "forget_request", 350, "clean requests follow for the last tenth of the run")):
     leak(name, "leaks", f"{name} free", f"grows({place!r}, least={least} * MiB)", why)
+for end, ended in (("return", 0), ("free", 0), ("kill", -9)):
+    leak(f"without-scratch-{end}", "leaks", f"without-scratch {end}", "grows('append_result', least=150 * MiB)",
+         "each step keeps its result, kernels run, and nothing else is allocated", ended=ended,
+         repetitions=5 if end == "free" else 1)
 leak("doubling", "leaks", "doubling free", "grows('append_record', least=512 * MiB)",
      "the buffer doubles nine times, the last time shortly before the end", repetitions=3)
 leak("thirty-handlers", "leaks", "handlers free", "grows('dispatch', least=10 * MiB) and len(growth()) == 1",
@@ -286,6 +290,8 @@ for name, why in (
         ("end-mark", "one mark, at the end"),
         ("shrinking", "weights are pruned away"),
         ("last-checkpoint", "one large buffer right before the end"),
+        ("filled-and-over", "200 tensors are filled by a kernel each, and that is all"),
+        ("made-by-kernels", "100 tensors are made by three kernels each; the steps allocate nothing"),
         ("launches-only", "warm-up, then launches without an allocation"),
         ("models-in-turn", "four models one after the other, each freed before the next"),
         ("ensemble", "twenty models are loaded one after the other, then all serve"),

@@ -199,6 +199,15 @@ static GM_COLD void note_relaxed(struct gm_event *event)
 	errno = saved;
 }
 
+/* The launches since the thread's last allocation, as the flags of an allocation have them. */
+static inline uint16_t take_launches(void)
+{
+	uint32_t count = gm_launches_since();
+
+	gm_thread.launches_before = gm_thread.launches;
+	return (uint16_t)((count ? 32 - __builtin_clz(count) : 0) << GM_ALLOC_LAUNCHES_SHIFT);
+}
+
 /* When memory is short the driver takes it from pools. */
 static inline void track_alloc(const struct gm_event *event)
 {
@@ -212,7 +221,7 @@ static inline void track_alloc(const struct gm_event *event)
 
 /* For memory of any kind, and for failures. */
 static GM_COLD void end_alloc_slow(struct gm_call *call, const struct gm_row *row, uint64_t key,
-				     int result)
+				   int result)
 {
 	struct gm_event event;
 	int device;
@@ -230,6 +239,7 @@ static GM_COLD void end_alloc_slow(struct gm_call *call, const struct gm_row *ro
 		event.layout_bytes = gm_query_array_bytes(key, event.space == GM_SPACE_MIPMAP);
 	if (gm_torch_call(call->caller.pc))
 		event.flags |= GM_ALLOC_TORCH;
+	event.flags |= take_launches();
 	event.ipc = call->ipc;
 	event.stream = gm_stream_of(call, row);
 	event.context = gm_current_context(call);
@@ -306,7 +316,7 @@ static inline void record_plain(struct gm_call *call, const struct gm_row *row, 
 		.kind = row->kind,
 		.level = GM_LEVEL_DRIVER,
 		.injected = 0,
-		.flags = gm_torch_call(call->caller.pc) ? GM_ALLOC_TORCH : 0,
+		.flags = take_launches() | (gm_torch_call(call->caller.pc) ? GM_ALLOC_TORCH : 0),
 		.view = NULL,
 	};
 

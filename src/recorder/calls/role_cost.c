@@ -26,6 +26,7 @@
 #include "track/levels.h"
 #include "track/pools.h"
 #include "track/recording.h"
+#include "track/work.h"
 
 #include <errno.h>
 #include <string.h>
@@ -442,6 +443,7 @@ void gm_sample_at_launch(void)
 
 	if (!gm_owns_file() || !gm_enter_tracker())
 		return;
+	gm_track_launched(gm_launches_since());
 	if (gm_track_ledger_by_time(gm_track_now()))
 		gm_sample_by_time();
 	gm_leave_tracker();

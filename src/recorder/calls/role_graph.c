@@ -95,6 +95,7 @@ void gm_end_graph_launch(struct gm_call *call, const struct gm_row *row, int res
 	struct gm_event event;
 	int device;
 
+	gm_thread.launches++;
 	gm_track_worked();
 	if (gm_track_ledger_by_time(gm_track_now()))
 		gm_sample_by_time();

@@ -6,12 +6,14 @@
 #include "recorder/state/libraries.h"
 #include "recorder/state/log.h"
 #include "recorder/state/settings.h"
+#include "recorder/state/thread.h"
 #include "recorder/process/signals.h"
 #include "store/syscall_guard.h"
 #include "store/output_path.h"
 #include "store/writer.h"
 #include "track/recording.h"
 #include "track/track.h"
+#include "track/work.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -164,6 +166,7 @@ static void complete_file(enum gm_end end, int status, bool print)
 
 	gm_signals_finish();
 	gm_track_other_libcudas(gm_libcudas_elsewhere());
+	gm_track_launched(gm_launches_since());
 	gm_track_end(end, status);
 	if (gm_file->recording == GM_SLEEPS && !gm_file->periods) {
 		gm_store_discard(); /* it slept to the end, and nobody woke it */

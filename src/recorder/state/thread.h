@@ -18,6 +18,12 @@
 #define GM_TIMED 63
 _Static_assert(GM_TIMED % 2 == 1, "allocations and frees take turns");
 
+/* Returns how many kernels and graphs the thread launched since it last allocated. */
+static inline uint32_t gm_launches_since(void)
+{
+	return gm_thread.launches - gm_thread.launches_before;
+}
+
 /* Begin and end the timing of a stretch of work. The functions below call them. */
 void gm_time_begin(void);
 void gm_time_end(void);

@@ -4,7 +4,8 @@
  * tell, by what survived, on the work clock: a position between two allocations is how many
  * allocations before it had been freed again by the end of the work, plus the program's marks. A
  * set-up stands still on this clock, however long it takes: nothing comes and goes while a model is
- * loaded. A loop moves it on with each step.
+ * loaded. A loop moves it on with each step. Where nothing comes and goes in the loop either, the
+ * launches between the allocations tell.
  */
 #include "report/judge/verdict.h"
 #include "report/judge/growth.h"
@@ -28,12 +29,13 @@
 struct order {
 	struct gm_keyed *survivors; /* serial number, and number for gm_work_block */
 	unsigned count;
-	uint32_t *by_site; /* of `survivors` those that count, each site's in order */
-	uint32_t *starts;  /* the first of each site in by_site, and the end of the last one's */
-	uint64_t *marks; /* serial numbers, ascending */
+	uint32_t *by_site;  /* of `survivors` those that count, each site's in order */
+	uint32_t *starts;   /* the first of each site in by_site, and the end of the last one's */
+	uint64_t *launched; /* launches before each of `survivors` and, last, in all: at least */
+	uint64_t *marks;    /* serial numbers, ascending */
 	unsigned marks_count;
 	unsigned marks_made; /* also those that are not kept */
-	uint64_t baseline; /* serial number of the mark that ends the set-up; 0: none does */
+	uint64_t baseline;   /* serial number of the mark that ends the set-up; 0: none does */
 	struct gm_judged_windows windows;
 };
 
@@ -52,7 +54,10 @@ struct spread {
 	struct gm_survivors late[MOST_BINS]; /* of the work since the first survivor */
 	struct gm_survivors windows[GM_WINDOWS]; /* in `judged` */
 	const struct gm_judged_windows *judged;
-	unsigned marks; /* of the program, in the whole run */
+	unsigned marks;		/* of the program, in the whole run */
+	unsigned launch_bursts; /* stretches of survivors without a launch in between */
+	uint64_t launches;	/* from the first survivor to the last */
+	struct gm_survivors launch_bin[MOST_BINS]; /* from the first survivor to the end */
 };
 
 /* True if a survivor counts: allocations before a mark that ends the set-up do not. */
@@ -161,6 +166,22 @@ static void order_by_site(const struct gm_doc *doc, struct order *order)
 	order->starts = next;
 }
 
+/* The launches before an allocation that freed ones were made between are not known. */
+static void order_launches(const struct gm_doc *doc, struct order *order)
+{
+	uint64_t launched = 0;
+
+	order->launched = gm_realloc(NULL, ((size_t)order->count + 1) * sizeof(*order->launched));
+	for (unsigned i = 0; i < order->count; i++) {
+		unsigned bits = gm_work_block(doc, order->survivors[i].number)->flags >>
+				GM_ALLOC_LAUNCHES_SHIFT;
+
+		launched += bits ? 1ull << (bits - 1) % 32 : 0;
+		order->launched[i] = launched;
+	}
+	order->launched[order->count] = launched + doc->header->launched;
+}
+
 static struct order make_order(struct gm_doc *doc)
 {
 	struct order order = {
@@ -175,6 +196,7 @@ static struct order make_order(struct gm_doc *doc)
 		order.survivors[i] = (struct gm_keyed){gm_work_block_at(doc, i)->serial, i};
 	gm_sort_keyed(order.survivors, order.count);
 	order.baseline = find_baseline(doc, &order);
+	order_launches(doc, &order);
 	order.windows = gm_find_judged_windows(doc, order.marks_made < MARKS_OF_STEPS);
 	order_by_site(doc, &order);
 	return order;
@@ -185,6 +207,7 @@ static void free_order(struct order *order)
 	free(order->survivors);
 	free(order->by_site);
 	free(order->starts);
+	free(order->launched);
 	free(order->marks);
 }
 
@@ -258,6 +281,25 @@ static uint64_t work_end(const struct gm_doc *doc, const struct order *order,
 	return work_at(order, end);
 }
 
+/* The spread over the launches of the run. */
+static void spread_over_launches(const struct gm_doc *doc, const struct order *order,
+				 const uint32_t *entries, unsigned count, struct spread *spread)
+{
+	uint64_t first = count ? order->launched[entries[0]] : 0, before = first;
+
+	spread->launch_bursts = count > 0;
+	for (unsigned i = 0; i < count; i++) {
+		uint64_t launched = order->launched[entries[i]];
+
+		spread->launch_bursts += launched > before;
+		before = launched;
+		survive(&spread->launch_bin[stretch_of(launched, first,
+						       order->launched[order->count], MOST_BINS)],
+			gm_work_block(doc, order->survivors[entries[i]].number)->bytes);
+	}
+	spread->launches = before - first;
+}
+
 /* The spread of a site whose survivors are `count` entries of by_site. */
 static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
 				 const struct gm_site_figures *record, const uint32_t *entries,
@@ -293,6 +335,7 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 		survive(&spread.windows[gm_window_at(&order->windows, block->time_ns)],
 			block->bytes);
 	}
+	spread_over_launches(doc, order, entries, count, &spread);
 	spread.start = work_start(order, record);
 	spread.end = work_end(doc, order, record);
 	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
@@ -502,6 +545,24 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	return true;
 }
 
+#define LAUNCHES_A_STEP 2 /* a tensor that is filled when it is made takes one */
+
+/*
+ * True if the site left blocks behind in a loop in which nothing comes and goes, so that the work
+ * clock stands still: between the blocks kernels were launched, to the end of the run.
+ */
+static bool left_between_launches(const struct gm_site *site, const struct spread *spread,
+				  unsigned warmup)
+{
+	return work_frees(site) == 0 && site->record.level == GM_LEVEL_DRIVER &&
+	       !spread->judged->marks && spread->end - spread->start < GM_GROWTH_LEAST_WINDOWS &&
+	       spread->launch_bursts >= MANY_BURSTS &&
+	       spread->launches / LAUNCHES_A_STEP >= spread->launch_bursts - 1 &&
+	       warmup < MOST_BINS &&
+	       gm_judge_survivors(spread->launch_bin + warmup, MOST_BINS - warmup, true) &&
+	       strcmp(site->phase, "loading") != 0 && !site->one_pass;
+}
+
 #define FEW_REPLACEMENTS 6 /* of a buffer whose size is multiplied each time */
 
 /*
@@ -611,8 +672,7 @@ static const char *too_few_windows(struct gm_doc *doc, const struct spread *spre
 {
 	if (!spread->judged->marks || spread->marks >= MARKS_OF_STEPS)
 		return TOO_SHORT;
-	return gm_doc_printf(doc,
-			     "%u mark%s too few to judge growth by: make none, or %u and more",
+	return gm_doc_printf(doc, "%u mark%s too few to judge growth by: make none, or %u and more",
 			     spread->marks, spread->marks == 1 ? " is" : "s are", MARKS_OF_STEPS);
 }
 
@@ -643,6 +703,13 @@ static bool grows(struct gm_doc *doc, struct gm_site *site, const struct spread 
 	if ((marks ? work_frees(site) && (windows.rose || windows.left_behind) : true) &&
 	    leaves_behind(doc, site, spread, warmup))
 		return true;
+	if (left_between_launches(site, spread, warmup)) {
+		site->why = gm_doc_printf(doc,
+					  "none of the %llu allocations was freed, and kernels ran "
+					  "between them to the end",
+					  (unsigned long long)site->record.allocations);
+		return true;
+	}
 	if (!marks && work_frees(site) == 0) { /* the order of its allocations has told it all */
 		site->why = spread->bins ? "never freed, and not growing at the end"
 					 : too_few_bursts(doc, spread);

@@ -366,6 +366,20 @@ static void both_devices(void)
 	}
 }
 
+/* Tensors are filled by a kernel each, and the program ends right after that. */
+static void filled_and_over(void)
+{
+	load_weights(200, MIB, 1);
+}
+
+/* Tensors are made by three kernels each, and the steps that follow allocate nothing. */
+static void made_by_kernels(void)
+{
+	load_weights(100, MIB, 3);
+	for (volatile int i = 0; i < STEPS; i++)
+		work(STEP_LAUNCHES);
+}
+
 /* Warm-up, then tens of thousands of launches without an allocation. */
 static void launches_only(void)
 {
@@ -549,6 +563,8 @@ static const struct behaviour behaviours[] = {
 	{"shrinking", shrinking},
 	{"last-checkpoint", last_checkpoint},
 	{"both-devices", both_devices},
+	{"filled-and-over", filled_and_over},
+	{"made-by-kernels", made_by_kernels},
 	{"launches-only", launches_only},
 	{"models-in-turn", models_in_turn},
 	{"ensemble", ensemble},

@@ -384,6 +384,15 @@ static void then_measured(void)
 		clean_step(16 * MIB);
 }
 
+/* Nothing comes and goes: each request keeps its result, and kernels work on it. */
+static void without_scratch(void)
+{
+	for (volatile int i = 0; i < STEPS; i++) {
+		append_result();
+		work(3);
+	}
+}
+
 PLACE static void *enlarge_even(void *old, size_t bytes)
 {
 	return enlarge(old, bytes);
@@ -580,6 +589,7 @@ static const struct behaviour behaviours[] = {
 	{"random-errors-again", random_errors_again},
 	{"random-errors-fewer", random_errors_fewer},
 	{"then-measured", then_measured},
+	{"without-scratch", without_scratch},
 	{"alternating", alternating},
 	{"alternating-marked", alternating_marked},
 	{"doubling", doubling},
