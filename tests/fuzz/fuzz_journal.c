@@ -52,6 +52,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	owner.started_realtime_ns = header.started_realtime_ns;
 	owner.started_monotonic_ns = header.started_monotonic_ns;
 	harness_file(data, bytes, &fd, path);
+	header.checkpoints = 1; /* in chunk 0, where the input has one or has not */
+	if (bytes >= sizeof(header) && pwrite(fd, &header, sizeof(header), 0) < 0)
+		abort();
 	journal = gm_journal_from(fd, &owner, "made", why, sizeof(why)); /* closes it */
 	if (journal)
 		play(journal);

@@ -13,16 +13,9 @@ static struct gm_window open_window(const struct gm_site_record *site,
 {
 	struct gm_window open = site->windows[windows->window_current];
 
-	for (uint32_t i = windows->window_current; i-- > 0;) {
-		const struct gm_window *window = &site->windows[i];
-
-		if (windows->window_start_ns[i] < from_ns)
-			break;
-		if (window->min_bytes < open.min_bytes)
-			open.min_bytes = window->min_bytes;
-		if (window->max_bytes > open.max_bytes)
-			open.max_bytes = window->max_bytes;
-	}
+	for (uint32_t i = windows->window_current;
+	     i-- > 0 && windows->window_start_ns[i] >= from_ns;)
+		gm_merge_windows(&open, &site->windows[i], &open);
 	return open;
 }
 
