@@ -3,8 +3,8 @@
  */
 #include "account/site_windows.h"
 
-static void merge_pair(struct gm_window *into, const struct gm_window *first,
-		       const struct gm_window *second)
+void gm_merge_windows(struct gm_window *into, const struct gm_window *first,
+		      const struct gm_window *second)
 {
 	struct gm_window merged = {
 		.min_bytes =
@@ -24,9 +24,9 @@ static void merge_neighbours(struct gm_site_record *site)
 	uint32_t i;
 
 	for (i = 0; 2 * i <= site->window_current; i++)
-		merge_pair(&windows[i], &windows[2 * i],
-			   2 * i + 1 <= site->window_current ? &windows[2 * i + 1]
-							     : &windows[2 * i]);
+		gm_merge_windows(&windows[i], &windows[2 * i],
+				 2 * i + 1 <= site->window_current ? &windows[2 * i + 1]
+								   : &windows[2 * i]);
 	site->window_current /= 2;
 	site->window_merges++;
 }

@@ -7,6 +7,10 @@
 
 #include "store/layout.h"
 
+/* Makes one window of two, of which the second follows the first. `into` may be either. */
+void gm_merge_windows(struct gm_window *into, const struct gm_window *first,
+		      const struct gm_window *second);
+
 /*
  * Brings the site's windows to where the file's are (`window_current`, `window_merges` and
  * `window_resets` of struct gm_header): merges what was merged since the site last changed, and

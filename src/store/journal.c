@@ -4,7 +4,6 @@
  */
 #include "store/journal.h"
 #include "store/backing.h"
-#include "store/journal_code.h"
 #include "store/lock.h"
 #include "store/output_path.h"
 
@@ -47,9 +46,10 @@ static uint64_t used_bytes(uint64_t chunks)
 	return GM_HEADER_BYTES + chunks * GM_JOURNAL_CHUNK_BYTES;
 }
 
-static struct gm_journal_header describe(const struct gm_header *file, uint64_t cap_bytes)
+static void describe(struct gm_journal_header *first, const struct gm_header *file,
+		     uint64_t cap_bytes)
 {
-	struct gm_journal_header first = {
+	*first = (struct gm_journal_header){
 		.magic = GM_JOURNAL_MAGIC,
 		.byte_order = GM_BYTE_ORDER,
 		.format_version = GM_JOURNAL_VERSION,
@@ -62,8 +62,6 @@ static struct gm_journal_header describe(const struct gm_header *file, uint64_t 
 		.started_monotonic_ns = file->started_monotonic_ns,
 		.cap_bytes = cap_bytes,
 	};
-
-	return first;
 }
 
 /*
@@ -107,9 +105,10 @@ static int create(const struct gm_output_path *beside, uint64_t chunks,
 int gm_journal_open(struct gm_header *file, const struct gm_output_path *beside, uint64_t cap_bytes)
 {
 	uint64_t cap = clamp_cap(cap_bytes);
-	struct gm_journal_header first = describe(file, cap);
+	static struct gm_journal_header first; /* the stack may be small */
 	int error;
 
+	describe(&first, file, cap);
 	memset(&journal, 0, sizeof(journal));
 	if (cap < used_bytes(1))
 		return -EFBIG;
@@ -178,18 +177,24 @@ static void count_lost(uint64_t time_ns)
 	}
 }
 
-/* Returns the position of the next entry, or NULL after counting it as lost. */
-static uint8_t *reserve(uint64_t time_ns)
+/* Returns the position of the next entry of at most `bytes`; NULL if the history ends here. */
+static uint8_t *find_room(uint64_t time_ns, size_t bytes)
 {
 	const uint8_t *start = (const uint8_t *)journal.chunk;
 
-	if (start &&
-	    (size_t)(start + GM_JOURNAL_CHUNK_BYTES - journal.at) >= GM_JOURNAL_ENTRY_BYTES)
+	if (start && (size_t)(start + GM_JOURNAL_CHUNK_BYTES - journal.at) >= bytes)
 		return journal.at;
-	if (!journal.loss && open_chunk(time_ns))
-		return journal.at;
-	count_lost(time_ns);
-	return NULL;
+	return !journal.loss && open_chunk(time_ns) ? journal.at : NULL;
+}
+
+/* Returns the position of the next entry, or NULL after counting it as lost. */
+static uint8_t *reserve(uint64_t time_ns)
+{
+	uint8_t *to = find_room(time_ns, GM_JOURNAL_ENTRY_BYTES);
+
+	if (!to)
+		count_lost(time_ns);
+	return to;
 }
 
 /* Makes the entry that ends at `end` visible to readers. */
@@ -226,6 +231,13 @@ void gm_journal_resize(uint32_t index, uint64_t bytes, uint64_t time_ns, uint32_
 		publish(gm_journal_put_resize(&journal.state, to, index, bytes, time_ns, thread));
 }
 
+/* Readers have to be of at least this version. */
+static void need_version(uint32_t version)
+{
+	if (header()->oldest_version < version)
+		header()->oldest_version = version;
+}
+
 void gm_journal_call(const struct gm_event_record *event)
 {
 	uint8_t *to = reserve(event->time_ns);
@@ -233,8 +245,41 @@ void gm_journal_call(const struct gm_event_record *event)
 	if (!to)
 		return;
 	if (event->op > GM_OP_LAUNCH)
-		header()->oldest_version = GM_JOURNAL_VERSION;
+		need_version(GM_JOURNAL_TRACED);
 	publish(gm_journal_put_call(&journal.state, to, event));
+}
+
+/* ---- checkpoints ---- */
+
+uint32_t gm_journal_part(enum gm_checkpoint_part part, uint32_t index, const void *record,
+			 uint64_t time_ns)
+{
+	uint8_t *to = find_room(time_ns, GM_JOURNAL_PART_BYTES), *end;
+
+	if (!to)
+		return 0;
+	need_version(GM_JOURNAL_VERSION);
+	end = gm_journal_put_part(&journal.state, to, part, index, record, time_ns);
+	publish(end);
+	return (uint32_t)(end - to);
+}
+
+uint32_t gm_journal_chunks(void)
+{
+	return (uint32_t)header()->chunk_count;
+}
+
+uint32_t gm_journal_checkpoints_left(void)
+{
+	return GM_JOURNAL_CHECKPOINTS - header()->checkpoints;
+}
+
+void gm_journal_list_checkpoint(uint32_t begin)
+{
+	uint32_t count = header()->checkpoints;
+
+	header()->checkpoint[count] = (uint64_t)begin << 32 | (gm_journal_chunks() - 1);
+	__atomic_store_n(&header()->checkpoints, count + 1, __ATOMIC_RELEASE);
 }
 
 /* ---- the end, and forks ---- */

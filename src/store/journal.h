@@ -7,7 +7,7 @@
 #ifndef GM_STORE_JOURNAL_H
 #define GM_STORE_JOURNAL_H
 
-#include "store/layout.h"
+#include "store/journal_code.h"
 #include "store/output_path.h"
 #include <stdbool.h>
 
@@ -33,6 +33,22 @@ void gm_journal_resize(uint32_t index, uint64_t bytes, uint64_t time_ns, uint32_
 
 /* A call that changed nothing there, or what is known of the one that does next. */
 void gm_journal_call(const struct gm_event_record *event);
+
+/*
+ * Adds a part of a checkpoint, as gm_journal_put_part does. Returns its bytes, 0 if there is no
+ * room: then the history has ended, or does at the next entry.
+ */
+uint32_t gm_journal_part(enum gm_checkpoint_part part, uint32_t index, const void *record,
+			 uint64_t time_ns);
+
+/* The number of the open chunk plus 1; 0 before the first one. */
+uint32_t gm_journal_chunks(void);
+
+/* Returns for how many more checkpoints the list has room. */
+uint32_t gm_journal_checkpoints_left(void);
+
+/* Lists the checkpoint whose GM_PART_END was just added; it began in the chunk of that number. */
+void gm_journal_list_checkpoint(uint32_t begin);
 
 /*
  * Ends the history where it stands, of a file whose tables are about to be emptied: the caller

@@ -192,6 +192,166 @@ uint8_t *gm_journal_put_call(struct gm_journal_state *state, uint8_t *to,
 	return to;
 }
 
+/* ---- checkpoints ---- */
+
+/* A field of a record. Those of less than eight bytes are stored plus 1, so that "none" is 0. */
+struct field {
+	uint16_t offset;
+	uint8_t bytes;
+};
+
+#define FIELD(type, member)                                                                        \
+	{                                                                                          \
+		offsetof(struct type, member), sizeof(((struct type *)0)->member)                  \
+	}
+#define ALLOC(member) FIELD(gm_alloc_record, member)
+#define LEVEL(member) FIELD(gm_level_record, member)
+#define USAGE(member) FIELD(gm_usage_record, member)
+#define TORCH(member) FIELD(gm_torch_record, member)
+#define VMM(member)   FIELD(gm_vmm_record, member)
+#define SITE(member)  FIELD(gm_site_record, member)
+
+static const struct field alloc_fields[] = {
+	ALLOC(site),	ALLOC(key),    ALLOC(bytes), ALLOC(serial), ALLOC(physical_bytes),
+	ALLOC(flags),	ALLOC(space),  ALLOC(kind),  ALLOC(device), ALLOC(level),
+	ALLOC(time_ns), ALLOC(stream), ALLOC(owner), ALLOC(thread), ALLOC(context),
+};
+static const struct field level_fields[] = {
+	LEVEL(current_bytes),	LEVEL(current_count), LEVEL(peak_bytes),  LEVEL(epoch),
+	LEVEL(allocated_bytes), LEVEL(freed_bytes),   LEVEL(allocations), LEVEL(frees),
+	LEVEL(peak_at_ns),	LEVEL(failures),      LEVEL(device),	  LEVEL(level),
+};
+static const struct field usage_fields[] = {
+	USAGE(device),	      USAGE(kind),	  USAGE(current_bytes),
+	USAGE(current_count), USAGE(peak_bytes),  USAGE(allocated_bytes),
+	USAGE(freed_bytes),   USAGE(allocations), USAGE(frees),
+	USAGE(failures),
+};
+static const struct field torch_fields[] = {
+	TORCH(device),
+	TORCH(allocator),
+	TORCH(allocated_bytes),
+	TORCH(allocated_peak_bytes),
+	TORCH(reserved_bytes),
+	TORCH(allocations),
+	TORCH(frees),
+	TORCH(allocated_total_bytes),
+	TORCH(freed_total_bytes),
+	TORCH(reserved_peak_bytes),
+	TORCH(reserved_total_bytes),
+	TORCH(released_total_bytes),
+};
+static const struct field vmm_fields[] = {
+	VMM(device),  VMM(created_bytes),      VMM(mapped_bytes),      VMM(reserved_va_bytes),
+	VMM(handles), VMM(created_peak_bytes), VMM(mapped_peak_bytes),
+};
+static const struct field window_fields[] = {
+	FIELD(gm_header, serial),
+	FIELD(gm_header, window_current),
+	FIELD(gm_header, window_merges),
+	FIELD(gm_header, window_resets),
+};
+static const struct field site_fields[] = {
+	SITE(live_bytes),    SITE(live_count),	    SITE(freed_bytes),	   SITE(frees),
+	SITE(bytes_at_peak), SITE(epoch),	    SITE(window_current),  SITE(window_merges),
+	SITE(window_resets), SITE(peak_bytes),	    SITE(allocated_bytes), SITE(allocations),
+	SITE(last_ns),	     SITE(level_max_bytes), SITE(min_alloc_bytes), SITE(max_alloc_bytes),
+	SITE(failures),	     SITE(first_ns),	    SITE(first_serial),	   SITE(failed_frees),
+};
+
+#define FIELDS(list)                                                                               \
+	{                                                                                          \
+		list, sizeof(list) / sizeof(*(list))                                               \
+	}
+
+static const struct {
+	const struct field *list;
+	unsigned count;
+} fields_of[GM_PARTS] = {
+	[GM_PART_ALLOC] = FIELDS(alloc_fields), [GM_PART_LEVEL] = FIELDS(level_fields),
+	[GM_PART_USAGE] = FIELDS(usage_fields), [GM_PART_TORCH] = FIELDS(torch_fields),
+	[GM_PART_VMM] = FIELDS(vmm_fields),	[GM_PART_WINDOWS] = FIELDS(window_fields),
+	[GM_PART_SITE] = FIELDS(site_fields),
+};
+
+/* The largest number that a field can hold. */
+static uint64_t most_of(const struct field *field)
+{
+	return UINT64_MAX >> (64 - 8 * field->bytes);
+}
+
+static uint64_t load(const struct field *field, const void *record)
+{
+	const char *at = (const char *)record + field->offset;
+
+	switch (field->bytes) {
+	case 1:
+		return *(const uint8_t *)at;
+	case 2:
+		return *(const uint16_t *)at;
+	case 4:
+		return *(const uint32_t *)at;
+	default:
+		return *(const uint64_t *)at;
+	}
+}
+
+static void store(const struct field *field, void *record, uint64_t value)
+{
+	char *at = (char *)record + field->offset;
+
+	switch (field->bytes) {
+	case 1:
+		*(uint8_t *)at = (uint8_t)value;
+		break;
+	case 2:
+		*(uint16_t *)at = (uint16_t)value;
+		break;
+	case 4:
+		*(uint32_t *)at = (uint32_t)value;
+		break;
+	default:
+		*(uint64_t *)at = value;
+	}
+}
+
+/* Finds the numbers that follow the fields, those of each window up to the open one. */
+static unsigned numbers_of(enum gm_checkpoint_part part, const void *record, size_t *offset)
+{
+	if (part == GM_PART_SITE) {
+		*offset = offsetof(struct gm_site_record, windows);
+		return 3 * (((const struct gm_site_record *)record)->window_current + 1u);
+	}
+	if (part == GM_PART_WINDOWS) {
+		*offset = offsetof(struct gm_header, window_start_ns);
+		return ((const struct gm_header *)record)->window_current + 1;
+	}
+	*offset = 0;
+	return 0;
+}
+
+uint8_t *gm_journal_put_part(struct gm_journal_state *state, uint8_t *to,
+			     enum gm_checkpoint_part part, uint32_t index, const void *record,
+			     uint64_t time_ns)
+{
+	size_t offset;
+	unsigned i, numbers = numbers_of(part, record, &offset);
+
+	to = put_head(state, to, GM_JOURNAL_CALL, 0, time_ns, state->thread);
+	*to++ = GM_JOURNAL_PART_OP;
+	*to++ = (uint8_t)part;
+	to = put(to, index);
+	for (i = 0; i < fields_of[part].count; i++) {
+		const struct field *field = &fields_of[part].list[i];
+		uint64_t value = load(field, record);
+
+		to = put(to, field->bytes == 8 ? value : (value + 1) & most_of(field));
+	}
+	for (i = 0; i < numbers; i++)
+		to = put(to, ((const uint64_t *)((const char *)record + offset))[i]);
+	return to;
+}
+
 /* ---- reading ---- */
 
 /* The position of the next byte; NULL once the bytes have run out or are no entry. */
@@ -311,13 +471,59 @@ static void get_add(struct gm_journal_state *state, struct bytes *from, uint8_t 
 	state->serial = alloc->serial;
 }
 
+/* False if the record names a level, kind or window that does not exist. */
+static bool is_known(const struct gm_checkpoint_record *record)
+{
+	switch (record->part) {
+	case GM_PART_ALLOC:
+		return record->of.alloc.space < GM_SPACES && record->of.alloc.kind < GM_KINDS &&
+		       record->of.alloc.level < GM_LEVELS && record->of.alloc.device >= GM_HOST;
+	case GM_PART_LEVEL:
+		return record->of.level.level < GM_LEVELS;
+	case GM_PART_USAGE:
+		return record->of.usage.kind < GM_KINDS;
+	case GM_PART_WINDOWS:
+		return record->of.windows.window_current < GM_WINDOWS;
+	case GM_PART_SITE:
+		return record->of.site.window_current < GM_WINDOWS;
+	default:
+		return true;
+	}
+}
+
+static void get_part(struct bytes *from, struct gm_checkpoint_record *record)
+{
+	uint8_t part = get_byte(from);
+	unsigned i, numbers;
+	size_t offset;
+
+	if (part >= GM_PARTS) {
+		from->at = NULL;
+		return;
+	}
+	memset(record, 0, sizeof(*record));
+	record->part = (enum gm_checkpoint_part)part;
+	record->index = (uint32_t)get_up_to(from, UINT32_MAX);
+	for (i = 0; i < fields_of[part].count; i++) {
+		const struct field *field = &fields_of[part].list[i];
+
+		store(field, &record->of,
+		      get_up_to(from, most_of(field)) - (field->bytes == 8 ? 0 : 1));
+	}
+	if (!is_known(record)) {
+		from->at = NULL;
+		return;
+	}
+	numbers = numbers_of(record->part, &record->of, &offset);
+	for (i = 0; i < numbers; i++)
+		((uint64_t *)((char *)&record->of + offset))[i] = get(from);
+}
+
 static void get_call(struct gm_journal_state *state, struct bytes *from,
 		     struct gm_event_record *event)
 {
-	uint64_t bits;
+	uint64_t bits = get_up_to(from, GM_CALL_BITS);
 
-	event->op = get_byte(from);
-	bits = get_up_to(from, GM_CALL_BITS);
 	if (event->op >= GM_OPS)
 		from->at = NULL;
 	event->key = bits & GM_CALL_KEY ? state->call_key + (uint64_t)get_signed(from) : 0;
@@ -361,7 +567,14 @@ const uint8_t *gm_journal_get(struct gm_journal_state *state, const uint8_t *at,
 		get_add(state, &from, head, more, entry);
 		break;
 	case GM_JOURNAL_CALL:
-		get_call(state, &from, &entry->event);
+	case GM_JOURNAL_PART: /* not among WHAT_BITS */
+		entry->event.op = get_byte(&from);
+		if (entry->event.op == GM_JOURNAL_PART_OP) {
+			entry->what = GM_JOURNAL_PART;
+			get_part(&from, &entry->record);
+		} else {
+			get_call(state, &from, &entry->event);
+		}
 		break;
 	case GM_JOURNAL_RESIZE:
 		entry->index = (uint32_t)get_up_to(&from, UINT32_MAX - 1);

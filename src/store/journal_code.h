@@ -22,6 +22,17 @@
  *   drop    record index
  *   resize  record index, bytes
  *   call    enum gm_event_op, GM_CALL_... bits, the fields that they name
+ *   part    as a call, with GM_JOURNAL_PART_OP in place of the operation; enum gm_checkpoint_part,
+ *           index, the fields of the record
+ *
+ * CHECKPOINTS. So that a moment need not be played from the start, a long history contains
+ * checkpoints: the tables of the tracker, one entry for each record. The entries of a checkpoint
+ * lie between the others, because the tracker writes a few of them at a time; what changes
+ * meanwhile is in the entries between them. (Databases call this a fuzzy checkpoint.) A reader
+ * begins at a checkpoint's GM_PART_BEGIN with empty tables and applies all entries. It passes over
+ * removals and changes of allocations that it does not know yet. After GM_PART_WINDOWS and what
+ * stands before it the live table and the totals are complete, after GM_PART_END the sites are.
+ * Only a checkpoint whose end was written is in the list of the header.
  *
  * The shim and the report share this code. It calls nothing but memset and is safe in any context.
  */
@@ -32,11 +43,15 @@
 #include <stdbool.h>
 
 #define GM_JOURNAL_MAGIC       "GMEVENT" /* 8 bytes with the NUL */
-#define GM_JOURNAL_VERSION     2u
-#define GM_JOURNAL_OLDEST      1u /* of a history without what the ring has not */
+#define GM_JOURNAL_VERSION     3u	 /* with checkpoints */
+#define GM_JOURNAL_TRACED      2u	 /* with what the ring has not */
+#define GM_JOURNAL_OLDEST      1u	 /* of a history without either */
 #define GM_JOURNAL_CHUNK_MAGIC 0x56454d47u
 #define GM_JOURNAL_CHUNK_BYTES GM_CHUNK_BYTES
-#define GM_JOURNAL_ENTRY_BYTES 128u /* no entry is longer */
+#define GM_JOURNAL_ENTRY_BYTES 128u  /* no entry is longer, but a part of a checkpoint */
+#define GM_JOURNAL_PART_BYTES  1024u /* no part of a checkpoint is longer */
+#define GM_JOURNAL_PART_OP     255u
+#define GM_JOURNAL_CHECKPOINTS 480u /* that the header has room for */
 
 /* The reasons why a journal ends before the recording does. */
 enum gm_journal_loss { GM_JOURNAL_WHOLE, GM_JOURNAL_CAP, GM_JOURNAL_DISK };
@@ -58,8 +73,11 @@ struct gm_journal_header {
 		lost; /* entries that were not kept; all of them come after the last one that was */
 	uint64_t lost_from_ns; /* time of the first lost entry */
 	uint32_t loss;	       /* enum gm_journal_loss */
-	uint32_t reserved;
+	uint32_t checkpoints;  /* in the list (release); 0 in files of older shims */
+	/* the chunk in which it begins << 32 | the one in which it ends, in order */
+	uint64_t checkpoint[GM_JOURNAL_CHECKPOINTS];
 };
+_Static_assert(sizeof(struct gm_journal_header) <= GM_HEADER_BYTES, "the header fits its page");
 
 struct gm_journal_chunk {
 	uint32_t magic;
@@ -69,7 +87,42 @@ struct gm_journal_chunk {
 	uint64_t base_serial; /* `serial` before the first entry */
 };
 
-enum gm_journal_what { GM_JOURNAL_ADD, GM_JOURNAL_DROP, GM_JOURNAL_RESIZE, GM_JOURNAL_CALL };
+enum gm_journal_what {
+	GM_JOURNAL_ADD,
+	GM_JOURNAL_DROP,
+	GM_JOURNAL_RESIZE,
+	GM_JOURNAL_CALL,
+	GM_JOURNAL_PART
+};
+
+/* The parts of a checkpoint, in their order. */
+enum gm_checkpoint_part {
+	GM_PART_BEGIN,
+	GM_PART_ALLOC, /* each live allocation; `index` is its record's */
+	GM_PART_LEVEL,
+	GM_PART_USAGE,
+	GM_PART_TORCH,
+	GM_PART_VMM,
+	GM_PART_WINDOWS, /* of the header; again before sites, whose windows follow these */
+	GM_PART_SITE,	 /* each one that was allocated from; `index` is its record's */
+	GM_PART_END,	 /* `index`: how many records the table of live allocations has */
+	GM_PARTS
+};
+
+/* A record of a checkpoint. Fields that no reader of a history needs are 0. */
+struct gm_checkpoint_record {
+	enum gm_checkpoint_part part;
+	uint32_t index;
+	union {
+		struct gm_alloc_record alloc;
+		struct gm_level_record level;
+		struct gm_usage_record usage;
+		struct gm_torch_record torch;
+		struct gm_vmm_record vmm;
+		struct gm_header windows;
+		struct gm_site_record site;
+	} of;
+};
 
 /*
  * Fields of an addition that differ from those of the last one of its level, or from their default:
@@ -104,6 +157,7 @@ struct gm_journal_entry {
 	uint64_t bytes; /* the new size of a resize */
 	struct gm_alloc_record alloc; /* of an addition */
 	struct gm_event_record event; /* of a call; other entries have its time and thread alone */
+	struct gm_checkpoint_record record; /* of a part of a checkpoint */
 };
 
 /*
@@ -138,6 +192,15 @@ uint8_t *gm_journal_put_resize(struct gm_journal_state *state, uint8_t *to, uint
 			       uint64_t bytes, uint64_t time_ns, uint32_t thread);
 uint8_t *gm_journal_put_call(struct gm_journal_state *state, uint8_t *to,
 			     const struct gm_event_record *event);
+
+/*
+ * Stores a part of a checkpoint, at most GM_JOURNAL_PART_BYTES. `record` is the record in the
+ * tracker's tables that the part is made of: the header of the file for GM_PART_WINDOWS, nothing
+ * for GM_PART_BEGIN and GM_PART_END.
+ */
+uint8_t *gm_journal_put_part(struct gm_journal_state *state, uint8_t *to,
+			     enum gm_checkpoint_part part, uint32_t index, const void *record,
+			     uint64_t time_ns);
 
 /*
  * Reads the entry at `at` and returns where it ends, or NULL if the bytes are no entry: they end

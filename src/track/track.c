@@ -9,6 +9,7 @@
 #include "track/clock.h"
 #include "track/contexts.h"
 #include "track/capture_pools.h"
+#include "track/checkpoint.h"
 #include "track/costs.h"
 #include "track/event_log.h"
 #include "track/freed.h"
@@ -61,6 +62,7 @@ static void forget_records(bool history)
 	gm_timeline_reset();
 	gm_ranges_reset();
 	gm_before_reset();
+	gm_checkpoint_reset();
 	gm_windows_start();
 	gm_event_log_start(history);
 }

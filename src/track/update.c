@@ -3,10 +3,19 @@
  */
 #include "track/update.h"
 #include "stack/intern.h"
+#include "store/journal.h"
+#include "track/checkpoint.h"
 
 void gm_update_own_bytes(void)
 {
 	gm_file->own_bytes = gm_arena_bytes(&gm_track_arena) + gm_intern_bytes();
+}
+
+void gm_update_seldom(void)
+{
+	gm_update_own_bytes();
+	if (gm_journal_on)
+		gm_checkpoint_step();
 }
 
 static void begin_locked(void)

@@ -19,11 +19,14 @@
 #include "track/event.h"
 #include "track/state.h"
 
-/* After this many events the tracker's own memory is counted again. */
-#define GM_OWN_BYTES_INTERVAL 64u
+/* After so many events an update takes the steps of gm_update_seldom. */
+#define GM_SELDOM_INTERVAL 64u
 
 /* Counts the tracker's private memory in the file. */
 void gm_update_own_bytes(void);
+
+/* At the end of an update: counts the private memory, and writes checkpoints of the history. */
+void gm_update_seldom(void);
 
 /* Begins an update. Invalidates all cached counters. */
 void gm_update_begin(void);
@@ -61,8 +64,8 @@ static inline void gm_update_begin_locked(uint64_t now_ns)
 /* For the fast paths: gm_update_end. */
 static inline void gm_update_end_inline(void)
 {
-	if (__builtin_expect(gm_file->events % GM_OWN_BYTES_INTERVAL == 1, 0))
-		gm_update_own_bytes();
+	if (__builtin_expect(gm_file->events % GM_SELDOM_INTERVAL == 1, 0))
+		gm_update_seldom();
 	gm_file->last_event_ns = gm_track.now_ns;
 	gm_seqlock_end();
 	gm_track_unlock();

@@ -8,6 +8,16 @@
 
 #include <string.h>
 
+static void apply_part(struct gm_replay *replay, const struct gm_checkpoint_record *record)
+{
+	if (record->part == GM_PART_BEGIN)
+		gm_replay_begin(replay, 65536);
+	else if (record->part == GM_PART_ALLOC)
+		gm_replay_restore(replay, record->index, &record->of.alloc);
+	else if (record->part == GM_PART_END)
+		gm_replay_end(replay, record->index);
+}
+
 static void play(struct gm_journal_file *journal)
 {
 	static struct gm_journal_entry entry;
@@ -17,8 +27,10 @@ static void play(struct gm_journal_file *journal)
 	while (gm_journal_next(journal, &entry)) {
 		struct gm_replay_step step = gm_replay_apply(&replay, &entry);
 
-		if (gm_replay_event(&replay, &entry, &step, &event) &&
-		    (event.op >= GM_OPS || event.kind >= GM_KINDS || event.level >= GM_LEVELS))
+		if (entry.what == GM_JOURNAL_PART)
+			apply_part(&replay, &entry.record);
+		else if (gm_replay_event(&replay, &entry, &step, &event) &&
+			 (event.op >= GM_OPS || event.kind >= GM_KINDS || event.level >= GM_LEVELS))
 			abort();
 	}
 	if (replay.count > replay.additions + 4096 + 1)
@@ -40,11 +52,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	owner.started_realtime_ns = header.started_realtime_ns;
 	owner.started_monotonic_ns = header.started_monotonic_ns;
 	harness_file(data, bytes, &fd, path);
+	header.checkpoints = 1; /* in chunk 0, where the input has one or has not */
+	if (bytes >= sizeof(header) && pwrite(fd, &header, sizeof(header), 0) < 0)
+		abort();
 	journal = gm_journal_from(fd, &owner, "made", why, sizeof(why)); /* closes it */
 	if (journal)
 		play(journal);
-	if (journal)
+	if (journal) {
+		gm_journal_resume(journal, UINT64_MAX);
+		play(journal);
 		gm_journal_rewind(journal);
+	}
 	gm_journal_close(journal);
 	return 0;
 }

@@ -12,7 +12,7 @@
 /* The options of a command for loading and judging; the common options of contract.md. */
 struct gm_options {
 	bool symbols;
-	bool symbol_cache; /* names, and states of histories, are kept in the user's cache */
+	bool symbol_cache; /* names are kept in the user's cache */
 	int device;	   /* -1: all */
 	int kind, level;   /* -1: all */
 	unsigned warmup;

@@ -23,6 +23,7 @@ struct gm_books {
 	uint32_t window;	 /* number of the open one */
 	uint64_t window_from_ns; /* sites' windows[0] are those of the time from here on;
 				    window_resets: touched */
+	struct gm_header windows; /* of the file at a checkpoint: the numbers and beginnings */
 };
 
 /* Empty records for the document's sites, in its zone. */

@@ -1,5 +1,5 @@
 /*
- * The parts of --at, in moment_put.c and moment_ring.c.
+ * The parts of --at, in moment_checkpoint.c, moment_put.c and moment_ring.c.
  */
 #ifndef GM_REPORT_HISTORY_INTERNAL_H
 #define GM_REPORT_HISTORY_INTERNAL_H
@@ -19,34 +19,10 @@ bool gm_moment_from_ring(struct gm_doc *doc, const struct gm_options *options, c
 			 size_t error_bytes);
 
 /*
- * States of the complete history of `doc` in the user's cache. They hold what gm_moment_put needs
- * and save time alone; there are none of a compressed history, or where the cache is not to be
- * used.
+ * Applies a part of a checkpoint to the live allocations and the books, whose windows are those of
+ * its time.
  */
-struct gm_states {
-	struct gm_doc *doc;
-	int directory;	  /* of the cache; -1: there is none */
-	uint64_t entries; /* played since the last state */
-	uint64_t due;	  /* gm_states_entry is to be called once they are so many */
-	bool kept;
-	char name[96]; /* the beginning of the files' names */
-};
-
-void gm_states_open(struct gm_states *states, struct gm_doc *doc);
-void gm_states_close(struct gm_states *states);
-
-/*
- * Fills `replay` from the latest state that is not after the moment and returns its books, in the
- * document's zone; empty ones if there is no state. The journal goes on behind it.
- */
-struct gm_books *gm_states_resume(struct gm_states *states, struct gm_replay *replay,
-				  uint64_t at_ns);
-
-/*
- * Keeps the state after an entry of that time, if a chunk of the journal ends there and enough
- * entries were played.
- */
-void gm_states_entry(struct gm_states *states, const struct gm_replay *replay,
-		     const struct gm_books *books, uint64_t time_ns);
+void gm_checkpoint_apply(const struct gm_doc *doc, const struct gm_checkpoint_record *record,
+			 struct gm_replay *replay, struct gm_books *books);
 
 #endif

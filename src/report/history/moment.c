@@ -35,26 +35,23 @@ static uint64_t open_windows(const struct gm_header *header, struct gm_books *bo
 static struct gm_books *play_until(struct gm_doc *doc, struct gm_replay *replay, uint64_t at_ns)
 {
 	static struct gm_journal_entry entry;
+	struct gm_books *books = gm_books_new(doc);
 	uint64_t next_window_ns = 0;
-	struct gm_states states;
-	struct gm_books *books;
 
-	gm_states_open(&states, doc);
-	books = gm_states_resume(&states, replay, at_ns);
+	gm_journal_resume(doc->journal, at_ns);
 	while (gm_journal_next(doc->journal, &entry) && entry.event.time_ns <= at_ns) {
 		struct gm_replay_step step = gm_replay_apply(replay, &entry);
 
 		if (entry.event.time_ns >= next_window_ns)
 			next_window_ns = open_windows(doc->header, books, entry.event.time_ns);
-		if (entry.what == GM_JOURNAL_CALL)
+		if (entry.what == GM_JOURNAL_PART)
+			gm_checkpoint_apply(doc, &entry.record, replay, books);
+		else if (entry.what == GM_JOURNAL_CALL)
 			gm_books_call(books, &entry.event);
 		else
 			gm_books_step(books, &step, entry.event.time_ns);
-		if (++states.entries >= states.due)
-			gm_states_entry(&states, replay, books, entry.event.time_ns);
 	}
 	open_windows(doc->header, books, at_ns);
-	gm_states_close(&states);
 	return books;
 }
 
@@ -71,14 +68,17 @@ static bool from_journal(struct gm_doc *doc, const struct gm_options *options, c
 {
 	struct gm_replay replay = {0};
 	struct gm_books *books = play_until(doc, &replay, options->at_ns);
+	const char *damage = gm_journal_damage(doc->journal);
 	bool fine;
 
-	fine = !gm_journal_damage(doc->journal);
+	if (!damage && replay.partial)
+		damage = "has a damaged part";
+	fine = !damage;
 	if (!fine)
 		snprintf(error, error_bytes,
 			 "--at: the history %s before that moment; a moment further back can be "
 			 "told",
-			 gm_journal_damage(doc->journal));
+			 damage);
 	if (replay.odd)
 		gm_doc_warn(doc,
 			    "%llu entries of the history do not fit; figures at that moment may "

@@ -28,6 +28,8 @@ struct gm_journal_file {
 	const uint8_t *at, *end; /* the rest of the one in hand */
 	uint64_t left;		 /* entries in it */
 	const char *damage;
+	enum { OUTSIDE, BEFORE, WITHIN } parts; /* of a checkpoint: whether they are entries */
+	uint64_t checkpoint;			/* the chunk in which that one begins */
 	union {
 		struct gm_journal_chunk head;
 		uint8_t bytes[GM_JOURNAL_CHUNK_BYTES];
@@ -68,6 +70,7 @@ void gm_journal_rewind(struct gm_journal_file *file)
 	file->at = file->end = NULL;
 	file->left = 0;
 	file->damage = NULL;
+	file->parts = OUTSIDE;
 	memset(&file->header, 0, sizeof(file->header));
 	gm_source_rewind(&file->source);
 	gm_source_read(&file->source, &file->header, sizeof(file->header));
@@ -212,6 +215,8 @@ static bool open_chunk(struct gm_journal_file *file)
 
 	if (file->damage || number >= file->header.chunk_count)
 		return false;
+	if (file->parts == BEFORE && number != file->checkpoint)
+		return damaged(file, "has a damaged part"); /* the list names a chunk without one */
 	gm_progress("reading the history, MiB", number * sizeof(file->chunk) / MIB,
 		    file->header.chunk_count * sizeof(file->chunk) / MIB);
 	got = gm_source_read(&file->source, file->chunk.bytes, sizeof(file->chunk));
@@ -231,7 +236,7 @@ static bool open_chunk(struct gm_journal_file *file)
 	return true;
 }
 
-bool gm_journal_next(struct gm_journal_file *file, struct gm_journal_entry *entry)
+static bool next(struct gm_journal_file *file, struct gm_journal_entry *entry)
 {
 	while (!file->left) {
 		if (file->at != file->end)
@@ -249,40 +254,72 @@ bool gm_journal_next(struct gm_journal_file *file, struct gm_journal_entry *entr
 	return true;
 }
 
+/* Entries before a checkpoint from which reading goes on, and other checkpoints, are passed over.
+ */
+static bool is_passed_over(struct gm_journal_file *file, const struct gm_journal_entry *entry)
+{
+	bool part = entry->what == GM_JOURNAL_PART;
+
+	if (part && file->parts == BEFORE && entry->record.part == GM_PART_BEGIN)
+		file->parts = WITHIN;
+	else if (part && file->parts == WITHIN && entry->record.part == GM_PART_END)
+		file->parts = OUTSIDE;
+	else
+		return file->parts == BEFORE || (part && file->parts == OUTSIDE);
+	return false;
+}
+
+bool gm_journal_next(struct gm_journal_file *file, struct gm_journal_entry *entry)
+{
+	while (next(file, entry))
+		if (!is_passed_over(file, entry))
+			return true;
+	return false;
+}
+
 static uint64_t chunk_offset(const struct gm_journal_file *file, uint64_t number)
 {
 	return file->header.header_bytes + number * GM_JOURNAL_CHUNK_BYTES;
 }
 
-bool gm_journal_chunk(const struct gm_journal_file *file, uint64_t number,
+/* Reads the head of a chunk. Returns false if there is no such chunk. */
+static bool read_head(const struct gm_journal_file *file, uint64_t number,
 		      struct gm_journal_chunk *head)
 {
-	struct gm_journal_chunk read;
+	return number < file->header.chunk_count &&
+	       gm_source_raw(&file->source, head, sizeof(*head), chunk_offset(file, number)) ==
+		       sizeof(*head) &&
+	       head->magic == GM_JOURNAL_CHUNK_MAGIC && head->number == (uint32_t)number;
+}
 
-	if (gm_source_packed(&file->source) || number >= file->header.chunk_count ||
-	    gm_source_raw(&file->source, &read, sizeof(read), chunk_offset(file, number)) !=
-		    sizeof(read) ||
-	    read.magic != GM_JOURNAL_CHUNK_MAGIC || read.number != (uint32_t)number)
+/* Finds the chunk in which the latest checkpoint begins that was complete before the moment. */
+static bool find_checkpoint(const struct gm_journal_file *file, uint64_t at_ns, uint64_t *begin)
+{
+	uint32_t count = file->header.checkpoints;
+	struct gm_journal_chunk head;
+
+	if (count > GM_JOURNAL_CHECKPOINTS || gm_source_packed(&file->source))
 		return false;
-	if (head)
-		*head = read;
-	return true;
+	while (count-- > 0) {
+		uint64_t checkpoint = file->header.checkpoint[count];
+
+		*begin = checkpoint >> 32;
+		if (read_head(file, (uint32_t)checkpoint + 1ull, &head) && head.base_ns <= at_ns)
+			return read_head(file, *begin, &head);
+	}
+	return false;
 }
 
-bool gm_journal_between(const struct gm_journal_file *file, struct gm_journal_chunk *next)
+void gm_journal_resume(struct gm_journal_file *file, uint64_t at_ns)
 {
-	return !file->left && file->at == file->end &&
-	       gm_journal_chunk(file, file->chunk_number, next);
-}
+	uint64_t begin;
 
-bool gm_journal_seek(struct gm_journal_file *file, uint64_t number)
-{
 	gm_journal_rewind(file);
-	if (!gm_journal_chunk(file, number, NULL))
-		return false;
-	gm_source_seek(&file->source, chunk_offset(file, number));
-	file->chunk_number = number;
-	return true;
+	if (!find_checkpoint(file, at_ns, &begin))
+		return;
+	gm_source_seek(&file->source, chunk_offset(file, begin));
+	file->chunk_number = file->checkpoint = begin;
+	file->parts = BEFORE;
 }
 
 const struct gm_journal_header *gm_journal_header(const struct gm_journal_file *file)

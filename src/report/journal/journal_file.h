@@ -31,24 +31,18 @@ struct gm_journal_file *gm_journal_in_archive(int fd, uint64_t offset, uint64_t 
 					      size_t why_bytes);
 void gm_journal_close(struct gm_journal_file *file);
 
-/* From the start again. */
+/* From the start again, and then without checkpoints. */
 void gm_journal_rewind(struct gm_journal_file *file);
 
 /* The next entry; false at the end, which is also where damage begins. */
 bool gm_journal_next(struct gm_journal_file *file, struct gm_journal_entry *entry);
 
 /*
- * Reads the head of a chunk, which may be NULL; false if there is no such chunk or it cannot be
- * reached, as in a compressed history.
+ * From the latest checkpoint on that was complete before the moment; from the start if there is
+ * none, or the history is compressed. Then the parts of that checkpoint, up to its end, are among
+ * the entries, beginning with GM_PART_BEGIN.
  */
-bool gm_journal_chunk(const struct gm_journal_file *file, uint64_t number,
-		      struct gm_journal_chunk *head);
-
-/* True between two chunks; reads the head of the next one. */
-bool gm_journal_between(const struct gm_journal_file *file, struct gm_journal_chunk *next);
-
-/* Goes on with the entries of a chunk; false, at the start, if it cannot be reached. */
-bool gm_journal_seek(struct gm_journal_file *file, uint64_t number);
+void gm_journal_resume(struct gm_journal_file *file, uint64_t at_ns);
 
 /* The header: of a live process's file as it was when the file was opened or rewound. */
 const struct gm_journal_header *gm_journal_header(const struct gm_journal_file *file);

@@ -72,7 +72,7 @@ static struct gm_alloc_record *live(struct gm_replay *replay, uint32_t number)
 {
 	if (number < replay->count && replay->records[number].state != GM_STATE_EMPTY)
 		return &replay->records[number];
-	replay->odd++;
+	replay->odd += !replay->partial;
 	return NULL;
 }
 
@@ -86,6 +86,44 @@ static const struct gm_alloc_record *drop(struct gm_replay *replay, uint32_t num
 	if (record)
 		record->state = GM_STATE_EMPTY;
 	return record;
+}
+
+void gm_replay_begin(struct gm_replay *replay, uint32_t most)
+{
+	gm_replay_free(replay);
+	replay->additions = most;
+	replay->partial = true;
+}
+
+/* The record is as an addition would have made it: later changes of these fields are in no entry.
+ */
+void gm_replay_restore(struct gm_replay *replay, uint32_t number,
+		       const struct gm_alloc_record *record)
+{
+	struct gm_alloc_record *restored = place_of(replay, number);
+
+	if (!restored)
+		return;
+	*restored = *record;
+	restored->state = GM_STATE_LIVE;
+	restored->references = 1;
+	restored->flags &= (uint16_t) ~(GM_ALLOC_EXPORTED | GM_ALLOC_BEFORE_MARK);
+}
+
+/* Mappings may have been restored before the memory behind them. */
+void gm_replay_end(struct gm_replay *replay, uint32_t count)
+{
+	if (count)
+		place_of(replay, count - 1);
+	for (uint32_t i = 0; i < replay->count; i++)
+		replay->records[i].mappings = 0;
+	for (uint32_t i = 0; i < replay->count; i++) {
+		struct gm_alloc_record *memory = behind(replay, &replay->records[i]);
+
+		if (memory && replay->records[i].state != GM_STATE_EMPTY)
+			memory->mappings++;
+	}
+	replay->partial = false;
 }
 
 struct gm_replay_step gm_replay_apply(struct gm_replay *replay,
@@ -108,6 +146,8 @@ struct gm_replay_step gm_replay_apply(struct gm_replay *replay,
 			record->bytes = entry->bytes;
 			step.resized = record;
 		}
+		break;
+	case GM_JOURNAL_PART:
 		break;
 	case GM_JOURNAL_CALL:
 		if ((entry->event.op == GM_OP_FREE || entry->event.op == GM_OP_IMPLICIT_FREE) &&

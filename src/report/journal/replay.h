@@ -13,6 +13,7 @@ struct gm_replay {
 	uint64_t additions, odd;      /* entries that do not fit the table, and were passed over */
 	struct gm_event_record unmap; /* the latest unmapping call: what it ended follows */
 	uint64_t told; /* serial of the allocation whose free was a call of its own */
+	bool partial;  /* a checkpoint was begun and has not ended */
 };
 
 /* The effect of an entry on the table. The records stay as they are until the next entry. */
@@ -25,6 +26,16 @@ struct gm_replay_step {
 uint32_t gm_replay_put(struct gm_replay *replay, const struct gm_alloc_record *record);
 
 void gm_replay_free(struct gm_replay *replay);
+
+/*
+ * The parts of a checkpoint that concern the table: `most` is how many records it can have; a live
+ * record; and the number of records that the table has when the checkpoint ends. What is damaged is
+ * passed over.
+ */
+void gm_replay_begin(struct gm_replay *replay, uint32_t most);
+void gm_replay_restore(struct gm_replay *replay, uint32_t number,
+		       const struct gm_alloc_record *record);
+void gm_replay_end(struct gm_replay *replay, uint32_t count);
 
 struct gm_replay_step gm_replay_apply(struct gm_replay *replay,
 				      const struct gm_journal_entry *entry);

@@ -1,10 +1,12 @@
 /*
  * The tracker's accounting, the replay of the complete history and the recount of a killed
  * process's file give the same figures, those of a model that knows nothing of src/account: for
- * random runs (random_run.c). Arguments: the program random_run, a directory, how many steps.
+ * random runs (random_run.c). Arguments: the program random_run, a directory, how many steps, and
+ * how many in a few runs whose history has checkpoints.
  */
 #include "report/doc/doc.h"
 #include "report/doc/options.h"
+#include "report/journal/journal_file.h"
 #include "report/open/open.h"
 
 #include <fcntl.h>
@@ -16,7 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SEEDS 40u /* runs without pools, and as many with them */
+#define SEEDS	   40u /* runs without pools, and as many with them */
+#define LONG_SEEDS 2u  /* the first of them are long */
 
 static char path[4096], model_path[4096];
 static unsigned differences;
@@ -365,16 +368,19 @@ int main(int argc, char **argv)
 {
 	char seed[16];
 
-	if (argc < 4)
+	if (argc < 5)
 		return 2;
 	snprintf(path, sizeof(path), "%s/agreement-%d.gmt", argv[2], getpid());
 	snprintf(model_path, sizeof(model_path), "%s/agreement-%d.model", argv[2], getpid());
 	for (unsigned i = 0; i < 2 * SEEDS; i++) {
+		bool with_checkpoints = i < 2 * LONG_SEEDS;
 		struct gm_doc *tracker;
 
 		snprintf(seed, sizeof(seed), "%u", i / 2 + 1);
-		run(argv[1], seed, argv[3], i % 2 ? "1" : "0");
+		run(argv[1], seed, argv[with_checkpoints ? 4 : 3], i % 2 ? "1" : "0");
 		tracker = open_doc(GM_NO_BYTES);
+		SAME("history", gm_journal_header(tracker->journal)->checkpoints > 1,
+		     with_checkpoints);
 		check_model(tracker);
 		same("history", open_doc(tracker->header->last_event_ns), tracker);
 		scramble_file();

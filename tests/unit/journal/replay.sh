@@ -32,42 +32,31 @@ late=$(python3 -c 'import sys; print((float(sys.argv[1]) + float(sys.argv[2])) /
 mv "$work/events" "$work/long.gmt.events"
 "$2" summary --json --no-symbols --at "$late" "$work/long.gmt" > "$work/end"
 python3 "$3" "$work/then" "$work/end" ring no-peaks
-# A moment from a state in the cache is the moment played from the start, whatever has become of the state's file.
-export XDG_CACHE_HOME=$work/cache
-mkdir "$XDG_CACHE_HOME"
-"$1" "$work/states.gmt" 2600000 1000000000
-moment() {
-	"$2" summary --json --no-symbols --at "$1" "${@:3}" "$work/states.gmt"
+# A moment from a checkpoint is the moment played from the start, which is how a compressed history is read.
+checkpoints() {
+	od -An -tu4 -j92 -N4 "$1.events" | tr -d ' '
 }
-states() {
-	find "$work/cache" -name 'history-*.state' | wc -l
+moments_equal() {
+	local end moment number
+	"$2" export --format zst -o "$1.zst" "$1"
+	end=$("$2" summary --json --no-symbols "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["process"]["duration_s"])')
+	for number in "${@:3}"; do
+		moment=$(python3 -c "print($end * $number / 7)")
+		"$2" blocks --json --full --no-symbols --at "$moment" "$1.zst" | sed "s#$1.zst#$1#" > "$work/played"
+		"$2" blocks --json --full --no-symbols --at "$moment" "$1" | cmp - "$work/played"
+	done
 }
-"$2" summary --json --no-symbols "$work/states.gmt" > "$work/end"
-read -r end half third < <(python3 -c 'import json, sys
-end = json.load(open(sys.argv[1]))["process"]["duration_s"]
-print(end, end / 2, end / 3)' "$work/end")
-for time in "$end" "$half" "$third"; do
-	moment "$time" "$2" --no-symbol-cache > "$work/played.$time"
-done
-[ "$(states)" = 0 ]
-moment "$half" "$2" | cmp - "$work/played.$half"
-before=$(states)
-[ "$before" -ge 1 ]
-moment "$end" "$2" | cmp - "$work/played.$end"
-[ "$(states)" -gt "$before" ]
-for time in "$end" "$half" "$third"; do
-	moment "$time" "$2" | cmp - "$work/played.$time"
-done
-python3 - "$work/cache/gpumemtrace" << 'EOP'
-import pathlib, sys
-for number, state in enumerate(sorted(pathlib.Path(sys.argv[1]).glob("*.state"))):
-    data = bytearray(state.read_bytes())
-    if number % 2:
-        data[len(data) // 2] ^= 1
-    else:
-        del data[len(data) // 2:]
-    state.write_bytes(data)
-EOP
-for time in "$end" "$half"; do
-	moment "$time" "$2" | cmp - "$work/played.$time"
+"$1" "$work/far.gmt" 450000 1000000000
+[ "$(checkpoints "$work/far.gmt")" -ge 3 ]
+moments_equal "$work/far.gmt" "$2" 3 5 7
+# A process that is killed while it writes a checkpoint, or between two.
+for number in 1 3; do
+	rm -f "$work/killed.gmt"*
+	"$1" "$work/killed.gmt" 100000000 1000000000 &
+	until [ -e "$work/killed.gmt.events" ] && [ "$(checkpoints "$work/killed.gmt")" -ge $number ]; do
+		kill -0 $!
+	done
+	kill -KILL $!
+	wait $! 2> "$work/said" || true
+	moments_equal "$work/killed.gmt" "$2" 7
 done

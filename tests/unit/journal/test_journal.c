@@ -35,7 +35,7 @@ static struct gm_alloc_record alloc_of(uint64_t i)
 		.owner = i % 7 ? GM_NONE : (uint32_t)i,
 		.references = 1,
 		.thread = (uint32_t)(i / 10),
-		.flags = (uint16_t)(i % 2),
+		.flags = i % 2 ? GM_ALLOC_TORCH : 0,
 		.space = (uint8_t)(i % GM_SPACES),
 		.kind = (uint8_t)(i % GM_KINDS),
 		.device = (int16_t)(i % 4) - 1,
@@ -109,6 +109,93 @@ static void largest(void **unused)
 	assert_true(end - bytes <= GM_JOURNAL_ENTRY_BYTES);
 	assert_ptr_equal(gm_journal_get(&got, bytes, end, &entry), end);
 	assert_memory_equal(&entry.event, &event, sizeof(event));
+}
+
+static struct gm_site_record largest_site(void)
+{
+	struct gm_site_record site;
+
+	memset(&site, 0xff, sizeof(site));
+	site.window_current = GM_WINDOWS - 1;
+	return site;
+}
+
+/* Parts of a checkpoint, with the largest numbers and with the smallest. */
+static void parts(void **unused)
+{
+	static const struct gm_header windows = {.serial = UINT64_MAX,
+						 .window_current = GM_WINDOWS - 1,
+						 .window_start_ns = {1, UINT64_MAX, 3}};
+	const struct gm_site_record site = largest_site(), none = {.live_bytes = 0};
+	const struct gm_alloc_record alloc = alloc_of(6), first = alloc_of(0);
+	const struct {
+		enum gm_checkpoint_part part;
+		const void *record;
+	} cases[] = {{GM_PART_BEGIN, NULL}, {GM_PART_ALLOC, &alloc}, {GM_PART_ALLOC, &first},
+		     {GM_PART_SITE, &site}, {GM_PART_SITE, &none},   {GM_PART_WINDOWS, &windows},
+		     {GM_PART_END, NULL}};
+
+	(void)unused;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		static struct gm_journal_entry entry;
+		struct gm_journal_state put, got;
+		uint8_t bytes[2 * GM_JOURNAL_PART_BYTES], *end;
+
+		gm_journal_begin(&put, 0, 0);
+		end = gm_journal_put_part(&put, bytes, cases[i].part, UINT32_MAX - i,
+					  cases[i].record, UINT64_MAX);
+		assert_true(end - bytes <= GM_JOURNAL_PART_BYTES);
+		for (size_t part = 0; part <= (size_t)(end - bytes); part++) {
+			uint8_t *copy = malloc(part + 1);
+
+			memcpy(copy, bytes, part);
+			gm_journal_begin(&got, 0, 0);
+			assert_int_equal(gm_journal_get(&got, copy, copy + part, &entry) != NULL,
+					 part == (size_t)(end - bytes));
+			free(copy);
+		}
+		assert_int_equal(entry.what, GM_JOURNAL_PART);
+		assert_int_equal(entry.record.part, cases[i].part);
+		assert_int_equal(entry.record.index, UINT32_MAX - i);
+		assert_int_equal(entry.event.time_ns, UINT64_MAX);
+		if (cases[i].part == GM_PART_ALLOC)
+			same_alloc(&entry.record.of.alloc, cases[i].record);
+		if (cases[i].record == &site) {
+			assert_int_equal(entry.record.of.site.live_bytes, UINT64_MAX);
+			assert_int_equal(entry.record.of.site.failed_frees, UINT32_MAX);
+			assert_memory_equal(entry.record.of.site.windows, site.windows,
+					    sizeof(site.windows));
+		}
+		if (cases[i].record == &windows)
+			assert_memory_equal(entry.record.of.windows.window_start_ns,
+					    windows.window_start_ns,
+					    sizeof(windows.window_start_ns));
+	}
+}
+
+/* Levels, kinds and windows that do not exist are damage. */
+static void unknown_parts(void **unused)
+{
+	struct gm_alloc_record alloc = alloc_of(6);
+	const struct gm_level_record level = {.level = GM_LEVELS};
+	const struct gm_usage_record usage = {.kind = GM_KINDS};
+	const struct {
+		enum gm_checkpoint_part part;
+		const void *record;
+	} cases[] = {{GM_PART_ALLOC, &alloc}, {GM_PART_LEVEL, &level}, {GM_PART_USAGE, &usage}};
+
+	(void)unused;
+	alloc.space = GM_SPACES;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		static struct gm_journal_entry entry;
+		struct gm_journal_state put, got;
+		uint8_t bytes[GM_JOURNAL_PART_BYTES], *end;
+
+		gm_journal_begin(&put, 0, 0);
+		gm_journal_begin(&got, 0, 0);
+		end = gm_journal_put_part(&put, bytes, cases[i].part, 0, cases[i].record, 1);
+		assert_null(gm_journal_get(&got, bytes, end, &entry));
+	}
 }
 
 /* No prefix of an entry is one, and none is read beyond its end. */
@@ -324,12 +411,187 @@ static void far_number(void **unused)
 	assert_int_equal(replay.room, 0);
 }
 
+/* ---- checkpoints ---- */
+
+#define CHECKPOINT_NS 50000u /* of its parts, in chunk 1 */
+#define LATE_NS	      100000u
+
+struct writing {
+	struct file *file;
+	struct gm_journal_state state;
+	unsigned chunk;
+	uint8_t *to;
+	uint64_t entries;
+};
+
+static void begin_chunk(struct writing *at, unsigned chunk, uint64_t time_ns)
+{
+	struct gm_journal_chunk *head = &at->file->chunks[chunk].head;
+
+	*head = (struct gm_journal_chunk){.magic = GM_JOURNAL_CHUNK_MAGIC,
+					  .number = chunk,
+					  .base_ns = time_ns,
+					  .base_serial = at->state.serial};
+	at->chunk = chunk;
+	at->to = (uint8_t *)(head + 1);
+	at->entries = 0;
+	gm_journal_begin(&at->state, time_ns, at->state.serial);
+}
+
+static void wrote(struct writing *at, uint8_t *end)
+{
+	struct gm_journal_chunk *head = &at->file->chunks[at->chunk].head;
+
+	at->to = end;
+	head->filled = ++at->entries << 32 | (uint64_t)(end - (uint8_t *)(head + 1));
+}
+
+static void write_add(struct writing *at, uint32_t number)
+{
+	struct gm_alloc_record alloc = alloc_of(number);
+
+	wrote(at, gm_journal_put_add(&at->state, at->to, number, &alloc,
+				     gm_driver_bytes(alloc.level, alloc.kind, alloc.bytes)));
+}
+
+static void write_drop(struct writing *at, uint32_t number)
+{
+	wrote(at, gm_journal_put_drop(&at->state, at->to, number, at->state.time_ns, 5));
+}
+
+static void write_part(struct writing *at, enum gm_checkpoint_part part, uint32_t number)
+{
+	struct gm_alloc_record alloc = alloc_of(number);
+
+	wrote(at, gm_journal_put_part(&at->state, at->to, part, number, &alloc, CHECKPOINT_NS));
+}
+
+/*
+ * Chunk 0 adds 0 to 49. Chunk 1 is a checkpoint during which 10, which it has told of, and 40,
+ * which it has not, are dropped, and 50 is added; 49 comes before the lower ones. Chunk 2 drops 0.
+ */
+static struct file *checkpointed(void)
+{
+	struct file *file = fresh();
+	struct writing at = {.file = file};
+	uint32_t i;
+
+	memset(file->chunks, 0, sizeof(file->chunks));
+	file->header.oldest_version = file->header.format_version = GM_JOURNAL_VERSION;
+	file->header.checkpoints = 1;
+	file->header.checkpoint[0] = 1ull << 32 | 1;
+	begin_chunk(&at, 0, 0);
+	for (i = 0; i < 50; i++)
+		write_add(&at, i);
+	begin_chunk(&at, 1, CHECKPOINT_NS);
+	write_part(&at, GM_PART_BEGIN, 0);
+	write_part(&at, GM_PART_ALLOC, 49);
+	for (i = 0; i < 25; i++)
+		write_part(&at, GM_PART_ALLOC, i);
+	write_drop(&at, 10);
+	write_drop(&at, 40);
+	write_add(&at, 50);
+	for (i = 25; i < 49; i++)
+		if (i != 40)
+			write_part(&at, GM_PART_ALLOC, i);
+	write_part(&at, GM_PART_ALLOC, 50);
+	write_part(&at, GM_PART_END, 51);
+	begin_chunk(&at, 2, LATE_NS);
+	write_drop(&at, 0);
+	return file;
+}
+
+/* Plays what follows a moment's checkpoint; returns how many entries that was. `damage`: it may be
+ * damaged, and was. */
+static unsigned resume(const struct file *file, uint64_t at_ns, struct gm_replay *replay,
+		       bool *damage)
+{
+	static struct gm_journal_entry entry;
+	char why[256];
+	struct gm_journal_file *journal = open_made(file, sizeof(*file), &owner, why);
+	unsigned count = 0;
+
+	assert_non_null(journal);
+	gm_journal_resume(journal, at_ns);
+	for (; gm_journal_next(journal, &entry); count++) {
+		gm_replay_apply(replay, &entry);
+		if (entry.what != GM_JOURNAL_PART)
+			continue;
+		if (entry.record.part == GM_PART_BEGIN)
+			gm_replay_begin(replay, 100);
+		else if (entry.record.part == GM_PART_ALLOC)
+			gm_replay_restore(replay, entry.record.index, &entry.record.of.alloc);
+		else
+			gm_replay_end(replay, entry.record.index);
+	}
+	if (damage)
+		*damage = gm_journal_damage(journal) != NULL;
+	else
+		assert_null(gm_journal_damage(journal));
+	gm_journal_close(journal);
+	return count;
+}
+
+static void checkpoint(void **unused)
+{
+	struct gm_replay whole_run = {0}, late = {0};
+	const struct file *file = checkpointed();
+
+	(void)unused;
+	assert_int_equal(resume(file, LATE_NS - 1, &whole_run, NULL),
+			 50 + 3 + 1); /* not complete then */
+	assert_int_equal(resume(file, LATE_NS, &late, NULL), 1 + 50 + 3 + 1 + 1);
+	assert_int_equal(whole_run.odd, 0);
+	assert_int_equal(late.odd, 0);
+	assert_false(late.partial);
+	assert_int_equal(late.count, 51);
+	assert_int_equal(whole_run.count, 51);
+	for (uint32_t i = 0; i < 51; i++) {
+		assert_int_equal(late.records[i].state, whole_run.records[i].state);
+		if (late.records[i].state != GM_STATE_EMPTY)
+			same_alloc(&late.records[i], &whole_run.records[i]);
+		assert_int_equal(late.records[i].mappings, whole_run.records[i].mappings);
+	}
+	gm_replay_free(&whole_run);
+	gm_replay_free(&late);
+}
+
+/* One that a killed process did not finish is in no list; a damaged list leads nowhere. */
+static void lists(void **unused)
+{
+	struct gm_replay replay = {0};
+	struct file *file = checkpointed();
+	bool damage = false;
+
+	(void)unused;
+	file->header.checkpoints = 0;
+	assert_int_equal(resume(file, LATE_NS, &replay, NULL), 50 + 3 + 1);
+	file->header.checkpoints = GM_JOURNAL_CHECKPOINTS + 1;
+	gm_replay_free(&replay);
+	assert_int_equal(resume(file, LATE_NS, &replay, NULL), 50 + 3 + 1);
+	file->header.checkpoints = 1;
+	file->header.checkpoint[0] = UINT64_MAX;
+	gm_replay_free(&replay);
+	assert_int_equal(resume(file, LATE_NS, &replay, NULL), 50 + 3 + 1);
+	file->header.checkpoint[0] = 7ull << 32 | 1;
+	gm_replay_free(&replay);
+	assert_int_equal(resume(file, LATE_NS, &replay, NULL), 50 + 3 + 1);
+	file->header.checkpoint[0] = 0ull << 32 | 1; /* none begins there */
+	gm_replay_free(&replay);
+	assert_int_equal(resume(file, LATE_NS, &replay, &damage), 0);
+	assert_true(damage);
+	gm_replay_free(&replay);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(largest), cmocka_unit_test(prefixes), cmocka_unit_test(whole),
-		cmocka_unit_test(torn),	   cmocka_unit_test(damaged),  cmocka_unit_test(cut),
-		cmocka_unit_test(refused), cmocka_unit_test(far_number),
+		cmocka_unit_test(largest),    cmocka_unit_test(prefixes),
+		cmocka_unit_test(whole),      cmocka_unit_test(torn),
+		cmocka_unit_test(damaged),    cmocka_unit_test(cut),
+		cmocka_unit_test(refused),    cmocka_unit_test(far_number),
+		cmocka_unit_test(parts),      cmocka_unit_test(unknown_parts),
+		cmocka_unit_test(checkpoint), cmocka_unit_test(lists),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
