@@ -301,13 +301,27 @@ static void spread_over_launches(const struct gm_doc *doc, const struct order *o
 }
 
 /* The spread of a site whose survivors are `count` entries of by_site. */
+#define FIRST_PART 8 /* of the survivors come before a first use is over */
+#define FIRST_GAP  4 /* of the work is the first use at least */
+
+/*
+ * True if the first few of the survivors were followed by much work without one, and all others
+ * came after it: the first use of the place, which compiled code or chose among kernels.
+ */
+static bool is_first_use(const struct spread *spread, unsigned before_gap)
+{
+	return spread->end > spread->start && before_gap <= spread->survivors / FIRST_PART &&
+	       spread->widest_gap > (spread->end - spread->start) / FIRST_GAP;
+}
+
 static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
 				 const struct gm_site_figures *record, const uint32_t *entries,
 				 unsigned count, unsigned warmup)
 {
 	struct spread spread = {
 		.survivors = count, .judged = &order->windows, .marks = order->marks_made};
-	uint64_t serial = 0;
+	uint64_t serial = 0, gap_end = 0;
+	unsigned before_gap = 0;
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct gm_block *block =
@@ -324,8 +338,11 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 		spread.last_bytes = block->bytes;
 		if (!i || work > spread.latest_work)
 			spread.bursts++;
-		if (i && work > spread.latest_work + spread.widest_gap)
+		if (i && work > spread.latest_work + spread.widest_gap) {
 			spread.widest_gap = work - spread.latest_work;
+			gap_end = work;
+			before_gap = i;
+		}
 		if (i && block->serial > serial + spread.widest_pause)
 			spread.widest_pause = block->serial - serial;
 		serial = block->serial;
@@ -338,6 +355,8 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	spread_over_launches(doc, order, entries, count, &spread);
 	spread.start = work_start(order, record);
 	spread.end = work_end(doc, order, record);
+	if (is_first_use(&spread, before_gap))
+		spread.start = gap_end;
 	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
 		return spread;
 	spread.bins = bins_for(&spread, warmup);
