@@ -36,7 +36,7 @@ struct gm_thread {
 
 	uintptr_t interrupted; /* the outermost call whose thread runs a signal handler on another
 				  stack, which is in a call of its own; 0: none */
-	uint32_t launches_before; /* the thread's latest allocation that was recorded */
+	uint32_t launches_before;	/* the thread's latest allocation that was recorded */
 	uintptr_t other_low, other_end; /* bounds of another stack (thread_stack.h) */
 	struct gm_sample_points points;
 	uint8_t in_shared; /* a call of this thread is counted in the shared counters */

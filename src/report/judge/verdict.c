@@ -173,7 +173,7 @@ static void order_launches(const struct gm_doc *doc, struct order *order)
 
 	order->launched = gm_realloc(NULL, ((size_t)order->count + 1) * sizeof(*order->launched));
 	for (unsigned i = 0; i < order->count; i++) {
-		unsigned bits = gm_work_block(doc, order->survivors[i].number)->flags >>
+		unsigned bits = gm_work_block(doc, order->survivors[i].number).flags >>
 				GM_ALLOC_LAUNCHES_SHIFT;
 
 		launched += bits ? 1ull << (bits - 1) % 32 : 0;
@@ -295,12 +295,11 @@ static void spread_over_launches(const struct gm_doc *doc, const struct order *o
 		before = launched;
 		survive(&spread->launch_bin[stretch_of(launched, first,
 						       order->launched[order->count], MOST_BINS)],
-			gm_work_block(doc, order->survivors[entries[i]].number)->bytes);
+			gm_work_block(doc, order->survivors[entries[i]].number).bytes);
 	}
 	spread->launches = before - first;
 }
 
-/* The spread of a site whose survivors are `count` entries of by_site. */
 #define FIRST_PART 8 /* of the survivors come before a first use is over */
 #define FIRST_GAP  4 /* of the work is the first use at least */
 
@@ -314,6 +313,7 @@ static bool is_first_use(const struct spread *spread, unsigned before_gap)
 	       spread->widest_gap > (spread->end - spread->start) / FIRST_GAP;
 }
 
+/* The spread of a site whose survivors are `count` entries of by_site. */
 static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
 				 const struct gm_site_figures *record, const uint32_t *entries,
 				 unsigned count, unsigned warmup)
