@@ -20,6 +20,8 @@
 /* Facts about a frame that is part of many stacks, found out once. */
 struct gm_frame_memo {
 	void *rendered;		       /* a renderer's form of it, see gm_doc.release */
+	const char *label;	       /* it in a few words, for stacks that it names */
+	const char *called, *from;     /* the last label that it was added to as a caller, and both */
 	unsigned number;	       /* in a list that a renderer made, from 1 */
 	uint64_t matched[2];	       /* suppressions of the user and ours: suppress.c */
 	bool asked[2];
