@@ -17,8 +17,8 @@ bool gm_frame_own(const struct gm_frame *frame)
 const struct gm_frame *gm_stack_next_own(const struct gm_stack *stack, unsigned *index)
 {
 	while (++*index < stack->count)
-		if (gm_frame_own(stack->frames[*index]))
-			return stack->frames[*index];
+		if (gm_frame_own(gm_stack_frame(stack, *index)))
+			return gm_stack_frame(stack, *index);
 	return NULL;
 }
 
@@ -41,20 +41,20 @@ unsigned gm_stack_label_index(const struct gm_stack *stack)
 	unsigned best = 0;
 
 	for (unsigned i = 1; stack && i < stack->count; i++)
-		if (rank_of(stack->frames[i]) < rank_of(stack->frames[best]))
+		if (rank_of(gm_stack_frame(stack, i)) < rank_of(gm_stack_frame(stack, best)))
 			best = i;
 	return best;
 }
 
 const struct gm_frame *gm_stack_label_frame(const struct gm_stack *stack)
 {
-	return stack && stack->count ? stack->frames[gm_stack_label_index(stack)] : NULL;
+	return stack && stack->count ? gm_stack_frame(stack, gm_stack_label_index(stack)) : NULL;
 }
 
 static const struct gm_frame *toolkit_frame(const struct gm_stack *stack)
 {
 	for (unsigned i = 0; stack && i < stack->count; i++) {
-		const struct gm_frame *frame = stack->frames[i];
+		const struct gm_frame *frame = gm_stack_frame(stack, i);
 
 		if (frame->toolkit)
 			return frame;
@@ -75,13 +75,13 @@ const char *gm_stack_toolkit(const struct gm_stack *stack)
 /* Moves `index` outwards to the next frame that says who called; NULL if there is none. */
 static const struct gm_frame *next_caller(const struct gm_stack *stack, unsigned *index)
 {
-	enum rank rank = rank_of(stack->frames[*index]);
+	enum rank rank = rank_of(gm_stack_frame(stack, *index));
 
 	if (rank >= NAMELESS)
 		return NULL;
 	while (++*index < stack->count)
-		if (rank_of(stack->frames[*index]) == rank)
-			return stack->frames[*index];
+		if (rank_of(gm_stack_frame(stack, *index)) == rank)
+			return gm_stack_frame(stack, *index);
 	return NULL;
 }
 

@@ -58,7 +58,7 @@ static void put_stack(struct gm_json_out *out, struct gm_doc *doc, const struct 
 	for (unsigned i = 0; stack && i < stack->count; i++) {
 		if (i)
 			gm_json_put(out, ",", 1);
-		put_frame(out, doc, stack->frames[i]);
+		put_frame(out, doc, gm_stack_frame(stack, i));
 	}
 	gm_json_put_text(out, "]");
 }
