@@ -21,7 +21,7 @@
 struct gm_frame_memo {
 	void *rendered;		       /* a renderer's form of it, see gm_doc.release */
 	const char *label;	       /* it in a few words, for stacks that it names */
-	const char *called, *from;     /* the last label that it was added to as a caller, and both */
+	const char *called, *from;     /* the label it was added to last, as caller; the two */
 	unsigned number;	       /* in a list that a renderer made, from 1 */
 	uint64_t matched[2];	       /* suppressions of the user and ours: suppress.c */
 	bool asked[2];
