@@ -20,6 +20,8 @@
 /* Facts about a frame that is part of many stacks, found out once. */
 struct gm_frame_memo {
 	void *rendered;		       /* a renderer's form of it, see gm_doc.release */
+	const char *label;	       /* it in a few words, for stacks that it names */
+	const char *called, *from;     /* the label it was added to last, as caller; the two */
 	unsigned number;	       /* in a list that a renderer made, from 1 */
 	uint64_t matched[2];	       /* suppressions of the user and ours: suppress.c */
 	bool asked[2];
@@ -46,7 +48,8 @@ struct gm_frame {
 #define GM_STACK_NO_ROOM (1u << 31) /* not a stack: those of many places, which found no room */
 
 struct gm_stack {
-	struct gm_frame **frames; /* of doc->frames; NULL until first asked for */
+	uint32_t *frames; /* numbers for gm_stack_frame; NULL until first asked for */
+	const struct gm_frame_list *lists; /* doc->frames */
 	unsigned count;
 	unsigned flags;	   /* GM_STACK_... of layout.h, and GM_STACK_NO_ROOM */
 	const char *label; /* of stacks of sites, see labels.h */
@@ -59,6 +62,22 @@ struct gm_frame_list {
 	struct gm_frame *frames;
 	unsigned count;
 };
+
+#define GM_INLINED_BITS 5 /* one address becomes at most 32 frames */
+
+/* Returns the number that a stack has of a frame of a list. */
+static inline uint32_t gm_frame_number(uint32_t list, unsigned frame)
+{
+	return list << GM_INLINED_BITS | frame;
+}
+
+static inline struct gm_frame *gm_stack_frame(const struct gm_stack *stack, unsigned index)
+{
+	uint32_t number = stack->frames[index];
+
+	return &stack->lists[number >> GM_INLINED_BITS]
+			.frames[number & ((1u << GM_INLINED_BITS) - 1)];
+}
 
 enum gm_verdict { GM_RELEASED, GM_CACHED, GM_HELD, GM_GROW };
 

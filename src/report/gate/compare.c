@@ -19,7 +19,7 @@ const char *gm_site_key(struct gm_doc *doc, const struct gm_site *site)
 		return site->id;
 	fprintf(stream, "%u %u %d", record->level, record->kind, record->device);
 	for (unsigned i = 0; site->stack && i < site->stack->count; i++) {
-		const struct gm_frame *frame = site->stack->frames[i];
+		const struct gm_frame *frame = gm_stack_frame(site->stack, i);
 		const char *module = gm_module_name(frame);
 
 		if (frame->function)

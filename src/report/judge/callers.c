@@ -110,7 +110,7 @@ static unsigned list_calls(const struct gm_doc *doc, const struct gm_judged_wind
 		if (!is_candidate(doc, &doc->sites[i], judged, how))
 			continue;
 		for (unsigned k = 0; k < stack->count; k++) {
-			const struct gm_frame *frame = stack->frames[k];
+			const struct gm_frame *frame = gm_stack_frame(stack, k);
 
 			if (!frame->plumbing && !frame->toolkit) {
 				if (calls)

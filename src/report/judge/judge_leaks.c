@@ -56,7 +56,7 @@ static void sum_leaks(struct gm_doc *doc)
 static bool has_python(const struct gm_stack *stack)
 {
 	for (unsigned i = 0; stack && i < stack->count; i++)
-		if (stack->frames[i]->python)
+		if (gm_stack_frame(stack, i)->python)
 			return true;
 	return false;
 }

@@ -202,7 +202,7 @@ static unsigned library_frames(const struct gm_site *site)
 	if (site->verdict == GM_GROW || site->record.level != GM_LEVEL_DRIVER)
 		return 0;
 	for (; site->stack && count < site->stack->count; count++) {
-		const struct gm_frame *frame = site->stack->frames[count];
+		const struct gm_frame *frame = gm_stack_frame(site->stack, count);
 		bool own = site->library && frame->module &&
 			   strcmp(base_name(frame->module), site->library) == 0;
 
@@ -229,7 +229,7 @@ static bool matches(const struct gm_suppressions *suppressions, unsigned p,
 	if (p < REMEMBERED && candidate->matched >> p & 1)
 		return true;
 	for (unsigned i = 0; p >= REMEMBERED && i < candidate->frames; i++)
-		if (matches_texts(&wanted, site->stack->frames[i]))
+		if (matches_texts(&wanted, gm_stack_frame(site->stack, i)))
 			return true;
 	return !wanted.shipped &&
 	       ((site->function && gm_suppression_matches(wanted.pattern, site->function)) ||
@@ -251,7 +251,8 @@ static unsigned list_candidates(struct gm_doc *doc, const struct gm_suppressions
 		else if (one.site->stack)
 			one.frames = one.site->stack->count;
 		for (unsigned k = 0; k < one.frames; k++)
-			one.matched |= frame_matches(suppressions, one.site->stack->frames[k]);
+			one.matched |=
+				frame_matches(suppressions, gm_stack_frame(one.site->stack, k));
 		if (one.frames || !suppressions->shipped)
 			candidates[count++] = one;
 	}

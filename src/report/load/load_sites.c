@@ -46,7 +46,7 @@ static void hash_site(struct gm_site *site)
 	hash_bytes(&hashes, &record->device, sizeof(record->device));
 	hashes.place = place;
 	for (unsigned i = 0; site->stack && i < site->stack->count; i++) {
-		const struct gm_frame *frame = site->stack->frames[i];
+		const struct gm_frame *frame = gm_stack_frame(site->stack, i);
 		const char *slash = frame->module ? strrchr(frame->module, '/') : NULL;
 
 		hash_text(&hashes, frame->function);
@@ -102,7 +102,7 @@ static struct gm_stack *no_room(struct gm_doc *doc)
 {
 	struct gm_stack *stack = gm_zone_alloc(&doc->zone, 1, sizeof(*stack));
 
-	stack->frames = gm_zone_alloc(&doc->zone, 1, sizeof(struct gm_frame *));
+	stack->frames = gm_zone_alloc(&doc->zone, 1, sizeof(*stack->frames));
 	stack->flags = GM_STACK_NO_ROOM;
 	stack->label =
 		gm_doc_printf(doc, "places that did not fit into the file of %s",
@@ -250,6 +250,8 @@ void gm_load_sites(struct gm_doc *doc)
 	doc->sites_count = records;
 	load_blocks(doc);
 	doc->frames_count = gm_reader_count(doc->reader, GM_TABLE_FRAMES);
+	if (doc->frames_count > UINT32_MAX >> GM_INLINED_BITS) /* a hundred million */
+		doc->frames_count = UINT32_MAX >> GM_INLINED_BITS;
 	doc->frames = gm_zone_alloc(&doc->zone, doc->frames_count, sizeof(*doc->frames));
 	doc->stacks_count = gm_reader_count(doc->reader, GM_TABLE_STACKS);
 	doc->stacks = gm_zone_alloc(&doc->zone, doc->stacks_count, sizeof(*doc->stacks));

@@ -18,7 +18,7 @@
 static bool is_autograd_thread(const struct gm_stack *stack)
 {
 	for (unsigned i = stack ? stack->count : 0; i-- > 0;) {
-		const char *name = gm_module_name(stack->frames[i]);
+		const char *name = gm_module_name(gm_stack_frame(stack, i));
 
 		if (!name || strncmp(name, "libtorch_python", 15) == 0)
 			return name != NULL;
@@ -34,8 +34,8 @@ const char *gm_phase_of(const struct gm_stack *stack)
 	unsigned first = GM_NO_RULE;
 
 	for (unsigned i = 0; stack && i < stack->count; i++)
-		if (stack->frames[i]->phase_rule < first)
-			first = stack->frames[i]->phase_rule;
+		if (gm_stack_frame(stack, i)->phase_rule < first)
+			first = gm_stack_frame(stack, i)->phase_rule;
 	if (first == GM_NO_RULE && is_autograd_thread(stack))
 		return "backward";
 	return gm_rule_name(first);
@@ -46,16 +46,16 @@ static const char *category_of(const struct gm_stack *stack)
 	unsigned first = GM_NO_RULE;
 
 	for (unsigned i = 0; stack && i < stack->count; i++)
-		if (stack->frames[i]->category_rule < first)
-			first = stack->frames[i]->category_rule;
+		if (gm_stack_frame(stack, i)->category_rule < first)
+			first = gm_stack_frame(stack, i)->category_rule;
 	return gm_rule_name(first);
 }
 
 static const struct gm_frame *asking_frame(const struct gm_stack *stack)
 {
 	for (unsigned i = 0; stack && i < stack->count; i++)
-		if (!stack->frames[i]->plumbing)
-			return stack->frames[i];
+		if (!gm_stack_frame(stack, i)->plumbing)
+			return gm_stack_frame(stack, i);
 	return NULL;
 }
 
@@ -185,7 +185,7 @@ static void find_caches(struct gm_doc *doc, struct gm_site *site)
 	const struct gm_stack *stack = site->stack;
 
 	for (unsigned k = 0; stack && k < stack->count; k++) {
-		const struct gm_frame *frame = stack->frames[k];
+		const struct gm_frame *frame = gm_stack_frame(stack, k);
 
 		site->caching = site->caching || frame->caching || frame->opaque;
 		site->opaque = site->opaque || frame->opaque;
@@ -193,8 +193,8 @@ static void find_caches(struct gm_doc *doc, struct gm_site *site)
 		doc->framework = doc->framework || frame->framework;
 	}
 	/* Without symbols: what a framework's own object asks for is for its pool. */
-	if (stack && stack->count && stack->frames[0]->framework && !stack->frames[0]->function &&
-	    !stack->frames[0]->caching)
+	if (stack && stack->count && gm_stack_frame(stack, 0)->framework &&
+	    !gm_stack_frame(stack, 0)->function && !gm_stack_frame(stack, 0)->caching)
 		site->caching = site->opaque = true;
 	doc->framework = doc->framework || site->caching || site->record.level != GM_LEVEL_DRIVER;
 }

@@ -83,16 +83,22 @@ static bool is_above_cudart(const struct gm_frame *frame, const struct gm_frame 
 	       strncmp(inner->function, CUDART_STATIC, sizeof(CUDART_STATIC) - 1) == 0;
 }
 
-unsigned gm_entry_frames(struct gm_frame *const *frames, unsigned count)
+unsigned gm_entry_frames(const struct gm_stack *stack)
 {
+	const struct gm_frame *inner = NULL;
 	unsigned drop = 0;
 
-	for (unsigned i = 0; i < count && i < drop + MOST_INNER && !frames[i]->python; i++) {
-		if (is_cuda(frames[i]) || is_entry(frames[i]->function) ||
-		    (i && is_above_cudart(frames[i], frames[i - 1])))
-			drop = i + 1;
-		else if (!is_inner(frames[i]))
+	for (unsigned i = 0; i < stack->count && i < drop + MOST_INNER; i++) {
+		const struct gm_frame *frame = gm_stack_frame(stack, i);
+
+		if (frame->python)
 			break;
+		if (is_cuda(frame) || is_entry(frame->function) ||
+		    (inner && is_above_cudart(frame, inner)))
+			drop = i + 1;
+		else if (!is_inner(frame))
+			break;
+		inner = frame;
 	}
-	return drop < count ? drop : 0;
+	return drop < stack->count ? drop : 0;
 }

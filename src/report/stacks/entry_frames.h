@@ -10,6 +10,6 @@
  * Returns the number of a stack's innermost frames that are CUDA's entry points or lie below them
  * in the same object: allocation-shim frames, which no stack shows. 0 if nothing would be left.
  */
-unsigned gm_entry_frames(struct gm_frame *const *frames, unsigned count);
+unsigned gm_entry_frames(const struct gm_stack *stack);
 
 #endif

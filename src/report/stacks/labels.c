@@ -17,8 +17,8 @@ bool gm_frame_own(const struct gm_frame *frame)
 const struct gm_frame *gm_stack_next_own(const struct gm_stack *stack, unsigned *index)
 {
 	while (++*index < stack->count)
-		if (gm_frame_own(stack->frames[*index]))
-			return stack->frames[*index];
+		if (gm_frame_own(gm_stack_frame(stack, *index)))
+			return gm_stack_frame(stack, *index);
 	return NULL;
 }
 
@@ -41,20 +41,20 @@ unsigned gm_stack_label_index(const struct gm_stack *stack)
 	unsigned best = 0;
 
 	for (unsigned i = 1; stack && i < stack->count; i++)
-		if (rank_of(stack->frames[i]) < rank_of(stack->frames[best]))
+		if (rank_of(gm_stack_frame(stack, i)) < rank_of(gm_stack_frame(stack, best)))
 			best = i;
 	return best;
 }
 
 const struct gm_frame *gm_stack_label_frame(const struct gm_stack *stack)
 {
-	return stack && stack->count ? stack->frames[gm_stack_label_index(stack)] : NULL;
+	return stack && stack->count ? gm_stack_frame(stack, gm_stack_label_index(stack)) : NULL;
 }
 
 static const struct gm_frame *toolkit_frame(const struct gm_stack *stack)
 {
 	for (unsigned i = 0; stack && i < stack->count; i++) {
-		const struct gm_frame *frame = stack->frames[i];
+		const struct gm_frame *frame = gm_stack_frame(stack, i);
 
 		if (frame->toolkit)
 			return frame;
@@ -75,14 +75,24 @@ const char *gm_stack_toolkit(const struct gm_stack *stack)
 /* Moves `index` outwards to the next frame that says who called; NULL if there is none. */
 static const struct gm_frame *next_caller(const struct gm_stack *stack, unsigned *index)
 {
-	enum rank rank = rank_of(stack->frames[*index]);
+	enum rank rank = rank_of(gm_stack_frame(stack, *index));
 
 	if (rank >= NAMELESS)
 		return NULL;
 	while (++*index < stack->count)
-		if (rank_of(stack->frames[*index]) == rank)
-			return stack->frames[*index];
+		if (rank_of(gm_stack_frame(stack, *index)) == rank)
+			return gm_stack_frame(stack, *index);
 	return NULL;
+}
+
+/* A frame names many stacks: its text is kept once. */
+static const char *short_text(struct gm_doc *doc, const struct gm_frame *frame)
+{
+	if (!frame->memo)
+		return gm_zone_strdup(&doc->zone, gm_format_frame_short(frame));
+	if (!frame->memo->label)
+		frame->memo->label = gm_zone_strdup(&doc->zone, gm_format_frame_short(frame));
+	return frame->memo->label;
 }
 
 static const char *base_label(struct gm_doc *doc, const struct gm_stack *stack)
@@ -92,7 +102,7 @@ static const char *base_label(struct gm_doc *doc, const struct gm_stack *stack)
 
 	if (!frame)
 		return "an unknown place (no stack)";
-	text = gm_zone_strdup(&doc->zone, gm_format_frame_short(frame));
+	text = short_text(doc, frame);
 	library = toolkit_frame(stack);
 	if (!library || library == frame)
 		return text;
@@ -145,6 +155,19 @@ static unsigned mark_distinct(struct entry *entries, unsigned count, bool names_
 	return equal;
 }
 
+/* Returns "label from caller". What calls many stacks mostly calls those of one label in turn. */
+static const char *label_from(struct gm_doc *doc, const char *label, const struct gm_frame *caller)
+{
+	struct gm_frame_memo own = {0}, *memo = caller->memo ? caller->memo : &own;
+
+	if (!memo->called || strcmp(memo->called, label) != 0) {
+		memo->called = label;
+		memo->from = gm_zone_printf(&doc->zone, "%s from %s", label,
+					    gm_format_frame_short(caller));
+	}
+	return memo->from;
+}
+
 static void name_callers(struct gm_doc *doc, struct entry *entries, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
@@ -154,8 +177,7 @@ static void name_callers(struct gm_doc *doc, struct entry *entries, unsigned cou
 			continue;
 		entry->caller = next_caller(entry->stack, &entry->index);
 		if (entry->caller)
-			entry->label = gm_zone_printf(&doc->zone, "%s from %s", entry->label,
-						      gm_format_frame_short(entry->caller));
+			entry->label = label_from(doc, entry->label, entry->caller);
 	}
 }
 

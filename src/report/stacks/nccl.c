@@ -24,9 +24,9 @@ static bool is_nccl(const struct gm_frame *frame)
 static unsigned innermost(const struct gm_stack *stack)
 {
 	for (unsigned i = 0; stack && i < stack->count; i++) {
-		if (is_nccl(stack->frames[i]))
+		if (is_nccl(gm_stack_frame(stack, i)))
 			return i;
-		if (!stack->frames[i]->plumbing)
+		if (!gm_stack_frame(stack, i)->plumbing)
 			return NOWHERE;
 	}
 	return NOWHERE;
@@ -48,11 +48,12 @@ const char *gm_nccl_call(struct gm_doc *doc, const struct gm_site *site)
 
 	if (at == NOWHERE)
 		return "a call that is not known";
-	while (at + 1 < stack->count && is_nccl(stack->frames[at + 1]))
+	while (at + 1 < stack->count && is_nccl(gm_stack_frame(stack, at + 1)))
 		at++;
-	entry = stack->frames[at];
-	above = (struct gm_stack){.frames = stack->frames + at + 1,
-				  .count = stack->count - at - 1};
+	entry = gm_stack_frame(stack, at);
+	above = *stack;
+	above.frames += at + 1;
+	above.count -= at + 1;
 	if (entry->function && strncmp(entry->function, "nccl", 4) == 0)
 		function = entry->function;
 	caller = gm_stack_label_frame(&above);

@@ -8,7 +8,7 @@
 #include "report/symbols/symbolize.h"
 #include <string.h>
 
-#define MAX_INLINED 32 /* frames that one address may become */
+#define MAX_INLINED (1u << GM_INLINED_BITS) /* frames that one address may become */
 
 static void expand_native(struct gm_doc *doc, const struct gm_frame_record *record,
 			  struct gm_frame_list *list)
@@ -46,56 +46,53 @@ static void expand_python(struct gm_doc *doc, const struct gm_frame_record *reco
 	list->count = 1;
 }
 
-/* The frames of a frame record; an empty list if it is out of range or of an unknown kind. */
-static const struct gm_frame_list *expand_frame(struct gm_doc *doc, uint32_t number)
+/* Returns how many frames a frame record is; 0 if it is out of range or of an unknown kind. */
+static unsigned expand_frame(struct gm_doc *doc, uint32_t number)
 {
-	static const struct gm_frame_list none;
 	struct gm_frame_record record;
 	struct gm_frame_list *list;
 
 	if (number >= doc->frames_count)
-		return &none;
+		return 0;
 	list = &doc->frames[number];
 	if (list->frames)
-		return list;
+		return list->count;
 	if (!gm_reader_get(doc->reader, GM_TABLE_FRAMES, number, &record, sizeof(record)))
-		return &none;
+		return 0;
 	if (record.kind == GM_FRAME_NATIVE)
 		expand_native(doc, &record, list);
 	else if (record.kind == GM_FRAME_PYTHON)
 		expand_python(doc, &record, list);
 	else
-		return &none;
+		return 0;
 	gm_progress("naming functions", number, doc->frames_count);
 	for (unsigned i = 0; i < list->count; i++) {
 		gm_rules_apply(&list->frames[i]);
 		list->frames[i].memo = gm_zone_alloc(&doc->zone, 1, sizeof(struct gm_frame_memo));
 	}
-	return list;
+	return list->count;
 }
 
 static void expand_stack(struct gm_doc *doc, uint32_t number, struct gm_stack *stack)
 {
-	const struct gm_frame_list *lists[2 * GM_MAX_DEPTH];
+	uint32_t frames[2 * GM_MAX_DEPTH];
 	struct gm_stack_record record;
 	unsigned used = 0, count = 0;
 
 	gm_reader_get(doc->reader, GM_TABLE_STACKS, number, &record, sizeof(record));
 	for (unsigned i = 0; i < record.frames && used < 2 * GM_MAX_DEPTH; i++) {
-		uint32_t frame;
-
-		if (!gm_reader_get(doc->reader, GM_TABLE_STACK_FRAMES, record.first + i, &frame,
-				   sizeof(frame)))
+		if (!gm_reader_get(doc->reader, GM_TABLE_STACK_FRAMES, record.first + i,
+				   &frames[used], sizeof(*frames)))
 			break;
-		lists[used] = expand_frame(doc, frame);
-		count += lists[used++]->count;
+		count += expand_frame(doc, frames[used++]);
 	}
 	stack->frames = gm_zone_alloc(&doc->zone, count + 1, sizeof(*stack->frames));
+	stack->lists = doc->frames;
 	stack->flags = record.flags;
 	for (unsigned i = 0; i < used; i++)
-		for (unsigned k = 0; k < lists[i]->count; k++)
-			stack->frames[stack->count++] = &lists[i]->frames[k];
-	count = gm_entry_frames(stack->frames, stack->count);
+		for (unsigned k = 0; k < expand_frame(doc, frames[i]); k++)
+			stack->frames[stack->count++] = gm_frame_number(frames[i], k);
+	count = gm_entry_frames(stack);
 	stack->frames += count;
 	stack->count -= count;
 }

@@ -47,7 +47,7 @@ static unsigned allocator_of(const struct gm_stack *stack)
 {
 	for (unsigned i = 0; i < ALLOCATORS - 1; i++)
 		for (unsigned k = 0; k < stack->count; k++) {
-			const struct gm_frame *frame = stack->frames[k];
+			const struct gm_frame *frame = gm_stack_frame(stack, k);
 
 			if ((frame->caching || frame->opaque || frame->framework) &&
 			    names(frame, allocators[i].part))

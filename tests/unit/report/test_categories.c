@@ -68,8 +68,8 @@ static void finish_site(struct gm_stack *stack, uint64_t peak, uint64_t live)
 	unsigned category = GM_NO_RULE;
 
 	for (unsigned i = 0; i < stack->count; i++)
-		if (stack->frames[i]->category_rule < category)
-			category = stack->frames[i]->category_rule;
+		if (gm_stack_frame(stack, i)->category_rule < category)
+			category = gm_stack_frame(stack, i)->category_rule;
 	add(&run.categories, gm_rule_name(category), peak, live);
 	add(&run.phases, gm_phase_of(stack), peak, live);
 	run.sites++;
@@ -78,8 +78,10 @@ static void finish_site(struct gm_stack *stack, uint64_t peak, uint64_t live)
 
 static int read_run(void **state)
 {
-	static struct gm_frame frames[FRAMES], *list[FRAMES];
-	struct gm_stack stack = {.frames = list};
+	static struct gm_frame_list lists[FRAMES];
+	static struct gm_frame frames[FRAMES];
+	static uint32_t numbers[FRAMES];
+	struct gm_stack stack = {.frames = numbers, .lists = lists};
 	unsigned long long peak = 0, live = 0;
 	FILE *file = fopen(TORCH_STACKS, "re");
 	char line[512];
@@ -96,7 +98,8 @@ static int read_run(void **state)
 				return -1;
 		} else if (stack.count < FRAMES) {
 			frames[stack.count] = frame_of(line);
-			list[stack.count] = &frames[stack.count];
+			lists[stack.count].frames = &frames[stack.count];
+			numbers[stack.count] = gm_frame_number(stack.count, 0);
 			stack.count++;
 		}
 	}
@@ -168,13 +171,15 @@ static void phases_without_symbols(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct gm_frame frames[4] = {{0}}, *list[4];
-		struct gm_stack stack = {.frames = list, .count = 4};
+		struct gm_frame frames[4] = {{0}};
+		const struct gm_frame_list list = {frames, 4};
+		uint32_t numbers[4];
+		struct gm_stack stack = {.frames = numbers, .lists = &list, .count = 4};
 
 		for (unsigned k = 0; k < 4; k++) {
 			frames[k].module = cases[i].modules[k];
 			gm_rules_apply(&frames[k]);
-			list[k] = &frames[k];
+			numbers[k] = gm_frame_number(0, k);
 		}
 		assert_string_equal(gm_phase_of(&stack), cases[i].phase);
 	}

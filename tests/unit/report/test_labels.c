@@ -43,16 +43,20 @@ static struct gm_frame python(const char *function, const char *file, unsigned l
 /* The stack of these frames. */
 static struct gm_stack stack_of(const struct gm_frame *frames, unsigned count)
 {
-	static struct gm_frame *list[16];
+	static struct gm_frame_list list;
+	static uint32_t numbers[16];
 
+	list = (struct gm_frame_list){(struct gm_frame *)frames, count};
 	for (unsigned i = 0; i < count; i++)
-		list[i] = (struct gm_frame *)&frames[i];
-	return (struct gm_stack){.frames = list, .count = count};
+		numbers[i] = gm_frame_number(0, i);
+	return (struct gm_stack){.frames = numbers, .lists = &list, .count = count};
 }
 
 static unsigned entries(const struct gm_frame *frames, unsigned count)
 {
-	return gm_entry_frames(stack_of(frames, count).frames, count);
+	const struct gm_stack stack = stack_of(frames, count);
+
+	return gm_entry_frames(&stack);
 }
 
 /* The stacks of a program and of a library with a static cudart, as an H200's run recorded them. */

@@ -32,10 +32,10 @@ static void write_stack(FILE *file, const struct gm_stack *stack)
 	unsigned shown = 0;
 
 	for (unsigned i = 0; stack && i < stack->count; i++) {
-		if (stack->frames[i]->plumbing || shown++ >= STACK_FRAMES)
+		if (gm_stack_frame(stack, i)->plumbing || shown++ >= STACK_FRAMES)
 			continue;
 		fputs("%0A  ", file);
-		escape(file, gm_format_frame_short(stack->frames[i]), false);
+		escape(file, gm_format_frame_short(gm_stack_frame(stack, i)), false);
 	}
 	if (shown > STACK_FRAMES)
 		fprintf(file, "%%0A  ... %u more", shown - STACK_FRAMES);

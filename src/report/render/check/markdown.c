@@ -85,13 +85,13 @@ static void put_place(void *context, const struct gm_result *result)
 		if (result->place->line)
 			fprintf(places->file, ":%u", result->place->line);
 	} else {
-		put_html(places->file, gm_format_frame_short(stack->frames[0]));
+		put_html(places->file, gm_format_frame_short(gm_stack_frame(stack, 0)));
 	}
 	fputs("</b> ", places->file);
 	put_html(places->file, result->message);
 	fputs("</summary>\n\n", places->file);
 	for (unsigned i = 0; i < stack->count; i++) { /* indented: code, whatever is in it */
-		const struct gm_frame *frame = stack->frames[i];
+		const struct gm_frame *frame = gm_stack_frame(stack, i);
 
 		if (!frame->plumbing)
 			gm_printf(places->file, "    %s\n", gm_format_frame_short(frame));

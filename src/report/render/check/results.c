@@ -51,7 +51,7 @@ static const struct gm_frame *place(const struct gm_stack *stack)
 	const struct gm_frame *other = NULL, *any = NULL;
 
 	for (unsigned i = 0; stack && i < stack->count; i++) {
-		const struct gm_frame *frame = stack->frames[i];
+		const struct gm_frame *frame = gm_stack_frame(stack, i);
 
 		if (!frame->file)
 			continue;

@@ -74,7 +74,7 @@ static json_t *stack_list(const struct gm_doc *doc, const struct gm_stack *stack
 	json_t *frames = json_array();
 
 	for (unsigned i = 0; stack && i < stack->count; i++) {
-		const struct gm_frame *frame = stack->frames[i];
+		const struct gm_frame *frame = gm_stack_frame(stack, i);
 		json_t *at = frame->file ? location(doc, frame) : json_object();
 
 		json_object_set_new(

@@ -56,7 +56,7 @@ static void write_stacks(struct gm_doc *doc, const struct gm_options *options, c
 		if (!count)
 			write_name(file, site->function ? site->function : "unknown");
 		for (unsigned k = count; k-- > 0;) {
-			write_frame(file, site->stack->frames[k]);
+			write_frame(file, gm_stack_frame(site->stack, k));
 			if (k)
 				fputc(';', file);
 		}

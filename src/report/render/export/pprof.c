@@ -226,7 +226,7 @@ static void sample(struct profile *profile, const struct gm_doc *doc, const stru
 	char device[16];
 
 	for (unsigned i = 0; site->stack && i < site->stack->count; i++)
-		put_varint(&packed, location(profile, site->stack->frames[i]));
+		put_varint(&packed, location(profile, gm_stack_frame(site->stack, i)));
 	if (!packed.count)
 		put_varint(&packed, location(profile, &unknown));
 	put_message(&message, SAMPLE_LOCATION, &packed);

@@ -240,7 +240,7 @@ static void fill_totals(struct database *db, const struct gm_doc *doc)
 static void fill_stack(struct database *db, const struct gm_site *site)
 {
 	for (unsigned i = 0; site->stack && i < site->stack->count; i++) {
-		const struct gm_frame *frame = site->stack->frames[i];
+		const struct gm_frame *frame = gm_stack_frame(site->stack, i);
 
 		row(db, "INSERT INTO frames VALUES(?,?,?,?,?,?,?,?)");
 		text(db, site->id);

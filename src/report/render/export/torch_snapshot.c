@@ -62,7 +62,7 @@ static void put_frames(struct snapshot *snapshot, const struct gm_stack *stack)
 	}
 	gm_pickle_list(pickle);
 	for (unsigned i = 0; stack && i < stack->count; i++)
-		put_frame(snapshot, stack->frames[i]);
+		put_frame(snapshot, gm_stack_frame(stack, i));
 	gm_pickle_list_end(pickle);
 	*memo = gm_pickle_remember(pickle) + 1;
 }

@@ -53,14 +53,34 @@ void gm_json_put_integer(struct gm_json_out *out, int64_t value)
 	gm_json_put(out, at, (size_t)(text + sizeof(text) - at));
 }
 
+bool gm_json_put_plain(struct gm_json_out *out, const char *string)
+{
+	size_t bytes = 0;
+
+	for (; string[bytes]; bytes++) {
+		unsigned char byte = (unsigned char)string[bytes];
+
+		if (byte < 0x20 || byte >= 0x80 || byte == '"' || byte == '\\')
+			return false;
+	}
+	gm_json_put(out, "\"", 1);
+	gm_json_put(out, string, bytes);
+	gm_json_put(out, "\"", 1);
+	return true;
+}
+
 /* The most frequent values are written directly: jansson prepares for a tree each time. */
 void gm_json_put_value(struct gm_json_out *out, json_t *value)
 {
+	const char *string = json_string_value(value);
+	bool whole = string && strlen(string) == json_string_length(value);
+
 	if (json_is_integer(value))
 		gm_json_put_integer(out, json_integer_value(value));
 	else if (json_is_null(value))
 		gm_json_put(out, "null", 4);
-	else if (!value || json_dump_callback(value, add, out, FORMAT) != 0)
+	else if (!(whole && gm_json_put_plain(out, string)) &&
+		 (!value || json_dump_callback(value, add, out, FORMAT) != 0))
 		out->failed = true;
 	json_decref(value);
 }
@@ -76,21 +96,6 @@ void gm_json_put_key(struct gm_json_out *out, const char *key, json_t *value)
 {
 	gm_json_put_name(out, key);
 	gm_json_put_value(out, value);
-}
-
-void gm_json_put_members(struct gm_json_out *out, json_t *object)
-{
-	const char *key;
-	json_t *value;
-
-	json_object_foreach(object, key, value)
-	{
-		gm_json_put(out, ",\"", 2);
-		gm_json_put_text(out, key);
-		gm_json_put(out, "\":", 2);
-		gm_json_put_value(out, json_incref(value));
-	}
-	json_decref(object);
 }
 
 bool gm_json_out_end(struct gm_json_out *out)

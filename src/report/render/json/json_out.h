@@ -36,15 +36,18 @@ void gm_json_put(struct gm_json_out *out, const char *text, size_t bytes);
 void gm_json_put_integer(struct gm_json_out *out, int64_t value);
 void gm_json_put_text(struct gm_json_out *out, const char *text);
 
+/*
+ * A string in quotes, if no character of it has to be written otherwise than as itself; else
+ * returns false and writes nothing.
+ */
+bool gm_json_put_plain(struct gm_json_out *out, const char *string);
+
 /* A key of the document, with the comma before it. */
 void gm_json_put_name(struct gm_json_out *out, const char *key);
 
 /* Both functions drop the reference. */
 void gm_json_put_value(struct gm_json_out *out, json_t *value);
 void gm_json_put_key(struct gm_json_out *out, const char *key, json_t *value);
-
-/* The members of an object, each with a comma before it. Drops the reference. */
-void gm_json_put_members(struct gm_json_out *out, json_t *object);
 
 /* Writes what is left; false if anything could not be written. */
 bool gm_json_out_end(struct gm_json_out *out);

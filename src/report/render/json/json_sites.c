@@ -58,7 +58,7 @@ static void put_stack(struct gm_json_out *out, struct gm_doc *doc, const struct 
 	for (unsigned i = 0; stack && i < stack->count; i++) {
 		if (i)
 			gm_json_put(out, ",", 1);
-		put_frame(out, doc, stack->frames[i]);
+		put_frame(out, doc, gm_stack_frame(stack, i));
 	}
 	gm_json_put_text(out, "]");
 }
@@ -125,36 +125,60 @@ static void put_windows(struct gm_json_out *out, const struct gm_site *site,
 	gm_json_put_text(out, "]");
 }
 
-/* All but stack and windows, which put_site writes. */
-static json_t *site_object(const struct gm_site *site)
+/* Writes a string as gm_json_string has it. */
+static void put_string(struct gm_json_out *out, const char *name, const char *text)
+{
+	gm_json_put_text(out, name);
+	if (!text || !gm_json_put_plain(out, text))
+		gm_json_put_value(out, gm_json_string(text));
+}
+
+static void put_seconds(struct gm_json_out *out, const char *name, bool known, uint64_t ns)
+{
+	gm_json_put_text(out, name);
+	gm_json_put_value(out, known ? gm_json_seconds(ns) : json_null());
+}
+
+static void put_flag(struct gm_json_out *out, const char *name, bool flag)
+{
+	gm_json_put_text(out, name);
+	gm_json_put_text(out, flag ? "true" : "false");
+}
+
+/* All but stack and windows. */
+static void put_figures(struct gm_json_out *out, const struct gm_site *site)
 {
 	const struct gm_site_figures *record = &site->record;
 	bool used = record->allocations > 0;
+	unsigned truncated = GM_STACK_TRUNCATED | GM_STACK_PYTHON_TRUNCATED;
 
-	return json_pack(
-		"{s:s, s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-		"s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-		"id", site->id, "level", gm_level_name(record->level), "kind",
-		gm_kind_name(record->kind), "device", gm_json_device(record->device), "verdict",
-		gm_verdict_name(site->verdict), "live_bytes", gm_json_bytes(record->live_bytes),
-		"live_count", gm_json_bytes(record->live_count), "peak_bytes",
-		gm_json_bytes(record->peak_bytes), "bytes_at_peak",
-		gm_json_bytes(record->bytes_at_peak), "allocated_bytes",
-		gm_json_bytes(record->allocated_bytes), "allocations",
-		gm_json_bytes(record->allocations), "frees", gm_json_bytes(record->frees),
-		"first_s", used ? gm_json_seconds(record->first_ns) : json_null(), "last_s",
-		used ? gm_json_seconds(record->last_ns) : json_null(), "library",
-		gm_json_string(site->library), "category", gm_json_string(site->category), "phase",
-		gm_json_string(site->phase), "stack_truncated",
-		site->stack &&
-			(site->stack->flags & (GM_STACK_TRUNCATED | GM_STACK_PYTHON_TRUNCATED)),
-		"overflow", gm_site_is_overflow(site), "function", gm_json_string(site->function),
-		"failures",
-		gm_json_bytes(record->failures), "failed_frees",
-		gm_json_bytes(record->failed_frees), "collected_bytes",
-		gm_json_bytes(record->collected_bytes), "work_bytes",
-		gm_json_bytes(site->work_bytes), "work_count", gm_json_bytes(site->work_count),
-		"why", gm_json_string(site->why));
+	put_string(out, ",\"id\":", site->id);
+	put_string(out, ",\"level\":", gm_level_name(record->level));
+	put_string(out, ",\"kind\":", gm_kind_name(record->kind));
+	gm_json_put_text(out, ",\"device\":");
+	gm_json_put_value(out, gm_json_device(record->device));
+	put_string(out, ",\"verdict\":", gm_verdict_name(site->verdict));
+	put_bytes(out, ",\"live_bytes\":", record->live_bytes);
+	put_bytes(out, ",\"live_count\":", record->live_count);
+	put_bytes(out, ",\"peak_bytes\":", record->peak_bytes);
+	put_bytes(out, ",\"bytes_at_peak\":", record->bytes_at_peak);
+	put_bytes(out, ",\"allocated_bytes\":", record->allocated_bytes);
+	put_bytes(out, ",\"allocations\":", record->allocations);
+	put_bytes(out, ",\"frees\":", record->frees);
+	put_seconds(out, ",\"first_s\":", used, record->first_ns);
+	put_seconds(out, ",\"last_s\":", used, record->last_ns);
+	put_string(out, ",\"library\":", site->library);
+	put_string(out, ",\"category\":", site->category);
+	put_string(out, ",\"phase\":", site->phase);
+	put_flag(out, ",\"stack_truncated\":", site->stack && site->stack->flags & truncated);
+	put_flag(out, ",\"overflow\":", gm_site_is_overflow(site));
+	put_string(out, ",\"function\":", site->function);
+	put_bytes(out, ",\"failures\":", record->failures);
+	put_bytes(out, ",\"failed_frees\":", record->failed_frees);
+	put_bytes(out, ",\"collected_bytes\":", record->collected_bytes);
+	put_bytes(out, ",\"work_bytes\":", site->work_bytes);
+	put_bytes(out, ",\"work_count\":", site->work_count);
+	put_string(out, ",\"why\":", site->why);
 }
 
 /* The standard errors of a sampled recording's figures. */
@@ -180,18 +204,18 @@ int *gm_json_site_numbers(struct gm_doc *doc)
 static void put_site(struct gm_json_out *out, struct gm_doc *doc, const struct gm_site *site,
 		     const struct starts *starts)
 {
-	json_t *object = site_object(site);
-
-	if (doc->since) {
-		json_object_set_new(object, "since_bytes", gm_json_bytes(site->since_bytes));
-		json_object_set_new(object, "since_count", gm_json_bytes(site->since_count));
-	}
-	if (doc->header->sample_bytes)
-		json_object_set_new(object, "estimated", estimated(doc, site));
 	gm_json_put_text(out, "{");
 	put_stack(out, doc, site->stack);
 	put_windows(out, site, starts);
-	gm_json_put_members(out, object);
+	put_figures(out, site);
+	if (doc->since) {
+		put_bytes(out, ",\"since_bytes\":", site->since_bytes);
+		put_bytes(out, ",\"since_count\":", site->since_count);
+	}
+	if (doc->header->sample_bytes) {
+		gm_json_put_text(out, ",\"estimated\":");
+		gm_json_put_value(out, estimated(doc, site));
+	}
 	gm_json_put_text(out, "}");
 }
 

@@ -97,6 +97,6 @@ json_t *gm_json_stack(const struct gm_stack *stack)
 	json_t *list = json_array();
 
 	for (unsigned i = 0; stack && i < stack->count; i++)
-		json_array_append_new(list, gm_json_frame(stack->frames[i]));
+		json_array_append_new(list, gm_json_frame(gm_stack_frame(stack, i)));
 	return list;
 }

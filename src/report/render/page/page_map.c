@@ -246,6 +246,12 @@ static void put_column(struct gm_json_out *out, const struct column *column)
 	gm_json_put_text(out, "]");
 }
 
+static void put_total(struct gm_json_out *out, const char *name, uint64_t total)
+{
+	gm_json_put_text(out, name);
+	gm_json_put_value(out, gm_json_bytes(total));
+}
+
 static void finish(struct map *map, struct gm_json_out *out)
 {
 	gm_json_put_text(out, "{\"segments\":{");
@@ -256,10 +262,9 @@ static void finish(struct map *map, struct gm_json_out *out)
 		free(map->to[i].list);
 	}
 	gm_json_put_text(out, "}");
-	gm_json_put_members(out, json_pack("{s:o, s:o, s:o}", "omitted_blocks",
-					   gm_json_bytes(map->omitted_blocks), "omitted_bytes",
-					   gm_json_bytes(map->omitted_bytes), "unplaced_bytes",
-					   gm_json_bytes(map->unplaced_bytes)));
+	put_total(out, ",\"omitted_blocks\":", map->omitted_blocks);
+	put_total(out, ",\"omitted_bytes\":", map->omitted_bytes);
+	put_total(out, ",\"unplaced_bytes\":", map->unplaced_bytes);
 	gm_json_put_text(out, "}");
 }
 

@@ -16,7 +16,7 @@ static void put_site(struct gm_json_out *out, struct gm_doc *doc, const struct g
 	gm_json_put_integer(out, count ? (int)gm_stack_label_index(stack) : -1);
 	gm_json_put_text(out, ",\"plumbing\":\"");
 	for (unsigned i = 0; i < count; i++)
-		gm_json_put(out, stack->frames[i]->plumbing ? "1" : "0", 1);
+		gm_json_put(out, gm_stack_frame(stack, i)->plumbing ? "1" : "0", 1);
 	gm_json_put_text(out, "\"}");
 }
 

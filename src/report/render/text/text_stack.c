@@ -132,8 +132,8 @@ static unsigned count_same(const struct gm_stack *stack, unsigned index, enum pa
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < stack->count; i++) {
-		if (part_of(stack->frames[i]) != part ||
-		    !same_function(stack->frames[i], stack->frames[index]))
+		if (part_of(gm_stack_frame(stack, i)) != part ||
+		    !same_function(gm_stack_frame(stack, i), gm_stack_frame(stack, index)))
 			continue;
 		if (i < index)
 			return 0;
@@ -151,12 +151,12 @@ static unsigned print_part(struct gm_out *out, const struct gm_stack *stack, uns
 	for (unsigned i = 0; i < stack->count && *most; i++) {
 		unsigned times;
 
-		if (part_of(stack->frames[i]) != part)
+		if (part_of(gm_stack_frame(stack, i)) != part)
 			continue;
 		times = count_same(stack, i, part);
 		if (!times)
 			continue;
-		print_frame(out, stack->frames[i], indent, style, times);
+		print_frame(out, gm_stack_frame(stack, i), indent, style, times);
 		shown += times;
 		(*most)--;
 	}
@@ -166,9 +166,9 @@ static unsigned print_part(struct gm_out *out, const struct gm_stack *stack, uns
 static void print_all(struct gm_out *out, const struct gm_stack *stack, unsigned indent)
 {
 	for (unsigned i = 0; i < stack->count; i++) {
-		enum part part = part_of(stack->frames[i]);
+		enum part part = part_of(gm_stack_frame(stack, i));
 
-		print_frame(out, stack->frames[i], indent,
+		print_frame(out, gm_stack_frame(stack, i), indent,
 			    part == OWN	       ? GM_BOLD
 			    : part == PLUMBING ? GM_DIM
 					       : GM_PLAIN,
@@ -183,7 +183,7 @@ static unsigned print_folded(struct gm_out *out, const struct gm_stack *stack, u
 	enum gm_style style;
 
 	for (unsigned i = 0; i < stack->count; i++)
-		parts[part_of(stack->frames[i])]++;
+		parts[part_of(gm_stack_frame(stack, i))]++;
 	if (parts[PLUMBING] == stack->count) /* better than nothing */
 		return stack->count - print_part(out, stack, indent, PLUMBING, GM_DIM, &most);
 	shown = print_part(out, stack, indent, OWN, GM_BOLD, &most);
