@@ -96,14 +96,18 @@ static bool try_reading(int device, struct reading *now)
 	       gm_track_explained_bytes(device) == now->explained_bytes;
 }
 
-/* By how much the device lost more than the records explain, by the process's figure where there is
- * one. */
+/*
+ * By how much the device lost more than the records explain, by the process's figure where there is
+ * one; 0 where only one of the readings has it: then the device's figure may be other processes'.
+ */
 static int64_t lost_between(const struct reading *before, const struct reading *now)
 {
-	int64_t bytes = before->own_bytes != GM_NO_BYTES && now->own_bytes != GM_NO_BYTES
-				? (int64_t)(now->own_bytes - before->own_bytes)
-				: (int64_t)(before->free_bytes - now->free_bytes);
+	bool own = now->own_bytes != GM_NO_BYTES;
+	int64_t bytes = own ? (int64_t)(now->own_bytes - before->own_bytes)
+			    : (int64_t)(before->free_bytes - now->free_bytes);
 
+	if (own != (before->own_bytes != GM_NO_BYTES))
+		return 0;
 	return bytes - (now->explained_bytes - before->explained_bytes);
 }
 
@@ -149,15 +153,17 @@ static bool take_reading(int device, struct reading *now)
 /* ---- calls that were not measured ---- */
 
 /*
- * Calls since the latest valid reading, `base`, that were not measured. If all were of one sort,
- * what the device lost until the next reading is theirs.
+ * Calls since the latest valid reading, `base`, that were not measured. What the device lost until
+ * the next reading is theirs. If they were of several sorts it is told as the launches', if there
+ * were any, which take most, or else as the modules', without a stack.
  */
 static struct {
 	struct gm_lock lock;
 	struct reading base;
 	struct gm_cost_event sort;
 	uint32_t calls;
-	bool mixed;
+	bool mixed, launched;
+	bool on_several; /* devices */
 } unmeasured;
 
 /* Keeps a valid reading, after which nothing is unmeasured. */
@@ -167,7 +173,7 @@ static void set_base(const struct reading *now)
 		return;
 	unmeasured.base = *now;
 	unmeasured.calls = 0;
-	unmeasured.mixed = false;
+	unmeasured.mixed = unmeasured.launched = unmeasured.on_several = false;
 	gm_lock_release(&unmeasured.lock);
 }
 
@@ -176,10 +182,12 @@ static void count_unmeasured(const struct gm_cost_event *event)
 	gm_track_ledger_missed(event->device);
 	if (!gm_lock_try(&unmeasured.lock))
 		return;
-	if (unmeasured.calls++ &&
-	    (unmeasured.sort.cost != event->cost || unmeasured.sort.stack != event->stack ||
-	     unmeasured.sort.device != event->device))
-		unmeasured.mixed = true;
+	if (unmeasured.calls++) {
+		unmeasured.mixed |= unmeasured.sort.cost != event->cost ||
+				    unmeasured.sort.stack != event->stack;
+		unmeasured.on_several |= unmeasured.sort.device != event->device;
+	}
+	unmeasured.launched |= event->cost == GM_COST_LAUNCH;
 	unmeasured.sort = *event;
 	gm_lock_release(&unmeasured.lock);
 }
@@ -198,8 +206,12 @@ static void settle_unmeasured(struct reading *now)
 		return;
 	event = unmeasured.sort;
 	base = unmeasured.base;
-	calls = unmeasured.mixed || event.device != now->device || base.device != now->device ||
-				base.contexts != now->contexts ||
+	if (unmeasured.mixed) {
+		event.cost = unmeasured.launched ? GM_COST_LAUNCH : GM_COST_MODULE;
+		event.module = event.stack = GM_NONE;
+	}
+	calls = unmeasured.on_several || event.device != now->device ||
+				base.device != now->device || base.contexts != now->contexts ||
 				base.period != now->period || !base.time_ns
 			? 0
 			: unmeasured.calls;
