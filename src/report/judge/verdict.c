@@ -302,6 +302,26 @@ static void spread_over_launches(const struct gm_doc *doc, const struct order *o
 	spread->launches = before - first;
 }
 
+#define FEW_EARLY 16 /* one in so many survivors may be of a trial */
+#define TRIAL	  4  /* and a quarter of the work lie between it and the others */
+
+/*
+ * Returns how many of the first survivors were made in a trial: a first step, after which kernels
+ * are compiled or ways to compute are tried, with temporary memory that no later step takes. The
+ * site is judged from the next one on.
+ */
+static unsigned of_trial(const struct order *order, const struct spread *spread,
+			 const uint32_t *entries, unsigned count)
+{
+	uint64_t least = (spread->end - spread->start) / TRIAL + 1;
+	unsigned early = 0;
+
+	for (unsigned i = 1; i <= count / FEW_EARLY && spread->end > spread->start; i++)
+		if (work_of(order, entries[i]) >= work_of(order, entries[i - 1]) + least)
+			early = i;
+	return early;
+}
+
 /* The spread of a site whose survivors are `count` entries of by_site. */
 static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
 				 const struct gm_site_record *record, const uint32_t *entries,
@@ -310,6 +330,7 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	struct spread spread = {
 		.survivors = count, .judged = &order->windows, .marks = order->marks_made};
 	uint64_t serial = 0;
+	unsigned early;
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct gm_alloc_record *block =
@@ -340,10 +361,13 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	spread_over_launches(doc, order, entries, count, &spread);
 	spread.start = work_start(order, record);
 	spread.end = work_end(doc, order, record);
+	early = of_trial(order, &spread, entries, count);
+	if (early)
+		spread.start = work_of(order, entries[early]);
 	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
 		return spread;
 	spread.bins = bins_for(&spread, warmup);
-	for (unsigned i = 0; spread.bins && i < count; i++)
+	for (unsigned i = early; spread.bins && i < count; i++)
 		survive_in_order(&spread, work_of(order, entries[i]),
 				 gm_work_block(doc, order->survivors[entries[i]].number)->bytes);
 	return spread;
@@ -443,15 +467,17 @@ static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
  * True if all work of the process came before the first or after the last of the site's survivors,
  * by the shim's windows: those are equal numbers of frees. A set-up whose temporary memory is given
  * back all at once, when it is made, has work between its allocations only by the serial numbers of
- * what was freed later.
+ * what was freed later. `freed`: the site freed some; where nothing was allocated after the first
+ * free, as there is one window alone, the survivors are of one moment, too.
  */
-static bool at_one_moment(const struct spread *spread)
+static bool at_one_moment(const struct spread *spread, bool freed)
 {
 	uint64_t most = 0;
 
 	for (unsigned i = 0; i < GM_WINDOWS; i++)
 		most = spread->windows[i].count > most ? spread->windows[i].count : most;
-	return !spread->judged->marks && spread->judged->open && 10 * most > 9 * spread->survivors;
+	return !spread->judged->marks && (spread->judged->open || freed) &&
+	       10 * most > 9 * spread->survivors;
 }
 
 #define STOPPED	    3	/* times the widest gap between its survivors: it has stopped */
@@ -523,7 +549,7 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	const struct gm_site_record *record = &site->record;
 	bool all = work_frees(site) == 0;
 
-	if (!spread->bins || (all && (at_one_moment(spread) || made_once(doc, site, spread))) ||
+	if (!spread->bins || at_one_moment(spread, !all) || (all && made_once(doc, site, spread)) ||
 	    (!all && record->allocated_bytes / TURNOVERS < site->work_bytes) ||
 	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) || site->one_pass)
 		return false;
