@@ -606,7 +606,7 @@ struct gm_oom_record {
 	uint64_t driver_bytes; /* the refused request to the driver: a segment is larger than its
 				  block; 0: the driver was not asked */
 	uint64_t torch_private_idle_bytes; /* idle in private pools of PyTorch's, as a snapshot
-					      tells */
+					      tells; else 0, and the report finds it */
 	char ranges[GM_OOM_RANGES_BYTES];  /* names of the thread's open ranges, outermost first,
 					      a line each; innermost ones without room left out */
 };
@@ -841,7 +841,9 @@ enum gm_cost { GM_COST_CONTEXT, GM_COST_MODULE, GM_COST_STACK_LIMIT, GM_COST_HEA
 struct gm_cost_record {
 	int16_t device;
 	uint8_t cost;		/* enum gm_cost */
-	uint8_t reserved[5];
+	uint8_t reserved;
+	uint32_t live_then; /* objects there were when the latest was made, at most 2^32 - 1; 0 in
+			       files of older shims */
 	uint64_t calls, ends;	/* objects made and destroyed: modules, streams, graphs */
 	uint64_t live;		/* objects there are now */
 	int64_t bytes;		/* sum of the differences */

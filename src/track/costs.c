@@ -182,6 +182,7 @@ static void count_made(struct gm_cost_record *record, const struct gm_cost_event
 	if (power < GM_COST_TIMES && record->calls == 1ull << power)
 		record->times_ns[power] = gm_track.now_ns;
 	record->live++;
+	record->live_then = record->live < UINT32_MAX ? (uint32_t)record->live : UINT32_MAX;
 	record->nodes += event->nodes;
 	record->last_ns = gm_track.now_ns;
 	record->stack = event->stack;

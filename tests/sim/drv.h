@@ -151,6 +151,7 @@ struct CUctx_st {
 	unsigned version;
 	uint64_t id;
 	uint64_t cost; /* what it holds by itself, the stack's share included */
+	unsigned idle_streams; /* destroyed, whose memory is kept for later ones */
 	uint64_t local; /* memory of its kernels, GPUSIM_LOCAL: in the cost */
 	size_t limits[16];
 	struct sim_object *objects;

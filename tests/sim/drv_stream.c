@@ -224,7 +224,10 @@ static CUresult create(CUstream *out, unsigned flags, int priority)
 			  priority < -5	 ? -5
 			  : priority > 0 ? 0
 					 : priority);
-	sim_hidden_growth((*out)->head.ctx, sim.stream_bytes);
+	if ((*out)->head.ctx->idle_streams)
+		(*out)->head.ctx->idle_streams--;
+	else
+		sim_hidden_growth((*out)->head.ctx, sim.stream_bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -281,6 +284,7 @@ CUresult cuStreamDestroy_v2(CUstream handle)
 	SIM_API(SIM_INIT);
 	if (!SIM_GET(SIM_STREAM, handle))
 		return CUDA_ERROR_INVALID_HANDLE;
+	handle->head.ctx->idle_streams++;
 	sim_stream_release(handle);
 	return CUDA_SUCCESS;
 }

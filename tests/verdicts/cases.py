@@ -110,6 +110,8 @@ for end, ended in (("return", 0), ("free", 0), ("kill", -9)):
     leak(f"without-scratch-{end}", "leaks", f"without-scratch {end}", "grows('append_result', least=150 * MiB)",
          "each step keeps its result, kernels run, and nothing else is allocated", ended=ended,
          repetitions=5 if end == "free" else 1)
+leak("after-a-trial", "leaks", "after-a-trial free", "grows('append_result', least=100 * MiB)",
+     "a first step, ways to compute are tried for longer than all later steps take, and each of these keeps its result")
 leak("doubling", "leaks", "doubling free", "grows('append_record', least=512 * MiB)",
      "the buffer doubles nine times, the last time shortly before the end", repetitions=3)
 leak("thirty-handlers", "leaks", "handlers free", "grows('dispatch', least=10 * MiB) and len(growth()) == 1",
@@ -231,6 +233,11 @@ for name, word, place, row, least, setting, why in (
          why, about=(), environment=setting)
 leak("beside-contexts", "costs", "contexts free", "told('context', 'open_worker', ids='context.several') and calm()",
      "three workers make a context each beside the primary one", about=())
+healthy("beside-streams-destroyed", "costs", "streams-destroyed free",
+        "each request has three streams of its own and destroys them", environment="GPUSIM_STREAM=4MiB")
+leak("beside-modules-until-the-end", "costs", "modules-until-the-end free",
+     "told('module', 'compile_formula', ids='cost.grow') and calm()",
+     "each step's module is kept to the end, where most of them are unloaded", about=())
 healthy("beside-stream-pool", "costs", "stream-pool free", "sixteen streams are made at the start and used to the end",
         environment="GPUSIM_STREAM=512KiB")
 healthy("beside-modules-unloaded", "costs", "modules-unloaded free", "each step's module is unloaded after it")
@@ -363,6 +370,8 @@ oom("oom-second-device", "refused", "second-device", "exhausted", "the second de
     "doc['ooms'][0]['device'] == 1 and told('.', ids='oom', device=1)", environment="GPUSIM_DEVICES=2")
 oom("oom-in-thread", "refused", "in-thread", "exhausted", "a thread asks for 3 GiB beside 5.5 GiB",
     "asked_by('refused_in_thread')")
+oom("oom-thinned", "refused", "thinned", "exhausted", "a set is made at once, most of it goes, and 16 GiB are refused",
+    "calm()")
 oom("oom-batch-search", "refused", "batch-search", "exhausted",
     "30 batches are tried at one line until one fits: one finding, that says so",
     "len(doc['ooms']) == 30 and len(found('oom')) == 1 and told('30', 'try_batch', ids='oom')")

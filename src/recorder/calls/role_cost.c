@@ -96,14 +96,18 @@ static bool try_reading(int device, struct reading *now)
 	       gm_track_explained_bytes(device) == now->explained_bytes;
 }
 
-/* By how much the device lost more than the records explain, by the process's figure where there is
- * one. */
+/*
+ * By how much the device lost more than the records explain, by the process's figure where there is
+ * one; 0 where only one of the readings has it: then the device's figure may be other processes'.
+ */
 static int64_t lost_between(const struct reading *before, const struct reading *now)
 {
-	int64_t bytes = before->own_bytes != GM_NO_BYTES && now->own_bytes != GM_NO_BYTES
-				? (int64_t)(now->own_bytes - before->own_bytes)
-				: (int64_t)(before->free_bytes - now->free_bytes);
+	bool own = now->own_bytes != GM_NO_BYTES;
+	int64_t bytes = own ? (int64_t)(now->own_bytes - before->own_bytes)
+			    : (int64_t)(before->free_bytes - now->free_bytes);
 
+	if (own != (before->own_bytes != GM_NO_BYTES))
+		return 0;
 	return bytes - (now->explained_bytes - before->explained_bytes);
 }
 
@@ -151,8 +155,9 @@ static bool take_reading(int device, struct reading *now)
 
 /*
  * Calls since the latest valid reading, `base`, that were not measured. If all were of one sort,
- * what the device lost until the next reading is theirs. Modules and first launches are of one
- * sort, too, if they are counted as launches: the driver loads code when it first needs it.
+ * what the device lost until the next reading is theirs. If there are modules or first launches
+ * among several sorts, it is told as the launches': the driver loads code when it first needs it,
+ * and code takes most.
  */
 static struct {
 	struct gm_lock lock;
@@ -195,7 +200,7 @@ static void join_sorts(const struct gm_cost_event *event)
 {
 	struct gm_cost_event *sort = &unmeasured.sort;
 
-	if (!is_of_code(event->cost) || !is_of_code(sort->cost) || sort->device != event->device) {
+	if (!(is_of_code(event->cost) || is_of_code(sort->cost)) || sort->device != event->device) {
 		unmeasured.mixed = true;
 		return;
 	}

@@ -58,13 +58,23 @@ static uint64_t taken_by(const struct gm_doc *doc, int device, unsigned cost)
 	return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* Made all through the run, to its last quarter, and mostly still there. */
+#define LEAST_OF_STREAM (192ull << 10) /* a stream takes 0.5 MiB, or that of one that is gone */
+
+/* Streams that took much less than a stream takes came after others were destroyed. */
+static bool reused(const struct gm_cost_record *record)
+{
+	return record->cost == GM_COST_STREAM && record->bytes >= 0 &&
+	       (uint64_t)record->bytes / record->calls < LEAST_OF_STREAM;
+}
+
+/* Made all through the run, to its last quarter, and mostly still there when the last was made. */
 static bool rises(const struct gm_doc *doc, const struct gm_cost_record *record)
 {
 	uint64_t end = doc->header->last_event_ns, half;
 	unsigned power;
 
-	if (record->calls < LEAST_MADE || record->live < record->calls / 2 ||
+	if (record->calls < LEAST_MADE || reused(record) ||
+	    (record->live < record->calls / 2 && record->live_then < record->calls / 2) ||
 	    record->last_ns > end || record->last_ns < end - end / LATE_SHARE)
 		return false;
 	power = 63 - (unsigned)__builtin_clzll(record->calls);

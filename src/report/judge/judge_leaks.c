@@ -152,6 +152,9 @@ static const char *place_of(struct gm_doc *doc, const struct gm_leak *leak)
 	const struct gm_frame *frame = gm_stack_label_frame(stack);
 	const char *file;
 
+	if (gm_grew_in_backward(&doc->sites[leak->site]))
+		return gm_doc_printf(doc, "backward passes: %s%s", gm_stack_label(doc, stack),
+				     leak->sites_count == 1 ? "" : " and others");
 	if (leak->sites_count == 1)
 		return gm_stack_label(doc, stack);
 	if (!frame || !frame->function)
@@ -265,6 +268,10 @@ static void find_growth(struct gm_doc *doc, const struct gm_leak *leak)
 	if (rate)
 		finding->evidence = gm_doc_printf(doc, "%s; %s", finding->evidence, rate);
 	say_freed_at_end(doc, finding, leak);
+	if (gm_grew_in_backward(site))
+		gm_advise(doc, finding,
+			  "these are gradients, which live as long as their parameters: look for "
+			  "what keeps those, such as a list of models or an optimizer's old state");
 	advise_leak(doc, finding, site);
 }
 

@@ -37,6 +37,16 @@ static uint64_t function_of(const struct gm_frame *frame)
 			       : hash_number(hash, frame->offset);
 }
 
+bool gm_grew_in_backward(const struct gm_site *site)
+{
+	if (!site->stack || strcmp(site->phase, "backward") != 0)
+		return false;
+	for (unsigned i = 0; i < site->stack->count; i++)
+		if (gm_stack_frame(site->stack, i)->python)
+			return false;
+	return true;
+}
+
 /* Without names a function is known by its caller's frame: its own addresses are as many as its
  * lines. */
 static struct member member_of(const struct gm_site *site, uint32_t index)
@@ -49,6 +59,10 @@ static struct member member_of(const struct gm_site *site, uint32_t index)
 	uint64_t class = hash_number(hash_number(record->level, record->kind),
 				     (uint64_t)(int64_t)record->device);
 
+	if (gm_grew_in_backward(site)) {
+		member.function = hash_text(class, site->phase);
+		return member;
+	}
 	if (!frame) {
 		member.function = hash_number(class, site->key);
 		return member;

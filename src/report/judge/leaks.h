@@ -17,6 +17,13 @@ struct gm_leak {
 };
 
 /*
+ * True for memory of a backward pass that PyTorch's own threads made, so that no line of the
+ * program is in the stack: gradients, which live as long as their parameters. All of it is one
+ * leak.
+ */
+bool gm_grew_in_backward(const struct gm_site *site);
+
+/*
  * The leaks among the sites whose verdict is `grow`, hidden and suppressed ones left out: the
  * largest first. The list is in the document's zone.
  */

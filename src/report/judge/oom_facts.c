@@ -5,6 +5,8 @@
 #include "account/kinds.h"
 #include "base/size_text.h"
 #include "report/stacks/labels.h"
+#include "report/support/memory.h"
+#include "report/support/sort.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,8 +264,68 @@ uint32_t gm_oom_leak(const struct gm_doc *doc, const struct gm_oom *oom, uint64_
 										  : GM_NO_SITE;
 }
 
+/* True for memory of the device that was taken before the event, at that level. */
+static bool was_there(const struct gm_oom *oom, const struct gm_alloc_record *block,
+		      enum gm_level level)
+{
+	return block->level == level && block->device == oom->record.device &&
+	       block->time_ns <= oom->record.time_ns;
+}
+
+/* True if an address lies in one of the segments, which are in order of address. */
+static bool in_segments(const struct gm_doc *doc, const struct gm_keyed *segments, unsigned count,
+			uint64_t address)
+{
+	unsigned low = 0;
+
+	while (low < count) {
+		unsigned middle = (low + count) / 2;
+
+		if (segments[middle].key <= address)
+			low = middle + 1;
+		else
+			count = middle;
+	}
+	return low && address - segments[low - 1].key <
+			      gm_work_block(doc, segments[low - 1].number).bytes;
+}
+
+/*
+ * Finds what was idle in the private pools of captures: their segments, which stay as long as the
+ * graphs, less the blocks in them that are still there. A snapshot tells it by itself.
+ */
+static void find_private_idle(struct gm_doc *doc, struct gm_oom *oom)
+{
+	struct gm_keyed *segments;
+	uint64_t bytes = 0, used = 0;
+	unsigned count = 0;
+
+	if (!doc->captures_count || oom->record.torch_private_idle_bytes)
+		return;
+	segments = gm_realloc(NULL, ((size_t)gm_work_blocks(doc) + 1) * sizeof(*segments));
+	for (unsigned i = 0; i < gm_work_blocks(doc); i++) {
+		const struct gm_alloc_record block = gm_work_block(doc, i);
+
+		if (!block.capture || !was_there(oom, &block, GM_LEVEL_DRIVER))
+			continue;
+		segments[count++] = (struct gm_keyed){block.key, i};
+		bytes += block.bytes;
+	}
+	gm_sort_keyed(segments, count);
+	for (unsigned i = 0; count && i < gm_work_blocks(doc); i++) {
+		const struct gm_alloc_record block = gm_work_block(doc, i);
+
+		if (was_there(oom, &block, GM_LEVEL_TORCH) &&
+		    in_segments(doc, segments, count, block.key))
+			used += block.bytes;
+	}
+	oom->record.torch_private_idle_bytes = gm_oom_idle(bytes, used);
+	free(segments);
+}
+
 void gm_oom_facts(struct gm_doc *doc, struct gm_oom *oom)
 {
+	find_private_idle(doc, oom);
 	oom->library = gm_stack_toolkit(oom->stack);
 	drop_segments(doc, oom);
 	sum_categories(doc, oom);

@@ -300,17 +300,24 @@ static void spread_over_launches(const struct gm_doc *doc, const struct order *o
 	spread->launches = before - first;
 }
 
-#define FIRST_PART 8 /* of the survivors come before a first use is over */
-#define FIRST_GAP  4 /* of the work is the first use at least */
+#define FEW_EARLY 16 /* one in so many survivors may be of a trial */
+#define TRIAL	  4  /* and a quarter of the work lie between it and the others */
 
 /*
- * True if the first few of the survivors were followed by much work without one, and all others
- * came after it: the first use of the place, which compiled code or chose among kernels.
+ * Returns how many of the first survivors were made in a trial: a first step, after which kernels
+ * are compiled or ways to compute are tried, with temporary memory that no later step takes. The
+ * site is judged from the next one on.
  */
-static bool is_first_use(const struct spread *spread, unsigned before_gap)
+static unsigned of_trial(const struct order *order, const struct spread *spread,
+			 const uint32_t *entries, unsigned count)
 {
-	return spread->end > spread->start && before_gap <= spread->survivors / FIRST_PART &&
-	       spread->widest_gap > (spread->end - spread->start) / FIRST_GAP;
+	uint64_t least = (spread->end - spread->start) / TRIAL + 1;
+	unsigned early = 0;
+
+	for (unsigned i = 1; i <= count / FEW_EARLY && spread->end > spread->start; i++)
+		if (work_of(order, entries[i]) >= work_of(order, entries[i - 1]) + least)
+			early = i;
+	return early;
 }
 
 /* The spread of a site whose survivors are `count` entries of by_site. */
@@ -320,8 +327,8 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 {
 	struct spread spread = {
 		.survivors = count, .judged = &order->windows, .marks = order->marks_made};
-	uint64_t serial = 0, gap_end = 0;
-	unsigned before_gap = 0;
+	uint64_t serial = 0;
+	unsigned early;
 
 	for (unsigned i = 0; i < count; i++) {
 		const struct gm_block *block =
@@ -338,11 +345,8 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 		spread.last_bytes = block->bytes;
 		if (!i || work > spread.latest_work)
 			spread.bursts++;
-		if (i && work > spread.latest_work + spread.widest_gap) {
+		if (i && work > spread.latest_work + spread.widest_gap)
 			spread.widest_gap = work - spread.latest_work;
-			gap_end = work;
-			before_gap = i;
-		}
 		if (i && block->serial > serial + spread.widest_pause)
 			spread.widest_pause = block->serial - serial;
 		serial = block->serial;
@@ -355,12 +359,13 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	spread_over_launches(doc, order, entries, count, &spread);
 	spread.start = work_start(order, record);
 	spread.end = work_end(doc, order, record);
-	if (is_first_use(&spread, before_gap))
-		spread.start = gap_end;
+	early = of_trial(order, &spread, entries, count);
+	if (early)
+		spread.start = work_of(order, entries[early]);
 	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
 		return spread;
 	spread.bins = bins_for(&spread, warmup);
-	for (unsigned i = 0; spread.bins && i < count; i++)
+	for (unsigned i = early; spread.bins && i < count; i++)
 		survive_in_order(&spread, work_of(order, entries[i]),
 				 gm_work_block_at(doc, order->survivors[entries[i]].number)->bytes);
 	return spread;
@@ -466,15 +471,17 @@ static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
  * True if all work of the process came before the first or after the last of the site's survivors,
  * by the shim's windows: those are equal numbers of frees. A set-up whose temporary memory is given
  * back all at once, when it is made, has work between its allocations only by the serial numbers of
- * what was freed later.
+ * what was freed later. `freed`: the site freed some; where nothing was allocated after the first
+ * free, as there is one window alone, the survivors are of one moment, too.
  */
-static bool at_one_moment(const struct spread *spread)
+static bool at_one_moment(const struct spread *spread, bool freed)
 {
 	uint64_t most = 0;
 
 	for (unsigned i = 0; i < GM_WINDOWS; i++)
 		most = spread->windows[i].count > most ? spread->windows[i].count : most;
-	return !spread->judged->marks && spread->judged->open && 10 * most > 9 * spread->survivors;
+	return !spread->judged->marks && (spread->judged->open || freed) &&
+	       10 * most > 9 * spread->survivors;
 }
 
 #define STOPPED	    3	/* times the widest gap between its survivors: it has stopped */
@@ -546,7 +553,7 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	const struct gm_site_figures *record = &site->record;
 	bool all = work_frees(site) == 0;
 
-	if (!spread->bins || (all && (at_one_moment(spread) || made_once(doc, site, spread))) ||
+	if (!spread->bins || at_one_moment(spread, !all) || (all && made_once(doc, site, spread)) ||
 	    (!all && record->allocated_bytes / TURNOVERS < site->work_bytes) ||
 	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) || site->one_pass)
 		return false;

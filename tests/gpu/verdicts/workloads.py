@@ -170,28 +170,31 @@ add(HF, "oom_skipped", "", ended=4, gates="--leaks grow", suffix=".run", **DEVIC
 
 TT, TS, CS, JF, CU = "torch_training", "torch_serving", "cupy_science", "jax_flax", "service"
 for function, place, least in (
-        ("ema_backups_stay", "apply", 100), ("log_probabilities_stay", "select_action", 100),
-        ("second_order_cycles", "second_order_trial", 200), ("states_of_old_points", "densify|splatting", 400),
+        ("ema_backups_stay", "apply", 100), ("log_probabilities_stay", "select_action|reinforce", 100),
+        ("second_order_cycles", "second_order_trial|backward passes", 200), ("states_of_old_points", "densify|splatting|backward passes", 400),
         ("hooks_pile_up", "train_with_probes|forward", 400), ("crops_never_hit", "__getitem__", 100),
-        ("folds_registered", "cross_validate", 200), ("errors_logged", "checked_step|train_with_log", 400),
+        ("folds_registered", "cross_validate|backward passes", 200), ("errors_logged", "checked_step|train_with_log", 400),
         ("finalizers_wait", "reserve_region", 200)):
     leak(TT, function, place, least, also={"fragmentation", "unstable"})
-healthy(TT, "ema_swapped q_learning log_probabilities_cleared second_order unfreezing curriculum accumulated "
+healthy(TT, "ema_swapped q_learning log_probabilities_cleared second_order unfreezing accumulated "
         "autocast_around_everything data_parallel sharded graphed_training crops_cached pinned_loader prefetched folds "
-        "checkpoints_in_the_loop hooks_removed finalizers_run last_errors_logged splats_until_enough progressive_resizing")
-healthy(TT, "sorted_by_length mixture_of_experts", also="unstable")
-healthy(TT, "progressive_resizing", also="unstable", suffix=".async", **ASYNC)
-leak(TT, "states_of_old_points", "densify|splatting", 400, also={"fragmentation", "unstable"}, suffix=".expandable", **EXPANDABLE)
+        "checkpoints_in_the_loop hooks_removed finalizers_run last_errors_logged splats_until_enough")
+healthy(TT, "mixture_of_experts", also="unstable")
+# sizes that change leave holes, of which a report may speak; nothing grows
+for function in "curriculum progressive_resizing sorted_by_length".split():
+    add(TT, function, "calm() and not found('coverage')", also={"unstable", "fragmentation"})
+add(TT, "progressive_resizing", "calm()", also={"unstable", "fragmentation"}, suffix=".async", **ASYNC)
+leak(TT, "states_of_old_points", "densify|splatting|backward passes", 400, also={"fragmentation", "unstable"}, suffix=".expandable", **EXPANDABLE)
 oom(TT, "oom_mean_of_weights", "exhausted", "asked_by('oom_mean_of_weights') and not growth()", **DEVICE)
 oom(TT, "oom_validation_at_once", "exhausted", "asked_by('whole_validation') and not growth()", **DEVICE)
 oom(TT, "oom_vocabulary", "exhausted", "asked_by('token_loss') and not growth()", **DEVICE)
-oom(TT, "oom_halved", "limit", "calm() and len(found('oom')) == 1", ended=0)
+oom(TT, "oom_halved", "limit", "calm() and len(found('oom')) <= 3", ended=0)  # one for each layer that was refused
 oom(TT, "oom_small_segments", "fragmented", "not growth()", about={"fragmentation"}, **DEVICE)
 
 for function, place, least in (
         ("pages_of_cancelled_requests", "grow|take", 100), ("context_untrimmed", "extend|transcribe", 80),
-        ("weights_before_merging_stay", "merge", 400), ("versions_held_by_workers", "deploy", 200),
-        ("retries_never_run", "retries", 100), ("answers_audited", "rank", 300), ("streams_left_open", "stream_tokens", 50),
+        ("weights_before_merging_stay", "merge", 400), ("versions_held_by_workers", "deploy|forward|prompt", 200),
+        ("retries_never_run", "retries", 100), ("answers_audited", "rank", 300), ("streams_left_open", "stream_tokens|prompt", 50),
         ("questions_remembered", "enlarge", 200), ("latents_of_all_pictures", "sample", 150)):
     leak(TS, function, place, least, also={"fragmentation", "unstable"})
 healthy(TS, "pages_returned prefixes_by_bytes speculative context_trimmed adapters_in_turn versions_replaced "
@@ -200,16 +203,16 @@ healthy(TS, "pages_returned prefixes_by_bytes speculative context_trimmed adapte
 healthy(TS, "shapes_as_graphs")
 oom(TS, "oom_long_text", "exhausted", "asked_by('scores_of') and not growth()", **DEVICE)
 oom(TS, "oom_sessions_survived", "exhausted", "blames('complete|extend|oom_sessions_survived') and growth()",
-    about={"growth"}, ended=0, **DEVICE)
+    about={"growth", "fragmentation"}, ended=0, **DEVICE)
 add(TS, "oom_beside_a_graph", "set(verdicts()) != {'fragmented'} and told('graph|private', ids='oom') and not growth()",
     also={"oom: exhausted", "oom: limit", "fragmentation", "pressure"}, ended=1, **DEVICE)
 
 healthy(CS, "spectra_of_records power_iterations least_squares streams_in_turn images_averaged plans_for_four_lengths "
         "stages_in_turn")
 add(CS, "managed_pool", "calm()")
-leak(CS, "streams_kept", "on_own_stream", 300)
+add(CS, "streams_kept", "any(told('stream', 'on_own_stream', ids='cost.grow'))", also="growth")
 leak(CS, "images_stacked", "filtered|stack_images", 200)
-leak(CS, "plans_for_each_length", "plan_for", 50)
+leak(CS, "plans_for_each_length", "plan_for|transforms", 5)
 leak(CS, "stages_kept", "pinned_stage", 100)
 add(CS, "formulas", "any(told('module', 'compile_formula|formulas', ids='cost.grow')) and calm()")
 # the pool's own limit refuses: CUDA is not asked, so the file does not say that memory ran out
@@ -218,19 +221,21 @@ oom(CS, "oom_volume", "exhausted", "asked_by('spectrum') and not growth()", **DE
 oom(CS, "oom_more_points", "exhausted", "asked_by('distances') and not growth()", **DEVICE)
 oom(CS, "oom_history", "exhausted", "blames('advance') and growth()", about={"growth"}, **DEVICE)
 
-healthy(JF, "with_mean_of_weights last_checkpoints losses_logged prefetched trajectories_dropped shards_of_a_week",
+healthy(JF, "with_mean_of_weights last_checkpoints prefetched trajectories_dropped shards_of_a_week",
         also="thrash", suffix=".platform", **PLATFORM)
 healthy(JF, "with_mean_of_weights last_checkpoints prefetched", suffix=".growing", **GROWING)
+# a number of its own takes 2 MiB of XLA's allocator without a pool
+leak(JF, "losses_logged", "losses_logged", 100, suffix=".platform", **PLATFORM)
 leak(JF, "checkpoints_on_device", "save", 100, suffix=".platform", **PLATFORM)
 leak(JF, "trajectories_kept", "collect", 200, suffix=".platform", **PLATFORM)
 leak(JF, "shards_by_day", "on_device", 80, suffix=".platform", **PLATFORM)
 for function, place in (("checkpoints_on_device", "save"), ("shards_by_day", "on_device")):
     add(JF, function, "any(told('not visible', ids='pool.opaque')) and calm()", suffix=".growing", **GROWING)
-oom(JF, "oom_all_pairs", "exhausted", "asked_by('oom_all_pairs') and not growth()", suffix=".platform", **PLATFORM, **DEVICE)
+oom(JF, "oom_all_pairs", "exhausted", "advised('5.98 GiB') and not growth()", suffix=".platform", **PLATFORM, **DEVICE)
 oom(JF, "oom_shards", "exhausted", "blames('on_device') and growth()", about={"growth"}, suffix=".platform", **PLATFORM, **DEVICE)
 
 for function, place, least in (
-        ("plans_of_records", "make_plan|analyse_record", 50), ("handles_of_products", "multiply", 50),
+        ("plans_of_records", "make_plan|analyse_record", 20), ("handles_of_products", "multiply", 50),
         ("singular_matrices", "factorize", 40), ("samples_remembered", "remember_samples", 150),
         ("events_appended", "events_appended", 60), ("outputs_lost", "pipeline|outputs_lost", 80),
         ("files_registered", "copy_file", 80), ("steps_that_throw", "Step::Step", 100)):

@@ -60,6 +60,21 @@ static void streams(void)
 	}
 }
 
+/* Each request has three streams and destroys them: the driver uses their memory again. */
+static void streams_destroyed(void)
+{
+	begin();
+	for (volatile unsigned i = 0; i < 160; i++) {
+		cudaStream_t used[3];
+
+		for (unsigned k = 0; k < 3; k++)
+			MUST(cudaStreamCreate(&used[k]));
+		clean_step(4 * MIB);
+		for (unsigned k = 0; k < 3; k++)
+			MUST(cudaStreamDestroy(used[k]));
+	}
+}
+
 /* Sixteen streams are made at the start and used to the end. */
 static void stream_pool(void)
 {
@@ -79,6 +94,20 @@ static void modules(void)
 			compile_formula();
 		clean_step(4 * MIB);
 	}
+}
+
+/* Formulas are kept to the end, where most of them are unloaded. */
+static void modules_until_the_end(void)
+{
+	static CUmodule loaded[160];
+
+	begin();
+	for (volatile unsigned i = 0; i < 160; i++) {
+		loaded[i] = compile_formula();
+		clean_step(4 * MIB);
+	}
+	for (unsigned i = 0; i < 100; i++)
+		cuModuleUnload(loaded[i]);
 }
 
 /* The same, unloaded after the step. */
@@ -180,8 +209,10 @@ static void contexts(void)
 
 static const struct behaviour behaviours[] = {
 	{"streams", streams},
+	{"streams-destroyed", streams_destroyed},
 	{"stream-pool", stream_pool},
 	{"modules", modules},
+	{"modules-until-the-end", modules_until_the_end},
 	{"modules-unloaded", modules_unloaded},
 	{"modules-of-library", modules_of_library},
 	{"modules-of-compiler", modules_of_compiler},

@@ -384,6 +384,18 @@ static void then_measured(void)
 		clean_step(16 * MIB);
 }
 
+/* In the first request ways to compute are tried, with scratch memory that no later one takes. */
+static void after_a_trial(void)
+{
+	append_result();
+	for (volatile int i = 0; i < STEPS; i++)
+		clean_step(4 * MIB);
+	for (volatile int i = 0; i < STEPS / 2; i++) {
+		clean_step(16 * MIB);
+		append_result();
+	}
+}
+
 /* Nothing comes and goes: each request keeps its result, and kernels work on it. */
 static void without_scratch(void)
 {
@@ -589,6 +601,7 @@ static const struct behaviour behaviours[] = {
 	{"random-errors-again", random_errors_again},
 	{"random-errors-fewer", random_errors_fewer},
 	{"then-measured", then_measured},
+	{"after-a-trial", after_a_trial},
 	{"without-scratch", without_scratch},
 	{"alternating", alternating},
 	{"alternating-marked", alternating_marked},

@@ -274,6 +274,25 @@ PLACE static void *try_batch(unsigned batch)
 	return request((size_t)batch * 256 * MIB);
 }
 
+PLACE static void make_row(void **row)
+{
+	for (volatile unsigned i = 0; i < 2048; i++)
+		row[i] = device_memory(MIB);
+}
+
+/* Of a set that is made at once each thirty-second block stays, and then a request is refused. */
+static void thinned(void)
+{
+	static void *row[2048];
+	void *memory;
+
+	make_row(row);
+	for (unsigned i = 0; i < 2048; i++)
+		if (i % 32)
+			MUST(cudaFree(row[i]));
+	cudaMalloc(&memory, 16 * GIB);
+}
+
 static void batch_search(void)
 {
 	unsigned batch = 57;
@@ -329,6 +348,7 @@ static const struct behaviour behaviours[] = {
 	{"array", array},
 	{"second-device", second_device},
 	{"in-thread", in_thread},
+	{"thinned", thinned},
 	{"batch-search", batch_search},
 	{"falls-back", falls_back},
 	{"library", library},
