@@ -19,7 +19,7 @@
 #define likely(condition)   __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
-#define FETCHED_LINES	6u /* of a walk's words; the processor fetches the next ones itself */
+#define FETCHED_LINES	6u  /* of a walk's values; the processor fetches the next ones itself */
 #define FETCHED_PLACES	3u  /* lines of Python's places: of some seven frames */
 #define MOST_OWN_FRAMES 32u /* of the shim, between its entry and the unwinder */
 
@@ -259,10 +259,11 @@ static inline void prefetch_predicted(const struct gm_stack_taking *taking)
 		return;
 	places = taking->prediction->result.places;
 	for (unsigned line = 0; line < FETCHED_LINES; line++)
-		__builtin_prefetch((const char *)taking->values + 64 * line);
+		gm_prefetch_to_read((const char *)taking->values + 64 * line);
+	gm_prefetch_to_read(gm_cached_offsets(taking->values, taking->prediction->words));
 	if (places)
 		for (unsigned line = 0; line < FETCHED_PLACES; line++)
-			__builtin_prefetch((const char *)places + 64 * line);
+			gm_prefetch_to_read((const char *)places + 64 * line);
 }
 
 static inline __attribute__((always_inline)) void

@@ -35,9 +35,9 @@
 #define GM_COLD __attribute__((noinline, cold))
 
 /*
- * Prefetches the cache line at an address for writing, even if another processor has it. On x86
- * this is not __builtin_prefetch: gcc takes a function that does nothing else for one without
- * effect and removes the calls.
+ * The next two prefetch the cache line at an address, the first for writing, even if another
+ * processor has it. On x86 they are not __builtin_prefetch: gcc takes a function that does nothing
+ * else for one without effect and removes the calls.
  */
 static inline void gm_prefetch(const void *address)
 {
@@ -45,6 +45,15 @@ static inline void gm_prefetch(const void *address)
 	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)address));
 #else
 	__builtin_prefetch(address, 1);
+#endif
+}
+
+static inline void gm_prefetch_to_read(const void *address)
+{
+#ifdef __x86_64__
+	__asm__ volatile("prefetcht0 %0" : : "m"(*(const char *)address));
+#else
+	__builtin_prefetch(address);
 #endif
 }
 
