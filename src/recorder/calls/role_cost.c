@@ -275,7 +275,8 @@ static bool is_fresh(int device)
 	       gm_track_now() - last.reading.time_ns < FRESH_NS;
 }
 
-void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
+void gm_begin_cost(struct gm_call *call, const struct gm_row *row,
+		   const struct gm_role_cost *cost)
 {
 	call->free_before = GM_NO_BYTES;
 	if (row->layer == GM_LAYER_RUNTIME)
@@ -297,7 +298,7 @@ void gm_begin_cost(struct gm_call *call, const struct gm_row *row)
 		return;
 	last.measuring = call;
 	/* A reading follows the call, too. */
-	if (!is_affordable(is_another_sort(gm_role_table[row->role].cost.kind))) {
+	if (!is_affordable(is_another_sort(cost->kind))) {
 		last.reading.time_ns = 0;
 		return;
 	}

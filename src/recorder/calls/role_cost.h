@@ -12,7 +12,8 @@
  * Before and after the real call, inside the tracker: the device is read, and what the call took is
  * recorded. `cost` is the column of the call's role.
  */
-void gm_begin_cost(struct gm_call *call, const struct gm_row *row);
+void gm_begin_cost(struct gm_call *call, const struct gm_row *row,
+		   const struct gm_role_cost *cost);
 void gm_end_cost(struct gm_call *call, const struct gm_row *row, const struct gm_role_cost *cost,
 		 int result);
 

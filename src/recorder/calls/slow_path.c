@@ -54,7 +54,7 @@ static void prepare(struct gm_call *call, const struct gm_row *row)
 		if (call->outermost && gm_settings.refuses)
 			gm_refuse_begin(call, row);
 		if (gm_role_table[row->role].cost.measured)
-			gm_begin_cost(call, row);
+			gm_begin_cost(call, row, &gm_role_table[row->role].cost);
 		if (gm_role_table[row->role].begin)
 			gm_role_table[row->role].begin(call, row);
 	}

@@ -320,10 +320,12 @@ static unsigned of_trial(const struct order *order, const struct spread *spread,
 	return early;
 }
 
-/* The spread of a site whose survivors are `count` entries of by_site. */
+/*
+ * The spread of a site whose survivors are `count` entries of by_site. `freed`: it also freed some.
+ */
 static struct spread find_spread(const struct gm_doc *doc, const struct order *order,
 				 const struct gm_site_figures *record, const uint32_t *entries,
-				 unsigned count, unsigned warmup)
+				 unsigned count, bool freed, unsigned warmup)
 {
 	struct spread spread = {
 		.survivors = count, .judged = &order->windows, .marks = order->marks_made};
@@ -359,7 +361,7 @@ static struct spread find_spread(const struct gm_doc *doc, const struct order *o
 	spread_over_launches(doc, order, entries, count, &spread);
 	spread.start = work_start(order, record);
 	spread.end = work_end(doc, order, record);
-	early = of_trial(order, &spread, entries, count);
+	early = freed ? 0 : of_trial(order, &spread, entries, count);
 	if (early)
 		spread.start = work_of(order, entries[early]);
 	if (spread.bursts < GM_GROWTH_LEAST_WINDOWS)
@@ -471,17 +473,24 @@ static bool steps_recur(const struct gm_doc *doc, const struct gm_site *site,
  * True if all work of the process came before the first or after the last of the site's survivors,
  * by the shim's windows: those are equal numbers of frees. A set-up whose temporary memory is given
  * back all at once, when it is made, has work between its allocations only by the serial numbers of
- * what was freed later. `freed`: the site freed some; where nothing was allocated after the first
- * free, as there is one window alone, the survivors are of one moment, too.
+ * what was freed later.
  */
-static bool at_one_moment(const struct spread *spread, bool freed)
+static bool at_one_moment(const struct spread *spread)
 {
 	uint64_t most = 0;
 
 	for (unsigned i = 0; i < GM_WINDOWS; i++)
 		most = spread->windows[i].count > most ? spread->windows[i].count : most;
-	return !spread->judged->marks && (spread->judged->open || freed) &&
-	       10 * most > 9 * spread->survivors;
+	return !spread->judged->marks && spread->judged->open && 10 * most > 9 * spread->survivors;
+}
+
+/*
+ * True for a set of which a part was freed at once, after which nothing was allocated: the shim's
+ * windows are one, as each is opened by an allocation after a free.
+ */
+static bool was_thinned(const struct gm_doc *doc, const struct spread *spread)
+{
+	return !spread->judged->marks && !spread->judged->open && doc->header->freed;
 }
 
 #define STOPPED	    3	/* times the widest gap between its survivors: it has stopped */
@@ -553,7 +562,8 @@ static bool leaves_behind(struct gm_doc *doc, struct gm_site *site, const struct
 	const struct gm_site_figures *record = &site->record;
 	bool all = work_frees(site) == 0;
 
-	if (!spread->bins || at_one_moment(spread, !all) || (all && made_once(doc, site, spread)) ||
+	if (!spread->bins || (!all && was_thinned(doc, spread)) ||
+	    (all && (at_one_moment(spread) || made_once(doc, site, spread))) ||
 	    (!all && record->allocated_bytes / TURNOVERS < site->work_bytes) ||
 	    !gm_judge_survivors(spread->bin + warmup, spread->bins - warmup, all) || site->one_pass)
 		return false;
@@ -824,7 +834,8 @@ void gm_judge_sites(struct gm_doc *doc, unsigned warmup)
 	for (unsigned i = 0; i < doc->sites_count; i++) {
 		struct spread spread = find_spread(doc, &order, &doc->sites[i].record,
 						   order.by_site + order.starts[i],
-						   order.starts[i + 1] - order.starts[i], warmup);
+						   order.starts[i + 1] - order.starts[i],
+						   work_frees(&doc->sites[i]) > 0, warmup);
 
 		judge_site(doc, &doc->sites[i], &spread, warmup);
 	}
