@@ -43,7 +43,7 @@ struct gm_lock {
 };
 
 #define GM_LOCK_PAUSES	 8	 /* before the last try of a spin, which began with one */
-#define GM_LOCK_SLEEP_NS 50000	 /* the heir's first sleep; each is twice the one before */
+#define GM_LOCK_SLEEP_NS 200000	 /* the heir's first sleep; each is twice the one before */
 #define GM_LOCK_LONG_NS	 1000000 /* but not more than twice this */
 #define GM_LOCK_QUEUE_NS 50000000
 
