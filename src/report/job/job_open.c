@@ -9,6 +9,7 @@
 #include "report/symbols/symbolize.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static int compare_docs(const void *a, const void *b)
 {
@@ -51,6 +52,18 @@ static void sum_totals(struct gm_job *job)
 	}
 }
 
+/* Files whose records are kept stay open: a file and its history each. */
+static void allow_open_files(unsigned count)
+{
+	rlim_t wanted = 2ul * count + 64;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void open_docs(struct gm_job *job, char **paths, unsigned count,
 		      const struct gm_options *options, void (*complain)(const char *sentence))
 {
@@ -60,6 +73,7 @@ static void open_docs(struct gm_job *job, char **paths, unsigned count,
 	if (options->symbols)
 		shared.shared_symbols = job->symbols =
 			gm_symbols_new(&job->zone, options->symbol_cache);
+	allow_open_files(count);
 	for (unsigned i = 0; i < count; i++) {
 		struct gm_doc *doc = gm_doc_open(paths[i], &shared, error, sizeof(error));
 
