@@ -69,21 +69,37 @@ static int index_of(nvmlDevice_t device)
 	return index >= 0 && index < device_count() ? (int)index : -1;
 }
 
+/*
+ * Returns the simulated driver's function, NULL without one. It is looked for once as long as that
+ * library stays: dlopen reads the names of all libraries, which a program may have hidden.
+ */
+static void *find_in_driver(void)
+{
+	static void *known; /* (atomic) */
+	void *found = __atomic_load_n(&known, __ATOMIC_RELAXED), *driver;
+	Dl_info info;
+
+	if (found && dladdr(found, &info) && strstr(info.dli_fname, "libcuda.so"))
+		return found;
+	driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+	found = driver ? dlsym(driver, "gpusim_device_memory") : NULL;
+	if (driver)
+		dlclose(driver);
+	__atomic_store_n(&known, found, __ATOMIC_RELAXED);
+	return found;
+}
+
 static void usage(int index, unsigned long long *total, unsigned long long *used,
 		  unsigned long long *own)
 {
-	void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-	int (*ask)(int, unsigned long long *, unsigned long long *, unsigned long long *) = NULL;
+	int (*ask)(int, unsigned long long *, unsigned long long *, unsigned long long *) =
+		(__typeof__(ask))find_in_driver();
 
-	if (driver)
-		ask = (__typeof__(ask))dlsym(driver, "gpusim_device_memory");
 	if (!ask || ask(index, total, used, own) != 0) {
 		*total = sim_parse_size(getenv("GPUSIM_MEMORY"), 8ull << 30);
 		*used = sim_parse_others(NULL, 0, NULL);
 		*own = 0;
 	}
-	if (driver)
-		dlclose(driver);
 }
 
 NVML(nvmlInit_v2, void)
