@@ -172,12 +172,14 @@ static uint64_t used_bytes(const struct gm_header *header)
 }
 
 /*
- * Returns whether no process writes to the file any more: its process had it locked as long as it
- * lived (store/new_file.h). A process that starts at this very moment takes the file for another's.
+ * Returns whether no process writes to the file any more: its process said that it ended, and had
+ * the file locked as long as it lived (store/new_file.h). Of a process that said nothing the lock
+ * does not tell enough, because some filesystems keep the locks of each machine to itself.
  */
 static bool is_settled(int fd, const struct gm_header *header)
 {
-	if (!(header->features & GM_FEATURE_LOCKED) || flock(fd, LOCK_SH | LOCK_NB) != 0)
+	if (header->end == GM_END_NONE || !(header->features & GM_FEATURE_LOCKED) ||
+	    flock(fd, LOCK_SH | LOCK_NB) != 0)
 		return false;
 	flock(fd, LOCK_UN);
 	return true;

@@ -560,6 +560,15 @@ static void settled_file(void **state)
 	assert_null(gm_reader_image(reader));
 	gm_reader_close(reader);
 	close(fd);
+
+	/* A process that did not say that it ended may live where its lock is not seen. */
+	file.header.end = GM_END_NONE;
+	assert_int_equal(test_write(&file, path), 0);
+	reader = gm_reader_open(path, error, sizeof(error));
+	assert_non_null(reader);
+	assert_int_equal(truncate(path, 8192), 0);
+	assert_true(has_sites(reader, 0, 400));
+	gm_reader_close(reader);
 	test_end(&file);
 }
 
