@@ -174,7 +174,7 @@ def scale(bench):
 
 
 THREADS = (1, 2, 4, 16, 64)
-PAIRED = 15  # runs with and without the shim, in turn
+PAIRED = 11  # runs with and without the shim, in turn
 
 
 def thread_costs(bench, api, work):
