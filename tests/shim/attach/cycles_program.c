@@ -60,6 +60,17 @@ static bool await_recording(const char *file, int pid)
 	return false;
 }
 
+#define MOST_DETACHES 3 /* CUPTI can be left at the third time at the latest (cupti/backend.c) */
+
+/* A detach is refused while a call is under way, which a busy machine may hold up. */
+static bool detach(const struct gm_attach_request *request, struct gm_attach_result *result)
+{
+	for (unsigned i = 0; i < MOST_DETACHES; i++)
+		if (gm_detach(request, result) == GM_ATTACH_DONE)
+			return true;
+	return false;
+}
+
 static int attach(const struct gm_attach_request *request, const char *file, unsigned number)
 {
 	struct gm_attach_result result;
@@ -70,7 +81,7 @@ static int attach(const struct gm_attach_request *request, const char *file, uns
 		printf("%s%.1f", i ? ", " : "[", result.paused_us);
 		if (file && !await_recording(file, request->pid))
 			return complain(file, "nothing is recorded");
-		if (gm_detach(request, &result) != GM_ATTACH_DONE)
+		if (!detach(request, &result))
 			return complain("detach", result.text);
 		printf(", %.1f", result.paused_us);
 	}
